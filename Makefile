@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+
+SHELL := /usr/bin/env bash -o pipefail
+GO    ?= go
+GOTOOL = $(GO) tool -modfile=hack/gotools/go.mod
+ARGS  ?=
+
+.DEFAULT_GOAL := help
+
+##@ Try it
+
+.PHONY: demo
+demo: tools ## A management cluster with Flux and the hub, three workload clusters, and add-ons that arrive. ARGS=--once to exit when all is Ready.
+	@$(GO) build -o bin/hub ./cmd/hub && $(GO) build -o bin/chandler ./cmd/chandler && exec bin/chandler demo --hub bin/hub $(ARGS)
+
+##@ Develop
+
+.PHONY: build
+build: ## Build the hub and the command line into bin/.
+	$(GO) build -o bin/hub ./cmd/hub
+	$(GO) build -o bin/chandler ./cmd/chandler
+
+.PHONY: tools
+tools: ## Build etcd, kube-apiserver, Flux and the rest into a cache folder outside the checkout; nothing to do when they are there.
+	@$(GO) run ./hack/tools
+
+.PHONY: test
+test: tools ## Every test: unit, API server, end to end with real Flux controllers and workload clusters.
+	$(GO) test -timeout 40m ./...
+
+.PHONY: test-unit
+test-unit: ## The tests that need no binaries, in seconds.
+	$(GO) test -short ./api/... ./internal/... ./cmd/... ./controllers/...
+
+.PHONY: generate
+generate: ## Write deepcopy functions, CRDs and RBAC.
+	$(GOTOOL) controller-gen object:headerFile=hack/boilerplate.go.txt paths=./api/...
+	$(GOTOOL) controller-gen crd paths=./api/... output:crd:dir=config/crd/bases
+	$(GOTOOL) controller-gen rbac:roleName=chandler-hub paths=./controllers/... output:rbac:dir=config/rbac
+
+.PHONY: fmt
+fmt: ## Format the code.
+	gofmt -w $$(git ls-files '*.go')
+
+.PHONY: lint
+lint: ## Format, vet and staticcheck.
+	@out=$$(gofmt -l $$(git ls-files --cached --others --exclude-standard '*.go')); test -z "$$out" || { echo "not formatted, run make fmt:"; echo "$$out"; exit 1; }
+	$(GO) vet ./...
+	$(GOTOOL) staticcheck ./...
+
+.PHONY: verify
+verify: ## Check that generated files and go.mod are up to date.
+	hack/verify.sh
+
+.PHONY: help
+help: ## Show this.
+	@awk 'BEGIN {FS = ":.*##"} /^[a-zA-Z_0-9-]+:.*?##/ {printf "  %-12s %s\n", $$1, $$2} /^##@/ {printf "\n%s\n", substr($$0, 5)}' $(MAKEFILE_LIST)

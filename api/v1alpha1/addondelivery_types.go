@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// AddonDeliverySpec says which revision of which set one cluster should have.
+type AddonDeliverySpec struct {
+	// registrationRef is the cluster.
+	// +required
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="spec.registrationRef is immutable"
+	RegistrationRef RegistrationReference `json:"registrationRef"`
+	// addonSetRef is the set, in the same namespace.
+	// +required
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="spec.addonSetRef is immutable"
+	AddonSetRef AddonSetReference `json:"addonSetRef"`
+	// revisionName is the ControllerRevision, in the same namespace, that the cluster should have.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	RevisionName string `json:"revisionName"`
+}
+
+// RegistrationReference names a ClusterRegistration.
+type RegistrationReference struct {
+	// namespace of the registration.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Namespace string `json:"namespace"`
+	// name of the registration.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+}
+
+// AddonSetReference names an AddonSet in the same namespace.
+type AddonSetReference struct {
+	// name of the set.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+}
+
+// AddonState is where one add-on stands on one cluster.
+type AddonState string
+
+// The states of an add-on.
+const (
+	// AddonReady: Flux has it Ready at the generation that the hub applied.
+	AddonReady AddonState = "Ready"
+	// AddonProgressing: the hub or Flux is at work on it.
+	AddonProgressing AddonState = "Progressing"
+	// AddonWaitingForDependency: an add-on that it depends on is not Ready yet.
+	AddonWaitingForDependency AddonState = "WaitingForDependency"
+	// AddonWaitingForCluster: the cluster has not answered yet, so nothing has been made.
+	AddonWaitingForCluster AddonState = "WaitingForCluster"
+	// AddonFailed: Flux, or the API server of the hub, refuses it; the message says why.
+	AddonFailed AddonState = "Failed"
+	// AddonSuspended: somebody suspended the Flux object; it stays as it is until they resume it.
+	AddonSuspended AddonState = "Suspended"
+	// AddonLostTo: another set delivers the add-on of that name to this cluster; the message names it.
+	AddonLostTo AddonState = "LostTo"
+	// AddonNotOwned: an object of that name is there that is not the hub's; it is left alone.
+	AddonNotOwned AddonState = "NotOwned"
+	// AddonRemoving: it is being uninstalled.
+	AddonRemoving AddonState = "Removing"
+	// AddonOrphaned: it was let go and may still run on the cluster.
+	AddonOrphaned AddonState = "Orphaned"
+)
+
+// AddonStatus is where one add-on stands.
+type AddonStatus struct {
+	// name of the add-on.
+	// +required
+	Name string `json:"name"`
+	// kind is HelmRelease or Kustomization.
+	// +optional
+	Kind string `json:"kind,omitempty"`
+	// object is the name of the Flux object, in the delivery's namespace.
+	// +optional
+	Object string `json:"object,omitempty"`
+	// state says where it stands.
+	// +required
+	State AddonState `json:"state"`
+	// since is when it got into this state.
+	// +optional
+	Since *metav1.Time `json:"since,omitempty"`
+	// version is what Flux last applied: a chart version, or a source revision.
+	// +optional
+	Version string `json:"version,omitempty"`
+	// appliedGeneration is the generation of the Flux object that the hub's last write led to. A higher one means that
+	// somebody else has edited the spec.
+	// +optional
+	AppliedGeneration int64 `json:"appliedGeneration,omitempty"`
+	// message says why it is not Ready.
+	// +optional
+	Message string `json:"message,omitempty"`
+}
+
+// AddonDeliveryStatus is how far a delivery has come.
+type AddonDeliveryStatus struct {
+	// observedGeneration is the generation that this status speaks of.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// conditions: Ready always; Reconciling and Stalled while true.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	// addons are the add-ons of the revision, and those that are still being removed.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	Addons []AddonStatus `json:"addons,omitempty"`
+	// addonCounts counts the add-ons.
+	// +optional
+	AddonCounts *ObjectCounts `json:"addonCounts,omitempty"`
+	// observedRevision is the revision whose objects were last written in full.
+	// +optional
+	ObservedRevision string `json:"observedRevision,omitempty"`
+	// readyRevision is the last revision on which every add-on has been Ready at once.
+	// +optional
+	ReadyRevision string `json:"readyRevision,omitempty"`
+	// readyTime is when that was first seen, by the hub's clock. A soak is counted from here.
+	// +optional
+	ReadyTime *metav1.Time `json:"readyTime,omitempty"`
+}
+
+// AddonDelivery is what one AddonSet brings to one cluster. The hub writes it; people read it.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:path=addondeliveries,shortName=adel,categories=chandler
+// +kubebuilder:printcolumn:name="Cluster",type=string,JSONPath=`.spec.registrationRef.name`
+// +kubebuilder:printcolumn:name="Set",type=string,JSONPath=`.spec.addonSetRef.name`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Addons",type=string,JSONPath=`.status.addonCounts.summary`
+// +kubebuilder:printcolumn:name="Revision",type=string,JSONPath=`.spec.revisionName`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+type AddonDelivery struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// +required
+	Spec AddonDeliverySpec `json:"spec"`
+	// +optional
+	Status AddonDeliveryStatus `json:"status,omitempty"`
+}
+
+// AddonDeliveryList is a list of AddonDeliveries.
+//
+// +kubebuilder:object:root=true
+type AddonDeliveryList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []AddonDelivery `json:"items"`
+}
+
+// GetConditions returns the conditions, for the status package.
+func (d *AddonDelivery) GetConditions() *[]metav1.Condition { return &d.Status.Conditions }
+
+// SetObservedGeneration says which generation the status speaks of.
+func (d *AddonDelivery) SetObservedGeneration(g int64) { d.Status.ObservedGeneration = g }

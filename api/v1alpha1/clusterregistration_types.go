@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// ClusterRegistrationSpec says which cluster this is and how to reach it.
+//
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.originRef) || has(self.originRef)",message="spec.originRef cannot be removed; delete the registration instead"
+type ClusterRegistrationSpec struct {
+	// originRef is the object in the same namespace that this cluster comes from. Discovery sets it.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="spec.originRef is immutable; delete the registration and make a new one"
+	OriginRef *OriginReference `json:"originRef,omitempty"`
+
+	// kubeConfig says where the kubeconfig is, without an origin, or instead of what the origin says.
+	// +optional
+	KubeConfig *KubeConfigSource `json:"kubeConfig,omitempty"`
+
+	// deletionPolicy says what unregistering does to the add-ons: Delete (the default) uninstalls them, Orphan leaves
+	// them on the cluster. Orphan anywhere (here, at the set or at the add-on) wins.
+	// +optional
+	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
+}
+
+// OriginReference names the object that a cluster comes from, in the registration's namespace.
+type OriginReference struct {
+	// apiGroup of the origin: kamaji.clastix.io, cluster.x-k8s.io, or empty for a Secret.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	APIGroup string `json:"apiGroup,omitempty"`
+	// kind of the origin: TenantControlPlane, Cluster or Secret.
+	// +required
+	// +kubebuilder:validation:Enum=TenantControlPlane;Cluster;Secret
+	Kind string `json:"kind"`
+	// name of the origin.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+}
+
+// KubeConfigSource says where a kubeconfig is.
+type KubeConfigSource struct {
+	// secretRef is the Secret, in the registration's namespace, that holds the kubeconfig.
+	// +required
+	SecretRef *SecretKeyReference `json:"secretRef,omitempty"`
+}
+
+// SecretKeyReference names a key of a Secret in the same namespace.
+type SecretKeyReference struct {
+	// name of the Secret.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+	// key that holds the kubeconfig. Without it the usual keys are tried: value, value.yaml, kubeconfig, config,
+	// super-admin.svc, admin.svc, admin.conf, kubeconfig.yaml, then the only key.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Key string `json:"key,omitempty"`
+}
+
+// ClusterRegistrationStatus is what the hub found out about a cluster.
+type ClusterRegistrationStatus struct {
+	// observedGeneration is the generation that this status speaks of.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// conditions: Ready, KubeConfigValid and Reachable always; Reconciling, Stalled and Unregistering while true.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	// provider is where the cluster comes from: Kamaji, ClusterAPI or Secret.
+	// +optional
+	Provider string `json:"provider,omitempty"`
+	// endpoint is the API server's URL, as the hub and Flux reach it.
+	// +optional
+	Endpoint string `json:"endpoint,omitempty"`
+	// kubernetesVersion is what the cluster's API server says its version is.
+	// +optional
+	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
+	// clusterUID is the UID of the cluster's kube-system namespace: which cluster this is, whatever it is called.
+	// +optional
+	ClusterUID types.UID `json:"clusterUID,omitempty"`
+	// nodes is how many nodes the cluster had at the last probe.
+	// +optional
+	Nodes *int32 `json:"nodes,omitempty"`
+	// credential is the kubeconfig in use.
+	// +optional
+	Credential *CredentialStatus `json:"credential,omitempty"`
+	// addonCounts counts the add-ons of all sets on this cluster.
+	// +optional
+	AddonCounts *ObjectCounts `json:"addonCounts,omitempty"`
+	// sets says which AddonSets in reach deliver to this cluster, and why others do not. At most 20, sets that
+	// deliver first.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=20
+	Sets []SetResult `json:"sets,omitempty"`
+}
+
+// CredentialStatus tells which kubeconfig is in use, and holds nothing secret.
+type CredentialStatus struct {
+	// secretName is the Secret, in the registration's namespace, that the kubeconfig came from.
+	// +optional
+	SecretName string `json:"secretName,omitempty"`
+	// key is the Secret's key that the kubeconfig came from.
+	// +optional
+	Key string `json:"key,omitempty"`
+	// fingerprint is a digest of the kubeconfig that the Flux objects use.
+	// +optional
+	Fingerprint string `json:"fingerprint,omitempty"`
+	// targetFingerprint is a digest of the address and CA alone: a change means another cluster, perhaps.
+	// +optional
+	TargetFingerprint string `json:"targetFingerprint,omitempty"`
+	// expirationTime is when the client certificate or token expires, if it says so.
+	// +optional
+	ExpirationTime *metav1.Time `json:"expirationTime,omitempty"`
+	// expiresIn is how long that is from now, in days, such as "29d"; ">90d" while it is far off.
+	// +optional
+	ExpiresIn string `json:"expiresIn,omitempty"`
+}
+
+// SetResult says what one AddonSet does for a cluster, and why.
+type SetResult struct {
+	// name of the set, with its namespace: namespace/name.
+	// +required
+	Name string `json:"name"`
+	// result is Delivered, or NotSelected and the reason.
+	// +required
+	Result string `json:"result"`
+}
+
+// ClusterRegistration is one workload cluster that the hub serves.
+//
+// Discovery makes one, of the same name and in the same namespace, for each TenantControlPlane, Cluster API Cluster
+// or Secret labelled chandler.dev/register: "true". People may write one by hand, with spec.kubeConfig.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=clreg,categories=chandler
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Reachable",type=string,JSONPath=`.status.conditions[?(@.type=="Reachable")].status`
+// +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.kubernetesVersion`
+// +kubebuilder:printcolumn:name="Addons",type=string,JSONPath=`.status.addonCounts.summary`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Credential",type=string,JSONPath=`.status.credential.expiresIn`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Origin",type=string,priority=1,JSONPath=`.spec.originRef.kind`
+// +kubebuilder:printcolumn:name="Endpoint",type=string,priority=1,JSONPath=`.status.endpoint`
+// +kubebuilder:printcolumn:name="Nodes",type=integer,priority=1,JSONPath=`.status.nodes`
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+type ClusterRegistration struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// +required
+	Spec ClusterRegistrationSpec `json:"spec"`
+	// +optional
+	Status ClusterRegistrationStatus `json:"status,omitempty"`
+}
+
+// ClusterRegistrationList is a list of ClusterRegistrations.
+//
+// +kubebuilder:object:root=true
+type ClusterRegistrationList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []ClusterRegistration `json:"items"`
+}
+
+// GetConditions returns the conditions, for the status package.
+func (r *ClusterRegistration) GetConditions() *[]metav1.Condition { return &r.Status.Conditions }
+
+// SetObservedGeneration says which generation the status speaks of.
+func (r *ClusterRegistration) SetObservedGeneration(g int64) { r.Status.ObservedGeneration = g }

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+// Condition types. Ready is always there. Reconciling and Stalled are there only while they are true, as kstatus
+// wants it: a Flux Kustomization with `wait: true` reads them.
+const (
+	ReadyCondition       = "Ready"
+	ReconcilingCondition = "Reconciling"
+	StalledCondition     = "Stalled"
+
+	// KubeConfigValidCondition of a ClusterRegistration: a kubeconfig was found, and passed every check.
+	KubeConfigValidCondition = "KubeConfigValid"
+	// ReachableCondition of a ClusterRegistration: the cluster answered the last probe with these credentials.
+	ReachableCondition = "Reachable"
+	// UnregisteringCondition of a ClusterRegistration, only while true: it is going, or will when its delay is over.
+	UnregisteringCondition = "Unregistering"
+
+	// RolloutCompleteCondition of an AddonSet: every matching cluster has the newest revision.
+	RolloutCompleteCondition = "RolloutComplete"
+	// HealthyCondition of an AddonSet: every add-on on every matching cluster is Ready now. kstatus ignores it, so
+	// that one broken cluster does not block whoever waits for the set.
+	HealthyCondition = "Healthy"
+)
+
+// Reasons that more than one kind uses.
+const (
+	// SucceededReason: all is as the spec wants it.
+	SucceededReason = "Succeeded"
+	// ProgressingReason: the hub or Flux is at work.
+	ProgressingReason = "Progressing"
+	// FailedReason: the hub could not do its work and tries again; the message says what went wrong.
+	FailedReason = "ReconciliationFailed"
+	// TerminatingReason: the object is being deleted and waits for what depends on it.
+	TerminatingReason = "Terminating"
+)
+
+// Reasons of KubeConfigValid=False, beside those of the kubeconfig rules (package kubeconfig).
+const (
+	// KubeConfigNotReadyReason: the origin has not got a kubeconfig yet.
+	KubeConfigNotReadyReason = "KubeConfigNotReady"
+	// SecretNotFoundReason: the Secret that should hold the kubeconfig does not exist.
+	SecretNotFoundReason = "SecretNotFound"
+	// KubeConfigSourceMissingReason: the registration has neither an origin nor spec.kubeConfig.
+	KubeConfigSourceMissingReason = "KubeConfigSourceMissing"
+	// OriginNotFoundReason: the origin does not exist. What runs on the cluster is left alone.
+	OriginNotFoundReason = "OriginNotFound"
+	// OriginKindNotInstalledReason: the origin's CRD is not installed. What runs on the cluster is left alone.
+	OriginKindNotInstalledReason = "OriginKindNotInstalled"
+)
+
+// Reasons of Reachable, beside those of the probe (package probe).
+const (
+	// ProbeSucceededReason: the API server answered with these credentials.
+	ProbeSucceededReason = "ProbeSucceeded"
+	// NotProbedReason: there is no answer yet, or nothing to probe with.
+	NotProbedReason = "NotProbed"
+	// HubItselfReason: the kubeconfig points at the management cluster itself, which Chandler refuses.
+	HubItselfReason = "HubItself"
+	// DifferentClusterReason: the kubeconfig now points at a cluster with another kube-system UID.
+	DifferentClusterReason = "DifferentCluster"
+)
+
+// Reasons of a ClusterRegistration's Ready.
+const (
+	// NoAddonSetReason: the cluster is reachable, and no AddonSet selects it.
+	NoAddonSetReason = "NoAddonSetMatches"
+	// AddonsFailedReason: at least one add-on failed.
+	AddonsFailedReason = "AddonsFailed"
+)
+
+// Reasons of Unregistering.
+const (
+	// LabelRemovedReason: the register label is gone from the origin; the delay runs.
+	LabelRemovedReason = "LabelRemoved"
+	// UnregisteredReason: the registration is going and its add-ons are uninstalled.
+	UnregisteredReason = "Unregistered"
+	// OriginDeletedReason: the cluster itself is being deleted; its add-ons are let go, not uninstalled.
+	OriginDeletedReason = "OriginDeleted"
+)
+
+// Reasons of an AddonSet.
+const (
+	// InvalidSpecReason: the set does not compile. Clusters keep what they have.
+	InvalidSpecReason = "InvalidSpec"
+	// NoClusterMatchesReason: the set is fine and selects nothing; the message says what is in reach.
+	NoClusterMatchesReason = "NoClusterMatches"
+)
+
+// Reasons of an AddonDelivery's Ready.
+const (
+	// AddonsReadyReason: every add-on is Ready on the cluster.
+	AddonsReadyReason = "AddonsReady"
+	// WaitingForClusterReason: the cluster has not answered yet; nothing is made before it does.
+	WaitingForClusterReason = "WaitingForCluster"
+	// RegistrationNotFoundReason: the registration is not there; what exists is held as it is.
+	RegistrationNotFoundReason = "RegistrationNotFound"
+	// RevisionNotFoundReason: the revision that the delivery names is not there; what exists is held as it is.
+	RevisionNotFoundReason = "RevisionNotFound"
+	// FrozenReason: the revision was made by another version of the hub's renderer, and waits for the set's next
+	// rollout.
+	FrozenReason = "Frozen"
+)
+
+// Reasons of events.
+const (
+	RegisteredEvent        = "Registered"
+	UnregisteredEvent      = "Unregistered"
+	NotRegisteredEvent     = "NotRegistered"
+	ReRegisteredEvent      = "RegisteredAgain"
+	LabelConflictEvent     = "LabelConflict"
+	KubeConfigChangedEvent = "KubeConfigChanged"
+	ReachableEvent         = "ClusterReachable"
+	UnreachableEvent       = "ClusterUnreachable"
+	RevisionCreatedEvent   = "RevisionCreated"
+	AddonRemovedEvent      = "AddonRemoved"
+	AddonOrphanedEvent     = "AddonOrphaned"
+	AddonFailedEvent       = "AddonFailed"
+	AddonReadyEvent        = "AddonReady"
+)

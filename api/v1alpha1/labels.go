@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+// Labels and annotations that people set.
+const (
+	// RegisterLabel on a TenantControlPlane, a Cluster API Cluster or a kubeconfig Secret registers that cluster
+	// when it is "true". "false" unregisters at once; taking the label off unregisters after a delay.
+	RegisterLabel = "chandler.dev/register"
+
+	// KubeConfigKeyAnnotation on a labelled Secret names the key that holds the kubeconfig.
+	KubeConfigKeyAnnotation = "chandler.dev/kubeconfig-key"
+)
+
+// Labels that the hub sets on ClusterRegistrations, to select on.
+const (
+	// NameLabel is the registration's own name.
+	NameLabel = "chandler.dev/name"
+	// ProviderLabel is where the cluster comes from: Kamaji, ClusterAPI or Secret.
+	ProviderLabel = "chandler.dev/provider"
+	// KubernetesMinorLabel is the cluster's Kubernetes minor version, such as "1.33". It is set after the first
+	// successful probe.
+	KubernetesMinorLabel = "chandler.dev/kubernetes-minor"
+)
+
+// Labels and annotations of generated objects (Flux objects, kubeconfig mirrors, charts, deliveries, revisions).
+const (
+	// ClusterKeyLabel is a hash that stands for the registration that a generated object serves. A hash, because a
+	// namespace and a name together do not fit a label value.
+	ClusterKeyLabel = "chandler.dev/cluster-key"
+	// ClusterLabel is the registration's name, shortened if need be: for people and their selectors.
+	ClusterLabel = "chandler.dev/cluster"
+	// AddonSetLabel is the name of the AddonSet, shortened if need be.
+	AddonSetLabel = "chandler.dev/addonset"
+	// AddonLabel is the name of the add-on.
+	AddonLabel = "chandler.dev/addon"
+	// ChartLabel marks the HelmCharts that the hub keeps.
+	ChartLabel = "chandler.dev/chart"
+	// MirrorLabel marks the kubeconfig Secrets that the hub keeps.
+	MirrorLabel = "chandler.dev/mirror"
+
+	// RegistrationAnnotation is the namespace/name of the registration that a generated object serves.
+	RegistrationAnnotation = "chandler.dev/registration"
+	// DeliveryAnnotation is the name of the AddonDelivery (same namespace) that a generated object belongs to.
+	DeliveryAnnotation = "chandler.dev/delivery"
+	// HashAnnotation is a digest of everything that the hub applied to the object.
+	HashAnnotation = "chandler.dev/applied-hash"
+	// DependsOnAnnotation lists the add-ons, comma-separated, that this one was delivered after. Removal runs the
+	// other way round, also when the set that said so is gone.
+	DependsOnAnnotation = "chandler.dev/depends-on"
+	// DeletionPolicyAnnotation is the deletion policy of the add-on when it was last applied. It is read when the add-on
+	// has been dropped, and the set says nothing about it any more.
+	DeletionPolicyAnnotation = "chandler.dev/deletion-policy"
+	// FingerprintAnnotation on a mirror is the fingerprint of the kubeconfig it holds.
+	FingerprintAnnotation = "chandler.dev/kubeconfig-fingerprint"
+	// MirroredAnnotation on a registration lists the label keys, comma-separated, that discovery mirrors.
+	MirroredAnnotation = "chandler.dev/mirrored-labels"
+)
+
+// Finalizers.
+const (
+	// RegistrationFinalizer keeps a registration until no delivery for it is left.
+	RegistrationFinalizer = "chandler.dev/registration"
+	// AddonSetFinalizer keeps a set until its deliveries are gone.
+	AddonSetFinalizer = "chandler.dev/addonset"
+	// DeliveryFinalizer keeps a delivery until what it put on the cluster is gone or given up.
+	DeliveryFinalizer = "chandler.dev/delivery"
+	// MirrorFinalizer keeps a kubeconfig mirror until the last Flux object that uses it is gone: a Kustomization
+	// whose kubeconfig vanished hangs for ever, a HelmRelease forgets its release without a word.
+	MirrorFinalizer = "chandler.dev/mirror"
+)
+
+// Field managers. Each part of the hub owns its own fields, and nothing else.
+const (
+	// FieldManager owns the generated objects.
+	FieldManager = "chandler"
+	// DiscoveryFieldManager owns originRef and the mirrored labels of a registration.
+	DiscoveryFieldManager = "chandler-discovery"
+	// RegistrationFieldManager owns the labels that a probe found out.
+	RegistrationFieldManager = "chandler-registration"
+	// SuspendFieldManager owns spec.suspend of generated objects while the hub holds them. Its own manager, so
+	// that giving it up leaves a suspend that a person asked for in place.
+	SuspendFieldManager = "chandler-suspend"
+)

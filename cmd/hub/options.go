@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/chandler-hub/chandler/internal/hubconfig"
+	"github.com/chandler-hub/chandler/internal/kubeconfig"
+	"github.com/chandler-hub/chandler/internal/origin"
+)
+
+// options are the flags of the hub, as they were written.
+type options struct {
+	config         hubconfig.Config
+	allowed        []string
+	denied         []string
+	metricsAddress string
+	healthAddress  string
+	leaderElection bool
+	namespace      string
+	logLevel       string
+}
+
+// defaultNamespace is where the hub is installed, unless its pod says otherwise.
+const defaultNamespace = "chandler-system"
+
+func (o *options) addFlags(f *pflag.FlagSet) {
+	o.namespace = os.Getenv("POD_NAMESPACE")
+	if o.namespace == "" {
+		o.namespace = defaultNamespace
+	}
+	c := &o.config
+	f.StringVar(&c.HubID, "hub-id", "chandler", "tells this hub's objects from those of other hubs on the same clusters; never change it while add-ons are delivered")
+	f.StringSliceVar(&c.PlatformNamespaces, "platform-namespaces", []string{o.namespace, "flux-system"}, "namespaces whose AddonSets may select clusters everywhere")
+	f.StringSliceVar(&c.Origins.RegisterAll, "register-all", nil, "kinds of clusters to register without the label: kamaji, capi")
+	f.StringSliceVar(&c.Origins.SecretNamespaces, "secret-namespaces", nil, "namespaces in which a labelled Secret registers a cluster, * for all (default: the platform namespaces)")
+	f.DurationVar(&c.UnregisterDelay, "unregister-delay", 5*time.Minute, "how long a cluster without the label stays registered")
+	f.DurationVar(&c.TeardownGrace, "teardown-grace", time.Hour, "how long a cluster that does not answer is waited for before its add-ons are let go")
+	f.DurationVar(&c.ChartRetention, "chart-retention", 10*time.Minute, "how long a shared HelmChart stays after its last use")
+	f.DurationVar(&c.ProbeInterval, "probe-interval", time.Minute, "time between two probes of a cluster that answers")
+	f.IntVar(&c.Concurrency, "concurrent", 16, "how many clusters each room works on at a time")
+	f.StringSliceVar(&o.allowed, kubeconfig.FlagTargetCIDRs, nil, "lifts the rules about loopback, link-local and denied addresses for these CIDRs")
+	f.StringSliceVar(&o.denied, "deny-target-cidrs", nil, "CIDRs in which no workload cluster may be, such as the management cluster's pod network")
+	f.BoolVar(&c.Rules.AllowInsecureTLS, kubeconfig.FlagInsecureTLS, false, "accept kubeconfigs with insecure-skip-tls-verify")
+	f.BoolVar(&c.Rules.AllowProxy, kubeconfig.FlagProxy, false, "accept kubeconfigs with proxy-url")
+	f.BoolVar(&c.Rules.AllowMissingCA, kubeconfig.FlagMissingCA, false, "accept kubeconfigs without a CA; the system's roots are used")
+	f.BoolVar(&c.Rules.AllowHTTP, kubeconfig.FlagHTTP, false, "accept kubeconfigs with an http:// server")
+	f.StringVar(&o.metricsAddress, "metrics-bind-address", ":8080", "address of /metrics, 0 for none")
+	f.StringVar(&o.healthAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz")
+	f.BoolVar(&o.leaderElection, "leader-elect", false, "run as one of several replicas")
+	f.StringVar(&o.logLevel, "log-level", "info", "info or debug")
+}
+
+// complete checks the flags and returns the configuration. hub are the addresses of the hub's own API server.
+func (o *options) complete(hub []netip.AddrPort) (*hubconfig.Config, error) {
+	c := o.config
+	if errs := validation.IsValidLabelValue(c.HubID); len(errs) > 0 || c.HubID == "" {
+		return nil, fmt.Errorf("--hub-id %q must fit a label value: %s", c.HubID, strings.Join(errs, ", "))
+	}
+	for _, kind := range c.Origins.RegisterAll {
+		if kind != origin.Kamaji.Flag && kind != origin.ClusterAPI.Flag {
+			return nil, fmt.Errorf("--register-all %q: write %s, %s or both", kind, origin.Kamaji.Flag, origin.ClusterAPI.Flag)
+		}
+	}
+	if len(c.Origins.SecretNamespaces) == 0 {
+		c.Origins.SecretNamespaces = c.PlatformNamespaces
+	}
+	if c.Concurrency < 1 || c.ProbeInterval < time.Second || c.UnregisterDelay < 0 || c.TeardownGrace < 0 || c.ChartRetention < 0 {
+		return nil, fmt.Errorf("--concurrent must be at least 1, --probe-interval at least 1s, and no duration may be negative")
+	}
+	if !slices.Contains([]string{"info", "debug"}, o.logLevel) {
+		return nil, fmt.Errorf("--log-level %q: write info or debug", o.logLevel)
+	}
+	var err error
+	if c.Rules.AllowedCIDRs, err = prefixes(kubeconfig.FlagTargetCIDRs, o.allowed); err != nil {
+		return nil, err
+	}
+	if c.Rules.ForbiddenCIDRs, err = prefixes("deny-target-cidrs", o.denied); err != nil {
+		return nil, err
+	}
+	c.Rules.ForbiddenAddrs = hub
+	return &c, nil
+}
+
+func prefixes(flag string, texts []string) ([]netip.Prefix, error) {
+	var out []netip.Prefix
+	for _, t := range texts {
+		p, err := netip.ParsePrefix(t)
+		if err != nil {
+			return nil, fmt.Errorf("--%s %q: write a CIDR such as 10.0.0.0/8", flag, t)
+		}
+		out = append(out, p)
+	}
+	return out, nil
+}

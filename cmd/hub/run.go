@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"net/url"
+	"os"
+	"strconv"
+
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers"
+	"github.com/chandler-hub/chandler/controllers/index"
+)
+
+func newCommand() *cobra.Command {
+	o := &options{}
+	cmd := &cobra.Command{
+		Use:           "hub",
+		Short:         "Chandler's manager: add-ons for every cluster of a fleet, delivered by Flux",
+		Args:          cobra.NoArgs,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
+	}
+	o.addFlags(cmd.Flags())
+	return cmd
+}
+
+func (o *options) run(ctx context.Context) error {
+	logger := o.logger()
+	ctrl.SetLogger(logger)
+	klog.SetLogger(logger)
+	restConfig, err := ctrl.GetConfig()
+	if err != nil {
+		return fmt.Errorf("find the management cluster: %w", err)
+	}
+	config, err := o.complete(apiServerAddresses(restConfig))
+	if err != nil {
+		return err
+	}
+	restConfig.UserAgent = "chandler-hub"
+	restConfig.QPS = -1 // the API server's own priority and fairness is the limit
+	scheme, err := newScheme()
+	if err != nil {
+		return err
+	}
+	mgr, err := ctrl.NewManager(restConfig, manager.Options{
+		Scheme:                        scheme,
+		Cache:                         index.CacheOptions(),
+		Client:                        client.Options{Cache: &client.CacheOptions{Unstructured: true}},
+		Metrics:                       server.Options{BindAddress: o.metricsAddress},
+		HealthProbeBindAddress:        o.healthAddress,
+		LeaderElection:                o.leaderElection,
+		LeaderElectionID:              "hub." + hubv1.GroupVersion.Group,
+		LeaderElectionNamespace:       o.namespace,
+		LeaderElectionReleaseOnCancel: true,
+	})
+	if err != nil {
+		return fmt.Errorf("make the manager: %w", err)
+	}
+	if err := controllers.AddToManager(ctx, mgr, config); err != nil {
+		return err
+	}
+	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return err
+	}
+	if err := mgr.AddReadyzCheck("ping", healthz.Ping); err != nil {
+		return err
+	}
+	return mgr.Start(ctx)
+}
+
+func (o *options) logger() logr.Logger {
+	level := slog.LevelInfo
+	if o.logLevel == "debug" {
+		level = slog.LevelDebug
+	}
+	return logr.FromSlogHandler(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+}
+
+func newScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, hubv1.AddToScheme,
+		helmv2.AddToScheme, kustomizev1.AddToScheme, sourcev1.AddToScheme,
+	} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("build the scheme: %w", err)
+		}
+	}
+	return scheme, nil
+}
+
+// apiServerAddresses are where the hub's own API server is, as far as its configuration says. What hides behind another
+// address is found out by its kube-system UID.
+func apiServerAddresses(config *rest.Config) []netip.AddrPort {
+	u, err := url.Parse(config.Host)
+	if err != nil {
+		return nil
+	}
+	host, port := u.Hostname(), u.Port()
+	if port == "" {
+		port = "443"
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	if err != nil {
+		return nil
+	}
+	ips, err := net.LookupIP(host)
+	if err != nil {
+		return nil
+	}
+	var out []netip.AddrPort
+	for _, ip := range ips {
+		if addr, ok := netip.AddrFromSlice(ip); ok {
+			out = append(out, netip.AddrPortFrom(addr.Unmap(), uint16(n)))
+		}
+	}
+	return out
+}

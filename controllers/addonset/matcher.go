@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package addonset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/index"
+	"github.com/chandler-hub/chandler/internal/apply"
+	"github.com/chandler-hub/chandler/internal/identity"
+	"github.com/chandler-hub/chandler/internal/status"
+)
+
+// Matcher works on one cluster at a time: it makes, moves and withdraws its deliveries.
+type Matcher struct {
+	*Reconciler
+}
+
+// Reconcile compares the deliveries of a registration with the sets that select it. A registration that is not there, a set
+// that has not been compiled, and one that does not compile change nothing.
+func (m *Matcher) Reconcile(ctx context.Context, reg *hubv1.ClusterRegistration) (ctrl.Result, error) {
+	list := &hubv1.AddonDeliveryList{}
+	if err := m.Client.List(ctx, list, client.MatchingFields{index.DeliveryRegistration: reg.Namespace + "/" + reg.Name}); err != nil {
+		return ctrl.Result{}, fmt.Errorf("list the deliveries: %w", err)
+	}
+	existing := map[types.NamespacedName]*hubv1.AddonDelivery{}
+	for i := range list.Items {
+		d := &list.Items[i]
+		existing[types.NamespacedName{Namespace: d.Namespace, Name: d.Spec.AddonSetRef.Name}] = d
+	}
+	if reg.DeletionTimestamp != nil {
+		return ctrl.Result{}, m.leave(ctx, reg, existing)
+	}
+	var errs []error
+	for key, set := range m.registry.all() {
+		if set.held || set.leaving {
+			continue
+		}
+		errs = append(errs, m.match(ctx, reg, key, set, existing[key]))
+	}
+	return ctrl.Result{}, errors.Join(errs...)
+}
+
+// leave withdraws everything from a cluster that is unregistered. The registration room has said so in a condition: without
+// it, the registration is about to be made again, and nothing happens.
+func (m *Matcher) leave(ctx context.Context, reg *hubv1.ClusterRegistration, existing map[types.NamespacedName]*hubv1.AddonDelivery) error {
+	c := status.Find(reg, hubv1.UnregisteringCondition)
+	if c == nil || c.Reason == hubv1.LabelRemovedReason {
+		return nil
+	}
+	var errs []error
+	for _, d := range existing {
+		errs = append(errs, withdraw(ctx, m.Client, d))
+	}
+	return errors.Join(errs...)
+}
+
+func (m *Matcher) match(ctx context.Context, reg *hubv1.ClusterRegistration, key types.NamespacedName, set compiled, d *hubv1.AddonDelivery) error {
+	switch selected := set.selector.Matches(reg); {
+	case !selected && d != nil:
+		return withdraw(ctx, m.Client, d)
+	case !selected:
+		return nil
+	case d == nil:
+		return m.deliver(ctx, reg, key, set.revision, true)
+	case d.DeletionTimestamp != nil || sameContent(d.Spec.RevisionName, set.revision):
+		return nil // made again when it is gone; or up to date
+	}
+	return m.deliver(ctx, reg, key, set.revision, false)
+}
+
+// deliver writes a delivery.
+func (m *Matcher) deliver(ctx context.Context, reg *hubv1.ClusterRegistration, set types.NamespacedName, revision string, fresh bool) error {
+	regKey := client.ObjectKeyFromObject(reg)
+	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+		"registrationRef": map[string]any{"namespace": reg.Namespace, "name": reg.Name},
+		"addonSetRef":     map[string]any{"name": set.Name},
+		"revisionName":    revision,
+	}}}
+	u.SetGroupVersionKind(hubv1.GroupVersion.WithKind("AddonDelivery"))
+	u.SetNamespace(set.Namespace)
+	u.SetName(identity.Delivery(set.Name, regKey))
+	u.SetFinalizers([]string{hubv1.DeliveryFinalizer})
+	u.SetLabels(map[string]string{
+		"app.kubernetes.io/managed-by": "chandler",
+		hubv1.ClusterKeyLabel:          identity.ClusterKey(m.Config.HubID, regKey),
+		hubv1.ClusterLabel:             identity.LabelValue(reg.Name),
+		hubv1.AddonSetLabel:            labelValue(set.Name),
+	})
+	if !fresh {
+		_, err := apply.Update(ctx, m.Client, u, hubv1.FieldManager)
+		return err
+	}
+	_, err := apply.Create(ctx, m.Client, m.Live, u, hubv1.FieldManager, func(o client.Object) bool {
+		return o.GetLabels()[hubv1.ClusterKeyLabel] == identity.ClusterKey(m.Config.HubID, regKey)
+	})
+	return err
+}

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package addonset compiles sets, keeps their revisions, matches them with clusters, and is the only writer and the only
+// deleter of AddonDeliveries. It never touches a Flux object.
+//
+// It is two controllers. The Reconciler works on one set: it compiles, snapshots, and reports. The Matcher works on one
+// cluster: which sets deliver to it. So one more cluster costs the hub that cluster, and not the fleet.
+package addonset
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/index"
+	"github.com/chandler-hub/chandler/internal/apply"
+	"github.com/chandler-hub/chandler/internal/compile"
+	"github.com/chandler-hub/chandler/internal/fluxspec"
+	"github.com/chandler-hub/chandler/internal/hubconfig"
+	"github.com/chandler-hub/chandler/internal/match"
+	"github.com/chandler-hub/chandler/internal/status"
+)
+
+// Reconciler works on one set at a time.
+type Reconciler struct {
+	Client   client.Client
+	Live     client.Reader
+	Config   *hubconfig.Config
+	Clock    clock.PassiveClock
+	Recorder events.EventRecorder
+
+	registry registry
+	// changed wakes the matcher for every cluster in reach of a set.
+	changed func(set *hubv1.AddonSet)
+}
+
+// Reconcile compiles a set, keeps its revision, and reports how its clusters stand.
+func (r *Reconciler) Reconcile(ctx context.Context, set *hubv1.AddonSet) (ctrl.Result, error) {
+	if !set.DeletionTimestamp.IsZero() {
+		return ctrl.Result{}, r.finalize(ctx, set)
+	}
+	if controllerutil.AddFinalizer(set, hubv1.AddonSetFinalizer) {
+		return ctrl.Result{}, r.addFinalizer(ctx, set)
+	}
+	before := set.DeepCopy()
+	selector, invalid := r.compile(set)
+	if invalid == nil {
+		if err := r.snapshot(ctx, set); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
+	r.publish(set, selector, invalid)
+	fleet, err := r.observe(ctx, set)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	r.summarize(ctx, set, selector, fleet, invalid)
+	if err := apply.Status(ctx, r.Client, before, set); err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{}, r.pruneRevisions(ctx, set, fleet)
+}
+
+// compile checks the set. An error is the user's to mend.
+func (r *Reconciler) compile(set *hubv1.AddonSet) (*match.Selector, error) {
+	platform := r.Config.IsPlatform(set.Namespace)
+	selector, err := match.New(set.Namespace, platform, &set.Spec)
+	if err != nil {
+		return nil, err
+	}
+	_, err = compile.Compile(set.Spec.Addons, fluxspec.Author{Namespace: set.Namespace, Platform: platform})
+	return selector, err
+}
+
+// publish tells the matcher. A set that does not compile is held: its clusters keep what they have.
+func (r *Reconciler) publish(set *hubv1.AddonSet, selector *match.Selector, invalid error) {
+	c := compiled{generation: set.Generation, selector: selector, revision: set.Status.Revision, held: invalid != nil}
+	if r.registry.put(client.ObjectKeyFromObject(set), c) && invalid == nil {
+		r.changed(set)
+	}
+}
+
+func (r *Reconciler) addFinalizer(ctx context.Context, set *hubv1.AddonSet) error {
+	before := set.DeepCopy()
+	controllerutil.RemoveFinalizer(before, hubv1.AddonSetFinalizer)
+	err := r.Client.Patch(ctx, set, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	if err != nil {
+		return client.IgnoreNotFound(fmt.Errorf("add finalizer: %w", err))
+	}
+	return nil
+}
+
+// finalize withdraws the set from every cluster, and lets it go when the last one is clean.
+func (r *Reconciler) finalize(ctx context.Context, set *hubv1.AddonSet) error {
+	if !controllerutil.ContainsFinalizer(set, hubv1.AddonSetFinalizer) {
+		return nil
+	}
+	key := client.ObjectKeyFromObject(set)
+	r.registry.put(key, compiled{generation: set.Generation, leaving: true})
+	// Live: a delivery that the cache does not know yet would be left without its set.
+	list := &hubv1.AddonDeliveryList{}
+	if err := r.Live.List(ctx, list, client.InNamespace(set.Namespace), setLabels(set.Name)); err != nil {
+		return fmt.Errorf("list the deliveries: %w", err)
+	}
+	left := 0
+	for i := range list.Items {
+		d := &list.Items[i]
+		if d.Spec.AddonSetRef.Name != set.Name {
+			continue
+		}
+		left++
+		if err := withdraw(ctx, r.Client, d); err != nil {
+			return err
+		}
+	}
+	if left > 0 {
+		before := set.DeepCopy()
+		status.Summarize(set, status.Outcome{Phase: status.Working, Reason: hubv1.TerminatingReason,
+			Message: fmt.Sprintf("being withdrawn from %d clusters", left)}, r.Clock.Now())
+		return apply.Status(ctx, r.Client, before, set)
+	}
+	if err := r.deleteRevisions(ctx, set); err != nil {
+		return err
+	}
+	r.registry.drop(key)
+	return apply.RemoveFinalizer(ctx, r.Client, set, hubv1.AddonSetFinalizer)
+}
+
+// withdraw is the one place that deletes a delivery. Its finalizer keeps it until the cluster is clean.
+func withdraw(ctx context.Context, c client.Client, d *hubv1.AddonDelivery) error {
+	if d.DeletionTimestamp != nil {
+		return nil
+	}
+	if err := c.Delete(ctx, d, client.Preconditions{UID: &d.UID}); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("withdraw delivery %s: %w", d.Name, err)
+	}
+	return nil
+}
+
+// fleet is how the clusters of a set stand.
+type fleet struct {
+	counts hubv1.ClusterCounts
+	// inUse are the revisions that a delivery names.
+	inUse map[string]bool
+	// behind names clusters in reach that have not been Ready on the newest revision; failed those with a failed add-on.
+	behind, failed []string
+}
+
+// observe counts the clusters of a set.
+func (r *Reconciler) observe(ctx context.Context, set *hubv1.AddonSet) (*fleet, error) {
+	list := &hubv1.AddonDeliveryList{}
+	if err := r.Client.List(ctx, list, client.InNamespace(set.Namespace), client.MatchingFields{index.DeliverySet: set.Name}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list the deliveries: %w", err)
+	}
+	f := &fleet{inUse: map[string]bool{}}
+	for i := range list.Items {
+		d := &list.Items[i]
+		f.inUse[d.Spec.RevisionName] = true
+		if d.DeletionTimestamp != nil {
+			f.counts.Leaving++
+			continue
+		}
+		if err := r.count(ctx, set, d, f); err != nil {
+			return nil, err
+		}
+	}
+	slices.Sort(f.behind)
+	slices.Sort(f.failed)
+	f.counts.ReadySummary = status.Summary(f.counts.Ready, f.counts.Matched)
+	f.counts.UpdatedSummary = status.Summary(f.counts.Updated, f.counts.Matched)
+	set.Status.Clusters = &f.counts
+	return f, nil
+}
+
+func (r *Reconciler) count(ctx context.Context, set *hubv1.AddonSet, d *hubv1.AddonDelivery, f *fleet) error {
+	f.counts.Matched++
+	if status.IsTrue(d, hubv1.ReadyCondition) && sameContent(d.Status.ReadyRevision, d.Spec.RevisionName) {
+		f.counts.Ready++
+	}
+	if d.Status.AddonCounts != nil && d.Status.AddonCounts.Failed > 0 {
+		f.counts.Failed++
+		f.failed = append(f.failed, d.Spec.RegistrationRef.Name)
+	}
+	reg := &hubv1.ClusterRegistration{}
+	key := types.NamespacedName{Namespace: d.Spec.RegistrationRef.Namespace, Name: d.Spec.RegistrationRef.Name}
+	err := r.Client.Get(ctx, key, reg)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("read registration %s: %w", key, err)
+	}
+	online := err == nil && status.IsTrue(reg, hubv1.ReachableCondition)
+	if !online {
+		f.counts.Offline++
+	}
+	switch {
+	case sameContent(d.Status.ReadyRevision, set.Status.Revision):
+		f.counts.Updated++
+	case online && !suspended(d):
+		f.behind = append(f.behind, key.Name)
+	}
+	return nil
+}
+
+// suspended is true if somebody holds an add-on of a cluster back: they know, and nobody else is to wait for it.
+func suspended(d *hubv1.AddonDelivery) bool {
+	return slices.ContainsFunc(d.Status.Addons, func(a hubv1.AddonStatus) bool { return a.State == hubv1.AddonSuspended })
+}
+
+// summarize sets the conditions. A cluster that does not answer is counted, and blocks nobody who waits for the set.
+func (r *Reconciler) summarize(ctx context.Context, set *hubv1.AddonSet, selector *match.Selector, f *fleet, invalid error) {
+	now := r.Clock.Now()
+	complete, reason, message := metav1.ConditionTrue, hubv1.SucceededReason, "every cluster has been Ready on the newest revision"
+	if f.counts.Updated < f.counts.Matched {
+		complete, reason = metav1.ConditionFalse, hubv1.ProgressingReason
+		message = fmt.Sprintf("%s clusters have been Ready on the newest revision", f.counts.UpdatedSummary)
+	}
+	status.Set(set, hubv1.RolloutCompleteCondition, complete, reason, message, now)
+	set.Status.Rollout = map[metav1.ConditionStatus]string{metav1.ConditionTrue: "Complete", metav1.ConditionFalse: "Progressing"}[complete]
+
+	healthy, reason, message := metav1.ConditionTrue, hubv1.SucceededReason, "every add-on is Ready on every cluster"
+	if f.counts.Ready < f.counts.Matched {
+		healthy, reason = metav1.ConditionFalse, hubv1.ProgressingReason
+		message = fmt.Sprintf("%s clusters are Ready, %d offline", f.counts.ReadySummary, f.counts.Offline)
+		if len(f.failed) > 0 {
+			reason, message = hubv1.AddonsFailedReason, message+", failed: "+status.List(f.failed, 5)
+		}
+	}
+	status.Set(set, hubv1.HealthyCondition, healthy, reason, message, now)
+	status.Summarize(set, r.outcome(ctx, set, selector, f, invalid), now)
+}
+
+func (r *Reconciler) outcome(ctx context.Context, set *hubv1.AddonSet, selector *match.Selector, f *fleet, invalid error) status.Outcome {
+	switch {
+	case invalid != nil:
+		return status.Outcome{Phase: status.Stalled, Reason: hubv1.InvalidSpecReason, Message: invalid.Error() + ". Clusters keep what they have"}
+	case f.counts.Matched == 0 && f.counts.Leaving == 0:
+		if n, why := r.unmatched(ctx, set, selector); n >= 0 {
+			return status.Outcome{Phase: status.Done, Reason: hubv1.NoClusterMatchesReason, Message: why}
+		}
+		return status.Outcome{Phase: status.Working, Reason: hubv1.ProgressingReason, Message: "delivering to the clusters that match"}
+	case len(f.behind) > 0:
+		m := fmt.Sprintf("%s clusters have been Ready on this revision; not yet: %s", f.counts.UpdatedSummary, status.List(f.behind, 5))
+		if len(f.failed) > 0 {
+			m += "; failed: " + status.List(f.failed, 5)
+		}
+		return status.Outcome{Phase: status.Working, Reason: hubv1.ProgressingReason, Message: m}
+	}
+	m := fmt.Sprintf("delivered to %s clusters", f.counts.UpdatedSummary)
+	if f.counts.Offline > 0 {
+		m += fmt.Sprintf("; %d offline", f.counts.Offline)
+	}
+	return status.Outcome{Phase: status.Done, Reason: hubv1.SucceededReason, Message: m}
+}
+
+// unmatched says why a set selects nothing; -1 if it does select something that has no delivery yet.
+func (r *Reconciler) unmatched(ctx context.Context, set *hubv1.AddonSet, selector *match.Selector) (int, string) {
+	regs := &hubv1.ClusterRegistrationList{}
+	if err := r.Client.List(ctx, regs, client.UnsafeDisableDeepCopy); err != nil {
+		return -1, ""
+	}
+	var near []string
+	for i := range regs.Items {
+		reg := &regs.Items[i]
+		if !selector.Reaches(reg.Namespace) {
+			continue
+		}
+		if selector.Matches(reg) && reg.DeletionTimestamp == nil {
+			return -1, ""
+		}
+		near = append(near, fmt.Sprintf("%s %s", reg.Name, selector.Why(reg)))
+	}
+	slices.Sort(near)
+	where := "in any namespace"
+	if !r.Config.IsPlatform(set.Namespace) {
+		where = fmt.Sprintf("in namespace %q, which is all that a set outside the platform namespaces reaches", set.Namespace)
+	}
+	if len(near) == 0 {
+		return 0, "there is no ClusterRegistration " + where
+	}
+	return len(near), fmt.Sprintf("%s selects none of %d ClusterRegistrations %s: %s", selector, len(near), where, status.List(near, 3))
+}
+
+func setLabels(set string) client.MatchingLabels {
+	return client.MatchingLabels{hubv1.AddonSetLabel: labelValue(set)}
+}
+
+func (r *Reconciler) event(set *hubv1.AddonSet, reason, format string, args ...any) {
+	r.Recorder.Eventf(set, nil, corev1.EventTypeNormal, reason, "Compile", format, args...)
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package addonset
+
+import (
+	"maps"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/chandler-hub/chandler/internal/match"
+)
+
+// compiled is what the matcher needs to know of a set.
+type compiled struct {
+	generation int64
+	selector   *match.Selector
+	// revision is the one that clusters should have.
+	revision string
+	// held is true while nothing may change: the set does not compile.
+	held bool
+	// leaving is true while the set is being deleted.
+	leaving bool
+}
+
+// registry holds every set that has been compiled since the hub started. A set that is not in it has not been looked at
+// yet, so nothing is decided about its clusters.
+type registry struct {
+	mu   sync.RWMutex
+	sets map[types.NamespacedName]compiled
+}
+
+// put stores a set and returns whether its clusters must be looked at again.
+func (r *registry) put(key types.NamespacedName, c compiled) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.sets == nil {
+		r.sets = map[types.NamespacedName]compiled{}
+	}
+	old, ok := r.sets[key]
+	r.sets[key] = c
+	return !ok || old.generation != c.generation || old.revision != c.revision || old.held != c.held || old.leaving != c.leaving
+}
+
+func (r *registry) drop(key types.NamespacedName) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.sets, key)
+}
+
+func (r *registry) all() map[types.NamespacedName]compiled {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return maps.Clone(r.sets)
+}

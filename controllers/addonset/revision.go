@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package addonset
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/compile"
+	"github.com/chandler-hub/chandler/internal/identity"
+	"github.com/chandler-hub/chandler/internal/render"
+)
+
+// history is how many revisions are kept that no delivery names.
+const history = 5
+
+func labelValue(set string) string { return identity.LabelValue(set) }
+
+var epochSuffix = regexp.MustCompile(`-e[0-9]+$`)
+
+// sameContent returns whether two revisions hold the same content, perhaps for renderers of different epochs. A hub with a
+// new epoch moves no cluster by itself: those that have the content stay where they are until the set changes.
+func sameContent(a, b string) bool {
+	return a != "" && epochSuffix.ReplaceAllString(a, "") == epochSuffix.ReplaceAllString(b, "")
+}
+
+// snapshot makes sure that the revision of the set's present content is there, and notes it in the status.
+func (r *Reconciler) snapshot(ctx context.Context, set *hubv1.AddonSet) error {
+	raw, hash, err := compile.Snapshot(&set.Spec)
+	if err != nil {
+		return err
+	}
+	name := identity.Revision(set.Name, hash, render.Epoch)
+	err = r.Client.Get(ctx, client.ObjectKey{Namespace: set.Namespace, Name: name}, &appsv1.ControllerRevision{})
+	if err == nil || !apierrors.IsNotFound(err) {
+		set.Status.Revision = name
+		return err
+	}
+	revisions, err := r.revisions(ctx, set)
+	if err != nil {
+		return err
+	}
+	number := int64(1)
+	if n := len(revisions); n > 0 {
+		number = revisions[n-1].Revision + 1
+	}
+	revision := &appsv1.ControllerRevision{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: set.Namespace, Name: name,
+			Labels: map[string]string{hubv1.AddonSetLabel: labelValue(set.Name), "app.kubernetes.io/managed-by": "chandler"},
+			// For people: `kubectl tree`, and garbage collection should somebody take the finalizer off the set.
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(set, hubv1.GroupVersion.WithKind("AddonSet"))},
+		},
+		Data:     runtime.RawExtension{Raw: raw},
+		Revision: number,
+	}
+	if err := r.Client.Create(ctx, revision, client.FieldOwner(hubv1.FieldManager)); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("make revision %s: %w", name, err)
+	}
+	r.event(set, hubv1.RevisionCreatedEvent, "revision %s", name)
+	set.Status.Revision = name
+	return nil
+}
+
+// revisions returns the revisions of a set, the oldest first.
+func (r *Reconciler) revisions(ctx context.Context, set *hubv1.AddonSet) ([]appsv1.ControllerRevision, error) {
+	list := &appsv1.ControllerRevisionList{}
+	if err := r.Client.List(ctx, list, client.InNamespace(set.Namespace), setLabels(set.Name)); err != nil {
+		return nil, fmt.Errorf("list the revisions: %w", err)
+	}
+	ours := slices.DeleteFunc(list.Items, func(c appsv1.ControllerRevision) bool { return !metav1.IsControlledBy(&c, set) })
+	slices.SortFunc(ours, func(a, b appsv1.ControllerRevision) int {
+		return cmp.Or(cmp.Compare(a.Revision, b.Revision), cmp.Compare(a.Name, b.Name))
+	})
+	return ours, nil
+}
+
+// pruneRevisions removes old revisions, but none that is newest or that a delivery names.
+func (r *Reconciler) pruneRevisions(ctx context.Context, set *hubv1.AddonSet, f *fleet) error {
+	revisions, err := r.revisions(ctx, set)
+	if err != nil {
+		return err
+	}
+	idle := slices.DeleteFunc(revisions, func(c appsv1.ControllerRevision) bool { return c.Name == set.Status.Revision || f.inUse[c.Name] })
+	for i := 0; i < len(idle)-history; i++ {
+		if err := r.Client.Delete(ctx, &idle[i]); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("remove revision %s: %w", idle[i].Name, err)
+		}
+	}
+	return nil
+}
+
+// deleteRevisions removes them all: the set is going, and garbage collection may not be running.
+func (r *Reconciler) deleteRevisions(ctx context.Context, set *hubv1.AddonSet) error {
+	revisions, err := r.revisions(ctx, set)
+	if err != nil {
+		return err
+	}
+	for i := range revisions {
+		if err := r.Client.Delete(ctx, &revisions[i]); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("remove revision %s: %w", revisions[i].Name, err)
+		}
+	}
+	return nil
+}

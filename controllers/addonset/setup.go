@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package addonset
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/index"
+	"github.com/chandler-hub/chandler/internal/status"
+)
+
+// countDelay gathers what happens to a set's clusters: its status is counted over the whole fleet, so it is counted once for
+// many events, and at most this often.
+const countDelay = time.Second
+
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// SetupWithManager starts both controllers.
+func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
+	// Buffered: the reconciler must not wait for the matcher.
+	wake := make(chan event.GenericEvent, 1024)
+	r.changed = func(set *hubv1.AddonSet) { wake <- event.GenericEvent{Object: set} }
+	err := ctrl.NewControllerManagedBy(mgr).Named("addonset").
+		For(&hubv1.AddonSet{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, deletionChanged()))).
+		Watches(&hubv1.AddonDelivery{}, r.setOfDelivery()).
+		Watches(&hubv1.ClusterRegistration{}, r.setsOfRegistration(), builder.WithPredicates(reachableOrLabels())).
+		WithOptions(controller.Options{MaxConcurrentReconciles: r.Config.Concurrency}).
+		Complete(reconcile.AsReconciler(mgr.GetClient(), r))
+	if err != nil {
+		return err
+	}
+	m := &Matcher{Reconciler: r}
+	return ctrl.NewControllerManagedBy(mgr).Named("matcher").
+		For(&hubv1.ClusterRegistration{}, builder.WithPredicates(predicate.Or(predicate.LabelChangedPredicate{}, deletionChanged(), unregisteringChanged()))).
+		Watches(&hubv1.AddonDelivery{}, handler.EnqueueRequestsFromMapFunc(registrationOfDelivery), builder.WithPredicates(deletions())).
+		WatchesRawSource(source.Channel(wake, handler.EnqueueRequestsFromMapFunc(r.clustersInReach))).
+		WithOptions(controller.Options{MaxConcurrentReconciles: r.Config.Concurrency}).
+		Complete(reconcile.AsReconciler(mgr.GetClient(), m))
+}
+
+func deletionChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero() ||
+			len(e.ObjectOld.GetFinalizers()) != len(e.ObjectNew.GetFinalizers())
+	}}
+}
+
+func unregisteringChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		a, b := e.ObjectOld.(*hubv1.ClusterRegistration), e.ObjectNew.(*hubv1.ClusterRegistration)
+		return status.IsTrue(a, hubv1.UnregisteringCondition) != status.IsTrue(b, hubv1.UnregisteringCondition)
+	}}
+}
+
+// deletions: a delivery that is gone may have to be made again.
+func deletions() predicate.Predicate {
+	no := func(event.UpdateEvent) bool { return false }
+	return predicate.Funcs{UpdateFunc: no, CreateFunc: func(event.CreateEvent) bool { return false }}
+}
+
+// reachableOrLabels: what changes a set's counts, or whether it selects the cluster.
+func reachableOrLabels() predicate.Predicate {
+	return predicate.Or(predicate.LabelChangedPredicate{}, predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		a, b := e.ObjectOld.(*hubv1.ClusterRegistration), e.ObjectNew.(*hubv1.ClusterRegistration)
+		return status.IsTrue(a, hubv1.ReachableCondition) != status.IsTrue(b, hubv1.ReachableCondition)
+	}})
+}
+
+func (r *Reconciler) setOfDelivery() handler.EventHandler {
+	return later(func(_ context.Context, obj client.Object) []reconcile.Request {
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.(*hubv1.AddonDelivery).Spec.AddonSetRef.Name}}}
+	})
+}
+
+// setsOfRegistration are those that deliver to a cluster, and those without any cluster, which say why.
+func (r *Reconciler) setsOfRegistration() handler.EventHandler {
+	return later(func(ctx context.Context, obj client.Object) []reconcile.Request {
+		deliveries := &hubv1.AddonDeliveryList{}
+		if err := r.Client.List(ctx, deliveries, client.MatchingFields{index.DeliveryRegistration: obj.GetNamespace() + "/" + obj.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "list deliveries")
+		}
+		var out []reconcile.Request
+		for i := range deliveries.Items {
+			d := &deliveries.Items[i]
+			out = append(out, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: d.Namespace, Name: d.Spec.AddonSetRef.Name}})
+		}
+		sets := &hubv1.AddonSetList{}
+		if err := r.Client.List(ctx, sets, client.UnsafeDisableDeepCopy); err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "list sets")
+		}
+		for i := range sets.Items {
+			if c := sets.Items[i].Status.Clusters; c == nil || c.Matched == 0 {
+				out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&sets.Items[i])})
+			}
+		}
+		return out
+	})
+}
+
+func registrationOfDelivery(_ context.Context, obj client.Object) []reconcile.Request {
+	ref := obj.(*hubv1.AddonDelivery).Spec.RegistrationRef
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}}}
+}
+
+func (r *Reconciler) clustersInReach(ctx context.Context, set client.Object) []reconcile.Request {
+	var opts []client.ListOption
+	if !r.Config.IsPlatform(set.GetNamespace()) {
+		opts = append(opts, client.InNamespace(set.GetNamespace()))
+	}
+	regs := &hubv1.ClusterRegistrationList{}
+	if err := r.Client.List(ctx, regs, append(opts, client.UnsafeDisableDeepCopy)...); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "list registrations")
+		return nil
+	}
+	out := make([]reconcile.Request, len(regs.Items))
+	for i := range regs.Items {
+		out[i].NamespacedName = client.ObjectKeyFromObject(&regs.Items[i])
+	}
+	return out
+}
+
+// later enqueues after a moment, so that many events make one reconcile.
+func later(of handler.MapFunc) handler.EventHandler {
+	add := func(ctx context.Context, obj client.Object, q queue) {
+		for _, req := range of(ctx, obj) {
+			q.AddAfter(req, countDelay)
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { add(ctx, e.Object, q) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) { add(ctx, e.ObjectNew, q) },
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { add(ctx, e.Object, q) },
+	}
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package controllers puts the rooms of the hub together. Each room is a package of its own, and each writes what no other
+// writes: discovery a registration's origin and labels, registration its status, addonset the deliveries, delivery the Flux
+// objects and the deliveries' status, chart the shared HelmCharts.
+package controllers
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/chandler-hub/chandler/controllers/addonset"
+	"github.com/chandler-hub/chandler/controllers/chart"
+	"github.com/chandler-hub/chandler/controllers/delivery"
+	"github.com/chandler-hub/chandler/controllers/discovery"
+	"github.com/chandler-hub/chandler/controllers/index"
+	"github.com/chandler-hub/chandler/controllers/origins"
+	"github.com/chandler-hub/chandler/controllers/registration"
+	"github.com/chandler-hub/chandler/internal/hubconfig"
+	"github.com/chandler-hub/chandler/internal/kubeconfig"
+	"github.com/chandler-hub/chandler/internal/probe"
+)
+
+// What the hub may do on the management cluster. It reads Secrets everywhere, because kubeconfigs lie beside their clusters,
+// and writes them only beside AddonSets.
+//
+// +kubebuilder:rbac:groups=chandler.dev,resources=clusterregistrations;addonsets;addondeliveries,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=chandler.dev,resources=clusterregistrations/status;addonsets/status;addondeliveries/status,verbs=patch
+// +kubebuilder:rbac:groups=helm.toolkit.fluxcd.io,resources=helmreleases,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=kustomize.toolkit.fluxcd.io,resources=kustomizations,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=source.toolkit.fluxcd.io,resources=helmcharts,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=kamaji.clastix.io,resources=tenantcontrolplanes,verbs=get;list;watch
+// +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups="",resources=namespaces,resourceNames=kube-system,verbs=get
+// +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=get;list;watch;create;delete
+// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get;list;watch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// AddToManager adds every room to a manager.
+func AddToManager(ctx context.Context, mgr manager.Manager, config *hubconfig.Config) error {
+	system := &corev1.Namespace{}
+	if err := mgr.GetAPIReader().Get(ctx, types.NamespacedName{Name: "kube-system"}, system); err != nil {
+		return fmt.Errorf("read this cluster's own identity: %w", err)
+	}
+	if err := index.Add(ctx, mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
+	c, live, now := mgr.GetClient(), mgr.GetAPIReader(), clock.RealClock{}
+	known := origins.New(mgr, config.Origins)
+	keeper := &chart.Keeper{Client: c, Config: config, Live: live, Clock: now}
+	pool := probe.NewPool(probe.PoolOptions{
+		Interval: config.ProbeInterval,
+		Probe: func(ctx context.Context, target *kubeconfig.Config) probe.Result {
+			return probe.Once(ctx, target, probe.Options{Rules: config.Rules, UserAgent: "chandler-hub"})
+		},
+	})
+	for _, room := range []struct {
+		name  string
+		setup func(manager.Manager) error
+	}{
+		{"discovery", (&discovery.Reconciler{Client: c, Live: live, Origins: known, Config: config, Clock: now, Recorder: mgr.GetEventRecorder("chandler-discovery")}).SetupWithManager},
+		{"registration", (&registration.Reconciler{
+			Client: c, Live: live, Origins: known, Config: config, Pool: pool, Clock: now, HubUID: system.UID, Recorder: mgr.GetEventRecorder("chandler-registration"),
+		}).SetupWithManager},
+		{"addonset", (&addonset.Reconciler{Client: c, Live: live, Config: config, Clock: now, Recorder: mgr.GetEventRecorder("chandler-addonset")}).SetupWithManager},
+		{"delivery", (&delivery.Reconciler{Client: c, Live: live, Config: config, Charts: keeper, Clock: now, Recorder: mgr.GetEventRecorder("chandler-delivery")}).SetupWithManager},
+		{"chart", keeper.SetupWithManager},
+		{"origins", known.SetupWithManager},
+	} {
+		if err := room.setup(mgr); err != nil {
+			return fmt.Errorf("set up %s: %w", room.name, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package delivery is the room that serves one cluster: it renders what the cluster's deliveries ask for, plans, applies,
+// prunes and reports. Its key is the registration, since conflicts, order and teardown span all the deliveries of a cluster.
+// It never thinks about the fleet.
+package delivery
+
+import (
+	"context"
+	"errors"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/chandler-hub/chandler/controllers/chart"
+	"github.com/chandler-hub/chandler/internal/hubconfig"
+	"github.com/chandler-hub/chandler/internal/plan"
+)
+
+// Reconciler works on one cluster at a time.
+type Reconciler struct {
+	Client   client.Client
+	Live     client.Reader
+	Config   *hubconfig.Config
+	Charts   *chart.Keeper
+	Clock    clock.PassiveClock
+	Recorder events.EventRecorder
+
+	programs programs
+	ledger   ledger
+}
+
+// Reconcile brings the Flux objects of one cluster in line with its deliveries.
+func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Result, error) {
+	c, err := r.gather(ctx, req.NamespacedName)
+	if err != nil || len(c.deliveries) == 0 {
+		return ctrl.Result{}, err
+	}
+	r.render(c)
+	mirrorErr := r.mirrors(ctx, c)
+	steps := plan.Compute(c.planInput(r.Clock.Now(), r.Config.TeardownGrace))
+	outcomes, applyErr := r.apply(ctx, c, steps)
+	after, finishErr := r.finish(ctx, c, steps, outcomes)
+	return ctrl.Result{RequeueAfter: after}, errors.Join(mirrorErr, applyErr, finishErr)
+}
+
+// key is the registration that a reconcile is about.
+type key = types.NamespacedName

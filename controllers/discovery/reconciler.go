@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package discovery turns origins into ClusterRegistrations and keeps their labels in step. It knows Kamaji, Cluster API and
+// Secrets; nothing after it does. It owns originRef and the mirrored labels through a field manager of its own, and
+// without force: what somebody else has set on a registration stays.
+package discovery
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/index"
+	"github.com/chandler-hub/chandler/controllers/origins"
+	"github.com/chandler-hub/chandler/internal/hubconfig"
+	"github.com/chandler-hub/chandler/internal/origin"
+	"github.com/chandler-hub/chandler/internal/status"
+	"github.com/chandler-hub/chandler/internal/teardown"
+)
+
+// Reconciler works on one origin at a time.
+type Reconciler struct {
+	Client   client.Client
+	Live     client.Reader
+	Origins  *origins.Origins
+	Config   *hubconfig.Config
+	Clock    clock.PassiveClock
+	Recorder events.EventRecorder
+}
+
+// Request names an origin.
+type Request struct {
+	Kind origin.Kind
+	types.NamespacedName
+}
+
+// Reconcile makes, keeps or removes the registration of an origin. An origin that is not there removes nothing.
+func (r *Reconciler) Reconcile(ctx context.Context, req Request) (reconcile.Result, error) {
+	obj, verdict, err := r.Origins.Get(ctx, req.Kind, req.NamespacedName)
+	if err != nil || obj == nil {
+		return reconcile.Result{}, err
+	}
+	reg, err := r.find(ctx, req)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if verdict.Origin == teardown.OriginUnwanted && reg == nil && req.Kind == origin.Secret && verdict.Refused == "" {
+		return reconcile.Result{}, nil
+	}
+	switch verdict.Origin {
+	case teardown.OriginWanted:
+		return reconcile.Result{}, r.ensure(ctx, req, obj, reg)
+	case teardown.OriginDeleting:
+		return reconcile.Result{}, r.remove(ctx, obj, reg, "its origin is being deleted")
+	}
+	if verdict.Refused != "" {
+		r.Recorder.Eventf(obj, nil, corev1.EventTypeWarning, hubv1.NotRegisteredEvent, "Register", "not registered: %s", verdict.Refused)
+	}
+	if reg == nil || verdict.Refused != "" && !verdict.AtOnce {
+		return reconcile.Result{}, nil
+	}
+	if verdict.AtOnce {
+		return reconcile.Result{}, r.remove(ctx, obj, reg, fmt.Sprintf("label %s is \"false\"", hubv1.RegisterLabel))
+	}
+	return r.removeAfterDelay(ctx, req, obj, reg)
+}
+
+// find returns the registration of an origin, or nil.
+func (r *Reconciler) find(ctx context.Context, req Request) (*hubv1.ClusterRegistration, error) {
+	regs := &hubv1.ClusterRegistrationList{}
+	if err := r.Client.List(ctx, regs, client.InNamespace(req.Namespace),
+		client.MatchingFields{index.RegistrationOrigin: index.Origin(req.Kind.Reference(req.Name))}); err != nil {
+		return nil, fmt.Errorf("find the registration: %w", err)
+	}
+	if len(regs.Items) == 0 {
+		return nil, nil
+	}
+	return regs.Items[0].DeepCopy(), nil
+}
+
+// ensure makes the registration or brings it up to date.
+func (r *Reconciler) ensure(ctx context.Context, req Request, obj *unstructured.Unstructured, reg *hubv1.ClusterRegistration) error {
+	if reg != nil && reg.DeletionTimestamp != nil {
+		return nil // made again when it is gone; the registration room lets it go
+	}
+	name, err := r.name(ctx, req, reg)
+	if err != nil || name == "" {
+		if name == "" && err == nil {
+			r.Recorder.Eventf(obj, nil, corev1.EventTypeWarning, hubv1.NotRegisteredEvent, "Register",
+				"not registered: ClusterRegistrations %q and %q are there and belong to other origins", req.Name, secondName(req))
+		}
+		return err
+	}
+	desired := origin.MirroredLabels(obj.GetLabels())
+	desired[hubv1.NameLabel] = name
+	if len(name) > 63 {
+		delete(desired, hubv1.NameLabel)
+	}
+	desired[hubv1.ProviderLabel] = req.Kind.Provider
+	if upToDate(reg, desired) {
+		return nil
+	}
+	if err := r.apply(ctx, req, obj, name, desired); err != nil {
+		return err
+	}
+	if reg == nil {
+		log.FromContext(ctx).Info("registered a cluster", "registration", name)
+		r.Recorder.Eventf(obj, nil, corev1.EventTypeNormal, hubv1.RegisteredEvent, "Register", "registered as ClusterRegistration %q", name)
+	}
+	return nil
+}
+
+// name returns the name that the registration of an origin has or may take: the origin's, or that with the kind if another
+// origin, or another object, has it; "" if both are taken.
+func (r *Reconciler) name(ctx context.Context, req Request, reg *hubv1.ClusterRegistration) (string, error) {
+	if reg != nil {
+		return reg.Name, nil
+	}
+	want := req.Kind.Reference(req.Name)
+	for _, name := range []string{req.Name, secondName(req)} {
+		there := &hubv1.ClusterRegistration{}
+		// Read live: two origins of one name may have been labelled in one commit.
+		err := r.Live.Get(ctx, types.NamespacedName{Namespace: req.Namespace, Name: name}, there)
+		switch {
+		case apierrors.IsNotFound(err):
+			return name, nil
+		case err != nil:
+			return "", fmt.Errorf("look for registration %s: %w", name, err)
+		case there.Spec.OriginRef == nil || *there.Spec.OriginRef == want:
+			return name, nil // kept in Git by somebody, without the origin
+		}
+	}
+	return "", nil
+}
+
+func secondName(req Request) string { return req.Name + "-" + strings.ToLower(req.Kind.Kind) }
+
+// upToDate returns whether a registration has every label, and has had no other mirrored.
+func upToDate(reg *hubv1.ClusterRegistration, desired map[string]string) bool {
+	if reg == nil || reg.Annotations[hubv1.MirroredAnnotation] != keys(desired) {
+		return false
+	}
+	for k, v := range desired {
+		if reg.Labels[k] != v {
+			return false
+		}
+	}
+	return true
+}
+
+func keys(m map[string]string) string {
+	out := make([]string, 0, len(m))
+	for k := range m {
+		out = append(out, k)
+	}
+	slices.Sort(out)
+	return strings.Join(out, ",")
+}
+
+// apply writes the fields that discovery owns. Labels that somebody else has set to another value are theirs: they are left
+// out, and an event says so.
+func (r *Reconciler) apply(ctx context.Context, req Request, obj *unstructured.Unstructured, name string, desired map[string]string) error {
+	ref := req.Kind.Reference(req.Name)
+	write := func(labels map[string]string) error {
+		u := &unstructured.Unstructured{}
+		u.SetGroupVersionKind(hubv1.GroupVersion.WithKind("ClusterRegistration"))
+		u.SetNamespace(req.Namespace)
+		u.SetName(name)
+		u.SetLabels(labels)
+		u.SetAnnotations(map[string]string{hubv1.MirroredAnnotation: keys(desired)})
+		originRef := map[string]any{"kind": ref.Kind, "name": ref.Name}
+		if ref.APIGroup != "" {
+			originRef["apiGroup"] = ref.APIGroup
+		}
+		u.Object["spec"] = map[string]any{"originRef": originRef}
+		return r.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(hubv1.DiscoveryFieldManager))
+	}
+	err := write(desired)
+	if apierrors.IsConflict(err) {
+		left, theirs := without(desired, err)
+		r.Recorder.Eventf(obj, nil, corev1.EventTypeWarning, hubv1.LabelConflictEvent, "Register",
+			"ClusterRegistration %q has its own value for %s; it is kept", name, strings.Join(theirs, ", "))
+		err = write(left)
+	}
+	if err != nil {
+		return fmt.Errorf("apply ClusterRegistration %s/%s: %w", req.Namespace, name, err)
+	}
+	return nil
+}
+
+// without returns the labels that are in no conflict, and the names of those that are.
+func without(labels map[string]string, conflict error) (left map[string]string, theirs []string) {
+	left = map[string]string{}
+	for k, v := range labels {
+		if strings.Contains(conflict.Error(), ".metadata.labels."+k+"\n") || strings.HasSuffix(conflict.Error(), ".metadata.labels."+k) {
+			theirs = append(theirs, k)
+			continue
+		}
+		left[k] = v
+	}
+	slices.Sort(theirs)
+	return left, theirs
+}
+
+// removeAfterDelay removes a registration whose origin has lost its label a while ago. The registration room says since when,
+// in a condition, so that the delay survives a restart.
+func (r *Reconciler) removeAfterDelay(ctx context.Context, req Request, obj *unstructured.Unstructured, reg *hubv1.ClusterRegistration) (reconcile.Result, error) {
+	c := status.Find(reg, hubv1.UnregisteringCondition)
+	if c == nil || c.Reason != hubv1.LabelRemovedReason {
+		return reconcile.Result{}, nil // the condition is not written yet; it wakes us
+	}
+	if left := r.Config.UnregisterDelay - r.Clock.Since(c.LastTransitionTime.Time); left > 0 {
+		return reconcile.Result{RequeueAfter: left + 10*time.Millisecond}, nil
+	}
+	return reconcile.Result{}, r.remove(ctx, obj, reg, fmt.Sprintf("label %s was removed", hubv1.RegisterLabel))
+}
+
+func (r *Reconciler) remove(ctx context.Context, obj *unstructured.Unstructured, reg *hubv1.ClusterRegistration, why string) error {
+	if reg == nil || reg.DeletionTimestamp != nil {
+		return nil
+	}
+	// The very object that the decision was made about, and no other that took its place.
+	err := r.Client.Delete(ctx, reg, client.Preconditions{UID: &reg.UID})
+	if err != nil {
+		return client.IgnoreNotFound(fmt.Errorf("delete ClusterRegistration %s/%s: %w", reg.Namespace, reg.Name, err))
+	}
+	log.FromContext(ctx).Info("unregistering a cluster", "registration", reg.Name, "why", why)
+	r.Recorder.Eventf(obj, nil, corev1.EventTypeNormal, hubv1.UnregisteredEvent, "Unregister", "ClusterRegistration %q goes: %s", reg.Name, why)
+	return nil
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package discovery
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/origins"
+	"github.com/chandler-hub/chandler/internal/origin"
+)
+
+// SetupWithManager starts discovery: Secrets at once, the other kinds when their CRDs are there.
+func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
+	c, err := controller.NewTypedUnmanaged("discovery", controller.TypedOptions[Request]{
+		Reconciler: r, MaxConcurrentReconciles: r.Config.Concurrency, Logger: mgr.GetLogger(),
+	})
+	if err != nil {
+		return err
+	}
+	if err := mgr.Add(c); err != nil {
+		return err
+	}
+	watch := func(kind origin.Kind, example client.Object) error {
+		return c.Watch(source.TypedKind(mgr.GetCache(), example, enqueueOrigin(kind), predicate.NewTypedPredicateFuncs(interesting(kind))))
+	}
+	if err := watch(origin.Secret, origins.Example(origin.Secret, corev1.SchemeGroupVersion.WithKind("Secret"))); err != nil {
+		return err
+	}
+	r.Origins.OnInstalled(watch)
+	// A registration that is gone, or whose labels somebody changed, is made good from its origin.
+	return c.Watch(source.TypedKind(mgr.GetCache(), client.Object(&hubv1.ClusterRegistration{}), enqueueOriginOf()))
+}
+
+// interesting leaves out the thousands of Secrets on a hub that say nothing of clusters. An update is seen with its old and
+// its new labels, so that a label that went is interesting.
+func interesting(kind origin.Kind) func(client.Object) bool {
+	return func(obj client.Object) bool {
+		if kind != origin.Secret {
+			return true
+		}
+		_, labelled := obj.GetLabels()[hubv1.RegisterLabel]
+		return labelled
+	}
+}
+
+func enqueueOrigin(kind origin.Kind) handler.TypedEventHandler[client.Object, Request] {
+	return handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, obj client.Object) []Request {
+		return []Request{{Kind: kind, NamespacedName: client.ObjectKeyFromObject(obj)}}
+	})
+}
+
+func enqueueOriginOf() handler.TypedEventHandler[client.Object, Request] {
+	return handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, obj client.Object) []Request {
+		ref := obj.(*hubv1.ClusterRegistration).Spec.OriginRef
+		if ref == nil {
+			return nil
+		}
+		kind, err := origin.KindOf(*ref)
+		if err != nil {
+			return nil
+		}
+		return []Request{{Kind: kind, NamespacedName: types.NamespacedName{Namespace: obj.GetNamespace(), Name: ref.Name}}}
+	})
+}

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package index holds the field indexes and the cache settings that the rooms share: every lookup is by index, so that
+// the work for an event does not grow with the fleet, and the caches keep no more than somebody reads.
+package index
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+)
+
+// The fields to list by.
+const (
+	// DeliveryRegistration of an AddonDelivery: namespace/name of its registration.
+	DeliveryRegistration = "registration"
+	// DeliverySet of an AddonDelivery: the name of its set, in its own namespace.
+	DeliverySet = "addonset"
+	// RegistrationOrigin of a ClusterRegistration: kind.group/name of its origin, in its own namespace.
+	RegistrationOrigin = "origin"
+	// RegistrationSecret of a ClusterRegistration: the Secret that its kubeconfig came from, in its own namespace.
+	RegistrationSecret = "secret"
+	// ClusterKey of a Flux object: the cluster-key label.
+	ClusterKey = "clusterKey"
+	// ChartRef of a HelmRelease: namespace/name of the HelmChart that it refers to.
+	ChartRef = "chartRef"
+)
+
+// Origin returns the value of RegistrationOrigin for a reference.
+func Origin(ref hubv1.OriginReference) string { return ref.Kind + "." + ref.APIGroup + "/" + ref.Name }
+
+// Registration returns the key that an annotation or reference "namespace/name" names; false if it is none.
+func Registration(s string) (types.NamespacedName, bool) {
+	ns, name, ok := strings.Cut(s, "/")
+	return types.NamespacedName{Namespace: ns, Name: name}, ok && ns != "" && name != ""
+}
+
+// Add adds the indexes to a manager's cache.
+func Add(ctx context.Context, indexer client.FieldIndexer) error {
+	for _, i := range []struct {
+		obj   client.Object
+		field string
+		value func(client.Object) []string
+	}{
+		{&hubv1.AddonDelivery{}, DeliveryRegistration, func(o client.Object) []string {
+			ref := o.(*hubv1.AddonDelivery).Spec.RegistrationRef
+			return []string{ref.Namespace + "/" + ref.Name}
+		}},
+		{&hubv1.AddonDelivery{}, DeliverySet, func(o client.Object) []string { return []string{o.(*hubv1.AddonDelivery).Spec.AddonSetRef.Name} }},
+		{&hubv1.ClusterRegistration{}, RegistrationOrigin, func(o client.Object) []string {
+			if ref := o.(*hubv1.ClusterRegistration).Spec.OriginRef; ref != nil {
+				return []string{Origin(*ref)}
+			}
+			return nil
+		}},
+		{&hubv1.ClusterRegistration{}, RegistrationSecret, registrationSecrets},
+		{&helmv2.HelmRelease{}, ClusterKey, clusterKey},
+		{&kustomizev1.Kustomization{}, ClusterKey, clusterKey},
+		{&helmv2.HelmRelease{}, ChartRef, func(o client.Object) []string {
+			hr := o.(*helmv2.HelmRelease)
+			if ref := hr.Spec.ChartRef; ref != nil && ref.Kind == sourcev1.HelmChartKind {
+				ns := ref.Namespace
+				if ns == "" {
+					ns = hr.Namespace
+				}
+				return []string{ns + "/" + ref.Name}
+			}
+			return nil
+		}},
+	} {
+		if err := indexer.IndexField(ctx, i.obj, i.field, i.value); err != nil {
+			return fmt.Errorf("index %T by %s: %w", i.obj, i.field, err)
+		}
+	}
+	return nil
+}
+
+// registrationSecrets are the Secrets whose change concerns a registration: the one named in its spec, the one in use, and
+// the one that its kind of origin will have.
+func registrationSecrets(o client.Object) []string {
+	reg := o.(*hubv1.ClusterRegistration)
+	var names []string
+	add := func(name string) {
+		for _, n := range names {
+			if n == name {
+				return
+			}
+		}
+		if name != "" {
+			names = append(names, name)
+		}
+	}
+	if kc := reg.Spec.KubeConfig; kc != nil && kc.SecretRef != nil {
+		add(kc.SecretRef.Name)
+	}
+	if ref := reg.Spec.OriginRef; ref != nil {
+		switch ref.Kind {
+		case "Secret":
+			add(ref.Name)
+		case "Cluster":
+			add(ref.Name + "-kubeconfig")
+		case "TenantControlPlane":
+			add(ref.Name + "-admin-kubeconfig")
+		}
+	}
+	if reg.Status.Credential != nil {
+		add(reg.Status.Credential.SecretName)
+	}
+	return names
+}
+
+func clusterKey(o client.Object) []string {
+	if v := o.GetLabels()[hubv1.ClusterKeyLabel]; v != "" {
+		return []string{v}
+	}
+	return nil
+}
+
+// CacheOptions returns what the informers keep: of Flux objects and revisions only those that the hub made, and of each
+// object only what is read.
+func CacheOptions() cache.Options {
+	ours := labels.NewSelector()
+	for _, r := range must(labels.ParseToRequirements(hubv1.ClusterKeyLabel)) {
+		ours = ours.Add(r)
+	}
+	revisions := labels.NewSelector().Add(must(labels.ParseToRequirements(hubv1.AddonSetLabel))...)
+	charts := labels.NewSelector().Add(must(labels.ParseToRequirements(hubv1.ChartLabel))...)
+	return cache.Options{
+		DefaultTransform: cache.TransformStripManagedFields(),
+		ByObject: map[client.Object]cache.ByObject{
+			&helmv2.HelmRelease{}:        {Label: ours, Transform: slimHelmRelease},
+			&kustomizev1.Kustomization{}: {Label: ours, Transform: slimKustomization},
+			&appsv1.ControllerRevision{}: {Label: revisions},
+			&sourcev1.HelmChart{}:        {Label: charts},
+			partial("v1", "Secret"):      {Transform: slimSecret},
+			partial("apiextensions.k8s.io/v1", "CustomResourceDefinition"): {Transform: slimMeta},
+		},
+	}
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err) // a constant selector that does not parse
+	}
+	return v
+}
+
+func partial(apiVersion, kind string) *metav1.PartialObjectMetadata {
+	return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: apiVersion, Kind: kind}}
+}
+
+// slimHelmRelease keeps of the spec what plans and predicates read, and drops the values: 50,000 of them would be most of
+// the hub's memory.
+func slimHelmRelease(in any) (any, error) {
+	if o, ok := in.(*helmv2.HelmRelease); ok {
+		o.ManagedFields = nil
+		o.Spec = helmv2.HelmReleaseSpec{Suspend: o.Spec.Suspend, ChartRef: o.Spec.ChartRef}
+		o.Status.Inventory = nil
+		o.Status.History = o.Status.History[:min(1, len(o.Status.History))]
+	}
+	return in, nil
+}
+
+func slimKustomization(in any) (any, error) {
+	if o, ok := in.(*kustomizev1.Kustomization); ok {
+		o.ManagedFields = nil
+		o.Spec = kustomizev1.KustomizationSpec{Suspend: o.Spec.Suspend}
+		o.Status.Inventory = nil
+		o.Status.History = nil
+	}
+	return in, nil
+}
+
+func slimSecret(in any) (any, error) {
+	if o, ok := in.(*metav1.PartialObjectMetadata); ok {
+		o.ManagedFields = nil
+		delete(o.Annotations, "kubectl.kubernetes.io/last-applied-configuration") // holds the Secret's data
+	}
+	return in, nil
+}
+
+func slimMeta(in any) (any, error) {
+	if o, ok := in.(*metav1.PartialObjectMetadata); ok {
+		o.ManagedFields, o.Annotations, o.Labels = nil, nil, nil
+	}
+	return in, nil
+}

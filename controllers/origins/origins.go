@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package origins reads the objects that clusters come from, and watches each kind from the moment its CRD is there. A kind
+// that is not installed is skipped, and picked up without a restart; one that goes away again removes nothing.
+package origins
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/origin"
+	"github.com/chandler-hub/chandler/internal/teardown"
+)
+
+// Starter starts a watch of a kind on behalf of a room. gvk is the version that the API server prefers.
+type Starter func(kind origin.Kind, example client.Object) error
+
+// Origins knows which kinds are installed, and reads origins from the cache.
+type Origins struct {
+	mgr    manager.Manager
+	policy origin.Policy
+
+	mu       sync.RWMutex
+	versions map[schema.GroupKind]schema.GroupVersionKind // the kinds that are watched
+	gone     map[schema.GroupKind]bool                    // watched, but the CRD is not there now
+	starters []Starter
+}
+
+// New returns Origins that watch nothing yet, but for Secrets.
+func New(mgr manager.Manager, policy origin.Policy) *Origins {
+	return &Origins{
+		mgr: mgr, policy: policy,
+		versions: map[schema.GroupKind]schema.GroupVersionKind{origin.Secret.GroupKind: corev1.SchemeGroupVersion.WithKind("Secret")},
+		gone:     map[schema.GroupKind]bool{},
+	}
+}
+
+// OnInstalled registers a room that wants to watch origins. It must be called before the manager starts.
+func (o *Origins) OnInstalled(s Starter) { o.starters = append(o.starters, s) }
+
+// Get reads an origin from the cache, and says what it asks for. The object is nil unless it is there.
+func (o *Origins) Get(ctx context.Context, kind origin.Kind, key types.NamespacedName) (*unstructured.Unstructured, origin.Verdict, error) {
+	gvk, ok := o.version(kind)
+	if !ok {
+		return nil, origin.Verdict{Origin: teardown.OriginUnknown}, nil
+	}
+	obj, err := o.read(ctx, kind, gvk, key)
+	switch {
+	case apierrors.IsNotFound(err):
+		// When a CRD is deleted its objects go first: look again whether the kind is there before "gone" is believed.
+		if kind.CRD != "" && !o.established(ctx, kind) {
+			return nil, origin.Verdict{Origin: teardown.OriginUnknown}, nil
+		}
+		return nil, origin.Verdict{Origin: teardown.OriginGone}, nil
+	case err != nil:
+		return nil, origin.Verdict{}, fmt.Errorf("read %s %s: %w", kind.Kind, key, err)
+	}
+	return obj, o.policy.Judge(kind, obj, func(name string) bool {
+		gvk, ok := o.version(origin.ClusterAPI)
+		if !ok {
+			return false
+		}
+		_, err := o.read(ctx, origin.ClusterAPI, gvk, types.NamespacedName{Namespace: key.Namespace, Name: name})
+		return err == nil
+	}), nil
+}
+
+func (o *Origins) version(kind origin.Kind) (schema.GroupVersionKind, bool) {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	gvk, ok := o.versions[kind.GroupKind]
+	return gvk, ok && !o.gone[kind.GroupKind]
+}
+
+func (o *Origins) read(ctx context.Context, kind origin.Kind, gvk schema.GroupVersionKind, key types.NamespacedName) (*unstructured.Unstructured, error) {
+	obj := Example(kind, gvk)
+	if err := o.mgr.GetClient().Get(ctx, key, obj); err != nil {
+		return nil, err
+	}
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		return u, nil
+	}
+	m, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	if err != nil {
+		return nil, err
+	}
+	return &unstructured.Unstructured{Object: m}, nil
+}
+
+// Example returns an empty object to watch or read a kind with. Of Secrets only the metadata is ever cached.
+func Example(kind origin.Kind, gvk schema.GroupVersionKind) client.Object {
+	if kind.GroupKind == origin.Secret.GroupKind {
+		m := &metav1.PartialObjectMetadata{}
+		m.SetGroupVersionKind(gvk)
+		return m
+	}
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(gvk)
+	return u
+}
+
+// established asks the API server whether a kind's CRD is there and serves.
+func (o *Origins) established(ctx context.Context, kind origin.Kind) bool {
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err := o.mgr.GetAPIReader().Get(ctx, types.NamespacedName{Name: kind.CRD}, crd); err != nil || crd.DeletionTimestamp != nil {
+		return false
+	}
+	for _, c := range crd.Status.Conditions {
+		if c.Type == apiextensionsv1.Established {
+			return c.Status == apiextensionsv1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// SetupWithManager watches CRDs, and starts the watch of each kind when its CRD is established.
+func (o *Origins) SetupWithManager(mgr manager.Manager) error {
+	byCRD := map[string]origin.Kind{}
+	for _, k := range origin.Kinds {
+		if k.CRD != "" {
+			byCRD[k.CRD] = k
+		}
+	}
+	crd := &metav1.PartialObjectMetadata{}
+	crd.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
+	ours := predicate.NewPredicateFuncs(func(obj client.Object) bool { _, ok := byCRD[obj.GetName()]; return ok })
+	return ctrl.NewControllerManagedBy(mgr).Named("origins").
+		WatchesMetadata(crd, &handler.EnqueueRequestForObject{}, builder.WithPredicates(ours)).
+		Complete(reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+			return o.reconcile(ctx, byCRD[req.Name])
+		}))
+}
+
+func (o *Origins) reconcile(ctx context.Context, kind origin.Kind) (reconcile.Result, error) {
+	there := o.established(ctx, kind)
+	o.mu.Lock()
+	_, watched := o.versions[kind.GroupKind]
+	o.gone[kind.GroupKind] = !there
+	o.mu.Unlock()
+	if !there || watched {
+		return reconcile.Result{}, nil
+	}
+	mapping, err := o.mgr.GetRESTMapper().RESTMapping(kind.GroupKind)
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("find the version of %s: %w", kind.GroupKind, err)
+	}
+	o.mu.Lock()
+	o.versions[kind.GroupKind] = mapping.GroupVersionKind
+	o.mu.Unlock()
+	log.FromContext(ctx).Info("watching a kind of origin", "kind", kind.Kind, "apiVersion", mapping.GroupVersionKind.GroupVersion())
+	for _, start := range o.starters {
+		if err := start(kind, Example(kind, mapping.GroupVersionKind)); err != nil {
+			o.mu.Lock()
+			delete(o.versions, kind.GroupKind) // so that the next try does not take it for watched
+			o.mu.Unlock()
+			return reconcile.Result{}, fmt.Errorf("watch %s: %w", kind.Kind, err)
+		}
+	}
+	return reconcile.Result{}, nil
+}
+
+// KindOf returns the kind of a registration's origin.
+func KindOf(reg *hubv1.ClusterRegistration) (origin.Kind, error) {
+	return origin.KindOf(*reg.Spec.OriginRef)
+}

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registration
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/version"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/probe"
+	"github.com/chandler-hub/chandler/internal/status"
+)
+
+// refusal is why an answer of a cluster is not accepted, if it is not.
+type refusal struct{ reason, message string }
+
+// probe hands the candidates to the pool and takes over what it has found out: Reachable, the facts, and which kubeconfig
+// the Flux objects use. It never waits for a cluster.
+func (r *Reconciler) probe(reg *hubv1.ClusterRegistration, found resolution) *refusal {
+	if len(found.candidates) == 0 {
+		if status.Find(reg, hubv1.ReachableCondition) == nil {
+			status.Set(reg, hubv1.ReachableCondition, metav1.ConditionUnknown, hubv1.NotProbedReason, "there is no kubeconfig to probe with yet", r.Clock.Now())
+		}
+		return nil
+	}
+	key := client.ObjectKeyFromObject(reg)
+	chosen, answered := r.choose(key, reg, found)
+	for _, c := range found.candidates {
+		pk := probeKey(key, c.key)
+		switch {
+		case answered && c != chosen:
+			r.Pool.Remove(pk)
+		case status.Find(reg, hubv1.ReachableCondition) != nil && status.Find(reg, hubv1.ReachableCondition).Status == metav1.ConditionFalse:
+			r.Pool.SetSuspect(pk, c.config)
+		default:
+			r.Pool.Set(pk, c.config)
+		}
+	}
+	result, fingerprint, ok := r.Pool.Result(probeKey(key, chosen.key))
+	fresh := ok && fingerprint == chosen.config.Fingerprint()
+	refused := r.reachable(reg, found, chosen, result, fresh)
+	if refused == nil {
+		r.publish(reg, found.secret, chosen, fresh && result.Err == nil)
+	}
+	return refused
+}
+
+// choose returns the candidate to use: the one in use while it answers or no other does, else the first that answers.
+func (r *Reconciler) choose(key types.NamespacedName, reg *hubv1.ClusterRegistration, found resolution) (chosen candidate, answered bool) {
+	chosen = found.candidates[len(found.candidates)-1]
+	inUse := ""
+	if c := reg.Status.Credential; c != nil && c.SecretName == found.secret {
+		inUse = c.Key
+	}
+	first := true
+	for _, c := range found.candidates {
+		result, fingerprint, ok := r.Pool.Result(probeKey(key, c.key))
+		good := ok && fingerprint == c.config.Fingerprint() && result.Err == nil
+		switch {
+		case good && c.key == inUse:
+			return c, true
+		case good && first:
+			chosen, answered, first = c, true, false
+		case !answered && c.key == inUse:
+			chosen = c
+		}
+	}
+	return chosen, answered
+}
+
+// reachable sets Reachable and the facts from the last result. One failed probe of a cluster that answered before changes
+// nothing: only several in a row do.
+func (r *Reconciler) reachable(reg *hubv1.ClusterRegistration, found resolution, chosen candidate, result probe.Result, fresh bool) *refusal {
+	was := status.Find(reg, hubv1.ReachableCondition)
+	now := r.Clock.Now()
+	switch {
+	case !fresh && was == nil:
+		status.Set(reg, hubv1.ReachableCondition, metav1.ConditionUnknown, hubv1.NotProbedReason, "the first probe is under way", now)
+	case !fresh:
+	case result.Err != nil && was != nil && was.Status == metav1.ConditionTrue && result.Failures < probe.FailureThreshold:
+	case result.Err != nil:
+		status.Set(reg, hubv1.ReachableCondition, metav1.ConditionFalse, result.Err.Reason, r.failures(reg, found, result), now)
+	default:
+		if refused := r.accept(reg, result); refused != nil {
+			status.Set(reg, hubv1.ReachableCondition, metav1.ConditionFalse, refused.reason, refused.message, now)
+			return refused
+		}
+		reg.Status.Endpoint = chosen.config.Server()
+		reg.Status.KubernetesVersion, reg.Status.ClusterUID = result.Version, result.ClusterUID
+		reg.Status.Nodes = nil
+		if result.NodesKnown {
+			reg.Status.Nodes = &result.Nodes
+		}
+		status.Set(reg, hubv1.ReachableCondition, metav1.ConditionTrue, hubv1.ProbeSucceededReason,
+			fmt.Sprintf("%s answers as Kubernetes %s", chosen.config.Server(), result.Version), now)
+	}
+	return nil
+}
+
+// accept refuses the hub itself, and a kubeconfig that leads to another cluster than before: what the Flux objects know of
+// the old one would be pruned from, or mixed into, the new one.
+func (r *Reconciler) accept(reg *hubv1.ClusterRegistration, result probe.Result) *refusal {
+	switch {
+	case result.ClusterUID == r.HubUID:
+		return &refusal{hubv1.HubItselfReason, "the kubeconfig points at the management cluster itself; Chandler delivers to workload clusters only"}
+	case reg.Status.ClusterUID != "" && reg.Status.ClusterUID != result.ClusterUID:
+		return &refusal{hubv1.DifferentClusterReason, fmt.Sprintf(
+			"the kubeconfig leads to cluster %s, and this registration is of cluster %s; the old kubeconfig stays in use. Unregister and register again to serve the new cluster",
+			result.ClusterUID, reg.Status.ClusterUID)}
+	}
+	return nil
+}
+
+// failures says what each candidate failed with, if there are several.
+func (r *Reconciler) failures(reg *hubv1.ClusterRegistration, found resolution, chosen probe.Result) string {
+	if len(found.candidates) == 1 {
+		return chosen.Err.Message
+	}
+	var parts []string
+	for _, c := range found.candidates {
+		if result, _, ok := r.Pool.Result(probeKey(client.ObjectKeyFromObject(reg), c.key)); ok && result.Err != nil {
+			parts = append(parts, fmt.Sprintf("key %s: %s", c.key, result.Err.Message))
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
+// publish decides which kubeconfig the Flux objects use. The first is used when the cluster has answered to it. After that,
+// new credentials for the same server are used at once, since the old ones may be revoked already; a new server or CA may be
+// another cluster, and is used when it has shown that it is not.
+func (r *Reconciler) publish(reg *hubv1.ClusterRegistration, secret string, chosen candidate, answered bool) {
+	c := reg.Status.Credential
+	sameTarget := c != nil && c.TargetFingerprint == chosen.config.TargetFingerprint()
+	if !answered && !sameTarget {
+		return
+	}
+	next := &hubv1.CredentialStatus{
+		SecretName: secret, Key: chosen.key,
+		Fingerprint: chosen.config.Fingerprint(), TargetFingerprint: chosen.config.TargetFingerprint(),
+	}
+	if at, ok := chosen.config.Expiration(); ok {
+		t := metav1.NewTime(at)
+		next.ExpirationTime, next.ExpiresIn = &t, status.ExpiresIn(at, r.Clock.Now())
+	}
+	reg.Status.Credential = next
+}
+
+// probeKey is the pool's key for one candidate of a registration.
+func probeKey(key types.NamespacedName, secretKey string) string {
+	return key.Namespace + "/" + key.Name + "/" + secretKey
+}
+
+func poolKey(key types.NamespacedName, c *hubv1.CredentialStatus) string {
+	if c == nil {
+		return probeKey(key, "")
+	}
+	return probeKey(key, c.Key)
+}
+
+// registrationOf is the reverse of probeKey.
+func registrationOf(poolKey string) types.NamespacedName {
+	parts := strings.SplitN(poolKey, "/", 3)
+	if len(parts) < 3 {
+		return types.NamespacedName{}
+	}
+	return types.NamespacedName{Namespace: parts[0], Name: parts[1]}
+}
+
+// forget drops what is remembered of a registration.
+func (r *Reconciler) forget(key types.NamespacedName, reg *hubv1.ClusterRegistration) {
+	r.Pool.Remove(poolKey(key, reg.Status.Credential))
+	if c := reg.Status.Credential; c != nil {
+		r.secrets.drop(key.Namespace, c.SecretName)
+	}
+}
+
+// kubernetesMinor returns "1.33" of "v1.33.4-gke.1", or "".
+func kubernetesMinor(gitVersion string) string {
+	v, err := version.ParseGeneric(gitVersion)
+	if err != nil {
+		return ""
+	}
+	return strconv.Itoa(int(v.Major())) + "." + strconv.Itoa(int(v.Minor()))
+}

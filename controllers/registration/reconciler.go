@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package registration is the room that looks after one cluster's credentials: it finds and checks the kubeconfig, probes
+// the cluster, collects facts, and lets the registration go when no delivery is left. It is the only writer of a
+// registration's status.
+package registration
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/origins"
+	"github.com/chandler-hub/chandler/internal/apply"
+	"github.com/chandler-hub/chandler/internal/hubconfig"
+	"github.com/chandler-hub/chandler/internal/identity"
+	"github.com/chandler-hub/chandler/internal/origin"
+	"github.com/chandler-hub/chandler/internal/probe"
+	"github.com/chandler-hub/chandler/internal/status"
+	"github.com/chandler-hub/chandler/internal/teardown"
+)
+
+// Reconciler works on one registration at a time.
+type Reconciler struct {
+	Client   client.Client
+	Live     client.Reader
+	Origins  *origins.Origins
+	Config   *hubconfig.Config
+	Pool     *probe.Pool
+	Clock    clock.PassiveClock
+	Recorder events.EventRecorder
+	// HubUID is the kube-system UID of the management cluster itself.
+	HubUID types.UID
+
+	secrets secretCache
+}
+
+// Reconcile brings a registration's status, labels and finalizer up to date.
+func (r *Reconciler) Reconcile(ctx context.Context, reg *hubv1.ClusterRegistration) (ctrl.Result, error) {
+	obj, verdict, err := r.origin(ctx, reg)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if !reg.DeletionTimestamp.IsZero() {
+		return r.finalize(ctx, reg, verdict)
+	}
+	if controllerutil.AddFinalizer(reg, hubv1.RegistrationFinalizer) {
+		return ctrl.Result{}, r.addFinalizer(ctx, reg)
+	}
+	before := reg.DeepCopy()
+	found := r.resolve(ctx, reg, obj, verdict)
+	refused := r.probe(reg, found)
+	served, err := r.deliveries(ctx, reg)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	r.unregistering(reg, verdict)
+	r.summarize(reg, found, refused, served)
+	if err := apply.Status(ctx, r.Client, before, reg); err != nil {
+		return ctrl.Result{}, err
+	}
+	r.tell(before, reg)
+	return ctrl.Result{RequeueAfter: r.nextLook(reg)}, r.label(ctx, reg)
+}
+
+// origin reads the origin of a registration, if it has one.
+func (r *Reconciler) origin(ctx context.Context, reg *hubv1.ClusterRegistration) (*unstructured.Unstructured, origin.Verdict, error) {
+	if reg.Spec.OriginRef == nil {
+		return nil, origin.Verdict{Origin: teardown.OriginNone}, nil
+	}
+	kind, err := origins.KindOf(reg)
+	if err != nil {
+		return nil, origin.Verdict{Origin: teardown.OriginUnknown}, nil // resolve says so in the status
+	}
+	reg.Status.Provider = kind.Provider
+	return r.Origins.Get(ctx, kind, types.NamespacedName{Namespace: reg.Namespace, Name: reg.Spec.OriginRef.Name})
+}
+
+func (r *Reconciler) addFinalizer(ctx context.Context, reg *hubv1.ClusterRegistration) error {
+	before := reg.DeepCopy()
+	controllerutil.RemoveFinalizer(before, hubv1.RegistrationFinalizer)
+	// The list is replaced as a whole, so it must be the one that was read.
+	err := r.Client.Patch(ctx, reg, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	if err != nil {
+		return client.IgnoreNotFound(fmt.Errorf("add finalizer: %w", err))
+	}
+	return nil
+}
+
+// unregistering says that the origin lost its label, and since when: discovery counts its delay from here.
+func (r *Reconciler) unregistering(reg *hubv1.ClusterRegistration, verdict origin.Verdict) {
+	if verdict.Origin != teardown.OriginUnwanted || verdict.AtOnce || verdict.Refused != "" {
+		status.Clear(reg, hubv1.UnregisteringCondition)
+		return
+	}
+	status.Set(reg, hubv1.UnregisteringCondition, metav1.ConditionTrue, hubv1.LabelRemovedReason, fmt.Sprintf(
+		"label %s is gone from %s %q: it is unregistered %s after that, unless the label comes back",
+		hubv1.RegisterLabel, reg.Spec.OriginRef.Kind, reg.Spec.OriginRef.Name, r.Config.UnregisterDelay), r.Clock.Now())
+}
+
+// finalize lets a registration go: at once if its origin still wants it (it is made again, and its add-ons never notice),
+// else when its deliveries have gone.
+func (r *Reconciler) finalize(ctx context.Context, reg *hubv1.ClusterRegistration, verdict origin.Verdict) (ctrl.Result, error) {
+	if !controllerutil.ContainsFinalizer(reg, hubv1.RegistrationFinalizer) {
+		return ctrl.Result{}, nil
+	}
+	decision := teardown.Registration(verdict.Origin)
+	key := client.ObjectKeyFromObject(reg)
+	switch decision.Mode {
+	case teardown.Recreate:
+		r.Recorder.Eventf(reg, nil, corev1.EventTypeWarning, hubv1.ReRegisteredEvent, "Register",
+			"deleted while %s; nothing is uninstalled, and it is made again. To unregister, set label %s to \"false\" there", decision.Reason, hubv1.RegisterLabel)
+		r.Pool.Remove(poolKey(key, reg.Status.Credential))
+		return ctrl.Result{}, apply.RemoveFinalizer(ctx, r.Client, reg, hubv1.RegistrationFinalizer)
+	case teardown.Hold:
+		return ctrl.Result{RequeueAfter: time.Minute}, nil
+	}
+	before := reg.DeepCopy()
+	left, err := r.deliveriesLeft(ctx, key)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	r.probe(reg, r.resolve(ctx, reg, nil, origin.Verdict{Origin: teardown.OriginUnknown}))
+	reason := hubv1.UnregisteredReason
+	if decision.Mode == teardown.Release {
+		reason = hubv1.OriginDeletedReason
+	}
+	status.Set(reg, hubv1.UnregisteringCondition, metav1.ConditionTrue, reason, decision.Reason, r.Clock.Now())
+	status.Summarize(reg, status.Outcome{Phase: status.Working, Reason: hubv1.TerminatingReason,
+		Message: fmt.Sprintf("%s; %d deliveries are left", decision.Reason, left)}, r.Clock.Now())
+	if err := apply.Status(ctx, r.Client, before, reg); err != nil {
+		return ctrl.Result{}, err
+	}
+	// With the condition just written no new delivery is made for it, so what is left now is all there will be.
+	if left > 0 || status.Find(before, hubv1.UnregisteringCondition) == nil {
+		return ctrl.Result{}, nil
+	}
+	r.forget(key, reg)
+	return ctrl.Result{}, apply.RemoveFinalizer(ctx, r.Client, reg, hubv1.RegistrationFinalizer)
+}
+
+// deliveriesLeft counts the deliveries of a registration, live: one that the cache does not know yet would lose its cluster.
+func (r *Reconciler) deliveriesLeft(ctx context.Context, key types.NamespacedName) (int, error) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(hubv1.GroupVersion.WithKind("AddonDeliveryList"))
+	err := r.Live.List(ctx, list, client.MatchingLabels{hubv1.ClusterKeyLabel: identity.ClusterKey(r.Config.HubID, key)})
+	if err != nil {
+		return 0, fmt.Errorf("count the deliveries: %w", err)
+	}
+	return len(list.Items), nil
+}
+
+// label keeps the one label that a probe found out. It has a field manager of its own: discovery owns the others.
+func (r *Reconciler) label(ctx context.Context, reg *hubv1.ClusterRegistration) error {
+	minor := kubernetesMinor(reg.Status.KubernetesVersion)
+	if minor == "" || reg.Labels[hubv1.KubernetesMinorLabel] == minor {
+		return nil
+	}
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(hubv1.GroupVersion.WithKind("ClusterRegistration"))
+	u.SetNamespace(reg.Namespace)
+	u.SetName(reg.Name)
+	u.SetUID(reg.UID) // never make a registration that has gone meanwhile
+	u.SetLabels(map[string]string{hubv1.KubernetesMinorLabel: minor})
+	u.Object["spec"] = map[string]any{}
+	err := r.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(hubv1.RegistrationFieldManager), client.ForceOwnership)
+	if err != nil {
+		return fmt.Errorf("label the registration: %w", err)
+	}
+	return nil
+}
+
+func (r *Reconciler) tell(before, after *hubv1.ClusterRegistration) {
+	was, is := status.Find(before, hubv1.ReachableCondition), status.Find(after, hubv1.ReachableCondition)
+	if is != nil && (was == nil || was.Status != is.Status) {
+		switch is.Status {
+		case metav1.ConditionTrue:
+			r.Recorder.Eventf(after, nil, corev1.EventTypeNormal, hubv1.ReachableEvent, "Probe", "%s", is.Message)
+		case metav1.ConditionFalse:
+			r.Recorder.Eventf(after, nil, corev1.EventTypeWarning, hubv1.UnreachableEvent, "Probe", "%s: %s", is.Reason, is.Message)
+		}
+	}
+	if a, b := before.Status.Credential, after.Status.Credential; a != nil && b != nil && a.Fingerprint != b.Fingerprint {
+		r.Recorder.Eventf(after, nil, corev1.EventTypeNormal, hubv1.KubeConfigChangedEvent, "Resolve", "the kubeconfig in Secret %q, key %q, changed", b.SecretName, b.Key)
+	}
+}

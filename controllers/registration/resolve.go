@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/kubeconfig"
+	"github.com/chandler-hub/chandler/internal/origin"
+	"github.com/chandler-hub/chandler/internal/status"
+	"github.com/chandler-hub/chandler/internal/teardown"
+)
+
+// candidate is one kubeconfig that passed every check.
+type candidate struct {
+	key    string
+	config *kubeconfig.Config
+}
+
+// resolution is what the search for a kubeconfig came to.
+type resolution struct {
+	secret     string
+	candidates []candidate
+	// waiting is true if the origin is not that far yet: no failure.
+	waiting bool
+}
+
+// resolve finds the kubeconfig and sets KubeConfigValid. On failure it returns no candidates, and whatever runs on the
+// cluster is left alone.
+func (r *Reconciler) resolve(ctx context.Context, reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured, verdict origin.Verdict) resolution {
+	source, reason, err := kubeConfigSource(reg, obj, verdict)
+	var found resolution
+	if err == nil {
+		found, reason, err = r.read(ctx, reg.Namespace, source)
+	}
+	if err != nil {
+		found.waiting = reason == hubv1.KubeConfigNotReadyReason
+		status.Set(reg, hubv1.KubeConfigValidCondition, metav1.ConditionFalse, reason, err.Error(), r.Clock.Now())
+		return found
+	}
+	keys := make([]string, len(found.candidates))
+	for i, c := range found.candidates {
+		keys[i] = c.key
+	}
+	status.Set(reg, hubv1.KubeConfigValidCondition, metav1.ConditionTrue, hubv1.SucceededReason,
+		fmt.Sprintf("Secret %q, key %s", source.Secret, status.List(keys, 4)), r.Clock.Now())
+	return found
+}
+
+// kubeConfigSource says where the kubeconfig is, or why that is not known, with a reason.
+func kubeConfigSource(reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured, verdict origin.Verdict) (origin.Source, string, error) {
+	if kc := reg.Spec.KubeConfig; kc != nil && kc.SecretRef != nil {
+		return origin.Source{Secret: kc.SecretRef.Name, Key: kc.SecretRef.Key}, "", nil
+	}
+	ref := reg.Spec.OriginRef
+	if ref == nil {
+		return origin.Source{}, hubv1.KubeConfigSourceMissingReason, errors.New("write spec.kubeConfig.secretRef: there is no origin to take the kubeconfig from")
+	}
+	kind, err := origin.KindOf(*ref)
+	if err != nil {
+		return origin.Source{}, hubv1.OriginKindNotInstalledReason, err
+	}
+	if obj == nil {
+		if c := reg.Status.Credential; c != nil && !reg.DeletionTimestamp.IsZero() {
+			return origin.Source{Secret: c.SecretName, Key: c.Key}, "", nil // to clean up, the last known way in will do
+		}
+		if verdict.Origin == teardown.OriginGone {
+			return origin.Source{}, hubv1.OriginNotFoundReason, fmt.Errorf("%s %q is not there; what runs on the cluster is left alone", kind.Kind, ref.Name)
+		}
+		return origin.Source{}, hubv1.OriginKindNotInstalledReason, fmt.Errorf("kind %s is not installed on this management cluster; what runs on the cluster is left alone", kind.GroupKind)
+	}
+	source, err := origin.KubeConfig(kind, obj)
+	if err != nil {
+		return origin.Source{}, hubv1.KubeConfigNotReadyReason, err
+	}
+	return source, "", nil
+}
+
+// read reads and checks the Secret. Only its metadata is cached; its bytes are read when they have changed.
+func (r *Reconciler) read(ctx context.Context, namespace string, source origin.Source) (resolution, string, error) {
+	key := types.NamespacedName{Namespace: namespace, Name: source.Secret}
+	meta := &metav1.PartialObjectMetadata{}
+	meta.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	if err := r.Client.Get(ctx, key, meta); err != nil {
+		if apierrors.IsNotFound(err) {
+			return resolution{}, hubv1.SecretNotFoundReason, fmt.Errorf("Secret %q is not in namespace %q", source.Secret, namespace)
+		}
+		return resolution{}, hubv1.FailedReason, fmt.Errorf("read Secret %q: %w", source.Secret, err)
+	}
+	if cached, ok := r.secrets.get(key, meta, source); ok {
+		return cached.resolution, cached.reason, cached.err
+	}
+	secret := &corev1.Secret{}
+	if err := r.Live.Get(ctx, key, secret); err != nil {
+		if apierrors.IsNotFound(err) {
+			return resolution{}, hubv1.SecretNotFoundReason, fmt.Errorf("Secret %q is not in namespace %q", source.Secret, namespace)
+		}
+		return resolution{}, hubv1.FailedReason, fmt.Errorf("read Secret %q: %w", source.Secret, err)
+	}
+	found, reason, err := check(secret, source, r.Config.Rules)
+	r.secrets.put(key, &secret.ObjectMeta, source, parsed{found, reason, err})
+	return found, reason, err
+}
+
+// check parses the keys of a Secret that may hold the kubeconfig. It fails if none of them passes.
+func check(secret *corev1.Secret, source origin.Source, rules kubeconfig.Rules) (resolution, string, error) {
+	found := resolution{secret: secret.Name}
+	keys := source.Candidates
+	if len(keys) == 0 {
+		key, err := kubeconfig.PickKey(secret.Data, source.Key, nil)
+		if err != nil {
+			return found, reasonOf(err), fmt.Errorf("Secret %q: %w", secret.Name, err)
+		}
+		keys = []string{key}
+	} else if _, err := kubeconfig.PickKey(secret.Data, "", keys); err != nil {
+		return found, reasonOf(err), fmt.Errorf("Secret %q: %w", secret.Name, err)
+	}
+	var firstErr error
+	for _, key := range keys {
+		raw, ok := secret.Data[key]
+		if !ok {
+			continue
+		}
+		config, err := kubeconfig.Parse(raw, rules)
+		if err != nil {
+			// The last one is what people mean when they say "the kubeconfig": for Kamaji, admin.conf.
+			firstErr = fmt.Errorf("Secret %q, key %q: %w", secret.Name, key, err)
+			continue
+		}
+		found.candidates = append(found.candidates, candidate{key, config})
+	}
+	if len(found.candidates) == 0 {
+		return found, reasonOf(firstErr), firstErr
+	}
+	return found, "", nil
+}
+
+func reasonOf(err error) string {
+	var refused *kubeconfig.Error
+	if errors.As(err, &refused) {
+		return refused.Reason
+	}
+	return hubv1.FailedReason
+}
+
+// secretCache remembers what a Secret's bytes came to, so that a reconcile for another reason does not read them again.
+type secretCache struct {
+	mu      sync.Mutex
+	entries map[types.NamespacedName]secretEntry
+}
+
+type secretEntry struct {
+	uid     types.UID
+	version string
+	source  origin.Source
+	parsed
+}
+
+type parsed struct {
+	resolution
+	reason string
+	err    error
+}
+
+func (c *secretCache) get(key types.NamespacedName, meta metav1.Object, source origin.Source) (parsed, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e, ok := c.entries[key]
+	same := ok && e.uid == meta.GetUID() && e.version == meta.GetResourceVersion() && e.source.Key == source.Key && slices.Equal(e.source.Candidates, source.Candidates)
+	return e.parsed, same
+}
+
+func (c *secretCache) put(key types.NamespacedName, meta metav1.Object, source origin.Source, p parsed) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.entries == nil {
+		c.entries = map[types.NamespacedName]secretEntry{}
+	}
+	c.entries[key] = secretEntry{meta.GetUID(), meta.GetResourceVersion(), source, p}
+}
+
+func (c *secretCache) drop(namespace, name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.entries, types.NamespacedName{Namespace: namespace, Name: name})
+}

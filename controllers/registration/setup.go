@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registration
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/index"
+	"github.com/chandler-hub/chandler/internal/origin"
+)
+
+// countDelay gathers the changes of a cluster's deliveries: while ten add-ons become Ready the counts are written a few
+// times, and not ten.
+const countDelay = 500 * time.Millisecond
+
+// SetupWithManager starts the room.
+func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
+	secret := &metav1.PartialObjectMetadata{}
+	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	events := make(chan event.GenericEvent)
+	c, err := ctrl.NewControllerManagedBy(mgr).Named("registration").
+		For(&hubv1.ClusterRegistration{}, builder.WithPredicates(specOrLabels())).
+		WatchesMetadata(secret, handler.EnqueueRequestsFromMapFunc(r.usersOfSecret), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
+		Watches(&hubv1.AddonDelivery{}, later(registrationOfDelivery), builder.WithPredicates(deliveryCounts())).
+		Watches(&hubv1.AddonSet{}, later(r.allInReach), builder.WithPredicates(setChanges())).
+		WatchesRawSource(source.Channel(events, &handler.EnqueueRequestForObject{})).
+		WithOptions(controller.Options{MaxConcurrentReconciles: r.Config.Concurrency}).
+		Build(reconcile.AsReconciler(mgr.GetClient(), r))
+	if err != nil {
+		return err
+	}
+	r.Origins.OnInstalled(func(kind origin.Kind, example client.Object) error {
+		return c.Watch(source.Kind(mgr.GetCache(), example, handler.EnqueueRequestsFromMapFunc(r.ofOrigin(kind))))
+	})
+	if err := mgr.Add(r.Pool); err != nil {
+		return err
+	}
+	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		for {
+			select {
+			case <-ctx.Done():
+				return nil
+			case key, ok := <-r.Pool.Events():
+				if !ok {
+					return nil
+				}
+				reg := &hubv1.ClusterRegistration{}
+				name := registrationOf(key)
+				reg.Namespace, reg.Name = name.Namespace, name.Name
+				select {
+				case events <- event.GenericEvent{Object: reg}:
+				case <-ctx.Done():
+					return nil
+				}
+			}
+		}
+	}))
+}
+
+// specOrLabels leaves out our own status writes.
+func specOrLabels() predicate.Predicate {
+	return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.Funcs{
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero() ||
+				len(e.ObjectOld.GetFinalizers()) != len(e.ObjectNew.GetFinalizers())
+		},
+	})
+}
+
+func deliveryCounts() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		a, b := e.ObjectOld.(*hubv1.AddonDelivery), e.ObjectNew.(*hubv1.AddonDelivery)
+		return a.DeletionTimestamp.IsZero() != b.DeletionTimestamp.IsZero() || !equality.Semantic.DeepEqual(a.Status.AddonCounts, b.Status.AddonCounts)
+	}}
+}
+
+// setChanges: what a set selects, and whether it compiles, is told to the clusters that it does not serve as well.
+func setChanges() predicate.Predicate {
+	return predicate.GenerationChangedPredicate{}
+}
+
+// later enqueues after a moment, so that several changes make one reconcile.
+func later(of handler.MapFunc) handler.EventHandler {
+	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	add := func(ctx context.Context, obj client.Object, q queue) {
+		for _, req := range of(ctx, obj) {
+			q.AddAfter(req, countDelay)
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { add(ctx, e.Object, q) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) { add(ctx, e.ObjectNew, q) },
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { add(ctx, e.Object, q) },
+	}
+}
+
+func registrationOfDelivery(_ context.Context, obj client.Object) []reconcile.Request {
+	ref := obj.(*hubv1.AddonDelivery).Spec.RegistrationRef
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}}}
+}
+
+func (r *Reconciler) usersOfSecret(ctx context.Context, obj client.Object) []reconcile.Request {
+	return r.requests(ctx, client.InNamespace(obj.GetNamespace()), client.MatchingFields{index.RegistrationSecret: obj.GetName()})
+}
+
+func (r *Reconciler) ofOrigin(kind origin.Kind) handler.MapFunc {
+	return func(ctx context.Context, obj client.Object) []reconcile.Request {
+		return r.requests(ctx, client.InNamespace(obj.GetNamespace()), client.MatchingFields{index.RegistrationOrigin: index.Origin(kind.Reference(obj.GetName()))})
+	}
+}
+
+func (r *Reconciler) allInReach(ctx context.Context, obj client.Object) []reconcile.Request {
+	if r.Config.IsPlatform(obj.GetNamespace()) {
+		return r.requests(ctx)
+	}
+	return r.requests(ctx, client.InNamespace(obj.GetNamespace()))
+}
+
+func (r *Reconciler) requests(ctx context.Context, opts ...client.ListOption) []reconcile.Request {
+	regs := &hubv1.ClusterRegistrationList{}
+	if err := r.Client.List(ctx, regs, append(opts, client.UnsafeDisableDeepCopy)...); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "list registrations")
+		return nil
+	}
+	out := make([]reconcile.Request, len(regs.Items))
+	for i := range regs.Items {
+		out[i].NamespacedName = client.ObjectKeyFromObject(&regs.Items[i])
+	}
+	return out
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registration
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/index"
+	"github.com/chandler-hub/chandler/internal/match"
+	"github.com/chandler-hub/chandler/internal/status"
+)
+
+// served is what the sets do for a cluster.
+type served struct {
+	counts hubv1.ObjectCounts
+	// failed names each add-on that failed, with its set, and says why.
+	failed []string
+	// why says of each set in reach that does not select the cluster why it does not.
+	why []string
+}
+
+// maxSets bounds status.sets.
+const maxSets = 20
+
+// deliveries counts the add-ons of a cluster and sets status.sets.
+func (r *Reconciler) deliveries(ctx context.Context, reg *hubv1.ClusterRegistration) (served, error) {
+	var out served
+	list := &hubv1.AddonDeliveryList{}
+	if err := r.Client.List(ctx, list, client.MatchingFields{index.DeliveryRegistration: reg.Namespace + "/" + reg.Name}); err != nil {
+		return out, fmt.Errorf("list the deliveries: %w", err)
+	}
+	results := map[string]string{}
+	for i := range list.Items {
+		d := &list.Items[i]
+		set := d.Namespace + "/" + d.Spec.AddonSetRef.Name
+		results[set] = "Delivered"
+		if d.DeletionTimestamp != nil {
+			results[set] = "Leaving"
+			continue
+		}
+		if c := d.Status.AddonCounts; c != nil {
+			out.counts.Total += c.Total
+			out.counts.Ready += c.Ready
+			out.counts.Failed += c.Failed
+		}
+		for _, a := range d.Status.Addons {
+			if a.State == hubv1.AddonFailed {
+				out.failed = append(out.failed, fmt.Sprintf("%s/%s: %s", d.Spec.AddonSetRef.Name, a.Name, a.Message))
+			}
+		}
+	}
+	slices.Sort(out.failed)
+	out.counts.Summary = status.Summary(out.counts.Ready, out.counts.Total)
+	reg.Status.AddonCounts = &out.counts
+	return out, r.sets(ctx, reg, results, &out)
+}
+
+// sets fills status.sets: what delivers here, and why the others in reach do not.
+func (r *Reconciler) sets(ctx context.Context, reg *hubv1.ClusterRegistration, results map[string]string, out *served) error {
+	sets := &hubv1.AddonSetList{}
+	if err := r.Client.List(ctx, sets); err != nil {
+		return fmt.Errorf("list the sets: %w", err)
+	}
+	for i := range sets.Items {
+		s := &sets.Items[i]
+		name := s.Namespace + "/" + s.Name
+		if _, ok := results[name]; ok {
+			continue
+		}
+		selector, err := match.New(s.Namespace, r.Config.IsPlatform(s.Namespace), &s.Spec)
+		if err != nil || !selector.Reaches(reg.Namespace) {
+			continue
+		}
+		switch why := selector.Why(reg); {
+		case why != "":
+			results[name] = "NotSelected: " + why
+			out.why = append(out.why, name+" "+why)
+		case status.IsTrue(s, hubv1.StalledCondition):
+			results[name] = "Stalled: the set does not compile"
+		default:
+			results[name] = "Selected"
+		}
+	}
+	list := make([]hubv1.SetResult, 0, len(results))
+	for name, result := range results {
+		list = append(list, hubv1.SetResult{Name: name, Result: result})
+	}
+	slices.SortFunc(list, func(a, b hubv1.SetResult) int {
+		return cmp.Or(cmp.Compare(rank(a.Result), rank(b.Result)), cmp.Compare(a.Name, b.Name))
+	})
+	reg.Status.Sets = list[:min(maxSets, len(list))]
+	slices.Sort(out.why)
+	return nil
+}
+
+func rank(result string) int {
+	if strings.HasPrefix(result, "NotSelected") {
+		return 1
+	}
+	return 0
+}
+
+// summarize sets Ready.
+func (r *Reconciler) summarize(reg *hubv1.ClusterRegistration, found resolution, refused *refusal, s served) {
+	status.Summarize(reg, outcome(reg, found, refused, s), r.Clock.Now())
+}
+
+func outcome(reg *hubv1.ClusterRegistration, found resolution, refused *refusal, s served) status.Outcome {
+	valid, reachable := status.Find(reg, hubv1.KubeConfigValidCondition), status.Find(reg, hubv1.ReachableCondition)
+	switch {
+	case valid.Status != metav1.ConditionTrue:
+		phase := status.Broken
+		if found.waiting {
+			phase = status.Working
+		}
+		return status.Outcome{Phase: phase, Reason: valid.Reason, Message: valid.Message}
+	case refused != nil:
+		return status.Outcome{Phase: status.Broken, Reason: refused.reason, Message: refused.message}
+	case reachable.Status == metav1.ConditionUnknown:
+		return status.Outcome{Phase: status.Working, Reason: reachable.Reason, Message: reachable.Message}
+	case reachable.Status == metav1.ConditionFalse:
+		return status.Outcome{Phase: status.Broken, Reason: reachable.Reason, Message: reachable.Message}
+	case s.counts.Total == 0 && !selected(reg):
+		return status.Outcome{Phase: status.Done, Reason: hubv1.NoAddonSetReason, Message: noSet(s.why)}
+	case s.counts.Failed > 0:
+		return status.Outcome{Phase: status.Broken, Reason: hubv1.AddonsFailedReason,
+			Message: fmt.Sprintf("%d of %d add-ons failed: %s", s.counts.Failed, s.counts.Total, status.List(s.failed, 2))}
+	case s.counts.Ready < s.counts.Total || s.counts.Total == 0:
+		return status.Outcome{Phase: status.Working, Reason: hubv1.ProgressingReason,
+			Message: fmt.Sprintf("%d of %d add-ons are Ready", s.counts.Ready, s.counts.Total)}
+	}
+	return status.Outcome{Phase: status.Done, Reason: hubv1.SucceededReason, Message: fmt.Sprintf("all %d add-ons are Ready", s.counts.Total)}
+}
+
+func selected(reg *hubv1.ClusterRegistration) bool {
+	return slices.ContainsFunc(reg.Status.Sets, func(s hubv1.SetResult) bool { return rank(s.Result) == 0 })
+}
+
+func noSet(why []string) string {
+	if len(why) == 0 {
+		return "no AddonSet is in reach: make one in a platform namespace, or in this one"
+	}
+	return "no AddonSet selects this cluster: " + status.List(why, 3)
+}
+
+// nextLook returns when the status would change by the passing of time alone: the credential's days count down.
+func (r *Reconciler) nextLook(reg *hubv1.ClusterRegistration) time.Duration {
+	c := reg.Status.Credential
+	if c == nil || c.ExpirationTime == nil {
+		return 0
+	}
+	left := c.ExpirationTime.Sub(r.Clock.Now())
+	switch {
+	case left <= 0:
+		return 0
+	case left < 24*time.Hour:
+		return left%time.Hour + time.Second
+	case left <= 90*24*time.Hour:
+		return left%(24*time.Hour) + time.Second
+	}
+	return left - 90*24*time.Hour + time.Second
+}

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command tools builds the real programs that the local fleet and the tests run (etcd, Kubernetes, Flux, kwok) and
+// copies the CRDs that go with them, into a cache outside the checkout. What is there already is left alone, so it can
+// run before every test. Package parts says what is built, and finds it.
+//
+//	go run ./hack/tools [-print] [NAME...]
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/chandler-hub/chandler/internal/localfleet/parts"
+)
+
+// tempPrefix marks a folder of the cache that a run works in.
+const tempPrefix = "tmp-"
+
+// item is something for the cache.
+type item struct {
+	name string
+	// path is what a user of the item asks for: a binary, or a folder of CRDs.
+	path string
+	// folder of the cache that has to appear at once or not at all.
+	folder string
+	// prebuilt is true where the path lies outside the cache.
+	prebuilt bool
+	// make fills the empty folder out; work is another empty one, thrown away afterwards.
+	make func(ctx context.Context, work, out string) error
+}
+
+func (i item) missing() bool {
+	_, err := os.Stat(i.path)
+	return err != nil
+}
+
+func main() {
+	printOnly := flag.Bool("print", false, "build nothing, print the name and the path of each; fail if one is missing")
+	flag.Usage = func() {
+		fmt.Fprintln(flag.CommandLine.Output(), "go run ./hack/tools [-print] [NAME...]: builds what is missing, or only the named")
+		flag.PrintDefaults()
+	}
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Stdout, *printOnly, flag.Args()); err != nil {
+		if ctx.Err() != nil {
+			err = errors.New("interrupted")
+		}
+		fmt.Fprintln(os.Stderr, "tools:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, out io.Writer, printOnly bool, names []string) error {
+	cache, err := parts.CacheDir()
+	if err != nil {
+		return err
+	}
+	items, err := selected(names)
+	if err != nil {
+		return err
+	}
+	if printOnly {
+		return printPaths(out, items)
+	}
+	all := len(items)
+	if !slices.ContainsFunc(items, item.missing) {
+		fmt.Fprintf(out, "tools: all %d are in %s\n", all, cache)
+		return nil
+	}
+	if err := os.MkdirAll(cache, 0o755); err != nil {
+		return err
+	}
+	unlock, err := lock(ctx, out, filepath.Join(cache, ".lock"))
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	removeLeftovers(cache)
+	// Only now: the run that had the lock before may have built some of them.
+	items = slices.DeleteFunc(items, func(i item) bool { return !i.missing() })
+	if len(items) == 0 {
+		fmt.Fprintf(out, "tools: all %d are in %s\n", all, cache)
+		return nil
+	}
+	fmt.Fprintf(out, "tools: %d to make in %s; each takes minutes while Go's build cache is cold\n", len(items), cache)
+	start := time.Now()
+	for n, each := range items {
+		began := time.Now()
+		if err := add(ctx, out, cache, each); err != nil {
+			return fmt.Errorf("%s: %w", each.name, err)
+		}
+		fmt.Fprintf(out, "tools: %s in %s (%d of %d)\n", each.name, since(began), n+1, len(items))
+	}
+	fmt.Fprintf(out, "tools: done in %s\n", since(start))
+	return nil
+}
+
+// selected returns the items of these names, all for none.
+func selected(names []string) ([]item, error) {
+	var items []item
+	for _, p := range parts.All() {
+		path, prebuilt := parts.Prebuilt(p.Name)
+		if !prebuilt {
+			var err error
+			if path, err = p.Binary(); err != nil {
+				return nil, err
+			}
+		}
+		items = append(items, item{
+			name: p.Name, path: path, folder: filepath.Dir(path), prebuilt: prebuilt,
+			make: func(ctx context.Context, work, out string) error { return build(ctx, p, work, out) },
+		})
+	}
+	for _, s := range parts.AllCRDs() {
+		dir, err := s.Dir()
+		if err != nil {
+			return nil, err
+		}
+		items = append(items, item{
+			name: s.Name + "-crds", path: dir, folder: dir,
+			make: func(ctx context.Context, work, out string) error { return copyCRDs(ctx, s, work, out) },
+		})
+	}
+	if len(names) == 0 {
+		return items, nil
+	}
+	for _, name := range names {
+		if !slices.ContainsFunc(items, func(i item) bool { return i.name == name }) {
+			return nil, fmt.Errorf("there is no %q", name)
+		}
+	}
+	return slices.DeleteFunc(items, func(i item) bool { return !slices.Contains(names, i.name) }), nil
+}
+
+func printPaths(out io.Writer, items []item) error {
+	for _, each := range items {
+		fmt.Fprintln(out, each.name, each.path)
+	}
+	if slices.ContainsFunc(items, item.missing) {
+		return errors.New("not all of these are built yet: run `make tools`")
+	}
+	return nil
+}
+
+// add makes an item in a folder of its own and then moves it to its place, so that nobody ever sees half of it.
+func add(ctx context.Context, out io.Writer, cache string, each item) error {
+	if each.prebuilt {
+		return fmt.Errorf("%s has gone from $%s", each.path, parts.EnvAssets)
+	}
+	temp, err := os.MkdirTemp(cache, tempPrefix)
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(temp)
+	work, made := filepath.Join(temp, "work"), filepath.Join(temp, "made")
+	for _, dir := range []string{work, made} {
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			return err
+		}
+	}
+	stop := report(out, each.name)
+	err = each.make(ctx, work, made)
+	stop()
+	if err != nil {
+		return err
+	}
+	// A folder is there already where somebody removed just the binary from it.
+	if err := os.RemoveAll(each.folder); err != nil {
+		return err
+	}
+	return os.Rename(made, each.folder)
+}
+
+// report says every 15 s that the work still goes on, until stop is called.
+func report(out io.Writer, name string) (stop func()) {
+	done, ended := make(chan struct{}), make(chan struct{})
+	start, ticker := time.Now(), time.NewTicker(15*time.Second)
+	go func() {
+		defer close(ended)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-ticker.C:
+				fmt.Fprintf(out, "tools: still building %s, %s\n", name, since(start))
+			}
+		}
+	}()
+	return func() {
+		close(done)
+		<-ended
+	}
+}
+
+// removeLeftovers removes what killed runs left behind. The lock is held: nobody works there now.
+func removeLeftovers(cache string) {
+	old, _ := filepath.Glob(filepath.Join(cache, tempPrefix+"*"))
+	for _, dir := range old {
+		// Disk space is all that is lost where this fails.
+		_ = os.RemoveAll(dir)
+	}
+}
+
+// lock waits until no other run holds the lock; the kernel gives it back even if this process is killed. The wait polls
+// because a blocked flock could not be interrupted.
+func lock(ctx context.Context, out io.Writer, path string) (unlock func(), err error) {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	for said := false; ; said = true {
+		err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err == nil {
+			return func() { _ = file.Close() }, nil
+		}
+		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
+			_ = file.Close()
+			return nil, fmt.Errorf("lock %s: %w", path, err)
+		}
+		if !said {
+			fmt.Fprintln(out, "tools: another run is building, waiting for it")
+		}
+		select {
+		case <-ctx.Done():
+			_ = file.Close()
+			return nil, ctx.Err()
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+func since(start time.Time) time.Duration {
+	d := time.Since(start)
+	if d < 10*time.Second {
+		return d.Round(100 * time.Millisecond)
+	}
+	return d.Round(time.Second)
+}

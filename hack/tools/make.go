@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/chandler-hub/chandler/internal/localfleet/parts"
+)
+
+// tailLines is how much of a failed command's output is shown.
+const tailLines = 25
+
+// build builds a part into the folder out. It does so with a copy of its pins in the folder work: -mod=mod, which a
+// go.mod without the indirect requirements needs, may write to them, and must not do so in the checkout.
+func build(ctx context.Context, part parts.Part, work, out string) error {
+	if err := copyPins(part.Pins, work); err != nil {
+		return err
+	}
+	_, err := goCommand(ctx, work, "build", "-mod=mod", "-trimpath", "-buildvcs=false", "-ldflags", part.LDFlags,
+		"-o", filepath.Join(out, part.Name), part.Package)
+	return err
+}
+
+func copyPins(pins, work string) error {
+	dir, err := parts.PinsDir(pins)
+	if err != nil {
+		return err
+	}
+	for _, name := range []string{"go.mod", "go.sum"} {
+		content, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(work, name), content, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copyCRDs copies the CRDs of a set into the folder out.
+func copyCRDs(ctx context.Context, set parts.CRDSet, work, out string) error {
+	module := set.Module
+	if set.Pins != "" {
+		if err := copyPins(set.Pins, work); err != nil {
+			return err
+		}
+	} else {
+		module += "@" + set.Version
+	}
+	dir, err := download(ctx, work, module, set.Sum)
+	if err != nil {
+		return err
+	}
+	files, err := filepath.Glob(filepath.Join(dir, filepath.FromSlash(set.Files)))
+	if err != nil {
+		return err
+	}
+	if len(files) == 0 {
+		return fmt.Errorf("%s has no %s", module, set.Files)
+	}
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(out, filepath.Base(file)), withoutConversion(content), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// download returns the folder of a module in the module cache. The module is checked against sum, if there is one, else
+// Go has checked it against the go.sum in work.
+func download(ctx context.Context, work, module, sum string) (string, error) {
+	output, err := goCommand(ctx, work, "mod", "download", "-json", module)
+	if err != nil {
+		return "", err
+	}
+	var got struct{ Dir, Sum string }
+	if err := json.Unmarshal(output, &got); err != nil {
+		return "", fmt.Errorf("go mod download -json %s: %w", module, err)
+	}
+	if sum != "" && got.Sum != sum {
+		return "", fmt.Errorf("%s has the checksum %s, not the pinned %s", module, got.Sum, sum)
+	}
+	return got.Dir, nil
+}
+
+// withoutConversion leaves spec.conversion out of a CRD: Kamaji's names a webhook that only the operator's chart brings
+// along, and Cluster API adds one when it is packaged. An API server without these webhooks would fail to serve the
+// objects in any version but the stored one; without the stanza it changes just their apiVersion. The CRDs come from
+// generators that write one key a line and indent by two, so no YAML parser is needed, and the rest stays as it is.
+func withoutConversion(crd []byte) []byte {
+	var kept bytes.Buffer
+	inSpec, inConversion := false, false
+	for line := range bytes.Lines(crd) {
+		indent := len(line) - len(bytes.TrimLeft(line, " "))
+		text := strings.TrimSpace(string(line))
+		switch {
+		case text == "":
+		case indent == 0:
+			inSpec, inConversion = text == "spec:", false
+		case indent == 2:
+			inConversion = inSpec && text == "conversion:"
+		}
+		if !inConversion {
+			kept.Write(line)
+		}
+	}
+	return kept.Bytes()
+}
+
+// goCommand runs go in dir and returns its standard output. The error has the command and the end of its output.
+func goCommand(ctx context.Context, dir string, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = dir
+	// A workspace around the cache folder has no say in this.
+	cmd.Env = append(cmd.Environ(), "GOWORK=off")
+	// Go removes its temporary files on an interrupt, and not when it is killed.
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = 10 * time.Second
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Run()
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if err != nil {
+		// Both, as `go mod download -json` reports its errors in its JSON.
+		return nil, fmt.Errorf("%s: %w\n%s", commandLine(args), err, tail(stdout.String()+stderr.String()))
+	}
+	return stdout.Bytes(), nil
+}
+
+// commandLine is a command as one would type it.
+func commandLine(args []string) string {
+	var line strings.Builder
+	line.WriteString("go")
+	for _, arg := range args {
+		if strings.Contains(arg, " ") {
+			arg = "'" + arg + "'"
+		}
+		line.WriteString(" " + arg)
+	}
+	return line.String()
+}
+
+// tail returns the last lines of a text.
+func tail(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	if len(lines) > tailLines {
+		lines = lines[len(lines)-tailLines:]
+	}
+	return strings.Join(lines, "\n")
+}

@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Generates everything into a copy of the tree and compares: the checkout itself is never changed.
+set -euo pipefail
+root=$(cd "$(dirname "$0")/.." && pwd)
+copy=$(mktemp -d)
+trap 'rm -rf "$copy"' EXIT
+cd "$root"
+git ls-files --cached --others --exclude-standard -z | while IFS= read -r -d '' f; do
+  [ -e "$f" ] && printf '%s\0' "$f"
+done | tar --null -T - -cf - | tar -C "$copy" -xf -
+cd "$copy"
+make --no-print-directory generate
+go mod tidy
+status=0
+for path in api config go.mod go.sum; do
+  diff -ru "$root/$path" "$copy/$path" || status=1
+done
+if [ "$status" != 0 ]; then
+  echo "generated files or go.mod are not up to date: run 'make generate' and 'go mod tidy', and commit" >&2
+fi
+exit "$status"

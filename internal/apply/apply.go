@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package apply writes to the management cluster: server-side apply of exactly the fields that the hub owns, and status
+// patches that are skipped when nothing changed.
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// ErrNotOwned says that an object of the name is there and is somebody else's.
+var ErrNotOwned = errors.New("an object of that name exists that Chandler did not make")
+
+// Create applies an object that is not there. It does not force: an object that is there after all, and whose fields
+// somebody else set, makes a conflict. owned then tells whether it is ours (our cache may lag behind our own write); if
+// not, the error is ErrNotOwned and the object is left alone. It returns the object as
+// the API server has it now.
+func Create(ctx context.Context, c client.Client, live client.Reader, obj *unstructured.Unstructured, manager string, owned func(client.Object) bool) (*unstructured.Unstructured, error) {
+	u := obj.DeepCopy()
+	err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(manager))
+	if !apierrors.IsConflict(err) {
+		return u, wrap(obj, err)
+	}
+	there := &unstructured.Unstructured{}
+	there.SetGroupVersionKind(obj.GroupVersionKind())
+	if err := live.Get(ctx, client.ObjectKeyFromObject(obj), there); err != nil {
+		return nil, wrap(obj, err)
+	}
+	if !owned(there) {
+		return nil, fmt.Errorf("%s %s/%s: %w", obj.GetKind(), obj.GetNamespace(), obj.GetName(), ErrNotOwned)
+	}
+	return Update(ctx, c, obj, manager)
+}
+
+// Update applies an object that is the hub's, and takes back fields that somebody else has set meanwhile. It returns the
+// object as the API server has it now.
+func Update(ctx context.Context, c client.Client, obj *unstructured.Unstructured, manager string) (*unstructured.Unstructured, error) {
+	u := obj.DeepCopy()
+	err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(manager), client.ForceOwnership)
+	return u, wrap(obj, err)
+}
+
+func wrap(obj *unstructured.Unstructured, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("apply %s %s/%s: %w", obj.GetKind(), obj.GetNamespace(), obj.GetName(), err)
+}
+
+// Status writes the status of after if it differs from that of before. Both are copies of one object.
+func Status(ctx context.Context, c client.Client, before, after client.Object) error {
+	if equality.Semantic.DeepEqual(before, after) {
+		return nil
+	}
+	if err := c.Status().Patch(ctx, after, client.MergeFrom(before)); err != nil {
+		return client.IgnoreNotFound(fmt.Errorf("write status: %w", err))
+	}
+	return nil
+}
+
+// RemoveFinalizer takes one finalizer off an object, unless it has changed since it was read: whoever added a reason to
+// stay in the meantime is heard first.
+func RemoveFinalizer(ctx context.Context, c client.Client, obj client.Object, finalizer string) error {
+	before, ok := obj.DeepCopyObject().(client.Object)
+	if !ok {
+		return fmt.Errorf("remove finalizer: %T is no object", obj)
+	}
+	var kept []string
+	for _, f := range obj.GetFinalizers() {
+		if f != finalizer {
+			kept = append(kept, f)
+		}
+	}
+	if len(kept) == len(obj.GetFinalizers()) {
+		return nil
+	}
+	obj.SetFinalizers(kept)
+	err := c.Patch(ctx, obj, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	return client.IgnoreNotFound(err)
+}

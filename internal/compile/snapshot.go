@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package compile
+
+import (
+	"encoding/json"
+	"fmt"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/identity"
+)
+
+// snapshot is the part of a set's spec that decides what is rendered. What only decides who gets it (the selector,
+// priority, deletion policy) is not in it: to change that is no new revision, and rolls nothing.
+type snapshot struct {
+	Addons []hubv1.Addon `json:"addons"`
+}
+
+// Snapshot returns the content of a revision, and a short hash of it. The same content has the same hash, so that going
+// back to an older spec finds its old revision.
+func Snapshot(spec *hubv1.AddonSetSpec) (raw []byte, hash string, err error) {
+	raw, err = json.Marshal(snapshot{Addons: spec.Addons})
+	if err != nil {
+		return nil, "", fmt.Errorf("snapshot the set: %w", err)
+	}
+	// Through a map, so that the hash does not depend on the order in which somebody wrote the keys of a body.
+	var canonical any
+	if err := json.Unmarshal(raw, &canonical); err != nil {
+		return nil, "", fmt.Errorf("snapshot the set: %w", err)
+	}
+	if raw, err = json.Marshal(canonical); err != nil {
+		return nil, "", fmt.Errorf("snapshot the set: %w", err)
+	}
+	return raw, identity.Hash(10, string(raw)), nil
+}
+
+// Addons returns the add-ons that a revision's content holds.
+func Addons(raw []byte) ([]hubv1.Addon, error) {
+	var s snapshot
+	if err := json.Unmarshal(raw, &s); err != nil {
+		return nil, fmt.Errorf("read the revision: %w", err)
+	}
+	return s.Addons, nil
+}

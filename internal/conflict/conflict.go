@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package conflict decides which set delivers an add-on to a cluster when several want to. It is pure, and looks at one
+// cluster at a time.
+package conflict
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/chandler-hub/chandler/internal/compile"
+)
+
+// Claim is one add-on that one delivery wants on the cluster.
+type Claim struct {
+	// Namespace and Set name the AddonSet.
+	Namespace, Set string
+	// Platform is true for a set in a platform namespace: those win over all others, whatever the priority, so that a
+	// tenant's set can never take an add-on from the platform.
+	Platform bool
+	// Priority of the set: the higher wins within a class.
+	Priority int32
+	// Incumbent is true if the add-on's object on the hub is this delivery's now: between equals nothing moves.
+	Incumbent bool
+	// Addon is the add-on's name, which two deliveries cannot both have on a cluster.
+	Addon string
+	// Release is the Helm release, which they cannot share either; zero for a Kustomization.
+	Release compile.Release
+}
+
+// Verdict is the answer to a claim.
+type Verdict struct {
+	// Won is true if the claim may be delivered.
+	Won bool
+	// Reason says to whom it lost, and why.
+	Reason string
+}
+
+// Decide returns a verdict for each claim, in their order. The result does not depend on that order.
+func Decide(claims []Claim) []Verdict {
+	order := make([]int, len(claims))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int { return stronger(claims[a], claims[b]) })
+	verdicts := make([]Verdict, len(claims))
+	byAddon, byRelease := map[string]int{}, map[compile.Release]int{}
+	for _, i := range order {
+		c := claims[i]
+		if w, taken := byAddon[c.Addon]; taken {
+			verdicts[i].Reason = lost(claims[w], c, fmt.Sprintf("add-on %q", c.Addon))
+			continue
+		}
+		if w, taken := byRelease[c.Release]; taken && c.Release != (compile.Release{}) {
+			verdicts[i].Reason = lost(claims[w], c, fmt.Sprintf("Helm release %q in namespace %q, as its add-on %q", c.Release.Name, c.Release.Namespace, claims[w].Addon))
+			continue
+		}
+		verdicts[i].Won = true
+		byAddon[c.Addon], byRelease[c.Release] = i, i
+	}
+	return verdicts
+}
+
+// stronger orders claims, the winner first.
+func stronger(a, b Claim) int {
+	return cmp.Or(
+		boolFirst(a.Platform, b.Platform),
+		cmp.Compare(b.Priority, a.Priority),
+		boolFirst(a.Incumbent, b.Incumbent),
+		cmp.Compare(a.Namespace, b.Namespace),
+		cmp.Compare(a.Set, b.Set),
+		cmp.Compare(a.Addon, b.Addon),
+	)
+}
+
+func boolFirst(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
+	}
+	return 1
+}
+
+func lost(winner, loser Claim, what string) string {
+	why := "it was there first"
+	switch {
+	case winner.Platform && !loser.Platform:
+		why = "platform sets win over others"
+	case winner.Priority > loser.Priority:
+		why = fmt.Sprintf("its priority is %d, and this set's is %d", winner.Priority, loser.Priority)
+	}
+	return fmt.Sprintf("AddonSet %s/%s delivers %s: %s", winner.Namespace, winner.Set, what, why)
+}

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package fluxspec knows the specs of Flux's HelmRelease and Kustomization: it checks the bodies that people write in an
+// AddonSet against the real Flux types, and fills in the defaults of an add-on. Bodies stay maps: only what somebody
+// wrote, and what is defaulted here, is ever applied.
+package fluxspec
+
+import (
+	"encoding/json"
+	"fmt"
+	"sort"
+	"strings"
+
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	sigsjson "sigs.k8s.io/json"
+)
+
+// The kinds of Flux objects that deliver add-ons.
+const (
+	HelmReleaseKind   = helmv2.HelmReleaseKind
+	KustomizationKind = kustomizev1.KustomizationKind
+)
+
+// Problem is one thing that is wrong with a body.
+type Problem struct {
+	// Path is the field, such as chart.spec.version; empty for the body as a whole.
+	Path string
+	// Message says what is wrong and what to write instead.
+	Message string
+}
+
+// Author says who wrote a body, which decides what it may refer to.
+type Author struct {
+	// Namespace of the AddonSet.
+	Namespace string
+	// Platform is true if that is a platform namespace. Others may not refer to another namespace's sources.
+	Platform bool
+}
+
+// refused are fields that the hub sets, or that mean something else in an AddonSet, with the remedy.
+var refused = map[string]string{
+	"kubeConfig":         "is set by the hub for each cluster; remove it",
+	"suspend":            "would stop every cluster; suspend the generated object of one cluster with `flux suspend` instead",
+	"dependsOn":          "belongs to the add-on, beside its name, and names add-ons; the hub translates it for each cluster",
+	"serviceAccountName": "is not supported yet: without a ServiceAccount of that name on the hub, Flux would leave the add-on behind on removal",
+}
+
+// Check returns what is wrong with a body, which is the spec of a Flux object of the given kind before defaults, or
+// nil. Paths are relative to the body.
+func Check(kind string, body map[string]any, author Author) []Problem {
+	var problems []Problem
+	for field, remedy := range refused {
+		if _, ok := body[field]; ok {
+			problems = append(problems, Problem{field, remedy})
+		}
+	}
+	problems = append(problems, decode(kind, body)...)
+	if len(problems) == 0 {
+		problems = append(problems, required(kind, body)...)
+		problems = append(problems, references(kind, body, author)...)
+	}
+	sort.Slice(problems, func(i, j int) bool { return problems[i].Path < problems[j].Path })
+	return problems
+}
+
+// decode reads the body into the Flux type, strictly: a misspelt field is an error, not silence.
+func decode(kind string, body map[string]any) []Problem {
+	raw, err := json.Marshal(body)
+	if err != nil {
+		return []Problem{{Message: "cannot be written as JSON"}}
+	}
+	unknown, err := sigsjson.UnmarshalStrict(raw, newSpec(kind))
+	if err != nil {
+		return locate(kind, body, nil, err)
+	}
+	problems := make([]Problem, 0, len(unknown))
+	for _, u := range unknown {
+		path, ok := strings.CutPrefix(u.Error(), `unknown field "`)
+		if !ok {
+			problems = append(problems, Problem{Message: u.Error()})
+			continue
+		}
+		problems = append(problems, Problem{strings.TrimSuffix(path, `"`), "is not a field of a Flux " + kind})
+	}
+	return problems
+}
+
+func newSpec(kind string) any {
+	if kind == HelmReleaseKind {
+		return &helmv2.HelmReleaseSpec{}
+	}
+	return &kustomizev1.KustomizationSpec{}
+}
+
+// locate finds the fields that do not decode: some decoders (durations, quantities) do not name the field in their
+// error. It decodes the body once for each leaf, with nothing else in it; this happens only when something is wrong.
+func locate(kind string, body map[string]any, whole []string, err error) []Problem {
+	var problems []Problem
+	var walk func(path []string, v any)
+	walk = func(path []string, v any) {
+		if m, ok := v.(map[string]any); ok && len(m) > 0 {
+			for _, k := range sortedKeys(m) {
+				walk(append(path[:len(path):len(path)], k), m[k])
+			}
+			if len(path) == 0 || decodesAlone(kind, path, map[string]any{}) == nil {
+				return
+			}
+		}
+		if e := decodesAlone(kind, path, v); e != nil {
+			problems = append(problems, Problem{strings.Join(path, "."), plain(e)})
+		}
+	}
+	walk(whole, body)
+	if len(problems) == 0 {
+		return []Problem{{Message: plain(err)}}
+	}
+	return problems
+}
+
+func decodesAlone(kind string, path []string, v any) error {
+	doc := map[string]any{}
+	if err := unstructured.SetNestedField(doc, v, path...); err != nil {
+		return err
+	}
+	raw, err := json.Marshal(doc)
+	if err != nil {
+		return err
+	}
+	_, err = sigsjson.UnmarshalStrict(raw, newSpec(kind))
+	return err
+}
+
+// plain rewords a decoder's error for somebody who writes YAML and not Go.
+func plain(err error) string {
+	s := strings.TrimPrefix(err.Error(), "json: ")
+	if from, rest, ok := strings.Cut(s, " into Go "); ok {
+		typ := rest[strings.LastIndex(rest, " ")+1:]
+		words := map[string]string{
+			"string": "a string", "bool": "true or false", "int": "a number", "int64": "a number", "v1.Duration": "a duration such as 10m",
+		}
+		w := words[typ]
+		switch {
+		case w != "":
+		case strings.HasPrefix(typ, "[]"):
+			w = "a list"
+		case strings.HasPrefix(typ, "map["):
+			w = "an object"
+		default:
+			w = "an object"
+		}
+		return fmt.Sprintf("is %s, and must be %s", strings.TrimPrefix(from, "cannot unmarshal "), w)
+	}
+	if strings.HasPrefix(s, "time: ") {
+		return strings.TrimPrefix(s, "time: ") + "; write a duration such as 10m"
+	}
+	return s
+}
+
+func required(kind string, body map[string]any) []Problem {
+	if kind == KustomizationKind {
+		return requiredReference(body, "sourceRef", "GitRepository, OCIRepository, Bucket or ExternalArtifact")
+	}
+	_, hasChart := body["chart"]
+	_, hasRef := body["chartRef"]
+	if hasChart == hasRef {
+		return []Problem{{"chart", "write exactly one of chart and chartRef"}}
+	}
+	if hasRef {
+		return requiredReference(body, "chartRef", "OCIRepository, HelmChart or ExternalArtifact")
+	}
+	problems := requiredReference(body, "chart.spec.sourceRef", "HelmRepository, GitRepository or Bucket")
+	if s, _, _ := unstructured.NestedString(body, "chart", "spec", "chart"); s == "" {
+		problems = append(problems, Problem{"chart.spec.chart", "is required: the name of the chart, or its path in the source"})
+	}
+	return problems
+}
+
+func requiredReference(body map[string]any, path, kinds string) []Problem {
+	ref, _, _ := unstructured.NestedMap(body, strings.Split(path, ".")...)
+	var problems []Problem
+	if s, _ := ref["kind"].(string); s == "" {
+		problems = append(problems, Problem{path + ".kind", "is required: " + kinds})
+	}
+	if s, _ := ref["name"].(string); s == "" {
+		problems = append(problems, Problem{path + ".name", "is required"})
+	}
+	return problems
+}
+
+// references keeps a set outside the platform namespaces to its own namespace.
+func references(kind string, body map[string]any, author Author) []Problem {
+	if author.Platform {
+		return nil
+	}
+	paths := []string{"sourceRef"}
+	if kind == HelmReleaseKind {
+		paths = []string{"chart.spec.sourceRef", "chartRef"}
+	}
+	var problems []Problem
+	for _, p := range paths {
+		ns, _, _ := unstructured.NestedString(body, append(strings.Split(p, "."), "namespace")...)
+		if ns != "" && ns != author.Namespace {
+			problems = append(problems, Problem{p + ".namespace", fmt.Sprintf(
+				"is %q: a set outside the platform namespaces may refer only to sources in its own namespace, %q", ns, author.Namespace)})
+		}
+	}
+	return problems
+}
+
+func sortedKeys(m map[string]any) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	sort.Strings(keys)
+	return keys
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package fluxstate reads where a Flux object stands, in the few words that an AddonDelivery needs. It is pure.
+package fluxstate
+
+import (
+	"strings"
+
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+)
+
+// State is what is read of a Flux object. It is comparable: two equal states mean that nothing of substance happened.
+type State struct {
+	Generation int64
+	// Ready is the status of the Ready condition, Unknown if there is none.
+	Ready metav1.ConditionStatus
+	// ReadyGeneration is the generation that the Ready condition speaks of.
+	ReadyGeneration int64
+	Reason          string
+	Message         string
+	// Version is the chart version or source revision last applied.
+	Version   string
+	Suspended bool
+	Deleting  bool
+}
+
+// Of returns the state of a HelmRelease or Kustomization.
+func Of(obj client.Object) State {
+	s := State{Generation: obj.GetGeneration(), Deleting: !obj.GetDeletionTimestamp().IsZero(), Ready: metav1.ConditionUnknown}
+	var conditions []metav1.Condition
+	switch o := obj.(type) {
+	case *helmv2.HelmRelease:
+		conditions, s.Suspended = o.Status.Conditions, o.Spec.Suspend
+		if latest := o.Status.History.Latest(); latest != nil {
+			s.Version = latest.ChartVersion
+		}
+	case *kustomizev1.Kustomization:
+		conditions, s.Suspended = o.Status.Conditions, o.Spec.Suspend
+		s.Version = o.Status.LastAppliedRevision
+	}
+	if c := meta.FindStatusCondition(conditions, hubv1.ReadyCondition); c != nil {
+		s.Ready, s.Reason, s.Message, s.ReadyGeneration = c.Status, c.Reason, c.Message, c.ObservedGeneration
+	}
+	if s.Ready == metav1.ConditionUnknown {
+		// Flux sets Unknown at the start of every reconcile, also of a routine one, with a changing text.
+		s.Reason, s.Message = "", ""
+	}
+	return s
+}
+
+// maxMessage bounds what is copied into a status: Flux passes on what a remote server said.
+const maxMessage = 300
+
+// Addon returns the state of an add-on and a message, from the state of its object and what was said of it before.
+// applied is the generation that the hub's last write led to.
+func Addon(before hubv1.AddonStatus, s State, applied int64) (hubv1.AddonState, string) {
+	current := s.ReadyGeneration == s.Generation && s.Generation == applied
+	switch {
+	case s.Deleting:
+		return hubv1.AddonProgressing, "the Flux object is being deleted by somebody else; it will be made again"
+	case s.Suspended:
+		return hubv1.AddonSuspended, "suspended; `flux resume` lets it go on"
+	case s.Ready == metav1.ConditionTrue && current:
+		return hubv1.AddonReady, ""
+	case s.Ready == metav1.ConditionUnknown && before.State == hubv1.AddonReady && before.AppliedGeneration == applied && s.Generation == applied:
+		return hubv1.AddonReady, "" // a routine reconcile of something that was Ready
+	case s.Ready == metav1.ConditionFalse && current:
+		return failure(s)
+	}
+	return hubv1.AddonProgressing, ""
+}
+
+// waiting are Flux's reasons for "not yet": the source or chart has not been fetched.
+var waiting = map[string]bool{"SourceNotReady": true, "HelmChartNotReady": true, "ArtifactFailed": true, "Progressing": true, "ProgressingWithRetry": true}
+
+func failure(s State) (hubv1.AddonState, string) {
+	message := shorten(s.Reason + ": " + s.Message)
+	switch {
+	case s.Reason == "DependencyNotReady":
+		return hubv1.AddonWaitingForDependency, message
+	case waiting[s.Reason]:
+		return hubv1.AddonProgressing, message
+	}
+	return hubv1.AddonFailed, message
+}
+
+func shorten(s string) string {
+	s = strings.Join(strings.Fields(s), " ")
+	if r := []rune(s); len(r) > maxMessage {
+		return string(r[:maxMessage-1]) + "…"
+	}
+	return s
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package hubconfig holds what the operator of a hub decides by flags. It is read once and passed to whoever needs it.
+package hubconfig
+
+import (
+	"slices"
+	"time"
+
+	"github.com/chandler-hub/chandler/internal/kubeconfig"
+	"github.com/chandler-hub/chandler/internal/origin"
+)
+
+// Config is the configuration of a hub.
+type Config struct {
+	// HubID tells this hub's objects from those of other hubs. It must never change while add-ons are delivered.
+	HubID string
+	// PlatformNamespaces are the namespaces whose AddonSets may select clusters everywhere.
+	PlatformNamespaces []string
+	// Origins says what is registered.
+	Origins origin.Policy
+	// Rules are what kubeconfigs and the addresses in them are held against.
+	Rules kubeconfig.Rules
+	// UnregisterDelay is how long an origin without the label stays registered.
+	UnregisterDelay time.Duration
+	// TeardownGrace is how long a cluster that does not answer is waited for before its add-ons are let go.
+	TeardownGrace time.Duration
+	// ChartRetention is how long a shared HelmChart stays after its last use.
+	ChartRetention time.Duration
+	// ProbeInterval is the time between two probes of a cluster that answers.
+	ProbeInterval time.Duration
+	// Concurrency is how many clusters each room works on at a time.
+	Concurrency int
+}
+
+// IsPlatform returns whether a namespace is a platform namespace.
+func (c *Config) IsPlatform(namespace string) bool {
+	return slices.Contains(c.PlatformNamespaces, namespace)
+}

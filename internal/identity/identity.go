@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package identity gives every generated object its name. Names depend on nothing but their arguments: they are the
+// same on every hub replica, after every restart, and for as long as the object lives.
+package identity
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"path"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// maxName is the longest name of a Flux object that works: Flux copies it into a label value on every object that it
+// applies (fluxcd/pkg/ssa, SetOwnerLabels), and a label value holds 63 characters.
+const maxName = 63
+
+// ClusterKey returns the value of the cluster-key label: which registration of which hub an object serves.
+func ClusterKey(hubID string, registration types.NamespacedName) string {
+	return digest(16, "cluster", hubID, registration.Namespace, registration.Name)
+}
+
+// FluxObject returns the name of the HelmRelease or Kustomization that delivers an add-on to a cluster:
+// <cluster>-<addon>-<8 hex>, at most 63 characters. The hub's id is in the hash, so that two hubs which serve clusters
+// of the same name never prune each other's objects on a cluster that both reach.
+func FluxObject(hubID string, registration types.NamespacedName, addon string) string {
+	return join(digest(8, "object", hubID, registration.Namespace, registration.Name, addon), registration.Name, addon)
+}
+
+// Mirror returns the name of the Secret that holds a registration's kubeconfig beside a set.
+func Mirror(hubID string, registration types.NamespacedName) string {
+	return join(digest(8, "mirror", hubID, registration.Namespace, registration.Name), registration.Name, "kubeconfig")
+}
+
+// Delivery returns the name of the AddonDelivery of a set to a cluster.
+func Delivery(set string, registration types.NamespacedName) string {
+	return join(digest(8, "delivery", set, registration.Namespace, registration.Name), set, registration.Name)
+}
+
+// Revision returns the name of the ControllerRevision for one content of a set, rendered by one epoch.
+func Revision(set, contentHash string, epoch int) string {
+	return fmt.Sprintf("%s-e%d", join(contentHash, set), epoch)
+}
+
+// Chart returns the name of the shared HelmChart of which hash is the content hash.
+func Chart(chart, hash string) string {
+	return join(hash, "chandler", strings.ToLower(path.Base(chart)))
+}
+
+// LabelValue returns s if it fits a label value, and else as much of it as fits with a hash.
+func LabelValue(s string) string {
+	if len(s) <= maxName {
+		return s
+	}
+	return join(digest(8, "label", s), s)
+}
+
+// Hash returns a digest of parts, n hexadecimal digits long (at most 64). Parts are told apart: ("a", "bc") and
+// ("ab", "c") differ.
+func Hash(n int, parts ...string) string { return digest(n, parts...) }
+
+func digest(n int, parts ...string) string {
+	h := sha256.New()
+	for _, p := range parts {
+		fmt.Fprintf(h, "%d:%s,", len(p), p)
+	}
+	return hex.EncodeToString(h.Sum(nil))[:n]
+}
+
+// join returns the parts and the hash joined by dashes, cut so that all of it fits maxName. The last part is the one
+// that tells objects of one cluster apart, so it keeps up to half of the room.
+func join(hash string, parts ...string) string {
+	room := maxName - len(hash) - 1
+	head, last := strings.Join(parts[:len(parts)-1], "-"), parts[len(parts)-1]
+	if len(parts) == 1 {
+		return clean(last, room) + "-" + hash
+	}
+	if len(head)+1+len(last) > room {
+		last = clean(last, max(room/2, room-len(head)-1))
+		head = clean(head, room-len(last)-1)
+	}
+	return clean(head+"-"+last, room) + "-" + hash
+}
+
+// clean cuts s to n characters and makes it a DNS-1123 label: some names come from charts and paths, and a dot next
+// to a cut or a dash would not be a name. The hash tells apart what this makes alike.
+func clean(s string, n int) string {
+	s = strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return '-'
+	}, s)
+	if len(s) > n {
+		s = s[:n]
+	}
+	return strings.Trim(s, "-")
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package identity_test
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/chandler-hub/chandler/internal/identity"
+)
+
+func TestNamesFitAndDiffer(t *testing.T) {
+	long := strings.Repeat("very-long-name.", 16) + "x"
+	regs := []types.NamespacedName{
+		{Namespace: "tenants", Name: "t"},
+		{Namespace: "tenants", Name: "tenant1"},
+		{Namespace: "tenants-tenant1", Name: "t"},
+		{Namespace: "tenants", Name: long},
+		{Namespace: "tenants", Name: long + "y"},
+		{Namespace: "tenants", Name: "ends-with-dash-at-cut-" + strings.Repeat("a", 3) + "-.-.-" + strings.Repeat("b", 60)},
+	}
+	seen := map[string]string{}
+	check := func(what, name string) {
+		t.Helper()
+		if len(name) > 63 {
+			t.Errorf("%s: %q has %d characters, at most 63 fit a label value", what, name, len(name))
+		}
+		if errs := validation.IsDNS1123Subdomain(name); len(errs) > 0 {
+			t.Errorf("%s: %q: %v", what, name, errs)
+		}
+		if errs := validation.IsValidLabelValue(name); len(errs) > 0 {
+			t.Errorf("%s: %q: %v", what, name, errs)
+		}
+		if other, ok := seen[name]; ok {
+			t.Errorf("%s and %s share the name %q", what, other, name)
+		}
+		seen[name] = what
+	}
+	for _, hub := range []string{"hub-a", "hub-b"} {
+		for _, reg := range regs {
+			for _, addon := range []string{"cert-manager", "a", strings.Repeat("a", 53), strings.Repeat("a", 52) + "b"} {
+				check("object "+hub+"/"+reg.String()+"/"+addon, identity.FluxObject(hub, reg, addon))
+			}
+			check("mirror "+hub+"/"+reg.String(), identity.Mirror(hub, reg))
+			check("key "+hub+"/"+reg.String(), identity.ClusterKey(hub, reg))
+		}
+	}
+	for _, reg := range regs {
+		for _, set := range []string{"base", long} {
+			check("delivery "+set+"/"+reg.String(), identity.Delivery(set, reg))
+		}
+	}
+	for _, chart := range []string{"podinfo", "./charts/podinfo", "charts/Pod_Info/", "..."} {
+		check("chart "+chart, identity.Chart(chart, identity.Hash(10, chart)))
+	}
+}
+
+// TestNamesAreStable pins names that live objects have: to change one is to reinstall every add-on everywhere.
+func TestNamesAreStable(t *testing.T) {
+	reg := types.NamespacedName{Namespace: "tenants", Name: "tenant1"}
+	for _, tc := range []struct{ got, want string }{
+		{identity.FluxObject("chandler", reg, "cert-manager"), "tenant1-cert-manager-3d6beaa2"},
+		{identity.Mirror("chandler", reg), "tenant1-kubeconfig-87ad8f6d"},
+		{identity.Delivery("base", reg), "base-tenant1-410e392b"},
+		{identity.ClusterKey("chandler", reg), "d89def33f0a934a4"},
+		{identity.Revision("base", "0123456789", 1), "base-0123456789-e1"},
+		{identity.LabelValue("short"), "short"},
+	} {
+		if tc.got != tc.want {
+			t.Errorf("got %q, want %q", tc.got, tc.want)
+		}
+	}
+}

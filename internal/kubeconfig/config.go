@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kubeconfig
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/rest"
+	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// FingerprintLength is the number of hex digits in a fingerprint: 128 bits of a SHA-256.
+const FingerprintLength = 32
+
+// Config is one cluster and one user that passed the rules. It is immutable and safe for concurrent use. Printing it with
+// any verb of fmt shows the server and the fingerprint only.
+type Config struct {
+	server        string
+	host          string
+	port          uint16
+	proxyURL      string
+	ca            []byte
+	tlsServerName string
+	insecure      bool
+
+	token, username, password string
+	cert, key                 []byte
+
+	expires           time.Time
+	minimal           []byte
+	fingerprint       string
+	targetFingerprint string
+}
+
+// Names in the minimal kubeconfig. They are fixed, so that renaming a context does not look like a change of credentials.
+const (
+	minimalCluster = "target"
+	minimalUser    = "hub"
+	minimalContext = "target"
+)
+
+// finish derives what the accessors return.
+func (c *Config) finish() (*Config, error) {
+	if exp, ok := tokenExpiry(c.token); ok && (c.expires.IsZero() || exp.Before(c.expires)) {
+		c.expires = exp
+	}
+	minimal, err := yaml.Marshal(clientcmdv1.Config{
+		APIVersion:     "v1",
+		Kind:           "Config",
+		CurrentContext: minimalContext,
+		Contexts: []clientcmdv1.NamedContext{{Name: minimalContext, Context: clientcmdv1.Context{
+			Cluster: minimalCluster, AuthInfo: minimalUser,
+		}}},
+		Clusters: []clientcmdv1.NamedCluster{{Name: minimalCluster, Cluster: clientcmdv1.Cluster{
+			Server: c.server, TLSServerName: c.tlsServerName, InsecureSkipTLSVerify: c.insecure,
+			CertificateAuthorityData: c.ca, ProxyURL: c.proxyURL,
+		}}},
+		AuthInfos: []clientcmdv1.NamedAuthInfo{{Name: minimalUser, AuthInfo: clientcmdv1.AuthInfo{
+			Token: c.token, Username: c.username, Password: c.password,
+			ClientCertificateData: c.cert, ClientKeyData: c.key,
+		}}},
+	})
+	if err != nil {
+		return nil, malformed("", "the kubeconfig cannot be written again") // not err: it may quote a value
+	}
+	c.minimal = minimal
+	c.fingerprint = fingerprint(minimal)
+	c.targetFingerprint = fingerprint(fmt.Appendf(nil, "%q\n%q\n%s", c.server, c.tlsServerName, c.ca))
+	return c, nil
+}
+
+func fingerprint(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])[:FingerprintLength]
+}
+
+// Server returns the URL of the API server with its port, https://host:port, followed by the path if there is one.
+func (c *Config) Server() string { return c.server }
+
+// Host returns the host of the server as the hub reaches it: a DNS name in lower case or an address, without brackets.
+func (c *Config) Host() string { return c.host }
+
+// Port returns the port of the server.
+func (c *Config) Port() uint16 { return c.port }
+
+// Minimal returns a kubeconfig in YAML with exactly one cluster, user and context, and only the fields that were checked.
+// The bytes depend on nothing but the checked content: names, order and formatting of the input do not show, and
+// Parse(Minimal()) has the same Minimal. They hold credentials and belong into a Secret. The caller may change the result.
+func (c *Config) Minimal() []byte { return slices.Clone(c.minimal) }
+
+// Fingerprint returns FingerprintLength hex digits of the SHA-256 of Minimal. It changes when anything that matters does.
+func (c *Config) Fingerprint() string { return c.fingerprint }
+
+// TargetFingerprint is like Fingerprint for server, CA and tls-server-name only: equal values mean the same endpoint,
+// whoever logs in. Different values do not mean different clusters.
+func (c *Config) TargetFingerprint() string { return c.targetFingerprint }
+
+// Expiration returns when the credential ceases to work: the earlier of the client certificate's NotAfter and the token's
+// exp, if it is a JWT. The boolean is false if nothing says so.
+func (c *Config) Expiration() (time.Time, bool) { return c.expires, !c.expires.IsZero() }
+
+// RESTConfig returns a new client configuration for the cluster. Timeouts and rate limits are left to the caller.
+func (c *Config) RESTConfig() *rest.Config {
+	config := &rest.Config{Host: c.server}
+	if strings.HasPrefix(c.server, "https://") { // clientcmd sends no credentials in clear text either
+		config.BearerToken, config.Username, config.Password = c.token, c.username, c.password
+		config.TLSClientConfig = rest.TLSClientConfig{
+			Insecure: c.insecure, ServerName: c.tlsServerName,
+			CAData: slices.Clone(c.ca), CertData: slices.Clone(c.cert), KeyData: slices.Clone(c.key),
+		}
+	}
+	if proxy, err := url.Parse(c.proxyURL); err == nil && c.proxyURL != "" { // parsed before, in readProxy
+		config.Proxy = http.ProxyURL(proxy)
+	}
+	return config
+}
+
+// String returns the server and the fingerprint.
+func (c Config) String() string {
+	return c.server + " (" + c.fingerprint + ")"
+}
+
+// Format prints String for every verb, so that no log statement can spill the credential.
+func (c Config) Format(state fmt.State, _ rune) { _, _ = state.Write([]byte(c.String())) }

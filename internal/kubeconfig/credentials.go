@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kubeconfig
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// readUser takes over the credential in use: a token, a client certificate with its key, a user name with its password.
+// A certificate may come beside one of the others; token and password exclude each other, as in clientcmd.
+func (c *Config) readUser(m mapping, rules Rules) error {
+	if err := checkKnown(m, userFields, rules); err != nil {
+		return err
+	}
+	for _, key := range []string{"as", "as-uid", "as-groups", "as-user-extra"} {
+		if m.has(key) {
+			return ruleImpersonation.refuse(rules, m.field(key), "impersonation is not allowed")
+		}
+	}
+	if err := c.readSecrets(m); err != nil {
+		return err
+	}
+	if err := c.readClientCertificate(m); err != nil {
+		return err
+	}
+	if c.token == "" && c.username == "" && c.cert == nil {
+		return &Error{
+			Reason: ReasonCredentialMissing, Field: m.path,
+			Message: "has no credential; give token, or client-certificate-data and client-key-data",
+		}
+	}
+	return nil
+}
+
+// readSecrets reads token, user name and password. Blanks around a token are dropped: a trailing line break is a common
+// slip, and no token has any.
+func (c *Config) readSecrets(m mapping) (err error) {
+	if c.token, err = m.str("token"); err != nil {
+		return err
+	}
+	if c.username, err = m.str("username"); err != nil {
+		return err
+	}
+	if c.password, err = m.str("password"); err != nil {
+		return err
+	}
+	c.token = strings.TrimSpace(c.token)
+	invalid := func(key, message string) error {
+		return &Error{Reason: ReasonCredentialInvalid, Field: m.field(key), Message: message}
+	}
+	switch {
+	case strings.ContainsFunc(c.token, func(r rune) bool { return r <= ' ' || r > '~' }):
+		return invalid("token", "holds characters that no token has, such as blanks or line breaks")
+	case !printable(c.username) || strings.Contains(c.username, ":"): // RFC 7617, 2
+		return invalid("username", "holds control characters or a colon")
+	case !printable(c.password):
+		return invalid("password", "holds control characters")
+	case (c.username == "") != (c.password == ""):
+		return invalid("username", "user name and password must come together")
+	case c.token != "" && c.username != "":
+		return invalid("token", "comes beside a user name; keep one of the two")
+	}
+	return nil
+}
+
+func printable(s string) bool {
+	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return unicode.IsControl(r) || r == utf8.RuneError })
+}
+
+func (c *Config) readClientCertificate(m mapping) error {
+	cert, err := m.data("client-certificate-data")
+	if err != nil {
+		return err
+	}
+	key, err := m.data("client-key-data")
+	if err != nil {
+		return err
+	}
+	invalid := func(key, message string) error {
+		return &Error{Reason: ReasonCredentialInvalid, Field: m.field(key), Message: message}
+	}
+	switch {
+	case cert == nil && key == nil:
+		return nil
+	case cert == nil:
+		return invalid("client-certificate-data", "is missing, but client-key-data is there")
+	case key == nil:
+		return invalid("client-key-data", "is missing, but client-certificate-data is there")
+	}
+	if c.cert, err = certificates(cert); err != nil {
+		return invalid("client-certificate-data", err.Error())
+	}
+	if c.key, err = privateKey(key); err != nil {
+		return invalid("client-key-data", err.Error())
+	}
+	// The parser's text is dropped: of what it may quote nothing is known.
+	pair, err := tls.X509KeyPair(c.cert, c.key)
+	if err != nil {
+		return invalid("client-key-data", "does not parse, or does not belong to client-certificate-data")
+	}
+	leaf, err := x509.ParseCertificate(pair.Certificate[0])
+	if err != nil {
+		return invalid("client-certificate-data", "does not parse")
+	}
+	c.expires = leaf.NotAfter
+	return nil
+}
+
+// certificates returns the certificates of raw, a PEM text, re-encoded without headers and without whatever stands between
+// them. All of them must parse. The errors hold nothing of raw.
+func certificates(raw []byte) ([]byte, error) {
+	var out bytes.Buffer
+	count := 0
+	for block, rest := pem.Decode(raw); block != nil; block, rest = pem.Decode(rest) {
+		if block.Type != "CERTIFICATE" {
+			continue
+		}
+		count++
+		if _, err := x509.ParseCertificate(block.Bytes); err != nil {
+			return nil, fmt.Errorf("certificate %d in it does not parse", count)
+		}
+		if err := pem.Encode(&out, &pem.Block{Type: "CERTIFICATE", Bytes: block.Bytes}); err != nil {
+			return nil, errors.New("cannot be encoded again")
+		}
+	}
+	if count == 0 {
+		return nil, errors.New("holds no PEM certificate (-----BEGIN CERTIFICATE-----)")
+	}
+	return out.Bytes(), nil
+}
+
+// privateKey returns the first private key of raw, a PEM text, re-encoded. The errors hold nothing of raw.
+func privateKey(raw []byte) ([]byte, error) {
+	for block, rest := pem.Decode(raw); block != nil; block, rest = pem.Decode(rest) {
+		switch {
+		case block.Type == "ENCRYPTED PRIVATE KEY" || block.Headers["DEK-Info"] != "":
+			return nil, errors.New("is encrypted with a passphrase; give it in the clear")
+		case block.Type == "PRIVATE KEY" || block.Type == "RSA PRIVATE KEY" || block.Type == "EC PRIVATE KEY":
+			return pem.EncodeToMemory(&pem.Block{Type: block.Type, Bytes: block.Bytes}), nil
+		}
+	}
+	return nil, errors.New("holds no PEM private key (-----BEGIN PRIVATE KEY-----)")
+}
+
+// latestExpiry is the last moment that Kubernetes can write in a status (RFC 3339 has four digits for the year).
+var latestExpiry = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
+
+// tokenExpiry returns exp of a JWT (RFC 7519, 4.1.4). The signature is not verified: the hub only wants to warn in time.
+func tokenExpiry(token string) (time.Time, bool) {
+	parts := strings.Split(token, ".")
+	if len(parts) != 3 {
+		return time.Time{}, false
+	}
+	payload, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(parts[1], "="))
+	if err != nil {
+		return time.Time{}, false
+	}
+	var claims struct {
+		Expiry *float64 `json:"exp"`
+	}
+	if json.Unmarshal(payload, &claims) != nil || claims.Expiry == nil {
+		return time.Time{}, false
+	}
+	seconds := *claims.Expiry
+	if seconds <= 0 || seconds > float64(latestExpiry.Unix()) {
+		return time.Time{}, false
+	}
+	return time.Unix(int64(seconds), 0).UTC(), true
+}

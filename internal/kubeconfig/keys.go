@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kubeconfig
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// DefaultKeys is the order in which the keys of a Secret are tried when none is named; after them, the key of a Secret that
+// has only one. The first two are Flux's own (fluxcd/pkg runtime/client/impersonator.go); then come HyperShift, Crossplane
+// and Gardener (kubeconfig), vcluster (config) and Kamaji, whose *.svc keys reach the API server from inside the management
+// cluster. The hub mirrors the chosen one to the key "value", so that Flux needs no key at all.
+var DefaultKeys = []string{
+	"value", "value.yaml", "kubeconfig", "config", "super-admin.svc", "admin.svc", "admin.conf", "kubeconfig.yaml",
+}
+
+// keyNamesShown bounds how many key names a message lists.
+const keyNamesShown = 10
+
+// PickKey returns the key of data that holds the kubeconfig. A key named by want is used or missing: there is no fallback,
+// as in Flux. Otherwise the first key of order that exists is taken; with an empty order, DefaultKeys and then the key of a
+// Secret with only one. Existence alone decides, never the value, so that a value blanked for a moment does not redirect the
+// hub to another cluster. The error is an *Error with ReasonKeyNotFound and lists names of keys, never values.
+func PickKey(data map[string][]byte, want string, order []string) (string, error) {
+	if want != "" {
+		if _, ok := data[want]; ok {
+			return want, nil
+		}
+		return "", keyNotFound(data, fmt.Sprintf("the Secret has no key %q", want))
+	}
+	defaults := len(order) == 0
+	if defaults {
+		order = DefaultKeys
+	}
+	for _, key := range order {
+		if _, ok := data[key]; ok {
+			return key, nil
+		}
+	}
+	if defaults && len(data) == 1 {
+		for key := range data {
+			return key, nil
+		}
+	}
+	return "", keyNotFound(data, "the Secret has none of the keys "+strings.Join(order, ", "))
+}
+
+func keyNotFound(data map[string][]byte, what string) error {
+	names := make([]string, 0, len(data))
+	for name := range data {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	has := "it is empty"
+	switch n := len(names); {
+	case n > keyNamesShown:
+		has = fmt.Sprintf("it has %s and %d more", strings.Join(names[:keyNamesShown], ", "), n-keyNamesShown)
+	case n > 0:
+		has = "it has " + strings.Join(names, ", ")
+	}
+	return &Error{Reason: ReasonKeyNotFound, Message: what + " (" + has + "); name the key that holds the kubeconfig"}
+}

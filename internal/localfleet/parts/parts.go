@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package parts knows the real programs that a local fleet is made of, and where their binaries and CRDs lie. It builds
+// nothing: `make tools` (hack/tools) does, into a cache outside the checkout, and both agree on the paths through this
+// package. A path has a hash of everything that decides what is built in it, so a changed pin is a new path, and
+// checkouts with different pins share one cache.
+package parts
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+// Names of the parts, for Path.
+const (
+	Etcd                  = "etcd"
+	KubeAPIServer         = "kube-apiserver"
+	KubeControllerManager = "kube-controller-manager"
+	KubeScheduler         = "kube-scheduler"
+	SourceController      = "source-controller"
+	KustomizeController   = "kustomize-controller"
+	HelmController        = "helm-controller"
+	Kwok                  = "kwok"
+)
+
+// Names of the CRD sets that belong to no part, for CRDs. SourceController, KustomizeController and HelmController
+// name CRD sets too.
+const (
+	Kamaji     = "kamaji"
+	ClusterAPI = "cluster-api"
+)
+
+// Environment variables that decide where things are looked for.
+const (
+	// EnvToolsDir is the cache's folder, where the default does not suit.
+	EnvToolsDir = "CHANDLER_TOOLS_DIR"
+	// EnvRoot is the checkout of this repository, where it cannot be found from the working directory.
+	EnvRoot = "CHANDLER_ROOT"
+	// EnvAssets is a folder with a prebuilt etcd and kube-apiserver, as envtest knows it.
+	EnvAssets = "KUBEBUILDER_ASSETS"
+)
+
+// ErrNotBuilt is wrapped by the error for a part or a CRD set that is not in the cache yet.
+var ErrNotBuilt = errors.New("not built yet: run `make tools`")
+
+// Part is a program that is built from a Go module as its authors published it.
+type Part struct {
+	// Name of the part and of its binary.
+	Name string
+	// Pins is the folder below hack/tools with the go.mod and go.sum that pin it.
+	Pins string
+	// Package to build.
+	Package string
+	// LDFlags for the linker.
+	LDFlags string
+}
+
+// CRDSet is the CRDs that a module carries.
+type CRDSet struct {
+	// Name for CRDs.
+	Name string
+	// Module that carries the CRDs.
+	Module string
+	// Pins is the folder below hack/tools whose go.mod pins the module; empty where Version does.
+	Pins string
+	// Version and Sum (as in a go.sum) pin a module of which no part is built.
+	Version, Sum string
+	// Files to take: a glob inside the module.
+	Files string
+}
+
+const (
+	// strip leaves out the symbol table and the debugger's data, a third of a binary.
+	strip = "-s -w"
+	// kubeVersion has to agree with hack/tools/kubernetes/go.mod; a test compares them. Without it the API server
+	// reports "v0.0.0-master+$Format:%H$", which no chart's kubeVersion accepts.
+	kubeVersion = "v1.36.3"
+	kubeLDFlags = strip + " -X k8s.io/component-base/version.gitVersion=" + kubeVersion +
+		" -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=36"
+
+	kubePins   = "kubernetes"
+	kubeCmd    = "k8s.io/kubernetes/cmd/"
+	fluxModule = "github.com/fluxcd/"
+	fluxFiles  = "config/crd/bases/*.yaml"
+
+	modulePath = "github.com/chandler-hub/chandler"
+	// keyScheme is changed when hack/tools fills a folder of the cache in another way than before.
+	keyScheme = "1"
+)
+
+// All lists the parts. Their versions are pinned by the go.mod of each one's Pins folder.
+func All() []Part {
+	return []Part{
+		{Name: Etcd, Pins: Etcd, Package: "go.etcd.io/etcd/server/v3", LDFlags: strip},
+		{Name: KubeAPIServer, Pins: kubePins, Package: kubeCmd + KubeAPIServer, LDFlags: kubeLDFlags},
+		{Name: KubeControllerManager, Pins: kubePins, Package: kubeCmd + KubeControllerManager, LDFlags: kubeLDFlags},
+		{Name: KubeScheduler, Pins: kubePins, Package: kubeCmd + KubeScheduler, LDFlags: kubeLDFlags},
+		{Name: SourceController, Pins: SourceController, Package: fluxModule + SourceController, LDFlags: strip},
+		{Name: KustomizeController, Pins: KustomizeController, Package: fluxModule + KustomizeController, LDFlags: strip},
+		{Name: HelmController, Pins: HelmController, Package: fluxModule + HelmController, LDFlags: strip},
+		{Name: Kwok, Pins: Kwok, Package: "sigs.k8s.io/kwok/cmd/kwok", LDFlags: strip},
+	}
+}
+
+// AllCRDs lists the CRD sets. The versions of Kamaji and Cluster API are pinned here, those of Flux with its parts.
+func AllCRDs() []CRDSet {
+	return []CRDSet{
+		{Name: SourceController, Pins: SourceController, Module: fluxModule + SourceController, Files: fluxFiles},
+		{Name: KustomizeController, Pins: KustomizeController, Module: fluxModule + KustomizeController, Files: fluxFiles},
+		{Name: HelmController, Pins: HelmController, Module: fluxModule + HelmController, Files: fluxFiles},
+		{
+			Name: Kamaji, Module: "github.com/clastix/kamaji",
+			Version: "v1.0.0", Sum: "h1:QY99C2qA3LpvVCKRxZcE96/uKf5Fd7hNpjJ676jrIBY=",
+			Files: "charts/kamaji/crds/*.yaml",
+		},
+		{
+			Name: ClusterAPI, Module: "sigs.k8s.io/cluster-api",
+			Version: "v1.13.6", Sum: "h1:imZVIstbRIq2DoKftQv0wPm+vyhWXrE3Zft8E43maqo=",
+			Files: "config/crd/bases/cluster.x-k8s.io_clusters.yaml",
+		},
+	}
+}
+
+// Path returns the binary of a part. A prebuilt etcd and kube-apiserver in $KUBEBUILDER_ASSETS are preferred. The error
+// for a part that is not there wraps ErrNotBuilt.
+func Path(name string) (string, error) {
+	i := slices.IndexFunc(All(), func(p Part) bool { return p.Name == name })
+	if i < 0 {
+		return "", fmt.Errorf("there is no part %q", name)
+	}
+	if path, ok := Prebuilt(name); ok {
+		return path, nil
+	}
+	path, err := All()[i].Binary()
+	if err != nil {
+		return "", err
+	}
+	return path, present(name, path)
+}
+
+// CRDs returns the folder with the CRDs of a set, as YAML files. The error for a set that is not there wraps
+// ErrNotBuilt.
+func CRDs(name string) (string, error) {
+	i := slices.IndexFunc(AllCRDs(), func(s CRDSet) bool { return s.Name == name })
+	if i < 0 {
+		return "", fmt.Errorf("there is no CRD set %q", name)
+	}
+	dir, err := AllCRDs()[i].Dir()
+	if err != nil {
+		return "", err
+	}
+	return dir, present(name+"'s CRDs", dir)
+}
+
+// Prebuilt returns the part's binary in $KUBEBUILDER_ASSETS. Only a folder with both etcd and kube-apiserver counts, as
+// these two go together.
+func Prebuilt(name string) (string, bool) {
+	dir := os.Getenv(EnvAssets)
+	if dir == "" || (name != Etcd && name != KubeAPIServer) {
+		return "", false
+	}
+	for _, each := range []string{Etcd, KubeAPIServer} {
+		if info, err := os.Stat(filepath.Join(dir, each)); err != nil || !info.Mode().IsRegular() {
+			return "", false
+		}
+	}
+	return filepath.Join(dir, name), true
+}
+
+// Binary returns where in the cache the part's binary lies once it is built.
+func (p Part) Binary() (string, error) {
+	dir, err := keyedDir(p.Name, p.Pins, p.Package, p.LDFlags)
+	return filepath.Join(dir, p.Name), err
+}
+
+// Dir returns where in the cache the set's CRDs lie once they are copied.
+func (s CRDSet) Dir() (string, error) {
+	return keyedDir(s.Name+"-crds", s.Pins, s.Module, s.Version, s.Sum, s.Files)
+}
+
+// CacheDir returns the root of the cache.
+func CacheDir() (string, error) {
+	if dir := os.Getenv(EnvToolsDir); dir != "" {
+		// A relative one would be another folder for every package's tests.
+		return filepath.Abs(dir)
+	}
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("no cache folder, set $%s: %w", EnvToolsDir, err)
+	}
+	return filepath.Join(dir, "chandler", "tools"), nil
+}
+
+// PinsDir returns the folder of the checkout with a part's go.mod and go.sum.
+func PinsDir(pins string) (string, error) {
+	root, err := Root()
+	return filepath.Join(root, "hack", "tools", pins), err
+}
+
+// Root returns the checkout of this repository: $CHANDLER_ROOT, else the nearest one above the working directory, else
+// above the running program (bin/ of a checkout). The pins are read from it rather than embedded, as go:embed does not
+// reach into the nested modules that they are.
+func Root() (string, error) {
+	if root := os.Getenv(EnvRoot); root != "" {
+		if !isRoot(root) {
+			return "", fmt.Errorf("$%s=%s is no checkout of %s", EnvRoot, root, modulePath)
+		}
+		return filepath.Abs(root)
+	}
+	for _, start := range []func() (string, error){os.Getwd, executableDir} {
+		dir, err := start()
+		if err != nil {
+			continue
+		}
+		for ; ; dir = filepath.Dir(dir) {
+			if isRoot(dir) {
+				return dir, nil
+			}
+			if dir == filepath.Dir(dir) {
+				break
+			}
+		}
+	}
+	return "", fmt.Errorf("no checkout of %s around the working directory: go there, or set $%s", modulePath, EnvRoot)
+}
+
+func executableDir() (string, error) {
+	path, err := os.Executable()
+	return filepath.Dir(path), err
+}
+
+func isRoot(dir string) bool {
+	content, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+	if err != nil {
+		return false
+	}
+	for line := range strings.Lines(string(content)) {
+		if fields := strings.Fields(line); len(fields) >= 2 && fields[0] == "module" {
+			return fields[1] == modulePath
+		}
+	}
+	return false
+}
+
+// keyedDir returns the folder of the cache for what is made from these pins and these inputs by this toolchain.
+func keyedDir(name, pins string, inputs ...string) (string, error) {
+	cache, err := CacheDir()
+	if err != nil {
+		return "", err
+	}
+	inputs = append(inputs, keyScheme, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	if pins != "" {
+		dir, err := PinsDir(pins)
+		if err != nil {
+			return "", err
+		}
+		for _, file := range []string{"go.mod", "go.sum"} {
+			content, err := os.ReadFile(filepath.Join(dir, file))
+			if err != nil {
+				return "", fmt.Errorf("pins of %s: %w", name, err)
+			}
+			inputs = append(inputs, string(content))
+		}
+	}
+	hash := sha256.New()
+	for _, input := range inputs {
+		// With its length, so that no two lists of inputs run together into the same bytes.
+		fmt.Fprintf(hash, "%d %s\n", len(input), input)
+	}
+	return filepath.Join(cache, name+"-"+hex.EncodeToString(hash.Sum(nil))[:16]), nil
+}
+
+func present(what, path string) error {
+	_, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s is %w", what, ErrNotBuilt)
+	}
+	return err
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package origin_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/chandler-hub/chandler/internal/origin"
+	"github.com/chandler-hub/chandler/internal/teardown"
+)
+
+func object(t *testing.T, text string) *unstructured.Unstructured {
+	t.Helper()
+	u := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+func TestKubeConfig(t *testing.T) {
+	cases := map[string]struct {
+		kind     origin.Kind
+		object   string
+		want     origin.Source
+		notReady string
+	}{
+		"KamajiReady":       {kind: origin.Kamaji, object: "{metadata: {name: t1}, status: {kubeconfig: {admin: {secretName: t1-admin-kubeconfig}}}}", want: origin.Source{Secret: "t1-admin-kubeconfig", Candidates: []string{"admin.svc", "admin.conf"}}},
+		"KamajiKey":         {kind: origin.Kamaji, object: "{metadata: {name: t1, annotations: {kamaji.clastix.io/kubeconfig-secret-key: super-admin.conf}}, status: {kubeconfig: {admin: {secretName: s}}}}", want: origin.Source{Secret: "s", Key: "super-admin.conf"}},
+		"KamajiNew":         {kind: origin.Kamaji, object: "{metadata: {name: t1}}", notReady: `TenantControlPlane "t1" has no status.kubeconfig.admin.secretName; it is without a status yet`},
+		"KamajiUnknownWord": {kind: origin.Kamaji, object: "{metadata: {name: t1}, status: {kubernetesResources: {version: {status: Hibernating}}}}", notReady: `TenantControlPlane "t1" has no status.kubeconfig.admin.secretName; it is Hibernating`},
+		"CAPIv1beta2":       {kind: origin.ClusterAPI, object: "{metadata: {name: c1}, status: {initialization: {controlPlaneInitialized: true}}}", want: origin.Source{Secret: "c1-kubeconfig", Key: "value"}},
+		"CAPIv1beta1":       {kind: origin.ClusterAPI, object: "{metadata: {name: c1}, status: {controlPlaneReady: true}}", want: origin.Source{Secret: "c1-kubeconfig", Key: "value"}},
+		"CAPINew":           {kind: origin.ClusterAPI, object: "{metadata: {name: c1}, status: {phase: Provisioning}}", notReady: `the control plane of Cluster "c1" is not initialized yet; the Cluster is Provisioning`},
+		"Secret":            {kind: origin.Secret, object: "{metadata: {name: s1}}", want: origin.Source{Secret: "s1"}},
+		"SecretKey":         {kind: origin.Secret, object: "{metadata: {name: s1, annotations: {chandler.dev/kubeconfig-key: admin}}}", want: origin.Source{Secret: "s1", Key: "admin"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := origin.KubeConfig(tc.kind, object(t, tc.object))
+			var notReady *origin.NotReady
+			if errors.As(err, &notReady) != (tc.notReady != "") || notReady != nil && notReady.Message != tc.notReady {
+				t.Fatalf("error %v, want %q", err, tc.notReady)
+			}
+			if d := cmp.Diff(tc.want, got); d != "" {
+				t.Errorf("-want +got:\n%s", d)
+			}
+		})
+	}
+}
+
+func TestJudge(t *testing.T) {
+	labelled := func(extra string) string {
+		return "{metadata: {name: x, namespace: tenants, labels: {chandler.dev/register: 'true'" + extra + "}}}"
+	}
+	cases := map[string]struct {
+		kind    origin.Kind
+		object  string
+		all     []string
+		cluster bool
+		want    origin.Verdict
+	}{
+		"Labelled":      {kind: origin.Kamaji, object: labelled(""), want: origin.Verdict{Origin: teardown.OriginWanted}},
+		"NotLabelled":   {kind: origin.Kamaji, object: "{metadata: {name: x}}", want: origin.Verdict{Origin: teardown.OriginUnwanted}},
+		"False":         {kind: origin.Kamaji, object: "{metadata: {name: x, labels: {chandler.dev/register: 'false'}}}", all: []string{"kamaji"}, want: origin.Verdict{Origin: teardown.OriginUnwanted, AtOnce: true}},
+		"OtherValue":    {kind: origin.Kamaji, object: "{metadata: {name: x, labels: {chandler.dev/register: 'yes'}}}", want: origin.Verdict{Origin: teardown.OriginUnwanted, Refused: `label chandler.dev/register is "yes"; write "true" or "false"`}},
+		"RegisterAll":   {kind: origin.ClusterAPI, object: "{metadata: {name: x}}", all: []string{"kamaji", "capi"}, want: origin.Verdict{Origin: teardown.OriginWanted}},
+		"AllOfAnother":  {kind: origin.ClusterAPI, object: "{metadata: {name: x}}", all: []string{"kamaji"}, want: origin.Verdict{Origin: teardown.OriginUnwanted}},
+		"Deleting":      {kind: origin.Kamaji, object: "{metadata: {name: x, deletionTimestamp: '2026-11-21T12:00:00Z', labels: {chandler.dev/register: 'true'}}}", want: origin.Verdict{Origin: teardown.OriginDeleting}},
+		"TenantOfCAPI":  {kind: origin.Kamaji, object: labelled(", cluster.x-k8s.io/cluster-name: c1"), cluster: true, want: origin.Verdict{Origin: teardown.OriginUnwanted, Refused: `it belongs to Cluster "c1" of Cluster API; label that instead`}},
+		"LeftoverLabel": {kind: origin.Kamaji, object: labelled(", cluster.x-k8s.io/cluster-name: c1"), want: origin.Verdict{Origin: teardown.OriginWanted}},
+		"TenantOfKCP":   {kind: origin.Kamaji, object: "{metadata: {name: x, labels: {chandler.dev/register: 'true'}, ownerReferences: [{kind: KamajiControlPlane, name: k1}]}}", want: origin.Verdict{Origin: teardown.OriginUnwanted, Refused: `it belongs to KamajiControlPlane "k1" of Cluster API; label its Cluster instead`}},
+		"Secret":        {kind: origin.Secret, object: "{metadata: {name: x, namespace: flux-system, labels: {chandler.dev/register: 'true'}}}", want: origin.Verdict{Origin: teardown.OriginWanted}},
+		"SecretElsewhere": {kind: origin.Secret, object: labelled(""), want: origin.Verdict{Origin: teardown.OriginUnwanted,
+			Refused: `Secrets in namespace "tenants" may not register clusters; --secret-namespaces allows it`}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			p := origin.Policy{RegisterAll: tc.all, SecretNamespaces: []string{"flux-system"}}
+			got := p.Judge(tc.kind, object(t, tc.object), func(string) bool { return tc.cluster })
+			if d := cmp.Diff(tc.want, got); d != "" {
+				t.Errorf("-want +got:\n%s", d)
+			}
+		})
+	}
+}
+
+func TestMirroredLabels(t *testing.T) {
+	got := origin.MirroredLabels(map[string]string{
+		"env": "prod", "kamaji.clastix.io/name": "t1", "topology.kubernetes.io/region": "eu", "app.kubernetes.io/name": "tenant",
+		"kustomize.toolkit.fluxcd.io/name": "x", "helm.toolkit.fluxcd.io/name": "x", "argocd.argoproj.io/instance": "x", "applyset.kubernetes.io/part-of": "x",
+		"app.kubernetes.io/instance": "x", "app.kubernetes.io/managed-by": "x", "app.kubernetes.io/part-of": "x", "helm.sh/chart": "x", "kapp.k14s.io/app": "x",
+		"chandler.dev/register": "true", "chandler.dev/cluster-key": "x",
+	})
+	want := map[string]string{"env": "prod", "kamaji.clastix.io/name": "t1", "topology.kubernetes.io/region": "eu", "app.kubernetes.io/name": "tenant"}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("-want +got:\n%s", d)
+	}
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package probe
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"math"
+	"net/http"
+	"regexp"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// maxBody bounds a response's body, in bytes: a namespace with all the annotations that Kubernetes allows, or one node in
+// full from a server that cannot send metadata alone.
+const maxBody = 1 << 20
+
+// What a server sends ends up in a status, so it must look like what it should be.
+var (
+	gitVersion = regexp.MustCompile(`^v[0-9]{1,4}\.[0-9]{1,4}[0-9A-Za-z.+_-]{0,54}$`)
+	uid        = regexp.MustCompile(`^[0-9A-Za-z-]{1,64}$`)
+)
+
+// Metadata is enough; older and other servers may send the object itself.
+const (
+	acceptJSON     = "application/json"
+	acceptMetadata = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
+	acceptList     = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
+)
+
+// ask fills result with the answers.
+func (a *attempt) ask(result *Result) *Failure {
+	var version struct {
+		GitVersion string `json:"gitVersion"`
+	}
+	if failure := a.get(a.ctx, "/version", acceptJSON, "read /version", &version); failure != nil {
+		return failure
+	}
+	if !gitVersion.MatchString(version.GitVersion) {
+		return &Failure{Reason: ReasonNotKubernetes, Message: "the answer to /version holds no version of Kubernetes"}
+	}
+	result.Version = version.GitVersion
+
+	var namespace struct {
+		Metadata struct {
+			Name string    `json:"name"`
+			UID  types.UID `json:"uid"`
+		} `json:"metadata"`
+	}
+	failure := a.get(a.ctx, "/api/v1/namespaces/kube-system", acceptMetadata, "get the namespace kube-system", &namespace)
+	if failure != nil {
+		return failure
+	}
+	if namespace.Metadata.Name != "kube-system" || !uid.MatchString(string(namespace.Metadata.UID)) {
+		return &Failure{Reason: ReasonNotKubernetes, Message: "the answer for the namespace kube-system is not a namespace"}
+	}
+	result.ClusterUID = namespace.Metadata.UID
+	result.Nodes, result.NodesKnown = a.countNodes()
+	return nil
+}
+
+// countNodes asks for one node and the number of the others. Any failure just means that the number is not known, so it may
+// take only a part of the time.
+func (a *attempt) countNodes() (int32, bool) {
+	ctx, cancel := context.WithTimeout(a.ctx, a.opts.Total/4)
+	defer cancel()
+	var list struct {
+		Kind     string `json:"kind"`
+		Metadata struct {
+			Continue  string `json:"continue"`
+			Remaining *int64 `json:"remainingItemCount"`
+		} `json:"metadata"`
+		Items []json.RawMessage `json:"items"`
+	}
+	if a.get(ctx, "/api/v1/nodes?limit=1", acceptList, "list nodes", &list) != nil {
+		return 0, false
+	}
+	if list.Kind != "PartialObjectMetadataList" && list.Kind != "NodeList" {
+		return 0, false
+	}
+	count := int64(len(list.Items))
+	switch remaining := list.Metadata.Remaining; {
+	case remaining != nil && *remaining >= 0 && *remaining < math.MaxInt32-count:
+		count += *remaining
+	case remaining != nil || list.Metadata.Continue != "":
+		return 0, false
+	}
+	return int32(count), true //nolint:gosec // a body of 1 MiB holds fewer items, and remaining is bounded above
+}
+
+// get requests path and decodes the answer into into. what completes "may not …" in a message.
+func (a *attempt) get(ctx context.Context, path, accept, what string, into any) *Failure {
+	request, err := http.NewRequestWithContext(a.trace(ctx), http.MethodGet, a.server+path, http.NoBody)
+	if err != nil {
+		return &Failure{Reason: ReasonDialFailed, Message: "the server's URL cannot be used"}
+	}
+	request.Header.Set("Accept", accept)
+	response, err := a.client.Do(request)
+	if err != nil {
+		return a.requestFailure(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	if failure := statusFailure(response.StatusCode, what); failure != nil {
+		return failure // the body is not read: it is the server's text
+	}
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxBody+1))
+	if err != nil {
+		return a.requestFailure(err)
+	}
+	if len(body) > maxBody {
+		return &Failure{Reason: ReasonNotKubernetes, Message: "the answer is too large"}
+	}
+	if json.Unmarshal(body, into) != nil { // its text quotes the body
+		return &Failure{Reason: ReasonNotKubernetes, Message: "the answer is not JSON as Kubernetes sends it"}
+	}
+	return nil
+}

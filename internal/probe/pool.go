@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package probe
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/chandler-hub/chandler/internal/kubeconfig"
+)
+
+// Defaults of PoolOptions.
+const (
+	DefaultWorkers   = 64
+	DefaultInterval  = time.Minute
+	DefaultRetry     = 2 * time.Second
+	DefaultAuthRetry = time.Second
+	DefaultMaxRetry  = 5 * time.Minute
+)
+
+// FailureThreshold is the number of failures in a row at which the Pool reports a target once more, although nothing but the
+// number changed: after the first failure a cluster may just have hiccuped, now it is down.
+const FailureThreshold = 3
+
+// Prober asks one cluster. It must return soon after ctx ends and within a bound of its own in any case.
+type Prober func(ctx context.Context, cfg *kubeconfig.Config) Result
+
+// PoolOptions configure a Pool. Zero fields take their defaults.
+type PoolOptions struct {
+	// Workers is the number of probes at a time, and so of connections. Failing targets get at most half of them.
+	Workers int
+	// Interval is the time between two probes of a cluster that answers; ±10 % at random.
+	Interval time.Duration
+	// Retry is the time to the second probe of one that fails; it doubles up to MaxRetry; ±10 % at random.
+	Retry time.Duration
+	// AuthRetry replaces Retry after Unauthorized, Forbidden and NotReady, which a young cluster answers for a moment.
+	AuthRetry time.Duration
+	// MaxRetry bounds Retry and AuthRetry.
+	MaxRetry time.Duration
+	// Probe asks one cluster. Default Once with zero Options.
+	Probe Prober
+	// Clock runs the schedule. Default the system's.
+	Clock clock.Clock
+	// Random returns numbers in [0,1) for the jitter. Default math/rand.
+	Random func() float64
+}
+
+func (o PoolOptions) withDefaults() PoolOptions {
+	if o.Workers <= 0 {
+		o.Workers = DefaultWorkers
+	}
+	for _, d := range []struct {
+		value    *time.Duration
+		fallback time.Duration
+	}{{&o.Interval, DefaultInterval}, {&o.Retry, DefaultRetry}, {&o.AuthRetry, DefaultAuthRetry}, {&o.MaxRetry, DefaultMaxRetry}} {
+		if *d.value <= 0 {
+			*d.value = d.fallback
+		}
+	}
+	if o.Probe == nil {
+		o.Probe = func(ctx context.Context, cfg *kubeconfig.Config) Result { return Once(ctx, cfg, Options{}) }
+	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	if o.Random == nil {
+		o.Random = rand.Float64
+	}
+	return o
+}
+
+// Pool keeps probing a changing set of clusters. All methods are safe for concurrent use, also before Start.
+type Pool struct {
+	probe   Prober
+	clock   clock.Clock
+	workers int
+	wake    chan struct{}
+	changes *changes
+
+	mu       sync.Mutex
+	schedule *schedule
+}
+
+// NewPool returns a Pool that probes once Start runs.
+func NewPool(opts PoolOptions) *Pool {
+	opts = opts.withDefaults()
+	return &Pool{
+		probe:   opts.Probe,
+		clock:   opts.Clock,
+		workers: opts.Workers,
+		wake:    make(chan struct{}, 1),
+		changes: newChanges(),
+		schedule: newSchedule(opts.Workers, timing{
+			interval: opts.Interval, retry: opts.Retry, authRetry: opts.AuthRetry, maxRetry: opts.MaxRetry, jitter: opts.Random,
+		}),
+	}
+}
+
+// Set adds the cluster of key, or changes its kubeconfig; nil removes it. A kubeconfig with another fingerprint is probed at
+// once, with a fresh back-off; one with the same changes nothing, so Set may be called as often as convenient.
+func (p *Pool) Set(key string, cfg *kubeconfig.Config) {
+	p.put(key, cfg, laneNew)
+}
+
+// SetSuspect is Set for a cluster that is known to have been down, by the status that a former hub process wrote. It waits
+// among the failing ones, so that at a start hundreds of dead clusters do not delay the first probe of all others.
+func (p *Pool) SetSuspect(key string, cfg *kubeconfig.Config) {
+	p.put(key, cfg, laneFailing)
+}
+
+func (p *Pool) put(key string, cfg *kubeconfig.Config, to lane) {
+	if cfg == nil {
+		p.Remove(key)
+		return
+	}
+	p.update(func(now time.Time) { p.schedule.set(key, cfg, to, now) })
+}
+
+// Remove forgets the cluster of key and ends its probe if one is running. No event follows.
+func (p *Pool) Remove(key string) {
+	p.update(func(time.Time) { p.schedule.remove(key) })
+}
+
+// Now probes the cluster of key as soon as a worker is free, once more if it is being probed already. Its back-off stays.
+func (p *Pool) Now(key string) {
+	p.update(func(now time.Time) { p.schedule.hurry(key, now) })
+}
+
+// Result returns the last result for key and the fingerprint of the kubeconfig that it was obtained with; after Set with a
+// changed one it is the old result until the new one is there. The boolean is false before the first result.
+func (p *Pool) Result(key string) (Result, string, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	t, ok := p.schedule.targets[key]
+	if !ok || !t.known {
+		return Result{}, "", false
+	}
+	return t.result, t.fingerprint, true
+}
+
+// Events returns the keys whose result changed materially: the first result, with each kubeconfig; answering or not; another
+// reason of failure; the FailureThreshold reached; another version, UID or number of nodes. A key that changes several times
+// before it is received comes once, so a slow receiver holds up nothing. There may be one receiver. The channel is closed
+// when Start returns.
+func (p *Pool) Events() <-chan string { return p.changes.out }
+
+// Stats counts the clusters of a Pool.
+type Stats struct {
+	// Healthy, Unknown and Failing add up to all: answered; not yet probed with their kubeconfig; failed or suspect.
+	Healthy, Unknown, Failing int
+	// Running is the number of probes at work.
+	Running int
+}
+
+// Stats returns the present numbers.
+func (p *Pool) Stats() Stats {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.schedule
+	return Stats{
+		Healthy: s.members[laneHealthy], Unknown: s.members[laneNew], Failing: s.members[laneFailing],
+		Running: s.running[laneHealthy] + s.running[laneNew] + s.running[laneFailing],
+	}
+}
+
+// NeedLeaderElection makes a controller-runtime manager start the Pool only on the leader: a standby need not probe.
+func (p *Pool) NeedLeaderElection() bool { return true }
+
+// Start probes until ctx ends; then it ends the probes that run, waits for them and returns nil. It may be called once.
+func (p *Pool) Start(ctx context.Context) error {
+	work := make(chan *job)
+	var running sync.WaitGroup
+	for range p.workers {
+		running.Go(func() { p.work(ctx, work) })
+	}
+	running.Go(func() { p.changes.deliver(ctx) })
+	p.dispatch(ctx, work)
+	close(work)
+	running.Wait()
+	return nil
+}
+
+// update changes the schedule and lets the dispatcher look at it.
+func (p *Pool) update(change func(now time.Time)) {
+	p.mu.Lock()
+	change(p.clock.Now())
+	p.mu.Unlock()
+	select {
+	case p.wake <- struct{}{}:
+	default: // it is going to look anyway
+	}
+}
+
+// dispatch hands due targets to the workers until ctx ends.
+func (p *Pool) dispatch(ctx context.Context, work chan<- *job) {
+	for ctx.Err() == nil {
+		p.mu.Lock()
+		now := p.clock.Now()
+		j := p.schedule.next(ctx, now)
+		wait, timed := p.schedule.wait(now)
+		p.mu.Unlock()
+		if j != nil {
+			// The schedule starts no more probes than there are workers, so one of them is about to receive.
+			work <- j
+			continue
+		}
+		p.sleep(ctx, wait, timed)
+	}
+}
+
+// sleep returns after wait, if timed, when the schedule changed, or when ctx ended.
+func (p *Pool) sleep(ctx context.Context, wait time.Duration, timed bool) {
+	var due <-chan time.Time
+	if timed {
+		timer := p.clock.NewTimer(wait)
+		defer timer.Stop()
+		due = timer.C()
+	}
+	select {
+	case <-ctx.Done():
+	case <-p.wake:
+	case <-due:
+	}
+}
+
+// work probes what it receives.
+func (p *Pool) work(ctx context.Context, jobs <-chan *job) {
+	for j := range jobs {
+		result := p.probe(j.ctx, j.cfg)
+		changed := false
+		p.update(func(now time.Time) {
+			if ctx.Err() != nil && result.Err != nil { // the Pool stops: the failure is its own
+				p.schedule.abandon(j)
+				return
+			}
+			changed = p.schedule.finish(j, result, now)
+		})
+		if changed {
+			p.changes.add(j.target.key)
+		}
+	}
+}

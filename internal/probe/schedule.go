@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package probe
+
+import (
+	"container/heap"
+	"context"
+	"time"
+
+	"github.com/chandler-hub/chandler/internal/kubeconfig"
+)
+
+// lane sorts targets by what their next probe will probably cost: an answer takes milliseconds, a dead cluster the whole
+// deadline. Limits per lane keep the dead from taking all workers.
+type lane int
+
+const (
+	laneHealthy lane = iota // the last probe was answered
+	laneNew                 // no probe yet with this kubeconfig
+	laneFailing             // the last probe failed
+	lanes
+)
+
+// timing is when to probe.
+type timing struct {
+	interval  time.Duration // between answers
+	retry     time.Duration // after the first failure
+	authRetry time.Duration // after the first failure of a kind that passes quickly, see quick
+	maxRetry  time.Duration // after many failures
+	jitter    func() float64
+}
+
+// quick lists failures that are usual in the first seconds of a cluster: Kamaji's admin.conf is answered with 403 for about
+// a second after Ready, until its ClusterRoleBinding is there.
+func quick(reason string) bool {
+	return reason == ReasonForbidden || reason == ReasonUnauthorized || reason == ReasonNotReady
+}
+
+// after returns the time from a result to the next probe; streak is the number of failures in a row, 0 after an answer.
+func (t timing) after(streak int, reason string) time.Duration {
+	delay := t.interval
+	if streak > 0 {
+		delay = t.retry
+		if quick(reason) {
+			delay = t.authRetry
+		}
+		for i := 1; i < streak && delay < t.maxRetry; i++ {
+			delay *= 2
+		}
+		delay = min(delay, t.maxRetry)
+	}
+	return time.Duration(float64(delay) * (0.9 + 0.2*t.jitter()))
+}
+
+// target is one cluster in the schedule.
+type target struct {
+	key    string
+	cfg    *kubeconfig.Config
+	lane   lane
+	due    time.Time
+	index  int  // in the heap of its lane; -1 while it is being probed
+	job    *job // the running probe, whose result counts
+	again  bool // probe once more right after the running one
+	streak int  // failures in a row with this kubeconfig
+
+	result      Result
+	fingerprint string // of the kubeconfig that result is about
+	known       bool   // result is set
+}
+
+// job is one probe that has been handed to a worker.
+type job struct {
+	target *target
+	cfg    *kubeconfig.Config
+	lane   lane // whose limit it counts against
+	ctx    context.Context
+	cancel context.CancelFunc
+}
+
+// schedule decides what to probe when. It holds no goroutine, clock or lock; the Pool brings these.
+type schedule struct {
+	timing
+	workers int
+	targets map[string]*target
+	queue   [lanes]queue
+	running [lanes]int
+	members [lanes]int
+}
+
+func newSchedule(workers int, t timing) *schedule {
+	return &schedule{timing: t, workers: workers, targets: map[string]*target{}}
+}
+
+// set adds or changes a target and puts it into the lane. An unchanged kubeconfig changes nothing; a changed one is probed at
+// once, and a probe that still runs with the old one no longer counts.
+func (s *schedule) set(key string, cfg *kubeconfig.Config, to lane, now time.Time) {
+	t, ok := s.targets[key]
+	switch {
+	case !ok:
+		t = &target{key: key, index: -1, lane: to}
+		s.targets[key] = t
+		s.members[to]++
+	case t.cfg.Fingerprint() == cfg.Fingerprint():
+		return
+	}
+	s.drop(t)
+	t.cfg, t.streak, t.again, t.due = cfg, 0, false, now
+	s.move(t, to)
+	heap.Push(&s.queue[to], t)
+}
+
+func (s *schedule) remove(key string) {
+	t, ok := s.targets[key]
+	if !ok {
+		return
+	}
+	s.drop(t)
+	s.members[t.lane]--
+	delete(s.targets, key)
+}
+
+// hurry makes a target due now. While it is being probed, it is probed once more afterwards.
+func (s *schedule) hurry(key string, now time.Time) {
+	t, ok := s.targets[key]
+	switch {
+	case !ok:
+	case t.job != nil:
+		t.again = true
+	case t.due.After(now):
+		t.due = now
+		heap.Fix(&s.queue[t.lane], t.index)
+	}
+}
+
+// drop takes t off its queue and disowns its running probe.
+func (s *schedule) drop(t *target) {
+	if t.index >= 0 {
+		heap.Remove(&s.queue[t.lane], t.index)
+	}
+	if t.job != nil {
+		t.job.cancel()
+		t.job = nil
+	}
+}
+
+func (s *schedule) move(t *target, to lane) {
+	s.members[t.lane]--
+	t.lane = to
+	s.members[to]++
+}
+
+// free tells whether a worker may take a target of the lane. Failing ones get half of the workers; failing and new ones
+// together three quarters, since at the hub's start the dead are among the new.
+func (s *schedule) free(l lane) bool {
+	slow := s.running[laneNew] + s.running[laneFailing]
+	switch {
+	case s.running[laneHealthy]+slow >= s.workers:
+		return false
+	case l == laneFailing && s.running[laneFailing] >= max(1, s.workers/2):
+		return false
+	case l != laneHealthy && slow >= max(1, s.workers*3/4):
+		return false
+	}
+	return true
+}
+
+// first returns the target that waits longest of those that a worker may take.
+func (s *schedule) first() *target {
+	var best *target
+	for l := range lanes {
+		if len(s.queue[l]) > 0 && s.free(l) && (best == nil || s.queue[l][0].due.Before(best.due)) {
+			best = s.queue[l][0]
+		}
+	}
+	return best
+}
+
+// next starts the next probe that is due, or returns nil if none is due or no worker is free for it.
+func (s *schedule) next(ctx context.Context, now time.Time) *job {
+	t := s.first()
+	if t == nil || t.due.After(now) {
+		return nil
+	}
+	heap.Pop(&s.queue[t.lane])
+	j := &job{target: t, cfg: t.cfg, lane: t.lane}
+	j.ctx, j.cancel = context.WithCancel(ctx)
+	t.job = j
+	s.running[j.lane]++
+	return j
+}
+
+// wait returns how long nothing will be due; false if only a finished probe or a new target can change that.
+func (s *schedule) wait(now time.Time) (time.Duration, bool) {
+	t := s.first()
+	if t == nil {
+		return 0, false
+	}
+	return max(0, t.due.Sub(now)), true
+}
+
+// abandon ends a probe whose result means nothing.
+func (s *schedule) abandon(j *job) {
+	s.running[j.lane]--
+	j.cancel()
+	if t := j.target; t.job == j {
+		t.job = nil
+		heap.Push(&s.queue[t.lane], t)
+	}
+}
+
+// finish takes the result of a probe and says whether it tells something new.
+func (s *schedule) finish(j *job, result Result, now time.Time) bool {
+	s.running[j.lane]--
+	j.cancel()
+	t := j.target
+	if t.job != j { // removed, or changed meanwhile
+		return false
+	}
+	t.job = nil
+	reason, to := "", laneHealthy
+	if result.Err == nil {
+		t.streak = 0
+	} else {
+		t.streak++
+		reason, to = result.Err.Reason, laneFailing
+		result.Failures, result.FailingSince = 1, result.Time
+		if t.known && t.result.Err != nil {
+			result.Failures, result.FailingSince = t.result.Failures+1, t.result.FailingSince
+		}
+	}
+	fingerprint := j.cfg.Fingerprint()
+	changed := !t.known || fingerprint != t.fingerprint || differs(t.result, result)
+	t.result, t.fingerprint, t.known = result, fingerprint, true
+	t.due = now
+	if !t.again {
+		t.due = now.Add(s.after(t.streak, reason))
+	}
+	t.again = false
+	s.move(t, to)
+	heap.Push(&s.queue[to], t)
+	return changed
+}
+
+// differs tells whether b says something about the cluster that a did not.
+func differs(a, b Result) bool {
+	switch {
+	case (a.Err == nil) != (b.Err == nil):
+		return true
+	case a.Err != nil:
+		return a.Err.Reason != b.Err.Reason || (a.Failures < FailureThreshold) != (b.Failures < FailureThreshold)
+	}
+	return a.Version != b.Version || a.ClusterUID != b.ClusterUID || a.Nodes != b.Nodes || a.NodesKnown != b.NodesKnown
+}
+
+// queue is a heap of targets by due time.
+type queue []*target
+
+func (q queue) Len() int           { return len(q) }
+func (q queue) Less(i, j int) bool { return q[i].due.Before(q[j].due) }
+func (q queue) Swap(i, j int) {
+	q[i], q[j] = q[j], q[i]
+	q[i].index, q[j].index = i, j
+}
+
+// Push is for package heap.
+func (q *queue) Push(x any) {
+	t := x.(*target)
+	t.index = len(*q)
+	*q = append(*q, t)
+}
+
+// Pop is for package heap.
+func (q *queue) Pop() any {
+	old := *q
+	t := old[len(old)-1]
+	old[len(old)-1] = nil
+	*q = old[:len(old)-1]
+	t.index = -1
+	return t
+}

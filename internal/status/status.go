@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package status writes the conditions of our kinds, in memory, so that kstatus reads them right: Ready always there,
+// Reconciling and Stalled only while true, and never both. It is pure; time is an argument.
+package status
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+)
+
+// Object is one of our kinds.
+type Object interface {
+	GetGeneration() int64
+	GetConditions() *[]metav1.Condition
+	SetObservedGeneration(int64)
+}
+
+// Phase is how an object stands, in kstatus's terms.
+type Phase int
+
+const (
+	// Done is kstatus Current: Ready=True.
+	Done Phase = iota
+	// Working is kstatus InProgress: Ready=False and Reconciling=True. Something will change by itself.
+	Working
+	// Broken is Ready=False and no Reconciling: something has failed that is tried again, or needs somebody to look.
+	Broken
+	// Stalled is kstatus Failed: Ready=False and Stalled=True. Only an edit of the object's spec helps.
+	Stalled
+)
+
+// Outcome is what a reconcile came to.
+type Outcome struct {
+	Phase   Phase
+	Reason  string
+	Message string
+}
+
+// Summarize sets Ready, Reconciling and Stalled from an outcome, and the observed generation.
+func Summarize(o Object, out Outcome, now time.Time) {
+	o.SetObservedGeneration(o.GetGeneration())
+	ready := metav1.ConditionFalse
+	if out.Phase == Done {
+		ready = metav1.ConditionTrue
+	}
+	Set(o, hubv1.ReadyCondition, ready, out.Reason, out.Message, now)
+	for typ, phase := range map[string]Phase{hubv1.ReconcilingCondition: Working, hubv1.StalledCondition: Stalled} {
+		if out.Phase == phase {
+			Set(o, typ, metav1.ConditionTrue, out.Reason, out.Message, now)
+		} else {
+			Clear(o, typ)
+		}
+	}
+}
+
+// Set sets one condition. Its transition time changes only with its status.
+func Set(o Object, typ string, s metav1.ConditionStatus, reason, message string, now time.Time) {
+	meta.SetStatusCondition(o.GetConditions(), metav1.Condition{
+		Type: typ, Status: s, Reason: reason, Message: message,
+		ObservedGeneration: o.GetGeneration(), LastTransitionTime: metav1.NewTime(now),
+	})
+}
+
+// Clear removes a condition that is there only while it is true.
+func Clear(o Object, typ string) { meta.RemoveStatusCondition(o.GetConditions(), typ) }
+
+// IsTrue returns whether a condition is there and true.
+func IsTrue(o Object, typ string) bool { return meta.IsStatusConditionTrue(*o.GetConditions(), typ) }
+
+// Find returns a condition, or nil.
+func Find(o Object, typ string) *metav1.Condition {
+	return meta.FindStatusCondition(*o.GetConditions(), typ)
+}
+
+// Summary returns "ready/total".
+func Summary(ready, total int32) string { return fmt.Sprintf("%d/%d", ready, total) }
+
+// ExpiresIn returns how long a credential lives on, for a table: "expired", hours on the last day, days in the last
+// ninety, else ">90d". Coarse on purpose: while nothing is near, nothing changes, and nothing is written.
+func ExpiresIn(at, now time.Time) string {
+	left := at.Sub(now)
+	switch {
+	case left <= 0:
+		return "expired"
+	case left < 24*time.Hour:
+		return fmt.Sprintf("%dh", int(math.Ceil(left.Hours())))
+	case left <= 90*24*time.Hour:
+		return fmt.Sprintf("%dd", int(left.Hours()/24))
+	}
+	return ">90d"
+}
+
+// List returns at most n names, and how many there are more: "a, b and 3 more".
+func List(names []string, n int) string {
+	if len(names) <= n {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:n], ", "), len(names)-n)
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package status_test
+
+import (
+	"testing"
+	"time"
+
+	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/status"
+)
+
+var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+// TestSummarizeIsReadByKstatus asks kstatus itself, on all three kinds: whoever waits for them with Flux or kubectl sees
+// just this.
+func TestSummarizeIsReadByKstatus(t *testing.T) {
+	cases := map[string]struct {
+		outcome status.Outcome
+		stale   bool
+		want    kstatus.Status
+	}{
+		"Done":    {status.Outcome{Phase: status.Done, Reason: hubv1.SucceededReason}, false, kstatus.CurrentStatus},
+		"Working": {status.Outcome{Phase: status.Working, Reason: hubv1.ProgressingReason}, false, kstatus.InProgressStatus},
+		"Broken":  {status.Outcome{Phase: status.Broken, Reason: hubv1.FailedReason}, false, kstatus.InProgressStatus},
+		"Stalled": {status.Outcome{Phase: status.Stalled, Reason: hubv1.InvalidSpecReason}, false, kstatus.FailedStatus},
+		"Edited":  {status.Outcome{Phase: status.Done, Reason: hubv1.SucceededReason}, true, kstatus.InProgressStatus},
+	}
+	for name, tc := range cases {
+		for kind, obj := range map[string]status.Object{
+			"AddonSet": &hubv1.AddonSet{}, "ClusterRegistration": &hubv1.ClusterRegistration{}, "AddonDelivery": &hubv1.AddonDelivery{},
+		} {
+			t.Run(name+"/"+kind, func(t *testing.T) {
+				obj.(metav1.Object).SetGeneration(2)
+				status.Summarize(obj, status.Outcome{Phase: status.Working, Reason: hubv1.ProgressingReason}, now.Add(-time.Hour))
+				status.Summarize(obj, tc.outcome, now)
+				if tc.stale {
+					obj.(metav1.Object).SetGeneration(3)
+				}
+				m, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got, err := kstatus.Compute(&unstructured.Unstructured{Object: m})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got.Status != tc.want {
+					t.Errorf("kstatus says %s (%s), want %s", got.Status, got.Message, tc.want)
+				}
+			})
+		}
+	}
+}
+
+// TestSummarizeTwiceChangesNothing guards the zero-writes rule: a condition that is removed and added again would get a
+// new transition time, and so a write, each time.
+func TestSummarizeTwiceChangesNothing(t *testing.T) {
+	for _, phase := range []status.Phase{status.Done, status.Working, status.Broken, status.Stalled} {
+		set := &hubv1.AddonSet{}
+		status.Summarize(set, status.Outcome{Phase: phase, Reason: "R", Message: "m"}, now)
+		before := set.DeepCopy()
+		status.Summarize(set, status.Outcome{Phase: phase, Reason: "R", Message: "m"}, now.Add(time.Hour))
+		if d := cmp.Diff(before, set); d != "" {
+			t.Errorf("phase %d: %s", phase, d)
+		}
+	}
+}
+
+func TestExpiresIn(t *testing.T) {
+	for left, want := range map[time.Duration]string{
+		-time.Second: "expired", 0: "expired", time.Minute: "1h", 23*time.Hour + time.Minute: "24h",
+		24 * time.Hour: "1d", 29*24*time.Hour + time.Hour: "29d", 90 * 24 * time.Hour: "90d", 91 * 24 * time.Hour: ">90d",
+	} {
+		if got := status.ExpiresIn(now.Add(left), now); got != want {
+			t.Errorf("%s: %q, want %q", left, got, want)
+		}
+	}
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package teardown decides how add-ons leave a cluster. It is a table of pure functions: facts in, a decision out. The
+// I/O is the delivery room's and the registration room's.
+//
+// Flux's two kinds behave in opposite ways when a target is gone: a Kustomization's finalizer hangs for ever, a
+// HelmRelease forgets its release without a word. So the hub never just deletes: it either uninstalls (not suspended,
+// with a working kubeconfig, while the cluster answers) or lets go (suspended first, then deleted, and reported).
+package teardown
+
+import (
+	"fmt"
+	"time"
+)
+
+// Mode is what happens to the add-ons.
+type Mode string
+
+const (
+	// Hold leaves everything as it is.
+	Hold Mode = "Hold"
+	// Uninstall deletes the Flux objects, in reverse order, and lets Flux clean up the cluster.
+	Uninstall Mode = "Uninstall"
+	// Release suspends the Flux objects and deletes them: what they applied stays on the cluster.
+	Release Mode = "Release"
+	// Recreate lets the registration go and its deliveries be: discovery makes the registration again.
+	Recreate Mode = "Recreate"
+)
+
+// Decision is a mode and the reason, for a status or an event.
+type Decision struct {
+	Mode   Mode
+	Reason string
+}
+
+// Origin is what the hub knows about the object that a cluster comes from.
+type Origin string
+
+const (
+	// OriginNone: the registration was written by hand and has no origin.
+	OriginNone Origin = "None"
+	// OriginUnknown: it could not be read (its CRD is not installed, or the informer has not synced).
+	OriginUnknown Origin = "Unknown"
+	// OriginGone: it was read as absent.
+	OriginGone Origin = "Gone"
+	// OriginDeleting: it has a deletionTimestamp. Kamaji drops the tenant's database at that moment.
+	OriginDeleting Origin = "Deleting"
+	// OriginWanted: it is there and says that it is to be registered.
+	OriginWanted Origin = "Wanted"
+	// OriginUnwanted: it is there and does not say so (any more).
+	OriginUnwanted Origin = "Unwanted"
+)
+
+// Registration decides what a registration that is being deleted means for its add-ons.
+func Registration(origin Origin) Decision {
+	switch origin {
+	case OriginDeleting:
+		return Decision{Release, "its origin is being deleted, and the cluster with it"}
+	case OriginWanted:
+		return Decision{Recreate, "its origin still says that it is registered"}
+	case OriginUnknown:
+		return Decision{Hold, "its origin cannot be read"}
+	default:
+		return Decision{Uninstall, "it is unregistered"}
+	}
+}
+
+// Facts are what the removal of one add-on is decided by.
+type Facts struct {
+	// RegistrationFound is false if the registration is not there.
+	RegistrationFound bool
+	// OriginDeleted is true if the registration goes because its cluster does.
+	OriginDeleted bool
+	// Reachable is true if the cluster answered the last probe.
+	Reachable bool
+	// Orphan is true if the add-on, its set or its registration has deletionPolicy Orphan.
+	Orphan bool
+	// Since is when the removal was asked for, Now is now, and Grace is how long a cluster that does not answer is
+	// waited for.
+	Since, Now time.Time
+	Grace      time.Duration
+}
+
+// Addon decides how an add-on that is to leave a cluster does so.
+func Addon(f Facts) Decision {
+	switch {
+	case f.OriginDeleted:
+		return Decision{Release, "the cluster is being deleted"}
+	case f.Orphan:
+		return Decision{Release, "its deletionPolicy is Orphan"}
+	case f.Reachable:
+		return Decision{Uninstall, ""}
+	case f.Now.Sub(f.Since) >= f.Grace:
+		return Decision{Release, fmt.Sprintf("the cluster has not answered for %s", f.Grace)}
+	case !f.RegistrationFound:
+		return Decision{Hold, "its registration is not there"}
+	default:
+		return Decision{Hold, fmt.Sprintf("the cluster does not answer; it is let go %s after it was to be removed", f.Grace)}
+	}
+}
+
+// Wait returns how long until Addon may decide otherwise by the passing of time alone, or 0 for never.
+func Wait(f Facts) time.Duration {
+	if d := Addon(f); d.Mode != Hold {
+		return 0
+	}
+	return f.Grace - f.Now.Sub(f.Since)
+}

@@ -96,7 +96,16 @@ func (o *options) logger() logr.Logger {
 	if o.logLevel == "debug" {
 		level = slog.LevelDebug
 	}
-	return logr.FromSlogHandler(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+	return logr.FromSlogHandler(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{
+		Level: level,
+		// controller-runtime logs values that are no JSON, and that can say themselves what they are.
+		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if s, ok := a.Value.Any().(fmt.Stringer); ok && a.Value.Kind() == slog.KindAny {
+				a.Value = slog.StringValue(s.String())
+			}
+			return a
+		},
+	}))
 }
 
 func newScheme() (*runtime.Scheme, error) {

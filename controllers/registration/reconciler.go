@@ -59,6 +59,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, reg *hubv1.ClusterRegistrati
 		return ctrl.Result{}, r.addFinalizer(ctx, reg)
 	}
 	before := reg.DeepCopy()
+	reg.Status.Provider = provider(reg)
 	found := r.resolve(ctx, reg, obj, verdict)
 	refused := r.probe(reg, found)
 	served, err := r.deliveries(ctx, reg)
@@ -83,8 +84,16 @@ func (r *Reconciler) origin(ctx context.Context, reg *hubv1.ClusterRegistration)
 	if err != nil {
 		return nil, origin.Verdict{Origin: teardown.OriginUnknown}, nil // resolve says so in the status
 	}
-	reg.Status.Provider = kind.Provider
 	return r.Origins.Get(ctx, kind, types.NamespacedName{Namespace: reg.Namespace, Name: reg.Spec.OriginRef.Name})
+}
+
+// provider says where a cluster comes from; one that was registered by hand comes from the Secret that it names.
+func provider(reg *hubv1.ClusterRegistration) string {
+	if reg.Spec.OriginRef == nil {
+		return origin.Secret.Provider
+	}
+	kind, _ := origins.KindOf(reg)
+	return kind.Provider
 }
 
 func (r *Reconciler) addFinalizer(ctx context.Context, reg *hubv1.ClusterRegistration) error {

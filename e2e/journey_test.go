@@ -1,0 +1,435 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/localfleet"
+)
+
+// journey is one management cluster and three workload clusters, one of each kind of origin, and what they share.
+type journey struct {
+	*hub
+	clusters map[string]*localfleet.Cluster // by the name of the registration
+	charts   *localfleet.ChartServer
+	git      *localfleet.GitServer
+	color    string
+}
+
+// names of the registrations, by kind of origin.
+const (
+	tenant = "tenant1" // Kamaji
+	capi   = "capi1"   // Cluster API
+	plain  = "plain1"  // a Secret
+)
+
+// TestJourney goes the whole way of an add-on, for each kind of origin, with Flux as it comes and with Flux locked down.
+func TestJourney(t *testing.T) {
+	for name, flux := range map[string]localfleet.FluxOptions{"plain": {}, "no-cross-namespace-refs": {NoCrossNamespaceRefs: true}} {
+		t.Run(name, func(t *testing.T) {
+			j := startJourney(t, name, flux)
+			j.step(t, "add-ons arrive", j.arrive)
+			j.step(t, "a tenant's edits are undone", j.drift)
+			j.step(t, "a change arrives", j.change)
+			j.step(t, "credentials are rotated", j.rotate)
+			j.step(t, "sets come from Git", j.fromGit)
+			j.step(t, "a deselected cluster is cleaned", j.deselect)
+			j.step(t, "an add-on is dropped", j.drop)
+			j.step(t, "unregistered clusters are cleaned", j.unregister)
+		})
+	}
+}
+
+// step runs one part of the way; what comes after a failure would only add noise.
+func (j *journey) step(t *testing.T, name string, f func(*testing.T)) {
+	t.Helper()
+	if !t.Run(name, f) {
+		t.FailNow()
+	}
+}
+
+func startJourney(t *testing.T, name string, flux localfleet.FluxOptions) *journey {
+	j := &journey{clusters: map[string]*localfleet.Cluster{}, color: "blue"}
+	for reg, cluster := range map[string]string{tenant: "workload-a", capi: "workload-b", plain: "workload-c"} {
+		j.clusters[reg] = workload(t, cluster)
+	}
+	j.hub = startHub(t, hubOptions{name: "hub-" + name, flux: &flux, origins: true})
+	var err error
+	j.charts, err = localfleet.NewChartServer()
+	check(t, err)
+	j.git, err = localfleet.NewGitServer()
+	check(t, err)
+	t.Cleanup(func() { _, _ = j.charts.Close(), j.git.Close() })
+	check(t, j.charts.Publish(os.DirFS("testdata"), "charts/settings"))
+	_, err = j.git.Commit("fleet", map[string]string{"base/configmap.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: from-git, namespace: default}\ndata:\n  color: ${color}\n"})
+	check(t, err)
+	apply(t, j.Client, fmt.Sprintf(`
+apiVersion: source.toolkit.fluxcd.io/v1
+kind: HelmRepository
+metadata: {name: charts, namespace: flux-system}
+spec: {url: %s, interval: 1m}
+---
+apiVersion: source.toolkit.fluxcd.io/v1
+kind: GitRepository
+metadata: {name: fleet, namespace: flux-system}
+spec: {url: %s, interval: 5s, ref: {branch: main}}
+`, j.charts.URL(), j.git.URL("fleet")))
+	j.origins(t)
+	return j
+}
+
+// origins makes a TenantControlPlane, a Cluster and a Secret that look as their own controllers leave them.
+func (j *journey) origins(t *testing.T) {
+	ctx := t.Context()
+	namespace(t, j.Client, "tenants")
+	kubeconfig, err := j.clusters[tenant].Kubeconfig("kubernetes-admin", "system:masters")
+	check(t, err)
+	makeTenant(t, j.Client, "tenants", tenant, kubeconfig)
+	kubeconfig, err = j.clusters[capi].Kubeconfig("kubernetes-admin", "system:masters")
+	check(t, err)
+	makeCluster(t, j.Client, "tenants", capi, kubeconfig)
+	kubeconfig, err = j.clusters[plain].TokenKubeconfig(ctx, j.account(0))
+	check(t, err)
+	check(t, j.Client.Create(ctx, secret("tenants", plain, map[string][]byte{"kubeconfig": kubeconfig})))
+}
+
+// account is the name of the ServiceAccount of the nth credential: the workload clusters are shared.
+func (j *journey) account(n int) string { return fmt.Sprintf("%s-%d", j.Name, n) }
+
+func secret(namespace, name string, data map[string][]byte) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: data}
+}
+
+// makeTenant makes a TenantControlPlane as Kamaji leaves it when it is Ready. admin.svc names the Service, which nothing
+// here resolves: the hub has to find out that admin.conf is the way.
+func makeTenant(t *testing.T, c client.Client, ns, name string, kubeconfig []byte) {
+	t.Helper()
+	svc := strings.ReplaceAll(string(kubeconfig), "https://127.0.0.1", fmt.Sprintf("https://%s.%s.svc", name, ns))
+	check(t, c.Create(t.Context(), secret(ns, name+"-admin-kubeconfig", map[string][]byte{"admin.conf": kubeconfig, "admin.svc": []byte(svc)})))
+	apply(t, c, fmt.Sprintf(`
+apiVersion: kamaji.clastix.io/v1alpha1
+kind: TenantControlPlane
+metadata: {name: %s, namespace: %s, labels: {env: test}}
+spec:
+  controlPlane: {deployment: {replicas: 1}, service: {serviceType: ClusterIP}}
+  kubernetes: {version: v1.30.2, kubelet: {cgroupfs: systemd}}
+  addons: {}
+`, name, ns))
+	u := &unstructured.Unstructured{}
+	u.SetAPIVersion("kamaji.clastix.io/v1alpha1")
+	u.SetKind("TenantControlPlane")
+	check(t, c.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: name}, u))
+	u.Object["status"] = map[string]any{
+		"kubeconfig":          map[string]any{"admin": map[string]any{"secretName": name + "-admin-kubeconfig"}},
+		"kubernetesResources": map[string]any{"version": map[string]any{"status": "Ready", "version": "v1.30.2"}},
+	}
+	check(t, c.Status().Update(t.Context(), u))
+}
+
+// makeCluster makes a Cluster as Cluster API leaves it when its control plane is initialized.
+func makeCluster(t *testing.T, c client.Client, ns, name string, kubeconfig []byte) {
+	t.Helper()
+	s := secret(ns, name+"-kubeconfig", map[string][]byte{"value": kubeconfig})
+	s.Labels, s.Type = map[string]string{"cluster.x-k8s.io/cluster-name": name}, "cluster.x-k8s.io/secret"
+	check(t, c.Create(t.Context(), s))
+	apply(t, c, fmt.Sprintf(`
+apiVersion: cluster.x-k8s.io/v1beta2
+kind: Cluster
+metadata: {name: %s, namespace: %s, labels: {env: test}}
+spec: {controlPlaneEndpoint: {host: 127.0.0.1, port: 6443}, infrastructureRef: {apiGroup: infrastructure.cluster.x-k8s.io, kind: DockerCluster, name: %s}}
+`, name, ns, name))
+	u := &unstructured.Unstructured{}
+	u.SetAPIVersion("cluster.x-k8s.io/v1beta2")
+	u.SetKind("Cluster")
+	check(t, c.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: name}, u))
+	u.Object["status"] = map[string]any{"initialization": map[string]any{"controlPlaneInitialized": true}, "phase": "Provisioned"}
+	check(t, c.Status().Update(t.Context(), u))
+}
+
+// label sets labels on the origins; an empty value takes one off.
+func (j *journey) label(t *testing.T, key, value string, registrations ...string) {
+	t.Helper()
+	for _, name := range registrations {
+		u := &unstructured.Unstructured{}
+		u.SetNamespace("tenants")
+		u.SetName(name)
+		switch name {
+		case tenant:
+			u.SetAPIVersion("kamaji.clastix.io/v1alpha1")
+			u.SetKind("TenantControlPlane")
+		case capi:
+			u.SetAPIVersion("cluster.x-k8s.io/v1beta2")
+			u.SetKind("Cluster")
+		default:
+			u.SetAPIVersion("v1")
+			u.SetKind("Secret")
+		}
+		v := "null"
+		if value != "" {
+			v = fmt.Sprintf("%q", value)
+		}
+		check(t, j.Client.Patch(t.Context(), u, client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"metadata":{"labels":{%q:%s}}}`, key, v))))
+	}
+}
+
+// set applies the AddonSet with the journey's colour; dropping the second add-on is a parameter.
+func (j *journey) set(t *testing.T, kustomization bool) {
+	t.Helper()
+	text := fmt.Sprintf(`
+apiVersion: chandler.dev/v1alpha1
+kind: AddonSet
+metadata: {name: base, namespace: flux-system}
+spec:
+  clusterSelector: {matchLabels: {tier: prod}}
+  addons:
+    - name: settings
+      helmRelease:
+        interval: 3s
+        chart: {spec: {chart: settings, version: 1.x, sourceRef: {kind: HelmRepository, name: charts}}}
+        values: {color: %s}
+`, j.color)
+	if kustomization {
+		text += fmt.Sprintf(`
+    - name: base
+      kustomization:
+        interval: 3s
+        sourceRef: {kind: GitRepository, name: fleet}
+        path: ./base
+        postBuild: {substitute: {color: %s}}
+`, j.color)
+	}
+	apply(t, j.Client, text)
+}
+
+// has checks that both add-ons are on a cluster in the journey's colour.
+func (j *journey) has(ctx context.Context, reg string) error {
+	if err := wantData(ctx, j.clusters[reg], "settings", "settings", "color", j.color); err != nil {
+		return err
+	}
+	return wantData(ctx, j.clusters[reg], "default", "from-git", "color", j.color)
+}
+
+func (j *journey) arrive(t *testing.T) {
+	j.label(t, "tier", "prod", tenant, capi, plain)
+	j.label(t, hubv1.RegisterLabel, "true", tenant, capi, plain)
+	j.set(t, true)
+	for reg := range j.clusters {
+		soon(t, "both add-ons on "+reg, func() error { return j.has(t.Context(), reg) })
+		soon(t, reg+" is Ready", func() error {
+			return condition(t.Context(), j.Client, registration("tenants", reg), hubv1.ReadyCondition, metav1.ConditionTrue, hubv1.SucceededReason)
+		})
+	}
+	soon(t, "the set is Ready", func() error {
+		return condition(t.Context(), j.Client, addonSet("flux-system", "base"), hubv1.ReadyCondition, metav1.ConditionTrue, "")
+	})
+	soon(t, "the set is healthy and complete on 3 clusters", func() error {
+		set := addonSet("flux-system", "base")
+		for _, typ := range []string{hubv1.RolloutCompleteCondition, hubv1.HealthyCondition} {
+			if err := condition(t.Context(), j.Client, set, typ, metav1.ConditionTrue, ""); err != nil {
+				return err
+			}
+		}
+		if got := set.Status.Clusters.ReadySummary; got != "3/3" {
+			return fmt.Errorf("%s clusters", got)
+		}
+		return nil
+	})
+	j.facts(t)
+}
+
+// facts checks what the probes found out, and what a tenant's Secret was reduced to.
+func (j *journey) facts(t *testing.T) {
+	for reg, provider := range map[string]string{tenant: "Kamaji", capi: "ClusterAPI", plain: "Secret"} {
+		r := registration("tenants", reg)
+		check(t, j.Client.Get(t.Context(), client.ObjectKeyFromObject(r), r))
+		system := &corev1.Namespace{}
+		check(t, j.clusters[reg].Client.Get(t.Context(), client.ObjectKey{Name: "kube-system"}, system))
+		for what, pair := range map[string][2]string{
+			"clusterUID":         {string(r.Status.ClusterUID), string(system.UID)},
+			"provider":           {r.Status.Provider, provider},
+			"endpoint":           {r.Status.Endpoint, j.clusters[reg].Server()},
+			"kubernetesVersion":  {r.Status.KubernetesVersion, "v1.36.3"},
+			"addonCounts":        {r.Status.AddonCounts.Summary, "2/2"},
+			"label tier":         {r.Labels["tier"], "prod"},
+			"label of provider":  {r.Labels[hubv1.ProviderLabel], provider},
+			"label of the name":  {r.Labels[hubv1.NameLabel], reg},
+			"label of the minor": {r.Labels[hubv1.KubernetesMinorLabel], "1.36"},
+		} {
+			if pair[0] != pair[1] {
+				t.Errorf("%s: %s is %q, want %q", reg, what, pair[0], pair[1])
+			}
+		}
+		if r.Status.Credential.ExpirationTime == nil {
+			t.Errorf("%s: the credential's expiry is not known", reg)
+		}
+	}
+}
+
+func (j *journey) drift(t *testing.T) {
+	ctx := t.Context()
+	remove := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "settings", Name: "settings"}}
+	check(t, j.clusters[tenant].Client.Delete(ctx, remove))
+	check(t, j.clusters[tenant].Client.Delete(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "from-git"}}))
+	for ns, name := range map[string]string{"settings": "settings", "default": "from-git"} {
+		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}}
+		check(t, j.clusters[capi].Client.Patch(ctx, cm, client.RawPatch("application/merge-patch+json", []byte(`{"data":{"color":"tenant-pink"}}`))))
+	}
+	for _, reg := range []string{tenant, capi} {
+		soon(t, "the objects come back on "+reg, func() error { return j.has(ctx, reg) })
+	}
+}
+
+func (j *journey) change(t *testing.T) {
+	j.color = "green"
+	j.set(t, true)
+	for reg := range j.clusters {
+		soon(t, "the change on "+reg, func() error { return j.has(t.Context(), reg) })
+	}
+	soon(t, "the set is Ready again", func() error {
+		return condition(t.Context(), j.Client, addonSet("flux-system", "base"), hubv1.ReadyCondition, metav1.ConditionTrue, "")
+	})
+}
+
+// rotate gives the plain cluster new credentials and revokes the old ones.
+func (j *journey) rotate(t *testing.T) {
+	ctx := t.Context()
+	kubeconfig, err := j.clusters[plain].TokenKubeconfig(ctx, j.account(1))
+	check(t, err)
+	check(t, j.clusters[plain].Revoke(ctx, j.account(0)))
+	s := secret("tenants", plain, nil)
+	check(t, j.Client.Get(ctx, client.ObjectKeyFromObject(s), s))
+	before := s.DeepCopy()
+	s.Data["kubeconfig"] = kubeconfig
+	check(t, j.Client.Patch(ctx, s, client.MergeFrom(before)))
+	j.color = "red"
+	j.set(t, true)
+	for reg := range j.clusters {
+		soon(t, "the change after the rotation on "+reg, func() error { return j.has(ctx, reg) })
+	}
+}
+
+// fromGit has Flux sync an AddonSet from Git, with substitution, and wait for it.
+func (j *journey) fromGit(t *testing.T) {
+	ctx := t.Context()
+	_, err := j.git.Commit("platform", map[string]string{"sets/extra.yaml": `
+apiVersion: chandler.dev/v1alpha1
+kind: AddonSet
+metadata: {name: extra, namespace: flux-system}
+spec:
+  clusterSelector: {matchLabels: {tier: "${tier}"}}
+  addons:
+    - name: extra
+      helmRelease:
+        interval: 3s
+        chart: {spec: {chart: settings, sourceRef: {kind: HelmRepository, name: charts}}}
+        values: {color: "${color}"}
+`})
+	check(t, err)
+	apply(t, j.Client, fmt.Sprintf(`
+apiVersion: source.toolkit.fluxcd.io/v1
+kind: GitRepository
+metadata: {name: platform, namespace: flux-system}
+spec: {url: %s, interval: 5s, ref: {branch: main}}
+---
+apiVersion: kustomize.toolkit.fluxcd.io/v1
+kind: Kustomization
+metadata: {name: platform, namespace: flux-system}
+spec:
+  interval: 1m
+  retryInterval: 2s
+  timeout: 2m
+  prune: true
+  wait: true
+  path: ./sets
+  sourceRef: {kind: GitRepository, name: platform}
+  postBuild: {substitute: {tier: prod, color: purple}}
+`, j.git.URL("platform")))
+	k := &kustomizev1.Kustomization{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "platform"}}
+	soon(t, "the Kustomization that brings the set is Ready", func() error {
+		return condition(ctx, j.Client, k, "Ready", metav1.ConditionTrue, "")
+	})
+	for reg, c := range j.clusters {
+		// Not "soon": it has waited, so it must be there.
+		if err := wantData(ctx, c, "extra", "extra", "color", "purple"); err != nil {
+			t.Errorf("%s: Flux says Ready, and %v", reg, err)
+		}
+	}
+	check(t, j.Client.Delete(ctx, k))
+	for reg, c := range j.clusters {
+		soon(t, "the set that left Git leaves "+reg, func() error { return wantNoConfigMap(ctx, c, "extra", "extra") })
+	}
+	soon(t, "the set is gone", func() error { return wantGone(ctx, j.Client, addonSet("flux-system", "extra")) })
+}
+
+func (j *journey) deselect(t *testing.T) {
+	ctx := t.Context()
+	j.label(t, "tier", "dev", capi)
+	soon(t, "the deselected cluster is clean", func() error {
+		if err := wantNoConfigMap(ctx, j.clusters[capi], "settings", "settings"); err != nil {
+			return err
+		}
+		return wantNoConfigMap(ctx, j.clusters[capi], "default", "from-git")
+	})
+	soon(t, "it says that no set selects it, and why", func() error {
+		r := registration("tenants", capi)
+		if err := condition(ctx, j.Client, r, hubv1.ReadyCondition, metav1.ConditionTrue, hubv1.NoAddonSetReason); err != nil {
+			return err
+		}
+		if c := findCondition(r.Status.Conditions, hubv1.ReadyCondition); !strings.Contains(c.Message, `flux-system/base wants tier=prod, and the label is "dev"`) {
+			return fmt.Errorf("message %q", c.Message)
+		}
+		return nil
+	})
+	check(t, j.has(ctx, tenant))
+}
+
+func findCondition(conditions []metav1.Condition, typ string) metav1.Condition {
+	for _, c := range conditions {
+		if c.Type == typ {
+			return c
+		}
+	}
+	return metav1.Condition{}
+}
+
+func (j *journey) drop(t *testing.T) {
+	ctx := t.Context()
+	j.set(t, false)
+	for _, reg := range []string{tenant, plain} {
+		soon(t, "the dropped add-on leaves "+reg, func() error { return wantNoConfigMap(ctx, j.clusters[reg], "default", "from-git") })
+		check(t, wantData(ctx, j.clusters[reg], "settings", "settings", "color", j.color))
+	}
+}
+
+func (j *journey) unregister(t *testing.T) {
+	ctx := t.Context()
+	j.label(t, hubv1.RegisterLabel, "false", tenant)
+	j.label(t, hubv1.RegisterLabel, "", capi, plain)
+	for reg, c := range j.clusters {
+		soon(t, reg+" is clean", func() error {
+			if err := wantNoConfigMap(ctx, c, "settings", "settings"); err != nil {
+				return err
+			}
+			return wantGone(ctx, j.Client, registration("tenants", reg))
+		})
+	}
+	check(t, j.Client.Delete(ctx, addonSet("flux-system", "base")))
+	soon(t, "nothing of ours is left on the hub", func() error { return wantNothingOfOurs(ctx, j.Client) })
+	for _, name := range []string{tenant + "-admin-kubeconfig", capi + "-kubeconfig", plain} {
+		s := secret("tenants", name, nil)
+		check(t, j.Client.Get(ctx, client.ObjectKeyFromObject(s), s)) // what was not ours is untouched
+	}
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package localfleet
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+)
+
+// Kubeconfig returns a kubeconfig with a new client certificate for a user: one context, everything inline, as Kamaji and
+// Cluster API write it.
+func (c *Cluster) Kubeconfig(user string, groups ...string) ([]byte, error) {
+	u, err := c.env.AddUser(envtest.User{Name: user, Groups: groups}, nil)
+	if err != nil {
+		return nil, fmt.Errorf("add user %s to cluster %s: %w", user, c.Name, err)
+	}
+	return u.KubeConfig()
+}
+
+// TokenKubeconfig returns a kubeconfig with a token of a new ServiceAccount that is cluster-admin. Revoke makes it useless,
+// which a client certificate never is before it expires.
+func (c *Cluster) TokenKubeconfig(ctx context.Context, account string) ([]byte, error) {
+	sa := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: account}}
+	if err := c.Client.Create(ctx, sa); err != nil {
+		return nil, err
+	}
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: account},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: sa.Namespace, Name: sa.Name}},
+	}
+	if err := c.Client.Create(ctx, binding); err != nil && !apierrors.IsAlreadyExists(err) {
+		return nil, err
+	}
+	token := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To[int64](86400)}}
+	if err := c.Client.SubResource("token").Create(ctx, sa, token); err != nil {
+		return nil, err
+	}
+	config := clientcmdapi.NewConfig()
+	config.Clusters["c"] = &clientcmdapi.Cluster{Server: c.Server(), CertificateAuthorityData: c.Config.CAData}
+	config.AuthInfos["u"] = &clientcmdapi.AuthInfo{Token: token.Status.Token}
+	config.Contexts["x"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u"}
+	config.CurrentContext = "x"
+	return clientcmd.Write(*config)
+}
+
+// Server returns the URL of the API server, as a kubeconfig has it.
+func (c *Cluster) Server() string { return strings.TrimSuffix(c.Config.Host, "/") }
+
+// Revoke deletes a ServiceAccount that TokenKubeconfig made. The API server refuses its token a few seconds later.
+func (c *Cluster) Revoke(ctx context.Context, account string) error {
+	sa := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: account}}
+	return client.IgnoreNotFound(c.Client.Delete(ctx, sa))
+}

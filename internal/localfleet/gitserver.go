@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package localfleet
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"sort"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-git/go-billy/v5/memfs"
+	"github.com/go-git/go-git/v5"
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/format/pktline"
+	"github.com/go-git/go-git/v5/plumbing/object"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
+	"github.com/go-git/go-git/v5/plumbing/storer"
+	"github.com/go-git/go-git/v5/plumbing/transport"
+	"github.com/go-git/go-git/v5/plumbing/transport/server"
+	"github.com/go-git/go-git/v5/storage/memory"
+)
+
+// GitServer serves Git repositories over HTTP on loopback, from memory, as far as a clone needs it: go-git does the work, so
+// no git binary is wanted.
+type GitServer struct {
+	listener net.Listener
+	server   *http.Server
+
+	mu    sync.Mutex
+	repos map[string]*gitRepo
+}
+
+type gitRepo struct {
+	repo    *git.Repository
+	storage storer.Storer
+	times   int
+}
+
+// NewGitServer starts a server without repositories.
+func NewGitServer() (*GitServer, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	s := &GitServer{listener: l, repos: map[string]*gitRepo{}}
+	s.server = &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second}
+	go func() { _ = s.server.Serve(l) }()
+	return s, nil
+}
+
+// URL returns the address to clone a repository from.
+func (s *GitServer) URL(repo string) string {
+	return fmt.Sprintf("http://%s/%s", s.listener.Addr(), repo)
+}
+
+// Close ends the server.
+func (s *GitServer) Close() error { return s.server.Close() }
+
+// Commit makes files, by path, the whole content of branch main of a repository, which is made if it is not there.
+func (s *GitServer) Commit(repo string, files map[string]string) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.repos[repo]
+	if r == nil {
+		storage := memory.NewStorage()
+		created, err := git.InitWithOptions(storage, memfs.New(), git.InitOptions{DefaultBranch: plumbing.Main})
+		if err != nil {
+			return "", fmt.Errorf("make repository %s: %w", repo, err)
+		}
+		r = &gitRepo{repo: created, storage: storage}
+		s.repos[repo] = r
+	}
+	tree, err := r.repo.Worktree()
+	if err != nil {
+		return "", err
+	}
+	if err := replaceFiles(tree, files); err != nil {
+		return "", fmt.Errorf("write into repository %s: %w", repo, err)
+	}
+	r.times++
+	hash, err := tree.Commit(fmt.Sprintf("commit %d", r.times), &git.CommitOptions{
+		AllowEmptyCommits: true, Author: &object.Signature{Name: "demo", Email: "demo@example.org", When: time.Now()},
+	})
+	return hash.String(), err
+}
+
+func replaceFiles(tree *git.Worktree, files map[string]string) error {
+	old, err := tree.Filesystem.ReadDir("/")
+	if err != nil {
+		return err
+	}
+	for _, e := range old {
+		if err := removeAll(tree, "/"+e.Name(), e.IsDir()); err != nil {
+			return err
+		}
+	}
+	paths := make([]string, 0, len(files))
+	for p := range files {
+		paths = append(paths, p)
+	}
+	sort.Strings(paths)
+	for _, p := range paths {
+		f, err := tree.Filesystem.Create(p)
+		if err != nil {
+			return err
+		}
+		if _, err := f.Write([]byte(files[p])); err != nil {
+			return err
+		}
+		if err := f.Close(); err != nil {
+			return err
+		}
+	}
+	return tree.AddWithOptions(&git.AddOptions{All: true})
+}
+
+func removeAll(tree *git.Worktree, path string, dir bool) error {
+	if dir {
+		entries, err := tree.Filesystem.ReadDir(path)
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			if err := removeAll(tree, path+"/"+e.Name(), e.IsDir()); err != nil {
+				return err
+			}
+		}
+		return nil // a folder without files is none, to Git
+	}
+	return tree.Filesystem.Remove(path)
+}
+
+// ServeHTTP speaks the smart protocol: the references, and the pack of what a client lacks.
+func (s *GitServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	name, op, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	s.mu.Lock()
+	defer s.mu.Unlock() // a commit must not come between a reference and its pack
+	repo := s.repos[name]
+	if repo == nil {
+		http.NotFound(w, r)
+		return
+	}
+	endpoint, err := transport.NewEndpoint(s.URL(name))
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	session, err := server.NewServer(server.MapLoader{endpoint.String(): repo.storage}).NewUploadPackSession(endpoint, nil)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	switch op {
+	case "info/refs":
+		err = advertise(r.Context(), w, session)
+	case "git-upload-pack":
+		err = uploadPack(r.Context(), w, r.Body, session)
+	default:
+		http.NotFound(w, r)
+	}
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+	}
+}
+
+func advertise(ctx context.Context, w http.ResponseWriter, session transport.UploadPackSession) error {
+	refs, err := session.AdvertisedReferencesContext(ctx)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/x-git-upload-pack-advertisement")
+	refs.Prefix = [][]byte{[]byte("# service=git-upload-pack"), pktline.Flush}
+	return refs.Encode(w)
+}
+
+func uploadPack(ctx context.Context, w http.ResponseWriter, body io.Reader, session transport.UploadPackSession) error {
+	req := packp.NewUploadPackRequest()
+	if err := req.Decode(body); err != nil {
+		return err
+	}
+	// go-git's server knows no shallow clones. It answers with everything, which is a valid answer, if it is not told. Who
+	// asked for a depth expects a list of the commits where history was cut, and gets an empty one.
+	shallow := !req.Depth.IsZero()
+	req.Depth = packp.DepthCommits(0)
+	req.Capabilities.Delete(capability.Shallow)
+	req.Shallows = slices.Clip(req.Shallows[:0])
+	resp, err := session.UploadPack(ctx, req)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/x-git-upload-pack-result")
+	if shallow {
+		if err := pktline.NewEncoder(w).Flush(); err != nil {
+			return err
+		}
+	}
+	return resp.Encode(w)
+}

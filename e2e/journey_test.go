@@ -10,8 +10,10 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
@@ -308,12 +310,24 @@ func (j *journey) rotate(t *testing.T) {
 	ctx := t.Context()
 	kubeconfig, err := j.clusters[plain].TokenKubeconfig(ctx, j.account(1))
 	check(t, err)
-	check(t, j.clusters[plain].Revoke(ctx, j.account(0)))
 	s := secret("tenants", plain, nil)
 	check(t, j.Client.Get(ctx, client.ObjectKeyFromObject(s), s))
 	before := s.DeepCopy()
 	s.Data["kubeconfig"] = kubeconfig
+	old, err := clientcmd.RESTConfigFromKubeConfig(before.Data["kubeconfig"])
+	check(t, err)
 	check(t, j.Client.Patch(ctx, s, client.MergeFrom(before)))
+	check(t, j.clusters[plain].Revoke(ctx, j.account(0)))
+	soon(t, "the old credentials are refused", func() error {
+		c, err := client.New(old, client.Options{Scheme: scheme})
+		if err == nil {
+			err = c.List(ctx, &corev1.NamespaceList{})
+		}
+		if apierrors.IsUnauthorized(err) {
+			return nil
+		}
+		return fmt.Errorf("the API server answered %v", err)
+	})
 	j.color = "red"
 	j.set(t, true)
 	for reg := range j.clusters {

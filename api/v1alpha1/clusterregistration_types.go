@@ -160,7 +160,10 @@ type ClusterRegistration struct {
 
 	// +required
 	Spec ClusterRegistrationSpec `json:"spec"`
+	// status defaults to a generation that never was, as Flux's own kinds do: else kstatus takes an object that the hub has
+	// not seen yet for one that is finished.
 	// +optional
+	// +kubebuilder:default:={"observedGeneration":-1}
 	Status ClusterRegistrationStatus `json:"status,omitempty"`
 }
 

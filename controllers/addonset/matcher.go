@@ -16,7 +16,6 @@ import (
 	"github.com/chandler-hub/chandler/controllers/index"
 	"github.com/chandler-hub/chandler/internal/apply"
 	"github.com/chandler-hub/chandler/internal/identity"
-	"github.com/chandler-hub/chandler/internal/status"
 )
 
 // Matcher works on one cluster at a time: it makes, moves and withdraws its deliveries.
@@ -52,8 +51,7 @@ func (m *Matcher) Reconcile(ctx context.Context, reg *hubv1.ClusterRegistration)
 // leave withdraws everything from a cluster that is unregistered. The registration room has said so in a condition: without
 // it, the registration is about to be made again, and nothing happens.
 func (m *Matcher) leave(ctx context.Context, reg *hubv1.ClusterRegistration, existing map[types.NamespacedName]*hubv1.AddonDelivery) error {
-	c := status.Find(reg, hubv1.UnregisteringCondition)
-	if c == nil || c.Reason == hubv1.LabelRemovedReason {
+	if reason := unregisteringReason(reg); reason == "" || reason == hubv1.LabelRemovedReason {
 		return nil
 	}
 	var errs []error

@@ -63,8 +63,15 @@ func deletionChanged() predicate.Predicate {
 func unregisteringChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		a, b := e.ObjectOld.(*hubv1.ClusterRegistration), e.ObjectNew.(*hubv1.ClusterRegistration)
-		return status.IsTrue(a, hubv1.UnregisteringCondition) != status.IsTrue(b, hubv1.UnregisteringCondition)
+		return unregisteringReason(a) != unregisteringReason(b)
 	}}
+}
+
+func unregisteringReason(reg *hubv1.ClusterRegistration) string {
+	if c := status.Find(reg, hubv1.UnregisteringCondition); c != nil {
+		return c.Reason
+	}
+	return ""
 }
 
 // deletions: a delivery that is gone may have to be made again.

@@ -99,10 +99,10 @@ func (j *journey) origins(t *testing.T) {
 	namespace(t, j.Client, "tenants")
 	kubeconfig, err := j.clusters[tenant].Kubeconfig("kubernetes-admin", "system:masters")
 	check(t, err)
-	makeTenant(t, j.Client, "tenants", tenant, kubeconfig)
+	check(t, localfleet.Tenant(ctx, j.Client, "tenants", tenant, nil, kubeconfig))
 	kubeconfig, err = j.clusters[capi].Kubeconfig("kubernetes-admin", "system:masters")
 	check(t, err)
-	makeCluster(t, j.Client, "tenants", capi, kubeconfig)
+	check(t, localfleet.CAPICluster(ctx, j.Client, "tenants", capi, nil, kubeconfig))
 	kubeconfig, err = j.clusters[plain].TokenKubeconfig(ctx, j.account(0))
 	check(t, err)
 	check(t, j.Client.Create(ctx, secret("tenants", plain, map[string][]byte{"kubeconfig": kubeconfig})))
@@ -113,52 +113,6 @@ func (j *journey) account(n int) string { return fmt.Sprintf("%s-%d", j.Name, n)
 
 func secret(namespace, name string, data map[string][]byte) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: data}
-}
-
-// makeTenant makes a TenantControlPlane as Kamaji leaves it when it is Ready. admin.svc names the Service, which nothing
-// here resolves: the hub has to find out that admin.conf is the way.
-func makeTenant(t *testing.T, c client.Client, ns, name string, kubeconfig []byte) {
-	t.Helper()
-	svc := strings.ReplaceAll(string(kubeconfig), "https://127.0.0.1", fmt.Sprintf("https://%s.%s.svc", name, ns))
-	check(t, c.Create(t.Context(), secret(ns, name+"-admin-kubeconfig", map[string][]byte{"admin.conf": kubeconfig, "admin.svc": []byte(svc)})))
-	apply(t, c, fmt.Sprintf(`
-apiVersion: kamaji.clastix.io/v1alpha1
-kind: TenantControlPlane
-metadata: {name: %s, namespace: %s, labels: {env: test}}
-spec:
-  controlPlane: {deployment: {replicas: 1}, service: {serviceType: ClusterIP}}
-  kubernetes: {version: v1.30.2, kubelet: {cgroupfs: systemd}}
-  addons: {}
-`, name, ns))
-	u := &unstructured.Unstructured{}
-	u.SetAPIVersion("kamaji.clastix.io/v1alpha1")
-	u.SetKind("TenantControlPlane")
-	check(t, c.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: name}, u))
-	u.Object["status"] = map[string]any{
-		"kubeconfig":          map[string]any{"admin": map[string]any{"secretName": name + "-admin-kubeconfig"}},
-		"kubernetesResources": map[string]any{"version": map[string]any{"status": "Ready", "version": "v1.30.2"}},
-	}
-	check(t, c.Status().Update(t.Context(), u))
-}
-
-// makeCluster makes a Cluster as Cluster API leaves it when its control plane is initialized.
-func makeCluster(t *testing.T, c client.Client, ns, name string, kubeconfig []byte) {
-	t.Helper()
-	s := secret(ns, name+"-kubeconfig", map[string][]byte{"value": kubeconfig})
-	s.Labels, s.Type = map[string]string{"cluster.x-k8s.io/cluster-name": name}, "cluster.x-k8s.io/secret"
-	check(t, c.Create(t.Context(), s))
-	apply(t, c, fmt.Sprintf(`
-apiVersion: cluster.x-k8s.io/v1beta2
-kind: Cluster
-metadata: {name: %s, namespace: %s, labels: {env: test}}
-spec: {controlPlaneEndpoint: {host: 127.0.0.1, port: 6443}, infrastructureRef: {apiGroup: infrastructure.cluster.x-k8s.io, kind: DockerCluster, name: %s}}
-`, name, ns, name))
-	u := &unstructured.Unstructured{}
-	u.SetAPIVersion("cluster.x-k8s.io/v1beta2")
-	u.SetKind("Cluster")
-	check(t, c.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: name}, u))
-	u.Object["status"] = map[string]any{"initialization": map[string]any{"controlPlaneInitialized": true}, "phase": "Provisioned"}
-	check(t, c.Status().Update(t.Context(), u))
 }
 
 // label sets labels on the origins; an empty value takes one off.

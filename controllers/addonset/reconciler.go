@@ -60,11 +60,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, set *hubv1.AddonSet) (ctrl.R
 		}
 	}
 	r.publish(set, selector, invalid)
-	fleet, err := r.observe(ctx, set)
+	fleet, err := r.observe(ctx, set, selector)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	r.summarize(ctx, set, selector, fleet, invalid)
+	r.summarize(set, fleet, invalid)
 	if err := apply.Status(ctx, r.Client, before, set); err != nil {
 		return ctrl.Result{}, err
 	}
@@ -154,24 +154,41 @@ type fleet struct {
 	inUse map[string]bool
 	// behind names clusters in reach that have not been Ready on the newest revision; failed those with a failed add-on.
 	behind, failed []string
+	// nothing says why no cluster is selected, if none is.
+	nothing string
 }
 
-// observe counts the clusters of a set.
-func (r *Reconciler) observe(ctx context.Context, set *hubv1.AddonSet) (*fleet, error) {
+// observe counts the clusters of a set: those that it delivers to, and those that it selects and that have no delivery yet.
+// selector is nil if the set does not compile.
+func (r *Reconciler) observe(ctx context.Context, set *hubv1.AddonSet, selector *match.Selector) (*fleet, error) {
 	list := &hubv1.AddonDeliveryList{}
 	if err := r.Client.List(ctx, list, client.InNamespace(set.Namespace), client.MatchingFields{index.DeliverySet: set.Name}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list the deliveries: %w", err)
 	}
+	regs := &hubv1.ClusterRegistrationList{}
+	if err := r.Client.List(ctx, regs, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list the registrations: %w", err)
+	}
+	online := make(map[types.NamespacedName]bool, len(regs.Items))
+	for i := range regs.Items {
+		online[client.ObjectKeyFromObject(&regs.Items[i])] = status.IsTrue(&regs.Items[i], hubv1.ReachableCondition)
+	}
 	f := &fleet{inUse: map[string]bool{}}
+	served := make(map[types.NamespacedName]bool, len(list.Items))
 	for i := range list.Items {
 		d := &list.Items[i]
-		f.inUse[d.Spec.RevisionName] = true
+		key := types.NamespacedName{Namespace: d.Spec.RegistrationRef.Namespace, Name: d.Spec.RegistrationRef.Name}
+		served[key], f.inUse[d.Spec.RevisionName] = true, true
 		if d.DeletionTimestamp != nil {
 			f.counts.Leaving++
 			continue
 		}
-		if err := r.count(ctx, set, d, f); err != nil {
-			return nil, err
+		f.count(set, d, online[key])
+	}
+	for i := range regs.Items {
+		reg := &regs.Items[i]
+		if key := client.ObjectKeyFromObject(reg); selector != nil && !served[key] && reg.DeletionTimestamp == nil && selector.Matches(reg) {
+			f.expect(reg.Name, online[key])
 		}
 	}
 	slices.Sort(f.behind)
@@ -179,10 +196,24 @@ func (r *Reconciler) observe(ctx context.Context, set *hubv1.AddonSet) (*fleet, 
 	f.counts.ReadySummary = status.Summary(f.counts.Ready, f.counts.Matched)
 	f.counts.UpdatedSummary = status.Summary(f.counts.Updated, f.counts.Matched)
 	set.Status.Clusters = &f.counts
+	if selector != nil && f.counts.Matched == 0 {
+		f.nothing = r.whyNothing(set, selector, regs)
+	}
 	return f, nil
 }
 
-func (r *Reconciler) count(ctx context.Context, set *hubv1.AddonSet, d *hubv1.AddonDelivery, f *fleet) error {
+// expect counts a cluster that is selected and has no delivery yet.
+func (f *fleet) expect(name string, online bool) {
+	f.counts.Matched++
+	if !online {
+		f.counts.Offline++
+		return
+	}
+	f.behind = append(f.behind, name)
+}
+
+// count counts a cluster that has a delivery.
+func (f *fleet) count(set *hubv1.AddonSet, d *hubv1.AddonDelivery, online bool) {
 	f.counts.Matched++
 	if status.IsTrue(d, hubv1.ReadyCondition) && sameContent(d.Status.ReadyRevision, d.Spec.RevisionName) {
 		f.counts.Ready++
@@ -191,13 +222,6 @@ func (r *Reconciler) count(ctx context.Context, set *hubv1.AddonSet, d *hubv1.Ad
 		f.counts.Failed++
 		f.failed = append(f.failed, d.Spec.RegistrationRef.Name)
 	}
-	reg := &hubv1.ClusterRegistration{}
-	key := types.NamespacedName{Namespace: d.Spec.RegistrationRef.Namespace, Name: d.Spec.RegistrationRef.Name}
-	err := r.Client.Get(ctx, key, reg)
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("read registration %s: %w", key, err)
-	}
-	online := err == nil && status.IsTrue(reg, hubv1.ReachableCondition)
 	if !online {
 		f.counts.Offline++
 	}
@@ -205,9 +229,8 @@ func (r *Reconciler) count(ctx context.Context, set *hubv1.AddonSet, d *hubv1.Ad
 	case sameContent(d.Status.ReadyRevision, set.Status.Revision):
 		f.counts.Updated++
 	case online && !suspended(d):
-		f.behind = append(f.behind, key.Name)
+		f.behind = append(f.behind, d.Spec.RegistrationRef.Name)
 	}
-	return nil
 }
 
 // suspended is true if somebody holds an add-on of a cluster back: they know, and nobody else is to wait for it.
@@ -216,7 +239,7 @@ func suspended(d *hubv1.AddonDelivery) bool {
 }
 
 // summarize sets the conditions. A cluster that does not answer is counted, and blocks nobody who waits for the set.
-func (r *Reconciler) summarize(ctx context.Context, set *hubv1.AddonSet, selector *match.Selector, f *fleet, invalid error) {
+func (r *Reconciler) summarize(set *hubv1.AddonSet, f *fleet, invalid error) {
 	now := r.Clock.Now()
 	complete, reason, message := metav1.ConditionTrue, hubv1.SucceededReason, "every cluster has been Ready on the newest revision"
 	if f.counts.Updated < f.counts.Matched {
@@ -235,18 +258,15 @@ func (r *Reconciler) summarize(ctx context.Context, set *hubv1.AddonSet, selecto
 		}
 	}
 	status.Set(set, hubv1.HealthyCondition, healthy, reason, message, now)
-	status.Summarize(set, r.outcome(ctx, set, selector, f, invalid), now)
+	status.Summarize(set, outcome(f, invalid), now)
 }
 
-func (r *Reconciler) outcome(ctx context.Context, set *hubv1.AddonSet, selector *match.Selector, f *fleet, invalid error) status.Outcome {
+func outcome(f *fleet, invalid error) status.Outcome {
 	switch {
 	case invalid != nil:
 		return status.Outcome{Phase: status.Stalled, Reason: hubv1.InvalidSpecReason, Message: invalid.Error() + ". Clusters keep what they have"}
 	case f.counts.Matched == 0 && f.counts.Leaving == 0:
-		if n, why := r.unmatched(ctx, set, selector); n >= 0 {
-			return status.Outcome{Phase: status.Done, Reason: hubv1.NoClusterMatchesReason, Message: why}
-		}
-		return status.Outcome{Phase: status.Working, Reason: hubv1.ProgressingReason, Message: "delivering to the clusters that match"}
+		return status.Outcome{Phase: status.Done, Reason: hubv1.NoClusterMatchesReason, Message: f.nothing}
 	case len(f.behind) > 0:
 		m := fmt.Sprintf("%s clusters have been Ready on this revision; not yet: %s", f.counts.UpdatedSummary, status.List(f.behind, 5))
 		if len(f.failed) > 0 {
@@ -261,32 +281,23 @@ func (r *Reconciler) outcome(ctx context.Context, set *hubv1.AddonSet, selector 
 	return status.Outcome{Phase: status.Done, Reason: hubv1.SucceededReason, Message: m}
 }
 
-// unmatched says why a set selects nothing; -1 if it does select something that has no delivery yet.
-func (r *Reconciler) unmatched(ctx context.Context, set *hubv1.AddonSet, selector *match.Selector) (int, string) {
-	regs := &hubv1.ClusterRegistrationList{}
-	if err := r.Client.List(ctx, regs, client.UnsafeDisableDeepCopy); err != nil {
-		return -1, ""
-	}
-	var near []string
-	for i := range regs.Items {
-		reg := &regs.Items[i]
-		if !selector.Reaches(reg.Namespace) {
-			continue
-		}
-		if selector.Matches(reg) && reg.DeletionTimestamp == nil {
-			return -1, ""
-		}
-		near = append(near, fmt.Sprintf("%s %s", reg.Name, selector.Why(reg)))
-	}
-	slices.Sort(near)
+// whyNothing says why a set selects nothing.
+func (r *Reconciler) whyNothing(set *hubv1.AddonSet, selector *match.Selector, regs *hubv1.ClusterRegistrationList) string {
 	where := "in any namespace"
 	if !r.Config.IsPlatform(set.Namespace) {
 		where = fmt.Sprintf("in namespace %q, which is all that a set outside the platform namespaces reaches", set.Namespace)
 	}
-	if len(near) == 0 {
-		return 0, "there is no ClusterRegistration " + where
+	var near []string
+	for i := range regs.Items {
+		if reg := &regs.Items[i]; selector.Reaches(reg.Namespace) && reg.DeletionTimestamp == nil {
+			near = append(near, fmt.Sprintf("%s %s", reg.Name, selector.Why(reg)))
+		}
 	}
-	return len(near), fmt.Sprintf("%s selects none of %d ClusterRegistrations %s: %s", selector, len(near), where, status.List(near, 3))
+	if len(near) == 0 {
+		return "there is no ClusterRegistration " + where
+	}
+	slices.Sort(near)
+	return fmt.Sprintf("%s selects none of %d ClusterRegistrations %s: %s", selector, len(near), where, status.List(near, 3))
 }
 
 func setLabels(set string) client.MatchingLabels {

@@ -29,7 +29,7 @@ const tempPrefix = "tmp-"
 // item is something for the cache.
 type item struct {
 	name string
-	// path is what a user of the item asks for: a binary, or a folder of CRDs.
+	// path is what a user of the item asks for: a binary, or a folder of files.
 	path string
 	// folder of the cache that has to appear at once or not at all.
 	folder string
@@ -123,14 +123,14 @@ func selected(names []string) ([]item, error) {
 			make: func(ctx context.Context, work, out string) error { return build(ctx, p, work, out) },
 		})
 	}
-	for _, s := range parts.AllCRDs() {
+	for _, s := range parts.AllFiles() {
 		dir, err := s.Dir()
 		if err != nil {
 			return nil, err
 		}
 		items = append(items, item{
-			name: s.Name + "-crds", path: dir, folder: dir,
-			make: func(ctx context.Context, work, out string) error { return copyCRDs(ctx, s, work, out) },
+			name: s.Name + "-files", path: dir, folder: dir,
+			make: func(ctx context.Context, work, out string) error { return copyFiles(ctx, s, work, out) },
 		})
 	}
 	if len(names) == 0 {

@@ -47,8 +47,8 @@ func copyPins(pins, work string) error {
 	return nil
 }
 
-// copyCRDs copies the CRDs of a set into the folder out.
-func copyCRDs(ctx context.Context, set parts.CRDSet, work, out string) error {
+// copyFiles copies the files of a set into the folder out.
+func copyFiles(ctx context.Context, set parts.FileSet, work, out string) error {
 	module := set.Module
 	if set.Pins != "" {
 		if err := copyPins(set.Pins, work); err != nil {

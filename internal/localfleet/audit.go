@@ -22,18 +22,15 @@ rules:
   - {level: Metadata}
 `
 
-// audit has the API server log every mutating request.
-func (c *Cluster) audit() error {
+// audit returns the arguments that have the API server log every mutating request.
+func (c *Cluster) audit() ([]string, error) {
 	policy := filepath.Join(c.dir, "audit-policy.yaml")
-	if err := os.WriteFile(policy, []byte(auditPolicy), 0o600); err != nil {
-		return err
-	}
 	c.auditLog = filepath.Join(c.dir, "audit.log")
-	c.env.ControlPlane.GetAPIServer().Configure().
-		Set("audit-policy-file", policy).Set("audit-log-path", c.auditLog).
-		Set("audit-log-mode", "blocking"). // in the log before the request has been answered
-		Set("audit-log-maxsize", "1000")
-	return nil
+	return []string{
+		"--audit-policy-file=" + policy, "--audit-log-path=" + c.auditLog,
+		"--audit-log-mode=blocking", // in the log before the request has been answered
+		"--audit-log-maxsize=1000",
+	}, os.WriteFile(policy, []byte(auditPolicy), 0o600)
 }
 
 // Writes returns the mutating requests of a user agent since a time, but for leases and events, which say nothing of state.

@@ -6,17 +6,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
-	"time"
+	"slices"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
-
-	"github.com/chandler-hub/chandler/internal/localfleet/parts"
 )
 
 // ClusterOptions say what a cluster consists of.
@@ -45,93 +43,99 @@ type Cluster struct {
 	// Client reads and writes as the administrator.
 	Client client.Client
 
-	env       *envtest.Environment
 	dir       string
 	auditLog  string
+	server    string
+	authority *authority
+	apiServer command
+	probe     *http.Client
+	died      chan error
+
+	mu        sync.Mutex
 	processes []*Process
 }
 
 // StartCluster starts etcd and kube-apiserver, and what the options ask for beside them.
-func StartCluster(ctx context.Context, o ClusterOptions) (c *Cluster, err error) {
-	etcd, err := parts.Path(parts.Etcd)
-	if err != nil {
+func StartCluster(ctx context.Context, o ClusterOptions) (*Cluster, error) {
+	c := &Cluster{Name: o.Name, dir: filepath.Join(o.Dir, o.Name), died: make(chan error, 1)}
+	if err := os.Mkdir(c.dir, 0o700); err != nil {
 		return nil, err
 	}
-	apiserver, err := parts.Path(parts.KubeAPIServer)
-	if err != nil {
-		return nil, err
-	}
-	c = &Cluster{Name: o.Name, dir: filepath.Join(o.Dir, o.Name)}
-	if err := os.MkdirAll(c.dir, 0o700); err != nil {
-		return nil, err
-	}
-	c.env = &envtest.Environment{
-		ControlPlane:             envtest.ControlPlane{Etcd: &envtest.Etcd{Path: etcd}, APIServer: &envtest.APIServer{Path: apiserver}},
-		CRDDirectoryPaths:        o.CRDPaths,
-		ErrorIfCRDPathMissing:    true,
-		ControlPlaneStartTimeout: 2 * time.Minute,
-		ControlPlaneStopTimeout:  30 * time.Second,
-	}
-	if o.Audit {
-		if err := c.audit(); err != nil {
-			return nil, err
-		}
-	}
-	if c.Config, err = c.env.Start(); err != nil {
-		_ = c.env.Stop()
-		return nil, fmt.Errorf("start cluster %s: %w", o.Name, err)
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, c.Stop())
-		}
-	}()
-	c.Config.QPS = -1
-	scheme := o.Scheme
-	if scheme == nil {
-		scheme = clientgoscheme.Scheme
-	}
-	if c.Client, err = client.New(c.Config, client.Options{Scheme: scheme}); err != nil {
-		return nil, err
-	}
-	if o.ControllerManager || o.Nodes {
-		if err = c.startControllerManager(ctx); err != nil {
-			return nil, err
-		}
-	}
-	if o.Nodes {
-		if err = c.startNodes(ctx); err != nil {
-			return nil, err
-		}
+	if err := c.start(ctx, o); err != nil {
+		return nil, errors.Join(fmt.Errorf("start cluster %s: %w", o.Name, err), c.Stop())
 	}
 	return c, nil
 }
 
-// Stop ends everything that belongs to the cluster.
+func (c *Cluster) start(ctx context.Context, o ClusterOptions) error {
+	if err := c.startControlPlane(ctx, o); err != nil {
+		return err
+	}
+	if o.ControllerManager || o.Nodes {
+		if err := c.startControllerManager(ctx); err != nil {
+			return err
+		}
+	}
+	if o.Nodes {
+		return c.StartNodes(ctx)
+	}
+	return nil
+}
+
+// Wait returns when a part of the cluster ends unasked, and says which, or when the context ends.
+func (c *Cluster) Wait(ctx context.Context) error {
+	select {
+	case err := <-c.died:
+		return fmt.Errorf("cluster %s: %w", c.Name, err)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Stop ends everything that belongs to the cluster, at once, as nothing of it is kept: its folder goes too.
 func (c *Cluster) Stop() error {
-	for i := len(c.processes) - 1; i >= 0; i-- {
-		c.processes[i].Stop()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	// Those who talk before those who are talked to, so that nothing has cause to complain.
+	for _, p := range slices.Backward(c.processes) {
+		p.Kill()
 	}
-	return c.env.Stop()
+	return os.RemoveAll(c.dir)
 }
 
-// kubeconfigFile writes the administrator's kubeconfig into the cluster's folder, for a part that wants a file.
-func (c *Cluster) kubeconfigFile() (string, error) {
-	raw, err := c.Kubeconfig("kubernetes-admin", "system:masters")
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(c.dir, "admin.conf")
-	return path, os.WriteFile(path, raw, 0o600)
-}
+// KubeconfigFile is the path of the administrator's kubeconfig. It goes when the cluster is stopped.
+func (c *Cluster) KubeconfigFile() string { return filepath.Join(c.dir, "admin.conf") }
 
-// run starts a part of the cluster.
+// run starts a part of the cluster, which ends with it.
 func (c *Cluster) run(ctx context.Context, cmd command) error {
 	cmd.dir = c.dir
 	p, err := start(ctx, cmd)
 	if err != nil {
-		return fmt.Errorf("cluster %s: %w", c.Name, err)
+		return err
 	}
-	c.processes = append(c.processes, p)
+	c.mu.Lock()
+	// A part that is started again takes the place of the old one.
+	c.processes = append(slices.DeleteFunc(c.processes, func(old *Process) bool { return old.Name == p.Name }), p)
+	c.mu.Unlock()
+	go func() {
+		if err := p.Err(); !p.stopped.Load() {
+			select {
+			case c.died <- err:
+			default: // one is enough
+			}
+		}
+	}()
+	return nil
+}
+
+// process returns a running part, nil if there is none.
+func (c *Cluster) process(name string) *Process {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, p := range c.processes {
+		if p.Name == name {
+			return p
+		}
+	}
 	return nil
 }

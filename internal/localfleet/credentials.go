@@ -5,7 +5,6 @@ package localfleet
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -16,17 +15,25 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
 // Kubeconfig returns a kubeconfig with a new client certificate for a user: one context, everything inline, as Kamaji and
 // Cluster API write it.
 func (c *Cluster) Kubeconfig(user string, groups ...string) ([]byte, error) {
-	u, err := c.env.AddUser(envtest.User{Name: user, Groups: groups}, nil)
+	certificate, key, err := c.authority.user(user, groups)
 	if err != nil {
 		return nil, fmt.Errorf("add user %s to cluster %s: %w", user, c.Name, err)
 	}
-	return u.KubeConfig()
+	return c.kubeconfig(user, &clientcmdapi.AuthInfo{ClientCertificateData: certificate, ClientKeyData: key})
+}
+
+func (c *Cluster) kubeconfig(user string, auth *clientcmdapi.AuthInfo) ([]byte, error) {
+	config := clientcmdapi.NewConfig()
+	config.Clusters[c.Name] = &clientcmdapi.Cluster{Server: c.server, CertificateAuthorityData: c.authority.pem()}
+	config.AuthInfos[user] = auth
+	config.CurrentContext = user + "@" + c.Name
+	config.Contexts[config.CurrentContext] = &clientcmdapi.Context{Cluster: c.Name, AuthInfo: user}
+	return clientcmd.Write(*config)
 }
 
 // TokenKubeconfig returns a kubeconfig with a token of a new ServiceAccount that is cluster-admin. Revoke makes it useless,
@@ -48,18 +55,14 @@ func (c *Cluster) TokenKubeconfig(ctx context.Context, account string) ([]byte, 
 	if err := c.Client.SubResource("token").Create(ctx, sa, token); err != nil {
 		return nil, err
 	}
-	config := clientcmdapi.NewConfig()
-	config.Clusters["c"] = &clientcmdapi.Cluster{Server: c.Server(), CertificateAuthorityData: c.Config.CAData}
-	config.AuthInfos["u"] = &clientcmdapi.AuthInfo{Token: token.Status.Token}
-	config.Contexts["x"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u"}
-	config.CurrentContext = "x"
-	return clientcmd.Write(*config)
+	return c.kubeconfig(account, &clientcmdapi.AuthInfo{Token: token.Status.Token})
 }
 
 // Server returns the URL of the API server, as a kubeconfig has it.
-func (c *Cluster) Server() string { return strings.TrimSuffix(c.Config.Host, "/") }
+func (c *Cluster) Server() string { return c.server }
 
-// Revoke deletes a ServiceAccount that TokenKubeconfig made. The API server refuses its token a few seconds later.
+// Revoke deletes a ServiceAccount that TokenKubeconfig made. The API server refuses its token ten seconds later, when it asks
+// itself again.
 func (c *Cluster) Revoke(ctx context.Context, account string) error {
 	sa := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: account}}
 	return client.IgnoreNotFound(c.Client.Delete(ctx, sa))

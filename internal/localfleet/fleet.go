@@ -10,20 +10,32 @@ import (
 
 // StartClusters starts clusters side by side, in the order of their options. If one fails, the others are stopped too.
 func StartClusters(ctx context.Context, options ...ClusterOptions) ([]*Cluster, error) {
-	clusters, errs := make([]*Cluster, len(options)), make([]error, len(options))
-	var wg sync.WaitGroup
+	clusters, starts := make([]*Cluster, len(options)), make([]func() error, len(options))
 	for i, o := range options {
-		wg.Go(func() { clusters[i], errs[i] = StartCluster(ctx, o) })
+		starts[i] = func() (err error) {
+			clusters[i], err = StartCluster(ctx, o)
+			return err
+		}
 	}
-	wg.Wait()
-	err := errors.Join(errs...)
+	err := sideBySide(starts...)
 	if err == nil {
 		return clusters, nil
 	}
-	for i, c := range clusters {
-		if errs[i] == nil {
+	for _, c := range clusters {
+		if c != nil {
 			err = errors.Join(err, c.Stop())
 		}
 	}
 	return nil, err
+}
+
+// sideBySide calls functions at the same time, waits for all, and joins their errors.
+func sideBySide(functions ...func() error) error {
+	errs := make([]error, len(functions))
+	var wg sync.WaitGroup
+	for i, f := range functions {
+		wg.Go(func() { errs[i] = f() })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
 }

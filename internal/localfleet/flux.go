@@ -4,15 +4,13 @@ package localfleet
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandler-hub/chandler/internal/localfleet/parts"
 )
@@ -29,7 +27,7 @@ func FluxCRDs() ([]string, error) {
 func CRDs(names ...string) ([]string, error) {
 	out := make([]string, 0, len(names))
 	for _, name := range names {
-		dir, err := parts.CRDs(name)
+		dir, err := parts.Files(name)
 		if err != nil {
 			return nil, err
 		}
@@ -42,20 +40,14 @@ func CRDs(names ...string) ([]string, error) {
 type FluxOptions struct {
 	// NoCrossNamespaceRefs is Flux's multi-tenancy lockdown.
 	NoCrossNamespaceRefs bool
+	// Args are more arguments, by the name of the part.
+	Args map[string][]string
 }
 
 // StartFlux starts source-, kustomize- and helm-controller on a cluster that has their CRDs. They end with the cluster.
 func (c *Cluster) StartFlux(ctx context.Context, o FluxOptions) error {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: FluxNamespace}}
-	if err := c.Client.Create(ctx, ns); err != nil && !apierrors.IsAlreadyExists(err) {
-		return err
-	}
-	kubeconfig, err := c.kubeconfigFile()
-	if err != nil {
-		return err
-	}
-	storage := filepath.Join(c.dir, "source-storage")
-	if err := os.MkdirAll(storage, 0o700); err != nil {
+	if err := client.IgnoreAlreadyExists(c.Client.Create(ctx, ns)); err != nil {
 		return err
 	}
 	port, err := freePort()
@@ -63,57 +55,43 @@ func (c *Cluster) StartFlux(ctx context.Context, o FluxOptions) error {
 		return err
 	}
 	address := fmt.Sprintf("127.0.0.1:%d", port)
-	var lockdown []string
-	if o.NoCrossNamespaceRefs {
-		lockdown = []string{"--no-cross-namespace-refs=true"}
-	}
+	// Tests wait for retries, and these are short beside Flux's own.
+	retry, dependency := "--min-retry-delay=500ms", "--requeue-dependency=1s"
+	lockdown := fmt.Sprintf("--no-cross-namespace-refs=%t", o.NoCrossNamespaceRefs)
 	controllers := map[string][]string{
-		parts.SourceController:    {"--storage-path=" + storage, "--storage-addr=" + address, "--storage-adv-addr=" + address, "--min-retry-delay=500ms"},
-		parts.KustomizeController: append([]string{"--requeue-dependency=1s", "--min-retry-delay=500ms"}, lockdown...),
-		parts.HelmController:      append([]string{"--requeue-dependency=1s", "--min-retry-delay=500ms"}, lockdown...),
+		parts.SourceController: {
+			retry, dependency, "--storage-path=" + filepath.Join(c.dir, parts.SourceController), "--storage-addr=" + address, "--storage-adv-addr=" + address,
+		},
+		parts.KustomizeController: {retry, dependency, lockdown},
+		parts.HelmController:      {retry, dependency, lockdown},
 	}
-	var wg sync.WaitGroup
-	errs := make(chan error, len(controllers))
-	var mu sync.Mutex
+	var starts []func() error
 	for name, args := range controllers {
-		wg.Go(func() {
-			p, err := c.startFluxController(ctx, name, kubeconfig, args)
-			if err == nil {
-				mu.Lock()
-				c.processes = append(c.processes, p)
-				mu.Unlock()
-			}
-			errs <- err
-		})
+		starts = append(starts, func() error { return c.startFluxController(ctx, name, append(args, o.Args[name]...)) })
 	}
-	wg.Wait()
-	close(errs)
-	var all error
-	for err := range errs {
-		all = errors.Join(all, err)
-	}
-	return all
+	return sideBySide(starts...)
 }
 
-func (c *Cluster) startFluxController(ctx context.Context, name, kubeconfig string, args []string) (*Process, error) {
+func (c *Cluster) startFluxController(ctx context.Context, name string, args []string) error {
 	path, err := parts.Path(name)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	port, err := freePort()
 	if err != nil {
-		return nil, err
+		return err
+	}
+	// Temporary files go where all of ours are removed.
+	tmp := filepath.Join(c.dir, name)
+	if err := os.Mkdir(tmp, 0o700); err != nil {
+		return err
 	}
 	health := fmt.Sprintf("127.0.0.1:%d", port)
-	tmp := filepath.Join(c.dir, name+"-tmp")
-	if err := os.MkdirAll(tmp, 0o700); err != nil {
-		return nil, err
-	}
-	return start(ctx, command{
-		name: name, path: path, dir: c.dir,
+	return c.run(ctx, command{
+		name: name, path: path,
 		args: append([]string{"--events-addr=", "--metrics-addr=127.0.0.1:0", "--health-addr=" + health, "--enable-leader-election=false", "--log-level=info"}, args...),
-		// Proxies of the machine are not meant for loopback, and temporary files go where all of ours are removed.
-		env:   []string{"KUBECONFIG=" + kubeconfig, "RUNTIME_NAMESPACE=" + FluxNamespace, "TMPDIR=" + tmp, "HOME=" + tmp, "NO_PROXY=127.0.0.1,localhost"},
-		ready: answers("http://" + health + "/healthz"),
+		// Proxies of the machine are not meant for loopback.
+		env:   []string{"KUBECONFIG=" + c.KubeconfigFile(), "RUNTIME_NAMESPACE=" + FluxNamespace, "TMPDIR=" + tmp, "HOME=" + tmp, "NO_PROXY=127.0.0.1,localhost"},
+		ready: answers(c.probe, "http://"+health+"/readyz"),
 	})
 }

@@ -32,10 +32,6 @@ func BuildHub(ctx context.Context, dir string) (string, error) {
 
 // StartHub runs a hub binary against a cluster until it is ready. It is the caller's to stop.
 func (c *Cluster) StartHub(ctx context.Context, binary string, args ...string) (*Process, error) {
-	kubeconfig, err := c.kubeconfigFile()
-	if err != nil {
-		return nil, err
-	}
 	port, err := freePort()
 	if err != nil {
 		return nil, err
@@ -44,7 +40,7 @@ func (c *Cluster) StartHub(ctx context.Context, binary string, args ...string) (
 	return start(ctx, command{
 		name: fmt.Sprintf("hub-%d", time.Now().UnixNano()), path: binary, dir: c.dir,
 		args:  append([]string{"--metrics-bind-address=0", "--health-probe-bind-address=" + health}, args...),
-		env:   []string{"KUBECONFIG=" + kubeconfig},
-		ready: answers("http://" + health + "/readyz"),
+		env:   []string{"KUBECONFIG=" + c.KubeconfigFile()},
+		ready: answers(c.probe, "http://"+health+"/readyz"),
 	})
 }

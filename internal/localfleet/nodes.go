@@ -4,28 +4,36 @@ package localfleet
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandler-hub/chandler/internal/localfleet/parts"
 )
 
 // controllers are those that something here depends on. The others would cost time and memory in each cluster.
 var controllers = []string{
-	"namespace-controller", "garbage-collector-controller", "serviceaccount-controller", "deployment-controller", "replicaset-controller", "endpointslice-controller",
+	"namespace-controller", "garbage-collector-controller", "serviceaccount-controller",
+	"deployment-controller", "replicaset-controller", "statefulset-controller", "daemonset-controller", "job-controller", "endpointslice-controller",
 }
 
 func (c *Cluster) startControllerManager(ctx context.Context) error {
-	path, err := parts.Path(parts.KubeControllerManager)
-	if err != nil {
-		return err
-	}
-	kubeconfig, err := c.kubeconfigFile()
+	return c.startKubernetes(ctx, parts.KubeControllerManager,
+		"--controllers="+strings.Join(controllers, ","), "--kube-api-qps=200", "--kube-api-burst=200",
+		"--service-account-private-key-file="+filepath.Join(c.dir, "service-accounts.key"),
+	)
+}
+
+// startKubernetes starts a part of the control plane that works through the API server.
+func (c *Cluster) startKubernetes(ctx context.Context, name string, args ...string) error {
+	path, err := parts.Path(name)
 	if err != nil {
 		return err
 	}
@@ -34,49 +42,81 @@ func (c *Cluster) startControllerManager(ctx context.Context) error {
 		return err
 	}
 	return c.run(ctx, command{
-		name: "kube-controller-manager", path: path,
-		args: []string{
-			"--kubeconfig=" + kubeconfig, "--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig,
-			"--leader-elect=false", "--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", port),
-			"--cert-dir=" + filepath.Join(c.dir, "controller-manager"),
-			"--controllers=" + strings.Join(controllers, ","),
-			"--kube-api-qps=200", "--kube-api-burst=200", "--namespace-sync-period=5s",
-			"--service-account-private-key-file=" + filepath.Join(c.env.ControlPlane.APIServer.CertDir, "sa-signer.key"),
-		},
+		name: name, path: path,
+		args: append([]string{
+			"--kubeconfig=" + c.KubeconfigFile(), "--leader-elect=false", "--profiling=false",
+			"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", port),
+			"--tls-cert-file=" + filepath.Join(c.dir, "apiserver.crt"), "--tls-private-key-file=" + filepath.Join(c.dir, "apiserver.key"),
+		}, args...),
+		ready: answers(c.probe, fmt.Sprintf("https://127.0.0.1:%d/healthz", port)),
 	})
 }
 
-// startNodes starts the scheduler and kwok, with one node that is big enough for everything.
-func (c *Cluster) startNodes(ctx context.Context) error {
-	scheduler, err := parts.Path(parts.KubeScheduler)
+// StartNodes has pods run, in appearance, on a cluster with a controller manager: kube-scheduler binds them to a node, and
+// kwok says for its kubelet that they are Ready. A cluster without nodes looks like a new tenant before its workers join.
+func (c *Cluster) StartNodes(ctx context.Context) error {
+	return sideBySide(
+		func() error { return c.startKubernetes(ctx, parts.KubeScheduler) },
+		func() error { return c.startKwok(ctx) },
+		func() error { return c.addNode(ctx, "node-0") },
+	)
+}
+
+func (c *Cluster) startKwok(ctx context.Context) error {
+	path, err := parts.Path(parts.Kwok)
 	if err != nil {
 		return err
 	}
-	kwok, err := parts.Path(parts.Kwok)
+	stages, err := parts.Files(parts.KwokStages)
 	if err != nil {
 		return err
 	}
-	kubeconfig := filepath.Join(c.dir, "admin.conf")
+	files, err := filepath.Glob(filepath.Join(stages, "*.yaml"))
+	if err != nil {
+		return err
+	}
 	port, err := freePort()
 	if err != nil {
 		return err
 	}
-	if err := c.run(ctx, command{name: "kube-scheduler", path: scheduler, args: []string{
-		"--kubeconfig=" + kubeconfig, "--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig,
-		"--leader-elect=false", "--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", port), "--cert-dir=" + filepath.Join(c.dir, "scheduler"),
-	}}); err != nil {
-		return err
-	}
-	if err := c.run(ctx, command{name: "kwok", path: kwok, args: []string{
-		"--kubeconfig=" + kubeconfig, "--manage-all-nodes=true", "--node-ip=127.0.0.1", "--cidr=10.0.0.0/16",
-	}, env: []string{"HOME=" + c.dir}}); err != nil {
-		return err
-	}
+	address := fmt.Sprintf("127.0.0.1:%d", port)
+	return c.run(ctx, command{
+		name: parts.Kwok, path: path,
+		args: []string{
+			"--kubeconfig=" + c.KubeconfigFile(), "--config=" + strings.Join(files, ","), "--server-address=" + address,
+			"--manage-all-nodes", "--node-ip=127.0.0.1", "--cidr=10.244.0.0/16",
+		},
+		env:   []string{"HOME=" + c.dir}, // it reads a configuration from there too
+		ready: answers(c.probe, "http://"+address+"/readyz"),
+	})
+}
+
+// addNode makes a node that is big enough for everything, and waits until kwok has made it Ready.
+func (c *Cluster) addNode(ctx context.Context, name string) error {
 	room := corev1.ResourceList{
 		corev1.ResourceCPU: resource.MustParse("64"), corev1.ResourceMemory: resource.MustParse("256Gi"), corev1.ResourcePods: resource.MustParse("1000"),
 	}
-	return c.Client.Create(ctx, &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: "node-0", Labels: map[string]string{"kubernetes.io/os": "linux", "kubernetes.io/hostname": "node-0", "type": "kwok"}},
+	node := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelOSStable: "linux", corev1.LabelHostname: name, "type": "kwok"}},
 		Status:     corev1.NodeStatus{Capacity: room, Allocatable: room},
+	}
+	if err := c.Client.Create(ctx, node); err != nil {
+		return err
+	}
+	// The API server taints a new node as not ready, and the controller that would take the taint off wants a heartbeat, which
+	// a busy machine could miss.
+	if err := c.Client.Patch(ctx, node, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"taints":null}}`))); err != nil {
+		return err
+	}
+	return poll(ctx, 50*time.Millisecond, func(ctx context.Context) error {
+		if err := c.Client.Get(ctx, client.ObjectKeyFromObject(node), node); err != nil {
+			return err
+		}
+		for _, condition := range node.Status.Conditions {
+			if condition.Type == corev1.NodeReady && condition.Status == corev1.ConditionTrue {
+				return nil
+			}
+		}
+		return errors.New("node " + name + " is not Ready")
 	})
 }

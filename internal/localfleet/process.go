@@ -6,28 +6,35 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
 
-// stopGrace is how long a process may take to end by itself.
-const stopGrace = 10 * time.Second
+const (
+	// stopGrace is how long a process may take to end by itself.
+	stopGrace = 10 * time.Second
+	// readyTimeout is far more than any part takes, even where many start at once on a small machine.
+	readyTimeout = 2 * time.Minute
+	// tailLines of a log are shown of a part that failed.
+	tailLines = 15
+)
 
 // Process is a part that runs.
 type Process struct {
 	Name string
 	// Log is the file with all that it printed.
-	Log  string
-	cmd  *exec.Cmd
-	done chan struct{}
-	err  error
+	Log     string
+	cmd     *exec.Cmd
+	stopped atomic.Bool // we asked for its end
+	done    chan struct{}
+	err     error // set when done is closed
 }
 
 // command says what to start.
@@ -44,7 +51,7 @@ type command struct {
 // start runs a command and waits until it is ready. If it does not become so, the error shows the end of its log.
 func start(ctx context.Context, c command) (*Process, error) {
 	p := &Process{Name: c.name, Log: filepath.Join(c.dir, c.name+".log"), done: make(chan struct{})}
-	log, err := os.Create(p.Log)
+	log, err := os.OpenFile(p.Log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600) // a part that is started again goes on in it
 	if err != nil {
 		return nil, err
 	}
@@ -79,27 +86,39 @@ func start(ctx context.Context, c command) (*Process, error) {
 }
 
 func (p *Process) waitReady(ctx context.Context, ready func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
-	defer cancel()
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		err := ready(ctx)
-		if err == nil {
-			return nil
-		}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
 		select {
 		case <-p.done:
-			return fmt.Errorf("%s ended before it was ready (%v). The end of its log:\n%s", p.Name, p.err, p.Tail(15))
+			cancel(p.Err())
 		case <-ctx.Done():
-			return fmt.Errorf("%s did not become ready: %w. The end of its log:\n%s", p.Name, err, p.Tail(15))
-		case <-tick.C:
 		}
+	}()
+	err := poll(ctx, 50*time.Millisecond, ready)
+	select {
+	case <-p.done:
+		return fmt.Errorf("before it was ready, %w", p.Err())
+	default:
 	}
+	if err != nil {
+		return fmt.Errorf("%s did not become ready: %w. The end of its log:\n%s", p.Name, err, p.Tail(tailLines))
+	}
+	return nil
 }
 
 // Done is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
+
+// Err says how the process ended, with the end of its log. It waits for that.
+func (p *Process) Err() error {
+	<-p.done
+	how := "exit status 0"
+	if p.err != nil {
+		how = p.err.Error()
+	}
+	return fmt.Errorf("%s ended (%s). The end of its log:\n%s", p.Name, how, p.Tail(tailLines))
+}
 
 // Tail returns the last lines of the log.
 func (p *Process) Tail(lines int) string {
@@ -113,7 +132,7 @@ func (p *Process) Tail(lines int) string {
 
 // Stop asks the process to end, and ends it if it does not.
 func (p *Process) Stop() {
-	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	p.signal(syscall.SIGTERM)
 	select {
 	case <-p.done:
 	case <-time.After(stopGrace):
@@ -123,25 +142,48 @@ func (p *Process) Stop() {
 
 // Kill ends the process at once, with SIGKILL.
 func (p *Process) Kill() {
-	_ = p.cmd.Process.Kill()
+	p.signal(syscall.SIGKILL)
 	<-p.done
 }
 
-// freePort returns a port on loopback that nothing listens on. Another process may take it before it is used; parts that can
-// choose a port themselves should.
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
+// signal ends the process's group, which is its own and so holds its children too.
+func (p *Process) signal(s syscall.Signal) {
+	p.stopped.Store(true)
+	select {
+	case <-p.done: // its number may belong to another process by now
+	default:
+		_ = syscall.Kill(-p.cmd.Process.Pid, s)
 	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().(*net.TCPAddr).Port, nil
+}
+
+// poll calls f until it returns nil. The error is f's last one, which says more than that time is up.
+func poll(ctx context.Context, interval time.Duration, f func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	var last error
+	for {
+		err := f(ctx)
+		if err == nil {
+			return nil
+		}
+		if last == nil || ctx.Err() == nil {
+			last = err
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(context.Cause(ctx), last)
+		case <-tick.C:
+		}
+	}
 }
 
 // answers returns a readiness check that wants status 200 of a URL.
-func answers(url string) func(context.Context) error {
-	client := &http.Client{Timeout: time.Second}
+func answers(client *http.Client, url string) func(context.Context) error {
 	return func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 		if err != nil {
 			return err

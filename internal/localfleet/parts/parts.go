@@ -31,11 +31,12 @@ const (
 	Kwok                  = "kwok"
 )
 
-// Names of the CRD sets that belong to no part, for CRDs. SourceController, KustomizeController and HelmController
-// name CRD sets too.
+// Names of the file sets that belong to no part, for Files. SourceController, KustomizeController and HelmController
+// name file sets too. All are CRDs, but for KwokStages: what kwok does with nodes and pods.
 const (
 	Kamaji     = "kamaji"
 	ClusterAPI = "cluster-api"
+	KwokStages = "kwok-stages"
 )
 
 // Environment variables that decide where things are looked for.
@@ -48,7 +49,7 @@ const (
 	EnvAssets = "KUBEBUILDER_ASSETS"
 )
 
-// ErrNotBuilt is wrapped by the error for a part or a CRD set that is not in the cache yet.
+// ErrNotBuilt is wrapped by the error for a part or a file set that is not in the cache yet.
 var ErrNotBuilt = errors.New("not built yet: run `make tools`")
 
 // Part is a program that is built from a Go module as its authors published it.
@@ -63,11 +64,11 @@ type Part struct {
 	LDFlags string
 }
 
-// CRDSet is the CRDs that a module carries.
-type CRDSet struct {
-	// Name for CRDs.
+// FileSet is files that a module carries.
+type FileSet struct {
+	// Name for Files.
 	Name string
-	// Module that carries the CRDs.
+	// Module that carries the files.
 	Module string
 	// Pins is the folder below hack/tools whose go.mod pins the module; empty where Version does.
 	Pins string
@@ -110,9 +111,10 @@ func All() []Part {
 	}
 }
 
-// AllCRDs lists the CRD sets. The versions of Kamaji and Cluster API are pinned here, those of Flux with its parts.
-func AllCRDs() []CRDSet {
-	return []CRDSet{
+// AllFiles lists the file sets. The versions of Kamaji and Cluster API are pinned here, those of Flux and kwok with
+// their parts.
+func AllFiles() []FileSet {
+	return []FileSet{
 		{Name: SourceController, Pins: SourceController, Module: fluxModule + SourceController, Files: fluxFiles},
 		{Name: KustomizeController, Pins: KustomizeController, Module: fluxModule + KustomizeController, Files: fluxFiles},
 		{Name: HelmController, Pins: HelmController, Module: fluxModule + HelmController, Files: fluxFiles},
@@ -126,6 +128,7 @@ func AllCRDs() []CRDSet {
 			Version: "v1.13.6", Sum: "h1:imZVIstbRIq2DoKftQv0wPm+vyhWXrE3Zft8E43maqo=",
 			Files: "config/crd/bases/cluster.x-k8s.io_clusters.yaml",
 		},
+		{Name: KwokStages, Pins: Kwok, Module: "sigs.k8s.io/kwok", Files: "kustomize/stage/[np]od*/fast/*-*.yaml"}, // nodes' and pods'
 	}
 }
 
@@ -146,18 +149,18 @@ func Path(name string) (string, error) {
 	return path, present(name, path)
 }
 
-// CRDs returns the folder with the CRDs of a set, as YAML files. The error for a set that is not there wraps
+// Files returns the folder with the files of a set. The error for a set that is not there wraps
 // ErrNotBuilt.
-func CRDs(name string) (string, error) {
-	i := slices.IndexFunc(AllCRDs(), func(s CRDSet) bool { return s.Name == name })
+func Files(name string) (string, error) {
+	i := slices.IndexFunc(AllFiles(), func(s FileSet) bool { return s.Name == name })
 	if i < 0 {
-		return "", fmt.Errorf("there is no CRD set %q", name)
+		return "", fmt.Errorf("there is no file set %q", name)
 	}
-	dir, err := AllCRDs()[i].Dir()
+	dir, err := AllFiles()[i].Dir()
 	if err != nil {
 		return "", err
 	}
-	return dir, present(name+"'s CRDs", dir)
+	return dir, present("the files of "+name, dir)
 }
 
 // Prebuilt returns the part's binary in $KUBEBUILDER_ASSETS. Only a folder with both etcd and kube-apiserver counts, as
@@ -181,9 +184,9 @@ func (p Part) Binary() (string, error) {
 	return filepath.Join(dir, p.Name), err
 }
 
-// Dir returns where in the cache the set's CRDs lie once they are copied.
-func (s CRDSet) Dir() (string, error) {
-	return keyedDir(s.Name+"-crds", s.Pins, s.Module, s.Version, s.Sum, s.Files)
+// Dir returns where in the cache the set's files lie once they are copied.
+func (s FileSet) Dir() (string, error) {
+	return keyedDir(s.Name+"-files", s.Pins, s.Module, s.Version, s.Sum, s.Files)
 }
 
 // CacheDir returns the root of the cache.

@@ -31,9 +31,9 @@ func TestPathsAreDistinctAndInTheCache(t *testing.T) {
 		path, err := p.Binary()
 		check(p.Name, path, err)
 	}
-	for _, s := range AllCRDs() {
+	for _, s := range AllFiles() {
 		path, err := s.Dir()
-		check(s.Name+" CRDs", path, err)
+		check(s.Name+" files", path, err)
 	}
 }
 
@@ -46,8 +46,8 @@ func TestPath(t *testing.T) {
 	if _, err := Path(Etcd); !errors.Is(err, ErrNotBuilt) || !strings.Contains(err.Error(), "make tools") {
 		t.Errorf("a missing part gave %v", err)
 	}
-	if _, err := CRDs(Kamaji); !errors.Is(err, ErrNotBuilt) {
-		t.Errorf("a missing CRD set gave %v", err)
+	if _, err := Files(Kamaji); !errors.Is(err, ErrNotBuilt) {
+		t.Errorf("a missing file set gave %v", err)
 	}
 	for _, p := range All() {
 		if p.Name == Etcd {

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/examples"
+	"github.com/chandler-hub/chandler/internal/localfleet"
+)
+
+// TestKamajiExample runs examples/kamaji as it is: the tenant of Kamaji's GitOps guide, and a chart with two replicas, on a
+// cluster whose pods run.
+func TestKamajiExample(t *testing.T) {
+	ctx := t.Context()
+	tenant := workload(t, "with-nodes")
+	h := startHub(t, hubOptions{name: "hub-kamaji", flux: &localfleet.FluxOptions{}, origins: true})
+	charts, err := localfleet.NewChartServer()
+	check(t, err)
+	t.Cleanup(func() { _ = charts.Close() })
+	check(t, charts.Publish(examples.FS, "charts/hello"))
+	namespace(t, h.Client, "tenants")
+	for _, file := range []string{"kamaji/tenant.yaml", "kamaji/addonset.yaml"} {
+		text, err := examples.Read(file, map[string]string{"CHARTS_URL": charts.URL()})
+		check(t, err)
+		apply(t, h.Client, text)
+	}
+	reg := registration("tenants", "tenant1")
+	soon(t, "the tenant waits for its control plane", func() error {
+		return condition(ctx, h.Client, reg, hubv1.ReadyCondition, metav1.ConditionFalse, hubv1.KubeConfigNotReadyReason)
+	})
+	// Kamaji does its part.
+	kubeconfig, err := tenant.Kubeconfig("kubernetes-admin", "system:masters")
+	check(t, err)
+	check(t, h.Client.Create(ctx, secret("tenants", "tenant1-admin-kubeconfig", map[string][]byte{"admin.conf": kubeconfig})))
+	tcp := &unstructured.Unstructured{}
+	tcp.SetAPIVersion("kamaji.clastix.io/v1alpha1")
+	tcp.SetKind("TenantControlPlane")
+	check(t, h.Client.Get(ctx, client.ObjectKey{Namespace: "tenants", Name: "tenant1"}, tcp))
+	tcp.Object["status"] = localfleet.TenantStatus("tenant1-admin-kubeconfig")
+	check(t, h.Client.Status().Update(ctx, tcp))
+
+	soon(t, "the chart runs in the tenant with two replicas", func() error {
+		d := &appsv1.Deployment{}
+		if err := tenant.Client.Get(ctx, client.ObjectKey{Namespace: "hello", Name: "hello"}, d); err != nil {
+			return err
+		}
+		if d.Status.AvailableReplicas != 2 {
+			return fmt.Errorf("%d of 2 replicas are available", d.Status.AvailableReplicas)
+		}
+		return nil
+	})
+	soon(t, "the tenant and the set are Ready", func() error {
+		if err := condition(ctx, h.Client, addonSet("flux-system", "tenant-apps"), hubv1.ReadyCondition, metav1.ConditionTrue, ""); err != nil {
+			return err
+		}
+		return condition(ctx, h.Client, reg, hubv1.ReadyCondition, metav1.ConditionTrue, hubv1.SucceededReason)
+	})
+	check(t, h.Client.Delete(ctx, addonSet("flux-system", "tenant-apps")))
+	soon(t, "the chart has left the tenant", func() error {
+		return wantGone(ctx, tenant.Client, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "hello", Name: "hello"}})
+	})
+}

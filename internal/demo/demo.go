@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package demo runs a whole fleet on one machine and shows how add-ons arrive: the first thing that a newcomer sees.
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/localfleet"
+	"github.com/chandler-hub/chandler/internal/localfleet/parts"
+)
+
+// DefaultTimeout is how long the add-ons may take to arrive.
+const DefaultTimeout = 3 * time.Minute
+
+// Options are what the command line says.
+type Options struct {
+	// Out takes what is shown.
+	Out io.Writer
+	// Hub is the hub's binary; it is built if empty.
+	Hub string
+	// Once ends the demo when all add-ons are Ready and have been read back.
+	Once bool
+	// Timeout bounds the wait for the add-ons.
+	Timeout time.Duration
+}
+
+// workload is one of the three clusters.
+type workload struct {
+	name   string
+	origin string // how it is known on the management cluster
+	*localfleet.Cluster
+}
+
+// fleet is everything that runs.
+type fleet struct {
+	out       *screen
+	dir       string
+	hub       *localfleet.Cluster
+	process   *localfleet.Process
+	workloads []*workload
+	charts    *localfleet.ChartServer
+	git       *localfleet.GitServer
+}
+
+// Run runs the demo until the context ends, or until all is Ready with Options.Once. It leaves no process and no file.
+func Run(ctx context.Context, o Options) (err error) {
+	dir, err := os.MkdirTemp("", "chandler-demo-")
+	if err != nil {
+		return err
+	}
+	f := &fleet{out: newScreen(o.Out), dir: dir}
+	defer func() {
+		f.out.line("Stopping everything …")
+		err = errors.Join(err, f.stop(), os.RemoveAll(dir))
+	}()
+	started := time.Now()
+	if err := f.start(ctx, o); err != nil {
+		return interrupted(ctx, err)
+	}
+	if err := f.register(ctx); err != nil {
+		return interrupted(ctx, err)
+	}
+	labelled := time.Now()
+	if err := f.watch(ctx, o.Timeout); err != nil {
+		return interrupted(ctx, err)
+	}
+	if err := f.readBack(ctx); err != nil {
+		return interrupted(ctx, err)
+	}
+	f.out.linef("All add-ons were Ready %s after the clusters were labelled; the whole demo took %s.",
+		time.Since(labelled).Round(100*time.Millisecond), time.Since(started).Round(time.Second))
+	if o.Once {
+		return nil
+	}
+	f.explain()
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-f.process.Done():
+		return fmt.Errorf("the hub ended. The end of its log:\n%s", f.process.Tail(15))
+	}
+}
+
+// interrupted makes Ctrl-C an ordinary end.
+func interrupted(ctx context.Context, err error) error {
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+func newScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, hubv1.AddToScheme, helmv2.AddToScheme, kustomizev1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, err
+		}
+	}
+	return scheme, nil
+}
+
+// start starts all clusters at once, and Flux and the hub on the management cluster.
+func (f *fleet) start(ctx context.Context, o Options) error {
+	f.out.line("Starting a management cluster and three workload clusters, all as processes of this machine")
+	f.workloads = []*workload{
+		{name: "tenant1", origin: "Kamaji TenantControlPlane"},
+		{name: "capi1", origin: "Cluster API Cluster"},
+		{name: "edge1", origin: "kubeconfig Secret"},
+	}
+	var group group
+	group.run(func() error { return f.startHub(ctx, o) })
+	for _, w := range f.workloads {
+		group.run(func() (err error) {
+			begin := time.Now()
+			w.Cluster, err = localfleet.StartCluster(ctx, localfleet.ClusterOptions{Name: w.name, Dir: f.dir, Nodes: true})
+			if err == nil {
+				f.out.done("workload cluster "+w.name, begin)
+			}
+			return err
+		})
+	}
+	group.run(f.serve)
+	return group.wait()
+}
+
+func (f *fleet) startHub(ctx context.Context, o Options) error {
+	begin := time.Now()
+	crds, err := localfleet.CRDs(parts.SourceController, parts.KustomizeController, parts.HelmController, parts.Kamaji, parts.ClusterAPI)
+	if err != nil {
+		return err
+	}
+	root, err := parts.Root()
+	if err != nil {
+		return err
+	}
+	scheme, err := newScheme()
+	if err != nil {
+		return err
+	}
+	f.hub, err = localfleet.StartCluster(ctx, localfleet.ClusterOptions{
+		Name: "management", Dir: f.dir, CRDPaths: append(crds, filepath.Join(root, "config", "crd", "bases")), ControllerManager: true, Scheme: scheme,
+	})
+	if err != nil {
+		return err
+	}
+	f.out.done("management cluster", begin)
+	begin = time.Now()
+	if err := f.hub.StartFlux(ctx, localfleet.FluxOptions{}); err != nil {
+		return err
+	}
+	f.out.done("source-, kustomize- and helm-controller", begin)
+	begin = time.Now()
+	binary := o.Hub
+	if binary == "" {
+		if binary, err = localfleet.BuildHub(ctx, f.dir); err != nil {
+			return err
+		}
+	}
+	f.process, err = f.hub.StartHub(ctx, binary, "--allow-target-cidrs=127.0.0.0/8", "--secret-namespaces=fleet", "--unregister-delay=10s", "--log-level=info")
+	if err != nil {
+		return err
+	}
+	f.out.done("the hub", begin)
+	return nil
+}
+
+// stop ends what was started, the hub first: it would only complain about the others.
+func (f *fleet) stop() error {
+	if f.process != nil {
+		f.process.Stop()
+	}
+	var g group
+	for _, w := range f.workloads {
+		if w.Cluster != nil {
+			g.run(w.Stop)
+		}
+	}
+	if f.hub != nil {
+		g.run(f.hub.Stop)
+	}
+	if f.charts != nil {
+		g.run(f.charts.Close)
+	}
+	if f.git != nil {
+		g.run(f.git.Close)
+	}
+	return g.wait()
+}
+
+// group runs functions at once and joins their errors.
+type group struct {
+	wg   sync.WaitGroup
+	mu   sync.Mutex
+	errs []error
+}
+
+func (g *group) run(f func() error) {
+	g.wg.Go(func() {
+		if err := f(); err != nil {
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			g.errs = append(g.errs, err)
+		}
+	})
+}
+
+func (g *group) wait() error {
+	g.wg.Wait()
+	return errors.Join(g.errs...)
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package demo
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/examples"
+	"github.com/chandler-hub/chandler/internal/localfleet"
+)
+
+// namespace is where the clusters are known on the management cluster.
+const namespace = "fleet"
+
+// serve serves the example chart and the example Git repository on loopback.
+func (f *fleet) serve() (err error) {
+	if f.charts, err = localfleet.NewChartServer(); err != nil {
+		return err
+	}
+	if err := f.charts.Publish(examples.FS, "charts/hello"); err != nil {
+		return err
+	}
+	if f.git, err = localfleet.NewGitServer(); err != nil {
+		return err
+	}
+	files, err := examples.GitFiles()
+	if err != nil {
+		return err
+	}
+	_, err = f.git.Commit("fleet", files)
+	return err
+}
+
+// register makes the three clusters known, labels them, and applies examples/quickstart.
+func (f *fleet) register(ctx context.Context) error {
+	if err := f.hub.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
+		return err
+	}
+	labels := map[string]string{hubv1.RegisterLabel: "true", "tier": "prod"}
+	for i, w := range f.workloads {
+		kubeconfig, err := w.Kubeconfig("kubernetes-admin", "system:masters")
+		if err != nil {
+			return err
+		}
+		switch i {
+		case 0:
+			err = localfleet.Tenant(ctx, f.hub.Client, namespace, w.name, labels, kubeconfig)
+		case 1:
+			err = localfleet.CAPICluster(ctx, f.hub.Client, namespace, w.name, labels, kubeconfig)
+		default:
+			err = f.hub.Client.Create(ctx, &corev1.Secret{
+				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: w.name, Labels: labels}, Data: map[string][]byte{"kubeconfig": kubeconfig},
+			})
+		}
+		if err != nil {
+			return fmt.Errorf("register %s: %w", w.name, err)
+		}
+		f.out.linef("labelled %s %q: %s=true, tier=prod", w.origin, w.name, hubv1.RegisterLabel)
+	}
+	variables := map[string]string{"CHARTS_URL": f.charts.URL(), "GIT_URL": f.git.URL("fleet")}
+	for _, file := range []string{"quickstart/sources.yaml", "quickstart/addonset.yaml"} {
+		text, err := examples.Read(file, variables)
+		if err != nil {
+			return err
+		}
+		if err := f.apply(ctx, text); err != nil {
+			return fmt.Errorf("apply examples/%s: %w", file, err)
+		}
+		f.out.linef("applied examples/%s", file)
+	}
+	return nil
+}
+
+func (f *fleet) apply(ctx context.Context, text string) error {
+	for part := range strings.SplitSeq(text, "\n---\n") {
+		u := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte(part), &u.Object); err != nil {
+			return err
+		}
+		if err := f.hub.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner("kubectl")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readBack asks every workload cluster itself for what the add-ons brought.
+func (f *fleet) readBack(ctx context.Context) error {
+	f.out.line("")
+	f.out.line("Read back from the workload clusters' own APIs:")
+	for _, w := range f.workloads {
+		d := &appsv1.Deployment{}
+		if err := w.Client.Get(ctx, client.ObjectKey{Namespace: "hello", Name: "hello"}, d); err != nil {
+			return fmt.Errorf("read back from %s: %w", w.name, err)
+		}
+		p := &networkingv1.NetworkPolicy{}
+		if err := w.Client.Get(ctx, client.ObjectKey{Namespace: "apps", Name: "deny-all"}, p); err != nil {
+			return fmt.Errorf("read back from %s: %w", w.name, err)
+		}
+		if d.Status.AvailableReplicas != 2 {
+			return fmt.Errorf("%s: Deployment hello/hello has %d of 2 replicas", w.name, d.Status.AvailableReplicas)
+		}
+		f.out.linef("  %-8s Deployment hello/hello %d/%d, NetworkPolicy apps/deny-all", w.name, d.Status.AvailableReplicas, *d.Spec.Replicas)
+	}
+	f.out.line("")
+	return nil
+}
+
+// explain says how to look around.
+func (f *fleet) explain() {
+	write := func(c *localfleet.Cluster) string {
+		path := filepath.Join(f.dir, c.Name+".kubeconfig")
+		raw, err := c.Kubeconfig("you", "system:masters")
+		if err == nil {
+			err = os.WriteFile(path, raw, 0o600)
+		}
+		if err != nil {
+			return err.Error()
+		}
+		return path
+	}
+	f.out.line("")
+	f.out.line("Look around while it runs:")
+	f.out.linef("  export KUBECONFIG=%s    # the management cluster", write(f.hub))
+	f.out.line("  kubectl get chandler -A")
+	f.out.line("  kubectl get helmreleases,kustomizations -n flux-system")
+	for _, w := range f.workloads {
+		f.out.linef("  kubectl --kubeconfig %s get deployments -A    # %s", write(w.Cluster), w.origin)
+	}
+	f.out.line("Things to try:")
+	f.out.linef("  kubectl label tenantcontrolplane tenant1 -n %s %s=false --overwrite    # its add-ons leave", namespace, hubv1.RegisterLabel)
+	f.out.linef("  kubectl label cluster.cluster.x-k8s.io capi1 -n %s tier=dev --overwrite    # no set selects it any more", namespace)
+	f.out.linef("The hub's log is %s", f.process.Log)
+	f.out.line("Ctrl-C stops everything and leaves nothing behind.")
+}
+
+// poll is how often the table is read.
+const poll = 300 * time.Millisecond

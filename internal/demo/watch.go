@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/status"
+)
+
+// watch shows the add-ons of every cluster, live, until the set is Ready and healthy.
+func (f *fleet) watch(ctx context.Context, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	f.out.line("")
+	tick := time.NewTicker(poll)
+	defer tick.Stop()
+	var missing error
+	for {
+		rows, ready, err := f.rows(ctx)
+		if err == nil {
+			f.out.table(rows)
+			if ready == nil {
+				return nil
+			}
+			missing = ready
+		} else if ctx.Err() == nil {
+			missing = err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("the add-ons did not arrive within %s: %w", timeout, errors.Join(missing, context.Cause(ctx)))
+		case <-f.process.Done():
+			return fmt.Errorf("the hub ended. The end of its log:\n%s", f.process.Tail(15))
+		case <-tick.C:
+		}
+	}
+}
+
+var header = []string{"CLUSTER", "FROM", "REACHABLE", "VERSION", "ADDON", "KIND", "STATE", "AT", "MESSAGE"}
+
+// rows returns the table, and what is still missing.
+func (f *fleet) rows(ctx context.Context) (rows [][]string, missing, err error) {
+	rows = append(rows, header)
+	deliveries := &hubv1.AddonDeliveryList{}
+	if err := f.hub.Client.List(ctx, deliveries); err != nil {
+		return nil, nil, err
+	}
+	for _, w := range f.workloads {
+		reg := &hubv1.ClusterRegistration{}
+		first := []string{w.name, w.origin, "", ""}
+		if err := f.hub.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: w.name}, reg); client.IgnoreNotFound(err) != nil {
+			return nil, nil, err
+		}
+		if c := status.Find(reg, hubv1.ReachableCondition); c != nil {
+			first[2], first[3] = string(c.Status), reg.Status.KubernetesVersion
+		}
+		ready := status.IsTrue(reg, hubv1.ReadyCondition) && reg.Status.AddonCounts != nil && reg.Status.AddonCounts.Total == 2
+		if !ready && missing == nil {
+			missing = fmt.Errorf("cluster %s is not Ready", w.name)
+			if c := status.Find(reg, hubv1.ReadyCondition); c != nil {
+				missing = fmt.Errorf("cluster %s: %s: %s", w.name, c.Reason, c.Message)
+			}
+		}
+		addons := addonsOf(deliveries, w.name)
+		if len(addons) == 0 {
+			rows = append(rows, append(first, "", "", "", "", ""))
+		}
+		for i, a := range addons {
+			if i > 0 {
+				first = []string{"", "", "", ""}
+			}
+			rows = append(rows, append(slices.Clone(first), a.Name, a.Kind, string(a.State), shorten(a.Version, 24), shorten(a.Message, 60)))
+		}
+	}
+	set := &hubv1.AddonSet{}
+	if err := f.hub.Client.Get(ctx, client.ObjectKey{Namespace: "flux-system", Name: "base"}, set); err != nil {
+		return nil, nil, err
+	}
+	if missing == nil && !(status.IsTrue(set, hubv1.ReadyCondition) && status.IsTrue(set, hubv1.HealthyCondition)) {
+		missing = errors.New("the AddonSet is not Ready yet")
+	}
+	return rows, missing, nil
+}
+
+func addonsOf(deliveries *hubv1.AddonDeliveryList, cluster string) []hubv1.AddonStatus {
+	var out []hubv1.AddonStatus
+	for i := range deliveries.Items {
+		if deliveries.Items[i].Spec.RegistrationRef.Name == cluster {
+			out = append(out, deliveries.Items[i].Status.Addons...)
+		}
+	}
+	return out
+}
+
+func shorten(s string, n int) string {
+	if r := []rune(s); len(r) > n {
+		return string(r[:n-1]) + "…"
+	}
+	return s
+}

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package localfleet
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/chandler-hub/chandler/internal/localfleet/parts"
+)
+
+// startControlPlane starts etcd and kube-apiserver. It does itself what envtest could do, as it needs more of the two
+// processes than envtest tells: that they die with us, their logs, and that one can be stopped and started at its old address.
+func (c *Cluster) startControlPlane(ctx context.Context, o ClusterOptions) error {
+	var err error
+	if c.authority, err = newAuthority(o.Name); err != nil {
+		return err
+	}
+	roots := x509.NewCertPool()
+	roots.AddCert(c.authority.cert)
+	// Without keep-alive: each probe is for something that has just been started.
+	c.probe = &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: roots}}}
+	etcd, err := c.startEtcd(ctx)
+	if err != nil {
+		return err
+	}
+	if err := c.configureAPIServer(o, etcd); err != nil {
+		return err
+	}
+	if err := c.StartAPIServer(ctx); err != nil {
+		return err
+	}
+	kubeconfig, err := c.Kubeconfig("kubernetes-admin", "system:masters")
+	if err != nil {
+		return err
+	}
+	if err := writeFiles(map[string][]byte{c.KubeconfigFile(): kubeconfig}); err != nil {
+		return err
+	}
+	if c.Config, err = clientcmd.RESTConfigFromKubeConfig(kubeconfig); err != nil {
+		return err
+	}
+	c.Config.QPS = -1 // tests and the demo are not to be slowed down by their own client
+	if c.Client, err = client.New(c.Config, client.Options{Scheme: o.Scheme}); err != nil {
+		return err
+	}
+	if err := c.waitForNamespace(ctx, metav1.NamespaceDefault); err != nil {
+		return err
+	}
+	if len(o.CRDPaths) == 0 {
+		return nil
+	}
+	_, err = envtest.InstallCRDs(c.Config, envtest.CRDInstallOptions{Paths: o.CRDPaths, ErrorIfPathMissing: true, MaxTime: readyTimeout})
+	return err
+}
+
+// startEtcd returns the URL that it serves on.
+func (c *Cluster) startEtcd(ctx context.Context) (string, error) {
+	path, err := parts.Path(parts.Etcd)
+	if err != nil {
+		return "", err
+	}
+	port, err := freePort()
+	if err != nil {
+		return "", err
+	}
+	url := fmt.Sprintf("http://127.0.0.1:%d", port)
+	return url, c.run(ctx, command{
+		name: parts.Etcd, path: path,
+		args: []string{
+			"--data-dir=" + filepath.Join(c.dir, "etcd"), "--listen-client-urls=" + url, "--advertise-client-urls=" + url,
+			"--listen-peer-urls=http://127.0.0.1:0", // a single member has no peers
+			"--unsafe-no-fsync=true",                // what is lost in a crash of the machine was thrown away anyway
+			"--log-level=warn",
+		},
+		ready: answers(c.probe, url+"/health"),
+	})
+}
+
+// configureAPIServer decides how the API server is run, and where.
+func (c *Cluster) configureAPIServer(o ClusterOptions, etcd string) error {
+	path, err := parts.Path(parts.KubeAPIServer)
+	if err != nil {
+		return err
+	}
+	port, err := freePort()
+	if err != nil {
+		return err
+	}
+	in := func(name string) string { return filepath.Join(c.dir, name) }
+	certificate, key, err := c.authority.server()
+	if err != nil {
+		return err
+	}
+	signer, signerKey, err := c.authority.user("service-accounts", nil)
+	if err != nil {
+		return err
+	}
+	if err := writeFiles(map[string][]byte{
+		in("ca.crt"): c.authority.pem(), in("apiserver.crt"): certificate, in("apiserver.key"): key,
+		in("service-accounts.crt"): signer, in("service-accounts.key"): signerKey,
+	}); err != nil {
+		return err
+	}
+	c.server = fmt.Sprintf("https://127.0.0.1:%d", port)
+	args := []string{
+		"--etcd-servers=" + etcd, "--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", port),
+		"--tls-cert-file=" + in("apiserver.crt"), "--tls-private-key-file=" + in("apiserver.key"), "--client-ca-file=" + in("ca.crt"), "--cert-dir=" + c.dir,
+		"--service-account-key-file=" + in("service-accounts.crt"), "--service-account-signing-key-file=" + in("service-accounts.key"),
+		"--service-account-issuer=" + c.server, "--service-cluster-ip-range=10.96.0.0/16",
+		"--authorization-mode=RBAC", "--allow-privileged=true",
+		"--endpoint-reconciler-type=none", "--profiling=false", // a write every ten seconds less
+	}
+	if !o.ControllerManager && !o.Nodes {
+		// It refuses pods whose account does not exist, and where no controller makes the accounts, none does.
+		args = append(args, "--disable-admission-plugins=ServiceAccount")
+	}
+	if o.Audit {
+		audit, err := c.audit()
+		if err != nil {
+			return err
+		}
+		args = append(args, audit...)
+	}
+	c.apiServer = command{name: parts.KubeAPIServer, path: path, args: args, ready: answers(c.probe, c.server+"/readyz")}
+	return nil
+}
+
+// waitForNamespace waits for one that the API server makes after it has become ready.
+func (c *Cluster) waitForNamespace(ctx context.Context, name string) error {
+	return poll(ctx, 50*time.Millisecond, func(ctx context.Context) error {
+		return c.Client.Get(ctx, client.ObjectKey{Name: name}, &corev1.Namespace{})
+	})
+}
+
+// StartAPIServer starts the API server again after StopAPIServer, at its old address and with its old data.
+func (c *Cluster) StartAPIServer(ctx context.Context) error {
+	return c.run(ctx, c.apiServer)
+}
+
+// StopAPIServer makes the cluster unreachable: connections are refused.
+func (c *Cluster) StopAPIServer() {
+	if p := c.process(parts.KubeAPIServer); p != nil {
+		p.Kill()
+	}
+}

@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/http"
 	"path"
+	"slices"
 	"sync"
 	"time"
 
@@ -47,7 +48,7 @@ func (s *ChartServer) URL() string { return "http://" + s.listener.Addr().String
 // Close ends the server.
 func (s *ChartServer) Close() error { return s.server.Close() }
 
-// Publish packs the chart in a folder of fsys, and adds it to the index.
+// Publish packs the chart in a folder of fsys, and adds it to the index. A version that is there already is replaced.
 func (s *ChartServer) Publish(fsys fs.FS, dir string) error {
 	raw, err := fs.ReadFile(fsys, path.Join(dir, "Chart.yaml"))
 	if err != nil {
@@ -69,7 +70,8 @@ func (s *ChartServer) Publish(fsys fs.FS, dir string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.files["/"+file] = archive
-	s.charts[name] = append(s.charts[name], meta)
+	others := slices.DeleteFunc(s.charts[name], func(m map[string]any) bool { return m["version"] == version })
+	s.charts[name] = append(others, meta)
 	index, err := yaml.Marshal(map[string]any{"apiVersion": "v1", "entries": s.charts})
 	if err != nil {
 		return err

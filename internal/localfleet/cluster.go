@@ -88,6 +88,11 @@ func (c *Cluster) Wait(ctx context.Context) error {
 	case err := <-c.died:
 		return fmt.Errorf("cluster %s: %w", c.Name, err)
 	case <-ctx.Done():
+	}
+	select { // both at once: a part that died is the news
+	case err := <-c.died:
+		return fmt.Errorf("cluster %s: %w", c.Name, err)
+	default:
 		return ctx.Err()
 	}
 }

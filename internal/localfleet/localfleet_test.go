@@ -4,7 +4,9 @@ package localfleet_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"syscall"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -78,6 +80,9 @@ func startFleet(t *testing.T) *fleet {
 
 // TestFleet has Flux on one cluster deliver to another, as the hub will have it do.
 func TestFleet(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs the parts that `make tools` builds")
+	}
 	f := startFleet(t)
 	f.publish(t, "1.0.0")
 	f.commit(t, "one")
@@ -89,9 +94,13 @@ func TestFleet(t *testing.T) {
 		f.commit(t, "two")
 		f.wantData(t, "1.1.0", "two")
 	})
-	t.Run("a namespace is finally deleted", f.wantNamespaceGone)
-	t.Run("writes are counted", f.wantWrites)
-	t.Run("a token can be revoked", f.wantRevoked)
+	t.Run("an API server goes and comes back", f.wantRestarted)
+	t.Run("no part has ended unasked", f.wantAlive)
+	t.Run("in parallel", func(t *testing.T) { // they wait for time to pass
+		t.Run("a namespace is finally deleted", f.wantNamespaceGone)
+		t.Run("a token can be revoked", f.wantRevoked)
+		t.Run("writes are counted", f.wantWrites)
+	})
 }
 
 // publish makes a version of a chart with a Deployment, and a ConfigMap that tells the version.
@@ -149,7 +158,6 @@ func (f *fleet) deliver(t *testing.T) {
 		&helmv2.HelmRelease{ObjectMeta: named("web"), Spec: helmv2.HelmReleaseSpec{
 			KubeConfig: target, Interval: minute, ChartRef: &helmv2.CrossNamespaceSourceReference{Kind: "HelmChart", Name: "web"},
 			TargetNamespace: "web", StorageNamespace: "web", Install: &helmv2.Install{CreateNamespace: true},
-			ValuesFrom: nil,
 		}},
 		&kustomizev1.Kustomization{ObjectMeta: named("fleet"), Spec: kustomizev1.KustomizationSpec{
 			KubeConfig: target, Interval: minute, Path: "./base", Prune: true,
@@ -208,10 +216,14 @@ func (f *fleet) wantRunning(t *testing.T) {
 }
 
 func (f *fleet) wantNamespaceGone(t *testing.T) {
-	for _, c := range []*localfleet.Cluster{f.hub, f.workload} {
-		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "short-lived"}}
-		check(t, c.Client.Create(t.Context(), ns))
+	t.Parallel()
+	clusters := []*localfleet.Cluster{f.hub, f.workload}
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "short-lived"}}
+	for _, c := range clusters {
+		check(t, c.Client.Create(t.Context(), ns.DeepCopy()))
 		check(t, c.Client.Delete(t.Context(), ns))
+	}
+	for _, c := range clusters {
 		soon(t, "the namespace is gone from "+c.Name, func(ctx context.Context) error {
 			err := c.Client.Get(ctx, client.ObjectKeyFromObject(ns), ns)
 			if err == nil {
@@ -222,7 +234,28 @@ func (f *fleet) wantNamespaceGone(t *testing.T) {
 	}
 }
 
+func (f *fleet) wantRestarted(t *testing.T) {
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "from-git"}}
+	f.workload.StopAPIServer()
+	if err := f.workload.Client.Get(t.Context(), client.ObjectKeyFromObject(cm), cm); !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Fatalf("want the connection refused, got %v", err)
+	}
+	check(t, f.workload.StartAPIServer(t.Context()))
+	check(t, f.workload.Client.Get(t.Context(), client.ObjectKeyFromObject(cm), cm))
+}
+
+func (f *fleet) wantAlive(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, c := range []*localfleet.Cluster{f.hub, f.workload} {
+		if err := c.Wait(ctx); !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	}
+}
+
 func (f *fleet) wantWrites(t *testing.T) {
+	t.Parallel()
 	config := *f.hub.Config
 	config.UserAgent = "counted"
 	c, err := client.New(&config, client.Options{})
@@ -240,6 +273,7 @@ func (f *fleet) wantWrites(t *testing.T) {
 }
 
 func (f *fleet) wantRevoked(t *testing.T) {
+	t.Parallel()
 	kubeconfig, err := f.workload.TokenKubeconfig(t.Context(), "rotated")
 	check(t, err)
 	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)

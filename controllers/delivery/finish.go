@@ -284,7 +284,7 @@ func (r *Reconciler) tell(d *delivery) {
 		case hubv1.AddonFailed, hubv1.AddonNotOwned:
 			r.Recorder.Eventf(d.AddonDelivery, nil, corev1.EventTypeWarning, hubv1.AddonFailedEvent, "Deliver", "add-on %q: %s", a.Name, a.Message)
 		case hubv1.AddonReady:
-			r.Recorder.Eventf(d.AddonDelivery, nil, corev1.EventTypeNormal, hubv1.AddonReadyEvent, "Deliver", "add-on %q is Ready, version %s", a.Name, a.Version)
+			r.Recorder.Eventf(d.AddonDelivery, nil, corev1.EventTypeNormal, hubv1.AddonReadyEvent, "Deliver", "add-on %q is Ready", a.Name)
 		}
 	}
 }

@@ -96,7 +96,7 @@ func (r *Reconciler) ensure(ctx context.Context, req Request, obj *unstructured.
 	if reg != nil && reg.DeletionTimestamp != nil {
 		return nil // made again when it is gone; the registration room lets it go
 	}
-	name, err := r.name(ctx, req, reg)
+	name, fresh, err := r.name(ctx, req, reg)
 	if err != nil || name == "" {
 		if name == "" && err == nil {
 			r.Recorder.Eventf(obj, nil, corev1.EventTypeWarning, hubv1.NotRegisteredEvent, "Register",
@@ -116,7 +116,7 @@ func (r *Reconciler) ensure(ctx context.Context, req Request, obj *unstructured.
 	if err := r.apply(ctx, req, obj, name, desired); err != nil {
 		return err
 	}
-	if reg == nil {
+	if fresh {
 		log.FromContext(ctx).Info("registered a cluster", "registration", name)
 		r.Recorder.Eventf(obj, nil, corev1.EventTypeNormal, hubv1.RegisteredEvent, "Register", "registered as ClusterRegistration %q", name)
 	}
@@ -124,10 +124,10 @@ func (r *Reconciler) ensure(ctx context.Context, req Request, obj *unstructured.
 }
 
 // name returns the name that the registration of an origin has or may take: the origin's, or that with the kind if another
-// origin, or another object, has it; "" if both are taken.
-func (r *Reconciler) name(ctx context.Context, req Request, reg *hubv1.ClusterRegistration) (string, error) {
+// origin has it; "" if both are taken. fresh is true if there is no registration of that name yet.
+func (r *Reconciler) name(ctx context.Context, req Request, reg *hubv1.ClusterRegistration) (name string, fresh bool, err error) {
 	if reg != nil {
-		return reg.Name, nil
+		return reg.Name, false, nil
 	}
 	want := req.Kind.Reference(req.Name)
 	for _, name := range []string{req.Name, secondName(req)} {
@@ -136,14 +136,14 @@ func (r *Reconciler) name(ctx context.Context, req Request, reg *hubv1.ClusterRe
 		err := r.Live.Get(ctx, types.NamespacedName{Namespace: req.Namespace, Name: name}, there)
 		switch {
 		case apierrors.IsNotFound(err):
-			return name, nil
+			return name, true, nil
 		case err != nil:
-			return "", fmt.Errorf("look for registration %s: %w", name, err)
+			return "", false, fmt.Errorf("look for registration %s: %w", name, err)
 		case there.Spec.OriginRef == nil || *there.Spec.OriginRef == want:
-			return name, nil // kept in Git by somebody, without the origin
+			return name, false, nil // kept in Git by somebody, without the origin
 		}
 	}
-	return "", nil
+	return "", false, nil
 }
 
 func secondName(req Request) string { return req.Name + "-" + strings.ToLower(req.Kind.Kind) }

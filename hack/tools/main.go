@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command tools builds the real programs that the local fleet and the tests run (etcd, Kubernetes, Flux, kwok) and
-// copies the CRDs that go with them, into a cache outside the checkout. What is there already is left alone, so it can
-// run before every test. Package parts says what is built, and finds it.
+// copies the files that go with them (CRDs, mostly), into a cache outside the checkout. What is there already is left
+// alone, so it can run before every test. Package parts says what is built, and finds it.
 //
 //	go run ./hack/tools [-print] [NAME...]
 package main

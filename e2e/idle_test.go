@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/localfleet"
+)
+
+// TestSteadyFleetCostsNoWrites applies the same state twice, restarts the hub in between, and counts the hub's writes in the
+// API server's audit log.
+func TestSteadyFleetCostsNoWrites(t *testing.T) {
+	ctx := t.Context()
+	c := workload(t, "workload-a")
+	h := startHub(t, hubOptions{name: "hub-idle", flux: &localfleet.FluxOptions{}, audit: true})
+	charts, err := localfleet.NewChartServer()
+	check(t, err)
+	t.Cleanup(func() { _ = charts.Close() })
+	check(t, charts.Publish(os.DirFS("testdata"), "charts/settings"))
+	kubeconfig, err := c.Kubeconfig("kubernetes-admin", "system:masters")
+	check(t, err)
+	namespace(t, h.Client, "fleet")
+	s := secret("fleet", "one", map[string][]byte{"value": kubeconfig})
+	s.Labels = map[string]string{hubv1.RegisterLabel: "true", "tier": "prod"}
+	check(t, h.Client.Create(ctx, s))
+	state := fmt.Sprintf(`
+apiVersion: source.toolkit.fluxcd.io/v1
+kind: HelmRepository
+metadata: {name: charts, namespace: flux-system}
+spec: {url: %s, interval: 1m}
+---
+apiVersion: chandler.dev/v1alpha1
+kind: AddonSet
+metadata: {name: idle, namespace: flux-system}
+spec:
+  clusterSelector: {matchLabels: {tier: prod}}
+  addons:
+    - name: idle-first
+      helmRelease: {interval: 2s, chart: {spec: {chart: settings, sourceRef: {kind: HelmRepository, name: charts}}}, values: {color: blue}}
+    - name: idle-second
+      dependsOn: [{name: idle-first}]
+      helmRelease: {interval: 2s, chart: {spec: {chart: settings, sourceRef: {kind: HelmRepository, name: charts}}}}
+`, charts.URL())
+	apply(t, h.Client, state)
+	set := addonSet("flux-system", "idle")
+	ready := func() error {
+		if err := condition(ctx, h.Client, set, hubv1.HealthyCondition, metav1.ConditionTrue, hubv1.SucceededReason); err != nil {
+			return err
+		}
+		if got := set.Status.Clusters.ReadySummary; got != "1/1" {
+			return fmt.Errorf("%s clusters", got)
+		}
+		return condition(ctx, h.Client, registration("fleet", "one"), hubv1.ReadyCondition, metav1.ConditionTrue, hubv1.SucceededReason)
+	}
+	soon(t, "all is Ready", ready)
+	soon(t, "the hub has nothing left to write", func() error { return h.quiet(0) })
+	start := time.Now()
+	before, err := h.Writes(localfleet.HubUserAgent, start.Add(-time.Hour))
+	check(t, err)
+	if len(before) == 0 {
+		t.Fatal("the audit log shows no write of the hub at all: the count below would mean nothing")
+	}
+
+	h.stop()
+	apply(t, h.Client, state)
+	h.start(t)
+	// Two label changes on the origin prove that the hub is back and at work: each costs one write of the registration.
+	for _, v := range []string{"1", "2"} {
+		check(t, h.Client.Patch(ctx, s, client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"metadata":{"labels":{"sentinel":%q}}}`, v))))
+		soon(t, "the hub follows", func() error {
+			reg := registration("fleet", "one")
+			if err := h.Client.Get(ctx, client.ObjectKeyFromObject(reg), reg); err != nil {
+				return err
+			}
+			if reg.Labels["sentinel"] != v {
+				return fmt.Errorf("sentinel is %q", reg.Labels["sentinel"])
+			}
+			return nil
+		})
+	}
+	// Flux reconciles every two seconds, and somebody writes into its status.
+	hr := &helmv2.HelmReleaseList{}
+	check(t, h.Client.List(ctx, hr, client.InNamespace("flux-system")))
+	for i := range 20 {
+		o := &hr.Items[i%len(hr.Items)]
+		patch := fmt.Appendf(nil, `{"status":{"lastHandledReconcileAt":"%d"}}`, i)
+		check(t, h.Client.Status().Patch(ctx, o, client.RawPatch("application/merge-patch+json", patch)))
+	}
+	soon(t, "the hub has nothing left to write", func() error { return h.quiet(5 * time.Second) })
+	check(t, ready())
+
+	after, err := h.Writes(localfleet.HubUserAgent, start)
+	check(t, err)
+	sentinels := 0
+	for _, e := range after {
+		if e.ObjectRef.Resource == "clusterregistrations" && e.ObjectRef.Subresource == "" {
+			sentinels++
+			continue
+		}
+		t.Errorf("the hub wrote: %s", write(e))
+	}
+	if sentinels != 2 {
+		t.Errorf("%d writes of registrations, want 2: one for each change of the label", sentinels)
+	}
+}
+
+// quiet returns an error unless the hub has written nothing for a while.
+func (h *hub) quiet(while time.Duration) error {
+	while = max(while, 3*time.Second)
+	writes, err := h.Writes(localfleet.HubUserAgent, time.Now().Add(-while))
+	if err == nil && len(writes) > 0 {
+		err = fmt.Errorf("%d writes in the last %s, such as %s", len(writes), while, write(writes[0]))
+	}
+	return err
+}
+
+func write(e auditv1.Event) string {
+	r := e.ObjectRef
+	return fmt.Sprintf("%s %s/%s %s/%s (%d)", e.Verb, r.Resource, r.Subresource, r.Namespace, r.Name, e.ResponseStatus.Code)
+}

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -101,7 +102,13 @@ func startHub(t *testing.T, o hubOptions) *hub {
 		Name: o.name, Dir: workDir, CRDPaths: crds, Scheme: scheme, Audit: o.audit, ControllerManager: o.managers,
 	})
 	check(t, err)
-	h := &hub{Cluster: c, args: append(append([]string{}, hubArgs...), o.args...)}
+	h := &hub{Cluster: c, args: o.args}
+	for _, arg := range hubArgs {
+		flag, _, _ := strings.Cut(arg, "=")
+		if !slices.ContainsFunc(o.args, func(own string) bool { return strings.HasPrefix(own, flag+"=") }) {
+			h.args = append(h.args, arg)
+		}
+	}
 	t.Cleanup(func() {
 		if h.process != nil {
 			h.process.Stop()

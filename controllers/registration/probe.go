@@ -117,9 +117,9 @@ func (r *Reconciler) accept(reg *hubv1.ClusterRegistration, result probe.Result)
 	return nil
 }
 
-// failures says what each candidate failed with, if there are several.
+// failures says what each candidate failed with, if there are several, and why other keys were not tried.
 func (r *Reconciler) failures(reg *hubv1.ClusterRegistration, found resolution, chosen probe.Result) string {
-	if len(found.candidates) == 1 {
+	if len(found.candidates)+len(found.refused) == 1 {
 		return chosen.Err.Message
 	}
 	var parts []string
@@ -128,7 +128,7 @@ func (r *Reconciler) failures(reg *hubv1.ClusterRegistration, found resolution, 
 			parts = append(parts, fmt.Sprintf("key %s: %s", c.key, result.Err.Message))
 		}
 	}
-	return strings.Join(parts, "; ")
+	return strings.Join(append(parts, found.refused...), "; ")
 }
 
 // publish decides which kubeconfig the Flux objects use. The first is used when the cluster has answered to it. After that,

@@ -151,9 +151,12 @@ func (r *Reconciler) finalize(ctx context.Context, reg *hubv1.ClusterRegistratio
 	if err := apply.Status(ctx, r.Client, before, reg); err != nil {
 		return ctrl.Result{}, err
 	}
-	// With the condition just written no new delivery is made for it, so what is left now is all there will be.
-	if left > 0 || status.Find(before, hubv1.UnregisteringCondition) == nil {
-		return ctrl.Result{}, nil
+	if left > 0 {
+		return ctrl.Result{}, nil // the last delivery wakes us when it goes
+	}
+	if c := status.Find(before, hubv1.UnregisteringCondition); c == nil || c.Reason != reason {
+		// The matcher may have been at work on it before it knew. Once the condition is known, no delivery is made any more.
+		return ctrl.Result{RequeueAfter: time.Second}, nil
 	}
 	r.forget(key, reg)
 	return ctrl.Result{}, apply.RemoveFinalizer(ctx, r.Client, reg, hubv1.RegistrationFinalizer)

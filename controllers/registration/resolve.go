@@ -32,6 +32,8 @@ type candidate struct {
 type resolution struct {
 	secret     string
 	candidates []candidate
+	// refused says of each other key that could have held it why it does not pass.
+	refused []string
 	// waiting is true if the origin is not that far yet: no failure.
 	waiting bool
 }
@@ -126,7 +128,7 @@ func check(secret *corev1.Secret, source origin.Source, rules kubeconfig.Rules) 
 	} else if _, err := kubeconfig.PickKey(secret.Data, "", keys); err != nil {
 		return found, reasonOf(err), fmt.Errorf("Secret %q: %w", secret.Name, err)
 	}
-	var firstErr error
+	var lastErr error
 	for _, key := range keys {
 		raw, ok := secret.Data[key]
 		if !ok {
@@ -135,13 +137,14 @@ func check(secret *corev1.Secret, source origin.Source, rules kubeconfig.Rules) 
 		config, err := kubeconfig.Parse(raw, rules)
 		if err != nil {
 			// The last one is what people mean when they say "the kubeconfig": for Kamaji, admin.conf.
-			firstErr = fmt.Errorf("Secret %q, key %q: %w", secret.Name, key, err)
+			found.refused = append(found.refused, fmt.Sprintf("key %s is refused: %s", key, err))
+			lastErr = fmt.Errorf("Secret %q, key %q: %w", secret.Name, key, err)
 			continue
 		}
 		found.candidates = append(found.candidates, candidate{key, config})
 	}
 	if len(found.candidates) == 0 {
-		return found, reasonOf(firstErr), firstErr
+		return found, reasonOf(lastErr), lastErr
 	}
 	return found, "", nil
 }

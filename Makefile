@@ -26,7 +26,7 @@ tools: ## Build etcd, kube-apiserver, Flux and the rest into a cache folder outs
 
 .PHONY: test
 test: tools ## Every test: unit, API server, end to end with real Flux controllers and workload clusters.
-	$(GO) test -timeout 40m ./...
+	$(GO) test -timeout 40m -p 2 ./...
 
 .PHONY: test-unit
 test-unit: ## The tests that need no binaries, in seconds.

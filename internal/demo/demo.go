@@ -6,7 +6,6 @@ package demo
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -71,6 +70,9 @@ func Run(ctx context.Context, o Options) (err error) {
 	if err := f.start(ctx, o); err != nil {
 		return interrupted(ctx, err)
 	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	f.guard(ctx, cancel)
 	if err := f.register(ctx); err != nil {
 		return interrupted(ctx, err)
 	}
@@ -87,18 +89,43 @@ func Run(ctx context.Context, o Options) (err error) {
 		return nil
 	}
 	f.explain()
-	select {
-	case <-ctx.Done():
-		return nil
-	case <-f.process.Done():
-		return fmt.Errorf("the hub ended. The end of its log:\n%s", f.process.Tail(15))
-	}
+	<-ctx.Done()
+	return interrupted(ctx, nil)
 }
 
-// interrupted makes Ctrl-C an ordinary end.
+// guard ends the demo when a part of it dies.
+func (f *fleet) guard(ctx context.Context, cancel context.CancelCauseFunc) {
+	for _, c := range append([]*localfleet.Cluster{f.hub}, f.clusters()...) {
+		go func() {
+			if err := c.Wait(ctx); ctx.Err() == nil {
+				cancel(err)
+			}
+		}()
+	}
+	go func() {
+		select {
+		case <-f.process.Done():
+			cancel(f.process.Err())
+		case <-ctx.Done():
+		}
+	}()
+}
+
+func (f *fleet) clusters() []*localfleet.Cluster {
+	out := make([]*localfleet.Cluster, len(f.workloads))
+	for i, w := range f.workloads {
+		out[i] = w.Cluster
+	}
+	return out
+}
+
+// interrupted makes Ctrl-C an ordinary end, and names the part if one has died.
 func interrupted(ctx context.Context, err error) error {
-	if errors.Is(ctx.Err(), context.Canceled) {
+	switch cause := context.Cause(ctx); {
+	case errors.Is(cause, context.Canceled):
 		return nil
+	case cause != nil && !errors.Is(cause, context.DeadlineExceeded):
+		return cause
 	}
 	return err
 }

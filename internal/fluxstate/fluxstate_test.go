@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fluxstate_test
+
+import (
+	"strings"
+	"testing"
+
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/fluxstate"
+)
+
+func TestAddon(t *testing.T) {
+	cond := func(s metav1.ConditionStatus, generation int64, reason, message string) metav1.Condition {
+		return metav1.Condition{Type: "Ready", Status: s, ObservedGeneration: generation, Reason: reason, Message: message}
+	}
+	const applied = 3
+	ready := hubv1.AddonStatus{State: hubv1.AddonReady, AppliedGeneration: applied}
+	cases := map[string]struct {
+		before     hubv1.AddonStatus
+		ready      metav1.Condition
+		generation int64
+		suspended  bool
+		deleting   bool
+		want       hubv1.AddonState
+		says       string
+	}{
+		"Ready":                 {ready: cond("True", 3, "Succeeded", "done"), generation: 3, want: hubv1.AddonReady},
+		"ReadyBefore":           {ready: cond("True", 2, "Succeeded", "done"), generation: 3, want: hubv1.AddonProgressing},
+		"EditedByOthers":        {before: ready, ready: cond("True", 4, "Succeeded", "done"), generation: 4, want: hubv1.AddonProgressing},
+		"RoutineReconcile":      {before: ready, ready: cond("Unknown", 3, "Progressing", "building"), generation: 3, want: hubv1.AddonReady},
+		"FirstReconcile":        {ready: cond("Unknown", 3, "Progressing", "building"), generation: 3, want: hubv1.AddonProgressing},
+		"AfterOurChange":        {before: hubv1.AddonStatus{State: hubv1.AddonReady, AppliedGeneration: 2}, ready: cond("Unknown", 3, "Progressing", ""), generation: 3, want: hubv1.AddonProgressing},
+		"Failed":                {before: ready, ready: cond("False", 3, "InstallFailed", "no\n such   thing"), generation: 3, want: hubv1.AddonFailed, says: "InstallFailed: no such thing"},
+		"FailedBefore":          {ready: cond("False", 2, "InstallFailed", "old"), generation: 3, want: hubv1.AddonProgressing},
+		"Dependency":            {ready: cond("False", 3, "DependencyNotReady", "x"), generation: 3, want: hubv1.AddonWaitingForDependency, says: "DependencyNotReady: x"},
+		"SourceOfRelease":       {ready: cond("False", 3, "SourceNotReady", "x"), generation: 3, want: hubv1.AddonProgressing, says: "SourceNotReady: x"},
+		"SourceOfKustomize":     {ready: cond("False", 3, "ArtifactFailed", "x"), generation: 3, want: hubv1.AddonProgressing, says: "ArtifactFailed: x"},
+		"Suspended":             {before: ready, ready: cond("True", 3, "Succeeded", ""), generation: 3, suspended: true, want: hubv1.AddonSuspended, says: "flux resume"},
+		"DeletedBySomebodyElse": {before: ready, ready: cond("True", 3, "Succeeded", ""), generation: 3, deleting: true, want: hubv1.AddonProgressing, says: "made again"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			meta := metav1.ObjectMeta{Generation: tc.generation}
+			if tc.deleting {
+				meta.DeletionTimestamp = &metav1.Time{}
+				*meta.DeletionTimestamp = metav1.Now()
+			}
+			states := map[string]fluxstate.State{
+				"HelmRelease":   fluxstate.Of(&helmv2.HelmRelease{ObjectMeta: meta, Spec: helmv2.HelmReleaseSpec{Suspend: tc.suspended}, Status: helmv2.HelmReleaseStatus{Conditions: []metav1.Condition{tc.ready}}}),
+				"Kustomization": fluxstate.Of(&kustomizev1.Kustomization{ObjectMeta: meta, Spec: kustomizev1.KustomizationSpec{Suspend: tc.suspended}, Status: kustomizev1.KustomizationStatus{Conditions: []metav1.Condition{tc.ready}}}),
+			}
+			for kind, s := range states {
+				got, says := fluxstate.Addon(tc.before, s, applied)
+				if got != tc.want || !strings.Contains(says, tc.says) || tc.says == "" && says != "" {
+					t.Errorf("%s: %s (%q), want %s (%q)", kind, got, says, tc.want, tc.says)
+				}
+			}
+		})
+	}
+}
+
+// TestNoiseIsNoNews: what Flux writes at the start of every reconcile makes no other state, so that no event of it wakes a room.
+func TestNoiseIsNoNews(t *testing.T) {
+	of := func(reason, message string) fluxstate.State {
+		return fluxstate.Of(&kustomizev1.Kustomization{Status: kustomizev1.KustomizationStatus{Conditions: []metav1.Condition{{Type: "Ready", Status: "Unknown", Reason: reason, Message: message}}}})
+	}
+	if of("Progressing", "building manifests") != of("Progressing", "running health checks") {
+		t.Error("two steps of one reconcile are two states")
+	}
+}
+
+func TestLongMessagesAreCut(t *testing.T) {
+	s := fluxstate.State{Generation: 1, Ready: metav1.ConditionFalse, ReadyGeneration: 1, Reason: "Failed", Message: strings.Repeat("ä ", 1000)}
+	if _, says := fluxstate.Addon(hubv1.AddonStatus{}, s, 1); len([]rune(says)) > 300 || !strings.HasSuffix(says, "…") {
+		t.Errorf("%d characters: %q", len([]rune(says)), says)
+	}
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render_test
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/compile"
+	"github.com/chandler-hub/chandler/internal/fluxspec"
+	"github.com/chandler-hub/chandler/internal/identity"
+	"github.com/chandler-hub/chandler/internal/render"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+func target(name string) render.Target {
+	return render.Target{HubID: "chandler", Namespace: "flux-system", Set: "base", Delivery: "base-" + name, Registration: types.NamespacedName{Namespace: "tenants", Name: name}}
+}
+
+func program(t *testing.T, dir string) *compile.Program {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join(dir, "in.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := &hubv1.AddonSet{}
+	if err := yaml.UnmarshalStrict(raw, set); err != nil {
+		t.Fatal(err)
+	}
+	p, err := compile.Compile(set.Spec.Addons, fluxspec.Author{Namespace: "flux-system", Platform: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func print(t *testing.T, p *compile.Program, to render.Target) string {
+	t.Helper()
+	result, err := render.Render(p, to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	for _, o := range result.Objects {
+		docs := []any{o.Object.Object}
+		if o.Chart != nil {
+			docs = append(docs, o.Chart.Object.Object)
+		}
+		for _, d := range docs {
+			raw, err := yaml.Marshal(d)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.WriteString("---\n" + string(raw))
+		}
+	}
+	return b.String()
+}
+
+// TestGolden renders every set under testdata. When a golden file has to change after a release, so has render.Epoch: a hub
+// that renders otherwise must not roll the fleet by being upgraded.
+func TestGolden(t *testing.T) {
+	dirs, err := filepath.Glob("testdata/*")
+	if err != nil || len(dirs) == 0 {
+		t.Fatal("there are no cases", err)
+	}
+	var all strings.Builder
+	for _, dir := range dirs {
+		t.Run(filepath.Base(dir), func(t *testing.T) {
+			p := program(t, dir)
+			got := print(t, p, target("tenant1"))
+			if again := print(t, p, target("tenant1")); again != got {
+				t.Errorf("rendering changed the program: %s", cmp.Diff(got, again))
+			}
+			all.WriteString(got)
+			golden := filepath.Join(dir, "want.yaml")
+			if *update {
+				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(string(want), got); d != "" {
+				t.Errorf("-want +got, and go test -update writes it:\n%s", d)
+			}
+		})
+	}
+	const digest, epoch = "eaddc24c72dcc385", 1
+	if got := identity.Hash(16, all.String()); got != digest || render.Epoch != epoch {
+		t.Errorf("the output is %s at epoch %d, and was %s at epoch %d: raise render.Epoch if a release has had the old one, and note both here", got, render.Epoch, digest, epoch)
+	}
+}
+
+func TestClustersShareCharts(t *testing.T) {
+	p := program(t, "testdata/helmrelease")
+	a, err := render.Render(p, target("tenant1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := render.Render(p, target("tenant2"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a.Objects[0].Chart.Hash != b.Objects[0].Chart.Hash || a.Objects[0].Chart.Object.GetName() != b.Objects[0].Chart.Object.GetName() {
+		t.Error("two clusters with one template have two charts")
+	}
+	if a.Objects[0].Object.GetName() == b.Objects[0].Object.GetName() || a.Objects[0].Hash == b.Objects[0].Hash {
+		t.Error("two clusters share a HelmRelease")
+	}
+	other := program(t, "testdata/foreign-source")
+	c, err := render.Render(other, target("tenant1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Objects[0].Chart.Object.GetName() == a.Objects[0].Chart.Object.GetName() {
+		t.Error("two templates have one chart")
+	}
+}

@@ -31,6 +31,7 @@ import (
 //
 // +kubebuilder:rbac:groups=chandler.dev,resources=clusterregistrations;addonsets;addondeliveries,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=chandler.dev,resources=clusterregistrations/status;addonsets/status;addondeliveries/status,verbs=patch
+// +kubebuilder:rbac:groups=chandler.dev,resources=addonsets/finalizers,verbs=update
 // +kubebuilder:rbac:groups=helm.toolkit.fluxcd.io,resources=helmreleases,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=kustomize.toolkit.fluxcd.io,resources=kustomizations,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=source.toolkit.fluxcd.io,resources=helmcharts,verbs=get;list;watch;create;patch;delete
@@ -41,6 +42,7 @@ import (
 // +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=get;list;watch;create;delete
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=get;create;update,namespace=chandler-system
 
 // AddToManager adds every room to a manager.
 func AddToManager(ctx context.Context, mgr manager.Manager, config *hubconfig.Config) error {

@@ -122,15 +122,23 @@ func TestOrder(t *testing.T) {
 	})
 
 	t.Run("orphaned add-ons stay, and nothing on the hub does", func(t *testing.T) {
-		set("keep", "  deletionPolicy: Orphan\n", "blue", "ord-d")
-		soon(t, "it is there", func() error { return wantData(ctx, c, "ord-d", "ord-d", "color", "blue") })
+		set("keep", "  deletionPolicy: Orphan\n", "blue", "ord-d", "ord-e")
+		for _, addon := range []string{"ord-d", "ord-e"} {
+			soon(t, addon+" is there", func() error { return wantData(ctx, c, addon, addon, "color", "blue") })
+		}
 		check(t, h.Client.Delete(ctx, addonSet("flux-system", "keep")))
 		soon(t, "the set is gone", func() error { return wantGone(ctx, h.Client, addonSet("flux-system", "keep")) })
-		soon(t, "an event names what was left", func() error { return wantEvent(ctx, h, deliveryName("keep"), `add-on "ord-d"`) })
+		for _, addon := range []string{"ord-d", "ord-e"} {
+			soon(t, "an event names what was left", func() error {
+				return wantEvent(ctx, h, deliveryName("keep"), fmt.Sprintf("add-on %q (HelmRelease", addon))
+			})
+		}
 		check(t, h.Client.Patch(ctx, s, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{%q:"false"}}}`, hubv1.RegisterLabel))))
 		soon(t, "nothing of ours is left on the hub", func() error { return wantNothingOfOurs(ctx, h.Client) })
-		check(t, wantData(ctx, c, "ord-d", "ord-d", "color", "blue"))
-		check(t, c.Client.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ord-d"}}))
+		for _, addon := range []string{"ord-d", "ord-e"} {
+			check(t, wantData(ctx, c, addon, addon, "color", "blue"))
+			check(t, c.Client.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: addon}}))
+		}
 	})
 }
 

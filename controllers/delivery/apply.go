@@ -110,17 +110,19 @@ func (r *Reconciler) remove(ctx context.Context, c *cluster, s plan.Step) error 
 	return nil
 }
 
+// tellRemoval sends an event for each object that goes. The object is in it as the related one: events about one delivery that
+// differ only in their text are taken for the same, and the first text would stand for all (client-go/tools/events).
 func (r *Reconciler) tellRemoval(c *cluster, s plan.Step, o *object) {
 	d := c.delivery(s.Key.Namespace, o.delivery)
 	if d == nil {
 		return
 	}
 	if s.Verb == plan.Uninstall {
-		r.Recorder.Eventf(d.AddonDelivery, nil, corev1.EventTypeNormal, hubv1.AddonRemovedEvent, "Remove",
+		r.Recorder.Eventf(d.AddonDelivery, newObject(s.Key), corev1.EventTypeNormal, hubv1.AddonRemovedEvent, "Remove",
 			"uninstalling add-on %q from cluster %s", o.Addon, c.key)
 		return
 	}
-	r.Recorder.Eventf(d.AddonDelivery, nil, corev1.EventTypeWarning, hubv1.AddonOrphanedEvent, "Remove",
+	r.Recorder.Eventf(d.AddonDelivery, newObject(s.Key), corev1.EventTypeWarning, hubv1.AddonOrphanedEvent, "Remove",
 		"add-on %q (%s %q) is left on cluster %s: %s", o.Addon, s.Key.Kind, s.Key.Name, c.key, s.Reason)
 }
 

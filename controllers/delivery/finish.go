@@ -280,11 +280,12 @@ func (r *Reconciler) tell(d *delivery) {
 		if was(d, a.Name).State == a.State {
 			continue
 		}
+		object := newObject(plan.Key{Kind: a.Kind, Namespace: d.Namespace, Name: a.Object})
 		switch a.State {
 		case hubv1.AddonFailed, hubv1.AddonNotOwned:
-			r.Recorder.Eventf(d.AddonDelivery, nil, corev1.EventTypeWarning, hubv1.AddonFailedEvent, "Deliver", "add-on %q: %s", a.Name, a.Message)
+			r.Recorder.Eventf(d.AddonDelivery, object, corev1.EventTypeWarning, hubv1.AddonFailedEvent, "Deliver", "add-on %q: %s", a.Name, a.Message)
 		case hubv1.AddonReady:
-			r.Recorder.Eventf(d.AddonDelivery, nil, corev1.EventTypeNormal, hubv1.AddonReadyEvent, "Deliver", "add-on %q is Ready", a.Name)
+			r.Recorder.Eventf(d.AddonDelivery, object, corev1.EventTypeNormal, hubv1.AddonReadyEvent, "Deliver", "add-on %q is Ready", a.Name)
 		}
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/enqueue"
 	"github.com/chandler-hub/chandler/controllers/index"
 	"github.com/chandler-hub/chandler/internal/status"
 )
@@ -27,8 +27,6 @@ import (
 // countDelay gathers what happens to a set's clusters: its status is counted over the whole fleet, so it is counted once for
 // many events, and at most this often.
 const countDelay = time.Second
-
-type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 // SetupWithManager starts both controllers.
 func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
@@ -47,8 +45,8 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 	m := &Matcher{Reconciler: r}
 	return ctrl.NewControllerManagedBy(mgr).Named("matcher").
 		For(&hubv1.ClusterRegistration{}, builder.WithPredicates(predicate.Or(predicate.LabelChangedPredicate{}, deletionChanged(), unregisteringChanged()))).
-		Watches(&hubv1.AddonDelivery{}, handler.EnqueueRequestsFromMapFunc(registrationOfDelivery), builder.WithPredicates(deletions())).
-		WatchesRawSource(source.Channel(wake, handler.EnqueueRequestsFromMapFunc(r.clustersInReach))).
+		Watches(&hubv1.AddonDelivery{}, handler.EnqueueRequestsFromMapFunc(enqueue.RegistrationOfDelivery), builder.WithPredicates(deletions())).
+		WatchesRawSource(source.Channel(wake, handler.EnqueueRequestsFromMapFunc(enqueue.InReach(r.Client, r.Config)))).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Config.Concurrency}).
 		Complete(reconcile.AsReconciler(mgr.GetClient(), m))
 }
@@ -89,14 +87,14 @@ func reachableOrLabels() predicate.Predicate {
 }
 
 func (r *Reconciler) setOfDelivery() handler.EventHandler {
-	return later(func(_ context.Context, obj client.Object) []reconcile.Request {
+	return enqueue.Later(countDelay, func(_ context.Context, obj client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.(*hubv1.AddonDelivery).Spec.AddonSetRef.Name}}}
 	})
 }
 
 // setsOfRegistration are those that deliver to a cluster, and those without any cluster, which say why.
 func (r *Reconciler) setsOfRegistration() handler.EventHandler {
-	return later(func(ctx context.Context, obj client.Object) []reconcile.Request {
+	return enqueue.Later(countDelay, func(ctx context.Context, obj client.Object) []reconcile.Request {
 		deliveries := &hubv1.AddonDeliveryList{}
 		if err := r.Client.List(ctx, deliveries, client.MatchingFields{index.DeliveryRegistration: obj.GetNamespace() + "/" + obj.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
 			ctrl.LoggerFrom(ctx).Error(err, "list deliveries")
@@ -117,40 +115,4 @@ func (r *Reconciler) setsOfRegistration() handler.EventHandler {
 		}
 		return out
 	})
-}
-
-func registrationOfDelivery(_ context.Context, obj client.Object) []reconcile.Request {
-	ref := obj.(*hubv1.AddonDelivery).Spec.RegistrationRef
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}}}
-}
-
-func (r *Reconciler) clustersInReach(ctx context.Context, set client.Object) []reconcile.Request {
-	var opts []client.ListOption
-	if !r.Config.IsPlatform(set.GetNamespace()) {
-		opts = append(opts, client.InNamespace(set.GetNamespace()))
-	}
-	regs := &hubv1.ClusterRegistrationList{}
-	if err := r.Client.List(ctx, regs, append(opts, client.UnsafeDisableDeepCopy)...); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "list registrations")
-		return nil
-	}
-	out := make([]reconcile.Request, len(regs.Items))
-	for i := range regs.Items {
-		out[i].NamespacedName = client.ObjectKeyFromObject(&regs.Items[i])
-	}
-	return out
-}
-
-// later enqueues after a moment, so that many events make one reconcile.
-func later(of handler.MapFunc) handler.EventHandler {
-	add := func(ctx context.Context, obj client.Object, q queue) {
-		for _, req := range of(ctx, obj) {
-			q.AddAfter(req, countDelay)
-		}
-	}
-	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { add(ctx, e.Object, q) },
-		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) { add(ctx, e.ObjectNew, q) },
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { add(ctx, e.Object, q) },
-	}
 }

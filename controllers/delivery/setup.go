@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/enqueue"
 	"github.com/chandler-hub/chandler/controllers/index"
 	"github.com/chandler-hub/chandler/internal/fluxstate"
 	"github.com/chandler-hub/chandler/internal/status"
@@ -35,7 +35,7 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
 	ofAnnotation := handler.EnqueueRequestsFromMapFunc(registrationOfObject)
 	return ctrl.NewControllerManagedBy(mgr).Named("delivery").
-		Watches(&hubv1.AddonDelivery{}, handler.EnqueueRequestsFromMapFunc(registrationOfDelivery), builder.WithPredicates(deliveryChanges())).
+		Watches(&hubv1.AddonDelivery{}, handler.EnqueueRequestsFromMapFunc(enqueue.RegistrationOfDelivery), builder.WithPredicates(deliveryChanges())).
 		Watches(&hubv1.ClusterRegistration{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(registrationChanges())).
 		Watches(&hubv1.AddonSet{}, handler.EnqueueRequestsFromMapFunc(r.clustersOfSet), builder.WithPredicates(setChanges())).
 		Watches(&appsv1.ControllerRevision{}, handler.EnqueueRequestsFromMapFunc(r.clustersOfRevision), builder.WithPredicates(onlyCreations())).
@@ -105,11 +105,6 @@ func mirrorChanges() predicate.Predicate {
 	}})
 }
 
-func registrationOfDelivery(_ context.Context, obj client.Object) []reconcile.Request {
-	ref := obj.(*hubv1.AddonDelivery).Spec.RegistrationRef
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}}}
-}
-
 func registrationOfObject(_ context.Context, obj client.Object) []reconcile.Request {
 	k, ok := index.Registration(obj.GetAnnotations()[hubv1.RegistrationAnnotation])
 	if !ok {
@@ -141,7 +136,7 @@ func (r *Reconciler) clusters(ctx context.Context, namespace, set, revision stri
 	var out []reconcile.Request
 	for i := range list.Items {
 		if revision == "" || list.Items[i].Spec.RevisionName == revision {
-			out = append(out, registrationOfDelivery(ctx, &list.Items[i])...)
+			out = append(out, enqueue.RegistrationOfDelivery(ctx, &list.Items[i])...)
 		}
 	}
 	return out

@@ -9,8 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/enqueue"
 	"github.com/chandler-hub/chandler/controllers/index"
 	"github.com/chandler-hub/chandler/internal/origin"
 )
@@ -39,8 +38,8 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 	c, err := ctrl.NewControllerManagedBy(mgr).Named("registration").
 		For(&hubv1.ClusterRegistration{}, builder.WithPredicates(specOrLabels())).
 		WatchesMetadata(secret, handler.EnqueueRequestsFromMapFunc(r.usersOfSecret), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
-		Watches(&hubv1.AddonDelivery{}, later(registrationOfDelivery), builder.WithPredicates(deliveryCounts())).
-		Watches(&hubv1.AddonSet{}, later(r.allInReach), builder.WithPredicates(setChanges())).
+		Watches(&hubv1.AddonDelivery{}, enqueue.Later(countDelay, enqueue.RegistrationOfDelivery), builder.WithPredicates(deliveryCounts())).
+		Watches(&hubv1.AddonSet{}, enqueue.Later(countDelay, enqueue.InReach(r.Client, r.Config)), builder.WithPredicates(setChanges())).
 		WatchesRawSource(source.Channel(events, &handler.EnqueueRequestForObject{})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Config.Concurrency}).
 		Build(reconcile.AsReconciler(mgr.GetClient(), r))
@@ -97,52 +96,12 @@ func setChanges() predicate.Predicate {
 	return predicate.GenerationChangedPredicate{}
 }
 
-// later enqueues after a moment, so that several changes make one reconcile.
-func later(of handler.MapFunc) handler.EventHandler {
-	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
-	add := func(ctx context.Context, obj client.Object, q queue) {
-		for _, req := range of(ctx, obj) {
-			q.AddAfter(req, countDelay)
-		}
-	}
-	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { add(ctx, e.Object, q) },
-		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) { add(ctx, e.ObjectNew, q) },
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { add(ctx, e.Object, q) },
-	}
-}
-
-func registrationOfDelivery(_ context.Context, obj client.Object) []reconcile.Request {
-	ref := obj.(*hubv1.AddonDelivery).Spec.RegistrationRef
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}}}
-}
-
 func (r *Reconciler) usersOfSecret(ctx context.Context, obj client.Object) []reconcile.Request {
-	return r.requests(ctx, client.InNamespace(obj.GetNamespace()), client.MatchingFields{index.RegistrationSecret: obj.GetName()})
+	return enqueue.Registrations(ctx, r.Client, client.InNamespace(obj.GetNamespace()), client.MatchingFields{index.RegistrationSecret: obj.GetName()})
 }
 
 func (r *Reconciler) ofOrigin(kind origin.Kind) handler.MapFunc {
 	return func(ctx context.Context, obj client.Object) []reconcile.Request {
-		return r.requests(ctx, client.InNamespace(obj.GetNamespace()), client.MatchingFields{index.RegistrationOrigin: index.Origin(kind.Reference(obj.GetName()))})
+		return enqueue.Registrations(ctx, r.Client, client.InNamespace(obj.GetNamespace()), client.MatchingFields{index.RegistrationOrigin: index.Origin(kind.Reference(obj.GetName()))})
 	}
-}
-
-func (r *Reconciler) allInReach(ctx context.Context, obj client.Object) []reconcile.Request {
-	if r.Config.IsPlatform(obj.GetNamespace()) {
-		return r.requests(ctx)
-	}
-	return r.requests(ctx, client.InNamespace(obj.GetNamespace()))
-}
-
-func (r *Reconciler) requests(ctx context.Context, opts ...client.ListOption) []reconcile.Request {
-	regs := &hubv1.ClusterRegistrationList{}
-	if err := r.Client.List(ctx, regs, append(opts, client.UnsafeDisableDeepCopy)...); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "list registrations")
-		return nil
-	}
-	out := make([]reconcile.Request, len(regs.Items))
-	for i := range regs.Items {
-		out[i].NamespacedName = client.ObjectKeyFromObject(&regs.Items[i])
-	}
-	return out
 }

@@ -3,6 +3,7 @@
 package compile_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -14,84 +15,198 @@ import (
 	"github.com/chandler-hub/chandler/internal/fluxspec"
 )
 
-func spec(t *testing.T, text string) *hubv1.AddonSetSpec {
+var platform = fluxspec.Author{Namespace: "flux-system", Platform: true}
+
+// addons reads a list of add-ons. $CHART, $KS and their like stand for bodies that are complete.
+func addons(t *testing.T, text string) []hubv1.Addon {
 	t.Helper()
-	s := &hubv1.AddonSetSpec{}
-	if err := yaml.UnmarshalStrict([]byte(text), s); err != nil {
+	text = strings.NewReplacer(
+		"$CHART", "chart: {spec: {chart: podinfo, sourceRef: {kind: HelmRepository, name: podinfo}}}",
+		"$KS", "sourceRef: {kind: GitRepository, name: fleet}",
+	).Replace(text)
+	var out []hubv1.Addon
+	if err := yaml.UnmarshalStrict([]byte(text), &out); err != nil {
 		t.Fatal(err)
 	}
-	return s
+	return out
 }
 
-const (
-	chart = "chart: {spec: {chart: c, sourceRef: {kind: HelmRepository, name: r}}}"
-	ks    = "kustomization: {sourceRef: {kind: GitRepository, name: g}}"
-)
-
 func TestCompile(t *testing.T) {
+	in := addons(t, `
+- {name: base, kustomization: {$KS, path: ./base}}
+- {name: crds, helmRelease: {$CHART}, deletionPolicy: Orphan}
+- {name: web, helmRelease: {$CHART, values: {replicas: 2, none: null}}, dependsOn: [{name: crds}], deletionPolicy: Delete}
+`)
+	got, err := compile.Compile(in, platform)
+	if err != nil {
+		t.Fatal(err)
+	}
+	chart := func() map[string]any {
+		return map[string]any{"spec": map[string]any{"chart": "podinfo", "sourceRef": map[string]any{"kind": "HelmRepository", "name": "podinfo"}}}
+	}
+	want := &compile.Program{Addons: []compile.Addon{
+		{Name: "base", Kind: "Kustomization", Body: map[string]any{"sourceRef": map[string]any{"kind": "GitRepository", "name": "fleet"}, "path": "./base"}},
+		{Name: "crds", Kind: "HelmRelease", Orphan: true, Body: map[string]any{"chart": chart()}},
+		{Name: "web", Kind: "HelmRelease", DependsOn: []string{"crds"}, Body: map[string]any{"chart": chart(), "values": map[string]any{"replicas": int64(2), "none": nil}}},
+	}}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("-want +got:\n%s", d)
+	}
+}
+
+func TestCompileRefuses(t *testing.T) {
 	cases := map[string]struct {
 		addons string
-		want   []string // the errors; none if it compiles
+		author fluxspec.Author
+		want   []string
 	}{
-		"Good":         {"[{name: a, helmRelease: {" + chart + "}}, {name: b, dependsOn: [{name: a}], helmRelease: {" + chart + "}}, {name: c, " + ks + "}]", nil},
-		"NoKind":       {"[{name: a}]", []string{`add-on "a": write exactly one of helmRelease and kustomization`}},
-		"TwoKinds":     {"[{name: a, helmRelease: {" + chart + "}, " + ks + "}]", []string{`add-on "a": write exactly one of helmRelease and kustomization`}},
-		"SameName":     {"[{name: a, " + ks + "}, {name: a, " + ks + "}]", []string{`add-on "a": the name is used twice; an add-on's name is its identity on a cluster`}},
-		"Typo":         {"[{name: a, helmRelease: {chart: {spec: {chart: c, versoin: 1.x, sourceRef: {kind: HelmRepository, name: r}}}}}]", []string{`add-on "a": helmRelease.chart.spec.versoin: is not a field of a Flux HelmRelease`}},
-		"Unknown":      {"[{name: a, dependsOn: [{name: z}], " + ks + "}]", []string{`add-on "a": dependsOn: there is no add-on "z" in this set; it has a`}},
-		"OtherKind":    {"[{name: a, " + ks + "}, {name: b, dependsOn: [{name: a}], helmRelease: {" + chart + "}}]", []string{`add-on "b": dependsOn: "a" is a Kustomization and this is a HelmRelease: Flux orders only objects of one kind`}},
-		"Itself":       {"[{name: a, dependsOn: [{name: a}], " + ks + "}]", []string{`add-on "a": dependsOn: add-ons wait for each other: a -> a`}},
-		"Cycle":        {"[{name: x, dependsOn: [{name: a}], " + ks + "}, {name: a, dependsOn: [{name: b}], " + ks + "}, {name: b, dependsOn: [{name: c}], " + ks + "}, {name: c, dependsOn: [{name: a}], " + ks + "}]", []string{`add-on "a": dependsOn: add-ons wait for each other: a -> b -> c -> a`}},
-		"SameRelease":  {"[{name: a, helmRelease: {" + chart + ", targetNamespace: ns}}, {name: b, helmRelease: {" + chart + ", releaseName: a, storageNamespace: ns}}]", []string{`add-on "b": helmRelease.releaseName: release "a" in namespace "ns" is add-on "a"'s already`}},
-		"EveryProblem": {"[{name: a, kustomization: {suspend: true}}, {name: b, kustomization: {pth: x}}]", []string{"add-on \"a\": kustomization.suspend: would stop every cluster; suspend the generated object of one cluster with `flux suspend` instead", `add-on "b": kustomization.pth: is not a field of a Flux Kustomization`}},
+		"TwoKinds": {
+			addons: `[{name: x, helmRelease: {$CHART}, kustomization: {$KS}}]`,
+			want:   []string{`add-on "x": write exactly one of helmRelease and kustomization`},
+		},
+		"NoKind": {
+			addons: `[{name: x}]`,
+			want:   []string{`add-on "x": write exactly one of helmRelease and kustomization`},
+		},
+		"NoObject": {
+			addons: `[{name: x, helmRelease: [1]}, {name: w, kustomization: text}]`,
+			want:   []string{`add-on "x": helmRelease: must be an object`, `add-on "w": kustomization: must be an object`},
+		},
+		"DuplicateNames": {
+			addons: `[{name: x, kustomization: {$KS}}, {name: x, kustomization: {$KS}}]`,
+			want:   []string{`add-on "x": the name is used twice; an add-on's name is its identity on a cluster`},
+		},
+		"DuplicateNamesOfTwoKinds": {
+			addons: `[{name: x, helmRelease: {$CHART}}, {name: x, kustomization: {$KS}}]`,
+			want:   []string{`add-on "x": the name is used twice; an add-on's name is its identity on a cluster`},
+		},
+		"UnknownDependency": {
+			addons: `[{name: x, kustomization: {$KS}, dependsOn: [{name: z}]}, {name: w, kustomization: {$KS}}]`,
+			want:   []string{`add-on "x": dependsOn: there is no add-on "z" in this set; it has x, w`},
+		},
+		"DependencyOfAnotherKind": {
+			addons: `[{name: x, kustomization: {$KS}, dependsOn: [{name: w}]}, {name: w, helmRelease: {$CHART}}]`,
+			want:   []string{`add-on "x": dependsOn: "w" is a HelmRelease and this is a Kustomization: Flux orders only objects of one kind`},
+		},
+		"CycleOfOne": {
+			addons: `[{name: x, kustomization: {$KS}, dependsOn: [{name: x}]}]`,
+			want:   []string{`add-on "x": dependsOn: add-ons wait for each other: x -> x`},
+		},
+		"CycleOfTwo": {
+			addons: `[{name: x, kustomization: {$KS}, dependsOn: [{name: w}]}, {name: w, kustomization: {$KS}, dependsOn: [{name: x}]}]`,
+			want:   []string{`add-on "x": dependsOn: add-ons wait for each other: x -> w -> x`},
+		},
+		"CycleOfThreeBehindOthers": {
+			addons: `
+- {name: leaf, kustomization: {$KS}}
+- {name: entry, kustomization: {$KS}, dependsOn: [{name: leaf}, {name: a}]}
+- {name: a, kustomization: {$KS}, dependsOn: [{name: leaf}, {name: b}]}
+- {name: b, kustomization: {$KS}, dependsOn: [{name: c}]}
+- {name: c, kustomization: {$KS}, dependsOn: [{name: a}]}
+`,
+			want: []string{`add-on "a": dependsOn: add-ons wait for each other: a -> b -> c -> a`},
+		},
+		"OneReleaseTwice": {
+			addons: `[{name: x, helmRelease: {$CHART}}, {name: w, helmRelease: {$CHART, releaseName: x, targetNamespace: x}}]`,
+			want:   []string{`add-on "w": helmRelease.releaseName: release "x" in namespace "x" is add-on "x"'s already`},
+		},
+		"OneReleaseTwiceByStorageNamespace": {
+			addons: `
+- {name: x, helmRelease: {$CHART, releaseName: r, targetNamespace: a, storageNamespace: s}}
+- {name: w, helmRelease: {$CHART, releaseName: r, targetNamespace: b, storageNamespace: s}}
+`,
+			want: []string{`add-on "w": helmRelease.releaseName: release "r" in namespace "s" is add-on "x"'s already`},
+		},
+		"MisspeltField": {
+			addons: `[{name: x, helmRelease: {chart: {spec: {chart: podinfo, versoin: 6.x, sourceRef: {kind: HelmRepository, name: podinfo}}}}}]`,
+			want:   []string{`add-on "x": helmRelease.chart.spec.versoin: is not a field of a Flux HelmRelease`},
+		},
+		"MisspeltFieldOfAKustomization": {
+			addons: `[{name: x, kustomization: {$KS, pahts: ./a}}]`,
+			want:   []string{`add-on "x": kustomization.pahts: is not a field of a Flux Kustomization`},
+		},
+		"ForeignSource": {
+			addons: `[{name: x, kustomization: {sourceRef: {kind: GitRepository, name: fleet, namespace: other}}}]`,
+			author: fluxspec.Author{Namespace: "team-a"},
+			want: []string{`add-on "x": kustomization.sourceRef.namespace: is "other": ` +
+				`a set outside the platform namespaces may refer only to sources in its own namespace, "team-a"`},
+		},
+		"EverythingAtOnce": {
+			addons: `
+- {name: x, helmRelease: {$CHART, suspend: true}, dependsOn: [{name: z}]}
+- {name: w}
+`,
+			want: []string{
+				"add-on \"x\": helmRelease.suspend: would stop every cluster; suspend the generated object of one cluster with `flux suspend` instead",
+				`add-on "w": write exactly one of helmRelease and kustomization`,
+				`add-on "x": dependsOn: there is no add-on "z" in this set; it has x, w`,
+			},
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			p, err := compile.Compile(spec(t, "{selectAll: true, addons: "+tc.addons+"}").Addons, fluxspec.Author{Namespace: "flux-system", Platform: true})
-			if (p == nil) != (err != nil) {
-				t.Fatalf("program %v with error %v", p, err)
+			author := tc.author
+			if author.Namespace == "" {
+				author = platform
 			}
-			want := strings.Join(tc.want, "; ")
-			got := ""
-			if err != nil {
-				got = err.Error()
+			got, err := compile.Compile(addons(t, tc.addons), author)
+			if got != nil {
+				t.Errorf("a set that is refused must have no program, got %v", got)
 			}
-			if got != want {
-				t.Errorf("-want +got:\n%s", cmp.Diff(want, got))
+			var errs compile.Errors
+			if !errors.As(err, &errs) {
+				t.Fatalf("want compile.Errors, got %T: %v", err, err)
+			}
+			lines := make([]string, len(errs))
+			for i := range errs {
+				lines[i] = errs[i].Error()
+			}
+			if d := cmp.Diff(tc.want, lines); d != "" {
+				t.Errorf("-want +got:\n%s", d)
+			}
+			if d := cmp.Diff(strings.Join(tc.want, "; "), err.Error()); d != "" {
+				t.Errorf("all of them: -want +got:\n%s", d)
 			}
 		})
 	}
 }
 
-func TestSnapshot(t *testing.T) {
-	hash := func(text string) string {
-		t.Helper()
-		raw, h, err := compile.Snapshot(spec(t, text))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := compile.Addons(raw); err != nil {
-			t.Fatal(err)
-		}
-		return h
+func TestCompileAccepts(t *testing.T) {
+	cases := map[string]string{
+		"OneReleaseNameInTwoNamespaces": `[{name: x, helmRelease: {$CHART}}, {name: w, helmRelease: {$CHART, releaseName: x}}]`,
+		"TwoReleasesInOneNamespace":     `[{name: x, helmRelease: {$CHART}}, {name: w, helmRelease: {$CHART, targetNamespace: x}}]`,
+		"ADiamond": `
+- {name: d, kustomization: {$KS}, dependsOn: [{name: b}, {name: c}]}
+- {name: c, kustomization: {$KS}, dependsOn: [{name: a}]}
+- {name: b, kustomization: {$KS}, dependsOn: [{name: a}]}
+- {name: a, kustomization: {$KS}}
+`,
 	}
-	base := hash("{selectAll: true, addons: [{name: a, helmRelease: {" + chart + ", values: {x: 1, y: 2}}}]}")
-	for what, text := range map[string]string{
-		"the order of keys":   "{selectAll: true, addons: [{helmRelease: {values: {y: 2, x: 1}, " + chart + "}, name: a}]}",
-		"the selector":        "{clusterSelector: {matchLabels: {a: b}}, addons: [{name: a, helmRelease: {" + chart + ", values: {x: 1, y: 2}}}]}",
-		"priority and policy": "{selectAll: true, priority: 7, deletionPolicy: Orphan, addons: [{name: a, helmRelease: {" + chart + ", values: {x: 1, y: 2}}}]}",
-	} {
-		if hash(text) != base {
-			t.Errorf("%s makes another revision", what)
-		}
+	for name, text := range cases {
+		t.Run(name, func(t *testing.T) {
+			if _, err := compile.Compile(addons(t, text), platform); err != nil {
+				t.Error(err)
+			}
+		})
 	}
-	for what, text := range map[string]string{
-		"a value":                 "{selectAll: true, addons: [{name: a, helmRelease: {" + chart + ", values: {x: 1, y: 3}}}]}",
-		"a null":                  "{selectAll: true, addons: [{name: a, helmRelease: {" + chart + ", values: {x: 1, y: null}}}]}",
-		"the policy of an add-on": "{selectAll: true, addons: [{name: a, deletionPolicy: Orphan, helmRelease: {" + chart + ", values: {x: 1, y: 2}}}]}",
-	} {
-		if hash(text) == base {
-			t.Errorf("%s makes no other revision", what)
-		}
+}
+
+func TestReleaseOf(t *testing.T) {
+	cases := map[string]struct {
+		body map[string]any
+		want compile.Release
+	}{
+		"Defaults":         {nil, compile.Release{Namespace: "web", Name: "web"}},
+		"ReleaseName":      {map[string]any{"releaseName": "r"}, compile.Release{Namespace: "web", Name: "r"}},
+		"TargetNamespace":  {map[string]any{"targetNamespace": "t"}, compile.Release{Namespace: "t", Name: "web"}},
+		"StorageNamespace": {map[string]any{"targetNamespace": "t", "storageNamespace": "s"}, compile.Release{Namespace: "s", Name: "web"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := compile.ReleaseOf(compile.Addon{Name: "web", Kind: fluxspec.HelmReleaseKind, Body: tc.body})
+			if got != tc.want {
+				t.Errorf("got %v, want %v", got, tc.want)
+			}
+		})
 	}
 }

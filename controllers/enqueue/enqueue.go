@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package enqueue holds the map functions that several rooms share: which registrations an event concerns, and when.
+package enqueue
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/hubconfig"
+)
+
+// Later enqueues what of returns after a delay, so that many events make one reconcile.
+func Later(delay time.Duration, of handler.MapFunc) handler.EventHandler {
+	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	add := func(ctx context.Context, obj client.Object, q queue) {
+		for _, req := range of(ctx, obj) {
+			q.AddAfter(req, delay)
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { add(ctx, e.Object, q) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) { add(ctx, e.ObjectNew, q) },
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { add(ctx, e.Object, q) },
+	}
+}
+
+// RegistrationOfDelivery returns the registration that an AddonDelivery is for.
+func RegistrationOfDelivery(_ context.Context, obj client.Object) []reconcile.Request {
+	ref := obj.(*hubv1.AddonDelivery).Spec.RegistrationRef
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}}}
+}
+
+// InReach returns a function that returns the registrations that an AddonSet may select, whatever its selector says.
+func InReach(c client.Reader, config *hubconfig.Config) handler.MapFunc {
+	return func(ctx context.Context, set client.Object) []reconcile.Request {
+		if config.IsPlatform(set.GetNamespace()) {
+			return Registrations(ctx, c)
+		}
+		return Registrations(ctx, c, client.InNamespace(set.GetNamespace()))
+	}
+}
+
+// Registrations returns the registrations that the options select.
+func Registrations(ctx context.Context, c client.Reader, opts ...client.ListOption) []reconcile.Request {
+	regs := &hubv1.ClusterRegistrationList{}
+	if err := c.List(ctx, regs, append(opts, client.UnsafeDisableDeepCopy)...); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "list registrations")
+		return nil
+	}
+	out := make([]reconcile.Request, len(regs.Items))
+	for i := range regs.Items {
+		out[i].NamespacedName = client.ObjectKeyFromObject(&regs.Items[i])
+	}
+	return out
+}

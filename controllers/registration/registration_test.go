@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registration
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/status"
+)
+
+func TestOutcome(t *testing.T) {
+	valid := func(s metav1.ConditionStatus, reason string) metav1.Condition {
+		return metav1.Condition{Type: hubv1.KubeConfigValidCondition, Status: s, Reason: reason, Message: "kubeconfig"}
+	}
+	reachable := func(s metav1.ConditionStatus, reason string) metav1.Condition {
+		return metav1.Condition{Type: hubv1.ReachableCondition, Status: s, Reason: reason, Message: "probe"}
+	}
+	good, answers := valid("True", "Succeeded"), reachable("True", "ProbeSucceeded")
+	counts := func(total, ready, failed int32) served {
+		return served{counts: hubv1.ObjectCounts{Total: total, Ready: ready, Failed: failed}, failed: []string{"base/a: boom"}, why: []string{"flux-system/base wants a=b"}}
+	}
+	cases := map[string]struct {
+		valid, reachable metav1.Condition
+		waiting          bool
+		refused          *refusal
+		sets             []hubv1.SetResult
+		served           served
+		want             status.Outcome
+	}{
+		"NotReadyYet":    {valid: valid("False", hubv1.KubeConfigNotReadyReason), waiting: true, want: status.Outcome{Phase: status.Working, Reason: hubv1.KubeConfigNotReadyReason, Message: "kubeconfig"}},
+		"Malformed":      {valid: valid("False", "KubeConfigMalformed"), want: status.Outcome{Phase: status.Broken, Reason: "KubeConfigMalformed", Message: "kubeconfig"}},
+		"HubItself":      {valid: good, reachable: reachable("False", hubv1.HubItselfReason), refused: &refusal{hubv1.HubItselfReason, "the hub"}, want: status.Outcome{Phase: status.Broken, Reason: hubv1.HubItselfReason, Message: "the hub"}},
+		"NotProbed":      {valid: good, reachable: reachable("Unknown", hubv1.NotProbedReason), want: status.Outcome{Phase: status.Working, Reason: hubv1.NotProbedReason, Message: "probe"}},
+		"Unreachable":    {valid: good, reachable: reachable("False", "DialTimeout"), served: counts(2, 2, 0), want: status.Outcome{Phase: status.Broken, Reason: "DialTimeout", Message: "probe"}},
+		"NoSet":          {valid: good, reachable: answers, served: counts(0, 0, 0), sets: []hubv1.SetResult{{Name: "flux-system/base", Result: "NotSelected: wants a=b"}}, want: status.Outcome{Phase: status.Done, Reason: hubv1.NoAddonSetReason, Message: "no AddonSet selects this cluster: flux-system/base wants a=b"}},
+		"JustSelected":   {valid: good, reachable: answers, served: counts(0, 0, 0), sets: []hubv1.SetResult{{Name: "flux-system/base", Result: "Selected"}}, want: status.Outcome{Phase: status.Working, Reason: hubv1.ProgressingReason, Message: "0 of 0 add-ons are Ready"}},
+		"AddonFailed":    {valid: good, reachable: answers, served: counts(3, 1, 1), want: status.Outcome{Phase: status.Broken, Reason: hubv1.AddonsFailedReason, Message: "1 of 3 add-ons failed: base/a: boom"}},
+		"AddonsOnTheWay": {valid: good, reachable: answers, served: counts(3, 1, 0), want: status.Outcome{Phase: status.Working, Reason: hubv1.ProgressingReason, Message: "1 of 3 add-ons are Ready"}},
+		"AllReady":       {valid: good, reachable: answers, served: counts(3, 3, 0), want: status.Outcome{Phase: status.Done, Reason: hubv1.SucceededReason, Message: "all 3 add-ons are Ready"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			reg := &hubv1.ClusterRegistration{Status: hubv1.ClusterRegistrationStatus{Conditions: []metav1.Condition{tc.valid, tc.reachable}, Sets: tc.sets}}
+			if got := outcome(reg, resolution{waiting: tc.waiting}, tc.refused, tc.served); got != tc.want {
+				t.Errorf("got %+v, want %+v", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestProbeKeysAreTakenApart(t *testing.T) {
+	for _, key := range []types.NamespacedName{{Namespace: "tenants", Name: "tenant1"}, {Namespace: "a", Name: "b.c-d"}} {
+		if got := registrationOf(probeKey(key, "admin.conf")); got != key {
+			t.Errorf("got %v, want %v", got, key)
+		}
+	}
+	if got := registrationOf("nonsense"); got != (types.NamespacedName{}) {
+		t.Errorf("got %v of nonsense", got)
+	}
+}
+
+func TestKubernetesMinor(t *testing.T) {
+	for version, want := range map[string]string{"v1.33.4": "1.33", "v1.30.2+k3s1": "1.30", "v1.31.0-gke.100": "1.31", "": "", "v0.0.0-master+$Format:%H$": "0.0"} {
+		if got := kubernetesMinor(version); got != want {
+			t.Errorf("%q: %q, want %q", version, got, want)
+		}
+	}
+}

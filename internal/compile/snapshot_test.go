@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package compile_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/compile"
+)
+
+const setForSnapshot = `
+- {name: web, helmRelease: {$CHART, values: {a: 1, b: {c: [1, 2], d: null}}}, dependsOn: [{name: crds}]}
+- {name: crds, helmRelease: {$CHART}}
+`
+
+func snapshot(t *testing.T, spec *hubv1.AddonSetSpec) (raw []byte, hash string) {
+	t.Helper()
+	raw, hash, err := compile.Snapshot(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw, hash
+}
+
+func TestSnapshotHash(t *testing.T) {
+	cases := map[string]struct {
+		addons string
+		change func(*hubv1.AddonSetSpec)
+		same   bool
+	}{
+		"Nothing": {same: true},
+		"KeyOrder": {same: true, change: func(s *hubv1.AddonSetSpec) {
+			s.Addons[0].HelmRelease.Raw = []byte(`{"values": {"b": {"d": null, "c": [1, 2]}, "a": 1},
+				"chart": {"spec": {"sourceRef": {"name": "podinfo", "kind": "HelmRepository"}, "chart": "podinfo"}}}`)
+		}},
+		"Selector": {same: true, change: func(s *hubv1.AddonSetSpec) {
+			s.ClusterSelector = metav1.AddLabelToSelector(&metav1.LabelSelector{}, "env", "prod")
+		}},
+		"SelectAll":           {same: true, change: func(s *hubv1.AddonSetSpec) { s.SelectAll = true }},
+		"Priority":            {same: true, change: func(s *hubv1.AddonSetSpec) { s.Priority = 7 }},
+		"DeletionPolicy":      {same: true, change: func(s *hubv1.AddonSetSpec) { s.DeletionPolicy = hubv1.DeletionPolicyOrphan }},
+		"AddonDeletionPolicy": {change: func(s *hubv1.AddonSetSpec) { s.Addons[0].DeletionPolicy = hubv1.DeletionPolicyOrphan }},
+		"Value":               {addons: strings.Replace(setForSnapshot, "a: 1", "a: 2", 1)},
+		"OrderInAList":        {addons: strings.Replace(setForSnapshot, "[1, 2]", "[2, 1]", 1)},
+		"NullIsNotAbsent":     {addons: strings.Replace(setForSnapshot, ", d: null", "", 1)},
+		"DependsOn":           {change: func(s *hubv1.AddonSetSpec) { s.Addons[0].DependsOn = nil }},
+		"AddonLess":           {change: func(s *hubv1.AddonSetSpec) { s.Addons = s.Addons[:1] }},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, before := snapshot(t, &hubv1.AddonSetSpec{Addons: addons(t, setForSnapshot)})
+			text := tc.addons
+			if text == "" {
+				text = setForSnapshot
+			}
+			spec := &hubv1.AddonSetSpec{Addons: addons(t, text)}
+			if tc.change != nil {
+				tc.change(spec)
+			}
+			if _, after := snapshot(t, spec); (before == after) != tc.same {
+				t.Errorf("hash before %s, after %s, want the same: %v", before, after, tc.same)
+			}
+		})
+	}
+}
+
+func TestSnapshotRoundTrip(t *testing.T) {
+	want := addons(t, setForSnapshot)
+	raw, hash := snapshot(t, &hubv1.AddonSetSpec{Addons: want})
+	got, err := compile.Addons(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain := func(in []hubv1.Addon) (out any) {
+		text, err := yaml.Marshal(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := yaml.Unmarshal(text, &out); err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	if d := cmp.Diff(plain(want), plain(got)); d != "" {
+		t.Errorf("-want +got:\n%s", d)
+	}
+	a, err := compile.Compile(want, platform)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := compile.Compile(got, platform)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(a, b); d != "" {
+		t.Errorf("a revision compiles to another program than its set: -set +revision:\n%s", d)
+	}
+	if _, again := snapshot(t, &hubv1.AddonSetSpec{Addons: got}); again != hash {
+		t.Errorf("the snapshot of a snapshot has hash %s, want %s", again, hash)
+	}
+}
+
+// A number too large for a float64 must reach the cluster as it was written.
+func TestSnapshotKeepsNumbers(t *testing.T) {
+	const text = `[{name: x, helmRelease: {$CHART, values: {big: 9007199254740993, ratio: 0.5, exponent: 100000000000000000000000}}}]`
+	in := addons(t, text)
+	in[0].HelmRelease.Raw = []byte(strings.Replace(string(in[0].HelmRelease.Raw), "9007199254740992", "9007199254740993", 1))
+	raw, _ := snapshot(t, &hubv1.AddonSetSpec{Addons: in})
+	got, err := compile.Addons(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := compile.Compile(got, platform)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{"big": int64(9007199254740993), "ratio": 0.5, "exponent": 1e23}
+	if d := cmp.Diff(want, p.Addons[0].Body["values"]); d != "" {
+		t.Errorf("-want +got:\n%s", d)
+	}
+}
+
+func TestAddonsOfARevisionThatIsNone(t *testing.T) {
+	_, err := compile.Addons([]byte("{"))
+	if err == nil || err.Error() != "read the revision: unexpected end of JSON input" {
+		t.Errorf("got %v", err)
+	}
+}

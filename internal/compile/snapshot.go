@@ -3,6 +3,7 @@
 package compile
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 
@@ -24,8 +25,11 @@ func Snapshot(spec *hubv1.AddonSetSpec) (raw []byte, hash string, err error) {
 		return nil, "", fmt.Errorf("snapshot the set: %w", err)
 	}
 	// Through a map, so that the hash does not depend on the order in which somebody wrote the keys of a body.
+	// Numbers stay as they are written: a float64 would round a large one, and that is what the clusters would get.
 	var canonical any
-	if err := json.Unmarshal(raw, &canonical); err != nil {
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+	if err := decoder.Decode(&canonical); err != nil {
 		return nil, "", fmt.Errorf("snapshot the set: %w", err)
 	}
 	if raw, err = json.Marshal(canonical); err != nil {

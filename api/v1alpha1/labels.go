@@ -53,7 +53,8 @@ const (
 	DeletionPolicyAnnotation = "chandler.dev/deletion-policy"
 	// FingerprintAnnotation on a mirror is the fingerprint of the kubeconfig it holds.
 	FingerprintAnnotation = "chandler.dev/kubeconfig-fingerprint"
-	// MirroredAnnotation on a registration lists the label keys, comma-separated, that discovery mirrors.
+	// MirroredAnnotation on a registration lists the label keys, comma-separated, that discovery mirrors. One with a ! is left
+	// as it is, since somebody else has given it another value.
 	MirroredAnnotation = "chandler.dev/mirrored-labels"
 )
 

@@ -63,7 +63,10 @@ func (o *options) addFlags(f *pflag.FlagSet) {
 // complete checks the flags and returns the configuration. hub are the addresses of the hub's own API server.
 func (o *options) complete(hub []netip.AddrPort) (*hubconfig.Config, error) {
 	c := o.config
-	if errs := validation.IsValidLabelValue(c.HubID); len(errs) > 0 || c.HubID == "" {
+	if c.HubID == "" {
+		return nil, fmt.Errorf("--hub-id must not be empty")
+	}
+	if errs := validation.IsValidLabelValue(c.HubID); len(errs) > 0 {
 		return nil, fmt.Errorf("--hub-id %q must fit a label value: %s", c.HubID, strings.Join(errs, ", "))
 	}
 	for _, kind := range c.Origins.RegisterAll {

@@ -148,17 +148,43 @@ func (r *Reconciler) name(ctx context.Context, req Request, reg *hubv1.ClusterRe
 
 func secondName(req Request) string { return req.Name + "-" + strings.ToLower(req.Kind.Kind) }
 
-// upToDate returns whether a registration has every label, and has had no other mirrored.
+// upToDate returns whether a registration has every label, and has had no other mirrored. A label that somebody else owns with
+// another value is marked in the annotation; it counts as long as it is there.
 func upToDate(reg *hubv1.ClusterRegistration, desired map[string]string) bool {
-	if reg == nil || reg.Annotations[hubv1.MirroredAnnotation] != keys(desired) {
+	if reg == nil {
+		return false
+	}
+	var theirs []string
+	for _, k := range strings.Split(reg.Annotations[hubv1.MirroredAnnotation], ",") {
+		if k, marked := strings.CutPrefix(k, keptMark); marked {
+			theirs = append(theirs, k)
+		}
+	}
+	if reg.Annotations[hubv1.MirroredAnnotation] != mirrored(desired, theirs) {
 		return false
 	}
 	for k, v := range desired {
-		if reg.Labels[k] != v {
+		has, there := reg.Labels[k]
+		if has != v && !(there && slices.Contains(theirs, k)) {
 			return false
 		}
 	}
 	return true
+}
+
+// keptMark stands before a label, in the annotation, whose value is somebody else's.
+const keptMark = "!"
+
+// mirrored returns the annotation for labels, some of which are somebody else's.
+func mirrored(desired map[string]string, theirs []string) string {
+	marked := make(map[string]string, len(desired))
+	for k := range desired {
+		if slices.Contains(theirs, k) {
+			k = keptMark + k
+		}
+		marked[k] = ""
+	}
+	return keys(marked)
 }
 
 func keys(m map[string]string) string {
@@ -174,13 +200,13 @@ func keys(m map[string]string) string {
 // out, and an event says so.
 func (r *Reconciler) apply(ctx context.Context, req Request, obj *unstructured.Unstructured, name string, desired map[string]string) error {
 	ref := req.Kind.Reference(req.Name)
-	write := func(labels map[string]string) error {
+	write := func(labels map[string]string, theirs []string) error {
 		u := &unstructured.Unstructured{}
 		u.SetGroupVersionKind(hubv1.GroupVersion.WithKind("ClusterRegistration"))
 		u.SetNamespace(req.Namespace)
 		u.SetName(name)
 		u.SetLabels(labels)
-		u.SetAnnotations(map[string]string{hubv1.MirroredAnnotation: keys(desired)})
+		u.SetAnnotations(map[string]string{hubv1.MirroredAnnotation: mirrored(desired, theirs)})
 		originRef := map[string]any{"kind": ref.Kind, "name": ref.Name}
 		if ref.APIGroup != "" {
 			originRef["apiGroup"] = ref.APIGroup
@@ -188,12 +214,12 @@ func (r *Reconciler) apply(ctx context.Context, req Request, obj *unstructured.U
 		u.Object["spec"] = map[string]any{"originRef": originRef}
 		return r.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(hubv1.DiscoveryFieldManager))
 	}
-	err := write(desired)
+	err := write(desired, nil)
 	if apierrors.IsConflict(err) {
 		left, theirs := without(desired, err)
 		r.Recorder.Eventf(obj, nil, corev1.EventTypeWarning, hubv1.LabelConflictEvent, "Register",
 			"ClusterRegistration %q has its own value for %s; it is kept", name, strings.Join(theirs, ", "))
-		err = write(left)
+		err = write(left, theirs)
 	}
 	if err != nil {
 		return fmt.Errorf("apply ClusterRegistration %s/%s: %w", req.Namespace, name, err)

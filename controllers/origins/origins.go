@@ -132,12 +132,18 @@ func (o *Origins) established(ctx context.Context, kind origin.Kind) bool {
 	return false
 }
 
-// SetupWithManager watches CRDs, and starts the watch of each kind when its CRD is established.
+// SetupWithManager watches CRDs, and starts the watch of each kind when its CRD is established: of those that are there
+// already, before any room starts to work. After a restart no origin is then taken for unknown, and no tenant of a Cluster
+// is seen before its Cluster.
 func (o *Origins) SetupWithManager(mgr manager.Manager) error {
 	byCRD := map[string]origin.Kind{}
 	for _, k := range origin.Kinds {
-		if k.CRD != "" {
-			byCRD[k.CRD] = k
+		if k.CRD == "" {
+			continue
+		}
+		byCRD[k.CRD] = k
+		if _, err := o.reconcile(context.Background(), k); err != nil {
+			return err
 		}
 	}
 	crd := &metav1.PartialObjectMetadata{}

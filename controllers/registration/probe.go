@@ -4,8 +4,10 @@ package registration
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -24,12 +26,14 @@ type refusal struct{ reason, message string }
 // the Flux objects use. It never waits for a cluster.
 func (r *Reconciler) probe(reg *hubv1.ClusterRegistration, found resolution) *refusal {
 	if len(found.candidates) == 0 {
+		// What is being probed goes on: the cluster may well answer while its Secret is being written.
 		if status.Find(reg, hubv1.ReachableCondition) == nil {
 			status.Set(reg, hubv1.ReachableCondition, metav1.ConditionUnknown, hubv1.NotProbedReason, "there is no kubeconfig to probe with yet", r.Clock.Now())
 		}
 		return nil
 	}
 	key := client.ObjectKeyFromObject(reg)
+	r.probed.replace(key, found.candidates, r.Pool.Remove)
 	chosen, answered := r.choose(key, reg, found)
 	for _, c := range found.candidates {
 		pk := probeKey(key, c.key)
@@ -156,11 +160,32 @@ func probeKey(key types.NamespacedName, secretKey string) string {
 	return key.Namespace + "/" + key.Name + "/" + secretKey
 }
 
-func poolKey(key types.NamespacedName, c *hubv1.CredentialStatus) string {
-	if c == nil {
-		return probeKey(key, "")
+// probed remembers which keys of a registration are in the pool, so that none stays there when its kubeconfig is gone.
+type probed struct {
+	mu   sync.Mutex
+	keys map[types.NamespacedName][]string
+}
+
+// replace notes the candidates of a registration, and removes those that are none any more; no candidates forget it.
+func (p *probed) replace(key types.NamespacedName, candidates []candidate, remove func(poolKey string)) {
+	now := make([]string, len(candidates))
+	for i, c := range candidates {
+		now[i] = probeKey(key, c.key)
 	}
-	return probeKey(key, c.Key)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, k := range p.keys[key] {
+		if !slices.Contains(now, k) {
+			remove(k)
+		}
+	}
+	if p.keys == nil {
+		p.keys = map[types.NamespacedName][]string{}
+	}
+	p.keys[key] = now
+	if len(now) == 0 {
+		delete(p.keys, key)
+	}
 }
 
 // registrationOf is the reverse of probeKey.
@@ -174,7 +199,7 @@ func registrationOf(poolKey string) types.NamespacedName {
 
 // forget drops what is remembered of a registration.
 func (r *Reconciler) forget(key types.NamespacedName, reg *hubv1.ClusterRegistration) {
-	r.Pool.Remove(poolKey(key, reg.Status.Credential))
+	r.probed.replace(key, nil, r.Pool.Remove)
 	if c := reg.Status.Credential; c != nil {
 		r.secrets.drop(key.Namespace, c.SecretName)
 	}

@@ -44,6 +44,7 @@ type Reconciler struct {
 	HubUID types.UID
 
 	secrets secretCache
+	probed  probed
 }
 
 // Reconcile brings a registration's status, labels and finalizer up to date.
@@ -130,7 +131,7 @@ func (r *Reconciler) finalize(ctx context.Context, reg *hubv1.ClusterRegistratio
 	case teardown.Recreate:
 		r.Recorder.Eventf(reg, nil, corev1.EventTypeWarning, hubv1.ReRegisteredEvent, "Register",
 			"deleted while %s; nothing is uninstalled, and it is made again. To unregister, set label %s to \"false\" there", decision.Reason, hubv1.RegisterLabel)
-		r.Pool.Remove(poolKey(key, reg.Status.Credential))
+		r.probed.replace(key, nil, r.Pool.Remove)
 		return ctrl.Result{}, apply.RemoveFinalizer(ctx, r.Client, reg, hubv1.RegistrationFinalizer)
 	case teardown.Hold:
 		return ctrl.Result{RequeueAfter: time.Minute}, nil

@@ -3,6 +3,7 @@
 package registration
 
 import (
+	"slices"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,7 +37,8 @@ func TestOutcome(t *testing.T) {
 		"HubItself":      {valid: good, reachable: reachable("False", hubv1.HubItselfReason), refused: &refusal{hubv1.HubItselfReason, "the hub"}, want: status.Outcome{Phase: status.Broken, Reason: hubv1.HubItselfReason, Message: "the hub"}},
 		"NotProbed":      {valid: good, reachable: reachable("Unknown", hubv1.NotProbedReason), want: status.Outcome{Phase: status.Working, Reason: hubv1.NotProbedReason, Message: "probe"}},
 		"Unreachable":    {valid: good, reachable: reachable("False", "DialTimeout"), served: counts(2, 2, 0), want: status.Outcome{Phase: status.Broken, Reason: "DialTimeout", Message: "probe"}},
-		"NoSet":          {valid: good, reachable: answers, served: counts(0, 0, 0), sets: []hubv1.SetResult{{Name: "flux-system/base", Result: "NotSelected: wants a=b"}}, want: status.Outcome{Phase: status.Done, Reason: hubv1.NoAddonSetReason, Message: "no AddonSet selects this cluster: flux-system/base wants a=b"}},
+		"NoSet":          {valid: good, reachable: answers, served: counts(0, 0, 0), sets: []hubv1.SetResult{{Name: "flux-system/base", Result: "NotSelected: wants a=b"}}, want: status.Outcome{Phase: status.Done, Reason: hubv1.NoAddonSetReason, Message: "no AddonSet delivers to this cluster: flux-system/base wants a=b"}},
+		"StalledSet":     {valid: good, reachable: answers, served: served{why: []string{"flux-system/base does not compile"}}, sets: []hubv1.SetResult{{Name: "flux-system/base", Result: "Stalled: the set does not compile"}}, want: status.Outcome{Phase: status.Done, Reason: hubv1.NoAddonSetReason, Message: "no AddonSet delivers to this cluster: flux-system/base does not compile"}},
 		"JustSelected":   {valid: good, reachable: answers, served: counts(0, 0, 0), sets: []hubv1.SetResult{{Name: "flux-system/base", Result: "Selected"}}, want: status.Outcome{Phase: status.Working, Reason: hubv1.ProgressingReason, Message: "0 of 0 add-ons are Ready"}},
 		"AddonFailed":    {valid: good, reachable: answers, served: counts(3, 1, 1), want: status.Outcome{Phase: status.Broken, Reason: hubv1.AddonsFailedReason, Message: "1 of 3 add-ons failed: base/a: boom"}},
 		"AddonsOnTheWay": {valid: good, reachable: answers, served: counts(3, 1, 0), want: status.Outcome{Phase: status.Working, Reason: hubv1.ProgressingReason, Message: "1 of 3 add-ons are Ready"}},
@@ -68,5 +70,22 @@ func TestKubernetesMinor(t *testing.T) {
 		if got := kubernetesMinor(version); got != want {
 			t.Errorf("%q: %q, want %q", version, got, want)
 		}
+	}
+}
+
+// TestNothingStaysInThePool: a kubeconfig that is gone is probed no more.
+func TestNothingStaysInThePool(t *testing.T) {
+	var p probed
+	var removed []string
+	remove := func(k string) { removed = append(removed, k) }
+	key := types.NamespacedName{Namespace: "tenants", Name: "tenant1"}
+	p.replace(key, []candidate{{key: "admin.svc"}, {key: "admin.conf"}}, remove)
+	p.replace(key, []candidate{{key: "admin.conf"}}, remove)
+	p.replace(key, nil, remove)
+	if want := []string{"tenants/tenant1/admin.svc", "tenants/tenant1/admin.conf"}; !slices.Equal(removed, want) {
+		t.Errorf("removed %v, want %v", removed, want)
+	}
+	if len(p.keys) > 0 {
+		t.Errorf("remembers %v", p.keys)
 	}
 }

@@ -86,6 +86,7 @@ func (r *Reconciler) sets(ctx context.Context, reg *hubv1.ClusterRegistration, r
 			out.why = append(out.why, name+" "+why)
 		case status.IsTrue(s, hubv1.StalledCondition):
 			results[name] = "Stalled: the set does not compile"
+			out.why = append(out.why, name+" does not compile")
 		default:
 			results[name] = "Selected"
 		}
@@ -142,14 +143,14 @@ func outcome(reg *hubv1.ClusterRegistration, found resolution, refused *refusal,
 }
 
 func selected(reg *hubv1.ClusterRegistration) bool {
-	return slices.ContainsFunc(reg.Status.Sets, func(s hubv1.SetResult) bool { return rank(s.Result) == 0 })
+	return slices.ContainsFunc(reg.Status.Sets, func(s hubv1.SetResult) bool { return s.Result == "Selected" || s.Result == "Delivered" })
 }
 
 func noSet(why []string) string {
 	if len(why) == 0 {
 		return "no AddonSet is in reach: make one in a platform namespace, or in this one"
 	}
-	return "no AddonSet selects this cluster: " + status.List(why, 3)
+	return "no AddonSet delivers to this cluster: " + status.List(why, 3)
 }
 
 // nextLook returns when the status would change by the passing of time alone: the credential's days count down.

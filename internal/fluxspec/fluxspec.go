@@ -167,6 +167,11 @@ func required(kind string, body map[string]any) []Problem {
 	if hasChart == hasRef {
 		return []Problem{{"chart", "write exactly one of chart and chartRef"}}
 	}
+	for _, field := range []string{"releaseName", "targetNamespace", "storageNamespace"} {
+		if v, there := body[field]; there && v == nil {
+			return []Problem{{field, "must not be null: leave it out for the default, which is the add-on's name"}}
+		}
+	}
 	if hasRef {
 		return requiredReference(body, "chartRef", "OCIRepository, HelmChart or ExternalArtifact")
 	}

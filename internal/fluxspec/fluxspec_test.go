@@ -46,6 +46,8 @@ func TestCheck(t *testing.T) {
 				{Path: "kubeConfig", Message: "is set by the hub for each cluster; remove it"},
 				{Path: "suspend", Message: "would stop every cluster; suspend the generated object of one cluster with `flux suspend` instead"},
 			}},
+		"NullName": {kind: "HelmRelease", author: platform, body: chart + "targetNamespace: null",
+			want: []fluxspec.Problem{{Path: "targetNamespace", Message: "must not be null: leave it out for the default, which is the add-on's name"}}},
 		"NoChart": {kind: "HelmRelease", author: platform, body: "values: {}",
 			want: []fluxspec.Problem{{Path: "chart", Message: "write exactly one of chart and chartRef"}}},
 		"IncompleteChart": {kind: "HelmRelease", author: platform, body: "chart: {spec: {sourceRef: {name: x}}}",

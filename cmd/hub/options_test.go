@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/spf13/pflag"
+
+	"github.com/chandler-hub/chandler/internal/hubconfig"
+	"github.com/chandler-hub/chandler/internal/kubeconfig"
+	"github.com/chandler-hub/chandler/internal/origin"
+)
+
+// read parses flags as the hub does.
+func read(t *testing.T, args ...string) *options {
+	t.Helper()
+	o := &options{}
+	f := pflag.NewFlagSet("hub", pflag.ContinueOnError)
+	o.addFlags(f)
+	if err := f.Parse(args); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+func complete(t *testing.T, hub []netip.AddrPort, args ...string) *hubconfig.Config {
+	t.Helper()
+	c, err := read(t, args...).complete(hub)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+var comparable = cmpopts.EquateComparable(netip.Addr{}, netip.AddrPort{}, netip.Prefix{})
+
+func TestDefaults(t *testing.T) {
+	t.Setenv("POD_NAMESPACE", "")
+	hub := []netip.AddrPort{netip.MustParseAddrPort("10.96.0.1:443")}
+	want := &hubconfig.Config{
+		HubID:              "chandler",
+		PlatformNamespaces: []string{"chandler-system", "flux-system"},
+		Origins:            origin.Policy{SecretNamespaces: []string{"chandler-system", "flux-system"}},
+		Rules:              kubeconfig.Rules{ForbiddenAddrs: hub},
+		UnregisterDelay:    5 * time.Minute,
+		TeardownGrace:      time.Hour,
+		ChartRetention:     10 * time.Minute,
+		ProbeInterval:      time.Minute,
+		Concurrency:        16,
+	}
+	if d := cmp.Diff(want, complete(t, hub), comparable, cmpopts.EquateEmpty()); d != "" {
+		t.Errorf("-want +got:\n%s", d)
+	}
+	o := read(t)
+	if o.metricsAddress != ":8080" || o.healthAddress != ":8081" || o.leaderElection || o.logLevel != "info" || o.namespace != "chandler-system" {
+		t.Errorf("got %+v", o)
+	}
+}
+
+func TestFlags(t *testing.T) {
+	t.Setenv("POD_NAMESPACE", "hub")
+	c := complete(t, nil, "--hub-id=eu", "--register-all=kamaji,capi", "--allow-target-cidrs=127.0.0.0/8,::1/128", "--deny-target-cidrs=10.244.0.0/16",
+		"--allow-insecure-tls", "--concurrent=1", "--probe-interval=1s", "--unregister-delay=0", "--teardown-grace=0", "--chart-retention=0")
+	want := &hubconfig.Config{
+		HubID:              "eu",
+		PlatformNamespaces: []string{"hub", "flux-system"},
+		Origins:            origin.Policy{RegisterAll: []string{"kamaji", "capi"}, SecretNamespaces: []string{"hub", "flux-system"}},
+		Rules: kubeconfig.Rules{
+			AllowInsecureTLS: true,
+			AllowedCIDRs:     []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")},
+			ForbiddenCIDRs:   []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")},
+		},
+		ProbeInterval: time.Second,
+		Concurrency:   1,
+	}
+	if d := cmp.Diff(want, c, comparable, cmpopts.EquateEmpty()); d != "" {
+		t.Errorf("-want +got:\n%s", d)
+	}
+}
+
+func TestSecretNamespaces(t *testing.T) {
+	t.Setenv("POD_NAMESPACE", "")
+	cases := map[string]struct {
+		args []string
+		want []string
+	}{
+		"Default":                      {nil, []string{"chandler-system", "flux-system"}},
+		"DefaultOfOtherPlatform":       {[]string{"--platform-namespaces=platform"}, []string{"platform"}},
+		"Named":                        {[]string{"--secret-namespaces=clusters"}, []string{"clusters"}},
+		"All":                          {[]string{"--secret-namespaces=*"}, []string{"*"}},
+		"NamedBesideOtherPlatform":     {[]string{"--platform-namespaces=platform", "--secret-namespaces=a,b"}, []string{"a", "b"}},
+		"NamedTwiceAsTheFlagIsAllowed": {[]string{"--secret-namespaces=a", "--secret-namespaces=b"}, []string{"a", "b"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if d := cmp.Diff(tc.want, complete(t, nil, tc.args...).Origins.SecretNamespaces); d != "" {
+				t.Errorf("-want +got:\n%s", d)
+			}
+		})
+	}
+}
+
+func TestRefusedFlags(t *testing.T) {
+	const numbers = "--concurrent must be at least 1, --probe-interval at least 1s, and no duration may be negative"
+	const label = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an " +
+		"alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
+	cases := map[string]struct{ arg, want string }{
+		"HubID":            {"--hub-id=a b", `--hub-id "a b" must fit a label value: ` + label},
+		"RegisterAll":      {"--register-all=kamaji,gardener", `--register-all "gardener": write kamaji, capi or both`},
+		"RegisterSecrets":  {"--register-all=secret", `--register-all "secret": write kamaji, capi or both`},
+		"Concurrent":       {"--concurrent=0", numbers},
+		"ProbeInterval":    {"--probe-interval=999ms", numbers},
+		"UnregisterDelay":  {"--unregister-delay=-1s", numbers},
+		"TeardownGrace":    {"--teardown-grace=-1s", numbers},
+		"ChartRetention":   {"--chart-retention=-1s", numbers},
+		"LogLevel":         {"--log-level=trace", `--log-level "trace": write info or debug`},
+		"AllowTargetCIDRs": {"--allow-target-cidrs=10.0.0.0/8,10.0.0.1", `--allow-target-cidrs "10.0.0.1": write a CIDR such as 10.0.0.0/8`},
+		"DenyTargetCIDRs":  {"--deny-target-cidrs=pods", `--deny-target-cidrs "pods": write a CIDR such as 10.0.0.0/8`},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c, err := read(t, tc.arg).complete(nil)
+			if err == nil || c != nil {
+				t.Fatalf("got %v and no error", c)
+			}
+			if d := cmp.Diff(tc.want, err.Error()); d != "" {
+				t.Errorf("-want +got:\n%s", d)
+			}
+		})
+	}
+	if _, err := read(t, "--hub-id=").complete(nil); err == nil {
+		t.Error("an empty --hub-id is accepted")
+	}
+}

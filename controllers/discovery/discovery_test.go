@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package discovery
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/origin"
+)
+
+func TestSecondName(t *testing.T) {
+	for _, tc := range []struct {
+		kind origin.Kind
+		want string
+	}{{origin.Kamaji, "prod-tenantcontrolplane"}, {origin.ClusterAPI, "prod-cluster"}, {origin.Secret, "prod-secret"}} {
+		if got := secondName(Request{Kind: tc.kind, NamespacedName: types.NamespacedName{Namespace: "a", Name: "prod"}}); got != tc.want {
+			t.Errorf("%s: got %s, want %s", tc.kind.Kind, got, tc.want)
+		}
+	}
+}
+
+// The messages are what an API server writes (k8s.io/apimachinery/pkg/util/managedfields/internal, getConflictMessage).
+func TestWithout(t *testing.T) {
+	labels := map[string]string{"env": "prod", "environment": "prod", "example.com/env": "prod", "chandler.dev/name": "one"}
+	cases := map[string]struct {
+		message string
+		theirs  []string
+	}{
+		"One": {
+			`Apply failed with 1 conflict: conflict with "kubectl-edit" using chandler.dev/v1alpha1: .metadata.labels.env`,
+			[]string{"env"},
+		},
+		"OneWithAPrefix": {
+			`Apply failed with 1 conflict: conflict with "kubectl-edit" using chandler.dev/v1alpha1: .metadata.labels.example.com/env`,
+			[]string{"example.com/env"},
+		},
+		"TwoOfTwoManagers": {
+			"Apply failed with 2 conflicts: conflicts with \"flux\":\n- .metadata.labels.environment\nconflicts with \"kubectl-edit\" using v1:\n- .metadata.labels.chandler.dev/name",
+			[]string{"chandler.dev/name", "environment"},
+		},
+		"LabelAndOrigin": {
+			"Apply failed with 2 conflicts: conflicts with \"flux\":\n- .metadata.labels.env\n- .spec.originRef.name",
+			[]string{"env"},
+		},
+		"OriginAlone": {`Apply failed with 1 conflict: conflict with "flux": .spec.originRef.name`, nil},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			left, theirs := without(labels, apierrors.NewApplyConflict(nil, tc.message))
+			if d := cmp.Diff(tc.theirs, theirs); d != "" {
+				t.Errorf("theirs: -want +got:\n%s", d)
+			}
+			want := map[string]string{}
+			for k, v := range labels {
+				want[k] = v
+			}
+			for _, k := range tc.theirs {
+				delete(want, k)
+			}
+			if d := cmp.Diff(want, left); d != "" {
+				t.Errorf("left: -want +got:\n%s", d)
+			}
+			if len(labels) != 4 {
+				t.Error("the labels that were passed have changed")
+			}
+		})
+	}
+}
+
+func TestUpToDate(t *testing.T) {
+	desired := map[string]string{"b": "2", "a": "1"}
+	reg := func(mirrored string, labels map[string]string) *hubv1.ClusterRegistration {
+		return &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Labels: labels, Annotations: map[string]string{hubv1.MirroredAnnotation: mirrored}}}
+	}
+	cases := map[string]struct {
+		reg  *hubv1.ClusterRegistration
+		want bool
+	}{
+		"None":              {nil, false},
+		"Same":              {reg("a,b", map[string]string{"a": "1", "b": "2"}), true},
+		"MoreOfOthers":      {reg("a,b", map[string]string{"a": "1", "b": "2", "c": "3"}), true},
+		"OtherValue":        {reg("a,b", map[string]string{"a": "1", "b": "3"}), false},
+		"Missing":           {reg("a,b", map[string]string{"a": "1"}), false},
+		"MirroredBefore":    {reg("a,b,c", map[string]string{"a": "1", "b": "2", "c": "3"}), false},
+		"MadeWithoutOrigin": {reg("", map[string]string{"a": "1", "b": "2"}), false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := upToDate(tc.reg, desired); got != tc.want {
+				t.Errorf("got %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestInteresting(t *testing.T) {
+	secret := func(labels map[string]string) *corev1.Secret {
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Labels: labels}}
+	}
+	cases := map[string]struct {
+		kind   origin.Kind
+		labels map[string]string
+		want   bool
+	}{
+		"SecretWithout": {origin.Secret, map[string]string{"a": "b"}, false},
+		"SecretTrue":    {origin.Secret, map[string]string{hubv1.RegisterLabel: "true"}, true},
+		"SecretFalse":   {origin.Secret, map[string]string{hubv1.RegisterLabel: "false"}, true},
+		"KamajiWithout": {origin.Kamaji, nil, true},
+		"CAPIWithout":   {origin.ClusterAPI, nil, true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := interesting(tc.kind)(secret(tc.labels)); got != tc.want {
+				t.Errorf("got %v, want %v", got, tc.want)
+			}
+		})
+	}
+}

@@ -4,6 +4,7 @@
 package fluxstate
 
 import (
+	"regexp"
 	"strings"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
@@ -45,7 +46,8 @@ func Of(obj client.Object) State {
 		s.Version = o.Status.LastAppliedRevision
 	}
 	if c := meta.FindStatusCondition(conditions, hubv1.ReadyCondition); c != nil {
-		s.Ready, s.Reason, s.Message, s.ReadyGeneration = c.Status, c.Reason, c.Message, c.ObservedGeneration
+		s.Ready, s.Reason, s.ReadyGeneration = c.Status, c.Reason, c.ObservedGeneration
+		s.Message = buildFolder.ReplaceAllString(c.Message, "")
 	}
 	if s.Ready == metav1.ConditionUnknown {
 		// Flux sets Unknown at the start of every reconcile, also of a routine one, with a changing text.
@@ -53,6 +55,10 @@ func Of(obj client.Object) State {
 	}
 	return s
 }
+
+// buildFolder is where kustomize-controller builds: a new one for each try, which would make each failure a new one. What
+// is left of a path is what the author wrote.
+var buildFolder = regexp.MustCompile(`/\S*/kustomization-[0-9]+/`)
 
 // maxMessage bounds what is copied into a status: Flux passes on what a remote server said.
 const maxMessage = 300

@@ -80,3 +80,16 @@ func TestLongMessagesAreCut(t *testing.T) {
 		t.Errorf("%d characters: %q", len([]rune(says)), says)
 	}
 }
+
+// TestRetriesSayTheSame: kustomize-controller names the folder of each try in its error; a failing add-on must not cost a status
+// write for each retry.
+func TestRetriesSayTheSame(t *testing.T) {
+	of := func(folder string) fluxstate.State {
+		return fluxstate.Of(&kustomizev1.Kustomization{Status: kustomizev1.KustomizationStatus{Conditions: []metav1.Condition{{
+			Type: "Ready", Status: "False", Reason: "BuildFailed", Message: "failed to decode Kubernetes YAML from /var/run/" + folder + "/base/configmap.yaml: bad",
+		}}}})
+	}
+	if a, b := of("kustomization-123"), of("kustomization-456"); a != b || a.Message != "failed to decode Kubernetes YAML from base/configmap.yaml: bad" {
+		t.Errorf("%q and %q", a.Message, b.Message)
+	}
+}

@@ -59,6 +59,10 @@ const (
 	AddonWaitingForDependency AddonState = "WaitingForDependency"
 	// AddonWaitingForCluster: the cluster has not answered yet, so nothing has been made.
 	AddonWaitingForCluster AddonState = "WaitingForCluster"
+	// AddonWaitingForNodes: the cluster has no node yet, so nothing can run there. No failure.
+	AddonWaitingForNodes AddonState = "WaitingForNodes"
+	// AddonExcluded: the cluster, or the add-on's when, leaves it out.
+	AddonExcluded AddonState = "Excluded"
 	// AddonFailed: Flux, or the API server of the hub, refuses it; the message says why.
 	AddonFailed AddonState = "Failed"
 	// AddonSuspended: somebody suspended the Flux object; it stays as it is until they resume it.
@@ -97,9 +101,30 @@ type AddonStatus struct {
 	// somebody else has edited the spec.
 	// +optional
 	AppliedGeneration int64 `json:"appliedGeneration,omitempty"`
+	// reason is a word for why it is not Ready, where the state does not say it.
+	// +optional
+	Reason string `json:"reason,omitempty"`
 	// message says why it is not Ready.
 	// +optional
 	Message string `json:"message,omitempty"`
+	// release is the Helm release, where it is not what the add-on's name gives: taken over from another object, and
+	// kept as long as the add-on lives here.
+	// +optional
+	Release *HelmReleaseIdentity `json:"release,omitempty"`
+}
+
+// HelmReleaseIdentity says which Helm release a HelmRelease manages. A change of any of these makes Flux uninstall the old
+// release and install another.
+type HelmReleaseIdentity struct {
+	// name of the release.
+	// +required
+	Name string `json:"name"`
+	// namespace that it is installed into.
+	// +required
+	Namespace string `json:"namespace"`
+	// storageNamespace is where Helm keeps its records.
+	// +required
+	StorageNamespace string `json:"storageNamespace"`
 }
 
 // AddonDeliveryStatus is how far a delivery has come.

@@ -26,6 +26,34 @@ type AddonSetSpec struct {
 	// +kubebuilder:validation:Maximum=1000
 	Priority int32 `json:"priority,omitempty"`
 
+	// dependsOn lists sets of the same namespace. On a cluster that has both, the add-ons of this set are made or changed
+	// only when those of the other have all been Ready on its present revision. A set that is not on the cluster is
+	// ignored. Removal runs in reverse.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=16
+	DependsOn []AddonSetReference `json:"dependsOn,omitempty"`
+
+	// sources are Flux sources that the hub keeps beside the set while an add-on uses them. An add-on refers to one by its
+	// name here: sourceRef: {name: …}. A spec may hold expressions; clusters for which it comes out the same share one.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=50
+	Sources []Source `json:"sources,omitempty"`
+
+	// variables are read as vars.<name> in expressions. Any JSON; these may hold expressions. They give way to
+	// variablesFrom, to those of matching overlays, and to those of the cluster.
+	// +optional
+	Variables map[string]apiextensionsv1.JSON `json:"variables,omitempty"`
+
+	// variablesFrom are ConfigMaps of the set's namespace whose keys are variables, as text; later ones win.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	VariablesFrom []VariablesSource `json:"variablesFrom,omitempty"`
+
 	// addons are what every selected cluster gets.
 	// +required
 	// +listType=map
@@ -34,31 +62,55 @@ type AddonSetSpec struct {
 	// +kubebuilder:validation:MaxItems=100
 	Addons []Addon `json:"addons"`
 
+	// overlays change the add-ons for some of the clusters. Every overlay that matches applies, in this order.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=100
+	Overlays []Overlay `json:"overlays,omitempty"`
+
 	// deletionPolicy says what leaving does to the add-ons: Delete (the default) uninstalls them, Orphan leaves them on
 	// the cluster. Orphan anywhere (here, at the add-on or at the registration) wins.
 	// +optional
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 }
 
-// Addon is one add-on of a set: a Helm release or a Kustomization.
-//
-// +kubebuilder:validation:XValidation:rule="has(self.helmRelease) != has(self.kustomization)",message="write exactly one of helmRelease and kustomization"
-type Addon struct {
-	// name is the identity of the add-on on a cluster, and what its release name and target namespace default to.
+// Source is a Flux source that the hub keeps beside the set.
+type Source struct {
+	// name by which the add-ons of this set refer to it.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=53
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Name string `json:"name"`
 
-	// dependsOn lists add-ons of this set, of the same kind, that must be Ready before this one is delivered. Removal
-	// runs in reverse.
-	// +optional
-	// +listType=map
-	// +listMapKey=name
-	// +kubebuilder:validation:MaxItems=16
-	DependsOn []AddonReference `json:"dependsOn,omitempty"`
+	// kind of the source.
+	// +required
+	// +kubebuilder:validation:Enum=GitRepository;OCIRepository;HelmRepository;Bucket
+	Kind string `json:"kind"`
 
+	// spec of the source (source.toolkit.fluxcd.io/v1), without suspend. The hub checks it strictly against the Flux type.
+	// +required
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:pruning:PreserveUnknownFields
+	Spec *apiextensionsv1.JSON `json:"spec"`
+}
+
+// VariablesSource is a ConfigMap of variables.
+type VariablesSource struct {
+	// configMap is its name, in the set's namespace. It may hold expressions.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	ConfigMap string `json:"configMap"`
+
+	// optional makes a ConfigMap that is not there count as empty. Otherwise it holds the delivery as it is.
+	// +optional
+	Optional bool `json:"optional,omitempty"`
+}
+
+// AddonBody is what an add-on is: exactly one of these in an add-on, and the same one in what overlays it.
+type AddonBody struct {
 	// helmRelease is the spec of a Flux HelmRelease (helm.toolkit.fluxcd.io/v2), without kubeConfig, dependsOn and
 	// suspend. The hub checks it strictly against the Flux type.
 	// +optional
@@ -73,9 +125,139 @@ type Addon struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Kustomization *apiextensionsv1.JSON `json:"kustomization,omitempty"`
 
+	// manifests are plain objects: objects, manifestsFrom [{kind: ConfigMap or Secret, name, key, optional}],
+	// targetNamespace, strategy (Reconcile or ApplyOnce), interval and timeout.
+	// +optional
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:pruning:PreserveUnknownFields
+	Manifests *apiextensionsv1.JSON `json:"manifests,omitempty"`
+}
+
+// Addon is one add-on of a set: a Helm release, a Kustomization or plain manifests.
+//
+// +kubebuilder:validation:XValidation:rule="[has(self.helmRelease), has(self.kustomization), has(self.manifests)].filter(x, x).size() == 1",message="write exactly one of helmRelease, kustomization and manifests"
+type Addon struct {
+	// name is the identity of the add-on on a cluster, and what its release name and target namespace default to.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=53
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	Name string `json:"name"`
+
+	// dependsOn lists add-ons that must be Ready before this one is made or changed, of this set or, with addonSet, of
+	// another one. One that is not on the cluster is ignored. Removal runs in reverse.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	DependsOn []AddonReference `json:"dependsOn,omitempty"`
+
+	AddonBody `json:",inline"`
+
+	// when is an expression, such as "<< cluster.provider == 'Kamaji' >>": the add-on is delivered only where it is true.
+	// +optional
+	// +kubebuilder:validation:MaxLength=4096
+	When string `json:"when,omitempty"`
+
+	// overridable lists paths of the body that a cluster's overrides may touch, such as values.resources. By default these
+	// are values and postBuild.substitute. Sources, charts, anything *From, decryption, serviceAccountName and where a
+	// release lies can not be opened.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=253
+	Overridable *[]string `json:"overridable,omitempty"`
+
+	// optional lets a cluster exclude the add-on.
+	// +optional
+	Optional bool `json:"optional,omitempty"`
+
+	// movedFrom lists what this add-on was called before, here or in another set: on a cluster that still has the old
+	// one, the workload is taken over, not reinstalled.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=8
+	MovedFrom []MovedAddon `json:"movedFrom,omitempty"`
+
+	// adopt takes over the workload of a HelmRelease or Kustomization that somebody wrote by hand for the same cluster.
+	// +optional
+	Adopt *Adoption `json:"adopt,omitempty"`
+
 	// deletionPolicy of this add-on: Delete (the default) or Orphan.
 	// +optional
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
+}
+
+// Overlay changes add-ons, and adds variables, for the clusters that it matches.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.clusterSelector) || has(self.when)",message="write a clusterSelector, when, or both: an overlay for every cluster belongs into the add-on itself"
+type Overlay struct {
+	// name of the overlay, for messages.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name"`
+
+	// clusterSelector selects clusters by the labels of their ClusterRegistration.
+	// +optional
+	ClusterSelector *metav1.LabelSelector `json:"clusterSelector,omitempty"`
+
+	// when is an expression. With a clusterSelector, both must match.
+	// +optional
+	// +kubebuilder:validation:MaxLength=4096
+	When string `json:"when,omitempty"`
+
+	// variables of this overlay. They may hold expressions.
+	// +optional
+	Variables map[string]apiextensionsv1.JSON `json:"variables,omitempty"`
+
+	// addons are changes to add-ons of the set.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=100
+	Addons []AddonOverlay `json:"addons,omitempty"`
+}
+
+// AddonOverlay changes one add-on: its body is merged (RFC 7386; within Helm values, null is kept), then patches apply.
+type AddonOverlay struct {
+	// name of the add-on.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=53
+	Name string `json:"name"`
+
+	AddonBody `json:",inline"`
+
+	// patches are RFC 6902 operations on the add-on's body after the merge, for lists, and to take keys away.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=100
+	Patches []PatchOperation `json:"patches,omitempty"`
+
+	// exclude leaves the add-on out, if true; false takes back what an earlier overlay said.
+	// +optional
+	Exclude *bool `json:"exclude,omitempty"`
+}
+
+// PatchOperation is an operation of RFC 6902.
+type PatchOperation struct {
+	// op is add, remove, replace, move, copy or test.
+	// +required
+	// +kubebuilder:validation:Enum=add;remove;replace;move;copy;test
+	Op string `json:"op"`
+	// path is a JSON pointer into the add-on's body, such as /values/tolerations/-.
+	// +required
+	// +kubebuilder:validation:MaxLength=1024
+	Path string `json:"path"`
+	// from is a JSON pointer, for move and copy.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	From string `json:"from,omitempty"`
+	// value for add, replace and test. It may hold expressions.
+	// +optional
+	// +kubebuilder:pruning:PreserveUnknownFields
+	Value *apiextensionsv1.JSON `json:"value,omitempty"`
 }
 
 // AddonReference names another add-on.
@@ -85,6 +267,40 @@ type AddonReference struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=53
 	Name string `json:"name"`
+	// addonSet is the set that delivers it, in the same namespace; without it, this one.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	AddonSet string `json:"addonSet,omitempty"`
+}
+
+// MovedAddon is what an add-on was called before.
+type MovedAddon struct {
+	// namespace of the set that delivered it; only sets in platform namespaces may name another one than their own.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Namespace string `json:"namespace,omitempty"`
+	// addonSet that delivered it; without it, this one.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	AddonSet string `json:"addonSet,omitempty"`
+	// name that it had; without it, the same as now.
+	// +optional
+	// +kubebuilder:validation:MaxLength=53
+	Name string `json:"name,omitempty"`
+}
+
+// Adoption names a Flux object of the add-on's kind that somebody wrote by hand.
+type Adoption struct {
+	// name of the object. It may hold expressions, such as "<< cluster.name >>-cert-manager".
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Name string `json:"name"`
+	// namespace of the object; without it, the set's. It may hold expressions. Only sets in platform namespaces may name
+	// another one than their own.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Namespace string `json:"namespace,omitempty"`
 }
 
 // AddonSetStatus is how far a set has come.

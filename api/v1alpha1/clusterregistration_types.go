@@ -3,6 +3,7 @@
 package v1alpha1
 
 import (
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -20,10 +21,51 @@ type ClusterRegistrationSpec struct {
 	// +optional
 	KubeConfig *KubeConfigSource `json:"kubeConfig,omitempty"`
 
+	// variables of this cluster, any JSON, read as vars.<name> in the expressions of sets. They win over all others. What an
+	// expression may decide by them is bounded: no source, no chart, nothing *From, and not where a release lies.
+	// +optional
+	Variables map[string]apiextensionsv1.JSON `json:"variables,omitempty"`
+
+	// overrides change add-ons on this cluster only, after every overlay, within what their set leaves open.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=100
+	Overrides []Override `json:"overrides,omitempty"`
+
 	// deletionPolicy says what unregistering does to the add-ons: Delete (the default) uninstalls them, Orphan leaves
 	// them on the cluster. Orphan anywhere (here, at the set or at the add-on) wins.
 	// +optional
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
+}
+
+// Override changes one add-on on one cluster. Expressions are for sets: here a value is written as it is.
+type Override struct {
+	// name of the add-on, whichever set delivers it.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=53
+	Name string `json:"name"`
+
+	AddonBody `json:",inline"`
+
+	// patches are RFC 6902 operations on the add-on's body after the merge.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=100
+	Patches []PatchOperation `json:"patches,omitempty"`
+
+	// exclude leaves the add-on out, if its set says that it is optional.
+	// +optional
+	Exclude bool `json:"exclude,omitempty"`
+
+	// until is when the override ends by itself.
+	// +optional
+	Until *metav1.Time `json:"until,omitempty"`
+
+	// reason is for whoever finds the override later.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Reason string `json:"reason,omitempty"`
 }
 
 // OriginReference names the object that a cluster comes from, in the registration's namespace.

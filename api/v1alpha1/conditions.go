@@ -97,6 +97,11 @@ const (
 	RegistrationNotFoundReason = "RegistrationNotFound"
 	// RevisionNotFoundReason: the revision that the delivery names is not there; what exists is held as it is.
 	RevisionNotFoundReason = "RevisionNotFound"
+	// RenderFailedReason: for this cluster an expression, a variable or an override does not come out. Whatever it concerns
+	// stays on the cluster as it is.
+	RenderFailedReason = "RenderFailed"
+	// FluxObjectsInFolderReason: a Kustomization's folder holds Flux objects, and the cluster has no Flux.
+	FluxObjectsInFolderReason = "FluxObjectsInFolder"
 	// FrozenReason: the revision was made by another version of the hub's renderer, and waits for the set's next
 	// rollout.
 	FrozenReason = "Frozen"

@@ -10,6 +10,9 @@ const (
 
 	// KubeConfigKeyAnnotation on a labelled Secret names the key that holds the kubeconfig.
 	KubeConfigKeyAnnotation = "chandler.dev/kubeconfig-key"
+
+	// VariablesAnnotation on an origin holds variables of that cluster, as a JSON or YAML object.
+	VariablesAnnotation = "chandler.dev/variables"
 )
 
 // Labels that the hub sets on ClusterRegistrations, to select on.
@@ -36,6 +39,8 @@ const (
 	AddonLabel = "chandler.dev/addon"
 	// ChartLabel marks the HelmCharts that the hub keeps.
 	ChartLabel = "chandler.dev/chart"
+	// SourceLabel marks the Flux sources that the hub keeps.
+	SourceLabel = "chandler.dev/source"
 	// MirrorLabel marks the kubeconfig Secrets that the hub keeps.
 	MirrorLabel = "chandler.dev/mirror"
 

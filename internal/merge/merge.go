@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package merge lays one JSON document over another: RFC 7386 merges, and RFC 6902 operations where a list must change or
+// a key must go. It is pure, and can remember which layer set each field.
+package merge
+
+import (
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// Options say how to merge.
+type Options struct {
+	// KeepNull returns whether a null at a path is a value of its own and does not take the key away. Within Helm values a
+	// null means something to Helm: it removes a default of the chart. Nil means nowhere.
+	KeepNull func(path []string) bool
+	// Layer is what Trace remembers, and Trace may be nil.
+	Layer string
+	Trace *Trace
+}
+
+// Merge lays patch over target, in place, as RFC 7386 says. The target is changed; nothing of the patch is shared with it
+// afterwards.
+func Merge(target, patch map[string]any, o Options) {
+	o.merge(target, patch, nil)
+}
+
+func (o *Options) merge(target, patch map[string]any, path []string) {
+	for k, v := range patch {
+		at := append(path[:len(path):len(path)], k)
+		switch v := v.(type) {
+		case nil:
+			if o.KeepNull != nil && o.KeepNull(at) {
+				target[k] = nil
+				o.Trace.set(at, nil, o.Layer)
+				continue
+			}
+			delete(target, k)
+			o.Trace.drop(at)
+		case map[string]any:
+			below, ok := target[k].(map[string]any)
+			if !ok {
+				below = make(map[string]any, len(v))
+				target[k] = below
+				o.Trace.set(at, below, o.Layer)
+			}
+			o.merge(below, v, at)
+		default:
+			target[k] = runtime.DeepCopyJSONValue(v)
+			o.Trace.set(at, v, o.Layer)
+		}
+	}
+}

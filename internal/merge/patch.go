@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package merge
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+)
+
+// Operation is one operation of RFC 6902.
+type Operation struct {
+	Op, Path, From string
+	// Value is JSON; HasValue tells a null from none.
+	Value    any
+	HasValue bool
+}
+
+// Patch is a list of operations, read once and applied often.
+type Patch struct {
+	operations []Operation
+	decoded    jsonpatch.Patch
+}
+
+// maxCopied bounds what copy operations may add to a document, in bytes: a few of them could double it again and again.
+const maxCopied = 1 << 20
+
+// NewPatch reads operations. An error names the operation.
+func NewPatch(operations []Operation) (*Patch, error) {
+	docs := make([]any, len(operations))
+	for i, op := range operations {
+		if err := op.check(); err != nil {
+			return nil, fmt.Errorf("patches[%d]: %w", i, err)
+		}
+		doc := map[string]any{"op": op.Op, "path": op.Path}
+		if op.From != "" {
+			doc["from"] = op.From
+		}
+		if op.HasValue {
+			doc["value"] = op.Value
+		}
+		docs[i] = doc
+	}
+	raw, err := json.Marshal(docs)
+	if err != nil {
+		return nil, fmt.Errorf("patches: %w", err)
+	}
+	decoded, err := jsonpatch.DecodePatch(raw)
+	if err != nil {
+		return nil, fmt.Errorf("patches: %w", err)
+	}
+	return &Patch{operations, decoded}, nil
+}
+
+func (o Operation) check() error {
+	needsValue := o.Op == "add" || o.Op == "replace" || o.Op == "test"
+	needsFrom := o.Op == "move" || o.Op == "copy"
+	switch {
+	case needsValue && !o.HasValue:
+		return fmt.Errorf("%s needs a value", o.Op)
+	case needsFrom && o.From == "":
+		return fmt.Errorf("%s needs from", o.Op)
+	case !needsValue && !needsFrom && o.Op != "remove":
+		return fmt.Errorf("op %q is none of add, remove, replace, move, copy, test", o.Op)
+	case needsFrom && !strings.HasPrefix(o.From, "/"):
+		return fmt.Errorf("from %q must begin with /", o.From)
+	case len(o.Path) < 2 || o.Path[0] != '/':
+		return fmt.Errorf("path %q must name a field, such as /values/tolerations/-", o.Path)
+	}
+	return nil
+}
+
+// Apply applies the operations to doc and returns the result; doc is not changed. An operation that does not fit is an
+// error, and nothing is applied.
+func (p *Patch) Apply(doc map[string]any, o Options) (map[string]any, error) {
+	raw, err := json.Marshal(doc)
+	if err != nil {
+		return nil, err
+	}
+	changed, err := p.decoded.ApplyWithOptions(raw, options())
+	if err != nil {
+		return nil, p.locate(raw, err)
+	}
+	out := map[string]any{}
+	if err := utiljson.Unmarshal(changed, &out); err != nil {
+		return nil, fmt.Errorf("patches: the result is no object: %w", err)
+	}
+	for _, op := range p.operations {
+		p.trace(op, out, o)
+	}
+	return out, nil
+}
+
+func options() *jsonpatch.ApplyOptions {
+	o := jsonpatch.NewApplyOptions()
+	o.SupportNegativeIndices = false
+	o.AccumulatedCopySizeLimit = maxCopied
+	return o
+}
+
+// locate finds the operation that failed: the library does not say.
+func (p *Patch) locate(raw []byte, whole error) error {
+	for i := range p.decoded {
+		if _, err := p.decoded[:i+1].ApplyWithOptions(raw, options()); err != nil {
+			return fmt.Errorf("patches[%d]: %s %s: %w", i, p.operations[i].Op, p.operations[i].Path, plain(err))
+		}
+	}
+	return fmt.Errorf("patches: %w", plain(whole))
+}
+
+// plain rewords the library's errors, which hold the whole value that was tested.
+func plain(err error) error {
+	switch {
+	case errors.Is(err, jsonpatch.ErrTestFailed):
+		return errors.New("the value there is another one")
+	case errors.Is(err, jsonpatch.ErrMissing), errors.Is(err, jsonpatch.ErrInvalidIndex):
+		return errors.New("there is nothing at that path")
+	}
+	var size *jsonpatch.AccumulatedCopySizeError
+	if errors.As(err, &size) {
+		return fmt.Errorf("copies more than %d bytes", maxCopied)
+	}
+	return errors.New("it does not fit the document")
+}
+
+func (p *Patch) trace(op Operation, doc map[string]any, o Options) {
+	if o.Trace == nil {
+		return
+	}
+	if op.Op == "move" {
+		o.Trace.drop(Pointer(op.From))
+	}
+	path := Pointer(op.Path)
+	switch op.Op {
+	case "test":
+	case "remove":
+		o.Trace.drop(path)
+	default:
+		path, value := within(doc, path)
+		o.Trace.set(path, value, o.Layer)
+	}
+}
+
+// within returns the longest part of a path that leads through objects, and what is there: layers are remembered for whole
+// lists.
+func within(doc map[string]any, path []string) ([]string, any) {
+	var at any = doc
+	for i, k := range path {
+		m, ok := at.(map[string]any)
+		if !ok {
+			return path[:i], at
+		}
+		at = m[k]
+	}
+	return path, at
+}
+
+// Paths returns what the operations write to, read or take away, as paths into the document.
+func (p *Patch) Paths() [][]string {
+	if p == nil {
+		return nil
+	}
+	var out [][]string
+	for _, op := range p.operations {
+		out = append(out, Pointer(op.Path))
+		if op.From != "" {
+			out = append(out, Pointer(op.From))
+		}
+	}
+	return out
+}
+
+// Pointer splits a JSON pointer (RFC 6901).
+func Pointer(s string) []string {
+	parts := strings.Split(strings.TrimPrefix(s, "/"), "/")
+	for i := range parts {
+		parts[i] = strings.NewReplacer("~1", "/", "~0", "~").Replace(parts[i])
+	}
+	return parts
+}

@@ -56,6 +56,9 @@ const (
 	// DeletionPolicyAnnotation is the deletion policy of the add-on when it was last applied. It is read when the add-on
 	// has been dropped, and the set says nothing about it any more.
 	DeletionPolicyAnnotation = "chandler.dev/deletion-policy"
+	// ReleaseAnnotation is the Helm release (name,namespace,storage namespace) that an add-on goes on with although its name
+	// would give another one: it took it over.
+	ReleaseAnnotation = "chandler.dev/release"
 	// FingerprintAnnotation on a mirror is the fingerprint of the kubeconfig it holds.
 	FingerprintAnnotation = "chandler.dev/kubeconfig-fingerprint"
 	// MirroredAnnotation on a registration lists the label keys, comma-separated, that discovery mirrors. One with a ! is left

@@ -6,53 +6,143 @@ package compile
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/labels"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/expression"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
+	"github.com/chandler-hub/chandler/internal/merge"
 )
 
 // Program is a compiled set. It is never changed after Compile has returned it.
 type Program struct {
 	// Addons in the order of the set.
 	Addons []Addon
+	// Overlays in the order of the set.
+	Overlays []Overlay
+	// Sources that the hub keeps for the set, by name.
+	Sources map[string]Source
+	// Variables of the set itself.
+	Variables map[string]any
+	// VariablesFrom are ConfigMaps of variables, the weakest first.
+	VariablesFrom []VariablesSource
+	// DependsOn names sets of the same namespace.
+	DependsOn []string
+	// Platform is true if the set is in a platform namespace.
+	Platform bool
+
+	templates map[string]*expression.Template
 }
 
 // Addon is one compiled add-on.
 type Addon struct {
 	Name string
-	// Kind is fluxspec.HelmReleaseKind or fluxspec.KustomizationKind.
+	// Kind is fluxspec.HelmReleaseKind, fluxspec.KustomizationKind or fluxspec.ManifestsKind.
 	Kind string
-	// DependsOn names add-ons of the same set and kind.
-	DependsOn []string
-	// Body is the spec as its author wrote it, without defaults.
+	// DependsOn names add-ons of this set, or of others.
+	DependsOn []hubv1.AddonReference
+	// Body is the spec as its author wrote it, without defaults, its expressions as text.
 	Body map[string]any
+	// When is nil for always.
+	When *expression.Template
 	// Orphan is true if the add-on's own deletionPolicy is Orphan.
 	Orphan bool
+	// Optional is true if a cluster may exclude it.
+	Optional bool
+	// MovedFrom is what it was called before, in full.
+	MovedFrom []hubv1.MovedAddon
+	// Adopt names a hand-written object; nil for none.
+	Adopt *hubv1.Adoption
+
+	open openPaths
 }
 
-// Errors are all the things that are wrong with a set, in the order of its add-ons.
+// Overlay is one compiled overlay.
+type Overlay struct {
+	Name string
+	// Selector and When are nil if the overlay does not ask.
+	Selector  labels.Selector
+	When      *expression.Template
+	Variables map[string]any
+	Addons    map[string]AddonOverlay
+}
+
+// AddonOverlay is what an overlay, or a cluster's override, does to one add-on.
+type AddonOverlay struct {
+	// Body to merge; nil for none.
+	Body map[string]any
+	// Patch to apply after that; nil for none.
+	Patch *merge.Patch
+	// Exclude leaves the add-on out or takes it back in; nil says nothing.
+	Exclude *bool
+}
+
+// Source is a Flux source that the hub keeps.
+type Source struct {
+	Name, Kind string
+	Spec       map[string]any
+}
+
+// VariablesSource is a ConfigMap of variables.
+type VariablesSource struct {
+	// Name may hold expressions.
+	Name     string
+	Optional bool
+}
+
+// Author says who wrote a set, which decides what it may do.
+type Author = fluxspec.Author
+
+// Template returns the compiled form of a text that holds <<. Texts that a set did not hold when it was compiled, such as the
+// escaped ones of a cluster, are compiled now.
+func (p *Program) Template(text string) (*expression.Template, error) {
+	if t, ok := p.templates[text]; ok {
+		return t, nil
+	}
+	return expression.Compile(text)
+}
+
+// UsesOrigin returns whether any expression reads the origin.
+func (p *Program) UsesOrigin() bool {
+	for _, t := range p.templates {
+		if t.UsesOrigin() {
+			return true
+		}
+	}
+	return false
+}
+
+// Expressions returns how many different texts with expressions the set holds.
+func (p *Program) Expressions() int { return len(p.templates) }
+
+// Errors are all the things that are wrong with a set, in the order of its fields.
 type Errors []Error
 
 // Error is one of them.
 type Error struct {
-	// Addon is the add-on's name.
-	Addon string
-	// Path is the field below the add-on, such as helmRelease.chart.spec.version.
+	// Overlay and Addon are the names of where it is; empty if it is elsewhere.
+	Overlay, Addon string
+	// Path is the field below that, such as helmRelease.chart.spec.version.
 	Path string
 	// Message says what is wrong and what to write instead.
 	Message string
 }
 
 func (e Error) Error() string {
-	if e.Path == "" {
-		return fmt.Sprintf("add-on %q: %s", e.Addon, e.Message)
+	var parts []string
+	if e.Overlay != "" {
+		parts = append(parts, fmt.Sprintf("overlay %q", e.Overlay))
 	}
-	return fmt.Sprintf("add-on %q: %s: %s", e.Addon, e.Path, e.Message)
+	if e.Addon != "" {
+		parts = append(parts, fmt.Sprintf("add-on %q", e.Addon))
+	}
+	where := strings.Join(parts, ", ")
+	if e.Path != "" && where != "" {
+		where += ": "
+	}
+	return strings.TrimPrefix(where+e.Path+": "+e.Message, ": ")
 }
 
 func (e Errors) Error() string {
@@ -63,150 +153,94 @@ func (e Errors) Error() string {
 	return strings.Join(lines, "; ")
 }
 
-// Compile checks the add-ons of a set and returns its program, or Errors.
-func Compile(addons []hubv1.Addon, author fluxspec.Author) (*Program, error) {
-	c := compiler{author: author, kinds: map[string]string{}}
-	p := &Program{Addons: make([]Addon, 0, len(addons))}
-	for i := range addons {
-		p.Addons = append(p.Addons, c.addon(&addons[i]))
+// Compile checks a set and returns its program, or Errors.
+func Compile(spec *hubv1.AddonSetSpec, author Author) (*Program, error) {
+	c := compiler{author: author, kinds: map[string]string{}, p: &Program{Platform: author.Platform, templates: map[string]*expression.Template{}, Sources: map[string]Source{}}}
+	c.sets(spec)
+	c.sources(spec)
+	c.p.Variables = c.variables("", spec.Variables)
+	c.variablesFrom(spec)
+	for i := range spec.Addons {
+		c.p.Addons = append(c.p.Addons, c.addon(&spec.Addons[i]))
 	}
-	c.dependencies(p)
-	c.releases(p)
+	for i := range spec.Overlays {
+		c.p.Overlays = append(c.p.Overlays, c.overlay(&spec.Overlays[i]))
+	}
+	c.dependencies()
+	c.releases()
+	if n := len(c.p.templates); n > maxExpressions {
+		c.fail("", "", "", "the set holds %d texts with expressions; %d are the most", n, maxExpressions)
+	}
 	if len(c.errs) > 0 {
 		return nil, c.errs
 	}
-	return p, nil
+	return c.p, nil
 }
 
+// The bounds of a set, so that none costs more than a bounded time.
+const (
+	maxExpressions = 2000
+	maxDepth       = 200
+)
+
 type compiler struct {
-	author fluxspec.Author
+	author Author
 	kinds  map[string]string
+	p      *Program
 	errs   Errors
 }
 
-func (c *compiler) fail(addon, path, format string, args ...any) {
-	c.errs = append(c.errs, Error{addon, path, fmt.Sprintf(format, args...)})
+func (c *compiler) fail(overlay, addon, path, format string, args ...any) {
+	c.errs = append(c.errs, Error{overlay, addon, path, fmt.Sprintf(format, args...)})
 }
 
-func (c *compiler) addon(in *hubv1.Addon) Addon {
-	out := Addon{Name: in.Name, Orphan: in.DeletionPolicy == hubv1.DeletionPolicyOrphan}
-	field, raw := "helmRelease", in.HelmRelease
-	out.Kind = fluxspec.HelmReleaseKind
-	if raw == nil {
-		field, raw = "kustomization", in.Kustomization
-		out.Kind = fluxspec.KustomizationKind
-	}
-	if _, ok := c.kinds[in.Name]; ok {
-		c.fail(in.Name, "", "the name is used twice; an add-on's name is its identity on a cluster")
-	}
-	c.kinds[in.Name] = out.Kind
-	for _, d := range in.DependsOn {
-		out.DependsOn = append(out.DependsOn, d.Name)
-	}
-	if raw == nil || in.HelmRelease != nil && in.Kustomization != nil {
-		c.fail(in.Name, "", "write exactly one of helmRelease and kustomization")
-		return out
-	}
-	if err := json.Unmarshal(raw.Raw, &out.Body); err != nil || out.Body == nil {
-		c.fail(in.Name, field, "must be an object")
-		return out
-	}
-	for _, p := range fluxspec.Check(out.Kind, out.Body, c.author) {
-		c.fail(in.Name, strings.TrimSuffix(field+"."+p.Path, "."), "%s", p.Message)
-	}
-	return out
-}
-
-// dependencies refuses names that are not there, other kinds, and cycles. Flux drops whole batches of events when its
-// dependencies form a cycle (fluxcd/pkg/runtime/dependency, Sort), so none may ever reach it.
-func (c *compiler) dependencies(p *Program) {
-	needs := map[string][]string{}
-	for _, a := range p.Addons {
-		for _, d := range a.DependsOn {
-			kind, ok := c.kinds[d]
-			switch {
-			case !ok:
-				c.fail(a.Name, "dependsOn", "there is no add-on %q in this set; it has %s", d, strings.Join(c.names(p), ", "))
-			case kind != a.Kind:
-				c.fail(a.Name, "dependsOn", "%q is a %s and this is a %s: Flux orders only objects of one kind", d, kind, a.Kind)
-			default:
-				needs[a.Name] = append(needs[a.Name], d)
-			}
+func (c *compiler) sets(spec *hubv1.AddonSetSpec) {
+	for _, d := range spec.DependsOn {
+		if d.Name == c.author.Set && d.Name != "" {
+			c.fail("", "", "dependsOn", "the set names itself")
 		}
-	}
-	if cycle := findCycle(p, needs); cycle != nil {
-		c.fail(cycle[0], "dependsOn", "add-ons wait for each other: %s", strings.Join(cycle, " -> "))
+		c.p.DependsOn = append(c.p.DependsOn, d.Name)
 	}
 }
 
-func (c *compiler) names(p *Program) []string {
-	names := make([]string, len(p.Addons))
-	for i := range p.Addons {
-		names[i] = p.Addons[i].Name
-	}
-	return names
-}
-
-// findCycle returns one cycle, its first name repeated at the end, or nil.
-func findCycle(p *Program, needs map[string][]string) []string {
-	const visiting, done = 1, 2
-	state := map[string]int{}
-	var path []string
-	var visit func(string) []string
-	visit = func(name string) []string {
-		switch state[name] {
-		case done:
-			return nil
-		case visiting:
-			return append(slices.Clone(path[slices.Index(path, name):]), name)
+func (c *compiler) sources(spec *hubv1.AddonSetSpec) {
+	for i := range spec.Sources {
+		in := &spec.Sources[i]
+		path := fmt.Sprintf("sources[%s]", in.Name)
+		if _, ok := c.p.Sources[in.Name]; ok {
+			c.fail("", "", path, "the name is used twice")
 		}
-		state[name] = visiting
-		path = append(path, name)
-		for _, d := range needs[name] {
-			if cycle := visit(d); cycle != nil {
-				return cycle
-			}
-		}
-		path = path[:len(path)-1]
-		state[name] = done
-		return nil
-	}
-	for _, a := range p.Addons {
-		if cycle := visit(a.Name); cycle != nil {
-			return cycle
-		}
-	}
-	return nil
-}
-
-// releases refuses two add-ons that would be one Helm release: each would upgrade over the other for ever.
-func (c *compiler) releases(p *Program) {
-	seen := map[Release]string{}
-	for _, a := range p.Addons {
-		if a.Kind != fluxspec.HelmReleaseKind || a.Body == nil {
+		if !knownSource(in.Kind) {
+			c.fail("", "", path+".kind", "is %q: write one of %s", in.Kind, strings.Join(fluxspec.SourceKinds, ", "))
 			continue
 		}
-		r := ReleaseOf(a)
-		if other, ok := seen[r]; ok {
-			c.fail(a.Name, "helmRelease.releaseName", "release %q in namespace %q is add-on %q's already", r.Name, r.Namespace, other)
+		s := Source{Name: in.Name, Kind: in.Kind, Spec: c.object("", "", path+".spec", in.Spec)}
+		c.p.Sources[in.Name] = s
+		if s.Spec == nil {
+			continue
 		}
-		seen[r] = a.Name
+		for _, p := range fluxspec.CheckSource(s.Kind, c.holes(s.Spec)) {
+			c.fail("", "", join(path+".spec", p.Path), "%s", p.Message)
+		}
 	}
 }
 
-// Release is a Helm release on a cluster.
-type Release struct{ Namespace, Name string }
-
-// ReleaseOf returns the release of a HelmRelease add-on.
-func ReleaseOf(a Addon) Release {
-	body := map[string]any{}
-	for _, f := range []string{"releaseName", "targetNamespace", "storageNamespace"} {
-		if v, ok := a.Body[f]; ok {
-			body[f] = v
+func knownSource(kind string) bool {
+	for _, k := range fluxspec.SourceKinds {
+		if k == kind {
+			return true
 		}
 	}
-	fluxspec.Default(a.Kind, body, a.Name)
-	name, _, _ := unstructured.NestedString(body, "releaseName")
-	namespace, _, _ := unstructured.NestedString(body, "storageNamespace")
-	return Release{Namespace: namespace, Name: name}
+	return false
+}
+
+func (c *compiler) variablesFrom(spec *hubv1.AddonSetSpec) {
+	for i, v := range spec.VariablesFrom {
+		c.scan("", "", fmt.Sprintf("variablesFrom[%d].configMap", i), v.ConfigMap, 0)
+		c.p.VariablesFrom = append(c.p.VariablesFrom, VariablesSource{v.ConfigMap, v.Optional})
+	}
+}
+
+func join(path, more string) string {
+	return strings.Trim(path+"."+more, ".")
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"sigs.k8s.io/yaml"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
@@ -31,25 +32,32 @@ func addons(t *testing.T, text string) []hubv1.Addon {
 	return out
 }
 
+func compileAddons(in []hubv1.Addon, author fluxspec.Author) (*compile.Program, error) {
+	return compile.Compile(&hubv1.AddonSetSpec{Addons: in}, author)
+}
+
+// exported compares what others see of a program.
+var exported = cmpopts.IgnoreUnexported(compile.Program{}, compile.Addon{})
+
 func TestCompile(t *testing.T) {
 	in := addons(t, `
 - {name: base, kustomization: {$KS, path: ./base}}
 - {name: crds, helmRelease: {$CHART}, deletionPolicy: Orphan}
 - {name: web, helmRelease: {$CHART, values: {replicas: 2, none: null}}, dependsOn: [{name: crds}], deletionPolicy: Delete}
 `)
-	got, err := compile.Compile(in, platform)
+	got, err := compileAddons(in, platform)
 	if err != nil {
 		t.Fatal(err)
 	}
 	chart := func() map[string]any {
 		return map[string]any{"spec": map[string]any{"chart": "podinfo", "sourceRef": map[string]any{"kind": "HelmRepository", "name": "podinfo"}}}
 	}
-	want := &compile.Program{Addons: []compile.Addon{
+	want := &compile.Program{Platform: true, Sources: map[string]compile.Source{}, Addons: []compile.Addon{
 		{Name: "base", Kind: "Kustomization", Body: map[string]any{"sourceRef": map[string]any{"kind": "GitRepository", "name": "fleet"}, "path": "./base"}},
 		{Name: "crds", Kind: "HelmRelease", Orphan: true, Body: map[string]any{"chart": chart()}},
-		{Name: "web", Kind: "HelmRelease", DependsOn: []string{"crds"}, Body: map[string]any{"chart": chart(), "values": map[string]any{"replicas": int64(2), "none": nil}}},
+		{Name: "web", Kind: "HelmRelease", DependsOn: []hubv1.AddonReference{{Name: "crds"}}, Body: map[string]any{"chart": chart(), "values": map[string]any{"replicas": int64(2), "none": nil}}},
 	}}
-	if d := cmp.Diff(want, got); d != "" {
+	if d := cmp.Diff(want, got, exported); d != "" {
 		t.Errorf("-want +got:\n%s", d)
 	}
 }
@@ -62,11 +70,11 @@ func TestCompileRefuses(t *testing.T) {
 	}{
 		"TwoKinds": {
 			addons: `[{name: x, helmRelease: {$CHART}, kustomization: {$KS}}]`,
-			want:   []string{`add-on "x": write exactly one of helmRelease and kustomization`},
+			want:   []string{`add-on "x": write exactly one of helmRelease, kustomization and manifests`},
 		},
 		"NoKind": {
 			addons: `[{name: x}]`,
-			want:   []string{`add-on "x": write exactly one of helmRelease and kustomization`},
+			want:   []string{`add-on "x": write exactly one of helmRelease, kustomization and manifests`},
 		},
 		"NoObject": {
 			addons: `[{name: x, helmRelease: [1]}, {name: w, kustomization: text}]`,
@@ -82,11 +90,7 @@ func TestCompileRefuses(t *testing.T) {
 		},
 		"UnknownDependency": {
 			addons: `[{name: x, kustomization: {$KS}, dependsOn: [{name: z}]}, {name: w, kustomization: {$KS}}]`,
-			want:   []string{`add-on "x": dependsOn: there is no add-on "z" in this set; it has x, w`},
-		},
-		"DependencyOfAnotherKind": {
-			addons: `[{name: x, kustomization: {$KS}, dependsOn: [{name: w}]}, {name: w, helmRelease: {$CHART}}]`,
-			want:   []string{`add-on "x": dependsOn: "w" is a HelmRelease and this is a Kustomization: Flux orders only objects of one kind`},
+			want:   []string{`add-on "x": dependsOn: there is no add-on "z" in this set; it has x, w. For one of another set, write its addonSet`},
 		},
 		"CycleOfOne": {
 			addons: `[{name: x, kustomization: {$KS}, dependsOn: [{name: x}]}]`,
@@ -138,8 +142,8 @@ func TestCompileRefuses(t *testing.T) {
 `,
 			want: []string{
 				"add-on \"x\": helmRelease.suspend: would stop every cluster; suspend the generated object of one cluster with `flux suspend` instead",
-				`add-on "w": write exactly one of helmRelease and kustomization`,
-				`add-on "x": dependsOn: there is no add-on "z" in this set; it has x, w`,
+				`add-on "w": write exactly one of helmRelease, kustomization and manifests`,
+				`add-on "x": dependsOn: there is no add-on "z" in this set; it has x, w. For one of another set, write its addonSet`,
 			},
 		},
 	}
@@ -149,7 +153,7 @@ func TestCompileRefuses(t *testing.T) {
 			if author.Namespace == "" {
 				author = platform
 			}
-			got, err := compile.Compile(addons(t, tc.addons), author)
+			got, err := compileAddons(addons(t, tc.addons), author)
 			if got != nil {
 				t.Errorf("a set that is refused must have no program, got %v", got)
 			}
@@ -175,6 +179,7 @@ func TestCompileAccepts(t *testing.T) {
 	cases := map[string]string{
 		"OneReleaseNameInTwoNamespaces": `[{name: x, helmRelease: {$CHART}}, {name: w, helmRelease: {$CHART, releaseName: x}}]`,
 		"TwoReleasesInOneNamespace":     `[{name: x, helmRelease: {$CHART}}, {name: w, helmRelease: {$CHART, targetNamespace: x}}]`,
+		"DependencyOfAnotherKind":       `[{name: x, kustomization: {$KS}, dependsOn: [{name: w}]}, {name: w, helmRelease: {$CHART}}]`,
 		"ADiamond": `
 - {name: d, kustomization: {$KS}, dependsOn: [{name: b}, {name: c}]}
 - {name: c, kustomization: {$KS}, dependsOn: [{name: a}]}
@@ -184,7 +189,7 @@ func TestCompileAccepts(t *testing.T) {
 	}
 	for name, text := range cases {
 		t.Run(name, func(t *testing.T) {
-			if _, err := compile.Compile(addons(t, text), platform); err != nil {
+			if _, err := compileAddons(addons(t, text), platform); err != nil {
 				t.Error(err)
 			}
 		})
@@ -203,8 +208,8 @@ func TestReleaseOf(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := compile.ReleaseOf(compile.Addon{Name: "web", Kind: fluxspec.HelmReleaseKind, Body: tc.body})
-			if got != tc.want {
+			got, known := compile.ReleaseOf("web", fluxspec.HelmReleaseKind, tc.body)
+			if got != tc.want || !known {
 				t.Errorf("got %v, want %v", got, tc.want)
 			}
 		})

@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"fmt"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/identity"
 )
@@ -14,13 +16,18 @@ import (
 // snapshot is the part of a set's spec that decides what is rendered. What only decides who gets it (the selector,
 // priority, deletion policy) is not in it: to change that is no new revision, and rolls nothing.
 type snapshot struct {
-	Addons []hubv1.Addon `json:"addons"`
+	DependsOn     []hubv1.AddonSetReference       `json:"dependsOn,omitempty"`
+	Sources       []hubv1.Source                  `json:"sources,omitempty"`
+	Variables     map[string]apiextensionsv1.JSON `json:"variables,omitempty"`
+	VariablesFrom []hubv1.VariablesSource         `json:"variablesFrom,omitempty"`
+	Addons        []hubv1.Addon                   `json:"addons"`
+	Overlays      []hubv1.Overlay                 `json:"overlays,omitempty"`
 }
 
 // Snapshot returns the content of a revision, and a short hash of it. The same content has the same hash, so that going
 // back to an older spec finds its old revision.
 func Snapshot(spec *hubv1.AddonSetSpec) (raw []byte, hash string, err error) {
-	raw, err = json.Marshal(snapshot{Addons: spec.Addons})
+	raw, err = json.Marshal(snapshot{spec.DependsOn, spec.Sources, spec.Variables, spec.VariablesFrom, spec.Addons, spec.Overlays})
 	if err != nil {
 		return nil, "", fmt.Errorf("snapshot the set: %w", err)
 	}
@@ -38,11 +45,13 @@ func Snapshot(spec *hubv1.AddonSetSpec) (raw []byte, hash string, err error) {
 	return raw, identity.Hash(10, string(raw)), nil
 }
 
-// Addons returns the add-ons that a revision's content holds.
-func Addons(raw []byte) ([]hubv1.Addon, error) {
+// Spec returns the part of a set's spec that a revision's content holds.
+func Spec(raw []byte) (*hubv1.AddonSetSpec, error) {
 	var s snapshot
 	if err := json.Unmarshal(raw, &s); err != nil {
 		return nil, fmt.Errorf("read the revision: %w", err)
 	}
-	return s.Addons, nil
+	return &hubv1.AddonSetSpec{
+		DependsOn: s.DependsOn, Sources: s.Sources, Variables: s.Variables, VariablesFrom: s.VariablesFrom, Addons: s.Addons, Overlays: s.Overlays,
+	}, nil
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
@@ -50,6 +51,11 @@ func TestSnapshotHash(t *testing.T) {
 		"OrderInAList":        {addons: strings.Replace(setForSnapshot, "[1, 2]", "[2, 1]", 1)},
 		"NullIsNotAbsent":     {addons: strings.Replace(setForSnapshot, ", d: null", "", 1)},
 		"DependsOn":           {change: func(s *hubv1.AddonSetSpec) { s.Addons[0].DependsOn = nil }},
+		"Sources":             {change: func(s *hubv1.AddonSetSpec) { s.Sources = []hubv1.Source{{Name: "x"}} }},
+		"Variables":           {change: func(s *hubv1.AddonSetSpec) { s.Variables = map[string]apiextensionsv1.JSON{"x": {Raw: []byte("1")}} }},
+		"VariablesFrom":       {change: func(s *hubv1.AddonSetSpec) { s.VariablesFrom = []hubv1.VariablesSource{{ConfigMap: "x"}} }},
+		"Overlays":            {change: func(s *hubv1.AddonSetSpec) { s.Overlays = []hubv1.Overlay{{Name: "x"}} }},
+		"DependsOnASet":       {change: func(s *hubv1.AddonSetSpec) { s.DependsOn = []hubv1.AddonSetReference{{Name: "x"}} }},
 		"AddonLess":           {change: func(s *hubv1.AddonSetSpec) { s.Addons = s.Addons[:1] }},
 	}
 	for name, tc := range cases {
@@ -73,10 +79,11 @@ func TestSnapshotHash(t *testing.T) {
 func TestSnapshotRoundTrip(t *testing.T) {
 	want := addons(t, setForSnapshot)
 	raw, hash := snapshot(t, &hubv1.AddonSetSpec{Addons: want})
-	got, err := compile.Addons(raw)
+	revision, err := compile.Spec(raw)
 	if err != nil {
 		t.Fatal(err)
 	}
+	got := revision.Addons
 	plain := func(in []hubv1.Addon) (out any) {
 		text, err := yaml.Marshal(in)
 		if err != nil {
@@ -90,15 +97,15 @@ func TestSnapshotRoundTrip(t *testing.T) {
 	if d := cmp.Diff(plain(want), plain(got)); d != "" {
 		t.Errorf("-want +got:\n%s", d)
 	}
-	a, err := compile.Compile(want, platform)
+	a, err := compileAddons(want, platform)
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := compile.Compile(got, platform)
+	b, err := compileAddons(got, platform)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := cmp.Diff(a, b); d != "" {
+	if d := cmp.Diff(a, b, exported); d != "" {
 		t.Errorf("a revision compiles to another program than its set: -set +revision:\n%s", d)
 	}
 	if _, again := snapshot(t, &hubv1.AddonSetSpec{Addons: got}); again != hash {
@@ -112,25 +119,26 @@ func TestSnapshotKeepsNumbers(t *testing.T) {
 	in[0].HelmRelease.Raw = []byte(`{"chart": {"spec": {"chart": "podinfo", "sourceRef": {"kind": "HelmRepository", "name": "podinfo"}}},
 		"values": {"big": 9007199254740993, "ratio": 0.5, "small": -7}}`)
 	raw, _ := snapshot(t, &hubv1.AddonSetSpec{Addons: in})
-	got, err := compile.Addons(raw)
+	revision, err := compile.Spec(raw)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := compile.Compile(in, platform)
+	got := revision.Addons
+	want, err := compileAddons(in, platform)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := compile.Compile(got, platform)
+	p, err := compileAddons(got, platform)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := cmp.Diff(want, p); d != "" {
+	if d := cmp.Diff(want, p, exported); d != "" {
 		t.Errorf("a revision compiles to other numbers than its set: -set +revision:\n%s", d)
 	}
 }
 
-func TestAddonsOfARevisionThatIsNone(t *testing.T) {
-	_, err := compile.Addons([]byte("{"))
+func TestSpecOfARevisionThatIsNone(t *testing.T) {
+	_, err := compile.Spec([]byte("{"))
 	if err == nil || err.Error() != "read the revision: unexpected end of JSON input" {
 		t.Errorf("got %v", err)
 	}

@@ -25,6 +25,8 @@ type Claim struct {
 	Incumbent bool
 	// Addon is the add-on's name, which two deliveries cannot both have on a cluster.
 	Addon string
+	// Moved are names of add-ons that this one takes over, if nobody else has them any more.
+	Moved []string
 	// Release is the Helm release, which they cannot share either; zero for a Kustomization.
 	Release compile.Release
 }
@@ -48,8 +50,8 @@ func Decide(claims []Claim) []Verdict {
 	byAddon, byRelease := map[string]int{}, map[compile.Release]int{}
 	for _, i := range order {
 		c := claims[i]
-		if w, taken := byAddon[c.Addon]; taken {
-			verdicts[i].Reason = lost(claims[w], c, fmt.Sprintf("add-on %q", c.Addon))
+		if w, name, taken := firstTaken(byAddon, append([]string{c.Addon}, c.Moved...)); taken {
+			verdicts[i].Reason = lost(claims[w], c, fmt.Sprintf("add-on %q", name))
 			continue
 		}
 		if w, taken := byRelease[c.Release]; taken && c.Release != (compile.Release{}) {
@@ -58,8 +60,20 @@ func Decide(claims []Claim) []Verdict {
 		}
 		verdicts[i].Won = true
 		byAddon[c.Addon], byRelease[c.Release] = i, i
+		for _, name := range c.Moved {
+			byAddon[name] = i
+		}
 	}
 	return verdicts
+}
+
+func firstTaken(by map[string]int, names []string) (claim int, name string, taken bool) {
+	for _, name := range names {
+		if w, ok := by[name]; ok {
+			return w, name, true
+		}
+	}
+	return 0, "", false
 }
 
 // stronger orders claims, the winner first.

@@ -13,9 +13,13 @@ import (
 func Default(kind string, body map[string]any, addon string) {
 	d := defaulter{body}
 	d.set("10m", "interval")
-	if kind == KustomizationKind {
+	switch kind {
+	case KustomizationKind:
 		defaultKustomization(d)
 		return
+	case ManifestsKind:
+		// kubectl's default for objects that name no namespace.
+		d.set("default", "targetNamespace")
 	}
 	defaultHelmRelease(d, addon)
 }

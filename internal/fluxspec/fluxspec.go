@@ -33,8 +33,8 @@ type Problem struct {
 
 // Author says who wrote a body, which decides what it may refer to.
 type Author struct {
-	// Namespace of the AddonSet.
-	Namespace string
+	// Namespace and Set name the AddonSet.
+	Namespace, Set string
 	// Platform is true if that is a platform namespace. Others may not refer to another namespace's sources.
 	Platform bool
 }
@@ -48,8 +48,17 @@ var refused = map[string]string{
 }
 
 // Check returns what is wrong with a body, which is the spec of a Flux object of the given kind before defaults, or
-// nil. Paths are relative to the body.
+// nil. Paths are relative to the body. A Hole stands for a value that is not known yet.
 func Check(kind string, body map[string]any, author Author) []Problem {
+	problems := CheckPart(kind, body, author)
+	if len(problems) == 0 {
+		problems = required(kind, body)
+	}
+	return sorted(problems)
+}
+
+// CheckPart returns what is wrong with what an overlay says of a body: all that Check does, but nothing is required.
+func CheckPart(kind string, body map[string]any, author Author) []Problem {
 	var problems []Problem
 	for field, remedy := range refused {
 		if _, ok := body[field]; ok {
@@ -58,10 +67,13 @@ func Check(kind string, body map[string]any, author Author) []Problem {
 	}
 	problems = append(problems, decode(kind, body)...)
 	if len(problems) == 0 {
-		problems = append(problems, required(kind, body)...)
-		problems = append(problems, references(kind, body, author)...)
+		problems = references(kind, body, author)
 	}
-	sort.Slice(problems, func(i, j int) bool { return problems[i].Path < problems[j].Path })
+	return sorted(problems)
+}
+
+func sorted(problems []Problem) []Problem {
+	sort.SliceStable(problems, func(i, j int) bool { return problems[i].Path < problems[j].Path })
 	return problems
 }
 
@@ -82,16 +94,28 @@ func decode(kind string, body map[string]any) []Problem {
 			problems = append(problems, Problem{Message: u.Error()})
 			continue
 		}
-		problems = append(problems, Problem{strings.TrimSuffix(path, `"`), "is not a field of a Flux " + kind})
+		problems = append(problems, Problem{strings.TrimSuffix(path, `"`), "is not a field of " + called(kind)})
 	}
 	return problems
 }
 
 func newSpec(kind string) any {
-	if kind == HelmReleaseKind {
+	switch kind {
+	case HelmReleaseKind:
 		return &helmv2.HelmReleaseSpec{}
+	case ManifestsKind:
+		return &Manifests{}
+	case KustomizationKind:
+		return &kustomizev1.KustomizationSpec{}
 	}
-	return &kustomizev1.KustomizationSpec{}
+	return newSourceSpec(kind)
+}
+
+func called(kind string) string {
+	if kind == ManifestsKind {
+		return "manifests"
+	}
+	return "a Flux " + kind
 }
 
 // locate finds the fields that do not decode: some decoders (durations, quantities) do not name the field in their
@@ -120,9 +144,9 @@ func locate(kind string, body map[string]any, whole []string, err error) []Probl
 }
 
 func decodesAlone(kind string, path []string, v any) error {
-	doc := map[string]any{}
-	if err := unstructured.SetNestedField(doc, v, path...); err != nil {
-		return err
+	doc := v
+	for i := len(path) - 1; i >= 0; i-- {
+		doc = map[string]any{path[i]: doc}
 	}
 	raw, err := json.Marshal(doc)
 	if err != nil {
@@ -159,7 +183,10 @@ func plain(err error) string {
 }
 
 func required(kind string, body map[string]any) []Problem {
-	if kind == KustomizationKind {
+	switch kind {
+	case ManifestsKind:
+		return requiredManifests(body)
+	case KustomizationKind:
 		return requiredReference(body, "sourceRef", "GitRepository, OCIRepository, Bucket or ExternalArtifact")
 	}
 	_, hasChart := body["chart"]
@@ -176,27 +203,37 @@ func required(kind string, body map[string]any) []Problem {
 		return requiredReference(body, "chartRef", "OCIRepository, HelmChart or ExternalArtifact")
 	}
 	problems := requiredReference(body, "chart.spec.sourceRef", "HelmRepository, GitRepository or Bucket")
-	if s, _, _ := unstructured.NestedString(body, "chart", "spec", "chart"); s == "" {
+	if !isThere(body, "chart", "spec", "chart") {
 		problems = append(problems, Problem{"chart.spec.chart", "is required: the name of the chart, or its path in the source"})
 	}
 	return problems
 }
 
 func requiredReference(body map[string]any, path, kinds string) []Problem {
-	ref, _, _ := unstructured.NestedMap(body, strings.Split(path, ".")...)
+	at := strings.Split(path, ".")
 	var problems []Problem
-	if s, _ := ref["kind"].(string); s == "" {
-		problems = append(problems, Problem{path + ".kind", "is required: " + kinds})
+	if !isThere(body, append(at[:len(at):len(at)], "kind")...) {
+		problems = append(problems, Problem{path + ".kind", "is required: " + kinds + ". It may be left out for a source of this set's spec.sources"})
 	}
-	if s, _ := ref["name"].(string); s == "" {
+	if !isThere(body, append(at[:len(at):len(at)], "name")...) {
 		problems = append(problems, Problem{path + ".name", "is required"})
 	}
 	return problems
 }
 
+// isThere returns whether there is a text at a path, or a Hole that may become one.
+func isThere(body map[string]any, path ...string) bool {
+	v, ok, err := unstructured.NestedFieldNoCopy(body, path...)
+	if _, hole := v.(Hole); hole {
+		return true
+	}
+	s, text := v.(string)
+	return ok && err == nil && text && s != ""
+}
+
 // references keeps a set outside the platform namespaces to its own namespace.
 func references(kind string, body map[string]any, author Author) []Problem {
-	if author.Platform {
+	if author.Platform || kind == ManifestsKind {
 		return nil
 	}
 	paths := []string{"sourceRef"}

@@ -53,7 +53,7 @@ func TestCheck(t *testing.T) {
 		"IncompleteChart": {kind: "HelmRelease", author: platform, body: "chart: {spec: {sourceRef: {name: x}}}",
 			want: []fluxspec.Problem{
 				{Path: "chart.spec.chart", Message: "is required: the name of the chart, or its path in the source"},
-				{Path: "chart.spec.sourceRef.kind", Message: "is required: HelmRepository, GitRepository or Bucket"},
+				{Path: "chart.spec.sourceRef.kind", Message: "is required: HelmRepository, GitRepository or Bucket. It may be left out for a source of this set's spec.sources"},
 			}},
 		"ForeignSource": {kind: "Kustomization", author: fluxspec.Author{Namespace: "team-a"}, body: "{sourceRef: {kind: GitRepository, name: fleet, namespace: flux-system}}",
 			want: []fluxspec.Problem{{Path: "sourceRef.namespace", Message: `is "flux-system": a set outside the platform namespaces may refer only to sources in its own namespace, "team-a"`}}},

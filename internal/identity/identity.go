@@ -50,6 +50,14 @@ func Chart(chart, hash string) string {
 	return join(hash, "chandler", strings.ToLower(path.Base(chart)))
 }
 
+// Source returns the name of the source that a set keeps, of which hash is the content hash.
+func Source(set, source, hash string) string { return join(hash, set, source) }
+
+// ChartRepository returns the name of the source of the chart that a hub itself serves.
+func ChartRepository(hubID string) string {
+	return join(digest(8, "charts", hubID), "chandler", "manifests")
+}
+
 // LabelValue returns s if it fits a label value, and else as much of it as fits with a hash.
 func LabelValue(s string) string {
 	if len(s) <= maxName {

@@ -17,6 +17,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/compile"
+	"github.com/chandler-hub/chandler/internal/expression"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/render"
@@ -30,7 +31,7 @@ func programOf(t *testing.T, text string) *compile.Program {
 	if err := yaml.UnmarshalStrict([]byte(text), &addons); err != nil {
 		t.Fatal(err)
 	}
-	p, err := compile.Compile(addons, fluxspec.Author{Namespace: "flux-system", Platform: true})
+	p, err := compile.Compile(&hubv1.AddonSetSpec{Addons: addons}, fluxspec.Author{Namespace: "flux-system", Platform: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,20 +40,32 @@ func programOf(t *testing.T, text string) *compile.Program {
 
 func rendered(t *testing.T, p *compile.Program, to render.Target) *render.Result {
 	t.Helper()
-	r, err := render.Render(p, to)
-	if err != nil {
-		t.Fatal(err)
+	r, err := render.Render(p, to, &render.Input{Cluster: &expression.Cluster{Name: to.Registration.Name}})
+	if err != nil || len(r.Failed) > 0 || len(r.Missing) > 0 {
+		t.Fatal(err, r.Failed, r.Missing)
+	}
+	// As assembly would, with the add-ons of one set alone.
+	for i := range r.Objects {
+		var before []render.Dependency
+		for _, ref := range r.Objects[i].DependsOn {
+			for _, other := range r.Objects {
+				if other.Addon == ref.Name {
+					before = append(before, render.Dependency{Addon: ref.Name, Namespace: other.Namespace, Name: other.Name})
+				}
+			}
+		}
+		r.Objects[i].Link(before, nil)
 	}
 	return r
 }
 
-func chartOf(t *testing.T, body string, to render.Target) *render.Chart {
+func chartOf(t *testing.T, body string, to render.Target) render.Shared {
 	t.Helper()
-	c := rendered(t, programOf(t, "[{name: web, helmRelease: "+body+"}]"), to).Objects[0].Chart
-	if c == nil {
+	shared := rendered(t, programOf(t, "[{name: web, helmRelease: "+body+"}]"), to).Objects[0].Shared
+	if len(shared) != 1 {
 		t.Fatal("there is no chart")
 	}
-	return c
+	return shared[0]
 }
 
 // programs are the programs of the golden cases, by name.
@@ -81,8 +94,8 @@ func TestProgramsAreNotShared(t *testing.T) {
 			first := rendered(t, p, target("tenant1"))
 			for _, o := range first.Objects {
 				scribble(o.Object.Object)
-				if o.Chart != nil {
-					scribble(o.Chart.Object.Object)
+				for _, s := range o.Shared {
+					scribble(s.Object.Object)
 				}
 			}
 			if after, err := json.Marshal(p); err != nil || !bytes.Equal(before, after) {
@@ -119,14 +132,13 @@ func scribble(v any) {
 func TestObjectsCarryTheirHash(t *testing.T) {
 	for name, p := range programs(t) {
 		for _, o := range rendered(t, p, target("tenant1")).Objects {
-			if got := o.Object.GetAnnotations()[hubv1.HashAnnotation]; got != o.Hash || got == "" {
+			if got := o.Manifest().GetAnnotations()[hubv1.HashAnnotation]; got != o.Hash || got == "" {
 				t.Errorf("%s, add-on %s: annotation %q, hash %q", name, o.Addon, got, o.Hash)
 			}
-			if o.Chart == nil {
-				continue
-			}
-			if got := o.Chart.Object.GetAnnotations()[hubv1.HashAnnotation]; got != o.Chart.Hash || got == "" {
-				t.Errorf("%s, chart of add-on %s: annotation %q, hash %q", name, o.Addon, got, o.Chart.Hash)
+			for _, s := range o.Shared {
+				if got := s.Object.GetAnnotations()[hubv1.HashAnnotation]; got != s.Hash || got == "" {
+					t.Errorf("%s, chart of add-on %s: annotation %q, hash %q", name, o.Addon, got, s.Hash)
+				}
 			}
 		}
 	}
@@ -199,9 +211,9 @@ func TestNames(t *testing.T) {
 				to.Set = strings.Repeat("s", 200)
 				r := rendered(t, p, to)
 				for _, o := range r.Objects {
-					checkNames(t, o.Object)
+					checkNames(t, o.Manifest())
 				}
-				refs, _, err := unstructured.NestedSlice(r.Objects[0].Object.Object, "spec", "dependsOn")
+				refs, _, err := unstructured.NestedSlice(r.Objects[0].Manifest().Object, "spec", "dependsOn")
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -1,213 +1,222 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package render makes the Flux objects of one set for one cluster. It is pure: the same program and target give the
+// Package render makes the Flux objects of one set for one cluster. It is pure: the same program, target and input give the
 // same bytes, on every replica and after every restart, and the command line calls the very same function.
 package render
 
 import (
-	"encoding/json"
 	"fmt"
-	"strings"
+	"slices"
 
-	helmv2 "github.com/fluxcd/helm-controller/api/v2"
-	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
-	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
-	"github.com/chandler-hub/chandler/internal/identity"
+	"github.com/chandler-hub/chandler/internal/merge"
 )
 
 // Epoch is raised whenever this package makes other objects from the same input. It is part of every revision's name:
 // a hub with a new epoch leaves what older revisions made as it is, until the set is rolled.
 const Epoch = 1
 
-// Target is what a program is rendered for.
-type Target struct {
-	// HubID tells this hub's objects from another's on the same cluster.
-	HubID string
-	// Namespace is the set's: everything generated lives there.
-	Namespace string
-	// Set and Delivery are the names of the AddonSet and the AddonDelivery.
-	Set, Delivery string
-	// Registration is the cluster.
-	Registration types.NamespacedName
-}
-
-// Result is what a set makes for a cluster.
-type Result struct {
-	// Objects in the order of the set's add-ons.
-	Objects []Object
-}
+// Errors are things that are wrong for one cluster.
+type Errors = compile.Errors
 
 // Object is the Flux object of one add-on.
 type Object struct {
-	Addon     string
-	Kind      string
-	DependsOn []string
+	Addon string
+	Kind  string
+	// Form is the kind of the add-on that it comes from.
+	Form string
+	// DependsOn names the add-ons that come before it.
+	DependsOn []hubv1.AddonReference
 	// Release is set for a HelmRelease.
-	Release compile.Release
-	// Object is to be applied just as it is: it holds only the fields that the hub owns.
+	Release hubv1.HelmReleaseIdentity
+	// DefaultRelease is true if that is what the add-on's name and body give, so that nothing has to remember it.
+	DefaultRelease bool
+	// Once is true if the object is made and then left alone.
+	Once bool
+	// MovedFrom and Adopt say what it takes over.
+	MovedFrom []hubv1.MovedAddon
+	Adopt     *Adopt
+	// Namespace, Name and Labels of the Flux object.
+	Namespace, Name string
+	Labels          map[string]string
+	// Object is the Flux object before it is linked: only the fields that the hub owns. Nil in a Skeleton.
 	Object *unstructured.Unstructured
-	// Hash covers all of Object.
+	// Hash covers all that is applied. It is there once the object is linked.
 	Hash string
-	// Chart is the HelmChart that the object refers to, if the hub keeps it.
-	Chart *Chart
+	// Shared are the objects that it refers to and that clusters share: sources first, then charts.
+	Shared []Shared
+	// Trace says who set each field of the add-on's body. Only with Explain.
+	Trace *merge.Trace
+
+	bodyHash     string
+	dependencies []Dependency
+	sets         []string
 }
 
-// Chart is a HelmChart that all clusters share whose add-on has the same template.
-type Chart struct {
-	Object *unstructured.Unstructured
-	Hash   string
-}
+// Adopt names a Flux object that somebody wrote by hand.
+type Adopt struct{ Kind, Namespace, Name string }
 
-// GroupVersionKind returns the full kind of a Flux object.
-func GroupVersionKind(kind string) schema.GroupVersionKind {
-	if kind == fluxspec.HelmReleaseKind {
-		return helmv2.GroupVersion.WithKind(kind)
+// Render returns what a program makes for a target. An error holds the whole delivery as it is.
+func Render(p *compile.Program, t Target, in *Input) (*Result, error) {
+	r := renderer{p: p, t: t, in: in, out: &Result{Excluded: map[string]string{}, Failed: map[string]Errors{}}, sources: map[string]*Shared{}}
+	if err := r.prepare(); err != nil || len(r.out.Missing) > 0 {
+		return r.out, err
 	}
-	return kustomizev1.GroupVersion.WithKind(kind)
-}
-
-// Render returns the objects of a program for a target.
-func Render(p *compile.Program, t Target) (*Result, error) {
-	out := &Result{Objects: make([]Object, 0, len(p.Addons))}
 	for i := range p.Addons {
-		o, err := renderAddon(&p.Addons[i], t)
-		if err != nil {
-			return nil, fmt.Errorf("add-on %q: %w", p.Addons[i].Name, err)
-		}
-		out.Objects = append(out.Objects, *o)
-	}
-	return out, nil
-}
-
-func renderAddon(a *compile.Addon, t Target) (*Object, error) {
-	spec := runtime.DeepCopyJSON(a.Body)
-	fluxspec.Default(a.Kind, spec, a.Name)
-	out := &Object{Addon: a.Name, Kind: a.Kind, DependsOn: a.DependsOn}
-	if a.Kind == fluxspec.HelmReleaseKind {
-		out.Release = compile.ReleaseOf(*a)
-		if err := shareChart(out, spec, t); err != nil {
-			return nil, err
+		a := &p.Addons[i]
+		if errs := r.addon(a); len(errs) > 0 {
+			r.out.Failed[a.Name] = errs
 		}
 	}
-	spec["kubeConfig"] = map[string]any{"secretRef": map[string]any{"name": identity.Mirror(t.HubID, t.Registration), "key": MirrorKey}}
-	if len(a.DependsOn) > 0 {
-		spec["dependsOn"] = dependsOn(a.DependsOn, t)
+	if in.Explain {
+		r.explainVariables()
 	}
-	u := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
-	u.SetGroupVersionKind(GroupVersionKind(a.Kind))
-	u.SetNamespace(t.Namespace)
-	u.SetName(identity.FluxObject(t.HubID, t.Registration, a.Name))
-	u.SetLabels(labels(t, a.Name))
-	u.SetAnnotations(annotations(t, a))
-	hash, err := stamp(u)
-	if err != nil {
-		return nil, err
-	}
-	out.Object, out.Hash = u, hash
-	return out, nil
+	return r.out, nil
 }
 
-// MirrorKey is the key of a kubeconfig mirror: the one that Flux looks for first (fluxcd/pkg/runtime/client).
-const MirrorKey = "value"
+type renderer struct {
+	p   *compile.Program
+	t   Target
+	in  *Input
+	out *Result
 
-// dependsOn names the objects of the add-ons that this one waits for, on the same cluster.
-func dependsOn(addons []string, t Target) []any {
-	refs := make([]any, len(addons))
-	for i, name := range addons {
-		refs[i] = map[string]any{"name": identity.FluxObject(t.HubID, t.Registration, name)}
-	}
-	return refs
+	scope     *scope
+	overlays  []*compile.Overlay
+	overrides []*hubv1.Override
+	sources   map[string]*Shared // those that have been evaluated
 }
 
-func labels(t Target, addon string) map[string]string {
-	return map[string]string{
-		"app.kubernetes.io/managed-by": "chandler",
-		hubv1.ClusterKeyLabel:          identity.ClusterKey(t.HubID, t.Registration),
-		hubv1.ClusterLabel:             identity.LabelValue(t.Registration.Name),
-		hubv1.AddonSetLabel:            identity.LabelValue(t.Set),
-		hubv1.AddonLabel:               addon,
+func (r *renderer) explainVariables() {
+	r.out.Vars, r.out.VarLayers = r.scope.values, map[string]string{}
+	for name := range r.scope.values {
+		r.out.VarLayers[name] = r.scope.trace.Layer([]string{name})
+	}
+	for _, f := range r.scope.trace.Fields() {
+		if r.out.VarLayers[f[0]] == "" {
+			r.out.VarLayers[f[0]] = r.scope.trace.Layer(f)
+		}
 	}
 }
 
-func annotations(t Target, a *compile.Addon) map[string]string {
-	out := map[string]string{
-		hubv1.RegistrationAnnotation: t.Registration.String(),
-		hubv1.DeliveryAnnotation:     t.Delivery,
+// addon renders one add-on, or says why it is not for this cluster.
+func (r *renderer) addon(a *compile.Addon) Errors {
+	wrong := func(path, format string, args ...any) Errors {
+		return Errors{{Addon: a.Name, Path: path, Message: fmt.Sprintf(format, args...)}}
 	}
-	if len(a.DependsOn) > 0 {
-		out[hubv1.DependsOnAnnotation] = strings.Join(a.DependsOn, ",")
+	if a.When != nil {
+		yes, decided, err := condition(r.scope, a.When)
+		switch {
+		case err != nil:
+			return wrong("when", "%s", err)
+		case len(decided) > 0 && !a.Optional:
+			return wrong("when", "depends on the cluster's variable %s, and the set does not let a cluster leave this add-on out (optional: true would)", quoted(decided))
+		case !yes:
+			r.out.Excluded[a.Name] = "its when is not true here"
+			return nil
+		}
 	}
-	if a.Orphan {
-		out[hubv1.DeletionPolicyAnnotation] = string(hubv1.DeletionPolicyOrphan)
+	l, errs := r.layers(a)
+	if len(errs) > 0 {
+		return errs
 	}
-	return out
-}
-
-// stamp writes the hash of u into its annotations and returns it.
-func stamp(u *unstructured.Unstructured) (string, error) {
-	raw, err := json.Marshal(u.Object)
-	if err != nil {
-		return "", fmt.Errorf("hash the object: %w", err)
-	}
-	hash := identity.Hash(16, string(raw))
-	a := u.GetAnnotations()
-	if a == nil {
-		a = map[string]string{}
-	}
-	a[hubv1.HashAnnotation] = hash
-	u.SetAnnotations(a)
-	return hash, nil
-}
-
-// shareChart replaces the chart template of a HelmRelease by a reference to a HelmChart that all clusters with the same
-// template share: 5,000 clusters then cost the source-controller what one costs.
-func shareChart(out *Object, spec map[string]any, t Target) error {
-	template, ok := spec["chart"].(map[string]any)
-	if !ok {
+	if l.excluded != "" {
+		r.out.Excluded[a.Name] = l.excluded
 		return nil
 	}
-	delete(spec, "chart")
-	chartSpec, _ := runtime.DeepCopyJSONValue(template["spec"]).(map[string]any)
-	// What Flux would fill in is filled in here, so that two spellings of one template share one chart.
-	for field, v := range map[string]any{"interval": spec["interval"], "version": "*", "reconcileStrategy": sourcev1.ReconcileStrategyChartVersion} {
-		if _, ok := chartSpec[field]; !ok {
-			chartSpec[field] = v
+	body, changed, errs := r.evaluate(a, l)
+	if len(errs) > 0 {
+		return errs
+	}
+	used, errs := r.ownSources(a, body)
+	if len(errs) > 0 {
+		return errs
+	}
+	if changed {
+		field := compile.Field(a.Kind)
+		for _, p := range fluxspec.Check(a.Kind, body, compile.Author{Namespace: r.t.Namespace, Platform: r.p.Platform}) {
+			errs = append(errs, compile.Error{Addon: a.Name, Path: trim(field + "." + p.Path), Message: p.Message})
+		}
+		if len(errs) > 0 {
+			return errs
 		}
 	}
-	ref, _ := chartSpec["sourceRef"].(map[string]any)
-	namespace := t.Namespace
-	if ns, _ := ref["namespace"].(string); ns != "" {
-		namespace = ns
+	adopt, errs := r.adopt(a)
+	if len(errs) > 0 {
+		return errs
 	}
-	delete(ref, "namespace")
-	u := &unstructured.Unstructured{Object: map[string]any{"spec": chartSpec}}
-	u.SetGroupVersionKind(sourcev1.GroupVersion.WithKind(sourcev1.HelmChartKind))
-	u.SetNamespace(namespace)
-	meta, _ := template["metadata"].(map[string]any)
-	chartLabels, _, _ := unstructured.NestedStringMap(meta, "labels")
-	chartAnnotations, _, _ := unstructured.NestedStringMap(meta, "annotations")
-	if chartLabels == nil {
-		chartLabels = map[string]string{}
-	}
-	chartLabels["app.kubernetes.io/managed-by"] = "chandler"
-	chartLabels[hubv1.ChartLabel] = t.HubID
-	u.SetLabels(chartLabels)
-	u.SetAnnotations(chartAnnotations)
-	hash, err := stamp(u)
+	objects, err := r.objects(a, body, used)
 	if err != nil {
-		return err
+		return wrong("", "%s", err)
 	}
-	chart, _ := chartSpec["chart"].(string)
-	u.SetName(identity.Chart(chart, hash[:10]))
-	out.Chart = &Chart{Object: u, Hash: hash}
-	spec["chartRef"] = map[string]any{"kind": sourcev1.HelmChartKind, "name": u.GetName(), "namespace": namespace}
+	if len(r.out.Missing) > 0 {
+		return nil
+	}
+	last := &objects[len(objects)-1]
+	last.MovedFrom, last.Adopt, last.Trace = a.MovedFrom, adopt, l.trace
+	r.out.Objects = append(r.out.Objects, objects...)
 	return nil
+}
+
+// evaluate evaluates the expressions in a body. changed is true if it is not the set's own as it was compiled.
+func (r *renderer) evaluate(a *compile.Addon, l layered) (body map[string]any, changed bool, errs Errors) {
+	e := evaluator{scope: r.scope, allowed: func(path, variables []string) error {
+		switch {
+		case a.MayInsert(path):
+			return nil
+		case a.IsClosed(path):
+			return fmt.Errorf("depends on the cluster's variable %s, and no cluster may decide this", quoted(variables))
+		}
+		return fmt.Errorf("depends on the cluster's variable %s; the set must open the path to clusters by overridable first", quoted(variables))
+	}}
+	body, _ = e.value(nil, l.body).(map[string]any)
+	field := compile.Field(a.Kind)
+	for _, p := range e.problems {
+		errs = append(errs, compile.Error{Addon: a.Name, Path: trim(field + "." + joinPath(p.path)), Message: p.message})
+	}
+	slices.SortFunc(errs, func(a, b compile.Error) int { return slices.Compare([]string{a.Path}, []string{b.Path}) })
+	return body, l.changed || e.evaluated, errs
+}
+
+func (r *renderer) adopt(a *compile.Addon) (*Adopt, Errors) {
+	if a.Adopt == nil {
+		return nil, nil
+	}
+	out := &Adopt{Kind: fluxKind(a.Kind), Namespace: r.t.Namespace}
+	for _, f := range []struct {
+		path, text string
+		to         *string
+	}{{"adopt.name", a.Adopt.Name, &out.Name}, {"adopt.namespace", a.Adopt.Namespace, &out.Namespace}} {
+		if f.text == "" {
+			continue
+		}
+		text, err := r.chosen(r.scope, f.path, f.text)
+		if err != nil {
+			return nil, Errors{{Addon: a.Name, Path: f.path, Message: messageOf(err)}}
+		}
+		*f.to = text
+	}
+	if out.Namespace != r.t.Namespace && !r.p.Platform {
+		return nil, Errors{{Addon: a.Name, Path: "adopt.namespace", Message: fmt.Sprintf(
+			"is %q: a set outside the platform namespaces may take over only objects of its own namespace, %q", out.Namespace, r.t.Namespace)}}
+	}
+	return out, nil
+}
+
+func messageOf(err error) string {
+	if e, ok := err.(compile.Error); ok { //nolint:errorlint // made by chosen, never wrapped
+		return e.Message
+	}
+	return err.Error()
+}
+
+// fluxKind is the kind of the Flux object that delivers a kind of add-on.
+func fluxKind(form string) string {
+	if form == fluxspec.ManifestsKind {
+		return fluxspec.HelmReleaseKind
+	}
+	return form
 }

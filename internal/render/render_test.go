@@ -36,7 +36,7 @@ func program(t *testing.T, dir string) *compile.Program {
 	if err := yaml.UnmarshalStrict(raw, set); err != nil {
 		t.Fatal(err)
 	}
-	p, err := compile.Compile(set.Spec.Addons, fluxspec.Author{Namespace: "flux-system", Platform: true})
+	p, err := compile.Compile(&set.Spec, fluxspec.Author{Namespace: "flux-system", Platform: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,15 +45,12 @@ func program(t *testing.T, dir string) *compile.Program {
 
 func print(t *testing.T, p *compile.Program, to render.Target) string {
 	t.Helper()
-	result, err := render.Render(p, to)
-	if err != nil {
-		t.Fatal(err)
-	}
+	result := rendered(t, p, to)
 	var b strings.Builder
 	for _, o := range result.Objects {
-		docs := []any{o.Object.Object}
-		if o.Chart != nil {
-			docs = append(docs, o.Chart.Object.Object)
+		docs := []any{o.Manifest().Object}
+		for _, s := range o.Shared {
+			docs = append(docs, s.Object.Object)
 		}
 		for _, d := range docs {
 			raw, err := yaml.Marshal(d)
@@ -97,7 +94,7 @@ func TestGolden(t *testing.T) {
 			}
 		})
 	}
-	const digest, epoch = "eaddc24c72dcc385", 1
+	const digest, epoch = "b6735bcd162d0afb", 1
 	if got := identity.Hash(16, all.String()); got != digest || render.Epoch != epoch {
 		t.Errorf("the output is %s at epoch %d, and was %s at epoch %d: raise render.Epoch if a release has had the old one, and note both here", got, render.Epoch, digest, epoch)
 	}
@@ -105,26 +102,15 @@ func TestGolden(t *testing.T) {
 
 func TestClustersShareCharts(t *testing.T) {
 	p := program(t, "testdata/helmrelease")
-	a, err := render.Render(p, target("tenant1"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := render.Render(p, target("tenant2"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if a.Objects[0].Chart.Hash != b.Objects[0].Chart.Hash || a.Objects[0].Chart.Object.GetName() != b.Objects[0].Chart.Object.GetName() {
+	a, b := rendered(t, p, target("tenant1")).Objects[0], rendered(t, p, target("tenant2")).Objects[0]
+	if a.Shared[0].Hash != b.Shared[0].Hash || a.Shared[0].Object.GetName() != b.Shared[0].Object.GetName() {
 		t.Error("two clusters with one template have two charts")
 	}
-	if a.Objects[0].Object.GetName() == b.Objects[0].Object.GetName() || a.Objects[0].Hash == b.Objects[0].Hash {
+	if a.Name == b.Name || a.Hash == b.Hash {
 		t.Error("two clusters share a HelmRelease")
 	}
-	other := program(t, "testdata/foreign-source")
-	c, err := render.Render(other, target("tenant1"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if c.Objects[0].Chart.Object.GetName() == a.Objects[0].Chart.Object.GetName() {
+	c := rendered(t, program(t, "testdata/foreign-source"), target("tenant1")).Objects[0]
+	if c.Shared[0].Object.GetName() == a.Shared[0].Object.GetName() {
 		t.Error("two templates have one chart")
 	}
 }

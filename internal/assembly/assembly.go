@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package assembly puts together what all sets deliver to one cluster: who wins where several want to deliver the same, what
+// comes after what, and what takes over from what. It is pure, and looks at one cluster at a time.
+package assembly
+
+import (
+	"fmt"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/compile"
+	"github.com/chandler-hub/chandler/internal/conflict"
+	"github.com/chandler-hub/chandler/internal/plan"
+	"github.com/chandler-hub/chandler/internal/render"
+)
+
+// Delivery is what one set brings to the cluster.
+type Delivery struct {
+	// Namespace and Set name the AddonSet, Name the AddonDelivery.
+	Namespace, Set, Name string
+	// Platform and Priority decide conflicts.
+	Platform bool
+	Priority int32
+	// Leaving is true if it is being withdrawn.
+	Leaving bool
+	// Result is nil if nothing comes out: what is there of it stays as it is.
+	Result *render.Result
+	// DependsOn names sets of the same namespace, and Pending those of them that are about to be delivered here.
+	DependsOn, Pending []string
+	// Latched is true if the present revision has been written in full once: then nothing has to wait again.
+	Latched bool
+	// Ready is true if every add-on has been Ready on the present revision.
+	Ready bool
+}
+
+// Live is a Flux object of the hub's that is there.
+type Live struct {
+	Key                  plan.Key
+	Addon, Set, Delivery string
+	Release              hubv1.HelmReleaseIdentity
+	Hash                 string
+	// Ready is true if Flux has it Ready at the generation that the hub applied.
+	Ready bool
+}
+
+// Foreign is a HelmRelease for this cluster that is not the hub's.
+type Foreign struct {
+	Key     plan.Key
+	Release hubv1.HelmReleaseIdentity
+}
+
+// Input is what is known of the cluster.
+type Input struct {
+	Deliveries []Delivery
+	Live       []Live
+	Foreign    []Foreign
+}
+
+// Outcome is what one delivery may deliver.
+type Outcome struct {
+	Wanted []Wanted
+	// Lost says of other add-ons to whom they were lost.
+	Lost map[string]string
+	// NotOwned says of others whose they are.
+	NotOwned map[string]string
+}
+
+// Wanted is an object to be delivered.
+type Wanted struct {
+	render.Object
+	// Gate says what it waits for before it is made or changed; empty for nothing.
+	Gate string
+	// Predecessors are objects whose workload it takes over.
+	Predecessors []plan.Key
+}
+
+// Key names an object.
+func Key(o *render.Object) plan.Key {
+	return plan.Key{Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}
+}
+
+// Assemble returns an outcome for each delivery, in their order.
+func Assemble(in Input) []Outcome {
+	a := assembler{in: in, live: map[plan.Key]*Live{}, winners: map[string]winner{}}
+	for i := range in.Live {
+		a.live[in.Live[i].Key] = &in.Live[i]
+	}
+	for range in.Deliveries {
+		a.out = append(a.out, Outcome{Lost: map[string]string{}, NotOwned: map[string]string{}})
+	}
+	a.decide()
+	a.link()
+	a.gates()
+	return a.out
+}
+
+type assembler struct {
+	in      Input
+	live    map[plan.Key]*Live
+	out     []Outcome
+	winners map[string]winner // by add-on
+}
+
+// winner is who delivers an add-on.
+type winner struct {
+	delivery int
+	key      plan.Key
+	held     bool // it is there, and stays as it is
+}
+
+// entry is what a claim is about.
+type entry struct {
+	delivery int
+	object   *render.Object
+	held     *Live // instead of object: something that stays as it is
+}
+
+// decide finds out who delivers what.
+func (a *assembler) decide() {
+	var claims []conflict.Claim
+	var entries []entry
+	for i := range a.in.Deliveries {
+		d := &a.in.Deliveries[i]
+		if d.Leaving {
+			continue
+		}
+		for j := range a.in.Live {
+			l := &a.in.Live[j]
+			if l.Delivery == d.Name && l.Key.Namespace == d.Namespace && Held(d, l.Addon) {
+				claims, entries = append(claims, a.claim(d, l.Addon, l.Release, l.Key)), append(entries, entry{i, nil, l})
+			}
+		}
+		if d.Result == nil {
+			continue
+		}
+		for j := range d.Result.Objects {
+			o := &d.Result.Objects[j]
+			if l := a.live[Key(o)]; l != nil && l.Delivery == d.Name && Held(d, o.Addon) {
+				continue
+			}
+			c := a.claim(d, o.Addon, o.Release, Key(o))
+			for _, l := range a.moved(o) {
+				c.Moved = append(c.Moved, l.Addon)
+			}
+			claims, entries = append(claims, c), append(entries, entry{i, o, nil})
+		}
+	}
+	for i, v := range conflict.Decide(claims) {
+		a.settle(claims[i].Addon, entries[i], v)
+	}
+}
+
+// Held returns whether an add-on of a delivery stays as it is, since nobody knows what it should be.
+func Held(d *Delivery, addon string) bool {
+	if d.Result == nil {
+		return true
+	}
+	for failed := range d.Result.Failed {
+		if addon == failed || addon == failed+compile.CRDSuffix {
+			return true
+		}
+	}
+	return false
+}
+
+func (a *assembler) claim(d *Delivery, addon string, release hubv1.HelmReleaseIdentity, key plan.Key) conflict.Claim {
+	l := a.live[key]
+	return conflict.Claim{
+		Namespace: d.Namespace, Set: d.Set, Platform: d.Platform, Priority: d.Priority, Addon: addon,
+		Incumbent: l != nil && l.Delivery == d.Name,
+		Release:   compile.Release{Namespace: release.StorageNamespace, Name: release.Name},
+	}
+}
+
+func (a *assembler) settle(addon string, e entry, v conflict.Verdict) {
+	out := &a.out[e.delivery]
+	switch {
+	case e.held != nil:
+		if _, taken := a.winners[addon]; !taken {
+			a.winners[addon] = winner{e.delivery, e.held.Key, true}
+		}
+		return
+	case !v.Won:
+		out.Lost[addon] = v.Reason
+		return
+	}
+	key := Key(e.object)
+	if f := a.foreign(e.object, key); f != nil {
+		out.NotOwned[addon] = fmt.Sprintf("HelmRelease %s/%s, which Chandler did not make, delivers release %q to this cluster; it is left alone. "+
+			"Write adopt: {namespace: %s, name: %s} to take it over", f.Key.Namespace, f.Key.Name, f.Release.Name, f.Key.Namespace, f.Key.Name)
+		return
+	}
+	w := Wanted{Object: *e.object}
+	if a.live[key] == nil {
+		for _, l := range a.moved(e.object) {
+			w.Predecessors = append(w.Predecessors, l.Key)
+		}
+	}
+	out.Wanted = append(out.Wanted, w)
+	a.winners[addon] = winner{e.delivery, key, false}
+}
+
+// moved returns the live objects that an object takes over by movedFrom. Once it is there itself, nothing is left to take.
+func (a *assembler) moved(o *render.Object) []*Live {
+	if a.live[Key(o)] != nil {
+		return nil
+	}
+	var out []*Live
+	for _, m := range o.MovedFrom {
+		for i := range a.in.Live {
+			if l := &a.in.Live[i]; l.Addon == m.Name && l.Set == m.AddonSet && l.Key.Namespace == m.Namespace && l.Key != Key(o) {
+				out = append(out, l)
+			}
+		}
+	}
+	return out
+}
+
+// foreign returns the HelmRelease of somebody else that has an object's release; nil if the object is there already, or
+// takes it over.
+func (a *assembler) foreign(o *render.Object, key plan.Key) *Foreign {
+	if o.Release.Name == "" || a.live[key] != nil {
+		return nil
+	}
+	for i := range a.in.Foreign {
+		f := &a.in.Foreign[i]
+		same := f.Release.Name == o.Release.Name && f.Release.StorageNamespace == o.Release.StorageNamespace
+		adopted := o.Adopt != nil && o.Adopt.Namespace == f.Key.Namespace && o.Adopt.Name == f.Key.Name
+		if same && !adopted {
+			return f
+		}
+	}
+	return nil
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package assembly
+
+import (
+	"fmt"
+	"slices"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/render"
+)
+
+// link writes into each object what it comes after. Flux orders objects of one kind; between kinds, and between sets, the hub
+// does, by gates.
+func (a *assembler) link() {
+	for i := range a.out {
+		d := &a.in.Deliveries[i]
+		for j := range a.out[i].Wanted {
+			w := &a.out[i].Wanted[j]
+			var before []render.Dependency
+			for _, ref := range w.DependsOn {
+				to, ok := a.find(d, ref)
+				if !ok {
+					continue
+				}
+				dependency := render.Dependency{Addon: ref.Name}
+				if to.key.Kind == w.Kind {
+					dependency.Namespace, dependency.Name = to.key.Namespace, to.key.Name
+				}
+				before = append(before, dependency)
+			}
+			w.Link(before, a.setsBefore(d))
+		}
+	}
+}
+
+// find returns who delivers a dependency; false if nobody does on this cluster, and then it is ignored.
+func (a *assembler) find(d *Delivery, ref hubv1.AddonReference) (winner, bool) {
+	w, ok := a.winners[ref.Name]
+	if !ok {
+		return winner{}, false
+	}
+	other := &a.in.Deliveries[w.delivery]
+	if ref.AddonSet != "" && (other.Set != ref.AddonSet || other.Namespace != d.Namespace) {
+		return winner{}, false
+	}
+	return w, true
+}
+
+// setsBefore are the sets that a delivery's own depends on and that are on this cluster.
+func (a *assembler) setsBefore(d *Delivery) []string {
+	var out []string
+	for _, name := range d.DependsOn {
+		if a.set(d.Namespace, name) != nil {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+func (a *assembler) set(namespace, name string) *Delivery {
+	for i := range a.in.Deliveries {
+		if d := &a.in.Deliveries[i]; d.Namespace == namespace && d.Set == name && !d.Leaving {
+			return d
+		}
+	}
+	return nil
+}
+
+// gates says what each object waits for. A gate is a latch: when the revision has been written in full, it never closes
+// again.
+func (a *assembler) gates() {
+	for i := range a.out {
+		d := &a.in.Deliveries[i]
+		if d.Latched {
+			continue
+		}
+		whole := a.setGate(d)
+		for j := range a.out[i].Wanted {
+			w := &a.out[i].Wanted[j]
+			if w.Gate = whole; w.Gate == "" {
+				w.Gate = a.addonGate(d, w)
+			}
+		}
+	}
+}
+
+func (a *assembler) setGate(d *Delivery) string {
+	for _, name := range d.DependsOn {
+		if slices.Contains(d.Pending, name) {
+			return fmt.Sprintf("waits for AddonSet %q, which selects this cluster and is not on it yet", name)
+		}
+		if other := a.set(d.Namespace, name); other != nil && !other.Ready {
+			return fmt.Sprintf("waits for AddonSet %q, whose add-ons have not all been Ready yet", name)
+		}
+	}
+	return ""
+}
+
+func (a *assembler) addonGate(d *Delivery, w *Wanted) string {
+	for _, ref := range w.DependsOn {
+		to, ok := a.find(d, ref)
+		switch {
+		case !ok && ref.AddonSet != "" && slices.Contains(d.Pending, ref.AddonSet):
+			return fmt.Sprintf("waits for add-on %q of AddonSet %q, which selects this cluster and is not on it yet", ref.Name, ref.AddonSet)
+		case !ok && ref.AddonSet == "" && d.Result != nil && d.Result.Failed[ref.Name] != nil:
+			return fmt.Sprintf("waits for add-on %q, which does not come out", ref.Name)
+		case ok && to.key.Kind != w.Kind && !a.ready(to):
+			return fmt.Sprintf("waits for add-on %q (%s) to be Ready", ref.Name, to.key.Kind)
+		}
+	}
+	return ""
+}
+
+// ready returns whether a dependency is Ready as it is wanted now.
+func (a *assembler) ready(w winner) bool {
+	l := a.live[w.key]
+	if l == nil || !l.Ready {
+		return false
+	}
+	if w.held {
+		return true
+	}
+	for i := range a.out[w.delivery].Wanted {
+		if o := &a.out[w.delivery].Wanted[i]; Key(&o.Object) == w.key {
+			return o.Once || o.Hash == l.Hash
+		}
+	}
+	return false
+}

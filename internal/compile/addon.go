@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package compile
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/expression"
+	"github.com/chandler-hub/chandler/internal/fluxspec"
+	"github.com/chandler-hub/chandler/internal/merge"
+)
+
+// field returns what a body is called in an AddonSet, its kind, and the body; "" if there is not exactly one.
+func field(in *hubv1.AddonBody) (name, kind string, n int) {
+	if in.HelmRelease != nil {
+		name, kind, n = "helmRelease", fluxspec.HelmReleaseKind, n+1
+	}
+	if in.Kustomization != nil {
+		name, kind, n = "kustomization", fluxspec.KustomizationKind, n+1
+	}
+	if in.Manifests != nil {
+		name, kind, n = "manifests", fluxspec.ManifestsKind, n+1
+	}
+	return name, kind, n
+}
+
+// Field returns what an add-on's body is called in an AddonSet.
+func Field(kind string) string {
+	switch kind {
+	case fluxspec.HelmReleaseKind:
+		return "helmRelease"
+	case fluxspec.KustomizationKind:
+		return "kustomization"
+	}
+	return "manifests"
+}
+
+// CRDSuffix is what the release of an add-on of manifests adds to its name for the CustomResourceDefinitions among them.
+// Helm finds out what kinds there are before it applies anything, so they need a release of their own.
+const CRDSuffix = "-crds"
+
+// maxRelease is how long the name of a Helm release may be.
+const maxRelease = 53
+
+func (c *compiler) addon(in *hubv1.Addon) Addon {
+	out := Addon{Name: in.Name, Orphan: in.DeletionPolicy == hubv1.DeletionPolicyOrphan, Optional: in.Optional, Adopt: in.Adopt}
+	if _, ok := c.kinds[in.Name]; ok {
+		c.fail("", in.Name, "", "the name is used twice; an add-on's name is its identity on a cluster")
+	}
+	name, kind, n := field(&in.AddonBody)
+	out.Kind, c.kinds[in.Name] = kind, kind
+	for _, d := range in.DependsOn {
+		if d.AddonSet == c.author.Set {
+			d.AddonSet = ""
+		}
+		out.DependsOn = append(out.DependsOn, d)
+	}
+	if n != 1 {
+		c.fail("", in.Name, "", "write exactly one of helmRelease, kustomization and manifests")
+		return out
+	}
+	if kind == fluxspec.ManifestsKind && len(in.Name)+len(CRDSuffix) > maxRelease {
+		c.fail("", in.Name, "", "the name of an add-on of manifests has at most %d characters", maxRelease-len(CRDSuffix))
+	}
+	out.When = c.when("", in.Name, in.When)
+	out.open = c.overridable(in, kind)
+	out.MovedFrom = c.movedFrom(in)
+	c.adopt(in)
+	if out.Body = c.object("", in.Name, name, bodyOf(&in.AddonBody)); out.Body == nil {
+		return out
+	}
+	known := c.holes(out.Body)
+	c.resolve(in.Name, name, kind, known)
+	for _, p := range fluxspec.Check(kind, known, c.author) {
+		c.fail("", in.Name, join(name, p.Path), "%s", p.Message)
+	}
+	return out
+}
+
+// resolve gives the references to the set's own sources their kind, and refuses those that do not fit.
+func (c *compiler) resolve(addon, field, kind string, body map[string]any) {
+	for _, ref := range fluxspec.SourceReferences(kind, body) {
+		name, _ := ref.Ref["name"].(string)
+		s, ok := c.p.Sources[name]
+		_, hole := ref.Ref["name"].(fluxspec.Hole)
+		switch {
+		case ref.Ref["kind"] != nil && ref.Ref["kind"] != s.Kind:
+		case ok && !slices.Contains(ref.Kinds, s.Kind):
+			c.fail("", addon, join(field, ref.Path), "source %q of this set is a %s, and this must be a %s", name, s.Kind, strings.Join(ref.Kinds, ", "))
+		case ok || hole:
+			ref.Ref["kind"] = ref.Kinds[0]
+		}
+	}
+}
+
+// when compiles a condition. It is one expression that gives true or false.
+func (c *compiler) when(overlay, addon, text string) *expression.Template {
+	if text == "" {
+		return nil
+	}
+	c.scan(overlay, addon, "when", text, 0)
+	t := c.p.templates[text]
+	if t == nil {
+		if !expression.Has(text) {
+			c.fail(overlay, addon, "when", "must be an expression, such as << cluster.provider == 'Kamaji' >>")
+		}
+		return nil
+	}
+	if t.Type() != expression.Bool && t.Type() != expression.Dyn {
+		c.fail(overlay, addon, "when", "must be one expression that gives true or false, and nothing else")
+	}
+	return t
+}
+
+func (c *compiler) movedFrom(in *hubv1.Addon) []hubv1.MovedAddon {
+	var out []hubv1.MovedAddon
+	for i, m := range in.MovedFrom {
+		path := fmt.Sprintf("movedFrom[%d]", i)
+		if m.Namespace != "" && m.Namespace != c.author.Namespace && !c.author.Platform {
+			c.fail("", in.Name, path+".namespace", "is %q: a set outside the platform namespaces may take over only from sets in its own namespace, %q", m.Namespace, c.author.Namespace)
+		}
+		if m.Namespace == "" {
+			m.Namespace = c.author.Namespace
+		}
+		if m.AddonSet == "" {
+			m.AddonSet = c.author.Set
+		}
+		if m.Name == "" {
+			m.Name = in.Name
+		}
+		if m.Name == in.Name && m.AddonSet == c.author.Set && m.Namespace == c.author.Namespace {
+			c.fail("", in.Name, path, "names the add-on itself")
+		}
+		out = append(out, m)
+	}
+	return out
+}
+
+func (c *compiler) adopt(in *hubv1.Addon) {
+	if in.Adopt == nil {
+		return
+	}
+	c.scan("", in.Name, "adopt.name", in.Adopt.Name, 0)
+	c.scan("", in.Name, "adopt.namespace", in.Adopt.Namespace, 0)
+	if ns := in.Adopt.Namespace; ns != "" && ns != c.author.Namespace && !c.author.Platform {
+		c.fail("", in.Name, "adopt.namespace", "is %q: a set outside the platform namespaces may take over only objects of its own namespace, %q", ns, c.author.Namespace)
+	}
+}
+
+func (c *compiler) overlay(in *hubv1.Overlay) Overlay {
+	out := Overlay{Name: in.Name, Addons: map[string]AddonOverlay{}}
+	if s := in.ClusterSelector; s != nil {
+		selector, err := metav1.LabelSelectorAsSelector(s)
+		switch {
+		case err != nil:
+			c.fail(in.Name, "", "clusterSelector", "%s", err)
+		case selector.Empty():
+			c.fail(in.Name, "", "clusterSelector", "is empty: what is for every cluster belongs into the add-on itself")
+		}
+		out.Selector = selector
+	}
+	if in.ClusterSelector == nil && in.When == "" {
+		c.fail(in.Name, "", "", "write a clusterSelector, when, or both")
+	}
+	out.When = c.when(in.Name, "", in.When)
+	out.Variables = c.variables(in.Name, in.Variables)
+	for i := range in.Addons {
+		a := &in.Addons[i]
+		if _, ok := out.Addons[a.Name]; ok {
+			c.fail(in.Name, a.Name, "", "the add-on is there twice; write one entry for it")
+		}
+		out.Addons[a.Name] = c.addonOverlay(in.Name, a.Name, &a.AddonBody, a.Patches, a.Exclude)
+	}
+	return out
+}
+
+func (c *compiler) addonOverlay(overlay, addon string, body *hubv1.AddonBody, patches []hubv1.PatchOperation, exclude *bool) AddonOverlay {
+	out := AddonOverlay{Exclude: exclude}
+	want, ok := c.kinds[addon]
+	if !ok {
+		c.fail(overlay, addon, "", "there is no add-on of that name in this set; it has %s", strings.Join(c.names(), ", "))
+		return out
+	}
+	name, kind, n := field(body)
+	switch {
+	case n > 1 || n == 1 && kind != want:
+		c.fail(overlay, addon, name, "the add-on is a %s; write %s", want, Field(want))
+		return out
+	case n == 1:
+		if out.Body = c.object(overlay, addon, name, bodyOf(body)); out.Body != nil {
+			for _, p := range fluxspec.CheckPart(kind, c.holes(out.Body), c.author) {
+				c.fail(overlay, addon, join(name, p.Path), "%s", p.Message)
+			}
+		}
+	}
+	operations := make([]merge.Operation, 0, len(patches))
+	for i, p := range patches {
+		op := merge.Operation{Op: p.Op, Path: p.Path, From: p.From}
+		if p.Value != nil {
+			op.Value, op.HasValue = c.value(overlay, addon, fmt.Sprintf("patches[%d].value", i), p.Value), true
+		}
+		operations = append(operations, op)
+	}
+	if len(operations) == 0 {
+		return out
+	}
+	patch, err := merge.NewPatch(operations)
+	if err != nil {
+		c.fail(overlay, addon, "", "%s", err)
+	}
+	out.Patch = patch
+	return out
+}
+
+func (c *compiler) names() []string {
+	names := make([]string, len(c.p.Addons))
+	for i := range c.p.Addons {
+		names[i] = c.p.Addons[i].Name
+	}
+	return names
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package compile
+
+import (
+	"slices"
+	"strings"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/fluxspec"
+)
+
+// openPaths says what a cluster's owner may decide about an add-on.
+type openPaths struct {
+	// overrides are the paths that overrides may touch, variables those that a cluster's variables may be used at.
+	overrides, variables [][]string
+}
+
+// closed are paths that no set can open: by them a cluster's owner would decide what the platform delivers, with whose
+// rights, and with whose secrets, or have Flux reinstall it.
+var closed = map[string][]string{
+	fluxspec.HelmReleaseKind: {
+		"chart", "chartRef", "valuesFrom", "serviceAccountName", "targetNamespace", "storageNamespace", "releaseName", "kubeConfig", "dependsOn", "suspend",
+	},
+	fluxspec.KustomizationKind: {
+		"sourceRef", "postBuild.substituteFrom", "decryption", "serviceAccountName", "targetNamespace", "kubeConfig", "dependsOn", "suspend",
+	},
+	fluxspec.ManifestsKind: {"manifestsFrom", "targetNamespace"},
+}
+
+// overridable is what overrides may touch if a set does not say.
+var overridable = map[string][]string{
+	fluxspec.HelmReleaseKind:   {"values"},
+	fluxspec.KustomizationKind: {"postBuild.substitute"},
+}
+
+// insertable is where a set opens an add-on to a cluster's variables by writing vars.x there: values cannot inject structure.
+var insertable = map[string][]string{
+	fluxspec.HelmReleaseKind:   {"values"},
+	fluxspec.KustomizationKind: {"postBuild.substitute", "commonMetadata"},
+	fluxspec.ManifestsKind:     {"objects"},
+}
+
+func (c *compiler) overridable(in *hubv1.Addon, kind string) openPaths {
+	open := openPaths{overrides: split(overridable[kind])}
+	if in.Overridable != nil {
+		open.overrides = split(*in.Overridable)
+		for i, p := range open.overrides {
+			for _, never := range split(closed[kind]) {
+				if !isPrefix(p, never) && !isPrefix(never, p) {
+					continue
+				}
+				c.fail("", in.Name, "overridable", "%q cannot be opened: %s is the set's alone", (*in.Overridable)[i], strings.Join(never, "."))
+				break
+			}
+		}
+	}
+	open.variables = append(split(insertable[kind]), open.overrides...)
+	return open
+}
+
+// MayOverride returns whether a cluster's override may touch a path of the add-on's body.
+func (a *Addon) MayOverride(path []string) bool { return isWithin(path, a.open.overrides) }
+
+// MayInsert returns whether an expression at a path of the add-on's body may depend on a cluster's variables.
+func (a *Addon) MayInsert(path []string) bool { return isWithin(path, a.open.variables) }
+
+// Opens returns the paths that overrides may touch, for messages.
+func (a *Addon) Opens() string {
+	if len(a.open.overrides) == 0 {
+		return "nothing"
+	}
+	out := make([]string, len(a.open.overrides))
+	for i, p := range a.open.overrides {
+		out[i] = strings.Join(p, ".")
+	}
+	return strings.Join(out, ", ")
+}
+
+// IsClosed returns whether no set can open a path.
+func (a *Addon) IsClosed(path []string) bool { return isWithin(path, split(closed[a.Kind])) }
+
+func split(paths []string) [][]string {
+	out := make([][]string, len(paths))
+	for i, p := range paths {
+		out[i] = strings.Split(p, ".")
+	}
+	return out
+}
+
+func isWithin(path []string, open [][]string) bool {
+	return slices.ContainsFunc(open, func(p []string) bool { return isPrefix(p, path) })
+}
+
+func isPrefix(prefix, path []string) bool {
+	return len(prefix) <= len(path) && slices.Equal(prefix, path[:len(prefix)])
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package compile
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+)
+
+// Graph looks at what a set says about the other sets of its namespace. It returns Errors for an add-on that another set
+// does not have, and for sets and add-ons that would wait for each other for ever. A set that is not there is no error: it
+// may come, and until then it is ignored.
+func Graph(set string, specs map[string]*hubv1.AddonSetSpec) error {
+	spec := specs[set]
+	if spec == nil {
+		return nil
+	}
+	var errs Errors
+	for i := range spec.Addons {
+		for _, d := range spec.Addons[i].DependsOn {
+			other := specs[d.AddonSet]
+			if other == nil || d.AddonSet == set {
+				continue
+			}
+			if !slices.ContainsFunc(other.Addons, func(a hubv1.Addon) bool { return a.Name == d.Name }) {
+				errs = append(errs, Error{Addon: spec.Addons[i].Name, Path: "dependsOn", Message: fmt.Sprintf("AddonSet %q has no add-on %q", d.AddonSet, d.Name)})
+			}
+		}
+	}
+	// Only what the set itself reaches is its own concern.
+	if cycle := findCycle([]string{set}, waits(specs)); cycle != nil {
+		errs = append(errs, Error{Path: "dependsOn", Message: "sets wait for each other: " + strings.Join(cycle, " -> ")})
+	}
+	if len(errs) == 0 {
+		return nil
+	}
+	return errs
+}
+
+// waits returns what waits for what: a set for its add-ons, named set/add-on, and each of these for what it and its set
+// depend on.
+func waits(specs map[string]*hubv1.AddonSetSpec) map[string][]string {
+	needs := map[string][]string{}
+	for name, spec := range specs {
+		for i := range spec.Addons {
+			a := &spec.Addons[i]
+			node := name + "/" + a.Name
+			needs[name] = append(needs[name], node)
+			for _, d := range a.DependsOn {
+				other := d.AddonSet
+				if other == "" {
+					other = name
+				}
+				needs[node] = append(needs[node], other+"/"+d.Name)
+			}
+			for _, d := range spec.DependsOn {
+				if specs[d.Name] != nil {
+					needs[node] = append(needs[node], d.Name)
+				}
+			}
+		}
+	}
+	return needs
+}

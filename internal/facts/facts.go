@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package facts gathers what expressions see of a cluster, from its registration and its origin. It is pure: the hub and the
+// command line tell expressions the same.
+package facts
+
+import (
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/yaml"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/expression"
+	"github.com/chandler-hub/chandler/internal/origin"
+	"github.com/chandler-hub/chandler/internal/render"
+)
+
+// Cluster returns what expressions see as cluster. obj is the origin, or nil.
+func Cluster(reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured) *expression.Cluster {
+	c := &expression.Cluster{
+		Name: reg.Name, Namespace: reg.Namespace, Labels: reg.Labels, Annotations: annotations(reg.Annotations),
+		Provider: reg.Status.Provider, UID: string(reg.Status.ClusterUID),
+		KubernetesVersion: reg.Status.KubernetesVersion, Version: version(reg.Status.KubernetesVersion),
+		HubEndpoint: reg.Status.Endpoint,
+	}
+	if reg.Status.Nodes != nil {
+		c.Nodes = int64(*reg.Status.Nodes)
+	}
+	var n origin.Network
+	if reg.Spec.OriginRef != nil {
+		if kind, err := origin.KindOf(*reg.Spec.OriginRef); err == nil {
+			n = origin.NetworkOf(kind, obj)
+		}
+	}
+	c.PodCIDRs, c.ServiceCIDRs = n.PodCIDRs, n.ServiceCIDRs
+	c.APIServer = expression.Endpoint{Host: n.Host, Port: n.Port}
+	if n.Host == "" {
+		c.APIServer = endpoint(reg.Status.Endpoint)
+	}
+	return c
+}
+
+// endpoint reads a server's URL: without an origin that knows better, nodes reach it as the hub does.
+func endpoint(server string) expression.Endpoint {
+	u, err := url.Parse(server)
+	if err != nil || u.Hostname() == "" {
+		return expression.Endpoint{}
+	}
+	port, err := strconv.ParseInt(u.Port(), 10, 64)
+	if err != nil {
+		port = 443
+	}
+	return expression.Endpoint{Host: u.Hostname(), Port: port}
+}
+
+// version reads "v1.33.2+k3s1".
+func version(git string) expression.Version {
+	v := expression.Version{Git: git}
+	parts := strings.SplitN(strings.TrimPrefix(git, "v"), ".", 3)
+	if len(parts) < 2 {
+		return v
+	}
+	v.Major, _ = strconv.ParseInt(parts[0], 10, 64)
+	v.Minor, _ = strconv.ParseInt(strings.TrimRight(parts[1], "+"), 10, 64)
+	return v
+}
+
+// lastApplied holds the whole object as somebody once applied it, a Secret's data too.
+const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
+
+func annotations(in map[string]string) map[string]string {
+	out := make(map[string]string, len(in))
+	for k, v := range in {
+		if k != lastApplied {
+			out[k] = v
+		}
+	}
+	return out
+}
+
+// Origin returns what expressions see as origin: metadata, and, unless it is a Secret, spec and status. It shares nothing
+// that may change.
+func Origin(obj *unstructured.Unstructured) map[string]any {
+	if obj == nil {
+		return nil
+	}
+	metadata := map[string]any{
+		"name": obj.GetName(), "namespace": obj.GetNamespace(), "uid": string(obj.GetUID()),
+		"labels": anyMap(obj.GetLabels()), "annotations": anyMap(annotations(obj.GetAnnotations())),
+	}
+	out := map[string]any{"apiVersion": obj.GetAPIVersion(), "kind": obj.GetKind(), "metadata": metadata}
+	if obj.GetKind() == origin.Secret.Kind && obj.GroupVersionKind().Group == "" {
+		return out
+	}
+	for _, part := range []string{"spec", "status"} {
+		if m, ok := obj.Object[part].(map[string]any); ok {
+			out[part] = runtime.DeepCopyJSON(m)
+		}
+	}
+	return out
+}
+
+func anyMap(in map[string]string) map[string]any {
+	out := make(map[string]any, len(in))
+	for k, v := range in {
+		out[k] = v
+	}
+	return out
+}
+
+// The layers of a cluster's own variables.
+const (
+	AnnotationLayer   = "the origin's annotation " + hubv1.VariablesAnnotation
+	RegistrationLayer = "the registration's spec.variables"
+)
+
+// Variables returns the cluster's own variables, the weakest layer first.
+func Variables(reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured) ([]render.Layer, error) {
+	var out []render.Layer
+	if obj != nil {
+		if text := obj.GetAnnotations()[hubv1.VariablesAnnotation]; text != "" {
+			values := map[string]any{}
+			raw, err := yaml.YAMLToJSON([]byte(text))
+			if err == nil {
+				err = json.Unmarshal(raw, &values)
+			}
+			if err != nil {
+				return nil, fmt.Errorf("annotation %s of %s %q is no object in JSON or YAML", hubv1.VariablesAnnotation, obj.GetKind(), obj.GetName())
+			}
+			out = append(out, render.Layer{Name: AnnotationLayer, Values: values})
+		}
+	}
+	values, err := decode(reg.Spec.Variables)
+	if err != nil {
+		return nil, err
+	}
+	if len(values) > 0 {
+		out = append(out, render.Layer{Name: RegistrationLayer, Values: values})
+	}
+	return out, nil
+}
+
+func decode(in map[string]apiextensionsv1.JSON) (map[string]any, error) {
+	out := make(map[string]any, len(in))
+	for name, raw := range in {
+		var v any
+		if err := json.Unmarshal(raw.Raw, &v); err != nil {
+			return nil, fmt.Errorf("spec.variables.%s of the ClusterRegistration cannot be read as JSON", name)
+		}
+		out[name] = v
+	}
+	return out, nil
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fluxspec
+
+import (
+	"strings"
+
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+)
+
+// SourceKinds are the kinds of sources that a set may keep.
+var SourceKinds = []string{sourcev1.GitRepositoryKind, sourcev1.OCIRepositoryKind, sourcev1.HelmRepositoryKind, sourcev1.BucketKind}
+
+func newSourceSpec(kind string) any {
+	switch kind {
+	case sourcev1.GitRepositoryKind:
+		return &sourcev1.GitRepositorySpec{}
+	case sourcev1.OCIRepositoryKind:
+		return &sourcev1.OCIRepositorySpec{}
+	case sourcev1.HelmRepositoryKind:
+		return &sourcev1.HelmRepositorySpec{}
+	}
+	return &sourcev1.BucketSpec{}
+}
+
+// CheckSource returns what is wrong with the spec of a source.
+func CheckSource(kind string, spec map[string]any) []Problem {
+	if _, ok := spec["suspend"]; ok {
+		return []Problem{{"suspend", "would keep every cluster from changes; suspend the generated source with `flux suspend` instead"}}
+	}
+	problems := decode(kind, spec)
+	address := map[bool]string{true: "endpoint", false: "url"}[kind == sourcev1.BucketKind]
+	if len(problems) == 0 && !isThere(spec, address) {
+		problems = append(problems, Problem{address, "is required"})
+	}
+	return sorted(problems)
+}
+
+// DefaultSource fills in what a source's spec leaves out, in place.
+func DefaultSource(spec map[string]any) {
+	defaulter{spec}.set("10m", "interval")
+}
+
+// references within a body that a set's own source can be meant by, with the kinds that fit.
+func sourceReferences(kind string) map[string][]string {
+	switch kind {
+	case KustomizationKind:
+		return map[string][]string{"sourceRef": {sourcev1.GitRepositoryKind, sourcev1.OCIRepositoryKind, sourcev1.BucketKind}}
+	case HelmReleaseKind:
+		return map[string][]string{
+			"chart.spec.sourceRef": {sourcev1.HelmRepositoryKind, sourcev1.GitRepositoryKind, sourcev1.BucketKind},
+			"chartRef":             {sourcev1.OCIRepositoryKind},
+		}
+	}
+	return nil
+}
+
+// SourceReference is a reference in a body to a source.
+type SourceReference struct {
+	// Path in the body, and Ref what is there. Ref is part of the body.
+	Path string
+	Ref  map[string]any
+	// Kinds that may be referred to there.
+	Kinds []string
+}
+
+// SourceReferences returns the references in a body that name a source without a namespace.
+func SourceReferences(kind string, body map[string]any) []SourceReference {
+	var out []SourceReference
+	for path, kinds := range sourceReferences(kind) {
+		at := any(body)
+		for _, k := range strings.Split(path, ".") {
+			m, _ := at.(map[string]any)
+			at = m[k]
+		}
+		if ref, ok := at.(map[string]any); ok && ref["namespace"] == nil {
+			out = append(out, SourceReference{path, ref, kinds})
+		}
+	}
+	return out
+}
+
+func dotted(path []string) string { return strings.Join(path, ".") }

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package manifestchart holds the one Helm chart that the hub serves itself. Its objects travel in the values of a
+// HelmRelease, so that plain objects reach a cluster as a Helm release without an artifact for each cluster.
+package manifestchart
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"fmt"
+	"path"
+	"sync"
+	"time"
+)
+
+const (
+	// Name of the chart.
+	Name = "chandler-manifests"
+	// Version of the chart. It must change with every change of the chart: source-controller keeps what it has of a
+	// version, and two replicas of the hub must not serve different bytes as the same one.
+	Version = "1.0.0"
+)
+
+const archiveName = Name + "-" + Version + ".tgz"
+
+// files are named one by one, so that nothing an editor or a system leaves in the folder gets into the archive.
+//
+//go:embed chart/Chart.yaml chart/values.yaml chart/templates/_documents.tpl chart/templates/objects.yaml
+var files embed.FS
+
+// fileNames is the order in the archive. Helm wants Chart.yaml first.
+var fileNames = []string{"Chart.yaml", "templates/_documents.tpl", "templates/objects.yaml", "values.yaml"}
+
+// epoch is every time in the archive and the index, which must not depend on when they are made.
+var epoch = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// Archive returns the chart as Helm packages it. The bytes are the same in every process, since source-controller
+// takes another digest for another chart. The caller must not change them.
+func Archive() []byte { return archive() }
+
+var archive = sync.OnceValue(func() []byte {
+	var out bytes.Buffer
+	// Not compressed: what a compressor makes of the same bytes differs between releases of Go.
+	zip, err := gzip.NewWriterLevel(&out, gzip.NoCompression)
+	must(err)
+	w := tar.NewWriter(zip)
+	for _, name := range fileNames {
+		data, err := files.ReadFile(path.Join("chart", name))
+		must(err)
+		must(w.WriteHeader(&tar.Header{
+			Typeflag: tar.TypeReg,
+			Name:     path.Join(Name, name),
+			Size:     int64(len(data)),
+			Mode:     0o644,
+			ModTime:  epoch,
+			Format:   tar.FormatUSTAR,
+		}))
+		_, err = w.Write(data)
+		must(err)
+	}
+	must(w.Close())
+	must(zip.Close())
+	return out.Bytes()
+})
+
+// Index returns the index.yaml of a Helm repository that holds the chart, next to it. The caller must not change it.
+func Index() []byte { return index() }
+
+var index = sync.OnceValue(func() []byte {
+	return fmt.Appendf(nil, `apiVersion: v1
+entries:
+  %[1]s:
+  - apiVersion: v2
+    created: "%[4]s"
+    description: Applies the Kubernetes objects that its values hold.
+    digest: %[5]s
+    name: %[1]s
+    type: application
+    urls:
+    - %[3]s
+    version: %[2]s
+generated: "%[4]s"
+`, Name, Version, archiveName, epoch.Format(time.RFC3339), digest(Archive()))
+})
+
+func digest(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+// must is for writes into memory, and reads of what is compiled in.
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/identity"
+)
+
+// Dependency is an object on the same cluster that another one is delivered after.
+type Dependency struct {
+	// Addon is its name.
+	Addon string
+	// Namespace and Name are those of its Flux object, if Flux orders the two; empty if the hub does.
+	Namespace, Name string
+}
+
+// setPrefix tells a set from an add-on in the annotation that says what an object came after.
+const setPrefix = "set/"
+
+// SetBefore returns how the annotation names a set that an object came after.
+func SetBefore(set string) string { return setPrefix + set }
+
+// Link says what an object is delivered after, and gives it its final hash. sets names AddonSets that all of it comes after.
+func (o *Object) Link(dependencies []Dependency, sets []string) {
+	o.dependencies, o.sets = dependencies, sets
+	o.Hash = o.bodyHash
+	if len(dependencies)+len(sets) > 0 {
+		o.Hash = identity.Hash(16, o.bodyHash, fmt.Sprint(dependencies), strings.Join(sets, ","))
+	}
+}
+
+// Manifest returns the linked object, to be applied just as it is.
+func (o *Object) Manifest() *unstructured.Unstructured {
+	u := o.Object.DeepCopy()
+	var refs []any
+	var names []string
+	for _, d := range o.dependencies {
+		names = append(names, d.Addon)
+		if d.Name == "" {
+			continue
+		}
+		ref := map[string]any{"name": d.Name}
+		if d.Namespace != o.Namespace {
+			ref["namespace"] = d.Namespace
+		}
+		refs = append(refs, ref)
+	}
+	if len(refs) > 0 {
+		u.Object["spec"].(map[string]any)["dependsOn"] = refs
+	}
+	for _, s := range o.sets {
+		names = append(names, SetBefore(s))
+	}
+	a := u.GetAnnotations()
+	a[hubv1.HashAnnotation] = o.Hash
+	if len(names) > 0 {
+		a[hubv1.DependsOnAnnotation] = strings.Join(names, ",")
+	}
+	u.SetAnnotations(a)
+	return u
+}
+
+// Skeleton returns the object without its body, for whoever remembers what was rendered and not every byte of it.
+func (o *Object) Skeleton() Object {
+	out := *o
+	out.Object, out.Trace = nil, nil
+	out.Shared = nil
+	return out
+}

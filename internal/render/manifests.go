@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/compile"
+	"github.com/chandler-hub/chandler/internal/fluxspec"
+	"github.com/chandler-hub/chandler/internal/identity"
+	"github.com/chandler-hub/chandler/internal/merge"
+)
+
+// mergeObjects merges the objects that a layer names into those of the body by their identity, and adds the others. It
+// returns the rest of the layer, which is merged as any other.
+func mergeObjects(body, layer map[string]any, o merge.Options) map[string]any {
+	objects, ok := layer["objects"].([]any)
+	if !ok {
+		return layer
+	}
+	there, _ := body["objects"].([]any)
+	for _, x := range objects {
+		object, _ := x.(map[string]any)
+		at := -1
+		for i := range there {
+			if t, ok := there[i].(map[string]any); ok && object != nil && objectIdentity(t) == objectIdentity(object) {
+				at = i
+			}
+		}
+		if at < 0 {
+			there = append(there, x)
+			continue
+		}
+		merge.Merge(there[at].(map[string]any), object, merge.Options{})
+	}
+	rest := make(map[string]any, len(layer))
+	for k, v := range layer {
+		if k != "objects" {
+			rest[k] = v
+		}
+	}
+	merge.Merge(body, map[string]any{"objects": there}, o)
+	return rest
+}
+
+func objectIdentity(o map[string]any) [4]string {
+	u := unstructured.Unstructured{Object: o}
+	return [4]string{u.GetAPIVersion(), u.GetKind(), u.GetNamespace(), u.GetName()}
+}
+
+func isCRD(o map[string]any) bool {
+	apiVersion, _ := o["apiVersion"].(string)
+	return o["kind"] == "CustomResourceDefinition" && strings.HasPrefix(apiVersion, "apiextensions.k8s.io/")
+}
+
+// What the chart is asked to pick.
+const (
+	selectAll    = "all"
+	selectCRDs   = "crds"
+	selectOthers = "others"
+)
+
+// release is one Helm release that delivers manifests.
+type release struct {
+	name, selects string
+	dependsOn     []hubv1.AddonReference
+	objects       []any
+}
+
+// manifests returns the bodies of the HelmReleases that deliver plain objects: one, or, where there are
+// CustomResourceDefinitions among others, one for them and one for the rest.
+func (r *renderer) manifests(a *compile.Addon, body map[string]any) ([]release, map[string]any, error) {
+	if r.t.Chart.URL == "" {
+		return nil, nil, fmt.Errorf("this hub serves no chart for plain manifests: start it with --chart-url")
+	}
+	var m fluxspec.Manifests
+	raw, err := json.Marshal(body)
+	if err == nil {
+		err = json.Unmarshal(raw, &m)
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("manifests: %w", err)
+	}
+	objects, _ := body["objects"].([]any)
+	texts, crds := make([]any, 0, len(objects)), make([]any, 0)
+	for _, x := range objects {
+		o, _ := x.(map[string]any)
+		text, err := yaml.Marshal(o)
+		if err != nil {
+			return nil, nil, fmt.Errorf("manifests: %w", err)
+		}
+		if isCRD(o) {
+			crds = append(crds, string(text))
+		} else {
+			texts = append(texts, string(text))
+		}
+	}
+	from, values, crdsFrom, err := r.manifestsFrom(m.ManifestsFrom)
+	if err != nil {
+		return nil, nil, err
+	}
+	spec := map[string]any{
+		"chart": map[string]any{"spec": map[string]any{
+			"chart": r.t.Chart.Name, "version": r.t.Chart.Version, "interval": "1h",
+			"sourceRef": map[string]any{"kind": sourcev1.HelmRepositoryKind, "name": identity.ChartRepository(r.t.HubID)},
+		}},
+		"values": values,
+	}
+	for _, f := range []string{"interval", "timeout", "targetNamespace"} {
+		if v, ok := body[f]; ok {
+			spec[f] = v
+		}
+	}
+	if len(from) > 0 {
+		spec["valuesFrom"] = from
+	}
+	if m.Strategy == fluxspec.StrategyApplyOnce {
+		spec["driftDetection"] = map[string]any{"mode": "disabled"}
+	}
+	separate := (len(crds) > 0 || crdsFrom) && (len(texts) > 0 || len(from) > 0)
+	if !separate {
+		return []release{{a.Name, selectAll, a.DependsOn, append(crds, texts...)}}, spec, nil
+	}
+	first := release{a.Name + compile.CRDSuffix, selectCRDs, a.DependsOn, crds}
+	rest := release{a.Name, selectOthers, append(a.DependsOn[:len(a.DependsOn):len(a.DependsOn)], hubv1.AddonReference{Name: first.name}), texts}
+	return []release{first, rest}, spec, nil
+}
+
+// manifestsFrom refers to ConfigMaps and Secrets by valuesFrom: Flux reads them, so that they are in no Flux object, and
+// what is secret never passes through the hub. The version of each is a value, so that Flux upgrades when it changes.
+func (r *renderer) manifestsFrom(sources []fluxspec.ManifestsSource) (from []any, values map[string]any, crds bool, err error) {
+	values = map[string]any{}
+	versions := map[string]any{}
+	for _, s := range sources {
+		doc, known := r.document(Ref{s.Kind, s.Name})
+		if !known {
+			continue
+		}
+		if !doc.Found && !s.Optional {
+			return nil, nil, false, fmt.Errorf("manifestsFrom: %s %q is not in namespace %q; make it, or write optional: true", s.Kind, s.Name, r.t.Namespace)
+		}
+		keys := doc.Keys
+		if s.Key != "" {
+			keys = []string{s.Key}
+		}
+		for _, k := range keys {
+			from = append(from, map[string]any{
+				"kind": s.Kind, "name": s.Name, "valuesKey": k, "targetPath": fmt.Sprintf("from.d%d", len(from)), "literal": true, "optional": s.Optional,
+			})
+		}
+		versions[s.Kind+"/"+s.Name] = doc.Version
+		crds = crds || doc.CRDs
+	}
+	if len(versions) > 0 {
+		values["versions"] = versions
+	}
+	return from, values, crds, nil
+}
+
+// chartRepository is the source of the hub's own chart. It is updated in place: where the hub is reached is no part of what a
+// cluster gets.
+func (r *renderer) chartRepository() (Shared, error) {
+	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"url": r.t.Chart.URL, "interval": "1h"}}}
+	u.SetGroupVersionKind(sourceKind(sourcev1.HelmRepositoryKind))
+	u.SetNamespace(r.t.Namespace)
+	u.SetName(identity.ChartRepository(r.t.HubID))
+	u.SetLabels(map[string]string{"app.kubernetes.io/managed-by": "chandler", hubv1.SourceLabel: r.t.HubID})
+	hash, err := stamp(u)
+	return Shared{Object: u, Hash: hash, InPlace: true}, err
+}

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strings"
+
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/compile"
+	"github.com/chandler-hub/chandler/internal/fluxspec"
+	"github.com/chandler-hub/chandler/internal/identity"
+)
+
+// GroupVersionKind returns the full kind of a Flux object.
+func GroupVersionKind(kind string) schema.GroupVersionKind {
+	if kind == fluxspec.HelmReleaseKind {
+		return helmv2.GroupVersion.WithKind(kind)
+	}
+	return kustomizev1.GroupVersion.WithKind(kind)
+}
+
+// objects makes the Flux objects of an add-on from its body, which is the add-on's own by now.
+func (r *renderer) objects(a *compile.Addon, body map[string]any, used []Shared) ([]Object, error) {
+	if a.Kind != fluxspec.ManifestsKind {
+		o, err := r.object(a, release{name: a.Name, dependsOn: a.DependsOn}, body)
+		if err != nil {
+			return nil, err
+		}
+		o.Shared = append(used, o.Shared...)
+		return []Object{*o}, nil
+	}
+	releases, spec, err := r.manifests(a, body)
+	if err != nil || len(r.out.Missing) > 0 {
+		return nil, err
+	}
+	repository, err := r.chartRepository()
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Object, 0, len(releases))
+	for _, rel := range releases {
+		one := maps.Clone(spec)
+		values := maps.Clone(spec["values"].(map[string]any))
+		values["select"] = rel.selects
+		if len(rel.objects) > 0 {
+			values["objects"] = rel.objects
+		}
+		one["values"] = values
+		o, err := r.object(a, rel, one)
+		if err != nil {
+			return nil, err
+		}
+		o.Once = body["strategy"] == fluxspec.StrategyApplyOnce
+		o.Shared = append([]Shared{repository}, o.Shared...)
+		out = append(out, *o)
+	}
+	return out, nil
+}
+
+func (r *renderer) object(a *compile.Addon, rel release, spec map[string]any) (*Object, error) {
+	out := &Object{Addon: rel.name, Kind: fluxKind(a.Kind), Form: a.Kind, DependsOn: rel.dependsOn}
+	if out.Kind == fluxspec.HelmReleaseKind {
+		if err := r.keepRelease(out, spec); err != nil {
+			return nil, err
+		}
+	}
+	fluxspec.Default(a.Kind, spec, rel.name)
+	if out.Kind == fluxspec.HelmReleaseKind {
+		out.Release = identityOf(spec)
+		chart, err := r.shareChart(spec)
+		if err != nil {
+			return nil, err
+		}
+		if chart != nil {
+			out.Shared = append(out.Shared, *chart)
+		}
+	}
+	spec["kubeConfig"] = map[string]any{"secretRef": map[string]any{"name": identity.Mirror(r.t.HubID, r.t.Registration), "key": MirrorKey}}
+	u := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+	u.SetGroupVersionKind(GroupVersionKind(out.Kind))
+	u.SetNamespace(r.t.Namespace)
+	u.SetName(identity.FluxObject(r.t.HubID, r.t.Registration, rel.name))
+	u.SetLabels(labelsOf(r.t, rel.name))
+	u.SetAnnotations(r.annotations(a, out))
+	out.Object, out.Namespace, out.Name, out.Labels = u, u.GetNamespace(), u.GetName(), u.GetLabels()
+	var err error
+	out.bodyHash, err = digest(u)
+	return out, err
+}
+
+// keepRelease writes the release that the add-on goes on with into a body that does not say otherwise. Flux would uninstall
+// and install again if any of these changed.
+func (r *renderer) keepRelease(out *Object, spec map[string]any) error {
+	kept, ok := r.in.Releases[out.Addon]
+	out.DefaultRelease = true
+	if !ok {
+		return nil
+	}
+	plain := map[string]any{}
+	for _, f := range []string{"releaseName", "targetNamespace", "storageNamespace"} {
+		if v, ok := spec[f]; ok {
+			plain[f] = v
+		}
+	}
+	fluxspec.Default(out.Form, plain, out.Addon)
+	if identityOf(plain) == kept.HelmReleaseIdentity {
+		return nil
+	}
+	out.DefaultRelease = false
+	for field, v := range map[string]string{"releaseName": kept.Name, "targetNamespace": kept.Namespace, "storageNamespace": kept.StorageNamespace} {
+		there, said := spec[field].(string)
+		switch {
+		case !said:
+			spec[field] = v
+		case there != v && kept.From != "":
+			return fmt.Errorf("helmRelease.%s is %q, and %s runs with %q: Flux would uninstall it and install another. Leave the field out, or write %q", field, there, kept.From, v, v)
+		}
+	}
+	return nil
+}
+
+func identityOf(spec map[string]any) hubv1.HelmReleaseIdentity {
+	text := func(field string) string { s, _ := spec[field].(string); return s }
+	return hubv1.HelmReleaseIdentity{Name: text("releaseName"), Namespace: text("targetNamespace"), StorageNamespace: text("storageNamespace")}
+}
+
+// MirrorKey is the key of a kubeconfig mirror: the one that Flux looks for first (fluxcd/pkg/runtime/client).
+const MirrorKey = "value"
+
+func labelsOf(t Target, addon string) map[string]string {
+	return map[string]string{
+		"app.kubernetes.io/managed-by": "chandler",
+		hubv1.ClusterKeyLabel:          identity.ClusterKey(t.HubID, t.Registration),
+		hubv1.ClusterLabel:             identity.LabelValue(t.Registration.Name),
+		hubv1.AddonSetLabel:            identity.LabelValue(t.Set),
+		hubv1.AddonLabel:               addon,
+	}
+}
+
+func (r *renderer) annotations(a *compile.Addon, o *Object) map[string]string {
+	out := map[string]string{
+		hubv1.RegistrationAnnotation: r.t.Registration.String(),
+		hubv1.DeliveryAnnotation:     r.t.Delivery,
+	}
+	if o.Kind == fluxspec.HelmReleaseKind && !o.DefaultRelease {
+		out[hubv1.ReleaseAnnotation] = FormatRelease(o.Release)
+	}
+	if a.Orphan {
+		out[hubv1.DeletionPolicyAnnotation] = string(hubv1.DeletionPolicyOrphan)
+	}
+	return out
+}
+
+// maxObject bounds a generated object, in bytes of JSON: etcd takes 1.5 MiB, and statuses need room beside.
+const maxObject = 1 << 20
+
+// FormatRelease writes a release into an annotation, and ParseRelease reads it.
+func FormatRelease(id hubv1.HelmReleaseIdentity) string {
+	return id.Name + "," + id.Namespace + "," + id.StorageNamespace
+}
+
+// ParseRelease reads what FormatRelease wrote; false if it is something else.
+func ParseRelease(s string) (hubv1.HelmReleaseIdentity, bool) {
+	parts := strings.Split(s, ",")
+	if len(parts) != 3 {
+		return hubv1.HelmReleaseIdentity{}, false
+	}
+	return hubv1.HelmReleaseIdentity{Name: parts[0], Namespace: parts[1], StorageNamespace: parts[2]}, true
+}
+
+// digest returns the hash of an object.
+func digest(u *unstructured.Unstructured) (string, error) {
+	raw, err := json.Marshal(u.Object)
+	if err != nil {
+		return "", fmt.Errorf("hash the object: %w", err)
+	}
+	if len(raw) > maxObject {
+		return "", fmt.Errorf("the generated object has %d bytes, and %d are the most; move what is large into a source or a ConfigMap", len(raw), maxObject)
+	}
+	return identity.Hash(16, string(raw)), nil
+}
+
+// stamp writes the hash of u into its annotations and returns it.
+func stamp(u *unstructured.Unstructured) (string, error) {
+	hash, err := digest(u)
+	if err != nil {
+		return "", err
+	}
+	a := u.GetAnnotations()
+	if a == nil {
+		a = map[string]string{}
+	}
+	a[hubv1.HashAnnotation] = hash
+	u.SetAnnotations(a)
+	return hash, nil
+}

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/chandler-hub/chandler/internal/compile"
+	"github.com/chandler-hub/chandler/internal/expression"
+	"github.com/chandler-hub/chandler/internal/merge"
+)
+
+// scope evaluates expressions with one set of variables. A variable may itself hold expressions over others; each is
+// evaluated when it is first asked for.
+type scope struct {
+	program *compile.Program
+	cluster *expression.Cluster
+	origin  map[string]any
+
+	raw    map[string]any  // merged, with their expressions
+	owners map[string]bool // the variables that the cluster itself has set
+	trace  *merge.Trace
+
+	values map[string]any
+	states map[string]*variable
+	stack  []string
+}
+
+// variable is one that has been asked for.
+type variable struct {
+	done bool
+	err  error
+	// decided names the variables of the cluster that it depends on.
+	decided []string
+}
+
+func newScope(p *compile.Program, in *Input) *scope {
+	return &scope{
+		program: p, cluster: in.Cluster, origin: in.Origin, raw: map[string]any{}, owners: map[string]bool{},
+		values: map[string]any{}, states: map[string]*variable{},
+	}
+}
+
+// add lays variables of the set over those that are there.
+func (s *scope) add(layer string, values map[string]any) {
+	merge.Merge(s.raw, values, merge.Options{Layer: layer, Trace: s.trace})
+}
+
+// addLiteral lays variables over those that are there in which << is text, and that belong to the cluster's owner if they do.
+func (s *scope) addLiteral(layer string, values map[string]any, owner bool) {
+	for name, v := range values {
+		merge.Merge(s.raw, map[string]any{name: escape(v)}, merge.Options{Layer: layer, Trace: s.trace})
+		if owner {
+			s.owners[name] = true
+		}
+	}
+}
+
+// escape returns a copy of a value in which no text is an expression.
+func escape(v any) any {
+	switch v := v.(type) {
+	case string:
+		if expression.Has(v) {
+			return expression.Escape(v)
+		}
+		return v
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for k, x := range v {
+			out[k] = escape(x)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, x := range v {
+			out[i] = escape(x)
+		}
+		return out
+	}
+	return runtime.DeepCopyJSONValue(v)
+}
+
+// eval evaluates a text that holds <<. decided names the cluster's variables that had a say.
+func (s *scope) eval(text string) (value any, decided []string, err error) {
+	t, err := s.program.Template(text)
+	if err != nil {
+		return nil, nil, err
+	}
+	return s.template(t)
+}
+
+func (s *scope) template(t *expression.Template) (value any, decided []string, err error) {
+	if literal, ok := t.Literal(); ok {
+		return literal, nil, nil
+	}
+	names := t.Vars()
+	if t.AllVars() {
+		names = names[:0:0]
+		for name := range s.raw {
+			names = append(names, name)
+		}
+		slices.Sort(names)
+	}
+	for _, name := range names {
+		v := s.need(name)
+		if v == nil {
+			continue
+		}
+		if v.err != nil {
+			return nil, nil, v.err
+		}
+		decided = append(decided, v.decided...)
+	}
+	value, err = t.Eval(expression.Input{Cluster: s.cluster, Origin: s.origin, Vars: s.values})
+	return value, decided, err
+}
+
+// need evaluates a variable, once; nil if there is none of that name.
+func (s *scope) need(name string) *variable {
+	raw, ok := s.raw[name]
+	if !ok {
+		return nil
+	}
+	v := s.states[name]
+	if v == nil {
+		v = &variable{}
+		s.states[name] = v
+		s.stack = append(s.stack, name)
+		s.evaluate(name, raw, v)
+		s.stack = s.stack[:len(s.stack)-1]
+		v.done = true
+	}
+	if !v.done {
+		cycle := append(slices.Clone(s.stack[slices.Index(s.stack, name):]), name)
+		return &variable{err: fmt.Errorf("variables wait for each other: %s", strings.Join(cycle, " -> "))}
+	}
+	return v
+}
+
+func (s *scope) evaluate(name string, raw any, v *variable) {
+	if s.owners[name] {
+		v.decided = []string{name}
+	}
+	e := evaluator{scope: s}
+	value := e.value(nil, raw)
+	v.decided = append(v.decided, e.decided...)
+	if len(e.problems) > 0 {
+		v.err = fmt.Errorf("variable %q: %s", name, e.problems[0].text())
+		return
+	}
+	if value != expression.Absent {
+		s.values[name] = value
+	}
+}
+
+// problem is something wrong at a path.
+type problem struct {
+	path    []string
+	message string
+}
+
+func (p problem) text() string {
+	if len(p.path) == 0 {
+		return p.message
+	}
+	return strings.Join(p.path, ".") + ": " + p.message
+}
+
+// evaluator evaluates the expressions in a document.
+type evaluator struct {
+	*scope
+	// allowed returns whether the cluster's variables may decide what is at a path; nil if they may everywhere.
+	allowed func(path []string, variables []string) error
+
+	decided  []string
+	problems []problem
+	// evaluated is true once anything was.
+	evaluated bool
+}
+
+// maxProblems bounds what is said about one document.
+const maxProblems = 10
+
+// value returns a copy of v with every expression evaluated.
+func (e *evaluator) value(path []string, v any) any {
+	switch v := v.(type) {
+	case string:
+		if expression.Has(v) {
+			return e.text(path, v)
+		}
+		return v
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for k, x := range v {
+			if x = e.value(append(path[:len(path):len(path)], k), x); x != expression.Absent {
+				out[k] = x
+			}
+		}
+		return out
+	case []any:
+		out := make([]any, 0, len(v))
+		for i, x := range v {
+			if x = e.value(append(path[:len(path):len(path)], fmt.Sprintf("[%d]", i)), x); x != expression.Absent {
+				out = append(out, x)
+			}
+		}
+		return out
+	}
+	return v
+}
+
+func (e *evaluator) text(path []string, text string) any {
+	if len(e.problems) >= maxProblems {
+		return nil
+	}
+	value, decided, err := e.eval(text)
+	e.evaluated = true
+	if err == nil && len(decided) > 0 {
+		e.decided = append(e.decided, decided...)
+		if e.allowed != nil {
+			err = e.allowed(path, decided)
+		}
+	}
+	if err != nil {
+		e.problems = append(e.problems, problem{path, err.Error()})
+		return nil
+	}
+	return value
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/compile"
+	"github.com/chandler-hub/chandler/internal/fluxspec"
+	"github.com/chandler-hub/chandler/internal/identity"
+)
+
+// Shared is an object that all clusters share for which it comes out the same: a HelmChart or a source.
+type Shared struct {
+	Object *unstructured.Unstructured
+	Hash   string
+	// InPlace is true if its name does not tell its content, so that it is updated when that changes.
+	InPlace bool
+}
+
+// ownSources replaces references to the set's own sources by the names of the objects that they become here.
+func (r *renderer) ownSources(a *compile.Addon, body map[string]any) ([]Shared, Errors) {
+	var used []Shared
+	for _, ref := range fluxspec.SourceReferences(a.Kind, body) {
+		name, _ := ref.Ref["name"].(string)
+		s, ok := r.p.Sources[name]
+		if !ok || ref.Ref["kind"] != nil && ref.Ref["kind"] != s.Kind || !slices.Contains(ref.Kinds, s.Kind) {
+			continue
+		}
+		shared, errs := r.source(a, s)
+		if len(errs) > 0 {
+			return nil, errs
+		}
+		ref.Ref["kind"], ref.Ref["name"] = s.Kind, shared.Object.GetName()
+		used = append(used, *shared)
+	}
+	return used, nil
+}
+
+func (r *renderer) source(a *compile.Addon, s compile.Source) (*Shared, Errors) {
+	if there := r.sources[s.Name]; there != nil {
+		return there, nil
+	}
+	e := evaluator{scope: r.scope, allowed: func(_, variables []string) error {
+		return fmt.Errorf("depends on the cluster's variable %s, and a cluster's variables cannot decide sources", quoted(variables))
+	}}
+	spec, _ := e.value(nil, s.Spec).(map[string]any)
+	var errs Errors
+	path := fmt.Sprintf("sources[%s].spec", s.Name)
+	for _, p := range e.problems {
+		errs = append(errs, compile.Error{Addon: a.Name, Path: trim(path + "." + joinPath(p.path)), Message: p.message})
+	}
+	if len(errs) == 0 && e.evaluated {
+		for _, p := range fluxspec.CheckSource(s.Kind, spec) {
+			errs = append(errs, compile.Error{Addon: a.Name, Path: trim(path + "." + p.Path), Message: p.Message})
+		}
+	}
+	if len(errs) > 0 {
+		return nil, errs
+	}
+	fluxspec.DefaultSource(spec)
+	u := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+	u.SetGroupVersionKind(sourceKind(s.Kind))
+	u.SetNamespace(r.t.Namespace)
+	u.SetLabels(map[string]string{
+		"app.kubernetes.io/managed-by": "chandler",
+		hubv1.SourceLabel:              r.t.HubID,
+		hubv1.AddonSetLabel:            identity.LabelValue(r.t.Set),
+	})
+	hash, err := stamp(u)
+	if err != nil {
+		return nil, Errors{{Addon: a.Name, Path: path, Message: err.Error()}}
+	}
+	u.SetName(identity.Source(r.t.Set, s.Name, hash[:8]))
+	shared := &Shared{Object: u, Hash: hash}
+	r.sources[s.Name] = shared
+	return shared, nil
+}
+
+func sourceKind(kind string) schema.GroupVersionKind { return sourcev1.GroupVersion.WithKind(kind) }
+
+// shareChart replaces the chart template of a HelmRelease by a reference to a HelmChart that all clusters with the same
+// template share: 5,000 clusters then cost the source-controller what one costs.
+func (r *renderer) shareChart(spec map[string]any) (*Shared, error) {
+	template, ok := spec["chart"].(map[string]any)
+	if !ok {
+		return nil, nil
+	}
+	delete(spec, "chart")
+	chartSpec, _ := runtime.DeepCopyJSONValue(template["spec"]).(map[string]any)
+	// What Flux would fill in is filled in here, so that two spellings of one template share one chart.
+	for field, v := range map[string]any{"interval": spec["interval"], "version": "*", "reconcileStrategy": sourcev1.ReconcileStrategyChartVersion} {
+		if _, ok := chartSpec[field]; !ok {
+			chartSpec[field] = v
+		}
+	}
+	ref, _ := chartSpec["sourceRef"].(map[string]any)
+	namespace := r.t.Namespace
+	if ns, _ := ref["namespace"].(string); ns != "" {
+		namespace = ns
+	}
+	delete(ref, "namespace")
+	u := &unstructured.Unstructured{Object: map[string]any{"spec": chartSpec}}
+	u.SetGroupVersionKind(sourceKind(sourcev1.HelmChartKind))
+	u.SetNamespace(namespace)
+	meta, _ := template["metadata"].(map[string]any)
+	chartLabels, _, _ := unstructured.NestedStringMap(meta, "labels")
+	chartAnnotations, _, _ := unstructured.NestedStringMap(meta, "annotations")
+	if chartLabels == nil {
+		chartLabels = map[string]string{}
+	}
+	chartLabels["app.kubernetes.io/managed-by"] = "chandler"
+	chartLabels[hubv1.ChartLabel] = r.t.HubID
+	u.SetLabels(chartLabels)
+	u.SetAnnotations(chartAnnotations)
+	hash, err := stamp(u)
+	if err != nil {
+		return nil, err
+	}
+	chart, _ := chartSpec["chart"].(string)
+	u.SetName(identity.Chart(chart, hash[:10]))
+	spec["chartRef"] = map[string]any{"kind": sourcev1.HelmChartKind, "name": u.GetName(), "namespace": namespace}
+	return &Shared{Object: u, Hash: hash}, nil
+}
+
+func trim(path string) string { return strings.Trim(path, ".") }
+
+// joinPath writes a path as people do: a.b[2].c.
+func joinPath(path []string) string {
+	return strings.ReplaceAll(strings.Join(path, "."), ".[", "[")
+}

@@ -2,7 +2,7 @@
 
 // Package controllers puts the rooms of the hub together. Each room is a package of its own, and each writes what no other
 // writes: discovery a registration's origin and labels, registration its status, addonset the deliveries, delivery the Flux
-// objects and the deliveries' status, chart the shared HelmCharts.
+// objects and the deliveries' status, shared the HelmCharts and sources.
 package controllers
 
 import (
@@ -15,12 +15,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/chandler-hub/chandler/controllers/addonset"
-	"github.com/chandler-hub/chandler/controllers/chart"
 	"github.com/chandler-hub/chandler/controllers/delivery"
 	"github.com/chandler-hub/chandler/controllers/discovery"
 	"github.com/chandler-hub/chandler/controllers/index"
 	"github.com/chandler-hub/chandler/controllers/origins"
 	"github.com/chandler-hub/chandler/controllers/registration"
+	"github.com/chandler-hub/chandler/controllers/shared"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
 	"github.com/chandler-hub/chandler/internal/probe"
@@ -34,10 +34,11 @@ import (
 // +kubebuilder:rbac:groups=chandler.dev,resources=addonsets/finalizers,verbs=update
 // +kubebuilder:rbac:groups=helm.toolkit.fluxcd.io,resources=helmreleases,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=kustomize.toolkit.fluxcd.io,resources=kustomizations,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups=source.toolkit.fluxcd.io,resources=helmcharts,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=source.toolkit.fluxcd.io,resources=helmcharts;helmrepositories;gitrepositories;ocirepositories;buckets,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=kamaji.clastix.io,resources=tenantcontrolplanes,verbs=get;list;watch
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=namespaces,resourceNames=kube-system,verbs=get
 // +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=get;list;watch;create;delete
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get;list;watch
@@ -55,7 +56,7 @@ func AddToManager(ctx context.Context, mgr manager.Manager, config *hubconfig.Co
 	}
 	c, live, now := mgr.GetClient(), mgr.GetAPIReader(), clock.RealClock{}
 	known := origins.New(mgr, config.Origins)
-	keeper := &chart.Keeper{Client: c, Config: config, Live: live, Clock: now}
+	keeper := &shared.Keeper{Client: c, Config: config, Live: live, Clock: now}
 	pool := probe.NewPool(probe.PoolOptions{
 		Interval: config.ProbeInterval,
 		Probe: func(ctx context.Context, target *kubeconfig.Config) probe.Result {
@@ -71,8 +72,8 @@ func AddToManager(ctx context.Context, mgr manager.Manager, config *hubconfig.Co
 			Client: c, Live: live, Origins: known, Config: config, Pool: pool, Clock: now, HubUID: system.UID, Recorder: mgr.GetEventRecorder("chandler-registration"),
 		}).SetupWithManager},
 		{"addonset", (&addonset.Reconciler{Client: c, Live: live, Config: config, Clock: now, Recorder: mgr.GetEventRecorder("chandler-addonset")}).SetupWithManager},
-		{"delivery", (&delivery.Reconciler{Client: c, Live: live, Config: config, Charts: keeper, Clock: now, Recorder: mgr.GetEventRecorder("chandler-delivery")}).SetupWithManager},
-		{"chart", keeper.SetupWithManager},
+		{"delivery", (&delivery.Reconciler{Client: c, Live: live, Config: config, Shared: keeper, Origins: known, Clock: now, Recorder: mgr.GetEventRecorder("chandler-delivery")}).SetupWithManager},
+		{"shared", keeper.SetupWithManager},
 		{"origins", known.SetupWithManager},
 	} {
 		if err := room.setup(mgr); err != nil {

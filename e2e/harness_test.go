@@ -217,15 +217,19 @@ func apply(t *testing.T, c client.Client, text string) {
 func applyAll(ctx context.Context, c client.Client, text string) error {
 	d := yaml.NewYAMLOrJSONDecoder(strings.NewReader(text), 4096)
 	for {
-		u := &unstructured.Unstructured{}
-		if err := d.Decode(&u.Object); err != nil {
+		raw := runtime.RawExtension{}
+		if err := d.Decode(&raw); err != nil {
 			if err.Error() == "EOF" {
 				return nil
 			}
 			return err
 		}
-		if len(u.Object) == 0 {
+		if len(raw.Raw) == 0 || string(raw.Raw) == "null" {
 			continue
+		}
+		u := &unstructured.Unstructured{}
+		if err := u.UnmarshalJSON(raw.Raw); err != nil { // not into a map, which would round large numbers
+			return err
 		}
 		if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner("kubectl"), client.ForceOwnership); err != nil {
 			return fmt.Errorf("apply %s %s: %w", u.GetKind(), u.GetName(), err)
@@ -316,7 +320,8 @@ func ours(ctx context.Context, c client.Client) ([]string, error) {
 	var out []string
 	for kind, gv := range map[string]string{
 		"ClusterRegistration": "chandler.dev/v1alpha1", "AddonDelivery": "chandler.dev/v1alpha1", "ControllerRevision": "apps/v1",
-		"HelmRelease": "helm.toolkit.fluxcd.io/v2", "Kustomization": "kustomize.toolkit.fluxcd.io/v1", "HelmChart": "source.toolkit.fluxcd.io/v1", "Secret": "v1",
+		"HelmRelease": "helm.toolkit.fluxcd.io/v2", "Kustomization": "kustomize.toolkit.fluxcd.io/v1", "HelmChart": "source.toolkit.fluxcd.io/v1",
+		"HelmRepository": "source.toolkit.fluxcd.io/v1", "GitRepository": "source.toolkit.fluxcd.io/v1", "Secret": "v1",
 	} {
 		list := &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: gv, Kind: kind + "List"}}
 		if err := c.List(ctx, list); err != nil {

@@ -110,9 +110,9 @@ func TestSetsSayWhatIsWrong(t *testing.T) {
 		return "{apiVersion: chandler.dev/v1alpha1, kind: AddonSet, metadata: {name: s, namespace: flux-system}, spec: {" + selector + ", addons: [" + addons + "]}}"
 	}
 	for what, text := range map[string]string{
-		"write a spec.clusterSelector that is not empty":          set("clusterSelector: {}", addon),
-		"or spec.selectAll: true for every cluster, and not both": set("selectAll: true, clusterSelector: {matchLabels: {a: b}}", addon),
-		"write exactly one of helmRelease and kustomization":      set("selectAll: true", "{name: a}"),
+		"write a spec.clusterSelector that is not empty":                set("clusterSelector: {}", addon),
+		"or spec.selectAll: true for every cluster, and not both":       set("selectAll: true, clusterSelector: {matchLabels: {a: b}}", addon),
+		"write exactly one of helmRelease, kustomization and manifests": set("selectAll: true", "{name: a}"),
 	} {
 		if err := applyAll(ctx, h.Client, text); err == nil || !strings.Contains(err.Error(), what) {
 			t.Errorf("the API server answered %v, want %q", err, what)

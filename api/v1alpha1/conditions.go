@@ -120,6 +120,7 @@ const (
 	RevisionCreatedEvent   = "RevisionCreated"
 	AddonRemovedEvent      = "AddonRemoved"
 	AddonOrphanedEvent     = "AddonOrphaned"
+	AddonTakenOverEvent    = "AddonTakenOver"
 	AddonFailedEvent       = "AddonFailed"
 	AddonReadyEvent        = "AddonReady"
 )

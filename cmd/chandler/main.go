@@ -36,6 +36,7 @@ func newCommand() *cobra.Command {
 		SilenceErrors: true,
 	}
 	root.AddCommand(demoCommand())
+	root.AddCommand(renderCommand())
 	return root
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
+	"github.com/chandler-hub/chandler/internal/manifestchart"
 	"github.com/chandler-hub/chandler/internal/origin"
 )
 
@@ -25,6 +26,7 @@ type options struct {
 	denied         []string
 	metricsAddress string
 	healthAddress  string
+	chartAddress   string
 	leaderElection bool
 	namespace      string
 	logLevel       string
@@ -45,7 +47,10 @@ func (o *options) addFlags(f *pflag.FlagSet) {
 	f.StringSliceVar(&c.Origins.SecretNamespaces, "secret-namespaces", nil, "namespaces in which a labelled Secret registers a cluster, * for all (default: the platform namespaces)")
 	f.DurationVar(&c.UnregisterDelay, "unregister-delay", 5*time.Minute, "how long a cluster without the label stays registered")
 	f.DurationVar(&c.TeardownGrace, "teardown-grace", time.Hour, "how long a cluster that does not answer is waited for before its add-ons are let go")
-	f.DurationVar(&c.ChartRetention, "chart-retention", 10*time.Minute, "how long a shared HelmChart stays after its last use")
+	f.DurationVar(&c.RemovalDelay, "removal-delay", 5*time.Second, "how long an add-on that was dropped stays, so that another set may take it over")
+	f.DurationVar(&c.ChartRetention, "chart-retention", 10*time.Minute, "how long a shared HelmChart or source stays after its last use")
+	f.StringVar(&o.chartAddress, "chart-bind-address", ":8082", "address of the Helm repository with the chart that delivers plain manifests, 0 for none")
+	f.StringVar(&c.Chart.URL, "chart-url", "", "where Flux reaches that repository (default: Service chandler in the hub's own namespace)")
 	f.DurationVar(&c.ProbeInterval, "probe-interval", time.Minute, "time between two probes of a cluster that answers")
 	f.IntVar(&c.Concurrency, "concurrent", 16, "how many clusters each room works on at a time")
 	f.StringSliceVar(&o.allowed, kubeconfig.FlagTargetCIDRs, nil, "lifts the rules about loopback, link-local and denied addresses for these CIDRs")
@@ -79,6 +84,16 @@ func (o *options) complete(hub []netip.AddrPort) (*hubconfig.Config, error) {
 	}
 	if c.Concurrency < 1 || c.ProbeInterval < time.Second || c.UnregisterDelay < 0 || c.TeardownGrace < 0 || c.ChartRetention < 0 {
 		return nil, fmt.Errorf("--concurrent must be at least 1, --probe-interval at least 1s, and no duration may be negative")
+	}
+	if c.RemovalDelay < 0 {
+		return nil, fmt.Errorf("--removal-delay must not be negative")
+	}
+	c.Chart.Name, c.Chart.Version = manifestchart.Name, manifestchart.Version
+	switch {
+	case o.chartAddress == "0":
+		c.Chart.URL = ""
+	case c.Chart.URL == "":
+		c.Chart.URL = fmt.Sprintf("http://chandler.%s.svc", o.namespace)
 	}
 	if !slices.Contains([]string{"info", "debug"}, o.logLevel) {
 		return nil, fmt.Errorf("--log-level %q: write info or debug", o.logLevel)

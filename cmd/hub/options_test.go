@@ -14,6 +14,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
 	"github.com/chandler-hub/chandler/internal/origin"
+	"github.com/chandler-hub/chandler/internal/render"
 )
 
 // read parses flags as the hub does.
@@ -49,7 +50,9 @@ func TestDefaults(t *testing.T) {
 		Rules:              kubeconfig.Rules{ForbiddenAddrs: hub},
 		UnregisterDelay:    5 * time.Minute,
 		TeardownGrace:      time.Hour,
+		RemovalDelay:       5 * time.Second,
 		ChartRetention:     10 * time.Minute,
+		Chart:              render.ManifestChart{URL: "http://chandler.chandler-system.svc", Name: "chandler-manifests", Version: "1.0.0"},
 		ProbeInterval:      time.Minute,
 		Concurrency:        16,
 	}
@@ -65,7 +68,8 @@ func TestDefaults(t *testing.T) {
 func TestFlags(t *testing.T) {
 	t.Setenv("POD_NAMESPACE", "hub")
 	c := complete(t, nil, "--hub-id=eu", "--register-all=kamaji,capi", "--allow-target-cidrs=127.0.0.0/8,::1/128", "--deny-target-cidrs=10.244.0.0/16",
-		"--allow-insecure-tls", "--concurrent=1", "--probe-interval=1s", "--unregister-delay=0", "--teardown-grace=0", "--chart-retention=0")
+		"--allow-insecure-tls", "--concurrent=1", "--probe-interval=1s", "--unregister-delay=0", "--teardown-grace=0", "--removal-delay=0",
+		"--chart-retention=0", "--chart-url=http://hub.example.org/charts")
 	want := &hubconfig.Config{
 		HubID:              "eu",
 		PlatformNamespaces: []string{"hub", "flux-system"},
@@ -75,6 +79,7 @@ func TestFlags(t *testing.T) {
 			AllowedCIDRs:     []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")},
 			ForbiddenCIDRs:   []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")},
 		},
+		Chart:         render.ManifestChart{URL: "http://hub.example.org/charts", Name: "chandler-manifests", Version: "1.0.0"},
 		ProbeInterval: time.Second,
 		Concurrency:   1,
 	}

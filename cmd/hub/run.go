@@ -82,6 +82,11 @@ func (o *options) run(ctx context.Context) error {
 	if err := controllers.AddToManager(ctx, mgr, config); err != nil {
 		return err
 	}
+	if o.chartAddress != "0" {
+		if err := mgr.Add(&chartServer{o.chartAddress}); err != nil {
+			return err
+		}
+	}
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return err
 	}

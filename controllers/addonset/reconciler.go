@@ -25,7 +25,6 @@ import (
 	"github.com/chandler-hub/chandler/controllers/index"
 	"github.com/chandler-hub/chandler/internal/apply"
 	"github.com/chandler-hub/chandler/internal/compile"
-	"github.com/chandler-hub/chandler/internal/fluxspec"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/match"
 	"github.com/chandler-hub/chandler/internal/status"
@@ -53,7 +52,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, set *hubv1.AddonSet) (ctrl.R
 		return ctrl.Result{}, r.addFinalizer(ctx, set)
 	}
 	before := set.DeepCopy()
-	selector, invalid := r.compile(set)
+	selector, invalid, err := r.compile(ctx, set)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
 	if invalid == nil {
 		if err := r.snapshot(ctx, set); err != nil {
 			return ctrl.Result{}, err
@@ -71,15 +73,27 @@ func (r *Reconciler) Reconcile(ctx context.Context, set *hubv1.AddonSet) (ctrl.R
 	return ctrl.Result{}, r.pruneRevisions(ctx, set, fleet)
 }
 
-// compile checks the set. An error is the user's to mend.
-func (r *Reconciler) compile(set *hubv1.AddonSet) (*match.Selector, error) {
+// compile checks the set, by itself and among the others of its namespace. invalid is the user's to mend.
+func (r *Reconciler) compile(ctx context.Context, set *hubv1.AddonSet) (selector *match.Selector, invalid, err error) {
 	platform := r.Config.IsPlatform(set.Namespace)
-	selector, err := match.New(set.Namespace, platform, &set.Spec)
-	if err != nil {
-		return nil, err
+	if selector, invalid = match.New(set.Namespace, platform, &set.Spec); invalid != nil {
+		return nil, invalid, nil
 	}
-	_, err = compile.Compile(set.Spec.Addons, fluxspec.Author{Namespace: set.Namespace, Platform: platform})
-	return selector, err
+	if _, invalid = compile.Compile(&set.Spec, compile.Author{Namespace: set.Namespace, Set: set.Name, Platform: platform}); invalid != nil {
+		return selector, invalid, nil
+	}
+	others := &hubv1.AddonSetList{}
+	if err := r.Client.List(ctx, others, client.InNamespace(set.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, nil, fmt.Errorf("list the sets: %w", err)
+	}
+	specs := map[string]*hubv1.AddonSetSpec{}
+	for i := range others.Items {
+		if o := &others.Items[i]; o.DeletionTimestamp == nil {
+			specs[o.Name] = &o.Spec
+		}
+	}
+	specs[set.Name] = &set.Spec
+	return selector, compile.Graph(set.Name, specs), nil
 }
 
 // publish tells the matcher. A set that does not compile is held: its clusters keep what they have.

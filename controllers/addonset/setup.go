@@ -21,6 +21,7 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/enqueue"
 	"github.com/chandler-hub/chandler/controllers/index"
+	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
@@ -35,6 +36,7 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 	r.changed = func(set *hubv1.AddonSet) { wake <- event.GenericEvent{Object: set} }
 	err := ctrl.NewControllerManagedBy(mgr).Named("addonset").
 		For(&hubv1.AddonSet{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, deletionChanged()))).
+		Watches(&hubv1.AddonSet{}, handler.EnqueueRequestsFromMapFunc(r.dependentSets), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&hubv1.AddonDelivery{}, r.setOfDelivery()).
 		Watches(&hubv1.ClusterRegistration{}, r.setsOfRegistration(), builder.WithPredicates(reachableOrLabels())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Config.Concurrency}).
@@ -84,6 +86,22 @@ func reachableOrLabels() predicate.Predicate {
 		a, b := e.ObjectOld.(*hubv1.ClusterRegistration), e.ObjectNew.(*hubv1.ClusterRegistration)
 		return status.IsTrue(a, hubv1.ReachableCondition) != status.IsTrue(b, hubv1.ReachableCondition)
 	}})
+}
+
+// dependentSets are the sets of the same namespace that name another set: whether they compile depends on it.
+func (r *Reconciler) dependentSets(ctx context.Context, obj client.Object) []reconcile.Request {
+	sets := &hubv1.AddonSetList{}
+	if err := r.Client.List(ctx, sets, client.InNamespace(obj.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "list sets")
+	}
+	var out []reconcile.Request
+	for i := range sets.Items {
+		s := &sets.Items[i]
+		if names := compile.SetsNamed(&s.Spec); s.Name != obj.GetName() && len(names) > 0 {
+			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(s)})
+		}
+	}
+	return out
 }
 
 func (r *Reconciler) setOfDelivery() handler.EventHandler {

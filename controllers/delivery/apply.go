@@ -15,10 +15,10 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/apply"
+	"github.com/chandler-hub/chandler/internal/assembly"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/plan"
-	"github.com/chandler-hub/chandler/internal/render"
 )
 
 // outcome is what came of one step.
@@ -30,23 +30,18 @@ type outcome struct {
 
 // apply carries out the steps. One failure stops no other step; all of them are returned, to be tried again.
 func (r *Reconciler) apply(ctx context.Context, c *cluster, steps []plan.Step) (map[plan.Key]outcome, error) {
-	wanted := map[plan.Key]*render.Object{}
-	for _, d := range c.deliveries {
-		for i := range d.wanted {
-			wanted[keyOf(d.wanted[i])] = &d.wanted[i]
-		}
-	}
 	outcomes := make(map[plan.Key]outcome, len(steps))
 	var errs []error
 	for _, s := range steps {
 		var out outcome
 		switch s.Verb {
 		case plan.Create, plan.Update:
-			out = r.write(ctx, c, s, wanted[s.Key])
-		case plan.Uninstall, plan.Release:
+			out = r.write(ctx, c, s)
+		case plan.Uninstall, plan.Release, plan.HandOver:
 			out.err = r.remove(ctx, c, s)
 		case plan.Keep:
 			out.applied = c.objects[s.Key].Applied
+			out.err = r.keep(ctx, c, s)
 		}
 		outcomes[s.Key] = out
 		if out.err != nil && !errors.Is(out.err, apply.ErrNotOwned) && !errors.Is(out.err, errNoMirror) {
@@ -58,22 +53,66 @@ func (r *Reconciler) apply(ctx context.Context, c *cluster, steps []plan.Step) (
 
 var errNoMirror = errors.New("the kubeconfig mirror is not in place yet")
 
-// write creates or updates one object, and before that the chart that it refers to.
-func (r *Reconciler) write(ctx context.Context, c *cluster, s plan.Step, o *render.Object) outcome {
+// keep makes sure that the shared objects are there which an object that stays as it is refers to.
+func (r *Reconciler) keep(ctx context.Context, c *cluster, s plan.Step) error {
+	_, w := c.wanted(s.Key)
+	for i := range w.Shared {
+		if err := r.Shared.Ensure(ctx, &w.Shared[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// wanted returns the delivery that wants an object, and what it wants.
+func (c *cluster) wanted(k plan.Key) (*delivery, *assembly.Wanted) {
+	for _, d := range c.deliveries {
+		for i := range d.Wanted {
+			if assembly.Key(&d.Wanted[i].Object) == k {
+				return d, &d.Wanted[i]
+			}
+		}
+	}
+	return nil, nil
+}
+
+// complete renders an object again of which only the outline is known.
+func (c *cluster) complete(d *delivery, w *assembly.Wanted) error {
+	if w.Object.Object != nil {
+		return nil
+	}
+	whole, err := d.whole()
+	if err != nil {
+		return err
+	}
+	for i := range whole.Objects {
+		if o := &whole.Objects[i]; o.Addon == w.Addon {
+			w.Complete(o)
+			return nil
+		}
+	}
+	return fmt.Errorf("add-on %q does not come out any more", w.Addon)
+}
+
+// write creates or updates one object, and before that the shared ones that it refers to.
+func (r *Reconciler) write(ctx context.Context, c *cluster, s plan.Step) outcome {
 	if !c.mirrored[s.Key.Namespace] && s.Verb == plan.Create {
 		return outcome{err: errNoMirror}
 	}
-	if o.Chart != nil {
-		if err := r.Charts.Ensure(ctx, o.Chart); err != nil {
-			return outcome{err: err}
-		}
+	d, w := c.wanted(s.Key)
+	if err := c.complete(d, w); err != nil {
+		return outcome{err: err}
 	}
+	if err := r.keep(ctx, c, s); err != nil {
+		return outcome{err: err}
+	}
+	o := w.Manifest()
 	key := identity.ClusterKey(r.Config.HubID, c.key)
 	write := func() (client.Object, error) {
 		if s.Verb == plan.Update {
-			return apply.Update(ctx, r.Client, o.Object, hubv1.FieldManager)
+			return apply.Update(ctx, r.Client, o, hubv1.FieldManager)
 		}
-		return apply.Create(ctx, r.Client, r.Live, o.Object, hubv1.FieldManager, func(there client.Object) bool {
+		return apply.Create(ctx, r.Client, r.Live, o, hubv1.FieldManager, func(there client.Object) bool {
 			return there.GetLabels()[hubv1.ClusterKeyLabel] == key
 		})
 	}
@@ -90,7 +129,7 @@ func (r *Reconciler) write(ctx context.Context, c *cluster, s plan.Step, o *rend
 // suspend is set to what the step means before the deletion, in a patch of its own.
 func (r *Reconciler) remove(ctx context.Context, c *cluster, s plan.Step) error {
 	o := c.objects[s.Key]
-	suspend := s.Verb == plan.Release
+	suspend := s.Verb != plan.Uninstall
 	obj := newObject(s.Key)
 	if o.Suspended != suspend {
 		patch := fmt.Appendf(nil, `{"spec":{"suspend":%t}}`, suspend)
@@ -114,7 +153,15 @@ func (r *Reconciler) remove(ctx context.Context, c *cluster, s plan.Step) error 
 // differ only in their text are taken for the same, and the first text would stand for all (client-go/tools/events).
 func (r *Reconciler) tellRemoval(c *cluster, s plan.Step, o *object) {
 	d := c.delivery(s.Key.Namespace, o.delivery)
+	if s.Verb == plan.HandOver {
+		d = c.deliveryOfAddon(s)
+	}
 	if d == nil {
+		return
+	}
+	if s.Verb == plan.HandOver {
+		r.Recorder.Eventf(d.AddonDelivery, newObject(s.Key), corev1.EventTypeNormal, hubv1.AddonTakenOverEvent, "Deliver",
+			"%s %s/%s on cluster %s goes, and its workload stays: %s", s.Key.Kind, s.Key.Namespace, s.Key.Name, c.key, s.Reason)
 		return
 	}
 	if s.Verb == plan.Uninstall {
@@ -124,6 +171,12 @@ func (r *Reconciler) tellRemoval(c *cluster, s plan.Step, o *object) {
 	}
 	r.Recorder.Eventf(d.AddonDelivery, newObject(s.Key), corev1.EventTypeWarning, hubv1.AddonOrphanedEvent, "Remove",
 		"add-on %q (%s %q) is left on cluster %s: %s", o.Addon, s.Key.Kind, s.Key.Name, c.key, s.Reason)
+}
+
+// deliveryOfAddon returns the delivery that takes over what a step hands over.
+func (c *cluster) deliveryOfAddon(s plan.Step) *delivery {
+	d, _ := c.wanted(s.To)
+	return d
 }
 
 func newObject(k plan.Key) client.Object {

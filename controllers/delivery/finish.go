@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
@@ -19,8 +20,10 @@ import (
 	"github.com/chandler-hub/chandler/internal/apply"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
 	"github.com/chandler-hub/chandler/internal/fluxstate"
+	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/plan"
+	"github.com/chandler-hub/chandler/internal/render"
 	"github.com/chandler-hub/chandler/internal/status"
 	"github.com/chandler-hub/chandler/internal/teardown"
 )
@@ -28,8 +31,10 @@ import (
 // finish reports on every delivery and lets those go that are done. It returns when to look again by time alone.
 func (r *Reconciler) finish(ctx context.Context, c *cluster, steps []plan.Step, outcomes map[plan.Key]outcome) (time.Duration, error) {
 	var errs []error
+	again := false
 	for _, d := range c.deliveries {
 		r.report(c, d, steps, outcomes)
+		again = again || d.Status.ReadyRevision != d.before.Status.ReadyRevision || d.tookOver()
 		if err := apply.Status(ctx, r.Client, d.before, d.AddonDelivery); err != nil {
 			errs = append(errs, err)
 			continue
@@ -39,25 +44,45 @@ func (r *Reconciler) finish(ctx context.Context, c *cluster, steps []plan.Step, 
 			errs = append(errs, r.release(ctx, c, d))
 		}
 	}
-	return c.wait(steps, r.Clock.Now(), r.Config.TeardownGrace), errors.Join(errs...)
+	after := c.wait(steps, r.Clock.Now(), r.Config)
+	if again && (after == 0 || after > soon) {
+		after = soon // what was written now opens the way for something else on this cluster
+	}
+	return after, errors.Join(errs...)
+}
+
+// soon is when to look again after something that no event tells of.
+const soon = 100 * time.Millisecond
+
+// tookOver returns whether a release to take over has been recorded just now.
+func (d *delivery) tookOver() bool {
+	return slices.ContainsFunc(d.Status.Addons, func(a hubv1.AddonStatus) bool {
+		before := d.addon(a.Name)
+		return a.Release != nil && (before == nil || before.Release == nil || *before.Release != *a.Release)
+	})
 }
 
 // report fills the status of one delivery, in memory.
 func (r *Reconciler) report(c *cluster, d *delivery, steps []plan.Step, outcomes map[plan.Key]outcome) {
 	now := metav1.NewTime(r.Clock.Now())
-	var addons []hubv1.AddonStatus
-	held := d.DeletionTimestamp == nil && d.program == nil
-	if held {
-		addons = r.heldAddons(c, d)
-	}
+	addons := r.heldAddons(c, d)
 	for _, s := range steps {
 		if a, ok := r.addonStatus(c, d, s, outcomes[s.Key]); ok {
 			addons = append(addons, a)
 		}
 	}
-	for name, why := range d.lost {
+	for name, why := range d.Lost {
 		addons = append(addons, hubv1.AddonStatus{Name: name, State: hubv1.AddonLostTo, Message: why})
 	}
+	for name, why := range d.NotOwned {
+		addons = append(addons, hubv1.AddonStatus{Name: name, State: hubv1.AddonNotOwned, Message: why})
+	}
+	if d.result != nil {
+		for name, why := range d.result.Excluded {
+			addons = append(addons, hubv1.AddonStatus{Name: name, State: hubv1.AddonExcluded, Message: why})
+		}
+	}
+	held := d.DeletionTimestamp == nil && d.result == nil
 	slices.SortStableFunc(addons, func(a, b hubv1.AddonStatus) int { return compareNames(a.Name, b.Name) })
 	// An add-on that changes its form has two steps, and one entry: what still has to go is the news.
 	addons = slices.CompactFunc(addons, func(a, b hubv1.AddonStatus) bool { return a.Name == b.Name })
@@ -73,7 +98,7 @@ func (r *Reconciler) report(c *cluster, d *delivery, steps []plan.Step, outcomes
 	if out.Phase == status.Done && !held && d.Status.ReadyRevision != d.Spec.RevisionName {
 		d.Status.ReadyRevision, d.Status.ReadyTime = d.Spec.RevisionName, &now
 	}
-	if !held && d.DeletionTimestamp == nil && written(addons) {
+	if !held && d.DeletionTimestamp == nil && written(addons, steps, d.Namespace) {
 		d.Status.ObservedRevision = d.Spec.RevisionName
 	}
 	status.Summarize(d.AddonDelivery, out, r.Clock.Now())
@@ -89,18 +114,51 @@ func compareNames(a, b string) int {
 	return 0
 }
 
-// heldAddons reports the objects of a delivery that cannot be rendered: they stay, and their state is still told.
+// heldAddons reports the add-ons that cannot be rendered: what is there of them stays, and is told of all the same.
 func (r *Reconciler) heldAddons(c *cluster, d *delivery) []hubv1.AddonStatus {
+	if d.DeletionTimestamp != nil {
+		return nil
+	}
 	var out []hubv1.AddonStatus
 	for k, o := range c.objects {
-		if k.Namespace != d.Namespace || o.delivery != d.Name {
+		if k.Namespace != d.Namespace || o.delivery != d.Name || !d.holds(o.Addon) {
 			continue
 		}
 		a := hubv1.AddonStatus{Name: o.Addon, Kind: k.Kind, Object: k.Name, Version: o.state.Version, AppliedGeneration: o.Applied}
 		a.State, a.Message = fluxstate.Addon(was(d, o.Addon), o.state, o.Applied)
 		out = append(out, a)
 	}
+	if d.result == nil {
+		return out
+	}
+	for name, errs := range d.result.Failed {
+		i := slices.IndexFunc(out, func(a hubv1.AddonStatus) bool { return a.Name == name })
+		if i < 0 {
+			out, i = append(out, hubv1.AddonStatus{Name: name}), len(out)
+		}
+		out[i].State, out[i].Reason, out[i].Message = hubv1.AddonFailed, hubv1.RenderFailedReason, shorten(withoutName(errs))
+	}
 	return out
+}
+
+// withoutName leaves out the add-on's name, which the status says already.
+func withoutName(errs render.Errors) string {
+	lines := make([]string, len(errs))
+	for i, e := range errs {
+		e.Addon = ""
+		lines[i] = e.Error()
+	}
+	return strings.Join(lines, "; ")
+}
+
+// maxMessage bounds what is said about one add-on.
+const maxMessage = 500
+
+func shorten(s string) string {
+	if r := []rune(s); len(r) > maxMessage {
+		return string(r[:maxMessage-1]) + "…"
+	}
+	return s
 }
 
 func was(d *delivery, addon string) hubv1.AddonStatus {
@@ -115,7 +173,7 @@ func (r *Reconciler) addonStatus(c *cluster, d *delivery, s plan.Step, out outco
 	o := c.objects[s.Key]
 	a := hubv1.AddonStatus{Name: s.Addon, Kind: s.Key.Kind, Object: s.Key.Name, AppliedGeneration: out.applied, Message: s.Reason}
 	if s.Leaving() {
-		mine := o.delivery == d.Name && s.Key.Namespace == d.Namespace
+		mine := o.delivery == d.Name && s.Key.Namespace == d.Namespace && !o.Foreign
 		a.State = hubv1.AddonRemoving
 		if out.err != nil {
 			a.Message = out.err.Error()
@@ -124,8 +182,12 @@ func (r *Reconciler) addonStatus(c *cluster, d *delivery, s plan.Step, out outco
 		}
 		return a, mine
 	}
-	if !d.wants(s.Key) {
+	by, w := c.wanted(s.Key)
+	if by != d {
 		return a, false
+	}
+	if !w.DefaultRelease && w.Kind == fluxspec.HelmReleaseKind {
+		a.Release = &w.Release
 	}
 	if o != nil {
 		a.Version = o.state.Version
@@ -142,21 +204,33 @@ func (r *Reconciler) addonStatus(c *cluster, d *delivery, s plan.Step, out outco
 		}
 	case s.Verb == plan.AwaitCluster:
 		a.State = hubv1.AddonWaitingForCluster
+	case s.Verb == plan.AwaitDependency:
+		a.State = hubv1.AddonWaitingForDependency
+		if o != nil {
+			a.AppliedGeneration = o.Applied
+		}
 	case s.Verb == plan.AwaitRemoval || o == nil:
 		a.State = hubv1.AddonProgressing
 	default:
 		a.State, a.Message = fluxstate.Addon(was(d, s.Addon), o.state, out.applied)
+		c.explainState(&a, o.state)
 	}
 	return a, true
 }
 
-func (d *delivery) wants(k plan.Key) bool {
-	for _, o := range d.wanted {
-		if keyOf(o) == k {
-			return true
-		}
+// explainState says more about an add-on that is not Ready, where more is known.
+func (c *cluster) explainState(a *hubv1.AddonStatus, s fluxstate.State) {
+	if reason, remedy := fluxstate.Reason(s); reason != "" && a.State == hubv1.AddonFailed {
+		a.Reason, a.Message = reason, remedy
+		return
 	}
-	return false
+	if n := c.registration.Status.Nodes; n != nil && *n == 0 && fluxstate.WaitsForNodes(a.State, s) {
+		message := "the cluster has no node yet"
+		if a.Message != "" {
+			message += "; Flux says: " + a.Message
+		}
+		a.State, a.Message = hubv1.AddonWaitingForNodes, message
+	}
 }
 
 // count counts the add-ons of a delivery. One that another set delivers is not counted here: it is counted there.
@@ -164,7 +238,7 @@ func count(addons []hubv1.AddonStatus) *hubv1.ObjectCounts {
 	var c hubv1.ObjectCounts
 	for _, a := range addons {
 		switch a.State {
-		case hubv1.AddonLostTo, hubv1.AddonRemoving, hubv1.AddonOrphaned:
+		case hubv1.AddonLostTo, hubv1.AddonExcluded, hubv1.AddonRemoving, hubv1.AddonOrphaned:
 			continue
 		case hubv1.AddonReady:
 			c.Ready++
@@ -178,21 +252,33 @@ func count(addons []hubv1.AddonStatus) *hubv1.ObjectCounts {
 }
 
 // written is true if every add-on has been written as the revision wants it.
-func written(addons []hubv1.AddonStatus) bool {
-	return !slices.ContainsFunc(addons, func(a hubv1.AddonStatus) bool {
-		return a.State == hubv1.AddonWaitingForCluster || a.State != hubv1.AddonLostTo && a.State != hubv1.AddonRemoving && a.AppliedGeneration == 0
-	})
+func written(addons []hubv1.AddonStatus, steps []plan.Step, namespace string) bool {
+	for _, a := range addons {
+		switch a.State {
+		case hubv1.AddonLostTo, hubv1.AddonExcluded, hubv1.AddonRemoving:
+			continue
+		}
+		gated := slices.ContainsFunc(steps, func(s plan.Step) bool {
+			return s.Verb == plan.AwaitDependency && s.Addon == a.Name && s.Key.Namespace == namespace && s.Key.Name == a.Object
+		})
+		if a.AppliedGeneration == 0 || a.Reason == hubv1.RenderFailedReason || gated {
+			return false
+		}
+	}
+	return true
 }
 
 // outcome sums up a delivery.
 func (r *Reconciler) outcome(c *cluster, d *delivery) status.Outcome {
 	counts := d.Status.AddonCounts
 	var failed, waiting []string
+	reasons := map[string]int{}
 	for _, a := range d.Status.Addons {
 		switch a.State {
 		case hubv1.AddonFailed, hubv1.AddonNotOwned:
 			failed = append(failed, fmt.Sprintf("%s: %s", a.Name, a.Message))
-		case hubv1.AddonReady, hubv1.AddonLostTo:
+			reasons[a.Reason]++
+		case hubv1.AddonReady, hubv1.AddonLostTo, hubv1.AddonExcluded:
 		default:
 			text := fmt.Sprintf("%s is %s", a.Name, a.State)
 			if a.Message != "" {
@@ -206,35 +292,52 @@ func (r *Reconciler) outcome(c *cluster, d *delivery) status.Outcome {
 		return status.Outcome{Phase: status.Working, Reason: hubv1.TerminatingReason, Message: status.List(append([]string{"being withdrawn"}, waiting...), 4)}
 	case c.registration == nil:
 		return status.Outcome{Phase: status.Broken, Reason: hubv1.RegistrationNotFoundReason, Message: fmt.Sprintf("ClusterRegistration %s is not there; what is delivered stays as it is", c.key)}
-	case d.program == nil:
+	case d.result == nil:
 		phase := status.Broken
 		if d.reason == hubv1.FrozenReason && counts.Ready == counts.Total {
 			phase = status.Done
 		}
 		return status.Outcome{Phase: phase, Reason: d.reason, Message: d.unrenderable}
 	case len(failed) > 0:
-		return status.Outcome{Phase: status.Broken, Reason: hubv1.AddonsFailedReason, Message: status.List(failed, 2)}
+		reason := hubv1.AddonsFailedReason
+		for _, one := range []string{hubv1.FluxObjectsInFolderReason, hubv1.RenderFailedReason} {
+			if reasons[one] == len(failed) {
+				reason = one // all of them for the one reason
+			}
+		}
+		return status.Outcome{Phase: status.Broken, Reason: reason, Message: status.List(failed, 2)}
 	case !c.answered():
 		return status.Outcome{Phase: status.Working, Reason: hubv1.WaitingForClusterReason, Message: "nothing is made before the cluster has answered"}
 	case len(waiting) > 0:
 		return status.Outcome{Phase: status.Working, Reason: hubv1.ProgressingReason, Message: status.List(waiting, 3)}
 	}
 	message := fmt.Sprintf("all %d add-ons are Ready", counts.Total)
-	if n := len(d.lost); n > 0 {
+	if n := len(d.Lost); n > 0 {
 		message += fmt.Sprintf("; %d are delivered by other sets", n)
 	}
 	return status.Outcome{Phase: status.Done, Reason: hubv1.AddonsReadyReason, Message: message}
 }
 
-// wait returns the shortest time after which a held removal may go on.
-func (c *cluster) wait(steps []plan.Step, now time.Time, grace time.Duration) time.Duration {
+// wait returns the shortest time after which something may be otherwise by the passing of time alone: a held removal may go
+// on, an override is over, a hand-written object that is taken over is gone.
+func (c *cluster) wait(steps []plan.Step, now time.Time, config *hubconfig.Config) time.Duration {
 	var shortest time.Duration
-	for _, s := range steps {
-		if s.Verb != plan.Hold {
-			continue
-		}
-		if w := teardown.Wait(c.removal(c.objects[s.Key].Observed, now, grace)); w > 0 && (shortest == 0 || w < shortest) {
+	atMost := func(w time.Duration) {
+		if w > 0 && (shortest == 0 || w < shortest) {
 			shortest = w
+		}
+	}
+	for _, s := range steps {
+		switch {
+		case s.Leaving() && c.objects[s.Key].Foreign:
+			atMost(time.Second)
+		case s.Verb == plan.Hold:
+			atMost(teardown.Wait(c.removal(c.objects[s.Key].Observed, now, config)))
+		}
+	}
+	for _, d := range c.deliveries {
+		if d.result != nil && !d.result.Until.IsZero() {
+			atMost(max(d.result.Until.Sub(now), time.Millisecond))
 		}
 	}
 	return shortest

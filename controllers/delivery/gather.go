@@ -6,32 +6,32 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
-	helmv2 "github.com/fluxcd/helm-controller/api/v2"
-	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/index"
+	"github.com/chandler-hub/chandler/controllers/origins"
+	"github.com/chandler-hub/chandler/internal/assembly"
 	"github.com/chandler-hub/chandler/internal/compile"
-	"github.com/chandler-hub/chandler/internal/fluxspec"
 	"github.com/chandler-hub/chandler/internal/fluxstate"
-	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/plan"
 	"github.com/chandler-hub/chandler/internal/render"
 	"github.com/chandler-hub/chandler/internal/status"
-	"github.com/chandler-hub/chandler/internal/teardown"
 )
 
 // cluster is everything that is known of one cluster, read at one moment.
 type cluster struct {
 	key          key
 	registration *hubv1.ClusterRegistration // nil if it is not there
+	origin       *unstructured.Unstructured // nil if there is none
 	deliveries   []*delivery
+	// foreign are HelmReleases for this cluster that are not the hub's.
+	foreign []assembly.Foreign
 	// objects are the Flux objects of this cluster that the hub made.
 	objects map[plan.Key]*object
 	// mirrored are the namespaces in which the kubeconfig mirror is in place.
@@ -47,9 +47,12 @@ type delivery struct {
 	program *compile.Program
 	// unrenderable says why, with a reason.
 	unrenderable, reason string
-	// wanted are the objects that it won, and lost says of the other add-ons to whom they were lost.
-	wanted []render.Object
-	lost   map[string]string
+	// result is what the program makes; nil if it cannot be rendered.
+	result *render.Result
+	// assembly.Outcome is what it may deliver.
+	assembly.Outcome
+	// whole renders the result again, with the bodies that memory does not keep.
+	whole func() (*render.Result, error)
 }
 
 // object is a Flux object that is there.
@@ -59,6 +62,8 @@ type object struct {
 	// delivery names the AddonDelivery, in the object's namespace.
 	delivery string
 	orphan   bool
+	// kept is the release that it goes on with, whatever its add-on's name; zero for none.
+	kept hubv1.HelmReleaseIdentity
 }
 
 func (c *cluster) reachable() bool {
@@ -85,6 +90,9 @@ func (r *Reconciler) gather(ctx context.Context, k key) (*cluster, error) {
 	} else if !apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("read the registration: %w", err)
 	}
+	if err := r.gatherOrigin(ctx, c); err != nil {
+		return nil, err
+	}
 	for i := range list.Items {
 		d, err := r.gatherDelivery(ctx, &list.Items[i])
 		if err != nil {
@@ -95,8 +103,23 @@ func (r *Reconciler) gather(ctx context.Context, k key) (*cluster, error) {
 	return c, r.gatherObjects(ctx, c)
 }
 
+// gatherOrigin reads what expressions see as origin. What is not there any more, or cannot be read, is none: whatever reads
+// it does not come out, and stays as it is.
+func (r *Reconciler) gatherOrigin(ctx context.Context, c *cluster) error {
+	if c.registration == nil || c.registration.Spec.OriginRef == nil {
+		return nil
+	}
+	kind, err := origins.KindOf(c.registration)
+	if err != nil {
+		return nil
+	}
+	obj, _, err := r.Origins.Get(ctx, kind, types.NamespacedName{Namespace: c.key.Namespace, Name: c.registration.Spec.OriginRef.Name})
+	c.origin = obj
+	return err
+}
+
 func (r *Reconciler) gatherDelivery(ctx context.Context, in *hubv1.AddonDelivery) (*delivery, error) {
-	d := &delivery{AddonDelivery: in, before: in.DeepCopy(), lost: map[string]string{}}
+	d := &delivery{AddonDelivery: in, before: in.DeepCopy()}
 	set := &hubv1.AddonSet{}
 	err := r.Client.Get(ctx, types.NamespacedName{Namespace: in.Namespace, Name: in.Spec.AddonSetRef.Name}, set)
 	switch {
@@ -121,51 +144,12 @@ func (r *Reconciler) gatherDelivery(ctx context.Context, in *hubv1.AddonDelivery
 	if err != nil {
 		return nil, fmt.Errorf("read the revision: %w", err)
 	}
-	author := fluxspec.Author{Namespace: in.Namespace, Platform: r.Config.IsPlatform(in.Namespace)}
+	author := compile.Author{Namespace: in.Namespace, Set: in.Spec.AddonSetRef.Name, Platform: r.Config.IsPlatform(in.Namespace)}
 	if d.program, err = r.programs.get(revision, author); err != nil {
 		// The set compiled when the revision was made: a flag of the hub has changed since.
 		d.reason, d.unrenderable = hubv1.InvalidSpecReason, err.Error()
 	}
 	return d, nil
-}
-
-func (r *Reconciler) gatherObjects(ctx context.Context, c *cluster) error {
-	selector := client.MatchingFields{index.ClusterKey: identity.ClusterKey(r.Config.HubID, c.key)}
-	releases := &helmv2.HelmReleaseList{}
-	if err := r.Client.List(ctx, releases, selector, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("list the HelmReleases: %w", err)
-	}
-	for i := range releases.Items {
-		r.observe(c, &releases.Items[i], fluxspec.HelmReleaseKind)
-	}
-	kustomizations := &kustomizev1.KustomizationList{}
-	if err := r.Client.List(ctx, kustomizations, selector, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("list the Kustomizations: %w", err)
-	}
-	for i := range kustomizations.Items {
-		r.observe(c, &kustomizations.Items[i], fluxspec.KustomizationKind)
-	}
-	return nil
-}
-
-func (r *Reconciler) observe(c *cluster, obj client.Object, kind string) {
-	a := obj.GetAnnotations()
-	k := plan.Key{Kind: kind, Namespace: obj.GetNamespace(), Name: obj.GetName()}
-	o := &object{state: fluxstate.Of(obj), delivery: a[hubv1.DeliveryAnnotation], orphan: a[hubv1.DeletionPolicyAnnotation] == string(hubv1.DeletionPolicyOrphan)}
-	o.Observed = plan.Observed{
-		Key: k, Addon: obj.GetLabels()[hubv1.AddonLabel], Hash: a[hubv1.HashAnnotation], Labels: obj.GetLabels(),
-		Generation: obj.GetGeneration(), Deleting: o.state.Deleting, Suspended: o.state.Suspended,
-	}
-	if d := a[hubv1.DependsOnAnnotation]; d != "" {
-		o.DependsOn = strings.Split(d, ",")
-	}
-	if d := c.delivery(k.Namespace, o.delivery); d != nil {
-		if s := d.addon(o.Addon); s != nil && s.Object == k.Name && s.Kind == kind {
-			o.Applied = s.AppliedGeneration
-		}
-	}
-	o.Applied = r.ledger.applied(k, obj.GetUID(), o.Applied)
-	c.objects[k] = o
 }
 
 // delivery returns the delivery of a name, or nil.
@@ -186,47 +170,4 @@ func (d *delivery) addon(name string) *hubv1.AddonStatus {
 		}
 	}
 	return nil
-}
-
-// planInput puts together what a plan is computed from.
-func (c *cluster) planInput(now time.Time, grace time.Duration) plan.Input {
-	in := plan.Input{MayCreate: c.answered(), Frozen: map[plan.Key]bool{}}
-	for _, d := range c.deliveries {
-		for _, o := range d.wanted {
-			in.Desired = append(in.Desired, plan.Desired{Key: keyOf(o), Addon: o.Addon, Hash: o.Hash, Labels: o.Object.GetLabels()})
-		}
-	}
-	for k, o := range c.objects {
-		in.Observed = append(in.Observed, o.Observed)
-		d := c.delivery(k.Namespace, o.delivery)
-		in.Frozen[k] = d == nil || d.DeletionTimestamp == nil && d.program == nil
-	}
-	in.Removal = func(o plan.Observed) teardown.Decision { return teardown.Addon(c.removal(o, now, grace)) }
-	return in
-}
-
-// removal gathers the facts by which an object leaves.
-func (c *cluster) removal(o plan.Observed, now time.Time, grace time.Duration) teardown.Facts {
-	obj := c.objects[o.Key]
-	f := teardown.Facts{RegistrationFound: c.registration != nil, Reachable: c.reachable(), Orphan: obj.orphan, Since: now, Now: now, Grace: grace}
-	d := c.delivery(o.Key.Namespace, obj.delivery)
-	if d != nil {
-		f.Orphan = f.Orphan || d.set != nil && d.set.Spec.DeletionPolicy == hubv1.DeletionPolicyOrphan
-		switch s := d.addon(o.Addon); {
-		case d.DeletionTimestamp != nil:
-			f.Since = d.DeletionTimestamp.Time
-		case s != nil && s.State == hubv1.AddonRemoving && s.Since != nil:
-			f.Since = s.Since.Time
-		}
-	}
-	if reg := c.registration; reg != nil {
-		f.Orphan = f.Orphan || reg.Spec.DeletionPolicy == hubv1.DeletionPolicyOrphan
-		u := status.Find(reg, hubv1.UnregisteringCondition)
-		f.OriginDeleted = u != nil && u.Reason == hubv1.OriginDeletedReason
-	}
-	return f
-}
-
-func keyOf(o render.Object) plan.Key {
-	return plan.Key{Kind: o.Kind, Namespace: o.Object.GetNamespace(), Name: o.Object.GetName()}
 }

@@ -16,7 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/chandler-hub/chandler/controllers/chart"
+	"github.com/chandler-hub/chandler/controllers/origins"
+	"github.com/chandler-hub/chandler/controllers/shared"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/plan"
 )
@@ -26,12 +27,15 @@ type Reconciler struct {
 	Client   client.Client
 	Live     client.Reader
 	Config   *hubconfig.Config
-	Charts   *chart.Keeper
+	Origins  *origins.Origins
+	Shared   *shared.Keeper
 	Clock    clock.PassiveClock
 	Recorder events.EventRecorder
 
-	programs programs
-	ledger   ledger
+	programs  programs
+	memory    memory
+	documents documents
+	ledger    ledger
 }
 
 // Reconcile brings the Flux objects of one cluster in line with its deliveries.
@@ -40,9 +44,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (ctrl
 	if err != nil || len(c.deliveries) == 0 {
 		return ctrl.Result{}, err
 	}
-	r.render(c)
+	if err := r.render(ctx, c); err != nil {
+		return ctrl.Result{}, err
+	}
 	mirrorErr := r.mirrors(ctx, c)
-	steps := plan.Compute(c.planInput(r.Clock.Now(), r.Config.TeardownGrace))
+	steps := plan.Compute(c.planInput(r.Clock.Now(), r.Config))
 	outcomes, applyErr := r.apply(ctx, c, steps)
 	after, finishErr := r.finish(ctx, c, steps, outcomes)
 	return ctrl.Result{RequeueAfter: after}, errors.Join(mirrorErr, applyErr, finishErr)

@@ -3,139 +3,217 @@
 package delivery
 
 import (
-	"sync"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
 
-	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/assembly"
 	"github.com/chandler-hub/chandler/internal/compile"
-	"github.com/chandler-hub/chandler/internal/conflict"
+	"github.com/chandler-hub/chandler/internal/facts"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
-	"github.com/chandler-hub/chandler/internal/plan"
+	"github.com/chandler-hub/chandler/internal/fluxstate"
+	"github.com/chandler-hub/chandler/internal/identity"
+	"github.com/chandler-hub/chandler/internal/match"
 	"github.com/chandler-hub/chandler/internal/render"
 )
 
-// render renders every delivery and decides the conflicts between them.
-func (r *Reconciler) render(c *cluster) {
-	type entry struct {
-		d *delivery
-		o *render.Object // nil for an object that is held as it is
-	}
-	var claims []conflict.Claim
-	var entries []entry
+// render renders every delivery and puts them together.
+func (r *Reconciler) render(ctx context.Context, c *cluster) error {
+	in := assembly.Input{Foreign: c.foreign}
 	for _, d := range c.deliveries {
-		if d.DeletionTimestamp != nil {
-			continue
+		if d.program != nil && d.DeletionTimestamp == nil && c.registration != nil {
+			if err := r.renderDelivery(ctx, c, d); err != nil {
+				return err
+			}
 		}
-		if d.program == nil {
-			for _, o := range c.objects {
-				if o.Key.Namespace == d.Namespace && o.delivery == d.Name {
-					claims, entries = append(claims, r.claim(c, d, o.Addon, compile.Release{}, o.Key)), append(entries, entry{d, nil})
+		pending, err := r.pendingSets(ctx, c, d)
+		if err != nil {
+			return err
+		}
+		a := assembly.Delivery{
+			Namespace: d.Namespace, Set: d.Spec.AddonSetRef.Name, Name: d.Name, Platform: r.Config.IsPlatform(d.Namespace),
+			Leaving: d.DeletionTimestamp != nil, Result: d.result, Pending: pending,
+			Latched: d.Status.ObservedRevision == d.Spec.RevisionName, Ready: d.Status.ReadyRevision == d.Spec.RevisionName,
+		}
+		if d.program != nil {
+			a.DependsOn = d.program.DependsOn
+		}
+		if d.set != nil {
+			a.Priority = d.set.Spec.Priority
+		}
+		in.Deliveries = append(in.Deliveries, a)
+	}
+	for k, o := range c.objects {
+		l := assembly.Live{Key: k, Addon: o.Addon, Set: o.Set, Delivery: o.delivery, Release: o.Release, Hash: o.Hash}
+		if d := c.delivery(k.Namespace, o.delivery); d != nil {
+			state, _ := fluxstate.Addon(was(d, o.Addon), o.state, o.Applied)
+			l.Ready = state == hubv1.AddonReady
+		}
+		if !o.Foreign {
+			in.Live = append(in.Live, l)
+		}
+	}
+	for i, out := range assembly.Assemble(in) {
+		c.deliveries[i].Outcome = out
+	}
+	return nil
+}
+
+// renderDelivery renders one delivery, or remembers what came out the last time with the same input. A failure that is not
+// ours to try again is noted in the delivery.
+func (r *Reconciler) renderDelivery(ctx context.Context, c *cluster, d *delivery) error {
+	target := render.Target{
+		HubID: r.Config.HubID, Namespace: d.Namespace, Set: d.Spec.AddonSetRef.Name, Delivery: d.Name, Registration: c.key, Chart: r.Config.Chart,
+	}
+	in := &render.Input{Cluster: facts.Cluster(c.registration, c.origin), Overrides: c.registration.Spec.Overrides, Now: r.Clock.Now()}
+	var err error
+	if in.Variables, err = facts.Variables(c.registration, c.origin); err != nil {
+		d.reason, d.unrenderable = hubv1.RenderFailedReason, err.Error()
+		return nil
+	}
+	if d.program.UsesOrigin() {
+		in.Origin = facts.Origin(c.origin)
+	}
+	in.Releases = c.releases(d)
+	print, err := fingerprint(d, target, in)
+	if err != nil {
+		return err
+	}
+	memoryKey := client.ObjectKeyFromObject(d)
+	d.whole = func() (*render.Result, error) {
+		return r.renderWithDocuments(ctx, c, d, target, in)
+	}
+	if there := r.memory.get(memoryKey, print, in.Now); there != nil && !c.adopting(d, there.Result) {
+		known, err := r.documents.versions(ctx, r, c.key, d.Namespace, there.Refs)
+		if err != nil {
+			return err
+		}
+		if slices.Equal(known, there.versions) {
+			d.result = there.Result
+			return nil
+		}
+	}
+	result, err := d.whole()
+	if err != nil && !errors.As(err, &compile.Error{}) {
+		return err
+	}
+	if err != nil {
+		d.reason, d.unrenderable = hubv1.RenderFailedReason, err.Error()
+		r.memory.drop(memoryKey)
+		return nil //nolint:nilerr // the set's or the cluster's to mend, and told in the status
+	}
+	if err := r.adoptions(ctx, c, d, result, in); err != nil {
+		return err
+	}
+	d.result = result
+	versions, err := r.documents.versions(ctx, r, c.key, d.Namespace, result.Refs)
+	if err == nil {
+		r.memory.put(memoryKey, c.key, print, result, versions)
+	}
+	return err
+}
+
+// renderWithDocuments renders until every ConfigMap and Secret that is referred to is known.
+func (r *Reconciler) renderWithDocuments(ctx context.Context, c *cluster, d *delivery, target render.Target, in *render.Input) (*render.Result, error) {
+	if in.Documents == nil {
+		in.Documents = map[render.Ref]render.Document{}
+	}
+	for {
+		result, err := render.Render(d.program, target, in)
+		if err != nil || len(result.Missing) == 0 {
+			return result, err
+		}
+		for _, ref := range result.Missing {
+			doc, err := r.documents.read(ctx, r, c.key, d.Namespace, ref)
+			if err != nil {
+				return nil, err
+			}
+			in.Documents[ref] = doc
+		}
+	}
+}
+
+// releases are the Helm releases that the add-ons of a delivery go on with.
+func (c *cluster) releases(d *delivery) map[string]render.Kept {
+	var out map[string]render.Kept
+	keep := func(addon string, kept hubv1.HelmReleaseIdentity, from string) {
+		if out == nil {
+			out = map[string]render.Kept{}
+		}
+		if _, ok := out[addon]; !ok {
+			out[addon] = render.Kept{HelmReleaseIdentity: kept, From: from}
+		}
+	}
+	for k, o := range c.objects {
+		if o.delivery == d.Name && k.Namespace == d.Namespace && o.kept.Name != "" {
+			keep(o.Addon, o.kept, "")
+		}
+	}
+	for i := range d.before.Status.Addons {
+		if s := &d.before.Status.Addons[i]; s.Release != nil {
+			keep(s.Name, *s.Release, "what it takes over")
+		}
+	}
+	for i := range d.program.Addons {
+		a := &d.program.Addons[i]
+		for _, m := range a.MovedFrom {
+			for k, o := range c.objects {
+				if o.Addon == m.Name && o.Set == identity.LabelValue(m.AddonSet) && k.Namespace == m.Namespace && k.Kind == fluxspec.HelmReleaseKind && !c.lives(d, a.Name) {
+					keep(a.Name, o.Release, "HelmRelease "+k.Namespace+"/"+k.Name)
 				}
 			}
+		}
+	}
+	return out
+}
+
+// lives returns whether an add-on of a delivery has its own object.
+func (c *cluster) lives(d *delivery, addon string) bool {
+	for k, o := range c.objects {
+		if o.delivery == d.Name && k.Namespace == d.Namespace && o.Addon == addon {
+			return true
+		}
+	}
+	return false
+}
+
+// fingerprint covers all that a result depends on, but for time and documents.
+func fingerprint(d *delivery, t render.Target, in *render.Input) (string, error) {
+	raw, err := json.Marshal([]any{d.Spec.RevisionName, t, in.Cluster, in.Origin, in.Variables, in.Overrides, in.Releases})
+	if err != nil {
+		return "", fmt.Errorf("fingerprint the input: %w", err)
+	}
+	return identity.Hash(32, string(raw)), nil
+}
+
+// pendingSets are the sets that a delivery's own depends on, that select this cluster, and that have no delivery here yet.
+func (r *Reconciler) pendingSets(ctx context.Context, c *cluster, d *delivery) ([]string, error) {
+	if d.program == nil || c.registration == nil {
+		return nil, nil
+	}
+	names := d.program.SetsNamed()
+	var out []string
+	for _, name := range names {
+		there := slices.ContainsFunc(c.deliveries, func(o *delivery) bool { return o.Namespace == d.Namespace && o.Spec.AddonSetRef.Name == name })
+		if there || slices.Contains(out, name) {
 			continue
 		}
-		result, err := render.Render(d.program, render.Target{
-			HubID: r.Config.HubID, Namespace: d.Namespace, Set: d.Spec.AddonSetRef.Name, Delivery: d.Name, Registration: c.key,
-		})
-		if err != nil {
-			d.program, d.reason, d.unrenderable = nil, hubv1.InvalidSpecReason, err.Error()
+		set := &hubv1.AddonSet{}
+		if err := r.Client.Get(ctx, types.NamespacedName{Namespace: d.Namespace, Name: name}, set); client.IgnoreNotFound(err) != nil {
+			return nil, fmt.Errorf("read AddonSet %s: %w", name, err)
+		} else if err != nil || set.DeletionTimestamp != nil {
 			continue
 		}
-		for i := range result.Objects {
-			o := &result.Objects[i]
-			claims, entries = append(claims, r.claim(c, d, o.Addon, o.Release, keyOf(*o))), append(entries, entry{d, o})
+		selector, err := match.New(set.Namespace, r.Config.IsPlatform(set.Namespace), &set.Spec)
+		if err == nil && selector.Matches(c.registration) {
+			out = append(out, name)
 		}
 	}
-	for i, v := range conflict.Decide(claims) {
-		switch e := entries[i]; {
-		case e.o == nil:
-		case v.Won:
-			e.d.wanted = append(e.d.wanted, *e.o)
-		default:
-			e.d.lost[e.o.Addon] = v.Reason
-		}
-	}
-}
-
-func (r *Reconciler) claim(c *cluster, d *delivery, addon string, release compile.Release, k plan.Key) conflict.Claim {
-	claim := conflict.Claim{
-		Namespace: d.Namespace, Set: d.Spec.AddonSetRef.Name, Platform: r.Config.IsPlatform(d.Namespace), Addon: addon, Release: release,
-	}
-	if d.set != nil {
-		claim.Priority = d.set.Spec.Priority
-	}
-	if o := c.objects[k]; o != nil {
-		claim.Incumbent = o.delivery == d.Name
-	}
-	return claim
-}
-
-// programs are the compiled revisions. A revision never changes, so its program is compiled once.
-type programs struct {
-	mu    sync.Mutex
-	cache map[types.UID]*compile.Program
-}
-
-// maxPrograms bounds the cache. When it is full it is emptied: what is in use is compiled again, once.
-const maxPrograms = 1000
-
-func (p *programs) get(revision *appsv1.ControllerRevision, author fluxspec.Author) (*compile.Program, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if program, ok := p.cache[revision.UID]; ok {
-		return program, nil
-	}
-	addons, err := compile.Addons(revision.Data.Raw)
-	if err != nil {
-		return nil, err
-	}
-	program, err := compile.Compile(addons, author)
-	if err != nil {
-		return nil, err
-	}
-	if p.cache == nil || len(p.cache) >= maxPrograms {
-		p.cache = map[types.UID]*compile.Program{}
-	}
-	p.cache[revision.UID] = program
-	return program, nil
-}
-
-// ledger remembers which generation our own last write of an object led to. The status of the delivery says so too, and
-// survives a restart; the ledger is there for the moment before that status, or the object, is back in the cache.
-type ledger struct {
-	mu      sync.Mutex
-	entries map[plan.Key]ledgerEntry
-}
-
-type ledgerEntry struct {
-	uid        types.UID
-	generation int64
-}
-
-// applied returns the generation for an object, if it is not older than what the status said.
-func (l *ledger) applied(k plan.Key, uid types.UID, fromStatus int64) int64 {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if e, ok := l.entries[k]; ok && e.uid == uid {
-		return max(e.generation, fromStatus)
-	}
-	return fromStatus
-}
-
-func (l *ledger) note(k plan.Key, obj client.Object) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.entries == nil {
-		l.entries = map[plan.Key]ledgerEntry{}
-	}
-	l.entries[k] = ledgerEntry{obj.GetUID(), obj.GetGeneration()}
-}
-
-func (l *ledger) drop(k plan.Key) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.entries, k)
+	return out, nil
 }

@@ -4,10 +4,12 @@ package delivery
 
 import (
 	"context"
+	"errors"
 	"maps"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -21,11 +23,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/enqueue"
 	"github.com/chandler-hub/chandler/controllers/index"
 	"github.com/chandler-hub/chandler/internal/fluxstate"
+	"github.com/chandler-hub/chandler/internal/origin"
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
@@ -33,17 +37,36 @@ import (
 func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 	secret := &metav1.PartialObjectMetadata{}
 	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	configMap := &metav1.PartialObjectMetadata{}
+	configMap.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
 	ofAnnotation := handler.EnqueueRequestsFromMapFunc(registrationOfObject)
-	return ctrl.NewControllerManagedBy(mgr).Named("delivery").
+	changed := builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})
+	c, err := ctrl.NewControllerManagedBy(mgr).Named("delivery").
 		Watches(&hubv1.AddonDelivery{}, handler.EnqueueRequestsFromMapFunc(enqueue.RegistrationOfDelivery), builder.WithPredicates(deliveryChanges())).
 		Watches(&hubv1.ClusterRegistration{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(registrationChanges())).
 		Watches(&hubv1.AddonSet{}, handler.EnqueueRequestsFromMapFunc(r.clustersOfSet), builder.WithPredicates(setChanges())).
 		Watches(&appsv1.ControllerRevision{}, handler.EnqueueRequestsFromMapFunc(r.clustersOfRevision), builder.WithPredicates(onlyCreations())).
 		Watches(&helmv2.HelmRelease{}, ofAnnotation, builder.WithPredicates(fluxChanges())).
 		Watches(&kustomizev1.Kustomization{}, ofAnnotation, builder.WithPredicates(fluxChanges())).
+		Watches(&helmv2.HelmRelease{}, handler.EnqueueRequestsFromMapFunc(r.clusterOfForeign), builder.WithPredicates(comesOrGoes())).
+		Watches(&sourcev1.HelmChart{}, handler.EnqueueRequestsFromMapFunc(r.userOf(sourcev1.HelmChartKind)), builder.WithPredicates(onlyDeletions())).
+		Watches(&sourcev1.HelmRepository{}, handler.EnqueueRequestsFromMapFunc(r.userOf(sourcev1.HelmRepositoryKind)), builder.WithPredicates(onlyDeletions())).
+		Watches(&sourcev1.GitRepository{}, handler.EnqueueRequestsFromMapFunc(r.userOf(sourcev1.GitRepositoryKind)), builder.WithPredicates(onlyDeletions())).
+		Watches(&sourcev1.OCIRepository{}, handler.EnqueueRequestsFromMapFunc(r.userOf(sourcev1.OCIRepositoryKind)), builder.WithPredicates(onlyDeletions())).
+		Watches(&sourcev1.Bucket{}, handler.EnqueueRequestsFromMapFunc(r.userOf(sourcev1.BucketKind)), builder.WithPredicates(onlyDeletions())).
 		WatchesMetadata(secret, ofAnnotation, builder.WithPredicates(mirrorChanges())).
+		WatchesMetadata(secret, handler.EnqueueRequestsFromMapFunc(r.documents.readersOf("Secret")), changed).
+		WatchesMetadata(secret, handler.EnqueueRequestsFromMapFunc(r.ofOrigin(origin.Secret)), changed).
+		WatchesMetadata(configMap, handler.EnqueueRequestsFromMapFunc(r.documents.readersOf("ConfigMap")), changed).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Config.Concurrency}).
-		Complete(r)
+		Build(r)
+	if err != nil {
+		return err
+	}
+	r.Origins.OnInstalled(func(kind origin.Kind, example client.Object) error {
+		return c.Watch(source.Kind(mgr.GetCache(), example, handler.EnqueueRequestsFromMapFunc(r.ofOrigin(kind)), predicate.ResourceVersionChangedPredicate{}))
+	})
+	return nil
 }
 
 func deliveryChanges() predicate.Predicate {
@@ -52,20 +75,23 @@ func deliveryChanges() predicate.Predicate {
 	}})
 }
 
-// registrationChanges: what decides whether and how objects are written. The counts that change all the time do not.
+// registrationChanges: what decides whether and how objects are written, and what expressions see. The counts that change all
+// the time do not.
 func registrationChanges() predicate.Predicate {
-	return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+	return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		a, b := e.ObjectOld.(*hubv1.ClusterRegistration), e.ObjectNew.(*hubv1.ClusterRegistration)
 		ua, ub := status.Find(a, hubv1.UnregisteringCondition), status.Find(b, hubv1.UnregisteringCondition)
 		return a.DeletionTimestamp.IsZero() != b.DeletionTimestamp.IsZero() ||
 			status.IsTrue(a, hubv1.ReachableCondition) != status.IsTrue(b, hubv1.ReachableCondition) ||
 			a.Status.ClusterUID != b.Status.ClusterUID ||
-			fingerprint(a) != fingerprint(b) ||
+			credential(a) != credential(b) ||
+			a.Status.Provider != b.Status.Provider || a.Status.KubernetesVersion != b.Status.KubernetesVersion || a.Status.Endpoint != b.Status.Endpoint ||
+			!equality.Semantic.DeepEqual(a.Status.Nodes, b.Status.Nodes) ||
 			(ua == nil) != (ub == nil) || ua != nil && ua.Reason != ub.Reason
 	}})
 }
 
-func fingerprint(reg *hubv1.ClusterRegistration) string {
+func credential(reg *hubv1.ClusterRegistration) string {
 	if reg.Status.Credential == nil {
 		return ""
 	}
@@ -78,6 +104,67 @@ func setChanges() predicate.Predicate {
 		a, b := e.ObjectOld.(*hubv1.AddonSet), e.ObjectNew.(*hubv1.AddonSet)
 		return a.Spec.Priority != b.Spec.Priority || a.Spec.DeletionPolicy != b.Spec.DeletionPolicy
 	}}
+}
+
+func onlyDeletions() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		UpdateFunc: func(event.UpdateEvent) bool { return false },
+	}
+}
+
+func comesOrGoes() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
+}
+
+// clusterOfForeign: a HelmRelease that somebody wrote by hand may stand in an add-on's way, or cease to.
+func (r *Reconciler) clusterOfForeign(ctx context.Context, obj client.Object) []reconcile.Request {
+	if obj.GetLabels()[hubv1.ClusterKeyLabel] != "" {
+		return nil
+	}
+	ref := secretRefOf(obj)
+	if ref == nil {
+		return nil
+	}
+	return enqueue.Registrations(ctx, r.Client, client.InNamespace(obj.GetNamespace()), client.MatchingFields{index.RegistrationSecret: ref.Name})
+}
+
+// userOf returns a function that finds a cluster that uses a shared object: one is enough to make it again.
+func (r *Reconciler) userOf(kind string) handler.MapFunc {
+	return func(ctx context.Context, obj client.Object) []reconcile.Request {
+		uses := client.MatchingFields{index.Uses: index.Source(kind, obj.GetNamespace(), obj.GetName())}
+		releases := &helmv2.HelmReleaseList{}
+		kustomizations := &kustomizev1.KustomizationList{}
+		charts := &sourcev1.HelmChartList{}
+		err := errors.Join(
+			r.Client.List(ctx, releases, uses, client.UnsafeDisableDeepCopy, client.Limit(1)),
+			r.Client.List(ctx, kustomizations, uses, client.UnsafeDisableDeepCopy, client.Limit(1)),
+			r.Client.List(ctx, charts, uses, client.UnsafeDisableDeepCopy, client.Limit(1)),
+		)
+		if err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "list the users of a shared object")
+		}
+		var out []reconcile.Request
+		for i := range releases.Items {
+			out = append(out, registrationOfObject(ctx, &releases.Items[i])...)
+		}
+		for i := range kustomizations.Items {
+			out = append(out, registrationOfObject(ctx, &kustomizations.Items[i])...)
+		}
+		for i := range charts.Items {
+			out = append(out, r.userOf(sourcev1.HelmChartKind)(ctx, &charts.Items[i])...)
+		}
+		for _, req := range out {
+			r.memory.forget(req.NamespacedName)
+		}
+		return out
+	}
+}
+
+func (r *Reconciler) ofOrigin(kind origin.Kind) handler.MapFunc {
+	return func(ctx context.Context, obj client.Object) []reconcile.Request {
+		return enqueue.Registrations(ctx, r.Client, client.InNamespace(obj.GetNamespace()), client.MatchingFields{index.RegistrationOrigin: index.Origin(kind.Reference(obj.GetName()))})
+	}
 }
 
 func onlyCreations() predicate.Predicate {

@@ -35,9 +35,35 @@ const (
 	RegistrationSecret = "secret"
 	// ClusterKey of a Flux object: the cluster-key label.
 	ClusterKey = "clusterKey"
-	// ChartRef of a HelmRelease: namespace/name of the HelmChart that it refers to.
-	ChartRef = "chartRef"
+	// Uses of a HelmRelease, Kustomization or HelmChart: the sources and charts that it refers to, as Source writes them.
+	Uses = "uses"
+	// KubeConfigSecret of a HelmRelease that is not the hub's: namespace/name of the Secret with its kubeconfig.
+	KubeConfigSecret = "kubeConfigSecret"
 )
+
+// Source returns a value of Uses.
+func Source(kind, namespace, name string) string { return kind + "/" + namespace + "/" + name }
+
+// UsesOf returns the sources and charts that an object refers to.
+func UsesOf(obj client.Object) []string {
+	one := func(kind, namespace, name string) []string {
+		if namespace == "" {
+			namespace = obj.GetNamespace()
+		}
+		return []string{Source(kind, namespace, name)}
+	}
+	switch o := obj.(type) {
+	case *helmv2.HelmRelease:
+		if ref := o.Spec.ChartRef; ref != nil {
+			return one(ref.Kind, ref.Namespace, ref.Name)
+		}
+	case *kustomizev1.Kustomization:
+		return one(o.Spec.SourceRef.Kind, o.Spec.SourceRef.Namespace, o.Spec.SourceRef.Name)
+	case *sourcev1.HelmChart:
+		return one(o.Spec.SourceRef.Kind, "", o.Spec.SourceRef.Name)
+	}
+	return nil
+}
 
 // Origin returns the value of RegistrationOrigin for a reference.
 func Origin(ref hubv1.OriginReference) string { return ref.Kind + "." + ref.APIGroup + "/" + ref.Name }
@@ -69,17 +95,10 @@ func Add(ctx context.Context, indexer client.FieldIndexer) error {
 		{&hubv1.ClusterRegistration{}, RegistrationSecret, registrationSecrets},
 		{&helmv2.HelmRelease{}, ClusterKey, clusterKey},
 		{&kustomizev1.Kustomization{}, ClusterKey, clusterKey},
-		{&helmv2.HelmRelease{}, ChartRef, func(o client.Object) []string {
-			hr := o.(*helmv2.HelmRelease)
-			if ref := hr.Spec.ChartRef; ref != nil && ref.Kind == sourcev1.HelmChartKind {
-				ns := ref.Namespace
-				if ns == "" {
-					ns = hr.Namespace
-				}
-				return []string{ns + "/" + ref.Name}
-			}
-			return nil
-		}},
+		{&helmv2.HelmRelease{}, Uses, UsesOf},
+		{&kustomizev1.Kustomization{}, Uses, UsesOf},
+		{&sourcev1.HelmChart{}, Uses, UsesOf},
+		{&helmv2.HelmRelease{}, KubeConfigSecret, foreignSecret},
 	} {
 		if err := indexer.IndexField(ctx, i.obj, i.field, i.value); err != nil {
 			return fmt.Errorf("index %T by %s: %w", i.obj, i.field, err)
@@ -129,6 +148,15 @@ func clusterKey(o client.Object) []string {
 	return nil
 }
 
+// foreignSecret is where a HelmRelease that is not the hub's has its kubeconfig from.
+func foreignSecret(o client.Object) []string {
+	hr := o.(*helmv2.HelmRelease)
+	if kc := hr.Spec.KubeConfig; kc != nil && kc.SecretRef != nil && hr.Labels[hubv1.ClusterKeyLabel] == "" {
+		return []string{hr.Namespace + "/" + kc.SecretRef.Name}
+	}
+	return nil
+}
+
 // CacheOptions returns what the informers keep: of Flux objects and revisions only those that the hub made, and of each
 // object only what is read.
 func CacheOptions() cache.Options {
@@ -137,15 +165,22 @@ func CacheOptions() cache.Options {
 		ours = ours.Add(r)
 	}
 	revisions := labels.NewSelector().Add(must(labels.ParseToRequirements(hubv1.AddonSetLabel))...)
-	charts := labels.NewSelector().Add(must(labels.ParseToRequirements(hubv1.ChartLabel))...)
+	charts := cache.ByObject{Label: labels.NewSelector().Add(must(labels.ParseToRequirements(hubv1.ChartLabel))...), Transform: slimShared}
+	sources := cache.ByObject{Label: labels.NewSelector().Add(must(labels.ParseToRequirements(hubv1.SourceLabel))...), Transform: slimShared}
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
-			&helmv2.HelmRelease{}:        {Label: ours, Transform: slimHelmRelease},
+			// All of them: one that somebody wrote by hand may have the release that an add-on is about to get.
+			&helmv2.HelmRelease{}:        {Transform: slimHelmRelease},
 			&kustomizev1.Kustomization{}: {Label: ours, Transform: slimKustomization},
 			&appsv1.ControllerRevision{}: {Label: revisions},
-			&sourcev1.HelmChart{}:        {Label: charts},
+			&sourcev1.HelmChart{}:        charts,
+			&sourcev1.HelmRepository{}:   sources,
+			&sourcev1.GitRepository{}:    sources,
+			&sourcev1.OCIRepository{}:    sources,
+			&sourcev1.Bucket{}:           sources,
 			partial("v1", "Secret"):      {Transform: slimSecret},
+			partial("v1", "ConfigMap"):   {Transform: slimSecret},
 			partial("apiextensions.k8s.io/v1", "CustomResourceDefinition"): {Transform: slimMeta},
 		},
 	}
@@ -167,7 +202,10 @@ func partial(apiVersion, kind string) *metav1.PartialObjectMetadata {
 func slimHelmRelease(in any) (any, error) {
 	if o, ok := in.(*helmv2.HelmRelease); ok {
 		o.ManagedFields = nil
-		o.Spec = helmv2.HelmReleaseSpec{Suspend: o.Spec.Suspend, ChartRef: o.Spec.ChartRef}
+		o.Spec = helmv2.HelmReleaseSpec{
+			Suspend: o.Spec.Suspend, ChartRef: o.Spec.ChartRef, KubeConfig: o.Spec.KubeConfig,
+			ReleaseName: o.Spec.ReleaseName, TargetNamespace: o.Spec.TargetNamespace, StorageNamespace: o.Spec.StorageNamespace,
+		}
 		o.Status.Inventory = nil
 		o.Status.History = o.Status.History[:min(1, len(o.Status.History))]
 	}
@@ -177,9 +215,16 @@ func slimHelmRelease(in any) (any, error) {
 func slimKustomization(in any) (any, error) {
 	if o, ok := in.(*kustomizev1.Kustomization); ok {
 		o.ManagedFields = nil
-		o.Spec = kustomizev1.KustomizationSpec{Suspend: o.Spec.Suspend}
+		o.Spec = kustomizev1.KustomizationSpec{Suspend: o.Spec.Suspend, SourceRef: o.Spec.SourceRef}
 		o.Status.Inventory = nil
 		o.Status.History = nil
+	}
+	return in, nil
+}
+
+func slimShared(in any) (any, error) {
+	if o, ok := in.(client.Object); ok {
+		o.SetManagedFields(nil)
 	}
 	return in, nil
 }

@@ -10,6 +10,7 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/conflict"
+	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/plan"
 	"github.com/chandler-hub/chandler/internal/render"
 )
@@ -35,7 +36,8 @@ type Delivery struct {
 
 // Live is a Flux object of the hub's that is there.
 type Live struct {
-	Key                  plan.Key
+	Key plan.Key
+	// Set is what the label says: the set's name, shortened if need be.
 	Addon, Set, Delivery string
 	Release              hubv1.HelmReleaseIdentity
 	Hash                 string
@@ -208,7 +210,7 @@ func (a *assembler) moved(o *render.Object) []*Live {
 	var out []*Live
 	for _, m := range o.MovedFrom {
 		for i := range a.in.Live {
-			if l := &a.in.Live[i]; l.Addon == m.Name && l.Set == m.AddonSet && l.Key.Namespace == m.Namespace && l.Key != Key(o) {
+			if l := &a.in.Live[i]; l.Addon == m.Name && l.Set == identity.LabelValue(m.AddonSet) && l.Key.Namespace == m.Namespace && l.Key != Key(o) {
 				out = append(out, l)
 			}
 		}

@@ -6,6 +6,7 @@ package compile
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/labels"
@@ -112,6 +113,19 @@ func (p *Program) UsesOrigin() bool {
 		}
 	}
 	return false
+}
+
+// SetsNamed returns the other sets that the set or its add-ons come after.
+func (p *Program) SetsNamed() []string {
+	out := slices.Clone(p.DependsOn)
+	for i := range p.Addons {
+		for _, ref := range p.Addons[i].DependsOn {
+			if ref.AddonSet != "" {
+				out = append(out, ref.AddonSet)
+			}
+		}
+	}
+	return out
 }
 
 // Expressions returns how many different texts with expressions the set holds.

@@ -40,6 +40,22 @@ func Graph(set string, specs map[string]*hubv1.AddonSetSpec) error {
 	return errs
 }
 
+// SetsNamed returns the other sets that a set's own or its add-ons' dependsOn name.
+func SetsNamed(spec *hubv1.AddonSetSpec) []string {
+	var out []string
+	for _, d := range spec.DependsOn {
+		out = append(out, d.Name)
+	}
+	for i := range spec.Addons {
+		for _, d := range spec.Addons[i].DependsOn {
+			if d.AddonSet != "" {
+				out = append(out, d.AddonSet)
+			}
+		}
+	}
+	return out
+}
+
 // waits returns what waits for what: a set for its add-ons, named set/add-on, and each of these for what it and its set
 // depend on.
 func waits(specs map[string]*hubv1.AddonSetSpec) map[string][]string {

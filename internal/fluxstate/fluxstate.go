@@ -4,6 +4,7 @@
 package fluxstate
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
 
@@ -59,6 +60,26 @@ func Of(obj client.Object) State {
 // buildFolder is where kustomize-controller builds: a new one for each try, which would make each failure a new one. What
 // is left of a path is what the author wrote.
 var buildFolder = regexp.MustCompile(`/\S*/kustomization-[0-9]+/`)
+
+// noFlux is what kustomize-controller says when the folder that it applies holds Flux objects and the cluster has no Flux.
+var noFlux = regexp.MustCompile(`no matches for kind "(\w+)" in version "\w+\.toolkit\.fluxcd\.io/\w+"`)
+
+// Reason returns a word for a failure that people can do something about, and what they can do; "" if there is none.
+func Reason(s State) (reason, remedy string) {
+	if m := noFlux.FindStringSubmatch(s.Message); m != nil {
+		return hubv1.FluxObjectsInFolderReason, fmt.Sprintf("the folder holds a %s, which only Flux understands, and there is no Flux on the cluster: "+
+			"write it as an add-on of the AddonSet instead, and let the path name plain manifests", m[1])
+	}
+	return "", ""
+}
+
+// noNodes are signs that something waits to be scheduled.
+var noNodes = regexp.MustCompile(`(?i)deadline exceeded|time-?d? ?out|not ready|InProgress`)
+
+// WaitsForNodes returns whether an add-on that is not Ready may only lack a node to run on.
+func WaitsForNodes(state hubv1.AddonState, s State) bool {
+	return state == hubv1.AddonProgressing || state == hubv1.AddonFailed && noNodes.MatchString(s.Message)
+}
 
 // maxMessage bounds what is copied into a status: Flux passes on what a remote server said.
 const maxMessage = 300

@@ -9,6 +9,7 @@ import (
 
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
 	"github.com/chandler-hub/chandler/internal/origin"
+	"github.com/chandler-hub/chandler/internal/render"
 )
 
 // Config is the configuration of a hub.
@@ -25,8 +26,12 @@ type Config struct {
 	UnregisterDelay time.Duration
 	// TeardownGrace is how long a cluster that does not answer is waited for before its add-ons are let go.
 	TeardownGrace time.Duration
-	// ChartRetention is how long a shared HelmChart stays after its last use.
+	// RemovalDelay is how long an add-on that was dropped stays before it is uninstalled: time for another set to take it over.
+	RemovalDelay time.Duration
+	// ChartRetention is how long a HelmChart or source that clusters share stays after its last use.
 	ChartRetention time.Duration
+	// Chart is the chart that delivers plain manifests, as Flux reaches it.
+	Chart render.ManifestChart
 	// ProbeInterval is the time between two probes of a cluster that answers.
 	ProbeInterval time.Duration
 	// Concurrency is how many clusters each room works on at a time.

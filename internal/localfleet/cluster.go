@@ -50,6 +50,7 @@ type Cluster struct {
 	apiServer command
 	probe     *http.Client
 	died      chan error
+	charts    int // the port of the chart that its hub serves
 
 	mu        sync.Mutex
 	processes []*Process

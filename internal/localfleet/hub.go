@@ -30,16 +30,25 @@ func BuildHub(ctx context.Context, dir string) (string, error) {
 	return path, nil
 }
 
-// StartHub runs a hub binary against a cluster until it is ready. It is the caller's to stop.
+// StartHub runs a hub binary against a cluster until it is ready. It is the caller's to stop. Flux reaches the chart that the
+// hub serves at the same address after a restart, as it would through a Service.
 func (c *Cluster) StartHub(ctx context.Context, binary string, args ...string) (*Process, error) {
 	port, err := freePort()
 	if err != nil {
 		return nil, err
 	}
+	if c.charts == 0 {
+		if c.charts, err = freePort(); err != nil {
+			return nil, err
+		}
+	}
+	charts := fmt.Sprintf("127.0.0.1:%d", c.charts)
 	health := fmt.Sprintf("127.0.0.1:%d", port)
 	return start(ctx, command{
 		name: fmt.Sprintf("hub-%d", time.Now().UnixNano()), path: binary, dir: c.dir,
-		args:  append([]string{"--metrics-bind-address=0", "--health-probe-bind-address=" + health}, args...),
+		args: append([]string{
+			"--metrics-bind-address=0", "--health-probe-bind-address=" + health, "--chart-bind-address=" + charts, "--chart-url=http://" + charts,
+		}, args...),
 		env:   []string{"KUBECONFIG=" + c.KubeconfigFile()},
 		ready: answers(c.probe, "http://"+health+"/readyz"),
 	})

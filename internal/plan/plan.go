@@ -6,8 +6,10 @@ package plan
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/teardown"
 )
 
@@ -20,17 +22,32 @@ type Desired struct {
 	Addon  string
 	Hash   string
 	Labels map[string]string
+	// Release is set for a HelmRelease. Recorded is true if it survives when the object that it was taken over from is gone.
+	Release  hubv1.HelmReleaseIdentity
+	Recorded bool
+	// Predecessors are objects whose workload it takes over.
+	Predecessors []Key
+	// Gate says what it waits for before it is made or changed; empty for nothing.
+	Gate string
+	// Once is true if it is made, and then left alone.
+	Once bool
 }
 
-// Observed is an object of the hub's that is there.
+// Observed is an object that is there: one of the hub's, or one that somebody wrote by hand and that is taken over.
 type Observed struct {
-	Key    Key
-	Addon  string
+	Key   Key
+	Addon string
+	// Set is the AddonSet that delivers it.
+	Set    string
 	Hash   string
 	Labels map[string]string
+	// Release is set for a HelmRelease.
+	Release hubv1.HelmReleaseIdentity
+	// Foreign is true if it is not the hub's.
+	Foreign bool
 	// Generation of the object, and Applied, the one that the hub's last write led to; 0 if that is not known.
 	Generation, Applied int64
-	// DependsOn names the add-ons that this one was delivered after.
+	// DependsOn names the add-ons that this one was delivered after, and sets as SetBefore does.
 	DependsOn           []string
 	Deleting, Suspended bool
 }
@@ -47,12 +64,16 @@ const (
 	Keep Verb = "Keep"
 	// AwaitCluster: it is not there, and may not be made before the cluster has answered.
 	AwaitCluster Verb = "AwaitCluster"
+	// AwaitDependency: it may not be made, or changed, before something else is Ready.
+	AwaitDependency Verb = "AwaitDependency"
 	// AwaitRemoval: it may not be made, or changed, before another object is gone.
 	AwaitRemoval Verb = "AwaitRemoval"
 	// Uninstall it: resume it if need be, and delete it.
 	Uninstall Verb = "Uninstall"
 	// Release it: suspend it, and delete it.
 	Release Verb = "Release"
+	// HandOver it: as Release, but another object goes on with what it leaves.
+	HandOver Verb = "HandOver"
 	// AwaitDependants: it is to go, and others that depend on it go first.
 	AwaitDependants Verb = "AwaitDependants"
 	// Hold it: it is to go, and may not yet.
@@ -65,12 +86,14 @@ type Step struct {
 	Addon  string
 	Verb   Verb
 	Reason string
+	// To is the object that takes over, in a HandOver.
+	To Key
 }
 
 // Leaving is true if the object is on its way out.
 func (s Step) Leaving() bool {
 	switch s.Verb {
-	case Uninstall, Release, AwaitDependants, Hold:
+	case Uninstall, Release, HandOver, AwaitDependants, Hold:
 		return true
 	}
 	return false
@@ -105,7 +128,7 @@ func Compute(in Input) []Step {
 			leaving = append(leaving, o)
 		}
 	}
-	steps := removals(leaving, in.Removal)
+	steps := in.removals(leaving, observed)
 	for _, d := range in.Desired {
 		steps = append(steps, arrival(d, observed[d.Key], leaving, in.MayCreate))
 	}
@@ -117,13 +140,15 @@ func arrival(d Desired, o *Observed, leaving []Observed, mayCreate bool) Step {
 	switch {
 	case o == nil && !mayCreate:
 		step.Verb, step.Reason = AwaitCluster, "nothing is made before the cluster has answered"
+	case d.Gate != "" && (o == nil || !d.Once && o.Hash != d.Hash):
+		step.Verb, step.Reason = AwaitDependency, d.Gate
 	case o == nil && replaced(d, leaving) != "":
 		step.Verb, step.Reason = AwaitRemoval, "waits for "+replaced(d, leaving)+", which delivered this add-on before, to be gone"
 	case o == nil:
 		step.Verb = Create
 	case o.Deleting:
 		step.Verb, step.Reason = AwaitRemoval, "the object is being deleted; it is made again when it is gone"
-	case upToDate(d, o):
+	case d.Once || upToDate(d, o):
 		step.Verb = Keep
 	default:
 		step.Verb = Update
@@ -131,15 +156,28 @@ func arrival(d Desired, o *Observed, leaving []Observed, mayCreate bool) Step {
 	return step
 }
 
-// replaced returns the object that delivered the same add-on in another form, if it is still there: a Kustomization
-// that became a HelmRelease, say. Two at once would fight over the same objects on the cluster.
+// replaced returns an object that delivered the same before, in another form or from another place, if it is still there.
+// Two at once would fight over the same objects on the cluster.
 func replaced(d Desired, leaving []Observed) string {
 	for _, o := range leaving {
-		if o.Addon == d.Addon {
+		if follows(d, o) {
 			return o.Key.Kind + " " + o.Key.Namespace + "/" + o.Key.Name
 		}
 	}
 	return ""
+}
+
+// follows returns whether a desired object delivers what another one did.
+func follows(d Desired, o Observed) bool {
+	sameRelease := d.Release.Name != "" && d.Release.Name == o.Release.Name && d.Release.StorageNamespace == o.Release.StorageNamespace
+	return !o.Foreign && d.Addon == o.Addon || sameRelease || slices.Contains(d.Predecessors, o.Key)
+}
+
+// canTakeOver returns whether the workload can go from one object to the other as it is. Flux takes a Helm release for its
+// own if name and namespaces are the same (helm-controller, DetermineReleaseState), and what a Kustomization applies
+// gets the new owner's labels.
+func canTakeOver(d Desired, o Observed) bool {
+	return d.Key.Kind == o.Key.Kind && d.Release == o.Release
 }
 
 // upToDate is the skip rule. The hash alone would miss an edit that somebody made to the spec; the generation alone
@@ -157,31 +195,23 @@ func upToDate(d Desired, o *Observed) bool {
 }
 
 // removals orders what leaves: an add-on goes when nothing that depends on it and leaves too is still there.
-func removals(leaving []Observed, decide func(Observed) teardown.Decision) []Step {
+func (in *Input) removals(leaving []Observed, observed map[Key]*Observed) []Step {
 	slices.SortFunc(leaving, func(a, b Observed) int {
 		return cmp.Or(cmp.Compare(a.Key.Namespace, b.Key.Namespace), cmp.Compare(a.Key.Name, b.Key.Name), cmp.Compare(a.Key.Kind, b.Key.Kind))
 	})
 	steps := make([]Step, 0, len(leaving))
-	free := 0
+	waiting := 0
 	for _, o := range leaving {
-		s := Step{Key: o.Key, Addon: o.Addon}
-		d := decide(o)
-		switch {
-		case d.Mode == teardown.Release:
-			s.Verb, s.Reason = Release, d.Reason
-		case d.Mode == teardown.Uninstall && dependant(o, leaving) != "":
-			s.Verb, s.Reason = AwaitDependants, "waits for add-on "+dependant(o, leaving)+", which depends on it, to be gone"
-		case d.Mode == teardown.Uninstall:
-			s.Verb, s.Reason = Uninstall, d.Reason
-		default:
-			s.Verb, s.Reason = Hold, d.Reason
+		s, handed := in.handOver(o, observed)
+		if !handed {
+			s = in.removal(o, leaving)
 		}
-		if s.Verb != AwaitDependants {
-			free++
+		if s.Verb == AwaitDependants {
+			waiting++
 		}
 		steps = append(steps, s)
 	}
-	if free == 0 {
+	if waiting == len(steps) {
 		// They all wait for each other. The compiler lets no cycle through, so somebody has edited the annotations.
 		for i := range steps {
 			steps[i].Verb, steps[i].Reason = Uninstall, "the dependencies form a cycle"
@@ -190,11 +220,55 @@ func removals(leaving []Observed, decide func(Observed) teardown.Decision) []Ste
 	return steps
 }
 
+// handOver says how an object goes of which another one is to take over the workload; false if there is none.
+func (in *Input) handOver(o Observed, observed map[Key]*Observed) (Step, bool) {
+	s := Step{Key: o.Key, Addon: o.Addon}
+	for _, d := range in.Desired {
+		if observed[d.Key] != nil || !follows(d, o) || !canTakeOver(d, o) {
+			continue
+		}
+		to := fmt.Sprintf("%s %s/%s", d.Key.Kind, d.Key.Namespace, d.Key.Name)
+		switch {
+		case !in.MayCreate:
+			s.Verb, s.Reason = Hold, to+" takes it over when the cluster has answered"
+		case d.Gate != "":
+			s.Verb, s.Reason = Hold, to+" takes it over; it "+d.Gate
+		case !d.Recorded:
+			s.Verb, s.Reason = Hold, to+" takes it over"
+		default:
+			s.Verb, s.Reason, s.To = HandOver, to+" takes it over", d.Key
+		}
+		return s, true
+	}
+	return s, false
+}
+
+func (in *Input) removal(o Observed, leaving []Observed) Step {
+	s := Step{Key: o.Key, Addon: o.Addon}
+	switch d := in.Removal(o); {
+	case o.Foreign:
+		s.Verb, s.Reason = Hold, "it is not the hub's, and its workload cannot be taken over as it is"
+	case d.Mode == teardown.Release:
+		s.Verb, s.Reason = Release, d.Reason
+	case d.Mode == teardown.Uninstall && dependant(o, leaving) != "":
+		s.Verb, s.Reason = AwaitDependants, "waits for add-on "+dependant(o, leaving)+", which depends on it, to be gone"
+	case d.Mode == teardown.Uninstall:
+		s.Verb, s.Reason = Uninstall, d.Reason
+	default:
+		s.Verb, s.Reason = Hold, d.Reason
+	}
+	return s
+}
+
 func dependant(o Observed, leaving []Observed) string {
 	for _, other := range leaving {
-		if other.Addon != o.Addon && slices.Contains(other.DependsOn, o.Addon) {
+		mine := other.Key.Namespace == o.Key.Namespace && other.Set != o.Set && slices.Contains(other.DependsOn, SetBefore(o.Set))
+		if other.Key != o.Key && (other.Addon != o.Addon && slices.Contains(other.DependsOn, o.Addon) || mine) {
 			return other.Addon
 		}
 	}
 	return ""
 }
+
+// SetBefore is how DependsOn names a whole set.
+func SetBefore(set string) string { return "set/" + set }

@@ -3,12 +3,14 @@
 package render
 
 import (
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/expression"
+	"github.com/chandler-hub/chandler/internal/identity"
 )
 
 // Target is what a program is rendered for.
@@ -81,6 +83,21 @@ type Kept struct {
 	hubv1.HelmReleaseIdentity
 	// From names the object that it is taken over from; empty if it is the add-on's own.
 	From string
+}
+
+// ConfigMap returns the document of a ConfigMap that is there.
+func ConfigMap(data map[string]string) Document {
+	d := Document{Found: true, Data: data}
+	for k := range data {
+		d.Keys = append(d.Keys, k)
+	}
+	slices.Sort(d.Keys)
+	parts := make([]string, 0, 2*len(d.Keys))
+	for _, k := range d.Keys {
+		parts = append(parts, k, data[k])
+	}
+	d.Version = identity.Hash(16, parts...)
+	return d
 }
 
 // Result is what a set makes for a cluster.

@@ -10,6 +10,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/identity"
+	"github.com/chandler-hub/chandler/internal/plan"
 )
 
 // Dependency is an object on the same cluster that another one is delivered after.
@@ -19,12 +20,6 @@ type Dependency struct {
 	// Namespace and Name are those of its Flux object, if Flux orders the two; empty if the hub does.
 	Namespace, Name string
 }
-
-// setPrefix tells a set from an add-on in the annotation that says what an object came after.
-const setPrefix = "set/"
-
-// SetBefore returns how the annotation names a set that an object came after.
-func SetBefore(set string) string { return setPrefix + set }
 
 // Link says what an object is delivered after, and gives it its final hash. sets names AddonSets that all of it comes after.
 func (o *Object) Link(dependencies []Dependency, sets []string) {
@@ -55,7 +50,7 @@ func (o *Object) Manifest() *unstructured.Unstructured {
 		u.Object["spec"].(map[string]any)["dependsOn"] = refs
 	}
 	for _, s := range o.sets {
-		names = append(names, SetBefore(s))
+		names = append(names, plan.SetBefore(identity.LabelValue(s)))
 	}
 	a := u.GetAnnotations()
 	a[hubv1.HashAnnotation] = o.Hash
@@ -69,7 +64,11 @@ func (o *Object) Manifest() *unstructured.Unstructured {
 // Skeleton returns the object without its body, for whoever remembers what was rendered and not every byte of it.
 func (o *Object) Skeleton() Object {
 	out := *o
-	out.Object, out.Trace = nil, nil
-	out.Shared = nil
+	out.Object, out.Trace, out.Shared = nil, nil, nil
 	return out
+}
+
+// Complete gives a skeleton the body of the same object, rendered again.
+func (o *Object) Complete(whole *Object) {
+	o.Object, o.Trace, o.Shared = whole.Object, whole.Trace, whole.Shared
 }

@@ -79,6 +79,9 @@ type Facts struct {
 	// waited for.
 	Since, Now time.Time
 	Grace      time.Duration
+	// Settle is how long any removal waits: an add-on that moves to another set leaves the old one first, and the news of
+	// the new one may come a moment later.
+	Settle time.Duration
 }
 
 // Addon decides how an add-on that is to leave a cluster does so.
@@ -88,6 +91,8 @@ func Addon(f Facts) Decision {
 		return Decision{Release, "the cluster is being deleted"}
 	case f.Orphan:
 		return Decision{Release, "its deletionPolicy is Orphan"}
+	case f.Reachable && f.Now.Sub(f.Since) < f.Settle:
+		return Decision{Hold, fmt.Sprintf("leaves %s after it was dropped, unless something takes it over", f.Settle)}
 	case f.Reachable:
 		return Decision{Uninstall, ""}
 	case f.Now.Sub(f.Since) >= f.Grace:
@@ -103,6 +108,9 @@ func Addon(f Facts) Decision {
 func Wait(f Facts) time.Duration {
 	if d := Addon(f); d.Mode != Hold {
 		return 0
+	}
+	if f.Reachable {
+		return f.Settle - f.Now.Sub(f.Since)
 	}
 	return f.Grace - f.Now.Sub(f.Since)
 }

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/chandler-hub/chandler/internal/manifestchart"
+	"github.com/chandler-hub/chandler/internal/origin"
+	"github.com/chandler-hub/chandler/internal/preview"
+	"github.com/chandler-hub/chandler/internal/render"
+)
+
+// renderOptions are the flags of `chandler render`.
+type renderOptions struct {
+	files          []string
+	chartURL       string
+	registration   origin.Policy
+	preview        preview.Options
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	errors         int
+}
+
+func renderCommand() *cobra.Command {
+	o := &renderOptions{}
+	cmd := &cobra.Command{
+		Use:   "render -f FILE|DIR|- [-f ...]",
+		Short: "Show what the hub would make of a fleet, from files alone",
+		Long: `Reads AddonSets, ClusterRegistrations, origins (TenantControlPlanes, Cluster API Clusters, labelled Secrets), ConfigMaps and
+Secrets from files, and prints every Flux object that the hub would make of them. It needs no cluster and no network.
+Clusters that are only origins in the files are registered as the hub would. What the hub learns from a running
+cluster is empty unless the files say it in the status of a ClusterRegistration: its UID, its endpoint and its nodes.`,
+		Example: `  chandler render -f fleet/ --cluster tenant1 --explain
+  kubectl get addonsets,clusterregistrations,configmaps -A -o yaml | chandler render -f -`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.stdin, o.stdout, o.stderr = cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()
+			o.preview.Now = time.Now()
+			return o.run()
+		},
+	}
+	f := cmd.Flags()
+	f.StringArrayVarP(&o.files, "filename", "f", nil, "file, folder (read recursively: *.yaml, *.yml, *.json) or - for standard input; may be repeated")
+	f.StringVar(&o.preview.Cluster, "cluster", "", "only this cluster: NAME or NAMESPACE/NAME")
+	f.BoolVar(&o.preview.Explain, "explain", false, "say of each field, and of each variable, who set it")
+	f.StringVar(&o.preview.HubID, "hub-id", "chandler", "the hub's --hub-id")
+	f.StringSliceVar(&o.preview.PlatformNamespaces, "platform-namespaces", []string{"chandler-system", "flux-system"}, "the hub's --platform-namespaces")
+	f.StringVar(&o.chartURL, "chart-url", "http://chandler.chandler-system.svc/charts", "the hub's --chart-url")
+	f.StringSliceVar(&o.registration.RegisterAll, "register-all", nil, "the hub's --register-all: kamaji, capi")
+	f.StringSliceVar(&o.registration.SecretNamespaces, "secret-namespaces", nil, "the hub's --secret-namespaces (default: the platform namespaces)")
+	if err := cmd.MarkFlagRequired("filename"); err != nil {
+		panic(err)
+	}
+	return cmd
+}
+
+// run prints what comes out, also where something is wrong: then it returns how many errors there are.
+func (o *renderOptions) run() error {
+	if o.registration.SecretNamespaces == nil {
+		o.registration.SecretNamespaces = o.preview.PlatformNamespaces
+	}
+	o.preview.Chart = render.ManifestChart{URL: o.chartURL, Name: manifestchart.Name, Version: manifestchart.Version}
+	var objects []preview.Object
+	for _, in := range o.read() {
+		found, _, err := preview.Parse(in.name, in.raw)
+		o.fail(err)
+		objects = append(objects, found...)
+	}
+	fleet, err := preview.NewFleet(objects, o.registration)
+	o.fail(err)
+	report := preview.Render(fleet, o.preview)
+	for _, text := range report.Errors {
+		o.fail(errors.New(text))
+	}
+	for _, text := range report.Warnings {
+		fmt.Fprintln(o.stderr, "warning:", text)
+	}
+	if err := preview.Print(o.stdout, report, o.preview.Explain); err != nil {
+		return err
+	}
+	switch o.errors {
+	case 0:
+		return nil
+	case 1:
+		return errors.New("1 error")
+	}
+	return fmt.Errorf("%d errors", o.errors)
+}
+
+// fail prints an error, or each of several that are joined.
+func (o *renderOptions) fail(err error) {
+	if err == nil {
+		return
+	}
+	if several, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // joined by preview, and never wrapped
+		for _, e := range several.Unwrap() {
+			o.fail(e)
+		}
+		return
+	}
+	o.errors++
+	fmt.Fprintln(o.stderr, "error:", strings.ReplaceAll(err.Error(), "\n", " "))
+}
+
+// input is a file that has been read.
+type input struct {
+	name string
+	raw  []byte
+}
+
+// read reads every file once. One that cannot be read is an error, and the others are read all the same.
+func (o *renderOptions) read() []input {
+	var out []input
+	seen := map[string]bool{}
+	add := func(name string, read func() ([]byte, error)) {
+		if seen[name] {
+			return
+		}
+		seen[name] = true
+		raw, err := read()
+		if err != nil {
+			o.fail(err)
+			return
+		}
+		out = append(out, input{name, raw})
+	}
+	for _, name := range o.files {
+		if name == "-" {
+			add("standard input", func() ([]byte, error) { return io.ReadAll(o.stdin) })
+			continue
+		}
+		name = filepath.Clean(name)
+		info, err := os.Stat(name)
+		switch {
+		case err != nil:
+			o.fail(err)
+		case info.IsDir():
+			names, err := list(name)
+			o.fail(err)
+			for _, n := range names {
+				add(n, func() ([]byte, error) { return os.ReadFile(n) })
+			}
+		default:
+			add(name, func() ([]byte, error) { return os.ReadFile(name) })
+		}
+	}
+	return out
+}
+
+var extensions = []string{".yaml", ".yml", ".json"}
+
+// list returns the files of a folder and its folders, sorted.
+func list(dir string) ([]string, error) {
+	var names []string
+	err := fs.WalkDir(os.DirFS(dir), ".", func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && slices.Contains(extensions, filepath.Ext(path)) {
+			names = append(names, filepath.Join(dir, path))
+		}
+		return err
+	})
+	slices.Sort(names)
+	return names, err
+}

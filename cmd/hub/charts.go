@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/chandler-hub/chandler/internal/manifestchart"
+)
+
+// chartServer serves the chart that delivers plain manifests. Every replica does, not only the leader: its bytes are the same
+// everywhere, and Flux asks for them whenever it likes.
+type chartServer struct{ address string }
+
+// NeedLeaderElection tells the manager to run it in every replica.
+func (s *chartServer) NeedLeaderElection() bool { return false }
+
+// Start serves until the context is done.
+func (s *chartServer) Start(ctx context.Context) error {
+	listener, err := net.Listen("tcp", s.address)
+	if err != nil {
+		return fmt.Errorf("--chart-bind-address: %w", err)
+	}
+	server := &http.Server{Handler: manifestchart.Handler(), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second}
+	go func() {
+		<-ctx.Done()
+		_ = server.Close()
+	}()
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve the chart: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package delivery
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	fluxmeta "github.com/fluxcd/pkg/apis/meta"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/compile"
+	"github.com/chandler-hub/chandler/internal/fluxspec"
+	"github.com/chandler-hub/chandler/internal/fluxstate"
+	"github.com/chandler-hub/chandler/internal/kubeconfig"
+	"github.com/chandler-hub/chandler/internal/plan"
+	"github.com/chandler-hub/chandler/internal/render"
+)
+
+// adoptions looks for the hand-written objects that add-ons take over. Each that is there is planned for as if it were the
+// hub's, and the add-on goes on with its Helm release.
+func (r *Reconciler) adoptions(ctx context.Context, c *cluster, d *delivery, result *render.Result, in *render.Input) error {
+	again := false
+	for i := range result.Objects {
+		o := &result.Objects[i]
+		if o.Adopt == nil || c.lives(d, o.Addon) {
+			continue
+		}
+		there, err := r.handWritten(ctx, c, o)
+		if err != nil {
+			if errs, ok := err.(compile.Error); ok { //nolint:errorlint // made by handWritten, never wrapped
+				result.Failed[o.Addon] = render.Errors{errs}
+				continue
+			}
+			return err
+		}
+		if there == nil {
+			continue
+		}
+		k := keyOf(there, o.Kind)
+		c.objects[k] = &object{
+			state: fluxstate.Of(there),
+			Observed: plan.Observed{
+				Key: k, Addon: o.Addon, Foreign: true, Release: releaseOf(there), Generation: there.GetGeneration(),
+				Deleting: there.GetDeletionTimestamp() != nil, Suspended: fluxstate.Of(there).Suspended,
+			},
+		}
+		if _, kept := in.Releases[o.Addon]; !kept && o.Kind == fluxspec.HelmReleaseKind {
+			if in.Releases == nil {
+				in.Releases = map[string]render.Kept{}
+			}
+			in.Releases[o.Addon] = render.Kept{HelmReleaseIdentity: releaseOf(there), From: "HelmRelease " + k.Namespace + "/" + k.Name}
+			again = true
+		}
+	}
+	if !again {
+		return nil
+	}
+	second, err := d.whole()
+	if err != nil {
+		return err
+	}
+	for addon, errs := range result.Failed {
+		second.Failed[addon] = errs
+	}
+	*result = *second
+	return nil
+}
+
+// handWritten returns the object that an add-on adopts, nil if it is not there. It must be for this very cluster: to take
+// over another one's would leave that one without, and say that this one has it.
+func (r *Reconciler) handWritten(ctx context.Context, c *cluster, o *render.Object) (client.Object, error) {
+	obj := newObject(plan.Key{Kind: o.Kind})
+	name := types.NamespacedName{Namespace: o.Adopt.Namespace, Name: o.Adopt.Name}
+	if name == (types.NamespacedName{Namespace: o.Namespace, Name: o.Name}) {
+		return nil, nil
+	}
+	if err := r.Live.Get(ctx, name, obj); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	refuse := func(format string, args ...any) error {
+		return compile.Error{Addon: o.Addon, Path: "adopt", Message: fmt.Sprintf("%s %s ", o.Kind, name) + fmt.Sprintf(format, args...) + "; it is left alone"}
+	}
+	if obj.GetLabels()[hubv1.ClusterKeyLabel] != "" {
+		return nil, refuse("is a hub's own: write movedFrom for what a set delivers")
+	}
+	ref := secretRefOf(obj)
+	if ref == nil {
+		return nil, refuse("has no spec.kubeConfig.secretRef, so it is for no other cluster than the hub's")
+	}
+	secret := &corev1.Secret{}
+	if err := r.Live.Get(ctx, types.NamespacedName{Namespace: name.Namespace, Name: ref.Name}, secret); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil, refuse("has its kubeconfig from Secret %q, which is not there: which cluster it is for cannot be told", ref.Name)
+		}
+		return nil, fmt.Errorf("read the kubeconfig of %s %s: %w", o.Kind, name, err)
+	}
+	key := ref.Key
+	if key == "" {
+		key = render.MirrorKey
+	}
+	config, err := kubeconfig.Parse(secret.Data[key], r.Config.Rules)
+	if err != nil {
+		return nil, refuse("has a kubeconfig (Secret %q, key %q) that is refused: which cluster it is for cannot be told", ref.Name, key)
+	}
+	if credential := c.registration.Status.Credential; credential == nil || config.TargetFingerprint() != credential.TargetFingerprint {
+		return nil, refuse("is for another cluster: its kubeconfig (Secret %q, key %q) names another API server or CA", ref.Name, key)
+	}
+	return obj, nil
+}
+
+func secretRefOf(obj client.Object) *fluxmeta.SecretKeyReference {
+	var kc *fluxmeta.KubeConfigReference
+	switch o := obj.(type) {
+	case *helmv2.HelmRelease:
+		kc = o.Spec.KubeConfig
+	case *kustomizev1.Kustomization:
+		kc = o.Spec.KubeConfig
+	}
+	if kc == nil {
+		return nil
+	}
+	return kc.SecretRef
+}
+
+// adopting returns whether an add-on is still to take over what it adopts.
+func (c *cluster) adopting(d *delivery, result *render.Result) bool {
+	return slices.ContainsFunc(result.Objects, func(o render.Object) bool { return o.Adopt != nil && !c.lives(d, o.Addon) })
+}

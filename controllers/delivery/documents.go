@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package delivery
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/chandler-hub/chandler/internal/render"
+)
+
+// documents reads the ConfigMaps and Secrets that sets refer to. Only their metadata is cached, for all of the hub's: their
+// bytes are read when they have changed. It remembers which cluster read what, so that a change wakes just those.
+type documents struct {
+	mu      sync.Mutex
+	cache   map[place]document
+	readers map[place]map[key]bool
+}
+
+// place is where a document is.
+type place struct {
+	namespace string
+	render.Ref
+}
+
+type document struct {
+	resourceVersion string
+	render.Document
+}
+
+// version returns a document's resourceVersion from the cache; empty if it is not there.
+func (d *documents) version(ctx context.Context, r *Reconciler, at place) (string, error) {
+	meta := &metav1.PartialObjectMetadata{}
+	meta.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(at.Kind))
+	err := r.Client.Get(ctx, types.NamespacedName{Namespace: at.namespace, Name: at.Name}, meta)
+	if apierrors.IsNotFound(err) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("read %s %s/%s: %w", at.Kind, at.namespace, at.Name, err)
+	}
+	return meta.ResourceVersion, nil
+}
+
+// versions returns those of several documents, and notes that a cluster reads them.
+func (d *documents) versions(ctx context.Context, r *Reconciler, reader key, namespace string, refs []render.Ref) ([]string, error) {
+	out := make([]string, len(refs))
+	for i, ref := range refs {
+		at := place{namespace, ref}
+		d.note(at, reader)
+		var err error
+		if out[i], err = d.version(ctx, r, at); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+func (d *documents) note(at place, reader key) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.readers == nil {
+		d.readers, d.cache = map[place]map[key]bool{}, map[place]document{}
+	}
+	if d.readers[at] == nil {
+		d.readers[at] = map[key]bool{}
+	}
+	d.readers[at][reader] = true
+}
+
+// readersOf returns who has read a document.
+func (d *documents) readersOf(kind string) func(context.Context, client.Object) []reconcile.Request {
+	return func(_ context.Context, obj client.Object) []reconcile.Request {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		var out []reconcile.Request
+		for k := range d.readers[place{obj.GetNamespace(), render.Ref{Kind: kind, Name: obj.GetName()}}] {
+			out = append(out, reconcile.Request{NamespacedName: k})
+		}
+		return out
+	}
+}
+
+// read returns a document. Of a Secret it returns the names of its keys, and nothing that they hold.
+func (d *documents) read(ctx context.Context, r *Reconciler, reader key, namespace string, ref render.Ref) (render.Document, error) {
+	at := place{namespace, ref}
+	d.note(at, reader)
+	version, err := d.version(ctx, r, at)
+	if err != nil || version == "" {
+		return render.Document{}, err
+	}
+	d.mu.Lock()
+	cached, ok := d.cache[at]
+	d.mu.Unlock()
+	if ok && cached.resourceVersion == version {
+		return cached.Document, nil
+	}
+	doc, version, err := load(ctx, r.Live, at)
+	if err != nil || !doc.Found {
+		return doc, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.cache[at] = document{version, doc}
+	return doc, nil
+}
+
+// crd tells whether there is a CustomResourceDefinition among the objects in a text, in YAML or JSON.
+var crd = regexp.MustCompile(`(?m)["']?kind["']?\s*:\s*["']?CustomResourceDefinition\b`)
+
+func load(ctx context.Context, live client.Reader, at place) (render.Document, string, error) {
+	name := types.NamespacedName{Namespace: at.namespace, Name: at.Name}
+	if at.Kind == "Secret" {
+		s := &corev1.Secret{}
+		if err := live.Get(ctx, name, s); err != nil {
+			return render.Document{}, "", notFound(err, at)
+		}
+		doc := render.Document{Found: true, Version: s.ResourceVersion}
+		for k, v := range s.Data {
+			doc.Keys, doc.CRDs = append(doc.Keys, k), doc.CRDs || crd.Match(v)
+		}
+		slices.Sort(doc.Keys)
+		return doc, s.ResourceVersion, nil
+	}
+	m := &corev1.ConfigMap{}
+	if err := live.Get(ctx, name, m); err != nil {
+		return render.Document{}, "", notFound(err, at)
+	}
+	doc := render.ConfigMap(m.Data)
+	for _, v := range m.Data {
+		doc.CRDs = doc.CRDs || crd.MatchString(v)
+	}
+	return doc, m.ResourceVersion, nil
+}
+
+func notFound(err error, at place) error {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return fmt.Errorf("read %s %s/%s: %w", at.Kind, at.namespace, at.Name, err)
+}

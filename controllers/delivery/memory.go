@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package delivery
+
+import (
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandler-hub/chandler/internal/compile"
+	"github.com/chandler-hub/chandler/internal/plan"
+	"github.com/chandler-hub/chandler/internal/render"
+)
+
+// programs are the compiled revisions. A revision never changes, so its program is compiled once.
+type programs struct {
+	mu    sync.Mutex
+	cache map[types.UID]*compile.Program
+}
+
+// maxPrograms bounds the cache. When it is full it is emptied: what is in use is compiled again, once.
+const maxPrograms = 1000
+
+func (p *programs) get(revision *appsv1.ControllerRevision, author compile.Author) (*compile.Program, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if program, ok := p.cache[revision.UID]; ok {
+		return program, nil
+	}
+	spec, err := compile.Spec(revision.Data.Raw)
+	if err != nil {
+		return nil, err
+	}
+	program, err := compile.Compile(spec, author)
+	if err != nil {
+		return nil, err
+	}
+	if p.cache == nil || len(p.cache) >= maxPrograms {
+		p.cache = map[types.UID]*compile.Program{}
+	}
+	p.cache[revision.UID] = program
+	return program, nil
+}
+
+// memory holds what each delivery came to, without the bodies: most events change nothing that is rendered.
+type memory struct {
+	mu      sync.Mutex
+	entries map[types.NamespacedName]*remembered
+}
+
+type remembered struct {
+	*render.Result
+	cluster     key
+	fingerprint string
+	// versions of the documents that it depends on.
+	versions []string
+}
+
+func (m *memory) get(key types.NamespacedName, fingerprint string, now time.Time) *remembered {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e := m.entries[key]
+	if e == nil || e.fingerprint != fingerprint || !e.Until.IsZero() && !now.Before(e.Until) {
+		return nil
+	}
+	return e
+}
+
+func (m *memory) put(key types.NamespacedName, cluster key, fingerprint string, result *render.Result, versions []string) {
+	slim := *result
+	slim.Objects = make([]render.Object, len(result.Objects))
+	for i := range result.Objects {
+		slim.Objects[i] = result.Objects[i].Skeleton()
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.entries == nil {
+		m.entries = map[types.NamespacedName]*remembered{}
+	}
+	m.entries[key] = &remembered{&slim, cluster, fingerprint, versions}
+}
+
+func (m *memory) drop(key types.NamespacedName) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.entries, key)
+}
+
+// forget makes a cluster be rendered again, with all that it needs made again.
+func (m *memory) forget(cluster key) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for k, e := range m.entries {
+		if e.cluster == cluster {
+			delete(m.entries, k)
+		}
+	}
+}
+
+// ledger remembers which generation our own last write of an object led to. The status of the delivery says so too, and
+// survives a restart; the ledger is there for the moment before that status, or the object, is back in the cache.
+type ledger struct {
+	mu      sync.Mutex
+	entries map[plan.Key]ledgerEntry
+}
+
+type ledgerEntry struct {
+	uid        types.UID
+	generation int64
+}
+
+// applied returns the generation for an object, if it is not older than what the status said.
+func (l *ledger) applied(k plan.Key, uid types.UID, fromStatus int64) int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if e, ok := l.entries[k]; ok && e.uid == uid {
+		return max(e.generation, fromStatus)
+	}
+	return fromStatus
+}
+
+func (l *ledger) note(k plan.Key, obj client.Object) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.entries == nil {
+		l.entries = map[plan.Key]ledgerEntry{}
+	}
+	l.entries[k] = ledgerEntry{obj.GetUID(), obj.GetGeneration()}
+}
+
+func (l *ledger) drop(k plan.Key) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.entries, k)
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shared
+
+import (
+	"context"
+	"strings"
+
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/chandler-hub/chandler/controllers/index"
+)
+
+// SetupWithManager starts one controller for each kind.
+func (k *Keeper) SetupWithManager(mgr manager.Manager) error {
+	for kind, obj := range objects() {
+		to := handler.EnqueueRequestsFromMapFunc(usesOf(kind))
+		b := ctrl.NewControllerManagedBy(mgr).Named("shared-"+strings.ToLower(kind)).
+			For(obj, builder.WithPredicates(predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }})).
+			Watches(&helmv2.HelmRelease{}, to, builder.WithPredicates(usesChanged()))
+		if kind != sourcev1.HelmChartKind {
+			b = b.Watches(&kustomizev1.Kustomization{}, to, builder.WithPredicates(usesChanged())).
+				Watches(&sourcev1.HelmChart{}, to, builder.WithPredicates(usesChanged()))
+		}
+		err := b.Complete(reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+			return k.reconcile(ctx, id{kind, req.NamespacedName})
+		}))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// usesChanged: an object that goes, or refers to another source, may have been the last user of one.
+func usesChanged() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return strings.Join(index.UsesOf(e.ObjectOld), ",") != strings.Join(index.UsesOf(e.ObjectNew), ",")
+		},
+	}
+}
+
+// usesOf returns a map function to the objects of a kind that something refers to.
+func usesOf(kind string) handler.MapFunc {
+	return func(_ context.Context, obj client.Object) []reconcile.Request {
+		var out []reconcile.Request
+		for _, use := range index.UsesOf(obj) {
+			parts := strings.Split(use, "/")
+			if len(parts) == 3 && parts[0] == kind {
+				out = append(out, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: parts[1], Name: parts[2]}})
+			}
+		}
+		return out
+	}
+}

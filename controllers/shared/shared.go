@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package shared keeps the HelmCharts and sources that clusters share: it is the only writer of them, and removes each a while
+// after its last use. The name of one is its content, so none is updated, but for the repository of the hub's own chart.
+package shared
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/index"
+	"github.com/chandler-hub/chandler/internal/apply"
+	"github.com/chandler-hub/chandler/internal/hubconfig"
+	"github.com/chandler-hub/chandler/internal/render"
+)
+
+// Keeper keeps the shared objects.
+type Keeper struct {
+	Client client.Client
+	Live   client.Reader
+	Config *hubconfig.Config
+	Clock  clock.PassiveClock
+
+	mu      sync.Mutex
+	records map[id]*record
+}
+
+// id names a shared object.
+type id struct {
+	kind string
+	types.NamespacedName
+}
+
+// record is what is remembered of one object. Its lock makes sure that an object is not removed at the moment in which
+// somebody starts to use it, and that a hundred clusters do not all make it.
+type record struct {
+	mu sync.Mutex
+	// hash is that of what was last written, until it is seen; empty if nothing was.
+	hash string
+	// idleSince is when it was last asked for, or first seen without a user; zero while it has one.
+	idleSince time.Time
+}
+
+func (k *Keeper) record(key id) *record {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.records == nil {
+		k.records = map[id]*record{}
+	}
+	r := k.records[key]
+	if r == nil {
+		r = &record{}
+		k.records[key] = r
+	}
+	return r
+}
+
+// objects returns an empty object of each kind that is kept.
+func objects() map[string]client.Object {
+	return map[string]client.Object{
+		sourcev1.HelmChartKind:      &sourcev1.HelmChart{},
+		sourcev1.HelmRepositoryKind: &sourcev1.HelmRepository{},
+		sourcev1.GitRepositoryKind:  &sourcev1.GitRepository{},
+		sourcev1.OCIRepositoryKind:  &sourcev1.OCIRepository{},
+		sourcev1.BucketKind:         &sourcev1.Bucket{},
+	}
+}
+
+// Ensure makes an object if it is not there. One that is there stays as it is, unless it is one of those whose name does not
+// tell their content.
+func (k *Keeper) Ensure(ctx context.Context, s *render.Shared) error {
+	key := id{s.Object.GetKind(), client.ObjectKeyFromObject(s.Object)}
+	rec := k.record(key)
+	rec.mu.Lock()
+	defer rec.mu.Unlock()
+	rec.idleSince = k.Clock.Now()
+	there := objects()[key.kind]
+	err := k.Client.Get(ctx, key.NamespacedName, there)
+	switch {
+	case err == nil && there.GetDeletionTimestamp() != nil:
+		return fmt.Errorf("%s %s is being deleted; it is made again when it is gone", key.kind, key)
+	case err == nil && (!s.InPlace || there.GetAnnotations()[hubv1.HashAnnotation] == s.Hash || rec.hash == s.Hash):
+		return nil
+	case err == nil:
+		_, err = apply.Update(ctx, k.Client, s.Object, hubv1.FieldManager)
+	case !apierrors.IsNotFound(err):
+		return fmt.Errorf("read %s %s: %w", key.kind, key, err)
+	case rec.hash == s.Hash:
+		return nil // made a moment ago, and not in the cache yet
+	default:
+		_, err = apply.Create(ctx, k.Client, k.Live, s.Object, hubv1.FieldManager, k.ours)
+	}
+	if err == nil {
+		rec.hash = s.Hash
+	}
+	return err
+}
+
+func (k *Keeper) ours(o client.Object) bool {
+	l := o.GetLabels()
+	return l[hubv1.ChartLabel] == k.Config.HubID || l[hubv1.SourceLabel] == k.Config.HubID
+}
+
+// reconcile removes an object that nobody has used for a while.
+func (k *Keeper) reconcile(ctx context.Context, key id) (ctrl.Result, error) {
+	rec := k.record(key)
+	rec.mu.Lock()
+	defer rec.mu.Unlock()
+	there := objects()[key.kind]
+	if err := k.Client.Get(ctx, key.NamespacedName, there); err != nil {
+		if apierrors.IsNotFound(err) {
+			rec.hash = ""
+		}
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	used, err := k.used(ctx, key)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if used {
+		rec.idleSince = time.Time{}
+		return ctrl.Result{}, nil
+	}
+	if there.GetDeletionTimestamp() != nil || !k.ours(there) {
+		return ctrl.Result{}, nil
+	}
+	if rec.idleSince.IsZero() {
+		rec.idleSince = k.Clock.Now()
+	}
+	if left := k.Config.ChartRetention - k.Clock.Since(rec.idleSince); left > 0 {
+		return ctrl.Result{RequeueAfter: left + time.Millisecond}, nil
+	}
+	rec.hash = ""
+	uid := there.GetUID()
+	if err := k.Client.Delete(ctx, there, client.Preconditions{UID: &uid}); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(fmt.Errorf("remove %s %s: %w", key.kind, key, err))
+	}
+	return ctrl.Result{}, nil
+}
+
+// used returns whether anything refers to an object.
+func (k *Keeper) used(ctx context.Context, key id) (bool, error) {
+	for _, list := range []client.ObjectList{&helmv2.HelmReleaseList{}, &kustomizev1.KustomizationList{}, &sourcev1.HelmChartList{}} {
+		err := k.Client.List(ctx, list, client.MatchingFields{index.Uses: index.Source(key.kind, key.Namespace, key.Name)}, client.UnsafeDisableDeepCopy, client.Limit(1))
+		if err != nil {
+			return false, fmt.Errorf("list the users of %s %s: %w", key.kind, key, err)
+		}
+		if n := length(list); n > 0 {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+func length(list client.ObjectList) int {
+	switch l := list.(type) {
+	case *helmv2.HelmReleaseList:
+		return len(l.Items)
+	case *kustomizev1.KustomizationList:
+		return len(l.Items)
+	case *sourcev1.HelmChartList:
+		return len(l.Items)
+	}
+	return 0
+}

@@ -1,0 +1,441 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/localfleet"
+)
+
+// generation is a hub with two clusters that differ in their labels.
+type generation struct {
+	*hub
+	one, two *localfleet.Cluster
+	charts   *localfleet.ChartServer
+	git      *localfleet.GitServer
+}
+
+func startGeneration(t *testing.T, name string) *generation {
+	g := &generation{one: workload(t, "workload-a"), two: workload(t, "workload-b")}
+	g.hub = startHub(t, hubOptions{name: name, flux: &localfleet.FluxOptions{NoCrossNamespaceRefs: true}, args: []string{"--platform-namespaces=flux-system,platform", "--removal-delay=2s"}})
+	var err error
+	g.charts, err = localfleet.NewChartServer()
+	check(t, err)
+	g.git, err = localfleet.NewGitServer()
+	check(t, err)
+	t.Cleanup(func() { _, _ = g.charts.Close(), g.git.Close() })
+	check(t, g.charts.Publish(os.DirFS("testdata"), "charts/settings"))
+	namespace(t, g.Client, "fleet")
+	namespace(t, g.Client, "platform")
+	for reg, c := range map[string]*localfleet.Cluster{"one": g.one, "two": g.two} {
+		kubeconfig, err := c.Kubeconfig("kubernetes-admin", "system:masters")
+		check(t, err)
+		s := secret("fleet", reg, map[string][]byte{"value": kubeconfig})
+		s.Labels = map[string]string{hubv1.RegisterLabel: "true", "region": map[string]string{"one": "eu", "two": "us"}[reg]}
+		check(t, g.Client.Create(t.Context(), s))
+	}
+	return g
+}
+
+// fill writes the addresses of the servers into a text.
+func (g *generation) fill(text string) string {
+	return strings.NewReplacer("$CHARTS", g.charts.URL(), "$GIT", g.git.URL("fleet")).Replace(text)
+}
+
+func (g *generation) apply(t *testing.T, text string) {
+	t.Helper()
+	apply(t, g.Client, g.fill(text))
+}
+
+// remove deletes a set and waits until it is gone.
+func (g *generation) remove(t *testing.T, namespace, name string) {
+	t.Helper()
+	set := addonSet(namespace, name)
+	check(t, client.IgnoreNotFound(g.Client.Delete(t.Context(), set)))
+	soon(t, "AddonSet "+name+" is gone", func() error { return wantGone(t.Context(), g.Client, set) })
+}
+
+// addonOf wants an add-on of one cluster in a state, with a text in its message.
+func (g *generation) addonOf(ctx context.Context, cluster, set, addon string, state hubv1.AddonState, text string) error {
+	list := &hubv1.AddonDeliveryList{}
+	if err := g.Client.List(ctx, list, client.MatchingLabels{hubv1.AddonSetLabel: set, hubv1.ClusterLabel: cluster}); err != nil || len(list.Items) != 1 {
+		return fmt.Errorf("%d deliveries of %s (%v)", len(list.Items), set, err)
+	}
+	for _, a := range list.Items[0].Status.Addons {
+		if a.Name == addon && a.State == state && strings.Contains(a.Message, text) {
+			return nil
+		}
+	}
+	return fmt.Errorf("add-ons of %s on %s are %+v", set, cluster, list.Items[0].Status.Addons)
+}
+
+func (g *generation) patchRegistration(t *testing.T, name, patch string) {
+	t.Helper()
+	check(t, g.Client.Patch(t.Context(), registration("fleet", name), client.RawPatch(types.MergePatchType, []byte(patch))))
+}
+
+// TestGeneration shows that one set gives each cluster its own, read back from the clusters.
+func TestGeneration(t *testing.T) {
+	g := startGeneration(t, "hub-generation")
+	t.Run("layers", g.layers)
+	t.Run("sources", g.sources)
+	t.Run("a cluster that cannot be rendered keeps what it has", g.evaluationErrors)
+	t.Run("authority", g.authority)
+	t.Run("manifests", g.manifests)
+	t.Run("manifests from ConfigMaps and Secrets", g.manifestsFrom)
+	t.Run("Flux objects in a folder", g.fluxObjects)
+}
+
+const layersSet = `
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: region-eu, namespace: flux-system}
+data: {greeting: hallo}
+---
+apiVersion: chandler.dev/v1alpha1
+kind: AddonSet
+metadata: {name: layers, namespace: flux-system}
+spec:
+  selectAll: true
+  sources: [{name: charts, kind: HelmRepository, spec: {url: $CHARTS}}]
+  variables: {host: "<< cluster.name + '.' + vars.domain >>", domain: example.org, greeting: hello}
+  variablesFrom: [{configMap: "region-<< cluster.labels.region >>", optional: true}]
+  addons:
+    - name: gen-layers
+      optional: true
+      helmRelease:
+        interval: 2s
+        chart: {spec: {chart: settings, sourceRef: {name: charts}}}
+        values: {color: "<< vars.greeting >> << vars.host >> ${flux} {{ .helm }}"}
+  overlays:
+    - name: us
+      clusterSelector: {matchLabels: {region: us}}
+      variables: {domain: example.com}
+    - name: third
+      when: "<< cluster.labels[?'tier'].orValue('') == 'third' >>"
+      addons: [{name: gen-layers, helmRelease: {values: {color: third class}}}]
+`
+
+func (g *generation) layers(t *testing.T) {
+	ctx := t.Context()
+	color := func(c *localfleet.Cluster, want string) {
+		t.Helper()
+		soon(t, "the color is "+want, func() error { return wantData(ctx, c, "gen-layers", "gen-layers", "color", want) })
+	}
+	g.apply(t, layersSet)
+	color(g.one, "hallo one.example.org ${flux} {{ .helm }}")
+	color(g.two, "hello two.example.com ${flux} {{ .helm }}")
+
+	// A ConfigMap, a label, the cluster's own variables: each arrives by itself.
+	g.apply(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: region-us, namespace: flux-system}, data: {greeting: howdy}}`)
+	color(g.two, "howdy two.example.com ${flux} {{ .helm }}")
+	g.patchRegistration(t, "two", `{"spec":{"variables":{"greeting":"hi << there"}}}`)
+	color(g.two, "hi << there two.example.com ${flux} {{ .helm }}")
+	check(t, g.Client.Patch(ctx, secret("fleet", "one", nil), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"chandler.dev/variables":"{domain: example.net}"}}}`))))
+	color(g.one, "hallo one.example.net ${flux} {{ .helm }}")
+	check(t, g.Client.Patch(ctx, secret("fleet", "one", nil), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"tier":"third"}}}`))))
+	color(g.one, "third class")
+
+	// An override ends by itself.
+	until := time.Now().Add(8 * time.Second).UTC().Format(time.RFC3339)
+	g.patchRegistration(t, "one", fmt.Sprintf(`{"spec":{"overrides":[{"name":"gen-layers","helmRelease":{"values":{"color":"for a while"}},"until":%q,"reason":"a test"}]}}`, until))
+	color(g.one, "for a while")
+	color(g.one, "third class")
+	g.patchRegistration(t, "one", `{"spec":{"overrides":[{"name":"gen-layers","exclude":true}]}}`)
+	soon(t, "the excluded add-on is uninstalled", func() error { return wantNoConfigMap(ctx, g.one, "gen-layers", "gen-layers") })
+	soon(t, "and told of", func() error {
+		return g.addonOf(ctx, "one", "layers", "gen-layers", hubv1.AddonExcluded, "the cluster's override leaves it out")
+	})
+	check(t, wantData(ctx, g.two, "gen-layers", "gen-layers", "color", "hi << there two.example.com ${flux} {{ .helm }}"))
+	g.patchRegistration(t, "one", `{"spec":{"overrides":null}}`)
+	g.patchRegistration(t, "two", `{"spec":{"variables":null}}`)
+	color(g.one, "third class")
+	g.remove(t, "flux-system", "layers")
+}
+
+func (g *generation) sources(t *testing.T) {
+	ctx := t.Context()
+	mirrors := func() ([]sourcev1.HelmRepository, error) {
+		list := &sourcev1.HelmRepositoryList{}
+		err := g.Client.List(ctx, list, client.MatchingLabels{hubv1.AddonSetLabel: "mirrors"})
+		return list.Items, err
+	}
+	g.apply(t, `
+apiVersion: chandler.dev/v1alpha1
+kind: AddonSet
+metadata: {name: mirrors, namespace: flux-system}
+spec:
+  selectAll: true
+  sources: [{name: mirror, kind: HelmRepository, spec: {url: "$CHARTS/?region=<< cluster.labels.region >>"}}]
+  addons:
+    - {name: gen-m1, helmRelease: {interval: 2s, chart: {spec: {chart: settings, sourceRef: {name: mirror}}}}}
+    - {name: gen-m2, helmRelease: {interval: 2s, chart: {spec: {chart: settings, sourceRef: {name: mirror}}}}}
+`)
+	for _, c := range []*localfleet.Cluster{g.one, g.two} {
+		for _, addon := range []string{"gen-m1", "gen-m2"} {
+			soon(t, addon+" arrives", func() error { _, err := configMap(ctx, c, addon, addon); return err })
+		}
+	}
+	got, err := mirrors()
+	check(t, err)
+	if len(got) != 2 {
+		t.Errorf("two regions and two add-ons have %d sources, want 2", len(got))
+	}
+	g.remove(t, "flux-system", "mirrors")
+	soon(t, "the sources go with their last use", func() error {
+		left, err := mirrors()
+		if err == nil && len(left) > 0 {
+			err = fmt.Errorf("%d are left", len(left))
+		}
+		return err
+	})
+}
+
+func (g *generation) evaluationErrors(t *testing.T) {
+	ctx := t.Context()
+	set := func(color string) {
+		t.Helper()
+		g.apply(t, fmt.Sprintf(`
+apiVersion: chandler.dev/v1alpha1
+kind: AddonSet
+metadata: {name: errors, namespace: flux-system}
+spec:
+  selectAll: true
+  sources: [{name: charts, kind: HelmRepository, spec: {url: $CHARTS}}]
+  addons:
+    - {name: gen-bad, helmRelease: {interval: 2s, chart: {spec: {chart: settings, sourceRef: {name: charts}}}, values: {color: %q}}}
+    - {name: gen-good, helmRelease: {interval: 2s, chart: {spec: {chart: settings, sourceRef: {name: charts}}}, values: {color: blue}}}
+`, color))
+	}
+	set("one")
+	soon(t, "both clusters have it", func() error {
+		return errors.Join(wantData(ctx, g.one, "gen-bad", "gen-bad", "color", "one"), wantData(ctx, g.two, "gen-bad", "gen-bad", "color", "one"))
+	})
+	g.patchRegistration(t, "one", `{"spec":{"variables":{"color":"two"}}}`)
+	set("<< vars.color >>")
+	soon(t, "the one that can has the new one", func() error { return wantData(ctx, g.one, "gen-bad", "gen-bad", "color", "two") })
+	soon(t, "the other says why not", func() error {
+		return g.addonOf(ctx, "two", "errors", "gen-bad", hubv1.AddonFailed, `helmRelease.values.color: `)
+	})
+	check(t, wantData(ctx, g.two, "gen-bad", "gen-bad", "color", "one"))
+	check(t, wantData(ctx, g.two, "gen-good", "gen-good", "color", "blue"))
+	set("<< cluster.nam >>")
+	soon(t, "what does not compile stalls the set", func() error {
+		return condition(ctx, g.Client, addonSet("flux-system", "errors"), hubv1.StalledCondition, metav1.ConditionTrue, hubv1.InvalidSpecReason)
+	})
+	check(t, wantData(ctx, g.one, "gen-bad", "gen-bad", "color", "two"))
+	g.patchRegistration(t, "one", `{"spec":{"variables":null}}`)
+	g.remove(t, "flux-system", "errors")
+}
+
+// authority: what a cluster's owner may not decide is refused with a reason, and changes nothing.
+func (g *generation) authority(t *testing.T) {
+	ctx := t.Context()
+	g.apply(t, `
+apiVersion: chandler.dev/v1alpha1
+kind: AddonSet
+metadata: {name: authority, namespace: flux-system}
+spec:
+  selectAll: true
+  sources: [{name: charts, kind: HelmRepository, spec: {url: $CHARTS}}]
+  variables: {version: "*"}
+  addons:
+    - {name: gen-auth, helmRelease: {interval: 2s, chart: {spec: {chart: settings, version: "<< vars.version >>", sourceRef: {name: charts}}}, values: {color: blue}}}
+`)
+	soon(t, "it arrives", func() error { return wantData(ctx, g.one, "gen-auth", "gen-auth", "color", "blue") })
+	for name, tc := range map[string]struct{ patch, want string }{
+		"a variable that decides the chart": {`{"spec":{"variables":{"version":"9.9.9"}}}`, "no cluster may decide this"},
+		"an override of the chart":          {`{"spec":{"overrides":[{"name":"gen-auth","helmRelease":{"chart":{"spec":{"version":"9.9.9"}}}}]}}`, "is the set's alone"},
+		"an exclusion":                      {`{"spec":{"overrides":[{"name":"gen-auth","exclude":true}]}}`, "does not let a cluster leave this add-on out"},
+	} {
+		g.patchRegistration(t, "one", tc.patch)
+		soon(t, name+" is refused", func() error { return g.addonOf(ctx, "one", "authority", "gen-auth", hubv1.AddonFailed, tc.want) })
+		check(t, wantData(ctx, g.one, "gen-auth", "gen-auth", "color", "blue"))
+		g.patchRegistration(t, "one", `{"spec":{"overrides":null,"variables":null}}`)
+		soon(t, "and forgotten", func() error { return g.addonOf(ctx, "one", "authority", "gen-auth", hubv1.AddonReady, "") })
+	}
+	g.remove(t, "flux-system", "authority")
+}
+
+const manifestsSet = `
+apiVersion: chandler.dev/v1alpha1
+kind: AddonSet
+metadata: {name: manifests, namespace: flux-system}
+spec:
+  selectAll: true
+  addons:
+    - name: gen-plain
+      manifests:
+        interval: 2s
+        objects:
+          - apiVersion: gen.example.org/v1
+            kind: Widget
+            metadata: {name: first}
+            spec: {owner: << cluster.name >>, size: 9007199254740993}
+          - apiVersion: apiextensions.k8s.io/v1
+            kind: CustomResourceDefinition
+            metadata: {name: widgets.gen.example.org}
+            spec:
+              group: gen.example.org
+              scope: Namespaced
+              names: {kind: Widget, plural: widgets, singular: widget, listKind: WidgetList}
+              versions:
+                - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
+          - {apiVersion: v1, kind: ConfigMap, metadata: {name: gen-plain}, data: {region: << cluster.labels.region >>, text: "{{ .Values.x }} ${y} no"}}
+$MORE`
+
+func widget(name string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetAPIVersion("gen.example.org/v1")
+	u.SetKind("Widget")
+	u.SetNamespace("default")
+	u.SetName(name)
+	return u
+}
+
+func (g *generation) manifests(t *testing.T) {
+	ctx := t.Context()
+	more := "          - {apiVersion: v1, kind: ConfigMap, metadata: {name: gen-more}, data: {a: b}}\n"
+	g.apply(t, strings.Replace(manifestsSet, "$MORE", more, 1))
+	for c, region := range map[*localfleet.Cluster]string{g.one: "eu", g.two: "us"} {
+		soon(t, "the object of the CRD arrives", func() error {
+			w := widget("first")
+			if err := c.Client.Get(ctx, client.ObjectKeyFromObject(w), w); err != nil {
+				return err
+			}
+			if size, _, _ := unstructured.NestedInt64(w.Object, "spec", "size"); size != 9007199254740993 {
+				return fmt.Errorf("a large number came out as %v", w.Object["spec"])
+			}
+			return nil
+		})
+		soon(t, "so does the rest", func() error {
+			return errors.Join(wantData(ctx, c, "default", "gen-plain", "region", region), wantData(ctx, c, "default", "gen-plain", "text", "{{ .Values.x }} ${y} no"),
+				wantData(ctx, c, "default", "gen-more", "a", "b"))
+		})
+	}
+	charts := &sourcev1.HelmChartList{}
+	check(t, g.Client.List(ctx, charts, client.HasLabels{hubv1.ChartLabel}))
+	if len(charts.Items) != 1 {
+		t.Errorf("two clusters have %d charts, want 1", len(charts.Items))
+	}
+	check(t, g.one.Client.Delete(ctx, widget("first")))
+	soon(t, "what a tenant deletes comes back", func() error {
+		return g.one.Client.Get(ctx, types.NamespacedName{Namespace: "default", Name: "first"}, widget("first"))
+	})
+
+	// The hub goes and comes back: what it serves is the same, and nothing moves.
+	g.stop()
+	g.start(t)
+	g.apply(t, strings.Replace(manifestsSet, "$MORE", "", 1))
+	soon(t, "an object that is dropped is pruned", func() error { return wantNoConfigMap(ctx, g.one, "default", "gen-more") })
+	check(t, g.one.Client.Get(ctx, types.NamespacedName{Namespace: "default", Name: "first"}, widget("first")))
+
+	g.remove(t, "flux-system", "manifests")
+	soon(t, "everything goes with the add-on", func() error {
+		crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "widgets.gen.example.org"}}
+		return errors.Join(wantGone(ctx, g.one.Client, crd), wantGone(ctx, g.two.Client, crd.DeepCopy()), wantNoConfigMap(ctx, g.one, "default", "gen-plain"))
+	})
+}
+
+func (g *generation) manifestsFrom(t *testing.T) {
+	ctx := t.Context()
+	s := secret("flux-system", "gen-objects", map[string][]byte{"objects": []byte("apiVersion: v1\nkind: Secret\nmetadata: {name: gen-secret, namespace: default}\nstringData: {password: hunter2}\n")})
+	check(t, g.Client.Create(ctx, s))
+	documents := func(value string) {
+		g.apply(t, fmt.Sprintf(`
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: gen-objects, namespace: flux-system}
+data:
+  a.yaml: |
+    apiVersion: v1
+    kind: ConfigMap
+    metadata: {name: gen-from-a, namespace: default}
+    data: {value: %q}
+    ---
+    apiVersion: v1
+    kind: ConfigMap
+    metadata: {name: gen-from-b, namespace: default}
+`, value))
+	}
+	documents("x")
+	g.apply(t, `
+apiVersion: chandler.dev/v1alpha1
+kind: AddonSet
+metadata: {name: documents, namespace: flux-system}
+spec:
+  selectAll: true
+  addons:
+    - name: gen-documents
+      manifests: {interval: 1h, manifestsFrom: [{kind: ConfigMap, name: gen-objects}, {kind: Secret, name: gen-objects}, {kind: ConfigMap, name: gen-nothing, optional: true}]}
+`)
+	soon(t, "the objects arrive", func() error {
+		got := secret("default", "gen-secret", nil)
+		if err := g.one.Client.Get(ctx, client.ObjectKeyFromObject(got), got); err != nil {
+			return err
+		}
+		if string(got.Data["password"]) != "hunter2" {
+			return errors.New("the Secret has another content")
+		}
+		return errors.Join(wantData(ctx, g.one, "default", "gen-from-a", "value", "x"), wantData(ctx, g.two, "default", "gen-from-a", "value", "x"))
+	})
+	documents("y")
+	soon(t, "a change arrives at once", func() error { return wantData(ctx, g.one, "default", "gen-from-a", "value", "y") })
+	for kind, list := range map[string]client.ObjectList{"HelmRelease": unstructuredList("helm.toolkit.fluxcd.io/v2", "HelmRelease"), "AddonDelivery": unstructuredList("chandler.dev/v1alpha1", "AddonDelivery")} {
+		check(t, g.Client.List(ctx, list))
+		if raw := fmt.Sprint(list); strings.Contains(raw, "hunter2") {
+			t.Errorf("a %s holds what is secret", kind)
+		}
+	}
+	g.remove(t, "flux-system", "documents")
+	soon(t, "everything goes with the add-on", func() error {
+		return errors.Join(wantNoConfigMap(ctx, g.one, "default", "gen-from-a"), wantGone(ctx, g.one.Client, secret("default", "gen-secret", nil)))
+	})
+}
+
+func unstructuredList(apiVersion, kind string) *unstructured.UnstructuredList {
+	list := &unstructured.UnstructuredList{}
+	list.SetAPIVersion(apiVersion)
+	list.SetKind(kind + "List")
+	return list
+}
+
+func (g *generation) fluxObjects(t *testing.T) {
+	ctx := t.Context()
+	_, err := g.git.Commit("fleet", map[string]string{"apps/release.yaml": "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: x, namespace: default}\nspec: {}\n"})
+	check(t, err)
+	g.apply(t, `
+apiVersion: chandler.dev/v1alpha1
+kind: AddonSet
+metadata: {name: mistake, namespace: flux-system}
+spec:
+  clusterSelector: {matchLabels: {region: eu}}
+  sources: [{name: fleet, kind: GitRepository, spec: {url: $GIT, ref: {branch: main}}}]
+  addons: [{name: gen-mistake, kustomization: {interval: 2s, path: ./apps, sourceRef: {name: fleet}}}]
+`)
+	soon(t, "the mistake is called by its name", func() error {
+		list := &hubv1.AddonDeliveryList{}
+		if err := g.Client.List(ctx, list, client.MatchingLabels{hubv1.AddonSetLabel: "mistake"}); err != nil || len(list.Items) != 1 {
+			return fmt.Errorf("%d deliveries (%v)", len(list.Items), err)
+		}
+		return condition(ctx, g.Client, &list.Items[0], hubv1.ReadyCondition, metav1.ConditionFalse, hubv1.FluxObjectsInFolderReason)
+	})
+	check(t, g.addonOf(ctx, "one", "mistake", "gen-mistake", hubv1.AddonFailed, "write it as an add-on of the AddonSet instead"))
+	g.remove(t, "flux-system", "mistake")
+}

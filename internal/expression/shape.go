@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package expression
+
+import (
+	"fmt"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+)
+
+// maxLoops is how deep loops and cel.bind may nest, or follow each other: each can multiply the work of the one before.
+const maxLoops = 16
+
+// prepare checks the shape of an expression before its types are: that it does not nest too deep, and that no variable
+// hides one of this package's. And it puts the keys of maps into calls of keyFunction.
+func prepare(p piece, parsed *ast.AST) *Error {
+	s := &shaper{p: p, parsed: parsed, next: ast.MaxID(parsed), factory: ast.NewExprFactory()}
+	s.walk(parsed.Expr(), 0, 0)
+	return s.bad
+}
+
+type shaper struct {
+	p       piece
+	parsed  *ast.AST
+	factory ast.ExprFactory
+	next    int64
+	bad     *Error
+}
+
+func (s *shaper) fail(e ast.Expr, format string, args ...any) {
+	if s.bad == nil {
+		s.bad = &Error{s.p.start + column(s.parsed, e.ID()), fmt.Sprintf(format, args...)}
+	}
+}
+
+func (s *shaper) walk(e ast.Expr, depth, loops int) {
+	switch e.Kind() {
+	case ast.ComprehensionKind:
+		loops++
+		c := e.AsComprehension()
+		for _, name := range []string{c.IterVar(), c.IterVar2(), c.AccuVar()} {
+			switch name {
+			case clusterName, originName, varsName:
+				s.fail(e, "%q cannot be the name of a variable here: it would hide the one that is always there", name)
+			}
+		}
+	case ast.MapKind:
+		for _, entry := range e.AsMap().Entries() {
+			s.guard(entry.AsMapEntry().Key())
+		}
+	}
+	switch {
+	case depth > 3*MaxNesting:
+		s.fail(e, "%s", tooDeep)
+	case loops > maxLoops:
+		s.fail(e, "the expression nests more than %d loops and variables", maxLoops)
+	}
+	if s.bad != nil {
+		return
+	}
+	for _, child := range children(e) {
+		s.walk(child, depth+1, loops)
+	}
+}
+
+// keyFunction is around each key of a map that is not a plain literal. No expression can name it.
+//
+// It has overloads for the types of keys alone. CEL's type checker takes a map as a key of a map, and so types that
+// double with each cel.bind: an expression of 14 of them took it eight seconds. And as a key, some values are a panic.
+const keyFunction = "@key"
+
+func keyOverloads() []cel.FunctionOpt {
+	var opts []cel.FunctionOpt
+	for _, t := range []*cel.Type{cel.StringType, cel.IntType, cel.UintType, cel.BoolType, cel.DoubleType} {
+		opts = append(opts, cel.Overload("key_"+t.TypeName(), []*cel.Type{t}, t))
+	}
+	return append(opts, cel.SingletonUnaryBinding(func(v ref.Val) ref.Val {
+		switch v.(type) {
+		case types.String, types.Int, types.Uint, types.Bool, types.Double:
+			return v
+		}
+		return types.NewErr("%s", notAKey(v.Type().TypeName()))
+	}))
+}
+
+// guard makes a call of keyFunction of a key.
+func (s *shaper) guard(key ast.Expr) {
+	if key.Kind() == ast.LiteralKind {
+		switch key.AsLiteral().(type) {
+		case types.String, types.Int, types.Uint, types.Bool, types.Double:
+			return
+		}
+	}
+	if key.Kind() == ast.CallKind && key.AsCall().FunctionName() == keyFunction {
+		return
+	}
+	inner := s.factory.NewUnspecifiedExpr(s.next)
+	inner.SetKindCase(key)
+	if at, ok := s.parsed.SourceInfo().GetOffsetRange(key.ID()); ok {
+		s.parsed.SourceInfo().SetOffsetRange(s.next, at)
+	}
+	s.next++
+	key.SetKindCase(s.factory.NewCall(key.ID(), keyFunction, inner))
+}
+
+// column returns the column of a node in its expression, counted from 1.
+func column(parsed *ast.AST, id int64) int {
+	if r, ok := parsed.SourceInfo().GetOffsetRange(id); ok {
+		return int(r.Start) + 1
+	}
+	return 1
+}

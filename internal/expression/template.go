@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package expression
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/google/cel-go/interpreter"
+)
+
+// Error says what is wrong with a template.
+type Error struct {
+	// Column is where, in runes from the start of the whole text, counted from 1.
+	Column int
+	// Message says what.
+	Message string
+}
+
+func (e *Error) Error() string { return fmt.Sprintf("column %d: %s", e.Column, e.Message) }
+
+// Template is a compiled text. It does not change, and may be used by many goroutines at once.
+type Template struct {
+	parts []part
+	typ   Type
+	facts facts
+}
+
+// part is a part of a template: literal text, or an expression.
+type part struct {
+	text    string
+	program interpreter.Interpretable
+	lookups []lookup
+}
+
+// Compile compiles a text. The error is an *Error.
+func Compile(text string) (*Template, error) {
+	t, e := compile(text)
+	if e != nil {
+		return nil, e
+	}
+	return t, nil
+}
+
+func compile(text string) (*Template, *Error) {
+	pieces, e := scan(text)
+	if e != nil {
+		return nil, e
+	}
+	t := &Template{typ: Text}
+	for _, p := range pieces {
+		if !p.hole {
+			t.parts = append(t.parts, part{text: p.text})
+			continue
+		}
+		compiled, typ, e := t.facts.compile(p)
+		if e != nil {
+			return nil, e
+		}
+		t.parts = append(t.parts, compiled)
+		if len(pieces) == 1 {
+			t.typ = typ
+		}
+	}
+	slices.Sort(t.facts.vars)
+	t.facts.vars = slices.Compact(t.facts.vars)
+	return t, nil
+}
+
+// Literal returns the text of a template that holds no expression.
+func (t *Template) Literal() (string, bool) {
+	switch {
+	case len(t.parts) == 0:
+		return "", true
+	case len(t.parts) == 1 && t.parts[0].program == nil:
+		return t.parts[0].text, true
+	}
+	return "", false
+}
+
+// Vars returns the names of the variables that are read by name, sorted.
+func (t *Template) Vars() []string { return slices.Clone(t.facts.vars) }
+
+// AllVars returns whether vars is used in another way than by the name of a variable, so that any may be read.
+func (t *Template) AllVars() bool { return t.facts.allVars }
+
+// UsesOrigin returns whether anything of origin is read.
+func (t *Template) UsesOrigin() bool { return t.facts.origin }
+
+// UsesCluster returns whether anything of cluster is read.
+func (t *Template) UsesCluster() bool { return t.facts.cluster }
+
+// Type returns the type of what Eval returns.
+func (t *Template) Type() Type { return t.typ }
+
+// absent is the type of Absent.
+type absent struct{}
+
+func (absent) String() string { return "absent" }
+
+// Absent is the result of a template that is one expression and gives an optional without a value: the field is left
+// out.
+var Absent any = absent{}
+
+// Eval evaluates the template. It returns nil, bool, int64, float64, string, []any, map[string]any or Absent.
+func (t *Template) Eval(in Input) (any, error) {
+	if s, ok := t.Literal(); ok {
+		return s, nil
+	}
+	r := &run{in: in, meter: meter{left: MaxCost}}
+	if len(t.parts) == 1 {
+		v, err := t.parts[0].eval(r)
+		if err != nil {
+			return nil, err
+		}
+		return toJSON(v)
+	}
+	var out strings.Builder
+	for i := range t.parts {
+		p := &t.parts[i]
+		text := p.text
+		if p.program != nil {
+			v, err := p.eval(r)
+			if err == nil {
+				text, err = toText(v)
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+		if out.Len()+len(text) > MaxText {
+			return nil, errTooLarge
+		}
+		out.WriteString(text)
+	}
+	return out.String(), nil
+}
+
+var errTooLarge = fmt.Errorf("the result is larger than the limit of %d KiB", MaxText>>10)

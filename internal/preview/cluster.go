@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package preview
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/assembly"
+	"github.com/chandler-hub/chandler/internal/compile"
+	"github.com/chandler-hub/chandler/internal/facts"
+	"github.com/chandler-hub/chandler/internal/identity"
+	"github.com/chandler-hub/chandler/internal/render"
+)
+
+// delivery is one set on one cluster.
+type delivery struct {
+	*compiled
+	result *render.Result // nil if nothing comes out
+}
+
+// cluster renders all sets for one cluster and puts together what they make.
+func (r *renderer) cluster(m *member) {
+	out := Cluster{Namespace: m.registration.Namespace, Name: m.registration.Name}
+	in, err := r.input(m)
+	if err != nil {
+		r.out.fail("ClusterRegistration %s: %s", m, err)
+	}
+	var all []*delivery
+	var deliveries []assembly.Delivery
+	registration := types.NamespacedName{Namespace: out.Namespace, Name: out.Name}
+	for _, c := range r.sets {
+		if c.selector == nil || !c.selector.Matches(m.registration) {
+			continue
+		}
+		d := &delivery{compiled: c}
+		switch {
+		case c.program == nil:
+			out.Failed = append(out.Failed, Note{Set: c.String(), Reason: "the set does not compile"})
+		case err != nil:
+			out.Failed = append(out.Failed, Note{Set: c.String(), Reason: oneLine(err.Error())})
+		default:
+			d.result = r.deliver(m, d, in, &out)
+		}
+		all = append(all, d)
+		brought := assembly.Delivery{
+			Namespace: c.set.Namespace, Set: c.set.Name, Name: identity.Delivery(c.set.Name, registration),
+			Platform: c.platform, Priority: c.set.Spec.Priority, Result: d.result,
+			Latched: true, // no gate holds anything back: this is where it all leads to
+		}
+		if c.program != nil {
+			brought.DependsOn = c.program.DependsOn
+		}
+		deliveries = append(deliveries, brought)
+	}
+	r.overrides(m, all)
+	for i, o := range assembly.Assemble(assembly.Input{Deliveries: deliveries}) {
+		r.outcome(all[i], &o, &out)
+	}
+	r.out.Clusters = append(r.out.Clusters, out)
+}
+
+// input is what expressions can read of a cluster, and what it says itself.
+func (r *renderer) input(m *member) (render.Input, error) {
+	in := render.Input{
+		Cluster: facts.Cluster(m.registration, m.origin), Origin: facts.Origin(m.origin),
+		Overrides: m.registration.Spec.Overrides, Now: r.options.Now, Explain: r.options.Explain,
+	}
+	var err error
+	in.Variables, err = facts.Variables(m.registration, m.origin)
+	return in, err
+}
+
+// deliver renders one set, and reports what does not come out.
+func (r *renderer) deliver(m *member, d *delivery, in render.Input, out *Cluster) *render.Result {
+	where := fmt.Sprintf("ClusterRegistration %s, AddonSet %s", m, d.compiled)
+	registration := types.NamespacedName{Namespace: out.Namespace, Name: out.Name}
+	target := render.Target{
+		HubID: r.options.HubID, Namespace: d.set.Namespace, Set: d.set.Name, Delivery: identity.Delivery(d.set.Name, registration),
+		Registration: registration, Chart: r.options.Chart,
+	}
+	result, err := r.complete(d, target, in)
+	if err != nil {
+		r.refuse(where, err)
+		out.Failed = append(out.Failed, Note{Set: d.String(), Reason: oneLine(err.Error())})
+		return nil
+	}
+	for _, a := range d.program.Addons {
+		r.refuse(where, errorOf(result.Failed[a.Name]))
+		for _, e := range result.Failed[a.Name] {
+			e.Addon = ""
+			out.Failed = append(out.Failed, Note{d.String(), a.Name, oneLine(e.Error())})
+		}
+		if why, ok := result.Excluded[a.Name]; ok {
+			out.Excluded = append(out.Excluded, Note{d.String(), a.Name, oneLine(why)})
+		}
+	}
+	out.Variables = append(out.Variables, variables(d.String(), result)...)
+	return result
+}
+
+func errorOf(errs compile.Errors) error {
+	if len(errs) == 0 {
+		return nil
+	}
+	return errs
+}
+
+// complete renders a set again and again, with the documents that it asked for, until it asks for none.
+func (r *renderer) complete(d *delivery, target render.Target, in render.Input) (*render.Result, error) {
+	in.Documents = map[render.Ref]render.Document{}
+	for {
+		result, err := render.Render(d.program, target, &in)
+		if err != nil || len(result.Missing) == 0 {
+			return result, err
+		}
+		for _, ref := range result.Missing {
+			in.Documents[ref] = r.fleet.document(target.Namespace, ref)
+		}
+	}
+}
+
+// overrides refuses those for add-ons that no set has for the cluster, and warns of those that are over.
+func (r *renderer) overrides(m *member, all []*delivery) {
+	var known []string
+	for _, d := range all {
+		for i := range d.set.Spec.Addons {
+			known = append(known, d.set.Spec.Addons[i].Name)
+		}
+	}
+	slices.Sort(known)
+	known = slices.Compact(known)
+	for i := range m.registration.Spec.Overrides {
+		o := &m.registration.Spec.Overrides[i]
+		switch {
+		case o.Until != nil && !r.options.Now.Before(o.Until.Time):
+			r.out.warn("ClusterRegistration %s: the override of add-on %q is over since %s", m, o.Name, o.Until.UTC().Format("2006-01-02T15:04:05Z"))
+		case slices.Contains(known, o.Name):
+		case len(known) == 0:
+			r.out.fail("ClusterRegistration %s: override of add-on %q: no AddonSet delivers anything to this cluster", m, o.Name)
+		default:
+			r.out.fail("ClusterRegistration %s: override of add-on %q: no AddonSet delivers one of that name to this cluster; there are %s", m, o.Name, strings.Join(known, ", "))
+		}
+	}
+}
+
+// outcome takes over what one delivery won, and what it did not.
+func (r *renderer) outcome(d *delivery, o *assembly.Outcome, out *Cluster) {
+	traces := map[string]*render.Object{}
+	for i := range o.Wanted {
+		traces[o.Wanted[i].Addon] = &o.Wanted[i].Object
+	}
+	for i := range o.Wanted {
+		w := &o.Wanted[i]
+		one := Rendered{Set: d.String(), Addon: w.Addon, Remarks: remarks(&w.Object), Manifest: w.Manifest(), form: w.Form, trace: w.Trace}
+		if base, ok := strings.CutSuffix(w.Addon, compile.CRDSuffix); ok && !d.has(w.Addon) {
+			one.Addon, one.CRDs = base, true
+			if rest := traces[base]; rest != nil {
+				one.trace = rest.Trace
+			}
+		}
+		for _, s := range w.Shared {
+			r.share(&s)
+			if s.Object.GetKind() == sourcev1.HelmChartKind {
+				one.chart, _ = s.Object.Object["spec"].(map[string]any)
+			}
+		}
+		out.Objects = append(out.Objects, one)
+	}
+	out.Lost = append(out.Lost, notes(d.String(), o.Lost)...)
+	out.NotOwned = append(out.NotOwned, notes(d.String(), o.NotOwned)...)
+}
+
+func (c *compiled) has(addon string) bool {
+	return slices.ContainsFunc(c.set.Spec.Addons, func(a hubv1.Addon) bool { return a.Name == addon })
+}
+
+// share adds an object that clusters share, if it is not there yet.
+func (r *renderer) share(s *render.Shared) {
+	k := key{s.Object.GroupVersionKind().GroupKind(), s.Object.GetNamespace(), s.Object.GetName()}
+	if !r.shared[k] {
+		r.shared[k] = true
+		r.out.Shared = append(r.out.Shared, s.Object)
+	}
+}
+
+func notes(set string, why map[string]string) []Note {
+	var out []Note
+	for _, addon := range slices.Sorted(maps.Keys(why)) {
+		out = append(out, Note{set, addon, oneLine(why[addon])})
+	}
+	return out
+}
+
+// remarks says of an object what its manifest does not.
+func remarks(o *render.Object) []string {
+	var out []string
+	for _, m := range o.MovedFrom {
+		out = append(out, fmt.Sprintf("takes over from add-on %s of AddonSet %s/%s, where that is still there", m.Name, m.Namespace, m.AddonSet))
+	}
+	if a := o.Adopt; a != nil {
+		out = append(out, fmt.Sprintf("takes over from %s %s/%s, where that is still there", a.Kind, a.Namespace, a.Name))
+	}
+	if o.Once {
+		out = append(out, "made once, and then left alone")
+	}
+	for i := range out {
+		out[i] = oneLine(out[i])
+	}
+	return out
+}
+
+func variables(set string, result *render.Result) []Variable {
+	var out []Variable
+	for _, name := range slices.Sorted(maps.Keys(result.VarLayers)) {
+		v := Variable{Set: set, Name: name, Layer: result.VarLayers[name]}
+		if value, ok := result.Vars[name]; ok {
+			v.Value = inline(value)
+		}
+		out = append(out, v)
+	}
+	return out
+}

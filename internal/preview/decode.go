@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package preview
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	sigsjson "sigs.k8s.io/json"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/origin"
+	"github.com/chandler-hub/chandler/internal/render"
+)
+
+// strict decodes an object of the hub's own into what it is, and says what does not fit.
+func strict(u *unstructured.Unstructured, into any) []string {
+	kind := u.GetKind()
+	if v := u.GetAPIVersion(); v != hubv1.GroupVersion.String() {
+		return []string{fmt.Sprintf("apiVersion: is %q; write %s", v, hubv1.GroupVersion)}
+	}
+	raw, err := json.Marshal(u.Object)
+	if err != nil {
+		return []string{"cannot be written as JSON"}
+	}
+	unknown, err := sigsjson.UnmarshalStrict(raw, into)
+	if err != nil {
+		return []string{locate(u.Object, kind, err)}
+	}
+	var problems []string
+	for _, e := range unknown {
+		path, ok := strings.CutPrefix(e.Error(), `unknown field "`)
+		if !ok {
+			problems = append(problems, e.Error())
+			continue
+		}
+		problems = append(problems, strings.TrimSuffix(path, `"`)+": is no field of "+article(kind)+"; correct its name, or remove it")
+	}
+	return problems
+}
+
+func article(kind string) string {
+	if strings.ContainsAny(kind[:1], "AEIOU") {
+		return "an " + kind
+	}
+	return "a " + kind
+}
+
+// locate finds the field that does not decode: the decoder names it only sometimes. It looks at each field alone, and goes
+// down into the one that fails.
+func locate(doc map[string]any, kind string, err error) string {
+	fails := func(wrap func(any) any, v any) error {
+		raw, err := json.Marshal(wrap(v))
+		if err != nil {
+			return err
+		}
+		if kind == setKind.Kind {
+			_, err = sigsjson.UnmarshalStrict(raw, &hubv1.AddonSet{})
+		} else {
+			_, err = sigsjson.UnmarshalStrict(raw, &hubv1.ClusterRegistration{})
+		}
+		return err
+	}
+	var path string
+	var at any = doc
+	wrap := func(v any) any { return v }
+	for {
+		next, found := child{}, false
+		for _, c := range children(at) {
+			outer := wrap
+			inner := func(v any) any { return outer(c.wrap(v)) }
+			if e := fails(inner, c.value); e != nil {
+				next, found, err = c, true, e
+				wrap = inner
+				break
+			}
+		}
+		if !found {
+			return strings.Trim(path, ".") + ": " + plain(err)
+		}
+		path, at = path+next.name, next.value
+	}
+}
+
+// child is a field of an object, or an item of a list.
+type child struct {
+	name  string
+	value any
+	wrap  func(any) any
+}
+
+func children(v any) []child {
+	var out []child
+	switch v := v.(type) {
+	case map[string]any:
+		for _, k := range slices.Sorted(maps.Keys(v)) {
+			out = append(out, child{"." + k, v[k], func(x any) any { return map[string]any{k: x} }})
+		}
+	case []any:
+		for i, x := range v {
+			out = append(out, child{fmt.Sprintf("[%d]", i), x, func(x any) any { return []any{x} }})
+		}
+	}
+	return out
+}
+
+// plain rewords what the decoder says.
+func plain(err error) string {
+	text := strings.TrimPrefix(err.Error(), "json: ")
+	if is, rest, ok := strings.Cut(text, " into Go "); ok {
+		want := rest[strings.LastIndex(rest, " ")+1:]
+		words := map[string]string{"string": "text; put it in quotes", "bool": "true or false", "int32": "a whole number", "int64": "a whole number"}
+		word := words[want]
+		switch {
+		case word != "":
+		case strings.HasPrefix(want, "[]"):
+			word = "a list"
+		default:
+			word = "an object"
+		}
+		return fmt.Sprintf("is %s, and must be %s", strings.TrimPrefix(is, "cannot unmarshal "), word)
+	}
+	if strings.HasPrefix(text, "parsing time ") {
+		return "is no time; write one such as 2026-01-31T12:00:00Z"
+	}
+	return text
+}
+
+// metadata says what is wrong with the labels and annotations of an object that is read as a map: one value that is no text
+// would hide all the others.
+func metadata(u *unstructured.Unstructured) []string {
+	var problems []string
+	for _, field := range []string{"labels", "annotations"} {
+		problems = append(problems, texts(u.Object, "metadata", field)...)
+	}
+	return problems
+}
+
+func texts(doc map[string]any, path ...string) []string {
+	var problems []string
+	m, _, err := unstructured.NestedMap(doc, path...)
+	if err != nil {
+		return []string{strings.Join(path, ".") + ": must be an object"}
+	}
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		if _, ok := m[k].(string); !ok {
+			problems = append(problems, fmt.Sprintf("%s.%s: must be text; put the value in quotes", strings.Join(path, "."), k))
+		}
+	}
+	return problems
+}
+
+func configMap(u *unstructured.Unstructured) (*render.Document, []string) {
+	if problems := texts(u.Object, "data"); len(problems) > 0 {
+		return nil, problems
+	}
+	data, _, _ := unstructured.NestedStringMap(u.Object, "data")
+	d := render.ConfigMap(data)
+	for _, text := range data {
+		d.CRDs = d.CRDs || crd.MatchString(text)
+	}
+	return &d, nil
+}
+
+// crd tells whether there is a CustomResourceDefinition among the objects in a text, as the hub does (controllers/delivery).
+var crd = regexp.MustCompile(`(?m)["']?kind["']?\s*:\s*["']?CustomResourceDefinition\b`)
+
+// lastApplied holds the whole object as somebody once applied it, a Secret's data too.
+const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
+
+// secret keeps the metadata of a Secret, the names of its keys, and whether there are CustomResourceDefinitions in it; nothing
+// else of what it holds.
+func secret(u *unstructured.Unstructured) (*render.Document, *unstructured.Unstructured, []string) {
+	if problems := metadata(u); len(problems) > 0 {
+		return nil, nil, problems
+	}
+	d := &render.Document{Found: true, Version: "preview"}
+	keys := map[string]bool{}
+	for _, field := range []string{"data", "stringData"} {
+		m, _ := u.Object[field].(map[string]any)
+		for k, v := range m {
+			text, _ := v.(string)
+			if raw, err := base64.StdEncoding.DecodeString(text); err == nil && field == "data" {
+				text = string(raw)
+			}
+			keys[k], d.CRDs = true, d.CRDs || crd.MatchString(text)
+		}
+	}
+	d.Keys = slices.Sorted(maps.Keys(keys))
+	kept := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": origin.Secret.Kind, "metadata": u.Object["metadata"]}}
+	annotations := kept.GetAnnotations()
+	delete(annotations, lastApplied)
+	kept.SetAnnotations(annotations)
+	return d, kept, nil
+}

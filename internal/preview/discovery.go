@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package preview
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/version"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/origin"
+	"github.com/chandler-hub/chandler/internal/teardown"
+)
+
+// discovery makes the registrations of origins, as the controllers discovery and registration do.
+type discovery struct {
+	policy        origin.Policy
+	registrations map[key]*member
+	origins       map[key]*unstructured.Unstructured
+	order         []key // of the origins in the files: the first of one name keeps it
+	warn          func(format string, args ...any)
+}
+
+func (d *discovery) run() {
+	for _, k := range d.order {
+		d.register(k, d.origins[k])
+	}
+	names := slices.SortedFunc(maps.Keys(d.registrations), func(a, b key) int {
+		return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name))
+	})
+	for _, k := range names {
+		d.complete(d.registrations[k])
+	}
+}
+
+// register finds or makes the registration of an origin that asks for one.
+func (d *discovery) register(k key, obj *unstructured.Unstructured) {
+	kind, err := origin.KindOf(hubv1.OriginReference{APIGroup: k.Group, Kind: k.Kind, Name: k.name})
+	if err != nil {
+		return
+	}
+	verdict := d.policy.Judge(kind, obj, func(name string) bool {
+		return d.origins[key{origin.ClusterAPI.GroupKind, k.namespace, name}] != nil
+	})
+	what := fmt.Sprintf("%s %s/%s", k.Kind, k.namespace, k.name)
+	m := d.find(kind, k)
+	if verdict.Origin != teardown.OriginWanted {
+		switch {
+		case verdict.Refused != "":
+			d.warn("%s is not registered: %s", what, verdict.Refused)
+		case m != nil:
+			d.warn("ClusterRegistration %s: its origin, %s, does not ask for it, and the hub would let the cluster go; label it %s: \"true\"", m, what, hubv1.RegisterLabel)
+		}
+		if m != nil {
+			m.origin = obj
+		}
+		return
+	}
+	if m == nil {
+		if m = d.create(kind, k); m == nil {
+			d.warn("%s is not registered: ClusterRegistrations %q and %q are there and belong to other origins", what, k.name, second(k))
+			return
+		}
+	}
+	m.origin = obj
+	addLabels(m.registration, origin.MirroredLabels(obj.GetLabels()))
+}
+
+// find returns the registration that names an origin, or nil.
+func (d *discovery) find(kind origin.Kind, k key) *member {
+	var found *member
+	for at, m := range d.registrations {
+		ref := m.registration.Spec.OriginRef
+		if at.namespace == k.namespace && ref != nil && *ref == kind.Reference(k.name) && (found == nil || m.registration.Name < found.registration.Name) {
+			found = m
+		}
+	}
+	return found
+}
+
+// create returns the registration that an origin gets: one of its name, or of that with the kind if another origin has it;
+// nil if both are taken. One that is there without an origin was written for it.
+func (d *discovery) create(kind origin.Kind, k key) *member {
+	ref := kind.Reference(k.name)
+	for _, name := range []string{k.name, second(k)} {
+		at := key{registrationKind, k.namespace, name}
+		m := d.registrations[at]
+		if m == nil {
+			m = &member{registration: &hubv1.ClusterRegistration{}}
+			m.registration.Namespace, m.registration.Name = k.namespace, name
+			d.registrations[at] = m
+			if name != k.name {
+				d.warn("%s %s/%s is registered as %q: the name is taken by an origin that comes earlier in the files. The hub gives it to whichever it saw first", k.Kind, k.namespace, k.name, name)
+			}
+		}
+		if m.registration.Spec.OriginRef == nil {
+			m.registration.Spec.OriginRef = &ref
+			return m
+		}
+	}
+	return nil
+}
+
+func second(k key) string { return k.name + "-" + strings.ToLower(k.Kind) }
+
+// complete adds what the hub would find out about a registration, as far as the files tell.
+func (d *discovery) complete(m *member) {
+	reg := m.registration
+	provider := origin.Secret.Provider
+	if ref := reg.Spec.OriginRef; ref != nil {
+		kind, err := origin.KindOf(*ref)
+		if err != nil {
+			d.warn("ClusterRegistration %s: %s", m, err)
+		}
+		provider = kind.Provider
+		name := reg.Name
+		if len(name) > validation.LabelValueMaxLength {
+			name = ""
+		}
+		for k, v := range map[string]string{hubv1.NameLabel: name, hubv1.ProviderLabel: provider} {
+			if v != "" {
+				addLabels(reg, map[string]string{k: v})
+			}
+		}
+	}
+	if reg.Status.Provider == "" {
+		reg.Status.Provider = provider
+	}
+	if reg.Status.KubernetesVersion == "" {
+		reg.Status.KubernetesVersion = kubernetesVersion(m.origin)
+	}
+	if v, err := version.ParseGeneric(reg.Status.KubernetesVersion); err == nil {
+		setLabel(reg, hubv1.KubernetesMinorLabel, fmt.Sprintf("%d.%d", v.Major(), v.Minor()))
+	}
+}
+
+// kubernetesVersion is the version that an origin asks for. The hub itself asks the cluster.
+func kubernetesVersion(obj *unstructured.Unstructured) string {
+	if obj == nil {
+		return ""
+	}
+	path := []string{"spec", "topology", "version"}
+	if obj.GroupVersionKind().GroupKind() == origin.Kamaji.GroupKind {
+		path = []string{"spec", "kubernetes", "version"}
+	}
+	v, _, _ := unstructured.NestedString(obj.Object, path...)
+	return v
+}
+
+// addLabels adds labels to a registration. What somebody has written there stays.
+func addLabels(reg *hubv1.ClusterRegistration, labels map[string]string) {
+	for k, v := range labels {
+		if _, ok := reg.Labels[k]; !ok {
+			setLabel(reg, k, v)
+		}
+	}
+}
+
+func setLabel(reg *hubv1.ClusterRegistration, name, value string) {
+	if reg.Labels == nil {
+		reg.Labels = map[string]string{}
+	}
+	reg.Labels[name] = value
+}

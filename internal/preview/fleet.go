@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package preview
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/origin"
+	"github.com/chandler-hub/chandler/internal/render"
+)
+
+// Fleet is everything that the files hold, and the clusters that the hub would find in it.
+type Fleet struct {
+	sets      []*hubv1.AddonSet
+	members   []*member
+	documents map[key]render.Document
+	warnings  []string
+}
+
+// member is one cluster.
+type member struct {
+	registration *hubv1.ClusterRegistration
+	origin       *unstructured.Unstructured // nil if it is not in the files
+}
+
+func (m *member) String() string { return m.registration.Namespace + "/" + m.registration.Name }
+
+// key names an object.
+type key struct {
+	schema.GroupKind
+	namespace, name string
+}
+
+func (o *Object) key() key { return key{o.Kind, o.Namespace, o.Name} }
+
+// NewFleet puts the objects of all files together, and registers the origins among them as discovery would. There is a
+// fleet even with an error: of two objects of one name it has the first.
+func NewFleet(objects []Object, policy origin.Policy) (*Fleet, error) {
+	f := &Fleet{documents: map[key]render.Document{}}
+	seen := map[key]string{}
+	var errs []error
+	d := discovery{policy: policy, registrations: map[key]*member{}, origins: map[key]*unstructured.Unstructured{}, warn: f.warn}
+	for i := range objects {
+		o := &objects[i]
+		if file, ok := seen[o.key()]; ok {
+			errs = append(errs, fmt.Errorf("%s: %s is there twice: it is in %s already; remove one of them", o.File, o, file))
+			continue
+		}
+		seen[o.key()] = o.File
+		switch {
+		case o.Set != nil:
+			set := o.Set.DeepCopy()
+			set.Namespace = o.Namespace
+			f.sets = append(f.sets, set)
+		case o.Registration != nil:
+			reg := o.Registration.DeepCopy()
+			reg.Namespace = o.Namespace
+			d.registrations[o.key()] = &member{registration: reg}
+		}
+		if o.Document != nil {
+			f.documents[o.key()] = *o.Document
+		}
+		if o.Origin != nil {
+			d.origins[o.key()] = o.Origin
+			d.order = append(d.order, o.key())
+		}
+	}
+	d.run()
+	for _, m := range d.registrations {
+		f.members = append(f.members, m)
+	}
+	slices.SortFunc(f.sets, func(a, b *hubv1.AddonSet) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	slices.SortFunc(f.members, func(a, b *member) int {
+		x, y := a.registration, b.registration
+		return cmp.Or(cmp.Compare(x.Namespace, y.Namespace), cmp.Compare(x.Name, y.Name))
+	})
+	return f, errors.Join(errs...)
+}
+
+func (f *Fleet) warn(format string, args ...any) {
+	f.warnings = append(f.warnings, oneLine(fmt.Sprintf(format, args...)))
+}
+
+// document returns what is known of a ConfigMap or Secret that a set of a namespace refers to.
+func (f *Fleet) document(namespace string, ref render.Ref) render.Document {
+	return f.documents[key{schema.GroupKind{Kind: ref.Kind}, namespace, ref.Name}]
+}

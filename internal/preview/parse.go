@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package preview
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/yaml"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/origin"
+	"github.com/chandler-hub/chandler/internal/render"
+)
+
+// Object is one object that the hub would look at.
+type Object struct {
+	// File that it is from.
+	File string
+	// Kind, Namespace and Name of the object.
+	Kind            schema.GroupKind
+	Namespace, Name string
+
+	// Set, Registration and Origin hold the object if it is one of these. Of a Secret, Origin holds only metadata.
+	Set          *hubv1.AddonSet
+	Registration *hubv1.ClusterRegistration
+	Origin       *unstructured.Unstructured
+	// Document is set for a ConfigMap, and for a Secret.
+	Document *render.Document
+}
+
+// String names the object in messages.
+func (o *Object) String() string { return fmt.Sprintf("%s %s/%s", o.Kind.Kind, o.Namespace, o.Name) }
+
+var (
+	setKind          = schema.GroupKind{Group: hubv1.GroupVersion.Group, Kind: "AddonSet"}
+	registrationKind = schema.GroupKind{Group: hubv1.GroupVersion.Group, Kind: "ClusterRegistration"}
+	configMapKind    = schema.GroupKind{Kind: "ConfigMap"}
+)
+
+// Parse reads a file of YAML or JSON documents. It returns the objects that the hub would look at, how many others there
+// are, and every error, joined.
+func Parse(name string, raw []byte) (objects []Object, ignored int, err error) {
+	p := parser{file: name}
+	for _, d := range split(raw) {
+		p.document(d)
+	}
+	return p.objects, p.ignored, errors.Join(p.errs...)
+}
+
+type parser struct {
+	file    string
+	objects []Object
+	ignored int
+	errs    []error
+}
+
+// document is a part of a file, and the line on which it begins, counted from 0.
+type document struct {
+	raw  []byte
+	line int
+}
+
+// split cuts a file where a line begins with ---.
+func split(raw []byte) []document {
+	var out []document
+	at := document{}
+	for i, line := range bytes.SplitAfter(raw, []byte("\n")) {
+		if rest, ok := bytes.CutPrefix(line, []byte("---")); ok && (len(rest) == 0 || bytes.ContainsAny(rest[:1], " \t\r\n")) {
+			out = append(out, at)
+			at = document{line: i}
+		}
+		at.raw = append(at.raw, line...)
+	}
+	return append(out, at)
+}
+
+func (p *parser) fail(format string, args ...any) {
+	p.errs = append(p.errs, errors.New(oneLine(p.file+": "+fmt.Sprintf(format, args...))))
+}
+
+func (p *parser) document(d document) {
+	raw, err := toJSON(d.raw, yaml.YAMLToJSON)
+	if err != nil && isTemplate(d.raw, err) && !ours.Match(d.raw) {
+		p.ignored++
+		return
+	}
+	if err != nil {
+		p.syntax(d, err)
+		return
+	}
+	v, err := decode(raw)
+	if err != nil {
+		p.syntax(d, err)
+		return
+	}
+	objects := flatten(v)
+	for _, u := range objects {
+		if gk := u.GroupVersionKind().GroupKind(); gk == setKind || gk == registrationKind {
+			// Two values for one key: the API server takes the last, and whoever reads the file the first.
+			if _, err := toJSON(d.raw, yaml.YAMLToJSONStrict); err != nil {
+				p.syntax(d, err)
+				return
+			}
+		}
+	}
+	for _, u := range objects {
+		p.object(u)
+	}
+}
+
+// isTemplate returns whether a document is YAML only because {{ and }} can be taken for that: a Helm template.
+func isTemplate(raw []byte, err error) bool {
+	return strings.Contains(err.Error(), "invalid map key") && bytes.Contains(raw, []byte("{{"))
+}
+
+// ours finds the kinds that the hub looks at in a document that cannot be read.
+var ours = regexp.MustCompile(`(?m)^kind:\s*["']?(AddonSet|ClusterRegistration|TenantControlPlane|Cluster|ConfigMap|Secret)["']?\s*$`)
+
+// toJSON returns a document as JSON. What is JSON already may be indented by tabs, and is no YAML then.
+func toJSON(raw []byte, convert func([]byte) ([]byte, error)) ([]byte, error) {
+	if trimmed := bytes.TrimSpace(raw); len(trimmed) > 0 && trimmed[0] == '{' && json.Valid(trimmed) {
+		return trimmed, nil
+	}
+	return convert(raw)
+}
+
+func decode(raw []byte) (any, error) {
+	var v any
+	err := utiljson.Unmarshal(raw, &v)
+	return v, err
+}
+
+// flatten returns the Kubernetes objects that a document holds: itself, or the items of a list. Anything else is none.
+func flatten(v any) []*unstructured.Unstructured {
+	m, ok := v.(map[string]any)
+	if !ok {
+		return nil
+	}
+	kind, _ := m["kind"].(string)
+	apiVersion, _ := m["apiVersion"].(string)
+	if kind == "" || apiVersion == "" {
+		return nil
+	}
+	items, ok := m["items"].([]any)
+	if !ok || !strings.HasSuffix(kind, "List") {
+		return []*unstructured.Unstructured{{Object: m}}
+	}
+	var out []*unstructured.Unstructured
+	for _, x := range items {
+		out = append(out, flatten(x)...)
+	}
+	return out
+}
+
+var yamlLine = regexp.MustCompile(`line (\d+): `)
+
+// syntax reports a document that cannot be read, by the line of the file.
+func (p *parser) syntax(d document, err error) {
+	line := d.line + 1
+	text := strings.TrimPrefix(strings.TrimPrefix(err.Error(), "error converting YAML to JSON: "), "yaml: ")
+	if m := yamlLine.FindStringSubmatchIndex(text); m != nil {
+		n, _ := strconv.Atoi(text[m[2]:m[3]])
+		line, text = d.line+n, text[m[1]:]
+	}
+	if isTemplate(d.raw, err) {
+		text = "holds {{ and }} outside of quotes: if it is a Helm template, render that first; if it is text for Helm, put it in quotes"
+	}
+	p.errs = append(p.errs, errors.New(oneLine(fmt.Sprintf("%s, line %d: %s", p.file, line, text))))
+}
+
+func (p *parser) object(u *unstructured.Unstructured) {
+	gk := u.GroupVersionKind().GroupKind()
+	switch gk {
+	case setKind, registrationKind, origin.Kamaji.GroupKind, origin.ClusterAPI.GroupKind, origin.Secret.GroupKind, configMapKind:
+	default:
+		p.ignored++
+		return
+	}
+	if u.GetNamespace() == "" {
+		u.SetNamespace("default") // as kubectl would
+	}
+	o := Object{File: p.file, Kind: gk, Namespace: u.GetNamespace(), Name: u.GetName()}
+	if o.Name == "" {
+		p.fail("%s %q: metadata.name is missing", gk.Kind, u.GetGenerateName())
+		return
+	}
+	var problems []string
+	switch gk {
+	case setKind:
+		o.Set = &hubv1.AddonSet{}
+		problems = strict(u, o.Set)
+	case registrationKind:
+		o.Registration = &hubv1.ClusterRegistration{}
+		problems = strict(u, o.Registration)
+	case configMapKind:
+		o.Document, problems = configMap(u)
+	case origin.Secret.GroupKind:
+		o.Document, o.Origin, problems = secret(u)
+	default:
+		o.Origin, problems = u, metadata(u)
+	}
+	for _, text := range problems {
+		p.fail("%s: %s", o.String(), text)
+	}
+	if len(problems) == 0 {
+		p.objects = append(p.objects, o)
+	}
+}

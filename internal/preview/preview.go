@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package preview says, from files alone, what the hub would make of a fleet: the same compiler, renderer and conflict
+// rules, with the objects of the files instead of those of an API server. It is pure: whoever calls it reads the files,
+// and says what time it is.
+package preview
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/chandler-hub/chandler/internal/merge"
+	"github.com/chandler-hub/chandler/internal/render"
+)
+
+// Options are what the flags of a hub, and of the command line, decide.
+type Options struct {
+	// HubID is in the names of everything that is made.
+	HubID string
+	// PlatformNamespaces are the namespaces whose sets reach every cluster.
+	PlatformNamespaces []string
+	// Chart is the chart that delivers plain manifests.
+	Chart render.ManifestChart
+	// Now decides which overrides are over.
+	Now time.Time
+	// Cluster is the only one to render, as name or namespace/name; empty for all.
+	Cluster string
+	// Explain asks for who set what.
+	Explain bool
+}
+
+// Report is what comes out for a fleet.
+type Report struct {
+	// Shared are the sources and charts that clusters share, each once.
+	Shared []*unstructured.Unstructured
+	// Clusters by namespace and name.
+	Clusters []Cluster
+	// Errors, and Warnings, in full sentences that name the object: those of sets first, then those of clusters.
+	Errors, Warnings []string
+}
+
+// Cluster is what comes out for one cluster, in the order of its sets and of their add-ons.
+type Cluster struct {
+	Namespace, Name string
+	Objects         []Rendered
+	// Excluded are not for this cluster, Lost go to another set, and NotOwned are somebody else's.
+	Excluded, Lost, NotOwned []Note
+	// Failed do not come out. There is one for each error.
+	Failed []Note
+	// Variables, only with Explain.
+	Variables []Variable
+}
+
+// Rendered is one Flux object.
+type Rendered struct {
+	// Set is namespace/name of the AddonSet, and Addon the add-on in it.
+	Set, Addon string
+	// CRDs is true for the release that brings only the CustomResourceDefinitions of the add-on.
+	CRDs bool
+	// Remarks say what else is to be known about it.
+	Remarks []string
+	// Manifest is what the hub applies.
+	Manifest *unstructured.Unstructured
+
+	form  string
+	trace *merge.Trace // nil without Explain
+	chart map[string]any
+}
+
+// Note says why an add-on does not come out; without an add-on, the whole set does not.
+type Note struct{ Set, Addon, Reason string }
+
+// Variable is one that expressions of a set can read.
+type Variable struct {
+	Set, Name string
+	// Value is JSON; empty if nothing reads the variable.
+	Value string
+	// Layer that set it.
+	Layer string
+}
+
+func (r *Report) fail(format string, args ...any) {
+	r.Errors = append(r.Errors, oneLine(fmt.Sprintf(format, args...)))
+}
+
+func (r *Report) warn(format string, args ...any) {
+	r.Warnings = append(r.Warnings, oneLine(fmt.Sprintf(format, args...)))
+}
+
+// oneLine makes a text that people wrote safe for one line of a terminal, or of a comment in YAML.
+func oneLine(s string) string {
+	return strings.TrimSpace(strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || r == '\ufeff' {
+			return ' '
+		}
+		return r
+	}, s))
+}

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package preview
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Print writes a report as one stream of YAML, as kubectl reads it. What does not come out is there as comments, so that
+// nothing is missing without a word. With explain, each field says who set it.
+func Print(w io.Writer, r *Report, explain bool) error {
+	p := &printer{explain: explain}
+	if len(r.Shared) > 0 {
+		p.comment("shared by all clusters")
+	}
+	for _, u := range r.Shared {
+		p.separator()
+		p.object(u.Object, nil)
+	}
+	for i := range r.Clusters {
+		p.cluster(&r.Clusters[i])
+	}
+	if p.err != nil {
+		return p.err
+	}
+	_, err := w.Write(p.out.Bytes())
+	return err
+}
+
+type printer struct {
+	out     bytes.Buffer
+	explain bool
+	err     error
+}
+
+func (p *printer) comment(format string, args ...any) {
+	p.out.WriteString("# " + oneLine(fmt.Sprintf(format, args...)) + "\n")
+}
+
+func (p *printer) separator() { p.out.WriteString("---\n") }
+
+func (p *printer) cluster(c *Cluster) {
+	if p.out.Len() > 0 {
+		p.out.WriteString("\n")
+	}
+	p.comment("cluster %s/%s", c.Namespace, c.Name)
+	if len(c.Objects)+len(c.Excluded)+len(c.Lost)+len(c.NotOwned)+len(c.Failed) == 0 {
+		p.comment("no AddonSet delivers anything to this cluster")
+	}
+	p.notes("failed", c.Failed)
+	p.notes("left out", c.Excluded)
+	p.notes("lost", c.Lost)
+	p.notes("not owned", c.NotOwned)
+	if p.explain {
+		p.variables(c.Variables)
+	}
+	for i := range c.Objects {
+		p.rendered(&c.Objects[i])
+	}
+}
+
+func (p *printer) notes(what string, notes []Note) {
+	for _, n := range notes {
+		if n.Addon == "" {
+			p.comment("%s: AddonSet %s: %s", what, n.Set, n.Reason)
+			continue
+		}
+		p.comment("%s: add-on %s of AddonSet %s: %s", what, n.Addon, n.Set, n.Reason)
+	}
+}
+
+func (p *printer) variables(variables []Variable) {
+	for _, v := range variables {
+		value := v.Value
+		if value == "" {
+			value = "(not read)"
+		}
+		p.comment("variable %s of AddonSet %s: %s, set by %s", v.Name, v.Set, value, by(v.Layer))
+	}
+}
+
+func (p *printer) rendered(o *Rendered) {
+	p.separator()
+	what := fmt.Sprintf("add-on %s of AddonSet %s", o.Addon, o.Set)
+	if o.CRDs {
+		what = fmt.Sprintf("the CustomResourceDefinitions of add-on %s of AddonSet %s", o.Addon, o.Set)
+	}
+	p.comment("%s", what)
+	for _, remark := range o.Remarks {
+		p.comment("%s", remark)
+	}
+	if !p.explain {
+		p.object(o.Manifest.Object, nil)
+		return
+	}
+	e := explainer{o}
+	for _, line := range e.chart() {
+		p.comment("%s", line)
+	}
+	p.object(o.Manifest.Object, e.layer)
+}
+
+// object writes one document. layer says of a field who set it, or nothing; nil asks nobody.
+func (p *printer) object(o map[string]any, layer func(path []string) string) {
+	var text bytes.Buffer
+	e := yaml.NewEncoder(&text)
+	e.SetIndent(2)
+	n, err := node(o, nil, layer)
+	if err == nil {
+		err = e.Encode(n)
+	}
+	if err == nil {
+		err = e.Close()
+	}
+	if err != nil && p.err == nil {
+		p.err = fmt.Errorf("write the object as YAML: %w", err)
+	}
+	p.out.Write(text.Bytes())
+}
+
+// node makes a YAML node of a JSON value, its keys in order.
+func node(v any, path []string, layer func(path []string) string) (*yaml.Node, error) {
+	switch v := v.(type) {
+	case map[string]any:
+		out := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
+		for _, k := range slices.Sorted(maps.Keys(v)) {
+			at := append(path[:len(path):len(path)], k)
+			name, err := scalar(k)
+			if err != nil {
+				return nil, err
+			}
+			value, err := node(v[k], at, layer)
+			if err != nil {
+				return nil, err
+			}
+			if m, inner := v[k].(map[string]any); layer != nil && !(inner && len(m) > 0) {
+				remark(name, value, layer(at))
+			}
+			out.Content = append(out.Content, name, value)
+		}
+		return out, nil
+	case []any:
+		out := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"}
+		for _, x := range v {
+			value, err := node(x, nil, nil) // layers are known for whole lists
+			if err != nil {
+				return nil, err
+			}
+			out.Content = append(out.Content, value)
+		}
+		return out, nil
+	}
+	return scalar(v)
+}
+
+// remark puts a comment at the end of the line on which a field begins.
+func remark(name, value *yaml.Node, text string) {
+	switch {
+	case text == "":
+	case value.Kind == yaml.SequenceNode && len(value.Content) > 0, value.Style == yaml.LiteralStyle:
+		name.LineComment = "# " + text
+	default:
+		value.LineComment = "# " + text
+	}
+}
+
+func scalar(v any) (*yaml.Node, error) {
+	out := &yaml.Node{}
+	err := out.Encode(v)
+	return out, err
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package preview
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/compile"
+	"github.com/chandler-hub/chandler/internal/match"
+)
+
+// compiled is a set that is ready to be rendered, or the part of it that is.
+type compiled struct {
+	set      *hubv1.AddonSet
+	selector *match.Selector  // nil if it does not compile
+	program  *compile.Program // nil if it does not compile
+	platform bool
+}
+
+func (c *compiled) String() string { return c.set.Namespace + "/" + c.set.Name }
+
+// Render returns what the hub would make of a fleet.
+func Render(f *Fleet, o Options) *Report {
+	r := &renderer{fleet: f, options: o, out: &Report{Warnings: slices.Clone(f.warnings)}, shared: map[key]bool{}}
+	r.compile()
+	r.unused()
+	chosen := r.choose()
+	for _, m := range chosen {
+		r.cluster(m)
+	}
+	return r.out
+}
+
+type renderer struct {
+	fleet   *Fleet
+	options Options
+	out     *Report
+	sets    []*compiled
+	shared  map[key]bool
+}
+
+// compile compiles every set. One that refers to others wrongly comes out as little as one that does not compile alone.
+func (r *renderer) compile() {
+	byNamespace := map[string]map[string]*hubv1.AddonSetSpec{}
+	for _, s := range r.fleet.sets {
+		if byNamespace[s.Namespace] == nil {
+			byNamespace[s.Namespace] = map[string]*hubv1.AddonSetSpec{}
+		}
+		byNamespace[s.Namespace][s.Name] = &s.Spec
+	}
+	for _, s := range r.fleet.sets {
+		c := &compiled{set: s, platform: slices.Contains(r.options.PlatformNamespaces, s.Namespace)}
+		r.sets = append(r.sets, c)
+		var err error
+		if c.selector, err = match.New(s.Namespace, c.platform, &s.Spec); err != nil {
+			r.out.fail("AddonSet %s: %s", c, err)
+		}
+		program, err := compile.Compile(&s.Spec, compile.Author{Namespace: s.Namespace, Set: s.Name, Platform: c.platform})
+		r.refuse("AddonSet "+c.String(), err)
+		graph := compile.Graph(s.Name, byNamespace[s.Namespace])
+		r.refuse("AddonSet "+c.String(), graph)
+		if err == nil && graph == nil {
+			c.program = program
+		}
+	}
+}
+
+// refuse reports each of the errors that an error consists of.
+func (r *renderer) refuse(where string, err error) {
+	switch err := err.(type) { //nolint:errorlint // made by compile and render, never wrapped
+	case nil:
+	case compile.Errors:
+		for _, e := range err {
+			r.out.fail("%s: %s", where, e)
+		}
+	default:
+		r.out.fail("%s: %s", where, err)
+	}
+}
+
+// unused warns of what has no effect at all.
+func (r *renderer) unused() {
+	if len(r.fleet.sets) == 0 {
+		r.out.warn("there is no AddonSet in the files")
+	}
+	if len(r.fleet.members) == 0 {
+		r.out.warn("there is no cluster in the files: write a ClusterRegistration, or label an origin %s: \"true\"", hubv1.RegisterLabel)
+		return
+	}
+	for _, c := range r.sets {
+		if c.selector == nil || slices.ContainsFunc(r.fleet.members, func(m *member) bool { return c.selector.Matches(m.registration) }) {
+			continue
+		}
+		r.out.warn("AddonSet %s selects no cluster (%s): %s", c, c.selector, r.whyNot(c))
+	}
+}
+
+// maxWhy is how many clusters a message names.
+const maxWhy = 3
+
+func (r *renderer) whyNot(c *compiled) string {
+	var why []string
+	for _, m := range r.fleet.members {
+		why = append(why, fmt.Sprintf("%s: %s", m, c.selector.Why(m.registration)))
+	}
+	if n := len(why); n > maxWhy {
+		why = append(why[:maxWhy], fmt.Sprintf("and %d more", n-maxWhy))
+	}
+	return strings.Join(why, "; ")
+}
+
+// choose returns the clusters to render.
+func (r *renderer) choose() []*member {
+	want := r.options.Cluster
+	if want == "" {
+		return r.fleet.members
+	}
+	var chosen []*member
+	var known []string
+	for _, m := range r.fleet.members {
+		known = append(known, m.String())
+		if want == m.registration.Name || want == m.String() {
+			chosen = append(chosen, m)
+		}
+	}
+	switch {
+	case len(known) == 0:
+		r.out.fail("there is no cluster %q, nor any other, in the files", want)
+	case len(chosen) == 0:
+		r.out.fail("there is no cluster %q in the files; there are %s", want, strings.Join(known, ", "))
+	}
+	return chosen
+}

@@ -10,12 +10,14 @@ import (
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	fluxmeta "github.com/fluxcd/pkg/apis/meta"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/index"
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
 	"github.com/chandler-hub/chandler/internal/fluxstate"
@@ -51,6 +53,9 @@ func (r *Reconciler) adoptions(ctx context.Context, c *cluster, d *delivery, res
 				Key: k, Addon: o.Addon, Foreign: true, Release: releaseOf(there), Generation: there.GetGeneration(),
 				Deleting: there.GetDeletionTimestamp() != nil, Suspended: fluxstate.Of(there).Suspended,
 			},
+		}
+		if hr, ok := there.(*helmv2.HelmRelease); ok {
+			c.objects[k].chart = hr.Status.HelmChart
 		}
 		if _, kept := in.Releases[o.Addon]; !kept && o.Kind == fluxspec.HelmReleaseKind {
 			if in.Releases == nil {
@@ -114,6 +119,24 @@ func (r *Reconciler) handWritten(ctx context.Context, c *cluster, o *render.Obje
 		return nil, refuse("is for another cluster: its kubeconfig (Secret %q, key %q) names another API server or CA", ref.Name, key)
 	}
 	return obj, nil
+}
+
+// dropChart removes the HelmChart of a hand-written HelmRelease that is handed over: helm-controller leaves it behind when the
+// release was suspended (helmrelease_controller.go, reconcileDelete).
+func (r *Reconciler) dropChart(ctx context.Context, o *object) error {
+	chart := &sourcev1.HelmChart{}
+	name, ok := index.Registration(o.chart)
+	if !ok {
+		return nil
+	}
+	if err := r.Live.Get(ctx, name, chart); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	l := chart.Labels
+	if l["helm.toolkit.fluxcd.io/name"] != o.Key.Name || l["helm.toolkit.fluxcd.io/namespace"] != o.Key.Namespace {
+		return nil
+	}
+	return client.IgnoreNotFound(r.Client.Delete(ctx, chart))
 }
 
 func secretRefOf(obj client.Object) *fluxmeta.SecretKeyReference {

@@ -144,6 +144,11 @@ func (r *Reconciler) remove(ctx context.Context, c *cluster, s plan.Step) error 
 	if err := r.Client.Delete(ctx, obj); err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("delete %s %s: %w", s.Key.Kind, s.Key.Name, err))
 	}
+	if o.Foreign {
+		if err := r.dropChart(ctx, o); err != nil {
+			return fmt.Errorf("remove the HelmChart of %s %s: %w", s.Key.Kind, s.Key.Name, err)
+		}
+	}
 	r.ledger.drop(s.Key)
 	r.tellRemoval(c, s, o)
 	return nil

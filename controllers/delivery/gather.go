@@ -62,6 +62,8 @@ type object struct {
 	// delivery names the AddonDelivery, in the object's namespace.
 	delivery string
 	orphan   bool
+	// chart is the HelmChart that helm-controller keeps for a hand-written HelmRelease: namespace/name.
+	chart string
 	// kept is the release that it goes on with, whatever its add-on's name; zero for none.
 	kept hubv1.HelmReleaseIdentity
 }

@@ -197,6 +197,9 @@ func (a *assembler) settle(addon string, e entry, v conflict.Verdict) {
 		for _, l := range a.moved(e.object) {
 			w.Predecessors = append(w.Predecessors, l.Key)
 		}
+		if to := e.object.Adopt; to != nil {
+			w.Predecessors = append(w.Predecessors, plan.Key{Kind: to.Kind, Namespace: to.Namespace, Name: to.Name})
+		}
 	}
 	out.Wanted = append(out.Wanted, w)
 	a.winners[addon] = winner{e.delivery, key, false}

@@ -126,6 +126,7 @@ var (
 	undeclared = regexp.MustCompile(`^undeclared reference to '(.*)' \(in container '.*'\)$`)
 	badKey     = regexp.MustCompile(`^found no matching overload for '@key' applied to '\((.*)\)'$`)
 	quoted     = regexp.MustCompile(`'[^' ]+'`)
+	goParser   = regexp.MustCompile(`(?:netip\.)?\bParse[A-Za-z]+\(("[^"]*")\)`)
 	goType     = regexp.MustCompile(`\*?\b(?:types|traits|ref|expression)\.([A-Za-z]+)`)
 )
 
@@ -161,8 +162,10 @@ func plain(s string) string {
 	if m := badKey.FindStringSubmatch(s); m != nil {
 		return notAKey(m[1])
 	}
-	s, _, _ = strings.Cut(s, " expecting ")
-	s = strings.Replace(s, "Syntax error: ", "syntax error: ", 1)
+	if rest, ok := strings.CutPrefix(s, "Syntax error: "); ok {
+		rest, _, _ = strings.Cut(rest, " expecting ")
+		s = "syntax error: " + rest
+	}
 	s = strings.Replace(s, "mismatched input '<EOF>'", "the expression ends too early", 1)
 	s = strings.Replace(s, "'<EOF>'", "the end", 1)
 	s = strings.NewReplacer("null_type", "null", "google.protobuf.Duration", "duration", "google.protobuf.Timestamp", "timestamp").Replace(s)
@@ -172,5 +175,6 @@ func plain(s string) string {
 		}
 		return q
 	})
+	s = goParser.ReplaceAllString(s, "$1")
 	return goType.ReplaceAllString(s, "$1")
 }

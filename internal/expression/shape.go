@@ -7,17 +7,24 @@ import (
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 )
 
-// maxLoops is how deep loops and cel.bind may nest, or follow each other: each can multiply the work of the one before.
-const maxLoops = 16
+const (
+	// maxLoops is how deep loops and cel.bind may nest, or follow each other: each can multiply the work of the one
+	// before.
+	maxLoops = 16
+	// maxWork limits what the type checker of CEL has to do, which grows with the square of the nesting of a type, for
+	// each value of that type. A million is about a quarter of a second.
+	maxWork = 1_000_000
+)
 
 // prepare checks the shape of an expression before its types are: that it does not nest too deep, and that no variable
 // hides one of this package's. And it puts the keys of maps into calls of keyFunction.
 func prepare(p piece, parsed *ast.AST) *Error {
-	s := &shaper{p: p, parsed: parsed, next: ast.MaxID(parsed), factory: ast.NewExprFactory()}
+	s := &shaper{p: p, parsed: parsed, next: ast.MaxID(parsed), factory: ast.NewExprFactory(), bound: map[string]int{}}
 	s.walk(parsed.Expr(), 0, 0)
 	return s.bad
 }
@@ -27,7 +34,10 @@ type shaper struct {
 	parsed  *ast.AST
 	factory ast.ExprFactory
 	next    int64
-	bad     *Error
+	work    int
+	// bound are the variables of loops and of cel.bind, with how deep their types nest at most.
+	bound map[string]int
+	bad   *Error
 }
 
 func (s *shaper) fail(e ast.Expr, format string, args ...any) {
@@ -36,34 +46,78 @@ func (s *shaper) fail(e ast.Expr, format string, args ...any) {
 	}
 }
 
-func (s *shaper) walk(e ast.Expr, depth, loops int) {
-	switch e.Kind() {
-	case ast.ComprehensionKind:
+// walk checks an expression, and returns how deep its type nests at most.
+func (s *shaper) walk(e ast.Expr, depth, loops int) int {
+	if e.Kind() == ast.ComprehensionKind {
 		loops++
-		c := e.AsComprehension()
-		for _, name := range []string{c.IterVar(), c.IterVar2(), c.AccuVar()} {
-			switch name {
-			case clusterName, originName, varsName:
-				s.fail(e, "%q cannot be the name of a variable here: it would hide the one that is always there", name)
-			}
-		}
-	case ast.MapKind:
-		for _, entry := range e.AsMap().Entries() {
-			s.guard(entry.AsMapEntry().Key())
-		}
 	}
 	switch {
 	case depth > 3*MaxNesting:
 		s.fail(e, "%s", tooDeep)
 	case loops > maxLoops:
 		s.fail(e, "the expression nests more than %d loops and variables", maxLoops)
+	case s.work > maxWork:
+		s.fail(e, "the expression holds too many lists, maps and calls in each other")
 	}
 	if s.bad != nil {
-		return
+		return 0
 	}
-	for _, child := range children(e) {
-		s.walk(child, depth+1, loops)
+	nesting := 0
+	switch e.Kind() {
+	case ast.IdentKind:
+		nesting = s.bound[e.AsIdent()]
+	case ast.ComprehensionKind:
+		nesting = s.loop(e.AsComprehension(), e, depth, loops)
+	case ast.MapKind:
+		for _, entry := range e.AsMap().Entries() {
+			s.guard(entry.AsMapEntry().Key())
+		}
+		fallthrough
+	default:
+		for _, child := range children(e) {
+			nesting = max(nesting, s.walk(child, depth+1, loops))
+		}
+		if nests(e) {
+			nesting++
+		}
 	}
+	s.work += nesting * nesting
+	return nesting
+}
+
+func (s *shaper) loop(c ast.ComprehensionExpr, e ast.Expr, depth, loops int) int {
+	names := []string{c.IterVar(), c.IterVar2(), c.AccuVar()}
+	before := make([]int, len(names))
+	for i, name := range names {
+		switch name {
+		case clusterName, originName, varsName:
+			s.fail(e, "%q cannot be the name of a variable here: it would hide the one that is always there", name)
+		}
+		before[i] = s.bound[name]
+	}
+	of := s.walk(c.IterRange(), depth+1, loops)
+	nesting := s.walk(c.AccuInit(), depth+1, loops)
+	s.bound[c.IterVar()], s.bound[c.IterVar2()], s.bound[c.AccuVar()] = of, of, nesting
+	s.walk(c.LoopCondition(), depth+1, loops)
+	nesting = max(nesting, s.walk(c.LoopStep(), depth+1, loops))
+	s.bound[c.AccuVar()] = nesting
+	nesting = max(nesting, s.walk(c.Result(), depth+1, loops))
+	for i, name := range names {
+		s.bound[name] = before[i]
+	}
+	return nesting
+}
+
+// nests returns whether the type of an expression can hold those of its parts: that of an operator cannot.
+func nests(e ast.Expr) bool {
+	switch e.Kind() {
+	case ast.ListKind, ast.MapKind:
+		return true
+	case ast.CallKind:
+		_, operator := operators.FindReverse(e.AsCall().FunctionName())
+		return !operator
+	}
+	return false
 }
 
 // keyFunction is around each key of a map that is not a plain literal. No expression can name it.

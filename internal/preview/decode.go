@@ -53,58 +53,69 @@ func article(kind string) string {
 }
 
 // locate finds the field that does not decode: the decoder names it only sometimes. It looks at each field alone, and goes
-// down into the one that fails.
+// down into the one that fails, as far as its kind of value is not what is wrong.
 func locate(doc map[string]any, kind string, err error) string {
-	fails := func(wrap func(any) any, v any) error {
-		raw, err := json.Marshal(wrap(v))
-		if err != nil {
-			return err
-		}
-		if kind == setKind.Kind {
-			_, err = sigsjson.UnmarshalStrict(raw, &hubv1.AddonSet{})
-		} else {
-			_, err = sigsjson.UnmarshalStrict(raw, &hubv1.ClusterRegistration{})
-		}
-		return err
-	}
-	var path string
-	var at any = doc
-	wrap := func(v any) any { return v }
+	at := child{value: doc, wrap: func(v any) any { return v }}
 	for {
-		next, found := child{}, false
-		for _, c := range children(at) {
-			outer := wrap
-			inner := func(v any) any { return outer(c.wrap(v)) }
-			if e := fails(inner, c.value); e != nil {
-				next, found, err = c, true, e
-				wrap = inner
-				break
-			}
+		next, e := failing(at, kind)
+		if e == nil {
+			return strings.Trim(at.path, ".") + ": " + plain(err)
 		}
-		if !found {
-			return strings.Trim(path, ".") + ": " + plain(err)
-		}
-		path, at = path+next.name, next.value
+		at, err = next, e
 	}
 }
 
-// child is a field of an object, or an item of a list.
+// failing returns the first field below a value that does not decode alone, and why; no error if there is none.
+func failing(at child, kind string) (child, error) {
+	for _, c := range children(at) {
+		if err := decodes(kind, c.wrap(c.value)); err == nil {
+			continue
+		}
+		empty := at.value
+		switch at.value.(type) {
+		case map[string]any:
+			empty = map[string]any{}
+		case []any:
+			empty = []any{}
+		}
+		if decodes(kind, at.wrap(empty)) != nil {
+			return child{}, nil
+		}
+		return c, decodes(kind, c.wrap(c.value))
+	}
+	return child{}, nil
+}
+
+func decodes(kind string, doc any) error {
+	raw, err := json.Marshal(doc)
+	if err != nil {
+		return err
+	}
+	var into any = &hubv1.ClusterRegistration{}
+	if kind == setKind.Kind {
+		into = &hubv1.AddonSet{}
+	}
+	_, err = sigsjson.UnmarshalStrict(raw, into)
+	return err
+}
+
+// child is a value in a document. wrap puts a value into its place, in a document that holds nothing else.
 type child struct {
-	name  string
+	path  string
 	value any
 	wrap  func(any) any
 }
 
-func children(v any) []child {
+func children(at child) []child {
 	var out []child
-	switch v := v.(type) {
+	switch v := at.value.(type) {
 	case map[string]any:
 		for _, k := range slices.Sorted(maps.Keys(v)) {
-			out = append(out, child{"." + k, v[k], func(x any) any { return map[string]any{k: x} }})
+			out = append(out, child{at.path + "." + k, v[k], func(x any) any { return at.wrap(map[string]any{k: x}) }})
 		}
 	case []any:
 		for i, x := range v {
-			out = append(out, child{fmt.Sprintf("[%d]", i), x, func(x any) any { return []any{x} }})
+			out = append(out, child{fmt.Sprintf("%s[%d]", at.path, i), x, func(x any) any { return at.wrap([]any{x}) }})
 		}
 	}
 	return out
@@ -130,6 +141,21 @@ func plain(err error) string {
 		return "is no time; write one such as 2026-01-31T12:00:00Z"
 	}
 	return text
+}
+
+// names says what is wrong with the name and the namespace of an object. YAML takes y, no and 1 for something else than text.
+func names(doc map[string]any) []string {
+	m, ok := doc["metadata"].(map[string]any)
+	if !ok && doc["metadata"] != nil {
+		return []string{"metadata: must be an object"}
+	}
+	var problems []string
+	for _, k := range []string{"name", "namespace"} {
+		if _, ok := m[k].(string); !ok && m[k] != nil {
+			problems = append(problems, fmt.Sprintf("metadata.%s: is %v, which is no text; put it in quotes", k, m[k]))
+		}
+	}
+	return problems
 }
 
 // metadata says what is wrong with the labels and annotations of an object that is read as a map: one value that is no text

@@ -4,12 +4,14 @@ package preview
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/version"
 
@@ -22,21 +24,34 @@ import (
 type discovery struct {
 	policy        origin.Policy
 	registrations map[key]*member
+	byOrigin      map[key]*member // the same ones, by the origin that they name
 	origins       map[key]*unstructured.Unstructured
 	order         []key // of the origins in the files: the first of one name keeps it
 	warn          func(format string, args ...any)
+	errs          []error
 }
 
 func (d *discovery) run() {
+	for _, k := range d.names() {
+		if ref := d.registrations[k].registration.Spec.OriginRef; ref != nil {
+			at := key{schema.GroupKind{Group: ref.APIGroup, Kind: ref.Kind}, k.namespace, ref.Name}
+			if d.byOrigin[at] == nil {
+				d.byOrigin[at] = d.registrations[k]
+			}
+		}
+	}
 	for _, k := range d.order {
 		d.register(k, d.origins[k])
 	}
-	names := slices.SortedFunc(maps.Keys(d.registrations), func(a, b key) int {
-		return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name))
-	})
-	for _, k := range names {
+	for _, k := range d.names() {
 		d.complete(d.registrations[k])
 	}
+}
+
+func (d *discovery) names() []key {
+	return slices.SortedFunc(maps.Keys(d.registrations), func(a, b key) int {
+		return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name))
+	})
 }
 
 // register finds or makes the registration of an origin that asks for one.
@@ -49,16 +64,13 @@ func (d *discovery) register(k key, obj *unstructured.Unstructured) {
 		return d.origins[key{origin.ClusterAPI.GroupKind, k.namespace, name}] != nil
 	})
 	what := fmt.Sprintf("%s %s/%s", k.Kind, k.namespace, k.name)
-	m := d.find(kind, k)
+	m := d.byOrigin[k]
 	if verdict.Origin != teardown.OriginWanted {
 		switch {
 		case verdict.Refused != "":
 			d.warn("%s is not registered: %s", what, verdict.Refused)
 		case m != nil:
 			d.warn("ClusterRegistration %s: its origin, %s, does not ask for it, and the hub would let the cluster go; label it %s: \"true\"", m, what, hubv1.RegisterLabel)
-		}
-		if m != nil {
-			m.origin = obj
 		}
 		return
 	}
@@ -68,20 +80,7 @@ func (d *discovery) register(k key, obj *unstructured.Unstructured) {
 			return
 		}
 	}
-	m.origin = obj
 	addLabels(m.registration, origin.MirroredLabels(obj.GetLabels()))
-}
-
-// find returns the registration that names an origin, or nil.
-func (d *discovery) find(kind origin.Kind, k key) *member {
-	var found *member
-	for at, m := range d.registrations {
-		ref := m.registration.Spec.OriginRef
-		if at.namespace == k.namespace && ref != nil && *ref == kind.Reference(k.name) && (found == nil || m.registration.Name < found.registration.Name) {
-			found = m
-		}
-	}
-	return found
 }
 
 // create returns the registration that an origin gets: one of its name, or of that with the kind if another origin has it;
@@ -100,7 +99,7 @@ func (d *discovery) create(kind origin.Kind, k key) *member {
 			}
 		}
 		if m.registration.Spec.OriginRef == nil {
-			m.registration.Spec.OriginRef = &ref
+			m.registration.Spec.OriginRef, d.byOrigin[k] = &ref, m
 			return m
 		}
 	}
@@ -116,17 +115,13 @@ func (d *discovery) complete(m *member) {
 	if ref := reg.Spec.OriginRef; ref != nil {
 		kind, err := origin.KindOf(*ref)
 		if err != nil {
-			d.warn("ClusterRegistration %s: %s", m, err)
+			d.errs = append(d.errs, errors.New(oneLine(fmt.Sprintf("ClusterRegistration %s: %s", m, err))))
+			return
 		}
-		provider = kind.Provider
-		name := reg.Name
-		if len(name) > validation.LabelValueMaxLength {
-			name = ""
-		}
-		for k, v := range map[string]string{hubv1.NameLabel: name, hubv1.ProviderLabel: provider} {
-			if v != "" {
-				addLabels(reg, map[string]string{k: v})
-			}
+		m.origin, provider = d.origins[key{kind.GroupKind, reg.Namespace, ref.Name}], kind.Provider
+		addLabels(reg, map[string]string{hubv1.ProviderLabel: provider})
+		if len(reg.Name) <= validation.LabelValueMaxLength {
+			addLabels(reg, map[string]string{hubv1.NameLabel: reg.Name})
 		}
 	}
 	if reg.Status.Provider == "" {

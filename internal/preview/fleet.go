@@ -46,7 +46,7 @@ func NewFleet(objects []Object, policy origin.Policy) (*Fleet, error) {
 	f := &Fleet{documents: map[key]render.Document{}}
 	seen := map[key]string{}
 	var errs []error
-	d := discovery{policy: policy, registrations: map[key]*member{}, origins: map[key]*unstructured.Unstructured{}, warn: f.warn}
+	d := discovery{policy: policy, registrations: map[key]*member{}, byOrigin: map[key]*member{}, origins: map[key]*unstructured.Unstructured{}, warn: f.warn}
 	for i := range objects {
 		o := &objects[i]
 		if file, ok := seen[o.key()]; ok {
@@ -83,7 +83,7 @@ func NewFleet(objects []Object, policy origin.Policy) (*Fleet, error) {
 		x, y := a.registration, b.registration
 		return cmp.Or(cmp.Compare(x.Namespace, y.Namespace), cmp.Compare(x.Name, y.Name))
 	})
-	return f, errors.Join(errs...)
+	return f, errors.Join(append(errs, d.errs...)...)
 }
 
 func (f *Fleet) warn(format string, args ...any) {

@@ -172,6 +172,8 @@ func (p *parser) syntax(d document, err error) {
 		line, text = d.line+n, text[m[1]:]
 	}
 	if isTemplate(d.raw, err) {
+		before, _, _ := bytes.Cut(d.raw, []byte("{{"))
+		line = d.line + 1 + bytes.Count(before, []byte("\n"))
 		text = "holds {{ and }} outside of quotes: if it is a Helm template, render that first; if it is text for Helm, put it in quotes"
 	}
 	p.errs = append(p.errs, errors.New(oneLine(fmt.Sprintf("%s, line %d: %s", p.file, line, text))))
@@ -185,12 +187,16 @@ func (p *parser) object(u *unstructured.Unstructured) {
 		p.ignored++
 		return
 	}
+	if problems := names(u.Object); len(problems) > 0 {
+		p.fail("%s: %s", gk.Kind, strings.Join(problems, "; "))
+		return
+	}
 	if u.GetNamespace() == "" {
 		u.SetNamespace("default") // as kubectl would
 	}
 	o := Object{File: p.file, Kind: gk, Namespace: u.GetNamespace(), Name: u.GetName()}
 	if o.Name == "" {
-		p.fail("%s %q: metadata.name is missing", gk.Kind, u.GetGenerateName())
+		p.fail("%s in namespace %s: metadata.name: is missing", gk.Kind, o.Namespace)
 		return
 	}
 	var problems []string

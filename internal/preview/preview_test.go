@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/yaml"
 
 	"github.com/chandler-hub/chandler/internal/manifestchart"
 	"github.com/chandler-hub/chandler/internal/origin"
@@ -29,6 +31,23 @@ func options() preview.Options {
 	}
 }
 
+// report renders the objects of one file.
+func report(t *testing.T, in []byte, o preview.Options) (*preview.Report, []error) {
+	t.Helper()
+	objects, _, unreadable := preview.Parse("in.yaml", in)
+	fleet, err := preview.NewFleet(objects, origin.Policy{SecretNamespaces: []string{"flux-system"}})
+	return preview.Render(fleet, o), []error{unreadable, err}
+}
+
+func printed(t *testing.T, r *preview.Report, explain bool) string {
+	t.Helper()
+	var out bytes.Buffer
+	if err := preview.Print(&out, r, explain); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
 // outcome is all that somebody sees.
 type outcome struct{ out, errors string }
 
@@ -40,23 +59,15 @@ func run(t *testing.T, in []byte, o preview.Options) outcome {
 			lines.WriteString(prefix + ": " + s + "\n")
 		}
 	}
-	joined := func(err error) {
+	r, errs := report(t, in, o)
+	for _, err := range errs {
 		if err != nil {
 			say("error", strings.Split(err.Error(), "\n")...)
 		}
 	}
-	objects, _, err := preview.Parse("in.yaml", in)
-	joined(err)
-	fleet, err := preview.NewFleet(objects, origin.Policy{SecretNamespaces: []string{"flux-system"}})
-	joined(err)
-	report := preview.Render(fleet, o)
-	say("error", report.Errors...)
-	say("warning", report.Warnings...)
-	var out bytes.Buffer
-	if err := preview.Print(&out, report, o.Explain); err != nil {
-		t.Fatal(err)
-	}
-	return outcome{out.String(), lines.String()}
+	say("error", r.Errors...)
+	say("warning", r.Warnings...)
+	return outcome{printed(t, r, o.Explain), lines.String()}
 }
 
 // TestGolden renders every fleet under testdata, as in.yaml has it. want.yaml is what comes out, errors.txt what is said about
@@ -108,4 +119,110 @@ func golden(t *testing.T, file, got string) {
 	if d := cmp.Diff(string(want), got); d != "" {
 		t.Errorf("%s: -want +got, and go test -update writes it:\n%s", file, d)
 	}
+}
+
+// TestOutputReadsBack holds that every object that is printed, with comments and without, is read as what it is.
+func TestOutputReadsBack(t *testing.T) {
+	files, err := filepath.Glob("testdata/*/in.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatal("there are no cases", err)
+	}
+	for _, file := range files {
+		in, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, explain := range []bool{false, true} {
+			o := options()
+			o.Explain = explain
+			r, _ := report(t, in, o)
+			var want, got []map[string]any
+			for _, u := range r.Shared {
+				want = append(want, u.Object)
+			}
+			for _, c := range r.Clusters {
+				for _, x := range c.Objects {
+					want = append(want, x.Manifest.Object)
+				}
+			}
+			for _, text := range strings.Split(printed(t, r, explain), "\n---\n") {
+				var m map[string]any
+				raw, err := yaml.YAMLToJSON([]byte(text))
+				if err == nil {
+					err = json.Unmarshal(raw, &m)
+				}
+				if err != nil {
+					t.Fatalf("%s, explain %v: %v in:\n%s", file, explain, err, text)
+				}
+				if len(m) > 0 {
+					got = append(got, m)
+				}
+			}
+			if d := cmp.Diff(want, got); d != "" {
+				t.Errorf("%s, explain %v: -want +got:\n%s", file, explain, d)
+			}
+		}
+	}
+}
+
+func TestOneCluster(t *testing.T) {
+	in := []byte(`
+{apiVersion: v1, kind: List, items: [
+  {apiVersion: chandler.dev/v1alpha1, kind: ClusterRegistration, metadata: {name: a, namespace: x}},
+  {apiVersion: chandler.dev/v1alpha1, kind: ClusterRegistration, metadata: {name: a, namespace: "y"}},
+  {apiVersion: chandler.dev/v1alpha1, kind: ClusterRegistration, metadata: {name: b, namespace: "y"}},
+]}`)
+	cases := map[string]struct {
+		cluster    string
+		want, errs []string
+	}{
+		"All":       {want: []string{"x/a", "y/a", "y/b"}},
+		"Name":      {cluster: "b", want: []string{"y/b"}},
+		"TwoOfName": {cluster: "a", want: []string{"x/a", "y/a"}},
+		"Full":      {cluster: "y/a", want: []string{"y/a"}},
+		"Unknown":   {cluster: "c", errs: []string{`there is no cluster "c" in the files; there are x/a, y/a, y/b`}},
+		"Elsewhere": {cluster: "x/b", errs: []string{`there is no cluster "x/b" in the files; there are x/a, y/a, y/b`}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			o := options()
+			o.Cluster = tc.cluster
+			r, _ := report(t, in, o)
+			var got []string
+			for _, c := range r.Clusters {
+				got = append(got, c.Namespace+"/"+c.Name)
+			}
+			if d := cmp.Diff(tc.want, got); d != "" {
+				t.Errorf("clusters: -want +got:\n%s", d)
+			}
+			if d := cmp.Diff(tc.errs, r.Errors); d != "" {
+				t.Errorf("errors: -want +got:\n%s", d)
+			}
+		})
+	}
+}
+
+// FuzzRender holds that no file brings the command down, and that what it prints is YAML.
+func FuzzRender(f *testing.F) {
+	files, err := filepath.Glob("testdata/*/in.yaml")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, file := range files {
+		in, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(in)
+	}
+	f.Fuzz(func(t *testing.T, in []byte) {
+		o := options()
+		o.Explain = true
+		r, _ := report(t, in, o)
+		for _, text := range strings.Split(printed(t, r, true), "\n---\n") {
+			if _, err := yaml.YAMLToJSON([]byte(text)); err != nil {
+				t.Errorf("%v in:\n%s", err, text)
+			}
+		}
+	})
 }

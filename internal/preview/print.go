@@ -3,11 +3,12 @@
 package preview
 
 import (
-	"bytes"
+	"bufio"
 	"fmt"
 	"io"
 	"maps"
 	"slices"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -15,7 +16,7 @@ import (
 // Print writes a report as one stream of YAML, as kubectl reads it. What does not come out is there as comments, so that
 // nothing is missing without a word. With explain, each field says who set it.
 func Print(w io.Writer, r *Report, explain bool) error {
-	p := &printer{explain: explain}
+	p := &printer{out: bufio.NewWriter(w), explain: explain}
 	if len(r.Shared) > 0 {
 		p.comment("shared by all clusters")
 	}
@@ -26,28 +27,33 @@ func Print(w io.Writer, r *Report, explain bool) error {
 	for i := range r.Clusters {
 		p.cluster(&r.Clusters[i])
 	}
-	if p.err != nil {
-		return p.err
+	if err := p.out.Flush(); err != nil {
+		return fmt.Errorf("write: %w", err)
 	}
-	_, err := w.Write(p.out.Bytes())
-	return err
+	return p.err
 }
 
 type printer struct {
-	out     bytes.Buffer
+	out     *bufio.Writer // keeps the first error, for Flush
 	explain bool
-	err     error
+	begun   bool
+	err     error // of an object that cannot be written as YAML
+}
+
+func (p *printer) write(text string) {
+	p.begun = true
+	_, _ = p.out.WriteString(text)
 }
 
 func (p *printer) comment(format string, args ...any) {
-	p.out.WriteString("# " + oneLine(fmt.Sprintf(format, args...)) + "\n")
+	p.write("# " + oneLine(fmt.Sprintf(format, args...)) + "\n")
 }
 
-func (p *printer) separator() { p.out.WriteString("---\n") }
+func (p *printer) separator() { p.write("---\n") }
 
 func (p *printer) cluster(c *Cluster) {
-	if p.out.Len() > 0 {
-		p.out.WriteString("\n")
+	if p.begun {
+		p.write("\n")
 	}
 	p.comment("cluster %s/%s", c.Namespace, c.Name)
 	if len(c.Objects)+len(c.Excluded)+len(c.Lost)+len(c.NotOwned)+len(c.Failed) == 0 {
@@ -108,7 +114,7 @@ func (p *printer) rendered(o *Rendered) {
 
 // object writes one document. layer says of a field who set it, or nothing; nil asks nobody.
 func (p *printer) object(o map[string]any, layer func(path []string) string) {
-	var text bytes.Buffer
+	var text strings.Builder
 	e := yaml.NewEncoder(&text)
 	e.SetIndent(2)
 	n, err := node(o, nil, layer)
@@ -121,7 +127,7 @@ func (p *printer) object(o map[string]any, layer func(path []string) string) {
 	if err != nil && p.err == nil {
 		p.err = fmt.Errorf("write the object as YAML: %w", err)
 	}
-	p.out.Write(text.Bytes())
+	p.write(text.String())
 }
 
 // node makes a YAML node of a JSON value, its keys in order.

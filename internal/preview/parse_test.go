@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package preview_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/chandler-hub/chandler/internal/preview"
+)
+
+func TestParse(t *testing.T) {
+	const registration = "apiVersion: chandler.dev/v1alpha1\nkind: ClusterRegistration\nmetadata: {name: a}\n"
+	cases := map[string]struct {
+		in      string
+		want    []string
+		ignored int
+		err     string
+	}{
+		"Empty":         {in: ""},
+		"OnlyComments":  {in: "# nothing\n---\n# here\n---\n"},
+		"Default":       {in: registration, want: []string{"ClusterRegistration default/a"}},
+		"Windows":       {in: strings.ReplaceAll("---\n"+registration+"---\n"+strings.ReplaceAll(registration, "a}", "b}"), "\n", "\r\n"), want: []string{"ClusterRegistration default/a", "ClusterRegistration default/b"}},
+		"SeparatorText": {in: "--- # the first\n" + registration + "---\t\n" + strings.ReplaceAll(registration, "a}", "b}"), want: []string{"ClusterRegistration default/a", "ClusterRegistration default/b"}},
+		"Dashes":        {in: registration + "spec:\n  overrides:\n  - name: x\n    reason: |\n      ---\n      not a separator\n", want: []string{"ClusterRegistration default/a"}},
+		"JSON":          {in: "{\n\t\"apiVersion\": \"v1\",\n\t\"kind\": \"ConfigMap\",\n\t\"metadata\": {\"name\": \"a\", \"namespace\": \"b\"}\n}\n", want: []string{"ConfigMap b/a"}},
+		"ListInAList":   {in: "{apiVersion: v1, kind: List, items: [{apiVersion: v1, kind: SecretList, items: [{apiVersion: v1, kind: Secret, metadata: {name: a}}]}, {apiVersion: v1, kind: Pod}, 1]}", want: []string{"Secret default/a"}, ignored: 1},
+		"OtherGroups":   {in: "{apiVersion: example.com/v1, kind: Secret}\n---\n{apiVersion: example.com/v1, kind: AddonSet}\n---\n{apiVersion: infrastructure.cluster.x-k8s.io/v1, kind: Cluster}", ignored: 3},
+		"NotKubernetes": {in: "replicas: 1\n---\n[1, 2]\n---\ntext\n---\n{kind: AddonSet}\n---\n{apiVersion: v2, name: chart}"},
+		"HelmTemplate":  {in: "apiVersion: v1\nkind: Service\nmetadata: {name: {{ .Release.Name }}}\n", ignored: 1},
+		"Line":          {in: registration + "---\na: 1\n---\nb: 1\nc: d: e\n", want: []string{"ClusterRegistration default/a"}, err: "f.yaml, line 8: mapping values are not allowed in this context"},
+		"NameIsNoText":  {in: "{apiVersion: v1, kind: ConfigMap, metadata: {name: y, namespace: 1}}", err: "f.yaml: ConfigMap: metadata.name: is true, which is no text; put it in quotes; metadata.namespace: is 1, which is no text; put it in quotes"},
+		"KindIsNoText":  {in: "{apiVersion: v1, kind: 1}"},
+		"PercentSign":   {in: "apiVersion: chandler.dev/v1alpha1\nkind: AddonSet\nmetadata: {name: '100%d'}\nspec: {x: 1}", err: `f.yaml: AddonSet default/100%d: spec.x: is no field of an AddonSet; correct its name, or remove it`},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			objects, ignored, err := preview.Parse("f.yaml", []byte(tc.in))
+			var got []string
+			for i := range objects {
+				got = append(got, objects[i].String())
+			}
+			if d := cmp.Diff(tc.want, got); d != "" {
+				t.Errorf("-want +got:\n%s", d)
+			}
+			if text := fmt.Sprint(err); ignored != tc.ignored || (err != nil || tc.err != "") && text != tc.err {
+				t.Errorf("%d ignored, want %d; error %v, want %q", ignored, tc.ignored, err, tc.err)
+			}
+		})
+	}
+}
+
+// TestSecretsAreDropped holds that nothing that a Secret holds leaves Parse.
+func TestSecretsAreDropped(t *testing.T) {
+	in := `
+apiVersion: v1
+kind: Secret
+metadata:
+  name: a
+  annotations: {kubectl.kubernetes.io/last-applied-configuration: "TOP-SECRET", note: kept}
+type: kubeconfig
+data: {value: VE9QLVNFQ1JFVA==}
+stringData: {text: TOP-SECRET}
+other: TOP-SECRET
+`
+	objects, _, err := preview.Parse("f.yaml", []byte(in))
+	if err != nil || len(objects) != 1 {
+		t.Fatal(objects, err)
+	}
+	o := objects[0]
+	all := fmt.Sprintf("%+v %+v", o.Document, o.Origin.Object)
+	if strings.Contains(all, "TOP-SECRET") || strings.Contains(all, "VE9Q") {
+		t.Errorf("what the Secret holds is still there: %s", all)
+	}
+	if d := cmp.Diff([]string{"text", "value"}, o.Document.Keys); d != "" {
+		t.Errorf("keys: -want +got:\n%s", d)
+	}
+	if o.Origin.GetAnnotations()["note"] != "kept" {
+		t.Errorf("metadata is lost: %v", o.Origin.Object)
+	}
+}

@@ -22,8 +22,16 @@ type lookup struct {
 	optional bool
 }
 
+// compiler compiles the expressions of one template, and holds what they share.
+type compiler struct {
+	facts facts
+	// work and patterns are the budgets of the type checker (see maxWork) and of regular expressions (see MaxPattern).
+	work     int
+	patterns int64
+}
+
 // compile compiles an expression and notes what it reads.
-func (f *facts) compile(p piece) (part, Type, *Error) {
+func (c *compiler) compile(p piece) (part, Type, *Error) {
 	l, err := getLanguage()
 	if err != nil {
 		return part{}, "", &Error{p.start + 1, err.Error()}
@@ -32,7 +40,7 @@ func (f *facts) compile(p piece) (part, Type, *Error) {
 	if issues.Err() != nil {
 		return part{}, "", issue(p, nil, issues)
 	}
-	if e := prepare(p, parsed.NativeRep()); e != nil {
+	if e := prepare(p, parsed.NativeRep(), &c.work); e != nil {
 		return part{}, "", e
 	}
 	checked, issues := l.env.Check(parsed)
@@ -42,7 +50,7 @@ func (f *facts) compile(p piece) (part, Type, *Error) {
 	if checked.OutputType().Kind() == types.TypeKind {
 		return part{}, "", &Error{p.start + 1, "the expression gives a type and not a value"}
 	}
-	program, err := l.plan(checked.NativeRep())
+	program, err := l.plan(checked.NativeRep(), &c.patterns)
 	if err != nil {
 		at := 1
 		if bad, ok := err.(*badPattern); ok {
@@ -51,7 +59,7 @@ func (f *facts) compile(p piece) (part, Type, *Error) {
 		return part{}, "", &Error{p.start + at, plain(err.Error())}
 	}
 	out := part{program: program}
-	f.note(checked.NativeRep().Expr(), &out.lookups)
+	c.facts.note(checked.NativeRep().Expr(), &out.lookups)
 	return out, typeOf(checked.NativeRep()), nil
 }
 

@@ -12,7 +12,8 @@ import (
 	"github.com/google/cel-go/interpreter"
 )
 
-// MaxPattern is the size of the largest regular expression, in the instructions that it compiles to.
+// MaxPattern is the size of the largest regular expression, in the instructions that it compiles to; and of all that are
+// constants in a template together, which stay in memory.
 const MaxPattern = 5_000
 
 // patterns says which argument of a function is a regular expression.
@@ -32,8 +33,10 @@ type badPattern struct {
 	error
 }
 
+var errPatterns = fmt.Errorf("the regular expressions together are larger than the limit of %d", MaxPattern)
+
 // prepare compiles the regular expression if it is a constant.
-func (c *call) prepare(arg interpreter.Interpretable) error {
+func (c *call) prepare(arg interpreter.Interpretable, total *int64) error {
 	constant, ok := arg.(interpreter.InterpretableConst)
 	if !ok {
 		return nil
@@ -45,6 +48,9 @@ func (c *call) prepare(arg interpreter.Interpretable) error {
 	cost, err := patternCost(string(s))
 	if err != nil {
 		return &badPattern{arg.ID(), err}
+	}
+	if *total += cost; *total > MaxPattern {
+		return &badPattern{arg.ID(), errPatterns}
 	}
 	re, err := regexp.Compile(string(s))
 	if err != nil {

@@ -17,9 +17,10 @@ import (
 	"github.com/google/cel-go/parser"
 )
 
-// plan makes a program of a checked expression, whose calls and loops go by the meter.
-func (l *language) plan(checked *ast.AST) (interpreter.Interpretable, error) {
-	p := planner{language: l, steps: map[int64]int64{}, metered: map[int64]bool{}, ranges: map[int64]bool{}}
+// plan makes a program of a checked expression, whose calls and loops go by the meter. The size of its regular
+// expressions is added to patterns.
+func (l *language) plan(checked *ast.AST, patterns *int64) (interpreter.Interpretable, error) {
+	p := planner{language: l, patterns: patterns, steps: map[int64]int64{}, metered: map[int64]bool{}, ranges: map[int64]bool{}}
 	p.findLoops(checked.Expr())
 	program, err := l.interpreter.NewInterpretable(checked, interpreter.CustomDecorator(p.decorate))
 	if err == nil && len(p.metered) != len(p.steps) {
@@ -30,6 +31,7 @@ func (l *language) plan(checked *ast.AST) (interpreter.Interpretable, error) {
 
 type planner struct {
 	*language
+	patterns *int64
 	// steps are the costs of one turn of each loop, by the id of the expression that is its body.
 	steps map[int64]int64
 	// metered are the steps whose nodes pay for them.
@@ -176,7 +178,7 @@ func (p *planner) call(c interpreter.InterpretableCall) (interpreter.Interpretab
 	node.adds = node.name == operators.Add && len(node.args) == 2
 	node.grows = node.adds && isAccumulator(node.args[0])
 	if at, ok := patterns[node.name]; ok && at < len(node.args) {
-		return node, node.prepare(node.args[at])
+		return node, node.prepare(node.args[at], p.patterns)
 	}
 	return node, nil
 }

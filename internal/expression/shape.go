@@ -16,15 +16,17 @@ const (
 	// maxLoops is how deep loops and cel.bind may nest, or follow each other: each can multiply the work of the one
 	// before.
 	maxLoops = 16
-	// maxWork limits what the type checker of CEL has to do, which grows with the square of the nesting of a type, for
-	// each value of that type. A million is about a quarter of a second.
+	// maxWork limits what the type checker of CEL has to do for a template. It grows with the square of the number of
+	// calls, lists, maps and loops of an expression, and, for each value, with the square of the nesting of its type: a
+	// text of 64 KiB can keep it busy for minutes. A million is about a quarter of a second.
 	maxWork = 1_000_000
 )
 
 // prepare checks the shape of an expression before its types are: that it does not nest too deep, and that no variable
 // hides one of this package's. And it puts the keys of maps into calls of keyFunction.
-func prepare(p piece, parsed *ast.AST) *Error {
-	s := &shaper{p: p, parsed: parsed, next: ast.MaxID(parsed), factory: ast.NewExprFactory(), bound: map[string]int{}}
+// What that costs the checker is added to work.
+func prepare(p piece, parsed *ast.AST, work *int) *Error {
+	s := &shaper{p: p, parsed: parsed, next: ast.MaxID(parsed), factory: ast.NewExprFactory(), bound: map[string]int{}, work: work}
 	s.walk(parsed.Expr(), 0, 0)
 	return s.bad
 }
@@ -34,7 +36,9 @@ type shaper struct {
 	parsed  *ast.AST
 	factory ast.ExprFactory
 	next    int64
-	work    int
+	// calls counts the nodes that the checker has variables for, and work what they cost it.
+	calls int
+	work  *int
 	// bound are the variables of loops and of cel.bind, with how deep their types nest at most.
 	bound map[string]int
 	bad   *Error
@@ -56,8 +60,8 @@ func (s *shaper) walk(e ast.Expr, depth, loops int) int {
 		s.fail(e, "%s", tooDeep)
 	case loops > maxLoops:
 		s.fail(e, "the expression nests more than %d loops and variables", maxLoops)
-	case s.work > maxWork:
-		s.fail(e, "the expression holds too many lists, maps and calls in each other")
+	case *s.work > maxWork:
+		s.fail(e, "there are too many calls, lists, maps and loops here")
 	}
 	if s.bad != nil {
 		return 0
@@ -81,7 +85,11 @@ func (s *shaper) walk(e ast.Expr, depth, loops int) int {
 			nesting++
 		}
 	}
-	s.work += nesting * nesting
+	if isWork(e) {
+		s.calls++
+		*s.work += 4 * s.calls
+	}
+	*s.work += nesting * nesting
 	return nesting
 }
 
@@ -106,6 +114,20 @@ func (s *shaper) loop(c ast.ComprehensionExpr, e ast.Expr, depth, loops int) int
 		s.bound[name] = before[i]
 	}
 	return nesting
+}
+
+func isWork(e ast.Expr) bool {
+	switch e.Kind() {
+	case ast.ListKind, ast.MapKind, ast.ComprehensionKind:
+		return true
+	case ast.CallKind:
+		switch e.AsCall().FunctionName() {
+		case operators.LogicalAnd, operators.LogicalOr, operators.LogicalNot:
+			return false
+		}
+		return true
+	}
+	return false
 }
 
 // nests returns whether the type of an expression can hold those of its parts: that of an operator cannot.

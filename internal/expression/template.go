@@ -48,13 +48,13 @@ func compile(text string) (*Template, *Error) {
 	if e != nil {
 		return nil, e
 	}
-	t := &Template{typ: Text}
+	t, c := &Template{typ: Text}, compiler{}
 	for _, p := range pieces {
 		if !p.hole {
 			t.parts = append(t.parts, part{text: p.text})
 			continue
 		}
-		compiled, typ, e := t.facts.compile(p)
+		compiled, typ, e := c.compile(p)
 		if e != nil {
 			return nil, e
 		}
@@ -63,6 +63,7 @@ func compile(text string) (*Template, *Error) {
 			t.typ = typ
 		}
 	}
+	t.facts = c.facts
 	slices.Sort(t.facts.vars)
 	t.facts.vars = slices.Compact(t.facts.vars)
 	return t, nil

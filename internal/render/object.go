@@ -66,7 +66,7 @@ func (r *renderer) objects(a *compile.Addon, body map[string]any, used []Shared)
 }
 
 func (r *renderer) object(a *compile.Addon, rel release, spec map[string]any) (*Object, error) {
-	out := &Object{Addon: rel.name, Kind: fluxKind(a.Kind), Form: a.Kind, DependsOn: rel.dependsOn}
+	out := &Object{Addon: rel.name, Kind: fluxKind(a.Kind), Form: a.Kind, DependsOn: rel.dependsOn, DefaultRelease: true}
 	if out.Kind == fluxspec.HelmReleaseKind {
 		if err := r.keepRelease(out, spec); err != nil {
 			return nil, err
@@ -100,7 +100,6 @@ func (r *renderer) object(a *compile.Addon, rel release, spec map[string]any) (*
 // and install again if any of these changed.
 func (r *renderer) keepRelease(out *Object, spec map[string]any) error {
 	kept, ok := r.in.Releases[out.Addon]
-	out.DefaultRelease = true
 	if !ok {
 		return nil
 	}

@@ -33,7 +33,8 @@ type Object struct {
 	DependsOn []hubv1.AddonReference
 	// Release is set for a HelmRelease.
 	Release hubv1.HelmReleaseIdentity
-	// DefaultRelease is true if that is what the add-on's name and body give, so that nothing has to remember it.
+	// DefaultRelease is true if that is what the add-on's name and body give, so that nothing has to remember it. Also of a
+	// Kustomization, which has none.
 	DefaultRelease bool
 	// Once is true if the object is made and then left alone.
 	Once bool

@@ -93,3 +93,37 @@ func TestRetriesSayTheSame(t *testing.T) {
 		t.Errorf("%q and %q", a.Message, b.Message)
 	}
 }
+
+func TestReason(t *testing.T) {
+	for message, want := range map[string]string{
+		`HelmRelease/default/x dry-run failed: no matches for kind "HelmRelease" in version "helm.toolkit.fluxcd.io/v2"`:       hubv1.FluxObjectsInFolderReason,
+		`GitRepository/default/x dry-run failed: no matches for kind "GitRepository" in version "source.toolkit.fluxcd.io/v1"`: hubv1.FluxObjectsInFolderReason,
+		`Certificate/default/x dry-run failed: no matches for kind "Certificate" in version "cert-manager.io/v1"`:              "",
+		`Kustomization.kustomize.config.k8s.io is no Flux object`:                                                              "",
+	} {
+		reason, remedy := fluxstate.Reason(fluxstate.State{Message: message})
+		if reason != want || (want == "") != (remedy == "") {
+			t.Errorf("%s: %q, %q", message, reason, remedy)
+		}
+	}
+}
+
+func TestWaitsForNodes(t *testing.T) {
+	for _, tc := range []struct {
+		state   hubv1.AddonState
+		message string
+		want    bool
+	}{
+		{hubv1.AddonProgressing, "", true},
+		{hubv1.AddonFailed, "InstallFailed: Helm install failed: context deadline exceeded", true},
+		{hubv1.AddonFailed, "HealthCheckFailed: timeout waiting for: [Deployment/default/x status: 'InProgress']", true},
+		{hubv1.AddonFailed, "InstallFailed: resource not ready, name: x, kind: Deployment", true},
+		{hubv1.AddonFailed, "InstallFailed: values don't meet the specifications of the schema", false},
+		{hubv1.AddonReady, "", false},
+		{hubv1.AddonWaitingForDependency, "", false},
+	} {
+		if got := fluxstate.WaitsForNodes(tc.state, fluxstate.State{Message: tc.message}); got != tc.want {
+			t.Errorf("%s (%s): %v", tc.state, tc.message, got)
+		}
+	}
+}

@@ -16,6 +16,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/facts"
 	"github.com/chandler-hub/chandler/internal/identity"
+	"github.com/chandler-hub/chandler/internal/merge"
 	"github.com/chandler-hub/chandler/internal/render"
 )
 
@@ -34,7 +35,6 @@ func (r *renderer) cluster(m *member) {
 	}
 	var all []*delivery
 	var deliveries []assembly.Delivery
-	registration := types.NamespacedName{Namespace: out.Namespace, Name: out.Name}
 	for _, c := range r.sets {
 		if c.selector == nil || !c.selector.Matches(m.registration) {
 			continue
@@ -48,22 +48,31 @@ func (r *renderer) cluster(m *member) {
 		default:
 			d.result = r.deliver(m, d, in, &out)
 		}
-		all = append(all, d)
-		brought := assembly.Delivery{
-			Namespace: c.set.Namespace, Set: c.set.Name, Name: identity.Delivery(c.set.Name, registration),
-			Platform: c.platform, Priority: c.set.Spec.Priority, Result: d.result,
-			Latched: true, // no gate holds anything back: this is where it all leads to
-		}
-		if c.program != nil {
-			brought.DependsOn = c.program.DependsOn
-		}
-		deliveries = append(deliveries, brought)
+		all, deliveries = append(all, d), append(deliveries, d.assembly(m))
 	}
 	r.overrides(m, all)
 	for i, o := range assembly.Assemble(assembly.Input{Deliveries: deliveries}) {
 		r.outcome(all[i], &o, &out)
 	}
 	r.out.Clusters = append(r.out.Clusters, out)
+}
+
+// name is that of the AddonDelivery.
+func (d *delivery) name(m *member) string { return identity.Delivery(d.set.Name, m.key()) }
+
+func (m *member) key() types.NamespacedName {
+	return types.NamespacedName{Namespace: m.registration.Namespace, Name: m.registration.Name}
+}
+
+func (d *delivery) assembly(m *member) assembly.Delivery {
+	out := assembly.Delivery{
+		Namespace: d.set.Namespace, Set: d.set.Name, Name: d.name(m), Platform: d.platform, Priority: d.set.Spec.Priority, Result: d.result,
+		Latched: true, // no gate holds anything back: this is where it all leads to
+	}
+	if d.program != nil {
+		out.DependsOn = d.program.DependsOn
+	}
+	return out
 }
 
 // input is what expressions can read of a cluster, and what it says itself.
@@ -80,10 +89,9 @@ func (r *renderer) input(m *member) (render.Input, error) {
 // deliver renders one set, and reports what does not come out.
 func (r *renderer) deliver(m *member, d *delivery, in render.Input, out *Cluster) *render.Result {
 	where := fmt.Sprintf("ClusterRegistration %s, AddonSet %s", m, d.compiled)
-	registration := types.NamespacedName{Namespace: out.Namespace, Name: out.Name}
 	target := render.Target{
-		HubID: r.options.HubID, Namespace: d.set.Namespace, Set: d.set.Name, Delivery: identity.Delivery(d.set.Name, registration),
-		Registration: registration, Chart: r.options.Chart,
+		HubID: r.options.HubID, Namespace: d.set.Namespace, Set: d.set.Name, Delivery: d.name(m),
+		Registration: m.key(), Chart: r.options.Chart,
 	}
 	result, err := r.complete(d, target, in)
 	if err != nil {
@@ -152,18 +160,11 @@ func (r *renderer) overrides(m *member, all []*delivery) {
 
 // outcome takes over what one delivery won, and what it did not.
 func (r *renderer) outcome(d *delivery, o *assembly.Outcome, out *Cluster) {
-	traces := map[string]*render.Object{}
-	for i := range o.Wanted {
-		traces[o.Wanted[i].Addon] = &o.Wanted[i].Object
-	}
 	for i := range o.Wanted {
 		w := &o.Wanted[i]
 		one := Rendered{Set: d.String(), Addon: w.Addon, Remarks: remarks(&w.Object), Manifest: w.Manifest(), form: w.Form, trace: w.Trace}
 		if base, ok := strings.CutSuffix(w.Addon, compile.CRDSuffix); ok && !d.has(w.Addon) {
-			one.Addon, one.CRDs = base, true
-			if rest := traces[base]; rest != nil {
-				one.trace = rest.Trace
-			}
+			one.Addon, one.CRDs, one.trace = base, true, d.trace(base)
 		}
 		for _, s := range w.Shared {
 			r.share(&s)
@@ -175,6 +176,16 @@ func (r *renderer) outcome(d *delivery, o *assembly.Outcome, out *Cluster) {
 	}
 	out.Lost = append(out.Lost, notes(d.String(), o.Lost)...)
 	out.NotOwned = append(out.NotOwned, notes(d.String(), o.NotOwned)...)
+}
+
+// trace returns who set the fields of an add-on's body. Of several objects that it becomes, the last has it.
+func (d *delivery) trace(addon string) *merge.Trace {
+	for i := range d.result.Objects {
+		if o := &d.result.Objects[i]; o.Addon == addon {
+			return o.Trace
+		}
+	}
+	return nil
 }
 
 func (c *compiled) has(addon string) bool {

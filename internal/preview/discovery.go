@@ -31,6 +31,12 @@ type discovery struct {
 	errs          []error
 }
 
+func newDiscovery(policy origin.Policy, warn func(format string, args ...any)) *discovery {
+	return &discovery{
+		policy: policy, warn: warn, registrations: map[key]*member{}, byOrigin: map[key]*member{}, origins: map[key]*unstructured.Unstructured{},
+	}
+}
+
 func (d *discovery) run() {
 	for _, k := range d.names() {
 		if ref := d.registrations[k].registration.Spec.OriginRef; ref != nil {

@@ -44,9 +44,9 @@ func (o *Object) key() key { return key{o.Kind, o.Namespace, o.Name} }
 // fleet even with an error: of two objects of one name it has the first.
 func NewFleet(objects []Object, policy origin.Policy) (*Fleet, error) {
 	f := &Fleet{documents: map[key]render.Document{}}
+	d := newDiscovery(policy, f.warn)
 	seen := map[key]string{}
 	var errs []error
-	d := discovery{policy: policy, registrations: map[key]*member{}, byOrigin: map[key]*member{}, origins: map[key]*unstructured.Unstructured{}, warn: f.warn}
 	for i := range objects {
 		o := &objects[i]
 		if file, ok := seen[o.key()]; ok {
@@ -54,23 +54,7 @@ func NewFleet(objects []Object, policy origin.Policy) (*Fleet, error) {
 			continue
 		}
 		seen[o.key()] = o.File
-		switch {
-		case o.Set != nil:
-			set := o.Set.DeepCopy()
-			set.Namespace = o.Namespace
-			f.sets = append(f.sets, set)
-		case o.Registration != nil:
-			reg := o.Registration.DeepCopy()
-			reg.Namespace = o.Namespace
-			d.registrations[o.key()] = &member{registration: reg}
-		}
-		if o.Document != nil {
-			f.documents[o.key()] = *o.Document
-		}
-		if o.Origin != nil {
-			d.origins[o.key()] = o.Origin
-			d.order = append(d.order, o.key())
-		}
+		f.take(o, d)
 	}
 	d.run()
 	for _, m := range d.registrations {
@@ -84,6 +68,29 @@ func NewFleet(objects []Object, policy origin.Policy) (*Fleet, error) {
 		return cmp.Or(cmp.Compare(x.Namespace, y.Namespace), cmp.Compare(x.Name, y.Name))
 	})
 	return f, errors.Join(append(errs, d.errs...)...)
+}
+
+// take puts an object where it belongs.
+func (f *Fleet) take(o *Object, d *discovery) {
+	switch {
+	case o.Set != nil && o.Set.DeletionTimestamp != nil, o.Registration != nil && o.Registration.DeletionTimestamp != nil:
+		f.warn("%s is being deleted, and counts as gone", o)
+	case o.Set != nil:
+		set := o.Set.DeepCopy()
+		set.Namespace = o.Namespace
+		f.sets = append(f.sets, set)
+	case o.Registration != nil:
+		reg := o.Registration.DeepCopy()
+		reg.Namespace = o.Namespace
+		d.registrations[o.key()] = &member{registration: reg}
+	}
+	if o.Document != nil {
+		f.documents[o.key()] = *o.Document
+	}
+	if o.Origin != nil {
+		d.origins[o.key()] = o.Origin
+		d.order = append(d.order, o.key())
+	}
 }
 
 func (f *Fleet) warn(format string, args ...any) {

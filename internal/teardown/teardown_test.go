@@ -40,6 +40,8 @@ func TestAddon(t *testing.T) {
 		"OriginDeleted":     {"the database is gone already", func(f *teardown.Facts) { f.OriginDeleted = true }, teardown.Release, 0},
 		"Orphan":            {"asked to be left", func(f *teardown.Facts) { f.Orphan = true }, teardown.Release, 0},
 		"OrphanUnreachable": {"no need to wait", func(f *teardown.Facts) { f.Orphan = true; f.Reachable = false }, teardown.Release, 0},
+		"JustDropped":       {"another set may take it over", func(f *teardown.Facts) { f.Since, f.Settle = now.Add(-time.Second), 5*time.Second }, teardown.Hold, 4 * time.Second},
+		"DroppedAWhileAgo":  {"nothing took it over", func(f *teardown.Facts) { f.Settle = 5 * time.Second }, teardown.Uninstall, 0},
 		"NoRegistration":    {"absence removes nothing", func(f *teardown.Facts) { f.RegistrationFound, f.Reachable = false, false }, teardown.Hold, 59 * time.Minute},
 	}
 	for name, tc := range cases {

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package assembly_test
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/assembly"
+	"github.com/chandler-hub/chandler/internal/plan"
+	"github.com/chandler-hub/chandler/internal/render"
+)
+
+// object is a HelmRelease, or with "ks " before its name a Kustomization, after the add-ons named.
+func object(addon string, after ...string) render.Object {
+	o := render.Object{Addon: addon, Kind: "HelmRelease", Namespace: "flux-system", Name: "one-" + addon}
+	if name, ok := strings.CutPrefix(addon, "ks "); ok {
+		o.Addon, o.Name, o.Kind = name, "one-"+name, "Kustomization"
+	} else {
+		o.Release = hubv1.HelmReleaseIdentity{Name: addon, Namespace: addon, StorageNamespace: addon}
+	}
+	for _, a := range after {
+		ref := hubv1.AddonReference{Name: a}
+		if set, name, ok := strings.Cut(a, "/"); ok {
+			ref = hubv1.AddonReference{AddonSet: set, Name: name}
+		}
+		o.DependsOn = append(o.DependsOn, ref)
+	}
+	return o
+}
+
+func delivery(set string, objects ...render.Object) assembly.Delivery {
+	return assembly.Delivery{
+		Namespace: "flux-system", Set: set, Name: set + "-one", Platform: true,
+		Result: &render.Result{Objects: objects, Excluded: map[string]string{}, Failed: map[string]render.Errors{}},
+	}
+}
+
+// live is the object of an add-on that is there, as a delivery of a set made it. Without a dependency its hash is empty.
+func live(set string, o render.Object, ready bool) assembly.Live {
+	return assembly.Live{Key: assembly.Key(&o), Addon: o.Addon, Set: set, Delivery: set + "-one", Release: o.Release, Ready: ready}
+}
+
+func with[T any](v T, change func(*T)) T {
+	change(&v)
+	return v
+}
+
+// describe writes an outcome in lines: what is wanted, after what, waiting for what, in place of what.
+func describe(in assembly.Input) string {
+	var lines []string
+	for i, out := range assembly.Assemble(in) {
+		set := in.Deliveries[i].Set
+		for _, w := range out.Wanted {
+			line := set + ": " + w.Addon
+			w.Object.Object = nil
+			if w.Gate != "" {
+				line += " gate(" + w.Gate + ")"
+			}
+			for _, p := range w.Predecessors {
+				line += fmt.Sprintf(" for(%s %s/%s)", p.Kind, p.Namespace, p.Name)
+			}
+			lines = append(lines, line)
+		}
+		for addon, why := range out.Lost {
+			lines = append(lines, set+": lost "+addon+": "+why)
+		}
+		for addon, why := range out.NotOwned {
+			lines = append(lines, set+": not ours "+addon+": "+why)
+		}
+	}
+	sort.Strings(lines)
+	return strings.Join(lines, "\n")
+}
+
+func TestAssemble(t *testing.T) {
+	failed := func(d *assembly.Delivery) { d.Result.Failed["b"] = render.Errors{{Addon: "b", Message: "x"}} }
+	cases := map[string]struct {
+		in   assembly.Input
+		want string
+	}{
+		"SameKindIsLeftToFlux": {
+			assembly.Input{Deliveries: []assembly.Delivery{delivery("s", object("a", "b"), object("b"))}}, "s: a\ns: b",
+		},
+		"AcrossKindsWaits": {
+			assembly.Input{Deliveries: []assembly.Delivery{delivery("s", object("ks a", "b"), object("b"))}},
+			"s: a gate(waits for add-on \"b\" (HelmRelease) to be Ready)\ns: b",
+		},
+		"AcrossKindsOpens": {
+			assembly.Input{Deliveries: []assembly.Delivery{delivery("s", object("ks a", "b"), object("b"))}, Live: []assembly.Live{live("s", object("b"), true)}},
+			"s: a\ns: b",
+		},
+		"NotReady": {
+			assembly.Input{Deliveries: []assembly.Delivery{delivery("s", object("ks a", "b"), object("b"))}, Live: []assembly.Live{live("s", object("b"), false)}},
+			"s: a gate(waits for add-on \"b\" (HelmRelease) to be Ready)\ns: b",
+		},
+		"ReadyAsItWasBefore": {
+			assembly.Input{Deliveries: []assembly.Delivery{delivery("s", object("ks a", "b"), object("b"))},
+				Live: []assembly.Live{with(live("s", object("b"), true), func(l *assembly.Live) { l.Hash = "older" })}},
+			"s: a gate(waits for add-on \"b\" (HelmRelease) to be Ready)\ns: b",
+		},
+		"ALatchNeverCloses": {
+			assembly.Input{Deliveries: []assembly.Delivery{with(delivery("s", object("ks a", "b"), object("b")), func(d *assembly.Delivery) { d.Latched = true })},
+				Live: []assembly.Live{live("s", object("b"), false)}},
+			"s: a\ns: b",
+		},
+		"WhatIsNotHereIsIgnored": {
+			assembly.Input{Deliveries: []assembly.Delivery{delivery("s", object("ks a", "gone", "other/c"))}}, "s: a",
+		},
+		"WhatDoesNotComeOutIsWaitedFor": {
+			assembly.Input{Deliveries: []assembly.Delivery{with(delivery("s", object("ks a", "b")), failed)}},
+			"s: a gate(waits for add-on \"b\", which does not come out)",
+		},
+		"WhatIsHeldAndReadyOpens": {
+			assembly.Input{Deliveries: []assembly.Delivery{with(delivery("s", object("ks a", "b")), failed)}, Live: []assembly.Live{live("s", object("b"), true)}},
+			"s: a",
+		},
+		"AnAddonOfAnotherSet": {
+			assembly.Input{Deliveries: []assembly.Delivery{delivery("s", object("ks a", "t/b")), delivery("t", object("b"))}},
+			"s: a gate(waits for add-on \"b\" (HelmRelease) to be Ready)\nt: b",
+		},
+		"AnotherSet": {
+			assembly.Input{Deliveries: []assembly.Delivery{with(delivery("s", object("a")), func(d *assembly.Delivery) { d.DependsOn = []string{"t"} }), delivery("t", object("b"))}},
+			"s: a gate(waits for AddonSet \"t\", whose add-ons have not all been Ready yet)\nt: b",
+		},
+		"AnotherSetThatIsReady": {
+			assembly.Input{Deliveries: []assembly.Delivery{
+				with(delivery("s", object("a")), func(d *assembly.Delivery) { d.DependsOn = []string{"t", "absent"} }),
+				with(delivery("t", object("b")), func(d *assembly.Delivery) { d.Ready = true }),
+			}},
+			"s: a\nt: b",
+		},
+		"AnotherSetThatIsComing": {
+			assembly.Input{Deliveries: []assembly.Delivery{with(delivery("s", object("a")), func(d *assembly.Delivery) { d.DependsOn, d.Pending = []string{"t"}, []string{"t"} })}},
+			"s: a gate(waits for AddonSet \"t\", which selects this cluster and is not on it yet)",
+		},
+		"WhatIsHeldIsNotTaken": {
+			assembly.Input{
+				Deliveries: []assembly.Delivery{with(delivery("s"), func(d *assembly.Delivery) { d.Result, d.Priority = nil, 5 }), delivery("t", object("a"))},
+				Live:       []assembly.Live{live("s", object("a"), true)},
+			},
+			"t: lost a: AddonSet flux-system/s delivers add-on \"a\": its priority is 5, and this set's is 0",
+		},
+		"WhatLeavesIsFree": {
+			assembly.Input{
+				Deliveries: []assembly.Delivery{with(delivery("s"), func(d *assembly.Delivery) { d.Result, d.Leaving = nil, true }), delivery("t", object("a"))},
+				Live:       []assembly.Live{live("s", object("a"), true)},
+			},
+			"t: a",
+		},
+		"Moved": {
+			assembly.Input{
+				Deliveries: []assembly.Delivery{delivery("s", with(object("new"), func(o *render.Object) {
+					o.MovedFrom = []hubv1.MovedAddon{{Namespace: "flux-system", AddonSet: "s", Name: "old"}}
+				}))},
+				Live: []assembly.Live{live("s", object("old"), true)},
+			},
+			"s: new for(HelmRelease flux-system/one-old)",
+		},
+		"MovedLongAgo": {
+			assembly.Input{
+				Deliveries: []assembly.Delivery{delivery("s", with(object("new"), func(o *render.Object) {
+					o.MovedFrom = []hubv1.MovedAddon{{Namespace: "flux-system", AddonSet: "t", Name: "old"}}
+				})), delivery("t", object("old"))},
+				Live: []assembly.Live{live("s", object("new"), true), live("t", object("old"), true)},
+			},
+			"s: new\nt: old",
+		},
+		"MovedFromASetThatStillHasIt": {
+			assembly.Input{
+				Deliveries: []assembly.Delivery{delivery("s", with(object("new"), func(o *render.Object) {
+					o.MovedFrom = []hubv1.MovedAddon{{Namespace: "flux-system", AddonSet: "t", Name: "old"}}
+				})), delivery("t", object("old"))},
+				Live: []assembly.Live{live("t", object("old"), true)},
+			},
+			"s: lost new: AddonSet flux-system/t delivers add-on \"old\": it was there first\nt: old",
+		},
+		"SomebodyElsesRelease": {
+			assembly.Input{
+				Deliveries: []assembly.Delivery{delivery("s", object("a"), object("b"))},
+				Foreign:    []assembly.Foreign{{Key: plan.Key{Kind: "HelmRelease", Namespace: "tenants", Name: "by-hand"}, Release: object("a").Release}},
+			},
+			"s: b\ns: not ours a: HelmRelease tenants/by-hand, which Chandler did not make, delivers release \"a\" to this cluster; it is left alone. Write adopt: {namespace: tenants, name: by-hand} to take it over",
+		},
+		"SomebodyElsesReleaseAdopted": {
+			assembly.Input{
+				Deliveries: []assembly.Delivery{delivery("s", with(object("a"), func(o *render.Object) {
+					o.Adopt = &render.Adopt{Kind: "HelmRelease", Namespace: "tenants", Name: "by-hand"}
+				}))},
+				Foreign: []assembly.Foreign{{Key: plan.Key{Kind: "HelmRelease", Namespace: "tenants", Name: "by-hand"}, Release: object("a").Release}},
+			},
+			"s: a for(HelmRelease tenants/by-hand)",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if d := cmp.Diff(tc.want, describe(tc.in)); d != "" {
+				t.Errorf("-want +got:\n%s", d)
+			}
+		})
+	}
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package facts_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/expression"
+	"github.com/chandler-hub/chandler/internal/facts"
+	"github.com/chandler-hub/chandler/internal/render"
+)
+
+func read[T any](t *testing.T, text string) *T {
+	t.Helper()
+	out := new(T)
+	if text == "" {
+		return nil
+	}
+	if err := yaml.UnmarshalStrict([]byte(text), out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func object(t *testing.T, text string) *unstructured.Unstructured {
+	t.Helper()
+	if text == "" {
+		return nil
+	}
+	raw, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := &unstructured.Unstructured{}
+	if err := u.UnmarshalJSON(raw); err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+const registration = `
+metadata: {name: t1, namespace: tenants, labels: {env: prod}, annotations: {a: b, kubectl.kubernetes.io/last-applied-configuration: "{}"}}
+spec: {originRef: {apiGroup: $GROUP, kind: $KIND, name: t1}}
+status: {provider: P, clusterUID: u, kubernetesVersion: v1.33.2+k3s1, nodes: 3, endpoint: "https://10.0.0.1:6443"}
+`
+
+func TestCluster(t *testing.T) {
+	base := func(change func(*expression.Cluster)) *expression.Cluster {
+		c := &expression.Cluster{
+			Name: "t1", Namespace: "tenants", Labels: map[string]string{"env": "prod"}, Annotations: map[string]string{"a": "b"}, Provider: "P", UID: "u",
+			KubernetesVersion: "v1.33.2+k3s1", Version: expression.Version{Major: 1, Minor: 33, Git: "v1.33.2+k3s1"}, Nodes: 3,
+			HubEndpoint: "https://10.0.0.1:6443", APIServer: expression.Endpoint{Host: "10.0.0.1", Port: 6443},
+		}
+		change(c)
+		return c
+	}
+	cases := map[string]struct {
+		group, kind, origin string
+		want                *expression.Cluster
+	}{
+		"Kamaji": {"kamaji.clastix.io", "TenantControlPlane", `
+apiVersion: kamaji.clastix.io/v1alpha1
+kind: TenantControlPlane
+spec: {networkProfile: {podCidr: 10.36.0.0/16, serviceCidr: 10.96.0.0/16, port: 6443}}
+status: {controlPlaneEndpoint: "192.0.2.7:31443"}`, base(func(c *expression.Cluster) {
+			c.APIServer, c.PodCIDRs, c.ServiceCIDRs = expression.Endpoint{Host: "192.0.2.7", Port: 31443}, []string{"10.36.0.0/16"}, []string{"10.96.0.0/16"}
+		})},
+		"ClusterAPI": {"cluster.x-k8s.io", "Cluster", `
+apiVersion: cluster.x-k8s.io/v1beta2
+kind: Cluster
+spec: {controlPlaneEndpoint: {host: api.example.org, port: 443}, clusterNetwork: {pods: {cidrBlocks: [10.1.0.0/16, "fd00::/48"]}, services: {cidrBlocks: [10.2.0.0/16]}}}`, base(func(c *expression.Cluster) {
+			c.APIServer, c.PodCIDRs, c.ServiceCIDRs = expression.Endpoint{Host: "api.example.org", Port: 443}, []string{"10.1.0.0/16", "fd00::/48"}, []string{"10.2.0.0/16"}
+		})},
+		"Secret":       {"", "Secret", "apiVersion: v1\nkind: Secret", base(func(*expression.Cluster) {})},
+		"OriginIsGone": {"kamaji.clastix.io", "TenantControlPlane", "", base(func(*expression.Cluster) {})},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			reg := read[hubv1.ClusterRegistration](t, strings.NewReplacer("$GROUP", `"`+tc.group+`"`, "$KIND", tc.kind).Replace(registration))
+			obj := object(t, tc.origin)
+			if d := cmp.Diff(tc.want, facts.Cluster(reg, obj)); d != "" {
+				t.Errorf("-want +got:\n%s", d)
+			}
+		})
+	}
+}
+
+// A Secret's data must reach no expression, by whatever way.
+func TestOriginOfASecretHasNoData(t *testing.T) {
+	got := facts.Origin(object(t, `
+apiVersion: v1
+kind: Secret
+metadata: {name: s, namespace: n, annotations: {kubectl.kubernetes.io/last-applied-configuration: '{"stringData": {"value": "hunter2"}}'}}
+data: {value: aHVudGVyMg==}
+stringData: {value: hunter2}
+spec: {value: hunter2}
+`))
+	raw, err := yaml.Marshal(got)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(raw), "hunter2") || strings.Contains(string(raw), "aHVudGVyMg") {
+		t.Errorf("it holds what is secret:\n%s", raw)
+	}
+	if got["metadata"].(map[string]any)["name"] != "s" {
+		t.Errorf("it lacks its metadata: %v", got)
+	}
+}
+
+func TestVariables(t *testing.T) {
+	reg := read[hubv1.ClusterRegistration](t, `spec: {variables: {a: 9007199254740993, b: {c: [x]}}}`)
+	got, err := facts.Variables(reg, object(t, "kind: Cluster\nmetadata: {name: c, annotations: {chandler.dev/variables: '{a: 1, d: null}'}}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []render.Layer{
+		{Name: facts.AnnotationLayer, Values: map[string]any{"a": int64(1), "d": nil}},
+		{Name: facts.RegistrationLayer, Values: map[string]any{"a": int64(9007199254740993), "b": map[string]any{"c": []any{"x"}}}},
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("-want +got:\n%s", d)
+	}
+	for _, bad := range []string{"[1]", "{", "text"} {
+		obj := object(t, "kind: Cluster\nmetadata: {name: c}")
+		obj.SetAnnotations(map[string]string{hubv1.VariablesAnnotation: bad})
+		_, err := facts.Variables(reg, obj)
+		if err == nil || err.Error() != `annotation chandler.dev/variables of Cluster "c" is no object in JSON or YAML` {
+			t.Errorf("%s: got %v", bad, err)
+		}
+	}
+}

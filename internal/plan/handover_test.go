@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/plan"
+	"github.com/chandler-hub/chandler/internal/teardown"
+)
+
+// A workload changes hands without being uninstalled, or does not change hands at all.
+func TestHandOver(t *testing.T) {
+	release := hubv1.HelmReleaseIdentity{Name: "r", Namespace: "n", StorageNamespace: "n"}
+	old := func(change ...func(*plan.Observed)) plan.Observed {
+		return have("old", append([]func(*plan.Observed){func(o *plan.Observed) { o.Release = release }}, change...)...)
+	}
+	takes := func(change ...func(*plan.Desired)) plan.Desired {
+		d := want("new")
+		d.Release, d.Recorded = release, true
+		for _, f := range change {
+			f(&d)
+		}
+		return d
+	}
+	const waits = "AwaitRemoval new (waits for HelmRelease flux-system/old, which delivered this add-on before, to be gone)"
+	cases := map[string]struct {
+		desired  plan.Desired
+		observed plan.Observed
+		offline  bool
+		want     string
+	}{
+		"SameRelease": {takes(), old(), false, "HandOver old (HelmRelease flux-system/new takes it over), " + waits},
+		"NotRecordedYet": {takes(func(d *plan.Desired) { d.Recorded = false }), old(), false,
+			"Hold old (HelmRelease flux-system/new takes it over), " + waits},
+		"ClusterHasNotAnswered": {takes(), old(), true,
+			"Hold old (HelmRelease flux-system/new takes it over when the cluster has answered), AwaitCluster new (nothing is made before the cluster has answered)"},
+		"GateIsClosed": {takes(func(d *plan.Desired) { d.Gate = "waits for x" }), old(), false,
+			"Hold old (HelmRelease flux-system/new takes it over; it waits for x), AwaitDependency new (waits for x)"},
+		"AnotherTarget": {takes(func(d *plan.Desired) { d.Release.Namespace = "other" }), old(), false, "Uninstall old, " + waits},
+		"AnotherRelease": {takes(func(d *plan.Desired) { d.Release.Name = "other" }), old(), false,
+			"Uninstall old, Create new"},
+		"AKustomizationByMove": {
+			plan.Desired{Key: key("Kustomization", "new"), Addon: "new", Recorded: true, Predecessors: []plan.Key{key("Kustomization", "old")}},
+			plan.Observed{Key: key("Kustomization", "old"), Addon: "old"}, false,
+			"HandOver old (Kustomization flux-system/new takes it over), AwaitRemoval new (waits for Kustomization flux-system/old, which delivered this add-on before, to be gone)",
+		},
+		"AKustomizationIsNoHelmRelease": {
+			takes(func(d *plan.Desired) { d.Predecessors = []plan.Key{key("Kustomization", "old")} }),
+			plan.Observed{Key: key("Kustomization", "old"), Addon: "old"}, false,
+			"Uninstall old, AwaitRemoval new (waits for Kustomization flux-system/old, which delivered this add-on before, to be gone)",
+		},
+		"HandWritten": {takes(), old(func(o *plan.Observed) { o.Foreign = true }), false, "HandOver old (HelmRelease flux-system/new takes it over), " + waits},
+		"HandWrittenThatDoesNotFit": {takes(func(d *plan.Desired) { d.Release.Namespace = "other" }), old(func(o *plan.Observed) { o.Foreign = true }), false,
+			"Hold old (it is not the hub's, and its workload cannot be taken over as it is), " + waits},
+		"TheTakerIsThereAlready": {want("old"), old(), false, "Keep old"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			steps := plan.Compute(plan.Input{
+				Desired: []plan.Desired{tc.desired}, Observed: []plan.Observed{tc.observed}, MayCreate: !tc.offline,
+				Removal: func(plan.Observed) teardown.Decision { return teardown.Decision{Mode: teardown.Uninstall} },
+			})
+			var got []string
+			for _, s := range steps {
+				line := fmt.Sprintf("%s %s", s.Verb, s.Addon)
+				if s.Reason != "" {
+					line += " (" + s.Reason + ")"
+				}
+				got = append(got, line)
+				if s.Verb == plan.HandOver && s.To != tc.desired.Key {
+					t.Errorf("it goes to %v", s.To)
+				}
+			}
+			if d := cmp.Diff(tc.want, strings.Join(got, ", ")); d != "" {
+				t.Errorf("-want +got:\n%s", d)
+			}
+		})
+	}
+}
+
+func TestGatesAndOnce(t *testing.T) {
+	gated := func(d plan.Desired) plan.Desired { d.Gate = "waits for x"; return d }
+	once := func(d plan.Desired) plan.Desired { d.Once = true; return d }
+	other := have("a", func(o *plan.Observed) { o.Hash = "h0" })
+	edited := have("a", func(o *plan.Observed) { o.Generation = 4 })
+	set := func(o plan.Observed, set string, after ...string) plan.Observed {
+		o.Set, o.DependsOn = set, after
+		return o
+	}
+	cases := map[string]struct {
+		desired  []plan.Desired
+		observed []plan.Observed
+		want     string
+	}{
+		"NotMadeYet":               {[]plan.Desired{gated(want("a"))}, nil, "AwaitDependency a"},
+		"AChangeWaits":             {[]plan.Desired{gated(want("a"))}, []plan.Observed{other}, "AwaitDependency a"},
+		"AnEditIsUndoneAtOnce":     {[]plan.Desired{gated(want("a"))}, []plan.Observed{edited}, "Update a"},
+		"WhatIsThereStays":         {[]plan.Desired{gated(want("a"))}, []plan.Observed{have("a")}, "Keep a"},
+		"OnceIsMade":               {[]plan.Desired{once(want("a"))}, nil, "Create a"},
+		"OnceIsLeftAlone":          {[]plan.Desired{once(want("a"))}, []plan.Observed{other}, "Keep a"},
+		"OnceIsLeftAloneEdited":    {[]plan.Desired{once(want("a"))}, []plan.Observed{edited}, "Keep a"},
+		"AWholeSetGoesFirst":       {nil, []plan.Observed{set(have("a"), "base"), set(have("b"), "apps", plan.SetBefore("base"))}, "AwaitDependants a, Uninstall b"},
+		"ASetDoesNotWaitForItself": {nil, []plan.Observed{set(have("a"), "base", plan.SetBefore("base"))}, "Uninstall a"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			steps := plan.Compute(plan.Input{Desired: tc.desired, Observed: tc.observed, MayCreate: true,
+				Removal: func(plan.Observed) teardown.Decision { return teardown.Decision{Mode: teardown.Uninstall} }})
+			var got []string
+			for _, s := range steps {
+				got = append(got, fmt.Sprintf("%s %s", s.Verb, s.Addon))
+			}
+			if d := cmp.Diff(tc.want, strings.Join(got, ", ")); d != "" {
+				t.Errorf("-want +got:\n%s", d)
+			}
+		})
+	}
+}

@@ -46,7 +46,11 @@ func (c *call) Eval(vars interpreter.Activation) ref.Val {
 		if types.IsUnknownOrError(b) {
 			return b
 		}
-		return c.finish(c.add(m, a, b), a, b)
+		out := c.add(m, a, b)
+		if _, failed := out.(*types.Err); failed {
+			return c.finish(out, a, b)
+		}
+		return c.finish(out)
 	}
 	args := make([]ref.Val, len(c.args))
 	for i, a := range c.args {

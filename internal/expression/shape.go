@@ -23,8 +23,8 @@ const (
 )
 
 // prepare checks the shape of an expression before its types are: that it does not nest too deep, and that no variable
-// hides one of this package's. And it puts the keys of maps into calls of keyFunction.
-// What that costs the checker is added to work.
+// hides one of this package's. And it puts the keys of maps into calls of keyFunction. What the expression costs the
+// type checker is added to work.
 func prepare(p piece, parsed *ast.AST, work *int) *Error {
 	s := &shaper{p: p, parsed: parsed, next: ast.MaxID(parsed), factory: ast.NewExprFactory(), bound: map[string]int{}, work: work}
 	s.walk(parsed.Expr(), 0, 0)
@@ -116,6 +116,7 @@ func (s *shaper) loop(c ast.ComprehensionExpr, e ast.Expr, depth, loops int) int
 	return nesting
 }
 
+// isWork returns whether the checker has variables for an expression.
 func isWork(e ast.Expr) bool {
 	switch e.Kind() {
 	case ast.ListKind, ast.MapKind, ast.ComprehensionKind:

@@ -4,6 +4,8 @@ SHELL := /usr/bin/env bash -o pipefail
 GO    ?= go
 GOTOOL = $(GO) tool -modfile=hack/gotools/go.mod
 ARGS  ?=
+FUZZTIME ?= 1m
+COUNT ?= 1
 
 .DEFAULT_GOAL := help
 
@@ -27,10 +29,23 @@ tools: ## Build etcd, kube-apiserver, Flux and the rest into a cache folder outs
 .PHONY: test
 test: tools ## Every test: unit, API server, end to end with real Flux controllers and workload clusters.
 	$(GO) test -timeout 40m -p 2 ./...
+	cd internal/manifestchart/enginetest && $(GO) test -count=1 ./...
 
 .PHONY: test-unit
 test-unit: ## The tests that need no binaries, in seconds.
 	$(GO) test -short ./api/... ./internal/... ./cmd/... ./controllers/...
+
+.PHONY: fuzz
+fuzz: ## Run every fuzz target for FUZZTIME each (default 1m). What they find becomes a test: go writes it under testdata/fuzz.
+	@for pkg in $$($(GO) list ./internal/...); do \
+	  for target in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
+	    echo "$$pkg $$target"; $(GO) test $$pkg -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) || exit 1; \
+	  done; \
+	done
+
+.PHONY: benchmark
+benchmark: ## Measure compiling and rendering, in microseconds and allocations (docs/performance.md).
+	$(GO) test -run '^$$' -bench . -benchmem -count $(COUNT) ./internal/render ./internal/expression
 
 .PHONY: generate
 generate: ## Write deepcopy functions, CRDs and RBAC.

@@ -18,6 +18,8 @@ type Input struct {
 	Cluster *Cluster
 	// Origin and Vars hold JSON values: nil, bool, int64, float64, string, []any, map[string]any.
 	Origin, Vars map[string]any
+	// Budget is what many evaluations may cost together, in the units of MaxCost; each takes from it. Nil for no such bound.
+	Budget *int64
 }
 
 // Cluster is what expressions read as `cluster`. The names there are those of the fields, in camel case.

@@ -143,7 +143,7 @@ func TestHostile(t *testing.T) {
 		if got != test.want {
 			t.Errorf("%.60s: got %q, want %q", test.text, got, test.want)
 		}
-		if used := (after.TotalAlloc - before.TotalAlloc) >> 20; took > 2*time.Second || used > 256 {
+		if used := (after.TotalAlloc - before.TotalAlloc) >> 20; took > 20*time.Second || used > 512 {
 			t.Errorf("%.60s: took %v and %d MiB", test.text, took, used)
 		}
 	}

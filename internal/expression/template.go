@@ -3,6 +3,7 @@
 package expression
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -110,6 +111,14 @@ func (t *Template) Eval(in Input) (any, error) {
 		return s, nil
 	}
 	r := &run{in: in, meter: meter{left: MaxCost}}
+	if in.Budget != nil {
+		if *in.Budget <= 0 {
+			return nil, errBudget
+		}
+		r.left = min(r.left, *in.Budget)
+		before := r.left
+		defer func() { *in.Budget -= before - r.left }()
+	}
 	if len(t.parts) == 1 {
 		v, err := t.parts[0].eval(r)
 		if err != nil {
@@ -137,5 +146,7 @@ func (t *Template) Eval(in Input) (any, error) {
 	}
 	return out.String(), nil
 }
+
+var errBudget = errors.New("the expressions of this set cost too much together; make them simpler")
 
 var errTooLarge = fmt.Errorf("the result is larger than the limit of %d KiB", MaxText>>10)

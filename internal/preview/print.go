@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -177,7 +178,35 @@ func remark(name, value *yaml.Node, text string) {
 }
 
 func scalar(v any) (*yaml.Node, error) {
-	out := &yaml.Node{}
+	out := &yaml.Node{Kind: yaml.ScalarNode}
+	switch v := v.(type) {
+	case string:
+		if isPlain(v) {
+			out.Tag, out.Value = "!!str", v
+			return out, nil
+		}
+	case bool:
+		out.Tag, out.Value = "!!bool", strconv.FormatBool(v)
+		return out, nil
+	case int64:
+		out.Tag, out.Value = "!!int", strconv.FormatInt(v, 10)
+		return out, nil
+	}
 	err := out.Encode(v)
 	return out, err
+}
+
+// words are what YAML takes for something else than text, in whichever version and case.
+var words = []string{"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
+
+// isPlain returns whether a text surely needs no quotes. Most do not, and the encoder takes its time to find out.
+func isPlain(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		letter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+		if !letter && (i == 0 || !('0' <= c && c <= '9') && c != '-' && c != '.' && c != '/' && c != '_') {
+			return false
+		}
+	}
+	return s != "" && (len(s) > len("false") || !slices.Contains(words, strings.ToLower(s)))
 }

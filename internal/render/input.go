@@ -53,6 +53,8 @@ type Input struct {
 	Now time.Time
 	// Explain asks for traces of who set what.
 	Explain bool
+
+	budget *int64
 }
 
 // Layer is a named set of variables.

@@ -12,6 +12,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/compile"
+	"github.com/chandler-hub/chandler/internal/expression"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
 	"github.com/chandler-hub/chandler/internal/merge"
 )
@@ -61,8 +62,16 @@ type Object struct {
 // Adopt names a Flux object that somebody wrote by hand.
 type Adopt struct{ Kind, Namespace, Name string }
 
+// maxCost bounds what all expressions of a set may cost for one cluster. Each by itself may cost a million; a set that makes
+// use of that in a hundred places would cost the hub minutes for each change of a fleet.
+const maxCost = 5 * expression.MaxCost
+
 // Render returns what a program makes for a target. An error holds the whole delivery as it is.
 func Render(p *compile.Program, t Target, in *Input) (*Result, error) {
+	budget := int64(maxCost)
+	own := *in
+	own.budget = &budget
+	in = &own
 	r := renderer{p: p, t: t, in: in, out: &Result{Excluded: map[string]string{}, Failed: map[string]Errors{}}, sources: map[string]*Shared{}}
 	if err := r.prepare(); err != nil || len(r.out.Missing) > 0 {
 		return r.out, err

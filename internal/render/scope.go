@@ -20,6 +20,7 @@ type scope struct {
 	program *compile.Program
 	cluster *expression.Cluster
 	origin  map[string]any
+	budget  *int64
 
 	raw    map[string]any  // merged, with their expressions
 	owners map[string]bool // the variables that the cluster itself has set
@@ -40,7 +41,7 @@ type variable struct {
 
 func newScope(p *compile.Program, in *Input) *scope {
 	return &scope{
-		program: p, cluster: in.Cluster, origin: in.Origin, raw: map[string]any{}, owners: map[string]bool{},
+		program: p, cluster: in.Cluster, origin: in.Origin, budget: in.budget, raw: map[string]any{}, owners: map[string]bool{},
 		values: map[string]any{}, states: map[string]*variable{},
 	}
 }
@@ -115,7 +116,7 @@ func (s *scope) template(t *expression.Template) (value any, decided []string, e
 		}
 		decided = append(decided, v.decided...)
 	}
-	value, err = t.Eval(expression.Input{Cluster: s.cluster, Origin: s.origin, Vars: s.values})
+	value, err = t.Eval(expression.Input{Cluster: s.cluster, Origin: s.origin, Vars: s.values, Budget: s.budget})
 	return value, decided, err
 }
 

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/yaml"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/compile"
+	"github.com/chandler-hub/chandler/internal/render"
+)
+
+// An expression that would run for minutes, in every add-on, costs a bounded time and a clear error. The deadline is far above
+// what it takes.
+func TestHostileExpressions(t *testing.T) {
+	loop := "[1,2,3,4,5,6,7,8,9,10]"
+	costly := loop
+	for range 9 {
+		costly = fmt.Sprintf("%s.map(x%d, %s)", loop, strings.Count(costly, "map"), costly)
+	}
+	cases := map[string]struct{ value, want string }{
+		"OneOfThem":         {"<< size(" + costly + ") >>", "costs more than the limit"},
+		"JustBelowTheBound": {"<< lists.range(9000).map(x, lists.range(50)).size() >>", "cost too much together"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var b strings.Builder
+			b.WriteString("selectAll: true\naddons:\n")
+			for i := range 100 {
+				fmt.Fprintf(&b, "- {name: a%d, helmRelease: {chart: {spec: {chart: c, sourceRef: {kind: HelmRepository, name: r}}}, values: {x: %q}}}\n", i, tc.value)
+			}
+			spec := &hubv1.AddonSetSpec{}
+			if err := yaml.UnmarshalStrict([]byte(b.String()), spec); err != nil {
+				t.Fatal(err)
+			}
+			done := make(chan *render.Result, 1)
+			go func() {
+				p, err := compile.Compile(spec, compile.Author{Namespace: "flux-system", Platform: true})
+				if err != nil {
+					t.Error(err)
+					done <- &render.Result{}
+					return
+				}
+				to, in := fleetInput(1)
+				r, err := render.Render(p, to, in)
+				if err != nil {
+					t.Error(err)
+				}
+				done <- r
+			}()
+			select {
+			case r := <-done:
+				if len(r.Failed) == 0 {
+					t.Fatal("nothing is wrong")
+				}
+				if got := r.Failed["a99"].Error(); !strings.Contains(got, tc.want) && !strings.Contains(got, "cost too much together") {
+					t.Errorf("got %q, want %q", got, tc.want)
+				}
+			case <-time.After(30 * time.Second):
+				t.Fatal("it takes longer than 30 s")
+			}
+		})
+	}
+}

@@ -5,7 +5,6 @@ package delivery
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
 	"sync"
 
@@ -115,9 +114,6 @@ func (d *documents) read(ctx context.Context, r *Reconciler, reader key, namespa
 	return doc, nil
 }
 
-// crd tells whether there is a CustomResourceDefinition among the objects in a text, in YAML or JSON.
-var crd = regexp.MustCompile(`(?m)["']?kind["']?\s*:\s*["']?CustomResourceDefinition\b`)
-
 func load(ctx context.Context, live client.Reader, at place) (render.Document, string, error) {
 	name := types.NamespacedName{Namespace: at.namespace, Name: at.Name}
 	if at.Kind == "Secret" {
@@ -127,7 +123,7 @@ func load(ctx context.Context, live client.Reader, at place) (render.Document, s
 		}
 		doc := render.Document{Found: true, Version: s.ResourceVersion}
 		for k, v := range s.Data {
-			doc.Keys, doc.CRDs = append(doc.Keys, k), doc.CRDs || crd.Match(v)
+			doc.Keys, doc.CRDs = append(doc.Keys, k), doc.CRDs || render.HoldsCRD(string(v))
 		}
 		slices.Sort(doc.Keys)
 		return doc, s.ResourceVersion, nil
@@ -136,11 +132,7 @@ func load(ctx context.Context, live client.Reader, at place) (render.Document, s
 	if err := live.Get(ctx, name, m); err != nil {
 		return render.Document{}, "", notFound(err, at)
 	}
-	doc := render.ConfigMap(m.Data)
-	for _, v := range m.Data {
-		doc.CRDs = doc.CRDs || crd.MatchString(v)
-	}
-	return doc, m.ResourceVersion, nil
+	return render.ConfigMap(m.Data), m.ResourceVersion, nil
 }
 
 func notFound(err error, at place) error {

@@ -8,12 +8,15 @@ package registration
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -174,10 +177,20 @@ func (r *Reconciler) deliveriesLeft(ctx context.Context, key types.NamespacedNam
 	return len(list.Items), nil
 }
 
-// label keeps the one label that a probe found out. It has a field manager of its own: discovery owns the others.
+// label keeps the label that a probe found out, and, for a registration that has no origin, those that discovery gives to
+// others. It has a field manager of its own: discovery owns the rest.
 func (r *Reconciler) label(ctx context.Context, reg *hubv1.ClusterRegistration) error {
-	minor := kubernetesMinor(reg.Status.KubernetesVersion)
-	if minor == "" || reg.Labels[hubv1.KubernetesMinorLabel] == minor {
+	want := map[string]string{}
+	if minor := kubernetesMinor(reg.Status.KubernetesVersion); minor != "" {
+		want[hubv1.KubernetesMinorLabel] = minor
+	}
+	if reg.Spec.OriginRef == nil {
+		want[hubv1.ProviderLabel] = provider(reg)
+		if len(reg.Name) <= validation.LabelValueMaxLength {
+			want[hubv1.NameLabel] = reg.Name
+		}
+	}
+	if !slices.ContainsFunc(slices.Collect(maps.Keys(want)), func(k string) bool { return reg.Labels[k] != want[k] }) {
 		return nil
 	}
 	u := &unstructured.Unstructured{}
@@ -185,7 +198,7 @@ func (r *Reconciler) label(ctx context.Context, reg *hubv1.ClusterRegistration) 
 	u.SetNamespace(reg.Namespace)
 	u.SetName(reg.Name)
 	u.SetUID(reg.UID) // never make a registration that has gone meanwhile
-	u.SetLabels(map[string]string{hubv1.KubernetesMinorLabel: minor})
+	u.SetLabels(want)
 	u.Object["spec"] = map[string]any{}
 	err := r.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(hubv1.RegistrationFieldManager), client.ForceOwnership)
 	if err != nil {

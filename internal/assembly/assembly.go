@@ -6,10 +6,13 @@ package assembly
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/conflict"
+	"github.com/chandler-hub/chandler/internal/fluxspec"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/plan"
 	"github.com/chandler-hub/chandler/internal/render"
@@ -149,6 +152,33 @@ func (a *assembler) decide() {
 	}
 	for i, v := range conflict.Decide(claims) {
 		a.settle(claims[i].Addon, entries[i], v)
+	}
+	a.keepTogether()
+}
+
+// keepTogether: an add-on of manifests that is lost is lost with its CustomResourceDefinitions, which are a release of their
+// own.
+func (a *assembler) keepTogether() {
+	for i := range a.out {
+		out := &a.out[i]
+		out.Wanted = slices.DeleteFunc(out.Wanted, func(w Wanted) bool {
+			base, ok := strings.CutSuffix(w.Addon, compile.CRDSuffix)
+			if !ok || w.Form != fluxspec.ManifestsKind {
+				return false
+			}
+			why, lost := out.Lost[base]
+			theirs, notOwned := out.NotOwned[base]
+			switch {
+			case lost:
+				out.Lost[w.Addon] = why
+			case notOwned:
+				out.NotOwned[w.Addon] = theirs
+			default:
+				return false
+			}
+			delete(a.winners, w.Addon)
+			return true
+		})
 	}
 }
 

@@ -180,6 +180,14 @@ func TestAssemble(t *testing.T) {
 			},
 			"s: lost new: AddonSet flux-system/t delivers add-on \"old\": it was there first\nt: old",
 		},
+		"ManifestsAreLostWhole": {
+			assembly.Input{Deliveries: []assembly.Delivery{
+				delivery("s", with(object("a-crds"), func(o *render.Object) { o.Form = "Manifests" }), with(object("a"), func(o *render.Object) { o.Form = "Manifests" })),
+				with(delivery("t", object("ks a")), func(d *assembly.Delivery) { d.Priority = 5 }),
+			}},
+			"s: lost a-crds: AddonSet flux-system/t delivers add-on \"a\": its priority is 5, and this set's is 0\n" +
+				"s: lost a: AddonSet flux-system/t delivers add-on \"a\": its priority is 5, and this set's is 0\nt: a",
+		},
 		"SomebodyElsesRelease": {
 			assembly.Input{
 				Deliveries: []assembly.Delivery{delivery("s", object("a"), object("b"))},

@@ -34,8 +34,8 @@ func (c *compiler) object(overlay, addon, path string, raw *apiextensionsv1.JSON
 }
 
 func (c *compiler) value(overlay, addon, path string, raw *apiextensionsv1.JSON) any {
-	if raw == nil {
-		return nil
+	if raw == nil || len(raw.Raw) == 0 {
+		return nil // apiextensions' JSON keeps no bytes of a null
 	}
 	var v any
 	if err := json.Unmarshal(raw.Raw, &v); err != nil {

@@ -99,10 +99,12 @@ func boolFirst(a, b bool) int {
 }
 
 func lost(winner, loser Claim, what string) string {
-	why := "it was there first"
+	why := "between equals the name decides"
 	switch {
 	case winner.Platform && !loser.Platform:
 		why = "platform sets win over others"
+	case winner.Priority == loser.Priority && winner.Incumbent && !loser.Incumbent:
+		why = "it was there first"
 	case winner.Priority > loser.Priority:
 		why = fmt.Sprintf("its priority is %d, and this set's is %d", winner.Priority, loser.Priority)
 	}

@@ -151,6 +151,10 @@ func decode(in map[string]apiextensionsv1.JSON) (map[string]any, error) {
 	out := make(map[string]any, len(in))
 	for name, raw := range in {
 		var v any
+		if len(raw.Raw) == 0 { // a null
+			out[name] = nil
+			continue
+		}
 		if err := json.Unmarshal(raw.Raw, &v); err != nil {
 			return nil, fmt.Errorf("spec.variables.%s of the ClusterRegistration cannot be read as JSON", name)
 		}

@@ -79,7 +79,7 @@ func TestPatch(t *testing.T) {
 		"AddBelowNothing": {`{a: 1}`, []op{value(op{Op: "add", Path: "/b/c"}, "x")}, "",
 			"patches[0]: add /b/c: there is nothing at that path"},
 		"NoSlash":    {`{}`, []op{value(op{Op: "add", Path: "a"}, "x")}, "", `patches[0]: path "a" must name a field, such as /values/tolerations/-`},
-		"NoValue":    {`{}`, []op{{Op: "add", Path: "/a"}}, "", "patches[0]: add needs a value"},
+		"NoValue":    {`{}`, []op{{Op: "add", Path: "/a"}}, "", "patches[0]: add needs a value; a null is written by merging it"},
 		"NoFrom":     {`{}`, []op{{Op: "copy", Path: "/a"}}, "", "patches[0]: copy needs from"},
 		"WholeGone":  {`{a: 1}`, []op{value(op{Op: "replace", Path: "/"}, "x")}, "", "patches[0]: path \"/\" must name a field, such as /values/tolerations/-"},
 		"UnknownOp":  {`{}`, []op{{Op: "drop", Path: "/a"}}, "", `patches[0]: op "drop" is none of add, remove, replace, move, copy, test`},

@@ -61,7 +61,7 @@ func (o Operation) check() error {
 	needsFrom := o.Op == "move" || o.Op == "copy"
 	switch {
 	case needsValue && !o.HasValue:
-		return fmt.Errorf("%s needs a value", o.Op)
+		return fmt.Errorf("%s needs a value; a null is written by merging it", o.Op)
 	case needsFrom && o.From == "":
 		return fmt.Errorf("%s needs from", o.Op)
 	case !needsValue && !needsFrom && o.Op != "remove":
@@ -139,10 +139,20 @@ func (p *Patch) trace(op Operation, doc map[string]any, o Options) {
 	case "test":
 	case "remove":
 		o.Trace.drop(path)
+		// The list or object that it was taken out of is what this layer made of it.
+		if in, value := within(doc, path[:len(path)-1]); isLeaf(value) {
+			o.Trace.set(in, value, o.Layer)
+		}
 	default:
 		path, value := within(doc, path)
 		o.Trace.set(path, value, o.Layer)
 	}
+}
+
+// isLeaf returns whether a value counts as one field.
+func isLeaf(v any) bool {
+	m, ok := v.(map[string]any)
+	return v != nil && (!ok || len(m) == 0)
 }
 
 // within returns the longest part of a path that leads through objects, and what is there: layers are remembered for whole

@@ -29,6 +29,10 @@ func (t *Trace) set(path []string, value any, layer string) {
 		return
 	}
 	t.drop(path)
+	// A parent that was noted as empty, or as something else than an object, is not any more.
+	for i := len(path) - 1; i > 0; i-- {
+		delete(t.layers, strings.Join(path[:i], separator))
+	}
 	if m, ok := value.(map[string]any); ok && len(m) > 0 {
 		for k, v := range m {
 			t.set(append(path[:len(path):len(path)], k), v, layer)
@@ -38,6 +42,7 @@ func (t *Trace) set(path []string, value any, layer string) {
 	t.layers[strings.Join(path, separator)] = layer
 }
 
+// drop forgets everything at and below a path.
 func (t *Trace) drop(path []string) {
 	if t == nil {
 		return
@@ -47,10 +52,6 @@ func (t *Trace) drop(path []string) {
 		if k == key || strings.HasPrefix(k, key+separator) {
 			delete(t.layers, k)
 		}
-	}
-	// A parent that was noted as empty is not any more.
-	for i := len(path) - 1; i > 0; i-- {
-		delete(t.layers, strings.Join(path[:i], separator))
 	}
 }
 

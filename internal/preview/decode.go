@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -188,14 +187,8 @@ func configMap(u *unstructured.Unstructured) (*render.Document, []string) {
 	}
 	data, _, _ := unstructured.NestedStringMap(u.Object, "data")
 	d := render.ConfigMap(data)
-	for _, text := range data {
-		d.CRDs = d.CRDs || crd.MatchString(text)
-	}
 	return &d, nil
 }
-
-// crd tells whether there is a CustomResourceDefinition among the objects in a text, as the hub does (controllers/delivery).
-var crd = regexp.MustCompile(`(?m)["']?kind["']?\s*:\s*["']?CustomResourceDefinition\b`)
 
 // lastApplied holds the whole object as somebody once applied it, a Secret's data too.
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
@@ -215,7 +208,7 @@ func secret(u *unstructured.Unstructured) (*render.Document, *unstructured.Unstr
 			if raw, err := base64.StdEncoding.DecodeString(text); err == nil && field == "data" {
 				text = string(raw)
 			}
-			keys[k], d.CRDs = true, d.CRDs || crd.MatchString(text)
+			keys[k], d.CRDs = true, d.CRDs || render.HoldsCRD(text)
 		}
 	}
 	d.Keys = slices.Sorted(maps.Keys(keys))

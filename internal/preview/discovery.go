@@ -125,10 +125,10 @@ func (d *discovery) complete(m *member) {
 			return
 		}
 		m.origin, provider = d.origins[key{kind.GroupKind, reg.Namespace, ref.Name}], kind.Provider
-		addLabels(reg, map[string]string{hubv1.ProviderLabel: provider})
-		if len(reg.Name) <= validation.LabelValueMaxLength {
-			addLabels(reg, map[string]string{hubv1.NameLabel: reg.Name})
-		}
+	}
+	addLabels(reg, map[string]string{hubv1.ProviderLabel: provider})
+	if len(reg.Name) <= validation.LabelValueMaxLength {
+		addLabels(reg, map[string]string{hubv1.NameLabel: reg.Name})
 	}
 	if reg.Status.Provider == "" {
 		reg.Status.Provider = provider

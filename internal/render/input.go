@@ -3,6 +3,7 @@
 package render
 
 import (
+	"regexp"
 	"slices"
 	"time"
 
@@ -87,6 +88,13 @@ type Kept struct {
 	From string
 }
 
+// crd tells whether there is a CustomResourceDefinition among the objects in a text, in YAML or JSON.
+var crd = regexp.MustCompile(`(?m)["']?kind["']?\s*:\s*["']?CustomResourceDefinition\b`)
+
+// HoldsCRD returns whether a CustomResourceDefinition is among the objects in a text. It may err on the side of yes: the
+// release for them is then an empty one.
+func HoldsCRD(text string) bool { return crd.MatchString(text) }
+
 // ConfigMap returns the document of a ConfigMap that is there.
 func ConfigMap(data map[string]string) Document {
 	d := Document{Found: true, Data: data}
@@ -94,6 +102,7 @@ func ConfigMap(data map[string]string) Document {
 		d.Keys = append(d.Keys, k)
 	}
 	slices.Sort(d.Keys)
+	d.CRDs = slices.ContainsFunc(d.Keys, func(k string) bool { return HoldsCRD(data[k]) })
 	parts := make([]string, 0, 2*len(d.Keys))
 	for _, k := range d.Keys {
 		parts = append(parts, k, data[k])

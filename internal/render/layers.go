@@ -4,6 +4,7 @@ package render
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -40,7 +41,7 @@ func (r *renderer) prepare() error {
 }
 
 func (r *renderer) addVariables(s *scope, configMaps []Layer, overlays []*compile.Overlay) {
-	s.add("set", r.p.Variables)
+	s.add(SetLayer, r.p.Variables)
 	for _, l := range configMaps {
 		s.addLiteral(l.Name, l.Values, false)
 	}
@@ -203,7 +204,7 @@ type layered struct {
 func (r *renderer) layers(a *compile.Addon) (layered, Errors) {
 	l := layered{body: a.Body}
 	if r.in.Explain {
-		l.trace = merge.NewTrace(a.Body, "set")
+		l.trace = merge.NewTrace(a.Body, SetLayer)
 	}
 	for _, o := range r.overlays {
 		change, ok := o.Addons[a.Name]
@@ -242,7 +243,10 @@ func (l *layered) apply(a *compile.Addon, change compile.AddonOverlay, layer str
 	if change.Body != nil {
 		body := change.Body
 		if a.Kind == fluxspec.ManifestsKind {
-			body = mergeObjects(l.body, body, o)
+			var err error
+			if body, err = mergeObjects(l.body, body, o); err != nil {
+				return err
+			}
 		}
 		merge.Merge(l.body, body, o)
 	}
@@ -256,6 +260,9 @@ func (l *layered) apply(a *compile.Addon, change compile.AddonOverlay, layer str
 	l.body = patched
 	return nil
 }
+
+// SetLayer is what the set's own part is called.
+const SetLayer = "the set"
 
 // overrideLayer is what the cluster's own overrides are called.
 const overrideLayer = "the cluster's override"
@@ -300,8 +307,11 @@ func readOverride(a *compile.Addon, in *hubv1.Override) (compile.AddonOverlay, E
 	fail := func(path, format string, args ...any) (compile.AddonOverlay, Errors) {
 		return out, Errors{{Addon: a.Name, Path: "override " + path, Message: fmt.Sprintf(format, args...)}}
 	}
-	bodies := map[string]*apiextensionsv1.JSON{fluxspec.HelmReleaseKind: in.HelmRelease, fluxspec.KustomizationKind: in.Kustomization, fluxspec.ManifestsKind: in.Manifests}
-	for kind, body := range bodies {
+	for _, one := range []struct {
+		kind string
+		body *apiextensionsv1.JSON
+	}{{fluxspec.HelmReleaseKind, in.HelmRelease}, {fluxspec.KustomizationKind, in.Kustomization}, {fluxspec.ManifestsKind, in.Manifests}} {
+		kind, body := one.kind, one.body
 		if body == nil {
 			continue
 		}
@@ -311,8 +321,8 @@ func readOverride(a *compile.Addon, in *hubv1.Override) (compile.AddonOverlay, E
 		if err := json.Unmarshal(body.Raw, &out.Body); err != nil || out.Body == nil {
 			return fail(compile.Field(kind), "must be an object")
 		}
-		if at := findExpression(out.Body, nil); at != nil {
-			return fail(compile.Field(kind)+"."+strings.Join(at, "."), "holds an expression, and these are for sets: write the value itself")
+		if at, found := findExpression(out.Body, nil); found {
+			return fail(compile.Field(kind)+"."+joinPath(at), "holds an expression, and these are for sets: write the value itself")
 		}
 	}
 	operations := make([]merge.Operation, 0, len(in.Patches))
@@ -322,7 +332,7 @@ func readOverride(a *compile.Addon, in *hubv1.Override) (compile.AddonOverlay, E
 			if err := json.Unmarshal(p.Value.Raw, &op.Value); err != nil {
 				return fail(fmt.Sprintf("patches[%d].value", i), "cannot be read as JSON")
 			}
-			if findExpression(op.Value, nil) != nil {
+			if _, found := findExpression(op.Value, nil); found {
 				return fail(fmt.Sprintf("patches[%d].value", i), "holds an expression, and these are for sets: write the value itself")
 			}
 			op.HasValue = true
@@ -339,33 +349,34 @@ func readOverride(a *compile.Addon, in *hubv1.Override) (compile.AddonOverlay, E
 	return out, nil
 }
 
-// findExpression returns the path to a text that would be an expression in a set, or nil. Its texts are templates all the
-// same: <<< is << everywhere.
-func findExpression(v any, path []string) []string {
+// findExpression returns the path to the first text that would be an expression in a set; false if there is none. These
+// texts are templates all the same: <<< is << everywhere.
+func findExpression(v any, path []string) (at []string, found bool) {
 	switch v := v.(type) {
 	case string:
-		if expression.Has(v) {
-			if t, err := expression.Compile(v); err == nil {
-				if _, ok := t.Literal(); ok {
-					return nil
-				}
-			}
-			return append(path, "")[:len(path)]
+		if !expression.Has(v) {
+			return nil, false
 		}
+		if t, err := expression.Compile(v); err == nil {
+			if _, literal := t.Literal(); literal {
+				return nil, false
+			}
+		}
+		return path, true
 	case map[string]any:
-		for k, x := range v {
-			if at := findExpression(x, append(path[:len(path):len(path)], k)); at != nil {
-				return at
+		for _, k := range slices.Sorted(maps.Keys(v)) {
+			if at, found = findExpression(v[k], append(path[:len(path):len(path)], k)); found {
+				return at, true
 			}
 		}
 	case []any:
 		for i, x := range v {
-			if at := findExpression(x, append(path[:len(path):len(path)], fmt.Sprintf("[%d]", i))); at != nil {
-				return at
+			if at, found = findExpression(x, append(path[:len(path):len(path)], fmt.Sprintf("[%d]", i))); found {
+				return at, true
 			}
 		}
 	}
-	return nil
+	return nil, false
 }
 
 // leaves returns the paths of everything that a document says.

@@ -20,12 +20,15 @@ import (
 
 // mergeObjects merges the objects that a layer names into those of the body by their identity, and adds the others. It
 // returns the rest of the layer, which is merged as any other.
-func mergeObjects(body, layer map[string]any, o merge.Options) map[string]any {
+func mergeObjects(body, layer map[string]any, o merge.Options) (map[string]any, error) {
 	objects, ok := layer["objects"].([]any)
 	if !ok {
-		return layer
+		return layer, nil
 	}
-	there, _ := body["objects"].([]any)
+	there, ok := body["objects"].([]any)
+	if !ok && body["objects"] != nil {
+		return nil, fmt.Errorf("manifests.objects is one expression, and objects cannot be merged into what is not known yet")
+	}
 	for _, x := range objects {
 		object, _ := x.(map[string]any)
 		at := -1
@@ -47,7 +50,7 @@ func mergeObjects(body, layer map[string]any, o merge.Options) map[string]any {
 		}
 	}
 	merge.Merge(body, map[string]any{"objects": there}, o)
-	return rest
+	return rest, nil
 }
 
 func objectIdentity(o map[string]any) [4]string {

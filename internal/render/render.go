@@ -7,6 +7,7 @@ package render
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -82,6 +83,7 @@ func Render(p *compile.Program, t Target, in *Input) (*Result, error) {
 			r.out.Failed[a.Name] = errs
 		}
 	}
+	r.releasesOnce()
 	if in.Explain {
 		r.explainVariables()
 	}
@@ -100,15 +102,33 @@ type renderer struct {
 	sources   map[string]*Shared // those that have been evaluated
 }
 
+// releasesOnce refuses add-ons of the set that come out as one Helm release here: each would upgrade over the other for ever.
+func (r *renderer) releasesOnce() {
+	seen := map[compile.Release]string{}
+	r.out.Objects = slices.DeleteFunc(r.out.Objects, func(o Object) bool {
+		release := compile.Release{Namespace: o.Release.StorageNamespace, Name: o.Release.Name}
+		if release.Name == "" {
+			return false
+		}
+		if other, taken := seen[release]; taken {
+			r.out.Failed[o.Addon] = Errors{{Addon: o.Addon, Message: fmt.Sprintf("release %q in namespace %q is add-on %q's already on this cluster", release.Name, release.Namespace, other)}}
+			return true
+		}
+		seen[release] = o.Addon
+		return false
+	})
+}
+
 func (r *renderer) explainVariables() {
 	r.out.Vars, r.out.VarLayers = r.scope.values, map[string]string{}
-	for name := range r.scope.values {
-		r.out.VarLayers[name] = r.scope.trace.Layer([]string{name})
-	}
+	layers := map[string][]string{}
 	for _, f := range r.scope.trace.Fields() {
-		if r.out.VarLayers[f[0]] == "" {
-			r.out.VarLayers[f[0]] = r.scope.trace.Layer(f)
+		if l := r.scope.trace.Layer(f); !slices.Contains(layers[f[0]], l) {
+			layers[f[0]] = append(layers[f[0]], l)
 		}
+	}
+	for name, l := range layers {
+		r.out.VarLayers[name] = strings.Join(l, " and ")
 	}
 }
 

@@ -104,7 +104,11 @@ func (s *scope) template(t *expression.Template) (value any, decided []string, e
 		for name := range s.raw {
 			names = append(names, name)
 		}
+		for name := range s.owners {
+			names = append(names, name)
+		}
 		slices.Sort(names)
+		names = slices.Compact(names)
 	}
 	for _, name := range names {
 		v := s.need(name)
@@ -123,7 +127,10 @@ func (s *scope) template(t *expression.Template) (value any, decided []string, e
 // need evaluates a variable, once; nil if there is none of that name.
 func (s *scope) need(name string) *variable {
 	raw, ok := s.raw[name]
-	if !ok {
+	switch {
+	case !ok && s.owners[name]:
+		return &variable{done: true, decided: []string{name}} // the cluster took it away, which is a say as well
+	case !ok:
 		return nil
 	}
 	v := s.states[name]

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render_test
+
+import (
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/compile"
+	"github.com/chandler-hub/chandler/internal/render"
+)
+
+// What a cluster's owner sets, changes or takes away is a say, wherever an expression reads it: directly, through another
+// variable, by asking whether it is there, or all at once.
+func TestVariablesOfAClusterAreTraced(t *testing.T) {
+	cases := map[string]struct {
+		addon     string // the add-on's body and more, with $E for the expression
+		variables map[string]any
+		want      string // part of the error; empty for none
+	}{
+		"Set":               {"path: << vars.x >>", map[string]any{"x": "theirs"}, `depends on the cluster's variable "x"`},
+		"ThroughAnother":    {"path: << vars.viaX >>", map[string]any{"x": "theirs"}, `depends on the cluster's variable "x"`},
+		"TakenAway":         {`path: "<< has(vars.x) ? 'safe' : 'unsafe' >>"`, map[string]any{"x": nil}, `depends on the cluster's variable "x"`},
+		"TakenAwayOptional": {`path: "<< vars.?x.orValue('unsafe') >>"`, map[string]any{"x": nil}, `depends on the cluster's variable "x"`},
+		"PartOfAMap":        {"path: << vars.m.a >>", map[string]any{"m": map[string]any{"a": "theirs"}}, `depends on the cluster's variable "m"`},
+		"AllAtOnce":         {"path: << string(size(vars)) >>", map[string]any{"other": 1}, `depends on the cluster's variable "other"`},
+		"ByAName":           {"path: << vars['x' + ''] >>", map[string]any{"x": "theirs"}, `depends on the cluster's variable`},
+		"NotRead":           {"path: << vars.y >>", map[string]any{"x": "theirs"}, ""},
+		"WhereItMay":        {"path: ./a, postBuild: {substitute: {a: << vars.x >>}}", map[string]any{"x": "theirs"}, ""},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			spec := &hubv1.AddonSetSpec{}
+			text := "selectAll: true\nvariables: {x: safe, y: own, viaX: \"<< vars.x >>\", m: {a: safe}}\naddons:\n- {name: a, kustomization: {sourceRef: {kind: GitRepository, name: r}, " + quote(tc.addon) + "}}\n"
+			if err := yaml.UnmarshalStrict([]byte(text), spec); err != nil {
+				t.Fatal(err)
+			}
+			p, err := compile.Compile(spec, compile.Author{Namespace: "flux-system", Platform: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			to, in := fleetInput(1)
+			in.Variables = []render.Layer{{Name: "the cluster", Values: tc.variables}}
+			r, err := render.Render(p, to, in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := r.Failed["a"].Error()
+			if tc.want == "" && got != "" || !strings.Contains(got, tc.want) {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// quote puts bare expressions into quotes, as YAML wants them.
+func quote(s string) string {
+	if strings.Contains(s, `"`) {
+		return s
+	}
+	return strings.NewReplacer("<<", `"<<`, ">>", `>>"`).Replace(s)
+}
+
+// Objects cannot be merged into an expression: the base would be lost without a word.
+func TestObjectsAreNotMergedIntoAnExpression(t *testing.T) {
+	spec := &hubv1.AddonSetSpec{}
+	text := `{selectAll: true, variables: {objs: []}, addons: [{name: a, manifests: {objects: "<< vars.objs >>"}}],
+		overlays: [{name: o, clusterSelector: {matchLabels: {region: eu}}, addons: [{name: a, manifests: {objects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: x}}]}}]}]}`
+	if err := yaml.UnmarshalStrict([]byte(text), spec); err != nil {
+		t.Fatal(err)
+	}
+	p, err := compile.Compile(spec, compile.Author{Namespace: "flux-system", Platform: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	to, in := fleetInput(1)
+	to.Chart = render.ManifestChart{URL: "http://charts", Name: "c", Version: "1"}
+	r, err := render.Render(p, to, in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := r.Failed["a"].Error(); !strings.Contains(got, "objects cannot be merged into what is not known yet") {
+		t.Errorf("got %q", got)
+	}
+}

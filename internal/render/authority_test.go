@@ -26,15 +26,15 @@ func TestVariablesOfAClusterAreTraced(t *testing.T) {
 		"TakenAway":         {`path: "<< has(vars.x) ? 'safe' : 'unsafe' >>"`, map[string]any{"x": nil}, `depends on the cluster's variable "x"`},
 		"TakenAwayOptional": {`path: "<< vars.?x.orValue('unsafe') >>"`, map[string]any{"x": nil}, `depends on the cluster's variable "x"`},
 		"PartOfAMap":        {"path: << vars.m.a >>", map[string]any{"m": map[string]any{"a": "theirs"}}, `depends on the cluster's variable "m"`},
-		"AllAtOnce":         {"path: << string(size(vars)) >>", map[string]any{"other": 1}, `depends on the cluster's variable "other"`},
+		"AllAtOnce":         {"path: << string(size(vars)) >>", map[string]any{"other": int64(1)}, `depends on the cluster's variable "other"`},
 		"ByAName":           {"path: << vars['x' + ''] >>", map[string]any{"x": "theirs"}, `depends on the cluster's variable`},
-		"NotRead":           {"path: << vars.y >>", map[string]any{"x": "theirs"}, ""},
+		"NotRead":           {"path: << vars.own >>", map[string]any{"x": "theirs"}, ""},
 		"WhereItMay":        {"path: ./a, postBuild: {substitute: {a: << vars.x >>}}", map[string]any{"x": "theirs"}, ""},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			spec := &hubv1.AddonSetSpec{}
-			text := "selectAll: true\nvariables: {x: safe, y: own, viaX: \"<< vars.x >>\", m: {a: safe}}\naddons:\n- {name: a, kustomization: {sourceRef: {kind: GitRepository, name: r}, " + quote(tc.addon) + "}}\n"
+			text := "selectAll: true\nvariables: {x: safe, own: own, viaX: \"<< vars.x >>\", m: {a: safe}}\naddons:\n- {name: a, kustomization: {sourceRef: {kind: GitRepository, name: r}, " + quote(tc.addon) + "}}\n"
 			if err := yaml.UnmarshalStrict([]byte(text), spec); err != nil {
 				t.Fatal(err)
 			}

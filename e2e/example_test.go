@@ -68,3 +68,46 @@ func TestKamajiExample(t *testing.T) {
 		return wantGone(ctx, tenant.Client, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "hello", Name: "hello"}})
 	})
 }
+
+// TestCNIExample runs examples/cni as it is: the networks of a TenantControlPlane and of a Cluster reach the chart.
+func TestCNIExample(t *testing.T) {
+	ctx := t.Context()
+	h := startHub(t, hubOptions{name: "hub-cni", flux: &localfleet.FluxOptions{}, origins: true})
+	charts, err := localfleet.NewChartServer()
+	check(t, err)
+	t.Cleanup(func() { _ = charts.Close() })
+	check(t, charts.Publish(examples.FS, "charts/cni"))
+	namespace(t, h.Client, "tenants")
+	for _, file := range []string{"cni/clusters.yaml", "cni/addonset.yaml"} {
+		text, err := examples.Read(file, map[string]string{"CHARTS_URL": charts.URL()})
+		check(t, err)
+		apply(t, h.Client, text)
+	}
+	for _, tc := range []struct {
+		cluster, name, apiVersion, kind, secret string
+		key                                     string
+		status                                  map[string]any
+		want                                    map[string]string
+	}{
+		{"workload-a", "tenant1", "kamaji.clastix.io/v1alpha1", "TenantControlPlane", "tenant1-admin-kubeconfig", "admin.conf", localfleet.TenantStatus("tenant1-admin-kubeconfig"),
+			map[string]string{"podCIDRs": "10.36.0.0/16", "serviceCIDRs": "10.96.0.0/16", "apiServer": "192.0.2.10:6443", "version": "1.18.4"}},
+		{"workload-b", "capi1", "cluster.x-k8s.io/v1beta2", "Cluster", "capi1-kubeconfig", "value", map[string]any{"initialization": map[string]any{"controlPlaneInitialized": true}},
+			map[string]string{"podCIDRs": "10.40.0.0/16", "serviceCIDRs": "10.100.0.0/16", "apiServer": "capi1.example.org:443", "version": "1.18.4"}},
+	} {
+		c := workload(t, tc.cluster)
+		kubeconfig, err := c.Kubeconfig("kubernetes-admin", "system:masters")
+		check(t, err)
+		check(t, h.Client.Create(ctx, secret("tenants", tc.secret, map[string][]byte{tc.key: kubeconfig})))
+		u := &unstructured.Unstructured{}
+		u.SetAPIVersion(tc.apiVersion)
+		u.SetKind(tc.kind)
+		check(t, h.Client.Get(ctx, client.ObjectKey{Namespace: "tenants", Name: tc.name}, u))
+		u.Object["status"] = tc.status
+		check(t, h.Client.Status().Update(ctx, u))
+		for key, value := range tc.want {
+			soon(t, key+" reaches "+tc.name, func() error { return wantData(ctx, c, "kube-system", "cni", key, value) })
+		}
+	}
+	check(t, h.Client.Delete(ctx, addonSet("flux-system", "network")))
+	soon(t, "the set is gone", func() error { return wantGone(ctx, h.Client, addonSet("flux-system", "network")) })
+}

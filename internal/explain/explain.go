@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package explain says of one cluster which add-ons are there, which are not, and why; and of one add-on who set each of its
+// fields. It looks at the objects of a live hub, and renders with the same compiler and renderer as the hub. It is pure:
+// package live reads the objects.
+package explain
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/render"
+)
+
+// Input is what was read from the hub.
+type Input struct {
+	Registration *hubv1.ClusterRegistration
+	// Origin is nil if it is not there; of a Secret it has only metadata. NoOrigin says why it is nil.
+	Origin   *unstructured.Unstructured
+	NoOrigin string
+	// Sets are those of all namespaces, and Deliveries those to this cluster.
+	Sets       []hubv1.AddonSet
+	Deliveries []hubv1.AddonDelivery
+	// Revisions are those that the deliveries name.
+	Revisions map[types.NamespacedName]*appsv1.ControllerRevision
+	// Releases and Kustomizations are the hub's Flux objects for this cluster.
+	Releases       []helmv2.HelmRelease
+	Kustomizations []kustomizev1.Kustomization
+	// Document reads a ConfigMap, or of a Secret its keys, that a set of a namespace refers to.
+	Document func(namespace string, ref render.Ref) (render.Document, error)
+	// Notes say what could not be read.
+	Notes []string
+
+	// HubID, PlatformNamespaces and Chart are the hub's flags.
+	HubID              string
+	PlatformNamespaces []string
+	Chart              render.ManifestChart
+	Now                time.Time
+}
+
+// States that only this package knows, beside those of an AddonStatus.
+const (
+	// NotSelected: the set is in reach, and does not select the cluster.
+	NotSelected hubv1.AddonState = "NotSelected"
+	// NotCompiled: there is something wrong with the set. Clusters keep what they have.
+	NotCompiled hubv1.AddonState = "NotCompiled"
+	// Pending: the set selects the cluster, and the hub has not said anything about the add-on yet.
+	Pending hubv1.AddonState = "Pending"
+	// NotHere: of a dependency that is not on the cluster.
+	NotHere hubv1.AddonState = "NotHere"
+)
+
+// Row is where one add-on of one set stands.
+type Row struct {
+	// Addon is empty if the row is about the set as a whole.
+	Addon string
+	// Set is namespace/name.
+	Set     string
+	State   hubv1.AddonState
+	Since   *time.Time
+	Version string
+	Why     string
+}
+
+// Line is a line of a header.
+type Line struct{ Name, Text string }
+
+// Override is one of the registration's, and what becomes of it.
+type Override struct {
+	Addon string
+	// State is InEffect, Over, Refused or NoAddon.
+	State string
+	Why   string
+}
+
+// ClusterReport is about all add-ons of a cluster.
+type ClusterReport struct {
+	Header    []Line
+	Rows      []Row
+	Overrides []Override
+	Notes     []string
+	Now       time.Time
+}
+
+// Cluster explains a cluster.
+func Cluster(in *Input) *ClusterReport {
+	e := newExplainer(in)
+	return &ClusterReport{Header: e.header(), Rows: e.rows(), Overrides: e.trouble(), Notes: in.Notes, Now: in.Now}
+}
+
+type explainer struct {
+	*Input
+	sets []*set
+}
+
+func newExplainer(in *Input) *explainer {
+	e := &explainer{Input: in}
+	e.judge()
+	return e
+}
+
+// cluster names the cluster.
+func (e *explainer) cluster() string { return e.Registration.Namespace + "/" + e.Registration.Name }
+
+// oneLine makes a text that other people wrote safe for one line of a terminal.
+func oneLine(s string) string {
+	return strings.Join(strings.Fields(strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || unicode.In(r, unicode.Bidi_Control) || r == '\u2028' || r == '\u2029' || r == '\ufeff' {
+			return ' '
+		}
+		return r
+	}, s)), " ")
+}
+
+func sprintf(format string, args ...any) string { return oneLine(fmt.Sprintf(format, args...)) }

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/compile"
+)
+
+// What becomes of an override.
+const (
+	inEffect = "InEffect"
+	over     = "Over"
+	refused  = "Refused"
+	noAddon  = "NoAddon"
+)
+
+// trouble are the overrides that do not have the effect that somebody meant them to have.
+func (e *explainer) trouble() []Override {
+	return slices.DeleteFunc(e.overrides(), func(o Override) bool { return o.State == inEffect })
+}
+
+// overrides are all of the registration's, in their order.
+func (e *explainer) overrides() []Override {
+	var out []Override
+	for i := range e.Registration.Spec.Overrides {
+		o := &e.Registration.Spec.Overrides[i]
+		state, why := e.override(i, o)
+		if o.Reason != "" {
+			why += fmt.Sprintf("; it was written because: %s", o.Reason)
+		}
+		out = append(out, Override{Addon: o.Name, State: state, Why: strings.TrimPrefix(oneLine(why), "; ")})
+	}
+	return out
+}
+
+func (e *explainer) override(i int, o *hubv1.Override) (state, why string) {
+	if o.Until != nil && !e.Now.Before(o.Until.Time) {
+		return over, "until was " + o.Until.UTC().Format(time.RFC3339) + "; remove it from the registration"
+	}
+	if why := e.noAddon(o.Name); why != "" {
+		return noAddon, why
+	}
+	if why := e.refusal(i, o.Name); why != "" {
+		return refused, why
+	}
+	if o.Until != nil {
+		why = "until " + o.Until.UTC().Format(time.RFC3339)
+	}
+	return inEffect, why
+}
+
+// noAddon says that no set here has an add-on of a name.
+func (e *explainer) noAddon(name string) string {
+	var here, elsewhere []string
+	for _, s := range e.sets {
+		switch {
+		case s.delivery != nil || s.selects(e.Registration):
+			here = append(here, s.addons()...)
+		case slices.Contains(s.addons(), name):
+			elsewhere = append(elsewhere, "AddonSet "+s.String()+" has one, and does not deliver to this cluster")
+		}
+	}
+	slices.Sort(here)
+	here = slices.Compact(here)
+	switch {
+	case slices.Contains(here, name):
+		return ""
+	case len(elsewhere) > 0:
+		return "no AddonSet delivers an add-on of that name here: " + strings.Join(elsewhere, "; ")
+	case len(here) == 0:
+		return "no AddonSet delivers anything here"
+	}
+	return "no AddonSet delivers an add-on of that name here; there are " + strings.Join(here, ", ")
+}
+
+// refusal says that an add-on comes out with the overrides before this one, and not with it.
+func (e *explainer) refusal(i int, addon string) string {
+	for _, s := range e.sets {
+		a := s.addon(addon)
+		if a == nil || s.result == nil || s.result.Failed[addon] == nil {
+			continue
+		}
+		one := only(s.program, a)
+		before, err := e.render(s, one, e.Registration.Spec.Overrides[:i], false)
+		if err != nil || before.Failed[addon] != nil {
+			continue
+		}
+		with, err := e.render(s, one, e.Registration.Spec.Overrides[:i+1], false)
+		if err == nil && with.Failed[addon] != nil {
+			return withoutName(with.Failed[addon]) + "; the add-on stays as it is"
+		}
+	}
+	return ""
+}
+
+// only returns a program of one add-on.
+func only(p *compile.Program, a *compile.Addon) *compile.Program {
+	one := *p
+	one.Addons = []compile.Addon{*a}
+	return &one
+}
+
+// withoutName leaves out the name of the add-on, which is there already.
+func withoutName(errs compile.Errors) string {
+	lines := make([]string, len(errs))
+	for i, err := range errs {
+		err.Addon = ""
+		lines[i] = err.Error()
+	}
+	return oneLine(strings.Join(lines, "; "))
+}

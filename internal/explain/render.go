@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"fmt"
+	"strings"
+
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	"k8s.io/apimachinery/pkg/types"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/compile"
+	"github.com/chandler-hub/chandler/internal/facts"
+	"github.com/chandler-hub/chandler/internal/identity"
+	"github.com/chandler-hub/chandler/internal/render"
+)
+
+// revision compiles the revision that a delivery names: that is what the hub renders, and not the set as it is now.
+func (e *explainer) revision(s *set) (*compile.Program, error) {
+	name := s.delivery.Spec.RevisionName
+	if !strings.HasSuffix(name, fmt.Sprintf("-e%d", render.Epoch)) {
+		return nil, fmt.Errorf("revision %s was made for another version of the renderer than this command has: who set what cannot be told; "+
+			"use the chandler of the hub's version", name)
+	}
+	there := e.Revisions[types.NamespacedName{Namespace: s.Namespace, Name: name}]
+	if there == nil {
+		return nil, fmt.Errorf("ControllerRevision %s/%s, which AddonDelivery %s names, is not there; what is delivered stays as it is", s.Namespace, name, s.delivery.Name)
+	}
+	spec, err := compile.Spec(there.Data.Raw)
+	if err != nil {
+		return nil, fmt.Errorf("ControllerRevision %s/%s: %w", s.Namespace, name, err)
+	}
+	return compile.Compile(spec, s.author())
+}
+
+// render renders a program of a set as the hub does.
+func (e *explainer) render(s *set, p *compile.Program, overrides []hubv1.Override, explain bool) (*render.Result, error) {
+	reg := types.NamespacedName{Namespace: e.Registration.Namespace, Name: e.Registration.Name}
+	target := render.Target{
+		HubID: e.HubID, Namespace: s.Namespace, Set: s.Name, Delivery: identity.Delivery(s.Name, reg), Registration: reg, Chart: e.Chart,
+	}
+	in := &render.Input{
+		Cluster: facts.Cluster(e.Registration, e.Origin), Origin: facts.Origin(e.Origin), Overrides: overrides,
+		Releases: e.releases(s, p), Now: e.Now, Explain: explain, Documents: map[render.Ref]render.Document{},
+	}
+	var err error
+	if in.Variables, err = facts.Variables(e.Registration, e.Origin); err != nil {
+		return nil, err
+	}
+	for {
+		result, err := render.Render(p, target, in)
+		if err != nil || len(result.Missing) == 0 {
+			return result, err
+		}
+		for _, ref := range result.Missing {
+			if in.Documents[ref], err = e.Document(s.Namespace, ref); err != nil {
+				return nil, err
+			}
+		}
+	}
+}
+
+// releases are the Helm releases that the add-ons of a delivery go on with, as controllers/delivery finds them.
+func (e *explainer) releases(s *set, p *compile.Program) map[string]render.Kept {
+	out := map[string]render.Kept{}
+	if s.delivery == nil {
+		return out
+	}
+	keep := func(addon string, kept hubv1.HelmReleaseIdentity, from string) {
+		if _, ok := out[addon]; !ok {
+			out[addon] = render.Kept{HelmReleaseIdentity: kept, From: from}
+		}
+	}
+	for i := range e.Releases {
+		hr := &e.Releases[i]
+		if kept, ok := render.ParseRelease(hr.Annotations[hubv1.ReleaseAnnotation]); ok && s.owns(hr) {
+			keep(hr.Labels[hubv1.AddonLabel], kept, "")
+		}
+	}
+	for i := range s.delivery.Status.Addons {
+		if a := &s.delivery.Status.Addons[i]; a.Release != nil {
+			keep(a.Name, *a.Release, "what it takes over")
+		}
+	}
+	for i := range p.Addons {
+		if a := &p.Addons[i]; !e.lives(s, a.Name) {
+			for _, hr := range e.moved(a) {
+				keep(a.Name, hubv1.HelmReleaseIdentity{Name: hr.GetReleaseName(), Namespace: hr.GetReleaseNamespace(), StorageNamespace: hr.GetStorageNamespace()},
+					"HelmRelease "+hr.Namespace+"/"+hr.Name)
+			}
+		}
+	}
+	return out
+}
+
+// moved are the HelmReleases that an add-on takes over by movedFrom.
+func (e *explainer) moved(a *compile.Addon) []*helmv2.HelmRelease {
+	var out []*helmv2.HelmRelease
+	for _, m := range a.MovedFrom {
+		for i := range e.Releases {
+			hr := &e.Releases[i]
+			if hr.Labels[hubv1.AddonLabel] == m.Name && hr.Labels[hubv1.AddonSetLabel] == identity.LabelValue(m.AddonSet) && hr.Namespace == m.Namespace {
+				out = append(out, hr)
+			}
+		}
+	}
+	return out
+}

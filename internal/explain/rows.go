@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/compile"
+	"github.com/chandler-hub/chandler/internal/status"
+)
+
+// rows are all add-ons: those of sets that are here first, in the order of their authors.
+func (e *explainer) rows() []Row {
+	var here, elsewhere []Row
+	for _, s := range e.sets {
+		if s.delivery == nil && !s.selects(e.Registration) {
+			elsewhere = append(elsewhere, e.absent(s, ""))
+			continue
+		}
+		if r, ok := s.trouble(); ok {
+			here = append(here, r)
+		}
+		for _, name := range s.known() {
+			here = append(here, e.row(s, name))
+		}
+	}
+	return append(here, elsewhere...)
+}
+
+// absent says why a set that has no delivery here has none.
+func (e *explainer) absent(s *set, addon string) Row {
+	r := Row{Addon: addon, Set: s.String(), State: NotSelected}
+	switch {
+	case s.selector != nil && s.selector.Why(e.Registration) != "":
+		r.Why = oneLine(s.selector.Why(e.Registration))
+	case s.invalid != nil:
+		r.State, r.Why = NotCompiled, first(s.invalid)
+	case s.object.DeletionTimestamp != nil:
+		r.Why = "the set is being deleted"
+	}
+	return r
+}
+
+// held are the reasons of a delivery that is not rendered as a whole: what is there of it stays as it is.
+var held = []string{hubv1.FrozenReason, hubv1.RevisionNotFoundReason, hubv1.InvalidSpecReason, hubv1.RenderFailedReason, hubv1.RegistrationNotFoundReason}
+
+// trouble says what is wrong with a set that is here, as a whole.
+func (s *set) trouble() (Row, bool) {
+	r := Row{Set: s.String()}
+	if s.delivery != nil && s.delivery.DeletionTimestamp != nil {
+		r.State, r.Why = hubv1.AddonRemoving, "the set is being withdrawn from the cluster"
+		return r, true
+	}
+	if s.invalid != nil {
+		r.State, r.Why = NotCompiled, first(s.invalid)+"; what is delivered stays as it is"
+		return r, true
+	}
+	if s.delivery == nil {
+		return r, false
+	}
+	c := status.Find(s.delivery, hubv1.ReadyCondition)
+	if c != nil && slices.Contains(held, c.Reason) && !s.reported(c.Reason) {
+		r.State, r.Why = hubv1.AddonState(c.Reason), oneLine(c.Message)
+		return r, true
+	}
+	return r, false
+}
+
+// reported returns whether the reason is one that add-ons have themselves.
+func (s *set) reported(reason string) bool {
+	return slices.ContainsFunc(s.delivery.Status.Addons, func(a hubv1.AddonStatus) bool { return a.Reason == reason })
+}
+
+// known are the names of all add-ons that the set has here, or that are still leaving.
+func (s *set) known() []string {
+	names := s.addons()
+	if s.delivery == nil {
+		return names
+	}
+	if s.delivery.DeletionTimestamp != nil {
+		names = nil
+	}
+	order := func(name string) int {
+		at := slices.Index(names, name)
+		if base, ok := strings.CutSuffix(name, compile.CRDSuffix); at < 0 && ok {
+			at = slices.Index(names, base)
+		}
+		if at < 0 {
+			return len(names)
+		}
+		return at
+	}
+	out := slices.Clone(names)
+	for _, a := range s.delivery.Status.Addons {
+		if !slices.Contains(out, a.Name) {
+			out = append(out, a.Name)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b string) int { return cmp.Or(cmp.Compare(order(a), order(b)), cmp.Compare(len(b), len(a))) })
+	return out
+}
+
+// row says where an add-on of a set that is here stands.
+func (e *explainer) row(s *set, name string) Row {
+	r := Row{Addon: name, Set: s.String(), State: Pending}
+	a := s.status(name)
+	switch {
+	case a != nil:
+		r.State, r.Version, r.Why = a.State, oneLine(a.Version), oneLine(a.Message)
+		if a.Since != nil {
+			r.Since = &a.Since.Time
+		}
+	case e.Registration.DeletionTimestamp != nil:
+		r.Why = "the registration is being deleted"
+	case s.delivery == nil:
+		r.Why = "the set selects the cluster, and the hub has not made an AddonDelivery yet"
+	case s.unrenderable != nil:
+		r.Why = "nothing of the set is rendered: " + first(s.unrenderable)
+	default:
+		r.Why = "the hub has not reported on it yet"
+	}
+	return r
+}
+
+// header describes the cluster.
+func (e *explainer) header() []Line {
+	reg := e.Registration
+	lines := []Line{{"Cluster", e.cluster()}, {"Origin", e.originText()}}
+	add := func(name, text string) { lines = append(lines, Line{name, oneLine(text)}) }
+	add("Provider", cmp.Or(reg.Status.Provider, "unknown"))
+	add("Kubernetes", cmp.Or(reg.Status.KubernetesVersion, "unknown"))
+	nodes := "unknown"
+	if reg.Status.Nodes != nil {
+		nodes = fmt.Sprint(*reg.Status.Nodes)
+	}
+	add("Nodes", nodes)
+	if reg.DeletionTimestamp != nil {
+		add("Deleted", "being unregistered for "+since(&reg.DeletionTimestamp.Time, e.Now))
+	}
+	for _, typ := range []string{hubv1.ReadyCondition, hubv1.ReachableCondition, hubv1.KubeConfigValidCondition, hubv1.UnregisteringCondition} {
+		c := status.Find(reg, typ)
+		switch {
+		case c == nil && (typ == hubv1.ReadyCondition || typ == hubv1.ReachableCondition):
+			add(typ, "Unknown: the hub has not looked at it yet")
+		case c == nil, typ == hubv1.KubeConfigValidCondition && c.Status == metav1.ConditionTrue:
+		default:
+			add(typ, condition(c))
+		}
+	}
+	add("Credential", e.credential())
+	return lines
+}
+
+func condition(c *metav1.Condition) string {
+	text := fmt.Sprintf("%s (%s)", c.Status, c.Reason)
+	if c.Message != "" {
+		text += ": " + c.Message
+	}
+	return oneLine(text)
+}
+
+func (e *explainer) originText() string {
+	ref := e.Registration.Spec.OriginRef
+	if ref == nil {
+		return "none; the registration was written by hand"
+	}
+	text := sprintf("%s %s/%s", ref.Kind, e.Registration.Namespace, ref.Name)
+	if e.Origin == nil && e.NoOrigin != "" {
+		text += ", " + oneLine(e.NoOrigin)
+	}
+	return text
+}
+
+func (e *explainer) credential() string {
+	c := e.Registration.Status.Credential
+	if c == nil {
+		return "none yet"
+	}
+	text := fmt.Sprintf("Secret %s/%s, key %s", e.Registration.Namespace, c.SecretName, c.Key)
+	switch {
+	case c.ExpirationTime == nil:
+		return text + ", which does not say when it expires"
+	case !e.Now.Before(c.ExpirationTime.Time):
+		return text + ", expired since " + c.ExpirationTime.UTC().Format(time.RFC3339)
+	}
+	return fmt.Sprintf("%s, expires in %s (%s)", text, status.ExpiresIn(c.ExpirationTime.Time, e.Now), c.ExpirationTime.UTC().Format(time.RFC3339))
+}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/compile"
+	"github.com/chandler-hub/chandler/internal/match"
+	"github.com/chandler-hub/chandler/internal/render"
+)
+
+// set is an AddonSet in reach of the cluster, and what there is of it.
+type set struct {
+	types.NamespacedName
+	platform bool
+	// object is nil if the set is gone, and only its delivery is left.
+	object *hubv1.AddonSet
+	// selector is nil if it does not compile, and invalid says what is wrong with the set.
+	selector *match.Selector
+	invalid  error
+	// delivery is nil if there is none.
+	delivery *hubv1.AddonDelivery
+	// program is that of the delivery's revision, or of the set where there is no delivery yet; nil if the set does not select
+	// the cluster, or unrenderable says why.
+	program *compile.Program
+	// result is what comes out for this cluster; nil if nothing does.
+	result       *render.Result
+	unrenderable error
+}
+
+// judge finds the sets in reach, and what becomes of each on this cluster.
+func (e *explainer) judge() {
+	specs := map[string]map[string]*hubv1.AddonSetSpec{}
+	for i := range e.Sets {
+		s := &e.Sets[i]
+		if specs[s.Namespace] == nil {
+			specs[s.Namespace] = map[string]*hubv1.AddonSetSpec{}
+		}
+		if s.DeletionTimestamp == nil {
+			specs[s.Namespace][s.Name] = &s.Spec
+		}
+	}
+	for i := range e.Sets {
+		o := &e.Sets[i]
+		s := &set{NamespacedName: types.NamespacedName{Namespace: o.Namespace, Name: o.Name}, object: o, platform: e.isPlatform(o.Namespace)}
+		s.delivery = e.deliveryOf(s.NamespacedName)
+		if s.delivery == nil && !s.platform && s.Namespace != e.Registration.Namespace {
+			continue
+		}
+		s.check(specs[s.Namespace])
+		e.sets = append(e.sets, s)
+	}
+	for i := range e.Deliveries {
+		d := &e.Deliveries[i]
+		key := types.NamespacedName{Namespace: d.Namespace, Name: d.Spec.AddonSetRef.Name}
+		if !slices.ContainsFunc(e.sets, func(s *set) bool { return s.NamespacedName == key }) {
+			e.sets = append(e.sets, &set{NamespacedName: key, platform: e.isPlatform(key.Namespace), delivery: d})
+		}
+	}
+	slices.SortFunc(e.sets, func(a, b *set) int { return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name)) })
+	for _, s := range e.sets {
+		e.load(s)
+	}
+}
+
+func (e *explainer) isPlatform(namespace string) bool {
+	return slices.Contains(e.PlatformNamespaces, namespace)
+}
+
+func (e *explainer) deliveryOf(key types.NamespacedName) *hubv1.AddonDelivery {
+	for i := range e.Deliveries {
+		if d := &e.Deliveries[i]; d.Namespace == key.Namespace && d.Spec.AddonSetRef.Name == key.Name {
+			return d
+		}
+	}
+	return nil
+}
+
+func (s *set) author() compile.Author {
+	return compile.Author{Namespace: s.Namespace, Set: s.Name, Platform: s.platform}
+}
+
+// check compiles the set as it is now, as the hub does.
+func (s *set) check(specs map[string]*hubv1.AddonSetSpec) {
+	if s.selector, s.invalid = match.New(s.Namespace, s.platform, &s.object.Spec); s.invalid != nil {
+		return
+	}
+	program, err := compile.Compile(&s.object.Spec, s.author())
+	if err == nil {
+		err = compile.Graph(s.Name, specs)
+	}
+	s.program, s.invalid = program, err
+}
+
+// selects returns whether the set, as it is now, is to be delivered to the cluster.
+func (s *set) selects(reg *hubv1.ClusterRegistration) bool {
+	return s.object != nil && s.object.DeletionTimestamp == nil && s.invalid == nil && s.selector.Matches(reg)
+}
+
+// load finds the program that counts, and renders it.
+func (e *explainer) load(s *set) {
+	switch {
+	case s.delivery == nil && !s.selects(e.Registration):
+		s.program = nil
+	case s.delivery != nil && s.delivery.DeletionTimestamp != nil:
+		s.program = nil
+	case s.delivery != nil:
+		s.program, s.unrenderable = e.revision(s)
+	}
+	if s.program != nil {
+		s.result, s.unrenderable = e.render(s, s.program, e.Registration.Spec.Overrides, false)
+	}
+}
+
+// addons are the names of the set's add-ons, in its order.
+func (s *set) addons() []string {
+	var names []string
+	switch {
+	case s.program != nil:
+		for i := range s.program.Addons {
+			names = append(names, s.program.Addons[i].Name)
+		}
+	case s.object != nil:
+		for i := range s.object.Spec.Addons {
+			names = append(names, s.object.Spec.Addons[i].Name)
+		}
+	}
+	return names
+}
+
+// addon returns an add-on of the program, or nil.
+func (s *set) addon(name string) *compile.Addon {
+	if s.program == nil {
+		return nil
+	}
+	for i := range s.program.Addons {
+		if a := &s.program.Addons[i]; a.Name == name {
+			return a
+		}
+	}
+	return nil
+}
+
+// status returns what the delivery says of an add-on, or nil.
+func (s *set) status(name string) *hubv1.AddonStatus {
+	if s.delivery == nil {
+		return nil
+	}
+	for i := range s.delivery.Status.Addons {
+		if a := &s.delivery.Status.Addons[i]; a.Name == name {
+			return a
+		}
+	}
+	return nil
+}
+
+// first returns the first of the errors that an error consists of, and how many more there are.
+func first(err error) string {
+	errs, ok := err.(compile.Errors) //nolint:errorlint // made by compile, never wrapped
+	if !ok || len(errs) == 1 {
+		return oneLine(err.Error())
+	}
+	more := fmt.Sprintf(" (and %d more errors)", len(errs)-1)
+	if len(errs) == 2 {
+		more = " (and 1 more error)"
+	}
+	return oneLine(errs[0].Error() + more)
+}

@@ -5,6 +5,7 @@ package e2e
 import (
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -22,7 +23,7 @@ import (
 func TestSteadyFleetCostsNoWrites(t *testing.T) {
 	ctx := t.Context()
 	c := workload(t, "workload-a")
-	h := startHub(t, hubOptions{name: "hub-idle", flux: &localfleet.FluxOptions{}, audit: true})
+	h := startHub(t, hubOptions{name: "hub-idle", flux: &localfleet.FluxOptions{}, audit: true, args: []string{"--log-level=debug"}})
 	charts, err := localfleet.NewChartServer()
 	check(t, err)
 	t.Cleanup(func() { _ = charts.Close() })
@@ -34,22 +35,29 @@ func TestSteadyFleetCostsNoWrites(t *testing.T) {
 	s.Labels = map[string]string{hubv1.RegisterLabel: "true", "tier": "prod"}
 	check(t, h.Client.Create(ctx, s))
 	state := fmt.Sprintf(`
-apiVersion: source.toolkit.fluxcd.io/v1
-kind: HelmRepository
-metadata: {name: charts, namespace: flux-system}
-spec: {url: %s, interval: 1m}
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: idle-prod, namespace: flux-system}
+data: {color: blue}
 ---
 apiVersion: chandler.dev/v1alpha1
 kind: AddonSet
 metadata: {name: idle, namespace: flux-system}
 spec:
   clusterSelector: {matchLabels: {tier: prod}}
+  sources: [{name: charts, kind: HelmRepository, spec: {url: %s, interval: 1m}}]
+  variablesFrom: [{configMap: "idle-<< cluster.labels.tier >>"}]
   addons:
     - name: idle-first
-      helmRelease: {interval: 2s, chart: {spec: {chart: settings, sourceRef: {kind: HelmRepository, name: charts}}}, values: {color: blue}}
+      helmRelease: {interval: 2s, chart: {spec: {chart: settings, sourceRef: {name: charts}}}, values: {color: << vars.color >>}}
     - name: idle-second
       dependsOn: [{name: idle-first}]
-      helmRelease: {interval: 2s, chart: {spec: {chart: settings, sourceRef: {kind: HelmRepository, name: charts}}}}
+      helmRelease: {interval: 2s, chart: {spec: {chart: settings, sourceRef: {name: charts}}}}
+    - name: idle-third
+      dependsOn: [{name: idle-second}]
+      manifests: {interval: 2s, objects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: idle-third}, data: {of: << origin.metadata.name >>}}]}
+  overlays:
+    - {name: prod, clusterSelector: {matchLabels: {tier: prod}}, addons: [{name: idle-second, helmRelease: {values: {color: red}}}]}
 `, charts.URL())
 	apply(t, h.Client, state)
 	set := addonSet("flux-system", "idle")
@@ -88,6 +96,11 @@ spec:
 			return nil
 		})
 	}
+	renders := func() int { return strings.Count(h.process.Tail(1_000_000), `"msg":"rendered"`) }
+	rendered := renders()
+	if rendered == 0 {
+		t.Fatal("the log shows no rendering at all: the count below would mean nothing")
+	}
 	// Flux reconciles every two seconds, and somebody writes into its status.
 	hr := &helmv2.HelmReleaseList{}
 	check(t, h.Client.List(ctx, hr, client.InNamespace("flux-system")))
@@ -99,6 +112,9 @@ spec:
 	soon(t, "the hub has nothing left to write", func() error { return h.quiet(5 * time.Second) })
 	check(t, ready())
 
+	if n := renders() - rendered; n != 0 {
+		t.Errorf("the cluster was rendered %d times while nothing changed that goes into it", n)
+	}
 	after, err := h.Writes(localfleet.HubUserAgent, start)
 	check(t, err)
 	sentinels := 0

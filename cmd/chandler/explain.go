@@ -2,4 +2,94 @@
 
 package main
 
-import _ "k8s.io/cli-runtime/pkg/genericclioptions"
+import (
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandler-hub/chandler/internal/explain"
+	"github.com/chandler-hub/chandler/internal/explain/live"
+	"github.com/chandler-hub/chandler/internal/manifestchart"
+	"github.com/chandler-hub/chandler/internal/render"
+)
+
+// explainOptions are the flags of `chandler explain`.
+type explainOptions struct {
+	genericiooptions.IOStreams
+	flags  *genericclioptions.ConfigFlags
+	reader live.Reader
+}
+
+func explainCommand() *cobra.Command {
+	o := &explainOptions{flags: genericclioptions.NewConfigFlags(true)}
+	// --cluster names a cluster of the kubeconfig, and would be taken for the cluster to explain. Nothing is cached.
+	o.flags.ClusterName, o.flags.CacheDir = nil, nil
+	cmd := &cobra.Command{
+		Use:   "explain CLUSTER [ADDON]",
+		Short: "Say of a cluster which add-ons are there, which are not, and why",
+		Long: `Reads from a live hub how the add-ons of a cluster stand: those that are delivered, those that are not, and why. With an ADDON
+it says where that one stands, and who set each of its fields: the set, an overlay, the cluster's override, or a default.
+It only reads, and shows nothing that is secret. CLUSTER is a ClusterRegistration, as NAME or NAMESPACE/NAME; without -n it is
+looked for in all namespaces.`,
+		Example: `  chandler explain tenant1
+  chandler explain tenants/tenant1 cert-manager`,
+		Args: cobra.RangeArgs(1, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.IOStreams = genericiooptions.IOStreams{In: cmd.InOrStdin(), Out: cmd.OutOrStdout(), ErrOut: cmd.ErrOrStderr()}
+			return o.run(cmd, args)
+		},
+	}
+	cmd.SetOut(os.Stdout) // cobra's own default is standard error
+	f := cmd.Flags()
+	o.flags.AddFlags(f)
+	f.StringVar(&o.reader.HubID, "hub-id", "chandler", "the hub's --hub-id")
+	f.StringSliceVar(&o.reader.PlatformNamespaces, "platform-namespaces", []string{"chandler-system", "flux-system"}, "the hub's --platform-namespaces")
+	return cmd
+}
+
+func (o *explainOptions) run(cmd *cobra.Command, args []string) error {
+	if err := o.connect(); err != nil {
+		return err
+	}
+	ctx := cmd.Context()
+	reg, err := o.reader.Find(ctx, args[0], *o.flags.Namespace)
+	if err != nil {
+		return err
+	}
+	in, err := o.reader.Read(ctx, reg, time.Now())
+	if err != nil {
+		return err
+	}
+	if len(args) == 1 {
+		return explain.Cluster(in).Print(o.Out)
+	}
+	report, err := explain.Addon(in, args[1])
+	if err != nil {
+		return err
+	}
+	return report.Print(o.Out)
+}
+
+// connect makes a client for the hub that the flags and the kubeconfig name. It has no cache: everything is read once.
+func (o *explainOptions) connect() error {
+	config, err := o.flags.ToRESTConfig()
+	if err != nil {
+		return fmt.Errorf("find the hub: %w", err)
+	}
+	config.QPS, config.Burst = 50, 100 // a few dozen reads, and then it is over
+	scheme, err := live.Scheme()
+	if err != nil {
+		return err
+	}
+	if o.reader.Client, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
+		return fmt.Errorf("reach the hub at %s: %w", config.Host, err)
+	}
+	// Where the hub serves its chart is nothing that is shown; that it does serve one is taken for granted.
+	o.reader.Chart = render.ManifestChart{URL: "http://chandler", Name: manifestchart.Name, Version: manifestchart.Version}
+	return nil
+}

@@ -37,6 +37,7 @@ func newCommand() *cobra.Command {
 	}
 	root.AddCommand(demoCommand())
 	root.AddCommand(renderCommand())
+	root.AddCommand(explainCommand())
 	return root
 }
 

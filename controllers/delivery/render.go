@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
@@ -99,6 +100,7 @@ func (r *Reconciler) renderDelivery(ctx context.Context, c *cluster, d *delivery
 			return nil
 		}
 	}
+	ctrl.LoggerFrom(ctx).V(1).Info(renderedMessage, "registration", c.key.String(), "delivery", memoryKey.String())
 	result, err := d.whole()
 	if err != nil && !errors.As(err, &compile.Error{}) {
 		return err
@@ -118,6 +120,10 @@ func (r *Reconciler) renderDelivery(ctx context.Context, c *cluster, d *delivery
 	}
 	return err
 }
+
+// renderedMessage is logged for each delivery that is rendered, so that a test can count: events that change nothing that goes
+// into it must not cause any.
+const renderedMessage = "rendered"
 
 // renderWithDocuments renders until every ConfigMap and Secret that is referred to is known.
 func (r *Reconciler) renderWithDocuments(ctx context.Context, c *cluster, d *delivery, target render.Target, in *render.Input) (*render.Result, error) {

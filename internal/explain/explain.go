@@ -111,14 +111,17 @@ func newExplainer(in *Input) *explainer {
 // cluster names the cluster.
 func (e *explainer) cluster() string { return e.Registration.Namespace + "/" + e.Registration.Name }
 
-// oneLine makes a text that other people wrote safe for one line of a terminal.
-func oneLine(s string) string {
-	return strings.Join(strings.Fields(strings.Map(func(r rune) rune {
+// visible makes a text that other people wrote safe for a terminal.
+func visible(s string) string {
+	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || unicode.In(r, unicode.Bidi_Control) || r == '\u2028' || r == '\u2029' || r == '\ufeff' {
 			return ' '
 		}
 		return r
-	}, s)), " ")
+	}, s)
 }
+
+// oneLine makes it fit one line, too.
+func oneLine(s string) string { return strings.Join(strings.Fields(visible(s)), " ") }
 
 func sprintf(format string, args ...any) string { return oneLine(fmt.Sprintf(format, args...)) }

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/compile"
+	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/status"
+)
+
+// AddonReport is about one add-on on a cluster.
+type AddonReport struct {
+	// Sentence says where it stands, and why.
+	Sentence     string
+	Header       []Line
+	Dependencies []Row
+	// Others are what else wants, or wanted, to deliver it.
+	Others    []Row
+	Overrides []Override
+	// Errors say why it cannot be rendered.
+	Errors    []string
+	Fields    []Field
+	Variables []Variable
+	Notes     []string
+	Now       time.Time
+}
+
+// Addon explains one add-on. It is an error if no set in reach has one of that name.
+func Addon(in *Input, name string) (*AddonReport, error) {
+	e := newExplainer(in)
+	claims := e.claims(name)
+	if len(claims) == 0 {
+		return nil, e.unknown(name)
+	}
+	main := claims[0]
+	r := &AddonReport{Sentence: e.sentence(main), Header: e.details(main), Notes: in.Notes, Now: in.Now}
+	for _, c := range claims[1:] {
+		r.Others = append(r.Others, c.row)
+	}
+	for _, o := range e.overrides() {
+		if o.Addon == name {
+			r.Overrides = append(r.Overrides, o)
+		}
+	}
+	if gone(main.row.State) {
+		return r, nil
+	}
+	r.Dependencies = e.dependencies(main.set, name)
+	e.body(main.set, name, r)
+	return r, nil
+}
+
+// claim is a set that has an add-on of the name.
+type claim struct {
+	set *set
+	row Row
+}
+
+// claims are all sets that have an add-on of a name, the one that matters most first.
+func (e *explainer) claims(name string) []claim {
+	var out []claim
+	for _, s := range e.sets {
+		switch {
+		case s.delivery == nil && !s.selects(e.Registration):
+			if slices.Contains(s.addons(), name) {
+				out = append(out, claim{s, e.absent(s, name)})
+			}
+		case slices.Contains(s.known(), name):
+			out = append(out, claim{s, e.row(s, name)})
+		}
+	}
+	slices.SortStableFunc(out, func(a, b claim) int { return cmp.Compare(rank(a.row.State), rank(b.row.State)) })
+	return out
+}
+
+// rank orders states: what is, or comes, before what is not.
+func rank(s hubv1.AddonState) int {
+	order := []hubv1.AddonState{hubv1.AddonNotOwned, Pending, hubv1.AddonExcluded, hubv1.AddonRemoving, hubv1.AddonOrphaned, hubv1.AddonLostTo, NotCompiled, NotSelected}
+	return slices.Index(order, s)
+}
+
+// gone returns whether nothing of an add-on is to be there: then what it would be made of says nothing.
+func gone(s hubv1.AddonState) bool {
+	return slices.Contains([]hubv1.AddonState{hubv1.AddonExcluded, hubv1.AddonRemoving, hubv1.AddonOrphaned, hubv1.AddonLostTo, NotCompiled, NotSelected}, s)
+}
+
+// unknown says which add-ons there are.
+func (e *explainer) unknown(name string) error {
+	var names []string
+	for _, s := range e.sets {
+		names = append(names, s.addons()...)
+		names = append(names, s.known()...)
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	if len(names) == 0 {
+		return fmt.Errorf("there is no add-on %q for cluster %s: no AddonSet is in reach; make one in a platform namespace (%s), or in namespace %s",
+			name, e.cluster(), strings.Join(e.PlatformNamespaces, ", "), e.Registration.Namespace)
+	}
+	return fmt.Errorf("there is no add-on %q in the AddonSets in reach of cluster %s; there are %s", name, e.cluster(), status.List(names, 40))
+}
+
+// sentence says in plain words where an add-on stands.
+func (e *explainer) sentence(c claim) string {
+	forms := map[hubv1.AddonState]string{
+		hubv1.AddonReady:                "%s is Ready on cluster %s: %s delivers it",
+		hubv1.AddonProgressing:          "%s is on its way to cluster %s; %s delivers it",
+		hubv1.AddonWaitingForDependency: "%s on cluster %s waits for what it depends on; %s delivers it",
+		hubv1.AddonWaitingForCluster:    "%s is not on cluster %s yet, which has to answer first; %s delivers it",
+		hubv1.AddonWaitingForNodes:      "%s is on cluster %s, and waits for a node to run on; %s delivers it",
+		hubv1.AddonFailed:               "%s has failed on cluster %s; %s delivers it",
+		hubv1.AddonSuspended:            "%s is suspended on cluster %s, and stays as it is; %s delivers it",
+		hubv1.AddonExcluded:             "%s is left out on cluster %s; %s has it",
+		hubv1.AddonLostTo:               "%s does not come to cluster %s from %s: another set delivers it, or its Helm release",
+		hubv1.AddonNotOwned:             "%s does not come to cluster %s from %s: somebody else's object is in its place",
+		hubv1.AddonRemoving:             "%s is being removed from cluster %s; %s delivered it",
+		hubv1.AddonOrphaned:             "%s was let go on cluster %s, and may still run there; %s delivered it",
+		Pending:                         "%s is not on cluster %s yet; %s delivers it",
+		NotSelected:                     "%s is not on cluster %s: %s has it, and does not select the cluster",
+		NotCompiled:                     "%s is not on cluster %s: %s has it, and does not compile",
+	}
+	form, ok := forms[c.row.State]
+	if !ok {
+		form = "%s is " + string(c.row.State) + " on cluster %s; %s delivers it"
+	}
+	text := "Add-on " + fmt.Sprintf(form, c.row.Addon, e.cluster(), "AddonSet "+c.row.Set)
+	if c.row.State == hubv1.AddonReady && c.set.selects(e.Registration) {
+		text += ", which selects " + c.set.selector.String()
+	}
+	if c.row.Why != "" {
+		text += ". " + strings.ToUpper(c.row.Why[:1]) + c.row.Why[1:]
+	}
+	return oneLine(strings.TrimSuffix(text, ".")) + "."
+}
+
+// details say more about the add-on, and about its Flux object.
+func (e *explainer) details(c claim) []Line {
+	lines := []Line{{"Cluster", e.cluster()}, {"AddonSet", c.row.Set}}
+	state := string(c.row.State)
+	if c.row.Since != nil {
+		state += " for " + since(c.row.Since, e.Now)
+	}
+	lines = append(lines, Line{"State", state})
+	if c.set.delivery != nil {
+		lines = append(lines, Line{"Revision", c.set.revisionText()})
+	}
+	if s := c.set.status(c.row.Addon); s != nil {
+		lines = append(lines, e.objectLines(c.set, s)...)
+		if s.Release != nil {
+			lines = append(lines, Line{"Release", sprintf("%s in namespace %s (its records in %s), kept from what it took over", s.Release.Name, s.Release.Namespace, s.Release.StorageNamespace)})
+		}
+	}
+	if a := c.set.addon(c.row.Addon); a != nil {
+		if from := c.set.takesOver(a); len(from) > 0 {
+			lines = append(lines, Line{"Takes over", oneLine(strings.Join(from, "; "))})
+		}
+	}
+	return lines
+}
+
+func (s *set) revisionText() string {
+	text := s.delivery.Spec.RevisionName
+	if s.object != nil && s.object.Status.Revision != "" && s.object.Status.Revision != text {
+		text += "; the set's newest is " + s.object.Status.Revision
+	}
+	return oneLine(text)
+}
+
+// takesOver says what an add-on takes over, where that is still there.
+func (s *set) takesOver(a *compile.Addon) []string {
+	var out []string
+	for _, m := range a.MovedFrom {
+		out = append(out, fmt.Sprintf("add-on %s of AddonSet %s/%s (movedFrom)", m.Name, m.Namespace, m.AddonSet))
+	}
+	if o := s.rendered(a.Name); o != nil && o.Adopt != nil {
+		out = append(out, fmt.Sprintf("%s %s/%s (adopt)", o.Adopt.Kind, o.Adopt.Namespace, o.Adopt.Name))
+	}
+	return out
+}
+
+// rendered is the Flux object that an add-on becomes: of several, the last; nil if it does not come out.
+func (s *set) rendered(addon string) *render.Object {
+	if s.result == nil {
+		return nil
+	}
+	for i := range s.result.Objects {
+		if o := &s.result.Objects[i]; o.Addon == addon {
+			return o
+		}
+	}
+	return nil
+}
+
+// dependencies are the add-ons that one comes after, and the sets, and how these stand.
+func (e *explainer) dependencies(s *set, addon string) []Row {
+	var out []Row
+	if s.program == nil {
+		return nil
+	}
+	for _, name := range s.program.DependsOn {
+		out = append(out, e.setBefore(s.Namespace, name))
+	}
+	var refs []hubv1.AddonReference
+	if a := s.addon(addon); a != nil {
+		refs = a.DependsOn
+	}
+	if o := s.rendered(addon); o != nil {
+		refs = o.DependsOn
+	}
+	for _, ref := range refs {
+		out = append(out, e.addonBefore(s, ref))
+	}
+	return out
+}
+
+// addonBefore says where a dependency stands. One that is not on the cluster is ignored.
+func (e *explainer) addonBefore(s *set, ref hubv1.AddonReference) Row {
+	for _, c := range e.claims(ref.Name) {
+		if ref.AddonSet != "" && (c.set.Name != ref.AddonSet || c.set.Namespace != s.Namespace) {
+			continue
+		}
+		if !gone(c.row.State) {
+			return c.row
+		}
+		c.row.Why = "it is ignored: " + cmp.Or(c.row.Why, "it is not on the cluster")
+		return c.row
+	}
+	in := s.Name
+	if ref.AddonSet != "" {
+		in = ref.AddonSet
+	}
+	return Row{Addon: ref.Name, Set: s.Namespace + "/" + in, State: NotHere, Why: "it is ignored: no AddonSet delivers it to this cluster"}
+}
+
+// setBefore says where a set stands that a whole set comes after.
+func (e *explainer) setBefore(namespace, name string) Row {
+	r := Row{Set: namespace + "/" + name, State: NotHere, Why: "it is ignored: the set is not on this cluster"}
+	for _, s := range e.sets {
+		switch {
+		case s.Namespace != namespace || s.Name != name:
+		case s.delivery == nil && !s.selects(e.Registration):
+			r.Why = "it is ignored: " + e.absent(s, "").Why
+		case s.delivery == nil:
+			r.State, r.Why = Pending, "the set selects the cluster, and is not on it yet"
+		case s.delivery.Status.ReadyRevision == s.delivery.Spec.RevisionName:
+			r.State, r.Why = hubv1.AddonReady, ""
+		default:
+			r.State, r.Why = hubv1.AddonProgressing, "its add-ons have not all been Ready on its present revision"
+		}
+	}
+	return r
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/fluxspec"
+)
+
+// owns returns whether a Flux object belongs to the delivery of a set.
+func (s *set) owns(o client.Object) bool {
+	return s.delivery != nil && o.GetNamespace() == s.Namespace && o.GetAnnotations()[hubv1.DeliveryAnnotation] == s.delivery.Name
+}
+
+// lives returns whether an add-on of a set has its own object.
+func (e *explainer) lives(s *set, addon string) bool {
+	for _, o := range e.flux() {
+		if s.owns(o) && o.GetLabels()[hubv1.AddonLabel] == addon {
+			return true
+		}
+	}
+	return false
+}
+
+func (e *explainer) flux() []client.Object {
+	out := make([]client.Object, 0, len(e.Releases)+len(e.Kustomizations))
+	for i := range e.Releases {
+		out = append(out, &e.Releases[i])
+	}
+	for i := range e.Kustomizations {
+		out = append(out, &e.Kustomizations[i])
+	}
+	return out
+}
+
+// find returns a Flux object, or nil.
+func (e *explainer) find(kind, namespace, name string) client.Object {
+	for _, o := range e.flux() {
+		_, helm := o.(*helmv2.HelmRelease)
+		if o.GetNamespace() == namespace && o.GetName() == name && helm == (kind == fluxspec.HelmReleaseKind) {
+			return o
+		}
+	}
+	return nil
+}
+
+// objectLines describe the Flux object of an add-on.
+func (e *explainer) objectLines(s *set, a *hubv1.AddonStatus) []Line {
+	if a.Object == "" {
+		return nil
+	}
+	name := sprintf("%s %s/%s", a.Kind, s.Namespace, a.Object)
+	o := e.find(a.Kind, s.Namespace, a.Object)
+	if o == nil {
+		return []Line{{"Object", name + ", which is not there"}}
+	}
+	var conditions []metav1.Condition
+	var suspended bool
+	var applied string
+	switch o := o.(type) {
+	case *helmv2.HelmRelease:
+		conditions, suspended, applied = o.Status.Conditions, o.Spec.Suspend, e.helmApplied(o)
+	case *kustomizev1.Kustomization:
+		conditions, suspended, applied = o.Status.Conditions, o.Spec.Suspend, o.Status.LastAppliedRevision
+	}
+	var remarks []string
+	if suspended {
+		remarks = append(remarks, "suspended")
+	}
+	if !o.GetDeletionTimestamp().IsZero() {
+		remarks = append(remarks, "being deleted")
+	}
+	if a.AppliedGeneration > 0 && o.GetGeneration() > a.AppliedGeneration {
+		remarks = append(remarks, "changed since the hub has written it")
+	}
+	lines := []Line{{"Object", strings.Join(append([]string{name}, remarks...), ", ")}}
+	ready := "Unknown: Flux has not looked at it yet"
+	if c := meta.FindStatusCondition(conditions, hubv1.ReadyCondition); c != nil {
+		ready = condition(c)
+		if c.ObservedGeneration < o.GetGeneration() {
+			ready += " (of an older generation)"
+		}
+	}
+	if applied == "" {
+		applied = "nothing yet"
+	}
+	return append(lines, Line{"Ready", ready}, Line{"Applied", oneLine(applied)})
+}
+
+// helmApplied says what Helm last did.
+func (e *explainer) helmApplied(o *helmv2.HelmRelease) string {
+	latest := o.Status.History.Latest()
+	if latest == nil {
+		return ""
+	}
+	text := fmt.Sprintf("chart %s %s, %s as revision %d", latest.ChartName, latest.ChartVersion, latest.Status, latest.Version)
+	if at := latest.LastDeployed.Time; !at.IsZero() {
+		text += " at " + at.UTC().Format(time.RFC3339)
+	}
+	return text
+}

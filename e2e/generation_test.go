@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -99,6 +100,7 @@ func TestGeneration(t *testing.T) {
 	t.Run("authority", g.authority)
 	t.Run("manifests", g.manifests)
 	t.Run("manifests from ConfigMaps and Secrets", g.manifestsFrom)
+	t.Run("manifests that are applied once", g.applyOnce)
 	t.Run("Flux objects in a folder", g.fluxObjects)
 }
 
@@ -406,6 +408,44 @@ spec:
 	g.remove(t, "flux-system", "documents")
 	soon(t, "everything goes with the add-on", func() error {
 		return errors.Join(wantNoConfigMap(ctx, g.one, "default", "gen-from-a"), wantGone(ctx, g.one.Client, secret("default", "gen-secret", nil)))
+	})
+}
+
+// applyOnce is ClusterResourceSet's strategy: what is there is left alone, whatever happens to it or to the set.
+func (g *generation) applyOnce(t *testing.T) {
+	ctx := t.Context()
+	set := func(value string) {
+		g.apply(t, fmt.Sprintf(`
+apiVersion: chandler.dev/v1alpha1
+kind: AddonSet
+metadata: {name: once, namespace: flux-system}
+spec:
+  selectAll: true
+  addons:
+    - {name: gen-once, manifests: {interval: 2s, strategy: ApplyOnce, objects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: gen-once}, data: {value: %[1]s}}]}}
+    - {name: gen-ever, manifests: {interval: 2s, objects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: gen-ever}, data: {value: %[1]s}}]}}
+`, value))
+	}
+	both := func(once, ever string) func() error {
+		return func() error {
+			return errors.Join(wantData(ctx, g.one, "default", "gen-once", "value", once), wantData(ctx, g.one, "default", "gen-ever", "value", ever))
+		}
+	}
+	set("first")
+	soon(t, "both arrive", both("first", "first"))
+	for _, name := range []string{"gen-once", "gen-ever"} {
+		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
+		check(t, g.one.Client.Patch(ctx, cm, client.RawPatch(types.MergePatchType, []byte(`{"data":{"value":"theirs"}}`))))
+	}
+	soon(t, "an edit of the one is undone", both("theirs", "first"))
+	set("second")
+	soon(t, "a change reaches the one", both("theirs", "second"))
+	soon(t, "and both are Ready", func() error {
+		return errors.Join(g.addonOf(ctx, "one", "once", "gen-once", hubv1.AddonReady, ""), g.addonOf(ctx, "one", "once", "gen-ever", hubv1.AddonReady, ""))
+	})
+	g.remove(t, "flux-system", "once")
+	soon(t, "both go with the set", func() error {
+		return errors.Join(wantNoConfigMap(ctx, g.one, "default", "gen-once"), wantNoConfigMap(ctx, g.one, "default", "gen-ever"))
 	})
 }
 

@@ -326,3 +326,43 @@ spec: {interval: 2s, prune: true, path: ./hand, sourceRef: {kind: GitRepository,
 	g.remove(t, "flux-system", "hand")
 	soon(t, "it goes with the set", func() error { return wantNoConfigMap(ctx, g.one, "default", "mov-hand") })
 }
+
+// TestTwoReplicas: the chart of plain manifests comes from whichever replica Flux asks, and its bytes are the same. Here Flux
+// asks the one that does not lead; then the leader goes, and the other goes on.
+func TestTwoReplicas(t *testing.T) {
+	ctx := t.Context()
+	c := workload(t, "workload-a")
+	h := startHub(t, hubOptions{name: "hub-replicas", flux: &localfleet.FluxOptions{}, noHub: true})
+	namespace(t, h.Client, "chandler-system")
+	namespace(t, h.Client, "fleet")
+	second, err := localfleet.FreePort()
+	check(t, err)
+	url := fmt.Sprintf("http://127.0.0.1:%d", second)
+	h.args = append(h.args, "--leader-elect", "--chart-url="+url)
+	h.start(t)
+	other, err := h.StartHub(ctx, hubBinary, append(h.args, fmt.Sprintf("--chart-bind-address=127.0.0.1:%d", second))...)
+	check(t, err)
+	t.Cleanup(other.Stop)
+	kubeconfig, err := c.Kubeconfig("kubernetes-admin", "system:masters")
+	check(t, err)
+	s := secret("fleet", "one", map[string][]byte{"value": kubeconfig})
+	s.Labels = map[string]string{hubv1.RegisterLabel: "true"}
+	check(t, h.Client.Create(ctx, s))
+	set := func(value string) {
+		apply(t, h.Client, fmt.Sprintf(`
+apiVersion: chandler.dev/v1alpha1
+kind: AddonSet
+metadata: {name: replicas, namespace: flux-system}
+spec:
+  selectAll: true
+  addons: [{name: mov-replicas, manifests: {interval: 2s, objects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: mov-replicas}, data: {value: %s}}]}}]
+`, value))
+	}
+	set("first")
+	soon(t, "the objects arrive", func() error { return wantData(ctx, c, "default", "mov-replicas", "value", "first") })
+	h.stop()
+	set("second")
+	soon(t, "the other replica goes on", func() error { return wantData(ctx, c, "default", "mov-replicas", "value", "second") })
+	check(t, h.Client.Delete(ctx, addonSet("flux-system", "replicas")))
+	soon(t, "it cleans up, too", func() error { return wantNoConfigMap(ctx, c, "default", "mov-replicas") })
+}

@@ -22,6 +22,10 @@ import (
 // served is what the sets do for a cluster.
 type served struct {
 	counts hubv1.ObjectCounts
+	// addons are those of every set that delivers here, whatever became of them.
+	addons map[string]bool
+	// idle names the overrides of add-ons that no set delivers here.
+	idle []string
 	// failed names each add-on that failed, with its set, and says why.
 	failed []string
 	// why says of each set in reach that does not select the cluster why it does not.
@@ -33,7 +37,7 @@ const maxSets = 20
 
 // deliveries counts the add-ons of a cluster and sets status.sets.
 func (r *Reconciler) deliveries(ctx context.Context, reg *hubv1.ClusterRegistration) (served, error) {
-	var out served
+	out := served{addons: map[string]bool{}}
 	list := &hubv1.AddonDeliveryList{}
 	if err := r.Client.List(ctx, list, client.MatchingFields{index.DeliveryRegistration: reg.Namespace + "/" + reg.Name}); err != nil {
 		return out, fmt.Errorf("list the deliveries: %w", err)
@@ -53,15 +57,29 @@ func (r *Reconciler) deliveries(ctx context.Context, reg *hubv1.ClusterRegistrat
 			out.counts.Failed += c.Failed
 		}
 		for _, a := range d.Status.Addons {
-			if a.State == hubv1.AddonFailed {
+			out.addons[a.Name] = true
+			if a.State == hubv1.AddonFailed || a.State == hubv1.AddonNotOwned {
 				out.failed = append(out.failed, fmt.Sprintf("%s/%s: %s", d.Spec.AddonSetRef.Name, a.Name, a.Message))
 			}
 		}
 	}
 	slices.Sort(out.failed)
+	out.idle = idleOverrides(reg, out.addons, r.Clock.Now())
 	out.counts.Summary = status.Summary(out.counts.Ready, out.counts.Total)
 	reg.Status.AddonCounts = &out.counts
 	return out, r.sets(ctx, reg, results, &out)
+}
+
+// idleOverrides names the overrides that do nothing: no set delivers an add-on of that name here. Most are typing errors.
+func idleOverrides(reg *hubv1.ClusterRegistration, addons map[string]bool, now time.Time) []string {
+	var out []string
+	for _, o := range reg.Spec.Overrides {
+		over := o.Until != nil && !now.Before(o.Until.Time)
+		if !over && !addons[o.Name] && !slices.Contains(out, o.Name) {
+			out = append(out, o.Name)
+		}
+	}
+	return out
 }
 
 // sets fills status.sets: what delivers here, and why the others in reach do not.
@@ -112,7 +130,11 @@ func rank(result string) int {
 
 // summarize sets Ready.
 func (r *Reconciler) summarize(reg *hubv1.ClusterRegistration, found resolution, refused *refusal, s served) {
-	status.Summarize(reg, outcome(reg, found, refused, s), r.Clock.Now())
+	out := outcome(reg, found, refused, s)
+	if len(s.idle) > 0 && len(s.addons) > 0 {
+		out.Message += fmt.Sprintf("; spec.overrides names what no set delivers here: %s", status.List(s.idle, 3))
+	}
+	status.Summarize(reg, out, r.Clock.Now())
 }
 
 func outcome(reg *hubv1.ClusterRegistration, found resolution, refused *refusal, s served) status.Outcome {
@@ -135,6 +157,8 @@ func outcome(reg *hubv1.ClusterRegistration, found resolution, refused *refusal,
 	case s.counts.Failed > 0:
 		return status.Outcome{Phase: status.Broken, Reason: hubv1.AddonsFailedReason,
 			Message: fmt.Sprintf("%d of %d add-ons failed: %s", s.counts.Failed, s.counts.Total, status.List(s.failed, 2))}
+	case s.counts.Total == 0 && len(s.addons) > 0:
+		return status.Outcome{Phase: status.Done, Reason: hubv1.SucceededReason, Message: "every add-on is left out here, or delivered by another set"}
 	case s.counts.Ready < s.counts.Total || s.counts.Total == 0:
 		return status.Outcome{Phase: status.Working, Reason: hubv1.ProgressingReason,
 			Message: fmt.Sprintf("%d of %d add-ons are Ready", s.counts.Ready, s.counts.Total)}

@@ -30,7 +30,8 @@ func (r *ClusterReport) Print(w io.Writer) error {
 // Print writes a report for people, as kubectl does.
 func (r *AddonReport) Print(w io.Writer) error {
 	var p printer
-	p.text(r.Sentence + "\n\n")
+	p.line(r.Sentence)
+	p.text("\n")
 	p.lines(r.Header)
 	p.notes(r.Notes)
 	p.rows("DEPENDENCIES", r.Dependencies, r.Now)
@@ -40,7 +41,7 @@ func (r *AddonReport) Print(w io.Writer) error {
 		p.text("\nERRORS\n")
 	}
 	for _, text := range r.Errors {
-		p.text(text + "\n")
+		p.line(text)
 	}
 	fields := make([][]string, len(r.Fields))
 	for i, f := range r.Fields {
@@ -69,6 +70,9 @@ type printer struct{ out bytes.Buffer }
 
 func (p *printer) text(s string) { p.out.WriteString(s) }
 
+// line writes one line. Here, and in tables, all that other people wrote is made safe, whatever it is.
+func (p *printer) line(s string) { p.text(visible(s) + "\n") }
+
 func (p *printer) flush(w io.Writer) error {
 	for _, line := range strings.SplitAfter(p.out.String(), "\n") {
 		end := ""
@@ -85,14 +89,14 @@ func (p *printer) flush(w io.Writer) error {
 func (p *printer) lines(lines []Line) {
 	w := tabwriter.NewWriter(&p.out, 0, 8, 2, ' ', 0)
 	for _, l := range lines {
-		fmt.Fprintf(w, "%s:\t%s\n", l.Name, l.Text)
+		fmt.Fprintf(w, "%s:\t%s\n", l.Name, visible(l.Text))
 	}
 	_ = w.Flush() // a buffer takes everything
 }
 
 func (p *printer) notes(notes []string) {
 	for _, n := range notes {
-		p.text("Note: " + oneLine(n) + "\n")
+		p.line("Note: " + n)
 	}
 }
 
@@ -106,6 +110,9 @@ func (p *printer) table(title string, columns []string, rows [][]string) {
 	}
 	w := tabwriter.NewWriter(&p.out, 0, 8, 3, ' ', 0)
 	for _, r := range append([][]string{columns}, rows...) {
+		for i := range r {
+			r[i] = visible(r[i])
+		}
 		fmt.Fprintln(w, strings.Join(r, "\t"))
 	}
 	_ = w.Flush() // a buffer takes everything

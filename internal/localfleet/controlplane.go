@@ -71,7 +71,7 @@ func (c *Cluster) startEtcd(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	port, err := freePort()
+	port, err := FreePort()
 	if err != nil {
 		return "", err
 	}
@@ -94,7 +94,7 @@ func (c *Cluster) configureAPIServer(o ClusterOptions, etcd string) error {
 	if err != nil {
 		return err
 	}
-	port, err := freePort()
+	port, err := FreePort()
 	if err != nil {
 		return err
 	}

@@ -50,7 +50,7 @@ func (c *Cluster) StartFlux(ctx context.Context, o FluxOptions) error {
 	if err := client.IgnoreAlreadyExists(c.Client.Create(ctx, ns)); err != nil {
 		return err
 	}
-	port, err := freePort()
+	port, err := FreePort()
 	if err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (c *Cluster) startFluxController(ctx context.Context, name string, args []s
 	if err != nil {
 		return err
 	}
-	port, err := freePort()
+	port, err := FreePort()
 	if err != nil {
 		return err
 	}

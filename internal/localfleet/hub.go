@@ -33,12 +33,12 @@ func BuildHub(ctx context.Context, dir string) (string, error) {
 // StartHub runs a hub binary against a cluster until it is ready. It is the caller's to stop. Flux reaches the chart that the
 // hub serves at the same address after a restart, as it would through a Service.
 func (c *Cluster) StartHub(ctx context.Context, binary string, args ...string) (*Process, error) {
-	port, err := freePort()
+	port, err := FreePort()
 	if err != nil {
 		return nil, err
 	}
 	if c.charts == 0 {
-		if c.charts, err = freePort(); err != nil {
+		if c.charts, err = FreePort(); err != nil {
 			return nil, err
 		}
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // firstPort to lastPort lie below the range from which the usual systems give ports to outgoing connections and to those who
-// ask for any: nobody but another fleet takes one between freePort and the start of the part that shall have it.
+// ask for any: nobody but another fleet takes one between FreePort and the start of the part that shall have it.
 const (
 	firstPort = 15000
 	lastPort  = 32000
@@ -22,9 +22,9 @@ var given struct {
 	ports map[int]bool
 }
 
-// freePort returns a port on loopback that nothing listens on, and that this process has not had before: most parts cannot
+// FreePort returns a port on loopback that nothing listens on, and that this process has not had before: most parts cannot
 // choose one themselves, or cannot tell which they chose.
-func freePort() (int, error) {
+func FreePort() (int, error) {
 	given.Lock()
 	defer given.Unlock()
 	if given.ports == nil {

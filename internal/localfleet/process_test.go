@@ -76,7 +76,7 @@ func waitGone(t *testing.T, pid int) {
 func TestFreePort(t *testing.T) {
 	seen := map[int]bool{}
 	for range 100 {
-		port, err := freePort()
+		port, err := FreePort()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain_test
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/compile"
+	"github.com/chandler-hub/chandler/internal/explain"
+	"github.com/chandler-hub/chandler/internal/render"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// newest stands in a file for the revision of a set as the file has it.
+const newest = "newest-e1"
+
+// load reads the objects of a hub from one file.
+func load(t *testing.T, file string) *explain.Input {
+	t.Helper()
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := &explain.Input{
+		Revisions: map[types.NamespacedName]*appsv1.ControllerRevision{}, HubID: "chandler", PlatformNamespaces: []string{"chandler-system"},
+		Chart: render.ManifestChart{URL: "http://chandler", Name: "manifests", Version: "1.0.0"}, Now: time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC),
+	}
+	documents := map[string]render.Document{}
+	in.Document = func(namespace string, ref render.Ref) (render.Document, error) {
+		return documents[ref.Kind+" "+namespace+"/"+ref.Name], nil
+	}
+	for _, text := range strings.Split(string(raw), "\n---\n") {
+		var meta metav1.TypeMeta
+		decode(t, text, &meta, false)
+		switch meta.Kind {
+		case "":
+		case "ClusterRegistration":
+			in.Registration = decode(t, text, &hubv1.ClusterRegistration{}, true)
+		case "AddonSet":
+			in.Sets = append(in.Sets, *decode(t, text, &hubv1.AddonSet{}, true))
+		case "AddonDelivery":
+			in.Deliveries = append(in.Deliveries, *decode(t, text, &hubv1.AddonDelivery{}, true))
+		case "ControllerRevision":
+			r := decode(t, text, &appsv1.ControllerRevision{}, true)
+			in.Revisions[types.NamespacedName{Namespace: r.Namespace, Name: r.Name}] = r
+		case "HelmRelease":
+			in.Releases = append(in.Releases, *decode(t, text, &helmv2.HelmRelease{}, true))
+		case "Kustomization":
+			in.Kustomizations = append(in.Kustomizations, *decode(t, text, &kustomizev1.Kustomization{}, true))
+		case "ConfigMap":
+			m := decode(t, text, &corev1.ConfigMap{}, true)
+			documents["ConfigMap "+m.Namespace+"/"+m.Name] = render.ConfigMap(m.Data)
+		default:
+			in.Origin = &unstructured.Unstructured{Object: *decode(t, text, &map[string]any{}, false)}
+		}
+	}
+	revisions(t, in)
+	return in
+}
+
+func decode[T any](t *testing.T, text string, into *T, strict bool) *T {
+	t.Helper()
+	read := yaml.Unmarshal
+	if strict {
+		read = yaml.UnmarshalStrict
+	}
+	if err := read([]byte(text), into); err != nil {
+		t.Fatalf("%v in:\n%s", err, text)
+	}
+	return into
+}
+
+// revisions makes those that deliveries name by newest.
+func revisions(t *testing.T, in *explain.Input) {
+	t.Helper()
+	for i := range in.Deliveries {
+		d := &in.Deliveries[i]
+		for j := range in.Sets {
+			s := &in.Sets[j]
+			if s.Namespace != d.Namespace || s.Name != d.Spec.AddonSetRef.Name || d.Spec.RevisionName != newest {
+				continue
+			}
+			raw, _, err := compile.Snapshot(&s.Spec)
+			if err != nil {
+				t.Fatal(err)
+			}
+			d.Spec.RevisionName = s.Name + "-" + newest
+			in.Revisions[types.NamespacedName{Namespace: s.Namespace, Name: d.Spec.RevisionName}] = &appsv1.ControllerRevision{Data: runtime.RawExtension{Raw: raw}}
+		}
+		if d.Status.ReadyRevision == newest {
+			d.Status.ReadyRevision = d.Spec.RevisionName
+		}
+	}
+}
+
+// run explains a cluster, or an add-on of it.
+func run(t *testing.T, in *explain.Input, addon string) string {
+	t.Helper()
+	var out bytes.Buffer
+	if addon == "" {
+		if err := explain.Cluster(in).Print(&out); err != nil {
+			t.Fatal(err)
+		}
+		return out.String()
+	}
+	r, err := explain.Addon(in, addon)
+	if err != nil {
+		return "error: " + err.Error() + "\n"
+	}
+	if err := r.Print(&out); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+// TestGolden explains every hub under testdata. Each line of args.txt is one command line, and want.txt what all of them print.
+func TestGolden(t *testing.T) {
+	dirs, err := filepath.Glob("testdata/*")
+	if err != nil || len(dirs) == 0 {
+		t.Fatal("there are no cases", err)
+	}
+	for _, dir := range dirs {
+		t.Run(filepath.Base(dir), func(t *testing.T) {
+			args, err := os.ReadFile(filepath.Join(dir, "args.txt"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got strings.Builder
+			for _, line := range strings.Split(strings.TrimSpace(string(args)), "\n") {
+				_, addon, _ := strings.Cut(line, " ")
+				text := run(t, load(t, filepath.Join(dir, "in.yaml")), addon)
+				if again := run(t, load(t, filepath.Join(dir, "in.yaml")), addon); again != text {
+					t.Errorf("not the same the second time: %s", cmp.Diff(text, again))
+				}
+				got.WriteString("$ chandler explain " + line + "\n" + text + "\n")
+			}
+			file := filepath.Join(dir, "want.txt")
+			if *update {
+				if err := os.WriteFile(file, []byte(got.String()), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(string(want), got.String()); d != "" {
+				t.Errorf("%s: -want +got, and go test -update writes it:\n%s", file, d)
+			}
+		})
+	}
+}
+
+// TestNothingOfStrangers holds that what other people wrote cannot move the cursor, or hide a line.
+func TestNothingOfStrangers(t *testing.T) {
+	in := load(t, "testdata/failed/in.yaml")
+	evil := "a\x1b[2Jb\nc\u202ed\u2028e\u009bf"
+	in.Registration.Status.KubernetesVersion = evil
+	in.Registration.Spec.Overrides = append(in.Registration.Spec.Overrides, hubv1.Override{Name: evil, Reason: evil})
+	in.Notes = append(in.Notes, evil)
+	for i := range in.Deliveries {
+		for j := range in.Deliveries[i].Status.Addons {
+			in.Deliveries[i].Status.Addons[j].Message = evil
+		}
+	}
+	for _, addon := range []string{"", "cert-manager"} {
+		out := run(t, in, addon)
+		if strings.ContainsAny(out, "\x1b\u202e\u2028\u009b") {
+			t.Errorf("%q", out)
+		}
+	}
+}

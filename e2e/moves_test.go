@@ -30,6 +30,7 @@ func TestMoves(t *testing.T) {
 	t.Run("one release under two names", g.oneReleaseTwoNames)
 	t.Run("an add-on is renamed", g.rename)
 	t.Run("an add-on moves to another set", g.moveToAnotherSet)
+	t.Run("manifests are renamed", g.renameManifests)
 	t.Run("a hand-written HelmRelease is adopted", g.adopt)
 	t.Run("a hand-written Kustomization is adopted", g.adoptKustomization)
 }
@@ -238,6 +239,42 @@ func (g *generation) moveToAnotherSet(t *testing.T) {
 	g.remove(t, "platform", "to")
 	g.remove(t, "flux-system", "from")
 	w.isGone(t)
+}
+
+// renameManifests: a definition that is deleted takes everything of its kind with it.
+func (g *generation) renameManifests(t *testing.T) {
+	ctx := t.Context()
+	set := func(head string) {
+		t.Helper()
+		g.apply(t, "apiVersion: chandler.dev/v1alpha1\nkind: AddonSet\nmetadata: {name: manifests, namespace: flux-system}\nspec:\n  clusterSelector: {matchLabels: {region: eu}}\n  addons:\n    - "+head+`
+      manifests:
+        interval: 2s
+        objects:
+          - {apiVersion: mov.example.org/v1, kind: Gadget, metadata: {name: first}}
+          - apiVersion: apiextensions.k8s.io/v1
+            kind: CustomResourceDefinition
+            metadata: {name: gadgets.mov.example.org}
+            spec:
+              group: mov.example.org
+              scope: Namespaced
+              names: {kind: Gadget, plural: gadgets, singular: gadget, listKind: GadgetList}
+              versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]
+`)
+	}
+	gadget := widget("first")
+	gadget.SetAPIVersion("mov.example.org/v1")
+	gadget.SetKind("Gadget")
+	set("name: mov-plain")
+	soon(t, "the object is there", func() error { return g.one.Client.Get(ctx, client.ObjectKeyFromObject(gadget), gadget) })
+	soon(t, "all is Ready", func() error { return g.addonOf(ctx, "one", "manifests", "mov-plain", hubv1.AddonReady, "") })
+	before := gadget.GetUID()
+	set("name: mov-renamed\n      movedFrom: [{name: mov-plain}]")
+	soon(t, "the new name delivers it", func() error { return g.addonOf(ctx, "one", "manifests", "mov-renamed", hubv1.AddonReady, "") })
+	check(t, g.one.Client.Get(ctx, client.ObjectKeyFromObject(gadget), gadget))
+	if gadget.GetUID() != before || gadget.GetDeletionTimestamp() != nil {
+		t.Error("the definition was deleted, and all objects of its kind with it")
+	}
+	g.remove(t, "flux-system", "manifests")
 }
 
 func (g *generation) adopt(t *testing.T) {

@@ -4,7 +4,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -44,7 +43,6 @@ looked for in all namespaces.`,
 			return o.run(cmd, args)
 		},
 	}
-	cmd.SetOut(os.Stdout) // cobra's own default is standard error
 	f := cmd.Flags()
 	o.flags.AddFlags(f)
 	f.StringVar(&o.reader.HubID, "hub-id", "chandler", "the hub's --hub-id")

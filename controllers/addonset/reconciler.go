@@ -242,14 +242,17 @@ func (f *fleet) count(set *hubv1.AddonSet, d *hubv1.AddonDelivery, online bool) 
 	switch {
 	case sameContent(d.Status.ReadyRevision, set.Status.Revision):
 		f.counts.Updated++
-	case online && !suspended(d):
+	case online && !excused(d):
 		f.behind = append(f.behind, d.Spec.RegistrationRef.Name)
 	}
 }
 
-// suspended is true if somebody holds an add-on of a cluster back: they know, and nobody else is to wait for it.
-func suspended(d *hubv1.AddonDelivery) bool {
-	return slices.ContainsFunc(d.Status.Addons, func(a hubv1.AddonStatus) bool { return a.State == hubv1.AddonSuspended })
+// excused is true if nobody is to wait for a cluster who waits for the set: somebody holds an add-on of it back and knows, or it
+// has no node to run anything on.
+func excused(d *hubv1.AddonDelivery) bool {
+	return slices.ContainsFunc(d.Status.Addons, func(a hubv1.AddonStatus) bool {
+		return a.State == hubv1.AddonSuspended || a.State == hubv1.AddonWaitingForNodes
+	})
 }
 
 // summarize sets the conditions. A cluster that does not answer is counted, and blocks nobody who waits for the set.

@@ -14,6 +14,7 @@ import (
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
@@ -312,6 +313,9 @@ func (r *Reconciler) outcome(c *cluster, d *delivery) status.Outcome {
 		return status.Outcome{Phase: status.Working, Reason: hubv1.ProgressingReason, Message: status.List(waiting, 3)}
 	}
 	message := fmt.Sprintf("all %d add-ons are Ready", counts.Total)
+	if counts.Total == 0 {
+		message = "no add-on of this set is for this cluster"
+	}
 	if n := len(d.Lost); n > 0 {
 		message += fmt.Sprintf("; %d are delivered by other sets", n)
 	}
@@ -359,6 +363,7 @@ func (r *Reconciler) release(ctx context.Context, c *cluster, d *delivery) error
 			return err
 		}
 	}
+	r.memory.drop(client.ObjectKeyFromObject(d))
 	return apply.RemoveFinalizer(ctx, r.Client, d.AddonDelivery, hubv1.DeliveryFinalizer)
 }
 
@@ -383,7 +388,10 @@ func (r *Reconciler) tell(d *delivery) {
 		if was(d, a.Name).State == a.State {
 			continue
 		}
-		object := newObject(plan.Key{Kind: a.Kind, Namespace: d.Namespace, Name: a.Object})
+		var object runtime.Object
+		if a.Object != "" {
+			object = newObject(plan.Key{Kind: a.Kind, Namespace: d.Namespace, Name: a.Object})
+		}
 		switch a.State {
 		case hubv1.AddonFailed, hubv1.AddonNotOwned:
 			r.Recorder.Eventf(d.AddonDelivery, object, corev1.EventTypeWarning, hubv1.AddonFailedEvent, "Deliver", "add-on %q: %s", a.Name, a.Message)

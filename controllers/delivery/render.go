@@ -170,8 +170,13 @@ func (c *cluster) releases(d *delivery) map[string]render.Kept {
 		a := &d.program.Addons[i]
 		for _, m := range a.MovedFrom {
 			for k, o := range c.objects {
-				if o.Addon == m.Name && o.Set == identity.LabelValue(m.AddonSet) && k.Namespace == m.Namespace && k.Kind == fluxspec.HelmReleaseKind && !c.lives(d, a.Name) {
-					keep(a.Name, o.Release, "HelmRelease "+k.Namespace+"/"+k.Name)
+				if k.Kind != fluxspec.HelmReleaseKind || k.Namespace != m.Namespace || o.Set != identity.LabelValue(m.AddonSet) {
+					continue
+				}
+				for _, part := range []string{"", compile.CRDSuffix} {
+					if o.Addon == m.Name+part && !c.lives(d, a.Name+part) {
+						keep(a.Name+part, o.Release, "HelmRelease "+k.Namespace+"/"+k.Name)
+					}
 				}
 			}
 		}

@@ -146,6 +146,9 @@ func (c *compiler) adopt(in *hubv1.Addon) {
 	if in.Adopt == nil {
 		return
 	}
+	if in.Manifests != nil {
+		c.fail("", in.Name, "adopt", "is for helmRelease and kustomization: manifests are a release of another chart, and Flux would reinstall")
+	}
 	c.scan("", in.Name, "adopt.name", in.Adopt.Name, 0)
 	c.scan("", in.Name, "adopt.namespace", in.Adopt.Namespace, 0)
 	if ns := in.Adopt.Namespace; ns != "" && !expression.Has(ns) && ns != c.author.Namespace && !c.author.Platform {

@@ -40,7 +40,7 @@ func Addon(in *Input, name string) (*AddonReport, error) {
 		return nil, e.unknown(name)
 	}
 	main := claims[0]
-	r := &AddonReport{Sentence: e.sentence(main), Header: e.details(main), Notes: in.Notes, Now: in.Now}
+	r := &AddonReport{Sentence: e.sentence(main), Header: e.details(main), Notes: e.notes(), Now: in.Now}
 	for _, c := range claims[1:] {
 		r.Others = append(r.Others, c.row)
 	}
@@ -107,37 +107,48 @@ func (e *explainer) unknown(name string) error {
 	return fmt.Errorf("there is no add-on %q in the AddonSets in reach of cluster %s; there are %s", name, e.cluster(), status.List(names, 40))
 }
 
-// sentence says in plain words where an add-on stands.
+// sentences say of each state what it means.
+var sentences = map[hubv1.AddonState]string{
+	hubv1.AddonProgressing:          "is on its way to",
+	hubv1.AddonWaitingForDependency: "waits for what it depends on, on",
+	hubv1.AddonWaitingForCluster:    "waits for the answer of",
+	hubv1.AddonWaitingForNodes:      "waits for a node to run on, on",
+	hubv1.AddonFailed:               "has failed on",
+	hubv1.AddonSuspended:            "is suspended, and stays as it is, on",
+	hubv1.AddonExcluded:             "is left out on",
+	hubv1.AddonLostTo:               "does not come to",
+	hubv1.AddonNotOwned:             "is kept out by something that is not the hub's, on",
+	hubv1.AddonRemoving:             "is being removed from",
+	hubv1.AddonOrphaned:             "was let go, and may still run, on",
+	Pending:                         "is not there yet on",
+	NotSelected:                     "is not on",
+	NotCompiled:                     "is not on",
+}
+
+// sentence says in plain words where an add-on stands, and why.
 func (e *explainer) sentence(c claim) string {
-	forms := map[hubv1.AddonState]string{
-		hubv1.AddonReady:                "%s is Ready on cluster %s: %s delivers it",
-		hubv1.AddonProgressing:          "%s is on its way to cluster %s; %s delivers it",
-		hubv1.AddonWaitingForDependency: "%s on cluster %s waits for what it depends on; %s delivers it",
-		hubv1.AddonWaitingForCluster:    "%s is not on cluster %s yet, which has to answer first; %s delivers it",
-		hubv1.AddonWaitingForNodes:      "%s is on cluster %s, and waits for a node to run on; %s delivers it",
-		hubv1.AddonFailed:               "%s has failed on cluster %s; %s delivers it",
-		hubv1.AddonSuspended:            "%s is suspended on cluster %s, and stays as it is; %s delivers it",
-		hubv1.AddonExcluded:             "%s is left out on cluster %s; %s has it",
-		hubv1.AddonLostTo:               "%s does not come to cluster %s from %s: another set delivers it, or its Helm release",
-		hubv1.AddonNotOwned:             "%s does not come to cluster %s from %s: somebody else's object is in its place",
-		hubv1.AddonRemoving:             "%s is being removed from cluster %s; %s delivered it",
-		hubv1.AddonOrphaned:             "%s was let go on cluster %s, and may still run there; %s delivered it",
-		Pending:                         "%s is not on cluster %s yet; %s delivers it",
-		NotSelected:                     "%s is not on cluster %s: %s has it, and does not select the cluster",
-		NotCompiled:                     "%s is not on cluster %s: %s has it, and does not compile",
+	set, why := "AddonSet "+c.row.Set, c.row.Why
+	if c.row.State == hubv1.AddonReady {
+		if c.set.selects(e.Registration) {
+			set += ", which selects " + c.set.selector.String() + ","
+		}
+		return sprintf("Add-on %s is Ready on cluster %s: %s delivers it.", c.row.Addon, e.cluster(), set)
 	}
-	form, ok := forms[c.row.State]
+	what, ok := sentences[c.row.State]
 	if !ok {
-		form = "%s is " + string(c.row.State) + " on cluster %s; %s delivers it"
+		what = "is " + string(c.row.State) + " on"
 	}
-	text := "Add-on " + fmt.Sprintf(form, c.row.Addon, e.cluster(), "AddonSet "+c.row.Set)
-	if c.row.State == hubv1.AddonReady && c.set.selects(e.Registration) {
-		text += ", which selects " + c.set.selector.String()
+	switch c.row.State {
+	case NotSelected:
+		why = "the set does not select it: " + why
+	case NotCompiled:
+		why = "the set does not compile: " + why
 	}
-	if c.row.Why != "" {
-		text += ". " + strings.ToUpper(c.row.Why[:1]) + c.row.Why[1:]
+	text := sprintf("Add-on %s of %s %s cluster %s", c.row.Addon, set, what, e.cluster())
+	if why != "" {
+		text += ": " + strings.TrimSuffix(why, ".")
 	}
-	return oneLine(strings.TrimSuffix(text, ".")) + "."
+	return text + "."
 }
 
 // details say more about the add-on, and about its Flux object.
@@ -169,6 +180,9 @@ func (s *set) revisionText() string {
 	text := s.delivery.Spec.RevisionName
 	if s.object != nil && s.object.Status.Revision != "" && s.object.Status.Revision != text {
 		text += "; the set's newest is " + s.object.Status.Revision
+	}
+	if s.invalid != nil {
+		text += "; the set as it is now does not compile: " + first(s.invalid)
 	}
 	return oneLine(text)
 }

@@ -7,6 +7,7 @@ package explain
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -15,10 +16,10 @@ import (
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/status"
 )
 
 // Input is what was read from the hub.
@@ -30,11 +31,13 @@ type Input struct {
 	// Sets are those of all namespaces, and Deliveries those to this cluster.
 	Sets       []hubv1.AddonSet
 	Deliveries []hubv1.AddonDelivery
-	// Revisions are those that the deliveries name.
-	Revisions map[types.NamespacedName]*appsv1.ControllerRevision
+	// Revision reads a ControllerRevision; nil if it is not there.
+	Revision func(namespace, name string) (*appsv1.ControllerRevision, error)
 	// Releases and Kustomizations are the hub's Flux objects for this cluster.
 	Releases       []helmv2.HelmRelease
 	Kustomizations []kustomizev1.Kustomization
+	// FluxUnread is true if some of them could not be read.
+	FluxUnread bool
 	// Document reads a ConfigMap, or of a Secret its keys, that a set of a namespace refers to.
 	Document func(namespace string, ref render.Ref) (render.Document, error)
 	// Notes say what could not be read.
@@ -77,7 +80,7 @@ type Line struct{ Name, Text string }
 // Override is one of the registration's, and what becomes of it.
 type Override struct {
 	Addon string
-	// State is InEffect, Over, Refused or NoAddon.
+	// State is InEffect, or why it is not: Over, Refused, NoAddon, NoEffect.
 	State string
 	Why   string
 }
@@ -94,7 +97,7 @@ type ClusterReport struct {
 // Cluster explains a cluster.
 func Cluster(in *Input) *ClusterReport {
 	e := newExplainer(in)
-	return &ClusterReport{Header: e.header(), Rows: e.rows(), Overrides: e.trouble(), Notes: in.Notes, Now: in.Now}
+	return &ClusterReport{Header: e.header(), Rows: e.rows(), Overrides: e.ineffective(), Notes: e.notes(), Now: in.Now}
 }
 
 type explainer struct {
@@ -106,6 +109,26 @@ func newExplainer(in *Input) *explainer {
 	e := &explainer{Input: in}
 	e.judge()
 	return e
+}
+
+// notes say what could not be read, and what the hub has not read yet.
+func (e *explainer) notes() []string {
+	out := slices.Clone(e.Notes)
+	seen := func(kind string, o status.Object, name string, observed int64) {
+		if observed < o.GetGeneration() {
+			out = append(out, fmt.Sprintf("the hub has not looked yet at the last change of %s %s; what it says of it may be older", kind, name))
+		}
+	}
+	seen("ClusterRegistration", e.Registration, e.cluster(), e.Registration.Status.ObservedGeneration)
+	for _, s := range e.sets {
+		if s.object != nil {
+			seen("AddonSet", s.object, s.String(), s.object.Status.ObservedGeneration)
+		}
+		if d := s.delivery; d != nil {
+			seen("AddonDelivery", d, d.Namespace+"/"+d.Name, d.Status.ObservedGeneration)
+		}
+	}
+	return out
 }
 
 // cluster names the cluster.

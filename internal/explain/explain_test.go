@@ -19,7 +19,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
@@ -41,10 +40,11 @@ func load(t *testing.T, file string) *explain.Input {
 		t.Fatal(err)
 	}
 	in := &explain.Input{
-		Revisions: map[types.NamespacedName]*appsv1.ControllerRevision{}, HubID: "chandler", PlatformNamespaces: []string{"chandler-system"},
+		HubID: "chandler", PlatformNamespaces: []string{"chandler-system"},
 		Chart: render.ManifestChart{URL: "http://chandler", Name: "manifests", Version: "1.0.0"}, Now: time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC),
 	}
-	documents := map[string]render.Document{}
+	documents, revisions := map[string]render.Document{}, map[string]*appsv1.ControllerRevision{}
+	in.Revision = func(namespace, name string) (*appsv1.ControllerRevision, error) { return revisions[namespace+"/"+name], nil }
 	in.Document = func(namespace string, ref render.Ref) (render.Document, error) {
 		return documents[ref.Kind+" "+namespace+"/"+ref.Name], nil
 	}
@@ -61,7 +61,7 @@ func load(t *testing.T, file string) *explain.Input {
 			in.Deliveries = append(in.Deliveries, *decode(t, text, &hubv1.AddonDelivery{}, true))
 		case "ControllerRevision":
 			r := decode(t, text, &appsv1.ControllerRevision{}, true)
-			in.Revisions[types.NamespacedName{Namespace: r.Namespace, Name: r.Name}] = r
+			revisions[r.Namespace+"/"+r.Name] = r
 		case "HelmRelease":
 			in.Releases = append(in.Releases, *decode(t, text, &helmv2.HelmRelease{}, true))
 		case "Kustomization":
@@ -73,7 +73,7 @@ func load(t *testing.T, file string) *explain.Input {
 			in.Origin = &unstructured.Unstructured{Object: *decode(t, text, &map[string]any{}, false)}
 		}
 	}
-	revisions(t, in)
+	snapshots(t, in, revisions)
 	return in
 }
 
@@ -89,8 +89,8 @@ func decode[T any](t *testing.T, text string, into *T, strict bool) *T {
 	return into
 }
 
-// revisions makes those that deliveries name by newest.
-func revisions(t *testing.T, in *explain.Input) {
+// snapshots makes the revisions that deliveries name by newest.
+func snapshots(t *testing.T, in *explain.Input, revisions map[string]*appsv1.ControllerRevision) {
 	t.Helper()
 	for i := range in.Deliveries {
 		d := &in.Deliveries[i]
@@ -104,7 +104,7 @@ func revisions(t *testing.T, in *explain.Input) {
 				t.Fatal(err)
 			}
 			d.Spec.RevisionName = s.Name + "-" + newest
-			in.Revisions[types.NamespacedName{Namespace: s.Namespace, Name: d.Spec.RevisionName}] = &appsv1.ControllerRevision{Data: runtime.RawExtension{Raw: raw}}
+			revisions[s.Namespace+"/"+d.Spec.RevisionName] = &appsv1.ControllerRevision{Data: runtime.RawExtension{Raw: raw}}
 		}
 		if d.Status.ReadyRevision == newest {
 			d.Status.ReadyRevision = d.Spec.RevisionName

@@ -27,6 +27,8 @@ type Field struct {
 	Value string
 	// By is the layer that set it.
 	By string
+
+	order string
 }
 
 // Variable is one that the add-on's expressions read.
@@ -93,7 +95,7 @@ func fields(a *compile.Addon, objects []render.Object) []Field {
 		spec["chart"] = chart
 	}
 	t.add(nil, spec)
-	slices.SortStableFunc(t.fields, func(a, b Field) int { return cmp.Compare(a.Path, b.Path) })
+	slices.SortStableFunc(t.fields, func(a, b Field) int { return cmp.Compare(a.order, b.order) })
 	return t.fields
 }
 
@@ -126,7 +128,7 @@ func (t *table) add(path []string, v any) {
 		}
 		return
 	}
-	t.fields = append(t.fields, Field{written(path), inline(v), t.by(path)})
+	t.fields = append(t.fields, Field{written(path), inline(v), t.by(path), strings.Join(path, "\x00")})
 }
 
 func (t *table) by(path []string) string {
@@ -166,20 +168,20 @@ func (t *table) manifests(objects []render.Object, spec map[string]any) {
 			if u.GetNamespace() != "" {
 				name = u.GetNamespace() + "/" + name
 			}
-			t.fields = append(t.fields, Field{fmt.Sprintf("objects[%s %s]", u.GetKind(), name), inline(o), listed})
+			t.fields = append(t.fields, Field{fmt.Sprintf("objects[%s %s]", u.GetKind(), name), inline(o), listed, fmt.Sprintf("objects %06d", len(t.fields))})
 		}
 	}
 	from, _ := spec["valuesFrom"].([]any)
 	for i, x := range from {
 		m, _ := x.(map[string]any)
 		value := map[string]any{"kind": m["kind"], "name": m["name"], "key": m["valuesKey"]}
-		t.fields = append(t.fields, Field{fmt.Sprintf("manifestsFrom[%d]", i), inline(value), t.by([]string{"manifestsFrom"})})
+		t.fields = append(t.fields, Field{fmt.Sprintf("manifestsFrom[%d]", i), inline(value), t.by([]string{"manifestsFrom"}), fmt.Sprintf("manifestsFrom %06d", i)})
 	}
 	strategy := fluxspec.StrategyReconcile
 	if t.object.Once {
 		strategy = fluxspec.StrategyApplyOnce
 	}
-	t.fields = append(t.fields, Field{"strategy", inline(strategy), t.by([]string{"strategy"})})
+	t.fields = append(t.fields, Field{"strategy", inline(strategy), t.by([]string{"strategy"}), "strategy"})
 	for _, k := range []string{"chartRef", "values", "valuesFrom", "driftDetection"} {
 		delete(spec, k)
 	}

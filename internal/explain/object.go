@@ -61,7 +61,12 @@ func (e *explainer) objectLines(s *set, a *hubv1.AddonStatus) []Line {
 	}
 	name := sprintf("%s %s/%s", a.Kind, s.Namespace, a.Object)
 	o := e.find(a.Kind, s.Namespace, a.Object)
-	if o == nil {
+	switch {
+	case o == nil && e.FluxUnread:
+		return []Line{{"Object", name + ", which could not be read"}}
+	case o == nil && a.AppliedGeneration == 0:
+		return []Line{{"Object", name + ", not made yet"}}
+	case o == nil:
 		return []Line{{"Object", name + ", which is not there"}}
 	}
 	var conditions []metav1.Condition

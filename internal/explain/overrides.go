@@ -3,7 +3,6 @@
 package explain
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -18,10 +17,11 @@ const (
 	over     = "Over"
 	refused  = "Refused"
 	noAddon  = "NoAddon"
+	noEffect = "NoEffect"
 )
 
-// trouble are the overrides that do not have the effect that somebody meant them to have.
-func (e *explainer) trouble() []Override {
+// ineffective are the overrides that do not do what somebody meant them to do.
+func (e *explainer) ineffective() []Override {
 	return slices.DeleteFunc(e.overrides(), func(o Override) bool { return o.State == inEffect })
 }
 
@@ -32,7 +32,7 @@ func (e *explainer) overrides() []Override {
 		o := &e.Registration.Spec.Overrides[i]
 		state, why := e.override(i, o)
 		if o.Reason != "" {
-			why += fmt.Sprintf("; it was written because: %s", o.Reason)
+			why += "; its reason: " + o.Reason
 		}
 		out = append(out, Override{Addon: o.Name, State: state, Why: strings.TrimPrefix(oneLine(why), "; ")})
 	}
@@ -48,6 +48,9 @@ func (e *explainer) override(i int, o *hubv1.Override) (state, why string) {
 	}
 	if why := e.refusal(i, o.Name); why != "" {
 		return refused, why
+	}
+	if why := e.without(o); why != "" {
+		return noEffect, why
 	}
 	if o.Until != nil {
 		why = "until " + o.Until.UTC().Format(time.RFC3339)
@@ -77,6 +80,20 @@ func (e *explainer) noAddon(name string) string {
 		return "no AddonSet delivers anything here"
 	}
 	return "no AddonSet delivers an add-on of that name here; there are " + strings.Join(here, ", ")
+}
+
+// without says why an override that is fine has no effect all the same.
+func (e *explainer) without(o *hubv1.Override) string {
+	c := e.claims(o.Name)[0] // noAddon has found one
+	switch {
+	case c.set.unrenderable != nil:
+		return "nothing of AddonSet " + c.row.Set + " comes out; what is delivered stays as it is"
+	case c.set.result != nil && c.set.result.Failed[o.Name] != nil:
+		return "the add-on does not come out, and stays as it is"
+	case gone(c.row.State) && !o.Exclude:
+		return "the add-on is not delivered here"
+	}
+	return ""
 }
 
 // refusal says that an add-on comes out with the overrides before this one, and not with it.

@@ -23,7 +23,10 @@ func (e *explainer) revision(s *set) (*compile.Program, error) {
 		return nil, fmt.Errorf("revision %s was made for another version of the renderer than this command has: who set what cannot be told; "+
 			"use the chandler of the hub's version", name)
 	}
-	there := e.Revisions[types.NamespacedName{Namespace: s.Namespace, Name: name}]
+	there, err := e.Revision(s.Namespace, name)
+	if err != nil {
+		return nil, err
+	}
 	if there == nil {
 		return nil, fmt.Errorf("ControllerRevision %s/%s, which AddonDelivery %s names, is not there; what is delivered stays as it is", s.Namespace, name, s.delivery.Name)
 	}

@@ -59,23 +59,25 @@ func (s *set) trouble() (Row, bool) {
 		return r, true
 	}
 	if s.invalid != nil {
-		r.State, r.Why = NotCompiled, first(s.invalid)+"; what is delivered stays as it is"
+		r.State, r.Why = NotCompiled, "what is delivered stays as it is: "+first(s.invalid)
 		return r, true
 	}
 	if s.delivery == nil {
 		return r, false
 	}
-	c := status.Find(s.delivery, hubv1.ReadyCondition)
-	if c != nil && slices.Contains(held, c.Reason) && !s.reported(c.Reason) {
+	if s.isHeld() {
+		c := status.Find(s.delivery, hubv1.ReadyCondition)
 		r.State, r.Why = hubv1.AddonState(c.Reason), oneLine(c.Message)
 		return r, true
 	}
 	return r, false
 }
 
-// reported returns whether the reason is one that add-ons have themselves.
-func (s *set) reported(reason string) bool {
-	return slices.ContainsFunc(s.delivery.Status.Addons, func(a hubv1.AddonStatus) bool { return a.Reason == reason })
+// isHeld returns whether the hub says of the whole delivery that nothing comes out. One add-on alone may have the same reason.
+func (s *set) isHeld() bool {
+	c := status.Find(s.delivery, hubv1.ReadyCondition)
+	return c != nil && slices.Contains(held, c.Reason) &&
+		!slices.ContainsFunc(s.delivery.Status.Addons, func(a hubv1.AddonStatus) bool { return a.Reason == c.Reason })
 }
 
 // known are the names of all add-ons that the set has here, or that are still leaving.
@@ -121,8 +123,12 @@ func (e *explainer) row(s *set, name string) Row {
 		r.Why = "the registration is being deleted"
 	case s.delivery == nil:
 		r.Why = "the set selects the cluster, and the hub has not made an AddonDelivery yet"
-	case s.unrenderable != nil:
-		r.Why = "nothing of the set is rendered: " + first(s.unrenderable)
+	case s.program != nil && s.addon(name) == nil && s.invalid != nil:
+		r.Why = "it is new in the set, which does not compile"
+	case s.program != nil && s.addon(name) == nil:
+		r.Why = "it is new in the set, and the cluster still has an older revision"
+	case s.isHeld():
+		r.Why = "nothing of the set comes out for this cluster"
 	default:
 		r.Why = "the hub has not reported on it yet"
 	}

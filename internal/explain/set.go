@@ -118,17 +118,19 @@ func (e *explainer) load(s *set) {
 	}
 }
 
-// addons are the names of the set's add-ons, in its order.
+// addons are the names of the set's add-ons, in its order, and then those that are new since the revision that is delivered.
 func (s *set) addons() []string {
 	var names []string
-	switch {
-	case s.program != nil:
+	if s.program != nil {
 		for i := range s.program.Addons {
 			names = append(names, s.program.Addons[i].Name)
 		}
-	case s.object != nil:
+	}
+	if s.object != nil {
 		for i := range s.object.Spec.Addons {
-			names = append(names, s.object.Spec.Addons[i].Name)
+			if name := s.object.Spec.Addons[i].Name; !slices.Contains(names, name) {
+				names = append(names, name)
+			}
 		}
 	}
 	return names

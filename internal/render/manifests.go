@@ -65,7 +65,6 @@ func isCRD(o map[string]any) bool {
 
 // What the chart is asked to pick.
 const (
-	selectAll    = "all"
 	selectCRDs   = "crds"
 	selectOthers = "others"
 )
@@ -75,10 +74,12 @@ type release struct {
 	name, selects string
 	dependsOn     []hubv1.AddonReference
 	objects       []any
+	movedFrom     []hubv1.MovedAddon
 }
 
-// manifests returns the bodies of the HelmReleases that deliver plain objects: one, or, where there are
-// CustomResourceDefinitions among others, one for them and one for the rest.
+// manifests returns the releases that deliver plain objects, and what their bodies share: one release, and, where there are
+// CustomResourceDefinitions, another one for them. A definition is never in the first: it would be deleted, with all that is
+// defined by it, if it had to change from one release to the other.
 func (r *renderer) manifests(a *compile.Addon, body map[string]any) ([]release, map[string]any, error) {
 	if r.t.Chart.URL == "" {
 		return nil, nil, fmt.Errorf("this hub serves no chart for plain manifests: start it with --chart-url")
@@ -127,12 +128,16 @@ func (r *renderer) manifests(a *compile.Addon, body map[string]any) ([]release, 
 	if m.Strategy == fluxspec.StrategyApplyOnce {
 		spec["driftDetection"] = map[string]any{"mode": "disabled"}
 	}
-	separate := (len(crds) > 0 || crdsFrom) && (len(texts) > 0 || len(from) > 0)
-	if !separate {
-		return []release{{a.Name, selectAll, a.DependsOn, append(crds, texts...)}}, spec, nil
+	rest := release{name: a.Name, selects: selectOthers, dependsOn: a.DependsOn, objects: texts, movedFrom: a.MovedFrom}
+	if len(crds) == 0 && !crdsFrom {
+		return []release{rest}, spec, nil
 	}
-	first := release{a.Name + compile.CRDSuffix, selectCRDs, a.DependsOn, crds}
-	rest := release{a.Name, selectOthers, append(a.DependsOn[:len(a.DependsOn):len(a.DependsOn)], hubv1.AddonReference{Name: first.name}), texts}
+	first := release{name: a.Name + compile.CRDSuffix, selects: selectCRDs, dependsOn: a.DependsOn, objects: crds}
+	for _, m := range a.MovedFrom {
+		m.Name += compile.CRDSuffix
+		first.movedFrom = append(first.movedFrom, m)
+	}
+	rest.dependsOn = append(a.DependsOn[:len(a.DependsOn):len(a.DependsOn)], hubv1.AddonReference{Name: first.name})
 	return []release{first, rest}, spec, nil
 }
 

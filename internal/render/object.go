@@ -30,7 +30,7 @@ func GroupVersionKind(kind string) schema.GroupVersionKind {
 // objects makes the Flux objects of an add-on from its body, which is the add-on's own by now.
 func (r *renderer) objects(a *compile.Addon, body map[string]any, used []Shared) ([]Object, error) {
 	if a.Kind != fluxspec.ManifestsKind {
-		o, err := r.object(a, release{name: a.Name, dependsOn: a.DependsOn}, body)
+		o, err := r.object(a, release{name: a.Name, dependsOn: a.DependsOn, movedFrom: a.MovedFrom}, body)
 		if err != nil {
 			return nil, err
 		}
@@ -66,7 +66,7 @@ func (r *renderer) objects(a *compile.Addon, body map[string]any, used []Shared)
 }
 
 func (r *renderer) object(a *compile.Addon, rel release, spec map[string]any) (*Object, error) {
-	out := &Object{Addon: rel.name, Kind: fluxKind(a.Kind), Form: a.Kind, DependsOn: rel.dependsOn, DefaultRelease: true}
+	out := &Object{Addon: rel.name, Kind: fluxKind(a.Kind), Form: a.Kind, DependsOn: rel.dependsOn, MovedFrom: rel.movedFrom, DefaultRelease: true}
 	if out.Kind == fluxspec.HelmReleaseKind {
 		if err := r.keepRelease(out, spec); err != nil {
 			return nil, err

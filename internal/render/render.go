@@ -186,7 +186,7 @@ func (r *renderer) addon(a *compile.Addon) Errors {
 		return nil
 	}
 	last := &objects[len(objects)-1]
-	last.MovedFrom, last.Adopt, last.Trace = a.MovedFrom, adopt, l.trace
+	last.Adopt, last.Trace = adopt, l.trace
 	r.out.Objects = append(r.out.Objects, objects...)
 	return nil
 }

@@ -97,7 +97,7 @@ func choose(regs []hubv1.ClusterRegistration, name, namespace string) (*hubv1.Cl
 	case len(found) > 1:
 		return nil, fmt.Errorf("there are %d clusters called %q: %s; write one of these, or -n NAMESPACE", len(found), name, status.List(candidates, maxNames))
 	case len(known) == 0:
-		return nil, fmt.Errorf("there is no ClusterRegistration %s: label an origin %s: \"true\", or write -n for another namespace", where, hubv1.RegisterLabel)
+		return nil, fmt.Errorf("there is no ClusterRegistration %s: label an origin %s: \"true\", or leave out the namespace to look in all", where, hubv1.RegisterLabel)
 	}
 	return nil, fmt.Errorf("there is no cluster %q %s; there are %s", name, where, status.List(known, maxNames))
 }
@@ -105,11 +105,10 @@ func choose(regs []hubv1.ClusterRegistration, name, namespace string) (*hubv1.Cl
 // Read reads everything that belongs to a cluster.
 func (r *Reader) Read(ctx context.Context, reg *hubv1.ClusterRegistration, now time.Time) (*explain.Input, error) {
 	g := &gatherer{Reader: r, ctx: ctx, documents: map[place]render.Document{}, in: &explain.Input{
-		Registration: reg, Revisions: map[types.NamespacedName]*appsv1.ControllerRevision{},
-		HubID: r.HubID, PlatformNamespaces: r.PlatformNamespaces, Chart: r.Chart, Now: now,
+		Registration: reg, HubID: r.HubID, PlatformNamespaces: r.PlatformNamespaces, Chart: r.Chart, Now: now,
 	}}
-	g.in.Document = g.document
-	for _, step := range []func() error{g.origin, g.sets, g.deliveries, g.revisions, g.flux} {
+	g.in.Document, g.in.Revision = g.document, g.revision
+	for _, step := range []func() error{g.origin, g.sets, g.deliveries, g.flux} {
 		if err := step(); err != nil {
 			return nil, err
 		}
@@ -194,30 +193,29 @@ func (g *gatherer) deliveries() error {
 	return err
 }
 
-func (g *gatherer) revisions() error {
-	for i := range g.in.Deliveries {
-		d := &g.in.Deliveries[i]
-		name := types.NamespacedName{Namespace: d.Namespace, Name: d.Spec.RevisionName}
-		revision := &appsv1.ControllerRevision{}
-		err := g.Client.Get(g.ctx, name, revision)
-		switch {
-		case err == nil:
-			g.in.Revisions[name] = revision
-		case apierrors.IsForbidden(err):
-			g.note("you may not read ControllerRevisions in namespace %s, so who set what there cannot be told", d.Namespace)
-		case !apierrors.IsNotFound(err):
-			return fmt.Errorf("read ControllerRevision %s: %w", name, err)
-		}
+func (g *gatherer) revision(namespace, name string) (*appsv1.ControllerRevision, error) {
+	revision := &appsv1.ControllerRevision{}
+	err := g.Client.Get(g.ctx, types.NamespacedName{Namespace: namespace, Name: name}, revision)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case apierrors.IsForbidden(err):
+		return nil, fmt.Errorf("you may not read ControllerRevision %s/%s, so who set what cannot be told", namespace, name)
+	case err != nil:
+		return nil, fmt.Errorf("read ControllerRevision %s/%s: %w", namespace, name, err)
 	}
-	return nil
+	return revision, nil
 }
 
 func (g *gatherer) flux() error {
+	before := len(g.in.Notes)
 	key := client.MatchingLabels{hubv1.ClusterKeyLabel: g.clusterKey()}
 	releases := &helmv2.HelmReleaseList{}
 	if err := g.list("HelmReleases", releases, func() { g.in.Releases = append(g.in.Releases, releases.Items...) }, key); err != nil {
 		return err
 	}
 	kustomizations := &kustomizev1.KustomizationList{}
-	return g.list("Kustomizations", kustomizations, func() { g.in.Kustomizations = append(g.in.Kustomizations, kustomizations.Items...) }, key)
+	err := g.list("Kustomizations", kustomizations, func() { g.in.Kustomizations = append(g.in.Kustomizations, kustomizations.Items...) }, key)
+	g.in.FluxUnread = len(g.in.Notes) > before
+	return err
 }

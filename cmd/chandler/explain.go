@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -37,7 +38,12 @@ It only reads, and shows nothing that is secret. CLUSTER is a ClusterRegistratio
 looked for in all namespaces.`,
 		Example: `  chandler explain tenant1
   chandler explain tenants/tenant1 cert-manager`,
-		Args: cobra.RangeArgs(1, 2),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) < 1 || len(args) > 2 {
+				return errors.New("explain: write a cluster, and perhaps one of its add-ons: chandler explain CLUSTER [ADDON]")
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.IOStreams = genericiooptions.IOStreams{In: cmd.InOrStdin(), Out: cmd.OutOrStdout(), ErrOut: cmd.ErrOrStderr()}
 			return o.run(cmd, args)

@@ -107,22 +107,22 @@ func (e *explainer) unknown(name string) error {
 	return fmt.Errorf("there is no add-on %q in the AddonSets in reach of cluster %s; there are %s", name, e.cluster(), status.List(names, 40))
 }
 
-// sentences say of each state what it means.
+// sentences say of each state what it means on a cluster.
 var sentences = map[hubv1.AddonState]string{
-	hubv1.AddonProgressing:          "is on its way to",
-	hubv1.AddonWaitingForDependency: "waits for what it depends on, on",
-	hubv1.AddonWaitingForCluster:    "waits for the answer of",
-	hubv1.AddonWaitingForNodes:      "waits for a node to run on, on",
-	hubv1.AddonFailed:               "has failed on",
-	hubv1.AddonSuspended:            "is suspended, and stays as it is, on",
-	hubv1.AddonExcluded:             "is left out on",
-	hubv1.AddonLostTo:               "does not come to",
-	hubv1.AddonNotOwned:             "is kept out by something that is not the hub's, on",
-	hubv1.AddonRemoving:             "is being removed from",
-	hubv1.AddonOrphaned:             "was let go, and may still run, on",
-	Pending:                         "is not there yet on",
-	NotSelected:                     "is not on",
-	NotCompiled:                     "is not on",
+	hubv1.AddonProgressing:          "is on its way to %s",
+	hubv1.AddonWaitingForDependency: "is held back on %s",
+	hubv1.AddonWaitingForCluster:    "waits for %s to answer",
+	hubv1.AddonWaitingForNodes:      "cannot run on %s yet",
+	hubv1.AddonFailed:               "has failed on %s",
+	hubv1.AddonSuspended:            "stays as it is on %s",
+	hubv1.AddonExcluded:             "is left out on %s",
+	hubv1.AddonLostTo:               "does not come to %s",
+	hubv1.AddonNotOwned:             "does not come to %s",
+	hubv1.AddonRemoving:             "is being removed from %s",
+	hubv1.AddonOrphaned:             "was let go on %s, and may still run there",
+	Pending:                         "has not come to %s yet",
+	NotSelected:                     "is not on %s",
+	NotCompiled:                     "is not on %s",
 }
 
 // sentence says in plain words where an add-on stands, and why.
@@ -136,7 +136,7 @@ func (e *explainer) sentence(c claim) string {
 	}
 	what, ok := sentences[c.row.State]
 	if !ok {
-		what = "is " + string(c.row.State) + " on"
+		what = "is " + string(c.row.State) + " on %s"
 	}
 	switch c.row.State {
 	case NotSelected:
@@ -144,7 +144,7 @@ func (e *explainer) sentence(c claim) string {
 	case NotCompiled:
 		why = "the set does not compile: " + why
 	}
-	text := sprintf("Add-on %s of %s %s cluster %s", c.row.Addon, set, what, e.cluster())
+	text := sprintf("Add-on %s of %s "+what, c.row.Addon, set, "cluster "+e.cluster())
 	if why != "" {
 		text += ": " + strings.TrimSuffix(why, ".")
 	}

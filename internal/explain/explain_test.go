@@ -44,7 +44,9 @@ func load(t *testing.T, file string) *explain.Input {
 		Chart: render.ManifestChart{URL: "http://chandler", Name: "manifests", Version: "1.0.0"}, Now: time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC),
 	}
 	documents, revisions := map[string]render.Document{}, map[string]*appsv1.ControllerRevision{}
-	in.Revision = func(namespace, name string) (*appsv1.ControllerRevision, error) { return revisions[namespace+"/"+name], nil }
+	in.Revision = func(namespace, name string) (*appsv1.ControllerRevision, error) {
+		return revisions[namespace+"/"+name], nil
+	}
 	in.Document = func(namespace string, ref render.Ref) (render.Document, error) {
 		return documents[ref.Kind+" "+namespace+"/"+ref.Name], nil
 	}

@@ -11,14 +11,13 @@ import (
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
 )
 
 // owns returns whether a Flux object belongs to the delivery of a set.
-func (s *set) owns(o client.Object) bool {
+func (s *set) owns(o metav1.Object) bool {
 	return s.delivery != nil && o.GetNamespace() == s.Namespace && o.GetAnnotations()[hubv1.DeliveryAnnotation] == s.delivery.Name
 }
 
@@ -32,8 +31,8 @@ func (e *explainer) lives(s *set, addon string) bool {
 	return false
 }
 
-func (e *explainer) flux() []client.Object {
-	out := make([]client.Object, 0, len(e.Releases)+len(e.Kustomizations))
+func (e *explainer) flux() []metav1.Object {
+	out := make([]metav1.Object, 0, len(e.Releases)+len(e.Kustomizations))
 	for i := range e.Releases {
 		out = append(out, &e.Releases[i])
 	}
@@ -44,7 +43,7 @@ func (e *explainer) flux() []client.Object {
 }
 
 // find returns a Flux object, or nil.
-func (e *explainer) find(kind, namespace, name string) client.Object {
+func (e *explainer) find(kind, namespace, name string) metav1.Object {
 	for _, o := range e.flux() {
 		_, helm := o.(*helmv2.HelmRelease)
 		if o.GetNamespace() == namespace && o.GetName() == name && helm == (kind == fluxspec.HelmReleaseKind) {

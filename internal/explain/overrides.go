@@ -64,7 +64,7 @@ func (e *explainer) noAddon(name string) string {
 	for _, s := range e.sets {
 		switch {
 		case s.delivery != nil || s.selects(e.Registration):
-			here = append(here, s.addons()...)
+			here = append(here, s.known()...)
 		case slices.Contains(s.addons(), name):
 			elsewhere = append(elsewhere, "AddonSet "+s.String()+" has one, and does not deliver to this cluster")
 		}
@@ -84,7 +84,11 @@ func (e *explainer) noAddon(name string) string {
 
 // without says why an override that is fine has no effect all the same.
 func (e *explainer) without(o *hubv1.Override) string {
-	c := e.claims(o.Name)[0] // noAddon has found one
+	claims := e.claims(o.Name)
+	if len(claims) == 0 {
+		return ""
+	}
+	c := claims[0]
 	switch {
 	case c.set.unrenderable != nil:
 		return "nothing of AddonSet " + c.row.Set + " comes out; what is delivered stays as it is"

@@ -20,8 +20,8 @@ import (
 func (e *explainer) revision(s *set) (*compile.Program, error) {
 	name := s.delivery.Spec.RevisionName
 	if !strings.HasSuffix(name, fmt.Sprintf("-e%d", render.Epoch)) {
-		return nil, fmt.Errorf("revision %s was made for another version of the renderer than this command has: who set what cannot be told; "+
-			"use the chandler of the hub's version", name)
+		return nil, fmt.Errorf("revision %s is for another version of the renderer than this command has, so who set what cannot be told: "+
+			"take the chandler of the hub's version; where the delivery is Frozen, any change of the set moves it on", name)
 	}
 	there, err := e.Revision(s.Namespace, name)
 	if err != nil {

@@ -54,7 +54,10 @@ func (g *gatherer) readOrigin(kind origin.Kind, mapping *meta.RESTMapping, name 
 	if kind.GroupKind != origin.Secret.GroupKind {
 		u := &unstructured.Unstructured{}
 		u.SetGroupVersionKind(mapping.GroupVersionKind)
-		return u, g.Client.Get(g.ctx, name, u)
+		if err := g.Client.Get(g.ctx, name, u); err != nil {
+			return nil, err
+		}
+		return u, nil
 	}
 	m := &metav1.PartialObjectMetadata{}
 	m.SetGroupVersionKind(mapping.GroupVersionKind)

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package delivery
+
+import (
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/expression"
+	"github.com/chandler-hub/chandler/internal/render"
+)
+
+// What was rendered is remembered until something that goes into it changes, or its time is over.
+func TestMemory(t *testing.T) {
+	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	of := types.NamespacedName{Namespace: "flux-system", Name: "base-one"}
+	cluster := types.NamespacedName{Namespace: "tenants", Name: "one"}
+	var m memory
+	if m.get(of, "a", now) != nil {
+		t.Fatal("it remembers what never was")
+	}
+	result := &render.Result{Objects: []render.Object{{Addon: "x", Trace: nil}}, Until: now.Add(time.Minute)}
+	m.put(of, cluster, "a", result, []string{"7"})
+	got := m.get(of, "a", now)
+	if got == nil || got.Objects[0].Addon != "x" || got.versions[0] != "7" {
+		t.Fatalf("it has forgotten: %+v", got)
+	}
+	if m.get(of, "b", now) != nil {
+		t.Error("another input gives the old result")
+	}
+	if m.get(of, "a", now.Add(time.Minute)) != nil {
+		t.Error("a result outlives its time")
+	}
+	m.forget(types.NamespacedName{Namespace: "tenants", Name: "two"})
+	if m.get(of, "a", now) == nil {
+		t.Error("another cluster's was forgotten")
+	}
+	m.forget(cluster)
+	if m.get(of, "a", now) != nil {
+		t.Error("it was to be forgotten")
+	}
+}
+
+// Whatever a rendering depends on is in its fingerprint, but for time and documents, which are looked at beside it.
+func TestFingerprint(t *testing.T) {
+	base := func() (*delivery, render.Target, *render.Input) {
+		d := &delivery{AddonDelivery: &hubv1.AddonDelivery{Spec: hubv1.AddonDeliverySpec{RevisionName: "r"}}}
+		return d, render.Target{HubID: "h", Set: "s"}, &render.Input{Cluster: &expression.Cluster{Name: "one", Nodes: 1}}
+	}
+	print := func(change func(*delivery, *render.Target, *render.Input)) string {
+		d, target, in := base()
+		change(d, &target, in)
+		out, err := fingerprint(d, target, in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	same := print(func(*delivery, *render.Target, *render.Input) {})
+	if again := print(func(_ *delivery, _ *render.Target, in *render.Input) { in.Now = time.Now() }); again != same {
+		t.Error("the time alone makes another input")
+	}
+	for name, change := range map[string]func(*delivery, *render.Target, *render.Input){
+		"Revision":  func(d *delivery, _ *render.Target, _ *render.Input) { d.Spec.RevisionName = "r2" },
+		"ChartURL":  func(_ *delivery, to *render.Target, _ *render.Input) { to.Chart.URL = "http://x" },
+		"Nodes":     func(_ *delivery, _ *render.Target, in *render.Input) { in.Cluster.Nodes = 2 },
+		"Labels":    func(_ *delivery, _ *render.Target, in *render.Input) { in.Cluster.Labels = map[string]string{"a": "b"} },
+		"Origin":    func(_ *delivery, _ *render.Target, in *render.Input) { in.Origin = map[string]any{"spec": 1} },
+		"Variables": func(_ *delivery, _ *render.Target, in *render.Input) { in.Variables = []render.Layer{{Name: "x"}} },
+		"Overrides": func(_ *delivery, _ *render.Target, in *render.Input) { in.Overrides = []hubv1.Override{{Name: "x"}} },
+		"KeptRelease": func(_ *delivery, _ *render.Target, in *render.Input) {
+			in.Releases = map[string]render.Kept{"x": {HelmReleaseIdentity: hubv1.HelmReleaseIdentity{Name: "y"}}}
+		},
+	} {
+		if print(change) == same {
+			t.Errorf("%s is not in it", name)
+		}
+	}
+}

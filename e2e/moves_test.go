@@ -330,6 +330,15 @@ spec:
 	soon(t, "another cluster's object is refused", func() error {
 		return g.addonOf(ctx, "one", "adopts", "mov-wrong", hubv1.AddonFailed, "is for another cluster")
 	})
+	g.patchRegistration(t, "one", `{"spec":{"overrides":[{"name":"mov-adopted","helmRelease":{"values":{"color":"blue"}}}]}}`)
+	soon(t, "while the other add-on goes on", func() error { return wantData(ctx, g.one, "mov-legacy", "legacy", "color", "blue") })
+	check(t, g.addonOf(ctx, "one", "adopts", "mov-wrong", hubv1.AddonFailed, "is for another cluster"))
+	made := &helmv2.HelmReleaseList{}
+	check(t, g.Client.List(ctx, made, client.MatchingLabels{hubv1.AddonLabel: "mov-wrong"}))
+	if len(made.Items) != 0 {
+		t.Error("what is refused was made all the same")
+	}
+	g.patchRegistration(t, "one", `{"spec":{"overrides":null}}`)
 	g.remove(t, "flux-system", "adopts")
 	w.isGone(t)
 }

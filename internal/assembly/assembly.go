@@ -140,8 +140,8 @@ func (a *assembler) decide() {
 		}
 		for j := range d.Result.Objects {
 			o := &d.Result.Objects[j]
-			if l := a.live[Key(o)]; l != nil && l.Delivery == d.Name && Held(d, o.Addon) {
-				continue
+			if Held(d, o.Addon) {
+				continue // what is there of it was claimed above, and what is not there is not made
 			}
 			c := a.claim(d, o.Addon, o.Release, Key(o))
 			for _, l := range a.moved(o) {

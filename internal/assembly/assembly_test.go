@@ -139,6 +139,9 @@ func TestAssemble(t *testing.T) {
 			assembly.Input{Deliveries: []assembly.Delivery{with(delivery("s", object("a")), func(d *assembly.Delivery) { d.DependsOn, d.Pending = []string{"t"}, []string{"t"} })}},
 			"s: a gate(waits for AddonSet \"t\", which selects this cluster and is not on it yet)",
 		},
+		"WhatDoesNotComeOutIsNotMade": {
+			assembly.Input{Deliveries: []assembly.Delivery{with(delivery("s", object("a"), object("b")), failed)}}, "s: a",
+		},
 		"WhatIsHeldIsNotTaken": {
 			assembly.Input{
 				Deliveries: []assembly.Delivery{with(delivery("s"), func(d *assembly.Delivery) { d.Result, d.Priority = nil, 5 }), delivery("t", object("a"))},

@@ -141,6 +141,7 @@ func (f *fleet) explain() {
 	for _, w := range f.workloads {
 		f.out.linef("  kubectl --kubeconfig %s get deployments -A    # %s", write(w.Cluster), w.origin)
 	}
+	f.out.line("  bin/chandler explain tenant1 hello    # why it has what it has, and who set each value")
 	f.out.line("Things to try:")
 	f.out.linef("  kubectl label tenantcontrolplane tenant1 -n %s %s=false --overwrite    # its add-ons leave", namespace, hubv1.RegisterLabel)
 	f.out.linef("  kubectl label cluster.cluster.x-k8s.io capi1 -n %s tier=dev --overwrite    # no set selects it any more", namespace)

@@ -4,6 +4,8 @@ package compile
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"sort"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -81,7 +83,7 @@ func (c *compiler) scan(overlay, addon, path string, v any, depth int) {
 			c.fail(overlay, addon, path, "is nested deeper than %d levels", maxDepth)
 			return
 		}
-		for _, k := range sortedKeys(v) {
+		for _, k := range slices.Sorted(maps.Keys(v)) {
 			if expression.Has(k) && !isLiteral(k) {
 				c.fail(overlay, addon, join(path, k), "expressions stand in values, not in keys")
 			}
@@ -106,15 +108,6 @@ func isLiteral(s string) bool {
 	}
 	_, ok := t.Literal()
 	return ok
-}
-
-func sortedKeys(m map[string]any) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	sort.Strings(keys)
-	return keys
 }
 
 // holes returns a copy of a body in which each text with expressions is a Hole of the type that it will have. A text that

@@ -8,6 +8,8 @@ package fluxspec
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"sort"
 	"strings"
 
@@ -125,7 +127,7 @@ func locate(kind string, body map[string]any, whole []string, err error) []Probl
 	var walk func(path []string, v any)
 	walk = func(path []string, v any) {
 		if m, ok := v.(map[string]any); ok && len(m) > 0 {
-			for _, k := range sortedKeys(m) {
+			for _, k := range slices.Sorted(maps.Keys(m)) {
 				walk(append(path[:len(path):len(path)], k), m[k])
 			}
 			if len(path) == 0 || decodesAlone(kind, path, map[string]any{}) == nil {
@@ -249,13 +251,4 @@ func references(kind string, body map[string]any, author Author) []Problem {
 		}
 	}
 	return problems
-}
-
-func sortedKeys(m map[string]any) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	sort.Strings(keys)
-	return keys
 }

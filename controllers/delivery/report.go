@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package delivery
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/apply"
+	"github.com/chandler-hub/chandler/internal/fluxspec"
+	"github.com/chandler-hub/chandler/internal/fluxstate"
+	"github.com/chandler-hub/chandler/internal/plan"
+	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/status"
+)
+
+// report fills the status of one delivery, in memory.
+func (r *Reconciler) report(c *cluster, d *delivery, steps []plan.Step, outcomes map[plan.Key]outcome) {
+	now := metav1.NewTime(r.Clock.Now())
+	addons := r.heldAddons(c, d)
+	for _, s := range steps {
+		if a, ok := r.addonStatus(c, d, s, outcomes[s.Key]); ok {
+			addons = append(addons, a)
+		}
+	}
+	for name, why := range d.Lost {
+		addons = append(addons, hubv1.AddonStatus{Name: name, State: hubv1.AddonLostTo, Message: why})
+	}
+	for name, why := range d.NotOwned {
+		addons = append(addons, hubv1.AddonStatus{Name: name, State: hubv1.AddonNotOwned, Message: why})
+	}
+	if d.result != nil {
+		for name, why := range d.result.Excluded {
+			addons = append(addons, hubv1.AddonStatus{Name: name, State: hubv1.AddonExcluded, Message: why})
+		}
+	}
+	held := d.DeletionTimestamp == nil && d.result == nil
+	slices.SortStableFunc(addons, func(a, b hubv1.AddonStatus) int { return compareNames(a.Name, b.Name) })
+	// An add-on that changes its form has two steps, and one entry: what still has to go is the news.
+	addons = slices.CompactFunc(addons, func(a, b hubv1.AddonStatus) bool { return a.Name == b.Name })
+	for i := range addons {
+		addons[i].Since = &now
+		if was := d.addon(addons[i].Name); was != nil && was.State == addons[i].State && was.Since != nil {
+			addons[i].Since = was.Since
+		}
+	}
+	d.Status.Addons = addons
+	d.Status.AddonCounts = count(addons)
+	out := r.outcome(c, d)
+	if out.Phase == status.Done && !held && d.Status.ReadyRevision != d.Spec.RevisionName {
+		d.Status.ReadyRevision, d.Status.ReadyTime = d.Spec.RevisionName, &now
+	}
+	if !held && d.DeletionTimestamp == nil && written(addons, steps, d.Namespace) {
+		d.Status.ObservedRevision = d.Spec.RevisionName
+	}
+	status.Summarize(d.AddonDelivery, out, r.Clock.Now())
+}
+
+func compareNames(a, b string) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+// heldAddons reports the add-ons that cannot be rendered: what is there of them stays, and is told of all the same.
+func (r *Reconciler) heldAddons(c *cluster, d *delivery) []hubv1.AddonStatus {
+	if d.DeletionTimestamp != nil {
+		return nil
+	}
+	var out []hubv1.AddonStatus
+	for k, o := range c.objects {
+		if k.Namespace != d.Namespace || o.delivery != d.Name || !d.holds(o.Addon) {
+			continue
+		}
+		a := hubv1.AddonStatus{Name: o.Addon, Kind: k.Kind, Object: k.Name, Version: o.state.Version, AppliedGeneration: o.Applied}
+		a.State, a.Message = fluxstate.Addon(was(d, o.Addon), o.state, o.Applied)
+		out = append(out, a)
+	}
+	if d.result == nil {
+		return out
+	}
+	for name, errs := range d.result.Failed {
+		i := slices.IndexFunc(out, func(a hubv1.AddonStatus) bool { return a.Name == name })
+		if i < 0 {
+			out, i = append(out, hubv1.AddonStatus{Name: name}), len(out)
+		}
+		out[i].State, out[i].Reason, out[i].Message = hubv1.AddonFailed, hubv1.RenderFailedReason, shorten(withoutName(errs))
+	}
+	return out
+}
+
+// withoutName leaves out the add-on's name, which the status says already.
+func withoutName(errs render.Errors) string {
+	lines := make([]string, len(errs))
+	for i, e := range errs {
+		e.Addon = ""
+		lines[i] = e.Error()
+	}
+	return strings.Join(lines, "; ")
+}
+
+// maxMessage bounds what is said about one add-on.
+const maxMessage = 500
+
+func shorten(s string) string {
+	if r := []rune(s); len(r) > maxMessage {
+		return string(r[:maxMessage-1]) + "…"
+	}
+	return s
+}
+
+func was(d *delivery, addon string) hubv1.AddonStatus {
+	if s := d.addon(addon); s != nil {
+		return *s
+	}
+	return hubv1.AddonStatus{}
+}
+
+// addonStatus says where the add-on of one step stands; false if the step is another delivery's.
+func (r *Reconciler) addonStatus(c *cluster, d *delivery, s plan.Step, out outcome) (hubv1.AddonStatus, bool) {
+	o := c.objects[s.Key]
+	a := hubv1.AddonStatus{Name: s.Addon, Kind: s.Key.Kind, Object: s.Key.Name, AppliedGeneration: out.applied, Message: s.Reason}
+	if s.Leaving() {
+		mine := o.delivery == d.Name && s.Key.Namespace == d.Namespace && !o.Foreign
+		a.State = hubv1.AddonRemoving
+		if out.err != nil {
+			a.Message = out.err.Error()
+		} else if a.Message == "" {
+			a.Message = "Flux is uninstalling it"
+		}
+		return a, mine
+	}
+	by, w := c.wanted(s.Key)
+	if by != d {
+		return a, false
+	}
+	if !w.DefaultRelease && w.Kind == fluxspec.HelmReleaseKind {
+		a.Release = &w.Release
+	}
+	if o != nil {
+		a.Version = o.state.Version
+	}
+	switch {
+	case errors.Is(out.err, apply.ErrNotOwned):
+		a.State, a.Message = hubv1.AddonNotOwned, out.err.Error()+"; it is left alone. Rename the add-on, or remove that object"
+	case errors.Is(out.err, errNoMirror):
+		a.State, a.Message = hubv1.AddonWaitingForCluster, out.err.Error()
+	case out.err != nil:
+		a.State, a.Message = hubv1.AddonFailed, out.err.Error()
+		if o != nil {
+			a.AppliedGeneration = o.Applied
+		}
+	case s.Verb == plan.AwaitCluster:
+		a.State = hubv1.AddonWaitingForCluster
+	case s.Verb == plan.AwaitDependency:
+		a.State = hubv1.AddonWaitingForDependency
+		if o != nil {
+			a.AppliedGeneration = o.Applied
+		}
+	case s.Verb == plan.AwaitRemoval || o == nil:
+		a.State = hubv1.AddonProgressing
+	default:
+		a.State, a.Message = fluxstate.Addon(was(d, s.Addon), o.state, out.applied)
+		c.explainState(&a, o.state)
+	}
+	return a, true
+}
+
+// explainState says more about an add-on that is not Ready, where more is known.
+func (c *cluster) explainState(a *hubv1.AddonStatus, s fluxstate.State) {
+	if reason, remedy := fluxstate.Reason(s); reason != "" && a.State == hubv1.AddonFailed {
+		a.Reason, a.Message = reason, remedy
+		return
+	}
+	if n := c.registration.Status.Nodes; n != nil && *n == 0 && fluxstate.WaitsForNodes(a.State, s) {
+		message := "the cluster has no node yet"
+		if a.Message != "" {
+			message += "; Flux says: " + a.Message
+		}
+		a.State, a.Message = hubv1.AddonWaitingForNodes, message
+	}
+}
+
+// count counts the add-ons of a delivery. One that another set delivers is not counted here: it is counted there.
+func count(addons []hubv1.AddonStatus) *hubv1.ObjectCounts {
+	var c hubv1.ObjectCounts
+	for _, a := range addons {
+		switch a.State {
+		case hubv1.AddonLostTo, hubv1.AddonExcluded, hubv1.AddonRemoving, hubv1.AddonOrphaned:
+			continue
+		case hubv1.AddonReady:
+			c.Ready++
+		case hubv1.AddonFailed, hubv1.AddonNotOwned:
+			c.Failed++
+		}
+		c.Total++
+	}
+	c.Summary = status.Summary(c.Ready, c.Total)
+	return &c
+}
+
+// written is true if every add-on has been written as the revision wants it.
+func written(addons []hubv1.AddonStatus, steps []plan.Step, namespace string) bool {
+	for _, a := range addons {
+		switch a.State {
+		case hubv1.AddonLostTo, hubv1.AddonExcluded, hubv1.AddonRemoving:
+			continue
+		}
+		gated := slices.ContainsFunc(steps, func(s plan.Step) bool {
+			return s.Verb == plan.AwaitDependency && s.Addon == a.Name && s.Key.Namespace == namespace && s.Key.Name == a.Object
+		})
+		if a.AppliedGeneration == 0 || a.Reason == hubv1.RenderFailedReason || gated {
+			return false
+		}
+	}
+	return true
+}
+
+// outcome sums up a delivery.
+func (r *Reconciler) outcome(c *cluster, d *delivery) status.Outcome {
+	counts := d.Status.AddonCounts
+	var failed, waiting []string
+	reasons := map[string]int{}
+	for _, a := range d.Status.Addons {
+		switch a.State {
+		case hubv1.AddonFailed, hubv1.AddonNotOwned:
+			failed = append(failed, fmt.Sprintf("%s: %s", a.Name, a.Message))
+			reasons[a.Reason]++
+		case hubv1.AddonReady, hubv1.AddonLostTo, hubv1.AddonExcluded:
+		default:
+			text := fmt.Sprintf("%s is %s", a.Name, a.State)
+			if a.Message != "" {
+				text += " (" + a.Message + ")"
+			}
+			waiting = append(waiting, text)
+		}
+	}
+	switch {
+	case d.DeletionTimestamp != nil:
+		return status.Outcome{Phase: status.Working, Reason: hubv1.TerminatingReason, Message: status.List(append([]string{"being withdrawn"}, waiting...), 4)}
+	case c.registration == nil:
+		return status.Outcome{Phase: status.Broken, Reason: hubv1.RegistrationNotFoundReason, Message: fmt.Sprintf("ClusterRegistration %s is not there; what is delivered stays as it is", c.key)}
+	case d.result == nil:
+		phase := status.Broken
+		if d.reason == hubv1.FrozenReason && counts.Ready == counts.Total {
+			phase = status.Done
+		}
+		return status.Outcome{Phase: phase, Reason: d.reason, Message: d.unrenderable}
+	case len(failed) > 0:
+		reason := hubv1.AddonsFailedReason
+		for _, one := range []string{hubv1.FluxObjectsInFolderReason, hubv1.RenderFailedReason} {
+			if reasons[one] == len(failed) {
+				reason = one // all of them for the one reason
+			}
+		}
+		return status.Outcome{Phase: status.Broken, Reason: reason, Message: status.List(failed, 2)}
+	case !c.answered():
+		return status.Outcome{Phase: status.Working, Reason: hubv1.WaitingForClusterReason, Message: "nothing is made before the cluster has answered"}
+	case len(waiting) > 0:
+		return status.Outcome{Phase: status.Working, Reason: hubv1.ProgressingReason, Message: status.List(waiting, 3)}
+	}
+	message := fmt.Sprintf("all %d add-ons are Ready", counts.Total)
+	if counts.Total == 0 {
+		message = "no add-on of this set is for this cluster"
+	}
+	if n := len(d.Lost); n > 0 {
+		message += fmt.Sprintf("; %d are delivered by other sets", n)
+	}
+	return status.Outcome{Phase: status.Done, Reason: hubv1.AddonsReadyReason, Message: message}
+}

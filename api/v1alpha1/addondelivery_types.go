@@ -61,6 +61,10 @@ const (
 	AddonWaitingForCluster AddonState = "WaitingForCluster"
 	// AddonWaitingForNodes: the cluster has no node yet, so nothing can run there. No failure.
 	AddonWaitingForNodes AddonState = "WaitingForNodes"
+	// AddonPaused: the cluster is paused, or sleeps; the hub keeps the Flux object suspended.
+	AddonPaused AddonState = "Paused"
+	// AddonUnreachable: the cluster does not answer; the hub keeps the Flux object suspended until it does.
+	AddonUnreachable AddonState = "Unreachable"
 	// AddonExcluded: the cluster, or the add-on's when, leaves it out.
 	AddonExcluded AddonState = "Excluded"
 	// AddonFailed: Flux, or the API server of the hub, refuses it; the message says why.

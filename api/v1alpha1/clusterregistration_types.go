@@ -32,6 +32,11 @@ type ClusterRegistrationSpec struct {
 	// +kubebuilder:validation:MaxItems=100
 	Overrides []Override `json:"overrides,omitempty"`
 
+	// pause suspends the Flux objects of this cluster, for as long as it is there or until its end. What runs stays as it is:
+	// nothing is made, changed, undone or removed. A suspend that somebody asked for by hand stays when the pause ends.
+	// +optional
+	Pause *Pause `json:"pause,omitempty"`
+
 	// deletionPolicy says what unregistering does to the add-ons: Delete (the default) uninstalls them, Orphan leaves
 	// them on the cluster. Orphan anywhere (here, at the set or at the add-on) wins.
 	// +optional
@@ -64,6 +69,17 @@ type Override struct {
 	Until *metav1.Time `json:"until,omitempty"`
 
 	// reason is for whoever finds the override later.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Reason string `json:"reason,omitempty"`
+}
+
+// Pause holds a cluster as it is.
+type Pause struct {
+	// until is when it ends by itself.
+	// +optional
+	Until *metav1.Time `json:"until,omitempty"`
+	// reason is for whoever finds it later.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Reason string `json:"reason,omitempty"`
@@ -112,7 +128,8 @@ type ClusterRegistrationStatus struct {
 	// observedGeneration is the generation that this status speaks of.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// conditions: Ready, KubeConfigValid and Reachable always; Reconciling, Stalled and Unregistering while true.
+	// conditions: Ready, KubeConfigValid and Reachable always; Reconciling, Stalled, Suspended and Unregistering while
+	// true.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -195,6 +212,7 @@ type SetResult struct {
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Origin",type=string,priority=1,JSONPath=`.spec.originRef.kind`
 // +kubebuilder:printcolumn:name="Endpoint",type=string,priority=1,JSONPath=`.status.endpoint`
+// +kubebuilder:printcolumn:name="Paused-Until",type=string,priority=1,JSONPath=`.spec.pause.until`
 // +kubebuilder:printcolumn:name="Nodes",type=integer,priority=1,JSONPath=`.status.nodes`
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 type ClusterRegistration struct {

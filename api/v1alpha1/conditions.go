@@ -13,6 +13,8 @@ const (
 	KubeConfigValidCondition = "KubeConfigValid"
 	// ReachableCondition of a ClusterRegistration: the cluster answered the last probe with these credentials.
 	ReachableCondition = "Reachable"
+	// SuspendedCondition of a ClusterRegistration, only while true: the hub keeps the cluster's Flux objects suspended.
+	SuspendedCondition = "Suspended"
 	// UnregisteringCondition of a ClusterRegistration, only while true: it is going, or will when its delay is over.
 	UnregisteringCondition = "Unregistering"
 
@@ -59,6 +61,18 @@ const (
 	HubItselfReason = "HubItself"
 	// DifferentClusterReason: the kubeconfig now points at a cluster with another kube-system UID.
 	DifferentClusterReason = "DifferentCluster"
+)
+
+// Reasons of Suspended, and of what waits for it.
+const (
+	// PausedReason: spec.pause asks for it.
+	PausedReason = "Paused"
+	// ClusterUnreachableReason: the cluster has not answered several times in a row. Flux would block its workers on it.
+	ClusterUnreachableReason = "ClusterUnreachable"
+	// ClusterSleepingReason: Kamaji has scaled the control plane down.
+	ClusterSleepingReason = "ClusterSleeping"
+	// ClusterWriteLimitedReason: Kamaji lets nobody write to the tenant now.
+	ClusterWriteLimitedReason = "ClusterWriteLimited"
 )
 
 // Reasons of a ClusterRegistration's Ready.
@@ -116,6 +130,8 @@ const (
 	LabelConflictEvent     = "LabelConflict"
 	KubeConfigChangedEvent = "KubeConfigChanged"
 	ReachableEvent         = "ClusterReachable"
+	SuspendedEvent         = "ClusterSuspended"
+	ResumedEvent           = "ClusterResumed"
 	UnreachableEvent       = "ClusterUnreachable"
 	RevisionCreatedEvent   = "RevisionCreated"
 	AddonRemovedEvent      = "AddonRemoved"

@@ -59,6 +59,8 @@ const (
 	// ReleaseAnnotation is the Helm release (name,namespace,storage namespace) that an add-on goes on with although its name
 	// would give another one: it took it over.
 	ReleaseAnnotation = "chandler.dev/release"
+	// SuspendedAnnotation on a Flux object says why the hub keeps it suspended. Without it, a suspend is somebody else's.
+	SuspendedAnnotation = "chandler.dev/suspended"
 	// FingerprintAnnotation on a mirror is the fingerprint of the kubeconfig it holds.
 	FingerprintAnnotation = "chandler.dev/kubeconfig-fingerprint"
 	// MirroredAnnotation on a registration lists the label keys, comma-separated, that discovery mirrors. One with a ! is left

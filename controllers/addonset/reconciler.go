@@ -251,7 +251,11 @@ func (f *fleet) count(set *hubv1.AddonSet, d *hubv1.AddonDelivery, online bool) 
 // has no node to run anything on.
 func excused(d *hubv1.AddonDelivery) bool {
 	return slices.ContainsFunc(d.Status.Addons, func(a hubv1.AddonStatus) bool {
-		return a.State == hubv1.AddonSuspended || a.State == hubv1.AddonWaitingForNodes
+		switch a.State {
+		case hubv1.AddonSuspended, hubv1.AddonPaused, hubv1.AddonUnreachable, hubv1.AddonWaitingForNodes:
+			return true
+		}
+		return false
 	})
 }
 

@@ -39,6 +39,18 @@ func (r *Reconciler) apply(ctx context.Context, c *cluster, steps []plan.Step) (
 			out = r.write(ctx, c, s)
 		case plan.Uninstall, plan.Release, plan.HandOver:
 			out.err = r.remove(ctx, c, s)
+		case plan.Suspend:
+			out = r.suspend(ctx, c, s)
+		case plan.Resume:
+			out = r.resume(ctx, c, s)
+		case plan.AwaitResume:
+			if o := c.objects[s.Key]; o != nil {
+				out.applied = o.Applied
+			}
+		case plan.Hold, plan.AwaitDependants:
+			if s.Still {
+				out = r.suspend(ctx, c, s)
+			}
 		case plan.Keep:
 			out.applied = c.objects[s.Key].Applied
 			out.err = r.keep(ctx, c, s)

@@ -42,6 +42,9 @@ func (r *Reconciler) finish(ctx context.Context, c *cluster, steps []plan.Step, 
 		}
 	}
 	after := c.wait(steps, r.Clock.Now(), r.Config)
+	if c.again > 0 && (after == 0 || after > c.again) {
+		after = c.again
+	}
 	if again && (after == 0 || after > soon) {
 		after = soon // what was written now opens the way for something else on this cluster
 	}

@@ -6,9 +6,11 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -30,6 +32,9 @@ type cluster struct {
 	registration *hubv1.ClusterRegistration // nil if it is not there
 	origin       *unstructured.Unstructured // nil if there is none
 	deliveries   []*delivery
+	// mayResume is true once this cluster's turn to be resumed has come; again is when to look again if it has not.
+	mayResume bool
+	again     time.Duration
 	// foreign are HelmReleases for this cluster that are not the hub's.
 	foreign []assembly.Foreign
 	// objects are the Flux objects of this cluster that the hub made.
@@ -59,6 +64,7 @@ type delivery struct {
 type object struct {
 	plan.Observed
 	state fluxstate.State
+	uid   types.UID
 	// delivery names the AddonDelivery, in the object's namespace.
 	delivery string
 	orphan   bool
@@ -70,6 +76,14 @@ type object struct {
 
 func (c *cluster) reachable() bool {
 	return c.registration != nil && status.IsTrue(c.registration, hubv1.ReachableCondition)
+}
+
+// suspended returns the condition by which the registration room asks for the objects to be suspended; nil if it does not.
+func (c *cluster) suspended() *metav1.Condition {
+	if c.registration == nil {
+		return nil
+	}
+	return status.Find(c.registration, hubv1.SuspendedCondition)
 }
 
 // answered is true if the cluster has answered once, so that objects may be made for it.

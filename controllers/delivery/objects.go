@@ -78,12 +78,13 @@ func releaseOf(obj client.Object) hubv1.HelmReleaseIdentity {
 func (r *Reconciler) observe(c *cluster, obj client.Object, kind string) {
 	a := obj.GetAnnotations()
 	k := keyOf(obj, kind)
-	o := &object{state: fluxstate.Of(obj), delivery: a[hubv1.DeliveryAnnotation], orphan: a[hubv1.DeletionPolicyAnnotation] == string(hubv1.DeletionPolicyOrphan)}
+	o := &object{state: fluxstate.Of(obj), uid: obj.GetUID(), delivery: a[hubv1.DeliveryAnnotation], orphan: a[hubv1.DeletionPolicyAnnotation] == string(hubv1.DeletionPolicyOrphan)}
 	o.kept, _ = render.ParseRelease(a[hubv1.ReleaseAnnotation])
 	o.Observed = plan.Observed{
 		Key: k, Addon: obj.GetLabels()[hubv1.AddonLabel], Set: obj.GetLabels()[hubv1.AddonSetLabel], Hash: a[hubv1.HashAnnotation], Labels: obj.GetLabels(),
 		Generation: obj.GetGeneration(), Deleting: o.state.Deleting, Suspended: o.state.Suspended, Release: releaseOf(obj),
 	}
+	_, o.Held = a[hubv1.SuspendedAnnotation]
 	if d := a[hubv1.DependsOnAnnotation]; d != "" {
 		o.DependsOn = strings.Split(d, ",")
 	}
@@ -99,6 +100,9 @@ func (r *Reconciler) observe(c *cluster, obj client.Object, kind string) {
 // planInput puts together what a plan is computed from.
 func (c *cluster) planInput(now time.Time, config *hubconfig.Config) plan.Input {
 	in := plan.Input{MayCreate: c.answered(), Frozen: map[plan.Key]bool{}}
+	if s := c.suspended(); s != nil {
+		in.Suspend = s.Message
+	}
 	for _, d := range c.deliveries {
 		for i := range d.Wanted {
 			w := &d.Wanted[i]
@@ -147,6 +151,9 @@ func (c *cluster) removal(o plan.Observed, now time.Time, config *hubconfig.Conf
 	}
 	if reg := c.registration; reg != nil {
 		f.Orphan = f.Orphan || reg.Spec.DeletionPolicy == hubv1.DeletionPolicyOrphan
+		if s := c.suspended(); s != nil && reg.DeletionTimestamp == nil {
+			f.Paused = s.Reason != hubv1.ClusterUnreachableReason
+		}
 		u := status.Find(reg, hubv1.UnregisteringCondition)
 		f.OriginDeleted = u != nil && u.Reason == hubv1.OriginDeletedReason
 	}

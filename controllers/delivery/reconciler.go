@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 
+	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -36,6 +37,7 @@ type Reconciler struct {
 	memory    memory
 	documents documents
 	ledger    ledger
+	resumes   *rate.Limiter
 }
 
 // Reconcile brings the Flux objects of one cluster in line with its deliveries.

@@ -161,6 +161,8 @@ func (r *Reconciler) addonStatus(c *cluster, d *delivery, s plan.Step, out outco
 		}
 	case s.Verb == plan.AwaitCluster:
 		a.State = hubv1.AddonWaitingForCluster
+	case s.Verb == plan.Suspend || s.Verb == plan.AwaitResume:
+		a.State = c.suspendedState()
 	case s.Verb == plan.AwaitDependency:
 		a.State = hubv1.AddonWaitingForDependency
 		if o != nil {
@@ -170,13 +172,25 @@ func (r *Reconciler) addonStatus(c *cluster, d *delivery, s plan.Step, out outco
 		a.State = hubv1.AddonProgressing
 	default:
 		a.State, a.Message = fluxstate.Addon(was(d, s.Addon), o.state, out.applied)
-		c.explainState(&a, o.state)
+		c.explainState(&a, o)
 	}
 	return a, true
 }
 
+// suspendedState is where an add-on stands whose Flux object the hub keeps suspended.
+func (c *cluster) suspendedState() hubv1.AddonState {
+	if s := c.suspended(); s != nil && s.Reason == hubv1.ClusterUnreachableReason {
+		return hubv1.AddonUnreachable
+	}
+	return hubv1.AddonPaused
+}
+
 // explainState says more about an add-on that is not Ready, where more is known.
-func (c *cluster) explainState(a *hubv1.AddonStatus, s fluxstate.State) {
+func (c *cluster) explainState(a *hubv1.AddonStatus, o *object) {
+	s := o.state
+	if o.Held && a.State == hubv1.AddonSuspended {
+		a.State, a.Message = hubv1.AddonProgressing, "it is being resumed"
+	}
 	if reason, remedy := fluxstate.Reason(s); reason != "" && a.State == hubv1.AddonFailed {
 		a.Reason, a.Message = reason, remedy
 		return
@@ -265,6 +279,9 @@ func (r *Reconciler) outcome(c *cluster, d *delivery) status.Outcome {
 		return status.Outcome{Phase: status.Broken, Reason: reason, Message: status.List(failed, 2)}
 	case !c.answered():
 		return status.Outcome{Phase: status.Working, Reason: hubv1.WaitingForClusterReason, Message: "nothing is made before the cluster has answered"}
+	case c.suspended() != nil:
+		s := c.suspended()
+		return status.Outcome{Phase: status.Working, Reason: s.Reason, Message: s.Message + "; what runs stays as it is"}
 	case len(waiting) > 0:
 		return status.Outcome{Phase: status.Working, Reason: hubv1.ProgressingReason, Message: status.List(waiting, 3)}
 	}

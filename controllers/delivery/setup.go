@@ -10,6 +10,7 @@ import (
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	"golang.org/x/time/rate"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -35,6 +36,7 @@ import (
 
 // SetupWithManager starts the room. Every event is turned into the registration that it concerns.
 func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
+	r.resumes = rate.NewLimiter(resumedPerSecond, resumedAtOnce)
 	secret := &metav1.PartialObjectMetadata{}
 	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
 	configMap := &metav1.PartialObjectMetadata{}
@@ -84,11 +86,18 @@ func registrationChanges() predicate.Predicate {
 		return a.DeletionTimestamp.IsZero() != b.DeletionTimestamp.IsZero() ||
 			status.IsTrue(a, hubv1.ReachableCondition) != status.IsTrue(b, hubv1.ReachableCondition) ||
 			a.Status.ClusterUID != b.Status.ClusterUID ||
-			credential(a) != credential(b) ||
+			credential(a) != credential(b) || reason(a, hubv1.SuspendedCondition) != reason(b, hubv1.SuspendedCondition) ||
 			a.Status.Provider != b.Status.Provider || a.Status.KubernetesVersion != b.Status.KubernetesVersion || a.Status.Endpoint != b.Status.Endpoint ||
 			!equality.Semantic.DeepEqual(a.Status.Nodes, b.Status.Nodes) ||
 			(ua == nil) != (ub == nil) || ua != nil && ua.Reason != ub.Reason
 	}})
+}
+
+func reason(reg *hubv1.ClusterRegistration, condition string) string {
+	if c := status.Find(reg, condition); c != nil {
+		return c.Reason
+	}
+	return ""
 }
 
 func credential(reg *hubv1.ClusterRegistration) string {

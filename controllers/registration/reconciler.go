@@ -66,17 +66,28 @@ func (r *Reconciler) Reconcile(ctx context.Context, reg *hubv1.ClusterRegistrati
 	reg.Status.Provider = provider(reg)
 	found := r.resolve(ctx, reg, obj, verdict)
 	refused := r.probe(reg, found)
+	again, doubt := r.suspend(reg, obj, refused)
 	served, err := r.deliveries(ctx, reg)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	r.unregistering(reg, verdict)
+	served.doubt = doubt
 	r.summarize(reg, found, refused, served)
 	if err := apply.Status(ctx, r.Client, before, reg); err != nil {
 		return ctrl.Result{}, err
 	}
 	r.tell(before, reg)
-	return ctrl.Result{RequeueAfter: r.nextLook(reg)}, r.label(ctx, reg)
+	r.tellSuspended(before, reg)
+	return ctrl.Result{RequeueAfter: sooner(again, r.nextLook(reg))}, r.label(ctx, reg)
+}
+
+// sooner returns the shorter of two times, of which 0 means never.
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
 }
 
 // origin reads the origin of a registration, if it has one.

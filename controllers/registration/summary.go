@@ -26,6 +26,8 @@ type served struct {
 	addons map[string]bool
 	// idle names the overrides of add-ons that no set delivers here.
 	idle []string
+	// doubt says why the breaker does not move, if it should.
+	doubt string
 	// failed names each add-on that failed, with its set, and says why.
 	failed []string
 	// why says of each set in reach that does not select the cluster why it does not.
@@ -131,6 +133,9 @@ func rank(result string) int {
 // summarize sets Ready.
 func (r *Reconciler) summarize(reg *hubv1.ClusterRegistration, found resolution, refused *refusal, s served) {
 	out := outcome(reg, found, refused, s)
+	if s.doubt != "" {
+		out.Message += "; " + s.doubt
+	}
 	if len(s.idle) > 0 && len(s.addons) > 0 {
 		out.Message += fmt.Sprintf("; spec.overrides names what no set delivers here: %s", status.List(s.idle, 3))
 	}
@@ -139,7 +144,11 @@ func (r *Reconciler) summarize(reg *hubv1.ClusterRegistration, found resolution,
 
 func outcome(reg *hubv1.ClusterRegistration, found resolution, refused *refusal, s served) status.Outcome {
 	valid, reachable := status.Find(reg, hubv1.KubeConfigValidCondition), status.Find(reg, hubv1.ReachableCondition)
+	suspended := status.Find(reg, hubv1.SuspendedCondition)
 	switch {
+	case suspended != nil && suspended.Reason != hubv1.ClusterUnreachableReason:
+		// Somebody chose this: no failure, and nothing to wait for.
+		return status.Outcome{Phase: status.Done, Reason: suspended.Reason, Message: suspended.Message + "; its Flux objects are suspended"}
 	case valid.Status != metav1.ConditionTrue:
 		phase := status.Broken
 		if found.waiting {

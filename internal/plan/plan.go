@@ -48,8 +48,9 @@ type Observed struct {
 	// Generation of the object, and Applied, the one that the hub's last write led to; 0 if that is not known.
 	Generation, Applied int64
 	// DependsOn names the add-ons that this one was delivered after, and sets as SetBefore does.
-	DependsOn           []string
-	Deleting, Suspended bool
+	DependsOn []string
+	// Suspended is true if Flux leaves it alone, and Held if the hub has asked for that.
+	Deleting, Suspended, Held bool
 }
 
 // Verb is what to do with an object.
@@ -68,6 +69,12 @@ const (
 	AwaitDependency Verb = "AwaitDependency"
 	// AwaitRemoval: it may not be made, or changed, before another object is gone.
 	AwaitRemoval Verb = "AwaitRemoval"
+	// Suspend it: the cluster is paused, or does not answer.
+	Suspend Verb = "Suspend"
+	// Resume it.
+	Resume Verb = "Resume"
+	// AwaitResume: it stays as it is while it is suspended.
+	AwaitResume Verb = "AwaitResume"
 	// Uninstall it: resume it if need be, and delete it.
 	Uninstall Verb = "Uninstall"
 	// Release it: suspend it, and delete it.
@@ -88,6 +95,8 @@ type Step struct {
 	Reason string
 	// To is the object that takes over, in a HandOver.
 	To Key
+	// Still is true if an object that waits to go is to be suspended meanwhile.
+	Still bool
 }
 
 // Leaving is true if the object is on its way out.
@@ -105,6 +114,8 @@ type Input struct {
 	Observed []Observed
 	// MayCreate is true if the cluster has answered and its kubeconfig mirror is in place.
 	MayCreate bool
+	// Suspend says why the cluster's objects are to be suspended; empty if they are not.
+	Suspend string
 	// Frozen names objects that may be neither changed nor removed: the hub does not know what they should be.
 	Frozen map[Key]bool
 	// Removal decides how an object leaves that is no longer desired.
@@ -129,16 +140,58 @@ func Compute(in Input) []Step {
 		}
 	}
 	steps := in.removals(leaving, observed)
+	steps = append(steps, in.frozen()...)
 	for _, d := range in.Desired {
-		steps = append(steps, arrival(d, observed[d.Key], leaving, in.MayCreate))
+		steps = append(steps, in.arrival(d, observed[d.Key], leaving))
 	}
 	return steps
 }
 
-func arrival(d Desired, o *Observed, leaving []Observed, mayCreate bool) Step {
-	step := Step{Key: d.Key, Addon: d.Addon}
+// frozen suspends and resumes what is neither changed nor removed. Where there is nothing to do there is no step: nobody knows
+// what such an object should be.
+func (in *Input) frozen() []Step {
+	var steps []Step
+	for _, o := range in.Observed {
+		if s, ok := in.hold(o.Addon, &o); ok && in.Frozen[o.Key] && s.Verb != AwaitResume {
+			steps = append(steps, s)
+		}
+	}
+	slices.SortFunc(steps, func(a, b Step) int {
+		return cmp.Compare(a.Key.Namespace+"/"+a.Key.Name, b.Key.Namespace+"/"+b.Key.Name)
+	})
+	return steps
+}
+
+// hold says what the cluster's suspension means for an object; false if nothing.
+func (in *Input) hold(addon string, o *Observed) (Step, bool) {
+	s := Step{Key: o.Key, Addon: addon}
 	switch {
-	case o == nil && !mayCreate:
+	case o.Deleting || o.Foreign:
+		return s, false
+	case in.Suspend != "" && !(o.Held && o.Suspended):
+		s.Verb, s.Reason = Suspend, in.Suspend
+	case in.Suspend != "":
+		s.Verb, s.Reason = AwaitResume, in.Suspend
+	case o.Held:
+		s.Verb = Resume
+	default:
+		return s, false
+	}
+	return s, true
+}
+
+func (in *Input) arrival(d Desired, o *Observed, leaving []Observed) Step {
+	step := Step{Key: d.Key, Addon: d.Addon}
+	if o != nil {
+		// What is resumed is brought up to date before.
+		if s, ok := in.hold(d.Addon, o); ok && (s.Verb != Resume || d.Once || d.Gate != "" || upToDate(d, o)) {
+			return s
+		}
+	}
+	switch {
+	case o == nil && in.Suspend != "":
+		step.Verb, step.Reason = AwaitResume, in.Suspend
+	case o == nil && !in.MayCreate:
 		step.Verb, step.Reason = AwaitCluster, "nothing is made before the cluster has answered"
 	case d.Gate != "" && (o == nil || !d.Once && o.Hash != d.Hash):
 		step.Verb, step.Reason = AwaitDependency, d.Gate
@@ -209,6 +262,7 @@ func (in *Input) removals(leaving []Observed, observed map[Key]*Observed) []Step
 		if s.Verb == AwaitDependants {
 			waiting++
 		}
+		s.Still = in.Suspend != "" && !(o.Held && o.Suspended) && !o.Deleting && !o.Foreign && (s.Verb == Hold || s.Verb == AwaitDependants)
 		steps = append(steps, s)
 	}
 	if waiting == len(steps) {

@@ -167,6 +167,22 @@ func (p *Pool) Stats() Stats {
 	}
 }
 
+// Recent counts the clusters whose last probe ended after a moment, and those of them that failed.
+func (p *Pool) Recent(since time.Time) (probed, failed int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, t := range p.schedule.targets {
+		if !t.known || !t.result.Time.After(since) {
+			continue
+		}
+		probed++
+		if t.result.Err != nil {
+			failed++
+		}
+	}
+	return probed, failed
+}
+
 // NeedLeaderElection makes a controller-runtime manager start the Pool only on the leader: a standby need not probe.
 func (p *Pool) NeedLeaderElection() bool { return true }
 

@@ -79,6 +79,8 @@ type Facts struct {
 	// waited for.
 	Since, Now time.Time
 	Grace      time.Duration
+	// Paused is true while the cluster is held as it is, by spec.pause or a state that its origin chose.
+	Paused bool
 	// Settle is how long any removal waits: an add-on that moves to another set leaves the old one first, and the news of
 	// the new one may come a moment later.
 	Settle time.Duration
@@ -91,6 +93,8 @@ func Addon(f Facts) Decision {
 		return Decision{Release, "the cluster is being deleted"}
 	case f.Orphan:
 		return Decision{Release, "its deletionPolicy is Orphan"}
+	case f.Paused:
+		return Decision{Hold, "the cluster is paused; it leaves when that is over"}
 	case f.Reachable && f.Now.Sub(f.Since) < f.Settle:
 		return Decision{Hold, fmt.Sprintf("leaves %s after it was dropped, unless something takes it over", f.Settle)}
 	case f.Reachable:
@@ -106,7 +110,7 @@ func Addon(f Facts) Decision {
 
 // Wait returns how long until Addon may decide otherwise by the passing of time alone, or 0 for never.
 func Wait(f Facts) time.Duration {
-	if d := Addon(f); d.Mode != Hold {
+	if d := Addon(f); d.Mode != Hold || f.Paused {
 		return 0
 	}
 	if f.Reachable {

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package delivery
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/plan"
+	"github.com/chandler-hub/chandler/internal/render"
+)
+
+// How fast clusters are resumed, over all of the hub: each makes Flux reconcile everything of it at once.
+const (
+	resumedPerSecond = 5
+	resumedAtOnce    = 10
+)
+
+// suspend has Flux leave an object alone, and writes down that the hub asked for it. spec.suspend gets a field manager of its own:
+// what somebody else has set there before is theirs as well, and stays when the hub lets go (server-side apply's co-ownership).
+func (r *Reconciler) suspend(ctx context.Context, c *cluster, s plan.Step) outcome {
+	return r.writeSuspend(ctx, c, s, func(u *unstructured.Unstructured) {
+		u.SetAnnotations(map[string]string{hubv1.SuspendedAnnotation: c.suspended().Reason})
+		u.Object["spec"] = map[string]any{"suspend": true}
+	})
+}
+
+// resume takes back what suspend wrote. Hub-wide, only so many clusters are resumed in a second; the others are looked at again.
+func (r *Reconciler) resume(ctx context.Context, c *cluster, s plan.Step) outcome {
+	if !c.mayResume {
+		if c.mayResume = r.resumes.Allow(); !c.mayResume {
+			c.again = time.Second
+			return outcome{applied: c.objects[s.Key].Applied}
+		}
+	}
+	return r.writeSuspend(ctx, c, s, func(*unstructured.Unstructured) {})
+}
+
+func (r *Reconciler) writeSuspend(ctx context.Context, c *cluster, s plan.Step, fill func(*unstructured.Unstructured)) outcome {
+	o := c.objects[s.Key]
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(render.GroupVersionKind(s.Key.Kind))
+	u.SetNamespace(s.Key.Namespace)
+	u.SetName(s.Key.Name)
+	u.SetUID(o.uid) // never make one that has gone meanwhile
+	fill(u)
+	err := r.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(hubv1.SuspendFieldManager), client.ForceOwnership)
+	if err != nil {
+		return outcome{err: client.IgnoreNotFound(fmt.Errorf("%s %s %s/%s: %w", s.Verb, s.Key.Kind, s.Key.Namespace, s.Key.Name, err)), applied: o.Applied}
+	}
+	// The generation that this write led to is ours, but only if nobody had edited the object before.
+	if o.Generation <= o.Applied {
+		r.ledger.note(s.Key, u)
+		return outcome{applied: u.GetGeneration()}
+	}
+	return outcome{applied: o.Applied}
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registration
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/origins"
+	"github.com/chandler-hub/chandler/internal/breaker"
+	"github.com/chandler-hub/chandler/internal/origin"
+	"github.com/chandler-hub/chandler/internal/status"
+)
+
+// suspend decides whether the cluster's Flux objects are to be suspended, and says so in condition Suspended: the delivery room
+// acts on it. It returns when to decide again, and a doubt to be told.
+func (r *Reconciler) suspend(reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured, refused *refusal) (time.Duration, string) {
+	now := r.Clock.Now()
+	was, reachable := status.Find(reg, hubv1.SuspendedCondition), status.Find(reg, hubv1.ReachableCondition)
+	facts := breaker.Facts{
+		Pause: reg.Spec.Pause, Answered: reg.Status.ClusterUID != "", Now: now, Again: r.Config.ProbeInterval,
+		Down: refused == nil && reachable != nil && reachable.Status == metav1.ConditionFalse,
+	}
+	if was != nil {
+		facts.Open = was.Reason
+	}
+	if kind, err := kindOf(reg); err == nil {
+		facts.Expected = origin.Still(kind, obj)
+	}
+	facts.Fleet.Probed, facts.Fleet.Failed = r.Pool.Recent(now.Add(-r.moment()))
+	d := breaker.Decide(facts)
+	if d.Reason == "" {
+		status.Clear(reg, hubv1.SuspendedCondition)
+	} else {
+		status.Set(reg, hubv1.SuspendedCondition, metav1.ConditionTrue, d.Reason, d.Message, now)
+	}
+	return d.Wait, d.Doubt
+}
+
+func kindOf(reg *hubv1.ClusterRegistration) (origin.Kind, error) {
+	if reg.Spec.OriginRef == nil {
+		return origin.Secret, nil
+	}
+	return origins.KindOf(reg)
+}
+
+// moment is how far back a probe counts as one of just now: long enough for several clusters to be probed, and too short for
+// probes from before the network went.
+func (r *Reconciler) moment() time.Duration { return max(r.Config.ProbeInterval/6, 10*time.Second) }
+
+// tellSuspended sends an event when the hub suspends or resumes a cluster.
+func (r *Reconciler) tellSuspended(before, after *hubv1.ClusterRegistration) {
+	was, is := status.Find(before, hubv1.SuspendedCondition), status.Find(after, hubv1.SuspendedCondition)
+	switch {
+	case is != nil && (was == nil || was.Reason != is.Reason):
+		r.Recorder.Eventf(after, nil, corev1.EventTypeNormal, hubv1.SuspendedEvent, "Suspend", "its Flux objects are suspended: %s", is.Message)
+	case is == nil && was != nil:
+		r.Recorder.Eventf(after, nil, corev1.EventTypeNormal, hubv1.ResumedEvent, "Resume", "its Flux objects are resumed; they were suspended because of %s", was.Reason)
+	}
+}

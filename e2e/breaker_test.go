@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/localfleet"
+)
+
+const breakerSet = `
+apiVersion: chandler.dev/v1alpha1
+kind: AddonSet
+metadata: {name: breaker, namespace: flux-system}
+spec:
+  selectAll: true
+  sources: [{name: charts, kind: HelmRepository, spec: {url: $CHARTS}}, {name: fleet, kind: GitRepository, spec: {url: $GIT, ref: {branch: main}}}]
+  addons:
+    - {name: brk-chart, helmRelease: {interval: 2s, chart: {spec: {chart: settings, sourceRef: {name: charts}}}, values: {color: %[1]s}}}
+    - {name: brk-users, helmRelease: {interval: 2s, chart: {spec: {chart: settings, sourceRef: {name: charts}}}, values: {color: %[1]s}}}
+    - {name: brk-git, kustomization: {interval: 2s, path: ./breaker, sourceRef: {name: fleet}, postBuild: {substitute: {color: %[1]s}}}}
+`
+
+// TestBreaker stops a cluster's API server while add-ons are on it, and starts it again: Flux leaves it alone meanwhile, a healthy
+// cluster notices nothing, and what somebody had suspended by hand stays suspended. And it pauses a cluster.
+func TestBreaker(t *testing.T) {
+	ctx := t.Context()
+	g := startGeneration(t, "hub-breaker")
+	mortal, err := localfleet.StartCluster(ctx, localfleet.ClusterOptions{Name: "mortal", Dir: workDir, Scheme: scheme})
+	check(t, err)
+	t.Cleanup(func() { _ = mortal.Stop() })
+	_, err = g.git.Commit("fleet", map[string]string{"breaker/cm.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: brk-git, namespace: default}\ndata: {color: \"${color}\"}\n"})
+	check(t, err)
+	kubeconfig, err := mortal.Kubeconfig("kubernetes-admin", "system:masters")
+	check(t, err)
+	s := secret("fleet", "mortal", map[string][]byte{"value": kubeconfig})
+	s.Labels = map[string]string{hubv1.RegisterLabel: "true"}
+	check(t, g.Client.Create(ctx, s))
+	set := func(color string) { t.Helper(); g.apply(t, fmt.Sprintf(breakerSet, color)) }
+	has := func(c *localfleet.Cluster, color string) func() error {
+		return func() error {
+			return errors.Join(wantData(ctx, c, "brk-chart", "brk-chart", "color", color), wantData(ctx, c, "default", "brk-git", "color", color))
+		}
+	}
+	set("blue")
+	soon(t, "the add-ons arrive", has(mortal, "blue"))
+	soon(t, "all of them", func() error { return g.addonOf(ctx, "mortal", "breaker", "brk-users", hubv1.AddonReady, "") })
+	users := &helmv2.HelmReleaseList{}
+	check(t, g.Client.List(ctx, users, client.MatchingLabels{hubv1.ClusterLabel: "mortal", hubv1.AddonLabel: "brk-users"}))
+	check(t, g.Client.Patch(ctx, &users.Items[0], client.RawPatch(types.MergePatchType, []byte(`{"spec":{"suspend":true}}`)), client.FieldOwner("flux")))
+
+	reg := registration("fleet", "mortal")
+	t.Run("it goes down", func(t *testing.T) {
+		mortal.StopAPIServer()
+		soon(t, "its Flux objects are suspended", func() error {
+			return errors.Join(condition(ctx, g.Client, reg, hubv1.SuspendedCondition, metav1.ConditionTrue, hubv1.ClusterUnreachableReason), g.suspended(ctx, "mortal", 3))
+		})
+		soon(t, "and said to be unreachable, which is no failure", func() error {
+			return g.addonOf(ctx, "mortal", "breaker", "brk-chart", hubv1.AddonUnreachable, "has not answered")
+		})
+		set("green")
+		soon(t, "a healthy cluster gets a change all the same", has(g.one, "green"))
+		soon(t, "and nobody who waits for the set waits for the dead one", func() error {
+			return condition(ctx, g.Client, addonSet("flux-system", "breaker"), hubv1.ReadyCondition, metav1.ConditionTrue, "")
+		})
+	})
+	t.Run("it comes back", func(t *testing.T) {
+		check(t, mortal.StartAPIServer(ctx))
+		soon(t, "it catches up", has(mortal, "green"))
+		soon(t, "and only what was suspended by hand still is", func() error { return g.suspended(ctx, "mortal", 1) })
+		soon(t, "as its state says", func() error {
+			return g.addonOf(ctx, "mortal", "breaker", "brk-users", hubv1.AddonSuspended, "flux resume")
+		})
+	})
+	t.Run("it is paused", func(t *testing.T) {
+		until := time.Now().Add(12 * time.Second).UTC().Format(time.RFC3339)
+		g.patchRegistration(t, "mortal", fmt.Sprintf(`{"spec":{"pause":{"until":%q,"reason":"a test"}}}`, until))
+		soon(t, "its Flux objects are suspended", func() error { return g.suspended(ctx, "mortal", 3) })
+		soon(t, "and said to be paused", func() error {
+			return errors.Join(g.addonOf(ctx, "mortal", "breaker", "brk-chart", hubv1.AddonPaused, "a test"), condition(ctx, g.Client, reg, hubv1.ReadyCondition, metav1.ConditionTrue, hubv1.PausedReason))
+		})
+		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "brk-chart", Name: "brk-chart"}}
+		check(t, mortal.Client.Patch(ctx, cm, client.RawPatch(types.MergePatchType, []byte(`{"data":{"color":"theirs"}}`))))
+		set("red")
+		soon(t, "another cluster gets a change", has(g.one, "red"))
+		// Nothing is undone, and nothing arrives.
+		check(t, wantData(ctx, mortal, "brk-chart", "brk-chart", "color", "theirs"))
+		check(t, wantData(ctx, mortal, "default", "brk-git", "color", "green"))
+		soon(t, "when the pause ends by itself it catches up", has(mortal, "red"))
+		soon(t, "and only what was suspended by hand still is", func() error { return g.suspended(ctx, "mortal", 1) })
+	})
+	t.Run("it is removed while it is down", func(t *testing.T) {
+		mortal.StopAPIServer()
+		soon(t, "its Flux objects are suspended", func() error { return g.suspended(ctx, "mortal", 3) })
+		check(t, g.Client.Delete(ctx, addonSet("flux-system", "breaker")))
+		soon(t, "what leaves waits, suspended", func() error {
+			return g.addonOf(ctx, "mortal", "breaker", "brk-chart", hubv1.AddonRemoving, "the cluster does not answer")
+		})
+		check(t, mortal.StartAPIServer(ctx))
+		soon(t, "and is uninstalled when the cluster is back", func() error {
+			return errors.Join(wantNoConfigMap(ctx, mortal, "brk-chart", "brk-chart"), wantNoConfigMap(ctx, mortal, "default", "brk-git"), wantNoConfigMap(ctx, mortal, "brk-users", "brk-users"))
+		})
+		soon(t, "the set is gone", func() error { return wantGone(ctx, g.Client, addonSet("flux-system", "breaker")) })
+	})
+}
+
+// suspended wants so many Flux objects of a cluster to be suspended.
+func (g *generation) suspended(ctx context.Context, cluster string, want int) error {
+	releases, kustomizations := &helmv2.HelmReleaseList{}, &kustomizev1.KustomizationList{}
+	of := client.MatchingLabels{hubv1.ClusterLabel: cluster}
+	if err := errors.Join(g.Client.List(ctx, releases, of), g.Client.List(ctx, kustomizations, of)); err != nil {
+		return err
+	}
+	n := 0
+	for i := range releases.Items {
+		if releases.Items[i].Spec.Suspend {
+			n++
+		}
+	}
+	for i := range kustomizations.Items {
+		if kustomizations.Items[i].Spec.Suspend {
+			n++
+		}
+	}
+	if n != want {
+		return fmt.Errorf("%d objects of %s are suspended, want %d", n, cluster, want)
+	}
+	return nil
+}

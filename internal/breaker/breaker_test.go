@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package breaker_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/breaker"
+)
+
+func TestDecide(t *testing.T) {
+	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	until := func(d time.Duration) *hubv1.Pause {
+		at := metav1.NewTime(now.Add(d))
+		return &hubv1.Pause{Until: &at, Reason: "upgrade of the network"}
+	}
+	down := breaker.Facts{Answered: true, Down: true, Fleet: breaker.Fleet{Probed: 100, Failed: 1}}
+	mass := breaker.Fleet{Probed: 20, Failed: 12}
+	cases := map[string]struct {
+		facts   breaker.Facts
+		reason  string
+		message string
+		doubt   bool
+		wait    time.Duration
+	}{
+		"Closed":               {facts: breaker.Facts{Answered: true}},
+		"Opens":                {facts: down, reason: hubv1.ClusterUnreachableReason},
+		"NeverAnswered":        {facts: breaker.Facts{Down: true}},
+		"StaysOpen":            {facts: breaker.Facts{Answered: true, Down: true, Open: hubv1.ClusterUnreachableReason}, reason: hubv1.ClusterUnreachableReason},
+		"Closes":               {facts: breaker.Facts{Answered: true, Open: hubv1.ClusterUnreachableReason}},
+		"HubsOwnNetwork":       {facts: breaker.Facts{Answered: true, Down: true, Fleet: mass, Again: time.Second}, doubt: true, wait: time.Second},
+		"OpenBeforeTheNetwork": {facts: breaker.Facts{Answered: true, Down: true, Open: hubv1.ClusterUnreachableReason, Fleet: mass}, reason: hubv1.ClusterUnreachableReason},
+		"FewOfFew":             {facts: breaker.Facts{Answered: true, Down: true, Fleet: breaker.Fleet{Probed: 6, Failed: 5}}, reason: hubv1.ClusterUnreachableReason},
+		"ManyOfMany":           {facts: breaker.Facts{Answered: true, Down: true, Fleet: breaker.Fleet{Probed: 1000, Failed: 300}}, reason: hubv1.ClusterUnreachableReason},
+		"Paused":               {facts: breaker.Facts{Pause: &hubv1.Pause{}}, reason: hubv1.PausedReason},
+		"PausedUntil":          {facts: breaker.Facts{Answered: true, Pause: until(time.Minute)}, reason: hubv1.PausedReason, message: "until 2026-11-21T12:01:00Z: upgrade of the network", wait: time.Minute},
+		"PauseIsOver":          {facts: breaker.Facts{Answered: true, Pause: until(0)}},
+		"PausedAndDown":        {facts: breaker.Facts{Answered: true, Down: true, Pause: &hubv1.Pause{}}, reason: hubv1.PausedReason},
+		"PauseIsOverAndDown":   {facts: breaker.Facts{Answered: true, Down: true, Pause: until(-time.Minute), Open: hubv1.PausedReason}, reason: hubv1.ClusterUnreachableReason},
+		"Sleeping":             {facts: breaker.Facts{Answered: true, Down: true, Expected: breaker.State{Reason: hubv1.ClusterSleepingReason}, Fleet: mass}, reason: hubv1.ClusterSleepingReason},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			tc.facts.Now = now
+			d := breaker.Decide(tc.facts)
+			if d.Reason != tc.reason || !strings.Contains(d.Message, tc.message) || (d.Doubt != "") != tc.doubt || d.Wait != tc.wait {
+				t.Errorf("got %+v, want reason %q, message %q, doubt %v, wait %s", d, tc.reason, tc.message, tc.doubt, tc.wait)
+			}
+		})
+	}
+}

@@ -59,8 +59,6 @@ const (
 	NotProbedReason = "NotProbed"
 	// HubItselfReason: the kubeconfig points at the management cluster itself, which Chandler refuses.
 	HubItselfReason = "HubItself"
-	// DifferentClusterReason: the kubeconfig now points at a cluster with another kube-system UID.
-	DifferentClusterReason = "DifferentCluster"
 )
 
 // Reasons of Suspended, and of what waits for it.
@@ -130,6 +128,7 @@ const (
 	LabelConflictEvent     = "LabelConflict"
 	KubeConfigChangedEvent = "KubeConfigChanged"
 	ReachableEvent         = "ClusterReachable"
+	ClusterReplacedEvent   = "ClusterReplaced"
 	SuspendedEvent         = "ClusterSuspended"
 	ResumedEvent           = "ClusterResumed"
 	UnreachableEvent       = "ClusterUnreachable"

@@ -59,6 +59,9 @@ const (
 	// ReleaseAnnotation is the Helm release (name,namespace,storage namespace) that an add-on goes on with although its name
 	// would give another one: it took it over.
 	ReleaseAnnotation = "chandler.dev/release"
+	// ClusterUIDAnnotation on a Flux object is the UID of kube-system of the cluster that it was made for. What Flux knows of one
+	// cluster must never be tried on another.
+	ClusterUIDAnnotation = "chandler.dev/cluster-uid"
 	// SuspendedAnnotation on a Flux object says why the hub keeps it suspended. Without it, a suspend is somebody else's.
 	SuspendedAnnotation = "chandler.dev/suspended"
 	// FingerprintAnnotation on a mirror is the fingerprint of the kubeconfig it holds.

@@ -86,6 +86,11 @@ func (c *cluster) suspended() *metav1.Condition {
 	return status.Find(c.registration, hubv1.SuspendedCondition)
 }
 
+// replaced returns whether an object that was made for the cluster of a UID is another cluster's than the present one.
+func (c *cluster) replaced(uid string) bool {
+	return uid != "" && c.registration != nil && c.registration.Status.ClusterUID != "" && uid != string(c.registration.Status.ClusterUID)
+}
+
 // answered is true if the cluster has answered once, so that objects may be made for it.
 func (c *cluster) answered() bool {
 	return c.registration != nil && c.registration.Status.Credential != nil && c.registration.Status.ClusterUID != ""

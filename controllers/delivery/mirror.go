@@ -64,6 +64,12 @@ func (r *Reconciler) mirror(ctx context.Context, c *cluster, namespace string) e
 	if !c.answered() || !c.needsMirror(namespace) {
 		return nil
 	}
+	for k, o := range c.objects {
+		if exists && k.Namespace == namespace && o.Replaced {
+			c.mirrored[namespace] = false
+			return nil // Flux must not meet the new cluster with what it remembers of the old one
+		}
+	}
 	credential := c.registration.Status.Credential
 	if exists && (there.Annotations[hubv1.FingerprintAnnotation] == credential.Fingerprint || there.DeletionTimestamp != nil) {
 		return nil

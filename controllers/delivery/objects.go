@@ -85,6 +85,7 @@ func (r *Reconciler) observe(c *cluster, obj client.Object, kind string) {
 		Generation: obj.GetGeneration(), Deleting: o.state.Deleting, Suspended: o.state.Suspended, Release: releaseOf(obj),
 	}
 	_, o.Held = a[hubv1.SuspendedAnnotation]
+	o.Replaced = c.replaced(a[hubv1.ClusterUIDAnnotation])
 	if d := a[hubv1.DependsOnAnnotation]; d != "" {
 		o.DependsOn = strings.Split(d, ",")
 	}

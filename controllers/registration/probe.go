@@ -91,7 +91,7 @@ func (r *Reconciler) reachable(reg *hubv1.ClusterRegistration, found resolution,
 	case result.Err != nil:
 		status.Set(reg, hubv1.ReachableCondition, metav1.ConditionFalse, result.Err.Reason, r.failures(reg, found, result), now)
 	default:
-		if refused := r.accept(reg, result); refused != nil {
+		if refused := r.accept(result); refused != nil {
 			status.Set(reg, hubv1.ReachableCondition, metav1.ConditionFalse, refused.reason, refused.message, now)
 			return refused
 		}
@@ -107,16 +107,10 @@ func (r *Reconciler) reachable(reg *hubv1.ClusterRegistration, found resolution,
 	return nil
 }
 
-// accept refuses the hub itself, and a kubeconfig that leads to another cluster than before: what the Flux objects know of
-// the old one would be pruned from, or mixed into, the new one.
-func (r *Reconciler) accept(reg *hubv1.ClusterRegistration, result probe.Result) *refusal {
-	switch {
-	case result.ClusterUID == r.HubUID:
+// accept refuses the hub itself.
+func (r *Reconciler) accept(result probe.Result) *refusal {
+	if result.ClusterUID == r.HubUID {
 		return &refusal{hubv1.HubItselfReason, "the kubeconfig points at the management cluster itself; Chandler delivers to workload clusters only"}
-	case reg.Status.ClusterUID != "" && reg.Status.ClusterUID != result.ClusterUID:
-		return &refusal{hubv1.DifferentClusterReason, fmt.Sprintf(
-			"the kubeconfig leads to cluster %s, and this registration is of cluster %s; the old kubeconfig stays in use. Unregister and register again to serve the new cluster",
-			result.ClusterUID, reg.Status.ClusterUID)}
 	}
 	return nil
 }

@@ -228,6 +228,10 @@ func (r *Reconciler) tell(before, after *hubv1.ClusterRegistration) {
 			r.Recorder.Eventf(after, nil, corev1.EventTypeWarning, hubv1.UnreachableEvent, "Probe", "%s: %s", is.Reason, is.Message)
 		}
 	}
+	if a, b := before.Status.ClusterUID, after.Status.ClusterUID; a != "" && a != b {
+		r.Recorder.Eventf(after, nil, corev1.EventTypeWarning, hubv1.ClusterReplacedEvent, "Probe",
+			"another cluster is behind this registration: kube-system has UID %s, and had %s. What was delivered stays on the old one, and is delivered to the new one", b, a)
+	}
 	if a, b := before.Status.Credential, after.Status.Credential; a != nil && b != nil && a.Fingerprint != b.Fingerprint {
 		r.Recorder.Eventf(after, nil, corev1.EventTypeNormal, hubv1.KubeConfigChangedEvent, "Resolve", "the kubeconfig in Secret %q, key %q, changed", b.SecretName, b.Key)
 	}

@@ -49,6 +49,8 @@ type Observed struct {
 	Generation, Applied int64
 	// DependsOn names the add-ons that this one was delivered after, and sets as SetBefore does.
 	DependsOn []string
+	// Replaced is true if it was made for the cluster that was behind the registration before.
+	Replaced bool
 	// Suspended is true if Flux leaves it alone, and Held if the hub has asked for that.
 	Deleting, Suspended, Held bool
 }
@@ -152,6 +154,10 @@ func Compute(in Input) []Step {
 func (in *Input) frozen() []Step {
 	var steps []Step
 	for _, o := range in.Observed {
+		if o.Replaced && in.Frozen[o.Key] {
+			steps = append(steps, Step{Key: o.Key, Addon: o.Addon, Verb: Release, Reason: ReplacedReason})
+			continue
+		}
 		if s, ok := in.hold(o.Addon, &o); ok && in.Frozen[o.Key] && s.Verb != AwaitResume {
 			steps = append(steps, s)
 		}
@@ -182,6 +188,10 @@ func (in *Input) hold(addon string, o *Observed) (Step, bool) {
 
 func (in *Input) arrival(d Desired, o *Observed, leaving []Observed) Step {
 	step := Step{Key: d.Key, Addon: d.Addon}
+	if o != nil && o.Replaced {
+		step.Verb, step.Reason = Release, ReplacedReason
+		return step
+	}
 	if o != nil {
 		// What is resumed is brought up to date before.
 		if s, ok := in.hold(d.Addon, o); ok && (s.Verb != Resume || d.Once || d.Gate != "" || upToDate(d, o)) {
@@ -300,6 +310,8 @@ func (in *Input) handOver(o Observed, observed map[Key]*Observed) (Step, bool) {
 func (in *Input) removal(o Observed, leaving []Observed) Step {
 	s := Step{Key: o.Key, Addon: o.Addon}
 	switch d := in.Removal(o); {
+	case o.Replaced:
+		s.Verb, s.Reason = Release, ReplacedReason
 	case o.Foreign:
 		s.Verb, s.Reason = Hold, "it is not the hub's, and its workload cannot be taken over as it is"
 	case d.Mode == teardown.Release:
@@ -313,6 +325,10 @@ func (in *Input) removal(o Observed, leaving []Observed) Step {
 	}
 	return s
 }
+
+// ReplacedReason says why an object of a replaced cluster goes: what Flux remembers of the old cluster, it would remove from the
+// new one.
+const ReplacedReason = "the cluster behind the registration is another one now"
 
 func dependant(o Observed, leaving []Observed) string {
 	for _, other := range leaving {

@@ -17,6 +17,7 @@ import (
 // brought up to date, and then resumed.
 func TestSuspend(t *testing.T) {
 	held := func(o *plan.Observed) { o.Held, o.Suspended = true, true }
+	replaced := func(o *plan.Observed) { o.Replaced = true }
 	byUser := func(o *plan.Observed) { o.Suspended = true }
 	changed := func(o *plan.Observed) { o.Hash = "h0" }
 	hold := teardown.Decision{Mode: teardown.Hold, Reason: "r"}
@@ -44,6 +45,10 @@ func TestSuspend(t *testing.T) {
 		"Resumes":                  {false, []plan.Desired{want("a")}, []plan.Observed{have("a", held)}, hold, nil, "Resume a"},
 		"UpdatesBeforeItResumes":   {false, []plan.Desired{want("a")}, []plan.Observed{have("a", held, changed)}, hold, nil, "Update a"},
 		"LeavesAUsersAlone":        {false, []plan.Desired{want("a")}, []plan.Observed{have("a", byUser)}, hold, nil, "Keep a"},
+		"AnotherCluster":           {false, []plan.Desired{want("a")}, []plan.Observed{have("a", replaced)}, hold, nil, "Release a"},
+		"AnotherClusterSuspended":  {true, []plan.Desired{want("a")}, []plan.Observed{have("a", held, replaced)}, hold, nil, "Release a"},
+		"AnotherClusterLeaving":    {false, nil, []plan.Observed{have("a", replaced)}, teardown.Decision{Mode: teardown.Uninstall}, nil, "Release a"},
+		"AnotherClusterUnknown":    {false, nil, []plan.Observed{have("a", replaced)}, hold, frozen, "Release a"},
 		"UninstallsWhatIsHeld":     {false, nil, []plan.Observed{have("a", held)}, teardown.Decision{Mode: teardown.Uninstall}, nil, "Uninstall a"},
 	}
 	for name, tc := range cases {

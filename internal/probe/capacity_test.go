@@ -122,10 +122,12 @@ func measure(t *testing.T, s *servers, targets []target) time.Duration {
 		t.Errorf("only %d healthy clusters were probed again within %s", samples, capacityWindow)
 	}
 	cancel()
-	ended := time.Now()
-	running.Wait() // dead clusters are in the midst of capacityPatient
-	if took := time.Since(ended); took > slack {
-		t.Errorf("the pool needed %s to stop", took)
+	ended := make(chan struct{})
+	go func() { running.Wait(); close(ended) }()
+	select {
+	case <-ended:
+	case <-time.After(slack): // the probes of dead clusters are in the midst of capacityPatient
+		t.Fatalf("the pool still runs %s after its context ended", slack)
 	}
 	f.check(t, before, files)
 	t.Logf("%d targets: %d probes, at most %d at a time; at most %d goroutines, %d connections at servers, %d files; median of %d intervals %s",
@@ -271,8 +273,9 @@ func (f *capacityFleet) check(t *testing.T, before, files int) {
 	if f.most.running > probe.DefaultWorkers {
 		t.Errorf("%d probes at a time, want at most %d", f.most.running, probe.DefaultWorkers)
 	}
-	if dials, probes := f.dials.Load(), f.probes.Load(); dials > probes {
-		t.Errorf("%d dials in %d probes: each probe has one connection", dials, probes)
+	// Each probe has one connection; one that is given up may begin another dial, which gets nowhere.
+	if dials, probes := f.dials.Load(), f.probes.Load(); dials > probes+probe.DefaultWorkers {
+		t.Errorf("%d dials in %d probes", dials, probes)
 	}
 	if got := f.most.goroutines - before; got > capacityGoroutines {
 		t.Errorf("%d goroutines, want at most %d", got, capacityGoroutines)
@@ -321,7 +324,7 @@ func newServers(t *testing.T) *servers {
 // healthy returns the i-th healthy target. A handshake costs a busy machine about a millisecond, so most do without.
 func (s *servers) healthy(t *testing.T, i int) target {
 	t.Helper()
-	if i%5 == 0 {
+	if i%9 == 0 {
 		return copied(s.secure[i%len(s.secure)], false)
 	}
 	return copied(s.plain[i%len(s.plain)], false)

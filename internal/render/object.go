@@ -149,6 +149,9 @@ func (r *renderer) annotations(a *compile.Addon, o *Object) map[string]string {
 		hubv1.RegistrationAnnotation: r.t.Registration.String(),
 		hubv1.DeliveryAnnotation:     r.t.Delivery,
 	}
+	if uid := r.in.Cluster.UID; uid != "" {
+		out[hubv1.ClusterUIDAnnotation] = uid
+	}
 	if o.Kind == fluxspec.HelmReleaseKind && !o.DefaultRelease {
 		out[hubv1.ReleaseAnnotation] = FormatRelease(o.Release)
 	}

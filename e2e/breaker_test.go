@@ -139,3 +139,57 @@ func (g *generation) suspended(ctx context.Context, cluster string, want int) er
 	}
 	return nil
 }
+
+// TestSecretIsGone: the Secret of a kubeconfig goes, and the hub is started again. What Flux uses is the hub's own copy, so the
+// cluster is still probed, and still served; the condition says what is missing.
+func TestSecretIsGone(t *testing.T) {
+	ctx := t.Context()
+	c := workload(t, "workload-a")
+	h := startHub(t, hubOptions{name: "hub-secret", flux: &localfleet.FluxOptions{}})
+	namespace(t, h.Client, "fleet")
+	kubeconfig, err := c.Kubeconfig("kubernetes-admin", "system:masters")
+	check(t, err)
+	check(t, h.Client.Create(ctx, secret("fleet", "elsewhere", map[string][]byte{"value": kubeconfig})))
+	set := func(value string) {
+		apply(t, h.Client, fmt.Sprintf(`
+apiVersion: chandler.dev/v1alpha1
+kind: ClusterRegistration
+metadata: {name: one, namespace: fleet}
+spec: {kubeConfig: {secretRef: {name: elsewhere}}}
+---
+apiVersion: chandler.dev/v1alpha1
+kind: AddonSet
+metadata: {name: gone, namespace: flux-system}
+spec:
+  selectAll: true
+  addons: [{name: brk-gone, manifests: {interval: 2s, objects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: brk-gone}, data: {value: %s}}]}}]
+`, value))
+	}
+	set("first")
+	soon(t, "it arrives", func() error { return wantData(ctx, c, "default", "brk-gone", "value", "first") })
+	h.stop()
+	check(t, h.Client.Delete(ctx, secret("fleet", "elsewhere", nil)))
+	reg := registration("fleet", "one")
+	check(t, h.Client.Get(ctx, client.ObjectKeyFromObject(reg), reg))
+	reg.Status.Nodes = nil // whatever the next probe finds shows that there was one
+	check(t, h.Client.Status().Update(ctx, reg))
+	h.start(t)
+	soon(t, "what is missing is told", func() error {
+		return condition(ctx, h.Client, reg, hubv1.KubeConfigValidCondition, metav1.ConditionFalse, hubv1.SecretNotFoundReason)
+	})
+	soon(t, "the cluster is probed all the same", func() error {
+		if err := condition(ctx, h.Client, reg, hubv1.ReachableCondition, metav1.ConditionTrue, ""); err != nil {
+			return err
+		}
+		if reg.Status.Nodes == nil {
+			return errors.New("there was no probe")
+		}
+		return nil
+	})
+	set("second")
+	soon(t, "and served", func() error { return wantData(ctx, c, "default", "brk-gone", "value", "second") })
+	check(t, h.Client.Delete(ctx, addonSet("flux-system", "gone")))
+	soon(t, "and cleaned", func() error { return wantNoConfigMap(ctx, c, "default", "brk-gone") })
+	check(t, h.Client.Delete(ctx, reg))
+	soon(t, "nothing of ours is left on the hub", func() error { return wantNothingOfOurs(ctx, h.Client) })
+}

@@ -14,10 +14,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
 	"github.com/chandler-hub/chandler/internal/origin"
+	"github.com/chandler-hub/chandler/internal/render"
 	"github.com/chandler-hub/chandler/internal/status"
 	"github.com/chandler-hub/chandler/internal/teardown"
 )
@@ -49,6 +53,9 @@ func (r *Reconciler) resolve(ctx context.Context, reg *hubv1.ClusterRegistration
 	if err != nil {
 		found.waiting = reason == hubv1.KubeConfigNotReadyReason
 		status.Set(reg, hubv1.KubeConfigValidCondition, metav1.ConditionFalse, reason, err.Error(), r.Clock.Now())
+		if len(found.candidates) == 0 {
+			return r.fromMirror(ctx, reg, found)
+		}
 		return found
 	}
 	keys := make([]string, len(found.candidates))
@@ -57,6 +64,37 @@ func (r *Reconciler) resolve(ctx context.Context, reg *hubv1.ClusterRegistration
 	}
 	status.Set(reg, hubv1.KubeConfigValidCondition, metav1.ConditionTrue, hubv1.SucceededReason,
 		fmt.Sprintf("Secret %q, key %s", source.Secret, status.List(keys, 4)), r.Clock.Now())
+	return found
+}
+
+// fromMirror goes on with the kubeconfig that Flux uses when the one that it came from is gone, or not what it was: the cluster
+// is still probed, also by a hub that has just started.
+func (r *Reconciler) fromMirror(ctx context.Context, reg *hubv1.ClusterRegistration, found resolution) resolution {
+	credential := reg.Status.Credential
+	if credential == nil {
+		return found
+	}
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
+	of := identity.ClusterKey(r.Config.HubID, types.NamespacedName{Namespace: reg.Namespace, Name: reg.Name})
+	if err := r.Client.List(ctx, list, client.MatchingLabels{hubv1.ClusterKeyLabel: of, hubv1.MirrorLabel: "true"}); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "look for the kubeconfig mirror")
+		return found
+	}
+	for i := range list.Items {
+		mirror := &corev1.Secret{}
+		if list.Items[i].Annotations[hubv1.FingerprintAnnotation] != credential.Fingerprint {
+			continue
+		}
+		if err := r.Live.Get(ctx, client.ObjectKeyFromObject(&list.Items[i]), mirror); err != nil {
+			continue
+		}
+		config, err := kubeconfig.Parse(mirror.Data[render.MirrorKey], r.Config.Rules)
+		if err == nil && config.Fingerprint() == credential.Fingerprint {
+			found.secret, found.candidates = credential.SecretName, []candidate{{credential.Key, config}}
+			return found
+		}
+	}
 	return found
 }
 

@@ -84,7 +84,9 @@ func (g *generation) addonOf(ctx context.Context, cluster, set, addon string, st
 
 func (g *generation) patchRegistration(t *testing.T, name, patch string) {
 	t.Helper()
-	check(t, g.Client.Patch(t.Context(), registration("fleet", name), client.RawPatch(types.MergePatchType, []byte(patch))))
+	soon(t, "registration "+name+" takes the patch", func() error {
+		return g.Client.Patch(t.Context(), registration("fleet", name), client.RawPatch(types.MergePatchType, []byte(patch)))
+	})
 }
 
 // TestGeneration shows that one set gives each cluster its own, read back from the clusters.

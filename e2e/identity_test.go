@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"testing"
 
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -64,4 +65,58 @@ spec:
 	} {
 		check(t, g.one.Client.Delete(ctx, obj))
 	}
+}
+
+// TestServiceAccounts: Flux impersonates on the cluster, and what it made is removed all the same: without a twin of the
+// ServiceAccount on the hub it would be left behind without a word.
+func TestServiceAccounts(t *testing.T) {
+	ctx := t.Context()
+	g := startGeneration(t, "hub-accounts")
+	_, err := g.git.Commit("fleet", map[string]string{"account/cm.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: idn-account, namespace: default}\ndata: {color: blue}\n"})
+	check(t, err)
+	const binding = `
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: idn-%[1]s}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}
+subjects: [{kind: ServiceAccount, namespace: flux-system, name: %[1]s}]
+`
+	apply(t, g.one.Client, fmt.Sprintf(binding, "idn-deployer")+"---"+fmt.Sprintf(binding, "idn-cluster"))
+	apply(t, g.Client, "{apiVersion: v1, kind: ServiceAccount, metadata: {name: idn-cluster, namespace: flux-system}}")
+	g.patchRegistration(t, "one", `{"spec":{"serviceAccountName":"idn-cluster"}}`)
+	g.apply(t, `
+apiVersion: chandler.dev/v1alpha1
+kind: AddonSet
+metadata: {name: accounts, namespace: flux-system}
+spec:
+  clusterSelector: {matchLabels: {region: eu}}
+  sources: [{name: charts, kind: HelmRepository, spec: {url: $CHARTS}}, {name: fleet, kind: GitRepository, spec: {url: $GIT, interval: 2s, ref: {branch: main}}}]
+  addons:
+    - {name: idn-own, helmRelease: {interval: 2s, chart: {spec: {chart: settings, sourceRef: {name: charts}}}, values: {color: blue}}}
+    - {name: idn-account, kustomization: {interval: 2s, path: ./account, sourceRef: {name: fleet}, serviceAccountName: idn-deployer}}
+`)
+	soon(t, "both arrive", func() error {
+		return errors.Join(wantData(ctx, g.one, "idn-own", "idn-own", "color", "blue"), wantData(ctx, g.one, "default", "idn-account", "color", "blue"))
+	})
+	twin, theirs := &corev1.ServiceAccount{}, &corev1.ServiceAccount{}
+	check(t, g.Client.Get(ctx, types.NamespacedName{Namespace: "flux-system", Name: "idn-deployer"}, twin))
+	check(t, g.Client.Get(ctx, types.NamespacedName{Namespace: "flux-system", Name: "idn-cluster"}, theirs))
+	if twin.Labels["app.kubernetes.io/managed-by"] != "chandler" || twin.AutomountServiceAccountToken == nil || *twin.AutomountServiceAccountToken {
+		t.Errorf("the twin is %+v", twin)
+	}
+	if len(theirs.Labels) != 0 || theirs.AutomountServiceAccountToken != nil {
+		t.Errorf("somebody's own ServiceAccount was changed: %+v", theirs)
+	}
+	// Whom Flux acts as is what the cluster's own records say.
+	releases := &helmv2.HelmReleaseList{}
+	check(t, g.Client.List(ctx, releases, client.MatchingLabels{hubv1.AddonLabel: "idn-own"}))
+	if releases.Items[0].Spec.ServiceAccountName != "idn-cluster" {
+		t.Errorf("the release is impersonated as %q", releases.Items[0].Spec.ServiceAccountName)
+	}
+	g.remove(t, "flux-system", "accounts")
+	soon(t, "both are removed from the cluster", func() error {
+		return errors.Join(wantNoConfigMap(ctx, g.one, "idn-own", "idn-own"), wantNoConfigMap(ctx, g.one, "default", "idn-account"))
+	})
+	soon(t, "and the twin from the hub", func() error { return wantGone(ctx, g.Client, twin) })
+	check(t, g.Client.Get(ctx, client.ObjectKeyFromObject(theirs), theirs))
 }

@@ -32,6 +32,12 @@ type ClusterRegistrationSpec struct {
 	// +kubebuilder:validation:MaxItems=100
 	Overrides []Override `json:"overrides,omitempty"`
 
+	// serviceAccountName is whom Flux impersonates on the cluster, for add-ons that do not name one themselves: the
+	// ServiceAccount of that name in the namespace that is called, on the cluster, as the set's is on the hub.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	ServiceAccountName string `json:"serviceAccountName,omitempty"`
+
 	// pause suspends the Flux objects of this cluster, for as long as it is there or until its end. What runs stays as it is:
 	// nothing is made, changed, undone or removed. A suspend that somebody asked for by hand stays when the pause ends.
 	// +optional

@@ -12,6 +12,7 @@ import (
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -41,6 +42,9 @@ const (
 	KubeConfigSecret = "kubeConfigSecret"
 )
 
+// ServiceAccount is a kind that Flux objects use beside sources.
+const ServiceAccount = "ServiceAccount"
+
 // Source returns a value of Uses.
 func Source(kind, namespace, name string) string { return kind + "/" + namespace + "/" + name }
 
@@ -54,15 +58,24 @@ func UsesOf(obj client.Object) []string {
 	}
 	switch o := obj.(type) {
 	case *helmv2.HelmRelease:
+		var out []string
 		if ref := o.Spec.ChartRef; ref != nil {
-			return one(ref.Kind, ref.Namespace, ref.Name)
+			out = one(ref.Kind, ref.Namespace, ref.Name)
 		}
+		return append(out, account(o.Namespace, o.Spec.ServiceAccountName)...)
 	case *kustomizev1.Kustomization:
-		return one(o.Spec.SourceRef.Kind, o.Spec.SourceRef.Namespace, o.Spec.SourceRef.Name)
+		return append(one(o.Spec.SourceRef.Kind, o.Spec.SourceRef.Namespace, o.Spec.SourceRef.Name), account(o.Namespace, o.Spec.ServiceAccountName)...)
 	case *sourcev1.HelmChart:
 		return one(o.Spec.SourceRef.Kind, "", o.Spec.SourceRef.Name)
 	}
 	return nil
+}
+
+func account(namespace, name string) []string {
+	if name == "" {
+		return nil
+	}
+	return []string{Source(ServiceAccount, namespace, name)}
 }
 
 // Origin returns the value of RegistrationOrigin for a reference.
@@ -179,6 +192,7 @@ func CacheOptions() cache.Options {
 			&sourcev1.GitRepository{}:    sources,
 			&sourcev1.OCIRepository{}:    sources,
 			&sourcev1.Bucket{}:           sources,
+			&corev1.ServiceAccount{}:     sources,
 			partial("v1", "Secret"):      {Transform: slimSecret},
 			partial("v1", "ConfigMap"):   {Transform: slimSecret},
 			partial("apiextensions.k8s.io/v1", "CustomResourceDefinition"): {Transform: slimMeta},
@@ -203,7 +217,7 @@ func slimHelmRelease(in any) (any, error) {
 	if o, ok := in.(*helmv2.HelmRelease); ok {
 		o.ManagedFields = nil
 		o.Spec = helmv2.HelmReleaseSpec{
-			Suspend: o.Spec.Suspend, ChartRef: o.Spec.ChartRef, KubeConfig: o.Spec.KubeConfig,
+			Suspend: o.Spec.Suspend, ChartRef: o.Spec.ChartRef, KubeConfig: o.Spec.KubeConfig, ServiceAccountName: o.Spec.ServiceAccountName,
 			ReleaseName: o.Spec.ReleaseName, TargetNamespace: o.Spec.TargetNamespace, StorageNamespace: o.Spec.StorageNamespace,
 		}
 		o.Status.Inventory = nil
@@ -215,7 +229,7 @@ func slimHelmRelease(in any) (any, error) {
 func slimKustomization(in any) (any, error) {
 	if o, ok := in.(*kustomizev1.Kustomization); ok {
 		o.ManagedFields = nil
-		o.Spec = kustomizev1.KustomizationSpec{Suspend: o.Spec.Suspend, SourceRef: o.Spec.SourceRef}
+		o.Spec = kustomizev1.KustomizationSpec{Suspend: o.Spec.Suspend, SourceRef: o.Spec.SourceRef, ServiceAccountName: o.Spec.ServiceAccountName}
 		o.Status.Inventory = nil
 		o.Status.History = nil
 	}

@@ -13,6 +13,7 @@ import (
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
@@ -75,6 +76,7 @@ func objects() map[string]client.Object {
 		sourcev1.GitRepositoryKind:  &sourcev1.GitRepository{},
 		sourcev1.OCIRepositoryKind:  &sourcev1.OCIRepository{},
 		sourcev1.BucketKind:         &sourcev1.Bucket{},
+		index.ServiceAccount:        &corev1.ServiceAccount{},
 	}
 }
 
@@ -99,6 +101,8 @@ func (k *Keeper) Ensure(ctx context.Context, s *render.Shared) error {
 		return fmt.Errorf("read %s %s: %w", key.kind, key, err)
 	case rec.hash == s.Hash:
 		return nil // made a moment ago, and not in the cache yet
+	case s.Yields && k.Live.Get(ctx, key.NamespacedName, objects()[key.kind]) == nil:
+		return nil
 	default:
 		_, err = apply.Create(ctx, k.Client, k.Live, s.Object, hubv1.FieldManager, k.ours)
 	}

@@ -44,7 +44,7 @@ func (e *explainer) render(s *set, p *compile.Program, overrides []hubv1.Overrid
 		HubID: e.HubID, Namespace: s.Namespace, Set: s.Name, Delivery: identity.Delivery(s.Name, reg), Registration: reg, Chart: e.Chart,
 	}
 	in := &render.Input{
-		Cluster: facts.Cluster(e.Registration, e.Origin), Origin: facts.Origin(e.Origin), Overrides: overrides,
+		Cluster: facts.Cluster(e.Registration, e.Origin), Origin: facts.Origin(e.Origin), Overrides: overrides, ServiceAccount: e.Registration.Spec.ServiceAccountName,
 		Releases: e.releases(s, p), Now: e.Now, Explain: explain, Documents: map[render.Ref]render.Document{},
 	}
 	var err error

@@ -43,10 +43,9 @@ type Author struct {
 
 // refused are fields that the hub sets, or that mean something else in an AddonSet, with the remedy.
 var refused = map[string]string{
-	"kubeConfig":         "is set by the hub for each cluster; remove it",
-	"suspend":            "would stop every cluster; suspend the generated object of one cluster with `flux suspend` instead",
-	"dependsOn":          "belongs to the add-on, beside its name, and names add-ons; the hub translates it for each cluster",
-	"serviceAccountName": "is not supported yet: without a ServiceAccount of that name on the hub, Flux would leave the add-on behind on removal",
+	"kubeConfig": "is set by the hub for each cluster; remove it",
+	"suspend":    "would stop every cluster; suspend the generated object of one cluster with `flux suspend` instead",
+	"dependsOn":  "belongs to the add-on, beside its name, and names add-ons; the hub translates it for each cluster",
 }
 
 // Check returns what is wrong with a body, which is the spec of a Flux object of the given kind before defaults, or

@@ -15,6 +15,7 @@ import (
 	"math/big"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"text/template"
@@ -27,12 +28,13 @@ import (
 var (
 	certExpiry  = time.Date(2035, 1, 2, 3, 4, 5, 0, time.UTC)
 	tokenExpiry = time.Date(2034, 1, 2, 3, 4, 5, 0, time.UTC)
+	longExpired = time.Date(2001, 1, 2, 3, 4, 5, 0, time.UTC)
 )
 
 // material is what the templates in testdata are filled with.
 type material struct {
 	CA, OtherCA, Cert, Key, OtherKey, Chain string // base64 of PEM
-	JWT, Opaque                             string
+	JWT, ExpiredJWT, Opaque, Opaque64       string
 }
 
 // credentials generates throw-away certificates once per run, so that none has to be committed.
@@ -44,11 +46,15 @@ var credentials = sync.OnceValue(func() material {
 	return material{
 		CA: certPEM(ca), OtherCA: certPEM(other), Cert: certPEM(cert), Chain: certPEM(cert, ca),
 		Key: keyPEM(key), OtherKey: keyPEM(otherKey),
-		JWT: b64url(`{"alg":"none"}`) + "." + b64url(`{"sub":"x","exp":`+big.NewInt(tokenExpiry.Unix()).String()+`}`) + ".c2ln",
-		// Opaque is a token without structure.
-		Opaque: "c29tZS1vcGFxdWUtdG9rZW4",
+		JWT: jwt(tokenExpiry), ExpiredJWT: jwt(longExpired),
+		// Opaque is a token without structure; like the JWTs it holds the marker, so that no error may show it.
+		Opaque: marker + "-opaque", Opaque64: b64(marker + "-opaque"),
 	}
 })
+
+func jwt(exp time.Time) string {
+	return b64url(`{"alg":"none"}`) + "." + b64url(`{"sub":"`+marker+`","exp":`+big.NewInt(exp.Unix()).String()+`}`) + ".c2ln"
+}
 
 func newKey() *ecdsa.PrivateKey {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -100,10 +106,22 @@ func keyPEM(key *ecdsa.PrivateKey) string {
 func b64(s string) string    { return base64.StdEncoding.EncodeToString([]byte(s)) }
 func b64url(s string) string { return base64.RawURLEncoding.EncodeToString([]byte(s)) }
 
+// templateFuncs write what would be too large for a file.
+var templateFuncs = template.FuncMap{
+	"repeat": strings.Repeat,
+	"seq": func(n int) []int {
+		out := make([]int, n)
+		for i := range out {
+			out[i] = i
+		}
+		return out
+	},
+}
+
 // fill renders a template with the generated credentials.
 func fill(tb testing.TB, text string) []byte {
 	tb.Helper()
-	t, err := template.New("kubeconfig").Option("missingkey=error").Parse(text)
+	t, err := template.New("kubeconfig").Option("missingkey=error").Funcs(templateFuncs).Parse(text)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -114,12 +132,12 @@ func fill(tb testing.TB, text string) []byte {
 	return out.Bytes()
 }
 
-// load renders all of testdata/dir by file name.
-func load(tb testing.TB, dir string) map[string][]byte {
+// corpus renders all of testdata/corpus, by file name without .yaml.
+func corpus(tb testing.TB) map[string][]byte {
 	tb.Helper()
-	paths, err := filepath.Glob(filepath.Join("testdata", dir, "*"))
+	paths, err := filepath.Glob(filepath.Join("testdata", "corpus", "*.yaml"))
 	if err != nil || len(paths) == 0 {
-		tb.Fatalf("no test data in %s: %v", dir, err)
+		tb.Fatalf("no test data: %v", err)
 	}
 	files := map[string][]byte{}
 	for _, path := range paths {
@@ -127,7 +145,7 @@ func load(tb testing.TB, dir string) map[string][]byte {
 		if err != nil {
 			tb.Fatal(err)
 		}
-		files[filepath.Base(path)] = fill(tb, string(text))
+		files[strings.TrimSuffix(filepath.Base(path), ".yaml")] = fill(tb, string(text))
 	}
 	return files
 }

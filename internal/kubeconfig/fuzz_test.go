@@ -14,10 +14,8 @@ import (
 // FuzzParse: whatever comes in, nothing panics and no error shows the marker; what the strict rules accept passes the second
 // opinion of checkMinimal; what lenient rules accept is at least idempotent.
 func FuzzParse(f *testing.F) {
-	for _, dir := range []string{"accepted", "refused"} {
-		for _, raw := range load(f, dir) {
-			f.Add(raw)
-		}
+	for _, raw := range corpus(f) {
+		f.Add(raw)
 	}
 	for _, text := range []string{
 		"", "\xef\xbb\xbf", "a: *a", "a: &a [*a]", "? {a: b}\n: c", "{\"a\": \"\\ud83d\\ude00\"}", strings.Repeat("{a: ", 40),

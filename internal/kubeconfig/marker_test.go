@@ -51,9 +51,9 @@ func TestErrorsHoldNoSecret(t *testing.T) {
 	lenient := kubeconfig.Rules{AllowHTTP: true, AllowHub: true, AllowInsecureTLS: true, AllowMissingCA: true, AllowProxy: true}
 	everything := document(goodCluster+`, tls-server-name: a, insecure-skip-tls-verify: false, proxy-url: "http://a.b", extensions: []`,
 		goodUser+`, client-certificate-data: "{{.Cert}}", client-key-data: "{{.Key}}", username: "", password: "", as: "", as-uid: "", as-groups: [], as-user-extra: {}, tokenFile: "", client-key: "", exec: null`)
-	accepted := load(t, "accepted")
+	accepted := corpus(t)
 	files := map[string][]byte{"everything": fill(t, everything)}
-	for _, name := range []string{"serviceaccount.json", "two-contexts.yaml"} { // what the document lacks
+	for _, name := range []string{"gke-serviceaccount", "other-context-is-odd"} { // what the document lacks
 		files[name] = accepted[name]
 	}
 	tries, refused := 0, 0

@@ -79,7 +79,7 @@ func (d *delivery) assembly(m *member) assembly.Delivery {
 func (r *renderer) input(m *member) (render.Input, error) {
 	in := render.Input{
 		Cluster: facts.Cluster(m.registration, m.origin), Origin: facts.Origin(m.origin),
-		Overrides: m.registration.Spec.Overrides, Now: r.options.Now, Explain: r.options.Explain,
+		Overrides: m.registration.Spec.Overrides, ServiceAccount: m.registration.Spec.ServiceAccountName, Now: r.options.Now, Explain: r.options.Explain,
 	}
 	var err error
 	in.Variables, err = facts.Variables(m.registration, m.origin)

@@ -43,6 +43,8 @@ type Input struct {
 	Origin map[string]any
 	// Variables of the cluster, the weakest layer first. They are taken as they are: << in them is text.
 	Variables []Layer
+	// ServiceAccount is whom Flux impersonates on the cluster where an add-on does not say.
+	ServiceAccount string
 	// Overrides of the cluster.
 	Overrides []hubv1.Override
 	// Documents are the ConfigMaps and Secrets, in the set's namespace, that are referred to. One that is not in the map

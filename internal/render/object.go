@@ -10,6 +10,7 @@ import (
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -83,6 +84,9 @@ func (r *renderer) object(a *compile.Addon, rel release, spec map[string]any) (*
 			out.Shared = append(out.Shared, *chart)
 		}
 	}
+	if err := r.impersonate(out, spec); err != nil {
+		return nil, err
+	}
 	spec["kubeConfig"] = map[string]any{"secretRef": map[string]any{"name": identity.Mirror(r.t.HubID, r.t.Registration), "key": MirrorKey}}
 	u := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
 	u.SetGroupVersionKind(GroupVersionKind(out.Kind))
@@ -94,6 +98,28 @@ func (r *renderer) object(a *compile.Addon, rel release, spec map[string]any) (*
 	var err error
 	out.bodyHash, err = digest(u)
 	return out, err
+}
+
+// impersonate has Flux act as a ServiceAccount on the cluster, and a twin of it made on the hub. The twin has no rights: it is
+// there because kustomize-controller, when it finalizes, looks for the ServiceAccount on the hub, also for a remote target, and
+// without it lets the objects go without a word (fluxcd/pkg/runtime/client, CanImpersonate).
+func (r *renderer) impersonate(out *Object, spec map[string]any) error {
+	name, _ := spec["serviceAccountName"].(string)
+	if _, said := spec["serviceAccountName"]; !said && r.in.ServiceAccount != "" {
+		name = r.in.ServiceAccount
+		spec["serviceAccountName"] = name
+	}
+	if name == "" {
+		return nil
+	}
+	u := &unstructured.Unstructured{Object: map[string]any{"automountServiceAccountToken": false}}
+	u.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ServiceAccount"))
+	u.SetNamespace(r.t.Namespace)
+	u.SetName(name)
+	u.SetLabels(map[string]string{"app.kubernetes.io/managed-by": "chandler", hubv1.SourceLabel: r.t.HubID})
+	hash, err := stamp(u)
+	out.Shared = append(out.Shared, Shared{Object: u, Hash: hash, Yields: true})
+	return err
 }
 
 // keepRelease writes the release that the add-on goes on with into a body that does not say otherwise. Flux would uninstall

@@ -18,12 +18,14 @@ import (
 	"github.com/chandler-hub/chandler/internal/identity"
 )
 
-// Shared is an object that all clusters share for which it comes out the same: a HelmChart or a source.
+// Shared is an object that all clusters share for which it comes out the same: a HelmChart, a source, a ServiceAccount.
 type Shared struct {
 	Object *unstructured.Unstructured
 	Hash   string
 	// InPlace is true if its name does not tell its content, so that it is updated when that changes.
 	InPlace bool
+	// Yields is true if an object of that name that somebody else made does as well, and is left as it is.
+	Yields bool
 }
 
 // ownSources replaces references to the set's own sources by the names of the objects that they become here.

@@ -5,6 +5,7 @@ package e2e
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
@@ -54,6 +55,28 @@ spec:
 	}
 	check(t, still())
 
+	// Both registrations are of the second cluster now, and say so, until one of them goes.
+	for name, other := range map[string]string{"one": "fleet/two", "two": "fleet/one"} {
+		reg := registration("fleet", name)
+		soon(t, name+" names the other registration of its cluster", func() error {
+			if err := condition(ctx, g.Client, reg, hubv1.DuplicateCondition, metav1.ConditionTrue, hubv1.SameClusterReason); err != nil {
+				return err
+			}
+			for _, c := range reg.Status.Conditions {
+				if c.Type == hubv1.DuplicateCondition && !strings.Contains(c.Message, other) {
+					return fmt.Errorf("it says %q", c.Message)
+				}
+			}
+			return nil
+		})
+	}
+	check(t, g.Client.Patch(ctx, secret("fleet", "two", nil), client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{%q:"false"}}}`, hubv1.RegisterLabel))))
+	soon(t, "the last one says nothing of the kind", func() error {
+		if condition(ctx, g.Client, registration("fleet", "one"), hubv1.DuplicateCondition, metav1.ConditionTrue, "") == nil {
+			return errors.New("it still has the condition")
+		}
+		return nil
+	})
 	g.remove(t, "flux-system", "identity")
 	soon(t, "the new one is cleaned", func() error {
 		return errors.Join(wantNoConfigMap(ctx, g.two, "idn-chart", "idn-chart"), wantNoConfigMap(ctx, g.two, "default", "idn-git"))

@@ -13,6 +13,8 @@ const (
 	KubeConfigValidCondition = "KubeConfigValid"
 	// ReachableCondition of a ClusterRegistration: the cluster answered the last probe with these credentials.
 	ReachableCondition = "Reachable"
+	// DuplicateCondition of a ClusterRegistration, only while true: another registration is of the same cluster.
+	DuplicateCondition = "Duplicate"
 	// SuspendedCondition of a ClusterRegistration, only while true: the hub keeps the cluster's Flux objects suspended.
 	SuspendedCondition = "Suspended"
 	// UnregisteringCondition of a ClusterRegistration, only while true: it is going, or will when its delay is over.
@@ -60,6 +62,9 @@ const (
 	// HubItselfReason: the kubeconfig points at the management cluster itself, which Chandler refuses.
 	HubItselfReason = "HubItself"
 )
+
+// SameClusterReason of Duplicate: both have one kube-system UID.
+const SameClusterReason = "SameCluster"
 
 // Reasons of Suspended, and of what waits for it.
 const (
@@ -129,6 +134,7 @@ const (
 	KubeConfigChangedEvent = "KubeConfigChanged"
 	ReachableEvent         = "ClusterReachable"
 	ClusterReplacedEvent   = "ClusterReplaced"
+	DuplicateEvent         = "DuplicateCluster"
 	SuspendedEvent         = "ClusterSuspended"
 	ResumedEvent           = "ClusterResumed"
 	UnreachableEvent       = "ClusterUnreachable"

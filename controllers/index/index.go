@@ -34,6 +34,8 @@ const (
 	RegistrationOrigin = "origin"
 	// RegistrationSecret of a ClusterRegistration: the Secret that its kubeconfig came from, in its own namespace.
 	RegistrationSecret = "secret"
+	// ClusterUID of a ClusterRegistration: which cluster it is.
+	ClusterUID = "clusterUID"
 	// ClusterKey of a Flux object: the cluster-key label.
 	ClusterKey = "clusterKey"
 	// Uses of a HelmRelease, Kustomization or HelmChart: the sources and charts that it refers to, as Source writes them.
@@ -106,6 +108,12 @@ func Add(ctx context.Context, indexer client.FieldIndexer) error {
 			return nil
 		}},
 		{&hubv1.ClusterRegistration{}, RegistrationSecret, registrationSecrets},
+		{&hubv1.ClusterRegistration{}, ClusterUID, func(o client.Object) []string {
+			if uid := o.(*hubv1.ClusterRegistration).Status.ClusterUID; uid != "" {
+				return []string{string(uid)}
+			}
+			return nil
+		}},
 		{&helmv2.HelmRelease{}, ClusterKey, clusterKey},
 		{&kustomizev1.Kustomization{}, ClusterKey, clusterKey},
 		{&helmv2.HelmRelease{}, Uses, UsesOf},

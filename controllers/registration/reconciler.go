@@ -67,6 +67,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, reg *hubv1.ClusterRegistrati
 	found := r.resolve(ctx, reg, obj, verdict)
 	refused := r.probe(reg, found)
 	again, doubt := r.suspend(reg, obj, refused)
+	if err := r.duplicates(ctx, reg); err != nil {
+		return ctrl.Result{}, err
+	}
 	served, err := r.deliveries(ctx, reg)
 	if err != nil {
 		return ctrl.Result{}, err
@@ -79,6 +82,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, reg *hubv1.ClusterRegistrati
 	}
 	r.tell(before, reg)
 	r.tellSuspended(before, reg)
+	r.tellDuplicates(before, reg)
 	return ctrl.Result{RequeueAfter: sooner(again, r.nextLook(reg))}, r.label(ctx, reg)
 }
 

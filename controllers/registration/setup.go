@@ -37,6 +37,7 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 	events := make(chan event.GenericEvent)
 	c, err := ctrl.NewControllerManagedBy(mgr).Named("registration").
 		For(&hubv1.ClusterRegistration{}, builder.WithPredicates(specOrLabels())).
+		Watches(&hubv1.ClusterRegistration{}, handler.EnqueueRequestsFromMapFunc(r.sameCluster), builder.WithPredicates(identityChanged())).
 		WatchesMetadata(secret, handler.EnqueueRequestsFromMapFunc(r.usersOfSecret), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
 		Watches(&hubv1.AddonDelivery{}, enqueue.Later(countDelay, enqueue.RegistrationOfDelivery), builder.WithPredicates(deliveryCounts())).
 		Watches(&hubv1.AddonSet{}, enqueue.Later(countDelay, enqueue.InReach(r.Client, r.Config)), builder.WithPredicates(setChanges())).

@@ -5,14 +5,14 @@ package kubeconfig_test
 import (
 	"encoding/json"
 	"net/netip"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
 )
 
-// FuzzParse: whatever comes in, nothing panics and no error shows the marker; what the strict rules accept passes the second
-// opinion of checkMinimal; what lenient rules accept is at least idempotent.
+// FuzzParse starts with the whole corpus.
 func FuzzParse(f *testing.F) {
 	for _, raw := range corpus(f) {
 		f.Add(raw)
@@ -53,24 +53,32 @@ func FuzzFields(f *testing.F) {
 	})
 }
 
-// checkAny holds for every input.
+// Rules that the fuzz targets try: from the hardest to the softest that there are.
+var fuzzRules = []kubeconfig.Rules{operator, {}, {
+	AllowHTTP: true, AllowInsecureTLS: true, AllowMissingCA: true, AllowProxy: true,
+	AllowedCIDRs: []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")},
+}}
+
+// checkAny holds for every input: nothing panics, what is accepted passes the second opinion, softer rules accept what harder
+// ones do, and no error shows what was planted into the credentials.
 func checkAny(t *testing.T, raw []byte) {
-	lenient := kubeconfig.Rules{
-		AllowHTTP: true, AllowHub: true, AllowInsecureTLS: true, AllowMissingCA: true, AllowProxy: true,
-		AllowedCIDRs: []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")},
-	}
-	c, err := kubeconfig.Parse(raw, kubeconfig.Rules{})
-	checkNoMarker(t, err)
-	strict := err == nil
-	if strict {
-		checkMinimal(t, c)
-	}
-	c, err = kubeconfig.Parse(raw, lenient)
-	checkNoMarker(t, err)
-	if err == nil {
-		checkIdempotent(t, c, lenient)
-	}
-	if strict && err != nil {
-		t.Errorf("the strict rules accept what the lenient ones refuse: %v", err)
+	harder := false
+	for _, rules := range fuzzRules {
+		c, err := kubeconfig.Parse(raw, rules)
+		checkNoMarker(t, err)
+		if err == nil {
+			checkMinimal(t, c, rules)
+		}
+		if harder && err != nil {
+			t.Errorf("softer rules refuse what harder ones accept: %v", err)
+		}
+		harder = err == nil
+		for _, seed := range []string{marker, b64(marker + "\n\n\n")} { // the latter is part of valid base64, before a PEM block
+			_, err = kubeconfig.Parse(credentialValues.ReplaceAll(raw, []byte("${1}"+seed)), rules)
+			checkNoMarker(t, err)
+		}
 	}
 }
+
+// credentialValues finds where the values of fields begin that hold a credential or data.
+var credentialValues = regexp.MustCompile(`("?(?:token|username|password|client-key|client-certificate|[a-z-]+-data)"?[ \t]*:[ \t]*["']?)`)

@@ -92,7 +92,7 @@ func TestParseFields(t *testing.T) {
 		"AsGroups":       {reason: "impersonation", user: goodUser + `, as-groups: [system:masters]`, want: want{kubeconfig.ReasonImpersonation, "users[0].user.as-groups"}},
 		"AsExtra":        {reason: "impersonation", user: goodUser + `, as-user-extra: {a: [b]}`, want: want{kubeconfig.ReasonImpersonation, "users[0].user.as-user-extra"}},
 		"EmptyFiles":     {reason: "an empty path is absent", user: goodUser + `, tokenFile: "", client-key: "", client-certificate: ""`},
-		"ExecEverything": {reason: "no flag lifts plugins", user: `exec: {command: x}`, rules: kubeconfig.Rules{AllowHTTP: true, AllowHub: true, AllowInsecureTLS: true, AllowMissingCA: true, AllowProxy: true}, want: want{kubeconfig.ReasonExec, "users[0].user.exec"}},
+		"ExecEverything": {reason: "no flag lifts plugins", user: `exec: {command: x}`, rules: kubeconfig.Rules{AllowHTTP: true, AllowInsecureTLS: true, AllowMissingCA: true, AllowProxy: true}, want: want{kubeconfig.ReasonExec, "users[0].user.exec"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

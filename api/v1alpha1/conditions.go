@@ -13,6 +13,9 @@ const (
 	KubeConfigValidCondition = "KubeConfigValid"
 	// ReachableCondition of a ClusterRegistration: the cluster answered the last probe with these credentials.
 	ReachableCondition = "Reachable"
+	// CredentialExpiringCondition of a ClusterRegistration, only while true: the kubeconfig in use expires within 30 days, or
+	// has expired. A credential that somebody else rotates has a new one in time, usually on the last day.
+	CredentialExpiringCondition = "CredentialExpiring"
 	// DuplicateCondition of a ClusterRegistration, only while true: another registration is of the same cluster.
 	DuplicateCondition = "Duplicate"
 	// SuspendedCondition of a ClusterRegistration, only while true: the hub keeps the cluster's Flux objects suspended.
@@ -61,6 +64,14 @@ const (
 	NotProbedReason = "NotProbed"
 	// HubItselfReason: the kubeconfig points at the management cluster itself, which Chandler refuses.
 	HubItselfReason = "HubItself"
+)
+
+// Reasons of CredentialExpiring. Each is an event when it begins.
+const (
+	ExpiresIn30DaysReason = "ExpiresIn30Days"
+	ExpiresIn7DaysReason  = "ExpiresIn7Days"
+	ExpiresIn1DayReason   = "ExpiresIn1Day"
+	ExpiredReason         = "Expired"
 )
 
 // SameClusterReason of Duplicate: both have one kube-system UID.
@@ -134,6 +145,7 @@ const (
 	KubeConfigChangedEvent = "KubeConfigChanged"
 	ReachableEvent         = "ClusterReachable"
 	ClusterReplacedEvent   = "ClusterReplaced"
+	CredentialEvent        = "CredentialExpiring"
 	DuplicateEvent         = "DuplicateCluster"
 	SuspendedEvent         = "ClusterSuspended"
 	ResumedEvent           = "ClusterResumed"

@@ -66,6 +66,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, reg *hubv1.ClusterRegistrati
 	reg.Status.Provider = provider(reg)
 	found := r.resolve(ctx, reg, obj, verdict)
 	refused := r.probe(reg, found)
+	r.expiry(reg)
 	again, doubt := r.suspend(reg, obj, refused)
 	if err := r.duplicates(ctx, reg); err != nil {
 		return ctrl.Result{}, err
@@ -83,6 +84,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, reg *hubv1.ClusterRegistrati
 	r.tell(before, reg)
 	r.tellSuspended(before, reg)
 	r.tellDuplicates(before, reg)
+	r.tellExpiry(before, reg)
 	return ctrl.Result{RequeueAfter: sooner(again, r.nextLook(reg))}, r.label(ctx, reg)
 }
 

@@ -3,17 +3,10 @@
 package kubeconfig_test
 
 import (
-	"bytes"
 	"fmt"
-	"net/netip"
-	"net/url"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
 )

@@ -98,6 +98,22 @@ func ExpiresIn(at, now time.Time) string {
 	return ">90d"
 }
 
+// Expiring returns the reason of condition CredentialExpiring, "" for none: within 30, 7 days, 1 day, or over.
+func Expiring(at, now time.Time) string {
+	const day = 24 * time.Hour
+	switch left := at.Sub(now); {
+	case left <= 0:
+		return hubv1.ExpiredReason
+	case left <= day:
+		return hubv1.ExpiresIn1DayReason
+	case left <= 7*day:
+		return hubv1.ExpiresIn7DaysReason
+	case left <= 30*day:
+		return hubv1.ExpiresIn30DaysReason
+	}
+	return ""
+}
+
 // List returns at most n names, and how many there are more: "a, b and 3 more".
 func List(names []string, n int) string {
 	if len(names) <= n {

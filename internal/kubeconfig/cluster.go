@@ -77,8 +77,8 @@ func (c *Config) readServerName(m mapping, rules Rules) error {
 	if c.ca == nil {
 		return ruleServerName.refuse(rules, m.field("tls-server-name"), "no CA pins the server")
 	}
-	if _, err := hostKind(strings.ToLower(name)); err != nil {
-		return &Error{Reason: ReasonTLSServerName, Field: m.field("tls-server-name"), Message: "is neither a DNS name nor an address"}
+	if _, err := hostKind(name); err != nil {
+		return &Error{Reason: ReasonTLSServerName, Field: m.field("tls-server-name"), Message: "is neither a DNS name nor an address; correct or remove it"}
 	}
 	c.tlsServerName = name
 	return nil
@@ -148,7 +148,7 @@ func unusual(u *url.URL, raw string) string {
 	case u.RawQuery != "" || u.ForceQuery || strings.Contains(raw, "#"):
 		return "must not hold a query or a fragment"
 	case !plainPath.MatchString(u.EscapedPath()) || strings.Contains(u.Path, ".."):
-		return "has a path with unusual characters"
+		return "has a path with unusual characters; write https://host:port, with a plain path if there must be one"
 	}
 	return ""
 }
@@ -162,7 +162,7 @@ func parseServerHost(u *url.URL, field, defaultPort string, rules Rules) (target
 		return target{}, ruleSpelling.refuse(rules, field, "the host is spelt in an unusual way")
 	}
 	if err != nil {
-		return target{}, &Error{Reason: ReasonServerInvalid, Field: field, Message: "has no valid host and port"}
+		return target{}, &Error{Reason: ReasonServerInvalid, Field: field, Message: "has no valid host and port; correct them"}
 	}
 	if err := rules.checkHost(t.host, t.port); err != nil {
 		var refused *Error
@@ -176,7 +176,7 @@ func parseServerHost(u *url.URL, field, defaultPort string, rules Rules) (target
 
 // parseHost splits the host and port of u. The host comes back in lower case, an address in canonical form.
 func parseHost(u *url.URL, defaultPort string) (target, error) {
-	host, port := strings.ToLower(u.Hostname()), u.Port()
+	host, port := u.Hostname(), u.Port()
 	if port == "" {
 		port = defaultPort
 	}
@@ -188,7 +188,7 @@ func parseHost(u *url.URL, defaultPort string) (target, error) {
 	if err != nil {
 		return target{}, err
 	}
-	if addr.IsValid() {
+	if host = strings.ToLower(host); addr.IsValid() {
 		host = addr.String()
 	}
 	return target{host: host, port: uint16(n)}, nil
@@ -211,14 +211,14 @@ func hostKind(host string) (netip.Addr, error) {
 		}
 		return addr.Unmap(), nil
 	}
-	name := canonicalHost(host)
-	if name == "" || len(name) > 253 {
-		return netip.Addr{}, errHost
-	}
-	for _, r := range name {
+	for _, r := range host { // before lower case, which makes an ASCII k of the Kelvin sign
 		if r > 0x7f || r == '%' { // IDNA maps other digits and dots to ASCII ones
 			return netip.Addr{}, errSpelling
 		}
+	}
+	name := canonicalHost(host)
+	if name == "" || len(name) > 253 {
+		return netip.Addr{}, errHost
 	}
 	labels := strings.Split(name, ".")
 	if numeric.MatchString(labels[len(labels)-1]) {

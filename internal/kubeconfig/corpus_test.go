@@ -89,6 +89,9 @@ func TestCorpus(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			yes, isAccepted := accepted[name]
 			no, isRefused := refused[name]
+			if len(raw) > maxSeed {
+				checkAny(t, raw)
+			}
 			switch {
 			case isAccepted == isRefused:
 				t.Error("has no expectation, or two")

@@ -61,11 +61,11 @@ func (c *Config) readSecrets(m mapping) (err error) {
 	}
 	switch {
 	case strings.ContainsFunc(c.token, func(r rune) bool { return r <= ' ' || r > '~' }):
-		return invalid("token", "holds characters that no token has, such as blanks or line breaks")
+		return invalid("token", "holds characters that no token has, such as blanks or line breaks; remove them")
 	case !printable(c.username) || strings.Contains(c.username, ":"): // RFC 7617, 2
-		return invalid("username", "holds control characters or a colon")
+		return invalid("username", "holds control characters or a colon; remove them")
 	case !printable(c.password):
-		return invalid("password", "holds control characters")
+		return invalid("password", "holds control characters; remove them")
 	case (c.username == "") != (c.password == ""):
 		return invalid("username", "user name and password must come together")
 	case c.token != "" && c.username != "":
@@ -94,9 +94,9 @@ func (c *Config) readClientCertificate(m mapping) error {
 	case cert == nil && key == nil:
 		return nil
 	case cert == nil:
-		return invalid("client-certificate-data", "is missing, but client-key-data is there")
+		return invalid("client-certificate-data", "is missing, but client-key-data is there; give both or neither")
 	case key == nil:
-		return invalid("client-key-data", "is missing, but client-certificate-data is there")
+		return invalid("client-key-data", "is missing, but client-certificate-data is there; give both or neither")
 	}
 	if c.cert, err = certificates(cert); err != nil {
 		return invalid("client-certificate-data", err.Error())
@@ -107,11 +107,11 @@ func (c *Config) readClientCertificate(m mapping) error {
 	// The parser's text is dropped: of what it may quote nothing is known.
 	pair, err := tls.X509KeyPair(c.cert, c.key)
 	if err != nil {
-		return invalid("client-key-data", "does not parse, or does not belong to client-certificate-data")
+		return invalid("client-key-data", "does not parse, or does not belong to client-certificate-data; give the key of that certificate")
 	}
 	leaf, err := x509.ParseCertificate(pair.Certificate[0])
 	if err != nil {
-		return invalid("client-certificate-data", "does not parse")
+		return invalid("client-certificate-data", "does not parse; replace it")
 	}
 	c.expires = leaf.NotAfter
 	return nil
@@ -128,14 +128,14 @@ func certificates(raw []byte) ([]byte, error) {
 		}
 		count++
 		if _, err := x509.ParseCertificate(block.Bytes); err != nil {
-			return nil, fmt.Errorf("certificate %d in it does not parse", count)
+			return nil, fmt.Errorf("certificate %d in it does not parse; replace or remove it", count)
 		}
 		if err := pem.Encode(&out, &pem.Block{Type: "CERTIFICATE", Bytes: block.Bytes}); err != nil {
 			return nil, errors.New("cannot be encoded again")
 		}
 	}
 	if count == 0 {
-		return nil, errors.New("holds no PEM certificate (-----BEGIN CERTIFICATE-----)")
+		return nil, errors.New("holds no PEM certificate; encode the text from -----BEGIN CERTIFICATE----- on as base64")
 	}
 	return out.Bytes(), nil
 }
@@ -150,7 +150,7 @@ func privateKey(raw []byte) ([]byte, error) {
 			return pem.EncodeToMemory(&pem.Block{Type: block.Type, Bytes: block.Bytes}), nil
 		}
 	}
-	return nil, errors.New("holds no PEM private key (-----BEGIN PRIVATE KEY-----)")
+	return nil, errors.New("holds no PEM private key; encode the text from -----BEGIN PRIVATE KEY----- on as base64")
 }
 
 // latestExpiry is the last moment that Kubernetes can write in a status (RFC 3339 has four digits for the year).

@@ -50,12 +50,12 @@ func Parse(raw []byte, rules Rules) (*Config, error) {
 
 // checkType refuses other Kubernetes objects. Both fields may be missing, as clientcmd allows.
 func checkType(root mapping) error {
-	for key, want := range map[string]string{"apiVersion": "v1", "kind": "Config"} {
-		got, err := root.str(key)
+	for _, want := range [][2]string{{"apiVersion", "v1"}, {"kind", "Config"}} { // no map: its order changes
+		got, err := root.str(want[0])
 		if err != nil {
 			return err
 		}
-		if got != "" && got != want {
+		if got != "" && got != want[1] {
 			return malformed("", "the value is not a kubeconfig: it must have apiVersion v1 and kind Config")
 		}
 	}
@@ -103,7 +103,7 @@ func current(root mapping, clusters, users []entry) (cluster, user mapping, err 
 	}
 	i := slices.IndexFunc(contexts, func(e entry) bool { return e.name == name || name == "" })
 	if i < 0 {
-		return fail("current-context", "names a context that is not in contexts")
+		return fail("current-context", "names a context that is not in contexts; correct it")
 	}
 	context := contexts[i].body
 	cluster, ok, err := refer(context, "cluster", clusters)
@@ -111,14 +111,14 @@ func current(root mapping, clusters, users []entry) (cluster, user mapping, err 
 		return mapping{}, mapping{}, err
 	}
 	if !ok {
-		return fail(context.field("cluster"), "names a cluster that is not in clusters, or that is empty")
+		return fail(context.field("cluster"), "names a cluster that is not in clusters, or that is empty; correct it")
 	}
 	user, ok, err = refer(context, "user", users)
 	if err != nil {
 		return mapping{}, mapping{}, err
 	}
 	if !ok {
-		return fail(context.field("user"), "names a user that is not in users, or that is empty")
+		return fail(context.field("user"), "names a user that is not in users, or that is empty; correct it")
 	}
 	return cluster, user, nil
 }

@@ -161,6 +161,16 @@ func TestParseDocuments(t *testing.T) {
 	}
 }
 
+// TestErrorsAreStable: a kubeconfig that is wrong in several ways gets the same error each time, or a condition would flap.
+func TestErrorsAreStable(t *testing.T) {
+	for range 50 {
+		_, err := kubeconfig.Parse([]byte("apiVersion: 1\nkind: 2\nclusters: 3\nusers: 4\n"), kubeconfig.Rules{})
+		if diff := cmp.Diff(want{kubeconfig.ReasonMalformed, "apiVersion"}, got(t, err)); diff != "" {
+			t.Fatalf("-want, +got:\n%s", diff)
+		}
+	}
+}
+
 // TestMessages shows what users get to read.
 func TestMessages(t *testing.T) {
 	cases := map[string]struct {
@@ -169,7 +179,7 @@ func TestMessages(t *testing.T) {
 	}{
 		"Line":     {text: "a: b\nc: [", want: "the value is not valid YAML or JSON (line 2)"},
 		"Flag":     {text: document(`server: "https://127.0.0.1", certificate-authority-data: "{{.CA}}"`, goodUser), want: "clusters[0].cluster.server: 127.0.0.1 is a loopback address; use an address that the management cluster reaches (vcluster: set exportKubeConfig.server) (the hub's flag --allow-target-cidrs lifts this)"},
-		"NoFlag":   {text: document(goodCluster, "exec: {}"), want: "users[0].user.exec: authentication plugins are not allowed; put a token or a client certificate into the kubeconfig, or use spec.kubeConfig.workloadIdentity"},
+		"NoFlag":   {text: document(goodCluster, "exec: {}"), want: "users[0].user.exec: authentication plugins are not allowed; put a token or a client certificate into the kubeconfig, such as a token of a ServiceAccount"},
 		"Ambigous": {text: "a: 1\nb: 2\na: 3\n", want: "a mapping has the same key twice (line 3); write plain YAML or JSON (kubectl config view --raw -o json)"},
 	}
 	for name, tc := range cases {

@@ -22,8 +22,6 @@ type Rules struct {
 	AllowMissingCA bool
 	// AllowHTTP accepts http:// servers. client-go sends no credentials to them.
 	AllowHTTP bool
-	// AllowHub accepts the hub's own API server as a target.
-	AllowHub bool
 
 	// ForbiddenHosts are further names of the hub's API server, beyond kubernetes.default and its variants.
 	ForbiddenHosts []string
@@ -175,6 +173,7 @@ func contains(prefixes []netip.Prefix, addr netip.Addr) bool {
 // Prefixes of IPv6 addresses that a gateway or the operating system turns into the IPv4 address inside.
 var (
 	nat64      = netip.MustParsePrefix("64:ff9b::/96")    // RFC 6052
+	nat64Local = netip.MustParsePrefix("64:ff9b:1::/48")  // RFC 8215, as it is used: with the address in the last 32 bits
 	compatible = netip.MustParsePrefix("::/96")           // RFC 4291, 2.5.5.1
 	siit       = netip.MustParsePrefix("::ffff:0:0:0/96") // RFC 2765
 	sixToFour  = netip.MustParsePrefix("2002::/16")       // RFC 3056
@@ -187,7 +186,7 @@ func embeddedIPv4(addr netip.Addr) []netip.Addr {
 	switch {
 	case !addr.Is6() || addr.IsUnspecified() || addr.IsLoopback():
 		return nil
-	case nat64.Contains(addr), compatible.Contains(addr), siit.Contains(addr):
+	case nat64.Contains(addr), nat64Local.Contains(addr), compatible.Contains(addr), siit.Contains(addr):
 		return []netip.Addr{netip.AddrFrom4([4]byte(b[12:16]))}
 	case sixToFour.Contains(addr):
 		return []netip.Addr{netip.AddrFrom4([4]byte(b[2:6]))}

@@ -79,7 +79,6 @@ func TestServerHosts(t *testing.T) {
 		"HubDefault":      {reason: "the hub", server: "https://kubernetes.default", want: kubeconfig.ReasonHub},
 		"HubFQDN":         {reason: "the hub, whatever the domain", server: "https://KUBERNETES.default.svc.corp.example.:443", want: kubeconfig.ReasonHub},
 		"HubNotCIDR":      {reason: "the CIDR flag does not lift it", server: "https://10.96.0.1", rules: kubeconfig.Rules{AllowedCIDRs: prefixes("10.96.0.0/12"), ForbiddenAddrs: []netip.AddrPort{netip.MustParseAddrPort("10.96.0.1:0")}}, want: kubeconfig.ReasonHub},
-		"HubFlag":         {reason: "its own flag does", server: "https://kubernetes.default.svc", rules: kubeconfig.Rules{AllowHub: true}},
 		"HubName":         {reason: "a name that the caller knows", server: "https://Hub.example.org.", rules: kubeconfig.Rules{ForbiddenHosts: []string{"hub.example.ORG"}}, want: kubeconfig.ReasonHub},
 		"HubPort":         {reason: "one port on the local host is the hub", server: "https://127.0.0.1:1", rules: kubeconfig.Rules{AllowedCIDRs: prefixes("127.0.0.0/8"), ForbiddenAddrs: []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:1")}}, want: kubeconfig.ReasonHub},
 		"HubOtherPort":    {reason: "another one is not", server: "https://127.0.0.1:2", rules: kubeconfig.Rules{AllowedCIDRs: prefixes("127.0.0.0/8"), ForbiddenAddrs: []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:1")}}},

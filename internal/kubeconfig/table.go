@@ -10,11 +10,10 @@ const (
 	FlagProxy       = "allow-proxy"
 	FlagMissingCA   = "allow-missing-ca"
 	FlagHTTP        = "allow-http"
-	FlagHub         = "allow-hub-target"
 )
 
 // Rule is one row of the table of what the hub refuses in a kubeconfig. The checks take their reasons and messages from
-// it, and the documentation is generated from it.
+// it, and a test holds docs/kubeconfig.md to it.
 type Rule struct {
 	// Name identifies the row, in kebab case.
 	Name string
@@ -66,7 +65,7 @@ var (
 		Name: "exec", Reason: ReasonExec,
 		Input:  "users[].user.exec, users[].user.auth-provider, also in entries that are not used",
 		Why:    "A plugin is a program that would run in the pods of the hub and of Flux. Flux drops it silently and then fails as system:anonymous.",
-		Remedy: "put a token or a client certificate into the kubeconfig, or use spec.kubeConfig.workloadIdentity",
+		Remedy: "put a token or a client certificate into the kubeconfig, such as a token of a ServiceAccount",
 	}
 	ruleFileReference = &Rule{
 		Name: "file-reference", Reason: ReasonFileReference,
@@ -115,11 +114,10 @@ var (
 		lifted: func(r Rules) bool { return r.AllowProxy },
 	}
 	ruleHub = &Rule{
-		Name: "hub", Reason: ReasonHub, Flag: FlagHub,
+		Name: "hub", Reason: ReasonHub,
 		Input:  "a server that is the hub's own API server: kubernetes.default and its other names, its addresses",
 		Why:    "Add-ons would be installed into the management cluster, with whatever rights the kubeconfig has there.",
 		Remedy: "use the kubeconfig of a workload cluster",
-		lifted: func(r Rules) bool { return r.AllowHub },
 	}
 	ruleLoopback = &Rule{
 		Name: "loopback", Reason: ReasonAddress, Flag: FlagTargetCIDRs,
@@ -136,8 +134,8 @@ var (
 	ruleMetadata = &Rule{
 		Name: "metadata", Reason: ReasonAddress, Flag: FlagTargetCIDRs,
 		Input:  "a server that is or resolves to a cloud's metadata service, such as metadata.google.internal, 169.254.169.254, fd00:ec2::254",
-		Why:    "It hands out the credentials of the node. Only a prefix of exactly that one address (/32, /128) lifts the rule.",
-		Remedy: "use the address of a cluster",
+		Why:    "It hands out the credentials of the node. A wide prefix, given for other reasons, must not open it.",
+		Remedy: "use the address of a cluster; only a prefix of exactly the one address (/32, /128) lifts the rule",
 	}
 	ruleUnroutable = &Rule{
 		Name: "unroutable", Reason: ReasonAddress,
@@ -147,7 +145,7 @@ var (
 	}
 	ruleDenied = &Rule{
 		Name: "denied-range", Reason: ReasonAddress, Flag: FlagTargetCIDRs,
-		Input:  "a server that is or resolves to an address in a range that the hub's operator denies",
+		Input:  "a server that is or resolves to an address in a range that the hub's operator denies (--deny-target-cidrs)",
 		Why:    "The operator keeps kubeconfigs of others away from these networks.",
 		Remedy: "use an address outside the denied ranges",
 	}

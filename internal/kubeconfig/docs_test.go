@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kubeconfig_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/kubeconfig"
+)
+
+func doc(tb testing.TB, name string) string {
+	tb.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", name))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return string(text)
+}
+
+// tables returns the Markdown tables of text by their header, each as the cells of its rows.
+func tables(text string) map[string][][]string {
+	out := map[string][][]string{}
+	header := ""
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if !strings.HasPrefix(line, "|") || !strings.HasSuffix(line, "|") {
+			header = ""
+			continue
+		}
+		cells := strings.Split(strings.Trim(line, "|"), "|")
+		for i := range cells {
+			cells[i] = strings.TrimSpace(cells[i])
+		}
+		switch {
+		case header == "":
+			header = strings.Join(cells, ",")
+		case strings.Trim(line, "|- ") != "":
+			out[header] = append(out[header], cells)
+		}
+	}
+	return out
+}
+
+// TestDocumentedTable: the table of rules in docs/kubeconfig.md says what Table says, in the same order.
+func TestDocumentedTable(t *testing.T) {
+	var want [][]string
+	for _, r := range kubeconfig.Table() {
+		flag := "none"
+		if r.Flag != "" {
+			flag = "`--" + r.Flag + "`"
+		}
+		row := []string{"`" + r.Name + "`", r.Input, r.Why, r.Remedy, "`" + r.Reason + "`", flag}
+		if strings.Contains(strings.Join(row, ""), "|") {
+			t.Errorf("row %q holds a |, which ends a cell of a table", r.Name)
+		}
+		want = append(want, row)
+	}
+	got := tables(doc(t, "kubeconfig.md"))["rule,what it refuses,why,what to do,reason,lifted by"]
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("docs/kubeconfig.md differs from Table: -Table, +document:\n%s", diff)
+	}
+}
+
+// TestDocumentedReasons: every reason that an Error can have is in docs/kubeconfig.md.
+func TestDocumentedReasons(t *testing.T) {
+	file, err := parser.ParseFile(token.NewFileSet(), "error.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, count := doc(t, "kubeconfig.md"), 0
+	ast.Inspect(file, func(n ast.Node) bool {
+		if v, ok := n.(*ast.ValueSpec); ok && strings.HasPrefix(v.Names[0].Name, "Reason") {
+			count++
+			if reason := strings.Trim(v.Values[0].(*ast.BasicLit).Value, `"`); !strings.Contains(text, "`"+reason+"`") {
+				t.Errorf("the reason %s is not in docs/kubeconfig.md", reason)
+			}
+		}
+		return true
+	})
+	if count < 20 {
+		t.Errorf("only %d reasons found", count)
+	}
+}
+
+// TestTableNamesWhatExists: flags that lift a rule are flags of the hub, and fields that a remedy names are in the API.
+func TestTableNamesWhatExists(t *testing.T) {
+	flags := doc(t, "flags.md")
+	for _, r := range kubeconfig.Table() {
+		if r.Flag != "" && !strings.Contains(flags, "| `--"+r.Flag+"` |") {
+			t.Errorf("row %s: the hub has no flag --%s", r.Name, r.Flag)
+		}
+		for _, path := range regexp.MustCompile(`\bspec(\.[a-zA-Z]+)+`).FindAllString(r.Input+" "+r.Why+" "+r.Remedy, -1) {
+			if !hasField(reflect.TypeFor[hubv1.ClusterRegistration](), strings.Split(path, ".")) {
+				t.Errorf("row %s: a ClusterRegistration has no field %s", r.Name, path)
+			}
+		}
+	}
+}
+
+// hasField follows path by the names in JSON.
+func hasField(typ reflect.Type, path []string) bool {
+	if typ.Kind() == reflect.Pointer {
+		typ = typ.Elem()
+	}
+	if len(path) == 0 || typ.Kind() != reflect.Struct {
+		return len(path) == 0
+	}
+	for field := range typ.Fields() {
+		if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); name == path[0] {
+			return hasField(field.Type, path[1:])
+		}
+	}
+	return false
+}

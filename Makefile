@@ -41,7 +41,7 @@ test-unit: ## The tests that need no binaries, in seconds.
 fuzz: ## Run every fuzz target for FUZZTIME each (default 1m). What they find becomes a test: go writes it under testdata/fuzz.
 	@for pkg in $$($(GO) list ./internal/...); do \
 	  for target in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
-	    echo "$$pkg $$target"; $(GO) test $$pkg -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) || exit 1; \
+	    echo "$$pkg $$target"; $(GO) test $$pkg -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 20x || exit 1; \
 	  done; \
 	done
 

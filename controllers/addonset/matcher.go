@@ -16,6 +16,7 @@ import (
 	"github.com/chandler-hub/chandler/controllers/index"
 	"github.com/chandler-hub/chandler/internal/apply"
 	"github.com/chandler-hub/chandler/internal/identity"
+	"github.com/chandler-hub/chandler/internal/status"
 )
 
 // Matcher works on one cluster at a time: it makes, moves and withdraws its deliveries.
@@ -51,7 +52,7 @@ func (m *Matcher) Reconcile(ctx context.Context, reg *hubv1.ClusterRegistration)
 // leave withdraws everything from a cluster that is unregistered. The registration room has said so in a condition: without
 // it, the registration is about to be made again, and nothing happens.
 func (m *Matcher) leave(ctx context.Context, reg *hubv1.ClusterRegistration, existing map[types.NamespacedName]*hubv1.AddonDelivery) error {
-	if reason := unregisteringReason(reg); reason == "" || reason == hubv1.LabelRemovedReason {
+	if reason := status.Reason(reg, hubv1.UnregisteringCondition); reason == "" || reason == hubv1.LabelRemovedReason {
 		return nil
 	}
 	var errs []error

@@ -63,15 +63,8 @@ func deletionChanged() predicate.Predicate {
 func unregisteringChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		a, b := e.ObjectOld.(*hubv1.ClusterRegistration), e.ObjectNew.(*hubv1.ClusterRegistration)
-		return unregisteringReason(a) != unregisteringReason(b)
+		return status.Reason(a, hubv1.UnregisteringCondition) != status.Reason(b, hubv1.UnregisteringCondition)
 	}}
-}
-
-func unregisteringReason(reg *hubv1.ClusterRegistration) string {
-	if c := status.Find(reg, hubv1.UnregisteringCondition); c != nil {
-		return c.Reason
-	}
-	return ""
 }
 
 // deletions: a delivery that is gone may have to be made again.

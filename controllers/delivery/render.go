@@ -88,7 +88,9 @@ func (r *Reconciler) renderDelivery(ctx context.Context, c *cluster, d *delivery
 	}
 	memoryKey := client.ObjectKeyFromObject(d)
 	d.whole = func() (*render.Result, error) {
-		return r.renderWithDocuments(ctx, c, d, target, in)
+		return render.Complete(d.program, target, in, func(ref render.Ref) (render.Document, error) {
+			return r.documents.read(ctx, r, c.key, d.Namespace, ref)
+		})
 	}
 	if there := r.memory.get(memoryKey, print, in.Now); there != nil && !c.adopting(d, there.Result) {
 		known, err := r.documents.versions(ctx, r, c.key, d.Namespace, there.Refs)
@@ -124,26 +126,6 @@ func (r *Reconciler) renderDelivery(ctx context.Context, c *cluster, d *delivery
 // renderedMessage is logged for each delivery that is rendered, so that a test can count: events that change nothing that goes
 // into it must not cause any.
 const renderedMessage = "rendered"
-
-// renderWithDocuments renders until every ConfigMap and Secret that is referred to is known.
-func (r *Reconciler) renderWithDocuments(ctx context.Context, c *cluster, d *delivery, target render.Target, in *render.Input) (*render.Result, error) {
-	if in.Documents == nil {
-		in.Documents = map[render.Ref]render.Document{}
-	}
-	for {
-		result, err := render.Render(d.program, target, in)
-		if err != nil || len(result.Missing) == 0 {
-			return result, err
-		}
-		for _, ref := range result.Missing {
-			doc, err := r.documents.read(ctx, r, c.key, d.Namespace, ref)
-			if err != nil {
-				return nil, err
-			}
-			in.Documents[ref] = doc
-		}
-	}
-}
 
 // releases are the Helm releases that the add-ons of a delivery go on with.
 func (c *cluster) releases(d *delivery) map[string]render.Kept {

@@ -82,22 +82,15 @@ func deliveryChanges() predicate.Predicate {
 func registrationChanges() predicate.Predicate {
 	return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		a, b := e.ObjectOld.(*hubv1.ClusterRegistration), e.ObjectNew.(*hubv1.ClusterRegistration)
-		ua, ub := status.Find(a, hubv1.UnregisteringCondition), status.Find(b, hubv1.UnregisteringCondition)
 		return a.DeletionTimestamp.IsZero() != b.DeletionTimestamp.IsZero() ||
 			status.IsTrue(a, hubv1.ReachableCondition) != status.IsTrue(b, hubv1.ReachableCondition) ||
 			a.Status.ClusterUID != b.Status.ClusterUID ||
-			credential(a) != credential(b) || reason(a, hubv1.SuspendedCondition) != reason(b, hubv1.SuspendedCondition) ||
+			credential(a) != credential(b) ||
+			status.Reason(a, hubv1.SuspendedCondition) != status.Reason(b, hubv1.SuspendedCondition) ||
 			a.Status.Provider != b.Status.Provider || a.Status.KubernetesVersion != b.Status.KubernetesVersion || a.Status.Endpoint != b.Status.Endpoint ||
 			!equality.Semantic.DeepEqual(a.Status.Nodes, b.Status.Nodes) ||
-			(ua == nil) != (ub == nil) || ua != nil && ua.Reason != ub.Reason
+			status.Reason(a, hubv1.UnregisteringCondition) != status.Reason(b, hubv1.UnregisteringCondition)
 	}})
-}
-
-func reason(reg *hubv1.ClusterRegistration, condition string) string {
-	if c := status.Find(reg, condition); c != nil {
-		return c.Reason
-	}
-	return ""
 }
 
 func credential(reg *hubv1.ClusterRegistration) string {

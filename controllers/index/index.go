@@ -254,7 +254,7 @@ func slimShared(in any) (any, error) {
 func slimSecret(in any) (any, error) {
 	if o, ok := in.(*metav1.PartialObjectMetadata); ok {
 		o.ManagedFields = nil
-		delete(o.Annotations, "kubectl.kubernetes.io/last-applied-configuration") // holds the Secret's data
+		delete(o.Annotations, corev1.LastAppliedConfigAnnotation) // holds the Secret's data
 	}
 	return in, nil
 }

@@ -110,10 +110,7 @@ func (r *Reconciler) origin(ctx context.Context, reg *hubv1.ClusterRegistration)
 
 // provider says where a cluster comes from; one that was registered by hand comes from the Secret that it names.
 func provider(reg *hubv1.ClusterRegistration) string {
-	if reg.Spec.OriginRef == nil {
-		return origin.Secret.Provider
-	}
-	kind, _ := origins.KindOf(reg)
+	kind, _ := kindOf(reg)
 	return kind.Provider
 }
 

@@ -45,23 +45,13 @@ func (e *explainer) render(s *set, p *compile.Program, overrides []hubv1.Overrid
 	}
 	in := &render.Input{
 		Cluster: facts.Cluster(e.Registration, e.Origin), Origin: facts.Origin(e.Origin), Overrides: overrides, ServiceAccount: e.Registration.Spec.ServiceAccountName,
-		Releases: e.releases(s, p), Now: e.Now, Explain: explain, Documents: map[render.Ref]render.Document{},
+		Releases: e.releases(s, p), Now: e.Now, Explain: explain,
 	}
 	var err error
 	if in.Variables, err = facts.Variables(e.Registration, e.Origin); err != nil {
 		return nil, err
 	}
-	for {
-		result, err := render.Render(p, target, in)
-		if err != nil || len(result.Missing) == 0 {
-			return result, err
-		}
-		for _, ref := range result.Missing {
-			if in.Documents[ref], err = e.Document(s.Namespace, ref); err != nil {
-				return nil, err
-			}
-		}
-	}
+	return render.Complete(p, target, in, func(ref render.Ref) (render.Document, error) { return e.Document(s.Namespace, ref) })
 }
 
 // releases are the Helm releases that the add-ons of a delivery go on with, as controllers/delivery finds them.

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -72,13 +73,11 @@ func version(git string) expression.Version {
 	return v
 }
 
-// lastApplied holds the whole object as somebody once applied it, a Secret's data too.
-const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
-
+// annotations leaves out the whole object as somebody once applied it, a Secret's data too.
 func annotations(in map[string]string) map[string]string {
 	out := make(map[string]string, len(in))
 	for k, v := range in {
-		if k != lastApplied {
+		if k != corev1.LastAppliedConfigAnnotation {
 			out[k] = v
 		}
 	}

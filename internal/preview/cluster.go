@@ -93,7 +93,10 @@ func (r *renderer) deliver(m *member, d *delivery, in render.Input, out *Cluster
 		HubID: r.options.HubID, Namespace: d.set.Namespace, Set: d.set.Name, Delivery: d.name(m),
 		Registration: m.key(), Chart: r.options.Chart,
 	}
-	result, err := r.complete(d, target, in)
+	in.Documents = nil // another set's are in another namespace, perhaps
+	result, err := render.Complete(d.program, target, &in, func(ref render.Ref) (render.Document, error) {
+		return r.fleet.document(target.Namespace, ref), nil
+	})
 	if err != nil {
 		r.refuse(where, err)
 		out.Failed = append(out.Failed, Note{Set: d.String(), Reason: oneLine(err.Error())})
@@ -118,20 +121,6 @@ func errorOf(errs compile.Errors) error {
 		return nil
 	}
 	return errs
-}
-
-// complete renders a set again and again, with the documents that it asked for, until it asks for none.
-func (r *renderer) complete(d *delivery, target render.Target, in render.Input) (*render.Result, error) {
-	in.Documents = map[render.Ref]render.Document{}
-	for {
-		result, err := render.Render(d.program, target, &in)
-		if err != nil || len(result.Missing) == 0 {
-			return result, err
-		}
-		for _, ref := range result.Missing {
-			in.Documents[ref] = r.fleet.document(target.Namespace, ref)
-		}
-	}
 }
 
 // overrides refuses those for add-ons that no set has for the cluster, and warns of those that are over.

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	sigsjson "sigs.k8s.io/json"
 
@@ -190,9 +191,6 @@ func configMap(u *unstructured.Unstructured) (*render.Document, []string) {
 	return &d, nil
 }
 
-// lastApplied holds the whole object as somebody once applied it, a Secret's data too.
-const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
-
 // secret keeps the metadata of a Secret, the names of its keys, and whether there are CustomResourceDefinitions in it; nothing
 // else of what it holds.
 func secret(u *unstructured.Unstructured) (*render.Document, *unstructured.Unstructured, []string) {
@@ -214,7 +212,7 @@ func secret(u *unstructured.Unstructured) (*render.Document, *unstructured.Unstr
 	d.Keys = slices.Sorted(maps.Keys(keys))
 	kept := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": origin.Secret.Kind, "metadata": u.Object["metadata"]}}
 	annotations := kept.GetAnnotations()
-	delete(annotations, lastApplied)
+	delete(annotations, corev1.LastAppliedConfigAnnotation) // holds the data
 	kept.SetAnnotations(annotations)
 	return d, kept, nil
 }

@@ -61,9 +61,9 @@ func (r *renderer) configMaps() ([]Layer, error) {
 	var layers []Layer
 	for i, from := range r.p.VariablesFrom {
 		path := fmt.Sprintf("variablesFrom[%d].configMap", i)
-		name, err := r.chosen(s, path, from.Name)
+		name, err := s.chosen(from.Name)
 		if err != nil {
-			return nil, err
+			return nil, compile.Error{Path: path, Message: err.Error()}
 		}
 		doc, known := r.document(Ref{"ConfigMap", name})
 		switch {
@@ -82,7 +82,7 @@ func (r *renderer) configMaps() ([]Layer, error) {
 }
 
 // chosen evaluates a text that only the set may choose.
-func (r *renderer) chosen(s *scope, path, text string) (string, error) {
+func (s *scope) chosen(text string) (string, error) {
 	if !expression.Has(text) {
 		return text, nil
 	}
@@ -94,10 +94,7 @@ func (r *renderer) chosen(s *scope, path, text string) (string, error) {
 	if err == nil && (!ok || name == "") {
 		err = fmt.Errorf("gives no text")
 	}
-	if err != nil {
-		return "", compile.Error{Path: path, Message: err.Error()}
-	}
-	return name, nil
+	return name, err
 }
 
 func quoted(names []string) string {

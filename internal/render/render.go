@@ -90,6 +90,25 @@ func Render(p *compile.Program, t Target, in *Input) (*Result, error) {
 	return r.out, nil
 }
 
+// Complete renders again and again, with the documents that were asked for, until none is missing. read returns one; an error of
+// its own ends it. What it read is left in in.Documents.
+func Complete(p *compile.Program, t Target, in *Input, read func(Ref) (Document, error)) (*Result, error) {
+	if in.Documents == nil {
+		in.Documents = map[Ref]Document{}
+	}
+	for {
+		result, err := Render(p, t, in)
+		if err != nil || len(result.Missing) == 0 {
+			return result, err
+		}
+		for _, ref := range result.Missing {
+			if in.Documents[ref], err = read(ref); err != nil {
+				return nil, err
+			}
+		}
+	}
+}
+
 type renderer struct {
 	p   *compile.Program
 	t   Target
@@ -223,9 +242,9 @@ func (r *renderer) adopt(a *compile.Addon) (*Adopt, Errors) {
 		if f.text == "" {
 			continue
 		}
-		text, err := r.chosen(r.scope, f.path, f.text)
+		text, err := r.scope.chosen(f.text)
 		if err != nil {
-			return nil, Errors{{Addon: a.Name, Path: f.path, Message: messageOf(err)}}
+			return nil, Errors{{Addon: a.Name, Path: f.path, Message: err.Error()}}
 		}
 		*f.to = text
 	}
@@ -234,13 +253,6 @@ func (r *renderer) adopt(a *compile.Addon) (*Adopt, Errors) {
 			"is %q: a set outside the platform namespaces may take over only objects of its own namespace, %q", out.Namespace, r.t.Namespace)}}
 	}
 	return out, nil
-}
-
-func messageOf(err error) string {
-	if e, ok := err.(compile.Error); ok { //nolint:errorlint // made by chosen, never wrapped
-		return e.Message
-	}
-	return err.Error()
 }
 
 // fluxKind is the kind of the Flux object that delivers a kind of add-on.

@@ -98,6 +98,14 @@ func ExpiresIn(at, now time.Time) string {
 	return ">90d"
 }
 
+// Reason returns the reason of a condition, "" if it is not there.
+func Reason(obj Object, condition string) string {
+	if c := Find(obj, condition); c != nil {
+		return c.Reason
+	}
+	return ""
+}
+
 // Expiring returns the reason of condition CredentialExpiring, "" for none: within 30, 7 days, 1 day, or over.
 func Expiring(at, now time.Time) string {
 	const day = 24 * time.Hour

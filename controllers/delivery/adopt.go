@@ -58,9 +58,6 @@ func (r *Reconciler) adoptions(ctx context.Context, c *cluster, d *delivery, res
 			c.objects[k].chart = hr.Status.HelmChart
 		}
 		if _, kept := in.Releases[o.Addon]; !kept && o.Kind == fluxspec.HelmReleaseKind {
-			if in.Releases == nil {
-				in.Releases = map[string]render.Kept{}
-			}
 			in.Releases[o.Addon] = render.Kept{HelmReleaseIdentity: releaseOf(there), From: "HelmRelease " + k.Namespace + "/" + k.Name}
 			again = true
 		}

@@ -17,7 +17,6 @@ import (
 	"github.com/chandler-hub/chandler/internal/assembly"
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/facts"
-	"github.com/chandler-hub/chandler/internal/fluxspec"
 	"github.com/chandler-hub/chandler/internal/fluxstate"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/match"
@@ -26,10 +25,10 @@ import (
 
 // render renders every delivery and puts them together.
 func (r *Reconciler) render(ctx context.Context, c *cluster) error {
-	in := assembly.Input{Foreign: c.foreign}
+	in := assembly.Input{Foreign: c.foreign, Live: c.live()}
 	for _, d := range c.deliveries {
 		if d.program != nil && d.DeletionTimestamp == nil && c.registration != nil {
-			if err := r.renderDelivery(ctx, c, d); err != nil {
+			if err := r.renderDelivery(ctx, c, d, in.Live); err != nil {
 				return err
 			}
 		}
@@ -50,16 +49,6 @@ func (r *Reconciler) render(ctx context.Context, c *cluster) error {
 		}
 		in.Deliveries = append(in.Deliveries, a)
 	}
-	for k, o := range c.objects {
-		l := assembly.Live{Key: k, Addon: o.Addon, Set: o.Set, Delivery: o.delivery, Release: o.Release, Hash: o.Hash}
-		if d := c.delivery(k.Namespace, o.delivery); d != nil {
-			state, _ := fluxstate.Addon(was(d, o.Addon), o.state, o.Applied)
-			l.Ready = state == hubv1.AddonReady
-		}
-		if !o.Foreign {
-			in.Live = append(in.Live, l)
-		}
-	}
 	for i, out := range assembly.Assemble(in) {
 		c.deliveries[i].Outcome = out
 	}
@@ -68,7 +57,7 @@ func (r *Reconciler) render(ctx context.Context, c *cluster) error {
 
 // renderDelivery renders one delivery, or remembers what came out the last time with the same input. A failure that is not
 // ours to try again is noted in the delivery.
-func (r *Reconciler) renderDelivery(ctx context.Context, c *cluster, d *delivery) error {
+func (r *Reconciler) renderDelivery(ctx context.Context, c *cluster, d *delivery, live []assembly.Live) error {
 	target := render.Target{
 		HubID: r.Config.HubID, Namespace: d.Namespace, Set: d.Spec.AddonSetRef.Name, Delivery: d.Name, Registration: c.key, Chart: r.Config.Chart,
 	}
@@ -81,7 +70,7 @@ func (r *Reconciler) renderDelivery(ctx context.Context, c *cluster, d *delivery
 	if d.program.UsesOrigin() {
 		in.Origin = facts.Origin(c.origin)
 	}
-	in.Releases = c.releases(d)
+	in.Releases = assembly.Releases(d.program, d.Namespace, d.Name, live, d.before.Status.Addons)
 	print, err := fingerprint(d, target, in)
 	if err != nil {
 		return err
@@ -127,41 +116,16 @@ func (r *Reconciler) renderDelivery(ctx context.Context, c *cluster, d *delivery
 // into it must not cause any.
 const renderedMessage = "rendered"
 
-// releases are the Helm releases that the add-ons of a delivery go on with.
-func (c *cluster) releases(d *delivery) map[string]render.Kept {
-	var out map[string]render.Kept
-	keep := func(addon string, kept hubv1.HelmReleaseIdentity, from string) {
-		if out == nil {
-			out = map[string]render.Kept{}
-		}
-		if _, ok := out[addon]; !ok {
-			out[addon] = render.Kept{HelmReleaseIdentity: kept, From: from}
-		}
-	}
+// live are the objects of the hub's that are there.
+func (c *cluster) live() []assembly.Live {
+	out := make([]assembly.Live, 0, len(c.objects))
 	for k, o := range c.objects {
-		if o.delivery == d.Name && k.Namespace == d.Namespace && o.kept.Name != "" {
-			keep(o.Addon, o.kept, "")
+		l := assembly.Live{Key: k, Addon: o.Addon, Set: o.Set, Delivery: o.delivery, Release: o.Release, Kept: o.kept, Hash: o.Hash}
+		if d := c.delivery(k.Namespace, o.delivery); d != nil {
+			state, _ := fluxstate.Addon(was(d, o.Addon), o.state, o.Applied)
+			l.Ready = state == hubv1.AddonReady
 		}
-	}
-	for i := range d.before.Status.Addons {
-		if s := &d.before.Status.Addons[i]; s.Release != nil {
-			keep(s.Name, *s.Release, "what it takes over")
-		}
-	}
-	for i := range d.program.Addons {
-		a := &d.program.Addons[i]
-		for _, m := range a.MovedFrom {
-			for k, o := range c.objects {
-				if k.Kind != fluxspec.HelmReleaseKind || k.Namespace != m.Namespace || o.Set != identity.LabelValue(m.AddonSet) {
-					continue
-				}
-				for _, part := range []string{"", compile.CRDSuffix} {
-					if o.Addon == m.Name+part && !c.lives(d, a.Name+part) {
-						keep(a.Name+part, o.Release, "HelmRelease "+k.Namespace+"/"+k.Name)
-					}
-				}
-			}
-		}
+		out = append(out, l)
 	}
 	return out
 }

@@ -43,7 +43,9 @@ type Live struct {
 	// Set is what the label says: the set's name, shortened if need be.
 	Addon, Set, Delivery string
 	Release              hubv1.HelmReleaseIdentity
-	Hash                 string
+	// Kept is the release that it goes on with, if its add-on's name would give another one.
+	Kept hubv1.HelmReleaseIdentity
+	Hash string
 	// Ready is true if Flux has it Ready at the generation that the hub applied.
 	Ready bool
 }
@@ -243,12 +245,17 @@ func (a *assembler) moved(o *render.Object) []*Live {
 	var out []*Live
 	for _, m := range o.MovedFrom {
 		for i := range a.in.Live {
-			if l := &a.in.Live[i]; l.Addon == m.Name && l.Set == identity.LabelValue(m.AddonSet) && l.Key.Namespace == m.Namespace && l.Key != Key(o) {
+			if l := &a.in.Live[i]; l.isOf(m, m.Name) && l.Key != Key(o) {
 				out = append(out, l)
 			}
 		}
 	}
 	return out
+}
+
+// isOf returns whether an object is an add-on of the set that a move names.
+func (l *Live) isOf(m hubv1.MovedAddon, addon string) bool {
+	return l.Addon == addon && l.Set == identity.LabelValue(m.AddonSet) && l.Key.Namespace == m.Namespace
 }
 
 // foreign returns the HelmRelease of somebody else that has an object's release; nil if the object is there already, or

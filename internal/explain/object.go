@@ -16,21 +16,6 @@ import (
 	"github.com/chandler-hub/chandler/internal/fluxspec"
 )
 
-// owns returns whether a Flux object belongs to the delivery of a set.
-func (s *set) owns(o metav1.Object) bool {
-	return s.delivery != nil && o.GetNamespace() == s.Namespace && o.GetAnnotations()[hubv1.DeliveryAnnotation] == s.delivery.Name
-}
-
-// lives returns whether an add-on of a set has its own object.
-func (e *explainer) lives(s *set, addon string) bool {
-	for _, o := range e.flux() {
-		if s.owns(o) && o.GetLabels()[hubv1.AddonLabel] == addon {
-			return true
-		}
-	}
-	return false
-}
-
 func (e *explainer) flux() []metav1.Object {
 	out := make([]metav1.Object, 0, len(e.Releases)+len(e.Kustomizations))
 	for i := range e.Releases {

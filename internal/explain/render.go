@@ -10,9 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/assembly"
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/facts"
 	"github.com/chandler-hub/chandler/internal/identity"
+	"github.com/chandler-hub/chandler/internal/plan"
 	"github.com/chandler-hub/chandler/internal/render"
 )
 
@@ -54,49 +56,27 @@ func (e *explainer) render(s *set, p *compile.Program, overrides []hubv1.Overrid
 	return render.Complete(p, target, in, func(ref render.Ref) (render.Document, error) { return e.Document(s.Namespace, ref) })
 }
 
-// releases are the Helm releases that the add-ons of a delivery go on with, as controllers/delivery finds them.
+// releases are the Helm releases that the add-ons of a set go on with.
 func (e *explainer) releases(s *set, p *compile.Program) map[string]render.Kept {
-	out := map[string]render.Kept{}
 	if s.delivery == nil {
-		return out
+		return nil
 	}
-	keep := func(addon string, kept hubv1.HelmReleaseIdentity, from string) {
-		if _, ok := out[addon]; !ok {
-			out[addon] = render.Kept{HelmReleaseIdentity: kept, From: from}
-		}
-	}
-	for i := range e.Releases {
-		hr := &e.Releases[i]
-		if kept, ok := render.ParseRelease(hr.Annotations[hubv1.ReleaseAnnotation]); ok && s.owns(hr) {
-			keep(hr.Labels[hubv1.AddonLabel], kept, "")
-		}
-	}
-	for i := range s.delivery.Status.Addons {
-		if a := &s.delivery.Status.Addons[i]; a.Release != nil {
-			keep(a.Name, *a.Release, "what it takes over")
-		}
-	}
-	for i := range p.Addons {
-		if a := &p.Addons[i]; !e.lives(s, a.Name) {
-			for _, hr := range e.moved(a) {
-				keep(a.Name, hubv1.HelmReleaseIdentity{Name: hr.GetReleaseName(), Namespace: hr.GetReleaseNamespace(), StorageNamespace: hr.GetStorageNamespace()},
-					"HelmRelease "+hr.Namespace+"/"+hr.Name)
-			}
-		}
-	}
-	return out
+	return assembly.Releases(p, s.Namespace, s.delivery.Name, e.live(), s.delivery.Status.Addons)
 }
 
-// moved are the HelmReleases that an add-on takes over by movedFrom.
-func (e *explainer) moved(a *compile.Addon) []*helmv2.HelmRelease {
-	var out []*helmv2.HelmRelease
-	for _, m := range a.MovedFrom {
-		for i := range e.Releases {
-			hr := &e.Releases[i]
-			if hr.Labels[hubv1.AddonLabel] == m.Name && hr.Labels[hubv1.AddonSetLabel] == identity.LabelValue(m.AddonSet) && hr.Namespace == m.Namespace {
-				out = append(out, hr)
-			}
+// live are the Flux objects of the cluster.
+func (e *explainer) live() []assembly.Live {
+	var out []assembly.Live
+	for _, o := range e.flux() {
+		l := assembly.Live{
+			Key:   plan.Key{Namespace: o.GetNamespace(), Name: o.GetName()},
+			Addon: o.GetLabels()[hubv1.AddonLabel], Set: o.GetLabels()[hubv1.AddonSetLabel], Delivery: o.GetAnnotations()[hubv1.DeliveryAnnotation],
 		}
+		if hr, ok := o.(*helmv2.HelmRelease); ok {
+			l.Release = hubv1.HelmReleaseIdentity{Name: hr.GetReleaseName(), Namespace: hr.GetReleaseNamespace(), StorageNamespace: hr.GetStorageNamespace()}
+		}
+		l.Kept, _ = render.ParseRelease(o.GetAnnotations()[hubv1.ReleaseAnnotation])
+		out = append(out, l)
 	}
 	return out
 }

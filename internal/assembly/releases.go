@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package assembly
+
+import (
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/compile"
+	"github.com/chandler-hub/chandler/internal/render"
+)
+
+// Releases returns the Helm releases that the add-ons of a delivery go on with, whatever their names would give: those that their
+// own objects have kept, those that the delivery's status says are being taken over, and those of what they were moved from.
+// An object is there at most once for each part of an add-on, so the order of live does not matter.
+func Releases(p *compile.Program, namespace, delivery string, live []Live, status []hubv1.AddonStatus) map[string]render.Kept {
+	out := map[string]render.Kept{}
+	keep := func(addon string, kept hubv1.HelmReleaseIdentity, from string) {
+		if _, ok := out[addon]; !ok {
+			out[addon] = render.Kept{HelmReleaseIdentity: kept, From: from}
+		}
+	}
+	own := map[string]bool{}
+	for i := range live {
+		l := &live[i]
+		if l.Delivery != delivery || l.Key.Namespace != namespace {
+			continue
+		}
+		own[l.Addon] = true
+		if l.Kept.Name != "" {
+			keep(l.Addon, l.Kept, "")
+		}
+	}
+	for i := range status {
+		if s := &status[i]; s.Release != nil {
+			keep(s.Name, *s.Release, "what it takes over")
+		}
+	}
+	for i := range p.Addons {
+		a := &p.Addons[i]
+		for _, m := range a.MovedFrom {
+			for j := range live {
+				l := &live[j]
+				for _, part := range []string{"", compile.CRDSuffix} {
+					if l.Release.Name != "" && l.isOf(m, m.Name+part) && !own[a.Name+part] {
+						keep(a.Name+part, l.Release, "HelmRelease "+l.Key.Namespace+"/"+l.Key.Name)
+					}
+				}
+			}
+		}
+	}
+	return out
+}

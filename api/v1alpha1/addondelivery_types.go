@@ -21,6 +21,12 @@ type AddonDeliverySpec struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	RevisionName string `json:"revisionName"`
+	// removals are digests of what may be removed or reinstalled now (status.addons[].removal): the set's removal guard has
+	// let it go.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=400
+	Removals []string `json:"removals,omitempty"`
 }
 
 // RegistrationReference names a ClusterRegistration.
@@ -75,6 +81,9 @@ const (
 	AddonLostTo AddonState = "LostTo"
 	// AddonNotOwned: an object of that name is there that is not the hub's; it is left alone.
 	AddonNotOwned AddonState = "NotOwned"
+	// AddonHeld: it stays as it is. It was dropped, or an edit would have Flux reinstall it, and the set's removal guard has not
+	// let it go.
+	AddonHeld AddonState = "Held"
 	// AddonRemoving: it is being uninstalled.
 	AddonRemoving AddonState = "Removing"
 	// AddonOrphaned: it was let go and may still run on the cluster.
@@ -111,6 +120,10 @@ type AddonStatus struct {
 	// message says why it is not Ready.
 	// +optional
 	Message string `json:"message,omitempty"`
+	// removal stands for exactly what is to be removed or reinstalled, while the removal guard is asked for it and until it is
+	// done.
+	// +optional
+	Removal string `json:"removal,omitempty"`
 	// release is the Helm release, where it is not what the add-on's name gives: taken over from another object, and
 	// kept as long as the add-on lives here.
 	// +optional

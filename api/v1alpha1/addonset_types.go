@@ -73,7 +73,30 @@ type AddonSetSpec struct {
 	// the cluster. Orphan anywhere (here, at the add-on or at the registration) wins.
 	// +optional
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
+
+	// removalGuard limits how much one edit takes away. Not part of a revision.
+	// +optional
+	RemovalGuard *RemovalGuard `json:"removalGuard,omitempty"`
 }
+
+// RemovalGuard says what happens to removals that come in large numbers.
+type RemovalGuard struct {
+	// mode Enforce (the default) lets each add-on leave, or be reinstalled on, max(3, 10 %) of its clusters in an hour, whatever
+	// the cause, and holds the rest until somebody approves it. Off lets everything go at once: for automation that withdraws
+	// clusters in numbers.
+	// +optional
+	// +kubebuilder:validation:Enum=Enforce;Off
+	Mode RemovalGuardMode `json:"mode,omitempty"`
+}
+
+// RemovalGuardMode is a mode of the removal guard.
+type RemovalGuardMode string
+
+// The modes of the removal guard.
+const (
+	RemovalGuardEnforce RemovalGuardMode = "Enforce"
+	RemovalGuardOff     RemovalGuardMode = "Off"
+)
 
 // Source is a Flux source that the hub keeps beside the set.
 type Source struct {
@@ -308,8 +331,8 @@ type AddonSetStatus struct {
 	// observedGeneration is the generation that this status speaks of.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// conditions: Ready, RolloutComplete and Healthy always; Reconciling and Stalled while true. Stalled means that the
-	// set does not compile.
+	// conditions: Ready, RolloutComplete and Healthy always; RemovalsHeld, Reconciling and Stalled while true. Stalled means
+	// that the set does not compile.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -323,6 +346,53 @@ type AddonSetStatus struct {
 	// rollout is Complete, or Progressing while a cluster has not got the newest revision.
 	// +optional
 	Rollout string `json:"rollout,omitempty"`
+	// heldRemovals is what the removal guard holds back; absent if it holds nothing.
+	// +optional
+	HeldRemovals *HeldRemovals `json:"heldRemovals,omitempty"`
+	// removals is what the removal guard let go lately.
+	// +optional
+	Removals *Removals `json:"removals,omitempty"`
+}
+
+// HeldRemovals is what the removal guard holds back. It goes on when somebody annotates the set with
+// chandler.dev/approve-removal: <hash>, and is forgotten when nobody asks for it any more.
+type HeldRemovals struct {
+	// count is how many clusters are to lose, or to reinstall, add-ons.
+	// +required
+	Count int32 `json:"count"`
+	// hash stands for exactly what is held.
+	// +required
+	Hash string `json:"hash"`
+	// sample names some of it: cluster and add-ons.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=10
+	Sample []string `json:"sample,omitempty"`
+}
+
+// Removals is what the removal guard remembers of what it let go.
+type Removals struct {
+	// counts are how many clusters lost an add-on, in spans of five minutes of the last hour.
+	// +optional
+	// +listType=atomic
+	Counts []RemovalCount `json:"counts,omitempty"`
+	// underWay are digests of removals that were let go and are not finished yet: they are not counted again.
+	// +optional
+	// +listType=atomic
+	UnderWay []string `json:"underWay,omitempty"`
+}
+
+// RemovalCount counts the clusters that lost an add-on.
+type RemovalCount struct {
+	// addon is its name.
+	// +required
+	Addon string `json:"addon"`
+	// time is when a span of five minutes began.
+	// +required
+	Time metav1.Time `json:"time"`
+	// count of clusters in this span.
+	// +required
+	Count int32 `json:"count"`
 }
 
 // ClusterCounts counts the clusters of a set.

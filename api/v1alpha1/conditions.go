@@ -23,6 +23,8 @@ const (
 	// UnregisteringCondition of a ClusterRegistration, only while true: it is going, or will when its delay is over.
 	UnregisteringCondition = "Unregistering"
 
+	// RemovalsHeldCondition of an AddonSet, only while true: its removal guard holds something back, and says how to go on.
+	RemovalsHeldCondition = "RemovalsHeld"
 	// RolloutCompleteCondition of an AddonSet: every matching cluster has the newest revision.
 	RolloutCompleteCondition = "RolloutComplete"
 	// HealthyCondition of an AddonSet: every add-on on every matching cluster is Ready now. kstatus ignores it, so
@@ -115,6 +117,20 @@ const (
 	NoClusterMatchesReason = "NoClusterMatches"
 )
 
+// Reasons of an add-on that is Held.
+const (
+	// DroppedReason: it is not wanted on the cluster any more.
+	DroppedReason = "Dropped"
+	// ReinstallReason: an edit would have Flux uninstall it and install it anew.
+	ReinstallReason = "Reinstall"
+)
+
+// Reasons of RemovalsHeld.
+const (
+	// TooManyRemovalsReason: more clusters were to lose an add-on within an hour than go by themselves.
+	TooManyRemovalsReason = "TooManyRemovals"
+)
+
 // Reasons of an AddonDelivery's Ready.
 const (
 	// AddonsReadyReason: every add-on is Ready on the cluster.
@@ -130,6 +146,8 @@ const (
 	RenderFailedReason = "RenderFailed"
 	// FluxObjectsInFolderReason: a Kustomization's folder holds Flux objects, and the cluster has no Flux.
 	FluxObjectsInFolderReason = "FluxObjectsInFolder"
+	// RemovalsHeldReason: the set's removal guard has not let go what is to be removed or reinstalled.
+	RemovalsHeldReason = "RemovalsHeld"
 	// FrozenReason: the revision was made by another version of the hub's renderer, and waits for the set's next
 	// rollout.
 	FrozenReason = "Frozen"
@@ -151,6 +169,8 @@ const (
 	ResumedEvent           = "ClusterResumed"
 	UnreachableEvent       = "ClusterUnreachable"
 	RevisionCreatedEvent   = "RevisionCreated"
+	RemovalsHeldEvent      = "RemovalsHeld"
+	RemovalsApprovedEvent  = "RemovalsApproved"
 	AddonRemovedEvent      = "AddonRemoved"
 	AddonOrphanedEvent     = "AddonOrphaned"
 	AddonTakenOverEvent    = "AddonTakenOver"

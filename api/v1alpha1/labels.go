@@ -13,6 +13,9 @@ const (
 
 	// VariablesAnnotation on an origin holds variables of that cluster, as a JSON or YAML object.
 	VariablesAnnotation = "chandler.dev/variables"
+
+	// ApproveRemovalAnnotation on an AddonSet lets go what its removal guard holds, if it is status.heldRemovals.hash.
+	ApproveRemovalAnnotation = "chandler.dev/approve-removal"
 )
 
 // Labels that the hub sets on ClusterRegistrations, to select on.
@@ -92,6 +95,8 @@ const (
 	DiscoveryFieldManager = "chandler-discovery"
 	// RegistrationFieldManager owns the labels that a probe found out.
 	RegistrationFieldManager = "chandler-registration"
+	// GuardFieldManager owns spec.removals of deliveries.
+	GuardFieldManager = "chandler-guard"
 	// SuspendFieldManager owns spec.suspend of generated objects while the hub holds them. Its own manager, so
 	// that giving it up leaves a suspend that a person asked for in place.
 	SuspendFieldManager = "chandler-suspend"

@@ -49,10 +49,10 @@ func (m *Matcher) Reconcile(ctx context.Context, reg *hubv1.ClusterRegistration)
 	return ctrl.Result{}, errors.Join(errs...)
 }
 
-// leave withdraws everything from a cluster that is unregistered. The registration room has said so in a condition: without
-// it, the registration is about to be made again, and nothing happens.
+// leave withdraws everything at once from a cluster that is being deleted: nothing is lost that is not lost anyway. From one that
+// is only unregistered, the sets' reconcilers do, as far as their removal guards let them.
 func (m *Matcher) leave(ctx context.Context, reg *hubv1.ClusterRegistration, existing map[types.NamespacedName]*hubv1.AddonDelivery) error {
-	if reason := status.Reason(reg, hubv1.UnregisteringCondition); reason == "" || reason == hubv1.LabelRemovedReason {
+	if status.Reason(reg, hubv1.UnregisteringCondition) != hubv1.OriginDeletedReason {
 		return nil
 	}
 	var errs []error
@@ -63,11 +63,9 @@ func (m *Matcher) leave(ctx context.Context, reg *hubv1.ClusterRegistration, exi
 }
 
 func (m *Matcher) match(ctx context.Context, reg *hubv1.ClusterRegistration, key types.NamespacedName, set compiled, d *hubv1.AddonDelivery) error {
-	switch selected := set.selector.Matches(reg); {
-	case !selected && d != nil:
-		return withdraw(ctx, m.Client, d)
-	case !selected:
-		return nil
+	switch {
+	case !set.selector.Matches(reg):
+		return nil // the set's reconciler withdraws what is there: it sees the fleet, and so how much goes at once
 	case d == nil:
 		return m.deliver(ctx, reg, key, set.revision, true)
 	case d.DeletionTimestamp != nil || sameContent(d.Spec.RevisionName, set.revision):

@@ -9,10 +9,13 @@ package addonset
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -45,32 +48,50 @@ type Reconciler struct {
 
 // Reconcile compiles a set, keeps its revision, and reports how its clusters stand.
 func (r *Reconciler) Reconcile(ctx context.Context, set *hubv1.AddonSet) (ctrl.Result, error) {
-	if !set.DeletionTimestamp.IsZero() {
-		return ctrl.Result{}, r.finalize(ctx, set)
+	reconcile := r.serve
+	switch {
+	case !set.DeletionTimestamp.IsZero():
+		reconcile = r.finalize
+	case controllerutil.AddFinalizer(set, hubv1.AddonSetFinalizer):
+		reconcile = r.addFinalizer
 	}
-	if controllerutil.AddFinalizer(set, hubv1.AddonSetFinalizer) {
-		return ctrl.Result{}, r.addFinalizer(ctx, set)
+	err := reconcile(ctx, set)
+	if apierrors.IsConflict(err) {
+		return ctrl.Result{RequeueAfter: lag}, nil // the cache lags behind a write; what it shows then is decided upon
 	}
+	return ctrl.Result{}, err
+}
+
+// lag is how long a cache may lag behind what the hub has just written.
+const lag = 100 * time.Millisecond
+
+// serve does Reconcile's work for a set that stays.
+func (r *Reconciler) serve(ctx context.Context, set *hubv1.AddonSet) error {
 	before := set.DeepCopy()
 	selector, invalid, err := r.compile(ctx, set)
 	if err != nil {
-		return ctrl.Result{}, err
+		return err
 	}
 	if invalid == nil {
 		if err := r.snapshot(ctx, set); err != nil {
-			return ctrl.Result{}, err
+			return err
 		}
 	}
 	r.publish(set, selector, invalid)
+	if invalid != nil {
+		selector = nil // clusters keep what they have
+	}
 	fleet, err := r.observe(ctx, set, selector)
 	if err != nil {
-		return ctrl.Result{}, err
+		return err
 	}
+	verdict := r.guard(set, fleet.removals)
 	r.summarize(set, fleet, invalid)
-	if err := apply.Status(ctx, r.Client, before, set); err != nil {
-		return ctrl.Result{}, err
+	if err := apply.StatusUnchanged(ctx, r.Client, before, set); err != nil {
+		return err
 	}
-	return ctrl.Result{}, r.pruneRevisions(ctx, set, fleet)
+	r.tellGuard(before, set, verdict)
+	return errors.Join(r.letGo(ctx, fleet.removals, verdict), r.pruneRevisions(ctx, set, fleet))
 }
 
 // compile checks the set, by itself and among the others of its namespace. invalid is the user's to mend.
@@ -126,28 +147,41 @@ func (r *Reconciler) finalize(ctx context.Context, set *hubv1.AddonSet) error {
 	if err := r.Live.List(ctx, list, client.InNamespace(set.Namespace), setLabels(set.Name)); err != nil {
 		return fmt.Errorf("list the deliveries: %w", err)
 	}
-	left := 0
-	for i := range list.Items {
-		d := &list.Items[i]
-		if d.Spec.AddonSetRef.Name != set.Name {
-			continue
-		}
-		left++
-		if err := withdraw(ctx, r.Client, d); err != nil {
-			return err
-		}
-	}
-	if left > 0 {
-		before := set.DeepCopy()
-		status.Summarize(set, status.Outcome{Phase: status.Working, Reason: hubv1.TerminatingReason,
-			Message: fmt.Sprintf("being withdrawn from %d clusters", left)}, r.Clock.Now())
-		return apply.Status(ctx, r.Client, before, set)
+	deliveries := slices.DeleteFunc(list.Items, func(d hubv1.AddonDelivery) bool { return d.Spec.AddonSetRef.Name != set.Name })
+	if left := len(deliveries); left > 0 {
+		return r.withdrawAll(ctx, set, deliveries)
 	}
 	if err := r.deleteRevisions(ctx, set); err != nil {
 		return err
 	}
 	r.registry.drop(key)
 	return apply.RemoveFinalizer(ctx, r.Client, set, hubv1.AddonSetFinalizer)
+}
+
+// withdrawAll withdraws the set from the clusters that it is still on, as far as the guard lets it.
+func (r *Reconciler) withdrawAll(ctx context.Context, set *hubv1.AddonSet, deliveries []hubv1.AddonDelivery) error {
+	before := set.DeepCopy()
+	asked := newRemovals(set)
+	for i := range deliveries {
+		d := &deliveries[i]
+		reg := &hubv1.ClusterRegistration{}
+		key := types.NamespacedName{Namespace: d.Spec.RegistrationRef.Namespace, Name: d.Spec.RegistrationRef.Name}
+		if err := r.Client.Get(ctx, key, reg); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("read registration %s: %w", key, err)
+		}
+		asked.withdraw(d, reg)
+	}
+	verdict := r.guard(set, asked)
+	message := fmt.Sprintf("being withdrawn from %d clusters", len(deliveries))
+	if held := set.Status.HeldRemovals; held != nil {
+		message += fmt.Sprintf(", of which the removal guard holds %d: see condition %s", held.Count, hubv1.RemovalsHeldCondition)
+	}
+	status.Summarize(set, status.Outcome{Phase: status.Working, Reason: hubv1.TerminatingReason, Message: message}, r.Clock.Now())
+	if err := apply.StatusUnchanged(ctx, r.Client, before, set); err != nil {
+		return err
+	}
+	r.tellGuard(before, set, verdict)
+	return r.letGo(ctx, asked, verdict)
 }
 
 // withdraw is the one place that deletes a delivery. Its finalizer keeps it until the cluster is clean.
@@ -170,6 +204,8 @@ type fleet struct {
 	behind, failed []string
 	// nothing says why no cluster is selected, if none is.
 	nothing string
+	// removals is what the clusters are to lose.
+	removals *removals
 }
 
 // observe counts the clusters of a set: those that it delivers to, and those that it selects and that have no delivery yet.
@@ -183,11 +219,14 @@ func (r *Reconciler) observe(ctx context.Context, set *hubv1.AddonSet, selector 
 	if err := r.Client.List(ctx, regs, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list the registrations: %w", err)
 	}
-	online := make(map[types.NamespacedName]bool, len(regs.Items))
+	byKey := make(map[types.NamespacedName]*hubv1.ClusterRegistration, len(regs.Items))
 	for i := range regs.Items {
-		online[client.ObjectKeyFromObject(&regs.Items[i])] = status.IsTrue(&regs.Items[i], hubv1.ReachableCondition)
+		byKey[client.ObjectKeyFromObject(&regs.Items[i])] = &regs.Items[i]
 	}
-	f := &fleet{inUse: map[string]bool{}}
+	online := func(reg *hubv1.ClusterRegistration) bool {
+		return reg != nil && status.IsTrue(reg, hubv1.ReachableCondition)
+	}
+	f := &fleet{inUse: map[string]bool{}, removals: newRemovals(set)}
 	served := make(map[types.NamespacedName]bool, len(list.Items))
 	for i := range list.Items {
 		d := &list.Items[i]
@@ -197,12 +236,13 @@ func (r *Reconciler) observe(ctx context.Context, set *hubv1.AddonSet, selector 
 			f.counts.Leaving++
 			continue
 		}
-		f.count(set, d, online[key])
+		f.count(set, d, online(byKey[key]))
+		f.removals.of(d, byKey[key], selector)
 	}
 	for i := range regs.Items {
 		reg := &regs.Items[i]
 		if key := client.ObjectKeyFromObject(reg); selector != nil && !served[key] && reg.DeletionTimestamp == nil && selector.Matches(reg) {
-			f.expect(reg.Name, online[key])
+			f.expect(reg.Name, online(reg))
 		}
 	}
 	slices.Sort(f.behind)
@@ -252,7 +292,7 @@ func (f *fleet) count(set *hubv1.AddonSet, d *hubv1.AddonDelivery, online bool) 
 func excused(d *hubv1.AddonDelivery) bool {
 	return slices.ContainsFunc(d.Status.Addons, func(a hubv1.AddonStatus) bool {
 		switch a.State {
-		case hubv1.AddonSuspended, hubv1.AddonPaused, hubv1.AddonUnreachable, hubv1.AddonWaitingForNodes:
+		case hubv1.AddonHeld, hubv1.AddonSuspended, hubv1.AddonPaused, hubv1.AddonUnreachable, hubv1.AddonWaitingForNodes:
 			return true
 		}
 		return false

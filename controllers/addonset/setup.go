@@ -35,10 +35,10 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 	wake := make(chan event.GenericEvent, 1024)
 	r.changed = func(set *hubv1.AddonSet) { wake <- event.GenericEvent{Object: set} }
 	err := ctrl.NewControllerManagedBy(mgr).Named("addonset").
-		For(&hubv1.AddonSet{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, deletionChanged()))).
+		For(&hubv1.AddonSet{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, deletionChanged(), approvalChanged()))).
 		Watches(&hubv1.AddonSet{}, handler.EnqueueRequestsFromMapFunc(r.dependentSets), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&hubv1.AddonDelivery{}, r.setOfDelivery()).
-		Watches(&hubv1.ClusterRegistration{}, r.setsOfRegistration(), builder.WithPredicates(reachableOrLabels())).
+		Watches(&hubv1.ClusterRegistration{}, r.setsOfRegistration(), builder.WithPredicates(predicate.Or(reachableOrLabels(), deletionChanged(), unregisteringChanged()))).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Config.Concurrency}).
 		Complete(reconcile.AsReconciler(mgr.GetClient(), r))
 	if err != nil {
@@ -57,6 +57,12 @@ func deletionChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero() ||
 			len(e.ObjectOld.GetFinalizers()) != len(e.ObjectNew.GetFinalizers())
+	}}
+}
+
+func approvalChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return e.ObjectOld.GetAnnotations()[hubv1.ApproveRemovalAnnotation] != e.ObjectNew.GetAnnotations()[hubv1.ApproveRemovalAnnotation]
 	}}
 }
 

@@ -47,7 +47,8 @@ func (r *Reconciler) apply(ctx context.Context, c *cluster, steps []plan.Step) (
 			if o := c.objects[s.Key]; o != nil {
 				out.applied = o.Applied
 			}
-		case plan.Hold, plan.AwaitDependants:
+		case plan.Hold, plan.Ask, plan.AwaitDependants:
+			out.applied = c.objects[s.Key].Applied
 			if s.Still {
 				out = r.suspend(ctx, c, s)
 			}

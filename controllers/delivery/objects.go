@@ -5,6 +5,7 @@ package delivery
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/assembly"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
 	"github.com/chandler-hub/chandler/internal/fluxstate"
+	"github.com/chandler-hub/chandler/internal/guard"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/plan"
@@ -75,6 +77,14 @@ func releaseOf(obj client.Object) hubv1.HelmReleaseIdentity {
 	return hubv1.HelmReleaseIdentity{Name: hr.GetReleaseName(), Namespace: hr.GetReleaseNamespace(), StorageNamespace: hr.GetStorageNamespace()}
 }
 
+// targetNamespaceOf returns where a Kustomization puts what has no namespace; "" for a HelmRelease.
+func targetNamespaceOf(obj client.Object) string {
+	if k, ok := obj.(*kustomizev1.Kustomization); ok {
+		return k.Spec.TargetNamespace
+	}
+	return ""
+}
+
 func (r *Reconciler) observe(c *cluster, obj client.Object, kind string) {
 	a := obj.GetAnnotations()
 	k := keyOf(obj, kind)
@@ -82,7 +92,7 @@ func (r *Reconciler) observe(c *cluster, obj client.Object, kind string) {
 	o.kept, _ = render.ParseRelease(a[hubv1.ReleaseAnnotation])
 	o.Observed = plan.Observed{
 		Key: k, Addon: obj.GetLabels()[hubv1.AddonLabel], Set: obj.GetLabels()[hubv1.AddonSetLabel], Hash: a[hubv1.HashAnnotation], Labels: obj.GetLabels(),
-		Generation: obj.GetGeneration(), Deleting: o.state.Deleting, Suspended: o.state.Suspended, Release: releaseOf(obj),
+		Namespace: targetNamespaceOf(obj), Generation: obj.GetGeneration(), Deleting: o.state.Deleting, Suspended: o.state.Suspended, Release: releaseOf(obj),
 	}
 	_, o.Held = a[hubv1.SuspendedAnnotation]
 	o.Replaced = c.replaced(a[hubv1.ClusterUIDAnnotation])
@@ -107,10 +117,14 @@ func (c *cluster) planInput(now time.Time, config *hubconfig.Config) plan.Input 
 	for _, d := range c.deliveries {
 		for i := range d.Wanted {
 			w := &d.Wanted[i]
-			in.Desired = append(in.Desired, plan.Desired{
-				Key: assembly.Key(&w.Object), Addon: w.Addon, Hash: w.Hash, Labels: w.Labels, Release: w.Release,
+			want := plan.Desired{
+				Key: assembly.Key(&w.Object), Addon: w.Addon, Hash: w.Hash, Labels: w.Labels, Release: w.Release, Namespace: w.TargetNamespace,
 				Recorded: w.DefaultRelease || d.recorded(w), Predecessors: w.Predecessors, Gate: w.Gate, Once: w.Once,
-			})
+			}
+			if o := c.objects[want.Key]; o != nil {
+				want.MayReinstall = d.letsGo(guard.Reinstalled(string(o.uid), want.Place().String()))
+			}
+			in.Desired = append(in.Desired, want)
 		}
 	}
 	for k, o := range c.objects {
@@ -133,6 +147,32 @@ func (d *delivery) holds(addon string) bool {
 	return assembly.Held(&assembly.Delivery{Result: d.result}, addon)
 }
 
+// letsGo returns whether the removal guard of the set lets something go.
+func (d *delivery) letsGo(removal string) bool {
+	off := d.set != nil && d.set.Spec.RemovalGuard != nil && d.set.Spec.RemovalGuard.Mode == hubv1.RemovalGuardOff
+	return off || d.DeletionTimestamp != nil || slices.Contains(d.Spec.Removals, removal)
+}
+
+// asked returns what a step asks the removal guard for, or has asked it; "" for nothing. A step that waits for something else
+// first does not ask yet.
+func (c *cluster) asked(d *delivery, s plan.Step) string {
+	o := c.objects[s.Key]
+	switch {
+	case o == nil || d.DeletionTimestamp != nil:
+		return ""
+	case s.Reinstall != nil:
+		return guard.Reinstalled(string(o.uid), s.Reinstall.String())
+	case s.Verb == plan.Ask, s.Leaving() && slices.Contains(d.Spec.Removals, guard.Dropped(string(o.uid))):
+		return guard.Dropped(string(o.uid))
+	}
+	return ""
+}
+
+// leaves returns whether an add-on was on its way out, when it was last reported.
+func leaves(a *hubv1.AddonStatus) bool {
+	return a.State == hubv1.AddonRemoving || a.State == hubv1.AddonHeld && a.Reason == hubv1.DroppedReason
+}
+
 // removal gathers the facts by which an object leaves.
 func (c *cluster) removal(o plan.Observed, now time.Time, config *hubconfig.Config) teardown.Facts {
 	obj := c.objects[o.Key]
@@ -142,11 +182,12 @@ func (c *cluster) removal(o plan.Observed, now time.Time, config *hubconfig.Conf
 	}
 	d := c.delivery(o.Key.Namespace, obj.delivery)
 	if d != nil {
+		f.Guarded = !d.letsGo(guard.Dropped(string(obj.uid)))
 		f.Orphan = f.Orphan || d.set != nil && d.set.Spec.DeletionPolicy == hubv1.DeletionPolicyOrphan
 		switch s := d.addon(o.Addon); {
 		case d.DeletionTimestamp != nil:
 			f.Since = d.DeletionTimestamp.Time
-		case s != nil && s.State == hubv1.AddonRemoving && s.Since != nil:
+		case s != nil && leaves(s) && s.Since != nil:
 			f.Since = s.Since.Time
 		}
 	}

@@ -45,7 +45,7 @@ func (r *Reconciler) report(c *cluster, d *delivery, steps []plan.Step, outcomes
 	addons = slices.CompactFunc(addons, func(a, b hubv1.AddonStatus) bool { return a.Name == b.Name })
 	for i := range addons {
 		addons[i].Since = &now
-		if was := d.addon(addons[i].Name); was != nil && was.State == addons[i].State && was.Since != nil {
+		if was := d.addon(addons[i].Name); was != nil && (was.State == addons[i].State || leaves(was) && leaves(&addons[i])) && was.Since != nil {
 			addons[i].Since = was.Since
 		}
 	}
@@ -131,7 +131,10 @@ func (r *Reconciler) addonStatus(c *cluster, d *delivery, s plan.Step, out outco
 	a := hubv1.AddonStatus{Name: s.Addon, Kind: s.Key.Kind, Object: s.Key.Name, AppliedGeneration: out.applied, Message: s.Reason}
 	if s.Leaving() {
 		mine := o.delivery == d.Name && s.Key.Namespace == d.Namespace && !o.Foreign
-		a.State = hubv1.AddonRemoving
+		a.State, a.Removal = hubv1.AddonRemoving, c.asked(d, s)
+		if s.Verb == plan.Ask {
+			a.State, a.Reason = hubv1.AddonHeld, hubv1.DroppedReason
+		}
 		if out.err != nil {
 			a.Message = out.err.Error()
 		} else if a.Message == "" {
@@ -143,6 +146,7 @@ func (r *Reconciler) addonStatus(c *cluster, d *delivery, s plan.Step, out outco
 	if by != d {
 		return a, false
 	}
+	a.Removal = c.asked(d, s)
 	if !w.DefaultRelease && w.Kind == fluxspec.HelmReleaseKind {
 		a.Release = &w.Release
 	}
@@ -168,6 +172,8 @@ func (r *Reconciler) addonStatus(c *cluster, d *delivery, s plan.Step, out outco
 		if o != nil {
 			a.AppliedGeneration = o.Applied
 		}
+	case s.Verb == plan.Ask:
+		a.State, a.Reason, a.AppliedGeneration = hubv1.AddonHeld, hubv1.ReinstallReason, o.Applied
 	case s.Verb == plan.AwaitRemoval || o == nil:
 		a.State = hubv1.AddonProgressing
 	default:
@@ -211,6 +217,10 @@ func count(addons []hubv1.AddonStatus) *hubv1.ObjectCounts {
 		switch a.State {
 		case hubv1.AddonLostTo, hubv1.AddonExcluded, hubv1.AddonRemoving, hubv1.AddonOrphaned:
 			continue
+		case hubv1.AddonHeld:
+			if leaves(&a) {
+				continue
+			}
 		case hubv1.AddonReady:
 			c.Ready++
 		case hubv1.AddonFailed, hubv1.AddonNotOwned:
@@ -225,12 +235,12 @@ func count(addons []hubv1.AddonStatus) *hubv1.ObjectCounts {
 // written is true if every add-on has been written as the revision wants it.
 func written(addons []hubv1.AddonStatus, steps []plan.Step, namespace string) bool {
 	for _, a := range addons {
-		switch a.State {
-		case hubv1.AddonLostTo, hubv1.AddonExcluded, hubv1.AddonRemoving:
+		switch {
+		case a.State == hubv1.AddonLostTo, a.State == hubv1.AddonExcluded, leaves(&a):
 			continue
 		}
 		gated := slices.ContainsFunc(steps, func(s plan.Step) bool {
-			return s.Verb == plan.AwaitDependency && s.Addon == a.Name && s.Key.Namespace == namespace && s.Key.Name == a.Object
+			return (s.Verb == plan.AwaitDependency || s.Verb == plan.Ask) && s.Addon == a.Name && s.Key.Namespace == namespace && s.Key.Name == a.Object
 		})
 		if a.AppliedGeneration == 0 || a.Reason == hubv1.RenderFailedReason || gated {
 			return false
@@ -242,7 +252,7 @@ func written(addons []hubv1.AddonStatus, steps []plan.Step, namespace string) bo
 // outcome sums up a delivery.
 func (r *Reconciler) outcome(c *cluster, d *delivery) status.Outcome {
 	counts := d.Status.AddonCounts
-	var failed, waiting []string
+	var failed, waiting, held []string
 	reasons := map[string]int{}
 	for _, a := range d.Status.Addons {
 		switch a.State {
@@ -250,6 +260,8 @@ func (r *Reconciler) outcome(c *cluster, d *delivery) status.Outcome {
 			failed = append(failed, fmt.Sprintf("%s: %s", a.Name, a.Message))
 			reasons[a.Reason]++
 		case hubv1.AddonReady, hubv1.AddonLostTo, hubv1.AddonExcluded:
+		case hubv1.AddonHeld:
+			held = append(held, fmt.Sprintf("%s stays as it is: %s", a.Name, a.Message))
 		default:
 			text := fmt.Sprintf("%s is %s", a.Name, a.State)
 			if a.Message != "" {
@@ -284,6 +296,8 @@ func (r *Reconciler) outcome(c *cluster, d *delivery) status.Outcome {
 		return status.Outcome{Phase: status.Working, Reason: s.Reason, Message: s.Message + "; what runs stays as it is"}
 	case len(waiting) > 0:
 		return status.Outcome{Phase: status.Working, Reason: hubv1.ProgressingReason, Message: status.List(waiting, 3)}
+	case len(held) > 0:
+		return status.Outcome{Phase: status.Working, Reason: hubv1.RemovalsHeldReason, Message: status.List(held, 3)}
 	}
 	message := fmt.Sprintf("all %d add-ons are Ready", counts.Total)
 	if counts.Total == 0 {

@@ -104,7 +104,8 @@ func credential(reg *hubv1.ClusterRegistration) string {
 func setChanges() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		a, b := e.ObjectOld.(*hubv1.AddonSet), e.ObjectNew.(*hubv1.AddonSet)
-		return a.Spec.Priority != b.Spec.Priority || a.Spec.DeletionPolicy != b.Spec.DeletionPolicy
+		return a.Spec.Priority != b.Spec.Priority || a.Spec.DeletionPolicy != b.Spec.DeletionPolicy ||
+			!equality.Semantic.DeepEqual(a.Spec.RemovalGuard, b.Spec.RemovalGuard)
 	}}
 }
 

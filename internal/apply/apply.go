@@ -65,6 +65,18 @@ func Status(ctx context.Context, c client.Client, before, after client.Object) e
 	return nil
 }
 
+// StatusUnchanged is Status for what was decided from the status itself: it fails with a conflict if the object has changed since
+// it was read.
+func StatusUnchanged(ctx context.Context, c client.Client, before, after client.Object) error {
+	if equality.Semantic.DeepEqual(before, after) {
+		return nil
+	}
+	if err := c.Status().Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return client.IgnoreNotFound(fmt.Errorf("write status: %w", err))
+	}
+	return nil
+}
+
 // RemoveFinalizer takes one finalizer off an object, unless it has changed since it was read: whoever added a reason to
 // stay in the meantime is heard first.
 func RemoveFinalizer(ctx context.Context, c client.Client, obj client.Object, finalizer string) error {

@@ -24,7 +24,7 @@ func (e *explainer) rows() []Row {
 			elsewhere = append(elsewhere, e.absent(s, ""))
 			continue
 		}
-		if r, ok := s.trouble(); ok {
+		if r, ok := s.trouble(e.Registration); ok {
 			here = append(here, r)
 		}
 		for _, name := range s.known() {
@@ -52,7 +52,7 @@ func (e *explainer) absent(s *set, addon string) Row {
 var held = []string{hubv1.FrozenReason, hubv1.RevisionNotFoundReason, hubv1.InvalidSpecReason, hubv1.RenderFailedReason, hubv1.RegistrationNotFoundReason}
 
 // trouble says what is wrong with a set that is here, as a whole.
-func (s *set) trouble() (Row, bool) {
+func (s *set) trouble(reg *hubv1.ClusterRegistration) (Row, bool) {
 	r := Row{Set: s.String()}
 	if s.delivery != nil && s.delivery.DeletionTimestamp != nil {
 		r.State, r.Why = hubv1.AddonRemoving, "the set is being withdrawn from the cluster"
@@ -64,6 +64,10 @@ func (s *set) trouble() (Row, bool) {
 	}
 	if s.delivery == nil {
 		return r, false
+	}
+	if s.object.DeletionTimestamp != nil || s.selector != nil && !s.selector.Matches(reg) {
+		r.State, r.Why = hubv1.AddonHeld, "the set is to leave the cluster; its removal guard has not let it go yet"
+		return r, true
 	}
 	if s.isHeld() {
 		c := status.Find(s.delivery, hubv1.ReadyCondition)

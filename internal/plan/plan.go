@@ -31,6 +31,10 @@ type Desired struct {
 	Gate string
 	// Once is true if it is made, and then left alone.
 	Once bool
+	// Namespace is where a Kustomization puts what has none; empty for a HelmRelease.
+	Namespace string
+	// MayReinstall is true if the set's removal guard lets an edit through for which Flux uninstalls and installs anew.
+	MayReinstall bool
 }
 
 // Observed is an object that is there: one of the hub's, or one that somebody wrote by hand and that is taken over.
@@ -43,6 +47,8 @@ type Observed struct {
 	Labels map[string]string
 	// Release is set for a HelmRelease.
 	Release hubv1.HelmReleaseIdentity
+	// Namespace is where a Kustomization puts what has none.
+	Namespace string
 	// Foreign is true if it is not the hub's.
 	Foreign bool
 	// Generation of the object, and Applied, the one that the hub's last write led to; 0 if that is not known.
@@ -85,6 +91,8 @@ const (
 	HandOver Verb = "HandOver"
 	// AwaitDependants: it is to go, and others that depend on it go first.
 	AwaitDependants Verb = "AwaitDependants"
+	// Ask the set's removal guard: it is to go, or to be reinstalled, and stays as it is until then.
+	Ask Verb = "Ask"
 	// Hold it: it is to go, and may not yet.
 	Hold Verb = "Hold"
 )
@@ -99,11 +107,15 @@ type Step struct {
 	To Key
 	// Still is true if an object that waits to go is to be suspended meanwhile.
 	Still bool
+	// Reinstall is where an edit would put the workload anew; nil if it does not.
+	Reinstall *Place
 }
 
 // Leaving is true if the object is on its way out.
 func (s Step) Leaving() bool {
 	switch s.Verb {
+	case Ask:
+		return s.Reinstall == nil
 	case Uninstall, Release, HandOver, AwaitDependants, Hold:
 		return true
 	}
@@ -194,7 +206,7 @@ func (in *Input) arrival(d Desired, o *Observed, leaving []Observed) Step {
 	}
 	if o != nil {
 		// What is resumed is brought up to date before.
-		if s, ok := in.hold(d.Addon, o); ok && (s.Verb != Resume || d.Once || d.Gate != "" || upToDate(d, o)) {
+		if s, ok := in.hold(d.Addon, o); ok && (s.Verb != Resume || d.Once || d.Gate != "" || upToDate(d, o) || d.asks(o)) {
 			return s
 		}
 	}
@@ -213,8 +225,13 @@ func (in *Input) arrival(d Desired, o *Observed, leaving []Observed) Step {
 		step.Verb, step.Reason = AwaitRemoval, "the object is being deleted; it is made again when it is gone"
 	case d.Once || upToDate(d, o):
 		step.Verb = Keep
+	case d.asks(o):
+		step.Verb, step.Reason = Ask, fmt.Sprintf("Flux would uninstall %s and install %s; the AddonSet's removal guard has not let that through yet", o.Place(), d.Place())
 	default:
 		step.Verb = Update
+	}
+	if o != nil && d.Place() != o.Place() && !d.Once {
+		step.Reinstall = new(d.Place())
 	}
 	return step
 }
@@ -272,7 +289,7 @@ func (in *Input) removals(leaving []Observed, observed map[Key]*Observed) []Step
 		if s.Verb == AwaitDependants {
 			waiting++
 		}
-		s.Still = in.Suspend != "" && !(o.Held && o.Suspended) && !o.Deleting && !o.Foreign && (s.Verb == Hold || s.Verb == AwaitDependants)
+		s.Still = in.Suspend != "" && !(o.Held && o.Suspended) && !o.Deleting && !o.Foreign && (s.Verb == Hold || s.Verb == Ask || s.Verb == AwaitDependants)
 		steps = append(steps, s)
 	}
 	if waiting == len(steps) {
@@ -316,6 +333,8 @@ func (in *Input) removal(o Observed, leaving []Observed) Step {
 		s.Verb, s.Reason = Hold, "it is not the hub's, and its workload cannot be taken over as it is"
 	case d.Mode == teardown.Release:
 		s.Verb, s.Reason = Release, d.Reason
+	case d.Mode == teardown.Ask:
+		s.Verb, s.Reason = Ask, d.Reason
 	case d.Mode == teardown.Uninstall && dependant(o, leaving) != "":
 		s.Verb, s.Reason = AwaitDependants, "waits for add-on "+dependant(o, leaving)+", which depends on it, to be gone"
 	case d.Mode == teardown.Uninstall:

@@ -83,6 +83,8 @@ func (r *renderer) object(a *compile.Addon, rel release, spec map[string]any) (*
 		if chart != nil {
 			out.Shared = append(out.Shared, *chart)
 		}
+	} else {
+		out.TargetNamespace, _ = spec["targetNamespace"].(string)
 	}
 	if err := r.impersonate(out, spec); err != nil {
 		return nil, err

@@ -38,6 +38,8 @@ type Object struct {
 	// DefaultRelease is true if that is what the add-on's name and body give, so that nothing has to remember it. Also of a
 	// Kustomization, which has none.
 	DefaultRelease bool
+	// TargetNamespace is where a Kustomization puts what has none.
+	TargetNamespace string
 	// Once is true if the object is made and then left alone.
 	Once bool
 	// MovedFrom and Adopt say what it takes over.

@@ -23,6 +23,8 @@ const (
 	Uninstall Mode = "Uninstall"
 	// Release suspends the Flux objects and deletes them: what they applied stays on the cluster.
 	Release Mode = "Release"
+	// Ask leaves everything as it is until the set's removal guard lets it go.
+	Ask Mode = "Ask"
 	// Recreate lets the registration go and its deliveries be: discovery makes the registration again.
 	Recreate Mode = "Recreate"
 )
@@ -84,6 +86,8 @@ type Facts struct {
 	// Settle is how long any removal waits: an add-on that moves to another set leaves the old one first, and the news of
 	// the new one may come a moment later.
 	Settle time.Duration
+	// Guarded is true until the set's removal guard has let it go.
+	Guarded bool
 }
 
 // Addon decides how an add-on that is to leave a cluster does so.
@@ -97,6 +101,8 @@ func Addon(f Facts) Decision {
 		return Decision{Hold, "the cluster is paused; it leaves when that is over"}
 	case f.Reachable && f.Now.Sub(f.Since) < f.Settle:
 		return Decision{Hold, fmt.Sprintf("leaves %s after it was dropped, unless something takes it over", f.Settle)}
+	case f.Guarded && (f.Reachable || f.Now.Sub(f.Since) >= f.Grace):
+		return Decision{Ask, "it is not wanted here any more; its AddonSet's removal guard has not let it go yet"}
 	case f.Reachable:
 		return Decision{Uninstall, ""}
 	case f.Now.Sub(f.Since) >= f.Grace:

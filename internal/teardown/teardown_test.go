@@ -42,6 +42,11 @@ func TestAddon(t *testing.T) {
 		"OrphanUnreachable": {"no need to wait", func(f *teardown.Facts) { f.Orphan = true; f.Reachable = false }, teardown.Release, 0},
 		"JustDropped":       {"another set may take it over", func(f *teardown.Facts) { f.Since, f.Settle = now.Add(-time.Second), 5*time.Second }, teardown.Hold, 4 * time.Second},
 		"DroppedAWhileAgo":  {"nothing took it over", func(f *teardown.Facts) { f.Settle = 5 * time.Second }, teardown.Uninstall, 0},
+		"Guarded":           {"more than go by themselves", func(f *teardown.Facts) { f.Guarded = true }, teardown.Ask, 0},
+		"GuardedOrphan":     {"nothing is taken away", func(f *teardown.Facts) { f.Guarded, f.Orphan = true, true }, teardown.Release, 0},
+		"GuardedOrigin":     {"it is lost anyway", func(f *teardown.Facts) { f.Guarded, f.OriginDeleted = true, true }, teardown.Release, 0},
+		"GuardedJustNow":    {"what is taken over is not asked for", func(f *teardown.Facts) { f.Guarded, f.Settle = true, 2*time.Minute }, teardown.Hold, time.Minute},
+		"GuardedDown":       {"asked when it would be let go", func(f *teardown.Facts) { f.Guarded, f.Reachable, f.Grace = true, false, time.Second }, teardown.Ask, 0},
 		"NoRegistration":    {"absence removes nothing", func(f *teardown.Facts) { f.RegistrationFound, f.Reachable = false, false }, teardown.Hold, 59 * time.Minute},
 	}
 	for name, tc := range cases {

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package addonset
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/guard"
+	"github.com/chandler-hub/chandler/internal/match"
+	"github.com/chandler-hub/chandler/internal/status"
+)
+
+// removals gathers what the clusters of a set are to lose.
+type removals struct {
+	set    *hubv1.AddonSet
+	wanted []guard.Removal
+	// requests are what to do if it may go, by digest.
+	requests  map[string]request
+	delivered map[string]int
+}
+
+// request is one delivery that is to go, or that asks to let go some of what it delivers.
+type request struct {
+	delivery *hubv1.AddonDelivery
+	// grants are what it asks for; none if all of it is to go.
+	grants []string
+}
+
+func newRemovals(set *hubv1.AddonSet) *removals {
+	return &removals{set: set, requests: map[string]request{}, delivered: map[string]int{}}
+}
+
+// of looks at one delivery that is not being withdrawn yet. reg is nil if the registration is not there, selector if the set does
+// not compile: neither takes anything away.
+func (r *removals) of(d *hubv1.AddonDelivery, reg *hubv1.ClusterRegistration, selector *match.Selector) {
+	switch {
+	case reg == nil:
+	case leaves(reg), reg.DeletionTimestamp == nil && selector != nil && !selector.Matches(reg):
+		r.withdraw(d, reg)
+	default:
+		r.change(d)
+	}
+}
+
+// leaves returns whether a cluster is unregistered. The registration room has said so in a condition: without it, a registration
+// that is being deleted is about to be made again.
+func leaves(reg *hubv1.ClusterRegistration) bool {
+	reason := status.Reason(reg, hubv1.UnregisteringCondition)
+	return reg.DeletionTimestamp != nil && reason != "" && reason != hubv1.LabelRemovedReason
+}
+
+// withdraw asks for all of a delivery to go. What stays on the cluster is not taken away, and what goes with its cluster is lost
+// anyway.
+func (r *removals) withdraw(d *hubv1.AddonDelivery, reg *hubv1.ClusterRegistration) {
+	if d.DeletionTimestamp != nil {
+		return
+	}
+	addons := r.count(d)
+	orphaned := r.set.Spec.DeletionPolicy == hubv1.DeletionPolicyOrphan || reg.Spec.DeletionPolicy == hubv1.DeletionPolicyOrphan
+	if orphaned || status.Reason(reg, hubv1.UnregisteringCondition) == hubv1.OriginDeletedReason {
+		addons = nil
+	}
+	r.ask(d, guard.Withdrawal(string(d.UID)), addons, nil)
+}
+
+// change asks for what the delivery says that it wants to remove or to reinstall.
+func (r *removals) change(d *hubv1.AddonDelivery) {
+	r.count(d)
+	var addons, grants []string
+	for _, a := range d.Status.Addons {
+		if a.Removal != "" && !slices.Contains(d.Spec.Removals, a.Removal) {
+			addons, grants = append(addons, a.Name), append(grants, a.Removal)
+		}
+	}
+	switch {
+	case len(grants) > 0:
+		r.ask(d, guard.Change(grants), addons, grants)
+	case d.Status.ObservedGeneration == d.Generation && len(inUse(d)) < len(d.Spec.Removals):
+		r.ask(d, guard.Change(d.Spec.Removals), nil, []string{}) // to take back what is used up is free
+	}
+}
+
+// inUse returns the grants of a delivery that it has not made use of to the end.
+func inUse(d *hubv1.AddonDelivery) []string {
+	var out []string
+	for _, a := range d.Status.Addons {
+		if a.Removal != "" && slices.Contains(d.Spec.Removals, a.Removal) {
+			out = append(out, a.Removal)
+		}
+	}
+	return out
+}
+
+func (r *removals) ask(d *hubv1.AddonDelivery, digest string, addons, grants []string) {
+	cluster := d.Spec.RegistrationRef.Namespace + "/" + d.Spec.RegistrationRef.Name
+	r.wanted = append(r.wanted, guard.Removal{Cluster: cluster, Digest: digest, Addons: addons})
+	r.requests[digest] = request{d, grants}
+}
+
+// count counts the add-ons that a delivery has brought to its cluster, and returns them.
+func (r *removals) count(d *hubv1.AddonDelivery) []string {
+	var addons []string
+	for _, a := range d.Status.Addons {
+		if a.AppliedGeneration > 0 && a.State != hubv1.AddonRemoving {
+			addons = append(addons, a.Name)
+			r.delivered[a.Name]++
+		}
+	}
+	return addons
+}
+
+// guard decides what may go, and notes it in the set's status, in memory.
+func (r *Reconciler) guard(set *hubv1.AddonSet, asked *removals) guard.Verdict {
+	v := guard.Decide(guard.Input{
+		Wanted: asked.wanted, Held: set.Status.HeldRemovals, Removals: set.Status.Removals, Delivered: asked.delivered,
+		Approval: set.Annotations[hubv1.ApproveRemovalAnnotation], Now: r.Clock.Now(),
+		Off: set.Spec.RemovalGuard != nil && set.Spec.RemovalGuard.Mode == hubv1.RemovalGuardOff,
+	})
+	set.Status.HeldRemovals, set.Status.Removals = v.Held, v.Removals
+	held := int32(0)
+	if v.Held == nil {
+		status.Clear(set, hubv1.RemovalsHeldCondition)
+	} else {
+		held = v.Held.Count
+		status.Set(set, hubv1.RemovalsHeldCondition, metav1.ConditionTrue, hubv1.TooManyRemovalsReason, heldMessage(set), r.Clock.Now())
+	}
+	if set.Status.Clusters != nil {
+		set.Status.Clusters.Held = held
+	}
+	return v
+}
+
+// heldMessage says what is held, and how to go on either way.
+func heldMessage(set *hubv1.AddonSet) string {
+	held := set.Status.HeldRemovals
+	undo := "if not, undo the edit"
+	if set.DeletionTimestamp != nil {
+		undo = "if not, set spec.deletionPolicy to Orphan, and apply the set again when it is gone: it goes on with what runs"
+	}
+	message := fmt.Sprintf("%d clusters are to lose add-ons, or to have them reinstalled, which is more than go by themselves in an hour: %s. "+
+		"They keep them. If it is meant: kubectl annotate addonset -n %s %s --overwrite %s=%s; %s",
+		held.Count, status.List(held.Sample, int(held.Count)), set.Namespace, set.Name, hubv1.ApproveRemovalAnnotation, held.Hash, undo)
+	if given := set.Annotations[hubv1.ApproveRemovalAnnotation]; given != "" {
+		message += fmt.Sprintf(". The approval that is there, %q, is for another list", given)
+	}
+	return message
+}
+
+// tellGuard sends an event when the guard begins to hold something, and when that is approved.
+func (r *Reconciler) tellGuard(before, set *hubv1.AddonSet, v guard.Verdict) {
+	if before.Status.HeldRemovals == nil && v.Held != nil {
+		r.Recorder.Eventf(set, nil, corev1.EventTypeWarning, hubv1.RemovalsHeldEvent, "Remove", "%s", heldMessage(set))
+	}
+	if v.Approved {
+		r.Recorder.Eventf(set, nil, corev1.EventTypeNormal, hubv1.RemovalsApprovedEvent, "Remove",
+			"%s=%s: %d removals go on", hubv1.ApproveRemovalAnnotation, set.Annotations[hubv1.ApproveRemovalAnnotation], len(v.Go))
+	}
+}
+
+// letGo carries out what the guard let go: deliveries are withdrawn, or told what they may remove.
+func (r *Reconciler) letGo(ctx context.Context, asked *removals, v guard.Verdict) error {
+	var errs []error
+	for _, removal := range v.Go {
+		if q := asked.requests[removal.Digest]; q.grants == nil {
+			errs = append(errs, withdraw(ctx, r.Client, q.delivery))
+		} else {
+			errs = append(errs, r.grant(ctx, q.delivery, q.grants))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// grant tells a delivery what it may remove or reinstall, beside what it has not finished yet.
+func (r *Reconciler) grant(ctx context.Context, d *hubv1.AddonDelivery, grants []string) error {
+	grants = append(slices.Clone(grants), inUse(d)...)
+	slices.Sort(grants)
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": d.UID}, // never another one of that name
+		"spec":     map[string]any{"removals": slices.Compact(grants)},
+	})
+	if err != nil {
+		return fmt.Errorf("write the grants of delivery %s: %w", d.Name, err)
+	}
+	there := &hubv1.AddonDelivery{ObjectMeta: metav1.ObjectMeta{Namespace: d.Namespace, Name: d.Name}}
+	if err := r.Client.Patch(ctx, there, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(hubv1.GuardFieldManager)); err != nil {
+		return client.IgnoreNotFound(fmt.Errorf("write the grants of delivery %s: %w", d.Name, err))
+	}
+	return nil
+}

@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+)
+
+// guardedFleet is a fleet of twenty registrations. They share one workload cluster, and each has a ConfigMap of its own there.
+type guardedFleet struct{ *generation }
+
+const guardedClusters = 20
+
+// TestRemovalGuard shows that no single edit, and no twenty in a row, take more than three of twenty clusters away within the hour,
+// that the set says how to go on, and that the approval does it.
+func TestRemovalGuard(t *testing.T) {
+	g := &guardedFleet{startGeneration(t, "hub-guard")}
+	_, err := g.git.Commit("fleet", map[string]string{
+		"guard/cm.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"grd-${cluster}-${addon}\", namespace: default}\ndata: {a: b}\n",
+	})
+	check(t, err)
+	kubeconfig, err := g.one.Kubeconfig("kubernetes-admin", "system:masters")
+	check(t, err)
+	for i := range guardedClusters {
+		s := secret("fleet", fmt.Sprintf("c%02d", i), map[string][]byte{"value": kubeconfig})
+		s.Labels = map[string]string{hubv1.RegisterLabel: "true", "tier": "guarded"}
+		if i < 5 {
+			s.Labels["few"] = "yes"
+		}
+		check(t, g.Client.Create(t.Context(), s))
+	}
+	t.Run("a selector that matches nothing", g.selector)
+	t.Run("an add-on that an overlay excludes", g.excluded)
+	t.Run("twenty edits of labels", g.labels)
+	t.Run("the set is deleted", g.deleted)
+	t.Run("a release is renamed", g.renamed)
+	t.Run("off", g.off)
+}
+
+// set applies a set of Kustomizations.
+func (g *guardedFleet) set(t *testing.T, name, selector, more string, addons ...string) {
+	t.Helper()
+	var b strings.Builder
+	for _, a := range addons {
+		fmt.Fprintf(&b, "    - {name: %[1]s, kustomization: {interval: 1h, path: ./guard, sourceRef: {name: fleet}, postBuild: {substitute: {cluster: \"<< cluster.name >>\", addon: %[1]s}}}}\n", a)
+	}
+	g.apply(t, fmt.Sprintf(`
+apiVersion: chandler.dev/v1alpha1
+kind: AddonSet
+metadata: {name: %s, namespace: flux-system}
+spec:
+  clusterSelector: {matchLabels: %s}
+  sources: [{name: fleet, kind: GitRepository, spec: {url: $GIT, ref: {branch: main}}}]
+  addons:
+%s%s`, name, selector, b.String(), more))
+}
+
+// left wants an add-on's ConfigMaps on so many clusters.
+func (g *guardedFleet) left(ctx context.Context, addon string, want int) error {
+	list := &corev1.ConfigMapList{}
+	if err := g.one.Client.List(ctx, list, client.InNamespace("default")); err != nil {
+		return err
+	}
+	n := 0
+	for _, cm := range list.Items {
+		if strings.HasPrefix(cm.Name, "grd-c") && strings.HasSuffix(cm.Name, "-"+addon) {
+			n++
+		}
+	}
+	if n != want {
+		return fmt.Errorf("add-on %s is on %d clusters, want %d", addon, n, want)
+	}
+	return nil
+}
+
+// held wants so many clusters held, and a condition that says how to go on; the approval is in out.
+func (g *guardedFleet) held(ctx context.Context, name string, want int32, out *string) error {
+	set := addonSet("flux-system", name)
+	if err := g.Client.Get(ctx, client.ObjectKeyFromObject(set), set); err != nil {
+		return err
+	}
+	if want == 0 {
+		if set.Status.HeldRemovals != nil || set.Status.Clusters.Held != 0 || findCondition(set.Status.Conditions, hubv1.RemovalsHeldCondition).Type != "" {
+			return fmt.Errorf("held: %+v", set.Status.HeldRemovals)
+		}
+		return nil
+	}
+	if set.Status.HeldRemovals == nil || set.Status.HeldRemovals.Count != want || set.Status.Clusters.Held != want {
+		return fmt.Errorf("held is %+v, want %d", set.Status.HeldRemovals, want)
+	}
+	if err := condition(ctx, g.Client, set, hubv1.RemovalsHeldCondition, metav1.ConditionTrue, hubv1.TooManyRemovalsReason); err != nil {
+		return err
+	}
+	how := fmt.Sprintf("kubectl annotate addonset -n flux-system %s --overwrite chandler.dev/approve-removal=%s", name, set.Status.HeldRemovals.Hash)
+	if m := findCondition(set.Status.Conditions, hubv1.RemovalsHeldCondition).Message; !strings.Contains(m, how) {
+		return fmt.Errorf("the condition does not say %q: %s", how, m)
+	}
+	*out = set.Status.HeldRemovals.Hash
+	return nil
+}
+
+func (g *guardedFleet) approve(t *testing.T, name, hash string) {
+	t.Helper()
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, hubv1.ApproveRemovalAnnotation, hash)
+	check(t, g.Client.Patch(t.Context(), addonSet("flux-system", name), client.RawPatch(types.MergePatchType, patch)))
+}
+
+func (g *guardedFleet) selector(t *testing.T) {
+	ctx := t.Context()
+	var hash string
+	g.set(t, "grd-selector", "{tier: guarded}", "", "sel")
+	soon(t, "the add-on is everywhere", func() error { return g.left(ctx, "sel", guardedClusters) })
+	g.set(t, "grd-selector", "{tier: typo}", "", "sel")
+	soon(t, "three are withdrawn, the others are held", func() error {
+		return errors.Join(g.held(ctx, "grd-selector", 17, &hash), g.left(ctx, "sel", 17))
+	})
+	soon(t, "an event says so", func() error { return wantEvent(ctx, g.hub, "grd-selector", "17 clusters are to lose add-ons") })
+	soon(t, "a set that holds on purpose is Ready", func() error {
+		return condition(ctx, g.Client, addonSet("flux-system", "grd-selector"), hubv1.ReadyCondition, metav1.ConditionTrue, "")
+	})
+	g.approve(t, "grd-selector", "00000000")
+	soon(t, "another hash approves nothing", func() error {
+		return errors.Join(g.held(ctx, "grd-selector", 17, &hash), says(ctx, g.hub, "grd-selector", `"00000000", is for another list`))
+	})
+	g.stop()
+	g.start(t)
+	g.set(t, "grd-selector", "{tier: guarded}", "", "sel")
+	soon(t, "the edit is undone, and all is as before, also by a hub that did not see it", func() error {
+		return errors.Join(g.held(ctx, "grd-selector", 0, nil), g.left(ctx, "sel", guardedClusters))
+	})
+	g.set(t, "grd-selector", "{tier: typo}", "", "sel")
+	soon(t, "in the same hour none goes any more", func() error { return g.held(ctx, "grd-selector", 20, &hash) })
+	check(t, g.left(ctx, "sel", guardedClusters))
+	g.approve(t, "grd-selector", hash)
+	soon(t, "the approval lets them go", func() error {
+		return errors.Join(g.left(ctx, "sel", 0), g.held(ctx, "grd-selector", 0, nil))
+	})
+	g.remove(t, "flux-system", "grd-selector")
+}
+
+// says wants a text in a set's condition about what is held.
+func says(ctx context.Context, h *hub, name, text string) error {
+	set := addonSet("flux-system", name)
+	if err := h.Client.Get(ctx, client.ObjectKeyFromObject(set), set); err != nil {
+		return err
+	}
+	if c := findCondition(set.Status.Conditions, hubv1.RemovalsHeldCondition); !strings.Contains(c.Message, text) {
+		return fmt.Errorf("the condition is %+v, want %q", c, text)
+	}
+	return nil
+}
+
+func (g *guardedFleet) excluded(t *testing.T) {
+	ctx := t.Context()
+	var hash string
+	g.set(t, "grd-exclude", "{tier: guarded}", "", "stay", "leave")
+	soon(t, "both add-ons are everywhere", func() error {
+		return errors.Join(g.left(ctx, "stay", guardedClusters), g.left(ctx, "leave", guardedClusters))
+	})
+	g.set(t, "grd-exclude", "{tier: guarded}", "  overlays: [{name: none, clusterSelector: {matchExpressions: [{key: tier, operator: Exists}]}, addons: [{name: leave, exclude: true}]}]\n", "stay", "leave")
+	soon(t, "it leaves three clusters", func() error {
+		return errors.Join(g.held(ctx, "grd-exclude", 17, &hash), g.left(ctx, "leave", 17), g.left(ctx, "stay", guardedClusters))
+	})
+	soon(t, "the others say what they wait for", func() error {
+		return g.addonOf(ctx, "c19", "grd-exclude", "leave", hubv1.AddonHeld, "removal guard has not let it go")
+	})
+	g.set(t, "grd-exclude", "{tier: guarded}", "", "stay")
+	soon(t, "dropped instead, it is as much held", func() error {
+		return errors.Join(g.held(ctx, "grd-exclude", 17, &hash), g.left(ctx, "leave", 17))
+	})
+	g.approve(t, "grd-exclude", hash)
+	soon(t, "the approval lets them go, and nothing else", func() error {
+		return errors.Join(g.left(ctx, "leave", 0), g.left(ctx, "stay", guardedClusters), g.held(ctx, "grd-exclude", 0, nil))
+	})
+	soon(t, "no grant is left over", func() error {
+		list := &hubv1.AddonDeliveryList{}
+		err := g.Client.List(ctx, list)
+		for _, d := range list.Items {
+			if len(d.Spec.Removals) > 0 {
+				err = errors.Join(err, fmt.Errorf("delivery %s has %v", d.Name, d.Spec.Removals))
+			}
+		}
+		return err
+	})
+	// Leaves by deletion of the set, with an approval from before: its add-on has not lost a cluster yet.
+	check(t, g.Client.Delete(ctx, addonSet("flux-system", "grd-exclude")))
+	soon(t, "three go", func() error { return errors.Join(g.held(ctx, "grd-exclude", 17, &hash), g.left(ctx, "stay", 17)) })
+	g.approve(t, "grd-exclude", hash)
+	soon(t, "all go", func() error {
+		return errors.Join(g.left(ctx, "stay", 0), wantGone(ctx, g.Client, addonSet("flux-system", "grd-exclude")))
+	})
+}
+
+func (g *guardedFleet) label(t *testing.T, cluster int, value string) {
+	t.Helper()
+	s := secret("fleet", fmt.Sprintf("c%02d", cluster), nil)
+	check(t, g.Client.Patch(t.Context(), s, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{"tier":%q}}}`, value))))
+}
+
+func (g *guardedFleet) labels(t *testing.T) {
+	ctx := t.Context()
+	var hash string
+	g.set(t, "grd-labels", "{tier: guarded}", "", "lab")
+	soon(t, "the add-on is everywhere", func() error { return g.left(ctx, "lab", guardedClusters) })
+	for i := range guardedClusters {
+		g.label(t, i, "none")
+		soon(t, fmt.Sprintf("edit %d is seen", i+1), func() error {
+			return errors.Join(g.held(ctx, "grd-labels", int32(max(0, i-2)), &hash), g.left(ctx, "lab", guardedClusters-min(3, i+1)))
+		})
+	}
+	g.approve(t, "grd-labels", hash)
+	soon(t, "the approval lets them go", func() error { return errors.Join(g.left(ctx, "lab", 0), g.held(ctx, "grd-labels", 0, nil)) })
+	for i := range guardedClusters {
+		g.label(t, i, "guarded")
+	}
+	soon(t, "the labels bring it back", func() error { return g.left(ctx, "lab", guardedClusters) })
+}
+
+// deleted deletes the set of before, of which three clusters have gone in this hour.
+func (g *guardedFleet) deleted(t *testing.T) {
+	ctx := t.Context()
+	var hash string
+	set := addonSet("flux-system", "grd-labels")
+	check(t, g.Client.Delete(ctx, set))
+	soon(t, "it keeps its clusters", func() error { return g.held(ctx, "grd-labels", 20, &hash) })
+	soon(t, "and says how to go back", func() error { return says(ctx, g.hub, "grd-labels", "set spec.deletionPolicy to Orphan") })
+	check(t, g.left(ctx, "lab", guardedClusters))
+	check(t, g.Client.Patch(ctx, set, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"deletionPolicy":"Orphan"}}`))))
+	soon(t, "let go, it is gone", func() error { return wantGone(ctx, g.Client, set) })
+	check(t, g.left(ctx, "lab", guardedClusters))
+	g.set(t, "grd-labels", "{tier: guarded}", "", "lab")
+	soon(t, "applied again, it goes on with what runs", func() error {
+		return condition(ctx, g.Client, set, hubv1.HealthyCondition, metav1.ConditionTrue, hubv1.SucceededReason)
+	})
+	check(t, g.left(ctx, "lab", guardedClusters))
+	check(t, g.Client.Delete(ctx, set))
+	soon(t, "a new set lets three go", func() error { return errors.Join(g.held(ctx, "grd-labels", 17, &hash), g.left(ctx, "lab", 17)) })
+	g.approve(t, "grd-labels", hash)
+	soon(t, "the approval lets all go", func() error { return errors.Join(g.left(ctx, "lab", 0), wantGone(ctx, g.Client, set)) })
+}
+
+func (g *guardedFleet) renamed(t *testing.T) {
+	ctx := t.Context()
+	var hash string
+	set := func(release string) {
+		t.Helper()
+		g.apply(t, fmt.Sprintf(`
+apiVersion: chandler.dev/v1alpha1
+kind: AddonSet
+metadata: {name: grd-rename, namespace: flux-system}
+spec:
+  clusterSelector: {matchLabels: {few: "yes"}}
+  sources: [{name: charts, kind: HelmRepository, spec: {url: $CHARTS}}]
+  addons:
+    - {name: ren, helmRelease: {releaseName: "<< cluster.name + '-%s' >>", chart: {spec: {chart: settings, sourceRef: {name: charts}}}}}
+`, release))
+	}
+	releases := func(suffix string, want int) error {
+		list := &corev1.ConfigMapList{}
+		err := g.one.Client.List(ctx, list, client.InNamespace("ren"))
+		n := 0
+		for _, cm := range list.Items {
+			if strings.HasSuffix(cm.Name, suffix) {
+				n++
+			}
+		}
+		if n != want {
+			err = errors.Join(err, fmt.Errorf("%d releases %s, want %d", n, suffix, want))
+		}
+		return err
+	}
+	set("old")
+	soon(t, "the releases are there", func() error { return releases("-old", 5) })
+	set("new")
+	soon(t, "three are installed anew", func() error {
+		return errors.Join(releases("-old", 2), releases("-new", 3), g.held(ctx, "grd-rename", 2, &hash))
+	})
+	soon(t, "the others say so", func() error {
+		return g.addonOf(ctx, "c04", "grd-rename", "ren", hubv1.AddonHeld, `Flux would uninstall release "c04-old"`)
+	})
+	g.approve(t, "grd-rename", hash)
+	soon(t, "the approval lets the others follow", func() error {
+		return errors.Join(releases("-old", 0), releases("-new", 5), g.held(ctx, "grd-rename", 0, nil))
+	})
+}
+
+func (g *guardedFleet) off(t *testing.T) {
+	ctx := t.Context()
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"removalGuard":{"mode":"Off"}}}`))
+	check(t, g.Client.Patch(ctx, addonSet("flux-system", "grd-rename"), patch))
+	g.remove(t, "flux-system", "grd-rename")
+	list := &corev1.ConfigMapList{}
+	check(t, g.one.Client.List(ctx, list, client.InNamespace("ren")))
+	for _, cm := range list.Items {
+		if cm.Name != "kube-root-ca.crt" {
+			t.Errorf("ConfigMap %s is left", cm.Name)
+		}
+	}
+}

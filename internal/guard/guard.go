@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package guard decides how much one edit may take away. It is pure: what is to go and what went lately in, what goes now and
+// what is held out.
+//
+// A selector with a typo, a label that a script takes off everywhere, an overlay that excludes too much, a release that is
+// renamed: each is one edit, and each strips a fleet. So an add-on leaves only so many clusters of a set in an hour, whatever the
+// cause. What is more is held, all of it, until somebody says that exactly this is meant, or nobody asks for it any more: a limit
+// that let the rest go an hour later would have stripped the fleet by the morning.
+package guard
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/identity"
+)
+
+// The limit: so many clusters of a set may lose an add-on in an hour, or this share of them if that is more.
+const (
+	always  = 3
+	percent = 10
+	period  = time.Hour
+	// span is how finely the hour is told: removals are counted in spans, so that a status does not hold each of them.
+	span = 5 * time.Minute
+)
+
+// sampled is how many held removals are named.
+const sampled = 5
+
+// Removal is what one cluster is to lose, or to reinstall, of a set.
+type Removal struct {
+	// Cluster is the registration's namespace/name.
+	Cluster string
+	// Digest stands for exactly this removal: Withdrawal or Change.
+	Digest string
+	// Addons are those that are on the cluster now and would go. Without one, the removal takes nothing away.
+	Addons []string
+}
+
+// Withdrawal returns the digest of the removal of a whole delivery.
+func Withdrawal(deliveryUID string) string { return identity.Hash(8, deliveryUID) }
+
+// Dropped returns the digest of the removal of one Flux object.
+func Dropped(objectUID string) string { return identity.Hash(8, objectUID, "dropped") }
+
+// Reinstalled returns the digest of an edit of a Flux object that makes Flux reinstall it; to is where it would go.
+func Reinstalled(objectUID, to string) string { return identity.Hash(8, objectUID, "reinstalled", to) }
+
+// Change returns the digest of several that one delivery asks for at once.
+func Change(digests []string) string {
+	return identity.Hash(8, slices.Sorted(slices.Values(digests))...)
+}
+
+// Input is what is to go, and what is known.
+type Input struct {
+	// Wanted is all that is to go and has not begun to.
+	Wanted []Removal
+	// Held and Removals are what the set's status says.
+	Held     *hubv1.HeldRemovals
+	Removals *hubv1.Removals
+	// Delivered says on how many clusters each add-on is now.
+	Delivered map[string]int
+	// Approval is the hash that somebody approved; empty for none.
+	Approval string
+	// Off lets everything go.
+	Off bool
+	Now time.Time
+}
+
+// Verdict says what goes. Held and Removals must be in the set's status before anything goes, or a hub that is killed in between
+// would count it twice, or hold what was let go.
+type Verdict struct {
+	Go       []Removal
+	Held     *hubv1.HeldRemovals
+	Removals *hubv1.Removals
+	// Approved is true if what was held goes because it was approved.
+	Approved bool
+}
+
+// Decide says what goes now. The result does not depend on the order of what is wanted.
+func Decide(in Input) Verdict {
+	if in.Off {
+		return Verdict{Go: in.Wanted}
+	}
+	wanted := slices.SortedFunc(slices.Values(in.Wanted), func(a, b Removal) int {
+		return cmp.Or(cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Digest, b.Digest))
+	})
+	if in.Removals == nil {
+		in.Removals = &hubv1.Removals{}
+	}
+	var v Verdict
+	var asked []Removal
+	counts := newCounter(in)
+	for _, r := range wanted {
+		switch {
+		case len(r.Addons) == 0:
+			v.Go = append(v.Go, r)
+		case slices.Contains(in.Removals.UnderWay, r.Digest):
+			v.Go = append(v.Go, r)
+			counts.gone(r.Addons)
+		default:
+			asked = append(asked, r)
+		}
+	}
+	v.Approved = len(asked) > 0 && in.Approval == Hash(asked)
+	var held []Removal
+	for _, r := range asked {
+		switch {
+		case v.Approved:
+			v.Go = append(v.Go, r)
+		case in.Held == nil && counts.take(r.Addons):
+			v.Go = append(v.Go, r)
+		default:
+			held = append(held, r)
+		}
+	}
+	v.Held = holding(held)
+	v.Removals = remember(counts.counts, v.Go)
+	return v
+}
+
+// Hash stands for exactly these removals.
+func Hash(removals []Removal) string {
+	digests := make([]string, len(removals))
+	for i, r := range removals {
+		digests[i] = r.Digest
+	}
+	return identity.Hash(8, slices.Sorted(slices.Values(digests))...)
+}
+
+func holding(held []Removal) *hubv1.HeldRemovals {
+	if len(held) == 0 {
+		return nil
+	}
+	h := &hubv1.HeldRemovals{Hash: Hash(held)}
+	clusters := map[string][]string{}
+	for _, r := range held {
+		clusters[r.Cluster] = append(clusters[r.Cluster], r.Addons...)
+	}
+	h.Count = int32(len(clusters)) //nolint:gosec // a count of clusters
+	for _, c := range slices.Sorted(maps.Keys(clusters))[:min(sampled, len(clusters))] {
+		addons := slices.Sorted(slices.Values(clusters[c]))
+		h.Sample = append(h.Sample, fmt.Sprintf("%s (%s)", c, shorten(slices.Compact(addons))))
+	}
+	return h
+}
+
+// shorten names at most three.
+func shorten(names []string) string {
+	if len(names) > 3 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:3], ", "), len(names)-3)
+	}
+	return strings.Join(names, ", ")
+}
+
+// remember keeps what went, for as long as it may be asked for again. It is nil if there is nothing to keep.
+func remember(counts []hubv1.RemovalCount, gone []Removal) *hubv1.Removals {
+	out := &hubv1.Removals{Counts: counts}
+	for _, r := range gone {
+		if len(r.Addons) > 0 {
+			out.UnderWay = append(out.UnderWay, r.Digest)
+		}
+	}
+	slices.Sort(out.UnderWay)
+	if len(out.Counts)+len(out.UnderWay) == 0 {
+		return nil
+	}
+	return out
+}
+
+// counter counts what goes, per add-on.
+type counter struct {
+	counts []hubv1.RemovalCount
+	now    time.Time
+	// clusters are those that have an add-on now, or had it an hour ago.
+	clusters map[string]int
+}
+
+func newCounter(in Input) *counter {
+	c := &counter{counts: in.Removals.Counts, now: in.Now, clusters: maps.Clone(in.Delivered)}
+	for a := range c.clusters {
+		c.clusters[a] += c.recent(a)
+	}
+	return c
+}
+
+// gone notes that add-ons which are still there have been counted as gone.
+func (c *counter) gone(addons []string) {
+	for _, a := range addons {
+		c.clusters[a]--
+	}
+}
+
+// take counts the removal of add-ons from one more cluster, and returns whether that is within the limit for each of them. If
+// not, nothing is counted. What is older than an hour is forgotten when something is counted, and not before: time by itself
+// changes no status.
+func (c *counter) take(addons []string) bool {
+	for _, a := range addons {
+		if c.recent(a)+1 > limit(c.clusters[a]) {
+			return false
+		}
+	}
+	c.counts = slices.DeleteFunc(slices.Clone(c.counts), c.old)
+	began := metav1.NewTime(c.now.Truncate(span).UTC())
+	for _, a := range addons {
+		i := slices.IndexFunc(c.counts, func(n hubv1.RemovalCount) bool { return n.Addon == a && n.Time.Equal(&began) })
+		if i < 0 {
+			c.counts, i = append(c.counts, hubv1.RemovalCount{Addon: a, Time: began}), len(c.counts)
+		}
+		c.counts[i].Count++
+	}
+	return true
+}
+
+// recent returns from how many clusters an add-on went in the last hour. A span counts until all of it is over.
+func (c *counter) recent(addon string) int {
+	n := 0
+	for _, r := range c.counts {
+		if r.Addon == addon && !c.old(r) {
+			n += int(r.Count)
+		}
+	}
+	return n
+}
+
+func (c *counter) old(r hubv1.RemovalCount) bool { return c.now.Sub(r.Time.Time) >= period+span }
+
+// limit returns how many of so many clusters may lose an add-on in an hour.
+func limit(clusters int) int { return max(always, clusters*percent/100) }

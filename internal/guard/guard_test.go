@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package guard
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+)
+
+var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+// fleet is a set as the guard sees it, over time: Decide is asked again and again, and what it says is kept.
+type fleet struct {
+	t         *testing.T
+	now       time.Time
+	delivered map[string]int
+	wanted    []Removal
+	held      *hubv1.HeldRemovals
+	removals  *hubv1.Removals
+	approval  string
+	off       bool
+}
+
+func newFleet(t *testing.T, clusters int, addons ...string) *fleet {
+	f := &fleet{t: t, now: noon, delivered: map[string]int{}}
+	for _, a := range addons {
+		f.delivered[a] = clusters
+	}
+	return f
+}
+
+// want asks for the removal of add-ons from clusters.
+func (f *fleet) want(from, to int, addons ...string) {
+	for i := from; i < to; i++ {
+		f.wanted = append(f.wanted, Removal{Cluster: fmt.Sprintf("tenants/c%03d", i), Digest: Withdrawal(fmt.Sprint(i, addons)), Addons: addons})
+	}
+}
+
+// decide asks the guard, and returns how many removals went for the first time.
+func (f *fleet) decide() int {
+	f.t.Helper()
+	in := Input{Wanted: f.wanted, Held: f.held, Removals: f.removals, Delivered: f.delivered, Approval: f.approval, Off: f.off, Now: f.now}
+	v := Decide(in)
+	slices.Reverse(in.Wanted)
+	if again := Decide(in); fmt.Sprint(again.Held, again.Removals) != fmt.Sprint(v.Held, v.Removals) {
+		f.t.Errorf("the order of what is wanted decides: %v and %v", v, again)
+	}
+	before := f.removals
+	f.held, f.removals = v.Held, v.Removals
+	fresh := 0
+	for _, r := range v.Go {
+		if before == nil || !slices.Contains(before.UnderWay, r.Digest) {
+			fresh++
+		}
+	}
+	return fresh
+}
+
+// done carries out what the guard let go.
+func (f *fleet) done() {
+	f.wanted = slices.DeleteFunc(f.wanted, func(r Removal) bool {
+		gone := f.removals != nil && slices.Contains(f.removals.UnderWay, r.Digest) || len(r.Addons) == 0 || f.off
+		if gone {
+			for _, a := range r.Addons {
+				f.delivered[a]--
+			}
+		}
+		return gone
+	})
+}
+
+func (f *fleet) count() int {
+	if f.held == nil {
+		return 0
+	}
+	return int(f.held.Count)
+}
+
+func TestLimits(t *testing.T) {
+	for clusters, want := range map[int]int{0: 3, 1: 3, 3: 3, 20: 3, 39: 3, 40: 4, 100: 10, 5000: 500} {
+		f := newFleet(t, clusters, "a")
+		f.want(0, clusters, "a")
+		want = min(want, clusters)
+		if got := f.decide(); got != want || f.count() != clusters-want {
+			t.Errorf("of %d clusters %d go and %d are held, want %d", clusters, got, f.count(), want)
+		}
+	}
+}
+
+// TestNothingTwice: what went is counted once, however often it is asked for before it is gone.
+func TestNothingTwice(t *testing.T) {
+	f := newFleet(t, 20, "a")
+	f.want(0, 3, "a")
+	if got := f.decide(); got != 3 {
+		t.Fatalf("%d go, want 3", got)
+	}
+	for range 3 {
+		if got := f.decide(); got != 0 || f.count() != 0 {
+			t.Fatalf("%d go and %d are held when what went is asked for again", got, f.count())
+		}
+	}
+	f.done()
+	f.want(3, 4, "a")
+	if got := f.decide(); got != 0 || f.count() != 1 {
+		t.Errorf("%d go and %d are held: a fourth in the same hour", got, f.count())
+	}
+}
+
+func TestOneByOne(t *testing.T) {
+	f := newFleet(t, 20, "a")
+	went := 0
+	for i := range 20 {
+		f.want(i, i+1, "a")
+		went += f.decide()
+		f.done()
+		f.now = f.now.Add(2 * time.Minute)
+	}
+	if went != 3 || f.count() != 17 {
+		t.Errorf("of twenty single edits %d go and %d are held, want 3 and 17", went, f.count())
+	}
+}
+
+// TestShareOfWhatWas: the limit is a share of the clusters of an hour ago, so it does not shrink with what goes.
+func TestShareOfWhatWas(t *testing.T) {
+	f := newFleet(t, 100, "a")
+	went := 0
+	for i := range 20 {
+		f.want(i, i+1, "a")
+		went += f.decide()
+		f.done()
+	}
+	if went != 10 {
+		t.Errorf("%d of 100 go one by one, want 10", went)
+	}
+}
+
+func TestHour(t *testing.T) {
+	f := newFleet(t, 20, "a")
+	f.now = noon.Add(4 * time.Minute)
+	f.want(0, 3, "a")
+	f.decide()
+	f.done()
+	for _, after := range []time.Duration{59 * time.Minute, time.Hour} {
+		f.now = noon.Add(4*time.Minute + after)
+		f.wanted, f.held = nil, nil
+		f.want(3, 4, "a")
+		if got := f.decide(); got != 0 {
+			t.Errorf("a fourth goes after %s", after)
+		}
+	}
+	f.now = noon.Add(span + period)
+	f.wanted, f.held = nil, nil
+	f.want(3, 7, "a")
+	if got := f.decide(); got != 3 || f.count() != 1 {
+		t.Errorf("%d go and %d are held after more than an hour, want 3 and 1", got, f.count())
+	}
+	if n := len(f.removals.Counts); n != 1 {
+		t.Errorf("%d counts are kept, want the newest only", n)
+	}
+}
+
+// TestHeldStaysHeld: nothing that is held goes by itself, not even when the hour is over, and nothing new goes past it.
+func TestHeldStaysHeld(t *testing.T) {
+	f := newFleet(t, 20, "a", "b")
+	f.want(0, 20, "a")
+	f.decide()
+	f.done()
+	f.now = f.now.Add(24 * time.Hour)
+	f.want(30, 31, "b")
+	if got := f.decide(); got != 0 || f.count() != 18 {
+		t.Errorf("%d go and %d are held a day later", got, f.count())
+	}
+	f.wanted = nil
+	f.decide()
+	f.want(30, 31, "b")
+	if got := f.decide(); got != 1 || f.held != nil {
+		t.Errorf("%d go and %v is held when nobody asks any more for what was held", got, f.held)
+	}
+}
+
+func TestApproval(t *testing.T) {
+	f := newFleet(t, 20, "a")
+	f.want(0, 20, "a")
+	f.decide()
+	f.done()
+	hash := f.held.Hash
+	f.want(20, 21, "a")
+	f.approval = hash
+	if got := f.decide(); got != 0 || f.held.Hash == hash {
+		t.Fatalf("%d go by the approval of another list", got)
+	}
+	f.approval = f.held.Hash
+	if got := f.decide(); got != 18 || f.held != nil {
+		t.Fatalf("%d go when they are approved, want 18", got)
+	}
+	// A hub that was killed half way goes on with exactly these.
+	f.wanted = f.wanted[:5]
+	f.want(40, 41, "a")
+	if got := f.decide(); got != 0 || f.count() != 1 {
+		t.Errorf("%d more go and %d are held after an approval, want 0 and 1", got, f.count())
+	}
+	if len(f.removals.UnderWay) != 5 {
+		t.Errorf("%d are under way, want 5", len(f.removals.UnderWay))
+	}
+}
+
+// TestEveryAddonCounts: a cluster that would lose several add-ons goes only if each of them may.
+func TestEveryAddonCounts(t *testing.T) {
+	f := newFleet(t, 20, "a", "b")
+	f.want(0, 3, "a")
+	f.decide()
+	f.done()
+	f.want(5, 6, "b", "a")
+	f.want(6, 7, "b")
+	if got := f.decide(); got != 1 || f.count() != 1 {
+		t.Errorf("%d go and %d are held, want the one that loses only b to go", got, f.count())
+	}
+}
+
+func TestWhatIsFree(t *testing.T) {
+	f := newFleet(t, 20, "a")
+	f.want(0, 4, "a")
+	f.decide()
+	f.want(10, 15)
+	if got := f.decide(); got != 5 || f.count() != 1 {
+		t.Errorf("%d removals of nothing go, want 5", got)
+	}
+	f.off = true
+	f.want(15, 20, "a")
+	if got := f.decide(); f.held != nil || f.removals != nil || got < 5 {
+		t.Errorf("off: %d go, held %v, remembered %v", got, f.held, f.removals)
+	}
+}
+
+// TestQuiet: a guard that nobody asks for anything has nothing to say, and time changes nothing.
+func TestQuiet(t *testing.T) {
+	f := newFleet(t, 20, "a")
+	if f.decide(); f.held != nil || f.removals != nil {
+		t.Errorf("held %v, remembered %v", f.held, f.removals)
+	}
+	f.want(0, 5, "a")
+	f.decide()
+	f.done()
+	f.decide()
+	held, removals := fmt.Sprint(f.held), fmt.Sprint(f.removals)
+	f.now = f.now.Add(100 * time.Hour)
+	if f.decide(); fmt.Sprint(f.held) != held || fmt.Sprint(f.removals) != removals {
+		t.Errorf("time changed %s %s to %v %v", held, removals, f.held, f.removals)
+	}
+}
+
+func TestSample(t *testing.T) {
+	f := newFleet(t, 20, "a")
+	f.want(0, 9, "d", "a", "c", "b")
+	f.decide()
+	want := []string{"tenants/c003 (a, b, c and 1 more)", "tenants/c004 (a, b, c and 1 more)", "tenants/c005 (a, b, c and 1 more)",
+		"tenants/c006 (a, b, c and 1 more)", "tenants/c007 (a, b, c and 1 more)"}
+	if !slices.Equal(f.held.Sample, want) || f.held.Count != 6 {
+		t.Errorf("held %+v", f.held)
+	}
+}

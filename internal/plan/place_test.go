@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/plan"
+	"github.com/chandler-hub/chandler/internal/teardown"
+)
+
+// An edit that Flux answers with a reinstall waits for the removal guard, and with it everything else about that add-on.
+func TestReinstall(t *testing.T) {
+	release := func(name string) hubv1.HelmReleaseIdentity {
+		return hubv1.HelmReleaseIdentity{Name: name, Namespace: "n", StorageNamespace: "n"}
+	}
+	desired := func(f func(*plan.Desired)) plan.Desired {
+		d := want("a")
+		d.Hash, d.Release = "h2", release("new")
+		if f != nil {
+			f(&d)
+		}
+		return d
+	}
+	old := func(o *plan.Observed) { o.Release = release("old") }
+	cases := map[string]struct {
+		desired  plan.Desired
+		observed func(*plan.Observed)
+		want     plan.Verb
+		anew     bool
+	}{
+		"Asks":              {desired(nil), old, plan.Ask, true},
+		"MayNow":            {desired(func(d *plan.Desired) { d.MayReinstall = true }), old, plan.Update, true},
+		"SamePlace":         {desired(nil), func(o *plan.Observed) { o.Release = release("new") }, plan.Update, false},
+		"Suspended":         {desired(nil), func(o *plan.Observed) { old(o); o.Held, o.Suspended = true, true }, plan.Resume, false},
+		"WaitsForItsTurn":   {desired(func(d *plan.Desired) { d.Gate = "waits" }), old, plan.AwaitDependency, true},
+		"AppliedOnce":       {desired(func(d *plan.Desired) { d.Once = true }), old, plan.Keep, false},
+		"TargetNamespace":   {desired(func(d *plan.Desired) { d.Release, d.Namespace = hubv1.HelmReleaseIdentity{}, "x" }), func(o *plan.Observed) { o.Namespace = "y" }, plan.Ask, true},
+		"NoTargetNamespace": {desired(func(d *plan.Desired) { d.Release = hubv1.HelmReleaseIdentity{} }), func(o *plan.Observed) { o.Namespace = "y" }, plan.Ask, true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			steps := plan.Compute(plan.Input{Desired: []plan.Desired{tc.desired}, Observed: []plan.Observed{have("a", tc.observed)}, MayCreate: true})
+			if len(steps) != 1 || steps[0].Verb != tc.want || (steps[0].Reinstall != nil) != tc.anew {
+				t.Errorf("got %+v, want %s", steps, tc.want)
+			}
+			if steps[0].Leaving() {
+				t.Error("what is reinstalled is not on its way out")
+			}
+		})
+	}
+}
+
+// What is to go asks the guard, all of it at once, and whatever depends on it too: the order comes after.
+func TestAsk(t *testing.T) {
+	ask := func(plan.Observed) teardown.Decision { return teardown.Decision{Mode: teardown.Ask, Reason: "r"} }
+	after := func(o *plan.Observed) { o.DependsOn = []string{"a"} }
+	var got []string
+	for _, s := range plan.Compute(plan.Input{Observed: []plan.Observed{have("a"), have("b", after)}, MayCreate: true, Removal: ask}) {
+		got = append(got, string(s.Verb)+" "+s.Addon)
+		if !s.Leaving() {
+			t.Errorf("%s is on its way out", s.Addon)
+		}
+	}
+	if diff := cmp.Diff([]string{"Ask a", "Ask b"}, got); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -56,7 +55,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, set *hubv1.AddonSet) (ctrl.R
 		reconcile = r.addFinalizer
 	}
 	err := reconcile(ctx, set)
-	if apierrors.IsConflict(err) {
+	if apply.Lagged(err) {
 		return ctrl.Result{RequeueAfter: lag}, nil // the cache lags behind a write; what it shows then is decided upon
 	}
 	return ctrl.Result{}, err

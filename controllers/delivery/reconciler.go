@@ -19,6 +19,7 @@ import (
 
 	"github.com/chandler-hub/chandler/controllers/origins"
 	"github.com/chandler-hub/chandler/controllers/shared"
+	"github.com/chandler-hub/chandler/internal/apply"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/plan"
 )
@@ -53,7 +54,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (ctrl
 	steps := plan.Compute(c.planInput(r.Clock.Now(), r.Config))
 	outcomes, applyErr := r.apply(ctx, c, steps)
 	after, finishErr := r.finish(ctx, c, steps, outcomes)
-	return ctrl.Result{RequeueAfter: after}, errors.Join(mirrorErr, applyErr, finishErr)
+	if err := errors.Join(mirrorErr, applyErr, finishErr); err != nil && !apply.Lagged(err) {
+		return ctrl.Result{}, err
+	} else if err != nil {
+		after = soon
+	}
+	return ctrl.Result{RequeueAfter: after}, nil
 }
 
 // key is the registration that a reconcile is about.

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -75,6 +76,15 @@ func StatusUnchanged(ctx context.Context, c client.Client, before, after client.
 		return client.IgnoreNotFound(fmt.Errorf("write status: %w", err))
 	}
 	return nil
+}
+
+// Lagged returns whether an error is nothing but conflicts: what was decided from is older than what is there, and the cache will
+// show it in a moment. No reason to alarm anybody.
+func Lagged(err error) bool {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // all of them, not any of them
+		return !slices.ContainsFunc(joined.Unwrap(), func(e error) bool { return !Lagged(e) })
+	}
+	return apierrors.IsConflict(err)
 }
 
 // RemoveFinalizer takes one finalizer off an object, unless it has changed since it was read: whoever added a reason to

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apply_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/chandler-hub/chandler/internal/apply"
+)
+
+func TestLagged(t *testing.T) {
+	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "things"}, "a", errors.New("it has changed"))
+	other := errors.New("the API server is down")
+	for name, tc := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"conflict":         {conflict, true},
+		"wrapped":          {fmt.Errorf("write status: %w", conflict), true},
+		"several":          {errors.Join(conflict, errors.Join(fmt.Errorf("x: %w", conflict))), true},
+		"something else":   {other, false},
+		"both":             {errors.Join(conflict, other), false},
+		"both, one inside": {errors.Join(conflict, errors.Join(other, conflict)), false},
+	} {
+		if got := apply.Lagged(tc.err); got != tc.want {
+			t.Errorf("%s: %t, want %t", name, got, tc.want)
+		}
+	}
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package addonset
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/match"
+)
+
+// TestRemovals says what is asked of the guard: nothing for what is absent or unknown, and nothing counts that is not taken away.
+func TestRemovals(t *testing.T) {
+	now := metav1.Now()
+	unregistering := func(reason string) func(*world) {
+		return func(w *world) {
+			w.reg.DeletionTimestamp = &now
+			if reason != "" {
+				w.reg.Status.Conditions = []metav1.Condition{{Type: hubv1.UnregisteringCondition, Status: metav1.ConditionTrue, Reason: reason}}
+			}
+		}
+	}
+	deselected := func(w *world) { w.reg.Labels = nil }
+	cases := map[string]struct {
+		with []func(*world)
+		want string
+	}{
+		"Selected":                   {nil, ""},
+		"Deselected":                 {[]func(*world){deselected}, "all of it: a b"},
+		"OutOfReach":                 {[]func(*world){func(w *world) { w.platform = false }}, "all of it: a b"},
+		"NoRegistration":             {[]func(*world){func(w *world) { w.reg = nil }}, ""},
+		"DoesNotCompile":             {[]func(*world){deselected, func(w *world) { w.broken = true }}, ""},
+		"Unregistered":               {[]func(*world){unregistering(hubv1.UnregisteredReason)}, "all of it: a b"},
+		"UnregisteredAndBroken":      {[]func(*world){unregistering(hubv1.UnregisteredReason), func(w *world) { w.broken = true }}, "all of it: a b"},
+		"LabelRemoved":               {[]func(*world){unregistering(hubv1.LabelRemovedReason)}, ""},
+		"AboutToBeMadeAgain":         {[]func(*world){unregistering("")}, ""},
+		"GoesWithItsCluster":         {[]func(*world){unregistering(hubv1.OriginDeletedReason)}, "all of it, free"},
+		"OrphanedBySet":              {[]func(*world){deselected, func(w *world) { w.set.Spec.DeletionPolicy = hubv1.DeletionPolicyOrphan }}, "all of it, free"},
+		"OrphanedByRegistration":     {[]func(*world){deselected, func(w *world) { w.reg.Spec.DeletionPolicy = hubv1.DeletionPolicyOrphan }}, "all of it, free"},
+		"NothingThereYet":            {[]func(*world){deselected, func(w *world) { w.delivery.Status.Addons = nil }}, "all of it, free"},
+		"Asks":                       {[]func(*world){func(w *world) { w.asks("b", "r1") }}, "r1: b"},
+		"AsksForTwo":                 {[]func(*world){func(w *world) { w.asks("a", "r2"); w.asks("b", "r1") }}, "r2 r1: a b"},
+		"WasGranted":                 {[]func(*world){func(w *world) { w.asks("b", "r1"); w.delivery.Spec.Removals = []string{"r1"} }}, ""},
+		"AsksForMore":                {[]func(*world){func(w *world) { w.asks("a", "r2"); w.asks("b", "r1"); w.delivery.Spec.Removals = []string{"r1"} }}, "r2: a"},
+		"UsedUp":                     {[]func(*world){func(w *world) { w.delivery.Spec.Removals = []string{"r1"} }}, "takes back, free"},
+		"UsedUpOrNotSeenYet":         {[]func(*world){func(w *world) { w.delivery.Spec.Removals = []string{"r1"}; w.delivery.Generation = 2 }}, ""},
+		"DeselectedAndAsks":          {[]func(*world){deselected, func(w *world) { w.asks("b", "r1") }}, "all of it: a b"},
+		"DeselectedWhileOneIsGoing":  {[]func(*world){deselected, func(w *world) { w.delivery.Status.Addons[1].State = hubv1.AddonRemoving }}, "all of it: a"},
+		"DeselectedWithoutOneThere":  {[]func(*world){deselected, func(w *world) { w.delivery.Status.Addons[0].AppliedGeneration = 0 }}, "all of it: b"},
+		"DeselectedAndGoingAlready":  {[]func(*world){deselected, func(w *world) { w.delivery.DeletionTimestamp = &now }}, ""},
+		"NoRegistrationAndAsksForIt": {[]func(*world){func(w *world) { w.reg = nil; w.asks("b", "r1") }}, ""},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld()
+			for _, f := range tc.with {
+				f(w)
+			}
+			if got := w.asked(t); got != tc.want {
+				t.Errorf("asks for %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+type world struct {
+	set              *hubv1.AddonSet
+	reg              *hubv1.ClusterRegistration
+	delivery         *hubv1.AddonDelivery
+	platform, broken bool
+}
+
+func newWorld() *world {
+	w := &world{set: &hubv1.AddonSet{}, reg: &hubv1.ClusterRegistration{}, delivery: &hubv1.AddonDelivery{}, platform: true}
+	w.set.Namespace = "sets"
+	w.set.Spec.ClusterSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "prod"}}
+	w.reg.Namespace, w.reg.Name, w.reg.Labels = "tenants", "one", map[string]string{"tier": "prod"}
+	w.delivery.UID, w.delivery.Generation, w.delivery.Status.ObservedGeneration = types.UID("u"), 1, 1
+	for _, a := range []string{"a", "b"} {
+		w.delivery.Status.Addons = append(w.delivery.Status.Addons, hubv1.AddonStatus{Name: a, State: hubv1.AddonReady, AppliedGeneration: 1})
+	}
+	return w
+}
+
+func (w *world) asks(addon, removal string) {
+	for i := range w.delivery.Status.Addons {
+		if a := &w.delivery.Status.Addons[i]; a.Name == addon {
+			a.State, a.Removal = hubv1.AddonHeld, removal
+		}
+	}
+}
+
+// asked says in words what is asked for.
+func (w *world) asked(t *testing.T) string {
+	t.Helper()
+	var selector *match.Selector
+	if !w.broken {
+		var err error
+		if selector, err = match.New(w.set.Namespace, w.platform, &w.set.Spec); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := newRemovals(w.set)
+	r.of(w.delivery, w.reg, selector)
+	if len(r.wanted) == 0 {
+		return ""
+	}
+	asked := r.wanted[0]
+	what := "all of it"
+	if q := r.requests[asked.Digest]; q.grants != nil {
+		what = strings.Join(q.grants, " ")
+		if what == "" {
+			what = "takes back"
+		}
+	}
+	if len(asked.Addons) == 0 {
+		return what + ", free"
+	}
+	return fmt.Sprintf("%s: %s", what, strings.Join(asked.Addons, " "))
+}

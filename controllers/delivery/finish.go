@@ -97,14 +97,21 @@ func (r *Reconciler) release(ctx context.Context, c *cluster, d *delivery) error
 	if slices.ContainsFunc(others, func(o metav1.PartialObjectMetadata) bool { return o.Annotations[hubv1.DeliveryAnnotation] == d.Name }) {
 		return nil // its deletion wakes us
 	}
-	alone := !slices.ContainsFunc(c.deliveries, func(other *delivery) bool { return other != d && other.Namespace == d.Namespace })
-	if alone && len(others) == 0 {
+	if c.lastOut(d) && len(others) == 0 {
 		if err := r.dropMirror(ctx, c, d.Namespace); err != nil {
 			return err
 		}
 	}
 	r.memory.drop(client.ObjectKeyFromObject(d))
 	return apply.RemoveFinalizer(ctx, r.Client, d.AddonDelivery, hubv1.DeliveryFinalizer)
+}
+
+// lastOut returns whether no other delivery of the namespace is in need of the mirror. One that has nothing on the cluster any more
+// is not: it may be on its way out in this very reconcile, or be out and still in the cache, and then nobody comes after.
+func (c *cluster) lastOut(d *delivery) bool {
+	return !slices.ContainsFunc(c.deliveries, func(other *delivery) bool {
+		return other != d && other.Namespace == d.Namespace && (other.DeletionTimestamp == nil || len(other.Status.Addons) > 0)
+	})
 }
 
 func (r *Reconciler) objectsLeft(ctx context.Context, c *cluster, namespace string) ([]metav1.PartialObjectMetadata, error) {

@@ -216,10 +216,11 @@ func (r *Reconciler) apply(ctx context.Context, req Request, obj *unstructured.U
 	}
 	err := write(desired, nil)
 	if apierrors.IsConflict(err) {
-		left, theirs := without(desired, err)
-		r.Recorder.Eventf(obj, nil, corev1.EventTypeWarning, hubv1.LabelConflictEvent, "Register",
-			"ClusterRegistration %q has its own value for %s; it is kept", name, strings.Join(theirs, ", "))
-		err = write(left, theirs)
+		if left, theirs := without(desired, err); len(theirs) > 0 { // a conflict may be about something else
+			r.Recorder.Eventf(obj, nil, corev1.EventTypeWarning, hubv1.LabelConflictEvent, "Register",
+				"ClusterRegistration %q has its own value for %s; it is kept", name, strings.Join(theirs, ", "))
+			err = write(left, theirs)
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("apply ClusterRegistration %s/%s: %w", req.Namespace, name, err)

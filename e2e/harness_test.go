@@ -71,8 +71,9 @@ func run(m *testing.M) int {
 // hub is a management cluster with the hub on it.
 type hub struct {
 	*localfleet.Cluster
-	args    []string
-	process *localfleet.Process
+	args       []string
+	kubeconfig string // how the hub reaches its API server
+	process    *localfleet.Process
 }
 
 // hubArgs make the hub quick enough for a test, and let it reach loopback.
@@ -102,7 +103,7 @@ func startHub(t *testing.T, o hubOptions) *hub {
 		Name: o.name, Dir: workDir, CRDPaths: crds, Scheme: scheme, Audit: o.audit, ControllerManager: o.managers,
 	})
 	check(t, err)
-	h := &hub{Cluster: c, args: o.args}
+	h := &hub{Cluster: c, args: o.args, kubeconfig: c.KubeconfigFile()}
 	for _, arg := range hubArgs {
 		flag, _, _ := strings.Cut(arg, "=")
 		if !slices.ContainsFunc(o.args, func(own string) bool { return strings.HasPrefix(own, flag+"=") }) {
@@ -136,7 +137,7 @@ func startHub(t *testing.T, o hubOptions) *hub {
 func (h *hub) start(t *testing.T) {
 	t.Helper()
 	// Not t.Context(): the hub must outlive it for the dump.
-	p, err := h.StartHub(t.Context(), hubBinary, h.args...)
+	p, err := h.StartHubThrough(t.Context(), h.kubeconfig, hubBinary, h.args...)
 	check(t, err)
 	h.process = p
 }

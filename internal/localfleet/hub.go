@@ -33,6 +33,11 @@ func BuildHub(ctx context.Context, dir string) (string, error) {
 // StartHub runs a hub binary against a cluster until it is ready. It is the caller's to stop. Flux reaches the chart that the
 // hub serves at the same address after a restart, as it would through a Service.
 func (c *Cluster) StartHub(ctx context.Context, binary string, args ...string) (*Process, error) {
+	return c.StartHubThrough(ctx, c.KubeconfigFile(), binary, args...)
+}
+
+// StartHubThrough is StartHub with another way to the API server.
+func (c *Cluster) StartHubThrough(ctx context.Context, kubeconfig, binary string, args ...string) (*Process, error) {
 	port, err := FreePort()
 	if err != nil {
 		return nil, err
@@ -49,7 +54,7 @@ func (c *Cluster) StartHub(ctx context.Context, binary string, args ...string) (
 		args: append([]string{
 			"--metrics-bind-address=0", "--health-probe-bind-address=" + health, "--chart-bind-address=" + charts, "--chart-url=http://" + charts,
 		}, args...),
-		env:   []string{"KUBECONFIG=" + c.KubeconfigFile()},
+		env:   []string{"KUBECONFIG=" + kubeconfig},
 		ready: answers(c.probe, "http://"+health+"/readyz"),
 	})
 }

@@ -67,11 +67,11 @@ func (m *Matcher) match(ctx context.Context, reg *hubv1.ClusterRegistration, key
 	case !set.selector.Matches(reg):
 		return nil // the set's reconciler withdraws what is there: it sees the fleet, and so how much goes at once
 	case d == nil:
-		return m.deliver(ctx, reg, key, set.revision, true)
+		return m.registry.write(key, func() error { return m.deliver(ctx, reg, key, set.revision, true) })
 	case d.DeletionTimestamp != nil || sameContent(d.Spec.RevisionName, set.revision):
 		return nil // made again when it is gone; or up to date
 	}
-	return m.deliver(ctx, reg, key, set.revision, false)
+	return m.registry.write(key, func() error { return m.deliver(ctx, reg, key, set.revision, false) })
 }
 
 // deliver writes a delivery.

@@ -141,7 +141,8 @@ func (r *Reconciler) finalize(ctx context.Context, set *hubv1.AddonSet) error {
 	}
 	key := client.ObjectKeyFromObject(set)
 	r.registry.put(key, compiled{generation: set.Generation, leaving: true})
-	// Live: a delivery that the cache does not know yet would be left without its set.
+	r.registry.settle(key) // a delivery that lands after we have looked would be left without its set
+	// Live: as would one that the cache does not know yet.
 	list := &hubv1.AddonDeliveryList{}
 	if err := r.Live.List(ctx, list, client.InNamespace(set.Namespace), setLabels(set.Name)); err != nil {
 		return fmt.Errorf("list the deliveries: %w", err)

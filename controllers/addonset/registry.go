@@ -28,6 +28,8 @@ type compiled struct {
 type registry struct {
 	mu   sync.RWMutex
 	sets map[types.NamespacedName]compiled
+	// writing counts the deliveries of a set that are being written.
+	writing map[types.NamespacedName]*sync.WaitGroup
 }
 
 // put stores a set and returns whether its clusters must be looked at again.
@@ -46,10 +48,48 @@ func (r *registry) drop(key types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.sets, key)
+	delete(r.writing, key)
 }
 
 func (r *registry) all() map[types.NamespacedName]compiled {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return maps.Clone(r.sets)
+}
+
+// write writes a delivery of a set, unless the set is on its way out.
+func (r *registry) write(key types.NamespacedName, delivery func() error) error {
+	writing := r.begin(key)
+	if writing == nil {
+		return nil
+	}
+	defer writing.Done()
+	return delivery()
+}
+
+// begin returns nil if the set is on its way out.
+func (r *registry) begin(key types.NamespacedName) *sync.WaitGroup {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if set, ok := r.sets[key]; !ok || set.leaving {
+		return nil
+	}
+	if r.writing == nil {
+		r.writing = map[types.NamespacedName]*sync.WaitGroup{}
+	}
+	if r.writing[key] == nil {
+		r.writing[key] = &sync.WaitGroup{}
+	}
+	r.writing[key].Add(1)
+	return r.writing[key]
+}
+
+// settle waits until no delivery of a set is being written. The set must be leaving, so that none begins.
+func (r *registry) settle(key types.NamespacedName) {
+	r.mu.RLock()
+	writing := r.writing[key]
+	r.mu.RUnlock()
+	if writing != nil {
+		writing.Wait()
+	}
 }

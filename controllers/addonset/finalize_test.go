@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package addonset
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/hubconfig"
+	"github.com/chandler-hub/chandler/internal/match"
+)
+
+// TestFinalizeWaitsForDeliveries: a set is deleted while the API server is slow to take a delivery of it. The set must not look for
+// what it has to withdraw before that has landed, and none may be made after.
+func TestFinalizeWaitsForDeliveries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		set := &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "base", Finalizers: []string{hubv1.AddonSetFinalizer}}}
+		reg := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "one"}}
+		key := client.ObjectKeyFromObject(set)
+		selector, err := match.New(set.Namespace, true, &hubv1.AddonSetSpec{SelectAll: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		landed := make(chan struct{})
+		var applied, looked int
+		r := &Reconciler{
+			Config: &hubconfig.Config{},
+			Client: interceptor.NewClient(nil, interceptor.Funcs{
+				Apply: func(context.Context, client.WithWatch, runtime.ApplyConfiguration, ...client.ApplyOption) error {
+					<-landed
+					applied++
+					return nil
+				},
+				List:  func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return nil },
+				Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error { return nil },
+			}),
+			Live: interceptor.NewClient(nil, interceptor.Funcs{
+				List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { looked++; return nil },
+			}),
+		}
+		m := &Matcher{Reconciler: r}
+		sets := compiled{selector: selector, revision: "base-1-e1"}
+		r.registry.put(key, sets)
+		deliver := func() {
+			if err := m.match(ctx, reg, key, sets, nil); err != nil {
+				t.Error(err)
+			}
+		}
+		finalize := func() {
+			if err := r.finalize(ctx, set); err != nil {
+				t.Error(err)
+			}
+		}
+		go deliver()
+		synctest.Wait()
+		go finalize()
+		synctest.Wait()
+		if looked != 0 {
+			t.Error("the set looked for its deliveries while one was being made")
+		}
+		close(landed)
+		synctest.Wait()
+		if applied != 1 || looked != 1 {
+			t.Errorf("%d deliveries were made, and the set looked %d times, want 1 and 1", applied, looked)
+		}
+		deliver() // by one who had read the registry before
+		if applied != 1 {
+			t.Error("a delivery was made of a set that is gone")
+		}
+	})
+}

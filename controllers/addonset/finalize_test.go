@@ -7,8 +7,10 @@ import (
 	"testing"
 	"testing/synctest"
 
+	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -22,7 +24,7 @@ import (
 func TestFinalizeWaitsForDeliveries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
-		set := &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "base", Finalizers: []string{hubv1.AddonSetFinalizer}}}
+		set := &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "base", UID: "set", Finalizers: []string{hubv1.AddonSetFinalizer}}}
 		reg := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "one"}}
 		key := client.ObjectKeyFromObject(set)
 		selector, err := match.New(set.Namespace, true, &hubv1.AddonSetSpec{SelectAll: true})
@@ -30,7 +32,7 @@ func TestFinalizeWaitsForDeliveries(t *testing.T) {
 			t.Fatal(err)
 		}
 		landed := make(chan struct{})
-		var applied, looked int
+		var applied, looked, deleted int
 		r := &Reconciler{
 			Config: &hubconfig.Config{},
 			Client: interceptor.NewClient(nil, interceptor.Funcs{
@@ -39,11 +41,25 @@ func TestFinalizeWaitsForDeliveries(t *testing.T) {
 					applied++
 					return nil
 				},
-				List:  func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return nil },
-				Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error { return nil },
+				List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return nil },
+				Delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error {
+					deleted++
+					return nil
+				},
+				Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+					return nil
+				},
 			}),
 			Live: interceptor.NewClient(nil, interceptor.Funcs{
-				List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { looked++; return nil },
+				List: func(_ context.Context, _ client.WithWatch, list client.ObjectList, _ ...client.ListOption) error {
+					switch l := list.(type) {
+					case *hubv1.AddonDeliveryList:
+						looked++
+					case *appsv1.ControllerRevisionList:
+						l.Items = []appsv1.ControllerRevision{{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{UID: set.UID, Controller: ptr.To(true)}}}}}
+					}
+					return nil
+				},
 			}),
 		}
 		m := &Matcher{Reconciler: r}
@@ -70,6 +86,9 @@ func TestFinalizeWaitsForDeliveries(t *testing.T) {
 		synctest.Wait()
 		if applied != 1 || looked != 1 {
 			t.Errorf("%d deliveries were made, and the set looked %d times, want 1 and 1", applied, looked)
+		}
+		if deleted != 1 {
+			t.Error("a revision that the cache does not know yet stays")
 		}
 		deliver() // by one who had read the registry before
 		if applied != 1 {

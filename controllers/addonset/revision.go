@@ -46,7 +46,7 @@ func (r *Reconciler) snapshot(ctx context.Context, set *hubv1.AddonSet) error {
 		set.Status.Revision = name
 		return err
 	}
-	revisions, err := r.revisions(ctx, set)
+	revisions, err := r.revisions(ctx, r.Client, set)
 	if err != nil {
 		return err
 	}
@@ -73,9 +73,9 @@ func (r *Reconciler) snapshot(ctx context.Context, set *hubv1.AddonSet) error {
 }
 
 // revisions returns the revisions of a set, the oldest first.
-func (r *Reconciler) revisions(ctx context.Context, set *hubv1.AddonSet) ([]appsv1.ControllerRevision, error) {
+func (r *Reconciler) revisions(ctx context.Context, from client.Reader, set *hubv1.AddonSet) ([]appsv1.ControllerRevision, error) {
 	list := &appsv1.ControllerRevisionList{}
-	if err := r.Client.List(ctx, list, client.InNamespace(set.Namespace), setLabels(set.Name)); err != nil {
+	if err := from.List(ctx, list, client.InNamespace(set.Namespace), setLabels(set.Name)); err != nil {
 		return nil, fmt.Errorf("list the revisions: %w", err)
 	}
 	ours := slices.DeleteFunc(list.Items, func(c appsv1.ControllerRevision) bool { return !metav1.IsControlledBy(&c, set) })
@@ -87,7 +87,7 @@ func (r *Reconciler) revisions(ctx context.Context, set *hubv1.AddonSet) ([]apps
 
 // pruneRevisions removes old revisions, but none that is newest or that a delivery names.
 func (r *Reconciler) pruneRevisions(ctx context.Context, set *hubv1.AddonSet, f *fleet) error {
-	revisions, err := r.revisions(ctx, set)
+	revisions, err := r.revisions(ctx, r.Client, set)
 	if err != nil {
 		return err
 	}
@@ -100,9 +100,10 @@ func (r *Reconciler) pruneRevisions(ctx context.Context, set *hubv1.AddonSet, f 
 	return nil
 }
 
-// deleteRevisions removes them all: the set is going, and garbage collection may not be running.
+// deleteRevisions removes them all: the set is going, and garbage collection may not be running. It looks live: one that the
+// cache does not know yet would stay.
 func (r *Reconciler) deleteRevisions(ctx context.Context, set *hubv1.AddonSet) error {
-	revisions, err := r.revisions(ctx, set)
+	revisions, err := r.revisions(ctx, r.Live, set)
 	if err != nil {
 		return err
 	}

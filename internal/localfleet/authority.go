@@ -45,8 +45,9 @@ func newAuthority(cluster string) (*authority, error) {
 func (a *authority) pem() []byte { return encode(a.cert.Raw) }
 
 // server issues a certificate for an API server on loopback.
-func (a *authority) server() (certificate, key []byte, err error) {
+func (a *authority) server(from, to time.Time) (certificate, key []byte, err error) {
 	return a.issue(&x509.Certificate{
+		NotBefore: from, NotAfter: to,
 		Subject:     pkix.Name{CommonName: "kube-apiserver"},
 		DNSNames:    []string{"localhost", "kubernetes", "kubernetes.default.svc"},
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
@@ -57,6 +58,7 @@ func (a *authority) server() (certificate, key []byte, err error) {
 // user issues a certificate that an API server takes for a user in groups.
 func (a *authority) user(name string, groups []string) (certificate, key []byte, err error) {
 	return a.issue(&x509.Certificate{
+		NotBefore: a.cert.NotBefore, NotAfter: time.Now().Add(certificateLife),
 		Subject:     pkix.Name{CommonName: name, Organization: groups},
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	})
@@ -71,7 +73,6 @@ func (a *authority) issue(template *x509.Certificate) (certificate, key []byte, 
 		return nil, nil, err
 	}
 	template.KeyUsage = x509.KeyUsageDigitalSignature
-	template.NotBefore, template.NotAfter = a.cert.NotBefore, time.Now().Add(certificateLife)
 	raw, err := x509.CreateCertificate(rand.Reader, template, a.cert, private.Public(), a.key)
 	if err != nil {
 		return nil, nil, fmt.Errorf("issue a certificate for %s: %w", template.Subject, err)

@@ -99,7 +99,7 @@ func (c *Cluster) configureAPIServer(o ClusterOptions, etcd string) error {
 		return err
 	}
 	in := func(name string) string { return filepath.Join(c.dir, name) }
-	certificate, key, err := c.authority.server()
+	certificate, key, err := c.authority.server(c.authority.cert.NotBefore, time.Now().Add(certificateLife))
 	if err != nil {
 		return err
 	}

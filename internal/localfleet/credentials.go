@@ -4,7 +4,9 @@ package localfleet
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
+	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -60,6 +62,15 @@ func (c *Cluster) TokenKubeconfig(ctx context.Context, account string) ([]byte, 
 
 // Server returns the URL of the API server, as a kubeconfig has it.
 func (c *Cluster) Server() string { return c.server }
+
+// ServingCertificate returns a certificate that clients of the cluster accept from a server on loopback between two moments.
+func (c *Cluster) ServingCertificate(from, to time.Time) (tls.Certificate, error) {
+	certificate, key, err := c.authority.server(from, to)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	return tls.X509KeyPair(certificate, key)
+}
 
 // Revoke deletes a ServiceAccount that TokenKubeconfig made. The API server refuses its token ten seconds later, when it asks
 // itself again.

@@ -152,7 +152,7 @@ func (r *Reconciler) remove(ctx context.Context, c *cluster, s plan.Step) error 
 		}
 	}
 	if o.Deleting {
-		return nil
+		return r.letGo(ctx, c, s)
 	}
 	if err := r.Client.Delete(ctx, obj); err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("delete %s %s: %w", s.Key.Kind, s.Key.Name, err))

@@ -32,7 +32,7 @@ type cluster struct {
 	registration *hubv1.ClusterRegistration // nil if it is not there
 	origin       *unstructured.Unstructured // nil if there is none
 	deliveries   []*delivery
-	// mayResume is true once this cluster's turn to be resumed has come; again is when to look again if it has not.
+	// mayResume is true once this cluster's turn to be resumed has come; again is when to look again at what only time changes.
 	mayResume bool
 	again     time.Duration
 	// foreign are HelmReleases for this cluster that are not the hub's.
@@ -65,6 +65,8 @@ type object struct {
 	plan.Observed
 	state fluxstate.State
 	uid   types.UID
+	// deleted is when it was asked to go; zero if it was not.
+	deleted time.Time
 	// delivery names the AddonDelivery, in the object's namespace.
 	delivery string
 	orphan   bool

@@ -89,6 +89,9 @@ func (r *Reconciler) observe(c *cluster, obj client.Object, kind string) {
 	a := obj.GetAnnotations()
 	k := keyOf(obj, kind)
 	o := &object{state: fluxstate.Of(obj), uid: obj.GetUID(), delivery: a[hubv1.DeliveryAnnotation], orphan: a[hubv1.DeletionPolicyAnnotation] == string(hubv1.DeletionPolicyOrphan)}
+	if d := obj.GetDeletionTimestamp(); d != nil {
+		o.deleted = d.Time
+	}
 	o.kept, _ = render.ParseRelease(a[hubv1.ReleaseAnnotation])
 	o.Observed = plan.Observed{
 		Key: k, Addon: obj.GetLabels()[hubv1.AddonLabel], Set: obj.GetLabels()[hubv1.AddonSetLabel], Hash: a[hubv1.HashAnnotation], Labels: obj.GetLabels(),

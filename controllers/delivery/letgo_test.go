@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package delivery
+
+import (
+	"testing"
+	"time"
+
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/chandler-hub/chandler/internal/fluxspec"
+	"github.com/chandler-hub/chandler/internal/plan"
+)
+
+// TestLetGo: what is let go does not wait for a worker of Flux that hangs, and what is uninstalled does.
+func TestLetGo(t *testing.T) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{helmv2.AddToScheme, kustomizev1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	for name, tc := range map[string]struct {
+		verb       plan.Verb
+		since      time.Duration // since its deletion
+		finalizers []string
+		another    bool // an object of that name that was made later
+		gone       bool
+		left       []string
+		again      time.Duration
+	}{
+		"Stuck":          {verb: plan.Release, since: time.Minute, finalizers: []string{fluxFinalizer}, gone: true},
+		"JustDeleted":    {verb: plan.Release, since: 3 * time.Second, finalizers: []string{fluxFinalizer}, left: []string{fluxFinalizer}, again: 7 * time.Second},
+		"SomebodyElse's": {verb: plan.Release, since: time.Minute, finalizers: []string{fluxFinalizer, "example.org/theirs"}, left: []string{"example.org/theirs"}},
+		"Uninstall":      {verb: plan.Uninstall, since: time.Hour, finalizers: []string{fluxFinalizer}, left: []string{fluxFinalizer}},
+		"HandOver":       {verb: plan.HandOver, since: time.Hour, finalizers: []string{fluxFinalizer}, left: []string{fluxFinalizer}},
+		"AnotherOne":     {verb: plan.Release, since: time.Minute, another: true, finalizers: []string{fluxFinalizer}, left: []string{fluxFinalizer}},
+	} {
+		for _, kind := range []string{fluxspec.HelmReleaseKind, fluxspec.KustomizationKind} {
+			t.Run(name+"/"+kind, func(t *testing.T) {
+				k := plan.Key{Kind: kind, Namespace: "flux-system", Name: "one"}
+				deleted := metav1.NewTime(now.Add(-tc.since))
+				obj := newObject(k)
+				obj.SetUID("this")
+				obj.SetFinalizers(tc.finalizers)
+				obj.SetDeletionTimestamp(&deleted)
+				api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(obj).Build()
+				r := &Reconciler{Client: api, Live: api, Clock: clock.NewFakePassiveClock(now)}
+				known := &object{uid: "this", deleted: deleted.Time}
+				if tc.another {
+					known.uid = "before"
+				}
+				c := &cluster{objects: map[plan.Key]*object{k: known}}
+				if err := r.letGo(t.Context(), c, plan.Step{Key: k, Verb: tc.verb}); err != nil {
+					t.Fatal(err)
+				}
+				err := api.Get(t.Context(), client.ObjectKeyFromObject(obj), obj)
+				if tc.gone != apierrors.IsNotFound(err) {
+					t.Fatalf("got %v, want it gone: %t", err, tc.gone)
+				}
+				if !tc.gone && len(obj.GetFinalizers()) != len(tc.left) {
+					t.Errorf("finalizers %v, want %v", obj.GetFinalizers(), tc.left)
+				}
+				if c.again != tc.again {
+					t.Errorf("looks again after %s, want %s", c.again, tc.again)
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"text/tabwriter"
+	"time"
+)
+
+// maxSlowdown is how much longer a change of a healthy cluster may take while others are at fault, median to median.
+const maxSlowdown = 1.2
+
+// pace times the changes of a healthy cluster, one after the other for as long as the test runs, and tells those that met a
+// fault from those that met a quiet fleet. The others count for neither.
+type pace struct {
+	// change makes the nth change; landed returns nil when it is on the cluster, by the kind of Flux object that brought it.
+	change func(ctx context.Context, n int) error
+	landed map[string]func(ctx context.Context, n int) error
+
+	mu              sync.Mutex
+	faults, busy    int // clusters at fault; clusters that come, catch up or go
+	least, most     int // the least faults, and the most of both, since the change that is under way was made
+	quiet, troubled []sample
+	failed          error
+}
+
+// sample is how long one change took, by the kind of Flux object.
+type sample map[string]time.Duration
+
+// fault notes that so many more clusters are at fault.
+func (p *pace) fault(more int) { p.note(more, 0) }
+
+// work notes that so many more clusters come, catch up or go.
+func (p *pace) work(more int) { p.note(0, more) }
+
+func (p *pace) note(faults, busy int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.faults, p.busy = p.faults+faults, p.busy+busy
+	p.least, p.most = min(p.least, p.faults), max(p.most, p.faults+p.busy)
+}
+
+// run makes changes until the context ends.
+func (p *pace) run(ctx context.Context) {
+	for n := 1; ctx.Err() == nil; n++ {
+		p.mu.Lock()
+		p.least, p.most = p.faults, p.faults+p.busy
+		p.mu.Unlock()
+		s, err := p.once(ctx, n)
+		p.mu.Lock()
+		switch {
+		case ctx.Err() != nil:
+		case err != nil:
+			p.failed = err
+		case p.most == 0:
+			p.quiet = append(p.quiet, s)
+		case p.least > 0:
+			p.troubled = append(p.troubled, s)
+		}
+		p.mu.Unlock()
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (p *pace) once(ctx context.Context, n int) (sample, error) {
+	ctx, cancel := context.WithTimeout(ctx, 90*time.Second)
+	defer cancel()
+	start := time.Now()
+	if err := p.change(ctx, n); err != nil {
+		return nil, err
+	}
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	s := sample{}
+	var last error
+	for len(s) < len(p.landed) {
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("change %d of the healthy cluster did not land: %w", n, last)
+		case <-tick.C:
+		}
+		for kind, landed := range p.landed {
+			if s[kind] > 0 {
+				continue
+			}
+			if err := landed(ctx, n); err != nil {
+				last = err
+				continue
+			}
+			s[kind] = time.Since(start)
+		}
+	}
+	return s, nil
+}
+
+// count returns how many changes were timed in a quiet fleet, and how many while others were at fault.
+func (p *pace) count() (quiet, troubled int, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.quiet), len(p.troubled), p.failed
+}
+
+// awaitQuiet waits until so many more changes have been timed in a quiet fleet.
+func (p *pace) awaitQuiet(t *testing.T, more int) {
+	t.Helper()
+	from, _, err := p.count()
+	check(t, err)
+	soon(t, fmt.Sprintf("%d changes in a quiet fleet", more), func() error {
+		now, _, err := p.count()
+		if err == nil && now < from+more {
+			err = fmt.Errorf("%d", now-from)
+		}
+		return err
+	})
+}
+
+// report prints the medians and holds their ratios to the limit.
+func (p *pace) report(t *testing.T) {
+	t.Helper()
+	_, _, err := p.count()
+	check(t, err)
+	var table strings.Builder
+	w := tabwriter.NewWriter(&table, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(w, "a healthy cluster's change\tchanges\tquiet\tchanges\tfaults on\tratio\tlimit")
+	for kind := range p.landed {
+		quiet, troubled := median(p.quiet, kind), median(p.troubled, kind)
+		ratio := troubled.Seconds() / quiet.Seconds()
+		fmt.Fprintf(w, "%s\t%d\t%s\t%d\t%s\t%.2f\t%.2f\n", kind, len(p.quiet), quiet, len(p.troubled), troubled, ratio, maxSlowdown)
+		if ratio > maxSlowdown {
+			t.Errorf("%s: a healthy cluster's change takes %s while others are at fault, and %s while none is: %.2f times as long, want at most %.2f", kind, troubled, quiet, ratio, maxSlowdown)
+		}
+	}
+	_ = w.Flush()
+	t.Logf("\n%s\nquiet: %v\nfaults on: %v", table.String(), p.quiet, p.troubled)
+	if len(p.quiet) < 10 || len(p.troubled) < 10 {
+		t.Errorf("%d and %d changes are too few for medians", len(p.quiet), len(p.troubled))
+	}
+}
+
+func median(samples []sample, kind string) time.Duration {
+	all := make([]time.Duration, 0, len(samples))
+	for _, s := range samples {
+		all = append(all, s[kind])
+	}
+	slices.Sort(all)
+	if len(all) == 0 {
+		return 0
+	}
+	return (all[(len(all)-1)/2] + all[len(all)/2]).Round(2*time.Millisecond) / 2
+}

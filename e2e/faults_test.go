@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/faultproxy"
+	"github.com/chandler-hub/chandler/internal/localfleet"
+	"github.com/chandler-hub/chandler/internal/probe"
+)
+
+// faults is a hub with a healthy cluster, whose changes are timed, and others on which faults are tried.
+type faults struct {
+	*hub
+	charts *localfleet.ChartServer
+	git    *localfleet.GitServer
+	pace   *pace
+	grace  time.Duration
+
+	mu   sync.Mutex
+	kept [][]string // what was promised, and kept: fault, promise, time, limit
+}
+
+const (
+	faultsProbeInterval = 5 * time.Second
+	// slack is what everything may take beside what it waits for, on a small machine that has much else to do.
+	slack = 10 * time.Second
+)
+
+// fault is something that is wrong with an API server, or on the way to it.
+type fault struct {
+	name, reason string
+	mode         faultproxy.Mode
+	// probe is how long the hub takes to find out.
+	probe time.Duration
+}
+
+// The faults of an API server, those that hold whoever calls and those that turn him away.
+var (
+	silences = []fault{
+		{"black-hole", probe.ReasonDialTimeout, faultproxy.BlackHole, probe.DefaultDial},
+		{"tls-hangs", probe.ReasonTimedOut, faultproxy.TLSHang, probe.DefaultTotal},
+		{"http-hangs", probe.ReasonTimedOut, faultproxy.HTTPHang, probe.DefaultTotal},
+	}
+	refusals = []fault{
+		{"refuses", probe.ReasonConnectionRefused, faultproxy.Refuse, 0},
+		{"answers-503", probe.ReasonServerError, faultproxy.Unavailable, 0},
+		{"certificate-expired", probe.ReasonTLSFailed, faultproxy.Expired, 0},
+	}
+)
+
+// wards are the workload clusters on which faults are tried side by side: one for each of the two kinds above, one for the
+// origins.
+var wards = []string{"workload-b", "workload-c", "workload-d"}
+
+// TestFaults has clusters fail in each way in which clusters do, while for both of Flux's kinds an add-on comes, is changed,
+// and goes. It wants what was promised, within bounds, and a healthy cluster to notice nothing.
+//
+// The faults stand in three rows, which go side by side, each on a cluster of its own: more than five failing clusters at once
+// would make the hub suspect its own network, and those that hang hold Flux's workers, of which there are four of each kind,
+// until the hub has noticed.
+func TestFaults(t *testing.T) {
+	f := startFaults(t, 2*time.Minute)
+	ctx, stop := context.WithCancel(t.Context())
+	var timing sync.WaitGroup
+	timing.Go(func() { f.pace.run(ctx) })
+	defer timing.Wait()
+	defer stop()
+	defer f.report(t)
+	f.pace.awaitQuiet(t, 15)
+	f.sideBySide(t, [][]func(*testing.T, *ward){
+		{silences[0].run, silences[1].run, func(t *testing.T, _ *ward) { f.pace.awaitQuiet(t, 15) }, silences[2].run},
+		{refusals[0].run, refusals[1].run, refusals[2].run},
+		{secretGone, clusterGoing, namespaceGoing},
+	})
+	f.pace.awaitQuiet(t, 15)
+	stop()
+	timing.Wait()
+	f.pace.report(t)
+}
+
+// TestFaultsOutlastGrace: what is to leave a cluster that does not come back is let go, also where Flux has begun to uninstall
+// before anybody noticed.
+func TestFaultsOutlastGrace(t *testing.T) {
+	f := startFaults(t, 5*time.Second)
+	defer f.report(t)
+	rows := make([][]func(*testing.T, *ward), len(wards))
+	for i := range wards {
+		rows[i] = []func(*testing.T, *ward){silences[i].outlast, refusals[i].outlast}
+	}
+	f.sideBySide(t, rows)
+}
+
+// sideBySide runs each row on a ward of its own, and in a row one after the other.
+func (f *faults) sideBySide(t *testing.T, rows [][]func(*testing.T, *ward)) {
+	var running sync.WaitGroup
+	for i, row := range rows {
+		w := f.ward(t, wards[i])
+		running.Go(func() { // not t.Parallel, which depends on the number of processors
+			t.Run(w.cluster.Name, func(t *testing.T) {
+				for _, run := range row {
+					if run(t, w); t.Failed() {
+						return // what comes after would only add noise
+					}
+				}
+			})
+		})
+	}
+	running.Wait()
+	if t.Failed() {
+		t.FailNow()
+	}
+}
+
+func startFaults(t *testing.T, grace time.Duration) *faults {
+	ctx := t.Context()
+	healthy := workload(t, "workload-a")
+	f := &faults{grace: grace, hub: startHub(t, hubOptions{
+		name: "hub-faults", flux: &localfleet.FluxOptions{}, origins: true, managers: true,
+		args: []string{"--removal-delay=2s", fmt.Sprintf("--probe-interval=%s", faultsProbeInterval), fmt.Sprintf("--teardown-grace=%s", grace)},
+	})}
+	var err error
+	f.charts, err = localfleet.NewChartServer()
+	check(t, err)
+	f.git, err = localfleet.NewGitServer()
+	check(t, err)
+	t.Cleanup(func() { _, _ = f.charts.Close(), f.git.Close() })
+	check(t, f.charts.Publish(os.DirFS("testdata"), "charts/settings"))
+	files := map[string]string{}
+	for _, set := range []string{arriving, changing, leaving} {
+		files[set+"/configmap.yaml"] = fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s-git, namespace: default}\ndata: {color: \"${color}\"}\n", set)
+	}
+	_, err = f.git.Commit("fleet", files)
+	check(t, err)
+	for _, set := range []string{arriving, changing, leaving} {
+		apply(t, f.Client, strings.NewReplacer("$CHARTS", f.charts.URL(), "$GIT", f.git.URL("fleet")).Replace(fmt.Sprintf(faultsSet, set)))
+	}
+
+	kubeconfig, err := healthy.Kubeconfig("kubernetes-admin", "system:masters")
+	check(t, err)
+	namespace(t, f.Client, "healthy")
+	s := secret("healthy", "healthy", map[string][]byte{"value": kubeconfig})
+	s.Labels = map[string]string{hubv1.RegisterLabel: "true", changing: "yes", "color": "change-0"}
+	check(t, f.Client.Create(ctx, s))
+	landed := func(namespace, name string) func(context.Context, int) error {
+		return func(ctx context.Context, n int) error {
+			return wantData(ctx, healthy, namespace, name, "color", fmt.Sprintf("change-%d", n))
+		}
+	}
+	f.pace = &pace{
+		change: func(ctx context.Context, n int) error {
+			patch := fmt.Appendf(nil, `{"metadata":{"labels":{"color":"change-%d"}}}`, n)
+			return f.Client.Patch(ctx, secret("healthy", "healthy", nil), client.RawPatch(types.MergePatchType, patch))
+		},
+		landed: map[string]func(context.Context, int) error{
+			"HelmRelease": landed(changing+"-chart", changing+"-chart"), "Kustomization": landed("default", changing+"-git"),
+		},
+	}
+	for kind, landed := range f.pace.landed {
+		soon(t, "the healthy cluster has its "+kind, func() error { return landed(ctx, 0) })
+	}
+	return f
+}
+
+// run tries one fault of an API server.
+func (f fault) run(t *testing.T, w *ward) {
+	t.Run(f.name, func(t *testing.T) {
+		w.pace.work(1)
+		defer w.pace.work(-1)
+		p := f.first(t, w)
+		f.later(t, p)
+		p.discharge(t)
+	})
+}
+
+// first labels a cluster that is at fault from the beginning.
+func (f fault) first(t *testing.T, w *ward) *patient {
+	check(t, w.proxy.Set(f.mode))
+	w.pace.fault(1)
+	p := w.admit(t, f.name, "Cluster", w.kubeconfig(t))
+	p.promise(t, f.name, "apply: a new cluster says what is wrong", f.probe+slack, func(ctx context.Context) error {
+		return p.condition(ctx, hubv1.ReachableCondition, metav1.ConditionFalse, f.reason)
+	})
+	p.promise(t, f.name, "apply: its add-ons wait", slack, func(ctx context.Context) error {
+		return errors.Join(p.state(ctx, changing, hubv1.AddonWaitingForCluster, ""), p.noObjects(ctx))
+	})
+	w.pace.fault(-1)
+	check(t, w.proxy.Set(faultproxy.Pass))
+	p.promise(t, f.name, "apply: they arrive when it answers", f.again(2)+slack, func(ctx context.Context) error {
+		return errors.Join(p.has(ctx, changing, "blue"), p.has(ctx, leaving, "blue"))
+	})
+	p.promise(t, f.name, "apply: and are Ready", slack, func(ctx context.Context) error {
+		return errors.Join(p.state(ctx, changing, hubv1.AddonReady, ""), p.state(ctx, leaving, hubv1.AddonReady, ""))
+	})
+	return p
+}
+
+// later breaks a cluster that has add-ons. All that is done to it is done at the worst moment: before the hub has noticed. Flux has
+// begun to uninstall then, and tries again after pauses that double: the last is about as long as the fault lasted.
+func (f fault) later(t *testing.T, p *patient) {
+	check(t, p.proxy.Set(f.mode))
+	p.pace.fault(1)
+	p.act(t)
+	p.promise(t, f.name, "change: Flux is told to leave it alone", f.noticed()+slack, func(ctx context.Context) error {
+		return errors.Join(p.condition(ctx, hubv1.SuspendedCondition, metav1.ConditionTrue, hubv1.ClusterUnreachableReason),
+			p.condition(ctx, hubv1.ReachableCondition, metav1.ConditionFalse, f.reason), p.stilled(ctx))
+	})
+	p.promise(t, f.name, "change, apply: both are said to wait", slack, func(ctx context.Context) error {
+		return errors.Join(p.state(ctx, changing, hubv1.AddonUnreachable, ""), p.state(ctx, arriving, hubv1.AddonUnreachable, ""))
+	})
+	p.promise(t, f.name, "delete: what leaves is held", slack, func(ctx context.Context) error {
+		return p.state(ctx, leaving, hubv1.AddonRemoving, "the cluster does not answer")
+	})
+	check(t, p.has(t.Context(), changing, "blue"))
+	check(t, p.has(t.Context(), leaving, "blue"))
+	check(t, p.lacks(t.Context(), arriving))
+	p.pace.fault(-1)
+	check(t, p.proxy.Set(faultproxy.Pass))
+	p.promise(t, f.name, "change: lands when it answers again", f.again(5)+slack, func(ctx context.Context) error { return p.has(ctx, changing, "green") })
+	p.promise(t, f.name, "apply: arrives", slack, func(ctx context.Context) error { return p.has(ctx, arriving, "green") })
+	p.promise(t, f.name, "change, apply: both are Ready", slack, func(ctx context.Context) error {
+		return errors.Join(p.state(ctx, changing, hubv1.AddonReady, ""), p.state(ctx, arriving, hubv1.AddonReady, ""))
+	})
+	p.promise(t, f.name, "delete: is uninstalled", f.noticed()+slack, func(ctx context.Context) error { return p.lacks(ctx, leaving) })
+}
+
+// outlast breaks a cluster from which an add-on leaves at that moment, and then the whole cluster goes, and never mends it.
+func (f fault) outlast(t *testing.T, w *ward) {
+	t.Run(f.name, func(t *testing.T) {
+		ctx := t.Context()
+		p := w.admit(t, f.name, "Cluster", w.kubeconfig(t))
+		p.promise(t, f.name, "its add-ons arrive", 2*slack, func(ctx context.Context) error {
+			return errors.Join(p.has(ctx, changing, "blue"), p.has(ctx, leaving, "blue"))
+		})
+		check(t, w.proxy.Set(f.mode))
+		p.label(t, map[string]any{leaving: nil})
+		p.promise(t, f.name, "delete: what leaves is let go after the grace", f.noticed()+p.grace+slack, func(ctx context.Context) error {
+			return p.noDelivery(ctx, leaving)
+		})
+		p.label(t, map[string]any{hubv1.RegisterLabel: "false"})
+		p.promise(t, f.name, "delete: a cluster that is unregistered is let go", p.grace+slack, func(ctx context.Context) error {
+			return errors.Join(wantGone(ctx, p.Client, registration(p.name, p.name)), p.noObjects(ctx))
+		})
+		p.promise(t, f.name, "delete: an event says what is left", slack, func(ctx context.Context) error {
+			return errors.Join(p.orphaned(ctx, leaving+"-chart"), p.orphaned(ctx, leaving+"-git"))
+		})
+		check(t, w.proxy.Set(faultproxy.Pass))
+		check(t, p.has(ctx, changing, "blue"))
+		check(t, p.has(ctx, leaving, "blue"))
+		p.sweep(t)
+	})
+}
+
+// noticed is when the third probe in a row has failed, at the latest.
+func (f fault) noticed() time.Duration {
+	return jitter(faultsProbeInterval) + 3*f.probe + jitter(probe.DefaultRetry) + jitter(2*probe.DefaultRetry)
+}
+
+// again is when a cluster is probed after so many failures in a row, at the latest; the probe before may be under way.
+func (f fault) again(failures int) time.Duration {
+	return f.probe + jitter(probe.DefaultRetry<<(failures-1))
+}
+
+func jitter(d time.Duration) time.Duration { return d + d/10 }
+
+// secretGone: the Secret goes, and everything else is alive. The hub's own copy goes on.
+func secretGone(t *testing.T, w *ward) {
+	const name = "secret-gone"
+	t.Run(name, func(t *testing.T) {
+		ctx := t.Context()
+		w.pace.work(1)
+		defer w.pace.work(-1)
+		kubeconfig := w.kubeconfig(t)
+		p := w.admit(t, name, "Cluster", kubeconfig)
+		check(t, p.Client.Delete(ctx, secret(name, p.secret, nil)))
+		p.promise(t, name, "apply: a new cluster says what is missing", slack, func(ctx context.Context) error {
+			return p.condition(ctx, hubv1.KubeConfigValidCondition, metav1.ConditionFalse, hubv1.SecretNotFoundReason)
+		})
+		check(t, p.Client.Create(ctx, secret(name, p.secret, map[string][]byte{"value": kubeconfig})))
+		p.promise(t, name, "apply: its add-ons arrive when it is there", 2*slack, func(ctx context.Context) error {
+			return errors.Join(p.has(ctx, changing, "blue"), p.has(ctx, leaving, "blue"))
+		})
+		check(t, p.Client.Delete(ctx, secret(name, p.secret, nil)))
+		w.pace.fault(1)
+		p.promise(t, name, "is told", slack, func(ctx context.Context) error {
+			return p.condition(ctx, hubv1.KubeConfigValidCondition, metav1.ConditionFalse, hubv1.SecretNotFoundReason)
+		})
+		p.act(t)
+		p.promise(t, name, "change: lands all the same", 2*slack, func(ctx context.Context) error { return p.has(ctx, changing, "green") })
+		p.promise(t, name, "apply: arrives all the same", slack, func(ctx context.Context) error { return p.has(ctx, arriving, "green") })
+		p.promise(t, name, "delete: is uninstalled all the same", 2*slack, func(ctx context.Context) error { return p.lacks(ctx, leaving) })
+		w.pace.fault(-1)
+		p.discharge(t)
+	})
+}
+
+// clusterGoing: a TenantControlPlane is being deleted, and Kamaji takes its time.
+func clusterGoing(t *testing.T, w *ward) {
+	going(t, w, "cluster-going", "TenantControlPlane", func(t *testing.T, p *patient) {
+		check(t, p.Client.Delete(t.Context(), p.origin.DeepCopy()))
+	}, func(ctx context.Context, p *patient) error { return wantGone(ctx, p.Client, p.origin.DeepCopy()) })
+}
+
+// namespaceGoing: the namespace of a Cluster is being deleted, with all that is in it, the registration too.
+func namespaceGoing(t *testing.T, w *ward) {
+	ns := func(p *patient) *corev1.Namespace {
+		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: p.name}}
+	}
+	going(t, w, "namespace-going", "Cluster", func(t *testing.T, p *patient) {
+		check(t, p.Client.Delete(t.Context(), ns(p)))
+	}, func(ctx context.Context, p *patient) error { return wantGone(ctx, p.Client, ns(p)) })
+}
+
+// going has a cluster's object go while its own controller holds it: the hub lets it go at once, and what was delivered stays.
+func going(t *testing.T, w *ward, name, kind string, remove func(*testing.T, *patient), gone func(context.Context, *patient) error) {
+	t.Run(name, func(t *testing.T) {
+		ctx := t.Context()
+		w.pace.work(1)
+		defer w.pace.work(-1)
+		p := w.admit(t, name, kind, w.kubeconfig(t))
+		p.patch(t, map[string]any{"metadata": map[string]any{"finalizers": []string{"example.org/its-own-controller"}}})
+		p.promise(t, name, "its add-ons arrive", 2*slack, func(ctx context.Context) error {
+			return errors.Join(p.has(ctx, changing, "blue"), p.has(ctx, leaving, "blue"))
+		})
+		remove(t, p)
+		w.pace.fault(1)
+		p.act(t)
+		p.promise(t, name, "apply, change, delete: let go at once", slack, func(ctx context.Context) error {
+			return errors.Join(wantGone(ctx, p.Client, registration(p.name, p.name)), p.noObjects(ctx))
+		})
+		check(t, p.has(ctx, changing, "blue"))
+		check(t, p.has(ctx, leaving, "blue"))
+		check(t, p.lacks(ctx, arriving))
+		for _, addon := range []string{changing + "-chart", changing + "-git", leaving + "-chart", leaving + "-git"} {
+			p.promise(t, name, "an event names "+addon, slack, func(ctx context.Context) error { return p.orphaned(ctx, addon) })
+		}
+		w.pace.fault(-1)
+		p.patch(t, map[string]any{"metadata": map[string]any{"finalizers": nil}})
+		p.promise(t, name, "nothing of the hub holds it", 2*slack, func(ctx context.Context) error { return gone(ctx, p) })
+		p.sweep(t)
+	})
+}

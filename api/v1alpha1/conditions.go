@@ -20,6 +20,9 @@ const (
 	DuplicateCondition = "Duplicate"
 	// SuspendedCondition of a ClusterRegistration, only while true: the hub keeps the cluster's Flux objects suspended.
 	SuspendedCondition = "Suspended"
+	// MaintenanceCondition of a ClusterRegistration, only while true: the origin's own controller is at work on the cluster, or has
+	// been told to leave it alone. A cluster that does not answer meanwhile has not failed.
+	MaintenanceCondition = "Maintenance"
 	// UnregisteringCondition of a ClusterRegistration, only while true: it is going, or will when its delay is over.
 	UnregisteringCondition = "Unregistering"
 
@@ -89,6 +92,18 @@ const (
 	ClusterSleepingReason = "ClusterSleeping"
 	// ClusterWriteLimitedReason: Kamaji lets nobody write to the tenant now.
 	ClusterWriteLimitedReason = "ClusterWriteLimited"
+	// ClusterMigratingReason: Kamaji moves the tenant's data to another DataStore, and denies every change meanwhile.
+	ClusterMigratingReason = "ClusterMigrating"
+)
+
+// Reasons of Maintenance.
+const (
+	// ClusterUpgradingReason: Kamaji brings the control plane to another version.
+	ClusterUpgradingReason = "ClusterUpgrading"
+	// ClusterRotatingCAReason: Kamaji gives the control plane another certificate authority.
+	ClusterRotatingCAReason = "ClusterCertificateAuthorityRotating"
+	// ClusterAPIPausedReason: the Cluster of Cluster API is paused.
+	ClusterAPIPausedReason = "ClusterAPIPaused"
 )
 
 // Reasons of a ClusterRegistration's Ready.

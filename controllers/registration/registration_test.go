@@ -26,6 +26,7 @@ func TestOutcome(t *testing.T) {
 	}
 	cases := map[string]struct {
 		valid, reachable metav1.Condition
+		maintenance      string
 		waiting          bool
 		refused          *refusal
 		sets             []hubv1.SetResult
@@ -37,6 +38,8 @@ func TestOutcome(t *testing.T) {
 		"HubItself":      {valid: good, reachable: reachable("False", hubv1.HubItselfReason), refused: &refusal{hubv1.HubItselfReason, "the hub"}, want: status.Outcome{Phase: status.Broken, Reason: hubv1.HubItselfReason, Message: "the hub"}},
 		"NotProbed":      {valid: good, reachable: reachable("Unknown", hubv1.NotProbedReason), want: status.Outcome{Phase: status.Working, Reason: hubv1.NotProbedReason, Message: "probe"}},
 		"Unreachable":    {valid: good, reachable: reachable("False", "DialTimeout"), served: counts(2, 2, 0), want: status.Outcome{Phase: status.Broken, Reason: "DialTimeout", Message: "probe"}},
+		"Upgrading":      {valid: good, reachable: reachable("False", "DialTimeout"), maintenance: "ClusterUpgrading", want: status.Outcome{Phase: status.Working, Reason: "ClusterUpgrading", Message: "at work: probe"}},
+		"UpgradingUp":    {valid: good, reachable: answers, maintenance: "ClusterUpgrading", served: counts(1, 1, 0), want: status.Outcome{Phase: status.Done, Reason: hubv1.SucceededReason, Message: "all 1 add-ons are Ready"}},
 		"NoSet":          {valid: good, reachable: answers, served: counts(0, 0, 0), sets: []hubv1.SetResult{{Name: "flux-system/base", Result: "NotSelected: wants a=b"}}, want: status.Outcome{Phase: status.Done, Reason: hubv1.NoAddonSetReason, Message: "no AddonSet delivers to this cluster: flux-system/base wants a=b"}},
 		"StalledSet":     {valid: good, reachable: answers, served: served{why: []string{"flux-system/base does not compile"}}, sets: []hubv1.SetResult{{Name: "flux-system/base", Result: "Stalled: the set does not compile"}}, want: status.Outcome{Phase: status.Done, Reason: hubv1.NoAddonSetReason, Message: "no AddonSet delivers to this cluster: flux-system/base does not compile"}},
 		"JustSelected":   {valid: good, reachable: answers, served: counts(0, 0, 0), sets: []hubv1.SetResult{{Name: "flux-system/base", Result: "Selected"}}, want: status.Outcome{Phase: status.Working, Reason: hubv1.ProgressingReason, Message: "0 of 0 add-ons are Ready"}},
@@ -47,6 +50,9 @@ func TestOutcome(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			reg := &hubv1.ClusterRegistration{Status: hubv1.ClusterRegistrationStatus{Conditions: []metav1.Condition{tc.valid, tc.reachable}, Sets: tc.sets}}
+			if tc.maintenance != "" {
+				reg.Status.Conditions = append(reg.Status.Conditions, metav1.Condition{Type: hubv1.MaintenanceCondition, Status: "True", Reason: tc.maintenance, Message: "at work"})
+			}
 			if got := outcome(reg, resolution{waiting: tc.waiting}, tc.refused, tc.served); got != tc.want {
 				t.Errorf("got %+v, want %+v", got, tc.want)
 			}

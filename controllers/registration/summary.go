@@ -144,7 +144,7 @@ func (r *Reconciler) summarize(reg *hubv1.ClusterRegistration, found resolution,
 
 func outcome(reg *hubv1.ClusterRegistration, found resolution, refused *refusal, s served) status.Outcome {
 	valid, reachable := status.Find(reg, hubv1.KubeConfigValidCondition), status.Find(reg, hubv1.ReachableCondition)
-	suspended := status.Find(reg, hubv1.SuspendedCondition)
+	suspended, maintenance := status.Find(reg, hubv1.SuspendedCondition), status.Find(reg, hubv1.MaintenanceCondition)
 	switch {
 	case suspended != nil && suspended.Reason != hubv1.ClusterUnreachableReason:
 		// Somebody chose this: no failure, and nothing to wait for.
@@ -159,6 +159,8 @@ func outcome(reg *hubv1.ClusterRegistration, found resolution, refused *refusal,
 		return status.Outcome{Phase: status.Broken, Reason: refused.reason, Message: refused.message}
 	case reachable.Status == metav1.ConditionUnknown:
 		return status.Outcome{Phase: status.Working, Reason: reachable.Reason, Message: reachable.Message}
+	case reachable.Status == metav1.ConditionFalse && maintenance != nil:
+		return status.Outcome{Phase: status.Working, Reason: maintenance.Reason, Message: fmt.Sprintf("%s: %s", maintenance.Message, reachable.Message)}
 	case reachable.Status == metav1.ConditionFalse:
 		return status.Outcome{Phase: status.Broken, Reason: reachable.Reason, Message: reachable.Message}
 	case s.counts.Total == 0 && !selected(reg):

@@ -17,7 +17,7 @@ import (
 )
 
 // suspend decides whether the cluster's Flux objects are to be suspended, and says so in condition Suspended: the delivery room
-// acts on it. It returns when to decide again, and a doubt to be told.
+// acts on it. What the origin's own controller does with the cluster is said in condition Maintenance. It returns when to decide again, and a doubt to be told.
 func (r *Reconciler) suspend(reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured, refused *refusal) (time.Duration, string) {
 	now := r.Clock.Now()
 	was, reachable := status.Find(reg, hubv1.SuspendedCondition), status.Find(reg, hubv1.ReachableCondition)
@@ -28,8 +28,11 @@ func (r *Reconciler) suspend(reg *hubv1.ClusterRegistration, obj *unstructured.U
 	if was != nil {
 		facts.Open = was.Reason
 	}
+	if facts.Down {
+		facts.DownSince = reachable.LastTransitionTime.Time
+	}
 	if kind, err := kindOf(reg); err == nil {
-		facts.Expected = origin.Still(kind, obj)
+		facts.Expected, facts.Maintenance = origin.Still(kind, obj), origin.Maintenance(kind, obj)
 	}
 	facts.Fleet.Probed, facts.Fleet.Failed = r.Pool.Recent(now.Add(-r.moment()))
 	d := breaker.Decide(facts)
@@ -37,6 +40,11 @@ func (r *Reconciler) suspend(reg *hubv1.ClusterRegistration, obj *unstructured.U
 		status.Clear(reg, hubv1.SuspendedCondition)
 	} else {
 		status.Set(reg, hubv1.SuspendedCondition, metav1.ConditionTrue, d.Reason, d.Message, now)
+	}
+	if m := facts.Maintenance; m.Reason == "" {
+		status.Clear(reg, hubv1.MaintenanceCondition)
+	} else {
+		status.Set(reg, hubv1.MaintenanceCondition, metav1.ConditionTrue, m.Reason, m.Message, now)
 	}
 	return d.Wait, d.Doubt
 }

@@ -24,8 +24,12 @@ type Facts struct {
 	Answered bool
 	// Down is true if the last probes failed, several in a row, for a reason that lies in the cluster or on the way to it.
 	Down bool
+	// DownSince is since when it has been Down.
+	DownSince time.Time
 	// Expected is a state of the origin in which nothing can be applied; empty for none.
 	Expected State
+	// Maintenance is what the origin's own controller does with the cluster; empty for nothing.
+	Maintenance State
 	// Fleet is how the probes of all clusters went lately.
 	Fleet Fleet
 	// Now is now, and Again how long until a doubt is looked at again.
@@ -34,7 +38,15 @@ type Facts struct {
 }
 
 // State is a state that the origin says its cluster is in.
-type State struct{ Reason, Message string }
+type State struct {
+	Reason, Message string
+	// Restarts is true if API servers are restarted in that state, and so may not answer for a while.
+	Restarts bool
+}
+
+// restart is how long an API server may be away while it is restarted. An upgrade can hang for ever, and Flux's workers are not to
+// be held by it.
+const restart = 15 * time.Minute
 
 // Fleet counts the clusters that were probed a moment ago.
 type Fleet struct{ Probed, Failed int }
@@ -63,6 +75,7 @@ type Decision struct {
 // Decide returns the decision.
 func Decide(f Facts) Decision {
 	var d Decision
+	restarting := f.Maintenance.Restarts && f.Open != hubv1.ClusterUnreachableReason && f.Now.Sub(f.DownSince) < restart
 	paused := f.Pause != nil && (f.Pause.Until == nil || f.Now.Before(f.Pause.Until.Time))
 	switch {
 	case paused:
@@ -77,6 +90,9 @@ func Decide(f Facts) Decision {
 	case !f.Answered:
 	case f.Expected.Reason != "":
 		d.Reason, d.Message = f.Expected.Reason, f.Expected.Message
+	case f.Down && restarting:
+		d.Doubt = fmt.Sprintf("%s, and may not answer for %.0f minutes before its Flux objects are suspended", f.Maintenance.Message, restart.Minutes())
+		d.Wait = f.DownSince.Add(restart).Sub(f.Now)
 	case f.Down && f.Open != hubv1.ClusterUnreachableReason && f.Fleet.Suspect():
 		d.Doubt = fmt.Sprintf("%d of the %d clusters that were probed a moment ago fail as well: the hub's own network is the suspect, and nothing is suspended", f.Fleet.Failed, f.Fleet.Probed)
 		d.Wait = f.Again

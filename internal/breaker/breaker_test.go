@@ -21,6 +21,9 @@ func TestDecide(t *testing.T) {
 	}
 	down := breaker.Facts{Answered: true, Down: true, Fleet: breaker.Fleet{Probed: 100, Failed: 1}}
 	mass := breaker.Fleet{Probed: 20, Failed: 12}
+	restarts := func(down time.Duration, open string, restarts bool) breaker.Facts {
+		return breaker.Facts{Answered: true, Down: true, DownSince: now.Add(-down), Open: open, Maintenance: breaker.State{Reason: "R", Message: "it is being upgraded", Restarts: restarts}}
+	}
 	cases := map[string]struct {
 		facts   breaker.Facts
 		reason  string
@@ -43,6 +46,11 @@ func TestDecide(t *testing.T) {
 		"PausedAndDown":        {facts: breaker.Facts{Answered: true, Down: true, Pause: &hubv1.Pause{}}, reason: hubv1.PausedReason},
 		"PauseIsOverAndDown":   {facts: breaker.Facts{Answered: true, Down: true, Pause: until(-time.Minute), Open: hubv1.PausedReason}, reason: hubv1.ClusterUnreachableReason},
 		"Sleeping":             {facts: breaker.Facts{Answered: true, Down: true, Expected: breaker.State{Reason: hubv1.ClusterSleepingReason}, Fleet: mass}, reason: hubv1.ClusterSleepingReason},
+		"Restarts":             {facts: restarts(14*time.Minute, "", true), doubt: true, wait: time.Minute},
+		"RestartsForTooLong":   {facts: restarts(15*time.Minute, "", true), reason: hubv1.ClusterUnreachableReason},
+		"WasDownBefore":        {facts: restarts(time.Minute, hubv1.ClusterUnreachableReason, true), reason: hubv1.ClusterUnreachableReason},
+		"DoesNotRestart":       {facts: restarts(time.Minute, "", false), reason: hubv1.ClusterUnreachableReason},
+		"RestartsAndAnswers":   {facts: breaker.Facts{Answered: true, Maintenance: breaker.State{Reason: "R", Restarts: true}}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

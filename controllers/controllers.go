@@ -27,24 +27,28 @@ import (
 )
 
 // What the hub may do on the management cluster. It reads Secrets everywhere, because kubeconfigs lie beside their clusters,
-// and writes them only beside AddonSets.
+// and writes them only beside AddonSets. The end-to-end tests run it with these rights, and fail if it asks for another, or does not
+// use one.
 //
-// +kubebuilder:rbac:groups=chandler.dev,resources=clusterregistrations;addonsets;addondeliveries,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=chandler.dev,resources=addonsets,verbs=list;watch;patch
+// +kubebuilder:rbac:groups=chandler.dev,resources=addondeliveries,verbs=list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=chandler.dev,resources=clusterregistrations,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=chandler.dev,resources=clusterregistrations/status;addonsets/status;addondeliveries/status,verbs=patch
 // +kubebuilder:rbac:groups=chandler.dev,resources=addonsets/finalizers,verbs=update
 // +kubebuilder:rbac:groups=helm.toolkit.fluxcd.io,resources=helmreleases,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=kustomize.toolkit.fluxcd.io,resources=kustomizations,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=source.toolkit.fluxcd.io,resources=helmcharts;helmrepositories;gitrepositories;ocirepositories;buckets,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups=kamaji.clastix.io,resources=tenantcontrolplanes,verbs=get;list;watch
-// +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters,verbs=get;list;watch
+// +kubebuilder:rbac:groups=kamaji.clastix.io,resources=tenantcontrolplanes,verbs=list;watch
+// +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters,verbs=list;watch
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=serviceaccounts,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=namespaces,resourceNames=kube-system,verbs=get
-// +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=get;list;watch;create;delete
+// +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=list;watch;create;delete
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=get;create;update,namespace=chandler-system
+// +kubebuilder:rbac:groups="",resources=events,verbs=create,namespace=chandler-system
 
 // AddToManager adds every room to a manager.
 func AddToManager(ctx context.Context, mgr manager.Manager, config *hubconfig.Config) error {

@@ -65,14 +65,18 @@ func run(m *testing.M) int {
 		return 1
 	}
 	defer stopShared()
-	return m.Run()
+	code := m.Run()
+	if code == 0 && everyTestRan() {
+		code = rights.compare()
+	}
+	return code
 }
 
 // hub is a management cluster with the hub on it.
 type hub struct {
 	*localfleet.Cluster
 	args       []string
-	kubeconfig string // how the hub reaches its API server
+	kubeconfig string // another way for the hub to its API server; empty for none
 	process    *localfleet.Process
 }
 
@@ -85,7 +89,6 @@ type hubOptions struct {
 	origins  bool                    // Kamaji's and Cluster API's CRDs
 	args     []string
 	noHub    bool
-	audit    bool
 	managers bool
 }
 
@@ -100,10 +103,10 @@ func startHub(t *testing.T, o hubOptions) *hub {
 		crds = append(crds, more...)
 	}
 	c, err := localfleet.StartCluster(t.Context(), localfleet.ClusterOptions{
-		Name: o.name, Dir: workDir, CRDPaths: crds, Scheme: scheme, Audit: o.audit, ControllerManager: o.managers,
+		Name: o.name, Dir: workDir, CRDPaths: crds, Scheme: scheme, Audit: true, ControllerManager: o.managers,
 	})
 	check(t, err)
-	h := &hub{Cluster: c, args: o.args, kubeconfig: c.KubeconfigFile()}
+	h := &hub{Cluster: c, args: o.args}
 	for _, arg := range hubArgs {
 		flag, _, _ := strings.Cut(arg, "=")
 		if !slices.ContainsFunc(o.args, func(own string) bool { return strings.HasPrefix(own, flag+"=") }) {
@@ -114,6 +117,7 @@ func startHub(t *testing.T, o hubOptions) *hub {
 		if h.process != nil {
 			h.process.Stop()
 		}
+		rights.collect(t, c)
 		if err := c.Stop(); err != nil {
 			t.Logf("stop %s: %v", o.name, err)
 		}
@@ -137,7 +141,13 @@ func startHub(t *testing.T, o hubOptions) *hub {
 func (h *hub) start(t *testing.T) {
 	t.Helper()
 	// Not t.Context(): the hub must outlive it for the dump.
-	p, err := h.StartHubThrough(t.Context(), h.kubeconfig, hubBinary, h.args...)
+	start := func() (*localfleet.Process, error) { return h.StartHub(t.Context(), hubBinary, h.args...) }
+	if h.kubeconfig != "" {
+		start = func() (*localfleet.Process, error) {
+			return h.StartHubThrough(t.Context(), h.kubeconfig, hubBinary, h.args...)
+		}
+	}
+	p, err := start()
 	check(t, err)
 	h.process = p
 }

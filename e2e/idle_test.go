@@ -23,7 +23,7 @@ import (
 func TestSteadyFleetCostsNoWrites(t *testing.T) {
 	ctx := t.Context()
 	c := workload(t, "workload-a")
-	h := startHub(t, hubOptions{name: "hub-idle", flux: &localfleet.FluxOptions{}, audit: true, args: []string{"--log-level=debug"}})
+	h := startHub(t, hubOptions{name: "hub-idle", flux: &localfleet.FluxOptions{}, args: []string{"--log-level=debug"}})
 	charts, err := localfleet.NewChartServer()
 	check(t, err)
 	t.Cleanup(func() { _ = charts.Close() })

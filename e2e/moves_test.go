@@ -379,7 +379,6 @@ func TestTwoReplicas(t *testing.T) {
 	ctx := t.Context()
 	c := workload(t, "workload-a")
 	h := startHub(t, hubOptions{name: "hub-replicas", flux: &localfleet.FluxOptions{}, noHub: true})
-	namespace(t, h.Client, "chandler-system")
 	namespace(t, h.Client, "fleet")
 	second, err := localfleet.FreePort()
 	check(t, err)

@@ -63,8 +63,9 @@ func startOrdeal(t *testing.T, prefix string) *ordeal {
 		o.clusters[reg] = workload(t, cluster)
 	}
 	o.hub = startHub(t, hubOptions{name: "hub-" + prefix, flux: &localfleet.FluxOptions{}, noHub: true, args: []string{"--removal-delay=500ms"}})
-	var err error
-	o.api, err = faultyapi.Start(o.Config)
+	config, err := o.HubConfig(t.Context())
+	check(t, err)
+	o.api, err = faultyapi.Start(config)
 	check(t, err)
 	o.charts, err = localfleet.NewChartServer()
 	check(t, err)

@@ -33,8 +33,8 @@ import (
 	"github.com/chandler-hub/chandler/internal/localfleet/parts"
 )
 
-// Who is who. All are in system:masters, so that it is the policies that stop somebody, and never RBAC. The hub has another name
-// than the policies say, to show how one tells them.
+// Who is who. All but the hub that runs are in system:masters, so that it is the policies that stop somebody, and never RBAC. There
+// is another hub than the one that the policies say, to show how one tells them.
 const (
 	hubUser    = "system:serviceaccount:platform:hub"
 	fluxUser   = "system:serviceaccount:flux-system:kustomize-controller"
@@ -72,7 +72,7 @@ func TestPolicies(t *testing.T) {
 
 func startGuarded(t *testing.T) *guarded {
 	p := &guarded{one: workload(t, "workload-c")}
-	p.hub = startHub(t, hubOptions{name: "hub-policies", audit: true, noHub: true, args: []string{"--platform-namespaces=flux-system,team", "--removal-delay=1s"}})
+	p.hub = startHub(t, hubOptions{name: "hub-policies", noHub: true, args: []string{"--platform-namespaces=flux-system,team", "--removal-delay=1s"}})
 	p.jane, p.itself = p.client(t, "jane"), p.client(t, hubUser)
 	// As docs/policies.md has her do it: kubectl --as=jane --as-group=chandler.dev:break-glass
 	p.glass = p.client(t, "jane", func(c *rest.Config) {
@@ -80,10 +80,9 @@ func startGuarded(t *testing.T) *guarded {
 	})
 	p.install(t)
 	p.controllerManager(t)
-	// Flux and the hub take whom they are from the administrator's kubeconfig file when they start.
+	// Flux takes whom it is from the administrator's kubeconfig file when it starts.
 	p.become(t, fluxUser, fluxGroup)
 	check(t, p.StartFlux(t.Context(), localfleet.FluxOptions{}))
-	p.become(t, hubUser)
 	p.start(t)
 	var err error
 	p.charts, err = localfleet.NewChartServer()
@@ -145,7 +144,7 @@ func (p *guarded) install(t *testing.T) {
 				if first["name"] != "hubs" || first["expression"] != "['system:serviceaccount:chandler-system:chandler']" {
 					t.Fatalf("the first variable of %s is %v, and people patch it by its number", u.GetName(), first)
 				}
-				first["expression"] = "['" + hubUser + "']"
+				first["expression"] = "['" + hubUser + "', '" + localfleet.HubUser + "']"
 				check(t, unstructured.SetNestedSlice(u.Object, variables, "spec", "variables"))
 			}
 			check(t, p.Client.Create(t.Context(), u))

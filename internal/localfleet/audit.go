@@ -14,15 +14,16 @@ import (
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 )
 
+// A watch of the hub is logged when it begins: it may well never end.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
-omitStages: [RequestReceived, ResponseStarted]
 rules:
+  - {level: Metadata, users: ["` + HubUser + `"], omitStages: [RequestReceived]}
   - {level: None, verbs: [get, list, watch]}
-  - {level: Metadata}
+  - {level: Metadata, omitStages: [RequestReceived, ResponseStarted]}
 `
 
-// audit returns the arguments that have the API server log every mutating request.
+// audit returns the arguments that have the API server log every mutating request, and every request of the hub.
 func (c *Cluster) audit() ([]string, error) {
 	policy := filepath.Join(c.dir, "audit-policy.yaml")
 	c.auditLog = filepath.Join(c.dir, "audit.log")
@@ -35,6 +36,19 @@ func (c *Cluster) audit() ([]string, error) {
 
 // Writes returns the mutating requests of a user agent since a time, but for leases and events, which say nothing of state.
 func (c *Cluster) Writes(userAgent string, since time.Time) ([]auditv1.Event, error) {
+	return c.requests(func(e *auditv1.Event) bool {
+		return e.UserAgent == userAgent && !e.RequestReceivedTimestamp.Time.Before(since) &&
+			!slices.Contains([]string{"get", "list", "watch"}, e.Verb) && !slices.Contains([]string{"leases", "events"}, e.ObjectRef.Resource)
+	})
+}
+
+// HubRequests returns every request for an object that the hub made.
+func (c *Cluster) HubRequests() ([]auditv1.Event, error) {
+	return c.requests(func(e *auditv1.Event) bool { return e.User.Username == HubUser })
+}
+
+// requests returns the requests for objects that are wanted.
+func (c *Cluster) requests(wanted func(*auditv1.Event) bool) ([]auditv1.Event, error) {
 	f, err := os.Open(c.auditLog)
 	if err != nil {
 		return nil, fmt.Errorf("read the audit log: %w", err)
@@ -48,13 +62,9 @@ func (c *Cluster) Writes(userAgent string, since time.Time) ([]auditv1.Event, er
 		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
 			continue // the line that is being written just now
 		}
-		if e.UserAgent != userAgent || e.ObjectRef == nil || e.RequestReceivedTimestamp.Time.Before(since) {
-			continue
+		if e.ObjectRef != nil && wanted(&e) {
+			out = append(out, e)
 		}
-		if slices.Contains([]string{"leases", "events"}, e.ObjectRef.Resource) {
-			continue
-		}
-		out = append(out, e)
 	}
 	return out, lines.Err()
 }

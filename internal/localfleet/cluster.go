@@ -30,7 +30,7 @@ type ClusterOptions struct {
 	ControllerManager bool
 	// Nodes makes pods run, in appearance: kube-controller-manager, kube-scheduler, and kwok with one node.
 	Nodes bool
-	// Audit writes every mutating request into a log, see Writes.
+	// Audit writes every mutating request into a log, and every request of the hub; see Writes and HubRequests.
 	Audit bool
 	// Scheme for Client; client-go's if nil.
 	Scheme *runtime.Scheme

@@ -5,15 +5,31 @@ package localfleet
 import (
 	"context"
 	"fmt"
+	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/chandler-hub/chandler/internal/localfleet/parts"
 )
 
-// HubUserAgent is how the hub calls itself to API servers.
-const HubUserAgent = "chandler-hub"
+const (
+	// HubUserAgent is how the hub calls itself to API servers.
+	HubUserAgent = "chandler-hub"
+	// HubUser is who the hub is to its API server, by config/rbac/account.yaml.
+	HubUser = "system:serviceaccount:" + hubNamespace + ":chandler"
+
+	hubNamespace = "chandler-system"
+)
 
 // BuildHub builds the hub from this checkout into a folder and returns the binary.
 func BuildHub(ctx context.Context, dir string) (string, error) {
@@ -30,10 +46,21 @@ func BuildHub(ctx context.Context, dir string) (string, error) {
 	return path, nil
 }
 
-// StartHub runs a hub binary against a cluster until it is ready. It is the caller's to stop. Flux reaches the chart that the
-// hub serves at the same address after a restart, as it would through a Service.
+// StartHub runs a hub binary against a cluster until it is ready, with the rights of config/rbac and no others. It is the
+// caller's to stop. Flux reaches the chart that the hub serves at the same address after a restart, as it would through a Service.
 func (c *Cluster) StartHub(ctx context.Context, binary string, args ...string) (*Process, error) {
-	return c.StartHubThrough(ctx, c.KubeconfigFile(), binary, args...)
+	if err := c.grantHub(ctx); err != nil {
+		return nil, fmt.Errorf("give the hub its rights: %w", err)
+	}
+	return c.StartHubThrough(ctx, c.hubKubeconfigFile(), binary, args...)
+}
+
+// HubConfig returns how the hub reaches its API server, with the rights of config/rbac: for what stands between the two.
+func (c *Cluster) HubConfig(ctx context.Context) (*rest.Config, error) {
+	if err := c.grantHub(ctx); err != nil {
+		return nil, fmt.Errorf("give the hub its rights: %w", err)
+	}
+	return clientcmd.BuildConfigFromFlags("", c.hubKubeconfigFile())
 }
 
 // StartHubThrough is StartHub with another way to the API server.
@@ -57,4 +84,57 @@ func (c *Cluster) StartHubThrough(ctx context.Context, kubeconfig, binary string
 		env:   []string{"KUBECONFIG=" + kubeconfig},
 		ready: answers(c.probe, "http://"+health+"/readyz"),
 	})
+}
+
+func (c *Cluster) hubKubeconfigFile() string { return filepath.Join(c.dir, "hub.conf") }
+
+// grantHub applies config/rbac and writes the hub's kubeconfig. The certificate says what a token of its ServiceAccount would:
+// without a controller manager nothing keeps ServiceAccounts.
+func (c *Cluster) grantHub(ctx context.Context) error {
+	root, err := parts.Root()
+	if err != nil {
+		return err
+	}
+	files, err := filepath.Glob(filepath.Join(root, "config", "rbac", "*.yaml"))
+	if err != nil {
+		return err
+	}
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: hubNamespace}}
+	if err := client.IgnoreAlreadyExists(c.Client.Create(ctx, ns)); err != nil {
+		return err
+	}
+	for _, file := range files {
+		if err := c.applyFile(ctx, file); err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
+	}
+	kubeconfig, err := c.Kubeconfig(HubUser, "system:serviceaccounts", "system:serviceaccounts:"+hubNamespace)
+	if err != nil {
+		return err
+	}
+	return writeFiles(map[string][]byte{c.hubKubeconfigFile(): kubeconfig})
+}
+
+// applyFile applies every object of a file.
+func (c *Cluster) applyFile(ctx context.Context, file string) error {
+	f, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }()
+	objects := yaml.NewYAMLOrJSONDecoder(f, 4096)
+	for {
+		u := &unstructured.Unstructured{}
+		if err := objects.Decode(&u.Object); err == io.EOF {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		if len(u.Object) == 0 {
+			continue // a comment between two separators
+		}
+		if err := c.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner("localfleet"), client.ForceOwnership); err != nil {
+			return fmt.Errorf("apply %s %s: %w", u.GetKind(), u.GetName(), err)
+		}
+	}
 }

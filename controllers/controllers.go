@@ -44,6 +44,7 @@ import (
 // +kubebuilder:rbac:groups="",resources=serviceaccounts,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=namespaces,resourceNames=kube-system,verbs=get
+// +kubebuilder:rbac:groups=networking.k8s.io,resources=servicecidrs,verbs=list
 // +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=list;watch;create;delete
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
@@ -65,7 +66,7 @@ func AddToManager(ctx context.Context, mgr manager.Manager, config *hubconfig.Co
 	pool := probe.NewPool(probe.PoolOptions{
 		Interval: config.ProbeInterval,
 		Probe: func(ctx context.Context, target *kubeconfig.Config) probe.Result {
-			return probe.Once(ctx, target, probe.Options{Rules: config.Rules, UserAgent: "chandler-hub"})
+			return probe.Once(ctx, target, probe.Options{Rules: target.Rules(), UserAgent: "chandler-hub"})
 		},
 	})
 	for _, room := range []struct {

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/localfleet"
 )
 
 func wantLabels(ctx context.Context, h *hub, name string, want map[string]string) error {
@@ -49,10 +50,11 @@ const marker = "c2VjcmV0LW1hcmtlcg"
 // TestBadKubeconfigs wants a condition that says which Secret, which key and what is wrong, and none of the Secret's bytes.
 func TestBadKubeconfigs(t *testing.T) {
 	ctx := t.Context()
-	h := startHub(t, hubOptions{name: "hub-kubeconfigs"})
+	h := startHub(t, hubOptions{name: "hub-kubeconfigs", origins: true})
 	namespace(t, h.Client, "fleet")
 	good, err := h.Kubeconfig("someone")
 	check(t, err)
+	elsewhere := func(server string) []byte { return []byte(strings.Replace(string(good), h.Server(), server, 1)) }
 	cases := map[string]struct {
 		data   map[string][]byte
 		reason string
@@ -63,6 +65,9 @@ func TestBadKubeconfigs(t *testing.T) {
 		"malformed": {map[string][]byte{"value": []byte("a: [" + marker)}, "KubeConfigMalformed", `key "value"`},
 		"exec": {map[string][]byte{"kubeconfig": []byte(strings.Replace(string(good), "user:\n", "user:\n    exec: {apiVersion: client.authentication.k8s.io/v1, command: "+marker+"}\n", 1))},
 			"ExecForbidden", `key "kubeconfig"`},
+		"hub":        {map[string][]byte{"value": good}, "TargetIsHub", "127.0.0.1 is the hub's own API server"},
+		"service":    {map[string][]byte{"value": elsewhere("https://one.tenants.svc:6443")}, "AddressForbidden", "--allow-services"},
+		"service-ip": {map[string][]byte{"value": elsewhere("https://10.96.3.4:6443")}, "AddressForbidden", "in the range of the management cluster's Services"},
 	}
 	for name, tc := range cases {
 		s := secret("fleet", name, tc.data)
@@ -88,6 +93,25 @@ func TestBadKubeconfigs(t *testing.T) {
 			t.Errorf("%s: the status holds bytes of the Secret", name)
 		}
 	}
+	// A name is looked at when it is dialed: this one leads to the hub, and its other ports are the workload clusters'.
+	alias := secret("fleet", "alias", map[string][]byte{"value": elsewhere(strings.Replace(h.Server(), "127.0.0.1", "localhost", 1))})
+	alias.Labels = map[string]string{hubv1.RegisterLabel: "true"}
+	check(t, h.Client.Create(ctx, alias))
+	soon(t, "the hub is found out by another name", func() error {
+		reg := registration("fleet", "alias")
+		if err := condition(ctx, h.Client, reg, hubv1.ReachableCondition, metav1.ConditionFalse, "ForbiddenAddress"); err != nil {
+			return err
+		}
+		if m := findCondition(reg.Status.Conditions, hubv1.ReachableCondition).Message; !strings.Contains(m, "own API server") {
+			return fmt.Errorf("message %q", m)
+		}
+		return nil
+	})
+	// What Kamaji itself has written may name a Service: it is dialed, and no name server knows it here.
+	check(t, localfleet.Tenant(ctx, h.Client, "fleet", "tenant", map[string]string{hubv1.RegisterLabel: "true"}, elsewhere("https://one.tenants.svc:6443")))
+	soon(t, "the kubeconfig of a TenantControlPlane is accepted", func() error {
+		return condition(ctx, h.Client, registration("fleet", "tenant"), hubv1.KubeConfigValidCondition, metav1.ConditionTrue, "")
+	})
 	if strings.Contains(h.process.Tail(1000000), marker) {
 		t.Error("the hub's log holds bytes of a Secret")
 	}

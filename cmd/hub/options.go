@@ -59,14 +59,15 @@ func (o *options) addFlags(f *pflag.FlagSet) {
 	f.BoolVar(&c.Rules.AllowProxy, kubeconfig.FlagProxy, false, "accept kubeconfigs with proxy-url")
 	f.BoolVar(&c.Rules.AllowMissingCA, kubeconfig.FlagMissingCA, false, "accept kubeconfigs without a CA; the system's roots are used")
 	f.BoolVar(&c.Rules.AllowHTTP, kubeconfig.FlagHTTP, false, "accept kubeconfigs with an http:// server")
+	f.BoolVar(&c.Rules.AllowServices, kubeconfig.FlagServices, false, "accept kubeconfigs in Secrets whose server is a Service of the management cluster")
 	f.StringVar(&o.metricsAddress, "metrics-bind-address", ":8080", "address of /metrics, 0 for none")
 	f.StringVar(&o.healthAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz")
 	f.BoolVar(&o.leaderElection, "leader-elect", false, "run as one of several replicas")
 	f.StringVar(&o.logLevel, "log-level", "info", "info or debug")
 }
 
-// complete checks the flags and returns the configuration. hub are the addresses of the hub's own API server.
-func (o *options) complete(hub []netip.AddrPort) (*hubconfig.Config, error) {
+// complete checks the flags and returns the configuration. hub is the hub's own API server.
+func (o *options) complete(hub apiServer) (*hubconfig.Config, error) {
 	c := o.config
 	if c.HubID == "" {
 		return nil, fmt.Errorf("--hub-id must not be empty")
@@ -105,7 +106,7 @@ func (o *options) complete(hub []netip.AddrPort) (*hubconfig.Config, error) {
 	if c.Rules.ForbiddenCIDRs, err = prefixes("deny-target-cidrs", o.denied); err != nil {
 		return nil, err
 	}
-	c.Rules.ForbiddenAddrs = hub
+	c.Rules.ForbiddenHosts, c.Rules.ForbiddenAddrs = hub.hosts, hub.addrs
 	return &c, nil
 }
 

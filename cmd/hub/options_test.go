@@ -29,7 +29,7 @@ func read(t *testing.T, args ...string) *options {
 	return o
 }
 
-func complete(t *testing.T, hub []netip.AddrPort, args ...string) *hubconfig.Config {
+func complete(t *testing.T, hub apiServer, args ...string) *hubconfig.Config {
 	t.Helper()
 	c, err := read(t, args...).complete(hub)
 	if err != nil {
@@ -42,12 +42,12 @@ var comparable = cmpopts.EquateComparable(netip.Addr{}, netip.AddrPort{}, netip.
 
 func TestDefaults(t *testing.T) {
 	t.Setenv("POD_NAMESPACE", "")
-	hub := []netip.AddrPort{netip.MustParseAddrPort("10.96.0.1:443")}
+	hub := apiServer{hosts: []kubeconfig.HostPort{{Host: "api.example.org", Port: 443}}, addrs: []netip.AddrPort{netip.MustParseAddrPort("10.96.0.1:443")}}
 	want := &hubconfig.Config{
 		HubID:              "chandler",
 		PlatformNamespaces: []string{"chandler-system", "flux-system"},
 		Origins:            origin.Policy{SecretNamespaces: []string{"chandler-system", "flux-system"}},
-		Rules:              kubeconfig.Rules{ForbiddenAddrs: hub},
+		Rules:              kubeconfig.Rules{ForbiddenHosts: hub.hosts, ForbiddenAddrs: hub.addrs},
 		UnregisterDelay:    5 * time.Minute,
 		TeardownGrace:      time.Hour,
 		RemovalDelay:       5 * time.Second,
@@ -67,8 +67,8 @@ func TestDefaults(t *testing.T) {
 
 func TestFlags(t *testing.T) {
 	t.Setenv("POD_NAMESPACE", "hub")
-	c := complete(t, nil, "--hub-id=eu", "--register-all=kamaji,capi", "--allow-target-cidrs=127.0.0.0/8,::1/128", "--deny-target-cidrs=10.244.0.0/16",
-		"--allow-insecure-tls", "--concurrent=1", "--probe-interval=1s", "--unregister-delay=0", "--teardown-grace=0", "--removal-delay=0",
+	c := complete(t, apiServer{}, "--hub-id=eu", "--register-all=kamaji,capi", "--allow-target-cidrs=127.0.0.0/8,::1/128", "--deny-target-cidrs=10.244.0.0/16",
+		"--allow-insecure-tls", "--allow-services", "--concurrent=1", "--probe-interval=1s", "--unregister-delay=0", "--teardown-grace=0", "--removal-delay=0",
 		"--chart-retention=0", "--chart-url=http://hub.example.org/charts")
 	want := &hubconfig.Config{
 		HubID:              "eu",
@@ -76,6 +76,7 @@ func TestFlags(t *testing.T) {
 		Origins:            origin.Policy{RegisterAll: []string{"kamaji", "capi"}, SecretNamespaces: []string{"hub", "flux-system"}},
 		Rules: kubeconfig.Rules{
 			AllowInsecureTLS: true,
+			AllowServices:    true,
 			AllowedCIDRs:     []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")},
 			ForbiddenCIDRs:   []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")},
 		},
@@ -103,7 +104,7 @@ func TestSecretNamespaces(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if d := cmp.Diff(tc.want, complete(t, nil, tc.args...).Origins.SecretNamespaces); d != "" {
+			if d := cmp.Diff(tc.want, complete(t, apiServer{}, tc.args...).Origins.SecretNamespaces); d != "" {
 				t.Errorf("-want +got:\n%s", d)
 			}
 		})
@@ -129,7 +130,7 @@ func TestRefusedFlags(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c, err := read(t, tc.arg).complete(nil)
+			c, err := read(t, tc.arg).complete(apiServer{})
 			if err == nil || c != nil {
 				t.Fatalf("got %v and no error", c)
 			}
@@ -138,7 +139,7 @@ func TestRefusedFlags(t *testing.T) {
 			}
 		})
 	}
-	if _, err := read(t, "--hub-id=").complete(nil); err == nil {
+	if _, err := read(t, "--hub-id=").complete(apiServer{}); err == nil {
 		t.Error("an empty --hub-id is accepted")
 	}
 }

@@ -7,10 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/netip"
-	"net/url"
 	"os"
-	"strconv"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
@@ -20,7 +17,6 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -55,7 +51,7 @@ func (o *options) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("find the management cluster: %w", err)
 	}
-	config, err := o.complete(apiServerAddresses(restConfig))
+	config, err := o.complete(findAPIServer(ctx, restConfig.Host, os.Getenv, net.DefaultResolver.LookupNetIP))
 	if err != nil {
 		return err
 	}
@@ -78,6 +74,9 @@ func (o *options) run(ctx context.Context) error {
 	})
 	if err != nil {
 		return fmt.Errorf("make the manager: %w", err)
+	}
+	if config.Rules.ServiceCIDRs, err = serviceCIDRs(ctx, mgr.GetAPIReader()); err != nil {
+		return err
 	}
 	if err := controllers.AddToManager(ctx, mgr, config); err != nil {
 		return err
@@ -124,32 +123,4 @@ func newScheme() (*runtime.Scheme, error) {
 		}
 	}
 	return scheme, nil
-}
-
-// apiServerAddresses are where the hub's own API server is, as far as its configuration says. What hides behind another
-// address is found out by its kube-system UID.
-func apiServerAddresses(config *rest.Config) []netip.AddrPort {
-	u, err := url.Parse(config.Host)
-	if err != nil {
-		return nil
-	}
-	host, port := u.Hostname(), u.Port()
-	if port == "" {
-		port = "443"
-	}
-	n, err := strconv.ParseUint(port, 10, 16)
-	if err != nil {
-		return nil
-	}
-	ips, err := net.LookupIP(host)
-	if err != nil {
-		return nil
-	}
-	var out []netip.AddrPort
-	for _, ip := range ips {
-		if addr, ok := netip.AddrFromSlice(ip); ok {
-			out = append(out, netip.AddrPortFrom(addr.Unmap(), uint16(n)))
-		}
-	}
-	return out
 }

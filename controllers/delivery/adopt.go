@@ -108,7 +108,7 @@ func (r *Reconciler) handWritten(ctx context.Context, c *cluster, o *render.Obje
 	if key == "" {
 		key = render.MirrorKey
 	}
-	config, err := kubeconfig.Parse(secret.Data[key], r.Config.Rules)
+	config, err := kubeconfig.Parse(secret.Data[key], r.Config.RulesFor(c.registration))
 	if err != nil {
 		return nil, refuse("has a kubeconfig (Secret %q, key %q) that is refused: which cluster it is for cannot be told", ref.Name, key)
 	}

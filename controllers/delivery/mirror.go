@@ -111,7 +111,7 @@ func (r *Reconciler) kubeconfig(ctx context.Context, c *cluster) (*kubeconfig.Co
 		}
 		return nil, fmt.Errorf("read the kubeconfig: %w", err)
 	}
-	config, err := kubeconfig.Parse(secret.Data[credential.Key], r.Config.Rules)
+	config, err := kubeconfig.Parse(secret.Data[credential.Key], r.Config.RulesFor(c.registration))
 	if err != nil || config.Fingerprint() != credential.Fingerprint {
 		return nil, nil
 	}

@@ -48,7 +48,7 @@ func (r *Reconciler) resolve(ctx context.Context, reg *hubv1.ClusterRegistration
 	source, reason, err := kubeConfigSource(reg, obj, verdict)
 	var found resolution
 	if err == nil {
-		found, reason, err = r.read(ctx, reg.Namespace, source)
+		found, reason, err = r.read(ctx, reg.Namespace, source, r.Config.RulesFor(reg))
 	}
 	if err != nil {
 		found.waiting = reason == hubv1.KubeConfigNotReadyReason
@@ -89,7 +89,7 @@ func (r *Reconciler) fromMirror(ctx context.Context, reg *hubv1.ClusterRegistrat
 		if err := r.Live.Get(ctx, client.ObjectKeyFromObject(&list.Items[i]), mirror); err != nil {
 			continue
 		}
-		config, err := kubeconfig.Parse(mirror.Data[render.MirrorKey], r.Config.Rules)
+		config, err := kubeconfig.Parse(mirror.Data[render.MirrorKey], r.Config.RulesFor(reg))
 		if err == nil && config.Fingerprint() == credential.Fingerprint {
 			found.secret, found.candidates = credential.SecretName, []candidate{{credential.Key, config}}
 			return found
@@ -128,7 +128,7 @@ func kubeConfigSource(reg *hubv1.ClusterRegistration, obj *unstructured.Unstruct
 }
 
 // read reads and checks the Secret. Only its metadata is cached; its bytes are read when they have changed.
-func (r *Reconciler) read(ctx context.Context, namespace string, source origin.Source) (resolution, string, error) {
+func (r *Reconciler) read(ctx context.Context, namespace string, source origin.Source, rules kubeconfig.Rules) (resolution, string, error) {
 	key := types.NamespacedName{Namespace: namespace, Name: source.Secret}
 	meta := &metav1.PartialObjectMetadata{}
 	meta.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
@@ -138,7 +138,7 @@ func (r *Reconciler) read(ctx context.Context, namespace string, source origin.S
 		}
 		return resolution{}, hubv1.FailedReason, fmt.Errorf("read Secret %q: %w", source.Secret, err)
 	}
-	if cached, ok := r.secrets.get(key, meta, source); ok {
+	if cached, ok := r.secrets.get(key, meta, source, rules); ok {
 		return cached.resolution, cached.reason, cached.err
 	}
 	secret := &corev1.Secret{}
@@ -148,8 +148,8 @@ func (r *Reconciler) read(ctx context.Context, namespace string, source origin.S
 		}
 		return resolution{}, hubv1.FailedReason, fmt.Errorf("read Secret %q: %w", source.Secret, err)
 	}
-	found, reason, err := check(secret, source, r.Config.Rules)
-	r.secrets.put(key, &secret.ObjectMeta, source, parsed{found, reason, err})
+	found, reason, err := check(secret, source, rules)
+	r.secrets.put(key, &secret.ObjectMeta, source, rules, parsed{found, reason, err})
 	return found, reason, err
 }
 
@@ -202,9 +202,10 @@ type secretCache struct {
 }
 
 type secretEntry struct {
-	uid     types.UID
-	version string
-	source  origin.Source
+	uid      types.UID
+	version  string
+	source   origin.Source
+	services bool // whether its rules accepted Services: all else in them is the same for all
 	parsed
 }
 
@@ -214,21 +215,22 @@ type parsed struct {
 	err    error
 }
 
-func (c *secretCache) get(key types.NamespacedName, meta metav1.Object, source origin.Source) (parsed, bool) {
+func (c *secretCache) get(key types.NamespacedName, meta metav1.Object, source origin.Source, rules kubeconfig.Rules) (parsed, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e, ok := c.entries[key]
-	same := ok && e.uid == meta.GetUID() && e.version == meta.GetResourceVersion() && e.source.Key == source.Key && slices.Equal(e.source.Candidates, source.Candidates)
+	same := ok && e.uid == meta.GetUID() && e.version == meta.GetResourceVersion() && e.source.Key == source.Key &&
+		slices.Equal(e.source.Candidates, source.Candidates) && e.services == rules.AllowServices
 	return e.parsed, same
 }
 
-func (c *secretCache) put(key types.NamespacedName, meta metav1.Object, source origin.Source, p parsed) {
+func (c *secretCache) put(key types.NamespacedName, meta metav1.Object, source origin.Source, rules kubeconfig.Rules, p parsed) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.entries == nil {
 		c.entries = map[types.NamespacedName]secretEntry{}
 	}
-	c.entries[key] = secretEntry{meta.GetUID(), meta.GetResourceVersion(), source, p}
+	c.entries[key] = secretEntry{meta.GetUID(), meta.GetResourceVersion(), source, rules.AllowServices, p}
 }
 
 func (c *secretCache) drop(namespace, name string) {

@@ -20,7 +20,7 @@ import (
 )
 
 // lenient spares the fixtures a certificate.
-var lenient = kubeconfig.Rules{AllowMissingCA: true}
+var lenient = kubeconfig.Rules{AllowMissingCA: true, AllowServices: true}
 
 func kubeConfigFor(server string) []byte {
 	return []byte(`apiVersion: v1
@@ -200,5 +200,19 @@ func TestNextLook(t *testing.T) {
 				t.Errorf("got %s, want %s", got, tc.want)
 			}
 		})
+	}
+}
+
+// TestSecretCacheTellsRulesApart: a Secret that a TenantControlPlane names may hold the name of a Service; the same Secret, labelled
+// or named by hand, may not.
+func TestSecretCacheTellsRulesApart(t *testing.T) {
+	var c secretCache
+	key, meta := types.NamespacedName{Namespace: "tenants", Name: "s"}, &metav1.ObjectMeta{UID: "1", ResourceVersion: "1"}
+	c.put(key, meta, origin.Source{Secret: "s"}, lenient, parsed{resolution: resolution{secret: "s"}})
+	if _, ok := c.get(key, meta, origin.Source{Secret: "s"}, lenient); !ok {
+		t.Error("it is read again for the same rules")
+	}
+	if _, ok := c.get(key, meta, origin.Source{Secret: "s"}, kubeconfig.Rules{AllowMissingCA: true}); ok {
+		t.Error("what passed softer rules passes harder ones unread")
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
 	"github.com/chandler-hub/chandler/internal/origin"
 	"github.com/chandler-hub/chandler/internal/render"
@@ -20,7 +21,7 @@ type Config struct {
 	PlatformNamespaces []string
 	// Origins says what is registered.
 	Origins origin.Policy
-	// Rules are what kubeconfigs and the addresses in them are held against.
+	// Rules are what kubeconfigs and the addresses in them are held against; see RulesFor.
 	Rules kubeconfig.Rules
 	// UnregisterDelay is how long an origin without the label stays registered.
 	UnregisterDelay time.Duration
@@ -36,6 +37,18 @@ type Config struct {
 	ProbeInterval time.Duration
 	// Concurrency is how many clusters each room works on at a time.
 	Concurrency int
+}
+
+// RulesFor returns the rules for the kubeconfig of a registration. Kamaji and Cluster API write kubeconfigs that name Services of the
+// management cluster; in one that anybody else has written such a name would lead the hub, and Flux, to what runs beside them.
+func (c *Config) RulesFor(reg *hubv1.ClusterRegistration) kubeconfig.Rules {
+	rules := c.Rules
+	if ref := reg.Spec.OriginRef; ref != nil && reg.Spec.KubeConfig == nil {
+		if kind, err := origin.KindOf(*ref); err == nil && kind != origin.Secret {
+			rules.AllowServices = true
+		}
+	}
+	return rules
 }
 
 // IsPlatform returns whether a namespace is a platform namespace.

@@ -34,6 +34,8 @@ type Config struct {
 	token, username, password string
 	cert, key                 []byte
 
+	rules Rules
+
 	expires           time.Time
 	minimal           []byte
 	fingerprint       string
@@ -81,6 +83,9 @@ func fingerprint(b []byte) string {
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:])[:FingerprintLength]
 }
+
+// Rules returns the rules that the kubeconfig was held against. What its names resolve to must pass them as well.
+func (c *Config) Rules() Rules { return c.rules }
 
 // Server returns the URL of the API server with its port, https://host:port, followed by the path if there is one.
 func (c *Config) Server() string { return c.server }

@@ -30,6 +30,10 @@ var (
 	refusedHubName  = refusal{reason: kubeconfig.ReasonHub, field: fieldServer, text: "the host is a name of the hub's own API server; use the kubeconfig of a workload cluster"}
 )
 
+// refusedService is what whoever labels the Secret gets to read, and not whoever labels the TenantControlPlane.
+var refusedService = refusal{reason: kubeconfig.ReasonAddress, field: fieldServer, flag: kubeconfig.FlagServices,
+	text: "the host is the name of a Service of the management cluster; label the TenantControlPlane or the Cluster, or use"}
+
 // address is a refusal that --allow-target-cidrs lifts.
 func address(text string) refusal {
 	return refusal{reason: kubeconfig.ReasonAddress, field: fieldServer, text: text, flag: kubeconfig.FlagTargetCIDRs}
@@ -45,25 +49,29 @@ func impersonation(key string) refusal {
 
 // refused says why each kubeconfig is refused. Those that are not here are in accepted.
 var refused = map[string]refusal{
-	"aks-auth-provider":  refusedProvider,
-	"aks-kubelogin":      refusedExec,
-	"capa-eks-relative":  file("users[0].user.tokenFile"),
-	"capa-eks-user":      refusedExec,
-	"cni":                {reason: kubeconfig.ReasonHub, field: fieldServer, text: "10.96.0.1 is the hub's own API server; use the kubeconfig of a workload cluster"},
-	"cni-brackets":       refusedURL,
-	"eks-exec":           refusedExec,
-	"files-kubelet":      file("users[0].user.client-certificate"),
-	"gke-auth-provider":  refusedProvider,
-	"gke-exec":           refusedExec,
-	"k3d":                {reason: kubeconfig.ReasonAddress, field: fieldServer, text: "0.0.0.0 is an unspecified, multicast or reserved address"},
-	"k3s":                refusedLoopback,
-	"kind":               refusedLoopback,
-	"minikube":           file("users[0].user.client-certificate"),
-	"oidc-auth-provider": refusedProvider,
-	"openshift-insecure": {reason: kubeconfig.ReasonInsecureTLS, field: fieldInsecure, text: "give the cluster's CA", flag: kubeconfig.FlagInsecureTLS},
-	"rancher-public":     {reason: kubeconfig.ReasonMissingCA, field: fieldCA, text: "is missing; give the cluster's CA", flag: kubeconfig.FlagMissingCA},
-	"secret-manifest":    {reason: kubeconfig.ReasonMalformed, text: "not a kubeconfig: it must have apiVersion v1 and kind Config"},
-	"vcluster":           refusedLocal,
+	"kamaji-admin-svc":       refusedService,
+	"kamaji-generator":       refusedService,
+	"kamaji-super-admin-svc": refusedService,
+	"vcluster-exported":      refusedService,
+	"aks-auth-provider":      refusedProvider,
+	"aks-kubelogin":          refusedExec,
+	"capa-eks-relative":      file("users[0].user.tokenFile"),
+	"capa-eks-user":          refusedExec,
+	"cni":                    {reason: kubeconfig.ReasonHub, field: fieldServer, text: "10.96.0.1 is the hub's own API server; use the kubeconfig of a workload cluster"},
+	"cni-brackets":           refusedURL,
+	"eks-exec":               refusedExec,
+	"files-kubelet":          file("users[0].user.client-certificate"),
+	"gke-auth-provider":      refusedProvider,
+	"gke-exec":               refusedExec,
+	"k3d":                    {reason: kubeconfig.ReasonAddress, field: fieldServer, text: "0.0.0.0 is an unspecified, multicast or reserved address"},
+	"k3s":                    refusedLoopback,
+	"kind":                   refusedLoopback,
+	"minikube":               file("users[0].user.client-certificate"),
+	"oidc-auth-provider":     refusedProvider,
+	"openshift-insecure":     {reason: kubeconfig.ReasonInsecureTLS, field: fieldInsecure, text: "give the cluster's CA", flag: kubeconfig.FlagInsecureTLS},
+	"rancher-public":         {reason: kubeconfig.ReasonMissingCA, field: fieldCA, text: "is missing; give the cluster's CA", flag: kubeconfig.FlagMissingCA},
+	"secret-manifest":        {reason: kubeconfig.ReasonMalformed, text: "not a kubeconfig: it must have apiVersion v1 and kind Config"},
+	"vcluster":               refusedLocal,
 
 	"alias-server":           refusedAlias,
 	"aliases-billion-laughs": refusedAlias,

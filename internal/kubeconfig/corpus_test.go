@@ -15,9 +15,10 @@ import (
 
 // operator are the rules of a hub whose operator set no flag that lifts one. The corpus is held against them.
 var operator = kubeconfig.Rules{
-	ForbiddenHosts: []string{"hub.example.org"},
+	ForbiddenHosts: []kubeconfig.HostPort{{Host: "hub.example.org"}},
 	ForbiddenAddrs: []netip.AddrPort{netip.MustParseAddrPort("10.96.0.1:0"), netip.MustParseAddrPort("192.0.2.10:6443")},
 	ForbiddenCIDRs: prefixes("10.244.0.0/16"),
+	ServiceCIDRs:   prefixes("10.96.0.0/16"),
 }
 
 // lift sets one flag, as far as it goes.
@@ -26,6 +27,7 @@ var lift = map[string]func(*kubeconfig.Rules){
 	kubeconfig.FlagInsecureTLS: func(r *kubeconfig.Rules) { r.AllowInsecureTLS = true },
 	kubeconfig.FlagMissingCA:   func(r *kubeconfig.Rules) { r.AllowMissingCA = true },
 	kubeconfig.FlagProxy:       func(r *kubeconfig.Rules) { r.AllowProxy = true },
+	kubeconfig.FlagServices:    func(r *kubeconfig.Rules) { r.AllowServices = true },
 	kubeconfig.FlagTargetCIDRs: func(r *kubeconfig.Rules) {
 		r.AllowedCIDRs = prefixes("0.0.0.0/0", "::/0", "169.254.169.254/32", "169.254.170.2/32", "100.100.100.200/32", "168.63.129.16/32", "fd00:ec2::254/128")
 	},
@@ -49,36 +51,32 @@ type refusal struct {
 
 // accepted says what is read from each kubeconfig. Those that are not here are in refused.
 var accepted = map[string]acceptance{
-	"aks-admin":              {server: "https://fleet-dns-1a2b3c4d.hcp.westeurope.azmk8s.io:443", login: "certificate token", expires: certExpiry},
-	"capa-eks-value":         {server: "https://0123456789abcdef0123456789abcdef.gr7.eu-central-1.eks.amazonaws.com:443", login: "token"},
-	"capi-kcp":               {server: "https://[2001:db8::10]:6443", login: "certificate", expires: certExpiry},
-	"folded":                 {server: "https://api.example.org:6443", login: "token"},
-	"gardener":               {server: "https://api.fleet.dev.example.org:443", login: "certificate", expires: certExpiry},
-	"gke-serviceaccount":     {server: "https://34.90.1.2:443", login: "token", serverName: "kubernetes.example.org", expires: tokenExpiry},
-	"host-hub-other-port":    {server: "https://192.0.2.10:7443", login: "token"},
-	"hypershift":             {server: "https://a0123456789abcdef-0123456789abcdef.elb.eu-central-1.amazonaws.com:6443", login: "certificate", expires: certExpiry},
-	"hypershift-internal":    {server: "https://kube-apiserver:6443", login: "certificate", expires: certExpiry},
-	"idn-punycode":           {server: "https://xn--bcher-kva.example.org:443", login: "token"},
-	"k3s-exported":           {server: "https://k3s.example.org:6443", login: "certificate", expires: certExpiry},
-	"kamaji-admin-conf":      {server: "https://172.18.255.200:6443", login: "certificate", expires: certExpiry},
-	"kamaji-admin-svc":       {server: "https://tenant1.tenants.svc:6443", login: "certificate", expires: certExpiry},
-	"kamaji-generator":       {server: "https://tenant1.tenants.svc.cluster.local:6443", login: "certificate", expires: certExpiry},
-	"kamaji-super-admin-svc": {server: "https://tenant1.tenants.svc:6443", login: "certificate", expires: certExpiry},
-	"kind-internal":          {server: "https://fleet-control-plane:6443", login: "certificate", expires: certExpiry},
-	"many-contexts":          {server: "https://c199.example.org:6443", login: "token"},
-	"minikube-embedded":      {server: "https://192.168.49.2:8443", login: "certificate", expires: certExpiry},
-	"no-current-context":     {server: "https://api.example.org:6443", login: "token"},
-	"openshift":              {server: "https://api.ocp.example.org:6443", login: "token"},
-	"other-context-is-odd":   {server: "https://good.example.org:6443", login: "token"},
-	"password":               {server: "https://api.example.org:6443", login: "password"},
-	"rancher-direct":         {server: "https://203.0.113.7:6443", login: "token"},
-	"rancher-proxy":          {server: "https://rancher.example.org:443/k8s/clusters/c-m-abcd1234", login: "token"},
-	"size-limit":             {server: "https://api.example.org:6443", login: "token"},
-	"talos":                  {server: "https://10.5.0.2:6443", login: "certificate", expires: certExpiry},
-	"tls-server-name":        {server: "https://api.example.org:6443", login: "token", serverName: "kubernetes.example.org"},
-	"token-expired":          {server: "https://api.example.org:6443", login: "token", expires: longExpired},
-	"vcluster-exported":      {server: "https://my-vcluster.team-x.svc:443", login: "certificate", expires: certExpiry},
-	"windows":                {server: "https://api.example.org:6443", login: "token"},
+	"aks-admin":            {server: "https://fleet-dns-1a2b3c4d.hcp.westeurope.azmk8s.io:443", login: "certificate token", expires: certExpiry},
+	"capa-eks-value":       {server: "https://0123456789abcdef0123456789abcdef.gr7.eu-central-1.eks.amazonaws.com:443", login: "token"},
+	"capi-kcp":             {server: "https://[2001:db8::10]:6443", login: "certificate", expires: certExpiry},
+	"folded":               {server: "https://api.example.org:6443", login: "token"},
+	"gardener":             {server: "https://api.fleet.dev.example.org:443", login: "certificate", expires: certExpiry},
+	"gke-serviceaccount":   {server: "https://34.90.1.2:443", login: "token", serverName: "kubernetes.example.org", expires: tokenExpiry},
+	"host-hub-other-port":  {server: "https://192.0.2.10:7443", login: "token"},
+	"hypershift":           {server: "https://a0123456789abcdef-0123456789abcdef.elb.eu-central-1.amazonaws.com:6443", login: "certificate", expires: certExpiry},
+	"idn-punycode":         {server: "https://xn--bcher-kva.example.org:443", login: "token"},
+	"k3s-exported":         {server: "https://k3s.example.org:6443", login: "certificate", expires: certExpiry},
+	"kamaji-admin-conf":    {server: "https://172.18.255.200:6443", login: "certificate", expires: certExpiry},
+	"kind-internal":        {server: "https://fleet-control-plane:6443", login: "certificate", expires: certExpiry},
+	"many-contexts":        {server: "https://c199.example.org:6443", login: "token"},
+	"minikube-embedded":    {server: "https://192.168.49.2:8443", login: "certificate", expires: certExpiry},
+	"no-current-context":   {server: "https://api.example.org:6443", login: "token"},
+	"openshift":            {server: "https://api.ocp.example.org:6443", login: "token"},
+	"other-context-is-odd": {server: "https://good.example.org:6443", login: "token"},
+	"password":             {server: "https://api.example.org:6443", login: "password"},
+	"rancher-direct":       {server: "https://203.0.113.7:6443", login: "token"},
+	"hypershift-internal":  {server: "https://kube-apiserver:6443", login: "certificate", expires: certExpiry},
+	"rancher-proxy":        {server: "https://rancher.example.org:443/k8s/clusters/c-m-abcd1234", login: "token"},
+	"size-limit":           {server: "https://api.example.org:6443", login: "token"},
+	"talos":                {server: "https://10.5.0.2:6443", login: "certificate", expires: certExpiry},
+	"tls-server-name":      {server: "https://api.example.org:6443", login: "token", serverName: "kubernetes.example.org"},
+	"token-expired":        {server: "https://api.example.org:6443", login: "token", expires: longExpired},
+	"windows":              {server: "https://api.example.org:6443", login: "token"},
 }
 
 // TestCorpus: each kubeconfig of testdata/corpus is accepted with the fields, or refused with the text, that are written here

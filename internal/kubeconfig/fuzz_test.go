@@ -62,7 +62,7 @@ func FuzzFields(f *testing.F) {
 
 // Rules that the fuzz targets try: from the hardest to the softest that there are.
 var fuzzRules = []kubeconfig.Rules{operator, {}, {
-	AllowHTTP: true, AllowInsecureTLS: true, AllowMissingCA: true, AllowProxy: true,
+	AllowHTTP: true, AllowInsecureTLS: true, AllowMissingCA: true, AllowProxy: true, AllowServices: true,
 	AllowedCIDRs: []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")},
 }}
 

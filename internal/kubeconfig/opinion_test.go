@@ -123,6 +123,7 @@ var (
 	ascii       = regexp.MustCompile(`^[0-9A-Za-z._:-]*$`)
 	hubName     = regexp.MustCompile(`^kubernetes(\.default(\.svc(\..*)?)?)?\.?$`)
 	localName   = regexp.MustCompile(`^(.*\.)?localhost\.?$`)
+	serviceName = regexp.MustCompile(`^([^.]*\.[^.]*\.svc(\..*)?|.*\.svc|.*\.cluster\.local)\.?$`)
 	numericLast = regexp.MustCompile(`(^|\.)([0-9]+|0x[0-9a-f]*)\.?$`)
 	never       = prefixes("0.0.0.0/8", "224.0.0.0/4", "240.0.0.0/4", "::/128", "ff00::/8")
 	metadata    = prefixes("169.254.169.254/32", "100.100.100.200/32", "168.63.129.16/32", "fd00:ec2::254/128")
@@ -141,8 +142,11 @@ func checkHost(tb testing.TB, host, port string, rules kubeconfig.Rules) {
 		if !ascii.MatchString(name) || numericLast.MatchString(name) {
 			tb.Errorf("host %q is an address in disguise, or not ASCII", host)
 		}
-		if hubName.MatchString(name) || slices.Contains(rules.ForbiddenHosts, strings.TrimSuffix(name, ".")) {
+		if hubName.MatchString(name) || slices.ContainsFunc(rules.ForbiddenHosts, func(f kubeconfig.HostPort) bool { return f.Host == strings.TrimSuffix(name, ".") }) {
 			tb.Errorf("host %q is the hub", host)
+		}
+		if serviceName.MatchString(name) && !localName.MatchString(name) && !rules.AllowServices {
+			tb.Errorf("host %q is a Service", host)
 		}
 		if localName.MatchString(name) && !in(netip.MustParseAddr("127.0.0.1"), rules.AllowedCIDRs) && !in(netip.IPv6Loopback(), rules.AllowedCIDRs) {
 			tb.Errorf("host %q is the local host", host)
@@ -168,6 +172,8 @@ func checkHost(tb testing.TB, host, port string, rules kubeconfig.Rules) {
 			if !slices.Contains(rules.AllowedCIDRs, netip.PrefixFrom(a, a.BitLen())) {
 				tb.Errorf("host %q is the metadata service", host)
 			}
+		case in(a, rules.ServiceCIDRs) && !rules.AllowServices && !in(a, rules.AllowedCIDRs):
+			tb.Errorf("host %q is a Service", host)
 		case (in(a, local) || in(a, rules.ForbiddenCIDRs)) && !in(a, rules.AllowedCIDRs):
 			tb.Errorf("host %q is local or denied", host)
 		}

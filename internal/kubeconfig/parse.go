@@ -38,7 +38,7 @@ func Parse(raw []byte, rules Rules) (*Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Config{}
+	c := &Config{rules: rules}
 	if err := c.readCluster(cluster, rules); err != nil {
 		return nil, err
 	}

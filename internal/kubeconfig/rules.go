@@ -22,13 +22,24 @@ type Rules struct {
 	AllowMissingCA bool
 	// AllowHTTP accepts http:// servers. client-go sends no credentials to them.
 	AllowHTTP bool
+	// AllowServices accepts Services of the management cluster. It is set for the kubeconfigs that Kamaji and Cluster API
+	// write, and by a flag for all.
+	AllowServices bool
 
 	// ForbiddenHosts are further names of the hub's API server, beyond kubernetes.default and its variants.
-	ForbiddenHosts []string
+	ForbiddenHosts []HostPort
 	// ForbiddenAddrs are the addresses of the hub's API server. Port 0 stands for any port.
 	ForbiddenAddrs []netip.AddrPort
 	// ForbiddenCIDRs are ranges that the operator denies, such as the management cluster's pod network.
 	ForbiddenCIDRs []netip.Prefix
+	// ServiceCIDRs are the ranges of the management cluster's Services, as far as they are known.
+	ServiceCIDRs []netip.Prefix
+}
+
+// HostPort is a name with a port, of which 0 stands for any.
+type HostPort struct {
+	Host string
+	Port uint16
 }
 
 // metadataAddrs are addresses of cloud metadata services outside the link-local ranges as well as in them:
@@ -88,8 +99,11 @@ var classes = []class{
 	{ruleMetadata, "the address of a cloud metadata service", func(_ Rules, a netip.Addr) bool { return slices.Contains(metadataAddrs, a) }, Rules.allowsExactly},
 	{ruleLoopback, "a loopback address", func(_ Rules, a netip.Addr) bool { return a.IsLoopback() }, Rules.allows},
 	{ruleLinkLocal, "a link-local address", func(_ Rules, a netip.Addr) bool { return a.IsLinkLocalUnicast() }, Rules.allows},
+	{ruleService, "in the range of the management cluster's Services", Rules.hasService, Rules.allows},
 	{ruleDenied, "in a denied range", func(r Rules, a netip.Addr) bool { return contains(r.ForbiddenCIDRs, a) }, Rules.allows},
 }
+
+func (r Rules) hasService(a netip.Addr) bool { return !r.AllowServices && contains(r.ServiceCIDRs, a) }
 
 func unroutable(_ Rules, a netip.Addr) bool {
 	return !a.IsValid() || a.IsUnspecified() || a.IsMulticast() || thisNetwork.Contains(a) || reserved.Contains(a)
@@ -128,7 +142,7 @@ func (r Rules) checkHost(host string, port uint16) error {
 	}
 	name := canonicalHost(host)
 	switch {
-	case isHubHost(name) || slices.ContainsFunc(r.ForbiddenHosts, func(f string) bool { return canonicalHost(f) == name }):
+	case isHubHost(name) || r.isForbiddenHost(name, port):
 		return ruleHub.refuse(r, "", "the host is a name of the hub's own API server")
 	case slices.Contains(metadataHosts, name):
 		if !r.allowsExactly(metadataAddrs[0]) {
@@ -138,8 +152,23 @@ func (r Rules) checkHost(host string, port uint16) error {
 		if !r.allows(netip.AddrFrom4([4]byte{127, 0, 0, 1})) && !r.allows(netip.IPv6Loopback()) {
 			return ruleLoopback.refuse(r, "", "the host is a name of the local host")
 		}
+	case isService(name):
+		return ruleService.refuse(r, "", "the host is the name of a Service of the management cluster")
 	}
 	return nil
+}
+
+// isService returns whether a name, canonical, is one that only resolves inside of the management cluster: SERVICE.NAMESPACE.svc,
+// also with a cluster domain. Shorter ones may be names of anything (kind's are); what they resolve to is checked.
+func isService(name string) bool {
+	labels := strings.Split(name, ".")
+	return len(labels) > 2 && labels[2] == "svc" || strings.HasSuffix(name, ".svc") || strings.HasSuffix(name, ".cluster.local")
+}
+
+func (r Rules) isForbiddenHost(name string, port uint16) bool {
+	return slices.ContainsFunc(r.ForbiddenHosts, func(f HostPort) bool {
+		return canonicalHost(f.Host) == name && (f.Port == 0 || f.Port == port)
+	})
 }
 
 // allows tells whether addr is in AllowedCIDRs.

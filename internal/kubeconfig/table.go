@@ -10,6 +10,7 @@ const (
 	FlagProxy       = "allow-proxy"
 	FlagMissingCA   = "allow-missing-ca"
 	FlagHTTP        = "allow-http"
+	FlagServices    = "allow-services"
 )
 
 // Rule is one row of the table of what the hub refuses in a kubeconfig. The checks take their reasons and messages from
@@ -48,7 +49,7 @@ func (r *Rule) refuse(rules Rules, field, what string) error {
 func Table() []Rule {
 	rows := []*Rule{
 		ruleExec, ruleFileReference, ruleImpersonation, ruleInsecureTLS, ruleMissingCA, ruleServerName, ruleHTTP, ruleProxy,
-		ruleHub, ruleLoopback, ruleLinkLocal, ruleMetadata, ruleUnroutable, ruleDenied, ruleSpelling,
+		ruleHub, ruleService, ruleLoopback, ruleLinkLocal, ruleMetadata, ruleUnroutable, ruleDenied, ruleSpelling,
 		ruleSize, ruleYAML, ruleUnknownField,
 	}
 	table := make([]Rule, len(rows))
@@ -118,6 +119,14 @@ var (
 		Input:  "a server that is the hub's own API server: kubernetes.default and its other names, its addresses",
 		Why:    "Add-ons would be installed into the management cluster, with whatever rights the kubeconfig has there.",
 		Remedy: "use the kubeconfig of a workload cluster",
+	}
+	ruleService = &Rule{
+		Name: "service", Reason: ReasonAddress, Flag: FlagServices,
+		Input: "a server that is a Service of the management cluster: *.svc, *.svc.*, *.cluster.local, or what is or resolves to an " +
+			"address in its Service ranges; but for the kubeconfig that a TenantControlPlane or a Cluster has itself",
+		Why:    "Whoever may write a Secret would have the hub and Flux talk to whatever runs beside them.",
+		Remedy: "label the TenantControlPlane or the Cluster, or use an address outside the management cluster",
+		lifted: func(r Rules) bool { return r.AllowServices },
 	}
 	ruleLoopback = &Rule{
 		Name: "loopback", Reason: ReasonAddress, Flag: FlagTargetCIDRs,

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/chandler-hub/chandler/internal/kubeconfig"
+)
+
+func TestFindAPIServer(t *testing.T) {
+	names := map[string][]netip.Addr{"api.example.org": {netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("::ffff:192.0.2.2")}}
+	resolve := func(_ context.Context, _, host string) ([]netip.Addr, error) {
+		if addrs := names[host]; addrs != nil {
+			return addrs, nil
+		}
+		return nil, errors.New("no such host")
+	}
+	at := func(addrs ...string) (out []netip.AddrPort) {
+		for _, a := range addrs {
+			out = append(out, netip.MustParseAddrPort(a))
+		}
+		return out
+	}
+	pod := map[string]string{"KUBERNETES_SERVICE_HOST": "10.96.0.1", "KUBERNETES_SERVICE_PORT": "443"}
+	cases := map[string]struct {
+		server string
+		env    map[string]string
+		want   apiServer
+	}{
+		"Pod":         {"https://10.96.0.1:443", pod, apiServer{addrs: at("10.96.0.1:443")}},
+		"Elsewhere":   {"https://api.example.org:6443", nil, apiServer{hosts: []kubeconfig.HostPort{{Host: "api.example.org", Port: 6443}}, addrs: at("192.0.2.1:6443", "192.0.2.2:6443")}},
+		"PodWithFile": {"https://api.example.org", pod, apiServer{hosts: []kubeconfig.HostPort{{Host: "api.example.org", Port: 443}}, addrs: at("192.0.2.1:443", "192.0.2.2:443", "10.96.0.1:443")}},
+		"IPv6":        {"https://[fd00::1]:6443", nil, apiServer{addrs: at("[fd00::1]:6443")}},
+		"NoDNS":       {"https://gone.example.org:6443", nil, apiServer{hosts: []kubeconfig.HostPort{{Host: "gone.example.org", Port: 6443}}}},
+		"NoURL":       {"https://a b:x", nil, apiServer{}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := findAPIServer(t.Context(), tc.server, func(k string) string { return tc.env[k] }, resolve)
+			if d := cmp.Diff(tc.want, got, cmp.AllowUnexported(apiServer{}), comparable); d != "" {
+				t.Errorf("-want +got:\n%s", d)
+			}
+		})
+	}
+}

@@ -13,11 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/chandler-hub/chandler/controllers/addonset"
 	"github.com/chandler-hub/chandler/controllers/delivery"
 	"github.com/chandler-hub/chandler/controllers/discovery"
 	"github.com/chandler-hub/chandler/controllers/index"
+	"github.com/chandler-hub/chandler/controllers/metrics"
 	"github.com/chandler-hub/chandler/controllers/origins"
 	"github.com/chandler-hub/chandler/controllers/registration"
 	"github.com/chandler-hub/chandler/controllers/shared"
@@ -62,6 +64,9 @@ func AddToManager(ctx context.Context, mgr manager.Manager, config *hubconfig.Co
 	}
 	c, live, now := mgr.GetClient(), mgr.GetAPIReader(), clock.RealClock{}
 	known := origins.New(mgr, config.Origins)
+	if err := ctrlmetrics.Registry.Register(&metrics.Collector{Reader: c}); err != nil {
+		return fmt.Errorf("register the metrics: %w", err)
+	}
 	keeper := &shared.Keeper{Client: c, Config: config, Live: live, Clock: now}
 	pool := probe.NewPool(probe.PoolOptions{
 		Interval: config.ProbeInterval,

@@ -45,6 +45,7 @@ import (
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=serviceaccounts,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=list;watch
 // +kubebuilder:rbac:groups="",resources=namespaces,resourceNames=kube-system,verbs=get
 // +kubebuilder:rbac:groups=networking.k8s.io,resources=servicecidrs,verbs=list
 // +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=list;watch;create;delete
@@ -63,10 +64,10 @@ func AddToManager(ctx context.Context, mgr manager.Manager, config *hubconfig.Co
 		return err
 	}
 	c, live, now := mgr.GetClient(), mgr.GetAPIReader(), clock.RealClock{}
-	known := origins.New(mgr, config.Origins)
 	if err := ctrlmetrics.Registry.Register(&metrics.Collector{Reader: c}); err != nil {
 		return fmt.Errorf("register the metrics: %w", err)
 	}
+	known := origins.New(mgr, config.Origins)
 	keeper := &shared.Keeper{Client: c, Config: config, Live: live, Clock: now}
 	pool := probe.NewPool(probe.PoolOptions{
 		Interval: config.ProbeInterval,

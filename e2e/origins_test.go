@@ -119,7 +119,7 @@ func TestOrigins(t *testing.T) {
 		soon(t, "the one is registered", func() error {
 			return h.Client.Get(ctx, client.ObjectKey{Namespace: "allowed", Name: "s1"}, registration("", ""))
 		})
-		soon(t, "the other says why it is not", func() error { return wantEvent(ctx, h, "s1", "may not register clusters; --secret-namespaces") })
+		soon(t, "the other says why it is not", func() error { return wantEvent(ctx, h, "s1", "may not register clusters; label ") })
 		check(t, localfleet.Tenant(ctx, h.Client, "allowed", "s1", map[string]string{hubv1.RegisterLabel: "true"}, kubeconfig))
 		soon(t, "the later origin of a name gets another", func() error {
 			r := registration("allowed", "s1-tenantcontrolplane")

@@ -57,6 +57,9 @@ const (
 	KubeConfigSourceMissingReason = "KubeConfigSourceMissing"
 	// OriginNotFoundReason: the origin does not exist. What runs on the cluster is left alone.
 	OriginNotFoundReason = "OriginNotFound"
+	// NamespaceNotAllowedReason: Secrets in that namespace may not register clusters, or no longer. The cluster keeps what it has, and
+	// the kubeconfig that is in use.
+	NamespaceNotAllowedReason = "NamespaceNotAllowed"
 	// OriginKindNotInstalledReason: the origin's CRD is not installed. What runs on the cluster is left alone.
 	OriginKindNotInstalledReason = "OriginKindNotInstalled"
 )

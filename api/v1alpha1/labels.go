@@ -8,6 +8,9 @@ const (
 	// when it is "true". "false" unregisters at once; taking the label off unregisters after a delay.
 	RegisterLabel = "chandler.dev/register"
 
+	// RegisterSecretsLabel on a Namespace lets labelled Secrets register clusters there when it is "true".
+	RegisterSecretsLabel = "chandler.dev/register-secrets"
+
 	// KubeConfigKeyAnnotation on a labelled Secret names the key that holds the kubeconfig.
 	KubeConfigKeyAnnotation = "chandler.dev/kubeconfig-key"
 

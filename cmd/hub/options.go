@@ -44,7 +44,7 @@ func (o *options) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&c.HubID, "hub-id", "chandler", "tells this hub's objects from those of other hubs on the same clusters; never change it while add-ons are delivered")
 	f.StringSliceVar(&c.PlatformNamespaces, "platform-namespaces", []string{o.namespace, "flux-system"}, "namespaces whose AddonSets may select clusters everywhere")
 	f.StringSliceVar(&c.Origins.RegisterAll, "register-all", nil, "kinds of clusters to register without the label: kamaji, capi")
-	f.StringSliceVar(&c.Origins.SecretNamespaces, "secret-namespaces", nil, "namespaces in which a labelled Secret registers a cluster, * for all (default: the platform namespaces)")
+	f.StringSliceVar(&c.Origins.SecretNamespaces, "secret-namespaces", nil, "namespaces in which a labelled Secret registers a cluster, beside those with label chandler.dev/register-secrets; * for all (default: the platform namespaces)")
 	f.DurationVar(&c.UnregisterDelay, "unregister-delay", 5*time.Minute, "how long a cluster without the label stays registered")
 	f.DurationVar(&c.TeardownGrace, "teardown-grace", time.Hour, "how long a cluster that does not answer is waited for before its add-ons are let go")
 	f.DurationVar(&c.RemovalDelay, "removal-delay", 5*time.Second, "how long an add-on that was dropped stays, so that another set may take it over")

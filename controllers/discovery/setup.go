@@ -6,10 +6,12 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -36,6 +38,9 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 	if err := watch(origin.Secret, origins.Example(origin.Secret, corev1.SchemeGroupVersion.WithKind("Secret"))); err != nil {
 		return err
 	}
+	if err := c.Watch(source.TypedKind(mgr.GetCache(), client.Object(origins.Namespace()), r.enqueueSecrets(), origins.AllowsSecrets())); err != nil {
+		return err
+	}
 	r.Origins.OnInstalled(watch)
 	// A registration that is gone, or whose labels somebody changed, is made good from its origin.
 	return c.Watch(source.TypedKind(mgr.GetCache(), client.Object(&hubv1.ClusterRegistration{}), enqueueOriginOf()))
@@ -56,6 +61,23 @@ func interesting(kind origin.Kind) func(client.Object) bool {
 func enqueueOrigin(kind origin.Kind) handler.TypedEventHandler[client.Object, Request] {
 	return handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, obj client.Object) []Request {
 		return []Request{{Kind: kind, NamespacedName: client.ObjectKeyFromObject(obj)}}
+	})
+}
+
+// enqueueSecrets enqueues the Secrets of a namespace that ask to be registered.
+func (r *Reconciler) enqueueSecrets() handler.TypedEventHandler[client.Object, Request] {
+	return handler.TypedEnqueueRequestsFromMapFunc(func(ctx context.Context, namespace client.Object) []Request {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
+		if err := r.Client.List(ctx, list, client.InNamespace(namespace.GetName()), client.HasLabels{hubv1.RegisterLabel}); err != nil {
+			log.FromContext(ctx).Error(err, "list the Secrets of a namespace", "namespace", namespace.GetName())
+			return nil
+		}
+		out := make([]Request, len(list.Items))
+		for i := range list.Items {
+			out[i] = Request{Kind: origin.Secret, NamespacedName: client.ObjectKeyFromObject(&list.Items[i])}
+		}
+		return out
 	})
 }
 

@@ -203,6 +203,7 @@ func CacheOptions() cache.Options {
 			&corev1.ServiceAccount{}:     sources,
 			partial("v1", "Secret"):      {Transform: slimSecret},
 			partial("v1", "ConfigMap"):   {Transform: slimSecret},
+			partial("v1", "Namespace"):   {Transform: slimSecret},
 			partial("apiextensions.k8s.io/v1", "CustomResourceDefinition"): {Transform: slimMeta},
 		},
 	}

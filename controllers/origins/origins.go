@@ -20,6 +20,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -74,14 +75,41 @@ func (o *Origins) Get(ctx context.Context, kind origin.Kind, key types.Namespace
 	case err != nil:
 		return nil, origin.Verdict{}, fmt.Errorf("read %s %s: %w", kind.Kind, key, err)
 	}
-	return obj, o.policy.Judge(kind, obj, func(name string) bool {
+	around := origin.Around{ClusterExists: func(name string) bool {
 		gvk, ok := o.version(origin.ClusterAPI)
 		if !ok {
 			return false
 		}
 		_, err := o.read(ctx, origin.ClusterAPI, gvk, types.NamespacedName{Namespace: key.Namespace, Name: name})
 		return err == nil
-	}), nil
+	}}
+	if kind == origin.Secret {
+		// One that the cache does not know yet allows nothing; the rooms look again when it comes.
+		namespace := Namespace()
+		if err := o.mgr.GetClient().Get(ctx, types.NamespacedName{Name: key.Namespace}, namespace); client.IgnoreNotFound(err) != nil {
+			return nil, origin.Verdict{}, fmt.Errorf("read Namespace %s: %w", key.Namespace, err)
+		}
+		around.NamespaceLabels = namespace.Labels
+	}
+	return obj, o.policy.Judge(kind, obj, around), nil
+}
+
+// Namespace returns an empty Namespace to watch or read; only its metadata is cached.
+func Namespace() *metav1.PartialObjectMetadata {
+	m := &metav1.PartialObjectMetadata{}
+	m.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	return m
+}
+
+// AllowsSecrets passes events about namespaces in which Secrets may register clusters, or no longer.
+func AllowsSecrets() predicate.Predicate {
+	label := func(obj client.Object) string { return obj.GetLabels()[hubv1.RegisterSecretsLabel] }
+	return predicate.Funcs{
+		CreateFunc:  func(e event.CreateEvent) bool { return label(e.Object) != "" },
+		UpdateFunc:  func(e event.UpdateEvent) bool { return label(e.ObjectOld) != label(e.ObjectNew) },
+		DeleteFunc:  func(event.DeleteEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	}
 }
 
 func (o *Origins) version(kind origin.Kind) (schema.GroupVersionKind, bool) {

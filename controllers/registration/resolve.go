@@ -120,6 +120,9 @@ func kubeConfigSource(reg *hubv1.ClusterRegistration, obj *unstructured.Unstruct
 		}
 		return origin.Source{}, hubv1.OriginKindNotInstalledReason, fmt.Errorf("kind %s is not installed on this management cluster; what runs on the cluster is left alone", kind.GroupKind)
 	}
+	if verdict.Reason != "" {
+		return origin.Source{}, verdict.Reason, fmt.Errorf("%s; what runs on the cluster is left alone, and the kubeconfig in use stays in use", verdict.Refused)
+	}
 	source, err := origin.KubeConfig(kind, obj)
 	if err != nil {
 		return origin.Source{}, hubv1.KubeConfigNotReadyReason, err

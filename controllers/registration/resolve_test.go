@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 
@@ -107,12 +108,13 @@ func TestCheck(t *testing.T) {
 }
 
 func TestKubeConfigSource(t *testing.T) {
-	kamaji := origin.Kamaji.Reference("one")
+	kamaji, secret := origin.Kamaji.Reference("one"), origin.Secret.Reference("one")
 	deleted := metav1.NewTime(time.Unix(1_700_000_000, 0))
 	used := hubv1.ClusterRegistrationStatus{Credential: &hubv1.CredentialStatus{SecretName: "old", Key: "admin.conf"}}
 	leaving := metav1.ObjectMeta{DeletionTimestamp: &deleted}
 	cases := map[string]struct {
 		reg     hubv1.ClusterRegistration
+		obj     *unstructured.Unstructured
 		verdict origin.Verdict
 		want    origin.Source
 		reason  string
@@ -140,6 +142,11 @@ func TestKubeConfigSource(t *testing.T) {
 			verdict: origin.Verdict{Origin: teardown.OriginUnknown},
 			want:    origin.Source{Secret: "old", Key: "admin.conf"},
 		},
+		"NamespaceNotAllowed": {
+			reg: hubv1.ClusterRegistration{Spec: hubv1.ClusterRegistrationSpec{OriginRef: &secret}, Status: used}, obj: &unstructured.Unstructured{},
+			verdict: origin.Verdict{Origin: teardown.OriginUnwanted, Reason: hubv1.NamespaceNotAllowedReason, Refused: "not there"},
+			reason:  hubv1.NamespaceNotAllowedReason, err: "not there; what runs on the cluster is left alone, and the kubeconfig in use stays in use",
+		},
 		"UnknownKind": {
 			reg:    hubv1.ClusterRegistration{Spec: hubv1.ClusterRegistrationSpec{OriginRef: &hubv1.OriginReference{Kind: "Shoot", Name: "one"}}},
 			reason: hubv1.OriginKindNotInstalledReason,
@@ -148,7 +155,7 @@ func TestKubeConfigSource(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, reason, err := kubeConfigSource(&tc.reg, nil, tc.verdict)
+			got, reason, err := kubeConfigSource(&tc.reg, tc.obj, tc.verdict)
 			text := ""
 			if err != nil {
 				text = err.Error()

@@ -23,6 +23,7 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/enqueue"
 	"github.com/chandler-hub/chandler/controllers/index"
+	"github.com/chandler-hub/chandler/controllers/origins"
 	"github.com/chandler-hub/chandler/internal/origin"
 )
 
@@ -39,6 +40,7 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 		For(&hubv1.ClusterRegistration{}, builder.WithPredicates(specOrLabels())).
 		Watches(&hubv1.ClusterRegistration{}, handler.EnqueueRequestsFromMapFunc(r.sameCluster), builder.WithPredicates(identityChanged())).
 		WatchesMetadata(secret, handler.EnqueueRequestsFromMapFunc(r.usersOfSecret), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
+		WatchesMetadata(origins.Namespace(), handler.EnqueueRequestsFromMapFunc(r.inNamespace), builder.WithPredicates(origins.AllowsSecrets())).
 		Watches(&hubv1.AddonDelivery{}, enqueue.Later(countDelay, enqueue.RegistrationOfDelivery), builder.WithPredicates(deliveryCounts())).
 		Watches(&hubv1.AddonSet{}, enqueue.Later(countDelay, enqueue.InReach(r.Client, r.Config)), builder.WithPredicates(setChanges())).
 		WatchesRawSource(source.Channel(events, &handler.EnqueueRequestForObject{})).
@@ -99,6 +101,10 @@ func setChanges() predicate.Predicate {
 
 func (r *Reconciler) usersOfSecret(ctx context.Context, obj client.Object) []reconcile.Request {
 	return enqueue.Registrations(ctx, r.Client, client.InNamespace(obj.GetNamespace()), client.MatchingFields{index.RegistrationSecret: obj.GetName()})
+}
+
+func (r *Reconciler) inNamespace(ctx context.Context, namespace client.Object) []reconcile.Request {
+	return enqueue.Registrations(ctx, r.Client, client.InNamespace(namespace.GetName()))
 }
 
 func (r *Reconciler) ofOrigin(kind origin.Kind) handler.MapFunc {

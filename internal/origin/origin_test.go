@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/origin"
 	"github.com/chandler-hub/chandler/internal/teardown"
 )
@@ -58,31 +59,39 @@ func TestJudge(t *testing.T) {
 	labelled := func(extra string) string {
 		return "{metadata: {name: x, namespace: tenants, labels: {chandler.dev/register: 'true'" + extra + "}}}"
 	}
+	elsewhere := origin.Verdict{Origin: teardown.OriginUnwanted, Reason: hubv1.NamespaceNotAllowedReason,
+		Refused: `Secrets in namespace "tenants" may not register clusters; label chandler.dev/register-secrets: "true" on the Namespace allows it, or --secret-namespaces`}
 	cases := map[string]struct {
 		kind    origin.Kind
 		object  string
 		all     []string
 		cluster bool
+		labels  map[string]string
 		want    origin.Verdict
 	}{
-		"Labelled":      {kind: origin.Kamaji, object: labelled(""), want: origin.Verdict{Origin: teardown.OriginWanted}},
-		"NotLabelled":   {kind: origin.Kamaji, object: "{metadata: {name: x}}", want: origin.Verdict{Origin: teardown.OriginUnwanted}},
-		"False":         {kind: origin.Kamaji, object: "{metadata: {name: x, labels: {chandler.dev/register: 'false'}}}", all: []string{"kamaji"}, want: origin.Verdict{Origin: teardown.OriginUnwanted, AtOnce: true}},
-		"OtherValue":    {kind: origin.Kamaji, object: "{metadata: {name: x, labels: {chandler.dev/register: 'yes'}}}", want: origin.Verdict{Origin: teardown.OriginUnwanted, Refused: `label chandler.dev/register is "yes"; write "true" or "false"`}},
-		"RegisterAll":   {kind: origin.ClusterAPI, object: "{metadata: {name: x}}", all: []string{"kamaji", "capi"}, want: origin.Verdict{Origin: teardown.OriginWanted}},
-		"AllOfAnother":  {kind: origin.ClusterAPI, object: "{metadata: {name: x}}", all: []string{"kamaji"}, want: origin.Verdict{Origin: teardown.OriginUnwanted}},
-		"Deleting":      {kind: origin.Kamaji, object: "{metadata: {name: x, deletionTimestamp: '2026-11-21T12:00:00Z', labels: {chandler.dev/register: 'true'}}}", want: origin.Verdict{Origin: teardown.OriginDeleting}},
-		"TenantOfCAPI":  {kind: origin.Kamaji, object: labelled(", cluster.x-k8s.io/cluster-name: c1"), cluster: true, want: origin.Verdict{Origin: teardown.OriginUnwanted, Refused: `it belongs to Cluster "c1" of Cluster API; label that instead`}},
-		"LeftoverLabel": {kind: origin.Kamaji, object: labelled(", cluster.x-k8s.io/cluster-name: c1"), want: origin.Verdict{Origin: teardown.OriginWanted}},
-		"TenantOfKCP":   {kind: origin.Kamaji, object: "{metadata: {name: x, labels: {chandler.dev/register: 'true'}, ownerReferences: [{kind: KamajiControlPlane, name: k1}]}}", want: origin.Verdict{Origin: teardown.OriginUnwanted, Refused: `it belongs to KamajiControlPlane "k1" of Cluster API; label its Cluster instead`}},
-		"Secret":        {kind: origin.Secret, object: "{metadata: {name: x, namespace: flux-system, labels: {chandler.dev/register: 'true'}}}", want: origin.Verdict{Origin: teardown.OriginWanted}},
-		"SecretElsewhere": {kind: origin.Secret, object: labelled(""), want: origin.Verdict{Origin: teardown.OriginUnwanted,
-			Refused: `Secrets in namespace "tenants" may not register clusters; --secret-namespaces allows it`}},
+		"Labelled":             {kind: origin.Kamaji, object: labelled(""), want: origin.Verdict{Origin: teardown.OriginWanted}},
+		"NotLabelled":          {kind: origin.Kamaji, object: "{metadata: {name: x}}", want: origin.Verdict{Origin: teardown.OriginUnwanted}},
+		"False":                {kind: origin.Kamaji, object: "{metadata: {name: x, labels: {chandler.dev/register: 'false'}}}", all: []string{"kamaji"}, want: origin.Verdict{Origin: teardown.OriginUnwanted, AtOnce: true}},
+		"OtherValue":           {kind: origin.Kamaji, object: "{metadata: {name: x, labels: {chandler.dev/register: 'yes'}}}", want: origin.Verdict{Origin: teardown.OriginUnwanted, Refused: `label chandler.dev/register is "yes"; write "true" or "false"`}},
+		"RegisterAll":          {kind: origin.ClusterAPI, object: "{metadata: {name: x}}", all: []string{"kamaji", "capi"}, want: origin.Verdict{Origin: teardown.OriginWanted}},
+		"AllOfAnother":         {kind: origin.ClusterAPI, object: "{metadata: {name: x}}", all: []string{"kamaji"}, want: origin.Verdict{Origin: teardown.OriginUnwanted}},
+		"Deleting":             {kind: origin.Kamaji, object: "{metadata: {name: x, deletionTimestamp: '2026-11-21T12:00:00Z', labels: {chandler.dev/register: 'true'}}}", want: origin.Verdict{Origin: teardown.OriginDeleting}},
+		"TenantOfCAPI":         {kind: origin.Kamaji, object: labelled(", cluster.x-k8s.io/cluster-name: c1"), cluster: true, want: origin.Verdict{Origin: teardown.OriginUnwanted, Refused: `it belongs to Cluster "c1" of Cluster API; label that instead`}},
+		"LeftoverLabel":        {kind: origin.Kamaji, object: labelled(", cluster.x-k8s.io/cluster-name: c1"), want: origin.Verdict{Origin: teardown.OriginWanted}},
+		"TenantOfKCP":          {kind: origin.Kamaji, object: "{metadata: {name: x, labels: {chandler.dev/register: 'true'}, ownerReferences: [{kind: KamajiControlPlane, name: k1}]}}", want: origin.Verdict{Origin: teardown.OriginUnwanted, Refused: `it belongs to KamajiControlPlane "k1" of Cluster API; label its Cluster instead`}},
+		"Secret":               {kind: origin.Secret, object: "{metadata: {name: x, namespace: flux-system, labels: {chandler.dev/register: 'true'}}}", want: origin.Verdict{Origin: teardown.OriginWanted}},
+		"SecretElsewhere":      {kind: origin.Secret, object: labelled(""), want: elsewhere},
+		"SecretInLabelled":     {kind: origin.Secret, object: labelled(""), labels: map[string]string{hubv1.RegisterSecretsLabel: "true"}, want: origin.Verdict{Origin: teardown.OriginWanted}},
+		"SecretInOtherwise":    {kind: origin.Secret, object: labelled(""), labels: map[string]string{hubv1.RegisterSecretsLabel: "yes"}, want: elsewhere},
+		"SecretInForbidden":    {kind: origin.Secret, object: labelled(""), labels: map[string]string{hubv1.RegisterSecretsLabel: "false"}, want: elsewhere},
+		"SecretInLabelledOf":   {kind: origin.Secret, object: labelled(", cluster.x-k8s.io/cluster-name: c1"), labels: map[string]string{hubv1.RegisterSecretsLabel: "true"}, cluster: true, want: origin.Verdict{Origin: teardown.OriginUnwanted, Refused: `it belongs to Cluster "c1" of Cluster API; label that instead`}},
+		"SecretElsewhereFalse": {kind: origin.Secret, object: "{metadata: {name: x, namespace: tenants, labels: {chandler.dev/register: 'false'}}}", want: origin.Verdict{Origin: teardown.OriginUnwanted, AtOnce: true}},
+		"TenantElsewhere":      {kind: origin.Kamaji, object: labelled(""), labels: map[string]string{hubv1.RegisterSecretsLabel: "false"}, want: origin.Verdict{Origin: teardown.OriginWanted}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			p := origin.Policy{RegisterAll: tc.all, SecretNamespaces: []string{"flux-system"}}
-			got := p.Judge(tc.kind, object(t, tc.object), func(string) bool { return tc.cluster })
+			got := p.Judge(tc.kind, object(t, tc.object), origin.Around{NamespaceLabels: tc.labels, ClusterExists: func(string) bool { return tc.cluster }})
 			if d := cmp.Diff(tc.want, got); d != "" {
 				t.Errorf("-want +got:\n%s", d)
 			}

@@ -17,8 +17,8 @@ import (
 type Policy struct {
 	// RegisterAll holds the Flag of each kind that is registered without the label.
 	RegisterAll []string
-	// SecretNamespaces are the namespaces in which a labelled Secret registers a cluster; "*" is all. Whoever can write
-	// a Secret there has the hub deliver add-ons, with what secrets they hold, to a server of their choice.
+	// SecretNamespaces are the namespaces in which a labelled Secret registers a cluster, beside those that are labelled for it; "*"
+	// is all. Whoever can write a Secret there has the hub deliver add-ons, with what secrets they hold, to a server of their choice.
 	SecretNamespaces []string
 }
 
@@ -30,11 +30,20 @@ type Verdict struct {
 	AtOnce bool
 	// Refused says why an origin that asks for it is not registered all the same; empty otherwise.
 	Refused string
+	// Reason is the reason of a refusal that holds for a kubeconfig as well: it is not taken from such an origin. Empty otherwise.
+	Reason string
 }
 
-// Judge returns what an origin asks for. clusterExists tells whether a Cluster API Cluster of a name exists in the origin's
-// namespace.
-func (p Policy) Judge(k Kind, obj *unstructured.Unstructured, clusterExists func(name string) bool) Verdict {
+// Around is what lies around an origin.
+type Around struct {
+	// NamespaceLabels are those of its namespace; none if it is not known.
+	NamespaceLabels map[string]string
+	// ClusterExists tells whether a Cluster API Cluster of a name exists in its namespace.
+	ClusterExists func(name string) bool
+}
+
+// Judge returns what an origin asks for.
+func (p Policy) Judge(k Kind, obj *unstructured.Unstructured, around Around) Verdict {
 	if obj.GetDeletionTimestamp() != nil {
 		return Verdict{Origin: teardown.OriginDeleting}
 	}
@@ -47,7 +56,11 @@ func (p Policy) Judge(k Kind, obj *unstructured.Unstructured, clusterExists func
 	case k.Flag == "" || !slices.Contains(p.RegisterAll, k.Flag):
 		return Verdict{Origin: teardown.OriginUnwanted}
 	}
-	if why := p.refuse(k, obj, clusterExists); why != "" {
+	if k == Secret && !p.allows(obj.GetNamespace(), around.NamespaceLabels) {
+		return Verdict{Origin: teardown.OriginUnwanted, Reason: hubv1.NamespaceNotAllowedReason, Refused: fmt.Sprintf(
+			"Secrets in namespace %q may not register clusters; label %s: \"true\" on the Namespace allows it, or --secret-namespaces", obj.GetNamespace(), hubv1.RegisterSecretsLabel)}
+	}
+	if why := refuse(k, obj, around.ClusterExists); why != "" {
 		return Verdict{Origin: teardown.OriginUnwanted, Refused: why}
 	}
 	return Verdict{Origin: teardown.OriginWanted}
@@ -55,8 +68,14 @@ func (p Policy) Judge(k Kind, obj *unstructured.Unstructured, clusterExists func
 
 const clusterNameLabel = "cluster.x-k8s.io/cluster-name"
 
-// refuse keeps a cluster from being registered twice, and Secrets to the namespaces that the platform allows.
-func (p Policy) refuse(k Kind, obj *unstructured.Unstructured, clusterExists func(string) bool) string {
+// allows returns whether Secrets in a namespace may register clusters. Who may label a Namespace decides for a cluster of tenants;
+// who may write Secrets in it does not.
+func (p Policy) allows(namespace string, labels map[string]string) bool {
+	return labels[hubv1.RegisterSecretsLabel] == "true" || slices.Contains(p.SecretNamespaces, "*") || slices.Contains(p.SecretNamespaces, namespace)
+}
+
+// refuse keeps a cluster from being registered twice.
+func refuse(k Kind, obj *unstructured.Unstructured, clusterExists func(string) bool) string {
 	cluster := obj.GetLabels()[clusterNameLabel]
 	switch k.GroupKind {
 	case Kamaji.GroupKind:
@@ -73,9 +92,6 @@ func (p Policy) refuse(k Kind, obj *unstructured.Unstructured, clusterExists fun
 			return "it belongs to a KamajiControlPlane of Cluster API elsewhere; label its Cluster instead"
 		}
 	case Secret.GroupKind:
-		if !slices.Contains(p.SecretNamespaces, "*") && !slices.Contains(p.SecretNamespaces, obj.GetNamespace()) {
-			return fmt.Sprintf("Secrets in namespace %q may not register clusters; --secret-namespaces allows it", obj.GetNamespace())
-		}
 		if cluster != "" && clusterExists(cluster) {
 			return fmt.Sprintf("it belongs to Cluster %q of Cluster API; label that instead", cluster)
 		}

@@ -26,7 +26,8 @@ type discovery struct {
 	registrations map[key]*member
 	byOrigin      map[key]*member // the same ones, by the origin that they name
 	origins       map[key]*unstructured.Unstructured
-	order         []key // of the origins in the files: the first of one name keeps it
+	namespaces    map[string]map[string]string // labels of namespaces that say something of registering
+	order         []key                        // of the origins in the files: the first of one name keeps it
 	warn          func(format string, args ...any)
 	errs          []error
 }
@@ -34,6 +35,7 @@ type discovery struct {
 func newDiscovery(policy origin.Policy, warn func(format string, args ...any)) *discovery {
 	return &discovery{
 		policy: policy, warn: warn, registrations: map[key]*member{}, byOrigin: map[key]*member{}, origins: map[key]*unstructured.Unstructured{},
+		namespaces: map[string]map[string]string{},
 	}
 }
 
@@ -66,9 +68,9 @@ func (d *discovery) register(k key, obj *unstructured.Unstructured) {
 	if err != nil {
 		return
 	}
-	verdict := d.policy.Judge(kind, obj, func(name string) bool {
+	verdict := d.policy.Judge(kind, obj, origin.Around{NamespaceLabels: d.namespaces[k.namespace], ClusterExists: func(name string) bool {
 		return d.origins[key{origin.ClusterAPI.GroupKind, k.namespace, name}] != nil
-	})
+	}})
 	what := fmt.Sprintf("%s %s/%s", k.Kind, k.namespace, k.name)
 	m := d.byOrigin[k]
 	if verdict.Origin != teardown.OriginWanted {

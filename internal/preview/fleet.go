@@ -87,6 +87,10 @@ func (f *Fleet) take(o *Object, d *discovery) {
 	if o.Document != nil {
 		f.documents[o.key()] = *o.Document
 	}
+	if o.Kind == namespaceKind {
+		d.namespaces[o.Name] = o.Origin.GetLabels()
+		return
+	}
 	if o.Origin != nil {
 		d.origins[o.key()] = o.Origin
 		d.order = append(d.order, o.key())

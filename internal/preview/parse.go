@@ -29,7 +29,8 @@ type Object struct {
 	Kind            schema.GroupKind
 	Namespace, Name string
 
-	// Set, Registration and Origin hold the object if it is one of these. Of a Secret, Origin holds only metadata.
+	// Set, Registration and Origin hold the object if it is one of these. Of a Secret, Origin holds only metadata. It also holds a
+	// Namespace that says whether Secrets register clusters there.
 	Set          *hubv1.AddonSet
 	Registration *hubv1.ClusterRegistration
 	Origin       *unstructured.Unstructured
@@ -44,6 +45,7 @@ var (
 	setKind          = schema.GroupKind{Group: hubv1.GroupVersion.Group, Kind: "AddonSet"}
 	registrationKind = schema.GroupKind{Group: hubv1.GroupVersion.Group, Kind: "ClusterRegistration"}
 	configMapKind    = schema.GroupKind{Kind: "ConfigMap"}
+	namespaceKind    = schema.GroupKind{Kind: "Namespace"}
 )
 
 // Parse reads a file of YAML or JSON documents. It returns the objects that the hub would look at, how many others there
@@ -181,7 +183,13 @@ func (p *parser) syntax(d document, err error) {
 
 func (p *parser) object(u *unstructured.Unstructured) {
 	gk := u.GroupVersionKind().GroupKind()
+	_, allows := u.GetLabels()[hubv1.RegisterSecretsLabel]
 	switch gk {
+	case namespaceKind:
+		if !allows {
+			p.ignored++
+			return
+		}
 	case setKind, registrationKind, origin.Kamaji.GroupKind, origin.ClusterAPI.GroupKind, origin.Secret.GroupKind, configMapKind:
 	default:
 		p.ignored++
@@ -191,7 +199,7 @@ func (p *parser) object(u *unstructured.Unstructured) {
 		p.fail("%s: %s", gk.Kind, strings.Join(problems, "; "))
 		return
 	}
-	if u.GetNamespace() == "" {
+	if u.GetNamespace() == "" && gk != namespaceKind {
 		u.SetNamespace("default") // as kubectl would
 	}
 	o := Object{File: p.file, Kind: gk, Namespace: u.GetNamespace(), Name: u.GetName()}

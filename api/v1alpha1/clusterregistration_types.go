@@ -134,8 +134,8 @@ type ClusterRegistrationStatus struct {
 	// observedGeneration is the generation that this status speaks of.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// conditions: Ready, KubeConfigValid and Reachable always; Reconciling, Stalled, CredentialExpiring, Duplicate, Suspended
-	// and Unregistering while true.
+	// conditions: Ready, KubeConfigValid and Reachable always; Reconciling, Stalled, CredentialExpiring, Duplicate, Suspended,
+	// Maintenance and Unregistering while true.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -9,6 +9,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
 )
@@ -47,5 +50,33 @@ func TestFindAPIServer(t *testing.T) {
 				t.Errorf("-want +got:\n%s", d)
 			}
 		})
+	}
+}
+
+// services is a management cluster that answers a list of ServiceCIDRs.
+type services struct {
+	client.Reader
+	cidrs []string
+	err   error
+}
+
+func (s services) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	if s.err == nil {
+		list.(*networkingv1.ServiceCIDRList).Items = []networkingv1.ServiceCIDR{{Spec: networkingv1.ServiceCIDRSpec{CIDRs: s.cidrs}}}
+	}
+	return s.err
+}
+
+func TestServiceCIDRs(t *testing.T) {
+	got, err := serviceCIDRs(t.Context(), services{cidrs: []string{"10.96.0.0/16", "fd00::/108"}})
+	want := []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16"), netip.MustParsePrefix("fd00::/108")}
+	if d := cmp.Diff(want, got, comparable); d != "" || err != nil {
+		t.Errorf("%v; -want +got:\n%s", err, d)
+	}
+	if got, err := serviceCIDRs(t.Context(), services{err: &meta.NoKindMatchError{}}); err != nil || got != nil {
+		t.Errorf("before Kubernetes 1.33: %v, %v", got, err)
+	}
+	if _, err := serviceCIDRs(t.Context(), services{err: errors.New("forbidden")}); err == nil {
+		t.Error("what cannot be read is taken for none")
 	}
 }

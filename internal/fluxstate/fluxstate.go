@@ -48,7 +48,7 @@ func Of(obj client.Object) State {
 	}
 	if c := meta.FindStatusCondition(conditions, hubv1.ReadyCondition); c != nil {
 		s.Ready, s.Reason, s.ReadyGeneration = c.Status, c.Reason, c.ObservedGeneration
-		s.Message = buildFolder.ReplaceAllString(c.Message, "")
+		s.Message = fleeting.ReplaceAllString(buildFolder.ReplaceAllString(c.Message, ""), "")
 	}
 	if s.Ready == metav1.ConditionUnknown {
 		// Flux sets Unknown at the start of every reconcile, also of a routine one, with a changing text.
@@ -60,6 +60,9 @@ func Of(obj client.Object) State {
 // buildFolder is where kustomize-controller builds: a new one for each try, which would make each failure a new one. What
 // is left of a path is what the author wrote.
 var buildFolder = regexp.MustCompile(`/\S*/kustomization-[0-9]+/`)
+
+// fleeting is what is another one at each try to connect: the port at our end, and the number that a cloud gives a request.
+var fleeting = regexp.MustCompile(`(?:\d+\.\d+\.\d+\.\d+|\[[0-9a-f:]+\]):\d+->|(?i:,? ?request ?id: [0-9a-f-]{36})`)
 
 // noFlux is what kustomize-controller says when the folder that it applies holds Flux objects and the cluster has no Flux.
 var noFlux = regexp.MustCompile(`no matches for kind "(\w+)" in version "\w+\.toolkit\.fluxcd\.io/\w+"`)

@@ -104,3 +104,27 @@ func TestReasons(t *testing.T) {
 		})
 	}
 }
+
+// TestTheSameFailureTwice: what is another one at each try would make news of each.
+func TestTheSameFailureTwice(t *testing.T) {
+	of := func(message string) fluxstate.State {
+		return fluxstate.Of(&kustomizev1.Kustomization{Status: kustomizev1.KustomizationStatus{Conditions: []metav1.Condition{
+			{Type: "Ready", Status: metav1.ConditionFalse, Reason: "ReconciliationFailed", Message: message},
+		}}})
+	}
+	for name, tc := range map[string][2]string{
+		"Folder":    {"stat /tmp/kustomization-123/a/b: no such file", "stat /tmp/kustomization-456/a/b: no such file"},
+		"LocalPort": {`Get "https://10.0.0.9:6443/api": read tcp 10.0.0.1:40112->10.0.0.9:6443: i/o timeout`, `Get "https://10.0.0.9:6443/api": read tcp 10.0.0.1:40996->10.0.0.9:6443: i/o timeout`},
+		"IPv6":      {"read tcp [fd00::1]:40112->[fd00::9]:6443: i/o timeout", "read tcp [fd00::1]:40113->[fd00::9]:6443: i/o timeout"},
+		"RequestID": {"https response error StatusCode: 403, RequestID: 11111111-2222-3333-4444-555555555555, AccessDenied", "https response error StatusCode: 403, RequestID: 66666666-2222-3333-4444-555555555555, AccessDenied"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if a, b := of(tc[0]), of(tc[1]); a != b {
+				t.Errorf("%q differs from %q", a.Message, b.Message)
+			}
+			if strings.Contains(tc[0], "10.0.0.9") && !strings.Contains(of(tc[0]).Message, "10.0.0.9:6443: i/o timeout") {
+				t.Errorf("whom it did not reach is lost: %q", of(tc[0]).Message)
+			}
+		})
+	}
+}

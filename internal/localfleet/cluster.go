@@ -32,6 +32,9 @@ type ClusterOptions struct {
 	Nodes bool
 	// Audit writes every mutating request into a log, and every request of the hub; see Writes and HubRequests.
 	Audit bool
+	// Trusts is a cluster whose ServiceAccounts may log in to this one, with tokens for the audience Audience: as users
+	// <IssuerPrefix>system:serviceaccount:<namespace>:<name>.
+	Trusts *Cluster
 	// Scheme for Client; client-go's if nil.
 	Scheme *runtime.Scheme
 }

@@ -118,13 +118,20 @@ func (c *Cluster) configureAPIServer(o ClusterOptions, etcd string) error {
 		"--etcd-servers=" + etcd, "--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", port),
 		"--tls-cert-file=" + in("apiserver.crt"), "--tls-private-key-file=" + in("apiserver.key"), "--client-ca-file=" + in("ca.crt"), "--cert-dir=" + c.dir,
 		"--service-account-key-file=" + in("service-accounts.crt"), "--service-account-signing-key-file=" + in("service-accounts.key"),
-		"--service-account-issuer=" + c.server, "--service-cluster-ip-range=10.96.0.0/16",
+		"--service-account-issuer=" + c.server, "--service-account-jwks-uri=" + c.server + "/openid/v1/jwks", "--service-cluster-ip-range=10.96.0.0/16",
 		"--authorization-mode=RBAC", "--allow-privileged=true",
 		"--endpoint-reconciler-type=none", "--profiling=false", // a write every ten seconds less
 	}
 	if !o.ControllerManager && !o.Nodes {
 		// It refuses pods whose account does not exist, and where no controller makes the accounts, none does.
 		args = append(args, "--disable-admission-plugins=ServiceAccount")
+	}
+	if o.Trusts != nil {
+		trust, err := c.trust(o.Trusts)
+		if err != nil {
+			return err
+		}
+		args = append(args, trust)
 	}
 	if o.Audit {
 		audit, err := c.audit()

@@ -29,8 +29,8 @@ import (
 )
 
 // What the hub may do on the management cluster. It reads Secrets everywhere, because kubeconfigs lie beside their clusters,
-// and writes them only beside AddonSets. The end-to-end tests run it with these rights, and fail if it asks for another, or does not
-// use one.
+// and writes them only beside AddonSets; so too the ConfigMaps by which Flux logs in with a workload identity. The end-to-end tests
+// run it with these rights, and fail if it asks for another, or does not use one.
 //
 // +kubebuilder:rbac:groups=chandler.dev,resources=addonsets,verbs=list;watch;patch
 // +kubebuilder:rbac:groups=chandler.dev,resources=addondeliveries,verbs=list;watch;create;patch;delete
@@ -44,8 +44,8 @@ import (
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters,verbs=list;watch
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=serviceaccounts,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=list;watch
+// +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=namespaces,resourceNames=kube-system,verbs=get
 // +kubebuilder:rbac:groups=networking.k8s.io,resources=servicecidrs,verbs=list
 // +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=list;watch;create;delete

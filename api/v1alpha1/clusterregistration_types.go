@@ -17,7 +17,7 @@ type ClusterRegistrationSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="spec.originRef is immutable; delete the registration and make a new one"
 	OriginRef *OriginReference `json:"originRef,omitempty"`
 
-	// kubeConfig says where the kubeconfig is, without an origin, or instead of what the origin says.
+	// kubeConfig says how to get at the cluster, without an origin, or instead of what the origin says.
 	// +optional
 	KubeConfig *KubeConfigSource `json:"kubeConfig,omitempty"`
 
@@ -108,11 +108,62 @@ type OriginReference struct {
 	Name string `json:"name"`
 }
 
-// KubeConfigSource says where a kubeconfig is.
+// KubeConfigSource says how to get at a cluster: with a kubeconfig, or without any stored credential.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.secretRef) != has(self.workloadIdentity)",message="exactly one of secretRef and workloadIdentity must be set"
 type KubeConfigSource struct {
 	// secretRef is the Secret, in the registration's namespace, that holds the kubeconfig.
-	// +required
+	// +optional
 	SecretRef *SecretKeyReference `json:"secretRef,omitempty"`
+
+	// workloadIdentity has Flux log in with a short-lived token of a ServiceAccount of the management cluster. The hub itself
+	// cannot log in with it, and so does not probe the cluster: what Flux achieves there stands in for that.
+	// +optional
+	WorkloadIdentity *WorkloadIdentity `json:"workloadIdentity,omitempty"`
+}
+
+// WorkloadIdentity is what Flux needs to log in to a cluster without a stored credential. The hub writes it into the ConfigMap
+// that Flux's spec.kubeConfig.configMapRef names, beside each set that delivers to the cluster.
+//
+// +kubebuilder:validation:XValidation:rule="self.provider != 'generic' || has(self.address)",message="provider generic needs address: there is no cloud to ask for it"
+// +kubebuilder:validation:XValidation:rule="self.provider != 'generic' || !has(self.cluster)",message="provider generic has no use for cluster"
+// +kubebuilder:validation:XValidation:rule="self.provider != 'aws' || has(self.cluster)",message="provider aws needs cluster, the ARN: the region is taken from it"
+// +kubebuilder:validation:XValidation:rule="has(self.cluster) || has(self.address) && (has(self.caBundle) || self.provider == 'generic')",message="without cluster, address and caBundle must both be there"
+type WorkloadIdentity struct {
+	// provider is whose identity the ServiceAccount stands for; with generic its own token is shown to the cluster, which must
+	// trust the management cluster as an OIDC issuer.
+	// +required
+	// +kubebuilder:validation:Enum=aws;azure;gcp;generic
+	Provider string `json:"provider"`
+	// cluster is the full name of the cluster at the provider: the ARN of an EKS cluster, the resource ID of an AKS cluster,
+	// projects/*/locations/*/clusters/* of a GKE cluster.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Cluster string `json:"cluster,omitempty"`
+	// address is https://host:port of the API server. Without it Flux asks the provider.
+	// +optional
+	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:Pattern=`^https://[^/]+$`
+	Address string `json:"address,omitempty"`
+	// caBundle is the CA of the API server, in PEM. Without it Flux asks the provider.
+	// +optional
+	// +kubebuilder:validation:MaxLength=65536
+	CABundle string `json:"caBundle,omitempty"`
+	// audiences of the ServiceAccount's token; for generic the address by default, else what the provider wants.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=512
+	// +kubebuilder:validation:items:Pattern=`^[^\s,]+$`
+	Audiences []string `json:"audiences,omitempty"`
+	// serviceAccountName is the ServiceAccount, in the namespace of each set that delivers to the cluster. Without one, Flux
+	// would log in as itself.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
+	ServiceAccountName string `json:"serviceAccountName"`
 }
 
 // SecretKeyReference names a key of a Secret in the same namespace.
@@ -140,7 +191,7 @@ type ClusterRegistrationStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-	// provider is where the cluster comes from: Kamaji, ClusterAPI or Secret.
+	// provider is where the cluster comes from: Kamaji, ClusterAPI, Secret or WorkloadIdentity.
 	// +optional
 	Provider string `json:"provider,omitempty"`
 	// endpoint is the API server's URL, as the hub and Flux reach it.
@@ -171,16 +222,20 @@ type ClusterRegistrationStatus struct {
 
 // CredentialStatus tells which kubeconfig is in use, and holds nothing secret.
 type CredentialStatus struct {
+	// workloadIdentity is the provider of the identity that Flux logs in with; empty if it does so with a kubeconfig.
+	// +optional
+	WorkloadIdentity string `json:"workloadIdentity,omitempty"`
 	// secretName is the Secret, in the registration's namespace, that the kubeconfig came from.
 	// +optional
 	SecretName string `json:"secretName,omitempty"`
 	// key is the Secret's key that the kubeconfig came from.
 	// +optional
 	Key string `json:"key,omitempty"`
-	// fingerprint is a digest of the kubeconfig that the Flux objects use.
+	// fingerprint is a digest of the kubeconfig, or the ConfigMap for a workload identity, that the Flux objects use.
 	// +optional
 	Fingerprint string `json:"fingerprint,omitempty"`
-	// targetFingerprint is a digest of the address and CA alone: a change means another cluster, perhaps.
+	// targetFingerprint is a digest of the address and CA alone, or of what names the cluster to its provider: a change means
+	// another cluster, perhaps.
 	// +optional
 	TargetFingerprint string `json:"targetFingerprint,omitempty"`
 	// expirationTime is when the client certificate or token expires, if it says so.
@@ -245,6 +300,20 @@ type ClusterRegistrationList struct {
 
 // GetConditions returns the conditions, for the status package.
 func (r *ClusterRegistration) GetConditions() *[]metav1.Condition { return &r.Status.Conditions }
+
+// UsesWorkloadIdentity returns whether Flux gets at the cluster by workload identity, so that nobody can probe it.
+func (s *ClusterRegistrationStatus) UsesWorkloadIdentity() bool {
+	return s.Credential != nil && s.Credential.WorkloadIdentity != ""
+}
+
+// ClusterID is what tells one cluster from another: the UID of kube-system, or, where nobody can ask for it, the fingerprint of what
+// names the cluster. Empty while neither is known.
+func (s *ClusterRegistrationStatus) ClusterID() string {
+	if s.UsesWorkloadIdentity() {
+		return s.Credential.TargetFingerprint
+	}
+	return string(s.ClusterUID)
+}
 
 // SetObservedGeneration says which generation the status speaks of.
 func (r *ClusterRegistration) SetObservedGeneration(g int64) { r.Status.ObservedGeneration = g }

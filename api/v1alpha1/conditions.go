@@ -11,7 +11,8 @@ const (
 
 	// KubeConfigValidCondition of a ClusterRegistration: a kubeconfig was found, and passed every check.
 	KubeConfigValidCondition = "KubeConfigValid"
-	// ReachableCondition of a ClusterRegistration: the cluster answered the last probe with these credentials.
+	// ReachableCondition of a ClusterRegistration: the cluster answered the last probe with these credentials, or, where the hub
+	// has none to probe with, what Flux does there succeeds.
 	ReachableCondition = "Reachable"
 	// CredentialExpiringCondition of a ClusterRegistration, only while true: the kubeconfig in use expires within 30 days, or
 	// has expired. A credential that somebody else rotates has a new one in time, usually on the last day.
@@ -64,8 +65,15 @@ const (
 	OriginKindNotInstalledReason = "OriginKindNotInstalled"
 )
 
+// WorkloadIdentityInvalidReason of KubeConfigValid=False: spec.kubeConfig.workloadIdentity says what cannot be.
+const WorkloadIdentityInvalidReason = "WorkloadIdentityInvalid"
+
 // Reasons of Reachable, beside those of the probe (package probe).
 const (
+	// FluxSucceedsReason: the hub cannot probe the cluster, and a Flux object is Ready there.
+	FluxSucceedsReason = "FluxSucceeds"
+	// FluxFailsReason: the hub cannot probe the cluster, and none of its Flux objects gets through to it.
+	FluxFailsReason = "FluxFails"
 	// ProbeSucceededReason: the API server answered with these credentials.
 	ProbeSucceededReason = "ProbeSucceeded"
 	// NotProbedReason: there is no answer yet, or nothing to probe with.
@@ -157,6 +165,8 @@ const (
 	WaitingForClusterReason = "WaitingForCluster"
 	// RegistrationNotFoundReason: the registration is not there; what exists is held as it is.
 	RegistrationNotFoundReason = "RegistrationNotFound"
+	// IdentityForbiddenReason: the registration may not choose a ServiceAccount in the set's namespace.
+	IdentityForbiddenReason = "IdentityForbidden"
 	// RevisionNotFoundReason: the revision that the delivery names is not there; what exists is held as it is.
 	RevisionNotFoundReason = "RevisionNotFound"
 	// RenderFailedReason: for this cluster an expression, a variable or an override does not come out. Whatever it concerns

@@ -25,7 +25,7 @@ const (
 const (
 	// NameLabel is the registration's own name.
 	NameLabel = "chandler.dev/name"
-	// ProviderLabel is where the cluster comes from: Kamaji, ClusterAPI or Secret.
+	// ProviderLabel is where the cluster comes from: Kamaji, ClusterAPI, Secret or WorkloadIdentity.
 	ProviderLabel = "chandler.dev/provider"
 	// KubernetesMinorLabel is the cluster's Kubernetes minor version, such as "1.33". It is set after the first
 	// successful probe.
@@ -47,7 +47,7 @@ const (
 	ChartLabel = "chandler.dev/chart"
 	// SourceLabel marks the Flux sources that the hub keeps.
 	SourceLabel = "chandler.dev/source"
-	// MirrorLabel marks the kubeconfig Secrets that the hub keeps.
+	// MirrorLabel marks the kubeconfig Secrets, and the ConfigMaps for workload identity, that the hub keeps.
 	MirrorLabel = "chandler.dev/mirror"
 
 	// RegistrationAnnotation is the namespace/name of the registration that a generated object serves.
@@ -65,12 +65,12 @@ const (
 	// ReleaseAnnotation is the Helm release (name,namespace,storage namespace) that an add-on goes on with although its name
 	// would give another one: it took it over.
 	ReleaseAnnotation = "chandler.dev/release"
-	// ClusterUIDAnnotation on a Flux object is the UID of kube-system of the cluster that it was made for. What Flux knows of one
-	// cluster must never be tried on another.
+	// ClusterUIDAnnotation on a Flux object is the UID of kube-system of the cluster that it was made for, or, with workload
+	// identity, the fingerprint of what names the cluster. What Flux knows of one cluster must never be tried on another.
 	ClusterUIDAnnotation = "chandler.dev/cluster-uid"
 	// SuspendedAnnotation on a Flux object says why the hub keeps it suspended. Without it, a suspend is somebody else's.
 	SuspendedAnnotation = "chandler.dev/suspended"
-	// FingerprintAnnotation on a mirror is the fingerprint of the kubeconfig it holds.
+	// FingerprintAnnotation on a mirror is the fingerprint of what it holds.
 	FingerprintAnnotation = "chandler.dev/kubeconfig-fingerprint"
 	// MirroredAnnotation on a registration lists the label keys, comma-separated, that discovery mirrors. One with a ! is left
 	// as it is, since somebody else has given it another value.

@@ -224,7 +224,7 @@ func (r *Reconciler) observe(ctx context.Context, set *hubv1.AddonSet, selector 
 		byKey[client.ObjectKeyFromObject(&regs.Items[i])] = &regs.Items[i]
 	}
 	online := func(reg *hubv1.ClusterRegistration) bool {
-		return reg != nil && status.IsTrue(reg, hubv1.ReachableCondition)
+		return reg != nil && status.Online(reg)
 	}
 	f := &fleet{inUse: map[string]bool{}, removals: newRemovals(set)}
 	served := make(map[types.NamespacedName]bool, len(list.Items))

@@ -83,7 +83,7 @@ func deletions() predicate.Predicate {
 func reachableOrLabels() predicate.Predicate {
 	return predicate.Or(predicate.LabelChangedPredicate{}, predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		a, b := e.ObjectOld.(*hubv1.ClusterRegistration), e.ObjectNew.(*hubv1.ClusterRegistration)
-		return status.IsTrue(a, hubv1.ReachableCondition) != status.IsTrue(b, hubv1.ReachableCondition)
+		return status.Online(a) != status.Online(b)
 	}})
 }
 

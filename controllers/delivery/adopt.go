@@ -94,6 +94,9 @@ func (r *Reconciler) handWritten(ctx context.Context, c *cluster, o *render.Obje
 		return nil, refuse("is a hub's own: write movedFrom for what a set delivers")
 	}
 	ref := secretRefOf(obj)
+	if c.unprobed() {
+		return nil, refuse("cannot be told to be for this cluster: that is registered with a workload identity, and has no kubeconfig to compare")
+	}
 	if ref == nil {
 		return nil, refuse("has no spec.kubeConfig.secretRef, so it is for no other cluster than the hub's")
 	}

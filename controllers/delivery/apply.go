@@ -64,7 +64,7 @@ func (r *Reconciler) apply(ctx context.Context, c *cluster, steps []plan.Step) (
 	return outcomes, errors.Join(errs...)
 }
 
-var errNoMirror = errors.New("the kubeconfig mirror is not in place yet")
+var errNoMirror = errors.New("the mirror of the kubeconfig, or of the workload identity, is not in place yet")
 
 // keep makes sure that the shared objects are there which an object that stays as it is refers to.
 func (r *Reconciler) keep(ctx context.Context, c *cluster, s plan.Step) error {

@@ -75,7 +75,7 @@ func (c *cluster) wait(steps []plan.Step, now time.Time, config *hubconfig.Confi
 		switch {
 		case s.Leaving() && c.objects[s.Key].Foreign:
 			atMost(time.Second)
-		case s.Verb == plan.Hold:
+		case s.Verb == plan.Hold || s.Verb == plan.Uninstall:
 			atMost(teardown.Wait(c.removal(c.objects[s.Key].Observed, now, config)))
 		}
 	}
@@ -98,7 +98,8 @@ func (r *Reconciler) release(ctx context.Context, c *cluster, d *delivery) error
 		return nil // its deletion wakes us
 	}
 	if c.lastOut(d) && len(others) == 0 {
-		if err := r.dropMirror(ctx, c, d.Namespace); err != nil {
+		err := errors.Join(r.dropMirror(ctx, c, secretKind, d.Namespace), r.dropMirror(ctx, c, configMapKind, d.Namespace))
+		if err != nil {
 			return err
 		}
 	}

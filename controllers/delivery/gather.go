@@ -39,7 +39,7 @@ type cluster struct {
 	foreign []assembly.Foreign
 	// objects are the Flux objects of this cluster that the hub made.
 	objects map[plan.Key]*object
-	// mirrored are the namespaces in which the kubeconfig mirror is in place.
+	// mirrored are the namespaces in which the mirror is in place that Flux gets at the cluster by.
 	mirrored map[string]bool
 }
 
@@ -76,8 +76,11 @@ type object struct {
 	kept hubv1.HelmReleaseIdentity
 }
 
-func (c *cluster) reachable() bool {
-	return c.registration != nil && status.IsTrue(c.registration, hubv1.ReachableCondition)
+func (c *cluster) reachable() bool { return c.registration != nil && status.Online(c.registration) }
+
+// unprobed is true if the cluster is one that the hub cannot ask: Flux gets at it by workload identity.
+func (c *cluster) unprobed() bool {
+	return c.registration != nil && c.registration.Status.UsesWorkloadIdentity()
 }
 
 // suspended returns the condition by which the registration room asks for the objects to be suspended; nil if it does not.
@@ -90,12 +93,12 @@ func (c *cluster) suspended() *metav1.Condition {
 
 // replaced returns whether an object that was made for the cluster of a UID is another cluster's than the present one.
 func (c *cluster) replaced(uid string) bool {
-	return uid != "" && c.registration != nil && c.registration.Status.ClusterUID != "" && uid != string(c.registration.Status.ClusterUID)
+	return uid != "" && c.registration != nil && c.registration.Status.ClusterID() != "" && uid != c.registration.Status.ClusterID()
 }
 
-// answered is true if the cluster has answered once, so that objects may be made for it.
+// answered is true if the cluster has answered once, or cannot be asked, so that objects may be made for it.
 func (c *cluster) answered() bool {
-	return c.registration != nil && c.registration.Status.Credential != nil && c.registration.Status.ClusterUID != ""
+	return c.registration != nil && c.registration.Status.Credential != nil && c.registration.Status.ClusterID() != ""
 }
 
 func (r *Reconciler) gather(ctx context.Context, k key) (*cluster, error) {

@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,17 +23,48 @@ import (
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
 	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/workloadidentity"
 )
 
-// mirrors puts the kubeconfig that the registration room has published beside each set that delivers here, and writes it
-// only when its bytes change: Flux runs every object that refers to it again at each write. Without a published kubeconfig
-// the mirrors stay as they are.
+// The kinds of mirrors: a Secret with the kubeconfig, or a ConfigMap that says how Flux logs in by workload identity.
+const (
+	secretKind    = "Secret"
+	configMapKind = "ConfigMap"
+)
+
+// mirrors puts what the registration room has published beside each set that delivers here, and writes it only when its bytes
+// change: Flux runs every object that refers to it again at each write. While nothing is published the mirrors stay as they are.
 func (r *Reconciler) mirrors(ctx context.Context, c *cluster) error {
 	var errs []error
 	for _, ns := range c.namespaces() {
-		errs = append(errs, r.mirror(ctx, c, ns))
+		errs = append(errs, r.mirror(ctx, c, ns), r.dropFormer(ctx, c, ns))
 	}
 	return errors.Join(errs...)
+}
+
+// mirrorKind is the kind of mirror that the cluster's objects refer to.
+func (c *cluster) mirrorKind() string {
+	if c.unprobed() {
+		return configMapKind
+	}
+	return secretKind
+}
+
+// mirrorThere returns the metadata of a mirror, nil if it is not there. One of that name that is not the hub's is an error.
+func (r *Reconciler) mirrorThere(ctx context.Context, reader client.Reader, c *cluster, kind, namespace string) (*metav1.PartialObjectMetadata, error) {
+	there := &metav1.PartialObjectMetadata{}
+	there.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
+	name := types.NamespacedName{Namespace: namespace, Name: identity.Mirror(r.Config.HubID, c.key)}
+	err := reader.Get(ctx, name, there)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("read the mirror: %w", err)
+	case there.Labels[hubv1.ClusterKeyLabel] != identity.ClusterKey(r.Config.HubID, c.key):
+		return nil, fmt.Errorf("%s %s: %w", kind, name, apply.ErrNotOwned)
+	}
+	return there, nil
 }
 
 // namespaces are those of the deliveries.
@@ -49,40 +81,53 @@ func (c *cluster) namespaces() []string {
 }
 
 func (r *Reconciler) mirror(ctx context.Context, c *cluster, namespace string) error {
-	there := &metav1.PartialObjectMetadata{}
-	there.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
-	name := types.NamespacedName{Namespace: namespace, Name: identity.Mirror(r.Config.HubID, c.key)}
-	err := r.Client.Get(ctx, name, there)
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("read the kubeconfig mirror: %w", err)
+	there, err := r.mirrorThere(ctx, r.Client, c, c.mirrorKind(), namespace)
+	if err != nil {
+		return err
 	}
-	exists := err == nil
-	if exists && there.Labels[hubv1.ClusterKeyLabel] != identity.ClusterKey(r.Config.HubID, c.key) {
-		return fmt.Errorf("Secret %s: %w", name, apply.ErrNotOwned)
-	}
-	c.mirrored[namespace] = exists
+	c.mirrored[namespace] = there != nil
 	if !c.answered() || !c.needsMirror(namespace) {
 		return nil
 	}
 	for k, o := range c.objects {
-		if exists && k.Namespace == namespace && o.Replaced {
+		if there != nil && k.Namespace == namespace && o.Replaced {
 			c.mirrored[namespace] = false
 			return nil // Flux must not meet the new cluster with what it remembers of the old one
 		}
 	}
 	credential := c.registration.Status.Credential
-	if exists && (there.Annotations[hubv1.FingerprintAnnotation] == credential.Fingerprint || there.DeletionTimestamp != nil) {
+	if there != nil && (there.Annotations[hubv1.FingerprintAnnotation] == credential.Fingerprint || there.DeletionTimestamp != nil) {
 		return nil
 	}
-	config, err := r.kubeconfig(ctx, c)
-	if err != nil || config == nil {
+	content, err := r.mirrorContent(ctx, c, namespace)
+	if err != nil || content == nil {
 		return err
 	}
-	if _, err := apply.Update(ctx, r.Client, r.mirrorObject(c, name, config), hubv1.FieldManager); err != nil {
+	if _, err := apply.Update(ctx, r.Client, r.mirrorObject(c, namespace, content), hubv1.FieldManager); err != nil {
 		return err
 	}
 	c.mirrored[namespace] = true
 	return nil
+}
+
+// dropFormer removes the mirror of the other kind, when the registration has changed from one to the other and the last object
+// that was made for the former is gone.
+func (r *Reconciler) dropFormer(ctx context.Context, c *cluster, namespace string) error {
+	former := configMapKind
+	if c.mirrorKind() == former {
+		former = secretKind
+	}
+	there, err := r.mirrorThere(ctx, r.Client, c, former, namespace)
+	if err != nil || there == nil || !c.answered() {
+		return ignoreNotOwned(err)
+	}
+	left, err := r.objectsLeft(ctx, c, namespace)
+	if err != nil || slices.ContainsFunc(left, func(o metav1.PartialObjectMetadata) bool {
+		return c.replaced(o.Annotations[hubv1.ClusterUIDAnnotation])
+	}) {
+		return err
+	}
+	return r.dropMirror(ctx, c, former, namespace)
 }
 
 // needsMirror is false when all that is left of a namespace's deliveries is on its way out with nothing to remove.
@@ -98,6 +143,40 @@ func (c *cluster) needsMirror(namespace string) bool {
 		}
 	}
 	return false
+}
+
+// mirrorContent returns the content of a mirror, by field, nil if what was published is not there any more, or may not be used in
+// the namespace.
+func (r *Reconciler) mirrorContent(ctx context.Context, c *cluster, namespace string) (map[string]any, error) {
+	if c.unprobed() {
+		return r.accessContent(c, namespace), nil
+	}
+	config, err := r.kubeconfig(ctx, c)
+	if err != nil || config == nil {
+		return nil, err
+	}
+	return map[string]any{
+		"type": string(corev1.SecretTypeOpaque),
+		"data": map[string]any{render.MirrorKey: base64.StdEncoding.EncodeToString(config.Minimal())},
+	}, nil
+}
+
+// accessContent is what a ConfigMap for workload identity holds. The namespace's ServiceAccounts are not for everybody who may
+// register a cluster.
+func (r *Reconciler) accessContent(c *cluster, namespace string) map[string]any {
+	kc := c.registration.Spec.KubeConfig
+	if kc == nil || kc.WorkloadIdentity == nil || workloadidentity.Refusal(c.key.Namespace, namespace, r.Config.IsPlatform) != "" {
+		return nil
+	}
+	access, err := workloadidentity.Check(kc.WorkloadIdentity, r.Config.Rules)
+	if err != nil || access.Fingerprint() != c.registration.Status.Credential.Fingerprint {
+		return nil // the registration room looks at it first, and wakes us
+	}
+	data := make(map[string]any, len(access.Data))
+	for k, v := range access.Data {
+		data[k] = v
+	}
+	return map[string]any{"data": data}
 }
 
 // kubeconfig reads and checks the published kubeconfig again. It returns nil if the Secret has changed since: the
@@ -118,14 +197,11 @@ func (r *Reconciler) kubeconfig(ctx context.Context, c *cluster) (*kubeconfig.Co
 	return config, nil
 }
 
-func (r *Reconciler) mirrorObject(c *cluster, name types.NamespacedName, config *kubeconfig.Config) *unstructured.Unstructured {
-	u := &unstructured.Unstructured{Object: map[string]any{
-		"type": string(corev1.SecretTypeOpaque),
-		"data": map[string]any{render.MirrorKey: base64.StdEncoding.EncodeToString(config.Minimal())},
-	}}
-	u.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
-	u.SetNamespace(name.Namespace)
-	u.SetName(name.Name)
+func (r *Reconciler) mirrorObject(c *cluster, namespace string, content map[string]any) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: content}
+	u.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(c.mirrorKind()))
+	u.SetNamespace(namespace)
+	u.SetName(identity.Mirror(r.Config.HubID, c.key))
 	u.SetFinalizers([]string{hubv1.MirrorFinalizer})
 	u.SetLabels(map[string]string{
 		"app.kubernetes.io/managed-by": "chandler",
@@ -136,24 +212,27 @@ func (r *Reconciler) mirrorObject(c *cluster, name types.NamespacedName, config 
 	})
 	u.SetAnnotations(map[string]string{
 		hubv1.RegistrationAnnotation: c.key.String(),
-		hubv1.FingerprintAnnotation:  config.Fingerprint(),
+		hubv1.FingerprintAnnotation:  c.registration.Status.Credential.Fingerprint,
 	})
 	return u
 }
 
-// dropMirror removes the mirror of a namespace. The last Flux object that used it must be gone.
-func (r *Reconciler) dropMirror(ctx context.Context, c *cluster, namespace string) error {
-	there := &metav1.PartialObjectMetadata{}
-	there.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
-	name := types.NamespacedName{Namespace: namespace, Name: identity.Mirror(r.Config.HubID, c.key)}
-	if err := r.Live.Get(ctx, name, there); err != nil {
-		return client.IgnoreNotFound(err)
-	}
-	if there.Labels[hubv1.ClusterKeyLabel] != identity.ClusterKey(r.Config.HubID, c.key) {
-		return nil
+// dropMirror removes the mirror of a kind. The last Flux object that used it must be gone.
+func (r *Reconciler) dropMirror(ctx context.Context, c *cluster, kind, namespace string) error {
+	there, err := r.mirrorThere(ctx, r.Live, c, kind, namespace)
+	if err != nil || there == nil {
+		return ignoreNotOwned(err)
 	}
 	if err := apply.RemoveFinalizer(ctx, r.Client, there, hubv1.MirrorFinalizer); err != nil {
-		return fmt.Errorf("let the kubeconfig mirror go: %w", err)
+		return fmt.Errorf("let the mirror go: %w", err)
 	}
 	return client.IgnoreNotFound(r.Client.Delete(ctx, there))
+}
+
+// ignoreNotOwned: somebody else's object of a mirror's name is in the way of nobody who removes.
+func ignoreNotOwned(err error) error {
+	if errors.Is(err, apply.ErrNotOwned) {
+		return nil
+	}
+	return err
 }

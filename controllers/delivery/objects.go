@@ -49,7 +49,7 @@ func (r *Reconciler) gatherObjects(ctx context.Context, c *cluster) error {
 // gatherForeign finds the HelmReleases that people wrote for this cluster: those with the kubeconfig that it is registered
 // with.
 func (r *Reconciler) gatherForeign(ctx context.Context, c *cluster) error {
-	if c.registration == nil || c.registration.Status.Credential == nil {
+	if c.registration == nil || c.registration.Status.Credential == nil || c.unprobed() {
 		return nil
 	}
 	list := &helmv2.HelmReleaseList{}
@@ -180,7 +180,7 @@ func leaves(a *hubv1.AddonStatus) bool {
 func (c *cluster) removal(o plan.Observed, now time.Time, config *hubconfig.Config) teardown.Facts {
 	obj := c.objects[o.Key]
 	f := teardown.Facts{
-		RegistrationFound: c.registration != nil, Reachable: c.reachable(), Orphan: obj.orphan, Since: now, Now: now,
+		RegistrationFound: c.registration != nil, Reachable: c.reachable(), Unprobed: c.unprobed(), Deleted: obj.deleted, Orphan: obj.orphan, Since: now, Now: now,
 		Grace: config.TeardownGrace, Settle: config.RemovalDelay,
 	}
 	d := c.delivery(o.Key.Namespace, obj.delivery)

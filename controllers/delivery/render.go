@@ -21,6 +21,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/match"
 	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/workloadidentity"
 )
 
 // render renders every delivery and puts them together.
@@ -61,7 +62,11 @@ func (r *Reconciler) renderDelivery(ctx context.Context, c *cluster, d *delivery
 	target := render.Target{
 		HubID: r.Config.HubID, Namespace: d.Namespace, Set: d.Spec.AddonSetRef.Name, Delivery: d.Name, Registration: c.key, Chart: r.Config.Chart,
 	}
-	in := &render.Input{Cluster: facts.Cluster(c.registration, c.origin), Overrides: c.registration.Spec.Overrides, ServiceAccount: c.registration.Spec.ServiceAccountName, Now: r.Clock.Now()}
+	in := &render.Input{Cluster: facts.Cluster(c.registration, c.origin), Identity: facts.Identity(c.registration), Overrides: c.registration.Spec.Overrides, ServiceAccount: c.registration.Spec.ServiceAccountName, Now: r.Clock.Now()}
+	if why := workloadidentity.Refusal(c.key.Namespace, d.Namespace, r.Config.IsPlatform); in.Identity != "" && why != "" {
+		d.reason, d.unrenderable = hubv1.IdentityForbiddenReason, why+"; what is delivered stays as it is"
+		return nil
+	}
 	var err error
 	if in.Variables, err = facts.Variables(c.registration, c.origin); err != nil {
 		d.reason, d.unrenderable = hubv1.RenderFailedReason, err.Error()
@@ -142,7 +147,7 @@ func (c *cluster) lives(d *delivery, addon string) bool {
 
 // fingerprint covers all that a result depends on, but for time and documents.
 func fingerprint(d *delivery, t render.Target, in *render.Input) (string, error) {
-	raw, err := json.Marshal([]any{d.Spec.RevisionName, t, in.Cluster, in.Origin, in.Variables, in.Overrides, in.ServiceAccount, in.Releases})
+	raw, err := json.Marshal([]any{d.Spec.RevisionName, t, in.Cluster, in.Origin, in.Identity, in.Variables, in.Overrides, in.ServiceAccount, in.Releases})
 	if err != nil {
 		return "", fmt.Errorf("fingerprint the input: %w", err)
 	}

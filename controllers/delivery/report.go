@@ -194,6 +194,10 @@ func (c *cluster) suspendedState() hubv1.AddonState {
 // explainState says more about an add-on that is not Ready, where more is known.
 func (c *cluster) explainState(a *hubv1.AddonStatus, o *object) {
 	s := o.state
+	if a.State == hubv1.AddonFailed && c.unprobed() && !c.reachable() && fluxstate.Unreachable(s) {
+		a.State = hubv1.AddonUnreachable // the hub has no probe to open a breaker by, and Flux tries again by itself, less and less often
+		return
+	}
 	if o.Held && a.State == hubv1.AddonSuspended {
 		a.State, a.Message = hubv1.AddonProgressing, "it is being resumed"
 	}

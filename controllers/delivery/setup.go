@@ -41,7 +41,7 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
 	configMap := &metav1.PartialObjectMetadata{}
 	configMap.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
-	ofAnnotation := handler.EnqueueRequestsFromMapFunc(registrationOfObject)
+	ofAnnotation := handler.EnqueueRequestsFromMapFunc(enqueue.RegistrationOfObject)
 	changed := builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})
 	c, err := ctrl.NewControllerManagedBy(mgr).Named("delivery").
 		Watches(&hubv1.AddonDelivery{}, handler.EnqueueRequestsFromMapFunc(enqueue.RegistrationOfDelivery), builder.WithPredicates(deliveryChanges())).
@@ -57,6 +57,7 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 		Watches(&sourcev1.OCIRepository{}, handler.EnqueueRequestsFromMapFunc(r.userOf(sourcev1.OCIRepositoryKind)), builder.WithPredicates(onlyDeletions())).
 		Watches(&sourcev1.Bucket{}, handler.EnqueueRequestsFromMapFunc(r.userOf(sourcev1.BucketKind)), builder.WithPredicates(onlyDeletions())).
 		WatchesMetadata(secret, ofAnnotation, builder.WithPredicates(mirrorChanges())).
+		WatchesMetadata(configMap, ofAnnotation, builder.WithPredicates(mirrorChanges())).
 		WatchesMetadata(secret, handler.EnqueueRequestsFromMapFunc(r.documents.readersOf("Secret")), changed).
 		WatchesMetadata(secret, handler.EnqueueRequestsFromMapFunc(r.ofOrigin(origin.Secret)), changed).
 		WatchesMetadata(configMap, handler.EnqueueRequestsFromMapFunc(r.documents.readersOf("ConfigMap")), changed).
@@ -83,9 +84,9 @@ func registrationChanges() predicate.Predicate {
 	return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		a, b := e.ObjectOld.(*hubv1.ClusterRegistration), e.ObjectNew.(*hubv1.ClusterRegistration)
 		return a.DeletionTimestamp.IsZero() != b.DeletionTimestamp.IsZero() ||
-			status.IsTrue(a, hubv1.ReachableCondition) != status.IsTrue(b, hubv1.ReachableCondition) ||
-			a.Status.ClusterUID != b.Status.ClusterUID ||
-			credential(a) != credential(b) ||
+			status.Online(a) != status.Online(b) ||
+			a.Status.ClusterID() != b.Status.ClusterID() ||
+			credential(a) != credential(b) || a.Status.UsesWorkloadIdentity() != b.Status.UsesWorkloadIdentity() ||
 			status.Reason(a, hubv1.SuspendedCondition) != status.Reason(b, hubv1.SuspendedCondition) ||
 			a.Status.Provider != b.Status.Provider || a.Status.KubernetesVersion != b.Status.KubernetesVersion || a.Status.Endpoint != b.Status.Endpoint ||
 			!equality.Semantic.DeepEqual(a.Status.Nodes, b.Status.Nodes) ||
@@ -149,10 +150,10 @@ func (r *Reconciler) userOf(kind string) handler.MapFunc {
 		}
 		var out []reconcile.Request
 		for i := range releases.Items {
-			out = append(out, registrationOfObject(ctx, &releases.Items[i])...)
+			out = append(out, enqueue.RegistrationOfObject(ctx, &releases.Items[i])...)
 		}
 		for i := range kustomizations.Items {
-			out = append(out, registrationOfObject(ctx, &kustomizations.Items[i])...)
+			out = append(out, enqueue.RegistrationOfObject(ctx, &kustomizations.Items[i])...)
 		}
 		for i := range charts.Items {
 			out = append(out, r.userOf(sourcev1.HelmChartKind)(ctx, &charts.Items[i])...)
@@ -187,20 +188,12 @@ func fluxChanges() predicate.Predicate {
 	}}
 }
 
-// mirrorChanges leaves out all Secrets on the hub but the mirrors.
+// mirrorChanges leaves out all Secrets and ConfigMaps on the hub but the mirrors.
 func mirrorChanges() predicate.Predicate {
 	mirror := predicate.NewPredicateFuncs(func(obj client.Object) bool { _, ok := obj.GetLabels()[hubv1.MirrorLabel]; return ok })
 	return predicate.And(mirror, predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return !equality.Semantic.DeepEqual(e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations())
 	}})
-}
-
-func registrationOfObject(_ context.Context, obj client.Object) []reconcile.Request {
-	k, ok := index.Registration(obj.GetAnnotations()[hubv1.RegistrationAnnotation])
-	if !ok {
-		return nil
-	}
-	return []reconcile.Request{{NamespacedName: k}}
 }
 
 func (r *Reconciler) clustersOfSet(ctx context.Context, obj client.Object) []reconcile.Request {

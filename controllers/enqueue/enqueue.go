@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/index"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 )
 
@@ -38,6 +39,15 @@ func Later(delay time.Duration, of handler.MapFunc) handler.EventHandler {
 func RegistrationOfDelivery(_ context.Context, obj client.Object) []reconcile.Request {
 	ref := obj.(*hubv1.AddonDelivery).Spec.RegistrationRef
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}}}
+}
+
+// RegistrationOfObject returns the registration that a generated object is for.
+func RegistrationOfObject(_ context.Context, obj client.Object) []reconcile.Request {
+	k, ok := index.Registration(obj.GetAnnotations()[hubv1.RegistrationAnnotation])
+	if !ok {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: k}}
 }
 
 // InReach returns a function that returns the registrations that an AddonSet may select, whatever its selector says.

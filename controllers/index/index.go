@@ -11,6 +11,7 @@ import (
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	fluxmeta "github.com/fluxcd/pkg/apis/meta"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,8 +35,8 @@ const (
 	RegistrationOrigin = "origin"
 	// RegistrationSecret of a ClusterRegistration: the Secret that its kubeconfig came from, in its own namespace.
 	RegistrationSecret = "secret"
-	// ClusterUID of a ClusterRegistration: which cluster it is.
-	ClusterUID = "clusterUID"
+	// ClusterID of a ClusterRegistration: which cluster it is.
+	ClusterID = "clusterID"
 	// ClusterKey of a Flux object: the cluster-key label.
 	ClusterKey = "clusterKey"
 	// Uses of a HelmRelease, Kustomization or HelmChart: the sources and charts that it refers to, as Source writes them.
@@ -108,9 +109,9 @@ func Add(ctx context.Context, indexer client.FieldIndexer) error {
 			return nil
 		}},
 		{&hubv1.ClusterRegistration{}, RegistrationSecret, registrationSecrets},
-		{&hubv1.ClusterRegistration{}, ClusterUID, func(o client.Object) []string {
-			if uid := o.(*hubv1.ClusterRegistration).Status.ClusterUID; uid != "" {
-				return []string{string(uid)}
+		{&hubv1.ClusterRegistration{}, ClusterID, func(o client.Object) []string {
+			if id := o.(*hubv1.ClusterRegistration).Status.ClusterID(); id != "" {
+				return []string{id}
 			}
 			return nil
 		}},
@@ -178,6 +179,18 @@ func foreignSecret(o client.Object) []string {
 	return nil
 }
 
+// ByWorkloadIdentity returns whether Flux gets at the target of a HelmRelease or Kustomization by workload identity.
+func ByWorkloadIdentity(obj client.Object) bool {
+	var kc *fluxmeta.KubeConfigReference
+	switch o := obj.(type) {
+	case *helmv2.HelmRelease:
+		kc = o.Spec.KubeConfig
+	case *kustomizev1.Kustomization:
+		kc = o.Spec.KubeConfig
+	}
+	return kc != nil && kc.ConfigMapRef != nil
+}
+
 // CacheOptions returns what the informers keep: of Flux objects and revisions only those that the hub made, and of each
 // object only what is read.
 func CacheOptions() cache.Options {
@@ -238,7 +251,11 @@ func slimHelmRelease(in any) (any, error) {
 func slimKustomization(in any) (any, error) {
 	if o, ok := in.(*kustomizev1.Kustomization); ok {
 		o.ManagedFields = nil
-		o.Spec = kustomizev1.KustomizationSpec{Suspend: o.Spec.Suspend, SourceRef: o.Spec.SourceRef, ServiceAccountName: o.Spec.ServiceAccountName}
+		kept := kustomizev1.KustomizationSpec{Suspend: o.Spec.Suspend, SourceRef: o.Spec.SourceRef, ServiceAccountName: o.Spec.ServiceAccountName}
+		if ByWorkloadIdentity(o) {
+			kept.KubeConfig = o.Spec.KubeConfig
+		}
+		o.Spec = kept
 		o.Status.Inventory = nil
 		o.Status.History = nil
 	}

@@ -23,12 +23,13 @@ import (
 // duplicates says which other registrations are of the same cluster: their sets would deliver to it twice, and take from each
 // other what they think is theirs. Which of them is meant, the hub cannot know.
 func (r *Reconciler) duplicates(ctx context.Context, reg *hubv1.ClusterRegistration) error {
-	if reg.Status.ClusterUID == "" {
+	id := reg.Status.ClusterID()
+	if id == "" {
 		status.Clear(reg, hubv1.DuplicateCondition)
 		return nil
 	}
 	list := &hubv1.ClusterRegistrationList{}
-	if err := r.Client.List(ctx, list, client.MatchingFields{index.ClusterUID: string(reg.Status.ClusterUID)}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, list, client.MatchingFields{index.ClusterID: id}, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("look for other registrations of the cluster: %w", err)
 	}
 	var others []string
@@ -43,9 +44,17 @@ func (r *Reconciler) duplicates(ctx context.Context, reg *hubv1.ClusterRegistrat
 	}
 	slices.Sort(others)
 	status.Set(reg, hubv1.DuplicateCondition, metav1.ConditionTrue, hubv1.SameClusterReason, fmt.Sprintf(
-		"this is the cluster of ClusterRegistration %s as well (kube-system has UID %s): remove one of them, or their sets deliver to it twice",
-		status.List(others, 3), reg.Status.ClusterUID), r.Clock.Now())
+		"this is the cluster of ClusterRegistration %s as well (%s): remove one of them, or their sets deliver to it twice",
+		status.List(others, 3), sameness(&reg.Status)), r.Clock.Now())
 	return nil
+}
+
+// sameness says by what a cluster is known to be the same.
+func sameness(s *hubv1.ClusterRegistrationStatus) string {
+	if s.UsesWorkloadIdentity() {
+		return "they name it alike in spec.kubeConfig.workloadIdentity"
+	}
+	return fmt.Sprintf("kube-system has UID %s", s.ClusterUID)
 }
 
 // tellDuplicates sends an event when a registration turns out to be one of several.
@@ -57,11 +66,11 @@ func (r *Reconciler) tellDuplicates(before, after *hubv1.ClusterRegistration) {
 
 // sameCluster returns the registrations of one cluster.
 func (r *Reconciler) sameCluster(ctx context.Context, obj client.Object) []reconcile.Request {
-	uid := obj.(*hubv1.ClusterRegistration).Status.ClusterUID
-	if uid == "" {
+	id := obj.(*hubv1.ClusterRegistration).Status.ClusterID()
+	if id == "" {
 		return nil
 	}
-	return enqueue.Registrations(ctx, r.Client, client.MatchingFields{index.ClusterUID: string(uid)})
+	return enqueue.Registrations(ctx, r.Client, client.MatchingFields{index.ClusterID: id})
 }
 
 // identityChanged: a registration that comes, goes, or turns out to be another cluster concerns the others of that cluster.
@@ -70,7 +79,7 @@ func identityChanged() predicate.Predicate {
 		CreateFunc: func(event.CreateEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			a, b := e.ObjectOld.(*hubv1.ClusterRegistration), e.ObjectNew.(*hubv1.ClusterRegistration)
-			return a.Status.ClusterUID != b.Status.ClusterUID || a.DeletionTimestamp.IsZero() != b.DeletionTimestamp.IsZero()
+			return a.Status.ClusterID() != b.Status.ClusterID() || a.DeletionTimestamp.IsZero() != b.DeletionTimestamp.IsZero()
 		},
 	}
 }

@@ -64,8 +64,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, reg *hubv1.ClusterRegistrati
 	}
 	before := reg.DeepCopy()
 	reg.Status.Provider = provider(reg)
-	found := r.resolve(ctx, reg, obj, verdict)
-	refused := r.probe(reg, found)
+	found, refused, err := r.access(ctx, reg, obj, verdict)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
 	r.expiry(reg)
 	again, doubt := r.suspend(reg, obj, refused)
 	if err := r.duplicates(ctx, reg); err != nil {
@@ -108,10 +110,10 @@ func (r *Reconciler) origin(ctx context.Context, reg *hubv1.ClusterRegistration)
 	return r.Origins.Get(ctx, kind, types.NamespacedName{Namespace: reg.Namespace, Name: reg.Spec.OriginRef.Name})
 }
 
-// provider says where a cluster comes from; one that was registered by hand comes from the Secret that it names.
+// provider says where a cluster comes from; nowhere, if its kind of origin is none that the hub knows.
 func provider(reg *hubv1.ClusterRegistration) string {
-	kind, _ := kindOf(reg)
-	return kind.Provider
+	name, _ := origin.Provider(&reg.Spec)
+	return name
 }
 
 func (r *Reconciler) addFinalizer(ctx context.Context, reg *hubv1.ClusterRegistration) error {
@@ -158,7 +160,9 @@ func (r *Reconciler) finalize(ctx context.Context, reg *hubv1.ClusterRegistratio
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	r.probe(reg, r.resolve(ctx, reg, nil, origin.Verdict{Origin: teardown.OriginUnknown}))
+	if _, _, err := r.access(ctx, reg, nil, origin.Verdict{Origin: teardown.OriginUnknown}); err != nil {
+		return ctrl.Result{}, err
+	}
 	reason := hubv1.UnregisteredReason
 	if decision.Mode == teardown.Release {
 		reason = hubv1.OriginDeletedReason
@@ -204,7 +208,9 @@ func (r *Reconciler) label(ctx context.Context, reg *hubv1.ClusterRegistration) 
 			want[hubv1.NameLabel] = reg.Name
 		}
 	}
-	if !slices.ContainsFunc(slices.Collect(maps.Keys(want)), func(k string) bool { return reg.Labels[k] != want[k] }) {
+	// The version was known once, if a kubeconfig was in use before.
+	stale := reg.Status.UsesWorkloadIdentity() && reg.Labels[hubv1.KubernetesMinorLabel] != ""
+	if !stale && !slices.ContainsFunc(slices.Collect(maps.Keys(want)), func(k string) bool { return reg.Labels[k] != want[k] }) {
 		return nil
 	}
 	u := &unstructured.Unstructured{}
@@ -231,11 +237,22 @@ func (r *Reconciler) tell(before, after *hubv1.ClusterRegistration) {
 			r.Recorder.Eventf(after, nil, corev1.EventTypeWarning, hubv1.UnreachableEvent, "Probe", "%s: %s", is.Reason, is.Message)
 		}
 	}
-	if a, b := before.Status.ClusterUID, after.Status.ClusterUID; a != "" && a != b {
+	if a, b := before.Status.ClusterID(), after.Status.ClusterID(); a != "" && b != "" && a != b {
+		how := fmt.Sprintf("kube-system has UID %s, and had %s", b, a)
+		if before.Status.UsesWorkloadIdentity() || after.Status.UsesWorkloadIdentity() {
+			how = "it is named in another way, and the hub cannot ask whether it is the same"
+		}
 		r.Recorder.Eventf(after, nil, corev1.EventTypeWarning, hubv1.ClusterReplacedEvent, "Probe",
-			"another cluster is behind this registration: kube-system has UID %s, and had %s. What was delivered stays on the old one, and is delivered to the new one", b, a)
+			"another cluster is behind this registration: %s. What was delivered stays on the old one, and is delivered to the new one", how)
 	}
 	if a, b := before.Status.Credential, after.Status.Credential; a != nil && b != nil && a.Fingerprint != b.Fingerprint {
-		r.Recorder.Eventf(after, nil, corev1.EventTypeNormal, hubv1.KubeConfigChangedEvent, "Resolve", "the kubeconfig in Secret %q, key %q, changed", b.SecretName, b.Key)
+		r.Recorder.Eventf(after, nil, corev1.EventTypeNormal, hubv1.KubeConfigChangedEvent, "Resolve", "%s changed", credentialText(b))
 	}
+}
+
+func credentialText(c *hubv1.CredentialStatus) string {
+	if c.WorkloadIdentity != "" {
+		return "the workload identity of provider " + c.WorkloadIdentity
+	}
+	return fmt.Sprintf("the kubeconfig in Secret %q, key %q,", c.SecretName, c.Key)
 }

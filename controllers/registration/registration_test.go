@@ -28,6 +28,7 @@ func TestOutcome(t *testing.T) {
 		valid, reachable metav1.Condition
 		maintenance      string
 		waiting          bool
+		identity         string
 		refused          *refusal
 		sets             []hubv1.SetResult
 		served           served
@@ -36,6 +37,9 @@ func TestOutcome(t *testing.T) {
 		"NotReadyYet":    {valid: valid("False", hubv1.KubeConfigNotReadyReason), waiting: true, want: status.Outcome{Phase: status.Working, Reason: hubv1.KubeConfigNotReadyReason, Message: "kubeconfig"}},
 		"Malformed":      {valid: valid("False", "KubeConfigMalformed"), want: status.Outcome{Phase: status.Broken, Reason: "KubeConfigMalformed", Message: "kubeconfig"}},
 		"HubItself":      {valid: good, reachable: reachable("False", hubv1.HubItselfReason), refused: &refusal{hubv1.HubItselfReason, "the hub"}, want: status.Outcome{Phase: status.Broken, Reason: hubv1.HubItselfReason, Message: "the hub"}},
+		"NobodyProbes":   {valid: good, reachable: reachable("Unknown", hubv1.NotProbedReason), identity: "aws", served: counts(2, 0, 0), want: status.Outcome{Phase: status.Working, Reason: hubv1.ProgressingReason, Message: "0 of 2 add-ons are Ready"}},
+		"NobodyNeedsTo":  {valid: good, reachable: reachable("Unknown", hubv1.NotProbedReason), identity: "aws", served: counts(0, 0, 0), want: status.Outcome{Phase: status.Done, Reason: hubv1.NoAddonSetReason, Message: "no AddonSet delivers to this cluster: flux-system/base wants a=b"}},
+		"FluxFails":      {valid: good, reachable: reachable("False", hubv1.FluxFailsReason), identity: "aws", served: counts(2, 0, 0), want: status.Outcome{Phase: status.Broken, Reason: hubv1.FluxFailsReason, Message: "probe"}},
 		"NotProbed":      {valid: good, reachable: reachable("Unknown", hubv1.NotProbedReason), want: status.Outcome{Phase: status.Working, Reason: hubv1.NotProbedReason, Message: "probe"}},
 		"Unreachable":    {valid: good, reachable: reachable("False", "DialTimeout"), served: counts(2, 2, 0), want: status.Outcome{Phase: status.Broken, Reason: "DialTimeout", Message: "probe"}},
 		"Upgrading":      {valid: good, reachable: reachable("False", "DialTimeout"), maintenance: "ClusterUpgrading", want: status.Outcome{Phase: status.Working, Reason: "ClusterUpgrading", Message: "at work: probe"}},
@@ -53,6 +57,7 @@ func TestOutcome(t *testing.T) {
 			if tc.maintenance != "" {
 				reg.Status.Conditions = append(reg.Status.Conditions, metav1.Condition{Type: hubv1.MaintenanceCondition, Status: "True", Reason: tc.maintenance, Message: "at work"})
 			}
+			reg.Status.Credential = &hubv1.CredentialStatus{WorkloadIdentity: tc.identity}
 			if got := outcome(reg, resolution{waiting: tc.waiting}, tc.refused, tc.served); got != tc.want {
 				t.Errorf("got %+v, want %+v", got, tc.want)
 			}

@@ -6,6 +6,8 @@ import (
 	"context"
 	"time"
 
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -41,6 +43,8 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 		Watches(&hubv1.ClusterRegistration{}, handler.EnqueueRequestsFromMapFunc(r.sameCluster), builder.WithPredicates(identityChanged())).
 		WatchesMetadata(secret, handler.EnqueueRequestsFromMapFunc(r.usersOfSecret), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
 		WatchesMetadata(origins.Namespace(), handler.EnqueueRequestsFromMapFunc(r.inNamespace), builder.WithPredicates(origins.AllowsSecrets())).
+		Watches(&helmv2.HelmRelease{}, enqueue.Later(countDelay, enqueue.RegistrationOfObject), builder.WithPredicates(evidenceChanges())).
+		Watches(&kustomizev1.Kustomization{}, enqueue.Later(countDelay, enqueue.RegistrationOfObject), builder.WithPredicates(evidenceChanges())).
 		Watches(&hubv1.AddonDelivery{}, enqueue.Later(countDelay, enqueue.RegistrationOfDelivery), builder.WithPredicates(deliveryCounts())).
 		Watches(&hubv1.AddonSet{}, enqueue.Later(countDelay, enqueue.InReach(r.Client, r.Config)), builder.WithPredicates(setChanges())).
 		WatchesRawSource(source.Channel(events, &handler.EnqueueRequestForObject{})).

@@ -157,7 +157,7 @@ func outcome(reg *hubv1.ClusterRegistration, found resolution, refused *refusal,
 		return status.Outcome{Phase: phase, Reason: valid.Reason, Message: valid.Message}
 	case refused != nil:
 		return status.Outcome{Phase: status.Broken, Reason: refused.reason, Message: refused.message}
-	case reachable.Status == metav1.ConditionUnknown:
+	case reachable.Status == metav1.ConditionUnknown && !reg.Status.UsesWorkloadIdentity():
 		return status.Outcome{Phase: status.Working, Reason: reachable.Reason, Message: reachable.Message}
 	case reachable.Status == metav1.ConditionFalse && maintenance != nil:
 		return status.Outcome{Phase: status.Working, Reason: maintenance.Reason, Message: fmt.Sprintf("%s: %s", maintenance.Message, reachable.Message)}

@@ -22,8 +22,9 @@ func (r *Reconciler) suspend(reg *hubv1.ClusterRegistration, obj *unstructured.U
 	now := r.Clock.Now()
 	was, reachable := status.Find(reg, hubv1.SuspendedCondition), status.Find(reg, hubv1.ReachableCondition)
 	facts := breaker.Facts{
-		Pause: reg.Spec.Pause, Answered: reg.Status.ClusterUID != "", Now: now, Again: r.Config.ProbeInterval,
-		Down: refused == nil && reachable != nil && reachable.Status == metav1.ConditionFalse,
+		Pause: reg.Spec.Pause, Answered: reg.Status.ClusterID() != "", Now: now, Again: r.Config.ProbeInterval,
+		// Where Flux's failures are all that is known, suspending Flux would end the only attempts to find the cluster alive.
+		Down: refused == nil && !reg.Status.UsesWorkloadIdentity() && reachable != nil && reachable.Status == metav1.ConditionFalse,
 	}
 	if was != nil {
 		facts.Open = was.Reason

@@ -46,7 +46,7 @@ func (e *explainer) render(s *set, p *compile.Program, overrides []hubv1.Overrid
 		HubID: e.HubID, Namespace: s.Namespace, Set: s.Name, Delivery: identity.Delivery(s.Name, reg), Registration: reg, Chart: e.Chart,
 	}
 	in := &render.Input{
-		Cluster: facts.Cluster(e.Registration, e.Origin), Origin: facts.Origin(e.Origin), Overrides: overrides, ServiceAccount: e.Registration.Spec.ServiceAccountName,
+		Cluster: facts.Cluster(e.Registration, e.Origin), Origin: facts.Origin(e.Origin), Identity: facts.Identity(e.Registration), Overrides: overrides, ServiceAccount: e.Registration.Spec.ServiceAccountName,
 		Releases: e.releases(s, p), Now: e.Now, Explain: explain,
 	}
 	var err error

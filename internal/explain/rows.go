@@ -193,6 +193,9 @@ func (e *explainer) credential() string {
 	if c == nil {
 		return "none yet"
 	}
+	if c.WorkloadIdentity != "" {
+		return "none stored: workload identity of provider " + c.WorkloadIdentity
+	}
 	text := fmt.Sprintf("Secret %s/%s, key %s", e.Registration.Namespace, c.SecretName, c.Key)
 	switch {
 	case c.ExpirationTime == nil:

@@ -31,6 +31,10 @@ type Cluster struct {
 	APIServer              Endpoint
 	PodCIDRs, ServiceCIDRs []string
 	Nodes                  int64
+
+	// Unasked is true of a cluster that the hub cannot ask. What only the cluster knows is then an error, and not 0 or "", by which an
+	// expression would decide as if it were known.
+	Unasked bool
 }
 
 // Version is a Kubernetes version in parts.
@@ -87,6 +91,9 @@ func init() {
 	field(clusterShape, "nodes", cel.IntType, func(c *Cluster) any { return c.Nodes })
 }
 
+// onlyTheClusterKnows are the fields that a probe finds out.
+var onlyTheClusterKnows = map[string]bool{"uid": true, "kubernetesVersion": true, "version": true, "nodes": true}
+
 func newShape[T any](name string) *shape {
 	return &shape{
 		celType: types.NewObjectType(name, traits.FieldTesterType, traits.IndexerType),
@@ -105,7 +112,12 @@ func field[T any](s *shape, name string, t *cel.Type, get func(*T) any) {
 			if !ok {
 				return nil, fmt.Errorf("no such field: %s", name)
 			}
-			return get(v), nil
+			value := get(v)
+			if c, ok := target.(*Cluster); ok && c.Unasked && onlyTheClusterKnows[name] && isEmpty(value) {
+				return nil, fmt.Errorf("cluster.%s is not known: the cluster is registered with a workload identity, and the hub cannot ask it. "+
+					"Use a label or a variable of the cluster, or test with has(cluster.%s)", name, name)
+			}
+			return value, nil
 		},
 		IsSet: func(target any) bool {
 			v, ok := target.(*T)

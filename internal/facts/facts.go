@@ -21,6 +21,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/expression"
 	"github.com/chandler-hub/chandler/internal/origin"
 	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/workloadidentity"
 )
 
 // Cluster returns what expressions see as cluster. obj is the origin, or nil.
@@ -29,7 +30,7 @@ func Cluster(reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured) *ex
 		Name: reg.Name, Namespace: reg.Namespace, Labels: reg.Labels, Annotations: annotations(reg.Annotations),
 		Provider: reg.Status.Provider, UID: string(reg.Status.ClusterUID),
 		KubernetesVersion: reg.Status.KubernetesVersion, Version: version(reg.Status.KubernetesVersion),
-		HubEndpoint: reg.Status.Endpoint,
+		HubEndpoint: reg.Status.Endpoint, Unasked: Identity(reg) != "",
 	}
 	if reg.Status.Nodes != nil {
 		c.Nodes = int64(*reg.Status.Nodes)
@@ -46,6 +47,19 @@ func Cluster(reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured) *ex
 		c.APIServer = endpoint(reg.Status.Endpoint)
 	}
 	return c
+}
+
+// Identity returns what tells the cluster from others if Flux gets at it by workload identity, "" if it does so with a kubeconfig.
+// What is in use counts; what is asked for only while nothing is in use.
+func Identity(reg *hubv1.ClusterRegistration) string {
+	kc := reg.Spec.KubeConfig
+	switch {
+	case reg.Status.UsesWorkloadIdentity():
+		return reg.Status.ClusterID()
+	case reg.Status.Credential == nil && kc != nil && kc.WorkloadIdentity != nil:
+		return workloadidentity.Cluster(kc.WorkloadIdentity)
+	}
+	return ""
 }
 
 // endpoint reads a server's URL: without an origin that knows better, nodes reach it as the hub does.

@@ -14,6 +14,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/expression"
 	"github.com/chandler-hub/chandler/internal/facts"
 	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/workloadidentity"
 )
 
 func read[T any](t *testing.T, text string) *T {
@@ -92,6 +93,30 @@ spec: {controlPlaneEndpoint: {host: api.example.org, port: 443}, clusterNetwork:
 }
 
 // A Secret's data must reach no expression, by whatever way.
+// TestIdentity: what is in use counts, and what is asked for only while nothing is.
+func TestIdentity(t *testing.T) {
+	const asked = "spec: {kubeConfig: {workloadIdentity: {provider: aws, cluster: a, serviceAccountName: s}}}"
+	want := workloadidentity.Cluster(&hubv1.WorkloadIdentity{Provider: "aws", Cluster: "a"})
+	for name, tc := range map[string]struct{ reg, want string }{
+		"Kubeconfig": {"status: {credential: {secretName: s, targetFingerprint: t}}", ""},
+		"Nothing":    {"{}", ""},
+		"Asked":      {asked, want},
+		"Refused":    {asked + "\nstatus: {credential: {secretName: s, targetFingerprint: t}}", ""},
+		"InUse":      {"status: {credential: {workloadIdentity: aws, targetFingerprint: t}}", "t"},
+		"Changes":    {asked + "\nstatus: {credential: {workloadIdentity: aws, targetFingerprint: t}}", "t"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			reg := read[hubv1.ClusterRegistration](t, tc.reg)
+			if got := facts.Identity(reg); got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+			if got := facts.Cluster(reg, nil).Unasked; got != (tc.want != "") {
+				t.Errorf("unasked: %t", got)
+			}
+		})
+	}
+}
+
 func TestOriginOfASecretHasNoData(t *testing.T) {
 	got := facts.Origin(object(t, `
 apiVersion: v1

@@ -47,6 +47,22 @@ func KindOf(ref hubv1.OriginReference) (Kind, error) {
 	return Kind{}, fmt.Errorf("spec.originRef: kind %q of group %q is none that the hub knows: %s, %s or Secret", ref.Kind, ref.APIGroup, Kamaji.GroupKind, ClusterAPI.GroupKind)
 }
 
+// WorkloadIdentity is the provider, as Kind.Provider, of a cluster that was registered by hand with a workload identity.
+const WorkloadIdentity = "WorkloadIdentity"
+
+// Provider says where the cluster of a registration comes from; one that was registered by hand comes from the Secret that it names,
+// or from none.
+func Provider(spec *hubv1.ClusterRegistrationSpec) (string, error) {
+	if spec.OriginRef != nil {
+		kind, err := KindOf(*spec.OriginRef)
+		return kind.Provider, err
+	}
+	if spec.KubeConfig != nil && spec.KubeConfig.WorkloadIdentity != nil {
+		return WorkloadIdentity, nil
+	}
+	return Secret.Provider, nil
+}
+
 // Reference returns the reference to an origin of this kind.
 func (k Kind) Reference(name string) hubv1.OriginReference {
 	return hubv1.OriginReference{APIGroup: k.Group, Kind: k.Kind, Name: name}

@@ -3,6 +3,7 @@
 package preview
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -18,6 +19,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/merge"
 	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/workloadidentity"
 )
 
 // delivery is one set on one cluster.
@@ -78,7 +80,7 @@ func (d *delivery) assembly(m *member) assembly.Delivery {
 // input is what expressions can read of a cluster, and what it says itself.
 func (r *renderer) input(m *member) (render.Input, error) {
 	in := render.Input{
-		Cluster: facts.Cluster(m.registration, m.origin), Origin: facts.Origin(m.origin),
+		Cluster: facts.Cluster(m.registration, m.origin), Origin: facts.Origin(m.origin), Identity: facts.Identity(m.registration),
 		Overrides: m.registration.Spec.Overrides, ServiceAccount: m.registration.Spec.ServiceAccountName, Now: r.options.Now, Explain: r.options.Explain,
 	}
 	var err error
@@ -92,6 +94,12 @@ func (r *renderer) deliver(m *member, d *delivery, in render.Input, out *Cluster
 	target := render.Target{
 		HubID: r.options.HubID, Namespace: d.set.Namespace, Set: d.set.Name, Delivery: d.name(m),
 		Registration: m.key(), Chart: r.options.Chart,
+	}
+	platform := func(namespace string) bool { return slices.Contains(r.options.PlatformNamespaces, namespace) }
+	if why := workloadidentity.Refusal(m.registration.Namespace, d.set.Namespace, platform); in.Identity != "" && why != "" {
+		r.refuse(where, errors.New(why))
+		out.Failed = append(out.Failed, Note{Set: d.String(), Reason: oneLine(why)})
+		return nil
 	}
 	in.Documents = nil // another set's are in another namespace, perhaps
 	result, err := render.Complete(d.program, target, &in, func(ref render.Ref) (render.Document, error) {

@@ -119,14 +119,13 @@ func second(k key) string { return k.name + "-" + strings.ToLower(k.Kind) }
 // complete adds what the hub would find out about a registration, as far as the files tell.
 func (d *discovery) complete(m *member) {
 	reg := m.registration
-	provider := origin.Secret.Provider
+	provider, err := origin.Provider(&reg.Spec)
+	if err != nil {
+		d.errs = append(d.errs, errors.New(oneLine(fmt.Sprintf("ClusterRegistration %s: %s", m, err))))
+		return
+	}
 	if ref := reg.Spec.OriginRef; ref != nil {
-		kind, err := origin.KindOf(*ref)
-		if err != nil {
-			d.errs = append(d.errs, errors.New(oneLine(fmt.Sprintf("ClusterRegistration %s: %s", m, err))))
-			return
-		}
-		m.origin, provider = d.origins[key{kind.GroupKind, reg.Namespace, ref.Name}], kind.Provider
+		m.origin = d.origins[key{schema.GroupKind{Group: ref.APIGroup, Kind: ref.Kind}, reg.Namespace, ref.Name}]
 	}
 	addLabels(reg, map[string]string{hubv1.ProviderLabel: provider})
 	if len(reg.Name) <= validation.LabelValueMaxLength {

@@ -41,6 +41,9 @@ type Input struct {
 	Cluster *expression.Cluster
 	// Origin is what expressions see as origin; nil if there is none.
 	Origin map[string]any
+	// Identity tells the cluster from others if Flux gets at it by workload identity: it stands for the UID, which nobody can ask for,
+	// and the mirror is a ConfigMap. Empty if there is a kubeconfig.
+	Identity string
 	// Variables of the cluster, the weakest layer first. They are taken as they are: << in them is text.
 	Variables []Layer
 	// ServiceAccount is whom Flux impersonates on the cluster where an add-on does not say.

@@ -3,6 +3,7 @@
 package render
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -89,7 +90,7 @@ func (r *renderer) object(a *compile.Addon, rel release, spec map[string]any) (*
 	if err := r.impersonate(out, spec); err != nil {
 		return nil, err
 	}
-	spec["kubeConfig"] = map[string]any{"secretRef": map[string]any{"name": identity.Mirror(r.t.HubID, r.t.Registration), "key": MirrorKey}}
+	spec["kubeConfig"] = r.kubeConfig()
 	u := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
 	u.SetGroupVersionKind(GroupVersionKind(out.Kind))
 	u.SetNamespace(r.t.Namespace)
@@ -100,6 +101,15 @@ func (r *renderer) object(a *compile.Addon, rel release, spec map[string]any) (*
 	var err error
 	out.bodyHash, err = digest(u)
 	return out, err
+}
+
+// kubeConfig refers to the mirror.
+func (r *renderer) kubeConfig() map[string]any {
+	name := identity.Mirror(r.t.HubID, r.t.Registration)
+	if r.in.Identity != "" {
+		return map[string]any{"configMapRef": map[string]any{"name": name}}
+	}
+	return map[string]any{"secretRef": map[string]any{"name": name, "key": MirrorKey}}
 }
 
 // impersonate has Flux act as a ServiceAccount on the cluster, and a twin of it made on the hub. The twin has no rights: it is
@@ -177,7 +187,7 @@ func (r *renderer) annotations(a *compile.Addon, o *Object) map[string]string {
 		hubv1.RegistrationAnnotation: r.t.Registration.String(),
 		hubv1.DeliveryAnnotation:     r.t.Delivery,
 	}
-	if uid := r.in.Cluster.UID; uid != "" {
+	if uid := cmp.Or(r.in.Identity, r.in.Cluster.UID); uid != "" {
 		out[hubv1.ClusterUIDAnnotation] = uid
 	}
 	if o.Kind == fluxspec.HelmReleaseKind && !o.DefaultRelease {

@@ -144,6 +144,28 @@ func TestObjectsCarryTheirHash(t *testing.T) {
 	}
 }
 
+// TestObjectsUseTheIdentity: with a workload identity the mirror is a ConfigMap, and what tells the cluster from others stands for
+// the UID.
+func TestObjectsUseTheIdentity(t *testing.T) {
+	to := target("tenant1")
+	want := map[string]any{"configMapRef": map[string]any{"name": identity.Mirror(to.HubID, to.Registration)}}
+	for name, p := range programs(t) {
+		result, err := render.Render(p, to, &render.Input{Cluster: &expression.Cluster{Name: "tenant1", UID: "a-uid"}, Identity: "some-cluster"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range result.Objects {
+			got, _, _ := unstructured.NestedMap(o.Object.Object, "spec", "kubeConfig")
+			if d := cmp.Diff(want, got); d != "" {
+				t.Errorf("%s, add-on %s: -want +got:\n%s", name, o.Addon, d)
+			}
+			if got := o.Object.GetAnnotations()[hubv1.ClusterUIDAnnotation]; got != "some-cluster" {
+				t.Errorf("%s, add-on %s is for cluster %q", name, o.Addon, got)
+			}
+		}
+	}
+}
+
 func TestObjectsUseTheMirror(t *testing.T) {
 	to := target("tenant1")
 	want := map[string]any{"secretRef": map[string]any{"name": identity.Mirror(to.HubID, to.Registration), "key": "value"}}

@@ -75,6 +75,15 @@ func Clear(o Object, typ string) { meta.RemoveStatusCondition(o.GetConditions(),
 // IsTrue returns whether a condition is there and true.
 func IsTrue(o Object, typ string) bool { return meta.IsStatusConditionTrue(*o.GetConditions(), typ) }
 
+// Online returns whether a cluster answers. One that the hub cannot probe counts as doing so until what Flux does there says otherwise:
+// somebody has to try it first.
+func Online(reg *hubv1.ClusterRegistration) bool {
+	if c := Find(reg, hubv1.ReachableCondition); reg.Status.UsesWorkloadIdentity() {
+		return c == nil || c.Status != metav1.ConditionFalse
+	}
+	return IsTrue(reg, hubv1.ReachableCondition)
+}
+
 // Find returns a condition, or nil.
 func Find(o Object, typ string) *metav1.Condition {
 	return meta.FindStatusCondition(*o.GetConditions(), typ)

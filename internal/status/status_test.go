@@ -83,3 +83,30 @@ func TestExpiresIn(t *testing.T) {
 		}
 	}
 }
+
+func TestOnline(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reachable metav1.ConditionStatus // empty: no condition
+		identity  string
+		want      bool
+	}{
+		"New":              {"", "", false},
+		"NotProbed":        {metav1.ConditionUnknown, "", false},
+		"Answers":          {metav1.ConditionTrue, "", true},
+		"Silent":           {metav1.ConditionFalse, "", false},
+		"IdentityNew":      {"", "aws", true},
+		"IdentityUntried":  {metav1.ConditionUnknown, "aws", true},
+		"IdentitySucceeds": {metav1.ConditionTrue, "aws", true},
+		"IdentityFails":    {metav1.ConditionFalse, "aws", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			reg := &hubv1.ClusterRegistration{Status: hubv1.ClusterRegistrationStatus{Credential: &hubv1.CredentialStatus{WorkloadIdentity: tc.identity}}}
+			if tc.reachable != "" {
+				status.Set(reg, hubv1.ReachableCondition, tc.reachable, "Some", "", time.Unix(0, 0))
+			}
+			if got := status.Online(reg); got != tc.want {
+				t.Errorf("got %t", got)
+			}
+		})
+	}
+}

@@ -75,6 +75,10 @@ type Facts struct {
 	OriginDeleted bool
 	// Reachable is true if the cluster answered the last probe.
 	Reachable bool
+	// Unprobed is true if the hub cannot ask the cluster: Reachable then says only that Flux has not failed there. Deleted is when the
+	// Flux object was deleted, for Flux to uninstall; zero if it has not been.
+	Unprobed bool
+	Deleted  time.Time
 	// Orphan is true if the add-on, its set or its registration has deletionPolicy Orphan.
 	Orphan bool
 	// Since is when the removal was asked for, Now is now, and Grace is how long a cluster that does not answer is
@@ -103,6 +107,8 @@ func Addon(f Facts) Decision {
 		return Decision{Hold, fmt.Sprintf("leaves %s after it was dropped, unless something takes it over", f.Settle)}
 	case f.Guarded && (f.Reachable || f.Now.Sub(f.Since) >= f.Grace):
 		return Decision{Ask, "it is not wanted here any more; its AddonSet's removal guard has not let it go yet"}
+	case f.Reachable && f.Unprobed && !f.Deleted.IsZero() && f.Now.Sub(f.Deleted) >= f.uninstallTime():
+		return Decision{Release, fmt.Sprintf("Flux has not uninstalled it within %s, and the hub cannot ask the cluster", f.uninstallTime())}
 	case f.Reachable:
 		return Decision{Uninstall, ""}
 	case f.Now.Sub(f.Since) >= f.Grace:
@@ -114,9 +120,19 @@ func Addon(f Facts) Decision {
 	}
 }
 
+// leastUninstallTime is for a hub that waits for no cluster that does not answer: an uninstallation takes its time even so.
+const leastUninstallTime = 10 * time.Minute
+
+// uninstallTime is how long Flux has for an add-on on a cluster that the hub cannot ask. A deleted Kustomization says nothing of why
+// it is still there, so nothing but time tells that its cluster is gone.
+func (f Facts) uninstallTime() time.Duration { return max(f.Grace, leastUninstallTime) }
+
 // Wait returns how long until Addon may decide otherwise by the passing of time alone, or 0 for never.
 func Wait(f Facts) time.Duration {
-	if d := Addon(f); d.Mode != Hold || f.Paused {
+	switch d := Addon(f); {
+	case d.Mode == Uninstall && f.Unprobed && !f.Deleted.IsZero():
+		return f.uninstallTime() - f.Now.Sub(f.Deleted)
+	case d.Mode != Hold || f.Paused:
 		return 0
 	}
 	if f.Reachable {

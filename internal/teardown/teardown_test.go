@@ -47,6 +47,13 @@ func TestAddon(t *testing.T) {
 		"GuardedOrigin":     {"it is lost anyway", func(f *teardown.Facts) { f.Guarded, f.OriginDeleted = true, true }, teardown.Release, 0},
 		"GuardedJustNow":    {"what is taken over is not asked for", func(f *teardown.Facts) { f.Guarded, f.Settle = true, 2*time.Minute }, teardown.Hold, time.Minute},
 		"GuardedDown":       {"asked when it would be let go", func(f *teardown.Facts) { f.Guarded, f.Reachable, f.Grace = true, false, time.Second }, teardown.Ask, 0},
+		"Unprobed":          {"it is for Flux to say that it fails", func(f *teardown.Facts) { f.Unprobed = true }, teardown.Uninstall, 0},
+		"UnprobedAtLast":    {"what waited for long has not been tried yet", func(f *teardown.Facts) { f.Unprobed, f.Since = true, now.Add(-24*time.Hour) }, teardown.Uninstall, 0},
+		"UnprobedGoing":     {"Flux is at it", func(f *teardown.Facts) { f.Unprobed, f.Deleted = true, now.Add(-time.Minute) }, teardown.Uninstall, 59 * time.Minute},
+		"UnprobedLong":      {"a deleted Kustomization does not say that it fails", func(f *teardown.Facts) { f.Unprobed, f.Deleted = true, now.Add(-time.Hour) }, teardown.Release, 0},
+		"UnprobedNoGrace":   {"an uninstallation takes its time", func(f *teardown.Facts) { f.Unprobed, f.Deleted, f.Grace = true, now.Add(-time.Minute), 0 }, teardown.Uninstall, 9 * time.Minute},
+		"ProbedLong":        {"it answers, so Flux will get there", func(f *teardown.Facts) { f.Deleted = now.Add(-24 * time.Hour) }, teardown.Uninstall, 0},
+		"UnprobedFails":     {"as any cluster that does not answer", func(f *teardown.Facts) { f.Unprobed, f.Reachable = true, false }, teardown.Hold, 59 * time.Minute},
 		"NoRegistration":    {"absence removes nothing", func(f *teardown.Facts) { f.RegistrationFound, f.Reachable = false, false }, teardown.Hold, 59 * time.Minute},
 	}
 	for name, tc := range cases {

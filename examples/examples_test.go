@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package examples_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	structural "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	apiservercel "k8s.io/apiserver/pkg/apis/cel"
+	"sigs.k8s.io/yaml"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/examples"
+	"github.com/chandler-hub/chandler/internal/kubeconfig"
+	"github.com/chandler-hub/chandler/internal/workloadidentity"
+)
+
+// schema checks registrations as the API server does: by the CRD's OpenAPI and its expressions.
+type schema struct {
+	open       validation.SchemaValidator
+	structural *structural.Structural
+	cel        *cel.Validator
+}
+
+func registrationSchema(t *testing.T) *schema {
+	t.Helper()
+	raw, err := os.ReadFile("../config/crd/bases/chandler.dev_clusterregistrations.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	in := &apiextensions.JSONSchemaProps{}
+	if err := yaml.UnmarshalStrict(raw, crd); err != nil {
+		t.Fatal(err)
+	}
+	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(crd.Spec.Versions[0].Schema.OpenAPIV3Schema, in, nil); err != nil {
+		t.Fatal(err)
+	}
+	s := &schema{}
+	if s.open, _, err = validation.NewSchemaValidator(in); err != nil {
+		t.Fatal(err)
+	}
+	if s.structural, err = structural.NewStructural(in); err != nil {
+		t.Fatal(err)
+	}
+	s.cel = cel.NewValidator(s.structural, true, apiservercel.PerCallLimit)
+	return s
+}
+
+func (s *schema) check(t *testing.T, text []byte) field.ErrorList {
+	t.Helper()
+	object := map[string]any{}
+	raw, err := yaml.YAMLToJSON(text)
+	if err == nil {
+		err = json.Unmarshal(raw, &object)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	errs := validation.ValidateCustomResource(nil, object, s.open)
+	more, _ := s.cel.Validate(t.Context(), nil, s.structural, object, nil, apiservercel.RuntimeCELCostBudget)
+	return append(errs, more...)
+}
+
+// TestWorkloadIdentity: every example is what the API server and the hub take, and has the ServiceAccount that it names, with the
+// annotations that Flux reads (fluxcd/pkg/auth, options.go of each provider), where Flux looks for it.
+func TestWorkloadIdentity(t *testing.T) {
+	annotations := map[string][]string{
+		"aws": {"eks.amazonaws.com/role-arn"}, "azure": {"azure.workload.identity/client-id", "azure.workload.identity/tenant-id"},
+		"gcp": {"iam.gke.io/gcp-service-account"}, "generic": nil,
+	}
+	s := registrationSchema(t)
+	entries, err := examples.FS.ReadDir("workload-identity")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var seen []string
+	for _, e := range entries {
+		t.Run(e.Name(), func(t *testing.T) {
+			text, err := examples.Read(path.Join("workload-identity", e.Name()), map[string]string{"CA": "the CA, in PEM"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			account, reg := &corev1.ServiceAccount{}, &hubv1.ClusterRegistration{}
+			docs := documents(t, text)
+			if len(docs) != 2 {
+				t.Fatalf("it holds %d objects", len(docs))
+			}
+			if err := errors.Join(yaml.UnmarshalStrict(docs[0], account), yaml.UnmarshalStrict(docs[1], reg)); err != nil {
+				t.Fatal(err)
+			}
+			for _, err := range s.check(t, docs[1]) {
+				t.Error(err)
+			}
+			w := reg.Spec.KubeConfig.WorkloadIdentity
+			w.CABundle = "" // no certificate
+			if _, err := workloadidentity.Check(w, kubeconfig.Rules{AllowMissingCA: true}); err != nil {
+				t.Error(err)
+			}
+			if account.Name != w.ServiceAccountName || account.Namespace != reg.Namespace {
+				t.Errorf("the ServiceAccount is %s/%s", account.Namespace, account.Name)
+			}
+			for _, a := range annotations[w.Provider] {
+				if account.Annotations[a] == "" {
+					t.Errorf("the ServiceAccount lacks annotation %s", a)
+				}
+			}
+			seen = append(seen, w.Provider)
+		})
+	}
+	slices.Sort(seen)
+	if !slices.Equal(seen, []string{"aws", "azure", "gcp", "generic"}) {
+		t.Errorf("there are examples for %v", seen)
+	}
+}
+
+func documents(t *testing.T, text string) [][]byte {
+	t.Helper()
+	var out [][]byte
+	for r := utilyaml.NewDocumentDecoder(io.NopCloser(strings.NewReader(text))); ; {
+		buf := make([]byte, 64<<10)
+		n, err := r.Read(buf)
+		if errors.Is(err, io.EOF) {
+			return out
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if doc := bytes.TrimSpace(buf[:n]); len(doc) > 0 {
+			out = append(out, doc)
+		}
+	}
+}
+
+// TestSchemaOfWorkloadIdentity: what the CRD refuses.
+func TestSchemaOfWorkloadIdentity(t *testing.T) {
+	s := registrationSchema(t)
+	const arn = "cluster: 'arn:aws:eks:eu-central-1:1:cluster/a', "
+	for name, tc := range map[string]struct{ kubeConfig, says string }{
+		"EKS":               {"{workloadIdentity: {provider: aws, " + arn + "serviceAccountName: a}}", ""},
+		"Neither":           {"{}", "exactly one of secretRef and workloadIdentity"},
+		"Both":              {"{secretRef: {name: a}, workloadIdentity: {provider: aws, " + arn + "serviceAccountName: a}}", "exactly one of secretRef and workloadIdentity"},
+		"NoAccount":         {"{workloadIdentity: {provider: aws, " + arn + "}}", "serviceAccountName: Required"},
+		"EmptyAccount":      {"{workloadIdentity: {provider: aws, " + arn + "serviceAccountName: ''}}", "serviceAccountName"},
+		"OtherProvider":     {"{workloadIdentity: {provider: oracle, " + arn + "serviceAccountName: a}}", "Unsupported value"},
+		"EKSWithoutCluster": {"{workloadIdentity: {provider: aws, address: 'https://a', caBundle: b, serviceAccountName: a}}", "needs cluster"},
+		"AKSByAddress":      {"{workloadIdentity: {provider: azure, address: 'https://a', caBundle: b, serviceAccountName: a}}", ""},
+		"AKSWithoutCA":      {"{workloadIdentity: {provider: azure, address: 'https://a', serviceAccountName: a}}", "address and caBundle must both be there"},
+		"NoAddress":         {"{workloadIdentity: {provider: generic, serviceAccountName: a}}", "needs address"},
+		"Useless":           {"{workloadIdentity: {provider: generic, address: 'https://a', " + arn + "serviceAccountName: a}}", "no use for cluster"},
+		"HTTP":              {"{workloadIdentity: {provider: generic, address: 'http://a', serviceAccountName: a}}", "should match"},
+		"Path":              {"{workloadIdentity: {provider: generic, address: 'https://a/b', serviceAccountName: a}}", "should match"},
+		"TwoAudiences":      {"{workloadIdentity: {provider: generic, address: 'https://a', audiences: ['a,b'], serviceAccountName: a}}", "should match"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			errs := s.check(t, []byte("{apiVersion: chandler.dev/v1alpha1, kind: ClusterRegistration, metadata: {name: a}, spec: {kubeConfig: "+tc.kubeConfig+"}}"))
+			if got := errs.ToAggregate(); tc.says == "" && got != nil || tc.says != "" && (got == nil || !strings.Contains(got.Error(), tc.says)) {
+				t.Errorf("got %v, want %q", got, tc.says)
+			}
+		})
+	}
+}

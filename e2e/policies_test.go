@@ -314,7 +314,8 @@ func (p *guarded) denied(t *testing.T) {
 	own.Object["metadata"] = map[string]any{"name": "of-jane", "namespace": "flux-system"}
 	own.Object["spec"] = map[string]any{"interval": "1m", "suspend": true, "chartRef": map[string]any{"kind": "HelmChart", "name": "none"}}
 	ownSecret := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "of-jane", "namespace": "flux-system"}}}
-	for _, u := range []*unstructured.Unstructured{own, ownSecret} {
+	ownConfigMap := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "of-jane", "namespace": "flux-system"}}}
+	for _, u := range []*unstructured.Unstructured{own, ownSecret, ownConfigMap} {
 		check(t, p.jane.Create(ctx, u)) // with no label of the hub they are hers
 	}
 
@@ -362,6 +363,7 @@ func (p *guarded) denied(t *testing.T) {
 		{"a mirror's finalizer", patched(mirror, `{"metadata":{"finalizers":null}}`), "nothing of it is to be edited", ""},
 		{"a mirror deleted", deleted(mirror), "without which Flux can neither change nor uninstall anything on that cluster", ""},
 		{"a forged mirror", forged(mirror, hubv1.MirrorLabel), "would be taken for one. To register a cluster, label a Secret chandler.dev/register", ""},
+		{"a forged mirror of a workload identity", forged(ownConfigMap, hubv1.MirrorLabel), "ConfigMap flux-system/forged has a label by which the hub knows", ""},
 		{"a Secret that becomes a forged mirror", patched(ownSecret, `{"metadata":{"labels":{"chandler.dev/cluster-key":"x"}}}`), "would be taken for one", ""},
 		{"a forged mirror, as the hub knows them", forged(mirror, hubv1.ClusterKeyLabel), "would be taken for one", ""},
 

@@ -38,7 +38,12 @@ func (h *hub) dump(t *testing.T) {
 			t.Logf("%s %s/%s\n%s", k.kind, o.GetNamespace(), o.GetName(), raw)
 		}
 	}
-	logs, _ := filepath.Glob(filepath.Join(workDir, h.Name, "*.log"))
+	dumpLogs(t, h.Name)
+}
+
+// dumpLogs prints how the logs of a cluster end.
+func dumpLogs(t *testing.T, cluster string) {
+	logs, _ := filepath.Glob(filepath.Join(workDir, cluster, "*.log"))
 	for _, log := range logs {
 		raw, err := os.ReadFile(log)
 		if err != nil || filepath.Base(log) == "audit.log" {

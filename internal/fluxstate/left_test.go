@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fluxstate_test
+
+import (
+	"fmt"
+	"testing"
+
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandler-hub/chandler/internal/fluxstate"
+)
+
+func TestLeft(t *testing.T) {
+	release := func(installed bool, ids ...string) client.Object {
+		o := &helmv2.HelmRelease{Spec: helmv2.HelmReleaseSpec{ReleaseName: "r", TargetNamespace: "n", Install: &helmv2.Install{CreateNamespace: true}}}
+		if installed {
+			o.Status.History = helmv2.Snapshots{{Name: "r"}}
+		}
+		if ids != nil {
+			o.Status.Inventory = &helmv2.ResourceInventory{}
+		}
+		for _, id := range ids {
+			o.Status.Inventory.Entries = append(o.Status.Inventory.Entries, helmv2.ResourceRef{ID: id})
+		}
+		return o
+	}
+	kustomization := func(ids ...string) client.Object {
+		o := &kustomizev1.Kustomization{}
+		if ids != nil {
+			o.Status.Inventory = &kustomizev1.ResourceInventory{}
+		}
+		for _, id := range ids {
+			o.Status.Inventory.Entries = append(o.Status.Inventory.Entries, kustomizev1.ResourceRef{ID: id})
+		}
+		return o
+	}
+	many := []string{}
+	for i := range 7 {
+		many = append(many, fmt.Sprintf("ns%d_a__ConfigMap", i))
+	}
+	for name, tc := range map[string]struct {
+		obj  client.Object
+		want string
+	}{
+		"Release":          {release(true, "n_a__ConfigMap", "n_b__Secret"), `Helm release n/r (2 objects in namespaces n), namespace "n" and the CRDs of its chart, if it has any`},
+		"WithoutInventory": {release(true), `Helm release n/r, namespace "n" and the CRDs of its chart, if it has any`},
+		"NeverInstalled":   {release(false), "Helm release n/r, if it got that far: Flux has noted none"},
+		"Kustomization":    {kustomization("default_a__ConfigMap", "_x__Namespace", "_w.example.org_apiextensions.k8s.io_CustomResourceDefinition"), "what it applied (3 objects in namespaces default, with namespaces x, with CRDs w.example.org)"},
+		"NeverApplied":     {kustomization(), "what was applied of it, if anything was: Flux has noted nothing"},
+		"Many":             {kustomization(many...), "what it applied (7 objects in namespaces ns0, ns1, ns2, ns3, ns4 and 2 more)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := fluxstate.Left(tc.obj); got != tc.want {
+				t.Errorf("got  %s\nwant %s", got, tc.want)
+			}
+		})
+	}
+}

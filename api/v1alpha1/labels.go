@@ -19,6 +19,10 @@ const (
 
 	// ApproveRemovalAnnotation on an AddonSet lets go what its removal guard holds, if it is status.heldRemovals.hash.
 	ApproveRemovalAnnotation = "chandler.dev/approve-removal"
+
+	// ForceUnregisterAnnotation, when it is "true", on a ClusterRegistration that is being deleted lets all its add-ons go at
+	// once: nothing is uninstalled or waited for any more, and what is left on the cluster is reported.
+	ForceUnregisterAnnotation = "chandler.dev/force-unregister"
 )
 
 // Labels that the hub sets on ClusterRegistrations, to select on.
@@ -88,6 +92,9 @@ const (
 	// MirrorFinalizer keeps a kubeconfig mirror until the last Flux object that uses it is gone: a Kustomization
 	// whose kubeconfig vanished hangs for ever, a HelmRelease forgets its release without a word.
 	MirrorFinalizer = "chandler.dev/mirror"
+	// TwinFinalizer keeps a twin of a ServiceAccount until the last Flux object that names it is gone, also when its namespace is
+	// deleted: a Kustomization without its twin leaves everything behind without a word.
+	TwinFinalizer = "chandler.dev/twin"
 )
 
 // Field managers. Each part of the hub owns its own fields, and nothing else.

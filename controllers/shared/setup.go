@@ -27,7 +27,9 @@ func (k *Keeper) SetupWithManager(mgr manager.Manager) error {
 	for kind, obj := range objects() {
 		to := handler.EnqueueRequestsFromMapFunc(usesOf(kind))
 		b := ctrl.NewControllerManagedBy(mgr).Named("shared-"+strings.ToLower(kind)).
-			For(obj, builder.WithPredicates(predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }})).
+			For(obj, builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+				return e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero()
+			}})).
 			Watches(&helmv2.HelmRelease{}, to, builder.WithPredicates(usesChanged()))
 		if kind != sourcev1.HelmChartKind {
 			b = b.Watches(&kustomizev1.Kustomization{}, to, builder.WithPredicates(usesChanged())).

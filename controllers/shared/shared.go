@@ -15,10 +15,12 @@ import (
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/index"
@@ -91,6 +93,8 @@ func (k *Keeper) Ensure(ctx context.Context, s *render.Shared) error {
 	there := objects()[key.kind]
 	err := k.Client.Get(ctx, key.NamespacedName, there)
 	switch {
+	case err == nil && there.GetDeletionTimestamp() != nil && controllerutil.ContainsFinalizer(there, hubv1.TwinFinalizer):
+		return nil // it serves until nobody uses it
 	case err == nil && there.GetDeletionTimestamp() != nil:
 		return fmt.Errorf("%s %s is being deleted; it is made again when it is gone", key.kind, key)
 	case err == nil && (!s.InPlace || there.GetAnnotations()[hubv1.HashAnnotation] == s.Hash || rec.hash == s.Hash):
@@ -104,12 +108,22 @@ func (k *Keeper) Ensure(ctx context.Context, s *render.Shared) error {
 	case s.Yields && k.Live.Get(ctx, key.NamespacedName, objects()[key.kind]) == nil:
 		return nil
 	default:
-		_, err = apply.Create(ctx, k.Client, k.Live, s.Object, hubv1.FieldManager, k.ours)
+		_, err = apply.Create(ctx, k.Client, k.Live, kept(s.Object), hubv1.FieldManager, k.ours)
 	}
 	if err == nil {
 		rec.hash = s.Hash
 	}
 	return err
+}
+
+// kept returns an object as it is made: with a finalizer, if Flux misses it when it removes what it made.
+func kept(obj *unstructured.Unstructured) *unstructured.Unstructured {
+	if obj.GetKind() != index.ServiceAccount {
+		return obj
+	}
+	obj = obj.DeepCopy()
+	obj.SetFinalizers([]string{hubv1.TwinFinalizer})
+	return obj
 }
 
 func (k *Keeper) ours(o client.Object) bool {
@@ -137,8 +151,11 @@ func (k *Keeper) reconcile(ctx context.Context, key id) (ctrl.Result, error) {
 		rec.idleSince = time.Time{}
 		return ctrl.Result{}, nil
 	}
-	if there.GetDeletionTimestamp() != nil || !k.ours(there) {
+	if !k.ours(there) {
 		return ctrl.Result{}, nil
+	}
+	if there.GetDeletionTimestamp() != nil {
+		return ctrl.Result{}, apply.RemoveFinalizer(ctx, k.Client, there, hubv1.TwinFinalizer)
 	}
 	if rec.idleSince.IsZero() {
 		rec.idleSince = k.Clock.Now()
@@ -147,6 +164,9 @@ func (k *Keeper) reconcile(ctx context.Context, key id) (ctrl.Result, error) {
 		return ctrl.Result{RequeueAfter: left + time.Millisecond}, nil
 	}
 	rec.hash = ""
+	if err := apply.RemoveFinalizer(ctx, k.Client, there, hubv1.TwinFinalizer); err != nil {
+		return ctrl.Result{}, err
+	}
 	uid := there.GetUID()
 	if err := k.Client.Delete(ctx, there, client.Preconditions{UID: &uid}); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(fmt.Errorf("remove %s %s: %w", key.kind, key, err))

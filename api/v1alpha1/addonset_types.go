@@ -352,6 +352,12 @@ type AddonSetStatus struct {
 	// removals is what the removal guard let go lately.
 	// +optional
 	Removals *Removals `json:"removals,omitempty"`
+	// orphans are add-ons of this set that the hub has let go and that are still on their clusters, as far as it knows: the last
+	// 20. One that is delivered there again is taken off the list.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=20
+	Orphans []Orphan `json:"orphans,omitempty"`
 }
 
 // HeldRemovals is what the removal guard holds back. It goes on when somebody annotates the set with

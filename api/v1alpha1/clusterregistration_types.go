@@ -218,6 +218,15 @@ type ClusterRegistrationStatus struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=20
 	Sets []SetResult `json:"sets,omitempty"`
+	// orphans are add-ons that the hub has let go and that are still on the cluster, as far as it knows: the last 20. One that is
+	// delivered again is taken off the list.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=20
+	Orphans []Orphan `json:"orphans,omitempty"`
+	// originUID is the UID of the origin when the hub last saw it. An origin that was seen and is not there has been deleted.
+	// +optional
+	OriginUID types.UID `json:"originUID,omitempty"`
 }
 
 // CredentialStatus tells which kubeconfig is in use, and holds nothing secret.

@@ -46,6 +46,9 @@ const (
 	FailedReason = "ReconciliationFailed"
 	// TerminatingReason: the object is being deleted and waits for what depends on it.
 	TerminatingReason = "Terminating"
+	// WasSuspendedReason of an add-on that is on its way out: its Flux object is suspended meanwhile. Should somebody delete that
+	// object, Flux leaves behind what it applied. Of one that is not: somebody did, and it has not been made again.
+	WasSuspendedReason = "Suspended"
 )
 
 // Reasons of KubeConfigValid=False, beside those of the kubeconfig rules (package kubeconfig).
@@ -131,9 +134,14 @@ const (
 	LabelRemovedReason = "LabelRemoved"
 	// UnregisteredReason: the registration is going and its add-ons are uninstalled.
 	UnregisteredReason = "Unregistered"
-	// OriginDeletedReason: the cluster itself is being deleted; its add-ons are let go, not uninstalled.
+	// OriginDeletedReason: the cluster itself is being deleted, or is another hub's now; its add-ons are let go, not uninstalled.
 	OriginDeletedReason = "OriginDeleted"
+	// ForcedReason: somebody wants it gone at once; its add-ons are let go, not uninstalled.
+	ForcedReason = "Forced"
 )
+
+// LetsGo returns whether a reason of Unregistering lets the add-ons go, without uninstalling them.
+func LetsGo(reason string) bool { return reason == OriginDeletedReason || reason == ForcedReason }
 
 // Reasons of an AddonSet.
 const (
@@ -191,6 +199,7 @@ const (
 	KubeConfigChangedEvent = "KubeConfigChanged"
 	ReachableEvent         = "ClusterReachable"
 	ClusterReplacedEvent   = "ClusterReplaced"
+	HeldEvent              = "NothingIsRemoved"
 	CredentialEvent        = "CredentialExpiring"
 	DuplicateEvent         = "DuplicateCluster"
 	SuspendedEvent         = "ClusterSuspended"

@@ -2,6 +2,8 @@
 
 package v1alpha1
 
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 // DeletionPolicy says what leaving does to the add-ons on a cluster.
 // +kubebuilder:validation:Enum=Delete;Orphan
 type DeletionPolicy string
@@ -27,4 +29,23 @@ type ObjectCounts struct {
 	// summary is ready and total in one string, such as "7/8".
 	// +optional
 	Summary string `json:"summary,omitempty"`
+}
+
+// Orphan is an add-on that the hub has let go: what it put on a cluster was left there.
+type Orphan struct {
+	// cluster that it was left on: namespace/name of the ClusterRegistration.
+	// +required
+	Cluster string `json:"cluster"`
+	// addonSet that delivered it: namespace/name.
+	// +required
+	AddonSet string `json:"addonSet"`
+	// addon is the name of the add-on.
+	// +required
+	Addon string `json:"addon"`
+	// message says what was left where, and why.
+	// +optional
+	Message string `json:"message,omitempty"`
+	// since is when it was let go.
+	// +required
+	Since metav1.Time `json:"since"`
 }

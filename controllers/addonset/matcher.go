@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -52,7 +54,7 @@ func (m *Matcher) Reconcile(ctx context.Context, reg *hubv1.ClusterRegistration)
 // leave withdraws everything at once from a cluster that is being deleted: nothing is lost that is not lost anyway. From one that
 // is only unregistered, the sets' reconcilers do, as far as their removal guards let them.
 func (m *Matcher) leave(ctx context.Context, reg *hubv1.ClusterRegistration, existing map[types.NamespacedName]*hubv1.AddonDelivery) error {
-	if status.Reason(reg, hubv1.UnregisteringCondition) != hubv1.OriginDeletedReason {
+	if !hubv1.LetsGo(status.Reason(reg, hubv1.UnregisteringCondition)) {
 		return nil
 	}
 	var errs []error
@@ -99,5 +101,8 @@ func (m *Matcher) deliver(ctx context.Context, reg *hubv1.ClusterRegistration, s
 	_, err := apply.Create(ctx, m.Client, m.Live, u, hubv1.FieldManager, func(o client.Object) bool {
 		return o.GetLabels()[hubv1.ClusterKeyLabel] == identity.ClusterKey(m.Config.HubID, regKey)
 	})
+	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		return nil // the set's namespace is being deleted, and the set with it
+	}
 	return err
 }

@@ -24,12 +24,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/demise"
 	"github.com/chandler-hub/chandler/controllers/index"
 	"github.com/chandler-hub/chandler/internal/apply"
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/match"
 	"github.com/chandler-hub/chandler/internal/status"
+	"github.com/chandler-hub/chandler/internal/teardown"
 )
 
 // Reconciler works on one set at a time.
@@ -140,6 +142,11 @@ func (r *Reconciler) finalize(ctx context.Context, set *hubv1.AddonSet) error {
 		return nil
 	}
 	key := client.ObjectKeyFromObject(set)
+	if forsaken, err := demise.AnyKind(ctx, r.Live, demise.Sets); err != nil {
+		return err
+	} else if forsaken {
+		return r.forsake(ctx, set)
+	}
 	r.registry.put(key, compiled{generation: set.Generation, leaving: true})
 	r.registry.settle(key) // a delivery that lands after we have looked would be left without its set
 	// Live: as would one that the cache does not know yet.
@@ -182,6 +189,15 @@ func (r *Reconciler) withdrawAll(ctx context.Context, set *hubv1.AddonSet, deliv
 	}
 	r.tellGuard(before, set, verdict)
 	return r.letGo(ctx, asked, verdict)
+}
+
+// forsake lets a set go whose kind is being deleted: nobody has asked for a removal. Its deliveries stay, and are the set's again when
+// it is back.
+func (r *Reconciler) forsake(ctx context.Context, set *hubv1.AddonSet) error {
+	r.Recorder.Eventf(set, nil, corev1.EventTypeWarning, hubv1.HeldEvent, "Withdraw",
+		"deleted because the CRD of AddonSets is; nothing is uninstalled, and the clusters keep what they have")
+	r.registry.drop(client.ObjectKeyFromObject(set))
+	return apply.RemoveFinalizer(ctx, r.Client, set, hubv1.AddonSetFinalizer)
 }
 
 // withdraw is the one place that deletes a delivery. Its finalizer keeps it until the cluster is clean.
@@ -245,6 +261,7 @@ func (r *Reconciler) observe(ctx context.Context, set *hubv1.AddonSet, selector 
 			f.expect(reg.Name, online(reg))
 		}
 	}
+	set.Status.Orphans = teardown.Orphans(set.Status.Orphans, list.Items)
 	slices.Sort(f.behind)
 	slices.Sort(f.failed)
 	f.counts.ReadySummary = status.Summary(f.counts.Ready, f.counts.Matched)

@@ -67,7 +67,7 @@ func (r *removals) withdraw(d *hubv1.AddonDelivery, reg *hubv1.ClusterRegistrati
 	}
 	addons := r.count(d)
 	orphaned := r.set.Spec.DeletionPolicy == hubv1.DeletionPolicyOrphan || reg.Spec.DeletionPolicy == hubv1.DeletionPolicyOrphan
-	if orphaned || status.Reason(reg, hubv1.UnregisteringCondition) == hubv1.OriginDeletedReason {
+	if orphaned || hubv1.LetsGo(status.Reason(reg, hubv1.UnregisteringCondition)) {
 		addons = nil
 	}
 	r.ask(d, guard.Withdrawal(string(d.UID)), addons, nil)

@@ -10,6 +10,7 @@ import (
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -25,7 +26,9 @@ import (
 type outcome struct {
 	// applied is the generation that the hub's last write led to.
 	applied int64
-	err     error
+	// left says what an object that was let go leaves on the cluster, and why.
+	left string
+	err  error
 }
 
 // apply carries out the steps. One failure stops no other step; all of them are returned, to be tried again.
@@ -37,8 +40,11 @@ func (r *Reconciler) apply(ctx context.Context, c *cluster, steps []plan.Step) (
 		switch s.Verb {
 		case plan.Create, plan.Update:
 			out = r.write(ctx, c, s)
-		case plan.Uninstall, plan.Release, plan.HandOver:
-			out.err = r.remove(ctx, c, s)
+		case plan.Release:
+			out.left = r.left(ctx, c, s)
+			out.err = r.remove(ctx, c, s, out.left)
+		case plan.Uninstall, plan.HandOver:
+			out.err = r.remove(ctx, c, s, "")
 		case plan.Suspend:
 			out = r.suspend(ctx, c, s)
 		case plan.Resume:
@@ -57,7 +63,7 @@ func (r *Reconciler) apply(ctx context.Context, c *cluster, steps []plan.Step) (
 			out.err = r.keep(ctx, c, s)
 		}
 		outcomes[s.Key] = out
-		if out.err != nil && !errors.Is(out.err, apply.ErrNotOwned) && !errors.Is(out.err, errNoMirror) {
+		if out.err != nil && !errors.Is(out.err, apply.ErrNotOwned) && !errors.Is(out.err, errNoMirror) && !apierrors.HasStatusCause(out.err, corev1.NamespaceTerminatingCause) {
 			errs = append(errs, out.err)
 		}
 	}
@@ -140,7 +146,7 @@ func (r *Reconciler) write(ctx context.Context, c *cluster, s plan.Step) outcome
 // remove deletes one object so that Flux uninstalls, or does not. Flux reads spec.suspend when it finalizes: a suspended
 // object is let go without a trace on the cluster (kustomize-controller, finalize; helm-controller, reconcileDelete). So
 // suspend is set to what the step means before the deletion, in a patch of its own.
-func (r *Reconciler) remove(ctx context.Context, c *cluster, s plan.Step) error {
+func (r *Reconciler) remove(ctx context.Context, c *cluster, s plan.Step, left string) error {
 	o := c.objects[s.Key]
 	suspend := s.Verb != plan.Uninstall
 	obj := newObject(s.Key)
@@ -151,6 +157,7 @@ func (r *Reconciler) remove(ctx context.Context, c *cluster, s plan.Step) error 
 			return client.IgnoreNotFound(fmt.Errorf("suspend %s %s: %w", s.Key.Kind, s.Key.Name, err))
 		}
 	}
+	r.ledger.remove(s.Key, left, r.Clock.Now())
 	if o.Deleting {
 		return r.letGo(ctx, c, s)
 	}
@@ -162,14 +169,13 @@ func (r *Reconciler) remove(ctx context.Context, c *cluster, s plan.Step) error 
 			return fmt.Errorf("remove the HelmChart of %s %s: %w", s.Key.Kind, s.Key.Name, err)
 		}
 	}
-	r.ledger.drop(s.Key)
-	r.tellRemoval(c, s, o)
+	r.tellRemoval(ctx, c, s, o)
 	return nil
 }
 
-// tellRemoval sends an event for each object that goes. The object is in it as the related one: events about one delivery that
+// tellRemoval sends an event for each object that goes, but for orphans, which tell tells of. The object is in it as the related one: events about one delivery that
 // differ only in their text are taken for the same, and the first text would stand for all (client-go/tools/events).
-func (r *Reconciler) tellRemoval(c *cluster, s plan.Step, o *object) {
+func (r *Reconciler) tellRemoval(ctx context.Context, c *cluster, s plan.Step, o *object) {
 	d := c.delivery(s.Key.Namespace, o.delivery)
 	if s.Verb == plan.HandOver {
 		d = c.deliveryOfAddon(s)
@@ -183,12 +189,9 @@ func (r *Reconciler) tellRemoval(c *cluster, s plan.Step, o *object) {
 		return
 	}
 	if s.Verb == plan.Uninstall {
-		r.Recorder.Eventf(d.AddonDelivery, newObject(s.Key), corev1.EventTypeNormal, hubv1.AddonRemovedEvent, "Remove",
+		r.Recorder.Eventf(r.about(ctx, c, d), newObject(s.Key), corev1.EventTypeNormal, hubv1.AddonRemovedEvent, "Remove",
 			"uninstalling add-on %q from cluster %s", o.Addon, c.key)
-		return
 	}
-	r.Recorder.Eventf(d.AddonDelivery, newObject(s.Key), corev1.EventTypeWarning, hubv1.AddonOrphanedEvent, "Remove",
-		"add-on %q (%s %q) is left on cluster %s: %s", o.Addon, s.Key.Kind, s.Key.Name, c.key, s.Reason)
 }
 
 // deliveryOfAddon returns the delivery that takes over what a step hands over.

@@ -36,9 +36,13 @@ func (r *Reconciler) finish(ctx context.Context, c *cluster, steps []plan.Step, 
 			errs = append(errs, err)
 			continue
 		}
-		r.tell(d)
-		if d.DeletionTimestamp != nil && len(d.Status.Addons) == 0 {
+		r.tell(ctx, c, d)
+		switch {
+		case d.DeletionTimestamp == nil || !d.gone():
+		case c.told(d, r.Clock.Now()):
 			errs = append(errs, r.release(ctx, c, d))
+		default:
+			c.again = time.Second
 		}
 	}
 	after := c.wait(steps, r.Clock.Now(), r.Config)
@@ -130,8 +134,8 @@ func (r *Reconciler) objectsLeft(ctx context.Context, c *cluster, namespace stri
 	return left, nil
 }
 
-// tell sends an event for each add-on that became Ready or failed.
-func (r *Reconciler) tell(d *delivery) {
+// tell sends an event for each add-on that became Ready, failed, or was let go.
+func (r *Reconciler) tell(ctx context.Context, c *cluster, d *delivery) {
 	for _, a := range d.Status.Addons {
 		if was(d, a.Name).State == a.State {
 			continue
@@ -143,6 +147,9 @@ func (r *Reconciler) tell(d *delivery) {
 		switch a.State {
 		case hubv1.AddonFailed, hubv1.AddonNotOwned:
 			r.Recorder.Eventf(d.AddonDelivery, object, corev1.EventTypeWarning, hubv1.AddonFailedEvent, "Deliver", "add-on %q: %s", a.Name, a.Message)
+		case hubv1.AddonOrphaned:
+			r.Recorder.Eventf(r.about(ctx, c, d), object, corev1.EventTypeWarning, hubv1.AddonOrphanedEvent, "Remove",
+				"add-on %q (%s %q) is left on cluster %s: %s", a.Name, a.Kind, a.Object, c.key, a.Message)
 		case hubv1.AddonReady:
 			r.Recorder.Eventf(d.AddonDelivery, object, corev1.EventTypeNormal, hubv1.AddonReadyEvent, "Deliver", "add-on %q is Ready", a.Name)
 		}

@@ -3,6 +3,7 @@
 package delivery
 
 import (
+	"maps"
 	"sync"
 	"time"
 
@@ -105,6 +106,13 @@ func (m *memory) forget(cluster key) {
 type ledger struct {
 	mu      sync.Mutex
 	entries map[plan.Key]ledgerEntry
+	removed map[plan.Key]removal
+}
+
+// removal is how we had an object go lately: what it left on the cluster, nothing if it was uninstalled or handed over.
+type removal struct {
+	at   time.Time
+	left string
 }
 
 type ledgerEntry struct {
@@ -129,10 +137,28 @@ func (l *ledger) note(k plan.Key, obj client.Object) {
 		l.entries = map[plan.Key]ledgerEntry{}
 	}
 	l.entries[k] = ledgerEntry{obj.GetUID(), obj.GetGeneration()}
+	delete(l.removed, k)
 }
 
-func (l *ledger) drop(k plan.Key) {
+// removalIsNews is how long a removal may take to get into the cache.
+const removalIsNews = time.Minute
+
+// remove notes that we had an object go, and what it left.
+func (l *ledger) remove(k plan.Key, left string, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.entries, k)
+	if l.removed == nil {
+		l.removed = map[plan.Key]removal{}
+	}
+	maps.DeleteFunc(l.removed, func(_ plan.Key, r removal) bool { return now.Sub(r.at) > removalIsNews })
+	l.removed[k] = removal{now, left}
+}
+
+// wasRemoved returns what an object left that we had go lately; false if it went without us.
+func (l *ledger) wasRemoved(k plan.Key) (left string, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r, ok := l.removed[k]
+	return r.left, ok
 }

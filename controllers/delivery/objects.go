@@ -180,7 +180,7 @@ func leaves(a *hubv1.AddonStatus) bool {
 func (c *cluster) removal(o plan.Observed, now time.Time, config *hubconfig.Config) teardown.Facts {
 	obj := c.objects[o.Key]
 	f := teardown.Facts{
-		RegistrationFound: c.registration != nil, Reachable: c.reachable(), Unprobed: c.unprobed(), Deleted: obj.deleted, Orphan: obj.orphan, Since: now, Now: now,
+		RegistrationFound: c.registration != nil, Unprobed: c.unprobed(), Deleted: obj.deleted, Orphan: obj.orphan, Since: now, Now: now,
 		Grace: config.TeardownGrace, Settle: config.RemovalDelay,
 	}
 	d := c.delivery(o.Key.Namespace, obj.delivery)
@@ -199,8 +199,26 @@ func (c *cluster) removal(o plan.Observed, now time.Time, config *hubconfig.Conf
 		if s := c.suspended(); s != nil && reg.DeletionTimestamp == nil {
 			f.Paused = s.Reason != hubv1.ClusterUnreachableReason
 		}
-		u := status.Find(reg, hubv1.UnregisteringCondition)
-		f.OriginDeleted = u != nil && u.Reason == hubv1.OriginDeletedReason
+		if u := status.Find(reg, hubv1.UnregisteringCondition); u != nil && hubv1.LetsGo(u.Reason) {
+			f.LetGo = u.Message
+		}
+		f.Silent = c.silent()
+		f.Reachable = f.Silent.IsZero()
 	}
 	return f
+}
+
+// silent returns since when Flux can do nothing on the cluster, zero if it can: the cluster does not answer, or its origin has it
+// sleep, or lets nobody write.
+func (c *cluster) silent() time.Time {
+	if r := status.Find(c.registration, hubv1.ReachableCondition); !status.Online(c.registration) {
+		if r == nil {
+			return c.registration.CreationTimestamp.Time
+		}
+		return r.LastTransitionTime.Time
+	}
+	if s := c.suspended(); s != nil && (s.Reason == hubv1.ClusterSleepingReason || s.Reason == hubv1.ClusterWriteLimitedReason) {
+		return s.LastTransitionTime.Time
+	}
+	return time.Time{}
 }

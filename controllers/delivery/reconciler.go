@@ -47,6 +47,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (ctrl
 	if err != nil || len(c.deliveries) == 0 {
 		return ctrl.Result{}, err
 	}
+	if forsaken, err := r.forsaken(ctx, c); err != nil {
+		return ctrl.Result{}, err
+	} else if forsaken {
+		return ctrl.Result{}, r.forsake(ctx, c)
+	}
 	if err := r.render(ctx, c); err != nil {
 		return ctrl.Result{}, err
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/plan"
 	"github.com/chandler-hub/chandler/internal/render"
 	"github.com/chandler-hub/chandler/internal/status"
+	"github.com/chandler-hub/chandler/internal/teardown"
 )
 
 // report fills the status of one delivery, in memory.
@@ -39,6 +40,7 @@ func (r *Reconciler) report(c *cluster, d *delivery, steps []plan.Step, outcomes
 			addons = append(addons, hubv1.AddonStatus{Name: name, State: hubv1.AddonExcluded, Message: why})
 		}
 	}
+	addons = append(addons, d.orphans(addons, &r.ledger)...)
 	held := d.DeletionTimestamp == nil && d.result == nil
 	slices.SortStableFunc(addons, func(a, b hubv1.AddonStatus) int { return compareNames(a.Name, b.Name) })
 	// An add-on that changes its form has two steps, and one entry: what still has to go is the news.
@@ -135,10 +137,17 @@ func (r *Reconciler) addonStatus(c *cluster, d *delivery, s plan.Step, out outco
 		if s.Verb == plan.Ask {
 			a.State, a.Reason = hubv1.AddonHeld, hubv1.DroppedReason
 		}
-		if out.err != nil {
+		switch {
+		case out.err != nil:
 			a.Message = out.err.Error()
-		} else if a.Message == "" {
+		case s.Verb == plan.Release:
+			a.State, a.Message = hubv1.AddonOrphaned, out.left
+		case s.Verb == plan.Uninstall && a.Message == "":
 			a.Message = "Flux is uninstalling it"
+		case s.Verb == plan.Hold || s.Verb == plan.AwaitDependants:
+			if s.Still || o.Suspended {
+				a.Reason = hubv1.WasSuspendedReason
+			}
 		}
 		return a, mine
 	}
@@ -152,6 +161,9 @@ func (r *Reconciler) addonStatus(c *cluster, d *delivery, s plan.Step, out outco
 	}
 	if o != nil {
 		a.Version = o.state.Version
+	}
+	if o == nil && out.applied == 0 && teardown.Vanished(was(d, s.Addon)) || o != nil && o.Deleting && o.Suspended {
+		a.Reason = hubv1.WasSuspendedReason // somebody deletes it: what it applied is there
 	}
 	switch {
 	case errors.Is(out.err, apply.ErrNotOwned):
@@ -240,7 +252,7 @@ func count(addons []hubv1.AddonStatus) *hubv1.ObjectCounts {
 func written(addons []hubv1.AddonStatus, steps []plan.Step, namespace string) bool {
 	for _, a := range addons {
 		switch {
-		case a.State == hubv1.AddonLostTo, a.State == hubv1.AddonExcluded, leaves(&a):
+		case a.State == hubv1.AddonLostTo, a.State == hubv1.AddonExcluded, a.State == hubv1.AddonOrphaned, leaves(&a):
 			continue
 		}
 		gated := slices.ContainsFunc(steps, func(s plan.Step) bool {
@@ -263,7 +275,7 @@ func (r *Reconciler) outcome(c *cluster, d *delivery) status.Outcome {
 		case hubv1.AddonFailed, hubv1.AddonNotOwned:
 			failed = append(failed, fmt.Sprintf("%s: %s", a.Name, a.Message))
 			reasons[a.Reason]++
-		case hubv1.AddonReady, hubv1.AddonLostTo, hubv1.AddonExcluded:
+		case hubv1.AddonReady, hubv1.AddonLostTo, hubv1.AddonExcluded, hubv1.AddonOrphaned:
 		case hubv1.AddonHeld:
 			held = append(held, fmt.Sprintf("%s stays as it is: %s", a.Name, a.Message))
 		default:

@@ -47,15 +47,18 @@ type Request struct {
 	types.NamespacedName
 }
 
-// Reconcile makes, keeps or removes the registration of an origin. An origin that is not there removes nothing.
+// Reconcile makes, keeps or removes the registration of an origin.
 func (r *Reconciler) Reconcile(ctx context.Context, req Request) (reconcile.Result, error) {
 	obj, verdict, err := r.Origins.Get(ctx, req.Kind, req.NamespacedName)
-	if err != nil || obj == nil {
+	if err != nil {
 		return reconcile.Result{}, err
 	}
 	reg, err := r.find(ctx, req)
 	if err != nil {
 		return reconcile.Result{}, err
+	}
+	if obj == nil {
+		return reconcile.Result{}, r.absent(ctx, req, verdict, reg)
 	}
 	if verdict.Origin == teardown.OriginUnwanted && reg == nil && req.Kind == origin.Secret && verdict.Refused == "" {
 		return reconcile.Result{}, nil
@@ -76,6 +79,19 @@ func (r *Reconciler) Reconcile(ctx context.Context, req Request) (reconcile.Resu
 		return reconcile.Result{}, r.remove(ctx, obj, reg, fmt.Sprintf("label %s is \"false\"", hubv1.RegisterLabel))
 	}
 	return r.removeAfterDelay(ctx, req, obj, reg)
+}
+
+// absent looks at an origin that is not there. That alone removes nothing: it may be about to come out of a backup. One that the
+// hub saw in this management cluster was deleted while nobody looked, or moved away.
+func (r *Reconciler) absent(ctx context.Context, req Request, verdict origin.Verdict, reg *hubv1.ClusterRegistration) error {
+	if reg == nil || reg.DeletionTimestamp != nil || verdict.Origin != teardown.OriginGone {
+		return nil
+	}
+	deleted, err := r.Origins.Deleted(ctx, req.Kind, reg, req.Name)
+	if err != nil || !deleted {
+		return err
+	}
+	return r.remove(ctx, reg, reg, fmt.Sprintf("%s %q, which it came from, was deleted", req.Kind.Kind, req.Name))
 }
 
 // find returns the registration of an origin, or nil.
@@ -113,7 +129,9 @@ func (r *Reconciler) ensure(ctx context.Context, req Request, obj *unstructured.
 	if upToDate(reg, desired) {
 		return nil
 	}
-	if err := r.apply(ctx, req, obj, name, desired); err != nil {
+	if err := r.apply(ctx, req, obj, name, desired); apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		return nil // nothing is made here any more, and the origin goes too
+	} else if err != nil {
 		return err
 	}
 	if fresh {
@@ -255,7 +273,8 @@ func (r *Reconciler) removeAfterDelay(ctx context.Context, req Request, obj *uns
 	return reconcile.Result{}, r.remove(ctx, obj, reg, fmt.Sprintf("label %s was removed", hubv1.RegisterLabel))
 }
 
-func (r *Reconciler) remove(ctx context.Context, obj *unstructured.Unstructured, reg *hubv1.ClusterRegistration, why string) error {
+// remove deletes a registration, with an event about its origin, if that is there.
+func (r *Reconciler) remove(ctx context.Context, obj client.Object, reg *hubv1.ClusterRegistration, why string) error {
 	if reg == nil || reg.DeletionTimestamp != nil {
 		return nil
 	}

@@ -8,10 +8,12 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -44,6 +46,7 @@ type Origins struct {
 	versions map[schema.GroupKind]schema.GroupVersionKind // the kinds that are watched
 	gone     map[schema.GroupKind]bool                    // watched, but the CRD is not there now
 	starters []Starter
+	tell     []func(context.Context, origin.Kind)
 }
 
 // New returns Origins that watch nothing yet, but for Secrets.
@@ -57,6 +60,9 @@ func New(mgr manager.Manager, policy origin.Policy) *Origins {
 
 // OnInstalled registers a room that wants to watch origins. It must be called before the manager starts.
 func (o *Origins) OnInstalled(s Starter) { o.starters = append(o.starters, s) }
+
+// OnChange registers a room that wants to know when a kind that is watched goes or is back. It must be called before the manager starts.
+func (o *Origins) OnChange(tell func(context.Context, origin.Kind)) { o.tell = append(o.tell, tell) }
 
 // Get reads an origin from the cache, and says what it asks for. The object is nil unless it is there.
 func (o *Origins) Get(ctx context.Context, kind origin.Kind, key types.NamespacedName) (*unstructured.Unstructured, origin.Verdict, error) {
@@ -110,6 +116,27 @@ func AllowsSecrets() predicate.Predicate {
 		DeleteFunc:  func(event.DeleteEvent) bool { return false },
 		GenericFunc: func(event.GenericEvent) bool { return false },
 	}
+}
+
+// Deleted returns whether an origin that Get found to be gone was deleted: it is not there, read live, and the kind is still the
+// one that the registration's origin was of.
+func (o *Origins) Deleted(ctx context.Context, kind origin.Kind, reg *hubv1.ClusterRegistration, name string) (bool, error) {
+	gvk, ok := o.version(kind)
+	if !ok || kind.CRD == "" {
+		return false, nil
+	}
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err := o.mgr.GetAPIReader().Get(ctx, types.NamespacedName{Name: kind.CRD}, crd); err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	facts := teardown.OriginFacts{Seen: reg.Status.OriginUID != "", Kind: crd.CreationTimestamp.Time, Registration: reg.CreationTimestamp.Time}
+	if crd.DeletionTimestamp != nil || !teardown.Deleted(facts) {
+		return false, nil
+	}
+	there := &metav1.PartialObjectMetadataList{}
+	there.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+	err := o.mgr.GetAPIReader().List(ctx, there, client.InNamespace(reg.Namespace), client.MatchingFields{metav1.ObjectNameField: name})
+	return err == nil && len(there.Items) == 0, err
 }
 
 func (o *Origins) version(kind origin.Kind) (schema.GroupVersionKind, bool) {
@@ -188,12 +215,21 @@ func (o *Origins) reconcile(ctx context.Context, kind origin.Kind) (reconcile.Re
 	there := o.established(ctx, kind)
 	o.mu.Lock()
 	_, watched := o.versions[kind.GroupKind]
+	changed := watched && o.gone[kind.GroupKind] == there
 	o.gone[kind.GroupKind] = !there
 	o.mu.Unlock()
+	if changed {
+		for _, tell := range o.tell {
+			tell(ctx, kind)
+		}
+	}
 	if !there || watched {
 		return reconcile.Result{}, nil
 	}
 	mapping, err := o.mgr.GetRESTMapper().RESTMapping(kind.GroupKind)
+	if meta.IsNoMatchError(err) {
+		return reconcile.Result{RequeueAfter: time.Minute}, nil // no version of it is served: its origins are unknown
+	}
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("find the version of %s: %w", kind.GroupKind, err)
 	}

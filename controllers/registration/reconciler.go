@@ -27,7 +27,6 @@ import (
 	"github.com/chandler-hub/chandler/controllers/origins"
 	"github.com/chandler-hub/chandler/internal/apply"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
-	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/origin"
 	"github.com/chandler-hub/chandler/internal/probe"
 	"github.com/chandler-hub/chandler/internal/status"
@@ -57,13 +56,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, reg *hubv1.ClusterRegistrati
 		return ctrl.Result{}, err
 	}
 	if !reg.DeletionTimestamp.IsZero() {
-		return r.finalize(ctx, reg, verdict)
+		return r.finalize(ctx, reg, obj, verdict)
 	}
 	if controllerutil.AddFinalizer(reg, hubv1.RegistrationFinalizer) {
 		return ctrl.Result{}, r.addFinalizer(ctx, reg)
 	}
 	before := reg.DeepCopy()
 	reg.Status.Provider = provider(reg)
+	if obj != nil {
+		reg.Status.OriginUID = obj.GetUID()
+	}
 	found, refused, err := r.access(ctx, reg, obj, verdict)
 	if err != nil {
 		return ctrl.Result{}, err
@@ -136,63 +138,6 @@ func (r *Reconciler) unregistering(reg *hubv1.ClusterRegistration, verdict origi
 	status.Set(reg, hubv1.UnregisteringCondition, metav1.ConditionTrue, hubv1.LabelRemovedReason, fmt.Sprintf(
 		"label %s is gone from %s %q: it is unregistered %s after that, unless the label comes back",
 		hubv1.RegisterLabel, reg.Spec.OriginRef.Kind, reg.Spec.OriginRef.Name, r.Config.UnregisterDelay), r.Clock.Now())
-}
-
-// finalize lets a registration go: at once if its origin still wants it (it is made again, and its add-ons never notice),
-// else when its deliveries have gone.
-func (r *Reconciler) finalize(ctx context.Context, reg *hubv1.ClusterRegistration, verdict origin.Verdict) (ctrl.Result, error) {
-	if !controllerutil.ContainsFinalizer(reg, hubv1.RegistrationFinalizer) {
-		return ctrl.Result{}, nil
-	}
-	decision := teardown.Registration(verdict.Origin)
-	key := client.ObjectKeyFromObject(reg)
-	switch decision.Mode {
-	case teardown.Recreate:
-		r.Recorder.Eventf(reg, nil, corev1.EventTypeWarning, hubv1.ReRegisteredEvent, "Register",
-			"deleted while %s; nothing is uninstalled, and it is made again. To unregister, set label %s to \"false\" there", decision.Reason, hubv1.RegisterLabel)
-		r.probed.replace(key, nil, r.Pool.Remove)
-		return ctrl.Result{}, apply.RemoveFinalizer(ctx, r.Client, reg, hubv1.RegistrationFinalizer)
-	case teardown.Hold:
-		return ctrl.Result{RequeueAfter: time.Minute}, nil
-	}
-	before := reg.DeepCopy()
-	left, err := r.deliveriesLeft(ctx, key)
-	if err != nil {
-		return ctrl.Result{}, err
-	}
-	if _, _, err := r.access(ctx, reg, nil, origin.Verdict{Origin: teardown.OriginUnknown}); err != nil {
-		return ctrl.Result{}, err
-	}
-	reason := hubv1.UnregisteredReason
-	if decision.Mode == teardown.Release {
-		reason = hubv1.OriginDeletedReason
-	}
-	status.Set(reg, hubv1.UnregisteringCondition, metav1.ConditionTrue, reason, decision.Reason, r.Clock.Now())
-	status.Summarize(reg, status.Outcome{Phase: status.Working, Reason: hubv1.TerminatingReason,
-		Message: fmt.Sprintf("%s; %d deliveries are left", decision.Reason, left)}, r.Clock.Now())
-	if err := apply.Status(ctx, r.Client, before, reg); err != nil {
-		return ctrl.Result{}, err
-	}
-	if left > 0 {
-		return ctrl.Result{}, nil // the last delivery wakes us when it goes
-	}
-	if c := status.Find(before, hubv1.UnregisteringCondition); c == nil || c.Reason != reason {
-		// The matcher may have been at work on it before it knew. Once the condition is known, no delivery is made any more.
-		return ctrl.Result{RequeueAfter: time.Second}, nil
-	}
-	r.forget(key, reg)
-	return ctrl.Result{}, apply.RemoveFinalizer(ctx, r.Client, reg, hubv1.RegistrationFinalizer)
-}
-
-// deliveriesLeft counts the deliveries of a registration, live: one that the cache does not know yet would lose its cluster.
-func (r *Reconciler) deliveriesLeft(ctx context.Context, key types.NamespacedName) (int, error) {
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(hubv1.GroupVersion.WithKind("AddonDeliveryList"))
-	err := r.Live.List(ctx, list, client.MatchingLabels{hubv1.ClusterKeyLabel: identity.ClusterKey(r.Config.HubID, key)})
-	if err != nil {
-		return 0, fmt.Errorf("count the deliveries: %w", err)
-	}
-	return len(list.Items), nil
 }
 
 // label keeps the label that a probe found out, and, for a registration that has no origin, those that discovery gives to

@@ -4,6 +4,7 @@ package registration
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
@@ -56,6 +57,7 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 	r.Origins.OnInstalled(func(kind origin.Kind, example client.Object) error {
 		return c.Watch(source.Kind(mgr.GetCache(), example, handler.EnqueueRequestsFromMapFunc(r.ofOrigin(kind))))
 	})
+	r.Origins.OnChange(func(ctx context.Context, kind origin.Kind) { r.wake(ctx, kind, events) })
 	if err := mgr.Add(r.Pool); err != nil {
 		return err
 	}
@@ -81,11 +83,31 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 	}))
 }
 
+// wake has the registrations of a kind of origin looked at: what they say of it is true no more.
+func (r *Reconciler) wake(ctx context.Context, kind origin.Kind, events chan<- event.GenericEvent) {
+	regs := &hubv1.ClusterRegistrationList{}
+	if err := r.Client.List(ctx, regs, client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "list the registrations")
+	}
+	for i := range regs.Items {
+		reg := &regs.Items[i]
+		if reg.Spec.OriginRef == nil || reg.Spec.OriginRef.APIGroup != kind.Group || reg.Spec.OriginRef.Kind != kind.Kind {
+			continue
+		}
+		select {
+		case events <- event.GenericEvent{Object: reg}:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
 // specOrLabels leaves out our own status writes.
 func specOrLabels() predicate.Predicate {
 	return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
-			return e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero() ||
+			return forced(e.ObjectOld) != forced(e.ObjectNew) ||
+				e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero() ||
 				len(e.ObjectOld.GetFinalizers()) != len(e.ObjectNew.GetFinalizers())
 		},
 	})
@@ -94,8 +116,19 @@ func specOrLabels() predicate.Predicate {
 func deliveryCounts() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		a, b := e.ObjectOld.(*hubv1.AddonDelivery), e.ObjectNew.(*hubv1.AddonDelivery)
-		return a.DeletionTimestamp.IsZero() != b.DeletionTimestamp.IsZero() || !equality.Semantic.DeepEqual(a.Status.AddonCounts, b.Status.AddonCounts)
+		return a.DeletionTimestamp.IsZero() != b.DeletionTimestamp.IsZero() || !equality.Semantic.DeepEqual(a.Status.AddonCounts, b.Status.AddonCounts) ||
+			!slices.Equal(orphaned(a), orphaned(b))
 	}}
+}
+
+func orphaned(d *hubv1.AddonDelivery) []string {
+	var names []string
+	for _, a := range d.Status.Addons {
+		if a.State == hubv1.AddonOrphaned {
+			names = append(names, a.Name)
+		}
+	}
+	return names
 }
 
 // setChanges: what a set selects, and whether it compiles, is told to the clusters that it does not serve as well.

@@ -17,6 +17,7 @@ import (
 	"github.com/chandler-hub/chandler/controllers/index"
 	"github.com/chandler-hub/chandler/internal/match"
 	"github.com/chandler-hub/chandler/internal/status"
+	"github.com/chandler-hub/chandler/internal/teardown"
 )
 
 // served is what the sets do for a cluster.
@@ -66,6 +67,7 @@ func (r *Reconciler) deliveries(ctx context.Context, reg *hubv1.ClusterRegistrat
 		}
 	}
 	slices.Sort(out.failed)
+	reg.Status.Orphans = teardown.Orphans(reg.Status.Orphans, list.Items)
 	out.idle = idleOverrides(reg, out.addons, r.Clock.Now())
 	out.counts.Summary = status.Summary(out.counts.Ready, out.counts.Total)
 	reg.Status.AddonCounts = &out.counts

@@ -26,6 +26,10 @@ type Kind struct {
 	CRD string
 }
 
+// IsCluster returns whether an origin of this kind is the cluster, which lives and dies with it. A Secret only says how to reach
+// one.
+func (k Kind) IsCluster() bool { return k.CRD != "" }
+
 // The kinds of origins.
 var (
 	Kamaji = Kind{schema.GroupKind{Group: "kamaji.clastix.io", Kind: "TenantControlPlane"}, "Kamaji", "kamaji", "tenantcontrolplanes.kamaji.clastix.io"}

@@ -87,6 +87,7 @@ func TestJudge(t *testing.T) {
 		"SecretInLabelledOf":   {kind: origin.Secret, object: labelled(", cluster.x-k8s.io/cluster-name: c1"), labels: map[string]string{hubv1.RegisterSecretsLabel: "true"}, cluster: true, want: origin.Verdict{Origin: teardown.OriginUnwanted, Refused: `it belongs to Cluster "c1" of Cluster API; label that instead`}},
 		"SecretElsewhereFalse": {kind: origin.Secret, object: "{metadata: {name: x, namespace: tenants, labels: {chandler.dev/register: 'false'}}}", want: origin.Verdict{Origin: teardown.OriginUnwanted, AtOnce: true}},
 		"TenantElsewhere":      {kind: origin.Kamaji, object: labelled(""), labels: map[string]string{hubv1.RegisterSecretsLabel: "false"}, want: origin.Verdict{Origin: teardown.OriginWanted}},
+		"Moving":               {kind: origin.ClusterAPI, object: "{metadata: {name: x, annotations: {clusterctl.cluster.x-k8s.io/delete-for-move: ''}, labels: {chandler.dev/register: 'true'}}}", want: origin.Verdict{Origin: teardown.OriginDeleting}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

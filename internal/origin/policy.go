@@ -44,7 +44,7 @@ type Around struct {
 
 // Judge returns what an origin asks for.
 func (p Policy) Judge(k Kind, obj *unstructured.Unstructured, around Around) Verdict {
-	if obj.GetDeletionTimestamp() != nil {
+	if _, moving := obj.GetAnnotations()[moveAnnotation]; moving || obj.GetDeletionTimestamp() != nil {
 		return Verdict{Origin: teardown.OriginDeleting}
 	}
 	switch value, labelled := obj.GetLabels()[hubv1.RegisterLabel]; {
@@ -65,6 +65,10 @@ func (p Policy) Judge(k Kind, obj *unstructured.Unstructured, around Around) Ver
 	}
 	return Verdict{Origin: teardown.OriginWanted}
 }
+
+// moveAnnotation is what `clusterctl move` puts on what it deletes here because it is in another management cluster now
+// (cmd/clusterctl/api/v1alpha3, DeleteForMoveAnnotation).
+const moveAnnotation = "clusterctl.cluster.x-k8s.io/delete-for-move"
 
 const clusterNameLabel = "cluster.x-k8s.io/cluster-name"
 

@@ -53,26 +53,68 @@ const (
 	OriginUnwanted Origin = "Unwanted"
 )
 
+// RegistrationFacts are what the end of a registration is decided by.
+type RegistrationFacts struct {
+	Origin Origin
+	// IsCluster is true if the origin is the cluster, which lives and dies with it. A Secret only says how to reach one.
+	IsCluster bool
+	// NamespaceDeleted is true if the registration's namespace is being deleted: nothing is made in it again.
+	NamespaceDeleted bool
+	// KindDeleted is true if the CRD of registrations is being deleted, and every registration with it.
+	KindDeleted bool
+	// Forced is true if somebody wants it gone, whatever it waits for.
+	Forced bool
+	// Since is when it was deleted, Now is now, and Grace is how long what cannot be known is waited for.
+	Since, Now time.Time
+	Grace      time.Duration
+}
+
 // Registration decides what a registration that is being deleted means for its add-ons.
-func Registration(origin Origin) Decision {
-	switch origin {
-	case OriginDeleting:
+func Registration(f RegistrationFacts) Decision {
+	switch {
+	case f.KindDeleted:
+		return Decision{Recreate, "the CRD of ClusterRegistrations is being deleted"}
+	case f.Origin == OriginDeleting:
 		return Decision{Release, "its origin is being deleted, and the cluster with it"}
-	case OriginWanted:
+	case f.NamespaceDeleted && f.IsCluster:
+		return Decision{Release, "its namespace is being deleted, and the cluster with it"}
+	case f.Origin == OriginWanted && !f.NamespaceDeleted:
 		return Decision{Recreate, "its origin still says that it is registered"}
-	case OriginUnknown:
+	case f.Forced:
+		return Decision{Release, "somebody forces it"}
+	case f.NamespaceDeleted:
+		return Decision{Uninstall, "its namespace is being deleted"}
+	case f.Origin == OriginGone && f.IsCluster:
+		return Decision{Release, "its origin is gone: the cluster is too, or it has moved to another management cluster"}
+	case f.Origin == OriginUnknown && f.Now.Sub(f.Since) < f.Grace:
 		return Decision{Hold, "its origin cannot be read"}
+	case f.Origin == OriginUnknown:
+		return Decision{Release, fmt.Sprintf("its origin could not be read for %s", f.Grace)}
 	default:
 		return Decision{Uninstall, "it is unregistered"}
 	}
+}
+
+// OriginFacts are what is known of an origin that is not there.
+type OriginFacts struct {
+	// Seen is true if the hub saw it, and the registration's status says so. A registration that comes out of a backup has none.
+	Seen bool
+	// Kind is when the kind of the origin was installed, zero if it cannot go, and Registration when the registration was made.
+	Kind, Registration time.Time
+}
+
+// Deleted returns whether an origin that is not there was deleted, rather than not restored yet: the hub saw it, and the kind that
+// it was seen of is still the same one. A kind that was installed later has lost its objects with the old one.
+func Deleted(f OriginFacts) bool {
+	return f.Seen && !f.Kind.IsZero() && !f.Kind.After(f.Registration)
 }
 
 // Facts are what the removal of one add-on is decided by.
 type Facts struct {
 	// RegistrationFound is false if the registration is not there.
 	RegistrationFound bool
-	// OriginDeleted is true if the registration goes because its cluster does.
-	OriginDeleted bool
+	// LetGo says why the registration lets everything go, because its cluster goes or somebody forces it; empty if it does not.
+	LetGo string
 	// Reachable is true if the cluster answered the last probe.
 	Reachable bool
 	// Unprobed is true if the hub cannot ask the cluster: Reachable then says only that Flux has not failed there. Deleted is when the
@@ -81,10 +123,10 @@ type Facts struct {
 	Deleted  time.Time
 	// Orphan is true if the add-on, its set or its registration has deletionPolicy Orphan.
 	Orphan bool
-	// Since is when the removal was asked for, Now is now, and Grace is how long a cluster that does not answer is
-	// waited for.
-	Since, Now time.Time
-	Grace      time.Duration
+	// Since is when the removal was asked for, Silent since when the cluster does not answer, zero if that is not known, Now is
+	// now, and Grace is how long a cluster that does not answer is waited for.
+	Since, Silent, Now time.Time
+	Grace              time.Duration
 	// Paused is true while the cluster is held as it is, by spec.pause or a state that its origin chose.
 	Paused bool
 	// Settle is how long any removal waits: an add-on that moves to another set leaves the old one first, and the news of
@@ -97,26 +139,26 @@ type Facts struct {
 // Addon decides how an add-on that is to leave a cluster does so.
 func Addon(f Facts) Decision {
 	switch {
-	case f.OriginDeleted:
-		return Decision{Release, "the cluster is being deleted"}
+	case f.LetGo != "":
+		return Decision{Release, f.LetGo}
 	case f.Orphan:
 		return Decision{Release, "its deletionPolicy is Orphan"}
 	case f.Paused:
 		return Decision{Hold, "the cluster is paused; it leaves when that is over"}
 	case f.Reachable && f.Now.Sub(f.Since) < f.Settle:
 		return Decision{Hold, fmt.Sprintf("leaves %s after it was dropped, unless something takes it over", f.Settle)}
-	case f.Guarded && (f.Reachable || f.Now.Sub(f.Since) >= f.Grace):
+	case f.Guarded && (f.Reachable || f.waited() >= f.Grace):
 		return Decision{Ask, "it is not wanted here any more; its AddonSet's removal guard has not let it go yet"}
 	case f.Reachable && f.Unprobed && !f.Deleted.IsZero() && f.Now.Sub(f.Deleted) >= f.uninstallTime():
 		return Decision{Release, fmt.Sprintf("Flux has not uninstalled it within %s, and the hub cannot ask the cluster", f.uninstallTime())}
 	case f.Reachable:
 		return Decision{Uninstall, ""}
-	case f.Now.Sub(f.Since) >= f.Grace:
+	case f.waited() >= f.Grace:
 		return Decision{Release, fmt.Sprintf("the cluster has not answered for %s", f.Grace)}
 	case !f.RegistrationFound:
 		return Decision{Hold, "its registration is not there"}
 	default:
-		return Decision{Hold, fmt.Sprintf("the cluster does not answer; it is let go %s after it was to be removed", f.Grace)}
+		return Decision{Hold, fmt.Sprintf("the cluster does not answer; the add-on is let go when it has not for %s", f.Grace)}
 	}
 }
 
@@ -138,5 +180,14 @@ func Wait(f Facts) time.Duration {
 	if f.Reachable {
 		return f.Settle - f.Now.Sub(f.Since)
 	}
-	return f.Grace - f.Now.Sub(f.Since)
+	return f.Grace - f.waited()
+}
+
+// waited is how long a removal has waited for a cluster that does not answer. While it answered nobody waited: one that goes down
+// in the middle of a long uninstall has all of its grace.
+func (f Facts) waited() time.Duration {
+	if f.Silent.After(f.Since) {
+		return f.Now.Sub(f.Silent)
+	}
+	return f.Now.Sub(f.Since)
 }

@@ -9,23 +9,71 @@ import (
 	"github.com/chandler-hub/chandler/internal/teardown"
 )
 
+var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+// Every state of an origin, alone and with everything that may come on top.
 func TestRegistration(t *testing.T) {
-	for origin, want := range map[teardown.Origin]teardown.Mode{
-		teardown.OriginNone:     teardown.Uninstall,
-		teardown.OriginUnwanted: teardown.Uninstall,
-		teardown.OriginGone:     teardown.Uninstall,
-		teardown.OriginDeleting: teardown.Release,
-		teardown.OriginWanted:   teardown.Recreate,
-		teardown.OriginUnknown:  teardown.Hold,
+	const (
+		recreate, release, uninstall, hold = teardown.Recreate, teardown.Release, teardown.Uninstall, teardown.Hold
+	)
+	type modes struct{ alone, namespaceGoes, forced, longAgo teardown.Mode }
+	for _, tc := range []struct {
+		origin    teardown.Origin
+		isCluster bool
+		want      modes
+	}{
+		{teardown.OriginDeleting, true, modes{release, release, release, release}},
+		{teardown.OriginWanted, true, modes{recreate, release, recreate, recreate}},
+		{teardown.OriginUnwanted, true, modes{uninstall, release, release, uninstall}},
+		{teardown.OriginGone, true, modes{release, release, release, release}},
+		{teardown.OriginUnknown, true, modes{hold, release, release, release}},
+		// A Secret only says how to reach a cluster, which lives on.
+		{teardown.OriginDeleting, false, modes{release, release, release, release}},
+		{teardown.OriginWanted, false, modes{recreate, uninstall, recreate, recreate}},
+		{teardown.OriginUnwanted, false, modes{uninstall, uninstall, release, uninstall}},
+		{teardown.OriginGone, false, modes{uninstall, uninstall, release, uninstall}},
+		{teardown.OriginNone, false, modes{uninstall, uninstall, release, uninstall}},
 	} {
-		if got := teardown.Registration(origin); got.Mode != want {
-			t.Errorf("%s: %s, want %s", origin, got.Mode, want)
+		base := teardown.RegistrationFacts{Origin: tc.origin, IsCluster: tc.isCluster, Since: now.Add(-time.Minute), Now: now, Grace: time.Hour}
+		for what, c := range map[string]struct {
+			want teardown.Mode
+			with func(*teardown.RegistrationFacts)
+		}{
+			"alone":         {tc.want.alone, func(*teardown.RegistrationFacts) {}},
+			"namespaceGoes": {tc.want.namespaceGoes, func(f *teardown.RegistrationFacts) { f.NamespaceDeleted = true }},
+			"forced":        {tc.want.forced, func(f *teardown.RegistrationFacts) { f.Forced = true }},
+			"longAgo":       {tc.want.longAgo, func(f *teardown.RegistrationFacts) { f.Since = now.Add(-time.Hour) }},
+			"kindGoes": {recreate, func(f *teardown.RegistrationFacts) {
+				f.KindDeleted, f.Forced, f.NamespaceDeleted = true, true, true
+			}},
+		} {
+			f := base
+			c.with(&f)
+			if got := teardown.Registration(f); got.Mode != c.want || got.Reason == "" {
+				t.Errorf("%s (cluster: %t), %s: %+v, want %s", tc.origin, tc.isCluster, what, got, c.want)
+			}
+		}
+	}
+}
+
+func TestDeleted(t *testing.T) {
+	made := now.Add(-time.Hour)
+	for name, tc := range map[string]struct {
+		facts teardown.OriginFacts
+		want  bool
+	}{
+		"SeenAndGone":         {teardown.OriginFacts{Seen: true, Kind: made.Add(-time.Hour), Registration: made}, true},
+		"OutOfABackup":        {teardown.OriginFacts{Kind: made.Add(-time.Hour), Registration: made}, false},
+		"KindInstalledAnew":   {teardown.OriginFacts{Seen: true, Kind: now, Registration: made}, false},
+		"NoKindThatCanBeGone": {teardown.OriginFacts{Seen: true, Registration: made}, false},
+	} {
+		if got := teardown.Deleted(tc.facts); got != tc.want {
+			t.Errorf("%s: %t", name, got)
 		}
 	}
 }
 
 func TestAddon(t *testing.T) {
-	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	base := teardown.Facts{RegistrationFound: true, Reachable: true, Since: now.Add(-time.Minute), Now: now, Grace: time.Hour}
 	cases := map[string]struct {
 		reason string
@@ -37,14 +85,19 @@ func TestAddon(t *testing.T) {
 		"Unreachable":       {"not deleted: it would hang", func(f *teardown.Facts) { f.Reachable = false }, teardown.Hold, 59 * time.Minute},
 		"UnreachableLong":   {"let go after the grace", func(f *teardown.Facts) { f.Reachable = false; f.Since = now.Add(-time.Hour) }, teardown.Release, 0},
 		"ReachableLong":     {"the grace is for silence only", func(f *teardown.Facts) { f.Since = now.Add(-24 * time.Hour) }, teardown.Uninstall, 0},
-		"OriginDeleted":     {"the database is gone already", func(f *teardown.Facts) { f.OriginDeleted = true }, teardown.Release, 0},
+		"LetGo":             {"the database is gone already", func(f *teardown.Facts) { f.LetGo = "r" }, teardown.Release, 0},
+		"LetGoUnreachable":  {"no need to wait", func(f *teardown.Facts) { f.LetGo, f.Reachable = "r", false }, teardown.Release, 0},
+		"LetGoPaused":       {"nor for a pause", func(f *teardown.Facts) { f.LetGo, f.Paused = "r", true }, teardown.Release, 0},
 		"Orphan":            {"asked to be left", func(f *teardown.Facts) { f.Orphan = true }, teardown.Release, 0},
 		"OrphanUnreachable": {"no need to wait", func(f *teardown.Facts) { f.Orphan = true; f.Reachable = false }, teardown.Release, 0},
+		"OrphanPaused":      {"nothing on the cluster changes", func(f *teardown.Facts) { f.Orphan, f.Paused = true, true }, teardown.Release, 0},
+		"Paused":            {"leaves when that is over", func(f *teardown.Facts) { f.Paused = true }, teardown.Hold, 0},
+		"PausedUnreachable": {"however long", func(f *teardown.Facts) { f.Paused, f.Reachable, f.Since = true, false, now.Add(-24*time.Hour) }, teardown.Hold, 0},
 		"JustDropped":       {"another set may take it over", func(f *teardown.Facts) { f.Since, f.Settle = now.Add(-time.Second), 5*time.Second }, teardown.Hold, 4 * time.Second},
 		"DroppedAWhileAgo":  {"nothing took it over", func(f *teardown.Facts) { f.Settle = 5 * time.Second }, teardown.Uninstall, 0},
 		"Guarded":           {"more than go by themselves", func(f *teardown.Facts) { f.Guarded = true }, teardown.Ask, 0},
 		"GuardedOrphan":     {"nothing is taken away", func(f *teardown.Facts) { f.Guarded, f.Orphan = true, true }, teardown.Release, 0},
-		"GuardedOrigin":     {"it is lost anyway", func(f *teardown.Facts) { f.Guarded, f.OriginDeleted = true, true }, teardown.Release, 0},
+		"GuardedOrigin":     {"it is lost anyway", func(f *teardown.Facts) { f.Guarded, f.LetGo = true, "r" }, teardown.Release, 0},
 		"GuardedJustNow":    {"what is taken over is not asked for", func(f *teardown.Facts) { f.Guarded, f.Settle = true, 2*time.Minute }, teardown.Hold, time.Minute},
 		"GuardedDown":       {"asked when it would be let go", func(f *teardown.Facts) { f.Guarded, f.Reachable, f.Grace = true, false, time.Second }, teardown.Ask, 0},
 		"Unprobed":          {"it is for Flux to say that it fails", func(f *teardown.Facts) { f.Unprobed = true }, teardown.Uninstall, 0},
@@ -55,6 +108,15 @@ func TestAddon(t *testing.T) {
 		"ProbedLong":        {"it answers, so Flux will get there", func(f *teardown.Facts) { f.Deleted = now.Add(-24 * time.Hour) }, teardown.Uninstall, 0},
 		"UnprobedFails":     {"as any cluster that does not answer", func(f *teardown.Facts) { f.Unprobed, f.Reachable = true, false }, teardown.Hold, 59 * time.Minute},
 		"NoRegistration":    {"absence removes nothing", func(f *teardown.Facts) { f.RegistrationFound, f.Reachable = false, false }, teardown.Hold, 59 * time.Minute},
+		"DownInTheMiddle": {"a long uninstall has all of the grace when the cluster goes down", func(f *teardown.Facts) {
+			f.Reachable, f.Since, f.Silent = false, now.Add(-24*time.Hour), now.Add(-10*time.Minute)
+		}, teardown.Hold, 50 * time.Minute},
+		"DownBefore": {"it counts from when it was asked for", func(f *teardown.Facts) {
+			f.Reachable, f.Since, f.Silent = false, now.Add(-10*time.Minute), now.Add(-24*time.Hour)
+		}, teardown.Hold, 50 * time.Minute},
+		"DownInTheMiddleLong": {"and no more", func(f *teardown.Facts) {
+			f.Reachable, f.Since, f.Silent = false, now.Add(-24*time.Hour), now.Add(-time.Hour)
+		}, teardown.Release, 0},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

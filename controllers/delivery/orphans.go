@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package delivery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/demise"
+	"github.com/chandler-hub/chandler/internal/apply"
+	"github.com/chandler-hub/chandler/internal/fluxstate"
+	"github.com/chandler-hub/chandler/internal/plan"
+	"github.com/chandler-hub/chandler/internal/teardown"
+)
+
+// left says what an object that is about to be let go leaves on the cluster. It reads live: the cache keeps no inventories. What
+// was reported already is not looked up again.
+func (r *Reconciler) left(ctx context.Context, c *cluster, s plan.Step) string {
+	o := c.objects[s.Key]
+	if d := c.delivery(s.Key.Namespace, o.delivery); d != nil {
+		if before := d.addon(o.Addon); before != nil && before.State == hubv1.AddonOrphaned && before.Object == s.Key.Name {
+			return before.Message
+		}
+	}
+	obj := newObject(s.Key)
+	what := "what it applied"
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(obj), obj); err == nil {
+		what = fluxstate.Left(obj)
+	}
+	return shorten(fmt.Sprintf("%s; left there: %s", s.Reason, what))
+}
+
+// orphans returns the entries of add-ons that were let go and have no object any more: those that were said to be, and those whose
+// object went by itself in a way that leaves everything behind. The ledger knows what the cached status does not say yet.
+func (d *delivery) orphans(now []hubv1.AddonStatus, l *ledger) []hubv1.AddonStatus {
+	var out []hubv1.AddonStatus
+	for _, a := range d.before.Status.Addons {
+		if slices.ContainsFunc(now, func(n hubv1.AddonStatus) bool { return n.Name == a.Name }) {
+			continue
+		}
+		left, ours := l.wasRemoved(plan.Key{Kind: a.Kind, Namespace: d.Namespace, Name: a.Object})
+		switch {
+		case a.State == hubv1.AddonOrphaned:
+			out = append(out, a)
+		case ours && left != "":
+			out = append(out, hubv1.AddonStatus{Name: a.Name, Kind: a.Kind, Object: a.Object, State: hubv1.AddonOrphaned, Message: left})
+		case !ours && teardown.Vanished(a):
+			out = append(out, hubv1.AddonStatus{Name: a.Name, Kind: a.Kind, Object: a.Object, State: hubv1.AddonOrphaned,
+				Message: fmt.Sprintf("the %s was deleted while it was suspended, and Flux removes nothing then; left there: what it applied, with its namespaces and CRDs", a.Kind)})
+		}
+	}
+	return out
+}
+
+// gone returns whether all that a delivery still names are orphans.
+func (d *delivery) gone() bool {
+	return !slices.ContainsFunc(d.Status.Addons, func(a hubv1.AddonStatus) bool { return a.State != hubv1.AddonOrphaned })
+}
+
+// tellLimit is how long a delivery that is done stays for its orphans to be taken down. Nothing hangs for a report.
+const tellLimit = time.Minute
+
+// told returns whether the statuses that outlive a delivery name its orphans: the registration's, and the set's.
+func (c *cluster) told(d *delivery, now time.Time) bool {
+	for _, a := range d.Status.Addons {
+		o := teardown.OrphanOf(d.AddonDelivery, a)
+		if now.Sub(o.Since.Time) > tellLimit {
+			continue
+		}
+		if reg := c.registration; reg != nil && reg.DeletionTimestamp == nil && !teardown.Recorded(reg.Status.Orphans, o) {
+			return false
+		}
+		if d.set != nil && d.set.DeletionTimestamp == nil && !teardown.Recorded(d.set.Status.Orphans, o) {
+			return false
+		}
+	}
+	return true
+}
+
+// about returns what an event about a delivery is to be about. An event lies in the namespace of its object, and a namespace that is
+// being deleted takes none: then the registration's does, or namespace default, where events about namespaces are.
+func (r *Reconciler) about(ctx context.Context, c *cluster, d *delivery) client.Object {
+	if d.DeletionTimestamp == nil {
+		return d.AddonDelivery
+	}
+	candidates := []client.Object{d.AddonDelivery}
+	if c.registration != nil {
+		candidates = append(candidates, c.registration)
+	}
+	for _, obj := range candidates {
+		going, err := demise.Namespace(ctx, r.Live, obj.GetNamespace())
+		if err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "look for a namespace that takes events")
+		}
+		if !going {
+			return obj
+		}
+	}
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: d.Namespace}}
+}
+
+// forsaken returns whether deliveries are being deleted because their kind is. Then nobody has asked for a removal: they go, and what
+// they delivered stays, with the Flux objects, which are found again when the kind is back.
+func (r *Reconciler) forsaken(ctx context.Context, c *cluster) (bool, error) {
+	if !slices.ContainsFunc(c.deliveries, func(d *delivery) bool { return d.DeletionTimestamp != nil }) {
+		return false, nil
+	}
+	return demise.AnyKind(ctx, r.Live, demise.Deliveries)
+}
+
+func (r *Reconciler) forsake(ctx context.Context, c *cluster) error {
+	var errs []error
+	for _, d := range c.deliveries {
+		if d.DeletionTimestamp == nil {
+			continue
+		}
+		r.Recorder.Eventf(d.AddonDelivery, nil, corev1.EventTypeWarning, hubv1.HeldEvent, "Remove",
+			"deleted because the CRD of AddonDeliveries is; nothing is uninstalled, and Flux goes on with what it has")
+		r.memory.drop(client.ObjectKeyFromObject(d))
+		errs = append(errs, apply.RemoveFinalizer(ctx, r.Client, d.AddonDelivery, hubv1.DeliveryFinalizer))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package delivery
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/plan"
+	"github.com/chandler-hub/chandler/internal/teardown"
+)
+
+var moment = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+func leaving(addons ...hubv1.AddonStatus) *delivery {
+	at := metav1.NewTime(moment)
+	a := &hubv1.AddonDelivery{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "d", DeletionTimestamp: &at}}
+	a.Spec.RegistrationRef = hubv1.RegistrationReference{Namespace: "fleet", Name: "one"}
+	a.Spec.AddonSetRef.Name = "base"
+	a.Status.Addons = addons
+	return &delivery{AddonDelivery: a, before: a.DeepCopy()}
+}
+
+func TestOrphans(t *testing.T) {
+	d := leaving(
+		hubv1.AddonStatus{Name: "known", State: hubv1.AddonOrphaned, Message: "m"},
+		hubv1.AddonStatus{Name: "vanished", Kind: "HelmRelease", Object: "o", State: hubv1.AddonUnreachable, AppliedGeneration: 1},
+		hubv1.AddonStatus{Name: "uninstalled", Object: "o", State: hubv1.AddonRemoving},
+		hubv1.AddonStatus{Name: "still there", Object: "o", State: hubv1.AddonPaused},
+		hubv1.AddonStatus{Name: "back", State: hubv1.AddonOrphaned},
+	)
+	l := &ledger{}
+	l.remove(plan.Key{Kind: "HelmRelease", Namespace: "flux-system", Name: "handed over"}, "", moment)
+	l.remove(plan.Key{Kind: "HelmRelease", Namespace: "flux-system", Name: "let go"}, "left", moment)
+	got := d.orphans([]hubv1.AddonStatus{{Name: "still there"}, {Name: "back"}}, l)
+	// What the cache does not know yet: one was handed over, one let go, both of them suspended when they went.
+	behind := leaving(
+		hubv1.AddonStatus{Name: "a", Kind: "HelmRelease", Object: "handed over", State: hubv1.AddonUnreachable, AppliedGeneration: 1},
+		hubv1.AddonStatus{Name: "b", Kind: "HelmRelease", Object: "let go", State: hubv1.AddonUnreachable, AppliedGeneration: 1},
+	).orphans(nil, l)
+	if len(behind) != 1 || behind[0].Name != "b" || behind[0].Message != "left" {
+		t.Errorf("behind the cache: %+v", behind)
+	}
+	if len(got) != 2 || got[0].Name != "known" || got[0].Message != "m" || got[1].Name != "vanished" || got[1].State != hubv1.AddonOrphaned {
+		t.Errorf("got %+v", got)
+	}
+	if d.gone() || !leaving().gone() || !leaving(got...).gone() {
+		t.Error("a delivery is gone when it has nothing but orphans")
+	}
+}
+
+// A delivery stays until its orphans are written down where they outlive it, and no longer than a minute.
+func TestTold(t *testing.T) {
+	since := metav1.NewTime(moment)
+	d := leaving(hubv1.AddonStatus{Name: "a", State: hubv1.AddonOrphaned, Since: &since})
+	list := teardown.Orphans(nil, []hubv1.AddonDelivery{*d.AddonDelivery})
+	reg := func(orphans []hubv1.Orphan, deleting bool) *hubv1.ClusterRegistration {
+		r := &hubv1.ClusterRegistration{Status: hubv1.ClusterRegistrationStatus{Orphans: orphans}}
+		if deleting {
+			r.DeletionTimestamp = &since
+		}
+		return r
+	}
+	set := func(orphans []hubv1.Orphan, deleting bool) *hubv1.AddonSet {
+		s := &hubv1.AddonSet{Status: hubv1.AddonSetStatus{Orphans: orphans}}
+		if deleting {
+			s.DeletionTimestamp = &since
+		}
+		return s
+	}
+	for name, tc := range map[string]struct {
+		reg   *hubv1.ClusterRegistration
+		set   *hubv1.AddonSet
+		after time.Duration
+		want  bool
+	}{
+		"BothKnow":        {reg(list, false), set(list, false), 0, true},
+		"SetDoesNot":      {reg(list, false), set(nil, false), 0, false},
+		"ClusterDoesNot":  {reg(nil, false), set(list, false), 0, false},
+		"ClusterGoes":     {reg(nil, true), set(list, false), 0, true},
+		"SetGoes":         {reg(list, false), set(nil, true), 0, true},
+		"NeitherIsThere":  {nil, nil, 0, true},
+		"BothGo":          {reg(nil, true), set(nil, true), 0, true},
+		"NothingHangs":    {reg(nil, false), set(nil, false), time.Minute + time.Second, true},
+		"NotYetAMinute":   {reg(nil, false), set(nil, false), time.Minute - time.Second, false},
+		"OnlyASetIsThere": {nil, set(nil, false), 0, false},
+	} {
+		d.set = tc.set
+		if got := (&cluster{registration: tc.reg}).told(d, moment.Add(tc.after)); got != tc.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registration
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/demise"
+	"github.com/chandler-hub/chandler/internal/apply"
+	"github.com/chandler-hub/chandler/internal/identity"
+	"github.com/chandler-hub/chandler/internal/origin"
+	"github.com/chandler-hub/chandler/internal/status"
+	"github.com/chandler-hub/chandler/internal/teardown"
+)
+
+// finalize lets a registration go: at once if its origin still wants it (it is made again, and its add-ons never notice),
+// else when its deliveries have gone.
+func (r *Reconciler) finalize(ctx context.Context, reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured, verdict origin.Verdict) (ctrl.Result, error) {
+	if !controllerutil.ContainsFinalizer(reg, hubv1.RegistrationFinalizer) {
+		return ctrl.Result{}, nil
+	}
+	facts, err := r.endFacts(ctx, reg, verdict)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	decision := teardown.Registration(facts)
+	key := client.ObjectKeyFromObject(reg)
+	if decision.Mode == teardown.Recreate {
+		r.Recorder.Eventf(reg, nil, corev1.EventTypeWarning, hubv1.ReRegisteredEvent, "Register", "%s", recreated(facts, decision))
+		r.probed.replace(key, nil, r.Pool.Remove)
+		return ctrl.Result{}, apply.RemoveFinalizer(ctx, r.Client, reg, hubv1.RegistrationFinalizer)
+	}
+	before := reg.DeepCopy()
+	left, err := r.deliveriesLeft(ctx, key)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	_, refused, err := r.access(ctx, reg, nil, origin.Verdict{Origin: teardown.OriginUnknown})
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	again, _ := r.suspend(reg, obj, refused)
+	reason := unregisteringReason(facts, decision)
+	if reason != "" {
+		status.Set(reg, hubv1.UnregisteringCondition, metav1.ConditionTrue, reason, decision.Reason, r.Clock.Now())
+	}
+	status.Summarize(reg, status.Outcome{Phase: status.Working, Reason: hubv1.TerminatingReason, Message: fmt.Sprintf("%s; %d deliveries are left", decision.Reason, left)}, r.Clock.Now())
+	if err := apply.Status(ctx, r.Client, before, reg); err != nil {
+		return ctrl.Result{}, err
+	}
+	r.tellSuspended(before, reg)
+	switch {
+	case reason == "":
+		return ctrl.Result{RequeueAfter: time.Minute}, nil // held: look again whether the origin can be read
+	case left > 0:
+		return ctrl.Result{RequeueAfter: again}, nil // the last delivery wakes us when it goes
+	case status.Reason(before, hubv1.UnregisteringCondition) != reason:
+		// The matcher may have been at work on it before it knew. Once the condition is known, no delivery is made any more.
+		return ctrl.Result{RequeueAfter: time.Second}, nil
+	}
+	r.forget(key, reg)
+	return ctrl.Result{}, apply.RemoveFinalizer(ctx, r.Client, reg, hubv1.RegistrationFinalizer)
+}
+
+// endFacts gathers by what the end of a registration is decided.
+func (r *Reconciler) endFacts(ctx context.Context, reg *hubv1.ClusterRegistration, verdict origin.Verdict) (teardown.RegistrationFacts, error) {
+	f := teardown.RegistrationFacts{
+		Origin: verdict.Origin, Forced: forced(reg),
+		Since: reg.DeletionTimestamp.Time, Now: r.Clock.Now(), Grace: r.Config.TeardownGrace,
+	}
+	if kind, err := kindOf(reg); err == nil {
+		f.IsCluster = kind.IsCluster()
+	}
+	var err error
+	if f.NamespaceDeleted, err = demise.Namespace(ctx, r.Live, reg.Namespace); err != nil {
+		return f, err
+	}
+	f.KindDeleted, err = demise.AnyKind(ctx, r.Live, demise.Registrations)
+	return f, err
+}
+
+// forced returns whether somebody wants a registration gone, whatever it waits for.
+func forced(obj client.Object) bool {
+	return obj.GetAnnotations()[hubv1.ForceUnregisterAnnotation] == "true"
+}
+
+// recreated says why nothing is uninstalled, and what to do by who did not mean that.
+func recreated(f teardown.RegistrationFacts, d teardown.Decision) string {
+	if f.KindDeleted {
+		return "deleted because " + d.Reason + "; nothing is uninstalled, and Flux goes on with what it has"
+	}
+	return fmt.Sprintf("deleted while %s; nothing is uninstalled, and it is made again. To unregister, set label %s to \"false\" there", d.Reason, hubv1.RegisterLabel)
+}
+
+// unregisteringReason is the reason of condition Unregistering, by which the deliveries go; "" if they do not.
+func unregisteringReason(f teardown.RegistrationFacts, d teardown.Decision) string {
+	switch {
+	case d.Mode == teardown.Hold:
+		return ""
+	case d.Mode == teardown.Release && f.Forced:
+		return hubv1.ForcedReason
+	case d.Mode == teardown.Release:
+		return hubv1.OriginDeletedReason
+	}
+	return hubv1.UnregisteredReason
+}
+
+// deliveriesLeft counts the deliveries of a registration, live: one that the cache does not know yet would lose its cluster.
+func (r *Reconciler) deliveriesLeft(ctx context.Context, key types.NamespacedName) (int, error) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(hubv1.GroupVersion.WithKind("AddonDeliveryList"))
+	err := r.Live.List(ctx, list, client.MatchingLabels{hubv1.ClusterKeyLabel: identity.ClusterKey(r.Config.HubID, key)})
+	if err != nil {
+		return 0, fmt.Errorf("count the deliveries: %w", err)
+	}
+	return len(list.Items), nil
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/chandler-hub/chandler/internal/plan"
+	"github.com/chandler-hub/chandler/internal/teardown"
+)
+
+// What leaves, in every state that its Flux object may be in, while the breaker holds the cluster's objects suspended and while it does
+// not. Uninstall means that the object is resumed before it is deleted, Release that it is suspended before. What waits is suspended,
+// but not what is being deleted already: Flux would let it go.
+func TestLeaving(t *testing.T) {
+	states := map[string]func(*plan.Observed){
+		"plain":            func(*plan.Observed) {},
+		"held":             func(o *plan.Observed) { o.Held, o.Suspended = true, true },
+		"byHand":           func(o *plan.Observed) { o.Suspended = true },
+		"heldAndResumed":   func(o *plan.Observed) { o.Held = true },
+		"deleting":         func(o *plan.Observed) { o.Deleting = true },
+		"deletingAndHeld":  func(o *plan.Observed) { o.Deleting, o.Held, o.Suspended = true, true, true },
+		"ofAnotherCluster": func(o *plan.Observed) { o.Replaced, o.Held, o.Suspended = true, true, true },
+	}
+	for _, tc := range []struct {
+		mode teardown.Mode
+		down bool
+		want map[string]string
+	}{
+		{teardown.Uninstall, false, map[string]string{
+			"plain": "Uninstall", "held": "Uninstall", "byHand": "Uninstall", "heldAndResumed": "Uninstall", "deleting": "Uninstall", "deletingAndHeld": "Uninstall", "ofAnotherCluster": "Release",
+		}},
+		// The cluster answers again, and the condition has not gone yet.
+		{teardown.Uninstall, true, map[string]string{
+			"plain": "Uninstall", "held": "Uninstall", "byHand": "Uninstall", "heldAndResumed": "Uninstall", "deleting": "Uninstall", "deletingAndHeld": "Uninstall", "ofAnotherCluster": "Release",
+		}},
+		{teardown.Hold, false, map[string]string{
+			"plain": "Hold", "held": "Hold", "byHand": "Hold", "heldAndResumed": "Hold", "deleting": "Hold", "deletingAndHeld": "Hold", "ofAnotherCluster": "Release",
+		}},
+		{teardown.Hold, true, map[string]string{
+			"plain": "Hold, suspended", "held": "Hold", "byHand": "Hold, suspended", "heldAndResumed": "Hold, suspended", "deleting": "Hold", "deletingAndHeld": "Hold", "ofAnotherCluster": "Release",
+		}},
+		{teardown.Release, false, map[string]string{
+			"plain": "Release", "held": "Release", "byHand": "Release", "heldAndResumed": "Release", "deleting": "Release", "deletingAndHeld": "Release", "ofAnotherCluster": "Release",
+		}},
+		{teardown.Release, true, map[string]string{
+			"plain": "Release", "held": "Release", "byHand": "Release", "heldAndResumed": "Release", "deleting": "Release", "deletingAndHeld": "Release", "ofAnotherCluster": "Release",
+		}},
+	} {
+		for state, with := range states {
+			in := plan.Input{
+				Observed: []plan.Observed{have("a", with)}, MayCreate: true,
+				Removal: func(plan.Observed) teardown.Decision { return teardown.Decision{Mode: tc.mode, Reason: "r"} },
+			}
+			if tc.down {
+				in.Suspend = "the cluster is down"
+			}
+			steps := plan.Compute(in)
+			if len(steps) != 1 {
+				t.Fatalf("%s: %d steps", state, len(steps))
+			}
+			got := fmt.Sprint(steps[0].Verb)
+			if steps[0].Still {
+				got += ", suspended"
+			}
+			if got != tc.want[state] {
+				t.Errorf("%s, down %t, %s: got %s, want %s", tc.mode, tc.down, state, got, tc.want[state])
+			}
+		}
+	}
+}
+
+// In a chain that leaves, those that wait for their dependants are suspended while the cluster is down; what one of them lets go
+// does not wait for another.
+func TestLeavingInAChain(t *testing.T) {
+	chain := []plan.Observed{have("a"), have("b", after("a"))}
+	for name, tc := range map[string]struct {
+		removal func(plan.Observed) teardown.Decision
+		want    string
+	}{
+		"Uninstalled": {func(plan.Observed) teardown.Decision { return teardown.Decision{Mode: teardown.Uninstall} }, "[AwaitDependants true Uninstall false]"},
+		"LetGo":       {func(plan.Observed) teardown.Decision { return teardown.Decision{Mode: teardown.Release} }, "[Release false Release false]"},
+		"OneIsAnOrphan": {func(o plan.Observed) teardown.Decision {
+			if o.Addon == "a" {
+				return teardown.Decision{Mode: teardown.Release}
+			}
+			return teardown.Decision{Mode: teardown.Uninstall}
+		}, "[Release false Uninstall false]"},
+	} {
+		steps := plan.Compute(plan.Input{Observed: chain, MayCreate: true, Suspend: "the cluster is down", Removal: tc.removal})
+		got := fmt.Sprint([]any{steps[0].Verb, steps[0].Still, steps[1].Verb, steps[1].Still})
+		if got != tc.want {
+			t.Errorf("%s: %s, want %s", name, got, tc.want)
+		}
+	}
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package teardown
+
+import (
+	"cmp"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+)
+
+// maxOrphans is how many orphans a status names.
+const maxOrphans = 20
+
+// Vanished returns whether an add-on was left on its cluster by the way its Flux object went, unasked: Flux lets an object that is
+// suspended go without a trace, also when somebody else deletes it, or its whole namespace.
+func Vanished(last hubv1.AddonStatus) bool {
+	switch last.State {
+	case hubv1.AddonOrphaned:
+		return false // it was let go, and told of
+	case hubv1.AddonSuspended, hubv1.AddonPaused, hubv1.AddonUnreachable:
+		return last.AppliedGeneration > 0 || last.Reason == hubv1.WasSuspendedReason
+	}
+	return last.Reason == hubv1.WasSuspendedReason
+}
+
+// Orphans brings a list of orphans up to date from deliveries: what they have let go is added, and what they deliver again is
+// taken off. The newest come first, and the oldest are dropped.
+func Orphans(list []hubv1.Orphan, deliveries []hubv1.AddonDelivery) []hubv1.Orphan {
+	out := slices.Clone(list)
+	for i := range deliveries {
+		for _, a := range deliveries[i].Status.Addons {
+			o := OrphanOf(&deliveries[i], a)
+			switch {
+			case a.State == hubv1.AddonOrphaned:
+				out = append(slices.DeleteFunc(out, func(old hubv1.Orphan) bool { return sameOrphan(old, o) }), o)
+			case a.AppliedGeneration > 0 && a.State != hubv1.AddonRemoving:
+				// Whichever set delivers it: on a cluster, the name of an add-on is what it is.
+				out = slices.DeleteFunc(out, func(old hubv1.Orphan) bool { return old.Cluster == o.Cluster && old.Addon == o.Addon })
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b hubv1.Orphan) int {
+		return cmp.Or(b.Since.Compare(a.Since.Time), cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.AddonSet, b.AddonSet), cmp.Compare(a.Addon, b.Addon))
+	})
+	if len(out) == 0 {
+		return nil
+	}
+	return out[:min(maxOrphans, len(out))]
+}
+
+// OrphanOf returns what is remembered of an add-on that was let go.
+func OrphanOf(d *hubv1.AddonDelivery, a hubv1.AddonStatus) hubv1.Orphan {
+	o := hubv1.Orphan{
+		Cluster:  d.Spec.RegistrationRef.Namespace + "/" + d.Spec.RegistrationRef.Name,
+		AddonSet: d.Namespace + "/" + d.Spec.AddonSetRef.Name,
+		Addon:    a.Name, Message: a.Message,
+	}
+	if a.Since != nil {
+		o.Since = metav1.NewTime(a.Since.Truncate(1e9)) // as an API server keeps it
+	}
+	return o
+}
+
+// Recorded returns whether a list holds an orphan, or has dropped it for newer ones.
+func Recorded(list []hubv1.Orphan, o hubv1.Orphan) bool {
+	for _, there := range list {
+		if sameOrphan(there, o) && !there.Since.Time.Before(o.Since.Time) {
+			return true
+		}
+	}
+	return len(list) == maxOrphans && !o.Since.After(list[maxOrphans-1].Since.Time)
+}
+
+func sameOrphan(a, b hubv1.Orphan) bool {
+	return a.Cluster == b.Cluster && a.AddonSet == b.AddonSet && a.Addon == b.Addon
+}

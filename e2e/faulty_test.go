@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,6 +16,8 @@ import (
 const (
 	// faultyRounds are gone with a faulty API server, one with a good one before.
 	faultyRounds = 2
+	// oneIn is how many requests there are for one that goes wrong.
+	oneIn = 10
 	// dearer is by how much a faulty API server may multiply what the hub asks of it. One request in ten goes wrong, and each
 	// that does is one more; the rest is that a retry of a cluster begins at its beginning.
 	dearer = 1.5
@@ -26,31 +27,19 @@ const (
 // answer conflicts where there are none, and end every watch after seconds. Add-ons arrive, change and leave all the same; the
 // hub asks not much more than it asks of a good one; and when all is done, it is quiet.
 func TestFaultyAPIServer(t *testing.T) {
-	plan, faults := faultyapi.Mischief(seed(t), 10), atomic.Int64{}
+	lots := seed(t)
 	o := startOrdeal(t, "faulty")
 	good := o.requests(t, func() { o.round(t) })
-	o.api.Follow(func(r faultyapi.Request) faultyapi.Fault {
-		f := plan(r)
-		if f.Reset || f.Status != 0 || f.Delay != 0 {
-			faults.Add(1)
-		}
-		return f
-	})
+
+	mischief := faultyapi.Mischief(lots, oneIn)
+	o.suffer(mischief)
 	o.restart(t)
 	for range faultyRounds {
-		before := faults.Load()
-		faulty := o.requests(t, func() { o.round(t) })
-		n, all := faults.Load()-before, sum(faulty, func(string) bool { return true })
-		t.Logf("%d of %d requests went wrong; the requests of a round, good and faulty:\n%s", n, all, table(good, faulty))
-		if int(n) < all/20 {
-			t.Error("too few to mean anything")
-		}
-		for what, count := range map[string]func(string) bool{"requests": notWatch, "writes": isWrite} {
-			if g, f := sum(good, count), sum(faulty, count); float64(f) > dearer*float64(g) {
-				t.Errorf("a faulty API server made %d %s of %d, want at most %.1f times as many", f, what, g, dearer)
-			}
-		}
+		o.costs(t, "one request in ten goes wrong", good, dearer, oneIn)
 	}
+	o.suffer(faultyapi.Reluctance(lots))
+	o.costs(t, "every write has to be asked for twice", good, 2*dearer, 4)
+	o.suffer(mischief)
 
 	all := []string{"one", "three", "two"}
 	o.sets(t, "red", true)
@@ -59,6 +48,35 @@ func TestFaultyAPIServer(t *testing.T) {
 	soon(t, "the hub asks nothing but what has changed", func() error { return o.idle(8 * time.Second) }) // longer than between two probes
 	o.deleteSets(t)
 	o.leave(t)
+}
+
+// suffer makes the API server follow a plan, and counts what goes wrong.
+func (o *ordeal) suffer(plan faultyapi.Plan) {
+	o.faults.Store(0)
+	o.api.Follow(func(r faultyapi.Request) faultyapi.Fault {
+		f := plan(r)
+		if f.Reset || f.Status != 0 || f.Delay != 0 {
+			o.faults.Add(1)
+		}
+		return f
+	})
+}
+
+// costs goes a round, and compares what the hub asks for with what it asked for of a good API server.
+func (o *ordeal) costs(t *testing.T, what string, good map[string]int, most float64, share int) {
+	t.Helper()
+	before := o.faults.Load()
+	faulty := o.requests(t, func() { o.round(t) })
+	n, all := int(o.faults.Load()-before), sum(faulty, func(string) bool { return true })
+	t.Logf("%s: %d of %d; the requests of a round, good and faulty:\n%s", what, n, all, table(good, faulty))
+	if n < all/share/2 {
+		t.Errorf("%s: %d of %d are too few to mean anything", what, n, all)
+	}
+	for which, count := range map[string]func(string) bool{"requests": notWatch, "writes": isWrite} {
+		if g, f := sum(good, count), sum(faulty, count); float64(f) > most*float64(g) {
+			t.Errorf("%s: that made %d %s of %d, want at most %.1f times as many", what, f, which, g, most)
+		}
+	}
 }
 
 // restart stops the hub and starts it again. It may end when it cannot read what it must before it begins; a kubelet starts it

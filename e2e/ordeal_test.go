@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -35,6 +36,7 @@ type ordeal struct {
 	charts   *localfleet.ChartServer
 	git      *localfleet.GitServer
 	api      *faultyapi.Server
+	faults   atomic.Int64 // what went wrong on the way to it
 	lives    *chronicle
 	// befall is called after each thing that is asked of the hub, before anybody looks whether it has been done.
 	befall func(t *testing.T)

@@ -237,3 +237,20 @@ func TestMischief(t *testing.T) {
 		}
 	}
 }
+
+func TestReluctance(t *testing.T) {
+	plan := Reluctance(1)
+	for _, r := range []Request{{Verb: "patch", Resource: "secrets"}, {Verb: "create", Resource: "secrets"}, {Verb: "delete", Resource: "secrets"}} {
+		for i := range 10 {
+			f := plan(r)
+			if refused := f.Status != 0 || f.Reset; refused != (i%2 == 0) {
+				t.Errorf("%s, time %d: %+v", r, i+1, f)
+			}
+		}
+	}
+	for _, r := range []Request{{Verb: "get", Resource: "secrets"}, {Verb: "create", Resource: "events"}, {Verb: "watch", Resource: "secrets"}} {
+		if f := plan(r); f.Status != 0 || f.Reset || f.Cut != 0 {
+			t.Errorf("%s: %+v", r, f)
+		}
+	}
+}

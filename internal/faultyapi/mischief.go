@@ -22,6 +22,34 @@ const (
 // and by which no watch lives long. What becomes of a request depends on the seed, on what it asks for, and on how often that
 // has been asked before, but not on what others ask meanwhile: a run can be repeated, although its requests come in any order.
 func Mischief(seed uint64, oneIn int) Plan {
+	return byLot(seed, func(r Request, _ uint64, dice *rand.Rand) Fault {
+		between := func(low, high time.Duration) time.Duration { return low + time.Duration(dice.Int64N(int64(high-low))) }
+		f := Fault{}
+		if dice.IntN(oneIn) == 0 {
+			faults := append(refusals(r), Fault{Delay: between(shortestDelay, longestDelay)})
+			f = faults[dice.IntN(len(faults))]
+		}
+		if r.Verb == "watch" {
+			f.Cut = between(shortestWatch, longestWatch)
+		}
+		return f
+	})
+}
+
+// Reluctance returns a plan by which every write has to be asked for twice: each first time it is refused or lost. Who forgets
+// what went wrong, and is lucky that something else wakes them, is not so here.
+func Reluctance(seed uint64) Plan {
+	return byLot(seed, func(r Request, n uint64, dice *rand.Rand) Fault {
+		if !r.Writes() || n%2 == 0 {
+			return Fault{}
+		}
+		faults := refusals(r)
+		return faults[dice.IntN(len(faults))]
+	})
+}
+
+// byLot returns a plan that draws a lot for each request. n is how often the same has been asked.
+func byLot(seed uint64, draw func(r Request, n uint64, dice *rand.Rand) Fault) Plan {
 	var mu sync.Mutex
 	asked := map[string]uint64{}
 	return func(r Request) Fault {
@@ -32,28 +60,19 @@ func Mischief(seed uint64, oneIn int) Plan {
 		mu.Unlock()
 		h := fnv.New64a()
 		_, _ = fmt.Fprintf(h, "%s %d", key, n)
-		return fate(r, rand.New(rand.NewPCG(seed, h.Sum64())), oneIn) //nolint:gosec // nothing is secret here
+		return draw(r, n, rand.New(rand.NewPCG(seed, h.Sum64()))) //nolint:gosec // nothing is secret here
 	}
 }
 
-func fate(r Request, dice *rand.Rand, oneIn int) Fault {
-	between := func(low, high time.Duration) time.Duration { return low + time.Duration(dice.Int64N(int64(high-low))) }
-	f := Fault{}
-	if dice.IntN(oneIn) == 0 {
-		faults := []Fault{
-			{Status: http.StatusInternalServerError}, {Status: http.StatusServiceUnavailable}, {Status: http.StatusTooManyRequests},
-			{Reset: true}, {Delay: between(shortestDelay, longestDelay)},
-		}
-		if r.Writes() {
-			faults = append(faults, Fault{Landed: true, Status: http.StatusInternalServerError}, Fault{Landed: true, Reset: true})
-		}
-		if r.Writes() && r.Verb != "create" { // which knows no conflict, but that the object exists
-			faults = append(faults, Fault{Status: http.StatusConflict}, Fault{Landed: true, Status: http.StatusConflict})
-		}
-		f = faults[dice.IntN(len(faults))]
+// refusals are the ways in which a request may come to nothing, or seem to.
+func refusals(r Request) []Fault {
+	faults := []Fault{{Status: http.StatusInternalServerError}, {Status: http.StatusServiceUnavailable}, {Status: http.StatusTooManyRequests}, {Reset: true}}
+	if !r.Writes() {
+		return faults
 	}
-	if r.Verb == "watch" {
-		f.Cut = between(shortestWatch, longestWatch)
+	faults = append(faults, Fault{Landed: true, Status: http.StatusInternalServerError}, Fault{Landed: true, Reset: true})
+	if r.Verb != "create" { // which knows no conflict, but that the object exists
+		faults = append(faults, Fault{Status: http.StatusConflict}, Fault{Landed: true, Status: http.StatusConflict})
 	}
-	return f
+	return faults
 }

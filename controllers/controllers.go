@@ -29,8 +29,9 @@ import (
 )
 
 // What the hub may do on the management cluster. It reads Secrets everywhere, because kubeconfigs lie beside their clusters,
-// and writes them only beside AddonSets; so too the ConfigMaps by which Flux logs in with a workload identity. The end-to-end tests
-// run it with these rights, and fail if it asks for another, or does not use one.
+// and writes them only beside AddonSets; so too the ConfigMaps by which Flux logs in with a workload identity. It patches one label and
+// one annotation of the objects that clusters come from. The end-to-end tests run it with these rights, and fail if it asks for
+// another, or does not use one.
 //
 // +kubebuilder:rbac:groups=chandler.dev,resources=addonsets,verbs=list;watch;patch
 // +kubebuilder:rbac:groups=chandler.dev,resources=addondeliveries,verbs=list;watch;create;patch;delete
@@ -40,8 +41,8 @@ import (
 // +kubebuilder:rbac:groups=helm.toolkit.fluxcd.io,resources=helmreleases,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=kustomize.toolkit.fluxcd.io,resources=kustomizations,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=source.toolkit.fluxcd.io,resources=helmcharts;helmrepositories;gitrepositories;ocirepositories;buckets,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups=kamaji.clastix.io,resources=tenantcontrolplanes,verbs=list;watch
-// +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters,verbs=list;watch
+// +kubebuilder:rbac:groups=kamaji.clastix.io,resources=tenantcontrolplanes,verbs=list;watch;patch
+// +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters,verbs=list;watch;patch
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=serviceaccounts,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=list;watch

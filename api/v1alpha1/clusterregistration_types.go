@@ -47,6 +47,21 @@ type ClusterRegistrationSpec struct {
 	// them on the cluster. Orphan anywhere (here, at the set or at the add-on) wins.
 	// +optional
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
+
+	// drainBeforeDeletion keeps the TenantControlPlane or Cluster that this cluster comes from until its add-ons have been
+	// uninstalled, so that load balancers and volumes that they asked for do not stay behind. Annotation chandler.dev/drain: "true"
+	// there has them uninstalled; config/policies denies the deletion until the hub has annotated it chandler.dev/drained: "true".
+	// +optional
+	DrainBeforeDeletion *DrainBeforeDeletion `json:"drainBeforeDeletion,omitempty"`
+}
+
+// DrainBeforeDeletion says how a cluster is drained before it is deleted.
+type DrainBeforeDeletion struct {
+	// timeout is how long the add-ons have to be uninstalled, 30m if it is not set. What is left after that does not hinder the
+	// deletion any more.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="must be a duration of more than nothing, such as 30m"
+	Timeout *metav1.Duration `json:"timeout,omitempty"`
 }
 
 // Override changes one add-on on one cluster. Expressions are for sets: here a value is written as it is.
@@ -185,8 +200,8 @@ type ClusterRegistrationStatus struct {
 	// observedGeneration is the generation that this status speaks of.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// conditions: Ready, KubeConfigValid and Reachable always; Reconciling, Stalled, CredentialExpiring, Duplicate, Suspended,
-	// Maintenance and Unregistering while true.
+	// conditions: Ready, KubeConfigValid and Reachable always; Reconciling, Stalled, CredentialExpiring, Draining, Duplicate,
+	// Suspended, Maintenance and Unregistering while true.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -24,6 +24,9 @@ const (
 	// MaintenanceCondition of a ClusterRegistration, only while true: the origin's own controller is at work on the cluster, or has
 	// been told to leave it alone. A cluster that does not answer meanwhile has not failed.
 	MaintenanceCondition = "Maintenance"
+	// DrainingCondition of a ClusterRegistration, only while true: somebody asked for its add-ons to be uninstalled before its
+	// cluster is deleted. Its transition time is when that began.
+	DrainingCondition = "Draining"
 	// UnregisteringCondition of a ClusterRegistration, only while true: it is going, or will when its delay is over.
 	UnregisteringCondition = "Unregistering"
 
@@ -143,6 +146,16 @@ const (
 // LetsGo returns whether a reason of Unregistering lets the add-ons go, without uninstalling them.
 func LetsGo(reason string) bool { return reason == OriginDeletedReason || reason == ForcedReason }
 
+// Reasons of Draining, and of Ready meanwhile.
+const (
+	// DrainInProgressReason: add-ons are left on the cluster.
+	DrainInProgressReason = "DrainInProgress"
+	// DrainedReason: none is left, and the cluster may be deleted.
+	DrainedReason = "Drained"
+	// DrainTimedOutReason: some were left when spec.drainBeforeDeletion.timeout was over. The cluster may be deleted all the same.
+	DrainTimedOutReason = "DrainTimedOut"
+)
+
 // Reasons of an AddonSet.
 const (
 	// InvalidSpecReason: the set does not compile. Clusters keep what they have.
@@ -205,6 +218,10 @@ const (
 	SuspendedEvent         = "ClusterSuspended"
 	ResumedEvent           = "ClusterResumed"
 	UnreachableEvent       = "ClusterUnreachable"
+	DrainingEvent          = "Draining"
+	DrainedEvent           = "Drained"
+	DrainTimedOutEvent     = "DrainTimedOut"
+	DrainCancelledEvent    = "DrainCancelled"
 	RevisionCreatedEvent   = "RevisionCreated"
 	RemovalsHeldEvent      = "RemovalsHeld"
 	RemovalsApprovedEvent  = "RemovalsApproved"

@@ -23,6 +23,23 @@ const (
 	// ForceUnregisterAnnotation, when it is "true", on a ClusterRegistration that is being deleted lets all its add-ons go at
 	// once: nothing is uninstalled or waited for any more, and what is left on the cluster is reported.
 	ForceUnregisterAnnotation = "chandler.dev/force-unregister"
+
+	// DrainAnnotation on a TenantControlPlane or Cluster has its add-ons uninstalled while it is "true", if its registration has
+	// spec.drainBeforeDeletion. Taking it off brings them back.
+	DrainAnnotation = "chandler.dev/drain"
+
+	// ForceDeletionAnnotation on a TenantControlPlane or Cluster lets it be deleted while it is "true", whatever is left on the
+	// cluster. The admission policy reads it, and the hub does not.
+	ForceDeletionAnnotation = "chandler.dev/force-deletion"
+)
+
+// What the hub sets on a TenantControlPlane or Cluster whose registration has spec.drainBeforeDeletion. A policy sees no other
+// object than the one that is to be deleted, so this is how it knows.
+const (
+	// DrainBeforeDeletionLabel is "true" on those that must not be deleted before they are drained.
+	DrainBeforeDeletionLabel = "chandler.dev/drain-before-deletion"
+	// DrainedAnnotation is "true" on those whose add-ons have been uninstalled, or have had the time for it.
+	DrainedAnnotation = "chandler.dev/drained"
 )
 
 // Labels that the hub sets on ClusterRegistrations, to select on.

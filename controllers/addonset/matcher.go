@@ -17,6 +17,7 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/index"
 	"github.com/chandler-hub/chandler/internal/apply"
+	"github.com/chandler-hub/chandler/internal/drain"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/status"
 )
@@ -41,6 +42,9 @@ func (m *Matcher) Reconcile(ctx context.Context, reg *hubv1.ClusterRegistration)
 	if reg.DeletionTimestamp != nil {
 		return ctrl.Result{}, m.leave(ctx, reg, existing)
 	}
+	if drain.Requested(reg) {
+		return ctrl.Result{}, m.withdrawAll(ctx, existing) // also what comes from a set that does not compile now
+	}
 	var errs []error
 	for key, set := range m.registry.all() {
 		if set.held || set.leaving {
@@ -57,6 +61,10 @@ func (m *Matcher) leave(ctx context.Context, reg *hubv1.ClusterRegistration, exi
 	if !hubv1.LetsGo(status.Reason(reg, hubv1.UnregisteringCondition)) {
 		return nil
 	}
+	return m.withdrawAll(ctx, existing)
+}
+
+func (m *Matcher) withdrawAll(ctx context.Context, existing map[types.NamespacedName]*hubv1.AddonDelivery) error {
 	var errs []error
 	for _, d := range existing {
 		errs = append(errs, withdraw(ctx, m.Client, d))

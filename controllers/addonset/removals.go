@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/drain"
 	"github.com/chandler-hub/chandler/internal/guard"
 	"github.com/chandler-hub/chandler/internal/match"
 	"github.com/chandler-hub/chandler/internal/status"
@@ -45,7 +46,7 @@ func newRemovals(set *hubv1.AddonSet) *removals {
 func (r *removals) of(d *hubv1.AddonDelivery, reg *hubv1.ClusterRegistration, selector *match.Selector) {
 	switch {
 	case reg == nil:
-	case leaves(reg), reg.DeletionTimestamp == nil && selector != nil && !selector.Matches(reg):
+	case leaves(reg), drain.Requested(reg), reg.DeletionTimestamp == nil && selector != nil && !selector.Matches(reg):
 		r.withdraw(d, reg)
 	default:
 		r.change(d)
@@ -59,15 +60,15 @@ func leaves(reg *hubv1.ClusterRegistration) bool {
 	return reg.DeletionTimestamp != nil && reason != "" && reason != hubv1.LabelRemovedReason
 }
 
-// withdraw asks for all of a delivery to go. What stays on the cluster is not taken away, and what goes with its cluster is lost
-// anyway.
+// withdraw asks for all of a delivery to go. What stays on the cluster is not taken away, what goes with its cluster is lost
+// anyway, and a drain is asked for of one cluster, by name: none of them counts.
 func (r *removals) withdraw(d *hubv1.AddonDelivery, reg *hubv1.ClusterRegistration) {
 	if d.DeletionTimestamp != nil {
 		return
 	}
 	addons := r.count(d)
 	orphaned := r.set.Spec.DeletionPolicy == hubv1.DeletionPolicyOrphan || reg.Spec.DeletionPolicy == hubv1.DeletionPolicyOrphan
-	if orphaned || hubv1.LetsGo(status.Reason(reg, hubv1.UnregisteringCondition)) {
+	if orphaned || drain.Requested(reg) || hubv1.LetsGo(status.Reason(reg, hubv1.UnregisteringCondition)) {
 		addons = nil
 	}
 	r.ask(d, guard.Withdrawal(string(d.UID)), addons, nil)

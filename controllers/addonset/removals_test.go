@@ -25,6 +25,9 @@ func TestRemovals(t *testing.T) {
 			}
 		}
 	}
+	drained := func(w *world) {
+		w.reg.Status.Conditions = []metav1.Condition{{Type: hubv1.DrainingCondition, Status: metav1.ConditionTrue, Reason: hubv1.DrainInProgressReason}}
+	}
 	deselected := func(w *world) { w.reg.Labels = nil }
 	cases := map[string]struct {
 		with []func(*world)
@@ -40,6 +43,8 @@ func TestRemovals(t *testing.T) {
 		"LabelRemoved":               {[]func(*world){unregistering(hubv1.LabelRemovedReason)}, ""},
 		"AboutToBeMadeAgain":         {[]func(*world){unregistering("")}, ""},
 		"GoesWithItsCluster":         {[]func(*world){unregistering(hubv1.OriginDeletedReason)}, "all of it, free"},
+		"Drained":                    {[]func(*world){drained}, "all of it, free"},
+		"DrainedAndBroken":           {[]func(*world){drained, func(w *world) { w.broken = true }}, "all of it, free"},
 		"OrphanedBySet":              {[]func(*world){deselected, func(w *world) { w.set.Spec.DeletionPolicy = hubv1.DeletionPolicyOrphan }}, "all of it, free"},
 		"OrphanedByRegistration":     {[]func(*world){deselected, func(w *world) { w.reg.Spec.DeletionPolicy = hubv1.DeletionPolicyOrphan }}, "all of it, free"},
 		"NothingThereYet":            {[]func(*world){deselected, func(w *world) { w.delivery.Status.Addons = nil }}, "all of it, free"},

@@ -22,6 +22,7 @@ import (
 	"github.com/chandler-hub/chandler/controllers/enqueue"
 	"github.com/chandler-hub/chandler/controllers/index"
 	"github.com/chandler-hub/chandler/internal/compile"
+	"github.com/chandler-hub/chandler/internal/drain"
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
@@ -46,7 +47,7 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 	}
 	m := &Matcher{Reconciler: r}
 	return ctrl.NewControllerManagedBy(mgr).Named("matcher").
-		For(&hubv1.ClusterRegistration{}, builder.WithPredicates(predicate.Or(predicate.LabelChangedPredicate{}, deletionChanged(), unregisteringChanged()))).
+		For(&hubv1.ClusterRegistration{}, builder.WithPredicates(predicate.Or(predicate.LabelChangedPredicate{}, deletionChanged(), unregisteringChanged(), drainRequested()))).
 		Watches(&hubv1.AddonDelivery{}, handler.EnqueueRequestsFromMapFunc(enqueue.RegistrationOfDelivery), builder.WithPredicates(deletions())).
 		WatchesRawSource(source.Channel(wake, handler.EnqueueRequestsFromMapFunc(enqueue.InReach(r.Client, r.Config)))).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Config.Concurrency}).
@@ -70,6 +71,13 @@ func unregisteringChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		a, b := e.ObjectOld.(*hubv1.ClusterRegistration), e.ObjectNew.(*hubv1.ClusterRegistration)
 		return status.Reason(a, hubv1.UnregisteringCondition) != status.Reason(b, hubv1.UnregisteringCondition)
+	}}
+}
+
+// drainRequested: it begins, or is called off.
+func drainRequested() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return drain.Requested(e.ObjectOld.(*hubv1.ClusterRegistration)) != drain.Requested(e.ObjectNew.(*hubv1.ClusterRegistration))
 	}}
 }
 

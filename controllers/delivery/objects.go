@@ -16,6 +16,7 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/index"
 	"github.com/chandler-hub/chandler/internal/assembly"
+	"github.com/chandler-hub/chandler/internal/drain"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
 	"github.com/chandler-hub/chandler/internal/fluxstate"
 	"github.com/chandler-hub/chandler/internal/guard"
@@ -204,6 +205,9 @@ func (c *cluster) removal(o plan.Observed, now time.Time, config *hubconfig.Conf
 		}
 		f.Silent = c.silent()
 		f.Reachable = f.Silent.IsZero()
+		if drain.Requested(reg) {
+			f.Grace = max(f.Grace, drain.Timeout(reg.Spec.DrainBeforeDeletion)) // what is let go is not drained
+		}
 	}
 	return f
 }

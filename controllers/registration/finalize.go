@@ -69,6 +69,9 @@ func (r *Reconciler) finalize(ctx context.Context, reg *hubv1.ClusterRegistratio
 		// The matcher may have been at work on it before it knew. Once the condition is known, no delivery is made any more.
 		return ctrl.Result{RequeueAfter: time.Second}, nil
 	}
+	if err := r.unmark(ctx, reg, obj); err != nil {
+		return ctrl.Result{}, err
+	}
 	r.forget(key, reg)
 	return ctrl.Result{}, apply.RemoveFinalizer(ctx, r.Client, reg, hubv1.RegistrationFinalizer)
 }

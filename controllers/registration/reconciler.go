@@ -7,6 +7,7 @@ package registration
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -81,6 +82,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, reg *hubv1.ClusterRegistrati
 	}
 	r.unregistering(reg, verdict)
 	served.doubt = doubt
+	drained, failed := r.drain(ctx, reg, obj, &served)
 	r.summarize(reg, found, refused, served)
 	if err := apply.Status(ctx, r.Client, before, reg); err != nil {
 		return ctrl.Result{}, err
@@ -89,7 +91,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, reg *hubv1.ClusterRegistrati
 	r.tellSuspended(before, reg)
 	r.tellDuplicates(before, reg)
 	r.tellExpiry(before, reg)
-	return ctrl.Result{RequeueAfter: sooner(again, r.nextLook(reg))}, r.label(ctx, reg)
+	r.tellDrain(before, reg, obj)
+	return ctrl.Result{RequeueAfter: sooner(drained, sooner(again, r.nextLook(reg)))}, errors.Join(failed, r.label(ctx, reg))
 }
 
 // sooner returns the shorter of two times, of which 0 means never.

@@ -24,9 +24,13 @@ func TestOutcome(t *testing.T) {
 	counts := func(total, ready, failed int32) served {
 		return served{counts: hubv1.ObjectCounts{Total: total, Ready: ready, Failed: failed}, failed: []string{"base/a: boom"}, why: []string{"flux-system/base wants a=b"}}
 	}
+	draining := func(reason string) *metav1.Condition {
+		return &metav1.Condition{Type: hubv1.DrainingCondition, Status: "True", Reason: reason, Message: "drain"}
+	}
 	cases := map[string]struct {
 		valid, reachable metav1.Condition
 		maintenance      string
+		draining         *metav1.Condition
 		waiting          bool
 		identity         string
 		refused          *refusal
@@ -49,6 +53,10 @@ func TestOutcome(t *testing.T) {
 		"JustSelected":   {valid: good, reachable: answers, served: counts(0, 0, 0), sets: []hubv1.SetResult{{Name: "flux-system/base", Result: "Selected"}}, want: status.Outcome{Phase: status.Working, Reason: hubv1.ProgressingReason, Message: "0 of 0 add-ons are Ready"}},
 		"AddonFailed":    {valid: good, reachable: answers, served: counts(3, 1, 1), want: status.Outcome{Phase: status.Broken, Reason: hubv1.AddonsFailedReason, Message: "1 of 3 add-ons failed: base/a: boom"}},
 		"AddonsOnTheWay": {valid: good, reachable: answers, served: counts(3, 1, 0), want: status.Outcome{Phase: status.Working, Reason: hubv1.ProgressingReason, Message: "1 of 3 add-ons are Ready"}},
+		"Draining":       {valid: good, reachable: answers, draining: draining(hubv1.DrainInProgressReason), served: counts(3, 2, 1), want: status.Outcome{Phase: status.Working, Reason: hubv1.DrainInProgressReason, Message: "drain"}},
+		"Drained":        {valid: good, reachable: answers, draining: draining(hubv1.DrainedReason), served: counts(0, 0, 0), want: status.Outcome{Phase: status.Done, Reason: hubv1.DrainedReason, Message: "drain"}},
+		"DrainTimedOut":  {valid: good, reachable: answers, draining: draining(hubv1.DrainTimedOutReason), served: counts(3, 2, 1), want: status.Outcome{Phase: status.Broken, Reason: hubv1.DrainTimedOutReason, Message: "drain"}},
+		"DrainHangs":     {valid: good, reachable: reachable("False", "DialTimeout"), draining: draining(hubv1.DrainInProgressReason), want: status.Outcome{Phase: status.Broken, Reason: "DialTimeout", Message: "probe"}},
 		"AllReady":       {valid: good, reachable: answers, served: counts(3, 3, 0), want: status.Outcome{Phase: status.Done, Reason: hubv1.SucceededReason, Message: "all 3 add-ons are Ready"}},
 	}
 	for name, tc := range cases {
@@ -58,6 +66,9 @@ func TestOutcome(t *testing.T) {
 				reg.Status.Conditions = append(reg.Status.Conditions, metav1.Condition{Type: hubv1.MaintenanceCondition, Status: "True", Reason: tc.maintenance, Message: "at work"})
 			}
 			reg.Status.Credential = &hubv1.CredentialStatus{WorkloadIdentity: tc.identity}
+			if tc.draining != nil {
+				reg.Status.Conditions = append(reg.Status.Conditions, *tc.draining)
+			}
 			if got := outcome(reg, resolution{waiting: tc.waiting}, tc.refused, tc.served); got != tc.want {
 				t.Errorf("got %+v, want %+v", got, tc.want)
 			}

@@ -15,6 +15,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/index"
+	"github.com/chandler-hub/chandler/internal/drain"
 	"github.com/chandler-hub/chandler/internal/match"
 	"github.com/chandler-hub/chandler/internal/status"
 	"github.com/chandler-hub/chandler/internal/teardown"
@@ -27,6 +28,10 @@ type served struct {
 	addons map[string]bool
 	// idle names the overrides of add-ons that no set delivers here.
 	idle []string
+	// left names every add-on that is on the cluster, or may be.
+	left []string
+	// idleDrain says what somebody wrote about draining that does nothing.
+	idleDrain string
 	// doubt says why the breaker does not move, if it should.
 	doubt string
 	// failed names each add-on that failed, with its set, and says why.
@@ -50,6 +55,7 @@ func (r *Reconciler) deliveries(ctx context.Context, reg *hubv1.ClusterRegistrat
 		d := &list.Items[i]
 		set := d.Namespace + "/" + d.Spec.AddonSetRef.Name
 		results[set] = "Delivered"
+		out.left = append(out.left, leftOf(d)...)
 		if d.DeletionTimestamp != nil {
 			results[set] = "Leaving"
 			continue
@@ -68,6 +74,7 @@ func (r *Reconciler) deliveries(ctx context.Context, reg *hubv1.ClusterRegistrat
 	}
 	slices.Sort(out.failed)
 	reg.Status.Orphans = teardown.Orphans(reg.Status.Orphans, list.Items)
+	slices.Sort(out.left)
 	out.idle = idleOverrides(reg, out.addons, r.Clock.Now())
 	out.counts.Summary = status.Summary(out.counts.Ready, out.counts.Total)
 	reg.Status.AddonCounts = &out.counts
@@ -141,6 +148,9 @@ func (r *Reconciler) summarize(reg *hubv1.ClusterRegistration, found resolution,
 	if len(s.idle) > 0 && len(s.addons) > 0 {
 		out.Message += fmt.Sprintf("; spec.overrides names what no set delivers here: %s", status.List(s.idle, 3))
 	}
+	if s.idleDrain != "" {
+		out.Message += "; " + s.idleDrain
+	}
 	status.Summarize(reg, out, r.Clock.Now())
 }
 
@@ -165,6 +175,8 @@ func outcome(reg *hubv1.ClusterRegistration, found resolution, refused *refusal,
 		return status.Outcome{Phase: status.Working, Reason: maintenance.Reason, Message: fmt.Sprintf("%s: %s", maintenance.Message, reachable.Message)}
 	case reachable.Status == metav1.ConditionFalse:
 		return status.Outcome{Phase: status.Broken, Reason: reachable.Reason, Message: reachable.Message}
+	case drain.Requested(reg):
+		return draining(status.Find(reg, hubv1.DrainingCondition))
 	case s.counts.Total == 0 && !selected(reg):
 		return status.Outcome{Phase: status.Done, Reason: hubv1.NoAddonSetReason, Message: noSet(s.why)}
 	case s.counts.Failed > 0:

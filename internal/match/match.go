@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/drain"
 )
 
 // Selector selects clusters for one set.
@@ -49,15 +50,18 @@ func (s *Selector) String() string { return s.text }
 // all of them, a set elsewhere those of its own.
 func (s *Selector) Reaches(namespace string) bool { return s.platform || s.namespace == namespace }
 
-// Matches returns whether the set selects a registration.
+// Matches returns whether the set selects a registration. None selects a cluster that is being drained.
 func (s *Selector) Matches(reg *hubv1.ClusterRegistration) bool {
-	return s.Reaches(reg.Namespace) && (s.all || s.labels.Matches(labels.Set(reg.Labels)))
+	return !drain.Requested(reg) && s.Reaches(reg.Namespace) && (s.all || s.labels.Matches(labels.Set(reg.Labels)))
 }
 
 // Why returns why the set does not select a registration, or "".
 func (s *Selector) Why(reg *hubv1.ClusterRegistration) string {
 	if !s.Reaches(reg.Namespace) {
 		return fmt.Sprintf("the set is not in a platform namespace and reaches only clusters in %q", s.namespace)
+	}
+	if drain.Requested(reg) {
+		return "the cluster is being drained"
 	}
 	if s.all {
 		return ""

@@ -52,3 +52,15 @@ func TestMatch(t *testing.T) {
 		}
 	}
 }
+
+func TestNoneSelectsAClusterThatIsDrained(t *testing.T) {
+	reg := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "tenants", Name: "tenant1"}}
+	reg.Status.Conditions = []metav1.Condition{{Type: hubv1.DrainingCondition, Status: metav1.ConditionTrue, Reason: hubv1.DrainInProgressReason}}
+	s, err := match.New("flux-system", true, &hubv1.AddonSetSpec{SelectAll: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Matches(reg) || s.Why(reg) != "the cluster is being drained" {
+		t.Errorf("matches %v, why %q", s.Matches(reg), s.Why(reg))
+	}
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registration
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/drain"
+	"github.com/chandler-hub/chandler/internal/status"
+)
+
+// drain marks the origin by which the policy decides whether it may be deleted, and says in condition Draining whether its
+// add-ons are to leave: the addonset room acts on it. It returns when to decide again.
+//
+// The mark is written before the status. So it has gone before anything is delivered again, and the status never tells of a mark
+// that is not there.
+func (r *Reconciler) drain(ctx context.Context, reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured, s *served) (time.Duration, error) {
+	kind, err := kindOf(reg)
+	if err != nil {
+		return 0, nil // resolve says so in the status
+	}
+	facts := drain.Facts{
+		Spec: reg.Spec.DrainBeforeDeletion, Kind: kind, Origin: obj, Was: status.Find(reg, hubv1.DrainingCondition), Left: s.left, Now: r.Clock.Now(),
+	}
+	if c := status.Find(reg, hubv1.SuspendedCondition); c != nil {
+		facts.Waits = c.Message
+	}
+	d := drain.Decide(facts)
+	if d.Reason == hubv1.DrainedReason && !marked(obj) {
+		left, err := r.deliveriesLeft(ctx, client.ObjectKeyFromObject(reg))
+		if err != nil {
+			return 0, err
+		}
+		if left > 0 { // of which the cache does not know yet
+			facts.Left = []string{fmt.Sprintf("%d deliveries", left)}
+			d = drain.Decide(facts)
+		}
+	}
+	s.idleDrain = d.Idle
+	if d.Keep {
+		return 0, nil
+	}
+	if err := r.mark(ctx, obj, d.Guarded, d.Drained); err != nil {
+		s.idleDrain = fmt.Sprintf("%s %q cannot be marked for its deletion: the hub tries again, and its log says why", kind.Kind, obj.GetName())
+		return 0, err
+	}
+	if d.Reason == "" {
+		status.Clear(reg, hubv1.DrainingCondition)
+	} else {
+		status.Set(reg, hubv1.DrainingCondition, metav1.ConditionTrue, d.Reason, d.Message, facts.Now)
+	}
+	return d.Wait, nil
+}
+
+func marked(obj *unstructured.Unstructured) bool {
+	return obj.GetAnnotations()[hubv1.DrainedAnnotation] == "true"
+}
+
+// mark writes the two marks of an origin, if it has not got them so. It is a merge patch and no server-side apply: a mark that came
+// with a backup, or from another management cluster, is nobody's whom the hub could ask, and has to go as well.
+func (r *Reconciler) mark(ctx context.Context, obj *unstructured.Unstructured, guarded, drained bool) error {
+	if obj == nil {
+		return nil
+	}
+	value := map[bool]any{true: "true"} // false is null
+	is := func(m map[string]string, key string, want bool) bool {
+		v, there := m[key]
+		return want && v == "true" || !want && !there
+	}
+	if is(obj.GetLabels(), hubv1.DrainBeforeDeletionLabel, guarded) && is(obj.GetAnnotations(), hubv1.DrainedAnnotation, drained) {
+		return nil
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid":         obj.GetUID(), // never another one that took its place
+		"labels":      map[string]any{hubv1.DrainBeforeDeletionLabel: value[guarded]},
+		"annotations": map[string]any{hubv1.DrainedAnnotation: value[drained]},
+	}})
+	if err != nil {
+		return err
+	}
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(obj.GroupVersionKind())
+	u.SetNamespace(obj.GetNamespace())
+	u.SetName(obj.GetName())
+	err = r.Client.Patch(ctx, u, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(hubv1.RegistrationFieldManager))
+	if err != nil {
+		return client.IgnoreNotFound(fmt.Errorf("mark %s %s/%s for its deletion: %w", obj.GetKind(), obj.GetNamespace(), obj.GetName(), err))
+	}
+	return nil
+}
+
+// unmark takes the marks off an origin whose registration goes, unless it goes as well.
+func (r *Reconciler) unmark(ctx context.Context, reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured) error {
+	kind, err := kindOf(reg)
+	if err != nil || drain.Decide(drain.Facts{Kind: kind, Origin: obj}).Keep {
+		return nil
+	}
+	return r.mark(ctx, obj, false, false)
+}
+
+// leftOf names the add-ons of a delivery, as set/add-on.
+func leftOf(d *hubv1.AddonDelivery) []string {
+	if len(d.Status.Addons) == 0 {
+		return []string{d.Spec.AddonSetRef.Name}
+	}
+	out := make([]string, len(d.Status.Addons))
+	for i, a := range d.Status.Addons {
+		out[i] = d.Spec.AddonSetRef.Name + "/" + a.Name
+	}
+	return out
+}
+
+// tellDrain sends an event about the origin, which is what somebody wants to delete, at each step of a drain.
+func (r *Reconciler) tellDrain(before, after *hubv1.ClusterRegistration, obj *unstructured.Unstructured) {
+	was, is := status.Find(before, hubv1.DrainingCondition), status.Find(after, hubv1.DrainingCondition)
+	switch {
+	case obj == nil || is == nil && was == nil || is != nil && was != nil && is.Reason == was.Reason:
+	case is == nil:
+		r.Recorder.Eventf(obj, after, corev1.EventTypeNormal, hubv1.DrainCancelledEvent, "Drain", "the add-ons come back: nobody asks for a drain any more")
+	case is.Reason == hubv1.DrainTimedOutReason:
+		r.Recorder.Eventf(obj, after, corev1.EventTypeWarning, hubv1.DrainTimedOutEvent, "Drain", "%s", is.Message)
+	case is.Reason == hubv1.DrainedReason:
+		r.Recorder.Eventf(obj, after, corev1.EventTypeNormal, hubv1.DrainedEvent, "Drain", "%s", is.Message)
+	default:
+		r.Recorder.Eventf(obj, after, corev1.EventTypeNormal, hubv1.DrainingEvent, "Drain", "%s", is.Message)
+	}
+}
+
+// draining is how a cluster stands that is being drained.
+func draining(c *metav1.Condition) status.Outcome {
+	phase := map[string]status.Phase{hubv1.DrainInProgressReason: status.Working, hubv1.DrainedReason: status.Done, hubv1.DrainTimedOutReason: status.Broken}
+	return status.Outcome{Phase: phase[c.Reason], Reason: c.Reason, Message: c.Message}
+}

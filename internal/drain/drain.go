@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package drain decides when the object that a cluster comes from may be deleted, if its add-ons are to be uninstalled before. It
+// is pure: facts in, a decision out.
+//
+// What add-ons ask of the world around their cluster, load balancers and volumes, goes only if they are uninstalled while the
+// cluster still runs, and no finalizer of ours buys the time for it: Kamaji drops a tenant's database the moment that it sees a
+// deletionTimestamp. So a policy denies the deletion itself, somebody asks for a drain, and the hub marks the object when it is done.
+package drain
+
+import (
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/origin"
+	"github.com/chandler-hub/chandler/internal/status"
+)
+
+// DefaultTimeout is how long a drain takes at most if the registration does not say.
+const DefaultTimeout = 30 * time.Minute
+
+// settle is how long a drain takes at least. Whoever delivers may have been at work before it knew of the drain; the time that the
+// drain began at is kept in whole seconds, so it may lie up to one of them too early.
+const settle = 2 * time.Second
+
+// Requested returns whether a cluster is being drained: every delivery is withdrawn from it, and none is made. Somebody asked for
+// just that, of just this cluster.
+func Requested(reg *hubv1.ClusterRegistration) bool {
+	return status.IsTrue(reg, hubv1.DrainingCondition)
+}
+
+// Timeout returns how long a drain takes at most.
+func Timeout(spec *hubv1.DrainBeforeDeletion) time.Duration {
+	if spec == nil || spec.Timeout == nil {
+		return DefaultTimeout
+	}
+	return spec.Timeout.Duration
+}
+
+// Facts are what a decision is made from.
+type Facts struct {
+	// Spec is the registration's spec.drainBeforeDeletion.
+	Spec *hubv1.DrainBeforeDeletion
+	// Kind and Origin are what the cluster comes from; Origin is nil if it is not there, or cannot be read.
+	Kind   origin.Kind
+	Origin *unstructured.Unstructured
+	// Was is the registration's condition Draining; nil for none.
+	Was *metav1.Condition
+	// Left names the add-ons that have not been uninstalled.
+	Left []string
+	// Waits says why they cannot be now; empty if they can.
+	Waits string
+	// Now is now.
+	Now time.Time
+}
+
+// Decision says what the marks of the origin and the condition of the registration are to be.
+type Decision struct {
+	// Keep leaves all of it as it is.
+	Keep bool
+	// Guarded is whether the origin has the label by which the policy denies its deletion, Drained whether it has the annotation
+	// by which the policy allows it.
+	Guarded, Drained bool
+	// Reason and Message of condition Draining; empty if there is to be none.
+	Reason, Message string
+	// Idle says what somebody wrote that does nothing; empty if there is no such thing.
+	Idle string
+	// Wait is when to decide again by the passing of time alone; 0 for never.
+	Wait time.Duration
+}
+
+// Decide returns the decision.
+func Decide(f Facts) Decision {
+	switch {
+	case f.Kind.GroupKind == origin.Secret.GroupKind && f.Spec != nil:
+		return Decision{Keep: true, Idle: "spec.drainBeforeDeletion does nothing here: what can be kept from being deleted is a TenantControlPlane or a Cluster"}
+	case f.Kind.GroupKind == origin.Secret.GroupKind:
+		return Decision{Keep: true}
+	case f.Origin == nil || f.Origin.GetDeletionTimestamp() != nil:
+		return Decision{Keep: true} // absence brings nothing back, and who is going needs no permission any more
+	case f.Spec == nil && !f.requested():
+		return Decision{}
+	case f.Spec == nil:
+		return Decision{Idle: fmt.Sprintf("annotation %s of %s does nothing without spec.drainBeforeDeletion", hubv1.DrainAnnotation, f.subject())}
+	case !f.requested():
+		return Decision{Guarded: true}
+	case f.Was == nil:
+		return f.inProgress(settle)
+	}
+	began, timeout := f.Now.Sub(f.Was.LastTransitionTime.Time), Timeout(f.Spec)
+	over := began >= timeout
+	switch {
+	case over && (len(f.Left) > 0 || f.Was.Reason == hubv1.DrainTimedOutReason):
+		// It stays so when nothing is left any more: that may have been let go, and not uninstalled.
+		return Decision{Guarded: true, Drained: true, Reason: hubv1.DrainTimedOutReason, Message: fmt.Sprintf(
+			"not everything was uninstalled within %s, and %s may be deleted all the same; %s", timeout, f.subject(), f.left())}
+	case began < settle:
+		return f.inProgress(settle - began)
+	case len(f.Left) > 0:
+		return f.inProgress(timeout - began)
+	}
+	return Decision{Guarded: true, Drained: true, Reason: hubv1.DrainedReason, Message: fmt.Sprintf(
+		"no add-on is left, and %s may be deleted; to have them back, take annotation %s off it", f.subject(), hubv1.DrainAnnotation)}
+}
+
+func (f *Facts) requested() bool { return f.Origin.GetAnnotations()[hubv1.DrainAnnotation] == "true" }
+
+func (f *Facts) subject() string { return fmt.Sprintf("%s %q", f.Kind.Kind, f.Origin.GetName()) }
+
+func (f *Facts) inProgress(wait time.Duration) Decision {
+	message := fmt.Sprintf("%s; %s may be deleted when nothing is, or %s after this began", f.left(), f.subject(), Timeout(f.Spec))
+	if f.Waits != "" && len(f.Left) > 0 {
+		message += "; it waits: " + f.Waits
+	}
+	return Decision{Guarded: true, Reason: hubv1.DrainInProgressReason, Message: message, Wait: wait}
+}
+
+func (f *Facts) left() string {
+	if len(f.Left) == 0 {
+		return "no add-on is left"
+	}
+	return "left: " + status.List(f.Left, 5)
+}

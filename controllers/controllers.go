@@ -34,7 +34,7 @@ import (
 // another, or does not use one.
 //
 // +kubebuilder:rbac:groups=chandler.dev,resources=addonsets,verbs=list;watch;patch
-// +kubebuilder:rbac:groups=chandler.dev,resources=addondeliveries,verbs=list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=chandler.dev,resources=addondeliveries,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=chandler.dev,resources=clusterregistrations,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=chandler.dev,resources=clusterregistrations/status;addonsets/status;addondeliveries/status,verbs=patch
 // +kubebuilder:rbac:groups=chandler.dev,resources=addonsets/finalizers,verbs=update

@@ -12,7 +12,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -56,15 +55,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, set *hubv1.AddonSet) (ctrl.R
 	case controllerutil.AddFinalizer(set, hubv1.AddonSetFinalizer):
 		reconcile = r.addFinalizer
 	}
-	err := reconcile(ctx, set)
-	if apply.Lagged(err) {
-		return ctrl.Result{RequeueAfter: lag}, nil // the cache lags behind a write; what it shows then is decided upon
-	}
-	return ctrl.Result{}, err
+	return apply.Retried(ctrl.Result{}, reconcile(ctx, set))
 }
-
-// lag is how long a cache may lag behind what the hub has just written.
-const lag = 100 * time.Millisecond
 
 // serve does Reconcile's work for a set that stays.
 func (r *Reconciler) serve(ctx context.Context, set *hubv1.AddonSet) error {

@@ -59,12 +59,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (ctrl
 	steps := plan.Compute(c.planInput(r.Clock.Now(), r.Config))
 	outcomes, applyErr := r.apply(ctx, c, steps)
 	after, finishErr := r.finish(ctx, c, steps, outcomes)
-	if err := errors.Join(mirrorErr, applyErr, finishErr); err != nil && !apply.Lagged(err) {
-		return ctrl.Result{}, err
-	} else if err != nil {
-		after = soon
-	}
-	return ctrl.Result{RequeueAfter: after}, nil
+	return apply.Retried(ctrl.Result{RequeueAfter: after}, errors.Join(mirrorErr, applyErr, finishErr))
 }
 
 // key is the registration that a reconcile is about.

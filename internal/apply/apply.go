@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -85,6 +86,16 @@ func Lagged(err error) bool {
 		return !slices.ContainsFunc(joined.Unwrap(), func(e error) bool { return !Lagged(e) })
 	}
 	return apierrors.IsConflict(err)
+}
+
+// Retried returns what a reconcile that came to err is to return: after nothing but conflicts it is tried again with the back-off
+// of an error, and without its alarm.
+func Retried(result ctrl.Result, err error) (ctrl.Result, error) {
+	if err != nil && Lagged(err) {
+		//lint:ignore SA1019 a conflict is the retry on error that the rate limiter is for
+		return ctrl.Result{Requeue: true}, nil
+	}
+	return result, err
 }
 
 // RemoveFinalizer takes one finalizer off an object, unless it has changed since it was read: whoever added a reason to

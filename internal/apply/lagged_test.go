@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/chandler-hub/chandler/internal/apply"
 )
@@ -30,5 +32,19 @@ func TestLagged(t *testing.T) {
 		if got := apply.Lagged(tc.err); got != tc.want {
 			t.Errorf("%s: %t, want %t", name, got, tc.want)
 		}
+	}
+}
+
+func TestRetried(t *testing.T) {
+	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "things"}, "a", errors.New("it has changed"))
+	later := ctrl.Result{RequeueAfter: time.Minute}
+	if got, err := apply.Retried(later, nil); got != later || err != nil {
+		t.Errorf("done: %v, %v", got, err)
+	}
+	if got, err := apply.Retried(later, conflict); got.RequeueAfter != 0 || got == (ctrl.Result{}) || err != nil {
+		t.Errorf("a conflict: %v, %v; want a retry with back-off, and no error", got, err)
+	}
+	if _, err := apply.Retried(later, errors.Join(conflict, errors.New("x"))); err == nil {
+		t.Error("an error is lost behind a conflict")
 	}
 }

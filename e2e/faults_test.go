@@ -81,16 +81,14 @@ func TestFaults(t *testing.T) {
 	defer timing.Wait()
 	defer stop()
 	defer f.report(t)
-	f.pace.awaitQuiet(t, 15)
+	defer f.pace.report(t)
+	f.pace.awaitQuiet(t, 10)
 	f.sideBySide(t, [][]func(*testing.T, *ward){
-		{silences[0].run, silences[1].run, func(t *testing.T, _ *ward) { f.pace.awaitQuiet(t, 15) }, silences[2].run},
+		{silences[0].run, silences[1].run, func(t *testing.T, _ *ward) { f.pace.awaitQuiet(t, 10) }, silences[2].run},
 		{refusals[0].run, refusals[1].run, refusals[2].run},
 		{secretGone, clusterGoing, namespaceGoing},
 	})
-	f.pace.awaitQuiet(t, 15)
-	stop()
-	timing.Wait()
-	f.pace.report(t)
+	f.pace.awaitQuiet(t, 10)
 }
 
 // TestFaultsOutlastGrace: what is to leave a cluster that does not come back is let go, also where Flux has begun to uninstall
@@ -169,6 +167,9 @@ func startFaults(t *testing.T, grace time.Duration) *faults {
 		landed: map[string]func(context.Context, int) error{
 			"HelmRelease": landed(changing+"-chart", changing+"-chart"), "Kustomization": landed("default", changing+"-git"),
 		},
+		settled: func(ctx context.Context) error {
+			return (&patient{ward: &ward{faults: f}, name: "healthy"}).state(ctx, changing, hubv1.AddonReady, "")
+		},
 	}
 	for kind, landed := range f.pace.landed {
 		soon(t, "the healthy cluster has its "+kind, func() error { return landed(ctx, 0) })
@@ -179,11 +180,8 @@ func startFaults(t *testing.T, grace time.Duration) *faults {
 // run tries one fault of an API server.
 func (f fault) run(t *testing.T, w *ward) {
 	t.Run(f.name, func(t *testing.T) {
-		w.pace.work(1)
-		defer w.pace.work(-1)
 		p := f.first(t, w)
 		f.later(t, p)
-		p.discharge(t)
 	})
 }
 
@@ -198,6 +196,8 @@ func (f fault) first(t *testing.T, w *ward) *patient {
 	p.promise(t, f.name, "apply: its add-ons wait", slack, func(ctx context.Context) error {
 		return errors.Join(p.state(ctx, changing, hubv1.AddonWaitingForCluster, ""), p.noObjects(ctx))
 	})
+	w.pace.work(1)
+	defer w.pace.work(-1)
 	w.pace.fault(-1)
 	check(t, w.proxy.Set(faultproxy.Pass))
 	p.promise(t, f.name, "apply: they arrive when it answers", f.again(2)+slack, func(ctx context.Context) error {
@@ -209,7 +209,7 @@ func (f fault) first(t *testing.T, w *ward) *patient {
 	return p
 }
 
-// later breaks a cluster that has add-ons. All that is done to it is done at the worst moment: before the hub has noticed. Flux has
+// later breaks a cluster that has add-ons, and mends it. All that is done to it is done at the worst moment: before the hub has noticed. Flux has
 // begun to uninstall then, and tries again after pauses that double: the last is about as long as the fault lasted.
 func (f fault) later(t *testing.T, p *patient) {
 	check(t, p.proxy.Set(f.mode))
@@ -228,6 +228,8 @@ func (f fault) later(t *testing.T, p *patient) {
 	check(t, p.has(t.Context(), changing, "blue"))
 	check(t, p.has(t.Context(), leaving, "blue"))
 	check(t, p.lacks(t.Context(), arriving))
+	p.pace.work(1)
+	defer p.pace.work(-1)
 	p.pace.fault(-1)
 	check(t, p.proxy.Set(faultproxy.Pass))
 	p.promise(t, f.name, "change: lands when it answers again", f.again(5)+slack, func(ctx context.Context) error { return p.has(ctx, changing, "green") })
@@ -236,6 +238,7 @@ func (f fault) later(t *testing.T, p *patient) {
 		return errors.Join(p.state(ctx, changing, hubv1.AddonReady, ""), p.state(ctx, arriving, hubv1.AddonReady, ""))
 	})
 	p.promise(t, f.name, "delete: is uninstalled", f.noticed()+slack, func(ctx context.Context) error { return p.lacks(ctx, leaving) })
+	p.discharge(t)
 }
 
 // outlast breaks a cluster from which an add-on leaves at that moment, and then the whole cluster goes, and never mends it.
@@ -322,6 +325,16 @@ func namespaceGoing(t *testing.T, w *ward) {
 	}
 	going(t, w, "namespace-going", "Cluster", func(t *testing.T, p *patient) {
 		check(t, p.Client.Delete(t.Context(), ns(p)))
+		soon(t, "its Cluster is being deleted", func() error {
+			origin := p.origin.DeepCopy()
+			if err := p.Client.Get(t.Context(), client.ObjectKeyFromObject(origin), origin); err != nil {
+				return err
+			}
+			if origin.GetDeletionTimestamp().IsZero() {
+				return errors.New("it is not yet")
+			}
+			return nil
+		})
 	}, func(ctx context.Context, p *patient) error { return wantGone(ctx, p.Client, ns(p)) })
 }
 

@@ -208,12 +208,15 @@ func (d *drained) forged(t *testing.T) {
 
 func (d *drained) letThrough(t *testing.T) {
 	ctx := t.Context()
-	dry := client.NewDryRunClient(d.jane)
-	for _, key := range []string{hubv1.ForceDeletionAnnotation, "clusterctl.cluster.x-k8s.io/delete-for-move"} {
-		d.annotate(t, d.cluster, key, `"true"`)
-		check(t, deleted(d.cluster)(ctx, dry))
-		d.annotate(t, d.cluster, key, "null")
-	}
+	d.annotate(t, d.cluster, hubv1.ForceDeletionAnnotation, `"true"`)
+	check(t, deleted(d.cluster)(ctx, client.NewDryRunClient(d.jane)))
+	d.annotate(t, d.cluster, hubv1.ForceDeletionAnnotation, "null")
+	// One that is not registered: to the hub, a cluster that moves is gone with the annotation alone.
+	check(t, localfleet.CAPICluster(ctx, d.jane, "tenants", "moving", map[string]string{hubv1.DrainBeforeDeletionLabel: "true"}, nil))
+	moving := d.origin("cluster.x-k8s.io/v1beta2", "Cluster", "tenants", "moving")
+	d.wantDenied(t, moving, "They must be uninstalled first")
+	d.annotate(t, moving, "clusterctl.cluster.x-k8s.io/delete-for-move", `""`)
+	check(t, deleted(moving)(ctx, d.jane))
 	d.annotate(t, d.cluster, hubv1.ForceDeletionAnnotation, `"false"`)
 	d.wantDenied(t, d.cluster, "They must be uninstalled first")
 	glass := d.client(t, "jane", func(c *rest.Config) {

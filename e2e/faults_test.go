@@ -159,6 +159,7 @@ func startFaults(t *testing.T, grace time.Duration) *faults {
 			return wantData(ctx, healthy, namespace, name, "color", fmt.Sprintf("change-%d", n))
 		}
 	}
+	still := f.still("healthy")
 	f.pace = &pace{
 		change: func(ctx context.Context, n int) error {
 			patch := fmt.Appendf(nil, `{"metadata":{"labels":{"color":"change-%d"}}}`, n)
@@ -168,7 +169,10 @@ func startFaults(t *testing.T, grace time.Duration) *faults {
 			"HelmRelease": landed(changing+"-chart", changing+"-chart"), "Kustomization": landed("default", changing+"-git"),
 		},
 		settled: func(ctx context.Context) error {
-			return (&patient{ward: &ward{faults: f}, name: "healthy"}).state(ctx, changing, hubv1.AddonReady, "")
+			if err := (&patient{ward: &ward{faults: f}, name: "healthy"}).state(ctx, changing, hubv1.AddonReady, ""); err != nil {
+				return err
+			}
+			return still(ctx)
 		},
 	}
 	for kind, landed := range f.pace.landed {

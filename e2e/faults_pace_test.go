@@ -31,8 +31,8 @@ const (
 )
 
 // pace times the changes of a healthy cluster, one after the other for as long as the test runs, and tells those that met a
-// fault from those that met a quiet fleet. While other clusters come, catch up or go, which costs the machine as much without
-// any fault, they count for neither.
+// fault from those that met a fleet of as many clusters that are well. While clusters come, catch up or go, which costs the machine
+// as much without any fault, they count for neither.
 type pace struct {
 	// change makes the nth change; landed returns nil when it is on the cluster, by the kind of Flux object that brought it, and
 	// settled when all are done with it.
@@ -42,35 +42,39 @@ type pace struct {
 
 	mu              sync.Mutex
 	faults, busy    int // clusters at fault; clusters that come, catch up or go
+	well            int // clusters that are served and have nothing
 	seen            seen
 	quiet, troubled []sample
 	failed          error
 }
 
 // seen is what there was while one change was under way.
-type seen struct{ leastFaults, mostFaults, mostBusy int }
+type seen struct{ leastFaults, mostFaults, mostBusy, leastWell int }
 
 // sample is how long one change took, by the kind of Flux object.
 type sample map[string]time.Duration
 
 // fault notes that so many more clusters are at fault.
-func (p *pace) fault(more int) { p.note(more, 0) }
+func (p *pace) fault(more int) { p.note(more, 0, 0) }
+
+// calm notes that so many more clusters are well.
+func (p *pace) calm(more int) { p.note(0, 0, more) }
 
 // work notes that so many more clusters come, catch up or go.
-func (p *pace) work(more int) { p.note(0, more) }
+func (p *pace) work(more int) { p.note(0, more, 0) }
 
-func (p *pace) note(faults, busy int) {
+func (p *pace) note(faults, busy, well int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.faults, p.busy = p.faults+faults, p.busy+busy
-	p.seen = seen{min(p.seen.leastFaults, p.faults), max(p.seen.mostFaults, p.faults), max(p.seen.mostBusy, p.busy)}
+	p.faults, p.busy, p.well = p.faults+faults, p.busy+busy, p.well+well
+	p.seen = seen{min(p.seen.leastFaults, p.faults), max(p.seen.mostFaults, p.faults), max(p.seen.mostBusy, p.busy), min(p.seen.leastWell, p.well)}
 }
 
 // run makes changes until the context ends.
 func (p *pace) run(ctx context.Context) {
 	for n := 1; ctx.Err() == nil; n++ {
 		p.mu.Lock()
-		p.seen = seen{p.faults, p.faults, p.busy}
+		p.seen = seen{p.faults, p.faults, p.busy, p.well}
 		p.mu.Unlock()
 		s, err := p.once(ctx, n)
 		p.mu.Lock()
@@ -79,7 +83,7 @@ func (p *pace) run(ctx context.Context) {
 		case err != nil:
 			p.failed = err
 		case p.seen.mostBusy > 0:
-		case p.seen.mostFaults == 0:
+		case p.seen.mostFaults == 0 && p.seen.leastWell > 0:
 			p.quiet = append(p.quiet, s)
 		case p.seen.leastFaults > 0:
 			p.troubled = append(p.troubled, s)
@@ -130,25 +134,14 @@ func (p *pace) once(ctx context.Context, n int) (sample, error) {
 	return s, nil
 }
 
-// count returns how many changes were timed in a quiet fleet, and how many while others were at fault.
-func (p *pace) count() (quiet, troubled int, err error) {
+// enough returns an error until so many changes have been timed in a fleet that is well.
+func (p *pace) enough(want int) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return len(p.quiet), len(p.troubled), p.failed
-}
-
-// awaitQuiet waits until so many more changes have been timed in a quiet fleet.
-func (p *pace) awaitQuiet(t *testing.T, more int) {
-	t.Helper()
-	from, _, err := p.count()
-	check(t, err)
-	soon(t, fmt.Sprintf("%d changes in a quiet fleet", more), func() error {
-		now, _, err := p.count()
-		if err == nil && now < from+more {
-			err = fmt.Errorf("%d", now-from)
-		}
-		return err
-	})
+	if n := len(p.quiet); n < want && p.failed == nil {
+		return fmt.Errorf("%d", n)
+	}
+	return nil
 }
 
 // report prints the medians and holds their ratios to the limit.
@@ -161,7 +154,7 @@ func (p *pace) report(t *testing.T) {
 	}
 	var table strings.Builder
 	w := tabwriter.NewWriter(&table, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(w, "a healthy cluster's change\tchanges\tquiet\tchanges\tfaults on\tratio\tmark")
+	fmt.Fprintln(w, "a healthy cluster's change\tchanges\tall well\tchanges\tfaults on\tratio\tmark")
 	for kind := range p.landed {
 		quiet, troubled := median(p.quiet, kind), median(p.troubled, kind)
 		ratio := troubled.Seconds() / quiet.Seconds()

@@ -82,13 +82,35 @@ func TestFaults(t *testing.T) {
 	defer stop()
 	defer f.report(t)
 	defer f.pace.report(t)
-	f.pace.awaitQuiet(t, 10)
+	f.sideBySide(t, [][]func(*testing.T, *ward){{well}, {well}, {well}})
 	f.sideBySide(t, [][]func(*testing.T, *ward){
-		{silences[0].run, silences[1].run, func(t *testing.T, _ *ward) { f.pace.awaitQuiet(t, 10) }, silences[2].run},
+		{silences[0].run, silences[1].run, silences[2].run},
 		{refusals[0].run, refusals[1].run, refusals[2].run},
 		{secretGone, clusterGoing, namespaceGoing},
 	})
-	f.pace.awaitQuiet(t, 10)
+}
+
+// well is what the faults are compared with: a cluster that is served, and looked at, just as those at fault are, and has nothing.
+func well(t *testing.T, w *ward) {
+	t.Run("well", func(t *testing.T) {
+		w.pace.work(1)
+		p := w.admit(t, "well-"+w.cluster.Name, "Cluster", w.kubeconfig(t))
+		p.promise(t, p.name, "its add-ons arrive", 2*slack, func(ctx context.Context) error {
+			return errors.Join(p.has(ctx, changing, "blue"), p.has(ctx, leaving, "blue"), p.state(ctx, changing, hubv1.AddonReady, ""), p.state(ctx, leaving, hubv1.AddonReady, ""))
+		})
+		w.pace.calm(1)
+		w.pace.work(-1)
+		soon(t, "enough changes meanwhile", func() error {
+			if err := errors.Join(p.has(t.Context(), changing, "blue"), p.state(t.Context(), changing, hubv1.AddonReady, "")); err != nil {
+				return err
+			}
+			return w.pace.enough(30)
+		})
+		w.pace.work(1)
+		defer w.pace.work(-1)
+		w.pace.calm(-1)
+		p.discharge(t)
+	})
 }
 
 // TestFaultsOutlastGrace: what is to leave a cluster that does not come back is let go, also where Flux has begun to uninstall

@@ -115,7 +115,7 @@ func (r *Reconciler) release(ctx context.Context, c *cluster, d *delivery) error
 // is not: it may be on its way out in this very reconcile, or be out and still in the cache, and then nobody comes after.
 func (c *cluster) lastOut(d *delivery) bool {
 	return !slices.ContainsFunc(c.deliveries, func(other *delivery) bool {
-		return other != d && other.Namespace == d.Namespace && (other.DeletionTimestamp == nil || len(other.Status.Addons) > 0)
+		return other != d && other.Namespace == d.Namespace && (other.DeletionTimestamp == nil || !other.gone())
 	})
 }
 

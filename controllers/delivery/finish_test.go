@@ -22,6 +22,12 @@ func TestLastOut(t *testing.T) {
 		}
 		return d
 	}
+	orphaned := func(d *delivery) *delivery {
+		for i := range d.Status.Addons {
+			d.Status.Addons[i].State = hubv1.AddonOrphaned
+		}
+		return d
+	}
 	for name, tc := range map[string]struct {
 		others []*delivery
 		want   bool
@@ -32,6 +38,9 @@ func TestLastOut(t *testing.T) {
 		"OtherLeavesAndHasSomething":    {[]*delivery{at("a", true, "x")}, false},
 		"OtherIsDoneToo":                {[]*delivery{at("a", true)}, true},
 		"OtherIsDoneAndAThirdIsNot":     {[]*delivery{at("a", true), at("a", true, "x")}, false},
+		"OtherHasOrphansOnly":           {[]*delivery{orphaned(at("a", true, "x"))}, true},
+		"OtherHasOrphansAndMore":        {[]*delivery{orphaned(at("a", true, "x")), at("a", true, "y")}, false},
+		"OtherStaysWithOrphansOnly":     {[]*delivery{orphaned(at("a", false, "x"))}, false},
 		"OtherIsInAnotherNamespaceOnly": {[]*delivery{at("b", false, "x")}, true},
 	} {
 		t.Run(name, func(t *testing.T) {

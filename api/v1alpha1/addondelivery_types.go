@@ -4,6 +4,7 @@ package v1alpha1
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // AddonDeliverySpec says which revision of which set one cluster should have.
@@ -41,6 +42,11 @@ type RegistrationReference struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
+}
+
+// Key returns the namespaced name of the registration; its text is namespace/name.
+func (r RegistrationReference) Key() types.NamespacedName {
+	return types.NamespacedName{Namespace: r.Namespace, Name: r.Name}
 }
 
 // AddonSetReference names an AddonSet in the same namespace.

@@ -148,7 +148,7 @@ func (r *Reconciler) finalize(ctx context.Context, set *hubv1.AddonSet) error {
 	}
 	deliveries := slices.DeleteFunc(list.Items, func(d hubv1.AddonDelivery) bool { return d.Spec.AddonSetRef.Name != set.Name })
 	if left := len(deliveries); left > 0 {
-		return r.withdrawAll(ctx, set, deliveries)
+		return r.retire(ctx, set, deliveries)
 	}
 	if err := r.deleteRevisions(ctx, set); err != nil {
 		return err
@@ -157,14 +157,14 @@ func (r *Reconciler) finalize(ctx context.Context, set *hubv1.AddonSet) error {
 	return apply.RemoveFinalizer(ctx, r.Client, set, hubv1.AddonSetFinalizer)
 }
 
-// withdrawAll withdraws the set from the clusters that it is still on, as far as the guard lets it.
-func (r *Reconciler) withdrawAll(ctx context.Context, set *hubv1.AddonSet, deliveries []hubv1.AddonDelivery) error {
+// retire withdraws the set from the clusters that it is still on, as far as the guard lets it.
+func (r *Reconciler) retire(ctx context.Context, set *hubv1.AddonSet, deliveries []hubv1.AddonDelivery) error {
 	before := set.DeepCopy()
 	asked := newRemovals(set)
 	for i := range deliveries {
 		d := &deliveries[i]
 		reg := &hubv1.ClusterRegistration{}
-		key := types.NamespacedName{Namespace: d.Spec.RegistrationRef.Namespace, Name: d.Spec.RegistrationRef.Name}
+		key := d.Spec.RegistrationRef.Key()
 		if err := r.Client.Get(ctx, key, reg); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("read registration %s: %w", key, err)
 		}
@@ -238,7 +238,7 @@ func (r *Reconciler) observe(ctx context.Context, set *hubv1.AddonSet, selector 
 	served := make(map[types.NamespacedName]bool, len(list.Items))
 	for i := range list.Items {
 		d := &list.Items[i]
-		key := types.NamespacedName{Namespace: d.Spec.RegistrationRef.Namespace, Name: d.Spec.RegistrationRef.Name}
+		key := d.Spec.RegistrationRef.Key()
 		served[key], f.inUse[d.Spec.RevisionName] = true, true
 		if d.DeletionTimestamp != nil {
 			f.counts.Leaving++

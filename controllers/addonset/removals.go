@@ -103,8 +103,7 @@ func inUse(d *hubv1.AddonDelivery) []string {
 }
 
 func (r *removals) ask(d *hubv1.AddonDelivery, digest string, addons, grants []string) {
-	cluster := d.Spec.RegistrationRef.Namespace + "/" + d.Spec.RegistrationRef.Name
-	r.wanted = append(r.wanted, guard.Removal{Cluster: cluster, Digest: digest, Addons: addons})
+	r.wanted = append(r.wanted, guard.Removal{Cluster: d.Spec.RegistrationRef.Key().String(), Digest: digest, Addons: addons})
 	r.requests[digest] = request{d, grants}
 }
 

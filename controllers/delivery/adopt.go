@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
-	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	fluxmeta "github.com/fluxcd/pkg/apis/meta"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -140,13 +139,7 @@ func (r *Reconciler) dropChart(ctx context.Context, o *object) error {
 }
 
 func secretRefOf(obj client.Object) *fluxmeta.SecretKeyReference {
-	var kc *fluxmeta.KubeConfigReference
-	switch o := obj.(type) {
-	case *helmv2.HelmRelease:
-		kc = o.Spec.KubeConfig
-	case *kustomizev1.Kustomization:
-		kc = o.Spec.KubeConfig
-	}
+	kc := index.KubeConfig(obj)
 	if kc == nil {
 		return nil
 	}

@@ -3,6 +3,7 @@
 package delivery
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -42,7 +43,7 @@ func (r *Reconciler) report(c *cluster, d *delivery, steps []plan.Step, outcomes
 	}
 	addons = append(addons, d.orphans(addons, &r.ledger)...)
 	held := d.DeletionTimestamp == nil && d.result == nil
-	slices.SortStableFunc(addons, func(a, b hubv1.AddonStatus) int { return compareNames(a.Name, b.Name) })
+	slices.SortStableFunc(addons, func(a, b hubv1.AddonStatus) int { return cmp.Compare(a.Name, b.Name) })
 	// An add-on that changes its form has two steps, and one entry: what still has to go is the news.
 	addons = slices.CompactFunc(addons, func(a, b hubv1.AddonStatus) bool { return a.Name == b.Name })
 	for i := range addons {
@@ -61,16 +62,6 @@ func (r *Reconciler) report(c *cluster, d *delivery, steps []plan.Step, outcomes
 		d.Status.ObservedRevision = d.Spec.RevisionName
 	}
 	status.Summarize(d.AddonDelivery, out, r.Clock.Now())
-}
-
-func compareNames(a, b string) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 // heldAddons reports the add-ons that cannot be rendered: what is there of them stays, and is told of all the same.

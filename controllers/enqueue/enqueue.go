@@ -7,7 +7,6 @@ import (
 	"context"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -37,8 +36,7 @@ func Later(delay time.Duration, of handler.MapFunc) handler.EventHandler {
 
 // RegistrationOfDelivery returns the registration that an AddonDelivery is for.
 func RegistrationOfDelivery(_ context.Context, obj client.Object) []reconcile.Request {
-	ref := obj.(*hubv1.AddonDelivery).Spec.RegistrationRef
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}}}
+	return []reconcile.Request{{NamespacedName: obj.(*hubv1.AddonDelivery).Spec.RegistrationRef.Key()}}
 }
 
 // RegistrationOfObject returns the registration that a generated object is for.

@@ -181,14 +181,19 @@ func foreignSecret(o client.Object) []string {
 
 // ByWorkloadIdentity returns whether Flux gets at the target of a HelmRelease or Kustomization by workload identity.
 func ByWorkloadIdentity(obj client.Object) bool {
-	var kc *fluxmeta.KubeConfigReference
+	kc := KubeConfig(obj)
+	return kc != nil && kc.ConfigMapRef != nil
+}
+
+// KubeConfig returns spec.kubeConfig of a HelmRelease or Kustomization; nil if it has none.
+func KubeConfig(obj client.Object) *fluxmeta.KubeConfigReference {
 	switch o := obj.(type) {
 	case *helmv2.HelmRelease:
-		kc = o.Spec.KubeConfig
+		return o.Spec.KubeConfig
 	case *kustomizev1.Kustomization:
-		kc = o.Spec.KubeConfig
+		return o.Spec.KubeConfig
 	}
-	return kc != nil && kc.ConfigMapRef != nil
+	return nil
 }
 
 // CacheOptions returns what the informers keep: of Flux objects and revisions only those that the hub made, and of each

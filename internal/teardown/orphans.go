@@ -54,7 +54,7 @@ func Orphans(list []hubv1.Orphan, deliveries []hubv1.AddonDelivery) []hubv1.Orph
 // OrphanOf returns what is remembered of an add-on that was let go.
 func OrphanOf(d *hubv1.AddonDelivery, a hubv1.AddonStatus) hubv1.Orphan {
 	o := hubv1.Orphan{
-		Cluster:  d.Spec.RegistrationRef.Namespace + "/" + d.Spec.RegistrationRef.Name,
+		Cluster:  d.Spec.RegistrationRef.Key().String(),
 		AddonSet: d.Namespace + "/" + d.Spec.AddonSetRef.Name,
 		Addon:    a.Name, Message: a.Message,
 	}

@@ -179,7 +179,7 @@ func (g *gatherer) deliveries() error {
 		for i := range list.Items {
 			d := &list.Items[i]
 			switch {
-			case d.Spec.RegistrationRef.Namespace != reg.Namespace || d.Spec.RegistrationRef.Name != reg.Name:
+			case d.Spec.RegistrationRef.Key() != client.ObjectKeyFromObject(reg):
 			case d.Labels[hubv1.ClusterKeyLabel] != g.clusterKey():
 				others++
 			default:

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -154,12 +153,7 @@ func startFaults(t *testing.T, grace time.Duration) *faults {
 		args: []string{"--removal-delay=2s", fmt.Sprintf("--probe-interval=%s", faultsProbeInterval), fmt.Sprintf("--teardown-grace=%s", grace)},
 	})}
 	var err error
-	f.charts, err = localfleet.NewChartServer()
-	check(t, err)
-	f.git, err = localfleet.NewGitServer()
-	check(t, err)
-	t.Cleanup(func() { _, _ = f.charts.Close(), f.git.Close() })
-	check(t, f.charts.Publish(os.DirFS("testdata"), "charts/settings"))
+	f.charts, f.git = serve(t)
 	files := map[string]string{}
 	for _, set := range []string{arriving, changing, leaving} {
 		files[set+"/configmap.yaml"] = fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s-git, namespace: default}\ndata: {color: \"${color}\"}\n", set)

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -31,13 +30,7 @@ type generation struct {
 func startGeneration(t *testing.T, name string) *generation {
 	g := &generation{one: workload(t, "workload-a"), two: workload(t, "workload-b")}
 	g.hub = startHub(t, hubOptions{name: name, flux: &localfleet.FluxOptions{NoCrossNamespaceRefs: true}, args: []string{"--platform-namespaces=flux-system,platform", "--removal-delay=2s"}})
-	var err error
-	g.charts, err = localfleet.NewChartServer()
-	check(t, err)
-	g.git, err = localfleet.NewGitServer()
-	check(t, err)
-	t.Cleanup(func() { _, _ = g.charts.Close(), g.git.Close() })
-	check(t, g.charts.Publish(os.DirFS("testdata"), "charts/settings"))
+	g.charts, g.git = serve(t)
 	namespace(t, g.Client, "fleet")
 	namespace(t, g.Client, "platform")
 	for reg, c := range map[string]*localfleet.Cluster{"one": g.one, "two": g.two} {

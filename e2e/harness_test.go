@@ -157,6 +157,18 @@ func (h *hub) stop() {
 	h.process = nil
 }
 
+// serve starts a server of charts, with the chart settings, and one of Git repositories. They end with the test.
+func serve(t *testing.T) (*localfleet.ChartServer, *localfleet.GitServer) {
+	t.Helper()
+	charts, err := localfleet.NewChartServer()
+	check(t, err)
+	git, err := localfleet.NewGitServer()
+	check(t, err)
+	t.Cleanup(func() { _, _ = charts.Close(), git.Close() })
+	check(t, charts.Publish(os.DirFS("testdata"), "charts/settings"))
+	return charts, git
+}
+
 // workload clusters are shared by all tests: they start slowly, and tests use namespaces of their own.
 var shared struct {
 	mu       sync.Mutex

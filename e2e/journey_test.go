@@ -5,7 +5,6 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
@@ -70,12 +69,7 @@ func startJourney(t *testing.T, name string, flux localfleet.FluxOptions) *journ
 	}
 	j.hub = startHub(t, hubOptions{name: "hub-" + name, flux: &flux, origins: true})
 	var err error
-	j.charts, err = localfleet.NewChartServer()
-	check(t, err)
-	j.git, err = localfleet.NewGitServer()
-	check(t, err)
-	t.Cleanup(func() { _, _ = j.charts.Close(), j.git.Close() })
-	check(t, j.charts.Publish(os.DirFS("testdata"), "charts/settings"))
+	j.charts, j.git = serve(t)
 	_, err = j.git.Commit("fleet", map[string]string{"base/configmap.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: from-git, namespace: default}\ndata:\n  color: ${color}\n"})
 	check(t, err)
 	apply(t, j.Client, fmt.Sprintf(`

@@ -84,13 +84,7 @@ func startGuarded(t *testing.T) *guarded {
 	p.become(t, fluxUser, fluxGroup)
 	check(t, p.StartFlux(t.Context(), localfleet.FluxOptions{}))
 	p.start(t)
-	var err error
-	p.charts, err = localfleet.NewChartServer()
-	check(t, err)
-	p.git, err = localfleet.NewGitServer()
-	check(t, err)
-	t.Cleanup(func() { _, _ = p.charts.Close(), p.git.Close() })
-	check(t, p.charts.Publish(os.DirFS("testdata"), "charts/settings"))
+	p.charts, p.git = serve(t)
 	return p
 }
 

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -71,12 +70,7 @@ func startTeardown(t *testing.T) *teardownFleet {
 		name: "hub-teardown", flux: &localfleet.FluxOptions{}, origins: true, managers: true,
 		args: []string{"--platform-namespaces=flux-system,td-team", "--removal-delay=1s", "--probe-interval=2s"},
 	})
-	f.charts, err = localfleet.NewChartServer()
-	check(t, err)
-	f.git, err = localfleet.NewGitServer()
-	check(t, err)
-	t.Cleanup(func() { _, _ = f.charts.Close(), f.git.Close() })
-	check(t, f.charts.Publish(os.DirFS("testdata"), "charts/settings"))
+	f.charts, f.git = serve(t)
 	cm := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s, namespace: default}\ndata: {color: blue}\n"
 	_, err = f.git.Commit("fleet", map[string]string{"td/cm.yaml": fmt.Sprintf(cm, "td-git"), "td-team/cm.yaml": fmt.Sprintf(cm, "td-team-git")})
 	check(t, err)

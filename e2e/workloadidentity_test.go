@@ -5,7 +5,6 @@ package e2e
 import (
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
@@ -35,12 +34,7 @@ func TestWorkloadIdentity(t *testing.T) {
 		}
 		check(t, target.Stop())
 	})
-	charts, err := localfleet.NewChartServer()
-	check(t, err)
-	git, err := localfleet.NewGitServer()
-	check(t, err)
-	t.Cleanup(func() { _, _ = charts.Close(), git.Close() })
-	check(t, charts.Publish(os.DirFS("testdata"), "charts/settings"))
+	charts, git := serve(t)
 	_, err = git.Commit("fleet", map[string]string{"wid/a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: wid-git, namespace: default}\ndata: {color: blue}\n"})
 	check(t, err)
 	apply(t, target.Client, `

@@ -120,6 +120,9 @@ type AddonStatus struct {
 	// somebody else has edited the spec.
 	// +optional
 	AppliedGeneration int64 `json:"appliedGeneration,omitempty"`
+	// suspended is true while its Flux object is suspended, by whomever: should that object go now, Flux leaves what it applied.
+	// +optional
+	Suspended bool `json:"suspended,omitempty"`
 	// reason is a word for why it is not Ready, where the state does not say it.
 	// +optional
 	Reason string `json:"reason,omitempty"`

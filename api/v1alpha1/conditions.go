@@ -49,9 +49,6 @@ const (
 	FailedReason = "ReconciliationFailed"
 	// TerminatingReason: the object is being deleted and waits for what depends on it.
 	TerminatingReason = "Terminating"
-	// WasSuspendedReason of an add-on that is on its way out: its Flux object is suspended meanwhile. Should somebody delete that
-	// object, Flux leaves behind what it applied. Of one that is not: somebody did, and it has not been made again.
-	WasSuspendedReason = "Suspended"
 )
 
 // Reasons of KubeConfigValid=False, beside those of the kubeconfig rules (package kubeconfig).

@@ -14,9 +14,9 @@ import (
 	"github.com/chandler-hub/chandler/internal/plan"
 )
 
-// fluxTakes is how long Flux may take to let an object go that it is to leave alone: it has nothing to do but to take off its
+// FluxTakes is how long Flux may take to let an object go that it is to leave alone: it has nothing to do but to take off its
 // finalizer.
-const fluxTakes = 10 * time.Second
+const FluxTakes = 10 * time.Second
 
 // fluxFinalizer is helm-controller's as well.
 const fluxFinalizer = kustomizev1.KustomizationFinalizer
@@ -28,7 +28,7 @@ func (r *Reconciler) letGo(ctx context.Context, c *cluster, s plan.Step) error {
 	if s.Verb != plan.Release {
 		return nil
 	}
-	if left := fluxTakes - r.Clock.Since(c.objects[s.Key].deleted); left > 0 {
+	if left := FluxTakes - r.Clock.Since(c.objects[s.Key].deleted); left > 0 {
 		if c.again == 0 || left < c.again {
 			c.again = left
 		}

@@ -3,13 +3,18 @@
 package delivery
 
 import (
+	"errors"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/assembly"
+	"github.com/chandler-hub/chandler/internal/fluxstate"
 	"github.com/chandler-hub/chandler/internal/plan"
+	"github.com/chandler-hub/chandler/internal/render"
 	"github.com/chandler-hub/chandler/internal/teardown"
 )
 
@@ -49,6 +54,53 @@ func TestOrphans(t *testing.T) {
 	}
 	if d.gone() || !leaving().gone() || !leaving(got...).gone() {
 		t.Error("a delivery is gone when it has nothing but orphans")
+	}
+}
+
+// Everything in a namespace that is being deleted goes in an order that nobody chooses. Whatever the hub fails at meanwhile, what an
+// object that was suspended has left behind is told of in the end.
+func TestSuspendedAndGone(t *testing.T) {
+	paused := hubv1.AddonStatus{Name: "a", Kind: "HelmRelease", Object: "o", State: hubv1.AddonPaused, AppliedGeneration: 3, Suspended: true}
+	k := plan.Key{Kind: "HelmRelease", Namespace: "flux-system", Name: "o"}
+	there := func() map[plan.Key]*object {
+		return map[plan.Key]*object{k: {delivery: "d", Observed: plan.Observed{Key: k, Addon: "a", Suspended: true, Generation: 3}, state: fluxstate.State{Suspended: true, Generation: 3}}}
+	}
+	going := there()
+	going[k].Deleting, going[k].state.Deleting = true, true
+	unrendered := &render.Result{Failed: map[string]render.Errors{"a": {{Message: "there is no such ConfigMap"}}}}
+	wanted := []assembly.Wanted{{Object: render.Object{Addon: "a", Kind: "HelmRelease", Name: "o", Namespace: "flux-system"}}}
+	for name, tc := range map[string]struct {
+		objects map[plan.Key]*object
+		result  *render.Result
+		step    *plan.Step
+		err     error
+	}{
+		"ItsSourceCannotBeMade": {objects: there(), result: &render.Result{}, step: &plan.Step{Key: k, Addon: "a", Verb: plan.Update}, err: errors.New("the namespace is being deleted")},
+		"ItsMirrorIsGone":       {objects: there(), result: &render.Result{}, step: &plan.Step{Key: k, Addon: "a", Verb: plan.Update}, err: errNoMirror},
+		"ItCannotBeLetGo":       {objects: there(), result: &render.Result{}, step: &plan.Step{Key: k, Addon: "a", Verb: plan.Release}, err: errors.New("cut off")},
+		"NotMadeAgain":          {result: &render.Result{}, step: &plan.Step{Key: k, Addon: "a", Verb: plan.Create}, err: errors.New("the namespace is being deleted")},
+		"CannotBeRendered":      {objects: there(), result: unrendered},
+		"GoneAndUnrendered":     {result: unrendered},
+		"NoRevision":            {objects: there()},
+		"NoRevisionAndGoing":    {objects: going},
+		"NotRenderedAndGoing":   {objects: going, result: unrendered},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := leaving(paused)
+			d.DeletionTimestamp, d.result, d.Wanted = nil, tc.result, wanted
+			c := &cluster{registration: &hubv1.ClusterRegistration{}, objects: tc.objects, deliveries: []*delivery{d}}
+			var steps []plan.Step
+			outcomes := map[plan.Key]outcome{}
+			if tc.step != nil {
+				steps, outcomes[k] = append(steps, *tc.step), outcome{err: tc.err}
+			}
+			r := &Reconciler{Clock: clocktesting.NewFakePassiveClock(moment)}
+			r.report(c, d, steps, outcomes)
+			then := leaving(d.Status.Addons...)
+			if got := then.orphans(nil, &ledger{}); len(got) != 1 || got[0].Name != "a" || got[0].Object != "o" {
+				t.Errorf("after %+v nothing was said to be left: %+v", d.Status.Addons, got)
+			}
+		})
 	}
 }
 

@@ -74,7 +74,7 @@ func (r *Reconciler) heldAddons(c *cluster, d *delivery) []hubv1.AddonStatus {
 		if k.Namespace != d.Namespace || o.delivery != d.Name || !d.holds(o.Addon) {
 			continue
 		}
-		a := hubv1.AddonStatus{Name: o.Addon, Kind: k.Kind, Object: k.Name, Version: o.state.Version, AppliedGeneration: o.Applied}
+		a := hubv1.AddonStatus{Name: o.Addon, Kind: k.Kind, Object: k.Name, Version: o.state.Version, AppliedGeneration: o.Applied, Suspended: o.Suspended}
 		a.State, a.Message = fluxstate.Addon(was(d, o.Addon), o.state, o.Applied)
 		out = append(out, a)
 	}
@@ -84,11 +84,20 @@ func (r *Reconciler) heldAddons(c *cluster, d *delivery) []hubv1.AddonStatus {
 	for name, errs := range d.result.Failed {
 		i := slices.IndexFunc(out, func(a hubv1.AddonStatus) bool { return a.Name == name })
 		if i < 0 {
-			out, i = append(out, hubv1.AddonStatus{Name: name}), len(out)
+			out, i = append(out, d.vanished(name)), len(out)
 		}
 		out[i].State, out[i].Reason, out[i].Message = hubv1.AddonFailed, hubv1.RenderFailedReason, shorten(withoutName(errs))
 	}
 	return out
+}
+
+// vanished is where an add-on starts that has no Flux object: with the one that was deleted while it was suspended, if it had one.
+func (d *delivery) vanished(addon string) hubv1.AddonStatus {
+	before := was(d, addon)
+	if !teardown.Vanished(before) {
+		return hubv1.AddonStatus{Name: addon}
+	}
+	return hubv1.AddonStatus{Name: addon, Kind: before.Kind, Object: before.Object, Suspended: true}
 }
 
 // withoutName leaves out the add-on's name, which the status says already.
@@ -135,11 +144,8 @@ func (r *Reconciler) addonStatus(c *cluster, d *delivery, s plan.Step, out outco
 			a.State, a.Message = hubv1.AddonOrphaned, out.left
 		case s.Verb == plan.Uninstall && a.Message == "":
 			a.Message = "Flux is uninstalling it"
-		case s.Verb == plan.Hold || s.Verb == plan.AwaitDependants:
-			if s.Still || o.Suspended {
-				a.Reason = hubv1.WasSuspendedReason
-			}
 		}
+		a.Suspended = s.Still || o.Suspended && s.Verb != plan.Uninstall && s.Verb != plan.HandOver // one resumes it, of the other nothing is left
 		return a, mine
 	}
 	by, w := c.wanted(s.Key)
@@ -153,9 +159,8 @@ func (r *Reconciler) addonStatus(c *cluster, d *delivery, s plan.Step, out outco
 	if o != nil {
 		a.Version = o.state.Version
 	}
-	if o == nil && out.applied == 0 && teardown.Vanished(was(d, s.Addon)) || o != nil && o.Deleting && o.Suspended {
-		a.Reason = hubv1.WasSuspendedReason // somebody deletes it: what it applied is there
-	}
+	// Of one that somebody has deleted, and that was not made again, what it applied is still there.
+	a.Suspended = o != nil && o.Suspended || o == nil && out.applied == 0 && teardown.Vanished(was(d, s.Addon))
 	switch {
 	case errors.Is(out.err, apply.ErrNotOwned):
 		a.State, a.Message = hubv1.AddonNotOwned, out.err.Error()+"; it is left alone. Rename the add-on, or remove that object"

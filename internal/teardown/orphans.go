@@ -21,9 +21,9 @@ func Vanished(last hubv1.AddonStatus) bool {
 	case hubv1.AddonOrphaned:
 		return false // it was let go, and told of
 	case hubv1.AddonSuspended, hubv1.AddonPaused, hubv1.AddonUnreachable:
-		return last.AppliedGeneration > 0 || last.Reason == hubv1.WasSuspendedReason
+		return last.Suspended || last.AppliedGeneration > 0 // the hub has just suspended it
 	}
-	return last.Reason == hubv1.WasSuspendedReason
+	return last.Suspended
 }
 
 // Orphans brings a list of orphans up to date from deliveries: what they have let go is added, and what they deliver again is

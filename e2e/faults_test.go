@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/delivery"
 	"github.com/chandler-hub/chandler/internal/faultproxy"
 	"github.com/chandler-hub/chandler/internal/localfleet"
 	"github.com/chandler-hub/chandler/internal/probe"
@@ -271,11 +272,11 @@ func (f fault) outlast(t *testing.T, w *ward) {
 		})
 		check(t, w.proxy.Set(f.mode))
 		p.label(t, map[string]any{leaving: nil})
-		p.promise(t, f.name, "delete: what leaves is let go after the grace", f.noticed()+p.grace+slack, func(ctx context.Context) error {
+		p.promise(t, f.name, "delete: what leaves is let go after the grace", f.noticed()+p.letGo()+slack, func(ctx context.Context) error {
 			return p.noDelivery(ctx, leaving)
 		})
 		p.label(t, map[string]any{hubv1.RegisterLabel: "false"})
-		p.promise(t, f.name, "delete: a cluster that is unregistered is let go", p.grace+slack, func(ctx context.Context) error {
+		p.promise(t, f.name, "delete: a cluster that is unregistered is let go", p.letGo()+slack, func(ctx context.Context) error {
 			return errors.Join(wantGone(ctx, p.Client, registration(p.name, p.name)), p.noObjects(ctx))
 		})
 		p.promise(t, f.name, "delete: an event says what is left", slack, func(ctx context.Context) error {
@@ -297,6 +298,9 @@ func (f fault) noticed() time.Duration {
 func (f fault) again(failures int) time.Duration {
 	return f.probe + jitter(probe.DefaultRetry<<(failures-1))
 }
+
+// letGo is the grace of a cluster that is silent, and the time that Flux has to take its finalizers off: a worker of it may be held by the cluster.
+func (f *faults) letGo() time.Duration { return f.grace + delivery.FluxTakes }
 
 func jitter(d time.Duration) time.Duration { return d + d/10 }
 

@@ -33,6 +33,10 @@ test: tools ## Every test: unit, API server, end to end with real Flux controlle
 	$(GO) test -timeout 40m -count=1 ./e2e
 	cd internal/manifestchart/enginetest && $(GO) test -count=1 ./...
 
+.PHONY: e2e-kind
+e2e-kind: ## The tests of e2e/kamaji on kind, with Kamaji, Flux and the hub as people install them: needs Docker and the internet. ARGS=--plan to see what is done, --keep to keep the cluster.
+	@$(GO) build -o bin/e2e-kind ./hack/kind && exec bin/e2e-kind $(ARGS)
+
 .PHONY: test-unit
 test-unit: ## The tests that need no binaries, in seconds.
 	$(GO) test -short ./api/... ./internal/... ./cmd/... ./controllers/...

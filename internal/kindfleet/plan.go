@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kindfleet
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+)
+
+const (
+	// Image is the hub's image, built from the checkout and loaded into the node: no registry is asked for it.
+	Image = "chandler-hub"
+	// Tag of the image.
+	Tag = "e2e"
+
+	// certManager serves the certificates of Kamaji's webhooks.
+	certManager = "https://github.com/cert-manager/cert-manager/releases/download/v1.16.2/cert-manager.yaml"
+
+	fluxNamespace = "flux-system"
+	patience      = "10m" // for images to be pulled
+)
+
+// Options say what a plan is for.
+type Options struct {
+	// Name of the kind cluster.
+	Name string
+	// Root is the checkout.
+	Root string
+	// Dir is an existing folder for the kubeconfig and for what is generated.
+	Dir string
+	// Modules are the folders of the modules that are installed, by the name of their part; see Modules.
+	Modules map[string]string
+	// Keep the cluster when all is done.
+	Keep bool
+	// Tests are the arguments of the go command that runs the tests.
+	Tests []string
+}
+
+// Kubeconfig is the file in which kind puts the administrator's kubeconfig.
+func (o Options) Kubeconfig() string { return filepath.Join(o.Dir, "kubeconfig") }
+
+// Step is one command.
+type Step struct {
+	// Name says what it does.
+	Name string
+	Argv []string
+	// Stdin is what it reads.
+	Stdin string
+}
+
+// Plan is what is done, in order.
+type Plan struct {
+	Steps []Step
+	// After is done whatever became of the steps.
+	After []Step
+	// Env is what all of them run with, beside the environment.
+	Env []string
+}
+
+// New returns the plan. It is pure: nothing is run.
+func New(o Options) Plan {
+	kubectl := func(name string, argv ...string) Step {
+		return Step{Name: name, Argv: append([]string{"kubectl"}, argv...)}
+	}
+	p := Plan{Env: []string{"KUBECONFIG=" + o.Kubeconfig(), "CHANDLER_PLATFORM=kind"}}
+	p.Steps = []Step{
+		{Name: "build the hub's image", Argv: []string{"docker", "build", "--tag", Image + ":" + Tag, o.Root}},
+		{Name: "create the cluster", Argv: []string{"kind", "create", "cluster", "--name", o.Name, "--wait", "5m"}},
+		{Name: "load the image into it", Argv: []string{"kind", "load", "docker-image", Image + ":" + Tag, "--name", o.Name}},
+		kubectl("install cert-manager", "apply", "--server-side", "--filename", certManager),
+		kubectl("wait for cert-manager", "wait", "--namespace", "cert-manager", "--for=condition=Available", "deployment", "--all", "--timeout="+patience),
+		{Name: "install Kamaji", Argv: []string{
+			"helm", "upgrade", "--install", "kamaji", filepath.Join(o.Modules["kamaji"], "charts", "kamaji"), "--namespace", "kamaji-system", "--create-namespace",
+			"--set", "telemetry.disabled=true", "--wait", "--timeout", patience,
+		}},
+	}
+	for _, c := range FluxControllers {
+		p.Steps = append(p.Steps, kubectl("install "+c, "apply", "--server-side", "--kustomize", filepath.Join(o.Dir, c, "overlay")))
+	}
+	p.Steps = append(p.Steps,
+		Step{Name: "let Flux apply", Argv: []string{"kubectl", "apply", "--server-side", "--filename", "-"}, Stdin: fluxRights},
+		kubectl("wait for Flux", "wait", "--namespace", fluxNamespace, "--for=condition=Available", "deployment", "--all", "--timeout="+patience),
+		Step{Name: "install the hub", Argv: []string{
+			"helm", "upgrade", "--install", "chandler", filepath.Join(o.Root, "charts", "chandler"), "--namespace", "chandler-system", "--create-namespace",
+			"--set", "image.repository=" + Image, "--set", "image.tag=" + Tag, "--set", "extraArgs={" + strings.Join(hubArgs, ",") + "}", "--wait", "--timeout", patience,
+		}},
+		Step{Name: "run the tests", Argv: append([]string{"go"}, o.Tests...)},
+	)
+	if !o.Keep {
+		p.After = []Step{{Name: "delete the cluster", Argv: []string{"kind", "delete", "cluster", "--name", o.Name}}}
+	}
+	return p
+}
+
+// hubArgs make the hub quick enough for a test.
+var hubArgs = []string{"--unregister-delay=1s", "--probe-interval=5s"}
+
+// FluxControllers are those that the hub needs, by the names of their parts.
+var FluxControllers = []string{"source-controller", "kustomize-controller", "helm-controller"}
+
+// fluxRights are what `flux install` gives its controllers: they apply whatever they are told.
+const fluxRights = `apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: cluster-reconciler-flux-system}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}
+subjects: [{kind: ServiceAccount, name: default, namespace: flux-system}]
+`
+
+// overlay installs one of Flux's controllers from the configuration in its module: its CRDs, and its Deployment and Service. (Its
+// config/default asks for a namespace of its own, and for the others by their addresses.)
+func overlay(controller string) map[string]string {
+	return map[string]string{
+		"namespace.yaml": "apiVersion: v1\nkind: Namespace\nmetadata: {name: " + fluxNamespace + "}\n",
+		"kustomization.yaml": fmt.Sprintf(`apiVersion: kustomize.config.k8s.io/v1beta1
+kind: Kustomization
+namespace: %s
+resources: [namespace.yaml, ../config/crd, ../config/manager] # of %s
+`, fluxNamespace, controller),
+	}
+}

@@ -98,6 +98,18 @@ const (
 	MirroredAnnotation = "chandler.dev/mirrored-labels"
 )
 
+// Annotations of generated Flux objects that Flux's controllers copy into each event about the object, so that a notification
+// says which cluster it is about. Not plain "cluster": people give their Alerts a field of that name for the management cluster, and
+// an Alert's own fields win.
+const (
+	// EventClusterAnnotation is the namespace/name of the registration.
+	EventClusterAnnotation = "event.toolkit.fluxcd.io/workload-cluster"
+	// EventSetAnnotation is the namespace/name of the AddonSet.
+	EventSetAnnotation = "event.toolkit.fluxcd.io/addonset"
+	// EventAddonAnnotation is the name of the add-on.
+	EventAddonAnnotation = "event.toolkit.fluxcd.io/addon"
+)
+
 // Finalizers.
 const (
 	// RegistrationFinalizer keeps a registration until no delivery for it is left.

@@ -186,6 +186,9 @@ func (r *renderer) annotations(a *compile.Addon, o *Object) map[string]string {
 	out := map[string]string{
 		hubv1.RegistrationAnnotation: r.t.Registration.String(),
 		hubv1.DeliveryAnnotation:     r.t.Delivery,
+		hubv1.EventClusterAnnotation: r.t.Registration.String(),
+		hubv1.EventSetAnnotation:     r.t.Namespace + "/" + r.t.Set,
+		hubv1.EventAddonAnnotation:   a.Name,
 	}
 	if uid := cmp.Or(r.in.Identity, r.in.Cluster.UID); uid != "" {
 		out[hubv1.ClusterUIDAnnotation] = uid

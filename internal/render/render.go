@@ -20,7 +20,7 @@ import (
 
 // Epoch is raised whenever this package makes other objects from the same input. It is part of every revision's name:
 // a hub with a new epoch leaves what older revisions made as it is, until the set is rolled.
-const Epoch = 1
+const Epoch = 2
 
 // Errors are things that are wrong for one cluster.
 type Errors = compile.Errors

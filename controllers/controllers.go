@@ -64,18 +64,22 @@ func AddToManager(ctx context.Context, mgr manager.Manager, config *hubconfig.Co
 	if err := index.Add(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	c, live, now := mgr.GetClient(), mgr.GetAPIReader(), clock.RealClock{}
-	if err := ctrlmetrics.Registry.Register(&metrics.Collector{Reader: c}); err != nil {
+	measured, err := metrics.Register(ctrlmetrics.Registry)
+	if err != nil {
 		return fmt.Errorf("register the metrics: %w", err)
 	}
+	c, live, now := measured.Counted(mgr.GetClient()), mgr.GetAPIReader(), clock.RealClock{}
 	known := origins.New(mgr, config.Origins)
 	keeper := &shared.Keeper{Client: c, Config: config, Live: live, Clock: now}
 	pool := probe.NewPool(probe.PoolOptions{
 		Interval: config.ProbeInterval,
-		Probe: func(ctx context.Context, target *kubeconfig.Config) probe.Result {
+		Probe: measured.Measured(func(ctx context.Context, target *kubeconfig.Config) probe.Result {
 			return probe.Once(ctx, target, probe.Options{Rules: target.Rules(), UserAgent: "chandler-hub"})
-		},
+		}),
 	})
+	if err := measured.Collect(c, mgr.Elected(), pool); err != nil {
+		return fmt.Errorf("register the metrics: %w", err)
+	}
 	for _, room := range []struct {
 		name  string
 		setup func(manager.Manager) error

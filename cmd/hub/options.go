@@ -30,6 +30,8 @@ type options struct {
 	leaderElection bool
 	namespace      string
 	logLevel       string
+	logEncoding    string
+	pprofAddress   string
 }
 
 // defaultNamespace is where the hub is installed, unless its pod says otherwise.
@@ -63,7 +65,9 @@ func (o *options) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.metricsAddress, "metrics-bind-address", ":8080", "address of /metrics, 0 for none")
 	f.StringVar(&o.healthAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz")
 	f.BoolVar(&o.leaderElection, "leader-elect", false, "run as one of several replicas")
-	f.StringVar(&o.logLevel, "log-level", "info", "info or debug")
+	f.StringVar(&o.logLevel, "log-level", "info", "debug, info or error")
+	f.StringVar(&o.logEncoding, "log-encoding", "json", "json or console")
+	f.StringVar(&o.pprofAddress, "pprof-bind-address", "0", "address of /debug/pprof, 0 for none; whoever reaches it sees what is in the hub's memory")
 }
 
 // complete checks the flags and returns the configuration. hub is the hub's own API server.
@@ -96,8 +100,11 @@ func (o *options) complete(hub apiServer) (*hubconfig.Config, error) {
 	case c.Chart.URL == "":
 		c.Chart.URL = fmt.Sprintf("http://chandler.%s.svc", o.namespace)
 	}
-	if !slices.Contains([]string{"info", "debug"}, o.logLevel) {
-		return nil, fmt.Errorf("--log-level %q: write info or debug", o.logLevel)
+	if !slices.Contains([]string{"debug", "info", "error"}, o.logLevel) {
+		return nil, fmt.Errorf("--log-level %q: write debug, info or error", o.logLevel)
+	}
+	if !slices.Contains([]string{"json", "console"}, o.logEncoding) {
+		return nil, fmt.Errorf("--log-encoding %q: write json or console", o.logEncoding)
 	}
 	var err error
 	if c.Rules.AllowedCIDRs, err = prefixes(kubeconfig.FlagTargetCIDRs, o.allowed); err != nil {

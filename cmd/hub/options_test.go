@@ -60,7 +60,7 @@ func TestDefaults(t *testing.T) {
 		t.Errorf("-want +got:\n%s", d)
 	}
 	o := read(t)
-	if o.metricsAddress != ":8080" || o.healthAddress != ":8081" || o.leaderElection || o.logLevel != "info" || o.namespace != "chandler-system" {
+	if o.metricsAddress != ":8080" || o.healthAddress != ":8081" || o.leaderElection || o.logLevel != "info" || o.logEncoding != "json" || o.pprofAddress != "0" || o.namespace != "chandler-system" {
 		t.Errorf("got %+v", o)
 	}
 }
@@ -124,7 +124,8 @@ func TestRefusedFlags(t *testing.T) {
 		"UnregisterDelay":  {"--unregister-delay=-1s", numbers},
 		"TeardownGrace":    {"--teardown-grace=-1s", numbers},
 		"ChartRetention":   {"--chart-retention=-1s", numbers},
-		"LogLevel":         {"--log-level=trace", `--log-level "trace": write info or debug`},
+		"LogLevel":         {"--log-level=trace", `--log-level "trace": write debug, info or error`},
+		"LogEncoding":      {"--log-encoding=xml", `--log-encoding "xml": write json or console`},
 		"AllowTargetCIDRs": {"--allow-target-cidrs=10.0.0.0/8,10.0.0.1", `--allow-target-cidrs "10.0.0.1": write a CIDR such as 10.0.0.0/8`},
 		"DenyTargetCIDRs":  {"--deny-target-cidrs=pods", `--deny-target-cidrs "pods": write a CIDR such as 10.0.0.0/8`},
 	}

@@ -67,6 +67,7 @@ func (o *options) run(ctx context.Context) error {
 		Client:                        client.Options{Cache: &client.CacheOptions{Unstructured: true}},
 		Metrics:                       server.Options{BindAddress: o.metricsAddress},
 		HealthProbeBindAddress:        o.healthAddress,
+		PprofBindAddress:              o.pprofAddress,
 		LeaderElection:                o.leaderElection,
 		LeaderElectionID:              "hub." + hubv1.GroupVersion.Group,
 		LeaderElectionNamespace:       o.namespace,
@@ -96,12 +97,8 @@ func (o *options) run(ctx context.Context) error {
 }
 
 func (o *options) logger() logr.Logger {
-	level := slog.LevelInfo
-	if o.logLevel == "debug" {
-		level = slog.LevelDebug
-	}
-	return logr.FromSlogHandler(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{
-		Level: level,
+	options := &slog.HandlerOptions{
+		Level: map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "error": slog.LevelError}[o.logLevel],
 		// controller-runtime logs values that are no JSON, and that can say themselves what they are.
 		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 			if s, ok := a.Value.Any().(fmt.Stringer); ok && a.Value.Kind() == slog.KindAny {
@@ -109,7 +106,11 @@ func (o *options) logger() logr.Logger {
 			}
 			return a
 		},
-	}))
+	}
+	if o.logEncoding == "console" {
+		return logr.FromSlogHandler(slog.NewTextHandler(os.Stderr, options))
+	}
+	return logr.FromSlogHandler(slog.NewJSONHandler(os.Stderr, options))
 }
 
 func newScheme() (*runtime.Scheme, error) {

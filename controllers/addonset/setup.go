@@ -21,6 +21,7 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/enqueue"
 	"github.com/chandler-hub/chandler/controllers/index"
+	"github.com/chandler-hub/chandler/controllers/logkey"
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/drain"
 	"github.com/chandler-hub/chandler/internal/status"
@@ -41,6 +42,7 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 		Watches(&hubv1.AddonDelivery{}, r.setOfDelivery()).
 		Watches(&hubv1.ClusterRegistration{}, r.setsOfRegistration(), builder.WithPredicates(predicate.Or(reachableOrLabels(), deletionChanged(), unregisteringChanged()))).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Config.Concurrency}).
+		WithLogConstructor(logkey.Of(mgr, "addonset", logkey.Set)).
 		Complete(reconcile.AsReconciler(mgr.GetClient(), r))
 	if err != nil {
 		return err
@@ -51,6 +53,7 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 		Watches(&hubv1.AddonDelivery{}, handler.EnqueueRequestsFromMapFunc(enqueue.RegistrationOfDelivery), builder.WithPredicates(deletions())).
 		WatchesRawSource(source.Channel(wake, handler.EnqueueRequestsFromMapFunc(enqueue.InReach(r.Client, r.Config)))).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Config.Concurrency}).
+		WithLogConstructor(logkey.Of(mgr, "matcher", logkey.Cluster)).
 		Complete(reconcile.AsReconciler(mgr.GetClient(), m))
 }
 
@@ -99,7 +102,7 @@ func reachableOrLabels() predicate.Predicate {
 func (r *Reconciler) dependentSets(ctx context.Context, obj client.Object) []reconcile.Request {
 	sets := &hubv1.AddonSetList{}
 	if err := r.Client.List(ctx, sets, client.InNamespace(obj.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "list sets")
+		ctrl.LoggerFrom(ctx).Error(err, "list sets", logkey.Set, client.ObjectKeyFromObject(obj).String())
 	}
 	var out []reconcile.Request
 	for i := range sets.Items {
@@ -122,7 +125,7 @@ func (r *Reconciler) setsOfRegistration() handler.EventHandler {
 	return enqueue.Later(countDelay, func(ctx context.Context, obj client.Object) []reconcile.Request {
 		deliveries := &hubv1.AddonDeliveryList{}
 		if err := r.Client.List(ctx, deliveries, client.MatchingFields{index.DeliveryRegistration: obj.GetNamespace() + "/" + obj.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "list deliveries")
+			ctrl.LoggerFrom(ctx).Error(err, "list deliveries", logkey.Cluster, client.ObjectKeyFromObject(obj).String())
 		}
 		var out []reconcile.Request
 		for i := range deliveries.Items {
@@ -131,7 +134,7 @@ func (r *Reconciler) setsOfRegistration() handler.EventHandler {
 		}
 		sets := &hubv1.AddonSetList{}
 		if err := r.Client.List(ctx, sets, client.UnsafeDisableDeepCopy); err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "list sets")
+			ctrl.LoggerFrom(ctx).Error(err, "list sets", logkey.Cluster, client.ObjectKeyFromObject(obj).String())
 		}
 		for i := range sets.Items {
 			if c := sets.Items[i].Status.Clusters; c == nil || c.Matched == 0 {

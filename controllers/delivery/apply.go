@@ -9,12 +9,15 @@ import (
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/logkey"
 	"github.com/chandler-hub/chandler/internal/apply"
 	"github.com/chandler-hub/chandler/internal/assembly"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
@@ -65,12 +68,28 @@ func (r *Reconciler) apply(ctx context.Context, c *cluster, steps []plan.Step) (
 		outcomes[s.Key] = out
 		if out.err != nil && !errors.Is(out.err, apply.ErrNotOwned) && !errors.Is(out.err, errNoMirror) && !apierrors.HasStatusCause(out.err, corev1.NamespaceTerminatingCause) {
 			errs = append(errs, out.err)
+			if !apply.Lagged(out.err) {
+				c.log(ctx, s).Error(out.err, "an add-on was not brought in line")
+			}
 		}
 	}
 	return outcomes, errors.Join(errs...)
 }
 
 var errNoMirror = errors.New("the mirror of the kubeconfig, or of the workload identity, is not in place yet")
+
+// log returns a logger that names what a step is about, beside the cluster.
+func (c *cluster) log(ctx context.Context, s plan.Step) logr.Logger {
+	log := ctrl.LoggerFrom(ctx).WithValues(logkey.Addon, s.Addon, logkey.Object, fmt.Sprintf("%s %s/%s", s.Key.Kind, s.Key.Namespace, s.Key.Name))
+	d, _ := c.wanted(s.Key)
+	if o := c.objects[s.Key]; d == nil && o != nil {
+		d = c.delivery(s.Key.Namespace, o.delivery)
+	}
+	if d == nil {
+		return log // nobody knows any more whose it was
+	}
+	return log.WithValues(logkey.Set, d.setKey())
+}
 
 // keep makes sure that the shared objects are there which an object that stays as it is refers to.
 func (r *Reconciler) keep(ctx context.Context, c *cluster, s plan.Step) error {
@@ -140,6 +159,7 @@ func (r *Reconciler) write(ctx context.Context, c *cluster, s plan.Step) outcome
 		return outcome{err: err}
 	}
 	r.ledger.note(s.Key, obj)
+	c.log(ctx, s).Info("wrote the Flux object of an add-on", "verb", string(s.Verb))
 	return outcome{applied: obj.GetGeneration()}
 }
 
@@ -164,6 +184,7 @@ func (r *Reconciler) remove(ctx context.Context, c *cluster, s plan.Step, left s
 	if err := r.Client.Delete(ctx, obj); err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("delete %s %s: %w", s.Key.Kind, s.Key.Name, err))
 	}
+	c.log(ctx, s).Info("deleted the Flux object of an add-on", "verb", string(s.Verb), "why", s.Reason)
 	if o.Foreign {
 		if err := r.dropChart(ctx, o); err != nil {
 			return fmt.Errorf("remove the HelmChart of %s %s: %w", s.Key.Kind, s.Key.Name, err)

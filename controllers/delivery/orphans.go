@@ -16,6 +16,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/demise"
+	"github.com/chandler-hub/chandler/controllers/logkey"
 	"github.com/chandler-hub/chandler/internal/apply"
 	"github.com/chandler-hub/chandler/internal/fluxstate"
 	"github.com/chandler-hub/chandler/internal/plan"
@@ -99,7 +100,7 @@ func (r *Reconciler) about(ctx context.Context, c *cluster, d *delivery) client.
 	for _, obj := range candidates {
 		going, err := demise.Namespace(ctx, r.Live, obj.GetNamespace())
 		if err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "look for a namespace that takes events")
+			ctrl.LoggerFrom(ctx).Error(err, "look for a namespace that takes events", logkey.Set, d.setKey())
 		}
 		if !going {
 			return obj

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/logkey"
 	"github.com/chandler-hub/chandler/internal/assembly"
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/facts"
@@ -96,7 +97,7 @@ func (r *Reconciler) renderDelivery(ctx context.Context, c *cluster, d *delivery
 			return nil
 		}
 	}
-	ctrl.LoggerFrom(ctx).V(1).Info(renderedMessage, "registration", c.key.String(), "delivery", memoryKey.String())
+	ctrl.LoggerFrom(ctx).V(1).Info(renderedMessage, logkey.Set, d.setKey())
 	result, err := d.whole()
 	if err != nil && !errors.As(err, &compile.Error{}) {
 		return err

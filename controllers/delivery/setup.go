@@ -29,6 +29,7 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/enqueue"
 	"github.com/chandler-hub/chandler/controllers/index"
+	"github.com/chandler-hub/chandler/controllers/logkey"
 	"github.com/chandler-hub/chandler/internal/fluxstate"
 	"github.com/chandler-hub/chandler/internal/origin"
 	"github.com/chandler-hub/chandler/internal/status"
@@ -62,6 +63,7 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 		WatchesMetadata(secret, handler.EnqueueRequestsFromMapFunc(r.ofOrigin(origin.Secret)), changed).
 		WatchesMetadata(configMap, handler.EnqueueRequestsFromMapFunc(r.documents.readersOf("ConfigMap")), changed).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Config.Concurrency}).
+		WithLogConstructor(logkey.Of(mgr, "delivery", logkey.Cluster)).
 		Build(r)
 	if err != nil {
 		return err
@@ -146,7 +148,7 @@ func (r *Reconciler) userOf(kind string) handler.MapFunc {
 			r.Client.List(ctx, charts, uses, client.UnsafeDisableDeepCopy, client.Limit(1)),
 		)
 		if err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "list the users of a shared object")
+			ctrl.LoggerFrom(ctx).Error(err, "list the users of a shared object", logkey.Object, kind+" "+client.ObjectKeyFromObject(obj).String())
 		}
 		var out []reconcile.Request
 		for i := range releases.Items {
@@ -214,7 +216,7 @@ func (r *Reconciler) clusters(ctx context.Context, namespace, set, revision stri
 	list := &hubv1.AddonDeliveryList{}
 	err := r.Client.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{index.DeliverySet: set}, client.UnsafeDisableDeepCopy)
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "list deliveries")
+		ctrl.LoggerFrom(ctx).Error(err, "list deliveries", logkey.Set, namespace+"/"+set)
 	}
 	var out []reconcile.Request
 	for i := range list.Items {

@@ -53,6 +53,7 @@ func (r *Reconciler) writeSuspend(ctx context.Context, c *cluster, s plan.Step, 
 	if err != nil {
 		return outcome{err: client.IgnoreNotFound(fmt.Errorf("%s %s %s/%s: %w", s.Verb, s.Key.Kind, s.Key.Namespace, s.Key.Name, err)), applied: o.Applied}
 	}
+	c.log(ctx, s).Info("suspended or resumed the Flux object of an add-on", "verb", string(s.Verb))
 	// The generation that this write led to is ours, but only if nobody had edited the object before.
 	if o.Generation <= o.Applied {
 		r.ledger.note(s.Key, u)

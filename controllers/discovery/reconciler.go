@@ -24,6 +24,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/index"
+	"github.com/chandler-hub/chandler/controllers/logkey"
 	"github.com/chandler-hub/chandler/controllers/origins"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/origin"
@@ -135,7 +136,7 @@ func (r *Reconciler) ensure(ctx context.Context, req Request, obj *unstructured.
 		return err
 	}
 	if fresh {
-		log.FromContext(ctx).Info("registered a cluster", "registration", name)
+		log.FromContext(ctx).Info("registered a cluster", logkey.Cluster, req.Namespace+"/"+name)
 		r.Recorder.Eventf(obj, nil, corev1.EventTypeNormal, hubv1.RegisteredEvent, "Register", "registered as ClusterRegistration %q", name)
 	}
 	return nil
@@ -283,7 +284,7 @@ func (r *Reconciler) remove(ctx context.Context, obj client.Object, reg *hubv1.C
 	if err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("delete ClusterRegistration %s/%s: %w", reg.Namespace, reg.Name, err))
 	}
-	log.FromContext(ctx).Info("unregistering a cluster", "registration", reg.Name, "why", why)
+	log.FromContext(ctx).Info("unregistering a cluster", logkey.Cluster, client.ObjectKeyFromObject(reg).String(), "why", why)
 	r.Recorder.Eventf(obj, nil, corev1.EventTypeNormal, hubv1.UnregisteredEvent, "Unregister", "ClusterRegistration %q goes: %s", reg.Name, why)
 	return nil
 }

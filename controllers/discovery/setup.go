@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/logkey"
 	"github.com/chandler-hub/chandler/controllers/origins"
 	"github.com/chandler-hub/chandler/internal/origin"
 )
@@ -24,7 +25,8 @@ import (
 // SetupWithManager starts discovery: Secrets at once, the other kinds when their CRDs are there.
 func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 	c, err := controller.NewTypedUnmanaged("discovery", controller.TypedOptions[Request]{
-		Reconciler: r, MaxConcurrentReconciles: r.Config.Concurrency, Logger: mgr.GetLogger(),
+		Reconciler: r, MaxConcurrentReconciles: r.Config.Concurrency,
+		LogConstructor: logkey.OfAny(mgr, "discovery", logkey.Origin, func(req Request) string { return req.Kind.Kind + " " + req.NamespacedName.String() }),
 	})
 	if err != nil {
 		return err

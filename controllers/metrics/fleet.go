@@ -23,15 +23,16 @@ func collectRegistrations(list *hubv1.ClusterRegistrationList, out chan<- promet
 	}
 	for i := range list.Items {
 		reg := &list.Items[i]
+		name := reg.Namespace + "/" + reg.Name
 		counts[group{reg.Status.Provider, registrationState(reg)}]++
 		if r := status.Find(reg, hubv1.ReachableCondition); r != nil && r.Status != metav1.ConditionUnknown {
-			gauge(out, registrationReachable, is(r.Status == metav1.ConditionTrue), reg.Namespace, reg.Name)
+			gauge(out, registrationReachable, is(r.Status == metav1.ConditionTrue), name)
 		}
 		if s := status.Find(reg, hubv1.SuspendedCondition); s != nil {
-			gauge(out, registrationSuspended, float64(s.LastTransitionTime.Unix()), reg.Namespace, reg.Name, s.Reason)
+			gauge(out, registrationSuspended, float64(s.LastTransitionTime.Unix()), name, s.Reason)
 		}
 		if in := reg.Status.Credential; in != nil && in.ExpirationTime != nil {
-			gauge(out, credentialExpiry, float64(in.ExpirationTime.Unix()), reg.Namespace, reg.Name)
+			gauge(out, credentialExpiry, float64(in.ExpirationTime.Unix()), name, reg.Status.Provider)
 		}
 	}
 	for g, n := range counts {
@@ -43,19 +44,20 @@ func collectSets(list *hubv1.AddonSetList, out chan<- prometheus.Metric) {
 	counts := zeros(setStates)
 	for i := range list.Items {
 		set := &list.Items[i]
+		name := set.Namespace + "/" + set.Name
 		counts[setState(set)]++
-		gauge(out, setReady, is(status.IsTrue(set, hubv1.ReadyCondition)), set.Namespace, set.Name)
-		gauge(out, setStalled, is(status.IsTrue(set, hubv1.StalledCondition)), set.Namespace, set.Name)
+		gauge(out, setReady, is(status.IsTrue(set, hubv1.ReadyCondition)), name)
+		gauge(out, setStalled, is(status.IsTrue(set, hubv1.StalledCondition)), name)
 		held := 0
 		if h := set.Status.HeldRemovals; h != nil {
 			held = int(h.Count)
 		}
-		gauge(out, setHeld, float64(held), set.Namespace, set.Name)
+		gauge(out, setHeld, float64(held), name)
 		if c := set.Status.Clusters; c != nil {
 			for state, n := range map[string]int32{
 				"matched": c.Matched, "ready": c.Ready, "updated": c.Updated, "failed": c.Failed, "offline": c.Offline, "leaving": c.Leaving,
 			} {
-				gauge(out, setClusters, float64(n), set.Namespace, set.Name, state)
+				gauge(out, setClusters, float64(n), name, state)
 			}
 		}
 	}
@@ -65,7 +67,7 @@ func collectSets(list *hubv1.AddonSetList, out chan<- prometheus.Metric) {
 }
 
 func collectDeliveries(list *hubv1.AddonDeliveryList, out chan<- prometheus.Metric) {
-	type place struct{ namespace, set, addon, state string }
+	type place struct{ set, addon, state string }
 	byState, byAddon, places := zeros(deliveryStates), zeros(addonStates), map[place]int{}
 	for i := range list.Items {
 		d := &list.Items[i]
@@ -73,7 +75,7 @@ func collectDeliveries(list *hubv1.AddonDeliveryList, out chan<- prometheus.Metr
 		for j := range d.Status.Addons {
 			a := &d.Status.Addons[j]
 			byAddon[string(a.State)]++
-			places[place{d.Namespace, d.Spec.AddonSetRef.Name, a.Name, string(a.State)}]++
+			places[place{d.Namespace + "/" + d.Spec.AddonSetRef.Name, a.Name, string(a.State)}]++
 		}
 	}
 	for state, n := range byState {
@@ -83,7 +85,7 @@ func collectDeliveries(list *hubv1.AddonDeliveryList, out chan<- prometheus.Metr
 		gauge(out, addons, float64(n), state)
 	}
 	for p, n := range places {
-		gauge(out, setAddons, float64(n), p.namespace, p.set, p.addon, p.state)
+		gauge(out, setAddons, float64(n), p.set, p.addon, p.state)
 	}
 }
 

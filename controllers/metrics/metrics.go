@@ -19,8 +19,9 @@ import (
 // readTimeout bounds the wait for a cache that is not there yet: a scrape then lacks these metrics, and has the others.
 const readTimeout = time.Second
 
-// The metrics. Labels are names of registrations or of sets, or words from a list, and never both names: a fleet of 5,000 clusters
-// with 10 add-ons has 50,000 pairs.
+// The metrics. Labels name a registration or a set, or are words from a list, and never name both: a fleet of 5,000 clusters with
+// 10 add-ons has 50,000 pairs. A name is one label, namespace/name, as in the logs: Prometheus gives every series a label namespace of
+// its own, that of the hub, and would rename ours.
 var (
 	registrations = prometheus.NewDesc("chandler_registrations",
 		"ClusterRegistrations, by provider and state.", []string{"provider", "state"}, nil)
@@ -32,25 +33,25 @@ var (
 		"AddonSets, by state.", []string{"state"}, nil)
 
 	registrationReachable = prometheus.NewDesc("chandler_registration_reachable",
-		"1 if a cluster answers, 0 if it does not. None where it is not known.", []string{"namespace", "name"}, nil)
+		"1 if a cluster answers, 0 if it does not. None where it is not known.", []string{"registration"}, nil)
 	registrationSuspended = prometheus.NewDesc("chandler_registration_suspended_timestamp_seconds",
 		"Since when the hub keeps the Flux objects of a cluster suspended, in seconds since 1970, and why. None while it does not.",
-		[]string{"namespace", "name", "reason"}, nil)
+		[]string{"registration", "reason"}, nil)
 	credentialExpiry = prometheus.NewDesc("chandler_registration_credential_expiry_timestamp_seconds",
 		"When the kubeconfig that is in use for a cluster expires, in seconds since 1970. None where nothing says when.",
-		[]string{"namespace", "name"}, nil)
+		[]string{"registration", "provider"}, nil)
 
 	setReady = prometheus.NewDesc("chandler_addonset_ready",
-		"1 if an AddonSet is Ready, else 0.", []string{"namespace", "name"}, nil)
+		"1 if an AddonSet is Ready, else 0.", []string{"addonset"}, nil)
 	setStalled = prometheus.NewDesc("chandler_addonset_stalled",
-		"1 if an AddonSet does not compile, else 0.", []string{"namespace", "name"}, nil)
+		"1 if an AddonSet does not compile, else 0.", []string{"addonset"}, nil)
 	setHeld = prometheus.NewDesc("chandler_addonset_held_removals",
-		"Clusters for which the removal guard of an AddonSet holds something back.", []string{"namespace", "name"}, nil)
+		"Clusters for which the removal guard of an AddonSet holds something back.", []string{"addonset"}, nil)
 	setClusters = prometheus.NewDesc("chandler_addonset_clusters",
-		"Clusters of an AddonSet: matched, and of these ready, updated, failed, offline and leaving.", []string{"namespace", "name", "state"}, nil)
+		"Clusters of an AddonSet: matched, and of these ready, updated, failed and offline; and leaving.", []string{"addonset", "state"}, nil)
 	setAddons = prometheus.NewDesc("chandler_addonset_addons",
 		"Clusters on which an add-on of an AddonSet is in a state. None for a state that it is in nowhere.",
-		[]string{"namespace", "name", "addon", "state"}, nil)
+		[]string{"addonset", "addon", "state"}, nil)
 )
 
 // Metrics are those of one hub.

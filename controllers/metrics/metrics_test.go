@@ -112,20 +112,20 @@ chandler_registrations{provider="Kamaji",state="Unregistering"} 1
 chandler_registrations{provider="Kamaji",state="Progressing"} 1
 chandler_registrations{provider="Secret",state="AddonsFailed"} 1
 chandler_registrations{provider="WorkloadIdentity",state="Ready"} 0
-chandler_registration_reachable{name="ready",namespace="tenants"} 1
-chandler_registration_reachable{name="dead",namespace="tenants"} 0
-chandler_registration_suspended_timestamp_seconds{name="dead",namespace="tenants",reason="ClusterUnreachable"} 1.7e+09
-chandler_registration_suspended_timestamp_seconds{name="sleeps",namespace="tenants",reason="ClusterSleeping"} 1.7e+09
-chandler_registration_credential_expiry_timestamp_seconds{name="expiring",namespace="tenants"} 1.8e+09
+chandler_registration_reachable{registration="tenants/ready"} 1
+chandler_registration_reachable{registration="tenants/dead"} 0
+chandler_registration_suspended_timestamp_seconds{reason="ClusterUnreachable",registration="tenants/dead"} 1.7e+09
+chandler_registration_suspended_timestamp_seconds{reason="ClusterSleeping",registration="tenants/sleeps"} 1.7e+09
+chandler_registration_credential_expiry_timestamp_seconds{provider="Secret",registration="tenants/expiring"} 1.8e+09
 chandler_addonsets{state="Ready"} 1
 chandler_addonsets{state="Stalled"} 1
 chandler_addonsets{state="NoClusterMatches"} 0
-chandler_addonset_ready{name="base",namespace="flux-system"} 1
-chandler_addonset_stalled{name="broken",namespace="flux-system"} 1
-chandler_addonset_held_removals{name="base",namespace="flux-system"} 7
-chandler_addonset_clusters{name="base",namespace="flux-system",state="updated"} 3
-chandler_addonset_addons{addon="a",name="base",namespace="flux-system",state="Ready"} 2
-chandler_addonset_addons{addon="b",name="base",namespace="flux-system",state="Failed"} 1
+chandler_addonset_ready{addonset="flux-system/base"} 1
+chandler_addonset_stalled{addonset="flux-system/broken"} 1
+chandler_addonset_held_removals{addonset="flux-system/base"} 7
+chandler_addonset_clusters{addonset="flux-system/base",state="updated"} 3
+chandler_addonset_addons{addon="a",addonset="flux-system/base",state="Ready"} 2
+chandler_addonset_addons{addon="b",addonset="flux-system/base",state="Failed"} 1
 chandler_deliveries{state="AddonsReady"} 1
 chandler_deliveries{state="AddonsFailed"} 1
 chandler_deliveries{state="Progressing"} 1
@@ -175,7 +175,7 @@ func TestFleet(t *testing.T) {
 	if problems, err := testutil.CollectAndLint(collector); err != nil || len(problems) > 0 {
 		t.Errorf("%v (%v)", problems, err)
 	}
-	if strings.Contains(got, `chandler_registration_reachable{name="new"`) {
+	if strings.Contains(got, `chandler_registration_reachable{registration="tenants/new"`) {
 		t.Error("nobody knows whether a cluster answers that nobody has asked")
 	}
 	if err := c.Delete(t.Context(), registration("expiring", "")); err != nil {

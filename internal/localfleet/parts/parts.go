@@ -29,12 +29,12 @@ const (
 	KustomizeController   = "kustomize-controller"
 	HelmController        = "helm-controller"
 	Kwok                  = "kwok"
+	Kamaji                = "kamaji"
 )
 
-// Names of the file sets that belong to no part, for Files. SourceController, KustomizeController and HelmController
-// name file sets too. All are CRDs, but for KwokStages: what kwok does with nodes and pods.
+// Names of the file sets that belong to no part, for Files. SourceController, KustomizeController, HelmController and
+// Kamaji name file sets too. All are CRDs, but for KwokStages: what kwok does with nodes and pods.
 const (
-	Kamaji     = "kamaji"
 	ClusterAPI = "cluster-api"
 	KwokStages = "kwok-stages"
 )
@@ -92,6 +92,8 @@ const (
 	fluxModule = "github.com/fluxcd/"
 	fluxFiles  = "config/crd/bases/*.yaml"
 
+	kamajiModule = "github.com/clastix/kamaji"
+
 	modulePath = "github.com/chandler-hub/chandler"
 	// keyScheme is changed when hack/tools fills a folder of the cache in another way than before.
 	keyScheme = "1"
@@ -108,21 +110,17 @@ func All() []Part {
 		{Name: KustomizeController, Pins: KustomizeController, Package: fluxModule + KustomizeController, LDFlags: strip},
 		{Name: HelmController, Pins: HelmController, Package: fluxModule + HelmController, LDFlags: strip},
 		{Name: Kwok, Pins: Kwok, Package: "sigs.k8s.io/kwok/cmd/kwok", LDFlags: strip},
+		{Name: Kamaji, Pins: Kamaji, Package: kamajiModule, LDFlags: strip},
 	}
 }
 
-// AllFiles lists the file sets. The versions of Kamaji and Cluster API are pinned here, those of Flux and kwok with
-// their parts.
+// AllFiles lists the file sets. The version of Cluster API is pinned here, those of the others with their parts.
 func AllFiles() []FileSet {
 	return []FileSet{
 		{Name: SourceController, Pins: SourceController, Module: fluxModule + SourceController, Files: fluxFiles},
 		{Name: KustomizeController, Pins: KustomizeController, Module: fluxModule + KustomizeController, Files: fluxFiles},
 		{Name: HelmController, Pins: HelmController, Module: fluxModule + HelmController, Files: fluxFiles},
-		{
-			Name: Kamaji, Module: "github.com/clastix/kamaji",
-			Version: "v1.0.0", Sum: "h1:QY99C2qA3LpvVCKRxZcE96/uKf5Fd7hNpjJ676jrIBY=",
-			Files: "charts/kamaji/crds/*.yaml",
-		},
+		{Name: Kamaji, Pins: Kamaji, Module: kamajiModule, Files: "charts/kamaji/crds/*.yaml"},
 		{
 			Name: ClusterAPI, Module: "sigs.k8s.io/cluster-api",
 			Version: "v1.13.6", Sum: "h1:imZVIstbRIq2DoKftQv0wPm+vyhWXrE3Zft8E43maqo=",

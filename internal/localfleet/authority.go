@@ -7,12 +7,15 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/rsa"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"fmt"
 	"math/big"
 	"net"
+	"net/http"
 	"os"
 	"time"
 
@@ -25,24 +28,57 @@ const certificateLife = 365 * 24 * time.Hour
 
 // authority issues the certificates of a cluster: one for its API server, and one for each user.
 type authority struct {
-	key  crypto.Signer
-	cert *x509.Certificate
+	key    crypto.Signer
+	cert   *x509.Certificate
+	newKey func() (crypto.Signer, error)
 }
 
-func newAuthority(cluster string) (*authority, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+func newAuthority(name string, newKey func() (crypto.Signer, error)) (*authority, error) {
+	key, err := newKey()
 	if err != nil {
 		return nil, err
 	}
-	own, err := cert.NewSelfSignedCACert(cert.Config{CommonName: cluster}, key)
+	own, err := cert.NewSelfSignedCACert(cert.Config{CommonName: name}, key)
 	if err != nil {
 		return nil, err
 	}
-	return &authority{key: key, cert: own}, nil
+	return &authority{key: key, cert: own, newKey: newKey}, nil
 }
+
+// parseAuthority takes an authority from what somebody else keeps of it in PEM.
+func parseAuthority(certificate, key []byte) (*authority, error) {
+	pair, err := tls.X509KeyPair(certificate, key)
+	if err != nil {
+		return nil, err
+	}
+	signer, ok := pair.PrivateKey.(crypto.Signer)
+	if !ok {
+		return nil, fmt.Errorf("a key of type %T signs nothing", pair.PrivateKey)
+	}
+	return &authority{key: signer, cert: pair.Leaf, newKey: ecdsaKey}, nil
+}
+
+// ecdsaKey makes a key in no time.
+func ecdsaKey() (crypto.Signer, error) { return ecdsa.GenerateKey(elliptic.P256(), rand.Reader) }
+
+// rsaKey makes a key for those who read no other kind.
+func rsaKey() (crypto.Signer, error) { return rsa.GenerateKey(rand.Reader, 2048) }
 
 // pem is the authority's own certificate.
 func (a *authority) pem() []byte { return encode(a.cert.Raw) }
+
+// prober returns a client that asks parts with a certificate of the authority whether they are ready. Without keep-alive: each
+// probe is for something that has just been started.
+func (a *authority) prober(own ...tls.Certificate) *http.Client {
+	return &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: a.trusted(own...)}}
+}
+
+// trusted is how a client speaks to those who have a certificate of the authority.
+func (a *authority) trusted(own ...tls.Certificate) *tls.Config {
+	roots := x509.NewCertPool()
+	roots.AddCert(a.cert)
+	return &tls.Config{RootCAs: roots, Certificates: own}
+}
 
 // server issues a certificate for an API server on loopback.
 func (a *authority) server(from, to time.Time) (certificate, key []byte, err error) {
@@ -65,7 +101,7 @@ func (a *authority) user(name string, groups []string) (certificate, key []byte,
 }
 
 func (a *authority) issue(template *x509.Certificate) (certificate, key []byte, err error) {
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	private, err := a.newKey()
 	if err != nil {
 		return nil, nil, err
 	}

@@ -28,6 +28,8 @@ type ClusterOptions struct {
 	// ControllerManager runs a kube-controller-manager: without it a namespace is never finally deleted, and ownerReferences
 	// collect nothing.
 	ControllerManager bool
+	// NoWorkloads leaves out the controllers that make pods: for a cluster whose Deployments somebody else runs, as Kamaji's are.
+	NoWorkloads bool
 	// Nodes makes pods run, in appearance: kube-controller-manager, kube-scheduler, and kwok with one node.
 	Nodes bool
 	// Audit writes every mutating request into a log, and every request of the hub; see Writes and HubRequests.
@@ -57,6 +59,7 @@ type Cluster struct {
 
 	mu        sync.Mutex
 	processes []*Process
+	kamaji    *Kamaji // nil if it does not run here
 }
 
 // StartCluster starts etcd and kube-apiserver, and what the options ask for beside them.
@@ -76,7 +79,7 @@ func (c *Cluster) start(ctx context.Context, o ClusterOptions) error {
 		return err
 	}
 	if o.ControllerManager || o.Nodes {
-		if err := c.startControllerManager(ctx); err != nil {
+		if err := c.startControllerManager(ctx, o.NoWorkloads); err != nil {
 			return err
 		}
 	}
@@ -106,6 +109,10 @@ func (c *Cluster) Stop() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	// Those who talk before those who are talked to, so that nothing has cause to complain.
+	if c.kamaji != nil {
+		c.kamaji.stopTenants()
+		defer c.kamaji.unlock()
+	}
 	for _, p := range slices.Backward(c.processes) {
 		p.Kill()
 	}

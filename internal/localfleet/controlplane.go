@@ -4,15 +4,13 @@ package localfleet
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"fmt"
-	"net/http"
 	"path/filepath"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
@@ -24,13 +22,10 @@ import (
 // processes than envtest tells: that they die with us, their logs, and that one can be stopped and started at its old address.
 func (c *Cluster) startControlPlane(ctx context.Context, o ClusterOptions) error {
 	var err error
-	if c.authority, err = newAuthority(o.Name); err != nil {
+	if c.authority, err = newAuthority(o.Name, ecdsaKey); err != nil {
 		return err
 	}
-	roots := x509.NewCertPool()
-	roots.AddCert(c.authority.cert)
-	// Without keep-alive: each probe is for something that has just been started.
-	c.probe = &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: roots}}}
+	c.probe = c.authority.prober()
 	etcd, err := c.startEtcd(ctx)
 	if err != nil {
 		return err
@@ -45,14 +40,7 @@ func (c *Cluster) startControlPlane(ctx context.Context, o ClusterOptions) error
 	if err != nil {
 		return err
 	}
-	if err := writeFiles(map[string][]byte{c.KubeconfigFile(): kubeconfig}); err != nil {
-		return err
-	}
-	if c.Config, err = clientcmd.RESTConfigFromKubeConfig(kubeconfig); err != nil {
-		return err
-	}
-	c.Config.QPS = -1 // tests and the demo are not to be slowed down by their own client
-	if c.Client, err = client.New(c.Config, client.Options{Scheme: o.Scheme}); err != nil {
+	if err := c.connect(kubeconfig, o.Scheme); err != nil {
 		return err
 	}
 	if err := c.waitForNamespace(ctx, metav1.NamespaceDefault); err != nil {
@@ -62,6 +50,19 @@ func (c *Cluster) startControlPlane(ctx context.Context, o ClusterOptions) error
 		return nil
 	}
 	_, err = envtest.InstallCRDs(c.Config, envtest.CRDInstallOptions{Paths: o.CRDPaths, ErrorIfPathMissing: true, MaxTime: readyTimeout})
+	return err
+}
+
+// connect keeps the administrator's kubeconfig, and makes a client of it.
+func (c *Cluster) connect(kubeconfig []byte, scheme *runtime.Scheme) (err error) {
+	if err := writeFiles(map[string][]byte{c.KubeconfigFile(): kubeconfig}); err != nil {
+		return err
+	}
+	if c.Config, err = clientcmd.RESTConfigFromKubeConfig(kubeconfig); err != nil {
+		return err
+	}
+	c.Config.QPS = -1 // tests and the demo are not to be slowed down by their own client
+	c.Client, err = client.New(c.Config, client.Options{Scheme: scheme})
 	return err
 }
 

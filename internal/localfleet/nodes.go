@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,13 +19,19 @@ import (
 	"github.com/chandler-hub/chandler/internal/localfleet/parts"
 )
 
-// controllers are those that something here depends on. The others would cost time and memory in each cluster.
-var controllers = []string{
-	"namespace-controller", "garbage-collector-controller", "serviceaccount-controller",
-	"deployment-controller", "replicaset-controller", "statefulset-controller", "daemonset-controller", "job-controller", "endpointslice-controller",
-}
+// These controllers are those that something here depends on. The others would cost time and memory in each cluster.
+var (
+	controllers         = []string{"namespace-controller", "garbage-collector-controller", "serviceaccount-controller"}
+	workloadControllers = []string{
+		"deployment-controller", "replicaset-controller", "statefulset-controller", "daemonset-controller", "job-controller", "endpointslice-controller",
+	}
+)
 
-func (c *Cluster) startControllerManager(ctx context.Context) error {
+func (c *Cluster) startControllerManager(ctx context.Context, noWorkloads bool) error {
+	controllers := controllers
+	if !noWorkloads {
+		controllers = slices.Concat(controllers, workloadControllers)
+	}
 	return c.startKubernetes(ctx, parts.KubeControllerManager,
 		"--controllers="+strings.Join(controllers, ","), "--kube-api-qps=200", "--kube-api-burst=200",
 		"--service-account-private-key-file="+filepath.Join(c.dir, "service-accounts.key"),
@@ -57,6 +64,13 @@ func (c *Cluster) startKubernetes(ctx context.Context, name string, args ...stri
 func (c *Cluster) StartNodes(ctx context.Context) error {
 	return sideBySide(
 		func() error { return c.startKubernetes(ctx, parts.KubeScheduler) },
+		func() error { return c.JoinNode(ctx) },
+	)
+}
+
+// JoinNode adds a node that kwok plays, to a cluster that has a scheduler: what a tenant gets when its first worker joins.
+func (c *Cluster) JoinNode(ctx context.Context) error {
+	return sideBySide(
 		func() error { return c.startKwok(ctx) },
 		func() error { return c.addNode(ctx, "node-0") },
 	)

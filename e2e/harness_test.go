@@ -7,7 +7,6 @@ package e2e
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,7 +14,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
@@ -23,16 +21,14 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/yaml"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/e2e/expect"
 	"github.com/chandler-hub/chandler/internal/localfleet"
 	"github.com/chandler-hub/chandler/internal/localfleet/parts"
 )
@@ -41,6 +37,21 @@ var (
 	scheme    = runtime.NewScheme()
 	workDir   string
 	hubBinary string
+)
+
+// What every package of end-to-end tests uses, by the names that it has in this one.
+var (
+	check             = expect.NoError
+	soon              = expect.Soon
+	within            = expect.Within
+	apply             = expect.Apply
+	applyAll          = expect.ApplyAll
+	namespace         = expect.Namespace
+	wantGone          = expect.Gone
+	condition         = expect.Condition
+	conditionsOf      = expect.ConditionsOf
+	ours              = expect.Ours
+	wantNothingOfOurs = expect.NothingOfOurs
 )
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
@@ -199,72 +210,6 @@ func stopShared() {
 	}
 }
 
-func check(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// soon waits until f returns nil. It is the only way in which these tests wait.
-func soon(t *testing.T, what string, f func() error) {
-	t.Helper()
-	within(t, 90*time.Second, what, f)
-}
-
-func within(t *testing.T, limit time.Duration, what string, f func() error) {
-	t.Helper()
-	deadline := time.NewTimer(limit)
-	defer deadline.Stop()
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		err := f()
-		if err == nil {
-			return
-		}
-		select {
-		case <-deadline.C:
-			t.Fatalf("%s: not within %s: %v", what, limit, err)
-		case <-tick.C:
-		}
-	}
-}
-
-// apply creates or updates every object of some YAML, with server-side apply, as `kubectl apply --server-side` does.
-func apply(t *testing.T, c client.Client, text string) {
-	t.Helper()
-	check(t, applyAll(t.Context(), c, text))
-}
-
-func applyAll(ctx context.Context, c client.Client, text string) error {
-	d := yaml.NewYAMLOrJSONDecoder(strings.NewReader(text), 4096)
-	for {
-		raw := runtime.RawExtension{}
-		if err := d.Decode(&raw); err != nil {
-			if err.Error() == "EOF" {
-				return nil
-			}
-			return err
-		}
-		if len(raw.Raw) == 0 || string(raw.Raw) == "null" {
-			continue
-		}
-		u := &unstructured.Unstructured{}
-		if err := u.UnmarshalJSON(raw.Raw); err != nil { // not into a map, which would round large numbers
-			return err
-		}
-		if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner("kubectl"), client.ForceOwnership); err != nil {
-			return fmt.Errorf("apply %s %s: %w", u.GetKind(), u.GetName(), err)
-		}
-	}
-}
-
-func namespace(t *testing.T, c client.Client, name string) {
-	t.Helper()
-	check(t, client.IgnoreAlreadyExists(c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})))
-}
-
 // configMap returns the data of a ConfigMap on a cluster.
 func configMap(ctx context.Context, c *localfleet.Cluster, namespace, name string) (map[string]string, error) {
 	cm := &corev1.ConfigMap{}
@@ -283,51 +228,8 @@ func wantData(ctx context.Context, c *localfleet.Cluster, namespace, name, key, 
 	return nil
 }
 
-func wantGone(ctx context.Context, c client.Client, obj client.Object) error {
-	err := c.Get(ctx, client.ObjectKeyFromObject(obj), obj)
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	if err == nil {
-		err = fmt.Errorf("%T %s is still there", obj, obj.GetName())
-	}
-	return err
-}
-
 func wantNoConfigMap(ctx context.Context, c *localfleet.Cluster, namespace, name string) error {
 	return wantGone(ctx, c.Client, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}})
-}
-
-// condition returns an error unless an object's condition has a status; reason may be empty.
-func condition(ctx context.Context, c client.Client, obj client.Object, typ string, status metav1.ConditionStatus, reason string) error {
-	if err := c.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
-		return err
-	}
-	conditions, generation := conditionsOf(obj)
-	for _, cond := range conditions {
-		if cond.Type != typ {
-			continue
-		}
-		if cond.Status != status || reason != "" && cond.Reason != reason || generation < obj.GetGeneration() {
-			return fmt.Errorf("%s %s is %s (%s: %s) at generation %d of %d, want %s %s", obj.GetName(), typ, cond.Status, cond.Reason, cond.Message, generation, obj.GetGeneration(), status, reason)
-		}
-		return nil
-	}
-	return fmt.Errorf("%s has no condition %s", obj.GetName(), typ)
-}
-
-func conditionsOf(obj client.Object) ([]metav1.Condition, int64) {
-	switch o := obj.(type) {
-	case *hubv1.ClusterRegistration:
-		return o.Status.Conditions, o.Status.ObservedGeneration
-	case *hubv1.AddonSet:
-		return o.Status.Conditions, o.Status.ObservedGeneration
-	case *hubv1.AddonDelivery:
-		return o.Status.Conditions, o.Status.ObservedGeneration
-	case *kustomizev1.Kustomization:
-		return o.Status.Conditions, o.Status.ObservedGeneration
-	}
-	return nil, 0
 }
 
 func registration(namespace, name string) *hubv1.ClusterRegistration {
@@ -336,33 +238,4 @@ func registration(namespace, name string) *hubv1.ClusterRegistration {
 
 func addonSet(namespace, name string) *hubv1.AddonSet {
 	return &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
-}
-
-// ours lists every object on the hub that the hub made, in all namespaces, as kind namespace/name.
-func ours(ctx context.Context, c client.Client) ([]string, error) {
-	var out []string
-	for kind, gv := range map[string]string{
-		"ClusterRegistration": "chandler.dev/v1alpha1", "AddonDelivery": "chandler.dev/v1alpha1", "ControllerRevision": "apps/v1",
-		"HelmRelease": "helm.toolkit.fluxcd.io/v2", "Kustomization": "kustomize.toolkit.fluxcd.io/v1", "HelmChart": "source.toolkit.fluxcd.io/v1",
-		"HelmRepository": "source.toolkit.fluxcd.io/v1", "GitRepository": "source.toolkit.fluxcd.io/v1", "Secret": "v1",
-	} {
-		list := &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: gv, Kind: kind + "List"}}
-		if err := c.List(ctx, list); err != nil {
-			return nil, err
-		}
-		for _, o := range list.Items {
-			if kind == "ClusterRegistration" || o.Labels["app.kubernetes.io/managed-by"] == "chandler" {
-				out = append(out, fmt.Sprintf("%s %s/%s", kind, o.Namespace, o.Name))
-			}
-		}
-	}
-	return out, nil
-}
-
-func wantNothingOfOurs(ctx context.Context, c client.Client) error {
-	left, err := ours(ctx, c)
-	if err == nil && len(left) > 0 {
-		err = errors.New("left on the hub: " + strings.Join(left, ", "))
-	}
-	return err
 }

@@ -64,7 +64,7 @@ func (l *ledger) collect(t *testing.T, c *localfleet.Cluster) {
 	defer l.mu.Unlock()
 	for i := range requests {
 		for _, asked := range asked(&requests[i]) {
-			if deniedByRBAC(&requests[i]) {
+			if localfleet.DeniedByRBAC(&requests[i]) {
 				denied[asked] = true
 			} else {
 				l.used[asked] = true
@@ -96,13 +96,6 @@ func asked(e *auditv1.Event) []right {
 		out = append(out, r, named, placed)
 	}
 	return out
-}
-
-// deniedByRBAC returns whether a request was denied for want of rights: before it was looked at, or because it would have made
-// what it was to change. What a namespace that goes refuses is another matter.
-func deniedByRBAC(e *auditv1.Event) bool {
-	return e.Annotations["authorization.k8s.io/decision"] == "forbid" ||
-		e.ResponseStatus != nil && e.ResponseStatus.Code == http.StatusForbidden && strings.Contains(e.ResponseStatus.Message, "cannot create resource")
 }
 
 // compare wants every right that the hub has to have been used.

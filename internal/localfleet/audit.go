@@ -6,9 +6,11 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
@@ -45,6 +47,13 @@ func (c *Cluster) Writes(userAgent string, since time.Time) ([]auditv1.Event, er
 // HubRequests returns every request for an object that the hub made.
 func (c *Cluster) HubRequests() ([]auditv1.Event, error) {
 	return c.requests(func(e *auditv1.Event) bool { return e.User.Username == HubUser })
+}
+
+// DeniedByRBAC returns whether a request was denied for want of rights: before it was looked at, or because it would have made
+// what it was to change. What a namespace that goes refuses is another matter.
+func DeniedByRBAC(e *auditv1.Event) bool {
+	return e.Annotations["authorization.k8s.io/decision"] == "forbid" ||
+		e.ResponseStatus != nil && e.ResponseStatus.Code == http.StatusForbidden && strings.Contains(e.ResponseStatus.Message, "cannot create resource")
 }
 
 // requests returns the requests for objects that are wanted.

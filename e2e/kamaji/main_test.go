@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package kamaji holds the end-to-end tests with the real Kamaji operator. The environment variable CHANDLER_PLATFORM says what they
+// run on: local (the default) is processes of this machine.
+package kamaji
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+)
+
+// EnvPlatform names the platform.
+const EnvPlatform = "CHANDLER_PLATFORM"
+
+// platforms start what the tests run on, by the value of EnvPlatform.
+var platforms = map[string]func(context.Context, *runtime.Scheme) (Platform, error){
+	"local": startLocal,
+}
+
+// platform is shared by all tests: each has namespaces and tenants of its own.
+var platform Platform
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	log.SetLogger(logr.Discard())
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, hubv1.AddToScheme, helmv2.AddToScheme, kustomizev1.AddToScheme, sourcev1.AddToScheme,
+	} {
+		if err := add(scheme); err != nil {
+			panic(err)
+		}
+	}
+	name := os.Getenv(EnvPlatform)
+	if name == "" {
+		name = "local"
+	}
+	start := platforms[name]
+	if start == nil {
+		fmt.Fprintf(os.Stderr, "$%s is %q, and there is no such platform\n", EnvPlatform, name)
+		return 2
+	}
+	var err error
+	if platform, err = start(context.Background(), scheme); err != nil {
+		fmt.Fprintf(os.Stderr, "start the platform %s: %v\n", name, err)
+		return 1
+	}
+	code := m.Run()
+	denied, err := platform.Denied()
+	if err != nil || len(denied) > 0 {
+		fmt.Fprintf(os.Stderr, "--- FAIL: config/rbac does not let the hub do what it tried: %v %v\n", denied, err)
+		code = 1
+	}
+	if err := platform.Close(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	return code
+}

@@ -28,7 +28,9 @@ func (r *Reconciler) access(ctx context.Context, reg *hubv1.ClusterRegistration,
 	kc := reg.Spec.KubeConfig
 	if kc == nil || kc.WorkloadIdentity == nil {
 		found := r.resolve(ctx, reg, obj, verdict)
-		return found, r.probe(reg, found), nil
+		refused := r.probe(reg, found)
+		r.hurry(reg, obj, found)
+		return found, refused, nil
 	}
 	access, err := workloadidentity.Check(kc.WorkloadIdentity, r.Config.Rules)
 	if err != nil {

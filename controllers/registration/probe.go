@@ -10,11 +10,13 @@ import (
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/version"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/origin"
 	"github.com/chandler-hub/chandler/internal/probe"
 	"github.com/chandler-hub/chandler/internal/status"
 )
@@ -53,6 +55,19 @@ func (r *Reconciler) probe(reg *hubv1.ClusterRegistration, found resolution) *re
 		r.publish(reg, found.secret, chosen, fresh && result.Err == nil)
 	}
 	return refused
+}
+
+// hurry has a cluster probed at once when its origin says that its state has changed. A tenant of Kamaji has its kubeconfig some
+// time before its API server answers: probes of that time fail, and the next one would come as late as that of a dead cluster.
+func (r *Reconciler) hurry(reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured, found resolution) {
+	kind, err := kindOf(reg)
+	key := client.ObjectKeyFromObject(reg)
+	if err != nil || !r.probed.turned(key, origin.State(kind, obj)) {
+		return
+	}
+	for _, c := range found.candidates {
+		r.Pool.Now(probeKey(key, c.key))
+	}
 }
 
 // choose returns the candidate to use: the one in use while it answers or no other does, else the first that answers.
@@ -154,10 +169,24 @@ func probeKey(key types.NamespacedName, secretKey string) string {
 	return key.Namespace + "/" + key.Name + "/" + secretKey
 }
 
-// probed remembers which keys of a registration are in the pool, so that none stays there when its kubeconfig is gone.
+// probed remembers which keys of a registration are in the pool, so that none stays there when its kubeconfig is gone, and which
+// state its origin was in then.
 type probed struct {
-	mu   sync.Mutex
-	keys map[types.NamespacedName][]string
+	mu     sync.Mutex
+	keys   map[types.NamespacedName][]string
+	states map[types.NamespacedName]string
+}
+
+// turned notes the state of a registration's origin, and returns whether it was another one before.
+func (p *probed) turned(key types.NamespacedName, state string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	was, known := p.states[key]
+	if p.states == nil {
+		p.states = map[types.NamespacedName]string{}
+	}
+	p.states[key] = state
+	return known && was != state
 }
 
 // replace notes the candidates of a registration, and removes those that are none any more; no candidates forget it.
@@ -182,6 +211,12 @@ func (p *probed) replace(key types.NamespacedName, candidates []candidate, remov
 	}
 }
 
+func (p *probed) forget(key types.NamespacedName) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.states, key)
+}
+
 // registrationOf is the reverse of probeKey.
 func registrationOf(poolKey string) types.NamespacedName {
 	parts := strings.SplitN(poolKey, "/", 3)
@@ -194,6 +229,7 @@ func registrationOf(poolKey string) types.NamespacedName {
 // forget drops what is remembered of a registration.
 func (r *Reconciler) forget(key types.NamespacedName, reg *hubv1.ClusterRegistration) {
 	r.probed.replace(key, nil, r.Pool.Remove)
+	r.probed.forget(key)
 	if c := reg.Status.Credential; c != nil {
 		r.secrets.drop(key.Namespace, c.SecretName)
 	}

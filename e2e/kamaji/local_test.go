@@ -51,7 +51,7 @@ func (l *local) start(ctx context.Context, scheme *runtime.Scheme) error {
 		return err
 	}
 	l.hub, err = localfleet.StartCluster(ctx, localfleet.ClusterOptions{
-		Name: "hub", Dir: l.dir, CRDPaths: append(crds, filepath.Join("..", "..", "config", "crd", "bases")), Scheme: scheme, Audit: true,
+		Name: "management", Dir: l.dir, CRDPaths: append(crds, filepath.Join("..", "..", "config", "crd", "bases")), Scheme: scheme, Audit: true,
 		ControllerManager: true, NoWorkloads: true,
 	})
 	if err != nil {

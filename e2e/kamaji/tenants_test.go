@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,7 +16,8 @@ import (
 	"github.com/chandler-hub/chandler/e2e/expect"
 )
 
-// set delivers a chart and a path of a Git repository, with what tells one tenant from the other.
+// set delivers a chart and a path of a Git repository, with what tells one tenant from the other. A change that meets an API server
+// as it restarts fails; Flux would try it again after minutes, and these tests do not wait for that.
 const set = `
 apiVersion: chandler.dev/v1alpha1
 kind: AddonSet
@@ -31,10 +33,12 @@ spec:
       helmRelease:
         interval: 3s
         chart: {spec: {chart: settings, sourceRef: {name: charts}}}
+        upgrade: {strategy: {name: RetryOnFailure, retryInterval: 3s}}
         values: {color: "<< vars.round >> << vars.region >>"}
     - name: networks
       kustomization:
         interval: 3s
+        retryInterval: 3s
         sourceRef: {name: fleet}
         path: ./networks
         postBuild: {substitute: {round: << vars.round >>, pods: "<< origin.spec.networkProfile.podCidr >>"}}
@@ -43,7 +47,7 @@ spec:
     - {name: us, clusterSelector: {matchLabels: {region: us}}, variables: {region: america}}
 `
 
-const networks = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: networks, namespace: default}\ndata: {round: ${round}, pods: ${pods}}\n"
+const networks = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: networks, namespace: default}\ndata:\n  round: ${round}\n  pods: ${pods}\n"
 
 // TestTenants follows two tenants of Kamaji, side by side, from the label to the end of the one, and of the other.
 func TestTenants(t *testing.T) {
@@ -59,7 +63,13 @@ func TestTenants(t *testing.T) {
 }
 
 func (f *tenants) arrive(t *testing.T) {
+	began := time.Now()
+	for _, tenant := range f.all() {
+		f.soon(t, "Kamaji's tenant is Ready", func() error { return f.wantTenant(t.Context(), tenant, "Ready", "") })
+	}
+	t.Logf("Kamaji says Ready after %s", time.Since(began).Round(100*time.Millisecond))
 	f.next(t)
+	t.Logf("the add-ons are in the tenants after %s", time.Since(began).Round(100*time.Millisecond))
 	for _, tenant := range f.all() {
 		f.wantReady(t, tenant)
 	}

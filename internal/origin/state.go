@@ -51,6 +51,20 @@ func Maintenance(k Kind, obj *unstructured.Unstructured) breaker.State {
 	return breaker.State{}
 }
 
+// State is the word in which the origin's own controller says how its cluster is; empty where there is none. It is compared, and
+// not understood: when it changes, it is time to look at the cluster.
+func State(k Kind, obj *unstructured.Unstructured) string {
+	switch {
+	case obj == nil:
+	case k.GroupKind == Kamaji.GroupKind:
+		return kamajiState(obj)
+	case k.GroupKind == ClusterAPI.GroupKind:
+		phase, _, _ := unstructured.NestedString(obj.Object, "status", "phase")
+		return phase
+	}
+	return ""
+}
+
 // clusterAPIPaused pauses by being there, whatever its value (cluster-api, util/annotations).
 const clusterAPIPaused = "cluster.x-k8s.io/paused"
 

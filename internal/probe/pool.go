@@ -125,7 +125,8 @@ func (p *Pool) Remove(key string) {
 	p.update(func(time.Time) { p.schedule.remove(key) })
 }
 
-// Now probes the cluster of key as soon as a worker is free, once more if it is being probed already. Its back-off stays.
+// Now probes the cluster of key as soon as a worker is free, once more if it is being probed already, with a fresh back-off: there
+// is news that it may answer.
 func (p *Pool) Now(key string) {
 	p.update(func(now time.Time) { p.schedule.hurry(key, now) })
 }

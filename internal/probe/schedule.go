@@ -61,7 +61,7 @@ type target struct {
 	index  int  // in the heap of its lane; -1 while it is being probed
 	job    *job // the running probe, whose result counts
 	again  bool // probe once more right after the running one
-	streak int  // failures in a row with this kubeconfig
+	streak int  // failures in a row with this kubeconfig, and since it was hurried
 
 	result      Result
 	fingerprint string // of the kubeconfig that result is about
@@ -119,11 +119,14 @@ func (s *schedule) remove(key string) {
 	delete(s.targets, key)
 }
 
-// hurry makes a target due now. While it is being probed, it is probed once more afterwards.
+// hurry makes a target due now, with a fresh back-off. While it is being probed, it is probed once more afterwards.
 func (s *schedule) hurry(key string, now time.Time) {
 	t, ok := s.targets[key]
+	if !ok {
+		return
+	}
+	t.streak = 0
 	switch {
-	case !ok:
 	case t.job != nil:
 		t.again = true
 	case t.due.After(now):

@@ -199,6 +199,26 @@ func TestScheduleNow(t *testing.T) {
 	}
 }
 
+// TestScheduleNowForgetsFailures: a cluster with news is not made to wait as a dead one is.
+func TestScheduleNowForgetsFailures(t *testing.T) {
+	s := newSchedule(4, steady)
+	s.set("a", testConfig(t, "1"), laneNew, t0)
+	now := t0
+	for range 6 {
+		s.finish(s.next(t.Context(), now), failed(ReasonConnectionRefused), now)
+		wait, _ := s.wait(now)
+		now = now.Add(wait)
+	}
+	s.hurry("a", now)
+	s.finish(s.next(t.Context(), now), failed(ReasonForbidden), now)
+	if wait, ok := s.wait(now); !ok || wait != steady.authRetry {
+		t.Errorf("wait is %s, %t, want %s", wait, ok, steady.authRetry)
+	}
+	if got := s.targets["a"].result.Failures; got != 7 {
+		t.Errorf("%d failures in a row, want 7: they are counted all the same", got)
+	}
+}
+
 func TestScheduleLanes(t *testing.T) {
 	cases := map[string]struct {
 		reason  string

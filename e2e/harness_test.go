@@ -49,7 +49,6 @@ var (
 	namespace         = expect.Namespace
 	wantGone          = expect.Gone
 	condition         = expect.Condition
-	conditionsOf      = expect.ConditionsOf
 	ours              = expect.Ours
 	wantNothingOfOurs = expect.NothingOfOurs
 )

@@ -74,7 +74,7 @@ func Condition(ctx context.Context, c client.Client, obj client.Object, typ stri
 	if err := c.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
 		return err
 	}
-	conditions, generation := ConditionsOf(obj)
+	conditions, generation := conditionsOf(obj)
 	for _, cond := range conditions {
 		if cond.Type != typ {
 			continue
@@ -87,8 +87,8 @@ func Condition(ctx context.Context, c client.Client, obj client.Object, typ stri
 	return fmt.Errorf("%s has no condition %s", obj.GetName(), typ)
 }
 
-// ConditionsOf returns the conditions of an object, and the generation that they are about.
-func ConditionsOf(obj client.Object) ([]metav1.Condition, int64) {
+// conditionsOf returns the conditions of an object, and the generation that they are about.
+func conditionsOf(obj client.Object) ([]metav1.Condition, int64) {
 	switch o := obj.(type) {
 	case *hubv1.ClusterRegistration:
 		return o.Status.Conditions, o.Status.ObservedGeneration

@@ -4,14 +4,20 @@ package localfleet_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandler-hub/chandler/internal/localfleet"
@@ -49,10 +55,43 @@ func TestKamaji(t *testing.T) {
 	tenant, err := kamaji.Tenant(waitCtx, "tenants", "t1")
 	check(t, err)
 	t.Logf("tenant after %s", time.Since(began).Round(time.Millisecond))
-	defer func() { check(t, tenant.Stop()) }()
 	check(t, tenant.JoinNode(ctx))
 	t.Logf("node after %s", time.Since(began).Round(time.Millisecond))
-	check(t, tenant.Client.Get(ctx, client.ObjectKey{Name: "kube-system"}, &corev1.Namespace{}))
+	labels := map[string]string{"app": "web"}
+	web := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"},
+		Spec: appsv1.DeploymentSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "example.org/web"}}},
+			},
+		},
+	}
+	check(t, tenant.Client.Create(ctx, web))
+	soon(t, "its controllers and its scheduler have a pod run", func(ctx context.Context) error {
+		if err := tenant.Client.Get(ctx, client.ObjectKeyFromObject(web), web); err != nil || web.Status.AvailableReplicas == 1 {
+			return err
+		}
+		return errors.New("no pod is available")
+	})
+	check(t, tenant.Stop())
+	gone := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "tenants", Name: "t1"}}
+	gone.SetGroupVersionKind(schema.GroupVersionKind{Group: "kamaji.clastix.io", Version: "v1alpha1", Kind: "TenantControlPlane"})
+	check(t, hub.Client.Delete(ctx, gone))
+	soon(t, "nothing of a deleted tenant is left", func(ctx context.Context) error {
+		if conn, err := net.Dial("tcp", strings.TrimPrefix(tenant.Server(), "https://")); err == nil {
+			_ = conn.Close()
+			return errors.New("its API server still listens")
+		}
+		secrets := &corev1.SecretList{}
+		if err := hub.Client.List(ctx, secrets, client.InNamespace("tenants")); err != nil || len(secrets.Items) > 0 {
+			return fmt.Errorf("%d Secrets are, %v", len(secrets.Items), err)
+		}
+		if left, _ := filepath.Glob(filepath.Join(dir, "hub", "kamaji", "tenants", "*", "volumes")); len(left) > 0 {
+			return fmt.Errorf("%v is left", left)
+		}
+		return nil
+	})
 }
 
 // dumpLogs prints how every log below a folder ends.

@@ -13,7 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Tenant makes a TenantControlPlane as Kamaji leaves it when it is Ready, with the Secret of its admin. The key admin.svc
+// Tenant makes a TenantControlPlane as Kamaji leaves it when it is Ready, with the Secret of its admin, for any cluster. It is for
+// tests that need states into which the real Kamaji cannot be brought, or many tenants; see StartKamaji for that. The key admin.svc
 // names the tenant's Service, which nothing on this machine resolves: the hub has to find out that admin.conf is the way.
 func Tenant(ctx context.Context, c client.Client, namespace, name string, labels map[string]string, kubeconfig []byte) error {
 	secret := name + "-admin-kubeconfig"

@@ -14,6 +14,8 @@ import (
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 
@@ -140,9 +142,10 @@ func newScheme() (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-// start starts all clusters at once, and Flux and the hub on the management cluster.
+// start starts all clusters at once, and Flux, Kamaji and the hub on the management cluster.
 func (f *fleet) start(ctx context.Context, o Options) error {
-	f.out.line("Starting a management cluster and three workload clusters, all as processes of this machine")
+	f.out.line("Starting a management cluster and three workload clusters, all as processes of this machine: the real programs, but for")
+	f.out.line("nodes, which kwok plays")
 	f.workloads = []*workload{
 		{name: "tenant1", origin: "Kamaji TenantControlPlane"},
 		{name: "capi1", origin: "Cluster API Cluster"},
@@ -150,7 +153,7 @@ func (f *fleet) start(ctx context.Context, o Options) error {
 	}
 	var group group
 	group.run(func() error { return f.startHub(ctx, o) })
-	for _, w := range f.workloads {
+	for _, w := range f.workloads[1:] { // the first one is Kamaji's to make
 		group.run(func() (err error) {
 			begin := time.Now()
 			w.Cluster, err = localfleet.StartCluster(ctx, localfleet.ClusterOptions{Name: w.name, Dir: f.dir, Nodes: true})
@@ -179,19 +182,55 @@ func (f *fleet) startHub(ctx context.Context, o Options) error {
 		return err
 	}
 	f.hub, err = localfleet.StartCluster(ctx, localfleet.ClusterOptions{
-		Name: "management", Dir: f.dir, CRDPaths: append(crds, filepath.Join(root, "config", "crd", "bases")), ControllerManager: true, Scheme: scheme,
+		Name: "management", Dir: f.dir, CRDPaths: append(crds, filepath.Join(root, "config", "crd", "bases")), Scheme: scheme,
+		ControllerManager: true, NoWorkloads: true,
 	})
 	if err != nil {
 		return err
 	}
 	f.out.done("management cluster", begin)
+	var g group
+	g.run(func() error { return f.startTenant(ctx, f.workloads[0]) })
+	g.run(func() error { return f.startControllers(ctx, o) })
+	return g.wait()
+}
+
+// startTenant starts Kamaji and has it make a tenant, which a node joins.
+func (f *fleet) startTenant(ctx context.Context, w *workload) error {
+	begin := time.Now()
+	kamaji, err := f.hub.StartKamaji(ctx, func(holder string) {
+		f.out.linef("  Kamaji's port is fixed, and %s has it: waiting for that to end. Ctrl-C gives up", holder)
+	})
+	if err != nil {
+		return err
+	}
+	f.out.done("Kamaji, with etcd for its tenants", begin)
 	begin = time.Now()
+	if err := f.hub.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
+		return err
+	}
+	if err := kamaji.CreateTenant(ctx, namespace, w.name, localfleet.TenantOptions{}); err != nil {
+		return err
+	}
+	if w.Cluster, err = kamaji.Tenant(ctx, namespace, w.name); err != nil {
+		return err
+	}
+	if err := w.JoinNode(ctx); err != nil {
+		return err
+	}
+	f.out.done("workload cluster "+w.name+", made by Kamaji", begin)
+	return nil
+}
+
+// startControllers starts Flux and the hub.
+func (f *fleet) startControllers(ctx context.Context, o Options) error {
+	begin := time.Now()
 	if err := f.hub.StartFlux(ctx, localfleet.FluxOptions{}); err != nil {
 		return err
 	}
 	f.out.done("source-, kustomize- and helm-controller", begin)
 	begin = time.Now()
-	binary := o.Hub
+	binary, err := o.Hub, error(nil)
 	if binary == "" {
 		if binary, err = localfleet.BuildHub(ctx, f.dir); err != nil {
 			return err
@@ -216,6 +255,7 @@ func (f *fleet) stop() error {
 			g.run(w.Stop)
 		}
 	}
+	g.wg.Wait() // a node of Kamaji's tenant lives in the management cluster's folder
 	if f.hub != nil {
 		g.run(f.hub.Stop)
 	}

@@ -4,6 +4,7 @@ package demo
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -47,9 +49,6 @@ func (f *fleet) serve() (err error) {
 
 // register makes the three clusters known, labels them, and applies examples/quickstart.
 func (f *fleet) register(ctx context.Context) error {
-	if err := f.hub.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
-		return err
-	}
 	labels := map[string]string{hubv1.RegisterLabel: "true", "tier": "prod"}
 	for i, w := range f.workloads {
 		kubeconfig, err := w.Kubeconfig("kubernetes-admin", "system:masters")
@@ -58,7 +57,7 @@ func (f *fleet) register(ctx context.Context) error {
 		}
 		switch i {
 		case 0:
-			err = localfleet.Tenant(ctx, f.hub.Client, namespace, w.name, labels, kubeconfig)
+			err = f.labelTenant(ctx, w.name, labels)
 		case 1:
 			err = localfleet.CAPICluster(ctx, f.hub.Client, namespace, w.name, labels, kubeconfig)
 		default:
@@ -83,6 +82,20 @@ func (f *fleet) register(ctx context.Context) error {
 		f.out.linef("applied examples/%s", file)
 	}
 	return nil
+}
+
+// labelTenant labels what Kamaji has made, as a platform team would.
+func (f *fleet) labelTenant(ctx context.Context, name string, labels map[string]string) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": labels}})
+	if err != nil {
+		return err
+	}
+	u := &unstructured.Unstructured{}
+	u.SetAPIVersion("kamaji.clastix.io/v1alpha1")
+	u.SetKind("TenantControlPlane")
+	u.SetNamespace(namespace)
+	u.SetName(name)
+	return f.hub.Client.Patch(ctx, u, client.RawPatch(types.MergePatchType, patch))
 }
 
 func (f *fleet) apply(ctx context.Context, text string) error {
@@ -144,6 +157,8 @@ func (f *fleet) explain() {
 	f.out.line("  bin/chandler explain tenant1 hello    # why it has what it has, and who set each value")
 	f.out.line("Things to try:")
 	f.out.linef("  kubectl label tenantcontrolplane tenant1 -n %s %s=false --overwrite    # its add-ons leave", namespace, hubv1.RegisterLabel)
+	f.out.linef("  kubectl delete secret tenant1-admin-kubeconfig -n %s    # Kamaji issues another, and the add-ons go on", namespace)
+	f.out.linef("  kubectl delete tenantcontrolplane tenant1 -n %s    # the hub lets it go at once", namespace)
 	f.out.linef("  kubectl label cluster.cluster.x-k8s.io capi1 -n %s tier=dev --overwrite    # no set selects it any more", namespace)
 	f.out.linef("The hub's log is %s", f.process.Log)
 	f.out.line("Ctrl-C stops everything and leaves nothing behind.")

@@ -86,8 +86,13 @@ func (l *local) CreateTenant(ctx context.Context, key client.ObjectKey, t Tenant
 }
 
 func (l *local) TenantConfig(ctx context.Context, key client.ObjectKey) (*rest.Config, error) {
+	return superAdmin(ctx, l.hub.Client, key)
+}
+
+// superAdmin reads the credential that works as soon as a tenant is Ready; admin.conf does a moment later.
+func superAdmin(ctx context.Context, c client.Client, key client.ObjectKey) (*rest.Config, error) {
 	s := &corev1.Secret{}
-	if err := l.hub.Client.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: key.Name + "-admin-kubeconfig"}, s); err != nil {
+	if err := c.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: key.Name + "-admin-kubeconfig"}, s); err != nil {
 		return nil, err
 	}
 	return clientcmd.RESTConfigFromKubeConfig(s.Data["super-admin.conf"])

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package kamaji holds the end-to-end tests with the real Kamaji operator. The environment variable CHANDLER_PLATFORM says what they
-// run on: local (the default) is processes of this machine.
+// run on: local (the default) is processes of this machine, kind is a kind cluster that `make e2e-kind` has set up.
 package kamaji
 
 import (
@@ -27,6 +27,7 @@ const EnvPlatform = "CHANDLER_PLATFORM"
 // platforms start what the tests run on, by the value of EnvPlatform.
 var platforms = map[string]func(context.Context, *runtime.Scheme) (Platform, error){
 	"local": startLocal,
+	"kind":  startKind,
 }
 
 // platform is shared by all tests: each has namespaces and tenants of its own.

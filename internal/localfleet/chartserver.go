@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// ChartServer is a Helm repository on loopback.
+// ChartServer is a Helm repository.
 type ChartServer struct {
 	listener net.Listener
 	server   *http.Server
@@ -30,9 +30,12 @@ type ChartServer struct {
 	charts map[string][]map[string]any // the index, by chart
 }
 
-// NewChartServer starts an empty repository.
-func NewChartServer() (*ChartServer, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+// NewChartServer starts an empty repository on loopback.
+func NewChartServer() (*ChartServer, error) { return NewChartServerAt("127.0.0.1") }
+
+// NewChartServerAt starts one at another address of this machine, for whoever does not share its loopback.
+func NewChartServerAt(host string) (*ChartServer, error) {
+	l, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
 	if err != nil {
 		return nil, err
 	}

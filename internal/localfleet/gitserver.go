@@ -27,7 +27,7 @@ import (
 	"github.com/go-git/go-git/v5/storage/memory"
 )
 
-// GitServer serves Git repositories over HTTP on loopback, from memory, as far as a clone needs it: go-git does the work, so
+// GitServer serves Git repositories over HTTP, from memory, as far as a clone needs it: go-git does the work, so
 // no git binary is wanted.
 type GitServer struct {
 	listener net.Listener
@@ -43,9 +43,12 @@ type gitRepo struct {
 	times   int
 }
 
-// NewGitServer starts a server without repositories.
-func NewGitServer() (*GitServer, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+// NewGitServer starts a server without repositories on loopback.
+func NewGitServer() (*GitServer, error) { return NewGitServerAt("127.0.0.1") }
+
+// NewGitServerAt starts one at another address of this machine, for whoever does not share its loopback.
+func NewGitServerAt(host string) (*GitServer, error) {
+	l, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
 	if err != nil {
 		return nil, err
 	}

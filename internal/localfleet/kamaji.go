@@ -3,6 +3,7 @@
 package localfleet
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -139,6 +140,10 @@ type TenantOptions struct {
 	Version string
 	// PodCIDR is Kamaji's default if empty.
 	PodCIDR string
+	// Address and Port are where its API server is to be reached, and ServiceType is how it is exposed.
+	Address     string
+	Port        int
+	ServiceType corev1.ServiceType
 }
 
 // NewestTenant is the newest version that Kamaji's webhook allows.
@@ -146,28 +151,31 @@ const NewestTenant = "v1.30.2"
 
 // CreateTenant makes a TenantControlPlane that asks for its API server on a free port of loopback. Kamaji does the rest.
 func (k *Kamaji) CreateTenant(ctx context.Context, namespace, name string, o TenantOptions) error {
-	port, err := FreePort()
-	if err != nil {
+	var err error
+	if o.Port, err = FreePort(); err != nil {
 		return err
 	}
-	version := o.Version
-	if version == "" {
-		version = NewestTenant
-	}
-	network := map[string]any{"address": "127.0.0.1", "port": int64(port)}
+	o.Address, o.ServiceType = "127.0.0.1", corev1.ServiceTypeClusterIP
+	return k.hub.Client.Create(ctx, NewTenant(namespace, name, o))
+}
+
+// NewTenant returns a TenantControlPlane as a person would write it.
+func NewTenant(namespace, name string, o TenantOptions) *unstructured.Unstructured {
+	version := cmp.Or(o.Version, NewestTenant)
+	network := map[string]any{"address": o.Address, "port": int64(o.Port)}
 	if o.PodCIDR != "" {
 		network["podCidr"] = o.PodCIDR
 	}
 	u := newObject("kamaji.clastix.io/v1alpha1", "TenantControlPlane", namespace, name, o.Labels)
 	u.Object["spec"] = map[string]any{
 		"controlPlane": map[string]any{
-			"deployment": map[string]any{"replicas": int64(1)}, "service": map[string]any{"serviceType": "ClusterIP"},
+			"deployment": map[string]any{"replicas": int64(1)}, "service": map[string]any{"serviceType": string(o.ServiceType)},
 		},
 		"kubernetes":     map[string]any{"version": version, "kubelet": map[string]any{"cgroupfs": "systemd"}},
 		"networkProfile": network,
 		"addons":         map[string]any{"coreDNS": map[string]any{}, "kubeProxy": map[string]any{}},
 	}
-	return k.hub.Client.Create(ctx, u)
+	return u
 }
 
 // Tenant waits until Kamaji says that a tenant is Ready, and returns it as a cluster, with the authority that Kamaji keeps in a

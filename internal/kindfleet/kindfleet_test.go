@@ -88,6 +88,7 @@ func TestRun(t *testing.T) {
 		Env: []string{"WHO=me"},
 		Steps: []kindfleet.Step{
 			{Name: "read", Argv: []string{"sh", "-c", "cat > got; echo $WHO >> got"}, Stdin: "text "},
+			{Name: "in the end", Argv: []string{"sh", "-c", "echo x >> tried; test $(wc -l < tried) = 3"}, Tries: 3},
 			{Name: "fail", Argv: []string{"sh", "-c", "echo why; exit 3"}},
 			{Name: "never", Argv: []string{"touch", "never"}},
 		},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 const (
@@ -47,6 +48,8 @@ type Step struct {
 	Argv []string
 	// Stdin is what it reads.
 	Stdin string
+	// Tries is how often it is tried, once if 0.
+	Tries int
 }
 
 // Plan is what is done, in order.
@@ -54,6 +57,8 @@ type Plan struct {
 	Steps []Step
 	// After is done whatever became of the steps.
 	After []Step
+	// Pause is the time between two tries of a step.
+	Pause time.Duration
 	// Env is what all of them run with, beside the environment.
 	Env []string
 }
@@ -63,7 +68,7 @@ func New(o Options) Plan {
 	kubectl := func(name string, argv ...string) Step {
 		return Step{Name: name, Argv: append([]string{"kubectl"}, argv...)}
 	}
-	p := Plan{Env: []string{"KUBECONFIG=" + o.Kubeconfig(), "CHANDLER_PLATFORM=kind"}}
+	p := Plan{Pause: 10 * time.Second, Env: []string{"KUBECONFIG=" + o.Kubeconfig(), "CHANDLER_PLATFORM=kind"}}
 	p.Steps = []Step{
 		{Name: "build the hub's image", Argv: []string{"docker", "build", "--tag", Image + ":" + Tag, o.Root}},
 		{Name: "create the cluster", Argv: []string{"kind", "create", "cluster", "--name", o.Name, "--wait", "5m"}},
@@ -73,7 +78,7 @@ func New(o Options) Plan {
 		{Name: "install Kamaji", Argv: []string{
 			"helm", "upgrade", "--install", "kamaji", filepath.Join(o.Modules["kamaji"], "charts", "kamaji"), "--namespace", "kamaji-system", "--create-namespace",
 			"--set", "telemetry.disabled=true", "--wait", "--timeout", patience,
-		}},
+		}, Tries: 6}, // cert-manager's webhook answers a while after its pod is available
 	}
 	for _, c := range FluxControllers {
 		p.Steps = append(p.Steps, kubectl("install "+c, "apply", "--server-side", "--kustomize", filepath.Join(o.Dir, c, "overlay")))

@@ -107,13 +107,22 @@ func (p Plan) Run(ctx context.Context, dir string, out io.Writer) (err error) {
 
 func (p Plan) step(ctx context.Context, s Step, dir string, out io.Writer) error {
 	begin := time.Now()
-	_, _ = fmt.Fprintf(out, "==> %s\n", s.Name)
-	cmd := exec.CommandContext(ctx, s.Argv[0], s.Argv[1:]...)
-	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = dir, append(os.Environ(), p.Env...), out, out
-	cmd.Stdin = strings.NewReader(s.Stdin)
-	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("%s: %s: %w", s.Name, s, err)
+	for try := 1; ; try++ {
+		_, _ = fmt.Fprintf(out, "==> %s\n", s.Name)
+		cmd := exec.CommandContext(ctx, s.Argv[0], s.Argv[1:]...)
+		cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = dir, append(os.Environ(), p.Env...), out, out
+		cmd.Stdin = strings.NewReader(s.Stdin)
+		err := cmd.Run()
+		if err == nil {
+			_, _ = fmt.Fprintf(out, "    %s took %s\n", s.Name, time.Since(begin).Round(time.Second))
+			return nil
+		}
+		if try >= s.Tries || ctx.Err() != nil {
+			return fmt.Errorf("%s: %s: %w", s.Name, s, err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(p.Pause):
+		}
 	}
-	_, _ = fmt.Fprintf(out, "    %s took %s\n", s.Name, time.Since(begin).Round(time.Second))
-	return nil
 }

@@ -30,13 +30,17 @@ const (
 	HelmController        = "helm-controller"
 	Kwok                  = "kwok"
 	Kamaji                = "kamaji"
+	ClusterAPI            = "cluster-api"
+	Clusterctl            = "clusterctl"
 )
 
-// Names of the file sets that belong to no part, for Files. SourceController, KustomizeController, HelmController and
-// Kamaji name file sets too. All are CRDs, but for KwokStages: what kwok does with nodes and pods.
+// Names of the file sets that belong to no part, for Files. SourceController, KustomizeController, HelmController, Kamaji and
+// ClusterAPI name file sets too; that of ClusterAPI is the one CRD that the hub reads. All are CRDs, but for
+// ClusterAPIWebhooks, and for KwokStages: what kwok does with nodes and pods.
 const (
-	ClusterAPI = "cluster-api"
-	KwokStages = "kwok-stages"
+	ClusterAPICRDs     = "cluster-api-crds"
+	ClusterAPIWebhooks = "cluster-api-webhooks"
+	KwokStages         = "kwok-stages"
 )
 
 // Environment variables that decide where things are looked for.
@@ -91,6 +95,7 @@ const (
 	kubeCmd    = "k8s.io/kubernetes/cmd/"
 	fluxModule = "github.com/fluxcd/"
 	fluxFiles  = "config/crd/bases/*.yaml"
+	capiModule = "sigs.k8s.io/cluster-api"
 
 	kamajiModule = "github.com/clastix/kamaji"
 
@@ -111,21 +116,21 @@ func All() []Part {
 		{Name: HelmController, Pins: HelmController, Package: fluxModule + HelmController, LDFlags: strip},
 		{Name: Kwok, Pins: Kwok, Package: "sigs.k8s.io/kwok/cmd/kwok", LDFlags: strip},
 		{Name: Kamaji, Pins: Kamaji, Package: kamajiModule, LDFlags: strip},
+		{Name: ClusterAPI, Pins: ClusterAPI, Package: capiModule, LDFlags: strip},
+		{Name: Clusterctl, Pins: ClusterAPI, Package: capiModule + "/cmd/clusterctl", LDFlags: strip},
 	}
 }
 
-// AllFiles lists the file sets. The version of Cluster API is pinned here, those of the others with their parts.
+// AllFiles lists the file sets. Their versions are pinned with the parts.
 func AllFiles() []FileSet {
 	return []FileSet{
 		{Name: SourceController, Pins: SourceController, Module: fluxModule + SourceController, Files: fluxFiles},
 		{Name: KustomizeController, Pins: KustomizeController, Module: fluxModule + KustomizeController, Files: fluxFiles},
 		{Name: HelmController, Pins: HelmController, Module: fluxModule + HelmController, Files: fluxFiles},
 		{Name: Kamaji, Pins: Kamaji, Module: kamajiModule, Files: "charts/kamaji/crds/*.yaml"},
-		{
-			Name: ClusterAPI, Module: "sigs.k8s.io/cluster-api",
-			Version: "v1.13.6", Sum: "h1:imZVIstbRIq2DoKftQv0wPm+vyhWXrE3Zft8E43maqo=",
-			Files: "config/crd/bases/cluster.x-k8s.io_clusters.yaml",
-		},
+		{Name: ClusterAPI, Pins: ClusterAPI, Module: capiModule, Files: "config/crd/bases/cluster.x-k8s.io_clusters.yaml"},
+		{Name: ClusterAPICRDs, Pins: ClusterAPI, Module: capiModule, Files: "config/crd/bases/*.yaml"},
+		{Name: ClusterAPIWebhooks, Pins: ClusterAPI, Module: capiModule, Files: "config/webhook/manifests.yaml"},
 		{Name: KwokStages, Pins: Kwok, Module: "sigs.k8s.io/kwok", Files: "kustomize/stage/[np]od*/fast/*-*.yaml"}, // nodes' and pods'
 	}
 }

@@ -59,7 +59,8 @@ type Cluster struct {
 
 	mu        sync.Mutex
 	processes []*Process
-	kamaji    *Kamaji // nil if it does not run here
+	kamaji    *Kamaji  // nil if it does not run here
+	loops     []func() // each ends one, and waits for that
 }
 
 // StartCluster starts etcd and kube-apiserver, and what the options ask for beside them.
@@ -113,6 +114,9 @@ func (c *Cluster) Stop() error {
 		c.kamaji.stopTenants()
 		defer c.kamaji.unlock()
 	}
+	for _, end := range slices.Backward(c.loops) {
+		end()
+	}
 	for _, p := range slices.Backward(c.processes) {
 		p.Kill()
 	}
@@ -142,6 +146,24 @@ func (c *Cluster) run(ctx context.Context, cmd command) error {
 		}
 	}()
 	return nil
+}
+
+// loop runs a function of this process as a part of the cluster, which ends with it.
+func (c *Cluster) loop(f func(context.Context) error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if err := f(ctx); ctx.Err() == nil {
+			select {
+			case c.died <- fmt.Errorf("a loop ended: %w", err):
+			default:
+			}
+		}
+	}()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.loops = append(c.loops, func() { cancel(); <-ended })
 }
 
 // process returns a running part, nil if there is none.

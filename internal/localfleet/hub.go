@@ -117,12 +117,19 @@ func (c *Cluster) grantHub(ctx context.Context) error {
 
 // applyFile applies every object of a file.
 func (c *Cluster) applyFile(ctx context.Context, file string) error {
-	f, err := os.Open(file)
+	return eachObject(file, func(u *unstructured.Unstructured) error {
+		return c.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner("localfleet"), client.ForceOwnership)
+	})
+}
+
+// eachObject calls a function with every object of a file.
+func eachObject(file string, f func(*unstructured.Unstructured) error) error {
+	r, err := os.Open(file)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = f.Close() }()
-	objects := yaml.NewYAMLOrJSONDecoder(f, 4096)
+	defer func() { _ = r.Close() }()
+	objects := yaml.NewYAMLOrJSONDecoder(r, 4096)
 	for {
 		u := &unstructured.Unstructured{}
 		if err := objects.Decode(&u.Object); err == io.EOF {
@@ -133,8 +140,8 @@ func (c *Cluster) applyFile(ctx context.Context, file string) error {
 		if len(u.Object) == 0 {
 			continue // a comment between two separators
 		}
-		if err := c.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner("localfleet"), client.ForceOwnership); err != nil {
-			return fmt.Errorf("apply %s %s: %w", u.GetKind(), u.GetName(), err)
+		if err := f(u); err != nil {
+			return fmt.Errorf("%s %s: %w", u.GetKind(), u.GetName(), err)
 		}
 	}
 }

@@ -166,7 +166,7 @@ func NewTenant(namespace, name string, o TenantOptions) *unstructured.Unstructur
 	if o.PodCIDR != "" {
 		network["podCidr"] = o.PodCIDR
 	}
-	u := newObject("kamaji.clastix.io/v1alpha1", "TenantControlPlane", namespace, name, o.Labels)
+	u := newObject(tenantKind.GroupVersion().String(), tenantKind.Kind, namespace, name, o.Labels)
 	u.Object["spec"] = map[string]any{
 		"controlPlane": map[string]any{
 			"deployment": map[string]any{"replicas": int64(1)}, "service": map[string]any{"serviceType": string(o.ServiceType)},
@@ -181,7 +181,7 @@ func NewTenant(namespace, name string, o TenantOptions) *unstructured.Unstructur
 // Tenant waits until Kamaji says that a tenant is Ready, and returns it as a cluster, with the authority that Kamaji keeps in a
 // Secret. What is started on it is the caller's to stop, before the management cluster; the tenant itself lives on.
 func (k *Kamaji) Tenant(ctx context.Context, namespace, name string) (*Cluster, error) {
-	tcp := newObject("kamaji.clastix.io/v1alpha1", "TenantControlPlane", namespace, name, nil)
+	tcp := newObject(tenantKind.GroupVersion().String(), tenantKind.Kind, namespace, name, nil)
 	if err := poll(ctx, 100*time.Millisecond, func(ctx context.Context) error {
 		if err := k.hub.Client.Get(ctx, client.ObjectKeyFromObject(tcp), tcp); err != nil {
 			return err

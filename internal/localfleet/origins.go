@@ -10,13 +10,22 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
 
 // Tenant makes a TenantControlPlane as Kamaji leaves it when it is Ready, with the Secret of its admin, for any cluster. It is for
 // tests that need states into which the real Kamaji cannot be brought, or many tenants; see StartKamaji for that. The key admin.svc
 // names the tenant's Service, which nothing on this machine resolves: the hub has to find out that admin.conf is the way.
 func Tenant(ctx context.Context, c client.Client, namespace, name string, labels map[string]string, kubeconfig []byte) error {
+	return tenant(ctx, c, namespace, name, labels, kubeconfig, nil)
+}
+
+var tenantKind = schema.GroupVersionKind{Group: "kamaji.clastix.io", Version: "v1alpha1", Kind: "TenantControlPlane"}
+
+// tenant is Tenant with an owner, if there is one.
+func tenant(ctx context.Context, c client.Client, namespace, name string, labels map[string]string, kubeconfig []byte, owner client.Object) error {
 	secret := name + "-admin-kubeconfig"
 	svc := strings.ReplaceAll(string(kubeconfig), "https://127.0.0.1", fmt.Sprintf("https://%s.%s.svc", name, namespace))
 	if err := c.Create(ctx, &corev1.Secret{
@@ -25,7 +34,12 @@ func Tenant(ctx context.Context, c client.Client, namespace, name string, labels
 	}); err != nil {
 		return err
 	}
-	u := newObject("kamaji.clastix.io/v1alpha1", "TenantControlPlane", namespace, name, labels)
+	u := newObject(tenantKind.GroupVersion().String(), tenantKind.Kind, namespace, name, labels)
+	if owner != nil {
+		if err := controllerutil.SetControllerReference(owner, u, c.Scheme()); err != nil {
+			return err
+		}
+	}
 	u.Object["spec"] = map[string]any{
 		"controlPlane": map[string]any{"deployment": map[string]any{"replicas": int64(1)}, "service": map[string]any{"serviceType": "ClusterIP"}},
 		"kubernetes":   map[string]any{"version": "v1.30.2", "kubelet": map[string]any{"cgroupfs": "systemd"}},
@@ -42,7 +56,8 @@ func TenantStatus(secret string) map[string]any {
 	}
 }
 
-// CAPICluster makes a Cluster as Cluster API leaves it when its control plane is initialized, with its kubeconfig Secret.
+// CAPICluster makes a Cluster as Cluster API leaves it when its control plane is initialized, with its kubeconfig Secret. It is for
+// fleets in which Cluster API does not run, and for states in which it would not leave one; StartClusterAPI is the real thing.
 func CAPICluster(ctx context.Context, c client.Client, namespace, name string, labels map[string]string, kubeconfig []byte) error {
 	if err := c.Create(ctx, &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name + "-kubeconfig", Labels: map[string]string{"cluster.x-k8s.io/cluster-name": name}},

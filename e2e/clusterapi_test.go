@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/localfleet"
+	"github.com/chandler-hub/chandler/internal/origin"
+)
+
+// capiFleet is a hub beside Cluster API: its own core manager, with a small provider that gives the workload clusters out.
+type capiFleet struct {
+	*hub
+	api              *localfleet.ClusterAPI
+	one, two, tenant *localfleet.Cluster
+	charts           *localfleet.ChartServer
+}
+
+// capiSet delivers a chart and manifests to the Clusters that are labelled for it. $COLOR is an expression or a value.
+const capiSet = `
+apiVersion: chandler.dev/v1alpha1
+kind: AddonSet
+metadata: {name: $NAME, namespace: flux-system}
+spec:
+  clusterSelector: {matchLabels: {via: $NAME}}
+  sources: [{name: charts, kind: HelmRepository, spec: {url: $CHARTS}}]
+  addons:
+    - {name: ca-chart, helmRelease: {interval: 2s, chart: {spec: {chart: settings, sourceRef: {name: charts}}}, values: {color: '$COLOR'}}}
+    - {name: ca-objects, manifests: {interval: 2s, objects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: ca-objects}, data: {pods: '<< cluster.podCIDRs[0] >>', of: << origin.metadata.name >>}}]}}
+`
+
+// plainCluster is a Cluster with its infrastructure and its control plane, as somebody without a ClusterClass writes them.
+const plainCluster = `
+apiVersion: infrastructure.cluster.x-k8s.io/v1beta2
+kind: LocalCluster
+metadata: {name: $NAME, namespace: $NAMESPACE}
+spec: {}
+---
+apiVersion: controlplane.cluster.x-k8s.io/v1beta2
+kind: LocalControlPlane
+metadata: {name: $NAME, namespace: $NAMESPACE}
+spec: {version: v1.36.3, replicas: 1}
+---
+apiVersion: cluster.x-k8s.io/v1beta2
+kind: Cluster
+metadata: {name: $NAME, namespace: $NAMESPACE, labels: {via: plain}}
+spec:
+  clusterNetwork: {pods: {cidrBlocks: [10.44.0.0/16]}, services: {cidrBlocks: [10.108.0.0/16]}}
+  infrastructureRef: {apiGroup: infrastructure.cluster.x-k8s.io, kind: LocalCluster, name: $NAME}
+  controlPlaneRef: {apiGroup: controlplane.cluster.x-k8s.io, kind: LocalControlPlane, name: $NAME}
+`
+
+// TestClusterAPI follows Clusters through their life, as Cluster API itself leads it.
+func TestClusterAPI(t *testing.T) {
+	f := startClusterAPI(t)
+	step := func(name string, f func(*testing.T)) {
+		if !t.Run(name, f) {
+			t.FailNow() // what comes after a failure would only add noise
+		}
+	}
+	step("add-ons arrive when the control plane is initialized, and not before", f.initialized)
+	step("both versions read alike", f.bothVersions)
+	step("the kubeconfig is rotated", f.rotated)
+	step("the Cluster is paused", f.paused)
+	step("clusterctl moves it", f.moved)
+	step("variables of a topology", f.topology)
+	step("a Kamaji control plane registers once", f.kamaji)
+	step("the Cluster is deleted, and the kubeconfig is gone before it", f.deleted)
+	step("the same, while there is no hub", f.deletedUnseen)
+	step("it is drained before it is deleted", f.drained)
+}
+
+func startClusterAPI(t *testing.T) *capiFleet {
+	ctx := t.Context()
+	f := &capiFleet{one: workload(t, "workload-a"), two: workload(t, "workload-b"), tenant: workload(t, "workload-c")}
+	f.hub = startHub(t, hubOptions{
+		name: "hub-capi", flux: &localfleet.FluxOptions{}, origins: true, managers: true, noHub: true, args: []string{"--probe-interval=2s", "--removal-delay=1s"},
+	})
+	var err error
+	f.api, err = f.StartClusterAPI(ctx)
+	check(t, err)
+	f.start(t)
+	f.charts, _ = serve(t)
+	f.set(t, "plain", "blue")
+	return f
+}
+
+// set applies a set for the Clusters with a label.
+func (f *capiFleet) set(t *testing.T, name, color string) {
+	t.Helper()
+	apply(t, f.Client, strings.NewReplacer("$NAME", name, "$COLOR", color, "$CHARTS", f.charts.URL()).Replace(capiSet))
+}
+
+// create applies a Cluster, and what belongs to it, in a namespace of its own name.
+func (f *capiFleet) create(t *testing.T, name, text string) {
+	t.Helper()
+	namespace(t, f.Client, name)
+	text = strings.NewReplacer("$NAMESPACE", name, "$NAME", name).Replace(text)
+	// Its webhooks refuse a Cluster until they know its class.
+	soon(t, "Cluster "+name+" is accepted", func() error { return applyAll(t.Context(), f.Client, text) })
+}
+
+// capiObject returns an object to read or to patch; each has the name of its namespace.
+func capiObject(apiVersion, kind, name string) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": map[string]any{"namespace": name, "name": name}}}
+}
+
+func capiClusterOf(name string) *unstructured.Unstructured {
+	return capiObject("cluster.x-k8s.io/v1beta2", "Cluster", name)
+}
+
+func (f *capiFleet) register(t *testing.T, name string) {
+	t.Helper()
+	check(t, patched(capiClusterOf(name), `{"metadata":{"labels":{"chandler.dev/register":"true"}}}`)(t.Context(), f.Client))
+}
+
+// delivered wants both add-ons in the API of a workload cluster.
+func (f *capiFleet) delivered(ctx context.Context, c *localfleet.Cluster, name, color string) error {
+	return errors.Join(wantData(ctx, c, "ca-chart", "ca-chart", "color", color), wantData(ctx, c, "default", "ca-objects", "of", name), wantData(ctx, c, "default", "ca-objects", "pods", "10.44.0.0/16"))
+}
+
+func (f *capiFleet) undelivered(ctx context.Context, c *localfleet.Cluster) error {
+	return errors.Join(wantNoConfigMap(ctx, c, "ca-chart", "ca-chart"), wantNoConfigMap(ctx, c, "default", "ca-objects"))
+}
+
+func (f *capiFleet) ready(ctx context.Context, name string) error {
+	return condition(ctx, f.Client, registration(name, name), hubv1.ReadyCondition, metav1.ConditionTrue, hubv1.SucceededReason)
+}
+
+// reached wants a Cluster to have a boolean of status.initialization.
+func (f *capiFleet) reached(ctx context.Context, c client.Client, name, field string) error {
+	u := capiClusterOf(name)
+	if err := c.Get(ctx, client.ObjectKeyFromObject(u), u); err != nil {
+		return err
+	}
+	if there, _, _ := unstructured.NestedBool(u.Object, "status", "initialization", field); !there {
+		return fmt.Errorf("status.initialization of Cluster %s has no %s: %v", name, field, u.Object["status"])
+	}
+	return nil
+}
+
+func (f *capiFleet) initialized(t *testing.T) {
+	ctx := t.Context()
+	f.api.Serve("c1", "c1", f.one)
+	f.create(t, "c1", strings.Replace(plainCluster, "kind: LocalControlPlane\nmetadata: {", "kind: LocalControlPlane\nmetadata: {annotations: {cluster.x-k8s.io/paused: ''}, ", 1))
+	old := capiObject("cluster.x-k8s.io/v1beta1", "Cluster", "c1")
+	check(t, patched(old, `{"metadata":{"labels":{"chandler.dev/register":"true"}}}`)(ctx, f.Client))
+	soon(t, "its infrastructure is there", func() error { return f.reached(ctx, f.Client, "c1", "infrastructureProvisioned") })
+	reg := registration("c1", "c1")
+	soon(t, "the registration waits for the control plane", func() error {
+		if err := condition(ctx, f.Client, reg, hubv1.KubeConfigValidCondition, metav1.ConditionFalse, hubv1.KubeConfigNotReadyReason); err != nil {
+			return err
+		}
+		m := findCondition(reg.Status.Conditions, hubv1.KubeConfigValidCondition).Message
+		if want := `the control plane of Cluster "c1" is not initialized yet`; !strings.Contains(m, want) {
+			return fmt.Errorf("it says %q, want %q", m, want)
+		}
+		return nil
+	})
+	check(t, f.undelivered(ctx, f.one))
+
+	check(t, patched(capiObject("controlplane.cluster.x-k8s.io/v1beta2", "LocalControlPlane", "c1"), `{"metadata":{"annotations":{"cluster.x-k8s.io/paused":null}}}`)(ctx, f.Client))
+	soon(t, "Cluster API calls it initialized", func() error { return f.reached(ctx, f.Client, "c1", "controlPlaneInitialized") })
+	soon(t, "the add-ons arrive", func() error { return f.delivered(ctx, f.one, "c1", "blue") })
+	soon(t, "the registration is Ready", func() error { return f.ready(ctx, "c1") })
+}
+
+// bothVersions reads a Cluster as the manager's conversion webhook serves it, in each version.
+func (f *capiFleet) bothVersions(t *testing.T) {
+	ctx := t.Context()
+	type reading struct{ kubeconfig, network, maintenance string }
+	var seen []reading
+	check(t, patched(capiClusterOf("c1"), `{"metadata":{"annotations":{"cluster.x-k8s.io/paused":""}}}`)(ctx, f.Client))
+	for _, version := range []string{"v1beta1", "v1beta2"} {
+		u := capiObject("cluster.x-k8s.io/"+version, "Cluster", "c1")
+		check(t, f.Client.Get(ctx, client.ObjectKeyFromObject(u), u))
+		if got := u.GetAPIVersion(); got != "cluster.x-k8s.io/"+version {
+			t.Fatalf("asked for %s, got %s", version, got)
+		}
+		source, err := origin.KubeConfig(origin.ClusterAPI, u)
+		check(t, err)
+		seen = append(seen, reading{fmt.Sprint(source), fmt.Sprint(origin.NetworkOf(origin.ClusterAPI, u)), origin.Maintenance(origin.ClusterAPI, u).Reason})
+	}
+	if seen[0] != seen[1] {
+		t.Errorf("v1beta1 is read as %v, v1beta2 as %v", seen[0], seen[1])
+	}
+	if seen[0].maintenance != hubv1.ClusterAPIPausedReason || !strings.Contains(seen[0].network, "10.44.0.0/16") {
+		t.Errorf("v1beta1 is read as %v", seen[0])
+	}
+	check(t, patched(capiClusterOf("c1"), `{"metadata":{"annotations":{"cluster.x-k8s.io/paused":null}}}`)(ctx, f.Client))
+}
+
+func (f *capiFleet) rotated(t *testing.T) {
+	ctx := t.Context()
+	s := secret("c1", "c1-kubeconfig", nil)
+	check(t, f.Client.Get(ctx, client.ObjectKeyFromObject(s), s))
+	if s.Type != "cluster.x-k8s.io/secret" || s.Labels["cluster.x-k8s.io/cluster-name"] != "c1" {
+		t.Errorf("the Secret is of type %s, with labels %v", s.Type, s.Labels)
+	}
+	config, err := clientcmd.RESTConfigFromKubeConfig(s.Data["value"])
+	check(t, err)
+	before, err := client.New(config, client.Options{Scheme: scheme})
+	check(t, err)
+	check(t, before.List(ctx, &corev1.NamespaceList{}))
+	check(t, f.api.Rotate(ctx, "c1", "c1"))
+	soon(t, "the old credentials are refused", func() error {
+		if err := before.List(ctx, &corev1.NamespaceList{}); !apierrors.IsUnauthorized(err) {
+			return fmt.Errorf("with the old credentials: %v", err)
+		}
+		return nil
+	})
+	f.set(t, "plain", "green")
+	soon(t, "a change arrives with the new ones", func() error { return f.delivered(ctx, f.one, "c1", "green") })
+	soon(t, "the registration is Ready", func() error { return f.ready(ctx, "c1") })
+}
+
+func (f *capiFleet) paused(t *testing.T) {
+	ctx := t.Context()
+	reg := registration("c1", "c1")
+	check(t, patched(capiClusterOf("c1"), `{"spec":{"paused":true}}`)(ctx, f.Client))
+	soon(t, "the registration says so", func() error {
+		return condition(ctx, f.Client, reg, hubv1.MaintenanceCondition, metav1.ConditionTrue, hubv1.ClusterAPIPausedReason)
+	})
+	// Nobody writes it anew while the Cluster is paused, and the hub has a copy.
+	check(t, f.Client.Delete(ctx, secret("c1", "c1-kubeconfig", nil)))
+	f.set(t, "plain", "red")
+	soon(t, "a change arrives all the same", func() error { return f.delivered(ctx, f.one, "c1", "red") })
+	check(t, f.Client.Get(ctx, client.ObjectKeyFromObject(reg), reg))
+	if c := findCondition(reg.Status.Conditions, hubv1.MaintenanceCondition); c.Status != metav1.ConditionTrue {
+		t.Errorf("in the meantime, condition Maintenance became %+v", c)
+	}
+	for _, typ := range []string{hubv1.SuspendedCondition, hubv1.StalledCondition} {
+		if c := findCondition(reg.Status.Conditions, typ); c.Status == metav1.ConditionTrue {
+			t.Errorf("condition %s says %s: %s", typ, c.Reason, c.Message)
+		}
+	}
+	check(t, patched(capiClusterOf("c1"), `{"spec":{"paused":false}}`)(ctx, f.Client))
+	soon(t, "it says so no more", func() error {
+		if err := f.ready(ctx, "c1"); err != nil {
+			return err
+		}
+		check(t, f.Client.Get(ctx, client.ObjectKeyFromObject(reg), reg))
+		if c := findCondition(reg.Status.Conditions, hubv1.MaintenanceCondition); c.Type != "" {
+			return fmt.Errorf("condition Maintenance says %s", c.Message)
+		}
+		return f.Client.Get(ctx, client.ObjectKey{Namespace: "c1", Name: "c1-kubeconfig"}, &corev1.Secret{})
+	})
+}
+
+// topologyClass is a ClusterClass with a variable, and topologyCluster a Cluster of it.
+const topologyClass = `
+apiVersion: infrastructure.cluster.x-k8s.io/v1beta2
+kind: LocalClusterTemplate
+metadata: {name: local, namespace: $NAMESPACE}
+spec: {template: {spec: {color: none}}}
+---
+apiVersion: controlplane.cluster.x-k8s.io/v1beta2
+kind: LocalControlPlaneTemplate
+metadata: {name: local, namespace: $NAMESPACE}
+spec: {template: {spec: {}}}
+---
+apiVersion: cluster.x-k8s.io/v1beta2
+kind: ClusterClass
+metadata: {name: local, namespace: $NAMESPACE}
+spec:
+  infrastructure: {templateRef: {apiVersion: infrastructure.cluster.x-k8s.io/v1beta2, kind: LocalClusterTemplate, name: local}}
+  controlPlane: {templateRef: {apiVersion: controlplane.cluster.x-k8s.io/v1beta2, kind: LocalControlPlaneTemplate, name: local}}
+  variables: [{name: color, required: true, schema: {openAPIV3Schema: {type: string, enum: [orange, violet]}}}]
+  patches:
+    - name: color
+      definitions:
+        - selector: {apiVersion: infrastructure.cluster.x-k8s.io/v1beta2, kind: LocalClusterTemplate, matchResources: {infrastructureCluster: true}}
+          jsonPatches: [{op: replace, path: /spec/template/spec/color, valueFrom: {variable: color}}]
+`
+
+const topologyCluster = `
+apiVersion: cluster.x-k8s.io/v1beta2
+kind: Cluster
+metadata: {name: $NAME, namespace: $NAMESPACE, labels: {via: topology, chandler.dev/register: "true"}}
+spec:
+  clusterNetwork: {pods: {cidrBlocks: [10.44.0.0/16]}}
+  topology: {classRef: {name: local}, version: v1.36.3, controlPlane: {replicas: 1}, variables: [{name: color, value: $COLOR}]}
+`
+
+func (f *capiFleet) topology(t *testing.T) {
+	ctx := t.Context()
+	f.set(t, "topology", `<< origin.spec.topology.variables.filter(v, v.name == "color")[0].value >>`)
+	f.api.Serve("c2", "c2", f.two)
+	f.create(t, "c2", topologyClass)
+	for _, color := range []string{"orange", "violet"} {
+		f.create(t, "c2", strings.ReplaceAll(topologyCluster, "$COLOR", color))
+		soon(t, "Cluster API patches the infrastructure with the variable", func() error { return f.wantInfrastructure(ctx, "c2", color) })
+		soon(t, "the variable is in the values", func() error { return f.delivered(ctx, f.two, "c2", color) })
+	}
+	soon(t, "the registration is Ready", func() error { return f.ready(ctx, "c2") })
+	err := applyAll(ctx, f.Client, strings.NewReplacer("$NAMESPACE", "c2", "$NAME", "c2", "$COLOR", "pink").Replace(topologyCluster))
+	if !apierrors.IsInvalid(err) {
+		t.Errorf("a value that the class does not have: %v", err)
+	}
+}
+
+// wantInfrastructure wants the one infrastructure of a namespace to have a color.
+func (f *capiFleet) wantInfrastructure(ctx context.Context, namespace, color string) error {
+	infrastructure, err := f.infrastructure(ctx, namespace)
+	if err != nil {
+		return err
+	}
+	if got, _, _ := unstructured.NestedString(infrastructure.Object, "spec", "color"); got != color {
+		return fmt.Errorf("LocalCluster %s has color %q, want %q", infrastructure.GetName(), got, color)
+	}
+	return nil
+}
+
+func (f *capiFleet) infrastructure(ctx context.Context, namespace string) (*unstructured.Unstructured, error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetAPIVersion("infrastructure.cluster.x-k8s.io/v1beta2")
+	list.SetKind("LocalClusterList")
+	if err := f.Client.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		return nil, err
+	}
+	if len(list.Items) != 1 {
+		return nil, fmt.Errorf("there are %d LocalClusters in namespace %s", len(list.Items), namespace)
+	}
+	return &list.Items[0], nil
+}
+
+// kamaji makes a Cluster whose control plane is a Kamaji tenant. Kamaji's provider copies the labels of the control plane to the
+// tenant, so that both are labelled.
+func (f *capiFleet) kamaji(t *testing.T) {
+	ctx := t.Context()
+	f.api.Serve("c3", "c3", f.tenant)
+	text := strings.NewReplacer(
+		"apiVersion: controlplane.cluster.x-k8s.io/v1beta2\nkind: LocalControlPlane\nmetadata: {name: $NAME,", "apiVersion: controlplane.cluster.x-k8s.io/v1alpha2\nkind: KamajiControlPlane\nmetadata: {name: $NAME-kcp, labels: {chandler.dev/register: 'true', via: plain},",
+		"kind: LocalControlPlane, name: $NAME}", "kind: KamajiControlPlane, name: $NAME-kcp}",
+	).Replace(plainCluster)
+	f.create(t, "c3", text)
+	f.register(t, "c3")
+	soon(t, "the tenant is there", func() error {
+		tcp := capiObject("kamaji.clastix.io/v1alpha1", "TenantControlPlane", "c3")
+		tcp.SetName("c3-kcp")
+		if err := f.Client.Get(ctx, client.ObjectKeyFromObject(tcp), tcp); err != nil {
+			return err
+		}
+		if l := tcp.GetLabels(); l["chandler.dev/register"] != "true" || l["cluster.x-k8s.io/cluster-name"] != "c3" {
+			return fmt.Errorf("it has the labels %v", l)
+		}
+		return nil
+	})
+	soon(t, "the add-ons arrive", func() error { return f.delivered(ctx, f.tenant, "c3", "red") })
+	soon(t, "the Cluster's registration is Ready", func() error { return f.ready(ctx, "c3") })
+	soon(t, "the tenant says why it has none", func() error { return wantEvent(ctx, f.hub, "c3-kcp", "of Cluster API; label") })
+	list := &hubv1.ClusterRegistrationList{}
+	check(t, f.Client.List(ctx, list, client.InNamespace("c3")))
+	if len(list.Items) != 1 || list.Items[0].Spec.OriginRef.Kind != "Cluster" {
+		t.Errorf("there are %d registrations: %+v", len(list.Items), list.Items)
+	}
+}
+
+// policy applies the policies for what clusters come from.
+func (f *capiFleet) policy(t *testing.T) {
+	t.Helper()
+	raw, err := os.ReadFile("../config/policies/origins.yaml")
+	check(t, err)
+	apply(t, f.Client, string(raw))
+}

@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -79,14 +80,15 @@ func (f *capiFleet) letGo(ctx context.Context, set, name string) error {
 	return nil
 }
 
-// moved has clusterctl itself move a Cluster to another management cluster with Cluster API.
+// moved has clusterctl itself move a Cluster to another management cluster with Cluster API, Flux and a hub, where the same set
+// waits for it. The label moves along.
 func (f *capiFleet) moved(t *testing.T) {
 	ctx := t.Context()
-	target, err := localfleet.StartCluster(ctx, localfleet.ClusterOptions{Name: "capi-target", Dir: workDir, Scheme: scheme})
+	other := startHub(t, hubOptions{name: "hub-capi-target", flux: &localfleet.FluxOptions{}, origins: true, noHub: true, args: []string{"--probe-interval=2s"}})
+	to, err := other.StartClusterAPI(ctx)
 	check(t, err)
-	t.Cleanup(func() { _ = target.Stop() })
-	to, err := target.StartClusterAPI(ctx)
-	check(t, err)
+	other.start(t)
+	apply(t, other.Client, f.set("plain", "black"))
 	to.Serve("c1", "c1", f.one)
 	untouched := f.untouched(t, f.one)
 	check(t, f.api.Move(ctx, "c1", to))
@@ -95,8 +97,11 @@ func (f *capiFleet) moved(t *testing.T) {
 	if err := wantGone(ctx, f.Client, capiClusterOf("c1")); err != nil {
 		t.Error(err)
 	}
-	soon(t, "it lives on under the other", func() error { return f.reached(ctx, target.Client, "c1", "controlPlaneInitialized") })
-	check(t, target.Client.Get(ctx, client.ObjectKey{Namespace: "c1", Name: "c1-kubeconfig"}, &corev1.Secret{}))
+	soon(t, "the other hub takes it over", func() error { return f.delivered(ctx, f.one, "c1", "black") })
+	soon(t, "its registration is Ready", func() error {
+		return condition(ctx, other.Client, registration("c1", "c1"), hubv1.ReadyCondition, metav1.ConditionTrue, hubv1.SucceededReason)
+	})
+	check(t, wantGone(ctx, f.Client, registration("c1", "c1")))
 	untouched()
 }
 
@@ -142,14 +147,24 @@ func (f *capiFleet) deleted(t *testing.T) {
 	untouched()
 }
 
+// onOne gives the first workload cluster to a new Cluster, as somebody writes it who has not heard of v1beta2.
+func (f *capiFleet) onOne(t *testing.T, name string) {
+	t.Helper()
+	f.api.Serve(name, name, f.one)
+	f.create(t, name, strings.NewReplacer(
+		"cluster.x-k8s.io/v1beta2\nkind: Cluster\nmetadata: {", "cluster.x-k8s.io/v1beta1\nkind: Cluster\nmetadata: {",
+		"Ref: {apiGroup: infrastructure.cluster.x-k8s.io,", "Ref: {apiVersion: infrastructure.cluster.x-k8s.io/v1beta2,",
+		"Ref: {apiGroup: controlplane.cluster.x-k8s.io,", "Ref: {apiVersion: controlplane.cluster.x-k8s.io/v1beta2,",
+		"labels: {", "labels: {chandler.dev/register: 'true', ",
+	).Replace(plainCluster))
+	soon(t, "the add-ons arrive", func() error { return f.delivered(t.Context(), f.one, name, f.color) })
+	soon(t, "the registration is Ready", func() error { return f.ready(t.Context(), name) })
+}
+
 // deletedUnseen has a hub start in the very moment in which the Secret is gone, and the Cluster is not.
 func (f *capiFleet) deletedUnseen(t *testing.T) {
 	ctx := t.Context()
-	f.api.Serve("c4", "c4", f.one)
-	f.create(t, "c4", plainCluster)
-	f.register(t, "c4")
-	soon(t, "the add-ons arrive", func() error { return f.delivered(ctx, f.one, "c4", "red") })
-	soon(t, "the registration is Ready", func() error { return f.ready(ctx, "c4") })
+	f.onOne(t, "c4")
 	untouched, release := f.untouched(t, f.one), f.hold(t, "c4")
 	f.stop()
 	check(t, deleted(capiClusterOf("c4"))(ctx, f.Client))
@@ -158,6 +173,18 @@ func (f *capiFleet) deletedUnseen(t *testing.T) {
 	within(t, 30*time.Second, "the hub lets it go", func() error { return f.letGo(ctx, "plain", "c4") })
 	check(t, f.wantHalfGone(ctx, "c4"))
 	release()
+	untouched()
+}
+
+// namespaceDeleted deletes everything at once, but for what has a finalizer: Cluster API still goes its way.
+func (f *capiFleet) namespaceDeleted(t *testing.T) {
+	ctx := t.Context()
+	f.onOne(t, "c5")
+	untouched := f.untouched(t, f.one)
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "c5"}}
+	check(t, f.Client.Delete(ctx, ns))
+	within(t, 30*time.Second, "the hub lets it go", func() error { return f.letGo(ctx, "plain", "c5") })
+	soon(t, "the namespace is gone", func() error { return wantGone(ctx, f.Client, ns) })
 	untouched()
 }
 

@@ -28,6 +28,7 @@ type capiFleet struct {
 	api              *localfleet.ClusterAPI
 	one, two, tenant *localfleet.Cluster
 	charts           *localfleet.ChartServer
+	color            string // of the set for plain Clusters
 }
 
 // capiSet delivers a chart and manifests to the Clusters that are labelled for it. $COLOR is an expression or a value.
@@ -81,6 +82,7 @@ func TestClusterAPI(t *testing.T) {
 	step("a Kamaji control plane registers once", f.kamaji)
 	step("the Cluster is deleted, and the kubeconfig is gone before it", f.deleted)
 	step("the same, while there is no hub", f.deletedUnseen)
+	step("its namespace is deleted", f.namespaceDeleted)
 	step("it is drained before it is deleted", f.drained)
 }
 
@@ -95,14 +97,20 @@ func startClusterAPI(t *testing.T) *capiFleet {
 	check(t, err)
 	f.start(t)
 	f.charts, _ = serve(t)
-	f.set(t, "plain", "blue")
+	f.paint(t, "blue")
 	return f
 }
 
-// set applies a set for the Clusters with a label.
-func (f *capiFleet) set(t *testing.T, name, color string) {
+// set is a set for the Clusters with a label.
+func (f *capiFleet) set(name, color string) string {
+	return strings.NewReplacer("$NAME", name, "$COLOR", color, "$CHARTS", f.charts.URL()).Replace(capiSet)
+}
+
+// paint changes what plain Clusters get.
+func (f *capiFleet) paint(t *testing.T, color string) {
 	t.Helper()
-	apply(t, f.Client, strings.NewReplacer("$NAME", name, "$COLOR", color, "$CHARTS", f.charts.URL()).Replace(capiSet))
+	f.color = color
+	apply(t, f.Client, f.set("plain", color))
 }
 
 // create applies a Cluster, and what belongs to it, in a namespace of its own name.
@@ -175,7 +183,7 @@ func (f *capiFleet) initialized(t *testing.T) {
 
 	check(t, patched(capiObject("controlplane.cluster.x-k8s.io/v1beta2", "LocalControlPlane", "c1"), `{"metadata":{"annotations":{"cluster.x-k8s.io/paused":null}}}`)(ctx, f.Client))
 	soon(t, "Cluster API calls it initialized", func() error { return f.reached(ctx, f.Client, "c1", "controlPlaneInitialized") })
-	soon(t, "the add-ons arrive", func() error { return f.delivered(ctx, f.one, "c1", "blue") })
+	soon(t, "the add-ons arrive", func() error { return f.delivered(ctx, f.one, "c1", f.color) })
 	soon(t, "the registration is Ready", func() error { return f.ready(ctx, "c1") })
 }
 
@@ -223,7 +231,7 @@ func (f *capiFleet) rotated(t *testing.T) {
 		}
 		return nil
 	})
-	f.set(t, "plain", "green")
+	f.paint(t, "green")
 	soon(t, "a change arrives with the new ones", func() error { return f.delivered(ctx, f.one, "c1", "green") })
 	soon(t, "the registration is Ready", func() error { return f.ready(ctx, "c1") })
 }
@@ -235,9 +243,10 @@ func (f *capiFleet) paused(t *testing.T) {
 	soon(t, "the registration says so", func() error {
 		return condition(ctx, f.Client, reg, hubv1.MaintenanceCondition, metav1.ConditionTrue, hubv1.ClusterAPIPausedReason)
 	})
+	check(t, f.ready(ctx, "c1"))
 	// Nobody writes it anew while the Cluster is paused, and the hub has a copy.
 	check(t, f.Client.Delete(ctx, secret("c1", "c1-kubeconfig", nil)))
-	f.set(t, "plain", "red")
+	f.paint(t, "red")
 	soon(t, "a change arrives all the same", func() error { return f.delivered(ctx, f.one, "c1", "red") })
 	check(t, f.Client.Get(ctx, client.ObjectKeyFromObject(reg), reg))
 	if c := findCondition(reg.Status.Conditions, hubv1.MaintenanceCondition); c.Status != metav1.ConditionTrue {
@@ -298,7 +307,7 @@ spec:
 
 func (f *capiFleet) topology(t *testing.T) {
 	ctx := t.Context()
-	f.set(t, "topology", `<< origin.spec.topology.variables.filter(v, v.name == "color")[0].value >>`)
+	apply(t, f.Client, f.set("topology", `<< origin.spec.topology.variables.filter(v, v.name == "color")[0].value >>`))
 	f.api.Serve("c2", "c2", f.two)
 	f.create(t, "c2", topologyClass)
 	for _, color := range []string{"orange", "violet"} {
@@ -360,7 +369,7 @@ func (f *capiFleet) kamaji(t *testing.T) {
 		}
 		return nil
 	})
-	soon(t, "the add-ons arrive", func() error { return f.delivered(ctx, f.tenant, "c3", "red") })
+	soon(t, "the add-ons arrive", func() error { return f.delivered(ctx, f.tenant, "c3", f.color) })
 	soon(t, "the Cluster's registration is Ready", func() error { return f.ready(ctx, "c3") })
 	soon(t, "the tenant says why it has none", func() error { return wantEvent(ctx, f.hub, "c3-kcp", "of Cluster API; label") })
 	list := &hubv1.ClusterRegistrationList{}

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package origins reads the objects that clusters come from, and watches each kind from the moment its CRD is there. A kind
-// that is not installed is skipped, and picked up without a restart; one that goes away again removes nothing.
+// that is not installed is skipped, and picked up without a restart; one that goes away again removes nothing. One that is served in
+// another version after an upgrade is read in that one.
 package origins
 
 import (
@@ -24,7 +25,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -34,7 +34,8 @@ import (
 	"github.com/chandler-hub/chandler/internal/teardown"
 )
 
-// Starter starts a watch of a kind on behalf of a room. gvk is the version that the API server prefers.
+// Starter starts a watch of a kind on behalf of a room: of an example in the version that the API server prefers, and again when it
+// prefers another one.
 type Starter func(kind origin.Kind, example client.Object) error
 
 // Origins knows which kinds are installed, and reads origins from the cache.
@@ -45,6 +46,7 @@ type Origins struct {
 	mu       sync.RWMutex
 	versions map[schema.GroupKind]schema.GroupVersionKind // the kinds that are watched
 	gone     map[schema.GroupKind]bool                    // watched, but the CRD is not there now
+	retired  map[schema.GroupVersionKind]time.Time        // watched, and not read any more since then
 	starters []Starter
 	tell     []func(context.Context, origin.Kind)
 }
@@ -54,7 +56,7 @@ func New(mgr manager.Manager, policy origin.Policy) *Origins {
 	return &Origins{
 		mgr: mgr, policy: policy,
 		versions: map[schema.GroupKind]schema.GroupVersionKind{origin.Secret.GroupKind: corev1.SchemeGroupVersion.WithKind("Secret")},
-		gone:     map[schema.GroupKind]bool{},
+		gone:     map[schema.GroupKind]bool{}, retired: map[schema.GroupVersionKind]time.Time{},
 	}
 }
 
@@ -74,7 +76,7 @@ func (o *Origins) Get(ctx context.Context, kind origin.Kind, key types.Namespace
 	switch {
 	case apierrors.IsNotFound(err):
 		// When a CRD is deleted its objects go first: look again whether the kind is there before "gone" is believed.
-		if kind.CRD != "" && !o.established(ctx, kind) {
+		if kind.CRD != "" && o.served(ctx, kind) == "" {
 			return nil, origin.Verdict{Origin: teardown.OriginUnknown}, nil
 		}
 		return nil, origin.Verdict{Origin: teardown.OriginGone}, nil
@@ -173,20 +175,6 @@ func Example(kind origin.Kind, gvk schema.GroupVersionKind) client.Object {
 	return u
 }
 
-// established asks the API server whether a kind's CRD is there and serves.
-func (o *Origins) established(ctx context.Context, kind origin.Kind) bool {
-	crd := &apiextensionsv1.CustomResourceDefinition{}
-	if err := o.mgr.GetAPIReader().Get(ctx, types.NamespacedName{Name: kind.CRD}, crd); err != nil || crd.DeletionTimestamp != nil {
-		return false
-	}
-	for _, c := range crd.Status.Conditions {
-		if c.Type == apiextensionsv1.Established {
-			return c.Status == apiextensionsv1.ConditionTrue
-		}
-	}
-	return false
-}
-
 // SetupWithManager watches CRDs, and starts the watch of each kind when its CRD is established: of those that are there
 // already, before any room starts to work. After a restart no origin is then taken for unknown, and no tenant of a Cluster
 // is seen before its Cluster.
@@ -212,9 +200,10 @@ func (o *Origins) SetupWithManager(mgr manager.Manager) error {
 }
 
 func (o *Origins) reconcile(ctx context.Context, kind origin.Kind) (reconcile.Result, error) {
-	there := o.established(ctx, kind)
+	served := o.served(ctx, kind)
+	there := served != ""
 	o.mu.Lock()
-	_, watched := o.versions[kind.GroupKind]
+	old, watched := o.versions[kind.GroupKind]
 	changed := watched && o.gone[kind.GroupKind] == there
 	o.gone[kind.GroupKind] = !there
 	o.mu.Unlock()
@@ -223,29 +212,27 @@ func (o *Origins) reconcile(ctx context.Context, kind origin.Kind) (reconcile.Re
 			tell(ctx, kind)
 		}
 	}
-	if !there || watched {
-		return reconcile.Result{}, nil
+	if !there || old.Version == served {
+		return o.retire(ctx, kind)
 	}
-	mapping, err := o.mgr.GetRESTMapper().RESTMapping(kind.GroupKind)
-	if meta.IsNoMatchError(err) {
-		return reconcile.Result{RequeueAfter: time.Minute}, nil // no version of it is served: its origins are unknown
+	gvk := kind.WithVersion(served)
+	if _, err := o.mgr.GetRESTMapper().RESTMapping(kind.GroupKind, served); meta.IsNoMatchError(err) {
+		return reconcile.Result{RequeueAfter: time.Second}, nil // discovery does not know of it yet
+	} else if err != nil {
+		return reconcile.Result{}, fmt.Errorf("find version %s of %s: %w", served, kind.GroupKind, err)
 	}
-	if err != nil {
-		return reconcile.Result{}, fmt.Errorf("find the version of %s: %w", kind.GroupKind, err)
-	}
-	o.mu.Lock()
-	o.versions[kind.GroupKind] = mapping.GroupVersionKind
-	o.mu.Unlock()
-	log.FromContext(ctx).Info("watching a kind of origin", "kind", kind.Kind, "apiVersion", mapping.GroupVersionKind.GroupVersion())
-	for _, start := range o.starters {
-		if err := start(kind, Example(kind, mapping.GroupVersionKind)); err != nil {
-			o.mu.Lock()
-			delete(o.versions, kind.GroupKind) // so that the next try does not take it for watched
-			o.mu.Unlock()
-			return reconcile.Result{}, fmt.Errorf("watch %s: %w", kind.Kind, err)
+	if watched {
+		if err := o.try(ctx, gvk); err != nil {
+			return reconcile.Result{}, fmt.Errorf("%s is read in %s on: %w", kind.Kind, old.Version, err)
 		}
 	}
-	return reconcile.Result{}, nil
+	if err := o.watch(ctx, kind, gvk); err != nil || !watched {
+		return reconcile.Result{}, err
+	}
+	for _, tell := range o.tell { // of what was deleted while neither version was watched, no event comes
+		tell(ctx, kind)
+	}
+	return reconcile.Result{RequeueAfter: retireAfter}, nil
 }
 
 // KindOf returns the kind of a registration's origin.

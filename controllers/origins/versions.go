@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package origins
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/version"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/chandler-hub/chandler/internal/origin"
+)
+
+// served asks the API server which version of a kind to read: the one that it prefers, empty if the CRD is not there or serves none.
+func (o *Origins) served(ctx context.Context, kind origin.Kind) string {
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err := o.mgr.GetAPIReader().Get(ctx, types.NamespacedName{Name: kind.CRD}, crd); err != nil || crd.DeletionTimestamp != nil {
+		return ""
+	}
+	if !slices.ContainsFunc(crd.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
+		return c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue
+	}) {
+		return ""
+	}
+	best := ""
+	for _, v := range crd.Spec.Versions {
+		if v.Served && (best == "" || version.CompareKubeAwareVersionStrings(v.Name, best) > 0) {
+			best = v.Name
+		}
+	}
+	return best
+}
+
+// try lists a kind in a version: where a conversion webhook does not answer, an informer of it would never be filled, and whoever
+// reads from it would wait.
+func (o *Origins) try(ctx context.Context, gvk schema.GroupVersionKind) error {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+	return o.mgr.GetAPIReader().List(ctx, list, client.Limit(1))
+}
+
+// watch starts the watches of a kind in a version. From now on it is read in that version.
+func (o *Origins) watch(ctx context.Context, kind origin.Kind, gvk schema.GroupVersionKind) error {
+	o.mu.Lock()
+	if old, watched := o.versions[kind.GroupKind]; watched {
+		o.retired[old] = time.Now()
+	}
+	delete(o.retired, gvk)
+	o.versions[kind.GroupKind] = gvk
+	o.mu.Unlock()
+	log.FromContext(ctx).Info("watching a kind of origin", "kind", kind.Kind, "apiVersion", gvk.GroupVersion())
+	for _, start := range o.starters {
+		if err := start(kind, Example(kind, gvk)); err != nil {
+			o.mu.Lock()
+			delete(o.versions, kind.GroupKind) // so that the next try does not take it for watched
+			o.mu.Unlock()
+			return fmt.Errorf("watch %s: %w", kind.Kind, err)
+		}
+	}
+	return nil
+}
+
+// retireAfter is how long a version is kept after the switch to another. Whoever still reads in it would otherwise make it anew, and
+// wait for ever for what is not served any more.
+const retireAfter = time.Minute
+
+// retire ends the informers of versions of a kind that are not read any more.
+func (o *Origins) retire(ctx context.Context, kind origin.Kind) (reconcile.Result, error) {
+	var over []schema.GroupVersionKind
+	wait := time.Duration(0)
+	o.mu.Lock()
+	for gvk, since := range o.retired {
+		if gvk.GroupKind() != kind.GroupKind {
+			continue
+		}
+		if left := retireAfter - time.Since(since); left > 0 {
+			wait = max(wait, left)
+			continue
+		}
+		over = append(over, gvk)
+		delete(o.retired, gvk)
+	}
+	o.mu.Unlock()
+	for _, gvk := range over {
+		if err := o.mgr.GetCache().RemoveInformer(ctx, Example(kind, gvk)); err != nil {
+			return reconcile.Result{}, fmt.Errorf("end the watch of %s: %w", gvk, err)
+		}
+	}
+	return reconcile.Result{RequeueAfter: wait}, nil
+}

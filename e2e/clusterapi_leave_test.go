@@ -91,6 +91,7 @@ func (f *capiFleet) moved(t *testing.T) {
 	apply(t, other.Client, f.set("plain", "black"))
 	to.Serve("c1", "c1", f.one)
 	untouched := f.untouched(t, f.one)
+	f.guard(t, "c1") // which clusterctl passes
 	check(t, f.api.Move(ctx, "c1", to))
 	within(t, 30*time.Second, "the hub lets it go", func() error { return f.letGo(ctx, "plain", "c1") })
 	untouched()
@@ -100,6 +101,14 @@ func (f *capiFleet) moved(t *testing.T) {
 	soon(t, "the other hub takes it over", func() error { return f.delivered(ctx, f.one, "c1", "black") })
 	soon(t, "its registration is Ready", func() error {
 		return condition(ctx, other.Client, registration("c1", "c1"), hubv1.ReadyCondition, metav1.ConditionTrue, hubv1.SucceededReason)
+	})
+	soon(t, "which does not guard it", func() error {
+		u := capiClusterOf("c1")
+		err := other.Client.Get(ctx, client.ObjectKeyFromObject(u), u)
+		if label := u.GetLabels()[hubv1.DrainBeforeDeletionLabel]; err == nil && label != "" {
+			err = fmt.Errorf("the label that came along is %q", label)
+		}
+		return err
 	})
 	check(t, wantGone(ctx, f.Client, registration("c1", "c1")))
 	untouched()
@@ -188,18 +197,24 @@ func (f *capiFleet) namespaceDeleted(t *testing.T) {
 	untouched()
 }
 
-// drained asks for a drain of a Cluster with a topology, and then has Cluster API delete it.
-func (f *capiFleet) drained(t *testing.T) {
-	ctx := t.Context()
-	f.policy(t)
-	cluster := capiClusterOf("c2")
-	apply(t, f.Client, `{apiVersion: chandler.dev/v1alpha1, kind: ClusterRegistration, metadata: {name: c2, namespace: c2}, spec: {drainBeforeDeletion: {}}}`)
+// guard has the deletion of a Cluster denied until it is drained.
+func (f *capiFleet) guard(t *testing.T, name string) {
+	t.Helper()
+	apply(t, f.Client, fmt.Sprintf("{apiVersion: chandler.dev/v1alpha1, kind: ClusterRegistration, metadata: {name: %[1]s, namespace: %[1]s}, spec: {drainBeforeDeletion: {}}}", name))
 	soon(t, "the deletion is denied", func() error {
-		if err := f.Client.Delete(ctx, cluster.DeepCopy(), client.DryRunAll); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), hubv1.DrainAnnotation) {
+		err := f.Client.Delete(t.Context(), capiClusterOf(name), client.DryRunAll)
+		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), hubv1.DrainAnnotation) {
 			return fmt.Errorf("whoever deletes it is told %v", err)
 		}
 		return nil
 	})
+}
+
+// drained asks for a drain of a Cluster with a topology, and then has Cluster API delete it.
+func (f *capiFleet) drained(t *testing.T) {
+	ctx := t.Context()
+	cluster := capiClusterOf("c2")
+	f.guard(t, "c2")
 	check(t, patched(cluster, `{"metadata":{"annotations":{"chandler.dev/drain":"true"}}}`)(ctx, f.Client))
 	soon(t, "it may be deleted", func() error { return deleted(cluster)(ctx, f.Client) })
 	check(t, f.undelivered(ctx, f.two))

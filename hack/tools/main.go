@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command tools builds the real programs that the local fleet and the tests run (etcd, Kubernetes, Flux, kwok) and
+// Command tools builds the real programs that the local fleet and the tests run (etcd, Kubernetes, Flux, kwok, Cluster API) and
 // copies the files that go with them (CRDs, mostly), into a cache outside the checkout. What is there already is left
 // alone, so it can run before every test. Package parts says what is built, and finds it.
 //

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"errors"
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -31,9 +32,15 @@ func TestOriginVersions(t *testing.T) {
 		}
 		check(t, h.Client.Patch(ctx, crd, client.MergeFrom(before)))
 	}
+	// The hub has seen a Cluster when its registration says so; what it has not seen, it does not miss.
 	registered := func(name string) func() error {
 		return func() error {
-			return h.Client.Get(ctx, client.ObjectKey{Namespace: name, Name: name}, registration("", ""))
+			reg := registration(name, name)
+			err := h.Client.Get(ctx, client.ObjectKeyFromObject(reg), reg)
+			if err == nil && reg.Status.OriginUID == "" {
+				err = errors.New("its registration has no status.originUID")
+			}
+			return err
 		}
 	}
 	create := func(version, name string) {

@@ -32,6 +32,7 @@ test: tools ## Every test: unit, API server, end to end with real Flux controlle
 	@# Not from the cache: it does not know that these tests build the hub.
 	$(GO) test -timeout 40m -count=1 -p 1 ./e2e ./e2e/kamaji
 	cd internal/manifestchart/enginetest && $(GO) test -count=1 ./...
+	cd hack/promcheck && $(GO) test -count=1 ./...
 
 .PHONY: e2e-kind
 e2e-kind: ## The tests of e2e/kamaji on kind, with Kamaji, Flux and the hub as people install them: needs Docker and the internet. ARGS=--plan to see what is done, --keep to keep the cluster.
@@ -54,10 +55,11 @@ benchmark: ## Measure compiling and rendering, in microseconds and allocations (
 	$(GO) test -run '^$$' -bench . -benchmem -count $(COUNT) ./internal/render ./internal/expression
 
 .PHONY: generate
-generate: ## Write deepcopy functions, CRDs and RBAC.
+generate: ## Write deepcopy functions, CRDs, RBAC and the reference of the API.
 	$(GOTOOL) controller-gen object:headerFile=hack/boilerplate.go.txt paths=./api/...
 	$(GOTOOL) controller-gen crd paths=./api/... output:crd:dir=config/crd/bases
 	$(GOTOOL) controller-gen rbac:roleName=chandler-hub paths=./controllers/... output:rbac:dir=config/rbac
+	$(GOTOOL) crd-ref-docs --source-path=api/v1alpha1 --config=hack/apidoc.yaml --renderer=markdown --output-path=docs/api.md --log-level=ERROR
 
 .PHONY: fmt
 fmt: ## Format the code.

@@ -216,7 +216,7 @@ func (f *teardownFleet) deleteCluster(t *testing.T, annotate bool) {
 	check(t, f.Client.Delete(t.Context(), u))
 }
 
-// TestTeardown takes away, one after the other, everything that something hangs on, and wants what docs/concepts.md promises.
+// TestTeardown takes away, one after the other, everything that something hangs on, and wants what docs/teardown.md promises.
 func TestTeardown(t *testing.T) {
 	ctx := t.Context()
 	f := startTeardown(t)

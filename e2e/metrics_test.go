@@ -39,6 +39,7 @@ spec:
   sources: [{name: charts, kind: HelmRepository, spec: {url: $CHARTS}}, {name: fleet, kind: GitRepository, spec: {url: $GIT, ref: {branch: main}}}]
   addons:
     - {name: met-chart, helmRelease: {interval: 1m, chart: {spec: {chart: settings, sourceRef: {name: charts}}}, values: {color: blue}}}
+    - {name: met-bad, kustomization: {interval: 1m, retryInterval: 2s, path: ./bad, sourceRef: {name: fleet}}}
     - {name: met-lost, kustomization: {interval: 1m, retryInterval: 2s, path: ./nowhere, sourceRef: {name: fleet}}}
 ---
 apiVersion: chandler.dev/v1alpha1
@@ -78,7 +79,8 @@ func TestMetrics(t *testing.T) {
 			`chandler_addonset_stalled{addonset="flux-system/misspelt"} 1`,
 			`chandler_addonset_clusters{addonset="flux-system/watched",state="offline"} 1`,
 			`chandler_addonset_addons{addon="met-chart",addonset="flux-system/watched",state="Ready"} 1`,
-			`chandler_addonset_addons{addon="met-lost",addonset="flux-system/watched",state="Failed"} 1`,
+			`chandler_addonset_addons{addon="met-bad",addonset="flux-system/watched",state="Failed"} 1`,
+			`chandler_addonset_addons{addon="met-lost",addonset="flux-system/watched",state="Progressing"} 1`,
 			`chandler_probe_targets{state="healthy"} 1`,
 			`chandler_probe_targets{state="failing"} 1`,
 		} {
@@ -131,7 +133,7 @@ func startObserved(t *testing.T) *observed {
 	check(t, err)
 	t.Cleanup(func() { _ = proxy.Close() })
 	charts, git := serve(t)
-	_, err = git.Commit("fleet", map[string]string{"README": "nothing to apply"})
+	_, err = git.Commit("fleet", map[string]string{"bad/nothing.yaml": "{apiVersion: nowhere.example.org/v1, kind: Nothing, metadata: {name: nothing, namespace: default}}"})
 	check(t, err)
 	namespace(t, o.Client, "fleet")
 	for name, c := range map[string]*localfleet.Cluster{"healthy": one, "broken": two} {
@@ -265,7 +267,7 @@ func (f *fluxEvents) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // events wants what Flux tells of an add-on's object, be it good or bad, to say which cluster, set and add-on it is about.
 func (o *observed) events(t *testing.T) {
-	for addon, of := range map[string]struct{ kind, severity string }{"met-chart": {"HelmRelease", "info"}, "met-lost": {"Kustomization", "error"}} {
+	for addon, of := range map[string]struct{ kind, severity string }{"met-chart": {"HelmRelease", "info"}, "met-bad": {"Kustomization", "error"}} {
 		soon(t, "Flux tells of "+addon, func() error {
 			o.sink.mu.Lock()
 			defer o.sink.mu.Unlock()

@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"os"
@@ -44,7 +45,7 @@ func newCommand() *cobra.Command {
 }
 
 func (o *options) run(ctx context.Context) error {
-	logger := o.logger()
+	logger := o.logger(os.Stderr)
 	ctrl.SetLogger(logger)
 	klog.SetLogger(logger)
 	restConfig, err := ctrl.GetConfig()
@@ -96,7 +97,7 @@ func (o *options) run(ctx context.Context) error {
 	return mgr.Start(ctx)
 }
 
-func (o *options) logger() logr.Logger {
+func (o *options) logger(to io.Writer) logr.Logger {
 	options := &slog.HandlerOptions{
 		Level: map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "error": slog.LevelError}[o.logLevel],
 		// controller-runtime logs values that are no JSON, and that can say themselves what they are.
@@ -108,9 +109,9 @@ func (o *options) logger() logr.Logger {
 		},
 	}
 	if o.logEncoding == "console" {
-		return logr.FromSlogHandler(slog.NewTextHandler(os.Stderr, options))
+		return logr.FromSlogHandler(slog.NewTextHandler(to, options))
 	}
-	return logr.FromSlogHandler(slog.NewJSONHandler(os.Stderr, options))
+	return logr.FromSlogHandler(slog.NewJSONHandler(to, options))
 }
 
 func newScheme() (*runtime.Scheme, error) {

@@ -245,7 +245,9 @@ func (c *cache) List(_ context.Context, list client.ObjectList, _ ...client.List
 func BenchmarkScrape(b *testing.B) {
 	c := &cache{}
 	for i := range 5000 {
-		c.registrations = append(c.registrations, *registration(fmt.Sprint("c", i), "Kamaji", condition(hubv1.KubeConfigValidCondition, "True", ""), condition(hubv1.ReachableCondition, "True", "")))
+		reg := registration(fmt.Sprint("c", i), "Kamaji", condition(hubv1.KubeConfigValidCondition, "True", ""), condition(hubv1.ReachableCondition, "True", ""))
+		reg.Status.Credential = &hubv1.CredentialStatus{ExpirationTime: &metav1.Time{Time: time.Unix(1_800_000_000, 0)}}
+		c.registrations = append(c.registrations, *reg)
 		var addons []hubv1.AddonStatus
 		for j := range 10 {
 			addons = append(addons, hubv1.AddonStatus{Name: fmt.Sprint("a", j), State: hubv1.AddonReady})

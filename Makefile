@@ -40,7 +40,7 @@ e2e-kind: ## The tests of e2e/kamaji on kind, with Kamaji, Flux and the hub as p
 
 .PHONY: test-unit
 test-unit: ## The tests that need no binaries, in seconds.
-	$(GO) test -short ./api/... ./internal/... ./cmd/... ./controllers/...
+	$(GO) test -short ./api/... ./internal/... ./cmd/... ./controllers/... ./docs
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME each (default 1m). What they find becomes a test: go writes it under testdata/fuzz.

@@ -6,6 +6,7 @@ GOTOOL = $(GO) tool -modfile=hack/gotools/go.mod
 ARGS  ?=
 FUZZTIME ?= 1m
 COUNT ?= 1
+IMAGE ?= chandler-hub:dev
 
 .DEFAULT_GOAL := help
 
@@ -21,6 +22,10 @@ demo: tools ## A management cluster with Flux and the hub, three workload cluste
 build: ## Build the hub and the command line into bin/.
 	$(GO) build -o bin/hub ./cmd/hub
 	$(GO) build -o bin/chandler ./cmd/chandler
+
+.PHONY: image
+image: ## Build the hub's image with Docker: IMAGE=registry.example.org/chandler-hub:v0.1.0
+	docker build --tag $(IMAGE) .
 
 .PHONY: tools
 tools: ## Build etcd, kube-apiserver, Flux and the rest into a cache folder outside the checkout; nothing to do when they are there.
@@ -55,21 +60,26 @@ benchmark: ## Measure compiling and rendering, in microseconds and allocations (
 	$(GO) test -run '^$$' -bench . -benchmem -count $(COUNT) ./internal/render ./internal/expression
 
 .PHONY: generate
-generate: ## Write deepcopy functions, CRDs, RBAC and the reference of the API.
+generate: ## Write deepcopy functions, CRDs, RBAC and the reference of the API, and copy CRDs, RBAC and policies into the chart.
 	$(GOTOOL) controller-gen object:headerFile=hack/boilerplate.go.txt paths=./api/...
 	$(GOTOOL) controller-gen crd paths=./api/... output:crd:dir=config/crd/bases
 	$(GOTOOL) controller-gen rbac:roleName=chandler-hub paths=./controllers/... output:rbac:dir=config/rbac
 	$(GOTOOL) crd-ref-docs --source-path=api/v1alpha1 --config=hack/apidoc.yaml --renderer=markdown --output-path=docs/api.md --log-level=ERROR
+	@# Helm reads nothing outside its chart.
+	rm -rf charts/chandler/files && mkdir -p charts/chandler/files/policies
+	cp -R config/crd/bases charts/chandler/files/crd && cp config/rbac/role.yaml charts/chandler/files/
+	cp $$(ls config/policies/*.yaml | grep -v /kustomization.yaml) charts/chandler/files/policies/
 
 .PHONY: fmt
 fmt: ## Format the code.
 	gofmt -w $$(git ls-files '*.go')
 
 .PHONY: lint
-lint: ## Format, vet and staticcheck.
+lint: ## Format, vet and staticcheck; helm lint, and every kustomization builds.
 	@out=$$(gofmt -l $$(git ls-files --cached --others --exclude-standard '*.go')); test -z "$$out" || { echo "not formatted, run make fmt:"; echo "$$out"; exit 1; }
 	$(GO) vet ./...
 	$(GOTOOL) staticcheck ./...
+	hack/lint-manifests.sh
 
 .PHONY: verify
 verify: ## Check that generated files and go.mod are up to date.

@@ -95,17 +95,13 @@ func (c *Cluster) grantHub(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	files, err := filepath.Glob(filepath.Join(root, "config", "rbac", "*.yaml"))
-	if err != nil {
-		return err
-	}
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: hubNamespace}}
 	if err := client.IgnoreAlreadyExists(c.Client.Create(ctx, ns)); err != nil {
 		return err
 	}
-	for _, file := range files {
-		if err := c.applyFile(ctx, file); err != nil {
-			return fmt.Errorf("%s: %w", file, err)
+	for _, file := range []string{"account.yaml", "role.yaml"} {
+		if err := c.applyFile(ctx, filepath.Join(root, "config", "rbac", file)); err != nil {
+			return fmt.Errorf("config/rbac/%s: %w", file, err)
 		}
 	}
 	kubeconfig, err := c.Kubeconfig(HubUser, "system:serviceaccounts", "system:serviceaccounts:"+hubNamespace)

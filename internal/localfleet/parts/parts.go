@@ -32,6 +32,8 @@ const (
 	Kamaji                = "kamaji"
 	ClusterAPI            = "cluster-api"
 	Clusterctl            = "clusterctl"
+	Helm                  = "helm"
+	Kustomize             = "kustomize"
 )
 
 // Names of the file sets that belong to no part, for Files. SourceController, KustomizeController, HelmController, Kamaji and
@@ -118,6 +120,8 @@ func All() []Part {
 		{Name: Kamaji, Pins: Kamaji, Package: kamajiModule, LDFlags: strip},
 		{Name: ClusterAPI, Pins: ClusterAPI, Package: capiModule, LDFlags: strip},
 		{Name: Clusterctl, Pins: ClusterAPI, Package: capiModule + "/cmd/clusterctl", LDFlags: strip},
+		{Name: Helm, Pins: Helm, Package: "helm.sh/helm/v4/cmd/helm", LDFlags: strip},
+		{Name: Kustomize, Pins: Kustomize, Package: "sigs.k8s.io/kustomize/kustomize/v5", LDFlags: strip},
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/chandler-hub/chandler/internal/manifestchart"
@@ -15,7 +16,19 @@ import (
 
 // chartServer serves the chart that delivers plain manifests. Every replica does, not only the leader: its bytes are the same
 // everywhere, and Flux asks for them whenever it likes.
-type chartServer struct{ address string }
+type chartServer struct {
+	address string
+	serves  atomic.Bool
+}
+
+// Ready is a readiness check. The server starts when the caches are complete, some time after the checks are answered; until then
+// no Service may send Flux here.
+func (s *chartServer) Ready(*http.Request) error {
+	if !s.serves.Load() {
+		return errors.New("the chart is not served yet")
+	}
+	return nil
+}
 
 // NeedLeaderElection tells the manager to run it in every replica.
 func (s *chartServer) NeedLeaderElection() bool { return false }
@@ -27,6 +40,7 @@ func (s *chartServer) Start(ctx context.Context) error {
 		return fmt.Errorf("--chart-bind-address: %w", err)
 	}
 	server := &http.Server{Handler: manifestchart.Handler(), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second}
+	s.serves.Store(true)
 	go func() {
 		<-ctx.Done()
 		_ = server.Close()

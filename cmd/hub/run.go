@@ -84,7 +84,11 @@ func (o *options) run(ctx context.Context) error {
 		return err
 	}
 	if o.chartAddress != "0" {
-		if err := mgr.Add(&chartServer{o.chartAddress}); err != nil {
+		charts := &chartServer{address: o.chartAddress}
+		if err := mgr.Add(charts); err != nil {
+			return err
+		}
+		if err := mgr.AddReadyzCheck("charts", charts.Ready); err != nil {
 			return err
 		}
 	}

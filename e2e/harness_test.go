@@ -100,20 +100,24 @@ type hubOptions struct {
 	args     []string
 	noHub    bool
 	managers bool
+	// bare: neither the hub nor its CRDs, and a node that its pods seem to run on. The test installs them.
+	bare bool
 }
 
 func startHub(t *testing.T, o hubOptions) *hub {
 	t.Helper()
 	crds, err := localfleet.FluxCRDs()
 	check(t, err)
-	crds = append(crds, filepath.Join("..", "config", "crd", "bases"))
+	if !o.bare {
+		crds = append(crds, filepath.Join("..", "config", "crd", "bases"))
+	}
 	if o.origins {
 		more, err := localfleet.CRDs(parts.Kamaji, parts.ClusterAPI)
 		check(t, err)
 		crds = append(crds, more...)
 	}
 	c, err := localfleet.StartCluster(t.Context(), localfleet.ClusterOptions{
-		Name: o.name, Dir: workDir, CRDPaths: crds, Scheme: scheme, Audit: true, ControllerManager: o.managers,
+		Name: o.name, Dir: workDir, CRDPaths: crds, Scheme: scheme, Audit: true, ControllerManager: o.managers, Nodes: o.bare,
 	})
 	check(t, err)
 	h := &hub{Cluster: c, args: o.args}
@@ -142,7 +146,7 @@ func startHub(t *testing.T, o hubOptions) *hub {
 			h.dump(t)
 		}
 	})
-	if !o.noHub {
+	if !o.noHub && !o.bare {
 		h.start(t)
 	}
 	return h

@@ -63,11 +63,16 @@ func (j *journey) step(t *testing.T, name string, f func(*testing.T)) {
 }
 
 func startJourney(t *testing.T, name string, flux localfleet.FluxOptions) *journey {
-	j := &journey{clusters: map[string]*localfleet.Cluster{}, color: "blue"}
+	return newJourney(t, startHub(t, hubOptions{name: "hub-" + name, flux: &flux, origins: true}))
+}
+
+// newJourney makes ready what a journey needs on a management cluster and beside it.
+func newJourney(t *testing.T, h *hub) *journey {
+	t.Helper()
+	j := &journey{hub: h, clusters: map[string]*localfleet.Cluster{}, color: "blue"}
 	for reg, cluster := range map[string]string{tenant: "workload-a", capi: "workload-b", plain: "workload-c"} {
 		j.clusters[reg] = workload(t, cluster)
 	}
-	j.hub = startHub(t, hubOptions{name: "hub-" + name, flux: &flux, origins: true})
 	var err error
 	j.charts, j.git = serve(t)
 	_, err = j.git.Commit("fleet", map[string]string{"base/configmap.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: from-git, namespace: default}\ndata:\n  color: ${color}\n"})

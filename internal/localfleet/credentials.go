@@ -60,6 +60,20 @@ func (c *Cluster) TokenKubeconfig(ctx context.Context, account string) ([]byte, 
 	return c.kubeconfig(account, &clientcmdapi.AuthInfo{Token: token.Status.Token})
 }
 
+// PodKubeconfig returns what a pod has to reach its API server: a token of its ServiceAccount that is as good as the pod lives,
+// as its kubelet would mount it, and no other right.
+func (c *Cluster) PodKubeconfig(ctx context.Context, pod *corev1.Pod) ([]byte, error) {
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Spec.ServiceAccountName}}
+	token := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
+		ExpirationSeconds: ptr.To[int64](3607),
+		BoundObjectRef:    &authenticationv1.BoundObjectReference{Kind: "Pod", APIVersion: "v1", Name: pod.Name, UID: pod.UID},
+	}}
+	if err := c.Client.SubResource("token").Create(ctx, account, token); err != nil {
+		return nil, err
+	}
+	return c.kubeconfig(account.Name, &clientcmdapi.AuthInfo{Token: token.Status.Token})
+}
+
 // Server returns the URL of the API server, as a kubeconfig has it.
 func (c *Cluster) Server() string { return c.server }
 

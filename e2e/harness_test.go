@@ -8,6 +8,8 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -241,4 +243,22 @@ func registration(namespace, name string) *hubv1.ClusterRegistration {
 
 func addonSet(namespace, name string) *hubv1.AddonSet {
 	return &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+}
+
+// get reads a page of a process on this machine.
+func get(ctx context.Context, url string) (string, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return "", err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	raw, err := io.ReadAll(resp.Body)
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s", url, resp.Status)
+	}
+	return string(raw), err
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -187,7 +186,9 @@ func (in *installation) admitted(t *testing.T) {
 	}
 	// Every replica serves the chart, whoever leads: the Service knows no difference.
 	for _, r := range in.replicas {
-		if body := get(t, "http://"+r.charts+"/index.yaml"); !strings.Contains(body, "chandler-manifests") {
+		body, err := get(t.Context(), "http://"+r.charts+"/index.yaml")
+		check(t, err)
+		if !strings.Contains(body, "chandler-manifests") {
 			t.Errorf("%s serves %q", r.pod.Name, body)
 		}
 	}
@@ -251,7 +252,9 @@ func (in *installation) measured(t *testing.T) {
 	check(t, in.Client.Get(t.Context(), client.ObjectKeyFromObject(deployment), deployment))
 	request := deployment.Spec.Template.Spec.Containers[0].Resources.Requests.Memory().Value()
 	for _, r := range in.replicas {
-		found := resident.FindStringSubmatch(get(t, "http://"+r.metrics+"/metrics"))
+		body, err := get(t.Context(), "http://"+r.metrics+"/metrics")
+		check(t, err)
+		found := resident.FindStringSubmatch(body)
 		if found == nil {
 			t.Fatal("/metrics has no process_resident_memory_bytes")
 		}
@@ -285,21 +288,6 @@ func address(t *testing.T) string {
 	port, err := localfleet.FreePort()
 	check(t, err)
 	return fmt.Sprintf("127.0.0.1:%d", port)
-}
-
-func get(t *testing.T, url string) string {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-	check(t, err)
-	resp, err := http.DefaultClient.Do(req)
-	check(t, err)
-	defer func() { _ = resp.Body.Close() }()
-	body, err := io.ReadAll(resp.Body)
-	check(t, err)
-	if resp.StatusCode != http.StatusOK {
-		t.Fatalf("%s: %s", url, resp.Status)
-	}
-	return string(body)
 }
 
 // service stands where kube-proxy would: connections to its address go to its endpoints, one after the other.

@@ -76,10 +76,8 @@ type FileSet struct {
 	Name string
 	// Module that carries the files.
 	Module string
-	// Pins is the folder below hack/tools whose go.mod pins the module; empty where Version does.
+	// Pins is the folder below hack/tools whose go.mod pins the module.
 	Pins string
-	// Version and Sum (as in a go.sum) pin a module of which no part is built.
-	Version, Sum string
 	// Files to take: a glob inside the module.
 	Files string
 }
@@ -193,7 +191,7 @@ func (p Part) Binary() (string, error) {
 
 // Dir returns where in the cache the set's files lie once they are copied.
 func (s FileSet) Dir() (string, error) {
-	return keyedDir(s.Name+"-files", s.Pins, s.Module, s.Version, s.Sum, s.Files)
+	return keyedDir(s.Name+"-files", s.Pins, s.Module, s.Files)
 }
 
 // CacheDir returns the root of the cache.

@@ -109,12 +109,16 @@ func Addon(before hubv1.AddonStatus, s State, applied int64) (hubv1.AddonState, 
 // waiting are Flux's reasons for "not yet": the source or chart has not been fetched.
 var waiting = map[string]bool{"SourceNotReady": true, "HelmChartNotReady": true, "ArtifactFailed": true, "Progressing": true, "ProgressingWithRetry": true}
 
+// noPath is what kustomize-controller says, with the reason of a source that has not been fetched, when the source has no such folder.
+// Waiting does not bring it.
+const noPath = "kustomization path not found"
+
 func failure(s State) (hubv1.AddonState, string) {
 	message := shorten(s.Reason + ": " + s.Message)
 	switch {
 	case s.Reason == "DependencyNotReady":
 		return hubv1.AddonWaitingForDependency, message
-	case waiting[s.Reason]:
+	case waiting[s.Reason] && !strings.HasPrefix(s.Message, noPath):
 		return hubv1.AddonProgressing, message
 	}
 	return hubv1.AddonFailed, message

@@ -39,6 +39,10 @@ func TestAddon(t *testing.T) {
 		"FailedBefore":          {ready: cond("False", 2, "InstallFailed", "old"), generation: 3, want: hubv1.AddonProgressing},
 		"Dependency":            {ready: cond("False", 3, "DependencyNotReady", "x"), generation: 3, want: hubv1.AddonWaitingForDependency, says: "DependencyNotReady: x"},
 		"SourceOfRelease":       {ready: cond("False", 3, "SourceNotReady", "x"), generation: 3, want: hubv1.AddonProgressing, says: "SourceNotReady: x"},
+		"PathOfKustomize": {
+			ready:      cond("False", 3, "ArtifactFailed", "kustomization path not found: stat /tmp/kustomization-1/nets: no such file or directory"),
+			generation: 3, want: hubv1.AddonFailed, says: "ArtifactFailed: kustomization path not found: stat nets: no such file or directory",
+		},
 		"SourceOfKustomize":     {ready: cond("False", 3, "ArtifactFailed", "x"), generation: 3, want: hubv1.AddonProgressing, says: "ArtifactFailed: x"},
 		"Suspended":             {before: ready, ready: cond("True", 3, "Succeeded", ""), generation: 3, suspended: true, want: hubv1.AddonSuspended, says: "flux resume"},
 		"DeletedBySomebodyElse": {before: ready, ready: cond("True", 3, "Succeeded", ""), generation: 3, deleting: true, want: hubv1.AddonProgressing, says: "made again"},

@@ -3,10 +3,66 @@
 package registration
 
 import (
+	"context"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/kubeconfig"
+	"github.com/chandler-hub/chandler/internal/probe"
 )
+
+// TestHurry: a tenant that comes up minutes after its kubeconfig is probed when Kamaji says so, and not when the back-off ends.
+func TestHurry(t *testing.T) {
+	config, err := kubeconfig.Parse(kubeConfigFor("https://192.0.2.1:6443"), lenient)
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		var probes atomic.Int32
+		r := &Reconciler{Pool: probe.NewPool(probe.PoolOptions{Probe: func(context.Context, *kubeconfig.Config) probe.Result {
+			probes.Add(1)
+			return probe.Result{Err: &probe.Failure{Reason: probe.ReasonConnectionRefused}}
+		}})}
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { _ = r.Pool.Start(ctx) }()
+		go func() {
+			for range r.Pool.Events() { // until the pool ends
+			}
+		}()
+		defer synctest.Wait()
+		defer cancel()
+		reg := &hubv1.ClusterRegistration{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "tenants", Name: "one"},
+			Spec:       hubv1.ClusterRegistrationSpec{OriginRef: &hubv1.OriginReference{APIGroup: "kamaji.clastix.io", Kind: "TenantControlPlane", Name: "one"}},
+		}
+		found := resolution{candidates: []candidate{{"admin.conf", config}}}
+		tenant := func(state string) *unstructured.Unstructured {
+			return &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"kubernetesResources": map[string]any{"version": map[string]any{"status": state}}}}}
+		}
+		r.Pool.Set(probeKey(types.NamespacedName{Namespace: "tenants", Name: "one"}, "admin.conf"), config)
+		r.hurry(reg, tenant("Provisioning"), found)
+		time.Sleep(10 * time.Minute)
+		for _, step := range []struct {
+			state string
+			want  int32
+		}{{"Provisioning", 0}, {"Ready", 1}, {"Ready", 0}} {
+			synctest.Wait()
+			before := probes.Load()
+			r.hurry(reg, tenant(step.state), found)
+			synctest.Wait()
+			if got := probes.Load() - before; got != step.want {
+				t.Errorf("%s: %d probes at once, want %d", step.state, got, step.want)
+			}
+		}
+	})
+}
 
 func TestProbedTurned(t *testing.T) {
 	var p probed

@@ -100,7 +100,7 @@ func superAdmin(ctx context.Context, c client.Client, key client.ObjectKey) (*re
 
 func (l *local) Versions() (older, newest string) { return "v1.30.0", localfleet.NewestTenant }
 
-func (l *local) Patience() time.Duration { return 2 * time.Minute }
+func (l *local) Patience() time.Duration { return 4 * time.Minute } // far more than it takes, also where much else runs
 
 func (l *local) PublishChart(fsys fs.FS, dir string) error { return l.charts.Publish(fsys, dir) }
 

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
@@ -90,6 +91,8 @@ type hub struct {
 	args       []string
 	kubeconfig string // another way for the hub to its API server; empty for none
 	process    *localfleet.Process
+	// withoutRights is from when to when the test took the hub's rights away.
+	withoutRights struct{ from, to time.Time }
 }
 
 // hubArgs make the hub quick enough for a test, and let it reach loopback.
@@ -102,7 +105,7 @@ type hubOptions struct {
 	args     []string
 	noHub    bool
 	managers bool
-	// bare: neither the hub nor its CRDs, and a node that its pods seem to run on. The test installs them.
+	// bare: neither the hub nor its CRDs, which the test installs; but a node that its pods seem to run on, and ServiceMonitors.
 	bare bool
 }
 
@@ -110,7 +113,11 @@ func startHub(t *testing.T, o hubOptions) *hub {
 	t.Helper()
 	crds, err := localfleet.FluxCRDs()
 	check(t, err)
-	if !o.bare {
+	if o.bare {
+		more, err := localfleet.CRDs(parts.Prometheus)
+		check(t, err)
+		crds = append(crds, more...)
+	} else {
 		crds = append(crds, filepath.Join("..", "config", "crd", "bases"))
 	}
 	if o.origins {
@@ -133,7 +140,7 @@ func startHub(t *testing.T, o hubOptions) *hub {
 		if h.process != nil {
 			h.process.Stop()
 		}
-		rights.collect(t, c)
+		rights.collect(t, h)
 		if err := c.Stop(); err != nil {
 			t.Logf("stop %s: %v", o.name, err)
 		}

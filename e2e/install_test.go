@@ -36,7 +36,8 @@ var quick = []string{"--unregister-delay=1s", "--removal-delay=1s", "--chart-ret
 // process does, with the pod's arguments, and a token of its ServiceAccount that is bound to it.
 type installation struct {
 	*journey
-	extra    []string // flags that the Deployment has not
+	parent   *testing.T // outlives the steps, and so do the processes
+	extra    []string   // flags that the Deployment has not
 	replicas []*replica
 	service  *service
 }
@@ -52,7 +53,7 @@ type replica struct {
 // an add-on with the Deployment's own arguments and rights, across the end of the replica that leads.
 func TestInstall(t *testing.T) {
 	h := startHub(t, hubOptions{name: "hub-install", flux: &localfleet.FluxOptions{NoCrossNamespaceRefs: true}, origins: true, bare: true})
-	in := &installation{journey: newJourney(t, h), extra: quick}
+	in := &installation{journey: newJourney(t, h), parent: t, extra: quick}
 	apply(t, h.Client, kustomize(t, filepath.Join("..", "config", "default")))
 	in.allowSecrets(t)
 	in.run(t)
@@ -121,7 +122,7 @@ func (in *installation) start(t *testing.T, pod *corev1.Pod) {
 	check(t, err)
 	file := filepath.Join(workDir, pod.Name+".conf")
 	check(t, os.WriteFile(file, kubeconfig, 0o600))
-	t.Cleanup(func() { _ = os.Remove(file) })
+	in.parent.Cleanup(func() { _ = os.Remove(file) })
 	r := &replica{pod: pod, charts: address(t), metrics: address(t)}
 	for _, e := range pod.Spec.Containers[0].Env {
 		value := e.Value
@@ -138,7 +139,7 @@ func (in *installation) start(t *testing.T, pod *corev1.Pod) {
 	check(t, err)
 	in.replicas = append(in.replicas, r)
 	in.service.add(r.charts)
-	t.Cleanup(r.process.Stop)
+	in.parent.Cleanup(r.process.Stop)
 }
 
 // stop ends all replicas, as a Deployment that goes does.
@@ -150,7 +151,7 @@ func (in *installation) stop() {
 	in.replicas = nil
 }
 
-// leader returns the replica that leads, by its own word, and who the lease says it is.
+// leader returns who holds the lease.
 func (in *installation) leader(t *testing.T) (holder string, err error) {
 	t.Helper()
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: hubNamespace, Name: "hub.chandler.dev"}}

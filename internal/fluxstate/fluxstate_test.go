@@ -29,16 +29,16 @@ func TestAddon(t *testing.T) {
 		want       hubv1.AddonState
 		says       string
 	}{
-		"Ready":                 {ready: cond("True", 3, "Succeeded", "done"), generation: 3, want: hubv1.AddonReady},
-		"ReadyBefore":           {ready: cond("True", 2, "Succeeded", "done"), generation: 3, want: hubv1.AddonProgressing},
-		"EditedByOthers":        {before: ready, ready: cond("True", 4, "Succeeded", "done"), generation: 4, want: hubv1.AddonProgressing},
-		"RoutineReconcile":      {before: ready, ready: cond("Unknown", 3, "Progressing", "building"), generation: 3, want: hubv1.AddonReady},
-		"FirstReconcile":        {ready: cond("Unknown", 3, "Progressing", "building"), generation: 3, want: hubv1.AddonProgressing},
-		"AfterOurChange":        {before: hubv1.AddonStatus{State: hubv1.AddonReady, AppliedGeneration: 2}, ready: cond("Unknown", 3, "Progressing", ""), generation: 3, want: hubv1.AddonProgressing},
-		"Failed":                {before: ready, ready: cond("False", 3, "InstallFailed", "no\n such   thing"), generation: 3, want: hubv1.AddonFailed, says: "InstallFailed: no such thing"},
-		"FailedBefore":          {ready: cond("False", 2, "InstallFailed", "old"), generation: 3, want: hubv1.AddonProgressing},
-		"Dependency":            {ready: cond("False", 3, "DependencyNotReady", "x"), generation: 3, want: hubv1.AddonWaitingForDependency, says: "DependencyNotReady: x"},
-		"SourceOfRelease":       {ready: cond("False", 3, "SourceNotReady", "x"), generation: 3, want: hubv1.AddonProgressing, says: "SourceNotReady: x"},
+		"Ready":            {ready: cond("True", 3, "Succeeded", "done"), generation: 3, want: hubv1.AddonReady},
+		"ReadyBefore":      {ready: cond("True", 2, "Succeeded", "done"), generation: 3, want: hubv1.AddonProgressing},
+		"EditedByOthers":   {before: ready, ready: cond("True", 4, "Succeeded", "done"), generation: 4, want: hubv1.AddonProgressing},
+		"RoutineReconcile": {before: ready, ready: cond("Unknown", 3, "Progressing", "building"), generation: 3, want: hubv1.AddonReady},
+		"FirstReconcile":   {ready: cond("Unknown", 3, "Progressing", "building"), generation: 3, want: hubv1.AddonProgressing},
+		"AfterOurChange":   {before: hubv1.AddonStatus{State: hubv1.AddonReady, AppliedGeneration: 2}, ready: cond("Unknown", 3, "Progressing", ""), generation: 3, want: hubv1.AddonProgressing},
+		"Failed":           {before: ready, ready: cond("False", 3, "InstallFailed", "no\n such   thing"), generation: 3, want: hubv1.AddonFailed, says: "InstallFailed: no such thing"},
+		"FailedBefore":     {ready: cond("False", 2, "InstallFailed", "old"), generation: 3, want: hubv1.AddonProgressing},
+		"Dependency":       {ready: cond("False", 3, "DependencyNotReady", "x"), generation: 3, want: hubv1.AddonWaitingForDependency, says: "DependencyNotReady: x"},
+		"SourceOfRelease":  {ready: cond("False", 3, "SourceNotReady", "x"), generation: 3, want: hubv1.AddonProgressing, says: "SourceNotReady: x"},
 		"PathOfKustomize": {
 			ready:      cond("False", 3, "ArtifactFailed", "kustomization path not found: stat /tmp/kustomization-1/nets: no such file or directory"),
 			generation: 3, want: hubv1.AddonFailed, says: "ArtifactFailed: kustomization path not found: stat nets: no such file or directory",

@@ -57,6 +57,7 @@ cluster is empty unless the files say it in the status of a ClusterRegistration:
 	f.StringVar(&o.preview.HubID, "hub-id", "chandler", "the hub's --hub-id")
 	f.StringSliceVar(&o.preview.PlatformNamespaces, "platform-namespaces", []string{"chandler-system", "flux-system"}, "the hub's --platform-namespaces")
 	f.StringVar(&o.chartURL, "chart-url", "http://chandler.chandler-system.svc/charts", "the hub's --chart-url")
+	f.StringSliceVar(&o.preview.FluxShards, "flux-shards", nil, "the hub's --flux-shards")
 	f.StringSliceVar(&o.registration.RegisterAll, "register-all", nil, "the hub's --register-all: kamaji, capi")
 	f.StringSliceVar(&o.registration.SecretNamespaces, "secret-namespaces", nil, "the hub's --secret-namespaces, beside the Namespaces among the files with label chandler.dev/register-secrets (default: the platform namespaces)")
 	if err := cmd.MarkFlagRequired("filename"); err != nil {

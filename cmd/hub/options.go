@@ -53,6 +53,7 @@ func (o *options) addFlags(f *pflag.FlagSet) {
 	f.DurationVar(&c.ChartRetention, "chart-retention", 10*time.Minute, "how long a shared HelmChart or source stays after its last use")
 	f.StringVar(&o.chartAddress, "chart-bind-address", ":8082", "address of the Helm repository with the chart that delivers plain manifests, 0 for none")
 	f.StringVar(&c.Chart.URL, "chart-url", "", "where Flux reaches that repository (default: Service chandler in the hub's own namespace)")
+	f.StringSliceVar(&c.FluxShards, "flux-shards", nil, "values of the label sharding.fluxcd.io/key that Flux's controllers select by: each cluster is served by one of them")
 	f.DurationVar(&c.ProbeInterval, "probe-interval", time.Minute, "time between two probes of a cluster that answers")
 	f.IntVar(&c.Concurrency, "concurrent", 16, "how many clusters each room works on at a time")
 	f.StringSliceVar(&o.allowed, kubeconfig.FlagTargetCIDRs, nil, "lifts the rules about loopback, link-local and denied addresses for these CIDRs")
@@ -78,6 +79,11 @@ func (o *options) complete(hub apiServer) (*hubconfig.Config, error) {
 	}
 	if errs := validation.IsValidLabelValue(c.HubID); len(errs) > 0 {
 		return nil, fmt.Errorf("--hub-id %q must fit a label value: %s", c.HubID, strings.Join(errs, ", "))
+	}
+	for _, s := range c.FluxShards {
+		if errs := validation.IsValidLabelValue(s); len(errs) > 0 || s == "" {
+			return nil, fmt.Errorf("--flux-shards %q must be a label value: %s", s, strings.Join(errs, ", "))
+		}
 	}
 	for _, kind := range c.Origins.RegisterAll {
 		if kind != origin.Kamaji.Flag && kind != origin.ClusterAPI.Flag {

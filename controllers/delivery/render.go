@@ -62,6 +62,7 @@ func (r *Reconciler) render(ctx context.Context, c *cluster) error {
 func (r *Reconciler) renderDelivery(ctx context.Context, c *cluster, d *delivery, live []assembly.Live) error {
 	target := render.Target{
 		HubID: r.Config.HubID, Namespace: d.Namespace, Set: d.Spec.AddonSetRef.Name, Delivery: d.Name, Registration: c.key, Chart: r.Config.Chart,
+		FluxShards: r.Config.FluxShards,
 	}
 	in := &render.Input{Cluster: facts.Cluster(c.registration, c.origin), Identity: facts.Identity(c.registration), Overrides: c.registration.Spec.Overrides, ServiceAccount: c.registration.Spec.ServiceAccountName, Now: r.Clock.Now()}
 	if why := workloadidentity.Refusal(c.key.Namespace, d.Namespace, r.Config.IsPlatform); in.Identity != "" && why != "" {

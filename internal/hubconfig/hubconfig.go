@@ -33,6 +33,8 @@ type Config struct {
 	ChartRetention time.Duration
 	// Chart is the chart that delivers plain manifests, as Flux reaches it.
 	Chart render.ManifestChart
+	// FluxShards are the shards of Flux's controllers, of which one serves a cluster; none if they are not sharded.
+	FluxShards []string
 	// ProbeInterval is the time between two probes of a cluster that answers.
 	ProbeInterval time.Duration
 	// Concurrency is how many clusters each room works on at a time.

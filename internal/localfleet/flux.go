@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandler-hub/chandler/internal/localfleet/parts"
+	"github.com/chandler-hub/chandler/internal/shard"
 )
 
 // FluxNamespace is where the Flux controllers think they run.
@@ -40,6 +42,8 @@ func CRDs(names ...string) ([]string, error) {
 type FluxOptions struct {
 	// NoCrossNamespaceRefs is Flux's multi-tenancy lockdown.
 	NoCrossNamespaceRefs bool
+	// Shards has a kustomize-controller for each of these shards, in place of one for all.
+	Shards []string
 	// Args are more arguments, by the name of the part.
 	Args map[string][]string
 }
@@ -66,14 +70,32 @@ func (c *Cluster) StartFlux(ctx context.Context, o FluxOptions) error {
 		parts.HelmController:      {retry, dependency, lockdown},
 	}
 	var starts []func() error
-	for name, args := range controllers {
-		starts = append(starts, func() error { return c.startFluxController(ctx, name, append(args, o.Args[name]...)) })
+	for part, args := range controllers {
+		args = append(args, o.Args[part]...)
+		if part != parts.KustomizeController || len(o.Shards) == 0 {
+			starts = append(starts, func() error { return c.startFluxController(ctx, part, part, args) })
+			continue
+		}
+		for _, s := range o.Shards {
+			selector := "--watch-label-selector=" + shard.Label + "=" + s
+			starts = append(starts, func() error { return c.startFluxController(ctx, part, fluxShard(s), append(slices.Clone(args), selector)) })
+		}
 	}
 	return sideBySide(starts...)
 }
 
-func (c *Cluster) startFluxController(ctx context.Context, name string, args []string) error {
-	path, err := parts.Path(name)
+func fluxShard(name string) string { return parts.KustomizeController + "-" + name }
+
+// StopFluxShard ends the kustomize-controller of a shard.
+func (c *Cluster) StopFluxShard(name string) {
+	if p := c.process(fluxShard(name)); p != nil {
+		p.Stop()
+	}
+}
+
+// startFluxController starts a part under a name of its own.
+func (c *Cluster) startFluxController(ctx context.Context, part, name string, args []string) error {
+	path, err := parts.Path(part)
 	if err != nil {
 		return err
 	}

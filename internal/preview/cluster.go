@@ -93,7 +93,7 @@ func (r *renderer) deliver(m *member, d *delivery, in render.Input, out *Cluster
 	where := fmt.Sprintf("ClusterRegistration %s, AddonSet %s", m, d.compiled)
 	target := render.Target{
 		HubID: r.options.HubID, Namespace: d.set.Namespace, Set: d.set.Name, Delivery: d.name(m),
-		Registration: m.key(), Chart: r.options.Chart,
+		Registration: m.key(), Chart: r.options.Chart, FluxShards: r.options.FluxShards,
 	}
 	platform := func(namespace string) bool { return slices.Contains(r.options.PlatformNamespaces, namespace) }
 	if why := workloadidentity.Refusal(m.registration.Namespace, d.set.Namespace, platform); in.Identity != "" && why != "" {

@@ -25,6 +25,8 @@ type Options struct {
 	PlatformNamespaces []string
 	// Chart is the chart that delivers plain manifests.
 	Chart render.ManifestChart
+	// FluxShards are the shards of Flux's controllers.
+	FluxShards []string
 	// Now decides which overrides are over.
 	Now time.Time
 	// Cluster is the only one to render, as name or namespace/name; empty for all.

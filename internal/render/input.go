@@ -26,6 +26,8 @@ type Target struct {
 	Registration types.NamespacedName
 	// Chart is the chart that delivers plain manifests; its URL is empty if the hub serves none.
 	Chart ManifestChart
+	// FluxShards are the shards of Flux's controllers, of which one serves the cluster; none if they are not sharded.
+	FluxShards []string
 }
 
 // ManifestChart is the chart that delivers plain manifests (package manifestchart).

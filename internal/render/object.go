@@ -19,6 +19,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
 	"github.com/chandler-hub/chandler/internal/identity"
+	"github.com/chandler-hub/chandler/internal/shard"
 )
 
 // GroupVersionKind returns the full kind of a Flux object.
@@ -173,13 +174,18 @@ func identityOf(spec map[string]any) hubv1.HelmReleaseIdentity {
 const MirrorKey = "value"
 
 func labelsOf(t Target, addon string) map[string]string {
-	return map[string]string{
+	key := identity.ClusterKey(t.HubID, t.Registration)
+	out := map[string]string{
 		"app.kubernetes.io/managed-by": "chandler",
-		hubv1.ClusterKeyLabel:          identity.ClusterKey(t.HubID, t.Registration),
+		hubv1.ClusterKeyLabel:          key,
 		hubv1.ClusterLabel:             identity.LabelValue(t.Registration.Name),
 		hubv1.AddonSetLabel:            identity.LabelValue(t.Set),
 		hubv1.AddonLabel:               addon,
 	}
+	if s := shard.Of(key, t.FluxShards); s != "" {
+		out[shard.Label] = s
+	}
+	return out
 }
 
 func (r *renderer) annotations(a *compile.Addon, o *Object) map[string]string {

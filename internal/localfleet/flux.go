@@ -78,7 +78,9 @@ func (c *Cluster) StartFlux(ctx context.Context, o FluxOptions) error {
 		}
 		for _, s := range o.Shards {
 			selector := "--watch-label-selector=" + shard.Label + "=" + s
-			starts = append(starts, func() error { return c.startFluxController(ctx, part, fluxShard(s), append(slices.Clone(args), selector)) })
+			starts = append(starts, func() error {
+				return c.startFluxController(ctx, part, fluxShard(s), append(slices.Clone(args), selector))
+			})
 		}
 	}
 	return sideBySide(starts...)

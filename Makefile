@@ -10,10 +10,15 @@ IMAGE ?= chandler-hub:dev
 
 .DEFAULT_GOAL := help
 
+# What the demo runs; the rest of the tools is for the tests alone.
+DEMO_PARTS = etcd kube-apiserver kube-controller-manager kube-scheduler kwok kwok-stages-files kamaji kamaji-files cluster-api-files \
+	$(foreach c,source kustomize helm,$(c)-controller $(c)-controller-files)
+
 ##@ Try it
 
 .PHONY: demo
-demo: tools ## A management cluster with Flux and the hub, three workload clusters, and add-ons that arrive. ARGS=--once to exit when all is Ready.
+demo: ## A management cluster with Flux and the hub, three workload clusters, and add-ons that arrive. ARGS=--once to exit when all is Ready.
+	@$(GO) run ./hack/tools $(DEMO_PARTS)
 	@$(GO) build -o bin/hub ./cmd/hub && $(GO) build -o bin/chandler ./cmd/chandler && exec bin/chandler demo --hub bin/hub $(ARGS)
 
 ##@ Develop

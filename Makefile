@@ -40,7 +40,7 @@ tools: ## Build etcd, kube-apiserver, Flux and the rest into a cache folder outs
 test: tools ## Every test: unit, API server, end to end with real Flux controllers and workload clusters.
 	$(GO) test -timeout 20m -p 2 $$($(GO) list ./... | grep -v -e /e2e$$ -e /e2e/kamaji$$)
 	@# Not from the cache: it does not know that these tests build the hub.
-	$(GO) test -timeout 40m -count=1 -p 1 ./e2e ./e2e/kamaji
+	$(GO) test -timeout 60m -count=1 -p 1 ./e2e ./e2e/kamaji
 	cd internal/manifestchart/enginetest && $(GO) test -count=1 ./...
 	cd hack/promcheck && $(GO) test -count=1 ./...
 

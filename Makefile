@@ -6,6 +6,10 @@ GOTOOL = $(GO) tool -modfile=hack/gotools/go.mod
 ARGS  ?=
 FUZZTIME ?= 1m
 COUNT ?= 1
+CLUSTERS ?= 500
+ADDONS ?= 5
+DEAD ?= 0.1
+FLUX ?= false
 IMAGE ?= chandler-hub:dev
 
 .DEFAULT_GOAL := help
@@ -63,6 +67,10 @@ fuzz: ## Run every fuzz target for FUZZTIME each (default 1m). What they find be
 .PHONY: benchmark
 benchmark: ## Measure compiling and rendering, in microseconds and allocations (docs/performance.md).
 	$(GO) test -run '^$$' -bench . -benchmem -count $(COUNT) ./internal/render ./internal/expression
+
+.PHONY: bench
+bench: tools ## Measure a hub with a fleet against a bare client in the same run: CLUSTERS=500 ADDONS=5 DEAD=0.1 FLUX=false (docs/performance.md).
+	@$(GO) run ./bench -clusters=$(CLUSTERS) -addons=$(ADDONS) -dead=$(DEAD) -flux=$(FLUX)
 
 .PHONY: generate
 generate: ## Write deepcopy functions, CRDs, RBAC and the reference of the API, and copy CRDs, RBAC and policies into the chart.

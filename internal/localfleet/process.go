@@ -107,6 +107,9 @@ func (p *Process) waitReady(ctx context.Context, ready func(context.Context) err
 	return nil
 }
 
+// PID is the number by which the operating system knows it.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
 // Done is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"flag"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "draw docs/growth.svg again")
+
+// The picture in docs is what the recorded runs give.
+func TestGrowth(t *testing.T) {
+	in, err := os.Open(filepath.Join("..", "docs", "growth.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = in.Close() }()
+	results, err := readResults(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got bytes.Buffer
+	if err := plot(&got, results); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join("..", "docs", "growth.svg")
+	if *update {
+		if err := os.WriteFile(file, got.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil || !bytes.Equal(want, got.Bytes()) {
+		t.Errorf("docs/growth.svg is not what docs/growth.json gives (%v): go test ./bench -update", err)
+	}
+	for d := xml.NewDecoder(&got); ; {
+		if _, err := d.Token(); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatalf("the picture is no XML: %v", err)
+		}
+	}
+}
+
+func TestWrite(t *testing.T) {
+	r := &Result{Parameters: Parameters{Clusters: 500, Addons: 5}, FanoutRatio: 0.6, NewClusterP99: 1200, IdleWrites: 0, RestartWrites: 2}
+	var out bytes.Buffer
+	if err := r.Write(&out); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	for field, want := range map[string]string{
+		"fanout_ratio": "at least 0.55 yes", "new_cluster_ms_p99": "at most 1000 NO", "idle_writes": "at most 0 yes", "restart_writes": "at most 0 NO", "writes_ratio": "at least 0.8 NO",
+	} {
+		found := false
+		for _, l := range lines {
+			fields := strings.Fields(l)
+			found = found || fields[0] == field && strings.Contains(strings.Join(fields, " "), want)
+		}
+		if !found {
+			t.Errorf("%s is not %q in\n%s", field, want, out.String())
+		}
+	}
+	var back Result
+	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &back); err != nil || back != *r {
+		t.Errorf("the last line gives %+v, %v", back, err)
+	}
+	r.Addons = 10
+	out.Reset()
+	if err := r.Write(&out); err != nil || !strings.Contains(out.String(), "at least 0.65") {
+		t.Errorf("with 10 add-ons more is to be reached: %v\n%s", err, out.String())
+	}
+}
+
+func TestPercentile(t *testing.T) {
+	values := []float64{5, 1, 4, 2, 3}
+	if p50, p99, none := percentile(values, 0.5), percentile(values, 0.99), percentile(nil, 0.5); p50 != 3 || p99 != 5 || none != 0 {
+		t.Errorf("%g, %g, %g", p50, p99, none)
+	}
+}

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/localfleet"
+	"github.com/chandler-hub/chandler/internal/localfleet/parts"
+)
+
+const (
+	clusters = "fleet"       // the namespace of the registrations
+	sets     = "flux-system" // that of the set, and of all that is made
+)
+
+// fleet is everything that runs.
+type fleet struct {
+	dir        string
+	management *localfleet.Cluster
+	workload   *localfleet.Cluster
+	facade     *facade
+	observer   *observer
+	unwatch    context.CancelFunc
+	hub        *hub
+	charts     *localfleet.ChartServer // only where Flux is there, as git
+	git        *localfleet.GitServer
+}
+
+// hub is the process that is measured.
+type hub struct {
+	process        *localfleet.Process
+	binary         string
+	metrics, pprof string
+}
+
+func startFleet(ctx context.Context, p Parameters) (_ *fleet, err error) {
+	dir, err := os.MkdirTemp("", "chandler-bench-")
+	if err != nil {
+		return nil, err
+	}
+	f := &fleet{dir: dir, hub: &hub{}}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, f.stop())
+		}
+	}()
+	if f.hub.binary, err = localfleet.BuildHub(ctx, dir); err != nil {
+		return nil, err
+	}
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, hubv1.AddToScheme, helmv2.AddToScheme, kustomizev1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, err
+		}
+	}
+	crds, err := localfleet.FluxCRDs()
+	if err != nil {
+		return nil, err
+	}
+	root, err := parts.Root()
+	if err != nil {
+		return nil, err
+	}
+	started, err := localfleet.StartClusters(ctx,
+		localfleet.ClusterOptions{Name: "management", Dir: dir, CRDPaths: append(crds, filepath.Join(root, "config", "crd", "bases")), Scheme: scheme},
+		localfleet.ClusterOptions{Name: "workload", Dir: dir, Scheme: scheme})
+	if err != nil {
+		return nil, err
+	}
+	f.management, f.workload = started[0], started[1]
+	for _, ns := range []string{clusters, sets, rawNamespace} {
+		if err := f.management.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}); err != nil {
+			return nil, err
+		}
+	}
+	if f.facade, err = newFacade(f.workload.Config); err != nil {
+		return nil, err
+	}
+	if p.Flux {
+		if err := f.startFlux(ctx); err != nil {
+			return nil, err
+		}
+	}
+	watching, unwatch := context.WithCancel(ctx)
+	f.unwatch = unwatch
+	if f.observer, err = observe(watching, f.management.Config); err != nil {
+		return nil, err
+	}
+	return f, f.startHub(ctx)
+}
+
+func (f *fleet) startHub(ctx context.Context) error {
+	for _, address := range []*string{&f.hub.metrics, &f.hub.pprof} {
+		port, err := localfleet.FreePort()
+		if err != nil {
+			return err
+		}
+		*address = fmt.Sprintf("127.0.0.1:%d", port)
+	}
+	var err error
+	f.hub.process, err = f.management.StartHub(ctx, f.hub.binary,
+		"--allow-target-cidrs=127.0.0.0/8", "--secret-namespaces="+clusters, "--unregister-delay=1s", "--removal-delay=0s",
+		"--metrics-bind-address="+f.hub.metrics, "--pprof-bind-address="+f.hub.pprof)
+	return err
+}
+
+func (f *fleet) stop() error {
+	var errs []error
+	if f.hub.process != nil {
+		f.hub.process.Stop()
+	}
+	if f.unwatch != nil {
+		f.unwatch()
+	}
+	for _, c := range []*localfleet.Cluster{f.management, f.workload} {
+		if c != nil {
+			errs = append(errs, c.Stop())
+		}
+	}
+	if f.facade != nil {
+		f.facade.close()
+	}
+	if f.charts != nil {
+		errs = append(errs, f.charts.Close(), f.git.Close())
+	}
+	return errors.Join(append(errs, os.RemoveAll(f.dir))...)
+}
+
+// names are those of clusters from one number to another.
+func names(prefix string, from, to int) []string {
+	out := make([]string, 0, to-from)
+	for i := from; i < to; i++ {
+		out = append(out, fmt.Sprintf("%s%05d", prefix, i))
+	}
+	return out
+}
+
+// admit makes the Secrets of clusters, labelled if they are to be registered at once.
+func (f *fleet) admit(ctx context.Context, names []string, labels map[string]string) error {
+	return each(16, names, func(name string) error {
+		kubeconfig, err := f.facade.kubeconfig(name)
+		if err != nil {
+			return err
+		}
+		return f.management.Client.Create(ctx, &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: clusters, Name: name, Labels: labels}, Data: map[string][]byte{"value": kubeconfig},
+		})
+	})
+}
+
+func labels() map[string]string {
+	return map[string]string{hubv1.RegisterLabel: "true", "fleet": "yes", "region": "eu"}
+}
+
+// register labels a cluster.
+func (f *fleet) register(ctx context.Context, name string) error {
+	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: clusters, Name: name}}
+	return f.management.Client.Patch(ctx, s, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{%q:"true","fleet":"yes","region":"eu"}}}`, hubv1.RegisterLabel)))
+}
+
+// reachable waits until so many registrations answer.
+func (f *fleet) reachable(ctx context.Context, n int) error {
+	for {
+		list := &hubv1.ClusterRegistrationList{}
+		if err := f.management.Client.List(ctx, list); err != nil {
+			return err
+		}
+		answering := 0
+		for i := range list.Items {
+			for _, c := range list.Items[i].Status.Conditions {
+				if c.Type == hubv1.ReachableCondition && c.Status == metav1.ConditionTrue {
+					answering++
+				}
+			}
+		}
+		if answering >= n {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%d of %d clusters are reachable: %w", answering, n, context.Cause(ctx))
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// each calls a function for every item, so many at a time, and returns the first error.
+func each[T any](workers int, items []T, do func(T) error) error {
+	work := make(chan T)
+	var wg sync.WaitGroup
+	var once sync.Once
+	var first error
+	for range workers {
+		wg.Go(func() {
+			for item := range work {
+				if err := do(item); err != nil {
+					once.Do(func() { first = err })
+				}
+			}
+		})
+	}
+	for _, item := range items {
+		work <- item
+	}
+	close(work)
+	wg.Wait()
+	return first
+}

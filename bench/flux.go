@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+)
+
+// reporter writes what Flux would into the statuses of its objects, where Flux is not there.
+type reporter struct{ client dynamic.Interface }
+
+type reported struct {
+	kind       schema.GroupVersionResource
+	name       string
+	generation int64
+}
+
+func (r *reporter) list(ctx context.Context) ([]reported, error) {
+	var out []reported
+	for _, kind := range kinds {
+		list, err := r.client.Resource(kind).Namespace(sets).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return nil, err
+		}
+		for i := range list.Items {
+			out = append(out, reported{kind, list.Items[i].GetName(), list.Items[i].GetGeneration()})
+		}
+	}
+	return out, nil
+}
+
+// ready reports every object Ready, one cluster's objects at different times as it is with Flux, whose workers take what comes.
+func (r *reporter) ready(ctx context.Context) error {
+	list, err := r.list(ctx)
+	if err != nil {
+		return err
+	}
+	return each(8, list, func(o reported) error { return r.report(ctx, o, "True", "ReconciliationSucceeded", "applied") })
+}
+
+// noise reports what changes nothing, at a rate, until the context ends: that Flux is at it again, and that it has done it. It returns
+// how many statuses it wrote.
+func (r *reporter) noise(ctx context.Context, perSecond int) (int, error) {
+	list, err := r.list(ctx)
+	if err != nil {
+		return 0, err
+	}
+	tick := time.NewTicker(time.Second / time.Duration(perSecond))
+	defer tick.Stop()
+	for n := 0; ; n++ {
+		select {
+		case <-ctx.Done():
+			return n, nil
+		case <-tick.C:
+		}
+		o := list[(n/2)*7919%len(list)] // all over the fleet
+		status, reason, message := "Unknown", "Progressing", fmt.Sprintf("running, for the %dth time", n)
+		if n%2 == 1 {
+			status, reason, message = "True", "ReconciliationSucceeded", "applied"
+		}
+		if err := r.report(context.WithoutCancel(ctx), o, status, reason, message); err != nil {
+			return n, err
+		}
+	}
+}
+
+func (r *reporter) report(ctx context.Context, o reported, status, reason, message string) error {
+	patch := fmt.Appendf(nil, `{"status":{"observedGeneration":%d,"conditions":[{"type":"Ready","status":%q,"reason":%q,"message":%q,"observedGeneration":%d,"lastTransitionTime":%q}]}}`,
+		o.generation, status, reason, message, o.generation, time.Now().UTC().Format(time.RFC3339))
+	_, err := r.client.Resource(o.kind).Namespace(sets).Patch(ctx, o.name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}

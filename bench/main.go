@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/go-logr/logr"
+)
+
+func main() {
+	log.SetLogger(logr.Discard())
+	var p Parameters
+	flag.IntVar(&p.Clusters, "clusters", 500, "clusters of the fleet")
+	flag.IntVar(&p.Addons, "addons", 5, "add-ons of each")
+	flag.Float64Var(&p.Dead, "dead", 0.1, "share of the clusters that hang in the last phase")
+	flag.BoolVar(&p.Flux, "flux", false, "run the Flux controllers too")
+	timeout := flag.Duration("timeout", time.Hour, "give up after this time")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, cancel := context.WithTimeout(ctx, *timeout)
+	err := bench(ctx, p)
+	cancel()
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func bench(ctx context.Context, p Parameters) (err error) {
+	if p.Clusters < 2 || p.Addons < 1 || p.Dead < 0 || p.Dead > 1 {
+		return fmt.Errorf("-clusters must be at least 2, -addons at least 1, and -dead from 0 to 1")
+	}
+	fmt.Printf("%d clusters x %d add-ons, Flux there: %t\n", p.Clusters, p.Addons, p.Flux)
+	f, err := startFleet(ctx, p)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.stop()) }()
+	r, err := newRun(f, p, os.Stdout)
+	if err != nil {
+		return err
+	}
+	if err := r.all(ctx); err != nil {
+		return errors.Join(err, fmt.Errorf("the end of the hub's log:\n%s", f.hub.process.Tail(30)))
+	}
+	if err := r.finish(); err != nil {
+		return err
+	}
+	return r.result.Write(os.Stdout)
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+)
+
+const (
+	rawNamespace = "raw"
+	rawWriters   = 32 // with 16 to 32 an API server on two cores takes the most
+)
+
+// raw is a bare client: it applies objects that it is given, and nothing else. It has the observer's informers open as the hub has its
+// own.
+type raw struct{ client dynamic.Interface }
+
+func newRaw(config *rest.Config) (*raw, error) {
+	c := rest.CopyConfig(config)
+	c.QPS = -1
+	d, err := dynamic.NewForConfig(c)
+	return &raw{d}, err
+}
+
+type manifest struct {
+	kind schema.GroupVersionResource
+	obj  *unstructured.Unstructured
+}
+
+// capture reads the Flux objects that the hub made, as the hub would write them into another namespace.
+func (r *raw) capture(ctx context.Context) ([]manifest, error) {
+	var out []manifest
+	for _, kind := range kinds {
+		list, err := r.client.Resource(kind).Namespace(sets).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return nil, err
+		}
+		for i := range list.Items {
+			u := &list.Items[i]
+			o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": u.GetAPIVersion(), "kind": u.GetKind(), "spec": u.Object["spec"]}}
+			o.SetName(u.GetName())
+			o.SetNamespace(rawNamespace)
+			o.SetLabels(u.GetLabels())
+			o.SetAnnotations(u.GetAnnotations())
+			out = append(out, manifest{kind, o})
+		}
+	}
+	return out, nil
+}
+
+// apply applies every manifest, and returns how many that were in a second.
+func (r *raw) apply(ctx context.Context, manifests []manifest) (float64, error) {
+	begin := time.Now()
+	err := each(rawWriters, manifests, func(m manifest) error {
+		_, err := r.client.Resource(m.kind).Namespace(rawNamespace).Apply(ctx, m.obj.GetName(), m.obj, metav1.ApplyOptions{FieldManager: "bench", Force: true})
+		if err != nil {
+			return fmt.Errorf("apply %s %s: %w", m.kind.Resource, m.obj.GetName(), err)
+		}
+		return nil
+	})
+	return float64(len(manifests)) / time.Since(begin).Seconds(), err
+}
+
+// change applies one manifest of each cluster with another value.
+func (r *raw) change(ctx context.Context, manifests []manifest, color string) (float64, error) {
+	var changed []manifest
+	for _, m := range manifests {
+		if m.obj.GetLabels()["chandler.dev/addon"] != "addon-00" {
+			continue
+		}
+		o := m.obj.DeepCopy()
+		if err := unstructured.SetNestedField(o.Object, color, "spec", "values", "color"); err != nil {
+			return 0, err
+		}
+		changed = append(changed, manifest{m.kind, o})
+	}
+	return r.apply(ctx, changed)
+}
+
+// remove deletes what was applied, and waits until there are as few objects as before.
+func (r *raw) remove(ctx context.Context, o *observer, before int) error {
+	for _, kind := range kinds {
+		if err := r.client.Resource(kind).Namespace(rawNamespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
+			return err
+		}
+	}
+	return o.until(ctx, "what the bare client made is gone", func() bool { return o.count() <= before })
+}

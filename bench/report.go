@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"reflect"
+	"strings"
+	"text/tabwriter"
+)
+
+// Parameters are what a run is asked for.
+type Parameters struct {
+	Clusters int     `json:"clusters"`
+	Addons   int     `json:"addons"`
+	Dead     float64 `json:"dead"`
+	Flux     bool    `json:"flux"`
+}
+
+// Result is what a run measured. A field's tags say what it is, and what is to be reached.
+type Result struct {
+	Parameters
+	CPUs                    int     `json:"cpus"`
+	Objects                 int     `json:"flux_objects"`
+	RawPerSecond            float64 `json:"raw_per_s" what:"Flux objects a bare client applies in a second"`
+	FanoutPerSecond         float64 `json:"fanout_per_s" what:"Flux objects the hub makes in a second"`
+	FanoutRatio             float64 `json:"fanout_ratio" what:"the hub's over the bare client's" atLeast:"0.55 at 5 add-ons, 0.65 at 10"`
+	WritesRatio             float64 `json:"writes_ratio" what:"all that the hub writes meanwhile, over the bare client's" atLeast:"0.8"`
+	NewClusterP50           float64 `json:"new_cluster_ms_p50" what:"from the label to the last Flux object, one cluster at a time"`
+	NewClusterP99           float64 `json:"new_cluster_ms_p99" what:"the same" atMost:"1000"`
+	NewCluster10P50         float64 `json:"new_cluster_10ps_ms_p50" what:"with ten clusters a second"`
+	NewCluster10P99         float64 `json:"new_cluster_10ps_ms_p99" what:"the same" atMost:"1000"`
+	RawChangesPerSecond     float64 `json:"raw_changes_per_s" what:"objects a bare client changes in a second"`
+	ChangeWritesRatio       float64 `json:"change_writes_ratio" what:"one add-on changed everywhere: all writes over the bare client's" atLeast:"0.8"`
+	ChangeSeconds           float64 `json:"change_s" what:"and how long it took until the last Flux object was changed"`
+	WritesPerChangedCluster float64 `json:"writes_per_changed_cluster" what:"writes for each cluster of that" atMost:"3"`
+	IdleWrites              float64 `json:"idle_writes" what:"a minute of Flux's status noise, 20 a second" atMost:"0"`
+	IdleCPU                 float64 `json:"idle_cpu_ms_per_event" what:"what an event of it costs the hub"`
+	RestartSeconds          float64 `json:"restart_s" what:"until a restarted hub has looked at everything" atMost:"20"`
+	RestartWrites           float64 `json:"restart_writes" what:"what it writes meanwhile" atMost:"0"`
+	ResidentMiB             float64 `json:"rss_mib" what:"memory of the hub with the whole fleet"`
+	KiBPerObject            float64 `json:"kib_per_object" what:"live heap for each Flux object, between half the fleet and all of it" atMost:"10"`
+	RSSKiBPerObject         float64 `json:"rss_kib_per_object" what:"the same of resident memory"`
+	HealthyDelayRatio       float64 `json:"healthy_delay_ratio" what:"new_cluster_ms_p50 with dead clusters over without" atMost:"1.1"`
+	StatusWrites            float64 `json:"status_writes_per_delivery" what:"statuses of ours written for each delivery until all was Ready" atMost:"3"`
+}
+
+// wanted returns what is to be reached for a field, and whether it was.
+func wanted(tag reflect.StructTag, value float64, addons int) (text string, met bool) {
+	bound := 0.0
+	if most, ok := tag.Lookup("atMost"); ok {
+		_, _ = fmt.Sscan(most, &bound)
+		return "at most " + most, value <= bound
+	}
+	least, ok := tag.Lookup("atLeast")
+	if !ok {
+		return "", true
+	}
+	_, _ = fmt.Sscan(least, &bound)
+	if strings.Contains(least, "at 10") && addons >= 10 {
+		bound = 0.65
+	}
+	return fmt.Sprintf("at least %g", bound), value >= bound
+}
+
+// Write prints a table for people, and one line of JSON.
+func (r *Result) Write(out io.Writer) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintf(w, "FIELD\tVALUE\tTO REACH\tMET\tWHAT\n")
+	v := reflect.ValueOf(*r)
+	for i := range v.NumField() {
+		f := v.Type().Field(i)
+		what, ok := f.Tag.Lookup("what")
+		if !ok {
+			continue
+		}
+		value := v.Field(i).Float()
+		reach, met := wanted(f.Tag, value, r.Addons)
+		mark := ""
+		if reach != "" {
+			mark = map[bool]string{true: "yes", false: "NO"}[met]
+		}
+		_, _ = fmt.Fprintf(w, "%s\t%.4g\t%s\t%s\t%s\n", f.Tag.Get("json"), value, reach, mark, what)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	return json.NewEncoder(out).Encode(r)
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/localfleet"
+	"github.com/chandler-hub/chandler/internal/localfleet/parts"
+)
+
+const setName = "bench"
+
+// newSet returns a set as people write them: half of the add-ons are charts and half Kustomizations, with values from expressions and
+// an overlay that matches.
+func newSet(addons int, charts, git string) *unstructured.Unstructured {
+	list := make([]any, addons)
+	for i := range list {
+		name := fmt.Sprintf("addon-%02d", i)
+		if i%2 == 0 {
+			list[i] = map[string]any{"name": name, "helmRelease": map[string]any{
+				"chart":  map[string]any{"spec": map[string]any{"chart": "settings", "sourceRef": map[string]any{"name": "charts"}}},
+				"values": map[string]any{"color": "v0", "cluster": "<< cluster.name >>", "region": `<< cluster.labels["region"] >>`, "resources": map[string]any{"limits": map[string]any{"cpu": "100m", "memory": "128Mi"}}},
+			}}
+			continue
+		}
+		list[i] = map[string]any{"name": name, "kustomization": map[string]any{
+			"path": "./bench", "sourceRef": map[string]any{"name": "fleet"},
+			"postBuild": map[string]any{"substitute": map[string]any{"name": name + "-<< cluster.name >>", "color": "v0"}},
+		}}
+	}
+	set := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+		"clusterSelector": map[string]any{"matchLabels": map[string]any{"fleet": "yes"}},
+		"removalGuard":    map[string]any{"mode": "Off"},
+		"sources": []any{
+			map[string]any{"name": "charts", "kind": "HelmRepository", "spec": map[string]any{"url": charts}},
+			map[string]any{"name": "fleet", "kind": "GitRepository", "spec": map[string]any{"url": git, "ref": map[string]any{"branch": "main"}}},
+		},
+		"addons": list,
+		"overlays": []any{map[string]any{
+			"name": "eu", "clusterSelector": map[string]any{"matchLabels": map[string]any{"region": "eu"}},
+			"addons": []any{map[string]any{"name": "addon-00", "helmRelease": map[string]any{"values": map[string]any{"replicas": int64(3)}}}},
+		}},
+	}}}
+	set.SetGroupVersionKind(hubv1.GroupVersion.WithKind("AddonSet"))
+	set.SetNamespace(sets)
+	set.SetName(setName)
+	return set
+}
+
+func (f *fleet) createSet(ctx context.Context, p Parameters) error {
+	charts, git := "http://127.0.0.1:1", "http://127.0.0.1:1/fleet.git" // nobody looks there without Flux
+	if f.charts != nil {
+		charts, git = f.charts.URL(), f.git.URL("fleet")
+	}
+	return f.management.Client.Create(ctx, newSet(p.Addons, charts, git))
+}
+
+// changeSet gives one add-on another value, for every cluster.
+func (f *fleet) changeSet(ctx context.Context, color string) error {
+	set := &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: sets, Name: setName}}
+	patch := fmt.Appendf(nil, `[{"op":"replace","path":"/spec/addons/0/helmRelease/values/color","value":%q}]`, color)
+	return f.management.Client.Patch(ctx, set, client.RawPatch(types.JSONPatchType, patch))
+}
+
+// dropSet deletes the set and waits until its Flux objects are gone.
+func (f *fleet) dropSet(ctx context.Context) error {
+	set := &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: sets, Name: setName}}
+	if err := f.management.Client.Delete(ctx, set); err != nil {
+		return err
+	}
+	return f.observer.until(ctx, "the set's objects are gone", func() bool {
+		return f.observer.count() == 0 && apierrors.IsNotFound(f.management.Client.Get(ctx, client.ObjectKeyFromObject(set), set))
+	})
+}
+
+// startFlux starts the controllers, and serves what the set refers to.
+func (f *fleet) startFlux(ctx context.Context) error {
+	var err error
+	if f.charts, err = localfleet.NewChartServer(); err != nil {
+		return err
+	}
+	if f.git, err = localfleet.NewGitServer(); err != nil {
+		return err
+	}
+	root, err := parts.Root()
+	if err != nil {
+		return err
+	}
+	if err := f.charts.Publish(os.DirFS(filepath.Join(root, "e2e", "testdata")), "charts/settings"); err != nil {
+		return err
+	}
+	const cm = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"${name}\", namespace: default}\ndata: {color: \"${color}\"}\n"
+	if _, err := f.git.Commit("fleet", map[string]string{"bench/cm.yaml": cm}); err != nil {
+		return err
+	}
+	return f.management.StartFlux(ctx, localfleet.FluxOptions{})
+}

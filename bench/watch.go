@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/metadata/metadatainformer"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+)
+
+// kinds are Flux's.
+var kinds = []schema.GroupVersionResource{
+	helmv2.GroupVersion.WithResource("helmreleases"), kustomizev1.GroupVersion.WithResource("kustomizations"),
+}
+
+// observer sees every Flux object come and go: when the last one of a cluster was made, and when any was changed.
+type observer struct {
+	mu       sync.Mutex
+	objects  map[types.UID]string // the cluster of each
+	clusters map[string]*seen
+	latest   time.Time // of the last that was made, or whose spec was changed
+	wake     chan struct{}
+}
+
+type seen struct {
+	count int
+	last  time.Time
+}
+
+// observe watches until the context ends. It returns when it knows what is there.
+func observe(ctx context.Context, config *rest.Config) (*observer, error) {
+	c, err := metadata.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	o := &observer{objects: map[types.UID]string{}, clusters: map[string]*seen{}, wake: make(chan struct{}, 1)}
+	factory := metadatainformer.NewSharedInformerFactory(c, 0)
+	for _, kind := range kinds {
+		_, err := factory.ForResource(kind).Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: o.add, UpdateFunc: o.update, DeleteFunc: o.remove})
+		if err != nil {
+			return nil, err
+		}
+	}
+	factory.Start(ctx.Done())
+	for kind, ok := range factory.WaitForCacheSync(ctx.Done()) {
+		if !ok {
+			return nil, fmt.Errorf("watch %s: %w", kind, ctx.Err())
+		}
+	}
+	return o, nil
+}
+
+func (o *observer) add(obj any) {
+	m, ok := obj.(*metav1.PartialObjectMetadata)
+	if !ok {
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	cluster := m.Labels[hubv1.ClusterLabel]
+	o.objects[m.UID] = cluster
+	s := o.clusters[cluster]
+	if s == nil {
+		s = &seen{}
+		o.clusters[cluster] = s
+	}
+	s.count++
+	s.last = time.Now()
+	o.latest = s.last
+	o.signal()
+}
+
+func (o *observer) update(before, after any) {
+	b, ok1 := before.(*metav1.PartialObjectMetadata)
+	a, ok2 := after.(*metav1.PartialObjectMetadata)
+	if !ok1 || !ok2 || a.Generation == b.Generation {
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.latest = time.Now()
+	o.signal()
+}
+
+func (o *observer) remove(obj any) {
+	if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+		obj = gone.Obj
+	}
+	m, ok := obj.(*metav1.PartialObjectMetadata)
+	if !ok {
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if s := o.clusters[o.objects[m.UID]]; s != nil {
+		s.count--
+	}
+	delete(o.objects, m.UID)
+	o.signal()
+}
+
+func (o *observer) signal() {
+	select {
+	case o.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (o *observer) count() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.objects)
+}
+
+func (o *observer) last() time.Time {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.latest
+}
+
+// complete returns when a cluster got its nth object; false while it has fewer.
+func (o *observer) complete(cluster string, n int) (time.Time, bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	s := o.clusters[cluster]
+	if s == nil || s.count < n {
+		return time.Time{}, false
+	}
+	return s.last, true
+}
+
+// until waits for something to be true, and looks again whenever an object has come, changed or gone.
+func (o *observer) until(ctx context.Context, what string, done func() bool) error {
+	look := time.NewTicker(100 * time.Millisecond) // what other than an event may have done
+	defer look.Stop()
+	for !done() {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%s: %w (%d Flux objects)", what, context.Cause(ctx), o.count())
+		case <-o.wake:
+		case <-look.C:
+		}
+	}
+	return nil
+}

@@ -88,11 +88,9 @@ func (c *cluster) told(d *delivery, now time.Time) bool {
 }
 
 // about returns what an event about a delivery is to be about. An event lies in the namespace of its object, and a namespace that is
-// being deleted takes none: then the registration's does, or namespace default, where events about namespaces are.
+// being deleted takes none, though the delivery itself may not have been reached yet: then the registration's does, or namespace
+// default, where events about namespaces are.
 func (r *Reconciler) about(ctx context.Context, c *cluster, d *delivery) client.Object {
-	if d.DeletionTimestamp == nil {
-		return d.AddonDelivery
-	}
 	candidates := []client.Object{d.AddonDelivery}
 	if c.registration != nil {
 		candidates = append(candidates, c.registration)

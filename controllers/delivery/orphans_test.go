@@ -3,12 +3,15 @@
 package delivery
 
 import (
+	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/assembly"
@@ -101,6 +104,50 @@ func TestSuspendedAndGone(t *testing.T) {
 				t.Errorf("after %+v nothing was said to be left: %+v", d.Status.Addons, got)
 			}
 		})
+	}
+}
+
+// goingNamespaces are the namespaces that are being deleted; a read of any other gives one that is not.
+type goingNamespaces []string
+
+func (g goingNamespaces) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
+	return errors.New("nothing is to be read but lists")
+}
+
+func (g goingNamespaces) List(_ context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	o := &client.ListOptions{}
+	o.ApplyOptions(opts)
+	name, _ := o.FieldSelector.RequiresExactMatch(metav1.ObjectNameField)
+	ns := metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if slices.Contains(g, name) {
+		ns.DeletionTimestamp = &metav1.Time{Time: moment}
+	}
+	list.(*metav1.PartialObjectMetadataList).Items = []metav1.PartialObjectMetadata{ns}
+	return nil
+}
+
+// An event about what is left lies where events can still be written, whether or not the delivery has been reached by its namespace's end.
+func TestAbout(t *testing.T) {
+	reg := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "one"}}
+	for name, tc := range map[string]struct {
+		going   goingNamespaces
+		deleted bool
+		want    string
+	}{
+		"AllIsWell":           {nil, false, "flux-system/d"},
+		"Deleted":             {nil, true, "flux-system/d"},
+		"ItsNamespaceGoes":    {goingNamespaces{"flux-system"}, true, "fleet/one"},
+		"ItsNamespaceGoesYet": {goingNamespaces{"flux-system"}, false, "fleet/one"},
+		"BothGo":              {goingNamespaces{"flux-system", "fleet"}, false, "/flux-system"},
+	} {
+		d := leaving()
+		if !tc.deleted {
+			d.DeletionTimestamp = nil
+		}
+		obj := (&Reconciler{Live: tc.going}).about(t.Context(), &cluster{registration: reg}, d)
+		if got := obj.GetNamespace() + "/" + obj.GetName(); got != tc.want {
+			t.Errorf("%s: about %s, want %s", name, got, tc.want)
+		}
 	}
 }
 

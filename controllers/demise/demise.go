@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package demise asks the management cluster, live, whether what an object lives in is being deleted: its namespace, or its kind.
-// Then the object's own deletionTimestamp is nobody's decision about that object. It is asked only of what is being deleted.
+// Then the object's own deletionTimestamp is nobody's decision about that object. It is asked only where something goes.
 package demise
 
 import (

@@ -8,11 +8,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"sync"
 	"time"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -203,23 +203,10 @@ func (f *fleet) reachable(ctx context.Context, n int) error {
 
 // each calls a function for every item, so many at a time, and returns the first error.
 func each[T any](workers int, items []T, do func(T) error) error {
-	work := make(chan T)
-	var wg sync.WaitGroup
-	var once sync.Once
-	var first error
-	for range workers {
-		wg.Go(func() {
-			for item := range work {
-				if err := do(item); err != nil {
-					once.Do(func() { first = err })
-				}
-			}
-		})
-	}
+	var g errgroup.Group
+	g.SetLimit(workers)
 	for _, item := range items {
-		work <- item
+		g.Go(func() error { return do(item) })
 	}
-	close(work)
-	wg.Wait()
-	return first
+	return g.Wait()
 }

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/chandler-hub/chandler/internal/localfleet/parts"
 )
 
 const (
@@ -76,7 +78,7 @@ func New(o Options) Plan {
 		kubectl("install cert-manager", "apply", "--server-side", "--filename", certManager),
 		kubectl("wait for cert-manager", "wait", "--namespace", "cert-manager", "--for=condition=Available", "deployment", "--all", "--timeout="+patience),
 		{Name: "install Kamaji", Argv: []string{
-			"helm", "upgrade", "--install", "kamaji", filepath.Join(o.Modules["kamaji"], "charts", "kamaji"), "--namespace", "kamaji-system", "--create-namespace",
+			"helm", "upgrade", "--install", "kamaji", filepath.Join(o.Modules[parts.Kamaji], "charts", "kamaji"), "--namespace", "kamaji-system", "--create-namespace",
 			"--set", "telemetry.disabled=true", "--wait", "--timeout", patience,
 		}, Tries: 6}, // cert-manager's webhook answers a while after its pod is available
 	}
@@ -102,7 +104,7 @@ func New(o Options) Plan {
 var hubArgs = []string{"--unregister-delay=1s", "--probe-interval=5s"}
 
 // FluxControllers are those that the hub needs, by the names of their parts.
-var FluxControllers = []string{"source-controller", "kustomize-controller", "helm-controller"}
+var FluxControllers = []string{parts.SourceController, parts.KustomizeController, parts.HelmController}
 
 // fluxRights are what `flux install` gives its controllers: they apply whatever they are told.
 const fluxRights = `apiVersion: rbac.authorization.k8s.io/v1

@@ -13,14 +13,16 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/chandler-hub/chandler/internal/localfleet/parts"
 )
 
 // modules are those that are installed from the configuration that they carry, by the folder of hack/tools that pins them.
 var modules = map[string]string{
-	"source-controller":    "github.com/fluxcd/source-controller",
-	"kustomize-controller": "github.com/fluxcd/kustomize-controller",
-	"helm-controller":      "github.com/fluxcd/helm-controller",
-	"kamaji":               "github.com/clastix/kamaji",
+	parts.SourceController:    "github.com/fluxcd/source-controller",
+	parts.KustomizeController: "github.com/fluxcd/kustomize-controller",
+	parts.HelmController:      "github.com/fluxcd/helm-controller",
+	parts.Kamaji:              "github.com/clastix/kamaji",
 }
 
 // Modules downloads the modules that are installed, at the versions that hack/tools pins, and returns their folders.

@@ -49,6 +49,11 @@ func (r RegistrationReference) Key() types.NamespacedName {
 	return types.NamespacedName{Namespace: r.Namespace, Name: r.Name}
 }
 
+// SetKey returns the namespaced name of the set that a delivery brings; its text is namespace/name.
+func (d *AddonDelivery) SetKey() types.NamespacedName {
+	return types.NamespacedName{Namespace: d.Namespace, Name: d.Spec.AddonSetRef.Name}
+}
+
 // AddonSetReference names an AddonSet in the same namespace.
 type AddonSetReference struct {
 	// name of the set.

@@ -88,7 +88,7 @@ func (c *cluster) log(ctx context.Context, s plan.Step) logr.Logger {
 	if d == nil {
 		return log // nobody knows any more whose it was
 	}
-	return log.WithValues(logkey.Set, d.setKey())
+	return log.WithValues(logkey.Set, d.SetKey().String())
 }
 
 // keep makes sure that the shared objects are there which an object that stays as it is refers to.

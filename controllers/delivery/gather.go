@@ -188,9 +188,6 @@ func (c *cluster) delivery(namespace, name string) *delivery {
 	return nil
 }
 
-// setKey is the namespace/name of the set that a delivery brings.
-func (d *delivery) setKey() string { return d.Namespace + "/" + d.Spec.AddonSetRef.Name }
-
 // addon returns what the status said of an add-on before, or nil.
 func (d *delivery) addon(name string) *hubv1.AddonStatus {
 	for i := range d.before.Status.Addons {

@@ -98,7 +98,7 @@ func (r *Reconciler) about(ctx context.Context, c *cluster, d *delivery) client.
 	for _, obj := range candidates {
 		going, err := demise.Namespace(ctx, r.Live, obj.GetNamespace())
 		if err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "look for a namespace that takes events", logkey.Set, d.setKey())
+			ctrl.LoggerFrom(ctx).Error(err, "look for a namespace that takes events", logkey.Set, d.SetKey().String())
 		}
 		if !going {
 			return obj

@@ -98,7 +98,7 @@ func (r *Reconciler) renderDelivery(ctx context.Context, c *cluster, d *delivery
 			return nil
 		}
 	}
-	ctrl.LoggerFrom(ctx).V(1).Info(renderedMessage, logkey.Set, d.setKey())
+	ctrl.LoggerFrom(ctx).V(1).Info(renderedMessage, logkey.Set, d.SetKey().String())
 	result, err := d.whole()
 	if err != nil && !errors.As(err, &compile.Error{}) {
 		return err

@@ -75,7 +75,7 @@ func collectDeliveries(list *hubv1.AddonDeliveryList, out chan<- prometheus.Metr
 		for j := range d.Status.Addons {
 			a := &d.Status.Addons[j]
 			byAddon[string(a.State)]++
-			places[place{d.Namespace + "/" + d.Spec.AddonSetRef.Name, a.Name, string(a.State)}]++
+			places[place{d.SetKey().String(), a.Name, string(a.State)}]++
 		}
 	}
 	for state, n := range byState {

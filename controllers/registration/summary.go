@@ -53,7 +53,7 @@ func (r *Reconciler) deliveries(ctx context.Context, reg *hubv1.ClusterRegistrat
 	results := map[string]string{}
 	for i := range list.Items {
 		d := &list.Items[i]
-		set := d.Namespace + "/" + d.Spec.AddonSetRef.Name
+		set := d.SetKey().String()
 		results[set] = "Delivered"
 		out.left = append(out.left, leftOf(d)...)
 		if d.DeletionTimestamp != nil {

@@ -55,7 +55,7 @@ func Orphans(list []hubv1.Orphan, deliveries []hubv1.AddonDelivery) []hubv1.Orph
 func OrphanOf(d *hubv1.AddonDelivery, a hubv1.AddonStatus) hubv1.Orphan {
 	o := hubv1.Orphan{
 		Cluster:  d.Spec.RegistrationRef.Key().String(),
-		AddonSet: d.Namespace + "/" + d.Spec.AddonSetRef.Name,
+		AddonSet: d.SetKey().String(),
 		Addon:    a.Name, Message: a.Message,
 	}
 	if a.Since != nil {

@@ -191,7 +191,10 @@ func (f *fleet) wantData(t *testing.T, version, color string) {
 // wantRunning scales a Deployment, and waits for its pods and then for Helm, which waits for them too.
 func (f *fleet) wantRunning(t *testing.T) {
 	web := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "web", Name: "web"}}
-	check(t, f.workload.Client.Patch(t.Context(), web, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"replicas":2}}`))))
+	// Helm makes a release's objects one after the other: the ConfigMap can be there before the Deployment.
+	soon(t, "the Deployment is scaled", func(ctx context.Context) error {
+		return f.workload.Client.Patch(ctx, web, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"replicas":2}}`)))
+	})
 	soon(t, "two available replicas", func(ctx context.Context) error {
 		if err := f.workload.Client.Get(ctx, client.ObjectKeyFromObject(web), web); err != nil {
 			return err

@@ -3,8 +3,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -12,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 )
 
 // reporter writes what Flux would into the statuses of its objects, where Flux is not there.
@@ -19,25 +23,33 @@ type reporter struct{ client dynamic.Interface }
 
 type reported struct {
 	kind       schema.GroupVersionResource
-	name       string
+	key        types.NamespacedName
 	generation int64
 }
 
+// work is how long Flux is at work on a change.
+const work = time.Second
+
 func (r *reporter) list(ctx context.Context) ([]reported, error) {
 	var out []reported
+	cluster := map[reported]string{}
 	for _, kind := range kinds {
 		list, err := r.client.Resource(kind).Namespace(sets).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return nil, err
 		}
 		for i := range list.Items {
-			out = append(out, reported{kind, list.Items[i].GetName(), list.Items[i].GetGeneration()})
+			o := &list.Items[i]
+			out = append(out, reported{kind, types.NamespacedName{Namespace: sets, Name: o.GetName()}, o.GetGeneration()})
+			cluster[out[len(out)-1]] = o.GetLabels()[hubv1.ClusterLabel]
 		}
 	}
+	// By cluster, as Flux does them: all that a cluster gets is made at one time.
+	slices.SortFunc(out, func(a, b reported) int { return cmp.Compare(cluster[a], cluster[b]) })
 	return out, nil
 }
 
-// ready reports every object Ready, one cluster's objects at different times as it is with Flux, whose workers take what comes.
+// ready reports every object Ready.
 func (r *reporter) ready(ctx context.Context) error {
 	list, err := r.list(ctx)
 	if err != nil {
@@ -75,7 +87,7 @@ func (r *reporter) noise(ctx context.Context, perSecond int) (int, error) {
 func (r *reporter) report(ctx context.Context, o reported, status, reason, message string) error {
 	patch := fmt.Appendf(nil, `{"status":{"observedGeneration":%d,"conditions":[{"type":"Ready","status":%q,"reason":%q,"message":%q,"observedGeneration":%d,"lastTransitionTime":%q}]}}`,
 		o.generation, status, reason, message, o.generation, time.Now().UTC().Format(time.RFC3339))
-	_, err := r.client.Resource(o.kind).Namespace(sets).Patch(ctx, o.name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
+	_, err := r.client.Resource(o.kind).Namespace(o.key.Namespace).Patch(ctx, o.key.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
 	if apierrors.IsNotFound(err) {
 		return nil
 	}

@@ -24,11 +24,12 @@ func main() {
 	flag.IntVar(&p.Addons, "addons", 5, "add-ons of each")
 	flag.Float64Var(&p.Dead, "dead", 0.1, "share of the clusters that hang in the last phase")
 	flag.BoolVar(&p.Flux, "flux", false, "run the Flux controllers too")
+	profiles := flag.String("profiles", "", "an existing folder for the hub's profiles; none are taken without")
 	timeout := flag.Duration("timeout", time.Hour, "give up after this time")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	ctx, cancel := context.WithTimeout(ctx, *timeout)
-	err := bench(ctx, p)
+	err := bench(ctx, p, *profiles)
 	cancel()
 	stop()
 	if err != nil {
@@ -37,7 +38,7 @@ func main() {
 	}
 }
 
-func bench(ctx context.Context, p Parameters) (err error) {
+func bench(ctx context.Context, p Parameters, profiles string) (err error) {
 	if p.Clusters < 2 || p.Addons < 1 || p.Dead < 0 || p.Dead > 1 {
 		return fmt.Errorf("-clusters must be at least 2, -addons at least 1, and -dead from 0 to 1")
 	}
@@ -51,6 +52,7 @@ func bench(ctx context.Context, p Parameters) (err error) {
 	if err != nil {
 		return err
 	}
+	r.profiles = profiles
 	if err := r.all(ctx); err != nil {
 		return errors.Join(err, fmt.Errorf("the end of the hub's log:\n%s", f.hub.process.Tail(30)))
 	}

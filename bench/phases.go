@@ -27,8 +27,9 @@ type run struct {
 	result   Result
 
 	manifests []manifest
-	half      measured // with half of the fleet
+	ready     measured // when the fleet was Ready
 	rates     []float64
+	profiles  string // the folder for them; none are taken if it is empty
 }
 
 // measured is what the hub holds with so many Flux objects.
@@ -38,7 +39,9 @@ type measured struct {
 }
 
 const (
-	still    = time.Second      // for so long nothing is written when all is done
+	// settled is for how long a hub that has done its work writes nothing: longer than a status waits that tells of progress (internal/pace).
+	settled  = 6 * time.Second
+	sampled  = 5000             // objects, at most, that the bare client writes
 	singles  = 60               // clusters that come one at a time
 	tens     = 60               // clusters that come at ten a second
 	idleTime = 60 * time.Second // of status noise
@@ -64,18 +67,16 @@ func (r *run) all(ctx context.Context) error {
 		name string
 		do   func(context.Context) error
 	}{
-		{"half of the fleet", r.halfFleet},
-		{"the whole fleet, to be copied", r.wholeFleet},
-		{"the bare client, before", r.bare},
+		{"the fleet registers", r.registerFleet},
 		{"fan-out", r.fanout},
 		{"until all is Ready", r.untilReady},
-		{"memory", r.memory},
+		{"the bare client, and a restart", r.bare},
 		{"one add-on changed everywhere", r.change},
-		{"the bare client, after", r.bare},
 		{"a minute of noise", r.idle},
 		{"clusters that come one at a time", r.arrivals},
 		{"clusters that come ten a second", r.crowd},
-		{"restart", r.restart},
+		{"a fifth more clusters, and memory", r.memory},
+		{"the bare client, and a restart", r.bare},
 		{"a part of the fleet is dead", r.dead},
 	} {
 		begin := time.Now()
@@ -108,33 +109,15 @@ func (r *run) written(ctx context.Context) string {
 	return strings.Join(out, ", ")
 }
 
-// halfFleet registers and serves half of the clusters, and measures what the hub holds then.
-func (r *run) halfFleet(ctx context.Context) error {
-	half := r.p.Clusters / 2
-	if err := r.admit(ctx, names("c", 0, half), labels()); err != nil {
+// registerFleet registers the clusters. No set is there yet.
+func (r *run) registerFleet(ctx context.Context) error {
+	if err := r.admit(ctx, names("c", 0, r.p.Clusters), labels()); err != nil {
 		return err
 	}
-	if err := r.reachable(ctx, half); err != nil {
+	if err := r.reachable(ctx, r.p.Clusters); err != nil {
 		return err
 	}
-	if err := r.createSet(ctx, r.p); err != nil {
-		return err
-	}
-	if err := r.made(ctx, half); err != nil {
-		return err
-	}
-	var err error
-	r.half, err = r.measure(ctx)
-	return err
-}
-
-// made waits until so many clusters have all their objects, and the hub rests.
-func (r *run) made(ctx context.Context, clusters int) error {
-	err := r.observer.until(ctx, fmt.Sprintf("%d clusters have their objects", clusters), func() bool { return r.observer.count() >= clusters*r.p.Addons })
-	if err != nil {
-		return err
-	}
-	_, err = r.hub.quiet(ctx, still)
+	_, err := r.hub.quiet(ctx, settled)
 	return err
 }
 
@@ -147,35 +130,22 @@ func (r *run) measure(ctx context.Context) (m measured, err error) {
 	return m, err
 }
 
-// wholeFleet adds the other half, and copies what the hub made before it takes it away again.
-func (r *run) wholeFleet(ctx context.Context) error {
-	if err := r.admit(ctx, names("c", r.p.Clusters/2, r.p.Clusters), labels()); err != nil {
-		return err
-	}
-	if err := r.made(ctx, r.p.Clusters); err != nil {
-		return err
-	}
-	var err error
-	if r.manifests, err = r.raw.capture(ctx); err != nil {
-		return err
-	}
-	if err := r.dropSet(ctx); err != nil {
-		return err
-	}
-	_, err = r.hub.quiet(ctx, still)
-	return err
-}
-
-// bare has a bare client write the very same objects, with the hub stopped: before the hub does and after, since an API server is not
-// as quick at all times.
+// bare stops the hub, has a bare client write the very same objects into another namespace, and starts the hub again: on the full
+// fleet, so this is what a restart takes. It is done twice, since an API server is not as quick at all times.
 func (r *run) bare(ctx context.Context) error {
+	if r.manifests == nil {
+		var err error
+		if r.manifests, err = r.raw.capture(ctx, sampled); err != nil {
+			return err
+		}
+	}
 	r.hub.process.Stop()
 	there := r.observer.count()
 	rate, err := r.raw.apply(ctx, r.manifests)
 	if err != nil {
 		return err
 	}
-	changes, err := r.raw.change(ctx, r.manifests, "v1")
+	changes, err := r.rawChanges(ctx)
 	if err != nil {
 		return err
 	}
@@ -186,47 +156,60 @@ func (r *run) bare(ctx context.Context) error {
 	n := float64(len(r.rates))
 	r.result.RawPerSecond += (rate - r.result.RawPerSecond) / n
 	r.result.RawChangesPerSecond += (changes - r.result.RawChangesPerSecond) / n
+	return r.restart(ctx)
+}
+
+// rawChanges has the bare client change one add-on everywhere, while Flux, or what stands in for it, is at work on that.
+func (r *run) rawChanges(ctx context.Context) (float64, error) {
+	stop := r.fluxFollows(ctx)
+	defer stop()
+	return r.raw.change(ctx, r.manifests, fmt.Sprintf("v%d", len(r.rates)+1))
+}
+
+// restart starts the hub, which was stopped, and waits until it has looked at everything. The later of two is what counts: the fleet
+// is larger then.
+func (r *run) restart(ctx context.Context) error {
+	begin := time.Now()
 	if err := r.startHub(ctx); err != nil {
 		return err
 	}
-	_, err = r.hub.quiet(ctx, still)
+	last, err := r.hub.quiet(ctx, settled)
+	if err != nil {
+		return err
+	}
+	writes, err := r.hub.writes(ctx)
+	r.result.RestartSeconds, r.result.RestartWrites = last.Sub(begin).Seconds(), max(writes, r.result.RestartWrites)
 	return err
 }
 
-// fanout is the hub's turn: from the creation of the set to its last write.
+// fanout is the hub's turn: from the creation of the set to the last Flux object.
 func (r *run) fanout(ctx context.Context) error {
 	before, err := r.hub.writes(ctx)
 	if err != nil {
 		return err
 	}
 	begin := time.Now()
+	r.profile(ctx, "fanout")
 	if err := r.createSet(ctx, r.p); err != nil {
 		return err
 	}
 	if err := r.observer.until(ctx, "fan-out", func() bool { return r.observer.count() >= r.result.Objects }); err != nil {
 		return err
 	}
-	r.result.FanoutPerSecond = float64(r.result.Objects) / r.observer.last().Sub(begin).Seconds()
-	last, err := r.hub.quiet(ctx, still)
-	if err != nil {
-		return err
-	}
 	after, err := r.hub.writes(ctx)
 	if err != nil {
 		return err
 	}
-	r.result.WritesRatio = (after - before) / last.Sub(begin).Seconds() // over the bare client's, when that is known
+	took := r.observer.last().Sub(begin).Seconds()
+	r.result.FanoutPerSecond = float64(r.result.Objects) / took
+	r.result.WritesRatio = (after - before) / took // over the bare client's, when that is known
 	return nil
 }
 
-// untilReady has everything reported Ready, and counts what the hub writes of its own statuses from the beginning of the fan-out.
+// untilReady has everything reported Ready, counts what the hub writes of its own statuses from the beginning of the fan-out, and
+// measures what it holds.
 func (r *run) untilReady(ctx context.Context) error {
-	if !r.p.Flux {
-		if err := r.reporter.ready(ctx); err != nil {
-			return err
-		}
-	}
-	if _, err := r.hub.quiet(ctx, 3*time.Second); err != nil {
+	if err := r.allReady(ctx); err != nil {
 		return err
 	}
 	f, err := r.hub.scrape(ctx)
@@ -234,54 +217,92 @@ func (r *run) untilReady(ctx context.Context) error {
 		return err
 	}
 	r.result.StatusWrites = (f.sum("chandler_writes_total", "kind", "AddonDelivery", "verb", "status")) / float64(r.p.Clusters)
+	if r.ready, err = r.measure(ctx); err != nil {
+		return err
+	}
+	r.save(ctx, "heap", "ready.heap")
+	r.save(ctx, "mutex", "ready.mutex")
 	return nil
 }
 
-func (r *run) memory(ctx context.Context) error {
-	all, err := r.measure(ctx)
-	if err != nil {
-		return err
-	}
-	objects := float64(all.objects - r.half.objects)
-	r.result.ResidentMiB = all.resident / (1 << 20)
-	r.result.KiBPerObject = (all.heap - r.half.heap) / 1024 / objects
-	r.result.RSSKiBPerObject = (all.resident - r.half.resident) / 1024 / objects
-	return nil
-}
-
-// change gives one add-on another value on every cluster.
-func (r *run) change(ctx context.Context) error {
-	before, err := r.hub.writes(ctx)
-	if err != nil {
-		return err
-	}
-	begin := time.Now()
-	if err := r.changeSet(ctx, "v1"); err != nil {
-		return err
-	}
-	last, err := r.hub.quiet(ctx, 2*time.Second)
-	if err != nil {
-		return err
-	}
-	after, err := r.hub.writes(ctx)
-	if err != nil {
-		return err
-	}
-	r.result.ChangeSeconds = r.observer.last().Sub(begin).Seconds()
-	r.result.ChangeWritesRatio = (after - before) / last.Sub(begin).Seconds() // over the bare client's, when that is known
-	r.result.WritesPerChangedCluster = (after - before) / float64(r.p.Clusters)
-	return nil
-}
-
-func (r *run) idle(ctx context.Context) error {
+func (r *run) allReady(ctx context.Context) error {
 	if !r.p.Flux {
 		if err := r.reporter.ready(ctx); err != nil {
 			return err
 		}
 	}
-	if _, err := r.hub.quiet(ctx, 2*time.Second); err != nil {
+	_, err := r.hub.quiet(ctx, settled)
+	return err
+}
+
+// fluxFollows has every change reported as Flux would, where Flux is not there, until the function that it returns is called.
+func (r *run) fluxFollows(ctx context.Context) (stop func()) {
+	if r.p.Flux {
+		return func() {}
+	}
+	return r.observer.follow(func(o reported) {
+		if err := r.reporter.report(ctx, o, "True", "ReconciliationSucceeded", "applied"); err != nil && ctx.Err() == nil {
+			_, _ = fmt.Fprintln(r.out, "  report:", err)
+		}
+	})
+}
+
+// memory has a fifth more clusters come, and sees what the hub holds more of then.
+func (r *run) memory(ctx context.Context) error {
+	there, more := r.observer.count(), max(10, r.p.Clusters/5)
+	if err := r.admit(ctx, names("more", 0, more), labels()); err != nil {
 		return err
 	}
+	err := r.observer.until(ctx, "a fifth more clusters", func() bool { return r.observer.count() >= there+more*r.p.Addons })
+	if err != nil {
+		return err
+	}
+	if err := r.allReady(ctx); err != nil {
+		return err
+	}
+	all, err := r.measure(ctx)
+	if err != nil {
+		return err
+	}
+	objects := float64(all.objects - r.ready.objects)
+	r.result.ResidentMiB = r.ready.resident / (1 << 20)
+	r.result.KiBPerObject = (all.heap - r.ready.heap) / 1024 / objects
+	r.result.RSSKiBPerObject = (all.resident - r.ready.resident) / 1024 / objects
+	return nil
+}
+
+// change gives one add-on another value on every cluster, and sees it reported Ready.
+func (r *run) change(ctx context.Context) error {
+	stop := r.fluxFollows(ctx)
+	defer stop()
+	before, err := r.hub.writes(ctx)
+	if err != nil {
+		return err
+	}
+	begin := time.Now()
+	r.profile(ctx, "change")
+	changed := r.observer.changes()
+	if err := r.changeSet(ctx, "v1"); err != nil {
+		return err
+	}
+	if err := r.observer.until(ctx, "the change", func() bool { return r.observer.changes() >= changed+r.p.Clusters }); err != nil {
+		return err
+	}
+	during, err := r.hub.writes(ctx)
+	if err != nil {
+		return err
+	}
+	r.result.ChangeSeconds = r.observer.last().Sub(begin).Seconds()
+	r.result.ChangeWritesRatio = (during - before) / r.result.ChangeSeconds // over the bare client's, when that is known
+	if _, err := r.hub.quiet(ctx, settled); err != nil {
+		return err
+	}
+	after, err := r.hub.writes(ctx)
+	r.result.WritesPerChangedCluster = (after - before) / float64(r.p.Clusters)
+	return err
+}
+
+func (r *run) idle(ctx context.Context) error {
 	writes, err := r.hub.writes(ctx)
 	if err != nil {
 		return err
@@ -326,21 +347,6 @@ func (r *run) spent(ctx context.Context, d time.Duration, do func(context.Contex
 	}
 	after, err := r.hub.cpu()
 	return after - before, err
-}
-
-func (r *run) restart(ctx context.Context) error {
-	r.hub.process.Stop()
-	begin := time.Now()
-	if err := r.startHub(ctx); err != nil {
-		return err
-	}
-	last, err := r.hub.quiet(ctx, 2*time.Second)
-	if err != nil {
-		return err
-	}
-	r.result.RestartSeconds = last.Sub(begin).Seconds()
-	r.result.RestartWrites, err = r.hub.writes(ctx)
-	return err
 }
 
 // arrivals registers clusters one after the other.

@@ -3,8 +3,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 )
 
 const (
@@ -35,8 +39,8 @@ type manifest struct {
 	obj  *unstructured.Unstructured
 }
 
-// capture reads the Flux objects that the hub made, as the hub would write them into another namespace.
-func (r *raw) capture(ctx context.Context) ([]manifest, error) {
+// capture reads Flux objects that the hub made, at most so many, all over the fleet, as the hub would write them into another namespace.
+func (r *raw) capture(ctx context.Context, most int) ([]manifest, error) {
 	var out []manifest
 	for _, kind := range kinds {
 		list, err := r.client.Resource(kind).Namespace(sets).List(ctx, metav1.ListOptions{})
@@ -52,6 +56,13 @@ func (r *raw) capture(ctx context.Context) ([]manifest, error) {
 			o.SetAnnotations(u.GetAnnotations())
 			out = append(out, manifest{kind, o})
 		}
+	}
+	if len(out) > most {
+		byCluster := func(a, b manifest) int {
+			return cmp.Compare(a.obj.GetLabels()[hubv1.ClusterLabel], b.obj.GetLabels()[hubv1.ClusterLabel])
+		}
+		slices.SortStableFunc(out, byCluster) // whole clusters
+		out = out[:most]
 	}
 	return out, nil
 }
@@ -73,7 +84,7 @@ func (r *raw) apply(ctx context.Context, manifests []manifest) (float64, error) 
 func (r *raw) change(ctx context.Context, manifests []manifest, color string) (float64, error) {
 	var changed []manifest
 	for _, m := range manifests {
-		if m.obj.GetLabels()["chandler.dev/addon"] != "addon-00" {
+		if m.obj.GetLabels()[hubv1.AddonLabel] != "addon-00" {
 			continue
 		}
 		o := m.obj.DeepCopy()

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -71,17 +70,6 @@ func (f *fleet) changeSet(ctx context.Context, color string) error {
 	set := &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: sets, Name: setName}}
 	patch := fmt.Appendf(nil, `[{"op":"replace","path":"/spec/addons/0/helmRelease/values/color","value":%q}]`, color)
 	return f.management.Client.Patch(ctx, set, client.RawPatch(types.JSONPatchType, patch))
-}
-
-// dropSet deletes the set and waits until its Flux objects are gone.
-func (f *fleet) dropSet(ctx context.Context) error {
-	set := &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: sets, Name: setName}}
-	if err := f.management.Client.Delete(ctx, set); err != nil {
-		return err
-	}
-	return f.observer.until(ctx, "the set's objects are gone", func() bool {
-		return f.observer.count() == 0 && apierrors.IsNotFound(f.management.Client.Get(ctx, client.ObjectKeyFromObject(set), set))
-	})
 }
 
 // startFlux starts the controllers, and serves what the set refers to.

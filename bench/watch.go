@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 )
@@ -32,6 +33,8 @@ type observer struct {
 	objects  map[types.UID]string // the cluster of each
 	clusters map[string]*seen
 	latest   time.Time // of the last that was made, or whose spec was changed
+	changed  int       // how often a spec was changed
+	follower workqueue.TypedDelayingInterface[reported]
 	wake     chan struct{}
 }
 
@@ -49,7 +52,9 @@ func observe(ctx context.Context, config *rest.Config) (*observer, error) {
 	o := &observer{objects: map[types.UID]string{}, clusters: map[string]*seen{}, wake: make(chan struct{}, 1)}
 	factory := metadatainformer.NewSharedInformerFactory(c, 0)
 	for _, kind := range kinds {
-		_, err := factory.ForResource(kind).Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: o.add, UpdateFunc: o.update, DeleteFunc: o.remove})
+		_, err := factory.ForResource(kind).Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+			AddFunc: o.add, UpdateFunc: func(before, after any) { o.update(kind, before, after) }, DeleteFunc: o.remove,
+		})
 		if err != nil {
 			return nil, err
 		}
@@ -83,7 +88,7 @@ func (o *observer) add(obj any) {
 	o.signal()
 }
 
-func (o *observer) update(before, after any) {
+func (o *observer) update(kind schema.GroupVersionResource, before, after any) {
 	b, ok1 := before.(*metav1.PartialObjectMetadata)
 	a, ok2 := after.(*metav1.PartialObjectMetadata)
 	if !ok1 || !ok2 || a.Generation == b.Generation {
@@ -92,7 +97,42 @@ func (o *observer) update(before, after any) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.latest = time.Now()
+	if a.Namespace == sets {
+		o.changed++
+	}
+	if o.follower != nil {
+		o.follower.AddAfter(reported{kind, types.NamespacedName{Namespace: a.Namespace, Name: a.Name}, a.Generation}, work)
+	}
 	o.signal()
+}
+
+// follow calls a function for every change of a spec from now on, after the time that Flux works on it, until the function that it
+// returns is called, which waits for those under way.
+func (o *observer) follow(do func(reported)) (stop func()) {
+	queue := workqueue.NewTypedDelayingQueue[reported]()
+	var workers sync.WaitGroup
+	for range 8 {
+		workers.Go(func() {
+			for {
+				item, over := queue.Get()
+				if over {
+					return
+				}
+				do(item)
+				queue.Done(item)
+			}
+		})
+	}
+	o.mu.Lock()
+	o.follower = queue
+	o.mu.Unlock()
+	return func() {
+		o.mu.Lock()
+		o.follower = nil
+		o.mu.Unlock()
+		queue.ShutDown()
+		workers.Wait()
+	}
 }
 
 func (o *observer) remove(obj any) {
@@ -123,6 +163,13 @@ func (o *observer) count() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return len(o.objects)
+}
+
+// changes is how often the spec of an object of the hub's was changed.
+func (o *observer) changes() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.changed
 }
 
 func (o *observer) last() time.Time {

@@ -226,5 +226,6 @@ const (
 	AddonOrphanedEvent     = "AddonOrphaned"
 	AddonTakenOverEvent    = "AddonTakenOver"
 	AddonFailedEvent       = "AddonFailed"
-	AddonReadyEvent        = "AddonReady"
+	AddonRecoveredEvent    = "AddonRecovered"
+	DeliveredEvent         = "Delivered"
 )

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	goruntime "runtime"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
@@ -55,6 +56,9 @@ func (o *options) run(ctx context.Context) error {
 	config, err := o.complete(findAPIServer(ctx, restConfig.Host, os.Getenv, net.DefaultResolver.LookupNetIP))
 	if err != nil {
 		return err
+	}
+	if o.pprofAddress != "0" {
+		goruntime.SetMutexProfileFraction(100) // one in a hundred waits for a lock, which costs nothing to speak of
 	}
 	restConfig.UserAgent = "chandler-hub"
 	restConfig.QPS = -1 // the API server's own priority and fairness is the limit

@@ -159,6 +159,7 @@ func (r *Reconciler) write(ctx context.Context, c *cluster, s plan.Step) outcome
 		return outcome{err: err}
 	}
 	r.ledger.note(s.Key, obj)
+	r.writes.Note(c.key, s.Key.Kind, obj, r.Clock.Now())
 	c.log(ctx, s).Info("wrote the Flux object of an add-on", "verb", string(s.Verb))
 	return outcome{applied: obj.GetGeneration()}
 }
@@ -178,6 +179,7 @@ func (r *Reconciler) remove(ctx context.Context, c *cluster, s plan.Step, left s
 		}
 	}
 	r.ledger.remove(s.Key, left, r.Clock.Now())
+	r.writes.Forget(c.key)
 	if o.Deleting {
 		return r.letGo(ctx, c, s)
 	}

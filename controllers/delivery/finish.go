@@ -21,6 +21,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/fluxspec"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/identity"
+	"github.com/chandler-hub/chandler/internal/pace"
 	"github.com/chandler-hub/chandler/internal/plan"
 	"github.com/chandler-hub/chandler/internal/teardown"
 )
@@ -31,21 +32,26 @@ func (r *Reconciler) finish(ctx context.Context, c *cluster, steps []plan.Step, 
 	again := false
 	for _, d := range c.deliveries {
 		r.report(c, d, steps, outcomes)
+		if wait := r.waiting.For(client.ObjectKeyFromObject(d), pace.Delivery(d.before, d.AddonDelivery), pace.Delay(d.before), r.Clock.Now()); wait > 0 {
+			c.lookAgain(wait)
+			continue
+		}
 		again = again || d.Status.ReadyRevision != d.before.Status.ReadyRevision || d.tookOver()
 		if err := apply.Status(ctx, r.Client, d.before, d.AddonDelivery); err != nil {
 			errs = append(errs, err)
 			continue
 		}
+		r.writes.Note(c.key, deliveryKind, d, r.Clock.Now())
 		r.tell(ctx, c, d)
 		switch {
 		case d.DeletionTimestamp == nil || !d.gone():
 		case c.told(d, r.Clock.Now()):
 			errs = append(errs, r.release(ctx, c, d))
 		default:
-			c.again = time.Second
+			c.lookAgain(time.Second)
 		}
 	}
-	after := c.wait(steps, r.Clock.Now(), r.Config)
+	after := c.change(steps, r.Clock.Now(), r.Config)
 	if c.again > 0 && (after == 0 || after > c.again) {
 		after = c.again
 	}
@@ -53,6 +59,13 @@ func (r *Reconciler) finish(ctx context.Context, c *cluster, steps []plan.Step, 
 		after = soon // what was written now opens the way for something else on this cluster
 	}
 	return after, errors.Join(errs...)
+}
+
+// lookAgain has the cluster looked at again after a while, if not sooner.
+func (c *cluster) lookAgain(after time.Duration) {
+	if c.again == 0 || after < c.again {
+		c.again = after
+	}
 }
 
 // soon is when to look again after something that no event tells of.
@@ -66,9 +79,9 @@ func (d *delivery) tookOver() bool {
 	})
 }
 
-// wait returns the shortest time after which something may be otherwise by the passing of time alone: a held removal may go
+// change returns the shortest time after which something may be otherwise by the passing of time alone: a held removal may go
 // on, an override is over, a hand-written object that is taken over is gone.
-func (c *cluster) wait(steps []plan.Step, now time.Time, config *hubconfig.Config) time.Duration {
+func (c *cluster) change(steps []plan.Step, now time.Time, config *hubconfig.Config) time.Duration {
 	var shortest time.Duration
 	atMost := func(w time.Duration) {
 		if w > 0 && (shortest == 0 || w < shortest) {
@@ -108,6 +121,7 @@ func (r *Reconciler) release(ctx context.Context, c *cluster, d *delivery) error
 		}
 	}
 	r.memory.drop(client.ObjectKeyFromObject(d))
+	r.waiting.Forget(client.ObjectKeyFromObject(d))
 	return apply.RemoveFinalizer(ctx, r.Client, d.AddonDelivery, hubv1.DeliveryFinalizer)
 }
 
@@ -134,10 +148,15 @@ func (r *Reconciler) objectsLeft(ctx context.Context, c *cluster, namespace stri
 	return left, nil
 }
 
-// tell sends an event for each add-on that became Ready, failed, or was let go.
+// tell sends an event for each add-on that failed, recovered, or was let go, and one when all of a revision are Ready: one for each
+// that becomes so would be as many writes as a fan-out takes.
 func (r *Reconciler) tell(ctx context.Context, c *cluster, d *delivery) {
+	if d.Status.ReadyRevision != d.before.Status.ReadyRevision && d.DeletionTimestamp == nil {
+		r.Recorder.Eventf(d.AddonDelivery, nil, corev1.EventTypeNormal, hubv1.DeliveredEvent, "Deliver", "all add-ons are Ready")
+	}
 	for _, a := range d.Status.Addons {
-		if was(d, a.Name).State == a.State {
+		before := was(d, a.Name).State
+		if before == a.State {
 			continue
 		}
 		var object runtime.Object
@@ -151,7 +170,9 @@ func (r *Reconciler) tell(ctx context.Context, c *cluster, d *delivery) {
 			r.Recorder.Eventf(r.about(ctx, c, d), object, corev1.EventTypeWarning, hubv1.AddonOrphanedEvent, "Remove",
 				"add-on %q (%s %q) is left on cluster %s: %s", a.Name, a.Kind, a.Object, c.key, a.Message)
 		case hubv1.AddonReady:
-			r.Recorder.Eventf(d.AddonDelivery, object, corev1.EventTypeNormal, hubv1.AddonReadyEvent, "Deliver", "add-on %q is Ready", a.Name)
+			if before == hubv1.AddonFailed {
+				r.Recorder.Eventf(d.AddonDelivery, object, corev1.EventTypeNormal, hubv1.AddonRecoveredEvent, "Deliver", "add-on %q is Ready again", a.Name)
+			}
 		}
 	}
 }

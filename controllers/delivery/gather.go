@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/echo"
 	"github.com/chandler-hub/chandler/controllers/index"
 	"github.com/chandler-hub/chandler/controllers/origins"
 	"github.com/chandler-hub/chandler/internal/assembly"
@@ -63,8 +64,9 @@ type delivery struct {
 // object is a Flux object that is there.
 type object struct {
 	plan.Observed
-	state fluxstate.State
-	uid   types.UID
+	state   fluxstate.State
+	uid     types.UID
+	version string
 	// deleted is when it was asked to go; zero if it was not.
 	deleted time.Time
 	// delivery names the AddonDelivery, in the object's namespace.
@@ -177,6 +179,23 @@ func (r *Reconciler) gatherDelivery(ctx context.Context, in *hubv1.AddonDelivery
 	}
 	return d, nil
 }
+
+// version returns the resourceVersion of an object as it was read, "" if it is not there.
+func (c *cluster) version(o echo.Object) string {
+	if o.Kind == deliveryKind {
+		if d := c.delivery(o.Namespace, o.Name); d != nil {
+			return d.ResourceVersion
+		}
+		return ""
+	}
+	if there := c.objects[plan.Key{Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}]; there != nil {
+		return there.version
+	}
+	return ""
+}
+
+// deliveryKind is the kind of a delivery among what a room writes.
+const deliveryKind = "AddonDelivery"
 
 // delivery returns the delivery of a name, or nil.
 func (c *cluster) delivery(namespace, name string) *delivery {

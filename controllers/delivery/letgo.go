@@ -29,9 +29,7 @@ func (r *Reconciler) letGo(ctx context.Context, c *cluster, s plan.Step) error {
 		return nil
 	}
 	if left := FluxTakes - r.Clock.Since(c.objects[s.Key].deleted); left > 0 {
-		if c.again == 0 || left < c.again {
-			c.again = left
-		}
+		c.lookAgain(left)
 		return nil
 	}
 	obj := newObject(s.Key)

@@ -17,10 +17,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/chandler-hub/chandler/controllers/echo"
 	"github.com/chandler-hub/chandler/controllers/origins"
 	"github.com/chandler-hub/chandler/controllers/shared"
 	"github.com/chandler-hub/chandler/internal/apply"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
+	"github.com/chandler-hub/chandler/internal/pace"
 	"github.com/chandler-hub/chandler/internal/plan"
 )
 
@@ -39,13 +41,22 @@ type Reconciler struct {
 	documents documents
 	ledger    ledger
 	resumes   *rate.Limiter
+	waiting   pace.Waiting
+	writes    echo.Writes[key]
 }
 
 // Reconcile brings the Flux objects of one cluster in line with its deliveries.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Result, error) {
 	c, err := r.gather(ctx, req.NamespacedName)
-	if err != nil || len(c.deliveries) == 0 {
+	if err != nil {
 		return ctrl.Result{}, err
+	}
+	if len(c.deliveries) == 0 {
+		r.writes.Forget(c.key)
+		return ctrl.Result{}, nil
+	}
+	if r.writes.Behind(c.key, c.version, r.Clock.Now()) {
+		return ctrl.Result{RequeueAfter: echo.Wait}, nil
 	}
 	if forsaken, err := r.forsaken(ctx, c); err != nil {
 		return ctrl.Result{}, err

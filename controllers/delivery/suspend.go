@@ -34,7 +34,7 @@ func (r *Reconciler) suspend(ctx context.Context, c *cluster, s plan.Step) outco
 func (r *Reconciler) resume(ctx context.Context, c *cluster, s plan.Step) outcome {
 	if !c.mayResume {
 		if c.mayResume = r.resumes.Allow(); !c.mayResume {
-			c.again = time.Second
+			c.lookAgain(time.Second)
 			return outcome{applied: c.objects[s.Key].Applied}
 		}
 	}

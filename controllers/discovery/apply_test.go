@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -43,7 +44,7 @@ func TestApplyYields(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			writes := 0
 			recorder := events.NewFakeRecorder(10)
-			r := &Reconciler{Recorder: recorder, Client: interceptor.NewClient(nil, interceptor.Funcs{
+			r := &Reconciler{Recorder: recorder, Clock: clock.RealClock{}, Client: interceptor.NewClient(nil, interceptor.Funcs{
 				Apply: func(context.Context, client.WithWatch, runtime.ApplyConfiguration, ...client.ApplyOption) error {
 					writes++
 					if writes == 1 {

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/echo"
 	"github.com/chandler-hub/chandler/controllers/index"
 	"github.com/chandler-hub/chandler/controllers/logkey"
 	"github.com/chandler-hub/chandler/controllers/origins"
@@ -40,6 +41,8 @@ type Reconciler struct {
 	Config   *hubconfig.Config
 	Clock    clock.PassiveClock
 	Recorder events.EventRecorder
+
+	writes echo.Writes[Request]
 }
 
 // Request names an origin.
@@ -57,6 +60,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req Request) (reconcile.Resu
 	reg, err := r.find(ctx, req)
 	if err != nil {
 		return reconcile.Result{}, err
+	}
+	if r.writes.Behind(req, version(reg), r.Clock.Now()) {
+		return reconcile.Result{RequeueAfter: echo.Wait}, nil
 	}
 	if obj == nil {
 		return reconcile.Result{}, r.absent(ctx, req, verdict, reg)
@@ -80,6 +86,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, req Request) (reconcile.Resu
 		return reconcile.Result{}, r.remove(ctx, obj, reg, fmt.Sprintf("label %s is \"false\"", hubv1.RegisterLabel))
 	}
 	return r.removeAfterDelay(ctx, req, obj, reg)
+}
+
+// version returns a function that returns the resourceVersion of a registration, "" if it is not there.
+func version(reg *hubv1.ClusterRegistration) func(echo.Object) string {
+	return func(echo.Object) string {
+		if reg == nil {
+			return ""
+		}
+		return reg.ResourceVersion
+	}
 }
 
 // absent looks at an origin that is not there. That alone removes nothing: it may be about to come out of a backup. One that the
@@ -225,13 +241,18 @@ func (r *Reconciler) apply(ctx context.Context, req Request, obj *unstructured.U
 		u.SetNamespace(req.Namespace)
 		u.SetName(name)
 		u.SetLabels(labels)
+		u.SetFinalizers([]string{hubv1.RegistrationFinalizer}) // the registration room's, and one write less than if it did
 		u.SetAnnotations(map[string]string{hubv1.MirroredAnnotation: mirrored(desired, theirs)})
 		originRef := map[string]any{"kind": ref.Kind, "name": ref.Name}
 		if ref.APIGroup != "" {
 			originRef["apiGroup"] = ref.APIGroup
 		}
 		u.Object["spec"] = map[string]any{"originRef": originRef}
-		return r.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(hubv1.DiscoveryFieldManager))
+		if err := r.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(hubv1.DiscoveryFieldManager)); err != nil {
+			return err
+		}
+		r.writes.Note(req, "ClusterRegistration", u, r.Clock.Now())
+		return nil
 	}
 	err := write(desired, nil)
 	if apierrors.IsConflict(err) {

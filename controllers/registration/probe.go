@@ -230,6 +230,8 @@ func registrationOf(poolKey string) types.NamespacedName {
 func (r *Reconciler) forget(key types.NamespacedName, reg *hubv1.ClusterRegistration) {
 	r.probed.replace(key, nil, r.Pool.Remove)
 	r.probed.forget(key)
+	r.waiting.Forget(key)
+	r.writes.Forget(key)
 	if c := reg.Status.Credential; c != nil {
 		r.secrets.drop(key.Namespace, c.SecretName)
 	}

@@ -25,10 +25,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/echo"
 	"github.com/chandler-hub/chandler/controllers/origins"
 	"github.com/chandler-hub/chandler/internal/apply"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/origin"
+	"github.com/chandler-hub/chandler/internal/pace"
 	"github.com/chandler-hub/chandler/internal/probe"
 	"github.com/chandler-hub/chandler/internal/status"
 	"github.com/chandler-hub/chandler/internal/teardown"
@@ -48,10 +50,16 @@ type Reconciler struct {
 
 	secrets secretCache
 	probed  probed
+	waiting pace.Waiting
+	writes  echo.Writes[types.NamespacedName]
 }
 
 // Reconcile brings a registration's status, labels and finalizer up to date.
 func (r *Reconciler) Reconcile(ctx context.Context, reg *hubv1.ClusterRegistration) (ctrl.Result, error) {
+	cached := func(echo.Object) string { return reg.ResourceVersion }
+	if r.writes.Behind(client.ObjectKeyFromObject(reg), cached, r.Clock.Now()) {
+		return ctrl.Result{RequeueAfter: echo.Wait}, nil
+	}
 	obj, verdict, err := r.origin(ctx, reg)
 	if err != nil {
 		return ctrl.Result{}, err
@@ -84,15 +92,24 @@ func (r *Reconciler) Reconcile(ctx context.Context, reg *hubv1.ClusterRegistrati
 	served.doubt = doubt
 	drained, failed := r.drain(ctx, reg, obj, &served)
 	r.summarize(reg, found, refused, served)
-	if err := apply.Status(ctx, r.Client, before, reg); err != nil {
-		return ctrl.Result{}, err
+	wait := r.waiting.For(client.ObjectKeyFromObject(reg), pace.Registration(before, reg), pace.Delay(before), r.Clock.Now())
+	if wait == 0 {
+		if err := apply.Status(ctx, r.Client, before, reg); err != nil {
+			return ctrl.Result{}, err
+		}
+		r.wrote(reg)
+		r.tellAll(before, reg, obj)
 	}
+	return ctrl.Result{RequeueAfter: sooner(wait, sooner(drained, sooner(again, r.nextLook(reg))))}, errors.Join(failed, r.label(ctx, reg))
+}
+
+// tellAll sends an event for each thing that has come to be otherwise.
+func (r *Reconciler) tellAll(before, reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured) {
 	r.tell(before, reg)
 	r.tellSuspended(before, reg)
 	r.tellDuplicates(before, reg)
 	r.tellExpiry(before, reg)
 	r.tellDrain(before, reg, obj)
-	return ctrl.Result{RequeueAfter: sooner(drained, sooner(again, r.nextLook(reg)))}, errors.Join(failed, r.label(ctx, reg))
 }
 
 // sooner returns the shorter of two times, of which 0 means never.
@@ -172,7 +189,13 @@ func (r *Reconciler) label(ctx context.Context, reg *hubv1.ClusterRegistration) 
 	if err != nil {
 		return fmt.Errorf("label the registration: %w", err)
 	}
+	r.wrote(u)
 	return nil
+}
+
+// wrote notes a write of a registration.
+func (r *Reconciler) wrote(reg client.Object) {
+	r.writes.Note(client.ObjectKeyFromObject(reg), "ClusterRegistration", reg, r.Clock.Now())
 }
 
 func (r *Reconciler) tell(before, after *hubv1.ClusterRegistration) {

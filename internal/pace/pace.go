@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package pace says which statuses can wait. Ten add-ons that become Ready one after the other are ten states of a delivery, and
+// nobody is served by ten writes of it, least of all the API server in the middle of a fan-out. So what tells of nothing but progress
+// waits for more of it; that something is Ready, has failed, is held, or goes, is written at once.
+//
+// Nobody takes a status that waits for the new one: until it is written, observedGeneration is the old one (kstatus: InProgress),
+// and readyRevision names the revision before.
+package pace
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+const (
+	first = 2 * time.Second // for the first status of an object: somebody may be looking for it
+	later = 5 * time.Second
+)
+
+// Waiting knows since when the status of each object has had something to tell. The zero value is ready for use.
+type Waiting struct {
+	mu    sync.Mutex
+	since map[types.NamespacedName]time.Time
+}
+
+// For returns how long the status of an object is to wait from now, 0 if there is nothing to write, or it is to be written now.
+// progress says whether it tells of nothing else, and delay is what Delay returned.
+func (w *Waiting) For(key types.NamespacedName, progress bool, delay time.Duration, now time.Time) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	since, ok := w.since[key]
+	if !ok {
+		since = now
+	}
+	left := since.Add(delay).Sub(now)
+	if !progress || left <= 0 {
+		delete(w.since, key)
+		return 0
+	}
+	if w.since == nil {
+		w.since = map[types.NamespacedName]time.Time{}
+	}
+	w.since[key] = since
+	return left
+}
+
+// Forget an object that is gone.
+func (w *Waiting) Forget(key types.NamespacedName) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.since, key)
+}

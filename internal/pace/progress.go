@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pace
+
+import (
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/status"
+)
+
+// Delivery returns whether the status of a delivery tells of nothing but progress, compared with the one that was written last. It is false
+// if both are the same.
+func Delivery(before, after *hubv1.AddonDelivery) bool {
+	if after.DeletionTimestamp != nil || equality.Semantic.DeepEqual(before.Status, after.Status) || !onTheWay(before, after) {
+		return false
+	}
+	a, b := before.Status.DeepCopy(), after.Status.DeepCopy()
+	for i := range b.Addons {
+		if was := addon(a, b.Addons[i].Name); was != nil && was.Object != "" && (was.Object != b.Addons[i].Object || was.Kind != b.Addons[i].Kind) {
+			return false
+		}
+	}
+	for _, s := range []*hubv1.AddonDeliveryStatus{a, b} {
+		s.ObservedGeneration, s.ObservedRevision, s.AddonCounts = 0, "", nil
+		s.Conditions = without(s.Conditions)
+		s.Addons = slices.DeleteFunc(s.Addons, isProgress)
+	}
+	return equality.Semantic.DeepEqual(a, b)
+}
+
+// Registration is the same for a registration: how many add-ons are Ready, which sets deliver, and that it has not been probed yet.
+func Registration(before, after *hubv1.ClusterRegistration) bool {
+	if after.DeletionTimestamp != nil || equality.Semantic.DeepEqual(before.Status, after.Status) || !onTheWay(before, after) {
+		return false
+	}
+	if fresh(before) {
+		return status.IsTrue(after, hubv1.KubeConfigValidCondition) && status.Reason(after, hubv1.ReachableCondition) == hubv1.NotProbedReason
+	}
+	a, b := before.Status.DeepCopy(), after.Status.DeepCopy()
+	for _, s := range []*hubv1.ClusterRegistrationStatus{a, b} {
+		s.ObservedGeneration, s.AddonCounts, s.Sets = 0, nil, nil
+		s.Conditions = without(s.Conditions)
+	}
+	return equality.Semantic.DeepEqual(a, b)
+}
+
+// Delay is how long a status waits that tells of progress, given the one that was written last.
+func Delay(before status.Object) time.Duration {
+	if fresh(before) {
+		return first
+	}
+	return later
+}
+
+// fresh returns whether no status of an object has been written yet.
+func fresh(o status.Object) bool { return status.Find(o, hubv1.ReadyCondition) == nil }
+
+// onTheWay returns whether an object has not arrived, and was not in trouble before: to be out of it is news.
+func onTheWay(before, after status.Object) bool {
+	return slices.Contains([]string{hubv1.ProgressingReason, hubv1.WaitingForClusterReason, hubv1.NotProbedReason, hubv1.NoAddonSetReason}, status.Reason(after, hubv1.ReadyCondition)) &&
+		slices.Contains([]string{"", hubv1.ProgressingReason, hubv1.WaitingForClusterReason, hubv1.NotProbedReason, hubv1.NoAddonSetReason, hubv1.SucceededReason, hubv1.AddonsReadyReason}, status.Reason(before, hubv1.ReadyCondition))
+}
+
+func without(conditions []metav1.Condition) []metav1.Condition {
+	return slices.DeleteFunc(conditions, func(c metav1.Condition) bool {
+		return c.Type == hubv1.ReadyCondition || c.Type == hubv1.ReconcilingCondition
+	})
+}
+
+// isProgress returns whether an add-on is on its way, or has arrived, with nothing else to tell of it.
+func isProgress(a hubv1.AddonStatus) bool {
+	switch a.State {
+	case hubv1.AddonReady, hubv1.AddonProgressing, hubv1.AddonWaitingForCluster, hubv1.AddonWaitingForDependency, hubv1.AddonWaitingForNodes:
+		return !a.Suspended && a.Reason == "" && a.Removal == "" && a.Release == nil
+	}
+	return false
+}
+
+func addon(s *hubv1.AddonDeliveryStatus, name string) *hubv1.AddonStatus {
+	for i := range s.Addons {
+		if s.Addons[i].Name == name {
+			return &s.Addons[i]
+		}
+	}
+	return nil
+}

@@ -82,7 +82,7 @@ func (h *hub) quiet(ctx context.Context, still time.Duration) (last time.Time, e
 		select {
 		case <-ctx.Done():
 			return last, fmt.Errorf("the hub does not come to rest: %w", context.Cause(ctx))
-		case <-time.After(50 * time.Millisecond):
+		case <-time.After(250 * time.Millisecond): // a scrape reads the whole fleet
 		}
 	}
 }

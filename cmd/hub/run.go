@@ -11,6 +11,7 @@ import (
 	"os"
 	goruntime "runtime"
 
+	"github.com/fluxcd/cli-utils/pkg/flowcontrol"
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
@@ -19,16 +20,21 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers"
 	"github.com/chandler-hub/chandler/controllers/index"
+	"github.com/chandler-hub/chandler/controllers/metrics"
+	"github.com/chandler-hub/chandler/internal/pressure"
 )
 
 func newCommand() *cobra.Command {
@@ -61,7 +67,9 @@ func (o *options) run(ctx context.Context) error {
 		goruntime.SetMutexProfileFraction(100) // one in a hundred waits for a lock, which costs nothing to speak of
 	}
 	restConfig.UserAgent = "chandler-hub"
-	restConfig.QPS = -1 // the API server's own priority and fairness is the limit
+	if err := limit(ctx, restConfig); err != nil {
+		return err
+	}
 	scheme, err := newScheme()
 	if err != nil {
 		return err
@@ -103,6 +111,24 @@ func (o *options) run(ctx context.Context) error {
 		return err
 	}
 	return mgr.Start(ctx)
+}
+
+// writesAtATime is how many writes are on their way at most: twice what an API server on two cores takes the most with.
+const writesAtATime = 64
+
+// limit leaves it to the API server's own priority and fairness how much the hub may ask of it, where it has that.
+func limit(ctx context.Context, config *rest.Config) error {
+	fair, err := flowcontrol.IsEnabled(ctx, config)
+	if err != nil {
+		return fmt.Errorf("ask the management cluster: %w", err)
+	}
+	if !fair {
+		return nil // client-go's own limit
+	}
+	config.QPS = -1
+	l := pressure.New(writesAtATime, clock.RealClock{})
+	config.Wrap(l.Wrap)
+	return metrics.RegisterBound(ctrlmetrics.Registry, l.Bound)
 }
 
 func (o *options) logger(to io.Writer) logr.Logger {

@@ -103,3 +103,11 @@ func (s *countedStatus) Patch(ctx context.Context, obj client.Object, patch clie
 func (s *countedStatus) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption) error {
 	return s.c.writes.count(appliedKind(obj), "status", s.SubResourceWriter.Apply(ctx, obj, opts...))
 }
+
+// RegisterBound registers how many writes may be on their way at a time.
+func RegisterBound(registry prometheus.Registerer, bound func() int) error {
+	return registry.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "chandler_writes_bound",
+		Help: "Writes that may be on their way to the management cluster at a time. It falls when that refuses some (429).",
+	}, func() float64 { return float64(bound()) }))
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package pressure bounds how many writes are on their way to an API server at a time, by what its priority and fairness says: each
+// 429 halves the bound, each write that is served raises it a little (additive increase, multiplicative decrease, as TCP does). So a hub
+// neither needs a rate that somebody has guessed, nor keeps an API server that is short of seats busy with refusing. client-go tries
+// what was refused again, after the time that the server asks for.
+package pressure
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+// pause is how long further refusals say nothing new: those of one moment are one.
+const pause = time.Second
+
+// Limit is the bound. It is safe for concurrent use.
+type Limit struct {
+	most  float64
+	clock clock.PassiveClock
+
+	mu       sync.Mutex
+	bound    float64
+	inFlight int
+	waiting  []chan struct{}
+	cut      time.Time
+}
+
+// New returns a limit that begins with, and never exceeds, so many writes at a time.
+func New(most int, c clock.PassiveClock) *Limit {
+	return &Limit{most: float64(most), bound: float64(most), clock: c}
+}
+
+// Bound returns how many writes may be on their way now.
+func (l *Limit) Bound() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return int(l.bound)
+}
+
+// Wrap bounds the writes through a transport. Reads pass, and so does what keeps the hub its place as the leader.
+func (l *Limit) Wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(req *http.Request) (*http.Response, error) {
+		if !isWrite(req) {
+			return next.RoundTrip(req)
+		}
+		if err := l.acquire(req.Context()); err != nil {
+			return nil, err
+		}
+		res, err := next.RoundTrip(req)
+		l.release(err == nil, res != nil && res.StatusCode == http.StatusTooManyRequests)
+		return res, err
+	})
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+
+func isWrite(req *http.Request) bool {
+	switch req.Method {
+	case http.MethodGet, http.MethodHead, http.MethodOptions:
+		return false
+	}
+	return !strings.HasPrefix(req.URL.Path, "/apis/coordination.k8s.io/")
+}
+
+func (l *Limit) acquire(ctx context.Context) error {
+	l.mu.Lock()
+	if len(l.waiting) == 0 && l.inFlight < int(l.bound) {
+		l.inFlight++
+		l.mu.Unlock()
+		return nil
+	}
+	turn := make(chan struct{})
+	l.waiting = append(l.waiting, turn)
+	l.mu.Unlock()
+	select {
+	case <-turn:
+		return nil
+	case <-ctx.Done():
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if i := slices.Index(l.waiting, turn); i >= 0 {
+		l.waiting = slices.Delete(l.waiting, i, i+1)
+	} else {
+		l.inFlight-- // its turn had just come
+		l.next()
+	}
+	return ctx.Err()
+}
+
+// release ends a write, which was answered, or refused for now.
+func (l *Limit) release(answered, refused bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.inFlight--
+	switch now := l.clock.Now(); {
+	case refused && now.Sub(l.cut) >= pause:
+		l.bound, l.cut = max(1, l.bound/2), now
+	case answered && !refused:
+		l.bound = min(l.most, l.bound+1/l.bound)
+	}
+	l.next()
+}
+
+// next lets those go on that wait, as many as there is room for.
+func (l *Limit) next() {
+	for len(l.waiting) > 0 && l.inFlight < int(l.bound) {
+		close(l.waiting[0])
+		l.waiting = l.waiting[1:]
+		l.inFlight++
+	}
+}

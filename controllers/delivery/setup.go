@@ -5,7 +5,6 @@ package delivery
 import (
 	"context"
 	"errors"
-	"maps"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
@@ -30,7 +29,6 @@ import (
 	"github.com/chandler-hub/chandler/controllers/enqueue"
 	"github.com/chandler-hub/chandler/controllers/index"
 	"github.com/chandler-hub/chandler/controllers/logkey"
-	"github.com/chandler-hub/chandler/internal/fluxstate"
 	"github.com/chandler-hub/chandler/internal/origin"
 	"github.com/chandler-hub/chandler/internal/status"
 )
@@ -178,16 +176,6 @@ func onlyCreations() predicate.Predicate {
 		UpdateFunc: func(event.UpdateEvent) bool { return false },
 		DeleteFunc: func(event.DeleteEvent) bool { return false },
 	}
-}
-
-// fluxChanges leaves out Flux's many status writes that change nothing of substance. It asks the very function that the
-// report asks, so that the two cannot disagree.
-func fluxChanges() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		return fluxstate.Of(e.ObjectOld) != fluxstate.Of(e.ObjectNew) ||
-			!maps.Equal(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) ||
-			e.ObjectOld.GetAnnotations()[hubv1.HashAnnotation] != e.ObjectNew.GetAnnotations()[hubv1.HashAnnotation]
-	}}
 }
 
 // mirrorChanges leaves out all Secrets and ConfigMaps on the hub but the mirrors.

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package delivery
+
+import (
+	"testing"
+
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+)
+
+// TestFluxChanges goes through the life of one object: what wakes the room, and what does not.
+func TestFluxChanges(t *testing.T) {
+	p := fluxChanges()
+	release := func(generation, ready int64, status metav1.ConditionStatus, message string) *helmv2.HelmRelease {
+		o := &helmv2.HelmRelease{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "a", Generation: generation}}
+		o.Status.Conditions = []metav1.Condition{{Type: hubv1.ReadyCondition, Status: status, Reason: "R", Message: message, ObservedGeneration: ready}}
+		return o
+	}
+	labelled := release(2, 2, "Unknown", "again")
+	labelled.Labels = map[string]string{"a": "b"}
+	suspended := release(3, 2, "Unknown", "again")
+	suspended.Spec.Suspend = true
+	at := &helmv2.HelmRelease{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "a", Generation: 1}}
+	if !p.Create(event.CreateEvent{Object: at}) {
+		t.Error("one that comes wakes nobody")
+	}
+	for _, step := range []struct {
+		what string
+		to   *helmv2.HelmRelease
+		want bool
+	}{
+		{"Flux begins, of which nothing is told", release(1, 1, "Unknown", "installing"), true}, // it speaks of generation 1 now
+		{"and goes on", release(1, 1, "Unknown", "still installing"), false},
+		{"it is Ready", release(1, 1, "True", "installed"), true},
+		{"a routine look begins", release(1, 1, "Unknown", "looking"), false},
+		{"and ends", release(1, 1, "True", "installed"), false},
+		{"another begins", release(1, 1, "Unknown", "looking"), false},
+		{"and fails", release(1, 1, "False", "no"), true},
+		{"it is tried again", release(1, 1, "Unknown", "looking"), true},
+		{"and recovers", release(1, 1, "True", "installed"), true},
+		{"its spec changes", release(2, 1, "True", "installed"), true},
+		{"Flux begins with that: it was on its way already", release(2, 2, "Unknown", "upgrading"), false},
+		{"it is Ready again", release(2, 2, "True", "upgraded"), true},
+		{"a label, in a routine look", labelled, true},
+		{"it is suspended in one", suspended, true},
+	} {
+		if got := p.Update(event.UpdateEvent{ObjectOld: at, ObjectNew: step.to}); got != step.want {
+			t.Errorf("%s: wakes the room: %t, want %t", step.what, got, step.want)
+		}
+		at = step.to
+	}
+	if !p.Delete(event.DeleteEvent{Object: at}) {
+		t.Error("one that goes wakes nobody")
+	}
+}

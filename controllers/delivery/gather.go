@@ -106,7 +106,7 @@ func (c *cluster) answered() bool {
 func (r *Reconciler) gather(ctx context.Context, k key) (*cluster, error) {
 	c := &cluster{key: k, objects: map[plan.Key]*object{}, mirrored: map[string]bool{}}
 	list := &hubv1.AddonDeliveryList{}
-	if err := r.Client.List(ctx, list, client.MatchingFields{index.DeliveryRegistration: k.String()}); err != nil {
+	if err := r.Client.List(ctx, list, client.MatchingFields{index.DeliveryRegistration: k.String()}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list the deliveries: %w", err)
 	}
 	if len(list.Items) == 0 {
@@ -146,10 +146,12 @@ func (r *Reconciler) gatherOrigin(ctx context.Context, c *cluster) error {
 	return err
 }
 
+// gatherDelivery reads what belongs to a delivery. in is the cache's own, as are the set and the revision, whose copies would be most of
+// the work: nobody writes to them.
 func (r *Reconciler) gatherDelivery(ctx context.Context, in *hubv1.AddonDelivery) (*delivery, error) {
-	d := &delivery{AddonDelivery: in, before: in.DeepCopy()}
+	d := &delivery{AddonDelivery: in.DeepCopy(), before: in}
 	set := &hubv1.AddonSet{}
-	err := r.Client.Get(ctx, types.NamespacedName{Namespace: in.Namespace, Name: in.Spec.AddonSetRef.Name}, set)
+	err := r.Client.Get(ctx, types.NamespacedName{Namespace: in.Namespace, Name: in.Spec.AddonSetRef.Name}, set, client.UnsafeDisableDeepCopy)
 	switch {
 	case err == nil:
 		d.set = set
@@ -164,7 +166,7 @@ func (r *Reconciler) gatherDelivery(ctx context.Context, in *hubv1.AddonDelivery
 		return d, nil
 	}
 	revision := &appsv1.ControllerRevision{}
-	err = r.Client.Get(ctx, types.NamespacedName{Namespace: in.Namespace, Name: in.Spec.RevisionName}, revision)
+	err = r.Client.Get(ctx, types.NamespacedName{Namespace: in.Namespace, Name: in.Spec.RevisionName}, revision, client.UnsafeDisableDeepCopy)
 	if apierrors.IsNotFound(err) {
 		d.reason, d.unrenderable = hubv1.RevisionNotFoundReason, fmt.Sprintf("ControllerRevision %q is not there; what is delivered stays as it is", in.Spec.RevisionName)
 		return d, nil

@@ -47,7 +47,7 @@ const maxSets = 20
 func (r *Reconciler) deliveries(ctx context.Context, reg *hubv1.ClusterRegistration) (served, error) {
 	out := served{addons: map[string]bool{}}
 	list := &hubv1.AddonDeliveryList{}
-	if err := r.Client.List(ctx, list, client.MatchingFields{index.DeliveryRegistration: reg.Namespace + "/" + reg.Name}); err != nil {
+	if err := r.Client.List(ctx, list, client.MatchingFields{index.DeliveryRegistration: reg.Namespace + "/" + reg.Name}, client.UnsafeDisableDeepCopy); err != nil {
 		return out, fmt.Errorf("list the deliveries: %w", err)
 	}
 	results := map[string]string{}
@@ -96,7 +96,7 @@ func idleOverrides(reg *hubv1.ClusterRegistration, addons map[string]bool, now t
 // sets fills status.sets: what delivers here, and why the others in reach do not.
 func (r *Reconciler) sets(ctx context.Context, reg *hubv1.ClusterRegistration, results map[string]string, out *served) error {
 	sets := &hubv1.AddonSetList{}
-	if err := r.Client.List(ctx, sets); err != nil {
+	if err := r.Client.List(ctx, sets, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list the sets: %w", err)
 	}
 	for i := range sets.Items {

@@ -31,11 +31,11 @@ func (r *Reconciler) suspend(reg *hubv1.ClusterRegistration, obj *unstructured.U
 	}
 	if facts.Down {
 		facts.DownSince = reachable.LastTransitionTime.Time
+		facts.Fleet.Probed, facts.Fleet.Failed = r.Pool.Recent(now.Add(-r.moment())) // looks at all of the fleet
 	}
 	if kind, err := kindOf(reg); err == nil {
 		facts.Expected, facts.Maintenance = origin.Still(kind, obj), origin.Maintenance(kind, obj)
 	}
-	facts.Fleet.Probed, facts.Fleet.Failed = r.Pool.Recent(now.Add(-r.moment()))
 	d := breaker.Decide(facts)
 	if d.Reason == "" {
 		status.Clear(reg, hubv1.SuspendedCondition)

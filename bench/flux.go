@@ -11,6 +11,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
@@ -30,17 +31,20 @@ type reported struct {
 // work is how long Flux is at work on a change.
 const work = time.Second
 
-func (r *reporter) list(ctx context.Context) ([]reported, error) {
+func (r *reporter) list(ctx context.Context, namespace string, which func(*unstructured.Unstructured) bool) ([]reported, error) {
 	var out []reported
 	cluster := map[reported]string{}
 	for _, kind := range kinds {
-		list, err := r.client.Resource(kind).Namespace(sets).List(ctx, metav1.ListOptions{})
+		list, err := r.client.Resource(kind).Namespace(namespace).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return nil, err
 		}
 		for i := range list.Items {
 			o := &list.Items[i]
-			out = append(out, reported{kind, types.NamespacedName{Namespace: sets, Name: o.GetName()}, o.GetGeneration()})
+			if !which(o) {
+				continue
+			}
+			out = append(out, reported{kind, types.NamespacedName{Namespace: namespace, Name: o.GetName()}, o.GetGeneration()})
 			cluster[out[len(out)-1]] = o.GetLabels()[hubv1.ClusterLabel]
 		}
 	}
@@ -49,9 +53,17 @@ func (r *reporter) list(ctx context.Context) ([]reported, error) {
 	return out, nil
 }
 
-// ready reports every object Ready.
-func (r *reporter) ready(ctx context.Context) error {
-	list, err := r.list(ctx)
+// unready are the objects that have not been reported Ready as they are now.
+func (r *reporter) unready(ctx context.Context, namespace string) ([]reported, error) {
+	return r.list(ctx, namespace, func(o *unstructured.Unstructured) bool {
+		observed, _, _ := unstructured.NestedInt64(o.Object, "status", "observedGeneration")
+		return observed != o.GetGeneration()
+	})
+}
+
+// ready reports every object of a namespace Ready.
+func (r *reporter) ready(ctx context.Context, namespace string) error {
+	list, err := r.unready(ctx, namespace)
 	if err != nil {
 		return err
 	}
@@ -61,7 +73,7 @@ func (r *reporter) ready(ctx context.Context) error {
 // noise reports what changes nothing, at a rate, until the context ends: that Flux is at it again, and that it has done it. It returns
 // how many statuses it wrote.
 func (r *reporter) noise(ctx context.Context, perSecond int) (int, error) {
-	list, err := r.list(ctx)
+	list, err := r.list(ctx, sets, func(*unstructured.Unstructured) bool { return true })
 	if err != nil {
 		return 0, err
 	}

@@ -41,7 +41,7 @@ type measured struct {
 const (
 	// settled is for how long a hub that has done its work writes nothing: longer than a status waits that tells of progress (internal/pace).
 	settled  = 6 * time.Second
-	sampled  = 5000             // objects, at most, that the bare client writes
+	sampled  = 2500             // objects, at most, that the bare client writes
 	singles  = 60               // clusters that come one at a time
 	tens     = 60               // clusters that come at ten a second
 	idleTime = 60 * time.Second // of status noise
@@ -141,11 +141,7 @@ func (r *run) bare(ctx context.Context) error {
 	}
 	r.hub.process.Stop()
 	there := r.observer.count()
-	rate, err := r.raw.apply(ctx, r.manifests)
-	if err != nil {
-		return err
-	}
-	changes, err := r.rawChanges(ctx)
+	rate, changes, err := r.rawRates(ctx)
 	if err != nil {
 		return err
 	}
@@ -159,11 +155,25 @@ func (r *run) bare(ctx context.Context) error {
 	return r.restart(ctx)
 }
 
-// rawChanges has the bare client change one add-on everywhere, while Flux, or what stands in for it, is at work on that.
-func (r *run) rawChanges(ctx context.Context) (float64, error) {
+// rawRates has the bare client make objects, and change one of each cluster, while Flux, or what stands in for it, is at work on that.
+func (r *run) rawRates(ctx context.Context) (made, changed float64, err error) {
+	unwatch, err := r.raw.watch(ctx)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer unwatch()
+	if made, err = r.raw.apply(ctx, r.manifests); err != nil {
+		return 0, 0, err
+	}
+	if !r.p.Flux {
+		if err := r.reporter.ready(ctx, rawNamespace); err != nil { // what is changed has a status, as the hub's objects have
+			return 0, 0, err
+		}
+	}
 	stop := r.fluxFollows(ctx)
 	defer stop()
-	return r.raw.change(ctx, r.manifests, fmt.Sprintf("v%d", len(r.rates)+1))
+	changed, err = r.raw.change(ctx, r.manifests, fmt.Sprintf("v%d", len(r.rates)+1))
+	return made, changed, err
 }
 
 // restart starts the hub, which was stopped, and waits until it has looked at everything. The later of two is what counts: the fleet
@@ -227,7 +237,7 @@ func (r *run) untilReady(ctx context.Context) error {
 
 func (r *run) allReady(ctx context.Context) error {
 	if !r.p.Flux {
-		if err := r.reporter.ready(ctx); err != nil {
+		if err := r.reporter.ready(ctx, sets); err != nil {
 			return err
 		}
 	}
@@ -279,6 +289,10 @@ func (r *run) change(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	setBefore, err := r.hub.writesOf(ctx, "AddonSet", "ControllerRevision")
+	if err != nil {
+		return err
+	}
 	begin := time.Now()
 	r.profile(ctx, "change")
 	changed := r.observer.changes()
@@ -298,7 +312,12 @@ func (r *run) change(ctx context.Context) error {
 		return err
 	}
 	after, err := r.hub.writes(ctx)
-	r.result.WritesPerChangedCluster = (after - before) / float64(r.p.Clusters)
+	if err != nil {
+		return err
+	}
+	setAfter, err := r.hub.writesOf(ctx, "AddonSet", "ControllerRevision")
+	r.result.SetWrites = setAfter - setBefore
+	r.result.WritesPerChangedCluster = (after - before - r.result.SetWrites) / float64(r.p.Clusters)
 	return err
 }
 
@@ -307,11 +326,12 @@ func (r *run) idle(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	calm, err := r.spent(ctx, idleTime/4, nil)
+	calm, err := r.spent(ctx, idleTime, nil) // as long: each cluster is probed once a minute, and they come in bunches
 	if err != nil {
 		return err
 	}
 	events := 0
+	r.profile(ctx, "noise")
 	noisy, err := r.spent(ctx, idleTime, func(ctx context.Context) (err error) {
 		events, err = r.reporter.noise(ctx, idleRate)
 		return err
@@ -324,7 +344,7 @@ func (r *run) idle(ctx context.Context) error {
 		return err
 	}
 	r.result.IdleWrites = after - writes
-	r.result.IdleCPU = float64((noisy - 4*calm).Microseconds()) / 1000 / float64(events)
+	r.result.IdleCPU = float64((noisy - calm).Microseconds()) / 1000 / float64(events)
 	return nil
 }
 
@@ -357,6 +377,7 @@ func (r *run) arrivals(ctx context.Context) error {
 }
 
 func (r *run) crowd(ctx context.Context) error {
+	r.profile(ctx, "crowd")
 	took, err := r.arrive(ctx, names("ten", 0, tens), 100*time.Millisecond)
 	r.result.NewCluster10P50, r.result.NewCluster10P99 = percentile(took, 0.5), percentile(took, 0.99)
 	return err

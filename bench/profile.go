@@ -9,17 +9,28 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+
+	"k8s.io/client-go/rest"
 )
 
 // profiled is for how long the processor's profile is taken, in seconds.
 const profiled = 10
 
-// profile takes a profile of the hub's processor time from now on, beside what goes on, if profiles are asked for.
+// profile takes profiles of the processor time of the hub and of the API server from now on, beside what goes on, if profiles are asked
+// for.
 func (r *run) profile(ctx context.Context, name string) {
 	if r.profiles == "" {
 		return
 	}
-	go r.save(ctx, fmt.Sprintf("profile?seconds=%d", profiled), name+".cpu")
+	cpu := fmt.Sprintf("profile?seconds=%d", profiled)
+	go r.save(ctx, cpu, name+".cpu")
+	go func() {
+		api, err := rest.HTTPClientFor(r.management.Config)
+		if err == nil {
+			err = fetch(ctx, api, r.management.Config.Host, cpu, filepath.Join(r.profiles, name+".api.cpu.pprof"))
+		}
+		r.complain(err)
+	}()
 }
 
 // save keeps one of the hub's profiles. A run goes on without it.
@@ -27,17 +38,21 @@ func (r *run) save(ctx context.Context, which, name string) {
 	if r.profiles == "" {
 		return
 	}
-	if err := r.hub.fetch(ctx, which, filepath.Join(r.profiles, name+".pprof")); err != nil {
+	r.complain(fetch(ctx, http.DefaultClient, "http://"+r.hub.pprof, which, filepath.Join(r.profiles, name+".pprof")))
+}
+
+func (r *run) complain(err error) {
+	if err != nil {
 		_, _ = fmt.Fprintln(r.out, "  profile:", err)
 	}
 }
 
-func (h *hub) fetch(ctx context.Context, which, file string) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+h.pprof+"/debug/pprof/"+which, nil)
+func fetch(ctx context.Context, c *http.Client, host, which, file string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, host+"/debug/pprof/"+which, nil)
 	if err != nil {
 		return err
 	}
-	res, err := http.DefaultClient.Do(req)
+	res, err := c.Do(req)
 	if err != nil {
 		return err
 	}

@@ -5,17 +5,27 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/index"
 )
 
 const (
@@ -23,15 +33,52 @@ const (
 	rawWriters   = 32 // with 16 to 32 an API server on two cores takes the most
 )
 
-// raw is a bare client: it applies objects that it is given, and nothing else. It has the observer's informers open as the hub has its
-// own.
-type raw struct{ client dynamic.Interface }
+// raw is a bare client: it applies objects that it is given, and nothing else. Meanwhile it has the same informers open as the hub.
+type raw struct {
+	client dynamic.Interface
+	config *rest.Config
+}
 
 func newRaw(config *rest.Config) (*raw, error) {
 	c := rest.CopyConfig(config)
 	c.QPS = -1
 	d, err := dynamic.NewForConfig(c)
-	return &raw{d}, err
+	return &raw{d, c}, err
+}
+
+// watch opens the hub's informers, with the hub's own settings, until the function that it returns is called.
+func (r *raw) watch(ctx context.Context) (stop func(), err error) {
+	scheme := runtime.NewScheme()
+	adds := []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, hubv1.AddToScheme, helmv2.AddToScheme, kustomizev1.AddToScheme, sourcev1.AddToScheme, apiextensionsv1.AddToScheme}
+	for _, add := range adds {
+		if err := add(scheme); err != nil {
+			return nil, err
+		}
+	}
+	options := index.CacheOptions()
+	options.Scheme = scheme
+	informers, err := cache.New(r.config, options)
+	if err != nil {
+		return nil, err
+	}
+	watched := []client.Object{&hubv1.AddonSet{}, &hubv1.AddonDelivery{}, &hubv1.ClusterRegistration{}}
+	for obj := range options.ByObject {
+		watched = append(watched, obj)
+	}
+	for _, obj := range watched {
+		if _, err := informers.GetInformer(ctx, obj, cache.BlockUntilSynced(false)); err != nil {
+			return nil, fmt.Errorf("watch %T: %w", obj, err)
+		}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan error, 1)
+	go func() { done <- informers.Start(ctx) }()
+	stop = func() { cancel(); <-done }
+	if !informers.WaitForCacheSync(ctx) {
+		stop()
+		return nil, errors.New("the bare client's informers do not come to be")
+	}
+	return stop, nil
 }
 
 type manifest struct {

@@ -35,7 +35,8 @@ type Result struct {
 	RawChangesPerSecond     float64 `json:"raw_changes_per_s" what:"objects a bare client changes in a second"`
 	ChangeWritesRatio       float64 `json:"change_writes_ratio" what:"one add-on changed everywhere: all writes over the bare client's" atLeast:"0.8"`
 	ChangeSeconds           float64 `json:"change_s" what:"and how long it took until the last Flux object was changed"`
-	WritesPerChangedCluster float64 `json:"writes_per_changed_cluster" what:"writes for each cluster of that" atMost:"3"`
+	WritesPerChangedCluster float64 `json:"writes_per_changed_cluster" what:"writes for each cluster of that, the set's own aside" atMost:"3"`
+	SetWrites               float64 `json:"set_writes" what:"the set's own: its revision, and its status about once a second"`
 	IdleWrites              float64 `json:"idle_writes" what:"a minute of Flux's status noise, 20 a second" atMost:"0"`
 	IdleCPU                 float64 `json:"idle_cpu_ms_per_event" what:"what an event of it costs the hub"`
 	RestartSeconds          float64 `json:"restart_s" what:"until a restarted hub has looked at everything" atMost:"20"`

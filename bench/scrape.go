@@ -63,6 +63,16 @@ func (h *hub) writes(ctx context.Context) (float64, error) {
 	return f.sum("chandler_writes_total"), err
 }
 
+// writesOf are those of objects of some kinds.
+func (h *hub) writesOf(ctx context.Context, kinds ...string) (float64, error) {
+	f, err := h.scrape(ctx)
+	total := 0.0
+	for _, kind := range kinds {
+		total += f.sum("chandler_writes_total", "kind", kind)
+	}
+	return total, err
+}
+
 // quiet waits until the hub has written nothing for a while and its queues are empty. It returns when the last write was seen.
 func (h *hub) quiet(ctx context.Context, still time.Duration) (last time.Time, err error) {
 	before := -1.0

@@ -168,10 +168,10 @@ type AddonDeliveryStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-	// addons are the add-ons of the revision, and those that are still being removed.
+	// addons are the add-ons of the revision, and those that are still being removed. The list is atomic: the hub alone writes it, and an
+	// owner for each field of each add-on would be most of the object.
 	// +optional
-	// +listType=map
-	// +listMapKey=name
+	// +listType=atomic
 	Addons []AddonStatus `json:"addons,omitempty"`
 	// addonCounts counts the add-ons.
 	// +optional

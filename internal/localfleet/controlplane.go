@@ -121,7 +121,7 @@ func (c *Cluster) configureAPIServer(o ClusterOptions, etcd string) error {
 		"--service-account-key-file=" + in("service-accounts.crt"), "--service-account-signing-key-file=" + in("service-accounts.key"),
 		"--service-account-issuer=" + c.server, "--service-account-jwks-uri=" + c.server + "/openid/v1/jwks", "--service-cluster-ip-range=10.96.0.0/16",
 		"--authorization-mode=RBAC", "--allow-privileged=true",
-		"--endpoint-reconciler-type=none", "--profiling=false", // a write every ten seconds less
+		"--endpoint-reconciler-type=none", // a write every ten seconds less
 	}
 	if !o.ControllerManager && !o.Nodes {
 		// It refuses pods whose account does not exist, and where no controller makes the accounts, none does.

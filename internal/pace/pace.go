@@ -17,7 +17,9 @@ import (
 
 const (
 	first = 2 * time.Second // for the first status of an object: somebody may be looking for it
-	later = 5 * time.Second
+	later = 5 * time.Second // of a delivery
+	// A registration sums up its deliveries: who wants to see an add-on on its way looks there.
+	sum = 30 * time.Second
 )
 
 // Waiting knows since when the status of each object has had something to tell. The zero value is ready for use.

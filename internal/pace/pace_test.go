@@ -146,7 +146,8 @@ func TestWaiting(t *testing.T) {
 
 func TestDelay(t *testing.T) {
 	first, later := pace.Delay(&hubv1.AddonDelivery{}), pace.Delay(delivery(status.Working, hubv1.ProgressingReason))
-	if first <= 0 || first >= later {
-		t.Errorf("the first waits %s, later ones %s", first, later)
+	sum := pace.Delay(registration(status.Working, hubv1.ProgressingReason, metav1.ConditionTrue, hubv1.ProbeSucceededReason, 1, 3))
+	if first <= 0 || first >= later || later >= sum {
+		t.Errorf("the first waits %s, later ones %s, a registration's %s", first, later, sum)
 	}
 }

@@ -54,6 +54,9 @@ func Delay(before status.Object) time.Duration {
 	if fresh(before) {
 		return first
 	}
+	if _, ok := before.(*hubv1.ClusterRegistration); ok {
+		return sum
+	}
 	return later
 }
 

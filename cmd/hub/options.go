@@ -43,7 +43,7 @@ func (o *options) addFlags(f *pflag.FlagSet) {
 		o.namespace = defaultNamespace
 	}
 	c := &o.config
-	f.StringVar(&c.HubID, "hub-id", "chandler", "tells this hub's objects from those of other hubs on the same clusters; never change it while add-ons are delivered")
+	f.StringVar(&c.HubID, "hub-id", "chandler", "tells this hub's objects on workload clusters from those of hubs on other management clusters (there is one hub on each); never change it while add-ons are delivered")
 	f.StringSliceVar(&c.PlatformNamespaces, "platform-namespaces", []string{o.namespace, "flux-system"}, "namespaces whose AddonSets may select clusters everywhere")
 	f.StringSliceVar(&c.Origins.RegisterAll, "register-all", nil, "kinds of clusters to register without the label: kamaji, capi")
 	f.StringSliceVar(&c.Origins.SecretNamespaces, "secret-namespaces", nil, "namespaces in which a labelled Secret registers a cluster, beside those with label chandler.dev/register-secrets; * for all (default: the platform namespaces)")

@@ -41,6 +41,8 @@ type fleet struct {
 	hub        *hub
 	charts     *localfleet.ChartServer // only where Flux is there, as git
 	git        *localfleet.GitServer
+	// probeInterval is the hub's.
+	probeInterval time.Duration
 }
 
 // hub is the process that is measured.
@@ -48,6 +50,7 @@ type hub struct {
 	process        *localfleet.Process
 	binary         string
 	metrics, pprof string
+	pause          time.Duration // between two scrapes
 }
 
 func startFleet(ctx context.Context, p Parameters) (_ *fleet, err error) {
@@ -55,7 +58,7 @@ func startFleet(ctx context.Context, p Parameters) (_ *fleet, err error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &fleet{dir: dir, hub: &hub{}}
+	f := &fleet{dir: dir, hub: &hub{pause: max(250*time.Millisecond, time.Duration(p.Clusters)*time.Millisecond/4)}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, f.stop())
@@ -103,6 +106,7 @@ func startFleet(ctx context.Context, p Parameters) (_ *fleet, err error) {
 	if f.observer, err = observe(watching, f.management.Config); err != nil {
 		return nil, err
 	}
+	f.probeInterval = p.ProbeInterval.Duration
 	return f, f.startHub(ctx)
 }
 
@@ -117,7 +121,7 @@ func (f *fleet) startHub(ctx context.Context) error {
 	var err error
 	f.hub.process, err = f.management.StartHub(ctx, f.hub.binary,
 		"--allow-target-cidrs=127.0.0.0/8", "--secret-namespaces="+clusters, "--unregister-delay=1s", "--removal-delay=0s",
-		"--metrics-bind-address="+f.hub.metrics, "--pprof-bind-address="+f.hub.pprof)
+		"--probe-interval="+f.probeInterval.String(), "--metrics-bind-address="+f.hub.metrics, "--pprof-bind-address="+f.hub.pprof)
 	return err
 }
 
@@ -196,7 +200,7 @@ func (f *fleet) reachable(ctx context.Context, n int) error {
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("%d of %d clusters are reachable: %w", answering, n, context.Cause(ctx))
-		case <-time.After(time.Second):
+		case <-time.After(max(time.Second, time.Duration(n)*time.Millisecond)): // it reads the whole fleet
 		}
 	}
 }

@@ -3,24 +3,33 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"slices"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
-
-	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"k8s.io/client-go/rest"
 )
 
 // reporter writes what Flux would into the statuses of its objects, where Flux is not there.
-type reporter struct{ client dynamic.Interface }
+type reporter struct {
+	client dynamic.Interface
+
+	mu   sync.Mutex
+	last map[reported]bool // what was reported Ready
+}
+
+func newReporter(config *rest.Config) (*reporter, error) {
+	c := rest.CopyConfig(config)
+	c.QPS = -1
+	d, err := dynamic.NewForConfig(c)
+	return &reporter{client: d, last: map[reported]bool{}}, err
+}
 
 type reported struct {
 	kind       schema.GroupVersionResource
@@ -31,52 +40,25 @@ type reported struct {
 // work is how long Flux is at work on a change.
 const work = time.Second
 
-func (r *reporter) list(ctx context.Context, namespace string, which func(*unstructured.Unstructured) bool) ([]reported, error) {
-	var out []reported
-	cluster := map[reported]string{}
-	for _, kind := range kinds {
-		list, err := r.client.Resource(kind).Namespace(namespace).List(ctx, metav1.ListOptions{})
-		if err != nil {
-			return nil, err
+// ready reports every object Ready that it has not reported as it is now.
+func (r *reporter) ready(ctx context.Context, objects []reported) error {
+	return each(8, objects, func(o reported) error {
+		if r.known(o) {
+			return nil
 		}
-		for i := range list.Items {
-			o := &list.Items[i]
-			if !which(o) {
-				continue
-			}
-			out = append(out, reported{kind, types.NamespacedName{Namespace: namespace, Name: o.GetName()}, o.GetGeneration()})
-			cluster[out[len(out)-1]] = o.GetLabels()[hubv1.ClusterLabel]
-		}
-	}
-	// By cluster, as Flux does them: all that a cluster gets is made at one time.
-	slices.SortFunc(out, func(a, b reported) int { return cmp.Compare(cluster[a], cluster[b]) })
-	return out, nil
-}
-
-// unready are the objects that have not been reported Ready as they are now.
-func (r *reporter) unready(ctx context.Context, namespace string) ([]reported, error) {
-	return r.list(ctx, namespace, func(o *unstructured.Unstructured) bool {
-		observed, _, _ := unstructured.NestedInt64(o.Object, "status", "observedGeneration")
-		return observed != o.GetGeneration()
+		return r.report(ctx, o, "True", "ReconciliationSucceeded", "applied")
 	})
 }
 
-// ready reports every object of a namespace Ready.
-func (r *reporter) ready(ctx context.Context, namespace string) error {
-	list, err := r.unready(ctx, namespace)
-	if err != nil {
-		return err
-	}
-	return each(8, list, func(o reported) error { return r.report(ctx, o, "True", "ReconciliationSucceeded", "applied") })
+func (r *reporter) known(o reported) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.last[o]
 }
 
 // noise reports what changes nothing, at a rate, until the context ends: that Flux is at it again, and that it has done it. It returns
 // how many statuses it wrote.
-func (r *reporter) noise(ctx context.Context, perSecond int) (int, error) {
-	list, err := r.list(ctx, sets, func(*unstructured.Unstructured) bool { return true })
-	if err != nil {
-		return 0, err
-	}
+func (r *reporter) noise(ctx context.Context, list []reported, perSecond int) (int, error) {
 	tick := time.NewTicker(time.Second / time.Duration(perSecond))
 	defer tick.Stop()
 	for n := 0; ; n++ {
@@ -103,5 +85,8 @@ func (r *reporter) report(ctx context.Context, o reported, status, reason, messa
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.last[o] = status == "True"
 	return err
 }

@@ -12,9 +12,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/rest"
 )
 
 // run is one run, phase by phase.
@@ -27,7 +24,7 @@ type run struct {
 	result   Result
 
 	manifests []manifest
-	ready     measured // when the fleet was Ready
+	atRest    measured // with the whole fleet
 	rates     []float64
 	profiles  string // the folder for them; none are taken if it is empty
 }
@@ -41,7 +38,7 @@ type measured struct {
 const (
 	// settled is for how long a hub that has done its work writes nothing: longer than a status waits that tells of progress (internal/pace).
 	settled  = 6 * time.Second
-	sampled  = 2500             // objects, at most, that the bare client writes
+	sampled  = 1000             // objects, at most, that the bare client writes
 	singles  = 60               // clusters that come one at a time
 	tens     = 60               // clusters that come at ten a second
 	idleTime = 60 * time.Second // of status noise
@@ -54,10 +51,7 @@ func newRun(f *fleet, p Parameters, out io.Writer) (*run, error) {
 	if r.raw, err = newRaw(f.management.Config); err != nil {
 		return nil, err
 	}
-	config := rest.CopyConfig(f.management.Config)
-	config.QPS = -1
-	d, err := dynamic.NewForConfig(config)
-	r.reporter = &reporter{d}
+	r.reporter, err = newReporter(f.management.Config)
 	return r, err
 }
 
@@ -166,7 +160,7 @@ func (r *run) rawRates(ctx context.Context) (made, changed float64, err error) {
 		return 0, 0, err
 	}
 	if !r.p.Flux {
-		if err := r.reporter.ready(ctx, rawNamespace); err != nil { // what is changed has a status, as the hub's objects have
+		if err := r.reporter.ready(ctx, r.observer.in(rawNamespace)); err != nil { // what is changed has a status, as the hub's objects have
 			return 0, 0, err
 		}
 	}
@@ -216,8 +210,7 @@ func (r *run) fanout(ctx context.Context) error {
 	return nil
 }
 
-// untilReady has everything reported Ready, counts what the hub writes of its own statuses from the beginning of the fan-out, and
-// measures what it holds.
+// untilReady has everything reported Ready, and counts what the hub writes of its own statuses from the beginning of the fan-out.
 func (r *run) untilReady(ctx context.Context) error {
 	if err := r.allReady(ctx); err != nil {
 		return err
@@ -227,17 +220,13 @@ func (r *run) untilReady(ctx context.Context) error {
 		return err
 	}
 	r.result.StatusWrites = (f.sum("chandler_writes_total", "kind", "AddonDelivery", "verb", "status")) / float64(r.p.Clusters)
-	if r.ready, err = r.measure(ctx); err != nil {
-		return err
-	}
-	r.save(ctx, "heap", "ready.heap")
 	r.save(ctx, "mutex", "ready.mutex")
 	return nil
 }
 
 func (r *run) allReady(ctx context.Context) error {
 	if !r.p.Flux {
-		if err := r.reporter.ready(ctx, sets); err != nil {
+		if err := r.reporter.ready(ctx, r.observer.in(sets)); err != nil {
 			return err
 		}
 	}
@@ -274,10 +263,10 @@ func (r *run) memory(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	objects := float64(all.objects - r.ready.objects)
-	r.result.ResidentMiB = r.ready.resident / (1 << 20)
-	r.result.KiBPerObject = (all.heap - r.ready.heap) / 1024 / objects
-	r.result.RSSKiBPerObject = (all.resident - r.ready.resident) / 1024 / objects
+	objects := float64(all.objects - r.atRest.objects)
+	r.result.ResidentMiB = r.atRest.resident / (1 << 20)
+	r.result.KiBPerObject = (all.heap - r.atRest.heap) / 1024 / objects
+	r.result.RSSKiBPerObject = (all.resident - r.atRest.resident) / 1024 / objects
 	return nil
 }
 
@@ -321,115 +310,6 @@ func (r *run) change(ctx context.Context) error {
 	return err
 }
 
-func (r *run) idle(ctx context.Context) error {
-	writes, err := r.hub.writes(ctx)
-	if err != nil {
-		return err
-	}
-	calm, err := r.spent(ctx, idleTime, nil) // as long: each cluster is probed once a minute, and they come in bunches
-	if err != nil {
-		return err
-	}
-	events := 0
-	r.profile(ctx, "noise")
-	noisy, err := r.spent(ctx, idleTime, func(ctx context.Context) (err error) {
-		events, err = r.reporter.noise(ctx, idleRate)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	after, err := r.hub.writes(ctx)
-	if err != nil {
-		return err
-	}
-	r.result.IdleWrites = after - writes
-	r.result.IdleCPU = float64((noisy - calm).Microseconds()) / 1000 / float64(events)
-	return nil
-}
-
-// spent is how much processor time the hub spends while something is done for so long.
-func (r *run) spent(ctx context.Context, d time.Duration, do func(context.Context) error) (time.Duration, error) {
-	before, err := r.hub.cpu()
-	if err != nil {
-		return 0, err
-	}
-	during, cancel := context.WithTimeout(ctx, d)
-	defer cancel()
-	if do != nil {
-		if err := do(during); err != nil {
-			return 0, err
-		}
-	}
-	<-during.Done()
-	if err := ctx.Err(); err != nil {
-		return 0, err
-	}
-	after, err := r.hub.cpu()
-	return after - before, err
-}
-
-// arrivals registers clusters one after the other.
-func (r *run) arrivals(ctx context.Context) error {
-	took, err := r.arrive(ctx, names("one", 0, singles), 0)
-	r.result.NewClusterP50, r.result.NewClusterP99 = percentile(took, 0.5), percentile(took, 0.99)
-	return err
-}
-
-func (r *run) crowd(ctx context.Context) error {
-	r.profile(ctx, "crowd")
-	took, err := r.arrive(ctx, names("ten", 0, tens), 100*time.Millisecond)
-	r.result.NewCluster10P50, r.result.NewCluster10P99 = percentile(took, 0.5), percentile(took, 0.99)
-	return err
-}
-
-// dead has a part of the fleet hang, and registers clusters one after the other.
-func (r *run) dead(ctx context.Context) error {
-	r.facade.kill(names("c", 0, int(float64(r.p.Clusters)*r.p.Dead)))
-	took, err := r.arrive(ctx, names("well", 0, singles), 0)
-	r.result.HealthyDelayRatio = percentile(took, 0.5) / r.result.NewClusterP50
-	return err
-}
-
-// arrive registers clusters, one when the one before has all its objects, or one every so often. It returns how long each took, in
-// milliseconds, from its label to its last Flux object.
-func (r *run) arrive(ctx context.Context, names []string, every time.Duration) ([]float64, error) {
-	if err := r.admit(ctx, names, nil); err != nil {
-		return nil, err
-	}
-	labelled := map[string]time.Time{}
-	for i, name := range names {
-		labelled[name] = time.Now()
-		if err := r.register(ctx, name); err != nil {
-			return nil, err
-		}
-		switch {
-		case every == 0:
-			if err := r.served(ctx, name); err != nil {
-				return nil, err
-			}
-		default:
-			time.Sleep(time.Until(labelled[names[0]].Add(time.Duration(i+1) * every)))
-		}
-	}
-	var took []float64
-	for _, name := range names {
-		if err := r.served(ctx, name); err != nil {
-			return nil, err
-		}
-		last, _ := r.observer.complete(name, r.p.Addons)
-		took = append(took, float64(last.Sub(labelled[name]).Microseconds())/1000)
-	}
-	return took, nil
-}
-
-func (r *run) served(ctx context.Context, name string) error {
-	return r.observer.until(ctx, name+" has its objects", func() bool {
-		_, ok := r.observer.complete(name, r.p.Addons)
-		return ok
-	})
-}
-
 // finish puts the hub's rates over the bare client's.
 func (r *run) finish() error {
 	if r.result.RawPerSecond == 0 || r.result.RawChangesPerSecond == 0 {
@@ -439,13 +319,4 @@ func (r *run) finish() error {
 	r.result.WritesRatio /= r.result.RawPerSecond
 	r.result.ChangeWritesRatio /= r.result.RawChangesPerSecond
 	return nil
-}
-
-// percentile of values, which it sorts; 0 of none.
-func percentile(values []float64, p float64) float64 {
-	if len(values) == 0 {
-		return 0
-	}
-	slices.Sort(values)
-	return values[min(len(values)-1, int(float64(len(values))*p))]
 }

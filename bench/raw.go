@@ -3,11 +3,9 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
@@ -86,11 +84,11 @@ type manifest struct {
 	obj  *unstructured.Unstructured
 }
 
-// capture reads Flux objects that the hub made, at most so many, all over the fleet, as the hub would write them into another namespace.
+// capture reads Flux objects that the hub made, at most so many, as the hub would write them into another namespace.
 func (r *raw) capture(ctx context.Context, most int) ([]manifest, error) {
 	var out []manifest
 	for _, kind := range kinds {
-		list, err := r.client.Resource(kind).Namespace(sets).List(ctx, metav1.ListOptions{})
+		list, err := r.client.Resource(kind).Namespace(sets).List(ctx, metav1.ListOptions{Limit: int64(most / len(kinds))})
 		if err != nil {
 			return nil, err
 		}
@@ -103,13 +101,6 @@ func (r *raw) capture(ctx context.Context, most int) ([]manifest, error) {
 			o.SetAnnotations(u.GetAnnotations())
 			out = append(out, manifest{kind, o})
 		}
-	}
-	if len(out) > most {
-		byCluster := func(a, b manifest) int {
-			return cmp.Compare(a.obj.GetLabels()[hubv1.ClusterLabel], b.obj.GetLabels()[hubv1.ClusterLabel])
-		}
-		slices.SortStableFunc(out, byCluster) // whole clusters
-		out = out[:most]
 	}
 	return out, nil
 }

@@ -9,6 +9,8 @@ import (
 	"reflect"
 	"strings"
 	"text/tabwriter"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Parameters are what a run is asked for.
@@ -17,6 +19,8 @@ type Parameters struct {
 	Addons   int     `json:"addons"`
 	Dead     float64 `json:"dead"`
 	Flux     bool    `json:"flux"`
+	// ProbeInterval is the hub's --probe-interval.
+	ProbeInterval metav1.Duration `json:"probe_interval"`
 }
 
 // Result is what a run measured. A field's tags say what it is, and what is to be reached.
@@ -39,6 +43,7 @@ type Result struct {
 	SetWrites               float64 `json:"set_writes" what:"the set's own: its revision, and its status about once a second"`
 	IdleWrites              float64 `json:"idle_writes" what:"a minute of Flux's status noise, 20 a second" atMost:"0"`
 	IdleCPU                 float64 `json:"idle_cpu_ms_per_event" what:"what an event of it costs the hub"`
+	ProbeCPU                float64 `json:"probe_cpu_ms" what:"what a probe costs the hub"`
 	RestartSeconds          float64 `json:"restart_s" what:"until a restarted hub has looked at everything" atMost:"20"`
 	RestartWrites           float64 `json:"restart_writes" what:"what it writes meanwhile" atMost:"0"`
 	ResidentMiB             float64 `json:"rss_mib" what:"memory of the hub with the whole fleet"`

@@ -73,6 +73,16 @@ func (h *hub) writesOf(ctx context.Context, kinds ...string) (float64, error) {
 	return total, err
 }
 
+// probes is how many clusters it has probed so far.
+func (h *hub) probes(ctx context.Context) (float64, error) {
+	f, err := h.scrape(ctx)
+	total := 0.0
+	for _, m := range f["chandler_probe_duration_seconds"].GetMetric() {
+		total += float64(m.GetHistogram().GetSampleCount())
+	}
+	return total, err
+}
+
 // quiet waits until the hub has written nothing for a while and its queues are empty. It returns when the last write was seen.
 func (h *hub) quiet(ctx context.Context, still time.Duration) (last time.Time, err error) {
 	before := -1.0
@@ -92,7 +102,7 @@ func (h *hub) quiet(ctx context.Context, still time.Duration) (last time.Time, e
 		select {
 		case <-ctx.Done():
 			return last, fmt.Errorf("the hub does not come to rest: %w", context.Cause(ctx))
-		case <-time.After(250 * time.Millisecond): // a scrape reads the whole fleet
+		case <-time.After(h.pause): // a scrape reads the whole fleet
 		}
 	}
 }

@@ -3,8 +3,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -30,12 +32,18 @@ var kinds = []schema.GroupVersionResource{
 // observer sees every Flux object come and go: when the last one of a cluster was made, and when any was changed.
 type observer struct {
 	mu       sync.Mutex
-	objects  map[types.UID]string // the cluster of each
+	objects  map[types.UID]made
 	clusters map[string]*seen
 	latest   time.Time // of the last that was made, or whose spec was changed
 	changed  int       // how often a spec was changed
 	follower workqueue.TypedDelayingInterface[reported]
 	wake     chan struct{}
+}
+
+// made is a Flux object.
+type made struct {
+	reported
+	cluster string
 }
 
 type seen struct {
@@ -49,11 +57,11 @@ func observe(ctx context.Context, config *rest.Config) (*observer, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := &observer{objects: map[types.UID]string{}, clusters: map[string]*seen{}, wake: make(chan struct{}, 1)}
+	o := &observer{objects: map[types.UID]made{}, clusters: map[string]*seen{}, wake: make(chan struct{}, 1)}
 	factory := metadatainformer.NewSharedInformerFactory(c, 0)
 	for _, kind := range kinds {
 		_, err := factory.ForResource(kind).Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
-			AddFunc: o.add, UpdateFunc: func(before, after any) { o.update(kind, before, after) }, DeleteFunc: o.remove,
+			AddFunc: func(obj any) { o.add(kind, obj) }, UpdateFunc: func(before, after any) { o.update(kind, before, after) }, DeleteFunc: o.remove,
 		})
 		if err != nil {
 			return nil, err
@@ -68,7 +76,7 @@ func observe(ctx context.Context, config *rest.Config) (*observer, error) {
 	return o, nil
 }
 
-func (o *observer) add(obj any) {
+func (o *observer) add(kind schema.GroupVersionResource, obj any) {
 	m, ok := obj.(*metav1.PartialObjectMetadata)
 	if !ok {
 		return
@@ -76,7 +84,7 @@ func (o *observer) add(obj any) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	cluster := m.Labels[hubv1.ClusterLabel]
-	o.objects[m.UID] = cluster
+	o.objects[m.UID] = made{reported{kind, types.NamespacedName{Namespace: m.Namespace, Name: m.Name}, m.Generation}, cluster}
 	s := o.clusters[cluster]
 	if s == nil {
 		s = &seen{}
@@ -97,11 +105,13 @@ func (o *observer) update(kind schema.GroupVersionResource, before, after any) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.latest = time.Now()
+	now := made{reported{kind, types.NamespacedName{Namespace: a.Namespace, Name: a.Name}, a.Generation}, a.Labels[hubv1.ClusterLabel]}
+	o.objects[a.UID] = now
 	if a.Namespace == sets {
 		o.changed++
 	}
 	if o.follower != nil {
-		o.follower.AddAfter(reported{kind, types.NamespacedName{Namespace: a.Namespace, Name: a.Name}, a.Generation}, work)
+		o.follower.AddAfter(now.reported, work)
 	}
 	o.signal()
 }
@@ -145,7 +155,7 @@ func (o *observer) remove(obj any) {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if s := o.clusters[o.objects[m.UID]]; s != nil {
+	if s := o.clusters[o.objects[m.UID].cluster]; s != nil {
 		s.count--
 	}
 	delete(o.objects, m.UID)
@@ -157,6 +167,26 @@ func (o *observer) signal() {
 	case o.wake <- struct{}{}:
 	default:
 	}
+}
+
+// in returns the objects of a namespace, by cluster as Flux does them: all that a cluster gets is made at one time.
+func (o *observer) in(namespace string) []reported {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var there []made
+	for _, m := range o.objects {
+		if m.key.Namespace == namespace {
+			there = append(there, m)
+		}
+	}
+	slices.SortFunc(there, func(a, b made) int {
+		return cmp.Or(cmp.Compare(a.cluster, b.cluster), cmp.Compare(a.kind.Resource, b.kind.Resource), cmp.Compare(a.key.Name, b.key.Name))
+	})
+	out := make([]reported, len(there))
+	for i, m := range there {
+		out[i] = m.reported
+	}
+	return out
 }
 
 func (o *observer) count() int {

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"time"
+)
+
+// idle sees what a minute costs in which Flux says a lot and nothing changes, and what a hub at rest holds.
+func (r *run) idle(ctx context.Context) error {
+	writes, err := r.hub.writes(ctx)
+	if err != nil {
+		return err
+	}
+	probe, err := r.probeCost(ctx)
+	if err != nil {
+		return err
+	}
+	events, objects := 0, r.observer.in(sets)
+	probed, err := r.hub.probes(ctx)
+	if err != nil {
+		return err
+	}
+	r.profile(ctx, "noise")
+	noisy, err := r.spent(ctx, idleTime, func(ctx context.Context) (err error) {
+		events, err = r.reporter.noise(ctx, objects, idleRate)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	after, err := r.hub.writes(ctx)
+	if err != nil {
+		return err
+	}
+	r.result.IdleWrites = after - writes
+	now, err := r.hub.probes(ctx)
+	r.result.ProbeCPU = float64(probe.Microseconds()) / 1000
+	r.result.IdleCPU = float64((noisy - time.Duration(now-probed)*probe).Microseconds()) / 1000 / float64(events)
+	if err != nil {
+		return err
+	}
+	r.save(ctx, "heap", "heap")
+	r.atRest, err = r.measure(ctx)
+	return err
+}
+
+// probeCost is the processor time that the hub spends for one probe: all that it does while nothing else happens.
+func (r *run) probeCost(ctx context.Context) (time.Duration, error) {
+	before, err := r.hub.probes(ctx)
+	if err != nil {
+		return 0, err
+	}
+	var spent time.Duration
+	for range 6 {
+		more, err := r.spent(ctx, idleTime/6, nil)
+		if err != nil {
+			return 0, err
+		}
+		spent += more
+		// They come in bunches, once a minute.
+		if now, err := r.hub.probes(ctx); err != nil || now-before >= max(20, float64(r.p.Clusters)/10) {
+			return spent / time.Duration(max(1, now-before)), err
+		}
+	}
+	return 0, nil
+}
+
+// spent is how much processor time the hub spends while something is done for so long.
+func (r *run) spent(ctx context.Context, d time.Duration, do func(context.Context) error) (time.Duration, error) {
+	before, err := r.hub.cpu()
+	if err != nil {
+		return 0, err
+	}
+	during, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	if do != nil {
+		if err := do(during); err != nil {
+			return 0, err
+		}
+	}
+	<-during.Done()
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	after, err := r.hub.cpu()
+	return after - before, err
+}

@@ -41,7 +41,9 @@ func (r *Reconciler) finish(ctx context.Context, c *cluster, steps []plan.Step, 
 			errs = append(errs, err)
 			continue
 		}
-		r.writes.Note(c.key, deliveryKind, d, r.Clock.Now())
+		if d.ResourceVersion != d.before.ResourceVersion {
+			r.writes.Note(c.key, deliveryKind, d, r.Clock.Now())
+		}
 		r.tell(ctx, c, d)
 		switch {
 		case d.DeletionTimestamp == nil || !d.gone():

@@ -97,7 +97,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, reg *hubv1.ClusterRegistrati
 		if err := apply.Status(ctx, r.Client, before, reg); err != nil {
 			return ctrl.Result{}, err
 		}
-		r.wrote(reg)
+		if reg.ResourceVersion != before.ResourceVersion {
+			r.wrote(reg)
+		}
 		r.tellAll(before, reg, obj)
 	}
 	return ctrl.Result{RequeueAfter: sooner(wait, sooner(drained, sooner(again, r.nextLook(reg))))}, errors.Join(failed, r.label(ctx, reg))

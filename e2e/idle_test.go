@@ -129,6 +129,41 @@ spec:
 	if sentinels != 2 {
 		t.Errorf("%d writes of registrations, want 2: one for each change of the label", sentinels)
 	}
+	h.wantChangeIsCheap(t, strings.Replace(state, "color: << vars.color >>", "color: green", 1), ready)
+}
+
+// wantChangeIsCheap changes one of three add-ons, and counts what that costs: the delivery, the Flux object, and the statuses of the
+// delivery, of which the add-ons go through several.
+func (h *hub) wantChangeIsCheap(t *testing.T, state string, ready func() error) {
+	t.Helper()
+	start := time.Now()
+	apply(t, h.Client, state)
+	soon(t, "the change is Ready everywhere", func() error {
+		set := addonSet("flux-system", "idle")
+		if err := condition(t.Context(), h.Client, set, hubv1.RolloutCompleteCondition, metav1.ConditionTrue, hubv1.SucceededReason); err != nil {
+			return err
+		}
+		if set.Status.ObservedGeneration != set.Generation {
+			return fmt.Errorf("generation %d, observed %d", set.Generation, set.Status.ObservedGeneration)
+		}
+		return ready()
+	})
+	soon(t, "the hub has nothing left to write", func() error { return h.quiet(6 * time.Second) })
+	writes, err := h.Writes(localfleet.HubUserAgent, start)
+	check(t, err)
+	got := map[string]int{}
+	for _, e := range writes {
+		got[strings.TrimSuffix(e.ObjectRef.Resource+"/"+e.ObjectRef.Subresource, "/")]++
+	}
+	most := map[string]int{"addondeliveries": 1, "helmreleases": 1, "addondeliveries/status": 2, "clusterregistrations/status": 1, "controllerrevisions": 1, "addonsets/status": 8}
+	for what, n := range got {
+		if n > most[what] {
+			t.Errorf("a change of one add-on cost %d writes of %s, want at most %d", n, what, most[what])
+		}
+	}
+	if got["addondeliveries"] != 1 || got["helmreleases"] != 1 {
+		t.Errorf("the delivery and the Flux object were to be written, got %v", got)
+	}
 }
 
 // quiet returns an error unless the hub has written nothing for a while.

@@ -142,9 +142,13 @@ func (o *ordeal) round(t *testing.T) {
 	o.sets(t, "green", true)
 	o.settle(t, "a change, and one more add-on", wanted{color: "green", more: true, on: all, upgrades: 1})
 
-	o.sets(t, "green", false)
+	// One after the other: a cluster that is to lose an add-on, and then all of them before the first is done, has been counted twice
+	// by the removal guard, which holds a fourth in the hour.
 	o.label(t, "dev", "three")
-	o.settle(t, "an add-on is dropped, a cluster deselected", wanted{color: "green", on: []string{"one", "two"}, upgrades: 1})
+	o.settle(t, "a cluster is deselected", wanted{color: "green", more: true, on: []string{"one", "two"}, upgrades: 1})
+
+	o.sets(t, "green", false)
+	o.settle(t, "an add-on is dropped", wanted{color: "green", on: []string{"one", "two"}, upgrades: 1})
 
 	o.deleteSets(t)
 	o.settle(t, "the sets are deleted", wanted{})

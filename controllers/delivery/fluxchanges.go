@@ -19,8 +19,7 @@ import (
 
 // fluxChanges leaves out Flux's many status writes that change nothing of substance. It asks the very function that the
 // report asks, so that the two cannot disagree.
-func fluxChanges() predicate.Predicate {
-	seen := &sightings{seed: maphash.MakeSeed(), objects: map[types.UID]sighting{}}
+func fluxChanges(seen *sightings) predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool {
 			seen.news(e.Object)
@@ -40,32 +39,55 @@ func fluxChanges() predicate.Predicate {
 
 // sightings remember how each Flux object stood when it last woke the room. Flux says Unknown at the start of each routine reconcile
 // and True at its end: compared with the event before, each of the two is news, and 50,000 objects every ten minutes are 160
-// events a second that change nothing.
+// events a second that change nothing. Since the end of a routine reconcile wakes nobody, whoever looks in the middle of one must see
+// what was before it: settled.
 type sightings struct {
-	seed    maphash.Seed
 	mu      sync.Mutex
 	objects map[types.UID]sighting
 }
 
 type sighting struct {
 	state      uint64 // its hash: 50,000 messages would be megabytes
-	ready      bool
 	generation int64
+	// ready is the generation that Flux has last said True of, if it was the last that it has said; else 0.
+	ready int64
 }
+
+var seed = maphash.MakeSeed()
 
 // news returns whether an object stands otherwise than when it last did.
 func (s *sightings) news(obj client.Object) bool {
 	state := fluxstate.Of(obj)
-	is := sighting{maphash.Comparable(s.seed, state), state.Ready == metav1.ConditionTrue, state.Generation}
+	is := sighting{state: maphash.Comparable(seed, state), generation: state.Generation}
+	if state.Ready == metav1.ConditionTrue {
+		is.ready = state.ReadyGeneration
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	was, known := s.objects[obj.GetUID()]
-	routine := known && was.ready && was.generation == is.generation && state.Ready == metav1.ConditionUnknown && !state.Deleting && !state.Suspended
-	if routine || known && was == is {
+	if known && (was == is || was.routine(state)) {
 		return false
+	}
+	if s.objects == nil {
+		s.objects = map[types.UID]sighting{}
 	}
 	s.objects[obj.GetUID()] = is
 	return true
+}
+
+// routine returns whether a state is the middle of a reconcile of something that was Ready, and that nobody has changed since.
+func (was sighting) routine(state fluxstate.State) bool {
+	return was.ready != 0 && was.generation == state.Generation && state.Ready == metav1.ConditionUnknown && !state.Deleting && !state.Suspended
+}
+
+// settled returns how an object stands, as it was before a routine reconcile, if it is in the middle of one.
+func (s *sightings) settled(uid types.UID, state fluxstate.State) fluxstate.State {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if was := s.objects[uid]; was.routine(state) {
+		state.Ready, state.ReadyGeneration = metav1.ConditionTrue, was.ready
+	}
+	return state
 }
 
 func (s *sightings) forget(obj client.Object) {

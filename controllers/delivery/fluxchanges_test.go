@@ -10,11 +10,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/fluxstate"
 )
 
 // TestFluxChanges goes through the life of one object: what wakes the room, and what does not.
 func TestFluxChanges(t *testing.T) {
-	p := fluxChanges()
+	seen := &sightings{}
+	p := fluxChanges(seen)
 	release := func(generation, ready int64, status metav1.ConditionStatus, message string) *helmv2.HelmRelease {
 		o := &helmv2.HelmRelease{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "a", Generation: generation}}
 		o.Status.Conditions = []metav1.Condition{{Type: hubv1.ReadyCondition, Status: status, Reason: "R", Message: message, ObservedGeneration: ready}}
@@ -32,26 +34,32 @@ func TestFluxChanges(t *testing.T) {
 		what string
 		to   *helmv2.HelmRelease
 		want bool
+		// ready is true if Flux said that it was, and has found nothing else since.
+		ready bool
 	}{
-		{"Flux begins, of which nothing is told", release(1, 1, "Unknown", "installing"), true}, // it speaks of generation 1 now
-		{"and goes on", release(1, 1, "Unknown", "still installing"), false},
-		{"it is Ready", release(1, 1, "True", "installed"), true},
-		{"a routine look begins", release(1, 1, "Unknown", "looking"), false},
-		{"and ends", release(1, 1, "True", "installed"), false},
-		{"another begins", release(1, 1, "Unknown", "looking"), false},
-		{"and fails", release(1, 1, "False", "no"), true},
-		{"it is tried again", release(1, 1, "Unknown", "looking"), true},
-		{"and recovers", release(1, 1, "True", "installed"), true},
-		{"its spec changes", release(2, 1, "True", "installed"), true},
-		{"Flux begins with that: it was on its way already", release(2, 2, "Unknown", "upgrading"), false},
-		{"it is Ready again", release(2, 2, "True", "upgraded"), true},
-		{"a label, in a routine look", labelled, true},
-		{"it is suspended in one", suspended, true},
+		{"Flux begins, of which nothing is told", release(1, 1, "Unknown", "installing"), true, false}, // it speaks of generation 1 now
+		{"and goes on", release(1, 1, "Unknown", "still installing"), false, false},
+		{"it is Ready", release(1, 1, "True", "installed"), true, true},
+		{"a routine look begins", release(1, 1, "Unknown", "looking"), false, true},
+		{"and ends", release(1, 1, "True", "installed"), false, true},
+		{"another begins", release(1, 1, "Unknown", "looking"), false, true},
+		{"and fails", release(1, 1, "False", "no"), true, false},
+		{"it is tried again", release(1, 1, "Unknown", "looking"), true, false},
+		{"and recovers", release(1, 1, "True", "installed"), true, true},
+		{"its spec changes", release(2, 1, "True", "installed"), true, false},
+		{"Flux begins with that: it was on its way already", release(2, 2, "Unknown", "upgrading"), false, false},
+		{"it is Ready again", release(2, 2, "True", "upgraded"), true, true},
+		{"a label, in a routine look", labelled, true, false},
+		{"it is suspended in one", suspended, true, false},
 	} {
 		if got := p.Update(event.UpdateEvent{ObjectOld: at, ObjectNew: step.to}); got != step.want {
 			t.Errorf("%s: wakes the room: %t, want %t", step.what, got, step.want)
 		}
 		at = step.to
+		// What wakes nobody at its end must look the same in its middle, or a room that looks just then sees it on its way for ever.
+		if s := seen.settled(at.UID, fluxstate.Of(at)); !step.want && s.Ready == metav1.ConditionUnknown && step.ready {
+			t.Errorf("%s: looked at just then, it is not Ready", step.what)
+		}
 	}
 	if !p.Delete(event.DeleteEvent{Object: at}) {
 		t.Error("one that goes wakes nobody")

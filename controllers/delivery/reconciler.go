@@ -43,6 +43,7 @@ type Reconciler struct {
 	resumes   *rate.Limiter
 	waiting   pace.Waiting
 	writes    echo.Writes[key]
+	sightings sightings
 }
 
 // Reconcile brings the Flux objects of one cluster in line with its deliveries.

@@ -47,8 +47,8 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 		Watches(&hubv1.ClusterRegistration{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(registrationChanges())).
 		Watches(&hubv1.AddonSet{}, handler.EnqueueRequestsFromMapFunc(r.clustersOfSet), builder.WithPredicates(setChanges())).
 		Watches(&appsv1.ControllerRevision{}, handler.EnqueueRequestsFromMapFunc(r.clustersOfRevision), builder.WithPredicates(onlyCreations())).
-		Watches(&helmv2.HelmRelease{}, ofAnnotation, builder.WithPredicates(fluxChanges())).
-		Watches(&kustomizev1.Kustomization{}, ofAnnotation, builder.WithPredicates(fluxChanges())).
+		Watches(&helmv2.HelmRelease{}, ofAnnotation, builder.WithPredicates(fluxChanges(&r.sightings))).
+		Watches(&kustomizev1.Kustomization{}, ofAnnotation, builder.WithPredicates(fluxChanges(&r.sightings))).
 		Watches(&helmv2.HelmRelease{}, handler.EnqueueRequestsFromMapFunc(r.clusterOfForeign), builder.WithPredicates(comesOrGoes())).
 		Watches(&sourcev1.HelmChart{}, handler.EnqueueRequestsFromMapFunc(r.userOf(sourcev1.HelmChartKind)), builder.WithPredicates(onlyDeletions())).
 		Watches(&sourcev1.HelmRepository{}, handler.EnqueueRequestsFromMapFunc(r.userOf(sourcev1.HelmRepositoryKind)), builder.WithPredicates(onlyDeletions())).

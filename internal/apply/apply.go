@@ -95,7 +95,10 @@ func Retried(result ctrl.Result, err error) (ctrl.Result, error) {
 		//lint:ignore SA1019 a conflict is the retry on error that the rate limiter is for
 		return ctrl.Result{Requeue: true}, nil
 	}
-	return result, err
+	if err != nil {
+		return ctrl.Result{}, err // which is tried again sooner; controller-runtime warns of both
+	}
+	return result, nil
 }
 
 // RemoveFinalizer takes one finalizer off an object, unless it has changed since it was read: whoever added a reason to

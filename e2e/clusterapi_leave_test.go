@@ -60,7 +60,8 @@ func (f *capiFleet) letGo(ctx context.Context, set, name string) error {
 		return err
 	}
 	for _, o := range left {
-		if strings.Contains(o, name+"-") {
+		// A whole part of the name: the hash in that of a set's revision may end with it.
+		if strings.Contains(o, "/"+name+"-") || strings.Contains(o, "-"+name+"-") {
 			return errors.New("left on the hub: " + o)
 		}
 	}

@@ -10,22 +10,22 @@ import (
 
 // arrivals registers clusters one after the other.
 func (r *run) arrivals(ctx context.Context) error {
-	took, err := r.arrive(ctx, names("one", 0, singles), 0)
+	took, err := r.arrive(ctx, names("one", singles), 0)
 	r.result.NewClusterP50, r.result.NewClusterP99 = percentile(took, 0.5), percentile(took, 0.99)
 	return err
 }
 
 func (r *run) crowd(ctx context.Context) error {
 	r.profile(ctx, "crowd")
-	took, err := r.arrive(ctx, names("ten", 0, tens), 100*time.Millisecond)
+	took, err := r.arrive(ctx, names("ten", tens), 100*time.Millisecond)
 	r.result.NewCluster10P50, r.result.NewCluster10P99 = percentile(took, 0.5), percentile(took, 0.99)
 	return err
 }
 
 // dead has a part of the fleet hang, and registers clusters one after the other.
 func (r *run) dead(ctx context.Context) error {
-	r.facade.kill(names("c", 0, int(float64(r.p.Clusters)*r.p.Dead)))
-	took, err := r.arrive(ctx, names("well", 0, singles), 0)
+	r.facade.kill(names("c", int(float64(r.p.Clusters)*r.p.Dead)))
+	took, err := r.arrive(ctx, names("well", singles), 0)
 	r.result.HealthyDelayRatio = percentile(took, 0.5) / r.result.NewClusterP50
 	return err
 }

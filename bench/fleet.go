@@ -12,8 +12,10 @@ import (
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -68,7 +70,7 @@ func startFleet(ctx context.Context, p Parameters) (_ *fleet, err error) {
 		return nil, err
 	}
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, hubv1.AddToScheme, helmv2.AddToScheme, kustomizev1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, hubv1.AddToScheme, helmv2.AddToScheme, kustomizev1.AddToScheme, sourcev1.AddToScheme, apiextensionsv1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			return nil, err
 		}
@@ -147,11 +149,11 @@ func (f *fleet) stop() error {
 	return errors.Join(append(errs, os.RemoveAll(f.dir))...)
 }
 
-// names are those of clusters from one number to another.
-func names(prefix string, from, to int) []string {
-	out := make([]string, 0, to-from)
-	for i := from; i < to; i++ {
-		out = append(out, fmt.Sprintf("%s%05d", prefix, i))
+// names are those of so many clusters.
+func names(prefix string, n int) []string {
+	out := make([]string, n)
+	for i := range out {
+		out[i] = fmt.Sprintf("%s%05d", prefix, i)
 	}
 	return out
 }

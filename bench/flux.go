@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/rest"
 )
 
 // reporter writes what Flux would into the statuses of its objects, where Flux is not there.
@@ -22,13 +21,6 @@ type reporter struct {
 
 	mu   sync.Mutex
 	last map[reported]bool // what was reported Ready
-}
-
-func newReporter(config *rest.Config) (*reporter, error) {
-	c := rest.CopyConfig(config)
-	c.QPS = -1
-	d, err := dynamic.NewForConfig(c)
-	return &reporter{client: d, last: map[reported]bool{}}, err
 }
 
 type reported struct {

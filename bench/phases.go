@@ -12,6 +12,9 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 )
 
 // run is one run, phase by phase.
@@ -25,8 +28,8 @@ type run struct {
 
 	manifests []manifest
 	atRest    measured // with the whole fleet
-	rates     []float64
-	profiles  string // the folder for them; none are taken if it is empty
+	bares     int      // how often the bare client has run
+	profiles  string   // the folder for them; none are taken if it is empty
 }
 
 // measured is what the hub holds with so many Flux objects.
@@ -47,11 +50,10 @@ const (
 
 func newRun(f *fleet, p Parameters, out io.Writer) (*run, error) {
 	r := &run{fleet: f, p: p, out: out, result: Result{Parameters: p, CPUs: runtime.NumCPU(), Objects: p.Clusters * p.Addons}}
-	var err error
-	if r.raw, err = newRaw(f.management.Config); err != nil {
-		return nil, err
-	}
-	r.reporter, err = newReporter(f.management.Config)
+	config := rest.CopyConfig(f.management.Config)
+	config.QPS = -1
+	c, err := dynamic.NewForConfig(config)
+	r.raw, r.reporter = &raw{c}, &reporter{client: c, last: map[reported]bool{}}
 	return r, err
 }
 
@@ -105,7 +107,7 @@ func (r *run) written(ctx context.Context) string {
 
 // registerFleet registers the clusters. No set is there yet.
 func (r *run) registerFleet(ctx context.Context) error {
-	if err := r.admit(ctx, names("c", 0, r.p.Clusters), labels()); err != nil {
+	if err := r.admit(ctx, names("c", r.p.Clusters), labels()); err != nil {
 		return err
 	}
 	if err := r.reachable(ctx, r.p.Clusters); err != nil {
@@ -142,8 +144,8 @@ func (r *run) bare(ctx context.Context) error {
 	if err := r.raw.remove(ctx, r.observer, there); err != nil {
 		return err
 	}
-	r.rates = append(r.rates, rate)
-	n := float64(len(r.rates))
+	r.bares++
+	n := float64(r.bares)
 	r.result.RawPerSecond += (rate - r.result.RawPerSecond) / n
 	r.result.RawChangesPerSecond += (changes - r.result.RawChangesPerSecond) / n
 	return r.restart(ctx)
@@ -151,7 +153,7 @@ func (r *run) bare(ctx context.Context) error {
 
 // rawRates has the bare client make objects, and change one of each cluster, while Flux, or what stands in for it, is at work on that.
 func (r *run) rawRates(ctx context.Context) (made, changed float64, err error) {
-	unwatch, err := r.raw.watch(ctx)
+	unwatch, err := r.raw.watch(ctx, r.management.Config, r.management.Client.Scheme())
 	if err != nil {
 		return 0, 0, err
 	}
@@ -166,7 +168,7 @@ func (r *run) rawRates(ctx context.Context) (made, changed float64, err error) {
 	}
 	stop := r.fluxFollows(ctx)
 	defer stop()
-	changed, err = r.raw.change(ctx, r.manifests, fmt.Sprintf("v%d", len(r.rates)+1))
+	changed, err = r.raw.change(ctx, r.manifests, fmt.Sprintf("v%d", r.bares+1))
 	return made, changed, err
 }
 
@@ -219,7 +221,7 @@ func (r *run) untilReady(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.result.StatusWrites = (f.sum("chandler_writes_total", "kind", "AddonDelivery", "verb", "status")) / float64(r.p.Clusters)
+	r.result.StatusWrites = f.sum("chandler_writes_total", "kind", "AddonDelivery", "verb", "status") / float64(r.p.Clusters)
 	r.save(ctx, "mutex", "ready.mutex")
 	return nil
 }
@@ -249,7 +251,7 @@ func (r *run) fluxFollows(ctx context.Context) (stop func()) {
 // memory has a fifth more clusters come, and sees what the hub holds more of then.
 func (r *run) memory(ctx context.Context) error {
 	there, more := r.observer.count(), max(10, r.p.Clusters/5)
-	if err := r.admit(ctx, names("more", 0, more), labels()); err != nil {
+	if err := r.admit(ctx, names("more", more), labels()); err != nil {
 		return err
 	}
 	err := r.observer.until(ctx, "a fifth more clusters", func() bool { return r.observer.count() >= there+more*r.p.Addons })
@@ -274,11 +276,7 @@ func (r *run) memory(ctx context.Context) error {
 func (r *run) change(ctx context.Context) error {
 	stop := r.fluxFollows(ctx)
 	defer stop()
-	before, err := r.hub.writes(ctx)
-	if err != nil {
-		return err
-	}
-	setBefore, err := r.hub.writesOf(ctx, "AddonSet", "ControllerRevision")
+	before, err := r.hub.scrape(ctx)
 	if err != nil {
 		return err
 	}
@@ -296,17 +294,13 @@ func (r *run) change(ctx context.Context) error {
 		return err
 	}
 	r.result.ChangeSeconds = r.observer.last().Sub(begin).Seconds()
-	r.result.ChangeWritesRatio = (during - before) / r.result.ChangeSeconds // over the bare client's, when that is known
+	r.result.ChangeWritesRatio = (during - before.writes()) / r.result.ChangeSeconds // over the bare client's, when that is known
 	if _, err := r.hub.quiet(ctx, settled); err != nil {
 		return err
 	}
-	after, err := r.hub.writes(ctx)
-	if err != nil {
-		return err
-	}
-	setAfter, err := r.hub.writesOf(ctx, "AddonSet", "ControllerRevision")
-	r.result.SetWrites = setAfter - setBefore
-	r.result.WritesPerChangedCluster = (after - before - r.result.SetWrites) / float64(r.p.Clusters)
+	after, err := r.hub.scrape(ctx)
+	r.result.SetWrites = after.writes("AddonSet", "ControllerRevision") - before.writes("AddonSet", "ControllerRevision")
+	r.result.WritesPerChangedCluster = (after.writes() - before.writes() - r.result.SetWrites) / float64(r.p.Clusters)
 	return err
 }
 

@@ -8,16 +8,11 @@ import (
 	"fmt"
 	"time"
 
-	helmv2 "github.com/fluxcd/helm-controller/api/v2"
-	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
-	sourcev1 "github.com/fluxcd/source-controller/api/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -32,30 +27,13 @@ const (
 )
 
 // raw is a bare client: it applies objects that it is given, and nothing else. Meanwhile it has the same informers open as the hub.
-type raw struct {
-	client dynamic.Interface
-	config *rest.Config
-}
-
-func newRaw(config *rest.Config) (*raw, error) {
-	c := rest.CopyConfig(config)
-	c.QPS = -1
-	d, err := dynamic.NewForConfig(c)
-	return &raw{d, c}, err
-}
+type raw struct{ client dynamic.Interface }
 
 // watch opens the hub's informers, with the hub's own settings, until the function that it returns is called.
-func (r *raw) watch(ctx context.Context) (stop func(), err error) {
-	scheme := runtime.NewScheme()
-	adds := []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, hubv1.AddToScheme, helmv2.AddToScheme, kustomizev1.AddToScheme, sourcev1.AddToScheme, apiextensionsv1.AddToScheme}
-	for _, add := range adds {
-		if err := add(scheme); err != nil {
-			return nil, err
-		}
-	}
+func (r *raw) watch(ctx context.Context, config *rest.Config, scheme *runtime.Scheme) (stop func(), err error) {
 	options := index.CacheOptions()
 	options.Scheme = scheme
-	informers, err := cache.New(r.config, options)
+	informers, err := cache.New(config, options)
 	if err != nil {
 		return nil, err
 	}

@@ -47,7 +47,7 @@ type Result struct {
 	RestartSeconds          float64 `json:"restart_s" what:"until a restarted hub has looked at everything" atMost:"20"`
 	RestartWrites           float64 `json:"restart_writes" what:"what it writes meanwhile" atMost:"0"`
 	ResidentMiB             float64 `json:"rss_mib" what:"memory of the hub with the whole fleet"`
-	KiBPerObject            float64 `json:"kib_per_object" what:"live heap for each Flux object, between half the fleet and all of it" atMost:"10"`
+	KiBPerObject            float64 `json:"kib_per_object" what:"live heap for each Flux object, between the fleet and a fifth more" atMost:"10"`
 	RSSKiBPerObject         float64 `json:"rss_kib_per_object" what:"the same of resident memory"`
 	HealthyDelayRatio       float64 `json:"healthy_delay_ratio" what:"new_cluster_ms_p50 with dead clusters over without" atMost:"1.1"`
 	StatusWrites            float64 `json:"status_writes_per_delivery" what:"statuses of ours written for each delivery until all was Ready" atMost:"3"`

@@ -57,20 +57,22 @@ func has(m *dto.Metric, labels []string) bool {
 	return true
 }
 
-// writes are what the hub has written so far, and when the last of it was seen.
-func (h *hub) writes(ctx context.Context) (float64, error) {
-	f, err := h.scrape(ctx)
-	return f.sum("chandler_writes_total"), err
-}
-
-// writesOf are those of objects of some kinds.
-func (h *hub) writesOf(ctx context.Context, kinds ...string) (float64, error) {
-	f, err := h.scrape(ctx)
+// writes are what the hub had written; with kinds, of objects of these.
+func (f families) writes(kinds ...string) float64 {
+	if len(kinds) == 0 {
+		return f.sum("chandler_writes_total")
+	}
 	total := 0.0
 	for _, kind := range kinds {
 		total += f.sum("chandler_writes_total", "kind", kind)
 	}
-	return total, err
+	return total
+}
+
+// writes are what the hub has written so far.
+func (h *hub) writes(ctx context.Context) (float64, error) {
+	f, err := h.scrape(ctx)
+	return f.writes(), err
 }
 
 // probes is how many clusters it has probed so far.
@@ -92,7 +94,7 @@ func (h *hub) quiet(ctx context.Context, still time.Duration) (last time.Time, e
 		if err != nil {
 			return last, err
 		}
-		now, busy := f.sum("chandler_writes_total"), f.sum("workqueue_depth")
+		now, busy := f.writes(), f.sum("workqueue_depth")
 		if now != before || busy > 0 {
 			before, last = now, time.Now()
 		}

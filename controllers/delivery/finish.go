@@ -32,7 +32,7 @@ func (r *Reconciler) finish(ctx context.Context, c *cluster, steps []plan.Step, 
 	again := false
 	for _, d := range c.deliveries {
 		r.report(c, d, steps, outcomes)
-		if wait := r.waiting.For(client.ObjectKeyFromObject(d), pace.Delivery(d.before, d.AddonDelivery), pace.Delay(d.before), r.Clock.Now()); wait > 0 {
+		if wait := r.waiting.For(client.ObjectKeyFromObject(d), pace.Delivery(d.before, d.AddonDelivery), pace.Delay(d.before), c.now); wait > 0 {
 			c.lookAgain(wait)
 			continue
 		}
@@ -47,13 +47,13 @@ func (r *Reconciler) finish(ctx context.Context, c *cluster, steps []plan.Step, 
 		r.tell(ctx, c, d)
 		switch {
 		case d.DeletionTimestamp == nil || !d.gone():
-		case c.told(d, r.Clock.Now()):
+		case c.told(d):
 			errs = append(errs, r.release(ctx, c, d))
 		default:
 			c.lookAgain(time.Second)
 		}
 	}
-	after := c.change(steps, r.Clock.Now(), r.Config)
+	after := c.change(steps, r.Config)
 	if c.again > 0 && (after == 0 || after > c.again) {
 		after = c.again
 	}
@@ -83,7 +83,7 @@ func (d *delivery) tookOver() bool {
 
 // change returns the shortest time after which something may be otherwise by the passing of time alone: a held removal may go
 // on, an override is over, a hand-written object that is taken over is gone.
-func (c *cluster) change(steps []plan.Step, now time.Time, config *hubconfig.Config) time.Duration {
+func (c *cluster) change(steps []plan.Step, config *hubconfig.Config) time.Duration {
 	var shortest time.Duration
 	atMost := func(w time.Duration) {
 		if w > 0 && (shortest == 0 || w < shortest) {
@@ -95,12 +95,12 @@ func (c *cluster) change(steps []plan.Step, now time.Time, config *hubconfig.Con
 		case s.Leaving() && c.objects[s.Key].Foreign:
 			atMost(time.Second)
 		case s.Verb == plan.Hold || s.Verb == plan.Uninstall:
-			atMost(teardown.Wait(c.removal(c.objects[s.Key].Observed, now, config)))
+			atMost(teardown.Wait(c.removal(c.objects[s.Key].Observed, config)))
 		}
 	}
 	for _, d := range c.deliveries {
 		if d.result != nil && !d.result.Until.IsZero() {
-			atMost(max(d.result.Until.Sub(now), time.Millisecond))
+			atMost(max(d.result.Until.Sub(c.now), time.Millisecond))
 		}
 	}
 	return shortest

@@ -29,7 +29,10 @@ import (
 
 // cluster is everything that is known of one cluster, read at one moment.
 type cluster struct {
-	key          key
+	key key
+	// now is that moment, for all that is decided: what the plan held because its time had not come would else have had its time when
+	// the work is done, and nobody would look again.
+	now          time.Time
 	registration *hubv1.ClusterRegistration // nil if it is not there
 	origin       *unstructured.Unstructured // nil if there is none
 	deliveries   []*delivery
@@ -104,7 +107,7 @@ func (c *cluster) answered() bool {
 }
 
 func (r *Reconciler) gather(ctx context.Context, k key) (*cluster, error) {
-	c := &cluster{key: k, objects: map[plan.Key]*object{}, mirrored: map[string]bool{}}
+	c := &cluster{key: k, now: r.Clock.Now(), objects: map[plan.Key]*object{}, mirrored: map[string]bool{}}
 	list := &hubv1.AddonDeliveryList{}
 	if err := r.Client.List(ctx, list, client.MatchingFields{index.DeliveryRegistration: k.String()}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list the deliveries: %w", err)

@@ -113,7 +113,7 @@ func (r *Reconciler) observe(c *cluster, obj client.Object, kind string) {
 }
 
 // planInput puts together what a plan is computed from.
-func (c *cluster) planInput(now time.Time, config *hubconfig.Config) plan.Input {
+func (c *cluster) planInput(config *hubconfig.Config) plan.Input {
 	in := plan.Input{MayCreate: c.answered(), Frozen: map[plan.Key]bool{}}
 	if s := c.suspended(); s != nil {
 		in.Suspend = s.Message
@@ -136,7 +136,7 @@ func (c *cluster) planInput(now time.Time, config *hubconfig.Config) plan.Input 
 		d := c.delivery(k.Namespace, o.delivery)
 		in.Frozen[k] = !o.Foreign && (d == nil || d.DeletionTimestamp == nil && d.holds(o.Addon))
 	}
-	in.Removal = func(o plan.Observed) teardown.Decision { return teardown.Addon(c.removal(o, now, config)) }
+	in.Removal = func(o plan.Observed) teardown.Decision { return teardown.Addon(c.removal(o, config)) }
 	return in
 }
 
@@ -178,10 +178,10 @@ func leaves(a *hubv1.AddonStatus) bool {
 }
 
 // removal gathers the facts by which an object leaves.
-func (c *cluster) removal(o plan.Observed, now time.Time, config *hubconfig.Config) teardown.Facts {
+func (c *cluster) removal(o plan.Observed, config *hubconfig.Config) teardown.Facts {
 	obj := c.objects[o.Key]
 	f := teardown.Facts{
-		RegistrationFound: c.registration != nil, Unprobed: c.unprobed(), Deleted: obj.deleted, Orphan: obj.orphan, Since: now, Now: now,
+		RegistrationFound: c.registration != nil, Unprobed: c.unprobed(), Deleted: obj.deleted, Orphan: obj.orphan, Since: c.now, Now: c.now,
 		Grace: config.TeardownGrace, Settle: config.RemovalDelay,
 	}
 	d := c.delivery(o.Key.Namespace, obj.delivery)

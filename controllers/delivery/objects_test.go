@@ -31,7 +31,7 @@ func TestDrainIsWaitedFor(t *testing.T) {
 				reg.Status.Conditions = []metav1.Condition{{Type: hubv1.DrainingCondition, Status: metav1.ConditionTrue, Reason: hubv1.DrainInProgressReason}}
 			}
 			c := &cluster{registration: reg, objects: map[plan.Key]*object{k: {}}}
-			if got := c.removal(plan.Observed{Key: k}, time.Now(), &hubconfig.Config{TeardownGrace: time.Hour}).Grace; got != tc.want {
+			if got := c.removal(plan.Observed{Key: k}, &hubconfig.Config{TeardownGrace: time.Hour}).Grace; got != tc.want {
 				t.Errorf("let go after %s, want %s", got, tc.want)
 			}
 		})

@@ -71,10 +71,10 @@ func (d *delivery) gone() bool {
 const tellLimit = time.Minute
 
 // told returns whether the statuses that outlive a delivery name its orphans: the registration's, and the set's.
-func (c *cluster) told(d *delivery, now time.Time) bool {
+func (c *cluster) told(d *delivery) bool {
 	for _, a := range d.Status.Addons {
 		o := teardown.OrphanOf(d.AddonDelivery, a)
-		if now.Sub(o.Since.Time) > tellLimit {
+		if c.now.Sub(o.Since.Time) > tellLimit {
 			continue
 		}
 		if reg := c.registration; reg != nil && reg.DeletionTimestamp == nil && !teardown.Recorded(reg.Status.Orphans, o) {

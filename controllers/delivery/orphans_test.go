@@ -10,7 +10,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
@@ -91,13 +90,13 @@ func TestSuspendedAndGone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := leaving(paused)
 			d.DeletionTimestamp, d.result, d.Wanted = nil, tc.result, wanted
-			c := &cluster{registration: &hubv1.ClusterRegistration{}, objects: tc.objects, deliveries: []*delivery{d}}
+			c := &cluster{now: moment, registration: &hubv1.ClusterRegistration{}, objects: tc.objects, deliveries: []*delivery{d}}
 			var steps []plan.Step
 			outcomes := map[plan.Key]outcome{}
 			if tc.step != nil {
 				steps, outcomes[k] = append(steps, *tc.step), outcome{err: tc.err}
 			}
-			r := &Reconciler{Clock: clocktesting.NewFakePassiveClock(moment)}
+			r := &Reconciler{}
 			r.report(c, d, steps, outcomes)
 			then := leaving(d.Status.Addons...)
 			if got := then.orphans(nil, &ledger{}); len(got) != 1 || got[0].Name != "a" || got[0].Object != "o" {
@@ -188,7 +187,7 @@ func TestTold(t *testing.T) {
 		"OnlyASetIsThere": {nil, set(nil, false), 0, false},
 	} {
 		d.set = tc.set
-		if got := (&cluster{registration: tc.reg}).told(d, moment.Add(tc.after)); got != tc.want {
+		if got := (&cluster{registration: tc.reg, now: moment.Add(tc.after)}).told(d); got != tc.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}

@@ -56,7 +56,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (ctrl
 		r.writes.Forget(c.key)
 		return ctrl.Result{}, nil
 	}
-	if r.writes.Behind(c.key, c.version, r.Clock.Now()) {
+	if r.writes.Behind(c.key, c.version, c.now) {
 		return ctrl.Result{RequeueAfter: echo.Wait}, nil
 	}
 	if forsaken, err := r.forsaken(ctx, c); err != nil {
@@ -68,7 +68,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (ctrl
 		return ctrl.Result{}, err
 	}
 	mirrorErr := r.mirrors(ctx, c)
-	steps := plan.Compute(c.planInput(r.Clock.Now(), r.Config))
+	steps := plan.Compute(c.planInput(r.Config))
 	outcomes, applyErr := r.apply(ctx, c, steps)
 	after, finishErr := r.finish(ctx, c, steps, outcomes)
 	return apply.Retried(ctrl.Result{RequeueAfter: after}, errors.Join(mirrorErr, applyErr, finishErr))

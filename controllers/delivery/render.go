@@ -64,7 +64,7 @@ func (r *Reconciler) renderDelivery(ctx context.Context, c *cluster, d *delivery
 		HubID: r.Config.HubID, Namespace: d.Namespace, Set: d.Spec.AddonSetRef.Name, Delivery: d.Name, Registration: c.key, Chart: r.Config.Chart,
 		FluxShards: r.Config.FluxShards,
 	}
-	in := &render.Input{Cluster: facts.Cluster(c.registration, c.origin), Identity: facts.Identity(c.registration), Overrides: c.registration.Spec.Overrides, ServiceAccount: c.registration.Spec.ServiceAccountName, Now: r.Clock.Now()}
+	in := &render.Input{Cluster: facts.Cluster(c.registration, c.origin), Identity: facts.Identity(c.registration), Overrides: c.registration.Spec.Overrides, ServiceAccount: c.registration.Spec.ServiceAccountName, Now: c.now}
 	if why := workloadidentity.Refusal(c.key.Namespace, d.Namespace, r.Config.IsPlatform); in.Identity != "" && why != "" {
 		d.reason, d.unrenderable = hubv1.IdentityForbiddenReason, why+"; what is delivered stays as it is"
 		return nil

@@ -23,7 +23,7 @@ import (
 
 // report fills the status of one delivery, in memory.
 func (r *Reconciler) report(c *cluster, d *delivery, steps []plan.Step, outcomes map[plan.Key]outcome) {
-	now := metav1.NewTime(r.Clock.Now())
+	now := metav1.NewTime(c.now)
 	addons := r.heldAddons(c, d)
 	for _, s := range steps {
 		if a, ok := r.addonStatus(c, d, s, outcomes[s.Key]); ok {
@@ -61,7 +61,7 @@ func (r *Reconciler) report(c *cluster, d *delivery, steps []plan.Step, outcomes
 	if !held && d.DeletionTimestamp == nil && written(addons, steps, d.Namespace) {
 		d.Status.ObservedRevision = d.Spec.RevisionName
 	}
-	status.Summarize(d.AddonDelivery, out, r.Clock.Now())
+	status.Summarize(d.AddonDelivery, out, c.now)
 }
 
 // heldAddons reports the add-ons that cannot be rendered: what is there of them stays, and is told of all the same.

@@ -12,12 +12,7 @@ import (
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	fluxmeta "github.com/fluxcd/pkg/apis/meta"
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
@@ -194,97 +189,4 @@ func KubeConfig(obj client.Object) *fluxmeta.KubeConfigReference {
 		return o.Spec.KubeConfig
 	}
 	return nil
-}
-
-// CacheOptions returns what the informers keep: of Flux objects and revisions only those that the hub made, and of each
-// object only what is read.
-func CacheOptions() cache.Options {
-	ours := labels.NewSelector()
-	for _, r := range must(labels.ParseToRequirements(hubv1.ClusterKeyLabel)) {
-		ours = ours.Add(r)
-	}
-	revisions := labels.NewSelector().Add(must(labels.ParseToRequirements(hubv1.AddonSetLabel))...)
-	charts := cache.ByObject{Label: labels.NewSelector().Add(must(labels.ParseToRequirements(hubv1.ChartLabel))...), Transform: slimShared}
-	sources := cache.ByObject{Label: labels.NewSelector().Add(must(labels.ParseToRequirements(hubv1.SourceLabel))...), Transform: slimShared}
-	return cache.Options{
-		DefaultTransform: cache.TransformStripManagedFields(),
-		ByObject: map[client.Object]cache.ByObject{
-			// All of them: one that somebody wrote by hand may have the release that an add-on is about to get.
-			&helmv2.HelmRelease{}:        {Transform: slimHelmRelease},
-			&kustomizev1.Kustomization{}: {Label: ours, Transform: slimKustomization},
-			&appsv1.ControllerRevision{}: {Label: revisions},
-			&sourcev1.HelmChart{}:        charts,
-			&sourcev1.HelmRepository{}:   sources,
-			&sourcev1.GitRepository{}:    sources,
-			&sourcev1.OCIRepository{}:    sources,
-			&sourcev1.Bucket{}:           sources,
-			&corev1.ServiceAccount{}:     sources,
-			partial("v1", "Secret"):      {Transform: slimSecret},
-			partial("v1", "ConfigMap"):   {Transform: slimSecret},
-			partial("v1", "Namespace"):   {Transform: slimSecret},
-			partial("apiextensions.k8s.io/v1", "CustomResourceDefinition"): {Transform: slimMeta},
-		},
-	}
-}
-
-func must[T any](v T, err error) T {
-	if err != nil {
-		panic(err) // a constant selector that does not parse
-	}
-	return v
-}
-
-func partial(apiVersion, kind string) *metav1.PartialObjectMetadata {
-	return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: apiVersion, Kind: kind}}
-}
-
-// slimHelmRelease keeps of the spec what plans and predicates read, and drops the values: 50,000 of them would be most of
-// the hub's memory.
-func slimHelmRelease(in any) (any, error) {
-	if o, ok := in.(*helmv2.HelmRelease); ok {
-		o.ManagedFields = nil
-		o.Spec = helmv2.HelmReleaseSpec{
-			Suspend: o.Spec.Suspend, ChartRef: o.Spec.ChartRef, KubeConfig: o.Spec.KubeConfig, ServiceAccountName: o.Spec.ServiceAccountName,
-			ReleaseName: o.Spec.ReleaseName, TargetNamespace: o.Spec.TargetNamespace, StorageNamespace: o.Spec.StorageNamespace,
-		}
-		o.Status.Inventory = nil
-		o.Status.History = o.Status.History[:min(1, len(o.Status.History))]
-	}
-	return in, nil
-}
-
-func slimKustomization(in any) (any, error) {
-	if o, ok := in.(*kustomizev1.Kustomization); ok {
-		o.ManagedFields = nil
-		kept := kustomizev1.KustomizationSpec{Suspend: o.Spec.Suspend, SourceRef: o.Spec.SourceRef, ServiceAccountName: o.Spec.ServiceAccountName}
-		if ByWorkloadIdentity(o) {
-			kept.KubeConfig = o.Spec.KubeConfig
-		}
-		o.Spec = kept
-		o.Status.Inventory = nil
-		o.Status.History = nil
-	}
-	return in, nil
-}
-
-func slimShared(in any) (any, error) {
-	if o, ok := in.(client.Object); ok {
-		o.SetManagedFields(nil)
-	}
-	return in, nil
-}
-
-func slimSecret(in any) (any, error) {
-	if o, ok := in.(*metav1.PartialObjectMetadata); ok {
-		o.ManagedFields = nil
-		delete(o.Annotations, corev1.LastAppliedConfigAnnotation) // holds the Secret's data
-	}
-	return in, nil
-}
-
-func slimMeta(in any) (any, error) {
-	if o, ok := in.(*metav1.PartialObjectMetadata); ok {
-		o.ManagedFields, o.Annotations, o.Labels = nil, nil, nil
-	}
-	return in, nil
 }

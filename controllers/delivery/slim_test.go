@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package delivery
+
+import (
+	"reflect"
+	"testing"
+
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	"github.com/google/go-cmp/cmp"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/randfill"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/index"
+	"github.com/chandler-hub/chandler/internal/plan"
+)
+
+// TestCacheKeepsWhatIsRead: what a room sees of a Flux object is the same whether it comes from the API server or from the cache, which
+// keeps but a part of it. A field that is read and not kept looks like one that nobody has set.
+func TestCacheKeepsWhatIsRead(t *testing.T) {
+	fill := randfill.NewWithSeed(6).NilChance(0).NumElements(1, 3)
+	for kind, example := range map[string]client.Object{"HelmRelease": &helmv2.HelmRelease{}, "Kustomization": &kustomizev1.Kustomization{}} {
+		slim := transform(t, example)
+		for _, whose := range []string{"ours", "somebody else's"} {
+			t.Run(kind+", "+whose, func(t *testing.T) {
+				whole := reflect.New(reflect.TypeOf(example).Elem()).Interface().(client.Object)
+				fill.Fill(whole)
+				labels := map[string]string{hubv1.AddonLabel: "a", hubv1.AddonSetLabel: "set"}
+				if whose == "ours" {
+					labels[hubv1.ClusterKeyLabel] = "key"
+				}
+				whole.SetLabels(labels)
+				ready(whole)
+				cached, err := slim(whole.DeepCopyObject())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if d := cmp.Diff(seen(whole, kind), seen(cached.(client.Object), kind), cmp.AllowUnexported(object{})); d != "" {
+					t.Errorf("-whole +cached:\n%s", d)
+				}
+				if d := cmp.Diff(index.UsesOf(whole), index.UsesOf(cached.(client.Object))); d != "" {
+					t.Errorf("uses: -whole +cached:\n%s", d)
+				}
+				if whose != "ours" && !cmp.Equal(secretRefOf(whole), secretRefOf(cached.(client.Object))) {
+					t.Error("which cluster it is for is not kept")
+				}
+				if index.ByWorkloadIdentity(whole) != index.ByWorkloadIdentity(cached.(client.Object)) {
+					t.Error("how Flux gets at its cluster is not kept")
+				}
+			})
+		}
+	}
+}
+
+// ready makes one of an object's conditions Ready.
+func ready(obj client.Object) {
+	switch o := obj.(type) {
+	case *helmv2.HelmRelease:
+		o.Status.Conditions[0].Type = hubv1.ReadyCondition
+	case *kustomizev1.Kustomization:
+		o.Status.Conditions[0].Type = hubv1.ReadyCondition
+	}
+}
+
+// seen returns what a room sees of an object.
+func seen(obj client.Object, kind string) *object {
+	r, c := &Reconciler{}, &cluster{objects: map[plan.Key]*object{}}
+	r.observe(c, obj, kind)
+	return c.objects[keyOf(obj, kind)]
+}
+
+// transform returns what the cache makes of objects of a type.
+func transform(t *testing.T, of client.Object) toolscache.TransformFunc {
+	t.Helper()
+	for example, options := range index.CacheOptions().ByObject {
+		if reflect.TypeOf(example) == reflect.TypeOf(of) {
+			return options.Transform
+		}
+	}
+	t.Fatalf("the cache keeps no %T", of)
+	return nil
+}

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package index
+
+import (
+	"slices"
+	"strings"
+	"sync"
+
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+)
+
+// CacheOptions returns what the informers keep: of Flux objects and revisions only those that the hub made, and of each
+// object only what is read.
+func CacheOptions() cache.Options {
+	ours := labels.NewSelector()
+	for _, r := range must(labels.ParseToRequirements(hubv1.ClusterKeyLabel)) {
+		ours = ours.Add(r)
+	}
+	revisions := labels.NewSelector().Add(must(labels.ParseToRequirements(hubv1.AddonSetLabel))...)
+	charts := cache.ByObject{Label: labels.NewSelector().Add(must(labels.ParseToRequirements(hubv1.ChartLabel))...), Transform: slimShared}
+	sources := cache.ByObject{Label: labels.NewSelector().Add(must(labels.ParseToRequirements(hubv1.SourceLabel))...), Transform: slimShared}
+	return cache.Options{
+		DefaultTransform: cache.TransformStripManagedFields(),
+		ByObject: map[client.Object]cache.ByObject{
+			// All of them: one that somebody wrote by hand may have the release that an add-on is about to get.
+			&helmv2.HelmRelease{}:        {Transform: slimHelmRelease},
+			&kustomizev1.Kustomization{}: {Label: ours, Transform: slimKustomization},
+			&hubv1.AddonDelivery{}:       {Transform: slimDelivery},
+			&appsv1.ControllerRevision{}: {Label: revisions},
+			&sourcev1.HelmChart{}:        charts,
+			&sourcev1.HelmRepository{}:   sources,
+			&sourcev1.GitRepository{}:    sources,
+			&sourcev1.OCIRepository{}:    sources,
+			&sourcev1.Bucket{}:           sources,
+			&corev1.ServiceAccount{}:     sources,
+			partial("v1", "Secret"):      {Transform: slimSecret},
+			partial("v1", "ConfigMap"):   {Transform: slimSecret},
+			partial("v1", "Namespace"):   {Transform: slimSecret},
+			partial("apiextensions.k8s.io/v1", "CustomResourceDefinition"): {Transform: slimMeta},
+		},
+	}
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err) // a constant selector that does not parse
+	}
+	return v
+}
+
+func partial(apiVersion, kind string) *metav1.PartialObjectMetadata {
+	return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: apiVersion, Kind: kind}}
+}
+
+// slimHelmRelease keeps what plans and predicates read, and drops the values: 50,000 of them would be most of the hub's memory.
+func slimHelmRelease(in any) (any, error) {
+	o, ok := in.(*helmv2.HelmRelease)
+	if !ok {
+		return in, nil
+	}
+	slimMetadata(&o.ObjectMeta)
+	spec := helmv2.HelmReleaseSpec{
+		Suspend: o.Spec.Suspend, ChartRef: o.Spec.ChartRef, ServiceAccountName: common.one(o.Spec.ServiceAccountName),
+		ReleaseName: common.one(o.Spec.ReleaseName), TargetNamespace: common.one(o.Spec.TargetNamespace), StorageNamespace: common.one(o.Spec.StorageNamespace),
+	}
+	if ref := spec.ChartRef; ref != nil {
+		ref.APIVersion, ref.Kind, ref.Namespace, ref.Name = common.one(ref.APIVersion), common.one(ref.Kind), common.one(ref.Namespace), common.one(ref.Name)
+	}
+	// Of the hub's own, the cluster-key label says which cluster it is for.
+	if ByWorkloadIdentity(o) || o.Labels[hubv1.ClusterKeyLabel] == "" {
+		spec.KubeConfig = o.Spec.KubeConfig
+	}
+	status := helmv2.HelmReleaseStatus{Conditions: slimConditions(o.Status.Conditions)}
+	if latest := o.Status.History.Latest(); latest != nil {
+		status.History = helmv2.Snapshots{{ChartVersion: common.one(latest.ChartVersion)}}
+	}
+	o.Spec, o.Status = spec, status
+	return o, nil
+}
+
+func slimKustomization(in any) (any, error) {
+	o, ok := in.(*kustomizev1.Kustomization)
+	if !ok {
+		return in, nil
+	}
+	slimMetadata(&o.ObjectMeta)
+	ref := o.Spec.SourceRef
+	ref.APIVersion, ref.Kind, ref.Namespace, ref.Name = common.one(ref.APIVersion), common.one(ref.Kind), common.one(ref.Namespace), common.one(ref.Name)
+	spec := kustomizev1.KustomizationSpec{
+		Suspend: o.Spec.Suspend, SourceRef: ref, ServiceAccountName: common.one(o.Spec.ServiceAccountName), TargetNamespace: common.one(o.Spec.TargetNamespace),
+	}
+	if ByWorkloadIdentity(o) {
+		spec.KubeConfig = o.Spec.KubeConfig
+	}
+	o.Spec, o.Status = spec, kustomizev1.KustomizationStatus{
+		Conditions: slimConditions(o.Status.Conditions), LastAppliedRevision: common.one(o.Status.LastAppliedRevision),
+	}
+	return o, nil
+}
+
+// slimConditions keeps Ready. What Flux says in it, it says of the same add-on on every cluster.
+func slimConditions(in []metav1.Condition) []metav1.Condition {
+	i := slices.IndexFunc(in, func(c metav1.Condition) bool { return c.Type == hubv1.ReadyCondition })
+	if i < 0 {
+		return nil
+	}
+	c := in[i]
+	c.Type, c.Status, c.Reason, c.Message = hubv1.ReadyCondition, metav1.ConditionStatus(common.one(string(c.Status))), common.one(c.Reason), common.one(c.Message)
+	return []metav1.Condition{c}
+}
+
+func slimDelivery(in any) (any, error) {
+	o, ok := in.(*hubv1.AddonDelivery)
+	if !ok {
+		return in, nil
+	}
+	slimMetadata(&o.ObjectMeta)
+	o.Spec.RevisionName = common.one(o.Spec.RevisionName)
+	for i := range o.Status.Addons {
+		a := &o.Status.Addons[i]
+		a.Name, a.Kind, a.State, a.Version = common.one(a.Name), common.one(a.Kind), hubv1.AddonState(common.one(string(a.State))), common.one(a.Version)
+	}
+	return o, nil
+}
+
+func slimMetadata(m *metav1.ObjectMeta) {
+	m.ManagedFields = nil
+	m.Namespace = common.one(m.Namespace)
+	common.all(m.Labels)
+	common.all(m.Annotations)
+	for i := range m.Finalizers {
+		m.Finalizers[i] = common.one(m.Finalizers[i])
+	}
+}
+
+func slimShared(in any) (any, error) {
+	if o, ok := in.(client.Object); ok {
+		o.SetManagedFields(nil)
+	}
+	return in, nil
+}
+
+func slimSecret(in any) (any, error) {
+	if o, ok := in.(*metav1.PartialObjectMetadata); ok {
+		o.ManagedFields = nil
+		delete(o.Annotations, corev1.LastAppliedConfigAnnotation) // holds the Secret's data
+	}
+	return in, nil
+}
+
+func slimMeta(in any) (any, error) {
+	if o, ok := in.(*metav1.PartialObjectMetadata); ok {
+		o.ManagedFields, o.Annotations, o.Labels = nil, nil, nil
+	}
+	return in, nil
+}
+
+// common are the strings that many objects have: the names of labels, of namespaces and of clusters. A decoder makes each of them anew
+// for each object.
+var common interned
+
+// maxInterned bounds them. When they are that many, they are forgotten: what comes after that is common to itself.
+const maxInterned = 200_000
+
+// interned holds one copy of each string that it was given. Package unique does not: it forgets what nobody has a handle of.
+type interned struct {
+	mu    sync.Mutex
+	known map[string]string
+}
+
+// one returns the copy of a string.
+func (n *interned) one(s string) string {
+	if s == "" {
+		return ""
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if is, ok := n.known[s]; ok {
+		return is
+	}
+	if n.known == nil || len(n.known) >= maxInterned {
+		n.known = map[string]string{}
+	}
+	s = strings.Clone(s) // it may be a part of something larger
+	n.known[s] = s
+	return s
+}
+
+// all puts the copies into a map, of its keys and of its values, but for values that no two objects have.
+func (n *interned) all(m map[string]string) {
+	for k, v := range m {
+		if k != hubv1.HashAnnotation {
+			v = n.one(v)
+		}
+		m[n.one(k)] = v // which replaces a key by an equal one
+	}
+}

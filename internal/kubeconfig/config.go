@@ -37,7 +37,6 @@ type Config struct {
 	rules Rules
 
 	expires           time.Time
-	minimal           []byte
 	fingerprint       string
 	targetFingerprint string
 }
@@ -54,7 +53,18 @@ func (c *Config) finish() (*Config, error) {
 	if exp, ok := tokenExpiry(c.token); ok && (c.expires.IsZero() || exp.Before(c.expires)) {
 		c.expires = exp
 	}
-	minimal, err := yaml.Marshal(clientcmdv1.Config{
+	minimal, err := c.marshal()
+	if err != nil {
+		return nil, malformed("", "the kubeconfig cannot be written again") // not err: it may quote a value
+	}
+	c.fingerprint = fingerprint(minimal)
+	c.targetFingerprint = fingerprint(fmt.Appendf(nil, "%q\n%q\n%s", c.server, c.tlsServerName, c.ca))
+	return c, nil
+}
+
+// marshal writes what was checked as a kubeconfig. It is not kept: a hub holds thousands of Configs, and each would be twice as large.
+func (c *Config) marshal() ([]byte, error) {
+	return yaml.Marshal(clientcmdv1.Config{
 		APIVersion:     "v1",
 		Kind:           "Config",
 		CurrentContext: minimalContext,
@@ -70,13 +80,6 @@ func (c *Config) finish() (*Config, error) {
 			ClientCertificateData: c.cert, ClientKeyData: c.key,
 		}}},
 	})
-	if err != nil {
-		return nil, malformed("", "the kubeconfig cannot be written again") // not err: it may quote a value
-	}
-	c.minimal = minimal
-	c.fingerprint = fingerprint(minimal)
-	c.targetFingerprint = fingerprint(fmt.Appendf(nil, "%q\n%q\n%s", c.server, c.tlsServerName, c.ca))
-	return c, nil
 }
 
 func fingerprint(b []byte) string {
@@ -99,7 +102,10 @@ func (c *Config) Port() uint16 { return c.port }
 // Minimal returns a kubeconfig in YAML with exactly one cluster, user and context, and only the fields that were checked.
 // The bytes depend on nothing but the checked content: names, order and formatting of the input do not show, and
 // Parse(Minimal()) has the same Minimal. They hold credentials and belong into a Secret. The caller may change the result.
-func (c *Config) Minimal() []byte { return slices.Clone(c.minimal) }
+func (c *Config) Minimal() []byte {
+	minimal, _ := c.marshal() // which went well for the fingerprint
+	return minimal
+}
 
 // Fingerprint returns FingerprintLength hex digits of the SHA-256 of Minimal. It changes when anything that matters does.
 func (c *Config) Fingerprint() string { return c.fingerprint }

@@ -137,7 +137,7 @@ func certificates(raw []byte) ([]byte, error) {
 	if count == 0 {
 		return nil, errors.New("holds no PEM certificate; encode the text from -----BEGIN CERTIFICATE----- on as base64")
 	}
-	return out.Bytes(), nil
+	return bytes.Clone(out.Bytes()), nil // without the room to grow, which is as much again
 }
 
 // privateKey returns the first private key of raw, a PEM text, re-encoded. The errors hold nothing of raw.
@@ -147,7 +147,7 @@ func privateKey(raw []byte) ([]byte, error) {
 		case block.Type == "ENCRYPTED PRIVATE KEY" || block.Headers["DEK-Info"] != "":
 			return nil, errors.New("is encrypted with a passphrase; give it in the clear")
 		case block.Type == "PRIVATE KEY" || block.Type == "RSA PRIVATE KEY" || block.Type == "EC PRIVATE KEY":
-			return pem.EncodeToMemory(&pem.Block{Type: block.Type, Bytes: block.Bytes}), nil
+			return bytes.Clone(pem.EncodeToMemory(&pem.Block{Type: block.Type, Bytes: block.Bytes})), nil
 		}
 	}
 	return nil, errors.New("holds no PEM private key; encode the text from -----BEGIN PRIVATE KEY----- on as base64")

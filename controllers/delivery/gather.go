@@ -56,7 +56,8 @@ type delivery struct {
 	program *compile.Program
 	// unrenderable says why, with a reason.
 	unrenderable, reason string
-	// result is what the program makes; nil if it cannot be rendered.
+	// target is what it is rendered for, and result what the program makes of it; nil if it cannot be rendered.
+	target render.Target
 	result *render.Result
 	// assembly.Outcome is what it may deliver.
 	assembly.Outcome

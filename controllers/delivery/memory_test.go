@@ -46,32 +46,32 @@ func TestMemory(t *testing.T) {
 
 // Whatever a rendering depends on is in its fingerprint, but for time and documents, which are looked at beside it.
 func TestFingerprint(t *testing.T) {
-	base := func() (*delivery, render.Target, *render.Input) {
-		d := &delivery{AddonDelivery: &hubv1.AddonDelivery{Spec: hubv1.AddonDeliverySpec{RevisionName: "r"}}}
-		return d, render.Target{HubID: "h", Set: "s"}, &render.Input{Cluster: &expression.Cluster{Name: "one", Nodes: 1}}
+	base := func() (*delivery, *render.Input) {
+		d := &delivery{AddonDelivery: &hubv1.AddonDelivery{Spec: hubv1.AddonDeliverySpec{RevisionName: "r"}}, target: render.Target{HubID: "h", Set: "s"}}
+		return d, &render.Input{Cluster: &expression.Cluster{Name: "one", Nodes: 1}}
 	}
-	print := func(change func(*delivery, *render.Target, *render.Input)) string {
-		d, target, in := base()
-		change(d, &target, in)
-		out, err := fingerprint(d, target, in)
+	print := func(change func(*delivery, *render.Input)) string {
+		d, in := base()
+		change(d, in)
+		out, err := fingerprint(d, in)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return out
 	}
-	same := print(func(*delivery, *render.Target, *render.Input) {})
-	if again := print(func(_ *delivery, _ *render.Target, in *render.Input) { in.Now = time.Now() }); again != same {
+	same := print(func(*delivery, *render.Input) {})
+	if again := print(func(_ *delivery, in *render.Input) { in.Now = time.Now() }); again != same {
 		t.Error("the time alone makes another input")
 	}
-	for name, change := range map[string]func(*delivery, *render.Target, *render.Input){
-		"Revision":  func(d *delivery, _ *render.Target, _ *render.Input) { d.Spec.RevisionName = "r2" },
-		"ChartURL":  func(_ *delivery, to *render.Target, _ *render.Input) { to.Chart.URL = "http://x" },
-		"Nodes":     func(_ *delivery, _ *render.Target, in *render.Input) { in.Cluster.Nodes = 2 },
-		"Labels":    func(_ *delivery, _ *render.Target, in *render.Input) { in.Cluster.Labels = map[string]string{"a": "b"} },
-		"Origin":    func(_ *delivery, _ *render.Target, in *render.Input) { in.Origin = map[string]any{"spec": 1} },
-		"Variables": func(_ *delivery, _ *render.Target, in *render.Input) { in.Variables = []render.Layer{{Name: "x"}} },
-		"Overrides": func(_ *delivery, _ *render.Target, in *render.Input) { in.Overrides = []hubv1.Override{{Name: "x"}} },
-		"KeptRelease": func(_ *delivery, _ *render.Target, in *render.Input) {
+	for name, change := range map[string]func(*delivery, *render.Input){
+		"Revision":  func(d *delivery, _ *render.Input) { d.Spec.RevisionName = "r2" },
+		"ChartURL":  func(d *delivery, _ *render.Input) { d.target.Chart.URL = "http://x" },
+		"Nodes":     func(_ *delivery, in *render.Input) { in.Cluster.Nodes = 2 },
+		"Labels":    func(_ *delivery, in *render.Input) { in.Cluster.Labels = map[string]string{"a": "b"} },
+		"Origin":    func(_ *delivery, in *render.Input) { in.Origin = map[string]any{"spec": 1} },
+		"Variables": func(_ *delivery, in *render.Input) { in.Variables = []render.Layer{{Name: "x"}} },
+		"Overrides": func(_ *delivery, in *render.Input) { in.Overrides = []hubv1.Override{{Name: "x"}} },
+		"KeptRelease": func(_ *delivery, in *render.Input) {
 			in.Releases = map[string]render.Kept{"x": {HelmReleaseIdentity: hubv1.HelmReleaseIdentity{Name: "y"}}}
 		},
 	} {

@@ -122,7 +122,7 @@ func (c *cluster) planInput(config *hubconfig.Config) plan.Input {
 		for i := range d.Wanted {
 			w := &d.Wanted[i]
 			want := plan.Desired{
-				Key: assembly.Key(&w.Object), Addon: w.Addon, Hash: w.Hash, Labels: w.Labels, Release: w.Release, Namespace: w.TargetNamespace,
+				Key: assembly.Key(&w.Object), Addon: w.Addon, Hash: w.Hash, Labels: render.Labels(d.target, w.Addon), Release: w.Release, Namespace: w.TargetNamespace,
 				Recorded: w.DefaultRelease || d.recorded(w), Predecessors: w.Predecessors, Gate: w.Gate, Once: w.Once,
 			}
 			if o := c.objects[want.Key]; o != nil {

@@ -60,7 +60,7 @@ func (r *Reconciler) render(ctx context.Context, c *cluster) error {
 // renderDelivery renders one delivery, or remembers what came out the last time with the same input. A failure that is not
 // ours to try again is noted in the delivery.
 func (r *Reconciler) renderDelivery(ctx context.Context, c *cluster, d *delivery, live []assembly.Live) error {
-	target := render.Target{
+	d.target = render.Target{
 		HubID: r.Config.HubID, Namespace: d.Namespace, Set: d.Spec.AddonSetRef.Name, Delivery: d.Name, Registration: c.key, Chart: r.Config.Chart,
 		FluxShards: r.Config.FluxShards,
 	}
@@ -78,13 +78,13 @@ func (r *Reconciler) renderDelivery(ctx context.Context, c *cluster, d *delivery
 		in.Origin = facts.Origin(c.origin)
 	}
 	in.Releases = assembly.Releases(d.program, d.Namespace, d.Name, live, d.before.Status.Addons)
-	print, err := fingerprint(d, target, in)
+	print, err := fingerprint(d, in)
 	if err != nil {
 		return err
 	}
 	memoryKey := client.ObjectKeyFromObject(d)
 	d.whole = func() (*render.Result, error) {
-		return render.Complete(d.program, target, in, func(ref render.Ref) (render.Document, error) {
+		return render.Complete(d.program, d.target, in, func(ref render.Ref) (render.Document, error) {
 			return r.documents.read(ctx, r, c.key, d.Namespace, ref)
 		})
 	}
@@ -148,8 +148,8 @@ func (c *cluster) lives(d *delivery, addon string) bool {
 }
 
 // fingerprint covers all that a result depends on, but for time and documents.
-func fingerprint(d *delivery, t render.Target, in *render.Input) (string, error) {
-	raw, err := json.Marshal([]any{d.Spec.RevisionName, t, in.Cluster, in.Origin, in.Identity, in.Variables, in.Overrides, in.ServiceAccount, in.Releases})
+func fingerprint(d *delivery, in *render.Input) (string, error) {
+	raw, err := json.Marshal([]any{d.Spec.RevisionName, d.target, in.Cluster, in.Origin, in.Identity, in.Variables, in.Overrides, in.ServiceAccount, in.Releases})
 	if err != nil {
 		return "", fmt.Errorf("fingerprint the input: %w", err)
 	}

@@ -96,9 +96,9 @@ func (r *renderer) object(a *compile.Addon, rel release, spec map[string]any) (*
 	u.SetGroupVersionKind(GroupVersionKind(out.Kind))
 	u.SetNamespace(r.t.Namespace)
 	u.SetName(identity.FluxObject(r.t.HubID, r.t.Registration, rel.name))
-	u.SetLabels(labelsOf(r.t, rel.name))
+	u.SetLabels(Labels(r.t, rel.name))
 	u.SetAnnotations(r.annotations(a, out))
-	out.Object, out.Namespace, out.Name, out.Labels = u, u.GetNamespace(), u.GetName(), u.GetLabels()
+	out.Object, out.Namespace, out.Name = u, u.GetNamespace(), u.GetName()
 	var err error
 	out.bodyHash, err = digest(u)
 	return out, err
@@ -173,7 +173,9 @@ func identityOf(spec map[string]any) hubv1.HelmReleaseIdentity {
 // MirrorKey is the key of a kubeconfig mirror: the one that Flux looks for first (fluxcd/pkg/runtime/client).
 const MirrorKey = "value"
 
-func labelsOf(t Target, addon string) map[string]string {
+// Labels returns those of the Flux object of an add-on. An Object has them in its body alone: a hub remembers tens of thousands of
+// Objects without their bodies, and their labels would be as much again.
+func Labels(t Target, addon string) map[string]string {
 	key := identity.ClusterKey(t.HubID, t.Registration)
 	out := map[string]string{
 		"app.kubernetes.io/managed-by": "chandler",

@@ -45,9 +45,8 @@ type Object struct {
 	// MovedFrom and Adopt say what it takes over.
 	MovedFrom []hubv1.MovedAddon
 	Adopt     *Adopt
-	// Namespace, Name and Labels of the Flux object.
+	// Namespace and Name of the Flux object.
 	Namespace, Name string
-	Labels          map[string]string
 	// Object is the Flux object before it is linked: only the fields that the hub owns. Nil in a Skeleton.
 	Object *unstructured.Unstructured
 	// Hash covers all that is applied. It is there once the object is linked.

@@ -46,6 +46,14 @@ func (r *run) idle(ctx context.Context) error {
 	return err
 }
 
+// A probe is looked for so often, for so long, until that many have been seen: less than twenty would be lost in the ticks by which
+// processor time is counted.
+const (
+	probeLooks   = 12
+	probeLook    = 5 * time.Second
+	enoughProbes = 20
+)
+
 // probeCost is the processor time that the hub spends for one probe: all that it does while nothing else happens.
 func (r *run) probeCost(ctx context.Context) (time.Duration, error) {
 	before, err := r.hub.probes(ctx)
@@ -53,14 +61,14 @@ func (r *run) probeCost(ctx context.Context) (time.Duration, error) {
 		return 0, err
 	}
 	var spent time.Duration
-	for range 6 {
-		more, err := r.spent(ctx, idleTime/6, nil)
+	for range probeLooks {
+		more, err := r.spent(ctx, probeLook, nil)
 		if err != nil {
 			return 0, err
 		}
 		spent += more
 		// They come in bunches, once a minute.
-		if now, err := r.hub.probes(ctx); err != nil || now-before >= max(20, float64(r.p.Clusters)/10) {
+		if now, err := r.hub.probes(ctx); err != nil || now-before >= enoughProbes {
 			return spent / time.Duration(max(1, now-before)), err
 		}
 	}

@@ -40,7 +40,9 @@ type measured struct {
 
 const (
 	// settled is for how long a hub that has done its work writes nothing: longer than a status waits that tells of progress (internal/pace).
-	settled  = 6 * time.Second
+	settled = 6 * time.Second
+	// rested is for how long one writes nothing that has no progress to tell of.
+	rested   = 3 * time.Second
 	sampled  = 1000             // objects, at most, that the bare client writes
 	singles  = 60               // clusters that come one at a time
 	tens     = 60               // clusters that come at ten a second
@@ -113,7 +115,7 @@ func (r *run) registerFleet(ctx context.Context) error {
 	if err := r.reachable(ctx, r.p.Clusters); err != nil {
 		return err
 	}
-	_, err := r.hub.quiet(ctx, settled)
+	_, err := r.hub.quiet(ctx, rested)
 	return err
 }
 
@@ -161,14 +163,23 @@ func (r *run) rawRates(ctx context.Context) (made, changed float64, err error) {
 	if made, err = r.raw.apply(ctx, r.manifests); err != nil {
 		return 0, 0, err
 	}
-	if !r.p.Flux {
-		if err := r.reporter.ready(ctx, r.observer.in(rawNamespace)); err != nil { // what is changed has a status, as the hub's objects have
+	changes, err := r.raw.changed(r.manifests, fmt.Sprintf("v%d", r.bares+1))
+	if err != nil {
+		return 0, 0, err
+	}
+	if !r.p.Flux { // what is changed has a status, as the hub's objects have
+		names := map[string]bool{}
+		for _, m := range changes {
+			names[m.obj.GetName()] = true
+		}
+		there := slices.DeleteFunc(r.observer.in(rawNamespace), func(o reported) bool { return !names[o.key.Name] })
+		if err := r.reporter.ready(ctx, there); err != nil {
 			return 0, 0, err
 		}
 	}
 	stop := r.fluxFollows(ctx)
 	defer stop()
-	changed, err = r.raw.change(ctx, r.manifests, fmt.Sprintf("v%d", r.bares+1))
+	changed, err = r.raw.apply(ctx, changes)
 	return made, changed, err
 }
 
@@ -179,7 +190,7 @@ func (r *run) restart(ctx context.Context) error {
 	if err := r.startHub(ctx); err != nil {
 		return err
 	}
-	last, err := r.hub.quiet(ctx, settled)
+	last, err := r.hub.quiet(ctx, rested)
 	if err != nil {
 		return err
 	}

@@ -96,8 +96,8 @@ func (r *raw) apply(ctx context.Context, manifests []manifest) (float64, error) 
 	return float64(len(manifests)) / time.Since(begin).Seconds(), err
 }
 
-// change applies one manifest of each cluster with another value.
-func (r *raw) change(ctx context.Context, manifests []manifest, color string) (float64, error) {
+// changed returns one manifest of each cluster, with another value.
+func (r *raw) changed(manifests []manifest, color string) ([]manifest, error) {
 	var changed []manifest
 	for _, m := range manifests {
 		if m.obj.GetLabels()[hubv1.AddonLabel] != "addon-00" {
@@ -105,11 +105,11 @@ func (r *raw) change(ctx context.Context, manifests []manifest, color string) (f
 		}
 		o := m.obj.DeepCopy()
 		if err := unstructured.SetNestedField(o.Object, color, "spec", "values", "color"); err != nil {
-			return 0, err
+			return nil, err
 		}
 		changed = append(changed, manifest{m.kind, o})
 	}
-	return r.apply(ctx, changed)
+	return changed, nil
 }
 
 // remove deletes what was applied, and waits until there are as few objects as before.

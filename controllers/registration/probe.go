@@ -37,11 +37,14 @@ func (r *Reconciler) probe(reg *hubv1.ClusterRegistration, found resolution) *re
 	key := client.ObjectKeyFromObject(reg)
 	r.probed.replace(key, found.candidates, r.Pool.Remove)
 	chosen, answered := r.choose(key, reg, found)
+	known := !answered && r.known(key, reg, found.secret, chosen)
 	for _, c := range found.candidates {
 		pk := probeKey(key, c.key)
 		switch {
-		case answered && c != chosen:
+		case (answered || known) && c != chosen:
 			r.Pool.Remove(pk)
+		case known:
+			r.Pool.SetKnown(pk, c.config)
 		case status.Find(reg, hubv1.ReachableCondition) != nil && status.Find(reg, hubv1.ReachableCondition).Status == metav1.ConditionFalse:
 			r.Pool.SetSuspect(pk, c.config)
 		default:
@@ -55,6 +58,14 @@ func (r *Reconciler) probe(reg *hubv1.ClusterRegistration, found resolution) *re
 		r.publish(reg, found.secret, chosen, fresh && result.Err == nil)
 	}
 	return refused
+}
+
+// known returns whether the status says that the cluster answers to a candidate, and no probe of this process has said otherwise: the
+// hub has just been started.
+func (r *Reconciler) known(key types.NamespacedName, reg *hubv1.ClusterRegistration, secret string, c candidate) bool {
+	_, _, probed := r.Pool.Result(probeKey(key, c.key))
+	inUse := reg.Status.Credential
+	return !probed && status.Online(reg) && inUse != nil && inUse.SecretName == secret && inUse.Key == c.key && inUse.Fingerprint == c.config.Fingerprint()
 }
 
 // hurry has a cluster probed at once when its origin says that its state has changed. A tenant of Kamaji has its kubeconfig some

@@ -4,6 +4,8 @@ package registration
 
 import (
 	"context"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -12,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
@@ -62,6 +65,73 @@ func TestHurry(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestRestart: a hub that is started again goes on with the kubeconfig that a cluster answered to, and asks it when its turn comes. Whatever
+// is otherwise than the status says is asked at once.
+func TestRestart(t *testing.T) {
+	admin, err := kubeconfig.Parse(kubeConfigFor("https://192.0.2.1:6443"), lenient)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := kubeconfig.Parse(kubeConfigFor("https://192.0.2.2:6443"), lenient)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		reachable   metav1.ConditionStatus
+		fingerprint string
+		fails       bool
+		soon, later []string // asked in the first second, and in the first minute
+	}{
+		"as it was":           {metav1.ConditionTrue, admin.Fingerprint(), false, nil, []string{admin.Server()}},
+		"it fails now":        {metav1.ConditionTrue, admin.Fingerprint(), true, nil, []string{admin.Server(), other.Server()}},
+		"was down":            {metav1.ConditionFalse, admin.Fingerprint(), false, []string{admin.Server(), other.Server()}, []string{admin.Server(), other.Server()}},
+		"another kubeconfig":  {metav1.ConditionTrue, "0123", false, []string{admin.Server(), other.Server()}, []string{admin.Server(), other.Server()}},
+		"has not been probed": {metav1.ConditionUnknown, "", false, []string{admin.Server(), other.Server()}, []string{admin.Server(), other.Server()}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var asked sync.Map
+				r := &Reconciler{Clock: clock.RealClock{}, Pool: probe.NewPool(probe.PoolOptions{
+					Interval: time.Minute, Random: func() float64 { return 0.5 },
+					Probe: func(_ context.Context, c *kubeconfig.Config) probe.Result {
+						asked.Store(c.Server(), true)
+						if tc.fails && c == admin {
+							return probe.Result{Time: time.Now(), Err: &probe.Failure{Reason: probe.ReasonUnauthorized}}
+						}
+						return probe.Result{Time: time.Now(), ClusterUID: "u"}
+					},
+				})}
+				ctx, cancel := context.WithCancel(t.Context())
+				go func() { _ = r.Pool.Start(ctx) }()
+				reg := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "tenants", Name: "one"}}
+				reg.Status.Credential = &hubv1.CredentialStatus{SecretName: "one", Key: "admin.conf", Fingerprint: tc.fingerprint}
+				reg.Status.Conditions = []metav1.Condition{{Type: hubv1.ReachableCondition, Status: tc.reachable}}
+				found := resolution{secret: "one", candidates: []candidate{{"admin.conf", admin}, {"super-admin.conf", other}}}
+				go func() {
+					for range r.Pool.Events() {
+						r.probe(reg.DeepCopy(), found)
+					}
+				}()
+				defer synctest.Wait()
+				defer cancel()
+				r.probe(reg.DeepCopy(), found)
+				for _, look := range []struct {
+					after time.Duration
+					want  []string
+				}{{time.Second, tc.soon}, {time.Minute, tc.later}} {
+					time.Sleep(look.after)
+					var got []string
+					asked.Range(func(k, _ any) bool { got = append(got, k.(string)); return true })
+					slices.Sort(got)
+					if !slices.Equal(got, look.want) {
+						t.Errorf("%s later it has asked %v, want %v", look.after, got, look.want)
+					}
+				}
+			})
+		})
+	}
 }
 
 func TestProbedTurned(t *testing.T) {

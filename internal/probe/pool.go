@@ -112,6 +112,17 @@ func (p *Pool) SetSuspect(key string, cfg *kubeconfig.Config) {
 	p.put(key, cfg, laneFailing)
 }
 
+// SetKnown is Set for a cluster that is known to have answered to this very kubeconfig, by the same status. Its first probe comes at some
+// time within PoolOptions.Interval, when it would have come without a restart: a hub that is started again does not ask thousands of
+// clusters at once, nor in the same second of every minute from then on.
+func (p *Pool) SetKnown(key string, cfg *kubeconfig.Config) {
+	if cfg == nil {
+		p.Remove(key)
+		return
+	}
+	p.update(func(now time.Time) { p.schedule.set(key, cfg, laneNew, now.Add(p.schedule.sometime())) })
+}
+
 func (p *Pool) put(key string, cfg *kubeconfig.Config, to lane) {
 	if cfg == nil {
 		p.Remove(key)

@@ -173,6 +173,32 @@ func TestPoolSuspects(t *testing.T) {
 	})
 }
 
+// TestPoolKnown: at a hub's start, clusters that answered before are probed when their turn comes, and not all at once.
+func TestPoolKnown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fleet{last: map[string]time.Time{}, gap: map[string]time.Duration{}}
+		p, stop := start(t, PoolOptions{Workers: 8, Probe: f.probe})
+		defer stop()
+		for i := range 600 {
+			name := fmt.Sprintf("live-%d", i)
+			p.SetKnown(name, testConfig(t, name))
+		}
+		p.Set("live-new", testConfig(t, "live-new"))
+		for _, tc := range []struct {
+			after       time.Duration
+			least, most int
+		}{{time.Second, 1, 40}, {29 * time.Second, 230, 370}, {31 * time.Second, 601, 601}} {
+			<-time.After(tc.after)
+			if got := p.Stats(); got.Healthy < tc.least || got.Healthy > tc.most {
+				t.Errorf("%s later: %+v, want %d to %d probed", tc.after, got, tc.least, tc.most)
+			}
+		}
+		if _, _, ok := p.Result("live-new"); !ok {
+			t.Error("what is new has waited")
+		}
+	})
+}
+
 func TestPoolEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex

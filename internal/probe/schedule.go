@@ -52,6 +52,11 @@ func (t timing) after(streak int, reason string) time.Duration {
 	return time.Duration(float64(delay) * (0.9 + 0.2*t.jitter()))
 }
 
+// sometime returns a random part of the interval.
+func (t timing) sometime() time.Duration {
+	return time.Duration(float64(t.interval) * t.jitter())
+}
+
 // target is one cluster in the schedule.
 type target struct {
 	key    string
@@ -91,9 +96,9 @@ func newSchedule(workers int, t timing) *schedule {
 	return &schedule{timing: t, workers: workers, targets: map[string]*target{}}
 }
 
-// set adds or changes a target and puts it into the lane. An unchanged kubeconfig changes nothing; a changed one is probed at
-// once, and a probe that still runs with the old one no longer counts.
-func (s *schedule) set(key string, cfg *kubeconfig.Config, to lane, now time.Time) {
+// set adds or changes a target and puts it into the lane, due at a time. An unchanged kubeconfig changes nothing; a probe that still runs
+// with an old one no longer counts.
+func (s *schedule) set(key string, cfg *kubeconfig.Config, to lane, due time.Time) {
 	t, ok := s.targets[key]
 	switch {
 	case !ok:
@@ -104,7 +109,7 @@ func (s *schedule) set(key string, cfg *kubeconfig.Config, to lane, now time.Tim
 		return
 	}
 	s.drop(t)
-	t.cfg, t.streak, t.again, t.due = cfg, 0, false, now
+	t.cfg, t.streak, t.again, t.due = cfg, 0, false, due
 	s.move(t, to)
 	heap.Push(&s.queue[to], t)
 }

@@ -29,12 +29,16 @@ type reported struct {
 	generation int64
 }
 
-// work is how long Flux is at work on a change.
-const work = time.Second
+const (
+	// work is how long Flux is at work on a change.
+	work = time.Second
+	// reporters are how many statuses are on their way at a time: enough that the API server is what they wait for.
+	reporters = 32
+)
 
 // ready reports every object Ready that it has not reported as it is now.
 func (r *reporter) ready(ctx context.Context, objects []reported) error {
-	return each(8, objects, func(o reported) error {
+	return each(reporters, objects, func(o reported) error {
 		if r.known(o) {
 			return nil
 		}

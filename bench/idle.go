@@ -46,10 +46,9 @@ func (r *run) idle(ctx context.Context) error {
 	return err
 }
 
-// A probe is looked for so often, for so long, until that many have been seen: less than twenty would be lost in the ticks by which
-// processor time is counted.
+// Probes are looked for so long at a time, until that many have been seen: less than twenty would be lost in the ticks by which processor
+// time is counted.
 const (
-	probeLooks   = 12
 	probeLook    = 5 * time.Second
 	enoughProbes = 20
 )
@@ -61,13 +60,12 @@ func (r *run) probeCost(ctx context.Context) (time.Duration, error) {
 		return 0, err
 	}
 	var spent time.Duration
-	for range probeLooks {
+	for range 1 + int(r.p.ProbeInterval.Duration/probeLook) {
 		more, err := r.spent(ctx, probeLook, nil)
 		if err != nil {
 			return 0, err
 		}
 		spent += more
-		// They come in bunches, once a minute.
 		if now, err := r.hub.probes(ctx); err != nil || now-before >= enoughProbes {
 			return spent / time.Duration(max(1, now-before)), err
 		}

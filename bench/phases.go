@@ -190,6 +190,7 @@ func (r *run) restart(ctx context.Context) error {
 	if err := r.startHub(ctx); err != nil {
 		return err
 	}
+	r.profile(ctx, "restart")
 	last, err := r.hub.quiet(ctx, rested)
 	if err != nil {
 		return err

@@ -62,11 +62,16 @@ type manifest struct {
 	obj  *unstructured.Unstructured
 }
 
-// capture reads Flux objects that the hub made, at most so many, as the hub would write them into another namespace.
+// capture reads Flux objects that the hub made, at most so many, as the hub would write them into another namespace. The HelmReleases are
+// all of the add-on that is changed later, each of another cluster: a change of a few would be over before Flux began to report it.
 func (r *raw) capture(ctx context.Context, most int) ([]manifest, error) {
 	var out []manifest
 	for _, kind := range kinds {
-		list, err := r.client.Resource(kind).Namespace(sets).List(ctx, metav1.ListOptions{Limit: int64(most / len(kinds))})
+		of := metav1.ListOptions{Limit: int64(most / len(kinds))}
+		if kind.Resource == "helmreleases" {
+			of.LabelSelector = hubv1.AddonLabel + "=" + changing
+		}
+		list, err := r.client.Resource(kind).Namespace(sets).List(ctx, of)
 		if err != nil {
 			return nil, err
 		}
@@ -100,7 +105,7 @@ func (r *raw) apply(ctx context.Context, manifests []manifest) (float64, error) 
 func (r *raw) changed(manifests []manifest, color string) ([]manifest, error) {
 	var changed []manifest
 	for _, m := range manifests {
-		if m.obj.GetLabels()[hubv1.AddonLabel] != "addon-00" {
+		if m.obj.GetLabels()[hubv1.AddonLabel] != changing {
 			continue
 		}
 		o := m.obj.DeepCopy()

@@ -20,12 +20,18 @@ import (
 
 const setName = "bench"
 
+// addonName names the add-on of an index.
+func addonName(i int) string { return fmt.Sprintf("addon-%02d", i) }
+
+// changing is the add-on that is changed everywhere: the first.
+var changing = addonName(0)
+
 // newSet returns a set as people write them: half of the add-ons are charts and half Kustomizations, with values from expressions and
 // an overlay that matches.
 func newSet(addons int, charts, git string) *unstructured.Unstructured {
 	list := make([]any, addons)
 	for i := range list {
-		name := fmt.Sprintf("addon-%02d", i)
+		name := addonName(i)
 		if i%2 == 0 {
 			list[i] = map[string]any{"name": name, "helmRelease": map[string]any{
 				"chart":  map[string]any{"spec": map[string]any{"chart": "settings", "sourceRef": map[string]any{"name": "charts"}}},
@@ -48,7 +54,7 @@ func newSet(addons int, charts, git string) *unstructured.Unstructured {
 		"addons": list,
 		"overlays": []any{map[string]any{
 			"name": "eu", "clusterSelector": map[string]any{"matchLabels": map[string]any{"region": "eu"}},
-			"addons": []any{map[string]any{"name": "addon-00", "helmRelease": map[string]any{"values": map[string]any{"replicas": int64(3)}}}},
+			"addons": []any{map[string]any{"name": changing, "helmRelease": map[string]any{"values": map[string]any{"replicas": int64(3)}}}},
 		}},
 	}}}
 	set.SetGroupVersionKind(hubv1.GroupVersion.WithKind("AddonSet"))

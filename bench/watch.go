@@ -121,7 +121,7 @@ func (o *observer) update(kind schema.GroupVersionResource, before, after any) {
 func (o *observer) follow(do func(reported)) (stop func()) {
 	queue := workqueue.NewTypedDelayingQueue[reported]()
 	var workers sync.WaitGroup
-	for range 8 {
+	for range reporters {
 		workers.Go(func() {
 			for {
 				item, over := queue.Get()

@@ -65,9 +65,11 @@ func readResults(in io.Reader) ([]Result, error) {
 	return out, lines.Err()
 }
 
-// plot draws results over the size of the fleet, as SVG. The same results give the same bytes.
+// plot draws results over the size of the fleet, as SVG: those with as many add-ons as the smallest fleet has. The same results give the
+// same bytes.
 func plot(out io.Writer, results []Result) error {
 	var b bytes.Buffer
+	results = slices.DeleteFunc(slices.Clone(results), func(r Result) bool { return r.Addons != results[0].Addons })
 	rows := (len(panels) + 1) / 2
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" font-family="sans-serif" font-size="11">`+"\n", 2*panelWidth, rows*panelHeight)
 	fmt.Fprintf(&b, `<rect width="100%%" height="100%%" fill="white"/>`+"\n")

@@ -109,14 +109,17 @@ func slimKustomization(in any) (any, error) {
 	return o, nil
 }
 
-// slimConditions keeps Ready. What Flux says in it, it says of the same add-on on every cluster.
+// slimConditions keeps Ready. What Flux says when all is well, it says of the same add-on on every cluster; each failure has words of its own.
 func slimConditions(in []metav1.Condition) []metav1.Condition {
 	i := slices.IndexFunc(in, func(c metav1.Condition) bool { return c.Type == hubv1.ReadyCondition })
 	if i < 0 {
 		return nil
 	}
 	c := in[i]
-	c.Type, c.Status, c.Reason, c.Message = hubv1.ReadyCondition, metav1.ConditionStatus(common.one(string(c.Status))), common.one(c.Reason), common.one(c.Message)
+	c.Type, c.Status, c.Reason = hubv1.ReadyCondition, metav1.ConditionStatus(common.one(string(c.Status))), common.one(c.Reason)
+	if c.Status == metav1.ConditionTrue {
+		c.Message = common.one(c.Message)
+	}
 	return []metav1.Condition{c}
 }
 
@@ -170,13 +173,15 @@ func slimMeta(in any) (any, error) {
 // for each object.
 var common interned
 
-// maxInterned bounds them. When they are that many, they are forgotten: what comes after that is common to itself.
-const maxInterned = 200_000
+// maxInterned bounds their bytes; those of 5,000 clusters are about one million. When they are more, they are forgotten: what comes after that
+// is common to itself, and what has gone from the fleet is not kept for ever.
+const maxInterned = 16 << 20
 
 // interned holds one copy of each string that it was given. Package unique does not: it forgets what nobody has a handle of.
 type interned struct {
 	mu    sync.Mutex
 	known map[string]string
+	bytes int
 }
 
 // one returns the copy of a string.
@@ -189,11 +194,12 @@ func (n *interned) one(s string) string {
 	if is, ok := n.known[s]; ok {
 		return is
 	}
-	if n.known == nil || len(n.known) >= maxInterned {
-		n.known = map[string]string{}
+	if n.known == nil || n.bytes+len(s) > maxInterned {
+		n.known, n.bytes = map[string]string{}, 0
 	}
 	s = strings.Clone(s) // it may be a part of something larger
 	n.known[s] = s
+	n.bytes += len(s)
 	return s
 }
 

@@ -28,6 +28,7 @@ func TestRemovalGuard(t *testing.T) {
 	g := &guardedFleet{startGeneration(t, "hub-guard")}
 	_, err := g.git.Commit("fleet", map[string]string{
 		"guard/cm.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"grd-${cluster}-${addon}\", namespace: default}\ndata: {a: b}\n",
+		"color/cm.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"grd-${cluster}-${color}\"}\ndata: {a: b}\n",
 	})
 	check(t, err)
 	kubeconfig, err := g.one.Kubeconfig("kubernetes-admin", "system:masters")
@@ -45,6 +46,7 @@ func TestRemovalGuard(t *testing.T) {
 	t.Run("twenty edits of labels", g.labels)
 	t.Run("the set is deleted", g.deleted)
 	t.Run("a release is renamed", g.renamed)
+	t.Run("an edit that takes nothing away", g.edited)
 	t.Run("off", g.off)
 }
 
@@ -295,13 +297,39 @@ spec:
 	})
 }
 
-func (g *guardedFleet) off(t *testing.T) {
+// edited edits what is put into a namespace of its own choice, and stays there: the guard has nothing to say.
+func (g *guardedFleet) edited(t *testing.T) {
 	ctx := t.Context()
+	for _, color := range []string{"red", "green"} {
+		g.apply(t, fmt.Sprintf(`
+apiVersion: chandler.dev/v1alpha1
+kind: AddonSet
+metadata: {name: grd-edit, namespace: flux-system}
+spec:
+  clusterSelector: {matchLabels: {tier: guarded}}
+  sources: [{name: fleet, kind: GitRepository, spec: {url: $GIT, ref: {branch: main}}}]
+  addons:
+    - {name: edit, kustomization: {interval: 1h, path: ./color, targetNamespace: default, sourceRef: {name: fleet}, postBuild: {substitute: {cluster: "<< cluster.name >>", color: %s}}}}
+`, color))
+		soon(t, color+" is everywhere, and nothing is held", func() error {
+			return errors.Join(g.left(ctx, color, guardedClusters), g.held(ctx, "grd-edit", 0, nil))
+		})
+	}
+	g.unguarded(t, "grd-edit")
+}
+
+// unguarded turns the guard of a set off, and deletes the set.
+func (g *guardedFleet) unguarded(t *testing.T, set string) {
+	t.Helper()
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"removalGuard":{"mode":"Off"}}}`))
-	check(t, g.Client.Patch(ctx, addonSet("flux-system", "grd-rename"), patch))
-	g.remove(t, "flux-system", "grd-rename")
+	check(t, g.Client.Patch(t.Context(), addonSet("flux-system", set), patch))
+	g.remove(t, "flux-system", set)
+}
+
+func (g *guardedFleet) off(t *testing.T) {
+	g.unguarded(t, "grd-rename")
 	list := &corev1.ConfigMapList{}
-	check(t, g.one.Client.List(ctx, list, client.InNamespace("ren")))
+	check(t, g.one.Client.List(t.Context(), list, client.InNamespace("ren")))
 	for _, cm := range list.Items {
 		if cm.Name != "kube-root-ca.crt" {
 			t.Errorf("ConfigMap %s is left", cm.Name)

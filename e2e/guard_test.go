@@ -92,6 +92,9 @@ func (g *guardedFleet) held(ctx context.Context, name string, want int32, out *s
 	if err := g.Client.Get(ctx, client.ObjectKeyFromObject(set), set); err != nil {
 		return err
 	}
+	if set.Status.Clusters == nil {
+		return fmt.Errorf("set %s has not been looked at", name)
+	}
 	if want == 0 {
 		if set.Status.HeldRemovals != nil || set.Status.Clusters.Held != 0 || findCondition(set.Status.Conditions, hubv1.RemovalsHeldCondition).Type != "" {
 			return fmt.Errorf("held: %+v", set.Status.HeldRemovals)

@@ -107,14 +107,22 @@ func (r *removals) ask(d *hubv1.AddonDelivery, digest string, addons, grants []s
 	r.requests[digest] = request{d, grants}
 }
 
-// count counts the add-ons that a delivery has brought to its cluster, and returns them.
+// count counts the add-ons that a delivery has brought to its cluster, and returns them. Of one that has not reported yet it may be all of
+// the set's: a first status waits (internal/pace), while Flux is at work.
 func (r *removals) count(d *hubv1.AddonDelivery) []string {
 	var addons []string
-	for _, a := range d.Status.Addons {
-		if a.AppliedGeneration > 0 && a.State != hubv1.AddonRemoving {
-			addons = append(addons, a.Name)
-			r.delivered[a.Name]++
+	if status.Find(d, hubv1.ReadyCondition) == nil {
+		for i := range r.set.Spec.Addons {
+			addons = append(addons, r.set.Spec.Addons[i].Name)
 		}
+	}
+	for _, a := range d.Status.Addons {
+		if a.AppliedGeneration > 0 && a.State != hubv1.AddonRemoving && !slices.Contains(addons, a.Name) {
+			addons = append(addons, a.Name)
+		}
+	}
+	for _, a := range addons {
+		r.delivered[a]++
 	}
 	return addons
 }

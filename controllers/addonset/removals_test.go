@@ -48,6 +48,7 @@ func TestRemovals(t *testing.T) {
 		"OrphanedBySet":              {[]func(*world){deselected, func(w *world) { w.set.Spec.DeletionPolicy = hubv1.DeletionPolicyOrphan }}, "all of it, free"},
 		"OrphanedByRegistration":     {[]func(*world){deselected, func(w *world) { w.reg.Spec.DeletionPolicy = hubv1.DeletionPolicyOrphan }}, "all of it, free"},
 		"NothingThereYet":            {[]func(*world){deselected, func(w *world) { w.delivery.Status.Addons = nil }}, "all of it, free"},
+		"NotReportedYet":             {[]func(*world){deselected, func(w *world) { w.delivery.Status = hubv1.AddonDeliveryStatus{} }}, "all of it: a b"},
 		"Asks":                       {[]func(*world){func(w *world) { w.asks("b", "r1") }}, "r1: b"},
 		"AsksForTwo":                 {[]func(*world){func(w *world) { w.asks("a", "r2"); w.asks("b", "r1") }}, "r2 r1: a b"},
 		"WasGranted":                 {[]func(*world){func(w *world) { w.asks("b", "r1"); w.delivery.Spec.Removals = []string{"r1"} }}, ""},
@@ -86,7 +87,9 @@ func newWorld() *world {
 	w.set.Spec.ClusterSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "prod"}}
 	w.reg.Namespace, w.reg.Name, w.reg.Labels = "tenants", "one", map[string]string{"tier": "prod"}
 	w.delivery.UID, w.delivery.Generation, w.delivery.Status.ObservedGeneration = types.UID("u"), 1, 1
+	w.delivery.Status.Conditions = []metav1.Condition{{Type: hubv1.ReadyCondition, Status: metav1.ConditionTrue}}
 	for _, a := range []string{"a", "b"} {
+		w.set.Spec.Addons = append(w.set.Spec.Addons, hubv1.Addon{Name: a})
 		w.delivery.Status.Addons = append(w.delivery.Status.Addons, hubv1.AddonStatus{Name: a, State: hubv1.AddonReady, AppliedGeneration: 1})
 	}
 	return w

@@ -111,14 +111,14 @@ func (r *removals) ask(d *hubv1.AddonDelivery, digest string, addons, grants []s
 // the set's: a first status waits (internal/pace), while Flux is at work.
 func (r *removals) count(d *hubv1.AddonDelivery) []string {
 	var addons []string
-	if status.Find(d, hubv1.ReadyCondition) == nil {
-		for i := range r.set.Spec.Addons {
-			addons = append(addons, r.set.Spec.Addons[i].Name)
+	for _, a := range d.Status.Addons {
+		if a.AppliedGeneration > 0 && a.State != hubv1.AddonRemoving {
+			addons = append(addons, a.Name)
 		}
 	}
-	for _, a := range d.Status.Addons {
-		if a.AppliedGeneration > 0 && a.State != hubv1.AddonRemoving && !slices.Contains(addons, a.Name) {
-			addons = append(addons, a.Name)
+	if status.Find(d, hubv1.ReadyCondition) == nil { // and so there is no list of add-ons
+		for i := range r.set.Spec.Addons {
+			addons = append(addons, r.set.Spec.Addons[i].Name)
 		}
 	}
 	for _, a := range addons {

@@ -28,8 +28,8 @@ func CacheOptions() cache.Options {
 		ours = ours.Add(r)
 	}
 	revisions := labels.NewSelector().Add(must(labels.ParseToRequirements(hubv1.AddonSetLabel))...)
-	charts := cache.ByObject{Label: labels.NewSelector().Add(must(labels.ParseToRequirements(hubv1.ChartLabel))...), Transform: slimShared}
-	sources := cache.ByObject{Label: labels.NewSelector().Add(must(labels.ParseToRequirements(hubv1.SourceLabel))...), Transform: slimShared}
+	charts := cache.ByObject{Label: labels.NewSelector().Add(must(labels.ParseToRequirements(hubv1.ChartLabel))...)}
+	sources := cache.ByObject{Label: labels.NewSelector().Add(must(labels.ParseToRequirements(hubv1.SourceLabel))...)}
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
@@ -71,11 +71,12 @@ func slimHelmRelease(in any) (any, error) {
 	}
 	slimMetadata(&o.ObjectMeta)
 	spec := helmv2.HelmReleaseSpec{
-		Suspend: o.Spec.Suspend, ChartRef: o.Spec.ChartRef, ServiceAccountName: common.one(o.Spec.ServiceAccountName),
-		ReleaseName: common.one(o.Spec.ReleaseName), TargetNamespace: common.one(o.Spec.TargetNamespace), StorageNamespace: common.one(o.Spec.StorageNamespace),
+		Suspend: o.Spec.Suspend, ChartRef: o.Spec.ChartRef, ServiceAccountName: o.Spec.ServiceAccountName,
+		ReleaseName: o.Spec.ReleaseName, TargetNamespace: o.Spec.TargetNamespace, StorageNamespace: o.Spec.StorageNamespace,
 	}
+	common.each(&spec.ServiceAccountName, &spec.ReleaseName, &spec.TargetNamespace, &spec.StorageNamespace)
 	if ref := spec.ChartRef; ref != nil {
-		ref.APIVersion, ref.Kind, ref.Namespace, ref.Name = common.one(ref.APIVersion), common.one(ref.Kind), common.one(ref.Namespace), common.one(ref.Name)
+		common.each(&ref.APIVersion, &ref.Kind, &ref.Namespace, &ref.Name)
 	}
 	// Of the hub's own, the cluster-key label says which cluster it is for.
 	if ByWorkloadIdentity(o) || o.Labels[hubv1.ClusterKeyLabel] == "" {
@@ -95,11 +96,11 @@ func slimKustomization(in any) (any, error) {
 		return in, nil
 	}
 	slimMetadata(&o.ObjectMeta)
-	ref := o.Spec.SourceRef
-	ref.APIVersion, ref.Kind, ref.Namespace, ref.Name = common.one(ref.APIVersion), common.one(ref.Kind), common.one(ref.Namespace), common.one(ref.Name)
 	spec := kustomizev1.KustomizationSpec{
-		Suspend: o.Spec.Suspend, SourceRef: ref, ServiceAccountName: common.one(o.Spec.ServiceAccountName), TargetNamespace: common.one(o.Spec.TargetNamespace),
+		Suspend: o.Spec.Suspend, SourceRef: o.Spec.SourceRef, ServiceAccountName: o.Spec.ServiceAccountName, TargetNamespace: o.Spec.TargetNamespace,
 	}
+	ref := &spec.SourceRef
+	common.each(&ref.APIVersion, &ref.Kind, &ref.Namespace, &ref.Name, &spec.ServiceAccountName, &spec.TargetNamespace)
 	if ByWorkloadIdentity(o) {
 		spec.KubeConfig = o.Spec.KubeConfig
 	}
@@ -132,7 +133,8 @@ func slimDelivery(in any) (any, error) {
 	o.Spec.RevisionName = common.one(o.Spec.RevisionName)
 	for i := range o.Status.Addons {
 		a := &o.Status.Addons[i]
-		a.Name, a.Kind, a.State, a.Version = common.one(a.Name), common.one(a.Kind), hubv1.AddonState(common.one(string(a.State))), common.one(a.Version)
+		common.each(&a.Name, &a.Kind, &a.Version)
+		a.State = hubv1.AddonState(common.one(string(a.State)))
 	}
 	return o, nil
 }
@@ -145,13 +147,6 @@ func slimMetadata(m *metav1.ObjectMeta) {
 	for i := range m.Finalizers {
 		m.Finalizers[i] = common.one(m.Finalizers[i])
 	}
-}
-
-func slimShared(in any) (any, error) {
-	if o, ok := in.(client.Object); ok {
-		o.SetManagedFields(nil)
-	}
-	return in, nil
 }
 
 func slimSecret(in any) (any, error) {
@@ -201,6 +196,13 @@ func (n *interned) one(s string) string {
 	n.known[s] = s
 	n.bytes += len(s)
 	return s
+}
+
+// each puts the copies in the place of strings.
+func (n *interned) each(strings ...*string) {
+	for _, s := range strings {
+		*s = n.one(*s)
+	}
 }
 
 // all puts the copies into a map, of its keys and of its values, but for values that no two objects have.

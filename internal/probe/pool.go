@@ -103,32 +103,30 @@ func NewPool(opts PoolOptions) *Pool {
 // Set adds the cluster of key, or changes its kubeconfig; nil removes it. A kubeconfig with another fingerprint is probed at
 // once, with a fresh back-off; one with the same changes nothing, so Set may be called as often as convenient.
 func (p *Pool) Set(key string, cfg *kubeconfig.Config) {
-	p.put(key, cfg, laneNew)
+	p.put(key, cfg, laneNew, atOnce)
 }
 
 // SetSuspect is Set for a cluster that is known to have been down, by the status that a former hub process wrote. It waits
 // among the failing ones, so that at a start hundreds of dead clusters do not delay the first probe of all others.
 func (p *Pool) SetSuspect(key string, cfg *kubeconfig.Config) {
-	p.put(key, cfg, laneFailing)
+	p.put(key, cfg, laneFailing, atOnce)
 }
 
 // SetKnown is Set for a cluster that is known to have answered to this very kubeconfig, by the same status. Its first probe comes at some
 // time within PoolOptions.Interval, when it would have come without a restart: a hub that is started again does not ask thousands of
 // clusters at once, nor in the same second of every minute from then on.
 func (p *Pool) SetKnown(key string, cfg *kubeconfig.Config) {
-	if cfg == nil {
-		p.Remove(key)
-		return
-	}
-	p.update(func(now time.Time) { p.schedule.set(key, cfg, laneNew, now.Add(p.schedule.sometime())) })
+	p.put(key, cfg, laneNew, p.schedule.sometime)
 }
 
-func (p *Pool) put(key string, cfg *kubeconfig.Config, to lane) {
+func atOnce() time.Duration { return 0 }
+
+func (p *Pool) put(key string, cfg *kubeconfig.Config, to lane, wait func() time.Duration) {
 	if cfg == nil {
 		p.Remove(key)
 		return
 	}
-	p.update(func(now time.Time) { p.schedule.set(key, cfg, to, now) })
+	p.update(func(now time.Time) { p.schedule.set(key, cfg, to, now.Add(wait())) })
 }
 
 // Remove forgets the cluster of key and ends its probe if one is running. No event follows.

@@ -53,6 +53,8 @@ type fleet struct {
 	maxGoroutines, asked int
 }
 
+func newFleet() *fleet { return &fleet{last: map[string]time.Time{}, gap: map[string]time.Duration{}} }
+
 const (
 	healthyTakes = 50 * time.Millisecond
 	deadTakes    = DefaultTotal
@@ -109,7 +111,7 @@ func TestPoolFleet(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		before := runtime.NumGoroutine()
-		f := &fleet{last: map[string]time.Time{}, gap: map[string]time.Duration{}}
+		f := newFleet()
 		random := rand.New(rand.NewPCG(1, 2))
 		p, stop := start(t, PoolOptions{Workers: workers, Probe: f.probe, Random: random.Float64})
 		for i, c := range configs {
@@ -155,7 +157,7 @@ func (f *fleet) check(t *testing.T, workers, before int) {
 // TestPoolSuspects: at a hub's start, clusters that were down before do not delay the others.
 func TestPoolSuspects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &fleet{last: map[string]time.Time{}, gap: map[string]time.Duration{}}
+		f := newFleet()
 		p, stop := start(t, PoolOptions{Workers: 8, Probe: f.probe})
 		defer stop()
 		for i := range 100 {
@@ -176,7 +178,7 @@ func TestPoolSuspects(t *testing.T) {
 // TestPoolKnown: at a hub's start, clusters that answered before are probed when their turn comes, and not all at once.
 func TestPoolKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &fleet{last: map[string]time.Time{}, gap: map[string]time.Duration{}}
+		f := newFleet()
 		p, stop := start(t, PoolOptions{Workers: 8, Probe: f.probe})
 		defer stop()
 		for i := range 600 {

@@ -111,8 +111,8 @@ func (r *removals) ask(d *hubv1.AddonDelivery, digest string, addons, grants []s
 // the set's: a first status waits (internal/pace), while Flux is at work.
 func (r *removals) count(d *hubv1.AddonDelivery) []string {
 	var addons []string
-	for _, a := range d.Status.Addons {
-		if a.AppliedGeneration > 0 && a.State != hubv1.AddonRemoving {
+	for i := range d.Status.Addons {
+		if a := &d.Status.Addons[i]; there(d, a) {
 			addons = append(addons, a.Name)
 		}
 	}
@@ -125,6 +125,20 @@ func (r *removals) count(d *hubv1.AddonDelivery) []string {
 		r.delivered[a]++
 	}
 	return addons
+}
+
+// there returns whether an add-on is on its cluster, or may be, and its removal has not been counted. What is on its way out stays there
+// until the guard grants that: on a cluster that sleeps or does not answer, it waits before it asks.
+func there(d *hubv1.AddonDelivery, a *hubv1.AddonStatus) bool {
+	switch {
+	case a.State == hubv1.AddonRemoving:
+		return a.Removal == "" || !slices.Contains(d.Spec.Removals, a.Removal)
+	case a.State == hubv1.AddonHeld:
+		return true
+	case a.State == hubv1.AddonOrphaned:
+		return false
+	}
+	return a.AppliedGeneration > 0 || a.Version != "" // the generation of what came out of a backup is not known
 }
 
 // guard decides what may go, and notes it in the set's status, in memory.

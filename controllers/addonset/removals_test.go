@@ -29,6 +29,11 @@ func TestRemovals(t *testing.T) {
 		w.reg.Status.Conditions = []metav1.Condition{{Type: hubv1.DrainingCondition, Status: metav1.ConditionTrue, Reason: hubv1.DrainInProgressReason}}
 	}
 	deselected := func(w *world) { w.reg.Labels = nil }
+	// The generations that the hub led to are not known any more: one add-on is on Hold, and Flux says of the other that it runs.
+	restored := func(w *world) {
+		w.delivery.Status.Addons[0] = hubv1.AddonStatus{Name: "a", State: hubv1.AddonProgressing, Version: "1.0.0"}
+		w.delivery.Status.Addons[1] = hubv1.AddonStatus{Name: "b", State: hubv1.AddonRemoving, Object: "one-b"}
+	}
 	cases := map[string]struct {
 		with []func(*world)
 		want string
@@ -56,7 +61,11 @@ func TestRemovals(t *testing.T) {
 		"UsedUp":                     {[]func(*world){func(w *world) { w.delivery.Spec.Removals = []string{"r1"} }}, "takes back, free"},
 		"UsedUpOrNotSeenYet":         {[]func(*world){func(w *world) { w.delivery.Spec.Removals = []string{"r1"}; w.delivery.Generation = 2 }}, ""},
 		"DeselectedAndAsks":          {[]func(*world){deselected, func(w *world) { w.asks("b", "r1") }}, "all of it: a b"},
-		"DeselectedWhileOneIsGoing":  {[]func(*world){deselected, func(w *world) { w.delivery.Status.Addons[1].State = hubv1.AddonRemoving }}, "all of it: a"},
+		"DeselectedWhileOneIsOnHold": {[]func(*world){deselected, func(w *world) { w.delivery.Status.Addons[1].State = hubv1.AddonRemoving }}, "all of it: a b"},
+		"DeselectedWhileOneIsAsked":  {[]func(*world){deselected, func(w *world) { w.removing("b", "r1") }}, "all of it: a b"},
+		"DeselectedWhileOneIsGoing":  {[]func(*world){deselected, func(w *world) { w.removing("b", "r1"); w.delivery.Spec.Removals = []string{"r1"} }}, "all of it: a"},
+		"DeselectedWhileOneIsHeld":   {[]func(*world){deselected, func(w *world) { w.removing("b", "r1"); w.delivery.Status.Addons[1].State = hubv1.AddonHeld }}, "all of it: a b"},
+		"DeselectedAfterARestore":    {[]func(*world){deselected, restored}, "all of it: a b"},
 		"DeselectedWithoutOneThere":  {[]func(*world){deselected, func(w *world) { w.delivery.Status.Addons[0].AppliedGeneration = 0 }}, "all of it: b"},
 		"DeselectedAndGoingAlready":  {[]func(*world){deselected, func(w *world) { w.delivery.DeletionTimestamp = &now }}, ""},
 		"NoRegistrationAndAsksForIt": {[]func(*world){func(w *world) { w.reg = nil; w.asks("b", "r1") }}, ""},
@@ -99,6 +108,15 @@ func (w *world) asks(addon, removal string) {
 	for i := range w.delivery.Status.Addons {
 		if a := &w.delivery.Status.Addons[i]; a.Name == addon {
 			a.State, a.Removal = hubv1.AddonHeld, removal
+		}
+	}
+}
+
+// removing is where an add-on stands that was dropped: on Hold, or being uninstalled once its removal is granted.
+func (w *world) removing(addon, removal string) {
+	for i := range w.delivery.Status.Addons {
+		if a := &w.delivery.Status.Addons[i]; a.Name == addon {
+			a.State, a.Removal, a.AppliedGeneration = hubv1.AddonRemoving, removal, 0
 		}
 	}
 }

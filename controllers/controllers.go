@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
@@ -68,9 +69,7 @@ func AddToManager(ctx context.Context, mgr manager.Manager, config *hubconfig.Co
 	if err != nil {
 		return fmt.Errorf("register the metrics: %w", err)
 	}
-	c, live, now := measured.Counted(mgr.GetClient()), mgr.GetAPIReader(), clock.RealClock{}
-	known := origins.New(mgr, config.Origins)
-	keeper := &shared.Keeper{Client: c, Config: config, Live: live, Clock: now}
+	c := measured.Counted(mgr.GetClient())
 	pool := probe.NewPool(probe.PoolOptions{
 		Interval: config.ProbeInterval,
 		Probe: measured.Measured(func(ctx context.Context, target *kubeconfig.Config) probe.Result {
@@ -80,13 +79,32 @@ func AddToManager(ctx context.Context, mgr manager.Manager, config *hubconfig.Co
 	if err := measured.Collect(c, mgr.Elected(), pool); err != nil {
 		return fmt.Errorf("register the metrics: %w", err)
 	}
+	return AddRooms(mgr, config, World{Client: c, Pool: pool, Clock: clock.RealClock{}, HubUID: system.UID})
+}
+
+// World is what the rooms reach the world through.
+type World struct {
+	// Client reads from the manager's cache and writes.
+	Client client.Client
+	// Pool asks the clusters.
+	Pool  *probe.Pool
+	Clock clock.PassiveClock
+	// HubUID is the kube-system UID of the management cluster itself.
+	HubUID types.UID
+}
+
+// AddRooms adds every room to a manager whose cache has the indexes (index.Add).
+func AddRooms(mgr manager.Manager, config *hubconfig.Config, w World) error {
+	c, live, now := w.Client, mgr.GetAPIReader(), w.Clock
+	known := origins.New(mgr, config.Origins)
+	keeper := &shared.Keeper{Client: c, Config: config, Live: live, Clock: now}
 	for _, room := range []struct {
 		name  string
 		setup func(manager.Manager) error
 	}{
 		{"discovery", (&discovery.Reconciler{Client: c, Live: live, Origins: known, Config: config, Clock: now, Recorder: mgr.GetEventRecorder("chandler-discovery")}).SetupWithManager},
 		{"registration", (&registration.Reconciler{
-			Client: c, Live: live, Origins: known, Config: config, Pool: pool, Clock: now, HubUID: system.UID, Recorder: mgr.GetEventRecorder("chandler-registration"),
+			Client: c, Live: live, Origins: known, Config: config, Pool: w.Pool, Clock: now, HubUID: w.HubUID, Recorder: mgr.GetEventRecorder("chandler-registration"),
 		}).SetupWithManager},
 		{"addonset", (&addonset.Reconciler{Client: c, Live: live, Config: config, Clock: now, Recorder: mgr.GetEventRecorder("chandler-addonset")}).SetupWithManager},
 		{"delivery", (&delivery.Reconciler{Client: c, Live: live, Config: config, Shared: keeper, Origins: known, Clock: now, Recorder: mgr.GetEventRecorder("chandler-delivery")}).SetupWithManager},

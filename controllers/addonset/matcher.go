@@ -3,9 +3,12 @@
 package addonset
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -46,7 +49,9 @@ func (m *Matcher) Reconcile(ctx context.Context, reg *hubv1.ClusterRegistration)
 		return ctrl.Result{}, m.withdrawAll(ctx, existing) // also what comes from a set that does not compile now
 	}
 	var errs []error
-	for key, set := range m.registry.all() {
+	sets := m.registry.all()
+	for _, key := range sorted(sets) {
+		set := sets[key]
 		if set.held || set.leaving {
 			continue
 		}
@@ -66,10 +71,17 @@ func (m *Matcher) leave(ctx context.Context, reg *hubv1.ClusterRegistration, exi
 
 func (m *Matcher) withdrawAll(ctx context.Context, existing map[types.NamespacedName]*hubv1.AddonDelivery) error {
 	var errs []error
-	for _, d := range existing {
-		errs = append(errs, withdraw(ctx, m.Client, d))
+	for _, key := range sorted(existing) {
+		errs = append(errs, withdraw(ctx, m.Client, existing[key]))
 	}
 	return errors.Join(errs...)
+}
+
+// sorted returns the names of sets in an order that is always the same: what went wrong once can be had again.
+func sorted[T any](of map[types.NamespacedName]T) []types.NamespacedName {
+	return slices.SortedFunc(maps.Keys(of), func(a, b types.NamespacedName) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
 }
 
 func (m *Matcher) match(ctx context.Context, reg *hubv1.ClusterRegistration, key types.NamespacedName, set compiled, d *hubv1.AddonDelivery) error {

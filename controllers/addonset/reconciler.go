@@ -24,6 +24,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/demise"
+	"github.com/chandler-hub/chandler/controllers/enqueue"
 	"github.com/chandler-hub/chandler/controllers/index"
 	"github.com/chandler-hub/chandler/internal/apply"
 	"github.com/chandler-hub/chandler/internal/compile"
@@ -43,7 +44,7 @@ type Reconciler struct {
 
 	registry registry
 	// changed wakes the matcher for every cluster in reach of a set.
-	changed func(set *hubv1.AddonSet)
+	changed *enqueue.Bell
 }
 
 // Reconcile compiles a set, keeps its revision, and reports how its clusters stand.
@@ -70,7 +71,7 @@ func (r *Reconciler) serve(ctx context.Context, set *hubv1.AddonSet) error {
 			return err
 		}
 	}
-	r.publish(set, selector, invalid)
+	r.publish(ctx, set, selector, invalid)
 	if invalid != nil {
 		selector = nil // clusters keep what they have
 	}
@@ -111,10 +112,10 @@ func (r *Reconciler) compile(ctx context.Context, set *hubv1.AddonSet) (selector
 }
 
 // publish tells the matcher. A set that does not compile is held: its clusters keep what they have.
-func (r *Reconciler) publish(set *hubv1.AddonSet, selector *match.Selector, invalid error) {
+func (r *Reconciler) publish(ctx context.Context, set *hubv1.AddonSet, selector *match.Selector, invalid error) {
 	c := compiled{generation: set.Generation, selector: selector, revision: set.Status.Revision, held: invalid != nil}
 	if r.registry.put(client.ObjectKeyFromObject(set), c) && invalid == nil {
-		r.changed(set)
+		r.changed.Ring(ctx, set)
 	}
 }
 

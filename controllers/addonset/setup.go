@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/enqueue"
@@ -33,9 +32,7 @@ const countDelay = time.Second
 
 // SetupWithManager starts both controllers.
 func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
-	// Buffered: the reconciler must not wait for the matcher.
-	wake := make(chan event.GenericEvent, 1024)
-	r.changed = func(set *hubv1.AddonSet) { wake <- event.GenericEvent{Object: set} }
+	r.changed = enqueue.NewBell(enqueue.InReach(r.Client, r.Config))
 	err := ctrl.NewControllerManagedBy(mgr).Named("addonset").
 		For(&hubv1.AddonSet{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, deletionChanged(), approvalChanged()))).
 		Watches(&hubv1.AddonSet{}, handler.EnqueueRequestsFromMapFunc(r.dependentSets), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
@@ -51,7 +48,7 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("matcher").
 		For(&hubv1.ClusterRegistration{}, builder.WithPredicates(predicate.Or(predicate.LabelChangedPredicate{}, deletionChanged(), unregisteringChanged(), drainRequested()))).
 		Watches(&hubv1.AddonDelivery{}, handler.EnqueueRequestsFromMapFunc(enqueue.RegistrationOfDelivery), builder.WithPredicates(deletions())).
-		WatchesRawSource(source.Channel(wake, handler.EnqueueRequestsFromMapFunc(enqueue.InReach(r.Client, r.Config)))).
+		WatchesRawSource(r.changed).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Config.Concurrency}).
 		WithLogConstructor(logkey.Of(mgr, "matcher", logkey.Cluster)).
 		Complete(reconcile.AsReconciler(mgr.GetClient(), m))

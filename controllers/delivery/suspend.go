@@ -33,7 +33,7 @@ func (r *Reconciler) suspend(ctx context.Context, c *cluster, s plan.Step) outco
 // resume takes back what suspend wrote. Hub-wide, only so many clusters are resumed in a second; the others are looked at again.
 func (r *Reconciler) resume(ctx context.Context, c *cluster, s plan.Step) outcome {
 	if !c.mayResume {
-		if c.mayResume = r.resumes.Allow(); !c.mayResume {
+		if c.mayResume = r.resumes.AllowN(c.now, 1); !c.mayResume {
 			c.lookAgain(time.Second)
 			return outcome{applied: c.objects[s.Key].Applied}
 		}

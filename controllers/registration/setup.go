@@ -39,7 +39,7 @@ const countDelay = 500 * time.Millisecond
 func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 	secret := &metav1.PartialObjectMetadata{}
 	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
-	events := make(chan event.GenericEvent)
+	news := enqueue.NewBell(enqueue.Itself)
 	c, err := ctrl.NewControllerManagedBy(mgr).Named("registration").
 		For(&hubv1.ClusterRegistration{}, builder.WithPredicates(specOrLabels())).
 		Watches(&hubv1.ClusterRegistration{}, handler.EnqueueRequestsFromMapFunc(r.sameCluster), builder.WithPredicates(identityChanged())).
@@ -49,7 +49,7 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 		Watches(&kustomizev1.Kustomization{}, enqueue.Later(countDelay, enqueue.RegistrationOfObject), builder.WithPredicates(evidenceChanges())).
 		Watches(&hubv1.AddonDelivery{}, enqueue.Later(countDelay, enqueue.RegistrationOfDelivery), builder.WithPredicates(deliveryCounts())).
 		Watches(&hubv1.AddonSet{}, enqueue.Later(countDelay, enqueue.InReach(r.Client, r.Config)), builder.WithPredicates(setChanges())).
-		WatchesRawSource(source.Channel(events, &handler.EnqueueRequestForObject{})).
+		WatchesRawSource(news).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Config.Concurrency}).
 		WithLogConstructor(logkey.Of(mgr, "registration", logkey.Cluster)).
 		Build(reconcile.AsReconciler(mgr.GetClient(), r))
@@ -59,7 +59,7 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 	r.Origins.OnInstalled(func(kind origin.Kind, example client.Object) error {
 		return c.Watch(source.Kind(mgr.GetCache(), example, handler.EnqueueRequestsFromMapFunc(r.ofOrigin(kind))))
 	})
-	r.Origins.OnChange(func(ctx context.Context, kind origin.Kind) { r.wake(ctx, kind, events) })
+	r.Origins.OnChange(func(ctx context.Context, kind origin.Kind) { r.wake(ctx, kind, news) })
 	if err := mgr.Add(r.Pool); err != nil {
 		return err
 	}
@@ -75,18 +75,14 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 				reg := &hubv1.ClusterRegistration{}
 				name := registrationOf(key)
 				reg.Namespace, reg.Name = name.Namespace, name.Name
-				select {
-				case events <- event.GenericEvent{Object: reg}:
-				case <-ctx.Done():
-					return nil
-				}
+				news.Ring(ctx, reg)
 			}
 		}
 	}))
 }
 
 // wake has the registrations of a kind of origin looked at: what they say of it is true no more.
-func (r *Reconciler) wake(ctx context.Context, kind origin.Kind, events chan<- event.GenericEvent) {
+func (r *Reconciler) wake(ctx context.Context, kind origin.Kind, news *enqueue.Bell) {
 	regs := &hubv1.ClusterRegistrationList{}
 	if err := r.Client.List(ctx, regs, client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "list the registrations")
@@ -96,11 +92,7 @@ func (r *Reconciler) wake(ctx context.Context, kind origin.Kind, events chan<- e
 		if reg.Spec.OriginRef == nil || reg.Spec.OriginRef.APIGroup != kind.Group || reg.Spec.OriginRef.Kind != kind.Kind {
 			continue
 		}
-		select {
-		case events <- event.GenericEvent{Object: reg}:
-		case <-ctx.Done():
-			return
-		}
+		news.Ring(ctx, reg)
 	}
 }
 

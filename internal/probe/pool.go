@@ -210,6 +210,28 @@ func (p *Pool) Start(ctx context.Context) error {
 	return nil
 }
 
+// Step asks the clusters that are due, one after another, and returns the keys that Events would tell of, in the order of the answers,
+// and when the next one is due, false if none is known. It is Start for whoever brings a clock of his own and goes on by steps; there is one or the other.
+func (p *Pool) Step(ctx context.Context) (changed []string, wait time.Duration, timed bool) {
+	for {
+		p.mu.Lock()
+		now := p.clock.Now()
+		j := p.schedule.next(ctx, now)
+		if j == nil {
+			wait, timed = p.schedule.wait(now)
+			p.mu.Unlock()
+			return changed, wait, timed
+		}
+		p.mu.Unlock()
+		result := p.probe(j.ctx, j.cfg)
+		p.mu.Lock()
+		if p.schedule.finish(j, result, p.clock.Now()) {
+			changed = append(changed, j.target.key)
+		}
+		p.mu.Unlock()
+	}
+}
+
 // update changes the schedule and lets the dispatcher look at it.
 func (p *Pool) update(change func(now time.Time)) {
 	p.mu.Lock()

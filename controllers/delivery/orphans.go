@@ -18,8 +18,10 @@ import (
 	"github.com/chandler-hub/chandler/controllers/demise"
 	"github.com/chandler-hub/chandler/controllers/logkey"
 	"github.com/chandler-hub/chandler/internal/apply"
+	"github.com/chandler-hub/chandler/internal/excerpt"
 	"github.com/chandler-hub/chandler/internal/fluxstate"
 	"github.com/chandler-hub/chandler/internal/plan"
+	"github.com/chandler-hub/chandler/internal/status"
 	"github.com/chandler-hub/chandler/internal/teardown"
 )
 
@@ -37,7 +39,7 @@ func (r *Reconciler) left(ctx context.Context, c *cluster, s plan.Step) string {
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(obj), obj); err == nil {
 		what = fluxstate.Left(obj)
 	}
-	return shorten(fmt.Sprintf("%s; left there: %s", s.Reason, what))
+	return excerpt.Of(fmt.Sprintf("%s; left there: %s", s.Reason, what), status.MaxNote)
 }
 
 // orphans returns the entries of add-ons that were let go and have no object any more: those that were said to be, and those whose

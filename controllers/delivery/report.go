@@ -13,6 +13,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/apply"
+	"github.com/chandler-hub/chandler/internal/excerpt"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
 	"github.com/chandler-hub/chandler/internal/fluxstate"
 	"github.com/chandler-hub/chandler/internal/plan"
@@ -86,7 +87,7 @@ func (r *Reconciler) heldAddons(c *cluster, d *delivery) []hubv1.AddonStatus {
 		if i < 0 {
 			out, i = append(out, d.vanished(name)), len(out)
 		}
-		out[i].State, out[i].Reason, out[i].Message = hubv1.AddonFailed, hubv1.RenderFailedReason, shorten(withoutName(errs))
+		out[i].State, out[i].Reason, out[i].Message = hubv1.AddonFailed, hubv1.RenderFailedReason, excerpt.Of(withoutName(errs), status.MaxNote)
 	}
 	return out
 }
@@ -108,16 +109,6 @@ func withoutName(errs render.Errors) string {
 		lines[i] = e.Error()
 	}
 	return strings.Join(lines, "; ")
-}
-
-// maxMessage bounds what is said about one add-on.
-const maxMessage = 500
-
-func shorten(s string) string {
-	if r := []rune(s); len(r) > maxMessage {
-		return string(r[:maxMessage-1]) + "…"
-	}
-	return s
 }
 
 func was(d *delivery, addon string) hubv1.AddonStatus {

@@ -3,13 +3,21 @@
 package registration
 
 import (
+	"encoding/json"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
@@ -109,5 +117,49 @@ func TestNothingStaysInThePool(t *testing.T) {
 	}
 	if len(p.keys) > 0 {
 		t.Errorf("remembers %v", p.keys)
+	}
+}
+
+// TestSetResultsAreShort: a set lists a thousand clusters by name, and does not select a hundred others. Each of these says so in a few
+// words.
+func TestSetResultsAreShort(t *testing.T) {
+	names := make([]string, 1000)
+	for i := range names {
+		names[i] = fmt.Sprintf("tenant-of-a-long-name-%04d", i)
+	}
+	scheme := runtime.NewScheme()
+	if err := hubv1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	byName := func(op metav1.LabelSelectorOperator) *metav1.LabelSelector {
+		return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: hubv1.NameLabel, Operator: op, Values: names}}}
+	}
+	many := &metav1.LabelSelector{MatchLabels: map[string]string{}}
+	for _, n := range names {
+		many.MatchLabels["example.org/"+n] = "yes"
+	}
+	var sets []client.Object
+	for name, selector := range map[string]*metav1.LabelSelector{"in": byName(metav1.LabelSelectorOpIn), "labels": many} {
+		sets = append(sets, &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: name}, Spec: hubv1.AddonSetSpec{ClusterSelector: selector}})
+	}
+	r := &Reconciler{Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(sets...).Build(), Config: &hubconfig.Config{PlatformNamespaces: []string{"flux-system"}}}
+	for i := range 100 {
+		reg := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "tenants", Name: fmt.Sprintf("other-%d", i)}}
+		var s served
+		if err := r.sets(t.Context(), reg, map[string]string{}, &s); err != nil {
+			t.Fatal(err)
+		}
+		status.Summarize(reg, status.Outcome{Phase: status.Done, Reason: hubv1.NoAddonSetReason, Message: noSet(s.why)}, time.Time{})
+		if len(reg.Status.Sets) != 2 {
+			t.Fatalf("%d sets are told of, want 2", len(reg.Status.Sets))
+		}
+		for _, one := range reg.Status.Sets {
+			if n := len(one.Result); n > 300 || !strings.HasPrefix(one.Result, "NotSelected: wants ") {
+				t.Fatalf("set %s is told of in %d characters: %.100s", one.Name, n, one.Result)
+			}
+		}
+		if raw, err := json.Marshal(reg.Status); err != nil || len(raw) > 3000 {
+			t.Fatalf("the status has %d bytes", len(raw))
+		}
 	}
 }

@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandler-hub/chandler/internal/status"
 )
 
 // ErrNotOwned says that an object of the name is there and is somebody else's.
@@ -56,8 +58,9 @@ func wrap(obj *unstructured.Unstructured, err error) error {
 	return fmt.Errorf("apply %s %s/%s: %w", obj.GetKind(), obj.GetNamespace(), obj.GetName(), err)
 }
 
-// Status writes the status of after if it differs from that of before. Both are copies of one object.
+// Status writes the status of after if it differs from that of before, its texts bounded. Both are copies of one object.
 func Status(ctx context.Context, c client.Client, before, after client.Object) error {
+	bound(after)
 	if equality.Semantic.DeepEqual(before, after) {
 		return nil
 	}
@@ -70,6 +73,7 @@ func Status(ctx context.Context, c client.Client, before, after client.Object) e
 // StatusUnchanged is Status for what was decided from the status itself: it fails with a conflict if the object has changed since
 // it was read.
 func StatusUnchanged(ctx context.Context, c client.Client, before, after client.Object) error {
+	bound(after)
 	if equality.Semantic.DeepEqual(before, after) {
 		return nil
 	}
@@ -77,6 +81,12 @@ func StatusUnchanged(ctx context.Context, c client.Client, before, after client.
 		return client.IgnoreNotFound(fmt.Errorf("write status: %w", err))
 	}
 	return nil
+}
+
+func bound(obj client.Object) {
+	if o, ok := obj.(status.Object); ok {
+		status.Bound(o)
+	}
 }
 
 // Lagged returns whether an error is nothing but conflicts: what was decided from is older than what is there, and the cache will

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/excerpt"
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
@@ -75,7 +76,7 @@ func (f *fleet) rows(ctx context.Context) (rows [][]string, missing, err error) 
 			if i > 0 {
 				first = []string{"", "", "", ""}
 			}
-			rows = append(rows, append(slices.Clone(first), a.Name, a.Kind, string(a.State), shorten(a.Version, 24), shorten(a.Message, 60)))
+			rows = append(rows, append(slices.Clone(first), a.Name, a.Kind, string(a.State), excerpt.Cut(a.Version, 24), excerpt.Cut(a.Message, 60)))
 		}
 	}
 	set := &hubv1.AddonSet{}
@@ -96,11 +97,4 @@ func addonsOf(deliveries *hubv1.AddonDeliveryList, cluster string) []hubv1.Addon
 		}
 	}
 	return out
-}
-
-func shorten(s string, n int) string {
-	if r := []rune(s); len(r) > n {
-		return string(r[:n-1]) + "…"
-	}
-	return s
 }

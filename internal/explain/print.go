@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/chandler-hub/chandler/internal/excerpt"
 )
 
 // Print writes a report for people, as kubectl does.
@@ -45,12 +47,12 @@ func (r *AddonReport) Print(w io.Writer) error {
 	}
 	fields := make([][]string, len(r.Fields))
 	for i, f := range r.Fields {
-		fields[i] = []string{f.Path, cut(f.Value), f.By}
+		fields[i] = []string{f.Path, excerpt.Cut(f.Value, maxValue), f.By}
 	}
 	p.table("FIELDS", []string{"PATH", "VALUE", "SET BY"}, fields)
 	variables := make([][]string, len(r.Variables))
 	for i, v := range r.Variables {
-		variables[i] = []string{v.Name, cut(v.Value), v.By}
+		variables[i] = []string{v.Name, excerpt.Cut(v.Value, maxValue), v.By}
 	}
 	p.table("VARIABLES", []string{"NAME", "VALUE", "SET BY"}, variables)
 	return p.flush(w)
@@ -58,13 +60,6 @@ func (r *AddonReport) Print(w io.Writer) error {
 
 // maxValue is how much of a value is shown.
 const maxValue = 60
-
-func cut(s string) string {
-	if r := []rune(s); len(r) > maxValue {
-		return string(r[:maxValue-1]) + "…"
-	}
-	return s
-}
 
 type printer struct{ out bytes.Buffer }
 

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/excerpt"
 )
 
 // State is what is read of a Flux object. It is comparable: two equal states mean that nothing of substance happened.
@@ -84,7 +85,8 @@ func WaitsForNodes(state hubv1.AddonState, s State) bool {
 	return state == hubv1.AddonProgressing || state == hubv1.AddonFailed && noNodes.MatchString(s.Message)
 }
 
-// maxMessage bounds what is copied into a status: Flux passes on what a remote server said.
+// maxMessage bounds what is copied into a status: Flux passes on what a remote server said. How much is left out is not said: it
+// may differ from one retry to the next, and would be a write for each.
 const maxMessage = 300
 
 // Addon returns the state of an add-on and a message, from the state of its object and what was said of it before.
@@ -114,7 +116,7 @@ var waiting = map[string]bool{"SourceNotReady": true, "HelmChartNotReady": true,
 const noPath = "kustomization path not found"
 
 func failure(s State) (hubv1.AddonState, string) {
-	message := shorten(s.Reason + ": " + s.Message)
+	message := excerpt.Cut(strings.Join(strings.Fields(s.Reason+": "+s.Message), " "), maxMessage)
 	switch {
 	case s.Reason == "DependencyNotReady":
 		return hubv1.AddonWaitingForDependency, message
@@ -122,12 +124,4 @@ func failure(s State) (hubv1.AddonState, string) {
 		return hubv1.AddonProgressing, message
 	}
 	return hubv1.AddonFailed, message
-}
-
-func shorten(s string) string {
-	s = strings.Join(strings.Fields(s), " ")
-	if r := []rune(s); len(r) > maxMessage {
-		return string(r[:maxMessage-1]) + "…"
-	}
-	return s
 }

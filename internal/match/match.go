@@ -21,8 +21,17 @@ type Selector struct {
 	platform  bool
 	all       bool
 	labels    labels.Selector
-	text      string
+	// requirements are those of labels, and texts what each is in short.
+	requirements labels.Requirements
+	texts        []string
+	text         string
 }
+
+// What a message quotes of a selector: a set may list a thousand clusters by name, and its message is on each of the others.
+const (
+	maxValues       = 3
+	maxRequirements = 5
+)
 
 // New returns the selector of a set in a namespace; platform says whether that is a platform namespace. An empty
 // selector is an error: selectAll says all.
@@ -39,11 +48,32 @@ func New(namespace string, platform bool, spec *hubv1.AddonSetSpec) (*Selector, 
 	if s.labels, err = metav1.LabelSelectorAsSelector(spec.ClusterSelector); err != nil {
 		return nil, fmt.Errorf("spec.clusterSelector: %w", err)
 	}
-	s.text = metav1.FormatLabelSelector(spec.ClusterSelector)
+	s.requirements, _ = s.labels.Requirements()
+	for i := range s.requirements {
+		s.texts = append(s.texts, short(&s.requirements[i]))
+	}
+	s.text = list(s.texts, ",")
 	return s, nil
 }
 
-// String returns the selector as `kubectl get -l` takes it.
+// short returns a requirement as `kubectl get -l` takes it, with some of its values if there are many.
+func short(r *labels.Requirement) string {
+	values := r.ValuesUnsorted()
+	if len(values) <= maxValues {
+		return r.String()
+	}
+	slices.Sort(values)
+	return fmt.Sprintf("%s %s (%s and %d more)", r.Key(), r.Operator(), strings.Join(values[:maxValues], ","), len(values)-maxValues)
+}
+
+func list(texts []string, separator string) string {
+	if n := len(texts) - maxRequirements; n > 0 {
+		return fmt.Sprintf("%s%s and %d more", strings.Join(texts[:maxRequirements], separator), separator, n)
+	}
+	return strings.Join(texts, separator)
+}
+
+// String returns the selector as `kubectl get -l` takes it; a long one is shortened.
 func (s *Selector) String() string { return s.text }
 
 // Reaches returns whether the set may select registrations of a namespace at all: a set in a platform namespace reaches
@@ -67,8 +97,7 @@ func (s *Selector) Why(reg *hubv1.ClusterRegistration) string {
 		return ""
 	}
 	var why []string
-	requirements, _ := s.labels.Requirements()
-	for _, r := range requirements {
+	for i, r := range s.requirements {
 		if r.Matches(labels.Set(reg.Labels)) {
 			continue
 		}
@@ -76,8 +105,8 @@ func (s *Selector) Why(reg *hubv1.ClusterRegistration) string {
 		if v, ok := reg.Labels[r.Key()]; ok {
 			has = fmt.Sprintf("the label is %q", v)
 		}
-		why = append(why, fmt.Sprintf("wants %s, and %s", r.String(), has))
+		why = append(why, fmt.Sprintf("wants %s, and %s", s.texts[i], has))
 	}
 	slices.Sort(why)
-	return strings.Join(why, "; ")
+	return list(why, "; ")
 }

@@ -3,6 +3,8 @@
 package match_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -50,6 +52,46 @@ func TestMatch(t *testing.T) {
 		if _, err := match.New("flux-system", true, &spec); err == nil {
 			t.Errorf("%s: no error, and it must be refused", name)
 		}
+	}
+}
+
+// TestWhyIsShort: a set that lists a thousand clusters says so to each cluster that it does not select, in one line.
+func TestWhyIsShort(t *testing.T) {
+	names := make([]string, 1000)
+	for i := range names {
+		names[i] = fmt.Sprintf("tenant-of-a-long-name-%04d", i)
+	}
+	reg := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "tenants", Name: "other", Labels: map[string]string{hubv1.NameLabel: "other"}}}
+	in := func(op metav1.LabelSelectorOperator) *hubv1.AddonSetSpec {
+		return &hubv1.AddonSetSpec{ClusterSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: hubv1.NameLabel, Operator: op, Values: names}}}}
+	}
+	s, err := match.New("flux-system", true, in(metav1.LabelSelectorOpIn))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `wants chandler.dev/name in (tenant-of-a-long-name-0000,tenant-of-a-long-name-0001,tenant-of-a-long-name-0002 and 997 more), and the label is "other"`
+	if got := s.Why(reg); got != want {
+		t.Errorf("why has %d characters: %.200q, want %q", len(got), got, want)
+	}
+	if got := s.String(); len(got) > 200 {
+		t.Errorf("the selector has %d characters", len(got))
+	}
+	if s, err = match.New("flux-system", true, in(metav1.LabelSelectorOpNotIn)); err != nil {
+		t.Fatal(err)
+	}
+	reg.Labels[hubv1.NameLabel] = names[0]
+	if got := s.Why(reg); len(got) > 200 || !strings.Contains(got, " notin (") {
+		t.Errorf("why has %d characters: %.200q", len(got), got)
+	}
+	few := &hubv1.AddonSetSpec{ClusterSelector: &metav1.LabelSelector{
+		MatchLabels:      map[string]string{"env": "prod"},
+		MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "tier", Operator: metav1.LabelSelectorOpIn, Values: []string{"a", "b", "c"}}, {Key: "old", Operator: metav1.LabelSelectorOpDoesNotExist}},
+	}}
+	if s, err = match.New("flux-system", true, few); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := s.String(), metav1.FormatLabelSelector(few.ClusterSelector); got != want {
+		t.Errorf("a short selector is %q, want %q, as kubectl takes it", got, want)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/excerpt"
 )
 
 // Object is one of our kinds.
@@ -44,7 +45,7 @@ type Outcome struct {
 	Message string
 }
 
-// Summarize sets Ready, Reconciling and Stalled from an outcome, and the observed generation.
+// Summarize sets Ready, Reconciling and Stalled from an outcome, and the observed generation, and bounds the status.
 func Summarize(o Object, out Outcome, now time.Time) {
 	o.SetObservedGeneration(o.GetGeneration())
 	ready := metav1.ConditionFalse
@@ -59,12 +60,13 @@ func Summarize(o Object, out Outcome, now time.Time) {
 			Clear(o, typ)
 		}
 	}
+	Bound(o)
 }
 
-// Set sets one condition. Its transition time changes only with its status.
+// Set sets one condition, its message in at most MaxMessage characters. Its transition time changes only with its status.
 func Set(o Object, typ string, s metav1.ConditionStatus, reason, message string, now time.Time) {
 	meta.SetStatusCondition(o.GetConditions(), metav1.Condition{
-		Type: typ, Status: s, Reason: reason, Message: message,
+		Type: typ, Status: s, Reason: reason, Message: excerpt.Of(message, MaxMessage),
 		ObservedGeneration: o.GetGeneration(), LastTransitionTime: metav1.NewTime(now),
 	})
 }

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package excerpt shortens texts that other people wrote, so that they fit a status, a table or a line. It cuts between
+// characters, never within one.
+package excerpt
+
+import (
+	"fmt"
+	"strconv"
+	"unicode/utf8"
+)
+
+// Of returns the beginning of s in at most n characters, and says how much of it was left out. n has room for that: 40 or more.
+func Of(s string, n int) string {
+	total, long := length(s, n)
+	if !long {
+		return s
+	}
+	more := func(left int) string { return fmt.Sprintf("… (and %s more characters)", thousands(left)) }
+	keep := max(0, n-utf8.RuneCountInString(more(total))) // what is left out is never more than all
+	return first(s, keep) + more(total-keep)
+}
+
+// Cut returns the beginning of s in at most n characters, the last of them … if something was left out.
+func Cut(s string, n int) string {
+	if _, long := length(s, n); long {
+		return first(s, max(0, n-1)) + "…"
+	}
+	return s
+}
+
+// length counts the characters of s, and returns whether there are more than n.
+func length(s string, n int) (total int, long bool) {
+	if len(s) <= n {
+		return 0, false
+	}
+	total = utf8.RuneCountInString(s)
+	return total, total > n
+}
+
+// first returns the first n characters of s.
+func first(s string, n int) string {
+	for at := range s {
+		if n == 0 {
+			return s[:at]
+		}
+		n--
+	}
+	return s
+}
+
+// thousands writes 41900 as 41,900.
+func thousands(n int) string {
+	s := strconv.Itoa(n)
+	for at := len(s) - 3; at > 0; at -= 3 {
+		s = s[:at] + "," + s[at:]
+	}
+	return s
+}

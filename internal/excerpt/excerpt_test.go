@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package excerpt_test
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/chandler-hub/chandler/internal/excerpt"
+)
+
+func TestOf(t *testing.T) {
+	cases := map[string]struct {
+		in   string
+		n    int
+		want string
+	}{
+		"Short":     {"abc", 3, "abc"},
+		"Empty":     {"", 10, ""},
+		"Umlauts":   {"äöü", 3, "äöü"},
+		"Long":      {strings.Repeat("a", 100), 40, strings.Repeat("a", 13) + "… (and 87 more characters)"},
+		"Wide":      {strings.Repeat("語", 100), 40, strings.Repeat("語", 13) + "… (and 87 more characters)"},
+		"Thousands": {strings.Repeat("x", 43_000), 1000, strings.Repeat("x", 970) + "… (and 42,030 more characters)"},
+		"NoRoom":    {strings.Repeat("x", 100), 5, "… (and 100 more characters)"},
+		"NotUTF8":   {strings.Repeat("\xff", 100), 40, strings.Repeat("\xff", 13) + "… (and 87 more characters)"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := excerpt.Of(tc.in, tc.n); got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestOfIsBounded: the result has at most n characters, and shortening it again changes nothing: a status that is written twice is
+// the same.
+func TestOfIsBounded(t *testing.T) {
+	for _, total := range []int{60, 99, 100, 126, 127, 128, 999, 1000, 1027, 1031, 10_000, 100_000} {
+		for _, n := range []int{40, 41, 99, 100, 101, 1000, 1001, 1026, 1027} {
+			got := excerpt.Of(strings.Repeat("é", total), n)
+			if c := utf8.RuneCountInString(got); c > n {
+				t.Errorf("Of(%d characters, %d) has %d", total, n, c)
+			}
+			if again := excerpt.Of(got, n); again != got {
+				t.Errorf("Of(%d characters, %d), shortened again: %q, %q", total, n, got, again)
+			}
+		}
+	}
+}
+
+func TestCut(t *testing.T) {
+	cases := map[string]struct {
+		in, want string
+	}{
+		"Short":    {"abcde", "abcde"},
+		"Wide":     {"äöüäö", "äöüäö"},
+		"Long":     {"abcdef", "abcd…"},
+		"WideLong": {"äöüäöü", "äöüä…"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := excerpt.Cut(tc.in, 5); got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/enqueue"
 	"github.com/chandler-hub/chandler/controllers/index"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/status"
@@ -54,7 +55,7 @@ func newRoom(t *testing.T, objects ...client.Object) *Reconciler {
 		}}).Build()
 	return &Reconciler{
 		Client: api, Live: api, Config: &hubconfig.Config{PlatformNamespaces: []string{"flux-system"}, HubID: "chandler", Concurrency: 1},
-		Clock: testingclock.NewFakePassiveClock(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)), changed: func(*hubv1.AddonSet) {},
+		Clock: testingclock.NewFakePassiveClock(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)), changed: enqueue.NewBell(enqueue.Itself),
 	}
 }
 

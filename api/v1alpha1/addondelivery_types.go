@@ -142,6 +142,11 @@ type AddonStatus struct {
 	// kept as long as the add-on lives here.
 	// +optional
 	Release *HelmReleaseIdentity `json:"release,omitempty"`
+	// takesOver names the Flux objects, as kind namespace/name, whose workload the add-on takes over. It is written before they go, and
+	// stays until the add-on has an object of its own: if it never gets one, what they let go is an orphan.
+	// +optional
+	// +listType=set
+	TakesOver []string `json:"takesOver,omitempty"`
 }
 
 // HelmReleaseIdentity says which Helm release a HelmRelease manages. A change of any of these makes Flux uninstall the old

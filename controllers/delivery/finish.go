@@ -31,6 +31,10 @@ func (r *Reconciler) finish(ctx context.Context, c *cluster, steps []plan.Step, 
 	var errs []error
 	again := false
 	for _, d := range c.deliveries {
+		if err := r.lostBetween(ctx, c, d); err != nil {
+			errs = append(errs, err)
+			continue
+		}
 		r.report(c, d, steps, outcomes)
 		if wait := r.waiting.For(client.ObjectKeyFromObject(d), pace.Delivery(d.before, d.AddonDelivery), pace.Delay(d.before), c.now); wait > 0 {
 			c.lookAgain(wait)
@@ -73,11 +77,12 @@ func (c *cluster) lookAgain(after time.Duration) {
 // soon is when to look again after something that no event tells of.
 const soon = 100 * time.Millisecond
 
-// tookOver returns whether a release to take over has been recorded just now.
+// tookOver returns whether what an add-on takes over, or with which release, has been written down just now.
 func (d *delivery) tookOver() bool {
 	return slices.ContainsFunc(d.Status.Addons, func(a hubv1.AddonStatus) bool {
 		before := d.addon(a.Name)
-		return a.Release != nil && (before == nil || before.Release == nil || *before.Release != *a.Release)
+		recorded := a.Release != nil && (before == nil || before.Release == nil || *before.Release != *a.Release)
+		return recorded || len(a.TakesOver) > 0 && (before == nil || !slices.Equal(before.TakesOver, a.TakesOver))
 	})
 }
 

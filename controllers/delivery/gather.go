@@ -61,6 +61,8 @@ type delivery struct {
 	result *render.Result
 	// assembly.Outcome is what it may deliver.
 	assembly.Outcome
+	// lost and going are what its add-ons were to take over that is gone, and that is about to be.
+	lost, going []string
 	// whole renders the result again, with the bodies that memory does not keep.
 	whole func() (*render.Result, error)
 }

@@ -123,7 +123,7 @@ func (c *cluster) planInput(config *hubconfig.Config) plan.Input {
 			w := &d.Wanted[i]
 			want := plan.Desired{
 				Key: assembly.Key(&w.Object), Addon: w.Addon, Hash: w.Hash, Labels: render.Labels(d.target, w.Addon), Release: w.Release, Namespace: w.TargetNamespace,
-				Recorded: w.DefaultRelease || d.recorded(w), Predecessors: w.Predecessors, Gate: w.Gate, Once: w.Once,
+				Recorded: d.recorded(w), Predecessors: w.Predecessors, Gate: w.Gate, Once: w.Once,
 			}
 			if o := c.objects[want.Key]; o != nil {
 				want.MayReinstall = d.letsGo(guard.Reinstalled(string(o.uid), want.Place().String()))
@@ -140,10 +140,17 @@ func (c *cluster) planInput(config *hubconfig.Config) plan.Input {
 	return in
 }
 
-// recorded returns whether the status already says which release an add-on takes over.
-func (d *delivery) recorded(w *assembly.Wanted) bool {
+// recorded returns what the status already says that an add-on takes over, with its release.
+func (d *delivery) recorded(w *assembly.Wanted) []plan.Key {
 	s := d.addon(w.Addon)
-	return s != nil && s.Release != nil && *s.Release == w.Release
+	if s == nil || !w.DefaultRelease && w.Kind == fluxspec.HelmReleaseKind && (s.Release == nil || *s.Release != w.Release) {
+		return nil
+	}
+	out := make([]plan.Key, len(s.TakesOver))
+	for i, k := range s.TakesOver {
+		out[i] = plan.ParseKey(k)
+	}
+	return out
 }
 
 // holds returns whether an add-on stays as it is, since nobody knows what it should be.

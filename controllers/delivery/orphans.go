@@ -54,6 +54,10 @@ func (d *delivery) orphans(now []hubv1.AddonStatus, l *ledger) []hubv1.AddonStat
 		switch {
 		case a.State == hubv1.AddonOrphaned:
 			out = append(out, a)
+		case len(a.TakesOver) > 0:
+			if b, ok := d.between(a); ok {
+				out = append(out, b)
+			}
 		case ours && left != "":
 			out = append(out, hubv1.AddonStatus{Name: a.Name, Kind: a.Kind, Object: a.Object, State: hubv1.AddonOrphaned, Message: left})
 		case !ours && teardown.Vanished(a):

@@ -28,6 +28,9 @@ func (r *Reconciler) report(c *cluster, d *delivery, steps []plan.Step, outcomes
 	addons := r.heldAddons(c, d)
 	for _, s := range steps {
 		if a, ok := r.addonStatus(c, d, s, outcomes[s.Key]); ok {
+			if a.AppliedGeneration == 0 {
+				a.TakesOver = c.takesOver(d, s, steps)
+			}
 			addons = append(addons, a)
 		}
 	}

@@ -66,6 +66,9 @@ func TestDelivery(t *testing.T) {
 		"a release is recorded": {some(), with(some(), func(d *hubv1.AddonDelivery) {
 			second(d).Release = &hubv1.HelmReleaseIdentity{Name: "x"}
 		}), false},
+		"what it takes over is recorded": {some(), with(some(), func(d *hubv1.AddonDelivery) {
+			second(d).TakesOver = []string{"HelmRelease flux-system/old"}
+		}), false},
 		"it has another object": {some(), with(some(), func(d *hubv1.AddonDelivery) { second(d).Object = "p" }), false},
 		"one is on its way out": {some(), with(some(), func(d *hubv1.AddonDelivery) { second(d).State = hubv1.AddonRemoving }), false},
 		"one is an orphan":      {some(), with(some(), func(d *hubv1.AddonDelivery) { second(d).State = hubv1.AddonOrphaned }), false},

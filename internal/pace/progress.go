@@ -79,7 +79,7 @@ func without(conditions []metav1.Condition) []metav1.Condition {
 func isProgress(a hubv1.AddonStatus) bool {
 	switch a.State {
 	case hubv1.AddonReady, hubv1.AddonProgressing, hubv1.AddonWaitingForCluster, hubv1.AddonWaitingForDependency, hubv1.AddonWaitingForNodes:
-		return !a.Suspended && a.Reason == "" && a.Removal == "" && a.Release == nil
+		return !a.Suspended && a.Reason == "" && a.Removal == "" && a.Release == nil && len(a.TakesOver) == 0
 	}
 	return false
 }

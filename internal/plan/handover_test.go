@@ -22,7 +22,7 @@ func TestHandOver(t *testing.T) {
 	}
 	takes := func(change ...func(*plan.Desired)) plan.Desired {
 		d := want("new")
-		d.Release, d.Recorded = release, true
+		d.Release, d.Recorded = release, []plan.Key{key("HelmRelease", "old")}
 		for _, f := range change {
 			f(&d)
 		}
@@ -36,17 +36,19 @@ func TestHandOver(t *testing.T) {
 		want     string
 	}{
 		"SameRelease": {takes(), old(), false, "HandOver old (HelmRelease flux-system/new takes it over), " + waits},
-		"NotRecordedYet": {takes(func(d *plan.Desired) { d.Recorded = false }), old(), false,
+		"NotRecordedYet": {takes(func(d *plan.Desired) { d.Recorded = nil }), old(), false,
 			"Hold old (HelmRelease flux-system/new takes it over), " + waits},
 		"ClusterHasNotAnswered": {takes(), old(), true,
 			"Hold old (HelmRelease flux-system/new takes it over when the cluster has answered), AwaitCluster new (nothing is made before the cluster has answered)"},
+		"Paused": {takes(), old(func(o *plan.Observed) { o.Set = "paused" }), false,
+			"Hold old (HelmRelease flux-system/new takes it over when that is over: the cluster is paused), suspended, AwaitResume new (the cluster is paused)"},
 		"GateIsClosed": {takes(func(d *plan.Desired) { d.Gate = "waits for x" }), old(), false,
 			"Hold old (HelmRelease flux-system/new takes it over; it waits for x), AwaitDependency new (waits for x)"},
 		"AnotherTarget": {takes(func(d *plan.Desired) { d.Release.Namespace = "other" }), old(), false, "Uninstall old, " + waits},
 		"AnotherRelease": {takes(func(d *plan.Desired) { d.Release.Name = "other" }), old(), false,
 			"Uninstall old, Create new"},
 		"AKustomizationByMove": {
-			plan.Desired{Key: key("Kustomization", "new"), Addon: "new", Recorded: true, Predecessors: []plan.Key{key("Kustomization", "old")}},
+			plan.Desired{Key: key("Kustomization", "new"), Addon: "new", Recorded: []plan.Key{key("Kustomization", "old")}, Predecessors: []plan.Key{key("Kustomization", "old")}},
 			plan.Observed{Key: key("Kustomization", "old"), Addon: "old"}, false,
 			"HandOver old (Kustomization flux-system/new takes it over), AwaitRemoval new (waits for Kustomization flux-system/old, which delivered this add-on before, to be gone)",
 		},
@@ -65,12 +67,16 @@ func TestHandOver(t *testing.T) {
 			steps := plan.Compute(plan.Input{
 				Desired: []plan.Desired{tc.desired}, Observed: []plan.Observed{tc.observed}, MayCreate: !tc.offline,
 				Removal: func(plan.Observed) teardown.Decision { return teardown.Decision{Mode: teardown.Uninstall} },
+				Suspend: map[string]string{"paused": "the cluster is paused"}[tc.observed.Set],
 			})
 			var got []string
 			for _, s := range steps {
 				line := fmt.Sprintf("%s %s", s.Verb, s.Addon)
 				if s.Reason != "" {
 					line += " (" + s.Reason + ")"
+				}
+				if s.Still {
+					line += ", suspended"
 				}
 				got = append(got, line)
 				if s.Verb == plan.HandOver && s.To != tc.desired.Key {

@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/teardown"
@@ -16,15 +17,28 @@ import (
 // Key names a Flux object.
 type Key struct{ Kind, Namespace, Name string }
 
+func (k Key) String() string { return k.Kind + " " + k.Namespace + "/" + k.Name }
+
+// ParseKey reads what String wrote; zero if it is none.
+func ParseKey(s string) Key {
+	kind, name, _ := strings.Cut(s, " ")
+	namespace, name, ok := strings.Cut(name, "/")
+	if !ok {
+		return Key{}
+	}
+	return Key{kind, namespace, name}
+}
+
 // Desired is an object that the cluster should have.
 type Desired struct {
 	Key    Key
 	Addon  string
 	Hash   string
 	Labels map[string]string
-	// Release is set for a HelmRelease. Recorded is true if it survives when the object that it was taken over from is gone.
-	Release  hubv1.HelmReleaseIdentity
-	Recorded bool
+	// Release is set for a HelmRelease.
+	Release hubv1.HelmReleaseIdentity
+	// Recorded are the objects of which it is written down that it takes them over, and with which release: what survives when they are gone.
+	Recorded []Key
 	// Predecessors are objects whose workload it takes over.
 	Predecessors []Key
 	// Gate says what it waits for before it is made or changed; empty for nothing.
@@ -103,7 +117,7 @@ type Step struct {
 	Addon  string
 	Verb   Verb
 	Reason string
-	// To is the object that takes over, in a HandOver.
+	// To is the object that takes over, in a HandOver, and in a Hold that waits for nothing but that it is written down.
 	To Key
 	// Still is true if an object that waits to go is to be suspended meanwhile.
 	Still bool
@@ -241,7 +255,7 @@ func (in *Input) arrival(d Desired, o *Observed, leaving []Observed) Step {
 func replaced(d Desired, leaving []Observed) string {
 	for _, o := range leaving {
 		if follows(d, o) {
-			return o.Key.Kind + " " + o.Key.Namespace + "/" + o.Key.Name
+			return o.Key.String()
 		}
 	}
 	return ""
@@ -308,14 +322,16 @@ func (in *Input) handOver(o Observed, observed map[Key]*Observed) (Step, bool) {
 		if observed[d.Key] != nil || !follows(d, o) || !canTakeOver(d, o) {
 			continue
 		}
-		to := fmt.Sprintf("%s %s/%s", d.Key.Kind, d.Key.Namespace, d.Key.Name)
+		to := d.Key.String()
 		switch {
+		case in.Suspend != "": // the other could not be made, and nobody would deliver what this one has let go
+			s.Verb, s.Reason = Hold, to+" takes it over when that is over: "+in.Suspend
 		case !in.MayCreate:
 			s.Verb, s.Reason = Hold, to+" takes it over when the cluster has answered"
 		case d.Gate != "":
 			s.Verb, s.Reason = Hold, to+" takes it over; it "+d.Gate
-		case !d.Recorded:
-			s.Verb, s.Reason = Hold, to+" takes it over"
+		case !slices.Contains(d.Recorded, o.Key):
+			s.Verb, s.Reason, s.To = Hold, to+" takes it over", d.Key
 		default:
 			s.Verb, s.Reason, s.To = HandOver, to+" takes it over", d.Key
 		}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package delivery
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/plan"
+)
+
+// takesOver returns what the add-on of a step takes over, as the status keeps it while the add-on has no object of its own: what is about to
+// go for it, and what has gone.
+func (c *cluster) takesOver(d *delivery, s plan.Step, steps []plan.Step) []string {
+	if s.Leaving() || c.objects[s.Key] != nil {
+		return nil
+	}
+	var out []string
+	for _, other := range steps {
+		if other.To == s.Key {
+			out = append(out, other.Key.String())
+		}
+	}
+	for _, k := range was(d, s.Addon).TakesOver {
+		if o := c.objects[plan.ParseKey(k)]; o == nil || o.Deleting {
+			out = append(out, k)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// lostBetween looks, live, for what the add-ons of a delivery were about to take over: an add-on that is not delivered any more, and never had
+// an object of its own, leaves behind what has been let go for it. What is still there is its own delivery's to remove, or somebody else's.
+func (r *Reconciler) lostBetween(ctx context.Context, c *cluster, d *delivery) error {
+	for _, a := range d.before.Status.Addons {
+		for _, text := range a.TakesOver {
+			k := plan.ParseKey(text)
+			obj := newObject(k)
+			err := r.Live.Get(ctx, client.ObjectKeyFromObject(obj), obj)
+			if client.IgnoreNotFound(err) != nil {
+				return fmt.Errorf("look for %s, which add-on %q was to take over: %w", k, a.Name, err)
+			}
+			switch there := c.objects[k]; {
+			case err != nil:
+				d.lost = append(d.lost, text)
+			case there == nil && obj.GetDeletionTimestamp() != nil:
+				d.going = append(d.going, text)
+			}
+		}
+	}
+	return nil
+}
+
+// between returns the entry of an add-on that is not delivered any more, and never had an object of its own; false if nothing was let go
+// for it.
+func (d *delivery) between(a hubv1.AddonStatus) (hubv1.AddonStatus, bool) {
+	out := hubv1.AddonStatus{Name: a.Name, Kind: a.Kind, Object: a.Object, Release: a.Release, TakesOver: a.TakesOver}
+	for _, k := range a.TakesOver {
+		switch {
+		case slices.Contains(d.going, k):
+			out.State, out.Message = hubv1.AddonRemoving, "waits for "+k+" to be gone"
+			return out, true
+		case slices.Contains(d.lost, k):
+			out.State = hubv1.AddonOrphaned
+			out.Message = fmt.Sprintf("%s was let go for it, and its own %s was never made; left there: what that had applied, with its namespaces and CRDs", k, a.Kind)
+			if a.Release != nil {
+				out.Message += fmt.Sprintf(" (Helm release %s/%s)", a.Release.Namespace, a.Release.Name)
+			}
+			out.Release, out.TakesOver = nil, nil
+		}
+	}
+	return out, out.State != ""
+}

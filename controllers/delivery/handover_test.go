@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package delivery
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+)
+
+// moving is a room in which set old delivers add-on app. move then has set new deliver it, as renamed.
+func moving(t *testing.T, app, renamed map[string]any) *room {
+	renamed["movedFrom"] = []any{map[string]any{"addonSet": "old", "name": "app"}}
+	objects := append(addonsOf("old", "1", app), addonsOf("old", "2", releaseAddon("other"))[1:]...)
+	objects = append(objects, addonsOf("new", "1", renamed)...)
+	m := newRoom(t, append(objects, registered(roomCluster, "c1"), kubeconfigSecret(roomCluster, "t0"), deliveredTo(roomCluster, "old", "1"))...)
+	m.settle()
+	if m.object(roomCluster, "app") == nil {
+		t.Fatal("it has not been delivered")
+	}
+	return m
+}
+
+func (m *room) move() {
+	edit(m, "flux-system", m.delivery(roomCluster, "old").Name, &hubv1.AddonDelivery{}, func(d *hubv1.AddonDelivery) { d.Spec.RevisionName = revisionOf("old", "2") })
+	m.quietly(func() { m.must(m.api.Create(m.t.Context(), deliveredTo(roomCluster, "new", "1"))) })
+}
+
+// pause has the registration room pause the cluster, or end the pause.
+func (m *room) pause(paused bool) {
+	edit(m, roomCluster.Namespace, roomCluster.Name, &hubv1.ClusterRegistration{}, func(reg *hubv1.ClusterRegistration) {
+		if !paused {
+			apimeta.RemoveStatusCondition(&reg.Status.Conditions, hubv1.SuspendedCondition)
+			return
+		}
+		apimeta.SetStatusCondition(&reg.Status.Conditions, metav1.Condition{
+			Type: hubv1.SuspendedCondition, Status: metav1.ConditionTrue, Reason: hubv1.PausedReason, Message: "paused", LastTransitionTime: metav1.NewTime(m.clock.Now()),
+		})
+	})
+}
+
+// Nothing changes hands on a cluster that is paused, or whose breaker is open: the new object could not be made, and nobody would
+// deliver what the old one has let go. When that is over, it changes hands without being uninstalled.
+func TestHandOverWaitsForAPause(t *testing.T) {
+	for name, addon := range map[string]func(string, ...map[string]any) map[string]any{"HelmRelease": releaseAddon, "Kustomization": kustomizationAddon} {
+		t.Run(name, func(t *testing.T) {
+			m := moving(t, addon("app"), addon("renamed"))
+			m.pause(true)
+			m.move()
+			m.settle()
+			if o := m.object(roomCluster, "app"); o == nil || o.GetDeletionTimestamp() != nil || m.object(roomCluster, "renamed") != nil {
+				t.Fatalf("the old object: %v; let go: %v", o, m.released)
+			}
+			m.pause(false)
+			m.settle()
+			if m.object(roomCluster, "app") != nil || m.object(roomCluster, "renamed") == nil || len(m.released) != 1 || len(m.uninstalled) > 0 {
+				t.Errorf("after the pause: let go %v, uninstalled %v", m.released, m.uninstalled)
+			}
+			m.settle()
+			if got := m.orphans(roomCluster); len(got) > 0 {
+				t.Errorf("what goes on is said to be an orphan: %v", got)
+			}
+		})
+	}
+}
+
+// What has left one hand and never came into the other is told of, however the sets go, and also by a hub that has started again.
+func TestHandOverThatIsNotFinished(t *testing.T) {
+	for name, addon := range map[string]func(string, ...map[string]any) map[string]any{"HelmRelease": releaseAddon, "Kustomization": kustomizationAddon} {
+		t.Run(name, func(t *testing.T) {
+			m := moving(t, addon("app"), addon("renamed"))
+			m.failing = func(what string) (error, bool) {
+				if strings.HasPrefix(what, "apply") {
+					return errors.New("an admission webhook denies it"), false
+				}
+				return nil, false
+			}
+			m.move()
+			m.settle()
+			if m.object(roomCluster, "app") != nil || m.object(roomCluster, "renamed") != nil {
+				t.Fatal("it is still in one of two hands")
+			}
+			m.restart()
+			m.withdraw(roomCluster, "old")
+			m.withdraw(roomCluster, "new")
+			m.settle()
+			if m.delivery(roomCluster, "new") != nil {
+				t.Fatalf("the delivery hangs: %+v", m.delivery(roomCluster, "new").Status)
+			}
+			got := m.orphans(roomCluster)
+			if len(got) != 1 || got[0].Addon != "renamed" || !strings.Contains(got[0].Message, "app") || len(m.told) == 0 {
+				t.Errorf("orphans: %+v, events: %v", got, m.told)
+			}
+		})
+	}
+}
+
+// What was about to change hands, and has not, is in the old one: it is uninstalled from there, and nobody calls it an orphan.
+func TestHandOverThatHasNotBegun(t *testing.T) {
+	m := moving(t, releaseAddon("app"), releaseAddon("renamed"))
+	m.failing = func(what string) (error, bool) {
+		if strings.HasPrefix(what, "delete") || strings.HasPrefix(what, "patch *v2") {
+			return errors.New("cut off"), false
+		}
+		return nil, false
+	}
+	m.move()
+	m.settle()
+	if m.object(roomCluster, "app") == nil {
+		t.Fatal("it is gone")
+	}
+	m.failing = nil
+	m.withdraw(roomCluster, "old")
+	m.withdraw(roomCluster, "new")
+	m.settle()
+	if got := m.orphans(roomCluster); len(got) > 0 || len(m.uninstalled) != 2 || len(m.released) > 0 {
+		t.Errorf("orphans: %+v; uninstalled: %v, let go: %v", got, m.uninstalled, m.released)
+	}
+	if left := m.object(roomCluster, "app"); left != nil {
+		t.Errorf("left: %v", left)
+	}
+}

@@ -75,7 +75,7 @@ func (o *renderOptions) run() error {
 	var objects []preview.Object
 	for _, in := range o.read() {
 		found, _, err := preview.Parse(in.name, in.raw)
-		o.fail(err)
+		o.unreadable(err, in.named)
 		objects = append(objects, found...)
 	}
 	fleet, err := preview.NewFleet(objects, o.registration)
@@ -99,32 +99,50 @@ func (o *renderOptions) run() error {
 	return fmt.Errorf("%d errors", o.errors)
 }
 
+// unreadable prints what is wrong with a file. What a folder holds beside objects for the hub is told, and is no error.
+func (o *renderOptions) unreadable(err error, named bool) {
+	for _, e := range joined(err) {
+		var not *preview.NotObject
+		if errors.As(e, &not) && !named && !not.Meant() {
+			fmt.Fprintf(o.stderr, "warning: %v (left out)\n", e)
+			continue
+		}
+		o.fail(e)
+	}
+}
+
+// joined returns the errors that one consists of.
+func joined(err error) []error {
+	if several, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // joined by preview, and never wrapped
+		return several.Unwrap()
+	}
+	if err == nil {
+		return nil
+	}
+	return []error{err}
+}
+
 // fail prints an error, or each of several that are joined.
 func (o *renderOptions) fail(err error) {
-	if err == nil {
-		return
+	for _, e := range joined(err) {
+		o.errors++
+		fmt.Fprintln(o.stderr, "error:", strings.ReplaceAll(e.Error(), "\n", " "))
 	}
-	if several, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // joined by preview, and never wrapped
-		for _, e := range several.Unwrap() {
-			o.fail(e)
-		}
-		return
-	}
-	o.errors++
-	fmt.Fprintln(o.stderr, "error:", strings.ReplaceAll(err.Error(), "\n", " "))
 }
 
 // input is a file that has been read.
 type input struct {
 	name string
 	raw  []byte
+	// named: the user named this very file, not a folder that holds it.
+	named bool
 }
 
 // read reads every file once. One that cannot be read is an error, and the others are read all the same.
 func (o *renderOptions) read() []input {
 	var out []input
 	seen := map[string]bool{}
-	add := func(name string, read func() ([]byte, error)) {
+	add := func(name string, named bool, read func() ([]byte, error)) {
 		if seen[name] {
 			return
 		}
@@ -134,11 +152,11 @@ func (o *renderOptions) read() []input {
 			o.fail(err)
 			return
 		}
-		out = append(out, input{name, raw})
+		out = append(out, input{name, raw, named})
 	}
 	for _, name := range o.files {
 		if name == "-" {
-			add("standard input", func() ([]byte, error) { return io.ReadAll(o.stdin) })
+			add("standard input", true, func() ([]byte, error) { return io.ReadAll(o.stdin) })
 			continue
 		}
 		name = filepath.Clean(name)
@@ -150,10 +168,10 @@ func (o *renderOptions) read() []input {
 			names, err := list(name)
 			o.fail(err)
 			for _, n := range names {
-				add(n, func() ([]byte, error) { return os.ReadFile(n) })
+				add(n, false, func() ([]byte, error) { return os.ReadFile(n) })
 			}
 		default:
-			add(name, func() ([]byte, error) { return os.ReadFile(name) })
+			add(name, true, func() ([]byte, error) { return os.ReadFile(name) })
 		}
 	}
 	return out

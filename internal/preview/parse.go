@@ -49,7 +49,7 @@ var (
 )
 
 // Parse reads a file of YAML or JSON documents. It returns the objects that the hub would look at, how many others there
-// are, and every error, joined.
+// are, and every error, joined. A document that is no object is a *NotObject among the errors.
 func Parse(name string, raw []byte) (objects []Object, ignored int, err error) {
 	p := parser{file: name}
 	for _, d := range split(raw) {
@@ -104,7 +104,7 @@ func (p *parser) document(d document) {
 		p.syntax(d, err)
 		return
 	}
-	objects := flatten(v)
+	objects := p.flatten(v, d)
 	for _, u := range objects {
 		if gk := u.GroupVersionKind().GroupKind(); gk == setKind || gk == registrationKind {
 			// Two values for one key: the API server takes the last, and whoever reads the file the first.
@@ -141,15 +141,16 @@ func decode(raw []byte) (any, error) {
 	return v, err
 }
 
-// flatten returns the Kubernetes objects that a document holds: itself, or the items of a list. Anything else is none.
-func flatten(v any) []*unstructured.Unstructured {
-	m, ok := v.(map[string]any)
-	if !ok {
-		return nil
+// flatten returns the Kubernetes objects that a document holds: itself, or the items of a list. Anything else is reported.
+func (p *parser) flatten(v any, d document) []*unstructured.Unstructured {
+	if v == nil {
+		return nil // nothing, or comments alone
 	}
+	m, _ := v.(map[string]any)
 	kind, _ := m["kind"].(string)
 	apiVersion, _ := m["apiVersion"].(string)
 	if kind == "" || apiVersion == "" {
+		p.errs = append(p.errs, &NotObject{File: p.file, Line: d.line + 1 + leading(d.raw), APIVersion: apiVersion, Kind: kind})
 		return nil
 	}
 	items, ok := m["items"].([]any)
@@ -158,9 +159,24 @@ func flatten(v any) []*unstructured.Unstructured {
 	}
 	var out []*unstructured.Unstructured
 	for _, x := range items {
-		out = append(out, flatten(x)...)
+		if o, ok := x.(map[string]any); ok && kind != "List" && o["kind"] == nil && o["apiVersion"] == nil {
+			// The API server leaves both out of the items of most lists.
+			o["kind"], o["apiVersion"] = strings.TrimSuffix(kind, "List"), apiVersion
+		}
+		out = append(out, p.flatten(x, d)...)
 	}
 	return out
+}
+
+// leading counts the lines before the first that says something.
+func leading(raw []byte) int {
+	for i, line := range bytes.Split(raw, []byte("\n")) {
+		line = bytes.TrimSpace(line)
+		if len(line) > 0 && line[0] != '#' && !bytes.HasPrefix(line, []byte("---")) {
+			return i
+		}
+	}
+	return 0
 }
 
 var yamlLine = regexp.MustCompile(`line (\d+): `)

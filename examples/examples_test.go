@@ -4,77 +4,31 @@ package examples_test
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"io"
-	"os"
 	"path"
 	"slices"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	structural "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
-	apiservercel "k8s.io/apiserver/pkg/apis/cel"
 	"sigs.k8s.io/yaml"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/examples"
+	"github.com/chandler-hub/chandler/internal/crdschema"
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
 	"github.com/chandler-hub/chandler/internal/workloadidentity"
 )
 
-// schema checks registrations as the API server does: by the CRD's OpenAPI and its expressions.
-type schema struct {
-	open       validation.SchemaValidator
-	structural *structural.Structural
-	cel        *cel.Validator
-}
-
-func registrationSchema(t *testing.T) *schema {
+func registrationSchema(t *testing.T) *crdschema.Schema {
 	t.Helper()
-	raw, err := os.ReadFile("../config/crd/bases/chandler.dev_clusterregistrations.yaml")
+	s, err := crdschema.Read("../config/crd/bases/chandler.dev_clusterregistrations.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	crd := &apiextensionsv1.CustomResourceDefinition{}
-	in := &apiextensions.JSONSchemaProps{}
-	if err := yaml.UnmarshalStrict(raw, crd); err != nil {
-		t.Fatal(err)
-	}
-	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(crd.Spec.Versions[0].Schema.OpenAPIV3Schema, in, nil); err != nil {
-		t.Fatal(err)
-	}
-	s := &schema{}
-	if s.open, _, err = validation.NewSchemaValidator(in); err != nil {
-		t.Fatal(err)
-	}
-	if s.structural, err = structural.NewStructural(in); err != nil {
-		t.Fatal(err)
-	}
-	s.cel = cel.NewValidator(s.structural, true, apiservercel.PerCallLimit)
 	return s
-}
-
-func (s *schema) check(t *testing.T, text []byte) field.ErrorList {
-	t.Helper()
-	object := map[string]any{}
-	raw, err := yaml.YAMLToJSON(text)
-	if err == nil {
-		err = json.Unmarshal(raw, &object)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	errs := validation.ValidateCustomResource(nil, object, s.open)
-	more, _ := s.cel.Validate(t.Context(), nil, s.structural, object, nil, apiservercel.RuntimeCELCostBudget)
-	return append(errs, more...)
 }
 
 // TestWorkloadIdentity: every example is what the API server and the hub take, and has the ServiceAccount that it names, with the
@@ -104,7 +58,7 @@ func TestWorkloadIdentity(t *testing.T) {
 			if err := errors.Join(yaml.UnmarshalStrict(docs[0], account), yaml.UnmarshalStrict(docs[1], reg)); err != nil {
 				t.Fatal(err)
 			}
-			for _, err := range s.check(t, docs[1]) {
+			if err := s.Check(t.Context(), docs[1]); err != nil {
 				t.Error(err)
 			}
 			w := reg.Spec.KubeConfig.WorkloadIdentity
@@ -168,8 +122,8 @@ func TestSchemaOfWorkloadIdentity(t *testing.T) {
 		"TwoAudiences":      {"{workloadIdentity: {provider: generic, address: 'https://a', audiences: ['a,b'], serviceAccountName: a}}", "should match"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			errs := s.check(t, []byte("{apiVersion: chandler.dev/v1alpha1, kind: ClusterRegistration, metadata: {name: a}, spec: {kubeConfig: "+tc.kubeConfig+"}}"))
-			if got := errs.ToAggregate(); tc.says == "" && got != nil || tc.says != "" && (got == nil || !strings.Contains(got.Error(), tc.says)) {
+			got := s.Check(t.Context(), []byte("{apiVersion: chandler.dev/v1alpha1, kind: ClusterRegistration, metadata: {name: a}, spec: {kubeConfig: "+tc.kubeConfig+"}}"))
+			if tc.says == "" && got != nil || tc.says != "" && (got == nil || !strings.Contains(got.Error(), tc.says)) {
 				t.Errorf("got %v, want %q", got, tc.says)
 			}
 		})

@@ -396,9 +396,13 @@ type RemovalCount struct {
 	// time is when a span of five minutes began.
 	// +required
 	Time metav1.Time `json:"time"`
-	// count of clusters in this span.
+	// count of clusters in this span. One that has lost the add-on again since counts in the later span.
 	// +required
 	Count int32 `json:"count"`
+	// clusters are the clusters, three bytes of a hash for each: one that gets the add-on back and loses it again counts once. Hubs up
+	// to v0.1 did not write this, and what they counted counts as it is.
+	// +optional
+	Clusters []byte `json:"clusters,omitempty"`
 }
 
 // ClusterCounts counts the clusters of a set.

@@ -26,8 +26,9 @@ type removals struct {
 	set    *hubv1.AddonSet
 	wanted []guard.Removal
 	// requests are what to do if it may go, by digest.
-	requests  map[string]request
-	delivered map[string]int
+	requests map[string]request
+	// delivered says on which clusters each add-on is.
+	delivered map[string][]string
 }
 
 // request is one delivery that is to go, or that asks to let go some of what it delivers.
@@ -38,7 +39,7 @@ type request struct {
 }
 
 func newRemovals(set *hubv1.AddonSet) *removals {
-	return &removals{set: set, requests: map[string]request{}, delivered: map[string]int{}}
+	return &removals{set: set, requests: map[string]request{}, delivered: map[string][]string{}}
 }
 
 // of looks at one delivery that is not being withdrawn yet. reg is nil if the registration is not there, selector if the set does
@@ -121,8 +122,9 @@ func (r *removals) count(d *hubv1.AddonDelivery) []string {
 			addons = append(addons, r.set.Spec.Addons[i].Name)
 		}
 	}
+	cluster := d.Spec.RegistrationRef.Key().String()
 	for _, a := range addons {
-		r.delivered[a]++
+		r.delivered[a] = append(r.delivered[a], cluster)
 	}
 	return addons
 }

@@ -17,19 +17,8 @@ import (
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/identity"
-)
-
-// The limit: so many clusters of a set may lose an add-on in an hour, or this share of them if that is more.
-const (
-	always  = 3
-	percent = 10
-	period  = time.Hour
-	// span is how finely the hour is told: removals are counted in spans, so that a status does not hold each of them.
-	span = 5 * time.Minute
 )
 
 // sampled is how many held removals are named.
@@ -66,8 +55,8 @@ type Input struct {
 	// Held and Removals are what the set's status says.
 	Held     *hubv1.HeldRemovals
 	Removals *hubv1.Removals
-	// Delivered says on how many clusters each add-on is now.
-	Delivered map[string]int
+	// Delivered says on which clusters each add-on is now.
+	Delivered map[string][]string
 	// Approval is the hash that somebody approved; empty for none.
 	Approval string
 	// Off lets everything go.
@@ -105,7 +94,7 @@ func Decide(in Input) Verdict {
 			v.Go = append(v.Go, r)
 		case slices.Contains(in.Removals.UnderWay, r.Digest):
 			v.Go = append(v.Go, r)
-			counts.gone(r.Addons)
+			counts.gone(r)
 		default:
 			asked = append(asked, r)
 		}
@@ -116,7 +105,7 @@ func Decide(in Input) Verdict {
 		switch {
 		case v.Approved:
 			v.Go = append(v.Go, r)
-		case in.Held == nil && counts.take(r.Addons):
+		case in.Held == nil && counts.take(r):
 			v.Go = append(v.Go, r)
 		default:
 			held = append(held, r)
@@ -175,63 +164,3 @@ func remember(counts []hubv1.RemovalCount, gone []Removal) *hubv1.Removals {
 	}
 	return out
 }
-
-// counter counts what goes, per add-on.
-type counter struct {
-	counts []hubv1.RemovalCount
-	now    time.Time
-	// clusters are those that have an add-on now, or had it an hour ago.
-	clusters map[string]int
-}
-
-func newCounter(in Input) *counter {
-	c := &counter{counts: in.Removals.Counts, now: in.Now, clusters: maps.Clone(in.Delivered)}
-	for a := range c.clusters {
-		c.clusters[a] += c.recent(a)
-	}
-	return c
-}
-
-// gone notes that add-ons which are still there have been counted as gone.
-func (c *counter) gone(addons []string) {
-	for _, a := range addons {
-		c.clusters[a]--
-	}
-}
-
-// take counts the removal of add-ons from one more cluster, and returns whether that is within the limit for each of them. If
-// not, nothing is counted. What is older than an hour is forgotten when something is counted, and not before: time by itself
-// changes no status.
-func (c *counter) take(addons []string) bool {
-	for _, a := range addons {
-		if c.recent(a)+1 > limit(c.clusters[a]) {
-			return false
-		}
-	}
-	c.counts = slices.DeleteFunc(slices.Clone(c.counts), c.old)
-	began := metav1.NewTime(c.now.Truncate(span).UTC())
-	for _, a := range addons {
-		i := slices.IndexFunc(c.counts, func(n hubv1.RemovalCount) bool { return n.Addon == a && n.Time.Equal(&began) })
-		if i < 0 {
-			c.counts, i = append(c.counts, hubv1.RemovalCount{Addon: a, Time: began}), len(c.counts)
-		}
-		c.counts[i].Count++
-	}
-	return true
-}
-
-// recent returns from how many clusters an add-on went in the last hour. A span counts until all of it is over.
-func (c *counter) recent(addon string) int {
-	n := 0
-	for _, r := range c.counts {
-		if r.Addon == addon && !c.old(r) {
-			n += int(r.Count)
-		}
-	}
-	return n
-}
-
-func (c *counter) old(r hubv1.RemovalCount) bool { return c.now.Sub(r.Time.Time) >= period+span }
-
-// limit returns how many of so many clusters may lose an add-on in an hour.
-func limit(clusters int) int { return max(always, clusters*percent/100) }

@@ -3,10 +3,13 @@
 package guard
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"testing"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 )
@@ -17,26 +20,37 @@ var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 type fleet struct {
 	t         *testing.T
 	now       time.Time
-	delivered map[string]int
+	delivered map[string][]string
 	wanted    []Removal
 	held      *hubv1.HeldRemovals
 	removals  *hubv1.Removals
 	approval  string
 	off       bool
+	edits     int
 }
 
 func newFleet(t *testing.T, clusters int, addons ...string) *fleet {
-	f := &fleet{t: t, now: noon, delivered: map[string]int{}}
-	for _, a := range addons {
-		f.delivered[a] = clusters
-	}
+	f := &fleet{t: t, now: noon, delivered: map[string][]string{}}
+	f.deliver(0, clusters, addons...)
 	return f
+}
+
+func cluster(i int) string { return fmt.Sprintf("tenants/c%03d", i) }
+
+// deliver delivers add-ons to clusters that do not have them.
+func (f *fleet) deliver(from, to int, addons ...string) {
+	for i := from; i < to; i++ {
+		for _, a := range addons {
+			f.delivered[a] = append(f.delivered[a], cluster(i))
+		}
+	}
 }
 
 // want asks for the removal of add-ons from clusters.
 func (f *fleet) want(from, to int, addons ...string) {
 	for i := from; i < to; i++ {
-		f.wanted = append(f.wanted, Removal{Cluster: fmt.Sprintf("tenants/c%03d", i), Digest: Withdrawal(fmt.Sprint(i, addons)), Addons: addons})
+		f.edits++
+		f.wanted = append(f.wanted, Removal{Cluster: cluster(i), Digest: Withdrawal(fmt.Sprint(f.edits)), Addons: addons})
 	}
 }
 
@@ -66,7 +80,7 @@ func (f *fleet) done() {
 		gone := f.removals != nil && slices.Contains(f.removals.UnderWay, r.Digest) || len(r.Addons) == 0 || f.off
 		if gone {
 			for _, a := range r.Addons {
-				f.delivered[a]--
+				f.delivered[a] = slices.DeleteFunc(f.delivered[a], func(c string) bool { return c == r.Cluster })
 			}
 		}
 		return gone
@@ -135,6 +149,96 @@ func TestShareOfWhatWas(t *testing.T) {
 	}
 	if went != 10 {
 		t.Errorf("%d of 100 go one by one, want 10", went)
+	}
+}
+
+// TestOffAndOnAgain: who plays with three clusters loses no fleet. What is counted is clusters, however often each loses the add-on.
+func TestOffAndOnAgain(t *testing.T) {
+	f := newFleet(t, 20, "a", "b")
+	for i := range 10 {
+		f.want(0, 3, "a", "b")
+		if got := f.decide(); got != 3 || f.count() != 0 {
+			t.Fatalf("%d go and %d are held, the %d. time that the same three clusters lose it", got, f.count(), i+1)
+		}
+		f.done()
+		f.decide() // what went is forgotten, but for the count
+		f.deliver(0, 3, "a", "b")
+		f.now = f.now.Add(5 * time.Minute)
+	}
+	for _, n := range f.removals.Counts {
+		if n.Count != 3 || len(n.Clusters) != 9 {
+			t.Errorf("counted: %d clusters in %d bytes, want three, once", n.Count, len(n.Clusters))
+		}
+	}
+	f.want(3, 4, "a")
+	if got := f.decide(); got != 0 || f.count() != 1 {
+		t.Errorf("%d go and %d are held of a fourth", got, f.count())
+	}
+	// They lost it an hour after the first time, and so within the last hour.
+	f.wanted, f.held, f.now = nil, nil, f.now.Add(30*time.Minute)
+	f.want(3, 4, "a")
+	if got := f.decide(); got != 0 || f.count() != 1 {
+		t.Errorf("%d go and %d are held of a fourth, when it was the last time that counts", got, f.count())
+	}
+}
+
+// TestGotItBack: what is counted does not make the fleet larger than it is, of which a share may go.
+func TestGotItBack(t *testing.T) {
+	f := newFleet(t, 100, "a")
+	f.want(0, 10, "a")
+	f.decide()
+	f.done()
+	f.decide()
+	f.deliver(0, 10, "a")
+	f.want(10, 11, "a")
+	if got := f.decide(); got != 0 || f.count() != 1 {
+		t.Errorf("%d go and %d are held of an eleventh of a hundred", got, f.count())
+	}
+}
+
+// TestOneThenAll: a cluster loses one add-on, and then all of them. It is one cluster.
+func TestOneThenAll(t *testing.T) {
+	f := newFleet(t, 20, "a", "b")
+	f.want(0, 2, "a")
+	f.decide()
+	f.want(0, 3, "a", "b") // while the first is under way, and the delivery has not said so
+	if got := f.decide(); got != 3 || f.count() != 0 {
+		t.Errorf("%d go and %d are held, want three clusters", got, f.count())
+	}
+}
+
+// TestWhatOlderHubsCounted: a status of before, which does not say which clusters it counted, counts as it is.
+func TestWhatOlderHubsCounted(t *testing.T) {
+	f := newFleet(t, 20, "a")
+	f.removals = &hubv1.Removals{Counts: []hubv1.RemovalCount{{Addon: "a", Time: metav1.NewTime(noon), Count: 2}}}
+	f.want(0, 2, "a")
+	if got := f.decide(); got != 1 || f.count() != 1 {
+		t.Errorf("%d go and %d are held, want the third to go and the fourth not", got, f.count())
+	}
+	if n := f.removals.Counts; len(n) != 1 || n[0].Count != 3 {
+		t.Errorf("counted: %+v", n)
+	}
+}
+
+// TestStatusIsBounded: a set of many add-ons on many clusters does not fill its status. What there is no room to count is held.
+func TestStatusIsBounded(t *testing.T) {
+	addons := make([]string, 100)
+	for i := range addons {
+		addons[i] = fmt.Sprintf("addon-%d", i)
+	}
+	f := newFleet(t, 5000, addons...)
+	f.want(0, 5000, addons...)
+	if got := f.decide(); got == 0 || got >= 500 || f.count() != 5000-got {
+		t.Errorf("%d go and %d are held", got, f.count())
+	}
+	counts, err := json.Marshal(f.removals.Counts)
+	if err != nil || len(counts) > 100<<10 {
+		t.Errorf("the counts have %d bytes, and it is %v", len(counts), err)
+	}
+	f = newFleet(t, 5000, addons[:10]...)
+	f.want(0, 5000, addons[:10]...)
+	if got := f.decide(); got != 500 {
+		t.Errorf("%d of 5,000 clusters with ten add-ons go, want 500", got)
 	}
 }
 

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package guard
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"slices"
+	"sort"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+)
+
+// The limit: so many clusters of a set may lose an add-on in an hour, or this share of them if that is more.
+const (
+	always  = 3
+	percent = 10
+	period  = time.Hour
+	// span is how finely the hour is told: clusters are counted in spans, so that a status has no time for each of them.
+	span = 5 * time.Minute
+)
+
+// limit returns how many of so many clusters may lose an add-on in an hour.
+func limit(clusters int) int { return max(always, clusters*percent/100) }
+
+// mark stands for a cluster in a status. If two clusters have one mark, one cluster more may go: that is rare, and does no harm.
+type mark [3]byte
+
+func markOf(cluster string) mark {
+	sum := sha256.Sum256([]byte(cluster))
+	return mark(sum[:len(mark{})])
+}
+
+// maxMarks bounds what a status holds: 64 KiB of text. A removal that there is no room to count is held.
+const maxMarks = 16384
+
+// counter counts the clusters that lose an add-on, for each add-on.
+type counter struct {
+	counts []hubv1.RemovalCount
+	now    time.Time
+	// lost are the clusters that lost an add-on in the last hour, and unknown how many more did that an older hub counted.
+	lost    map[string]map[mark]bool
+	unknown map[string]int
+	// marks is how many clusters lost is told by, over all add-ons.
+	marks int
+	// had is how many clusters have an add-on now, or had it an hour ago.
+	had map[string]int
+}
+
+func newCounter(in Input) *counter {
+	c := &counter{counts: in.Removals.Counts, now: in.Now, lost: map[string]map[mark]bool{}, unknown: map[string]int{}, had: map[string]int{}}
+	for _, n := range c.counts {
+		if c.old(n) {
+			continue
+		}
+		marks := marksOf(n.Clusters)
+		c.unknown[n.Addon] += max(0, int(n.Count)-len(marks))
+		c.marks += len(marks)
+		for _, m := range marks {
+			c.lose(n.Addon, m)
+		}
+	}
+	for a, clusters := range in.Delivered {
+		c.had[a] = len(c.lost[a]) + c.unknown[a]
+		for _, name := range clusters {
+			if len(c.lost[a]) == 0 || !c.lost[a][markOf(name)] {
+				c.had[a]++
+			}
+		}
+	}
+	return c
+}
+
+func marksOf(clusters []byte) []mark {
+	var out []mark
+	for part := range slices.Chunk(clusters, len(mark{})) {
+		if len(part) == len(mark{}) {
+			out = append(out, mark(part))
+		}
+	}
+	return out
+}
+
+func (c *counter) lose(addon string, m mark) {
+	if c.lost[addon] == nil {
+		c.lost[addon] = map[mark]bool{}
+	}
+	c.lost[addon][m] = true
+}
+
+// gone notes that what a cluster still has is on its way out. What was counted is among what it had an hour ago, and what somebody has
+// approved is not.
+func (c *counter) gone(r Removal) {
+	for _, a := range r.Addons {
+		if !c.lost[a][markOf(r.Cluster)] {
+			c.had[a]--
+		}
+	}
+}
+
+// take counts a cluster that loses add-ons, and returns whether that is within the limit for each of them. If not, nothing is counted.
+// A cluster that has lost an add-on within the hour, and has got it back, is not one more. What is older than an hour is forgotten when
+// something is counted, and not before: time by itself changes no status.
+func (c *counter) take(r Removal) bool {
+	m := markOf(r.Cluster)
+	more := 0
+	for _, a := range r.Addons {
+		if c.lost[a][m] {
+			continue
+		}
+		more++
+		if len(c.lost[a])+c.unknown[a]+1 > limit(c.had[a]) {
+			return false
+		}
+	}
+	if c.marks+more > maxMarks {
+		return false
+	}
+	c.marks += more
+	c.counts = slices.DeleteFunc(slices.Clone(c.counts), c.old)
+	for _, a := range r.Addons {
+		c.lose(a, m)
+		c.write(a, m)
+	}
+	return true
+}
+
+// write writes down that a cluster loses an add-on now. If it has lost it before, it is this time that counts.
+func (c *counter) write(addon string, m mark) {
+	began := metav1.NewTime(c.now.Truncate(span).UTC())
+	present := func(n hubv1.RemovalCount) bool { return n.Addon == addon && n.Time.Equal(&began) }
+	for i := range c.counts {
+		n := &c.counts[i]
+		at, there := find(n.Clusters, m)
+		switch {
+		case n.Addon != addon || !there:
+		case present(*n):
+			return
+		default:
+			n.Clusters = slices.Concat(n.Clusters[:at], n.Clusters[at+len(m):])
+			n.Count--
+		}
+	}
+	c.counts = slices.DeleteFunc(c.counts, func(n hubv1.RemovalCount) bool { return n.Count <= 0 })
+	i := slices.IndexFunc(c.counts, present)
+	if i < 0 {
+		c.counts, i = append(c.counts, hubv1.RemovalCount{Addon: addon, Time: began}), len(c.counts)
+	}
+	n := &c.counts[i]
+	at, _ := find(n.Clusters, m)
+	n.Clusters = slices.Concat(n.Clusters[:at], m[:], n.Clusters[at:])
+	n.Count++
+}
+
+// find returns where a cluster is among sorted ones, or would be, and whether it is.
+func find(clusters []byte, m mark) (int, bool) {
+	i, there := sort.Find(len(clusters)/len(m), func(i int) int {
+		return bytes.Compare(m[:], clusters[i*len(m):(i+1)*len(m)])
+	})
+	return i * len(m), there
+}
+
+func (c *counter) old(n hubv1.RemovalCount) bool { return c.now.Sub(n.Time.Time) >= period+span }

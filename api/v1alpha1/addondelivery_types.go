@@ -15,8 +15,8 @@ type AddonDeliverySpec struct {
 	RegistrationRef RegistrationReference `json:"registrationRef"`
 	// addonSetRef is the set, in the same namespace.
 	// +required
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="spec.addonSetRef is immutable"
-	AddonSetRef AddonSetReference `json:"addonSetRef"`
+	// +kubebuilder:validation:XValidation:rule="self.name == oldSelf.name",message="spec.addonSetRef.name is immutable"
+	AddonSetRef DeliveredSetReference `json:"addonSetRef"`
 	// revisionName is the ControllerRevision, in the same namespace, that the cluster should have.
 	// +required
 	// +kubebuilder:validation:MinLength=1
@@ -28,6 +28,10 @@ type AddonDeliverySpec struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=400
 	Removals []string `json:"removals,omitempty"`
+	// withdrawal is the UID of this delivery once its set has decided that it goes: right before the hub deletes it. Only then its
+	// add-ons leave the cluster. A delivery that goes without it is made again, and Flux notices nothing.
+	// +optional
+	Withdrawal types.UID `json:"withdrawal,omitempty"`
 }
 
 // RegistrationReference names a ClusterRegistration.
@@ -52,6 +56,23 @@ func (r RegistrationReference) Key() types.NamespacedName {
 // SetKey returns the namespaced name of the set that a delivery brings; its text is namespace/name.
 func (d *AddonDelivery) SetKey() types.NamespacedName {
 	return types.NamespacedName{Namespace: d.Namespace, Name: d.Spec.AddonSetRef.Name}
+}
+
+// Withdrawn returns whether a delivery is being deleted because its set has decided that it goes.
+func (d *AddonDelivery) Withdrawn() bool {
+	return d.DeletionTimestamp != nil && d.Spec.Withdrawal != "" && d.Spec.Withdrawal == d.UID
+}
+
+// DeliveredSetReference names the AddonSet that a delivery brings, in the same namespace.
+type DeliveredSetReference struct {
+	// name of the set.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+	// uid of the set. The hub writes it. A set of the same name with another UID is another set.
+	// +optional
+	UID types.UID `json:"uid,omitempty"`
 }
 
 // AddonSetReference names an AddonSet in the same namespace.

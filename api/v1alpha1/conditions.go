@@ -194,6 +194,16 @@ const (
 	FluxObjectsInFolderReason = "FluxObjectsInFolder"
 	// RemovalsHeldReason: the set's removal guard has not let go what is to be removed or reinstalled.
 	RemovalsHeldReason = "RemovalsHeld"
+	// NotFromAddonSetReason: the hub has not made this delivery: its name, or the UID of its set, is not what the hub gives. Nothing is
+	// made or removed for it.
+	NotFromAddonSetReason = "NotFromAddonSet"
+	// AddonSetNotFoundReason: there is no AddonSet of that name in the delivery's namespace. Nothing is made for it, and what is there
+	// of it stays as it is.
+	AddonSetNotFoundReason = "AddonSetNotFound"
+	// OutOfReachReason: sets in that namespace may not deliver to that cluster. Nothing is made for it.
+	OutOfReachReason = "OutOfReach"
+	// NotSelectedReason: the AddonSet does not select the cluster, and nothing has been made there yet. Nothing is.
+	NotSelectedReason = "NotSelected"
 	// FrozenReason: the revision was made by another version of the hub's renderer, and waits for the set's next
 	// rollout.
 	FrozenReason = "Frozen"
@@ -228,4 +238,6 @@ const (
 	AddonFailedEvent       = "AddonFailed"
 	AddonRecoveredEvent    = "AddonRecovered"
 	DeliveredEvent         = "Delivered"
+	// DeliveryMadeAgainEvent: somebody has deleted a delivery that its set wants. Nothing is removed, and it is made again.
+	DeliveryMadeAgainEvent = "DeliveryMadeAgain"
 )

@@ -134,7 +134,7 @@ const (
 	DiscoveryFieldManager = "chandler-discovery"
 	// RegistrationFieldManager owns the labels that a probe found out.
 	RegistrationFieldManager = "chandler-registration"
-	// GuardFieldManager owns spec.removals of deliveries.
+	// GuardFieldManager owns spec.removals and spec.withdrawal of deliveries.
 	GuardFieldManager = "chandler-guard"
 	// SuspendFieldManager owns spec.suspend of generated objects while the hub holds them. Its own manager, so
 	// that giving it up leaves a suspend that a person asked for in place.

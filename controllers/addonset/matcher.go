@@ -22,6 +22,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/apply"
 	"github.com/chandler-hub/chandler/internal/drain"
 	"github.com/chandler-hub/chandler/internal/identity"
+	"github.com/chandler-hub/chandler/internal/provenance"
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
@@ -39,25 +40,23 @@ func (m *Matcher) Reconcile(ctx context.Context, reg *hubv1.ClusterRegistration)
 	}
 	existing := map[types.NamespacedName]*hubv1.AddonDelivery{}
 	for i := range list.Items {
-		d := &list.Items[i]
-		existing[types.NamespacedName{Namespace: d.Namespace, Name: d.Spec.AddonSetRef.Name}] = d
+		if d := &list.Items[i]; provenance.Named(d) { // another one says the same, and is not the hub's
+			existing[d.SetKey()] = d
+		}
 	}
 	if reg.DeletionTimestamp != nil {
-		return ctrl.Result{}, m.leave(ctx, reg, existing)
+		return apply.Retried(ctrl.Result{}, m.leave(ctx, reg, existing))
 	}
 	if drain.Requested(reg) {
-		return ctrl.Result{}, m.withdrawAll(ctx, existing) // also what comes from a set that does not compile now
+		return apply.Retried(ctrl.Result{}, m.withdrawAll(ctx, existing)) // also what comes from a set that does not compile now
 	}
 	var errs []error
 	sets := m.registry.all()
 	for _, key := range sorted(sets) {
 		set := sets[key]
-		if set.held || set.leaving {
-			continue
-		}
 		errs = append(errs, m.match(ctx, reg, key, set, existing[key]))
 	}
-	return ctrl.Result{}, errors.Join(errs...)
+	return apply.Retried(ctrl.Result{}, errors.Join(errs...))
 }
 
 // leave withdraws everything at once from a cluster that is being deleted: nothing is lost that is not lost anyway. From one that
@@ -84,24 +83,36 @@ func sorted[T any](of map[types.NamespacedName]T) []types.NamespacedName {
 	})
 }
 
+// match compares the delivery of one set with what the set wants; d is nil if there is none.
 func (m *Matcher) match(ctx context.Context, reg *hubv1.ClusterRegistration, key types.NamespacedName, set compiled, d *hubv1.AddonDelivery) error {
 	switch {
-	case !set.selector.Matches(reg):
+	case set.leaving || set.selector == nil || !set.selector.Matches(reg):
 		return nil // the set's reconciler withdraws what is there: it sees the fleet, and so how much goes at once
+	case d == nil && set.held:
+		return nil // nobody knows what it should have
 	case d == nil:
-		return m.registry.write(key, func() error { return m.deliver(ctx, reg, key, set.revision, true) })
-	case d.DeletionTimestamp != nil || sameContent(d.Spec.RevisionName, set.revision):
-		return nil // made again when it is gone; or up to date
+		return m.registry.write(key, func() error { return m.deliver(ctx, reg, key, set.uid, set.revision, true) })
+	case d.DeletionTimestamp != nil:
+		return nil // made again when it is gone
+	case d.Spec.Withdrawal != "":
+		return callOff(ctx, m.Client, d)
 	}
-	return m.registry.write(key, func() error { return m.deliver(ctx, reg, key, set.revision, false) })
+	revision := set.revision
+	if set.held || sameContent(d.Spec.RevisionName, revision) {
+		revision = d.Spec.RevisionName
+	}
+	if d.Spec.AddonSetRef.UID == set.uid && d.Spec.RevisionName == revision {
+		return nil
+	}
+	return m.registry.write(key, func() error { return m.deliver(ctx, reg, key, set.uid, revision, false) })
 }
 
 // deliver writes a delivery.
-func (m *Matcher) deliver(ctx context.Context, reg *hubv1.ClusterRegistration, set types.NamespacedName, revision string, fresh bool) error {
+func (m *Matcher) deliver(ctx context.Context, reg *hubv1.ClusterRegistration, set types.NamespacedName, uid types.UID, revision string, fresh bool) error {
 	regKey := client.ObjectKeyFromObject(reg)
 	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
 		"registrationRef": map[string]any{"namespace": reg.Namespace, "name": reg.Name},
-		"addonSetRef":     map[string]any{"name": set.Name},
+		"addonSetRef":     map[string]any{"name": set.Name, "uid": string(uid)},
 		"revisionName":    revision,
 	}}}
 	u.SetGroupVersionKind(hubv1.GroupVersion.WithKind("AddonDelivery"))

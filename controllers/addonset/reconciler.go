@@ -30,6 +30,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/match"
+	"github.com/chandler-hub/chandler/internal/provenance"
 	"github.com/chandler-hub/chandler/internal/status"
 	"github.com/chandler-hub/chandler/internal/teardown"
 )
@@ -113,7 +114,7 @@ func (r *Reconciler) compile(ctx context.Context, set *hubv1.AddonSet) (selector
 
 // publish tells the matcher. A set that does not compile is held: its clusters keep what they have.
 func (r *Reconciler) publish(ctx context.Context, set *hubv1.AddonSet, selector *match.Selector, invalid error) {
-	c := compiled{generation: set.Generation, selector: selector, revision: set.Status.Revision, held: invalid != nil}
+	c := compiled{uid: set.UID, generation: set.Generation, selector: selector, revision: set.Status.Revision, held: invalid != nil}
 	if r.registry.put(client.ObjectKeyFromObject(set), c) && invalid == nil {
 		r.changed.Ring(ctx, set)
 	}
@@ -140,14 +141,14 @@ func (r *Reconciler) finalize(ctx context.Context, set *hubv1.AddonSet) error {
 	} else if forsaken {
 		return r.forsake(ctx, set)
 	}
-	r.registry.put(key, compiled{generation: set.Generation, leaving: true})
+	r.registry.put(key, compiled{uid: set.UID, generation: set.Generation, leaving: true})
 	r.registry.settle(key) // a delivery that lands after we have looked would be left without its set
 	// Live: as would one that the cache does not know yet.
 	list := &hubv1.AddonDeliveryList{}
 	if err := r.Live.List(ctx, list, client.InNamespace(set.Namespace), setLabels(set.Name)); err != nil {
 		return fmt.Errorf("list the deliveries: %w", err)
 	}
-	deliveries := slices.DeleteFunc(list.Items, func(d hubv1.AddonDelivery) bool { return d.Spec.AddonSetRef.Name != set.Name })
+	deliveries := slices.DeleteFunc(list.Items, func(d hubv1.AddonDelivery) bool { return d.Spec.AddonSetRef.Name != set.Name || !provenance.Named(&d) })
 	if left := len(deliveries); left > 0 {
 		return r.retire(ctx, set, deliveries)
 	}
@@ -162,6 +163,10 @@ func (r *Reconciler) finalize(ctx context.Context, set *hubv1.AddonSet) error {
 func (r *Reconciler) retire(ctx context.Context, set *hubv1.AddonSet, deliveries []hubv1.AddonDelivery) error {
 	before := set.DeepCopy()
 	asked := newRemovals(set)
+	var err error
+	if asked.doomed, err = demise.Namespace(ctx, r.Live, set.Namespace); err != nil {
+		return err
+	}
 	for i := range deliveries {
 		d := &deliveries[i]
 		reg := &hubv1.ClusterRegistration{}
@@ -191,17 +196,6 @@ func (r *Reconciler) forsake(ctx context.Context, set *hubv1.AddonSet) error {
 		"deleted because the CRD of AddonSets is; nothing is uninstalled, and the clusters keep what they have")
 	r.registry.drop(client.ObjectKeyFromObject(set))
 	return apply.RemoveFinalizer(ctx, r.Client, set, hubv1.AddonSetFinalizer)
-}
-
-// withdraw is the one place that deletes a delivery. Its finalizer keeps it until the cluster is clean.
-func withdraw(ctx context.Context, c client.Client, d *hubv1.AddonDelivery) error {
-	if d.DeletionTimestamp != nil {
-		return nil
-	}
-	if err := c.Delete(ctx, d, client.Preconditions{UID: &d.UID}); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("withdraw delivery %s: %w", d.Name, err)
-	}
-	return nil
 }
 
 // fleet is how the clusters of a set stand.
@@ -239,9 +233,12 @@ func (r *Reconciler) observe(ctx context.Context, set *hubv1.AddonSet, selector 
 	served := make(map[types.NamespacedName]bool, len(list.Items))
 	for i := range list.Items {
 		d := &list.Items[i]
+		if !provenance.Named(d) {
+			continue // the hub did not make it
+		}
 		key := d.Spec.RegistrationRef.Key()
 		served[key], f.inUse[d.Spec.RevisionName] = true, true
-		if d.DeletionTimestamp != nil {
+		if d.Withdrawn() {
 			f.counts.Leaving++
 			continue
 		}

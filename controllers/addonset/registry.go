@@ -8,11 +8,14 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/match"
 )
 
 // compiled is what the matcher needs to know of a set.
 type compiled struct {
+	// uid of the set: one that is made again under the same name is another.
+	uid        types.UID
 	generation int64
 	selector   *match.Selector
 	// revision is the one that clusters should have.
@@ -41,7 +44,7 @@ func (r *registry) put(key types.NamespacedName, c compiled) bool {
 	}
 	old, ok := r.sets[key]
 	r.sets[key] = c
-	return !ok || old.generation != c.generation || old.revision != c.revision || old.held != c.held || old.leaving != c.leaving
+	return !ok || old.uid != c.uid || old.generation != c.generation || old.revision != c.revision || old.held != c.held || old.leaving != c.leaving
 }
 
 func (r *registry) drop(key types.NamespacedName) {
@@ -55,6 +58,14 @@ func (r *registry) all() map[types.NamespacedName]compiled {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return maps.Clone(r.sets)
+}
+
+// strange returns whether a delivery is there that a set has not claimed.
+func (r *registry) strange(d *hubv1.AddonDelivery) bool {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	set, ok := r.sets[d.SetKey()]
+	return ok && set.uid != d.Spec.AddonSetRef.UID
 }
 
 // write writes a delivery of a set, unless the set is on its way out.

@@ -29,6 +29,8 @@ type removals struct {
 	requests map[string]request
 	// delivered says on which clusters each add-on is.
 	delivered map[string][]string
+	// doomed is true if the set's namespace is being deleted: what has been deleted with it goes without being asked for.
+	doomed bool
 }
 
 // request is one delivery that is to go, or that asks to let go some of what it delivers.
@@ -64,7 +66,7 @@ func leaves(reg *hubv1.ClusterRegistration) bool {
 // withdraw asks for all of a delivery to go. What stays on the cluster is not taken away, what goes with its cluster is lost
 // anyway, and a drain is asked for of one cluster, by name: none of them counts.
 func (r *removals) withdraw(d *hubv1.AddonDelivery, reg *hubv1.ClusterRegistration) {
-	if d.DeletionTimestamp != nil {
+	if d.Withdrawn() || r.doomed && d.DeletionTimestamp != nil {
 		return
 	}
 	addons := r.count(d)
@@ -117,7 +119,8 @@ func (r *removals) count(d *hubv1.AddonDelivery) []string {
 			addons = append(addons, a.Name)
 		}
 	}
-	if status.Find(d, hubv1.ReadyCondition) == nil { // and so there is no list of add-ons
+	ours := d.Spec.AddonSetRef.UID == r.set.UID              // by an older hub, or a backup, else, and then what it has brought is in its status
+	if ours && status.Find(d, hubv1.ReadyCondition) == nil { // and so there is no list of add-ons
 		for i := range r.set.Spec.Addons {
 			addons = append(addons, r.set.Spec.Addons[i].Name)
 		}

@@ -67,7 +67,9 @@ func TestRemovals(t *testing.T) {
 		"DeselectedWhileOneIsHeld":   {[]func(*world){deselected, func(w *world) { w.removing("b", "r1"); w.delivery.Status.Addons[1].State = hubv1.AddonHeld }}, "all of it: a b"},
 		"DeselectedAfterARestore":    {[]func(*world){deselected, restored}, "all of it: a b"},
 		"DeselectedWithoutOneThere":  {[]func(*world){deselected, func(w *world) { w.delivery.Status.Addons[0].AppliedGeneration = 0 }}, "all of it: b"},
-		"DeselectedAndGoingAlready":  {[]func(*world){deselected, func(w *world) { w.delivery.DeletionTimestamp = &now }}, ""},
+		"DeselectedAndGoingAlready":  {[]func(*world){deselected, func(w *world) { w.delivery.DeletionTimestamp, w.delivery.Spec.Withdrawal = &now, "u" }}, ""},
+		"DeselectedDeletedByHand":    {[]func(*world){deselected, func(w *world) { w.delivery.DeletionTimestamp = &now }}, "all of it: a b"},
+		"DeletedByHand":              {[]func(*world){func(w *world) { w.delivery.DeletionTimestamp = &now }}, ""},
 		"NoRegistrationAndAsksForIt": {[]func(*world){func(w *world) { w.reg = nil; w.asks("b", "r1") }}, ""},
 	}
 	for name, tc := range cases {

@@ -47,7 +47,7 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 	m := &Matcher{Reconciler: r}
 	return ctrl.NewControllerManagedBy(mgr).Named("matcher").
 		For(&hubv1.ClusterRegistration{}, builder.WithPredicates(predicate.Or(predicate.LabelChangedPredicate{}, deletionChanged(), unregisteringChanged(), drainRequested()))).
-		Watches(&hubv1.AddonDelivery{}, handler.EnqueueRequestsFromMapFunc(enqueue.RegistrationOfDelivery), builder.WithPredicates(deletions())).
+		Watches(&hubv1.AddonDelivery{}, handler.EnqueueRequestsFromMapFunc(enqueue.RegistrationOfDelivery), builder.WithPredicates(r.strangersAndDeletions())).
 		WatchesRawSource(r.changed).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Config.Concurrency}).
 		WithLogConstructor(logkey.Of(mgr, "matcher", logkey.Cluster)).
@@ -81,10 +81,15 @@ func drainRequested() predicate.Predicate {
 	}}
 }
 
-// deletions: a delivery that is gone may have to be made again.
-func deletions() predicate.Predicate {
-	no := func(event.UpdateEvent) bool { return false }
-	return predicate.Funcs{UpdateFunc: no, CreateFunc: func(event.CreateEvent) bool { return false }}
+// strangersAndDeletions: a delivery that is gone may have to be made again, and one that no set has claimed, such as those out of a
+// backup, has to be.
+func (r *Reconciler) strangersAndDeletions() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(e event.CreateEvent) bool { return r.registry.strange(e.Object.(*hubv1.AddonDelivery)) },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() && r.registry.strange(e.ObjectNew.(*hubv1.AddonDelivery))
+		},
+	}
 }
 
 // reachableOrLabels: what changes a set's counts, or whether it selects the cluster.

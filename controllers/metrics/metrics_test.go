@@ -51,7 +51,7 @@ func registration(name, provider string, conditions ...metav1.Condition) *hubv1.
 func delivery(name, set, reason string, addons ...hubv1.AddonStatus) *hubv1.AddonDelivery {
 	d := &hubv1.AddonDelivery{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: name},
-		Spec:       hubv1.AddonDeliverySpec{AddonSetRef: hubv1.AddonSetReference{Name: set}},
+		Spec:       hubv1.AddonDeliverySpec{AddonSetRef: hubv1.DeliveredSetReference{Name: set}},
 		Status:     hubv1.AddonDeliveryStatus{Addons: addons},
 	}
 	if reason != "" {

@@ -76,9 +76,16 @@ func list(texts []string, separator string) string {
 // String returns the selector as `kubectl get -l` takes it; a long one is shortened.
 func (s *Selector) String() string { return s.text }
 
-// Reaches returns whether the set may select registrations of a namespace at all: a set in a platform namespace reaches
-// all of them, a set elsewhere those of its own.
-func (s *Selector) Reaches(namespace string) bool { return s.platform || s.namespace == namespace }
+// Reaches returns whether the set may select registrations of a namespace at all.
+func (s *Selector) Reaches(namespace string) bool {
+	return Reaches(s.namespace, s.platform, namespace)
+}
+
+// Reaches returns whether sets of a namespace may select registrations of another one: those in a platform namespace reach all of
+// them, those elsewhere the ones beside them.
+func Reaches(namespace string, platform bool, registration string) bool {
+	return platform || namespace == registration
+}
 
 // Matches returns whether the set selects a registration. None selects a cluster that is being drained.
 func (s *Selector) Matches(reg *hubv1.ClusterRegistration) bool {

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package addonset
+
+import (
+	"context"
+	"testing"
+
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/index"
+	"github.com/chandler-hub/chandler/internal/hubconfig"
+	"github.com/chandler-hub/chandler/internal/identity"
+	"github.com/chandler-hub/chandler/internal/match"
+)
+
+// matcherRoom is the matcher with an API server of its own, one cluster and one set in a platform namespace that selects tier=prod.
+type matcherRoom struct {
+	*Matcher
+	t   *testing.T
+	api client.Client
+	set types.NamespacedName
+}
+
+type indexer struct{ *fake.ClientBuilder }
+
+func (i indexer) IndexField(_ context.Context, obj client.Object, field string, value client.IndexerFunc) error {
+	i.WithIndex(obj, field, value)
+	return nil
+}
+
+func newMatcherRoom(t *testing.T, funcs interceptor.Funcs, objects ...client.Object) *matcherRoom {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, hubv1.AddToScheme, helmv2.AddToScheme, kustomizev1.AddToScheme, sourcev1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithReturnManagedFields().
+		WithStatusSubresource(&hubv1.AddonDelivery{}, &hubv1.ClusterRegistration{}, &hubv1.AddonSet{}).WithInterceptorFuncs(funcs)
+	if err := index.Add(t.Context(), indexer{b}); err != nil {
+		t.Fatal(err)
+	}
+	api := b.Build()
+	r := &Reconciler{Client: api, Live: api, Config: &hubconfig.Config{HubID: "hub", PlatformNamespaces: []string{"flux-system"}}}
+	out := &matcherRoom{Matcher: &Matcher{Reconciler: r}, t: t, api: api, set: types.NamespacedName{Namespace: "flux-system", Name: "base"}}
+	out.publish("base-1-e2", false)
+	return out
+}
+
+// publish has the set compiled, or found not to compile.
+func (r *matcherRoom) publish(revision string, held bool) {
+	r.t.Helper()
+	selector, err := match.New("flux-system", true, &hubv1.AddonSetSpec{ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "prod"}}})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.registry.put(r.set, compiled{uid: "set", selector: selector, revision: revision, held: held})
+}
+
+// look has the matcher look at the cluster once, and returns its delivery, nil if there is none.
+func (r *matcherRoom) look() *hubv1.AddonDelivery {
+	r.t.Helper()
+	reg := &hubv1.ClusterRegistration{}
+	if err := r.api.Get(r.t.Context(), fleetOne, reg); err != nil {
+		r.t.Fatal(err)
+	}
+	if _, err := r.Reconcile(r.t.Context(), reg); err != nil {
+		r.t.Fatal(err)
+	}
+	d := &hubv1.AddonDelivery{}
+	if err := r.api.Get(r.t.Context(), types.NamespacedName{Namespace: "flux-system", Name: identity.Delivery("base", fleetOne)}, d); err != nil {
+		if client.IgnoreNotFound(err) != nil {
+			r.t.Fatal(err)
+		}
+		return nil
+	}
+	return d
+}
+
+var fleetOne = types.NamespacedName{Namespace: "fleet", Name: "one"}
+
+func registrationOne(tier string) *hubv1.ClusterRegistration {
+	return &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "one", UID: "reg", Labels: map[string]string{"tier": tier}}}
+}
+
+// deliveryOne is the delivery of the set to the cluster, as an older hub or a backup has left it.
+func deliveryOne(change func(*hubv1.AddonDelivery)) *hubv1.AddonDelivery {
+	d := &hubv1.AddonDelivery{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "flux-system", Name: identity.Delivery("base", fleetOne), UID: "delivery", Finalizers: []string{hubv1.DeliveryFinalizer},
+		Labels: map[string]string{hubv1.ClusterKeyLabel: identity.ClusterKey("hub", fleetOne), hubv1.AddonSetLabel: "base"},
+	}}
+	d.Spec.RegistrationRef = hubv1.RegistrationReference{Namespace: "fleet", Name: "one"}
+	d.Spec.AddonSetRef.Name = "base"
+	d.Spec.RevisionName = "base-1-e2"
+	if change != nil {
+		change(d)
+	}
+	return d
+}
+
+func TestMatcherSaysWhoseADeliveryIs(t *testing.T) {
+	if d := newMatcherRoom(t, interceptor.Funcs{}, registrationOne("prod")).look(); d == nil || d.Spec.AddonSetRef.UID != "set" {
+		t.Errorf("a delivery was made without the UID of its set: %+v", d)
+	}
+}
+
+// TestMatcherClaims: deliveries of an older hub have no UID of their set, and those out of a backup that of a set that was.
+func TestMatcherClaims(t *testing.T) {
+	for name, tc := range map[string]struct {
+		tier, uid, revision string
+		held                bool
+		want                types.UID
+		wantRevision        string
+	}{
+		"OfAnOlderHub":             {"prod", "", "base-1-e2", false, "set", "base-1-e2"},
+		"OutOfABackup":             {"prod", "was", "base-1-e2", false, "set", "base-1-e2"},
+		"OfAnOlderEpoch":           {"prod", "", "base-1-e1", false, "set", "base-1-e1"},
+		"OfAnOlderContent":         {"prod", "", "base-0-e1", false, "set", "base-1-e2"},
+		"OfASetThatDoesNotCompile": {"prod", "was", "base-0-e1", true, "set", "base-0-e1"},
+		"NotSelected":              {"dev", "was", "base-1-e2", false, "was", "base-1-e2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			writes := 0
+			r := newMatcherRoom(t, interceptor.Funcs{Apply: func(ctx context.Context, c client.WithWatch, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+				writes++
+				return c.Apply(ctx, obj, opts...)
+			}}, registrationOne(tc.tier), deliveryOne(func(d *hubv1.AddonDelivery) {
+				d.Spec.AddonSetRef.UID, d.Spec.RevisionName = types.UID(tc.uid), tc.revision
+			}))
+			r.publish("base-1-e2", tc.held)
+			d := r.look()
+			if d == nil || d.UID != "delivery" || d.Spec.AddonSetRef.UID != tc.want || d.Spec.RevisionName != tc.wantRevision {
+				t.Fatalf("the delivery has become %+v", d)
+			}
+			wrote := writes
+			if r.look(); writes != wrote {
+				t.Error("it is written again, with nothing to say")
+			}
+		})
+	}
+}
+
+// TestMatcherIsNotFooledByAName: a delivery of another name that says the same must not stand in the real one's place.
+func TestMatcherIsNotFooledByAName(t *testing.T) {
+	forged := deliveryOne(func(d *hubv1.AddonDelivery) { d.Name, d.UID = "forged", "forged" })
+	if newMatcherRoom(t, interceptor.Funcs{}, registrationOne("prod"), forged).look() == nil {
+		t.Error("no delivery was made: a forged one stands in its place")
+	}
+}
+
+// TestWithdrawalTakenBack: the hub was killed after it had marked a delivery and before it deleted it, and the cluster is selected again.
+func TestWithdrawalTakenBack(t *testing.T) {
+	marked := deliveryOne(func(d *hubv1.AddonDelivery) { d.Spec.AddonSetRef.UID, d.Spec.Withdrawal = "set", "delivery" })
+	if d := newMatcherRoom(t, interceptor.Funcs{}, registrationOne("prod"), marked.DeepCopy()).look(); d.Spec.Withdrawal != "" {
+		t.Error("the mark is still there: whoever deletes the delivery now uninstalls its add-ons")
+	}
+	if d := newMatcherRoom(t, interceptor.Funcs{}, registrationOne("dev"), marked.DeepCopy()).look(); d.Spec.Withdrawal == "" {
+		t.Error("the mark of a cluster that is not selected was taken back")
+	}
+}
+
+// TestWithdrawMarksFirst: a delivery is marked, and then deleted; a hub that is killed in between does both again.
+func TestWithdrawMarksFirst(t *testing.T) {
+	var did []string
+	killed := true
+	r := newMatcherRoom(t, interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			did = append(did, "mark")
+			return c.Patch(ctx, obj, patch, opts...)
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
+			if killed {
+				return context.Canceled
+			}
+			did = append(did, "delete")
+			return c.Delete(ctx, obj, opts...)
+		},
+	}, registrationOne("dev"), deliveryOne(func(d *hubv1.AddonDelivery) { d.Spec.AddonSetRef.UID = "set" }))
+	d := r.look()
+	if err := withdraw(t.Context(), r.api, d); err == nil {
+		t.Fatal("no error")
+	}
+	killed = false
+	if d = r.look(); d.Withdrawn() {
+		t.Fatal("withdrawn without a deletion")
+	}
+	if err := withdraw(t.Context(), r.api, d); err != nil {
+		t.Fatal(err)
+	}
+	if d = r.look(); !d.Withdrawn() {
+		t.Fatalf("not withdrawn: %+v", d)
+	}
+	if err := withdraw(t.Context(), r.api, d); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := len(did), 2; got != want || did[0] != "mark" || did[1] != "delete" {
+		t.Errorf("it did %v", did)
+	}
+}
+
+// TestWithdrawWhatIsGoing: somebody has deleted a delivery by hand that its set withdraws now.
+func TestWithdrawWhatIsGoing(t *testing.T) {
+	r := newMatcherRoom(t, interceptor.Funcs{}, registrationOne("dev"), deliveryOne(func(d *hubv1.AddonDelivery) { d.Spec.AddonSetRef.UID = "set" }))
+	d := r.look()
+	if err := r.api.Delete(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+	if d = r.look(); d.Withdrawn() {
+		t.Fatal("a deletion by hand withdraws")
+	}
+	if err := withdraw(t.Context(), r.api, d); err != nil {
+		t.Fatal(err)
+	}
+	if d = r.look(); !d.Withdrawn() {
+		t.Error("not withdrawn")
+	}
+}

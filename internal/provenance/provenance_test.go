@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package provenance_test
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/identity"
+	"github.com/chandler-hub/chandler/internal/provenance"
+)
+
+func TestOf(t *testing.T) {
+	one := types.NamespacedName{Namespace: "fleet", Name: "one"}
+	for name, tc := range map[string]struct {
+		namespace, name, uid string
+		set, platform        bool
+		want                 provenance.Standing
+		reason               string
+	}{
+		"made by the set's room":                    {"platform", "", "set", true, true, provenance.Genuine, ""},
+		"beside the registration":                   {"fleet", "", "set", true, false, provenance.Genuine, ""},
+		"by an older hub":                           {"platform", "", "", true, true, provenance.Unclaimed, hubv1.NotFromAddonSetReason},
+		"out of a backup, or of a set that was":     {"platform", "", "was", true, true, provenance.Unclaimed, hubv1.NotFromAddonSetReason},
+		"of a set that is not there":                {"platform", "", "set", false, true, provenance.Held, hubv1.AddonSetNotFoundReason},
+		"under another name":                        {"platform", "mine", "set", true, true, provenance.Ignored, hubv1.NotFromAddonSetReason},
+		"forged in a namespace without a set":       {"tenant", "", "", false, false, provenance.Ignored, hubv1.OutOfReachReason},
+		"forged beside a set":                       {"tenant", "", "", true, false, provenance.Ignored, hubv1.OutOfReachReason},
+		"forged, with the UID of a set of his own":  {"tenant", "", "set", true, false, provenance.Held, hubv1.OutOfReachReason},
+		"under another name, with the UID of a set": {"tenant", "mine", "set", true, false, provenance.Ignored, hubv1.NotFromAddonSetReason},
+	} {
+		d := &hubv1.AddonDelivery{ObjectMeta: metav1.ObjectMeta{Namespace: tc.namespace, Name: identity.Delivery("base", one)}}
+		if tc.name != "" {
+			d.Name = tc.name
+		}
+		d.Spec.RegistrationRef = hubv1.RegistrationReference{Namespace: one.Namespace, Name: one.Name}
+		d.Spec.AddonSetRef = hubv1.DeliveredSetReference{Name: "base", UID: types.UID(tc.uid)}
+		var set *hubv1.AddonSet
+		if tc.set {
+			set = &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: tc.namespace, Name: "base", UID: "set"}}
+		}
+		v := provenance.Of(d, set, tc.platform)
+		if v.Standing != tc.want || v.Reason != tc.reason || (v.Message == "") != (tc.want == provenance.Genuine) {
+			t.Errorf("%s: %+v, want %s %s", name, v, tc.want, tc.reason)
+		}
+	}
+}

@@ -96,18 +96,32 @@ func (r *Reconciler) mirror(ctx context.Context, c *cluster, namespace string) e
 		}
 	}
 	credential := c.registration.Status.Credential
-	if there != nil && (there.Annotations[hubv1.FingerprintAnnotation] == credential.Fingerprint || there.DeletionTimestamp != nil) {
+	if there != nil && there.Annotations[hubv1.FingerprintAnnotation] == credential.Fingerprint {
 		return nil
 	}
 	content, err := r.mirrorContent(ctx, c, namespace)
 	if err != nil || content == nil {
 		return err
 	}
-	if _, err := apply.Update(ctx, r.Client, r.mirrorObject(c, namespace, content), hubv1.FieldManager); err != nil {
+	u := r.mirrorObject(c, namespace, content)
+	if there != nil && there.DeletionTimestamp != nil {
+		served(u, there)
+	}
+	if _, err := apply.Update(ctx, r.Client, u, hubv1.FieldManager); err != nil {
 		return err
 	}
 	c.mirrored[namespace] = true
 	return nil
+}
+
+// served makes the write of a mirror that somebody has deleted one of that very object. It stays, under our finalizer, and current, for as
+// long as Flux needs it: to let it go and make another would leave a moment without one, in which a HelmRelease that is being deleted
+// forgets its release. One that has lost our finalizer can have none again, and is made anew when it is gone.
+func served(u *unstructured.Unstructured, there *metav1.PartialObjectMetadata) {
+	u.SetUID(there.UID) // and not one that took its name meanwhile
+	if !slices.Contains(there.Finalizers, hubv1.MirrorFinalizer) {
+		u.SetFinalizers(nil)
+	}
 }
 
 // dropFormer removes the mirror of the other kind, when the registration has changed from one to the other and the last object

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package delivery
+
+import (
+	"bytes"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/identity"
+	"github.com/chandler-hub/chandler/internal/kubeconfig"
+	"github.com/chandler-hub/chandler/internal/render"
+)
+
+// mirrorOf returns the mirror of the cluster's kubeconfig, nil if it is not there.
+func (m *room) mirrorOf(cluster types.NamespacedName) *corev1.Secret {
+	s := &corev1.Secret{}
+	if err := m.api.Get(m.t.Context(), types.NamespacedName{Namespace: "flux-system", Name: identity.Mirror("hub", cluster)}, s); err != nil {
+		m.must(client.IgnoreNotFound(err))
+		return nil
+	}
+	return s
+}
+
+// rotate gives the cluster a kubeconfig with another token, as its provider and the registration room do.
+func (m *room) rotate(cluster types.NamespacedName, token string) {
+	config, err := kubeconfig.Parse(roomKubeconfig(token), kubeconfig.Rules{AllowMissingCA: true})
+	m.must(err)
+	edit(m, cluster.Namespace, cluster.Name, &corev1.Secret{}, func(s *corev1.Secret) { s.Data["value"] = roomKubeconfig(token) })
+	edit(m, cluster.Namespace, cluster.Name, &hubv1.ClusterRegistration{}, func(reg *hubv1.ClusterRegistration) {
+		reg.Status.Credential.Fingerprint, reg.Status.Credential.TargetFingerprint = config.Fingerprint(), config.TargetFingerprint()
+	})
+}
+
+// A mirror that somebody deletes stays under its finalizer while Flux needs it, and gets the new credentials after a rotation. When nothing
+// needs it any more, it goes.
+func TestMirrorThatIsBeingDeleted(t *testing.T) {
+	for name, foreign := range map[string][]string{"Deleted": nil, "AndHeldBySomebodyElse": {"example.org/theirs"}} {
+		t.Run(name, func(t *testing.T) {
+			m := newRoom(t, append(addonsOf(roomSet, "1", releaseAddon("app")),
+				registered(roomCluster, "c1"), kubeconfigSecret(roomCluster, "t0"), deliveredTo(roomCluster, roomSet, "1"))...)
+			m.settle()
+			mirror := m.mirrorOf(roomCluster)
+			m.quietly(func() {
+				mirror.Finalizers = append(mirror.Finalizers, foreign...)
+				m.must(m.api.Update(t.Context(), mirror))
+				m.must(m.api.Delete(t.Context(), mirror))
+			})
+			m.settle()
+			m.rotate(roomCluster, "t1")
+			m.settle()
+			got := m.mirrorOf(roomCluster)
+			if got == nil || !bytes.Contains(got.Data[render.MirrorKey], []byte("t1")) {
+				t.Fatalf("after the rotation the mirror is %v", got)
+			}
+			if len(m.uninstalled)+len(m.released) > 0 {
+				t.Errorf("uninstalled %v, let go %v", m.uninstalled, m.released)
+			}
+			before := m.writes
+			m.settle()
+			if m.writes != before {
+				t.Errorf("%d writes for nothing", m.writes-before)
+			}
+			m.withdraw(roomCluster, roomSet)
+			m.settle()
+			if got := m.mirrorOf(roomCluster); m.delivery(roomCluster, roomSet) != nil || len(m.uninstalled) != 1 || got != nil && len(got.Finalizers) != len(foreign) {
+				t.Errorf("uninstalled %v; the mirror is %v", m.uninstalled, got)
+			}
+		})
+	}
+	// Without our finalizer the API server would refuse to have it back: what is held by somebody else alone serves until it is gone, and is
+	// made again then.
+	t.Run("WithoutOurFinalizer", func(t *testing.T) {
+		m := newRoom(t, append(addonsOf(roomSet, "1", releaseAddon("app")),
+			registered(roomCluster, "c1"), kubeconfigSecret(roomCluster, "t0"), deliveredTo(roomCluster, roomSet, "1"))...)
+		m.settle()
+		mirror := m.mirrorOf(roomCluster)
+		m.quietly(func() {
+			mirror.Finalizers = []string{"example.org/theirs"}
+			m.must(m.api.Update(t.Context(), mirror))
+			m.must(m.api.Delete(t.Context(), mirror))
+		})
+		m.rotate(roomCluster, "t1")
+		m.settle()
+		if got := m.mirrorOf(roomCluster); !bytes.Contains(got.Data[render.MirrorKey], []byte("t1")) || len(got.Finalizers) != 1 {
+			t.Fatalf("after the rotation the mirror is %v", got)
+		}
+		m.quietly(func() {
+			mirror = m.mirrorOf(roomCluster)
+			mirror.Finalizers = nil
+			m.must(m.api.Update(t.Context(), mirror))
+		})
+		m.settle()
+		if got := m.mirrorOf(roomCluster); got == nil || got.DeletionTimestamp != nil {
+			t.Errorf("it is not made again: %v", got)
+		}
+	})
+}

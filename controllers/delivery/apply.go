@@ -44,8 +44,9 @@ func (r *Reconciler) apply(ctx context.Context, c *cluster, steps []plan.Step) (
 		case plan.Create, plan.Update:
 			out = r.write(ctx, c, s)
 		case plan.Release:
-			out.left = r.left(ctx, c, s)
-			out.err = r.remove(ctx, c, s, out.left)
+			if out = c.announced[s.Key]; out.err == nil {
+				out.err = r.remove(ctx, c, s, out.left)
+			}
 		case plan.Uninstall, plan.HandOver:
 			out.err = r.remove(ctx, c, s, "")
 		case plan.Suspend:

@@ -43,6 +43,8 @@ type cluster struct {
 	foreign []assembly.Foreign
 	// objects are the Flux objects of this cluster that the hub made.
 	objects map[plan.Key]*object
+	// announced are the objects that are let go: what each leaves, or why that could not be said.
+	announced map[plan.Key]outcome
 	// mirrored are the namespaces in which the mirror is in place that Flux gets at the cluster by.
 	mirrored map[string]bool
 }

@@ -194,6 +194,9 @@ func (c *cluster) removal(o plan.Observed, config *hubconfig.Config) teardown.Fa
 	d := c.delivery(o.Key.Namespace, obj.delivery)
 	if d != nil {
 		f.Guarded = !d.letsGo(guard.Dropped(string(obj.uid)))
+		if d.announced(o.Key, o.Addon) {
+			f.LetGo = "it has been told of as let go"
+		}
 		f.Orphan = f.Orphan || d.set != nil && d.set.Spec.DeletionPolicy == hubv1.DeletionPolicyOrphan
 		switch s := d.addon(o.Addon); {
 		case d.DeletionTimestamp != nil:

@@ -30,8 +30,8 @@ import (
 func (r *Reconciler) left(ctx context.Context, c *cluster, s plan.Step) string {
 	o := c.objects[s.Key]
 	if d := c.delivery(s.Key.Namespace, o.delivery); d != nil {
-		if before := d.addon(o.Addon); before != nil && before.State == hubv1.AddonOrphaned && before.Object == s.Key.Name {
-			return before.Message
+		if d.announced(s.Key, o.Addon) {
+			return d.addon(o.Addon).Message
 		}
 	}
 	obj := newObject(s.Key)

@@ -69,6 +69,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (ctrl
 	}
 	mirrorErr := r.mirrors(ctx, c)
 	steps := plan.Compute(c.planInput(r.Config))
+	r.announce(ctx, c, steps)
 	outcomes, applyErr := r.apply(ctx, c, steps)
 	after, finishErr := r.finish(ctx, c, steps, outcomes)
 	return apply.Retried(ctrl.Result{RequeueAfter: after}, errors.Join(mirrorErr, applyErr, finishErr))

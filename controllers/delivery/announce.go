@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package delivery
+
+import (
+	"context"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/apply"
+	"github.com/chandler-hub/chandler/internal/plan"
+)
+
+// announce says in the deliveries' status which add-ons are let go, before any is: a hub that dies in between has told of an orphan that
+// is none yet, and lets it go when it is back (see removal). The other way round nobody would ever hear of it. What could not be said is
+// not done.
+func (r *Reconciler) announce(ctx context.Context, c *cluster, steps []plan.Step) {
+	c.announced = map[plan.Key]outcome{}
+	for _, s := range steps {
+		if s.Verb == plan.Release {
+			c.announced[s.Key] = outcome{left: r.left(ctx, c, s)}
+		}
+	}
+	if len(c.announced) == 0 {
+		return
+	}
+	for _, d := range c.deliveries {
+		if err := r.announceOf(ctx, c, d, steps); err != nil {
+			for k := range c.announced {
+				if k.Namespace == d.Namespace && c.objects[k].delivery == d.Name {
+					c.announced[k] = outcome{err: err}
+				}
+			}
+		}
+	}
+	for _, s := range steps {
+		if o := c.objects[s.Key]; s.Verb == plan.Release && c.delivery(s.Key.Namespace, o.delivery) == nil && !o.Deleting && c.registration != nil {
+			r.Recorder.Eventf(c.registration, newObject(s.Key), corev1.EventTypeWarning, hubv1.AddonOrphanedEvent, "Remove",
+				"add-on %q (%s), of which no AddonDelivery is there any more, is left on cluster %s: %s", s.Addon, s.Key, c.key, c.announced[s.Key].left)
+		}
+	}
+}
+
+// announceOf writes what one delivery lets go. All else in its status is reported when everything has been tried.
+func (r *Reconciler) announceOf(ctx context.Context, c *cluster, d *delivery, steps []plan.Step) error {
+	after := d.before.DeepCopy()
+	for _, s := range steps {
+		if s.Verb != plan.Release || d.announced(s.Key, s.Addon) {
+			continue
+		}
+		a, mine := r.addonStatus(c, d, s, c.announced[s.Key])
+		if !mine {
+			continue
+		}
+		a.Since = new(metav1.NewTime(c.now))
+		after.Status.Addons = append(slices.DeleteFunc(after.Status.Addons, func(was hubv1.AddonStatus) bool { return was.Name == a.Name }), a)
+	}
+	said := after.Status.DeepCopy()
+	if err := apply.Status(ctx, r.Client, d.before, after); err != nil || after.ResourceVersion == d.before.ResourceVersion {
+		return err
+	}
+	r.writes.Note(c.key, deliveryKind, after, r.Clock.Now())
+	after.Status = *said
+	r.tell(ctx, c, &delivery{AddonDelivery: after, before: d.before})
+	d.before = d.before.DeepCopy()
+	d.before.Status, d.before.ResourceVersion = *said, after.ResourceVersion
+	d.ResourceVersion = after.ResourceVersion
+	return nil
+}
+
+// announced returns whether the status says already that an object is let go.
+func (d *delivery) announced(k plan.Key, addon string) bool {
+	s := d.addon(addon)
+	return s != nil && s.State == hubv1.AddonOrphaned && s.Kind == k.Kind && s.Object == k.Name
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package delivery
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+)
+
+var errCrashed = errors.New("the hub has crashed")
+
+// crashAt has the hub die at its n-th write from now on, before or after that takes effect.
+func (m *room) crashAt(n int, effect bool) {
+	left := n
+	m.failing = func(string) (error, bool) {
+		left--
+		switch {
+		case left > 0:
+			return nil, false
+		case left == 0:
+			return errCrashed, effect
+		}
+		return errCrashed, false // it is dead
+	}
+}
+
+// Wherever the hub dies between letting an add-on go and saying so, somebody is told in the end, once.
+func TestLetGoAndCrash(t *testing.T) {
+	orphan := map[string]any{"deletionPolicy": "Orphan"}
+	for name, leave := range map[string]func(*room){
+		"Dropped": func(m *room) {
+			edit(m, "flux-system", m.delivery(roomCluster, roomSet).Name, &hubv1.AddonDelivery{}, func(d *hubv1.AddonDelivery) { d.Spec.RevisionName = revisionOf(roomSet, "2") })
+		},
+		"Withdrawn": func(m *room) { m.withdraw(roomCluster, roomSet) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			for n := 1; ; n++ {
+				crashed := false
+				for _, effect := range []bool{false, true} {
+					objects := append(addonsOf(roomSet, "1", releaseAddon("app", orphan), releaseAddon("other")), addonsOf(roomSet, "2", releaseAddon("other"))[1:]...)
+					m := newRoom(t, append(objects, registered(roomCluster, "c1"), kubeconfigSecret(roomCluster, "t0"), deliveredTo(roomCluster, roomSet, "1"))...)
+					m.settle()
+					leave(m)
+					m.crashAt(n, effect)
+					for range 4 { // Flux goes on without the hub
+						_ = m.reconcile(roomCluster)
+						m.flux()
+					}
+					crashed = crashed || m.dead()
+					m.failing = nil
+					m.restart()
+					m.settle()
+					m.settle()
+					where := fmt.Sprintf("write %d, with effect %t", n, effect)
+					if got := m.orphans(roomCluster); len(got) != 1 || got[0].Addon != "app" || len(m.told) != 1 && !effect {
+						t.Errorf("%s: orphans %+v, events %q", where, got, m.told)
+					}
+					if m.object(roomCluster, "app") != nil || len(m.released) != 1 {
+						t.Errorf("%s: let go %v, uninstalled %v", where, m.released, m.uninstalled)
+					}
+				}
+				if !crashed {
+					return
+				}
+			}
+		})
+	}
+}
+
+// dead returns whether the hub has crashed.
+func (m *room) dead() bool {
+	err, _ := m.failing("")
+	return errors.Is(err, errCrashed)
+}

@@ -58,15 +58,13 @@ func (r *Reconciler) announceOf(ctx context.Context, c *cluster, d *delivery, st
 		a.Since = new(metav1.NewTime(c.now))
 		after.Status.Addons = append(slices.DeleteFunc(after.Status.Addons, func(was hubv1.AddonStatus) bool { return was.Name == a.Name }), a)
 	}
-	said := after.Status.DeepCopy()
 	if err := apply.Status(ctx, r.Client, d.before, after); err != nil || after.ResourceVersion == d.before.ResourceVersion {
 		return err
 	}
 	r.writes.Note(c.key, deliveryKind, after, r.Clock.Now())
-	after.Status = *said
 	r.tell(ctx, c, &delivery{AddonDelivery: after, before: d.before})
 	d.before = d.before.DeepCopy()
-	d.before.Status, d.before.ResourceVersion = *said, after.ResourceVersion
+	d.before.Status, d.before.ResourceVersion = *after.Status.DeepCopy(), after.ResourceVersion
 	d.ResourceVersion = after.ResourceVersion
 	return nil
 }

@@ -82,6 +82,8 @@ type object struct {
 	orphan   bool
 	// chart is the HelmChart that helm-controller keeps for a hand-written HelmRelease: namespace/name.
 	chart string
+	// account is the ServiceAccount that Flux acts as on the cluster; "" for none.
+	account string
 	// kept is the release that it goes on with, whatever its add-on's name; zero for none.
 	kept hubv1.HelmReleaseIdentity
 }

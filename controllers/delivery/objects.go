@@ -86,6 +86,17 @@ func targetNamespaceOf(obj client.Object) string {
 	return ""
 }
 
+// accountOf returns the ServiceAccount that Flux acts as on the cluster.
+func accountOf(obj client.Object) string {
+	switch o := obj.(type) {
+	case *kustomizev1.Kustomization:
+		return o.Spec.ServiceAccountName
+	case *helmv2.HelmRelease:
+		return o.Spec.ServiceAccountName
+	}
+	return ""
+}
+
 func (r *Reconciler) observe(c *cluster, obj client.Object, kind string) {
 	a := obj.GetAnnotations()
 	k := keyOf(obj, kind)
@@ -93,6 +104,7 @@ func (r *Reconciler) observe(c *cluster, obj client.Object, kind string) {
 	if d := obj.GetDeletionTimestamp(); d != nil {
 		o.deleted = d.Time
 	}
+	o.account = accountOf(obj)
 	o.kept, _ = render.ParseRelease(a[hubv1.ReleaseAnnotation])
 	o.Observed = plan.Observed{
 		Key: k, Addon: obj.GetLabels()[hubv1.AddonLabel], Set: obj.GetLabels()[hubv1.AddonSetLabel], Hash: a[hubv1.HashAnnotation], Labels: obj.GetLabels(),

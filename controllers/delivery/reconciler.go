@@ -69,10 +69,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (ctrl
 	}
 	mirrorErr := r.mirrors(ctx, c)
 	steps := plan.Compute(c.planInput(r.Config))
+	waryErr := r.wary(ctx, c, steps)
 	r.announce(ctx, c, steps)
 	outcomes, applyErr := r.apply(ctx, c, steps)
 	after, finishErr := r.finish(ctx, c, steps, outcomes)
-	return apply.Retried(ctrl.Result{RequeueAfter: after}, errors.Join(mirrorErr, applyErr, finishErr))
+	return apply.Retried(ctrl.Result{RequeueAfter: after}, errors.Join(mirrorErr, waryErr, applyErr, finishErr))
 }
 
 // key is the registration that a reconcile is about.

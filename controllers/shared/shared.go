@@ -116,6 +116,23 @@ func (k *Keeper) Ensure(ctx context.Context, s *render.Shared) error {
 	return err
 }
 
+// EnsureTwin makes the twin of a ServiceAccount if there is neither one nor another of that name: without it, kustomize-controller lets go what
+// it is to remove. ours is false if it is somebody else's, which may go at any time.
+func (k *Keeper) EnsureTwin(ctx context.Context, namespace, name string) (ours bool, err error) {
+	twin, err := render.Twin(k.Config.HubID, namespace, name)
+	if err != nil {
+		return false, err
+	}
+	if err := k.Ensure(ctx, &twin); err != nil {
+		return false, err
+	}
+	there := &corev1.ServiceAccount{}
+	if err := k.Live.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, there); err != nil {
+		return false, fmt.Errorf("read ServiceAccount %s/%s: %w", namespace, name, err)
+	}
+	return controllerutil.ContainsFinalizer(there, hubv1.TwinFinalizer), nil
+}
+
 // kept returns an object as it is made: with a finalizer, if Flux misses it when it removes what it made.
 func kept(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	if obj.GetKind() != index.ServiceAccount {

@@ -4,12 +4,16 @@ package fluxstate
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandler-hub/chandler/internal/excerpt"
 )
 
 // Left says what stays on the cluster when Flux lets an object go, and where, as far as Flux has noted it.
@@ -37,12 +41,51 @@ func Left(obj client.Object) string {
 				ids = append(ids, e.ID)
 			}
 		}
+		if what := Unnoted(o); what != "" {
+			return what
+		}
 		if len(ids) == 0 {
 			return "what was applied of it, if anything was: Flux has noted nothing"
 		}
 		return "what it applied" + objects(ids)
 	}
 	return ""
+}
+
+// Unnoted says what is known of a Kustomization that Flux has tried to apply, never with success; "" of any other. kustomize-controller notes
+// what it has applied when it has applied all of it, and tries again without end; deleted before, it removes nothing, and says nothing of what
+// is there already. It counts its tries in status.history. One that has not got through to the cluster has applied nothing.
+func Unnoted(o *kustomizev1.Kustomization) string {
+	s := Of(o)
+	if len(o.Status.History) == 0 || o.Status.LastAppliedRevision != "" || o.Status.Inventory != nil && len(o.Status.Inventory.Entries) > 0 || Unreachable(s) {
+		return ""
+	}
+	text, first := "what was applied of it, in part: Flux has noted nothing of it", s.Message
+	var applied []string
+	for _, m := range appliedLine.FindAllStringSubmatch(s.Message, -1) {
+		applied = append(applied, m[1])
+		first = strings.Replace(first, m[0], "", 1)
+	}
+	if n := len(applied); n > 0 {
+		text += ", and names " + strings.Join(applied[:min(maxNamed, n)], ", ")
+		if n > maxNamed {
+			text += fmt.Sprintf(" and %d more", n-maxNamed)
+		}
+		text += " as applied by its last try"
+	}
+	if s.Message == "" {
+		return text + "; it is trying again"
+	}
+	return text + "; its last message: " + excerpt.Cut(strings.Join(strings.Fields(s.Reason+": "+first), " "), maxMessage)
+}
+
+// appliedLine is how kustomize-controller names, at the end of a failure, what it has applied before that (ssa, ChangeSetEntry).
+var appliedLine = regexp.MustCompile(`(?m)^(\S+/\S+) (?:created|configured)$`)
+
+// FirstTry returns whether Flux is at its first try to apply a Kustomization. What that comes to is not known before it ends.
+func FirstTry(o *kustomizev1.Kustomization) bool {
+	return len(o.Status.History) == 0 && o.Status.LastAttemptedRevision != "" && o.Status.LastAppliedRevision == "" && o.Status.Inventory == nil &&
+		Of(o).Ready == metav1.ConditionUnknown
 }
 
 // maxNamed is how many namespaces and CRDs are named.

@@ -8,6 +8,8 @@ import (
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	fluxmeta "github.com/fluxcd/pkg/apis/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandler-hub/chandler/internal/fluxstate"
@@ -37,6 +39,17 @@ func TestLeft(t *testing.T) {
 		}
 		return o
 	}
+	tried := func(message string, more ...func(*kustomizev1.Kustomization)) client.Object {
+		o := &kustomizev1.Kustomization{}
+		o.Status.LastAttemptedRevision = "main@sha1:1"
+		o.Status.History = fluxmeta.History{{Digest: "d", TotalReconciliations: 1, LastReconciledStatus: "ReconciliationFailed"}}
+		o.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: metav1.ConditionFalse, Reason: "ReconciliationFailed", Message: message}}
+		for _, f := range more {
+			f(o)
+		}
+		return o
+	}
+	again := func(o *kustomizev1.Kustomization) { o.Status.Conditions[0].Status = metav1.ConditionUnknown }
 	many := []string{}
 	for i := range 7 {
 		many = append(many, fmt.Sprintf("ns%d_a__ConfigMap", i))
@@ -50,7 +63,12 @@ func TestLeft(t *testing.T) {
 		"NeverInstalled":   {release(false), "Helm release n/r, if it got that far: Flux has noted none"},
 		"Kustomization":    {kustomization("default_a__ConfigMap", "_x__Namespace", "_w.example.org_apiextensions.k8s.io_CustomResourceDefinition"), "what it applied (3 objects in namespaces default, with namespaces x, with CRDs w.example.org)"},
 		"NeverApplied":     {kustomization(), "what was applied of it, if anything was: Flux has noted nothing"},
-		"Many":             {kustomization(many...), "what it applied (7 objects in namespaces ns0, ns1, ns2, ns3, ns4 and 2 more)"},
+		"AppliedInPart": {tried("Deployment/apps/web dry-run failed (Invalid): spec.replicas: Invalid value\nNamespace/apps created\nCustomResourceDefinition/ws.example.org created\n"),
+			"what was applied of it, in part: Flux has noted nothing of it, and names Namespace/apps, CustomResourceDefinition/ws.example.org as applied by its last try; " +
+				"its last message: ReconciliationFailed: Deployment/apps/web dry-run failed (Invalid): spec.replicas: Invalid value"},
+		"TriesAgain": {tried("x", again), "what was applied of it, in part: Flux has noted nothing of it; it is trying again"},
+		"NoWayThere": {tried(`dry-run failed: failed to get server groups: Get "https://192.0.2.7:6443/api": dial tcp: i/o timeout`), "what was applied of it, if anything was: Flux has noted nothing"},
+		"Many":       {kustomization(many...), "what it applied (7 objects in namespaces ns0, ns1, ns2, ns3, ns4 and 2 more)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := fluxstate.Left(tc.obj); got != tc.want {

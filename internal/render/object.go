@@ -125,14 +125,20 @@ func (r *renderer) impersonate(out *Object, spec map[string]any) error {
 	if name == "" {
 		return nil
 	}
+	twin, err := Twin(r.t.HubID, r.t.Namespace, name)
+	out.Shared = append(out.Shared, twin)
+	return err
+}
+
+// Twin returns the twin on the hub of a ServiceAccount that Flux acts as on a cluster.
+func Twin(hubID, namespace, name string) (Shared, error) {
 	u := &unstructured.Unstructured{Object: map[string]any{"automountServiceAccountToken": false}}
 	u.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ServiceAccount"))
-	u.SetNamespace(r.t.Namespace)
+	u.SetNamespace(namespace)
 	u.SetName(name)
-	u.SetLabels(map[string]string{"app.kubernetes.io/managed-by": "chandler", hubv1.SourceLabel: r.t.HubID})
+	u.SetLabels(map[string]string{"app.kubernetes.io/managed-by": "chandler", hubv1.SourceLabel: hubID})
 	hash, err := stamp(u)
-	out.Shared = append(out.Shared, Shared{Object: u, Hash: hash, Yields: true})
-	return err
+	return Shared{Object: u, Hash: hash, Yields: true}, err
 }
 
 // keepRelease writes the release that the add-on goes on with into a body that does not say otherwise. Flux would uninstall

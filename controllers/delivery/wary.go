@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package delivery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandler-hub/chandler/internal/fluxspec"
+	"github.com/chandler-hub/chandler/internal/fluxstate"
+	"github.com/chandler-hub/chandler/internal/plan"
+)
+
+// wary looks at what is about to be uninstalled for what Flux would let go without a word, and changes the steps: what can be mended is,
+// and what cannot is let go by the hub, which says so.
+func (r *Reconciler) wary(ctx context.Context, c *cluster, steps []plan.Step) error {
+	var errs []error
+	for i := range steps {
+		s := &steps[i]
+		if s.Verb != plan.Uninstall {
+			continue
+		}
+		err := r.keepAccount(ctx, c, s)
+		if err == nil && s.Verb == plan.Uninstall && s.Key.Kind == fluxspec.KustomizationKind && c.objects[s.Key].state.Version == "" {
+			err = r.unnoted(ctx, c, s)
+		}
+		if err != nil {
+			s.Verb, s.Reason = plan.Hold, err.Error()
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// keepAccount makes sure of the ServiceAccount on the hub that an object names. One that somebody else made has no finalizer of ours, and
+// may go along with the set, or while Flux is at it.
+func (r *Reconciler) keepAccount(ctx context.Context, c *cluster, s *plan.Step) error {
+	o := c.objects[s.Key]
+	if o.account == "" {
+		return nil
+	}
+	ours, err := r.Shared.EnsureTwin(ctx, s.Key.Namespace, o.account)
+	switch {
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		if s.Key.Kind == fluxspec.KustomizationKind {
+			s.Verb, s.Reason = plan.Release, fmt.Sprintf("ServiceAccount %q is gone with its namespace, and without it Flux removes nothing", o.account)
+		}
+		return nil
+	case err != nil:
+		return fmt.Errorf("make sure of ServiceAccount %q, without which Flux removes nothing: %w", o.account, err)
+	case !ours:
+		c.lookAgain(time.Second)
+	}
+	return nil
+}
+
+// unnoted looks, live, at a Kustomization that has never been applied with success.
+func (r *Reconciler) unnoted(ctx context.Context, c *cluster, s *plan.Step) error {
+	k := &kustomizev1.Kustomization{}
+	if err := r.Live.Get(ctx, client.ObjectKey{Namespace: s.Key.Namespace, Name: s.Key.Name}, k); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	switch {
+	case fluxstate.Unnoted(k) != "":
+		s.Verb, s.Reason = plan.Release, "Flux has never applied all of it, and would remove nothing"
+	case fluxstate.FirstTry(k) && !k.Spec.Suspend && k.DeletionTimestamp == nil:
+		s.Verb, s.Reason = plan.Hold, "waits for Flux to end its first try: what that has applied, it would not remove before"
+		c.lookAgain(time.Second)
+	}
+	return nil
+}

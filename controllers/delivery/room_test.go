@@ -154,13 +154,15 @@ func (m *room) reconcile(cluster types.NamespacedName) error {
 	}
 }
 
-// settle has everybody do what they do, for a minute: the hub, Flux, and the rooms that keep the lists of orphans.
+// settle has everybody do what they do, until the hub has written nothing for a while, or for a minute: the hub, Flux, and the rooms that keep
+// the lists of orphans.
 func (m *room) settle(clusters ...types.NamespacedName) {
 	m.t.Helper()
 	if len(clusters) == 0 {
 		clusters = []types.NamespacedName{roomCluster}
 	}
-	for range 20 {
+	for quiet := 0; quiet < 20; quiet++ {
+		before := m.writes
 		for _, c := range clusters {
 			if err := m.reconcile(c); err != nil {
 				m.t.Logf("reconcile: %v", err)
@@ -168,6 +170,9 @@ func (m *room) settle(clusters ...types.NamespacedName) {
 		}
 		m.flux()
 		m.bookkeeping()
+		if m.writes == before {
+			quiet += 4
+		}
 		m.clock.SetTime(m.clock.Now().Add(3500 * time.Millisecond))
 	}
 }

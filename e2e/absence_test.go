@@ -18,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/localfleet"
@@ -81,8 +80,7 @@ func (f *teardownFleet) deleteCRD(t *testing.T, names ...string) {
 
 func (f *teardownFleet) installCRDs(t *testing.T, paths ...string) {
 	t.Helper()
-	_, err := envtest.InstallCRDs(f.Config, envtest.CRDInstallOptions{Paths: paths, ErrorIfPathMissing: true})
-	check(t, err)
+	installCRDs(t, f.hub, paths...)
 }
 
 // kindOfOrigin: the CRD of an origin goes and comes back, and its objects with it.

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -94,7 +93,7 @@ func (f *capiFleet) moved(t *testing.T) {
 	untouched := f.untouched(t, f.one)
 	f.guard(t, "c1") // which clusterctl passes
 	check(t, f.api.Move(ctx, "c1", to))
-	within(t, 30*time.Second, "the hub lets it go", func() error { return f.letGo(ctx, "plain", "c1") })
+	soon(t, "the hub lets it go", func() error { return f.letGo(ctx, "plain", "c1") })
 	untouched()
 	if err := wantGone(ctx, f.Client, capiClusterOf("c1")); err != nil {
 		t.Error(err)
@@ -148,7 +147,7 @@ func (f *capiFleet) deleted(t *testing.T) {
 	ctx := t.Context()
 	untouched, release := f.untouched(t, f.tenant), f.hold(t, "c3")
 	check(t, deleted(capiClusterOf("c3"))(ctx, f.Client))
-	within(t, 30*time.Second, "the hub lets it go", func() error { return f.letGo(ctx, "plain", "c3") })
+	soon(t, "the hub lets it go", func() error { return f.letGo(ctx, "plain", "c3") })
 	soon(t, "the Secret is gone before the Cluster", func() error { return f.wantHalfGone(ctx, "c3") })
 	if err := wantGone(ctx, f.Client, registration("c3", "c3")); err != nil {
 		t.Error(err) // nothing registers it again
@@ -180,7 +179,7 @@ func (f *capiFleet) deletedUnseen(t *testing.T) {
 	check(t, deleted(capiClusterOf("c4"))(ctx, f.Client))
 	soon(t, "the Secret is gone, and the Cluster is not", func() error { return f.wantHalfGone(ctx, "c4") })
 	f.start(t)
-	within(t, 30*time.Second, "the hub lets it go", func() error { return f.letGo(ctx, "plain", "c4") })
+	soon(t, "the hub lets it go", func() error { return f.letGo(ctx, "plain", "c4") })
 	check(t, f.wantHalfGone(ctx, "c4"))
 	release()
 	untouched()
@@ -193,7 +192,7 @@ func (f *capiFleet) namespaceDeleted(t *testing.T) {
 	untouched := f.untouched(t, f.one)
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "c5"}}
 	check(t, f.Client.Delete(ctx, ns))
-	within(t, 30*time.Second, "the hub lets it go", func() error { return f.letGo(ctx, "plain", "c5") })
+	soon(t, "the hub lets it go", func() error { return f.letGo(ctx, "plain", "c5") })
 	soon(t, "the namespace is gone", func() error { return wantGone(ctx, f.Client, ns) })
 	untouched()
 }

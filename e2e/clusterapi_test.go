@@ -247,7 +247,7 @@ func (f *capiFleet) paused(t *testing.T) {
 	soon(t, "the registration says so", func() error {
 		return condition(ctx, f.Client, reg, hubv1.MaintenanceCondition, metav1.ConditionTrue, hubv1.ClusterAPIPausedReason)
 	})
-	check(t, f.ready(ctx, "c1"))
+	soon(t, "and is Ready", func() error { return f.ready(ctx, "c1") })
 	// Nobody writes it anew while the Cluster is paused, and the hub has a copy.
 	check(t, f.Client.Delete(ctx, secret("c1", "c1-kubeconfig", nil)))
 	f.paint(t, "red")
@@ -266,7 +266,9 @@ func (f *capiFleet) paused(t *testing.T) {
 		if err := f.ready(ctx, "c1"); err != nil {
 			return err
 		}
-		check(t, f.Client.Get(ctx, client.ObjectKeyFromObject(reg), reg))
+		if err := f.Client.Get(ctx, client.ObjectKeyFromObject(reg), reg); err != nil {
+			return err
+		}
 		if c := findCondition(reg.Status.Conditions, hubv1.MaintenanceCondition); c.Type != "" {
 			return fmt.Errorf("condition Maintenance says %s", c.Message)
 		}

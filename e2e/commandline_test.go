@@ -104,15 +104,18 @@ spec:
 			"explain two cmd-layers": {"hello two.example.com", `overlay "us"`, "the set"},
 			"explain one cmd-layers": {"9007199254740993", "the cluster's override"},
 		} {
-			out, errs, code := chandler(t, append(strings.Fields(args), flags...)...)
-			if code != 0 {
-				t.Errorf("%s: exit code %d: %s", args, code, errs)
-			}
-			for _, want := range wants {
-				if !strings.Contains(out, want) {
-					t.Errorf("%s does not say %q:\n%s", args, want, out)
+			soon(t, args, func() error { // the override may still be on its way, which it would say
+				out, errs, code := chandler(t, append(strings.Fields(args), flags...)...)
+				if code != 0 {
+					return fmt.Errorf("exit code %d: %s", code, errs)
 				}
-			}
+				for _, want := range wants {
+					if !strings.Contains(out, want) {
+						return fmt.Errorf("it does not say %q:\n%s", want, out)
+					}
+				}
+				return nil
+			})
 		}
 		if _, errs, code := chandler(t, append([]string{"explain", "three"}, flags...)...); code != 1 || !strings.Contains(errs, "one") || !strings.Contains(errs, "two") {
 			t.Errorf("an unknown cluster: exit code %d: %s", code, errs)

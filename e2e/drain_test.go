@@ -146,7 +146,7 @@ spec: {drainBeforeDeletion: {}}
 apiVersion: chandler.dev/v1alpha1
 kind: ClusterRegistration
 metadata: {name: capi1, namespace: tenants}
-spec: {drainBeforeDeletion: {timeout: 5s}}
+spec: {drainBeforeDeletion: {timeout: 1h}}
 `)
 	for _, o := range []*unstructured.Unstructured{d.tenant, d.cluster} {
 		soon(t, "the hub marks it", func() error { return d.marked(ctx, o, "true", "") })
@@ -289,6 +289,8 @@ func (d *drained) timedOut(t *testing.T) {
 		}
 		return nil
 	})
+	// What it says while it waits has been seen, however long that took; now it has waited long enough.
+	check(t, d.jane.Patch(ctx, registration("tenants", "capi1"), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"drainBeforeDeletion":{"timeout":"5s"}}}`))))
 	soon(t, "the hub marks it all the same", func() error { return d.marked(ctx, d.cluster, "true", "true") })
 	soon(t, "and says what is left", func() error {
 		return errors.Join(condition(ctx, d.Client, reg, hubv1.DrainingCondition, metav1.ConditionTrue, hubv1.DrainTimedOutReason),

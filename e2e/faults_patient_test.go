@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/e2e/expect"
 	"github.com/chandler-hub/chandler/internal/faultproxy"
 	"github.com/chandler-hub/chandler/internal/localfleet"
 )
@@ -195,7 +196,11 @@ func (p *patient) state(ctx context.Context, set string, state hubv1.AddonState,
 	if err := p.Client.List(ctx, list, client.MatchingLabels{hubv1.AddonSetLabel: set, hubv1.ClusterLabel: p.name}); err != nil || len(list.Items) != 1 {
 		return fmt.Errorf("%d deliveries of %s (%v)", len(list.Items), set, err)
 	}
-	addons := list.Items[0].Status.Addons
+	d := list.Items[0]
+	addons := d.Status.Addons
+	if d.Status.ObservedGeneration != d.Generation {
+		return fmt.Errorf("the status of delivery %s is of generation %d, and there is %d", d.Name, d.Status.ObservedGeneration, d.Generation)
+	}
 	if len(addons) == 0 || slices.ContainsFunc(addons, func(a hubv1.AddonStatus) bool { return a.State != state || !strings.Contains(a.Message, text) }) {
 		return fmt.Errorf("add-ons of %s are %+v, want %s", set, addons, state)
 	}
@@ -219,7 +224,7 @@ func (p *patient) condition(ctx context.Context, typ string, status metav1.Condi
 func (p *patient) discharge(t *testing.T) {
 	t.Helper()
 	p.label(t, map[string]any{hubv1.RegisterLabel: "false"})
-	p.promise(t, p.name, "is unregistered, and cleaned", 30*time.Second, func(ctx context.Context) error {
+	p.promise(t, p.name, "is unregistered, and cleaned", expect.Patience, func(ctx context.Context) error {
 		return errors.Join(wantGone(ctx, p.Client, registration(p.name, p.name)), p.noObjects(ctx), p.lacks(ctx, changing), p.lacks(ctx, arriving), p.lacks(ctx, leaving))
 	})
 }

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/e2e/expect"
 	"github.com/chandler-hub/chandler/internal/localfleet"
 )
 
@@ -67,12 +68,16 @@ func (g *generation) addonOf(ctx context.Context, cluster, set, addon string, st
 	if err := g.Client.List(ctx, list, client.MatchingLabels{hubv1.AddonSetLabel: set, hubv1.ClusterLabel: cluster}); err != nil || len(list.Items) != 1 {
 		return fmt.Errorf("%d deliveries of %s (%v)", len(list.Items), set, err)
 	}
-	for _, a := range list.Items[0].Status.Addons {
-		if a.Name == addon && a.State == state && strings.Contains(a.Message, text) {
-			return nil
-		}
+	return expect.Addon(&list.Items[0], addon, state, text)
+}
+
+// delivered wants what a set in flux-system says now to be Ready on clusters.
+func (g *generation) delivered(ctx context.Context, set string, clusters ...string) error {
+	keys := make([]types.NamespacedName, len(clusters))
+	for i, name := range clusters {
+		keys[i] = types.NamespacedName{Namespace: "fleet", Name: name}
 	}
-	return fmt.Errorf("add-ons of %s on %s are %+v", set, cluster, list.Items[0].Status.Addons)
+	return expect.Delivered(ctx, g.Client, addonSet("flux-system", set), keys...)
 }
 
 func (g *generation) patchRegistration(t *testing.T, name, patch string) {
@@ -145,10 +150,13 @@ func (g *generation) layers(t *testing.T) {
 	check(t, g.Client.Patch(ctx, secret("fleet", "one", nil), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"tier":"third"}}}`))))
 	color(g.one, "third class")
 
-	// An override ends by itself.
-	until := time.Now().Add(8 * time.Second).UTC().Format(time.RFC3339)
-	g.patchRegistration(t, "one", fmt.Sprintf(`{"spec":{"overrides":[{"name":"gen-layers","helmRelease":{"values":{"color":"for a while"}},"until":%q,"reason":"a test"}]}}`, until))
+	// An override ends by itself: first it is to be seen, however long that takes, and then it is to end soon.
+	override := func(until time.Duration) {
+		g.patchRegistration(t, "one", fmt.Sprintf(`{"spec":{"overrides":[{"name":"gen-layers","helmRelease":{"values":{"color":"for a while"}},"until":%q,"reason":"a test"}]}}`, inTime(until)))
+	}
+	override(time.Hour)
 	color(g.one, "for a while")
+	override(3 * time.Second)
 	color(g.one, "third class")
 	g.patchRegistration(t, "one", `{"spec":{"overrides":[{"name":"gen-layers","exclude":true}]}}`)
 	soon(t, "the excluded add-on is uninstalled", func() error { return wantNoConfigMap(ctx, g.one, "gen-layers", "gen-layers") })
@@ -161,6 +169,9 @@ func (g *generation) layers(t *testing.T) {
 	color(g.one, "third class")
 	g.remove(t, "flux-system", "layers")
 }
+
+// inTime is a moment as the API has it.
+func inTime(d time.Duration) string { return time.Now().Add(d).UTC().Format(time.RFC3339) }
 
 func (g *generation) sources(t *testing.T) {
 	ctx := t.Context()
@@ -218,7 +229,8 @@ spec:
 	}
 	set("one")
 	soon(t, "both clusters have it", func() error {
-		return errors.Join(wantData(ctx, g.one, "gen-bad", "gen-bad", "color", "one"), wantData(ctx, g.two, "gen-bad", "gen-bad", "color", "one"))
+		return errors.Join(wantData(ctx, g.one, "gen-bad", "gen-bad", "color", "one"), wantData(ctx, g.two, "gen-bad", "gen-bad", "color", "one"),
+			wantData(ctx, g.two, "gen-good", "gen-good", "color", "blue"))
 	})
 	g.patchRegistration(t, "one", `{"spec":{"variables":{"color":"two"}}}`)
 	set("<< vars.color >>")
@@ -286,6 +298,8 @@ spec:
 		}
 		return condition(ctx, g.Client, &list.Items[0], hubv1.ReadyCondition, metav1.ConditionFalse, hubv1.FluxObjectsInFolderReason)
 	})
-	check(t, g.addonOf(ctx, "one", "mistake", "gen-mistake", hubv1.AddonFailed, "write it as an add-on of the AddonSet instead"))
+	soon(t, "and so is what to do", func() error { // Flux tries it again all the time
+		return g.addonOf(ctx, "one", "mistake", "gen-mistake", hubv1.AddonFailed, "write it as an add-on of the AddonSet instead")
+	})
 	g.remove(t, "flux-system", "mistake")
 }

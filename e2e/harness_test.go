@@ -28,6 +28,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
@@ -159,6 +160,13 @@ func startHub(t *testing.T, o hubOptions) *hub {
 		h.start(t)
 	}
 	return h
+}
+
+// installCRDs installs what a hub finds only once it is running. envtest itself would give the API server ten seconds.
+func installCRDs(t *testing.T, h *hub, paths ...string) {
+	t.Helper()
+	_, err := envtest.InstallCRDs(h.Config, envtest.CRDInstallOptions{Paths: paths, ErrorIfPathMissing: true, MaxTime: expect.Patience})
+	check(t, err)
 }
 
 func (h *hub) start(t *testing.T) {

@@ -72,7 +72,11 @@ spec:
 	}
 	check(t, g.Client.Patch(ctx, secret("fleet", "two", nil), client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{%q:"false"}}}`, hubv1.RegisterLabel))))
 	soon(t, "the last one says nothing of the kind", func() error {
-		if condition(ctx, g.Client, registration("fleet", "one"), hubv1.DuplicateCondition, metav1.ConditionTrue, "") == nil {
+		reg := registration("fleet", "one")
+		if err := g.Client.Get(ctx, client.ObjectKeyFromObject(reg), reg); err != nil {
+			return err
+		}
+		if c := findCondition(reg.Status.Conditions, hubv1.DuplicateCondition); c.Status == metav1.ConditionTrue {
 			return errors.New("it still has the condition")
 		}
 		return nil

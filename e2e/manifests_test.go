@@ -76,11 +76,14 @@ func (g *generation) manifests(t *testing.T) {
 				wantData(ctx, c, "default", "gen-more", "a", "b"))
 		})
 	}
-	charts := &sourcev1.HelmChartList{}
-	check(t, g.Client.List(ctx, charts, client.HasLabels{hubv1.ChartLabel}))
-	if len(charts.Items) != 1 {
-		t.Errorf("two clusters have %d charts, want 1", len(charts.Items))
-	}
+	soon(t, "two clusters have one chart", func() error { // those of sets before may still be on their way out
+		charts := &sourcev1.HelmChartList{}
+		err := g.Client.List(ctx, charts, client.HasLabels{hubv1.ChartLabel})
+		if n := len(charts.Items); err == nil && n != 1 {
+			err = fmt.Errorf("they have %d", n)
+		}
+		return err
+	})
 	check(t, g.one.Client.Delete(ctx, widget("first")))
 	soon(t, "what a tenant deletes comes back", func() error {
 		return g.one.Client.Get(ctx, types.NamespacedName{Namespace: "default", Name: "first"}, widget("first"))
@@ -186,7 +189,7 @@ spec:
 	set("second")
 	soon(t, "a change reaches the one", both("theirs", "second"))
 	soon(t, "and both are Ready", func() error {
-		return errors.Join(g.addonOf(ctx, "one", "once", "gen-once", hubv1.AddonReady, ""), g.addonOf(ctx, "one", "once", "gen-ever", hubv1.AddonReady, ""))
+		return errors.Join(g.delivered(ctx, "once", "one", "two"), g.addonOf(ctx, "one", "once", "gen-once", hubv1.AddonReady, ""), g.addonOf(ctx, "one", "once", "gen-ever", hubv1.AddonReady, ""))
 	})
 	g.remove(t, "flux-system", "once")
 	soon(t, "both go with the set", func() error {

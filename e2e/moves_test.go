@@ -332,7 +332,9 @@ spec:
 	})
 	g.patchRegistration(t, "one", `{"spec":{"overrides":[{"name":"mov-adopted","helmRelease":{"values":{"color":"blue"}}}]}}`)
 	soon(t, "while the other add-on goes on", func() error { return wantData(ctx, g.one, "mov-legacy", "legacy", "color", "blue") })
-	check(t, g.addonOf(ctx, "one", "adopts", "mov-wrong", hubv1.AddonFailed, "is for another cluster"))
+	soon(t, "which is refused still", func() error {
+		return g.addonOf(ctx, "one", "adopts", "mov-wrong", hubv1.AddonFailed, "is for another cluster")
+	})
 	made := &helmv2.HelmReleaseList{}
 	check(t, g.Client.List(ctx, made, client.MatchingLabels{hubv1.AddonLabel: "mov-wrong"}))
 	if len(made.Items) != 0 {

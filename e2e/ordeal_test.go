@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/e2e/expect"
 	"github.com/chandler-hub/chandler/internal/faultyapi"
 	"github.com/chandler-hub/chandler/internal/localfleet"
 )
@@ -44,7 +45,7 @@ type ordeal struct {
 
 // ordealLimit is how long the hub may take for anything. It takes seconds; but client-go, which has been refused often, waits for up
 // to half a minute before it lists again.
-const ordealLimit = time.Minute
+const ordealLimit = expect.Patience
 
 // seed returns what all that is random in a test comes from. A run that failed says its seed, and is repeated with it.
 func seed(t *testing.T) uint64 {

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/e2e/expect"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/localfleet"
 )
@@ -148,12 +149,7 @@ func (h *hub) wantAddon(t *testing.T, set, addon string, state hubv1.AddonState,
 	if err := h.Client.List(t.Context(), list, client.MatchingLabels{hubv1.AddonSetLabel: set}); err != nil || len(list.Items) != 1 {
 		return fmt.Errorf("%d deliveries (%v)", len(list.Items), err)
 	}
-	for _, a := range list.Items[0].Status.Addons {
-		if a.Name == addon && a.State == state && strings.Contains(a.Message, text) {
-			return nil
-		}
-	}
-	return fmt.Errorf("add-ons are %+v", list.Items[0].Status.Addons)
+	return expect.Addon(&list.Items[0], addon, state, text)
 }
 
 func deliveryName(set string) string {

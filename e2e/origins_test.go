@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/localfleet"
@@ -32,8 +31,7 @@ func TestOrigins(t *testing.T) {
 
 	crds, err := localfleet.CRDs(parts.Kamaji, parts.ClusterAPI)
 	check(t, err)
-	_, err = envtest.InstallCRDs(h.Config, envtest.CRDInstallOptions{Paths: crds})
-	check(t, err)
+	installCRDs(t, h, crds...)
 	labels := map[string]string{
 		hubv1.RegisterLabel: "true", "env": "test", "kustomize.toolkit.fluxcd.io/name": "x", "argocd.argoproj.io/instance": "x", "app.kubernetes.io/managed-by": "x",
 	}
@@ -44,6 +42,7 @@ func TestOrigins(t *testing.T) {
 	t.Run("labels are mirrored, marks of ownership are not", func(t *testing.T) {
 		h.labelTenant(t, "late", "region", "eu")
 		soon(t, "the new label is mirrored", func() error { return wantLabels(ctx, h, "late", map[string]string{"region": "eu", "env": "test"}) })
+		check(t, h.Client.Get(ctx, client.ObjectKeyFromObject(reg), reg))
 		for k := range reg.Labels {
 			if strings.Contains(k, "fluxcd") || strings.Contains(k, "argocd") || strings.Contains(k, "managed-by") || k == hubv1.RegisterLabel {
 				t.Errorf("label %s was mirrored", k)

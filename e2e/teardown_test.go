@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
@@ -198,7 +197,7 @@ func (f *teardownFleet) deleteNamespace(t *testing.T, name string) {
 	t.Helper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	check(t, f.Client.Delete(t.Context(), ns))
-	within(t, 60*time.Second, "namespace "+name+" is gone", func() error { return wantGone(t.Context(), f.Client, ns) })
+	soon(t, "namespace "+name+" is gone", func() error { return wantGone(t.Context(), f.Client, ns) })
 }
 
 // deleteCluster does what `clusterctl move` does to what it has moved: the object goes with no finalizer left, all at once.
@@ -278,7 +277,7 @@ func (f *teardownFleet) move(t *testing.T) {
 	ctx := t.Context()
 	chart := remember(t, f.two, "td-chart", "td-chart")
 	f.deleteCluster(t, true)
-	within(t, 30*time.Second, "it is let go", func() error { return f.nothingFor(ctx, capiName) })
+	soon(t, "it is let go", func() error { return f.nothingFor(ctx, capiName) })
 	check(t, f.base(ctx, capiName))
 	want := []string{"td-capi/c1 td-chart", "td-capi/c1 td-git"}
 	soon(t, "the set says what was left", func() error { return f.orphansOfBase(ctx, "left there: ", want...) })
@@ -356,7 +355,7 @@ func (f *teardownFleet) force(t *testing.T) {
 		return f.addonOf(ctx, secretName, "base", "td-chart", hubv1.AddonRemoving, "the cluster does not answer")
 	})
 	f.patchRegistration(t, secretName, fmt.Sprintf(`{"metadata":{"annotations":{%q:"true"}}}`, hubv1.ForceUnregisterAnnotation))
-	within(t, 30*time.Second, "it is let go", func() error { return f.nothingFor(ctx, secretName) })
+	soon(t, "it is let go", func() error { return f.nothingFor(ctx, secretName) })
 	soon(t, "the set says what was left", func() error {
 		set := addonSet("flux-system", "base")
 		if err := f.Client.Get(ctx, client.ObjectKeyFromObject(set), set); err != nil {

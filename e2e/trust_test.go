@@ -139,10 +139,8 @@ func TestTrust(t *testing.T) {
 		})
 		content := func(c *localfleet.Cluster) {
 			t.Helper()
-			s := secret("team", "two", nil)
-			check(t, h.Client.Get(ctx, client.ObjectKeyFromObject(s), s))
-			s.Data = map[string][]byte{"value": kubeconfigs[c]}
-			check(t, h.Client.Update(ctx, s))
+			patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"stringData":{"value":%q}}`, kubeconfigs[c]))
+			check(t, h.Client.Patch(ctx, secret("team", "two", nil), patch))
 		}
 		register("team", "more", two)
 		soon(t, "nothing new is registered", func() error { return wantEvent(ctx, h, "more", "may not register clusters") })

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/e2e/expect"
 	"github.com/chandler-hub/chandler/internal/localfleet"
 )
 
@@ -62,7 +63,7 @@ func (r *release) write(t *testing.T, args []string) {
 
 func (r *release) helm(t *testing.T, verb, chart string) {
 	t.Helper()
-	helm(t, r.Cluster, verb, "chandler", chart, "--namespace", hubNamespace, "--values", r.values, "--wait", "--timeout", "90s")
+	helm(t, r.Cluster, verb, "chandler", chart, "--namespace", hubNamespace, "--values", r.values, "--wait", "--timeout", expect.Patience.String())
 }
 
 // olderChart is the chart with CRDs that lack something.
@@ -131,7 +132,7 @@ func (r *release) uninstall(t *testing.T) {
 	ctx := t.Context()
 	// The replicas are still there when their rights go, as it may well be in life, and must do no harm.
 	r.withoutRights.from = time.Now()
-	helm(t, r.Cluster, "uninstall", "chandler", "--namespace", hubNamespace, "--wait", "--timeout", "90s")
+	helm(t, r.Cluster, "uninstall", "chandler", "--namespace", hubNamespace, "--wait", "--timeout", expect.Patience.String())
 	r.stop()
 	r.withoutRights.to = time.Now()
 	for _, gone := range []client.Object{

@@ -5,6 +5,7 @@
 package expect
 
 import (
+	"fmt"
 	"testing"
 	"time"
 )
@@ -17,27 +18,58 @@ func NoError(t *testing.T, err error) {
 	}
 }
 
-// Soon waits until f returns nil. It is the only way in which these tests wait.
+// Patience is how long anything may take for which nobody has promised a time. It is far more than it takes, also on a small machine
+// that has much else to do; and it is less than the five minutes for which Helm waits, and the hour after which the hub gives a cluster
+// up that does not answer, so that what is to happen at once is not taken for what happens then.
+const Patience = 4 * time.Minute
+
+// Soon waits until f returns nil. f must not be true already because of what was before: ask for a generation, a revision or a UID, or
+// for what is read back from the workload cluster.
 func Soon(t *testing.T, what string, f func() error) {
 	t.Helper()
-	Within(t, 90*time.Second, what, f)
+	Within(t, Patience, what, f)
 }
 
-// Within is Soon with a limit of its own.
+// Within is Soon for what was promised within a time.
 func Within(t *testing.T, limit time.Duration, what string, f func() error) {
 	t.Helper()
+	if err := wait(limit, f); err != nil {
+		t.Fatalf("%s: not within %s: %v", what, limit, err)
+	}
+}
+
+// Lasts waits until f has returned nil for a while without a break: what was under way when something was stopped may still end.
+func Lasts(t *testing.T, while time.Duration, what string, f func() error) {
+	t.Helper()
+	var since time.Time
+	Soon(t, what, func() error {
+		if err := f(); err != nil {
+			since = time.Time{}
+			return err
+		}
+		if since.IsZero() {
+			since = time.Now()
+		}
+		if d := time.Since(since); d < while {
+			return fmt.Errorf("it has been so for %s of %s", d.Round(time.Millisecond), while)
+		}
+		return nil
+	})
+}
+
+// wait calls f until it returns nil, and once more when the time is up: it may be this process that has slept.
+func wait(limit time.Duration, f func() error) error {
 	deadline := time.NewTimer(limit)
 	defer deadline.Stop()
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		err := f()
-		if err == nil {
-			return
+		if err := f(); err == nil {
+			return nil
 		}
 		select {
 		case <-deadline.C:
-			t.Fatalf("%s: not within %s: %v", what, limit, err)
+			return f()
 		case <-tick.C:
 		}
 	}

@@ -29,9 +29,6 @@ import (
 	"github.com/chandler-hub/chandler/e2e/expect"
 )
 
-// atOnce is far less than what the hub would wait for a cluster that does not answer.
-const atOnce = 30 * time.Second
-
 // tenant is one, and what its add-ons are to be.
 type tenant struct {
 	key           client.ObjectKey
@@ -47,7 +44,8 @@ type tenants struct {
 	one, two *tenant
 	set      *hubv1.AddonSet
 	round    int
-	gone     bool // the first one is
+	gone     bool      // the first one is
+	joined   time.Time // when the second one got a node; zero if it has none
 }
 
 // snapshot tells an add-on that was changed from one that was installed again.
@@ -118,6 +116,7 @@ func (f *tenants) next(t *testing.T) {
 				wantData(t.Context(), own, tenant.git(), "pods", tenant.pods))
 		})
 	}
+	f.nextPods(t)
 }
 
 func (f *tenants) name() string { return fmt.Sprintf("round-%d", f.round) }
@@ -143,10 +142,12 @@ func (f *tenants) registration(of *tenant) *hubv1.ClusterRegistration {
 	return &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: of.key.Namespace, Name: of.key.Name}}
 }
 
+// wantReady waits until what the set says now is Ready on a tenant. Its registration alone may be Ready from before the last change.
 func (f *tenants) wantReady(t *testing.T, tenant *tenant) {
 	t.Helper()
 	f.soon(t, tenant.key.Name+" is Ready", func() error {
-		return expect.Condition(t.Context(), f.Client(), f.registration(tenant), hubv1.ReadyCondition, metav1.ConditionTrue, hubv1.SucceededReason)
+		return errors.Join(expect.Delivered(t.Context(), f.Client(), f.set, tenant.key),
+			expect.Condition(t.Context(), f.Client(), f.registration(tenant), hubv1.ReadyCondition, metav1.ConditionTrue, hubv1.SucceededReason))
 	})
 }
 
@@ -203,7 +204,7 @@ func (f *tenants) snapshot(t *testing.T, tenant *tenant) snapshot {
 	releases := &helmv2.HelmReleaseList{}
 	expect.NoError(t, f.Client().List(t.Context(), releases, client.InNamespace("flux-system")))
 	for _, r := range releases.Items {
-		if strings.HasPrefix(r.Name, tenant.key.Name+"-") && len(r.Status.History) > 0 {
+		if r.Labels[hubv1.ClusterLabel] == tenant.key.Name && r.Labels[hubv1.AddonLabel] == "settings" && len(r.Status.History) > 0 {
 			latest := r.Status.History.Latest()
 			s.release, s.deployed, s.revision = r.UID, latest.FirstDeployed.UTC().Format(time.RFC3339), latest.Version
 		}

@@ -150,6 +150,9 @@ func (k *kind) TenantConfig(ctx context.Context, key client.ObjectKey) (*rest.Co
 	return superAdmin(ctx, k.client, key)
 }
 
+// JoinNode does nothing: who would be the node, and pull its images?
+func (k *kind) JoinNode(context.Context, client.ObjectKey) (bool, error) { return false, nil }
+
 func (k *kind) Versions() (older, newest string) { return "v1.30.0", localfleet.NewestTenant }
 
 // Patience is for images to be pulled.

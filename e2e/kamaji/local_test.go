@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandler-hub/chandler/e2e/expect"
 	"github.com/chandler-hub/chandler/internal/localfleet"
 	"github.com/chandler-hub/chandler/internal/localfleet/parts"
 )
@@ -31,6 +32,8 @@ type local struct {
 	git    *localfleet.GitServer
 	// process is the hub's.
 	process *localfleet.Process
+	// nodes are what was started on tenants.
+	nodes []*localfleet.Cluster
 }
 
 func startLocal(ctx context.Context, scheme *runtime.Scheme) (Platform, error) {
@@ -89,6 +92,15 @@ func (l *local) TenantConfig(ctx context.Context, key client.ObjectKey) (*rest.C
 	return superAdmin(ctx, l.hub.Client, key)
 }
 
+func (l *local) JoinNode(ctx context.Context, key client.ObjectKey) (bool, error) {
+	tenant, err := l.kamaji.Tenant(ctx, key.Namespace, key.Name)
+	if err != nil {
+		return false, err
+	}
+	l.nodes = append(l.nodes, tenant)
+	return true, tenant.JoinNode(ctx)
+}
+
 // superAdmin reads the credential that works as soon as a tenant is Ready; admin.conf does a moment later.
 func superAdmin(ctx context.Context, c client.Client, key client.ObjectKey) (*rest.Config, error) {
 	s := &corev1.Secret{}
@@ -100,7 +112,7 @@ func superAdmin(ctx context.Context, c client.Client, key client.ObjectKey) (*re
 
 func (l *local) Versions() (older, newest string) { return "v1.30.0", localfleet.NewestTenant }
 
-func (l *local) Patience() time.Duration { return 4 * time.Minute } // far more than it takes, also where much else runs
+func (l *local) Patience() time.Duration { return expect.Patience }
 
 func (l *local) PublishChart(fsys fs.FS, dir string) error { return l.charts.Publish(fsys, dir) }
 
@@ -144,6 +156,9 @@ func (l *local) Close() error {
 		l.process.Stop()
 	}
 	var errs []error
+	for _, tenant := range l.nodes { // their folders are in the hub's
+		errs = append(errs, tenant.Stop())
+	}
 	if l.hub != nil {
 		errs = append(errs, l.hub.Stop())
 	}

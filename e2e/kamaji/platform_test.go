@@ -21,6 +21,8 @@ type Platform interface {
 	CreateTenant(ctx context.Context, key client.ObjectKey, t Tenant) error
 	// TenantConfig is how the tests reach a tenant's own API: as its super-admin, with the credentials of this moment.
 	TenantConfig(ctx context.Context, key client.ObjectKey) (*rest.Config, error)
+	// JoinNode gives a tenant that is Ready a node, on which pods run, or seem to. It returns false where tenants have none.
+	JoinNode(ctx context.Context, key client.ObjectKey) (bool, error)
 	// Versions are two versions of Kubernetes that Kamaji accepts: it can upgrade a tenant from the first to the second, which is
 	// what tenants get that ask for none.
 	Versions() (older, newest string)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -54,9 +55,11 @@ func TestTenants(t *testing.T) {
 	f := startTenants(t)
 	f.step(t, "add-ons arrive, each tenant's own", f.arrive)
 	f.step(t, "the hub says what it found", f.facts)
+	f.step(t, "a node joins", f.nodeJoins)
 	f.step(t, "an admin's kubeconfig is rotated", f.rotateKubeconfig)
 	f.step(t, "the API server's certificate is rotated", f.rotateServing)
 	f.step(t, "the CA is rotated", f.rotateCA)
+	f.step(t, "what runs on the node runs on", f.nodeStays)
 	f.step(t, "a tenant is upgraded", f.upgrade)
 	f.step(t, "a tenant is deleted", f.deleted)
 	f.step(t, "a tenant is unregistered", f.unregistered)
@@ -192,7 +195,7 @@ func (f *tenants) upgrade(t *testing.T) {
 func (f *tenants) deleted(t *testing.T) {
 	other := f.snapshot(t, f.two)
 	expect.NoError(t, f.Client().Delete(t.Context(), f.one.object()))
-	expect.Within(t, atOnce, "the tenant is let go", func() error {
+	f.soon(t, "the tenant is let go", func() error {
 		return errors.Join(expect.Gone(t.Context(), f.Client(), f.registration(f.one)), f.nothingFor(t.Context(), f.one))
 	})
 	f.soon(t, "Kamaji has let it go too", func() error { return expect.Gone(t.Context(), f.Client(), f.one.object()) })
@@ -219,9 +222,14 @@ func (f *tenants) unregistered(t *testing.T) {
 			return expect.Gone(t.Context(), own, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: cm.Namespace, Name: cm.Name}})
 		})
 	}
+	f.soon(t, "what ran has left the tenant", func() error {
+		return expect.Gone(t.Context(), own, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: f.two.hello().Namespace, Name: f.two.hello().Name}})
+	})
 	f.soon(t, "the hub has forgotten it", func() error { return expect.Gone(t.Context(), f.Client(), f.registration(f.two)) })
-	expect.NoError(t, f.wantTenant(t.Context(), f.two, "Ready", ""))
-	expect.NoError(t, f.Client().Delete(t.Context(), f.set))
+	f.soon(t, "and Kamaji has it as it was", func() error { return f.wantTenant(t.Context(), f.two, "Ready", "") })
+	for _, set := range []*hubv1.AddonSet{f.set, f.podsSet()} {
+		expect.NoError(t, client.IgnoreNotFound(f.Client().Delete(t.Context(), set)))
+	}
 	f.soon(t, "nothing of the hub's is left", func() error { return expect.NothingOfOurs(t.Context(), f.Client()) })
 	expect.NoError(t, f.Client().Delete(t.Context(), f.two.object()))
 	f.soon(t, "Kamaji lets the tenant go", func() error { return expect.Gone(t.Context(), f.Client(), f.two.object()) })

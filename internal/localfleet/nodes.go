@@ -76,6 +76,10 @@ func (c *Cluster) JoinNode(ctx context.Context) error {
 	)
 }
 
+// leaseSeconds is how long a node's lease is good, as a kubelet has it. kwok renews it four times as often. Without a lease, a controller
+// manager that watches nodes, as Kamaji's does, calls a node NotReady 50 seconds after it came, and all of its pods unready for good.
+const leaseSeconds = 40
+
 func (c *Cluster) startKwok(ctx context.Context) error {
 	path, err := parts.Path(parts.Kwok)
 	if err != nil {
@@ -99,6 +103,7 @@ func (c *Cluster) startKwok(ctx context.Context) error {
 		args: []string{
 			"--kubeconfig=" + c.KubeconfigFile(), "--config=" + strings.Join(files, ","), "--server-address=" + address,
 			"--manage-all-nodes", "--node-ip=127.0.0.1", "--cidr=10.244.0.0/16",
+			fmt.Sprintf("--node-lease-duration-seconds=%d", leaseSeconds),
 		},
 		env:   []string{"HOME=" + c.dir}, // it reads a configuration from there too
 		ready: answers(c.probe, "http://"+address+"/readyz"),

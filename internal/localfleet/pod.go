@@ -158,7 +158,9 @@ func (p *pod) command(container corev1.Container) (command, error) {
 	port := probe.HTTPGet.Port.IntValue()
 	args := append(hostPaths(line[1:], container.VolumeMounts, p.volume), "--bind-address=127.0.0.1")
 	if program == parts.KubeAPIServer {
-		args = append(args, "--endpoint-reconciler-type=none") // loopback is no address for an EndpointSlice
+		// Loopback is no address for an EndpointSlice. And a tenant of Kamaji's, which is of v1.30 at the most, streams no lists. Ours could,
+		// if the store told anybody but root which version it is; as it does not, it breaks off every watch from resource version 0.
+		args = append(args, "--endpoint-reconciler-type=none", "--feature-gates=WatchList=false")
 	} else {
 		if port, err = FreePort(); err != nil {
 			return command{}, err

@@ -17,7 +17,7 @@ func TestChartServerReadiness(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Start(ctx) }()
-	for deadline := time.Now().Add(10 * time.Second); s.Ready(nil) != nil; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); s.Ready(nil) != nil; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("it does not become ready")
 		}

@@ -25,7 +25,7 @@ import (
 )
 
 // DefaultTimeout is how long the add-ons may take to arrive.
-const DefaultTimeout = 3 * time.Minute
+const DefaultTimeout = 5 * time.Minute
 
 // Options are what the command line says.
 type Options struct {

@@ -115,7 +115,7 @@ func (k *Kamaji) startManager(ctx context.Context) error {
 
 // webhooksAnswer is an error until somebody with our certificate listens on Kamaji's port.
 func (k *Kamaji) webhooksAnswer(ctx context.Context) error {
-	d := tls.Dialer{NetDialer: &net.Dialer{Timeout: time.Second}, Config: k.authority.trusted()}
+	d := tls.Dialer{NetDialer: &net.Dialer{Timeout: answerTimeout}, Config: k.authority.trusted()}
 	conn, err := d.DialContext(ctx, "tcp", kamajiAddress)
 	if err != nil {
 		return err

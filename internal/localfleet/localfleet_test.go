@@ -210,7 +210,7 @@ func (f *fleet) wantRunning(t *testing.T) {
 			return err
 		}
 		for _, c := range release.Status.Conditions {
-			if c.Type == meta.ReadyCondition && c.Status == metav1.ConditionTrue {
+			if c.Type == meta.ReadyCondition && c.Status == metav1.ConditionTrue && c.ObservedGeneration == release.Generation {
 				return nil
 			}
 		}
@@ -304,11 +304,14 @@ func check(t *testing.T, err error) {
 	}
 }
 
+// patience is far more than anything takes here, also where much else runs.
+const patience = 4 * time.Minute
+
 // soon waits until f returns nil, and logs how long that took.
 func soon(t *testing.T, what string, f func(context.Context) error) {
 	t.Helper()
 	began := time.Now()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
@@ -325,7 +328,7 @@ func soon(t *testing.T, what string, f func(context.Context) error) {
 		}
 		select {
 		case <-ctx.Done():
-			t.Fatalf("%s: not within a minute: %v", what, last)
+			t.Fatalf("%s: not within %s: %v", what, patience, last)
 		case <-tick.C:
 		}
 	}

@@ -19,27 +19,28 @@ const (
 
 var given struct {
 	sync.Mutex
-	ports map[int]bool
+	ports []net.PacketConn
 }
 
-// FreePort returns a port on loopback that nothing listens on, and that this process has not had before: most parts cannot
-// choose one themselves, or cannot tell which they chose.
+// FreePort returns a port on loopback that nothing listens on, and that no fleet of this machine has had before: most parts cannot
+// choose one themselves, or cannot tell which they chose. Until the part listens there, and while it is restarted, this process holds the
+// UDP port of the same number, which says to every other fleet that the port is taken. The kernel gives it back when this process ends.
 func FreePort() (int, error) {
 	given.Lock()
 	defer given.Unlock()
-	if given.ports == nil {
-		given.ports = map[int]bool{}
-	}
 	for range lastPort - firstPort {
 		port := firstPort + rand.IntN(lastPort-firstPort)
-		if given.ports[port] {
-			continue
-		}
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		address := fmt.Sprintf("127.0.0.1:%d", port)
+		mark, err := net.ListenPacket("udp", address)
 		if err != nil {
 			continue
 		}
-		given.ports[port] = true
+		l, err := net.Listen("tcp", address)
+		if err != nil {
+			_ = mark.Close()
+			continue
+		}
+		given.ports = append(given.ports, mark)
 		return port, l.Close()
 	}
 	return 0, errors.New("no free port on 127.0.0.1")

@@ -20,8 +20,10 @@ import (
 const (
 	// stopGrace is how long a process may take to end by itself.
 	stopGrace = 10 * time.Second
-	// readyTimeout is far more than any part takes, even where many start at once on a small machine.
-	readyTimeout = 2 * time.Minute
+	// readyTimeout is far more than any part takes, even where many start at once on a small machine that has much else to do.
+	readyTimeout = 5 * time.Minute
+	// answerTimeout is for one request that asks whether a part is ready. A handshake takes seconds where the processor is busy.
+	answerTimeout = 10 * time.Second
 	// tailLines of a log are shown of a part that failed.
 	tailLines = 15
 )
@@ -185,7 +187,7 @@ func poll(ctx context.Context, interval time.Duration, f func(context.Context) e
 // answers returns a readiness check that wants status 200 of a URL.
 func answers(client *http.Client, url string) func(context.Context) error {
 	return func(ctx context.Context) error {
-		ctx, cancel := context.WithTimeout(ctx, time.Second)
+		ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 		defer cancel()
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 		if err != nil {

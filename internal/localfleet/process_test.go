@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -84,6 +85,11 @@ func TestFreePort(t *testing.T) {
 			t.Fatalf("port %d was given twice", port)
 		}
 		seen[port] = true
+		// Another fleet asks in the same way, before the part listens.
+		if mark, err := net.ListenPacket("udp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
+			_ = mark.Close()
+			t.Fatalf("port %d is another fleet's for the asking", port)
+		}
 	}
 }
 

@@ -244,8 +244,15 @@ func (r *run) allReady(ctx context.Context) error {
 			return err
 		}
 	}
-	_, err := r.hub.quiet(ctx, settled)
-	return err
+	for {
+		if _, err := r.hub.quiet(ctx, settled); err != nil || !r.p.Flux {
+			return err
+		}
+		// A hub that writes nothing may be waiting for Flux, which may be at work on one thing for longer.
+		if left, err := r.undelivered(ctx); err != nil || left == 0 {
+			return err
+		}
+	}
 }
 
 // fluxFollows has every change reported as Flux would, where Flux is not there, until the function that it returns is called.

@@ -78,6 +78,19 @@ func (f *fleet) changeSet(ctx context.Context, color string) error {
 	return f.management.Client.Patch(ctx, set, client.RawPatch(types.JSONPatchType, patch))
 }
 
+// undelivered counts the deliveries that have not been Ready on the revision that they are to have.
+func (f *fleet) undelivered(ctx context.Context) (int, error) {
+	list := &hubv1.AddonDeliveryList{}
+	err := f.management.Client.List(ctx, list)
+	n := 0
+	for i := range list.Items {
+		if d := &list.Items[i]; d.Status.ReadyRevision != d.Spec.RevisionName || d.Status.ObservedGeneration != d.Generation {
+			n++
+		}
+	}
+	return n, err
+}
+
 // startFlux starts the controllers, and serves what the set refers to.
 func (f *fleet) startFlux(ctx context.Context) error {
 	var err error

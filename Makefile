@@ -42,9 +42,9 @@ tools: ## Build etcd, kube-apiserver, Flux and the rest into a cache folder outs
 
 .PHONY: test
 test: tools ## Every test: unit, API server, end to end with real Flux controllers and workload clusters.
-	$(GO) test -timeout 20m -p 2 $$($(GO) list ./... | grep -v -e /e2e$$ -e /e2e/kamaji$$)
+	$(GO) run ./hack/slowest -timeout 20m -p 2 $$($(GO) list ./... | grep -v -e /e2e$$ -e /e2e/kamaji$$)
 	@# Not from the cache: it does not know that these tests build the hub.
-	$(GO) test -timeout 60m -count=1 -p 1 ./e2e ./e2e/kamaji
+	$(GO) run ./hack/slowest -timeout 60m -count=1 -p 1 ./e2e ./e2e/kamaji
 	cd internal/manifestchart/enginetest && $(GO) test -count=1 ./...
 	cd hack/promcheck && $(GO) test -count=1 ./...
 
@@ -54,7 +54,7 @@ e2e-kind: ## The tests of e2e/kamaji on kind, with Kamaji, Flux and the hub as p
 
 .PHONY: test-unit
 test-unit: ## The tests that need no binaries, in seconds.
-	$(GO) test -short ./api/... ./internal/... ./cmd/... ./controllers/... ./docs
+	$(GO) test -short ./api/... ./internal/... ./cmd/... ./controllers/... ./docs ./e2e/expect
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME each (default 1m). What they find becomes a test: go writes it under testdata/fuzz.

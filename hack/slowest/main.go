@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command slowest runs `go test` with the arguments that it is given, shows what `go test` would, and says in the end which tests took
+// longest: time in CI is bounded, and each test should know what it costs.
+//
+//	go run ./hack/slowest -timeout 60m ./e2e
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// shown are the tests that are named, of those that took a while.
+const (
+	shown = 15
+	while = 2.0 // seconds
+)
+
+// event is a line of `go test -json`.
+type event struct {
+	Action, Package, Test, Output string
+	Elapsed                       float64
+}
+
+func main() {
+	cmd := exec.Command("go", append([]string{"test", "-json"}, os.Args[1:]...)...)
+	cmd.Stderr = os.Stderr
+	// Ctrl-C reaches `go test` as well, which ends the tests; what they said is still to be shown.
+	signal.Ignore(os.Interrupt, syscall.SIGTERM)
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "slowest:", err)
+		os.Exit(1)
+	}
+	began := time.Now()
+	show(out, os.Stdout, began)
+	err = cmd.Wait()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		os.Exit(max(1, exit.ExitCode()))
+	} else if err != nil {
+		fmt.Fprintln(os.Stderr, "slowest:", err)
+		os.Exit(1)
+	}
+}
+
+// show prints what `go test` prints without -v: what a package says, and all that a test said that failed. And then the slowest tests.
+func show(in io.Reader, out io.Writer, began time.Time) {
+	said := map[string][]string{} // by package and test, until it is known whether that failed
+	var took []event
+	lines := bufio.NewReader(in)
+	for {
+		line, err := lines.ReadBytes('\n')
+		var e event
+		if json.Unmarshal(line, &e) != nil || e.Action == "" {
+			_, _ = out.Write(line) // what is not of a test, such as a package that does not compile
+		} else {
+			e.note(out, said, &took)
+		}
+		if err != nil {
+			break
+		}
+	}
+	slices.SortFunc(took, func(a, b event) int { return cmp.Compare(b.Elapsed, a.Elapsed) })
+	for i, e := range took[:min(shown, len(took))] {
+		if i == 0 {
+			_, _ = fmt.Fprintf(out, "the slowest tests of %s:\n", time.Since(began).Round(time.Second))
+		}
+		_, _ = fmt.Fprintf(out, "%8.1fs  %s %s\n", e.Elapsed, path.Base(e.Package), e.Test)
+	}
+}
+
+func (e *event) note(out io.Writer, said map[string][]string, took *[]event) {
+	top, _, isPart := strings.Cut(e.Test, "/")
+	of := e.Package + " " + top
+	switch e.Action {
+	case "output", "build-output":
+		if e.Test == "" { // the verdict on a package; PASS alone is said with -v only
+			_, _ = io.WriteString(out, strings.TrimPrefix(e.Output, "PASS\n"))
+		} else {
+			said[of] = append(said[of], e.Output)
+		}
+	case "pass", "skip", "fail":
+		if e.Test == "" && e.Action == "fail" { // what tests said that did not come to their end
+			for of, lines := range said {
+				if strings.HasPrefix(of, e.Package+" ") {
+					_, _ = io.WriteString(out, strings.Join(lines, ""))
+				}
+			}
+		}
+		if e.Test == "" || isPart {
+			return
+		}
+		if e.Action == "fail" {
+			_, _ = io.WriteString(out, strings.Join(said[of], ""))
+		}
+		delete(said, of)
+		if e.Elapsed >= while {
+			*took = append(*took, *e)
+		}
+	}
+}

@@ -24,14 +24,11 @@ import (
 
 // SetupWithManager starts discovery: Secrets at once, the other kinds when their CRDs are there.
 func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
-	c, err := controller.NewTypedUnmanaged("discovery", controller.TypedOptions[Request]{
+	c, err := controller.NewTyped("discovery", mgr, controller.TypedOptions[Request]{
 		Reconciler: r, MaxConcurrentReconciles: r.Config.Concurrency,
 		LogConstructor: logkey.OfAny(mgr, "discovery", logkey.Origin, func(req Request) string { return req.Kind.Kind + " " + req.NamespacedName.String() }),
 	})
 	if err != nil {
-		return err
-	}
-	if err := mgr.Add(c); err != nil {
 		return err
 	}
 	watch := func(kind origin.Kind, example client.Object) error {

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/base64"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"regexp"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/chandler-hub/chandler/internal/kubeconfig"
+	"github.com/chandler-hub/chandler/internal/probe"
+)
+
+// cluster is a workload cluster: it keeps what was applied to it.
+type cluster struct {
+	name, namespace string
+	provider        string // Secret, Kamaji or Hand
+	address         string
+	// life grows when the cluster is built anew, and token when its credentials are rotated.
+	life, token int
+	down, hung  bool
+	// gone is true when its origin has been deleted, and it with it.
+	gone bool
+	// labels are those that its origin had last.
+	labels map[string]string
+	// workloads are what runs there, by their names.
+	workloads map[string]*workload
+}
+
+// workload is a Helm release, or an object that a Kustomization applied.
+type workload struct {
+	// id is another one after a reinstall.
+	id int
+	// name is helm:<namespace of its records>/<release>, or object:<namespace>/<name>.
+	name string
+	// owner is the Flux object that made it, or took it over; set and addon are of its labels.
+	owner, ownerUID, set, addon string
+	chart                       string
+	// unwanted is true when nobody wanted it at some time since it was last quiet.
+	unwanted bool
+	// approved is true when somebody has approved that it goes, or is reinstalled.
+	approved bool
+}
+
+func (c *cluster) uid() types.UID {
+	return types.UID(fmt.Sprintf("11111111-0000-4000-8000-%s%04d", hexOf(c.name), c.life))
+}
+
+func hexOf(s string) string {
+	out := fmt.Sprintf("%x", s)
+	for len(out) < 8 {
+		out += "0"
+	}
+	return out[:8]
+}
+
+// authority is a CA certificate. Which one it is does not matter to anything that is simulated.
+var authority = sync.OnceValue(func() string {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	must(err)
+	t := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "ca"}, IsCA: true, BasicConstraintsValid: true,
+		NotBefore: time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC), NotAfter: time.Date(2090, 1, 1, 0, 0, 0, 0, time.UTC),
+	}
+	der, err := x509.CreateCertificate(rand.Reader, t, t, key.Public(), key)
+	must(err)
+	var b bytes.Buffer
+	must(pem.Encode(&b, &pem.Block{Type: "CERTIFICATE", Bytes: der}))
+	return base64.StdEncoding.EncodeToString(b.Bytes())
+})
+
+// bearer is the token that a cluster accepts now.
+func (c *cluster) bearer() string { return fmt.Sprintf("token-of-%s-%d-%d", c.name, c.life, c.token) }
+
+// kubeconfig is what its origin's Secret holds.
+func (c *cluster) kubeconfig() string {
+	return fmt.Sprintf(`apiVersion: v1
+kind: Config
+current-context: c
+clusters: [{name: c, cluster: {server: "https://%s:6443", certificate-authority-data: %s}}]
+users: [{name: u, user: {token: %s}}]
+contexts: [{name: c, context: {cluster: c, user: u}}]
+`, c.address, authority(), c.bearer())
+}
+
+var (
+	serverLine = regexp.MustCompile(`server: "?https://([0-9.]+):6443`)
+	tokenLine  = regexp.MustCompile(`token: "?([a-z0-9-]+)`)
+)
+
+// reach returns the cluster that a kubeconfig leads to, if it answers to it.
+func (w *World) reach(raw string) (*cluster, error) {
+	address, token := serverLine.FindStringSubmatch(raw), tokenLine.FindStringSubmatch(raw)
+	if address == nil || token == nil {
+		return nil, fmt.Errorf("this is no kubeconfig")
+	}
+	return w.dial(address[1], token[1])
+}
+
+func (w *World) dial(address, token string) (*cluster, error) {
+	for _, c := range w.clusters {
+		if c.address != address {
+			continue
+		}
+		switch {
+		case c.down || c.gone:
+			return nil, fmt.Errorf("dial tcp %s:6443: connection refused", address)
+		case c.hung:
+			return nil, fmt.Errorf("context deadline exceeded")
+		case c.bearer() != token:
+			return nil, fmt.Errorf("Unauthorized")
+		}
+		return c, nil
+	}
+	return nil, fmt.Errorf("dial tcp %s:6443: no route to host", address)
+}
+
+// probe is what the pool asks clusters with.
+func (w *World) probe(_ context.Context, cfg *kubeconfig.Config) probe.Result {
+	rest := cfg.RESTConfig()
+	c, err := w.dial(cfg.Host(), rest.BearerToken)
+	now := w.clock.Now()
+	if err != nil {
+		reason := probe.ReasonConnectionRefused
+		switch err.Error() {
+		case "Unauthorized":
+			reason = probe.ReasonUnauthorized
+		case "context deadline exceeded":
+			reason = probe.ReasonTimedOut
+		}
+		return probe.Result{Time: now, Err: &probe.Failure{Reason: reason, Message: err.Error()}}
+	}
+	return probe.Result{Time: now, Version: "v1.34.1", ClusterUID: c.uid(), Nodes: 3, NodesKnown: true}
+}

@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"cmp"
+	"encoding/base64"
+	"fmt"
+	"slices"
+	"time"
+
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	fluxmeta "github.com/fluxcd/pkg/apis/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/test/simulation/apiserver"
+)
+
+// This file is the model of helm-controller 1.6 and kustomize-controller 1.9. What it does, and why, is in their sources as named in the
+// comments; what it leaves out is in docs/simulation.md.
+
+const (
+	helmGroup      = "helm.toolkit.fluxcd.io"
+	kustomizeGroup = "kustomize.toolkit.fluxcd.io"
+	sourceGroup    = "source.toolkit.fluxcd.io"
+	fluxFinalizer  = "finalizers.fluxcd.io"
+)
+
+// flux is the state of the controllers' queues.
+type flux struct {
+	due      map[apiserver.Key]time.Time
+	failures map[apiserver.Key]int
+}
+
+func isFlux(k apiserver.Key) bool { return k.Kind == "HelmRelease" || k.Kind == "Kustomization" }
+
+// noticed is told of every write.
+func (f *flux) noticed(w *World, write apiserver.Write) {
+	switch {
+	case !write.Changed:
+	case isFlux(write.Key):
+		if write.New == nil {
+			delete(f.due, write.Key)
+			delete(f.failures, write.Key)
+			return
+		}
+		if write.Old == nil || generationOf(write.Old) != generationOf(write.New) {
+			f.due[write.Key] = w.clock.Now()
+			delete(f.failures, write.Key)
+		}
+	case write.Key.Kind == "Secret" || write.Key.Kind == "ConfigMap":
+		o := write.New
+		if o == nil {
+			o = write.Old
+		}
+		if apiserver.Labels(o)[fluxmeta.LabelKeyWatch] != fluxmeta.LabelValueWatchEnabled {
+			return
+		}
+		for k := range f.due {
+			if k.Namespace == write.Key.Namespace && secretOf(w.server.Get(k)) == write.Key.Name {
+				f.due[k] = w.clock.Now()
+			}
+		}
+	}
+}
+
+func generationOf(o apiserver.Object) int64 {
+	g, _ := nested(o, "metadata", "generation").(int64)
+	return g
+}
+
+func secretOf(o apiserver.Object) string {
+	s, _ := nested(o, "spec", "kubeConfig", "secretRef", "name").(string)
+	return s
+}
+
+func nested(o any, path ...string) any {
+	for _, f := range path {
+		m, ok := o.(map[string]any)
+		if !ok {
+			return nil
+		}
+		o = m[f]
+	}
+	return o
+}
+
+// ready returns what the controllers would work on now.
+func (f *flux) ready(now time.Time) []apiserver.Key {
+	var out []apiserver.Key
+	for k, at := range f.due {
+		if !at.After(now) {
+			out = append(out, k)
+		}
+	}
+	slices.SortFunc(out, func(a, b apiserver.Key) int { return cmp.Compare(a.String(), b.String()) })
+	return out
+}
+
+func (f *flux) next() (at time.Time, ok bool) {
+	for _, t := range f.due {
+		if !ok || t.Before(at) {
+			at, ok = t, true
+		}
+	}
+	return at, ok
+}
+
+// work reconciles one object. It returns what it did, for the story.
+func (f *flux) work(w *World, k apiserver.Key) {
+	o := w.server.Get(k)
+	if o == nil {
+		delete(f.due, k)
+		return
+	}
+	var failed bool
+	if k.Kind == "HelmRelease" {
+		hr := &helmv2.HelmRelease{}
+		must(apiserver.Into(o, hr))
+		failed = f.helm(w, k, hr)
+	} else {
+		ks := &kustomizev1.Kustomization{}
+		must(apiserver.Into(o, ks))
+		failed = f.kustomize(w, k, ks)
+	}
+	if w.server.Get(k) == nil {
+		return
+	}
+	if failed {
+		f.failures[k]++
+		f.due[k] = w.clock.Now().Add(min(30*time.Second<<min(f.failures[k]-1, 5), 15*time.Minute))
+		return
+	}
+	delete(f.failures, k)
+	f.due[k] = w.clock.Now().Add(10 * time.Minute)
+}
+
+// addFinalizer and dropFinalizer are patches of metadata.
+func (w *World) addFinalizer(k apiserver.Key) {
+	o := apiserver.Clone(w.server.Get(k))
+	m := o["metadata"].(map[string]any)
+	list, _ := m["finalizers"].([]any)
+	if !slices.Contains(list, any(fluxFinalizer)) {
+		m["finalizers"] = append(slices.Clone(list), fluxFinalizer)
+		_, err := w.server.Update("flux", "finalizer", k, o, false)
+		must(err)
+	}
+}
+
+func (w *World) dropFinalizer(k apiserver.Key, finalizer string) {
+	there := w.server.Get(k)
+	if there == nil {
+		return
+	}
+	o := apiserver.Clone(there)
+	m := o["metadata"].(map[string]any)
+	list, _ := m["finalizers"].([]any)
+	list = slices.DeleteFunc(slices.Clone(list), func(f any) bool { return f == finalizer })
+	if len(list) == 0 {
+		delete(m, "finalizers")
+	} else {
+		m["finalizers"] = list
+	}
+	_, err := w.server.Update("flux", "finalizer", k, o, false)
+	must(err)
+}
+
+// report writes the status: Ready, and what else the kind notes.
+func (w *World) report(k apiserver.Key, obj runtime.Object, ready metav1.ConditionStatus, reason, message string) {
+	o := w.server.Get(k)
+	if o == nil {
+		return
+	}
+	next := apiserver.Clone(o)
+	raw, err := apiserver.FromTyped(obj)
+	must(err)
+	st, _ := raw["status"].(map[string]any)
+	if st == nil {
+		st = map[string]any{}
+	}
+	c := map[string]any{
+		"type": "Ready", "status": string(ready), "reason": reason, "message": message, "observedGeneration": generationOf(o),
+		"lastTransitionTime": w.clock.Now().UTC().Format(time.RFC3339),
+	}
+	if old, _ := nested(o, "status", "conditions").([]any); len(old) == 1 && nested(old[0], "status") == string(ready) {
+		c["lastTransitionTime"] = nested(old[0], "lastTransitionTime")
+	}
+	st["conditions"] = []any{c}
+	if ready == metav1.ConditionTrue {
+		st["observedGeneration"] = generationOf(o)
+	}
+	next["status"] = st
+	_, err = w.server.Update("flux", "status", k, next, true)
+	must(err)
+}
+
+var errNoSecret = fmt.Errorf("Secret not found")
+
+// target returns the cluster of a Flux object.
+func (w *World) target(k apiserver.Key, ref *fluxmeta.KubeConfigReference) (*cluster, error) {
+	if ref == nil || ref.SecretRef == nil {
+		return nil, fmt.Errorf("no kubeConfig")
+	}
+	secret := w.server.Get(apiserver.Key{Kind: "Secret", Namespace: k.Namespace, Name: ref.SecretRef.Name})
+	if secret == nil {
+		return nil, errNoSecret
+	}
+	text, _ := nested(secret, "data", cmp.Or(ref.SecretRef.Key, "value")).(string)
+	raw, err := base64.StdEncoding.DecodeString(text)
+	if err != nil || len(raw) == 0 {
+		return nil, fmt.Errorf("Secret has no key")
+	}
+	return w.reach(string(raw))
+}
+
+func setOf(o metav1.Object) string {
+	return o.GetNamespace() + "/" + o.GetLabels()[hubv1.AddonSetLabel]
+}
+
+func releaseName(storage, name string) string { return "helm:" + storage + "/" + name }
+
+// helm is helm-controller's Reconcile.
+func (f *flux) helm(w *World, k apiserver.Key, hr *helmv2.HelmRelease) (failed bool) {
+	if hr.DeletionTimestamp != nil {
+		return f.uninstall(w, k, hr)
+	}
+	if !slices.Contains(hr.Finalizers, fluxFinalizer) {
+		w.addFinalizer(k)
+	}
+	if hr.Spec.Suspend {
+		return false
+	}
+	chart, version, ok := w.chartOf(k, hr)
+	if !ok {
+		w.report(k, hr, metav1.ConditionFalse, "HelmChartNotReady", "chart is not ready")
+		return true
+	}
+	c, err := w.target(k, hr.Spec.KubeConfig)
+	if err != nil {
+		reason := "StateError"
+		if err == errNoSecret {
+			reason = "RESTClientError"
+		}
+		w.report(k, hr, metav1.ConditionFalse, reason, err.Error())
+		return true
+	}
+	name := releaseName(hr.GetStorageNamespace(), hr.GetReleaseName())
+	if last := hr.Status.History.Latest(); last != nil {
+		was := releaseName(hr.Status.StorageNamespace, last.Name)
+		if was != name || last.Namespace != hr.GetReleaseNamespace() || last.ChartName != chart {
+			w.take(c, was, k, "Flux reinstalls it: "+was+" of chart "+last.ChartName+" becomes "+name+" of chart "+chart)
+			hr.Status.History = nil
+		}
+	}
+	if w.broken[hr.Labels[hubv1.AddonLabel]] {
+		w.report(k, hr, metav1.ConditionFalse, "InstallFailed", "timeout waiting for: [Deployment/x]")
+		return true
+	}
+	w.give(c, name, k, string(hr.UID), setOf(hr), hr.Labels[hubv1.AddonLabel], chart)
+	hr.Status.StorageNamespace = hr.GetStorageNamespace()
+	hr.Status.History = helmv2.Snapshots{{
+		Name: hr.GetReleaseName(), Namespace: hr.GetReleaseNamespace(), ChartName: chart, ChartVersion: version, Version: 1, Status: "deployed", Digest: "sha256:0", ConfigDigest: "sha256:0",
+	}}
+	w.report(k, hr, metav1.ConditionTrue, "InstallSucceeded", "Helm install succeeded")
+	return false
+}
+
+// chartOf returns name and version of the chart, if it has been fetched: it is, as soon as it and its repository are there.
+func (w *World) chartOf(k apiserver.Key, hr *helmv2.HelmRelease) (name, version string, ok bool) {
+	ref := hr.Spec.ChartRef
+	if ref == nil || ref.Kind != "HelmChart" {
+		return "", "", false
+	}
+	chart := w.server.Get(apiserver.Key{Group: sourceGroup, Kind: "HelmChart", Namespace: cmp.Or(ref.Namespace, k.Namespace), Name: ref.Name})
+	if chart == nil {
+		return "", "", false
+	}
+	name, _ = nested(chart, "spec", "chart").(string)
+	version, _ = nested(chart, "spec", "version").(string)
+	source, _ := nested(chart, "spec", "sourceRef", "name").(string)
+	kind, _ := nested(chart, "spec", "sourceRef", "kind").(string)
+	return name, version, w.server.Get(apiserver.Key{Group: sourceGroup, Kind: kind, Namespace: cmp.Or(ref.Namespace, k.Namespace), Name: source}) != nil
+}
+
+// uninstall is helm-controller's reconcileDelete.
+func (f *flux) uninstall(w *World, k apiserver.Key, hr *helmv2.HelmRelease) (failed bool) {
+	if !slices.Contains(hr.Finalizers, fluxFinalizer) {
+		return false
+	}
+	last := hr.Status.History.Latest()
+	if !hr.Spec.Suspend && last != nil {
+		c, err := w.target(k, hr.Spec.KubeConfig)
+		switch {
+		case err == errNoSecret: // skipped, and the release forgotten (helmrelease_controller.go:507)
+		case err != nil:
+			w.report(k, hr, metav1.ConditionFalse, "UninstallFailed", err.Error())
+			return true
+		default:
+			w.take(c, releaseName(hr.Status.StorageNamespace, last.Name), k, "its Flux object is deleted")
+		}
+	}
+	w.leave(k, string(hr.UID))
+	w.dropFinalizer(k, fluxFinalizer)
+	return false
+}
+
+// kustomize is kustomize-controller's Reconcile.
+func (f *flux) kustomize(w *World, k apiserver.Key, ks *kustomizev1.Kustomization) (failed bool) {
+	if ks.DeletionTimestamp != nil {
+		return f.prune(w, k, ks)
+	}
+	if !slices.Contains(ks.Finalizers, fluxFinalizer) {
+		w.addFinalizer(k)
+	}
+	if ks.Spec.Suspend {
+		return false
+	}
+	ref := ks.Spec.SourceRef
+	if w.server.Get(apiserver.Key{Group: sourceGroup, Kind: ref.Kind, Namespace: cmp.Or(ref.Namespace, k.Namespace), Name: ref.Name}) == nil {
+		w.report(k, ks, metav1.ConditionFalse, "ArtifactFailed", "source is not there")
+		return true
+	}
+	c, err := w.target(k, ks.Spec.KubeConfig)
+	if err != nil {
+		w.report(k, ks, metav1.ConditionFalse, "ReconciliationFailed", err.Error())
+		return true
+	}
+	addon := ks.Labels[hubv1.AddonLabel]
+	names := objectsOf(ks.Spec.Path, ks.Spec.TargetNamespace)
+	for i, name := range names {
+		if w.broken[addon] && i > 0 {
+			// What was applied stays, and no inventory is stored (kustomization_controller.go:489-507).
+			w.report(k, ks, metav1.ConditionFalse, "ReconciliationFailed", "dry-run failed: the second object is refused")
+			return true
+		}
+		w.give(c, name, k, string(ks.UID), setOf(ks), addon, "")
+	}
+	if ks.Spec.Prune && ks.Status.Inventory != nil {
+		for _, e := range ks.Status.Inventory.Entries {
+			if name := inventoryName(e.ID); !slices.Contains(names, name) {
+				w.take(c, name, k, "it is in the source no more, or goes elsewhere")
+			}
+		}
+	}
+	ks.Status.Inventory = &kustomizev1.ResourceInventory{}
+	for _, name := range names {
+		ks.Status.Inventory.Entries = append(ks.Status.Inventory.Entries, kustomizev1.ResourceRef{ID: inventoryID(name), Version: "v1"})
+	}
+	ks.Status.LastAppliedRevision = "main@sha1:0"
+	w.report(k, ks, metav1.ConditionTrue, "ReconciliationSucceeded", "Applied revision: main@sha1:0")
+	return false
+}
+
+// prune is kustomize-controller's finalize.
+func (f *flux) prune(w *World, k apiserver.Key, ks *kustomizev1.Kustomization) (failed bool) {
+	if !slices.Contains(ks.Finalizers, fluxFinalizer) {
+		return false
+	}
+	prunes := ks.Spec.DeletionPolicy == kustomizev1.DeletionPolicyDelete || ks.Spec.DeletionPolicy == kustomizev1.DeletionPolicyWaitForTermination ||
+		ks.Spec.DeletionPolicy != kustomizev1.DeletionPolicyOrphan && ks.Spec.Prune
+	if prunes && !ks.Spec.Suspend && ks.Status.Inventory != nil && len(ks.Status.Inventory.Entries) > 0 {
+		account := ks.Spec.ServiceAccountName
+		if account == "" || w.server.Get(apiserver.Key{Kind: "ServiceAccount", Namespace: k.Namespace, Name: account}) != nil {
+			c, err := w.target(k, ks.Spec.KubeConfig)
+			if err != nil {
+				return true // no condition is written; the finalizer hangs
+			}
+			for _, e := range ks.Status.Inventory.Entries {
+				w.take(c, inventoryName(e.ID), k, "its Flux object is deleted")
+			}
+		}
+	}
+	w.leave(k, string(ks.UID))
+	w.dropFinalizer(k, fluxFinalizer)
+	return false
+}

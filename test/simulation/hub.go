@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/chandler-hub/chandler/controllers"
+	"github.com/chandler-hub/chandler/controllers/discovery"
+	"github.com/chandler-hub/chandler/controllers/index"
+	"github.com/chandler-hub/chandler/internal/hubconfig"
+	"github.com/chandler-hub/chandler/internal/manifestchart"
+	"github.com/chandler-hub/chandler/internal/origin"
+	"github.com/chandler-hub/chandler/internal/probe"
+	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/test/simulation/apiserver"
+)
+
+// hub is one process of the hub: the rooms as controllers.AddRooms sets them up, with their real watches, predicates and map functions, on a
+// cache that lags and queues that are worked off one by one. What is in its memory is lost with it.
+type hub struct {
+	cache  *apiserver.Cache
+	pool   *probe.Pool
+	rooms  []*room
+	cancel context.CancelFunc
+	// dead is true when the process has crashed: nothing that it still does takes effect.
+	dead bool
+	// again is when the pool is to be asked again.
+	again time.Time
+}
+
+// room is a controller and its queue.
+type room struct {
+	name  string
+	queue workQueue
+	// run takes a request off the queue and reconciles it.
+	run func(ctx context.Context, request string) error
+}
+
+// workQueue is what the simulation needs of a queue of whatever requests.
+type workQueue interface {
+	ready(now time.Time) []string
+	next() (time.Time, bool)
+}
+
+var errCrashed = errors.New("this process has crashed")
+
+// startHub starts a process with a cache that is complete.
+func (w *World) startHub() {
+	ctx, cancel := context.WithCancel(context.Background())
+	h := &hub{cache: apiserver.NewCache(w.server, w.scheme, index.CacheOptions()), cancel: cancel}
+	gate := func(verb string, k apiserver.Key) (before, after error) {
+		if h.dead {
+			return errCrashed, nil
+		}
+		return w.gate(verb, k)
+	}
+	h.pool = probe.NewPool(probe.PoolOptions{Interval: w.config.ProbeInterval, Clock: w.clock, Random: func() float64 { return 0.5 }, Probe: w.probe})
+	m := &processManager{world: w, hub: h, live: &apiserver.Reader{Server: w.server, Scheme: w.scheme, Gate: gate}}
+	m.client = &apiserver.Client{Reader: h.cache, Server: w.server, Types: w.scheme, Actor: "hub", Gate: gate}
+	must(index.Add(ctx, h.cache))
+	must(controllers.AddRooms(m, w.config, controllers.World{Client: m.client, Pool: h.pool, Clock: w.clock, HubUID: "hub"}))
+	for _, c := range m.warm {
+		must(c.Warmup(ctx))
+	}
+	w.hub = h
+	for _, i := range h.cache.Informers() {
+		i.Deliver() // to those who have just begun to watch
+	}
+}
+
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+// stopHub ends the process as kill -9 does.
+func (w *World) stopHub() {
+	if w.hub == nil {
+		return
+	}
+	w.hub.dead = true
+	w.hub.cancel()
+	w.hub = nil
+}
+
+// processManager is a manager.Manager with what the rooms use of one.
+type processManager struct {
+	manager.Manager // nil: nothing else is used
+	world           *World
+	hub             *hub
+	client          client.Client
+	live            client.Reader
+	warm            []interface{ Warmup(context.Context) error }
+}
+
+func (m *processManager) GetScheme() *runtime.Scheme           { return m.world.scheme }
+func (m *processManager) GetCache() cache.Cache                { return m.hub.cache }
+func (m *processManager) GetClient() client.Client             { return m.client }
+func (m *processManager) GetAPIReader() client.Reader          { return m.live }
+func (m *processManager) GetFieldIndexer() client.FieldIndexer { return m.hub.cache }
+func (m *processManager) GetLogger() logr.Logger               { return logr.Discard() }
+func (m *processManager) GetRESTMapper() meta.RESTMapper       { return everyKind{} }
+
+func (m *processManager) GetEventRecorder(string) events.EventRecorder {
+	return recorder{m.world, m.hub}
+}
+
+func (m *processManager) GetControllerOptions() config.Controller {
+	return config.Controller{SkipNameValidation: new(true)}
+}
+
+// Add takes controllers. The pool of probes goes by steps, and what it has to tell the simulation passes on.
+func (m *processManager) Add(r manager.Runnable) error {
+	switch c := r.(type) {
+	case controller.TypedController[reconcile.Request]:
+		takeIn(m, c, reconcile.Request.String)
+	case controller.TypedController[discovery.Request]:
+		takeIn(m, c, func(r discovery.Request) string { return r.Kind.GroupKind.Kind + " " + r.NamespacedName.String() })
+	}
+	return nil
+}
+
+// takeIn gives a controller a queue of the simulation's. Controllers are made with one by their options; these are made by the rooms, and
+// controller-runtime has no place where a manager could name it. So it is put where the option went.
+func takeIn[R comparable](m *processManager, c controller.TypedController[R], naming func(R) string) {
+	v := reflect.ValueOf(c).Elem()
+	name := v.FieldByName("Name").String()
+	q := &queue[R]{world: m.world, naming: naming, dirty: map[R]bool{}, later: map[R]time.Time{}, failures: map[R]int{}}
+	v.FieldByName("NewQueue").Set(reflect.ValueOf(func(string, workqueue.TypedRateLimiter[R]) workqueue.TypedRateLimitingInterface[R] { return q }))
+	v.FieldByName("EnableWarmup").Set(reflect.ValueOf(new(true))) // Warmup starts the watches, and no worker with them
+	v.FieldByName("RecoverPanic").Set(reflect.ValueOf(new(false)))
+	m.warm = append(m.warm, c.(interface{ Warmup(context.Context) error }))
+	m.hub.rooms = append(m.hub.rooms, &room{name: name, queue: q, run: func(ctx context.Context, request string) error {
+		req, ok := q.take(request)
+		if !ok {
+			return nil
+		}
+		result, err := c.Reconcile(ctx, req)
+		switch { // as internal/controller's reconcileHandler does
+		case err != nil:
+			q.AddRateLimited(req)
+		case result.RequeueAfter > 0:
+			q.Forget(req)
+			q.AddAfter(req, result.RequeueAfter)
+		case result.Requeue: //nolint:staticcheck // what the hub returns after a conflict
+			q.AddRateLimited(req)
+		default:
+			q.Forget(req)
+		}
+		return err
+	}})
+}
+
+// everyKind is a RESTMapper that knows whatever it is asked for.
+type everyKind struct{ meta.RESTMapper }
+
+func (everyKind) RESTMapping(gk schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	return &meta.RESTMapping{GroupVersionKind: gk.WithVersion(versions[0])}, nil
+}
+
+// queue is a work queue without goroutines: a set of requests, and timers on the simulation's clock.
+type queue[R comparable] struct {
+	workqueue.TypedRateLimitingInterface[R] // nil: the rest is never called
+	world                                   *World
+	naming                                  func(R) string
+	dirty                                   map[R]bool
+	later                                   map[R]time.Time
+	failures                                map[R]int
+}
+
+func (q *queue[R]) Add(r R) {
+	q.dirty[r] = true
+}
+
+func (q *queue[R]) AddAfter(r R, d time.Duration) {
+	if d <= 0 {
+		q.Add(r)
+		return
+	}
+	at := q.world.clock.Now().Add(d)
+	if was, ok := q.later[r]; !ok || at.Before(was) {
+		q.later[r] = at
+	}
+}
+
+// AddRateLimited backs off as the default limiter does for one item: 5 ms, doubled, up to 1000 s.
+func (q *queue[R]) AddRateLimited(r R) {
+	d := min(5*time.Millisecond<<min(q.failures[r], 20), 1000*time.Second)
+	q.failures[r]++
+	q.AddAfter(r, d)
+}
+
+func (q *queue[R]) Forget(r R)          { delete(q.failures, r) }
+func (q *queue[R]) NumRequeues(r R) int { return q.failures[r] }
+func (q *queue[R]) ShutDown()           {}
+func (q *queue[R]) Done(R)              {}
+func (q *queue[R]) Len() int            { return len(q.dirty) }
+
+// ready returns what may be worked on, sorted.
+func (q *queue[R]) ready(now time.Time) []string {
+	for r, at := range q.later {
+		if !at.After(now) {
+			delete(q.later, r)
+			q.dirty[r] = true
+		}
+	}
+	out := make([]string, 0, len(q.dirty))
+	for r := range q.dirty {
+		out = append(out, q.naming(r))
+	}
+	slices.Sort(out)
+	return out
+}
+
+// next returns when the next timer is over.
+func (q *queue[R]) next() (at time.Time, ok bool) {
+	for _, t := range q.later {
+		if !ok || t.Before(at) {
+			at, ok = t, true
+		}
+	}
+	return at, ok
+}
+
+func (q *queue[R]) take(name string) (R, bool) {
+	for r := range q.dirty {
+		if q.naming(r) == name {
+			delete(q.dirty, r)
+			return r, true
+		}
+	}
+	var none R
+	return none, false
+}
+
+// event is what the hub told in an event.
+type event struct {
+	at            time.Time
+	kind, about   string
+	reason, words string
+	warning       bool
+}
+
+// recorder notes events.
+type recorder struct {
+	world *World
+	hub   *hub
+}
+
+func (r recorder) Eventf(regarding, _ runtime.Object, typ, reason, _, note string, args ...any) {
+	if r.hub.dead {
+		return
+	}
+	about, _ := regarding.(client.Object)
+	e := event{at: r.world.clock.Now(), reason: reason, words: fmt.Sprintf(note, args...), warning: typ == corev1.EventTypeWarning}
+	if about != nil {
+		e.kind, e.about = fmt.Sprintf("%T", regarding), about.GetNamespace()+"/"+about.GetName()
+	}
+	r.world.events = append(r.world.events, e)
+}
+
+// flags returns what the flags of a hub come to.
+func flags() *hubconfig.Config {
+	return &hubconfig.Config{
+		HubID: "chandler", PlatformNamespaces: []string{"chandler-system", "flux-system"},
+		UnregisterDelay: 5 * time.Minute, TeardownGrace: time.Hour, RemovalDelay: 5 * time.Second, ChartRetention: 10 * time.Minute,
+		ProbeInterval: time.Minute, Concurrency: 1,
+		Chart:   render.ManifestChart{URL: "http://chandler.chandler-system.svc", Name: manifestchart.Name, Version: manifestchart.Version},
+		Origins: origin.Policy{SecretNamespaces: []string{"chandler-system", "flux-system", "fleet", "team"}},
+	}
+}
+
+// ring tells the registration room what the pool found out.
+func (h *hub) ring(key types.NamespacedName) {
+	for _, r := range h.rooms {
+		if r.name == "registration" {
+			r.queue.(*queue[reconcile.Request]).Add(reconcile.Request{NamespacedName: key})
+		}
+	}
+}

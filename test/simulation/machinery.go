@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// unit is one thing that may happen next: an event arrives in a cache, a room reconciles, a Flux controller does, the probes go on.
+type unit struct {
+	what string
+	do   func()
+}
+
+// units returns all that may happen now.
+func (w *World) units() []unit {
+	var out []unit
+	now := w.clock.Now()
+	if h := w.hub; h != nil {
+		for _, i := range h.cache.Informers() {
+			out = append(out, unit{"see " + i.String(), i.Deliver})
+		}
+		for _, r := range h.rooms {
+			for _, req := range r.queue.ready(now) {
+				out = append(out, unit{r.name + " " + req, func() { w.reconcile(r, req) }})
+			}
+		}
+		if !h.again.After(now) {
+			out = append(out, unit{"probe", func() { w.stepPool() }})
+		}
+	}
+	for _, k := range w.flux.ready(now) {
+		out = append(out, unit{"flux " + k.String(), func() { w.flux.work(w, k) }})
+	}
+	return out
+}
+
+func (w *World) reconcile(r *room, req string) {
+	w.reconciles++
+	err := w.caught(r, req)
+	if w.hub.dead {
+		w.stopHub()
+		w.startHub()
+		return
+	}
+	w.hub.again = w.clock.Now() // it may have put a cluster into the pool
+	if err != nil {
+		w.say("  %s %s: %v", r.name, req, err) // it is tried again; what never comes right is seen at the end
+	}
+}
+
+// caught runs a room, whose panic is a violation.
+func (w *World) caught(r *room, req string) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+			w.violated("panic", "%s %s: %v\n%s", r.name, req, p, debug.Stack())
+		}
+	}()
+	return r.run(context.Background(), req)
+}
+
+// stepPool has the clusters asked that are due.
+func (w *World) stepPool() {
+	h := w.hub
+	changed, wait, timed := h.pool.Step(context.Background())
+	for _, key := range changed {
+		parts := strings.SplitN(key, "/", 3)
+		h.ring(types.NamespacedName{Namespace: parts[0], Name: parts[1]})
+	}
+	h.again = w.clock.Now().Add(time.Hour)
+	if timed {
+		h.again = w.clock.Now().Add(max(wait, 0))
+	}
+}
+
+// run lets so many things happen, in an order that the seed draws.
+func (w *World) run(n int, seed uint64) {
+	r := rand.New(rand.NewPCG(seed, 7))
+	for range n {
+		all := w.units()
+		if len(all) == 0 {
+			if !w.sleep(time.Minute) {
+				return
+			}
+			continue
+		}
+		all[r.IntN(len(all))].do()
+		if len(w.violations) > 0 {
+			return
+		}
+	}
+}
+
+// sleep turns the clock to the next timer, if there is one within a while.
+func (w *World) sleep(atMost time.Duration) bool {
+	next, ok := w.nextTimer()
+	if !ok || next.Sub(w.clock.Now()) > atMost {
+		return false
+	}
+	w.clock.SetTime(later(next, w.clock.Now()))
+	return true
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+func (w *World) nextTimer() (at time.Time, ok bool) {
+	note := func(t time.Time, is bool) {
+		if is && (!ok || t.Before(at)) {
+			at, ok = t, true
+		}
+	}
+	if h := w.hub; h != nil {
+		for _, r := range h.rooms {
+			note(r.queue.next())
+		}
+		note(h.again, true)
+	}
+	note(w.flux.next())
+	return at, ok
+}
+
+// wait lets time pass, with all that happens meanwhile, in order.
+func (w *World) wait(d time.Duration) {
+	end := w.clock.Now().Add(d)
+	for units := 0; len(w.violations) == 0; {
+		all := w.units()
+		if len(all) > 0 {
+			all[0].do()
+			if units++; units > 20000 {
+				w.violated("quiescence", "after %d steps within %s there is still something to do: %s", units, d, all[0].what)
+				return
+			}
+			continue
+		}
+		next, ok := w.nextTimer()
+		if !ok || next.After(end) {
+			w.clock.SetTime(later(end, w.clock.Now()))
+			return
+		}
+		w.clock.SetTime(later(next, w.clock.Now()))
+	}
+}

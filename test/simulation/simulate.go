@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+)
+
+// Result is what came of a simulation.
+type Result struct {
+	Script     []string
+	Story      []string
+	Violations []Violation
+	// Writes and Reconciles are the hub's, and Trace is a digest of its writes: the same script has the same.
+	Writes, Reconciles int
+	Trace              uint64
+}
+
+// Play carries out a script.
+func Play(script []string) (Result, error) {
+	w := newWorld()
+	w.startHub()
+	var err error
+	for _, line := range script {
+		if err = w.do(line); err != nil || len(w.violations) > 0 {
+			break
+		}
+	}
+	if err == nil {
+		w.end()
+	}
+	w.stopHub()
+	return Result{Script: script, Story: w.story, Violations: w.violations, Writes: w.writes, Reconciles: w.reconciles, Trace: w.trace}, err
+}
+
+// Draw makes a script from a seed. Its steps do not depend on what comes of them.
+func Draw(seed uint64, steps int) []string {
+	d := &draw{rand.New(rand.NewPCG(seed, 42))}
+	script := []string{
+		"cluster w1 Secret tier=prod", "cluster w2 Kamaji tier=prod", "cluster w3 Secret tier=prod", "cluster w4 Hand tier=prod", "cluster w5 Kamaji tier=prod",
+		"cluster t1 Secret tier=prod",
+		"set flux-system base tier=prod hello:helm web:kustomization:hello",
+		"set flux-system extra tier=prod logs:manifests optional-agent:helm",
+		"set team apps all shop:helm",
+	}
+	script = append(script, d.one("wait 2m", "wait 5m", "run 300 "+d.number(1000)))
+	for len(script) < steps {
+		script = append(script, d.step())
+		switch d.IntN(10) {
+		case 0, 1, 2:
+			script = append(script, "wait "+d.one("1s", "10s", "1m", "7m", "20m"))
+		case 3, 4, 5:
+			script = append(script, fmt.Sprintf("run %d %s", 1+d.IntN(60), d.number(1000000)))
+		}
+	}
+	return script
+}
+
+type draw struct{ *rand.Rand }
+
+func (d *draw) one(of ...string) string { return of[d.IntN(len(of))] }
+func (d *draw) number(below int) string { return fmt.Sprint(d.IntN(below)) }
+func (d *draw) cluster() string         { return d.one("w1", "w2", "w3", "w4", "w5", "t1") }
+func (d *draw) set() string             { return d.one("base", "base", "extra", "apps") }
+func (d *draw) addon() string           { return d.one("hello", "web", "logs", "optional-agent", "shop", "more") }
+func (d *draw) of(set string) string {
+	switch set {
+	case "base":
+		return set + " " + d.one("hello", "web", "more")
+	case "extra":
+		return set + " " + d.one("logs", "optional-agent")
+	}
+	return set + " shop"
+}
+
+// step draws what somebody does, or what goes wrong.
+func (d *draw) step() string {
+	set := d.set()
+	namespace := map[string]string{"base": "flux-system", "extra": "flux-system", "apps": "team"}[set]
+	c := d.cluster()
+	switch d.IntN(46) {
+	case 0, 1:
+		return "label " + c + " tier " + d.one("prod", "prod", "test", "-")
+	case 2, 3:
+		return "register " + c + " " + d.one("true", "true", "true", "false", "-")
+	case 4:
+		return "select " + set + " " + d.one("tier=prod", "tier=prod", "tier=test", "all")
+	case 5:
+		return "drop " + d.of(set)
+	case 6:
+		return "add " + set + " " + d.one("more:helm", "more:kustomization", "hello:helm", "web:kustomization")
+	case 7:
+		return "version " + d.of(set) + " 1." + d.number(9) + ".0"
+	case 8:
+		return "chart " + d.of(set) + " " + d.one("other", "another")
+	case 9:
+		return "release " + d.of(set) + " " + d.one("renamed", "again")
+	case 10:
+		return "form " + d.of(set) + " " + d.one("helm", "manifests", "kustomization")
+	case 11:
+		return "rename " + d.of(set) + " " + d.one("newname", "nextname")
+	case 12:
+		return d.one("move base more extra", "move base web extra", "move extra web base", "move extra logs base")
+	case 13:
+		return "priority " + set + " " + d.number(3)
+	case 14:
+		return "pause " + c
+	case 15:
+		return "unpause " + c
+	case 16:
+		return "exclude " + c + " " + d.one("optional-agent", "hello")
+	case 17:
+		return "include " + c
+	case 18, 19:
+		return "rotate " + c
+	case 20, 21:
+		return d.one("down ", "hang ") + c
+	case 22, 23:
+		return "up " + c
+	case 24:
+		return "rebuild " + c
+	case 25, 26:
+		return "approve " + set
+	case 27:
+		return "delete AddonSet " + namespace + " " + set
+	case 28, 29:
+		return "reapply " + set
+	case 30:
+		return "policy " + set + " " + d.one("Orphan", "Delete")
+	case 31:
+		return "guard " + set + " " + d.one("on", "on", "off")
+	case 32:
+		return d.one("break ", "mend ") + d.addon()
+	case 33:
+		return "delete-all AddonDelivery " + namespace
+	case 34:
+		return "delete ClusterRegistration " + d.place(c)
+	case 35, 36, 37:
+		return fmt.Sprintf("crash %d %s", 1+d.IntN(8), d.one("before", "after"))
+	case 38, 39:
+		return fmt.Sprintf("apierror %d %s", 1+d.IntN(8), d.one("before", "after"))
+	case 40:
+		return "restart"
+	case 41:
+		return "relist"
+	case 42:
+		return "upgrade"
+	case 43:
+		return "forge " + c
+	case 44:
+		return d.one("foreground Secret "+d.place(d.one("w1", "w3", "t1")), "delete-all Secret flux-system", "delete-all Kustomization flux-system", "delete-all HelmRelease flux-system",
+			"delete-all HelmChart flux-system", "delete-all ServiceAccount flux-system", "collect Secret "+d.place(d.one("w1", "w3", "t1")))
+	}
+	return d.one("account "+d.of(set)+" deployer", "backup", "restore ClusterRegistration "+d.place(c), "restore AddonSet "+namespace+" "+set)
+}
+
+func (d *draw) place(c string) string {
+	if strings.HasPrefix(c, "t") {
+		return "team " + c
+	}
+	return "fleet " + c
+}
+
+// Shrink drops steps of a script as long as the same invariant fails, for so long at most.
+func Shrink(r Result, limit time.Duration) Result {
+	began := time.Now()
+	for size := max(1, len(r.Script)/2); size >= 1; size /= 2 {
+		for at := 0; at < len(r.Script); {
+			if time.Since(began) > limit {
+				return r
+			}
+			shorter := append(append([]string{}, r.Script[:at]...), r.Script[min(at+size, len(r.Script)):]...)
+			if s, err := Play(shorter); err == nil && len(s.Violations) > 0 && s.Violations[0].Invariant == r.Violations[0].Invariant {
+				r = s
+				continue
+			}
+			at += size
+		}
+	}
+	return r
+}

@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package simulation runs the whole hub in one goroutine, against an API server, Flux and workload clusters in memory, on a clock of its own,
+// and looks for a promise that does not hold. What it does is drawn from a seed or read from a script; docs/simulation.md says how to use
+// it, and what the models leave out.
+package simulation
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	testclock "k8s.io/utils/clock/testing"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/hubconfig"
+	"github.com/chandler-hub/chandler/test/simulation/apiserver"
+)
+
+// World is all of it.
+type World struct {
+	clock    *testclock.FakeClock
+	scheme   *runtime.Scheme
+	server   *apiserver.Server
+	config   *hubconfig.Config
+	hub      *hub
+	flux     *flux
+	clusters []*cluster
+	sets     map[string]*set
+	// broken are add-ons whose installation fails.
+	broken map[string]bool
+	backup map[apiserver.Key]apiserver.Object
+	events []event
+	fault  fault
+	// quiet is true while a write of the hub is a violation.
+	quiet bool
+
+	ids        int
+	losses     []loss
+	orphans    map[string]orphan
+	places     map[string]string
+	violations []Violation
+	story      []string
+	// writes counts those of the hub, and trace is a digest of them.
+	writes, reconciles int
+	trace              uint64
+}
+
+// Violation is a promise that did not hold.
+type Violation struct {
+	Invariant, Text string
+	Step            int
+}
+
+// fault is what is to go wrong with one of the hub's next writes.
+type fault struct {
+	in   int // it is the write of this number from now on; 0 for none
+	kind string
+}
+
+// loss is a workload that left a live cluster, or was reinstalled.
+type loss struct {
+	at                  time.Time
+	cluster, set, addon string
+	setUID              string
+	approved            bool
+}
+
+// orphan is a workload that nobody owns any more.
+type orphan struct {
+	cluster *cluster
+	work    *workload
+}
+
+var scheme = sync.OnceValue(func() *runtime.Scheme {
+	s := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, hubv1.AddToScheme, helmv2.AddToScheme, kustomizev1.AddToScheme, sourcev1.AddToScheme,
+	} {
+		must(add(s))
+	}
+	return s
+})
+
+// start is when every simulation begins.
+var start = time.Date(2026, 1, 5, 8, 0, 0, 0, time.UTC)
+
+func newWorld() *World {
+	w := &World{
+		clock: testclock.NewFakeClock(start), scheme: scheme(), config: flags(), sets: map[string]*set{}, broken: map[string]bool{},
+		flux: &flux{due: map[apiserver.Key]time.Time{}, failures: map[apiserver.Key]int{}}, orphans: map[string]orphan{}, places: map[string]string{},
+	}
+	w.server = apiserver.New(w.clock)
+	w.server.OnWrite = w.noticed
+	for _, ns := range []string{"kube-system", "chandler-system", "flux-system", "fleet", "team", "stranger"} {
+		w.make(apiserver.Key{Kind: "Namespace", Name: ns}, apiserver.Object{"apiVersion": "v1"})
+	}
+	for plural, group := range map[string]string{
+		"tenantcontrolplanes": "kamaji.clastix.io", "clusters": "cluster.x-k8s.io",
+		"addonsets": "chandler.dev", "addondeliveries": "chandler.dev", "clusterregistrations": "chandler.dev",
+	} {
+		version := map[string]string{"tenantcontrolplanes": "v1alpha1", "clusters": "v1beta2"}[plural]
+		w.make(apiserver.Key{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: plural + "." + group}, apiserver.Object{
+			"apiVersion": "apiextensions.k8s.io/v1", "spec": apiserver.Object{"group": group, "versions": []any{apiserver.Object{"name": version, "served": true, "storage": true}}},
+			"status": apiserver.Object{"conditions": []any{apiserver.Object{"type": "Established", "status": "True"}}},
+		})
+	}
+	w.make(apiserver.Key{Group: sourceGroup, Kind: "GitRepository", Namespace: "flux-system", Name: "git"}, apiserver.Object{"apiVersion": "source.toolkit.fluxcd.io/v1", "spec": apiserver.Object{}})
+	w.make(apiserver.Key{Group: sourceGroup, Kind: "GitRepository", Namespace: "team", Name: "git"}, apiserver.Object{"apiVersion": "source.toolkit.fluxcd.io/v1", "spec": apiserver.Object{}})
+	return w
+}
+
+// make creates an object as its own controller or a user does.
+func (w *World) make(k apiserver.Key, o apiserver.Object) {
+	o["kind"] = k.Kind
+	m, _ := o["metadata"].(map[string]any)
+	if m == nil {
+		m = apiserver.Object{}
+		o["metadata"] = m
+	}
+	m["name"] = k.Name
+	if k.Namespace != "" {
+		m["namespace"] = k.Namespace
+	}
+	_, err := w.server.Create("user", k, o)
+	if err != nil {
+		w.say("  (refused: %v)", err)
+	}
+}
+
+func (w *World) say(format string, args ...any) {
+	w.story = append(w.story, fmt.Sprintf(format, args...))
+}
+
+// violated notes a violation, unless the same was noted before.
+func (w *World) violated(invariant, format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	for _, v := range w.violations {
+		if v.Invariant == invariant && v.Text == text {
+			return
+		}
+	}
+	w.say("  VIOLATED %s: %s", invariant, text)
+	w.violations = append(w.violations, Violation{Invariant: invariant, Text: text, Step: len(w.story)})
+}
+
+var errServer = errors.New("the API server is overloaded")
+
+// gate is asked before every request of the hub.
+func (w *World) gate(verb string, k apiserver.Key) (before, after error) {
+	if verb == "get" || verb == "list" || w.fault.in == 0 {
+		return nil, nil
+	}
+	if w.fault.in--; w.fault.in > 0 {
+		return nil, nil
+	}
+	switch w.fault.kind {
+	case "before":
+		return errServer, nil
+	case "after":
+		return nil, errServer
+	case "crash": // before the write
+		w.say("  the hub crashes before it can %s %s", verb, k)
+		w.hub.dead = true
+		return errCrashed, nil
+	}
+	w.say("  the hub crashes right after it could %s %s", verb, k)
+	w.hub.dead = true // the write takes effect, and nobody hears of it
+	return nil, errCrashed
+}
+
+// noticed is told of every write.
+func (w *World) noticed(write apiserver.Write) {
+	w.flux.noticed(w, write)
+	if write.Actor == "user" || write.Actor == "flux" {
+		return
+	}
+	w.checkWrite(write)
+	if !write.Changed {
+		return
+	}
+	w.writes++
+	for _, c := range write.Verb + write.Key.String() {
+		w.trace = w.trace*1099511628211 ^ uint64(c)
+	}
+	if w.quiet {
+		w.violated("steady", "the hub wrote in a steady state: %s %s by %s%s", write.Verb, write.Key, write.Actor, difference(write.Old, write.New))
+	}
+}
+
+// difference names a few fields that differ.
+func difference(a, b apiserver.Object) string {
+	var out []string
+	var walk func(path string, a, b any)
+	walk = func(path string, a, b any) {
+		am, aok := a.(map[string]any)
+		bm, bok := b.(map[string]any)
+		if !aok || !bok {
+			if fmt.Sprint(a) != fmt.Sprint(b) && path != ".metadata.resourceVersion" {
+				out = append(out, fmt.Sprintf("%s: %.200v -> %.200v", path, a, b))
+			}
+			return
+		}
+		for f := range am {
+			walk(path+"."+f, am[f], bm[f])
+		}
+		for f := range bm {
+			if _, had := am[f]; !had {
+				walk(path+"."+f, nil, bm[f])
+			}
+		}
+	}
+	walk("", map[string]any(a), map[string]any(b))
+	slices.Sort(out)
+	return " (" + strings.Join(out[:min(3, len(out))], "; ") + ")"
+}
+
+// give notes that a Flux object has a workload on a cluster.
+func (w *World) give(c *cluster, name string, k apiserver.Key, uid, set, addon, chart string) {
+	work := c.workloads[name]
+	if work == nil {
+		w.ids++
+		work = &workload{id: w.ids, name: name}
+		c.workloads[name] = work
+		w.say("  %s gets %s (of %s)", c.name, name, k)
+	}
+	if work.ownerUID != uid && work.ownerUID != "" && w.lives(work.ownerUID) {
+		w.violated("owners", "%s on %s belongs to two Flux objects: %s and %s", name, c.name, work.owner, k)
+	}
+	delete(w.orphans, c.name+" "+name)
+	work.owner, work.ownerUID, work.set, work.addon, work.chart = k.String(), uid, set, addon, chart
+}
+
+// lives returns whether a Flux object of a UID is there and is not on its way out.
+func (w *World) lives(uid string) bool {
+	for k := range w.flux.due {
+		if o := w.server.Get(k); o != nil && nested(o, "metadata", "uid") == uid && nested(o, "metadata", "deletionTimestamp") == nil && nested(o, "spec", "suspend") != true {
+			return true
+		}
+	}
+	return false
+}
+
+// take removes a workload from a cluster: Flux uninstalls it.
+func (w *World) take(c *cluster, name string, k apiserver.Key, why string) {
+	work := c.workloads[name]
+	if work == nil {
+		return
+	}
+	delete(c.workloads, name)
+	w.say("  %s loses %s (of %s): %s", c.name, name, k, why)
+	w.lost(c, work, why)
+}
+
+// leave notes that a Flux object goes and leaves its workloads.
+func (w *World) leave(k apiserver.Key, uid string) {
+	for _, c := range w.clusters {
+		for _, name := range sortedKeys(c.workloads) {
+			if work := c.workloads[name]; work.ownerUID == uid {
+				w.say("  %s keeps %s, and its Flux object is gone", c.name, name)
+				w.orphans[c.name+" "+name] = orphan{c, work}
+			}
+		}
+	}
+}
+
+func sortedKeys[T any](m map[string]T) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// objectsOf are the names of what a Kustomization applies: its path says it.
+func objectsOf(path, namespace string) []string {
+	base := strings.TrimPrefix(path, "./")
+	if namespace == "" {
+		namespace = base
+	}
+	return []string{"object:" + namespace + "/" + base + "-a", "object:" + namespace + "/" + base + "-b"}
+}
+
+func inventoryID(name string) string {
+	ns, n, _ := strings.Cut(strings.TrimPrefix(name, "object:"), "/")
+	return ns + "_" + n + "__ConfigMap"
+}
+
+func inventoryName(id string) string {
+	parts := strings.Split(id, "_")
+	return "object:" + parts[0] + "/" + parts[1]
+}
+
+// addCluster makes a cluster and its origin.
+func (w *World) addCluster(name, provider string, labels map[string]string) {
+	namespace := "fleet"
+	if strings.HasPrefix(name, "t") {
+		namespace = "team"
+	}
+	c := &cluster{name: name, namespace: namespace, provider: provider, address: fmt.Sprintf("10.0.%d.1", len(w.clusters)+1), workloads: map[string]*workload{}}
+	w.clusters = append(w.clusters, c)
+	w.makeOrigin(c, labels)
+}
+
+func (w *World) makeOrigin(c *cluster, labels map[string]string) {
+	all := apiserver.Object{hubv1.RegisterLabel: "true"}
+	for k, v := range labels {
+		all[k] = v
+	}
+	switch c.provider {
+	case "Secret":
+		w.make(c.secret(), apiserver.Object{"apiVersion": "v1", "metadata": apiserver.Object{"labels": all}, "data": c.data()})
+	case "Kamaji":
+		w.make(c.secret(), apiserver.Object{"apiVersion": "v1", "data": c.data()})
+		w.make(c.origin(), apiserver.Object{
+			"apiVersion": "kamaji.clastix.io/v1alpha1", "metadata": apiserver.Object{"labels": all}, "spec": apiserver.Object{},
+			"status": apiserver.Object{"kubeconfig": apiserver.Object{"admin": apiserver.Object{"secretName": c.secret().Name}},
+				"kubernetesResources": apiserver.Object{"version": apiserver.Object{"status": "Ready"}}},
+		})
+	default:
+		w.make(c.secret(), apiserver.Object{"apiVersion": "v1", "data": c.data()})
+		delete(all, hubv1.RegisterLabel)
+		w.make(c.origin(), apiserver.Object{
+			"apiVersion": "chandler.dev/v1alpha1", "metadata": apiserver.Object{"labels": all},
+			"spec": apiserver.Object{"kubeConfig": apiserver.Object{"secretRef": apiserver.Object{"name": c.secret().Name}}},
+		})
+	}
+}
+
+// secret is the Secret with the kubeconfig, and origin the object that carries the cluster's labels.
+func (c *cluster) secret() apiserver.Key {
+	switch c.provider {
+	case "Kamaji":
+		return apiserver.Key{Kind: "Secret", Namespace: c.namespace, Name: c.name + "-admin-kubeconfig"}
+	case "Hand":
+		return apiserver.Key{Kind: "Secret", Namespace: c.namespace, Name: c.name + "-by-hand"}
+	}
+	return apiserver.Key{Kind: "Secret", Namespace: c.namespace, Name: c.name}
+}
+
+func (c *cluster) origin() apiserver.Key {
+	switch c.provider {
+	case "Kamaji":
+		return apiserver.Key{Group: "kamaji.clastix.io", Kind: "TenantControlPlane", Namespace: c.namespace, Name: c.name}
+	case "Hand":
+		return c.registration()
+	}
+	return c.secret()
+}
+
+func (c *cluster) registration() apiserver.Key {
+	return apiserver.Key{Group: "chandler.dev", Kind: "ClusterRegistration", Namespace: c.namespace, Name: c.name}
+}
+
+func (c *cluster) registrationName() types.NamespacedName {
+	return types.NamespacedName{Namespace: c.namespace, Name: c.name}
+}
+
+func (c *cluster) data() apiserver.Object {
+	key := "value"
+	if c.provider == "Kamaji" {
+		key = "admin.conf"
+	}
+	return apiserver.Object{key: base64.StdEncoding.EncodeToString([]byte(c.kubeconfig()))}
+}
+
+// cluster returns the cluster of a name, or nil.
+func (w *World) cluster(name string) *cluster {
+	for _, c := range w.clusters {
+		if c.name == name {
+			return c
+		}
+	}
+	return nil
+}

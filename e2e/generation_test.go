@@ -18,6 +18,7 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/e2e/expect"
 	"github.com/chandler-hub/chandler/internal/localfleet"
+	"github.com/chandler-hub/chandler/internal/status"
 )
 
 // generation is a hub with two clusters that differ in their labels.
@@ -249,7 +250,7 @@ spec:
 	g.remove(t, "flux-system", "errors")
 }
 
-// authority: what a cluster's owner may not decide is refused with a reason, and changes nothing.
+// authority: what a cluster's owner may not decide is refused with a reason, and changes nothing: the add-on is Ready without it.
 func (g *generation) authority(t *testing.T) {
 	ctx := t.Context()
 	g.apply(t, `
@@ -270,12 +271,26 @@ spec:
 		"an exclusion":                      {`{"spec":{"overrides":[{"name":"gen-auth","exclude":true}]}}`, "does not let a cluster leave this add-on out"},
 	} {
 		g.patchRegistration(t, "one", tc.patch)
-		soon(t, name+" is refused", func() error { return g.addonOf(ctx, "one", "authority", "gen-auth", hubv1.AddonFailed, tc.want) })
+		soon(t, name+" is refused", func() error { return g.refused(ctx, "one", tc.want) })
+		check(t, g.addonOf(ctx, "one", "authority", "gen-auth", hubv1.AddonReady, ""))
 		check(t, wantData(ctx, g.one, "gen-auth", "gen-auth", "color", "blue"))
 		g.patchRegistration(t, "one", `{"spec":{"overrides":null,"variables":null}}`)
-		soon(t, "and forgotten", func() error { return g.addonOf(ctx, "one", "authority", "gen-auth", hubv1.AddonReady, "") })
+		soon(t, "and forgotten", func() error { return g.refused(ctx, "one", "") })
 	}
 	g.remove(t, "flux-system", "authority")
+}
+
+// refused wants a registration to say what it refuses; nothing, if want is empty.
+func (g *generation) refused(ctx context.Context, name, want string) error {
+	reg := &hubv1.ClusterRegistration{}
+	if err := g.Client.Get(ctx, client.ObjectKey{Namespace: "fleet", Name: name}, reg); err != nil {
+		return err
+	}
+	c := status.Find(reg, hubv1.OverridesRefusedCondition)
+	if (c == nil) != (want == "") || c != nil && !strings.Contains(c.Message, want) {
+		return fmt.Errorf("the registration says %+v, want %q", c, want)
+	}
+	return nil
 }
 
 func (g *generation) fluxObjects(t *testing.T) {

@@ -189,7 +189,7 @@ type AddonDeliveryStatus struct {
 	// observedGeneration is the generation that this status speaks of.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// conditions: Ready always; Reconciling and Stalled while true.
+	// conditions: Ready always; Reconciling, Stalled and OverridesRefused while true.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

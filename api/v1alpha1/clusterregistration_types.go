@@ -26,7 +26,8 @@ type ClusterRegistrationSpec struct {
 	// +optional
 	Variables map[string]apiextensionsv1.JSON `json:"variables,omitempty"`
 
-	// overrides change add-ons on this cluster only, after every overlay, within what their set leaves open.
+	// overrides change add-ons on this cluster only, after every overlay, within what their set leaves open. One that goes
+	// beyond that is ignored, and condition OverridesRefused says so.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=100
@@ -201,7 +202,7 @@ type ClusterRegistrationStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// conditions: Ready, KubeConfigValid and Reachable always; Reconciling, Stalled, CredentialExpiring, Draining, Duplicate,
-	// Suspended, Maintenance and Unregistering while true.
+	// Suspended, Maintenance, OverridesRefused and Unregistering while true.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -30,6 +30,10 @@ const (
 	// UnregisteringCondition of a ClusterRegistration, only while true: it is going, or will when its delay is over.
 	UnregisteringCondition = "Unregistering"
 
+	// OverridesRefusedCondition of an AddonDelivery and of a ClusterRegistration, only while true: the cluster's owner wrote an
+	// override, a variable or an annotation that may not be, or cannot be read. Everything is delivered without it.
+	OverridesRefusedCondition = "OverridesRefused"
+
 	// RemovalsHeldCondition of an AddonSet, only while true: its removal guard holds something back, and says how to go on.
 	RemovalsHeldCondition = "RemovalsHeld"
 	// RolloutCompleteCondition of an AddonSet: every matching cluster has the newest revision.
@@ -175,6 +179,16 @@ const (
 	TooManyRemovalsReason = "TooManyRemovals"
 )
 
+// Reasons of OverridesRefused: of several, the first that applies.
+const (
+	// OverrideRefusedReason: an override touches what its set does not open, or cannot be applied.
+	OverrideRefusedReason = "OverrideRefused"
+	// VariableRefusedReason: a variable would decide what no cluster decides, or an expression fails with its value.
+	VariableRefusedReason = "VariableRefused"
+	// VariablesUnreadableReason: the annotation of variables, or a variable, cannot be read.
+	VariablesUnreadableReason = "VariablesUnreadable"
+)
+
 // Reasons of an AddonDelivery's Ready.
 const (
 	// AddonsReadyReason: every add-on is Ready on the cluster.
@@ -187,8 +201,8 @@ const (
 	IdentityForbiddenReason = "IdentityForbidden"
 	// RevisionNotFoundReason: the revision that the delivery names is not there; what exists is held as it is.
 	RevisionNotFoundReason = "RevisionNotFound"
-	// RenderFailedReason: for this cluster an expression, a variable or an override does not come out. Whatever it concerns
-	// stays on the cluster as it is.
+	// RenderFailedReason: for this cluster an expression of the set does not come out, also without what the cluster's owner
+	// wrote. Whatever it concerns stays on the cluster as it is.
 	RenderFailedReason = "RenderFailed"
 	// FluxObjectsInFolderReason: a Kustomization's folder holds Flux objects, and the cluster has no Flux.
 	FluxObjectsInFolderReason = "FluxObjectsInFolder"

@@ -61,6 +61,8 @@ type delivery struct {
 	// target is what it is rendered for, and result what the program makes of it; nil if it cannot be rendered.
 	target render.Target
 	result *render.Result
+	// unreadable is what the cluster's owner wrote and nobody can read.
+	unreadable []string
 	// assembly.Outcome is what it may deliver.
 	assembly.Outcome
 	// lost and going are what its add-ons were to take over that is gone, and that is about to be.

@@ -69,11 +69,7 @@ func (r *Reconciler) renderDelivery(ctx context.Context, c *cluster, d *delivery
 		d.reason, d.unrenderable = hubv1.IdentityForbiddenReason, why+"; what is delivered stays as it is"
 		return nil
 	}
-	var err error
-	if in.Variables, err = facts.Variables(c.registration, c.origin); err != nil {
-		d.reason, d.unrenderable = hubv1.RenderFailedReason, err.Error()
-		return nil
-	}
+	in.Variables, d.unreadable = facts.Variables(c.registration, c.origin)
 	if d.program.UsesOrigin() {
 		in.Origin = facts.Origin(c.origin)
 	}

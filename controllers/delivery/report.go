@@ -65,6 +65,7 @@ func (r *Reconciler) report(c *cluster, d *delivery, steps []plan.Step, outcomes
 	if !held && d.DeletionTimestamp == nil && written(addons, steps, d.Namespace) {
 		d.Status.ObservedRevision = d.Spec.RevisionName
 	}
+	out.Message += d.reportRefused(c.now)
 	status.Summarize(d.AddonDelivery, out, c.now)
 }
 

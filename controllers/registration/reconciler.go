@@ -90,6 +90,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, reg *hubv1.ClusterRegistrati
 	}
 	r.unregistering(reg, verdict)
 	served.doubt = doubt
+	served.unreadable(reg, obj)
 	drained, failed := r.drain(ctx, reg, obj, &served)
 	r.summarize(reg, found, refused, served)
 	wait := r.waiting.For(client.ObjectKeyFromObject(reg), pace.Registration(before, reg), pace.Delay(before), r.Clock.Now())

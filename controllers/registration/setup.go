@@ -29,6 +29,7 @@ import (
 	"github.com/chandler-hub/chandler/controllers/logkey"
 	"github.com/chandler-hub/chandler/controllers/origins"
 	"github.com/chandler-hub/chandler/internal/origin"
+	"github.com/chandler-hub/chandler/internal/status"
 )
 
 // countDelay gathers the changes of a cluster's deliveries: while ten add-ons become Ready the counts are written a few
@@ -111,8 +112,16 @@ func deliveryCounts() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		a, b := e.ObjectOld.(*hubv1.AddonDelivery), e.ObjectNew.(*hubv1.AddonDelivery)
 		return a.DeletionTimestamp.IsZero() != b.DeletionTimestamp.IsZero() || !equality.Semantic.DeepEqual(a.Status.AddonCounts, b.Status.AddonCounts) ||
-			!slices.Equal(orphaned(a), orphaned(b))
+			!slices.Equal(orphaned(a), orphaned(b)) || refusedIn(a) != refusedIn(b)
 	}}
+}
+
+// refusedIn is what a delivery says that the cluster's owner wrote in vain.
+func refusedIn(d *hubv1.AddonDelivery) string {
+	if c := status.Find(d, hubv1.OverridesRefusedCondition); c != nil {
+		return c.Reason + c.Message
+	}
+	return ""
 }
 
 func orphaned(d *hubv1.AddonDelivery) []string {

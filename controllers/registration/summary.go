@@ -28,6 +28,9 @@ type served struct {
 	addons map[string]bool
 	// idle names the overrides of add-ons that no set delivers here.
 	idle []string
+	// refused is what the owner of the cluster wrote in vain, and refusedReason the condition's reason.
+	refused       []string
+	refusedReason string
 	// left names every add-on that is on the cluster, or may be.
 	left []string
 	// idleDrain says what somebody wrote about draining that does nothing.
@@ -65,6 +68,7 @@ func (r *Reconciler) deliveries(ctx context.Context, reg *hubv1.ClusterRegistrat
 			out.counts.Ready += c.Ready
 			out.counts.Failed += c.Failed
 		}
+		out.refuse(d)
 		for _, a := range d.Status.Addons {
 			out.addons[a.Name] = true
 			if a.State == hubv1.AddonFailed || a.State == hubv1.AddonNotOwned {
@@ -148,6 +152,7 @@ func (r *Reconciler) summarize(reg *hubv1.ClusterRegistration, found resolution,
 	if len(s.idle) > 0 && len(s.addons) > 0 {
 		out.Message += fmt.Sprintf("; spec.overrides names what no set delivers here: %s", status.List(s.idle, 3))
 	}
+	out.Message += reportRefused(reg, s, r.Clock.Now())
 	if s.idleDrain != "" {
 		out.Message += "; " + s.idleDrain
 	}

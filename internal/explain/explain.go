@@ -113,7 +113,7 @@ func newExplainer(in *Input) *explainer {
 
 // notes say what could not be read, and what the hub has not read yet.
 func (e *explainer) notes() []string {
-	out := slices.Clone(e.Notes)
+	out := append(slices.Clone(e.Notes), e.ignored()...)
 	seen := func(kind string, o status.Object, name string, observed int64) {
 		if observed < o.GetGeneration() {
 			out = append(out, fmt.Sprintf("the hub has not looked yet at the last change of %s %s; what it says of it may be older", kind, name))

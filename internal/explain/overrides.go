@@ -9,6 +9,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/compile"
+	"github.com/chandler-hub/chandler/internal/facts"
 )
 
 // What becomes of an override.
@@ -100,24 +101,36 @@ func (e *explainer) without(o *hubv1.Override) string {
 	return ""
 }
 
-// refusal says that an add-on comes out with the overrides before this one, and not with it.
+// refusal says why an override is refused; empty if it is not.
 func (e *explainer) refusal(i int, addon string) string {
 	for _, s := range e.sets {
-		a := s.addon(addon)
-		if a == nil || s.result == nil || s.result.Failed[addon] == nil {
+		if s.result == nil {
 			continue
 		}
-		one := only(s.program, a)
-		before, err := e.render(s, one, e.Registration.Spec.Overrides[:i], false)
-		if err != nil || before.Failed[addon] != nil {
-			continue
-		}
-		with, err := e.render(s, one, e.Registration.Spec.Overrides[:i+1], false)
-		if err == nil && with.Failed[addon] != nil {
-			return withoutName(with.Failed[addon]) + "; the add-on stays as it is"
+		for _, r := range s.result.Refused {
+			if r.Override == i && r.Addon == addon {
+				r.Why.Addon = ""
+				return r.String()
+			}
 		}
 	}
 	return ""
+}
+
+// ignored is what else the cluster's owner wrote in vain: variables.
+func (e *explainer) ignored() []string {
+	_, out := facts.Variables(e.Registration, e.Origin)
+	for _, s := range e.sets {
+		if s.result == nil {
+			continue
+		}
+		for _, r := range s.result.Refused {
+			if r.Override < 0 {
+				out = append(out, sprintf("AddonSet %s: %s", s, r))
+			}
+		}
+	}
+	return out
 }
 
 // only returns a program of one add-on.
@@ -125,14 +138,4 @@ func only(p *compile.Program, a *compile.Addon) *compile.Program {
 	one := *p
 	one.Addons = []compile.Addon{*a}
 	return &one
-}
-
-// withoutName leaves out the name of the add-on, which is there already.
-func withoutName(errs compile.Errors) string {
-	lines := make([]string, len(errs))
-	for i, err := range errs {
-		err.Addon = ""
-		lines[i] = err.Error()
-	}
-	return oneLine(strings.Join(lines, "; "))
 }

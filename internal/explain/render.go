@@ -49,10 +49,7 @@ func (e *explainer) render(s *set, p *compile.Program, overrides []hubv1.Overrid
 		Cluster: facts.Cluster(e.Registration, e.Origin), Origin: facts.Origin(e.Origin), Identity: facts.Identity(e.Registration), Overrides: overrides, ServiceAccount: e.Registration.Spec.ServiceAccountName,
 		Releases: e.releases(s, p), Now: e.Now, Explain: explain,
 	}
-	var err error
-	if in.Variables, err = facts.Variables(e.Registration, e.Origin); err != nil {
-		return nil, err
-	}
+	in.Variables, _ = facts.Variables(e.Registration, e.Origin) // notes tell what cannot be read
 	return render.Complete(p, target, in, func(ref render.Ref) (render.Document, error) { return e.Document(s.Namespace, ref) })
 }
 

@@ -6,12 +6,13 @@ package facts
 
 import (
 	"fmt"
+	"maps"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/json"
@@ -134,9 +135,9 @@ const (
 	RegistrationLayer = "the registration's spec.variables"
 )
 
-// Variables returns the cluster's own variables, the weakest layer first.
-func Variables(reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured) ([]render.Layer, error) {
-	var out []render.Layer
+// Variables returns the cluster's own variables, the weakest layer first. What cannot be read is left out, and unreadable says so: it keeps
+// nothing from the cluster.
+func Variables(reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured) (layers []render.Layer, unreadable []string) {
 	if obj != nil {
 		if text := obj.GetAnnotations()[hubv1.VariablesAnnotation]; text != "" {
 			values := map[string]any{}
@@ -145,33 +146,24 @@ func Variables(reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured) (
 				err = json.Unmarshal(raw, &values)
 			}
 			if err != nil {
-				return nil, fmt.Errorf("annotation %s of %s %q is no object in JSON or YAML", hubv1.VariablesAnnotation, obj.GetKind(), obj.GetName())
+				unreadable = append(unreadable, fmt.Sprintf("annotation %s of %s %q is no object in JSON or YAML; it is ignored", hubv1.VariablesAnnotation, obj.GetKind(), obj.GetName()))
+			} else {
+				layers = append(layers, render.Layer{Name: AnnotationLayer, Values: values})
 			}
-			out = append(out, render.Layer{Name: AnnotationLayer, Values: values})
 		}
 	}
-	values, err := decode(reg.Spec.Variables)
-	if err != nil {
-		return nil, err
-	}
-	if len(values) > 0 {
-		out = append(out, render.Layer{Name: RegistrationLayer, Values: values})
-	}
-	return out, nil
-}
-
-func decode(in map[string]apiextensionsv1.JSON) (map[string]any, error) {
-	out := make(map[string]any, len(in))
-	for name, raw := range in {
-		var v any
-		if len(raw.Raw) == 0 { // a null
-			out[name] = nil
+	values := make(map[string]any, len(reg.Spec.Variables))
+	for _, name := range slices.Sorted(maps.Keys(reg.Spec.Variables)) {
+		raw := reg.Spec.Variables[name].Raw
+		var v any // a null has no bytes
+		if len(raw) > 0 && json.Unmarshal(raw, &v) != nil {
+			unreadable = append(unreadable, fmt.Sprintf("spec.variables.%s of the ClusterRegistration cannot be read as JSON; it is ignored", name))
 			continue
 		}
-		if err := json.Unmarshal(raw.Raw, &v); err != nil {
-			return nil, fmt.Errorf("spec.variables.%s of the ClusterRegistration cannot be read as JSON", name)
-		}
-		out[name] = v
+		values[name] = v
 	}
-	return out, nil
+	if len(values) > 0 {
+		layers = append(layers, render.Layer{Name: RegistrationLayer, Values: values})
+	}
+	return layers, unreadable
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
@@ -140,9 +141,9 @@ spec: {value: hunter2}
 
 func TestVariables(t *testing.T) {
 	reg := read[hubv1.ClusterRegistration](t, `spec: {variables: {a: 9007199254740993, b: {c: [x]}}}`)
-	got, err := facts.Variables(reg, object(t, "kind: Cluster\nmetadata: {name: c, annotations: {chandler.dev/variables: '{a: 1, d: null}'}}"))
-	if err != nil {
-		t.Fatal(err)
+	got, unreadable := facts.Variables(reg, object(t, "kind: Cluster\nmetadata: {name: c, annotations: {chandler.dev/variables: '{a: 1, d: null}'}}"))
+	if len(unreadable) > 0 {
+		t.Fatal(unreadable)
 	}
 	want := []render.Layer{
 		{Name: facts.AnnotationLayer, Values: map[string]any{"a": int64(1), "d": nil}},
@@ -154,9 +155,17 @@ func TestVariables(t *testing.T) {
 	for _, bad := range []string{"[1]", "{", "text"} {
 		obj := object(t, "kind: Cluster\nmetadata: {name: c}")
 		obj.SetAnnotations(map[string]string{hubv1.VariablesAnnotation: bad})
-		_, err := facts.Variables(reg, obj)
-		if err == nil || err.Error() != `annotation chandler.dev/variables of Cluster "c" is no object in JSON or YAML` {
-			t.Errorf("%s: got %v", bad, err)
+		layers, got := facts.Variables(reg, obj)
+		if d := cmp.Diff([]string{`annotation chandler.dev/variables of Cluster "c" is no object in JSON or YAML; it is ignored`}, got); d != "" {
+			t.Errorf("%s: -want +got:\n%s", bad, d)
 		}
+		if d := cmp.Diff(want[1:], layers); d != "" {
+			t.Errorf("%s: the others are not what they were: -want +got:\n%s", bad, d)
+		}
+	}
+	reg.Spec.Variables["huge"] = apiextensionsv1.JSON{Raw: []byte("1e999")}
+	layers, got2 := facts.Variables(reg, nil)
+	if len(got2) != 1 || !strings.Contains(got2[0], "spec.variables.huge of the ClusterRegistration cannot be read") || cmp.Diff(want[1:], layers) != "" {
+		t.Errorf("a number that is none: %v, %v", layers, got2)
 	}
 }

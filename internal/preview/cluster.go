@@ -31,9 +31,10 @@ type delivery struct {
 // cluster renders all sets for one cluster and puts together what they make.
 func (r *renderer) cluster(m *member) {
 	out := Cluster{Namespace: m.registration.Namespace, Name: m.registration.Name}
-	in, err := r.input(m)
-	if err != nil {
-		r.out.fail("ClusterRegistration %s: %s", m, err)
+	in, unreadable := r.input(m)
+	for _, text := range unreadable {
+		r.out.fail("ClusterRegistration %s: %s", m, text)
+		out.Refused = append(out.Refused, Note{Reason: oneLine(text)})
 	}
 	var all []*delivery
 	var deliveries []assembly.Delivery
@@ -45,8 +46,6 @@ func (r *renderer) cluster(m *member) {
 		switch {
 		case c.program == nil:
 			out.Failed = append(out.Failed, Note{Set: c.String(), Reason: "the set does not compile"})
-		case err != nil:
-			out.Failed = append(out.Failed, Note{Set: c.String(), Reason: oneLine(err.Error())})
 		default:
 			d.result = r.deliver(m, d, in, &out)
 		}
@@ -78,14 +77,13 @@ func (d *delivery) assembly(m *member) assembly.Delivery {
 }
 
 // input is what expressions can read of a cluster, and what it says itself.
-func (r *renderer) input(m *member) (render.Input, error) {
-	in := render.Input{
+func (r *renderer) input(m *member) (in render.Input, unreadable []string) {
+	in = render.Input{
 		Cluster: facts.Cluster(m.registration, m.origin), Origin: facts.Origin(m.origin), Identity: facts.Identity(m.registration),
 		Overrides: m.registration.Spec.Overrides, ServiceAccount: m.registration.Spec.ServiceAccountName, Now: r.options.Now, Explain: r.options.Explain,
 	}
-	var err error
-	in.Variables, err = facts.Variables(m.registration, m.origin)
-	return in, err
+	in.Variables, unreadable = facts.Variables(m.registration, m.origin)
+	return in, unreadable
 }
 
 // deliver renders one set, and reports what does not come out.
@@ -109,6 +107,13 @@ func (r *renderer) deliver(m *member, d *delivery, in render.Input, out *Cluster
 		r.refuse(where, err)
 		out.Failed = append(out.Failed, Note{Set: d.String(), Reason: oneLine(err.Error())})
 		return nil
+	}
+	for _, refused := range result.Refused {
+		r.out.fail("%s: %s", where, refused)
+		n := Note{Set: d.String(), Addon: refused.Addon}
+		refused.Why.Addon = ""
+		n.Reason = oneLine(refused.String())
+		out.Refused = append(out.Refused, n)
 	}
 	for _, a := range d.program.Addons {
 		r.refuse(where, errorOf(result.Failed[a.Name]))

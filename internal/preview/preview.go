@@ -53,6 +53,8 @@ type Cluster struct {
 	Excluded, Lost, NotOwned []Note
 	// Failed do not come out. There is one for each error.
 	Failed []Note
+	// Refused is what the cluster's owner wrote in vain: what it was for comes out without it.
+	Refused []Note
 	// Variables, only with Explain.
 	Variables []Variable
 }
@@ -73,7 +75,8 @@ type Rendered struct {
 	chart map[string]any
 }
 
-// Note says why an add-on does not come out; without an add-on, the whole set does not.
+// Note says why an add-on does not come out, or what it comes out without. Without an add-on it is about the whole set, and without a
+// set about the whole cluster.
 type Note struct{ Set, Addon, Reason string }
 
 // Variable is one that expressions of a set can read.

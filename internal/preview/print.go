@@ -61,6 +61,7 @@ func (p *printer) cluster(c *Cluster) {
 		p.comment("no AddonSet delivers anything to this cluster")
 	}
 	p.notes("failed", c.Failed)
+	p.notes("refused", c.Refused)
 	p.notes("left out", c.Excluded)
 	p.notes("lost", c.Lost)
 	p.notes("not owned", c.NotOwned)
@@ -74,7 +75,11 @@ func (p *printer) cluster(c *Cluster) {
 
 func (p *printer) notes(what string, notes []Note) {
 	for _, n := range notes {
-		if n.Addon == "" {
+		switch {
+		case n.Set == "":
+			p.comment("%s: %s", what, n.Reason)
+			continue
+		case n.Addon == "":
 			p.comment("%s: AddonSet %s: %s", what, n.Set, n.Reason)
 			continue
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
@@ -13,13 +14,13 @@ import (
 	"github.com/chandler-hub/chandler/internal/render"
 )
 
-// What a cluster's owner sets, changes or takes away is a say, wherever an expression reads it: directly, through another
-// variable, by asking whether it is there, or all at once.
+// TestVariablesOfAClusterAreTraced: what a cluster's owner sets, changes or takes away is a say, wherever an expression reads it: directly, through another
+// variable, by asking whether it is there, or all at once. Where it may not be, the add-on is delivered as the set wants it.
 func TestVariablesOfAClusterAreTraced(t *testing.T) {
 	cases := map[string]struct {
 		addon     string // the add-on's body and more, with $E for the expression
 		variables map[string]any
-		want      string // part of the error; empty for none
+		want      string // part of the refusal; empty for none
 	}{
 		"Set":               {"path: << vars.x >>", map[string]any{"x": "theirs"}, `depends on the cluster's variable "x"`},
 		"ThroughAnother":    {"path: << vars.viaX >>", map[string]any{"x": "theirs"}, `depends on the cluster's variable "x"`},
@@ -48,9 +49,19 @@ func TestVariablesOfAClusterAreTraced(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := r.Failed["a"].Error()
+			if len(r.Failed) > 0 || len(r.Objects) != 1 {
+				t.Fatalf("the add-on does not come out: %v", r.Failed)
+			}
+			var got string
+			for _, refused := range r.Refused {
+				got += refused.String()
+			}
 			if tc.want == "" && got != "" || !strings.Contains(got, tc.want) {
 				t.Errorf("got %q, want %q", got, tc.want)
+			}
+			path, _, _ := unstructured.NestedString(r.Objects[0].Object.Object, "spec", "path")
+			if strings.Contains(path, "theirs") || path == "unsafe" {
+				t.Errorf("the cluster's owner has chosen path %q", path)
 			}
 		})
 	}

@@ -61,8 +61,6 @@ type Input struct {
 	Now time.Time
 	// Explain asks for traces of who set what.
 	Explain bool
-
-	budget *int64
 }
 
 // Layer is a named set of variables.
@@ -126,6 +124,9 @@ type Result struct {
 	Excluded map[string]string
 	// Failed holds what is wrong with the add-ons that do not come out. What runs there of them stays.
 	Failed map[string]Errors
+	// Refused is what the cluster's owner wrote and may not, or wrote wrongly: everything is delivered without it. It is in the order of
+	// the set.
+	Refused []Refusal
 	// Refs are the documents that the result depends on, and Missing those that were not in the input: the result is not
 	// final before they are.
 	Refs, Missing []Ref

@@ -20,50 +20,57 @@ import (
 // prepare merges the variables, and finds the overlays and overrides that count for this cluster. An error holds the whole
 // delivery: nobody knows what it would have changed.
 func (r *renderer) prepare() error {
-	configMaps, err := r.configMaps()
-	if err != nil || len(r.out.Missing) > 0 {
+	r.budgets, r.others = newBudgets(), map[string]*scope{}
+	if err := r.readConfigMaps(); err != nil || len(r.out.Missing) > 0 {
 		return err
 	}
-	if err := r.matchOverlays(configMaps); err != nil {
+	if err := r.matchOverlays(); err != nil {
 		return err
 	}
-	r.scope = newScope(r.p, r.in)
+	var trace *merge.Trace
 	if r.in.Explain {
-		r.scope.trace = merge.NewTrace(nil, "")
+		trace = merge.NewTrace(nil, "")
 	}
-	r.addVariables(r.scope, configMaps, r.overlays)
+	r.own = r.newScope(&r.budgets.own, r.in.Variables, trace)
 	r.activeOverrides()
 	return nil
 }
 
-func (r *renderer) addVariables(s *scope, configMaps []Layer, overlays []*compile.Overlay) {
+// newScope returns a scope with the set's variables, as far as they are known by now, and those of the cluster that are given.
+func (r *renderer) newScope(budget *int64, cluster []Layer, trace *merge.Trace) *scope {
+	s := newScope(r.p, r.in, budget)
+	s.trace = trace
 	s.add(SetLayer, r.p.Variables)
-	for _, l := range configMaps {
+	for _, l := range r.configMaps {
 		s.addLiteral(l.Name, l.Values, false)
 	}
-	for _, o := range overlays {
+	for _, o := range r.overlays {
 		s.add(overlayLayer(o.Name), o.Variables)
 	}
-	for _, l := range r.in.Variables {
+	for _, l := range cluster {
 		s.addLiteral(l.Name, l.Values, true)
 	}
+	return s
 }
 
 func overlayLayer(name string) string { return fmt.Sprintf("overlay %q", name) }
 
-// configMaps reads variablesFrom. Their names are the set's to choose, so no variable of the cluster may decide them.
-func (r *renderer) configMaps() ([]Layer, error) {
+// readConfigMaps reads variablesFrom. Their names are the set's to choose, so no variable of the cluster may decide them.
+func (r *renderer) readConfigMaps() error {
 	if len(r.p.VariablesFrom) == 0 {
-		return nil, nil
+		return nil
 	}
-	s := newScope(r.p, r.in)
-	r.addVariables(s, nil, nil)
+	both := r.newPair()
 	var layers []Layer
 	for i, from := range r.p.VariablesFrom {
 		path := fmt.Sprintf("variablesFrom[%d].configMap", i)
-		name, err := s.chosen(from.Name)
+		var name string
+		err := both.decide(compile.Error{Path: path}, func(s *scope) (err error) {
+			name, err = s.chosen(from.Name)
+			return err
+		})
 		if err != nil {
-			return nil, compile.Error{Path: path, Message: err.Error()}
+			return err
 		}
 		doc, known := r.document(Ref{"ConfigMap", name})
 		switch {
@@ -75,10 +82,11 @@ func (r *renderer) configMaps() ([]Layer, error) {
 			}
 			layers = append(layers, Layer{fmt.Sprintf("ConfigMap %q", name), values})
 		case !from.Optional:
-			return nil, compile.Error{Path: path, Message: fmt.Sprintf("ConfigMap %q is not in namespace %q; make it, or write optional: true", name, r.t.Namespace)}
+			return compile.Error{Path: path, Message: fmt.Sprintf("ConfigMap %q is not in namespace %q; make it, or write optional: true", name, r.t.Namespace)}
 		}
 	}
-	return layers, nil
+	r.configMaps = layers
+	return nil
 }
 
 // chosen evaluates a text that only the set may choose.
@@ -115,31 +123,36 @@ func (r *renderer) document(ref Ref) (Document, bool) {
 
 // matchOverlays finds the overlays that apply. What an overlay asks sees the variables of the set alone: if overlays could
 // see each other's, their order would decide twice.
-func (r *renderer) matchOverlays(configMaps []Layer) error {
-	var s *scope
+func (r *renderer) matchOverlays() error {
+	var both *pair
+	var matched []*compile.Overlay
 	for i := range r.p.Overlays {
 		o := &r.p.Overlays[i]
 		if o.Selector != nil && !o.Selector.Matches(labels.Set(r.in.Cluster.Labels)) {
 			continue
 		}
 		if o.When != nil {
-			if s == nil {
-				s = newScope(r.p, r.in)
-				r.addVariables(s, configMaps, nil)
+			if both == nil {
+				both = r.newPair()
 			}
-			yes, decided, err := condition(s, o.When)
-			if err == nil && len(decided) > 0 {
-				err = fmt.Errorf("depends on the cluster's variable %s, and a cluster's variables cannot choose overlays", quoted(decided))
-			}
+			var yes bool
+			err := both.decide(compile.Error{Overlay: o.Name, Path: "when"}, func(s *scope) (err error) {
+				var decided []string
+				if yes, decided, err = condition(s, o.When); err == nil && len(decided) > 0 {
+					err = fmt.Errorf("depends on the cluster's variable %s, and a cluster's variables cannot choose overlays", quoted(decided))
+				}
+				return err
+			})
 			if err != nil {
-				return compile.Error{Overlay: o.Name, Path: "when", Message: err.Error()}
+				return err
 			}
 			if !yes {
 				continue
 			}
 		}
-		r.overlays = append(r.overlays, o)
+		matched = append(matched, o)
 	}
+	r.overlays = matched
 	return nil
 }
 
@@ -165,7 +178,7 @@ func (r *renderer) activeOverrides() {
 			}
 			r.until(o.Until.Time)
 		}
-		r.overrides = append(r.overrides, o)
+		r.overrides = append(r.overrides, i)
 	}
 }
 
@@ -193,8 +206,8 @@ type layered struct {
 	trace    *merge.Trace
 }
 
-// layers merges an add-on's body with what overlays and overrides say about it.
-func (r *renderer) layers(a *compile.Addon) (layered, Errors) {
+// layers merges an add-on's body with what overlays, and overrides of the cluster, say about it.
+func (r *renderer) layers(a *compile.Addon, overrides []change) (layered, Errors) {
 	l := layered{body: a.Body}
 	if r.in.Explain {
 		l.trace = merge.NewTrace(a.Body, SetLayer)
@@ -214,12 +227,13 @@ func (r *renderer) layers(a *compile.Addon) (layered, Errors) {
 			return l, Errors{{Overlay: o.Name, Addon: a.Name, Message: err.Error()}}
 		}
 	}
-	for _, o := range r.overrides {
-		if o.Name != a.Name {
-			continue
+	for i := range overrides {
+		o := &overrides[i]
+		if o.excluded != "" {
+			l.excluded = o.excluded
 		}
-		if errs := r.override(a, o, &l); len(errs) > 0 {
-			return l, errs
+		if err := l.apply(a, o.AddonOverlay, overrideLayer); err != nil {
+			return l, Errors{{Addon: a.Name, Path: "override", Message: err.Error()}}
 		}
 	}
 	return l, nil

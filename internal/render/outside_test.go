@@ -19,7 +19,8 @@ import (
 )
 
 // TestOutsideThePlatform: whatever a set outside the platform namespaces writes, what is made of it lies in the set's own namespace,
-// goes to the cluster by the hub's own mirror there, and refers to no other namespace. What asks for more is refused.
+// goes to the cluster by the hub's own mirror there, and refers to no other namespace. What asks for more is refused; where it is a
+// variable of the cluster that does, what is made without it is confined as well.
 func TestOutsideThePlatform(t *testing.T) {
 	const (
 		chart = `helmRelease: {chart: {spec: {chart: c, sourceRef: {kind: HelmRepository, name: r$S}}}$R}`
@@ -109,6 +110,9 @@ func outside(t *testing.T, addon, more, ours string) ([]*unstructured.Unstructur
 	if len(r.Failed) > 0 {
 		return nil, errors.New(r.Failed["a"].Error())
 	}
+	for _, refused := range r.Refused {
+		err = errors.New(refused.String())
+	}
 	var out []*unstructured.Unstructured
 	for _, o := range r.Objects {
 		out = append(out, o.Manifest())
@@ -116,7 +120,7 @@ func outside(t *testing.T, addon, more, ours string) ([]*unstructured.Unstructur
 			out = append(out, s.Object)
 		}
 	}
-	return out, nil
+	return out, err
 }
 
 // checkConfined wants an object to stay in namespace team, and to lead Flux to the cluster.

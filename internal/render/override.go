@@ -21,27 +21,55 @@ import (
 // overrideLayer is what the cluster's own overrides are called.
 const overrideLayer = "the cluster's override"
 
-// override applies one override of the cluster, if it keeps to what the set opens. One that does not is refused as a whole:
-// half of it would be neither what the platform nor what the cluster's owner asked for.
-func (r *renderer) override(a *compile.Addon, in *hubv1.Override, l *layered) Errors {
-	fail := func(path, format string, args ...any) Errors {
-		return Errors{{Addon: a.Name, Path: strings.Trim("override "+path, " "), Message: fmt.Sprintf(format, args...)}}
+// change is an override that keeps to what the set opens.
+type change struct {
+	// index in Input.Overrides.
+	index int
+	compile.AddonOverlay
+	// excluded says why the add-on is left out; empty if it is not.
+	excluded string
+}
+
+// permitted are the overrides of an add-on that keep to what its set opens. One that does not is refused as a whole: half of it would be
+// neither what the platform nor what the cluster's owner asked for.
+func (r *renderer) permitted(a *compile.Addon) []change {
+	var out []change
+	for _, i := range r.overrides {
+		in := &r.in.Overrides[i]
+		if in.Name != a.Name {
+			continue
+		}
+		c, errs := permit(a, in)
+		if len(errs) > 0 {
+			r.refuseOverride(a, change{index: i}, errs)
+			continue
+		}
+		c.index = i
+		out = append(out, c)
 	}
+	return out
+}
+
+func permit(a *compile.Addon, in *hubv1.Override) (change, Errors) {
+	fail := func(path, format string, args ...any) (change, Errors) {
+		return change{}, Errors{{Addon: a.Name, Path: strings.Trim("override "+path, " "), Message: fmt.Sprintf(format, args...)}}
+	}
+	var out change
 	if in.Exclude {
 		if !a.Optional {
 			return fail("exclude", "the set does not let a cluster leave this add-on out (optional: true would)")
 		}
-		l.excluded = "the cluster's override leaves it out"
+		out.excluded = "the cluster's override leaves it out"
 		if in.Reason != "" {
-			l.excluded += ": " + in.Reason
+			out.excluded += ": " + in.Reason
 		}
 	}
-	change, errs := readOverride(a, in)
-	if len(errs) > 0 {
-		return errs
+	var errs Errors
+	if out.AddonOverlay, errs = readOverride(a, in); len(errs) > 0 {
+		return out, errs
 	}
 	field := compile.Field(a.Kind)
-	for _, path := range append(leaves(change.Body, nil), change.Patch.Paths()...) {
+	for _, path := range append(leaves(out.Body, nil), out.Patch.Paths()...) {
 		switch {
 		case a.IsClosed(path):
 			return fail(field+"."+strings.Join(path, "."), "is the set's alone; no override may touch it")
@@ -49,10 +77,7 @@ func (r *renderer) override(a *compile.Addon, in *hubv1.Override, l *layered) Er
 			return fail(field+"."+strings.Join(path, "."), "is not open to overrides; the set opens %s", a.Opens())
 		}
 	}
-	if err := l.apply(a, change, overrideLayer); err != nil {
-		return fail("", "%s", err)
-	}
-	return nil
+	return out, nil
 }
 
 // readOverride reads what an override says. It holds no expressions: what looks like one is refused, and not silently text.

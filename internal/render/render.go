@@ -70,19 +70,12 @@ const maxCost = 5 * expression.MaxCost
 
 // Render returns what a program makes for a target. An error holds the whole delivery as it is.
 func Render(p *compile.Program, t Target, in *Input) (*Result, error) {
-	budget := int64(maxCost)
-	own := *in
-	own.budget = &budget
-	in = &own
 	r := renderer{p: p, t: t, in: in, out: &Result{Excluded: map[string]string{}, Failed: map[string]Errors{}}, sources: map[string]*Shared{}}
 	if err := r.prepare(); err != nil || len(r.out.Missing) > 0 {
 		return r.out, err
 	}
 	for i := range p.Addons {
-		a := &p.Addons[i]
-		if errs := r.addon(a); len(errs) > 0 {
-			r.out.Failed[a.Name] = errs
-		}
+		r.deliver(&p.Addons[i])
 	}
 	r.releasesOnce()
 	if in.Explain {
@@ -116,10 +109,16 @@ type renderer struct {
 	in  *Input
 	out *Result
 
-	scope     *scope
-	overlays  []*compile.Overlay
-	overrides []*hubv1.Override
-	sources   map[string]*Shared // those that have been evaluated
+	// scope is what expressions see in the attempt that is being made; own is the one with all that the cluster says.
+	scope, own *scope
+	// others are the scopes without some of the cluster's variables, by what they leave out, and budgets what each kind may cost.
+	others     map[string]*scope
+	budgets    budgets
+	configMaps []Layer
+	overlays   []*compile.Overlay
+	// overrides are the indices in Input.Overrides of those that are not over.
+	overrides []int
+	sources   map[string]*Shared // those that have been evaluated: no variable of the cluster has a say in them
 }
 
 // releasesOnce refuses add-ons of the set that come out as one Helm release here: each would upgrade over the other for ever.
@@ -140,10 +139,10 @@ func (r *renderer) releasesOnce() {
 }
 
 func (r *renderer) explainVariables() {
-	r.out.Vars, r.out.VarLayers = r.scope.values, map[string]string{}
+	r.out.Vars, r.out.VarLayers = r.own.values, map[string]string{}
 	layers := map[string][]string{}
-	for _, f := range r.scope.trace.Fields() {
-		if l := r.scope.trace.Layer(f); !slices.Contains(layers[f[0]], l) {
+	for _, f := range r.own.trace.Fields() {
+		if l := r.own.trace.Layer(f); !slices.Contains(layers[f[0]], l) {
 			layers[f[0]] = append(layers[f[0]], l)
 		}
 	}
@@ -152,10 +151,17 @@ func (r *renderer) explainVariables() {
 	}
 }
 
-// addon renders one add-on, or says why it is not for this cluster.
-func (r *renderer) addon(a *compile.Addon) Errors {
-	wrong := func(path, format string, args ...any) Errors {
-		return Errors{{Addon: a.Name, Path: path, Message: fmt.Sprintf(format, args...)}}
+// made is what one attempt to render an add-on came to.
+type made struct {
+	objects []Object
+	// excluded says why the add-on is not for this cluster; empty if it is.
+	excluded string
+}
+
+// addon renders one add-on with the variables of r.scope and some of the cluster's overrides, or says why it is not for this cluster.
+func (r *renderer) addon(a *compile.Addon, overrides []change) (made, Errors) {
+	wrong := func(path, format string, args ...any) (made, Errors) {
+		return made{}, Errors{{Addon: a.Name, Path: path, Message: fmt.Sprintf(format, args...)}}
 	}
 	if a.When != nil {
 		yes, decided, err := condition(r.scope, a.When)
@@ -165,25 +171,20 @@ func (r *renderer) addon(a *compile.Addon) Errors {
 		case len(decided) > 0 && !a.Optional:
 			return wrong("when", "depends on the cluster's variable %s, and the set does not let a cluster leave this add-on out (optional: true would)", quoted(decided))
 		case !yes:
-			r.out.Excluded[a.Name] = "its when is not true here"
-			return nil
+			return made{excluded: "its when is not true here"}, nil
 		}
 	}
-	l, errs := r.layers(a)
-	if len(errs) > 0 {
-		return errs
-	}
-	if l.excluded != "" {
-		r.out.Excluded[a.Name] = l.excluded
-		return nil
+	l, errs := r.layers(a, overrides)
+	if len(errs) > 0 || l.excluded != "" {
+		return made{excluded: l.excluded}, errs
 	}
 	body, changed, errs := r.evaluate(a, l)
 	if len(errs) > 0 {
-		return errs
+		return made{}, errs
 	}
 	used, errs := r.ownSources(a, body)
 	if len(errs) > 0 {
-		return errs
+		return made{}, errs
 	}
 	if changed {
 		field := compile.Field(a.Kind)
@@ -191,24 +192,23 @@ func (r *renderer) addon(a *compile.Addon) Errors {
 			errs = append(errs, compile.Error{Addon: a.Name, Path: trim(field + "." + p.Path), Message: p.Message})
 		}
 		if len(errs) > 0 {
-			return errs
+			return made{}, errs
 		}
 	}
 	adopt, errs := r.adopt(a)
 	if len(errs) > 0 {
-		return errs
+		return made{}, errs
 	}
 	objects, err := r.objects(a, body, used)
 	if err != nil {
 		return wrong("", "%s", err)
 	}
 	if len(r.out.Missing) > 0 {
-		return nil
+		return made{}, nil
 	}
 	last := &objects[len(objects)-1]
 	last.Adopt, last.Trace = adopt, l.trace
-	r.out.Objects = append(r.out.Objects, objects...)
-	return nil
+	return made{objects: objects}, nil
 }
 
 // evaluate evaluates the expressions in a body. changed is true if it is not the set's own as it was compiled.

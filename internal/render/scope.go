@@ -29,6 +29,9 @@ type scope struct {
 	values map[string]any
 	states map[string]*variable
 	stack  []string
+	// said are the variables of the cluster that have had a say since somebody emptied it, also in what came to nothing.
+	// failing are those among them whose expression failed, or may not have one.
+	said, failing []string
 }
 
 // variable is one that has been asked for.
@@ -39,9 +42,9 @@ type variable struct {
 	decided []string
 }
 
-func newScope(p *compile.Program, in *Input) *scope {
+func newScope(p *compile.Program, in *Input, budget *int64) *scope {
 	return &scope{
-		program: p, cluster: in.Cluster, origin: in.Origin, budget: in.budget, raw: map[string]any{}, owners: map[string]bool{},
+		program: p, cluster: in.Cluster, origin: in.Origin, budget: budget, raw: map[string]any{}, owners: map[string]bool{},
 		values: map[string]any{}, states: map[string]*variable{},
 	}
 }
@@ -115,6 +118,7 @@ func (s *scope) template(t *expression.Template) (value any, decided []string, e
 		if v == nil {
 			continue
 		}
+		s.said = append(s.said, v.decided...)
 		if v.err != nil {
 			return nil, nil, v.err
 		}
@@ -225,6 +229,7 @@ func (e *evaluator) text(path []string, text string) any {
 	if len(e.problems) >= maxProblems {
 		return nil
 	}
+	before := len(e.said)
 	value, decided, err := e.eval(text)
 	e.evaluated = true
 	if err == nil && len(decided) > 0 {
@@ -234,6 +239,7 @@ func (e *evaluator) text(path []string, text string) any {
 		}
 	}
 	if err != nil {
+		e.failing = append(e.failing, e.said[before:]...)
 		e.problems = append(e.problems, problem{path, err.Error()})
 		return nil
 	}

@@ -133,6 +133,9 @@ func Expiring(at, now time.Time) string {
 	return ""
 }
 
+// Separator stands between the parts of a message.
+const Separator = "; "
+
 // List returns at most n names, and how many there are more: "a, b and 3 more".
 func List(names []string, n int) string {
 	if len(names) <= n {

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package delivery
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/status"
+)
+
+// reportRefused says what the cluster's owner wrote in vain. It is a condition of its own: the add-ons are delivered without it, and
+// become Ready. It returns what Ready says of it.
+func (d *delivery) reportRefused(now time.Time) string {
+	texts, reason := d.refused()
+	if len(texts) == 0 {
+		status.Clear(d.AddonDelivery, hubv1.OverridesRefusedCondition)
+		return ""
+	}
+	status.Set(d.AddonDelivery, hubv1.OverridesRefusedCondition, metav1.ConditionTrue, reason, strings.Join(texts, status.Separator), now)
+	return fmt.Sprintf("; what the cluster's owner wrote is ignored in part: see condition %s", hubv1.OverridesRefusedCondition)
+}
+
+// refused are what the cluster's owner wrote in vain, and the reason of the condition.
+func (d *delivery) refused() (texts []string, reason string) {
+	if d.DeletionTimestamp != nil || d.result == nil {
+		return nil, ""
+	}
+	reason = hubv1.VariablesUnreadableReason
+	texts = append(texts, d.unreadable...)
+	for _, r := range d.result.Refused {
+		texts = append(texts, r.String())
+		switch {
+		case r.Override >= 0:
+			reason = hubv1.OverrideRefusedReason
+		case reason != hubv1.OverrideRefusedReason:
+			reason = hubv1.VariableRefusedReason
+		}
+	}
+	return texts, reason
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registration
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/excerpt"
+	"github.com/chandler-hub/chandler/internal/facts"
+	"github.com/chandler-hub/chandler/internal/status"
+)
+
+// refuse takes over what a delivery says of what the cluster's owner wrote in vain.
+func (s *served) refuse(d *hubv1.AddonDelivery) {
+	c := status.Find(d, hubv1.OverridesRefusedCondition)
+	if c == nil {
+		return
+	}
+	s.refused = append(s.refused, "AddonSet "+d.SetKey().String()+": "+c.Message)
+	order := []string{"", hubv1.VariablesUnreadableReason, hubv1.VariableRefusedReason, hubv1.OverrideRefusedReason}
+	s.refusedReason = slices.MaxFunc([]string{s.refusedReason, c.Reason}, func(a, b string) int {
+		return cmp.Compare(slices.Index(order, a), slices.Index(order, b))
+	})
+}
+
+// unreadable adds what cannot be read, once: each delivery begins with it.
+func (s *served) unreadable(reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured) {
+	_, texts := facts.Variables(reg, obj)
+	var out []string
+	for _, r := range s.refused {
+		set, message, _ := strings.Cut(r, ": ")
+		for _, t := range texts {
+			message = strings.TrimPrefix(strings.TrimPrefix(message, t), status.Separator)
+		}
+		if message != "" {
+			out = append(out, set+": "+message)
+		}
+	}
+	slices.Sort(out)
+	s.refused = append(texts, out...)
+	if len(texts) > 0 {
+		s.refusedReason = cmp.Or(s.refusedReason, hubv1.VariablesUnreadableReason)
+	}
+}
+
+// maxRefused is how much of it Ready says; the condition has the rest.
+const maxRefused = 300
+
+// reportRefused sets the condition, and returns what Ready says of it: that something does not count is for whoever wrote it to see at
+// first sight, and no failure of the cluster.
+func reportRefused(reg *hubv1.ClusterRegistration, s served, now time.Time) string {
+	if len(s.refused) == 0 {
+		status.Clear(reg, hubv1.OverridesRefusedCondition)
+		return ""
+	}
+	text := strings.Join(s.refused, status.Separator)
+	status.Set(reg, hubv1.OverridesRefusedCondition, metav1.ConditionTrue, s.refusedReason, text, now)
+	return "; refused: " + excerpt.Of(text, maxRefused)
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registration
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/status"
+)
+
+// TestRefusedIsTold: a registration says what of its owner's is refused, of all its deliveries; what each of them cannot read, once.
+func TestRefusedIsTold(t *testing.T) {
+	broken := &unstructured.Unstructured{Object: map[string]any{"kind": "TenantControlPlane", "metadata": map[string]any{"name": "one", "annotations": map[string]any{hubv1.VariablesAnnotation: "- a list"}}}}
+	const unreadable = `annotation chandler.dev/variables of TenantControlPlane "one" is no object in JSON or YAML; it is ignored`
+	delivery := func(set, reason, message string) *hubv1.AddonDelivery {
+		d := &hubv1.AddonDelivery{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: set}}
+		d.Spec.AddonSetRef.Name = set
+		if message != "" {
+			status.Set(d, hubv1.OverridesRefusedCondition, metav1.ConditionTrue, reason, message, time.Time{})
+		}
+		return d
+	}
+	cases := map[string]struct {
+		deliveries []*hubv1.AddonDelivery
+		origin     *unstructured.Unstructured
+		reason     string
+		want       string // empty for no condition
+	}{
+		"Nothing": {[]*hubv1.AddonDelivery{delivery("a", "", "")}, nil, "", ""},
+		"One":     {[]*hubv1.AddonDelivery{delivery("a", hubv1.OverrideRefusedReason, "no")}, nil, hubv1.OverrideRefusedReason, "AddonSet flux-system/a: no"},
+		"Two": {[]*hubv1.AddonDelivery{delivery("b", hubv1.OverrideRefusedReason, "no"), delivery("a", hubv1.VariableRefusedReason, "not that")}, nil,
+			hubv1.OverrideRefusedReason, "AddonSet flux-system/a: not that; AddonSet flux-system/b: no"},
+		"Unreadable":    {nil, broken, hubv1.VariablesUnreadableReason, unreadable},
+		"UnreadableOne": {[]*hubv1.AddonDelivery{delivery("a", hubv1.VariablesUnreadableReason, unreadable), delivery("b", hubv1.VariablesUnreadableReason, unreadable)}, broken, hubv1.VariablesUnreadableReason, unreadable},
+		"UnreadableAndMore": {[]*hubv1.AddonDelivery{delivery("a", hubv1.OverrideRefusedReason, unreadable+"; no")}, broken,
+			hubv1.OverrideRefusedReason, unreadable + "; AddonSet flux-system/a: no"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			reg := &hubv1.ClusterRegistration{}
+			status.Set(reg, hubv1.OverridesRefusedCondition, metav1.ConditionTrue, "Old", "of yesterday", time.Time{})
+			var s served
+			for _, d := range tc.deliveries {
+				s.refuse(d)
+			}
+			s.unreadable(reg, tc.origin)
+			ready := reportRefused(reg, s, time.Time{})
+			c := status.Find(reg, hubv1.OverridesRefusedCondition)
+			if tc.want == "" {
+				if c != nil || ready != "" {
+					t.Errorf("it says %+v and %q, want nothing", c, ready)
+				}
+				return
+			}
+			if c == nil || c.Reason != tc.reason || c.Message != tc.want {
+				t.Errorf("it says %+v, want %s: %s", c, tc.reason, tc.want)
+			}
+			if ready != "; refused: "+tc.want {
+				t.Errorf("Ready says %q", ready)
+			}
+		})
+	}
+	var s served
+	s.refuse(delivery("a", hubv1.OverrideRefusedReason, strings.Repeat("x", 2000)))
+	if ready := reportRefused(&hubv1.ClusterRegistration{}, s, time.Time{}); len(ready) > 400 {
+		t.Errorf("Ready says it in %d characters", len(ready))
+	}
+}

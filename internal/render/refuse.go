@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/chandler-hub/chandler/internal/compile"
+)
+
+// Refusal is something that the cluster's owner wrote and may not write, or wrote wrongly. Nobody can keep an add-on away from a
+// cluster, or hold it at an old version, by writing something wrong: what is wrong is left out, and the add-on is delivered without it.
+type Refusal struct {
+	// Addon that goes without it; empty if the whole set does.
+	Addon string
+	// Override is its index in Input.Overrides; -1 if it is no override.
+	Override int
+	// Variables of the cluster that are left out; none if it is an override.
+	Variables []string
+	// Why says where and what.
+	Why compile.Error
+}
+
+// String says what is refused, why, and what happens instead.
+func (r Refusal) String() string {
+	text := r.Why.Error()
+	switch {
+	case r.Override >= 0:
+		return text + "; the override is ignored"
+	case len(r.Variables) == 0:
+		return text
+	case strings.Contains(text, "the cluster's variable"):
+		return text + "; it is ignored here"
+	case len(r.Variables) == 1:
+		return fmt.Sprintf("%s; the cluster's variable %q is ignored here", text, r.Variables[0])
+	}
+	return fmt.Sprintf("%s; the cluster's variables %s are ignored here", text, quoted(r.Variables))
+}
+
+// budgets are what the expressions of a set may cost for one cluster. What the cluster says is paid for by itself: it could else use up
+// what the set needs without it.
+type budgets struct{ own, tries, base int64 }
+
+func newBudgets() budgets { return budgets{maxCost, maxCost, maxCost} }
+
+// pair is two views on the variables for what decides about the whole set: with those of the cluster, and without.
+type pair struct {
+	r         *renderer
+	own, base *scope
+}
+
+func (r *renderer) newPair() *pair {
+	return &pair{r, r.newScope(&r.budgets.own, r.in.Variables, nil), r.newScope(&r.budgets.base, nil, nil)}
+}
+
+// decide lets f decide with the variables of the cluster, and, where that is an error, without them. It is an error if that is one too:
+// it is the set's then.
+func (p *pair) decide(where compile.Error, f func(*scope) error) error {
+	p.own.said = nil
+	err := f(p.own)
+	if err == nil {
+		return nil
+	}
+	where.Message = err.Error()
+	if without := f(p.base); without != nil {
+		where.Message = both(where.Message, without.Error())
+		return where
+	}
+	p.r.refuse(Refusal{Override: -1, Variables: unique(p.own.said), Why: where})
+	return nil
+}
+
+// both says what is wrong with what the cluster's owner wrote, and without it.
+func both(with, without string) string {
+	if with == without {
+		return with
+	}
+	return with + "; without what the cluster's owner wrote: " + without
+}
+
+func unique(names []string) []string { return slices.Compact(slices.Sorted(slices.Values(names))) }
+
+func (r *renderer) refuse(refused Refusal) { r.out.Refused = append(r.out.Refused, refused) }
+
+// attempt is one way to render an add-on: which variables it sees, and which overrides count.
+type attempt struct {
+	scope     *scope
+	overrides []change
+	// without says which of the cluster's variables it does not see, and why.
+	without []leftOut
+
+	made
+	errs Errors
+	// blame names the variables of the cluster that may be to blame for the errors.
+	blame []string
+	// refused are overrides that it does not come out with.
+	refused []refusedOverride
+}
+
+type refusedOverride struct {
+	change
+	errs Errors
+}
+
+// leftOut are variables of the cluster, and what does not come out with them.
+type leftOut struct {
+	names []string
+	errs  Errors
+}
+
+func (t *attempt) failed() bool { return len(t.errs) > 0 }
+
+// try makes an attempt.
+func (r *renderer) try(a *compile.Addon, s *scope, without []leftOut, overrides []change) attempt {
+	r.scope, s.said, s.failing = s, nil, nil
+	t := attempt{scope: s, without: without, overrides: overrides}
+	t.made, t.errs = r.addon(a, overrides)
+	if t.blame = unique(s.failing); len(t.blame) == 0 { // it is what came out that is wrong
+		t.blame = unique(s.said)
+	}
+	return t
+}
+
+// deliver renders one add-on as the cluster's owner wants it. Where that does not come out, it is rendered without what is to blame for
+// it; and only if it does not come out for a cluster whose owner says nothing either is the set to blame, and the add-on failed.
+func (r *renderer) deliver(a *compile.Addon) {
+	overrides := r.permitted(a)
+	whole := r.try(a, r.own, nil, overrides)
+	switch {
+	case len(r.out.Missing) > 0: // it is rendered again with them
+	case !whole.failed():
+		r.commit(a, whole.made)
+	case len(r.names())+len(overrides) == 0:
+		r.out.Failed[a.Name] = whole.errs
+	default:
+		r.deliverWithout(a, whole)
+	}
+}
+
+func (r *renderer) commit(a *compile.Addon, m made) {
+	if m.excluded != "" {
+		r.out.Excluded[a.Name] = m.excluded
+		return
+	}
+	r.out.Objects = append(r.out.Objects, m.objects...)
+}
+
+// deliverWithout finds out what is to blame for a failure: first the variables, since an override counts more, then the overrides, then
+// both.
+func (r *renderer) deliverWithout(a *compile.Addon, whole attempt) {
+	views, found := r.withoutVariables(a, whole)
+	for i := 0; i < len(views) && !found && len(whole.overrides) > 0; i++ {
+		t := r.try(a, views[i].scope, views[i].without, nil)
+		if found = !t.failed(); found {
+			views = append(views, r.keep(a, t, whole.overrides))
+		}
+	}
+	if found {
+		last := views[len(views)-1]
+		for _, l := range last.without {
+			r.refuseVariables(a, l)
+		}
+		for _, o := range last.refused {
+			r.refuseOverride(a, o.change, o.errs)
+		}
+		r.commit(a, last.made)
+		return
+	}
+	base := r.try(a, r.base(), nil, nil)
+	switch {
+	case len(r.out.Missing) > 0:
+	case base.failed():
+		r.out.Failed[a.Name] = held(whole.errs, base.errs)
+	default:
+		r.refuseVariables(a, leftOut{r.names(), whole.errs})
+		for _, o := range whole.overrides {
+			r.refuseOverride(a, o, whole.errs)
+		}
+		r.commit(a, base.made)
+	}
+}
+
+// maxViews bounds how often one add-on is rendered to find out which variables are to blame.
+const maxViews = 5
+
+// withoutVariables makes attempts with fewer and fewer of the cluster's variables: without those that are to blame, and, where that does
+// not help, without any. It returns all attempts, and whether the last one has come out.
+func (r *renderer) withoutVariables(a *compile.Addon, t attempt) (views []attempt, found bool) {
+	views = []attempt{t}
+	all := r.names()
+	var gone []string
+	for len(gone) < len(all) {
+		more := slices.DeleteFunc(slices.Clone(t.blame), func(name string) bool { return slices.Contains(gone, name) })
+		if len(more) == 0 || len(views) == maxViews {
+			more = slices.DeleteFunc(slices.Clone(all), func(name string) bool { return slices.Contains(gone, name) })
+		}
+		gone = unique(append(gone, more...))
+		t = r.try(a, r.scopeWithout(gone), append(t.without[:len(t.without):len(t.without)], leftOut{more, t.errs}), t.overrides)
+		views = append(views, t)
+		if !t.failed() {
+			return views, true
+		}
+	}
+	return views, false
+}
+
+// held are the errors of an add-on that does not come out, whatever the cluster's owner says.
+func held(with, without Errors) Errors {
+	if with.Error() == without.Error() {
+		return with
+	}
+	out := slices.Clone(with)
+	for _, e := range without {
+		if !slices.Contains(with, e) {
+			e.Message = "without what the cluster's owner wrote: " + e.Message
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// keep takes back, one after the other, the overrides that an add-on comes out with, and refuses the others.
+func (r *renderer) keep(a *compile.Addon, without attempt, overrides []change) attempt {
+	kept := without
+	var refused []refusedOverride
+	for i, o := range overrides {
+		if i >= maxTaken {
+			refused = append(refused, refusedOverride{o, Errors{{Addon: a.Name, Message: fmt.Sprintf("one of the %d before it is refused, and no more than these are tried", maxTaken)}}})
+			continue
+		}
+		t := r.try(a, without.scope, without.without, append(kept.overrides[:len(kept.overrides):len(kept.overrides)], o))
+		if t.failed() {
+			refused = append(refused, refusedOverride{o, t.errs})
+			continue
+		}
+		kept = t
+	}
+	kept.refused = refused
+	return kept
+}
+
+// maxTaken bounds how often one add-on is rendered to find out which of its overrides is to blame.
+const maxTaken = 8
+
+func (r *renderer) refuseVariables(a *compile.Addon, l leftOut) {
+	if len(l.names) == 0 {
+		return
+	}
+	for _, e := range l.errs {
+		r.refuse(Refusal{Addon: a.Name, Override: -1, Variables: l.names, Why: e})
+	}
+}
+
+func (r *renderer) refuseOverride(a *compile.Addon, o change, errs Errors) {
+	for _, e := range errs {
+		if !strings.HasPrefix(e.Path, "override") {
+			e.Path = strings.TrimSpace("override " + e.Path)
+		}
+		r.refuse(Refusal{Addon: a.Name, Override: o.index, Why: e})
+	}
+}
+
+// names are those of all variables of the cluster.
+func (r *renderer) names() []string {
+	var out []string
+	for _, l := range r.in.Variables {
+		out = append(out, slices.Collect(maps.Keys(l.Values))...)
+	}
+	return unique(out)
+}
+
+// scopeWithout returns a scope that does not see some of the cluster's variables.
+func (r *renderer) scopeWithout(names []string) *scope {
+	key := strings.Join(names, "\x00")
+	if s := r.others[key]; s != nil {
+		return s
+	}
+	var layers []Layer
+	for _, l := range r.in.Variables {
+		values := maps.Clone(l.Values)
+		maps.DeleteFunc(values, func(name string, _ any) bool { return slices.Contains(names, name) })
+		layers = append(layers, Layer{l.Name, values})
+	}
+	r.others[key] = r.newScope(&r.budgets.tries, layers, nil)
+	return r.others[key]
+}
+
+// base returns the scope that sees what it would if the cluster's owner said nothing.
+func (r *renderer) base() *scope {
+	const key = "\x00base"
+	if r.others[key] == nil {
+		r.others[key] = r.newScope(&r.budgets.base, nil, nil)
+	}
+	return r.others[key]
+}

@@ -3,6 +3,7 @@
 package addonset
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -41,9 +42,12 @@ func (r *Reconciler) snapshot(ctx context.Context, set *hubv1.AddonSet) error {
 		return err
 	}
 	name := identity.Revision(set.Name, hash, render.Epoch)
-	err = r.Client.Get(ctx, client.ObjectKey{Namespace: set.Namespace, Name: name}, &appsv1.ControllerRevision{})
-	if err == nil || !apierrors.IsNotFound(err) {
+	there := &appsv1.ControllerRevision{}
+	err = r.Client.Get(ctx, client.ObjectKey{Namespace: set.Namespace, Name: name}, there)
+	if err == nil {
 		set.Status.Revision = name
+		return r.own(ctx, set, there, raw)
+	} else if !apierrors.IsNotFound(err) {
 		return err
 	}
 	revisions, err := r.revisions(ctx, r.Client, set)
@@ -69,6 +73,32 @@ func (r *Reconciler) snapshot(ctx context.Context, set *hubv1.AddonSet) error {
 	}
 	r.event(set, hubv1.RevisionCreatedEvent, "revision %s", name)
 	set.Status.Revision = name
+	return nil
+}
+
+// own makes sure that a revision which is there is the set's, with the content that its name says. One out of a backup belongs to a set
+// of another UID, and garbage collection is about to remove it. One with other content is forged.
+func (r *Reconciler) own(ctx context.Context, set *hubv1.AddonSet, there *appsv1.ControllerRevision, raw []byte) error {
+	if !bytes.Equal(there.Data.Raw, raw) {
+		hash, err := compile.ContentHash(there.Data.Raw)
+		if err != nil || there.Name != identity.Revision(set.Name, hash, render.Epoch) {
+			if err := r.Client.Delete(ctx, there, client.Preconditions{UID: &there.UID}); client.IgnoreNotFound(err) != nil {
+				return fmt.Errorf("remove revision %s, which does not hold what its name says: %w", there.Name, err)
+			}
+			return fmt.Errorf("ControllerRevision %s/%s did not hold what its name says: it is removed, and made anew", there.Namespace, there.Name)
+		}
+	}
+	if metav1.IsControlledBy(there, set) {
+		return nil
+	}
+	if owner := metav1.GetControllerOf(there); owner != nil && owner.Kind != "AddonSet" {
+		return fmt.Errorf("ControllerRevision %s/%s belongs to %s %s: remove it", there.Namespace, there.Name, owner.Kind, owner.Name)
+	}
+	after := there.DeepCopy()
+	after.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, hubv1.GroupVersion.WithKind("AddonSet"))}
+	if err := r.Client.Patch(ctx, after, client.MergeFromWithOptions(there, client.MergeFromWithOptimisticLock{}), client.FieldOwner(hubv1.FieldManager)); err != nil {
+		return fmt.Errorf("take over revision %s: %w", there.Name, err)
+	}
 	return nil
 }
 

@@ -50,7 +50,9 @@ func (r *Reconciler) finish(ctx context.Context, c *cluster, steps []plan.Step, 
 		}
 		r.tell(ctx, c, d)
 		switch {
-		case d.DeletionTimestamp == nil || !d.gone():
+		case d.DeletionTimestamp != nil && !d.leaving:
+			errs = append(errs, r.letBe(ctx, c, d))
+		case !d.leaving || !d.gone():
 		case c.told(d):
 			errs = append(errs, r.release(ctx, c, d))
 		default:
@@ -136,7 +138,7 @@ func (r *Reconciler) release(ctx context.Context, c *cluster, d *delivery) error
 // is not: it may be on its way out in this very reconcile, or be out and still in the cache, and then nobody comes after.
 func (c *cluster) lastOut(d *delivery) bool {
 	return !slices.ContainsFunc(c.deliveries, func(other *delivery) bool {
-		return other != d && other.Namespace == d.Namespace && (other.DeletionTimestamp == nil || !other.gone())
+		return other != d && other.Namespace == d.Namespace && (other.serves() || other.leaving && !other.gone())
 	})
 }
 
@@ -150,7 +152,7 @@ func (r *Reconciler) objectsLeft(ctx context.Context, c *cluster, namespace stri
 		if err != nil {
 			return nil, fmt.Errorf("look for what is left: %w", err)
 		}
-		left = append(left, list.Items...)
+		left = append(left, slices.DeleteFunc(list.Items, func(o metav1.PartialObjectMetadata) bool { return !r.ours(c, &o) })...)
 	}
 	return left, nil
 }
@@ -158,7 +160,7 @@ func (r *Reconciler) objectsLeft(ctx context.Context, c *cluster, namespace stri
 // tell sends an event for each add-on that failed, recovered, or was let go, and one when all of a revision are Ready: one for each
 // that becomes so would be as many writes as a fan-out takes.
 func (r *Reconciler) tell(ctx context.Context, c *cluster, d *delivery) {
-	if d.Status.ReadyRevision != d.before.Status.ReadyRevision && d.DeletionTimestamp == nil {
+	if d.Status.ReadyRevision != d.before.Status.ReadyRevision && !d.leaving {
 		r.Recorder.Eventf(d.AddonDelivery, nil, corev1.EventTypeNormal, hubv1.DeliveredEvent, "Deliver", "all add-ons are Ready")
 	}
 	for _, a := range d.Status.Addons {

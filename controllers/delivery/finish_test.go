@@ -27,7 +27,7 @@ func TestRemovalComesDue(t *testing.T) {
 		Conditions: []metav1.Condition{{Type: hubv1.ReachableCondition, Status: metav1.ConditionTrue}},
 	}}
 	c := &cluster{
-		now: moment.Add(400 * time.Millisecond), registration: reg, deliveries: []*delivery{{AddonDelivery: d.DeepCopy(), before: d}},
+		now: moment.Add(400 * time.Millisecond), registration: reg, deliveries: []*delivery{{AddonDelivery: d.DeepCopy(), before: d, leaving: true}},
 		objects: map[plan.Key]*object{k: {delivery: d.Name, Observed: plan.Observed{Key: k, Addon: "a"}}},
 	}
 	r := &Reconciler{
@@ -53,7 +53,7 @@ func TestLastOut(t *testing.T) {
 	at := func(namespace string, leaving bool, addons ...string) *delivery {
 		d := &delivery{AddonDelivery: &hubv1.AddonDelivery{ObjectMeta: metav1.ObjectMeta{Namespace: namespace}}}
 		if leaving {
-			d.DeletionTimestamp = &metav1.Time{}
+			d.DeletionTimestamp, d.leaving = &metav1.Time{}, true
 		}
 		for _, a := range addons {
 			d.Status.Addons = append(d.Status.Addons, hubv1.AddonStatus{Name: a})

@@ -23,6 +23,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/fluxstate"
 	"github.com/chandler-hub/chandler/internal/plan"
+	"github.com/chandler-hub/chandler/internal/provenance"
 	"github.com/chandler-hub/chandler/internal/render"
 	"github.com/chandler-hub/chandler/internal/status"
 )
@@ -36,6 +37,8 @@ type cluster struct {
 	registration *hubv1.ClusterRegistration // nil if it is not there
 	origin       *unstructured.Unstructured // nil if there is none
 	deliveries   []*delivery
+	// ignored are those that the hub did not make.
+	ignored []*delivery
 	// mayResume is true once this cluster's turn to be resumed has come; again is when to look again at what only time changes.
 	mayResume bool
 	again     time.Duration
@@ -54,6 +57,12 @@ type delivery struct {
 	*hubv1.AddonDelivery
 	before *hubv1.AddonDelivery
 	set    *hubv1.AddonSet // nil if it is not there
+	// Verdict says whether the set's room made it.
+	provenance.Verdict
+	// leaving is true if it is being withdrawn. One that somebody else deletes is made again, and nothing of it leaves.
+	leaving bool
+	// wantedAgain is true if the set's room makes it again when it is gone.
+	wantedAgain bool
 	// program is nil if the revision cannot be rendered: what the delivery has stays as it is.
 	program *compile.Program
 	// unrenderable says why, with a reason.
@@ -138,9 +147,24 @@ func (r *Reconciler) gather(ctx context.Context, k key) (*cluster, error) {
 		if err != nil {
 			return nil, err
 		}
+		if !d.Known() {
+			c.ignored = append(c.ignored, d)
+			continue
+		}
 		c.deliveries = append(c.deliveries, d)
 	}
-	return c, r.gatherObjects(ctx, c)
+	if len(c.deliveries) == 0 {
+		return c, nil
+	}
+	if err := r.gatherObjects(ctx, c); err != nil {
+		return nil, err
+	}
+	for _, d := range c.deliveries {
+		if err := r.gatherProgram(ctx, c, d); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
 }
 
 // gatherOrigin reads what expressions see as origin. What is not there any more, or cannot be read, is none: whatever reads
@@ -158,8 +182,8 @@ func (r *Reconciler) gatherOrigin(ctx context.Context, c *cluster) error {
 	return err
 }
 
-// gatherDelivery reads what belongs to a delivery. in is the cache's own, as are the set and the revision, whose copies would be most of
-// the work: nobody writes to them.
+// gatherDelivery reads the set of a delivery, and by it who made the delivery. in is the cache's own, as are the set and the revision,
+// whose copies would be most of the work: nobody writes to them.
 func (r *Reconciler) gatherDelivery(ctx context.Context, in *hubv1.AddonDelivery) (*delivery, error) {
 	d := &delivery{AddonDelivery: in.DeepCopy(), before: in}
 	set := &hubv1.AddonSet{}
@@ -170,28 +194,45 @@ func (r *Reconciler) gatherDelivery(ctx context.Context, in *hubv1.AddonDelivery
 	case !apierrors.IsNotFound(err):
 		return nil, fmt.Errorf("read the set: %w", err)
 	}
-	if in.DeletionTimestamp != nil {
-		return d, nil
+	d.Verdict = provenance.Of(in, d.set, r.Config.IsPlatform(in.Namespace))
+	d.leaving, err = r.leaves(ctx, d)
+	return d, err
+}
+
+// gatherProgram reads the revision of a delivery, if anything may be made for it.
+func (r *Reconciler) gatherProgram(ctx context.Context, c *cluster, d *delivery) error {
+	if d.leaving {
+		return nil
 	}
+	d.wantedAgain = r.wanted(c, d)
+	if d.reason, d.unrenderable = r.refusal(c, d); d.reason != "" {
+		return nil
+	}
+	in := d.AddonDelivery
 	if !strings.HasSuffix(in.Spec.RevisionName, fmt.Sprintf("-e%d", render.Epoch)) {
 		d.reason, d.unrenderable = hubv1.FrozenReason, "the revision was made by another version of the hub; it stays as it is until the set changes"
-		return d, nil
+		return nil
 	}
 	revision := &appsv1.ControllerRevision{}
-	err = r.Client.Get(ctx, types.NamespacedName{Namespace: in.Namespace, Name: in.Spec.RevisionName}, revision, client.UnsafeDisableDeepCopy)
+	err := r.Client.Get(ctx, types.NamespacedName{Namespace: in.Namespace, Name: in.Spec.RevisionName}, revision, client.UnsafeDisableDeepCopy)
 	if apierrors.IsNotFound(err) {
 		d.reason, d.unrenderable = hubv1.RevisionNotFoundReason, fmt.Sprintf("ControllerRevision %q is not there; what is delivered stays as it is", in.Spec.RevisionName)
-		return d, nil
+		return nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read the revision: %w", err)
+		return fmt.Errorf("read the revision: %w", err)
+	}
+	if !metav1.IsControlledBy(revision, d.set) {
+		d.reason, d.unrenderable = hubv1.RevisionNotFoundReason, fmt.Sprintf(
+			"ControllerRevision %q does not belong to AddonSet %s; what is delivered stays as it is", in.Spec.RevisionName, d.SetKey())
+		return nil
 	}
 	author := compile.Author{Namespace: in.Namespace, Set: in.Spec.AddonSetRef.Name, Platform: r.Config.IsPlatform(in.Namespace)}
 	if d.program, err = r.programs.get(revision, author); err != nil {
 		// The set compiled when the revision was made: a flag of the hub has changed since.
 		d.reason, d.unrenderable = hubv1.InvalidSpecReason, err.Error()
 	}
-	return d, nil
+	return nil
 }
 
 // version returns the resourceVersion of an object as it was read, "" if it is not there.

@@ -3,6 +3,7 @@
 package delivery
 
 import (
+	"fmt"
 	"maps"
 	"sync"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandler-hub/chandler/internal/compile"
+	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/plan"
 	"github.com/chandler-hub/chandler/internal/render"
 )
@@ -31,6 +33,9 @@ func (p *programs) get(revision *appsv1.ControllerRevision, author compile.Autho
 	if program, ok := p.cache[revision.UID]; ok {
 		return program, nil
 	}
+	if err := genuine(revision, author.Set); err != nil {
+		return nil, err
+	}
 	spec, err := compile.Spec(revision.Data.Raw)
 	if err != nil {
 		return nil, err
@@ -44,6 +49,18 @@ func (p *programs) get(revision *appsv1.ControllerRevision, author compile.Autho
 	}
 	p.cache[revision.UID] = program
 	return program, nil
+}
+
+// genuine returns an error if a revision does not hold what its name says. What is in a revision never changes, so this is asked once.
+func genuine(revision *appsv1.ControllerRevision, set string) error {
+	hash, err := compile.ContentHash(revision.Data.Raw)
+	if err != nil {
+		return err
+	}
+	if revision.Name != identity.Revision(set, hash, render.Epoch) {
+		return fmt.Errorf("ControllerRevision %q does not hold what its name says: the hub did not make it; what is delivered stays as it is. Delete it", revision.Name)
+	}
+	return nil
 }
 
 // memory holds what each delivery came to, without the bodies: most events change nothing that is rendered.

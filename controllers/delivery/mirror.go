@@ -86,7 +86,7 @@ func (r *Reconciler) mirror(ctx context.Context, c *cluster, namespace string) e
 		return err
 	}
 	c.mirrored[namespace] = there != nil
-	if !c.answered() || !c.needsMirror(namespace) {
+	if !c.answered() || !r.reaches(c, namespace) || !c.needsMirror(namespace) {
 		return nil
 	}
 	for k, o := range c.objects {
@@ -147,7 +147,7 @@ func (r *Reconciler) dropFormer(ctx context.Context, c *cluster, namespace strin
 // needsMirror is false when all that is left of a namespace's deliveries is on its way out with nothing to remove.
 func (c *cluster) needsMirror(namespace string) bool {
 	for _, d := range c.deliveries {
-		if d.Namespace == namespace && d.DeletionTimestamp == nil {
+		if d.Namespace == namespace && d.serves() {
 			return true
 		}
 	}

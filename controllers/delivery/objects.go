@@ -35,14 +35,18 @@ func (r *Reconciler) gatherObjects(ctx context.Context, c *cluster) error {
 		return fmt.Errorf("list the HelmReleases: %w", err)
 	}
 	for i := range releases.Items {
-		r.observe(c, &releases.Items[i], fluxspec.HelmReleaseKind)
+		if o := &releases.Items[i]; r.ours(c, o) {
+			r.observe(c, o, fluxspec.HelmReleaseKind)
+		}
 	}
 	kustomizations := &kustomizev1.KustomizationList{}
 	if err := r.Client.List(ctx, kustomizations, selector, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list the Kustomizations: %w", err)
 	}
 	for i := range kustomizations.Items {
-		r.observe(c, &kustomizations.Items[i], fluxspec.KustomizationKind)
+		if o := &kustomizations.Items[i]; r.ours(c, o) {
+			r.observe(c, o, fluxspec.KustomizationKind)
+		}
 	}
 	return r.gatherForeign(ctx, c)
 }
@@ -146,7 +150,7 @@ func (c *cluster) planInput(config *hubconfig.Config) plan.Input {
 	for k, o := range c.objects {
 		in.Observed = append(in.Observed, o.Observed)
 		d := c.delivery(k.Namespace, o.delivery)
-		in.Frozen[k] = !o.Foreign && (d == nil || d.DeletionTimestamp == nil && d.holds(o.Addon))
+		in.Frozen[k] = !o.Foreign && (d == nil || !d.leaving && d.holds(o.Addon))
 	}
 	in.Removal = func(o plan.Observed) teardown.Decision { return teardown.Addon(c.removal(o, config)) }
 	return in
@@ -173,7 +177,7 @@ func (d *delivery) holds(addon string) bool {
 // letsGo returns whether the removal guard of the set lets something go.
 func (d *delivery) letsGo(removal string) bool {
 	off := d.set != nil && d.set.Spec.RemovalGuard != nil && d.set.Spec.RemovalGuard.Mode == hubv1.RemovalGuardOff
-	return off || d.DeletionTimestamp != nil || slices.Contains(d.Spec.Removals, removal)
+	return off || d.leaving || slices.Contains(d.Spec.Removals, removal)
 }
 
 // asked returns what a step asks the removal guard for, or has asked it; "" for nothing. A step that waits for something else
@@ -181,7 +185,7 @@ func (d *delivery) letsGo(removal string) bool {
 func (c *cluster) asked(d *delivery, s plan.Step) string {
 	o := c.objects[s.Key]
 	switch {
-	case o == nil || d.DeletionTimestamp != nil:
+	case o == nil || d.leaving:
 		return ""
 	case s.Reinstall != nil:
 		return guard.Reinstalled(string(o.uid), s.Reinstall.String())
@@ -211,7 +215,7 @@ func (c *cluster) removal(o plan.Observed, config *hubconfig.Config) teardown.Fa
 		}
 		f.Orphan = f.Orphan || d.set != nil && d.set.Spec.DeletionPolicy == hubv1.DeletionPolicyOrphan
 		switch s := d.addon(o.Addon); {
-		case d.DeletionTimestamp != nil:
+		case d.leaving:
 			f.Since = d.DeletionTimestamp.Time
 		case s != nil && leaves(s) && s.Since != nil:
 			f.Since = s.Since.Time

@@ -79,6 +79,9 @@ const tellLimit = time.Minute
 // told returns whether the statuses that outlive a delivery name its orphans: the registration's, and the set's.
 func (c *cluster) told(d *delivery) bool {
 	for _, a := range d.Status.Addons {
+		if a.State != hubv1.AddonOrphaned {
+			continue
+		}
 		o := teardown.OrphanOf(d.AddonDelivery, a)
 		if c.now.Sub(o.Since.Time) > tellLimit {
 			continue

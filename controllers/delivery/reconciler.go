@@ -52,6 +52,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (ctrl
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	if err := r.dismiss(ctx, c); err != nil {
+		return apply.Retried(ctrl.Result{}, err)
+	}
 	if len(c.deliveries) == 0 {
 		r.writes.Forget(c.key)
 		return ctrl.Result{}, nil

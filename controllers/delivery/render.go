@@ -28,8 +28,13 @@ import (
 // render renders every delivery and puts them together.
 func (r *Reconciler) render(ctx context.Context, c *cluster) error {
 	in := assembly.Input{Foreign: c.foreign, Live: c.live()}
-	for _, d := range c.deliveries {
-		if d.program != nil && d.DeletionTimestamp == nil && c.registration != nil {
+	without, err := r.without(ctx, c)
+	if err != nil {
+		return err
+	}
+	all := append(slices.Clone(c.deliveries), without...)
+	for _, d := range all {
+		if d.program != nil && !d.leaving && c.registration != nil {
 			if err := r.renderDelivery(ctx, c, d, in.Live); err != nil {
 				return err
 			}
@@ -40,7 +45,7 @@ func (r *Reconciler) render(ctx context.Context, c *cluster) error {
 		}
 		a := assembly.Delivery{
 			Namespace: d.Namespace, Set: d.Spec.AddonSetRef.Name, Name: d.Name, Platform: r.Config.IsPlatform(d.Namespace),
-			Leaving: d.DeletionTimestamp != nil, Result: d.result, Pending: pending,
+			Leaving: d.leaving, Result: d.result, Pending: pending,
 			Latched: d.Status.ObservedRevision == d.Spec.RevisionName, Ready: d.Status.ReadyRevision == d.Spec.RevisionName,
 		}
 		if d.program != nil {
@@ -52,7 +57,7 @@ func (r *Reconciler) render(ctx context.Context, c *cluster) error {
 		in.Deliveries = append(in.Deliveries, a)
 	}
 	for i, out := range assembly.Assemble(in) {
-		c.deliveries[i].Outcome = out
+		all[i].Outcome = out
 	}
 	return nil
 }

@@ -46,7 +46,7 @@ func (r *Reconciler) report(c *cluster, d *delivery, steps []plan.Step, outcomes
 		}
 	}
 	addons = append(addons, d.orphans(addons, &r.ledger)...)
-	held := d.DeletionTimestamp == nil && d.result == nil
+	held := !d.leaving && d.result == nil
 	slices.SortStableFunc(addons, func(a, b hubv1.AddonStatus) int { return cmp.Compare(a.Name, b.Name) })
 	// An add-on that changes its form has two steps, and one entry: what still has to go is the news.
 	addons = slices.CompactFunc(addons, func(a, b hubv1.AddonStatus) bool { return a.Name == b.Name })
@@ -62,7 +62,7 @@ func (r *Reconciler) report(c *cluster, d *delivery, steps []plan.Step, outcomes
 	if out.Phase == status.Done && !held && d.Status.ReadyRevision != d.Spec.RevisionName {
 		d.Status.ReadyRevision, d.Status.ReadyTime = d.Spec.RevisionName, &now
 	}
-	if !held && d.DeletionTimestamp == nil && written(addons, steps, d.Namespace) {
+	if !held && !d.leaving && written(addons, steps, d.Namespace) {
 		d.Status.ObservedRevision = d.Spec.RevisionName
 	}
 	out.Message += d.reportRefused(c.now)
@@ -71,7 +71,7 @@ func (r *Reconciler) report(c *cluster, d *delivery, steps []plan.Step, outcomes
 
 // heldAddons reports the add-ons that cannot be rendered: what is there of them stays, and is told of all the same.
 func (r *Reconciler) heldAddons(c *cluster, d *delivery) []hubv1.AddonStatus {
-	if d.DeletionTimestamp != nil {
+	if d.leaving {
 		return nil
 	}
 	var out []hubv1.AddonStatus
@@ -81,6 +81,10 @@ func (r *Reconciler) heldAddons(c *cluster, d *delivery) []hubv1.AddonStatus {
 		}
 		a := hubv1.AddonStatus{Name: o.Addon, Kind: k.Kind, Object: k.Name, Version: o.state.Version, AppliedGeneration: o.Applied, Suspended: o.Suspended}
 		a.State, a.Message = fluxstate.Addon(was(d, o.Addon), o.state, o.Applied)
+		if c.abandoned(d) {
+			a.State, a.AppliedGeneration = hubv1.AddonOrphaned, 0
+			a.Message = fmt.Sprintf("its AddonDelivery was deleted by hand while nobody was there to withdraw it; %s %s/%s is left, and Flux goes on with it", k.Kind, k.Namespace, k.Name)
+		}
 		out = append(out, a)
 	}
 	if d.result == nil {
@@ -278,10 +282,13 @@ func (r *Reconciler) outcome(c *cluster, d *delivery) status.Outcome {
 		}
 	}
 	switch {
-	case d.DeletionTimestamp != nil:
+	case d.leaving:
 		return status.Outcome{Phase: status.Working, Reason: hubv1.TerminatingReason, Message: status.List(append([]string{"being withdrawn"}, waiting...), 4)}
 	case c.registration == nil:
 		return status.Outcome{Phase: status.Broken, Reason: hubv1.RegistrationNotFoundReason, Message: fmt.Sprintf("ClusterRegistration %s is not there; what is delivered stays as it is", c.key)}
+	case d.DeletionTimestamp != nil && !d.wantedAgain:
+		return status.Outcome{Phase: status.Working, Reason: hubv1.TerminatingReason, Message: fmt.Sprintf(
+			"deleted by hand; it goes when AddonSet %s withdraws it, which takes its add-ons off the cluster as far as the removal guard lets it", d.SetKey())}
 	case d.result == nil:
 		phase := status.Broken
 		if d.reason == hubv1.FrozenReason && counts.Ready == counts.Total {

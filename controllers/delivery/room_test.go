@@ -33,6 +33,7 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/index"
 	"github.com/chandler-hub/chandler/controllers/shared"
+	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
@@ -320,6 +321,14 @@ func edit[T client.Object](m *room, namespace, name string, obj T, change func(T
 // withdraw deletes a delivery as the set's room does.
 func (m *room) withdraw(cluster types.NamespacedName, set string) {
 	m.t.Helper()
+	d := m.delivery(cluster, set)
+	edit(m, d.Namespace, d.Name, d, func(d *hubv1.AddonDelivery) { d.Spec.Withdrawal = d.UID })
+	m.delete(cluster, set)
+}
+
+// delete deletes a delivery as somebody with kubectl does.
+func (m *room) delete(cluster types.NamespacedName, set string) {
+	m.t.Helper()
 	m.quietly(func() { m.must(m.api.Delete(m.t.Context(), m.delivery(cluster, set))) })
 }
 
@@ -363,15 +372,24 @@ func addonsOf(set, generation string, addons ...map[string]any) []client.Object 
 	if err := json.Unmarshal(raw, &s.Spec); err != nil {
 		panic(err)
 	}
+	content, hash, err := compile.Snapshot(&s.Spec)
+	if err != nil {
+		panic(err)
+	}
+	revisions[set+"/"+generation] = identity.Revision(set, hash, render.Epoch)
 	return []client.Object{s, &appsv1.ControllerRevision{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: revisionOf(set, generation), UID: types.UID("uid-" + set + generation)},
-		Data:       runtime.RawExtension{Raw: raw},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "flux-system", Name: revisionOf(set, generation), UID: types.UID("uid-" + set + generation),
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(s, hubv1.GroupVersion.WithKind("AddonSet"))},
+		},
+		Data: runtime.RawExtension{Raw: content},
 	}}
 }
 
-func revisionOf(set, generation string) string {
-	return fmt.Sprintf("%s-%s-e%d", set, generation, render.Epoch)
-}
+// revisions are the names of those that addonsOf made, by set and generation.
+var revisions = map[string]string{}
+
+func revisionOf(set, generation string) string { return revisions[set+"/"+generation] }
 
 func deliveredTo(cluster types.NamespacedName, set, generation string) *hubv1.AddonDelivery {
 	d := &hubv1.AddonDelivery{ObjectMeta: metav1.ObjectMeta{
@@ -379,7 +397,7 @@ func deliveredTo(cluster types.NamespacedName, set, generation string) *hubv1.Ad
 		Labels: map[string]string{hubv1.ClusterKeyLabel: identity.ClusterKey("hub", cluster), hubv1.AddonSetLabel: set},
 	}}
 	d.Spec.RegistrationRef = hubv1.RegistrationReference{Namespace: cluster.Namespace, Name: cluster.Name}
-	d.Spec.AddonSetRef.Name = set
+	d.Spec.AddonSetRef = hubv1.DeliveredSetReference{Name: set, UID: types.UID("uid-" + set)}
 	d.Spec.RevisionName = revisionOf(set, generation)
 	return d
 }

@@ -46,7 +46,7 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 		Watches(&hubv1.AddonDelivery{}, handler.EnqueueRequestsFromMapFunc(enqueue.RegistrationOfDelivery), builder.WithPredicates(deliveryChanges())).
 		Watches(&hubv1.ClusterRegistration{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(registrationChanges())).
 		Watches(&hubv1.AddonSet{}, handler.EnqueueRequestsFromMapFunc(r.clustersOfSet), builder.WithPredicates(setChanges())).
-		Watches(&appsv1.ControllerRevision{}, handler.EnqueueRequestsFromMapFunc(r.clustersOfRevision), builder.WithPredicates(onlyCreations())).
+		Watches(&appsv1.ControllerRevision{}, handler.EnqueueRequestsFromMapFunc(r.clustersOfRevision), builder.WithPredicates(comesOrChangesHands())).
 		Watches(&helmv2.HelmRelease{}, ofAnnotation, builder.WithPredicates(fluxChanges(&r.sightings))).
 		Watches(&kustomizev1.Kustomization{}, ofAnnotation, builder.WithPredicates(fluxChanges(&r.sightings))).
 		Watches(&helmv2.HelmRelease{}, handler.EnqueueRequestsFromMapFunc(r.clusterOfForeign), builder.WithPredicates(comesOrGoes())).
@@ -105,7 +105,7 @@ func credential(reg *hubv1.ClusterRegistration) string {
 func setChanges() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		a, b := e.ObjectOld.(*hubv1.AddonSet), e.ObjectNew.(*hubv1.AddonSet)
-		return a.Spec.Priority != b.Spec.Priority || a.Spec.DeletionPolicy != b.Spec.DeletionPolicy ||
+		return a.Spec.SelectAll != b.Spec.SelectAll || !equality.Semantic.DeepEqual(a.Spec.ClusterSelector, b.Spec.ClusterSelector) || a.Spec.Priority != b.Spec.Priority || a.Spec.DeletionPolicy != b.Spec.DeletionPolicy ||
 			!equality.Semantic.DeepEqual(a.Spec.RemovalGuard, b.Spec.RemovalGuard)
 	}}
 }
@@ -171,9 +171,12 @@ func (r *Reconciler) ofOrigin(kind origin.Kind) handler.MapFunc {
 	}
 }
 
-func onlyCreations() predicate.Predicate {
+// comesOrChangesHands: a revision is there now, or belongs to another set than before.
+func comesOrChangesHands() predicate.Predicate {
 	return predicate.Funcs{
-		UpdateFunc: func(event.UpdateEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return !equality.Semantic.DeepEqual(e.ObjectOld.GetOwnerReferences(), e.ObjectNew.GetOwnerReferences())
+		},
 		DeleteFunc: func(event.DeleteEvent) bool { return false },
 	}
 }

@@ -31,18 +31,31 @@ func Snapshot(spec *hubv1.AddonSetSpec) (raw []byte, hash string, err error) {
 	if err != nil {
 		return nil, "", fmt.Errorf("snapshot the set: %w", err)
 	}
-	// Through a map, so that the hash does not depend on the order in which somebody wrote the keys of a body.
-	// Numbers stay as they are written: a float64 would round a large one, and that is what the clusters would get.
-	var canonical any
-	decoder := json.NewDecoder(bytes.NewReader(raw))
-	decoder.UseNumber()
-	if err := decoder.Decode(&canonical); err != nil {
-		return nil, "", fmt.Errorf("snapshot the set: %w", err)
-	}
-	if raw, err = json.Marshal(canonical); err != nil {
+	if raw, err = canonical(raw); err != nil {
 		return nil, "", fmt.Errorf("snapshot the set: %w", err)
 	}
 	return raw, identity.Hash(10, string(raw)), nil
+}
+
+// ContentHash returns the hash of a revision's content, which its name has. It is that which Snapshot returned for it.
+func ContentHash(raw []byte) (string, error) {
+	raw, err := canonical(raw)
+	if err != nil {
+		return "", fmt.Errorf("read the revision: %w", err)
+	}
+	return identity.Hash(10, string(raw)), nil
+}
+
+func canonical(raw []byte) ([]byte, error) {
+	// Through a map, so that the hash does not depend on the order in which somebody wrote the keys of a body.
+	// Numbers stay as they are written: a float64 would round a large one, and that is what the clusters would get.
+	var value any
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+	if err := decoder.Decode(&value); err != nil {
+		return nil, err
+	}
+	return json.Marshal(value)
 }
 
 // Spec returns the part of a set's spec that a revision's content holds.

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package delivery
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/identity"
+	"github.com/chandler-hub/chandler/internal/status"
+)
+
+// secrets are the namespaces that hold a Secret which the hub made.
+func (m *room) secrets() []string {
+	list := &corev1.SecretList{}
+	m.must(m.api.List(m.t.Context(), list))
+	var out []string
+	for _, s := range list.Items {
+		if s.Name != roomCluster.Name {
+			out = append(out, s.Namespace)
+		}
+	}
+	return out
+}
+
+// forged is a delivery that somebody writes in a namespace of his own.
+func forged(namespace, set string, change func(*hubv1.AddonDelivery)) *hubv1.AddonDelivery {
+	d := deliveredTo(roomCluster, set, "1")
+	d.Namespace, d.UID, d.Spec.RevisionName = namespace, "forged", "whatever-e2"
+	if change != nil {
+		change(d)
+	}
+	return d
+}
+
+// TestForgedDelivery: whoever may create AddonDeliveries gets no kubeconfig by one that the set's room would not have made, nothing of it
+// comes to the cluster, and nobody else's add-ons leave.
+func TestForgedDelivery(t *testing.T) {
+	mine := &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: "mine", UID: "uid-mine"}}
+	mine.Spec.SelectAll = true
+	elsewhere := &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "elsewhere", UID: "uid-elsewhere"}}
+	elsewhere.Spec.ClusterSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"env": "test"}}
+	for name, tc := range map[string]struct {
+		delivery *hubv1.AddonDelivery
+		reason   string
+	}{
+		"WithoutASet":          {forged("tenant", "base", nil), hubv1.OutOfReachReason},
+		"OfASetOfHisOwn":       {forged("tenant", "mine", nil), hubv1.OutOfReachReason},
+		"UnderAnotherName":     {forged("flux-system", "base", func(d *hubv1.AddonDelivery) { d.Name = "forged" }), hubv1.NotFromAddonSetReason},
+		"OfNoSetOfThePlatform": {forged("flux-system", "gone", nil), hubv1.AddonSetNotFoundReason},
+		"OfASetThatDoesNotSelect": {forged("flux-system", "elsewhere", func(d *hubv1.AddonDelivery) {
+			d.Spec.AddonSetRef.UID = "uid-elsewhere"
+		}), hubv1.NotSelectedReason},
+		"OfASetThatDoesNotSelectNorClaim": {forged("flux-system", "elsewhere", func(d *hubv1.AddonDelivery) {
+			d.Spec.AddonSetRef.UID = ""
+		}), hubv1.NotFromAddonSetReason},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newRoom(t, append(addonsOf(roomSet, "1", releaseAddon("app")), mine.DeepCopy(), elsewhere.DeepCopy(),
+				registered(roomCluster, "c1"), kubeconfigSecret(roomCluster, "t0"), tc.delivery.DeepCopy())...)
+			key := client.ObjectKeyFromObject(tc.delivery)
+			m.settle()
+			d := &hubv1.AddonDelivery{}
+			m.must(m.api.Get(t.Context(), key, d))
+			if got := m.secrets(); len(got) > 0 {
+				t.Errorf("kubeconfigs lie in %v", got)
+			}
+			if c := status.Find(d, hubv1.ReadyCondition); c == nil || c.Status != metav1.ConditionFalse || c.Reason != tc.reason || c.Message == "" {
+				t.Errorf("it says %+v", c)
+			}
+			if len(m.objects()) > 0 {
+				t.Errorf("objects were made: %v", m.objects())
+			}
+			writes := m.writes
+			if m.settle(); m.writes != writes {
+				t.Errorf("%d writes for nothing", m.writes-writes)
+			}
+			m.quietly(func() { m.must(m.api.Create(t.Context(), deliveredTo(roomCluster, roomSet, "1"))) })
+			m.settle()
+			if got := m.secrets(); !slices.Equal(got, []string{"flux-system"}) || m.object(roomCluster, "app") == nil {
+				t.Errorf("the real delivery does not arrive beside it: kubeconfigs in %v", got)
+			}
+			m.quietly(func() { m.must(m.api.Delete(t.Context(), d)) })
+			m.settle()
+			if err := m.api.Get(t.Context(), key, d); err == nil && tc.reason != hubv1.NotSelectedReason && !strings.Contains(name, "NorClaim") { // those the set's room withdraws
+				t.Error("deleted, and does not go")
+			}
+			m.withdraw(roomCluster, roomSet)
+			m.settle()
+			if m.delivery(roomCluster, roomSet) != nil || len(m.objects()) > 0 || len(m.secrets()) > 0 {
+				t.Errorf("the real delivery does not go beside it: %v, kubeconfigs in %v", m.objects(), m.secrets())
+			}
+		})
+	}
+}
+
+// TestForgedObjects: Flux objects with the hub's labels in a namespace out of reach are nobody's business.
+func TestForgedObjects(t *testing.T) {
+	m := newRoom(t, append(addonsOf(roomSet, "1", releaseAddon("app")), registered(roomCluster, "c1"), kubeconfigSecret(roomCluster, "t0"),
+		deliveredTo(roomCluster, roomSet, "1"))...)
+	m.settle()
+	real := m.object(roomCluster, "app")
+	o := real.DeepCopyObject().(client.Object)
+	o.SetNamespace("tenant")
+	o.SetUID("forged")
+	o.SetResourceVersion("")
+	o.SetFinalizers(nil)
+	a := o.GetAnnotations()
+	a[hubv1.ClusterUIDAnnotation] = "another"
+	o.SetAnnotations(a)
+	m.quietly(func() { m.must(m.api.Create(t.Context(), o)) })
+	m.withdraw(roomCluster, roomSet)
+	m.settle()
+	if left := m.objects(); len(left) != 1 || left[0].GetNamespace() != "tenant" || m.delivery(roomCluster, roomSet) != nil || len(m.secrets()) > 0 {
+		t.Errorf("left: %v, kubeconfigs in %v", left, m.secrets())
+	}
+}
+
+// TestForgedRevision: a revision counts only if the set's room made it.
+func TestForgedRevision(t *testing.T) {
+	for name, forge := range map[string]func(*appsv1.ControllerRevision){
+		"OfNobody":               func(r *appsv1.ControllerRevision) { r.OwnerReferences = nil },
+		"OfAnotherSetOfThatName": func(r *appsv1.ControllerRevision) { r.OwnerReferences[0].UID = "another" },
+		"WithContentThatIsNotItsOwn": func(r *appsv1.ControllerRevision) {
+			r.Data.Raw = []byte(strings.ReplaceAll(string(r.Data.Raw), "chart", "evil"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects := addonsOf(roomSet, "1", releaseAddon("app"))
+			forge(objects[1].(*appsv1.ControllerRevision))
+			m := newRoom(t, append(objects, registered(roomCluster, "c1"), kubeconfigSecret(roomCluster, "t0"), deliveredTo(roomCluster, roomSet, "1"))...)
+			m.settle()
+			if len(m.objects()) > 0 || status.IsTrue(m.delivery(roomCluster, roomSet), hubv1.ReadyCondition) {
+				t.Errorf("it was delivered: %v", m.objects())
+			}
+		})
+	}
+}
+
+// TestDeliveryDeletedByHand: nothing leaves the cluster, and when the delivery is made again Flux does not notice; also if the hub has
+// started again in between, and beside another set that would like to deliver the same.
+func TestDeliveryDeletedByHand(t *testing.T) {
+	for name, restart := range map[string]bool{"AtOnce": false, "AfterARestart": true} {
+		t.Run(name, func(t *testing.T) {
+			objects := append(addonsOf("a-first", "1", releaseAddon("app"), kustomizationAddon("git")), addonsOf("b-second", "1", releaseAddon("app"))...)
+			m := newRoom(t, append(objects, registered(roomCluster, "c1"), kubeconfigSecret(roomCluster, "t0"),
+				deliveredTo(roomCluster, "a-first", "1"), deliveredTo(roomCluster, "b-second", "1"))...)
+			m.settle()
+			before := map[string]types.UID{}
+			for _, o := range m.objects() {
+				before[o.GetName()] = o.GetUID()
+			}
+			for _, set := range []string{"a-first", "b-second"} {
+				m.delete(roomCluster, set)
+			}
+			m.settle()
+			if m.delivery(roomCluster, "a-first") != nil || m.delivery(roomCluster, "b-second") != nil {
+				t.Fatalf("they do not go: %+v, %+v", m.delivery(roomCluster, "a-first"), m.delivery(roomCluster, "b-second"))
+			}
+			if restart {
+				m.restart()
+			}
+			for i, set := range []string{"b-second", "a-first"} {
+				again := deliveredTo(roomCluster, set, "1")
+				again.UID = types.UID([]string{"again-b", "again-a"}[i])
+				m.quietly(func() { m.must(m.api.Create(t.Context(), again)) })
+				m.settle()
+			}
+			after := map[string]types.UID{}
+			for _, o := range m.objects() {
+				after[o.GetName()] = o.GetUID()
+				if o.GetGeneration() != 1 || o.GetAnnotations()[hubv1.DeliveryAnnotation] != identity.Delivery("a-first", roomCluster) {
+					t.Errorf("%s has changed: generation %d, %v", o.GetName(), o.GetGeneration(), o.GetAnnotations())
+				}
+			}
+			if len(after) != 2 || len(before) != 2 || len(m.uninstalled)+len(m.released)+len(m.orphans(roomCluster)) > 0 || len(m.secrets()) != 1 {
+				t.Errorf("before %v, after %v; uninstalled %v, released %v, orphans %v", before, after, m.uninstalled, m.released, m.orphans(roomCluster))
+			}
+			for name, uid := range before {
+				if after[name] != uid {
+					t.Errorf("%s is another one now", name)
+				}
+			}
+			for _, a := range m.delivery(roomCluster, "a-first").Status.Addons {
+				if a.State != hubv1.AddonReady {
+					t.Errorf("%s is %s: %s", a.Name, a.State, a.Message)
+				}
+			}
+			writes := m.writes
+			if m.settle(); m.writes != writes {
+				t.Errorf("%d writes for nothing", m.writes-writes)
+			}
+		})
+	}
+}
+
+// TestUnwantedDeliveryDeletedByHand: without a delivery nobody would take away what is there, so it stays until its set withdraws it.
+func TestUnwantedDeliveryDeletedByHand(t *testing.T) {
+	m := newRoom(t, append(addonsOf(roomSet, "1", releaseAddon("app")), registered(roomCluster, "c1"), kubeconfigSecret(roomCluster, "t0"),
+		deliveredTo(roomCluster, roomSet, "1"))...)
+	m.settle()
+	edit(m, "flux-system", roomSet, &hubv1.AddonSet{}, func(s *hubv1.AddonSet) {
+		s.Spec.SelectAll, s.Spec.ClusterSelector = false, &metav1.LabelSelector{MatchLabels: map[string]string{"env": "test"}}
+	})
+	m.delete(roomCluster, roomSet)
+	m.settle()
+	d := m.delivery(roomCluster, roomSet)
+	if d == nil || m.object(roomCluster, "app") == nil || status.Reason(d, hubv1.ReadyCondition) != hubv1.TerminatingReason {
+		t.Fatalf("the removal guard was not asked: %+v", d)
+	}
+	edit(m, d.Namespace, d.Name, d, func(d *hubv1.AddonDelivery) { d.Spec.Withdrawal = d.UID })
+	m.settle()
+	if m.delivery(roomCluster, roomSet) != nil || len(m.objects()) > 0 || len(m.uninstalled) != 1 {
+		t.Errorf("left: %v, uninstalled: %v", m.objects(), m.uninstalled)
+	}
+}
+
+// TestAbandonedDeliveryDeletedByHand: the set is gone with its finalizer taken off. What is left is told of.
+func TestAbandonedDeliveryDeletedByHand(t *testing.T) {
+	m := newRoom(t, append(addonsOf(roomSet, "1", releaseAddon("app")), registered(roomCluster, "c1"), kubeconfigSecret(roomCluster, "t0"),
+		deliveredTo(roomCluster, roomSet, "1"))...)
+	m.settle()
+	m.quietly(func() {
+		m.must(m.api.Delete(t.Context(), &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: roomSet}}))
+	})
+	m.settle()
+	if d := m.delivery(roomCluster, roomSet); d == nil || m.object(roomCluster, "app") == nil || status.Reason(d, hubv1.ReadyCondition) != hubv1.AddonSetNotFoundReason {
+		t.Fatalf("it does not stay as it is: %+v", d)
+	}
+	m.delete(roomCluster, roomSet)
+	m.settle()
+	if got := m.orphans(roomCluster); m.delivery(roomCluster, roomSet) != nil || m.object(roomCluster, "app") == nil || len(got) != 1 || len(m.uninstalled) > 0 {
+		t.Errorf("orphans: %+v, uninstalled: %v", got, m.uninstalled)
+	}
+}

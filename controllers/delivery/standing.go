@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package delivery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/demise"
+	"github.com/chandler-hub/chandler/internal/apply"
+	"github.com/chandler-hub/chandler/internal/identity"
+	"github.com/chandler-hub/chandler/internal/match"
+	"github.com/chandler-hub/chandler/internal/provenance"
+	"github.com/chandler-hub/chandler/internal/status"
+)
+
+// leaves returns whether a delivery is being withdrawn: its set has decided that, or its whole namespace goes.
+func (r *Reconciler) leaves(ctx context.Context, d *delivery) (bool, error) {
+	if !d.Known() || d.DeletionTimestamp == nil || d.Withdrawn() {
+		return d.Withdrawn(), nil
+	}
+	return demise.Namespace(ctx, r.Live, d.Namespace)
+}
+
+// reaches returns whether sets of a namespace may deliver to the cluster. Elsewhere it gets no kubeconfig, whatever lies there.
+func (r *Reconciler) reaches(c *cluster, namespace string) bool {
+	return match.Reaches(namespace, r.Config.IsPlatform(namespace), c.key.Namespace)
+}
+
+// ours returns whether the hub made a Flux object that has the cluster's label: it has the name that the hub gives, or belongs to a
+// delivery that is there. Of those in namespaces out of reach only the latter.
+func (r *Reconciler) ours(c *cluster, obj metav1.Object) bool {
+	if c.delivery(obj.GetNamespace(), obj.GetAnnotations()[hubv1.DeliveryAnnotation]) != nil {
+		return true
+	}
+	return r.reaches(c, obj.GetNamespace()) && obj.GetName() == identity.FluxObject(r.Config.HubID, c.key, obj.GetLabels()[hubv1.AddonLabel])
+}
+
+// selects returns whether the set of a delivery selects the cluster now.
+func (r *Reconciler) selects(c *cluster, d *delivery) bool {
+	if c.registration == nil || d.set == nil {
+		return false
+	}
+	selector, err := match.New(d.Namespace, r.Config.IsPlatform(d.Namespace), &d.set.Spec)
+	return err == nil && selector.Matches(c.registration)
+}
+
+// refusal says why nothing is made for a delivery, with a reason; nothing if it is served.
+func (r *Reconciler) refusal(c *cluster, d *delivery) (reason, message string) {
+	switch {
+	case d.Standing == provenance.Held:
+		return d.Reason, d.Message
+	case c.registration == nil || r.selects(c, d):
+		return "", "" // one that is not claimed is about to be: there is no other of that name
+	case d.Standing == provenance.Unclaimed:
+		return d.Reason, d.Message
+	case c.has(d):
+		return "", "" // until the set withdraws it, as far as its removal guard lets it
+	}
+	return hubv1.NotSelectedReason, fmt.Sprintf("AddonSet %s does not select the cluster, and nothing has been made here", d.SetKey())
+}
+
+// serves returns whether something is made for a delivery, or may be.
+func (d *delivery) serves() bool {
+	switch d.reason {
+	case hubv1.NotFromAddonSetReason, hubv1.AddonSetNotFoundReason, hubv1.OutOfReachReason, hubv1.NotSelectedReason:
+		return false
+	}
+	return !d.leaving
+}
+
+// has returns whether a Flux object of a delivery is there.
+func (c *cluster) has(d *delivery) bool {
+	for k, o := range c.objects {
+		if k.Namespace == d.Namespace && o.delivery == d.Name {
+			return true
+		}
+	}
+	return false
+}
+
+// dismiss says of what the hub did not make that it is ignored, and lets it go if somebody deletes it.
+func (r *Reconciler) dismiss(ctx context.Context, c *cluster) error {
+	var errs []error
+	for _, d := range c.ignored {
+		if d.DeletionTimestamp != nil {
+			errs = append(errs, apply.RemoveFinalizer(ctx, r.Client, d.AddonDelivery, hubv1.DeliveryFinalizer))
+			continue
+		}
+		status.Summarize(d.AddonDelivery, status.Outcome{Phase: status.Broken, Reason: d.Reason, Message: d.Message}, c.now)
+		errs = append(errs, apply.Status(ctx, r.Client, d.before, d.AddonDelivery))
+	}
+	return errors.Join(errs...)
+}
+
+// abandoned returns whether nobody is there to withdraw a delivery that somebody deletes.
+func (c *cluster) abandoned(d *delivery) bool {
+	return d.DeletionTimestamp != nil && !d.leaving && (d.set == nil || c.registration == nil)
+}
+
+// wanted returns whether the set's room makes a delivery again when it is gone.
+func (r *Reconciler) wanted(c *cluster, d *delivery) bool {
+	return r.selects(c, d) && d.set.DeletionTimestamp == nil && !status.IsTrue(d.set, hubv1.StalledCondition) && c.registration.DeletionTimestamp == nil
+}
+
+// letBe lets a delivery go that somebody has deleted and that its set has not withdrawn, such as by kubectl delete --all: the Flux objects
+// and the kubeconfig stay as they are, and the set's room makes the delivery again. One that its set does not want any more stays until
+// the set withdraws it: without a delivery nobody would remove what is there.
+func (r *Reconciler) letBe(ctx context.Context, c *cluster, d *delivery) error {
+	if !c.abandoned(d) && !d.wantedAgain {
+		left, err := r.objectsLeft(ctx, c, d.Namespace)
+		if err != nil || slices.ContainsFunc(left, func(o metav1.PartialObjectMetadata) bool { return o.Annotations[hubv1.DeliveryAnnotation] == d.Name }) {
+			return err
+		}
+	}
+	if !c.told(d) {
+		c.lookAgain(soon)
+		return nil
+	}
+	switch {
+	case d.wantedAgain:
+		r.warn(d, "deleted by hand: nothing is uninstalled, Flux goes on with what it has, and the delivery is made again. "+
+			"To remove its add-ons from cluster %s, change the labels of ClusterRegistration %s or the clusterSelector of AddonSet %s, or delete the AddonSet", c.key, c.key, d.SetKey())
+	case d.set == nil:
+		r.warn(d, "deleted by hand, and AddonSet %s is not there: nothing is uninstalled, and Flux goes on with what it has. "+
+			"To remove it from cluster %s, apply the AddonSet again, and then delete it", d.SetKey(), c.key)
+	case c.registration == nil:
+		r.warn(d, "deleted by hand, and ClusterRegistration %s is not there: nothing is uninstalled, and Flux goes on with what it has. "+
+			"The delivery is made again when the cluster is registered again", c.key)
+	}
+	r.memory.drop(client.ObjectKeyFromObject(d))
+	r.waiting.Forget(client.ObjectKeyFromObject(d))
+	r.writes.Forget(c.key) // what was written there does not come into the cache any more
+	return apply.RemoveFinalizer(ctx, r.Client, d.AddonDelivery, hubv1.DeliveryFinalizer)
+}
+
+func (r *Reconciler) warn(d *delivery, format string, args ...any) {
+	r.Recorder.Eventf(d.AddonDelivery, nil, corev1.EventTypeWarning, hubv1.DeliveryMadeAgainEvent, "Deliver", format, args...)
+}
+
+// without returns a delivery for each one that is not there while its objects are: somebody took its finalizer off, or it is about to be
+// made again. Until then no other set takes what it has.
+func (r *Reconciler) without(ctx context.Context, c *cluster) ([]*delivery, error) {
+	var out []*delivery
+	seen := map[string]bool{}
+	for k, o := range c.objects {
+		name := k.Namespace + "/" + o.delivery
+		if o.Foreign || o.Deleting || o.delivery == "" || seen[name] || c.delivery(k.Namespace, o.delivery) != nil {
+			continue
+		}
+		seen[name] = true
+		d := &hubv1.AddonDelivery{ObjectMeta: metav1.ObjectMeta{Namespace: k.Namespace, Name: o.delivery}}
+		d.Spec.AddonSetRef.Name = o.Set
+		set := &hubv1.AddonSet{} // its label is its name, but for very long ones: those are as if it had no priority
+		if err := r.Client.Get(ctx, d.SetKey(), set); err != nil {
+			if !apierrors.IsNotFound(err) {
+				return nil, fmt.Errorf("read the set: %w", err)
+			}
+			set = nil
+		}
+		out = append(out, &delivery{AddonDelivery: d, before: d, set: set})
+	}
+	return out, nil
+}

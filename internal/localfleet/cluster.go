@@ -166,6 +166,13 @@ func (c *Cluster) loop(f func(context.Context) error) {
 	c.loops = append(c.loops, func() { cancel(); <-ended })
 }
 
+// Processes returns the parts of the cluster that run as processes of their own.
+func (c *Cluster) Processes() []*Process {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.processes)
+}
+
 // process returns a running part, nil if there is none.
 func (c *Cluster) process(name string) *Process {
 	c.mu.Lock()

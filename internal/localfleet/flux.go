@@ -95,10 +95,19 @@ func (c *Cluster) StopFluxShard(name string) {
 	}
 }
 
-// startFluxController starts a part under a name of its own.
+// startFluxController starts a part under a name of its own. It is who it is in production, with the rights of an administrator:
+// policies tell it from people by that.
 func (c *Cluster) startFluxController(ctx context.Context, part, name string, args []string) error {
 	path, err := parts.Path(part)
 	if err != nil {
+		return err
+	}
+	kubeconfig, err := c.Kubeconfig("system:serviceaccount:"+FluxNamespace+":"+part, "system:serviceaccounts", "system:serviceaccounts:"+FluxNamespace, "system:masters")
+	if err != nil {
+		return err
+	}
+	file := filepath.Join(c.dir, name+".conf")
+	if err := writeFiles(map[string][]byte{file: kubeconfig}); err != nil {
 		return err
 	}
 	port, err := FreePort()
@@ -115,7 +124,7 @@ func (c *Cluster) startFluxController(ctx context.Context, part, name string, ar
 		name: name, path: path,
 		args: append([]string{"--events-addr=", "--metrics-addr=127.0.0.1:0", "--health-addr=" + health, "--enable-leader-election=false", "--log-level=info"}, args...),
 		// Proxies of the machine are not meant for loopback.
-		env:   []string{"KUBECONFIG=" + c.KubeconfigFile(), "RUNTIME_NAMESPACE=" + FluxNamespace, "TMPDIR=" + tmp, "HOME=" + tmp, "NO_PROXY=127.0.0.1,localhost"},
+		env:   []string{"KUBECONFIG=" + file, "RUNTIME_NAMESPACE=" + FluxNamespace, "TMPDIR=" + tmp, "HOME=" + tmp, "NO_PROXY=127.0.0.1,localhost"},
 		ready: answers(c.probe, "http://"+health+"/readyz"),
 	})
 }

@@ -111,6 +111,27 @@ func (c *Cluster) grantHub(ctx context.Context) error {
 	return writeFiles(map[string][]byte{c.hubKubeconfigFile(): kubeconfig})
 }
 
+// ApplyPolicies applies config/policies: they go by the names that the hub and Flux have here.
+func (c *Cluster) ApplyPolicies(ctx context.Context) error {
+	root, err := parts.Root()
+	if err != nil {
+		return err
+	}
+	files, err := filepath.Glob(filepath.Join(root, "config", "policies", "*.yaml"))
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		if filepath.Base(file) == "kustomization.yaml" {
+			continue
+		}
+		if err := c.applyFile(ctx, file); err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
+	}
+	return nil
+}
+
 // applyFile applies every object of a file.
 func (c *Cluster) applyFile(ctx context.Context, file string) error {
 	return eachObject(file, func(u *unstructured.Unstructured) error {

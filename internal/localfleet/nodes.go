@@ -32,14 +32,26 @@ func (c *Cluster) startControllerManager(ctx context.Context, noWorkloads bool) 
 	if !noWorkloads {
 		controllers = slices.Concat(controllers, workloadControllers)
 	}
-	return c.startKubernetes(ctx, parts.KubeControllerManager,
-		"--controllers="+strings.Join(controllers, ","), "--kube-api-qps=200", "--kube-api-burst=200",
-		"--service-account-private-key-file="+filepath.Join(c.dir, "service-accounts.key"),
-	)
+	return c.StartControllerManager(ctx, "--controllers="+strings.Join(controllers, ","))
+}
+
+// StartControllerManager starts a kube-controller-manager that is who it is in production: policies tell it from people by that.
+func (c *Cluster) StartControllerManager(ctx context.Context, args ...string) error {
+	kubeconfig, err := c.Kubeconfig("system:kube-controller-manager", "system:masters")
+	if err != nil {
+		return err
+	}
+	file := filepath.Join(c.dir, parts.KubeControllerManager+".conf")
+	if err := writeFiles(map[string][]byte{file: kubeconfig}); err != nil {
+		return err
+	}
+	return c.startKubernetes(ctx, parts.KubeControllerManager, file, append([]string{
+		"--kube-api-qps=200", "--kube-api-burst=200", "--service-account-private-key-file=" + filepath.Join(c.dir, "service-accounts.key"),
+	}, args...)...)
 }
 
 // startKubernetes starts a part of the control plane that works through the API server.
-func (c *Cluster) startKubernetes(ctx context.Context, name string, args ...string) error {
+func (c *Cluster) startKubernetes(ctx context.Context, name, kubeconfig string, args ...string) error {
 	path, err := parts.Path(name)
 	if err != nil {
 		return err
@@ -51,7 +63,7 @@ func (c *Cluster) startKubernetes(ctx context.Context, name string, args ...stri
 	return c.run(ctx, command{
 		name: name, path: path,
 		args: append([]string{
-			"--kubeconfig=" + c.KubeconfigFile(), "--leader-elect=false", "--profiling=false",
+			"--kubeconfig=" + kubeconfig, "--leader-elect=false", "--profiling=false",
 			"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", port),
 			"--tls-cert-file=" + filepath.Join(c.dir, "apiserver.crt"), "--tls-private-key-file=" + filepath.Join(c.dir, "apiserver.key"),
 		}, args...),
@@ -63,7 +75,7 @@ func (c *Cluster) startKubernetes(ctx context.Context, name string, args ...stri
 // kwok says for its kubelet that they are Ready. A cluster without nodes looks like a new tenant before its workers join.
 func (c *Cluster) StartNodes(ctx context.Context) error {
 	return sideBySide(
-		func() error { return c.startKubernetes(ctx, parts.KubeScheduler) },
+		func() error { return c.startKubernetes(ctx, parts.KubeScheduler, c.KubeconfigFile()) },
 		func() error { return c.JoinNode(ctx) },
 	)
 }

@@ -112,6 +112,25 @@ func (p *Process) waitReady(ctx context.Context, ready func(context.Context) err
 // PID is the number by which the operating system knows it.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
+// CPU is the processor time that the process has spent so far, by /proc/PID/stat.
+func (p *Process) CPU() (time.Duration, error) {
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.PID()))
+	if err != nil {
+		return 0, err
+	}
+	// The name, in brackets, may hold spaces; utime and stime are the 12th and 13th field after it, in hundredths of a second.
+	_, rest, _ := strings.Cut(string(raw), ") ")
+	fields := strings.Fields(rest)
+	if len(fields) < 13 {
+		return 0, fmt.Errorf("/proc/%d/stat has %d fields", p.PID(), len(fields))
+	}
+	var user, system int64
+	if _, err := fmt.Sscan(fields[11]+" "+fields[12], &user, &system); err != nil {
+		return 0, err
+	}
+	return time.Duration(user+system) * 10 * time.Millisecond, nil
+}
+
 // Done is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 

@@ -126,24 +126,8 @@ func (h *hub) heap(ctx context.Context) (float64, error) {
 	return f.sum("go_memstats_heap_alloc_bytes"), err
 }
 
-// cpu is the time that the hub has spent so far, by /proc/PID/stat.
-func (h *hub) cpu() (time.Duration, error) {
-	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", h.process.PID()))
-	if err != nil {
-		return 0, err
-	}
-	_, rest, _ := strings.Cut(string(raw), ") ") // the name may hold anything
-	fields := strings.Fields(rest)
-	ticks := 0
-	for _, i := range []int{11, 12} { // utime and stime
-		n, err := strconv.Atoi(fields[i])
-		if err != nil {
-			return 0, err
-		}
-		ticks += n
-	}
-	return time.Duration(ticks) * time.Second / 100, nil // USER_HZ is 100 on every Linux that Go runs on
-}
+// cpu is the time that the hub has spent so far.
+func (h *hub) cpu() (time.Duration, error) { return h.process.CPU() }
 
 // resident is the memory that the hub holds, in bytes.
 func (h *hub) resident() (float64, error) {

@@ -224,16 +224,23 @@ func tryKustomization(t *testing.T, text string) error {
 		if err != nil {
 			return err
 		}
-		patch, err := jsonpatch.DecodePatch(raw)
+		name, err := regexp.Compile("^(" + p.Target.Name + ")$")
 		if err != nil {
+			return err
+		}
+		deletes := strings.Contains(string(raw), `"$patch":"delete"`)
+		patch, err := jsonpatch.DecodePatch(raw)
+		if err != nil && !deletes {
 			return err
 		}
 		count := 0
 		for _, object := range shipped(t) {
-			if object.Kind != p.Target.Kind || p.Target.Name != "" && object.Name != p.Target.Name {
+			if object.Kind != p.Target.Kind || p.Target.Name != "" && !name.MatchString(object.Name) {
 				continue
 			}
-			count++
+			if count++; deletes {
+				continue
+			}
 			changed, err := patch.Apply(object.raw)
 			if err == nil && jsonpatch.Equal(changed, object.raw) {
 				err = errors.New("nothing changes")

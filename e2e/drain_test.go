@@ -69,7 +69,6 @@ func startDrained(t *testing.T) *drained {
 	d.jane, d.itself = d.client(t, "jane"), d.client(t, hubUser)
 	d.install(t)
 	d.controllerManager(t)
-	d.become(t, fluxUser, fluxGroup)
 	check(t, d.StartFlux(ctx, localfleet.FluxOptions{}))
 	d.start(t)
 
@@ -312,6 +311,7 @@ func (d *drained) namespaceGoes(t *testing.T) {
 	soon(t, "the hub marks it", func() error { return d.marked(ctx, tenant, "true", "") })
 	d.wantDenied(t, tenant, "They must be uninstalled first")
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "going"}}
+	check(t, d.jane.Patch(ctx, ns, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"true"}}}`, hubv1.ForceDeletionAnnotation))))
 	check(t, d.jane.Delete(ctx, ns))
 	soon(t, "the namespace is gone", func() error { return wantGone(ctx, d.Client, ns) })
 }

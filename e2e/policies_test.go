@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -30,15 +29,12 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/localfleet"
-	"github.com/chandler-hub/chandler/internal/localfleet/parts"
 )
 
 // Who is who. All but the hub that runs are in system:masters, so that it is the policies that stop somebody, and never RBAC. There
 // is another hub than the one that the policies say, to show how one tells them.
 const (
 	hubUser    = "system:serviceaccount:platform:hub"
-	fluxUser   = "system:serviceaccount:flux-system:kustomize-controller"
-	fluxGroup  = "system:serviceaccounts:flux-system"
 	breakGlass = "chandler.dev:break-glass"
 	testAgent  = "policies-test"
 )
@@ -80,8 +76,6 @@ func startGuarded(t *testing.T) *guarded {
 	})
 	p.install(t)
 	p.controllerManager(t)
-	// Flux takes whom it is from the administrator's kubeconfig file when it starts.
-	p.become(t, fluxUser, fluxGroup)
 	check(t, p.StartFlux(t.Context(), localfleet.FluxOptions{}))
 	p.start(t)
 	p.charts, p.git = serve(t)
@@ -106,11 +100,6 @@ func (p *guarded) client(t *testing.T, user string, more ...func(*rest.Config)) 
 	c, err := client.New(config, client.Options{Scheme: scheme})
 	check(t, err)
 	return c
-}
-
-func (p *guarded) become(t *testing.T, user string, groups ...string) {
-	t.Helper()
-	check(t, os.WriteFile(p.KubeconfigFile(), p.kubeconfig(t, user, groups...), 0o600))
 }
 
 // install applies what kustomization.yaml lists, with the patch that it describes.
@@ -154,26 +143,11 @@ func (p *guarded) install(t *testing.T) {
 	})
 }
 
-// controllerManager runs one whose controllers have ServiceAccounts of their own, as they have in any cluster of kubeadm. The one
-// that the fleet could start has none: it is an administrator like others, whom the policies stop.
+// controllerManager runs one whose controllers have ServiceAccounts of their own, as they have in any cluster of kubeadm.
 func (p *guarded) controllerManager(t *testing.T) {
 	t.Helper()
-	path, err := parts.Path(parts.KubeControllerManager)
-	check(t, err)
-	dir := filepath.Dir(p.KubeconfigFile())
-	kubeconfig := filepath.Join(dir, "controller-manager.conf")
-	check(t, os.WriteFile(kubeconfig, p.kubeconfig(t, "system:kube-controller-manager"), 0o600))
-	log, err := os.Create(filepath.Join(dir, "controller-manager.log"))
-	check(t, err)
-	// The shell ends it when our end of the pipe is closed, as it is when we are killed.
-	cmd := exec.Command("/bin/sh", "-c", `"$@" & read -r _; kill -9 $!`, "sh", path, "--kubeconfig="+kubeconfig, "--use-service-account-credentials",
-		"--controllers=namespace-controller,garbage-collector-controller,serviceaccount-controller,validatingadmissionpolicy-status-controller",
-		"--service-account-private-key-file="+filepath.Join(dir, "service-accounts.key"), "--leader-elect=false", "--secure-port=0")
-	cmd.Stdout, cmd.Stderr = log, log
-	stdin, err := cmd.StdinPipe()
-	check(t, err)
-	check(t, cmd.Start())
-	t.Cleanup(func() { _, _, _ = stdin.Close(), cmd.Wait(), log.Close() })
+	check(t, p.StartControllerManager(t.Context(), "--use-service-account-credentials",
+		"--controllers=namespace-controller,garbage-collector-controller,serviceaccount-controller,validatingadmissionpolicy-status-controller"))
 }
 
 const guardedSet = `
@@ -522,10 +496,32 @@ func (p *guarded) namespaceGoes(t *testing.T) {
 		"apiVersion": helmAPI, "kind": "HelmRelease", "metadata": lost,
 		"spec": map[string]any{"interval": "1m", "suspend": true, "chartRef": map[string]any{"kind": "HelmChart", "name": "none"}},
 	}}))
+	p.keepsNamespaces(t)
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team"}}
 	check(t, p.jane.Delete(ctx, ns))
 	soon(t, "the namespace is gone", func() error { return wantGone(ctx, p.Client, ns) })
 	soon(t, "so are its add-ons", func() error { return p.wantGone(ctx, "polteam") })
+}
+
+// keepsNamespaces: a namespace that holds sets or clusters is not deleted before somebody says so on it, and any other is.
+func (p *guarded) keepsNamespaces(t *testing.T) {
+	ctx := t.Context()
+	named := func(name string) *corev1.Namespace {
+		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	}
+	for name, says := range map[string]string{
+		"fleet": "Namespace fleet holds ClusterRegistration one: its add-ons would be uninstalled",
+		"team":  "Namespace team holds AddonSet polteam: everything that it delivers would leave its clusters at once",
+	} {
+		err := p.jane.Delete(ctx, named(name))
+		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), "kubectl annotate namespace "+name+" chandler.dev/force-deletion=true") {
+			t.Fatalf("jane deletes namespace %s and is told %v, want %q", name, err, says)
+		}
+		check(t, client.NewDryRunClient(p.glass).Delete(ctx, named(name)))
+	}
+	namespace(t, p.jane, "empty")
+	check(t, p.jane.Delete(ctx, named("empty")))
+	check(t, p.jane.Patch(ctx, named("team"), client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"true"}}}`, hubv1.ForceDeletionAnnotation))))
 }
 
 func (p *guarded) uninstalled(t *testing.T) {

@@ -64,7 +64,7 @@ func TestRenderings(t *testing.T) {
 	// By a relative path, which is the only one that kustomize takes.
 	config, err = filepath.Rel(realpath(t, overlay), realpath(t, config))
 	check(t, err)
-	text := fmt.Sprintf("resources: [%[1]s/default, %[1]s/policies]\ncomponents: [%[1]s/prometheus]\n", config)
+	text := fmt.Sprintf("resources: [%[1]s/default]\ncomponents: [%[1]s/prometheus]\n", config)
 	check(t, os.WriteFile(filepath.Join(overlay, "kustomization.yaml"), []byte(text), 0o600))
 	template := []string{"template", "chandler", chart, "--namespace", hubNamespace}
 	for name, tc := range map[string]struct{ kustomize, helm string }{
@@ -74,7 +74,7 @@ func TestRenderings(t *testing.T) {
 		},
 		"everything": {
 			kustomize: kustomize(t, overlay),
-			helm:      helm(t, nil, append(template, "--set", "policies.enabled=true,serviceMonitor.enabled=true")...),
+			helm:      helm(t, nil, append(template, "--set", "serviceMonitor.enabled=true")...),
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -143,7 +143,7 @@ func TestChartValues(t *testing.T) {
 	template := []string{"template", "hubs", chart, "--namespace", "platform", "--set"}
 	made := normalized(t, helm(t, nil, append(template,
 		`name=eu,image.repository=example.org/hub,image.digest=sha256:`+strings.Repeat("0", 64)+`,hubID=eu,platformNamespaces={a,b},secretNamespaces={*},`+
-			`registerAll={kamaji,capi},extraArgs={--probe-interval=30s},fluxNamespace=flux,policies.enabled=true,podDisruptionBudget.enabled=false,networkPolicy.enabled=false`)...))
+			`registerAll={kamaji,capi},extraArgs={--probe-interval=30s},fluxNamespace=flux,policies.origins=false,podDisruptionBudget.enabled=false,networkPolicy.enabled=false`)...))
 	container := first(t, made["Deployment eu"], "spec", "template", "spec", "containers")
 	want := []any{
 		"--leader-elect", "--chart-url=http://eu.platform.svc", "--hub-id=eu", "--platform-namespaces=a,b", "--secret-namespaces=*", "--register-all=kamaji,capi", "--probe-interval=30s",
@@ -174,6 +174,14 @@ func TestChartValues(t *testing.T) {
 	for _, want := range []string{"['system:serviceaccount:platform:eu']", "['system:serviceaccounts:flux']"} {
 		if !strings.Contains(policy, want) {
 			t.Errorf("the policy for generated objects does not say %s", want)
+		}
+	}
+	if made["ValidatingAdmissionPolicy chandler-origins"] != nil || made["ValidatingAdmissionPolicyBinding chandler-origins"] != nil {
+		t.Error("the policy for origins is there, which was turned off")
+	}
+	for kind := range normalized(t, helm(t, nil, append(template, "policies.enabled=false")...)) {
+		if strings.HasPrefix(kind, "ValidatingAdmission") {
+			t.Errorf("%s is there, and all are turned off", kind)
 		}
 	}
 	for value, want := range map[string]string{

@@ -8,7 +8,7 @@ go run ./hack/tools helm kustomize >/dev/null
 helm=$(go run ./hack/tools -print helm | cut -d' ' -f2-)
 kustomize=$(go run ./hack/tools -print kustomize | cut -d' ' -f2-)
 "$helm" lint --strict --quiet charts/chandler
-"$helm" lint --strict --quiet charts/chandler --set policies.enabled=true,serviceMonitor.enabled=true
+"$helm" lint --strict --quiet charts/chandler --set serviceMonitor.enabled=true
 find config -name kustomization.yaml | sort | while IFS= read -r file; do
   if grep -q '^kind: Component$' "$file"; then
     continue # what uses it is built, and it is built with that

@@ -29,7 +29,8 @@ const (
 	DrainAnnotation = "chandler.dev/drain"
 
 	// ForceDeletionAnnotation on a TenantControlPlane or Cluster lets it be deleted while it is "true", whatever is left on the
-	// cluster. The admission policy reads it, and the hub does not.
+	// cluster. On a Namespace it lets that be deleted with the AddonSets and ClusterRegistrations that it holds. The admission policies
+	// read it, and the hub does not.
 	ForceDeletionAnnotation = "chandler.dev/force-deletion"
 )
 

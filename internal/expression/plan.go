@@ -4,6 +4,7 @@ package expression
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -156,6 +157,9 @@ func (s *sortedMap) Fold(f traits.Folder) {
 // call replaces a call by one that pays before the function is called.
 func (p *planner) call(c interpreter.InterpretableCall) (interpreter.Interpretable, error) {
 	node := &call{id: c.ID(), name: c.Function(), args: c.Args()}
+	if !priced(node.name) {
+		return nil, fmt.Errorf("function %q cannot be used here: nobody has said what it costs", node.name)
+	}
 	switch node.name {
 	case operators.Equals:
 		node.impl = &functions.Overload{Binary: types.Equal}

@@ -30,6 +30,8 @@ var rules = map[string]rule{
 	"optional.unwrap":         skim,
 	"unwrapOpt":               skim,
 	operators.In:              in,
+	"in":                      in, // what CEL called it once: an expression may still write _in_(a, b)
+	"_in_":                    in,
 	"cel.@mapInsert":          insert,
 	"lists.range":             lists,
 	"distinct":                square,

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package expression
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestEveryFunctionIsPriced: of each function of the cel-go that is installed somebody has thought about what it costs, with each type of
+// arguments that it takes. testdata/functions.txt has what they thought of. A function, or an overload, that is new fails here: give it
+// a rule, or put it into reading, and write it into the file.
+func TestEveryFunctionIsPriced(t *testing.T) {
+	l, err := getLanguage()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got strings.Builder
+	all := l.env.Functions()
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if !priced(name) {
+			t.Errorf("function %s has no price", name)
+		}
+		var overloads []string
+		for _, o := range all[name].OverloadDecls() {
+			overloads = append(overloads, o.ID())
+		}
+		slices.Sort(overloads)
+		fmt.Fprintln(&got, name, strings.Join(overloads, " "))
+	}
+	want, err := os.ReadFile("testdata/functions.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(string(want), got.String()); d != "" {
+		t.Errorf("-known +installed:\n%s", d)
+	}
+	for name := range rules {
+		if all[name] == nil && !slices.Contains([]string{"cel.@mapInsert", "optional.unwrap", "unwrapOpt"}, name) {
+			t.Errorf("there is a price for %s, and no such function", name)
+		}
+	}
+	for _, names := range reading {
+		for _, name := range names {
+			if all[name] == nil || rules[name] != nil {
+				t.Errorf("%s is listed as one that reads, and is none, or has a rule", name)
+			}
+		}
+	}
+}
+
+// TestUnpricedFunctionsAreRefused: a function that nobody has priced does not run, whatever library brings it.
+func TestUnpricedFunctionsAreRefused(t *testing.T) {
+	l, err := getLanguage()
+	if err != nil {
+		t.Fatal(err)
+	}
+	env, err := l.env.Extend(cel.Function("surprise", cel.Overload("surprise_int", []*cel.Type{cel.IntType}, cel.IntType)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	checked, issues := env.Compile("1 + surprise(2)")
+	if issues.Err() != nil {
+		t.Fatal(issues.Err())
+	}
+	var patterns int64
+	if _, err := l.plan(checked.NativeRep(), &patterns); err == nil || !strings.Contains(err.Error(), "surprise") {
+		t.Errorf("got %v, want it refused", err)
+	}
+}

@@ -3,14 +3,18 @@
 package delivery
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"time"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
@@ -35,8 +39,17 @@ func (r *Reconciler) gatherObjects(ctx context.Context, c *cluster) error {
 		return fmt.Errorf("list the HelmReleases: %w", err)
 	}
 	for i := range releases.Items {
-		if o := &releases.Items[i]; r.ours(c, o) {
-			r.observe(c, o, fluxspec.HelmReleaseKind)
+		hr := &releases.Items[i]
+		if !r.ours(c, hr) {
+			continue
+		}
+		o := r.observe(c, hr, fluxspec.HelmReleaseKind)
+		if latest := hr.Status.History.Latest(); latest != nil {
+			o.Installed = latest.ChartName
+		}
+		var err error
+		if o.Chart, err = r.chartOf(ctx, hr); err != nil {
+			return err
 		}
 	}
 	kustomizations := &kustomizev1.KustomizationList{}
@@ -101,7 +114,7 @@ func accountOf(obj client.Object) string {
 	return ""
 }
 
-func (r *Reconciler) observe(c *cluster, obj client.Object, kind string) {
+func (r *Reconciler) observe(c *cluster, obj client.Object, kind string) *object {
 	a := obj.GetAnnotations()
 	k := keyOf(obj, kind)
 	o := &object{state: r.sightings.settled(obj.GetUID(), fluxstate.Of(obj)), uid: obj.GetUID(), version: obj.GetResourceVersion(), delivery: a[hubv1.DeliveryAnnotation], orphan: a[hubv1.DeletionPolicyAnnotation] == string(hubv1.DeletionPolicyOrphan)}
@@ -126,6 +139,25 @@ func (r *Reconciler) observe(c *cluster, obj client.Object, kind string) {
 	}
 	o.Applied = r.ledger.applied(k, obj.GetUID(), o.Applied)
 	c.objects[k] = o
+	return o
+}
+
+// chartOf returns the name of the chart that a HelmRelease of the hub's asks for, by the HelmChart that the hub made of its template; ""
+// if it refers to something else.
+func (r *Reconciler) chartOf(ctx context.Context, hr *helmv2.HelmRelease) (string, error) {
+	ref := hr.Spec.ChartRef
+	if ref == nil || ref.Kind != sourcev1.HelmChartKind {
+		return "", nil
+	}
+	chart := &sourcev1.HelmChart{}
+	key := types.NamespacedName{Namespace: cmp.Or(ref.Namespace, hr.Namespace), Name: ref.Name}
+	if err := r.Client.Get(ctx, key, chart, client.UnsafeDisableDeepCopy); err != nil {
+		return "", client.IgnoreNotFound(err)
+	}
+	if chart.Spec.SourceRef.Kind != sourcev1.HelmRepositoryKind {
+		return "", nil
+	}
+	return path.Base(chart.Spec.Chart), nil
 }
 
 // planInput puts together what a plan is computed from.
@@ -138,11 +170,12 @@ func (c *cluster) planInput(config *hubconfig.Config) plan.Input {
 		for i := range d.Wanted {
 			w := &d.Wanted[i]
 			want := plan.Desired{
-				Key: assembly.Key(&w.Object), Addon: w.Addon, Hash: w.Hash, Labels: render.Labels(d.target, w.Addon), Release: w.Release, Namespace: w.TargetNamespace,
+				Key: assembly.Key(&w.Object), Addon: w.Addon, Hash: w.Hash, Labels: render.Labels(d.target, w.Addon), Release: w.Release, Namespace: w.TargetNamespace, Chart: w.Chart,
 				Recorded: d.recorded(w), Predecessors: w.Predecessors, Gate: w.Gate, Once: w.Once,
 			}
 			if o := c.objects[want.Key]; o != nil {
-				want.MayReinstall = d.letsGo(guard.Reinstalled(string(o.uid), want.Place().String()))
+				_, to, _ := want.Reinstall(&o.Observed)
+				want.MayReinstall = d.letsGo(guard.Reinstalled(string(o.uid), to.String()))
 			}
 			in.Desired = append(in.Desired, want)
 		}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -210,7 +211,7 @@ func (m *room) flux() {
 				switch o := obj.(type) {
 				case *helmv2.HelmRelease:
 					apimeta.SetStatusCondition(&o.Status.Conditions, ready)
-					o.Status.History = helmv2.Snapshots{{Name: o.Spec.ReleaseName, ChartVersion: "1.0.0"}}
+					o.Status.History = helmv2.Snapshots{{Name: o.Spec.ReleaseName, ChartName: m.chartOf(o), ChartVersion: "1.0.0"}}
 				case *kustomizev1.Kustomization:
 					if !apimeta.IsStatusConditionFalse(o.Status.Conditions, hubv1.ReadyCondition) {
 						apimeta.SetStatusCondition(&o.Status.Conditions, ready)
@@ -222,6 +223,16 @@ func (m *room) flux() {
 			m.must(m.api.Update(m.t.Context(), obj))
 		}
 	})
+}
+
+// chartOf returns the name of the chart that Flux finds for a HelmRelease.
+func (m *room) chartOf(o *helmv2.HelmRelease) string {
+	ref, chart := o.Spec.ChartRef, &sourcev1.HelmChart{}
+	if ref.Kind != sourcev1.HelmChartKind {
+		return "chart-of-" + ref.Name
+	}
+	m.must(m.api.Get(m.t.Context(), types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, chart))
+	return path.Base(chart.Spec.Chart)
 }
 
 // bookkeeping keeps the lists of orphans of registrations and sets, as their rooms do.

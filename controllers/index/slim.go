@@ -84,7 +84,7 @@ func slimHelmRelease(in any) (any, error) {
 	}
 	status := helmv2.HelmReleaseStatus{Conditions: slimConditions(o.Status.Conditions)}
 	if latest := o.Status.History.Latest(); latest != nil {
-		status.History = helmv2.Snapshots{{ChartVersion: common.one(latest.ChartVersion)}}
+		status.History = helmv2.Snapshots{{ChartName: common.one(latest.ChartName), ChartVersion: common.one(latest.ChartVersion)}}
 	}
 	o.Spec, o.Status = spec, status
 	return o, nil

@@ -3,6 +3,10 @@
 package fluxspec
 
 import (
+	"path"
+
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -50,6 +54,33 @@ func defaultHelmRelease(d defaulter, addon string) {
 		}
 	}
 	d.set("enabled", "driftDetection", "mode")
+	// Flux uninstalls a release and installs another when the chart's name changes. Where the name cannot be told from here, the removal
+	// guard could not hold that.
+	if ChartName(d.body) == "" {
+		d.set(string(helmv2.ChartNameChangeStrategyInPlaceUpdate), "upgrade", "chartNameChangeStrategy")
+	}
+}
+
+// ChartName returns the name of the chart that the body of a HelmRelease asks for; "" if that cannot be told: what a chartRef leads to, and
+// a folder in Git or in a bucket, may have any name.
+func ChartName(body map[string]any) string {
+	spec, _, _ := unstructured.NestedMap(body, "chart", "spec")
+	kind, _, _ := unstructured.NestedString(spec, "sourceRef", "kind")
+	chart, _ := spec["chart"].(string)
+	if kind != sourcev1.HelmRepositoryKind || chart == "" {
+		return ""
+	}
+	return path.Base(chart)
+}
+
+// ReinstallsFor returns the name of the chart for which Flux would reinstall a release that runs another one; "" if it would upgrade it in
+// place, or the name cannot be told.
+func ReinstallsFor(body map[string]any) string {
+	strategy, _, _ := unstructured.NestedString(body, "upgrade", "chartNameChangeStrategy")
+	if strategy == string(helmv2.ChartNameChangeStrategyInPlaceUpdate) {
+		return ""
+	}
+	return ChartName(body)
 }
 
 type defaulter struct{ body map[string]any }

@@ -3,31 +3,51 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 )
 
 // Place says where Flux puts a workload. When it changes, helm-controller uninstalls the release and installs another
-// (DetermineReleaseState), and kustomize-controller prunes what it applied and applies it anew.
+// (ReleaseTargetChanged), and kustomize-controller prunes what it applied and applies it anew.
 type Place struct {
 	// Release of a HelmRelease.
 	Release hubv1.HelmReleaseIdentity
+	// Chart is the chart's name, if it is that which changes.
+	Chart string
 	// Namespace is where a Kustomization puts what has none.
 	Namespace string
 }
 
-// Place returns where the object is to put its workload.
-func (d *Desired) Place() Place { return Place{d.Release, d.Namespace} }
+// Reinstall returns from where to where Flux would move the workload of an object to bring it in line; false if it stays where it is.
+func (d *Desired) Reinstall(o *Observed) (from, to Place, anew bool) {
+	if o == nil {
+		return from, to, false
+	}
+	from, to = Place{Release: o.Release, Namespace: o.Namespace}, Place{Release: d.Release, Namespace: d.Namespace}
+	if d.changesChart(o) {
+		from.Chart, to.Chart = cmp.Or(o.Installed, o.Chart), d.Chart
+	}
+	return from, to, from != to
+}
 
-// Place returns where the object puts its workload now.
-func (o *Observed) Place() Place { return Place{o.Release, o.Namespace} }
+// changesChart returns whether Flux would find another chart than the one that it has installed. What the chart says its name is may
+// differ from what it was asked for by, so one that is asked for by the same name as before is the same.
+func (d *Desired) changesChart(o *Observed) bool {
+	known := o.Chart != "" || o.Installed != ""
+	return known && d.Chart != "" && d.Chart != o.Chart && d.Chart != o.Installed
+}
 
 // String names the place, and tells it from others.
 func (p Place) String() string {
 	switch {
 	case p.Release != hubv1.HelmReleaseIdentity{}:
-		return fmt.Sprintf("release %q in namespace %q (records in %q)", p.Release.Name, p.Release.Namespace, p.Release.StorageNamespace)
+		chart := ""
+		if p.Chart != "" {
+			chart = fmt.Sprintf(" of chart %q", p.Chart)
+		}
+		return fmt.Sprintf("release %q%s in namespace %q (records in %q)", p.Release.Name, chart, p.Release.Namespace, p.Release.StorageNamespace)
 	case p.Namespace != "":
 		return fmt.Sprintf("what it applies into namespace %q", p.Namespace)
 	}
@@ -35,4 +55,7 @@ func (p Place) String() string {
 }
 
 // asks returns whether the object is to be reinstalled, and the removal guard has not let that through.
-func (d *Desired) asks(o *Observed) bool { return d.Place() != o.Place() && !d.MayReinstall }
+func (d *Desired) asks(o *Observed) bool {
+	_, _, anew := d.Reinstall(o)
+	return anew && !d.MayReinstall
+}

@@ -3,6 +3,7 @@
 package plan_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -26,6 +27,10 @@ func TestReinstall(t *testing.T) {
 		return d
 	}
 	old := func(o *plan.Observed) { o.Release = release("old") }
+	chart := func(name string) plan.Desired { return desired(func(d *plan.Desired) { d.Chart = name }) }
+	runs := func(chart, installed string) func(*plan.Observed) {
+		return func(o *plan.Observed) { o.Release, o.Chart, o.Installed = release("new"), chart, installed }
+	}
 	cases := map[string]struct {
 		desired  plan.Desired
 		observed func(*plan.Observed)
@@ -39,6 +44,16 @@ func TestReinstall(t *testing.T) {
 		"WaitsForItsTurn":   {desired(func(d *plan.Desired) { d.Gate = "waits" }), old, plan.AwaitDependency, true},
 		"AppliedOnce":       {desired(func(d *plan.Desired) { d.Once = true }), old, plan.Keep, false},
 		"TargetNamespace":   {desired(func(d *plan.Desired) { d.Release, d.Namespace = hubv1.HelmReleaseIdentity{}, "x" }), func(o *plan.Observed) { o.Namespace = "y" }, plan.Ask, true},
+		"AnotherChart":      {chart("b"), runs("a", "a"), plan.Ask, true},
+		"AnotherChartMay":   {desired(func(d *plan.Desired) { d.Chart, d.MayReinstall = "b", true }), runs("a", "a"), plan.Update, true},
+		"TheSameChart":      {chart("a"), runs("a", "a"), plan.Update, false},
+		"InPlace":           {chart(""), runs("a", "a"), plan.Update, false},
+		"NotInstalledYet":   {chart("b"), runs("a", ""), plan.Ask, true},
+		"BackAgain":         {chart("a"), runs("b", "a"), plan.Update, false},
+		"AnotherName":       {chart("mirrored"), runs("mirrored", "a"), plan.Update, false},
+		"FromChartRef":      {chart("b"), runs("", "a"), plan.Ask, true},
+		"FromChartRefSame":  {chart("a"), runs("", "a"), plan.Update, false},
+		"NothingKnown":      {chart("a"), runs("", ""), plan.Update, false},
 		"NoTargetNamespace": {desired(func(d *plan.Desired) { d.Release = hubv1.HelmReleaseIdentity{} }), func(o *plan.Observed) { o.Namespace = "y" }, plan.Ask, true},
 	}
 	for name, tc := range cases {
@@ -51,6 +66,28 @@ func TestReinstall(t *testing.T) {
 				t.Error("what is reinstalled is not on its way out")
 			}
 		})
+	}
+}
+
+// A message says what is uninstalled, and what is installed in its stead; and what was granted for one chart is not for another.
+func TestReinstallSays(t *testing.T) {
+	step := func(chart, release string) plan.Step {
+		d := want("a")
+		d.Hash, d.Chart, d.Release = "h2", chart, hubv1.HelmReleaseIdentity{Name: release, Namespace: "n", StorageNamespace: "n"}
+		return plan.Compute(plan.Input{Desired: []plan.Desired{d}, MayCreate: true, Observed: []plan.Observed{have("a", func(o *plan.Observed) {
+			o.Chart, o.Release = "old", hubv1.HelmReleaseIdentity{Name: "r", Namespace: "n", StorageNamespace: "n"}
+		})}})[0]
+	}
+	for _, tc := range []struct{ chart, release, want string }{
+		{"new", "r", `Flux would uninstall release "r" of chart "old" in namespace "n" (records in "n") and install release "r" of chart "new" in namespace "n" (records in "n")`},
+		{"old", "s", `Flux would uninstall release "r" in namespace "n" (records in "n") and install release "s" in namespace "n" (records in "n")`},
+	} {
+		if s := step(tc.chart, tc.release); !strings.HasPrefix(s.Reason, tc.want) {
+			t.Errorf("%s, want %s", s.Reason, tc.want)
+		}
+	}
+	if a, b := step("new", "r"), step("newer", "r"); a.Reinstall.String() == b.Reinstall.String() {
+		t.Errorf("two charts are one place: %s", a.Reinstall)
 	}
 }
 

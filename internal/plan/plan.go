@@ -47,6 +47,8 @@ type Desired struct {
 	Once bool
 	// Namespace is where a Kustomization puts what has none; empty for a HelmRelease.
 	Namespace string
+	// Chart is the chart of a HelmRelease for which Flux reinstalls if it runs another one; empty if it would upgrade in place.
+	Chart string
 	// MayReinstall is true if the set's removal guard lets an edit through for which Flux uninstalls and installs anew.
 	MayReinstall bool
 }
@@ -63,6 +65,9 @@ type Observed struct {
 	Release hubv1.HelmReleaseIdentity
 	// Namespace is where a Kustomization puts what has none.
 	Namespace string
+	// Chart is the chart that a HelmRelease asks for, and Installed the one that Flux has installed, each by its name; empty if that is
+	// not known.
+	Chart, Installed string
 	// Foreign is true if it is not the hub's.
 	Foreign bool
 	// Generation of the object, and Applied, the one that the hub's last write led to; 0 if that is not known.
@@ -240,12 +245,13 @@ func (in *Input) arrival(d Desired, o *Observed, leaving []Observed) Step {
 	case d.Once || upToDate(d, o):
 		step.Verb = Keep
 	case d.asks(o):
-		step.Verb, step.Reason = Ask, fmt.Sprintf("Flux would uninstall %s and install %s; the AddonSet's removal guard has not let that through yet", o.Place(), d.Place())
+		from, to, _ := d.Reinstall(o)
+		step.Verb, step.Reason = Ask, fmt.Sprintf("Flux would uninstall %s and install %s; the AddonSet's removal guard has not let that through yet", from, to)
 	default:
 		step.Verb = Update
 	}
-	if o != nil && d.Place() != o.Place() && !d.Once {
-		step.Reinstall = new(d.Place())
+	if _, to, anew := d.Reinstall(o); anew && !d.Once {
+		step.Reinstall = &to
 	}
 	return step
 }

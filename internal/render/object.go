@@ -77,7 +77,7 @@ func (r *renderer) object(a *compile.Addon, rel release, spec map[string]any) (*
 	}
 	fluxspec.Default(a.Kind, spec, rel.name)
 	if out.Kind == fluxspec.HelmReleaseKind {
-		out.Release = identityOf(spec)
+		out.Release, out.Chart = identityOf(spec), fluxspec.ReinstallsFor(spec)
 		chart, err := r.shareChart(spec)
 		if err != nil {
 			return nil, err

@@ -20,7 +20,7 @@ import (
 
 // Epoch is raised whenever this package makes other objects from the same input. It is part of every revision's name:
 // a hub with a new epoch leaves what older revisions made as it is, until the set is rolled.
-const Epoch = 2
+const Epoch = 3
 
 // Errors are things that are wrong for one cluster.
 type Errors = compile.Errors
@@ -38,6 +38,8 @@ type Object struct {
 	// DefaultRelease is true if that is what the add-on's name and body give, so that nothing has to remember it. Also of a
 	// Kustomization, which has none.
 	DefaultRelease bool
+	// Chart is the chart for which Flux reinstalls a release that runs another one; empty if it upgrades it in place.
+	Chart string
 	// TargetNamespace is where a Kustomization puts what has none.
 	TargetNamespace string
 	// Once is true if the object is made and then left alone.

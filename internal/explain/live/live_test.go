@@ -235,16 +235,16 @@ spec:
 apiVersion: chandler.dev/v1alpha1
 kind: AddonDelivery
 metadata: {name: base-a, namespace: chandler-system, labels: {chandler.dev/cluster-key: `+key+`}}
-spec: {registrationRef: {namespace: tenants, name: a}, addonSetRef: {name: base}, revisionName: base-0-e2}
+spec: {registrationRef: {namespace: tenants, name: a}, addonSetRef: {name: base}, revisionName: base-0-e3}
 status: {addons: [{name: objects, kind: HelmRelease, object: a-objects, state: Ready, appliedGeneration: 1}]}`, `
 apiVersion: chandler.dev/v1alpha1
 kind: AddonDelivery
 metadata: {name: other, namespace: chandler-system, labels: {chandler.dev/cluster-key: another}}
-spec: {registrationRef: {namespace: elsewhere, name: a}, addonSetRef: {name: base}, revisionName: base-0-e2}`)
-	s.put(t, "/apis/apps/v1/namespaces/chandler-system/controllerrevisions/base-0-e2", `
+spec: {registrationRef: {namespace: elsewhere, name: a}, addonSetRef: {name: base}, revisionName: base-0-e3}`)
+	s.put(t, "/apis/apps/v1/namespaces/chandler-system/controllerrevisions/base-0-e3", `
 apiVersion: apps/v1
 kind: ControllerRevision
-metadata: {name: base-0-e2, namespace: chandler-system}
+metadata: {name: base-0-e3, namespace: chandler-system}
 data:
   variablesFrom: [{configMap: fleet}]
   addons:

@@ -136,6 +136,10 @@ const (
 const (
 	// LabelRemovedReason: the register label is gone from the origin; the delay runs.
 	LabelRemovedReason = "LabelRemoved"
+	// OriginMissingReason: the Secret that it came from is gone, or is being deleted. Its cluster lives on; the grace runs.
+	OriginMissingReason = "OriginMissing"
+	// OriginLostReason: the grace is over. The add-ons are let go, not uninstalled, as far as the sets' removal guards allow.
+	OriginLostReason = "OriginLost"
 	// UnregisteredReason: the registration is going and its add-ons are uninstalled.
 	UnregisteredReason = "Unregistered"
 	// OriginDeletedReason: the cluster itself is being deleted, or is another hub's now; its add-ons are let go, not uninstalled.
@@ -143,6 +147,9 @@ const (
 	// ForcedReason: somebody wants it gone at once; its add-ons are let go, not uninstalled.
 	ForcedReason = "Forced"
 )
+
+// Waits returns whether a reason of Unregistering is a delay that runs: nothing goes yet.
+func Waits(reason string) bool { return reason == LabelRemovedReason || reason == OriginMissingReason }
 
 // LetsGo returns whether a reason of Unregistering lets the add-ons go, without uninstalling them.
 func LetsGo(reason string) bool { return reason == OriginDeletedReason || reason == ForcedReason }

@@ -60,7 +60,7 @@ func (r *removals) of(d *hubv1.AddonDelivery, reg *hubv1.ClusterRegistration, se
 // that is being deleted is about to be made again.
 func leaves(reg *hubv1.ClusterRegistration) bool {
 	reason := status.Reason(reg, hubv1.UnregisteringCondition)
-	return reg.DeletionTimestamp != nil && reason != "" && reason != hubv1.LabelRemovedReason
+	return reg.DeletionTimestamp != nil && reason != "" && !hubv1.Waits(reason)
 }
 
 // withdraw asks for all of a delivery to go. What stays on the cluster is not taken away, what goes with its cluster is lost

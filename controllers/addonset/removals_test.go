@@ -46,6 +46,8 @@ func TestRemovals(t *testing.T) {
 		"Unregistered":               {[]func(*world){unregistering(hubv1.UnregisteredReason)}, "all of it: a b"},
 		"UnregisteredAndBroken":      {[]func(*world){unregistering(hubv1.UnregisteredReason), func(w *world) { w.broken = true }}, "all of it: a b"},
 		"LabelRemoved":               {[]func(*world){unregistering(hubv1.LabelRemovedReason)}, ""},
+		"SecretMissing":              {[]func(*world){unregistering(hubv1.OriginMissingReason)}, ""},
+		"SecretLost":                 {[]func(*world){unregistering(hubv1.OriginLostReason)}, "all of it: a b"},
 		"AboutToBeMadeAgain":         {[]func(*world){unregistering("")}, ""},
 		"GoesWithItsCluster":         {[]func(*world){unregistering(hubv1.OriginDeletedReason)}, "all of it, free"},
 		"Drained":                    {[]func(*world){drained}, "all of it, free"},

@@ -64,8 +64,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req Request) (reconcile.Resu
 	if r.writes.Behind(req, version(reg), r.Clock.Now()) {
 		return reconcile.Result{RequeueAfter: echo.Wait}, nil
 	}
-	if obj == nil {
-		return reconcile.Result{}, r.absent(ctx, req, verdict, reg)
+	if obj == nil || verdict.Origin == teardown.OriginGone {
+		return r.absent(ctx, req, verdict, reg)
 	}
 	if verdict.Origin == teardown.OriginUnwanted && reg == nil && req.Kind == origin.Secret && verdict.Refused == "" {
 		return reconcile.Result{}, nil
@@ -99,16 +99,36 @@ func version(reg *hubv1.ClusterRegistration) func(echo.Object) string {
 }
 
 // absent looks at an origin that is not there. That alone removes nothing: it may be about to come out of a backup. One that the
-// hub saw in this management cluster was deleted while nobody looked, or moved away.
-func (r *Reconciler) absent(ctx context.Context, req Request, verdict origin.Verdict, reg *hubv1.ClusterRegistration) error {
+// hub saw in this management cluster was deleted while nobody looked, or moved away. A Secret is not the cluster, and is waited for.
+func (r *Reconciler) absent(ctx context.Context, req Request, verdict origin.Verdict, reg *hubv1.ClusterRegistration) (reconcile.Result, error) {
 	if reg == nil || reg.DeletionTimestamp != nil || verdict.Origin != teardown.OriginGone {
-		return nil
+		return reconcile.Result{}, nil
+	}
+	why := fmt.Sprintf("%s %q, which it came from, was deleted", req.Kind.Kind, req.Name)
+	if !req.Kind.IsCluster() {
+		if left, ok := r.left(reg, hubv1.OriginMissingReason, r.Config.TeardownGrace); !ok || left > 0 {
+			return reconcile.Result{RequeueAfter: left}, nil
+		}
+		why = fmt.Sprintf("%s %q, which it came from, has not been there for %s", req.Kind.Kind, req.Name, r.Config.TeardownGrace)
 	}
 	deleted, err := r.Origins.Deleted(ctx, req.Kind, reg, req.Name)
 	if err != nil || !deleted {
-		return err
+		return reconcile.Result{}, err
 	}
-	return r.remove(ctx, reg, reg, fmt.Sprintf("%s %q, which it came from, was deleted", req.Kind.Kind, req.Name))
+	return reconcile.Result{}, r.remove(ctx, reg, reg, why)
+}
+
+// left returns how much is left of a delay that the registration room counts in a condition; false if it does not count it, or has not
+// written so yet.
+func (r *Reconciler) left(reg *hubv1.ClusterRegistration, reason string, delay time.Duration) (time.Duration, bool) {
+	c := status.Find(reg, hubv1.UnregisteringCondition)
+	if c == nil || c.Reason != reason {
+		return 0, false
+	}
+	if left := delay - r.Clock.Since(c.LastTransitionTime.Time); left > 0 {
+		return left + 10*time.Millisecond, true
+	}
+	return 0, true
 }
 
 // find returns the registration of an origin, or nil.
@@ -285,12 +305,8 @@ func without(labels map[string]string, conflict error) (left map[string]string, 
 // removeAfterDelay removes a registration whose origin has lost its label a while ago. The registration room says since when,
 // in a condition, so that the delay survives a restart.
 func (r *Reconciler) removeAfterDelay(ctx context.Context, req Request, obj *unstructured.Unstructured, reg *hubv1.ClusterRegistration) (reconcile.Result, error) {
-	c := status.Find(reg, hubv1.UnregisteringCondition)
-	if c == nil || c.Reason != hubv1.LabelRemovedReason {
-		return reconcile.Result{}, nil // the condition is not written yet; it wakes us
-	}
-	if left := r.Config.UnregisterDelay - r.Clock.Since(c.LastTransitionTime.Time); left > 0 {
-		return reconcile.Result{RequeueAfter: left + 10*time.Millisecond}, nil
+	if left, ok := r.left(reg, hubv1.LabelRemovedReason, r.Config.UnregisterDelay); !ok || left > 0 {
+		return reconcile.Result{RequeueAfter: left}, nil // or the condition is not written yet, which wakes us
 	}
 	return reconcile.Result{}, r.remove(ctx, obj, reg, fmt.Sprintf("label %s was removed", hubv1.RegisterLabel))
 }

@@ -66,7 +66,8 @@ func (o *Origins) OnInstalled(s Starter) { o.starters = append(o.starters, s) }
 // OnChange registers a room that wants to know when a kind that is watched goes or is back. It must be called before the manager starts.
 func (o *Origins) OnChange(tell func(context.Context, origin.Kind)) { o.tell = append(o.tell, tell) }
 
-// Get reads an origin from the cache, and says what it asks for. The object is nil unless it is there.
+// Get reads an origin from the cache, and says what it asks for. The object is nil unless it is there; a Secret that is being deleted is there,
+// and its kubeconfig is used until it is not.
 func (o *Origins) Get(ctx context.Context, kind origin.Kind, key types.NamespacedName) (*unstructured.Unstructured, origin.Verdict, error) {
 	gvk, ok := o.version(kind)
 	if !ok {
@@ -121,11 +122,15 @@ func AllowsSecrets() predicate.Predicate {
 }
 
 // Deleted returns whether an origin that Get found to be gone was deleted: it is not there, read live, and the kind is still the
-// one that the registration's origin was of.
+// one that the registration's origin was of. A Secret that is being deleted counts as one that is not there.
 func (o *Origins) Deleted(ctx context.Context, kind origin.Kind, reg *hubv1.ClusterRegistration, name string) (bool, error) {
 	gvk, ok := o.version(kind)
-	if !ok || kind.CRD == "" {
+	if !ok {
 		return false, nil
+	}
+	if !kind.IsCluster() {
+		there, err := o.there(ctx, gvk, reg.Namespace, name)
+		return err == nil && reg.Status.OriginUID != "" && (there == nil || there.DeletionTimestamp != nil), err
 	}
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	if err := o.mgr.GetAPIReader().Get(ctx, types.NamespacedName{Name: kind.CRD}, crd); err != nil {
@@ -135,10 +140,19 @@ func (o *Origins) Deleted(ctx context.Context, kind origin.Kind, reg *hubv1.Clus
 	if crd.DeletionTimestamp != nil || !teardown.Deleted(facts) {
 		return false, nil
 	}
-	there := &metav1.PartialObjectMetadataList{}
-	there.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
-	err := o.mgr.GetAPIReader().List(ctx, there, client.InNamespace(reg.Namespace), client.MatchingFields{metav1.ObjectNameField: name})
-	return err == nil && len(there.Items) == 0, err
+	there, err := o.there(ctx, gvk, reg.Namespace, name)
+	return err == nil && there == nil, err
+}
+
+// there reads the metadata of an origin live, nil if it is not there.
+func (o *Origins) there(ctx context.Context, gvk schema.GroupVersionKind, namespace, name string) (*metav1.PartialObjectMetadata, error) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+	err := o.mgr.GetAPIReader().List(ctx, list, client.InNamespace(namespace), client.MatchingFields{metav1.ObjectNameField: name})
+	if err != nil || len(list.Items) == 0 {
+		return nil, err
+	}
+	return &list.Items[0], nil
 }
 
 func (o *Origins) version(kind origin.Kind) (schema.GroupVersionKind, bool) {

@@ -85,12 +85,23 @@ func (r *Reconciler) endFacts(ctx context.Context, reg *hubv1.ClusterRegistratio
 	if kind, err := kindOf(reg); err == nil {
 		f.IsCluster = kind.IsCluster()
 	}
+	f.Lost = lost(reg, verdict, f)
 	var err error
 	if f.NamespaceDeleted, err = demise.Namespace(ctx, r.Live, reg.Namespace); err != nil {
 		return f, err
 	}
 	f.KindDeleted, err = demise.AnyKind(ctx, r.Live, demise.Registrations)
 	return f, err
+}
+
+// lost returns whether a registration goes because its Secret has not been there for the grace. The condition that counts that stands from
+// before its deletion; one that somebody deletes sooner is unregistered.
+func lost(reg *hubv1.ClusterRegistration, verdict origin.Verdict, f teardown.RegistrationFacts) bool {
+	c := status.Find(reg, hubv1.UnregisteringCondition)
+	if c == nil || f.IsCluster || verdict.Origin != teardown.OriginGone {
+		return false
+	}
+	return c.Reason == hubv1.OriginLostReason || c.Reason == hubv1.OriginMissingReason && f.Since.Sub(c.LastTransitionTime.Time) >= f.Grace
 }
 
 // forced returns whether somebody wants a registration gone, whatever it waits for.
@@ -113,6 +124,8 @@ func unregisteringReason(f teardown.RegistrationFacts, d teardown.Decision) stri
 		return ""
 	case d.Mode == teardown.Release && f.Forced:
 		return hubv1.ForcedReason
+	case d.Mode == teardown.Release && f.Lost:
+		return hubv1.OriginLostReason
 	case d.Mode == teardown.Release:
 		return hubv1.OriginDeletedReason
 	}

@@ -152,15 +152,30 @@ func (r *Reconciler) addFinalizer(ctx context.Context, reg *hubv1.ClusterRegistr
 	return nil
 }
 
-// unregistering says that the origin lost its label, and since when: discovery counts its delay from here.
+// unregistering says that the origin lost its label, or is a Secret that is not there, and since when: discovery counts its delay from here.
 func (r *Reconciler) unregistering(reg *hubv1.ClusterRegistration, verdict origin.Verdict) {
-	if verdict.Origin != teardown.OriginUnwanted || verdict.AtOnce || verdict.Refused != "" {
-		status.Clear(reg, hubv1.UnregisteringCondition)
-		return
+	var reason, message string
+	switch {
+	case verdict.Origin == teardown.OriginUnwanted && !verdict.AtOnce && verdict.Refused == "":
+		reason, message = hubv1.LabelRemovedReason, fmt.Sprintf("label %s is gone from %s %q: it is unregistered %s after that, unless the label comes back",
+			hubv1.RegisterLabel, reg.Spec.OriginRef.Kind, reg.Spec.OriginRef.Name, r.Config.UnregisterDelay)
+	case verdict.Origin == teardown.OriginGone && missing(reg):
+		reason, message = hubv1.OriginMissingReason, fmt.Sprintf("Secret %q, which it came from, is gone or is being deleted: its add-ons are served on with the hub's own copy of the kubeconfig, "+
+			"and are let go %s after that, unless it comes back", reg.Spec.OriginRef.Name, r.Config.TeardownGrace)
 	}
-	status.Set(reg, hubv1.UnregisteringCondition, metav1.ConditionTrue, hubv1.LabelRemovedReason, fmt.Sprintf(
-		"label %s is gone from %s %q: it is unregistered %s after that, unless the label comes back",
-		hubv1.RegisterLabel, reg.Spec.OriginRef.Kind, reg.Spec.OriginRef.Name, r.Config.UnregisterDelay), r.Clock.Now())
+	if was := status.Reason(reg, hubv1.UnregisteringCondition); was != reason {
+		status.Clear(reg, hubv1.UnregisteringCondition) // each delay runs from its own beginning
+	}
+	if reason != "" {
+		status.Set(reg, hubv1.UnregisteringCondition, metav1.ConditionTrue, reason, message, r.Clock.Now())
+	}
+}
+
+// missing returns whether an origin that is not there is one that the hub has seen, that is no cluster itself, and without which nobody says how
+// to reach the cluster.
+func missing(reg *hubv1.ClusterRegistration) bool {
+	kind, err := kindOf(reg)
+	return err == nil && !kind.IsCluster() && reg.Status.OriginUID != "" && reg.Spec.KubeConfig == nil
 }
 
 // label keeps the label that a probe found out, and, for a registration that has no origin, those that discovery gives to

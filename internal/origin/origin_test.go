@@ -87,6 +87,9 @@ func TestJudge(t *testing.T) {
 		"SecretInLabelledOf":   {kind: origin.Secret, object: labelled(", cluster.x-k8s.io/cluster-name: c1"), labels: map[string]string{hubv1.RegisterSecretsLabel: "true"}, cluster: true, want: origin.Verdict{Origin: teardown.OriginUnwanted, Refused: `it belongs to Cluster "c1" of Cluster API; label that instead`}},
 		"SecretElsewhereFalse": {kind: origin.Secret, object: "{metadata: {name: x, namespace: tenants, labels: {chandler.dev/register: 'false'}}}", want: origin.Verdict{Origin: teardown.OriginUnwanted, AtOnce: true}},
 		"TenantElsewhere":      {kind: origin.Kamaji, object: labelled(""), labels: map[string]string{hubv1.RegisterSecretsLabel: "false"}, want: origin.Verdict{Origin: teardown.OriginWanted}},
+		"SecretDeleted":        {kind: origin.Secret, object: "{metadata: {name: x, namespace: flux-system, deletionTimestamp: '2026-11-21T12:00:00Z', labels: {chandler.dev/register: 'true'}}}", want: origin.Verdict{Origin: teardown.OriginGone}},
+		"SecretDeletedFalse":   {kind: origin.Secret, object: "{metadata: {name: x, namespace: flux-system, deletionTimestamp: '2026-11-21T12:00:00Z', labels: {chandler.dev/register: 'false'}}}", want: origin.Verdict{Origin: teardown.OriginUnwanted, AtOnce: true}},
+		"SecretMoving":         {kind: origin.Secret, object: "{metadata: {name: x, namespace: flux-system, deletionTimestamp: '2026-11-21T12:00:00Z', annotations: {clusterctl.cluster.x-k8s.io/delete-for-move: ''}, labels: {chandler.dev/register: 'true'}}}", want: origin.Verdict{Origin: teardown.OriginDeleting}},
 		"Moving":               {kind: origin.ClusterAPI, object: "{metadata: {name: x, annotations: {clusterctl.cluster.x-k8s.io/delete-for-move: ''}, labels: {chandler.dev/register: 'true'}}}", want: origin.Verdict{Origin: teardown.OriginDeleting}},
 	}
 	for name, tc := range cases {

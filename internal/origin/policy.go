@@ -24,7 +24,7 @@ type Policy struct {
 
 // Verdict says what an origin asks for.
 type Verdict struct {
-	// Origin is OriginWanted, OriginUnwanted or OriginDeleting.
+	// Origin is OriginWanted, OriginUnwanted or OriginDeleting; of an origin that is no cluster also OriginGone.
 	Origin teardown.Origin
 	// AtOnce is true if an unwanted origin says so itself, with the value "false", and there is no delay.
 	AtOnce bool
@@ -44,13 +44,18 @@ type Around struct {
 
 // Judge returns what an origin asks for.
 func (p Policy) Judge(k Kind, obj *unstructured.Unstructured, around Around) Verdict {
-	if _, moving := obj.GetAnnotations()[moveAnnotation]; moving || obj.GetDeletionTimestamp() != nil {
+	deleted := obj.GetDeletionTimestamp() != nil
+	if _, moving := obj.GetAnnotations()[moveAnnotation]; moving || deleted && k.IsCluster() {
 		return Verdict{Origin: teardown.OriginDeleting}
 	}
 	switch value, labelled := obj.GetLabels()[hubv1.RegisterLabel]; {
-	case value == "true":
 	case value == "false":
 		return Verdict{Origin: teardown.OriginUnwanted, AtOnce: true}
+	case deleted:
+		// Only the way to the cluster goes. A finalizer, or a deletion in the foreground, as a prune of Argo CD's is, may hold it for
+		// long: that is no other news than that it is not there.
+		return Verdict{Origin: teardown.OriginGone}
+	case value == "true":
 	case labelled:
 		return Verdict{Origin: teardown.OriginUnwanted, Refused: fmt.Sprintf("label %s is %q; write \"true\" or \"false\"", hubv1.RegisterLabel, value)}
 	case k.Flag == "" || !slices.Contains(p.RegisterAll, k.Flag):

@@ -43,7 +43,7 @@ const (
 	OriginNone Origin = "None"
 	// OriginUnknown: it could not be read (its CRD is not installed, or the informer has not synced).
 	OriginUnknown Origin = "Unknown"
-	// OriginGone: it was read as absent.
+	// OriginGone: it was read as absent. One that only says how to reach a cluster is also gone while it is being deleted.
 	OriginGone Origin = "Gone"
 	// OriginDeleting: it has a deletionTimestamp. Kamaji drops the tenant's database at that moment.
 	OriginDeleting Origin = "Deleting"
@@ -58,6 +58,8 @@ type RegistrationFacts struct {
 	Origin Origin
 	// IsCluster is true if the origin is the cluster, which lives and dies with it. A Secret only says how to reach one.
 	IsCluster bool
+	// Lost is true if the origin is no cluster, and has not been there for the grace.
+	Lost bool
 	// NamespaceDeleted is true if the registration's namespace is being deleted: nothing is made in it again.
 	NamespaceDeleted bool
 	// KindDeleted is true if the CRD of registrations is being deleted, and every registration with it.
@@ -84,6 +86,8 @@ func Registration(f RegistrationFacts) Decision {
 		return Decision{Release, "somebody forces it"}
 	case f.NamespaceDeleted:
 		return Decision{Uninstall, "its namespace is being deleted"}
+	case f.Lost:
+		return Decision{Release, fmt.Sprintf("the Secret that it came from has not been there for %s", f.Grace)}
 	case f.Origin == OriginGone && f.IsCluster:
 		return Decision{Release, "its origin is gone: the cluster is too, or it has moved to another management cluster"}
 	case f.Origin == OriginUnknown && f.Now.Sub(f.Since) < f.Grace:

@@ -56,6 +56,27 @@ func TestRegistration(t *testing.T) {
 	}
 }
 
+// A registration whose Secret has not been there for the grace is let go, as far as the removal guard allows; its cluster lives on. What
+// somebody asks for goes first.
+func TestRegistrationThatIsLost(t *testing.T) {
+	lost := teardown.RegistrationFacts{Origin: teardown.OriginGone, Lost: true, Since: now, Now: now, Grace: time.Hour}
+	for name, tc := range map[string]struct {
+		with func(*teardown.RegistrationFacts)
+		want teardown.Mode
+	}{
+		"Alone":         {func(*teardown.RegistrationFacts) {}, teardown.Release},
+		"NotLost":       {func(f *teardown.RegistrationFacts) { f.Lost = false }, teardown.Uninstall},
+		"NamespaceGoes": {func(f *teardown.RegistrationFacts) { f.NamespaceDeleted = true }, teardown.Uninstall},
+		"Back":          {func(f *teardown.RegistrationFacts) { f.Origin = teardown.OriginWanted }, teardown.Recreate},
+	} {
+		f := lost
+		tc.with(&f)
+		if got := teardown.Registration(f); got.Mode != tc.want {
+			t.Errorf("%s: %+v, want %s", name, got, tc.want)
+		}
+	}
+}
+
 func TestDeleted(t *testing.T) {
 	made := now.Add(-time.Hour)
 	for name, tc := range map[string]struct {

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package discovery
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	clock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/index"
+	"github.com/chandler-hub/chandler/controllers/origins"
+	"github.com/chandler-hub/chandler/internal/hubconfig"
+	"github.com/chandler-hub/chandler/internal/origin"
+)
+
+// clients is a manager of which only the clients are asked for.
+type clients struct {
+	manager.Manager
+	client.Client
+}
+
+func (c clients) GetClient() client.Client    { return c.Client }
+func (c clients) GetAPIReader() client.Reader { return c.Client }
+
+// A Secret is not the cluster. One that is gone, or is being deleted under somebody's finalizer, takes its registration along when it has
+// not been there for the grace, and one that the hub never saw does not.
+func TestSecretThatIsNotThere(t *testing.T) {
+	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	missing := func(since time.Duration) *metav1.Condition {
+		return &metav1.Condition{Type: hubv1.UnregisteringCondition, Status: metav1.ConditionTrue, Reason: hubv1.OriginMissingReason, LastTransitionTime: metav1.NewTime(now.Add(-since))}
+	}
+	for name, tc := range map[string]struct {
+		deleting, there bool
+		seen            types.UID
+		condition       *metav1.Condition
+		again           time.Duration
+		goes            bool
+	}{
+		"BeingDeleted":        {deleting: true, seen: "u"},
+		"BeingDeletedCounted": {deleting: true, seen: "u", condition: missing(20 * time.Minute), again: 40*time.Minute + 10*time.Millisecond},
+		"BeingDeletedLong":    {deleting: true, seen: "u", condition: missing(time.Hour), goes: true},
+		"Gone":                {seen: "u", condition: missing(time.Minute), again: 59*time.Minute + 10*time.Millisecond},
+		"GoneLong":            {seen: "u", condition: missing(time.Hour), goes: true},
+		"NeverSeen":           {condition: missing(time.Hour)},
+		"ThereAgain":          {there: true, seen: "u", condition: missing(time.Hour)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			scheme := runtime.NewScheme()
+			for _, add := range []func(*runtime.Scheme) error{hubv1.AddToScheme, corev1.AddToScheme} {
+				if err := add(scheme); err != nil {
+					t.Fatal(err)
+				}
+			}
+			ref := origin.Secret.Reference("one")
+			reg := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "one", UID: "r"}, Spec: hubv1.ClusterRegistrationSpec{OriginRef: &ref}}
+			reg.Labels = map[string]string{hubv1.NameLabel: "one", hubv1.ProviderLabel: origin.Secret.Provider}
+			reg.Annotations = map[string]string{hubv1.MirroredAnnotation: hubv1.NameLabel + "," + hubv1.ProviderLabel}
+			reg.Status.OriginUID = tc.seen
+			if tc.condition != nil {
+				reg.Status.Conditions = []metav1.Condition{*tc.condition}
+			}
+			b := fake.NewClientBuilder().WithScheme(scheme).WithObjects(reg).
+				WithIndex(reg, index.RegistrationOrigin, func(client.Object) []string { return []string{index.Origin(ref)} }).
+				WithIndex(&corev1.Secret{}, metav1.ObjectNameField, func(o client.Object) []string { return []string{o.GetName()} })
+			secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "one", UID: "u", Labels: map[string]string{hubv1.RegisterLabel: "true"}}}
+			if tc.deleting {
+				at := metav1.NewTime(now)
+				secret.DeletionTimestamp, secret.Finalizers = &at, []string{"foregroundDeletion"}
+			}
+			if tc.deleting || tc.there {
+				b = b.WithObjects(secret)
+			}
+			api := b.Build()
+			config := &hubconfig.Config{TeardownGrace: time.Hour, Origins: origin.Policy{SecretNamespaces: []string{"*"}}}
+			r := &Reconciler{
+				Client: api, Live: api, Config: config, Clock: clock.NewFakePassiveClock(now), Recorder: events.NewFakeRecorder(10),
+				Origins: origins.New(clients{Client: api}, config.Origins),
+			}
+			result, err := r.Reconcile(t.Context(), Request{Kind: origin.Secret, NamespacedName: client.ObjectKeyFromObject(reg)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = api.Get(t.Context(), client.ObjectKeyFromObject(reg), reg)
+			if gone := err != nil; gone != tc.goes || result.RequeueAfter != tc.again {
+				t.Errorf("gone: %t (%v), looks again after %s; want %t, %s", gone, err, result.RequeueAfter, tc.goes, tc.again)
+			}
+		})
+	}
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registration
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clock "k8s.io/utils/clock/testing"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/hubconfig"
+	"github.com/chandler-hub/chandler/internal/origin"
+	"github.com/chandler-hub/chandler/internal/status"
+	"github.com/chandler-hub/chandler/internal/teardown"
+)
+
+// Each reason for which a registration is about to go has a delay of its own, from its own beginning.
+func TestUnregistering(t *testing.T) {
+	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	missing, unlabelled := origin.Verdict{Origin: teardown.OriginGone}, origin.Verdict{Origin: teardown.OriginUnwanted}
+	for name, tc := range map[string]struct {
+		kind    origin.Kind
+		was     string // the reason, for half an hour
+		verdict origin.Verdict
+		with    func(*hubv1.ClusterRegistration)
+		want    string
+		since   time.Duration
+	}{
+		"Wanted":                 {kind: origin.Secret, was: hubv1.OriginMissingReason, verdict: origin.Verdict{Origin: teardown.OriginWanted}},
+		"SecretGone":             {kind: origin.Secret, verdict: missing, want: hubv1.OriginMissingReason},
+		"SecretGoneForAWhile":    {kind: origin.Secret, was: hubv1.OriginMissingReason, verdict: missing, want: hubv1.OriginMissingReason, since: 30 * time.Minute},
+		"SecretWithoutItsLabel":  {kind: origin.Secret, was: hubv1.OriginMissingReason, verdict: unlabelled, want: hubv1.LabelRemovedReason},
+		"SecretGoneAfterThat":    {kind: origin.Secret, was: hubv1.LabelRemovedReason, verdict: missing, want: hubv1.OriginMissingReason},
+		"SecretNeverSeen":        {kind: origin.Secret, verdict: missing, with: func(r *hubv1.ClusterRegistration) { r.Status.OriginUID = "" }},
+		"HasItsOwnWayIn":         {kind: origin.Secret, verdict: missing, with: func(r *hubv1.ClusterRegistration) { r.Spec.KubeConfig = &hubv1.KubeConfigSource{} }},
+		"ClusterGone":            {kind: origin.Kamaji, verdict: missing},
+		"ClusterWithoutItsLabel": {kind: origin.Kamaji, verdict: unlabelled, want: hubv1.LabelRemovedReason},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ref := tc.kind.Reference("one")
+			reg := &hubv1.ClusterRegistration{Spec: hubv1.ClusterRegistrationSpec{OriginRef: &ref}}
+			reg.Status.OriginUID = "u"
+			if tc.was != "" {
+				status.Set(reg, hubv1.UnregisteringCondition, metav1.ConditionTrue, tc.was, "", now.Add(-30*time.Minute))
+			}
+			if tc.with != nil {
+				tc.with(reg)
+			}
+			r := &Reconciler{Config: &hubconfig.Config{}, Clock: clock.NewFakePassiveClock(now)}
+			r.unregistering(reg, tc.verdict)
+			c := status.Find(reg, hubv1.UnregisteringCondition)
+			if got := status.Reason(reg, hubv1.UnregisteringCondition); got != tc.want || c != nil && now.Sub(c.LastTransitionTime.Time) != tc.since {
+				t.Errorf("got %+v, want %s for %s", c, tc.want, tc.since)
+			}
+		})
+	}
+}
+
+// TestLost: only a registration that goes because its Secret was not there for the grace is let go; one that somebody deletes is
+// unregistered.
+func TestLost(t *testing.T) {
+	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	for name, tc := range map[string]struct {
+		reason  string
+		since   time.Duration
+		verdict teardown.Origin
+		want    bool
+	}{
+		"GraceIsOver":     {hubv1.OriginMissingReason, time.Hour, teardown.OriginGone, true},
+		"DeletedBefore":   {hubv1.OriginMissingReason, time.Minute, teardown.OriginGone, false},
+		"HeldByTheGuard":  {hubv1.OriginLostReason, time.Minute, teardown.OriginGone, true},
+		"SecretIsBack":    {hubv1.OriginLostReason, time.Hour, teardown.OriginWanted, false},
+		"ByHand":          {"", 0, teardown.OriginGone, false},
+		"UnregisteredNow": {hubv1.UnregisteredReason, time.Hour, teardown.OriginGone, false},
+	} {
+		reg := &hubv1.ClusterRegistration{}
+		if tc.reason != "" {
+			status.Set(reg, hubv1.UnregisteringCondition, metav1.ConditionTrue, tc.reason, "", now.Add(-tc.since))
+		}
+		if got := lost(reg, origin.Verdict{Origin: tc.verdict}, teardown.RegistrationFacts{Since: now, Now: now.Add(time.Hour), Grace: time.Hour}); got != tc.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}

@@ -264,8 +264,8 @@ func (c *cluster) removal(o plan.Observed, config *hubconfig.Config) teardown.Fa
 		}
 		f.Silent = c.silent()
 		f.Reachable = f.Silent.IsZero()
-		if u := status.Find(reg, hubv1.UnregisteringCondition); u != nil && u.Reason == hubv1.OriginLostReason && d != nil && d.DeletionTimestamp != nil {
-			f.LetGo = u.Message // the guard has let the delivery go, or it would not be being deleted
+		if u := status.Find(reg, hubv1.UnregisteringCondition); u != nil && u.Reason == hubv1.OriginLostReason && d != nil && d.leaving {
+			f.LetGo = u.Message // the guard has let the delivery go, or it would not be leaving
 		}
 		if drain.Requested(reg) {
 			f.Grace = max(f.Grace, drain.Timeout(reg.Spec.DrainBeforeDeletion)) // what is let go is not drained

@@ -16,10 +16,12 @@ import (
 	"testing"
 	"time"
 
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -61,6 +63,7 @@ func TestInstall(t *testing.T) {
 	step(t, "two pods run, restricted, on the Deployment's own terms", in.admitted)
 	step(t, "add-ons arrive", in.arrive)
 	step(t, "plain manifests arrive", in.manifests)
+	step(t, "the policies are on", in.fenced)
 	step(t, "a tenant's edits are undone", in.drift)
 	step(t, "a change arrives", in.change)
 	step(t, "the other replica takes over", in.failOver)
@@ -191,6 +194,27 @@ func (in *installation) admitted(t *testing.T) {
 		check(t, err)
 		if !strings.Contains(body, "chandler-manifests") {
 			t.Errorf("%s serves %q", r.pod.Name, body)
+		}
+	}
+}
+
+// fenced: an administrator is told what a deletion would do, of a Flux object and of the namespace of the set.
+func (in *installation) fenced(t *testing.T) {
+	releases := &helmv2.HelmReleaseList{}
+	check(t, in.Client.List(t.Context(), releases, client.InNamespace("flux-system"), client.HasLabels{hubv1.ClusterKeyLabel}))
+	if len(releases.Items) == 0 {
+		t.Fatal("the hub has made no HelmRelease")
+	}
+	for _, tc := range []struct {
+		object client.Object
+		says   string
+	}{
+		{&releases.Items[0], "deleting it would uninstall what runs"},
+		{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "flux-system"}}, "Namespace flux-system holds AddonSet"},
+		{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "tenants"}}, "Namespace tenants holds ClusterRegistration"},
+	} {
+		if err := client.NewDryRunClient(in.Client).Delete(t.Context(), tc.object); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), tc.says) {
+			t.Errorf("the API server says %v, want %q", err, tc.says)
 		}
 	}
 }

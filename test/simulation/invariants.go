@@ -12,6 +12,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/index"
+	"github.com/chandler-hub/chandler/internal/manifestchart"
 	"github.com/chandler-hub/chandler/internal/status"
 	"github.com/chandler-hub/chandler/test/simulation/apiserver"
 )
@@ -56,7 +57,7 @@ func (w *World) wanted(c *cluster, work *workload) bool {
 			continue
 		}
 		for _, a := range s.addons {
-			if a.name != work.addon && a.movedFrom != work.addon && !strings.HasSuffix(a.movedFrom, "/"+work.addon) {
+			if !a.fits(work) || a.name != work.addon && a.movedFrom != work.addon && !strings.HasSuffix(a.movedFrom, "/"+work.addon) {
 				continue
 			}
 			if !a.optional() || !w.excluded(c, a.name) {
@@ -67,6 +68,21 @@ func (w *World) wanted(c *cluster, work *workload) bool {
 	return false
 }
 
+// fits returns whether a workload is what an add-on brings, so that Flux has no reason to take it away and bring another.
+func (a addon) fits(work *workload) bool {
+	switch a.form {
+	case "kustomization":
+		return slices.Contains(objectsOf("./"+a.chart, a.release), work.name)
+	case "manifests":
+		return work.chart == manifestchart.Name
+	}
+	release := a.release
+	if release == "" && a.movedFrom == "" { // what was moved keeps the release that it had
+		release = a.name
+	}
+	return work.chart == a.chart && (release == "" || strings.HasSuffix(work.name, "/"+release))
+}
+
 func (w *World) excluded(c *cluster, addon string) bool {
 	overrides, _ := nested(w.server.Get(c.registration()), "spec", "overrides").([]any)
 	return slices.ContainsFunc(overrides, func(o any) bool { return nested(o, "name") == addon && nested(o, "exclude") == true })
@@ -74,22 +90,6 @@ func (w *World) excluded(c *cluster, addon string) bool {
 
 // noteWishes marks what nobody wants any more, or wants in another place, after an edit.
 func (w *World) noteWishes() {
-	for name, s := range w.sets {
-		for _, a := range s.addons {
-			place := a.form + " " + a.chart + " " + a.release
-			key := s.namespace + "/" + name + "/" + a.name
-			if was, ok := w.places[key]; ok && was != place {
-				for _, c := range w.clusters {
-					for _, work := range c.workloads {
-						if work.addon == a.name || work.addon == a.movedFrom {
-							work.unwanted = true
-						}
-					}
-				}
-			}
-			w.places[key] = place
-		}
-	}
 	for _, c := range w.clusters {
 		for _, work := range c.workloads {
 			if !w.wanted(c, work) {
@@ -194,6 +194,9 @@ func (w *World) checkPaused(write apiserver.Write) {
 	}
 	if _, name, ok := strings.Cut(setNameOf(write.New), "/"); ok && w.sets[name] != nil && w.sets[name].orphan {
 		return
+	}
+	if made := nested(write.New, "metadata", "annotations", hubv1.ClusterUIDAnnotation); made != nil && made != string(reg.Status.ClusterUID) {
+		return // what Flux remembers of a cluster that was replaced must not meet the new one
 	}
 	suspends := write.Old != nil && nested(write.Old, "spec", "suspend") != true && nested(write.New, "spec", "suspend") == true
 	if !suspends {

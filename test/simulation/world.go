@@ -49,7 +49,6 @@ type World struct {
 	ids        int
 	losses     []loss
 	orphans    map[string]orphan
-	places     map[string]string
 	violations []Violation
 	story      []string
 	// writes counts those of the hub, and trace is a digest of them.
@@ -99,7 +98,7 @@ var start = time.Date(2026, 1, 5, 8, 0, 0, 0, time.UTC)
 func newWorld() *World {
 	w := &World{
 		clock: testclock.NewFakeClock(start), scheme: scheme(), config: flags(), sets: map[string]*set{}, broken: map[string]bool{},
-		flux: &flux{due: map[apiserver.Key]time.Time{}, failures: map[apiserver.Key]int{}}, orphans: map[string]orphan{}, places: map[string]string{},
+		flux: &flux{due: map[apiserver.Key]time.Time{}, failures: map[apiserver.Key]int{}}, orphans: map[string]orphan{},
 	}
 	w.server = apiserver.New(w.clock)
 	w.server.OnWrite = w.noticed
@@ -208,7 +207,7 @@ func difference(a, b apiserver.Object) string {
 		bm, bok := b.(map[string]any)
 		if !aok || !bok {
 			if fmt.Sprint(a) != fmt.Sprint(b) && path != ".metadata.resourceVersion" {
-				out = append(out, fmt.Sprintf("%s: %.200v -> %.200v", path, a, b))
+				out = append(out, fmt.Sprintf("%s: %s -> %s", path, brief(a), brief(b)))
 			}
 			return
 		}
@@ -226,6 +225,14 @@ func difference(a, b apiserver.Object) string {
 	return " (" + strings.Join(out[:min(3, len(out))], "; ") + ")"
 }
 
+func brief(v any) string {
+	s := fmt.Sprint(v)
+	if len(s) > 200 {
+		return s[:200] + "…"
+	}
+	return s
+}
+
 // give notes that a Flux object has a workload on a cluster.
 func (w *World) give(c *cluster, name string, k apiserver.Key, uid, set, addon, chart string) {
 	work := c.workloads[name]
@@ -240,6 +247,7 @@ func (w *World) give(c *cluster, name string, k apiserver.Key, uid, set, addon, 
 	}
 	delete(w.orphans, c.name+" "+name)
 	work.owner, work.ownerUID, work.set, work.addon, work.chart = k.String(), uid, set, addon, chart
+	work.unwanted = work.unwanted || !w.wanted(c, work)
 }
 
 // lives returns whether a Flux object of a UID is there and is not on its way out.

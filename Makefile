@@ -10,6 +10,8 @@ CLUSTERS ?= 500
 ADDONS ?= 5
 DEAD ?= 0.1
 FLUX ?= false
+SEEDS ?= 1000
+FROM ?= 0
 IMAGE ?= chandler-hub:dev
 
 .DEFAULT_GOAL := help
@@ -56,6 +58,14 @@ e2e-kind: ## The tests of e2e/kamaji on kind, with Kamaji, Flux and the hub as p
 .PHONY: test-unit
 test-unit: ## The tests that need no binaries, in seconds.
 	$(GO) test -short ./api/... ./internal/... ./cmd/... ./controllers/... ./docs ./e2e/expect
+
+.PHONY: simulate
+simulate: ## The whole hub in memory against random days: SEEDS=10000 FROM=0 (docs/simulation.md). One process per core; the first failing seed of each is shrunk to a short story.
+	@$(GO) test -c -o bin/simulation ./test/simulation && cd test/simulation && \
+	  cores=$$(getconf _NPROCESSORS_ONLN) && share=$$(( ($(SEEDS) + cores - 1) / cores )) && pids= && \
+	  for i in $$(seq 0 $$((cores - 1))); do \
+	    ../../bin/simulation -test.run '^TestSeeds$$' -test.timeout 0 -seeds $$share -from $$(( $(FROM) + i * share )) & pids="$$pids $$!"; \
+	  done; failed=0; for p in $$pids; do wait $$p || failed=1; done; exit $$failed
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME each (default 1m). What they find becomes a test: go writes it under testdata/fuzz.

@@ -4,9 +4,14 @@ package simulation
 
 import (
 	"flag"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/chandler-hub/chandler/test/simulation/apiserver"
 )
 
 var (
@@ -71,5 +76,95 @@ func TestFirst(t *testing.T) {
 	t.Logf("%d writes, %d reconciles, %s", r.Writes, r.Reconciles, time.Since(began))
 	if testing.Verbose() {
 		t.Log(strings.Join(r.Story, "\n"))
+	}
+}
+
+// TestScripts plays what has gone wrong once, and has been mended. A script is a story without what came of it: one step per line.
+func TestScripts(t *testing.T) {
+	names, err := filepath.Glob(filepath.Join("testdata", "*.txt"))
+	if err != nil || len(names) == 0 {
+		t.Fatalf("%v, %v", names, err)
+	}
+	for _, name := range names {
+		t.Run(strings.TrimSuffix(filepath.Base(name), ".txt"), func(t *testing.T) {
+			raw, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := Play(strings.Split(string(raw), "\n"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(r.Violations) > 0 {
+				t.Error(strings.Join(r.Story, "\n"))
+			}
+		})
+	}
+}
+
+// TestInvariantsFail: each of these invariants sees what it is for, done to the world behind the hub's back.
+func TestInvariantsFail(t *testing.T) {
+	fleet := strings.Split("cluster w1 Secret tier=prod\ncluster w2 Kamaji tier=prod\nset flux-system base tier=prod hello:helm web:kustomization\nwait 5m", "\n")
+	for _, tc := range []struct {
+		invariant string
+		harm      func(w *World)
+	}{
+		{"loss", func(w *World) { w.take(w.cluster("w1"), "helm:hello/hello", apiserver.Key{}, "somebody") }},
+		{"orphans", func(w *World) {
+			c := w.cluster("w1")
+			c.workloads["helm:x/x"] = &workload{name: "helm:x/x", addon: "x", set: "flux-system/base", ownerUID: "gone"}
+			w.checkRest()
+		}},
+		{"convergence", func(w *World) { delete(w.cluster("w2").workloads, "helm:hello/hello"); w.checkRest() }},
+		{"mirror", func(w *World) { w.cluster("w1").token++; w.checkRest() }},
+		{"status", func(w *World) { delete(w.cluster("w1").workloads, "helm:hello/hello"); w.checkStatuses() }},
+		{"deletion", func(w *World) {
+			must(w.do("foreground Secret fleet w1"))
+			w.checkRest()
+		}},
+		{"steady", func(w *World) { w.quiet = true; must(w.do("label w1 region eu")); w.wait(time.Minute) }},
+		{"owners", func(w *World) {
+			w.give(w.cluster("w1"), "helm:hello/hello", apiserver.Key{Kind: "HelmRelease", Name: "other"}, "other", "flux-system/base", "hello", "hello")
+		}},
+		{"secrets", func(w *World) {
+			w.checkWrite(apiserver.Write{Key: apiserver.Key{Kind: "Secret", Namespace: "stranger"}, Changed: true, New: apiserver.Object{"data": w.cluster("w1").data()}})
+		}},
+		{"guard", func(w *World) {
+			for _, name := range []string{"a", "b", "c", "d"} {
+				w.lost(&cluster{name: name}, &workload{name: "x", addon: "x", set: "flux-system/base", unwanted: true}, "")
+			}
+		}},
+		{"bounded", func(w *World) {
+			w.checkWrite(apiserver.Write{Key: keyOf("AddonSet", "flux-system", "base"), Changed: true, New: apiserver.Object{
+				"status": apiserver.Object{"conditions": []any{apiserver.Object{"message": strings.Repeat("x", 33000)}}},
+			}})
+		}},
+		{"pause", func(w *World) {
+			must(w.do("pause w1"))
+			w.wait(time.Minute)
+			for k := range w.flux.due {
+				if o := w.server.Get(k); k.Kind == "HelmRelease" && strings.HasPrefix(k.Name, "w1-") {
+					w.checkWrite(apiserver.Write{Key: k, Changed: true, Verb: "apply", Old: o, New: o})
+				}
+			}
+		}},
+	} {
+		t.Run(tc.invariant, func(t *testing.T) {
+			w := newWorld()
+			w.startHub()
+			defer w.stopHub()
+			for _, line := range fleet {
+				if err := w.do(line); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if len(w.violations) > 0 {
+				t.Fatalf("before anything happened: %v", w.violations)
+			}
+			tc.harm(w)
+			if !slices.ContainsFunc(w.violations, func(v Violation) bool { return v.Invariant == tc.invariant }) {
+				t.Errorf("it is not seen; seen is %v", w.violations)
+			}
+		})
 	}
 }

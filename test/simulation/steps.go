@@ -414,6 +414,15 @@ func (w *World) remove(k apiserver.Key) {
 			s.deleted = true
 		}
 	}
+	if isFlux(k) { // whoever deletes a Flux object has Flux uninstall, and not the hub
+		for _, c := range w.clusters {
+			for _, work := range c.workloads {
+				if work.owner == k.String() {
+					work.unwanted, work.approved = true, true
+				}
+			}
+		}
+	}
 	w.refused(w.server.Delete("user", k, apiserver.Preconditions{}))
 }
 

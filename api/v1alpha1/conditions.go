@@ -29,6 +29,8 @@ const (
 	DrainingCondition = "Draining"
 	// UnregisteringCondition of a ClusterRegistration, only while true: it is going, or will when its delay is over.
 	UnregisteringCondition = "Unregistering"
+	// DeletionHeldCondition of a ClusterRegistration, only while true: it was deleted, and stays until somebody has looked.
+	DeletionHeldCondition = "DeletionHeld"
 
 	// OverridesRefusedCondition of an AddonDelivery and of a ClusterRegistration, only while true: the cluster's owner wrote an
 	// override, a variable or an annotation that may not be, or cannot be read. Everything is delivered without it.
@@ -153,6 +155,9 @@ func Waits(reason string) bool { return reason == LabelRemovedReason || reason =
 
 // LetsGo returns whether a reason of Unregistering lets the add-ons go, without uninstalling them.
 func LetsGo(reason string) bool { return reason == OriginDeletedReason || reason == ForcedReason }
+
+// SpecWouldBeLostReason of DeletionHeld: its origin has it made again, and what somebody wrote into its spec would be gone.
+const SpecWouldBeLostReason = "SpecWouldBeLost"
 
 // Reasons of Draining, and of Ready meanwhile.
 const (

@@ -24,6 +24,10 @@ const (
 	// once: nothing is uninstalled or waited for any more, and what is left on the cluster is reported.
 	ForceUnregisterAnnotation = "chandler.dev/force-unregister"
 
+	// DiscardSpecAnnotation, when it is "true", on a ClusterRegistration that is being deleted while its origin wants it lets it be made
+	// again without what somebody wrote into its spec.
+	DiscardSpecAnnotation = "chandler.dev/discard-spec"
+
 	// DrainAnnotation on a TenantControlPlane or Cluster has its add-ons uninstalled while it is "true", if its registration has
 	// spec.drainBeforeDeletion. Taking it off brings them back.
 	DrainAnnotation = "chandler.dev/drain"

@@ -62,8 +62,20 @@ func (m *Matcher) Reconcile(ctx context.Context, reg *hubv1.ClusterRegistration)
 // leave withdraws everything at once from a cluster that is being deleted: nothing is lost that is not lost anyway. From one that
 // is only unregistered, the sets' reconcilers do, as far as their removal guards let them.
 func (m *Matcher) leave(ctx context.Context, reg *hubv1.ClusterRegistration, existing map[types.NamespacedName]*hubv1.AddonDelivery) error {
-	if !hubv1.LetsGo(status.Reason(reg, hubv1.UnregisteringCondition)) {
+	if hubv1.LetsGo(status.Reason(reg, hubv1.UnregisteringCondition)) {
+		return m.withdrawAll(ctx, existing)
+	}
+	if !leaves(reg) {
 		return nil
+	}
+	// Of a set that is not there, nobody else would.
+	for key := range existing {
+		err := m.Live.Get(ctx, key, &hubv1.AddonSet{})
+		if err == nil {
+			delete(existing, key)
+		} else if !apierrors.IsNotFound(err) {
+			return fmt.Errorf("look for AddonSet %s: %w", key, err)
+		}
 	}
 	return m.withdrawAll(ctx, existing)
 }

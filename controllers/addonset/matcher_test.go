@@ -5,23 +5,28 @@ package addonset
 import (
 	"context"
 	"testing"
+	"time"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/index"
+	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/match"
+	"github.com/chandler-hub/chandler/internal/render"
 )
 
 // matcherRoom is the matcher with an API server of its own, one cluster and one set in a platform namespace that selects tier=prod.
@@ -225,5 +230,59 @@ func TestWithdrawWhatIsGoing(t *testing.T) {
 	}
 	if d = r.look(); !d.Withdrawn() {
 		t.Error("not withdrawn")
+	}
+}
+
+// TestUnregisteredWithoutASet: the set of a delivery is gone with its finalizer taken off, and the cluster is unregistered. Nobody else than
+// the matcher can withdraw it; a delivery whose set is there is left to that set, and its removal guard.
+func TestUnregisteredWithoutASet(t *testing.T) {
+	for name, set := range map[string]*hubv1.AddonSet{"Gone": nil, "There": {ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "base", UID: "set"}}} {
+		reg := registrationOne("prod")
+		reg.Finalizers, reg.DeletionTimestamp = []string{hubv1.RegistrationFinalizer}, &metav1.Time{Time: time.Now()}
+		reg.Status.Conditions = []metav1.Condition{{Type: hubv1.UnregisteringCondition, Status: metav1.ConditionTrue, Reason: hubv1.UnregisteredReason}}
+		objects := []client.Object{reg, deliveryOne(nil)}
+		if set != nil {
+			objects = append(objects, set)
+		}
+		if d := newMatcherRoom(t, interceptor.Funcs{}, objects...).look(); d.Withdrawn() != (set == nil) {
+			t.Errorf("%s: withdrawn: %t", name, d.Withdrawn())
+		}
+	}
+}
+
+// TestRevisionOutOfABackup: a revision belongs to the set that was, or holds what its name does not say.
+func TestRevisionOutOfABackup(t *testing.T) {
+	set := &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "base", UID: "set"}}
+	set.Spec.Addons = []hubv1.Addon{{Name: "a"}}
+	raw, hash, err := compile.Snapshot(&set.Spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	was := set.DeepCopy()
+	was.UID = "was"
+	for name, tc := range map[string]struct {
+		data  string
+		fails bool
+	}{"OutOfABackup": {string(raw), false}, "Forged": {`{"addons":[{"name":"evil"}]}`, true}} {
+		t.Run(name, func(t *testing.T) {
+			there := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{
+				Namespace: "flux-system", Name: identity.Revision("base", hash, render.Epoch), UID: "revision", Labels: map[string]string{hubv1.AddonSetLabel: "base"},
+				OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(was, hubv1.GroupVersion.WithKind("AddonSet"))},
+			}, Data: runtime.RawExtension{Raw: []byte(tc.data)}}
+			r := newMatcherRoom(t, interceptor.Funcs{}, there)
+			r.Recorder = events.NewFakeRecorder(10)
+			if err := r.snapshot(t.Context(), set); (err != nil) != tc.fails {
+				t.Fatal(err)
+			}
+			if err := r.snapshot(t.Context(), set); err != nil {
+				t.Fatal(err)
+			}
+			if err := r.api.Get(t.Context(), client.ObjectKeyFromObject(there), there); err != nil {
+				t.Fatal(err)
+			}
+			if !metav1.IsControlledBy(there, set) || string(there.Data.Raw) != string(raw) || (there.UID == "revision") == tc.fails {
+				t.Errorf("it is %+v", there)
+			}
+		})
 	}
 }

@@ -3,13 +3,24 @@
 package discovery
 
 import (
+	"context"
+	"encoding/json"
+	"regexp"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/origin"
@@ -119,6 +130,54 @@ func TestInteresting(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if got := interesting(tc.kind)(secret(tc.labels)); got != tc.want {
 				t.Errorf("got %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestWrittenByHand: a registration that somebody has written, with a kubeconfig of its own, is not taken over by an origin of its name.
+// One that is kept in Git without its origin is.
+func TestWrittenByHand(t *testing.T) {
+	kubeConfig := &hubv1.KubeConfigSource{SecretRef: &hubv1.SecretKeyReference{Name: "mine"}}
+	other, own := origin.Secret.Reference("edge"), origin.Kamaji.Reference("edge")
+	for name, tc := range map[string]struct {
+		spec   hubv1.ClusterRegistrationSpec
+		want   string
+		byHand bool
+	}{
+		"ByHand":                       {hubv1.ClusterRegistrationSpec{KubeConfig: kubeConfig}, "", true},
+		"KeptInGit":                    {hubv1.ClusterRegistrationSpec{DeletionPolicy: hubv1.DeletionPolicyOrphan}, "edge", false},
+		"KeptInGitWithItsOrigin":       {hubv1.ClusterRegistrationSpec{KubeConfig: kubeConfig, OriginRef: &own}, "edge", false},
+		"OfAnotherOriginOfTheSameName": {hubv1.ClusterRegistrationSpec{OriginRef: &other}, "edge-tenantcontrolplane", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			scheme := runtime.NewScheme()
+			if err := hubv1.AddToScheme(scheme); err != nil {
+				t.Fatal(err)
+			}
+			reg := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "edge"}, Spec: tc.spec}
+			recorder := events.NewFakeRecorder(10)
+			api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(reg).Build()
+			applied := ""
+			r := &Reconciler{Live: api, Clock: clocktesting.NewFakePassiveClock(time.Now()), Recorder: recorder, Client: interceptor.NewClient(api, interceptor.Funcs{
+				Apply: func(_ context.Context, _ client.WithWatch, obj runtime.ApplyConfiguration, _ ...client.ApplyOption) error {
+					raw, err := json.Marshal(obj)
+					applied = regexp.MustCompile(`"name":"(edge[a-z-]*)","namespace"`).FindStringSubmatch(string(raw))[1]
+					return err
+				},
+			})}
+			tcp := &unstructured.Unstructured{}
+			tcp.SetNamespace("fleet")
+			tcp.SetName("edge")
+			req := Request{Kind: origin.Kamaji, NamespacedName: types.NamespacedName{Namespace: "fleet", Name: "edge"}}
+			if err := r.ensure(t.Context(), req, tcp, nil); err != nil {
+				t.Fatal(err)
+			}
+			if applied != tc.want {
+				t.Errorf("applied %q, want %q", applied, tc.want)
+			}
+			if told := len(recorder.Events); tc.byHand && told != 2 {
+				t.Errorf("%d events, want one on either side", told)
 			}
 		})
 	}

@@ -7,6 +7,7 @@ package discovery
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -150,6 +151,10 @@ func (r *Reconciler) ensure(ctx context.Context, req Request, obj *unstructured.
 		return nil // made again when it is gone; the registration room lets it go
 	}
 	name, fresh, err := r.name(ctx, req, reg)
+	if byHand := (writtenByHand{}); errors.As(err, &byHand) {
+		r.tellByHand(req, obj, byHand)
+		return nil
+	}
 	if err != nil || name == "" {
 		if name == "" && err == nil {
 			r.Recorder.Eventf(obj, nil, corev1.EventTypeWarning, hubv1.NotRegisteredEvent, "Register",
@@ -194,11 +199,29 @@ func (r *Reconciler) name(ctx context.Context, req Request, reg *hubv1.ClusterRe
 			return name, true, nil
 		case err != nil:
 			return "", false, fmt.Errorf("look for registration %s: %w", name, err)
+		case there.Spec.OriginRef == nil && there.Spec.KubeConfig != nil:
+			return "", false, writtenByHand{there}
 		case there.Spec.OriginRef == nil || *there.Spec.OriginRef == want:
 			return name, false, nil // kept in Git by somebody, without the origin
 		}
 	}
 	return "", false, nil
+}
+
+// writtenByHand is a registration with a kubeconfig of its own and without an origin: a cluster that somebody has registered by hand. It
+// may be another one than the origin, or the same: nobody but that person knows. So it is left alone, and nothing else is made of the
+// origin, which may be that very cluster a second time.
+type writtenByHand struct{ *hubv1.ClusterRegistration }
+
+func (w writtenByHand) Error() string { return "written by hand" }
+
+// tellByHand tells both sides.
+func (r *Reconciler) tellByHand(req Request, obj *unstructured.Unstructured, w writtenByHand) {
+	ref := fmt.Sprintf("spec.originRef: {apiGroup: %q, kind: %s, name: %s}", req.Kind.Group, req.Kind.Kind, req.Name)
+	r.Recorder.Eventf(obj, nil, corev1.EventTypeWarning, hubv1.NotRegisteredEvent, "Register",
+		"not registered: ClusterRegistration %q was written by hand, with a spec.kubeConfig of its own. If it is this cluster, write %s into it; else give it another name", w.Name, ref)
+	r.Recorder.Eventf(w.ClusterRegistration, nil, corev1.EventTypeWarning, hubv1.NotRegisteredEvent, "Register",
+		"%s %q of the same name asks to be registered, and is not: this registration has a spec.kubeConfig of its own. If it is that cluster, write %s here; else rename one of them", req.Kind.Kind, req.Name, ref)
 }
 
 func secondName(req Request) string { return req.Name + "-" + strings.ToLower(req.Kind.Kind) }

@@ -19,7 +19,9 @@ import (
 	"github.com/chandler-hub/chandler/controllers/demise"
 	"github.com/chandler-hub/chandler/internal/apply"
 	"github.com/chandler-hub/chandler/internal/identity"
+	"github.com/chandler-hub/chandler/internal/match"
 	"github.com/chandler-hub/chandler/internal/origin"
+	"github.com/chandler-hub/chandler/internal/provenance"
 	"github.com/chandler-hub/chandler/internal/status"
 	"github.com/chandler-hub/chandler/internal/teardown"
 )
@@ -134,11 +136,21 @@ func unregisteringReason(f teardown.RegistrationFacts, d teardown.Decision) stri
 
 // deliveriesLeft counts the deliveries of a registration, live: one that the cache does not know yet would lose its cluster.
 func (r *Reconciler) deliveriesLeft(ctx context.Context, key types.NamespacedName) (int, error) {
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(hubv1.GroupVersion.WithKind("AddonDeliveryList"))
+	list := &hubv1.AddonDeliveryList{}
 	err := r.Live.List(ctx, list, client.MatchingLabels{hubv1.ClusterKeyLabel: identity.ClusterKey(r.Config.HubID, key)})
 	if err != nil {
 		return 0, fmt.Errorf("count the deliveries: %w", err)
 	}
-	return len(list.Items), nil
+	left := 0
+	for i := range list.Items {
+		if d := &list.Items[i]; d.Spec.RegistrationRef.Key() == key && r.counts(d) {
+			left++
+		}
+	}
+	return left, nil
+}
+
+// counts returns whether a delivery can be the hub's. One that somebody else wrote keeps no registration, and is in no count.
+func (r *Reconciler) counts(d *hubv1.AddonDelivery) bool {
+	return provenance.Named(d) && match.Reaches(d.Namespace, r.Config.IsPlatform(d.Namespace), d.Spec.RegistrationRef.Namespace)
 }

@@ -64,10 +64,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, reg *hubv1.ClusterRegistrati
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	lossy := false
 	if !reg.DeletionTimestamp.IsZero() {
-		return r.finalize(ctx, reg, obj, verdict)
-	}
-	if controllerutil.AddFinalizer(reg, hubv1.RegistrationFinalizer) {
+		if lossy, err = r.wouldLose(ctx, reg, verdict); err != nil {
+			return ctrl.Result{}, err
+		}
+		if !lossy {
+			return r.finalize(ctx, reg, obj, verdict)
+		}
+	} else if controllerutil.AddFinalizer(reg, hubv1.RegistrationFinalizer) {
 		return ctrl.Result{}, r.addFinalizer(ctx, reg)
 	}
 	before := reg.DeepCopy()
@@ -93,6 +98,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, reg *hubv1.ClusterRegistrati
 	served.unreadable(reg, obj)
 	drained, failed := r.drain(ctx, reg, obj, &served)
 	r.summarize(reg, found, refused, served)
+	r.keepWritten(reg, lossy)
 	wait := r.waiting.For(client.ObjectKeyFromObject(reg), pace.Registration(before, reg), pace.Delay(before), r.Clock.Now())
 	if wait == 0 {
 		if err := apply.Status(ctx, r.Client, before, reg); err != nil {
@@ -113,6 +119,7 @@ func (r *Reconciler) tellAll(before, reg *hubv1.ClusterRegistration, obj *unstru
 	r.tellDuplicates(before, reg)
 	r.tellExpiry(before, reg)
 	r.tellDrain(before, reg, obj)
+	r.tellKept(before, reg)
 }
 
 // sooner returns the shorter of two times, of which 0 means never.

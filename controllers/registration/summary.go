@@ -56,10 +56,13 @@ func (r *Reconciler) deliveries(ctx context.Context, reg *hubv1.ClusterRegistrat
 	results := map[string]string{}
 	for i := range list.Items {
 		d := &list.Items[i]
+		if !r.counts(d) {
+			continue
+		}
 		set := d.SetKey().String()
 		results[set] = "Delivered"
 		out.left = append(out.left, leftOf(d)...)
-		if d.DeletionTimestamp != nil {
+		if d.Withdrawn() {
 			results[set] = "Leaving"
 			continue
 		}

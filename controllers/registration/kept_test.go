@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registration
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/hubconfig"
+	"github.com/chandler-hub/chandler/internal/origin"
+	"github.com/chandler-hub/chandler/internal/status"
+	"github.com/chandler-hub/chandler/internal/teardown"
+)
+
+// TestDeletedWithASpec: a registration that is deleted while its origin wants it is made again. What somebody wrote into it would be gone
+// then, so it stays until somebody has looked.
+func TestDeletedWithASpec(t *testing.T) {
+	orphan := hubv1.ClusterRegistrationSpec{DeletionPolicy: hubv1.DeletionPolicyOrphan}
+	for name, tc := range map[string]struct {
+		spec   hubv1.ClusterRegistrationSpec
+		origin teardown.Origin
+		with   string
+		want   string
+	}{
+		"NothingWritten":      {hubv1.ClusterRegistrationSpec{DeletionPolicy: hubv1.DeletionPolicyDelete}, teardown.OriginWanted, "", ""},
+		"Orphan":              {orphan, teardown.OriginWanted, "", "without spec.deletionPolicy: it stays"},
+		"PausedWithOverrides": {hubv1.ClusterRegistrationSpec{Pause: &hubv1.Pause{}, Overrides: []hubv1.Override{{Name: "a"}}}, teardown.OriginWanted, "", "without spec.overrides, spec.pause: it stays"},
+		"SomebodyHasLooked":   {orphan, teardown.OriginWanted, hubv1.DiscardSpecAnnotation, ""},
+		"Forced":              {orphan, teardown.OriginWanted, hubv1.ForceUnregisterAnnotation, ""},
+		"Unregistered":        {orphan, teardown.OriginUnwanted, "", ""},
+		"OriginDeleted":       {orphan, teardown.OriginDeleting, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			scheme := runtime.NewScheme()
+			for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, apiextensionsv1.AddToScheme} {
+				if err := add(scheme); err != nil {
+					t.Fatal(err)
+				}
+			}
+			b := fake.NewClientBuilder().WithScheme(scheme)
+			for _, o := range []client.Object{&corev1.Namespace{}, &apiextensionsv1.CustomResourceDefinition{}} {
+				b = b.WithIndex(o, metav1.ObjectNameField, func(o client.Object) []string { return []string{o.GetName()} })
+			}
+			now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+			r := &Reconciler{Live: b.Build(), Config: &hubconfig.Config{}, Clock: clocktesting.NewFakePassiveClock(now)}
+			ref := origin.Kamaji.Reference("one")
+			tc.spec.OriginRef = &ref
+			reg := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{
+				Namespace: "fleet", Name: "one", Finalizers: []string{hubv1.RegistrationFinalizer}, DeletionTimestamp: &metav1.Time{Time: now},
+			}, Spec: tc.spec}
+			if tc.with != "" {
+				reg.Annotations = map[string]string{tc.with: "true"}
+			}
+			lossy, err := r.wouldLose(t.Context(), reg, origin.Verdict{Origin: tc.origin})
+			if err != nil || lossy != (tc.want != "") {
+				t.Fatalf("stays: %t (%v)", lossy, err)
+			}
+			status.Summarize(reg, status.Outcome{Phase: status.Done, Reason: hubv1.SucceededReason}, now)
+			r.keepWritten(reg, lossy)
+			c := status.Find(reg, hubv1.DeletionHeldCondition)
+			if lossy && (c == nil || !strings.Contains(c.Message, tc.want) || status.IsTrue(reg, hubv1.ReadyCondition)) || !lossy && c != nil {
+				t.Errorf("it says %+v", c)
+			}
+		})
+	}
+}

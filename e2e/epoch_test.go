@@ -79,8 +79,8 @@ func TestEpoch(t *testing.T) {
 		soon(t, name+" arrives", func() error { return errors.Join(has(name, "blue"), ready(name)) })
 	}
 	soon(t, "the hub has nothing left to write", func() error { return h.quiet(0) })
-	check(t, h.intervals(t, "ep-rolled", 10*time.Minute))
-	check(t, h.intervals(t, "ep-resting", 10*time.Minute))
+	check(t, h.intervals(t, "ep-rolled", 10*time.Minute, 10*time.Minute))
+	check(t, h.intervals(t, "ep-resting", 10*time.Minute, 10*time.Minute))
 
 	h.stop()
 	upgraded := time.Now()
@@ -103,12 +103,21 @@ func TestEpoch(t *testing.T) {
 		t.Errorf("nobody has rolled a set, and the new hub wrote: %s", strings.Join(writes, ", "))
 	}
 
+	// What is missing of what the old hub made is made by the new one, and the rest stays.
+	lost := &kustomizev1.KustomizationList{}
+	check(t, h.Client.List(ctx, lost, client.MatchingLabels{hubv1.AddonSetLabel: "ep-resting"}))
+	check(t, h.Client.Delete(ctx, &lost.Items[0]))
+	soon(t, "what somebody has deleted is made again", func() error {
+		return errors.Join(h.intervals(t, "ep-resting", 10*time.Minute, 11*time.Minute), has("ep-resting", "blue"), ready("ep-resting"))
+	})
+	rolled := time.Now()
+
 	set("ep-rolled", "green")
 	soon(t, "the set that is rolled moves", func() error { return errors.Join(has("ep-rolled", "green"), ready("ep-rolled")) })
 	soon(t, "the new hub has nothing left to write", func() error { return h.quiet(0) })
-	check(t, h.intervals(t, "ep-rolled", 11*time.Minute))
-	check(t, h.intervals(t, "ep-resting", 10*time.Minute))
-	for _, w := range h.fluxWrites(t, upgraded) {
+	check(t, h.intervals(t, "ep-rolled", 11*time.Minute, 11*time.Minute))
+	check(t, h.intervals(t, "ep-resting", 10*time.Minute, 11*time.Minute))
+	for _, w := range h.fluxWrites(t, rolled) {
 		if strings.Contains(w, "ep-resting") {
 			t.Errorf("a set that nobody has rolled was written: %s", w)
 		}
@@ -161,7 +170,7 @@ func nextRelease(t *testing.T) string {
 }
 
 // intervals returns an error unless the Flux objects of a set's add-ons have an interval.
-func (h *hub) intervals(t *testing.T, set string, want time.Duration) error {
+func (h *hub) intervals(t *testing.T, set string, release, kustomization time.Duration) error {
 	t.Helper()
 	releases, kustomizations := &helmv2.HelmReleaseList{}, &kustomizev1.KustomizationList{}
 	mine := client.MatchingLabels{hubv1.AddonSetLabel: set}
@@ -170,10 +179,9 @@ func (h *hub) intervals(t *testing.T, set string, want time.Duration) error {
 	if len(releases.Items) != 1 || len(kustomizations.Items) != 1 {
 		return fmt.Errorf("%s has %d HelmReleases and %d Kustomizations", set, len(releases.Items), len(kustomizations.Items))
 	}
-	for _, got := range []time.Duration{releases.Items[0].Spec.Interval.Duration, kustomizations.Items[0].Spec.Interval.Duration} {
-		if got != want {
-			return fmt.Errorf("%s has the interval %s, want %s", set, got, want)
-		}
+	got, want := [2]time.Duration{releases.Items[0].Spec.Interval.Duration, kustomizations.Items[0].Spec.Interval.Duration}, [2]time.Duration{release, kustomization}
+	if got != want {
+		return fmt.Errorf("%s has the intervals %s, want %s", set, got, want)
 	}
 	return nil
 }

@@ -230,8 +230,8 @@ const (
 	OutOfReachReason = "OutOfReach"
 	// NotSelectedReason: the AddonSet does not select the cluster, and nothing has been made there yet. Nothing is.
 	NotSelectedReason = "NotSelected"
-	// FrozenReason: the revision was made by another version of the hub's renderer, and waits for the set's next
-	// rollout.
+	// FrozenReason: the revision was made by another version of the hub's renderer. What is there of it stays as it is until the set
+	// changes; what is missing is made by the present one.
 	FrozenReason = "Frozen"
 )
 

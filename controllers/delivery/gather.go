@@ -67,6 +67,10 @@ type delivery struct {
 	program *compile.Program
 	// unrenderable says why, with a reason.
 	unrenderable, reason string
+	// frozen is true if another version of the hub made the revision: what is there stays as it is, and what is missing is made. stays
+	// names the add-ons that are there.
+	frozen bool
+	stays  map[string]bool
 	// target is what it is rendered for, and result what the program makes of it; nil if it cannot be rendered.
 	target render.Target
 	result *render.Result
@@ -209,10 +213,7 @@ func (r *Reconciler) gatherProgram(ctx context.Context, c *cluster, d *delivery)
 		return nil
 	}
 	in := d.AddonDelivery
-	if !strings.HasSuffix(in.Spec.RevisionName, fmt.Sprintf("-e%d", render.Epoch)) {
-		d.reason, d.unrenderable = hubv1.FrozenReason, "the revision was made by another version of the hub; it stays as it is until the set changes"
-		return nil
-	}
+	d.frozen = !strings.HasSuffix(in.Spec.RevisionName, fmt.Sprintf("-e%d", render.Epoch))
 	revision := &appsv1.ControllerRevision{}
 	err := r.Client.Get(ctx, types.NamespacedName{Namespace: in.Namespace, Name: in.Spec.RevisionName}, revision, client.UnsafeDisableDeepCopy)
 	if apierrors.IsNotFound(err) {

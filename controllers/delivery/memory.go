@@ -5,6 +5,7 @@ package delivery
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"sync"
 	"time"
 
@@ -51,13 +52,18 @@ func (p *programs) get(revision *appsv1.ControllerRevision, author compile.Autho
 	return program, nil
 }
 
+// withoutEpoch is the part of a revision's name that says what it holds, for whichever renderer.
+func withoutEpoch(revision string) string { return epochSuffix.ReplaceAllString(revision, "") }
+
+var epochSuffix = regexp.MustCompile(`-e[0-9]+$`)
+
 // genuine returns an error if a revision does not hold what its name says. What is in a revision never changes, so this is asked once.
 func genuine(revision *appsv1.ControllerRevision, set string) error {
 	hash, err := compile.ContentHash(revision.Data.Raw)
 	if err != nil {
 		return err
 	}
-	if revision.Name != identity.Revision(set, hash, render.Epoch) {
+	if withoutEpoch(revision.Name) != withoutEpoch(identity.Revision(set, hash, render.Epoch)) {
 		return fmt.Errorf("ControllerRevision %q does not hold what its name says: the hub did not make it; what is delivered stays as it is. Delete it", revision.Name)
 	}
 	return nil

@@ -183,7 +183,7 @@ func (c *cluster) planInput(config *hubconfig.Config) plan.Input {
 	for k, o := range c.objects {
 		in.Observed = append(in.Observed, o.Observed)
 		d := c.delivery(k.Namespace, o.delivery)
-		in.Frozen[k] = !o.Foreign && (d == nil || !d.leaving && d.holds(o.Addon))
+		in.Frozen[k] = !o.Foreign && (d == nil || !d.leaving && (d.holds(o.Addon) || d.frozen && !d.wants(k)))
 	}
 	in.Removal = func(o plan.Observed) teardown.Decision { return teardown.Addon(c.removal(o, config)) }
 	return in
@@ -202,9 +202,14 @@ func (d *delivery) recorded(w *assembly.Wanted) []plan.Key {
 	return out
 }
 
+// wants returns whether a delivery delivers an object.
+func (d *delivery) wants(k plan.Key) bool {
+	return slices.ContainsFunc(d.Wanted, func(w assembly.Wanted) bool { return assembly.Key(&w.Object) == k })
+}
+
 // holds returns whether an add-on stays as it is, since nobody knows what it should be.
 func (d *delivery) holds(addon string) bool {
-	return assembly.Held(&assembly.Delivery{Result: d.result}, addon)
+	return assembly.Held(&assembly.Delivery{Result: d.result, Stays: d.stays}, addon)
 }
 
 // letsGo returns whether the removal guard of the set lets something go.

@@ -39,13 +39,14 @@ func (r *Reconciler) render(ctx context.Context, c *cluster) error {
 				return err
 			}
 		}
+		d.stays = c.stays(d)
 		pending, err := r.pendingSets(ctx, c, d)
 		if err != nil {
 			return err
 		}
 		a := assembly.Delivery{
 			Namespace: d.Namespace, Set: d.Spec.AddonSetRef.Name, Name: d.Name, Platform: r.Config.IsPlatform(d.Namespace),
-			Leaving: d.leaving, Result: d.result, Pending: pending,
+			Leaving: d.leaving, Result: d.result, Stays: d.stays, Pending: pending,
 			Latched: d.Status.ObservedRevision == d.Spec.RevisionName, Ready: d.Status.ReadyRevision == d.Spec.RevisionName,
 		}
 		if d.program != nil {
@@ -146,6 +147,20 @@ func (c *cluster) lives(d *delivery, addon string) bool {
 		}
 	}
 	return false
+}
+
+// stays names the add-ons of a frozen delivery that are there. What was made for another cluster, or is being deleted, does not stay.
+func (c *cluster) stays(d *delivery) map[string]bool {
+	if !d.frozen || d.leaving {
+		return nil
+	}
+	out := map[string]bool{}
+	for k, o := range c.objects {
+		if o.delivery == d.Name && k.Namespace == d.Namespace && !o.Replaced && !o.Deleting {
+			out[o.Addon] = true
+		}
+	}
+	return out
 }
 
 // fingerprint covers all that a result depends on, but for time and documents.

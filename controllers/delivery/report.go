@@ -46,7 +46,7 @@ func (r *Reconciler) report(c *cluster, d *delivery, steps []plan.Step, outcomes
 		}
 	}
 	addons = append(addons, d.orphans(addons, &r.ledger)...)
-	held := !d.leaving && d.result == nil
+	held := !d.leaving && (d.result == nil || d.frozen) // nobody knows which revision what is there is of
 	slices.SortStableFunc(addons, func(a, b hubv1.AddonStatus) int { return cmp.Compare(a.Name, b.Name) })
 	// An add-on that changes its form has two steps, and one entry: what still has to go is the news.
 	addons = slices.CompactFunc(addons, func(a, b hubv1.AddonStatus) bool { return a.Name == b.Name })
@@ -79,8 +79,12 @@ func (r *Reconciler) heldAddons(c *cluster, d *delivery) []hubv1.AddonStatus {
 		if k.Namespace != d.Namespace || o.delivery != d.Name || !d.holds(o.Addon) {
 			continue
 		}
-		a := hubv1.AddonStatus{Name: o.Addon, Kind: k.Kind, Object: k.Name, Version: o.state.Version, AppliedGeneration: o.Applied, Suspended: o.Suspended}
-		a.State, a.Message = fluxstate.Addon(was(d, o.Addon), o.state, o.Applied)
+		applied := o.Applied
+		if applied == 0 && d.frozen {
+			applied = o.state.Generation // nobody compares it with what it should be, and Flux knows how it stands
+		}
+		a := hubv1.AddonStatus{Name: o.Addon, Kind: k.Kind, Object: k.Name, Version: o.state.Version, AppliedGeneration: applied, Suspended: o.Suspended}
+		a.State, a.Message = fluxstate.Addon(was(d, o.Addon), o.state, applied)
 		if c.abandoned(d) {
 			a.State, a.AppliedGeneration = hubv1.AddonOrphaned, 0
 			a.Message = fmt.Sprintf("its AddonDelivery was deleted by hand while nobody was there to withdraw it; %s %s/%s is left, and Flux goes on with it", k.Kind, k.Namespace, k.Name)
@@ -91,6 +95,9 @@ func (r *Reconciler) heldAddons(c *cluster, d *delivery) []hubv1.AddonStatus {
 		return out
 	}
 	for name, errs := range d.result.Failed {
+		if d.stays[name] {
+			continue
+		}
 		i := slices.IndexFunc(out, func(a hubv1.AddonStatus) bool { return a.Name == name })
 		if i < 0 {
 			out, i = append(out, d.vanished(name)), len(out)
@@ -290,11 +297,10 @@ func (r *Reconciler) outcome(c *cluster, d *delivery) status.Outcome {
 		return status.Outcome{Phase: status.Working, Reason: hubv1.TerminatingReason, Message: fmt.Sprintf(
 			"deleted by hand; it goes when AddonSet %s withdraws it, which takes its add-ons off the cluster as far as the removal guard lets it", d.SetKey())}
 	case d.result == nil:
-		phase := status.Broken
-		if d.reason == hubv1.FrozenReason && counts.Ready == counts.Total {
-			phase = status.Done
+		if d.frozen && counts.Total > 0 && counts.Ready == counts.Total {
+			return frozen(counts)
 		}
-		return status.Outcome{Phase: phase, Reason: d.reason, Message: d.unrenderable}
+		return status.Outcome{Phase: status.Broken, Reason: d.reason, Message: d.unrenderable}
 	case len(failed) > 0:
 		reason := hubv1.AddonsFailedReason
 		for _, one := range []string{hubv1.FluxObjectsInFolderReason, hubv1.RenderFailedReason} {
@@ -313,6 +319,9 @@ func (r *Reconciler) outcome(c *cluster, d *delivery) status.Outcome {
 	case len(held) > 0:
 		return status.Outcome{Phase: status.Working, Reason: hubv1.RemovalsHeldReason, Message: status.List(held, 3)}
 	}
+	if d.frozen && counts.Total > 0 {
+		return frozen(counts)
+	}
 	message := fmt.Sprintf("all %d add-ons are Ready", counts.Total)
 	if counts.Total == 0 {
 		message = "no add-on of this set is for this cluster"
@@ -321,4 +330,10 @@ func (r *Reconciler) outcome(c *cluster, d *delivery) status.Outcome {
 		message += fmt.Sprintf("; %d are delivered by other sets", n)
 	}
 	return status.Outcome{Phase: status.Done, Reason: hubv1.AddonsReadyReason, Message: message}
+}
+
+// frozen is where a delivery stands that is Ready as another version of the hub made it.
+func frozen(counts *hubv1.ObjectCounts) status.Outcome {
+	return status.Outcome{Phase: status.Done, Reason: hubv1.FrozenReason, Message: fmt.Sprintf(
+		"%s add-ons are Ready; the revision was made by another version of the hub, and what is there of it stays as it is until the set changes", counts.Summary)}
 }

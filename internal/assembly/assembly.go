@@ -29,6 +29,8 @@ type Delivery struct {
 	Leaving bool
 	// Result is nil if nothing comes out: what is there of it stays as it is.
 	Result *render.Result
+	// Stays names add-ons that are there and stay as they are, whatever comes out.
+	Stays map[string]bool
 	// DependsOn names sets of the same namespace, and Pending those of them that are about to be delivered here.
 	DependsOn, Pending []string
 	// Latched is true if the present revision has been written in full once: then nothing has to wait again.
@@ -184,9 +186,10 @@ func (a *assembler) keepTogether() {
 	}
 }
 
-// Held returns whether an add-on of a delivery stays as it is, since nobody knows what it should be.
+// Held returns whether an add-on of a delivery stays as it is, since nobody knows what it should be, or another version of the hub has made
+// it.
 func Held(d *Delivery, addon string) bool {
-	if d.Result == nil {
+	if d.Result == nil || d.Stays[addon] {
 		return true
 	}
 	for failed := range d.Result.Failed {

@@ -142,6 +142,11 @@ func TestAssemble(t *testing.T) {
 		"WhatDoesNotComeOutIsNotMade": {
 			assembly.Input{Deliveries: []assembly.Delivery{with(delivery("s", object("a"), object("b")), failed)}}, "s: a",
 		},
+		"WhatStaysIsLeftAndTheRestIsMade": {
+			assembly.Input{Deliveries: []assembly.Delivery{with(delivery("s", object("a"), object("ks b", "a")), func(d *assembly.Delivery) { d.Stays = map[string]bool{"a": true} })},
+				Live: []assembly.Live{live("s", object("a"), true)}},
+			"s: b",
+		},
 		"WhatIsHeldIsNotTaken": {
 			assembly.Input{
 				Deliveries: []assembly.Delivery{with(delivery("s"), func(d *assembly.Delivery) { d.Result, d.Priority = nil, 5 }), delivery("t", object("a"))},

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package delivery
+
+import (
+	"fmt"
+	"testing"
+
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/status"
+)
+
+// TestFrozen: what another version of the hub has made stays as it is, and what is missing of it is made, by this one. A delivery without
+// its add-ons is not Ready.
+func TestFrozen(t *testing.T) {
+	m := newFrozenRoom(t)
+	edit(m, "flux-system", m.object(roomCluster, "app").GetName(), &helmv2.HelmRelease{}, func(o *helmv2.HelmRelease) {
+		o.Annotations[hubv1.HashAnnotation] = "older" // another renderer's
+	})
+	before := m.writes
+	m.settle()
+	m.frozen("app", "git")
+	if n := m.writes - before; n > 1 {
+		t.Errorf("%d writes, want none but the status", n)
+	}
+
+	m.quietly(func() { m.must(m.api.Delete(t.Context(), m.object(roomCluster, "git"))) })
+	if m.must(m.reconcile(roomCluster)); status.IsTrue(m.delivery(roomCluster, roomSet), hubv1.ReadyCondition) {
+		t.Error("it is Ready without one of its add-ons")
+	}
+	m.settle()
+	m.frozen("app", "git")
+	if len(m.uninstalled) != 1 {
+		t.Errorf("Flux has uninstalled %v, want what was deleted", m.uninstalled)
+	}
+	if h := m.object(roomCluster, "app").GetAnnotations()[hubv1.HashAnnotation]; h != "older" {
+		t.Error("what another renderer made was written")
+	}
+}
+
+// TestFrozenRebuilt: another cluster is behind the registration. What Flux remembers of the old one goes, and the new one gets all of it.
+func TestFrozenRebuilt(t *testing.T) {
+	m := newFrozenRoom(t)
+	edit(m, roomCluster.Namespace, roomCluster.Name, &hubv1.ClusterRegistration{}, func(r *hubv1.ClusterRegistration) { r.Status.ClusterUID = types.UID("c2") })
+	m.settle()
+	m.frozen("app", "git")
+	if o := m.object(roomCluster, "app"); o == nil || o.GetAnnotations()[hubv1.ClusterUIDAnnotation] != "c2" || len(m.uninstalled) > 0 {
+		t.Errorf("the object is %v; uninstalled: %v", o, m.uninstalled)
+	}
+}
+
+// TestFrozenWithNothing: a delivery of an older epoch that has no objects gets them.
+func TestFrozenWithNothing(t *testing.T) {
+	m := newFrozenRoom(t)
+	m.quietly(func() {
+		for _, o := range m.objects() {
+			o.SetFinalizers(nil)
+			m.must(m.api.Update(t.Context(), o))
+			m.must(m.api.Delete(t.Context(), o))
+		}
+	})
+	m.restart()
+	m.must(m.reconcile(roomCluster))
+	if d := m.delivery(roomCluster, roomSet); status.IsTrue(d, hubv1.ReadyCondition) {
+		t.Errorf("it is Ready with %s", d.Status.AddonCounts.Summary)
+	}
+	m.settle()
+	m.frozen("app", "git")
+}
+
+// TestFrozenWithoutRevision: nothing can be made, and an empty cluster is not Ready.
+func TestFrozenWithoutRevision(t *testing.T) {
+	m := newFrozenRoom(t)
+	m.quietly(func() {
+		r := &appsv1.ControllerRevision{}
+		r.Namespace, r.Name = "flux-system", m.delivery(roomCluster, roomSet).Spec.RevisionName
+		m.must(m.api.Delete(t.Context(), r))
+	})
+	m.settle()
+	m.frozen("app", "git")
+	m.quietly(func() {
+		for _, o := range m.objects() {
+			m.must(m.api.Delete(t.Context(), o))
+		}
+	})
+	m.settle()
+	if d := m.delivery(roomCluster, roomSet); status.IsTrue(d, hubv1.ReadyCondition) {
+		t.Errorf("it is Ready with %s", d.Status.AddonCounts.Summary)
+	}
+}
+
+// TestFrozenLeaves: a frozen delivery is uninstalled as any other.
+func TestFrozenLeaves(t *testing.T) {
+	m := newFrozenRoom(t)
+	m.withdraw(roomCluster, roomSet)
+	m.settle()
+	if m.delivery(roomCluster, roomSet) != nil || len(m.objects()) > 0 || len(m.uninstalled) != 2 {
+		t.Errorf("left: %v; uninstalled: %v", m.objects(), m.uninstalled)
+	}
+}
+
+// newFrozenRoom is a room with a set on a cluster, delivered by a hub of the epoch before.
+func newFrozenRoom(t *testing.T) *room {
+	t.Helper()
+	m := newRoom(t, append(addonsOf(roomSet, "1", releaseAddon("app"), kustomizationAddon("git")),
+		registered(roomCluster, "c1"), kubeconfigSecret(roomCluster, "t0"), deliveredTo(roomCluster, roomSet, "1"))...)
+	m.settle()
+	older := fmt.Sprintf("%s-e%d", withoutEpoch(revisionOf(roomSet, "1")), render.Epoch-1)
+	m.quietly(func() {
+		r := &appsv1.ControllerRevision{}
+		m.must(m.api.Get(t.Context(), client.ObjectKey{Namespace: "flux-system", Name: revisionOf(roomSet, "1")}, r))
+		r.ResourceVersion, r.Name = "", older
+		m.must(m.api.Create(t.Context(), r))
+	})
+	edit(m, "flux-system", m.delivery(roomCluster, roomSet).Name, &hubv1.AddonDelivery{}, func(d *hubv1.AddonDelivery) {
+		d.Spec.RevisionName, d.Status.ReadyRevision, d.Status.ObservedRevision = older, older, older
+	})
+	m.restart()
+	m.settle()
+	return m
+}
+
+// frozen wants the delivery Ready, because frozen, with these add-ons.
+func (m *room) frozen(addons ...string) {
+	m.t.Helper()
+	d := m.delivery(roomCluster, roomSet)
+	if c := status.Find(d, hubv1.ReadyCondition); c.Reason != hubv1.FrozenReason || c.Status != "True" {
+		m.t.Errorf("it is %s, %s: %s", c.Status, c.Reason, c.Message)
+	}
+	if want := fmt.Sprintf("%[1]d/%[1]d", len(addons)); d.Status.AddonCounts.Summary != want || len(m.objects()) != len(addons) {
+		m.t.Errorf("it has %s of %s, and %d objects", d.Status.AddonCounts.Summary, want, len(m.objects()))
+	}
+}

@@ -138,6 +138,9 @@ func (g *guardedFleet) selector(t *testing.T) {
 	soon(t, "another hash approves nothing", func() error {
 		return errors.Join(g.held(ctx, "grd-selector", 17, &hash), says(ctx, g.hub, "grd-selector", `"00000000", is for another list`))
 	})
+	soon(t, "and so do the clusters", func() error {
+		return condition(ctx, g.Client, registration("fleet", "c19"), hubv1.RemovalsHeldCondition, metav1.ConditionTrue, hubv1.TooManyRemovalsReason)
+	})
 	g.stop()
 	g.start(t)
 	g.set(t, "grd-selector", "{tier: guarded}", "", "sel")

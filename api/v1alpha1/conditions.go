@@ -36,7 +36,8 @@ const (
 	// override, a variable or an annotation that may not be, or cannot be read. Everything is delivered without it.
 	OverridesRefusedCondition = "OverridesRefused"
 
-	// RemovalsHeldCondition of an AddonSet, only while true: its removal guard holds something back, and says how to go on.
+	// RemovalsHeldCondition of an AddonSet, only while true: its removal guard holds something back, and says how to go on. Of an
+	// AddonDelivery and a ClusterRegistration: some of that is on this cluster.
 	RemovalsHeldCondition = "RemovalsHeld"
 	// RolloutCompleteCondition of an AddonSet: every matching cluster has the newest revision.
 	RolloutCompleteCondition = "RolloutComplete"

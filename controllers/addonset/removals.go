@@ -159,7 +159,7 @@ func (r *Reconciler) guard(set *hubv1.AddonSet, asked *removals) guard.Verdict {
 		status.Clear(set, hubv1.RemovalsHeldCondition)
 	} else {
 		held = v.Held.Count
-		status.Set(set, hubv1.RemovalsHeldCondition, metav1.ConditionTrue, hubv1.TooManyRemovalsReason, heldMessage(set), r.Clock.Now())
+		status.Set(set, hubv1.RemovalsHeldCondition, metav1.ConditionTrue, hubv1.TooManyRemovalsReason, guard.Message(set), r.Clock.Now())
 	}
 	if set.Status.Clusters != nil {
 		set.Status.Clusters.Held = held
@@ -167,26 +167,10 @@ func (r *Reconciler) guard(set *hubv1.AddonSet, asked *removals) guard.Verdict {
 	return v
 }
 
-// heldMessage says what is held, and how to go on either way.
-func heldMessage(set *hubv1.AddonSet) string {
-	held := set.Status.HeldRemovals
-	undo := "if not, undo the edit"
-	if set.DeletionTimestamp != nil {
-		undo = "if not, set spec.deletionPolicy to Orphan, and apply the set again when it is gone: it goes on with what runs"
-	}
-	message := fmt.Sprintf("%d clusters are to lose add-ons, or to have them reinstalled, which is more than go by themselves in an hour: %s. "+
-		"They keep them. If it is meant: kubectl annotate addonset -n %s %s --overwrite %s=%s; %s",
-		held.Count, status.List(held.Sample, int(held.Count)), set.Namespace, set.Name, hubv1.ApproveRemovalAnnotation, held.Hash, undo)
-	if given := set.Annotations[hubv1.ApproveRemovalAnnotation]; given != "" {
-		message += fmt.Sprintf(". The approval that is there, %q, is for another list", given)
-	}
-	return message
-}
-
 // tellGuard sends an event when the guard begins to hold something, and when that is approved.
 func (r *Reconciler) tellGuard(before, set *hubv1.AddonSet, v guard.Verdict) {
 	if before.Status.HeldRemovals == nil && v.Held != nil {
-		r.Recorder.Eventf(set, nil, corev1.EventTypeWarning, hubv1.RemovalsHeldEvent, "Remove", "%s", heldMessage(set))
+		r.Recorder.Eventf(set, nil, corev1.EventTypeWarning, hubv1.RemovalsHeldEvent, "Remove", "%s", guard.Message(set))
 	}
 	if v.Approved {
 		r.Recorder.Eventf(set, nil, corev1.EventTypeNormal, hubv1.RemovalsApprovedEvent, "Remove",

@@ -65,7 +65,7 @@ func (r *Reconciler) report(c *cluster, d *delivery, steps []plan.Step, outcomes
 	if !held && !d.leaving && written(addons, steps, d.Namespace) {
 		d.Status.ObservedRevision = d.Spec.RevisionName
 	}
-	out.Message += d.reportRefused(c.now)
+	out.Message += d.reportRefused(c.now) + r.reportHeld(c, d)
 	status.Summarize(d.AddonDelivery, out, c.now)
 }
 

@@ -106,7 +106,8 @@ func setChanges() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		a, b := e.ObjectOld.(*hubv1.AddonSet), e.ObjectNew.(*hubv1.AddonSet)
 		return a.Spec.SelectAll != b.Spec.SelectAll || !equality.Semantic.DeepEqual(a.Spec.ClusterSelector, b.Spec.ClusterSelector) || a.Spec.Priority != b.Spec.Priority || a.Spec.DeletionPolicy != b.Spec.DeletionPolicy ||
-			!equality.Semantic.DeepEqual(a.Spec.RemovalGuard, b.Spec.RemovalGuard)
+			!equality.Semantic.DeepEqual(a.Spec.RemovalGuard, b.Spec.RemovalGuard) ||
+			(a.Status.HeldRemovals == nil) != (b.Status.HeldRemovals == nil) || b.Status.HeldRemovals != nil && a.DeletionTimestamp.IsZero() != b.DeletionTimestamp.IsZero()
 	}}
 }
 

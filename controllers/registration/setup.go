@@ -112,8 +112,16 @@ func deliveryCounts() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		a, b := e.ObjectOld.(*hubv1.AddonDelivery), e.ObjectNew.(*hubv1.AddonDelivery)
 		return a.DeletionTimestamp.IsZero() != b.DeletionTimestamp.IsZero() || !equality.Semantic.DeepEqual(a.Status.AddonCounts, b.Status.AddonCounts) ||
-			!slices.Equal(orphaned(a), orphaned(b)) || refusedIn(a) != refusedIn(b)
+			!slices.Equal(orphaned(a), orphaned(b)) || refusedIn(a) != refusedIn(b) || heldIn(a) != heldIn(b)
 	}}
+}
+
+// heldIn is what a delivery says that the removal guard of its set holds here.
+func heldIn(d *hubv1.AddonDelivery) string {
+	if c := status.Find(d, hubv1.RemovalsHeldCondition); c != nil {
+		return c.Message
+	}
+	return ""
 }
 
 // refusedIn is what a delivery says that the cluster's owner wrote in vain.

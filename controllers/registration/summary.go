@@ -37,6 +37,8 @@ type served struct {
 	idleDrain string
 	// doubt says why the breaker does not move, if it should.
 	doubt string
+	// held says what the removal guards of sets hold here.
+	held []string
 	// failed names each add-on that failed, with its set, and says why.
 	failed []string
 	// why says of each set in reach that does not select the cluster why it does not.
@@ -72,6 +74,9 @@ func (r *Reconciler) deliveries(ctx context.Context, reg *hubv1.ClusterRegistrat
 			out.counts.Failed += c.Failed
 		}
 		out.refuse(d)
+		if held := heldIn(d); held != "" {
+			out.held = append(out.held, held)
+		}
 		for _, a := range d.Status.Addons {
 			out.addons[a.Name] = true
 			if a.State == hubv1.AddonFailed || a.State == hubv1.AddonNotOwned {
@@ -80,6 +85,7 @@ func (r *Reconciler) deliveries(ctx context.Context, reg *hubv1.ClusterRegistrat
 		}
 	}
 	slices.Sort(out.failed)
+	slices.Sort(out.held)
 	reg.Status.Orphans = teardown.Orphans(reg.Status.Orphans, list.Items)
 	slices.Sort(out.left)
 	out.idle = idleOverrides(reg, out.addons, r.Clock.Now())
@@ -156,10 +162,21 @@ func (r *Reconciler) summarize(reg *hubv1.ClusterRegistration, found resolution,
 		out.Message += fmt.Sprintf("; spec.overrides names what no set delivers here: %s", status.List(s.idle, 3))
 	}
 	out.Message += reportRefused(reg, s, r.Clock.Now())
+	out.Message += reportHeld(reg, s.held, r.Clock.Now())
 	if s.idleDrain != "" {
 		out.Message += "; " + s.idleDrain
 	}
 	status.Summarize(reg, out, r.Clock.Now())
+}
+
+// reportHeld says in a condition what the removal guards of sets hold on the cluster, and returns what Ready says of it.
+func reportHeld(reg *hubv1.ClusterRegistration, held []string, now time.Time) string {
+	if len(held) == 0 {
+		status.Clear(reg, hubv1.RemovalsHeldCondition)
+		return ""
+	}
+	status.Set(reg, hubv1.RemovalsHeldCondition, metav1.ConditionTrue, hubv1.TooManyRemovalsReason, status.List(held, 3), now)
+	return "; a removal is held: see condition " + hubv1.RemovalsHeldCondition
 }
 
 func outcome(reg *hubv1.ClusterRegistration, found resolution, refused *refusal, s served) status.Outcome {

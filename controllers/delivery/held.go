@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package delivery
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/guard"
+	"github.com/chandler-hub/chandler/internal/status"
+)
+
+// reportHeld says in a condition that the removal guard of the set holds something on this cluster, and returns what Ready says of it.
+func (r *Reconciler) reportHeld(c *cluster, d *delivery) string {
+	what := r.heldHere(c, d)
+	if what == "" {
+		status.Clear(d, hubv1.RemovalsHeldCondition)
+		return ""
+	}
+	status.Set(d, hubv1.RemovalsHeldCondition, metav1.ConditionTrue, hubv1.TooManyRemovalsReason, guard.MessageHere(d.set, what), c.now)
+	return "; a removal is held: see condition " + hubv1.RemovalsHeldCondition
+}
+
+// heldHere says what the guard holds of a delivery; "" for nothing. While it holds something, nothing else leaves the set.
+func (r *Reconciler) heldHere(c *cluster, d *delivery) string {
+	if d.set == nil || d.set.Status.HeldRemovals == nil || d.leaving || c.registration == nil {
+		return ""
+	}
+	asks := func(a hubv1.AddonStatus) bool { return a.State == hubv1.AddonHeld && a.Removal != "" }
+	switch {
+	case d.set.DeletionTimestamp != nil, c.registration.DeletionTimestamp != nil, !status.IsTrue(d.set, hubv1.StalledCondition) && !r.selects(c, d):
+		return "the removal of all its add-ons from this cluster"
+	case slices.ContainsFunc(d.Status.Addons, asks):
+		return "what add-ons here wait for"
+	}
+	return ""
+}

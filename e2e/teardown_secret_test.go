@@ -72,10 +72,10 @@ spec:
 // removes nothing, and the hub says what it knows to be left.
 func (f *teardownFleet) appliedInPart(t *testing.T) {
 	ctx := t.Context()
-	_, err := f.git.Commit("fleet", map[string]string{
-		"td-half/namespace.yaml": "apiVersion: v1\nkind: Namespace\nmetadata: {name: td-half}\n",
-		"td-half/secret.yaml":    "apiVersion: v1\nkind: Secret\ntype: kubernetes.io/tls\nmetadata: {name: half, namespace: td-half}\n",
-	})
+	files := teardownFiles()
+	files["td-half/namespace.yaml"] = "apiVersion: v1\nkind: Namespace\nmetadata: {name: td-half}\n"
+	files["td-half/secret.yaml"] = "apiVersion: v1\nkind: Secret\ntype: kubernetes.io/tls\nmetadata: {name: half, namespace: td-half}\n"
+	_, err := f.git.Commit("fleet", files)
 	check(t, err)
 	f.apply(t, teardownHalf)
 	there := func() error {

@@ -70,8 +70,7 @@ func startTeardown(t *testing.T) *teardownFleet {
 		args: []string{"--platform-namespaces=flux-system,td-team", "--removal-delay=1s", "--probe-interval=2s"},
 	})
 	f.charts, f.git = serve(t)
-	cm := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s, namespace: default}\ndata: {color: blue}\n"
-	_, err = f.git.Commit("fleet", map[string]string{"td/cm.yaml": fmt.Sprintf(cm, "td-git"), "td-team/cm.yaml": fmt.Sprintf(cm, "td-team-git")})
+	_, err = f.git.Commit("fleet", teardownFiles())
 	check(t, err)
 	for _, c := range []*localfleet.Cluster{f.one, f.two, f.mortal} {
 		apply(t, c.Client, `
@@ -89,6 +88,12 @@ subjects: [{kind: ServiceAccount, namespace: td-team, name: td-deployer}]
 	f.makeOrigin(t, capiName)
 	f.makeOrigin(t, secretName)
 	return f
+}
+
+// teardownFiles are what the two sets find in the repository. A commit holds all that there is then, so another adds to them.
+func teardownFiles() map[string]string {
+	const cm = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s, namespace: default}\ndata: {color: blue}\n"
+	return map[string]string{"td/cm.yaml": fmt.Sprintf(cm, "td-git"), "td-team/cm.yaml": fmt.Sprintf(cm, "td-team-git")}
 }
 
 func (f *teardownFleet) makeOrigin(t *testing.T, name string) {

@@ -46,6 +46,8 @@ type cluster struct {
 	foreign []assembly.Foreign
 	// objects are the Flux objects of this cluster that the hub made.
 	objects map[plan.Key]*object
+	// elsewhere is which other registration of the same cluster delivers a workload as well.
+	elsewhere map[workload]string
 	// announced are the objects that are let go: what each leaves, or why that could not be said.
 	announced map[plan.Key]outcome
 	// mirrored are the namespaces in which the mirror is in place that Flux gets at the cluster by.
@@ -97,6 +99,8 @@ type object struct {
 	orphan   bool
 	// chart is the HelmChart that helm-controller keeps for a hand-written HelmRelease: namespace/name.
 	chart string
+	// workload is what it looks after on the cluster.
+	workload workload
 	// account is the ServiceAccount that Flux acts as on the cluster; "" for none.
 	account string
 	// kept is the release that it goes on with, whatever its add-on's name; zero for none.

@@ -44,7 +44,7 @@ func (r *Reconciler) duplicates(ctx context.Context, reg *hubv1.ClusterRegistrat
 	}
 	slices.Sort(others)
 	status.Set(reg, hubv1.DuplicateCondition, metav1.ConditionTrue, hubv1.SameClusterReason, fmt.Sprintf(
-		"this is the cluster of ClusterRegistration %s as well (%s): remove one of them, or their sets deliver to it twice",
+		"this is the cluster of ClusterRegistration %s as well (%s): remove one of them, or their sets deliver to it twice; what the other delivers as well stays on the cluster",
 		status.List(others, 3), sameness(&reg.Status)), r.Clock.Now())
 	return nil
 }

@@ -136,6 +136,8 @@ type Facts struct {
 	// Settle is how long any removal waits: an add-on that moves to another set leaves the old one first, and the news of
 	// the new one may come a moment later.
 	Settle time.Duration
+	// Elsewhere is the other registration of the same cluster that delivers the same workload and goes on with it; empty if none does.
+	Elsewhere string
 	// Guarded is true until the set's removal guard has let it go.
 	Guarded bool
 }
@@ -151,6 +153,8 @@ func Addon(f Facts) Decision {
 		return Decision{Hold, "the cluster is paused; it leaves when that is over"}
 	case f.Reachable && f.Now.Sub(f.Since) < f.Settle:
 		return Decision{Hold, fmt.Sprintf("leaves %s after it was dropped, unless something takes it over", f.Settle)}
+	case f.Elsewhere != "" && f.Now.Sub(f.Since) >= f.Settle: // nothing is taken away, so the guard has no say
+		return Decision{Release, fmt.Sprintf("it is still delivered to this cluster through ClusterRegistration %s", f.Elsewhere)}
 	case f.Guarded && (f.Reachable || f.waited() >= f.Grace):
 		return Decision{Ask, "it is not wanted here any more; its AddonSet's removal guard has not let it go yet"}
 	case f.Reachable && f.Unprobed && !f.Deleted.IsZero() && f.Now.Sub(f.Deleted) >= f.uninstallTime():
@@ -181,7 +185,7 @@ func Wait(f Facts) time.Duration {
 	case d.Mode != Hold || f.Paused:
 		return 0
 	}
-	if f.Reachable {
+	if f.Reachable || f.Elsewhere != "" && f.Now.Sub(f.Since) < f.Settle {
 		return f.Settle - f.Now.Sub(f.Since)
 	}
 	return f.Grace - f.waited()

@@ -22,6 +22,7 @@ import (
 	"github.com/chandler-hub/chandler/controllers/index"
 	"github.com/chandler-hub/chandler/controllers/metrics"
 	"github.com/chandler-hub/chandler/controllers/origins"
+	"github.com/chandler-hub/chandler/controllers/programs"
 	"github.com/chandler-hub/chandler/controllers/registration"
 	"github.com/chandler-hub/chandler/controllers/shared"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
@@ -98,6 +99,7 @@ func AddRooms(mgr manager.Manager, config *hubconfig.Config, w World) error {
 	c, live, now := w.Client, mgr.GetAPIReader(), w.Clock
 	known := origins.New(mgr, config.Origins)
 	keeper := &shared.Keeper{Client: c, Config: config, Live: live, Clock: now}
+	compiled := &programs.Cache{Slots: min(2, config.Concurrency/2)}
 	for _, room := range []struct {
 		name  string
 		setup func(manager.Manager) error
@@ -106,8 +108,8 @@ func AddRooms(mgr manager.Manager, config *hubconfig.Config, w World) error {
 		{"registration", (&registration.Reconciler{
 			Client: c, Live: live, Origins: known, Config: config, Pool: w.Pool, Clock: now, HubUID: w.HubUID, Recorder: mgr.GetEventRecorder("chandler-registration"),
 		}).SetupWithManager},
-		{"addonset", (&addonset.Reconciler{Client: c, Live: live, Config: config, Clock: now, Recorder: mgr.GetEventRecorder("chandler-addonset")}).SetupWithManager},
-		{"delivery", (&delivery.Reconciler{Client: c, Live: live, Config: config, Shared: keeper, Origins: known, Clock: now, Recorder: mgr.GetEventRecorder("chandler-delivery")}).SetupWithManager},
+		{"addonset", (&addonset.Reconciler{Programs: compiled, Client: c, Live: live, Config: config, Clock: now, Recorder: mgr.GetEventRecorder("chandler-addonset")}).SetupWithManager},
+		{"delivery", (&delivery.Reconciler{Programs: compiled, Client: c, Live: live, Config: config, Shared: keeper, Origins: known, Clock: now, Recorder: mgr.GetEventRecorder("chandler-delivery")}).SetupWithManager},
 		{"shared", keeper.SetupWithManager},
 		{"origins", known.SetupWithManager},
 	} {

@@ -14,6 +14,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/events"
 	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -55,7 +56,7 @@ func newRoom(t *testing.T, objects ...client.Object) *Reconciler {
 		}}).Build()
 	return &Reconciler{
 		Client: api, Live: api, Config: &hubconfig.Config{PlatformNamespaces: []string{"flux-system"}, HubID: "chandler", Concurrency: 1},
-		Clock: testingclock.NewFakePassiveClock(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)), changed: enqueue.NewBell(enqueue.Itself),
+		Clock: testingclock.NewFakePassiveClock(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)), changed: enqueue.NewBell(enqueue.Itself), Recorder: events.NewFakeRecorder(100),
 	}
 }
 

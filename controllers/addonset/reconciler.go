@@ -26,6 +26,7 @@ import (
 	"github.com/chandler-hub/chandler/controllers/demise"
 	"github.com/chandler-hub/chandler/controllers/enqueue"
 	"github.com/chandler-hub/chandler/controllers/index"
+	"github.com/chandler-hub/chandler/controllers/programs"
 	"github.com/chandler-hub/chandler/internal/apply"
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
@@ -42,6 +43,8 @@ type Reconciler struct {
 	Config   *hubconfig.Config
 	Clock    clock.PassiveClock
 	Recorder events.EventRecorder
+	// Programs are compiled sets, of all rooms; nil keeps none.
+	Programs *programs.Cache
 
 	registry registry
 	// changed wakes the matcher for every cluster in reach of a set.
@@ -57,7 +60,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, set *hubv1.AddonSet) (ctrl.R
 	case controllerutil.AddFinalizer(set, hubv1.AddonSetFinalizer):
 		reconcile = r.addFinalizer
 	}
-	return apply.Retried(ctrl.Result{}, reconcile(ctx, set))
+	err := reconcile(ctx, set)
+	if errors.Is(err, programs.ErrBusy) {
+		return ctrl.Result{RequeueAfter: programs.Wait}, nil
+	}
+	return apply.Retried(ctrl.Result{}, err)
 }
 
 // serve does Reconcile's work for a set that stays.
@@ -95,7 +102,19 @@ func (r *Reconciler) compile(ctx context.Context, set *hubv1.AddonSet) (selector
 	if selector, invalid = match.New(set.Namespace, platform, &set.Spec); invalid != nil {
 		return nil, invalid, nil
 	}
-	if _, invalid = compile.Compile(&set.Spec, compile.Author{Namespace: set.Namespace, Set: set.Name, Platform: platform}); invalid != nil {
+	author := compile.Author{Namespace: set.Namespace, Set: set.Name, Platform: platform}
+	name := ""
+	if set.UID != "" && set.Generation > 0 {
+		name = fmt.Sprintf("set %s %d", set.UID, set.Generation)
+	}
+	_, invalid = r.Programs.Get(name, author, func() ([]byte, error) {
+		raw, _, err := compile.Snapshot(&set.Spec)
+		return raw, err
+	})
+	if errors.Is(invalid, programs.ErrBusy) {
+		return nil, nil, invalid
+	}
+	if invalid != nil {
 		return selector, invalid, nil
 	}
 	others := &hubv1.AddonSetList{}

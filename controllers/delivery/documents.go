@@ -77,6 +77,19 @@ func (d *documents) note(at place, reader key) {
 	d.readers[at][reader] = true
 }
 
+// forget a cluster that has no deliveries any more, and the documents that nobody else reads.
+func (d *documents) forget(reader key) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for at, readers := range d.readers {
+		delete(readers, reader)
+		if len(readers) == 0 {
+			delete(d.readers, at)
+			delete(d.cache, at)
+		}
+	}
+}
+
 // readersOf returns who has read a document.
 func (d *documents) readersOf(kind string) func(context.Context, client.Object) []reconcile.Request {
 	return func(_ context.Context, obj client.Object) []reconcile.Request {

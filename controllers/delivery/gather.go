@@ -4,6 +4,7 @@ package delivery
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"github.com/chandler-hub/chandler/controllers/echo"
 	"github.com/chandler-hub/chandler/controllers/index"
 	"github.com/chandler-hub/chandler/controllers/origins"
+	"github.com/chandler-hub/chandler/controllers/programs"
 	"github.com/chandler-hub/chandler/internal/assembly"
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/fluxstate"
@@ -233,7 +235,17 @@ func (r *Reconciler) gatherProgram(ctx context.Context, c *cluster, d *delivery)
 		return nil
 	}
 	author := compile.Author{Namespace: in.Namespace, Set: in.Spec.AddonSetRef.Name, Platform: r.Config.IsPlatform(in.Namespace)}
-	if d.program, err = r.programs.get(revision, author); err != nil {
+	name := "" // a revision never changes
+	if revision.UID != "" {
+		name = "revision " + string(revision.UID)
+	}
+	d.program, err = r.Programs.Get(name, author, func() ([]byte, error) {
+		return revision.Data.Raw, genuine(revision, author.Set)
+	})
+	if errors.Is(err, programs.ErrBusy) {
+		return err
+	}
+	if err != nil {
 		// The set compiled when the revision was made: a flag of the hub has changed since.
 		d.reason, d.unrenderable = hubv1.InvalidSpecReason, err.Error()
 	}

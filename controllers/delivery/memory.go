@@ -19,39 +19,6 @@ import (
 	"github.com/chandler-hub/chandler/internal/render"
 )
 
-// programs are the compiled revisions. A revision never changes, so its program is compiled once.
-type programs struct {
-	mu    sync.Mutex
-	cache map[types.UID]*compile.Program
-}
-
-// maxPrograms bounds the cache. When it is full it is emptied: what is in use is compiled again, once.
-const maxPrograms = 1000
-
-func (p *programs) get(revision *appsv1.ControllerRevision, author compile.Author) (*compile.Program, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if program, ok := p.cache[revision.UID]; ok {
-		return program, nil
-	}
-	if err := genuine(revision, author.Set); err != nil {
-		return nil, err
-	}
-	spec, err := compile.Spec(revision.Data.Raw)
-	if err != nil {
-		return nil, err
-	}
-	program, err := compile.Compile(spec, author)
-	if err != nil {
-		return nil, err
-	}
-	if p.cache == nil || len(p.cache) >= maxPrograms {
-		p.cache = map[types.UID]*compile.Program{}
-	}
-	p.cache[revision.UID] = program
-	return program, nil
-}
-
 // withoutEpoch is the part of a revision's name that says what it holds, for whichever renderer.
 func withoutEpoch(revision string) string { return epochSuffix.ReplaceAllString(revision, "") }
 

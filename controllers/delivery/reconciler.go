@@ -19,6 +19,7 @@ import (
 
 	"github.com/chandler-hub/chandler/controllers/echo"
 	"github.com/chandler-hub/chandler/controllers/origins"
+	"github.com/chandler-hub/chandler/controllers/programs"
 	"github.com/chandler-hub/chandler/controllers/shared"
 	"github.com/chandler-hub/chandler/internal/apply"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
@@ -35,8 +36,9 @@ type Reconciler struct {
 	Shared   *shared.Keeper
 	Clock    clock.PassiveClock
 	Recorder events.EventRecorder
+	// Programs are compiled sets, of all rooms; nil keeps none.
+	Programs *programs.Cache
 
-	programs  programs
 	memory    memory
 	documents documents
 	ledger    ledger
@@ -49,6 +51,9 @@ type Reconciler struct {
 // Reconcile brings the Flux objects of one cluster in line with its deliveries.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Result, error) {
 	c, err := r.gather(ctx, req.NamespacedName)
+	if errors.Is(err, programs.ErrBusy) {
+		return ctrl.Result{RequeueAfter: programs.Wait}, nil
+	}
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -57,6 +62,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (ctrl
 	}
 	if len(c.deliveries) == 0 {
 		r.writes.Forget(c.key)
+		r.memory.forget(c.key)
+		r.documents.forget(c.key)
 		return ctrl.Result{}, nil
 	}
 	if r.writes.Behind(c.key, c.version, c.now) {

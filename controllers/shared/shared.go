@@ -54,9 +54,26 @@ type record struct {
 	hash string
 	// idleSince is when it was last asked for, or first seen without a user; zero while it has one.
 	idleSince time.Time
+
+	// users is how many hold it now, under the Keeper's lock.
+	users int
 }
 
-func (k *Keeper) record(key id) *record {
+// record returns the record of an object, locked, and what gives it back. One that remembers nothing is forgotten then.
+func (k *Keeper) record(key id) (*record, func()) {
+	r := k.take(key)
+	r.mu.Lock()
+	return r, func() {
+		defer r.mu.Unlock()
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		if r.users--; r.users == 0 && r.hash == "" && r.idleSince.IsZero() {
+			delete(k.records, key)
+		}
+	}
+}
+
+func (k *Keeper) take(key id) *record {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.records == nil {
@@ -67,6 +84,7 @@ func (k *Keeper) record(key id) *record {
 		r = &record{}
 		k.records[key] = r
 	}
+	r.users++
 	return r
 }
 
@@ -86,9 +104,8 @@ func objects() map[string]client.Object {
 // tell their content.
 func (k *Keeper) Ensure(ctx context.Context, s *render.Shared) error {
 	key := id{s.Object.GetKind(), client.ObjectKeyFromObject(s.Object)}
-	rec := k.record(key)
-	rec.mu.Lock()
-	defer rec.mu.Unlock()
+	rec, release := k.record(key)
+	defer release()
 	rec.idleSince = k.Clock.Now()
 	there := objects()[key.kind]
 	err := k.Client.Get(ctx, key.NamespacedName, there)
@@ -112,6 +129,8 @@ func (k *Keeper) Ensure(ctx context.Context, s *render.Shared) error {
 	}
 	if err == nil {
 		rec.hash = s.Hash
+	} else if rec.hash == "" {
+		rec.idleSince = time.Time{} // it may never be there, and whoever asked for it asks again
 	}
 	return err
 }
@@ -150,13 +169,12 @@ func (k *Keeper) ours(o client.Object) bool {
 
 // reconcile removes an object that nobody has used for a while.
 func (k *Keeper) reconcile(ctx context.Context, key id) (ctrl.Result, error) {
-	rec := k.record(key)
-	rec.mu.Lock()
-	defer rec.mu.Unlock()
+	rec, release := k.record(key)
+	defer release()
 	there := objects()[key.kind]
 	if err := k.Client.Get(ctx, key.NamespacedName, there); err != nil {
 		if apierrors.IsNotFound(err) {
-			rec.hash = ""
+			rec.hash, rec.idleSince = "", time.Time{}
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}

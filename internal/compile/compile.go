@@ -182,9 +182,6 @@ func Compile(spec *hubv1.AddonSetSpec, author Author) (*Program, error) {
 	}
 	c.dependencies()
 	c.releases()
-	if n := len(c.p.templates); n > maxExpressions {
-		c.fail("", "", "", "the set holds %d texts with expressions; %d are the most", n, maxExpressions)
-	}
 	if len(c.errs) > 0 {
 		return nil, c.errs
 	}
@@ -194,14 +191,39 @@ func Compile(spec *hubv1.AddonSetSpec, author Author) (*Program, error) {
 // The bounds of a set, so that none costs more than a bounded time.
 const (
 	maxExpressions = 2000
-	maxDepth       = 200
+	// maxText is how much text with expressions a set holds in all, in bytes, and maxWork what the types in it may cost to check
+	// (expression.Template.Work).
+	maxText  = 128 << 10
+	maxWork  = 2_000_000
+	maxDepth = 200
 )
+
+// expressions counts what the expressions of a set cost to compile.
+type expressions struct {
+	n, text, work int
+	// over is true once it is too much: no more is compiled.
+	over bool
+}
+
+// tooMany returns why no more may be compiled; empty if it may.
+func (e *expressions) tooMany() string {
+	switch {
+	case e.n >= maxExpressions:
+		return fmt.Sprintf("the set holds more than %d texts with expressions", maxExpressions)
+	case e.text > maxText:
+		return fmt.Sprintf("the texts with expressions of the set have more than %d KiB together", maxText>>10)
+	case e.work > maxWork:
+		return "the expressions of the set have too many calls, lists, maps and loops together"
+	}
+	return ""
+}
 
 type compiler struct {
 	author Author
 	kinds  map[string]string
 	p      *Program
 	errs   Errors
+	cost   expressions
 }
 
 func (c *compiler) fail(overlay, addon, path, format string, args ...any) {

@@ -44,7 +44,7 @@ func TestHostileSets(t *testing.T) {
 				s.Addons = append(s.Addons, hubv1.Addon{Name: fmt.Sprintf("a%d", i), AddonBody: release(`{"k":1` + b.String() + `}`)})
 			}
 			return s
-		}(), "3000 texts with expressions; 2000 are the most"},
+		}(), "the set holds more than 2000 texts with expressions"},
 		"ListsAtTheirBounds": {func() *hubv1.AddonSetSpec {
 			s := &hubv1.AddonSetSpec{}
 			for i := range 100 {

@@ -72,11 +72,20 @@ func (c *compiler) scan(overlay, addon, path string, v any, depth int) {
 		if !expression.Has(v) || c.p.templates[v] != nil {
 			return
 		}
+		if c.cost.over {
+			return
+		}
+		if why := c.cost.tooMany(); why != "" {
+			c.cost.over = true
+			c.fail(overlay, addon, path, "%s; repeat less by variables, or split the set", why)
+			return
+		}
 		t, err := expression.Compile(v)
 		if err != nil {
 			c.fail(overlay, addon, path, "%s", err)
 			return
 		}
+		c.cost.n, c.cost.text, c.cost.work = c.cost.n+1, c.cost.text+len(v), c.cost.work+t.Work()
 		c.p.templates[v] = t
 	case map[string]any:
 		if depth >= maxDepth {

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package programs keeps compiled sets, for all rooms: to compile one takes up to a second, and most reconciles are of what has been
+// compiled before. Sets come from tenants, so a tenant's is compiled only while few others are, and never two of one namespace: whoever
+// is not let in looks again, and leaves his worker to others. The sets of the platform wait for nobody.
+package programs
+
+import (
+	"container/list"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/chandler-hub/chandler/internal/compile"
+	"github.com/chandler-hub/chandler/internal/identity"
+)
+
+// ErrBusy says that too many sets of tenants are being compiled. It is no failure: look again after Wait.
+var ErrBusy = errors.New("other sets are being compiled")
+
+// Wait is when to look again after ErrBusy.
+const Wait = 250 * time.Millisecond
+
+// The bounds of a Cache.
+const (
+	maxPrograms = 1000
+	maxCost     = 256 << 20
+	// What a program takes in memory, about: some times its text, and so much for each expression.
+	costOfByte, costOfExpression = 4, 8 << 10
+)
+
+// Cache keeps programs by their content, and by the names that rooms have for it. A nil one keeps nothing.
+type Cache struct {
+	// Slots is how many sets of tenants are compiled at once; 1 if it is not set.
+	Slots int
+	// Compile is compile.Compile, but for tests.
+	Compile func(raw []byte, author compile.Author) (*compile.Program, error)
+
+	mu      sync.Mutex
+	names   map[string]string // to the content's hash
+	entries map[string]*entry
+	recent  list.List // of hashes, the last used first
+	cost    int
+	busy    map[string]bool // namespaces of tenants whose set is being compiled
+}
+
+// entry is a program, or what is wrong with the set. done is closed when it is known which.
+type entry struct {
+	done    chan struct{}
+	program *compile.Program
+	err     error
+	hash    string
+	names   []string
+	cost    int
+	at      *list.Element
+}
+
+// Get returns a program, or the errors of its author. name stands for the content as long as the hub runs; an empty one for none. content is
+// asked for only if the name is not known.
+func (c *Cache) Get(name string, author compile.Author, content func() ([]byte, error)) (*compile.Program, error) {
+	if c == nil {
+		raw, err := content()
+		if err != nil {
+			return nil, err
+		}
+		return compileRaw(raw, author)
+	}
+	if e := c.named(name); e != nil {
+		<-e.done
+		return e.program, e.err
+	}
+	if !author.Platform {
+		if !c.enter(author.Namespace) {
+			return nil, ErrBusy
+		}
+		defer c.leave(author.Namespace)
+	}
+	raw, err := content()
+	if err != nil {
+		return nil, err
+	}
+	platform := ""
+	if author.Platform {
+		platform = "platform"
+	}
+	e, mine := c.of(identity.Hash(64, author.Namespace, author.Set, platform, string(raw)), name)
+	if mine {
+		c.fill(e, raw, author)
+	}
+	<-e.done
+	return e.program, e.err
+}
+
+// named returns what a name stands for, nil if that is not known.
+func (c *Cache) named(name string) *entry {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := c.entries[c.names[name]]
+	if e != nil {
+		c.recent.MoveToFront(e.at)
+	}
+	return e
+}
+
+// of returns the entry of a content, and whether it is new, so that the caller has to fill it.
+func (c *Cache) of(hash, name string) (e *entry, fresh bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.entries == nil {
+		c.entries, c.names = map[string]*entry{}, map[string]string{}
+	}
+	if e = c.entries[hash]; e == nil {
+		e, fresh = &entry{done: make(chan struct{}), hash: hash, at: c.recent.PushFront(hash)}, true
+		c.entries[hash] = e
+	}
+	if name != "" {
+		if len(e.names) == maxNames {
+			delete(c.names, e.names[0])
+			e.names = e.names[1:]
+		}
+		c.names[name], e.names = hash, append(e.names, name)
+	}
+	return e, fresh
+}
+
+// maxNames is how many names of one content are remembered: each edit that does not change it is one.
+const maxNames = 16
+
+// fill compiles, outside of the lock, and makes room.
+func (c *Cache) fill(e *entry, raw []byte, author compile.Author) {
+	defer close(e.done)
+	e.err = errors.New("the compiler has failed") // if it panics, whoever waits must not take nothing for a program
+	do := c.Compile
+	if do == nil {
+		do = compileRaw
+	}
+	e.program, e.err = do(raw, author)
+	cost := costOfByte * len(raw)
+	if e.program != nil {
+		cost += costOfExpression * e.program.Expressions()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.entries[e.hash] != e {
+		return // it has gone meanwhile
+	}
+	e.cost = cost
+	c.cost += cost
+	for len(c.entries) > maxPrograms || c.cost > maxCost {
+		last := c.entries[c.recent.Back().Value.(string)]
+		c.drop(last)
+		if last == e {
+			return
+		}
+	}
+}
+
+func (c *Cache) drop(e *entry) {
+	c.recent.Remove(e.at)
+	c.cost -= e.cost
+	delete(c.entries, e.hash)
+	for _, n := range e.names {
+		delete(c.names, n)
+	}
+}
+
+// enter returns whether a set of a tenant may be compiled now.
+func (c *Cache) enter(namespace string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.busy[namespace] || len(c.busy) >= max(1, c.Slots) {
+		return false
+	}
+	if c.busy == nil {
+		c.busy = map[string]bool{}
+	}
+	c.busy[namespace] = true
+	return true
+}
+
+func (c *Cache) leave(namespace string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.busy, namespace)
+}
+
+func compileRaw(raw []byte, author compile.Author) (*compile.Program, error) {
+	spec, err := compile.Spec(raw)
+	if err != nil {
+		return nil, err
+	}
+	return compile.Compile(spec, author)
+}

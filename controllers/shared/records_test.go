@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shared
+
+import (
+	"testing"
+	"time"
+
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// TestRecordsAreForgotten: what nobody uses and nothing is known of takes no memory; what somebody holds stays his.
+func TestRecordsAreForgotten(t *testing.T) {
+	k := &Keeper{}
+	key := id{sourcev1.HelmChartKind, types.NamespacedName{Namespace: "flux-system", Name: "chart"}}
+	first, release := k.record(key)
+	first.hash = "a"
+	release()
+	if len(k.records) != 1 {
+		t.Fatal("what was written is forgotten")
+	}
+	again, release := k.record(key)
+	if again != first {
+		t.Fatal("there are two records of one object")
+	}
+	waits := k.take(key) // who waits for the lock
+	again.hash, again.idleSince = "", time.Time{}
+	release()
+	if k.records[key] != waits {
+		t.Fatal("a record is forgotten that somebody waits for")
+	}
+	waits.users--
+	if _, release = k.record(key); len(k.records) != 1 {
+		t.Fatal("there is no record")
+	}
+	if release(); len(k.records) != 0 {
+		t.Errorf("%d records are left of what is gone", len(k.records))
+	}
+}

@@ -315,11 +315,24 @@ func (w *World) checkRest() {
 func (w *World) checkDeletions() {
 	for _, gk := range w.server.Kinds() {
 		for _, o := range w.server.List(gk, "") {
+			if _, mirror := apiserver.Labels(o)[hubv1.MirrorLabel]; mirror && w.mirrorServes(o) {
+				continue // one that somebody has deleted serves until Flux does not need it any more
+			}
 			if nested(o, "metadata", "deletionTimestamp") != nil {
 				w.violated("deletion", "%s %v/%v does not go: finalizers %v", gk.Kind, nested(o, "metadata", "namespace"), nested(o, "metadata", "name"), nested(o, "metadata", "finalizers"))
 			}
 		}
 	}
+}
+
+// mirrorServes returns whether a Flux object uses a mirror.
+func (w *World) mirrorServes(mirror apiserver.Object) bool {
+	for k := range w.flux.due {
+		if k.Namespace == nested(mirror, "metadata", "namespace") && secretOf(w.server.Get(k)) == nested(mirror, "metadata", "name") {
+			return true
+		}
+	}
+	return false
 }
 
 // serves returns whether a cluster's access is in place.

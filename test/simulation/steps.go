@@ -107,7 +107,7 @@ func (s *set) object() apiserver.Object {
 
 // write applies the set as GitOps does.
 func (w *World) write(s *set) {
-	s.deleted = false
+	s.deleted = nested(w.server.Get(s.key()), "metadata", "deletionTimestamp") != nil // what is on its way out goes, whatever is written
 	_, err := w.server.Apply("user", s.key(), s.object(), true)
 	w.refused(err)
 }

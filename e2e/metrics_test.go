@@ -78,7 +78,7 @@ func TestMetrics(t *testing.T) {
 			`chandler_addonset_clusters{addonset="flux-system/watched",state="offline"} 1`,
 			`chandler_addonset_addons{addon="met-chart",addonset="flux-system/watched",state="Ready"} 1`,
 			`chandler_addonset_addons{addon="met-bad",addonset="flux-system/watched",state="Failed"} 1`,
-			`chandler_addonset_addons{addon="met-lost",addonset="flux-system/watched",state="Progressing"} 1`,
+			`chandler_addonset_addons{addon="met-lost",addonset="flux-system/watched",state="Failed"} 1`,
 			`chandler_probe_targets{state="healthy"} 1`,
 			`chandler_probe_targets{state="failing"} 1`,
 		} {

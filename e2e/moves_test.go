@@ -17,6 +17,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/localfleet"
+	"github.com/chandler-hub/chandler/internal/status"
 )
 
 // TestMoves shows that a workload outlives whoever delivers it: what takes over goes on with the same Helm release, and its
@@ -26,6 +27,7 @@ func TestMoves(t *testing.T) {
 	t.Run("order across kinds", g.orderAcrossKinds)
 	t.Run("a set after a set", g.setAfterSet)
 	t.Run("a cluster without nodes", g.withoutNodes)
+	t.Run("an upgrade that fails again and again", g.failsAgain)
 	t.Run("a conflict across namespaces", g.conflictAcrossNamespaces)
 	t.Run("one release under two names", g.oneReleaseTwoNames)
 	t.Run("an add-on is renamed", g.rename)
@@ -164,12 +166,58 @@ func (g *generation) withoutNodes(t *testing.T) {
 	g.remove(t, "flux-system", "nodes")
 }
 
+// failsAgain: what Flux tries again and again is Failed, for the reason that Flux gives, since the first time, and costs no write for each try.
+func (g *generation) failsAgain(t *testing.T) {
+	ctx := t.Context()
+	retry := ", upgrade: {strategy: {name: RetryOnFailure, retryInterval: 1s}}"
+	broken := `, postRenderers: [{kustomize: {patches: [{target: {kind: ConfigMap}, patch: '[{op: add, path: /metadata/labels, value: {a: "not a label"}}]'}]}}]`
+	g.apply(t, chartSet("flux-system", "fails", "", settings("mov-fails", retry)))
+	soon(t, "it is Ready", func() error { return g.addonOf(ctx, "one", "fails", "mov-fails", hubv1.AddonReady, "") })
+	g.apply(t, chartSet("flux-system", "fails", "", settings("mov-fails", retry+broken)))
+	soon(t, "the upgrade fails, and the set says so", func() error {
+		return errors.Join(g.addonOf(ctx, "one", "fails", "mov-fails", hubv1.AddonFailed, "UpgradeFailed: Helm upgrade failed"),
+			condition(ctx, g.Client, addonSet("flux-system", "fails"), hubv1.ReadyCondition, metav1.ConditionFalse, hubv1.AddonsFailedReason))
+	})
+	delivery := func() *hubv1.AddonDelivery {
+		list := &hubv1.AddonDeliveryList{}
+		check(t, g.Client.List(ctx, list, client.MatchingLabels{hubv1.AddonSetLabel: "fails", hubv1.ClusterLabel: "one"}))
+		return &list.Items[0]
+	}
+	first, tries := delivery(), int64(0)
+	soon(t, "Flux tries three times more", func() error {
+		hr := &helmv2.HelmRelease{}
+		check(t, g.Client.Get(ctx, types.NamespacedName{Namespace: "flux-system", Name: first.Status.Addons[0].Object}, hr))
+		if tries == 0 {
+			tries = hr.Status.Failures
+		}
+		if d := delivery(); d.ResourceVersion != first.ResourceVersion {
+			t.Fatalf("while Flux tries again, the delivery says %+v, and said %+v", d.Status, first.Status)
+		}
+		if hr.Status.Failures < tries+3 {
+			return fmt.Errorf("it has tried %d times", hr.Status.Failures)
+		}
+		return nil
+	})
+	set := &hubv1.AddonSet{}
+	check(t, g.Client.Get(ctx, types.NamespacedName{Namespace: "flux-system", Name: "fails"}, set))
+	if ready := status.Find(set, hubv1.ReadyCondition); set.Status.Clusters.Failed == 0 || !strings.Contains(ready.Message, "mov-fails: UpgradeFailed") {
+		t.Errorf("FAILED %d: %s", set.Status.Clusters.Failed, ready.Message)
+	}
+	g.apply(t, chartSet("flux-system", "fails", "", settings("mov-fails", retry)))
+	soon(t, "what is mended is Ready", func() error {
+		return errors.Join(g.addonOf(ctx, "one", "fails", "mov-fails", hubv1.AddonReady, ""),
+			condition(ctx, g.Client, addonSet("flux-system", "fails"), hubv1.ReadyCondition, metav1.ConditionTrue, hubv1.SucceededReason))
+	})
+	g.remove(t, "flux-system", "fails")
+}
+
 func (g *generation) conflictAcrossNamespaces(t *testing.T) {
 	g.apply(t, chartSet("flux-system", "winner", "  priority: 5\n", settings("mov-shared", ", values: {color: red}")))
 	w := remember(t, g.one, "mov-shared", "mov-shared")
 	g.apply(t, chartSet("platform", "loser", "", settings("mov-shared", ", values: {color: green}")))
 	soon(t, "the loser says who won", func() error {
-		return g.addonOf(t.Context(), "one", "loser", "mov-shared", hubv1.AddonLostTo, "AddonSet flux-system/winner delivers")
+		return errors.Join(g.addonOf(t.Context(), "one", "loser", "mov-shared", hubv1.AddonLostTo, "AddonSet flux-system/winner delivers"),
+			condition(t.Context(), g.Client, addonSet("platform", "loser"), hubv1.ReadyCondition, metav1.ConditionFalse, hubv1.AddonsLostReason))
 	})
 	check(t, g.Client.Delete(t.Context(), addonSet("flux-system", "winner")))
 	soon(t, "the other takes over", func() error { return wantData(t.Context(), g.one, "mov-shared", "mov-shared", "color", "green") })

@@ -289,7 +289,7 @@ func (f *teardownFleet) move(t *testing.T) {
 	want := []string{"td-capi/c1 td-chart", "td-capi/c1 td-git"}
 	soon(t, "the set says what was left", func() error { return f.orphansOfBase(ctx, "left there: ", want...) })
 	soon(t, "and events do", func() error {
-		return errors.Join(f.orphanEvent(ctx, "flux-system", "Helm release td-chart/td-chart", `namespace "td-chart"`), f.orphanEvent(ctx, "flux-system", `"td-git"`, "1 objects in namespaces default"))
+		return errors.Join(f.orphanEvent(ctx, "flux-system", "Helm release td-chart/td-chart", `namespace "td-chart"`), f.orphanEvent(ctx, "flux-system", `"td-git"`, "1 object in namespaces default"))
 	})
 	f.makeOrigin(t, capiName)
 	soon(t, "it comes back", func() error { return f.ready(ctx, capiName) })

@@ -105,7 +105,8 @@ const (
 	AddonUnreachable AddonState = "Unreachable"
 	// AddonExcluded: the cluster, or the add-on's when, leaves it out.
 	AddonExcluded AddonState = "Excluded"
-	// AddonFailed: Flux, or the API server of the hub, refuses it; the message says why.
+	// AddonFailed: Flux, or the API server of the hub, refuses it; the message says why. It stays so while Flux tries again, until that
+	// succeeds or the hub applies something else.
 	AddonFailed AddonState = "Failed"
 	// AddonSuspended: somebody suspended the Flux object; it stays as it is until they resume it.
 	AddonSuspended AddonState = "Suspended"
@@ -136,6 +137,9 @@ type AddonStatus struct {
 	// state says where it stands.
 	// +required
 	State AddonState `json:"state"`
+	// before is its state when it was paused or suspended, if that was Ready and nothing waits for it to go on.
+	// +optional
+	Before AddonState `json:"before,omitempty"`
 	// since is when it got into this state.
 	// +optional
 	Since *metav1.Time `json:"since,omitempty"`
@@ -149,7 +153,7 @@ type AddonStatus struct {
 	// suspended is true while its Flux object is suspended, by whomever: should that object go now, Flux leaves what it applied.
 	// +optional
 	Suspended bool `json:"suspended,omitempty"`
-	// reason is a word for why it is not Ready, where the state does not say it.
+	// reason is a word for why it is not Ready, where the state does not say it: Flux's own, of what Flux failed to do.
 	// +optional
 	Reason string `json:"reason,omitempty"`
 	// message says why it is not Ready.
@@ -225,7 +229,7 @@ type AddonDeliveryStatus struct {
 // +kubebuilder:printcolumn:name="Revision",type=string,JSONPath=`.spec.revisionName`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 type AddonDelivery struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

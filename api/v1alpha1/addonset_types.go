@@ -343,7 +343,7 @@ type AddonSetStatus struct {
 	// clusters counts the clusters of this set.
 	// +optional
 	Clusters *ClusterCounts `json:"clusters,omitempty"`
-	// rollout is Complete, or Progressing while a cluster has not got the newest revision.
+	// rollout is Complete, Progressing while a cluster has not got the newest revision, or Withdrawing while the set is being deleted.
 	// +optional
 	Rollout string `json:"rollout,omitempty"`
 	// heldRemovals is what the removal guard holds back; absent if it holds nothing.
@@ -422,6 +422,9 @@ type ClusterCounts struct {
 	// offline is how many do not answer now, or have not answered yet.
 	// +optional
 	Offline int32 `json:"offline"`
+	// paused is how many have an add-on that is paused with its cluster, or that somebody has suspended.
+	// +optional
+	Paused int32 `json:"paused,omitempty"`
 	// held is how many clusters a removal is held back for.
 	// +optional
 	Held int32 `json:"held"`
@@ -453,7 +456,7 @@ type ClusterCounts struct {
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Revision",type=string,priority=1,JSONPath=`.status.revision`
 // +kubebuilder:printcolumn:name="Priority",type=integer,priority=1,JSONPath=`.spec.priority`
-// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 type AddonSet struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

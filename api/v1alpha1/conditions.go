@@ -105,7 +105,7 @@ const SameClusterReason = "SameCluster"
 
 // Reasons of Suspended, and of what waits for it.
 const (
-	// PausedReason: spec.pause asks for it.
+	// PausedReason: spec.pause asks for it. Ready of what is paused stays as it was.
 	PausedReason = "Paused"
 	// ClusterUnreachableReason: the cluster has not answered several times in a row. Flux would block its workers on it.
 	ClusterUnreachableReason = "ClusterUnreachable"
@@ -133,7 +133,19 @@ const (
 	NoAddonSetReason = "NoAddonSetMatches"
 	// AddonsFailedReason: at least one add-on failed.
 	AddonsFailedReason = "AddonsFailed"
+	// AddonsLeavingReason: a set is being withdrawn from the cluster, and its add-ons are not uninstalled yet; the message names them.
+	AddonsLeavingReason = "AddonsLeaving"
 )
+
+// AddonsLostReason of an AddonSet and of an AddonDelivery: add-ons of the set are delivered by other sets; the message says which, and by
+// whom. Ready is False only if that is all of them.
+const AddonsLostReason = "AddonsLost"
+
+// SuspendedReason of an AddonDelivery: somebody has suspended a Flux object of it. Ready stays as it was.
+const SuspendedReason = "Suspended"
+
+// HandOverReason of an add-on that is LostTo another set: it goes over by movedFrom as soon as the other set does without it.
+const HandOverReason = "HandOver"
 
 // Reasons of Unregistering.
 const (

@@ -14,7 +14,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -196,7 +195,8 @@ func (r *Reconciler) retire(ctx context.Context, set *hubv1.AddonSet, deliveries
 		asked.withdraw(d, reg)
 	}
 	verdict := r.guard(set, asked)
-	message := fmt.Sprintf("being withdrawn from %d clusters", len(deliveries))
+	set.Status.Clusters, set.Status.Rollout = leavingCounts(set, deliveries), "Withdrawing"
+	message := "being withdrawn from " + leavingText(deliveries)
 	if held := set.Status.HeldRemovals; held != nil {
 		message += fmt.Sprintf(", of which the removal guard holds %d: see condition %s", held.Count, hubv1.RemovalsHeldCondition)
 	}
@@ -217,19 +217,6 @@ func (r *Reconciler) forsake(ctx context.Context, set *hubv1.AddonSet) error {
 	return apply.RemoveFinalizer(ctx, r.Client, set, hubv1.AddonSetFinalizer)
 }
 
-// fleet is how the clusters of a set stand.
-type fleet struct {
-	counts hubv1.ClusterCounts
-	// inUse are the revisions that a delivery names.
-	inUse map[string]bool
-	// behind names clusters in reach that have not been Ready on the newest revision; failed those with a failed add-on.
-	behind, failed []string
-	// nothing says why no cluster is selected, if none is.
-	nothing string
-	// removals is what the clusters are to lose.
-	removals *removals
-}
-
 // observe counts the clusters of a set: those that it delivers to, and those that it selects and that have no delivery yet.
 // selector is nil if the set does not compile.
 func (r *Reconciler) observe(ctx context.Context, set *hubv1.AddonSet, selector *match.Selector) (*fleet, error) {
@@ -248,7 +235,7 @@ func (r *Reconciler) observe(ctx context.Context, set *hubv1.AddonSet, selector 
 	online := func(reg *hubv1.ClusterRegistration) bool {
 		return reg != nil && status.Online(reg)
 	}
-	f := &fleet{inUse: map[string]bool{}, removals: newRemovals(set)}
+	f := &fleet{inUse: map[string]bool{}, lost: map[string]int{}, removals: newRemovals(set)}
 	served := make(map[types.NamespacedName]bool, len(list.Items))
 	for i := range list.Items {
 		d := &list.Items[i]
@@ -271,101 +258,12 @@ func (r *Reconciler) observe(ctx context.Context, set *hubv1.AddonSet, selector 
 		}
 	}
 	set.Status.Orphans = teardown.Orphans(set.Status.Orphans, list.Items)
-	slices.Sort(f.behind)
-	slices.Sort(f.failed)
-	f.counts.ReadySummary = status.Summary(f.counts.Ready, f.counts.Matched)
-	f.counts.UpdatedSummary = status.Summary(f.counts.Updated, f.counts.Matched)
+	f.sum()
 	set.Status.Clusters = &f.counts
 	if selector != nil && f.counts.Matched == 0 {
 		f.nothing = r.whyNothing(set, selector, regs)
 	}
 	return f, nil
-}
-
-// expect counts a cluster that is selected and has no delivery yet.
-func (f *fleet) expect(name string, online bool) {
-	f.counts.Matched++
-	if !online {
-		f.counts.Offline++
-		return
-	}
-	f.behind = append(f.behind, name)
-}
-
-// count counts a cluster that has a delivery.
-func (f *fleet) count(set *hubv1.AddonSet, d *hubv1.AddonDelivery, online bool) {
-	f.counts.Matched++
-	if status.IsTrue(d, hubv1.ReadyCondition) && sameContent(d.Status.ReadyRevision, d.Spec.RevisionName) {
-		f.counts.Ready++
-	}
-	if d.Status.AddonCounts != nil && d.Status.AddonCounts.Failed > 0 {
-		f.counts.Failed++
-		f.failed = append(f.failed, d.Spec.RegistrationRef.Name)
-	}
-	if !online {
-		f.counts.Offline++
-	}
-	switch {
-	case sameContent(d.Status.ReadyRevision, set.Status.Revision):
-		f.counts.Updated++
-	case online && !excused(d):
-		f.behind = append(f.behind, d.Spec.RegistrationRef.Name)
-	}
-}
-
-// excused is true if nobody is to wait for a cluster who waits for the set: somebody holds an add-on of it back and knows, or it
-// has no node to run anything on.
-func excused(d *hubv1.AddonDelivery) bool {
-	return slices.ContainsFunc(d.Status.Addons, func(a hubv1.AddonStatus) bool {
-		switch a.State {
-		case hubv1.AddonHeld, hubv1.AddonSuspended, hubv1.AddonPaused, hubv1.AddonUnreachable, hubv1.AddonWaitingForNodes:
-			return true
-		}
-		return false
-	})
-}
-
-// summarize sets the conditions. A cluster that does not answer is counted, and blocks nobody who waits for the set.
-func (r *Reconciler) summarize(set *hubv1.AddonSet, f *fleet, invalid error) {
-	now := r.Clock.Now()
-	complete, reason, message := metav1.ConditionTrue, hubv1.SucceededReason, "every cluster has been Ready on the newest revision"
-	if f.counts.Updated < f.counts.Matched {
-		complete, reason = metav1.ConditionFalse, hubv1.ProgressingReason
-		message = fmt.Sprintf("%s clusters have been Ready on the newest revision", f.counts.UpdatedSummary)
-	}
-	status.Set(set, hubv1.RolloutCompleteCondition, complete, reason, message, now)
-	set.Status.Rollout = map[metav1.ConditionStatus]string{metav1.ConditionTrue: "Complete", metav1.ConditionFalse: "Progressing"}[complete]
-
-	healthy, reason, message := metav1.ConditionTrue, hubv1.SucceededReason, "every add-on is Ready on every cluster"
-	if f.counts.Ready < f.counts.Matched {
-		healthy, reason = metav1.ConditionFalse, hubv1.ProgressingReason
-		message = fmt.Sprintf("%s clusters are Ready, %d offline", f.counts.ReadySummary, f.counts.Offline)
-		if len(f.failed) > 0 {
-			reason, message = hubv1.AddonsFailedReason, message+", failed: "+status.List(f.failed, 5)
-		}
-	}
-	status.Set(set, hubv1.HealthyCondition, healthy, reason, message, now)
-	status.Summarize(set, outcome(f, invalid), now)
-}
-
-func outcome(f *fleet, invalid error) status.Outcome {
-	switch {
-	case invalid != nil:
-		return status.Outcome{Phase: status.Stalled, Reason: hubv1.InvalidSpecReason, Message: invalid.Error() + ". Clusters keep what they have"}
-	case f.counts.Matched == 0 && f.counts.Leaving == 0:
-		return status.Outcome{Phase: status.Done, Reason: hubv1.NoClusterMatchesReason, Message: f.nothing}
-	case len(f.behind) > 0:
-		m := fmt.Sprintf("%s clusters have been Ready on this revision; not yet: %s", f.counts.UpdatedSummary, status.List(f.behind, 5))
-		if len(f.failed) > 0 {
-			m += "; failed: " + status.List(f.failed, 5)
-		}
-		return status.Outcome{Phase: status.Working, Reason: hubv1.ProgressingReason, Message: m}
-	}
-	m := fmt.Sprintf("delivered to %s clusters", f.counts.UpdatedSummary)
-	if f.counts.Offline > 0 {
-		m += fmt.Sprintf("; %d offline", f.counts.Offline)
-	}
-	return status.Outcome{Phase: status.Done, Reason: hubv1.SucceededReason, Message: m}
 }
 
 // whyNothing says why a set selects nothing.
@@ -384,7 +282,7 @@ func (r *Reconciler) whyNothing(set *hubv1.AddonSet, selector *match.Selector, r
 		return "there is no ClusterRegistration " + where
 	}
 	slices.Sort(near)
-	return fmt.Sprintf("%s selects none of %d ClusterRegistrations %s: %s", selector, len(near), where, status.List(near, 3))
+	return fmt.Sprintf("%s selects none of %s %s: %s", selector, status.Count(len(near), "ClusterRegistration"), where, status.List(near, 3))
 }
 
 func setLabels(set string) client.MatchingLabels {

@@ -174,7 +174,7 @@ func (r *Reconciler) tellGuard(before, set *hubv1.AddonSet, v guard.Verdict) {
 	}
 	if v.Approved {
 		r.Recorder.Eventf(set, nil, corev1.EventTypeNormal, hubv1.RemovalsApprovedEvent, "Remove",
-			"%s=%s: %d removals go on", hubv1.ApproveRemovalAnnotation, set.Annotations[hubv1.ApproveRemovalAnnotation], len(v.Go))
+			"%s=%s lets %s go on", hubv1.ApproveRemovalAnnotation, set.Annotations[hubv1.ApproveRemovalAnnotation], status.Count(len(v.Go), "removal"))
 	}
 }
 

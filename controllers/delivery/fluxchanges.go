@@ -40,7 +40,7 @@ func fluxChanges(seen *sightings) predicate.Predicate {
 // sightings remember how each Flux object stood when it last woke the room. Flux says Unknown at the start of each routine reconcile
 // and True at its end: compared with the event before, each of the two is news, and 50,000 objects every ten minutes are 160
 // events a second that change nothing. Since the end of a routine reconcile wakes nobody, whoever looks in the middle of one must see
-// what was before it: settled.
+// what was before it: settled. The same holds of what has failed, and is tried again: that it has failed stays true until it succeeds.
 type sightings struct {
 	mu      sync.Mutex
 	objects map[types.UID]sighting
@@ -51,6 +51,8 @@ type sighting struct {
 	generation int64
 	// ready is the generation that Flux has last said True of, if it was the last that it has said; else 0.
 	ready int64
+	// failed is how it stood when Flux said that it had failed, if that was the last that it has said; else nil. Few are.
+	failed *fluxstate.State
 }
 
 var seed = maphash.MakeSeed()
@@ -62,10 +64,13 @@ func (s *sightings) news(obj client.Object) bool {
 	if state.Ready == metav1.ConditionTrue {
 		is.ready = state.ReadyGeneration
 	}
+	if fluxstate.Failing(state) {
+		is.failed = &state
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	was, known := s.objects[obj.GetUID()]
-	if known && (was == is || was.routine(state)) {
+	if known && (was.state == is.state || was.routine(state)) {
 		return false
 	}
 	if s.objects == nil {
@@ -75,16 +80,21 @@ func (s *sightings) news(obj client.Object) bool {
 	return true
 }
 
-// routine returns whether a state is the middle of a reconcile of something that was Ready, and that nobody has changed since.
+// routine returns whether a state is the middle of a reconcile of something that was Ready, or had failed, and that nobody has changed
+// since.
 func (was sighting) routine(state fluxstate.State) bool {
-	return was.ready != 0 && was.generation == state.Generation && state.Ready == metav1.ConditionUnknown && !state.Deleting && !state.Suspended
+	return (was.ready != 0 || was.failed != nil) && was.generation == state.Generation && state.Ready == metav1.ConditionUnknown && !state.Deleting && !state.Suspended
 }
 
 // settled returns how an object stands, as it was before a routine reconcile, if it is in the middle of one.
 func (s *sightings) settled(uid types.UID, state fluxstate.State) fluxstate.State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if was := s.objects[uid]; was.routine(state) {
+	switch was := s.objects[uid]; {
+	case !was.routine(state):
+	case was.failed != nil:
+		state.Ready, state.ReadyGeneration, state.Reason, state.Message = was.failed.Ready, was.failed.ReadyGeneration, was.failed.Reason, was.failed.Message
+	default:
 		state.Ready, state.ReadyGeneration = metav1.ConditionTrue, was.ready
 	}
 	return state

@@ -3,6 +3,7 @@
 package delivery
 
 import (
+	"strings"
 	"testing"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
@@ -44,7 +45,11 @@ func TestFluxChanges(t *testing.T) {
 		{"and ends", release(1, 1, "True", "installed"), false, true},
 		{"another begins", release(1, 1, "Unknown", "looking"), false, true},
 		{"and fails", release(1, 1, "False", "no"), true, false},
-		{"it is tried again", release(1, 1, "Unknown", "looking"), true, false},
+		{"it is tried again", release(1, 1, "Unknown", "looking"), false, false},
+		{"and fails as before", release(1, 1, "False", "no"), false, false},
+		{"and once more", release(1, 1, "Unknown", "looking"), false, false},
+		{"and fails for another reason", release(1, 1, "False", "nor that"), true, false},
+		{"it is tried again", release(1, 1, "Unknown", "looking"), false, false},
 		{"and recovers", release(1, 1, "True", "installed"), true, true},
 		{"its spec changes", release(2, 1, "True", "installed"), true, false},
 		{"Flux begins with that: it was on its way already", release(2, 2, "Unknown", "upgrading"), false, false},
@@ -59,6 +64,9 @@ func TestFluxChanges(t *testing.T) {
 		// What wakes nobody at its end must look the same in its middle, or a room that looks just then sees it on its way for ever.
 		if s := seen.settled(at.UID, fluxstate.Of(at)); !step.want && s.Ready == metav1.ConditionUnknown && step.ready {
 			t.Errorf("%s: looked at just then, it is not Ready", step.what)
+		}
+		if s := seen.settled(at.UID, fluxstate.Of(at)); strings.Contains(step.what, "tried again") && (s.Ready != metav1.ConditionFalse || s.Reason != "R" || s.Message == "") {
+			t.Errorf("%s: looked at just then, nobody knows that it has failed: %+v", step.what, s)
 		}
 	}
 	if !p.Delete(event.DeleteEvent{Object: at}) {

@@ -124,6 +124,12 @@ func (c *cluster) suspended() *metav1.Condition {
 	return status.Find(c.registration, hubv1.SuspendedCondition)
 }
 
+// paused returns whether the cluster's objects are suspended because somebody wants it so, or its origin does: not for want of an answer.
+func (c *cluster) paused() bool {
+	s := c.suspended()
+	return s != nil && s.Reason != hubv1.ClusterUnreachableReason
+}
+
 // replaced returns whether an object that was made for the cluster of a UID is another cluster's than the present one.
 func (c *cluster) replaced(uid string) bool {
 	return uid != "" && c.registration != nil && c.registration.Status.ClusterID() != "" && uid != c.registration.Status.ClusterID()

@@ -35,7 +35,11 @@ func (r *Reconciler) report(c *cluster, d *delivery, steps []plan.Step, outcomes
 		}
 	}
 	for name, why := range d.Lost {
-		addons = append(addons, hubv1.AddonStatus{Name: name, State: hubv1.AddonLostTo, Message: why})
+		a := hubv1.AddonStatus{Name: name, State: hubv1.AddonLostTo, Message: why}
+		if d.HandedOver[name] {
+			a.Reason = hubv1.HandOverReason
+		}
+		addons = append(addons, a)
 	}
 	for name, why := range d.NotOwned {
 		addons = append(addons, hubv1.AddonStatus{Name: name, State: hubv1.AddonNotOwned, Message: why})
@@ -85,6 +89,11 @@ func (r *Reconciler) heldAddons(c *cluster, d *delivery) []hubv1.AddonStatus {
 		}
 		a := hubv1.AddonStatus{Name: o.Addon, Kind: k.Kind, Object: k.Name, Version: o.state.Version, AppliedGeneration: applied, Suspended: o.Suspended}
 		a.State, a.Message = fluxstate.Addon(was(d, o.Addon), o.state, applied)
+		a.Reason = reasonOf(a.State, o.state)
+		if a.State == hubv1.AddonSuspended && o.Held && c.suspended() != nil {
+			a.State, a.Message = c.suspendedState(), c.suspended().Message
+		}
+		a.Before = kept(was(d, o.Addon), &a, o, o.Hash)
 		if c.abandoned(d) {
 			a.State, a.AppliedGeneration = hubv1.AddonOrphaned, 0
 			a.Message = fmt.Sprintf("its AddonDelivery was deleted by hand while nobody was there to withdraw it; %s %s/%s is left, and Flux goes on with it", k.Kind, k.Namespace, k.Name)
@@ -192,9 +201,31 @@ func (r *Reconciler) addonStatus(c *cluster, d *delivery, s plan.Step, out outco
 		a.State = hubv1.AddonProgressing
 	default:
 		a.State, a.Message = fluxstate.Addon(was(d, s.Addon), o.state, out.applied)
+		a.Reason = reasonOf(a.State, o.state)
 		c.explainState(&a, o)
 	}
+	a.Before = kept(was(d, s.Addon), &a, o, w.Hash)
 	return a, true
+}
+
+// kept returns what an add-on was before it was paused or suspended: Ready, if it was, and if its object is what is wanted: then nothing
+// waits for it to go on. hash is that of what is wanted.
+func kept(before hubv1.AddonStatus, now *hubv1.AddonStatus, o *object, hash string) hubv1.AddonState {
+	if now.State != hubv1.AddonPaused && now.State != hubv1.AddonSuspended || o == nil || o.Hash != hash {
+		return ""
+	}
+	if before.State == hubv1.AddonReady && before.AppliedGeneration == o.Applied {
+		return hubv1.AddonReady
+	}
+	return before.Before
+}
+
+// reasonOf returns Flux's word for why an add-on failed.
+func reasonOf(state hubv1.AddonState, s fluxstate.State) string {
+	if state == hubv1.AddonFailed {
+		return s.Reason
+	}
+	return ""
 }
 
 // suspendedState is where an add-on stands whose Flux object the hub keeps suspended.
@@ -209,7 +240,7 @@ func (c *cluster) suspendedState() hubv1.AddonState {
 func (c *cluster) explainState(a *hubv1.AddonStatus, o *object) {
 	s := o.state
 	if a.State == hubv1.AddonFailed && c.unprobed() && !c.reachable() && fluxstate.Unreachable(s) {
-		a.State = hubv1.AddonUnreachable // the hub has no probe to open a breaker by, and Flux tries again by itself, less and less often
+		a.State, a.Reason = hubv1.AddonUnreachable, "" // the hub has no probe to open a breaker by, and Flux tries again by itself, less and less often
 		return
 	}
 	if o.Held && a.State == hubv1.AddonSuspended {
@@ -224,16 +255,17 @@ func (c *cluster) explainState(a *hubv1.AddonStatus, o *object) {
 		if a.Message != "" {
 			message += "; Flux says: " + a.Message
 		}
-		a.State, a.Message = hubv1.AddonWaitingForNodes, message
+		a.State, a.Reason, a.Message = hubv1.AddonWaitingForNodes, "", message
 	}
 }
 
-// count counts the add-ons of a delivery. One that another set delivers is not counted here: it is counted there.
+// count counts the add-ons of a delivery. One that another set delivers is one that this delivery lacks; one that was Ready when it was
+// paused or suspended is so still.
 func count(addons []hubv1.AddonStatus) *hubv1.ObjectCounts {
 	var c hubv1.ObjectCounts
 	for _, a := range addons {
 		switch a.State {
-		case hubv1.AddonLostTo, hubv1.AddonExcluded, hubv1.AddonRemoving, hubv1.AddonOrphaned:
+		case hubv1.AddonExcluded, hubv1.AddonRemoving, hubv1.AddonOrphaned:
 			continue
 		case hubv1.AddonHeld:
 			if leaves(&a) {
@@ -241,6 +273,10 @@ func count(addons []hubv1.AddonStatus) *hubv1.ObjectCounts {
 			}
 		case hubv1.AddonReady:
 			c.Ready++
+		case hubv1.AddonPaused, hubv1.AddonSuspended:
+			if a.Before == hubv1.AddonReady {
+				c.Ready++
+			}
 		case hubv1.AddonFailed, hubv1.AddonNotOwned:
 			c.Failed++
 		}
@@ -267,69 +303,109 @@ func written(addons []hubv1.AddonStatus, steps []plan.Step, namespace string) bo
 	return true
 }
 
-// outcome sums up a delivery.
-func (r *Reconciler) outcome(c *cluster, d *delivery) status.Outcome {
-	counts := d.Status.AddonCounts
-	var failed, waiting, held []string
-	reasons := map[string]int{}
+// tally sorts the add-ons of a delivery by what its Ready has to say of them.
+type tally struct {
+	failed, waiting, held, suspended, lost []string
+	// reasons counts those that failed.
+	reasons map[string]int
+	// delivered is true if there is something of the set on the cluster.
+	delivered bool
+}
+
+func tallyOf(d *delivery) tally {
+	t := tally{reasons: map[string]int{}}
 	for _, a := range d.Status.Addons {
 		switch a.State {
 		case hubv1.AddonFailed, hubv1.AddonNotOwned:
-			failed = append(failed, fmt.Sprintf("%s: %s", a.Name, a.Message))
-			reasons[a.Reason]++
-		case hubv1.AddonReady, hubv1.AddonLostTo, hubv1.AddonExcluded, hubv1.AddonOrphaned:
+			t.failed = append(t.failed, fmt.Sprintf("%s: %s", a.Name, a.Message))
+			t.reasons[a.Reason]++
+		case hubv1.AddonLostTo:
+			if a.Reason == hubv1.HandOverReason {
+				t.waiting = append(t.waiting, fmt.Sprintf("%s waits to take over (%s)", a.Name, a.Message))
+				continue
+			}
+			t.lost = append(t.lost, fmt.Sprintf("%s (%s)", a.Name, a.Message))
+		case hubv1.AddonReady, hubv1.AddonPaused:
+			t.delivered = true
+		case hubv1.AddonExcluded, hubv1.AddonOrphaned:
+		case hubv1.AddonSuspended:
+			t.suspended = append(t.suspended, a.Name)
+			t.delivered = true
 		case hubv1.AddonHeld:
-			held = append(held, fmt.Sprintf("%s stays as it is: %s", a.Name, a.Message))
+			t.held = append(t.held, fmt.Sprintf("%s stays as it is: %s", a.Name, a.Message))
 		default:
 			text := fmt.Sprintf("%s is %s", a.Name, a.State)
 			if a.Message != "" {
 				text += " (" + a.Message + ")"
 			}
-			waiting = append(waiting, text)
+			t.waiting = append(t.waiting, text)
 		}
 	}
+	return t
+}
+
+// outcome sums up a delivery.
+func (r *Reconciler) outcome(c *cluster, d *delivery) status.Outcome {
+	counts, t := d.Status.AddonCounts, tallyOf(d)
 	switch {
 	case d.leaving:
-		return status.Outcome{Phase: status.Working, Reason: hubv1.TerminatingReason, Message: status.List(append([]string{"being withdrawn"}, waiting...), 4)}
+		return status.Outcome{Phase: status.Working, Reason: hubv1.TerminatingReason, Message: status.List(append([]string{"being withdrawn"}, t.waiting...), 4)}
 	case c.registration == nil:
 		return status.Outcome{Phase: status.Broken, Reason: hubv1.RegistrationNotFoundReason, Message: fmt.Sprintf("ClusterRegistration %s is not there; what is delivered stays as it is", c.key)}
 	case d.DeletionTimestamp != nil && !d.wantedAgain:
 		return status.Outcome{Phase: status.Working, Reason: hubv1.TerminatingReason, Message: fmt.Sprintf(
 			"deleted by hand; it goes when AddonSet %s withdraws it, which takes its add-ons off the cluster as far as the removal guard lets it", d.SetKey())}
-	case d.result == nil:
+	case d.result == nil && !(d.frozen && c.paused()):
 		if d.frozen && counts.Total > 0 && counts.Ready == counts.Total {
 			return frozen(counts)
 		}
 		return status.Outcome{Phase: status.Broken, Reason: d.reason, Message: d.unrenderable}
-	case len(failed) > 0:
+	case len(t.failed) > 0:
 		reason := hubv1.AddonsFailedReason
 		for _, one := range []string{hubv1.FluxObjectsInFolderReason, hubv1.RenderFailedReason} {
-			if reasons[one] == len(failed) {
+			if t.reasons[one] == len(t.failed) {
 				reason = one // all of them for the one reason
 			}
 		}
-		return status.Outcome{Phase: status.Broken, Reason: reason, Message: status.List(failed, 2)}
+		return status.Outcome{Phase: status.Broken, Reason: reason, Message: status.List(t.failed, 2)}
 	case !c.answered():
 		return status.Outcome{Phase: status.Working, Reason: hubv1.WaitingForClusterReason, Message: "nothing is made before the cluster has answered"}
+	case c.paused():
+		return status.Outcome{Phase: d.keeps(counts, &t), Reason: c.suspended().Reason, Message: c.suspended().Message + "; what runs stays as it is"}
 	case c.suspended() != nil:
-		s := c.suspended()
-		return status.Outcome{Phase: status.Working, Reason: s.Reason, Message: s.Message + "; what runs stays as it is"}
-	case len(waiting) > 0:
-		return status.Outcome{Phase: status.Working, Reason: hubv1.ProgressingReason, Message: status.List(waiting, 3)}
-	case len(held) > 0:
-		return status.Outcome{Phase: status.Working, Reason: hubv1.RemovalsHeldReason, Message: status.List(held, 3)}
-	}
-	if d.frozen && counts.Total > 0 {
+		return status.Outcome{Phase: status.Working, Reason: c.suspended().Reason, Message: c.suspended().Message + "; what runs stays as it is"}
+	case len(t.waiting) > 0:
+		return status.Outcome{Phase: status.Working, Reason: hubv1.ProgressingReason, Message: status.List(t.waiting, 3)}
+	case len(t.held) > 0:
+		return status.Outcome{Phase: status.Working, Reason: hubv1.RemovalsHeldReason, Message: status.List(t.held, 3)}
+	case len(t.suspended) > 0:
+		return status.Outcome{Phase: d.keeps(counts, &t), Reason: hubv1.SuspendedReason, Message: fmt.Sprintf("%s suspended: %s; `flux resume` lets it go on", status.Count(len(t.suspended), "add-on"), status.List(t.suspended, 3))}
+	case len(t.lost) > 0:
+		return t.loses(counts)
+	case d.frozen && counts.Total > 0:
 		return frozen(counts)
+	case counts.Total == 0:
+		return status.Outcome{Phase: status.Done, Reason: hubv1.AddonsReadyReason, Message: "no add-on of this set is for this cluster"}
 	}
-	message := fmt.Sprintf("all %d add-ons are Ready", counts.Total)
-	if counts.Total == 0 {
-		message = "no add-on of this set is for this cluster"
+	return status.Outcome{Phase: status.Done, Reason: hubv1.AddonsReadyReason, Message: status.SomeReady(counts.Ready, counts.Total)}
+}
+
+// keeps is how a delivery stands that is paused, or of which something is suspended: Ready if it was, and if nothing waits for it to go on.
+func (d *delivery) keeps(counts *hubv1.ObjectCounts, t *tally) status.Phase {
+	missing := int(counts.Total-counts.Ready) - len(t.lost)
+	if d.Status.ReadyRevision == d.Spec.RevisionName && missing == 0 && len(t.waiting)+len(t.held) == 0 && (counts.Ready > 0 || counts.Total == 0) {
+		return status.Done
 	}
-	if n := len(d.Lost); n > 0 {
-		message += fmt.Sprintf("; %d are delivered by other sets", n)
+	return status.Working
+}
+
+// loses is the outcome of a delivery of which other sets deliver something: no failure, as long as anything of it is left.
+func (t *tally) loses(counts *hubv1.ObjectCounts) status.Outcome {
+	m := "delivered by other sets: " + status.List(t.lost, 2)
+	if t.delivered {
+		return status.Outcome{Phase: status.Done, Reason: hubv1.AddonsLostReason, Message: status.SomeReady(counts.Ready, counts.Total) + "; " + m}
 	}
-	return status.Outcome{Phase: status.Done, Reason: hubv1.AddonsReadyReason, Message: message}
+	return status.Outcome{Phase: status.Broken, Reason: hubv1.AddonsLostReason, Message: "nothing of this set is delivered here; " + m}
 }
 
 // frozen is where a delivery stands that is Ready as another version of the hub made it.

@@ -9,6 +9,7 @@ import (
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/randfill"
@@ -24,16 +25,16 @@ func TestCacheKeepsWhatIsRead(t *testing.T) {
 	fill := randfill.NewWithSeed(6).NilChance(0).NumElements(1, 3)
 	for kind, example := range map[string]client.Object{"HelmRelease": &helmv2.HelmRelease{}, "Kustomization": &kustomizev1.Kustomization{}} {
 		slim := transform(t, example)
-		for _, whose := range []string{"ours", "somebody else's"} {
+		for _, whose := range []string{"ours", "somebody else's", "ours, retrying"} {
 			t.Run(kind+", "+whose, func(t *testing.T) {
 				whole := reflect.New(reflect.TypeOf(example).Elem()).Interface().(client.Object)
 				fill.Fill(whole)
 				labels := map[string]string{hubv1.AddonLabel: "a", hubv1.AddonSetLabel: "set"}
-				if whose == "ours" {
+				if whose != "somebody else's" {
 					labels[hubv1.ClusterKeyLabel] = "key"
 				}
 				whole.SetLabels(labels)
-				ready(whole)
+				ready(whole, whose == "ours, retrying")
 				cached, err := slim(whole.DeepCopyObject())
 				if err != nil {
 					t.Fatal(err)
@@ -44,7 +45,7 @@ func TestCacheKeepsWhatIsRead(t *testing.T) {
 				if d := cmp.Diff(index.UsesOf(whole), index.UsesOf(cached.(client.Object))); d != "" {
 					t.Errorf("uses: -whole +cached:\n%s", d)
 				}
-				if whose != "ours" && !cmp.Equal(secretRefOf(whole), secretRefOf(cached.(client.Object))) {
+				if whose == "somebody else's" && !cmp.Equal(secretRefOf(whole), secretRefOf(cached.(client.Object))) {
 					t.Error("which cluster it is for is not kept")
 				}
 				if index.ByWorkloadIdentity(whole) != index.ByWorkloadIdentity(cached.(client.Object)) {
@@ -55,13 +56,19 @@ func TestCacheKeepsWhatIsRead(t *testing.T) {
 	}
 }
 
-// ready makes one of an object's conditions Ready.
-func ready(obj client.Object) {
+// ready makes one of an object's conditions Ready, or one that has been False and is tried again.
+func ready(obj client.Object, retrying bool) {
+	obj.SetGeneration(2)
+	conditions := []metav1.Condition{{Type: "Other", Status: "False", Reason: "Other"}, {Type: hubv1.ReadyCondition, Status: "True", Reason: "Fine", ObservedGeneration: 2}}
+	if retrying {
+		conditions[1].Status = "Unknown"
+		conditions = append(conditions, metav1.Condition{Type: "Released", Status: "False", Reason: "UpgradeFailed", Message: "no", ObservedGeneration: 2})
+	}
 	switch o := obj.(type) {
 	case *helmv2.HelmRelease:
-		o.Status.Conditions[0].Type = hubv1.ReadyCondition
+		o.Status.Conditions = conditions
 	case *kustomizev1.Kustomization:
-		o.Status.Conditions[0].Type = hubv1.ReadyCondition
+		o.Status.Conditions = conditions
 	}
 }
 

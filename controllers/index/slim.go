@@ -3,7 +3,6 @@
 package index
 
 import (
-	"slices"
 	"strings"
 	"sync"
 
@@ -18,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/fluxstate"
 )
 
 // CacheOptions returns what the informers keep: of Flux objects and revisions only those that the hub made, and of each
@@ -110,18 +110,22 @@ func slimKustomization(in any) (any, error) {
 	return o, nil
 }
 
-// slimConditions keeps Ready. What Flux says when all is well, it says of the same add-on on every cluster; each failure has words of its own.
+// slimConditions keeps Ready, and of a HelmRelease why its last attempt failed. What Flux says when all is well, it says of the same
+// add-on on every cluster; each failure has words of its own.
 func slimConditions(in []metav1.Condition) []metav1.Condition {
-	i := slices.IndexFunc(in, func(c metav1.Condition) bool { return c.Type == hubv1.ReadyCondition })
-	if i < 0 {
-		return nil
+	var out []metav1.Condition
+	for _, c := range in {
+		ready, failed := c.Type == hubv1.ReadyCondition, c.Type == fluxstate.Remediated || c.Type == fluxstate.Released && c.Status == metav1.ConditionFalse
+		if !ready && !failed {
+			continue
+		}
+		c.Type, c.Status, c.Reason = common.one(c.Type), metav1.ConditionStatus(common.one(string(c.Status))), common.one(c.Reason)
+		if c.Status == metav1.ConditionTrue {
+			c.Message = common.one(c.Message)
+		}
+		out = append(out, c)
 	}
-	c := in[i]
-	c.Type, c.Status, c.Reason = hubv1.ReadyCondition, metav1.ConditionStatus(common.one(string(c.Status))), common.one(c.Reason)
-	if c.Status == metav1.ConditionTrue {
-		c.Message = common.one(c.Message)
-	}
-	return []metav1.Condition{c}
+	return out
 }
 
 func slimDelivery(in any) (any, error) {

@@ -68,7 +68,9 @@ func registrationState(reg *hubv1.ClusterRegistration) string {
 	return stateProgressing
 }
 
-var setStates = []string{stateTerminating, stateStalled, hubv1.NoClusterMatchesReason, stateReady, stateProgressing}
+var setStates = []string{
+	stateTerminating, stateStalled, hubv1.NoClusterMatchesReason, stateReady, stateProgressing, stateAddonsFailed, hubv1.AddonsLostReason,
+}
 
 func setState(set *hubv1.AddonSet) string {
 	switch {
@@ -80,6 +82,10 @@ func setState(set *hubv1.AddonSet) string {
 		return hubv1.NoClusterMatchesReason
 	case status.IsTrue(set, hubv1.ReadyCondition):
 		return stateReady
+	case status.Reason(set, hubv1.ReadyCondition) == hubv1.AddonsFailedReason:
+		return stateAddonsFailed
+	case status.Reason(set, hubv1.ReadyCondition) == hubv1.AddonsLostReason:
+		return hubv1.AddonsLostReason
 	}
 	return stateProgressing
 }
@@ -88,7 +94,7 @@ func setState(set *hubv1.AddonSet) string {
 var deliveryStates = []string{
 	hubv1.AddonsReadyReason, hubv1.ProgressingReason, hubv1.AddonsFailedReason, hubv1.RenderFailedReason, hubv1.FluxObjectsInFolderReason,
 	hubv1.IdentityForbiddenReason, hubv1.InvalidSpecReason, hubv1.RegistrationNotFoundReason, hubv1.RevisionNotFoundReason, hubv1.FrozenReason,
-	hubv1.RemovalsHeldReason, hubv1.WaitingForClusterReason, hubv1.TerminatingReason, hubv1.ClusterUnreachableReason, hubv1.PausedReason,
+	hubv1.AddonsLostReason, hubv1.SuspendedReason, hubv1.RemovalsHeldReason, hubv1.WaitingForClusterReason, hubv1.TerminatingReason, hubv1.ClusterUnreachableReason, hubv1.PausedReason,
 	hubv1.ClusterSleepingReason, hubv1.ClusterWriteLimitedReason, hubv1.ClusterMigratingReason,
 }
 

@@ -42,7 +42,7 @@ func (r *Reconciler) drain(ctx context.Context, reg *hubv1.ClusterRegistration, 
 			return 0, err
 		}
 		if left > 0 { // of which the cache does not know yet
-			facts.Left = []string{fmt.Sprintf("%d deliveries", left)}
+			facts.Left = []string{status.Count(left, "delivery")}
 			d = drain.Decide(facts)
 		}
 	}

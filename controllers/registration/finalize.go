@@ -57,7 +57,7 @@ func (r *Reconciler) finalize(ctx context.Context, reg *hubv1.ClusterRegistratio
 	if reason != "" {
 		status.Set(reg, hubv1.UnregisteringCondition, metav1.ConditionTrue, reason, decision.Reason, r.Clock.Now())
 	}
-	status.Summarize(reg, status.Outcome{Phase: status.Working, Reason: hubv1.TerminatingReason, Message: fmt.Sprintf("%s; %d deliveries are left", decision.Reason, left)}, r.Clock.Now())
+	status.Summarize(reg, status.Outcome{Phase: status.Working, Reason: hubv1.TerminatingReason, Message: fmt.Sprintf("%s; %s left", decision.Reason, status.Count(left, "delivery"))}, r.Clock.Now())
 	if err := apply.Status(ctx, r.Client, before, reg); err != nil {
 		return ctrl.Result{}, err
 	}

@@ -110,8 +110,8 @@ func (r *Reconciler) reachable(reg *hubv1.ClusterRegistration, found resolution,
 	was := status.Find(reg, hubv1.ReachableCondition)
 	now := r.Clock.Now()
 	switch {
-	case !fresh && was == nil:
-		status.Set(reg, hubv1.ReachableCondition, metav1.ConditionUnknown, hubv1.NotProbedReason, "the first probe is under way", now)
+	case !fresh && was == nil, result.Err != nil && young(was, result):
+		status.Set(reg, hubv1.ReachableCondition, metav1.ConditionUnknown, hubv1.NotProbedReason, "it has not answered yet: the first probes are under way", now)
 	case !fresh:
 	case result.Err != nil && was != nil && was.Status == metav1.ConditionTrue && result.Failures < probe.FailureThreshold:
 	case result.Err != nil:
@@ -131,6 +131,11 @@ func (r *Reconciler) reachable(reg *hubv1.ClusterRegistration, found resolution,
 			fmt.Sprintf("%s answers as Kubernetes %s", chosen.config.Server(), result.Version), now)
 	}
 	return nil
+}
+
+// young returns whether a cluster that has never answered may still be coming up. It gets as many probes as one that has answered before.
+func young(was *metav1.Condition, result probe.Result) bool {
+	return (was == nil || was.Status == metav1.ConditionUnknown) && result.Failures < probe.FailureThreshold && probe.Young(result.Err.Reason)
 }
 
 // accept refuses the hub itself.

@@ -4,6 +4,7 @@ package registration
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -13,11 +14,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
 	"github.com/chandler-hub/chandler/internal/probe"
+	"github.com/chandler-hub/chandler/internal/status"
 )
 
 // TestHurry: a tenant that comes up minutes after its kubeconfig is probed when Kamaji says so, and not when the back-off ends.
@@ -157,5 +160,52 @@ func TestProbedTurned(t *testing.T) {
 	p.forget(one)
 	if p.turned(one, "Ready") {
 		t.Error("what was forgotten is remembered")
+	}
+}
+
+// TestYoungCluster: a cluster that has never answered has time to come up before anybody is warned of it.
+func TestYoungCluster(t *testing.T) {
+	failed := func(reason string, times int) probe.Result {
+		return probe.Result{Err: &probe.Failure{Reason: reason, Message: "grant the right in the cluster"}, Failures: times}
+	}
+	for name, tc := range map[string]struct {
+		was    metav1.ConditionStatus
+		result probe.Result
+		want   metav1.ConditionStatus
+		warns  bool
+	}{
+		"ItsRolesAreNotMade":    {"", failed(probe.ReasonForbidden, 1), metav1.ConditionUnknown, false},
+		"StillNot":              {metav1.ConditionUnknown, failed(probe.ReasonForbidden, 2), metav1.ConditionUnknown, false},
+		"TooLong":               {metav1.ConditionUnknown, failed(probe.ReasonForbidden, probe.FailureThreshold), metav1.ConditionFalse, true},
+		"ItDoesNotListenYet":    {metav1.ConditionUnknown, failed(probe.ReasonConnectionRefused, 1), metav1.ConditionUnknown, false},
+		"NotItsAddress":         {metav1.ConditionUnknown, failed(probe.ReasonNameNotFound, 1), metav1.ConditionFalse, true},
+		"ItAnsweredBefore":      {metav1.ConditionTrue, failed(probe.ReasonForbidden, 1), metav1.ConditionTrue, false},
+		"ItWasToldOfBefore":     {metav1.ConditionFalse, failed(probe.ReasonForbidden, 1), metav1.ConditionFalse, false},
+		"ItAnsweredAndIsSilent": {metav1.ConditionTrue, failed(probe.ReasonForbidden, probe.FailureThreshold), metav1.ConditionFalse, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			recorder := events.NewFakeRecorder(10)
+			r := &Reconciler{Clock: clock.RealClock{}, Recorder: recorder, Pool: probe.NewPool(probe.PoolOptions{})}
+			reg := &hubv1.ClusterRegistration{}
+			if tc.was != "" {
+				status.Set(reg, hubv1.ReachableCondition, tc.was, "Before", "", time.Now())
+			}
+			before := reg.DeepCopy()
+			r.reachable(reg, resolution{candidates: []candidate{{}}}, candidate{}, tc.result, true)
+			if got := status.Find(reg, hubv1.ReachableCondition); got.Status != tc.want {
+				t.Errorf("Reachable=%s, want %s", got.Status, tc.want)
+			}
+			r.tell(before, reg)
+			select {
+			case e := <-recorder.Events:
+				if !tc.warns || !strings.HasPrefix(e, "Warning ") {
+					t.Errorf("event %q", e)
+				}
+			default:
+				if tc.warns {
+					t.Error("nobody is warned")
+				}
+			}
+		})
 	}
 }

@@ -32,6 +32,10 @@ func TestOutcome(t *testing.T) {
 	counts := func(total, ready, failed int32) served {
 		return served{counts: hubv1.ObjectCounts{Total: total, Ready: ready, Failed: failed}, failed: []string{"base/a: boom"}, why: []string{"flux-system/base wants a=b"}}
 	}
+	with := func(s served, change func(*served)) served {
+		change(&s)
+		return s
+	}
 	draining := func(reason string) *metav1.Condition {
 		return &metav1.Condition{Type: hubv1.DrainingCondition, Status: "True", Reason: reason, Message: "drain"}
 	}
@@ -39,7 +43,7 @@ func TestOutcome(t *testing.T) {
 		valid, reachable metav1.Condition
 		maintenance      string
 		draining         *metav1.Condition
-		waiting          bool
+		waiting, paused  bool
 		identity         string
 		refused          *refusal
 		sets             []hubv1.SetResult
@@ -55,10 +59,28 @@ func TestOutcome(t *testing.T) {
 		"NotProbed":      {valid: good, reachable: reachable("Unknown", hubv1.NotProbedReason), want: status.Outcome{Phase: status.Working, Reason: hubv1.NotProbedReason, Message: "probe"}},
 		"Unreachable":    {valid: good, reachable: reachable("False", "DialTimeout"), served: counts(2, 2, 0), want: status.Outcome{Phase: status.Broken, Reason: "DialTimeout", Message: "probe"}},
 		"Upgrading":      {valid: good, reachable: reachable("False", "DialTimeout"), maintenance: "ClusterUpgrading", want: status.Outcome{Phase: status.Working, Reason: "ClusterUpgrading", Message: "at work: probe"}},
-		"UpgradingUp":    {valid: good, reachable: answers, maintenance: "ClusterUpgrading", served: counts(1, 1, 0), want: status.Outcome{Phase: status.Done, Reason: hubv1.SucceededReason, Message: "all 1 add-ons are Ready"}},
+		"UpgradingUp":    {valid: good, reachable: answers, maintenance: "ClusterUpgrading", served: counts(1, 1, 0), want: status.Outcome{Phase: status.Done, Reason: hubv1.SucceededReason, Message: "the add-on is Ready"}},
 		"NoSet":          {valid: good, reachable: answers, served: counts(0, 0, 0), sets: []hubv1.SetResult{{Name: "flux-system/base", Result: "NotSelected: wants a=b"}}, want: status.Outcome{Phase: status.Done, Reason: hubv1.NoAddonSetReason, Message: "no AddonSet delivers to this cluster: flux-system/base wants a=b"}},
 		"StalledSet":     {valid: good, reachable: answers, served: served{why: []string{"flux-system/base does not compile"}}, sets: []hubv1.SetResult{{Name: "flux-system/base", Result: "Stalled: the set does not compile"}}, want: status.Outcome{Phase: status.Done, Reason: hubv1.NoAddonSetReason, Message: "no AddonSet delivers to this cluster: flux-system/base does not compile"}},
-		"JustSelected":   {valid: good, reachable: answers, served: counts(0, 0, 0), sets: []hubv1.SetResult{{Name: "flux-system/base", Result: "Selected"}}, want: status.Outcome{Phase: status.Working, Reason: hubv1.ProgressingReason, Message: "0 of 0 add-ons are Ready"}},
+		"JustSelected":   {valid: good, reachable: answers, served: served{pending: []string{"flux-system/base"}}, want: status.Outcome{Phase: status.Working, Reason: hubv1.ProgressingReason, Message: "about to be delivered: flux-system/base"}},
+		"OneMore":        {valid: good, reachable: answers, served: with(counts(2, 2, 0), func(s *served) { s.pending = []string{"flux-system/more"} }), want: status.Outcome{Phase: status.Working, Reason: hubv1.ProgressingReason, Message: "all 2 add-ons are Ready; about to be delivered: flux-system/more"}},
+		"Leaving":        {valid: good, reachable: answers, served: with(counts(2, 2, 0), func(s *served) { s.leaving = []string{"flux-system/old (hello)"} }), want: status.Outcome{Phase: status.Working, Reason: hubv1.AddonsLeavingReason, Message: "being withdrawn: flux-system/old (hello)"}},
+		"LastOneLeaving": {valid: good, reachable: answers, served: served{leaving: []string{"flux-system/old"}}, want: status.Outcome{Phase: status.Working, Reason: hubv1.AddonsLeavingReason, Message: "being withdrawn: flux-system/old"}},
+		"FailedLeaving":  {valid: good, reachable: answers, served: with(counts(2, 1, 1), func(s *served) { s.leaving = []string{"flux-system/old"} }), want: status.Outcome{Phase: status.Broken, Reason: hubv1.AddonsFailedReason, Message: "1 of 2 add-ons failed: base/a: boom; being withdrawn: flux-system/old"}},
+		"OneBeingDropped": {valid: good, reachable: answers, served: with(counts(2, 2, 0), func(s *served) {
+			s.unready = []unready{{"flux-system/base", hubv1.ProgressingReason, "x is Removing"}}
+		}), want: status.Outcome{Phase: status.Working, Reason: hubv1.ProgressingReason, Message: "all 2 add-ons are Ready; flux-system/base: x is Removing"}},
+		"Held": {valid: good, reachable: answers, served: with(counts(2, 2, 0), func(s *served) {
+			s.unready = []unready{{"flux-system/a", hubv1.ProgressingReason, "x is Removing"}, {"flux-system/base", hubv1.RemovalsHeldReason, "x stays"}}
+		}), want: status.Outcome{Phase: status.Working, Reason: hubv1.RemovalsHeldReason, Message: "all 2 add-ons are Ready; flux-system/base: x stays"}},
+		"NotResumedYet": {valid: good, reachable: answers, served: with(counts(2, 0, 0), func(s *served) {
+			s.unready = []unready{{"flux-system/base", hubv1.ClusterUnreachableReason, "no answer"}}
+		}), want: status.Outcome{Phase: status.Working, Reason: hubv1.ProgressingReason, Message: "0 of 2 add-ons are Ready"}},
+		"OneSuspended": {valid: good, reachable: answers, served: with(counts(2, 2, 0), func(s *served) { s.suspended = []string{"base/a"} }), want: status.Outcome{Phase: status.Done, Reason: hubv1.SuspendedReason, Message: "all 2 add-ons are Ready; suspended: base/a"}},
+		"Paused":       {valid: good, reachable: answers, paused: true, served: counts(2, 2, 0), want: status.Outcome{Phase: status.Done, Reason: hubv1.PausedReason, Message: "a test; its Flux objects are suspended"}},
+		"PausedOnTheWay": {valid: good, reachable: answers, paused: true, served: with(counts(2, 1, 0), func(s *served) {
+			s.unready = []unready{{"flux-system/base", hubv1.PausedReason, "a test"}}
+		}), want: status.Outcome{Phase: status.Working, Reason: hubv1.PausedReason, Message: "a test; its Flux objects are suspended"}},
 		"AddonFailed":    {valid: good, reachable: answers, served: counts(3, 1, 1), want: status.Outcome{Phase: status.Broken, Reason: hubv1.AddonsFailedReason, Message: "1 of 3 add-ons failed: base/a: boom"}},
 		"AddonsOnTheWay": {valid: good, reachable: answers, served: counts(3, 1, 0), want: status.Outcome{Phase: status.Working, Reason: hubv1.ProgressingReason, Message: "1 of 3 add-ons are Ready"}},
 		"Draining":       {valid: good, reachable: answers, draining: draining(hubv1.DrainInProgressReason), served: counts(3, 2, 1), want: status.Outcome{Phase: status.Working, Reason: hubv1.DrainInProgressReason, Message: "drain"}},
@@ -74,6 +96,9 @@ func TestOutcome(t *testing.T) {
 				reg.Status.Conditions = append(reg.Status.Conditions, metav1.Condition{Type: hubv1.MaintenanceCondition, Status: "True", Reason: tc.maintenance, Message: "at work"})
 			}
 			reg.Status.Credential = &hubv1.CredentialStatus{WorkloadIdentity: tc.identity}
+			if tc.paused {
+				reg.Status.Conditions = append(reg.Status.Conditions, metav1.Condition{Type: hubv1.SuspendedCondition, Status: "True", Reason: hubv1.PausedReason, Message: "a test"})
+			}
 			if tc.draining != nil {
 				reg.Status.Conditions = append(reg.Status.Conditions, *tc.draining)
 			}

@@ -108,12 +108,22 @@ func specOrLabels() predicate.Predicate {
 	})
 }
 
+// deliveryCounts: what a registration's status says of its deliveries.
 func deliveryCounts() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		a, b := e.ObjectOld.(*hubv1.AddonDelivery), e.ObjectNew.(*hubv1.AddonDelivery)
 		return a.DeletionTimestamp.IsZero() != b.DeletionTimestamp.IsZero() || !equality.Semantic.DeepEqual(a.Status.AddonCounts, b.Status.AddonCounts) ||
-			!slices.Equal(orphaned(a), orphaned(b)) || refusedIn(a) != refusedIn(b) || heldIn(a) != heldIn(b)
+			readiness(a) != readiness(b) || !slices.Equal(orphaned(a), orphaned(b)) || refusedIn(a) != refusedIn(b) || heldIn(a) != heldIn(b)
 	}}
+}
+
+// readiness is what a delivery says of itself.
+func readiness(d *hubv1.AddonDelivery) [3]string {
+	c := status.Find(d, hubv1.ReadyCondition)
+	if c == nil {
+		return [3]string{}
+	}
+	return [3]string{string(c.Status), c.Reason, c.Message}
 }
 
 // heldIn is what a delivery says that the removal guard of its set holds here.

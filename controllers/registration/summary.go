@@ -43,7 +43,18 @@ type served struct {
 	failed []string
 	// why says of each set in reach that does not select the cluster why it does not.
 	why []string
+	// unready are the deliveries that say that they are not Ready; one whose every add-on another set delivers lacks nothing here.
+	unready []unready
+	// pending names the sets that are to be delivered, and have not been reported on.
+	pending []string
+	// suspended names the add-ons whose Flux object somebody has suspended.
+	suspended []string
+	// leaving says of each set that is being withdrawn what is left of it.
+	leaving []string
 }
+
+// unready is why a delivery is not Ready.
+type unready struct{ set, reason, message string }
 
 // maxSets bounds status.sets.
 const maxSets = 20
@@ -66,10 +77,19 @@ func (r *Reconciler) deliveries(ctx context.Context, reg *hubv1.ClusterRegistrat
 		out.left = append(out.left, leftOf(d)...)
 		if d.Withdrawn() {
 			results[set] = "Leaving"
+			out.leaving = append(out.leaving, leavingText(d))
 			continue
 		}
+		switch c := status.Find(d, hubv1.ReadyCondition); {
+		case c == nil:
+			out.pending = append(out.pending, set)
+		case c.Reason == hubv1.AddonsLostReason && c.Status != metav1.ConditionTrue:
+			results[set] = "Lost: other sets deliver its add-ons here"
+		case c.Status != metav1.ConditionTrue:
+			out.unready = append(out.unready, unready{set, c.Reason, c.Message})
+		}
 		if c := d.Status.AddonCounts; c != nil {
-			out.counts.Total += c.Total
+			out.counts.Total += max(c.Total-lostToOthers(d), 0)
 			out.counts.Ready += c.Ready
 			out.counts.Failed += c.Failed
 		}
@@ -79,6 +99,9 @@ func (r *Reconciler) deliveries(ctx context.Context, reg *hubv1.ClusterRegistrat
 		}
 		for _, a := range d.Status.Addons {
 			out.addons[a.Name] = true
+			if a.State == hubv1.AddonSuspended {
+				out.suspended = append(out.suspended, d.Spec.AddonSetRef.Name+"/"+a.Name)
+			}
 			if a.State == hubv1.AddonFailed || a.State == hubv1.AddonNotOwned {
 				out.failed = append(out.failed, fmt.Sprintf("%s/%s: %s", d.Spec.AddonSetRef.Name, a.Name, a.Message))
 			}
@@ -86,12 +109,40 @@ func (r *Reconciler) deliveries(ctx context.Context, reg *hubv1.ClusterRegistrat
 	}
 	slices.Sort(out.failed)
 	slices.Sort(out.held)
+	slices.Sort(out.leaving)
+	slices.Sort(out.suspended)
+	slices.SortFunc(out.unready, func(a, b unready) int { return cmp.Compare(a.set, b.set) })
 	reg.Status.Orphans = teardown.Orphans(reg.Status.Orphans, list.Items)
 	slices.Sort(out.left)
 	out.idle = idleOverrides(reg, out.addons, r.Clock.Now())
 	out.counts.Summary = status.Summary(out.counts.Ready, out.counts.Total)
 	reg.Status.AddonCounts = &out.counts
 	return out, r.sets(ctx, reg, results, &out)
+}
+
+// lostToOthers is how many add-ons of a delivery other sets deliver. They are counted there.
+func lostToOthers(d *hubv1.AddonDelivery) int32 {
+	var n int32
+	for _, a := range d.Status.Addons {
+		if a.State == hubv1.AddonLostTo {
+			n++
+		}
+	}
+	return n
+}
+
+// leavingText says what is left of a set that is being withdrawn: "base (hello, policies)".
+func leavingText(d *hubv1.AddonDelivery) string {
+	var names []string
+	for _, a := range d.Status.Addons {
+		if a.State != hubv1.AddonOrphaned && a.State != hubv1.AddonLostTo && a.State != hubv1.AddonExcluded {
+			names = append(names, a.Name)
+		}
+	}
+	if len(names) == 0 {
+		return d.SetKey().String()
+	}
+	return fmt.Sprintf("%s (%s)", d.SetKey(), status.List(names, 3))
 }
 
 // idleOverrides names the overrides that do nothing: no set delivers an add-on of that name here. Most are typing errors.
@@ -119,7 +170,7 @@ func (r *Reconciler) sets(ctx context.Context, reg *hubv1.ClusterRegistration, r
 			continue
 		}
 		selector, err := match.New(s.Namespace, r.Config.IsPlatform(s.Namespace), &s.Spec)
-		if err != nil || !selector.Reaches(reg.Namespace) {
+		if err != nil || !selector.Reaches(reg.Namespace) || s.DeletionTimestamp != nil {
 			continue
 		}
 		switch why := selector.Why(reg); {
@@ -131,6 +182,7 @@ func (r *Reconciler) sets(ctx context.Context, reg *hubv1.ClusterRegistration, r
 			out.why = append(out.why, name+" does not compile")
 		default:
 			results[name] = "Selected"
+			out.pending = append(out.pending, name)
 		}
 	}
 	list := make([]hubv1.SetResult, 0, len(results))
@@ -142,6 +194,7 @@ func (r *Reconciler) sets(ctx context.Context, reg *hubv1.ClusterRegistration, r
 	})
 	reg.Status.Sets = list[:min(maxSets, len(list))]
 	slices.Sort(out.why)
+	slices.Sort(out.pending)
 	return nil
 }
 
@@ -184,8 +237,12 @@ func outcome(reg *hubv1.ClusterRegistration, found resolution, refused *refusal,
 	suspended, maintenance := status.Find(reg, hubv1.SuspendedCondition), status.Find(reg, hubv1.MaintenanceCondition)
 	switch {
 	case suspended != nil && suspended.Reason != hubv1.ClusterUnreachableReason:
-		// Somebody chose this: no failure, and nothing to wait for.
-		return status.Outcome{Phase: status.Done, Reason: suspended.Reason, Message: suspended.Message + "; its Flux objects are suspended"}
+		// Somebody chose this: no failure, and what was Ready stays so.
+		phase := status.Done
+		if s.lags() {
+			phase = status.Working
+		}
+		return status.Outcome{Phase: phase, Reason: suspended.Reason, Message: suspended.Message + "; its Flux objects are suspended"}
 	case valid.Status != metav1.ConditionTrue:
 		phase := status.Broken
 		if found.waiting {
@@ -202,22 +259,63 @@ func outcome(reg *hubv1.ClusterRegistration, found resolution, refused *refusal,
 		return status.Outcome{Phase: status.Broken, Reason: reachable.Reason, Message: reachable.Message}
 	case drain.Requested(reg):
 		return draining(status.Find(reg, hubv1.DrainingCondition))
-	case s.counts.Total == 0 && !selected(reg):
-		return status.Outcome{Phase: status.Done, Reason: hubv1.NoAddonSetReason, Message: noSet(s.why)}
-	case s.counts.Failed > 0:
-		return status.Outcome{Phase: status.Broken, Reason: hubv1.AddonsFailedReason,
-			Message: fmt.Sprintf("%d of %d add-ons failed: %s", s.counts.Failed, s.counts.Total, status.List(s.failed, 2))}
-	case s.counts.Total == 0 && len(s.addons) > 0:
-		return status.Outcome{Phase: status.Done, Reason: hubv1.SucceededReason, Message: "every add-on is left out here, or delivered by another set"}
-	case s.counts.Ready < s.counts.Total || s.counts.Total == 0:
-		return status.Outcome{Phase: status.Working, Reason: hubv1.ProgressingReason,
-			Message: fmt.Sprintf("%d of %d add-ons are Ready", s.counts.Ready, s.counts.Total)}
 	}
-	return status.Outcome{Phase: status.Done, Reason: hubv1.SucceededReason, Message: fmt.Sprintf("all %d add-ons are Ready", s.counts.Total)}
+	return s.outcome()
 }
 
-func selected(reg *hubv1.ClusterRegistration) bool {
-	return slices.ContainsFunc(reg.Status.Sets, func(s hubv1.SetResult) bool { return s.Result == "Selected" || s.Result == "Delivered" })
+// lags returns whether a delivery says that it is not Ready, or leaves.
+func (s *served) lags() bool { return len(s.unready) > 0 || len(s.leaving) > 0 }
+
+// outcome says how what the sets do here stands.
+func (s *served) outcome() status.Outcome {
+	ready := status.SomeReady(s.counts.Ready, s.counts.Total)
+	leaving := "being withdrawn: " + status.List(s.leaving, 3)
+	switch {
+	case s.counts.Failed > 0:
+		m := fmt.Sprintf("%d of %s failed: %s", s.counts.Failed, status.Count(s.counts.Total, "add-on"), status.List(s.failed, 2))
+		if len(s.leaving) > 0 {
+			m += "; " + leaving
+		}
+		return status.Outcome{Phase: status.Broken, Reason: hubv1.AddonsFailedReason, Message: m}
+	case len(s.leaving) > 0:
+		return status.Outcome{Phase: status.Working, Reason: hubv1.AddonsLeavingReason, Message: leaving}
+	case len(s.unready) > 0:
+		return s.waits(ready)
+	case len(s.pending) > 0 && s.counts.Total == 0:
+		return status.Outcome{Phase: status.Working, Reason: hubv1.ProgressingReason, Message: "about to be delivered: " + status.List(s.pending, 3)}
+	case len(s.pending) > 0:
+		return status.Outcome{Phase: status.Working, Reason: hubv1.ProgressingReason, Message: ready + "; about to be delivered: " + status.List(s.pending, 3)}
+	case s.counts.Total == 0 && len(s.addons) > 0:
+		return status.Outcome{Phase: status.Done, Reason: hubv1.SucceededReason, Message: "every add-on is left out here, or delivered by another set"}
+	case s.counts.Total == 0:
+		return status.Outcome{Phase: status.Done, Reason: hubv1.NoAddonSetReason, Message: noSet(s.why)}
+	case s.counts.Ready < s.counts.Total:
+		return status.Outcome{Phase: status.Working, Reason: hubv1.ProgressingReason, Message: ready}
+	}
+	if len(s.suspended) > 0 {
+		return status.Outcome{Phase: status.Done, Reason: hubv1.SuspendedReason, Message: ready + "; suspended: " + status.List(s.suspended, 3)}
+	}
+	return status.Outcome{Phase: status.Done, Reason: hubv1.SucceededReason, Message: ready}
+}
+
+// onTheWay are reasons of a delivery of which the counts say all, or that are about to change: this cluster answers, and is not paused.
+var onTheWay = []string{
+	hubv1.ProgressingReason, hubv1.WaitingForClusterReason, hubv1.ClusterUnreachableReason, hubv1.PausedReason, hubv1.ClusterSleepingReason,
+	hubv1.ClusterWriteLimitedReason, hubv1.ClusterMigratingReason,
+}
+
+// waits is the outcome of a cluster with a delivery that is not Ready and has not failed: it has the reason of the first that is not
+// merely on its way.
+func (s *served) waits(ready string) status.Outcome {
+	for _, u := range s.unready {
+		if !slices.Contains(onTheWay, u.reason) {
+			return status.Outcome{Phase: status.Working, Reason: u.reason, Message: fmt.Sprintf("%s; %s: %s", ready, u.set, u.message)}
+		}
+	}
+	if s.counts.Ready < s.counts.Total {
+		return status.Outcome{Phase: status.Working, Reason: hubv1.ProgressingReason, Message: ready}
+	}
+	return status.Outcome{Phase: status.Working, Reason: hubv1.ProgressingReason, Message: fmt.Sprintf("%s; %s: %s", ready, s.unready[0].set, s.unready[0].message)}
 }
 
 func noSet(why []string) string {

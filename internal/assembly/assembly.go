@@ -70,6 +70,8 @@ type Outcome struct {
 	Wanted []Wanted
 	// Lost says of other add-ons to whom they were lost.
 	Lost map[string]string
+	// HandedOver are those of them that the other set has for now: they go over by movedFrom when it does without them.
+	HandedOver map[string]bool
 	// NotOwned says of others whose they are.
 	NotOwned map[string]string
 }
@@ -95,7 +97,7 @@ func Assemble(in Input) []Outcome {
 		a.live[in.Live[i].Key] = &in.Live[i]
 	}
 	for range in.Deliveries {
-		a.out = append(a.out, Outcome{Lost: map[string]string{}, NotOwned: map[string]string{}})
+		a.out = append(a.out, Outcome{Lost: map[string]string{}, HandedOver: map[string]bool{}, NotOwned: map[string]string{}})
 	}
 	a.decide()
 	a.link()
@@ -175,6 +177,9 @@ func (a *assembler) keepTogether() {
 			switch {
 			case lost:
 				out.Lost[w.Addon] = why
+				if out.HandedOver[base] {
+					out.HandedOver[w.Addon] = true
+				}
 			case notOwned:
 				out.NotOwned[w.Addon] = theirs
 			default:
@@ -219,6 +224,9 @@ func (a *assembler) settle(addon string, e entry, v conflict.Verdict) {
 		return
 	case !v.Won:
 		out.Lost[addon] = v.Reason
+		if len(a.moved(e.object)) > 0 {
+			out.HandedOver[addon] = true
+		}
 		return
 	}
 	key := Key(e.object)

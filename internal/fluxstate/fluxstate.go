@@ -48,13 +48,74 @@ func Of(obj client.Object) State {
 		s.Version = o.Status.LastAppliedRevision
 	}
 	if c := meta.FindStatusCondition(conditions, hubv1.ReadyCondition); c != nil {
-		s.Ready, s.Reason, s.ReadyGeneration = c.Status, c.Reason, c.ObservedGeneration
-		s.Message = fleeting.ReplaceAllString(buildFolder.ReplaceAllString(c.Message, ""), "")
+		s.take(c)
+		if c.Status == metav1.ConditionFalse && atWork[c.Reason] {
+			s.Ready = metav1.ConditionUnknown
+		}
 	}
 	if s.Ready == metav1.ConditionUnknown {
 		// Flux sets Unknown at the start of every reconcile, also of a routine one, with a changing text.
 		s.Reason, s.Message = "", ""
+		if c := lastFailure(conditions, s.Generation); c != nil {
+			s.take(c)
+			s.Ready = metav1.ConditionFalse // a successful rollback is True
+		}
 	}
+	return s
+}
+
+// take takes over what a condition says.
+func (s *State) take(c *metav1.Condition) {
+	s.Ready, s.Reason, s.ReadyGeneration = c.Status, c.Reason, c.ObservedGeneration
+	s.Message = fleeting.ReplaceAllString(buildFolder.ReplaceAllString(c.Message, ""), "")
+}
+
+// atWork are reasons of Ready=False for which nothing has failed: Flux is on its way, or begins again.
+var atWork = map[string]bool{
+	"HealthCheckCanceled": true, // something newer has come
+	"PendingRelease":      true, // helm-controller was restarted in the middle of an action
+	"UninstallSucceeded":  true, // the first half of a reinstall
+}
+
+// Remediated and Released are the conditions of a HelmRelease that Ready is a summary of, in the order in which helm-controller reads
+// them.
+const (
+	Remediated = helmv2.RemediatedCondition
+	Released   = helmv2.ReleasedCondition
+)
+
+// lastFailure returns how the last attempt at a generation of a HelmRelease failed, nil if it did not. helm-controller leaves these
+// conditions as they are until the next attempt is over, and copies them into Ready at the end of each: while it tries again, Ready is
+// Unknown, and they still say why it has to.
+func lastFailure(conditions []metav1.Condition, generation int64) *metav1.Condition {
+	if c := meta.FindStatusCondition(conditions, Remediated); c != nil && c.ObservedGeneration == generation {
+		return c
+	}
+	c := meta.FindStatusCondition(conditions, Released)
+	if c == nil || c.ObservedGeneration != generation || c.Status != metav1.ConditionFalse || atWork[c.Reason] {
+		return nil
+	}
+	return c
+}
+
+// Failing returns whether Flux has said of the present generation that it failed.
+func Failing(s State) bool {
+	if s.Ready != metav1.ConditionFalse || s.ReadyGeneration != s.Generation || s.Suspended || s.Deleting {
+		return false
+	}
+	state, _ := failure(s)
+	return state == hubv1.AddonFailed
+}
+
+// Remember returns the state of an object of which the delivery's status says that Flux failed, if Flux is trying again: what says so
+// may have been seen by a hub that is no more. applied is the generation that the hub's last write led to.
+func Remember(s State, before hubv1.AddonStatus, applied int64) State {
+	message, ok := strings.CutPrefix(before.Message, before.Reason+": ")
+	if s.Ready != metav1.ConditionUnknown || before.State != hubv1.AddonFailed || before.Reason == "" || !ok ||
+		before.AppliedGeneration != applied || s.Generation != applied || s.ReadyGeneration != s.Generation {
+		return s
+	}
+	s.Ready, s.Reason, s.Message = metav1.ConditionFalse, before.Reason, message
 	return s
 }
 

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandler-hub/chandler/internal/excerpt"
+	"github.com/chandler-hub/chandler/internal/status"
 )
 
 // Left says what stays on the cluster when Flux lets an object go, and where, as far as Flux has noted it.
@@ -112,7 +113,7 @@ func objects(ids []string) string {
 			in = append(in, parts[0])
 		}
 	}
-	text := fmt.Sprintf(" (%d objects", len(ids))
+	text := " (" + status.Count(len(ids), "object")
 	for _, part := range []struct {
 		what  string
 		names []string

@@ -4,6 +4,9 @@
 // nobody is served by ten writes of it, least of all the API server in the middle of a fan-out. So what tells of nothing but progress
 // waits for more of it; that something is Ready, has failed, is held, or goes, is written at once.
 //
+// A registration sums up its deliveries. Its counts wait longest, but its Ready is never older than theirs: it goes with the first of
+// theirs that does.
+//
 // Nobody takes a status that waits for the new one: until it is written, observedGeneration is the old one (kstatus: InProgress),
 // and readyRevision names the revision before.
 package pace
@@ -18,7 +21,7 @@ import (
 const (
 	first = 2 * time.Second // for the first status of an object: somebody may be looking for it
 	later = 5 * time.Second // of a delivery
-	// A registration sums up its deliveries: who wants to see an add-on on its way looks there.
+	// The counts of a registration: who wants to see an add-on on its way looks at its deliveries.
 	sum = 30 * time.Second
 )
 

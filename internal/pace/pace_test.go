@@ -104,24 +104,32 @@ func TestRegistration(t *testing.T) {
 	all := registration(status.Done, hubv1.SucceededReason, metav1.ConditionTrue, hubv1.ProbeSucceededReason, 3, 3)
 	failed := registration(status.Broken, hubv1.AddonsFailedReason, metav1.ConditionTrue, hubv1.ProbeSucceededReason, 2, 3)
 	silent := registration(status.Broken, "Timeout", metav1.ConditionFalse, "Timeout", 3, 3)
+	leaving := registration(status.Working, hubv1.AddonsLeavingReason, metav1.ConditionTrue, hubv1.ProbeSucceededReason, 1, 1)
 	for name, tc := range map[string]struct {
 		before, after *hubv1.ClusterRegistration
+		unready       bool
 		want          bool
 	}{
-		"nothing changed":       {some, some, false},
-		"the first look":        {none, unprobed, true},
-		"the first answer":      {none, idle, false},
-		"the answer comes":      {unprobed, idle, false},
-		"a set delivers":        {idle, some, true},
-		"one more is Ready":     {some, more, true},
-		"at work again":         {all, some, true},
-		"all are Ready":         {more, all, false},
-		"one failed":            {some, failed, false},
-		"recovering":            {failed, some, false},
-		"it fell silent":        {all, silent, false},
-		"it answers once again": {silent, some, false},
+		"nothing changed":             {some, some, true, false},
+		"the first look":              {none, unprobed, false, true},
+		"the first answer":            {none, idle, false, false},
+		"the answer comes":            {unprobed, idle, false, false},
+		"a set is to be delivered":    {idle, some, false, true},
+		"its delivery is not Ready":   {idle, some, true, false},
+		"one more is Ready":           {some, more, true, true},
+		"at work again":               {all, some, true, false},
+		"another set is selected":     {all, some, false, true},
+		"a set leaves":                {all, leaving, true, false},
+		"a set leaves that never was": {some, leaving, true, true},
+		"it has left":                 {leaving, all, false, false},
+		"the last one has left":       {leaving, idle, false, false},
+		"all are Ready":               {more, all, false, false},
+		"one failed":                  {some, failed, true, false},
+		"recovering":                  {failed, some, true, false},
+		"it fell silent":              {all, silent, false, false},
+		"it answers once again":       {silent, some, true, false},
 	} {
-		if got := pace.Registration(tc.before, tc.after); got != tc.want {
+		if got := pace.Registration(tc.before, tc.after, tc.unready); got != tc.want {
 			t.Errorf("%s: mere progress: %t, want %t", name, got, tc.want)
 		}
 	}
@@ -148,9 +156,11 @@ func TestWaiting(t *testing.T) {
 }
 
 func TestDelay(t *testing.T) {
-	first, later := pace.Delay(&hubv1.AddonDelivery{}), pace.Delay(delivery(status.Working, hubv1.ProgressingReason))
-	sum := pace.Delay(registration(status.Working, hubv1.ProgressingReason, metav1.ConditionTrue, hubv1.ProbeSucceededReason, 1, 3))
-	if first <= 0 || first >= later || later >= sum {
-		t.Errorf("the first waits %s, later ones %s, a registration's %s", first, later, sum)
+	first, later := pace.Delay(&hubv1.AddonDelivery{}, &hubv1.AddonDelivery{}), pace.Delay(delivery(status.Working, hubv1.ProgressingReason), &hubv1.AddonDelivery{})
+	some := registration(status.Working, hubv1.ProgressingReason, metav1.ConditionTrue, hubv1.ProbeSucceededReason, 1, 3)
+	all := registration(status.Done, hubv1.SucceededReason, metav1.ConditionTrue, hubv1.ProbeSucceededReason, 3, 3)
+	sum, not := pace.Delay(some, some), pace.Delay(all, some)
+	if first <= 0 || first >= later || later >= sum || not != first {
+		t.Errorf("the first waits %s, later ones %s, a registration's %s, and when it is no longer Ready %s", first, later, sum, not)
 	}
 }

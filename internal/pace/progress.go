@@ -34,7 +34,12 @@ func Delivery(before, after *hubv1.AddonDelivery) bool {
 }
 
 // Registration is the same for a registration: how many add-ons are Ready, which sets deliver, and that it has not been probed yet.
-func Registration(before, after *hubv1.ClusterRegistration) bool {
+// unready is true if a delivery of it says that it is not Ready, or leaves: the registration must not say longer than they do that all is.
+func Registration(before, after *hubv1.ClusterRegistration, unready bool) bool {
+	was, is := status.IsTrue(before, hubv1.ReadyCondition), status.IsTrue(after, hubv1.ReadyCondition)
+	if was && !is && unready || is && !was && !fresh(before) {
+		return false
+	}
 	if after.DeletionTimestamp != nil || equality.Semantic.DeepEqual(before.Status, after.Status) || !onTheWay(before, after) {
 		return false
 	}
@@ -50,23 +55,30 @@ func Registration(before, after *hubv1.ClusterRegistration) bool {
 }
 
 // Delay is how long a status waits that tells of progress, given the one that was written last.
-func Delay(before status.Object) time.Duration {
+func Delay(before, after status.Object) time.Duration {
 	if fresh(before) {
 		return first
 	}
-	if _, ok := before.(*hubv1.ClusterRegistration); ok {
-		return sum
+	if _, ok := before.(*hubv1.ClusterRegistration); !ok {
+		return later
 	}
-	return later
+	if status.IsTrue(before, hubv1.ReadyCondition) && !status.IsTrue(after, hubv1.ReadyCondition) {
+		return first // a delivery of it is about to be made, and has a first status by then
+	}
+	return sum
 }
 
 // fresh returns whether no status of an object has been written yet.
 func fresh(o status.Object) bool { return status.Find(o, hubv1.ReadyCondition) == nil }
 
+// moving are the reasons of what has not arrived.
+var moving = []string{hubv1.ProgressingReason, hubv1.WaitingForClusterReason, hubv1.NotProbedReason, hubv1.NoAddonSetReason, hubv1.AddonsLeavingReason}
+
 // onTheWay returns whether an object has not arrived, and was not in trouble before: to be out of it is news.
 func onTheWay(before, after status.Object) bool {
-	return slices.Contains([]string{hubv1.ProgressingReason, hubv1.WaitingForClusterReason, hubv1.NotProbedReason, hubv1.NoAddonSetReason}, status.Reason(after, hubv1.ReadyCondition)) &&
-		slices.Contains([]string{"", hubv1.ProgressingReason, hubv1.WaitingForClusterReason, hubv1.NotProbedReason, hubv1.NoAddonSetReason, hubv1.SucceededReason, hubv1.AddonsReadyReason}, status.Reason(before, hubv1.ReadyCondition))
+	was := status.Reason(before, hubv1.ReadyCondition)
+	return slices.Contains(moving, status.Reason(after, hubv1.ReadyCondition)) &&
+		(slices.Contains(moving, was) || slices.Contains([]string{"", hubv1.SucceededReason, hubv1.AddonsReadyReason}, was))
 }
 
 func without(conditions []metav1.Condition) []metav1.Condition {
@@ -78,6 +90,8 @@ func without(conditions []metav1.Condition) []metav1.Condition {
 // isProgress returns whether an add-on is on its way, or has arrived, with nothing else to tell of it.
 func isProgress(a hubv1.AddonStatus) bool {
 	switch a.State {
+	case hubv1.AddonLostTo:
+		return a.Reason == hubv1.HandOverReason
 	case hubv1.AddonReady, hubv1.AddonProgressing, hubv1.AddonWaitingForCluster, hubv1.AddonWaitingForDependency, hubv1.AddonWaitingForNodes:
 		return !a.Suspended && a.Reason == "" && a.Removal == "" && a.Release == nil && len(a.TakesOver) == 0
 	}

@@ -69,3 +69,7 @@ type Result struct {
 	// FailingSince is the Time of the first of these failures; zero after an answer. Only the Pool sets it.
 	FailingSince time.Time
 }
+
+// Young returns whether a failure is what a cluster gives for an answer that is still coming up: its API server does not listen yet, or has
+// not made its own roles.
+func Young(reason string) bool { return quick(reason) || reason == ReasonConnectionRefused }

@@ -94,6 +94,38 @@ func Find(o Object, typ string) *metav1.Condition {
 // Summary returns "ready/total".
 func Summary(ready, total int32) string { return fmt.Sprintf("%d/%d", ready, total) }
 
+// Count returns a number with its noun, given in the singular: "1 cluster", "2 clusters", "0 deliveries".
+func Count[N int | int32 | int64](n N, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	if stem, ok := strings.CutSuffix(noun, "y"); ok {
+		return fmt.Sprintf("%d %sies", n, stem)
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// Are is Count with its verb: "1 cluster is", "2 clusters are".
+func Are[N int | int32 | int64](n N, noun string) string {
+	if n == 1 {
+		return Count(n, noun) + " is"
+	}
+	return Count(n, noun) + " are"
+}
+
+// SomeReady says how many of total add-ons are Ready: "1 of 3 add-ons are Ready", "all 3 add-ons are Ready".
+func SomeReady(ready, total int32) string {
+	switch {
+	case total == 1 && ready == 1:
+		return "the add-on is Ready"
+	case ready == total && total > 0:
+		return fmt.Sprintf("all %s Ready", Are(total, "add-on"))
+	case total == 1:
+		return "the add-on is not Ready"
+	}
+	return fmt.Sprintf("%d of %s Ready", ready, Are(total, "add-on"))
+}
+
 // ExpiresIn returns how long a credential lives on, for a table: "expired", hours on the last day, days in the last
 // ninety, else ">90d". Coarse on purpose: while nothing is near, nothing changes, and nothing is written.
 func ExpiresIn(at, now time.Time) string {

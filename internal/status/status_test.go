@@ -110,3 +110,17 @@ func TestOnline(t *testing.T) {
 		})
 	}
 }
+
+func TestCount(t *testing.T) {
+	for want, got := range map[string]string{
+		"0 clusters": status.Count(0, "cluster"), "1 cluster": status.Count(1, "cluster"), "2 add-ons": status.Count(int32(2), "add-on"),
+		"the add-on is Ready": status.SomeReady(1, 1), "the add-on is not Ready": status.SomeReady(0, 1), "all 2 add-ons are Ready": status.SomeReady(2, 2),
+		"1 of 3 add-ons are Ready": status.SomeReady(1, 3), "0 of 0 add-ons are Ready": status.SomeReady(0, 0),
+		"1 cluster is": status.Are(1, "cluster"), "2 clusters are": status.Are(2, "cluster"),
+		"1 delivery": status.Count(1, "delivery"), "3 deliveries": status.Count(3, "delivery"),
+	} {
+		if got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package addonset
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/excerpt"
+	"github.com/chandler-hub/chandler/internal/status"
+)
+
+// fleet is how the clusters of a set stand.
+type fleet struct {
+	counts hubv1.ClusterCounts
+	// inUse are the revisions that a delivery names.
+	inUse map[string]bool
+	// behind names clusters in reach that have not been Ready on the newest revision, but for those of failedBehind, with the reason.
+	behind, failedBehind []string
+	// failed names the other clusters with a failed add-on, with the reason: they were Ready on the newest revision before.
+	failed []string
+	// suspended names the clusters with an add-on that somebody has suspended.
+	suspended []string
+	// without is how many clusters get nothing of the set, since other sets deliver every add-on of it there.
+	without int32
+	// lost counts the clusters by what the set lost there, and to whom.
+	lost map[string]int
+	// nothing says why no cluster is selected, if none is.
+	nothing string
+	// removals is what the clusters are to lose.
+	removals *removals
+}
+
+// expect counts a cluster that is selected and has no delivery yet.
+func (f *fleet) expect(name string, online bool) {
+	f.counts.Matched++
+	if !online {
+		f.counts.Offline++
+		return
+	}
+	f.behind = append(f.behind, name)
+}
+
+// count counts a cluster that has a delivery.
+func (f *fleet) count(set *hubv1.AddonSet, d *hubv1.AddonDelivery, online bool) {
+	name := d.Spec.RegistrationRef.Name
+	f.counts.Matched++
+	if status.IsTrue(d, hubv1.ReadyCondition) && sameContent(d.Status.ReadyRevision, d.Spec.RevisionName) {
+		f.counts.Ready++
+	}
+	if !online {
+		f.counts.Offline++
+	}
+	paused, why := f.look(d)
+	if paused {
+		f.counts.Paused++
+	}
+	if why != "" {
+		f.counts.Failed++
+	}
+	without := status.Reason(d, hubv1.ReadyCondition) == hubv1.AddonsLostReason && !status.IsTrue(d, hubv1.ReadyCondition)
+	switch updated := sameContent(d.Status.ReadyRevision, set.Status.Revision); {
+	case without:
+		f.without++
+	case updated && why != "":
+		f.counts.Updated++
+		f.failed = append(f.failed, name+" ("+why+")")
+	case updated:
+		f.counts.Updated++
+	case online && why != "":
+		f.failedBehind = append(f.failedBehind, name+" ("+why+")")
+	case online && !excused(d):
+		f.behind = append(f.behind, name)
+	}
+}
+
+// look goes through the add-ons of a cluster. It returns whether somebody has paused or suspended any, and why the first failed that did.
+func (f *fleet) look(d *hubv1.AddonDelivery) (paused bool, why string) {
+	for _, a := range d.Status.Addons {
+		switch a.State {
+		case hubv1.AddonFailed, hubv1.AddonNotOwned:
+			if why == "" {
+				why = fmt.Sprintf("%s: %s", a.Name, excerpt.Cut(a.Message, maxWhy))
+			}
+		case hubv1.AddonPaused:
+			paused = true
+		case hubv1.AddonSuspended:
+			paused = true
+			f.suspended = append(f.suspended, d.Spec.RegistrationRef.Name+"/"+a.Name)
+		case hubv1.AddonLostTo:
+			f.lost[fmt.Sprintf("%s (%s)", a.Name, a.Message)]++
+		}
+	}
+	if c := d.Status.AddonCounts; why == "" && c != nil && c.Failed > 0 {
+		why = "an add-on failed"
+	}
+	return paused, why
+}
+
+// maxWhy bounds what is said of one cluster.
+const maxWhy = 200
+
+// sum sorts what was counted.
+func (f *fleet) sum() {
+	for _, names := range [][]string{f.behind, f.failedBehind, f.failed, f.suspended} {
+		slices.Sort(names)
+	}
+	f.counts.ReadySummary = status.Summary(f.counts.Ready, f.counts.Matched)
+	f.counts.UpdatedSummary = status.Summary(f.counts.Updated, f.counts.Matched)
+}
+
+// excused is true if nobody is to wait for a cluster who waits for the set: somebody holds an add-on of it back and knows, or it
+// has no node to run anything on.
+func excused(d *hubv1.AddonDelivery) bool {
+	return slices.ContainsFunc(d.Status.Addons, func(a hubv1.AddonStatus) bool {
+		switch a.State {
+		case hubv1.AddonHeld, hubv1.AddonSuspended, hubv1.AddonPaused, hubv1.AddonUnreachable, hubv1.AddonWaitingForNodes:
+			return true
+		}
+		return false
+	})
+}
+
+// summarize sets the conditions. A cluster that does not answer is counted, and blocks nobody who waits for the set.
+func (r *Reconciler) summarize(set *hubv1.AddonSet, f *fleet, invalid error) {
+	now := r.Clock.Now()
+	complete, reason, message := metav1.ConditionTrue, hubv1.SucceededReason, "every cluster has been Ready on the newest revision"
+	if f.without > 0 {
+		message = "every cluster has been Ready on the newest revision, but for those where other sets deliver every add-on of this one"
+	}
+	if f.counts.Updated+f.without < f.counts.Matched {
+		complete, reason = metav1.ConditionFalse, hubv1.ProgressingReason
+		message = fmt.Sprintf("%s clusters have been Ready on the newest revision", f.counts.UpdatedSummary)
+	}
+	status.Set(set, hubv1.RolloutCompleteCondition, complete, reason, message, now)
+	set.Status.Rollout = map[metav1.ConditionStatus]string{metav1.ConditionTrue: "Complete", metav1.ConditionFalse: "Progressing"}[complete]
+
+	healthy, reason, message := metav1.ConditionTrue, hubv1.SucceededReason, "every add-on is Ready on every cluster"
+	if f.counts.Ready < f.counts.Matched {
+		healthy, reason = metav1.ConditionFalse, hubv1.ProgressingReason
+		message = fmt.Sprintf("%s clusters are Ready, %d offline", f.counts.ReadySummary, f.counts.Offline)
+		if failed := append(slices.Clone(f.failedBehind), f.failed...); len(failed) > 0 {
+			slices.Sort(failed)
+			reason, message = hubv1.AddonsFailedReason, message+", failed: "+status.List(failed, 3)
+		}
+	}
+	status.Set(set, hubv1.HealthyCondition, healthy, reason, message, now)
+	status.Summarize(set, outcome(f, invalid), now)
+}
+
+func outcome(f *fleet, invalid error) status.Outcome {
+	switch updated := f.counts.UpdatedSummary + " clusters have been Ready on this revision"; {
+	case invalid != nil:
+		return status.Outcome{Phase: status.Stalled, Reason: hubv1.InvalidSpecReason, Message: invalid.Error() + ". Clusters keep what they have"}
+	case f.counts.Matched == 0:
+		return status.Outcome{Phase: status.Done, Reason: hubv1.NoClusterMatchesReason, Message: f.nothing + f.leaving()}
+	case len(f.failedBehind) > 0:
+		m := updated + "; failed: " + status.List(f.failedBehind, 3)
+		if len(f.behind) > 0 {
+			m += "; not yet: " + status.List(f.behind, 5)
+		}
+		return status.Outcome{Phase: status.Broken, Reason: hubv1.AddonsFailedReason, Message: m}
+	case len(f.behind) > 0:
+		m := updated + "; not yet: " + status.List(f.behind, 5)
+		return status.Outcome{Phase: status.Working, Reason: hubv1.ProgressingReason, Message: m + f.notes()}
+	case f.without > 0 && f.counts.Updated == 0:
+		return status.Outcome{Phase: status.Broken, Reason: hubv1.AddonsLostReason, Message: "nothing of this set is delivered anywhere" + f.notes()}
+	}
+	reason := hubv1.SucceededReason
+	if len(f.lost) > 0 {
+		reason = hubv1.AddonsLostReason
+	}
+	return status.Outcome{Phase: status.Done, Reason: reason, Message: fmt.Sprintf("delivered to %s clusters%s", f.counts.UpdatedSummary, f.notes())}
+}
+
+// notes say what blocks nobody who waits for the set.
+func (f *fleet) notes() string {
+	var m string
+	if f.counts.Offline > 0 {
+		m += fmt.Sprintf("; %d offline", f.counts.Offline)
+	}
+	if paused := f.counts.Paused; paused > 0 {
+		m += fmt.Sprintf("; %d paused or suspended", paused)
+		if len(f.suspended) > 0 {
+			m += ", `flux suspend`: " + status.List(f.suspended, 3)
+		}
+	}
+	if len(f.lost) > 0 {
+		var lost []string
+		for _, what := range slices.Sorted(maps.Keys(f.lost)) {
+			lost = append(lost, what+" on "+status.Count(f.lost[what], "cluster"))
+		}
+		m += "; delivered by other sets: " + status.List(lost, 3)
+	}
+	if len(f.failed) > 0 {
+		m += "; failed since: " + status.List(f.failed, 3)
+	}
+	return m + f.leaving()
+}
+
+func (f *fleet) leaving() string {
+	if f.counts.Leaving == 0 {
+		return ""
+	}
+	return "; being withdrawn from " + status.Count(f.counts.Leaving, "cluster")
+}
+
+// leavingCounts are those of a set that is being deleted: it has clusters to leave, and none to be Ready on.
+func leavingCounts(set *hubv1.AddonSet, deliveries []hubv1.AddonDelivery) *hubv1.ClusterCounts {
+	counts := &hubv1.ClusterCounts{Leaving: int32(len(deliveries))} //nolint:gosec // as many as there are clusters
+	if held := set.Status.HeldRemovals; held != nil {
+		counts.Held = held.Count
+	}
+	return counts
+}
+
+// leavingText names the clusters that a set still has to leave.
+func leavingText(deliveries []hubv1.AddonDelivery) string {
+	names := make([]string, len(deliveries))
+	for i := range deliveries {
+		names[i] = deliveries[i].Spec.RegistrationRef.Name
+	}
+	slices.Sort(names)
+	return fmt.Sprintf("%s: %s", status.Count(len(names), "cluster"), status.List(names, 5))
+}

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/localfleet"
 )
 
@@ -93,6 +94,57 @@ func TestTrust(t *testing.T) {
 		if before.UID != after.UID || release() != was {
 			t.Error("it was uninstalled, and installed again")
 		}
+	})
+	t.Run("deliveries that somebody deletes are made again, and Flux does not notice", func(t *testing.T) {
+		content := &corev1.ConfigMap{}
+		check(t, one.Client.Get(ctx, client.ObjectKey{Namespace: "default", Name: "tru-base"}, content))
+		release := func() helmv2.HelmRelease {
+			list := &helmv2.HelmReleaseList{}
+			check(t, h.Client.List(ctx, list, client.MatchingLabels{hubv1.ClusterLabel: "one", hubv1.AddonLabel: "tru-base"}))
+			if len(list.Items) != 1 || list.Items[0].DeletionTimestamp != nil || len(list.Items[0].Status.History) == 0 {
+				t.Fatalf("%d HelmReleases, or one that goes", len(list.Items))
+			}
+			return list.Items[0]
+		}
+		before := release()
+		d := &hubv1.AddonDelivery{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: identity.Delivery("tru-base", client.ObjectKey{Namespace: "fleet", Name: "one"})}}
+		check(t, h.Client.Get(ctx, client.ObjectKeyFromObject(d), d))
+		old := d.UID
+		check(t, h.Client.DeleteAllOf(ctx, &hubv1.AddonDelivery{}, client.InNamespace("flux-system")))
+		soon(t, "it is made again, and Ready", func() error {
+			if err := condition(ctx, h.Client, d, hubv1.ReadyCondition, metav1.ConditionTrue, ""); err != nil {
+				return err
+			}
+			if d.UID == old {
+				return errors.New("the old one is still there")
+			}
+			return nil
+		})
+		soon(t, "an event says how to remove add-ons", func() error { return wantEvent(ctx, h, d.Name, "To remove its add-ons from cluster fleet/one") })
+		after := release()
+		if after.UID != before.UID || after.Generation != before.Generation || after.Status.History[0].Version != before.Status.History[0].Version {
+			t.Errorf("the HelmRelease was %s, generation %d, revision %d, and is %s, %d, %d", before.UID, before.Generation, before.Status.History[0].Version,
+				after.UID, after.Generation, after.Status.History[0].Version)
+		}
+		still := &corev1.ConfigMap{}
+		check(t, one.Client.Get(ctx, client.ObjectKeyFromObject(content), still))
+		if still.UID != content.UID || still.ResourceVersion != content.ResourceVersion {
+			t.Error("it was uninstalled, and installed again")
+		}
+	})
+	t.Run("a delivery that somebody writes gets no kubeconfig", func(t *testing.T) {
+		d := &hubv1.AddonDelivery{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: identity.Delivery("mine", client.ObjectKey{Namespace: "fleet", Name: "one"})}}
+		d.Spec.RegistrationRef = hubv1.RegistrationReference{Namespace: "fleet", Name: "one"}
+		d.Spec.AddonSetRef.Name, d.Spec.RevisionName = "mine", "mine-e2"
+		check(t, h.Client.Create(ctx, d))
+		soon(t, "it says why", func() error {
+			return condition(ctx, h.Client, d, hubv1.ReadyCondition, metav1.ConditionFalse, hubv1.OutOfReachReason)
+		})
+		mirror := secret("team", identity.Mirror("chandler", client.ObjectKey{Namespace: "fleet", Name: "one"}), nil)
+		if err := h.Client.Get(ctx, client.ObjectKeyFromObject(mirror), mirror); !apierrors.IsNotFound(err) {
+			t.Errorf("the kubeconfig of cluster one lies in namespace team: %v", err)
+		}
+		check(t, h.Client.Delete(ctx, d))
 	})
 	t.Run("Secrets register where the Namespace says so", func(t *testing.T) {
 		soon(t, "the team's Secret says why it is not registered", func() error {

@@ -19,7 +19,6 @@ import (
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	testclock "k8s.io/utils/clock/testing"
 
@@ -73,7 +72,6 @@ type loss struct {
 	at                  time.Time
 	cluster, set, addon string
 	setUID              string
-	approved            bool
 }
 
 // orphan is a workload that nobody owns any more.
@@ -370,10 +368,6 @@ func (c *cluster) origin() apiserver.Key {
 
 func (c *cluster) registration() apiserver.Key {
 	return apiserver.Key{Group: "chandler.dev", Kind: "ClusterRegistration", Namespace: c.namespace, Name: c.name}
-}
-
-func (c *cluster) registrationName() types.NamespacedName {
-	return types.NamespacedName{Namespace: c.namespace, Name: c.name}
 }
 
 func (c *cluster) data() apiserver.Object {

@@ -35,7 +35,7 @@ import (
 // one annotation of the objects that clusters come from. The end-to-end tests run it with these rights, and fail if it asks for
 // another, or does not use one.
 //
-// +kubebuilder:rbac:groups=chandler.dev,resources=addonsets,verbs=list;watch;patch
+// +kubebuilder:rbac:groups=chandler.dev,resources=addonsets,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=chandler.dev,resources=addondeliveries,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=chandler.dev,resources=clusterregistrations,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=chandler.dev,resources=clusterregistrations/status;addonsets/status;addondeliveries/status,verbs=patch

@@ -110,8 +110,14 @@ type ledgerEntry struct {
 	generation int64
 }
 
-// applied returns the generation for an object, if it is not older than what the status said.
-func (l *ledger) applied(k plan.Key, uid types.UID, fromStatus int64) int64 {
+// applied returns the generation that our last write of an object led to, by the ledger or by the status, whichever is newer; 0 if neither
+// knows. present is the one that the object has. A status that names a later one speaks of an object that was there before, by the same
+// name, and generations begin at 1 again: an add-on that waits for such a one would never be Ready. If only the cache lags, the ledger
+// knows, or the object is written once more, which changes nothing.
+func (l *ledger) applied(k plan.Key, uid types.UID, present, fromStatus int64) int64 {
+	if fromStatus > present {
+		fromStatus = 0
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if e, ok := l.entries[k]; ok && e.uid == uid {

@@ -140,7 +140,7 @@ func (r *Reconciler) observe(c *cluster, obj client.Object, kind string) *object
 			o.Applied = s.AppliedGeneration
 		}
 	}
-	o.Applied = r.ledger.applied(k, obj.GetUID(), o.Applied)
+	o.Applied = r.ledger.applied(k, obj.GetUID(), obj.GetGeneration(), o.Applied)
 	c.objects[k] = o
 	return o
 }

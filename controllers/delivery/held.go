@@ -31,7 +31,7 @@ func (r *Reconciler) heldHere(c *cluster, d *delivery) string {
 	asks := func(a hubv1.AddonStatus) bool { return a.State == hubv1.AddonHeld && a.Removal != "" }
 	switch {
 	case d.set.DeletionTimestamp != nil, c.registration.DeletionTimestamp != nil, !status.IsTrue(d.set, hubv1.StalledCondition) && !r.selects(c, d):
-		return "the removal of all its add-ons from this cluster"
+		return guard.WholeSet
 	case slices.ContainsFunc(d.Status.Addons, asks):
 		return "what add-ons here wait for"
 	}

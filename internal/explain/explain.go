@@ -58,6 +58,10 @@ const (
 	NotCompiled hubv1.AddonState = "NotCompiled"
 	// Pending: the set selects the cluster, and the hub has not said anything about the add-on yet.
 	Pending hubv1.AddonState = "Pending"
+	// Ignored: of a delivery that the hub did not make.
+	Ignored hubv1.AddonState = "Ignored"
+	// Deleted: somebody has deleted the delivery, and its set has not withdrawn it.
+	Deleted hubv1.AddonState = "Deleted"
 	// NotHere: of a dependency that is not on the cluster.
 	NotHere hubv1.AddonState = "NotHere"
 )
@@ -103,6 +107,8 @@ func Cluster(in *Input) *ClusterReport {
 type explainer struct {
 	*Input
 	sets []*set
+	// strangers are deliveries that the hub did not make.
+	strangers []Row
 }
 
 func newExplainer(in *Input) *explainer {

@@ -24,13 +24,14 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/explain"
+	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/render"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// newest stands in a file for the revision of a set as the file has it.
-const newest = "newest-e3"
+// newest stands in a file for the revision of a set as the file has it, and frozen for that of an older hub.
+const newest, frozen = "newest", "frozen"
 
 // load reads the objects of a hub from one file.
 func load(t *testing.T, file string) *explain.Input {
@@ -91,25 +92,41 @@ func decode[T any](t *testing.T, text string, into *T, strict bool) *T {
 	return into
 }
 
-// snapshots makes the revisions that deliveries name by newest.
+// snapshots makes the revisions that deliveries name by newest, or by frozen, and gives deliveries that are named after their set and
+// cluster the name that the hub gives.
 func snapshots(t *testing.T, in *explain.Input, revisions map[string]*appsv1.ControllerRevision) {
 	t.Helper()
 	for i := range in.Deliveries {
 		d := &in.Deliveries[i]
+		if ref := d.Spec.RegistrationRef; d.Name == d.Spec.AddonSetRef.Name+"-"+ref.Name {
+			d.Name = identity.Delivery(d.Spec.AddonSetRef.Name, ref.Key())
+		}
+		epoch, ok := map[string]int{newest: render.Epoch, frozen: render.Epoch - 1}[d.Spec.RevisionName]
 		for j := range in.Sets {
 			s := &in.Sets[j]
-			if s.Namespace != d.Namespace || s.Name != d.Spec.AddonSetRef.Name || d.Spec.RevisionName != newest {
+			there := revisions[d.Namespace+"/"+d.Spec.RevisionName]
+			if s.Namespace != d.Namespace || s.Name != d.Spec.AddonSetRef.Name || !ok && there == nil {
 				continue
 			}
-			raw, _, err := compile.Snapshot(&s.Spec)
+			spec := &s.Spec
+			if there != nil { // an older one, which the file has
+				spec, epoch = decode(t, string(there.Data.Raw), &hubv1.AddonSetSpec{}, true), render.Epoch
+			}
+			raw, hash, err := compile.Snapshot(spec)
 			if err != nil {
 				t.Fatal(err)
 			}
-			d.Spec.RevisionName = s.Name + "-" + newest
-			revisions[s.Namespace+"/"+d.Spec.RevisionName] = &appsv1.ControllerRevision{Data: runtime.RawExtension{Raw: raw}}
-		}
-		if d.Status.ReadyRevision == newest {
-			d.Status.ReadyRevision = d.Spec.RevisionName
+			was := d.Spec.RevisionName
+			d.Spec.RevisionName = identity.Revision(s.Name, hash, epoch)
+			for _, name := range []*string{&d.Status.ReadyRevision, &s.Status.Revision} {
+				if *name == was {
+					*name = d.Spec.RevisionName
+				}
+			}
+			revisions[s.Namespace+"/"+d.Spec.RevisionName] = &appsv1.ControllerRevision{
+				ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(s, hubv1.GroupVersion.WithKind("AddonSet"))}},
+				Data:       runtime.RawExtension{Raw: raw},
+			}
 		}
 	}
 }

@@ -52,6 +52,9 @@ func (e *explainer) body(s *set, name string, r *AddonReport) {
 	case a == nil:
 		return
 	}
+	if st := s.status(name); s.frozen && st != nil && st.AppliedGeneration > 0 {
+		r.Notes = append(r.Notes, "an older version of the hub made this, and it stays as it is until the set changes: the fields below are what the present version makes of the same revision")
+	}
 	// Alone, so that only what this add-on reads is there.
 	result, err := e.render(s, only(s.program, a), e.Registration.Spec.Overrides, true)
 	if err != nil {

@@ -101,20 +101,26 @@ func (e *explainer) without(o *hubv1.Override) string {
 	return ""
 }
 
-// refusal says why an override is refused; empty if it is not.
+// refusal says why an override is refused, by each set that does; empty if none does.
 func (e *explainer) refusal(i int, addon string) string {
+	var out []string
 	for _, s := range e.sets {
 		if s.result == nil {
 			continue
 		}
 		for _, r := range s.result.Refused {
-			if r.Override == i && r.Addon == addon {
+			if r.Override != i {
+				continue
+			}
+			if r.Addon == addon {
 				r.Why.Addon = ""
-				return r.String()
+			}
+			if text := r.String(); !slices.Contains(out, text) {
+				out = append(out, text)
 			}
 		}
 	}
-	return ""
+	return strings.Join(out, "; ")
 }
 
 // ignored is what else the cluster's owner wrote in vain: variables.

@@ -4,9 +4,11 @@ package explain
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
@@ -21,16 +23,28 @@ import (
 // revision compiles the revision that a delivery names: that is what the hub renders, and not the set as it is now.
 func (e *explainer) revision(s *set) (*compile.Program, error) {
 	name := s.delivery.Spec.RevisionName
-	if !strings.HasSuffix(name, fmt.Sprintf("-e%d", render.Epoch)) {
-		return nil, fmt.Errorf("revision %s is for another version of the renderer than this command has, so who set what cannot be told: "+
-			"take the chandler of the hub's version; where the delivery is Frozen, any change of the set moves it on", name)
+	epoch := 0 // of a name without one: no revision of the hub's has it
+	if at := strings.LastIndex(name, "-e"); at >= 0 {
+		epoch, _ = strconv.Atoi(name[at+len("-e"):])
 	}
+	if epoch > render.Epoch {
+		return nil, fmt.Errorf("revision %s is for a newer version of the renderer than this command has, so who set what cannot be told: take the chandler of the hub's version", name)
+	}
+	s.frozen = epoch < render.Epoch
 	there, err := e.Revision(s.Namespace, name)
 	if err != nil {
 		return nil, err
 	}
 	if there == nil {
 		return nil, fmt.Errorf("ControllerRevision %s/%s, which AddonDelivery %s names, is not there; what is delivered stays as it is", s.Namespace, name, s.delivery.Name)
+	}
+	hash, err := compile.ContentHash(there.Data.Raw)
+	if err != nil {
+		return nil, fmt.Errorf("ControllerRevision %s/%s: %w", s.Namespace, name, err)
+	}
+	if name != identity.Revision(s.Name, hash, epoch) || s.object == nil || !metav1.IsControlledBy(there, s.object) {
+		return nil, fmt.Errorf("ControllerRevision %s/%s, which AddonDelivery %s names, is not what the hub made of AddonSet %s; what is delivered stays as it is. Delete it",
+			s.Namespace, name, s.delivery.Name, s)
 	}
 	spec, err := compile.Spec(there.Data.Raw)
 	if err != nil {

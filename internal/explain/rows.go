@@ -13,6 +13,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/compile"
+	"github.com/chandler-hub/chandler/internal/guard"
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
@@ -24,14 +25,14 @@ func (e *explainer) rows() []Row {
 			elsewhere = append(elsewhere, e.absent(s, ""))
 			continue
 		}
-		if r, ok := s.trouble(e.Registration); ok {
+		if r, ok := e.trouble(s); ok {
 			here = append(here, r)
 		}
 		for _, name := range s.known() {
 			here = append(here, e.row(s, name))
 		}
 	}
-	return append(here, elsewhere...)
+	return append(append(here, elsewhere...), e.strangers...)
 }
 
 // absent says why a set that has no delivery here has none.
@@ -49,30 +50,42 @@ func (e *explainer) absent(s *set, addon string) Row {
 }
 
 // held are the reasons of a delivery that is not rendered as a whole: what is there of it stays as it is.
-var held = []string{hubv1.FrozenReason, hubv1.RevisionNotFoundReason, hubv1.InvalidSpecReason, hubv1.RenderFailedReason, hubv1.RegistrationNotFoundReason}
+var held = []string{hubv1.RevisionNotFoundReason, hubv1.InvalidSpecReason, hubv1.RenderFailedReason, hubv1.RegistrationNotFoundReason}
 
 // trouble says what is wrong with a set that is here, as a whole.
-func (s *set) trouble(reg *hubv1.ClusterRegistration) (Row, bool) {
+func (e *explainer) trouble(s *set) (Row, bool) {
 	r := Row{Set: s.String()}
-	if s.delivery != nil && s.delivery.DeletionTimestamp != nil {
-		r.State, r.Why = hubv1.AddonRemoving, "the set is being withdrawn from the cluster"
+	say := func(state hubv1.AddonState, why string) (Row, bool) {
+		r.State, r.Why = state, oneLine(why)
 		return r, true
 	}
-	if s.invalid != nil {
-		r.State, r.Why = NotCompiled, "what is delivered stays as it is: "+first(s.invalid)
-		return r, true
-	}
-	if s.delivery == nil {
+	switch {
+	case s.leaving:
+		return say(hubv1.AddonRemoving, "the set is being withdrawn from the cluster")
+	case s.delivery != nil && s.delivery.DeletionTimestamp != nil:
+		return say(Deleted, "AddonDelivery "+s.delivery.Namespace+"/"+s.delivery.Name+" was deleted, and not by its set: nothing is uninstalled. "+
+			"It is made again, or, where its set does not want it any more, stays until the set withdraws it")
+	case s.delivery != nil && e.refused(s) != "":
+		return say(hubv1.AddonState(s.standing.Reason), e.refused(s))
+	case s.invalid != nil:
+		return say(NotCompiled, "what is delivered stays as it is: "+first(s.invalid))
+	case s.delivery == nil:
 		return r, false
 	}
-	if s.object.DeletionTimestamp != nil || s.selector != nil && !s.selector.Matches(reg) {
-		r.State, r.Why = hubv1.AddonHeld, "the set is to leave the cluster; its removal guard has not let it go yet"
-		return r, true
+	if c := status.Find(s.delivery, hubv1.RemovalsHeldCondition); c != nil {
+		return say(hubv1.AddonHeld, c.Message)
 	}
-	if s.isHeld() {
-		c := status.Find(s.delivery, hubv1.ReadyCondition)
-		r.State, r.Why = hubv1.AddonState(c.Reason), oneLine(c.Message)
-		return r, true
+	if !s.selects(e.Registration) {
+		if s.object.Status.HeldRemovals != nil {
+			return say(hubv1.AddonHeld, guard.MessageHere(s.object, guard.WholeSet))
+		}
+		return say(hubv1.AddonRemoving, "the set is to leave the cluster, and the hub has not withdrawn it yet")
+	}
+	switch c := status.Find(s.delivery, hubv1.ReadyCondition); {
+	case s.isHeld():
+		return say(hubv1.AddonState(c.Reason), c.Message)
+	case s.frozen:
+		return say(hubv1.FrozenReason, "an older version of the hub made the revision: what is there of it stays as it is until the set changes, and what is missing is made")
 	}
 	return r, false
 }
@@ -90,7 +103,7 @@ func (s *set) known() []string {
 	if s.delivery == nil {
 		return names
 	}
-	if s.delivery.DeletionTimestamp != nil {
+	if s.leaving {
 		names = nil
 	}
 	order := func(name string) int {
@@ -123,7 +136,7 @@ func (e *explainer) row(s *set, name string) Row {
 		if a.Since != nil {
 			r.Since = &a.Since.Time
 		}
-	case e.Registration.DeletionTimestamp != nil:
+	case e.Registration.DeletionTimestamp != nil && !status.IsTrue(e.Registration, hubv1.DeletionHeldCondition):
 		r.Why = "the registration is being deleted"
 	case s.delivery == nil:
 		r.Why = "the set selects the cluster, and the hub has not made an AddonDelivery yet"
@@ -131,7 +144,7 @@ func (e *explainer) row(s *set, name string) Row {
 		r.Why = "it is new in the set, which does not compile"
 	case s.program != nil && s.addon(name) == nil:
 		r.Why = "it is new in the set, and the cluster still has an older revision"
-	case s.isHeld():
+	case s.isHeld() || s.delivery != nil && e.refused(s) != "":
 		r.Why = "nothing of the set comes out for this cluster"
 	default:
 		r.Why = "the hub has not reported on it yet"
@@ -151,10 +164,10 @@ func (e *explainer) header() []Line {
 		nodes = fmt.Sprint(*reg.Status.Nodes)
 	}
 	add("Nodes", nodes)
-	if reg.DeletionTimestamp != nil {
+	if reg.DeletionTimestamp != nil && !status.IsTrue(reg, hubv1.DeletionHeldCondition) {
 		add("Deleted", "being unregistered for "+since(&reg.DeletionTimestamp.Time, e.Now))
 	}
-	for _, typ := range []string{hubv1.ReadyCondition, hubv1.ReachableCondition, hubv1.KubeConfigValidCondition, hubv1.UnregisteringCondition} {
+	for _, typ := range []string{hubv1.ReadyCondition, hubv1.ReachableCondition, hubv1.KubeConfigValidCondition, hubv1.UnregisteringCondition, hubv1.DeletionHeldCondition} {
 		c := status.Find(reg, typ)
 		switch {
 		case c == nil && (typ == hubv1.ReadyCondition || typ == hubv1.ReachableCondition):

@@ -4,6 +4,7 @@ package explain
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -12,6 +13,7 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/match"
+	"github.com/chandler-hub/chandler/internal/provenance"
 	"github.com/chandler-hub/chandler/internal/render"
 )
 
@@ -26,6 +28,12 @@ type set struct {
 	invalid  error
 	// delivery is nil if there is none.
 	delivery *hubv1.AddonDelivery
+	// standing says whether the set's room made it.
+	standing provenance.Verdict
+	// leaving is true if the set has withdrawn it. One that somebody else has deleted takes nothing away.
+	leaving bool
+	// frozen is true if an older version of the hub made the revision: what is there stays as it is, and what is missing is made.
+	frozen bool
 	// program is that of the delivery's revision, or of the set where there is no delivery yet; nil if the set does not select
 	// the cluster, or unrenderable says why.
 	program *compile.Program
@@ -49,7 +57,7 @@ func (e *explainer) judge() {
 	for i := range e.Sets {
 		o := &e.Sets[i]
 		s := &set{NamespacedName: types.NamespacedName{Namespace: o.Namespace, Name: o.Name}, object: o, platform: e.isPlatform(o.Namespace)}
-		s.delivery = e.deliveryOf(s.NamespacedName)
+		e.deliver(s)
 		if s.delivery == nil && !s.platform && s.Namespace != e.Registration.Namespace {
 			continue
 		}
@@ -58,10 +66,15 @@ func (e *explainer) judge() {
 	}
 	for i := range e.Deliveries {
 		d := &e.Deliveries[i]
-		key := types.NamespacedName{Namespace: d.Namespace, Name: d.Spec.AddonSetRef.Name}
-		if !slices.ContainsFunc(e.sets, func(s *set) bool { return s.NamespacedName == key }) {
-			e.sets = append(e.sets, &set{NamespacedName: key, platform: e.isPlatform(key.Namespace), delivery: d})
+		if slices.ContainsFunc(e.sets, func(s *set) bool { return s.NamespacedName == d.SetKey() }) {
+			continue
 		}
+		if s := (&set{NamespacedName: d.SetKey(), platform: e.isPlatform(d.Namespace)}); e.deliver(s) {
+			e.sets = append(e.sets, s)
+		}
+	}
+	for i := range e.Deliveries {
+		e.stranger(&e.Deliveries[i])
 	}
 	slices.SortFunc(e.sets, func(a, b *set) int { return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name)) })
 	for _, s := range e.sets {
@@ -73,13 +86,45 @@ func (e *explainer) isPlatform(namespace string) bool {
 	return slices.Contains(e.PlatformNamespaces, namespace)
 }
 
-func (e *explainer) deliveryOf(key types.NamespacedName) *hubv1.AddonDelivery {
+// deliver finds the delivery of a set, and returns whether there is one that counts.
+func (e *explainer) deliver(s *set) bool {
 	for i := range e.Deliveries {
-		if d := &e.Deliveries[i]; d.Namespace == key.Namespace && d.Spec.AddonSetRef.Name == key.Name {
-			return d
+		d := &e.Deliveries[i]
+		if d.SetKey() != s.NamespacedName {
+			continue
+		}
+		if v := provenance.Of(d, s.object, s.platform); v.Known() {
+			s.delivery, s.standing, s.leaving = d, v, d.Withdrawn()
+			return true
 		}
 	}
-	return nil
+	return false
+}
+
+// stranger tells of a delivery that the hub did not make.
+func (e *explainer) stranger(d *hubv1.AddonDelivery) {
+	var object *hubv1.AddonSet
+	for i := range e.Sets {
+		if o := &e.Sets[i]; o.Namespace == d.Namespace && o.Name == d.Spec.AddonSetRef.Name {
+			object = o
+		}
+	}
+	if v := provenance.Of(d, object, e.isPlatform(d.Namespace)); !v.Known() {
+		e.strangers = append(e.strangers, Row{Set: d.SetKey().String(), State: Ignored, Why: sprintf("AddonDelivery %s/%s: %s", d.Namespace, d.Name, v.Message)})
+	}
+}
+
+// refused returns why nothing is made for the delivery of a set; "" if it is served.
+func (e *explainer) refused(s *set) string {
+	switch s.standing.Standing {
+	case provenance.Held:
+		return s.standing.Message
+	case provenance.Unclaimed:
+		if !s.selects(e.Registration) {
+			return s.standing.Message
+		}
+	}
+	return ""
 }
 
 func (s *set) author() compile.Author {
@@ -108,8 +153,10 @@ func (e *explainer) load(s *set) {
 	switch {
 	case s.delivery == nil && !s.selects(e.Registration):
 		s.program = nil
-	case s.delivery != nil && s.delivery.DeletionTimestamp != nil:
+	case s.leaving:
 		s.program = nil
+	case s.delivery != nil && e.refused(s) != "":
+		s.program, s.unrenderable = nil, errors.New(e.refused(s))
 	case s.delivery != nil:
 		s.program, s.unrenderable = e.revision(s)
 	}

@@ -24,6 +24,9 @@ func Message(set *hubv1.AddonSet) string {
 	return message
 }
 
+// WholeSet is what the guard holds on a cluster that the whole set is to leave.
+const WholeSet = "the removal of all its add-ons from this cluster"
+
 // MessageHere says on one cluster what the guard of a set holds there. The command looks the hash up: with the hash itself, the status of each
 // cluster would be written again for each cluster that joins.
 func MessageHere(set *hubv1.AddonSet, what string) string {

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/explain"
 	"github.com/chandler-hub/chandler/internal/explain/live"
 	"github.com/chandler-hub/chandler/internal/identity"
@@ -219,10 +220,25 @@ func fleet(t *testing.T) (*apiServer, *hubv1.ClusterRegistration) {
 	t.Helper()
 	s := newServer()
 	key := identity.ClusterKey("chandler", types.NamespacedName{Namespace: "tenants", Name: "a"})
+	spec := &hubv1.AddonSetSpec{}
+	if err := yaml.Unmarshal([]byte(`
+  variablesFrom: [{configMap: fleet}]
+  addons:
+  - name: objects
+    manifests:
+      objects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: region}, data: {region: "<< vars.region >>"}}]
+      manifestsFrom: [{kind: Secret, name: extra}]`), spec); err != nil {
+		t.Fatal(err)
+	}
+	raw, hash, err := compile.Snapshot(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	revision := identity.Revision("base", hash, render.Epoch)
 	s.list(t, "/apis/"+hub+"/addonsets", "AddonSet", `
 apiVersion: chandler.dev/v1alpha1
 kind: AddonSet
-metadata: {name: base, namespace: chandler-system}
+metadata: {name: base, namespace: chandler-system, uid: base}
 spec:
   selectAll: true
   variablesFrom: [{configMap: fleet}]
@@ -234,24 +250,18 @@ spec:
 	s.list(t, "/apis/"+hub+"/addondeliveries", "AddonDelivery", `
 apiVersion: chandler.dev/v1alpha1
 kind: AddonDelivery
-metadata: {name: base-a, namespace: chandler-system, labels: {chandler.dev/cluster-key: `+key+`}}
-spec: {registrationRef: {namespace: tenants, name: a}, addonSetRef: {name: base}, revisionName: base-0-e3}
+metadata: {name: `+identity.Delivery("base", types.NamespacedName{Namespace: "tenants", Name: "a"})+`, namespace: chandler-system, labels: {chandler.dev/cluster-key: `+key+`}}
+spec: {registrationRef: {namespace: tenants, name: a}, addonSetRef: {name: base, uid: base}, revisionName: `+revision+`}
 status: {addons: [{name: objects, kind: HelmRelease, object: a-objects, state: Ready, appliedGeneration: 1}]}`, `
 apiVersion: chandler.dev/v1alpha1
 kind: AddonDelivery
 metadata: {name: other, namespace: chandler-system, labels: {chandler.dev/cluster-key: another}}
-spec: {registrationRef: {namespace: elsewhere, name: a}, addonSetRef: {name: base}, revisionName: base-0-e3}`)
-	s.put(t, "/apis/apps/v1/namespaces/chandler-system/controllerrevisions/base-0-e3", `
+spec: {registrationRef: {namespace: elsewhere, name: a}, addonSetRef: {name: base, uid: base}, revisionName: `+revision+`}`)
+	s.put(t, "/apis/apps/v1/namespaces/chandler-system/controllerrevisions/"+revision, `
 apiVersion: apps/v1
 kind: ControllerRevision
-metadata: {name: base-0-e3, namespace: chandler-system}
-data:
-  variablesFrom: [{configMap: fleet}]
-  addons:
-  - name: objects
-    manifests:
-      objects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: region}, data: {region: "<< vars.region >>"}}]
-      manifestsFrom: [{kind: Secret, name: extra}]`)
+metadata: {name: `+revision+`, namespace: chandler-system, ownerReferences: [{apiVersion: chandler.dev/v1alpha1, kind: AddonSet, name: base, uid: base, controller: true}]}
+data: `+string(raw))
 	s.put(t, "/api/v1/namespaces/chandler-system/configmaps/fleet", `{apiVersion: v1, kind: ConfigMap, metadata: {name: fleet, namespace: chandler-system}, data: {region: eu-west}}`)
 	s.put(t, "/api/v1/namespaces/chandler-system/secrets/extra", `{apiVersion: v1, kind: Secret, metadata: {name: extra, namespace: chandler-system}, data: {objects.yaml: aHVudGVyMi10aGUtcGFzc3dvcmQ=}}`)
 	s.put(t, "/api/v1/namespaces/tenants/secrets/a", `{apiVersion: meta.k8s.io/v1, kind: PartialObjectMetadata, metadata: {name: a, namespace: tenants, annotations: {

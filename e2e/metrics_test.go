@@ -38,7 +38,7 @@ spec:
   addons:
     - {name: met-chart, helmRelease: {interval: 1m, chart: {spec: {chart: settings, sourceRef: {name: charts}}}, values: {color: blue}}}
     - {name: met-bad, kustomization: {interval: 1m, retryInterval: 2s, path: ./bad, sourceRef: {name: fleet}}}
-    - {name: met-lost, kustomization: {interval: 1m, retryInterval: 2s, path: ./nowhere, sourceRef: {name: fleet}}}
+    - {name: met-lost, dependsOn: [{name: met-bad}], kustomization: {interval: 1m, retryInterval: 2s, path: ./nowhere, sourceRef: {name: fleet}}}
 ---
 apiVersion: chandler.dev/v1alpha1
 kind: AddonSet
@@ -78,7 +78,7 @@ func TestMetrics(t *testing.T) {
 			`chandler_addonset_clusters{addonset="flux-system/watched",state="offline"} 1`,
 			`chandler_addonset_addons{addon="met-chart",addonset="flux-system/watched",state="Ready"} 1`,
 			`chandler_addonset_addons{addon="met-bad",addonset="flux-system/watched",state="Failed"} 1`,
-			`chandler_addonset_addons{addon="met-lost",addonset="flux-system/watched",state="Failed"} 1`,
+			`chandler_addonset_addons{addon="met-lost",addonset="flux-system/watched",state="WaitingForDependency"} 1`,
 			`chandler_probe_targets{state="healthy"} 1`,
 			`chandler_probe_targets{state="failing"} 1`,
 		} {

@@ -110,13 +110,19 @@ func (m *Matcher) match(ctx context.Context, reg *hubv1.ClusterRegistration, key
 		return callOff(ctx, m.Client, d)
 	}
 	revision := set.revision
-	if set.held || sameContent(d.Spec.RevisionName, revision) {
+	if set.held || sameContent(d.Spec.RevisionName, revision) && has(d) {
 		revision = d.Spec.RevisionName
 	}
 	if d.Spec.AddonSetRef.UID == set.uid && d.Spec.RevisionName == revision {
 		return nil
 	}
 	return m.registry.write(key, func() error { return m.deliver(ctx, reg, key, set.uid, revision, false) })
+}
+
+// has returns whether a cluster has the content of its delivery's revision. One that has been given other content, and not yet this, would
+// keep that if the delivery stayed on a revision of an older epoch. Out of a backup a delivery comes without its status, and stays.
+func has(d *hubv1.AddonDelivery) bool {
+	return d.Status.ObservedRevision == "" || sameContent(d.Status.ObservedRevision, d.Spec.RevisionName) || sameContent(d.Status.ReadyRevision, d.Spec.RevisionName)
 }
 
 // deliver writes a delivery.

@@ -286,3 +286,32 @@ func TestRevisionOutOfABackup(t *testing.T) {
 		})
 	}
 }
+
+// TestMatcherOfAnOlderEpoch: a hub with a new epoch leaves a cluster where it is that has the set's content, and moves one that the last edit
+// had not reached.
+func TestMatcherOfAnOlderEpoch(t *testing.T) {
+	for name, tc := range map[string]struct{ observed, ready, want string }{
+		"has it":              {"base-1-e1", "base-1-e1", "base-1-e1"},
+		"not Ready yet":       {"base-1-e1", "base-0-e1", "base-1-e1"},
+		"out of a backup":     {"", "", "base-1-e1"},
+		"edited in between":   {"base-0-e1", "base-0-e1", "base-1-e2"},
+		"has what it had":     {"base-0-e1", "base-1-e1", "base-1-e1"},
+		"of an older one yet": {"base-0-e0", "base-0-e0", "base-1-e2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newMatcherRoom(t, interceptor.Funcs{}, registrationOne("prod"))
+			d := r.look()
+			d.Spec.RevisionName = "base-1-e1"
+			if err := r.api.Update(t.Context(), d); err != nil {
+				t.Fatal(err)
+			}
+			d.Status.ObservedRevision, d.Status.ReadyRevision = tc.observed, tc.ready
+			if err := r.api.Status().Update(t.Context(), d); err != nil {
+				t.Fatal(err)
+			}
+			if got := r.look().Spec.RevisionName; got != tc.want {
+				t.Errorf("it is on %s, want %s", got, tc.want)
+			}
+		})
+	}
+}

@@ -44,6 +44,44 @@ func TestFrozen(t *testing.T) {
 	}
 }
 
+// TestFrozenBeforeItWasReady: a cluster that the hub was upgraded over before it was Ready is so on that revision when it is; its set waits for
+// that. One that has another revision's content is not.
+func TestFrozenBeforeItWasReady(t *testing.T) {
+	for _, other := range []bool{false, true} {
+		m := newFrozenRoom(t)
+		want := m.delivery(roomCluster, roomSet).Spec.RevisionName
+		edit(m, "flux-system", m.delivery(roomCluster, roomSet).Name, &hubv1.AddonDelivery{}, func(d *hubv1.AddonDelivery) {
+			d.Status.ReadyRevision = ""
+			if other {
+				d.Status.ObservedRevision, want = "base-0-e1", ""
+			}
+		})
+		m.settle()
+		if got := m.delivery(roomCluster, roomSet).Status.ReadyRevision; got != want {
+			t.Errorf("other content %t: it is Ready on %q, want %q", other, got, want)
+		}
+	}
+}
+
+// TestPausedIsNotWritten: what a pause holds back has not been written, and is not taken for it when the hub is upgraded meanwhile.
+func TestPausedIsNotWritten(t *testing.T) {
+	m := newRoom(t, append(addonsOf(roomSet, "1", releaseAddon("app")), registered(roomCluster, "c1"), kubeconfigSecret(roomCluster, "t0"), deliveredTo(roomCluster, roomSet, "1"))...)
+	m.settle()
+	m.pause(true)
+	m.settle()
+	m.quietly(func() {
+		for _, o := range addonsOf(roomSet, "2", releaseAddon("app", map[string]any{"releaseName": "again"}))[1:] {
+			m.must(m.api.Create(t.Context(), o))
+		}
+	})
+	d := m.delivery(roomCluster, roomSet)
+	edit(m, d.Namespace, d.Name, d, func(d *hubv1.AddonDelivery) { d.Spec.RevisionName = revisionOf(roomSet, "2") })
+	m.settle()
+	if got := m.delivery(roomCluster, roomSet).Status.ObservedRevision; got != revisionOf(roomSet, "1") {
+		t.Errorf("it has written %s, and the cluster is paused", got)
+	}
+}
+
 // TestFrozenRebuilt: another cluster is behind the registration. What Flux remembers of the old one goes, and the new one gets all of it.
 func TestFrozenRebuilt(t *testing.T) {
 	m := newFrozenRoom(t)

@@ -50,7 +50,7 @@ func (r *Reconciler) report(c *cluster, d *delivery, steps []plan.Step, outcomes
 		}
 	}
 	addons = append(addons, d.orphans(addons, &r.ledger)...)
-	held := !d.leaving && (d.result == nil || d.frozen) // nobody knows which revision what is there is of
+	held := !d.leaving && (d.result == nil || d.frozen && d.isOfAnother()) // nobody knows which revision what is there is of
 	slices.SortStableFunc(addons, func(a, b hubv1.AddonStatus) int { return cmp.Compare(a.Name, b.Name) })
 	// An add-on that changes its form has two steps, and one entry: what still has to go is the news.
 	addons = slices.CompactFunc(addons, func(a, b hubv1.AddonStatus) bool { return a.Name == b.Name })
@@ -66,7 +66,7 @@ func (r *Reconciler) report(c *cluster, d *delivery, steps []plan.Step, outcomes
 	if out.Phase == status.Done && !held && d.Status.ReadyRevision != d.Spec.RevisionName {
 		d.Status.ReadyRevision, d.Status.ReadyTime = d.Spec.RevisionName, &now
 	}
-	if !held && !d.leaving && written(addons, steps, d.Namespace) {
+	if !held && !d.frozen && !d.leaving && c.written(addons, steps, d.Namespace) {
 		d.Status.ObservedRevision = d.Spec.RevisionName
 	}
 	out.Message += d.reportRefused(c.now) + r.reportHeld(c, d)
@@ -287,20 +287,39 @@ func count(addons []hubv1.AddonStatus) *hubv1.ObjectCounts {
 }
 
 // written is true if every add-on has been written as the revision wants it.
-func written(addons []hubv1.AddonStatus, steps []plan.Step, namespace string) bool {
+func (c *cluster) written(addons []hubv1.AddonStatus, steps []plan.Step, namespace string) bool {
 	for _, a := range addons {
 		switch {
 		case a.State == hubv1.AddonLostTo, a.State == hubv1.AddonExcluded, a.State == hubv1.AddonOrphaned, leaves(&a):
 			continue
 		}
 		gated := slices.ContainsFunc(steps, func(s plan.Step) bool {
-			return (s.Verb == plan.AwaitDependency || s.Verb == plan.Ask) && s.Addon == a.Name && s.Key.Namespace == namespace && s.Key.Name == a.Object
+			return s.Addon == a.Name && s.Key.Namespace == namespace && s.Key.Name == a.Object && c.waits(s)
 		})
 		if a.AppliedGeneration == 0 || a.Reason == hubv1.RenderFailedReason || gated {
 			return false
 		}
 	}
 	return true
+}
+
+// isOfAnother returns whether what is there was written of another revision. What has not been written in full yet, or came out of a backup
+// without its status, is of the one that the delivery names.
+func (d *delivery) isOfAnother() bool {
+	return d.Status.ObservedRevision != "" && d.Status.ObservedRevision != d.Spec.RevisionName
+}
+
+// waits returns whether a step leaves an object as it is that differs from what the revision wants.
+func (c *cluster) waits(s plan.Step) bool {
+	switch s.Verb {
+	case plan.AwaitDependency, plan.Ask:
+		return true
+	case plan.Suspend, plan.AwaitResume:
+		_, w := c.wanted(s.Key)
+		o := c.objects[s.Key]
+		return w != nil && o != nil && o.Hash != w.Hash
+	}
+	return false
 }
 
 // tally sorts the add-ons of a delivery by what its Ready has to say of them.

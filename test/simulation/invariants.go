@@ -13,6 +13,7 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/index"
 	"github.com/chandler-hub/chandler/internal/manifestchart"
+	"github.com/chandler-hub/chandler/internal/render"
 	"github.com/chandler-hub/chandler/internal/status"
 	"github.com/chandler-hub/chandler/test/simulation/apiserver"
 )
@@ -189,6 +190,9 @@ func (w *World) checkPaused(write apiserver.Write) {
 	if w.hub.cache.Get(context.Background(), key, reg) != nil || status.Reason(reg, hubv1.SuspendedCondition) != hubv1.PausedReason || reg.Spec.Pause == nil {
 		return
 	}
+	if unregisters := status.Reason(reg, hubv1.UnregisteringCondition); reg.DeletionTimestamp != nil && unregisters != "" && !hubv1.Waits(unregisters) {
+		return // whoever unregisters a paused cluster wants its add-ons gone
+	}
 	if hubv1.LetsGo(status.Reason(reg, hubv1.UnregisteringCondition)) || reg.Spec.DeletionPolicy == hubv1.DeletionPolicyOrphan {
 		return
 	}
@@ -318,11 +322,30 @@ func (w *World) checkDeletions() {
 			if _, mirror := apiserver.Labels(o)[hubv1.MirrorLabel]; mirror && w.mirrorServes(o) {
 				continue // one that somebody has deleted serves until Flux does not need it any more
 			}
+			if keptOpen(o) || keptOpen(w.registrationOf(o)) {
+				continue
+			}
 			if nested(o, "metadata", "deletionTimestamp") != nil {
 				w.violated("deletion", "%s %v/%v does not go: finalizers %v", gk.Kind, nested(o, "metadata", "namespace"), nested(o, "metadata", "name"), nested(o, "metadata", "finalizers"))
 			}
 		}
 	}
+}
+
+// keptOpen returns whether the hub keeps a deletion open on purpose: a registration, or the deliveries of one, that would be made again without
+// what somebody has written to it.
+func keptOpen(o apiserver.Object) bool {
+	conditions, _ := nested(o, "status", "conditions").([]any)
+	return nested(o, "kind") == "ClusterRegistration" && slices.ContainsFunc(conditions, func(c any) bool {
+		return nested(c, "type") == hubv1.ReadyCondition && nested(c, "reason") == hubv1.SpecWouldBeLostReason
+	})
+}
+
+// registrationOf returns the registration that a delivery is for; nil of anything else.
+func (w *World) registrationOf(o apiserver.Object) apiserver.Object {
+	namespace, _ := nested(o, "spec", "registrationRef", "namespace").(string)
+	name, _ := nested(o, "spec", "registrationRef", "name").(string)
+	return w.server.Get(keyOf("ClusterRegistration", namespace, name))
 }
 
 // mirrorServes returns whether a Flux object uses a mirror.
@@ -393,11 +416,18 @@ func (w *World) checkLeft() {
 			if !w.lives(work.ownerUID) && !w.told(c, work) {
 				w.violated("orphans", "%s stays on %s without an owner (add-on %s of %s), and nothing says so", name, c.name, work.addon, work.set)
 			}
-			if w.lives(work.ownerUID) && !w.wanted(c, work) && w.serves(c) {
+			if w.lives(work.ownerUID) && !w.wanted(c, work) && w.serves(c) && !(w.excluded(c, work.addon) && w.frozen(c, work.set)) {
 				w.violated("convergence", "%s is still delivered to %s, and nobody wants it", name, c.name)
 			}
 		}
 	}
+}
+
+// frozen returns whether a set's delivery to a cluster is of an older epoch: what is there stays, whatever is excluded, until the set changes.
+func (w *World) frozen(c *cluster, set string) bool {
+	return slices.ContainsFunc(w.deliveries(), func(d *hubv1.AddonDelivery) bool {
+		return d.SetKey().String() == set && d.Spec.RegistrationRef.Name == c.name && !strings.HasSuffix(d.Spec.RevisionName, fmt.Sprintf("-e%d", render.Epoch))
+	})
 }
 
 // told returns whether an event or a status names an add-on as left on a cluster.
@@ -445,7 +475,7 @@ func (w *World) checkStatuses() {
 		if c == nil || s == nil || !w.serves(c) {
 			continue
 		}
-		if !status.IsTrue(d, hubv1.ReadyCondition) {
+		if !status.IsTrue(d, hubv1.ReadyCondition) && !lostAll(d) {
 			w.violated("status", "delivery %s is not Ready at rest: %s", d.Name, conditionOf(d))
 		}
 		for _, a := range d.Status.Addons {
@@ -465,13 +495,24 @@ func (w *World) checkStatuses() {
 			}
 			continue
 		}
-		if w.serves(c) && !status.IsTrue(reg, hubv1.ReadyCondition) {
+		lost := w.someLostAll(func(d *hubv1.AddonDelivery) bool { return d.Spec.RegistrationRef.Name == c.name })
+		if w.serves(c) && !status.IsTrue(reg, hubv1.ReadyCondition) && !keptOpen(w.server.Get(c.registration())) && !lost {
 			w.violated("status", "registration %s is not Ready at rest: %s", c.name, conditionOf(reg))
 		}
 	}
 	for _, name := range sortedKeys(w.sets) {
 		w.checkSet(w.sets[name])
 	}
+}
+
+// lostAll returns whether other sets deliver every add-on of a delivery, which then says so, and so may its registration and its set.
+func lostAll(d *hubv1.AddonDelivery) bool {
+	return len(d.Status.Addons) > 0 && !slices.ContainsFunc(d.Status.Addons, func(a hubv1.AddonStatus) bool { return a.State != hubv1.AddonLostTo })
+}
+
+// someLostAll returns whether that is so of one of these deliveries.
+func (w *World) someLostAll(of func(*hubv1.AddonDelivery) bool) bool {
+	return slices.ContainsFunc(w.deliveries(), func(d *hubv1.AddonDelivery) bool { return of(d) && lostAll(d) })
 }
 
 func (w *World) checkSet(s *set) {
@@ -493,7 +534,10 @@ func (w *World) checkSet(s *set) {
 	if there.Status.Clusters == nil || int(there.Status.Clusters.Matched) != matched {
 		w.violated("status", "AddonSet %s says that it matches %+v clusters, and it matches %d", s.name, there.Status.Clusters, matched)
 	}
-	if !status.IsTrue(there, hubv1.ReadyCondition) {
+	lost := w.someLostAll(func(d *hubv1.AddonDelivery) bool {
+		return d.Namespace == s.namespace && d.Spec.AddonSetRef.Name == s.name
+	})
+	if !status.IsTrue(there, hubv1.ReadyCondition) && !lost {
 		w.violated("status", "AddonSet %s is not Ready at rest: %s", s.name, conditionOf(there))
 	}
 }

@@ -170,7 +170,8 @@ func (g *generation) withoutNodes(t *testing.T) {
 func (g *generation) failsAgain(t *testing.T) {
 	ctx := t.Context()
 	retry := ", upgrade: {strategy: {name: RetryOnFailure, retryInterval: 1s}}"
-	broken := `, postRenderers: [{kustomize: {patches: [{target: {kind: ConfigMap}, patch: '[{op: add, path: /metadata/labels, value: {a: "not a label"}}]'}]}}]`
+	// The API server refuses it. What fails before Helm has noted a release is in sync for Flux at the next try.
+	broken := `, postRenderers: [{kustomize: {patches: [{target: {kind: ConfigMap}, patch: '[{"op": "add", "path": "/metadata/labels", "value": {"a": "not a label"}}]'}]}}]`
 	g.apply(t, chartSet("flux-system", "fails", "", settings("mov-fails", retry)))
 	soon(t, "it is Ready", func() error { return g.addonOf(ctx, "one", "fails", "mov-fails", hubv1.AddonReady, "") })
 	g.apply(t, chartSet("flux-system", "fails", "", settings("mov-fails", retry+broken)))

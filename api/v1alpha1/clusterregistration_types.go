@@ -202,7 +202,7 @@ type ClusterRegistrationStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// conditions: Ready, KubeConfigValid and Reachable always; Reconciling, Stalled, CredentialExpiring, Draining, Duplicate,
-	// Suspended, Maintenance, OverridesRefused and Unregistering while true.
+	// Suspended, Maintenance, OverridesRefused, OriginIgnored and Unregistering while true.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -32,6 +32,9 @@ const (
 	// DeletionHeldCondition of a ClusterRegistration, only while true: it was deleted, and stays until somebody has looked.
 	DeletionHeldCondition = "DeletionHeld"
 
+	// OriginIgnoredCondition of a ClusterRegistration, only while true: an origin of its name asks to be registered, and is not.
+	OriginIgnoredCondition = "OriginIgnored"
+
 	// OverridesRefusedCondition of an AddonDelivery and of a ClusterRegistration, only while true: the cluster's owner wrote an
 	// override, a variable or an annotation that may not be, or cannot be read. Everything is delivered without it.
 	OverridesRefusedCondition = "OverridesRefused"
@@ -171,6 +174,10 @@ func LetsGo(reason string) bool { return reason == OriginDeletedReason || reason
 
 // SpecWouldBeLostReason of DeletionHeld: its origin has it made again, and what somebody wrote into its spec would be gone.
 const SpecWouldBeLostReason = "SpecWouldBeLost"
+
+// WrittenByHandReason of OriginIgnored: the registration has a spec.kubeConfig of its own and no originRef, so nobody but its author knows
+// whether it is the origin's cluster.
+const WrittenByHandReason = "WrittenByHand"
 
 // Reasons of Draining, and of Ready meanwhile.
 const (

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/origins"
 	"github.com/chandler-hub/chandler/internal/origin"
 )
 
@@ -180,5 +181,37 @@ func TestWrittenByHand(t *testing.T) {
 				t.Errorf("%d events, want one on either side", told)
 			}
 		})
+	}
+}
+
+// TestNamesakes: when a registration goes that kept the origin of its name from being registered, the origin is looked at again.
+func TestNamesakes(t *testing.T) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{hubv1.AddToScheme, corev1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	key := types.NamespacedName{Namespace: "fleet", Name: "edge"}
+	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, Labels: map[string]string{hubv1.RegisterLabel: "true"}}},
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: "other"}},
+	).Build()
+	r := &Reconciler{Origins: origins.New(clients{Client: api}, origin.Policy{SecretNamespaces: []string{"*"}})}
+	ref := origin.Kamaji.Reference("edge")
+	for name, tc := range map[string]struct {
+		name string
+		ref  *hubv1.OriginReference
+		want []Request
+	}{
+		"ByHand":         {"edge", nil, []Request{{Kind: origin.Secret, NamespacedName: key}}},
+		"OfAnOrigin":     {"edge", &ref, nil},
+		"NobodyAsks":     {"other", nil, []Request{}},
+		"NothingIsThere": {"lonely", nil, []Request{}},
+	} {
+		reg := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: tc.name}, Spec: hubv1.ClusterRegistrationSpec{OriginRef: tc.ref}}
+		if d := cmp.Diff(tc.want, r.namesakes(t.Context(), reg)); d != "" {
+			t.Errorf("%s: -want +got:\n%s", name, d)
+		}
 	}
 }

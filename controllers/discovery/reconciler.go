@@ -217,11 +217,10 @@ func (w writtenByHand) Error() string { return "written by hand" }
 
 // tellByHand tells both sides.
 func (r *Reconciler) tellByHand(req Request, obj *unstructured.Unstructured, w writtenByHand) {
-	ref := fmt.Sprintf("spec.originRef: {apiGroup: %q, kind: %s, name: %s}", req.Kind.Group, req.Kind.Kind, req.Name)
 	r.Recorder.Eventf(obj, nil, corev1.EventTypeWarning, hubv1.NotRegisteredEvent, "Register",
-		"not registered: ClusterRegistration %q was written by hand, with a spec.kubeConfig of its own. If it is this cluster, write %s into it; else give it another name", w.Name, ref)
+		"not registered: ClusterRegistration %q was written by hand, with a spec.kubeConfig of its own. If it is this cluster, write %s into it; else give it another name", w.Name, req.Kind.Written(req.Name))
 	r.Recorder.Eventf(w.ClusterRegistration, nil, corev1.EventTypeWarning, hubv1.NotRegisteredEvent, "Register",
-		"%s %q of the same name asks to be registered, and is not: this registration has a spec.kubeConfig of its own. If it is that cluster, write %s here; else rename one of them", req.Kind.Kind, req.Name, ref)
+		"%s", req.Kind.Ignored(req.Name))
 }
 
 func secondName(req Request) string { return req.Name + "-" + strings.ToLower(req.Kind.Kind) }

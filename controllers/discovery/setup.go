@@ -41,6 +41,10 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 		return err
 	}
 	r.Origins.OnInstalled(watch)
+	// One without an origin may keep that of its name from being registered: when it goes, or becomes another, that is looked at again.
+	if err := c.Watch(source.TypedKind(mgr.GetCache(), client.Object(&hubv1.ClusterRegistration{}), r.enqueueNamesakes(), predicate.TypedGenerationChangedPredicate[client.Object]{})); err != nil {
+		return err
+	}
 	// A registration that is gone, or whose labels somebody changed, is made good from its origin.
 	return c.Watch(source.TypedKind(mgr.GetCache(), client.Object(&hubv1.ClusterRegistration{}), enqueueOriginOf()))
 }
@@ -78,6 +82,26 @@ func (r *Reconciler) enqueueSecrets() handler.TypedEventHandler[client.Object, R
 		}
 		return out
 	})
+}
+
+// enqueueNamesakes enqueues the origins that ask to be registered by the name of a registration that has no origin.
+func (r *Reconciler) enqueueNamesakes() handler.TypedEventHandler[client.Object, Request] {
+	return handler.TypedEnqueueRequestsFromMapFunc(r.namesakes)
+}
+
+func (r *Reconciler) namesakes(ctx context.Context, obj client.Object) []Request {
+	if obj.(*hubv1.ClusterRegistration).Spec.OriginRef != nil {
+		return nil
+	}
+	kinds, err := r.Origins.Asking(ctx, client.ObjectKeyFromObject(obj))
+	if err != nil {
+		log.FromContext(ctx).Error(err, "look for an origin of a registration's name", "name", client.ObjectKeyFromObject(obj).String())
+	}
+	out := make([]Request, len(kinds))
+	for i, kind := range kinds {
+		out[i] = Request{Kind: kind, NamespacedName: client.ObjectKeyFromObject(obj)}
+	}
+	return out
 }
 
 func enqueueOriginOf() handler.TypedEventHandler[client.Object, Request] {

@@ -103,6 +103,30 @@ func (o *Origins) Get(ctx context.Context, kind origin.Kind, key types.Namespace
 	return obj, o.policy.Judge(kind, obj, around), nil
 }
 
+// Asking returns the kinds of which an origin of a name is there and asks to be registered. It reads the cache alone.
+func (o *Origins) Asking(ctx context.Context, key types.NamespacedName) ([]origin.Kind, error) {
+	var out []origin.Kind
+	for _, kind := range origin.Kinds {
+		gvk, ok := o.version(kind)
+		if !ok {
+			continue
+		}
+		if _, err := o.read(ctx, kind, gvk, key); apierrors.IsNotFound(err) {
+			continue // Get would look live whether the kind is there
+		} else if err != nil {
+			return nil, fmt.Errorf("read %s %s: %w", kind.Kind, key, err)
+		}
+		_, verdict, err := o.Get(ctx, kind, key)
+		if err != nil {
+			return nil, err
+		}
+		if verdict.Origin == teardown.OriginWanted {
+			out = append(out, kind)
+		}
+	}
+	return out, nil
+}
+
 // Namespace returns an empty Namespace to watch or read; only its metadata is cached.
 func Namespace() *metav1.PartialObjectMetadata {
 	m := &metav1.PartialObjectMetadata{}

@@ -89,6 +89,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, reg *hubv1.ClusterRegistrati
 	if err := r.duplicates(ctx, reg); err != nil {
 		return ctrl.Result{}, err
 	}
+	if err := r.namesake(ctx, reg); err != nil {
+		return ctrl.Result{}, err
+	}
 	served, err := r.deliveries(ctx, reg)
 	if err != nil {
 		return ctrl.Result{}, err

@@ -90,6 +90,9 @@ func (r *Reconciler) wake(ctx context.Context, kind origin.Kind, news *enqueue.B
 	}
 	for i := range regs.Items {
 		reg := &regs.Items[i]
+		if reg.Spec.OriginRef == nil && reg.Spec.KubeConfig != nil && status.IsTrue(reg, hubv1.OriginIgnoredCondition) {
+			news.Ring(ctx, reg)
+		}
 		if reg.Spec.OriginRef == nil || reg.Spec.OriginRef.APIGroup != kind.Group || reg.Spec.OriginRef.Kind != kind.Kind {
 			continue
 		}
@@ -158,7 +161,11 @@ func setChanges() predicate.Predicate {
 }
 
 func (r *Reconciler) usersOfSecret(ctx context.Context, obj client.Object) []reconcile.Request {
-	return enqueue.Registrations(ctx, r.Client, client.InNamespace(obj.GetNamespace()), client.MatchingFields{index.RegistrationSecret: obj.GetName()})
+	out := enqueue.Registrations(ctx, r.Client, client.InNamespace(obj.GetNamespace()), client.MatchingFields{index.RegistrationSecret: obj.GetName()})
+	if obj.GetLabels()[hubv1.RegisterLabel] != "" {
+		out = append(out, r.named(ctx, obj)...)
+	}
+	return out
 }
 
 func (r *Reconciler) inNamespace(ctx context.Context, namespace client.Object) []reconcile.Request {
@@ -167,6 +174,7 @@ func (r *Reconciler) inNamespace(ctx context.Context, namespace client.Object) [
 
 func (r *Reconciler) ofOrigin(kind origin.Kind) handler.MapFunc {
 	return func(ctx context.Context, obj client.Object) []reconcile.Request {
-		return enqueue.Registrations(ctx, r.Client, client.InNamespace(obj.GetNamespace()), client.MatchingFields{index.RegistrationOrigin: index.Origin(kind.Reference(obj.GetName()))})
+		out := enqueue.Registrations(ctx, r.Client, client.InNamespace(obj.GetNamespace()), client.MatchingFields{index.RegistrationOrigin: index.Origin(kind.Reference(obj.GetName()))})
+		return append(out, r.named(ctx, obj)...)
 	}
 }

@@ -167,7 +167,7 @@ func (e *explainer) header() []Line {
 	if reg.DeletionTimestamp != nil && !status.IsTrue(reg, hubv1.DeletionHeldCondition) {
 		add("Deleted", "being unregistered for "+since(&reg.DeletionTimestamp.Time, e.Now))
 	}
-	for _, typ := range []string{hubv1.ReadyCondition, hubv1.ReachableCondition, hubv1.KubeConfigValidCondition, hubv1.UnregisteringCondition, hubv1.DeletionHeldCondition} {
+	for _, typ := range []string{hubv1.ReadyCondition, hubv1.ReachableCondition, hubv1.KubeConfigValidCondition, hubv1.UnregisteringCondition, hubv1.DeletionHeldCondition, hubv1.OriginIgnoredCondition} {
 		c := status.Find(reg, typ)
 		switch {
 		case c == nil && (typ == hubv1.ReadyCondition || typ == hubv1.ReachableCondition):

@@ -30,6 +30,17 @@ type Kind struct {
 // one.
 func (k Kind) IsCluster() bool { return k.CRD != "" }
 
+// Ignored says to the author of a registration why an origin of the same name is not registered, and how to go on.
+func (k Kind) Ignored(name string) string {
+	return fmt.Sprintf("%s %q of the same name asks to be registered, and is not: this registration has a spec.kubeConfig of its own. If it is that cluster, write %s here; else rename one of them",
+		k.Kind, name, k.Written(name))
+}
+
+// Written is the reference to an origin as people write it into a registration.
+func (k Kind) Written(name string) string {
+	return fmt.Sprintf("spec.originRef: {apiGroup: %q, kind: %s, name: %s}", k.Group, k.Kind, name)
+}
+
 // The kinds of origins.
 var (
 	Kamaji = Kind{schema.GroupKind{Group: "kamaji.clastix.io", Kind: "TenantControlPlane"}, "Kamaji", "kamaji", "tenantcontrolplanes.kamaji.clastix.io"}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registration
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/index"
+	"github.com/chandler-hub/chandler/internal/status"
+)
+
+// namesake says that an origin of the registration's name asks to be registered, and that discovery does not register it: somebody has
+// written the registration by hand, perhaps for another cluster.
+func (r *Reconciler) namesake(ctx context.Context, reg *hubv1.ClusterRegistration) error {
+	message, err := r.ignored(ctx, reg)
+	if err != nil {
+		return err
+	}
+	if message == "" {
+		status.Clear(reg, hubv1.OriginIgnoredCondition)
+		return nil
+	}
+	status.Set(reg, hubv1.OriginIgnoredCondition, metav1.ConditionTrue, hubv1.WrittenByHandReason, message, r.Clock.Now())
+	return nil
+}
+
+// ignored says which origin is not registered because of a registration; "" for none. It reads the cache alone.
+func (r *Reconciler) ignored(ctx context.Context, reg *hubv1.ClusterRegistration) (string, error) {
+	if reg.Spec.OriginRef != nil || reg.Spec.KubeConfig == nil {
+		return "", nil
+	}
+	kinds, err := r.Origins.Asking(ctx, client.ObjectKeyFromObject(reg))
+	if err != nil {
+		return "", err
+	}
+	for _, kind := range kinds {
+		list := &hubv1.ClusterRegistrationList{}
+		if err := r.Client.List(ctx, list, client.InNamespace(reg.Namespace), client.MatchingFields{index.RegistrationOrigin: index.Origin(kind.Reference(reg.Name))},
+			client.UnsafeDisableDeepCopy); err != nil {
+			return "", fmt.Errorf("look for the registration of %s %s: %w", kind.Kind, reg.Name, err)
+		}
+		if len(list.Items) == 0 { // else it was registered under another name, before this one came
+			return kind.Ignored(reg.Name), nil
+		}
+	}
+	return "", nil
+}
+
+// named returns the registration of an origin's name, if it has no origin.
+func (r *Reconciler) named(ctx context.Context, origin client.Object) []reconcile.Request {
+	reg := &hubv1.ClusterRegistration{}
+	key := types.NamespacedName{Namespace: origin.GetNamespace(), Name: origin.GetName()}
+	if err := r.Client.Get(ctx, key, reg, client.UnsafeDisableDeepCopy); err != nil || reg.Spec.OriginRef != nil {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: key}}
+}

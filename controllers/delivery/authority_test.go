@@ -242,3 +242,39 @@ func TestAbandonedDeliveryDeletedByHand(t *testing.T) {
 		t.Errorf("orphans: %+v, uninstalled: %v", got, m.uninstalled)
 	}
 }
+
+// The set withdraws a delivery while a reconcile is at work that has read it before. What the API server answers to its status says so,
+// and is not what was decided on: the delivery stays until its cluster is clean.
+func TestWithdrawnDuringAReconcile(t *testing.T) {
+	for name, first := range map[string]func(*room){
+		"Served":        func(*room) {},
+		"DeletedByHand": func(m *room) { m.delete(roomCluster, "base") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newRoom(t, append(addonsOf("base", "1", releaseAddon("app")), registered(roomCluster, "c1"), kubeconfigSecret(roomCluster, "t0"), deliveredTo(roomCluster, "base", "1"))...)
+			m.settle()
+			m.pause(true) // nothing is uninstalled, and the status has something to say
+			first(m)
+			withdrawn := false
+			m.failing = func(what string) (error, bool) {
+				if what == "patch status of *v1alpha1.AddonDelivery" && !withdrawn {
+					withdrawn = true
+					m.withdraw(roomCluster, "base")
+				}
+				return nil, false
+			}
+			m.settle()
+			if !withdrawn {
+				t.Fatal("no status was written")
+			}
+			if m.delivery(roomCluster, "base") == nil || m.object(roomCluster, "app") == nil {
+				t.Fatalf("the delivery is gone: %v; its object: %v", m.delivery(roomCluster, "base") == nil, m.object(roomCluster, "app"))
+			}
+			m.pause(false)
+			m.settle()
+			if len(m.uninstalled) != 1 || m.delivery(roomCluster, "base") != nil {
+				t.Errorf("uninstalled %v, and the delivery is %v", m.uninstalled, m.delivery(roomCluster, "base"))
+			}
+		})
+	}
+}

@@ -50,7 +50,7 @@ func (r *Reconciler) finish(ctx context.Context, c *cluster, steps []plan.Step, 
 		}
 		r.tell(ctx, c, d)
 		switch {
-		case d.DeletionTimestamp != nil && !d.leaving:
+		case d.deletedByHand():
 			errs = append(errs, r.letBe(ctx, c, d))
 		case !d.leaving || !d.gone():
 		case c.told(d):

@@ -101,6 +101,10 @@ func (r *Reconciler) dismiss(ctx context.Context, c *cluster) error {
 	return errors.Join(errs...)
 }
 
+// deletedByHand returns whether somebody deleted a delivery that its set had not withdrawn, when it was read. What the API server answers
+// to a write is newer than what was decided on.
+func (d *delivery) deletedByHand() bool { return d.before.DeletionTimestamp != nil && !d.leaving }
+
 // abandoned returns whether nobody is there to withdraw a delivery that somebody deletes.
 func (c *cluster) abandoned(d *delivery) bool {
 	return d.DeletionTimestamp != nil && !d.leaving && (d.set == nil || c.registration == nil)
@@ -115,6 +119,19 @@ func (r *Reconciler) wanted(c *cluster, d *delivery) bool {
 // and the kubeconfig stay as they are, and the set's room makes the delivery again. One that its set does not want any more stays until
 // the set withdraws it: without a delivery nobody would remove what is there.
 func (r *Reconciler) letBe(ctx context.Context, c *cluster, d *delivery) error {
+	if d.Withdrawn() {
+		return nil // since it was read, as the answer to its status says: that wakes us
+	}
+	if d.wantedAgain {
+		// Live: a set that is on its way out does not make it again, and would not find it to withdraw it.
+		set := &hubv1.AddonSet{}
+		if err := r.Live.Get(ctx, d.SetKey(), set); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("read AddonSet %s: %w", d.SetKey(), err)
+		} else if err != nil || set.DeletionTimestamp != nil {
+			c.lookAgain(soon)
+			return nil
+		}
+	}
 	if !c.abandoned(d) && !d.wantedAgain {
 		left, err := r.objectsLeft(ctx, c, d.Namespace)
 		if err != nil || slices.ContainsFunc(left, func(o metav1.PartialObjectMetadata) bool { return o.Annotations[hubv1.DeliveryAnnotation] == d.Name }) {

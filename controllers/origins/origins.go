@@ -77,8 +77,14 @@ func (o *Origins) Get(ctx context.Context, kind origin.Kind, key types.Namespace
 	switch {
 	case apierrors.IsNotFound(err):
 		// When a CRD is deleted its objects go first: look again whether the kind is there before "gone" is believed.
-		if kind.CRD != "" && o.served(ctx, kind) == "" {
-			return nil, origin.Verdict{Origin: teardown.OriginUnknown}, nil
+		if kind.CRD != "" {
+			version, err := o.served(ctx, kind)
+			if err != nil {
+				return nil, origin.Verdict{}, err // asked again: nothing else wakes a room for an origin that is gone
+			}
+			if version == "" {
+				return nil, origin.Verdict{Origin: teardown.OriginUnknown}, nil
+			}
 		}
 		return nil, origin.Verdict{Origin: teardown.OriginGone}, nil
 	case err != nil:
@@ -238,7 +244,10 @@ func (o *Origins) SetupWithManager(mgr manager.Manager) error {
 }
 
 func (o *Origins) reconcile(ctx context.Context, kind origin.Kind) (reconcile.Result, error) {
-	served := o.served(ctx, kind)
+	served, err := o.served(ctx, kind)
+	if err != nil {
+		return reconcile.Result{}, err // a kind that cannot be asked for is not gone
+	}
 	there := served != ""
 	o.mu.Lock()
 	old, watched := o.versions[kind.GroupKind]

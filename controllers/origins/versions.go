@@ -9,6 +9,7 @@ import (
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -21,15 +22,21 @@ import (
 )
 
 // served asks the API server which version of a kind to read: the one that it prefers, empty if the CRD is not there or serves none.
-func (o *Origins) served(ctx context.Context, kind origin.Kind) string {
+func (o *Origins) served(ctx context.Context, kind origin.Kind) (string, error) {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
-	if err := o.mgr.GetAPIReader().Get(ctx, types.NamespacedName{Name: kind.CRD}, crd); err != nil || crd.DeletionTimestamp != nil {
-		return ""
+	if err := o.mgr.GetAPIReader().Get(ctx, types.NamespacedName{Name: kind.CRD}, crd); err != nil {
+		if apierrors.IsNotFound(err) {
+			return "", nil
+		}
+		return "", fmt.Errorf("read CustomResourceDefinition %s: %w", kind.CRD, err)
+	}
+	if crd.DeletionTimestamp != nil {
+		return "", nil
 	}
 	if !slices.ContainsFunc(crd.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
 		return c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue
 	}) {
-		return ""
+		return "", nil
 	}
 	best := ""
 	for _, v := range crd.Spec.Versions {
@@ -37,7 +44,7 @@ func (o *Origins) served(ctx context.Context, kind origin.Kind) string {
 			best = v.Name
 		}
 	}
-	return best
+	return best, nil
 }
 
 // try lists a kind in a version: where a conversion webhook does not answer, an informer of it would never be filled, and whoever

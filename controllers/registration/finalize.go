@@ -48,7 +48,7 @@ func (r *Reconciler) finalize(ctx context.Context, reg *hubv1.ClusterRegistratio
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	_, refused, err := r.access(ctx, reg, nil, origin.Verdict{Origin: teardown.OriginUnknown})
+	found, refused, err := r.access(ctx, reg, nil, origin.Verdict{Origin: teardown.OriginUnknown})
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -66,7 +66,7 @@ func (r *Reconciler) finalize(ctx context.Context, reg *hubv1.ClusterRegistratio
 	case reason == "":
 		return ctrl.Result{RequeueAfter: time.Minute}, nil // held: look again whether the origin can be read
 	case left > 0:
-		return ctrl.Result{RequeueAfter: again}, nil // the last delivery wakes us when it goes
+		return apply.Retried(ctrl.Result{RequeueAfter: again}, found.unread) // the last delivery wakes us when it goes
 	case status.Reason(before, hubv1.UnregisteringCondition) != reason:
 		// The matcher may have been at work on it before it knew. Once the condition is known, no delivery is made any more.
 		return ctrl.Result{RequeueAfter: time.Second}, nil

@@ -112,7 +112,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, reg *hubv1.ClusterRegistrati
 		}
 		r.tellAll(before, reg, obj)
 	}
-	return apply.Retried(ctrl.Result{RequeueAfter: sooner(wait, sooner(drained, sooner(again, r.nextLook(reg))))}, errors.Join(failed, r.label(ctx, reg)))
+	return apply.Retried(ctrl.Result{RequeueAfter: sooner(wait, sooner(drained, sooner(again, r.nextLook(reg))))}, errors.Join(failed, found.unread, r.label(ctx, reg)))
 }
 
 // tellAll sends an event for each thing that has come to be otherwise.

@@ -40,6 +40,8 @@ type resolution struct {
 	refused []string
 	// waiting is true if the origin is not that far yet: no failure.
 	waiting bool
+	// unread is why the Secret could not be read, if the API server did not answer: it is tried again.
+	unread error
 }
 
 // resolve finds the kubeconfig and sets KubeConfigValid. On failure it returns no candidates, and whatever runs on the
@@ -139,7 +141,8 @@ func (r *Reconciler) read(ctx context.Context, namespace string, source origin.S
 		if apierrors.IsNotFound(err) {
 			return resolution{}, hubv1.SecretNotFoundReason, fmt.Errorf("Secret %q is not in namespace %q", source.Secret, namespace)
 		}
-		return resolution{}, hubv1.FailedReason, fmt.Errorf("read Secret %q: %w", source.Secret, err)
+		err = fmt.Errorf("read Secret %q: %w", source.Secret, err)
+		return resolution{unread: err}, hubv1.FailedReason, err
 	}
 	if cached, ok := r.secrets.get(key, meta, source, rules); ok {
 		return cached.resolution, cached.reason, cached.err
@@ -149,7 +152,8 @@ func (r *Reconciler) read(ctx context.Context, namespace string, source origin.S
 		if apierrors.IsNotFound(err) {
 			return resolution{}, hubv1.SecretNotFoundReason, fmt.Errorf("Secret %q is not in namespace %q", source.Secret, namespace)
 		}
-		return resolution{}, hubv1.FailedReason, fmt.Errorf("read Secret %q: %w", source.Secret, err)
+		err = fmt.Errorf("read Secret %q: %w", source.Secret, err)
+		return resolution{unread: err}, hubv1.FailedReason, err
 	}
 	found, reason, err := check(secret, source, rules)
 	r.secrets.put(key, &secret.ObjectMeta, source, rules, parsed{found, reason, err})

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -26,20 +27,23 @@ import (
 )
 
 // left says what an object that is about to be let go leaves on the cluster. It reads live: the cache keeps no inventories. What
-// was reported already is not looked up again.
-func (r *Reconciler) left(ctx context.Context, c *cluster, s plan.Step) string {
+// was reported already is not looked up again. What cannot be read is not let go yet: nobody could say afterwards what stays.
+func (r *Reconciler) left(ctx context.Context, c *cluster, s plan.Step) (string, error) {
 	o := c.objects[s.Key]
 	if d := c.delivery(s.Key.Namespace, o.delivery); d != nil {
 		if d.announced(s.Key, o.Addon) {
-			return d.addon(o.Addon).Message
+			return d.addon(o.Addon).Message, nil
 		}
 	}
 	obj := newObject(s.Key)
 	what := "what it applied"
-	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(obj), obj); err == nil {
+	switch err := r.Live.Get(ctx, client.ObjectKeyFromObject(obj), obj); {
+	case err == nil:
 		what = fluxstate.Left(obj)
+	case !apierrors.IsNotFound(err):
+		return "", fmt.Errorf("read what %s leaves on the cluster: %w", s.Key, err)
 	}
-	return excerpt.Of(fmt.Sprintf("%s; left there: %s", s.Reason, what), status.MaxNote)
+	return excerpt.Of(fmt.Sprintf("%s; left there: %s", s.Reason, what), status.MaxNote), nil
 }
 
 // orphans returns the entries of add-ons that were let go and have no object any more: those that were said to be, and those whose

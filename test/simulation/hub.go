@@ -77,7 +77,7 @@ func (w *World) startHub() {
 	}
 	h.pool = probe.NewPool(probe.PoolOptions{Interval: w.config.ProbeInterval, Clock: w.clock, Random: func() float64 { return 0.5 }, Probe: w.probe})
 	m := &processManager{world: w, hub: h, live: &apiserver.Reader{Server: w.server, Scheme: w.scheme, Gate: gate}}
-	m.client = &apiserver.Client{Reader: h.cache, Server: w.server, Types: w.scheme, Actor: "hub", Gate: gate}
+	m.client = &apiserver.Client{Reader: cachedReader{h.cache, w, gate}, Server: w.server, Types: w.scheme, Actor: "hub", Gate: gate}
 	must(index.Add(ctx, h.cache))
 	must(controllers.AddRooms(m, w.config, controllers.World{Client: m.client, Pool: h.pool, Clock: w.clock, HubUID: "hub"}))
 	for _, c := range m.warm {
@@ -87,6 +87,41 @@ func (w *World) startHub() {
 	for _, i := range h.cache.Informers() {
 		i.Deliver() // to those who have just begun to watch
 	}
+}
+
+// cachedReader asks the gate before it reads from the cache.
+type cachedReader struct {
+	client.Reader
+	world *World
+	gate  apiserver.Gate
+}
+
+// Get implements client.Reader.
+func (r cachedReader) Get(ctx context.Context, name client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	if r.world.asked != nil {
+		k, err := apiserver.KeyOf(r.world.scheme, obj, name)
+		if err != nil {
+			return err
+		}
+		if err, _ := r.gate("cached get", k); err != nil {
+			return err
+		}
+	}
+	return r.Reader.Get(ctx, name, obj, opts...)
+}
+
+// List implements client.Reader.
+func (r cachedReader) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	if r.world.asked != nil {
+		k, err := apiserver.KeyOf(r.world.scheme, list, types.NamespacedName{})
+		if err != nil {
+			return err
+		}
+		if err, _ := r.gate("cached list", k); err != nil {
+			return err
+		}
+	}
+	return r.Reader.List(ctx, list, opts...)
 }
 
 func must(err error) {

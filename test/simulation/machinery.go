@@ -44,7 +44,12 @@ func (w *World) units() []unit {
 
 func (w *World) reconcile(r *room, req string) {
 	w.reconciles++
+	w.running = r.name
 	err := w.caught(r, req)
+	w.running = ""
+	if w.done != nil {
+		w.done(r, req, err)
+	}
 	if w.hub.dead {
 		w.stopHub()
 		w.startHub()

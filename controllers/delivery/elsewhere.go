@@ -8,11 +8,14 @@ import (
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/index"
+	"github.com/chandler-hub/chandler/internal/fluxspec"
 	"github.com/chandler-hub/chandler/internal/identity"
 )
 
@@ -34,8 +37,8 @@ func workloadOf(obj client.Object) workload {
 // registration that is going has, and what is on its way out there as well, does not count: of two that let go of the same at once, the
 // second one uninstalls it.
 func (r *Reconciler) gatherElsewhere(ctx context.Context, c *cluster) error {
-	if c.registration == nil || c.registration.Status.ClusterID() == "" {
-		return nil
+	if c.registration == nil || c.registration.Status.ClusterID() == "" || len(c.leavers()) == 0 {
+		return nil // most clusters lose nothing most of the time, and many may have one UID
 	}
 	list := &hubv1.ClusterRegistrationList{}
 	if err := r.Client.List(ctx, list, client.MatchingFields{index.ClusterID: c.registration.Status.ClusterID()}, client.UnsafeDisableDeepCopy); err != nil {
@@ -86,9 +89,58 @@ func (r *Reconciler) servedBy(ctx context.Context, c *cluster, other *hubv1.Clus
 		note(&releases.Items[i])
 	}
 	for i := range kustomizations.Items {
-		note(&kustomizations.Items[i])
+		same, err := r.sameContent(ctx, c, &kustomizations.Items[i])
+		if err != nil {
+			return err
+		}
+		if same {
+			note(&kustomizations.Items[i])
+		}
 	}
 	return nil
+}
+
+// leavers are the Flux objects that nobody wants on the cluster any more.
+func (c *cluster) leavers() []*object {
+	var out []*object
+	for k, o := range c.objects {
+		if _, wanted := c.wanted(k); wanted == nil && !o.Foreign {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// sameContent returns whether a Kustomization of another registration applies what one applies that leaves here. Two add-ons of one name do not
+// if their specs differ: substitution alone makes other objects of them. It reads live: the cache keeps no such specs.
+func (r *Reconciler) sameContent(ctx context.Context, c *cluster, other *kustomizev1.Kustomization) (bool, error) {
+	for _, o := range c.leavers() {
+		if o.Key.Kind != fluxspec.KustomizationKind || o.workload != workloadOf(other) {
+			continue
+		}
+		mine, theirs := &kustomizev1.Kustomization{}, &kustomizev1.Kustomization{}
+		for key, into := range map[client.ObjectKey]*kustomizev1.Kustomization{{Namespace: o.Key.Namespace, Name: o.Key.Name}: mine, client.ObjectKeyFromObject(other): theirs} {
+			if err := r.Live.Get(ctx, key, into); apierrors.IsNotFound(err) {
+				return false, nil
+			} else if err != nil {
+				return false, fmt.Errorf("read Kustomization %s: %w", key, err)
+			}
+		}
+		if equality.Semantic.DeepEqual(content(mine), content(theirs)) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// content is what a Kustomization's spec says of what is applied.
+func content(k *kustomizev1.Kustomization) kustomizev1.KustomizationSpec {
+	spec := *k.Spec.DeepCopy()
+	if spec.SourceRef.Namespace == "" {
+		spec.SourceRef.Namespace = k.Namespace
+	}
+	spec.KubeConfig, spec.Suspend, spec.DependsOn = nil, false, nil
+	return spec
 }
 
 // stays returns whether a delivery goes on with an object.

@@ -84,3 +84,18 @@ func TestDuplicateIsRemoved(t *testing.T) {
 		})
 	}
 }
+
+// Add-ons of one name are not the same where each registration has its own content: the other's does not keep this one's.
+func TestDuplicateWithItsOwnContent(t *testing.T) {
+	one, two := roomCluster, types.NamespacedName{Namespace: "fleet", Name: "two"}
+	own := map[string]any{"postBuild": map[string]any{"substitute": map[string]any{"cluster": "<< cluster.name >>"}}}
+	m := newRoom(t, append(addonsOf(roomSet, "1", kustomizationAddon("git", own)),
+		registered(one, "c1"), kubeconfigSecret(one, "t0"), deliveredTo(one, roomSet, "1"),
+		registered(two, "c1"), kubeconfigSecret(two, "t0"), deliveredTo(two, roomSet, "1"))...)
+	m.settle(one, two)
+	m.withdraw(one, roomSet)
+	m.settle(one, two)
+	if len(m.uninstalled) != 1 || len(m.released) != 0 || len(m.orphans(one)) > 0 {
+		t.Errorf("uninstalled %v, let go %v, orphans %v", m.uninstalled, m.released, m.orphans(one))
+	}
+}

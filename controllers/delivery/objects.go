@@ -61,9 +61,6 @@ func (r *Reconciler) gatherObjects(ctx context.Context, c *cluster) error {
 			r.observe(c, o, fluxspec.KustomizationKind)
 		}
 	}
-	if err := r.gatherElsewhere(ctx, c); err != nil {
-		return err
-	}
 	return r.gatherForeign(ctx, c)
 }
 

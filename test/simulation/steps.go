@@ -4,140 +4,14 @@ package simulation
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
-	"github.com/chandler-hub/chandler/internal/render"
 	"github.com/chandler-hub/chandler/test/simulation/apiserver"
 )
-
-// set is an AddonSet as its author keeps it in Git.
-type set struct {
-	namespace, name string
-	selector        map[string]any
-	addons          []addon
-	priority        int64
-	off             bool
-	orphan          bool
-	// deleted is true when the author has removed it.
-	deleted bool
-}
-
-// addon is one of a set. form is helm, kustomization or manifests.
-type addon struct {
-	name, form, chart, version, release, account string
-	movedFrom                                    string
-	dependsOn                                    string
-}
-
-// optional returns whether a cluster may exclude an add-on: its name says it.
-func (a addon) optional() bool { return strings.HasPrefix(a.name, "optional") }
-
-func (s *set) key() apiserver.Key {
-	return apiserver.Key{Group: "chandler.dev", Kind: "AddonSet", Namespace: s.namespace, Name: s.name}
-}
-
-// object is the AddonSet.
-func (s *set) object() apiserver.Object {
-	var addons []any
-	for _, a := range s.addons {
-		o := apiserver.Object{"name": a.name}
-		if a.optional() {
-			o["optional"] = true
-		}
-		switch a.form {
-		case "kustomization":
-			body := apiserver.Object{"path": "./" + a.chart, "prune": true, "interval": "10m", "sourceRef": apiserver.Object{"kind": "GitRepository", "name": "git"}}
-			if a.account != "" {
-				body["serviceAccountName"] = a.account
-			}
-			if a.release != "" {
-				body["targetNamespace"] = a.release
-			}
-			o["kustomization"] = body
-		case "manifests":
-			o["manifests"] = apiserver.Object{"objects": []any{apiserver.Object{
-				"apiVersion": "v1", "kind": "ConfigMap", "metadata": apiserver.Object{"name": a.name, "namespace": "default"}, "data": apiserver.Object{"version": a.version},
-			}}}
-		default:
-			body := apiserver.Object{"chart": apiserver.Object{"spec": apiserver.Object{"chart": a.chart, "version": a.version, "sourceRef": apiserver.Object{"name": "charts"}}}}
-			if a.release != "" {
-				body["releaseName"] = a.release
-			}
-			o["helmRelease"] = body
-		}
-		if a.movedFrom != "" {
-			from := apiserver.Object{"name": a.movedFrom}
-			if set, name, ok := strings.Cut(a.movedFrom, "/"); ok {
-				from = apiserver.Object{"addonSet": set, "name": name}
-			}
-			o["movedFrom"] = []any{from}
-		}
-		if a.dependsOn != "" && slices.ContainsFunc(s.addons, func(b addon) bool { return b.name == a.dependsOn }) {
-			o["dependsOn"] = []any{apiserver.Object{"name": a.dependsOn}}
-		}
-		addons = append(addons, o)
-	}
-	spec := apiserver.Object{
-		"sources": []any{apiserver.Object{"name": "charts", "kind": "HelmRepository", "spec": apiserver.Object{"url": "https://charts.example.org"}}},
-		"addons":  addons,
-	}
-	if len(s.selector) == 0 {
-		spec["selectAll"] = true
-	} else {
-		spec["clusterSelector"] = apiserver.Object{"matchLabels": maps.Clone(s.selector)}
-	}
-	if s.priority != 0 {
-		spec["priority"] = s.priority
-	}
-	if s.off {
-		spec["removalGuard"] = apiserver.Object{"mode": "Off"}
-	}
-	if s.orphan {
-		spec["deletionPolicy"] = "Orphan"
-	}
-	return apiserver.Object{
-		"apiVersion": "chandler.dev/v1alpha1", "kind": "AddonSet", "metadata": apiserver.Object{"namespace": s.namespace, "name": s.name}, "spec": spec,
-	}
-}
-
-// write applies the set as GitOps does.
-func (w *World) write(s *set) {
-	s.deleted = nested(w.server.Get(s.key()), "metadata", "deletionTimestamp") != nil // what is on its way out goes, whatever is written
-	_, err := w.server.Apply("user", s.key(), s.object(), true)
-	w.refused(err)
-}
-
-func (w *World) refused(err error) {
-	if err != nil {
-		w.say("  (refused: %v)", err)
-	}
-}
-
-// patch is what a user does with kubectl patch or edit.
-func (w *World) patch(k apiserver.Key, change string, args ...any) {
-	_, err := w.server.Patch("user", k, fmt.Appendf(nil, change, args...), false)
-	w.refused(err)
-}
-
-// kinds by the words that scripts use.
-var kinds = map[string]apiserver.Key{
-	"AddonSet": {Group: "chandler.dev", Kind: "AddonSet"}, "AddonDelivery": {Group: "chandler.dev", Kind: "AddonDelivery"},
-	"ClusterRegistration": {Group: "chandler.dev", Kind: "ClusterRegistration"}, "Secret": {Kind: "Secret"}, "ServiceAccount": {Kind: "ServiceAccount"},
-	"HelmRelease": {Group: helmGroup, Kind: "HelmRelease"}, "Kustomization": {Group: kustomizeGroup, Kind: "Kustomization"},
-	"HelmChart": {Group: sourceGroup, Kind: "HelmChart"}, "HelmRepository": {Group: sourceGroup, Kind: "HelmRepository"},
-	"TenantControlPlane": {Group: "kamaji.clastix.io", Kind: "TenantControlPlane"}, "ControllerRevision": {Group: "apps", Kind: "ControllerRevision"},
-}
-
-func keyOf(kind, namespace, name string) apiserver.Key {
-	k := kinds[kind]
-	k.Namespace, k.Name = namespace, name
-	return k
-}
 
 // do carries out one line of a script. A step whose object is not there does nothing, so that a script may lose lines.
 func (w *World) do(line string) error {
@@ -157,7 +31,6 @@ func (w *World) do(line string) error {
 		return fmt.Errorf("%q: %s", line, c)
 	}
 	w.noteWishes()
-	w.checkAlways()
 	return nil
 }
 
@@ -185,15 +58,6 @@ func ofSet(usage string, least int, do func(w *World, s *set, f []string)) verb 
 		}
 		return ""
 	}}
-}
-
-func (s *set) addon(name string) *addon {
-	for i := range s.addons {
-		if s.addons[i].name == name {
-			return &s.addons[i]
-		}
-	}
-	return nil
 }
 
 // ofAddon is for a verb that edits an add-on of a set.
@@ -389,159 +253,4 @@ func valueOrNull(v string) string {
 		return "null"
 	}
 	return strconv.Quote(v)
-}
-
-func selector(s string) map[string]any {
-	if s == "all" {
-		return nil
-	}
-	k, v, _ := strings.Cut(s, "=")
-	return map[string]any{k: v}
-}
-
-func newAddon(text string) addon {
-	parts := append(strings.Split(text, ":"), "", "")
-	a := addon{name: parts[0], form: parts[1], chart: parts[0], version: "1.0.0", dependsOn: parts[2]}
-	return a
-}
-
-func (w *World) remove(k apiserver.Key) {
-	if w.server.Get(k) == nil {
-		return
-	}
-	if k.Kind == "AddonSet" {
-		if s := w.sets[k.Name]; s != nil && s.namespace == k.Namespace {
-			s.deleted = true
-		}
-	}
-	if isFlux(k) { // whoever deletes a Flux object has Flux uninstall, and not the hub
-		for _, c := range w.clusters {
-			for _, work := range c.workloads {
-				if work.owner == k.String() {
-					work.unwanted, work.approved = true, true
-				}
-			}
-		}
-	}
-	w.refused(w.server.Delete("user", k, apiserver.Preconditions{}))
-}
-
-// rewrite writes the Secret of a cluster's kubeconfig anew, as its controller does.
-func (w *World) rewrite(c *cluster) {
-	o := w.server.Get(c.secret())
-	if o == nil {
-		return
-	}
-	next := apiserver.Clone(o)
-	next["data"] = c.data()
-	_, err := w.server.Update("user", "rotate", c.secret(), next, false)
-	w.refused(err)
-}
-
-// rebuild makes another cluster of the same name and address.
-func (w *World) rebuild(c *cluster) {
-	c.life++
-	c.workloads = map[string]*workload{}
-	for k, o := range w.orphans {
-		if o.cluster == c {
-			delete(w.orphans, k)
-		}
-	}
-	w.rewrite(c)
-}
-
-func (w *World) plan(f []string, kinds map[string]string) string {
-	n, err := strconv.Atoi(f[0])
-	if err != nil || kinds[f[1]] == "" {
-		return "write a number, and before or after"
-	}
-	w.fault = fault{in: n, kind: kinds[f[1]]}
-	return ""
-}
-
-func (w *World) relist() {
-	if w.hub != nil {
-		for _, i := range w.hub.cache.Informers() {
-			i.Relist()
-		}
-	}
-}
-
-// upgrade makes the present state one that an older renderer has left: its revisions are of another epoch.
-func (w *World) upgrade() {
-	w.stopHub()
-	now, before := fmt.Sprintf("-e%d", render.Epoch), fmt.Sprintf("-e%d", render.Epoch-1)
-	older := func(v any) string {
-		s, _ := v.(string)
-		if strings.HasSuffix(s, now) {
-			return strings.TrimSuffix(s, now) + before
-		}
-		return s
-	}
-	for _, o := range w.server.List(kinds["ControllerRevision"].GroupKind(), "") {
-		name, ns := nested(o, "metadata", "name").(string), nested(o, "metadata", "namespace").(string)
-		if to := older(name); to != name && w.server.Get(keyOf("ControllerRevision", ns, to)) == nil {
-			next := apiserver.Clone(o)
-			next["metadata"].(map[string]any)["name"] = to
-			_, err := w.server.Create("flux", keyOf("ControllerRevision", ns, to), next)
-			w.refused(err)
-			w.refused(w.server.Delete("flux", keyOf("ControllerRevision", ns, name), apiserver.Preconditions{}))
-		}
-	}
-	for _, kind := range []string{"AddonDelivery", "AddonSet"} {
-		for _, o := range w.server.List(kinds[kind].GroupKind(), "") {
-			k := keyOf(kind, nested(o, "metadata", "namespace").(string), nested(o, "metadata", "name").(string))
-			next := apiserver.Clone(o)
-			if spec, ok := next["spec"].(map[string]any); ok && spec["revisionName"] != nil {
-				spec["revisionName"] = older(spec["revisionName"])
-				next, _ = w.server.Update("chandler", "older", k, next, false)
-				next = apiserver.Clone(next)
-			}
-			if st, ok := next["status"].(map[string]any); ok {
-				for _, f := range []string{"revision", "observedRevision", "readyRevision"} {
-					if st[f] != nil {
-						st[f] = older(st[f])
-					}
-				}
-				_, err := w.server.Update("flux", "older", k, next, true)
-				w.refused(err)
-			}
-		}
-	}
-	w.startHub()
-}
-
-func (w *World) takeBackup() {
-	w.backup = map[apiserver.Key]apiserver.Object{}
-	for kind, k := range kinds {
-		for _, o := range w.server.List(k.GroupKind(), "") {
-			ns, _ := nested(o, "metadata", "namespace").(string)
-			w.backup[keyOf(kind, ns, nested(o, "metadata", "name").(string))] = o
-		}
-	}
-}
-
-// restore brings an object back as Velero does: without its status and UID, unless it is there.
-func (w *World) restore(k apiserver.Key) {
-	o := w.backup[k]
-	if o == nil || w.server.Get(k) != nil {
-		return
-	}
-	next := apiserver.Clone(o)
-	delete(next, "status")
-	_, err := w.server.Create("user", k, next)
-	w.refused(err)
-	if k.Kind == "AddonSet" && err == nil && w.sets[k.Name] != nil {
-		w.sets[k.Name].deleted = false
-	}
-}
-
-// forge makes a delivery of a stranger's for a cluster.
-func (w *World) forge(c *cluster) {
-	w.make(keyOf("AddonDelivery", "stranger", "forged-"+c.name), apiserver.Object{
-		"apiVersion": "chandler.dev/v1alpha1",
-		"spec": apiserver.Object{
-			"registrationRef": apiserver.Object{"namespace": c.namespace, "name": c.name}, "addonSetRef": apiserver.Object{"name": "base"}, "revisionName": "base-0123456789-e2",
-		},
-	})
 }

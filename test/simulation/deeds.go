@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/test/simulation/apiserver"
+)
+
+func (w *World) refused(err error) {
+	if err != nil {
+		w.say("  (refused: %v)", err)
+	}
+}
+
+// patch is what a user does with kubectl patch or edit.
+func (w *World) patch(k apiserver.Key, change string, args ...any) {
+	_, err := w.server.Patch("user", k, fmt.Appendf(nil, change, args...), false)
+	w.refused(err)
+}
+
+// kinds by the words that scripts use.
+var kinds = map[string]apiserver.Key{
+	"AddonSet": {Group: "chandler.dev", Kind: "AddonSet"}, "AddonDelivery": {Group: "chandler.dev", Kind: "AddonDelivery"},
+	"ClusterRegistration": {Group: "chandler.dev", Kind: "ClusterRegistration"}, "Secret": {Kind: "Secret"}, "ServiceAccount": {Kind: "ServiceAccount"},
+	"HelmRelease": {Group: helmGroup, Kind: "HelmRelease"}, "Kustomization": {Group: kustomizeGroup, Kind: "Kustomization"},
+	"HelmChart": {Group: sourceGroup, Kind: "HelmChart"}, "HelmRepository": {Group: sourceGroup, Kind: "HelmRepository"},
+	"TenantControlPlane": {Group: "kamaji.clastix.io", Kind: "TenantControlPlane"}, "ControllerRevision": {Group: "apps", Kind: "ControllerRevision"},
+}
+
+func keyOf(kind, namespace, name string) apiserver.Key {
+	k := kinds[kind]
+	k.Namespace, k.Name = namespace, name
+	return k
+}
+
+func (w *World) remove(k apiserver.Key) {
+	if w.server.Get(k) == nil {
+		return
+	}
+	if k.Kind == "AddonSet" {
+		if s := w.sets[k.Name]; s != nil && s.namespace == k.Namespace {
+			s.deleted = true
+		}
+	}
+	if isFlux(k) { // whoever deletes a Flux object has Flux uninstall, and not the hub
+		for _, c := range w.clusters {
+			for _, work := range c.workloads {
+				if work.owner == k.String() {
+					work.unwanted, work.approved = true, true
+				}
+			}
+		}
+	}
+	w.refused(w.server.Delete("user", k, apiserver.Preconditions{}))
+}
+
+// rewrite writes the Secret of a cluster's kubeconfig anew, as its controller does.
+func (w *World) rewrite(c *cluster) {
+	o := w.server.Get(c.secret())
+	if o == nil {
+		return
+	}
+	next := apiserver.Clone(o)
+	next["data"] = c.data()
+	_, err := w.server.Update("user", "rotate", c.secret(), next, false)
+	w.refused(err)
+}
+
+// rebuild makes another cluster of the same name and address.
+func (w *World) rebuild(c *cluster) {
+	c.life++
+	c.workloads = map[string]*workload{}
+	for k, o := range w.orphans {
+		if o.cluster == c {
+			delete(w.orphans, k)
+		}
+	}
+	w.rewrite(c)
+}
+
+func (w *World) plan(f []string, kinds map[string]string) string {
+	n, err := strconv.Atoi(f[0])
+	if err != nil || kinds[f[1]] == "" {
+		return "write a number, and before or after"
+	}
+	w.fault = fault{in: n, kind: kinds[f[1]]}
+	return ""
+}
+
+func (w *World) relist() {
+	if w.hub != nil {
+		for _, i := range w.hub.cache.Informers() {
+			i.Relist()
+		}
+	}
+}
+
+// upgrade makes the present state one that an older renderer has left: its revisions are of another epoch.
+func (w *World) upgrade() {
+	w.stopHub()
+	now, before := fmt.Sprintf("-e%d", render.Epoch), fmt.Sprintf("-e%d", render.Epoch-1)
+	older := func(v any) string {
+		s, _ := v.(string)
+		if strings.HasSuffix(s, now) {
+			return strings.TrimSuffix(s, now) + before
+		}
+		return s
+	}
+	for _, o := range w.server.List(kinds["ControllerRevision"].GroupKind(), "") {
+		name, ns := nested(o, "metadata", "name").(string), nested(o, "metadata", "namespace").(string)
+		if to := older(name); to != name && w.server.Get(keyOf("ControllerRevision", ns, to)) == nil {
+			next := apiserver.Clone(o)
+			next["metadata"].(map[string]any)["name"] = to
+			_, err := w.server.Create("flux", keyOf("ControllerRevision", ns, to), next)
+			w.refused(err)
+			w.refused(w.server.Delete("flux", keyOf("ControllerRevision", ns, name), apiserver.Preconditions{}))
+		}
+	}
+	for _, kind := range []string{"AddonDelivery", "AddonSet"} {
+		for _, o := range w.server.List(kinds[kind].GroupKind(), "") {
+			k := keyOf(kind, nested(o, "metadata", "namespace").(string), nested(o, "metadata", "name").(string))
+			next := apiserver.Clone(o)
+			if spec, ok := next["spec"].(map[string]any); ok && spec["revisionName"] != nil {
+				spec["revisionName"] = older(spec["revisionName"])
+				next, _ = w.server.Update("chandler", "older", k, next, false)
+				next = apiserver.Clone(next)
+			}
+			if st, ok := next["status"].(map[string]any); ok {
+				for _, f := range []string{"revision", "observedRevision", "readyRevision"} {
+					if st[f] != nil {
+						st[f] = older(st[f])
+					}
+				}
+				_, err := w.server.Update("flux", "older", k, next, true)
+				w.refused(err)
+			}
+		}
+	}
+	w.startHub()
+}
+
+func (w *World) takeBackup() {
+	w.backup = map[apiserver.Key]apiserver.Object{}
+	for kind, k := range kinds {
+		for _, o := range w.server.List(k.GroupKind(), "") {
+			ns, _ := nested(o, "metadata", "namespace").(string)
+			w.backup[keyOf(kind, ns, nested(o, "metadata", "name").(string))] = o
+		}
+	}
+}
+
+// restore brings an object back as Velero does: without its status and UID, unless it is there.
+func (w *World) restore(k apiserver.Key) {
+	o := w.backup[k]
+	if o == nil || w.server.Get(k) != nil {
+		return
+	}
+	next := apiserver.Clone(o)
+	delete(next, "status")
+	_, err := w.server.Create("user", k, next)
+	w.refused(err)
+	if k.Kind == "AddonSet" && err == nil && w.sets[k.Name] != nil {
+		w.sets[k.Name].deleted = false
+	}
+}
+
+// forge makes a delivery of a stranger's for a cluster.
+func (w *World) forge(c *cluster) {
+	w.make(keyOf("AddonDelivery", "stranger", "forged-"+c.name), apiserver.Object{
+		"apiVersion": "chandler.dev/v1alpha1",
+		"spec": apiserver.Object{
+			"registrationRef": apiserver.Object{"namespace": c.namespace, "name": c.name}, "addonSetRef": apiserver.Object{"name": "base"}, "revisionName": "base-0123456789-e2",
+		},
+	})
+}

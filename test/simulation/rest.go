@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"encoding/base64"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/index"
+	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/test/simulation/apiserver"
+)
+
+// end heals all faults, waits until the hub is at rest, and looks at everything.
+func (w *World) end() {
+	if len(w.violations) > 0 {
+		return
+	}
+	w.say("%s the end: all faults are healed", w.clock.Now().Sub(start))
+	w.heal()
+	for range 8 {
+		w.wait(30 * time.Minute)
+		held := false
+		for _, name := range sortedKeys(w.sets) {
+			s := w.sets[name]
+			if nested(w.server.Get(s.key()), "status", "heldRemovals") != nil {
+				held = true
+				w.noteWishes()
+				w.approve(s)
+			}
+		}
+		if len(w.violations) > 0 {
+			return
+		}
+		if !held {
+			break
+		}
+	}
+	w.wait(90 * time.Minute)
+	if len(w.violations) > 0 {
+		return
+	}
+	w.quiet = true
+	w.wait(25 * time.Minute)
+	w.quiet = false
+	w.checkRest()
+}
+
+func (w *World) heal() {
+	w.fault = fault{}
+	clear(w.broken)
+	for _, c := range w.clusters {
+		c.down, c.hung = false, false
+		if nested(w.server.Get(c.registration()), "spec", "pause") != nil {
+			w.patch(c.registration(), `{"spec":{"pause":null}}`)
+		}
+	}
+	for _, kind := range []string{"Secret", "TenantControlPlane"} {
+		for _, o := range w.server.List(kinds[kind].GroupKind(), "") {
+			w.dropFinalizer(keyOf(kind, nested(o, "metadata", "namespace").(string), nested(o, "metadata", "name").(string)), "foregroundDeletion")
+		}
+	}
+	for k := range w.flux.due {
+		o := w.server.Get(k)
+		if o != nil && nested(o, "spec", "suspend") == true && nested(o, "metadata", "annotations", hubv1.SuspendedAnnotation) == nil {
+			w.patch(k, `{"spec":{"suspend":null}}`)
+		}
+	}
+	if w.hub == nil {
+		w.startHub()
+	}
+}
+
+// checkRest looks at a world in which nothing is to be done any more.
+func (w *World) checkRest() {
+	w.checkDeletions()
+	w.checkDelivered()
+	w.checkLeft()
+	w.checkMirrors()
+	w.checkStatuses()
+}
+
+func (w *World) checkDeletions() {
+	for _, gk := range w.server.Kinds() {
+		for _, o := range w.server.List(gk, "") {
+			if _, mirror := apiserver.Labels(o)[hubv1.MirrorLabel]; mirror && w.mirrorServes(o) {
+				continue // one that somebody has deleted serves until Flux does not need it any more
+			}
+			if keptOpen(o) || keptOpen(w.registrationOf(o)) {
+				continue
+			}
+			if nested(o, "metadata", "deletionTimestamp") != nil {
+				w.violated("deletion", "%s %v/%v does not go: finalizers %v", gk.Kind, nested(o, "metadata", "namespace"), nested(o, "metadata", "name"), nested(o, "metadata", "finalizers"))
+			}
+		}
+	}
+}
+
+// keptOpen returns whether the hub keeps a deletion open on purpose: a registration, or the deliveries of one, that would be made again without
+// what somebody has written to it.
+func keptOpen(o apiserver.Object) bool {
+	conditions, _ := nested(o, "status", "conditions").([]any)
+	return nested(o, "kind") == "ClusterRegistration" && slices.ContainsFunc(conditions, func(c any) bool {
+		return nested(c, "type") == hubv1.ReadyCondition && nested(c, "reason") == hubv1.SpecWouldBeLostReason
+	})
+}
+
+// registrationOf returns the registration that a delivery is for; nil of anything else.
+func (w *World) registrationOf(o apiserver.Object) apiserver.Object {
+	namespace, _ := nested(o, "spec", "registrationRef", "namespace").(string)
+	name, _ := nested(o, "spec", "registrationRef", "name").(string)
+	return w.server.Get(keyOf("ClusterRegistration", namespace, name))
+}
+
+// mirrorServes returns whether a Flux object uses a mirror.
+func (w *World) mirrorServes(mirror apiserver.Object) bool {
+	for k := range w.flux.due {
+		if k.Namespace == nested(mirror, "metadata", "namespace") && secretOf(w.server.Get(k)) == nested(mirror, "metadata", "name") {
+			return true
+		}
+	}
+	return false
+}
+
+// serves returns whether a cluster's access is in place.
+func (w *World) serves(c *cluster) bool {
+	return !c.gone && w.server.Get(c.secret()) != nil && w.labelsOf(c) != nil
+}
+
+// checkDelivered: what is selected is there, Ready, and of one owner.
+func (w *World) checkDelivered() {
+	for _, name := range sortedKeys(w.sets) {
+		s := w.sets[name]
+		if s.deleted {
+			continue
+		}
+		for _, c := range w.clusters {
+			if !w.serves(c) || !w.selects(s, c) {
+				continue
+			}
+			for _, a := range s.addons {
+				if a.optional() && w.excluded(c, a.name) {
+					continue
+				}
+				if !w.runs(c, a.name) {
+					w.violated("convergence", "add-on %s of %s is not on %s", a.name, name, c.name)
+				}
+			}
+		}
+	}
+	for k := range w.flux.due {
+		o := w.server.Get(k)
+		conditions, _ := nested(o, "status", "conditions").([]any)
+		ready := len(conditions) > 0 && nested(conditions[0], "status") == "True"
+		key, _ := index.Registration(fmt.Sprint(nested(o, "metadata", "annotations", hubv1.RegistrationAnnotation)))
+		if c := w.cluster(key.Name); c != nil && w.serves(c) && !ready {
+			w.violated("convergence", "%s is not Ready: %v", k, conditions)
+		}
+	}
+}
+
+// runs returns whether an add-on's workload is on a cluster, with an owner that is there.
+func (w *World) runs(c *cluster, addon string) bool {
+	for _, work := range c.workloads {
+		if work.addon == addon && w.lives(work.ownerUID) {
+			return true
+		}
+	}
+	return false
+}
+
+// checkLeft: what runs on a cluster without an owner has been told.
+func (w *World) checkLeft() {
+	for _, c := range w.clusters {
+		if c.gone {
+			continue
+		}
+		for _, name := range sortedKeys(c.workloads) {
+			work := c.workloads[name]
+			if !w.lives(work.ownerUID) && !w.told(c, work) {
+				w.violated("orphans", "%s stays on %s without an owner (add-on %s of %s), and nothing says so", name, c.name, work.addon, work.set)
+			}
+			if w.lives(work.ownerUID) && !w.wanted(c, work) && w.serves(c) && !(w.excluded(c, work.addon) && w.frozen(c, work.set)) {
+				w.violated("convergence", "%s is still delivered to %s, and nobody wants it", name, c.name)
+			}
+		}
+	}
+}
+
+// frozen returns whether a set's delivery to a cluster is of an older epoch: what is there stays, whatever is excluded, until the set changes.
+func (w *World) frozen(c *cluster, set string) bool {
+	return slices.ContainsFunc(w.deliveries(), func(d *hubv1.AddonDelivery) bool {
+		return d.SetKey().String() == set && d.Spec.RegistrationRef.Name == c.name && !strings.HasSuffix(d.Spec.RevisionName, fmt.Sprintf("-e%d", render.Epoch))
+	})
+}
+
+// told returns whether an event or a status names an add-on as left on a cluster.
+func (w *World) told(c *cluster, work *workload) bool {
+	for _, e := range w.events {
+		if e.reason == hubv1.AddonOrphanedEvent && strings.Contains(e.words, fmt.Sprintf("%q", work.addon)) && strings.Contains(e.words, c.namespace+"/"+c.name) {
+			return true
+		}
+	}
+	if reg := w.registered(c); reg != nil {
+		return slices.ContainsFunc(reg.Status.Orphans, func(o hubv1.Orphan) bool { return o.Addon == work.addon })
+	}
+	return false
+}
+
+// checkMirrors: a mirror is as new as its source.
+func (w *World) checkMirrors() {
+	for _, o := range w.server.List(kinds["Secret"].GroupKind(), "") {
+		if apiserver.Labels(o)[hubv1.MirrorLabel] == "" {
+			continue
+		}
+		key, _ := index.Registration(fmt.Sprint(nested(o, "metadata", "annotations", hubv1.RegistrationAnnotation)))
+		c := w.cluster(key.Name)
+		if c == nil || !w.serves(c) {
+			continue
+		}
+		raw, _ := base64.StdEncoding.DecodeString(nested(o, "data", "value").(string))
+		if !strings.Contains(string(raw), c.bearer()) {
+			w.violated("mirror", "the mirror %v/%v does not hold the kubeconfig that %s accepts", nested(o, "metadata", "namespace"), nested(o, "metadata", "name"), c.name)
+		}
+	}
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/chandler-hub/chandler/test/simulation/apiserver"
+)
+
+// set is an AddonSet as its author keeps it in Git.
+type set struct {
+	namespace, name string
+	selector        map[string]any
+	addons          []addon
+	priority        int64
+	off             bool
+	orphan          bool
+	// deleted is true when the author has removed it.
+	deleted bool
+}
+
+// addon is one of a set. form is helm, kustomization or manifests.
+type addon struct {
+	name, form, chart, version, release, account string
+	movedFrom                                    string
+	dependsOn                                    string
+}
+
+// optional returns whether a cluster may exclude an add-on: its name says it.
+func (a addon) optional() bool { return strings.HasPrefix(a.name, "optional") }
+
+func (s *set) key() apiserver.Key {
+	return apiserver.Key{Group: "chandler.dev", Kind: "AddonSet", Namespace: s.namespace, Name: s.name}
+}
+
+// object is the AddonSet.
+func (s *set) object() apiserver.Object {
+	var addons []any
+	for _, a := range s.addons {
+		o := apiserver.Object{"name": a.name}
+		if a.optional() {
+			o["optional"] = true
+		}
+		switch a.form {
+		case "kustomization":
+			body := apiserver.Object{"path": "./" + a.chart, "prune": true, "interval": "10m", "sourceRef": apiserver.Object{"kind": "GitRepository", "name": "git"}}
+			if a.account != "" {
+				body["serviceAccountName"] = a.account
+			}
+			if a.release != "" {
+				body["targetNamespace"] = a.release
+			}
+			o["kustomization"] = body
+		case "manifests":
+			o["manifests"] = apiserver.Object{"objects": []any{apiserver.Object{
+				"apiVersion": "v1", "kind": "ConfigMap", "metadata": apiserver.Object{"name": a.name, "namespace": "default"}, "data": apiserver.Object{"version": a.version},
+			}}}
+		default:
+			body := apiserver.Object{"chart": apiserver.Object{"spec": apiserver.Object{"chart": a.chart, "version": a.version, "sourceRef": apiserver.Object{"name": "charts"}}}}
+			if a.release != "" {
+				body["releaseName"] = a.release
+			}
+			o["helmRelease"] = body
+		}
+		if a.movedFrom != "" {
+			from := apiserver.Object{"name": a.movedFrom}
+			if set, name, ok := strings.Cut(a.movedFrom, "/"); ok {
+				from = apiserver.Object{"addonSet": set, "name": name}
+			}
+			o["movedFrom"] = []any{from}
+		}
+		if a.dependsOn != "" && slices.ContainsFunc(s.addons, func(b addon) bool { return b.name == a.dependsOn }) {
+			o["dependsOn"] = []any{apiserver.Object{"name": a.dependsOn}}
+		}
+		addons = append(addons, o)
+	}
+	spec := apiserver.Object{
+		"sources": []any{apiserver.Object{"name": "charts", "kind": "HelmRepository", "spec": apiserver.Object{"url": "https://charts.example.org"}}},
+		"addons":  addons,
+	}
+	if len(s.selector) == 0 {
+		spec["selectAll"] = true
+	} else {
+		spec["clusterSelector"] = apiserver.Object{"matchLabels": maps.Clone(s.selector)}
+	}
+	if s.priority != 0 {
+		spec["priority"] = s.priority
+	}
+	if s.off {
+		spec["removalGuard"] = apiserver.Object{"mode": "Off"}
+	}
+	if s.orphan {
+		spec["deletionPolicy"] = "Orphan"
+	}
+	return apiserver.Object{
+		"apiVersion": "chandler.dev/v1alpha1", "kind": "AddonSet", "metadata": apiserver.Object{"namespace": s.namespace, "name": s.name}, "spec": spec,
+	}
+}
+
+// write applies the set as GitOps does.
+func (w *World) write(s *set) {
+	s.deleted = nested(w.server.Get(s.key()), "metadata", "deletionTimestamp") != nil // what is on its way out goes, whatever is written
+	_, err := w.server.Apply("user", s.key(), s.object(), true)
+	w.refused(err)
+}
+
+func (s *set) addon(name string) *addon {
+	for i := range s.addons {
+		if s.addons[i].name == name {
+			return &s.addons[i]
+		}
+	}
+	return nil
+}
+
+func selector(s string) map[string]any {
+	if s == "all" {
+		return nil
+	}
+	k, v, _ := strings.Cut(s, "=")
+	return map[string]any{k: v}
+}
+
+func newAddon(text string) addon {
+	parts := append(strings.Split(text, ":"), "", "")
+	a := addon{name: parts[0], form: parts[1], chart: parts[0], version: "1.0.0", dependsOn: parts[2]}
+	return a
+}

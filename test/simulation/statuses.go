@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"fmt"
+	"slices"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/status"
+	"github.com/chandler-hub/chandler/test/simulation/apiserver"
+)
+
+// checkStatuses: what tables say is so.
+func (w *World) checkStatuses() {
+	for _, d := range w.deliveries() {
+		if d.Namespace == "stranger" {
+			if status.IsTrue(d, hubv1.ReadyCondition) {
+				w.violated("status", "forged delivery %s says that it is Ready", d.Name)
+			}
+			continue
+		}
+		c := w.cluster(d.Spec.RegistrationRef.Name)
+		s := w.sets[d.Spec.AddonSetRef.Name]
+		if c == nil || s == nil || !w.serves(c) {
+			continue
+		}
+		if !status.IsTrue(d, hubv1.ReadyCondition) && !lostAll(d) {
+			w.violated("status", "delivery %s is not Ready at rest: %s", d.Name, conditionOf(d))
+		}
+		for _, a := range d.Status.Addons {
+			if a.State == hubv1.AddonReady && !w.runs(c, a.Name) {
+				w.violated("status", "delivery %s says that add-on %s is Ready, and it is not on the cluster", d.Name, a.Name)
+			}
+		}
+		if status.IsTrue(d, hubv1.ReadyCondition) && len(d.Status.Addons) == 0 {
+			w.violated("status", "delivery %s is Ready without an add-on", d.Name)
+		}
+	}
+	for _, c := range w.clusters {
+		reg := w.registered(c)
+		if reg == nil {
+			if w.serves(c) {
+				w.violated("convergence", "%s is not registered", c.name)
+			}
+			continue
+		}
+		lost := w.someLostAll(func(d *hubv1.AddonDelivery) bool { return d.Spec.RegistrationRef.Name == c.name })
+		if w.serves(c) && !status.IsTrue(reg, hubv1.ReadyCondition) && !keptOpen(w.server.Get(c.registration())) && !lost {
+			w.violated("status", "registration %s is not Ready at rest: %s", c.name, conditionOf(reg))
+		}
+	}
+	for _, name := range sortedKeys(w.sets) {
+		w.checkSet(w.sets[name])
+	}
+}
+
+// registered returns a cluster's registration, or nil.
+func (w *World) registered(c *cluster) *hubv1.ClusterRegistration {
+	o := w.server.Get(c.registration())
+	if o == nil {
+		return nil
+	}
+	reg := &hubv1.ClusterRegistration{}
+	must(apiserver.Into(o, reg))
+	return reg
+}
+
+func (w *World) deliveries() []*hubv1.AddonDelivery {
+	var out []*hubv1.AddonDelivery
+	for _, o := range w.server.List(kinds["AddonDelivery"].GroupKind(), "") {
+		d := &hubv1.AddonDelivery{}
+		must(apiserver.Into(o, d))
+		out = append(out, d)
+	}
+	return out
+}
+
+// lostAll returns whether other sets deliver every add-on of a delivery, which then says so, and so may its registration and its set.
+func lostAll(d *hubv1.AddonDelivery) bool {
+	return len(d.Status.Addons) > 0 && !slices.ContainsFunc(d.Status.Addons, func(a hubv1.AddonStatus) bool { return a.State != hubv1.AddonLostTo })
+}
+
+// someLostAll returns whether that is so of one of these deliveries.
+func (w *World) someLostAll(of func(*hubv1.AddonDelivery) bool) bool {
+	return slices.ContainsFunc(w.deliveries(), func(d *hubv1.AddonDelivery) bool { return of(d) && lostAll(d) })
+}
+
+func (w *World) checkSet(s *set) {
+	o := w.server.Get(s.key())
+	if o == nil {
+		if !s.deleted {
+			w.violated("convergence", "AddonSet %s is gone, and nobody has deleted it", s.name)
+		}
+		return
+	}
+	there := &hubv1.AddonSet{}
+	must(apiserver.Into(o, there))
+	matched := 0
+	for _, c := range w.clusters {
+		if w.selects(s, c) && w.server.Get(c.registration()) != nil {
+			matched++
+		}
+	}
+	if there.Status.Clusters == nil || int(there.Status.Clusters.Matched) != matched {
+		w.violated("status", "AddonSet %s says that it matches %+v clusters, and it matches %d", s.name, there.Status.Clusters, matched)
+	}
+	lost := w.someLostAll(func(d *hubv1.AddonDelivery) bool {
+		return d.Namespace == s.namespace && d.Spec.AddonSetRef.Name == s.name
+	})
+	if !status.IsTrue(there, hubv1.ReadyCondition) && !lost {
+		w.violated("status", "AddonSet %s is not Ready at rest: %s", s.name, conditionOf(there))
+	}
+}
+
+func conditionOf(o status.Object) string {
+	c := status.Find(o, hubv1.ReadyCondition)
+	if c == nil {
+		return "there is no condition"
+	}
+	return fmt.Sprintf("%s %s: %s", c.Status, c.Reason, c.Message)
+}

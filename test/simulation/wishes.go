@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"slices"
+	"strings"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/manifestchart"
+	"github.com/chandler-hub/chandler/test/simulation/apiserver"
+)
+
+// What users want is known to the model from what they did, and from nothing that the hub says.
+
+// selects returns whether a set is to be on a cluster.
+func (w *World) selects(s *set, c *cluster) bool {
+	if s.deleted || c.gone || s.namespace != "flux-system" && s.namespace != c.namespace {
+		return false
+	}
+	labels := w.labelsOf(c)
+	if labels == nil {
+		return false
+	}
+	for k, v := range s.selector {
+		if labels[k] != v {
+			return false
+		}
+	}
+	return true
+}
+
+// labelsOf returns the labels that a cluster's origin has, or had last; nil if the cluster is not to be registered.
+func (w *World) labelsOf(c *cluster) map[string]string {
+	o := w.server.Get(c.origin())
+	if o != nil && nested(o, "metadata", "deletionTimestamp") == nil {
+		c.labels = apiserver.Labels(o)
+	} else if c.provider == "Hand" {
+		return nil // whoever deletes a registration that has no origin unregisters the cluster
+	}
+	if c.provider != "Hand" && c.labels[hubv1.RegisterLabel] != "true" {
+		return nil
+	}
+	return c.labels
+}
+
+// wanted returns whether somebody wants what a workload is: a set that selects the cluster has its add-on, or one that was moved from it.
+func (w *World) wanted(c *cluster, work *workload) bool {
+	for _, s := range w.sets {
+		if !w.selects(s, c) {
+			continue
+		}
+		for _, a := range s.addons {
+			if !a.fits(work) || a.name != work.addon && a.movedFrom != work.addon && !strings.HasSuffix(a.movedFrom, "/"+work.addon) {
+				continue
+			}
+			if !a.optional() || !w.excluded(c, a.name) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// fits returns whether a workload is what an add-on brings, so that Flux has no reason to take it away and bring another.
+func (a addon) fits(work *workload) bool {
+	switch a.form {
+	case "kustomization":
+		return slices.Contains(objectsOf("./"+a.chart, a.release), work.name)
+	case "manifests":
+		return work.chart == manifestchart.Name
+	}
+	release := a.release
+	if release == "" && a.movedFrom == "" { // what was moved keeps the release that it had
+		release = a.name
+	}
+	return work.chart == a.chart && (release == "" || strings.HasSuffix(work.name, "/"+release))
+}
+
+func (w *World) excluded(c *cluster, addon string) bool {
+	overrides, _ := nested(w.server.Get(c.registration()), "spec", "overrides").([]any)
+	return slices.ContainsFunc(overrides, func(o any) bool { return nested(o, "name") == addon && nested(o, "exclude") == true })
+}
+
+// noteWishes marks what nobody wants any more, or wants in another place, after an edit.
+func (w *World) noteWishes() {
+	for _, c := range w.clusters {
+		for _, work := range c.workloads {
+			if !w.wanted(c, work) {
+				work.unwanted = true
+			}
+			if _, name, ok := strings.Cut(work.set, "/"); ok && work.unwanted && w.sets[name] != nil && w.sets[name].off {
+				work.approved = true
+			}
+		}
+	}
+}

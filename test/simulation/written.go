@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"context"
+	"encoding/base64"
+	"strings"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/index"
+	"github.com/chandler-hub/chandler/internal/status"
+	"github.com/chandler-hub/chandler/test/simulation/apiserver"
+)
+
+// checkWrite looks at each write of the hub.
+func (w *World) checkWrite(write apiserver.Write) {
+	if write.New == nil || !write.Changed && write.Verb != "delete" {
+		return
+	}
+	switch {
+	case write.Key.Kind == "Secret":
+		w.checkSecret(write)
+	case isFlux(write.Key):
+		w.checkPaused(write)
+	case write.Key.Group == "chandler.dev":
+		w.checkBounds(write)
+	}
+}
+
+// checkSecret: a kubeconfig lies beside its cluster and in platform namespaces, and nowhere else.
+func (w *World) checkSecret(write apiserver.Write) {
+	data, _ := nested(write.New, "data").(map[string]any)
+	for _, v := range data {
+		text, _ := v.(string)
+		raw, _ := base64.StdEncoding.DecodeString(text)
+		address := serverLine.FindSubmatch(raw)
+		if address == nil {
+			continue
+		}
+		for _, c := range w.clusters {
+			if ns := write.Key.Namespace; c.address == string(address[1]) && ns != c.namespace && ns != "flux-system" {
+				w.violated("secrets", "the kubeconfig of %s lies in namespace %s", c.name, ns)
+			}
+		}
+	}
+}
+
+// checkPaused: from the moment at which the rooms can know it, nothing is written to a paused cluster's objects but what suspends them.
+func (w *World) checkPaused(write apiserver.Write) {
+	text, _ := nested(write.New, "metadata", "annotations", hubv1.RegistrationAnnotation).(string)
+	key, ok := index.Registration(text)
+	if !ok || w.hub == nil {
+		return
+	}
+	reg := &hubv1.ClusterRegistration{}
+	if w.hub.cache.Get(context.Background(), key, reg) != nil || status.Reason(reg, hubv1.SuspendedCondition) != hubv1.PausedReason || reg.Spec.Pause == nil {
+		return
+	}
+	if unregisters := status.Reason(reg, hubv1.UnregisteringCondition); reg.DeletionTimestamp != nil && unregisters != "" && !hubv1.Waits(unregisters) {
+		return // whoever unregisters a paused cluster wants its add-ons gone
+	}
+	if hubv1.LetsGo(status.Reason(reg, hubv1.UnregisteringCondition)) || reg.Spec.DeletionPolicy == hubv1.DeletionPolicyOrphan {
+		return
+	}
+	if _, name, ok := strings.Cut(setNameOf(write.New), "/"); ok && w.sets[name] != nil && w.sets[name].orphan {
+		return
+	}
+	if made := nested(write.New, "metadata", "annotations", hubv1.ClusterUIDAnnotation); made != nil && made != string(reg.Status.ClusterUID) {
+		return // what Flux remembers of a cluster that was replaced must not meet the new one
+	}
+	suspends := write.Old != nil && nested(write.Old, "spec", "suspend") != true && nested(write.New, "spec", "suspend") == true
+	if !suspends {
+		w.violated("pause", "cluster %s is paused, and the hub wrote: %s %s%s", key, write.Verb, write.Key, difference(write.Old, write.New))
+	}
+}
+
+func setNameOf(o apiserver.Object) string {
+	ns, _ := nested(o, "metadata", "namespace").(string)
+	return ns + "/" + apiserver.Labels(o)[hubv1.AddonSetLabel]
+}
+
+// checkBounds: a status is bounded.
+func (w *World) checkBounds(write apiserver.Write) {
+	conditions, _ := nested(write.New, "status", "conditions").([]any)
+	for _, c := range conditions {
+		if m, _ := nested(c, "message").(string); len(m) > 32768 {
+			w.violated("bounded", "a message in the status of %s has %d characters", write.Key, len(m))
+		}
+	}
+}

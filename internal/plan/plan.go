@@ -324,6 +324,9 @@ func (in *Input) removals(leaving []Observed, observed map[Key]*Observed) []Step
 // handOver says how an object goes of which another one is to take over the workload; false if there is none.
 func (in *Input) handOver(o Observed, observed map[Key]*Observed) (Step, bool) {
 	s := Step{Key: o.Key, Addon: o.Addon}
+	if o.Replaced {
+		return s, false // what it looks after is on another cluster: there is nothing to take over, and the new one waits for it to be gone
+	}
 	for _, d := range in.Desired {
 		if observed[d.Key] != nil || !follows(d, o) || !canTakeOver(d, o) {
 			continue

@@ -21,6 +21,15 @@ func TestSuspend(t *testing.T) {
 	byUser := func(o *plan.Observed) { o.Suspended = true }
 	changed := func(o *plan.Observed) { o.Hash = "h0" }
 	hold := teardown.Decision{Mode: teardown.Hold, Reason: "r"}
+	follower := func(addon, of string) plan.Desired {
+		d := want(addon)
+		d.Predecessors = []plan.Key{key("HelmRelease", of)}
+		return d
+	}
+	gated := func(d plan.Desired) plan.Desired {
+		d.Gate = "waits for add-on x"
+		return d
+	}
 	frozen := map[plan.Key]bool{key("HelmRelease", "a"): true}
 	cases := map[string]struct {
 		suspend  bool
@@ -48,6 +57,8 @@ func TestSuspend(t *testing.T) {
 		"AnotherCluster":           {false, []plan.Desired{want("a")}, []plan.Observed{have("a", replaced)}, hold, nil, "Release a"},
 		"AnotherClusterSuspended":  {true, []plan.Desired{want("a")}, []plan.Observed{have("a", held, replaced)}, hold, nil, "Release a"},
 		"AnotherClusterLeaving":    {false, nil, []plan.Observed{have("a", replaced)}, teardown.Decision{Mode: teardown.Uninstall}, nil, "Release a"},
+		"AnotherClusterTakenOver":  {false, []plan.Desired{follower("b", "a")}, []plan.Observed{have("a", replaced)}, hold, nil, "Release a; AwaitRemoval b"},
+		"AnotherClusterGated":      {false, []plan.Desired{gated(follower("b", "a"))}, []plan.Observed{have("a", replaced)}, hold, nil, "Release a; AwaitDependency b"},
 		"AnotherClusterUnknown":    {false, nil, []plan.Observed{have("a", replaced)}, hold, frozen, "Release a"},
 		"UninstallsWhatIsHeld":     {false, nil, []plan.Observed{have("a", held)}, teardown.Decision{Mode: teardown.Uninstall}, nil, "Uninstall a"},
 	}

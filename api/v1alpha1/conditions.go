@@ -154,7 +154,8 @@ const HandOverReason = "HandOver"
 const (
 	// LabelRemovedReason: the register label is gone from the origin; the delay runs.
 	LabelRemovedReason = "LabelRemoved"
-	// OriginMissingReason: the Secret that it came from is gone, or is being deleted. Its cluster lives on; the grace runs.
+	// OriginMissingReason: the Secret that it came from is gone, or is being deleted. Its cluster lives on; the grace runs. Of DeletionHeld as
+	// well: that happened after the registration had been deleted.
 	OriginMissingReason = "OriginMissing"
 	// OriginLostReason: the grace is over. The add-ons are let go, not uninstalled, as far as the sets' removal guards allow.
 	OriginLostReason = "OriginLost"

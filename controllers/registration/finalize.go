@@ -44,6 +44,7 @@ func (r *Reconciler) finalize(ctx context.Context, reg *hubv1.ClusterRegistratio
 		return ctrl.Result{}, apply.RemoveFinalizer(ctx, r.Client, reg, hubv1.RegistrationFinalizer)
 	}
 	before := reg.DeepCopy()
+	status.Clear(reg, hubv1.DeletionHeldCondition)
 	left, err := r.deliveriesLeft(ctx, key)
 	if err != nil {
 		return ctrl.Result{}, err
@@ -87,7 +88,7 @@ func (r *Reconciler) endFacts(ctx context.Context, reg *hubv1.ClusterRegistratio
 	if kind, err := kindOf(reg); err == nil {
 		f.IsCluster = kind.IsCluster()
 	}
-	f.Lost = lost(reg, verdict, f)
+	f.Lost, f.Unsaid = lost(reg, verdict, f), unsaid(reg, verdict)
 	var err error
 	if f.NamespaceDeleted, err = demise.Namespace(ctx, r.Live, reg.Namespace); err != nil {
 		return f, err
@@ -96,14 +97,18 @@ func (r *Reconciler) endFacts(ctx context.Context, reg *hubv1.ClusterRegistratio
 	return f, err
 }
 
-// lost returns whether a registration goes because its Secret has not been there for the grace. The condition that counts that stands from
-// before its deletion; one that somebody deletes sooner is unregistered.
+// lost returns whether a registration goes because its Secret has not been there for the grace. One that said that it is not there, and that
+// somebody deletes before the grace is over, is unregistered.
 func lost(reg *hubv1.ClusterRegistration, verdict origin.Verdict, f teardown.RegistrationFacts) bool {
 	c := status.Find(reg, hubv1.UnregisteringCondition)
 	if c == nil || f.IsCluster || verdict.Origin != teardown.OriginGone {
 		return false
 	}
-	return c.Reason == hubv1.OriginLostReason || c.Reason == hubv1.OriginMissingReason && f.Since.Sub(c.LastTransitionTime.Time) >= f.Grace
+	end := f.Since
+	if unsaid(reg, verdict) {
+		end = f.Now
+	}
+	return c.Reason == hubv1.OriginLostReason || c.Reason == hubv1.OriginMissingReason && end.Sub(c.LastTransitionTime.Time) >= f.Grace
 }
 
 // forced returns whether somebody wants a registration gone, whatever it waits for.

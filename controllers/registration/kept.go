@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,18 +18,44 @@ import (
 	"github.com/chandler-hub/chandler/internal/teardown"
 )
 
-// wouldLose returns whether a registration that is being deleted would be made again without what somebody wrote into it. A cluster that was
-// paused would be worked on, and one that keeps its add-ons by deletionPolicy: Orphan would lose them the next time. So it stays, and is
-// served as before, until somebody has looked.
-func (r *Reconciler) wouldLose(ctx context.Context, reg *hubv1.ClusterRegistration, verdict origin.Verdict) (bool, error) {
-	if len(written(&reg.Spec)) == 0 || reg.Annotations[hubv1.DiscardSpecAnnotation] == "true" || forced(reg) || !controllerutil.ContainsFinalizer(reg, hubv1.RegistrationFinalizer) {
-		return false, nil
+// stays returns why a registration that is being deleted stays, and is served as before; "" if it goes.
+//
+// It may be one that would be made again without what somebody wrote into it. A cluster that was paused would be worked on, and one that
+// keeps its add-ons by deletionPolicy: Orphan would lose them the next time. Or its Secret has gone since it was deleted: nobody has asked
+// for an uninstall, since with the Secret it would have been made again, and without it nothing happens before the grace is over.
+func (r *Reconciler) stays(ctx context.Context, reg *hubv1.ClusterRegistration, verdict origin.Verdict) (string, error) {
+	loses := len(written(&reg.Spec)) > 0 && reg.Annotations[hubv1.DiscardSpecAnnotation] != "true"
+	if !loses && !unsaid(reg, verdict) || forced(reg) || !controllerutil.ContainsFinalizer(reg, hubv1.RegistrationFinalizer) {
+		return "", nil
 	}
 	facts, err := r.endFacts(ctx, reg, verdict)
-	if err != nil || facts.KindDeleted {
-		return false, err // with its kind everything goes, and nothing waits
+	switch d := teardown.Registration(facts); {
+	case err != nil || facts.KindDeleted:
+		return "", err // with its kind everything goes, and nothing waits
+	case d.Mode == teardown.Recreate && loses:
+		return hubv1.SpecWouldBeLostReason, nil
+	case d.Mode == teardown.Hold && facts.Unsaid:
+		return hubv1.OriginMissingReason, nil
 	}
-	return teardown.Registration(facts).Mode == teardown.Recreate, nil
+	return "", nil
+}
+
+// unsaid returns whether a registration's Secret is not there, and the registration did not say so yet when somebody deleted it.
+func unsaid(reg *hubv1.ClusterRegistration, verdict origin.Verdict) bool {
+	if reg.DeletionTimestamp == nil || verdict.Origin != teardown.OriginGone || !missing(reg) {
+		return false
+	}
+	c := status.Find(reg, hubv1.UnregisteringCondition)
+	return c == nil || c.Reason == hubv1.OriginMissingReason && !c.LastTransitionTime.Time.Before(reg.DeletionTimestamp.Time)
+}
+
+// graceLeft returns when a registration that was deleted, and whose Secret is missing, is to be looked at again; 0 if nothing is waited for.
+func (r *Reconciler) graceLeft(reg *hubv1.ClusterRegistration) time.Duration {
+	c := status.Find(reg, hubv1.UnregisteringCondition)
+	if reg.DeletionTimestamp == nil || c == nil || c.Reason != hubv1.OriginMissingReason {
+		return 0
+	}
+	return max(r.Config.TeardownGrace-r.Clock.Since(c.LastTransitionTime.Time), 0) + 10*time.Millisecond
 }
 
 // written names the fields of a registration that only its user knows.
@@ -53,24 +80,33 @@ func written(s *hubv1.ClusterRegistrationSpec) []string {
 	return out
 }
 
-// keepWritten says that a deletion waits for somebody to look, and how to go on.
-func (r *Reconciler) keepWritten(reg *hubv1.ClusterRegistration, lossy bool) {
-	if !lossy {
+// keep says why a deletion waits, and how to go on; why is "" if it does not.
+func (r *Reconciler) keep(reg *hubv1.ClusterRegistration, why string) {
+	if why == "" {
 		status.Clear(reg, hubv1.DeletionHeldCondition)
 		return
 	}
-	message := fmt.Sprintf("deleted while its origin still says that it is registered, and made again it would be without %s: it stays, and is served as before. "+
+	message := r.keptBecause(reg, why)
+	status.Set(reg, hubv1.DeletionHeldCondition, metav1.ConditionTrue, why, message, r.Clock.Now())
+	if status.IsTrue(reg, hubv1.ReadyCondition) {
+		status.Summarize(reg, status.Outcome{Phase: status.Working, Reason: why, Message: message}, r.Clock.Now())
+	}
+}
+
+func (r *Reconciler) keptBecause(reg *hubv1.ClusterRegistration, why string) string {
+	if why == hubv1.OriginMissingReason {
+		return fmt.Sprintf("deleted, and Secret %q, which it came from, is not there: it is served as before. It is made again when the Secret is back, and its add-ons are let go "+
+			"when the Secret has not been there for %s. To let them go at once: kubectl annotate clusterregistration -n %s %s %s=true",
+			reg.Spec.OriginRef.Name, r.Config.TeardownGrace, reg.Namespace, reg.Name, hubv1.ForceUnregisterAnnotation)
+	}
+	return fmt.Sprintf("deleted while its origin still says that it is registered, and made again it would be without %s: it stays, and is served as before. "+
 		"To have it made again without them: kubectl annotate clusterregistration -n %s %s %s=true. To unregister it, set label %s to \"false\" on %s %q",
 		strings.Join(written(&reg.Spec), ", "), reg.Namespace, reg.Name, hubv1.DiscardSpecAnnotation, hubv1.RegisterLabel, reg.Spec.OriginRef.Kind, reg.Spec.OriginRef.Name)
-	status.Set(reg, hubv1.DeletionHeldCondition, metav1.ConditionTrue, hubv1.SpecWouldBeLostReason, message, r.Clock.Now())
-	if status.IsTrue(reg, hubv1.ReadyCondition) {
-		status.Summarize(reg, status.Outcome{Phase: status.Working, Reason: hubv1.SpecWouldBeLostReason, Message: message}, r.Clock.Now())
-	}
 }
 
 // tellKept sends an event when a deletion begins to wait.
 func (r *Reconciler) tellKept(before, after *hubv1.ClusterRegistration) {
-	if is := status.Find(after, hubv1.DeletionHeldCondition); is != nil && status.Find(before, hubv1.DeletionHeldCondition) == nil {
+	if is := status.Find(after, hubv1.DeletionHeldCondition); is != nil && status.Reason(before, hubv1.DeletionHeldCondition) != is.Reason {
 		r.Recorder.Eventf(after, nil, corev1.EventTypeWarning, hubv1.HeldEvent, "Unregister", "%s", is.Message)
 	}
 }

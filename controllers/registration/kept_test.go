@@ -61,14 +61,14 @@ func TestDeletedWithASpec(t *testing.T) {
 			if tc.with != "" {
 				reg.Annotations = map[string]string{tc.with: "true"}
 			}
-			lossy, err := r.wouldLose(t.Context(), reg, origin.Verdict{Origin: tc.origin})
-			if err != nil || lossy != (tc.want != "") {
-				t.Fatalf("stays: %t (%v)", lossy, err)
+			stays, err := r.stays(t.Context(), reg, origin.Verdict{Origin: tc.origin})
+			if err != nil || (stays != "") != (tc.want != "") {
+				t.Fatalf("stays: %q (%v)", stays, err)
 			}
 			status.Summarize(reg, status.Outcome{Phase: status.Done, Reason: hubv1.SucceededReason}, now)
-			r.keepWritten(reg, lossy)
+			r.keep(reg, stays)
 			c := status.Find(reg, hubv1.DeletionHeldCondition)
-			if lossy && (c == nil || !strings.Contains(c.Message, tc.want) || status.IsTrue(reg, hubv1.ReadyCondition)) || !lossy && c != nil {
+			if stays != "" && (c == nil || !strings.Contains(c.Message, tc.want) || status.IsTrue(reg, hubv1.ReadyCondition)) || stays == "" && c != nil {
 				t.Errorf("it says %+v", c)
 			}
 		})

@@ -64,12 +64,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, reg *hubv1.ClusterRegistrati
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	lossy := false
+	stays := ""
 	if !reg.DeletionTimestamp.IsZero() {
-		if lossy, err = r.wouldLose(ctx, reg, verdict); err != nil {
+		if stays, err = r.stays(ctx, reg, verdict); err != nil {
 			return ctrl.Result{}, err
 		}
-		if !lossy {
+		if stays == "" {
 			return r.finalize(ctx, reg, obj, verdict)
 		}
 	} else if controllerutil.AddFinalizer(reg, hubv1.RegistrationFinalizer) {
@@ -101,7 +101,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, reg *hubv1.ClusterRegistrati
 	served.unreadable(reg, obj)
 	drained, failed := r.drain(ctx, reg, obj, &served)
 	r.summarize(reg, found, refused, served)
-	r.keepWritten(reg, lossy)
+	r.keep(reg, stays)
 	wait := r.waiting.For(client.ObjectKeyFromObject(reg), pace.Registration(before, reg, served.lags()), pace.Delay(before, reg), r.Clock.Now())
 	if wait == 0 {
 		if err := apply.Status(ctx, r.Client, before, reg); err != nil {
@@ -112,7 +112,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, reg *hubv1.ClusterRegistrati
 		}
 		r.tellAll(before, reg, obj)
 	}
-	return apply.Retried(ctrl.Result{RequeueAfter: sooner(wait, sooner(drained, sooner(again, r.nextLook(reg))))}, errors.Join(failed, found.unread, r.label(ctx, reg)))
+	return apply.Retried(ctrl.Result{RequeueAfter: sooner(wait, sooner(drained, sooner(again, sooner(r.graceLeft(reg), r.nextLook(reg)))))}, errors.Join(failed, found.unread, r.label(ctx, reg)))
 }
 
 // tellAll sends an event for each thing that has come to be otherwise.

@@ -64,23 +64,31 @@ func TestLost(t *testing.T) {
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	for name, tc := range map[string]struct {
 		reason  string
-		since   time.Duration
+		since   time.Duration // before it was deleted
 		verdict teardown.Origin
 		want    bool
+		unsaid  bool
 	}{
-		"GraceIsOver":     {hubv1.OriginMissingReason, time.Hour, teardown.OriginGone, true},
-		"DeletedBefore":   {hubv1.OriginMissingReason, time.Minute, teardown.OriginGone, false},
-		"HeldByTheGuard":  {hubv1.OriginLostReason, time.Minute, teardown.OriginGone, true},
-		"SecretIsBack":    {hubv1.OriginLostReason, time.Hour, teardown.OriginWanted, false},
-		"ByHand":          {"", 0, teardown.OriginGone, false},
-		"UnregisteredNow": {hubv1.UnregisteredReason, time.Hour, teardown.OriginGone, false},
+		"GraceIsOver":       {hubv1.OriginMissingReason, time.Hour, teardown.OriginGone, true, false},
+		"DeletedBefore":     {hubv1.OriginMissingReason, time.Minute, teardown.OriginGone, false, false},
+		"HeldByTheGuard":    {hubv1.OriginLostReason, time.Minute, teardown.OriginGone, true, false},
+		"SecretIsBack":      {hubv1.OriginLostReason, time.Hour, teardown.OriginWanted, false, false},
+		"ByHand":            {"", 0, teardown.OriginGone, false, true},
+		"UnregisteredNow":   {hubv1.UnregisteredReason, time.Hour, teardown.OriginGone, false, false},
+		"MissingAtThatTime": {hubv1.OriginMissingReason, 0, teardown.OriginGone, true, true},
+		"MissingSince":      {hubv1.OriginMissingReason, -time.Minute, teardown.OriginGone, false, true},
 	} {
-		reg := &hubv1.ClusterRegistration{}
+		ref := origin.Secret.Reference("one")
+		reg := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &metav1.Time{Time: now}}, Spec: hubv1.ClusterRegistrationSpec{OriginRef: &ref}}
+		reg.Status.OriginUID = "u"
 		if tc.reason != "" {
 			status.Set(reg, hubv1.UnregisteringCondition, metav1.ConditionTrue, tc.reason, "", now.Add(-tc.since))
 		}
 		if got := lost(reg, origin.Verdict{Origin: tc.verdict}, teardown.RegistrationFacts{Since: now, Now: now.Add(time.Hour), Grace: time.Hour}); got != tc.want {
 			t.Errorf("%s: %t", name, got)
+		}
+		if got := unsaid(reg, origin.Verdict{Origin: tc.verdict}); got != tc.unsaid {
+			t.Errorf("%s: unsaid: %t", name, got)
 		}
 	}
 }

@@ -60,6 +60,9 @@ type RegistrationFacts struct {
 	IsCluster bool
 	// Lost is true if the origin is no cluster, and has not been there for the grace.
 	Lost bool
+	// Unsaid is true if the origin is a Secret that is not there, and the registration did not say so yet when it was deleted: whoever deleted it
+	// may have thought that it is made again.
+	Unsaid bool
 	// NamespaceDeleted is true if the registration's namespace is being deleted: nothing is made in it again.
 	NamespaceDeleted bool
 	// KindDeleted is true if the CRD of registrations is being deleted, and every registration with it.
@@ -88,6 +91,8 @@ func Registration(f RegistrationFacts) Decision {
 		return Decision{Uninstall, "its namespace is being deleted"}
 	case f.Lost:
 		return Decision{Release, fmt.Sprintf("the Secret that it came from has not been there for %s", f.Grace)}
+	case f.Unsaid:
+		return Decision{Hold, "the Secret that it came from is not there, and it did not say so yet when it was deleted"}
 	case f.Origin == OriginGone && f.IsCluster:
 		return Decision{Release, "its origin is gone: the cluster is too, or it has moved to another management cluster"}
 	case f.Origin == OriginUnknown && f.Now.Sub(f.Since) < f.Grace:

@@ -66,6 +66,9 @@ func TestRegistrationThatIsLost(t *testing.T) {
 	}{
 		"Alone":         {func(*teardown.RegistrationFacts) {}, teardown.Release},
 		"NotLost":       {func(f *teardown.RegistrationFacts) { f.Lost = false }, teardown.Uninstall},
+		"Unsaid":        {func(f *teardown.RegistrationFacts) { f.Lost, f.Unsaid = false, true }, teardown.Hold},
+		"UnsaidAndLost": {func(f *teardown.RegistrationFacts) { f.Unsaid = true }, teardown.Release},
+		"UnsaidForced":  {func(f *teardown.RegistrationFacts) { f.Lost, f.Unsaid, f.Forced = false, true, true }, teardown.Release},
 		"NamespaceGoes": {func(f *teardown.RegistrationFacts) { f.NamespaceDeleted = true }, teardown.Uninstall},
 		"Back":          {func(f *teardown.RegistrationFacts) { f.Origin = teardown.OriginWanted }, teardown.Recreate},
 	} {

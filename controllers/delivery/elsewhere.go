@@ -17,6 +17,7 @@ import (
 	"github.com/chandler-hub/chandler/controllers/index"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
 	"github.com/chandler-hub/chandler/internal/identity"
+	"github.com/chandler-hub/chandler/internal/plan"
 )
 
 // workload is what a Flux object looks after on its cluster: a Helm release; or what a Kustomization of an add-on applies.
@@ -32,12 +33,20 @@ func workloadOf(obj client.Object) workload {
 	return workload{Addon: obj.GetLabels()[hubv1.AddonLabel]}
 }
 
+// elsewhere is a look at the other registrations of a cluster: for what leaves, and what the Kustomizations of that apply, as far as it was asked for.
+type elsewhere struct {
+	cluster *cluster
+	leavers []*object
+	mine    map[plan.Key]*kustomizev1.KustomizationSpec
+}
+
 // gatherElsewhere finds what other registrations of the same cluster deliver to it: it would be taken from them if it were uninstalled here. That
 // it is the same cluster, the cluster says itself; one that lies gains that what leaves another cluster is left there, and told of. What a
 // registration that is going has, and what is on its way out there as well, does not count: of two that let go of the same at once, the
 // second one uninstalls it.
 func (r *Reconciler) gatherElsewhere(ctx context.Context, c *cluster) error {
-	if c.registration == nil || c.registration.Status.ClusterID() == "" || len(c.leavers()) == 0 {
+	e := &elsewhere{cluster: c, leavers: c.leavers(), mine: map[plan.Key]*kustomizev1.KustomizationSpec{}}
+	if c.registration == nil || c.registration.Status.ClusterID() == "" || len(e.leavers) == 0 {
 		return nil // most clusters lose nothing most of the time, and many may have one UID
 	}
 	list := &hubv1.ClusterRegistrationList{}
@@ -49,7 +58,7 @@ func (r *Reconciler) gatherElsewhere(ctx context.Context, c *cluster) error {
 		if other.UID == c.registration.UID || other.DeletionTimestamp != nil {
 			continue
 		}
-		if err := r.servedBy(ctx, c, other); err != nil {
+		if err := r.servedBy(ctx, e, other); err != nil {
 			return err
 		}
 	}
@@ -57,7 +66,7 @@ func (r *Reconciler) gatherElsewhere(ctx context.Context, c *cluster) error {
 }
 
 // servedBy notes what one other registration delivers.
-func (r *Reconciler) servedBy(ctx context.Context, c *cluster, other *hubv1.ClusterRegistration) error {
+func (r *Reconciler) servedBy(ctx context.Context, e *elsewhere, other *hubv1.ClusterRegistration) error {
 	k := client.ObjectKeyFromObject(other)
 	deliveries := &hubv1.AddonDeliveryList{}
 	if err := r.Client.List(ctx, deliveries, client.MatchingFields{index.DeliveryRegistration: k.String()}, client.UnsafeDisableDeepCopy); err != nil {
@@ -72,10 +81,10 @@ func (r *Reconciler) servedBy(ctx context.Context, c *cluster, other *hubv1.Clus
 		if d == nil || !stays(d, obj) {
 			return
 		}
-		if c.elsewhere == nil {
-			c.elsewhere = map[workload]string{}
+		if e.cluster.elsewhere == nil {
+			e.cluster.elsewhere = map[workload]string{}
 		}
-		c.elsewhere[workloadOf(obj)] = k.String()
+		e.cluster.elsewhere[workloadOf(obj)] = k.String()
 	}
 	of := client.MatchingFields{index.ClusterKey: identity.ClusterKey(r.Config.HubID, k)}
 	releases, kustomizations := &helmv2.HelmReleaseList{}, &kustomizev1.KustomizationList{}
@@ -89,7 +98,7 @@ func (r *Reconciler) servedBy(ctx context.Context, c *cluster, other *hubv1.Clus
 		note(&releases.Items[i])
 	}
 	for i := range kustomizations.Items {
-		same, err := r.sameContent(ctx, c, &kustomizations.Items[i])
+		same, err := r.sameContent(ctx, e, &kustomizations.Items[i])
 		if err != nil {
 			return err
 		}
@@ -113,34 +122,46 @@ func (c *cluster) leavers() []*object {
 
 // sameContent returns whether a Kustomization of another registration applies what one applies that leaves here. Two add-ons of one name do not
 // if their specs differ: substitution alone makes other objects of them. It reads live: the cache keeps no such specs.
-func (r *Reconciler) sameContent(ctx context.Context, c *cluster, other *kustomizev1.Kustomization) (bool, error) {
-	for _, o := range c.leavers() {
+func (r *Reconciler) sameContent(ctx context.Context, e *elsewhere, other *kustomizev1.Kustomization) (bool, error) {
+	var theirs *kustomizev1.KustomizationSpec
+	for _, o := range e.leavers {
 		if o.Key.Kind != fluxspec.KustomizationKind || o.workload != workloadOf(other) {
 			continue
 		}
-		mine, theirs := &kustomizev1.Kustomization{}, &kustomizev1.Kustomization{}
-		for key, into := range map[client.ObjectKey]*kustomizev1.Kustomization{{Namespace: o.Key.Namespace, Name: o.Key.Name}: mine, client.ObjectKeyFromObject(other): theirs} {
-			if err := r.Live.Get(ctx, key, into); apierrors.IsNotFound(err) {
-				return false, nil
-			} else if err != nil {
-				return false, fmt.Errorf("read Kustomization %s: %w", key, err)
+		mine, known := e.mine[o.Key]
+		var err error
+		if !known {
+			if mine, err = r.content(ctx, client.ObjectKey{Namespace: o.Key.Namespace, Name: o.Key.Name}); err != nil {
+				return false, err
+			}
+			e.mine[o.Key] = mine
+		}
+		if theirs == nil {
+			if theirs, err = r.content(ctx, client.ObjectKeyFromObject(other)); err != nil || theirs == nil {
+				return false, err
 			}
 		}
-		if equality.Semantic.DeepEqual(content(mine), content(theirs)) {
+		if mine != nil && equality.Semantic.DeepEqual(mine, theirs) {
 			return true, nil
 		}
 	}
 	return false, nil
 }
 
-// content is what a Kustomization's spec says of what is applied.
-func content(k *kustomizev1.Kustomization) kustomizev1.KustomizationSpec {
-	spec := *k.Spec.DeepCopy()
+// content reads what a Kustomization's spec says of what is applied; nil if it is not there.
+func (r *Reconciler) content(ctx context.Context, k client.ObjectKey) (*kustomizev1.KustomizationSpec, error) {
+	there := &kustomizev1.Kustomization{}
+	if err := r.Live.Get(ctx, k, there); apierrors.IsNotFound(err) {
+		return nil, nil
+	} else if err != nil {
+		return nil, fmt.Errorf("read Kustomization %s: %w", k, err)
+	}
+	spec := &there.Spec
 	if spec.SourceRef.Namespace == "" {
-		spec.SourceRef.Namespace = k.Namespace
+		spec.SourceRef.Namespace = there.Namespace
 	}
 	spec.KubeConfig, spec.Suspend, spec.DependsOn = nil, false, nil
-	return spec
+	return spec, nil
 }
 
 // stays returns whether a delivery goes on with an object.

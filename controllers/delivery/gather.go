@@ -63,6 +63,8 @@ type delivery struct {
 	set    *hubv1.AddonSet // nil if it is not there
 	// Verdict says whether the set's room made it.
 	provenance.Verdict
+	// selected is true if its set selects the cluster now.
+	selected bool
 	// leaving is true if it is being withdrawn. One that somebody else deletes is made again, and nothing of it leaves.
 	leaving bool
 	// wantedAgain is true if the set's room makes it again when it is gone.
@@ -159,7 +161,7 @@ func (r *Reconciler) gather(ctx context.Context, k key) (*cluster, error) {
 		return nil, err
 	}
 	for i := range list.Items {
-		d, err := r.gatherDelivery(ctx, &list.Items[i])
+		d, err := r.gatherDelivery(ctx, c, &list.Items[i])
 		if err != nil {
 			return nil, err
 		}
@@ -200,7 +202,7 @@ func (r *Reconciler) gatherOrigin(ctx context.Context, c *cluster) error {
 
 // gatherDelivery reads the set of a delivery, and by it who made the delivery. in is the cache's own, as are the set and the revision,
 // whose copies would be most of the work: nobody writes to them.
-func (r *Reconciler) gatherDelivery(ctx context.Context, in *hubv1.AddonDelivery) (*delivery, error) {
+func (r *Reconciler) gatherDelivery(ctx context.Context, c *cluster, in *hubv1.AddonDelivery) (*delivery, error) {
 	d := &delivery{AddonDelivery: in.DeepCopy(), before: in}
 	set := &hubv1.AddonSet{}
 	err := r.Client.Get(ctx, types.NamespacedName{Namespace: in.Namespace, Name: in.Spec.AddonSetRef.Name}, set, client.UnsafeDisableDeepCopy)
@@ -211,6 +213,7 @@ func (r *Reconciler) gatherDelivery(ctx context.Context, in *hubv1.AddonDelivery
 		return nil, fmt.Errorf("read the set: %w", err)
 	}
 	d.Verdict = provenance.Of(in, d.set, r.Config.IsPlatform(in.Namespace))
+	d.selected = r.selects(c, d)
 	d.leaving, err = r.leaves(ctx, d)
 	return d, err
 }
@@ -220,8 +223,8 @@ func (r *Reconciler) gatherProgram(ctx context.Context, c *cluster, d *delivery)
 	if d.leaving {
 		return nil
 	}
-	d.wantedAgain = r.wanted(c, d)
-	if d.reason, d.unrenderable = r.refusal(c, d); d.reason != "" {
+	d.wantedAgain = c.wantsAgain(d)
+	if d.reason, d.unrenderable = c.refusal(d); d.reason != "" {
 		return nil
 	}
 	in := d.AddonDelivery

@@ -13,8 +13,8 @@ import (
 )
 
 // reportHeld says in a condition that the removal guard of the set holds something on this cluster, and returns what Ready says of it.
-func (r *Reconciler) reportHeld(c *cluster, d *delivery) string {
-	what := r.heldHere(c, d)
+func (c *cluster) reportHeld(d *delivery) string {
+	what := c.heldHere(d)
 	if what == "" {
 		status.Clear(d, hubv1.RemovalsHeldCondition)
 		return ""
@@ -24,13 +24,13 @@ func (r *Reconciler) reportHeld(c *cluster, d *delivery) string {
 }
 
 // heldHere says what the guard holds of a delivery; "" for nothing. While it holds something, nothing else leaves the set.
-func (r *Reconciler) heldHere(c *cluster, d *delivery) string {
+func (c *cluster) heldHere(d *delivery) string {
 	if d.set == nil || d.set.Status.HeldRemovals == nil || d.leaving || c.registration == nil {
 		return ""
 	}
 	asks := func(a hubv1.AddonStatus) bool { return a.State == hubv1.AddonHeld && a.Removal != "" }
 	switch {
-	case d.set.DeletionTimestamp != nil, c.registration.DeletionTimestamp != nil, !status.IsTrue(d.set, hubv1.StalledCondition) && !r.selects(c, d):
+	case d.set.DeletionTimestamp != nil, c.registration.DeletionTimestamp != nil, !status.IsTrue(d.set, hubv1.StalledCondition) && !d.selected:
 		return guard.WholeSet
 	case slices.ContainsFunc(d.Status.Addons, asks):
 		return "what add-ons here wait for"

@@ -69,7 +69,7 @@ func (r *Reconciler) report(c *cluster, d *delivery, steps []plan.Step, outcomes
 	if !held && !d.frozen && !d.leaving && c.written(addons, steps, d.Namespace) {
 		d.Status.ObservedRevision = d.Spec.RevisionName
 	}
-	out.Message += d.reportRefused(c.now) + r.reportHeld(c, d)
+	out.Message += d.reportRefused(c.now) + c.reportHeld(d)
 	status.Summarize(d.AddonDelivery, out, c.now)
 }
 

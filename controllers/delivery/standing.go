@@ -44,7 +44,7 @@ func (r *Reconciler) ours(c *cluster, obj metav1.Object) bool {
 	return r.reaches(c, obj.GetNamespace()) && obj.GetName() == identity.FluxObject(r.Config.HubID, c.key, obj.GetLabels()[hubv1.AddonLabel])
 }
 
-// selects returns whether the set of a delivery selects the cluster now.
+// selects returns whether the set of a delivery selects the cluster now. To read a selector costs something: delivery.selected keeps the answer.
 func (r *Reconciler) selects(c *cluster, d *delivery) bool {
 	if c.registration == nil || d.set == nil {
 		return false
@@ -54,11 +54,11 @@ func (r *Reconciler) selects(c *cluster, d *delivery) bool {
 }
 
 // refusal says why nothing is made for a delivery, with a reason; nothing if it is served.
-func (r *Reconciler) refusal(c *cluster, d *delivery) (reason, message string) {
+func (c *cluster) refusal(d *delivery) (reason, message string) {
 	switch {
 	case d.Standing == provenance.Held:
 		return d.Reason, d.Message
-	case c.registration == nil || r.selects(c, d):
+	case c.registration == nil || d.selected:
 		return "", "" // one that is not claimed is about to be: there is no other of that name
 	case d.Standing == provenance.Unclaimed:
 		return d.Reason, d.Message
@@ -110,9 +110,9 @@ func (c *cluster) abandoned(d *delivery) bool {
 	return d.DeletionTimestamp != nil && !d.leaving && (d.set == nil || c.registration == nil)
 }
 
-// wanted returns whether the set's room makes a delivery again when it is gone.
-func (r *Reconciler) wanted(c *cluster, d *delivery) bool {
-	return r.selects(c, d) && d.set.DeletionTimestamp == nil && !status.IsTrue(d.set, hubv1.StalledCondition) && c.registration.DeletionTimestamp == nil
+// wantsAgain returns whether the set's room makes a delivery again when it is gone.
+func (c *cluster) wantsAgain(d *delivery) bool {
+	return d.selected && d.set.DeletionTimestamp == nil && !status.IsTrue(d.set, hubv1.StalledCondition) && c.registration.DeletionTimestamp == nil
 }
 
 // letBe lets a delivery go that somebody has deleted and that its set has not withdrawn, such as by kubectl delete --all: the Flux objects

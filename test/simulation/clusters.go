@@ -49,6 +49,8 @@ type workload struct {
 	// owner is the Flux object that made it, or took it over; set and addon are of its labels.
 	owner, ownerUID, set, addon string
 	chart                       string
+	// into is the targetNamespace of the Kustomization that applied it last.
+	into string
 	// unwanted is true when nobody wanted it at some time since it was last quiet.
 	unwanted bool
 	// approved is true when somebody has approved that it goes, or is reinstalled.

@@ -337,10 +337,14 @@ func (f *flux) kustomize(w *World, k apiserver.Key, ks *kustomizev1.Kustomizatio
 			return true
 		}
 		w.give(c, name, k, string(ks.UID), setOf(ks), addon, "")
+		c.workloads[name].into = ks.Spec.TargetNamespace
 	}
 	if ks.Spec.Prune && ks.Status.Inventory != nil {
 		for _, e := range ks.Status.Inventory.Entries {
 			if name := inventoryName(e.ID); !slices.Contains(names, name) {
+				if work := c.workloads[name]; work != nil && work.into == ks.Spec.TargetNamespace {
+					work.approved = true // which folder it is, is content, as a version of a chart is: the guard does not look into add-ons
+				}
 				w.take(c, name, k, "it is in the source no more, or goes elsewhere")
 			}
 		}

@@ -14,7 +14,7 @@ func (w *World) lost(c *cluster, work *workload, why string) {
 	if c.gone {
 		return
 	}
-	if !work.unwanted && !work.approved {
+	if !work.unwanted {
 		w.violated("loss", "%s on %s was taken away (%s), and everybody has wanted it all the time", work.name, c.name, why)
 		return
 	}
@@ -34,6 +34,36 @@ func (w *World) lost(c *cluster, work *workload, why string) {
 	if limit := max(3, len(w.clusters)/10); len(clusters) > limit {
 		w.violated("guard", "%d clusters have lost add-on %s of %s within an hour, nobody has approved that, and %d may", len(clusters), work.addon, work.set, limit)
 	}
+}
+
+// forget is told when all is at rest: caches are complete, nothing is queued, and a minute has passed since the last edit. What is wanted
+// then has been seen to be wanted, so whoever takes it later does so unasked, whatever somebody wanted once. What was on its way out before
+// it was wanted again goes on its way: Flux may already be at it.
+func (w *World) forget() {
+	if w.hub == nil || w.clock.Now().Sub(w.edited) < time.Minute {
+		return
+	}
+	for _, c := range w.clusters {
+		for _, work := range c.workloads {
+			if work.unwanted && w.wanted(c, work) && !w.leaves(work) {
+				work.unwanted, work.approved = false, false
+			}
+		}
+	}
+}
+
+// leaves returns whether a workload's Flux object is on its way out, or the delivery that it belongs to.
+func (w *World) leaves(work *workload) bool {
+	for k := range w.flux.due {
+		o := w.server.Get(k)
+		if o == nil || nested(o, "metadata", "uid") != work.ownerUID {
+			continue
+		}
+		name, _ := nested(o, "metadata", "annotations", hubv1.DeliveryAnnotation).(string)
+		d := w.server.Get(keyOf("AddonDelivery", k.Namespace, name))
+		return nested(o, "metadata", "deletionTimestamp") != nil || nested(d, "spec", "withdrawal") != nil
+	}
+	return true // nobody owns it
 }
 
 // approve is what a user does who has read what a set's status says is held.

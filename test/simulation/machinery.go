@@ -150,6 +150,7 @@ func (w *World) wait(d time.Duration) {
 			}
 			continue
 		}
+		w.forget()
 		next, ok := w.nextTimer()
 		if !ok || next.After(end) {
 			w.clock.SetTime(later(end, w.clock.Now()))

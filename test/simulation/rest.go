@@ -184,14 +184,21 @@ func (w *World) checkLeft() {
 			if !w.lives(work.ownerUID) && !w.told(c, work) {
 				w.violated("orphans", "%s stays on %s without an owner (add-on %s of %s), and nothing says so", name, c.name, work.addon, work.set)
 			}
-			if w.lives(work.ownerUID) && !w.wanted(c, work) && w.serves(c) && !(w.excluded(c, work.addon) && w.frozen(c, work.set)) {
+			if w.lives(work.ownerUID) && !w.wanted(c, work) && w.serves(c) && !(w.frozen(c, work.set) && (w.excluded(c, work.addon) || w.has(work))) {
 				w.violated("convergence", "%s is still delivered to %s, and nobody wants it", name, c.name)
 			}
 		}
 	}
 }
 
-// frozen returns whether a set's delivery to a cluster is of an older epoch: what is there stays, whatever is excluded, until the set changes.
+// has returns whether a workload's set has its add-on, if only another set did not have one of that name.
+func (w *World) has(work *workload) bool {
+	_, name, _ := strings.Cut(work.set, "/")
+	return w.sets[name] != nil && w.sets[name].addon(work.addon) != nil
+}
+
+// frozen returns whether a set's delivery to a cluster is of an older epoch: what is there stays, whatever is excluded, and whoever else wants
+// its name, until the set changes.
 func (w *World) frozen(c *cluster, set string) bool {
 	return slices.ContainsFunc(w.deliveries(), func(d *hubv1.AddonDelivery) bool {
 		return d.SetKey().String() == set && d.Spec.RegistrationRef.Name == c.name && !strings.HasSuffix(d.Spec.RevisionName, fmt.Sprintf("-e%d", render.Epoch))

@@ -164,7 +164,7 @@ func (d *draw) place(c string) string {
 	return "fleet " + c
 }
 
-// Shrink drops steps of a script as long as the same invariant fails, for so long at most.
+// Shrink drops steps of a script as long as the same invariant fails in the same way, for so long at most.
 func Shrink(r Result, limit time.Duration) Result {
 	began := time.Now()
 	for size := max(1, len(r.Script)/2); size >= 1; size /= 2 {
@@ -173,7 +173,7 @@ func Shrink(r Result, limit time.Duration) Result {
 				return r
 			}
 			shorter := append(append([]string{}, r.Script[:at]...), r.Script[min(at+size, len(r.Script)):]...)
-			if s, err := Play(shorter); err == nil && len(s.Violations) > 0 && s.Violations[0].Invariant == r.Violations[0].Invariant {
+			if s, err := Play(shorter); err == nil && len(s.Violations) > 0 && s.Violations[0].Invariant == r.Violations[0].Invariant && s.Violations[0].form == r.Violations[0].form {
 				r = s
 				continue
 			}

@@ -27,6 +27,9 @@ func (w *World) do(line string) error {
 	if len(f)-1 < verb.least {
 		return fmt.Errorf("%q: write %s %s", line, f[0], verb.usage)
 	}
+	if f[0] != "wait" && f[0] != "run" {
+		w.edited = w.clock.Now()
+	}
 	if c := verb.of(w, f[1:]); c != "" {
 		return fmt.Errorf("%q: %s", line, c)
 	}

@@ -44,22 +44,58 @@ func (w *World) labelsOf(c *cluster) map[string]string {
 	return c.labels
 }
 
-// wanted returns whether somebody wants what a workload is: a set that selects the cluster has its add-on, or one that was moved from it.
-func (w *World) wanted(c *cluster, work *workload) bool {
-	for _, s := range w.sets {
+// claim is an add-on of a set that is to be on a cluster, if no other set has a better claim.
+type claim struct {
+	set *set
+	addon
+}
+
+// claims are what the sets that select a cluster want there.
+func (w *World) claims(c *cluster) []claim {
+	var out []claim
+	for _, name := range sortedKeys(w.sets) {
+		s := w.sets[name]
 		if !w.selects(s, c) {
 			continue
 		}
 		for _, a := range s.addons {
-			if !a.fits(work) || a.name != work.addon && a.movedFrom != work.addon && !strings.HasSuffix(a.movedFrom, "/"+work.addon) {
-				continue
-			}
 			if !a.optional() || !w.excluded(c, a.name) {
-				return true
+				out = append(out, claim{s, a})
 			}
 		}
 	}
-	return false
+	return out
+}
+
+// wanted returns whether somebody wants what a workload is: a set that selects the cluster has its add-on, and no stronger set has another of
+// that name; or it has one that was moved from it. Whether a moved one may have its new name is no question here: until then it is wanted as it is.
+func (w *World) wanted(c *cluster, work *workload) bool {
+	claims := w.claims(c)
+	return slices.ContainsFunc(claims, func(cl claim) bool {
+		if !cl.fits(work) {
+			return false
+		}
+		if cl.name == work.addon {
+			return !slices.ContainsFunc(claims, func(other claim) bool { return other.name == cl.name && other.beats(cl, work.set) })
+		}
+		from := cl.movedFrom
+		if !strings.Contains(from, "/") {
+			from = cl.set.name + "/" + from
+		}
+		return cl.movedFrom != "" && cl.set.namespace+"/"+from == work.set+"/"+work.addon
+	})
+}
+
+// beats returns whether one claim on an add-on's name is stronger than another: platform sets win over others, then the priority decides, and
+// between equals the set that has it.
+func (cl claim) beats(other claim, has string) bool {
+	if a, b := cl.set.namespace == "flux-system", other.set.namespace == "flux-system"; a != b {
+		return a
+	}
+	if cl.set.priority != other.set.priority {
+		return cl.set.priority > other.set.priority
+	}
+	return cl.set != other.set && cl.set.namespace+"/"+cl.set.name == has
 }
 
 // fits returns whether a workload is what an add-on brings, so that Flux has no reason to take it away and bring another.

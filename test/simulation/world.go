@@ -47,6 +47,8 @@ type World struct {
 	running string
 	asked   func(verb string, k apiserver.Key) (before, after error)
 	done    func(r *room, request string, err error)
+	// edited is when somebody last did something.
+	edited time.Time
 	// quiet is true while a write of the hub is a violation.
 	quiet bool
 
@@ -64,6 +66,8 @@ type World struct {
 type Violation struct {
 	Invariant, Text string
 	Step            int
+	// form is the text without names: what is shrunk stays a violation of the same form.
+	form string
 }
 
 // fault is what is to go wrong with one of the hub's next writes.
@@ -154,7 +158,7 @@ func (w *World) violated(invariant, format string, args ...any) {
 		}
 	}
 	w.say("  VIOLATED %s: %s", invariant, text)
-	w.violations = append(w.violations, Violation{Invariant: invariant, Text: text, Step: len(w.story)})
+	w.violations = append(w.violations, Violation{Invariant: invariant, Text: text, Step: len(w.story), form: format})
 }
 
 var errServer = errors.New("the API server is overloaded")

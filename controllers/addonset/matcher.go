@@ -65,7 +65,7 @@ func (m *Matcher) leave(ctx context.Context, reg *hubv1.ClusterRegistration, exi
 	if hubv1.LetsGo(status.Reason(reg, hubv1.UnregisteringCondition)) {
 		return m.withdrawAll(ctx, existing)
 	}
-	if !leaves(reg) {
+	if !status.Unregistered(reg) {
 		return nil
 	}
 	// Of a set that is not there, nobody else would.

@@ -49,18 +49,11 @@ func newRemovals(set *hubv1.AddonSet) *removals {
 func (r *removals) of(d *hubv1.AddonDelivery, reg *hubv1.ClusterRegistration, selector *match.Selector) {
 	switch {
 	case reg == nil:
-	case leaves(reg), drain.Requested(reg), reg.DeletionTimestamp == nil && selector != nil && !selector.Matches(reg):
+	case status.Unregistered(reg), drain.Requested(reg), reg.DeletionTimestamp == nil && selector != nil && !selector.Matches(reg):
 		r.withdraw(d, reg)
 	default:
 		r.change(d)
 	}
-}
-
-// leaves returns whether a cluster is unregistered. The registration room has said so in a condition: without it, a registration
-// that is being deleted is about to be made again.
-func leaves(reg *hubv1.ClusterRegistration) bool {
-	reason := status.Reason(reg, hubv1.UnregisteringCondition)
-	return reg.DeletionTimestamp != nil && reason != "" && !hubv1.Waits(reason)
 }
 
 // withdraw asks for all of a delivery to go. What stays on the cluster is not taken away, what goes with its cluster is lost

@@ -261,9 +261,7 @@ func (c *cluster) removal(o plan.Observed, config *hubconfig.Config) teardown.Fa
 	}
 	if reg := c.registration; reg != nil {
 		f.Orphan = f.Orphan || reg.Spec.DeletionPolicy == hubv1.DeletionPolicyOrphan
-		if s := c.suspended(); s != nil && reg.DeletionTimestamp == nil {
-			f.Paused = s.Reason != hubv1.ClusterUnreachableReason
-		}
+		f.Paused = c.paused() && !status.Unregistered(reg)
 		if u := status.Find(reg, hubv1.UnregisteringCondition); u != nil && hubv1.LetsGo(u.Reason) {
 			f.LetGo = u.Message
 		}

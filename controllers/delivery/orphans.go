@@ -47,14 +47,19 @@ func (r *Reconciler) left(ctx context.Context, c *cluster, s plan.Step) (string,
 }
 
 // orphans returns the entries of add-ons that were let go and have no object any more: those that were said to be, and those whose
-// object went by itself in a way that leaves everything behind. The ledger knows what the cached status does not say yet.
-func (d *delivery) orphans(now []hubv1.AddonStatus, l *ledger) []hubv1.AddonStatus {
+// object went by itself in a way that leaves everything behind. What is there and stays has not gone: another set of the namespace delivers it
+// now. The ledger knows what the cached status does not say yet.
+func (d *delivery) orphans(now []hubv1.AddonStatus, there map[plan.Key]*object, l *ledger) []hubv1.AddonStatus {
 	var out []hubv1.AddonStatus
 	for _, a := range d.before.Status.Addons {
 		if slices.ContainsFunc(now, func(n hubv1.AddonStatus) bool { return n.Name == a.Name }) {
 			continue
 		}
-		left, ours := l.wasRemoved(plan.Key{Kind: a.Kind, Namespace: d.Namespace, Name: a.Object})
+		k := plan.Key{Kind: a.Kind, Namespace: d.Namespace, Name: a.Object}
+		left, ours := l.wasRemoved(k)
+		if o := there[k]; o != nil && !o.Deleting && !ours {
+			continue
+		}
 		switch {
 		case a.State == hubv1.AddonOrphaned:
 			out = append(out, a)

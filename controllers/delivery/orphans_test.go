@@ -42,14 +42,26 @@ func TestOrphans(t *testing.T) {
 	l := &ledger{}
 	l.remove(plan.Key{Kind: "HelmRelease", Namespace: "flux-system", Name: "handed over"}, "", moment)
 	l.remove(plan.Key{Kind: "HelmRelease", Namespace: "flux-system", Name: "let go"}, "left", moment)
-	got := d.orphans([]hubv1.AddonStatus{{Name: "still there"}, {Name: "back"}}, l)
+	got := d.orphans([]hubv1.AddonStatus{{Name: "still there"}, {Name: "back"}}, nil, l)
 	// What the cache does not know yet: one was handed over, one let go, both of them suspended when they went.
 	behind := leaving(
 		hubv1.AddonStatus{Name: "a", Kind: "HelmRelease", Object: "handed over", State: hubv1.AddonUnreachable, AppliedGeneration: 1},
 		hubv1.AddonStatus{Name: "b", Kind: "HelmRelease", Object: "let go", State: hubv1.AddonUnreachable, AppliedGeneration: 1},
-	).orphans(nil, l)
+	).orphans(nil, nil, l)
 	if len(behind) != 1 || behind[0].Name != "b" || behind[0].Message != "left" {
 		t.Errorf("behind the cache: %+v", behind)
+	}
+	// What another delivery of the namespace goes on with has the same name, and is no orphan, also if that was told of already.
+	k := plan.Key{Kind: "HelmRelease", Namespace: "flux-system", Name: "o"}
+	moved := leaving(
+		hubv1.AddonStatus{Name: "a", Kind: "HelmRelease", Object: "o", State: hubv1.AddonPaused, AppliedGeneration: 1, Suspended: true},
+		hubv1.AddonStatus{Name: "b", Kind: "HelmRelease", Object: "o", State: hubv1.AddonOrphaned},
+	)
+	if still := moved.orphans(nil, map[plan.Key]*object{k: {Observed: plan.Observed{Key: k}}}, &ledger{}); len(still) > 0 {
+		t.Errorf("what is there is said to be left: %+v", still)
+	}
+	if going := moved.orphans(nil, map[plan.Key]*object{k: {Observed: plan.Observed{Key: k, Deleting: true}}}, &ledger{}); len(going) != 2 {
+		t.Errorf("what is about to go is not said to be left: %+v", going)
 	}
 	if len(got) != 2 || got[0].Name != "known" || got[0].Message != "m" || got[1].Name != "vanished" || got[1].State != hubv1.AddonOrphaned {
 		t.Errorf("got %+v", got)
@@ -99,7 +111,7 @@ func TestSuspendedAndGone(t *testing.T) {
 			r := &Reconciler{}
 			r.report(c, d, steps, outcomes)
 			then := leaving(d.Status.Addons...)
-			if got := then.orphans(nil, &ledger{}); len(got) != 1 || got[0].Name != "a" || got[0].Object != "o" {
+			if got := then.orphans(nil, nil, &ledger{}); len(got) != 1 || got[0].Name != "a" || got[0].Object != "o" {
 				t.Errorf("after %+v nothing was said to be left: %+v", d.Status.Addons, got)
 			}
 		})

@@ -49,7 +49,7 @@ func (r *Reconciler) report(c *cluster, d *delivery, steps []plan.Step, outcomes
 			addons = append(addons, hubv1.AddonStatus{Name: name, State: hubv1.AddonExcluded, Message: why})
 		}
 	}
-	addons = append(addons, d.orphans(addons, &r.ledger)...)
+	addons = append(addons, d.orphans(addons, c.objects, &r.ledger)...)
 	held := !d.leaving && (d.result == nil || d.frozen && d.isOfAnother()) // nobody knows which revision what is there is of
 	slices.SortStableFunc(addons, func(a, b hubv1.AddonStatus) int { return cmp.Compare(a.Name, b.Name) })
 	// An add-on that changes its form has two steps, and one entry: what still has to go is the news.

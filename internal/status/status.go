@@ -86,6 +86,13 @@ func Online(reg *hubv1.ClusterRegistration) bool {
 	return IsTrue(reg, hubv1.ReachableCondition)
 }
 
+// Unregistered returns whether a registration is being deleted and its add-ons go with it. The registration room says so in a condition:
+// without it, the registration is about to be made again, or it stays, and what is paused stays paused.
+func Unregistered(reg *hubv1.ClusterRegistration) bool {
+	reason := Reason(reg, hubv1.UnregisteringCondition)
+	return reg.DeletionTimestamp != nil && reason != "" && !hubv1.Waits(reason)
+}
+
 // Find returns a condition, or nil.
 func Find(o Object, typ string) *metav1.Condition {
 	return meta.FindStatusCondition(*o.GetConditions(), typ)

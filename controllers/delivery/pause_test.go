@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package delivery
+
+import (
+	"testing"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+)
+
+// A registration that is deleted, and stays since its pause would be lost, is paused all the same. Unregistering ends the pause.
+func TestPausedRegistrationIsDeleted(t *testing.T) {
+	reg := registered(roomCluster, "c1")
+	reg.Finalizers = []string{hubv1.RegistrationFinalizer}
+	m := newRoom(t, append(addonsOf(roomSet, "1", releaseAddon("app"), kustomizationAddon("git")),
+		reg, kubeconfigSecret(roomCluster, "t0"), deliveredTo(roomCluster, roomSet, "1"))...)
+	m.settle()
+	m.pause(true)
+	m.quietly(func() { m.must(m.api.Delete(t.Context(), reg)) })
+	m.withdraw(roomCluster, roomSet)
+	m.settle()
+	if len(m.objects()) != 2 || len(m.released)+len(m.uninstalled) > 0 {
+		t.Fatalf("paused: let go %v, uninstalled %v", m.released, m.uninstalled)
+	}
+	edit(m, roomCluster.Namespace, roomCluster.Name, &hubv1.ClusterRegistration{}, func(reg *hubv1.ClusterRegistration) {
+		apimeta.SetStatusCondition(&reg.Status.Conditions, metav1.Condition{Type: hubv1.UnregisteringCondition, Status: metav1.ConditionTrue, Reason: hubv1.UnregisteredReason, Message: "it is unregistered"})
+	})
+	m.settle()
+	if len(m.objects()) > 0 || len(m.uninstalled) != 2 {
+		t.Errorf("unregistered: let go %v, uninstalled %v", m.released, m.uninstalled)
+	}
+}

@@ -290,13 +290,19 @@ func TestRevisionOutOfABackup(t *testing.T) {
 // TestMatcherOfAnOlderEpoch: a hub with a new epoch leaves a cluster where it is that has the set's content, and moves one that the last edit
 // had not reached.
 func TestMatcherOfAnOlderEpoch(t *testing.T) {
-	for name, tc := range map[string]struct{ observed, ready, want string }{
-		"has it":              {"base-1-e1", "base-1-e1", "base-1-e1"},
-		"not Ready yet":       {"base-1-e1", "base-0-e1", "base-1-e1"},
-		"out of a backup":     {"", "", "base-1-e1"},
-		"edited in between":   {"base-0-e1", "base-0-e1", "base-1-e2"},
-		"has what it had":     {"base-0-e1", "base-1-e1", "base-1-e1"},
-		"of an older one yet": {"base-0-e0", "base-0-e0", "base-1-e2"},
+	for name, tc := range map[string]struct {
+		observed, ready, want string
+		state                 hubv1.AddonState
+	}{
+		"has it":              {"base-1-e1", "base-1-e1", "base-1-e1", hubv1.AddonReady},
+		"not Ready yet":       {"base-1-e1", "base-0-e1", "base-1-e1", hubv1.AddonProgressing},
+		"out of a backup":     {"", "", "base-1-e1", ""},
+		"edited in between":   {"base-0-e1", "base-0-e1", "base-1-e2", hubv1.AddonReady},
+		"has what it had":     {"base-0-e1", "base-1-e1", "base-1-e1", hubv1.AddonReady},
+		"of an older one yet": {"base-0-e0", "base-0-e0", "base-1-e2", hubv1.AddonReady},
+		"edited once more":    {"", "base-0-e1", "base-1-e2", hubv1.AddonReady},
+		"a removal is held":   {"base-1-e1", "base-0-e1", "base-1-e2", hubv1.AddonHeld},
+		"something leaves":    {"base-1-e1", "base-1-e1", "base-1-e2", hubv1.AddonRemoving},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newMatcherRoom(t, interceptor.Funcs{}, registrationOne("prod"))
@@ -306,6 +312,9 @@ func TestMatcherOfAnOlderEpoch(t *testing.T) {
 				t.Fatal(err)
 			}
 			d.Status.ObservedRevision, d.Status.ReadyRevision = tc.observed, tc.ready
+			if tc.state != "" {
+				d.Status.Addons = []hubv1.AddonStatus{{Name: "a", State: tc.state}}
+			}
 			if err := r.api.Status().Update(t.Context(), d); err != nil {
 				t.Fatal(err)
 			}

@@ -18,7 +18,6 @@ import (
 	"github.com/chandler-hub/chandler/internal/assembly"
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/facts"
-	"github.com/chandler-hub/chandler/internal/fluxstate"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/match"
 	"github.com/chandler-hub/chandler/internal/render"
@@ -131,7 +130,7 @@ func (c *cluster) live() []assembly.Live {
 	for k, o := range c.objects {
 		l := assembly.Live{Key: k, Addon: o.Addon, Set: o.Set, Delivery: o.delivery, Release: o.Release, Kept: o.kept, Hash: o.Hash}
 		if d := c.delivery(k.Namespace, o.delivery); d != nil {
-			state, _ := fluxstate.Addon(was(d, o.Addon), o.state, o.Applied)
+			state, _ := d.stateOf(o)
 			l.Ready = state == hubv1.AddonReady
 		}
 		out = append(out, l)

@@ -85,10 +85,10 @@ func (r *Reconciler) heldAddons(c *cluster, d *delivery) []hubv1.AddonStatus {
 		}
 		applied := o.Applied
 		if applied == 0 && d.frozen {
-			applied = o.state.Generation // nobody compares it with what it should be, and Flux knows how it stands
+			applied = o.state.Generation
 		}
 		a := hubv1.AddonStatus{Name: o.Addon, Kind: k.Kind, Object: k.Name, Version: o.state.Version, AppliedGeneration: applied, Suspended: o.Suspended}
-		a.State, a.Message = fluxstate.Addon(was(d, o.Addon), o.state, applied)
+		a.State, a.Message = d.stateOf(o)
 		a.Reason = reasonOf(a.State, o.state)
 		if a.State == hubv1.AddonSuspended && o.Held && c.suspended() != nil {
 			a.State, a.Message = c.suspendedState(), c.suspended().Message
@@ -114,6 +114,16 @@ func (r *Reconciler) heldAddons(c *cluster, d *delivery) []hubv1.AddonStatus {
 		out[i].State, out[i].Reason, out[i].Message = hubv1.AddonFailed, hubv1.RenderFailedReason, excerpt.Of(withoutName(errs), status.MaxNote)
 	}
 	return out
+}
+
+// stateOf returns how an object stands that stays as it is. What another version of the hub has made nobody compares with what it should be:
+// whoever wrote it last, Flux knows how it stands. That may have been this hub, whose answer was lost, and which does not write it again.
+func (d *delivery) stateOf(o *object) (hubv1.AddonState, string) {
+	applied, before := o.Applied, was(d, o.Addon)
+	if d.frozen && applied != o.state.Generation {
+		applied, before.AppliedGeneration = o.state.Generation, o.state.Generation
+	}
+	return fluxstate.Addon(before, o.state, applied)
 }
 
 // vanished is where an add-on starts that has no Flux object: with the one that was deleted while it was suspended, if it had one.

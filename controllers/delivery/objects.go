@@ -95,12 +95,12 @@ func releaseOf(obj client.Object) hubv1.HelmReleaseIdentity {
 	return hubv1.HelmReleaseIdentity{Name: hr.GetReleaseName(), Namespace: hr.GetReleaseNamespace(), StorageNamespace: hr.GetStorageNamespace()}
 }
 
-// targetNamespaceOf returns where a Kustomization puts what has no namespace; "" for a HelmRelease.
-func targetNamespaceOf(obj client.Object) string {
+// putsInto returns where a Kustomization puts what has no namespace, and what it makes of names; "" for a HelmRelease.
+func putsInto(obj client.Object) (namespace, names string) {
 	if k, ok := obj.(*kustomizev1.Kustomization); ok {
-		return k.Spec.TargetNamespace
+		return k.Spec.TargetNamespace, plan.Names(k.Spec.NamePrefix, k.Spec.NameSuffix)
 	}
-	return ""
+	return "", ""
 }
 
 // accountOf returns the ServiceAccount that Flux acts as on the cluster.
@@ -125,8 +125,9 @@ func (r *Reconciler) observe(c *cluster, obj client.Object, kind string) *object
 	o.kept, _ = render.ParseRelease(a[hubv1.ReleaseAnnotation])
 	o.Observed = plan.Observed{
 		Key: k, Addon: obj.GetLabels()[hubv1.AddonLabel], Set: obj.GetLabels()[hubv1.AddonSetLabel], Hash: a[hubv1.HashAnnotation], Labels: obj.GetLabels(),
-		Namespace: targetNamespaceOf(obj), Generation: obj.GetGeneration(), Deleting: o.state.Deleting, Suspended: o.state.Suspended, Release: releaseOf(obj),
+		Generation: obj.GetGeneration(), Deleting: o.state.Deleting, Suspended: o.state.Suspended, Release: releaseOf(obj),
 	}
+	o.Namespace, o.Names = putsInto(obj)
 	_, o.Held = a[hubv1.SuspendedAnnotation]
 	o.Replaced = c.replaced(a[hubv1.ClusterUIDAnnotation])
 	if d := a[hubv1.DependsOnAnnotation]; d != "" {
@@ -170,7 +171,8 @@ func (c *cluster) planInput(config *hubconfig.Config) plan.Input {
 		for i := range d.Wanted {
 			w := &d.Wanted[i]
 			want := plan.Desired{
-				Key: assembly.Key(&w.Object), Addon: w.Addon, Hash: w.Hash, Labels: render.Labels(d.target, w.Addon), Release: w.Release, Namespace: w.TargetNamespace, Chart: w.Chart,
+				Key: assembly.Key(&w.Object), Addon: w.Addon, Hash: w.Hash, Labels: render.Labels(d.target, w.Addon), Release: w.Release, Chart: w.Chart,
+				Namespace: w.TargetNamespace, Names: plan.Names(w.NamePrefix, w.NameSuffix),
 				Recorded: d.recorded(w), Predecessors: w.Predecessors, Gate: w.Gate, Once: w.Once,
 			}
 			if o := c.objects[want.Key]; o != nil {

@@ -44,7 +44,12 @@ func manifestsAddon() map[string]any {
 // whatever it is an edit of.
 func TestReinstallIsAsked(t *testing.T) {
 	inPlace := map[string]any{"upgrade": map[string]any{"chartNameChangeStrategy": "InPlaceUpdate"}}
-	kustomization := func() map[string]any { a := kustomizationAddon("app"); return a }
+	kustomization := func() map[string]any { return kustomizationAddon("app") }
+	named := func(field, value string) map[string]any {
+		a := kustomization()
+		a["kustomization"].(map[string]any)[field] = value
+		return a
+	}
 	for name, tc := range map[string]struct {
 		from, to map[string]any
 		reason   string // empty if it is not asked for
@@ -64,6 +69,10 @@ func TestReinstallIsAsked(t *testing.T) {
 		"a Kustomization to a chart":     {kustomization(), chartAddon("new", nil), hubv1.DroppedReason, ""},
 		"manifests to a Kustomization":   {manifestsAddon(), kustomization(), hubv1.DroppedReason, ""},
 		"a Kustomization to manifests":   {kustomization(), manifestsAddon(), hubv1.DroppedReason, ""},
+		"another folder of manifests":    {kustomization(), named("path", "./other"), "", ""},
+		"another targetNamespace":        {kustomization(), named("targetNamespace", "other"), hubv1.ReinstallReason, `into namespace "other"`},
+		"another namePrefix":             {kustomization(), named("namePrefix", "x-"), hubv1.ReinstallReason, `with names "x-*"`},
+		"another nameSuffix":             {named("nameSuffix", "-a"), named("nameSuffix", "-b"), hubv1.ReinstallReason, `uninstall what it applies into the namespaces that its manifests name, with names "*-a"`},
 		"a chart to a chart, and others": {chartAddon("old", nil), chartAddon("new", map[string]any{"releaseName": "other"}), hubv1.ReinstallReason, `install release "other" of chart "new"`},
 	} {
 		t.Run(name, func(t *testing.T) {

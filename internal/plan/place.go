@@ -16,8 +16,16 @@ type Place struct {
 	Release hubv1.HelmReleaseIdentity
 	// Chart is the chart's name, if it is that which changes.
 	Chart string
-	// Namespace is where a Kustomization puts what has none.
-	Namespace string
+	// Namespace is where a Kustomization puts what has none, and Names is what it makes of names: see Names.
+	Namespace, Names string
+}
+
+// Names is what a Kustomization makes of the names of what it applies, by its namePrefix and nameSuffix; empty if it leaves them as they are.
+func Names(prefix, suffix string) string {
+	if prefix+suffix == "" {
+		return ""
+	}
+	return prefix + "*" + suffix
 }
 
 // Reinstall returns from where to where Flux would move the workload of an object to bring it in line; false if it stays where it is.
@@ -25,7 +33,7 @@ func (d *Desired) Reinstall(o *Observed) (from, to Place, anew bool) {
 	if o == nil {
 		return from, to, false
 	}
-	from, to = Place{Release: o.Release, Namespace: o.Namespace}, Place{Release: d.Release, Namespace: d.Namespace}
+	from, to = Place{Release: o.Release, Namespace: o.Namespace, Names: o.Names}, Place{Release: d.Release, Namespace: d.Namespace, Names: d.Names}
 	if d.changesChart(o) {
 		from.Chart, to.Chart = cmp.Or(o.Installed, o.Chart), d.Chart
 	}
@@ -41,17 +49,21 @@ func (d *Desired) changesChart(o *Observed) bool {
 
 // String names the place, and tells it from others.
 func (p Place) String() string {
-	switch {
-	case p.Release != hubv1.HelmReleaseIdentity{}:
+	if (p.Release != hubv1.HelmReleaseIdentity{}) {
 		chart := ""
 		if p.Chart != "" {
 			chart = fmt.Sprintf(" of chart %q", p.Chart)
 		}
 		return fmt.Sprintf("release %q%s in namespace %q (records in %q)", p.Release.Name, chart, p.Release.Namespace, p.Release.StorageNamespace)
-	case p.Namespace != "":
-		return fmt.Sprintf("what it applies into namespace %q", p.Namespace)
 	}
-	return "what it applies into the namespaces that its manifests name"
+	into := "the namespaces that its manifests name"
+	if p.Namespace != "" {
+		into = fmt.Sprintf("namespace %q", p.Namespace)
+	}
+	if p.Names != "" {
+		into += fmt.Sprintf(", with names %q", p.Names)
+	}
+	return "what it applies into " + into
 }
 
 // asks returns whether the object is to be reinstalled, and the removal guard has not let that through.

@@ -54,6 +54,7 @@ func TestReinstall(t *testing.T) {
 		"FromChartRef":      {chart("b"), runs("", "a"), plan.Ask, true},
 		"FromChartRefSame":  {chart("a"), runs("", "a"), plan.Update, false},
 		"NothingKnown":      {chart("a"), runs("", ""), plan.Update, false},
+		"Names":             {desired(func(d *plan.Desired) { d.Release, d.Names = hubv1.HelmReleaseIdentity{}, "x-*" }), func(o *plan.Observed) {}, plan.Ask, true},
 		"NoTargetNamespace": {desired(func(d *plan.Desired) { d.Release = hubv1.HelmReleaseIdentity{} }), func(o *plan.Observed) { o.Namespace = "y" }, plan.Ask, true},
 	}
 	for name, tc := range cases {

@@ -45,8 +45,8 @@ type Desired struct {
 	Gate string
 	// Once is true if it is made, and then left alone.
 	Once bool
-	// Namespace is where a Kustomization puts what has none; empty for a HelmRelease.
-	Namespace string
+	// Namespace is where a Kustomization puts what has none, and Names what it makes of names; empty for a HelmRelease.
+	Namespace, Names string
 	// Chart is the chart of a HelmRelease for which Flux reinstalls if it runs another one; empty if it would upgrade in place.
 	Chart string
 	// MayReinstall is true if the set's removal guard lets an edit through for which Flux uninstalls and installs anew.
@@ -63,8 +63,8 @@ type Observed struct {
 	Labels map[string]string
 	// Release is set for a HelmRelease.
 	Release hubv1.HelmReleaseIdentity
-	// Namespace is where a Kustomization puts what has none.
-	Namespace string
+	// Namespace is where a Kustomization puts what has none, and Names what it makes of names.
+	Namespace, Names string
 	// Chart is the chart that a HelmRelease asks for, and Installed the one that Flux has installed, each by its name; empty if that is
 	// not known.
 	Chart, Installed string

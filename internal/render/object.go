@@ -87,6 +87,8 @@ func (r *renderer) object(a *compile.Addon, rel release, spec map[string]any) (*
 		}
 	} else {
 		out.TargetNamespace, _ = spec["targetNamespace"].(string)
+		out.NamePrefix, _ = spec["namePrefix"].(string)
+		out.NameSuffix, _ = spec["nameSuffix"].(string)
 	}
 	if err := r.impersonate(out, spec); err != nil {
 		return nil, err

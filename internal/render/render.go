@@ -40,8 +40,8 @@ type Object struct {
 	DefaultRelease bool
 	// Chart is the chart for which Flux reinstalls a release that runs another one; empty if it upgrades it in place.
 	Chart string
-	// TargetNamespace is where a Kustomization puts what has none.
-	TargetNamespace string
+	// TargetNamespace is where a Kustomization puts what has none, and NamePrefix and NameSuffix are what it adds to names.
+	TargetNamespace, NamePrefix, NameSuffix string
 	// Once is true if the object is made and then left alone.
 	Once bool
 	// MovedFrom and Adopt say what it takes over.

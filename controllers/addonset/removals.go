@@ -49,7 +49,7 @@ func newRemovals(set *hubv1.AddonSet) *removals {
 func (r *removals) of(d *hubv1.AddonDelivery, reg *hubv1.ClusterRegistration, selector *match.Selector) {
 	switch {
 	case reg == nil:
-	case status.Unregistered(reg), drain.Requested(reg), reg.DeletionTimestamp == nil && selector != nil && !selector.Matches(reg):
+	case status.Unregistered(reg), drain.Requested(reg), !status.Goes(reg) && selector != nil && !selector.Matches(reg):
 		r.withdraw(d, reg)
 	default:
 		r.change(d)

@@ -18,6 +18,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/fluxspec"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/plan"
+	"github.com/chandler-hub/chandler/internal/status"
 )
 
 // workload is what a Flux object looks after on its cluster: a Helm release; or what a Kustomization of an add-on applies.
@@ -55,7 +56,7 @@ func (r *Reconciler) gatherElsewhere(ctx context.Context, c *cluster) error {
 	}
 	for i := range list.Items {
 		other := &list.Items[i]
-		if other.UID == c.registration.UID || other.DeletionTimestamp != nil {
+		if other.UID == c.registration.UID || status.Goes(other) {
 			continue
 		}
 		if err := r.servedBy(ctx, e, other); err != nil {

@@ -95,7 +95,7 @@ func (c *cluster) told(d *delivery) bool {
 		if c.now.Sub(o.Since.Time) > tellLimit {
 			continue
 		}
-		if reg := c.registration; reg != nil && reg.DeletionTimestamp == nil && !teardown.Recorded(reg.Status.Orphans, o) {
+		if reg := c.registration; reg != nil && !status.Goes(reg) && !teardown.Recorded(reg.Status.Orphans, o) {
 			return false
 		}
 		if d.set != nil && d.set.DeletionTimestamp == nil && !teardown.Recorded(d.set.Status.Orphans, o) {

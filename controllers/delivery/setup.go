@@ -90,7 +90,7 @@ func registrationChanges() predicate.Predicate {
 			status.Reason(a, hubv1.SuspendedCondition) != status.Reason(b, hubv1.SuspendedCondition) ||
 			a.Status.Provider != b.Status.Provider || a.Status.KubernetesVersion != b.Status.KubernetesVersion || a.Status.Endpoint != b.Status.Endpoint ||
 			!equality.Semantic.DeepEqual(a.Status.Nodes, b.Status.Nodes) ||
-			status.Reason(a, hubv1.UnregisteringCondition) != status.Reason(b, hubv1.UnregisteringCondition)
+			status.Goes(a) != status.Goes(b) || status.Reason(a, hubv1.UnregisteringCondition) != status.Reason(b, hubv1.UnregisteringCondition)
 	}})
 }
 

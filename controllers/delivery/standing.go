@@ -112,7 +112,7 @@ func (c *cluster) abandoned(d *delivery) bool {
 
 // wantsAgain returns whether the set's room makes a delivery again when it is gone.
 func (c *cluster) wantsAgain(d *delivery) bool {
-	return d.selected && d.set.DeletionTimestamp == nil && !status.IsTrue(d.set, hubv1.StalledCondition) && c.registration.DeletionTimestamp == nil
+	return d.selected && d.set.DeletionTimestamp == nil && !status.IsTrue(d.set, hubv1.StalledCondition) && !status.Goes(c.registration)
 }
 
 // letBe lets a delivery go that somebody has deleted and that its set has not withdrawn, such as by kubectl delete --all: the Flux objects

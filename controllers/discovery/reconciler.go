@@ -147,7 +147,7 @@ func (r *Reconciler) find(ctx context.Context, req Request) (*hubv1.ClusterRegis
 
 // ensure makes the registration or brings it up to date.
 func (r *Reconciler) ensure(ctx context.Context, req Request, obj *unstructured.Unstructured, reg *hubv1.ClusterRegistration) error {
-	if reg != nil && reg.DeletionTimestamp != nil {
+	if reg != nil && status.Goes(reg) {
 		return nil // made again when it is gone; the registration room lets it go
 	}
 	name, fresh, err := r.name(ctx, req, reg)

@@ -40,7 +40,7 @@ func registrationState(reg *hubv1.ClusterRegistration) string {
 	valid, reachable := status.Find(reg, hubv1.KubeConfigValidCondition), status.Find(reg, hubv1.ReachableCondition)
 	suspended := status.Find(reg, hubv1.SuspendedCondition)
 	switch {
-	case reg.DeletionTimestamp != nil, status.IsTrue(reg, hubv1.UnregisteringCondition):
+	case status.Goes(reg), status.IsTrue(reg, hubv1.UnregisteringCondition):
 		return stateUnregistering
 	case suspended != nil && suspended.Reason != hubv1.ClusterUnreachableReason:
 		return statePaused

@@ -34,7 +34,7 @@ func (r *Reconciler) duplicates(ctx context.Context, reg *hubv1.ClusterRegistrat
 	}
 	var others []string
 	for i := range list.Items {
-		if o := &list.Items[i]; o.UID != reg.UID && o.DeletionTimestamp == nil {
+		if o := &list.Items[i]; o.UID != reg.UID && !status.Goes(o) {
 			others = append(others, o.Namespace+"/"+o.Name)
 		}
 	}
@@ -79,7 +79,7 @@ func identityChanged() predicate.Predicate {
 		CreateFunc: func(event.CreateEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			a, b := e.ObjectOld.(*hubv1.ClusterRegistration), e.ObjectNew.(*hubv1.ClusterRegistration)
-			return a.Status.ClusterID() != b.Status.ClusterID() || a.DeletionTimestamp.IsZero() != b.DeletionTimestamp.IsZero()
+			return a.Status.ClusterID() != b.Status.ClusterID() || status.Goes(a) != status.Goes(b)
 		},
 	}
 }

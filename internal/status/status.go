@@ -93,6 +93,11 @@ func Unregistered(reg *hubv1.ClusterRegistration) bool {
 	return reg.DeletionTimestamp != nil && reason != "" && !hubv1.Waits(reason)
 }
 
+// Goes returns whether a registration is being deleted, and is not one that stays all the same and is served as before.
+func Goes(reg *hubv1.ClusterRegistration) bool {
+	return reg.DeletionTimestamp != nil && !IsTrue(reg, hubv1.DeletionHeldCondition)
+}
+
 // Find returns a condition, or nil.
 func Find(o Object, typ string) *metav1.Condition {
 	return meta.FindStatusCondition(*o.GetConditions(), typ)

@@ -90,7 +90,7 @@ func (w *World) checkDeletions() {
 			if _, mirror := apiserver.Labels(o)[hubv1.MirrorLabel]; mirror && w.mirrorServes(o) {
 				continue // one that somebody has deleted serves until Flux does not need it any more
 			}
-			if keptOpen(o) || keptOpen(w.registrationOf(o)) {
+			if keptOpen(o) {
 				continue
 			}
 			if nested(o, "metadata", "deletionTimestamp") != nil {
@@ -100,20 +100,13 @@ func (w *World) checkDeletions() {
 	}
 }
 
-// keptOpen returns whether the hub keeps a deletion open on purpose: a registration, or the deliveries of one, that would be made again without
-// what somebody has written to it.
+// keptOpen returns whether the hub keeps a deletion open on purpose: a registration that would be made again without what somebody has written to
+// it.
 func keptOpen(o apiserver.Object) bool {
 	conditions, _ := nested(o, "status", "conditions").([]any)
 	return nested(o, "kind") == "ClusterRegistration" && slices.ContainsFunc(conditions, func(c any) bool {
 		return nested(c, "type") == hubv1.ReadyCondition && nested(c, "reason") == hubv1.SpecWouldBeLostReason
 	})
-}
-
-// registrationOf returns the registration that a delivery is for; nil of anything else.
-func (w *World) registrationOf(o apiserver.Object) apiserver.Object {
-	namespace, _ := nested(o, "spec", "registrationRef", "namespace").(string)
-	name, _ := nested(o, "spec", "registrationRef", "name").(string)
-	return w.server.Get(keyOf("ClusterRegistration", namespace, name))
 }
 
 // mirrorServes returns whether a Flux object uses a mirror.
@@ -146,7 +139,7 @@ func (w *World) checkDelivered() {
 				if a.optional() && w.excluded(c, a.name) {
 					continue
 				}
-				if !w.runs(c, a.name) {
+				if !w.runs(c, a.name) && !w.taken(c, a) {
 					w.violated("convergence", "add-on %s of %s is not on %s", a.name, name, c.name)
 				}
 			}
@@ -167,6 +160,17 @@ func (w *World) checkDelivered() {
 func (w *World) runs(c *cluster, addon string) bool {
 	for _, work := range c.workloads {
 		if work.addon == addon && w.lives(work.ownerUID) {
+			return true
+		}
+	}
+	return false
+}
+
+// taken returns whether somebody else's add-on, which is wanted as well, has the very Helm release that an add-on would bring: one that was renamed
+// goes on with the release that it had, and two cannot share it.
+func (w *World) taken(c *cluster, a addon) bool {
+	for _, work := range c.workloads {
+		if a.form == "helm" && strings.HasPrefix(work.name, "helm:") && work.addon != a.name && a.fits(work) && w.lives(work.ownerUID) && w.wanted(c, work) {
 			return true
 		}
 	}

@@ -44,13 +44,13 @@ func (m *Matcher) Reconcile(ctx context.Context, reg *hubv1.ClusterRegistration)
 			existing[d.SetKey()] = d
 		}
 	}
-	if reg.DeletionTimestamp != nil {
+	if status.Goes(reg) {
 		return apply.Retried(ctrl.Result{}, m.leave(ctx, reg, existing))
 	}
 	if drain.Requested(reg) {
 		return apply.Retried(ctrl.Result{}, m.withdrawAll(ctx, existing)) // also what comes from a set that does not compile now
 	}
-	var errs []error
+	errs := []error{m.recall(ctx, reg, existing)}
 	sets := m.registry.all()
 	for _, key := range sorted(sets) {
 		set := sets[key]
@@ -67,6 +67,9 @@ func (m *Matcher) leave(ctx context.Context, reg *hubv1.ClusterRegistration, exi
 	}
 	if !status.Unregistered(reg) {
 		return nil
+	}
+	if err := m.recall(ctx, reg, existing); err != nil {
+		return err
 	}
 	// Of a set that is not there, nobody else would.
 	for key := range existing {
@@ -131,7 +134,7 @@ func has(d *hubv1.AddonDelivery) bool {
 }
 
 // deliver writes a delivery.
-func (m *Matcher) deliver(ctx context.Context, reg *hubv1.ClusterRegistration, set types.NamespacedName, uid types.UID, revision string, fresh bool) error {
+func (r *Reconciler) deliver(ctx context.Context, reg *hubv1.ClusterRegistration, set types.NamespacedName, uid types.UID, revision string, fresh bool) error {
 	regKey := client.ObjectKeyFromObject(reg)
 	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
 		"registrationRef": map[string]any{"namespace": reg.Namespace, "name": reg.Name},
@@ -144,16 +147,16 @@ func (m *Matcher) deliver(ctx context.Context, reg *hubv1.ClusterRegistration, s
 	u.SetFinalizers([]string{hubv1.DeliveryFinalizer})
 	u.SetLabels(map[string]string{
 		"app.kubernetes.io/managed-by": "chandler",
-		hubv1.ClusterKeyLabel:          identity.ClusterKey(m.Config.HubID, regKey),
+		hubv1.ClusterKeyLabel:          identity.ClusterKey(r.Config.HubID, regKey),
 		hubv1.ClusterLabel:             identity.LabelValue(reg.Name),
 		hubv1.AddonSetLabel:            labelValue(set.Name),
 	})
 	if !fresh {
-		_, err := apply.Update(ctx, m.Client, u, hubv1.FieldManager)
+		_, err := apply.Update(ctx, r.Client, u, hubv1.FieldManager)
 		return err
 	}
-	_, err := apply.Create(ctx, m.Client, m.Live, u, hubv1.FieldManager, func(o client.Object) bool {
-		return o.GetLabels()[hubv1.ClusterKeyLabel] == identity.ClusterKey(m.Config.HubID, regKey)
+	_, err := apply.Create(ctx, r.Client, r.Live, u, hubv1.FieldManager, func(o client.Object) bool {
+		return o.GetLabels()[hubv1.ClusterKeyLabel] == identity.ClusterKey(r.Config.HubID, regKey)
 	})
 	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return nil // the set's namespace is being deleted, and the set with it

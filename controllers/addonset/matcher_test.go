@@ -11,6 +11,7 @@ import (
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -57,6 +58,7 @@ func newMatcherRoom(t *testing.T, funcs interceptor.Funcs, objects ...client.Obj
 	if err := index.Add(t.Context(), indexer{b}); err != nil {
 		t.Fatal(err)
 	}
+	b.WithIndex(&corev1.Namespace{}, metav1.ObjectNameField, func(o client.Object) []string { return []string{o.GetName()} })
 	api := b.Build()
 	r := &Reconciler{Client: api, Live: api, Config: &hubconfig.Config{HubID: "hub", PlatformNamespaces: []string{"flux-system"}}}
 	out := &matcherRoom{Matcher: &Matcher{Reconciler: r}, t: t, api: api, set: types.NamespacedName{Namespace: "flux-system", Name: "base"}}
@@ -320,6 +322,66 @@ func TestMatcherOfAnOlderEpoch(t *testing.T) {
 			}
 			if got := r.look().Spec.RevisionName; got != tc.want {
 				t.Errorf("it is on %s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestMatcherServesWhatStays: a registration that was deleted and stays is served as before, with what its sets deliver now. One that goes is
+// not.
+func TestMatcherServesWhatStays(t *testing.T) {
+	for name, stays := range map[string]bool{"Stays": true, "Goes": false} {
+		reg := registrationOne("prod")
+		reg.Finalizers, reg.DeletionTimestamp = []string{hubv1.RegistrationFinalizer}, &metav1.Time{Time: time.Now()}
+		if stays {
+			reg.Status.Conditions = []metav1.Condition{{Type: hubv1.DeletionHeldCondition, Status: metav1.ConditionTrue, Reason: hubv1.SpecWouldBeLostReason}}
+		}
+		if d := newMatcherRoom(t, interceptor.Funcs{}, reg).look(); (d != nil) != stays {
+			t.Errorf("%s: the delivery is %+v", name, d)
+		}
+	}
+}
+
+// TestRecall: somebody has deleted a delivery, and before it is made again its set selects the cluster no more. What it had made there is still
+// there, so the set makes it again to withdraw it.
+func TestRecall(t *testing.T) {
+	release := func(change func(*helmv2.HelmRelease)) *helmv2.HelmRelease {
+		o := &helmv2.HelmRelease{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "flux-system", Name: identity.FluxObject("hub", fleetOne, "app"),
+			Labels:      map[string]string{hubv1.ClusterKeyLabel: identity.ClusterKey("hub", fleetOne), hubv1.AddonLabel: "app", hubv1.AddonSetLabel: "base"},
+			Annotations: map[string]string{hubv1.DeliveryAnnotation: identity.Delivery("base", fleetOne), hubv1.RegistrationAnnotation: fleetOne.String()},
+		}}
+		change(o)
+		return o
+	}
+	for name, tc := range map[string]struct {
+		object *helmv2.HelmRelease
+		held   bool
+		want   bool
+	}{
+		"There":          {release(func(*helmv2.HelmRelease) {}), false, true},
+		"DoesNotCompile": {release(func(*helmv2.HelmRelease) {}), true, false},
+		"OfAnotherSet": {release(func(o *helmv2.HelmRelease) {
+			o.Annotations[hubv1.DeliveryAnnotation] = identity.Delivery("other", fleetOne)
+		}), false, false},
+		"NotTheHubs": {release(func(o *helmv2.HelmRelease) { o.Name = "mine" }), false, false},
+		"Elsewhere":  {release(func(o *helmv2.HelmRelease) { o.Namespace = "stranger" }), false, false},
+		"OnItsWayOut": {release(func(o *helmv2.HelmRelease) {
+			o.Finalizers, o.DeletionTimestamp = []string{"x/y"}, &metav1.Time{Time: time.Now()}
+		}), false, false},
+		"OfAnotherClient": {release(func(o *helmv2.HelmRelease) { o.Labels = nil }), false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newMatcherRoom(t, interceptor.Funcs{}, registrationOne("dev"), tc.object)
+			r.publish("base-1-e2", tc.held)
+			if d := r.look(); (d != nil) != tc.want || d != nil && d.Spec.AddonSetRef.UID != "set" {
+				t.Errorf("the delivery is %+v", d)
+			}
+			set := &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "base", UID: "set"}}
+			set.Status.Revision = "base-1-e2"
+			r = newMatcherRoom(t, interceptor.Funcs{}, registrationOne("prod"), tc.object)
+			if made, err := r.recallAll(t.Context(), set); err != nil || made != (tc.want || tc.held) {
+				t.Errorf("the set is deleted: made is %t (%v)", made, err)
 			}
 		})
 	}

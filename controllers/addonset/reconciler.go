@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package addonset compiles sets, keeps their revisions, matches them with clusters, and is the only writer and the only
-// deleter of AddonDeliveries. It never touches a Flux object.
+// deleter of AddonDeliveries. It writes no Flux object, and reads of them only whose they are.
 //
 // It is two controllers. The Reconciler works on one set: it compiles, snapshots, and reports. The Matcher works on one
 // cluster: which sets deliver to it. So one more cluster costs the hub that cluster, and not the fleet.
@@ -170,6 +170,9 @@ func (r *Reconciler) finalize(ctx context.Context, set *hubv1.AddonSet) error {
 	if left := len(deliveries); left > 0 {
 		return r.retire(ctx, set, deliveries)
 	}
+	if made, err := r.recallAll(ctx, set); err != nil || made {
+		return err // what was made wakes us
+	}
 	if err := r.deleteRevisions(ctx, set); err != nil {
 		return err
 	}
@@ -253,7 +256,7 @@ func (r *Reconciler) observe(ctx context.Context, set *hubv1.AddonSet, selector 
 	}
 	for i := range regs.Items {
 		reg := &regs.Items[i]
-		if key := client.ObjectKeyFromObject(reg); selector != nil && !served[key] && reg.DeletionTimestamp == nil && selector.Matches(reg) {
+		if key := client.ObjectKeyFromObject(reg); selector != nil && !served[key] && !status.Goes(reg) && selector.Matches(reg) {
 			f.expect(reg.Name, online(reg))
 		}
 	}
@@ -274,7 +277,7 @@ func (r *Reconciler) whyNothing(set *hubv1.AddonSet, selector *match.Selector, r
 	}
 	var near []string
 	for i := range regs.Items {
-		if reg := &regs.Items[i]; selector.Reaches(reg.Namespace) && reg.DeletionTimestamp == nil {
+		if reg := &regs.Items[i]; selector.Reaches(reg.Namespace) && !status.Goes(reg) {
 			near = append(near, fmt.Sprintf("%s %s", reg.Name, selector.Why(reg)))
 		}
 	}

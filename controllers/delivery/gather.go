@@ -48,6 +48,8 @@ type cluster struct {
 	foreign []assembly.Foreign
 	// objects are the Flux objects of this cluster that the hub made.
 	objects map[plan.Key]*object
+	// awaited are objects that nobody wants now, and that stay since an add-on is to take them over that cannot be delivered yet.
+	awaited map[plan.Key]string
 	// elsewhere is which other registration of the same cluster delivers a workload as well.
 	elsewhere map[workload]string
 	// announced are the objects that are let go: what each leaves, or why that could not be said.

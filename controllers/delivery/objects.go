@@ -182,13 +182,27 @@ func (c *cluster) planInput(config *hubconfig.Config) plan.Input {
 			in.Desired = append(in.Desired, want)
 		}
 	}
+	c.await(in.Desired)
 	for k, o := range c.objects {
 		in.Observed = append(in.Observed, o.Observed)
 		d := c.delivery(k.Namespace, o.delivery)
-		in.Frozen[k] = !o.Foreign && (d == nil || !d.leaving && (d.holds(o.Addon) || d.frozen && !d.wants(k)))
+		in.Frozen[k] = !o.Foreign && (d == nil || !d.leaving && (d.holds(o.Addon) || c.awaited[k] != "" || d.frozen && !d.wants(k)))
 	}
 	in.Removal = func(o plan.Observed) teardown.Decision { return teardown.Addon(c.removal(o, config)) }
 	return in
+}
+
+// await notes what stays for an add-on that is to take it over, and cannot be delivered now, unless another one delivers the same.
+func (c *cluster) await(desired []plan.Desired) {
+	c.awaited = map[plan.Key]string{}
+	for _, d := range c.deliveries {
+		for k, why := range d.Awaits {
+			o := c.objects[k]
+			if o != nil && !slices.ContainsFunc(desired, func(d plan.Desired) bool { return d.Key == k || plan.Follows(d, o.Observed) }) {
+				c.awaited[k] = why
+			}
+		}
+	}
 }
 
 // recorded returns what the status already says that an add-on takes over, with its release.
@@ -245,7 +259,7 @@ func (c *cluster) removal(o plan.Observed, config *hubconfig.Config) teardown.Fa
 	obj := c.objects[o.Key]
 	f := teardown.Facts{
 		RegistrationFound: c.registration != nil, Unprobed: c.unprobed(), Deleted: obj.deleted, Orphan: obj.orphan, Since: c.now, Now: c.now,
-		Grace: config.TeardownGrace, Settle: config.RemovalDelay,
+		Grace: config.TeardownGrace, Settle: config.RemovalDelay, Awaited: c.awaited[o.Key],
 	}
 	d := c.delivery(o.Key.Namespace, obj.delivery)
 	if d != nil {

@@ -49,7 +49,7 @@ func (r *Reconciler) render(ctx context.Context, c *cluster) error {
 			Latched: d.Status.ObservedRevision == d.Spec.RevisionName, Ready: d.Status.ReadyRevision == d.Spec.RevisionName,
 		}
 		if d.program != nil {
-			a.DependsOn = d.program.DependsOn
+			a.DependsOn, a.Moves = d.program.DependsOn, d.program.Moves()
 		}
 		if d.set != nil {
 			a.Priority = d.set.Spec.Priority

@@ -73,14 +73,15 @@ func (r *Reconciler) report(c *cluster, d *delivery, steps []plan.Step, outcomes
 	status.Summarize(d.AddonDelivery, out, c.now)
 }
 
-// heldAddons reports the add-ons that cannot be rendered: what is there of them stays, and is told of all the same.
+// heldAddons reports the add-ons that cannot be rendered, or are to be taken over by one that cannot be delivered: what is there of them stays,
+// and is told of all the same.
 func (r *Reconciler) heldAddons(c *cluster, d *delivery) []hubv1.AddonStatus {
 	if d.leaving {
 		return nil
 	}
 	var out []hubv1.AddonStatus
 	for k, o := range c.objects {
-		if k.Namespace != d.Namespace || o.delivery != d.Name || !d.holds(o.Addon) {
+		if k.Namespace != d.Namespace || o.delivery != d.Name || !d.holds(o.Addon) && c.awaited[k] == "" {
 			continue
 		}
 		applied := o.Applied
@@ -90,6 +91,9 @@ func (r *Reconciler) heldAddons(c *cluster, d *delivery) []hubv1.AddonStatus {
 		a := hubv1.AddonStatus{Name: o.Addon, Kind: k.Kind, Object: k.Name, Version: o.state.Version, AppliedGeneration: applied, Suspended: o.Suspended}
 		a.State, a.Message = d.stateOf(o)
 		a.Reason = reasonOf(a.State, o.state)
+		if a.State == hubv1.AddonReady {
+			a.Message = c.awaited[k]
+		}
 		if a.State == hubv1.AddonSuspended && o.Held && c.suspended() != nil {
 			a.State, a.Message = c.suspendedState(), c.suspended().Message
 		}

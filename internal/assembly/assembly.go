@@ -31,6 +31,8 @@ type Delivery struct {
 	Result *render.Result
 	// Stays names add-ons that are there and stay as they are, whatever comes out.
 	Stays map[string]bool
+	// Moves says what its add-ons were called before.
+	Moves map[string][]hubv1.MovedAddon
 	// DependsOn names sets of the same namespace, and Pending those of them that are about to be delivered here.
 	DependsOn, Pending []string
 	// Latched is true if the present revision has been written in full once: then nothing has to wait again.
@@ -74,6 +76,8 @@ type Outcome struct {
 	HandedOver map[string]bool
 	// NotOwned says of others whose they are.
 	NotOwned map[string]string
+	// Awaits are objects that others are to take over when they can be delivered, with what to say of each.
+	Awaits map[plan.Key]string
 }
 
 // Wanted is an object to be delivered.
@@ -97,9 +101,10 @@ func Assemble(in Input) []Outcome {
 		a.live[in.Live[i].Key] = &in.Live[i]
 	}
 	for range in.Deliveries {
-		a.out = append(a.out, Outcome{Lost: map[string]string{}, HandedOver: map[string]bool{}, NotOwned: map[string]string{}})
+		a.out = append(a.out, Outcome{Lost: map[string]string{}, HandedOver: map[string]bool{}, NotOwned: map[string]string{}, Awaits: map[plan.Key]string{}})
 	}
 	a.decide()
+	a.await()
 	a.link()
 	a.gates()
 	return a.out
@@ -124,6 +129,13 @@ type entry struct {
 	delivery int
 	object   *render.Object
 	held     *Live // instead of object: something that stays as it is
+}
+
+func (e entry) key() plan.Key {
+	if e.held != nil {
+		return e.held.Key
+	}
+	return Key(e.object)
 }
 
 // decide finds out who delivers what.
@@ -157,7 +169,7 @@ func (a *assembler) decide() {
 		}
 	}
 	for i, v := range conflict.Decide(claims) {
-		a.settle(claims[i].Addon, entries[i], v)
+		a.settle(claims[i].Addon, entries[i], v, entries[v.Winner].key())
 	}
 	a.keepTogether()
 }
@@ -214,7 +226,8 @@ func (a *assembler) claim(d *Delivery, addon string, release hubv1.HelmReleaseId
 	}
 }
 
-func (a *assembler) settle(addon string, e entry, v conflict.Verdict) {
+// settle notes what came of a claim; to is the object of the winner, if it is lost.
+func (a *assembler) settle(addon string, e entry, v conflict.Verdict, to plan.Key) {
 	out := &a.out[e.delivery]
 	switch {
 	case e.held != nil:
@@ -224,7 +237,7 @@ func (a *assembler) settle(addon string, e entry, v conflict.Verdict) {
 		return
 	case !v.Won:
 		out.Lost[addon] = v.Reason
-		if len(a.moved(e.object)) > 0 {
+		if slices.ContainsFunc(a.moved(e.object), func(l *Live) bool { return l.Key == to }) {
 			out.HandedOver[addon] = true
 		}
 		return

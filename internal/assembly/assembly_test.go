@@ -46,6 +46,12 @@ func live(set string, o render.Object, ready bool) assembly.Live {
 	return assembly.Live{Key: assembly.Key(&o), Addon: o.Addon, Set: set, Delivery: set + "-one", Release: o.Release, Ready: ready}
 }
 
+// renamed has add-on new of a delivery's set be called old before.
+func renamed(d assembly.Delivery) assembly.Delivery {
+	d.Moves = map[string][]hubv1.MovedAddon{"new": {{Namespace: "flux-system", AddonSet: "s", Name: "old"}}}
+	return d
+}
+
 func with[T any](v T, change func(*T)) T {
 	change(&v)
 	return v
@@ -68,7 +74,13 @@ func describe(in assembly.Input) string {
 			lines = append(lines, line)
 		}
 		for addon, why := range out.Lost {
+			if out.HandedOver[addon] {
+				why += " (for now)"
+			}
 			lines = append(lines, set+": lost "+addon+": "+why)
+		}
+		for k, why := range out.Awaits {
+			lines = append(lines, set+": "+k.Name+" stays: "+why)
 		}
 		for addon, why := range out.NotOwned {
 			lines = append(lines, set+": not ours "+addon+": "+why)
@@ -179,6 +191,30 @@ func TestAssemble(t *testing.T) {
 			},
 			"s: new\nt: old",
 		},
+		"ARenamedAddonThatIsLostStaysUnderItsOldName": {
+			assembly.Input{
+				Deliveries: []assembly.Delivery{renamed(delivery("s", with(object("new"), func(o *render.Object) {
+					o.MovedFrom = []hubv1.MovedAddon{{Namespace: "flux-system", AddonSet: "s", Name: "old"}}
+				}))), with(delivery("t", object("ks new")), func(d *assembly.Delivery) { d.Priority = 5 })},
+				Live: []assembly.Live{live("s", object("old"), true)},
+			},
+			"s: lost new: AddonSet flux-system/t delivers add-on \"new\": its priority is 5, and this set's is 0\n" +
+				"s: one-old stays: add-on \"new\" of AddonSet flux-system/s is to take it over, and cannot be delivered here now\nt: new",
+		},
+		"ARenamedAddonThatDoesNotComeOutStaysUnderItsOldName": {
+			assembly.Input{
+				Deliveries: []assembly.Delivery{renamed(with(delivery("s"), func(d *assembly.Delivery) { d.Result.Failed["new"] = render.Errors{{Addon: "new", Message: "x"}} }))},
+				Live:       []assembly.Live{live("s", object("old"), true)},
+			},
+			"s: one-old stays: add-on \"new\" of AddonSet flux-system/s is to take it over, and cannot be delivered here now",
+		},
+		"ARenamedAddonThatIsNotForThisClusterGoes": {
+			assembly.Input{
+				Deliveries: []assembly.Delivery{renamed(with(delivery("s"), func(d *assembly.Delivery) { d.Result.Excluded["new"] = "x" }))},
+				Live:       []assembly.Live{live("s", object("old"), true)},
+			},
+			"",
+		},
 		"MovedFromASetThatStillHasIt": {
 			assembly.Input{
 				Deliveries: []assembly.Delivery{delivery("s", with(object("new"), func(o *render.Object) {
@@ -186,7 +222,7 @@ func TestAssemble(t *testing.T) {
 				})), delivery("t", object("old"))},
 				Live: []assembly.Live{live("t", object("old"), true)},
 			},
-			"s: lost new: AddonSet flux-system/t delivers add-on \"old\": it was there first\nt: old",
+			"s: lost new: AddonSet flux-system/t delivers add-on \"old\": it was there first (for now)\nt: old",
 		},
 		"ManifestsAreLostWhole": {
 			assembly.Input{Deliveries: []assembly.Delivery{

@@ -105,6 +105,20 @@ func (p *Program) Template(text string) (*expression.Template, error) {
 	return expression.Compile(text)
 }
 
+// Moves says what add-ons were called before.
+func (p *Program) Moves() map[string][]hubv1.MovedAddon {
+	var out map[string][]hubv1.MovedAddon
+	for i := range p.Addons {
+		if a := &p.Addons[i]; len(a.MovedFrom) > 0 {
+			if out == nil {
+				out = map[string][]hubv1.MovedAddon{}
+			}
+			out[a.Name] = a.MovedFrom
+		}
+	}
+	return out
+}
+
 // UsesOrigin returns whether any expression reads the origin.
 func (p *Program) UsesOrigin() bool {
 	for _, t := range p.templates {

@@ -35,7 +35,8 @@ type Claim struct {
 type Verdict struct {
 	// Won is true if the claim may be delivered.
 	Won bool
-	// Reason says to whom it lost, and why.
+	// Winner is the claim that it lost to, and Reason says whose that is, and why it won.
+	Winner int
 	Reason string
 }
 
@@ -51,11 +52,11 @@ func Decide(claims []Claim) []Verdict {
 	for _, i := range order {
 		c := claims[i]
 		if w, name, taken := firstTaken(byAddon, append([]string{c.Addon}, c.Moved...)); taken {
-			verdicts[i].Reason = lost(claims[w], c, fmt.Sprintf("add-on %q", name))
+			verdicts[i].Winner, verdicts[i].Reason = w, lost(claims[w], c, fmt.Sprintf("add-on %q", name))
 			continue
 		}
 		if w, taken := byRelease[c.Release]; taken && c.Release != (compile.Release{}) {
-			verdicts[i].Reason = lost(claims[w], c, fmt.Sprintf("Helm release %q in namespace %q, as its add-on %q", c.Release.Name, c.Release.Namespace, claims[w].Addon))
+			verdicts[i].Winner, verdicts[i].Reason = w, lost(claims[w], c, fmt.Sprintf("Helm release %q in namespace %q, as its add-on %q", c.Release.Name, c.Release.Namespace, claims[w].Addon))
 			continue
 		}
 		verdicts[i].Won = true

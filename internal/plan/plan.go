@@ -260,15 +260,15 @@ func (in *Input) arrival(d Desired, o *Observed, leaving []Observed) Step {
 // Two at once would fight over the same objects on the cluster.
 func replaced(d Desired, leaving []Observed) string {
 	for _, o := range leaving {
-		if follows(d, o) {
+		if Follows(d, o) {
 			return o.Key.String()
 		}
 	}
 	return ""
 }
 
-// follows returns whether a desired object delivers what another one did.
-func follows(d Desired, o Observed) bool {
+// Follows returns whether a desired object delivers what another one did.
+func Follows(d Desired, o Observed) bool {
 	sameRelease := d.Release.Name != "" && d.Release.Name == o.Release.Name && d.Release.StorageNamespace == o.Release.StorageNamespace
 	return !o.Foreign && d.Addon == o.Addon || sameRelease || slices.Contains(d.Predecessors, o.Key)
 }
@@ -328,7 +328,7 @@ func (in *Input) handOver(o Observed, observed map[Key]*Observed) (Step, bool) {
 		return s, false // what it looks after is on another cluster: there is nothing to take over, and the new one waits for it to be gone
 	}
 	for _, d := range in.Desired {
-		if observed[d.Key] != nil || !follows(d, o) || !canTakeOver(d, o) {
+		if observed[d.Key] != nil || !Follows(d, o) || !canTakeOver(d, o) {
 			continue
 		}
 		to := d.Key.String()

@@ -143,6 +143,8 @@ type Facts struct {
 	Settle time.Duration
 	// Elsewhere is the other registration of the same cluster that delivers the same workload and goes on with it; empty if none does.
 	Elsewhere string
+	// Awaited says what is to take it over, and cannot be delivered now; empty for nothing.
+	Awaited string
 	// Guarded is true until the set's removal guard has let it go.
 	Guarded bool
 }
@@ -156,6 +158,8 @@ func Addon(f Facts) Decision {
 		return Decision{Release, "its deletionPolicy is Orphan"}
 	case f.Paused:
 		return Decision{Hold, "the cluster is paused; it leaves when that is over"}
+	case f.Reachable && f.Awaited != "":
+		return Decision{Hold, f.Awaited}
 	case f.Reachable && f.Now.Sub(f.Since) < f.Settle:
 		return Decision{Hold, fmt.Sprintf("leaves %s after it was dropped, unless something takes it over", f.Settle)}
 	case f.Elsewhere != "" && f.Now.Sub(f.Since) >= f.Settle: // nothing is taken away, so the guard has no say
@@ -187,7 +191,7 @@ func Wait(f Facts) time.Duration {
 	switch d := Addon(f); {
 	case d.Mode == Uninstall && f.Unprobed && !f.Deleted.IsZero():
 		return f.uninstallTime() - f.Now.Sub(f.Deleted)
-	case d.Mode != Hold || f.Paused:
+	case d.Mode != Hold || f.Paused || f.Reachable && f.Awaited != "":
 		return 0
 	}
 	if f.Reachable || f.Elsewhere != "" && f.Now.Sub(f.Since) < f.Settle {

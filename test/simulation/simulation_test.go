@@ -11,8 +11,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
+	ctrl "sigs.k8s.io/controller-runtime"
+
 	"github.com/chandler-hub/chandler/test/simulation/apiserver"
 )
+
+func init() { ctrl.SetLogger(logr.Discard()) } // what is to be read is the story
 
 var (
 	seeds = flag.Int("seeds", 0, "how many seeds to try; 0 for those of every day")

@@ -277,6 +277,9 @@ func (w *World) take(c *cluster, name string, k apiserver.Key, why string) {
 		return
 	}
 	delete(c.workloads, name)
+	if o := w.server.Get(k); o != nil {
+		work.set = setNameOf(o) // whose guard lets it go: it may have come from another set, and not have been applied since
+	}
 	w.say("  %s loses %s (of %s): %s", c.name, name, k, why)
 	w.lost(c, work, why)
 }

@@ -183,7 +183,7 @@ func (r *Reconciler) finalize(ctx context.Context, set *hubv1.AddonSet) error {
 // retire withdraws the set from the clusters that it is still on, as far as the guard lets it.
 func (r *Reconciler) retire(ctx context.Context, set *hubv1.AddonSet, deliveries []hubv1.AddonDelivery) error {
 	before := set.DeepCopy()
-	asked := newRemovals(set)
+	asked := r.newRemovals(ctx, set)
 	var err error
 	if asked.doomed, err = demise.Namespace(ctx, r.Live, set.Namespace); err != nil {
 		return err
@@ -196,6 +196,9 @@ func (r *Reconciler) retire(ctx context.Context, set *hubv1.AddonSet, deliveries
 			return fmt.Errorf("read registration %s: %w", key, err)
 		}
 		asked.withdraw(d, reg)
+	}
+	if asked.failed != nil {
+		return asked.failed
 	}
 	verdict := r.guard(set, asked)
 	set.Status.Clusters, set.Status.Rollout = leavingCounts(set, deliveries), "Withdrawing"
@@ -238,7 +241,7 @@ func (r *Reconciler) observe(ctx context.Context, set *hubv1.AddonSet, selector 
 	online := func(reg *hubv1.ClusterRegistration) bool {
 		return reg != nil && status.Online(reg)
 	}
-	f := &fleet{inUse: map[string]bool{}, lost: map[string]int{}, removals: newRemovals(set)}
+	f := &fleet{inUse: map[string]bool{}, lost: map[string]int{}, removals: r.newRemovals(ctx, set)}
 	served := make(map[types.NamespacedName]bool, len(list.Items))
 	for i := range list.Items {
 		d := &list.Items[i]
@@ -253,6 +256,9 @@ func (r *Reconciler) observe(ctx context.Context, set *hubv1.AddonSet, selector 
 		}
 		f.count(set, d, online(byKey[key]))
 		f.removals.of(d, byKey[key], selector)
+	}
+	if f.removals.failed != nil {
+		return nil, f.removals.failed
 	}
 	for i := range regs.Items {
 		reg := &regs.Items[i]

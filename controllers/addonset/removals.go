@@ -29,6 +29,10 @@ type removals struct {
 	requests map[string]request
 	// delivered says on which clusters each add-on is.
 	delivered map[string][]string
+	// made returns the add-ons of a delivery whose Flux objects are there, with their names, and is asked of what is to go as a whole.
+	made func(*hubv1.AddonDelivery) (map[string]string, error)
+	// failed is what could not be read: then nothing is decided.
+	failed error
 	// doomed is true if the set's namespace is being deleted: what has been deleted with it goes without being asked for.
 	doomed bool
 }
@@ -40,8 +44,9 @@ type request struct {
 	grants []string
 }
 
-func newRemovals(set *hubv1.AddonSet) *removals {
-	return &removals{set: set, requests: map[string]request{}, delivered: map[string][]string{}}
+func (r *Reconciler) newRemovals(ctx context.Context, set *hubv1.AddonSet) *removals {
+	made := func(d *hubv1.AddonDelivery) (map[string]string, error) { return r.made(ctx, d) }
+	return &removals{set: set, requests: map[string]request{}, delivered: map[string][]string{}, made: made}
 }
 
 // of looks at one delivery that is not being withdrawn yet. reg is nil if the registration is not there, selector if the set does
@@ -63,6 +68,7 @@ func (r *removals) withdraw(d *hubv1.AddonDelivery, reg *hubv1.ClusterRegistrati
 		return
 	}
 	addons := r.count(d)
+	addons = append(addons, r.unreported(d, addons)...)
 	orphaned := r.set.Spec.DeletionPolicy == hubv1.DeletionPolicyOrphan || reg.Spec.DeletionPolicy == hubv1.DeletionPolicyOrphan
 	if orphaned || drain.Requested(reg) || hubv1.LetsGo(status.Reason(reg, hubv1.UnregisteringCondition)) {
 		addons = nil

@@ -34,6 +34,13 @@ func TestRemovals(t *testing.T) {
 		w.delivery.Status.Addons[0] = hubv1.AddonStatus{Name: "a", State: hubv1.AddonProgressing, Version: "1.0.0"}
 		w.delivery.Status.Addons[1] = hubv1.AddonStatus{Name: "b", State: hubv1.AddonRemoving, Object: "one-b"}
 	}
+	// A hub that was killed has made both, and said so of one.
+	unsaid := func(i int, state hubv1.AddonState) func(*world) {
+		return func(w *world) {
+			w.delivery.Status.Addons[i] = hubv1.AddonStatus{Name: w.delivery.Status.Addons[i].Name, Object: "one-a", State: state}
+		}
+	}
+	made := func(w *world) { w.made = map[string]string{"a": "one-a", "b": "one-b"} }
 	cases := map[string]struct {
 		with []func(*world)
 		want string
@@ -69,6 +76,11 @@ func TestRemovals(t *testing.T) {
 		"DeselectedWhileOneIsHeld":   {[]func(*world){deselected, func(w *world) { w.removing("b", "r1"); w.delivery.Status.Addons[1].State = hubv1.AddonHeld }}, "all of it: a b"},
 		"DeselectedAfterARestore":    {[]func(*world){deselected, restored}, "all of it: a b"},
 		"DeselectedWithoutOneThere":  {[]func(*world){deselected, func(w *world) { w.delivery.Status.Addons[0].AppliedGeneration = 0 }}, "all of it: b"},
+		"DeselectedBeforeItWasSaid":  {[]func(*world){deselected, unsaid(0, ""), made}, "all of it: b a"},
+		"DeselectedWhenSaidNothing":  {[]func(*world){deselected, func(w *world) { w.delivery.Status.Addons = nil }, made}, "all of it: a b"},
+		"DeselectedMadeAgain":        {[]func(*world){deselected, unsaid(0, hubv1.AddonOrphaned), func(w *world) { w.made = map[string]string{"a": "another"} }}, "all of it: b a"},
+		"DeselectedAndLetGo":         {[]func(*world){deselected, unsaid(0, hubv1.AddonOrphaned), made}, "all of it: b"},
+		"GoingAndStillThere":         {[]func(*world){deselected, func(w *world) { w.removing("b", "r1"); w.delivery.Spec.Removals = []string{"r1"} }, made}, "all of it: a"},
 		"DeselectedAndGoingAlready":  {[]func(*world){deselected, func(w *world) { w.delivery.DeletionTimestamp, w.delivery.Spec.Withdrawal = &now, "u" }}, ""},
 		"DeselectedDeletedByHand":    {[]func(*world){deselected, func(w *world) { w.delivery.DeletionTimestamp = &now }}, "all of it: a b"},
 		"DeletedByHand":              {[]func(*world){func(w *world) { w.delivery.DeletionTimestamp = &now }}, ""},
@@ -92,6 +104,8 @@ type world struct {
 	reg              *hubv1.ClusterRegistration
 	delivery         *hubv1.AddonDelivery
 	platform, broken bool
+	// made are the add-ons whose Flux objects are there, with their names.
+	made map[string]string
 }
 
 func newWorld() *world {
@@ -135,7 +149,8 @@ func (w *world) asked(t *testing.T) string {
 			t.Fatal(err)
 		}
 	}
-	r := newRemovals(w.set)
+	r := (&Reconciler{}).newRemovals(t.Context(), w.set)
+	r.made = func(*hubv1.AddonDelivery) (map[string]string, error) { return w.made, nil }
 	r.of(w.delivery, w.reg, selector)
 	if len(r.wanted) == 0 {
 		return ""

@@ -34,6 +34,9 @@ type cluster struct {
 	down, hung  bool
 	// gone is true when its origin has been deleted, and it with it.
 	gone bool
+	// unregistered is true when somebody has deleted its registration while that said that its Secret is missing: then, the hub says, that
+	// unregisters it, until the Secret is there again.
+	unregistered bool
 	// labels are those that its origin had last.
 	labels map[string]string
 	// workloads are what runs there, by their names.

@@ -7,7 +7,9 @@ import (
 	"strconv"
 	"strings"
 
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/status"
 	"github.com/chandler-hub/chandler/test/simulation/apiserver"
 )
 
@@ -45,6 +47,11 @@ func (w *World) remove(k apiserver.Key) {
 	if k.Kind == "AddonSet" {
 		if s := w.sets[k.Name]; s != nil && s.namespace == k.Namespace {
 			s.deleted = true
+		}
+	}
+	for _, c := range w.clusters {
+		if reg := w.registered(c); k == c.registration() && status.Reason(reg, hubv1.UnregisteringCondition) == hubv1.OriginMissingReason {
+			c.unregistered = true
 		}
 	}
 	if isFlux(k) { // whoever deletes a Flux object has Flux uninstall, and not the hub

@@ -34,8 +34,8 @@ func (w *World) selects(s *set, c *cluster) bool {
 func (w *World) labelsOf(c *cluster) map[string]string {
 	o := w.server.Get(c.origin())
 	if o != nil && nested(o, "metadata", "deletionTimestamp") == nil {
-		c.labels = apiserver.Labels(o)
-	} else if c.provider == "Hand" {
+		c.labels, c.unregistered = apiserver.Labels(o), false
+	} else if c.provider == "Hand" || c.unregistered {
 		return nil // whoever deletes a registration that has no origin unregisters the cluster
 	}
 	if c.provider != "Hand" && c.labels[hubv1.RegisterLabel] != "true" {

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package addonset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/index"
+	"github.com/chandler-hub/chandler/internal/identity"
+)
+
+// unreported returns the add-ons of which a delivery says that they are not on its cluster, or nothing, though their Flux objects are there: a
+// hub that is killed between making one and saying so leaves a status that is behind. What the status says to be let go, or on its way out by
+// a grant, is not taken away.
+func (r *removals) unreported(d *hubv1.AddonDelivery, reported []string) []string {
+	made, err := r.made(d)
+	r.failed = errors.Join(r.failed, err)
+	var out []string
+	for _, addon := range slices.Sorted(maps.Keys(made)) {
+		goes := slices.ContainsFunc(d.Status.Addons, func(a hubv1.AddonStatus) bool {
+			return a.Name == addon && (a.State == hubv1.AddonRemoving || a.State == hubv1.AddonOrphaned && a.Object == made[addon])
+		})
+		if !goes && !slices.Contains(reported, addon) {
+			out = append(out, addon)
+		}
+	}
+	return out
+}
+
+// made returns the add-ons of a delivery whose Flux objects are there and are not being deleted, with the objects' names, as the cache has them.
+func (r *Reconciler) made(ctx context.Context, d *hubv1.AddonDelivery) (map[string]string, error) {
+	of := client.MatchingFields{index.ClusterKey: identity.ClusterKey(r.Config.HubID, d.Spec.RegistrationRef.Key())}
+	releases, kustomizations := &helmv2.HelmReleaseList{}, &kustomizev1.KustomizationList{}
+	if err := r.Client.List(ctx, releases, client.InNamespace(d.Namespace), of, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list the HelmReleases of delivery %s: %w", d.Name, err)
+	}
+	if err := r.Client.List(ctx, kustomizations, client.InNamespace(d.Namespace), of, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list the Kustomizations of delivery %s: %w", d.Name, err)
+	}
+	out := map[string]string{}
+	note := func(o client.Object) {
+		if o.GetAnnotations()[hubv1.DeliveryAnnotation] == d.Name && o.GetDeletionTimestamp() == nil {
+			out[o.GetLabels()[hubv1.AddonLabel]] = o.GetName()
+		}
+	}
+	for i := range releases.Items {
+		note(&releases.Items[i])
+	}
+	for i := range kustomizations.Items {
+		note(&kustomizations.Items[i])
+	}
+	return out, nil
+}

@@ -36,9 +36,11 @@ func (r *removals) unreported(d *hubv1.AddonDelivery, reported []string) []strin
 	return out
 }
 
-// made returns the add-ons of a delivery whose Flux objects are there and are not being deleted, with the objects' names, as the cache has them.
-func (r *Reconciler) made(ctx context.Context, d *hubv1.AddonDelivery) (map[string]string, error) {
-	of := client.MatchingFields{index.ClusterKey: identity.ClusterKey(r.Config.HubID, d.Spec.RegistrationRef.Key())}
+// objectsOf returns the add-ons of a delivery whose Flux objects are there and are not being deleted, with the objects' names, as the cache has
+// them.
+func (r *Reconciler) objectsOf(ctx context.Context, d *hubv1.AddonDelivery) (map[string]string, error) {
+	reg := d.Spec.RegistrationRef.Key()
+	of := client.MatchingFields{index.ClusterKey: identity.ClusterKey(r.Config.HubID, reg)}
 	releases, kustomizations := &helmv2.HelmReleaseList{}, &kustomizev1.KustomizationList{}
 	if err := r.Client.List(ctx, releases, client.InNamespace(d.Namespace), of, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list the HelmReleases of delivery %s: %w", d.Name, err)
@@ -48,7 +50,7 @@ func (r *Reconciler) made(ctx context.Context, d *hubv1.AddonDelivery) (map[stri
 	}
 	out := map[string]string{}
 	note := func(o client.Object) {
-		if o.GetAnnotations()[hubv1.DeliveryAnnotation] == d.Name && o.GetDeletionTimestamp() == nil {
+		if o.GetAnnotations()[hubv1.DeliveryAnnotation] == d.Name && r.made(o, reg) {
 			out[o.GetLabels()[hubv1.AddonLabel]] = o.GetName()
 		}
 	}

@@ -45,7 +45,7 @@ type request struct {
 }
 
 func (r *Reconciler) newRemovals(ctx context.Context, set *hubv1.AddonSet) *removals {
-	made := func(d *hubv1.AddonDelivery) (map[string]string, error) { return r.made(ctx, d) }
+	made := func(d *hubv1.AddonDelivery) (map[string]string, error) { return r.objectsOf(ctx, d) }
 	return &removals{set: set, requests: map[string]request{}, delivered: map[string][]string{}, made: made}
 }
 

@@ -84,6 +84,10 @@ func (r *Reconciler) heldAddons(c *cluster, d *delivery) []hubv1.AddonStatus {
 		if k.Namespace != d.Namespace || o.delivery != d.Name || !d.holds(o.Addon) && c.awaited[k] == "" {
 			continue
 		}
+		if before := was(d, o.Addon); d.frozen && before.Object == k.Name && before.Kind == k.Kind && (before.State == hubv1.AddonRemoving || before.State == hubv1.AddonHeld) {
+			out = append(out, before) // by which the set's room knows that it is in the middle of an edit, and carries on with it
+			continue
+		}
 		applied := o.Applied
 		if applied == 0 && d.frozen {
 			applied = o.state.Generation

@@ -347,7 +347,7 @@ func TestMatcherServesWhatStays(t *testing.T) {
 func TestRecall(t *testing.T) {
 	release := func(change func(*helmv2.HelmRelease)) *helmv2.HelmRelease {
 		o := &helmv2.HelmRelease{ObjectMeta: metav1.ObjectMeta{
-			Namespace: "flux-system", Name: identity.FluxObject("hub", fleetOne, "app"),
+			Namespace: "flux-system", Name: identity.FluxObject("hub", fleetOne, "app"), CreationTimestamp: metav1.NewTime(time.Now()),
 			Labels:      map[string]string{hubv1.ClusterKeyLabel: identity.ClusterKey("hub", fleetOne), hubv1.AddonLabel: "app", hubv1.AddonSetLabel: "base"},
 			Annotations: map[string]string{hubv1.DeliveryAnnotation: identity.Delivery("base", fleetOne), hubv1.RegistrationAnnotation: fleetOne.String()},
 		}}
@@ -369,17 +369,23 @@ func TestRecall(t *testing.T) {
 		"OnItsWayOut": {release(func(o *helmv2.HelmRelease) {
 			o.Finalizers, o.DeletionTimestamp = []string{"x/y"}, &metav1.Time{Time: time.Now()}
 		}), false, false},
+		"Older":           {release(func(o *helmv2.HelmRelease) { o.CreationTimestamp = metav1.NewTime(time.Now().Add(-2 * time.Hour)) }), false, false},
 		"OfAnotherClient": {release(func(o *helmv2.HelmRelease) { o.Labels = nil }), false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newMatcherRoom(t, interceptor.Funcs{}, registrationOne("dev"), tc.object)
+			registration := func(tier string) *hubv1.ClusterRegistration {
+				reg := registrationOne(tier)
+				reg.CreationTimestamp = metav1.NewTime(time.Now().Add(-time.Hour))
+				return reg
+			}
+			r := newMatcherRoom(t, interceptor.Funcs{}, registration("dev"), tc.object)
 			r.publish("base-1-e2", tc.held)
 			if d := r.look(); (d != nil) != tc.want || d != nil && d.Spec.AddonSetRef.UID != "set" {
 				t.Errorf("the delivery is %+v", d)
 			}
 			set := &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "base", UID: "set"}}
 			set.Status.Revision = "base-1-e2"
-			r = newMatcherRoom(t, interceptor.Funcs{}, registrationOne("prod"), tc.object)
+			r = newMatcherRoom(t, interceptor.Funcs{}, registration("prod"), tc.object)
 			if made, err := r.recallAll(t.Context(), set); err != nil || made != (tc.want || tc.held) {
 				t.Errorf("the set is deleted: made is %t (%v)", made, err)
 			}

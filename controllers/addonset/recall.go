@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
@@ -27,6 +28,9 @@ import (
 
 // A delivery that somebody deletes goes, and its Flux objects stay: it is made again. If its set stops selecting the cluster in between, or is
 // deleted, nobody would make it again, and nobody would ever remove the objects. So a set makes it again then as well, and withdraws it.
+//
+// Objects that are older than the set or the registration stay as they are: these may have just come out of a backup, or back with their CRD, and
+// their labels may follow.
 
 var fluxKinds = map[string]schema.GroupVersion{fluxspec.HelmReleaseKind: helmv2.GroupVersion, fluxspec.KustomizationKind: kustomizev1.GroupVersion}
 
@@ -46,7 +50,7 @@ func (m *Matcher) recall(ctx context.Context, reg *hubv1.ClusterRegistration, ex
 	left := map[types.NamespacedName]bool{}
 	note := func(obj client.Object, kind string) error {
 		key, ours := without[types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.GetAnnotations()[hubv1.DeliveryAnnotation]}]
-		if !ours || left[key] || !m.made(obj, regKey) {
+		if !ours || left[key] || !m.madeSince(obj, reg, sets[key].created) {
 			return nil
 		}
 		// Live: what was withdrawn a moment ago may still be in the cache, after its delivery has gone.
@@ -90,7 +94,7 @@ func (r *Reconciler) recallAll(ctx context.Context, set *hubv1.AddonSet) (bool, 
 		for i := range list.Items {
 			obj := &list.Items[i]
 			regKey, ok := index.Registration(obj.Annotations[hubv1.RegistrationAnnotation])
-			if !ok || made[regKey] || !r.made(obj, regKey) || obj.Annotations[hubv1.DeliveryAnnotation] != identity.Delivery(set.Name, regKey) {
+			if !ok || made[regKey] || obj.Annotations[hubv1.DeliveryAnnotation] != identity.Delivery(set.Name, regKey) {
 				continue
 			}
 			reg := &hubv1.ClusterRegistration{}
@@ -98,6 +102,9 @@ func (r *Reconciler) recallAll(ctx context.Context, set *hubv1.AddonSet) (bool, 
 				continue
 			} else if err != nil {
 				return false, fmt.Errorf("read ClusterRegistration %s: %w", regKey, err)
+			}
+			if !r.madeSince(obj, reg, set.CreationTimestamp.Time) {
+				continue
 			}
 			if err := r.deliver(ctx, reg, client.ObjectKeyFromObject(set), set.UID, set.Status.Revision, true); err != nil {
 				return false, err
@@ -111,6 +118,12 @@ func (r *Reconciler) recallAll(ctx context.Context, set *hubv1.AddonSet) (bool, 
 // made returns whether the hub made a Flux object for a cluster, and it is not on its way out.
 func (r *Reconciler) made(obj client.Object, reg types.NamespacedName) bool {
 	return obj.GetDeletionTimestamp() == nil && obj.GetName() == identity.FluxObject(r.Config.HubID, reg, obj.GetLabels()[hubv1.AddonLabel])
+}
+
+// madeSince returns whether the hub made it for a registration and a set as they are.
+func (r *Reconciler) madeSince(obj client.Object, reg *hubv1.ClusterRegistration, set time.Time) bool {
+	since := obj.GetCreationTimestamp().Time
+	return r.made(obj, client.ObjectKeyFromObject(reg)) && !since.Before(reg.CreationTimestamp.Time) && !since.Before(set)
 }
 
 // there returns whether a Flux object is there, read live, and not on its way out.

@@ -132,7 +132,7 @@ func (r *Reconciler) compile(ctx context.Context, set *hubv1.AddonSet) (selector
 
 // publish tells the matcher. A set that does not compile is held: its clusters keep what they have.
 func (r *Reconciler) publish(ctx context.Context, set *hubv1.AddonSet, selector *match.Selector, invalid error) {
-	c := compiled{uid: set.UID, generation: set.Generation, selector: selector, revision: set.Status.Revision, held: invalid != nil}
+	c := compiled{uid: set.UID, created: set.CreationTimestamp.Time, generation: set.Generation, selector: selector, revision: set.Status.Revision, held: invalid != nil}
 	if r.registry.put(client.ObjectKeyFromObject(set), c) && invalid == nil {
 		r.changed.Ring(ctx, set)
 	}

@@ -5,6 +5,7 @@ package addonset
 import (
 	"maps"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -16,6 +17,7 @@ import (
 type compiled struct {
 	// uid of the set: one that is made again under the same name is another.
 	uid        types.UID
+	created    time.Time
 	generation int64
 	selector   *match.Selector
 	// revision is the one that clusters should have.

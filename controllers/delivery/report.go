@@ -192,6 +192,10 @@ func (r *Reconciler) addonStatus(c *cluster, d *delivery, s plan.Step, out outco
 	if o != nil {
 		a.Version = o.state.Version
 	}
+	if s.Verb == plan.AwaitRemoval && o != nil && o.delivery != d.Name { // what is there is another delivery's
+		a.State, a.AppliedGeneration, a.Version = hubv1.AddonProgressing, 0, ""
+		return a, true
+	}
 	// Of one that somebody has deleted, and that was not made again, what it applied is still there.
 	a.Suspended = o != nil && o.Suspended || o == nil && out.applied == 0 && teardown.Vanished(was(d, s.Addon))
 	switch {
@@ -213,6 +217,8 @@ func (r *Reconciler) addonStatus(c *cluster, d *delivery, s plan.Step, out outco
 		if o != nil {
 			a.AppliedGeneration = o.Applied
 		}
+	case s.Verb == plan.AwaitRemoval && o != nil && !o.Deleting:
+		a.State, a.AppliedGeneration = hubv1.AddonProgressing, o.Applied
 	case s.Verb == plan.Ask:
 		a.State, a.Reason, a.AppliedGeneration = hubv1.AddonHeld, hubv1.ReinstallReason, o.Applied
 	case s.Verb == plan.AwaitRemoval || o == nil:
@@ -330,7 +336,7 @@ func (d *delivery) isOfAnother() bool {
 // waits returns whether a step leaves an object as it is that differs from what the revision wants.
 func (c *cluster) waits(s plan.Step) bool {
 	switch s.Verb {
-	case plan.AwaitDependency, plan.Ask:
+	case plan.AwaitDependency, plan.AwaitRemoval, plan.Ask:
 		return true
 	case plan.Suspend, plan.AwaitResume:
 		_, w := c.wanted(s.Key)

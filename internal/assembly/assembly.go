@@ -162,7 +162,7 @@ func (a *assembler) decide() {
 				continue // what is there of it was claimed above, and what is not there is not made
 			}
 			c := a.claim(d, o.Addon, o.Release, Key(o))
-			for _, l := range a.moved(o) {
+			for _, l := range a.moved(d, o) {
 				c.Moved = append(c.Moved, l.Addon)
 			}
 			claims, entries = append(claims, c), append(entries, entry{i, o, nil})
@@ -237,7 +237,7 @@ func (a *assembler) settle(addon string, e entry, v conflict.Verdict, to plan.Ke
 		return
 	case !v.Won:
 		out.Lost[addon] = v.Reason
-		if slices.ContainsFunc(a.moved(e.object), func(l *Live) bool { return l.Key == to }) {
+		if slices.ContainsFunc(a.moved(&a.in.Deliveries[e.delivery], e.object), func(l *Live) bool { return l.Key == to }) {
 			out.HandedOver[addon] = true
 		}
 		return
@@ -249,10 +249,10 @@ func (a *assembler) settle(addon string, e entry, v conflict.Verdict, to plan.Ke
 		return
 	}
 	w := Wanted{Object: *e.object}
+	for _, l := range a.moved(&a.in.Deliveries[e.delivery], e.object) {
+		w.Predecessors = append(w.Predecessors, l.Key)
+	}
 	if a.live[key] == nil {
-		for _, l := range a.moved(e.object) {
-			w.Predecessors = append(w.Predecessors, l.Key)
-		}
 		if to := e.object.Adopt; to != nil {
 			w.Predecessors = append(w.Predecessors, plan.Key{Kind: to.Kind, Namespace: to.Namespace, Name: to.Name})
 		}
@@ -261,9 +261,9 @@ func (a *assembler) settle(addon string, e entry, v conflict.Verdict, to plan.Ke
 	a.winners[addon] = winner{e.delivery, key, false}
 }
 
-// moved returns the live objects that an object takes over by movedFrom. Once it is there itself, nothing is left to take.
-func (a *assembler) moved(o *render.Object) []*Live {
-	if a.live[Key(o)] != nil {
+// moved returns the live objects that an object of a delivery takes over by movedFrom. Once it is there itself, nothing is left to take.
+func (a *assembler) moved(d *Delivery, o *render.Object) []*Live {
+	if l := a.live[Key(o)]; l != nil && l.Delivery == d.Name {
 		return nil
 	}
 	var out []*Live

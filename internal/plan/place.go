@@ -40,6 +40,19 @@ func (d *Desired) Reinstall(o *Observed) (from, to Place, anew bool) {
 	return from, to, from != to
 }
 
+// movesOnto returns the object that has the release still onto which an edit would move a workload; "" if none has.
+func (d *Desired) movesOnto(o *Observed, leaving []Observed) string {
+	if _, _, anew := d.Reinstall(o); !anew || d.sameRelease(o) {
+		return ""
+	}
+	for i := range leaving {
+		if d.sameRelease(&leaving[i]) && leaving[i].Key != d.Key {
+			return leaving[i].Key.String()
+		}
+	}
+	return ""
+}
+
 // changesChart returns whether Flux would find another chart than the one that it has installed. What the chart says its name is may
 // differ from what it was asked for by, so one that is asked for by the same name as before is the same.
 func (d *Desired) changesChart(o *Observed) bool {

@@ -39,7 +39,7 @@ type Desired struct {
 	Release hubv1.HelmReleaseIdentity
 	// Recorded are the objects of which it is written down that it takes them over, and with which release: what survives when they are gone.
 	Recorded []Key
-	// Predecessors are objects whose workload it takes over.
+	// Predecessors are objects whose workload it takes over. What is there under its own name then is another delivery's, and has to go first.
 	Predecessors []Key
 	// Gate says what it waits for before it is made or changed; empty for nothing.
 	Gate string
@@ -166,6 +166,11 @@ func Compute(in Input) []Step {
 	for _, d := range in.Desired {
 		desired[d.Key] = true
 	}
+	for _, d := range in.Desired {
+		if d.obstructed(observed) {
+			desired[d.Key] = false
+		}
+	}
 	var leaving []Observed
 	for _, o := range in.Observed {
 		if !desired[o.Key] && !in.Frozen[o.Key] {
@@ -175,6 +180,10 @@ func Compute(in Input) []Step {
 	steps := in.removals(leaving, observed)
 	steps = append(steps, in.frozen()...)
 	for _, d := range in.Desired {
+		if d.obstructed(observed) {
+			steps = append(steps, Step{Key: d.Key, Addon: d.Addon, Verb: AwaitRemoval, Reason: "waits for the object of another set to be gone that has its name"})
+			continue
+		}
 		steps = append(steps, in.arrival(d, observed[d.Key], leaving))
 	}
 	return steps
@@ -217,6 +226,13 @@ func (in *Input) hold(addon string, o *Observed) (Step, bool) {
 	return s, true
 }
 
+// obstructed returns whether another workload is there under the name of an object that is to go on with a predecessor's. Brought in line,
+// it would be a second owner of that.
+func (d *Desired) obstructed(observed map[Key]*Observed) bool {
+	there := func(k Key) bool { return k != d.Key && observed[k] != nil }
+	return observed[d.Key] != nil && slices.ContainsFunc(d.Predecessors, there)
+}
+
 func (in *Input) arrival(d Desired, o *Observed, leaving []Observed) Step {
 	step := Step{Key: d.Key, Addon: d.Addon}
 	if o != nil && o.Replaced {
@@ -244,6 +260,8 @@ func (in *Input) arrival(d Desired, o *Observed, leaving []Observed) Step {
 		step.Verb, step.Reason = AwaitRemoval, "the object is being deleted; it is made again when it is gone"
 	case d.Once || upToDate(d, o):
 		step.Verb = Keep
+	case d.movesOnto(o, leaving) != "":
+		step.Verb, step.Reason = AwaitRemoval, "waits for "+d.movesOnto(o, leaving)+", which has the release, to be gone"
 	case d.asks(o):
 		from, to, _ := d.Reinstall(o)
 		step.Verb, step.Reason = Ask, fmt.Sprintf("Flux would uninstall %s and install %s; the AddonSet's removal guard has not let that through yet", from, to)
@@ -269,8 +287,11 @@ func replaced(d Desired, leaving []Observed) string {
 
 // Follows returns whether a desired object delivers what another one did.
 func Follows(d Desired, o Observed) bool {
-	sameRelease := d.Release.Name != "" && d.Release.Name == o.Release.Name && d.Release.StorageNamespace == o.Release.StorageNamespace
-	return !o.Foreign && d.Addon == o.Addon || sameRelease || slices.Contains(d.Predecessors, o.Key)
+	return !o.Foreign && d.Addon == o.Addon || d.sameRelease(&o) || slices.Contains(d.Predecessors, o.Key)
+}
+
+func (d *Desired) sameRelease(o *Observed) bool {
+	return d.Release.Name != "" && d.Release.Name == o.Release.Name && d.Release.StorageNamespace == o.Release.StorageNamespace
 }
 
 // canTakeOver returns whether the workload can go from one object to the other as it is. Flux takes a Helm release for its
@@ -328,11 +349,13 @@ func (in *Input) handOver(o Observed, observed map[Key]*Observed) (Step, bool) {
 		return s, false // what it looks after is on another cluster: there is nothing to take over, and the new one waits for it to be gone
 	}
 	for _, d := range in.Desired {
-		if observed[d.Key] != nil || !Follows(d, o) || !canTakeOver(d, o) {
+		if observed[d.Key] != nil && !d.obstructed(observed) || !Follows(d, o) || !canTakeOver(d, o) || d.Key == o.Key {
 			continue
 		}
 		to := d.Key.String()
 		switch {
+		case observed[d.Key] != nil:
+			s.Verb, s.Reason = Hold, to+" takes it over when the object of another set is gone that has its name"
 		case in.Suspend != "": // the other could not be made, and nobody would deliver what this one has let go
 			s.Verb, s.Reason = Hold, to+" takes it over when that is over: "+in.Suspend
 		case !in.MayCreate:

@@ -67,6 +67,10 @@ simulate: ## The whole hub in memory against random days: SEEDS=10000 FROM=0 (do
 	    ../../bin/simulation -test.run '^TestSeeds$$' -test.timeout 0 -seeds $$share -from $$(( $(FROM) + i * share )) & pids="$$pids $$!"; \
 	  done; failed=0; for p in $$pids; do wait $$p || failed=1; done; exit $$failed
 
+.PHONY: defects
+defects: ## Put old defects back into the hub, one at a time, and see how many seeds the simulation takes to find each: ARGS="-seeds 300 NAME...".
+	@$(GO) run ./test/simulation/defects $(ARGS)
+
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME each (default 1m). What they find becomes a test: go writes it under testdata/fuzz.
 	@for pkg in $$($(GO) list ./internal/...); do \

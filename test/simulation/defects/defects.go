@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+// Defect is a promise that is broken on purpose: most were in the hub once.
+type Defect struct {
+	// Name is for the command line, and Text says what is wrong in a few words.
+	Name, Text string
+	// Invariant is the one that has to see it.
+	Invariant string
+	Edits     []Edit
+}
+
+// Edit replaces a text of a file, named from the root of the module. The text is in the file once.
+type Edit struct{ File, Old, New string }
+
+// Defects are all of them.
+var Defects = []Defect{
+	{"forged-delivery", "A forged AddonDelivery gets a kubeconfig", "secrets", []Edit{
+		{"internal/provenance/provenance.go", "\tkey := d.Spec.RegistrationRef.Key()\n\tclaimed", "\tif set == nil {\n\t\treturn Verdict{Standing: Genuine}\n\t}\n\tkey := d.Spec.RegistrationRef.Key()\n\tclaimed"},
+		{"controllers/delivery/standing.go", "\tswitch {\n\tcase d.Standing == provenance.Held:", "\tswitch {\n\tcase d.set == nil:\n\t\treturn \"\", \"\"\n\tcase d.Standing == provenance.Held:"},
+		{"controllers/delivery/mirror.go", " || !r.reaches(c, namespace)", ""},
+	}},
+	{"deleted-delivery", "An AddonDelivery that somebody deletes uninstalls", "loss", []Edit{
+		{"controllers/delivery/standing.go", "\tif !d.Known() || d.DeletionTimestamp == nil || d.Withdrawn() {\n\t\treturn d.Withdrawn(), nil", "\tif d.DeletionTimestamp != nil {\n\t\treturn true, nil\n\t}\n\tif !d.Known() || d.DeletionTimestamp == nil || d.Withdrawn() {\n\t\treturn d.Withdrawn(), nil"},
+	}},
+	{"chart-name", "A changed chart name reinstalls, and nobody counts it", "guard", []Edit{
+		{"internal/plan/place.go", "\treturn known && d.Chart", "\treturn false && known && d.Chart"},
+	}},
+	{"target-namespace", "A changed target namespace of a Kustomization reinstalls, and nobody counts it", "guard", []Edit{
+		{"internal/plan/place.go", "Namespace: o.Namespace, Names: o.Names}, Place{", "}, Place{"},
+		{"internal/plan/place.go", "{Release: d.Release, Namespace: d.Namespace, Names: d.Names}", "{Release: d.Release}"},
+	}},
+	{"held-not-counted", "What a guard holds, or a removal waits for, is not counted", "guard", []Edit{
+		{"controllers/addonset/removals.go", "\t\treturn a.Removal == \"\" || !slices.Contains(d.Spec.Removals, a.Removal)\n\tcase a.State == hubv1.AddonHeld:\n\t\treturn true", "\t\treturn false\n\tcase a.State == hubv1.AddonHeld:\n\t\treturn false"},
+	}},
+	{"frozen-and-gone", "A frozen delivery whose objects are gone is not served", "convergence", []Edit{
+		{"controllers/delivery/gather.go", "\trevision := &appsv1.ControllerRevision{}\n", "\tif d.frozen {\n\t\td.reason, d.unrenderable = hubv1.FrozenReason, \"frozen\"\n\t\treturn nil\n\t}\n\trevision := &appsv1.ControllerRevision{}\n"},
+	}},
+	{"hand-over-while-paused", "A hand-over goes on while the cluster is paused", "pause", []Edit{
+		{"internal/plan/plan.go", "\t\tcase in.Suspend != \"\": // the other", "\t\tcase false && in.Suspend != \"\": // the other"},
+	}},
+	{"told-after", "An add-on is let go before anything says so", "orphans", []Edit{
+		{"controllers/delivery/announce.go", "\tfor _, d := range c.deliveries {\n\t\tif err := r.announceOf", "\tfor _, d := range c.deliveries[:0] {\n\t\tif err := r.announceOf"},
+	}},
+	{"half-applied", "A Kustomization that failed half way is uninstalled, and what it had applied is not told", "orphans", []Edit{
+		{"controllers/delivery/wary.go", "\tcase fluxstate.Unnoted(k) != \"\":", "\tcase false && fluxstate.Unnoted(k) != \"\":"},
+	}},
+	{"account-gone", "The ServiceAccount that Flux removes with is gone before the removal", "orphans", []Edit{
+		{"controllers/delivery/wary.go", "\tif o.account == \"\" {", "\tif o.account != \"never\" {"},
+	}},
+	{"mirror-terminating", "A mirror that somebody deletes is not written any more", "mirror", []Edit{
+		{"controllers/delivery/mirror.go", "\tcredential := c.registration.Status.Credential\n\tif there", "\tif there != nil && there.DeletionTimestamp != nil {\n\t\treturn nil\n\t}\n\tcredential := c.registration.Status.Credential\n\tif there"},
+	}},
+	{"two-at-once", "A new object is made before the one that delivered the same is gone", "owners", []Edit{
+		{"internal/plan/plan.go", "\tfor _, o := range leaving {\n\t\tif Follows(d, o) {", "\tfor _, o := range leaving[:0] {\n\t\tif Follows(d, o) {"},
+	}},
+	{"terminating-secret", "A kubeconfig Secret that is Terminating counts as a cluster that is deleted", "loss", []Edit{
+		{"internal/origin/policy.go", "moving || deleted && k.IsCluster()", "moving || deleted"},
+	}},
+	{"forged-keeps-registration", "A forged AddonDelivery keeps a registration from going", "deletion", []Edit{
+		{"controllers/registration/finalize.go", "== key && r.counts(d)", "== key"},
+	}},
+	{"status-waits-for-ever", "A status that waits for more progress is not looked at again", "status", []Edit{
+		{"controllers/delivery/finish.go", "c.lookAgain(wait)\n", "_ = wait\n"},
+	}},
+	{"withdrawal-not-called-off", "A mark that a hub left when it was killed is not taken back", "convergence", []Edit{
+		{"controllers/addonset/matcher.go", "\tcase d.Spec.Withdrawal != \"\":\n\t\treturn callOff(ctx, m.Client, d)", "\tcase d.Spec.Withdrawal != \"\":\n\t\treturn nil"},
+	}},
+	{"always-again", "A room looks again at once, whatever it finds", "quiescence", []Edit{
+		{"controllers/delivery/finish.go", "\tagain := false", "\tagain := true"},
+	}},
+	{"since-is-now", "A status tells the time of each look", "steady", []Edit{
+		{"controllers/delivery/report.go", "\t\t\taddons[i].Since = was.Since", "\t\t\t_ = was.Since"},
+	}},
+	{"own-writes-unseen", "A room decides from a cache that is older than its own writes", "loss", []Edit{
+		{"controllers/delivery/reconciler.go", "\tif r.writes.Behind(c.key, c.version, c.now) {", "\tif false && r.writes.Behind(c.key, c.version, c.now) {"},
+	}},
+	{"nil-registration", "A room takes a registration for given", "panic", []Edit{
+		{"controllers/delivery/gather.go", "\tif c.registration == nil {\n\t\treturn nil\n\t}\n\treturn status.Find(c.registration, hubv1.SuspendedCondition)", "\treturn status.Find(c.registration, hubv1.SuspendedCondition)"},
+	}},
+	{"replaced", "What Flux remembers of a cluster that was replaced meets the new one", "loss", []Edit{
+		{"controllers/delivery/gather.go", "\treturn uid != \"\" && c.registration", "\treturn false && uid != \"\" && c.registration"},
+	}},
+}

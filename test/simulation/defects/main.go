@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Defects puts old defects back into the hub, one at a time, and counts the seeds that the simulation takes to find each:
+//
+//	go run ./test/simulation/defects [-seeds 300] [NAME...]
+//
+// Nothing in the checkout is changed: the files with the defect are an overlay of the build. The table that it prints is the one in
+// docs/simulation.md.
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+func main() {
+	seeds := flag.Int("seeds", 300, "how many seeds to try for each")
+	flag.Parse()
+	root, err := output("go", "list", "-m", "-f", "{{.Dir}}")
+	if err == nil {
+		err = run(strings.TrimSpace(root), *seeds, flag.Args())
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "defects:", err)
+		os.Exit(1)
+	}
+}
+
+// run looks for the defects of these names, or for all of them.
+func run(root string, seeds int, names []string) error {
+	fmt.Println("| Defect | Invariant | Seeds | The shrunk script |\n| --- | --- | --- | --- |")
+	missed := 0
+	for _, d := range Defects {
+		if len(names) > 0 && !slices.Contains(names, d.Name) {
+			continue
+		}
+		found, err := d.find(root, seeds)
+		if err != nil {
+			return fmt.Errorf("%s: %w", d.Name, err)
+		}
+		if found.seen == 0 {
+			missed++
+			fmt.Printf("| %s | `%s` | not within %d | |\n", d.Text, d.Invariant, seeds)
+			continue
+		}
+		fmt.Printf("| %s | `%s` | %d | `%s` |\n", d.Text, found.invariant, found.seen, strings.Join(found.script, "; "))
+		if found.invariant != d.Invariant {
+			fmt.Fprintf(os.Stderr, "%s: found by invariant %s, and was to be by %s\n", d.Name, found.invariant, d.Invariant)
+			missed++
+		}
+	}
+	if missed > 0 {
+		return fmt.Errorf("%d are not found as they should be", missed)
+	}
+	return nil
+}
+
+// Overlay writes the files with the defect below a folder, and returns the name of the file that tells `go build -overlay` of them.
+func (d Defect) Overlay(root, dir string) (string, error) {
+	replace := map[string]string{}
+	for _, e := range d.Edits {
+		from, to := filepath.Join(root, e.File), filepath.Join(dir, e.File)
+		source := from
+		if replace[from] != "" {
+			source = to
+		}
+		raw, err := os.ReadFile(source)
+		if err != nil {
+			return "", err
+		}
+		if n := strings.Count(string(raw), e.Old); n != 1 {
+			return "", fmt.Errorf("%s has this text %d times, and not once: mend the defect by hand: %q", e.File, n, e.Old)
+		}
+		text := strings.Replace(string(raw), e.Old, e.New, 1)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(to), 0o755), os.WriteFile(to, []byte(text), 0o644)); err != nil {
+			return "", err
+		}
+		replace[from] = to
+	}
+	raw, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return "", err
+	}
+	name := filepath.Join(dir, "overlay.json")
+	return name, os.WriteFile(name, raw, 0o644)
+}
+
+type found struct {
+	// seen is the number of seeds that it took; 0 if none has found it.
+	seen      int
+	invariant string
+	script    []string
+}
+
+// find builds the simulation with the defect, and tries seeds until one sees it.
+func (d Defect) find(root string, seeds int) (found, error) {
+	dir, err := os.MkdirTemp("", "defect-")
+	if err != nil {
+		return found{}, err
+	}
+	defer os.RemoveAll(dir)
+	overlay, err := d.Overlay(root, dir)
+	if err != nil {
+		return found{}, err
+	}
+	binary := filepath.Join(dir, "simulation")
+	build := exec.Command("go", "test", "-c", "-trimpath", "-overlay", overlay, "-o", binary, "./test/simulation")
+	build.Dir = root
+	if out, err := build.CombinedOutput(); err != nil {
+		return found{}, fmt.Errorf("%w\n%s", err, out)
+	}
+	test := exec.Command(binary, "-test.run", "^TestSeeds$", "-test.timeout", "0", "-seeds", fmt.Sprint(seeds))
+	test.Dir = filepath.Join(root, "test", "simulation")
+	out, err := test.CombinedOutput()
+	if err == nil {
+		return found{}, nil
+	}
+	return read(string(out))
+}
+
+var failure = regexp.MustCompile(`(?m)seed (\d+): (\w+): `)
+
+// read understands what TestSeeds says of a seed that fails.
+func read(out string) (found, error) {
+	m := failure.FindStringSubmatch(out)
+	if m == nil {
+		return found{}, fmt.Errorf("the simulation says neither that all is well nor which seed fails:\n%s", out)
+	}
+	var f found
+	_, err := fmt.Sscan(m[1], &f.seen)
+	f.seen++ // seed 0 is the first
+	f.invariant = m[2]
+	if _, script, ok := strings.Cut(out, "the script:\n"); ok {
+		for line := range strings.Lines(script) {
+			if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "---") || line == "FAIL" {
+				break
+			}
+			f.script = append(f.script, line)
+		}
+	}
+	// The fleet is the same in all of them.
+	f.script = slices.DeleteFunc(f.script, func(l string) bool { return strings.HasPrefix(l, "cluster ") || strings.HasPrefix(l, "set ") })
+	return f, err
+}
+
+func output(name string, args ...string) (string, error) {
+	out, err := exec.Command(name, args...).Output()
+	return string(out), err
+}

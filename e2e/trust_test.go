@@ -107,6 +107,9 @@ func TestTrust(t *testing.T) {
 			return list.Items[0]
 		}
 		before := release()
+		soon(t, "Flux has reported the last change", func() error {
+			return condition(ctx, h.Client, &before, hubv1.ReadyCondition, metav1.ConditionTrue, "")
+		})
 		d := &hubv1.AddonDelivery{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: identity.Delivery("tru-base", client.ObjectKey{Namespace: "fleet", Name: "one"})}}
 		check(t, h.Client.Get(ctx, client.ObjectKeyFromObject(d), d))
 		old := d.UID

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -97,6 +98,8 @@ func conditionsOf(obj client.Object) ([]metav1.Condition, int64) {
 	case *hubv1.AddonDelivery:
 		return o.Status.Conditions, o.Status.ObservedGeneration
 	case *kustomizev1.Kustomization:
+		return o.Status.Conditions, o.Status.ObservedGeneration
+	case *helmv2.HelmRelease:
 		return o.Status.Conditions, o.Status.ObservedGeneration
 	}
 	return nil, 0

@@ -36,7 +36,7 @@ func (r *Reconciler) finish(ctx context.Context, c *cluster, steps []plan.Step, 
 			continue
 		}
 		r.report(c, d, steps, outcomes)
-		if wait := r.waiting.For(client.ObjectKeyFromObject(d), pace.Delivery(d.before, d.AddonDelivery), pace.Delay(d.before, d.AddonDelivery), c.now); wait > 0 {
+		if wait := r.waiting.For(client.ObjectKeyFromObject(d), pace.Delivery(d.before, d.AddonDelivery), pace.Delay(d.before), c.now); wait > 0 {
 			c.lookAgain(wait)
 			continue
 		}

@@ -102,7 +102,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, reg *hubv1.ClusterRegistrati
 	drained, failed := r.drain(ctx, reg, obj, &served)
 	r.summarize(reg, found, refused, served)
 	r.keep(reg, stays)
-	wait := r.waiting.For(client.ObjectKeyFromObject(reg), pace.Registration(before, reg, served.lags()), pace.Delay(before, reg), r.Clock.Now())
+	wait := r.waiting.For(client.ObjectKeyFromObject(reg), pace.Registration(before, reg, served.lags()), pace.Delay(before), r.Clock.Now())
 	if wait == 0 {
 		if err := apply.Status(ctx, r.Client, before, reg); err != nil {
 			return ctrl.Result{}, err

@@ -55,15 +55,12 @@ func Registration(before, after *hubv1.ClusterRegistration, unready bool) bool {
 }
 
 // Delay is how long a status waits that tells of progress, given the one that was written last.
-func Delay(before, after status.Object) time.Duration {
+func Delay(before status.Object) time.Duration {
 	if fresh(before) {
 		return first
 	}
 	if _, ok := before.(*hubv1.ClusterRegistration); !ok {
 		return later
-	}
-	if status.IsTrue(before, hubv1.ReadyCondition) && !status.IsTrue(after, hubv1.ReadyCondition) {
-		return first // a delivery of it is about to be made, and has a first status by then
 	}
 	return sum
 }

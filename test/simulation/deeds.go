@@ -90,6 +90,31 @@ func (w *World) rebuild(c *cluster) {
 	w.rewrite(c)
 }
 
+// restoreSecret makes the Secret of a cluster's kubeconfig again, if it is not there.
+func (w *World) restoreSecret(c *cluster) {
+	if c.gone || w.server.Get(c.secret()) != nil {
+		return
+	}
+	o := apiserver.Object{"apiVersion": "v1", "data": c.data()}
+	if c.provider == "Secret" {
+		o["metadata"] = apiserver.Object{"labels": apiserver.Object{hubv1.RegisterLabel: "true", "tier": "prod"}}
+	}
+	w.make(c.secret(), o)
+}
+
+// recreate makes a new cluster of the name and address of one that has been destroyed, and its origin, unless that is still on its way out.
+func (w *World) recreate(c *cluster) {
+	if !c.gone || w.server.Get(c.origin()) != nil {
+		return
+	}
+	w.rebuild(c)
+	c.gone, c.unregistered = false, false
+	if w.server.Get(c.secret()) != nil {
+		w.refused(w.server.Delete("user", c.secret(), apiserver.Preconditions{}))
+	}
+	w.makeOrigin(c, map[string]string{"tier": "prod"})
+}
+
 func (w *World) plan(f []string, kinds map[string]string) string {
 	n, err := strconv.Atoi(f[0])
 	if err != nil || kinds[f[1]] == "" {

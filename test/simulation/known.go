@@ -6,7 +6,6 @@ package simulation
 // to be empty.
 var Known = map[string]string{
 	"loss":        "an AddonDelivery that somebody deletes uninstalls",
-	"guard":       "the removal guard has back doors",
 	"convergence": "mirrors and deliveries that are Terminating are not made again",
 	"orphans":     "an orphan is told after the act, or not at all",
 	"status":      "statuses are not true in several ways",

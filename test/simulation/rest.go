@@ -55,6 +55,9 @@ func (w *World) heal() {
 	clear(w.broken)
 	for _, c := range w.clusters {
 		c.down, c.hung = false, false
+		if !c.gone && c.provider != "Secret" { // that of a Secret is the origin, and its deletion no fault
+			w.restoreSecret(c)
+		}
 		if nested(w.server.Get(c.registration()), "spec", "pause") != nil {
 			w.patch(c.registration(), `{"spec":{"pause":null}}`)
 		}

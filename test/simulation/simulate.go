@@ -38,7 +38,7 @@ func Play(script []string) (Result, error) {
 
 // Draw makes a script from a seed. Its steps do not depend on what comes of them.
 func Draw(seed uint64, steps int) []string {
-	d := &draw{rand.New(rand.NewPCG(seed, 42))}
+	d, more := &draw{rand.New(rand.NewPCG(seed, 42))}, &draw{rand.New(rand.NewPCG(seed, 43))}
 	script := []string{
 		"cluster w1 Secret tier=prod", "cluster w2 Kamaji tier=prod", "cluster w3 Secret tier=prod", "cluster w4 Hand tier=prod", "cluster w5 Kamaji tier=prod",
 		"cluster t1 Secret tier=prod",
@@ -48,6 +48,9 @@ func Draw(seed uint64, steps int) []string {
 	}
 	script = append(script, d.one("wait 2m", "wait 5m", "run 300 "+d.number(1000)))
 	for len(script) < steps {
+		if more.IntN(8) == 0 {
+			script = append(script, more.further())
+		}
 		script = append(script, d.step())
 		switch d.IntN(10) {
 		case 0, 1, 2:
@@ -155,6 +158,22 @@ func (d *draw) step() string {
 			"delete-all HelmChart flux-system", "delete-all ServiceAccount flux-system", "collect Secret "+d.place(d.one("w1", "w3", "t1")))
 	}
 	return d.one("account "+d.of(set)+" deployer", "backup", "restore ClusterRegistration "+d.place(c), "restore AddonSet "+namespace+" "+set)
+}
+
+// further draws what came into the simulation later, by lots of its own: what a seed drew before, it still draws.
+func (d *draw) further() string {
+	c := d.cluster()
+	switch d.IntN(8) {
+	case 0, 1:
+		return "delete Secret " + d.place(c) + map[string]string{"w2": "-admin-kubeconfig", "w5": "-admin-kubeconfig", "w4": "-by-hand"}[c]
+	case 2, 3:
+		return "origin " + c
+	case 4:
+		return "unmirror " + c + " " + d.one("flux-system", "flux-system", "team")
+	case 5:
+		return "destroy " + c
+	}
+	return "recreate " + c
 }
 
 func (d *draw) place(c string) string {

@@ -225,10 +225,16 @@ func init() {
 			return ""
 		}},
 		"origin": named("", 0, func(w *World, c *cluster, _ []string) { // it is there again
-			if w.server.Get(c.secret()) == nil {
-				w.make(c.secret(), apiserver.Object{"apiVersion": "v1", "data": c.data(), "metadata": apiserver.Object{"labels": apiserver.Object{hubv1.RegisterLabel: "true", "tier": "prod"}}})
+			w.restoreSecret(c)
+		}),
+		"unmirror": named("NAMESPACE", 1, func(w *World, c *cluster, f []string) { // somebody deletes the hub's own copy of the kubeconfig
+			for _, o := range w.server.List(kinds["Secret"].GroupKind(), f[0]) {
+				if apiserver.Labels(o)[hubv1.MirrorLabel] != "" && nested(o, "metadata", "annotations", hubv1.RegistrationAnnotation) == c.namespace+"/"+c.name {
+					w.remove(keyOf("Secret", f[0], nested(o, "metadata", "name").(string)))
+				}
 			}
 		}),
+		"recreate": named("", 0, func(w *World, c *cluster, _ []string) { w.recreate(c) }),
 		"destroy": named("", 0, func(w *World, c *cluster, _ []string) { // the cluster itself
 			c.gone = true
 			w.remove(c.origin())

@@ -137,6 +137,7 @@ func (r *Reconciler) clusterOfForeign(ctx context.Context, obj client.Object) []
 // userOf returns a function that finds a cluster that uses a shared object: one is enough to make it again.
 func (r *Reconciler) userOf(kind string) handler.MapFunc {
 	return func(ctx context.Context, obj client.Object) []reconcile.Request {
+		r.Shared.Gone(kind, client.ObjectKeyFromObject(obj))
 		uses := client.MatchingFields{index.Uses: index.Source(kind, obj.GetNamespace(), obj.GetName())}
 		releases := &helmv2.HelmReleaseList{}
 		kustomizations := &kustomizev1.KustomizationList{}

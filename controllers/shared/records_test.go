@@ -38,3 +38,20 @@ func TestRecordsAreForgotten(t *testing.T) {
 		t.Errorf("%d records are left of what is gone", len(k.records))
 	}
 }
+
+// TestGone: what somebody has deleted is made again, though it was made a moment ago.
+func TestGone(t *testing.T) {
+	k := &Keeper{}
+	key := id{sourcev1.HelmChartKind, types.NamespacedName{Namespace: "flux-system", Name: "chart"}}
+	first, release := k.record(key)
+	first.hash = "a"
+	k.Gone(key.kind, key.NamespacedName)
+	again, releaseAgain := k.record(key)
+	if again == first || again.hash != "" {
+		t.Error("it counts as made")
+	}
+	if release(); k.records[key] != again {
+		t.Error("who was at work on the former one has the new one forgotten")
+	}
+	releaseAgain()
+}

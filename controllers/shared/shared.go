@@ -40,6 +40,9 @@ type Keeper struct {
 	records map[id]*record
 }
 
+// Unseen is how long the cache may take to show what was made. After that it is not there: somebody has deleted it.
+const Unseen = 3 * time.Second
+
 // id names a shared object.
 type id struct {
 	kind string
@@ -50,8 +53,9 @@ type id struct {
 // somebody starts to use it, and that a hundred clusters do not all make it.
 type record struct {
 	mu sync.Mutex
-	// hash is that of what was last written, until it is seen; empty if nothing was.
+	// hash is that of what was last written, until it is seen; empty if nothing was. at is when that was.
 	hash string
+	at   time.Time
 	// idleSince is when it was last asked for, or first seen without a user; zero while it has one.
 	idleSince time.Time
 
@@ -67,7 +71,7 @@ func (k *Keeper) record(key id) (*record, func()) {
 		defer r.mu.Unlock()
 		k.mu.Lock()
 		defer k.mu.Unlock()
-		if r.users--; r.users == 0 && r.hash == "" && r.idleSince.IsZero() {
+		if r.users--; r.users == 0 && r.hash == "" && r.idleSince.IsZero() && k.records[key] == r {
 			delete(k.records, key)
 		}
 	}
@@ -88,6 +92,14 @@ func (k *Keeper) take(key id) *record {
 	return r
 }
 
+// Gone tells that somebody has deleted an object: it is not one that was made a moment ago, and that the cache does not show yet. It waits for
+// nobody: who is at work on the object now has his own record, and whoever comes after him begins anew.
+func (k *Keeper) Gone(kind string, name types.NamespacedName) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.records, id{kind, name})
+}
+
 // objects returns an empty object of each kind that is kept.
 func objects() map[string]client.Object {
 	return map[string]client.Object{
@@ -101,38 +113,40 @@ func objects() map[string]client.Object {
 }
 
 // Ensure makes an object if it is not there. One that is there stays as it is, unless it is one of those whose name does not
-// tell their content.
-func (k *Keeper) Ensure(ctx context.Context, s *render.Shared) error {
+// tell their content. seen is false if the cache does not show it yet: whoever needs it looks again after Unseen, since somebody may delete it
+// before the cache has ever shown it, and then no event tells of that.
+func (k *Keeper) Ensure(ctx context.Context, s *render.Shared) (seen bool, err error) {
 	key := id{s.Object.GetKind(), client.ObjectKeyFromObject(s.Object)}
 	rec, release := k.record(key)
 	defer release()
 	rec.idleSince = k.Clock.Now()
 	there := objects()[key.kind]
-	err := k.Client.Get(ctx, key.NamespacedName, there)
+	err = k.Client.Get(ctx, key.NamespacedName, there)
 	switch {
 	case err == nil && there.GetDeletionTimestamp() != nil && controllerutil.ContainsFinalizer(there, hubv1.TwinFinalizer):
-		return nil // it serves until nobody uses it
+		return true, nil // it serves until nobody uses it
 	case err == nil && there.GetDeletionTimestamp() != nil:
-		return fmt.Errorf("%s %s is being deleted; it is made again when it is gone", key.kind, key)
+		return true, fmt.Errorf("%s %s is being deleted; it is made again when it is gone", key.kind, key)
 	case err == nil && (!s.InPlace || there.GetAnnotations()[hubv1.HashAnnotation] == s.Hash || rec.hash == s.Hash):
-		return nil
+		return true, nil
 	case err == nil:
+		seen = true
 		_, err = apply.Update(ctx, k.Client, s.Object, hubv1.FieldManager)
 	case !apierrors.IsNotFound(err):
-		return fmt.Errorf("read %s %s: %w", key.kind, key, err)
-	case rec.hash == s.Hash:
-		return nil // made a moment ago, and not in the cache yet
+		return false, fmt.Errorf("read %s %s: %w", key.kind, key, err)
+	case rec.hash == s.Hash && k.Clock.Since(rec.at) < Unseen:
+		return false, nil // made a moment ago, and not in the cache yet
 	case s.Yields && k.Live.Get(ctx, key.NamespacedName, objects()[key.kind]) == nil:
-		return nil
+		return true, nil
 	default:
 		_, err = apply.Create(ctx, k.Client, k.Live, kept(s.Object), hubv1.FieldManager, k.ours)
 	}
 	if err == nil {
-		rec.hash = s.Hash
+		rec.hash, rec.at = s.Hash, k.Clock.Now()
 	} else if rec.hash == "" {
 		rec.idleSince = time.Time{} // it may never be there, and whoever asked for it asks again
 	}
-	return err
+	return seen, err
 }
 
 // EnsureTwin makes the twin of a ServiceAccount if there is neither one nor another of that name: without it, kustomize-controller lets go what
@@ -142,7 +156,7 @@ func (k *Keeper) EnsureTwin(ctx context.Context, namespace, name string) (ours b
 	if err != nil {
 		return false, err
 	}
-	if err := k.Ensure(ctx, &twin); err != nil {
+	if _, err := k.Ensure(ctx, &twin); err != nil {
 		return false, err
 	}
 	there := &corev1.ServiceAccount{}

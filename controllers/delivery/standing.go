@@ -137,6 +137,9 @@ func (r *Reconciler) letBe(ctx context.Context, c *cluster, d *delivery) error {
 		if err != nil || slices.ContainsFunc(left, func(o metav1.PartialObjectMetadata) bool { return o.Annotations[hubv1.DeliveryAnnotation] == d.Name }) {
 			return err
 		}
+		if c.told(d) {
+			return r.release(ctx, c, d) // nothing of it is left, and so it takes the mirror along
+		}
 	}
 	if !c.told(d) {
 		c.lookAgain(soon)

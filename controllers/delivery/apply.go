@@ -18,6 +18,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/logkey"
+	"github.com/chandler-hub/chandler/controllers/shared"
 	"github.com/chandler-hub/chandler/internal/apply"
 	"github.com/chandler-hub/chandler/internal/assembly"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
@@ -98,8 +99,13 @@ func (c *cluster) log(ctx context.Context, s plan.Step) logr.Logger {
 func (r *Reconciler) keep(ctx context.Context, c *cluster, s plan.Step) error {
 	_, w := c.wanted(s.Key)
 	for i := range w.Shared {
-		if err := r.Shared.Ensure(ctx, &w.Shared[i]); err != nil {
+		seen, err := r.Shared.Ensure(ctx, &w.Shared[i])
+		if err != nil {
 			return err
+		}
+		if !seen {
+			r.memory.forget(c.key) // which does not keep what it refers to
+			c.lookAgain(shared.Unseen)
 		}
 	}
 	return nil
@@ -163,6 +169,9 @@ func (r *Reconciler) write(ctx context.Context, c *cluster, s plan.Step) outcome
 	}
 	r.ledger.note(s.Key, obj)
 	r.writes.Note(c.key, s.Key.Kind, obj, r.Clock.Now())
+	if there := c.objects[s.Key]; there != nil && there.Held && c.suspended() == nil {
+		c.lookAgain(soon) // it is resumed next, and no event tells of a write that changed nothing
+	}
 	c.log(ctx, s).Info("wrote the Flux object of an add-on", "verb", string(s.Verb))
 	return outcome{applied: obj.GetGeneration()}
 }

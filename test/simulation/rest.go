@@ -191,11 +191,23 @@ func (w *World) checkLeft() {
 			if !w.lives(work.ownerUID) && !w.told(c, work) {
 				w.violated("orphans", "%s stays on %s without an owner (add-on %s of %s), and nothing says so", name, c.name, work.addon, work.set)
 			}
-			if w.lives(work.ownerUID) && !w.wanted(c, work) && w.serves(c) && !(w.frozen(c, work.set) && (w.excluded(c, work.addon) || w.has(work))) {
+			if w.lives(work.ownerUID) && !w.wanted(c, work) && w.serves(c) && !w.unnoted(work) && !w.told(c, work, "Flux goes on with it") && !(w.frozen(c, work.set) && (w.excluded(c, work.addon) || w.has(work))) {
 				w.violated("convergence", "%s is still delivered to %s, and nobody wants it", name, c.name)
 			}
 		}
 	}
+}
+
+// unnoted returns whether a Kustomization that is there knows nothing of an object: it failed after it had applied it, and applies something else
+// now. kustomize-controller leaves it so (kustomization_controller.go:489-507), and what is within an add-on's folder the hub does not see.
+func (w *World) unnoted(work *workload) bool {
+	for k := range w.flux.due {
+		if o := w.server.Get(k); k.Kind == "Kustomization" && nested(o, "metadata", "uid") == work.ownerUID {
+			entries, _ := nested(o, "status", "inventory", "entries").([]any)
+			return len(entries) > 0 && !slices.ContainsFunc(entries, func(e any) bool { return nested(e, "id") == inventoryID(work.name) })
+		}
+	}
+	return false
 }
 
 // has returns whether a workload's set has its add-on, if only another set did not have one of that name.
@@ -213,14 +225,18 @@ func (w *World) frozen(c *cluster, set string) bool {
 }
 
 // told returns whether an event or a status names an add-on as left on a cluster.
-func (w *World) told(c *cluster, work *workload) bool {
+// It says so in these words, if there are any.
+func (w *World) told(c *cluster, work *workload, words ...string) bool {
+	says := func(text string) bool {
+		return !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(text, word) })
+	}
 	for _, e := range w.events {
-		if e.reason == hubv1.AddonOrphanedEvent && strings.Contains(e.words, fmt.Sprintf("%q", work.addon)) && strings.Contains(e.words, c.namespace+"/"+c.name) {
+		if e.reason == hubv1.AddonOrphanedEvent && strings.Contains(e.words, fmt.Sprintf("%q", work.addon)) && strings.Contains(e.words, c.namespace+"/"+c.name) && says(e.words) {
 			return true
 		}
 	}
 	if reg := w.registered(c); reg != nil {
-		return slices.ContainsFunc(reg.Status.Orphans, func(o hubv1.Orphan) bool { return o.Addon == work.addon })
+		return slices.ContainsFunc(reg.Status.Orphans, func(o hubv1.Orphan) bool { return o.Addon == work.addon && says(o.Message) })
 	}
 	return false
 }

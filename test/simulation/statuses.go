@@ -78,7 +78,14 @@ func (w *World) deliveries() []*hubv1.AddonDelivery {
 
 // lostAll returns whether other sets deliver every add-on of a delivery, which then says so, and so may its registration and its set.
 func lostAll(d *hubv1.AddonDelivery) bool {
-	return len(d.Status.Addons) > 0 && !slices.ContainsFunc(d.Status.Addons, func(a hubv1.AddonStatus) bool { return a.State != hubv1.AddonLostTo })
+	lost := false
+	for _, a := range d.Status.Addons {
+		lost = lost || a.State == hubv1.AddonLostTo
+		if a.State != hubv1.AddonLostTo && a.State != hubv1.AddonExcluded && a.State != hubv1.AddonOrphaned { // of the others nothing is there either
+			return false
+		}
+	}
+	return lost
 }
 
 // someLostAll returns whether that is so of one of these deliveries.

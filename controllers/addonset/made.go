@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
@@ -19,15 +18,16 @@ import (
 )
 
 // unreported returns the add-ons of which a delivery says that they are not on its cluster, or nothing, though their Flux objects are there: a
-// hub that is killed between making one and saying so leaves a status that is behind. What the status says to be let go, or on its way out by
-// a grant, is not taken away.
+// hub that is killed between making one and saying so leaves a status that is behind. What is on its way out by a grant has been counted. What
+// is said to be let go is counted as long as it is there: it may have been made again.
 func (r *removals) unreported(d *hubv1.AddonDelivery, reported []string) []string {
 	made, err := r.made(d)
 	r.failed = errors.Join(r.failed, err)
 	var out []string
-	for _, addon := range slices.Sorted(maps.Keys(made)) {
+	slices.Sort(made)
+	for _, addon := range made {
 		goes := slices.ContainsFunc(d.Status.Addons, func(a hubv1.AddonStatus) bool {
-			return a.Name == addon && (a.State == hubv1.AddonRemoving || a.State == hubv1.AddonOrphaned && a.Object == made[addon])
+			return a.Name == addon && a.State == hubv1.AddonRemoving
 		})
 		if !goes && !slices.Contains(reported, addon) {
 			out = append(out, addon)
@@ -36,9 +36,8 @@ func (r *removals) unreported(d *hubv1.AddonDelivery, reported []string) []strin
 	return out
 }
 
-// objectsOf returns the add-ons of a delivery whose Flux objects are there and are not being deleted, with the objects' names, as the cache has
-// them.
-func (r *Reconciler) objectsOf(ctx context.Context, d *hubv1.AddonDelivery) (map[string]string, error) {
+// objectsOf returns the add-ons of a delivery whose Flux objects are there and are not being deleted, as the cache has them.
+func (r *Reconciler) objectsOf(ctx context.Context, d *hubv1.AddonDelivery) ([]string, error) {
 	reg := d.Spec.RegistrationRef.Key()
 	of := client.MatchingFields{index.ClusterKey: identity.ClusterKey(r.Config.HubID, reg)}
 	releases, kustomizations := &helmv2.HelmReleaseList{}, &kustomizev1.KustomizationList{}
@@ -48,10 +47,10 @@ func (r *Reconciler) objectsOf(ctx context.Context, d *hubv1.AddonDelivery) (map
 	if err := r.Client.List(ctx, kustomizations, client.InNamespace(d.Namespace), of, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list the Kustomizations of delivery %s: %w", d.Name, err)
 	}
-	out := map[string]string{}
+	var out []string
 	note := func(o client.Object) {
 		if o.GetAnnotations()[hubv1.DeliveryAnnotation] == d.Name && r.made(o, reg) {
-			out[o.GetLabels()[hubv1.AddonLabel]] = o.GetName()
+			out = append(out, o.GetLabels()[hubv1.AddonLabel])
 		}
 	}
 	for i := range releases.Items {

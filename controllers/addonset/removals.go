@@ -29,8 +29,8 @@ type removals struct {
 	requests map[string]request
 	// delivered says on which clusters each add-on is.
 	delivered map[string][]string
-	// made returns the add-ons of a delivery whose Flux objects are there, with their names, and is asked of what is to go as a whole.
-	made func(*hubv1.AddonDelivery) (map[string]string, error)
+	// made returns the add-ons of a delivery whose Flux objects are there, and is asked of what is to go as a whole.
+	made func(*hubv1.AddonDelivery) ([]string, error)
 	// failed is what could not be read: then nothing is decided.
 	failed error
 	// doomed is true if the set's namespace is being deleted: what has been deleted with it goes without being asked for.
@@ -45,7 +45,7 @@ type request struct {
 }
 
 func (r *Reconciler) newRemovals(ctx context.Context, set *hubv1.AddonSet) *removals {
-	made := func(d *hubv1.AddonDelivery) (map[string]string, error) { return r.objectsOf(ctx, d) }
+	made := func(d *hubv1.AddonDelivery) ([]string, error) { return r.objectsOf(ctx, d) }
 	return &removals{set: set, requests: map[string]request{}, delivered: map[string][]string{}, made: made}
 }
 

@@ -40,7 +40,7 @@ func TestRemovals(t *testing.T) {
 			w.delivery.Status.Addons[i] = hubv1.AddonStatus{Name: w.delivery.Status.Addons[i].Name, Object: "one-a", State: state}
 		}
 	}
-	made := func(w *world) { w.made = map[string]string{"a": "one-a", "b": "one-b"} }
+	made := func(w *world) { w.made = []string{"b", "a"} }
 	cases := map[string]struct {
 		with []func(*world)
 		want string
@@ -78,8 +78,8 @@ func TestRemovals(t *testing.T) {
 		"DeselectedWithoutOneThere":  {[]func(*world){deselected, func(w *world) { w.delivery.Status.Addons[0].AppliedGeneration = 0 }}, "all of it: b"},
 		"DeselectedBeforeItWasSaid":  {[]func(*world){deselected, unsaid(0, ""), made}, "all of it: b a"},
 		"DeselectedWhenSaidNothing":  {[]func(*world){deselected, func(w *world) { w.delivery.Status.Addons = nil }, made}, "all of it: a b"},
-		"DeselectedMadeAgain":        {[]func(*world){deselected, unsaid(0, hubv1.AddonOrphaned), func(w *world) { w.made = map[string]string{"a": "another"} }}, "all of it: b a"},
-		"DeselectedAndLetGo":         {[]func(*world){deselected, unsaid(0, hubv1.AddonOrphaned), made}, "all of it: b"},
+		"DeselectedMadeAgain":        {[]func(*world){deselected, unsaid(0, hubv1.AddonOrphaned), made}, "all of it: b a"},
+		"DeselectedAndLetGo":         {[]func(*world){deselected, unsaid(0, hubv1.AddonOrphaned)}, "all of it: b"},
 		"GoingAndStillThere":         {[]func(*world){deselected, func(w *world) { w.removing("b", "r1"); w.delivery.Spec.Removals = []string{"r1"} }, made}, "all of it: a"},
 		"DeselectedAndGoingAlready":  {[]func(*world){deselected, func(w *world) { w.delivery.DeletionTimestamp, w.delivery.Spec.Withdrawal = &now, "u" }}, ""},
 		"DeselectedDeletedByHand":    {[]func(*world){deselected, func(w *world) { w.delivery.DeletionTimestamp = &now }}, "all of it: a b"},
@@ -104,8 +104,8 @@ type world struct {
 	reg              *hubv1.ClusterRegistration
 	delivery         *hubv1.AddonDelivery
 	platform, broken bool
-	// made are the add-ons whose Flux objects are there, with their names.
-	made map[string]string
+	// made are the add-ons whose Flux objects are there.
+	made []string
 }
 
 func newWorld() *world {
@@ -150,7 +150,7 @@ func (w *world) asked(t *testing.T) string {
 		}
 	}
 	r := (&Reconciler{}).newRemovals(t.Context(), w.set)
-	r.made = func(*hubv1.AddonDelivery) (map[string]string, error) { return w.made, nil }
+	r.made = func(*hubv1.AddonDelivery) ([]string, error) { return w.made, nil }
 	r.of(w.delivery, w.reg, selector)
 	if len(r.wanted) == 0 {
 		return ""

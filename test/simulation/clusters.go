@@ -56,6 +56,8 @@ type workload struct {
 	into string
 	// unwanted is true when nobody wanted it at some time since it was last quiet.
 	unwanted bool
+	// missed is true when somebody wanted it at some time while it was there: what came too late for that is no loss.
+	missed bool
 	// approved is true when somebody has approved that it goes, or is reinstalled.
 	approved bool
 }

@@ -3,6 +3,7 @@
 package simulation
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -18,7 +19,7 @@ func (w *World) lost(c *cluster, work *workload, why string) {
 		w.violated("loss", "%s on %s was taken away (%s), and everybody has wanted it all the time", work.name, c.name, why)
 		return
 	}
-	if work.approved {
+	if work.approved || !work.missed {
 		return
 	}
 	namespace, name, _ := strings.Cut(work.set, "/")
@@ -66,6 +67,12 @@ func (w *World) leaves(work *workload) bool {
 	return true // nobody owns it
 }
 
+// takesOver returns whether a set has an add-on that goes on with what another set brought.
+func (s *set) takesOver(work *workload) bool {
+	namespace, from, _ := strings.Cut(work.set, "/")
+	return s.namespace == namespace && slices.ContainsFunc(s.addons, func(a addon) bool { return a.movedFrom == from+"/"+work.addon })
+}
+
 // approve is what a user does who has read what a set's status says is held.
 func (w *World) approve(s *set) {
 	held, _ := nested(w.server.Get(s.key()), "status", "heldRemovals", "hash").(string)
@@ -74,7 +81,7 @@ func (w *World) approve(s *set) {
 	}
 	for _, c := range w.clusters {
 		for _, work := range c.workloads {
-			if work.set == s.namespace+"/"+s.name && work.unwanted {
+			if work.unwanted && (work.set == s.namespace+"/"+s.name || s.takesOver(work)) {
 				work.approved = true
 			}
 		}

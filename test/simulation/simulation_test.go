@@ -136,7 +136,7 @@ func TestInvariantsFail(t *testing.T) {
 		}},
 		{"guard", func(w *World) {
 			for _, name := range []string{"a", "b", "c", "d"} {
-				w.lost(&cluster{name: name}, &workload{name: "x", addon: "x", set: "flux-system/base", unwanted: true}, "")
+				w.lost(&cluster{name: name}, &workload{name: "x", addon: "x", set: "flux-system/base", unwanted: true, missed: true}, "")
 			}
 		}},
 		{"bounded", func(w *World) {

@@ -37,6 +37,9 @@ func (w *World) labelsOf(c *cluster) map[string]string {
 		c.labels, c.unregistered = apiserver.Labels(o), false
 	} else if c.provider == "Hand" || c.unregistered {
 		return nil // whoever deletes a registration that has no origin unregisters the cluster
+	} else if o != nil && apiserver.Labels(o)[hubv1.RegisterLabel] == "false" {
+		c.unregistered = true // it says so to the last
+		return nil
 	}
 	if c.provider != "Hand" && c.labels[hubv1.RegisterLabel] != "true" {
 		return nil
@@ -122,12 +125,18 @@ func (w *World) excluded(c *cluster, addon string) bool {
 func (w *World) noteWishes() {
 	for _, c := range w.clusters {
 		for _, work := range c.workloads {
-			if !w.wanted(c, work) {
-				work.unwanted = true
-			}
+			w.noteWish(c, work)
 			if _, name, ok := strings.Cut(work.set, "/"); ok && work.unwanted && w.sets[name] != nil && w.sets[name].off {
 				work.approved = true
 			}
 		}
+	}
+}
+
+func (w *World) noteWish(c *cluster, work *workload) {
+	if w.wanted(c, work) {
+		work.missed = true
+	} else {
+		work.unwanted = true
 	}
 }

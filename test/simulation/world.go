@@ -257,7 +257,7 @@ func (w *World) give(c *cluster, name string, k apiserver.Key, uid, set, addon, 
 	}
 	delete(w.orphans, c.name+" "+name)
 	work.owner, work.ownerUID, work.set, work.addon, work.chart = k.String(), uid, set, addon, chart
-	work.unwanted = work.unwanted || !w.wanted(c, work)
+	w.noteWish(c, work)
 }
 
 // lives returns whether a Flux object of a UID is there and is not on its way out.

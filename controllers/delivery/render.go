@@ -130,7 +130,7 @@ func (c *cluster) live() []assembly.Live {
 	for k, o := range c.objects {
 		l := assembly.Live{Key: k, Addon: o.Addon, Set: o.Set, Delivery: o.delivery, Release: o.Release, Kept: o.kept, Hash: o.Hash}
 		if d := c.delivery(k.Namespace, o.delivery); d != nil {
-			state, _ := d.stateOf(o)
+			state, _ := d.stateOf(o, false)
 			l.Ready = state == hubv1.AddonReady
 		}
 		out = append(out, l)

@@ -93,7 +93,7 @@ func (r *Reconciler) heldAddons(c *cluster, d *delivery) []hubv1.AddonStatus {
 			applied = o.state.Generation
 		}
 		a := hubv1.AddonStatus{Name: o.Addon, Kind: k.Kind, Object: k.Name, Version: o.state.Version, AppliedGeneration: applied, Suspended: o.Suspended}
-		a.State, a.Message = d.stateOf(o)
+		a.State, a.Message = d.stateOf(o, true)
 		a.Reason = reasonOf(a.State, o.state)
 		if a.State == hubv1.AddonReady {
 			a.Message = c.awaited[k]
@@ -124,11 +124,12 @@ func (r *Reconciler) heldAddons(c *cluster, d *delivery) []hubv1.AddonStatus {
 	return out
 }
 
-// stateOf returns how an object stands that stays as it is. What another version of the hub has made nobody compares with what it should be:
-// whoever wrote it last, Flux knows how it stands. That may have been this hub, whose answer was lost, and which does not write it again.
-func (d *delivery) stateOf(o *object) (hubv1.AddonState, string) {
+// stateOf returns how an object stands. Of one that stays as it is, or that another version of the hub has made, nobody compares with what it
+// should be: whoever wrote it last, Flux knows how it stands. That may have been this hub, whose answer was lost, or whose delivery somebody has
+// deleted since, and which does not write it again.
+func (d *delivery) stateOf(o *object, stays bool) (hubv1.AddonState, string) {
 	applied, before := o.Applied, was(d, o.Addon)
-	if d.frozen && applied != o.state.Generation {
+	if (stays || d.frozen) && applied != o.state.Generation {
 		applied, before.AppliedGeneration = o.state.Generation, o.state.Generation
 	}
 	return fluxstate.Addon(before, o.state, applied)

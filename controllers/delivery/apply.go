@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
@@ -17,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/index"
 	"github.com/chandler-hub/chandler/controllers/logkey"
 	"github.com/chandler-hub/chandler/controllers/shared"
 	"github.com/chandler-hub/chandler/internal/apply"
@@ -24,6 +26,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/fluxspec"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/plan"
+	"github.com/chandler-hub/chandler/internal/render"
 )
 
 // outcome is what came of one step.
@@ -38,7 +41,7 @@ type outcome struct {
 // apply carries out the steps. One failure stops no other step; all of them are returned, to be tried again.
 func (r *Reconciler) apply(ctx context.Context, c *cluster, steps []plan.Step) (map[plan.Key]outcome, error) {
 	outcomes := make(map[plan.Key]outcome, len(steps))
-	var errs []error
+	errs := []error{r.keepStays(ctx, c)}
 	for _, s := range steps {
 		var out outcome
 		switch s.Verb {
@@ -98,8 +101,36 @@ func (c *cluster) log(ctx context.Context, s plan.Step) logr.Logger {
 // keep makes sure that the shared objects are there which an object that stays as it is refers to.
 func (r *Reconciler) keep(ctx context.Context, c *cluster, s plan.Step) error {
 	_, w := c.wanted(s.Key)
-	for i := range w.Shared {
-		seen, err := r.Shared.Ensure(ctx, &w.Shared[i])
+	return r.ensure(ctx, c, w.Shared)
+}
+
+// keepStays does the same for what another version of the hub has made, and stays as it is, if this version refers to the same.
+func (r *Reconciler) keepStays(ctx context.Context, c *cluster) error {
+	var errs []error
+	for _, d := range c.deliveries {
+		if d.result == nil || len(d.stays) == 0 {
+			continue
+		}
+		for i := range d.result.Objects {
+			o := &d.result.Objects[i]
+			there := c.objects[assembly.Key(o)]
+			if there == nil || !d.stays[o.Addon] {
+				continue
+			}
+			same := func(s render.Shared) bool {
+				return slices.Contains(there.uses, index.Source(s.Object.GetKind(), s.Object.GetNamespace(), s.Object.GetName()))
+			}
+			if slices.ContainsFunc(o.Shared, same) {
+				errs = append(errs, r.ensure(ctx, c, o.Shared))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (r *Reconciler) ensure(ctx context.Context, c *cluster, of []render.Shared) error {
+	for i := range of {
+		seen, err := r.Shared.Ensure(ctx, &of[i])
 		if err != nil {
 			return err
 		}

@@ -98,6 +98,8 @@ type object struct {
 	state   fluxstate.State
 	uid     types.UID
 	version string
+	// uses are the sources and charts that it refers to, as index.Source writes them.
+	uses []string
 	// deleted is when it was asked to go; zero if it was not.
 	deleted time.Time
 	// delivery names the AddonDelivery, in the object's namespace.

@@ -117,7 +117,7 @@ func accountOf(obj client.Object) string {
 func (r *Reconciler) observe(c *cluster, obj client.Object, kind string) *object {
 	a := obj.GetAnnotations()
 	k := keyOf(obj, kind)
-	o := &object{state: r.sightings.settled(obj.GetUID(), fluxstate.Of(obj)), uid: obj.GetUID(), version: obj.GetResourceVersion(), delivery: a[hubv1.DeliveryAnnotation], orphan: a[hubv1.DeletionPolicyAnnotation] == string(hubv1.DeletionPolicyOrphan)}
+	o := &object{state: r.sightings.settled(obj.GetUID(), fluxstate.Of(obj)), uid: obj.GetUID(), version: obj.GetResourceVersion(), uses: index.UsesOf(obj), delivery: a[hubv1.DeliveryAnnotation], orphan: a[hubv1.DeletionPolicyAnnotation] == string(hubv1.DeletionPolicyOrphan)}
 	if d := obj.GetDeletionTimestamp(); d != nil {
 		o.deleted = d.Time
 	}

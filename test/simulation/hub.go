@@ -47,10 +47,15 @@ type hub struct {
 	dead bool
 	// again is when the pool is to be asked again.
 	again time.Time
+	// leads is false once another process leads, and this one does not know it yet: it goes on until then, and for so many writes at most.
+	leads  bool
+	until  time.Time
+	writes int
 }
 
 // room is a controller and its queue.
 type room struct {
+	hub   *hub
 	name  string
 	queue workQueue
 	// run takes a request off the queue and reconciles it.
@@ -68,12 +73,12 @@ var errCrashed = errors.New("this process has crashed")
 // startHub starts a process with a cache that is complete.
 func (w *World) startHub() {
 	ctx, cancel := context.WithCancel(context.Background())
-	h := &hub{cache: apiserver.NewCache(w.server, w.scheme, index.CacheOptions()), cancel: cancel}
+	h := &hub{leads: true, cache: apiserver.NewCache(w.server, w.scheme, index.CacheOptions()), cancel: cancel}
 	gate := func(verb string, k apiserver.Key) (before, after error) {
-		if h.dead {
+		if h.dead || w.tooLate(h, verb) {
 			return errCrashed, nil
 		}
-		return w.gate(verb, k)
+		return w.gate(h, verb, k)
 	}
 	h.pool = probe.NewPool(probe.PoolOptions{Interval: w.config.ProbeInterval, Clock: w.clock, Random: func() float64 { return 0.5 }, Probe: w.probe})
 	m := &processManager{world: w, hub: h, live: &apiserver.Reader{Server: w.server, Scheme: w.scheme, Gate: gate}}
@@ -130,8 +135,56 @@ func must(err error) {
 	}
 }
 
+// overlap starts a process while the one before goes on for so many writes, or 15 seconds: the time for which a process may hold a lease that
+// it has lost, since it stood still.
+func (w *World) overlap(writes int) {
+	if w.hub == nil || w.former != nil {
+		return
+	}
+	w.former, w.hub = w.hub, nil
+	w.former.leads, w.former.until, w.former.writes = false, w.clock.Now().Add(15*time.Second), writes
+	w.startHub()
+}
+
+// tooLate ends a process that does not lead any more, when its time is over.
+func (w *World) tooLate(h *hub, verb string) bool {
+	if h.leads {
+		return false
+	}
+	if verb != "get" && verb != "list" {
+		h.writes--
+	}
+	if h.writes < 0 {
+		h.dead = true
+	}
+	return h.dead
+}
+
+// hubs are the processes that are at work.
+func (w *World) hubs() []*hub {
+	if f := w.former; f != nil && (f.dead || w.clock.Now().After(f.until)) {
+		w.endFormer()
+	}
+	var out []*hub
+	for _, h := range []*hub{w.former, w.hub} {
+		if h != nil {
+			out = append(out, h)
+		}
+	}
+	return out
+}
+
+func (w *World) endFormer() {
+	if f := w.former; f != nil {
+		f.dead = true
+		f.cancel()
+		w.former = nil
+	}
+}
+
 // stopHub ends the process as kill -9 does.
 func (w *World) stopHub() {
+	w.endFormer()
 	if w.hub == nil {
 		return
 	}
@@ -187,7 +240,7 @@ func takeIn[R comparable](m *processManager, c controller.TypedController[R], na
 	v.FieldByName("EnableWarmup").Set(reflect.ValueOf(new(true))) // Warmup starts the watches, and no worker with them
 	v.FieldByName("RecoverPanic").Set(reflect.ValueOf(new(false)))
 	m.warm = append(m.warm, c.(interface{ Warmup(context.Context) error }))
-	m.hub.rooms = append(m.hub.rooms, &room{name: name, queue: q, run: func(ctx context.Context, request string) error {
+	m.hub.rooms = append(m.hub.rooms, &room{hub: m.hub, name: name, queue: q, run: func(ctx context.Context, request string) error {
 		req, ok := q.take(request)
 		if !ok {
 			return nil

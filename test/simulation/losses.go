@@ -41,7 +41,7 @@ func (w *World) lost(c *cluster, work *workload, why string) {
 // then has been seen to be wanted, so whoever takes it later does so unasked, whatever somebody wanted once. What was on its way out before
 // it was wanted again goes on its way: Flux may already be at it.
 func (w *World) forget() {
-	if w.hub == nil || w.clock.Now().Sub(w.edited) < time.Minute {
+	if w.hub == nil || w.former != nil || w.clock.Now().Sub(w.edited) < time.Minute {
 		return
 	}
 	for _, c := range w.clusters {

@@ -23,7 +23,7 @@ type unit struct {
 func (w *World) units() []unit {
 	var out []unit
 	now := w.clock.Now()
-	if h := w.hub; h != nil {
+	for _, h := range w.hubs() {
 		for _, i := range h.cache.Informers() {
 			out = append(out, unit{"see " + i.String(), i.Deliver})
 		}
@@ -33,7 +33,7 @@ func (w *World) units() []unit {
 			}
 		}
 		if !h.again.After(now) {
-			out = append(out, unit{"probe", func() { w.stepPool() }})
+			out = append(out, unit{"probe", func() { w.stepPool(h) }})
 		}
 	}
 	for _, k := range w.flux.ready(now) {
@@ -44,18 +44,23 @@ func (w *World) units() []unit {
 
 func (w *World) reconcile(r *room, req string) {
 	w.reconciles++
-	w.running = r.name
+	w.running, w.at = r.name, r.hub
 	err := w.caught(r, req)
-	w.running = ""
+	w.running, w.at = "", nil
 	if w.done != nil {
 		w.done(r, req, err)
 	}
-	if w.hub.dead {
+	switch h := r.hub; {
+	case h.dead && h.leads:
 		w.stopHub()
 		w.startHub()
 		return
+	case h.dead:
+		w.say("  the process that led before ends")
+		w.endFormer()
+		return
 	}
-	w.hub.again = w.clock.Now() // it may have put a cluster into the pool
+	r.hub.again = w.clock.Now() // it may have put a cluster into the pool
 	if err != nil {
 		w.say("  %s %s: %v", r.name, req, err) // it is tried again; what never comes right is seen at the end
 	}
@@ -73,8 +78,7 @@ func (w *World) caught(r *room, req string) (err error) {
 }
 
 // stepPool has the clusters asked that are due.
-func (w *World) stepPool() {
-	h := w.hub
+func (w *World) stepPool(h *hub) {
 	changed, wait, timed := h.pool.Step(context.Background())
 	for _, key := range changed {
 		parts := strings.SplitN(key, "/", 3)
@@ -127,7 +131,7 @@ func (w *World) nextTimer() (at time.Time, ok bool) {
 			at, ok = t, true
 		}
 	}
-	if h := w.hub; h != nil {
+	for _, h := range w.hubs() {
 		for _, r := range h.rooms {
 			note(r.queue.next())
 		}

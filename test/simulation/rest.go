@@ -73,6 +73,7 @@ func (w *World) heal() {
 			w.patch(k, `{"spec":{"suspend":null}}`)
 		}
 	}
+	w.endFormer()
 	if w.hub == nil {
 		w.startHub()
 	}

@@ -163,7 +163,9 @@ func (d *draw) step() string {
 // further draws what came into the simulation later, by lots of its own: what a seed drew before, it still draws.
 func (d *draw) further() string {
 	c := d.cluster()
-	switch d.IntN(8) {
+	switch d.IntN(11) {
+	case 8, 9, 10:
+		return "overlap " + d.number(12)
 	case 0, 1:
 		return "delete Secret " + d.place(c) + map[string]string{"w2": "-admin-kubeconfig", "w5": "-admin-kubeconfig", "w4": "-by-hand"}[c]
 	case 2, 3:

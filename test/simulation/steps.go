@@ -245,6 +245,14 @@ func init() {
 		"apierror": {"WRITES before|after", 2, func(w *World, f []string) string {
 			return w.plan(f, map[string]string{"before": "before", "after": "after"})
 		}},
+		"overlap": {"WRITES", 1, func(w *World, f []string) string {
+			n, err := strconv.Atoi(f[0])
+			if err != nil {
+				return err.Error()
+			}
+			w.overlap(n)
+			return ""
+		}},
 		"restart": {"", 0, func(w *World, _ []string) string { w.stopHub(); w.startHub(); return "" }},
 		"stop":    {"", 0, func(w *World, _ []string) string { w.stopHub(); return "" }},
 		"start":   {"", 0, func(w *World, _ []string) string { w.stopHub(); w.startHub(); return "" }},

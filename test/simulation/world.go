@@ -29,11 +29,13 @@ import (
 
 // World is all of it.
 type World struct {
-	clock    *testclock.FakeClock
-	scheme   *runtime.Scheme
-	server   *apiserver.Server
-	config   *hubconfig.Config
-	hub      *hub
+	clock  *testclock.FakeClock
+	scheme *runtime.Scheme
+	server *apiserver.Server
+	config *hubconfig.Config
+	hub    *hub
+	// former is the process that led before, while it does not know that another one does.
+	former   *hub
 	flux     *flux
 	clusters []*cluster
 	sets     map[string]*set
@@ -45,8 +47,10 @@ type World struct {
 	// running is the room that reconciles now. asked, if there is one, decides over each of its requests, reads included, and done is told
 	// how each reconcile ended.
 	running string
-	asked   func(verb string, k apiserver.Key) (before, after error)
-	done    func(r *room, request string, err error)
+	// at is its process.
+	at    *hub
+	asked func(verb string, k apiserver.Key) (before, after error)
+	done  func(r *room, request string, err error)
 	// edited is when somebody last did something.
 	edited time.Time
 	// quiet is true while a write of the hub is a violation.
@@ -164,7 +168,7 @@ func (w *World) violated(invariant, format string, args ...any) {
 var errServer = errors.New("the API server is overloaded")
 
 // gate is asked before every request of the hub.
-func (w *World) gate(verb string, k apiserver.Key) (before, after error) {
+func (w *World) gate(h *hub, verb string, k apiserver.Key) (before, after error) {
 	if w.asked != nil {
 		return w.asked(verb, k)
 	}
@@ -181,11 +185,11 @@ func (w *World) gate(verb string, k apiserver.Key) (before, after error) {
 		return nil, errServer
 	case "crash": // before the write
 		w.say("  the hub crashes before it can %s %s", verb, k)
-		w.hub.dead = true
+		h.dead = true
 		return errCrashed, nil
 	}
 	w.say("  the hub crashes right after it could %s %s", verb, k)
-	w.hub.dead = true // the write takes effect, and nobody hears of it
+	h.dead = true // the write takes effect, and nobody hears of it
 	return nil, errCrashed
 }
 

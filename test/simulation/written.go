@@ -50,11 +50,15 @@ func (w *World) checkSecret(write apiserver.Write) {
 func (w *World) checkPaused(write apiserver.Write) {
 	text, _ := nested(write.New, "metadata", "annotations", hubv1.RegistrationAnnotation).(string)
 	key, ok := index.Registration(text)
-	if !ok || w.hub == nil {
+	h := w.at // what a process can know is in its own cache
+	if h == nil {
+		h = w.hub
+	}
+	if !ok || h == nil {
 		return
 	}
 	reg := &hubv1.ClusterRegistration{}
-	if w.hub.cache.Get(context.Background(), key, reg) != nil || status.Reason(reg, hubv1.SuspendedCondition) != hubv1.PausedReason || reg.Spec.Pause == nil {
+	if h.cache.Get(context.Background(), key, reg) != nil || status.Reason(reg, hubv1.SuspendedCondition) != hubv1.PausedReason || reg.Spec.Pause == nil {
 		return
 	}
 	if unregisters := status.Reason(reg, hubv1.UnregisteringCondition); reg.DeletionTimestamp != nil && unregisters != "" && !hubv1.Waits(unregisters) {

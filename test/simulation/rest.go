@@ -94,6 +94,9 @@ func (w *World) checkDeletions() {
 			if _, mirror := apiserver.Labels(o)[hubv1.MirrorLabel]; mirror && w.mirrorServes(o) {
 				continue // one that somebody has deleted serves until Flux does not need it any more
 			}
+			if nested(o, "kind") == "ServiceAccount" && w.twinServes(o) {
+				continue // as does the twin of a ServiceAccount, without which Flux would remove nothing
+			}
 			if keptOpen(o) {
 				continue
 			}
@@ -117,6 +120,16 @@ func keptOpen(o apiserver.Object) bool {
 func (w *World) mirrorServes(mirror apiserver.Object) bool {
 	for k := range w.flux.due {
 		if k.Namespace == nested(mirror, "metadata", "namespace") && secretOf(w.server.Get(k)) == nested(mirror, "metadata", "name") {
+			return true
+		}
+	}
+	return false
+}
+
+// twinServes returns whether a Flux object acts as a ServiceAccount.
+func (w *World) twinServes(account apiserver.Object) bool {
+	for k := range w.flux.due {
+		if k.Namespace == nested(account, "metadata", "namespace") && nested(w.server.Get(k), "spec", "serviceAccountName") == nested(account, "metadata", "name") {
 			return true
 		}
 	}

@@ -13,10 +13,13 @@ import (
 	"github.com/chandler-hub/chandler/internal/plan"
 )
 
-// takesOver returns what the add-on of a step takes over, as the status keeps it while the add-on has no object of its own: what is about to
-// go for it, and what has gone.
+// takesOver returns what the add-on of a step takes over, as the status keeps it until Flux has noted something of the add-on's own object: what
+// is about to go for it, and what has gone.
 func (c *cluster) takesOver(d *delivery, s plan.Step, steps []plan.Step) []string {
-	if s.Leaving() || c.objects[s.Key] != nil {
+	if o := c.objects[s.Key]; o != nil {
+		return d.untaken(o)
+	}
+	if s.Leaving() {
 		return nil
 	}
 	var out []string
@@ -32,6 +35,17 @@ func (c *cluster) takesOver(d *delivery, s plan.Step, steps []plan.Step) []strin
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
+}
+
+// untaken returns what an object of a delivery has taken over, if Flux has noted nothing of it yet: then Flux would leave it behind.
+func (d *delivery) untaken(o *object) []string {
+	if o.state.Version != "" || o.delivery != d.Name || o.Key.Namespace != d.Namespace {
+		return nil
+	}
+	if a := d.addon(o.Addon); a != nil && a.Kind == o.Key.Kind && a.Object == o.Key.Name {
+		return a.TakesOver
+	}
+	return nil
 }
 
 // lostBetween looks, live, for what the add-ons of a delivery were about to take over: an add-on that is not delivered any more, and never had
@@ -56,8 +70,8 @@ func (r *Reconciler) lostBetween(ctx context.Context, c *cluster, d *delivery) e
 	return nil
 }
 
-// between returns the entry of an add-on that is not delivered any more, and never had an object of its own; false if nothing was let go
-// for it.
+// between returns the entry of an add-on that is not delivered any more, and never had an object of its own that Flux got to; false if nothing
+// was let go for it.
 func (d *delivery) between(a hubv1.AddonStatus) (hubv1.AddonStatus, bool) {
 	out := hubv1.AddonStatus{Name: a.Name, Kind: a.Kind, Object: a.Object, Release: a.Release, TakesOver: a.TakesOver}
 	for _, k := range a.TakesOver {
@@ -67,7 +81,7 @@ func (d *delivery) between(a hubv1.AddonStatus) (hubv1.AddonStatus, bool) {
 			return out, true
 		case slices.Contains(d.lost, k):
 			out.State = hubv1.AddonOrphaned
-			out.Message = fmt.Sprintf("%s was let go for it, and its own %s was never made; left there: what that had applied, with its namespaces and CRDs", k, a.Kind)
+			out.Message = fmt.Sprintf("%s was let go for it, and Flux has never got to its own %s; left there: what that had applied, with its namespaces and CRDs", k, a.Kind)
 			if a.Release != nil {
 				out.Message += fmt.Sprintf(" (Helm release %s/%s)", a.Release.Namespace, a.Release.Name)
 			}

@@ -4,11 +4,15 @@ package delivery
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 )
@@ -98,6 +102,53 @@ func TestHandOverThatIsNotFinished(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What has come into the other hand, and Flux has not looked at there, Flux would leave behind: it is given the time to look. If it cannot
+// make it its own, that is told.
+func TestHandOverThatFluxHasNotNoted(t *testing.T) {
+	for name, addon := range map[string]func(string, ...map[string]any) map[string]any{"HelmRelease": releaseAddon, "Kustomization": kustomizationAddon} {
+		for _, fails := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, fails: %t", name, fails), func(t *testing.T) {
+				m := moving(t, addon("app"), addon("renamed"))
+				m.busy = true
+				m.move()
+				m.settle()
+				if m.object(roomCluster, "app") != nil || m.object(roomCluster, "renamed") == nil {
+					t.Fatal("it has not changed hands")
+				}
+				m.restart()
+				m.withdraw(roomCluster, "new")
+				m.settle()
+				if o := m.object(roomCluster, "renamed"); o == nil || o.GetDeletionTimestamp() != nil {
+					t.Fatal("it is gone, and Flux has noted nothing")
+				}
+				if m.busy = fails; fails {
+					m.quietly(func() { m.must(m.api.Update(t.Context(), refusing(m.object(roomCluster, "renamed")))) })
+				}
+				m.settle()
+				got := m.orphans(roomCluster)
+				if m.object(roomCluster, "renamed") != nil || m.delivery(roomCluster, "new") != nil {
+					t.Fatalf("it stays: %+v", m.delivery(roomCluster, "new").Status)
+				}
+				if fails && (len(got) != 1 || got[0].Addon != "renamed") || !fails && (len(got) > 0 || len(m.uninstalled) != 1) {
+					t.Errorf("orphans: %+v, uninstalled: %v", got, m.uninstalled)
+				}
+			})
+		}
+	}
+}
+
+// refusing is what Flux makes of an object whose chart or source it cannot have.
+func refusing(obj client.Object) client.Object {
+	not := metav1.Condition{Type: hubv1.ReadyCondition, Status: metav1.ConditionFalse, Reason: "ArtifactFailed", Message: "not found"}
+	switch o := obj.(type) {
+	case *helmv2.HelmRelease:
+		apimeta.SetStatusCondition(&o.Status.Conditions, not)
+	case *kustomizev1.Kustomization:
+		apimeta.SetStatusCondition(&o.Status.Conditions, not)
+	}
+	return obj
 }
 
 // What was about to change hands, and has not, is in the old one: it is uninstalled from there, and nobody calls it an orphan.

@@ -28,9 +28,7 @@ func (r *Reconciler) report(c *cluster, d *delivery, steps []plan.Step, outcomes
 	addons := r.heldAddons(c, d)
 	for _, s := range steps {
 		if a, ok := r.addonStatus(c, d, s, outcomes[s.Key]); ok {
-			if a.AppliedGeneration == 0 {
-				a.TakesOver = c.takesOver(d, s, steps)
-			}
+			a.TakesOver = c.takesOver(d, s, steps)
 			addons = append(addons, a)
 		}
 	}
@@ -89,7 +87,7 @@ func (r *Reconciler) heldAddons(c *cluster, d *delivery) []hubv1.AddonStatus {
 			continue
 		}
 		applied := o.Applied
-		if applied == 0 && d.frozen {
+		if applied == 0 && (d.frozen || c.awaited[k] != "") {
 			applied = o.state.Generation
 		}
 		a := hubv1.AddonStatus{Name: o.Addon, Kind: k.Kind, Object: k.Name, Version: o.state.Version, AppliedGeneration: applied, Suspended: o.Suspended}
@@ -101,7 +99,7 @@ func (r *Reconciler) heldAddons(c *cluster, d *delivery) []hubv1.AddonStatus {
 		if a.State == hubv1.AddonSuspended && o.Held && c.suspended() != nil {
 			a.State, a.Message = c.suspendedState(), c.suspended().Message
 		}
-		a.Before = kept(was(d, o.Addon), &a, o, o.Hash)
+		a.Before, a.TakesOver = kept(was(d, o.Addon), &a, o, o.Hash), d.untaken(o)
 		if c.abandoned(d) {
 			a.State, a.AppliedGeneration = hubv1.AddonOrphaned, 0
 			a.Message = fmt.Sprintf("its AddonDelivery was deleted by hand while nobody was there to withdraw it; %s %s/%s is left, and Flux goes on with it", k.Kind, k.Namespace, k.Name)
@@ -135,9 +133,13 @@ func (d *delivery) stateOf(o *object, stays bool) (hubv1.AddonState, string) {
 	return fluxstate.Addon(before, o.state, applied)
 }
 
-// vanished is where an add-on starts that has no Flux object: with the one that was deleted while it was suspended, if it had one.
+// vanished is where an add-on starts that has no Flux object: with the one that was deleted while it was suspended, if it had one, or with what
+// was let go for it.
 func (d *delivery) vanished(addon string) hubv1.AddonStatus {
 	before := was(d, addon)
+	if len(before.TakesOver) > 0 {
+		return hubv1.AddonStatus{Name: addon, Kind: before.Kind, Object: before.Object, Release: before.Release, TakesOver: before.TakesOver}
+	}
 	if !teardown.Vanished(before) {
 		return hubv1.AddonStatus{Name: addon}
 	}

@@ -57,6 +57,8 @@ type room struct {
 	// failing is what a write comes to, nil for a success; effect is whether it takes effect all the same.
 	failing func(what string) (err error, effect bool)
 	writes  int
+	// busy is true while Flux has no time but to finalize what is suspended.
+	busy bool
 }
 
 const roomSet = "base"
@@ -190,6 +192,9 @@ func (m *room) flux() {
 				suspended = o.Spec.Suspend
 			case *kustomizev1.Kustomization:
 				suspended = o.Spec.Suspend
+			}
+			if m.busy && (obj.GetDeletionTimestamp() == nil || !suspended) {
+				continue
 			}
 			if obj.GetDeletionTimestamp() != nil {
 				if !slices.Contains(obj.GetFinalizers(), fluxFinalizer) {

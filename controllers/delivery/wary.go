@@ -6,11 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandler-hub/chandler/internal/fluxspec"
@@ -30,6 +32,9 @@ func (r *Reconciler) wary(ctx context.Context, c *cluster, steps []plan.Step) er
 		err := r.keepAccount(ctx, c, s)
 		if err == nil && s.Verb == plan.Uninstall && s.Key.Kind == fluxspec.KustomizationKind && c.objects[s.Key].state.Version == "" {
 			err = r.unnoted(ctx, c, s)
+		}
+		if err == nil && s.Verb == plan.Uninstall {
+			c.untaken(s)
 		}
 		if err != nil {
 			s.Verb, s.Reason = plan.Hold, err.Error()
@@ -75,4 +80,22 @@ func (r *Reconciler) unnoted(ctx context.Context, c *cluster, s *plan.Step) erro
 		c.lookAgain(time.Second)
 	}
 	return nil
+}
+
+// untaken looks at an object that is to go on with what another one had left, and of which Flux has noted nothing: deleted now, it would remove
+// nothing. Flux is given the time for its first try, which makes what is there its own.
+func (c *cluster) untaken(s *plan.Step) {
+	o := c.objects[s.Key]
+	d := c.delivery(s.Key.Namespace, o.delivery)
+	if d == nil || len(d.untaken(o)) == 0 {
+		return
+	}
+	from := strings.Join(d.untaken(o), ", ")
+	failed := o.state.Ready == metav1.ConditionFalse && !fluxstate.Unreachable(o.state)
+	if o.Suspended || o.Deleting || failed {
+		s.Verb, s.Reason = plan.Release, "Flux has not taken over what "+from+" has left, and would remove nothing"
+		return
+	}
+	s.Verb, s.Reason = plan.Hold, "waits for Flux to take over what "+from+" has left: before that, it would remove nothing"
+	c.lookAgain(time.Second)
 }

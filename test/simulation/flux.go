@@ -213,7 +213,11 @@ func (w *World) target(k apiserver.Key, ref *fluxmeta.KubeConfigReference) (*clu
 	if err != nil || len(raw) == 0 {
 		return nil, fmt.Errorf("Secret has no key")
 	}
-	return w.reach(string(raw))
+	c, err := w.reach(string(raw))
+	if err != nil {
+		return nil, fmt.Errorf(`Kubernetes cluster unreachable: Get "https://%s/version": %w`, k.Name, err) // as Helm and client-go say it
+	}
+	return c, nil
 }
 
 func setOf(o metav1.Object) string {

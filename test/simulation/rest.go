@@ -244,13 +244,17 @@ func (w *World) told(c *cluster, work *workload, words ...string) bool {
 	says := func(text string) bool {
 		return !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(text, word) })
 	}
+	// What was on its way to another name is an orphan of that name, and the Flux object is named that it had last.
+	names := func(text string) bool {
+		return strings.Contains(text, fmt.Sprintf("%q", work.addon)) || strings.Contains(text, work.owner)
+	}
 	for _, e := range w.events {
-		if e.reason == hubv1.AddonOrphanedEvent && strings.Contains(e.words, fmt.Sprintf("%q", work.addon)) && strings.Contains(e.words, c.namespace+"/"+c.name) && says(e.words) {
+		if e.reason == hubv1.AddonOrphanedEvent && names(e.words) && strings.Contains(e.words, c.namespace+"/"+c.name) && says(e.words) {
 			return true
 		}
 	}
 	if reg := w.registered(c); reg != nil {
-		return slices.ContainsFunc(reg.Status.Orphans, func(o hubv1.Orphan) bool { return o.Addon == work.addon && says(o.Message) })
+		return slices.ContainsFunc(reg.Status.Orphans, func(o hubv1.Orphan) bool { return (o.Addon == work.addon || names(o.Message)) && says(o.Message) })
 	}
 	return false
 }

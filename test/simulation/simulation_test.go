@@ -30,7 +30,7 @@ var (
 func TestSeeds(t *testing.T) {
 	n := *seeds
 	if n == 0 {
-		n = 60
+		n = 120
 		if testing.Short() {
 			n = 5
 		}

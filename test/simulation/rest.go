@@ -253,8 +253,21 @@ func (w *World) told(c *cluster, work *workload, words ...string) bool {
 			return true
 		}
 	}
-	if reg := w.registered(c); reg != nil {
-		return slices.ContainsFunc(reg.Status.Orphans, func(o hubv1.Orphan) bool { return (o.Addon == work.addon || names(o.Message)) && says(o.Message) })
+	lists := func(orphans []hubv1.Orphan) bool {
+		return slices.ContainsFunc(orphans, func(o hubv1.Orphan) bool {
+			return o.Cluster == c.namespace+"/"+c.name && (o.Addon == work.addon || names(o.Message)) && says(o.Message)
+		})
+	}
+	if reg := w.registered(c); reg != nil && lists(reg.Status.Orphans) {
+		return true
+	}
+	// A hub that was killed between a status and its event sends no event: what outlives the registration is the set's status.
+	for _, o := range w.server.List(kinds["AddonSet"].GroupKind(), "") {
+		set := &hubv1.AddonSet{}
+		must(apiserver.Into(o, set))
+		if lists(set.Status.Orphans) {
+			return true
+		}
 	}
 	return false
 }

@@ -153,8 +153,8 @@ func (w *World) checkDelivered() {
 				continue
 			}
 			for _, a := range s.addons {
-				if a.optional() && w.excluded(c, a.name) {
-					continue
+				if a.optional() && w.excluded(c, a.name) || slices.Contains(w.contradicted(s, c), a.name) {
+					continue // the statuses say so: see checkContradictions
 				}
 				if !w.runs(c, a.name) && !w.taken(c, a) {
 					w.violated("convergence", "add-on %s of %s is not on %s", a.name, name, c.name)

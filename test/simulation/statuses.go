@@ -5,6 +5,7 @@ package simulation
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/status"
@@ -25,7 +26,8 @@ func (w *World) checkStatuses() {
 		if c == nil || s == nil || !w.serves(c) {
 			continue
 		}
-		if !status.IsTrue(d, hubv1.ReadyCondition) && !lostAll(d) {
+		w.checkContradictions(d, s, c)
+		if !status.IsTrue(d, hubv1.ReadyCondition) && !lostAll(d) && len(w.contradicted(s, c)) == 0 {
 			w.violated("status", "delivery %s is not Ready at rest: %s", d.Name, conditionOf(d))
 		}
 		for _, a := range d.Status.Addons {
@@ -45,13 +47,33 @@ func (w *World) checkStatuses() {
 			}
 			continue
 		}
-		lost := w.someLostAll(func(d *hubv1.AddonDelivery) bool { return d.Spec.RegistrationRef.Name == c.name })
+		lost := w.someLostAll(func(d *hubv1.AddonDelivery) bool { return d.Spec.RegistrationRef.Name == c.name }) ||
+			slices.ContainsFunc(sortedKeys(w.sets), func(name string) bool { return len(w.contradicted(w.sets[name], c)) > 0 })
 		if w.serves(c) && !status.IsTrue(reg, hubv1.ReadyCondition) && !keptOpen(w.server.Get(c.registration())) && !lost {
 			w.violated("status", "registration %s is not Ready at rest: %s", c.name, conditionOf(reg))
 		}
 	}
 	for _, name := range sortedKeys(w.sets) {
 		w.checkSet(w.sets[name])
+	}
+}
+
+// checkContradictions: what the hub refuses to do is said where people look, with what to do.
+func (w *World) checkContradictions(d *hubv1.AddonDelivery, s *set, c *cluster) {
+	if w.registered(c) == nil {
+		return
+	}
+	for _, addon := range w.contradicted(s, c) {
+		there := &hubv1.AddonSet{}
+		must(apiserver.Into(w.server.Get(s.key()), there))
+		objects := map[string]status.Object{"delivery": d, "registration": w.registered(c), "AddonSet": there}
+		for _, kind := range sortedKeys(objects) {
+			o := objects[kind]
+			says := conditionOf(o)
+			if !strings.HasPrefix(says, "False") || !strings.Contains(says, addon) || kind == "delivery" && !strings.Contains(says, "Leave the field out") {
+				w.violated("status", "add-on %s of %s is refused on %s, and its %s does not say so: %s", addon, s.name, c.name, kind, says)
+			}
+		}
 	}
 }
 
@@ -114,7 +136,7 @@ func (w *World) checkSet(s *set) {
 	}
 	lost := w.someLostAll(func(d *hubv1.AddonDelivery) bool {
 		return d.Namespace == s.namespace && d.Spec.AddonSetRef.Name == s.name
-	})
+	}) || slices.ContainsFunc(w.clusters, func(c *cluster) bool { return len(w.contradicted(s, c)) > 0 })
 	if !status.IsTrue(there, hubv1.ReadyCondition) && !lost {
 		w.violated("status", "AddonSet %s is not Ready at rest: %s", s.name, conditionOf(there))
 	}

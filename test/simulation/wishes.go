@@ -75,18 +75,62 @@ func (w *World) claims(c *cluster) []claim {
 func (w *World) wanted(c *cluster, work *workload) bool {
 	claims := w.claims(c)
 	return slices.ContainsFunc(claims, func(cl claim) bool {
+		if w.contradicts(c, cl, work) {
+			return true
+		}
 		if !cl.fits(work) {
 			return false
 		}
 		if cl.name == work.addon {
 			return !slices.ContainsFunc(claims, func(other claim) bool { return other.name == cl.name && other.beats(cl, work.set) })
 		}
-		from := cl.movedFrom
-		if !strings.Contains(from, "/") {
-			from = cl.set.name + "/" + from
-		}
-		return cl.movedFrom != "" && cl.set.namespace+"/"+from == work.set+"/"+work.addon
+		return cl.goesOnWith(work)
 	})
+}
+
+// goesOnWith returns whether a claim is moved from what brought a workload.
+func (cl claim) goesOnWith(work *workload) bool {
+	from := cl.movedFrom
+	if !strings.Contains(from, "/") {
+		from = cl.set.name + "/" + from
+	}
+	return cl.movedFrom != "" && cl.set.namespace+"/"+from == work.set+"/"+work.addon
+}
+
+// contradicts returns whether an add-on that is renamed or moved says another Helm release than the one that it is to go on with. movedFrom promises
+// that nothing is reinstalled, so the hub refuses this, and says so, rather than to guess which of the two is meant. What runs stays meanwhile.
+func (w *World) contradicts(c *cluster, cl claim, work *workload) bool {
+	return cl.form == "helm" && cl.release != "" && strings.HasPrefix(work.name, "helm:") && !strings.HasSuffix(work.name, "/"+cl.release) &&
+		cl.goesOnWith(work) && w.lives(work.ownerUID) && !w.made(c, cl)
+}
+
+// contradicted returns the add-ons of a set that contradict themselves on a cluster.
+func (w *World) contradicted(s *set, c *cluster) []string {
+	var out []string
+	for _, cl := range w.claims(c) {
+		if cl.set != s {
+			continue
+		}
+		for _, name := range sortedKeys(c.workloads) {
+			if w.contradicts(c, cl, c.workloads[name]) {
+				out = append(out, cl.name)
+				break
+			}
+		}
+	}
+	return out
+}
+
+// made returns whether an add-on of a set has a Flux object of its own for a cluster: then it takes nothing over any more.
+func (w *World) made(c *cluster, cl claim) bool {
+	for k := range w.flux.due {
+		o := w.server.Get(k)
+		if k.Namespace == cl.set.namespace && apiserver.Labels(o)[hubv1.AddonSetLabel] == cl.set.name && apiserver.Labels(o)[hubv1.AddonLabel] == cl.name &&
+			nested(o, "metadata", "annotations", hubv1.RegistrationAnnotation) == c.namespace+"/"+c.name {
+			return true
+		}
+	}
+	return false
 }
 
 // beats returns whether one claim on an add-on's name is stronger than another: platform sets win over others, then the priority decides, and

@@ -52,6 +52,16 @@ func TestHandOver(t *testing.T) {
 			plan.Observed{Key: key("Kustomization", "old"), Addon: "old"}, false,
 			"HandOver old (Kustomization flux-system/new takes it over), AwaitRemoval new (waits for Kustomization flux-system/old, which delivered this add-on before, to be gone)",
 		},
+		"AKustomizationIntoAnotherNamespace": {
+			plan.Desired{Key: key("Kustomization", "new"), Addon: "new", Namespace: "elsewhere", Recorded: []plan.Key{key("Kustomization", "old")}, Predecessors: []plan.Key{key("Kustomization", "old")}},
+			plan.Observed{Key: key("Kustomization", "old"), Addon: "old"}, false,
+			"Uninstall old, AwaitRemoval new (waits for Kustomization flux-system/old, which delivered this add-on before, to be gone)",
+		},
+		"AKustomizationWithOtherNames": {
+			plan.Desired{Key: key("Kustomization", "new"), Addon: "new", Names: "a-*", Recorded: []plan.Key{key("Kustomization", "old")}, Predecessors: []plan.Key{key("Kustomization", "old")}},
+			plan.Observed{Key: key("Kustomization", "old"), Addon: "old"}, false,
+			"Uninstall old, AwaitRemoval new (waits for Kustomization flux-system/old, which delivered this add-on before, to be gone)",
+		},
 		"AKustomizationIsNoHelmRelease": {
 			takes(func(d *plan.Desired) { d.Predecessors = []plan.Key{key("Kustomization", "old")} }),
 			plan.Observed{Key: key("Kustomization", "old"), Addon: "old"}, false,

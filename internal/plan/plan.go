@@ -296,9 +296,9 @@ func (d *Desired) sameRelease(o *Observed) bool {
 
 // canTakeOver returns whether the workload can go from one object to the other as it is. Flux takes a Helm release for its
 // own if name and namespaces are the same (helm-controller, DetermineReleaseState), and what a Kustomization applies
-// gets the new owner's labels.
+// gets the new owner's labels. If it would apply elsewhere, what is in the old place would have no owner.
 func canTakeOver(d Desired, o Observed) bool {
-	return d.Key.Kind == o.Key.Kind && d.Release == o.Release
+	return d.Key.Kind == o.Key.Kind && d.Release == o.Release && d.Namespace == o.Namespace && d.Names == o.Names
 }
 
 // upToDate is the skip rule. The hash alone would miss an edit that somebody made to the spec; the generation alone

@@ -125,7 +125,7 @@ func (r *Reconciler) observe(c *cluster, obj client.Object, kind string) *object
 	o.kept, _ = render.ParseRelease(a[hubv1.ReleaseAnnotation])
 	o.Observed = plan.Observed{
 		Key: k, Addon: obj.GetLabels()[hubv1.AddonLabel], Set: obj.GetLabels()[hubv1.AddonSetLabel], Hash: a[hubv1.HashAnnotation], Labels: obj.GetLabels(),
-		Generation: obj.GetGeneration(), Deleting: o.state.Deleting, Suspended: o.state.Suspended, Release: releaseOf(obj),
+		Generation: obj.GetGeneration(), Deleting: o.state.Deleting, Suspended: o.state.Suspended, Release: releaseOf(obj), InstalledAs: index.InstalledAs(obj),
 	}
 	o.Namespace, o.Names = putsInto(obj)
 	_, o.Held = a[hubv1.SuspendedAnnotation]

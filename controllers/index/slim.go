@@ -84,10 +84,30 @@ func slimHelmRelease(in any) (any, error) {
 	}
 	status := helmv2.HelmReleaseStatus{Conditions: slimConditions(o.Status.Conditions)}
 	if latest := o.Status.History.Latest(); latest != nil {
-		status.History = helmv2.Snapshots{{ChartName: common.one(latest.ChartName), ChartVersion: common.one(latest.ChartVersion)}}
+		as := InstalledAs(o) // next to always none
+		status.StorageNamespace = as.StorageNamespace
+		status.History = helmv2.Snapshots{{ChartName: common.one(latest.ChartName), ChartVersion: common.one(latest.ChartVersion), Name: as.Name, Namespace: as.Namespace}}
 	}
 	o.Spec, o.Status = spec, status
 	return o, nil
+}
+
+// longestRelease is how long Helm lets the name of a release be. helm-controller shortens a longer one in its own way.
+const longestRelease = 53
+
+// InstalledAs returns the Helm release that Flux has installed for a HelmRelease, if it asks for another one by now; zero if it does not,
+// or that is not known.
+func InstalledAs(obj client.Object) hubv1.HelmReleaseIdentity {
+	o, ok := obj.(*helmv2.HelmRelease)
+	if !ok || o.Status.History.Latest() == nil || o.Status.History.Latest().Name == "" || o.Status.StorageNamespace == "" || len(o.GetReleaseName()) > longestRelease {
+		return hubv1.HelmReleaseIdentity{}
+	}
+	latest := o.Status.History.Latest()
+	as := hubv1.HelmReleaseIdentity{Name: latest.Name, Namespace: latest.Namespace, StorageNamespace: o.Status.StorageNamespace}
+	if as == (hubv1.HelmReleaseIdentity{Name: o.GetReleaseName(), Namespace: o.GetReleaseNamespace(), StorageNamespace: o.GetStorageNamespace()}) {
+		return hubv1.HelmReleaseIdentity{}
+	}
+	return as
 }
 
 func slimKustomization(in any) (any, error) {

@@ -47,6 +47,10 @@ func TestHandOver(t *testing.T) {
 		"AnotherTarget": {takes(func(d *plan.Desired) { d.Release.Namespace = "other" }), old(), false, "Uninstall old, " + waits},
 		"AnotherRelease": {takes(func(d *plan.Desired) { d.Release.Name = "other" }), old(), false,
 			"Uninstall old, Create new"},
+		"InstalledUnderAnotherName": {takes(), old(func(o *plan.Observed) { o.InstalledAs = release; o.InstalledAs.Name = "before" }), false, "Uninstall old, " + waits},
+		"InstalledAsItIsAskedFor":   {takes(), old(func(o *plan.Observed) { o.InstalledAs = release }), false, "HandOver old (HelmRelease flux-system/new takes it over), " + waits},
+		"AnotherIsToHaveWhatIsInstalled": {takes(), old(func(o *plan.Observed) { o.Release.Name, o.InstalledAs = "later", release }), false,
+			"Uninstall old, " + waits},
 		"AKustomizationByMove": {
 			plan.Desired{Key: key("Kustomization", "new"), Addon: "new", Recorded: []plan.Key{key("Kustomization", "old")}, Predecessors: []plan.Key{key("Kustomization", "old")}},
 			plan.Observed{Key: key("Kustomization", "old"), Addon: "old"}, false,

@@ -61,8 +61,8 @@ type Observed struct {
 	Set    string
 	Hash   string
 	Labels map[string]string
-	// Release is set for a HelmRelease.
-	Release hubv1.HelmReleaseIdentity
+	// Release is the one that a HelmRelease asks for, and InstalledAs the one that Flux has installed, if it is another one; zero if not, or not known.
+	Release, InstalledAs hubv1.HelmReleaseIdentity
 	// Namespace is where a Kustomization puts what has none, and Names what it makes of names.
 	Namespace, Names string
 	// Chart is the chart that a HelmRelease asks for, and Installed the one that Flux has installed, each by its name; empty if that is
@@ -291,14 +291,19 @@ func Follows(d Desired, o Observed) bool {
 }
 
 func (d *Desired) sameRelease(o *Observed) bool {
-	return d.Release.Name != "" && d.Release.Name == o.Release.Name && d.Release.StorageNamespace == o.Release.StorageNamespace
+	same := func(r hubv1.HelmReleaseIdentity) bool {
+		return r.Name == d.Release.Name && r.StorageNamespace == d.Release.StorageNamespace
+	}
+	return d.Release.Name != "" && (same(o.Release) || same(o.InstalledAs))
 }
 
 // canTakeOver returns whether the workload can go from one object to the other as it is. Flux takes a Helm release for its
 // own if name and namespaces are the same (helm-controller, DetermineReleaseState), and what a Kustomization applies
-// gets the new owner's labels. If it would apply elsewhere, what is in the old place would have no owner.
+// gets the new owner's labels. If it would apply elsewhere, what is in the old place would have no owner; nor would the release that Flux
+// has installed, if it has not come to the one that it is asked for.
 func canTakeOver(d Desired, o Observed) bool {
-	return d.Key.Kind == o.Key.Kind && d.Release == o.Release && d.Namespace == o.Namespace && d.Names == o.Names
+	installed := o.InstalledAs == (hubv1.HelmReleaseIdentity{}) || o.InstalledAs == d.Release
+	return d.Key.Kind == o.Key.Kind && d.Release == o.Release && installed && d.Namespace == o.Namespace && d.Names == o.Names
 }
 
 // upToDate is the skip rule. The hash alone would miss an edit that somebody made to the spec; the generation alone

@@ -86,8 +86,9 @@ type Override struct {
 	// +optional
 	Exclude bool `json:"exclude,omitempty"`
 
-	// until is when the override ends by itself.
+	// until is when the override ends by itself, such as 2026-12-01T00:00:00Z.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="self > timestamp('1970-01-01T00:00:00Z')",message="must be a time such as 2026-12-01T00:00:00Z"
 	Until *metav1.Time `json:"until,omitempty"`
 
 	// reason is for whoever finds the override later.
@@ -98,8 +99,9 @@ type Override struct {
 
 // Pause holds a cluster as it is.
 type Pause struct {
-	// until is when it ends by itself.
+	// until is when it ends by itself, such as 2026-12-01T00:00:00Z.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="self > timestamp('1970-01-01T00:00:00Z')",message="must be a time such as 2026-12-01T00:00:00Z"
 	Until *metav1.Time `json:"until,omitempty"`
 	// reason is for whoever finds it later.
 	// +optional

@@ -37,12 +37,21 @@ func main() {
 // run looks for the defects of these names, or for all of them.
 func run(root string, seeds int, names []string) error {
 	fmt.Println("| Defect | Invariant | Seeds | The shrunk script |\n| --- | --- | --- | --- |")
+	dir, err := os.MkdirTemp("", "sound-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	sound := filepath.Join(dir, "simulation")
+	if err := build(root, sound); err != nil {
+		return err
+	}
 	missed := 0
 	for _, d := range Defects {
 		if len(names) > 0 && !slices.Contains(names, d.Name) {
 			continue
 		}
-		found, err := d.find(root, seeds)
+		found, err := d.find(root, seeds, sound)
 		if err != nil {
 			return fmt.Errorf("%s: %w", d.Name, err)
 		}
@@ -100,8 +109,8 @@ type found struct {
 	script    []string
 }
 
-// find builds the simulation with the defect, and tries seeds until one sees it.
-func (d Defect) find(root string, seeds int) (found, error) {
+// find builds the simulation with the defect, and tries seeds until one fails that does not fail without it.
+func (d Defect) find(root string, seeds int, sound string) (found, error) {
 	dir, err := os.MkdirTemp("", "defect-")
 	if err != nil {
 		return found{}, err
@@ -112,12 +121,36 @@ func (d Defect) find(root string, seeds int) (found, error) {
 		return found{}, err
 	}
 	binary := filepath.Join(dir, "simulation")
-	build := exec.Command("go", "test", "-c", "-trimpath", "-overlay", overlay, "-o", binary, "./test/simulation")
-	build.Dir = root
-	if out, err := build.CombinedOutput(); err != nil {
-		return found{}, fmt.Errorf("%w\n%s", err, out)
+	if err := build(root, binary, "-overlay", overlay); err != nil {
+		return found{}, err
 	}
-	test := exec.Command(binary, "-test.run", "^TestSeeds$", "-test.timeout", "0", "-seeds", fmt.Sprint(seeds))
+	for from := 0; from < seeds; {
+		f, err := try(root, binary, from, seeds-from, 1)
+		if err != nil || f.seen == 0 {
+			return f, err
+		}
+		without, err := try(root, sound, f.seen-1, 1, 2)
+		if err != nil || without.invariant != f.invariant {
+			return f, err
+		}
+		from = f.seen
+	}
+	return found{}, nil
+}
+
+// build makes a binary of the simulation.
+func build(root, binary string, args ...string) error {
+	cmd := exec.Command("go", append(append([]string{"test", "-c", "-trimpath", "-o", binary}, args...), "./test/simulation")...)
+	cmd.Dir = root
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%w\n%s", err, out)
+	}
+	return nil
+}
+
+// try runs seeds, and shrinks the failure that makes so many; zero if none fails.
+func try(root, binary string, from, seeds, stop int) (found, error) {
+	test := exec.Command(binary, "-test.run", "^TestSeeds$", "-test.timeout", "0", "-from", fmt.Sprint(from), "-seeds", fmt.Sprint(seeds), "-stop", fmt.Sprint(stop))
 	test.Dir = filepath.Join(root, "test", "simulation")
 	out, err := test.CombinedOutput()
 	if err == nil {

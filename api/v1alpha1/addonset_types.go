@@ -366,7 +366,10 @@ type HeldRemovals struct {
 	// count is how many clusters are to lose, or to reinstall, add-ons.
 	// +required
 	Count int32 `json:"count"`
-	// hash stands for exactly what is held.
+	// since is when the guard began to hold something.
+	// +optional
+	Since *metav1.Time `json:"since,omitempty"`
+	// hash stands for exactly what is held since then.
 	// +required
 	Hash string `json:"hash"`
 	// sample names some of it: cluster and add-ons.

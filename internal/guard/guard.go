@@ -17,6 +17,8 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/identity"
 )
@@ -99,7 +101,8 @@ func Decide(in Input) Verdict {
 			asked = append(asked, r)
 		}
 	}
-	v.Approved = len(asked) > 0 && in.Approval == Hash(asked)
+	// Only what is held already can have been approved: the approval of another time may still be on the set, and of the same edit.
+	v.Approved = len(asked) > 0 && in.Held != nil && in.Approval == hash(asked, in.Held.Since)
 	var held []Removal
 	for _, r := range asked {
 		switch {
@@ -111,25 +114,33 @@ func Decide(in Input) Verdict {
 			held = append(held, r)
 		}
 	}
-	v.Held = holding(held)
+	v.Held = holding(held, in)
 	v.Removals = remember(counts.counts, v.Go)
 	return v
 }
 
-// Hash stands for exactly these removals.
-func Hash(removals []Removal) string {
-	digests := make([]string, len(removals))
+// hash stands for exactly these removals, held since then.
+func hash(removals []Removal, since *metav1.Time) string {
+	parts := make([]string, len(removals))
 	for i, r := range removals {
-		digests[i] = r.Digest
+		parts[i] = r.Digest
 	}
-	return identity.Hash(8, slices.Sorted(slices.Values(digests))...)
+	slices.Sort(parts)
+	if !since.IsZero() { // else an older hub began to hold them, and somebody may have approved that
+		parts = append(parts, since.UTC().Format(time.RFC3339))
+	}
+	return identity.Hash(8, parts...)
 }
 
-func holding(held []Removal) *hubv1.HeldRemovals {
+func holding(held []Removal, in Input) *hubv1.HeldRemovals {
 	if len(held) == 0 {
 		return nil
 	}
-	h := &hubv1.HeldRemovals{Hash: Hash(held)}
+	since := new(metav1.NewTime(in.Now))
+	if in.Held != nil {
+		since = in.Held.Since
+	}
+	h := &hubv1.HeldRemovals{Since: since, Hash: hash(held, since)}
 	clusters := map[string][]string{}
 	for _, r := range held {
 		clusters[r.Cluster] = append(clusters[r.Cluster], r.Addons...)

@@ -367,3 +367,35 @@ func TestSample(t *testing.T) {
 		t.Errorf("held %+v", f.held)
 	}
 }
+
+// TestAnApprovalIsForOneTime: the annotation stays on the set, in Git as well, and a reinstall does not change the UID that its digest is of. So
+// the same edit, months later, has to be approved anew.
+func TestAnApprovalIsForOneTime(t *testing.T) {
+	var wanted []Removal
+	delivered := map[string][]string{}
+	for i := range 20 {
+		delivered["web"] = append(delivered["web"], cluster(i))
+		wanted = append(wanted, Removal{Cluster: cluster(i), Digest: Change([]string{Reinstalled(cluster(i), "there")}), Addons: []string{"web"}})
+	}
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	decide := func(in Input) Verdict {
+		in.Delivered, in.Now = delivered, now
+		return Decide(in)
+	}
+	v := decide(Input{Wanted: wanted})
+	approval := v.Held.Hash
+	v = decide(Input{Wanted: wanted, Held: v.Held, Removals: v.Removals, Approval: approval})
+	if len(v.Go) != 20 || !v.Approved {
+		t.Fatalf("approved: %d of 20", len(v.Go))
+	}
+	now = now.Add(60 * 24 * time.Hour) // done, and the edit is taken back
+	v = decide(Input{Removals: v.Removals, Approval: approval})
+	for range 3 {
+		if v = decide(Input{Wanted: wanted, Held: v.Held, Removals: v.Removals, Approval: approval}); len(v.Go) > 3 || v.Held == nil || v.Held.Hash == approval {
+			t.Fatalf("the same edit, two months later: %d of 20 go, held is %+v", len(v.Go), v.Held)
+		}
+	}
+	if v = decide(Input{Wanted: wanted, Held: v.Held, Removals: v.Removals, Approval: v.Held.Hash}); len(v.Go) != 20 {
+		t.Errorf("approved anew: %d of 20", len(v.Go))
+	}
+}

@@ -184,6 +184,9 @@ func (r *Reconciler) write(ctx context.Context, c *cluster, s plan.Step) outcome
 	if err := r.keep(ctx, c, s); err != nil {
 		return outcome{err: err}
 	}
+	if s.Verb == plan.Create {
+		r.tellIfElsewhere(ctx, c, d, s.Addon)
+	}
 	o := w.Manifest()
 	key := identity.ClusterKey(r.Config.HubID, c.key)
 	write := func() (client.Object, error) {

@@ -178,6 +178,10 @@ func (r *Reconciler) tell(ctx context.Context, c *cluster, d *delivery) {
 		case hubv1.AddonOrphaned:
 			r.Recorder.Eventf(r.about(ctx, c, d), object, corev1.EventTypeWarning, hubv1.AddonOrphanedEvent, "Remove",
 				"add-on %q (%s %q) is left on cluster %s: %s", a.Name, a.Kind, a.Object, c.key, a.Message)
+		case hubv1.AddonExcluded, hubv1.AddonLostTo:
+			if b := was(d, a.Name); r.vanished(c, d, b) {
+				r.tellVanished(ctx, c, d, b, "this set does not deliver it here any more")
+			}
 		case hubv1.AddonReady:
 			if before == hubv1.AddonFailed {
 				r.Recorder.Eventf(d.AddonDelivery, object, corev1.EventTypeNormal, hubv1.AddonRecoveredEvent, "Deliver", "add-on %q is Ready again", a.Name)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -29,10 +30,13 @@ import (
 // left says what an object that is about to be let go leaves on the cluster. It reads live: the cache keeps no inventories. What
 // was reported already is not looked up again. What cannot be read is not let go yet: nobody could say afterwards what stays.
 func (r *Reconciler) left(ctx context.Context, c *cluster, s plan.Step) (string, error) {
-	o := c.objects[s.Key]
+	o, from := c.objects[s.Key], ""
 	if d := c.delivery(s.Key.Namespace, o.delivery); d != nil {
 		if d.announced(s.Key, o.Addon) {
 			return d.addon(o.Addon).Message, nil
+		}
+		if list := d.untaken(o); len(list) > 0 {
+			from = ", and what " + strings.Join(list, ", ") + " had left for it"
 		}
 	}
 	obj := newObject(s.Key)
@@ -43,7 +47,7 @@ func (r *Reconciler) left(ctx context.Context, c *cluster, s plan.Step) (string,
 	case !apierrors.IsNotFound(err):
 		return "", fmt.Errorf("read what %s leaves on the cluster: %w", s.Key, err)
 	}
-	return excerpt.Of(fmt.Sprintf("%s; left there: %s", s.Reason, what), status.MaxNote), nil
+	return excerpt.Of(fmt.Sprintf("%s; left there: %s%s", s.Reason, what, from), status.MaxNote), nil
 }
 
 // orphans returns the entries of add-ons that were let go and have no object any more: those that were said to be, and those whose

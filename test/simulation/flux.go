@@ -334,6 +334,10 @@ func (f *flux) kustomize(w *World, k apiserver.Key, ks *kustomizev1.Kustomizatio
 	}
 	addon := ks.Labels[hubv1.AddonLabel]
 	names := objectsOf(ks.Spec.Path, ks.Spec.TargetNamespace)
+	if ks.Status.History == nil { // where it counts its tries, with and without success
+		now := metav1.NewTime(w.clock.Now())
+		ks.Status.History = fluxmeta.History{{Digest: "sha256:0", FirstReconciled: now, LastReconciled: now, TotalReconciliations: 1}}
+	}
 	for i, name := range names {
 		if w.broken[addon] && i > 0 {
 			// What was applied stays, and no inventory is stored (kustomization_controller.go:489-507).

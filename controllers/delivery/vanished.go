@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package delivery
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/fluxstate"
+	"github.com/chandler-hub/chandler/internal/plan"
+	"github.com/chandler-hub/chandler/internal/teardown"
+)
+
+// vanished returns whether somebody else has deleted the Flux object of an add-on while it was suspended: Flux removes nothing then. a is
+// how the add-on was last reported.
+func (r *Reconciler) vanished(c *cluster, d *delivery, a hubv1.AddonStatus) bool {
+	if a.Object == "" || !teardown.Vanished(a) {
+		return false
+	}
+	k := plan.Key{Kind: a.Kind, Namespace: d.Namespace, Name: a.Object}
+	_, ours := r.ledger.wasRemoved(k)
+	o := c.objects[k]
+	return !ours && (o == nil || o.Deleting && o.Suspended)
+}
+
+// tellVanished sends an event about an add-on whose object has vanished, and whose next one, if there is one, may not go on with what it has left.
+// That is known by its status alone, which is about to forget it.
+func (r *Reconciler) tellVanished(ctx context.Context, c *cluster, d *delivery, a hubv1.AddonStatus, next string) {
+	r.Recorder.Eventf(r.about(ctx, c, d), newObject(plan.Key{Kind: a.Kind, Namespace: d.Namespace, Name: a.Object}), corev1.EventTypeWarning, hubv1.AddonOrphanedEvent, "Remove",
+		"add-on %q (%s %q) has left what it applied on cluster %s, with its namespaces and CRDs: its Flux object was deleted while it was suspended, and Flux removes nothing then; %s",
+		a.Name, a.Kind, a.Object, c.key, next)
+}
+
+// tellIfElsewhere tells of an add-on whose object has vanished before it is made again, if its set has changed since.
+func (r *Reconciler) tellIfElsewhere(ctx context.Context, c *cluster, d *delivery, addon string) {
+	if a := was(d, addon); d.before.Status.ObservedRevision != d.Spec.RevisionName && r.vanished(c, d, a) {
+		r.tellVanished(ctx, c, d, a, "it is made again as its AddonSet wants it now, and goes on with what has the same Helm release, or is the same object")
+	}
+}
+
+// tellForgotten tells of what a delivery's status alone remembers, before the delivery is made again without it. It looks live: whoever
+// deletes a delivery may have deleted its objects a moment ago.
+func (r *Reconciler) tellForgotten(ctx context.Context, c *cluster, d *delivery) error {
+	for _, a := range d.Status.Addons {
+		k := plan.Key{Kind: a.Kind, Namespace: d.Namespace, Name: a.Object}
+		if _, ours := r.ledger.wasRemoved(k); ours || a.Object == "" || !teardown.Vanished(a) {
+			continue
+		}
+		obj := newObject(k)
+		err := r.Live.Get(ctx, client.ObjectKeyFromObject(obj), obj)
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("look for %s, which add-on %q has been delivered by: %w", k, a.Name, err)
+		}
+		if s := fluxstate.Of(obj); err != nil || s.Deleting && s.Suspended {
+			r.tellVanished(ctx, c, d, a, "its AddonDelivery, which was deleted as well, is made again, and goes on with what its AddonSet still wants there")
+		}
+	}
+	return nil
+}

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
@@ -98,6 +99,9 @@ func (r *Reconciler) handWritten(ctx context.Context, c *cluster, o *render.Obje
 	}
 	if ref == nil {
 		return nil, refuse("has no spec.kubeConfig.secretRef, so it is for no other cluster than the hub's")
+	}
+	if what := validation.IsDNS1123Subdomain(ref.Name); len(what) > 0 { // a client refuses to ask for such a name
+		return nil, refuse("has spec.kubeConfig.secretRef.name %q, which no Secret can be called (%s): correct it there, or drop adopt here", ref.Name, what[0])
 	}
 	secret := &corev1.Secret{}
 	if err := r.Live.Get(ctx, types.NamespacedName{Namespace: name.Namespace, Name: ref.Name}, secret); err != nil {

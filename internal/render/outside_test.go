@@ -57,6 +57,8 @@ func TestOutsideThePlatform(t *testing.T) {
 		"DependsOn":           {addon: body(git, "", ", dependsOn: [{name: x, namespace: flux-system}]"), want: "dependsOn"},
 		"Adopt":               {addon: strings.Replace(body(git, "", ""), "{name: a,", "{name: a, adopt: {namespace: flux-system, name: x},", 1), want: "may take over only objects of its own namespace"},
 		"AdoptByExpression":   {addon: strings.Replace(body(git, "", ""), "{name: a,", `{name: a, adopt: {namespace: "<< 'flux-system' >>", name: x},`, 1), want: "may take over only objects of its own namespace"},
+		"AdoptOfNoName":       {addon: strings.Replace(body(git, "", ""), "{name: a,", `{name: a, adopt: {name: "<< cluster.name >>/b"},`, 1), want: `adopt.name: is "`},
+		"AdoptOfNoNamespace":  {addon: strings.Replace(body(git, "", ""), "{name: a,", `{name: a, adopt: {namespace: "<< '..' >>", name: x},`, 1), want: `adopt.namespace: is "..", which no object can be called`},
 		"MovedFrom":           {addon: strings.Replace(body(git, "", ""), "{name: a,", "{name: a, movedFrom: [{namespace: flux-system, addonSet: s}],", 1), want: "may take over only from sets in its own namespace"},
 		"Manifests":           {addon: `{name: a, manifests: {objects: [{apiVersion: v1, kind: Secret, metadata: {name: x, namespace: flux-system}}]}}`, want: ""}, // there, on the cluster
 		"SourceSpec":          {addon: `{name: a, kustomization: {sourceRef: {name: own}}}`, more: "sources: [{name: own, kind: GitRepository, spec: {url: https://git.example.org, ref: {branch: main}, secretRef: {name: x, namespace: flux-system}}}]", want: "secretRef.namespace"},

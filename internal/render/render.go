@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/compile"
@@ -249,6 +250,10 @@ func (r *renderer) adopt(a *compile.Addon) (*Adopt, Errors) {
 		if err != nil {
 			return nil, Errors{{Addon: a.Name, Path: f.path, Message: err.Error()}}
 		}
+		// Before anybody looks for it: a client refuses to ask for such a name.
+		if what := validation.IsDNS1123Subdomain(text); len(what) > 0 {
+			return nil, Errors{{Addon: a.Name, Path: f.path, Message: fmt.Sprintf("is %q, which no object can be called: %s. Write the name of a %s that is there", text, what[0], adoptable(f.path, out.Kind))}}
+		}
 		*f.to = text
 	}
 	if out.Namespace != r.t.Namespace && !r.p.Platform {
@@ -256,6 +261,14 @@ func (r *renderer) adopt(a *compile.Addon) (*Adopt, Errors) {
 			"is %q: a set outside the platform namespaces may take over only objects of its own namespace, %q", out.Namespace, r.t.Namespace)}}
 	}
 	return out, nil
+}
+
+// adoptable is the kind of what a field of adopt names.
+func adoptable(path, kind string) string {
+	if path == "adopt.namespace" {
+		return "namespace"
+	}
+	return kind
 }
 
 // fluxKind is the kind of the Flux object that delivers a kind of add-on.

@@ -4,6 +4,7 @@ package simulation
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -177,7 +178,12 @@ func (w *World) upgrade() {
 }
 
 func (w *World) takeBackup() {
-	w.backup = map[apiserver.Key]apiserver.Object{}
+	w.backup, w.authored = map[apiserver.Key]apiserver.Object{}, map[string]set{}
+	for name, s := range w.sets {
+		copied := *s
+		copied.addons = slices.Clone(s.addons)
+		w.authored[name] = copied
+	}
 	for kind, k := range kinds {
 		for _, o := range w.server.List(k.GroupKind(), "") {
 			ns, _ := nested(o, "metadata", "namespace").(string)
@@ -196,8 +202,9 @@ func (w *World) restore(k apiserver.Key) {
 	delete(next, "status")
 	_, err := w.server.Create("user", k, next)
 	w.refused(err)
-	if k.Kind == "AddonSet" && err == nil && w.sets[k.Name] != nil {
-		w.sets[k.Name].deleted = false
+	if s := w.sets[k.Name]; k.Kind == "AddonSet" && err == nil && s != nil {
+		*s = w.authored[k.Name] // what is wanted is what was wanted then
+		s.addons, s.deleted = slices.Clone(s.addons), false
 	}
 }
 

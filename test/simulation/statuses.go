@@ -27,8 +27,16 @@ func (w *World) checkStatuses() {
 			continue
 		}
 		w.checkContradictions(d, s, c)
-		if !status.IsTrue(d, hubv1.ReadyCondition) && !lostAll(d) && len(w.contradicted(s, c)) == 0 {
+		if !status.IsTrue(d, hubv1.ReadyCondition) && !lostAll(d) && len(w.stalled(s, c)) == 0 {
 			w.violated("status", "delivery %s is not Ready at rest: %s", d.Name, conditionOf(d))
+		}
+		if !status.IsTrue(d, hubv1.ReadyCondition) && !lostAll(d) && len(w.stalled(s, c)) > 0 {
+			bad := slices.DeleteFunc(slices.Clone(d.Status.Addons), func(a hubv1.AddonStatus) bool {
+				return a.State == hubv1.AddonReady || a.State == hubv1.AddonLostTo || a.State == hubv1.AddonExcluded || a.State == hubv1.AddonOrphaned || slices.Contains(w.inDoubt(s, c), a.Name)
+			})
+			if len(bad) > 0 {
+				w.violated("status", "delivery %s is not Ready at rest, and not for what is known: add-on %s is %s", d.Name, bad[0].Name, bad[0].State)
+			}
 		}
 		for _, a := range d.Status.Addons {
 			if a.State == hubv1.AddonReady && !w.runs(c, a.Name) {
@@ -48,7 +56,7 @@ func (w *World) checkStatuses() {
 			continue
 		}
 		lost := w.someLostAll(func(d *hubv1.AddonDelivery) bool { return d.Spec.RegistrationRef.Name == c.name }) ||
-			slices.ContainsFunc(sortedKeys(w.sets), func(name string) bool { return len(w.contradicted(w.sets[name], c)) > 0 })
+			slices.ContainsFunc(sortedKeys(w.sets), func(name string) bool { return len(w.stalled(w.sets[name], c)) > 0 })
 		if w.serves(c) && !status.IsTrue(reg, hubv1.ReadyCondition) && !keptOpen(w.server.Get(c.registration())) && !lost {
 			w.violated("status", "registration %s is not Ready at rest: %s", c.name, conditionOf(reg))
 		}
@@ -136,7 +144,7 @@ func (w *World) checkSet(s *set) {
 	}
 	lost := w.someLostAll(func(d *hubv1.AddonDelivery) bool {
 		return d.Namespace == s.namespace && d.Spec.AddonSetRef.Name == s.name
-	}) || slices.ContainsFunc(w.clusters, func(c *cluster) bool { return len(w.contradicted(s, c)) > 0 })
+	}) || slices.ContainsFunc(w.clusters, func(c *cluster) bool { return len(w.stalled(s, c)) > 0 })
 	if !status.IsTrue(there, hubv1.ReadyCondition) && !lost {
 		w.violated("status", "AddonSet %s is not Ready at rest: %s", s.name, conditionOf(there))
 	}

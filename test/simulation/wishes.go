@@ -121,6 +121,39 @@ func (w *World) contradicted(s *set, c *cluster) []string {
 	return out
 }
 
+// stalled returns the add-ons of a set that cannot come to a cluster as things are: they contradict themselves, another add-on has their Helm
+// release, or what they were moved from is still to be there under its name. That is for a set's author to mend, who has to see it.
+func (w *World) stalled(s *set, c *cluster) []string {
+	out, claims := w.contradicted(s, c), w.claims(c)
+	for _, cl := range claims {
+		if cl.set == s && (w.taken(c, cl.addon) || slices.ContainsFunc(claims, cl.comesAfter)) {
+			out = append(out, cl.name)
+		}
+	}
+	return out
+}
+
+// comesAfter returns whether a claim is moved from another one that is to be there as well. Nobody can tell which of the two is to go on with
+// what runs.
+func (cl claim) comesAfter(other claim) bool {
+	from := cl.movedFrom
+	if !strings.Contains(from, "/") {
+		from = cl.set.name + "/" + from
+	}
+	return cl.movedFrom != "" && from == other.set.name+"/"+other.name && other.set.namespace == cl.set.namespace
+}
+
+// inDoubt returns those that are stalled, and those of the same set that they are moved from: where both want one Helm release, the latter fails.
+func (w *World) inDoubt(s *set, c *cluster) []string {
+	out, claims := w.stalled(s, c), w.claims(c)
+	for _, cl := range claims {
+		if cl.set == s && slices.ContainsFunc(claims, func(other claim) bool { return other.set == s && other.comesAfter(cl) }) {
+			out = append(out, cl.name)
+		}
+	}
+	return out
+}
+
 // made returns whether an add-on of a set has a Flux object of its own for a cluster: then it takes nothing over any more.
 func (w *World) made(c *cluster, cl claim) bool {
 	for k := range w.flux.due {

@@ -42,8 +42,10 @@ type World struct {
 	// broken are add-ons whose installation fails.
 	broken map[string]bool
 	backup map[apiserver.Key]apiserver.Object
-	events []event
-	fault  fault
+	// authored is what the sets were when the backup was taken.
+	authored map[string]set
+	events   []event
+	fault    fault
 	// running is the room that reconciles now. asked, if there is one, decides over each of its requests, reads included, and done is told
 	// how each reconcile ended.
 	running string

@@ -50,6 +50,8 @@ type cluster struct {
 	objects map[plan.Key]*object
 	// awaited are objects that nobody wants now, and that stay since an add-on is to take them over that cannot be delivered yet.
 	awaited map[plan.Key]string
+	// yields are objects that would stay as they are, and have to go, since another set delivers what they have.
+	yields map[plan.Key]bool
 	// elsewhere is which other registration of the same cluster delivers a workload as well.
 	elsewhere map[workload]string
 	// announced are the objects that are let go: what each leaves, or why that could not be said.

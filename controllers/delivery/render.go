@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -20,6 +21,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/facts"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/match"
+	"github.com/chandler-hub/chandler/internal/plan"
 	"github.com/chandler-hub/chandler/internal/render"
 	"github.com/chandler-hub/chandler/internal/workloadidentity"
 )
@@ -56,8 +58,10 @@ func (r *Reconciler) render(ctx context.Context, c *cluster) error {
 		}
 		in.Deliveries = append(in.Deliveries, a)
 	}
+	c.yields = map[plan.Key]bool{}
 	for i, out := range assembly.Assemble(in) {
 		all[i].Outcome = out
+		maps.Copy(c.yields, out.Yields)
 	}
 	return nil
 }
@@ -128,7 +132,7 @@ const renderedMessage = "rendered"
 func (c *cluster) live() []assembly.Live {
 	out := make([]assembly.Live, 0, len(c.objects))
 	for k, o := range c.objects {
-		l := assembly.Live{Key: k, Addon: o.Addon, Set: o.Set, Delivery: o.delivery, Release: o.Release, Kept: o.kept, Hash: o.Hash}
+		l := assembly.Live{Key: k, Addon: o.Addon, Set: o.Set, Delivery: o.delivery, Release: o.Release, Kept: o.kept, Hash: o.Hash, Going: o.Deleting || o.Replaced}
 		if d := c.delivery(k.Namespace, o.delivery); d != nil {
 			state, _ := d.stateOf(o, false)
 			l.Ready = state == hubv1.AddonReady

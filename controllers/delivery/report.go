@@ -79,7 +79,7 @@ func (r *Reconciler) heldAddons(c *cluster, d *delivery) []hubv1.AddonStatus {
 	}
 	var out []hubv1.AddonStatus
 	for k, o := range c.objects {
-		if k.Namespace != d.Namespace || o.delivery != d.Name || !d.holds(o.Addon) && c.awaited[k] == "" {
+		if k.Namespace != d.Namespace || o.delivery != d.Name || c.yields[k] || !d.holds(o.Addon) && c.awaited[k] == "" {
 			continue
 		}
 		if before := was(d, o.Addon); d.frozen && before.Object == k.Name && before.Kind == k.Kind && (before.State == hubv1.AddonRemoving || before.State == hubv1.AddonHeld) {
@@ -110,7 +110,7 @@ func (r *Reconciler) heldAddons(c *cluster, d *delivery) []hubv1.AddonStatus {
 		return out
 	}
 	for name, errs := range d.result.Failed {
-		if d.stays[name] {
+		if _, lost := d.Lost[name]; lost || d.stays[name] {
 			continue
 		}
 		i := slices.IndexFunc(out, func(a hubv1.AddonStatus) bool { return a.Name == name })

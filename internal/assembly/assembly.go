@@ -52,6 +52,8 @@ type Live struct {
 	Hash string
 	// Ready is true if Flux has it Ready at the generation that the hub applied.
 	Ready bool
+	// Going is true if it is on its way out, whatever anybody wants: it is being deleted, or was made for another cluster.
+	Going bool
 }
 
 // Foreign is a HelmRelease for this cluster that is not the hub's.
@@ -74,6 +76,9 @@ type Outcome struct {
 	Lost map[string]string
 	// HandedOver are those of them that the other set has for now: they go over by movedFrom when it does without them.
 	HandedOver map[string]bool
+	// Yields are objects that would stay as they are, and have to go all the same: of one workload there is one object, and it is not
+	// theirs.
+	Yields map[plan.Key]bool
 	// NotOwned says of others whose they are.
 	NotOwned map[string]string
 	// Awaits are objects that others are to take over when they can be delivered, with what to say of each.
@@ -101,7 +106,7 @@ func Assemble(in Input) []Outcome {
 		a.live[in.Live[i].Key] = &in.Live[i]
 	}
 	for range in.Deliveries {
-		a.out = append(a.out, Outcome{Lost: map[string]string{}, HandedOver: map[string]bool{}, NotOwned: map[string]string{}, Awaits: map[plan.Key]string{}})
+		a.out = append(a.out, Outcome{Lost: map[string]string{}, HandedOver: map[string]bool{}, NotOwned: map[string]string{}, Awaits: map[plan.Key]string{}, Yields: map[plan.Key]bool{}})
 	}
 	a.decide()
 	a.await()
@@ -150,7 +155,9 @@ func (a *assembler) decide() {
 		for j := range a.in.Live {
 			l := &a.in.Live[j]
 			if l.Delivery == d.Name && l.Key.Namespace == d.Namespace && Held(d, l.Addon) {
-				claims, entries = append(claims, a.claim(d, l.Addon, l.Release, l.Key)), append(entries, entry{i, nil, l})
+				c := a.claim(d, l.Addon, l.Release, l.Key)
+				c.Held = !l.Going
+				claims, entries = append(claims, c), append(entries, entry{i, nil, l})
 			}
 		}
 		if d.Result == nil {
@@ -169,6 +176,10 @@ func (a *assembler) decide() {
 		}
 	}
 	for i, v := range conflict.Decide(claims) {
+		if entries[i].held != nil {
+			a.settleHeld(claims[i].Addon, entries[i], v, entries[v.Winner])
+			continue
+		}
 		a.settle(claims[i].Addon, entries[i], v, entries[v.Winner].key())
 	}
 	a.keepTogether()
@@ -226,16 +237,31 @@ func (a *assembler) claim(d *Delivery, addon string, release hubv1.HelmReleaseId
 	}
 }
 
+// settleHeld notes what came of the claim of something that stays as it is. One that loses goes: what it should be is not known, but that it
+// should not be there is. Of a set's own, that says nothing: an add-on may be there in two forms for a while.
+func (a *assembler) settleHeld(addon string, e entry, v conflict.Verdict, to entry) {
+	switch {
+	case v.Won:
+		a.winners[addon] = winner{e.delivery, e.held.Key, true}
+	case to.delivery != e.delivery && a.yields(e, to):
+		a.out[e.delivery].Lost[addon] = v.Reason
+		a.out[e.delivery].Yields[e.held.Key] = true
+	}
+}
+
+// yields returns whether something that stays as it is goes, since another one has won. If nobody knows what either of two should be, and
+// both are of one class, they stay as they are, unless they have one Helm release: then one of them is too many.
+func (a *assembler) yields(e, to entry) bool {
+	if to.held == nil || to.held.Going || a.in.Deliveries[e.delivery].Platform != a.in.Deliveries[to.delivery].Platform {
+		return true
+	}
+	return e.held.Release.Name != "" && e.held.Release == to.held.Release
+}
+
 // settle notes what came of a claim; to is the object of the winner, if it is lost.
 func (a *assembler) settle(addon string, e entry, v conflict.Verdict, to plan.Key) {
 	out := &a.out[e.delivery]
-	switch {
-	case e.held != nil:
-		if _, taken := a.winners[addon]; !taken {
-			a.winners[addon] = winner{e.delivery, e.held.Key, true}
-		}
-		return
-	case !v.Won:
+	if !v.Won {
 		out.Lost[addon] = v.Reason
 		if slices.ContainsFunc(a.moved(&a.in.Deliveries[e.delivery], e.object), func(l *Live) bool { return l.Key == to }) {
 			out.HandedOver[addon] = true

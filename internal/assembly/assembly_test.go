@@ -46,6 +46,14 @@ func live(set string, o render.Object, ready bool) assembly.Live {
 	return assembly.Live{Key: assembly.Key(&o), Addon: o.Addon, Set: set, Delivery: set + "-one", Release: o.Release, Ready: ready}
 }
 
+// tenants makes a delivery that of a set outside the platform's namespaces, and ofTenants an object one of such a set.
+func tenants(d assembly.Delivery) assembly.Delivery {
+	d.Namespace, d.Platform = "tenants", false
+	return d
+}
+
+func ofTenants(l *assembly.Live) { l.Key.Namespace = "tenants" }
+
 // renamed has add-on new of a delivery's set be called old before.
 func renamed(d assembly.Delivery) assembly.Delivery {
 	d.Moves = map[string][]hubv1.MovedAddon{"new": {{Namespace: "flux-system", AddonSet: "s", Name: "old"}}}
@@ -81,6 +89,9 @@ func describe(in assembly.Input) string {
 		}
 		for k, why := range out.Awaits {
 			lines = append(lines, set+": "+k.Name+" stays: "+why)
+		}
+		for k := range out.Yields {
+			lines = append(lines, set+": "+k.Namespace+"/"+k.Name+" goes")
 		}
 		for addon, why := range out.NotOwned {
 			lines = append(lines, set+": not ours "+addon+": "+why)
@@ -164,7 +175,56 @@ func TestAssemble(t *testing.T) {
 				Deliveries: []assembly.Delivery{with(delivery("s"), func(d *assembly.Delivery) { d.Result, d.Priority = nil, 5 }), delivery("t", object("a"))},
 				Live:       []assembly.Live{live("s", object("a"), true)},
 			},
-			"t: lost a: AddonSet flux-system/s delivers add-on \"a\": its priority is 5, and this set's is 0",
+			"t: lost a: AddonSet flux-system/s delivers add-on \"a\": it is there, and stays as it is until that set can say what it should be",
+		},
+		"WhatIsHeldIsNotTakenByAHigherPriority": {
+			assembly.Input{
+				Deliveries: []assembly.Delivery{with(delivery("s"), func(d *assembly.Delivery) { d.Result = nil }), with(delivery("t", object("a")), func(d *assembly.Delivery) { d.Priority = 5 })},
+				Live:       []assembly.Live{live("s", object("a"), true)},
+			},
+			"t: lost a: AddonSet flux-system/s delivers add-on \"a\": it is there, and stays as it is until that set can say what it should be",
+		},
+		"WhatIsHeldAndOnItsWayOutHoldsNothing": {
+			assembly.Input{
+				Deliveries: []assembly.Delivery{with(delivery("s"), func(d *assembly.Delivery) { d.Result = nil }), with(delivery("t", object("a")), func(d *assembly.Delivery) { d.Priority = 5 })},
+				Live:       []assembly.Live{with(live("s", object("a"), true), func(l *assembly.Live) { l.Going = true })},
+			},
+			"s: flux-system/one-a goes\ns: lost a: AddonSet flux-system/t delivers add-on \"a\": its priority is 5, and this set's is 0\nt: a",
+		},
+		"WhatATenantsSetHoldsGoesForAPlatformSets": {
+			assembly.Input{
+				Deliveries: []assembly.Delivery{with(tenants(delivery("s")), func(d *assembly.Delivery) { d.Result = nil }), delivery("t", object("a"))},
+				Live:       []assembly.Live{with(live("s", object("a"), true), ofTenants)},
+			},
+			"s: lost a: AddonSet flux-system/t delivers add-on \"a\": platform sets win over others\ns: tenants/one-a goes\nt: a",
+		},
+		"WhatDoesNotComeOutGoesForAPlatformSetsOfTheSameRelease": {
+			assembly.Input{
+				Deliveries: []assembly.Delivery{with(tenants(delivery("s")), failed), delivery("t", with(object("a"), func(o *render.Object) { o.Release = object("b").Release }))},
+				Live:       []assembly.Live{with(live("s", object("b"), true), ofTenants)},
+			},
+			"s: lost b: AddonSet flux-system/t delivers Helm release \"b\" in namespace \"b\", as its add-on \"a\": platform sets win over others\ns: tenants/one-b goes\nt: a",
+		},
+		"WhatIsFrozenGoesForAPlatformSets": {
+			assembly.Input{
+				Deliveries: []assembly.Delivery{with(tenants(delivery("s", object("a"))), func(d *assembly.Delivery) { d.Stays = map[string]bool{"a": true} }), delivery("t", object("a"))},
+				Live:       []assembly.Live{with(live("s", object("a"), true), ofTenants)},
+			},
+			"s: lost a: AddonSet flux-system/t delivers add-on \"a\": platform sets win over others\ns: tenants/one-a goes\nt: a",
+		},
+		"OfTwoThatAreHeldWithOneReleaseOneGoes": {
+			assembly.Input{
+				Deliveries: []assembly.Delivery{with(delivery("s"), func(d *assembly.Delivery) { d.Result = nil }), with(delivery("t"), func(d *assembly.Delivery) { d.Result, d.Priority = nil, 5 })},
+				Live:       []assembly.Live{live("s", object("a"), true), with(live("t", object("a"), true), func(l *assembly.Live) { l.Addon, l.Key.Name = "b", "one-b" })},
+			},
+			"s: flux-system/one-a goes\ns: lost a: AddonSet flux-system/t delivers Helm release \"a\" in namespace \"a\", as its add-on \"b\": its priority is 5, and this set's is 0",
+		},
+		"TwoFormsOfOneThatIsHeldStay": {
+			assembly.Input{
+				Deliveries: []assembly.Delivery{with(delivery("s"), func(d *assembly.Delivery) { d.Result = nil })},
+				Live:       []assembly.Live{live("s", object("a"), true), live("s", object("ks a"), true)},
+			},
+			"",
 		},
 		"WhatLeavesIsFree": {
 			assembly.Input{

@@ -19,6 +19,9 @@ type Claim struct {
 	// Platform is true for a set in a platform namespace: those win over all others, whatever the priority, so that a
 	// tenant's set can never take an add-on from the platform.
 	Platform bool
+	// Held is true if the add-on's object is there and stays as it is: nobody knows what it should be. Within a class it wins, whatever the
+	// priority: the other one would be a second owner of what it has. A platform set wins against it too.
+	Held bool
 	// Priority of the set: the higher wins within a class.
 	Priority int32
 	// Incumbent is true if the add-on's object on the hub is this delivery's now: between equals nothing moves.
@@ -81,6 +84,7 @@ func firstTaken(by map[string]int, names []string) (claim int, name string, take
 func stronger(a, b Claim) int {
 	return cmp.Or(
 		boolFirst(a.Platform, b.Platform),
+		boolFirst(a.Held, b.Held),
 		cmp.Compare(b.Priority, a.Priority),
 		boolFirst(a.Incumbent, b.Incumbent),
 		cmp.Compare(a.Namespace, b.Namespace),
@@ -104,6 +108,8 @@ func lost(winner, loser Claim, what string) string {
 	switch {
 	case winner.Platform && !loser.Platform:
 		why = "platform sets win over others"
+	case winner.Held && !loser.Held:
+		why = "it is there, and stays as it is until that set can say what it should be"
 	case winner.Priority == loser.Priority && winner.Incumbent && !loser.Incumbent:
 		why = "it was there first"
 	case winner.Priority > loser.Priority:

@@ -116,6 +116,22 @@ func (s *set) addon(name string) *addon {
 	return nil
 }
 
+// sharesFolder returns whether a Kustomization of another name applies the same folder into the same namespace: two owners of the same objects
+// are then what their users have asked for. Two of one name are another matter: there the hub decides who delivers it.
+func (w *World) sharesFolder(a addon) bool {
+	if a.form != "kustomization" {
+		return false
+	}
+	for _, other := range w.sets {
+		if slices.ContainsFunc(other.addons, func(b addon) bool {
+			return b.form == a.form && b.chart == a.chart && b.release == a.release && b.name != a.name
+		}) {
+			return true
+		}
+	}
+	return false
+}
+
 func selector(s string) map[string]any {
 	if s == "all" {
 		return nil

@@ -67,7 +67,13 @@ func ofSet(usage string, least int, do func(w *World, s *set, f []string)) verb 
 func ofAddon(usage string, least int, do func(s *set, a *addon, f []string)) verb {
 	return ofSet("ADDON "+usage, least+1, func(w *World, s *set, f []string) {
 		if a := s.addon(f[0]); a != nil && !s.deleted {
+			before := *a
 			do(s, a, f[1:])
+			if w.sharesFolder(*a) {
+				w.say("  (left out: another add-on applies the same folder)")
+				*a = before
+				return
+			}
 			w.write(s)
 		}
 	})
@@ -144,6 +150,12 @@ func init() {
 		}),
 		"add": ofSet("ADDON:FORM[:DEPENDENCY]", 1, func(w *World, s *set, f []string) {
 			if a := newAddon(f[0]); s.addon(a.name) == nil {
+				if w.sharesFolder(a) {
+					a.chart += "-of-" + s.name
+				}
+				if w.sharesFolder(a) {
+					return
+				}
 				s.addons = append(s.addons, a)
 				w.write(s)
 			}

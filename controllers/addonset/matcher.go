@@ -62,14 +62,14 @@ func (m *Matcher) Reconcile(ctx context.Context, reg *hubv1.ClusterRegistration)
 // leave withdraws everything at once from a cluster that is being deleted: nothing is lost that is not lost anyway. From one that
 // is only unregistered, the sets' reconcilers do, as far as their removal guards let them.
 func (m *Matcher) leave(ctx context.Context, reg *hubv1.ClusterRegistration, existing map[types.NamespacedName]*hubv1.AddonDelivery) error {
-	if hubv1.LetsGo(status.Reason(reg, hubv1.UnregisteringCondition)) {
-		return m.withdrawAll(ctx, existing)
-	}
-	if !status.Unregistered(reg) {
+	if !letsGo(reg) && !status.Unregistered(reg) {
 		return nil
 	}
 	if err := m.recall(ctx, reg, existing); err != nil {
 		return err
+	}
+	if letsGo(reg) {
+		return m.withdrawAll(ctx, existing)
 	}
 	// Of a set that is not there, nobody else would.
 	for key := range existing {

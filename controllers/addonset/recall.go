@@ -54,7 +54,7 @@ func (m *Matcher) recall(ctx context.Context, reg *hubv1.ClusterRegistration, ex
 			return nil
 		}
 		// Live: what was withdrawn a moment ago may still be in the cache, after its delivery has gone.
-		there, err := m.there(ctx, obj, kind)
+		there, err := m.there(ctx, reg, obj, kind)
 		left[key] = there
 		return err
 	}
@@ -117,17 +117,29 @@ func (r *Reconciler) recallAll(ctx context.Context, set *hubv1.AddonSet) (bool, 
 
 // made returns whether the hub made a Flux object for a cluster, and it is not on its way out.
 func (r *Reconciler) made(obj client.Object, reg types.NamespacedName) bool {
-	return obj.GetDeletionTimestamp() == nil && obj.GetName() == identity.FluxObject(r.Config.HubID, reg, obj.GetLabels()[hubv1.AddonLabel])
+	return obj.GetDeletionTimestamp() == nil && r.named(obj, reg)
+}
+
+// named returns whether a Flux object has the name that the hub gives.
+func (r *Reconciler) named(obj client.Object, reg types.NamespacedName) bool {
+	return obj.GetName() == identity.FluxObject(r.Config.HubID, reg, obj.GetLabels()[hubv1.AddonLabel])
 }
 
 // madeSince returns whether the hub made it for a registration and a set as they are.
 func (r *Reconciler) madeSince(obj client.Object, reg *hubv1.ClusterRegistration, set time.Time) bool {
 	since := obj.GetCreationTimestamp().Time
-	return r.made(obj, client.ObjectKeyFromObject(reg)) && !since.Before(reg.CreationTimestamp.Time) && !since.Before(set)
+	key := client.ObjectKeyFromObject(reg)
+	return (r.made(obj, key) || letsGo(reg) && r.named(obj, key)) && !since.Before(reg.CreationTimestamp.Time) && !since.Before(set)
+}
+
+// letsGo returns whether what is on a cluster is let go. Then a Flux object that somebody has deleted needs its delivery as well: Flux never
+// comes to an end with the Kustomization of a cluster that is gone, unless the hub suspends it.
+func letsGo(reg *hubv1.ClusterRegistration) bool {
+	return hubv1.LetsGo(status.Reason(reg, hubv1.UnregisteringCondition))
 }
 
 // there returns whether a Flux object is there, read live, and not on its way out.
-func (r *Reconciler) there(ctx context.Context, obj client.Object, kind string) (bool, error) {
+func (r *Reconciler) there(ctx context.Context, reg *hubv1.ClusterRegistration, obj client.Object, kind string) (bool, error) {
 	live := &metav1.PartialObjectMetadata{}
 	live.SetGroupVersionKind(fluxKinds[kind].WithKind(kind))
 	err := r.Live.Get(ctx, client.ObjectKeyFromObject(obj), live)
@@ -137,5 +149,5 @@ func (r *Reconciler) there(ctx context.Context, obj client.Object, kind string) 
 	if err != nil {
 		return false, fmt.Errorf("look for %s %s/%s: %w", kind, obj.GetNamespace(), obj.GetName(), err)
 	}
-	return live.GetDeletionTimestamp() == nil, nil
+	return live.GetDeletionTimestamp() == nil || letsGo(reg), nil
 }

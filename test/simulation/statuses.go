@@ -133,13 +133,16 @@ func (w *World) checkSet(s *set) {
 	}
 	there := &hubv1.AddonSet{}
 	must(apiserver.Into(o, there))
-	matched := 0
+	matched, gone := 0, 0
 	for _, c := range w.clusters {
-		if w.selects(s, c) && w.server.Get(c.registration()) != nil {
+		switch registered := w.server.Get(c.registration()) != nil; {
+		case registered && w.selects(s, c):
 			matched++
+		case registered && c.gone:
+			gone++ // a registration out of a backup stays, and counts, though its cluster has been destroyed: absence removes nothing
 		}
 	}
-	if there.Status.Clusters == nil || int(there.Status.Clusters.Matched) != matched {
+	if got := there.Status.Clusters; got == nil || int(got.Matched) < matched || int(got.Matched) > matched+gone || int(got.Ready) > matched {
 		w.violated("status", "AddonSet %s says that it matches %+v clusters, and it matches %d", s.name, there.Status.Clusters, matched)
 	}
 	lost := w.someLostAll(func(d *hubv1.AddonDelivery) bool {

@@ -57,6 +57,22 @@ func TestAHeldAddonOfAnotherReleaseYieldsToThePlatforms(t *testing.T) {
 	}
 }
 
+// Where somebody had both before, with one release, the tenant's goes without being uninstalled: that would take the platform's away.
+func TestTwoOfOneReleaseBecomeOne(t *testing.T) {
+	m := heldByTenant(t, nil)
+	theirs := m.releaseIn(roomCluster.Namespace)
+	m.quietly(func() { m.must(m.api.Delete(t.Context(), theirs.DeepCopy())); m.flux() })
+	m.uninstalled = nil
+	m.platformComes(releaseAddon("falco"))
+	m.settle()
+	theirs.ResourceVersion, theirs.UID = "", "t2"
+	m.quietly(func() { m.must(m.api.Create(t.Context(), theirs)) })
+	m.settle()
+	if m.releaseIn("flux-system") == nil || m.releaseIn(roomCluster.Namespace) != nil || len(m.uninstalled) > 0 {
+		t.Errorf("the platform's is %v, the tenant's %v; uninstalled: %v", m.releaseIn("flux-system"), m.releaseIn(roomCluster.Namespace), m.uninstalled)
+	}
+}
+
 // Within a class what is there and stays as it is wins, whatever the priority.
 func TestAHeldAddonStaysWithinItsClass(t *testing.T) {
 	m := newFrozenRoom(t)

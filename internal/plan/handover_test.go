@@ -182,3 +182,43 @@ func TestGatesAndOnce(t *testing.T) {
 		})
 	}
 }
+
+// Of two objects with one release, the one that goes takes nothing away from the one that stays.
+func TestOfTwoWithOneRelease(t *testing.T) {
+	release := hubv1.HelmReleaseIdentity{Name: "r", Namespace: "n", StorageNamespace: "n"}
+	has := func(o *plan.Observed) { o.Release = release }
+	lost, stays := have("lost", has), have("stays", has)
+	wanted := want("stays")
+	wanted.Release = release
+	for name, tc := range map[string]struct {
+		desired []plan.Desired
+		frozen  map[plan.Key]bool
+		change  func(lost, stays *plan.Observed)
+		suspend string
+		want    string
+	}{
+		"IsWanted":       {[]plan.Desired{wanted}, nil, nil, "", "HandOver lost, Keep stays"},
+		"StaysAsItIs":    {nil, map[plan.Key]bool{stays.Key: true}, nil, "", "HandOver lost"},
+		"GoesToo":        {nil, nil, nil, "", "Uninstall lost, Uninstall stays"},
+		"IsBeingDeleted": {nil, map[plan.Key]bool{stays.Key: true}, func(_, stays *plan.Observed) { stays.Deleting = true }, "", "Uninstall lost"},
+		"AnotherRelease": {[]plan.Desired{wanted}, nil, func(lost, _ *plan.Observed) { lost.Release.StorageNamespace = "m" }, "", "Uninstall lost, Keep stays"},
+		"Paused":         {[]plan.Desired{wanted}, nil, nil, "the cluster is paused", "Hold lost, Suspend stays"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			lost, stays := lost, stays
+			if tc.change != nil {
+				tc.change(&lost, &stays)
+			}
+			var got []string
+			for _, s := range plan.Compute(plan.Input{
+				Desired: tc.desired, Observed: []plan.Observed{lost, stays}, Frozen: tc.frozen, MayCreate: true, Suspend: tc.suspend,
+				Removal: func(plan.Observed) teardown.Decision { return teardown.Decision{Mode: teardown.Uninstall} },
+			}) {
+				got = append(got, fmt.Sprintf("%s %s", s.Verb, s.Addon))
+			}
+			if d := cmp.Diff(tc.want, strings.Join(got, ", ")); d != "" {
+				t.Errorf("-want +got:\n%s", d)
+			}
+		})
+	}
+}

@@ -5,6 +5,7 @@ package plan
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 )
@@ -51,6 +52,27 @@ func (d *Desired) movesOnto(o *Observed, leaving []Observed) string {
 		}
 	}
 	return ""
+}
+
+// leaves says how an object goes that has one release with another one that stays; false if there is none. There should be no two, but a hub
+// may find them. Uninstalled, it would take away what the other one delivers; nothing is taken away if it is let go.
+func (in *Input) leaves(o Observed, leaving []Observed) (Step, bool) {
+	s := Step{Key: o.Key, Addon: o.Addon}
+	if o.Release.Name == "" || o.Foreign || o.Replaced {
+		return s, false
+	}
+	for _, other := range in.Observed {
+		goes := other.Deleting || other.Foreign || other.Replaced || slices.ContainsFunc(leaving, func(l Observed) bool { return l.Key == other.Key })
+		if goes || other.Release != o.Release {
+			continue
+		}
+		s.Verb, s.Reason, s.To = HandOver, other.Key.String()+" has the same release, and goes on with it", other.Key
+		if in.Suspend != "" {
+			s.Verb, s.Reason = Hold, s.Reason+" when that is over: "+in.Suspend
+		}
+		return s, true
+	}
+	return s, false
 }
 
 // changesChart returns whether Flux would find another chart than the one that it has installed. What the chart says its name is may

@@ -330,6 +330,9 @@ func (in *Input) removals(leaving []Observed, observed map[Key]*Observed) []Step
 	for _, o := range leaving {
 		s, handed := in.handOver(o, observed)
 		if !handed {
+			s, handed = in.leaves(o, leaving)
+		}
+		if !handed {
 			s = in.removal(o, leaving)
 		}
 		if s.Verb == AwaitDependants {

@@ -64,7 +64,7 @@ func (r *Reconciler) report(c *cluster, d *delivery, steps []plan.Step, outcomes
 	if out.Phase == status.Done && !held && d.Status.ReadyRevision != d.Spec.RevisionName {
 		d.Status.ReadyRevision, d.Status.ReadyTime = d.Spec.RevisionName, &now
 	}
-	if !held && !d.frozen && !d.leaving && c.written(addons, steps, d.Namespace) {
+	if !held && !d.frozen && !d.leaving && c.written(addons, steps, d.Namespace) && !c.handsOn(d, steps) {
 		d.Status.ObservedRevision = d.Spec.RevisionName
 	}
 	out.Message += d.reportRefused(c.now) + c.reportHeld(d)
@@ -328,6 +328,16 @@ func (c *cluster) written(addons []hubv1.AddonStatus, steps []plan.Step, namespa
 		}
 	}
 	return true
+}
+
+// handsOn returns whether an object that a delivery has made waits to be written by another one that has the add-on now, and its name with it.
+// Until then the edit that gave it away is not done: after an upgrade of the hub this one would keep it as it is.
+func (c *cluster) handsOn(d *delivery, steps []plan.Step) bool {
+	return slices.ContainsFunc(steps, func(s plan.Step) bool {
+		o := c.objects[s.Key]
+		by, _ := c.wanted(s.Key)
+		return o != nil && o.delivery == d.Name && s.Key.Namespace == d.Namespace && by != nil && by != d && c.waits(s)
+	})
 }
 
 // isOfAnother returns whether what is there was written of another revision. What has not been written in full yet, or came out of a backup

@@ -138,6 +138,9 @@ func (r *Reconciler) letBe(ctx context.Context, c *cluster, d *delivery) error {
 			return err
 		}
 		if c.told(d) {
+			if err := r.tellForgotten(ctx, c, d); err != nil {
+				return err
+			}
 			return r.release(ctx, c, d) // nothing of it is left, and so it takes the mirror along
 		}
 	}
@@ -145,11 +148,11 @@ func (r *Reconciler) letBe(ctx context.Context, c *cluster, d *delivery) error {
 		c.lookAgain(soon)
 		return nil
 	}
+	if err := r.tellForgotten(ctx, c, d); err != nil {
+		return err
+	}
 	switch {
 	case d.wantedAgain:
-		if err := r.tellForgotten(ctx, c, d); err != nil {
-			return err
-		}
 		r.warn(d, "deleted by hand: nothing is uninstalled, Flux goes on with what it has, and the delivery is made again. "+
 			"To remove its add-ons from cluster %s, change the labels of ClusterRegistration %s or the clusterSelector of AddonSet %s, or delete the AddonSet", c.key, c.key, d.SetKey())
 	case d.set == nil:

@@ -42,7 +42,7 @@ func (r *Reconciler) tellIfElsewhere(ctx context.Context, c *cluster, d *deliver
 	}
 }
 
-// tellForgotten tells of what a delivery's status alone remembers, before the delivery is made again without it. It looks live: whoever
+// tellForgotten tells of what a delivery's status alone remembers, before the delivery goes, and is perhaps made again without it. It looks live: whoever
 // deletes a delivery may have deleted its objects a moment ago.
 func (r *Reconciler) tellForgotten(ctx context.Context, c *cluster, d *delivery) error {
 	for _, a := range d.Status.Addons {
@@ -56,7 +56,7 @@ func (r *Reconciler) tellForgotten(ctx context.Context, c *cluster, d *delivery)
 			return fmt.Errorf("look for %s, which add-on %q has been delivered by: %w", k, a.Name, err)
 		}
 		if s := fluxstate.Of(obj); err != nil || s.Deleting && s.Suspended {
-			r.tellVanished(ctx, c, d, a, "its AddonDelivery, which was deleted as well, is made again, and goes on with what its AddonSet still wants there")
+			r.tellVanished(ctx, c, d, a, "its AddonDelivery was deleted as well; if that is made again, it goes on with what its AddonSet still wants there")
 		}
 	}
 	return nil

@@ -237,6 +237,9 @@ const (
 	// RenderFailedReason: for this cluster an expression of the set does not come out, also without what the cluster's owner
 	// wrote. Whatever it concerns stays on the cluster as it is.
 	RenderFailedReason = "RenderFailed"
+	// ReadFailedReason: something that the delivery is rendered from could not be read. It is tried again, and until then what is
+	// delivered stays as it is.
+	ReadFailedReason = "ReadFailed"
 	// FluxObjectsInFolderReason: a Kustomization's folder holds Flux objects, and the cluster has no Flux.
 	FluxObjectsInFolderReason = "FluxObjectsInFolder"
 	// RemovalsHeldReason: the set's removal guard has not let go what is to be removed or reinstalled.

@@ -26,10 +26,10 @@ import (
 	"github.com/chandler-hub/chandler/internal/render"
 )
 
-// adoptions looks for the hand-written objects that add-ons take over. Each that is there is planned for as if it were the
+// adoptions returns the hand-written objects that add-ons take over. Each that is there is planned for as if it were the
 // hub's, and the add-on goes on with its Helm release.
-func (r *Reconciler) adoptions(ctx context.Context, c *cluster, d *delivery, result *render.Result, in *render.Input) error {
-	again := false
+func (r *Reconciler) adoptions(ctx context.Context, c *cluster, d *delivery, result *render.Result, in *render.Input) (map[plan.Key]*object, error) {
+	adopted, again := map[plan.Key]*object{}, false
 	for i := range result.Objects {
 		o := &result.Objects[i]
 		if o.Adopt == nil || c.lives(d, o.Addon) {
@@ -41,13 +41,13 @@ func (r *Reconciler) adoptions(ctx context.Context, c *cluster, d *delivery, res
 				result.Failed[o.Addon] = render.Errors{errs}
 				continue
 			}
-			return err
+			return nil, fmt.Errorf("add-on %q: adopt: %w", o.Addon, err)
 		}
 		if there == nil {
 			continue
 		}
 		k := keyOf(there, o.Kind)
-		c.objects[k] = &object{
+		adopted[k] = &object{
 			state: fluxstate.Of(there),
 			Observed: plan.Observed{
 				Key: k, Addon: o.Addon, Foreign: true, Release: releaseOf(there), Generation: there.GetGeneration(),
@@ -55,7 +55,7 @@ func (r *Reconciler) adoptions(ctx context.Context, c *cluster, d *delivery, res
 			},
 		}
 		if hr, ok := there.(*helmv2.HelmRelease); ok {
-			c.objects[k].chart = hr.Status.HelmChart
+			adopted[k].chart = hr.Status.HelmChart
 		}
 		if _, kept := in.Releases[o.Addon]; !kept && o.Kind == fluxspec.HelmReleaseKind {
 			in.Releases[o.Addon] = render.Kept{HelmReleaseIdentity: releaseOf(there), From: "HelmRelease " + k.Namespace + "/" + k.Name}
@@ -63,17 +63,17 @@ func (r *Reconciler) adoptions(ctx context.Context, c *cluster, d *delivery, res
 		}
 	}
 	if !again {
-		return nil
+		return adopted, nil
 	}
 	second, err := d.whole()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for addon, errs := range result.Failed {
 		second.Failed[addon] = errs
 	}
 	*result = *second
-	return nil
+	return adopted, nil
 }
 
 // handWritten returns the object that an add-on adopts, nil if it is not there. It must be for this very cluster: to take
@@ -85,7 +85,10 @@ func (r *Reconciler) handWritten(ctx context.Context, c *cluster, o *render.Obje
 		return nil, nil
 	}
 	if err := r.Live.Get(ctx, name, obj); err != nil {
-		return nil, client.IgnoreNotFound(err)
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("read %s %s: %w", o.Kind, name, err)
 	}
 	refuse := func(format string, args ...any) error {
 		return compile.Error{Addon: o.Addon, Path: "adopt", Message: fmt.Sprintf("%s %s ", o.Kind, name) + fmt.Sprintf(format, args...) + "; it is left alone"}

@@ -77,6 +77,9 @@ type delivery struct {
 	program *compile.Program
 	// unrenderable says why, with a reason.
 	unrenderable, reason string
+	// failed is what went wrong while it was read or rendered, if that is tried again: until then what it has stays as it is, and the
+	// other deliveries of the cluster go on.
+	failed error
 	// frozen is true if another version of the hub made the revision: what is there stays as it is, and what is missing is made. stays
 	// names the add-ons that are there.
 	frozen bool
@@ -167,10 +170,7 @@ func (r *Reconciler) gather(ctx context.Context, k key) (*cluster, error) {
 		return nil, err
 	}
 	for i := range list.Items {
-		d, err := r.gatherDelivery(ctx, c, &list.Items[i])
-		if err != nil {
-			return nil, err
-		}
+		d := r.gatherDelivery(ctx, c, &list.Items[i])
 		if !d.Known() {
 			c.ignored = append(c.ignored, d)
 			continue
@@ -184,11 +184,13 @@ func (r *Reconciler) gather(ctx context.Context, k key) (*cluster, error) {
 		return nil, err
 	}
 	for _, d := range c.deliveries {
-		if err := r.gatherProgram(ctx, c, d); err != nil {
+		if err := r.gatherProgram(ctx, c, d); errors.Is(err, programs.ErrBusy) {
 			return nil, err
+		} else if err != nil {
+			d.fail(err)
 		}
 	}
-	return c, nil
+	return c, ctx.Err()
 }
 
 // gatherOrigin reads what expressions see as origin. What is not there any more, or cannot be read, is none: whatever reads
@@ -208,7 +210,7 @@ func (r *Reconciler) gatherOrigin(ctx context.Context, c *cluster) error {
 
 // gatherDelivery reads the set of a delivery, and by it who made the delivery. in is the cache's own, as are the set and the revision,
 // whose copies would be most of the work: nobody writes to them.
-func (r *Reconciler) gatherDelivery(ctx context.Context, c *cluster, in *hubv1.AddonDelivery) (*delivery, error) {
+func (r *Reconciler) gatherDelivery(ctx context.Context, c *cluster, in *hubv1.AddonDelivery) *delivery {
 	d := &delivery{AddonDelivery: in.DeepCopy(), before: in}
 	set := &hubv1.AddonSet{}
 	err := r.Client.Get(ctx, types.NamespacedName{Namespace: in.Namespace, Name: in.Spec.AddonSetRef.Name}, set, client.UnsafeDisableDeepCopy)
@@ -216,17 +218,24 @@ func (r *Reconciler) gatherDelivery(ctx context.Context, c *cluster, in *hubv1.A
 	case err == nil:
 		d.set = set
 	case !apierrors.IsNotFound(err):
-		return nil, fmt.Errorf("read the set: %w", err)
+		if d.Verdict = provenance.Of(in, nil, r.Config.IsPlatform(in.Namespace)); provenance.Named(in) {
+			d.Standing = provenance.Held // whether the set made it is not known
+		}
+		d.fail(fmt.Errorf("read AddonSet %s: %w", d.SetKey(), err))
+		return d
 	}
 	d.Verdict = provenance.Of(in, d.set, r.Config.IsPlatform(in.Namespace))
 	d.selected = r.selects(c, d)
-	d.leaving, err = r.leaves(ctx, d)
-	return d, err
+	if d.leaving, err = r.leaves(ctx, d); err != nil {
+		d.leaving = false
+		d.fail(err)
+	}
+	return d
 }
 
 // gatherProgram reads the revision of a delivery, if anything may be made for it.
 func (r *Reconciler) gatherProgram(ctx context.Context, c *cluster, d *delivery) error {
-	if d.leaving {
+	if d.leaving || d.failed != nil {
 		return nil
 	}
 	d.wantedAgain = c.wantsAgain(d)
@@ -242,7 +251,7 @@ func (r *Reconciler) gatherProgram(ctx context.Context, c *cluster, d *delivery)
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("read the revision: %w", err)
+		return fmt.Errorf("read ControllerRevision %s: %w", in.Spec.RevisionName, err)
 	}
 	if !metav1.IsControlledBy(revision, d.set) {
 		d.reason, d.unrenderable = hubv1.RevisionNotFoundReason, fmt.Sprintf(

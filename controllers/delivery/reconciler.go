@@ -86,7 +86,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (ctrl
 	r.announce(ctx, c, steps)
 	outcomes, applyErr := r.apply(ctx, c, steps)
 	after, finishErr := r.finish(ctx, c, steps, outcomes)
-	return apply.Retried(ctrl.Result{RequeueAfter: after}, errors.Join(mirrorErr, waryErr, applyErr, finishErr))
+	return c.retried(ctx, after, errors.Join(mirrorErr, waryErr, applyErr, finishErr))
 }
 
 // key is the registration that a reconcile is about.

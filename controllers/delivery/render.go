@@ -5,7 +5,6 @@ package delivery
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -17,7 +16,6 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/logkey"
 	"github.com/chandler-hub/chandler/internal/assembly"
-	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/facts"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/match"
@@ -37,13 +35,14 @@ func (r *Reconciler) render(ctx context.Context, c *cluster) error {
 	for _, d := range all {
 		if d.program != nil && !d.leaving && c.registration != nil {
 			if err := r.renderDelivery(ctx, c, d, in.Live); err != nil {
-				return err
+				r.memory.drop(client.ObjectKeyFromObject(d))
+				d.fail(err)
 			}
 		}
 		d.stays = c.stays(d)
 		pending, err := r.pendingSets(ctx, c, d)
 		if err != nil {
-			return err
+			d.fail(err)
 		}
 		a := assembly.Delivery{
 			Namespace: d.Namespace, Set: d.Spec.AddonSetRef.Name, Name: d.Name, Platform: r.Config.IsPlatform(d.Namespace),
@@ -63,11 +62,10 @@ func (r *Reconciler) render(ctx context.Context, c *cluster) error {
 		all[i].Outcome = out
 		maps.Copy(c.yields, out.Yields)
 	}
-	return nil
+	return ctx.Err() // else all that could not be read for that would look like a failure of each delivery
 }
 
-// renderDelivery renders one delivery, or remembers what came out the last time with the same input. A failure that is not
-// ours to try again is noted in the delivery.
+// renderDelivery renders one delivery, or remembers what came out the last time with the same input.
 func (r *Reconciler) renderDelivery(ctx context.Context, c *cluster, d *delivery, live []assembly.Live) error {
 	d.target = render.Target{
 		HubID: r.Config.HubID, Namespace: d.Namespace, Set: d.Spec.AddonSetRef.Name, Delivery: d.Name, Registration: c.key, Chart: r.Config.Chart,
@@ -105,23 +103,21 @@ func (r *Reconciler) renderDelivery(ctx context.Context, c *cluster, d *delivery
 	}
 	ctrl.LoggerFrom(ctx).V(1).Info(renderedMessage, logkey.Set, d.SetKey().String())
 	result, err := d.whole()
-	if err != nil && !errors.As(err, &compile.Error{}) {
-		return err
-	}
 	if err != nil {
-		d.reason, d.unrenderable = hubv1.RenderFailedReason, err.Error()
-		r.memory.drop(memoryKey)
-		return nil //nolint:nilerr // the set's or the cluster's to mend, and told in the status
-	}
-	if err := r.adoptions(ctx, c, d, result, in); err != nil {
 		return err
 	}
-	d.result = result
-	versions, err := r.documents.versions(ctx, r, c.key, d.Namespace, result.Refs)
-	if err == nil {
-		r.memory.put(memoryKey, c.key, print, result, versions)
+	adopted, err := r.adoptions(ctx, c, d, result, in)
+	if err != nil {
+		return err
 	}
-	return err
+	versions, err := r.documents.versions(ctx, r, c.key, d.Namespace, result.Refs)
+	if err != nil {
+		return err
+	}
+	maps.Copy(c.objects, adopted)
+	d.result = result
+	r.memory.put(memoryKey, c.key, print, result, versions)
+	return nil
 }
 
 // renderedMessage is logged for each delivery that is rendered, so that a test can count: events that change nothing that goes

@@ -47,7 +47,11 @@ func (r *Reconciler) report(c *cluster, d *delivery, steps []plan.Step, outcomes
 			addons = append(addons, hubv1.AddonStatus{Name: name, State: hubv1.AddonExcluded, Message: why})
 		}
 	}
-	addons = append(addons, d.orphans(addons, c.objects, &r.ledger)...)
+	if d.failed == nil {
+		addons = append(addons, d.orphans(addons, c.objects, &r.ledger)...)
+	} else {
+		addons = append(addons, d.unread(addons)...)
+	}
 	held := !d.leaving && (d.result == nil || d.frozen && d.isOfAnother()) // nobody knows which revision what is there is of
 	slices.SortStableFunc(addons, func(a, b hubv1.AddonStatus) int { return cmp.Compare(a.Name, b.Name) })
 	// An add-on that changes its form has two steps, and one entry: what still has to go is the news.
@@ -82,7 +86,7 @@ func (r *Reconciler) heldAddons(c *cluster, d *delivery) []hubv1.AddonStatus {
 		if k.Namespace != d.Namespace || o.delivery != d.Name || c.yields[k] || !d.holds(o.Addon) && c.awaited[k] == "" {
 			continue
 		}
-		if before := was(d, o.Addon); d.frozen && before.Object == k.Name && before.Kind == k.Kind && (before.State == hubv1.AddonRemoving || before.State == hubv1.AddonHeld) {
+		if before := was(d, o.Addon); (d.frozen || d.failed != nil) && before.Object == k.Name && before.Kind == k.Kind && (before.State == hubv1.AddonRemoving || before.State == hubv1.AddonHeld) {
 			out = append(out, before) // by which the set's room knows that it is in the middle of an edit, and carries on with it
 			continue
 		}
@@ -404,6 +408,8 @@ func tallyOf(d *delivery) tally {
 func (r *Reconciler) outcome(c *cluster, d *delivery) status.Outcome {
 	counts, t := d.Status.AddonCounts, tallyOf(d)
 	switch {
+	case d.failed != nil:
+		return status.Outcome{Phase: status.Broken, Reason: d.reason, Message: d.unrenderable}
 	case d.leaving:
 		return status.Outcome{Phase: status.Working, Reason: hubv1.TerminatingReason, Message: status.List(append([]string{"being withdrawn"}, t.waiting...), 4)}
 	case c.registration == nil:

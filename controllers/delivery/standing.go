@@ -107,7 +107,7 @@ func (d *delivery) deletedByHand() bool { return d.before.DeletionTimestamp != n
 
 // abandoned returns whether nobody is there to withdraw a delivery that somebody deletes.
 func (c *cluster) abandoned(d *delivery) bool {
-	return d.DeletionTimestamp != nil && !d.leaving && (d.set == nil || c.registration == nil)
+	return d.DeletionTimestamp != nil && !d.leaving && d.failed == nil && (d.set == nil || c.registration == nil)
 }
 
 // wantsAgain returns whether the set's room makes a delivery again when it is gone.

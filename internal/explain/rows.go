@@ -50,7 +50,7 @@ func (e *explainer) absent(s *set, addon string) Row {
 }
 
 // held are the reasons of a delivery that is not rendered as a whole: what is there of it stays as it is.
-var held = []string{hubv1.RevisionNotFoundReason, hubv1.InvalidSpecReason, hubv1.RenderFailedReason, hubv1.RegistrationNotFoundReason}
+var held = []string{hubv1.RevisionNotFoundReason, hubv1.InvalidSpecReason, hubv1.RenderFailedReason, hubv1.ReadFailedReason, hubv1.RegistrationNotFoundReason}
 
 // trouble says what is wrong with a set that is here, as a whole.
 func (e *explainer) trouble(s *set) (Row, bool) {

@@ -10,7 +10,10 @@ import (
 	"time"
 	"unicode/utf8"
 
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -34,12 +37,16 @@ const longest = 32_768
 func newRoom(t *testing.T, objects ...client.Object) *Reconciler {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{hubv1.AddToScheme, appsv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{hubv1.AddToScheme, appsv1.AddToScheme, corev1.AddToScheme, apiextensionsv1.AddToScheme, helmv2.AddToScheme, kustomizev1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
 	}
+	byKey := func(o client.Object) []string { return []string{o.GetLabels()[hubv1.ClusterKeyLabel]} }
+	byName := func(o client.Object) []string { return []string{o.GetName()} }
 	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&hubv1.AddonSet{}, &hubv1.AddonDelivery{}, &hubv1.ClusterRegistration{}).
+		WithIndex(&helmv2.HelmRelease{}, index.ClusterKey, byKey).WithIndex(&kustomizev1.Kustomization{}, index.ClusterKey, byKey).
+		WithIndex(&corev1.Namespace{}, metav1.ObjectNameField, byName).WithIndex(&apiextensionsv1.CustomResourceDefinition{}, metav1.ObjectNameField, byName).
 		WithIndex(&hubv1.AddonDelivery{}, index.DeliverySet, func(o client.Object) []string { return []string{o.(*hubv1.AddonDelivery).Spec.AddonSetRef.Name} }).
 		WithIndex(&hubv1.AddonDelivery{}, index.DeliveryRegistration, func(o client.Object) []string {
 			return []string{o.(*hubv1.AddonDelivery).Spec.RegistrationRef.Key().String()}

@@ -211,7 +211,11 @@ func (r *Reconciler) retire(ctx context.Context, set *hubv1.AddonSet, deliveries
 		return err
 	}
 	r.tellGuard(before, set, verdict)
-	return r.letGo(ctx, asked, verdict)
+	var kept error
+	if set.Status.HeldRemovals != nil && !asked.doomed {
+		kept = r.keepRevisions(ctx, set, deliveries)
+	}
+	return errors.Join(kept, r.letGo(ctx, asked, verdict))
 }
 
 // forsake lets a set go whose kind is being deleted: nobody has asked for a removal. Its deliveries stay, and are the set's again when

@@ -50,6 +50,53 @@ func (r *Reconciler) snapshot(ctx context.Context, set *hubv1.AddonSet) error {
 	} else if !apierrors.IsNotFound(err) {
 		return err
 	}
+	if err := r.makeRevision(ctx, set, name, raw); err != nil {
+		return err
+	}
+	set.Status.Revision = name
+	return nil
+}
+
+// keepRevisions makes revisions again that deliveries of a set name which is being deleted, as far as its spec still gives their content:
+// what the guard holds keeps being delivered as it was. A deletion with --cascade=foreground, such as Argo CD's, takes the revisions before
+// the set. While garbage collection is at the set's dependents, it would take those as well, and wait for them.
+func (r *Reconciler) keepRevisions(ctx context.Context, set *hubv1.AddonSet, deliveries []hubv1.AddonDelivery) error {
+	if slices.Contains(set.Finalizers, metav1.FinalizerDeleteDependents) || slices.Contains(set.Finalizers, metav1.FinalizerOrphanDependents) {
+		return nil // when that is off, it wakes us
+	}
+	raw, hash, err := compile.Snapshot(&set.Spec)
+	if err != nil {
+		return err
+	}
+	seen := map[string]bool{}
+	for i := range deliveries {
+		d := &deliveries[i]
+		name := d.Spec.RevisionName
+		if d.Withdrawn() || seen[name] || !sameContent(name, identity.Revision(set.Name, hash, render.Epoch)) {
+			continue
+		}
+		seen[name] = true
+		there := &appsv1.ControllerRevision{}
+		// Live: the cache may still have what has just been deleted.
+		switch err := r.Live.Get(ctx, client.ObjectKey{Namespace: set.Namespace, Name: name}, there); {
+		case err == nil && there.DeletionTimestamp == nil && !metav1.IsControlledBy(there, set) && bytes.Equal(there.Data.Raw, raw):
+			err = r.own(ctx, set, there, raw) // --cascade=orphan has taken us off
+			if err != nil {
+				return err
+			}
+		case apierrors.IsNotFound(err):
+			if err := r.makeRevision(ctx, set, name, raw); err != nil {
+				return err
+			}
+		case err != nil:
+			return fmt.Errorf("read revision %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// makeRevision makes a revision of a set's present content.
+func (r *Reconciler) makeRevision(ctx context.Context, set *hubv1.AddonSet, name string, raw []byte) error {
 	revisions, err := r.revisions(ctx, r.Client, set)
 	if err != nil {
 		return err
@@ -72,7 +119,6 @@ func (r *Reconciler) snapshot(ctx context.Context, set *hubv1.AddonSet) error {
 		return fmt.Errorf("make revision %s: %w", name, err)
 	}
 	r.event(set, hubv1.RevisionCreatedEvent, "revision %s", name)
-	set.Status.Revision = name
 	return nil
 }
 

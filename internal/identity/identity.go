@@ -24,20 +24,20 @@ func ClusterKey(hubID string, registration types.NamespacedName) string {
 }
 
 // FluxObject returns the name of the HelmRelease or Kustomization that delivers an add-on to a cluster:
-// <cluster>-<addon>-<8 hex>, at most 63 characters. The hub's id is in the hash, so that two hubs which serve clusters
+// <cluster>-<addon>-<8 hex>, at most 63 characters; longer parts are cut, and the hash is longer. The hub's id is in the hash, so that two hubs which serve clusters
 // of the same name never prune each other's objects on a cluster that both reach.
 func FluxObject(hubID string, registration types.NamespacedName, addon string) string {
-	return join(digest(8, "object", hubID, registration.Namespace, registration.Name, addon), registration.Name, addon)
+	return name(digest(cutHash, "object", hubID, registration.Namespace, registration.Name, addon), registration.Name, addon)
 }
 
 // Mirror returns the name of the Secret that holds a registration's kubeconfig beside a set.
 func Mirror(hubID string, registration types.NamespacedName) string {
-	return join(digest(8, "mirror", hubID, registration.Namespace, registration.Name), registration.Name, "kubeconfig")
+	return name(digest(cutHash, "mirror", hubID, registration.Namespace, registration.Name), registration.Name, "kubeconfig")
 }
 
 // Delivery returns the name of the AddonDelivery of a set to a cluster.
 func Delivery(set string, registration types.NamespacedName) string {
-	return join(digest(8, "delivery", set, registration.Namespace, registration.Name), set, registration.Name)
+	return name(digest(cutHash, "delivery", set, registration.Namespace, registration.Name), set, registration.Name)
 }
 
 // Revision returns the name of the ControllerRevision for one content of a set, rendered by one epoch.
@@ -55,7 +55,7 @@ func Source(set, source, hash string) string { return join(hash, set, source) }
 
 // ChartRepository returns the name of the source of the chart that a hub itself serves.
 func ChartRepository(hubID string) string {
-	return join(digest(8, "charts", hubID), "chandler", "manifests")
+	return name(digest(cutHash, "charts", hubID), "chandler", "manifests")
 }
 
 // LabelValue returns s if it fits a label value, and else as much of it as fits with a hash.
@@ -63,7 +63,7 @@ func LabelValue(s string) string {
 	if len(s) <= maxName {
 		return s
 	}
-	return join(digest(8, "label", s), s)
+	return name(digest(cutHash, "label", s), s)
 }
 
 // Hash returns a digest of parts, n hexadecimal digits long (at most 64). Parts are told apart: ("a", "bc") and
@@ -76,6 +76,19 @@ func digest(n int, parts ...string) string {
 		fmt.Fprintf(h, "%d:%s,", len(p), p)
 	}
 	return hex.EncodeToString(h.Sum(nil))[:n]
+}
+
+// shortHash and cutHash are how many hex digits of a hash end a name. Whoever chooses the names of registrations can search for one whose
+// objects have the names of another's: only where something is cut or cleaned away does he have enough to try, so there the hash has 96 bits.
+const shortHash, cutHash = 8, 24
+
+// name returns the parts and as much of the hash as tells them apart, joined by dashes: shortHash if the parts can be read off the name, and
+// cutHash if not. The two never make the same name: their last part differs in length.
+func name(hash string, parts ...string) string {
+	if whole := strings.Join(parts, "-"); len(whole)+1+shortHash <= maxName && clean(whole, maxName) == whole {
+		return whole + "-" + hash[:shortHash]
+	}
+	return join(hash[:cutHash], parts...)
 }
 
 // join returns the parts and the hash joined by dashes, cut so that all of it fits maxName. The last part is the one

@@ -58,6 +58,28 @@ func TestNamesFitAndDiffer(t *testing.T) {
 	}
 }
 
+// TestNamesThatCanBeSearchedFor: only a name that shows its parts in full rests on 32 bits. Dots and cuts leave a registration's name unsaid,
+// and so leave room to search for one whose hash is another's.
+func TestNamesThatCanBeSearchedFor(t *testing.T) {
+	for _, tc := range []struct {
+		name, addon string
+		digits      int
+	}{
+		{"w1", "web", 8},
+		{"w.1", "web", 24},
+		{"w1...x", "web", 24},
+		{strings.Repeat("a", 50), "web", 8},
+		{strings.Repeat("a", 51), "web", 24},
+		{strings.Repeat("a", 253), "web", 24},
+	} {
+		reg := types.NamespacedName{Namespace: "team", Name: tc.name}
+		got := identity.FluxObject("chandler", reg, tc.addon)
+		if hash := got[strings.LastIndex(got, "-")+1:]; len(hash) != tc.digits {
+			t.Errorf("%s, %s: %s ends in %d digits, want %d", tc.name, tc.addon, got, len(hash), tc.digits)
+		}
+	}
+}
+
 // TestNamesAreStable pins names that live objects have: to change one is to reinstall every add-on everywhere.
 func TestNamesAreStable(t *testing.T) {
 	reg := types.NamespacedName{Namespace: "tenants", Name: "tenant1"}

@@ -85,6 +85,9 @@ func (r *Reconciler) mirror(ctx context.Context, c *cluster, namespace string) e
 	if err != nil {
 		return err
 	}
+	if gone, err := r.letMirrorGo(ctx, c, there, namespace); err != nil || gone {
+		return err
+	}
 	c.mirrored[namespace] = there != nil
 	if !c.answered() || !r.reaches(c, namespace) || !c.needsMirror(namespace) {
 		return nil
@@ -124,6 +127,32 @@ func served(u *unstructured.Unstructured, there *metav1.PartialObjectMetadata) {
 	}
 }
 
+// letMirrorGo lets a mirror go that somebody has deleted and that no Flux object needs any more, whatever its deliveries may need one for later:
+// then another one is made. It returns whether there is none for now.
+func (r *Reconciler) letMirrorGo(ctx context.Context, c *cluster, there *metav1.PartialObjectMetadata, namespace string) (gone bool, err error) {
+	if there == nil || there.DeletionTimestamp == nil || !slices.Contains(there.Finalizers, hubv1.MirrorFinalizer) || c.hasObjects(namespace) {
+		return false, nil
+	}
+	if left, err := r.objectsLeft(ctx, c, namespace); err != nil || len(left) > 0 {
+		return false, err
+	}
+	c.lookAgain(soon) // somebody else may hold it, and then no event tells that we do not
+	if err := apply.RemoveFinalizer(ctx, r.Client, there, hubv1.MirrorFinalizer); err != nil {
+		return false, fmt.Errorf("let the mirror go: %w", err)
+	}
+	return true, nil
+}
+
+// hasObjects returns whether a namespace has Flux objects of the cluster.
+func (c *cluster) hasObjects(namespace string) bool {
+	for k := range c.objects {
+		if k.Namespace == namespace {
+			return true
+		}
+	}
+	return false
+}
+
 // dropFormer removes the mirror of the other kind, when the registration has changed from one to the other and the last object
 // that was made for the former is gone.
 func (r *Reconciler) dropFormer(ctx context.Context, c *cluster, namespace string) error {
@@ -151,12 +180,7 @@ func (c *cluster) needsMirror(namespace string) bool {
 			return true
 		}
 	}
-	for k := range c.objects {
-		if k.Namespace == namespace {
-			return true
-		}
-	}
-	return false
+	return c.hasObjects(namespace)
 }
 
 // mirrorContent returns the content of a mirror, by field, nil if what was published is not there any more, or may not be used in

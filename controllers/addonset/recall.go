@@ -23,6 +23,7 @@ import (
 	"github.com/chandler-hub/chandler/controllers/index"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
 	"github.com/chandler-hub/chandler/internal/identity"
+	"github.com/chandler-hub/chandler/internal/match"
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
@@ -79,7 +80,8 @@ func (m *Matcher) recall(ctx context.Context, reg *hubv1.ClusterRegistration, ex
 }
 
 // recallAll makes the deliveries of a set that is being deleted again, of which Flux objects are there. It returns whether there are any. What is
-// for a cluster that is not registered any more stays as it is.
+// for a cluster that is not registered any more stays as it is, and so does what says that it is for one out of the set's reach: whoever writes
+// Flux objects in a namespace of his own can say that of them.
 func (r *Reconciler) recallAll(ctx context.Context, set *hubv1.AddonSet) (bool, error) {
 	if going, err := demise.Namespace(ctx, r.Live, set.Namespace); err != nil || going || set.Status.Revision == "" {
 		return false, err
@@ -95,6 +97,9 @@ func (r *Reconciler) recallAll(ctx context.Context, set *hubv1.AddonSet) (bool, 
 			obj := &list.Items[i]
 			regKey, ok := index.Registration(obj.Annotations[hubv1.RegistrationAnnotation])
 			if !ok || made[regKey] || obj.Annotations[hubv1.DeliveryAnnotation] != identity.Delivery(set.Name, regKey) {
+				continue
+			}
+			if !match.Reaches(set.Namespace, r.Config.IsPlatform(set.Namespace), regKey.Namespace) {
 				continue
 			}
 			reg := &hubv1.ClusterRegistration{}

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/fluxstate"
 	"github.com/chandler-hub/chandler/internal/plan"
 )
 
@@ -49,7 +50,9 @@ func (d *delivery) untaken(o *object) []string {
 }
 
 // lostBetween looks, live, for what the add-ons of a delivery were about to take over: an add-on that is not delivered any more, and never had
-// an object of its own, leaves behind what has been let go for it. What is still there is its own delivery's to remove, or somebody else's.
+// an object of its own, leaves behind what has been let go for it. What is still there is its own delivery's to remove, or somebody else's. So
+// is not what is on its way out suspended, whatever the cache says: it was let go for the add-on, and Flux removes nothing. What the delivery is
+// to make again under its old name goes on with what it has left.
 func (r *Reconciler) lostBetween(ctx context.Context, c *cluster, d *delivery) error {
 	for _, a := range d.before.Status.Addons {
 		for _, text := range a.TakesOver {
@@ -59,10 +62,11 @@ func (r *Reconciler) lostBetween(ctx context.Context, c *cluster, d *delivery) e
 			if client.IgnoreNotFound(err) != nil {
 				return fmt.Errorf("look for %s, which add-on %q was to take over: %w", k, a.Name, err)
 			}
-			switch there := c.objects[k]; {
-			case err != nil:
+			by, _ := c.wanted(k)
+			switch s := fluxstate.Of(obj); {
+			case err != nil && by != d:
 				d.lost = append(d.lost, text)
-			case there == nil && obj.GetDeletionTimestamp() != nil:
+			case err != nil, s.Deleting && (s.Suspended || c.objects[k] == nil):
 				d.going = append(d.going, text)
 			}
 		}
@@ -77,7 +81,7 @@ func (d *delivery) between(a hubv1.AddonStatus) (hubv1.AddonStatus, bool) {
 	for _, k := range a.TakesOver {
 		switch {
 		case slices.Contains(d.going, k):
-			out.State, out.Message = hubv1.AddonRemoving, "waits for "+k+" to be gone"
+			out.State, out.Message = hubv1.AddonRemoving, "waits for "+k+" to be gone, or to be made again"
 			return out, true
 		case slices.Contains(d.lost, k):
 			out.State = hubv1.AddonOrphaned

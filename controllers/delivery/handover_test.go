@@ -12,9 +12,14 @@ import (
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/assembly"
+	"github.com/chandler-hub/chandler/internal/fluxspec"
+	"github.com/chandler-hub/chandler/internal/plan"
+	"github.com/chandler-hub/chandler/internal/render"
 )
 
 // moving is a room in which set old delivers add-on app. move then has set new deliver it, as renamed.
@@ -174,5 +179,62 @@ func TestHandOverThatHasNotBegun(t *testing.T) {
 	}
 	if left := m.object(roomCluster, "app"); left != nil {
 		t.Errorf("left: %v", left)
+	}
+}
+
+// What was to change hands, and whose new hand is not wanted any more, is looked for where it is so, and not in the cache: it is lost when it is
+// gone, and going as long as Flux would let it go. What is there is somebody's to remove.
+func TestLostBetween(t *testing.T) {
+	hello := plan.Key{Kind: fluxspec.HelmReleaseKind, Namespace: "flux-system", Name: "one-hello"}
+	for name, tc := range map[string]struct {
+		gone, deleting, suspended, cached bool
+		wanted, elsewhere                 bool
+		lost, going                       bool
+	}{
+		"gone":                                 {gone: true, lost: true},
+		"gone, and the cache has it":           {gone: true, cached: true, lost: true},
+		"gone, and to be made again":           {gone: true, wanted: true, going: true},
+		"gone, and another set makes it again": {gone: true, elsewhere: true, lost: true},
+		"let go":                               {deleting: true, suspended: true, going: true},
+		"let go, and the cache has it":         {deleting: true, suspended: true, cached: true, going: true},
+		"let go, and to be made again":         {deleting: true, suspended: true, cached: true, wanted: true, going: true},
+		"being uninstalled":                    {deleting: true, cached: true},
+		"somebody else's, and on its way out":  {deleting: true, going: true},
+		"there":                                {cached: true},
+		"there, and suspended":                 {suspended: true, cached: true},
+		"there again":                          {cached: true, wanted: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := &helmv2.HelmRelease{ObjectMeta: metav1.ObjectMeta{Namespace: hello.Namespace, Name: hello.Name, Finalizers: []string{fluxFinalizer}}}
+			o.Spec.Suspend = tc.suspended
+			m := newRoom(t, o)
+			if tc.deleting || tc.gone {
+				m.must(m.api.Delete(t.Context(), o))
+			}
+			if tc.gone {
+				m.must(m.api.Patch(t.Context(), o, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
+			}
+			d := &hubv1.AddonDelivery{}
+			d.Status.Addons = []hubv1.AddonStatus{{Name: "newname", Kind: hello.Kind, Object: "one-newname", TakesOver: []string{hello.String()}}}
+			mine, others := &delivery{AddonDelivery: d, before: d}, &delivery{AddonDelivery: &hubv1.AddonDelivery{}}
+			c := &cluster{deliveries: []*delivery{mine, others}, objects: map[plan.Key]*object{}}
+			if tc.cached {
+				c.objects[hello] = &object{}
+			}
+			wanted := []assembly.Wanted{{Object: render.Object{Kind: hello.Kind, Namespace: hello.Namespace, Name: hello.Name}}}
+			if tc.wanted {
+				mine.Wanted = wanted
+			}
+			if tc.elsewhere {
+				others.Wanted = wanted
+			}
+			m.must(m.r.lostBetween(t.Context(), c, mine))
+			if got := len(mine.lost) > 0; got != tc.lost {
+				t.Errorf("it is lost: %t, want %t", got, tc.lost)
+			}
+			if got := len(mine.going) > 0; got != tc.going {
+				t.Errorf("it is going: %t, want %t", got, tc.going)
+			}
+		})
 	}
 }

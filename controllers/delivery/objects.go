@@ -197,12 +197,32 @@ func (c *cluster) await(desired []plan.Desired) {
 	c.awaited = map[plan.Key]string{}
 	for _, d := range c.deliveries {
 		for k, why := range d.Awaits {
-			o := c.objects[k]
-			if o != nil && !slices.ContainsFunc(desired, func(d plan.Desired) bool { return d.Key == k || plan.Follows(d, o.Observed) }) {
+			if o := c.objects[k]; o != nil && !c.goesOn(desired, o, why) {
 				c.awaited[k] = why
 			}
 		}
 	}
+}
+
+// goesOn returns whether something is delivered that goes on with an object that is awaited. If its own delivery would put something else in its
+// place, that waits: the add-on has given away what runs, and nobody can tell which of the two is meant.
+func (c *cluster) goesOn(desired []plan.Desired, o *object, why string) bool {
+	there := false
+	for i := range desired {
+		d := &desired[i]
+		if d.Key != o.Key && !plan.Follows(*d, o.Observed) {
+			continue
+		}
+		by, _ := c.wanted(d.Key)
+		_, _, anew := d.Reinstall(&o.Observed)
+		if own := by == c.delivery(o.Key.Namespace, o.delivery); own && (anew || d.Key != o.Key) {
+			d.Gate = cmp.Or(d.Gate, "waits: "+why)
+			there = there || d.Key == o.Key
+			continue
+		}
+		there = true
+	}
+	return there
 }
 
 // recorded returns what the status already says that an add-on takes over, with its release.

@@ -84,8 +84,18 @@ func (w *World) wanted(c *cluster, work *workload) bool {
 		if cl.name == work.addon {
 			return !slices.ContainsFunc(claims, func(other claim) bool { return other.name == cl.name && other.beats(cl, work.set) })
 		}
-		return cl.goesOnWith(work)
+		return cl.goesOnWith(work) && !(w.made(c, cl) && w.keeps(work))
 	})
+}
+
+// keeps returns whether the Flux object of a workload stays, be it suspended or not. What has an object of its own meanwhile takes nothing over from it.
+func (w *World) keeps(work *workload) bool {
+	for k := range w.flux.due {
+		if o := w.server.Get(k); nested(o, "metadata", "uid") == work.ownerUID && nested(o, "metadata", "deletionTimestamp") == nil {
+			return true
+		}
+	}
+	return false
 }
 
 // goesOnWith returns whether a claim is moved from what brought a workload.

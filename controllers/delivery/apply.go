@@ -104,6 +104,14 @@ func (r *Reconciler) keep(ctx context.Context, c *cluster, s plan.Step) error {
 	return r.ensure(ctx, c, w.Shared)
 }
 
+// need does the same for one that is about to be written or resumed, whatever memory has kept of what it refers to.
+func (r *Reconciler) need(ctx context.Context, c *cluster, d *delivery, w *assembly.Wanted) error {
+	if err := c.complete(d, w); err != nil {
+		return err
+	}
+	return r.ensure(ctx, c, w.Shared)
+}
+
 // keepStays does the same for what another version of the hub has made, and stays as it is, if this version refers to the same.
 func (r *Reconciler) keepStays(ctx context.Context, c *cluster) error {
 	var errs []error
@@ -178,10 +186,7 @@ func (r *Reconciler) write(ctx context.Context, c *cluster, s plan.Step) outcome
 		return outcome{err: errNoMirror}
 	}
 	d, w := c.wanted(s.Key)
-	if err := c.complete(d, w); err != nil {
-		return outcome{err: err}
-	}
-	if err := r.keep(ctx, c, s); err != nil {
+	if err := r.need(ctx, c, d, w); err != nil {
 		return outcome{err: err}
 	}
 	if s.Verb == plan.Create {

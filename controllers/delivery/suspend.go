@@ -30,12 +30,18 @@ func (r *Reconciler) suspend(ctx context.Context, c *cluster, s plan.Step) outco
 	})
 }
 
-// resume takes back what suspend wrote. Hub-wide, only so many clusters are resumed in a second; the others are looked at again.
+// resume takes back what suspend wrote, with the shared objects in place that Flux will look for: nobody has made them again while it was
+// suspended. Hub-wide, only so many clusters are resumed in a second; the others are looked at again.
 func (r *Reconciler) resume(ctx context.Context, c *cluster, s plan.Step) outcome {
 	if !c.mayResume {
 		if c.mayResume = r.resumes.AllowN(c.now, 1); !c.mayResume {
 			c.lookAgain(time.Second)
 			return outcome{applied: c.objects[s.Key].Applied}
+		}
+	}
+	if d, w := c.wanted(s.Key); w != nil {
+		if err := r.need(ctx, c, d, w); err != nil {
+			return outcome{err: err}
 		}
 	}
 	return r.writeSuspend(ctx, c, s, func(*unstructured.Unstructured) {})

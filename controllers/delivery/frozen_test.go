@@ -82,6 +82,24 @@ func TestPausedIsNotWritten(t *testing.T) {
 	}
 }
 
+// TestFrozenDropped: what the revision does not have is on its way out, as if the hub had not been upgraded meanwhile.
+func TestFrozenDropped(t *testing.T) {
+	m := newFrozenRoom(t)
+	revision := addonsOf(roomSet, "2", releaseAddon("app"))[1]
+	older := fmt.Sprintf("%s-e%d", withoutEpoch(revision.GetName()), render.Epoch-1)
+	revision.SetName(older)
+	m.quietly(func() { m.must(m.api.Create(t.Context(), revision)) })
+	edit(m, "flux-system", m.delivery(roomCluster, roomSet).Name, &hubv1.AddonDelivery{}, func(d *hubv1.AddonDelivery) {
+		d.Spec.RevisionName, d.Status.ReadyRevision, d.Status.ObservedRevision = older, older, older
+	})
+	m.settle()
+	for _, a := range m.delivery(roomCluster, roomSet).Status.Addons {
+		if leaves := a.State == hubv1.AddonHeld && a.Removal != ""; leaves != (a.Name == "git") {
+			t.Errorf("%s is %s: %s", a.Name, a.State, a.Message)
+		}
+	}
+}
+
 // TestFrozenRebuilt: another cluster is behind the registration. What Flux remembers of the old one goes, and the new one gets all of it.
 func TestFrozenRebuilt(t *testing.T) {
 	m := newFrozenRoom(t)

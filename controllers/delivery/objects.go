@@ -186,7 +186,7 @@ func (c *cluster) planInput(config *hubconfig.Config) plan.Input {
 	for k, o := range c.objects {
 		in.Observed = append(in.Observed, o.Observed)
 		d := c.delivery(k.Namespace, o.delivery)
-		in.Frozen[k] = !o.Foreign && !c.yields[k] && (d == nil || !d.leaving && (d.holds(o.Addon) || c.awaited[k] != "" || d.frozen && !d.wants(k)))
+		in.Frozen[k] = !o.Foreign && !c.yields[k] && (d == nil || !d.leaving && (d.holds(o.Addon) || c.awaited[k] != "" || d.frozen && !d.wants(k) && d.has(o.Addon)))
 	}
 	in.Removal = func(o plan.Observed) teardown.Decision { return teardown.Addon(c.removal(o, config)) }
 	return in

@@ -148,19 +148,23 @@ func (c *cluster) lives(d *delivery, addon string) bool {
 	return false
 }
 
-// stays names the add-ons of a frozen delivery that are there. What was made for another cluster, or is being deleted, does not stay.
+// stays names the add-ons of a frozen delivery that are there. What was made for another cluster, or is being deleted, does not stay; nor does
+// what the revision does not have, whoever renders it: the hub was upgraded before it had gone.
 func (c *cluster) stays(d *delivery) map[string]bool {
 	if !d.frozen || d.leaving {
 		return nil
 	}
 	out := map[string]bool{}
 	for k, o := range c.objects {
-		if o.delivery == d.Name && k.Namespace == d.Namespace && !o.Replaced && !o.Deleting {
+		if o.delivery == d.Name && k.Namespace == d.Namespace && !o.Replaced && !o.Deleting && d.has(o.Addon) {
 			out[o.Addon] = true
 		}
 	}
 	return out
 }
+
+// has returns whether a delivery's revision has an add-on, as far as anybody can read it.
+func (d *delivery) has(addon string) bool { return d.program == nil || d.program.Has(addon) }
 
 // fingerprint covers all that a result depends on, but for time and documents.
 func fingerprint(d *delivery, in *render.Input) (string, error) {

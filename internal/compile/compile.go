@@ -105,6 +105,11 @@ func (p *Program) Template(text string) (*expression.Template, error) {
 	return expression.Compile(text)
 }
 
+// Has returns whether a set has an add-on, or the one of manifests whose CustomResourceDefinitions it is.
+func (p *Program) Has(addon string) bool {
+	return slices.ContainsFunc(p.Addons, func(a Addon) bool { return addon == a.Name || addon == a.Name+CRDSuffix })
+}
+
 // Moves says what add-ons were called before.
 func (p *Program) Moves() map[string][]hubv1.MovedAddon {
 	var out map[string][]hubv1.MovedAddon

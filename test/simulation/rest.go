@@ -126,6 +126,16 @@ func (w *World) mirrorServes(mirror apiserver.Object) bool {
 	return false
 }
 
+// nobodyKeeps returns whether all that uses a mirror is left to Flux.
+func (w *World) nobodyKeeps(c *cluster, mirror apiserver.Object) bool {
+	for k := range w.flux.due {
+		if k.Namespace == nested(mirror, "metadata", "namespace") && secretOf(w.server.Get(k)) == nested(mirror, "metadata", "name") && !w.leftToFlux(c, k) {
+			return false
+		}
+	}
+	return w.mirrorServes(mirror)
+}
+
 // twinServes returns whether a Flux object acts as a ServiceAccount.
 func (w *World) twinServes(account apiserver.Object) bool {
 	for k := range w.flux.due {
@@ -167,10 +177,21 @@ func (w *World) checkDelivered() {
 		conditions, _ := nested(o, "status", "conditions").([]any)
 		ready := len(conditions) > 0 && nested(conditions[0], "status") == "True"
 		key, _ := index.Registration(fmt.Sprint(nested(o, "metadata", "annotations", hubv1.RegistrationAnnotation)))
-		if c := w.cluster(key.Name); c != nil && w.serves(c) && !ready {
+		if c := w.cluster(key.Name); c != nil && w.serves(c) && !ready && !w.leftToFlux(c, k) {
 			w.violated("convergence", "%s is not Ready: %v", k, conditions)
 		}
 	}
+}
+
+// leftToFlux returns whether nobody sees to a Flux object any more, and something says so: its delivery was deleted while its set, or its cluster's
+// registration, was not there.
+func (w *World) leftToFlux(c *cluster, k apiserver.Key) bool {
+	o := w.server.Get(k)
+	delivery, _ := nested(o, "metadata", "annotations", hubv1.DeliveryAnnotation).(string)
+	if w.server.Get(keyOf("AddonDelivery", k.Namespace, delivery)) != nil {
+		return false
+	}
+	return w.told(c, &workload{addon: apiserver.Labels(o)[hubv1.AddonLabel], owner: k.String()}, "Flux goes on with it")
 }
 
 // runs returns whether an add-on's workload is on a cluster, with an owner that is there.
@@ -280,7 +301,7 @@ func (w *World) checkMirrors() {
 		}
 		key, _ := index.Registration(fmt.Sprint(nested(o, "metadata", "annotations", hubv1.RegistrationAnnotation)))
 		c := w.cluster(key.Name)
-		if c == nil || !w.serves(c) {
+		if c == nil || !w.serves(c) || w.nobodyKeeps(c, o) {
 			continue
 		}
 		raw, _ := base64.StdEncoding.DecodeString(nested(o, "data", "value").(string))

@@ -132,12 +132,21 @@ func (w *World) contradicted(s *set, c *cluster) []string {
 }
 
 // stalled returns the add-ons of a set that cannot come to a cluster as things are: they contradict themselves, another add-on has their Helm
-// release, or what they were moved from is still to be there under its name. That is for a set's author to mend, who has to see it.
+// release, or what they were moved from is still to be there under its name; and those that come after such a one wait for it. That is for a
+// set's author to mend, who has to see it.
 func (w *World) stalled(s *set, c *cluster) []string {
 	out, claims := w.contradicted(s, c), w.claims(c)
 	for _, cl := range claims {
 		if cl.set == s && (w.taken(c, cl.addon) || slices.ContainsFunc(claims, cl.comesAfter)) {
 			out = append(out, cl.name)
+		}
+	}
+	for before := -1; before < len(out); { // those that come after those that come after them, and so on
+		before = len(out)
+		for _, cl := range claims {
+			if cl.set == s && slices.Contains(out, cl.dependsOn) && !slices.Contains(out, cl.name) {
+				out = append(out, cl.name)
+			}
 		}
 	}
 	return out

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -23,6 +24,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
 	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/status"
 	"github.com/chandler-hub/chandler/internal/workloadidentity"
 )
 
@@ -190,6 +192,9 @@ func (r *Reconciler) mirrorContent(ctx context.Context, c *cluster, namespace st
 		return r.accessContent(c, namespace), nil
 	}
 	config, err := r.kubeconfig(ctx, c)
+	if err == nil && config == nil && status.IsTrue(c.registration, hubv1.KubeConfigValidCondition) {
+		c.lookAgain(time.Minute) // it may be back before the registration room has looked, which has nothing to tell then
+	}
 	if err != nil || config == nil {
 		return nil, err
 	}
@@ -217,8 +222,8 @@ func (r *Reconciler) accessContent(c *cluster, namespace string) map[string]any 
 	return map[string]any{"data": data}
 }
 
-// kubeconfig reads and checks the published kubeconfig again. It returns nil if the Secret has changed since: the
-// registration room looks at it first, and wakes us.
+// kubeconfig reads and checks the published kubeconfig again. It returns nil if the Secret has changed since, or is gone: the
+// registration room looks at it first, and wakes us when it is valid again.
 func (r *Reconciler) kubeconfig(ctx context.Context, c *cluster) (*kubeconfig.Config, error) {
 	credential := c.registration.Status.Credential
 	secret := &corev1.Secret{}

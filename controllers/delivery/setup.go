@@ -86,7 +86,7 @@ func registrationChanges() predicate.Predicate {
 		return a.DeletionTimestamp.IsZero() != b.DeletionTimestamp.IsZero() ||
 			status.Online(a) != status.Online(b) ||
 			a.Status.ClusterID() != b.Status.ClusterID() ||
-			credential(a) != credential(b) || a.Status.UsesWorkloadIdentity() != b.Status.UsesWorkloadIdentity() ||
+			credential(a) != credential(b) || status.IsTrue(a, hubv1.KubeConfigValidCondition) != status.IsTrue(b, hubv1.KubeConfigValidCondition) || a.Status.UsesWorkloadIdentity() != b.Status.UsesWorkloadIdentity() ||
 			status.Reason(a, hubv1.SuspendedCondition) != status.Reason(b, hubv1.SuspendedCondition) ||
 			a.Status.Provider != b.Status.Provider || a.Status.KubernetesVersion != b.Status.KubernetesVersion || a.Status.Endpoint != b.Status.Endpoint ||
 			!equality.Semantic.DeepEqual(a.Status.Nodes, b.Status.Nodes) ||

@@ -220,6 +220,7 @@ func (w *World) excluded(c *cluster, addon string) bool {
 // noteWishes marks what nobody wants any more, or wants in another place, after an edit.
 func (w *World) noteWishes() {
 	for _, c := range w.clusters {
+		w.labelsOf(c) // which keeps those that an origin has last
 		for _, work := range c.workloads {
 			w.noteWish(c, work)
 			if _, name, ok := strings.Cut(work.set, "/"); ok && work.unwanted && w.sets[name] != nil && w.sets[name].off {

@@ -174,6 +174,19 @@ func (o *Origins) Deleted(ctx context.Context, kind origin.Kind, reg *hubv1.Clus
 	return err == nil && there == nil, err
 }
 
+// Still returns whether an origin, read live, asks for what the cache says: it is there, is not being deleted, and has the same label.
+func (o *Origins) Still(ctx context.Context, kind origin.Kind, obj *unstructured.Unstructured) (bool, error) {
+	gvk, ok := o.version(kind)
+	if !ok {
+		return false, nil
+	}
+	there, err := o.there(ctx, gvk, obj.GetNamespace(), obj.GetName())
+	if err != nil || there == nil {
+		return false, err
+	}
+	return there.UID == obj.GetUID() && there.DeletionTimestamp == nil && there.Labels[hubv1.RegisterLabel] == obj.GetLabels()[hubv1.RegisterLabel], nil
+}
+
 // there reads the metadata of an origin live, nil if it is not there.
 func (o *Origins) there(ctx context.Context, gvk schema.GroupVersionKind, namespace, name string) (*metav1.PartialObjectMetadata, error) {
 	list := &metav1.PartialObjectMetadataList{}

@@ -39,6 +39,9 @@ func (r *Reconciler) finalize(ctx context.Context, reg *hubv1.ClusterRegistratio
 	decision := teardown.Registration(facts)
 	key := client.ObjectKeyFromObject(reg)
 	if decision.Mode == teardown.Recreate {
+		if still, err := r.remade(ctx, reg, obj, facts); err != nil || !still {
+			return ctrl.Result{RequeueAfter: time.Second}, err
+		}
 		r.Recorder.Eventf(reg, nil, corev1.EventTypeWarning, hubv1.ReRegisteredEvent, "Register", "%s", recreated(facts, decision))
 		r.probed.replace(key, nil, r.Pool.Remove)
 		return ctrl.Result{}, apply.RemoveFinalizer(ctx, r.Client, reg, hubv1.RegistrationFinalizer)
@@ -77,6 +80,20 @@ func (r *Reconciler) finalize(ctx context.Context, reg *hubv1.ClusterRegistratio
 	}
 	r.forget(key, reg)
 	return ctrl.Result{}, apply.RemoveFinalizer(ctx, r.Client, reg, hubv1.RegistrationFinalizer)
+}
+
+// remade returns whether a registration that goes is made again. It looks live: if its origin is gone, or says something else, since the cache
+// saw it, nobody would make the registration again, and nobody would withdraw what is delivered.
+func (r *Reconciler) remade(ctx context.Context, reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured, f teardown.RegistrationFacts) (bool, error) {
+	kind, err := kindOf(reg)
+	if f.KindDeleted || obj == nil || err != nil {
+		return true, nil
+	}
+	still, err := r.Origins.Still(ctx, kind, obj)
+	if err != nil {
+		return false, fmt.Errorf("look whether %s %s still wants its registration: %w", obj.GetKind(), obj.GetName(), err)
+	}
+	return still, nil
 }
 
 // endFacts gathers by what the end of a registration is decided.

@@ -29,7 +29,9 @@ import (
 	"github.com/chandler-hub/chandler/controllers/logkey"
 	"github.com/chandler-hub/chandler/controllers/origins"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
+	"github.com/chandler-hub/chandler/internal/match"
 	"github.com/chandler-hub/chandler/internal/origin"
+	"github.com/chandler-hub/chandler/internal/provenance"
 	"github.com/chandler-hub/chandler/internal/status"
 	"github.com/chandler-hub/chandler/internal/teardown"
 )
@@ -68,8 +70,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req Request) (reconcile.Resu
 	if obj == nil || verdict.Origin == teardown.OriginGone {
 		return r.absent(ctx, req, verdict, reg)
 	}
-	if verdict.Origin == teardown.OriginUnwanted && reg == nil && req.Kind == origin.Secret && verdict.Refused == "" {
-		return reconcile.Result{}, nil
+	if verdict.Origin == teardown.OriginUnwanted && reg == nil && verdict.Refused == "" {
+		return reconcile.Result{}, r.unregisterAgain(ctx, req, obj)
 	}
 	switch verdict.Origin {
 	case teardown.OriginWanted:
@@ -82,6 +84,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req Request) (reconcile.Resu
 	}
 	if reg == nil || verdict.Refused != "" && !verdict.AtOnce {
 		return reconcile.Result{}, nil
+	}
+	if verdict.AtOnce && reg.Status.OriginUID == "" {
+		return reconcile.Result{}, nil // the registration room has not looked yet how to reach the cluster; that wakes us
 	}
 	if verdict.AtOnce {
 		return reconcile.Result{}, r.remove(ctx, obj, reg, fmt.Sprintf("label %s is \"false\"", hubv1.RegisterLabel))
@@ -322,6 +327,32 @@ func without(labels map[string]string, conflict error) (left map[string]string, 
 	}
 	slices.Sort(theirs)
 	return left, theirs
+}
+
+// unregisterAgain makes the registration of an origin that does not want one, if deliveries of it are there. Somebody deleted it while it was wanted,
+// so it was let go to be made again, and the label went before it was. Without it nobody would withdraw what is delivered.
+func (r *Reconciler) unregisterAgain(ctx context.Context, req Request, obj *unstructured.Unstructured) error {
+	list := &hubv1.AddonDeliveryList{}
+	if err := r.Client.List(ctx, list, client.MatchingFields{index.DeliveryRegistration: req.NamespacedName.String()}, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list the deliveries: %w", err)
+	}
+	for i := range list.Items {
+		d := &list.Items[i]
+		if !provenance.Named(d) || !match.Reaches(d.Namespace, r.Config.IsPlatform(d.Namespace), req.Namespace) {
+			continue // the hub did not make it
+		}
+		// Live: when a cluster has been unregistered, its registration goes right after its last delivery.
+		if err := r.Live.Get(ctx, client.ObjectKeyFromObject(d), &hubv1.AddonDelivery{}); apierrors.IsNotFound(err) {
+			continue
+		} else if err != nil {
+			return fmt.Errorf("look for delivery %s: %w", d.Name, err)
+		}
+		if err := r.Live.Get(ctx, req.NamespacedName, &hubv1.ClusterRegistration{}); !apierrors.IsNotFound(err) {
+			return client.IgnoreNotFound(err) // it is there, or another origin has its name
+		}
+		return r.ensure(ctx, req, obj, nil)
+	}
+	return nil
 }
 
 // removeAfterDelay removes a registration whose origin has lost its label a while ago. The registration room says since when,

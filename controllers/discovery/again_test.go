@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package discovery
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/events"
+	clock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/index"
+	"github.com/chandler-hub/chandler/controllers/origins"
+	"github.com/chandler-hub/chandler/internal/hubconfig"
+	"github.com/chandler-hub/chandler/internal/identity"
+	"github.com/chandler-hub/chandler/internal/origin"
+)
+
+// TestUnregisterAgain: of an origin that is unregistered, and whose registration is not there, one is made if something of it is still delivered.
+func TestUnregisterAgain(t *testing.T) {
+	ref := hubv1.RegistrationReference{Namespace: "fleet", Name: "one"}
+	delivery := func(namespace, name string) client.Object {
+		return &hubv1.AddonDelivery{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: hubv1.AddonDeliverySpec{
+			RegistrationRef: ref, AddonSetRef: hubv1.DeliveredSetReference{Name: "base"},
+		}}
+	}
+	named := identity.Delivery("base", ref.Key())
+	for name, tc := range map[string]struct {
+		delivery client.Object
+		also     client.Object
+		want     bool
+	}{
+		"Delivered":         {delivery("flux-system", named), nil, true},
+		"NothingDelivered":  {nil, nil, false},
+		"NotTheHubs":        {delivery("flux-system", "forged"), nil, false},
+		"OutOfReach":        {delivery("stranger", named), nil, false},
+		"NameOfAnotherOnes": {delivery("flux-system", named), &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "one"}}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			scheme := runtime.NewScheme()
+			for _, add := range []func(*runtime.Scheme) error{hubv1.AddToScheme, corev1.AddToScheme} {
+				if err := add(scheme); err != nil {
+					t.Fatal(err)
+				}
+			}
+			secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "one", Labels: map[string]string{hubv1.RegisterLabel: "false"}}}
+			b := fake.NewClientBuilder().WithScheme(scheme).WithObjects(secret).
+				WithIndex(&hubv1.ClusterRegistration{}, index.RegistrationOrigin, func(client.Object) []string { return nil }).
+				WithIndex(&hubv1.AddonDelivery{}, index.DeliveryRegistration, func(o client.Object) []string {
+					return []string{o.(*hubv1.AddonDelivery).Spec.RegistrationRef.Key().String()}
+				})
+			for _, o := range []client.Object{tc.delivery, tc.also} {
+				if o != nil {
+					b = b.WithObjects(o)
+				}
+			}
+			api, made := b.Build(), false
+			config := &hubconfig.Config{PlatformNamespaces: []string{"flux-system"}, Origins: origin.Policy{SecretNamespaces: []string{"*"}}}
+			r := &Reconciler{
+				Live: api, Config: config, Clock: clock.NewFakePassiveClock(time.Now()), Recorder: events.NewFakeRecorder(10),
+				Origins: origins.New(clients{Client: api}, config.Origins),
+				Client: interceptor.NewClient(api, interceptor.Funcs{Apply: func(context.Context, client.WithWatch, runtime.ApplyConfiguration, ...client.ApplyOption) error {
+					made = true
+					return nil
+				}}),
+			}
+			if _, err := r.Reconcile(t.Context(), Request{Kind: origin.Secret, NamespacedName: client.ObjectKeyFromObject(secret)}); err != nil {
+				t.Fatal(err)
+			}
+			if made != tc.want {
+				t.Errorf("made a registration: %t, want %t", made, tc.want)
+			}
+		})
+	}
+}

@@ -19,10 +19,10 @@ func (w *World) lost(c *cluster, work *workload, why string) {
 		w.violated("loss", "%s on %s was taken away (%s), and everybody has wanted it all the time", work.name, c.name, why)
 		return
 	}
-	if work.approved || !work.missed {
+	namespace, name, _ := strings.Cut(work.set, "/")
+	if s := w.sets[name]; work.approved || !work.missed || s != nil && s.off { // whose guard is off is known for good only now: see take
 		return
 	}
-	namespace, name, _ := strings.Cut(work.set, "/")
 	uid, _ := nested(w.server.Get(keyOf("AddonSet", namespace, name)), "metadata", "uid").(string)
 	now := w.clock.Now()
 	w.losses = append(w.losses, loss{at: now, cluster: c.name, set: work.set, setUID: uid, addon: work.addon})

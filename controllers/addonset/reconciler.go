@@ -256,6 +256,7 @@ func (r *Reconciler) observe(ctx context.Context, set *hubv1.AddonSet, selector 
 		served[key], f.inUse[d.Spec.RevisionName] = true, true
 		if d.Withdrawn() {
 			f.counts.Leaving++
+			f.removals.goes(d)
 			continue
 		}
 		f.count(set, d, online(byKey[key]))

@@ -29,6 +29,8 @@ type removals struct {
 	requests map[string]request
 	// delivered says on which clusters each add-on is.
 	delivered map[string][]string
+	// going says from which it is on its way out, since the guard has let it go.
+	going map[string][]string
 	// made returns the add-ons of a delivery whose Flux objects are there, and is asked of what is to go as a whole.
 	made func(*hubv1.AddonDelivery) ([]string, error)
 	// failed is what could not be read: then nothing is decided.
@@ -46,7 +48,7 @@ type request struct {
 
 func (r *Reconciler) newRemovals(ctx context.Context, set *hubv1.AddonSet) *removals {
 	made := func(d *hubv1.AddonDelivery) ([]string, error) { return r.objectsOf(ctx, d) }
-	return &removals{set: set, requests: map[string]request{}, delivered: map[string][]string{}, made: made}
+	return &removals{set: set, requests: map[string]request{}, delivered: map[string][]string{}, going: map[string][]string{}, made: made}
 }
 
 // of looks at one delivery that is not being withdrawn yet. reg is nil if the registration is not there, selector if the set does
@@ -64,6 +66,7 @@ func (r *removals) of(d *hubv1.AddonDelivery, reg *hubv1.ClusterRegistration, se
 // withdraw asks for all of a delivery to go. What stays on the cluster is not taken away, what goes with its cluster is lost
 // anyway, and a drain is asked for of one cluster, by name: none of them counts.
 func (r *removals) withdraw(d *hubv1.AddonDelivery, reg *hubv1.ClusterRegistration) {
+	r.goes(d)
 	if d.Withdrawn() || r.doomed && d.DeletionTimestamp != nil {
 		return
 	}
@@ -78,6 +81,7 @@ func (r *removals) withdraw(d *hubv1.AddonDelivery, reg *hubv1.ClusterRegistrati
 
 // change asks for what the delivery says that it wants to remove or to reinstall.
 func (r *removals) change(d *hubv1.AddonDelivery) {
+	r.goes(d)
 	r.count(d)
 	var addons, grants []string
 	for _, a := range d.Status.Addons {
@@ -90,6 +94,16 @@ func (r *removals) change(d *hubv1.AddonDelivery) {
 		r.ask(d, guard.Change(grants), addons, grants)
 	case d.Status.ObservedGeneration == d.Generation && len(inUse(d)) < len(d.Spec.Removals):
 		r.ask(d, guard.Change(d.Spec.Removals), nil, []string{}) // to take back what is used up is free
+	}
+}
+
+// goes notes what is on its way out: all of a delivery that is being withdrawn, and what another one may remove or reinstall.
+func (r *removals) goes(d *hubv1.AddonDelivery) {
+	cluster := d.Spec.RegistrationRef.Key().String()
+	for _, a := range d.Status.Addons {
+		if a.State != hubv1.AddonOrphaned && (d.Withdrawn() || a.Removal != "" && slices.Contains(d.Spec.Removals, a.Removal)) {
+			r.going[a.Name] = append(r.going[a.Name], cluster)
+		}
 	}
 }
 
@@ -148,7 +162,7 @@ func there(d *hubv1.AddonDelivery, a *hubv1.AddonStatus) bool {
 // guard decides what may go, and notes it in the set's status, in memory.
 func (r *Reconciler) guard(set *hubv1.AddonSet, asked *removals) guard.Verdict {
 	v := guard.Decide(guard.Input{
-		Wanted: asked.wanted, Held: set.Status.HeldRemovals, Removals: set.Status.Removals, Delivered: asked.delivered,
+		Wanted: asked.wanted, Held: set.Status.HeldRemovals, Removals: set.Status.Removals, Delivered: asked.delivered, Going: asked.going,
 		Approval: set.Annotations[hubv1.ApproveRemovalAnnotation], Now: r.Clock.Now(),
 		Off: set.Spec.RemovalGuard != nil && set.Spec.RemovalGuard.Mode == hubv1.RemovalGuardOff,
 	})

@@ -5,6 +5,7 @@ package guard
 import (
 	"bytes"
 	"crypto/sha256"
+	"maps"
 	"slices"
 	"sort"
 	"time"
@@ -51,7 +52,12 @@ type counter struct {
 }
 
 func newCounter(in Input) *counter {
-	c := &counter{counts: in.Removals.Counts, now: in.Now, lost: map[string]map[mark]bool{}, unknown: map[string]int{}, had: map[string]int{}}
+	c := &counter{counts: slices.Clone(in.Removals.Counts), now: in.Now, lost: map[string]map[mark]bool{}, unknown: map[string]int{}, had: map[string]int{}}
+	for _, a := range slices.Sorted(maps.Keys(in.Going)) {
+		for _, name := range in.Going[a] {
+			c.recount(a, markOf(name))
+		}
+	}
 	for _, n := range c.counts {
 		if c.old(n) {
 			continue
@@ -126,6 +132,17 @@ func (c *counter) take(r Removal) bool {
 		c.write(a, m)
 	}
 	return true
+}
+
+// recount has a cluster that was counted count as of now, since what it loses is not gone yet: the hour is that in which it goes.
+func (c *counter) recount(addon string, m mark) {
+	counted := slices.ContainsFunc(c.counts, func(n hubv1.RemovalCount) bool {
+		_, there := find(n.Clusters, m)
+		return n.Addon == addon && there
+	})
+	if counted {
+		c.write(addon, m)
+	}
 }
 
 // write writes down that a cluster loses an add-on now. If it has lost it before, it is this time that counts.

@@ -59,6 +59,8 @@ type Input struct {
 	Removals *hubv1.Removals
 	// Delivered says on which clusters each add-on is now.
 	Delivered map[string][]string
+	// Going says from which clusters each add-on is on its way out, and not gone yet: on a cluster that is paused, that may take weeks.
+	Going map[string][]string
 	// Approval is the hash that somebody approved; empty for none.
 	Approval string
 	// Off lets everything go.

@@ -21,6 +21,7 @@ type fleet struct {
 	t         *testing.T
 	now       time.Time
 	delivered map[string][]string
+	going     map[string][]string
 	wanted    []Removal
 	held      *hubv1.HeldRemovals
 	removals  *hubv1.Removals
@@ -57,7 +58,7 @@ func (f *fleet) want(from, to int, addons ...string) {
 // decide asks the guard, and returns how many removals went for the first time.
 func (f *fleet) decide() int {
 	f.t.Helper()
-	in := Input{Wanted: f.wanted, Held: f.held, Removals: f.removals, Delivered: f.delivered, Approval: f.approval, Off: f.off, Now: f.now}
+	in := Input{Wanted: f.wanted, Held: f.held, Removals: f.removals, Delivered: f.delivered, Going: f.going, Approval: f.approval, Off: f.off, Now: f.now}
 	v := Decide(in)
 	slices.Reverse(in.Wanted)
 	if again := Decide(in); fmt.Sprint(again.Held, again.Removals) != fmt.Sprint(v.Held, v.Removals) {
@@ -264,6 +265,33 @@ func TestHour(t *testing.T) {
 	}
 	if n := len(f.removals.Counts); n != 1 {
 		t.Errorf("%d counts are kept, want the newest only", n)
+	}
+}
+
+// TestWaitsToGo: what has been let go and waits counts until it is gone, and for an hour from then on.
+func TestWaitsToGo(t *testing.T) {
+	f := newFleet(t, 20, "a")
+	f.want(0, 2, "a")
+	f.decide()
+	f.done()
+	f.going = map[string][]string{"a": {cluster(0)}}
+	f.now = f.now.Add(24 * time.Hour)
+	f.want(2, 5, "a")
+	if got := f.decide(); got != 2 || f.count() != 1 {
+		t.Errorf("%d go and %d are held while one is on its way out, want 2 and 1", got, f.count())
+	}
+	f.wanted, f.held, f.going = nil, nil, nil
+	f.now = f.now.Add(59 * time.Minute)
+	f.want(6, 7, "a")
+	if got := f.decide(); got != 0 {
+		t.Error("another one goes within an hour")
+	}
+	// What nobody has counted, since somebody approved it, or what the guard was off for, is not counted for that it takes its time.
+	f.wanted, f.held, f.going = nil, nil, map[string][]string{"a": {cluster(10), cluster(11), cluster(12)}}
+	f.now = f.now.Add(2 * time.Hour)
+	f.want(6, 9, "a")
+	if got := f.decide(); got != 3 {
+		t.Errorf("%d go beside what has been approved, want 3", got)
 	}
 }
 

@@ -47,16 +47,18 @@ func (m *Matcher) Reconcile(ctx context.Context, reg *hubv1.ClusterRegistration)
 	if status.Goes(reg) {
 		return apply.Retried(ctrl.Result{}, m.leave(ctx, reg, existing))
 	}
+	again, err := m.recall(ctx, reg, existing)
+	errs := []error{err}
 	if drain.Requested(reg) {
-		return apply.Retried(ctrl.Result{}, m.withdrawAll(ctx, existing)) // also what comes from a set that does not compile now
+		errs = append(errs, m.withdrawAll(ctx, existing)) // also what comes from a set that does not compile now
+		return apply.Retried(ctrl.Result{}, errors.Join(errs...))
 	}
-	errs := []error{m.recall(ctx, reg, existing)}
 	sets := m.registry.all()
 	for _, key := range sorted(sets) {
 		set := sets[key]
 		errs = append(errs, m.match(ctx, reg, key, set, existing[key]))
 	}
-	return apply.Retried(ctrl.Result{}, errors.Join(errs...))
+	return apply.Retried(ctrl.Result{RequeueAfter: again}, errors.Join(errs...))
 }
 
 // leave withdraws everything at once from a cluster that is being deleted: nothing is lost that is not lost anyway. From one that
@@ -65,7 +67,7 @@ func (m *Matcher) leave(ctx context.Context, reg *hubv1.ClusterRegistration, exi
 	if !letsGo(reg) && !status.Unregistered(reg) {
 		return nil
 	}
-	if err := m.recall(ctx, reg, existing); err != nil {
+	if _, err := m.recall(ctx, reg, existing); err != nil {
 		return err
 	}
 	if letsGo(reg) {

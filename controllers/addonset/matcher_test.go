@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -60,7 +61,8 @@ func newMatcherRoom(t *testing.T, funcs interceptor.Funcs, objects ...client.Obj
 	}
 	b.WithIndex(&corev1.Namespace{}, metav1.ObjectNameField, func(o client.Object) []string { return []string{o.GetName()} })
 	api := b.Build()
-	r := &Reconciler{Client: api, Live: api, Config: &hubconfig.Config{HubID: "hub", PlatformNamespaces: []string{"flux-system"}}}
+	config := &hubconfig.Config{HubID: "hub", PlatformNamespaces: []string{"flux-system"}, TeardownGrace: time.Hour}
+	r := &Reconciler{Client: api, Live: api, Config: config, Clock: clock.RealClock{}}
 	out := &matcherRoom{Matcher: &Matcher{Reconciler: r}, t: t, api: api, set: types.NamespacedName{Namespace: "flux-system", Name: "base"}}
 	out.publish("base-1-e2", false)
 	return out

@@ -21,6 +21,7 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/demise"
 	"github.com/chandler-hub/chandler/controllers/index"
+	"github.com/chandler-hub/chandler/internal/drain"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/match"
@@ -30,53 +31,97 @@ import (
 // A delivery that somebody deletes goes, and its Flux objects stay: it is made again. If its set stops selecting the cluster in between, or is
 // deleted, nobody would make it again, and nobody would ever remove the objects. So a set makes it again then as well, and withdraws it.
 //
-// Objects that are older than the set or the registration stay as they are: these may have just come out of a backup, or back with their CRD, and
-// their labels may follow.
+// Who deletes a set, unregisters a cluster or drains it has said what is to go. That a set does not select a cluster may say less: both may have
+// just come out of a backup, or back with their CRD, and their labels may follow. So what is older than one of them waits until they have been
+// there for --teardown-grace.
 
 var fluxKinds = map[string]schema.GroupVersion{fluxspec.HelmReleaseKind: helmv2.GroupVersion, fluxspec.KustomizationKind: kustomizev1.GroupVersion}
 
-// recall makes the deliveries again of sets that do not want a cluster, or of all sets if it is unregistered, and that have Flux objects there.
-func (m *Matcher) recall(ctx context.Context, reg *hubv1.ClusterRegistration, existing map[types.NamespacedName]*hubv1.AddonDelivery) error {
-	regKey, leaving := client.ObjectKeyFromObject(reg), status.Goes(reg)
-	without := map[types.NamespacedName]types.NamespacedName{} // sets by the names of deliveries that are not there
-	sets := m.registry.all()
-	for key, set := range sets {
-		if existing[key] == nil && !set.leaving && !set.held && set.selector != nil && set.selector.Reaches(reg.Namespace) && (leaving || !set.selector.Matches(reg)) {
-			without[types.NamespacedName{Namespace: key.Namespace, Name: identity.Delivery(key.Name, regKey)}] = key
-		}
-	}
-	if len(without) == 0 {
-		return nil
-	}
-	left := map[types.NamespacedName]bool{}
-	note := func(obj client.Object, kind string) error {
-		key, ours := without[types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.GetAnnotations()[hubv1.DeliveryAnnotation]}]
-		if !ours || left[key] || !m.madeSince(obj, reg, sets[key].created) {
-			return nil
-		}
-		// Live: what was withdrawn a moment ago may still be in the cache, after its delivery has gone.
-		there, err := m.there(ctx, reg, obj, kind)
-		left[key] = there
-		return err
-	}
-	of := client.MatchingFields{index.ClusterKey: identity.ClusterKey(m.Config.HubID, regKey)}
-	releases, kustomizations := &helmv2.HelmReleaseList{}, &kustomizev1.KustomizationList{}
-	if err := errors.Join(m.Client.List(ctx, releases, of, client.UnsafeDisableDeepCopy), m.Client.List(ctx, kustomizations, of, client.UnsafeDisableDeepCopy)); err != nil {
-		return fmt.Errorf("look for what sets have left on the cluster: %w", err)
+// recall makes the deliveries again of sets that do not want a cluster, or of all sets if it goes, and that have Flux objects there. It returns
+// after how long there may be more.
+func (m *Matcher) recall(ctx context.Context, reg *hubv1.ClusterRegistration, existing map[types.NamespacedName]*hubv1.AddonDelivery) (time.Duration, error) {
+	left, err := m.leftovers(ctx, reg, existing)
+	if err != nil || len(left) == 0 {
+		return 0, err
 	}
 	var errs []error
-	for i := range releases.Items {
-		errs = append(errs, note(&releases.Items[i], fluxspec.HelmReleaseKind))
+	var again time.Duration
+	sets := m.registry.all()
+	for _, key := range sorted(sets) {
+		set := sets[key]
+		objects := left[types.NamespacedName{Namespace: key.Namespace, Name: identity.Delivery(key.Name, client.ObjectKeyFromObject(reg))}]
+		if len(objects) == 0 || !set.forgets(reg) {
+			continue
+		}
+		if wait := m.mayFollow(reg, set.created, objects); wait > 0 {
+			again = shorter(again, wait)
+			continue
+		}
+		if there, err := m.anyThere(ctx, reg, objects); err != nil || !there {
+			errs = append(errs, err)
+			continue
+		}
+		errs = append(errs, m.registry.write(key, func() error { return m.deliver(ctx, reg, key, set.uid, set.revision, true) }))
 	}
-	for i := range kustomizations.Items {
-		errs = append(errs, note(&kustomizations.Items[i], fluxspec.KustomizationKind))
+	return again, errors.Join(errs...)
+}
+
+// forgets returns whether nobody else makes the delivery of a set to a cluster again.
+func (set *compiled) forgets(reg *hubv1.ClusterRegistration) bool {
+	if set.leaving || set.held || set.selector == nil || !set.selector.Reaches(reg.Namespace) {
+		return false
 	}
-	for _, key := range sorted(left) {
-		if left[key] {
-			errs = append(errs, m.registry.write(key, func() error { return m.deliver(ctx, reg, key, sets[key].uid, sets[key].revision, true) }))
+	return status.Goes(reg) || !set.selector.Matches(reg)
+}
+
+// mayFollow returns how long the labels or the selector may still follow by which a set has made objects on a cluster; 0 if that has been decided.
+func (m *Matcher) mayFollow(reg *hubv1.ClusterRegistration, set time.Time, objects []client.Object) time.Duration {
+	since := reg.CreationTimestamp.Time
+	if set.After(since) {
+		since = set
+	}
+	after := func(o client.Object) bool { return !o.GetCreationTimestamp().Time.Before(since) }
+	if status.Goes(reg) || drain.Requested(reg) || slices.ContainsFunc(objects, after) {
+		return 0
+	}
+	return max(0, m.Config.TeardownGrace-m.Clock.Since(since))
+}
+
+// shorter returns the shorter one of two times to wait, of which 0 is none.
+func shorter(a, b time.Duration) time.Duration {
+	if a == 0 || b > 0 && b < a {
+		return b
+	}
+	return a
+}
+
+// leftovers returns the Flux objects of a cluster whose delivery is not there, by its name, as the cache has them. Mostly there are none, and then
+// nothing else is to be looked at.
+func (m *Matcher) leftovers(ctx context.Context, reg *hubv1.ClusterRegistration, existing map[types.NamespacedName]*hubv1.AddonDelivery) (map[types.NamespacedName][]client.Object, error) {
+	key := client.ObjectKeyFromObject(reg)
+	of := client.MatchingFields{index.ClusterKey: identity.ClusterKey(m.Config.HubID, key)}
+	releases, kustomizations := &helmv2.HelmReleaseList{}, &kustomizev1.KustomizationList{}
+	if err := errors.Join(m.Client.List(ctx, releases, of, client.UnsafeDisableDeepCopy), m.Client.List(ctx, kustomizations, of, client.UnsafeDisableDeepCopy)); err != nil {
+		return nil, fmt.Errorf("look for what sets have left on the cluster: %w", err)
+	}
+	there := make(map[types.NamespacedName]bool, len(existing))
+	for _, d := range existing {
+		there[client.ObjectKeyFromObject(d)] = true
+	}
+	left := map[types.NamespacedName][]client.Object{}
+	note := func(obj client.Object) {
+		delivery := types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.GetAnnotations()[hubv1.DeliveryAnnotation]}
+		if !there[delivery] && m.stays(obj, reg) {
+			left[delivery] = append(left[delivery], obj)
 		}
 	}
-	return errors.Join(errs...)
+	for i := range releases.Items {
+		note(&releases.Items[i])
+	}
+	for i := range kustomizations.Items {
+		note(&kustomizations.Items[i])
+	}
+	return left, nil
 }
 
 // recallAll makes the deliveries of a set that is being deleted again, of which Flux objects are there. It returns whether there are any. What is
@@ -108,7 +153,7 @@ func (r *Reconciler) recallAll(ctx context.Context, set *hubv1.AddonSet) (bool, 
 			} else if err != nil {
 				return false, fmt.Errorf("read ClusterRegistration %s: %w", regKey, err)
 			}
-			if !r.madeSince(obj, reg, set.CreationTimestamp.Time) {
+			if !r.stays(obj, reg) {
 				continue
 			}
 			if err := r.deliver(ctx, reg, client.ObjectKeyFromObject(set), set.UID, set.Status.Revision, true); err != nil {
@@ -130,11 +175,10 @@ func (r *Reconciler) named(obj client.Object, reg types.NamespacedName) bool {
 	return obj.GetName() == identity.FluxObject(r.Config.HubID, reg, obj.GetLabels()[hubv1.AddonLabel])
 }
 
-// madeSince returns whether the hub made it for a registration and a set as they are.
-func (r *Reconciler) madeSince(obj client.Object, reg *hubv1.ClusterRegistration, set time.Time) bool {
-	since := obj.GetCreationTimestamp().Time
+// stays returns whether the hub made a Flux object for a registration, and it needs its delivery to go.
+func (r *Reconciler) stays(obj client.Object, reg *hubv1.ClusterRegistration) bool {
 	key := client.ObjectKeyFromObject(reg)
-	return (r.made(obj, key) || letsGo(reg) && r.named(obj, key)) && !since.Before(reg.CreationTimestamp.Time) && !since.Before(set)
+	return r.made(obj, key) || letsGo(reg) && r.named(obj, key)
 }
 
 // letsGo returns whether what is on a cluster is let go. Then a Flux object that somebody has deleted needs its delivery as well: Flux never
@@ -143,16 +187,23 @@ func letsGo(reg *hubv1.ClusterRegistration) bool {
 	return hubv1.LetsGo(status.Reason(reg, hubv1.UnregisteringCondition))
 }
 
-// there returns whether a Flux object is there, read live, and not on its way out.
-func (r *Reconciler) there(ctx context.Context, reg *hubv1.ClusterRegistration, obj client.Object, kind string) (bool, error) {
-	live := &metav1.PartialObjectMetadata{}
-	live.SetGroupVersionKind(fluxKinds[kind].WithKind(kind))
-	err := r.Live.Get(ctx, client.ObjectKeyFromObject(obj), live)
-	if apierrors.IsNotFound(err) {
-		return false, nil
+// anyThere returns whether one of these Flux objects is there, read live, and not on its way out: what was withdrawn a moment ago may still be in the
+// cache, after its delivery has gone.
+func (r *Reconciler) anyThere(ctx context.Context, reg *hubv1.ClusterRegistration, objects []client.Object) (bool, error) {
+	for _, obj := range objects {
+		kind := fluxspec.KustomizationKind
+		if _, ok := obj.(*helmv2.HelmRelease); ok {
+			kind = fluxspec.HelmReleaseKind
+		}
+		live := &metav1.PartialObjectMetadata{}
+		live.SetGroupVersionKind(fluxKinds[kind].WithKind(kind))
+		err := r.Live.Get(ctx, client.ObjectKeyFromObject(obj), live)
+		if client.IgnoreNotFound(err) != nil {
+			return false, fmt.Errorf("look for %s %s/%s: %w", kind, obj.GetNamespace(), obj.GetName(), err)
+		}
+		if err == nil && r.stays(live, reg) {
+			return true, nil
+		}
 	}
-	if err != nil {
-		return false, fmt.Errorf("look for %s %s/%s: %w", kind, obj.GetNamespace(), obj.GetName(), err)
-	}
-	return live.GetDeletionTimestamp() == nil || letsGo(reg), nil
+	return false, nil
 }

@@ -3,15 +3,22 @@
 package addonset
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"testing"
 	"time"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/identity"
+	"github.com/chandler-hub/chandler/internal/match"
 )
 
 // releaseOne is what the set has made on the cluster.
@@ -25,43 +32,171 @@ func releaseOne(change func(*helmv2.HelmRelease)) *helmv2.HelmRelease {
 	return o
 }
 
-// TestRecall: somebody has deleted a delivery, and before it is made again its set selects the cluster no more. What it had made there is still
-// there, so the set makes it again to withdraw it.
+// older is what was made so long ago.
+func older(age time.Duration) func(*helmv2.HelmRelease) {
+	return func(o *helmv2.HelmRelease) { o.CreationTimestamp = metav1.NewTime(time.Now().Add(-age)) }
+}
+
+// leavingFor has a registration go, for a reason.
+func leavingFor(reason string) func(*hubv1.ClusterRegistration) {
+	return func(reg *hubv1.ClusterRegistration) {
+		reg.Finalizers, reg.DeletionTimestamp = []string{hubv1.RegistrationFinalizer}, &metav1.Time{Time: time.Now()}
+		reg.Status.Conditions = []metav1.Condition{{Type: hubv1.UnregisteringCondition, Status: metav1.ConditionTrue, Reason: reason}}
+	}
+}
+
+func drained(reg *hubv1.ClusterRegistration) {
+	reg.Status.Conditions = []metav1.Condition{{Type: hubv1.DrainingCondition, Status: metav1.ConditionTrue, Reason: hubv1.DrainInProgressReason}}
+}
+
+// TestRecall: somebody has deleted a delivery, and before it is made again its set selects the cluster no more, or the cluster goes. What it had
+// made there is still there, so the set makes it again to withdraw it.
 func TestRecall(t *testing.T) {
+	deleting := func(o *helmv2.HelmRelease) {
+		o.Finalizers, o.DeletionTimestamp = []string{"x/y"}, &metav1.Time{Time: time.Now()}
+	}
 	for name, tc := range map[string]struct {
-		object *helmv2.HelmRelease
-		held   bool
-		want   bool
+		object   func(*helmv2.HelmRelease)
+		cluster  func(*hubv1.ClusterRegistration)
+		held     bool
+		age      time.Duration // of the registration and the set; an hour and the grace is an hour as well
+		want     bool
+		wantWait bool
 	}{
-		"There":          {releaseOne(func(*helmv2.HelmRelease) {}), false, true},
-		"DoesNotCompile": {releaseOne(func(*helmv2.HelmRelease) {}), true, false},
-		"OfAnotherSet": {releaseOne(func(o *helmv2.HelmRelease) {
+		"There":                {want: true},
+		"ItsSetDoesNotCompile": {held: true},
+		"Selected":             {cluster: func(reg *hubv1.ClusterRegistration) { reg.Labels["tier"] = "prod" }, want: true}, // by match
+		"OfAnotherSet": {object: func(o *helmv2.HelmRelease) {
 			o.Annotations[hubv1.DeliveryAnnotation] = identity.Delivery("other", fleetOne)
-		}), false, false},
-		"NotTheHubs": {releaseOne(func(o *helmv2.HelmRelease) { o.Name = "mine" }), false, false},
-		"Elsewhere":  {releaseOne(func(o *helmv2.HelmRelease) { o.Namespace = "stranger" }), false, false},
-		"OnItsWayOut": {releaseOne(func(o *helmv2.HelmRelease) {
-			o.Finalizers, o.DeletionTimestamp = []string{"x/y"}, &metav1.Time{Time: time.Now()}
-		}), false, false},
-		"Older":           {releaseOne(func(o *helmv2.HelmRelease) { o.CreationTimestamp = metav1.NewTime(time.Now().Add(-2 * time.Hour)) }), false, false},
-		"OfAnotherClient": {releaseOne(func(o *helmv2.HelmRelease) { o.Labels = nil }), false, false},
+		}},
+		"NotTheHubs":                     {object: func(o *helmv2.HelmRelease) { o.Name = "mine" }},
+		"Elsewhere":                      {object: func(o *helmv2.HelmRelease) { o.Namespace = "stranger" }},
+		"OnItsWayOut":                    {object: deleting},
+		"OfAnotherClient":                {object: func(o *helmv2.HelmRelease) { o.Labels = nil }},
+		"Older":                          {object: older(2 * time.Hour), wantWait: true},
+		"OlderForLong":                   {object: older(4 * time.Hour), age: 2 * time.Hour, want: true},
+		"OlderAndUnregistered":           {object: older(2 * time.Hour), cluster: leavingFor(hubv1.UnregisteredReason), want: true},
+		"OlderAndDestroyed":              {object: older(2 * time.Hour), cluster: leavingFor(hubv1.OriginDeletedReason), want: true},
+		"OlderAndDrained":                {object: older(2 * time.Hour), cluster: drained, want: true},
+		"OlderAndMadeAgain":              {object: older(2 * time.Hour), cluster: leavingFor("")},
+		"OnItsWayOutOfAClusterThatGoes":  {object: deleting, cluster: leavingFor(hubv1.OriginDeletedReason), want: true},
+		"OnItsWayOutAndUnregistered":     {object: deleting, cluster: leavingFor(hubv1.UnregisteredReason)},
+		"UnregisteredAndItsSetIsNotRead": {cluster: leavingFor(hubv1.UnregisteredReason), held: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			registration := func(tier string) *hubv1.ClusterRegistration {
-				reg := registrationOne(tier)
-				reg.CreationTimestamp = metav1.NewTime(time.Now().Add(-time.Hour))
-				return reg
+			reg := registrationOne("dev")
+			made := time.Now().Add(-30*time.Minute - tc.age)
+			reg.CreationTimestamp = metav1.NewTime(made)
+			if tc.cluster != nil {
+				tc.cluster(reg)
 			}
-			r := newMatcherRoom(t, interceptor.Funcs{}, registration("dev"), tc.object)
+			r := newMatcherRoom(t, interceptor.Funcs{}, reg, releaseOne(func(o *helmv2.HelmRelease) {
+				if tc.object != nil {
+					tc.object(o)
+				}
+			}))
 			r.publish("base-1-e2", tc.held)
+			set := r.registry.all()[r.set]
+			set.created = made
+			r.registry.put(r.set, set)
+			result, err := r.Reconcile(t.Context(), reg)
+			if err != nil || (result.RequeueAfter > 0) != tc.wantWait || result.RequeueAfter > r.Config.TeardownGrace {
+				t.Errorf("it comes to %+v (%v)", result, err)
+			}
 			if d := r.look(); (d != nil) != tc.want || d != nil && d.Spec.AddonSetRef.UID != "set" {
 				t.Errorf("the delivery is %+v", d)
 			}
-			set := &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "base", UID: "set"}}
+		})
+	}
+}
+
+// TestRecallReadsLive: what was withdrawn a moment ago is in the cache still, after its delivery has gone.
+func TestRecallReadsLive(t *testing.T) {
+	r := newMatcherRoom(t, interceptor.Funcs{}, registrationOne("dev"), releaseOne(func(*helmv2.HelmRelease) {}))
+	r.Live = newMatcherRoom(t, interceptor.Funcs{}).api
+	if d := r.look(); d != nil {
+		t.Errorf("a delivery was made of what is gone: %+v", d)
+	}
+	r.Live = newMatcherRoom(t, interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+		return errors.New("overloaded")
+	}}).api
+	if _, err := r.Reconcile(t.Context(), registrationOne("dev")); err == nil {
+		t.Error("what could not be read is taken for gone")
+	}
+}
+
+// TestRecallOfMany: a fleet at rest has nothing to recall, and pays a look into the cache for that, however many sets there are.
+func TestRecallOfMany(t *testing.T) {
+	gets := 0
+	r := newMatcherRoom(t, interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+		gets++
+		return c.Get(ctx, key, obj, opts...)
+	}}, registrationOne("prod"), releaseOne(func(*helmv2.HelmRelease) {}), deliveryOne(func(d *hubv1.AddonDelivery) { d.Spec.AddonSetRef.UID = "set" }))
+	reg := registrationOne("prod")
+	for i := range 100 {
+		set := r.registry.all()[r.set]
+		selector, err := match.New("flux-system", true, &hubv1.AddonSetSpec{ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": fmt.Sprint(i)}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		set.selector = selector
+		r.registry.put(types.NamespacedName{Namespace: "flux-system", Name: fmt.Sprint(i)}, set)
+	}
+	existing := map[types.NamespacedName]*hubv1.AddonDelivery{r.set: deliveryOne(nil)}
+	if left, err := r.leftovers(t.Context(), reg, existing); err != nil || len(left) > 0 {
+		t.Errorf("left: %v (%v)", left, err)
+	}
+	if r.look(); gets > 2 { // the registration and the delivery, of which the test asks
+		t.Errorf("%d requests", gets)
+	}
+}
+
+// TestRecallAll: a set is deleted while deliveries of it are not there. Whoever deletes it has said what is to go, however old it is.
+func TestRecallAll(t *testing.T) {
+	for name, tc := range map[string]struct {
+		object  func(*helmv2.HelmRelease)
+		cluster func(*hubv1.ClusterRegistration)
+		set     func(*hubv1.AddonSet)
+		objects []client.Object
+		want    bool
+	}{
+		"There":                    {want: true},
+		"OlderThanTheRegistration": {object: older(2 * time.Hour), want: true},
+		"NotSelected":              {cluster: func(reg *hubv1.ClusterRegistration) { reg.Labels["tier"] = "dev" }, want: true},
+		"OfAnotherSet":             {object: func(o *helmv2.HelmRelease) { o.Labels[hubv1.AddonSetLabel] = "other" }},
+		"OfAnotherDelivery":        {object: func(o *helmv2.HelmRelease) { o.Annotations[hubv1.DeliveryAnnotation] = "other" }},
+		"NotTheHubs":               {object: func(o *helmv2.HelmRelease) { o.Name = "mine" }},
+		"OfNoCluster":              {object: func(o *helmv2.HelmRelease) { delete(o.Annotations, hubv1.RegistrationAnnotation) }},
+		"OfOneThatIsNotRegistered": {object: func(o *helmv2.HelmRelease) { o.Annotations[hubv1.RegistrationAnnotation] = "fleet/two" }},
+		"OnItsWayOut": {object: func(o *helmv2.HelmRelease) {
+			o.Finalizers, o.DeletionTimestamp = []string{"x/y"}, &metav1.Time{Time: time.Now()}
+		}},
+		"ItsNamespaceGoes":   {objects: []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "flux-system", Finalizers: []string{"x/y"}, DeletionTimestamp: &metav1.Time{Time: time.Now()}}}}},
+		"ItHasNeverCompiled": {set: func(set *hubv1.AddonSet) { set.Status.Revision = "" }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			reg := registrationOne("prod")
+			reg.CreationTimestamp = metav1.NewTime(time.Now().Add(-time.Hour))
+			set := &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "base", UID: "set", CreationTimestamp: reg.CreationTimestamp}}
 			set.Status.Revision = "base-1-e2"
-			r = newMatcherRoom(t, interceptor.Funcs{}, registration("prod"), tc.object)
-			if made, err := r.recallAll(t.Context(), set); err != nil || made != (tc.want || tc.held) {
-				t.Errorf("the set is deleted: made is %t (%v)", made, err)
+			o := releaseOne(func(*helmv2.HelmRelease) {})
+			if tc.object != nil {
+				tc.object(o)
+			}
+			if tc.cluster != nil {
+				tc.cluster(reg)
+			}
+			if tc.set != nil {
+				tc.set(set)
+			}
+			r := newMatcherRoom(t, interceptor.Funcs{}, append(tc.objects, reg, o)...)
+			made, err := r.recallAll(t.Context(), set)
+			if err != nil || made != tc.want {
+				t.Errorf("made is %t (%v)", made, err)
+			}
+			deliveries := &hubv1.AddonDeliveryList{}
+			if err := r.api.List(t.Context(), deliveries); err != nil || len(deliveries.Items) > 0 != tc.want {
+				t.Errorf("there are %d deliveries (%v)", len(deliveries.Items), err)
 			}
 		})
 	}

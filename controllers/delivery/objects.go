@@ -95,12 +95,10 @@ func releaseOf(obj client.Object) hubv1.HelmReleaseIdentity {
 	return hubv1.HelmReleaseIdentity{Name: hr.GetReleaseName(), Namespace: hr.GetReleaseNamespace(), StorageNamespace: hr.GetStorageNamespace()}
 }
 
-// putsInto returns where a Kustomization puts what has no namespace, and what it makes of names; "" for a HelmRelease.
-func putsInto(obj client.Object) (namespace, names string) {
-	if k, ok := obj.(*kustomizev1.Kustomization); ok {
-		return k.Spec.TargetNamespace, plan.Names(k.Spec.NamePrefix, k.Spec.NameSuffix)
-	}
-	return "", ""
+// applies notes what a Kustomization applies, and where.
+func (o *object) applies(k *kustomizev1.Kustomization) {
+	o.Namespace, o.Names, o.Folder = k.Spec.TargetNamespace, plan.Names(k.Spec.NamePrefix, k.Spec.NameSuffix), plan.FolderOf(k.Spec.Path)
+	o.Unsettled = !o.state.Suspended && !fluxstate.Settled(o.state)
 }
 
 // accountOf returns the ServiceAccount that Flux acts as on the cluster.
@@ -127,7 +125,9 @@ func (r *Reconciler) observe(c *cluster, obj client.Object, kind string) *object
 		Key: k, Addon: obj.GetLabels()[hubv1.AddonLabel], Set: obj.GetLabels()[hubv1.AddonSetLabel], Hash: a[hubv1.HashAnnotation], Labels: obj.GetLabels(),
 		Generation: obj.GetGeneration(), Deleting: o.state.Deleting, Suspended: o.state.Suspended, Release: releaseOf(obj), InstalledAs: index.InstalledAs(obj),
 	}
-	o.Namespace, o.Names = putsInto(obj)
+	if kustomization, ok := obj.(*kustomizev1.Kustomization); ok {
+		o.applies(kustomization)
+	}
 	_, o.Held = a[hubv1.SuspendedAnnotation]
 	o.Replaced = c.replaced(a[hubv1.ClusterUIDAnnotation])
 	if d := a[hubv1.DependsOnAnnotation]; d != "" {
@@ -178,6 +178,9 @@ func (c *cluster) planInput(config *hubconfig.Config) plan.Input {
 			if o := c.objects[want.Key]; o != nil {
 				_, to, _ := want.Reinstall(&o.Observed)
 				want.MayReinstall = d.letsGo(guard.Reinstalled(string(o.uid), to.String()))
+			}
+			if w.Kind == fluxspec.KustomizationKind {
+				want.Folder = plan.FolderOf(w.Path)
 			}
 			in.Desired = append(in.Desired, want)
 		}

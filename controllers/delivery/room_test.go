@@ -434,7 +434,7 @@ func releaseAddon(name string, more ...map[string]any) map[string]any {
 }
 
 func kustomizationAddon(name string, more ...map[string]any) map[string]any {
-	body := map[string]any{"path": "./" + name, "sourceRef": map[string]any{"kind": "GitRepository", "name": "git"}}
+	body := map[string]any{"path": "./app", "sourceRef": map[string]any{"kind": "GitRepository", "name": "git"}}
 	for _, m := range more {
 		for k, v := range m {
 			body[k] = v

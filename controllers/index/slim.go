@@ -118,10 +118,10 @@ func slimKustomization(in any) (any, error) {
 	slimMetadata(&o.ObjectMeta)
 	spec := kustomizev1.KustomizationSpec{
 		Suspend: o.Spec.Suspend, SourceRef: o.Spec.SourceRef, ServiceAccountName: o.Spec.ServiceAccountName, TargetNamespace: o.Spec.TargetNamespace,
-		NamePrefix: o.Spec.NamePrefix, NameSuffix: o.Spec.NameSuffix,
+		NamePrefix: o.Spec.NamePrefix, NameSuffix: o.Spec.NameSuffix, Path: o.Spec.Path,
 	}
 	ref := &spec.SourceRef
-	common.each(&ref.APIVersion, &ref.Kind, &ref.Namespace, &ref.Name, &spec.ServiceAccountName, &spec.TargetNamespace, &spec.NamePrefix, &spec.NameSuffix)
+	common.each(&ref.APIVersion, &ref.Kind, &ref.Namespace, &ref.Name, &spec.ServiceAccountName, &spec.TargetNamespace, &spec.NamePrefix, &spec.NameSuffix, &spec.Path)
 	if ByWorkloadIdentity(o) {
 		spec.KubeConfig = o.Spec.KubeConfig
 	}

@@ -5,6 +5,7 @@ package plan
 import (
 	"cmp"
 	"fmt"
+	"path"
 	"slices"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
@@ -28,6 +29,9 @@ func Names(prefix, suffix string) string {
 	}
 	return prefix + "*" + suffix
 }
+
+// FolderOf names the folder of a source that a Kustomization applies: "./a", "a" and "a/" are one.
+func FolderOf(p string) string { return path.Clean("/" + p) }
 
 // Reinstall returns from where to where Flux would move the workload of an object to bring it in line; false if it stays where it is.
 func (d *Desired) Reinstall(o *Observed) (from, to Place, anew bool) {

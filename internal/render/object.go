@@ -89,6 +89,7 @@ func (r *renderer) object(a *compile.Addon, rel release, spec map[string]any) (*
 		out.TargetNamespace, _ = spec["targetNamespace"].(string)
 		out.NamePrefix, _ = spec["namePrefix"].(string)
 		out.NameSuffix, _ = spec["nameSuffix"].(string)
+		out.Path, _ = spec["path"].(string)
 	}
 	if err := r.impersonate(out, spec); err != nil {
 		return nil, err

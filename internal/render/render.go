@@ -43,6 +43,8 @@ type Object struct {
 	Chart string
 	// TargetNamespace is where a Kustomization puts what has none, and NamePrefix and NameSuffix are what it adds to names.
 	TargetNamespace, NamePrefix, NameSuffix string
+	// Path is the folder that a Kustomization applies.
+	Path string
 	// Once is true if the object is made and then left alone.
 	Once bool
 	// MovedFrom and Adopt say what it takes over.

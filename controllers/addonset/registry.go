@@ -62,12 +62,13 @@ func (r *registry) all() map[types.NamespacedName]compiled {
 	return maps.Clone(r.sets)
 }
 
-// strange returns whether a delivery is there that a set has not claimed.
+// strange returns whether a delivery is there that a set has not claimed, or with other content than the set has.
 func (r *registry) strange(d *hubv1.AddonDelivery) bool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	set, ok := r.sets[d.SetKey()]
-	return ok && set.uid != d.Spec.AddonSetRef.UID
+	other := !set.leaving && !set.held && !sameContent(set.revision, d.Spec.RevisionName)
+	return ok && (set.uid != d.Spec.AddonSetRef.UID || other)
 }
 
 // write writes a delivery of a set, unless the set is on its way out.

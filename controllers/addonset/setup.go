@@ -82,7 +82,7 @@ func drainRequested() predicate.Predicate {
 }
 
 // strangersAndDeletions: a delivery that is gone may have to be made again, and one that no set has claimed, such as those out of a
-// backup, has to be.
+// backup, has to be, as has one with other content than its set's: a hub that does not know yet that another one leads has written it.
 func (r *Reconciler) strangersAndDeletions() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool { return r.registry.strange(e.Object.(*hubv1.AddonDelivery)) },

@@ -112,7 +112,7 @@ func (w *World) checkDeletions() {
 func keptOpen(o apiserver.Object) bool {
 	conditions, _ := nested(o, "status", "conditions").([]any)
 	return nested(o, "kind") == "ClusterRegistration" && slices.ContainsFunc(conditions, func(c any) bool {
-		return nested(c, "type") == hubv1.ReadyCondition && nested(c, "reason") == hubv1.SpecWouldBeLostReason
+		return nested(c, "type") == hubv1.DeletionHeldCondition && nested(c, "reason") == hubv1.SpecWouldBeLostReason
 	})
 }
 

@@ -149,7 +149,9 @@ func TestInvariantsFail(t *testing.T) {
 			w.wait(time.Minute)
 			for k := range w.flux.due {
 				if o := w.server.Get(k); k.Kind == "HelmRelease" && strings.HasPrefix(k.Name, "w1-") {
-					w.checkWrite(apiserver.Write{Key: k, Changed: true, Verb: "apply", Old: o, New: o})
+					edited := apiserver.Clone(o)
+					edited["spec"].(map[string]any)["releaseName"] = "other"
+					w.checkWrite(apiserver.Write{Key: k, Changed: true, Verb: "apply", Old: o, New: edited})
 				}
 			}
 		}},

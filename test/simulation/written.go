@@ -5,7 +5,10 @@ package simulation
 import (
 	"context"
 	"encoding/base64"
+	"reflect"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/index"
@@ -73,10 +76,21 @@ func (w *World) checkPaused(write apiserver.Write) {
 	if made := nested(write.New, "metadata", "annotations", hubv1.ClusterUIDAnnotation); made != nil && made != string(reg.Status.ClusterUID) {
 		return // what Flux remembers of a cluster that was replaced must not meet the new one
 	}
-	suspends := write.Old != nil && nested(write.Old, "spec", "suspend") != true && nested(write.New, "spec", "suspend") == true
-	if !suspends {
+	suspends := write.Old != nil && nested(write.New, "spec", "suspend") == true
+	if !suspends || !reflect.DeepEqual(asIfResumed(write.Old), asIfResumed(write.New)) {
 		w.violated("pause", "cluster %s is paused, and the hub wrote: %s %s%s", key, write.Verb, write.Key, difference(write.Old, write.New))
 	}
+}
+
+// asIfResumed returns an object without what suspends it, which may be said to be for another reason, and without what each write changes.
+func asIfResumed(o apiserver.Object) apiserver.Object {
+	o = apiserver.Clone(o)
+	for _, path := range [][]string{
+		{"spec", "suspend"}, {"metadata", "annotations", hubv1.SuspendedAnnotation}, {"metadata", "generation"}, {"metadata", "resourceVersion"}, {"metadata", "managedFields"},
+	} {
+		unstructured.RemoveNestedField(o, path...)
+	}
+	return o
 }
 
 func setNameOf(o apiserver.Object) string {

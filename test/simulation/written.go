@@ -18,6 +18,9 @@ import (
 
 // checkWrite looks at each write of the hub.
 func (w *World) checkWrite(write apiserver.Write) {
+	if write.New == nil && write.Key.Kind == "ClusterRegistration" {
+		w.checkUnregistered(write.Key)
+	}
 	if write.New == nil || !write.Changed && write.Verb != "delete" {
 		return
 	}
@@ -28,6 +31,19 @@ func (w *World) checkWrite(write apiserver.Write) {
 		w.checkPaused(write)
 	case write.Key.Group == "chandler.dev":
 		w.checkBounds(write)
+	}
+}
+
+// checkUnregistered: a registration that goes leaves no delivery behind, unless its origin has it made again.
+func (w *World) checkUnregistered(k apiserver.Key) {
+	c := w.cluster(k.Name)
+	if c == nil || c.provider == "Hand" || nested(w.server.Get(c.origin()), "metadata", "labels", hubv1.RegisterLabel) == "true" {
+		return
+	}
+	for _, d := range w.deliveries() {
+		if d.Spec.RegistrationRef.Name == c.name && d.Namespace != "stranger" {
+			w.violated("convergence", "registration %s goes, its origin does not want it, and delivery %s stays", c.name, d.Name)
+		}
 	}
 }
 

@@ -82,7 +82,9 @@ func (w *World) wanted(c *cluster, work *workload) bool {
 			return false
 		}
 		if cl.name == work.addon {
-			return !slices.ContainsFunc(claims, func(other claim) bool { return other.name == cl.name && other.beats(cl, work.set) })
+			return !slices.ContainsFunc(claims, func(other claim) bool {
+				return other.name == cl.name && other.beats(cl, work.set) && !slices.Contains(w.contradicted(other.set, c), other.name)
+			})
 		}
 		return cl.goesOnWith(work) && !(w.made(c, cl) && w.keeps(work))
 	})

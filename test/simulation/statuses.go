@@ -138,8 +138,8 @@ func (w *World) checkSet(s *set) {
 		switch registered := w.server.Get(c.registration()) != nil; {
 		case registered && w.selects(s, c):
 			matched++
-		case registered && c.gone:
-			gone++ // a registration out of a backup stays, and counts, though its cluster has been destroyed: absence removes nothing
+		case registered && w.server.Get(c.origin()) == nil:
+			gone++ // a registration out of a backup stays, and counts, though its origin is gone: absence removes nothing
 		}
 	}
 	if got := there.Status.Clusters; got == nil || int(got.Matched) < matched || int(got.Matched) > matched+gone || int(got.Ready) > matched {

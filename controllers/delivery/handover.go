@@ -49,6 +49,14 @@ func (d *delivery) untaken(o *object) []string {
 	return nil
 }
 
+// halfway returns whether an add-on has let go of one object for another that is not there yet: then the status of its delivery alone knows with
+// which release that goes on.
+func (c *cluster) halfway(d *delivery) bool {
+	return slices.ContainsFunc(d.Status.Addons, func(a hubv1.AddonStatus) bool {
+		return len(a.TakesOver) > 0 && c.objects[plan.Key{Kind: a.Kind, Namespace: d.Namespace, Name: a.Object}] == nil
+	})
+}
+
 // lostBetween looks, live, for what the add-ons of a delivery were about to take over: an add-on that is not delivered any more, and never had
 // an object of its own, leaves behind what has been let go for it. What is still there is its own delivery's to remove, or somebody else's. So
 // is not what is on its way out suspended, whatever the cache says: it was let go for the add-on, and Flux removes nothing. What the delivery is

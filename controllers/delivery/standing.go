@@ -144,7 +144,7 @@ func (r *Reconciler) letBe(ctx context.Context, c *cluster, d *delivery) error {
 			return r.release(ctx, c, d) // nothing of it is left, and so it takes the mirror along
 		}
 	}
-	if !c.told(d) {
+	if !c.told(d) || d.wantedAgain && c.halfway(d) {
 		c.lookAgain(soon)
 		return nil
 	}

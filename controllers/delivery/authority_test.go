@@ -6,7 +6,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -16,6 +18,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/identity"
+	"github.com/chandler-hub/chandler/internal/render"
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
@@ -53,8 +56,11 @@ func TestForgedDelivery(t *testing.T) {
 		delivery *hubv1.AddonDelivery
 		reason   string
 	}{
-		"WithoutASet":          {forged("tenant", "base", nil), hubv1.OutOfReachReason},
-		"OfASetOfHisOwn":       {forged("tenant", "mine", nil), hubv1.OutOfReachReason},
+		"WithoutASet":    {forged("tenant", "base", nil), hubv1.OutOfReachReason},
+		"OfASetOfHisOwn": {forged("tenant", "mine", nil), hubv1.OutOfReachReason},
+		"WithTheUIDOfThat": {forged("tenant", "mine", func(d *hubv1.AddonDelivery) {
+			d.Spec.AddonSetRef.UID = "uid-mine"
+		}), hubv1.OutOfReachReason},
 		"UnderAnotherName":     {forged("flux-system", "base", func(d *hubv1.AddonDelivery) { d.Name = "forged" }), hubv1.NotFromAddonSetReason},
 		"OfNoSetOfThePlatform": {forged("flux-system", "gone", nil), hubv1.AddonSetNotFoundReason},
 		"OfASetThatDoesNotSelect": {forged("flux-system", "elsewhere", func(d *hubv1.AddonDelivery) {
@@ -122,6 +128,84 @@ func TestForgedObjects(t *testing.T) {
 	m.settle()
 	if left := m.objects(); len(left) != 1 || left[0].GetNamespace() != "tenant" || m.delivery(roomCluster, roomSet) != nil || len(m.secrets()) > 0 {
 		t.Errorf("left: %v, kubeconfigs in %v", left, m.secrets())
+	}
+}
+
+// outside is a room with a delivery of a set that does not reach the cluster, with a HelmRelease of it that has another set's add-on, and with a
+// mirror that holds some kubeconfig.
+func outside(t *testing.T, token string, change func(*hubv1.AddonDelivery, *helmv2.HelmRelease)) *room {
+	t.Helper()
+	mine := &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: "mine", UID: "uid-mine"}}
+	mine.Spec.SelectAll = true
+	d := forged("tenant", "mine", func(d *hubv1.AddonDelivery) { d.Spec.AddonSetRef.UID = "uid-mine" })
+	reg := registered(roomCluster, "c1")
+	labels := map[string]string{hubv1.ClusterKeyLabel: identity.ClusterKey("hub", roomCluster), hubv1.AddonLabel: "app", hubv1.AddonSetLabel: "mine", hubv1.MirrorLabel: "true"}
+	hr := &helmv2.HelmRelease{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "tenant", Name: identity.FluxObject("hub", roomCluster, "app"), UID: "outside", Labels: labels, Annotations: map[string]string{hubv1.DeliveryAnnotation: d.Name},
+	}}
+	hr.Spec.ChartRef = &helmv2.CrossNamespaceSourceReference{Kind: "OCIRepository", Name: "mine"}
+	hr.Spec.ReleaseName, hr.Spec.TargetNamespace, hr.Spec.StorageNamespace = "app", "app", "app"
+	mirror := &corev1.Secret{Data: map[string][]byte{render.MirrorKey: roomKubeconfig(token)}, ObjectMeta: metav1.ObjectMeta{
+		Namespace: "tenant", Name: identity.Mirror("hub", roomCluster), Labels: labels, Annotations: map[string]string{hubv1.FingerprintAnnotation: reg.Status.Credential.Fingerprint},
+	}}
+	change(d, hr)
+	m := newRoom(t, append(addonsOf(roomSet, "1", releaseAddon("app")), mine, reg, kubeconfigSecret(roomCluster, "t0"), deliveredTo(roomCluster, roomSet, "1"), d, hr, mirror)...)
+	m.settle()
+	return m
+}
+
+// of returns the Flux object that a namespace has for the cluster.
+func (m *room) of(namespace string) client.Object {
+	for _, o := range m.objects() {
+		if o.GetNamespace() == namespace {
+			return o
+		}
+	}
+	return nil
+}
+
+func withdrawn(d *hubv1.AddonDelivery, _ *helmv2.HelmRelease) {
+	d.Spec.Withdrawal, d.DeletionTimestamp = d.UID, &metav1.Time{Time: time.Now()}
+}
+
+// TestOutsideIsInNobodysWay: whoever writes deliveries and Flux objects in a namespace of his own can have it look as if a set of his had delivered
+// to any cluster. Nothing waits for them, whatever becomes of them.
+func TestOutsideIsInNobodysWay(t *testing.T) {
+	hangs := func(hr *helmv2.HelmRelease) {
+		hr.Finalizers, hr.DeletionTimestamp = []string{"tenant/holds"}, &metav1.Time{Time: time.Now()}
+	}
+	for name, change := range map[string]func(*hubv1.AddonDelivery, *helmv2.HelmRelease){
+		"Stays":     func(*hubv1.AddonDelivery, *helmv2.HelmRelease) {},
+		"Hangs":     func(_ *hubv1.AddonDelivery, hr *helmv2.HelmRelease) { hangs(hr) },
+		"Withdrawn": withdrawn,
+		"WithdrawnAndHangs": func(d *hubv1.AddonDelivery, hr *helmv2.HelmRelease) {
+			withdrawn(d, hr)
+			hangs(hr)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := outside(t, "another", change)
+			if m.of("flux-system") == nil {
+				t.Fatalf("the add-on does not come: %+v", m.delivery(roomCluster, roomSet).Status.Addons)
+			}
+			if o := m.of("tenant"); o == nil || o.(*helmv2.HelmRelease).Spec.Suspend {
+				t.Errorf("what is not the hub's was touched: %v", o)
+			}
+			m.withdraw(roomCluster, roomSet)
+			m.settle()
+			if m.of("flux-system") != nil || len(m.uninstalled) != 1 || len(m.orphans(roomCluster)) > 0 {
+				t.Errorf("the add-on does not leave: uninstalled %v, let go %v, orphans %v", m.uninstalled, m.released, m.orphans(roomCluster))
+			}
+		})
+	}
+}
+
+// TestOutsideWithTheKubeconfig: the namespace was a platform namespace, and Flux is at work from there. It stays so until it is withdrawn, and
+// nobody else comes to what it has before.
+func TestOutsideWithTheKubeconfig(t *testing.T) {
+	m := outside(t, "t0", withdrawn)
+	if m.of("tenant") != nil || len(m.uninstalled)+len(m.released) != 1 || m.of("flux-system") == nil {
+		t.Errorf("uninstalled %v, let go %v; what was to come: %v", m.uninstalled, m.released, m.of("flux-system"))
 	}
 }
 

@@ -56,6 +56,8 @@ type cluster struct {
 	elsewhere map[workload]string
 	// announced are the objects that are let go: what each leaves, or why that could not be said.
 	announced map[plan.Key]outcome
+	// acts says of namespaces out of reach whether Flux gets at the cluster from there all the same.
+	acts map[string]bool
 	// mirrored are the namespaces in which the mirror is in place that Flux gets at the cluster by.
 	mirrored map[string]bool
 }
@@ -152,7 +154,7 @@ func (c *cluster) answered() bool {
 }
 
 func (r *Reconciler) gather(ctx context.Context, k key) (*cluster, error) {
-	c := &cluster{key: k, now: r.Clock.Now(), objects: map[plan.Key]*object{}, mirrored: map[string]bool{}}
+	c := &cluster{key: k, now: r.Clock.Now(), objects: map[plan.Key]*object{}, acts: map[string]bool{}, mirrored: map[string]bool{}}
 	list := &hubv1.AddonDeliveryList{}
 	if err := r.Client.List(ctx, list, client.MatchingFields{index.DeliveryRegistration: k.String()}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list the deliveries: %w", err)
@@ -225,6 +227,10 @@ func (r *Reconciler) gatherDelivery(ctx context.Context, c *cluster, in *hubv1.A
 		return d
 	}
 	d.Verdict = provenance.Of(in, d.set, r.Config.IsPlatform(in.Namespace))
+	if err := r.lookOutside(ctx, c, d); err != nil {
+		d.fail(err)
+		return d
+	}
 	d.selected = r.selects(c, d)
 	if d.leaving, err = r.leaves(ctx, d); err != nil {
 		d.leaving = false

@@ -92,6 +92,10 @@ func (r *Reconciler) dismiss(ctx context.Context, c *cluster) error {
 	var errs []error
 	for _, d := range c.ignored {
 		if d.DeletionTimestamp != nil {
+			if d.Reason == hubv1.OutOfReachReason && len(d.Status.Addons) > 0 {
+				r.Recorder.Eventf(d.AddonDelivery, nil, corev1.EventTypeWarning, hubv1.AddonOrphanedEvent, "Remove",
+					"deleted, and what it may have delivered to cluster %s stays there: %s", c.key, d.Message)
+			}
 			errs = append(errs, apply.RemoveFinalizer(ctx, r.Client, d.AddonDelivery, hubv1.DeliveryFinalizer))
 			continue
 		}

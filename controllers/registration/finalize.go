@@ -75,6 +75,9 @@ func (r *Reconciler) finalize(ctx context.Context, reg *hubv1.ClusterRegistratio
 		// The matcher may have been at work on it before it knew. Once the condition is known, no delivery is made any more.
 		return ctrl.Result{RequeueAfter: time.Second}, nil
 	}
+	if recalled, err := r.recalled(ctx, key, reason); err != nil || recalled {
+		return ctrl.Result{RequeueAfter: time.Second}, err
+	}
 	if err := r.unmark(ctx, reg, obj); err != nil {
 		return ctrl.Result{}, err
 	}

@@ -82,12 +82,25 @@ func (w *World) wanted(c *cluster, work *workload) bool {
 			return false
 		}
 		if cl.name == work.addon {
-			return !slices.ContainsFunc(claims, func(other claim) bool {
+			return !cl.hasAnother(c, work) && !slices.ContainsFunc(claims, func(other claim) bool {
 				return other.name == cl.name && other.beats(cl, work.set) && !slices.Contains(w.contradicted(other.set, c), other.name)
 			})
 		}
 		return cl.goesOnWith(work) && !(w.made(c, cl) && w.keeps(work))
 	})
+}
+
+// hasAnother returns whether a claim is moved from another workload of a cluster, and so does without one that another set has under its name.
+func (cl claim) hasAnother(c *cluster, work *workload) bool {
+	if work.set == cl.set.namespace+"/"+cl.set.name {
+		return false
+	}
+	for _, other := range c.workloads {
+		if cl.goesOnWith(other) {
+			return true
+		}
+	}
+	return false
 }
 
 // keeps returns whether the Flux object of a workload stays, be it suspended or not. What has an object of its own meanwhile takes nothing over from it.

@@ -128,7 +128,10 @@ const renderedMessage = "rendered"
 func (c *cluster) live() []assembly.Live {
 	out := make([]assembly.Live, 0, len(c.objects))
 	for k, o := range c.objects {
-		l := assembly.Live{Key: k, Addon: o.Addon, Set: o.Set, Delivery: o.delivery, Release: o.Release, Kept: o.kept, Hash: o.Hash, Going: o.Deleting || o.Replaced}
+		l := assembly.Live{
+			Key: k, Addon: o.Addon, Set: o.Set, Delivery: o.delivery, Release: o.Release, Kept: o.kept, Into: o.Namespace, Names: o.Names, Folder: o.Folder,
+			Hash: o.Hash, Going: o.Deleting || o.Replaced,
+		}
 		if d := c.delivery(k.Namespace, o.delivery); d != nil {
 			state, _ := d.stateOf(o, false)
 			l.Ready = state == hubv1.AddonReady

@@ -49,7 +49,9 @@ type Live struct {
 	Release              hubv1.HelmReleaseIdentity
 	// Kept is the release that it goes on with, if its add-on's name would give another one.
 	Kept hubv1.HelmReleaseIdentity
-	Hash string
+	// Into is where a Kustomization puts what has no namespace, Names what it makes of names, and Folder the one that it applies.
+	Into, Names, Folder string
+	Hash                string
 	// Ready is true if Flux has it Ready at the generation that the hub applied.
 	Ready bool
 	// Going is true if it is on its way out, whatever anybody wants: it is being deleted, or was made for another cluster.
@@ -170,7 +172,9 @@ func (a *assembler) decide() {
 			}
 			c := a.claim(d, o.Addon, o.Release, Key(o))
 			for _, l := range a.moved(d, o) {
-				c.Moved = append(c.Moved, l.Addon)
+				if goesOnWith(o, l) {
+					c.Moved = append(c.Moved, l.Addon)
+				}
 			}
 			claims, entries = append(claims, c), append(entries, entry{i, o, nil})
 		}
@@ -301,6 +305,15 @@ func (a *assembler) moved(d *Delivery, o *render.Object) []*Live {
 		}
 	}
 	return out
+}
+
+// goesOnWith returns whether an object can take over what another one has as it is. If it cannot, the other one is to go, or is somebody else's who
+// has an add-on of its name.
+func goesOnWith(o *render.Object, l *Live) bool {
+	if o.Kind != fluxspec.KustomizationKind || l.Key.Kind != o.Kind {
+		return l.Key.Kind == o.Kind // a renamed HelmRelease keeps its release
+	}
+	return o.TargetNamespace == l.Into && plan.Names(o.NamePrefix, o.NameSuffix) == l.Names && plan.FolderOf(o.Path) == l.Folder
 }
 
 // isOf returns whether an object is an add-on of the set that a move names.

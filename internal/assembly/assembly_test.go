@@ -43,7 +43,7 @@ func delivery(set string, objects ...render.Object) assembly.Delivery {
 
 // live is the object of an add-on that is there, as a delivery of a set made it. Without a dependency its hash is empty.
 func live(set string, o render.Object, ready bool) assembly.Live {
-	return assembly.Live{Key: assembly.Key(&o), Addon: o.Addon, Set: set, Delivery: set + "-one", Release: o.Release, Ready: ready}
+	return assembly.Live{Key: assembly.Key(&o), Addon: o.Addon, Set: set, Delivery: set + "-one", Release: o.Release, Folder: "/", Ready: ready}
 }
 
 // tenants makes a delivery that of a set outside the platform's namespaces, and ofTenants an object one of such a set.
@@ -283,6 +283,15 @@ func TestAssemble(t *testing.T) {
 				Live: []assembly.Live{live("t", object("old"), true)},
 			},
 			"s: lost new: AddonSet flux-system/t delivers add-on \"old\": it was there first (for now)\nt: old",
+		},
+		"MovedIntoAnotherNamespaceAndAnotherSetHasTheOldName": {
+			assembly.Input{
+				Deliveries: []assembly.Delivery{delivery("s", with(object("ks new"), func(o *render.Object) {
+					o.TargetNamespace, o.MovedFrom = "elsewhere", []hubv1.MovedAddon{{Namespace: "flux-system", AddonSet: "s", Name: "old"}}
+				})), delivery("t", object("ks old"))},
+				Live: []assembly.Live{live("s", object("ks old"), true)},
+			},
+			"s: new for(Kustomization flux-system/one-old)\nt: old",
 		},
 		"ManifestsAreLostWhole": {
 			assembly.Input{Deliveries: []assembly.Delivery{

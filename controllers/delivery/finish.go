@@ -124,7 +124,11 @@ func (r *Reconciler) release(ctx context.Context, c *cluster, d *delivery) error
 	if slices.ContainsFunc(others, func(o metav1.PartialObjectMetadata) bool { return o.Annotations[hubv1.DeliveryAnnotation] == d.Name }) {
 		return nil // its deletion wakes us
 	}
-	if c.lastOut(d) && len(others) == 0 {
+	switch {
+	case !c.lastOut(d):
+	case slices.ContainsFunc(others, c.allButGone):
+		return nil // its deletion wakes us, and the mirror goes then
+	case len(others) == 0:
 		err := errors.Join(r.dropMirror(ctx, c, secretKind, d.Namespace), r.dropMirror(ctx, c, configMapKind, d.Namespace))
 		if err != nil {
 			return err
@@ -141,6 +145,17 @@ func (c *cluster) lastOut(d *delivery) bool {
 	return !slices.ContainsFunc(c.deliveries, func(other *delivery) bool {
 		return other != d && other.Namespace == d.Namespace && (other.serves() || other.leaving && !other.gone())
 	})
+}
+
+// allButGone returns whether an object is about to be gone that we have let go, since it was made for the cluster that was there before. Such a one
+// may be of no delivery.
+func (c *cluster) allButGone(obj metav1.PartialObjectMetadata) bool {
+	for _, o := range c.objects {
+		if o.uid == obj.UID {
+			return o.Replaced && obj.DeletionTimestamp != nil
+		}
+	}
+	return false
 }
 
 func (r *Reconciler) objectsLeft(ctx context.Context, c *cluster, namespace string) ([]metav1.PartialObjectMetadata, error) {

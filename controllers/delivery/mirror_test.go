@@ -100,3 +100,34 @@ func TestMirrorThatIsBeingDeleted(t *testing.T) {
 		}
 	})
 }
+
+// TestMirrorOfAReplacedCluster: what was made for the cluster before goes, also of a set that has no delivery any more. The last delivery waits for
+// it, and takes the mirror along.
+func TestMirrorOfAReplacedCluster(t *testing.T) {
+	objects := append(addonsOf(roomSet, "1", releaseAddon("app")), addonsOf("extra", "1", releaseAddon("logs"))...)
+	m := newRoom(t, append(objects, registered(roomCluster, "c1"), kubeconfigSecret(roomCluster, "t0"),
+		deliveredTo(roomCluster, roomSet, "1"), deliveredTo(roomCluster, "extra", "1"))...)
+	m.settle()
+	finalizers := func(obj client.Object, names ...string) {
+		m.quietly(func() {
+			obj.SetFinalizers(names)
+			m.must(m.api.Update(t.Context(), obj))
+		})
+	}
+	d := m.delivery(roomCluster, roomSet)
+	finalizers(d)
+	m.quietly(func() { m.must(m.api.Delete(t.Context(), d)) })
+	edit(m, roomCluster.Namespace, roomCluster.Name, &hubv1.ClusterRegistration{}, func(r *hubv1.ClusterRegistration) { r.Status.ClusterUID = "c2" })
+	m.withdraw(roomCluster, "extra")
+	m.must(m.reconcile(roomCluster))
+	finalizers(m.object(roomCluster, "app"), "slow") // Flux has much to do
+	m.settle()
+	if m.object(roomCluster, "logs") != nil || m.delivery(roomCluster, "extra") == nil || m.mirrorOf(roomCluster) == nil {
+		t.Fatalf("before the last object is gone: %v", m.objects())
+	}
+	finalizers(m.object(roomCluster, "app"))
+	m.settle()
+	if m.delivery(roomCluster, "extra") != nil || m.mirrorOf(roomCluster) != nil {
+		t.Error("the mirror has been left")
+	}
+}

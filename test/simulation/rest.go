@@ -3,6 +3,7 @@
 package simulation
 
 import (
+	"cmp"
 	"encoding/base64"
 	"fmt"
 	"slices"
@@ -208,7 +209,8 @@ func (w *World) runs(c *cluster, addon string) bool {
 // goes on with the release that it had, and two cannot share it.
 func (w *World) taken(c *cluster, a addon) bool {
 	for _, work := range c.workloads {
-		if a.form == "helm" && strings.HasPrefix(work.name, "helm:") && work.addon != a.name && a.fits(work) && w.lives(work.ownerUID) && w.wanted(c, work) {
+		same := a.fits(work) || a.movedFrom == "" && work.name == releaseName(a.name, cmp.Or(a.release, a.name)) // whatever its chart
+		if a.form == "helm" && strings.HasPrefix(work.name, "helm:") && work.addon != a.name && same && w.lives(work.ownerUID) && w.wanted(c, work) {
 			return true
 		}
 	}
@@ -226,11 +228,26 @@ func (w *World) checkLeft() {
 			if !w.lives(work.ownerUID) && !w.told(c, work) {
 				w.violated("orphans", "%s stays on %s without an owner (add-on %s of %s), and nothing says so", name, c.name, work.addon, work.set)
 			}
-			if w.lives(work.ownerUID) && !w.wanted(c, work) && w.serves(c) && !w.unnoted(work) && !w.told(c, work, "Flux goes on with it") && !(w.frozen(c, work.set) && (w.excluded(c, work.addon) || w.has(work))) {
+			if w.lives(work.ownerUID) && !w.wanted(c, work) && w.serves(c) && !w.unnoted(work) && !w.awaited(c, work) && !w.told(c, work, "Flux goes on with it") && !(w.frozen(c, work.set) && (w.excluded(c, work.addon) || w.has(work))) {
 				w.violated("convergence", "%s is still delivered to %s, and nobody wants it", name, c.name)
 			}
 		}
 	}
+}
+
+// awaited returns whether a workload stays for an add-on that is to go on with it, with another chart perhaps, as soon as no other set has its name.
+func (w *World) awaited(c *cluster, work *workload) bool {
+	return slices.ContainsFunc(w.claims(c), func(cl claim) bool {
+		if !cl.goesOnWith(work) {
+			return false
+		}
+		for _, has := range c.workloads {
+			if has.addon == cl.name && has.set != cl.set.namespace+"/"+cl.set.name && w.lives(has.ownerUID) && w.wanted(c, has) {
+				return true
+			}
+		}
+		return false
+	})
 }
 
 // unnoted returns whether a Kustomization that is there knows nothing of an object: it failed after it had applied it, and applies something else

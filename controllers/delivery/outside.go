@@ -7,11 +7,9 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
-	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
 	"github.com/chandler-hub/chandler/internal/provenance"
 	"github.com/chandler-hub/chandler/internal/render"
@@ -52,13 +50,13 @@ func (r *Reconciler) hasKubeconfig(ctx context.Context, c *cluster, namespace st
 	if c.unprobed() {
 		return false, nil // anybody can write down how Flux is to log in
 	}
-	name, fingerprint := types.NamespacedName{Namespace: namespace, Name: identity.Mirror(r.Config.HubID, c.key)}, c.registration.Status.Credential.Fingerprint
+	fingerprint := c.registration.Status.Credential.Fingerprint
 	there, err := r.mirrorThere(ctx, r.Client, c, secretKind, namespace)
 	if err != nil || there == nil || there.Annotations[hubv1.FingerprintAnnotation] != fingerprint {
 		return false, ignoreNotOwned(err)
 	}
 	mirror := &corev1.Secret{}
-	if err := r.Live.Get(ctx, name, mirror); err != nil {
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(there), mirror); err != nil {
 		return false, client.IgnoreNotFound(err)
 	}
 	config, err := kubeconfig.Parse(mirror.Data[render.MirrorKey], r.Config.RulesFor(c.registration))

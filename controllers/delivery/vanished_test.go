@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package delivery
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/fluxspec"
+	"github.com/chandler-hub/chandler/internal/plan"
+)
+
+// vanishing is an add-on's object, as the cache has it and as it is, and what the delivery's status said last.
+type vanishing struct {
+	last hubv1.AddonStatus
+	// cached and live are nil if it is not there.
+	cached, live *vanishingObject
+	// ours is true if the hub had it go lately.
+	ours bool
+}
+
+type vanishingObject struct{ suspended, deleting bool }
+
+var vanishingKey = plan.Key{Kind: fluxspec.HelmReleaseKind, Namespace: "flux-system", Name: "one-app"}
+
+func pausedApp() hubv1.AddonStatus {
+	return hubv1.AddonStatus{Name: "app", Kind: vanishingKey.Kind, Object: vanishingKey.Name, State: hubv1.AddonPaused, Suspended: true, AppliedGeneration: 1}
+}
+
+// room makes of it a room, a cluster and its delivery.
+func (v *vanishing) room(t *testing.T) (*room, *cluster, *delivery) {
+	t.Helper()
+	m := newRoom(t)
+	d := leaving(v.last)
+	d.DeletionTimestamp, d.Spec.RevisionName, d.before.Status.ObservedRevision = nil, "base-2-e2", "base-1-e2"
+	c := &cluster{key: roomCluster, now: m.clock.Now(), deliveries: []*delivery{d}, objects: map[plan.Key]*object{}}
+	if o := v.cached; o != nil {
+		c.objects[vanishingKey] = &object{delivery: d.Name, Observed: plan.Observed{Key: vanishingKey, Addon: "app", Suspended: o.suspended, Deleting: o.deleting}}
+	}
+	if o := v.live; o != nil {
+		hr := &helmv2.HelmRelease{ObjectMeta: metav1.ObjectMeta{Namespace: vanishingKey.Namespace, Name: vanishingKey.Name, Finalizers: []string{fluxFinalizer}}}
+		hr.Spec.Suspend = o.suspended
+		m.must(m.api.Create(t.Context(), hr))
+		if o.deleting {
+			m.must(m.api.Delete(t.Context(), hr))
+		}
+	}
+	if v.ours {
+		m.r.ledger.remove(vanishingKey, "", m.clock.Now())
+	}
+	return m, c, d
+}
+
+// events returns what has been told of orphans.
+func (m *room) orphanEvents() []string {
+	var out []string
+	for {
+		select {
+		case e := <-m.events.Events:
+			if strings.Contains(e, hubv1.AddonOrphanedEvent) {
+				out = append(out, e)
+			}
+		default:
+			return out
+		}
+	}
+}
+
+// TestVanished: Flux removes nothing when an object goes that is suspended, and nobody but the delivery's status knows then that it was there. What
+// the hub has had go itself, it has told of, or somebody goes on with it.
+func TestVanished(t *testing.T) {
+	running := pausedApp()
+	running.State, running.Suspended = hubv1.AddonReady, false
+	unreachable := pausedApp()
+	unreachable.State, unreachable.Suspended = hubv1.AddonUnreachable, false
+	told := pausedApp()
+	told.State = hubv1.AddonOrphaned
+	unnamed := pausedApp()
+	unnamed.Object = ""
+	for name, tc := range map[string]struct {
+		vanishing
+		want bool
+	}{
+		"gone":                           {vanishing{last: pausedApp()}, true},
+		"going":                          {vanishing{last: pausedApp(), cached: &vanishingObject{true, true}}, true},
+		"there":                          {vanishing{last: pausedApp(), cached: &vanishingObject{true, false}}, false},
+		"resumed, and being uninstalled": {vanishing{last: pausedApp(), cached: &vanishingObject{false, true}}, false},
+		"gone by the hub":                {vanishing{last: pausedApp(), ours: true}, false},
+		"gone while it ran, so it is uninstalled": {vanishing{last: running}, false},
+		"the hub has just suspended it":           {vanishing{last: unreachable}, true},
+		"told of already":                         {vanishing{last: told}, false},
+		"never had an object":                     {vanishing{last: unnamed}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, c, d := tc.room(t)
+			if got := m.r.vanished(c, d, tc.last); got != tc.want {
+				t.Errorf("it has vanished: %t, want %t", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestTellIfElsewhere: what is made again goes on with what the old object had left, if the set is as it was. Else that may be another release.
+func TestTellIfElsewhere(t *testing.T) {
+	for name, tc := range map[string]struct {
+		observed string
+		cached   *vanishingObject
+		want     bool
+	}{
+		"the set has changed":               {"base-1-e2", nil, true},
+		"the set is as it was":              {"base-2-e2", nil, false},
+		"the set has changed, and it stays": {"base-1-e2", &vanishingObject{true, false}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, c, d := (&vanishing{last: pausedApp(), cached: tc.cached}).room(t)
+			d.before.Status.ObservedRevision = tc.observed
+			m.r.tellIfElsewhere(t.Context(), c, d, "app")
+			got := m.orphanEvents()
+			if len(got) > 0 != tc.want || tc.want && (!strings.Contains(got[0], `"app"`) || !strings.Contains(got[0], roomCluster.String())) {
+				t.Errorf("told: %v", got)
+			}
+			if m.r.tellIfElsewhere(t.Context(), c, d, "another"); len(m.orphanEvents()) > 0 {
+				t.Error("told of an add-on that the status does not know")
+			}
+		})
+	}
+}
+
+// TestTellForgotten: a delivery goes, and with it what its status alone remembers. What is there at that moment counts, and not the cache.
+func TestTellForgotten(t *testing.T) {
+	for name, tc := range map[string]struct {
+		vanishing
+		want bool
+	}{
+		"gone":                           {vanishing{last: pausedApp()}, true},
+		"gone, and the cache has it":     {vanishing{last: pausedApp(), cached: &vanishingObject{true, false}}, true},
+		"going":                          {vanishing{last: pausedApp(), live: &vanishingObject{true, true}}, true},
+		"there":                          {vanishing{last: pausedApp(), live: &vanishingObject{true, false}}, false},
+		"resumed, and being uninstalled": {vanishing{last: pausedApp(), live: &vanishingObject{false, true}}, false},
+		"gone by the hub":                {vanishing{last: pausedApp(), ours: true}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, c, d := tc.room(t)
+			m.must(m.r.tellForgotten(t.Context(), c, d))
+			if got := m.orphanEvents(); len(got) > 0 != tc.want {
+				t.Errorf("told: %v", got)
+			}
+		})
+	}
+	m, c, d := (&vanishing{last: pausedApp()}).room(t)
+	m.r.Live = interceptor.NewClient(m.api, interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+		return errors.New("overloaded")
+	}})
+	if err := m.r.tellForgotten(t.Context(), c, d); err == nil || len(m.orphanEvents()) > 0 {
+		t.Errorf("what could not be read is taken for gone, or for there: %v", err)
+	}
+}

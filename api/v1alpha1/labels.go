@@ -91,6 +91,9 @@ const (
 	// ReleaseAnnotation is the Helm release (name,namespace,storage namespace) that an add-on goes on with although its name
 	// would give another one: it took it over.
 	ReleaseAnnotation = "chandler.dev/release"
+	// AppliedAsAnnotation on a Kustomization is a digest of the folder and the places that Flux had applied, and the generation that said so, when
+	// the hub had it apply something else. It counts until Flux has succeeded with that.
+	AppliedAsAnnotation = "chandler.dev/applied-as"
 	// ClusterUIDAnnotation on a Flux object is the UID of kube-system of the cluster that it was made for, or, with workload
 	// identity, the fingerprint of what names the cluster. What Flux knows of one cluster must never be tried on another.
 	ClusterUIDAnnotation = "chandler.dev/cluster-uid"

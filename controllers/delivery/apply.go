@@ -13,6 +13,7 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -193,6 +194,9 @@ func (r *Reconciler) write(ctx context.Context, c *cluster, s plan.Step) outcome
 		r.tellIfElsewhere(ctx, c, d, s.Addon)
 	}
 	o := w.Manifest()
+	if there := c.objects[s.Key]; there != nil {
+		mark(o, w, &there.Observed)
+	}
 	key := identity.ClusterKey(r.Config.HubID, c.key)
 	write := func() (client.Object, error) {
 		if s.Verb == plan.Update {
@@ -213,6 +217,16 @@ func (r *Reconciler) write(ctx context.Context, c *cluster, s plan.Step) outcome
 	}
 	c.log(ctx, s).Info("wrote the Flux object of an add-on", "verb", string(s.Verb))
 	return outcome{applied: obj.GetGeneration()}
+}
+
+// mark notes on a Kustomization what it had applied, if it is to apply something else.
+func mark(o *unstructured.Unstructured, w *assembly.Wanted, there *plan.Observed) {
+	want := desired(w)
+	if m := want.Mark(there); m != "" {
+		a := o.GetAnnotations()
+		a[hubv1.AppliedAsAnnotation] = m
+		o.SetAnnotations(a)
+	}
 }
 
 // remove deletes one object so that Flux uninstalls, or does not. Flux reads spec.suspend when it finalizes: a suspended

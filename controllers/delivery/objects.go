@@ -98,7 +98,8 @@ func releaseOf(obj client.Object) hubv1.HelmReleaseIdentity {
 // applies notes what a Kustomization applies, and where.
 func (o *object) applies(k *kustomizev1.Kustomization) {
 	o.Namespace, o.Names, o.Folder = k.Spec.TargetNamespace, plan.Names(k.Spec.NamePrefix, k.Spec.NameSuffix), plan.FolderOf(k.Spec.Path)
-	o.Unsettled = !o.state.Suspended && !fluxstate.Settled(o.state)
+	o.Mark = k.Annotations[hubv1.AppliedAsAnnotation]
+	o.AppliedAs = plan.ReadMark(o.Mark, k.Status.ObservedGeneration)
 }
 
 // accountOf returns the ServiceAccount that Flux acts as on the cluster.
@@ -170,17 +171,11 @@ func (c *cluster) planInput(config *hubconfig.Config) plan.Input {
 	for _, d := range c.deliveries {
 		for i := range d.Wanted {
 			w := &d.Wanted[i]
-			want := plan.Desired{
-				Key: assembly.Key(&w.Object), Addon: w.Addon, Hash: w.Hash, Labels: render.Labels(d.target, w.Addon), Release: w.Release, Chart: w.Chart,
-				Namespace: w.TargetNamespace, Names: plan.Names(w.NamePrefix, w.NameSuffix),
-				Recorded: d.recorded(w), Predecessors: w.Predecessors, Gate: w.Gate, Once: w.Once,
-			}
+			want := desired(w)
+			want.Labels, want.Recorded = render.Labels(d.target, w.Addon), d.recorded(w)
 			if o := c.objects[want.Key]; o != nil {
 				_, to, _ := want.Reinstall(&o.Observed)
 				want.MayReinstall = d.letsGo(guard.Reinstalled(string(o.uid), to.String()))
-			}
-			if w.Kind == fluxspec.KustomizationKind {
-				want.Folder = plan.FolderOf(w.Path)
 			}
 			in.Desired = append(in.Desired, want)
 		}
@@ -193,6 +188,18 @@ func (c *cluster) planInput(config *hubconfig.Config) plan.Input {
 	}
 	in.Removal = func(o plan.Observed) teardown.Decision { return teardown.Addon(c.removal(o, config)) }
 	return in
+}
+
+// desired returns what is known of an object by what is wanted alone.
+func desired(w *assembly.Wanted) plan.Desired {
+	d := plan.Desired{
+		Key: assembly.Key(&w.Object), Addon: w.Addon, Hash: w.Hash, Release: w.Release, Chart: w.Chart, Namespace: w.TargetNamespace,
+		Names: plan.Names(w.NamePrefix, w.NameSuffix), Predecessors: w.Predecessors, Gate: w.Gate, Once: w.Once,
+	}
+	if w.Kind == fluxspec.KustomizationKind {
+		d.Folder = plan.FolderOf(w.Path)
+	}
+	return d
 }
 
 // await notes what stays for an add-on that is to take it over, and cannot be delivered now, unless another one delivers the same.

@@ -126,7 +126,7 @@ func slimKustomization(in any) (any, error) {
 		spec.KubeConfig = o.Spec.KubeConfig
 	}
 	o.Spec, o.Status = spec, kustomizev1.KustomizationStatus{
-		Conditions: slimConditions(o.Status.Conditions), LastAppliedRevision: common.one(o.Status.LastAppliedRevision),
+		Conditions: slimConditions(o.Status.Conditions), LastAppliedRevision: common.one(o.Status.LastAppliedRevision), ObservedGeneration: o.Status.ObservedGeneration,
 	}
 	return o, nil
 }

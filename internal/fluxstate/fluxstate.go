@@ -98,11 +98,6 @@ func lastFailure(conditions []metav1.Condition, generation int64) *metav1.Condit
 	return c
 }
 
-// Settled returns whether Flux has tried to do what the present generation says, and come to an end, good or bad.
-func Settled(s State) bool {
-	return s.Ready != metav1.ConditionUnknown && s.ReadyGeneration >= s.Generation
-}
-
 // Failing returns whether Flux has said of the present generation that it failed.
 func Failing(s State) bool {
 	if s.Ready != metav1.ConditionFalse || s.ReadyGeneration != s.Generation || s.Suspended || s.Deleting {

@@ -71,10 +71,10 @@ func TestHandOver(t *testing.T) {
 			plan.Observed{Key: key("Kustomization", "old"), Addon: "old", Folder: "/a"}, false,
 			"Uninstall old, AwaitRemoval new (waits for Kustomization flux-system/old, which delivered this add-on before, to be gone)",
 		},
-		"FluxHasNotLookedAtItYet": {
-			plan.Desired{Key: key("Kustomization", "new"), Addon: "new", Recorded: []plan.Key{key("Kustomization", "old")}, Predecessors: []plan.Key{key("Kustomization", "old")}},
-			plan.Observed{Key: key("Kustomization", "old"), Addon: "old", Unsettled: true}, false,
-			"Hold old (Kustomization flux-system/new takes it over when Flux has done what its own spec says), AwaitRemoval new (waits for Kustomization flux-system/old, which delivered this add-on before, to be gone)",
+		"FluxHasAppliedAnotherFolderYet": {
+			plan.Desired{Key: key("Kustomization", "new"), Addon: "new", Folder: "/a", Recorded: []plan.Key{key("Kustomization", "old")}, Predecessors: []plan.Key{key("Kustomization", "old")}},
+			plan.Observed{Key: key("Kustomization", "old"), Addon: "old", Folder: "/a", AppliedAs: "another"}, false,
+			"Uninstall old, AwaitRemoval new (waits for Kustomization flux-system/old, which delivered this add-on before, to be gone)",
 		},
 		"AKustomizationIsNoHelmRelease": {
 			takes(func(d *plan.Desired) { d.Predecessors = []plan.Key{key("Kustomization", "old")} }),

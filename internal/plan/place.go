@@ -7,8 +7,11 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strconv"
+	"strings"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/identity"
 )
 
 // Place says where Flux puts a workload. When it changes, helm-controller uninstalls the release and installs another
@@ -32,6 +35,37 @@ func Names(prefix, suffix string) string {
 
 // FolderOf names the folder of a source that a Kustomization applies: "./a", "a" and "a/" are one.
 func FolderOf(p string) string { return path.Clean("/" + p) }
+
+func (d *Desired) content() string  { return content(d.Namespace, d.Names, d.Folder) }
+func (o *Observed) content() string { return content(o.Namespace, o.Names, o.Folder) }
+
+// content tells apart what Kustomizations apply, and where.
+func content(namespace, names, folder string) string {
+	return identity.Hash(16, "content", namespace, names, folder)
+}
+
+// Mark is what is to be noted on a Kustomization that is brought in line: what Flux has applied, if that is something else than it is to apply
+// from now on. Until Flux has succeeded with that, its inventory, and so what is removed with it, is of what was there before.
+func (d *Desired) Mark(o *Observed) string {
+	switch applied := cmp.Or(o.AppliedAs, o.content()); {
+	case d.Release.Name != "" || applied == d.content():
+		return ""
+	case o.AppliedAs != "":
+		return o.Mark
+	default:
+		return fmt.Sprintf("%d %s", o.Generation, applied)
+	}
+}
+
+// ReadMark returns what Mark noted; "" if it noted nothing, or if Flux has succeeded with a later generation than it was noted of.
+// succeeded is status.observedGeneration of the Kustomization, which only moves on when it gets Ready (kustomize-controller, finalizeStatus).
+func ReadMark(mark string, succeeded int64) string {
+	generation, applied, _ := strings.Cut(mark, " ")
+	if n, err := strconv.ParseInt(generation, 10, 64); err != nil || succeeded > n {
+		return ""
+	}
+	return applied
+}
 
 // Reinstall returns from where to where Flux would move the workload of an object to bring it in line; false if it stays where it is.
 func (d *Desired) Reinstall(o *Observed) (from, to Place, anew bool) {

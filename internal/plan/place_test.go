@@ -107,3 +107,35 @@ func TestAsk(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// What a Kustomization has applied is noted when it is to apply something else, and forgotten when Flux has succeeded with that.
+func TestMark(t *testing.T) {
+	wants := func(folder string) plan.Desired { return plan.Desired{Key: key("Kustomization", "a"), Folder: folder} }
+	has := func(folder string) plan.Observed {
+		return plan.Observed{Key: key("Kustomization", "a"), Folder: folder, Generation: 3}
+	}
+	noted := func(d plan.Desired, o plan.Observed) string { return d.Mark(&o) }
+	if m := noted(wants("/a"), has("/a")); m != "" {
+		t.Errorf("of one that stays: %q", m)
+	}
+	mark := noted(wants("/b"), has("/a"))
+	if plan.ReadMark(mark, 3) == "" || plan.ReadMark(mark, 4) != "" {
+		t.Errorf("%q: at generation 3 it says %q, at 4 %q", mark, plan.ReadMark(mark, 3), plan.ReadMark(mark, 4))
+	}
+	later := has("/b")
+	later.Generation, later.Mark, later.AppliedAs = 4, mark, plan.ReadMark(mark, 3)
+	if m := noted(wants("/c"), later); m != mark {
+		t.Errorf("of one that has not come to what it was to apply: %q, want %q", m, mark)
+	}
+	if m := noted(wants("/a"), later); m != "" {
+		t.Errorf("of one that goes back: %q", m)
+	}
+	if m := noted(plan.Desired{Key: key("HelmRelease", "a"), Release: hubv1.HelmReleaseIdentity{Name: "a"}}, has("/a")); m != "" {
+		t.Errorf("of a HelmRelease: %q", m)
+	}
+	for _, bad := range []string{"", "x", "x y", "3"} {
+		if got := plan.ReadMark(bad, 0); got != "" {
+			t.Errorf("%q: %q", bad, got)
+		}
+	}
+}

@@ -65,10 +65,10 @@ type Observed struct {
 	Labels map[string]string
 	// Release is the one that a HelmRelease asks for, and InstalledAs the one that Flux has installed, if it is another one; zero if not, or not known.
 	Release, InstalledAs hubv1.HelmReleaseIdentity
-	// Namespace is where a Kustomization puts what has none, Names what it makes of names, and Folder the one that it applies. Unsettled is true
-	// until Flux has tried once to do what its spec says: until then, what it has applied may be of another folder or place.
+	// Namespace is where a Kustomization puts what has none, Names what it makes of names, and Folder the one that it applies.
 	Namespace, Names, Folder string
-	Unsettled                bool
+	// Mark is what Desired.Mark has noted on a Kustomization, and AppliedAs what ReadMark reads in it.
+	AppliedAs, Mark string
 	// Chart is the chart that a HelmRelease asks for, and Installed the one that Flux has installed, each by its name; empty if that is
 	// not known.
 	Chart, Installed string
@@ -304,10 +304,11 @@ func (d *Desired) sameRelease(o *Observed) bool {
 // canTakeOver returns whether the workload can go from one object to the other as it is. Flux takes a Helm release for its
 // own if name and namespaces are the same (helm-controller, DetermineReleaseState), and what a Kustomization applies
 // gets the new owner's labels. If it would apply elsewhere, or another folder, what the old one has applied would have no owner: the new one knows
-// nothing of it, and prunes nothing. Nor would the release that Flux has installed, if it has not come to the one that it is asked for.
+// nothing of it, and prunes nothing. Nor would what Flux has installed or applied, if it has not come to what it is asked for.
 func canTakeOver(d Desired, o Observed) bool {
 	installed := o.InstalledAs == (hubv1.HelmReleaseIdentity{}) || o.InstalledAs == d.Release
-	return d.Key.Kind == o.Key.Kind && d.Release == o.Release && installed && d.Namespace == o.Namespace && d.Names == o.Names && d.Folder == o.Folder
+	applied := o.AppliedAs == "" || o.AppliedAs == d.content()
+	return d.Key.Kind == o.Key.Kind && d.Release == o.Release && installed && d.content() == o.content() && applied
 }
 
 // upToDate is the skip rule. The hash alone would miss an edit that somebody made to the spec; the generation alone
@@ -374,8 +375,6 @@ func (in *Input) handOver(o Observed, observed map[Key]*Observed) (Step, bool) {
 			s.Verb, s.Reason = Hold, to+" takes it over when the cluster has answered"
 		case d.Gate != "":
 			s.Verb, s.Reason = Hold, to+" takes it over; it "+d.Gate
-		case o.Unsettled:
-			s.Verb, s.Reason = Hold, to+" takes it over when Flux has done what its own spec says"
 		case !slices.Contains(d.Recorded, o.Key):
 			s.Verb, s.Reason, s.To = Hold, to+" takes it over", d.Key
 		default:

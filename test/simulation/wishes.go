@@ -129,6 +129,12 @@ func (w *World) contradicts(c *cluster, cl claim, work *workload) bool {
 		cl.goesOnWith(work) && w.lives(work.ownerUID) && !w.made(c, cl)
 }
 
+// onlyStays returns whether all that speaks for a workload is that an add-on is refused, and what runs stays meanwhile. What comes only then was on its
+// way to be something else, as on a cluster that was rebuilt in the middle of an edit: nobody misses it.
+func (w *World) onlyStays(c *cluster, work *workload) bool {
+	return slices.ContainsFunc(w.claims(c), func(cl claim) bool { return w.contradicts(c, cl, work) })
+}
+
 // contradicted returns the add-ons of a set that contradict themselves on a cluster.
 func (w *World) contradicted(s *set, c *cluster) []string {
 	var out []string

@@ -252,7 +252,8 @@ func brief(v any) string {
 // give notes that a Flux object has a workload on a cluster.
 func (w *World) give(c *cluster, name string, k apiserver.Key, uid, set, addon, chart string) {
 	work := c.workloads[name]
-	if work == nil {
+	comes := work == nil
+	if comes {
 		w.ids++
 		work = &workload{id: w.ids, name: name}
 		c.workloads[name] = work
@@ -263,6 +264,10 @@ func (w *World) give(c *cluster, name string, k apiserver.Key, uid, set, addon, 
 	}
 	delete(w.orphans, c.name+" "+name)
 	work.owner, work.ownerUID, work.set, work.addon, work.chart = k.String(), uid, set, addon, chart
+	if comes && w.onlyStays(c, work) {
+		work.unwanted = true
+		return
+	}
 	w.noteWish(c, work)
 }
 

@@ -214,23 +214,20 @@ func (c *cluster) await(desired []plan.Desired) {
 	}
 }
 
-// goesOn returns whether something is delivered that goes on with an object that is awaited. If its own delivery would put something else in its
-// place, that waits: the add-on has given away what runs, and nobody can tell which of the two is meant.
+// goesOn returns whether something is delivered that goes on with an object that is awaited. What would put something else in its place waits: the
+// add-on has given away what runs, and nobody can tell which of the two is meant.
 func (c *cluster) goesOn(desired []plan.Desired, o *object, why string) bool {
 	there := false
 	for i := range desired {
 		d := &desired[i]
-		if d.Key != o.Key && !plan.Follows(*d, o.Observed) {
-			continue
-		}
-		by, _ := c.wanted(d.Key)
-		_, _, anew := d.Reinstall(&o.Observed)
-		if own := by == c.delivery(o.Key.Namespace, o.delivery); own && (anew || d.Key != o.Key) {
+		switch {
+		case d.Key != o.Key && !plan.Follows(*d, o.Observed):
+		case d.TakesOver(&o.Observed):
+			there = true
+		default:
 			d.Gate = cmp.Or(d.Gate, "waits: "+why)
 			there = there || d.Key == o.Key
-			continue
 		}
-		there = true
 	}
 	return there
 }

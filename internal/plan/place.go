@@ -79,6 +79,16 @@ func (d *Desired) Reinstall(o *Observed) (from, to Place, anew bool) {
 	return from, to, from != to
 }
 
+// TakesOver returns whether an object goes on with what another one has, or it itself, so that Flux takes nothing of it away: it neither reinstalls nor
+// prunes one folder for another.
+func (d *Desired) TakesOver(o *Observed) bool {
+	if d.Key != o.Key {
+		return canTakeOver(*d, *o)
+	}
+	_, _, anew := d.Reinstall(o)
+	return !anew && d.Folder == o.Folder
+}
+
 // movesOnto returns the object that has the release still onto which an edit would move a workload; "" if none has.
 func (d *Desired) movesOnto(o *Observed, leaving []Observed) string {
 	if _, _, anew := d.Reinstall(o); !anew || d.sameRelease(o) {

@@ -153,12 +153,12 @@ func (w *World) contradicted(s *set, c *cluster) []string {
 }
 
 // stalled returns the add-ons of a set that cannot come to a cluster as things are: they contradict themselves, another add-on has their Helm
-// release, or what they were moved from is still to be there under its name; and those that come after such a one wait for it. That is for a
-// set's author to mend, who has to see it.
+// release, what they were moved from is still to be there under its name, or what is there under theirs is promised to another one; and those
+// that come after such a one wait for it. That is for a set's author to mend, who has to see it.
 func (w *World) stalled(s *set, c *cluster) []string {
 	out, claims := w.contradicted(s, c), w.claims(c)
 	for _, cl := range claims {
-		if cl.set == s && (w.taken(c, cl.addon) || slices.ContainsFunc(claims, cl.comesAfter)) {
+		if cl.set == s && (w.taken(c, cl.addon) || slices.ContainsFunc(claims, cl.comesAfter) || w.promised(c, cl, claims)) {
 			out = append(out, cl.name)
 		}
 	}
@@ -171,6 +171,19 @@ func (w *World) stalled(s *set, c *cluster) []string {
 		}
 	}
 	return out
+}
+
+// promised returns whether what runs under the name of a claim is another claim's, which is moved from it and cannot have it yet: what would
+// put something else in its place waits.
+func (w *World) promised(c *cluster, cl claim, claims []claim) bool {
+	for _, work := range c.workloads {
+		if work.addon == cl.name && !cl.fits(work) && slices.ContainsFunc(claims, func(other claim) bool {
+			return other.goesOnWith(work) && other.fits(work) && !w.made(c, other)
+		}) {
+			return true
+		}
+	}
+	return false
 }
 
 // comesAfter returns whether a claim is moved from another one that is to be there as well. Nobody can tell which of the two is to go on with

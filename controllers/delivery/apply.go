@@ -248,6 +248,7 @@ func (r *Reconciler) remove(ctx context.Context, c *cluster, s plan.Step, left s
 	if o.Deleting {
 		return r.letGo(ctx, c, s)
 	}
+	r.tellHalfMoved(ctx, c, s, o) // before: nobody would know afterwards
 	if err := r.Client.Delete(ctx, obj); err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("delete %s %s: %w", s.Key.Kind, s.Key.Name, err))
 	}

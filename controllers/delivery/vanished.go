@@ -3,6 +3,7 @@
 package delivery
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -10,8 +11,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/excerpt"
 	"github.com/chandler-hub/chandler/internal/fluxstate"
 	"github.com/chandler-hub/chandler/internal/plan"
+	"github.com/chandler-hub/chandler/internal/status"
 	"github.com/chandler-hub/chandler/internal/teardown"
 )
 
@@ -33,6 +36,19 @@ func (r *Reconciler) tellVanished(ctx context.Context, c *cluster, d *delivery, 
 	r.Recorder.Eventf(r.about(ctx, c, d), newObject(plan.Key{Kind: a.Kind, Namespace: d.Namespace, Name: a.Object}), corev1.EventTypeWarning, hubv1.AddonOrphanedEvent, "Remove",
 		"add-on %q (%s %q) has left what it applied on cluster %s, with its namespaces and CRDs: its Flux object was deleted while it was suspended, and Flux removes nothing then; %s",
 		a.Name, a.Kind, a.Object, c.key, next)
+}
+
+// tellHalfMoved sends an event about a Kustomization that is uninstalled after Flux has failed with a new folder or place: it removes what it had
+// applied before, and has noted nothing of what it tried since.
+func (r *Reconciler) tellHalfMoved(ctx context.Context, c *cluster, s plan.Step, o *object) {
+	d := c.delivery(s.Key.Namespace, o.delivery)
+	if d == nil || s.Verb != plan.Uninstall || o.AppliedAs == "" {
+		return
+	}
+	r.Recorder.Eventf(r.about(ctx, c, d), newObject(s.Key), corev1.EventTypeWarning, hubv1.AddonOrphanedEvent, "Remove",
+		"add-on %q (%s %q) may leave something on cluster %s: it was given another folder or namespace, and Flux has not succeeded with that. Flux removes what it had applied before, "+
+			"and has noted nothing of what it tried since; its last message: %s",
+		s.Addon, s.Key.Kind, s.Key.Name, c.key, cmp.Or(excerpt.Of(o.state.Message, status.MaxNote), "none"))
 }
 
 // tellIfElsewhere tells of an add-on whose object has vanished before it is made again, if its set has changed since.

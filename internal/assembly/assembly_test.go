@@ -284,6 +284,16 @@ func TestAssemble(t *testing.T) {
 			},
 			"s: lost new: AddonSet flux-system/t delivers add-on \"old\": it was there first (for now)\nt: old",
 		},
+		"RenamedAndItsSetHasTheOldNameAgain": {
+			assembly.Input{
+				Deliveries: []assembly.Delivery{delivery("s", with(object("ks new"), func(o *render.Object) {
+					o.MovedFrom = []hubv1.MovedAddon{{Namespace: "flux-system", AddonSet: "s", Name: "old"}}
+				}), object("ks old"))},
+				Live: []assembly.Live{live("s", object("ks old"), true)},
+			},
+			"s: lost new: AddonSet flux-system/s delivers add-on \"old\": it was there first (for now)\ns: old gate(stays as it is: " +
+				"add-on \"new\" of the same AddonSet was called so, and cannot go on with it while this one is there. Drop one of them, or movedFrom)",
+		},
 		"MovedIntoAnotherNamespaceAndAnotherSetHasTheOldName": {
 			assembly.Input{
 				Deliveries: []assembly.Delivery{delivery("s", with(object("ks new"), func(o *render.Object) {

@@ -68,18 +68,18 @@ func (a *assembler) set(namespace, name string) *Delivery {
 }
 
 // gates says what each object waits for. A gate is a latch: when the revision has been written in full, it never closes
-// again.
+// again. What another add-on of its set is to go on with waits all the same.
 func (a *assembler) gates() {
 	for i := range a.out {
 		d := &a.in.Deliveries[i]
-		if d.Latched {
-			continue
-		}
 		whole := a.setGate(d)
 		for j := range a.out[i].Wanted {
 			w := &a.out[i].Wanted[j]
 			if w.Gate = whole; w.Gate == "" {
 				w.Gate = a.addonGate(d, w)
+			}
+			if d.Latched || w.Gate == "" {
+				w.Gate = a.renamed(i, w)
 			}
 		}
 	}
@@ -107,6 +107,19 @@ func (a *assembler) addonGate(d *Delivery, w *Wanted) string {
 			return fmt.Sprintf("waits for add-on %q, which does not come out", ref.Name)
 		case ok && to.key.Kind != w.Kind && !a.ready(to):
 			return fmt.Sprintf("waits for add-on %q (%s) to be Ready", ref.Name, to.key.Kind)
+		}
+	}
+	return ""
+}
+
+// renamed says of an add-on whose set has another one that was called so, and is to go on with what runs, that it waits: brought in line with what it
+// is to be now, nothing would be left to go on with.
+func (a *assembler) renamed(delivery int, w *Wanted) string {
+	d := &a.in.Deliveries[delivery]
+	for i := range d.Result.Objects {
+		o := &d.Result.Objects[i]
+		if a.out[delivery].HandedOver[o.Addon] && slices.ContainsFunc(a.moved(d, o), func(l *Live) bool { return l.Key == Key(&w.Object) }) {
+			return fmt.Sprintf("stays as it is: add-on %q of the same AddonSet was called so, and cannot go on with it while this one is there. Drop one of them, or movedFrom", o.Addon)
 		}
 	}
 	return ""

@@ -235,8 +235,12 @@ func (w *World) checkLeft() {
 	}
 }
 
-// awaited returns whether a workload stays for an add-on that is to go on with it, with another chart perhaps, as soon as no other set has its name.
+// awaited returns whether a workload stays as it is for an add-on that cannot come yet: its own, as an edit has left it, or one that is to go on with
+// it, with another chart perhaps, as soon as no other set has its name.
 func (w *World) awaited(c *cluster, work *workload) bool {
+	if _, name, _ := strings.Cut(work.set, "/"); w.sets[name] != nil && slices.Contains(w.stalled(w.sets[name], c), work.addon) {
+		return true
+	}
 	return slices.ContainsFunc(w.claims(c), func(cl claim) bool {
 		if !cl.goesOnWith(work) {
 			return false

@@ -12,6 +12,7 @@ import (
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -49,7 +50,7 @@ func (i indexer) IndexField(_ context.Context, obj client.Object, field string, 
 func newMatcherRoom(t *testing.T, funcs interceptor.Funcs, objects ...client.Object) *matcherRoom {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, hubv1.AddToScheme, helmv2.AddToScheme, kustomizev1.AddToScheme, sourcev1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, hubv1.AddToScheme, helmv2.AddToScheme, kustomizev1.AddToScheme, sourcev1.AddToScheme, apiextensionsv1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
@@ -59,7 +60,9 @@ func newMatcherRoom(t *testing.T, funcs interceptor.Funcs, objects ...client.Obj
 	if err := index.Add(t.Context(), indexer{b}); err != nil {
 		t.Fatal(err)
 	}
-	b.WithIndex(&corev1.Namespace{}, metav1.ObjectNameField, func(o client.Object) []string { return []string{o.GetName()} })
+	for _, o := range []client.Object{&corev1.Namespace{}, &apiextensionsv1.CustomResourceDefinition{}} {
+		b.WithIndex(o, metav1.ObjectNameField, func(o client.Object) []string { return []string{o.GetName()} })
+	}
 	api := b.Build()
 	config := &hubconfig.Config{HubID: "hub", PlatformNamespaces: []string{"flux-system"}, TeardownGrace: time.Hour}
 	r := &Reconciler{Client: api, Live: api, Config: config, Clock: clock.RealClock{}}

@@ -124,14 +124,17 @@ func (m *Matcher) leftovers(ctx context.Context, reg *hubv1.ClusterRegistration,
 	return left, nil
 }
 
-// recallAll makes the deliveries of a set that is being deleted again, of which Flux objects are there. It returns whether there are any. What is
+// recallAll makes the deliveries of a set that is being deleted again that are not there, and of which Flux objects are. It returns whether there are any. What is
 // for a cluster that is not registered any more stays as it is, and so does what says that it is for one out of the set's reach: whoever writes
 // Flux objects in a namespace of his own can say that of them.
-func (r *Reconciler) recallAll(ctx context.Context, set *hubv1.AddonSet) (bool, error) {
+func (r *Reconciler) recallAll(ctx context.Context, set *hubv1.AddonSet, existing []hubv1.AddonDelivery) (bool, error) {
 	if going, err := demise.Namespace(ctx, r.Live, set.Namespace); err != nil || going || set.Status.Revision == "" {
 		return false, err
 	}
-	made := map[types.NamespacedName]bool{}
+	there, made := map[types.NamespacedName]bool{}, false
+	for i := range existing {
+		there[existing[i].Spec.RegistrationRef.Key()] = true
+	}
 	for _, kind := range slices.Sorted(maps.Keys(fluxKinds)) {
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(fluxKinds[kind].WithKind(kind + "List"))
@@ -141,7 +144,7 @@ func (r *Reconciler) recallAll(ctx context.Context, set *hubv1.AddonSet) (bool, 
 		for i := range list.Items {
 			obj := &list.Items[i]
 			regKey, ok := index.Registration(obj.Annotations[hubv1.RegistrationAnnotation])
-			if !ok || made[regKey] || obj.Annotations[hubv1.DeliveryAnnotation] != identity.Delivery(set.Name, regKey) {
+			if !ok || there[regKey] || obj.Annotations[hubv1.DeliveryAnnotation] != identity.Delivery(set.Name, regKey) {
 				continue
 			}
 			if !match.Reaches(set.Namespace, r.Config.IsPlatform(set.Namespace), regKey.Namespace) {
@@ -159,10 +162,10 @@ func (r *Reconciler) recallAll(ctx context.Context, set *hubv1.AddonSet) (bool, 
 			if err := r.deliver(ctx, reg, client.ObjectKeyFromObject(set), set.UID, set.Status.Revision, true); err != nil {
 				return false, err
 			}
-			made[regKey] = true
+			there[regKey], made = true, true
 		}
 	}
-	return len(made) > 0, nil
+	return made, nil
 }
 
 // made returns whether the hub made a Flux object for a cluster, and it is not on its way out.

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -190,7 +191,7 @@ func TestRecallAll(t *testing.T) {
 				tc.set(set)
 			}
 			r := newMatcherRoom(t, interceptor.Funcs{}, append(tc.objects, reg, o)...)
-			made, err := r.recallAll(t.Context(), set)
+			made, err := r.recallAll(t.Context(), set, nil)
 			if err != nil || made != tc.want {
 				t.Errorf("made is %t (%v)", made, err)
 			}
@@ -202,6 +203,42 @@ func TestRecallAll(t *testing.T) {
 	}
 }
 
+// TestRecalledAtOnce: a set that is deleted does not wait with what has no delivery until all others are gone. They may wait for long, and somebody
+// has to know meanwhile what becomes of it.
+func TestRecalledAtOnce(t *testing.T) {
+	two := types.NamespacedName{Namespace: "fleet", Name: "two"}
+	other := deliveryOne(func(d *hubv1.AddonDelivery) {
+		d.Name, d.UID, d.Spec.RegistrationRef.Name, d.Spec.AddonSetRef.UID = identity.Delivery("base", two), "two", "two", "set"
+		d.Spec.Withdrawal, d.DeletionTimestamp = d.UID, &metav1.Time{Time: time.Now()}
+	})
+	lists := 0
+	r := newMatcherRoom(t, interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+		if l, ok := list.(*metav1.PartialObjectMetadataList); ok && l.Kind == "HelmReleaseList" {
+			lists++
+		}
+		return c.List(ctx, list, opts...)
+	}}, registrationOne("prod"), releaseOne(func(*helmv2.HelmRelease) {}), other,
+		&hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "base", UID: "set", Finalizers: []string{hubv1.AddonSetFinalizer}, DeletionTimestamp: &metav1.Time{Time: time.Now()}},
+			Status: hubv1.AddonSetStatus{Revision: "base-1-e2"}})
+	r.Recorder = events.NewFakeRecorder(10)
+	for range 4 {
+		set := &hubv1.AddonSet{}
+		if err := r.api.Get(t.Context(), r.set, set); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.finalize(t.Context(), set); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d := &hubv1.AddonDelivery{}
+	if err := r.api.Get(t.Context(), types.NamespacedName{Namespace: "flux-system", Name: identity.Delivery("base", fleetOne)}, d); err != nil || d.Spec.AddonSetRef.UID != "set" {
+		t.Errorf("it is not made again: %+v (%v)", d.Spec, err)
+	}
+	if lists != 2 {
+		t.Errorf("what the set has left is listed %d times, want 2: before and after it was made again", lists)
+	}
+}
+
 // TestRecallStaysInReach: a tenant writes a HelmRelease that looks as if a set of his had delivered it to a cluster of another namespace, and
 // deletes the set. No delivery is made for that cluster.
 func TestRecallStaysInReach(t *testing.T) {
@@ -210,7 +247,7 @@ func TestRecallStaysInReach(t *testing.T) {
 		r := newMatcherRoom(t, interceptor.Funcs{}, registrationOne("prod"), forged)
 		set := &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "base", UID: "set"}}
 		set.Status.Revision = "base-1-e2"
-		made, err := r.recallAll(t.Context(), set)
+		made, err := r.recallAll(t.Context(), set, nil)
 		deliveries := &hubv1.AddonDeliveryList{}
 		if err == nil {
 			err = r.api.List(t.Context(), deliveries)

@@ -159,7 +159,7 @@ func (r *Reconciler) finalize(ctx context.Context, set *hubv1.AddonSet) error {
 	} else if forsaken {
 		return r.forsake(ctx, set)
 	}
-	r.registry.put(key, compiled{uid: set.UID, generation: set.Generation, leaving: true})
+	r.registry.leave(key, set.UID, set.Generation)
 	r.registry.settle(key) // a delivery that lands after we have looked would be left without its set
 	// Live: as would one that the cache does not know yet.
 	list := &hubv1.AddonDeliveryList{}
@@ -167,11 +167,15 @@ func (r *Reconciler) finalize(ctx context.Context, set *hubv1.AddonSet) error {
 		return fmt.Errorf("list the deliveries: %w", err)
 	}
 	deliveries := slices.DeleteFunc(list.Items, func(d hubv1.AddonDelivery) bool { return d.Spec.AddonSetRef.Name != set.Name || !provenance.Named(&d) })
-	if left := len(deliveries); left > 0 {
-		return r.retire(ctx, set, deliveries)
+	// At once, so that all is withdrawn together, and at the end. In between, no delivery goes of which anything is left.
+	if len(deliveries) == 0 || !r.registry.searched(key) {
+		if made, err := r.recallAll(ctx, set, deliveries); err != nil || made {
+			return err // what was made wakes us
+		}
+		r.registry.search(key)
 	}
-	if made, err := r.recallAll(ctx, set); err != nil || made {
-		return err // what was made wakes us
+	if len(deliveries) > 0 {
+		return r.retire(ctx, set, deliveries)
 	}
 	if err := r.deleteRevisions(ctx, set); err != nil {
 		return err

@@ -24,8 +24,8 @@ type compiled struct {
 	revision string
 	// held is true while nothing may change: the set does not compile.
 	held bool
-	// leaving is true while the set is being deleted.
-	leaving bool
+	// leaving is true while the set is being deleted, and searched once all that it has left on clusters has a delivery.
+	leaving, searched bool
 }
 
 // registry holds every set that has been compiled since the hub started. A set that is not in it has not been looked at
@@ -47,6 +47,26 @@ func (r *registry) put(key types.NamespacedName, c compiled) bool {
 	old, ok := r.sets[key]
 	r.sets[key] = c
 	return !ok || old.uid != c.uid || old.generation != c.generation || old.revision != c.revision || old.held != c.held || old.leaving != c.leaving
+}
+
+// leave notes that a set is on its way out: no delivery of it is begun any more.
+func (r *registry) leave(key types.NamespacedName, uid types.UID, generation int64) {
+	r.put(key, compiled{uid: uid, generation: generation, leaving: true, searched: r.searched(key)})
+}
+
+// search notes that what a set that is on its way out has left on clusters has been looked for, and searched returns whether it has.
+func (r *registry) search(key types.NamespacedName) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	set := r.sets[key]
+	set.searched = true
+	r.sets[key] = set
+}
+
+func (r *registry) searched(key types.NamespacedName) bool {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.sets[key].searched
 }
 
 func (r *registry) drop(key types.NamespacedName) {

@@ -148,7 +148,10 @@ func (r *Reconciler) letBe(ctx context.Context, c *cluster, d *delivery) error {
 			return r.release(ctx, c, d) // nothing of it is left, and so it takes the mirror along
 		}
 	}
-	if !c.told(d) || d.wantedAgain && c.halfway(d) {
+	if d.wantedAgain && c.halfway(d) {
+		return nil // the object that is made wakes us, or the end of what it waits for: a pause may last for weeks
+	}
+	if !c.told(d) {
 		c.lookAgain(soon)
 		return nil
 	}

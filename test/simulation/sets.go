@@ -4,9 +4,11 @@ package simulation
 
 import (
 	"maps"
+	"path"
 	"slices"
 	"strings"
 
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/test/simulation/apiserver"
 )
 
@@ -123,13 +125,28 @@ func (w *World) sharesFolder(a addon) bool {
 		return false
 	}
 	for _, other := range w.sets {
-		if slices.ContainsFunc(other.addons, func(b addon) bool {
-			return b.form == a.form && b.chart == a.chart && b.release == a.release && b.name != a.name
-		}) {
+		if slices.ContainsFunc(other.addons, func(b addon) bool { return a.sameFolder(b) && b.name != a.name }) {
 			return true
 		}
 	}
 	return false
+}
+
+// lingers returns whether one of another name that applies the same folder is there still, be it that no set has it any more.
+func (w *World) lingers(a addon) bool {
+	for k := range w.flux.due {
+		o := w.server.Get(k)
+		name := apiserver.Labels(o)[hubv1.AddonLabel]
+		into, _ := nested(o, "spec", "targetNamespace").(string)
+		if a.form == "kustomization" && nested(o, "spec", "path") == "./"+a.chart && into == a.release && name != a.name && name != path.Base(a.movedFrom) {
+			return true
+		}
+	}
+	return false
+}
+
+func (a addon) sameFolder(b addon) bool {
+	return a.form == b.form && a.chart == b.chart && a.release == b.release
 }
 
 func selector(s string) map[string]any {

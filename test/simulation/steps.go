@@ -69,7 +69,7 @@ func ofAddon(usage string, least int, do func(s *set, a *addon, f []string)) ver
 		if a := s.addon(f[0]); a != nil && !s.deleted {
 			before := *a
 			do(s, a, f[1:])
-			if w.sharesFolder(*a) {
+			if w.sharesFolder(*a) || !a.sameFolder(before) && w.lingers(*a) {
 				w.say("  (left out: another add-on applies the same folder)")
 				*a = before
 				return
@@ -150,7 +150,7 @@ func init() {
 		}),
 		"add": ofSet("ADDON:FORM[:DEPENDENCY]", 1, func(w *World, s *set, f []string) {
 			if a := newAddon(f[0]); s.addon(a.name) == nil {
-				if w.sharesFolder(a) {
+				if w.sharesFolder(a) || w.lingers(a) {
 					a.chart += "-of-" + s.name
 				}
 				if w.sharesFolder(a) {

@@ -41,6 +41,7 @@ func (r *Reconciler) finish(ctx context.Context, c *cluster, steps []plan.Step, 
 			continue
 		}
 		again = again || d.Status.ReadyRevision != d.before.Status.ReadyRevision || d.tookOver()
+		r.tellReplaced(ctx, c, d)
 		if err := apply.Status(ctx, r.Client, d.before, d.AddonDelivery); err != nil {
 			errs = append(errs, err)
 			continue

@@ -49,12 +49,10 @@ func (d *delivery) untaken(o *object) []string {
 	return nil
 }
 
-// halfway returns whether an add-on has let go of one object for another that is not there yet: then the status of its delivery alone knows with
-// which release that goes on.
-func (c *cluster) halfway(d *delivery) bool {
-	return slices.ContainsFunc(d.Status.Addons, func(a hubv1.AddonStatus) bool {
-		return len(a.TakesOver) > 0 && c.objects[plan.Key{Kind: a.Kind, Namespace: d.Namespace, Name: a.Object}] == nil
-	})
+// halfway returns whether an add-on has let go of one object for another that Flux has noted nothing of yet: then the status of its delivery alone
+// knows with which release that goes on, and what is left on the cluster if it never does.
+func (d *delivery) halfway() bool {
+	return slices.ContainsFunc(d.Status.Addons, func(a hubv1.AddonStatus) bool { return len(a.TakesOver) > 0 })
 }
 
 // lostBetween looks, live, for what the add-ons of a delivery were about to take over: an add-on that is not delivered any more, and never had

@@ -148,7 +148,7 @@ func (r *Reconciler) letBe(ctx context.Context, c *cluster, d *delivery) error {
 			return r.release(ctx, c, d) // nothing of it is left, and so it takes the mirror along
 		}
 	}
-	if d.wantedAgain && c.halfway(d) {
+	if d.wantedAgain && d.halfway() {
 		return nil // the object that is made wakes us, or the end of what it waits for: a pause may last for weeks
 	}
 	if !c.told(d) {

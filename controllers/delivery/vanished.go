@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -58,11 +59,29 @@ func (r *Reconciler) tellIfElsewhere(ctx context.Context, c *cluster, d *deliver
 	}
 }
 
+// tellReplaced tells of add-ons whose object has vanished, and in whose entry the status is about to name another one.
+func (r *Reconciler) tellReplaced(ctx context.Context, c *cluster, d *delivery) {
+	for _, now := range d.Status.Addons {
+		a := was(d, now.Name)
+		if now.Kind == a.Kind && now.Object == a.Object || !r.vanished(c, d, a) {
+			continue
+		}
+		if k := (plan.Key{Kind: a.Kind, Namespace: d.Namespace, Name: a.Object}); !slices.Contains(now.TakesOver, k.String()) {
+			r.tellVanished(ctx, c, d, a, fmt.Sprintf("its AddonSet has %s %s now", now.Kind, now.Object))
+		}
+	}
+}
+
 // tellForgotten tells of what a delivery's status alone remembers, before the delivery goes, and is perhaps made again without it. It looks live: whoever
 // deletes a delivery may have deleted its objects a moment ago.
 func (r *Reconciler) tellForgotten(ctx context.Context, c *cluster, d *delivery) error {
 	for _, a := range d.Status.Addons {
 		k := plan.Key{Kind: a.Kind, Namespace: d.Namespace, Name: a.Object}
+		if b, ok := d.between(a); ok && b.State == hubv1.AddonOrphaned && c.objects[k] == nil {
+			r.Recorder.Eventf(r.about(ctx, c, d), newObject(k), corev1.EventTypeWarning, hubv1.AddonOrphanedEvent, "Remove",
+				"add-on %q has left something on cluster %s: %s", a.Name, c.key, b.Message)
+			continue
+		}
 		if _, ours := r.ledger.wasRemoved(k); ours || a.Object == "" || !teardown.Vanished(a) {
 			continue
 		}

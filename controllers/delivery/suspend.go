@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -24,10 +25,29 @@ const (
 // suspend has Flux leave an object alone, and writes down that the hub asked for it. spec.suspend gets a field manager of its own:
 // what somebody else has set there before is theirs as well, and stays when the hub lets go (server-side apply's co-ownership).
 func (r *Reconciler) suspend(ctx context.Context, c *cluster, s plan.Step) outcome {
+	if goes, err := r.goes(ctx, s.Key); err != nil || goes {
+		c.lookAgain(soon)
+		return outcome{err: err, applied: c.objects[s.Key].Applied}
+	}
 	return r.writeSuspend(ctx, c, s, func(u *unstructured.Unstructured) {
 		u.SetAnnotations(map[string]string{hubv1.SuspendedAnnotation: c.suspended().Reason})
 		u.Object["spec"] = map[string]any{"suspend": true}
 	})
+}
+
+// goes returns whether an object is on its way out since the hub has deleted it, which the cache may not show yet. Suspended now, Flux would not uninstall it,
+// and nobody would tell.
+func (r *Reconciler) goes(ctx context.Context, k plan.Key) (bool, error) {
+	if _, ours := r.ledger.wasRemoved(k); !ours {
+		return false, nil
+	}
+	obj := newObject(k)
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(obj), obj); apierrors.IsNotFound(err) {
+		return true, nil
+	} else if err != nil {
+		return false, fmt.Errorf("look whether %s is being deleted: %w", k, err)
+	}
+	return obj.GetDeletionTimestamp() != nil, nil
 }
 
 // resume takes back what suspend wrote, with the shared objects in place that Flux will look for: nobody has made them again while it was

@@ -13,6 +13,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/apply"
+	"github.com/chandler-hub/chandler/internal/assembly"
 	"github.com/chandler-hub/chandler/internal/excerpt"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
 	"github.com/chandler-hub/chandler/internal/fluxstate"
@@ -201,6 +202,7 @@ func (r *Reconciler) addonStatus(c *cluster, d *delivery, s plan.Step, out outco
 	}
 	if s.Verb == plan.AwaitRemoval && o != nil && o.delivery != d.Name { // what is there is another delivery's
 		a.State, a.AppliedGeneration, a.Version = hubv1.AddonProgressing, 0, ""
+		a.Suspended = o.Deleting && o.Suspended && !c.awaitsAnother(s.Key, w) // then what it leaves is this add-on's, and nobody else tells of it
 		return a, true
 	}
 	// Of one that somebody has deleted, and that was not made again, what it applied is still there.
@@ -237,6 +239,11 @@ func (r *Reconciler) addonStatus(c *cluster, d *delivery, s plan.Step, out outco
 	}
 	a.Before = kept(was(d, s.Addon), &a, o, w.Hash)
 	return a, true
+}
+
+// awaitsAnother returns whether an add-on is to go on with another object than the one that has its name: that one is another add-on's.
+func (c *cluster) awaitsAnother(k plan.Key, w *assembly.Wanted) bool {
+	return slices.ContainsFunc(w.Predecessors, func(p plan.Key) bool { return p != k && c.objects[p] != nil })
 }
 
 // kept returns what an add-on was before it was paused or suspended: Ready, if it was, and if its object is what is wanted: then nothing

@@ -126,13 +126,23 @@ func (cl claim) goesOnWith(work *workload) bool {
 // that nothing is reinstalled, so the hub refuses this, and says so, rather than to guess which of the two is meant. What runs stays meanwhile.
 func (w *World) contradicts(c *cluster, cl claim, work *workload) bool {
 	return cl.form == "helm" && cl.release != "" && strings.HasPrefix(work.name, "helm:") && !strings.HasSuffix(work.name, "/"+cl.release) &&
-		cl.goesOnWith(work) && w.lives(work.ownerUID) && !w.made(c, cl)
+		cl.goesOnWith(work) && w.lives(work.ownerUID) && !w.made(c, cl) && !w.asksFor(work, cl.release)
 }
 
 // onlyStays returns whether all that speaks for a workload is that an add-on is refused, and what runs stays meanwhile. What comes only then was on its
 // way to be something else, as on a cluster that was rebuilt in the middle of an edit: nobody misses it.
 func (w *World) onlyStays(c *cluster, work *workload) bool {
 	return slices.ContainsFunc(w.claims(c), func(cl claim) bool { return w.contradicts(c, cl, work) })
+}
+
+// asksFor returns whether the Flux object of a workload asks for a Helm release, which Flux has not come to yet: that edit was there before.
+func (w *World) asksFor(work *workload, release string) bool {
+	for k := range w.flux.due {
+		if o := w.server.Get(k); nested(o, "metadata", "uid") == work.ownerUID && nested(o, "spec", "releaseName") == release {
+			return true
+		}
+	}
+	return false
 }
 
 // contradicted returns the add-ons of a set that contradict themselves on a cluster.

@@ -195,6 +195,9 @@ func (r *Reconciler) write(ctx context.Context, c *cluster, s plan.Step) outcome
 	}
 	o := w.Manifest()
 	if there := c.objects[s.Key]; there != nil {
+		if err := r.tellOvertaken(ctx, c, d, w, there); err != nil {
+			return outcome{err: err, applied: there.Applied}
+		}
 		mark(o, w, &there.Observed)
 	}
 	key := identity.ClusterKey(r.Config.HubID, c.key)

@@ -8,10 +8,12 @@ import (
 	"fmt"
 	"slices"
 
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/assembly"
 	"github.com/chandler-hub/chandler/internal/excerpt"
 	"github.com/chandler-hub/chandler/internal/fluxstate"
 	"github.com/chandler-hub/chandler/internal/plan"
@@ -50,6 +52,26 @@ func (r *Reconciler) tellHalfMoved(ctx context.Context, c *cluster, s plan.Step,
 		"add-on %q (%s %q) may leave something on cluster %s: it was given another folder or namespace, and Flux has not succeeded with that. Flux removes what it had applied before, "+
 			"and has noted nothing of what it tried since; its last message: %s",
 		s.Addon, s.Key.Kind, s.Key.Name, c.key, cmp.Or(excerpt.Of(o.state.Message, status.MaxNote), "none"))
+}
+
+// tellOvertaken sends an event about a Kustomization that is about to get another folder or place before Flux has succeeded with the one that it has: Flux
+// may have applied some of that, and has noted nothing of it. It looks live: what has succeeded meanwhile is noted.
+func (r *Reconciler) tellOvertaken(ctx context.Context, c *cluster, d *delivery, w *assembly.Wanted, o *object) error {
+	if want := desired(w); !want.Moves(&o.Observed) || o.AppliedAs == "" && o.state.Version != "" {
+		return nil
+	}
+	k := &kustomizev1.Kustomization{}
+	if err := r.Live.Get(ctx, client.ObjectKey{Namespace: o.Key.Namespace, Name: o.Key.Name}, k); err != nil {
+		return client.IgnoreNotFound(fmt.Errorf("look what Flux has applied of %s: %w", o.Key, err))
+	}
+	s := fluxstate.Of(k)
+	tried := plan.ReadMark(o.Mark, s.ReadyGeneration) == "" && plan.ReadMark(o.Mark, k.Status.ObservedGeneration) != ""
+	if tried || fluxstate.Unnoted(k) != "" || fluxstate.FirstTry(k) {
+		r.Recorder.Eventf(r.about(ctx, c, d), newObject(o.Key), corev1.EventTypeWarning, hubv1.AddonOrphanedEvent, "Deliver",
+			"add-on %q (%s %q) may leave something on cluster %s: it gets another folder or namespace, and Flux has not succeeded with the one before. It has noted nothing of what it "+
+				"tried there; its last message: %s", o.Addon, o.Key.Kind, o.Key.Name, c.key, cmp.Or(excerpt.Of(s.Message, status.MaxNote), "none"))
+	}
+	return nil
 }
 
 // tellIfElsewhere tells of an add-on whose object has vanished before it is made again, if its set has changed since.

@@ -9,13 +9,18 @@ import (
 	"testing"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	fluxmeta "github.com/fluxcd/pkg/apis/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/assembly"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
+	"github.com/chandler-hub/chandler/internal/fluxstate"
 	"github.com/chandler-hub/chandler/internal/plan"
+	"github.com/chandler-hub/chandler/internal/render"
 )
 
 // vanishing is an add-on's object, as the cache has it and as it is, and what the delivery's status said last.
@@ -161,5 +166,46 @@ func TestTellForgotten(t *testing.T) {
 	}})
 	if err := m.r.tellForgotten(t.Context(), c, d); err == nil || len(m.orphanEvents()) > 0 {
 		t.Errorf("what could not be read is taken for gone, or for there: %v", err)
+	}
+}
+
+// TestTellOvertaken: what Flux has applied in part, and not in whole, it never notes if it is to apply something else then.
+func TestTellOvertaken(t *testing.T) {
+	marked := plan.Observed{AppliedAs: "a", Mark: "1 a"}
+	never := kustomizev1.KustomizationStatus{History: fluxmeta.History{{TotalReconciliations: 1}}}
+	failed := func(of, succeeded int64) kustomizev1.KustomizationStatus {
+		return kustomizev1.KustomizationStatus{ObservedGeneration: succeeded, LastAppliedRevision: "main@sha1:0", Conditions: []metav1.Condition{
+			{Type: hubv1.ReadyCondition, Status: metav1.ConditionFalse, Reason: "ReconciliationFailed", ObservedGeneration: of}}}
+	}
+	for name, tc := range map[string]struct {
+		there   plan.Observed
+		version string
+		live    *kustomizev1.KustomizationStatus
+		to      string
+		want    bool
+	}{
+		"it failed with the folder before":      {marked, "main@sha1:0", new(failed(2, 1)), "./c", true},
+		"it goes back":                          {marked, "main@sha1:0", new(failed(2, 1)), "./a", true},
+		"the folder stays":                      {marked, "main@sha1:0", new(failed(2, 1)), "./b", false},
+		"Flux has not come to that":             {marked, "main@sha1:0", new(failed(1, 1)), "./c", false},
+		"it has succeeded, as the cache lags":   {marked, "main@sha1:0", new(failed(3, 2)), "./c", false},
+		"it has never succeeded":                {plan.Observed{}, "", &never, "./c", true},
+		"it has never been tried":               {plan.Observed{}, "", &kustomizev1.KustomizationStatus{}, "./c", false},
+		"it has succeeded":                      {plan.Observed{}, "main@sha1:0", &never, "./c", false},
+		"it is gone, and nothing is made of it": {marked, "main@sha1:0", nil, "./c", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, c, d := (&vanishing{last: pausedApp()}).room(t)
+			k := plan.Key{Kind: fluxspec.KustomizationKind, Namespace: "flux-system", Name: "one-app"}
+			tc.there.Key, tc.there.Addon, tc.there.Folder = k, "app", plan.FolderOf("./b")
+			if tc.live != nil {
+				m.must(m.api.Create(t.Context(), &kustomizev1.Kustomization{ObjectMeta: metav1.ObjectMeta{Namespace: k.Namespace, Name: k.Name}, Status: *tc.live}))
+			}
+			w := &assembly.Wanted{Object: render.Object{Addon: "app", Kind: k.Kind, Path: tc.to}}
+			m.must(m.r.tellOvertaken(t.Context(), c, d, w, &object{Observed: tc.there, state: fluxstate.State{Version: tc.version}}))
+			if got := m.orphanEvents(); len(got) > 0 != tc.want || tc.want && (!strings.Contains(got[0], `"app"`) || !strings.Contains(got[0], roomCluster.String())) {
+				t.Errorf("told: %v", got)
+			}
+		})
 	}
 }

@@ -57,6 +57,9 @@ func (d *Desired) Mark(o *Observed) string {
 	}
 }
 
+// Moves returns whether a Kustomization is to apply something else from now on, or elsewhere.
+func (d *Desired) Moves(o *Observed) bool { return d.Release.Name == "" && d.content() != o.content() }
+
 // ReadMark returns what Mark noted; "" if it noted nothing, or if Flux has succeeded with a later generation than it was noted of.
 // succeeded is status.observedGeneration of the Kustomization, which only moves on when it gets Ready (kustomize-controller, finalizeStatus).
 func ReadMark(mark string, succeeded int64) string {

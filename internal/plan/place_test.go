@@ -133,6 +133,11 @@ func TestMark(t *testing.T) {
 	if m := noted(plan.Desired{Key: key("HelmRelease", "a"), Release: hubv1.HelmReleaseIdentity{Name: "a"}}, has("/a")); m != "" {
 		t.Errorf("of a HelmRelease: %q", m)
 	}
+	for want, o := range map[bool]plan.Observed{false: has("/a"), true: has("/b")} {
+		if d := wants("/a"); d.Moves(&o) != want {
+			t.Errorf("from %s to %s: it moves: %t", o.Folder, d.Folder, !want)
+		}
+	}
 	for _, bad := range []string{"", "x", "x y", "3"} {
 		if got := plan.ReadMark(bad, 0); got != "" {
 			t.Errorf("%q: %q", bad, got)

@@ -3,6 +3,7 @@
 package registration
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,6 +21,7 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
+	"github.com/chandler-hub/chandler/internal/match"
 	"github.com/chandler-hub/chandler/internal/origin"
 	"github.com/chandler-hub/chandler/internal/render"
 	"github.com/chandler-hub/chandler/internal/status"
@@ -70,34 +72,51 @@ func (r *Reconciler) resolve(ctx context.Context, reg *hubv1.ClusterRegistration
 }
 
 // fromMirror goes on with the kubeconfig that Flux uses when the one that it came from is gone, or not what it was: the cluster
-// is still probed, also by a hub that has just started.
+// is still probed, also by a hub that has just started. A Secret that went before its last credentials reached a mirror has taken
+// them along: what Flux has then is older, and for the same server.
 func (r *Reconciler) fromMirror(ctx context.Context, reg *hubv1.ClusterRegistration, found resolution) resolution {
 	credential := reg.Status.Credential
 	if credential == nil {
 		return found
 	}
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
-	of := identity.ClusterKey(r.Config.HubID, types.NamespacedName{Namespace: reg.Namespace, Name: reg.Name})
-	if err := r.Client.List(ctx, list, client.MatchingLabels{hubv1.ClusterKeyLabel: of, hubv1.MirrorLabel: "true"}); err != nil {
+	mirrors, err := r.mirrorsOf(ctx, reg)
+	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "look for the kubeconfig mirror")
 		return found
 	}
-	for i := range list.Items {
+	for _, key := range mirrors {
 		mirror := &corev1.Secret{}
-		if list.Items[i].Annotations[hubv1.FingerprintAnnotation] != credential.Fingerprint {
-			continue
-		}
-		if err := r.Live.Get(ctx, client.ObjectKeyFromObject(&list.Items[i]), mirror); err != nil {
+		if err := r.Live.Get(ctx, key, mirror); err != nil {
 			continue
 		}
 		config, err := kubeconfig.Parse(mirror.Data[render.MirrorKey], r.Config.RulesFor(reg))
-		if err == nil && config.Fingerprint() == credential.Fingerprint {
+		if err == nil && config.Fingerprint() == mirror.Annotations[hubv1.FingerprintAnnotation] && config.TargetFingerprint() == credential.TargetFingerprint {
 			found.secret, found.candidates = credential.SecretName, []candidate{{credential.Key, config}}
 			return found
 		}
 	}
 	return found
+}
+
+// mirrorsOf names the mirrors of a registration, those with the credential in use first.
+func (r *Reconciler) mirrorsOf(ctx context.Context, reg *hubv1.ClusterRegistration) ([]types.NamespacedName, error) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
+	of := client.ObjectKeyFromObject(reg)
+	err := r.Client.List(ctx, list, client.MatchingLabels{hubv1.ClusterKeyLabel: identity.ClusterKey(r.Config.HubID, of), hubv1.MirrorLabel: "true"})
+	var current, older []types.NamespacedName
+	for i := range list.Items {
+		m := &list.Items[i]
+		switch {
+		case m.Name != identity.Mirror(r.Config.HubID, of) || !match.Reaches(m.Namespace, r.Config.IsPlatform(m.Namespace), reg.Namespace):
+		case m.Annotations[hubv1.FingerprintAnnotation] == reg.Status.Credential.Fingerprint:
+			current = append(current, client.ObjectKeyFromObject(m))
+		default:
+			older = append(older, client.ObjectKeyFromObject(m))
+		}
+	}
+	slices.SortFunc(older, func(a, b types.NamespacedName) int { return cmp.Compare(a.Namespace, b.Namespace) }) // the same one each time
+	return append(current, older...), err
 }
 
 // kubeConfigSource says where the kubeconfig is, or why that is not known, with a reason.

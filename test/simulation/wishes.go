@@ -83,7 +83,7 @@ func (w *World) wanted(c *cluster, work *workload) bool {
 		}
 		if cl.name == work.addon {
 			return !cl.hasAnother(c, work) && !slices.ContainsFunc(claims, func(other claim) bool {
-				return other.name == cl.name && other.beats(cl, work.set) && !slices.Contains(w.contradicted(other.set, c), other.name)
+				return other.name == cl.name && w.beats(c, other, cl, work.set) && !slices.Contains(w.contradicted(other.set, c), other.name)
 			})
 		}
 		return cl.goesOnWith(work) && !(w.made(c, cl) && w.keeps(work))
@@ -230,15 +230,22 @@ func (w *World) made(c *cluster, cl claim) bool {
 }
 
 // beats returns whether one claim on an add-on's name is stronger than another: platform sets win over others, then the priority decides, and
-// between equals the set that has it.
-func (cl claim) beats(other claim, has string) bool {
+// between equals the set that has it. Of two that are new to a cluster where a third one had it, the name decides.
+func (w *World) beats(c *cluster, cl, other claim, has string) bool {
 	if a, b := cl.set.namespace == "flux-system", other.set.namespace == "flux-system"; a != b {
 		return a
 	}
 	if cl.set.priority != other.set.priority {
 		return cl.set.priority > other.set.priority
 	}
-	return cl.set != other.set && cl.set.namespace+"/"+cl.set.name == has
+	mine, others := cl.set.namespace+"/"+cl.set.name, other.set.namespace+"/"+other.set.name
+	if mine == has || others == has {
+		return mine == has && others != has
+	}
+	if a, b := w.made(c, cl), w.made(c, other); a != b {
+		return a
+	}
+	return mine < others
 }
 
 // fits returns whether a workload is what an add-on brings, so that Flux has no reason to take it away and bring another.

@@ -25,6 +25,7 @@ import (
 )
 
 // TestUnregisterAgain: of an origin that is unregistered, and whose registration is not there, one is made if something of it is still delivered.
+// Whoever writes a delivery beside an origin that nobody wants registered has no registration made by that.
 func TestUnregisterAgain(t *testing.T) {
 	ref := hubv1.RegistrationReference{Namespace: "fleet", Name: "one"}
 	delivery := func(namespace, name string) client.Object {
@@ -33,16 +34,24 @@ func TestUnregisterAgain(t *testing.T) {
 		}}
 	}
 	named := identity.Delivery("base", ref.Key())
+	served := func(d client.Object) client.Object {
+		d.(*hubv1.AddonDelivery).Status.Addons = []hubv1.AddonStatus{{Name: "hello", State: hubv1.AddonReady}}
+		return d
+	}
 	for name, tc := range map[string]struct {
 		delivery client.Object
 		also     client.Object
+		secrets  string
 		want     bool
 	}{
-		"Delivered":         {delivery("flux-system", named), nil, true},
-		"NothingDelivered":  {nil, nil, false},
-		"NotTheHubs":        {delivery("flux-system", "forged"), nil, false},
-		"OutOfReach":        {delivery("stranger", named), nil, false},
-		"NameOfAnotherOnes": {delivery("flux-system", named), &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "one"}}, false},
+		"Delivered":         {delivery("flux-system", named), nil, "fleet", true},
+		"DeliveredBeside":   {served(delivery("fleet", named)), nil, "fleet", true},
+		"NothingDelivered":  {nil, nil, "fleet", false},
+		"NotTheHubs":        {delivery("flux-system", "forged"), nil, "fleet", false},
+		"OutOfReach":        {served(delivery("stranger", named)), nil, "fleet", false},
+		"ForgedBeside":      {delivery("fleet", named), nil, "fleet", false},
+		"MayNotRegister":    {served(delivery("fleet", named)), nil, "elsewhere", false},
+		"NameOfAnotherOnes": {delivery("flux-system", named), &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "one"}}, "fleet", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			scheme := runtime.NewScheme()
@@ -63,7 +72,7 @@ func TestUnregisterAgain(t *testing.T) {
 				}
 			}
 			api, made := b.Build(), false
-			config := &hubconfig.Config{PlatformNamespaces: []string{"flux-system"}, Origins: origin.Policy{SecretNamespaces: []string{"*"}}}
+			config := &hubconfig.Config{PlatformNamespaces: []string{"flux-system"}, Origins: origin.Policy{SecretNamespaces: []string{tc.secrets}}}
 			r := &Reconciler{
 				Live: api, Config: config, Clock: clock.NewFakePassiveClock(time.Now()), Recorder: events.NewFakeRecorder(10),
 				Origins: origins.New(clients{Client: api}, config.Origins),

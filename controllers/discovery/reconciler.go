@@ -330,7 +330,9 @@ func without(labels map[string]string, conflict error) (left map[string]string, 
 }
 
 // unregisterAgain makes the registration of an origin that does not want one, if deliveries of it are there. Somebody deleted it while it was wanted,
-// so it was let go to be made again, and the label went before it was. Without it nobody would withdraw what is delivered.
+// so it was let go to be made again, and the label went before it was. Without it nobody would withdraw what is delivered. Whoever writes a
+// delivery beside an origin registers nothing by that: its status, which he cannot write, says nothing of add-ons, and a Secret must lie where it may
+// register a cluster.
 func (r *Reconciler) unregisterAgain(ctx context.Context, req Request, obj *unstructured.Unstructured) error {
 	list := &hubv1.AddonDeliveryList{}
 	if err := r.Client.List(ctx, list, client.MatchingFields{index.DeliveryRegistration: req.NamespacedName.String()}, client.UnsafeDisableDeepCopy); err != nil {
@@ -338,8 +340,9 @@ func (r *Reconciler) unregisterAgain(ctx context.Context, req Request, obj *unst
 	}
 	for i := range list.Items {
 		d := &list.Items[i]
-		if !provenance.Named(d) || !match.Reaches(d.Namespace, r.Config.IsPlatform(d.Namespace), req.Namespace) {
-			continue // the hub did not make it
+		platform := r.Config.IsPlatform(d.Namespace)
+		if !provenance.Named(d) || !match.Reaches(d.Namespace, platform, req.Namespace) || !platform && len(d.Status.Addons) == 0 {
+			continue // the hub did not make it, or has done nothing for it yet
 		}
 		// Live: when a cluster has been unregistered, its registration goes right after its last delivery.
 		if err := r.Live.Get(ctx, client.ObjectKeyFromObject(d), &hubv1.AddonDelivery{}); apierrors.IsNotFound(err) {
@@ -349,6 +352,9 @@ func (r *Reconciler) unregisterAgain(ctx context.Context, req Request, obj *unst
 		}
 		if err := r.Live.Get(ctx, req.NamespacedName, &hubv1.ClusterRegistration{}); !apierrors.IsNotFound(err) {
 			return client.IgnoreNotFound(err) // it is there, or another origin has its name
+		}
+		if may, err := r.Origins.MayRegister(ctx, req.Kind, obj); err != nil || !may {
+			return err
 		}
 		return r.ensure(ctx, req, obj, nil)
 	}

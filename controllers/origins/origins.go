@@ -90,23 +90,46 @@ func (o *Origins) Get(ctx context.Context, kind origin.Kind, key types.Namespace
 	case err != nil:
 		return nil, origin.Verdict{}, fmt.Errorf("read %s %s: %w", kind.Kind, key, err)
 	}
+	verdict, err := o.judge(ctx, kind, obj)
+	if err != nil {
+		return nil, origin.Verdict{}, err
+	}
+	return obj, verdict, nil
+}
+
+// MayRegister returns whether an origin that does not ask to be registered would be if it did.
+func (o *Origins) MayRegister(ctx context.Context, kind origin.Kind, obj *unstructured.Unstructured) (bool, error) {
+	asks := obj.DeepCopy()
+	labels := asks.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[hubv1.RegisterLabel] = "true"
+	asks.SetLabels(labels)
+	asks.SetDeletionTimestamp(nil)
+	verdict, err := o.judge(ctx, kind, asks)
+	return verdict.Origin == teardown.OriginWanted, err
+}
+
+// judge says what an origin asks for, by what lies around it.
+func (o *Origins) judge(ctx context.Context, kind origin.Kind, obj *unstructured.Unstructured) (origin.Verdict, error) {
 	around := origin.Around{ClusterExists: func(name string) bool {
 		gvk, ok := o.version(origin.ClusterAPI)
 		if !ok {
 			return false
 		}
-		_, err := o.read(ctx, origin.ClusterAPI, gvk, types.NamespacedName{Namespace: key.Namespace, Name: name})
+		_, err := o.read(ctx, origin.ClusterAPI, gvk, types.NamespacedName{Namespace: obj.GetNamespace(), Name: name})
 		return err == nil
 	}}
 	if kind == origin.Secret {
 		// One that the cache does not know yet allows nothing; the rooms look again when it comes.
 		namespace := Namespace()
-		if err := o.mgr.GetClient().Get(ctx, types.NamespacedName{Name: key.Namespace}, namespace); client.IgnoreNotFound(err) != nil {
-			return nil, origin.Verdict{}, fmt.Errorf("read Namespace %s: %w", key.Namespace, err)
+		if err := o.mgr.GetClient().Get(ctx, types.NamespacedName{Name: obj.GetNamespace()}, namespace); client.IgnoreNotFound(err) != nil {
+			return origin.Verdict{}, fmt.Errorf("read Namespace %s: %w", obj.GetNamespace(), err)
 		}
 		around.NamespaceLabels = namespace.Labels
 	}
-	return obj, o.policy.Judge(kind, obj, around), nil
+	return o.policy.Judge(kind, obj, around), nil
 }
 
 // Asking returns the kinds of which an origin of a name is there and asks to be registered. It reads the cache alone.

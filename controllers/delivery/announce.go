@@ -49,7 +49,11 @@ func (r *Reconciler) announce(ctx context.Context, c *cluster, steps []plan.Step
 func (r *Reconciler) announceOf(ctx context.Context, c *cluster, d *delivery, steps []plan.Step) error {
 	after := d.before.DeepCopy()
 	for _, s := range steps {
-		if s.Verb != plan.Release || c.announced[s.Key].err != nil || d.announced(s.Key, s.Addon) {
+		if s.Verb != plan.Release || c.announced[s.Key].err != nil {
+			continue
+		}
+		if d.announced(s.Key, s.Addon) {
+			r.announceAgain(ctx, c, d, s)
 			continue
 		}
 		a, mine := r.addonStatus(c, d, s, c.announced[s.Key])
@@ -68,6 +72,16 @@ func (r *Reconciler) announceOf(ctx context.Context, c *cluster, d *delivery, st
 	d.before.Status, d.before.ResourceVersion = *after.Status.DeepCopy(), after.ResourceVersion
 	d.ResourceVersion = after.ResourceVersion
 	return nil
+}
+
+// announceAgain sends the event about what the status says already that it is let go, if it has not been deleted yet: a hub may have died before it
+// sent one, and the status forgets it as soon as the add-on is delivered again, perhaps as something else.
+func (r *Reconciler) announceAgain(ctx context.Context, c *cluster, d *delivery, s plan.Step) {
+	o := c.objects[s.Key]
+	if _, ours := r.ledger.wasRemoved(s.Key); ours || o.Deleting || o.delivery != d.Name || s.Key.Namespace != d.Namespace {
+		return
+	}
+	r.tellOrphan(ctx, c, d, *d.addon(s.Addon))
 }
 
 // announced returns whether the status says already that an object is let go.

@@ -193,8 +193,7 @@ func (r *Reconciler) tell(ctx context.Context, c *cluster, d *delivery) {
 		case hubv1.AddonFailed, hubv1.AddonNotOwned:
 			r.Recorder.Eventf(d.AddonDelivery, object, corev1.EventTypeWarning, hubv1.AddonFailedEvent, "Deliver", "add-on %q: %s", a.Name, a.Message)
 		case hubv1.AddonOrphaned:
-			r.Recorder.Eventf(r.about(ctx, c, d), object, corev1.EventTypeWarning, hubv1.AddonOrphanedEvent, "Remove",
-				"add-on %q (%s %q) is left on cluster %s: %s", a.Name, a.Kind, a.Object, c.key, a.Message)
+			r.tellOrphan(ctx, c, d, a)
 		case hubv1.AddonExcluded, hubv1.AddonLostTo:
 			if b := was(d, a.Name); r.vanished(c, d, b) {
 				r.tellVanished(ctx, c, d, b, "this set does not deliver it here any more")
@@ -205,4 +204,13 @@ func (r *Reconciler) tell(ctx context.Context, c *cluster, d *delivery) {
 			}
 		}
 	}
+}
+
+func (r *Reconciler) tellOrphan(ctx context.Context, c *cluster, d *delivery, a hubv1.AddonStatus) {
+	var object runtime.Object
+	if a.Object != "" {
+		object = newObject(plan.Key{Kind: a.Kind, Namespace: d.Namespace, Name: a.Object})
+	}
+	r.Recorder.Eventf(r.about(ctx, c, d), object, corev1.EventTypeWarning, hubv1.AddonOrphanedEvent, "Remove",
+		"add-on %q (%s %q) is left on cluster %s: %s", a.Name, a.Kind, a.Object, c.key, a.Message)
 }

@@ -4,11 +4,13 @@ package discovery
 
 import (
 	"context"
+	"strconv"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 	clock "k8s.io/utils/clock/testing"
@@ -42,16 +44,18 @@ func TestUnregisterAgain(t *testing.T) {
 		delivery client.Object
 		also     client.Object
 		secrets  string
+		asks     bool
 		want     bool
 	}{
-		"Delivered":         {delivery("flux-system", named), nil, "fleet", true},
-		"DeliveredBeside":   {served(delivery("fleet", named)), nil, "fleet", true},
-		"NothingDelivered":  {nil, nil, "fleet", false},
-		"NotTheHubs":        {delivery("flux-system", "forged"), nil, "fleet", false},
-		"OutOfReach":        {served(delivery("stranger", named)), nil, "fleet", false},
-		"ForgedBeside":      {delivery("fleet", named), nil, "fleet", false},
-		"MayNotRegister":    {served(delivery("fleet", named)), nil, "elsewhere", false},
-		"NameOfAnotherOnes": {delivery("flux-system", named), &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "one"}}, "fleet", false},
+		"Delivered":         {delivery("flux-system", named), nil, "fleet", false, true},
+		"DeliveredBeside":   {served(delivery("fleet", named)), nil, "fleet", false, true},
+		"NothingDelivered":  {nil, nil, "fleet", false, false},
+		"NotTheHubs":        {delivery("flux-system", "forged"), nil, "fleet", false, false},
+		"OutOfReach":        {served(delivery("stranger", named)), nil, "fleet", false, false},
+		"ForgedBeside":      {delivery("fleet", named), nil, "fleet", false, false},
+		"MayNotRegister":    {served(delivery("fleet", named)), nil, "elsewhere", false, false},
+		"AnotherAsks":       {delivery("flux-system", named), nil, "fleet", true, false},
+		"NameOfAnotherOnes": {delivery("flux-system", named), &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "one"}}, "fleet", false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			scheme := runtime.NewScheme()
@@ -60,7 +64,7 @@ func TestUnregisterAgain(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "one", Labels: map[string]string{hubv1.RegisterLabel: "false"}}}
+			secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "one", Labels: map[string]string{hubv1.RegisterLabel: strconv.FormatBool(tc.asks)}}}
 			b := fake.NewClientBuilder().WithScheme(scheme).WithObjects(secret).
 				WithIndex(&hubv1.ClusterRegistration{}, index.RegistrationOrigin, func(client.Object) []string { return nil }).
 				WithIndex(&hubv1.AddonDelivery{}, index.DeliveryRegistration, func(o client.Object) []string {
@@ -81,7 +85,14 @@ func TestUnregisterAgain(t *testing.T) {
 					return nil
 				}}),
 			}
-			if _, err := r.Reconcile(t.Context(), Request{Kind: origin.Secret, NamespacedName: client.ObjectKeyFromObject(secret)}); err != nil {
+			if tc.asks { // the Secret, whose registration is about to be made again, and the request is for another kind of its name
+				tenant := &unstructured.Unstructured{}
+				tenant.SetNamespace("fleet")
+				tenant.SetName("one")
+				if err := r.unregisterAgain(t.Context(), Request{Kind: origin.Kamaji, NamespacedName: ref.Key()}, tenant); err != nil {
+					t.Fatal(err)
+				}
+			} else if _, err := r.Reconcile(t.Context(), Request{Kind: origin.Secret, NamespacedName: ref.Key()}); err != nil {
 				t.Fatal(err)
 			}
 			if made != tc.want {

@@ -353,6 +353,10 @@ func (r *Reconciler) unregisterAgain(ctx context.Context, req Request, obj *unst
 		if err := r.Live.Get(ctx, req.NamespacedName, &hubv1.ClusterRegistration{}); !apierrors.IsNotFound(err) {
 			return client.IgnoreNotFound(err) // it is there, or another origin has its name
 		}
+		// Else whoever has one of that name would get hold of the other's deliveries, while its registration is not there for a moment.
+		if others, err := r.Origins.Asking(ctx, req.NamespacedName); err != nil || len(others) > 0 {
+			return err
+		}
 		if may, err := r.Origins.MayRegister(ctx, req.Kind, obj); err != nil || !may {
 			return err
 		}

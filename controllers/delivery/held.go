@@ -30,7 +30,7 @@ func (c *cluster) heldHere(d *delivery) string {
 	}
 	asks := func(a hubv1.AddonStatus) bool { return a.State == hubv1.AddonHeld && a.Removal != "" }
 	switch {
-	case d.set.DeletionTimestamp != nil, status.Goes(c.registration), !status.IsTrue(d.set, hubv1.StalledCondition) && !d.selected:
+	case status.Goes(c.registration), c.unwanted(d):
 		return guard.WholeSet
 	case slices.ContainsFunc(d.Status.Addons, asks):
 		return "what add-ons here wait for"

@@ -21,6 +21,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/match"
 	"github.com/chandler-hub/chandler/internal/plan"
 	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/status"
 	"github.com/chandler-hub/chandler/internal/workloadidentity"
 )
 
@@ -46,7 +47,7 @@ func (r *Reconciler) render(ctx context.Context, c *cluster) error {
 		}
 		a := assembly.Delivery{
 			Namespace: d.Namespace, Set: d.Spec.AddonSetRef.Name, Name: d.Name, Platform: r.Config.IsPlatform(d.Namespace),
-			Leaving: d.leaving, Result: d.result, Stays: d.stays, Pending: pending,
+			Leaving: d.leaving, Result: d.result, Stays: d.stays, Over: c.over(d), Pending: pending,
 			Latched: d.Status.ObservedRevision == d.Spec.RevisionName, Ready: d.Status.ReadyRevision == d.Spec.RevisionName,
 		}
 		if d.program != nil {
@@ -164,6 +165,27 @@ func (c *cluster) stays(d *delivery) map[string]bool {
 		}
 	}
 	return out
+}
+
+// over names the add-ons that another set has had until now, of a delivery that is about to be withdrawn, or that a removal guard holds: what it has
+// stays, and nothing more comes.
+func (c *cluster) over(d *delivery) map[string]bool {
+	if d.result == nil || d.leaving || !c.unwanted(d) {
+		return nil
+	}
+	out := map[string]bool{}
+	for i := range d.result.Objects {
+		name := d.result.Objects[i].Addon
+		if was := d.addon(name); !c.lives(d, name) && (was == nil || was.State == hubv1.AddonLostTo) {
+			out[name] = true
+		}
+	}
+	return out
+}
+
+// unwanted returns whether the set of a delivery does not want to be on the cluster any more.
+func (c *cluster) unwanted(d *delivery) bool {
+	return d.set != nil && (d.set.DeletionTimestamp != nil || !status.IsTrue(d.set, hubv1.StalledCondition) && !d.selected)
 }
 
 // has returns whether a delivery's revision has an add-on, as far as anybody can read it.

@@ -31,6 +31,8 @@ type Delivery struct {
 	Result *render.Result
 	// Stays names add-ons that are there and stay as they are, whatever comes out.
 	Stays map[string]bool
+	// Over names add-ons that are not there, and that the set does not want there any more: see conflict.Claim.
+	Over map[string]bool
 	// Moves says what its add-ons were called before.
 	Moves map[string][]hubv1.MovedAddon
 	// DependsOn names sets of the same namespace, and Pending those of them that are about to be delivered here.
@@ -171,6 +173,7 @@ func (a *assembler) decide() {
 				continue // what is there of it was claimed above, and what is not there is not made
 			}
 			c := a.claim(d, o.Addon, o.Release, Key(o))
+			c.Over = d.Over[o.Addon]
 			for _, l := range a.moved(d, o) {
 				if goesOnWith(o, l) {
 					c.Moved = append(c.Moved, l.Addon)

@@ -19,6 +19,9 @@ type Claim struct {
 	// Platform is true for a set in a platform namespace: those win over all others, whatever the priority, so that a
 	// tenant's set can never take an add-on from the platform.
 	Platform bool
+	// Over is true if the set does not want to be on the cluster any more, and the add-on is not there: it has not been withdrawn yet, as while
+	// a removal guard holds that. Any other claim wins: what comes now would only go again.
+	Over bool
 	// Held is true if the add-on's object is there and stays as it is: nobody knows what it should be. Within a class it wins, whatever the
 	// priority: the other one would be a second owner of what it has. A platform set wins against it too.
 	Held bool
@@ -83,6 +86,7 @@ func firstTaken(by map[string]int, names []string) (claim int, name string, take
 // stronger orders claims, the winner first.
 func stronger(a, b Claim) int {
 	return cmp.Or(
+		boolFirst(!a.Over, !b.Over),
 		boolFirst(a.Platform, b.Platform),
 		boolFirst(a.Held, b.Held),
 		cmp.Compare(b.Priority, a.Priority),
@@ -106,6 +110,8 @@ func boolFirst(a, b bool) int {
 func lost(winner, loser Claim, what string) string {
 	why := "between equals the name decides"
 	switch {
+	case loser.Over && !winner.Over:
+		why = "this set is to leave the cluster, and nothing more comes of it that another one has"
 	case winner.Platform && !loser.Platform:
 		why = "platform sets win over others"
 	case winner.Held && !loser.Held:

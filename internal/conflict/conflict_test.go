@@ -23,6 +23,7 @@ func TestDecide(t *testing.T) {
 		"PlatformBeatsAll":    {[]conflict.Claim{{Set: "a", Addon: "x", Priority: 1000, Incumbent: true}, {Set: "b", Addon: "x", Platform: true, Priority: -5}}, []string{"b"}, "platform sets win"},
 		"PriorityBeatsFirst":  {[]conflict.Claim{{Set: "a", Addon: "x", Incumbent: true}, {Set: "b", Addon: "x", Priority: 1}}, []string{"b"}, "its priority is 1"},
 		"FirstStays":          {[]conflict.Claim{{Set: "a", Addon: "x"}, {Set: "b", Addon: "x", Incumbent: true}}, []string{"b"}, "there first"},
+		"WhoLeavesGetsNoMore": {[]conflict.Claim{{Set: "a", Addon: "x", Platform: true, Priority: 1, Over: true}, {Set: "b", Addon: "x"}}, []string{"b"}, "is to leave the cluster"},
 		"HeldStays":           {[]conflict.Claim{{Set: "a", Addon: "x", Held: true}, {Set: "b", Addon: "x", Priority: 1}}, []string{"a"}, "stays as it is until that set can say"},
 		"PlatformBeatsHeld":   {[]conflict.Claim{{Set: "a", Addon: "x", Held: true, Incumbent: true}, {Set: "b", Addon: "x", Platform: true}}, []string{"b"}, "platform sets win"},
 		"OfHeldThePriority":   {[]conflict.Claim{{Set: "a", Addon: "x", Held: true}, {Set: "b", Addon: "x", Held: true, Priority: 1}}, []string{"b"}, "its priority is 1"},

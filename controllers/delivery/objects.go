@@ -180,7 +180,7 @@ func (c *cluster) planInput(config *hubconfig.Config) plan.Input {
 			in.Desired = append(in.Desired, want)
 		}
 	}
-	c.await(in.Desired)
+	c.await(in.Desired, config)
 	for k, o := range c.objects {
 		in.Observed = append(in.Observed, o.Observed)
 		d := c.delivery(k.Namespace, o.delivery)
@@ -203,11 +203,13 @@ func desired(w *assembly.Wanted) plan.Desired {
 }
 
 // await notes what stays for an add-on that is to take it over, and cannot be delivered now, unless another one delivers the same.
-func (c *cluster) await(desired []plan.Desired) {
+// A platform set waits for none of a tenant's: that would be a veto.
+func (c *cluster) await(desired []plan.Desired, config *hubconfig.Config) {
 	c.awaited = map[plan.Key]string{}
 	for _, d := range c.deliveries {
+		wins := func(k plan.Key) bool { return config.IsPlatform(k.Namespace) && !config.IsPlatform(d.Namespace) }
 		for k, why := range d.Awaits {
-			if o := c.objects[k]; o != nil && !c.goesOn(desired, o, why) {
+			if o := c.objects[k]; o != nil && !c.goesOn(desired, o, why, wins) {
 				c.awaited[k] = why
 			}
 		}
@@ -215,14 +217,14 @@ func (c *cluster) await(desired []plan.Desired) {
 }
 
 // goesOn returns whether something is delivered that goes on with an object that is awaited. What would put something else in its place waits: the
-// add-on has given away what runs, and nobody can tell which of the two is meant.
-func (c *cluster) goesOn(desired []plan.Desired, o *object, why string) bool {
+// add-on has given away what runs, and nobody can tell which of the two is meant. What wins against the add-on that awaits it does not wait.
+func (c *cluster) goesOn(desired []plan.Desired, o *object, why string, wins func(plan.Key) bool) bool {
 	there := false
 	for i := range desired {
 		d := &desired[i]
 		switch {
 		case d.Key != o.Key && !plan.Follows(*d, o.Observed):
-		case d.TakesOver(&o.Observed):
+		case wins(d.Key), d.TakesOver(&o.Observed):
 			there = true
 		default:
 			d.Gate = cmp.Or(d.Gate, "waits: "+why)

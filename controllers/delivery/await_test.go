@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package delivery
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/assembly"
+	"github.com/chandler-hub/chandler/internal/hubconfig"
+	"github.com/chandler-hub/chandler/internal/plan"
+)
+
+// What an add-on is to take over that cannot be delivered stays, and another workload of its name waits. A platform set's does not wait for
+// a tenant's.
+func TestAwaitIsNoVeto(t *testing.T) {
+	for name, tc := range map[string]struct {
+		awaits, delivers string
+		gated            bool
+	}{
+		"OfOneTenant":           {"tenant", "tenant", true},
+		"OfThePlatform":         {"flux-system", "flux-system", true},
+		"OfATenantByPlatform":   {"tenant", "flux-system", false},
+		"OfThePlatformByTenant": {"flux-system", "tenant", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			there := plan.Key{Kind: "HelmRelease", Namespace: tc.awaits, Name: "one-app"}
+			c := &cluster{objects: map[plan.Key]*object{there: {Observed: plan.Observed{
+				Key: there, Addon: "app", Release: hubv1.HelmReleaseIdentity{Name: "other", Namespace: "x", StorageNamespace: "x"},
+			}}}}
+			d := &delivery{AddonDelivery: &hubv1.AddonDelivery{ObjectMeta: metav1.ObjectMeta{Namespace: tc.awaits}}}
+			d.Outcome = assembly.Outcome{Awaits: map[plan.Key]string{there: "renamed is to take it over"}}
+			c.deliveries = []*delivery{d}
+			desired := []plan.Desired{{
+				Key: plan.Key{Kind: "HelmRelease", Namespace: tc.delivers, Name: "mine"}, Addon: "app",
+				Release: hubv1.HelmReleaseIdentity{Name: "app", Namespace: "app", StorageNamespace: "app"},
+			}}
+			c.await(desired, &hubconfig.Config{PlatformNamespaces: []string{"flux-system"}})
+			if gated := desired[0].Gate != ""; gated != tc.gated || (c.awaited[there] != "") != tc.gated {
+				t.Errorf("gate %q, awaited %q; want %t", desired[0].Gate, c.awaited[there], tc.gated)
+			}
+		})
+	}
+}

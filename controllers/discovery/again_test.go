@@ -55,6 +55,7 @@ func TestUnregisterAgain(t *testing.T) {
 		"ForgedBeside":      {delivery("fleet", named), nil, "fleet", false, false},
 		"MayNotRegister":    {served(delivery("fleet", named)), nil, "elsewhere", false, false},
 		"AnotherAsks":       {delivery("flux-system", named), nil, "fleet", true, false},
+		"SaysNothing":       {served(delivery("fleet", named)), nil, "fleet", false, false}, // somebody may have written the registration by hand
 		"NameOfAnotherOnes": {delivery("flux-system", named), &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "one"}}, "fleet", false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -64,7 +65,11 @@ func TestUnregisterAgain(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "one", Labels: map[string]string{hubv1.RegisterLabel: strconv.FormatBool(tc.asks)}}}
+			labels := map[string]string{hubv1.RegisterLabel: strconv.FormatBool(tc.asks)}
+			if name == "SaysNothing" {
+				labels = nil
+			}
+			secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "one", Labels: labels}}
 			b := fake.NewClientBuilder().WithScheme(scheme).WithObjects(secret).
 				WithIndex(&hubv1.ClusterRegistration{}, index.RegistrationOrigin, func(client.Object) []string { return nil }).
 				WithIndex(&hubv1.AddonDelivery{}, index.DeliveryRegistration, func(o client.Object) []string {
@@ -89,7 +94,7 @@ func TestUnregisterAgain(t *testing.T) {
 				tenant := &unstructured.Unstructured{}
 				tenant.SetNamespace("fleet")
 				tenant.SetName("one")
-				if err := r.unregisterAgain(t.Context(), Request{Kind: origin.Kamaji, NamespacedName: ref.Key()}, tenant); err != nil {
+				if err := r.unregisterAgain(t.Context(), Request{Kind: origin.Kamaji, NamespacedName: ref.Key()}, tenant, origin.Verdict{AtOnce: true}); err != nil {
 					t.Fatal(err)
 				}
 			} else if _, err := r.Reconcile(t.Context(), Request{Kind: origin.Secret, NamespacedName: ref.Key()}); err != nil {

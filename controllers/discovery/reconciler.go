@@ -71,7 +71,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req Request) (reconcile.Resu
 		return r.absent(ctx, req, verdict, reg)
 	}
 	if verdict.Origin == teardown.OriginUnwanted && reg == nil && verdict.Refused == "" {
-		return reconcile.Result{}, r.unregisterAgain(ctx, req, obj)
+		return reconcile.Result{}, r.unregisterAgain(ctx, req, obj, verdict)
 	}
 	switch verdict.Origin {
 	case teardown.OriginWanted:
@@ -329,11 +329,15 @@ func without(labels map[string]string, conflict error) (left map[string]string, 
 	return left, theirs
 }
 
-// unregisterAgain makes the registration of an origin that does not want one, if deliveries of it are there. Somebody deleted it while it was wanted,
-// so it was let go to be made again, and the label went before it was. Without it nobody would withdraw what is delivered. Whoever writes a
+// unregisterAgain makes the registration of an origin that says it wants none, if deliveries of it are there. Somebody deleted it while it was wanted,
+// so it was let go to be made again, and the label changed before it was. An origin that says nothing may never have had that registration: somebody
+// may have written it by hand, and absence removes nothing. Without it nobody would withdraw what is delivered. Whoever writes a
 // delivery beside an origin registers nothing by that: its status, which he cannot write, says nothing of add-ons, and a Secret must lie where it may
 // register a cluster.
-func (r *Reconciler) unregisterAgain(ctx context.Context, req Request, obj *unstructured.Unstructured) error {
+func (r *Reconciler) unregisterAgain(ctx context.Context, req Request, obj *unstructured.Unstructured, verdict origin.Verdict) error {
+	if !verdict.AtOnce {
+		return nil
+	}
 	list := &hubv1.AddonDeliveryList{}
 	if err := r.Client.List(ctx, list, client.MatchingFields{index.DeliveryRegistration: req.NamespacedName.String()}, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list the deliveries: %w", err)

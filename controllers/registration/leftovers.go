@@ -34,6 +34,11 @@ func (r *Reconciler) recalled(ctx context.Context, reg types.NamespacedName, rea
 			if !r.generated(o, reg) || o.DeletionTimestamp != nil && !hubv1.LetsGo(reason) { // Flux is at it, and its cluster answers
 				continue
 			}
+			if taken, err := r.taken(ctx, reg, types.NamespacedName{Namespace: o.Namespace, Name: o.Annotations[hubv1.DeliveryAnnotation]}); err != nil {
+				return false, err
+			} else if taken {
+				continue
+			}
 			if withdraws, err := r.withdraws(ctx, types.NamespacedName{Namespace: o.Namespace, Name: o.Labels[hubv1.AddonSetLabel]}); err != nil || withdraws {
 				return withdraws, err
 			}
@@ -48,6 +53,17 @@ func (r *Reconciler) generated(o *metav1.PartialObjectMetadata, reg types.Namesp
 	return o.Name == identity.FluxObject(r.Config.HubID, reg, o.Labels[hubv1.AddonLabel]) &&
 		o.Annotations[hubv1.DeliveryAnnotation] == identity.Delivery(o.Labels[hubv1.AddonSetLabel], reg) &&
 		match.Reaches(o.Namespace, r.Config.IsPlatform(o.Namespace), reg.Namespace)
+}
+
+// taken returns whether a delivery to another cluster has that name: nobody can make the one that belongs there.
+func (r *Reconciler) taken(ctx context.Context, reg, delivery types.NamespacedName) (bool, error) {
+	d := &hubv1.AddonDelivery{}
+	if err := r.Live.Get(ctx, delivery, d); apierrors.IsNotFound(err) {
+		return false, nil
+	} else if err != nil {
+		return false, fmt.Errorf("read AddonDelivery %s: %w", delivery, err)
+	}
+	return d.Spec.RegistrationRef.Key() != reg, nil
 }
 
 // withdraws returns whether a set is there of which the matcher makes deliveries again. One that does not compile is none, and one that is being

@@ -24,17 +24,19 @@ func TestRecalled(t *testing.T) {
 	for name, tc := range map[string]struct {
 		object func(o *kustomizev1.Kustomization)
 		set    func(s *hubv1.AddonSet)
+		taken  bool
 		reason string
 		want   bool
 	}{
-		"Left":              {nil, nil, hubv1.UnregisteredReason, true},
-		"BeingDeleted":      {func(o *kustomizev1.Kustomization) { o.DeletionTimestamp, o.Finalizers = &now, []string{"flux"} }, nil, hubv1.UnregisteredReason, false},
-		"DeletedAndStuck":   {func(o *kustomizev1.Kustomization) { o.DeletionTimestamp, o.Finalizers = &now, []string{"flux"} }, nil, hubv1.OriginDeletedReason, true},
-		"NotTheHubs":        {func(o *kustomizev1.Kustomization) { o.Name = "forged" }, nil, hubv1.UnregisteredReason, false},
-		"OutOfReach":        {func(o *kustomizev1.Kustomization) { o.Namespace = "stranger" }, func(s *hubv1.AddonSet) { s.Namespace = "stranger" }, hubv1.UnregisteredReason, false},
-		"OfASetThatIsGone":  {nil, func(s *hubv1.AddonSet) { s.Name = "other" }, hubv1.UnregisteredReason, false},
-		"OfASetThatGoes":    {nil, func(s *hubv1.AddonSet) { s.DeletionTimestamp, s.Finalizers = &now, []string{"f"} }, hubv1.UnregisteredReason, false},
-		"OfASetThatIsWrong": {nil, func(s *hubv1.AddonSet) { s.Status.Conditions = stalled() }, hubv1.UnregisteredReason, false},
+		"Left":              {nil, nil, false, hubv1.UnregisteredReason, true},
+		"BeingDeleted":      {func(o *kustomizev1.Kustomization) { o.DeletionTimestamp, o.Finalizers = &now, []string{"flux"} }, nil, false, hubv1.UnregisteredReason, false},
+		"DeletedAndStuck":   {func(o *kustomizev1.Kustomization) { o.DeletionTimestamp, o.Finalizers = &now, []string{"flux"} }, nil, false, hubv1.OriginDeletedReason, true},
+		"NotTheHubs":        {func(o *kustomizev1.Kustomization) { o.Name = "forged" }, nil, false, hubv1.UnregisteredReason, false},
+		"OutOfReach":        {func(o *kustomizev1.Kustomization) { o.Namespace = "stranger" }, func(s *hubv1.AddonSet) { s.Namespace = "stranger" }, false, hubv1.UnregisteredReason, false},
+		"OfASetThatIsGone":  {nil, func(s *hubv1.AddonSet) { s.Name = "other" }, false, hubv1.UnregisteredReason, false},
+		"OfASetThatGoes":    {nil, func(s *hubv1.AddonSet) { s.DeletionTimestamp, s.Finalizers = &now, []string{"f"} }, false, hubv1.UnregisteredReason, false},
+		"OfASetThatIsWrong": {nil, func(s *hubv1.AddonSet) { s.Status.Conditions = stalled() }, false, hubv1.UnregisteredReason, false},
+		"ItsNameIsTaken":    {nil, nil, true, hubv1.ForcedReason, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			scheme := runtime.NewScheme()
@@ -56,6 +58,13 @@ func TestRecalled(t *testing.T) {
 				tc.set(set)
 			}
 			api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(object, set).Build()
+			if tc.taken {
+				other := &hubv1.AddonDelivery{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: identity.Delivery("base", reg)}}
+				other.Spec.RegistrationRef = hubv1.RegistrationReference{Namespace: "fleet", Name: "two"}
+				if err := api.Create(t.Context(), other); err != nil {
+					t.Fatal(err)
+				}
+			}
 			r := &Reconciler{Live: api, Config: &hubconfig.Config{HubID: "hub", PlatformNamespaces: []string{"flux-system"}}}
 			if got, err := r.recalled(t.Context(), reg, tc.reason); err != nil || got != tc.want {
 				t.Errorf("got %t, %v; want %t", got, err, tc.want)

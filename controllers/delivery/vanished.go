@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -81,10 +82,17 @@ func (r *Reconciler) tellIfElsewhere(ctx context.Context, c *cluster, d *deliver
 	}
 }
 
-// tellReplaced tells of add-ons whose object has vanished, and in whose entry the status is about to name another one.
+// tellReplaced tells of add-ons whose object has vanished, or for which another one was let go that they never took over, and in whose entry the status is
+// about to say something else: it has another object now, or none since another set has its name.
 func (r *Reconciler) tellReplaced(ctx context.Context, c *cluster, d *delivery) {
 	for _, now := range d.Status.Addons {
 		a := was(d, now.Name)
+		if left := c.neverTaken(d, a); len(left) > 0 && now.Object == "" && len(now.TakesOver) == 0 && now.State != hubv1.AddonOrphaned {
+			r.Recorder.Eventf(r.about(ctx, c, d), newObject(plan.ParseKey(left[0])), corev1.EventTypeWarning, hubv1.AddonOrphanedEvent, "Remove",
+				"add-on %q has left on cluster %s what %s had applied, with its namespaces and CRDs: that was let go for it, and this set does not deliver it there any more",
+				a.Name, c.key, strings.Join(left, ", "))
+			continue
+		}
 		if now.Kind == a.Kind && now.Object == a.Object || !r.vanished(c, d, a) {
 			continue
 		}
@@ -92,6 +100,14 @@ func (r *Reconciler) tellReplaced(ctx context.Context, c *cluster, d *delivery) 
 			r.tellVanished(ctx, c, d, a, fmt.Sprintf("its AddonSet has %s %s now", now.Kind, now.Object))
 		}
 	}
+}
+
+// neverTaken returns what was let go for an add-on that has never come to take it over, but for what its delivery makes again.
+func (c *cluster) neverTaken(d *delivery, a hubv1.AddonStatus) []string {
+	return slices.DeleteFunc(slices.Clone(a.TakesOver), func(k string) bool {
+		by, _ := c.wanted(plan.ParseKey(k))
+		return by == d || !slices.Contains(d.lost, k) && !slices.Contains(d.going, k)
+	})
 }
 
 // tellForgotten tells of what a delivery's status alone remembers, before the delivery goes, and is perhaps made again without it. It looks live: whoever

@@ -209,3 +209,34 @@ func TestTellOvertaken(t *testing.T) {
 		})
 	}
 }
+
+// TestNeverTaken: what an add-on was to take over is left behind if it is not to come any more, unless its own delivery makes that again.
+func TestNeverTaken(t *testing.T) {
+	k := plan.Key{Kind: fluxspec.HelmReleaseKind, Namespace: "flux-system", Name: "one-before"}
+	again := []assembly.Wanted{{Object: render.Object{Addon: "before", Kind: k.Kind, Namespace: k.Namespace, Name: k.Name}}}
+	for name, tc := range map[string]struct {
+		lost, going []string
+		wanted      []assembly.Wanted
+		now         hubv1.AddonStatus
+		want        bool
+	}{
+		"gone, and another set has the name": {lost: []string{k.String()}, now: hubv1.AddonStatus{State: hubv1.AddonLostTo}, want: true},
+		"going, and it is excluded":          {going: []string{k.String()}, now: hubv1.AddonStatus{State: hubv1.AddonExcluded}, want: true},
+		"going, and it is made again":        {going: []string{k.String()}, wanted: again, now: hubv1.AddonStatus{State: hubv1.AddonExcluded}},
+		"there":                              {now: hubv1.AddonStatus{State: hubv1.AddonLostTo}},
+		"it has an object":                   {lost: []string{k.String()}, now: hubv1.AddonStatus{State: hubv1.AddonReady, Object: "one-app"}},
+		"it waits still":                     {lost: []string{k.String()}, now: hubv1.AddonStatus{State: hubv1.AddonFailed, TakesOver: []string{k.String()}}},
+		"the status says so":                 {lost: []string{k.String()}, now: hubv1.AddonStatus{State: hubv1.AddonOrphaned}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			last := hubv1.AddonStatus{Name: "app", Kind: k.Kind, Object: "one-app", State: hubv1.AddonProgressing, TakesOver: []string{k.String()}}
+			m, c, d := (&vanishing{last: last}).room(t)
+			tc.now.Name = "app"
+			d.lost, d.going, d.Wanted, d.Status.Addons = tc.lost, tc.going, tc.wanted, []hubv1.AddonStatus{tc.now}
+			m.r.tellReplaced(t.Context(), c, d)
+			if got := m.orphanEvents(); len(got) > 0 != tc.want || tc.want && (!strings.Contains(got[0], `"app"`) || !strings.Contains(got[0], k.String())) {
+				t.Errorf("told: %v", got)
+			}
+		})
+	}
+}

@@ -88,6 +88,7 @@ func (r *Reconciler) heldAddons(c *cluster, d *delivery) []hubv1.AddonStatus {
 			continue
 		}
 		if before := was(d, o.Addon); (d.frozen || d.failed != nil) && before.Object == k.Name && before.Kind == k.Kind && (before.State == hubv1.AddonRemoving || before.State == hubv1.AddonHeld) {
+			before.Suspended = o.Suspended
 			out = append(out, before) // by which the set's room knows that it is in the middle of an edit, and carries on with it
 			continue
 		}
@@ -207,6 +208,9 @@ func (r *Reconciler) addonStatus(c *cluster, d *delivery, s plan.Step, out outco
 	}
 	// Of one that somebody has deleted, and that was not made again, what it applied is still there.
 	a.Suspended = o != nil && o.Suspended || o == nil && out.applied == 0 && teardown.Vanished(was(d, s.Addon))
+	if s.Verb == plan.Suspend && out.err != nil { // whether it is, nobody knows
+		a.Suspended = a.Suspended || teardown.Vanished(was(d, s.Addon))
+	}
 	switch {
 	case errors.Is(out.err, apply.ErrNotOwned):
 		a.State, a.Message = hubv1.AddonNotOwned, out.err.Error()+"; it is left alone. Rename the add-on, or remove that object"

@@ -13,7 +13,9 @@ import (
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	"github.com/fluxcd/pkg/apis/meta"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -99,7 +101,16 @@ func releaseOf(obj client.Object) hubv1.HelmReleaseIdentity {
 func (o *object) applies(k *kustomizev1.Kustomization) {
 	o.Namespace, o.Names, o.Folder = k.Spec.TargetNamespace, plan.Names(k.Spec.NamePrefix, k.Spec.NameSuffix), plan.FolderOf(k.Spec.Path)
 	o.Mark = k.Annotations[hubv1.AppliedAsAnnotation]
-	o.AppliedAs = plan.ReadMark(o.Mark, k.Status.ObservedGeneration)
+	o.AppliedAs = plan.ReadMark(o.Mark, succeeded(k))
+}
+
+// succeeded returns the last generation with which Flux has succeeded, as far as its status says. It moves observedGeneration on when it stalls as well,
+// since an expression does not compile, and has applied nothing then (kustomize-controller, reconcile).
+func succeeded(k *kustomizev1.Kustomization) int64 {
+	if c := apimeta.FindStatusCondition(k.Status.Conditions, hubv1.ReadyCondition); c != nil && c.Reason == meta.InvalidCELExpressionReason {
+		return 0
+	}
+	return k.Status.ObservedGeneration
 }
 
 // accountOf returns the ServiceAccount that Flux acts as on the cluster.

@@ -50,8 +50,6 @@ func (d *Desired) Mark(o *Observed) string {
 	switch applied := cmp.Or(o.AppliedAs, o.content()); {
 	case d.Release.Name != "" || applied == d.content():
 		return ""
-	case o.AppliedAs != "":
-		return o.Mark
 	default:
 		return fmt.Sprintf("%d %s", o.Generation, applied)
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	fluxmeta "github.com/fluxcd/pkg/apis/meta"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -54,8 +55,11 @@ func (r *Reconciler) adoptions(ctx context.Context, c *cluster, d *delivery, res
 				Deleting: there.GetDeletionTimestamp() != nil, Suspended: fluxstate.Of(there).Suspended,
 			},
 		}
-		if hr, ok := there.(*helmv2.HelmRelease); ok {
-			adopted[k].chart = hr.Status.HelmChart
+		switch o := there.(type) {
+		case *helmv2.HelmRelease:
+			adopted[k].chart = o.Status.HelmChart
+		case *kustomizev1.Kustomization:
+			adopted[k].applies(o)
 		}
 		if _, kept := in.Releases[o.Addon]; !kept && o.Kind == fluxspec.HelmReleaseKind {
 			in.Releases[o.Addon] = render.Kept{HelmReleaseIdentity: releaseOf(there), From: "HelmRelease " + k.Namespace + "/" + k.Name}

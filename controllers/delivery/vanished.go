@@ -34,10 +34,15 @@ func (r *Reconciler) vanished(c *cluster, d *delivery, a hubv1.AddonStatus) bool
 	return !ours && (o == nil || o.Deleting && o.Suspended)
 }
 
+// tellLeft sends an event that something of an add-on is left on a cluster. k is the Flux object that it is of, and action what the hub was at.
+func (r *Reconciler) tellLeft(ctx context.Context, c *cluster, d *delivery, k plan.Key, action, format string, args ...any) {
+	r.Recorder.Eventf(r.about(ctx, c, d), newObject(k), corev1.EventTypeWarning, hubv1.AddonOrphanedEvent, action, format, args...)
+}
+
 // tellVanished sends an event about an add-on whose object has vanished, and whose next one, if there is one, may not go on with what it has left.
 // That is known by its status alone, which is about to forget it.
 func (r *Reconciler) tellVanished(ctx context.Context, c *cluster, d *delivery, a hubv1.AddonStatus, next string) {
-	r.Recorder.Eventf(r.about(ctx, c, d), newObject(plan.Key{Kind: a.Kind, Namespace: d.Namespace, Name: a.Object}), corev1.EventTypeWarning, hubv1.AddonOrphanedEvent, "Remove",
+	r.tellLeft(ctx, c, d, plan.Key{Kind: a.Kind, Namespace: d.Namespace, Name: a.Object}, "Remove",
 		"add-on %q (%s %q) has left what it applied on cluster %s, with its namespaces and CRDs: its Flux object was deleted while it was suspended, and Flux removes nothing then; %s",
 		a.Name, a.Kind, a.Object, c.key, next)
 }
@@ -49,7 +54,7 @@ func (r *Reconciler) tellHalfMoved(ctx context.Context, c *cluster, s plan.Step,
 	if d == nil || s.Verb != plan.Uninstall || o.AppliedAs == "" {
 		return
 	}
-	r.Recorder.Eventf(r.about(ctx, c, d), newObject(s.Key), corev1.EventTypeWarning, hubv1.AddonOrphanedEvent, "Remove",
+	r.tellLeft(ctx, c, d, s.Key, "Remove",
 		"add-on %q (%s %q) may leave something on cluster %s: it was given another folder or namespace, and Flux has not succeeded with that. Flux removes what it had applied before, "+
 			"and has noted nothing of what it tried since; its last message: %s",
 		s.Addon, s.Key.Kind, s.Key.Name, c.key, cmp.Or(excerpt.Of(o.state.Message, status.MaxNote), "none"))
@@ -68,7 +73,7 @@ func (r *Reconciler) tellOvertaken(ctx context.Context, c *cluster, d *delivery,
 	s := fluxstate.Of(k)
 	tried := plan.ReadMark(o.Mark, s.ReadyGeneration) == "" && plan.ReadMark(o.Mark, k.Status.ObservedGeneration) != ""
 	if tried || fluxstate.Unnoted(k) != "" || fluxstate.FirstTry(k) {
-		r.Recorder.Eventf(r.about(ctx, c, d), newObject(o.Key), corev1.EventTypeWarning, hubv1.AddonOrphanedEvent, "Deliver",
+		r.tellLeft(ctx, c, d, o.Key, "Deliver",
 			"add-on %q (%s %q) may leave something on cluster %s: it gets another folder or namespace, and Flux has not succeeded with the one before. It has noted nothing of what it "+
 				"tried there; its last message: %s", o.Addon, o.Key.Kind, o.Key.Name, c.key, cmp.Or(excerpt.Of(s.Message, status.MaxNote), "none"))
 	}
@@ -88,7 +93,7 @@ func (r *Reconciler) tellReplaced(ctx context.Context, c *cluster, d *delivery) 
 	for _, now := range d.Status.Addons {
 		a := was(d, now.Name)
 		if left := c.neverTaken(d, a); len(left) > 0 && now.Object == "" && len(now.TakesOver) == 0 && now.State != hubv1.AddonOrphaned {
-			r.Recorder.Eventf(r.about(ctx, c, d), newObject(plan.ParseKey(left[0])), corev1.EventTypeWarning, hubv1.AddonOrphanedEvent, "Remove",
+			r.tellLeft(ctx, c, d, plan.ParseKey(left[0]), "Remove",
 				"add-on %q has left on cluster %s what %s had applied, with its namespaces and CRDs: that was let go for it, and this set does not deliver it there any more",
 				a.Name, c.key, strings.Join(left, ", "))
 			continue
@@ -116,8 +121,7 @@ func (r *Reconciler) tellForgotten(ctx context.Context, c *cluster, d *delivery)
 	for _, a := range d.Status.Addons {
 		k := plan.Key{Kind: a.Kind, Namespace: d.Namespace, Name: a.Object}
 		if b, ok := d.between(a); ok && b.State == hubv1.AddonOrphaned && c.objects[k] == nil {
-			r.Recorder.Eventf(r.about(ctx, c, d), newObject(k), corev1.EventTypeWarning, hubv1.AddonOrphanedEvent, "Remove",
-				"add-on %q has left something on cluster %s: %s", a.Name, c.key, b.Message)
+			r.tellLeft(ctx, c, d, k, "Remove", "add-on %q has left something on cluster %s: %s", a.Name, c.key, b.Message)
 			continue
 		}
 		if _, ours := r.ledger.wasRemoved(k); ours || a.Object == "" || !teardown.Vanished(a) {

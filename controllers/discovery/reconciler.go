@@ -329,11 +329,10 @@ func without(labels map[string]string, conflict error) (left map[string]string, 
 	return left, theirs
 }
 
-// unregisterAgain makes the registration of an origin that says it wants none, if deliveries of it are there. Somebody deleted it while it was wanted,
-// so it was let go to be made again, and the label changed before it was. An origin that says nothing may never have had that registration: somebody
-// may have written it by hand, and absence removes nothing. Without it nobody would withdraw what is delivered. Whoever writes a
-// delivery beside an origin registers nothing by that: its status, which he cannot write, says nothing of add-ons, and a Secret must lie where it may
-// register a cluster.
+// unregisterAgain makes the registration of an origin that says it wants none, if deliveries of it are there: nobody else would withdraw them. Somebody
+// deleted the registration while it was wanted, so it was let go to be made again, and the label changed before it was. An origin that says nothing may
+// never have had that registration: somebody may have written it by hand, and absence removes nothing. Whoever writes a delivery beside an origin
+// registers nothing by that: its status, which he cannot write, says nothing of add-ons, and a Secret must lie where it may register a cluster.
 func (r *Reconciler) unregisterAgain(ctx context.Context, req Request, obj *unstructured.Unstructured, verdict origin.Verdict) error {
 	if !verdict.AtOnce {
 		return nil

@@ -24,8 +24,8 @@ func ClusterKey(hubID string, registration types.NamespacedName) string {
 }
 
 // FluxObject returns the name of the HelmRelease or Kustomization that delivers an add-on to a cluster:
-// <cluster>-<addon>-<8 hex>, at most 63 characters; longer parts are cut, and the hash is longer. The hub's id is in the hash, so that two hubs which serve clusters
-// of the same name never prune each other's objects on a cluster that both reach.
+// <cluster>-<addon>-<8 hex>, at most 63 characters; longer parts are cut, and the hash is longer. The hub's id is in the
+// hash, so that two hubs which serve clusters of the same name never prune each other's objects on a cluster that both reach.
 func FluxObject(hubID string, registration types.NamespacedName, addon string) string {
 	return name(digest(cutHash, "object", hubID, registration.Namespace, registration.Name, addon), registration.Name, addon)
 }
@@ -82,13 +82,13 @@ func digest(n int, parts ...string) string {
 // objects have the names of another's: only where something is cut or cleaned away does he have enough to try, so there the hash has 96 bits.
 const shortHash, cutHash = 8, 24
 
-// name returns the parts and as much of the hash as tells them apart, joined by dashes: shortHash if the parts can be read off the name, and
-// cutHash if not. The two never make the same name: their last part differs in length.
+// name returns the parts and as much of the hash, of cutHash digits, as tells them apart, joined by dashes: shortHash if the parts can be read off the
+// name, and else all of it. The two never make the same name: their last part differs in length.
 func name(hash string, parts ...string) string {
 	if whole := strings.Join(parts, "-"); len(whole)+1+shortHash <= maxName && clean(whole, maxName) == whole {
 		return whole + "-" + hash[:shortHash]
 	}
-	return join(hash[:cutHash], parts...)
+	return join(hash, parts...)
 }
 
 // join returns the parts and the hash joined by dashes, cut so that all of it fits maxName. The last part is the one

@@ -47,12 +47,11 @@ func content(namespace, names, folder string) string {
 // Mark is what is to be noted on a Kustomization that is brought in line: what Flux has applied, if that is something else than it is to apply
 // from now on. Until Flux has succeeded with that, its inventory, and so what is removed with it, is of what was there before.
 func (d *Desired) Mark(o *Observed) string {
-	switch applied := cmp.Or(o.AppliedAs, o.content()); {
-	case d.Release.Name != "" || applied == d.content():
+	applied := cmp.Or(o.AppliedAs, o.content())
+	if d.Release.Name != "" || applied == d.content() {
 		return ""
-	default:
-		return fmt.Sprintf("%d %s", o.Generation, applied)
 	}
+	return fmt.Sprintf("%d %s", o.Generation, applied)
 }
 
 // Moves returns whether a Kustomization is to apply something else from now on, or elsewhere.

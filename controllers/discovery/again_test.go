@@ -106,3 +106,74 @@ func TestUnregisterAgain(t *testing.T) {
 		})
 	}
 }
+
+// TestAnotherOnesName: an origin does not get the deliveries of another one that is about to have its registration made again, by the name that it has
+// with its kind: neither to unregister them, nor to be registered by that name itself.
+func TestAnotherOnesName(t *testing.T) {
+	ref := hubv1.RegistrationReference{Namespace: "fleet", Name: "one-secret"}
+	old, young := metav1.NewTime(time.Now().Add(-time.Hour)), metav1.Now()
+	secret := func(name, register string, created metav1.Time) *corev1.Secret {
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: name, CreationTimestamp: created, Labels: map[string]string{hubv1.RegisterLabel: register}}}
+	}
+	registered := func(name string) *hubv1.ClusterRegistration {
+		origin := origin.Secret.Reference("one")
+		return &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: name}, Spec: hubv1.ClusterRegistrationSpec{OriginRef: &origin}}
+	}
+	first := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "one"}, Spec: hubv1.ClusterRegistrationSpec{
+		OriginRef: &hubv1.OriginReference{APIGroup: origin.Kamaji.Group, Kind: origin.Kamaji.Kind, Name: "one"},
+	}}
+	for name, tc := range map[string]struct {
+		origin    *corev1.Secret
+		also      []client.Object
+		delivered bool
+		want      string
+	}{
+		"Unregistered":                 {secret("one-secret", "false", young), []client.Object{first}, true, "one-secret"},
+		"UnregisteredWhileOneAsks":     {secret("one-secret", "false", young), []client.Object{first, secret("one", "true", old)}, true, ""},
+		"UnregisteredWhileAYoungerOne": {secret("one-secret", "false", old), []client.Object{first, secret("one", "true", young)}, true, ""},
+		"TheOtherHasAnotherName":       {secret("one-secret", "false", young), []client.Object{registered("one"), secret("one", "true", old)}, true, "one-secret"},
+		"TheOtherDoesNotAsk":           {secret("one-secret", "false", young), []client.Object{first, secret("one", "false", old)}, true, "one-secret"},
+		"Asks":                         {secret("one-secret", "true", young), []client.Object{first, secret("one", "true", old)}, true, "one-secret-secret"},
+		"AsksAndIsOlder":               {secret("one-secret", "true", old), []client.Object{first, secret("one", "true", young)}, true, "one-secret"},
+		"AsksForWhatNobodyHad":         {secret("one-secret", "true", young), []client.Object{first, secret("one", "true", old)}, false, "one-secret"},
+		"IsTheOneThatHadIt":            {secret("one", "true", old), []client.Object{first, secret("one-secret", "true", young)}, true, "one-secret"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			scheme := runtime.NewScheme()
+			for _, add := range []func(*runtime.Scheme) error{hubv1.AddToScheme, corev1.AddToScheme} {
+				if err := add(scheme); err != nil {
+					t.Fatal(err)
+				}
+			}
+			objects := append([]client.Object{tc.origin}, tc.also...)
+			if tc.delivered {
+				objects = append(objects, &hubv1.AddonDelivery{
+					ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: identity.Delivery("base", ref.Key())},
+					Spec:       hubv1.AddonDeliverySpec{RegistrationRef: ref, AddonSetRef: hubv1.DeliveredSetReference{Name: "base"}},
+				})
+			}
+			api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
+				WithIndex(&hubv1.ClusterRegistration{}, index.RegistrationOrigin, func(o client.Object) []string {
+					return []string{index.Origin(*o.(*hubv1.ClusterRegistration).Spec.OriginRef)}
+				}).
+				WithIndex(&hubv1.AddonDelivery{}, index.DeliveryRegistration, func(o client.Object) []string {
+					return []string{o.(*hubv1.AddonDelivery).Spec.RegistrationRef.Key().String()}
+				}).Build()
+			config, made := &hubconfig.Config{PlatformNamespaces: []string{"flux-system"}, Origins: origin.Policy{SecretNamespaces: []string{"fleet"}}}, ""
+			r := &Reconciler{
+				Live: api, Config: config, Clock: clock.NewFakePassiveClock(time.Now()), Recorder: events.NewFakeRecorder(10),
+				Origins: origins.New(clients{Client: api}, config.Origins),
+				Client: interceptor.NewClient(api, interceptor.Funcs{Apply: func(_ context.Context, _ client.WithWatch, obj runtime.ApplyConfiguration, _ ...client.ApplyOption) error {
+					made = obj.(interface{ GetName() string }).GetName()
+					return nil
+				}}),
+			}
+			if _, err := r.Reconcile(t.Context(), Request{Kind: origin.Secret, NamespacedName: client.ObjectKeyFromObject(tc.origin)}); err != nil {
+				t.Fatal(err)
+			}
+			if made != tc.want {
+				t.Errorf("made registration %q, want %q", made, tc.want)
+			}
+		})
+	}
+}

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/index"
 	"github.com/chandler-hub/chandler/controllers/origins"
 	"github.com/chandler-hub/chandler/internal/origin"
 )
@@ -158,7 +159,8 @@ func TestWrittenByHand(t *testing.T) {
 			}
 			reg := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "edge"}, Spec: tc.spec}
 			recorder := events.NewFakeRecorder(10)
-			api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(reg).Build()
+			api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(reg).
+				WithIndex(&hubv1.AddonDelivery{}, index.DeliveryRegistration, func(client.Object) []string { return nil }).Build()
 			applied := ""
 			r := &Reconciler{Live: api, Clock: clocktesting.NewFakePassiveClock(time.Now()), Recorder: recorder, Client: interceptor.NewClient(api, interceptor.Funcs{
 				Apply: func(_ context.Context, _ client.WithWatch, obj runtime.ApplyConfiguration, _ ...client.ApplyOption) error {

@@ -29,9 +29,7 @@ import (
 	"github.com/chandler-hub/chandler/controllers/logkey"
 	"github.com/chandler-hub/chandler/controllers/origins"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
-	"github.com/chandler-hub/chandler/internal/match"
 	"github.com/chandler-hub/chandler/internal/origin"
-	"github.com/chandler-hub/chandler/internal/provenance"
 	"github.com/chandler-hub/chandler/internal/status"
 	"github.com/chandler-hub/chandler/internal/teardown"
 )
@@ -155,7 +153,7 @@ func (r *Reconciler) ensure(ctx context.Context, req Request, obj *unstructured.
 	if reg != nil && status.Goes(reg) {
 		return nil // made again when it is gone; the registration room lets it go
 	}
-	name, fresh, err := r.name(ctx, req, reg)
+	name, fresh, err := r.name(ctx, req, obj, reg)
 	if byHand := (writtenByHand{}); errors.As(err, &byHand) {
 		r.tellByHand(req, obj, byHand)
 		return nil
@@ -163,7 +161,7 @@ func (r *Reconciler) ensure(ctx context.Context, req Request, obj *unstructured.
 	if err != nil || name == "" {
 		if name == "" && err == nil {
 			r.Recorder.Eventf(obj, nil, corev1.EventTypeWarning, hubv1.NotRegisteredEvent, "Register",
-				"not registered: ClusterRegistrations %q and %q are there and belong to other origins", req.Name, secondName(req))
+				"not registered: ClusterRegistrations %q and %q belong to other origins", req.Name, secondName(req))
 		}
 		return err
 	}
@@ -190,7 +188,7 @@ func (r *Reconciler) ensure(ctx context.Context, req Request, obj *unstructured.
 
 // name returns the name that the registration of an origin has or may take: the origin's, or that with the kind if another
 // origin has it; "" if both are taken. fresh is true if there is no registration of that name yet.
-func (r *Reconciler) name(ctx context.Context, req Request, reg *hubv1.ClusterRegistration) (name string, fresh bool, err error) {
+func (r *Reconciler) name(ctx context.Context, req Request, obj *unstructured.Unstructured, reg *hubv1.ClusterRegistration) (name string, fresh bool, err error) {
 	if reg != nil {
 		return reg.Name, false, nil
 	}
@@ -201,7 +199,9 @@ func (r *Reconciler) name(ctx context.Context, req Request, reg *hubv1.ClusterRe
 		err := r.Live.Get(ctx, types.NamespacedName{Namespace: req.Namespace, Name: name}, there)
 		switch {
 		case apierrors.IsNotFound(err):
-			return name, true, nil
+			if spoken, err := r.spokenFor(ctx, req, obj, name); err != nil || !spoken {
+				return name, true, err
+			}
 		case err != nil:
 			return "", false, fmt.Errorf("look for registration %s: %w", name, err)
 		case there.Spec.OriginRef == nil && there.Spec.KubeConfig != nil:
@@ -227,8 +227,6 @@ func (r *Reconciler) tellByHand(req Request, obj *unstructured.Unstructured, w w
 	r.Recorder.Eventf(w.ClusterRegistration, nil, corev1.EventTypeWarning, hubv1.NotRegisteredEvent, "Register",
 		"%s", req.Kind.Ignored(req.Name))
 }
-
-func secondName(req Request) string { return req.Name + "-" + strings.ToLower(req.Kind.Kind) }
 
 // upToDate returns whether a registration has every label, and has had no other mirrored. A label that somebody else owns with
 // another value is marked in the annotation; it counts as long as it is there.
@@ -327,45 +325,6 @@ func without(labels map[string]string, conflict error) (left map[string]string, 
 	}
 	slices.Sort(theirs)
 	return left, theirs
-}
-
-// unregisterAgain makes the registration of an origin that says it wants none, if deliveries of it are there: nobody else would withdraw them. Somebody
-// deleted the registration while it was wanted, so it was let go to be made again, and the label changed before it was. An origin that says nothing may
-// never have had that registration: somebody may have written it by hand, and absence removes nothing. Whoever writes a delivery beside an origin
-// registers nothing by that: its status, which he cannot write, says nothing of add-ons, and a Secret must lie where it may register a cluster.
-func (r *Reconciler) unregisterAgain(ctx context.Context, req Request, obj *unstructured.Unstructured, verdict origin.Verdict) error {
-	if !verdict.AtOnce {
-		return nil
-	}
-	list := &hubv1.AddonDeliveryList{}
-	if err := r.Client.List(ctx, list, client.MatchingFields{index.DeliveryRegistration: req.NamespacedName.String()}, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("list the deliveries: %w", err)
-	}
-	for i := range list.Items {
-		d := &list.Items[i]
-		platform := r.Config.IsPlatform(d.Namespace)
-		if !provenance.Named(d) || !match.Reaches(d.Namespace, platform, req.Namespace) || !platform && len(d.Status.Addons) == 0 {
-			continue // the hub did not make it, or has done nothing for it yet
-		}
-		// Live: when a cluster has been unregistered, its registration goes right after its last delivery.
-		if err := r.Live.Get(ctx, client.ObjectKeyFromObject(d), &hubv1.AddonDelivery{}); apierrors.IsNotFound(err) {
-			continue
-		} else if err != nil {
-			return fmt.Errorf("look for delivery %s: %w", d.Name, err)
-		}
-		if err := r.Live.Get(ctx, req.NamespacedName, &hubv1.ClusterRegistration{}); !apierrors.IsNotFound(err) {
-			return client.IgnoreNotFound(err) // it is there, or another origin has its name
-		}
-		// Else whoever has one of that name would get hold of the other's deliveries, while its registration is not there for a moment.
-		if others, err := r.Origins.Asking(ctx, req.NamespacedName); err != nil || len(others) > 0 {
-			return err
-		}
-		if may, err := r.Origins.MayRegister(ctx, req.Kind, obj); err != nil || !may {
-			return err
-		}
-		return r.ensure(ctx, req, obj, nil)
-	}
-	return nil
 }
 
 // removeAfterDelay removes a registration whose origin has lost its label a while ago. The registration room says since when,

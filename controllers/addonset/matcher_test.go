@@ -310,6 +310,7 @@ func TestMatcherOfAnOlderEpoch(t *testing.T) {
 		"edited once more":    {"", "base-0-e1", "base-1-e2", hubv1.AddonReady},
 		"a removal is held":   {"base-1-e1", "base-0-e1", "base-1-e2", hubv1.AddonHeld},
 		"something leaves":    {"base-1-e1", "base-1-e1", "base-1-e2", hubv1.AddonRemoving},
+		"paused before":       {"", "", "base-1-e2", hubv1.AddonPaused},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newMatcherRoom(t, interceptor.Funcs{}, registrationOne("prod"))
@@ -321,6 +322,7 @@ func TestMatcherOfAnOlderEpoch(t *testing.T) {
 			d.Status.ObservedRevision, d.Status.ReadyRevision = tc.observed, tc.ready
 			if tc.state != "" {
 				d.Status.Addons = []hubv1.AddonStatus{{Name: "a", State: tc.state}}
+				d.Status.Conditions = []metav1.Condition{{Type: hubv1.ReadyCondition, Status: metav1.ConditionFalse}}
 			}
 			if err := r.api.Status().Update(t.Context(), d); err != nil {
 				t.Fatal(err)

@@ -38,7 +38,7 @@ func (r *Reconciler) announce(ctx context.Context, c *cluster, steps []plan.Step
 		}
 	}
 	for _, s := range steps {
-		if o := c.objects[s.Key]; s.Verb == plan.Release && c.announced[s.Key].err == nil && c.delivery(s.Key.Namespace, o.delivery) == nil && !o.Deleting && c.registration != nil {
+		if o := c.objects[s.Key]; s.Verb == plan.Release && c.announced[s.Key].err == nil && c.delivery(s.Key.Namespace, o.delivery) == nil && !o.isLetGo() && c.registration != nil {
 			r.Recorder.Eventf(c.registration, newObject(s.Key), corev1.EventTypeWarning, hubv1.AddonOrphanedEvent, "Remove",
 				"add-on %q (%s), of which no AddonDelivery is there any more, is left on cluster %s: %s", s.Addon, s.Key, c.key, c.announced[s.Key].left)
 		}
@@ -74,11 +74,11 @@ func (r *Reconciler) announceOf(ctx context.Context, c *cluster, d *delivery, st
 	return nil
 }
 
-// announceAgain sends the event about what the status says already that it is let go, if it has not been deleted yet: a hub may have died before it
-// sent one, and the status forgets it as soon as the add-on is delivered again, perhaps as something else.
+// announceAgain sends the event about what the status says already that it is let go, if that has not begun yet: a hub may have died before it
+// sent one, and the status forgets it as soon as the add-on is delivered again, perhaps as something else, or with its delivery.
 func (r *Reconciler) announceAgain(ctx context.Context, c *cluster, d *delivery, s plan.Step) {
 	o := c.objects[s.Key]
-	if _, ours := r.ledger.wasRemoved(s.Key); ours || o.Deleting || o.delivery != d.Name || s.Key.Namespace != d.Namespace {
+	if left, _ := r.ledger.wasRemoved(s.Key); left != "" || o.isLetGo() || o.delivery != d.Name || s.Key.Namespace != d.Namespace {
 		return
 	}
 	r.tellOrphan(ctx, c, d, *d.addon(s.Addon))

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/plan"
 )
 
 var errCrashed = errors.New("the hub has crashed")
@@ -76,4 +77,35 @@ func TestLetGoAndCrash(t *testing.T) {
 func (m *room) dead() bool {
 	err, _ := m.failing("")
 	return errors.Is(err, errCrashed)
+}
+
+// TestAnnounceAgain: what the status says that it is let go is told of again until that has begun. What was being uninstalled before is on its way out already.
+func TestAnnounceAgain(t *testing.T) {
+	for name, tc := range map[string]struct {
+		there vanishingObject
+		// removed is what the hub has noted of the object when it had it go lately; nil if it has not.
+		removed *string
+		want    bool
+	}{
+		"stays":                               {vanishingObject{false, false}, nil, true},
+		"suspended":                           {vanishingObject{true, false}, nil, true},
+		"let go by the hub before":            {vanishingObject{true, true}, nil, false},
+		"was being uninstalled":               {vanishingObject{false, true}, nil, true},
+		"was being uninstalled by this hub":   {vanishingObject{false, true}, new(""), true},
+		"let go by this hub, the cache lags":  {vanishingObject{false, false}, new("what it applied"), false},
+		"let go by this hub, deleted already": {vanishingObject{false, true}, new("what it applied"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			told := pausedApp()
+			told.State = hubv1.AddonOrphaned
+			m, c, d := (&vanishing{last: told, cached: &tc.there}).room(t)
+			if tc.removed != nil {
+				m.r.ledger.remove(vanishingKey, *tc.removed, m.clock.Now())
+			}
+			m.r.announceAgain(t.Context(), c, d, plan.Step{Key: vanishingKey, Addon: "app", Verb: plan.Release})
+			if got := m.orphanEvents(); len(got) > 0 != tc.want {
+				t.Errorf("told: %v", got)
+			}
+		})
+	}
 }

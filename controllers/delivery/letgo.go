@@ -21,6 +21,10 @@ const FluxTakes = 10 * time.Second
 // fluxFinalizer is helm-controller's as well.
 const fluxFinalizer = kustomizev1.KustomizationFinalizer
 
+// isLetGo returns whether an object is on its way out, and leaves behind what it has applied. One that Flux was to uninstall is so only once it is
+// suspended.
+func (o *object) isLetGo() bool { return o.Deleting && o.Suspended }
+
 // letGo takes Flux's finalizer off an object that is let go, if Flux does not: a worker that was at work on it when its cluster
 // fell silent may be held by that cluster for minutes, or for as long as it lives, and nobody else may look at the object then.
 // Flux would do just the same, since the object is suspended. An object that is being uninstalled is left to Flux.

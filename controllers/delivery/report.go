@@ -203,7 +203,7 @@ func (r *Reconciler) addonStatus(c *cluster, d *delivery, s plan.Step, out outco
 	}
 	if s.Verb == plan.AwaitRemoval && o != nil && o.delivery != d.Name { // what is there is another delivery's
 		a.State, a.AppliedGeneration, a.Version = hubv1.AddonProgressing, 0, ""
-		a.Suspended = o.Deleting && o.Suspended && !c.awaitsAnother(s.Key, w) // then what it leaves is this add-on's, and nobody else tells of it
+		a.Suspended = o.isLetGo() && !c.awaitsAnother(s.Key, w) // then what it leaves is this add-on's, and nobody else tells of it
 		return a, true
 	}
 	// Of one that somebody has deleted, and that was not made again, what it applied is still there.

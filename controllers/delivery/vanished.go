@@ -31,7 +31,7 @@ func (r *Reconciler) vanished(c *cluster, d *delivery, a hubv1.AddonStatus) bool
 	k := plan.Key{Kind: a.Kind, Namespace: d.Namespace, Name: a.Object}
 	_, ours := r.ledger.wasRemoved(k)
 	o := c.objects[k]
-	return !ours && (o == nil || o.Deleting && o.Suspended)
+	return !ours && (o == nil || o.isLetGo())
 }
 
 // tellLeft sends an event that something of an add-on is left on a cluster. k is the Flux object that it is of, and action what the hub was at.

@@ -15,8 +15,8 @@ import (
 )
 
 // takesOver returns what the add-on of a step takes over, as the status keeps it until Flux has noted something of the add-on's own object: what
-// is about to go for it, and what has gone.
-func (c *cluster) takesOver(d *delivery, s plan.Step, steps []plan.Step) []string {
+// is about to go for it, and what has gone. The ledger knows what the cache does not show yet.
+func (r *Reconciler) takesOver(c *cluster, d *delivery, s plan.Step, steps []plan.Step) []string {
 	if o := c.objects[s.Key]; o != nil {
 		return d.untaken(o)
 	}
@@ -30,7 +30,8 @@ func (c *cluster) takesOver(d *delivery, s plan.Step, steps []plan.Step) []strin
 		}
 	}
 	for _, k := range was(d, s.Addon).TakesOver {
-		if o := c.objects[plan.ParseKey(k)]; o == nil || o.Deleting {
+		key := plan.ParseKey(k)
+		if _, ours := r.ledger.wasRemoved(key); ours || c.objects[key] == nil || c.objects[key].Deleting {
 			out = append(out, k)
 		}
 	}

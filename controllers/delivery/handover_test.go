@@ -238,3 +238,34 @@ func TestLostBetween(t *testing.T) {
 		})
 	}
 }
+
+// TestTakesOver: what has gone for an add-on stays written down until that has an object, also if a pause comes before the cache shows that it has gone.
+func TestTakesOver(t *testing.T) {
+	old := plan.Key{Kind: fluxspec.HelmReleaseKind, Namespace: "flux-system", Name: "one-old"}
+	waits := plan.Step{Key: plan.Key{Kind: old.Kind, Namespace: old.Namespace, Name: "one-app"}, Addon: "app", Verb: plan.AwaitResume}
+	for name, tc := range map[string]struct {
+		cached *vanishingObject
+		ours   bool
+		steps  []plan.Step
+		want   bool
+	}{
+		"gone":                              {want: true},
+		"going":                             {cached: &vanishingObject{true, true}, want: true},
+		"going, and the cache does not see": {cached: &vanishingObject{true, false}, ours: true, want: true},
+		"there":                             {cached: &vanishingObject{}},
+		"there, and about to go":            {cached: &vanishingObject{}, steps: []plan.Step{{Key: old, Verb: plan.HandOver, To: waits.Key}}, want: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, c, d := (&vanishing{last: hubv1.AddonStatus{Name: "app", TakesOver: []string{old.String()}}}).room(t)
+			if o := tc.cached; o != nil {
+				c.objects[old] = &object{Observed: plan.Observed{Key: old, Suspended: o.suspended, Deleting: o.deleting}}
+			}
+			if tc.ours {
+				m.r.ledger.remove(old, "", m.clock.Now())
+			}
+			if got := m.r.takesOver(c, d, waits, tc.steps); len(got) > 0 != tc.want {
+				t.Errorf("it takes over %v", got)
+			}
+		})
+	}
+}

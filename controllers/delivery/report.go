@@ -29,7 +29,7 @@ func (r *Reconciler) report(c *cluster, d *delivery, steps []plan.Step, outcomes
 	addons := r.heldAddons(c, d)
 	for _, s := range steps {
 		if a, ok := r.addonStatus(c, d, s, outcomes[s.Key]); ok {
-			a.TakesOver = c.takesOver(d, s, steps)
+			a.TakesOver = r.takesOver(c, d, s, steps)
 			addons = append(addons, a)
 		}
 	}

@@ -5,6 +5,7 @@ package registration
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
@@ -16,12 +17,14 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/match"
+	"github.com/chandler-hub/chandler/internal/provenance"
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
 // recalled returns whether a delivery is about to be made again, to be withdrawn: somebody has deleted it, and what it delivered is there still. The
 // matcher does that, and can as long as the registration is there. It looks live, as deliveriesLeft does.
 func (r *Reconciler) recalled(ctx context.Context, reg types.NamespacedName, reason string) (bool, error) {
+	sets := map[string][]hubv1.AddonSet{} // those that withdraw, by namespace
 	for _, list := range []*metav1.PartialObjectMetadataList{
 		{TypeMeta: metav1.TypeMeta{APIVersion: helmv2.GroupVersion.String(), Kind: helmv2.HelmReleaseKind + "List"}},
 		{TypeMeta: metav1.TypeMeta{APIVersion: kustomizev1.GroupVersion.String(), Kind: kustomizev1.KustomizationKind + "List"}},
@@ -30,29 +33,27 @@ func (r *Reconciler) recalled(ctx context.Context, reg types.NamespacedName, rea
 			return false, fmt.Errorf("look for what is left of deliveries: %w", err)
 		}
 		for i := range list.Items {
-			o := &list.Items[i]
-			if !r.generated(o, reg) || o.DeletionTimestamp != nil && !hubv1.LetsGo(reason) { // Flux is at it, and its cluster answers
+			o, platform := &list.Items[i], r.Config.IsPlatform(list.Items[i].Namespace)
+			if o.DeletionTimestamp != nil && !hubv1.LetsGo(reason) || !match.Reaches(o.Namespace, platform, reg.Namespace) { // Flux is at it, and its cluster answers
 				continue
 			}
-			if taken, err := r.taken(ctx, reg, types.NamespacedName{Namespace: o.Namespace, Name: o.Annotations[hubv1.DeliveryAnnotation]}); err != nil {
-				return false, err
-			} else if taken {
+			if _, known := sets[o.Namespace]; !known {
+				there, err := r.withdrawing(ctx, o.Namespace)
+				if err != nil {
+					return false, err
+				}
+				sets[o.Namespace] = there
+			}
+			made := func(set hubv1.AddonSet) bool { return provenance.Object(o, r.Config.HubID, set.Name, reg, platform) }
+			if !slices.ContainsFunc(sets[o.Namespace], made) {
 				continue
 			}
-			if withdraws, err := r.withdraws(ctx, types.NamespacedName{Namespace: o.Namespace, Name: o.Labels[hubv1.AddonSetLabel]}); err != nil || withdraws {
-				return withdraws, err
+			if taken, err := r.taken(ctx, reg, types.NamespacedName{Namespace: o.Namespace, Name: o.Annotations[hubv1.DeliveryAnnotation]}); err != nil || !taken {
+				return !taken, err
 			}
 		}
 	}
 	return false, nil
-}
-
-// generated returns whether a Flux object has the name that the hub gives, says that it is of the delivery that its set would have, and lies where that
-// may be.
-func (r *Reconciler) generated(o *metav1.PartialObjectMetadata, reg types.NamespacedName) bool {
-	return o.Name == identity.FluxObject(r.Config.HubID, reg, o.Labels[hubv1.AddonLabel]) &&
-		o.Annotations[hubv1.DeliveryAnnotation] == identity.Delivery(o.Labels[hubv1.AddonSetLabel], reg) &&
-		match.Reaches(o.Namespace, r.Config.IsPlatform(o.Namespace), reg.Namespace)
 }
 
 // taken returns whether a delivery to another cluster has that name: nobody can make the one that belongs there.
@@ -61,19 +62,19 @@ func (r *Reconciler) taken(ctx context.Context, reg, delivery types.NamespacedNa
 	if err := r.Live.Get(ctx, delivery, d); apierrors.IsNotFound(err) {
 		return false, nil
 	} else if err != nil {
-		return false, fmt.Errorf("read AddonDelivery %s: %w", delivery, err)
+		return true, fmt.Errorf("read AddonDelivery %s: %w", delivery, err)
 	}
 	return d.Spec.RegistrationRef.Key() != reg, nil
 }
 
-// withdraws returns whether a set is there of which the matcher makes deliveries again. One that does not compile is none, and one that is being
+// withdrawing returns the sets of a namespace of which the matcher makes deliveries again. One that does not compile is none, and one that is being
 // deleted looks for what it has left itself.
-func (r *Reconciler) withdraws(ctx context.Context, key types.NamespacedName) (bool, error) {
-	set := &hubv1.AddonSet{}
-	if err := r.Live.Get(ctx, key, set); apierrors.IsNotFound(err) {
-		return false, nil
-	} else if err != nil {
-		return false, fmt.Errorf("read AddonSet %s: %w", key, err)
+func (r *Reconciler) withdrawing(ctx context.Context, namespace string) ([]hubv1.AddonSet, error) {
+	sets := &hubv1.AddonSetList{}
+	if err := r.Live.List(ctx, sets, client.InNamespace(namespace)); err != nil {
+		return nil, fmt.Errorf("list the AddonSets of namespace %s: %w", namespace, err)
 	}
-	return set.DeletionTimestamp == nil && !status.IsTrue(set, hubv1.StalledCondition), nil
+	return slices.DeleteFunc(sets.Items, func(set hubv1.AddonSet) bool {
+		return set.DeletionTimestamp != nil || status.IsTrue(&set, hubv1.StalledCondition)
+	}), nil
 }

@@ -3,6 +3,7 @@
 package registration
 
 import (
+	"strings"
 	"testing"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
@@ -20,7 +21,7 @@ import (
 // TestRecalled: a registration waits for a delivery to be made again only if somebody makes it again.
 func TestRecalled(t *testing.T) {
 	reg := types.NamespacedName{Namespace: "fleet", Name: "one"}
-	now := metav1.Now()
+	now, long := metav1.Now(), strings.Repeat("base", 20)
 	for name, tc := range map[string]struct {
 		object func(o *kustomizev1.Kustomization)
 		set    func(s *hubv1.AddonSet)
@@ -36,7 +37,11 @@ func TestRecalled(t *testing.T) {
 		"OfASetThatIsGone":  {nil, func(s *hubv1.AddonSet) { s.Name = "other" }, false, hubv1.UnregisteredReason, false},
 		"OfASetThatGoes":    {nil, func(s *hubv1.AddonSet) { s.DeletionTimestamp, s.Finalizers = &now, []string{"f"} }, false, hubv1.UnregisteredReason, false},
 		"OfASetThatIsWrong": {nil, func(s *hubv1.AddonSet) { s.Status.Conditions = stalled() }, false, hubv1.UnregisteredReason, false},
-		"ItsNameIsTaken":    {nil, nil, true, hubv1.ForcedReason, false},
+		"OfALongName": {func(o *kustomizev1.Kustomization) {
+			o.Labels[hubv1.AddonSetLabel], o.Annotations[hubv1.DeliveryAnnotation] = identity.LabelValue(long), identity.Delivery(long, reg)
+		}, func(s *hubv1.AddonSet) { s.Name = long }, false, hubv1.UnregisteredReason, true},
+		"SaysAnotherDelivery": {func(o *kustomizev1.Kustomization) { o.Annotations[hubv1.DeliveryAnnotation] = "other" }, nil, false, hubv1.UnregisteredReason, false},
+		"ItsNameIsTaken":      {nil, nil, true, hubv1.ForcedReason, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			scheme := runtime.NewScheme()

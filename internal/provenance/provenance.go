@@ -10,6 +10,9 @@ package provenance
 import (
 	"fmt"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/match"
@@ -42,6 +45,13 @@ func (v Verdict) Known() bool { return v.Standing != Ignored }
 // Named returns whether a delivery has the name that the hub gives. Each cluster has only one delivery of a set by that name.
 func Named(d *hubv1.AddonDelivery) bool {
 	return d.Name == identity.Delivery(d.Spec.AddonSetRef.Name, d.Spec.RegistrationRef.Key())
+}
+
+// Object returns whether a Flux object is one that the hub makes for a set on a cluster: it has the name that the hub gives, names the delivery of that
+// set, and lies where the set reaches the cluster. The set's name is not read off the object: a label holds no long one.
+func Object(o metav1.Object, hubID, set string, reg types.NamespacedName, platform bool) bool {
+	return o.GetName() == identity.FluxObject(hubID, reg, o.GetLabels()[hubv1.AddonLabel]) &&
+		o.GetAnnotations()[hubv1.DeliveryAnnotation] == identity.Delivery(set, reg) && match.Reaches(o.GetNamespace(), platform, reg.Namespace)
 }
 
 // Of returns how far a delivery counts. set is nil if it is not there; platform says whether its namespace is a platform namespace.

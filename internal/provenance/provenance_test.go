@@ -3,6 +3,8 @@
 package provenance_test
 
 import (
+	"cmp"
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -45,6 +47,30 @@ func TestOf(t *testing.T) {
 		v := provenance.Of(d, set, tc.platform)
 		if v.Standing != tc.want || v.Reason != tc.reason || (v.Message == "") != (tc.want == provenance.Genuine) {
 			t.Errorf("%s: %+v, want %s %s", name, v, tc.want, tc.reason)
+		}
+	}
+}
+
+func TestObject(t *testing.T) {
+	one, long := types.NamespacedName{Namespace: "fleet", Name: "one"}, strings.Repeat("base", 20)
+	for name, tc := range map[string]struct {
+		namespace, name, delivery, set string
+		platform, want                 bool
+	}{
+		"made by the hub":         {"platform", "", "", "base", true, true},
+		"beside the registration": {"fleet", "", "", "base", false, true},
+		"of a set of a long name": {"fleet", "", identity.Delivery(long, one), long, false, true},
+		"out of reach":            {"tenant", "", "", "base", false, false},
+		"under another name":      {"platform", "mine", "", "base", true, false},
+		"of another set":          {"platform", "", "", "other", true, false},
+		"of no delivery":          {"platform", "", "base", "base", true, false},
+	} {
+		o := &metav1.ObjectMeta{
+			Namespace: tc.namespace, Name: cmp.Or(tc.name, identity.FluxObject("hub", one, "web")), Labels: map[string]string{hubv1.AddonLabel: "web"},
+			Annotations: map[string]string{hubv1.DeliveryAnnotation: cmp.Or(tc.delivery, identity.Delivery("base", one))},
+		}
+		if got := provenance.Object(o, "hub", tc.set, one, tc.platform); got != tc.want {
+			t.Errorf("%s: %t, want %t", name, got, tc.want)
 		}
 	}
 }

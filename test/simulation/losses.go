@@ -73,6 +73,14 @@ func (s *set) takesOver(work *workload) bool {
 	return s.namespace == namespace && slices.ContainsFunc(s.addons, func(a addon) bool { return a.movedFrom == from+"/"+work.addon })
 }
 
+// asks returns whether a set's delivery to a cluster asks for the removal of an add-on, or for its reinstallation. Another set may have brought it.
+func (w *World) asks(s *set, c *cluster, addon string) bool {
+	return slices.ContainsFunc(w.deliveries(), func(d *hubv1.AddonDelivery) bool {
+		return d.SetKey().String() == s.namespace+"/"+s.name && d.Spec.RegistrationRef.Key().String() == c.namespace+"/"+c.name &&
+			slices.ContainsFunc(d.Status.Addons, func(a hubv1.AddonStatus) bool { return a.Name == addon && a.Removal != "" })
+	})
+}
+
 // approve is what a user does who has read what a set's status says is held.
 func (w *World) approve(s *set) {
 	held, _ := nested(w.server.Get(s.key()), "status", "heldRemovals", "hash").(string)
@@ -81,7 +89,7 @@ func (w *World) approve(s *set) {
 	}
 	for _, c := range w.clusters {
 		for _, work := range c.workloads {
-			if work.unwanted && (work.set == s.namespace+"/"+s.name || s.takesOver(work)) {
+			if work.unwanted && (work.set == s.namespace+"/"+s.name || s.takesOver(work) || w.asks(s, c, work.addon)) {
 				work.approved = true
 			}
 		}

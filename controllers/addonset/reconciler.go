@@ -86,7 +86,10 @@ func (r *Reconciler) serve(ctx context.Context, set *hubv1.AddonSet) error {
 	if err != nil {
 		return err
 	}
-	verdict := r.guard(set, fleet.removals)
+	verdict, err := r.guard(ctx, set, fleet.removals)
+	if err != nil {
+		return err
+	}
 	r.summarize(set, fleet, invalid)
 	if err := apply.StatusUnchanged(ctx, r.Client, before, set); err != nil {
 		return err
@@ -204,7 +207,10 @@ func (r *Reconciler) retire(ctx context.Context, set *hubv1.AddonSet, deliveries
 	if asked.failed != nil {
 		return asked.failed
 	}
-	verdict := r.guard(set, asked)
+	verdict, err := r.guard(ctx, set, asked)
+	if err != nil {
+		return err
+	}
 	set.Status.Clusters, set.Status.Rollout = leavingCounts(set, deliveries), "Withdrawing"
 	message := "being withdrawn from " + leavingText(deliveries)
 	if held := set.Status.HeldRemovals; held != nil {

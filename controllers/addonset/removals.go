@@ -3,6 +3,7 @@
 package addonset
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -159,10 +160,45 @@ func there(d *hubv1.AddonDelivery, a *hubv1.AddonStatus) bool {
 	return a.AppliedGeneration > 0 || a.Version != "" // the generation of what came out of a backup is not known
 }
 
+// before returns what was counted of the add-ons of a set under the names, or in the sets, that they had before: who renames an add-on, or moves
+// it, has not waited for an hour. Live: what another set lets go at this moment counts.
+func (r *Reconciler) before(ctx context.Context, set *hubv1.AddonSet) ([]hubv1.RemovalCount, error) {
+	var out []hubv1.RemovalCount
+	for i := range set.Spec.Addons {
+		a := &set.Spec.Addons[i]
+		for _, from := range a.MovedFrom {
+			other := &hubv1.AddonSet{Status: set.Status}
+			key := types.NamespacedName{Namespace: cmp.Or(from.Namespace, set.Namespace), Name: cmp.Or(from.AddonSet, set.Name)}
+			if key != client.ObjectKeyFromObject(set) {
+				if err := r.Live.Get(ctx, key, other); client.IgnoreNotFound(err) != nil {
+					return nil, fmt.Errorf("read AddonSet %s, from which add-on %q was moved: %w", key, a.Name, err)
+				}
+			}
+			if other.Status.Removals == nil {
+				continue
+			}
+			for _, n := range other.Status.Removals.Counts {
+				if n.Addon == cmp.Or(from.Name, a.Name) {
+					n.Addon = a.Name
+					out = append(out, n)
+				}
+			}
+		}
+	}
+	return out, nil
+}
+
 // guard decides what may go, and notes it in the set's status, in memory.
-func (r *Reconciler) guard(set *hubv1.AddonSet, asked *removals) guard.Verdict {
+func (r *Reconciler) guard(ctx context.Context, set *hubv1.AddonSet, asked *removals) (guard.Verdict, error) {
+	var before []hubv1.RemovalCount
+	if len(asked.wanted) > 0 {
+		var err error
+		if before, err = r.before(ctx, set); err != nil {
+			return guard.Verdict{}, err
+		}
+	}
 	v := guard.Decide(guard.Input{
-		Wanted: asked.wanted, Held: set.Status.HeldRemovals, Removals: set.Status.Removals, Delivered: asked.delivered, Going: asked.going,
+		Wanted: asked.wanted, Held: set.Status.HeldRemovals, Removals: set.Status.Removals, Before: before, Delivered: asked.delivered, Going: asked.going,
 		Approval: set.Annotations[hubv1.ApproveRemovalAnnotation], Now: r.Clock.Now(),
 		Off: set.Spec.RemovalGuard != nil && set.Spec.RemovalGuard.Mode == hubv1.RemovalGuardOff,
 	})
@@ -177,7 +213,7 @@ func (r *Reconciler) guard(set *hubv1.AddonSet, asked *removals) guard.Verdict {
 	if set.Status.Clusters != nil {
 		set.Status.Clusters.Held = held
 	}
-	return v
+	return v, nil
 }
 
 // tellGuard sends an event when the guard begins to hold something, and when that is approved.

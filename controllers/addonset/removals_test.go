@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/match"
@@ -167,4 +168,37 @@ func (w *world) asked(t *testing.T) string {
 		return what + ", free"
 	}
 	return fmt.Sprintf("%s: %s", what, strings.Join(asked.Addons, " "))
+}
+
+// TestCountedBefore: what was counted of an add-on under another name, or in another set, is counted under the name that it has now.
+func TestCountedBefore(t *testing.T) {
+	counts := func(addons ...string) *hubv1.Removals {
+		out := &hubv1.Removals{}
+		for _, a := range addons {
+			out.Counts = append(out.Counts, hubv1.RemovalCount{Addon: a, Count: 1})
+		}
+		return out
+	}
+	extra := &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "extra"}}
+	extra.Status.Removals = counts("logs", "moved", "other")
+	r := newMatcherRoom(t, interceptor.Funcs{}, extra)
+	set := &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "base"}}
+	set.Spec.Addons = []hubv1.Addon{
+		{Name: "moved", MovedFrom: []hubv1.MovedAddon{{AddonSet: "extra"}}},
+		{Name: "new", MovedFrom: []hubv1.MovedAddon{{Name: "old"}, {AddonSet: "extra", Name: "logs"}}},
+		{Name: "gone", MovedFrom: []hubv1.MovedAddon{{AddonSet: "nobody"}}},
+		{Name: "other"},
+	}
+	set.Status.Removals = counts("old", "new")
+	got, err := r.before(t.Context(), set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, n := range got {
+		names = append(names, n.Addon)
+	}
+	if want := "moved new new"; strings.Join(names, " ") != want {
+		t.Errorf("it is %q, want %q", names, want)
+	}
 }

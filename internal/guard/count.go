@@ -59,15 +59,10 @@ func newCounter(in Input) *counter {
 		}
 	}
 	for _, n := range c.counts {
-		if c.old(n) {
-			continue
-		}
-		marks := marksOf(n.Clusters)
-		c.unknown[n.Addon] += max(0, int(n.Count)-len(marks))
-		c.marks += len(marks)
-		for _, m := range marks {
-			c.lose(n.Addon, m)
-		}
+		c.marks += c.remember(n)
+	}
+	for _, n := range in.Before {
+		c.remember(n)
 	}
 	for a, clusters := range in.Delivered {
 		c.had[a] = len(c.lost[a]) + c.unknown[a]
@@ -78,6 +73,19 @@ func newCounter(in Input) *counter {
 		}
 	}
 	return c
+}
+
+// remember has what was counted within the hour count, and returns of how many clusters it is known which they are.
+func (c *counter) remember(n hubv1.RemovalCount) int {
+	if c.old(n) {
+		return 0
+	}
+	marks := marksOf(n.Clusters)
+	c.unknown[n.Addon] += max(0, int(n.Count)-len(marks))
+	for _, m := range marks {
+		c.lose(n.Addon, m)
+	}
+	return len(marks)
 }
 
 func marksOf(clusters []byte) []mark {

@@ -57,6 +57,8 @@ type Input struct {
 	// Held and Removals are what the set's status says.
 	Held     *hubv1.HeldRemovals
 	Removals *hubv1.Removals
+	// Before are the counts of what the add-ons were before they were renamed or moved here, under the names that they have now.
+	Before []hubv1.RemovalCount
 	// Delivered says on which clusters each add-on is now.
 	Delivered map[string][]string
 	// Going says from which clusters each add-on is on its way out, and not gone yet: on a cluster that is paused, that may take weeks.

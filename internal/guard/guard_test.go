@@ -25,6 +25,7 @@ type fleet struct {
 	wanted    []Removal
 	held      *hubv1.HeldRemovals
 	removals  *hubv1.Removals
+	before    []hubv1.RemovalCount
 	approval  string
 	off       bool
 	edits     int
@@ -58,7 +59,7 @@ func (f *fleet) want(from, to int, addons ...string) {
 // decide asks the guard, and returns how many removals went for the first time.
 func (f *fleet) decide() int {
 	f.t.Helper()
-	in := Input{Wanted: f.wanted, Held: f.held, Removals: f.removals, Delivered: f.delivered, Going: f.going, Approval: f.approval, Off: f.off, Now: f.now}
+	in := Input{Wanted: f.wanted, Held: f.held, Removals: f.removals, Before: f.before, Delivered: f.delivered, Going: f.going, Approval: f.approval, Off: f.off, Now: f.now}
 	v := Decide(in)
 	slices.Reverse(in.Wanted)
 	if again := Decide(in); fmt.Sprint(again.Held, again.Removals) != fmt.Sprint(v.Held, v.Removals) {
@@ -93,6 +94,42 @@ func (f *fleet) count() int {
 		return 0
 	}
 	return int(f.held.Count)
+}
+
+// TestAnotherName: an add-on that has left clusters and is renamed, or moved to another set, has left them. What was counted goes on with it for an hour.
+func TestAnotherName(t *testing.T) {
+	for name, tc := range map[string]struct {
+		ago           time.Duration
+		from, to      int
+		want, counted int
+	}{
+		"others":     {0, 3, 6, 0, 0},
+		"the same":   {0, 0, 3, 3, 3},
+		"some":       {0, 2, 5, 1, 1},
+		"long since": {66 * time.Minute, 3, 6, 3, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			old := newFleet(t, 20, "a")
+			old.now = noon.Add(-tc.ago)
+			old.want(0, 3, "a")
+			old.decide()
+			f := newFleet(t, 20, "a")
+			f.before = old.removals.Counts
+			f.want(tc.from, tc.to, "a")
+			if got := f.decide(); got != tc.want || f.count() != tc.to-tc.from-tc.want {
+				t.Errorf("%d go and %d are held, want %d", got, f.count(), tc.want)
+			}
+			counted := 0
+			if f.removals != nil {
+				for _, n := range f.removals.Counts {
+					counted += int(n.Count)
+				}
+			}
+			if counted != tc.counted {
+				t.Errorf("%d are counted here, want %d: the others are counted where they were", counted, tc.counted)
+			}
+		})
+	}
 }
 
 func TestLimits(t *testing.T) {

@@ -28,13 +28,26 @@ func (w *World) lost(c *cluster, work *workload, why string) {
 	w.losses = append(w.losses, loss{at: now, cluster: c.name, set: work.set, setUID: uid, addon: work.addon})
 	clusters := map[string]bool{}
 	for _, l := range w.losses {
-		if l.setUID == uid && l.set == work.set && l.addon == work.addon && now.Sub(l.at) < time.Hour {
+		same := l.setUID == uid && l.set == work.set && l.addon == work.addon || w.movedFrom(work, l)
+		if same && now.Sub(l.at) < time.Hour {
 			clusters[l.cluster] = true
 		}
 	}
 	if limit := max(3, len(w.clusters)/10); len(clusters) > limit {
 		w.violated("guard", "%d clusters have lost add-on %s of %s within an hour, nobody has approved that, and %d may", len(clusters), work.addon, work.set, limit)
 	}
+}
+
+// movedFrom returns whether a loss is one of what a workload's add-on was called before, in a set that is still there.
+func (w *World) movedFrom(work *workload, l loss) bool {
+	namespace, name, _ := strings.Cut(work.set, "/")
+	s := w.sets[name]
+	if s == nil || s.namespace != namespace || s.addon(work.addon) == nil {
+		return false
+	}
+	of := claim{s, *s.addon(work.addon)}
+	_, from, _ := strings.Cut(l.set, "/")
+	return of.goesOnWith(&workload{set: l.set, addon: l.addon}) && l.setUID == nested(w.server.Get(keyOf("AddonSet", namespace, from)), "metadata", "uid")
 }
 
 // forget is told when all is at rest: caches are complete, nothing is queued, and a minute has passed since the last edit. What is wanted

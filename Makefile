@@ -25,7 +25,7 @@ DEMO_PARTS = etcd kube-apiserver kube-controller-manager kube-scheduler kwok kwo
 .PHONY: demo
 demo: ## A management cluster with Flux and the hub, three workload clusters, and add-ons that arrive. ARGS=--once to exit when all is Ready.
 	@$(GO) run ./hack/tools $(DEMO_PARTS)
-	@$(GO) build -o bin/hub ./cmd/hub && $(GO) build -o bin/chandler ./cmd/chandler && exec bin/chandler demo --hub bin/hub $(ARGS)
+	@$(GO) build -o bin/ ./cmd/hub ./cmd/chandler ./cmd/demo && exec bin/demo --hub bin/hub $(ARGS)
 
 ##@ Develop
 
@@ -44,10 +44,10 @@ tools: ## Build etcd, kube-apiserver, Flux and the rest into a cache folder outs
 
 .PHONY: test
 test: tools ## Every test: unit, API server, end to end with real Flux controllers and workload clusters.
-	$(GO) run ./hack/slowest -timeout 20m -p 2 $$($(GO) list ./... | grep -v -e /e2e$$ -e /e2e/kamaji$$ -e /internal/demo$$)
+	$(GO) run ./hack/slowest -timeout 20m -p 2 $$($(GO) list ./... | grep -v -e /e2e$$ -e /e2e/kamaji$$ -e /cmd/demo$$)
 	@# Not from the cache: it does not know that these tests build the hub. They wait more than they work, so the two small ones run, one
 	@# after the other, beside the large one.
-	$(GO) run ./hack/slowest -timeout 60m -count=1 -p 2 ./e2e ./e2e/kamaji ./internal/demo
+	$(GO) run ./hack/slowest -timeout 60m -count=1 -p 2 ./e2e ./e2e/kamaji ./cmd/demo
 	cd internal/manifestchart/enginetest && $(GO) test -count=1 ./...
 	cd hack/promcheck && $(GO) test -count=1 ./...
 
@@ -57,7 +57,7 @@ e2e-kind: ## The tests of e2e/kamaji on kind, with Kamaji, Flux and the hub as p
 
 .PHONY: test-unit
 test-unit: ## The tests that need no binaries, in seconds.
-	$(GO) test -short ./api/... ./internal/... ./cmd/... ./controllers/... ./docs ./e2e/expect
+	$(GO) test -short ./api/... ./internal/... ./cmd/... ./controllers/... ./docs ./e2e/expect ./test/{faultproxy,faultyapi,kindfleet,localfleet}/...
 
 .PHONY: simulate
 simulate: ## The whole hub in memory against random days: SEEDS=10000 FROM=0 (docs/simulation.md). One process per core; the first failing seed of each is shrunk to a short story.

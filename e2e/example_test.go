@@ -13,7 +13,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/examples"
-	"github.com/chandler-hub/chandler/internal/localfleet"
+	"github.com/chandler-hub/chandler/test/localfleet"
 )
 
 // TestKamajiExample runs examples/kamaji as it is: the tenant of Kamaji's GitOps guide, and a chart with two replicas, on a

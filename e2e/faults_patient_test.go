@@ -25,8 +25,8 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/e2e/expect"
-	"github.com/chandler-hub/chandler/internal/faultproxy"
-	"github.com/chandler-hub/chandler/internal/localfleet"
+	"github.com/chandler-hub/chandler/test/faultproxy"
+	"github.com/chandler-hub/chandler/test/localfleet"
 )
 
 // The sets, each with one Kustomization and one HelmRelease, and what happens to them while a cluster is at fault. Each

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chandler-hub/chandler/internal/faultyapi"
+	"github.com/chandler-hub/chandler/test/faultyapi"
 )
 
 const (

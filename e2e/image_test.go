@@ -17,7 +17,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	k8sruntime "k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/chandler-hub/chandler/internal/localfleet/parts"
+	"github.com/chandler-hub/chandler/test/localfleet/parts"
 )
 
 // TestImage carries out by hand what can be of the Dockerfile without Docker: it builds the hub from the build context, by the

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chandler-hub/chandler/internal/faultyapi"
+	"github.com/chandler-hub/chandler/test/faultyapi"
 )
 
 // kills is how many times TestKilled kills the hub.

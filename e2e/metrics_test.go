@@ -23,9 +23,9 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
-	"github.com/chandler-hub/chandler/internal/faultproxy"
-	"github.com/chandler-hub/chandler/internal/localfleet"
-	"github.com/chandler-hub/chandler/internal/localfleet/parts"
+	"github.com/chandler-hub/chandler/test/faultproxy"
+	"github.com/chandler-hub/chandler/test/localfleet"
+	"github.com/chandler-hub/chandler/test/localfleet/parts"
 )
 
 const watchedSet = `

@@ -23,8 +23,8 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/e2e/expect"
-	"github.com/chandler-hub/chandler/internal/faultyapi"
-	"github.com/chandler-hub/chandler/internal/localfleet"
+	"github.com/chandler-hub/chandler/test/faultyapi"
+	"github.com/chandler-hub/chandler/test/localfleet"
 )
 
 // ordeal is a fleet of three clusters and a hub that reaches its own API server through a proxy. Two sets bring add-ons of every

@@ -26,7 +26,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
-	"github.com/chandler-hub/chandler/internal/localfleet"
+	"github.com/chandler-hub/chandler/test/localfleet"
 )
 
 // Who is who. All but the hub that runs are in system:masters, so that it is the policies that stop somebody, and never RBAC. There

@@ -18,8 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
-	"github.com/chandler-hub/chandler/internal/localfleet"
-	"github.com/chandler-hub/chandler/internal/localfleet/parts"
+	"github.com/chandler-hub/chandler/test/localfleet"
+	"github.com/chandler-hub/chandler/test/localfleet/parts"
 )
 
 var chart = filepath.Join("..", "charts", "chandler")

@@ -22,7 +22,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/compile"
-	"github.com/chandler-hub/chandler/internal/localfleet"
+	"github.com/chandler-hub/chandler/test/localfleet"
 )
 
 var keep = flag.String("keep", "", "have TestStoredObjects keep what is stored now as that of this release, such as v0.1")

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
-	"github.com/chandler-hub/chandler/internal/localfleet"
+	"github.com/chandler-hub/chandler/test/localfleet"
 )
 
 // teardownFleet is a hub with a cluster of each kind of origin, each in a namespace of its own, and two sets in different namespaces.

@@ -21,7 +21,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/e2e/expect"
-	"github.com/chandler-hub/chandler/internal/localfleet"
+	"github.com/chandler-hub/chandler/test/localfleet"
 )
 
 // release is a hub that Helm has installed.

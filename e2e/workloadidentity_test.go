@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
-	"github.com/chandler-hub/chandler/internal/localfleet"
-	"github.com/chandler-hub/chandler/internal/localfleet/parts"
+	"github.com/chandler-hub/chandler/test/localfleet"
+	"github.com/chandler-hub/chandler/test/localfleet/parts"
 )
 
 // TestWorkloadIdentity: Flux applies a Kustomization and a HelmRelease to a cluster that trusts the management cluster's ServiceAccounts,

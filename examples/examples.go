@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package examples holds the examples, for `chandler demo` and the tests that run them.
+// Package examples holds the examples, for the demo and the tests that run them.
 package examples
 
 import (

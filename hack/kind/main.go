@@ -13,8 +13,8 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/chandler-hub/chandler/internal/kindfleet"
-	"github.com/chandler-hub/chandler/internal/localfleet/parts"
+	"github.com/chandler-hub/chandler/test/kindfleet"
+	"github.com/chandler-hub/chandler/test/localfleet/parts"
 )
 
 // missing is the exit code for a machine that has not got what is needed.

@@ -20,7 +20,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/chandler-hub/chandler/internal/localfleet/parts"
+	"github.com/chandler-hub/chandler/test/localfleet/parts"
 )
 
 // tempPrefix marks a folder of the cache that a run works in.

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/chandler-hub/chandler/internal/localfleet/parts"
+	"github.com/chandler-hub/chandler/test/localfleet/parts"
 )
 
 // tailLines is how much of a failed command's output is shown.

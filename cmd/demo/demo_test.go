@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package demo
+package main
 
 import (
 	"bytes"
@@ -23,7 +23,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/e2e/expect"
-	"github.com/chandler-hub/chandler/internal/localfleet"
+	"github.com/chandler-hub/chandler/test/localfleet"
 )
 
 // stays is for how long somebody looks around before he tries something: far longer than a node without a lease would live.
@@ -47,7 +47,7 @@ func TestDemo(t *testing.T) {
 		}
 	})
 	ctx := t.Context()
-	expect.NoError(t, f.start(ctx, Options{}))
+	expect.NoError(t, f.start(ctx, options{}))
 	expect.NoError(t, f.register(ctx))
 	expect.NoError(t, f.watch(ctx, expect.Patience))
 	expect.NoError(t, f.readBack(ctx))

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/chandler-hub/chandler/internal/localfleet/parts"
+	"github.com/chandler-hub/chandler/test/localfleet/parts"
 )
 
 const (

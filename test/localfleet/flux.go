@@ -13,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/chandler-hub/chandler/internal/localfleet/parts"
 	"github.com/chandler-hub/chandler/internal/shard"
+	"github.com/chandler-hub/chandler/test/localfleet/parts"
 )
 
 // FluxNamespace is where the Flux controllers think they run.

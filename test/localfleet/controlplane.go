@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
-	"github.com/chandler-hub/chandler/internal/localfleet/parts"
+	"github.com/chandler-hub/chandler/test/localfleet/parts"
 )
 
 // startControlPlane starts etcd and kube-apiserver. It does itself what envtest could do, as it needs more of the two

@@ -22,8 +22,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/chandler-hub/chandler/internal/localfleet"
-	"github.com/chandler-hub/chandler/internal/localfleet/parts"
+	"github.com/chandler-hub/chandler/test/localfleet"
+	"github.com/chandler-hub/chandler/test/localfleet/parts"
 )
 
 // TestKamaji has the real operator make a tenant, which a node then joins.

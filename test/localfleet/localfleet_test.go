@@ -26,7 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/chandler-hub/chandler/internal/localfleet"
+	"github.com/chandler-hub/chandler/test/localfleet"
 )
 
 func newScheme(t *testing.T) *runtime.Scheme {

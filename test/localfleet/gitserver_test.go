@@ -11,7 +11,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/storage/memory"
 
-	"github.com/chandler-hub/chandler/internal/localfleet"
+	"github.com/chandler-hub/chandler/test/localfleet"
 )
 
 // TestGitServer clones as source-controller does, whole and with depth 1, before and after a commit that replaces a file.

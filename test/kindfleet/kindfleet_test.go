@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/chandler-hub/chandler/internal/kindfleet"
+	"github.com/chandler-hub/chandler/test/kindfleet"
 )
 
 func TestPreflight(t *testing.T) {

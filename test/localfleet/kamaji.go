@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/chandler-hub/chandler/internal/localfleet/parts"
+	"github.com/chandler-hub/chandler/test/localfleet/parts"
 )
 
 // KamajiNamespace is where Kamaji thinks it runs.

@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/chandler-hub/chandler/internal/localfleet/parts"
+	"github.com/chandler-hub/chandler/test/localfleet/parts"
 )
 
 // lockKamaji waits until no other fleet of this machine runs Kamaji. The kernel gives the lock back even if this process is killed.

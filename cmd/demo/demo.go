@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package demo runs a whole fleet on one machine and shows how add-ons arrive: the first thing that a newcomer sees.
-package demo
+package main
 
 import (
 	"context"
@@ -20,15 +19,15 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
-	"github.com/chandler-hub/chandler/internal/localfleet"
-	"github.com/chandler-hub/chandler/internal/localfleet/parts"
+	"github.com/chandler-hub/chandler/test/localfleet"
+	"github.com/chandler-hub/chandler/test/localfleet/parts"
 )
 
-// DefaultTimeout is how long the add-ons may take to arrive.
-const DefaultTimeout = 5 * time.Minute
+// defaultTimeout is how long the add-ons may take to arrive.
+const defaultTimeout = 5 * time.Minute
 
-// Options are what the command line says.
-type Options struct {
+// options are what the command line says.
+type options struct {
 	// Out takes what is shown.
 	Out io.Writer
 	// Hub is the hub's binary; it is built if empty.
@@ -57,8 +56,8 @@ type fleet struct {
 	git       *localfleet.GitServer
 }
 
-// Run runs the demo until the context ends, or until all is Ready with Options.Once. It leaves no process and no file.
-func Run(ctx context.Context, o Options) (err error) {
+// run runs the demo until the context ends, or until all is Ready with options.Once. It leaves no process and no file.
+func run(ctx context.Context, o options) (err error) {
 	dir, err := os.MkdirTemp("", "chandler-demo-")
 	if err != nil {
 		return err
@@ -143,7 +142,7 @@ func newScheme() (*runtime.Scheme, error) {
 }
 
 // start starts all clusters at once, and Flux, Kamaji and the hub on the management cluster.
-func (f *fleet) start(ctx context.Context, o Options) error {
+func (f *fleet) start(ctx context.Context, o options) error {
 	f.out.line("Starting a management cluster and three workload clusters, all as processes of this machine: the real programs, but for")
 	f.out.line("nodes, which kwok plays")
 	f.workloads = []*workload{
@@ -167,7 +166,7 @@ func (f *fleet) start(ctx context.Context, o Options) error {
 	return group.wait()
 }
 
-func (f *fleet) startHub(ctx context.Context, o Options) error {
+func (f *fleet) startHub(ctx context.Context, o options) error {
 	begin := time.Now()
 	crds, err := localfleet.CRDs(parts.SourceController, parts.KustomizeController, parts.HelmController, parts.Kamaji, parts.ClusterAPI)
 	if err != nil {
@@ -223,7 +222,7 @@ func (f *fleet) startTenant(ctx context.Context, w *workload) error {
 }
 
 // startControllers starts Flux and the hub.
-func (f *fleet) startControllers(ctx context.Context, o Options) error {
+func (f *fleet) startControllers(ctx context.Context, o options) error {
 	begin := time.Now()
 	if err := f.hub.StartFlux(ctx, localfleet.FluxOptions{}); err != nil {
 		return err

@@ -23,8 +23,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chandler-hub/chandler/internal/faultproxy"
-	"github.com/chandler-hub/chandler/internal/localfleet"
+	"github.com/chandler-hub/chandler/test/faultproxy"
+	"github.com/chandler-hub/chandler/test/localfleet"
 )
 
 // fixture is a proxy before a server, and a client that trusts what issued their certificates.

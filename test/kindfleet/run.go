@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/chandler-hub/chandler/internal/localfleet/parts"
+	"github.com/chandler-hub/chandler/test/localfleet/parts"
 )
 
 // modules are those that are installed from the configuration that they carry, by the folder of hack/tools that pins them.

@@ -58,10 +58,14 @@ func (r *Reconciler) finalize(ctx context.Context, reg *hubv1.ClusterRegistratio
 	}
 	again, _ := r.suspend(reg, obj, refused)
 	reason := unregisteringReason(facts, decision)
-	if reason != "" {
-		status.Set(reg, hubv1.UnregisteringCondition, metav1.ConditionTrue, reason, decision.Reason, r.Clock.Now())
+	fresh := r.goes(reg, reason, decision)
+	var recalled []string
+	if reason != "" && left == 0 && !fresh {
+		if recalled, err = r.recalled(ctx, key, reason); err != nil {
+			return ctrl.Result{}, err
+		}
 	}
-	status.Summarize(reg, status.Outcome{Phase: status.Working, Reason: hubv1.TerminatingReason, Message: fmt.Sprintf("%s; %s left", decision.Reason, status.Count(left, "delivery"))}, r.Clock.Now())
+	status.Summarize(reg, status.Outcome{Phase: status.Working, Reason: hubv1.TerminatingReason, Message: decision.Reason + "; " + leftText(left, recalled)}, r.Clock.Now())
 	if err := apply.Status(ctx, r.Client, before, reg); err != nil {
 		return ctrl.Result{}, err
 	}
@@ -71,18 +75,31 @@ func (r *Reconciler) finalize(ctx context.Context, reg *hubv1.ClusterRegistratio
 		return ctrl.Result{RequeueAfter: time.Minute}, nil // held: look again whether the origin can be read
 	case left > 0:
 		return apply.Retried(ctrl.Result{RequeueAfter: again}, found.unread) // the last delivery wakes us when it goes
-	case status.Reason(before, hubv1.UnregisteringCondition) != reason:
+	case fresh:
 		// The matcher may have been at work on it before it knew. Once the condition is known, no delivery is made any more.
 		return ctrl.Result{RequeueAfter: time.Second}, nil
+	case len(recalled) > 0 && !r.givesUp(reg):
+		return ctrl.Result{RequeueAfter: time.Second}, nil
 	}
-	if recalled, err := r.recalled(ctx, key, reason); err != nil || recalled {
-		return ctrl.Result{RequeueAfter: time.Second}, err
-	}
+	r.tellGivenUp(reg, recalled)
 	if err := r.unmark(ctx, reg, obj); err != nil {
 		return ctrl.Result{}, err
 	}
 	r.forget(key, reg)
 	return ctrl.Result{}, apply.RemoveFinalizer(ctx, r.Client, reg, hubv1.RegistrationFinalizer)
+}
+
+// goes says why a registration goes, and since when, and returns whether it did not say so before.
+func (r *Reconciler) goes(reg *hubv1.ClusterRegistration, reason string, decision teardown.Decision) bool {
+	fresh := status.Reason(reg, hubv1.UnregisteringCondition) != reason
+	if reason == "" {
+		return fresh
+	}
+	if fresh {
+		status.Clear(reg, hubv1.UnregisteringCondition) // each reason has a time of its own
+	}
+	status.Set(reg, hubv1.UnregisteringCondition, metav1.ConditionTrue, reason, decision.Reason, r.Clock.Now())
+	return fresh
 }
 
 // remade returns whether a registration that goes is made again. It looks live: if its origin is gone, or says something else, since the cache

@@ -6,9 +6,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
+	"time"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -21,16 +24,21 @@ import (
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
-// recalled returns whether a delivery is about to be made again, to be withdrawn: somebody has deleted it, and what it delivered is there still. The
-// matcher does that, and can as long as the registration is there. It looks live, as deliveriesLeft does.
-func (r *Reconciler) recalled(ctx context.Context, reg types.NamespacedName, reason string) (bool, error) {
+// recallTime is how long what somebody forces waits for a delivery to be made again. The matcher tries that many times within it.
+const recallTime = time.Minute
+
+// recalled returns the Flux objects whose deliveries are about to be made again, to be withdrawn: somebody has deleted them, and what they delivered is
+// there still. The matcher does that, and can as long as the registration is there. It looks live, as deliveriesLeft does.
+func (r *Reconciler) recalled(ctx context.Context, reg types.NamespacedName, reason string) ([]string, error) {
+	var out []string
 	sets := map[string][]hubv1.AddonSet{} // those that withdraw, by namespace
+	taken := map[types.NamespacedName]bool{}
 	for _, list := range []*metav1.PartialObjectMetadataList{
 		{TypeMeta: metav1.TypeMeta{APIVersion: helmv2.GroupVersion.String(), Kind: helmv2.HelmReleaseKind + "List"}},
 		{TypeMeta: metav1.TypeMeta{APIVersion: kustomizev1.GroupVersion.String(), Kind: kustomizev1.KustomizationKind + "List"}},
 	} {
 		if err := r.Live.List(ctx, list, client.MatchingLabels{hubv1.ClusterKeyLabel: identity.ClusterKey(r.Config.HubID, reg)}); err != nil {
-			return false, fmt.Errorf("look for what is left of deliveries: %w", err)
+			return nil, fmt.Errorf("look for what is left of deliveries: %w", err)
 		}
 		for i := range list.Items {
 			o, platform := &list.Items[i], r.Config.IsPlatform(list.Items[i].Namespace)
@@ -40,7 +48,7 @@ func (r *Reconciler) recalled(ctx context.Context, reg types.NamespacedName, rea
 			if _, known := sets[o.Namespace]; !known {
 				there, err := r.withdrawing(ctx, o.Namespace)
 				if err != nil {
-					return false, err
+					return nil, err
 				}
 				sets[o.Namespace] = there
 			}
@@ -48,12 +56,42 @@ func (r *Reconciler) recalled(ctx context.Context, reg types.NamespacedName, rea
 			if !slices.ContainsFunc(sets[o.Namespace], made) {
 				continue
 			}
-			if taken, err := r.taken(ctx, reg, types.NamespacedName{Namespace: o.Namespace, Name: o.Annotations[hubv1.DeliveryAnnotation]}); err != nil || !taken {
-				return !taken, err
+			delivery := types.NamespacedName{Namespace: o.Namespace, Name: o.Annotations[hubv1.DeliveryAnnotation]}
+			if _, known := taken[delivery]; !known {
+				is, err := r.taken(ctx, reg, delivery)
+				if err != nil {
+					return nil, err
+				}
+				taken[delivery] = is
+			}
+			if !taken[delivery] {
+				out = append(out, fmt.Sprintf("%s %s/%s", strings.TrimSuffix(list.Kind, "List"), o.Namespace, o.Name))
 			}
 		}
 	}
-	return false, nil
+	return out, nil
+}
+
+// givesUp returns whether a registration that goes waits no longer for deliveries to be made again: somebody forces it, and the matcher has had its time.
+func (r *Reconciler) givesUp(reg *hubv1.ClusterRegistration) bool {
+	c := status.Find(reg, hubv1.UnregisteringCondition)
+	return c != nil && c.Reason == hubv1.ForcedReason && r.Clock.Since(c.LastTransitionTime.Time) >= recallTime
+}
+
+// tellGivenUp tells what stays as it is: nobody lets it go, and so nobody else tells of it.
+func (r *Reconciler) tellGivenUp(reg *hubv1.ClusterRegistration, objects []string) {
+	if len(objects) > 0 {
+		r.Recorder.Eventf(reg, nil, corev1.EventTypeWarning, hubv1.AddonOrphanedEvent, "Remove", "somebody forces it to go, and the deliveries of %s could not be made again, by which they would be let go. "+
+			"They stay, and Flux goes on with what they deliver: suspend them, and delete them", status.List(objects, 20))
+	}
+}
+
+// leftText says what a registration that goes still waits for.
+func leftText(deliveries int, recalled []string) string {
+	if len(recalled) > 0 {
+		return fmt.Sprintf("%s of deliveries that somebody has deleted: they are to be made again first", status.List(recalled, 3))
+	}
+	return status.Count(deliveries, "delivery") + " left"
 }
 
 // taken returns whether a delivery to another cluster has that name: nobody can make the one that belongs there.

@@ -5,17 +5,28 @@ package registration
 import (
 	"strings"
 	"testing"
+	"time"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/identity"
+	"github.com/chandler-hub/chandler/internal/origin"
+	"github.com/chandler-hub/chandler/internal/probe"
+	"github.com/chandler-hub/chandler/internal/status"
+	"github.com/chandler-hub/chandler/internal/teardown"
 )
 
 // TestRecalled: a registration waits for a delivery to be made again only if somebody makes it again.
@@ -71,8 +82,8 @@ func TestRecalled(t *testing.T) {
 				}
 			}
 			r := &Reconciler{Live: api, Config: &hubconfig.Config{HubID: "hub", PlatformNamespaces: []string{"flux-system"}}}
-			if got, err := r.recalled(t.Context(), reg, tc.reason); err != nil || got != tc.want {
-				t.Errorf("got %t, %v; want %t", got, err, tc.want)
+			if got, err := r.recalled(t.Context(), reg, tc.reason); err != nil || len(got) > 0 != tc.want {
+				t.Errorf("got %v, %v; want %t", got, err, tc.want)
 			}
 		})
 	}
@@ -80,4 +91,75 @@ func TestRecalled(t *testing.T) {
 
 func stalled() []metav1.Condition {
 	return []metav1.Condition{{Type: hubv1.StalledCondition, Status: metav1.ConditionTrue}}
+}
+
+// TestForcedThoughNothingIsMadeAgain: what somebody forces waits for no delivery that cannot be made again, and tells what stays without one.
+func TestForcedThoughNothingIsMadeAgain(t *testing.T) {
+	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{hubv1.AddToScheme, helmv2.AddToScheme, kustomizev1.AddToScheme, corev1.AddToScheme, apiextensionsv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	key := types.NamespacedName{Namespace: "fleet", Name: "one"}
+	reg := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{
+		Namespace: key.Namespace, Name: key.Name, Finalizers: []string{hubv1.RegistrationFinalizer}, DeletionTimestamp: &metav1.Time{Time: now.Add(-time.Hour)},
+	}}
+	status.Set(reg, hubv1.UnregisteringCondition, metav1.ConditionTrue, hubv1.UnregisteredReason, "", now.Add(-time.Hour))
+	left := &kustomizev1.Kustomization{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "flux-system", Name: identity.FluxObject("hub", key, "web"),
+		Labels:      map[string]string{hubv1.ClusterKeyLabel: identity.ClusterKey("hub", key), hubv1.AddonLabel: "web", hubv1.AddonSetLabel: "base"},
+		Annotations: map[string]string{hubv1.DeliveryAnnotation: identity.Delivery("base", key)},
+	}}
+	b := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(reg).WithObjects(reg, left, &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "base"}})
+	for _, o := range []client.Object{&corev1.Namespace{}, &apiextensionsv1.CustomResourceDefinition{}} {
+		b = b.WithIndex(o, metav1.ObjectNameField, func(o client.Object) []string { return []string{o.GetName()} })
+	}
+	api, clock, told := b.Build(), clocktesting.NewFakeClock(now), events.NewFakeRecorder(10)
+	r := &Reconciler{
+		Client: api, Live: api, Clock: clock, Recorder: told, Pool: probe.NewPool(probe.PoolOptions{}),
+		Config: &hubconfig.Config{HubID: "hub", PlatformNamespaces: []string{"flux-system"}},
+	}
+	look := func() (there bool, says string) {
+		there = true
+		for range 3 {
+			got := &hubv1.ClusterRegistration{}
+			if err := api.Get(t.Context(), key, got); apierrors.IsNotFound(err) {
+				return false, says
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := r.finalize(t.Context(), got, nil, origin.Verdict{Origin: teardown.OriginNone}); err != nil {
+				t.Fatal(err)
+			}
+			says = status.Find(got, hubv1.ReadyCondition).Message
+		}
+		return there, says
+	}
+	if there, says := look(); !there || !strings.Contains(says, left.Name) {
+		t.Errorf("unregistered: it is there %t, and says %q; want it to name what it waits for", there, says)
+	}
+	clock.Step(time.Hour)
+	if there, _ := look(); !there {
+		t.Error("unregistered: it has gone, and nobody uninstalls what is left")
+	}
+	got := &hubv1.ClusterRegistration{}
+	if err := api.Get(t.Context(), key, got); err != nil {
+		t.Fatal(err)
+	}
+	got.Annotations = map[string]string{hubv1.ForceUnregisterAnnotation: "true"}
+	if err := api.Update(t.Context(), got); err != nil {
+		t.Fatal(err)
+	}
+	if there, _ := look(); !there {
+		t.Error("forced: it has gone at once, and the delivery could not be made again")
+	}
+	clock.Step(recallTime)
+	if there, says := look(); there {
+		t.Errorf("forced: it is there still, and says %q", says)
+	}
+	if len(told.Events) == 0 || !strings.Contains(<-told.Events, left.Name) {
+		t.Error("nobody is told of what stays")
+	}
 }

@@ -410,7 +410,7 @@ type RemovalCount struct {
 
 // ClusterCounts counts the clusters of a set.
 type ClusterCounts struct {
-	// matched is how many clusters the set selects.
+	// matched is how many clusters the set selects. One that it delivers to counts also while its registration is not there.
 	// +optional
 	Matched int32 `json:"matched"`
 	// ready is how many of them have every add-on Ready.

@@ -123,6 +123,13 @@ func (w *World) someLostAll(of func(*hubv1.AddonDelivery) bool) bool {
 	return slices.ContainsFunc(w.deliveries(), func(d *hubv1.AddonDelivery) bool { return of(d) && lostAll(d) })
 }
 
+// delivers returns whether a set has a delivery to a cluster.
+func (w *World) delivers(s *set, c *cluster) bool {
+	return slices.ContainsFunc(w.deliveries(), func(d *hubv1.AddonDelivery) bool {
+		return d.SetKey().String() == s.namespace+"/"+s.name && d.Spec.RegistrationRef.Name == c.name
+	})
+}
+
 func (w *World) checkSet(s *set) {
 	o := w.server.Get(s.key())
 	if o == nil {
@@ -140,6 +147,8 @@ func (w *World) checkSet(s *set) {
 			matched++
 		case registered && w.server.Get(c.origin()) == nil:
 			gone++ // a registration out of a backup stays, and counts, though its origin is gone: absence removes nothing
+		case !registered && w.delivers(s, c):
+			gone++ // so does a delivery whose registration is gone, and nobody makes it again
 		}
 	}
 	if got := there.Status.Clusters; got == nil || int(got.Matched) < matched || int(got.Matched) > matched+gone || int(got.Ready) > matched {

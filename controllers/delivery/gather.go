@@ -56,8 +56,8 @@ type cluster struct {
 	elsewhere map[workload]string
 	// announced are the objects that are let go: what each leaves, or why that could not be said.
 	announced map[plan.Key]outcome
-	// acts says of namespaces out of reach whether Flux gets at the cluster from there all the same.
-	acts map[string]bool
+	// outside says of namespaces out of reach whether Flux gets at the cluster from there all the same.
+	outside map[string]look
 	// mirrored are the namespaces in which the mirror is in place that Flux gets at the cluster by.
 	mirrored map[string]bool
 }
@@ -154,7 +154,7 @@ func (c *cluster) answered() bool {
 }
 
 func (r *Reconciler) gather(ctx context.Context, k key) (*cluster, error) {
-	c := &cluster{key: k, now: r.Clock.Now(), objects: map[plan.Key]*object{}, acts: map[string]bool{}, mirrored: map[string]bool{}}
+	c := &cluster{key: k, now: r.Clock.Now(), objects: map[plan.Key]*object{}, outside: map[string]look{}, mirrored: map[string]bool{}}
 	list := &hubv1.AddonDeliveryList{}
 	if err := r.Client.List(ctx, list, client.MatchingFields{index.DeliveryRegistration: k.String()}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list the deliveries: %w", err)

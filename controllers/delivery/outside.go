@@ -5,8 +5,10 @@ package delivery
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
@@ -25,15 +27,15 @@ func (r *Reconciler) lookOutside(ctx context.Context, c *cluster, d *delivery) e
 	if d.Standing != provenance.Held || d.Reason != hubv1.OutOfReachReason {
 		return nil
 	}
-	acts, known := c.acts[d.Namespace]
+	seen, known := c.outside[d.Namespace]
 	if !known {
 		var err error
-		if acts, err = r.hasKubeconfig(ctx, c, d.Namespace); err != nil {
+		if seen, err = r.lookInto(ctx, c, d.Namespace); err != nil {
 			return err
 		}
-		c.acts[d.Namespace] = acts
+		c.outside[d.Namespace] = seen
 	}
-	if !acts {
+	if !seen.acts {
 		d.Standing = provenance.Ignored
 		d.Message = fmt.Sprintf("namespace %q is not a platform namespace (any more), and does not have the present kubeconfig of ClusterRegistration %s. The delivery is ignored, and what is there of it is left to Flux; delete it",
 			d.Namespace, c.key)
@@ -41,24 +43,61 @@ func (r *Reconciler) lookOutside(ctx context.Context, c *cluster, d *delivery) e
 	return nil
 }
 
-// hasKubeconfig returns whether the mirror in a namespace holds what Flux gets at the cluster by. While nobody knows what that is, nothing is made for
+// look is what was seen of a cluster's kubeconfig in a namespace: in which Secret, what was looked for, and whether Flux gets at the cluster by it.
+type look struct {
+	uid                  types.UID
+	version, fingerprint string
+	acts                 bool
+}
+
+// looks remembers what was seen of each cluster in the namespaces out of reach that have deliveries to it: else whoever writes many of those has a Secret
+// read whenever any of their clusters is looked at.
+type looks struct {
+	mu      sync.Mutex
+	entries map[key]map[string]look
+}
+
+func (l *looks) of(cluster key) map[string]look {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.entries[cluster]
+}
+
+// keep remembers what was seen of a cluster last, and nothing else of it.
+func (l *looks) keep(cluster key, seen map[string]look) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(seen) == 0 {
+		delete(l.entries, cluster)
+		return
+	}
+	if l.entries == nil {
+		l.entries = map[key]map[string]look{}
+	}
+	l.entries[cluster] = seen
+}
+
+// lookInto looks whether the mirror in a namespace holds what Flux gets at the cluster by. While nobody knows what that is, nothing is made for
 // the cluster either, and it may be so.
-func (r *Reconciler) hasKubeconfig(ctx context.Context, c *cluster, namespace string) (bool, error) {
+func (r *Reconciler) lookInto(ctx context.Context, c *cluster, namespace string) (look, error) {
 	if c.registration == nil || c.registration.Status.Credential == nil {
-		return true, nil
+		return look{acts: true}, nil
 	}
 	if c.unprobed() {
-		return false, nil // anybody can write down how Flux is to log in
+		return look{}, nil // anybody can write down how Flux is to log in
 	}
 	fingerprint := c.registration.Status.Credential.Fingerprint
 	there, err := r.mirrorThere(ctx, r.Client, c, secretKind, namespace)
 	if err != nil || there == nil || there.Annotations[hubv1.FingerprintAnnotation] != fingerprint {
-		return false, ignoreNotOwned(err)
+		return look{}, ignoreNotOwned(err)
+	}
+	if seen := r.looks.of(c.key)[namespace]; seen.uid == there.UID && seen.version == there.ResourceVersion && seen.fingerprint == fingerprint {
+		return seen, nil
 	}
 	mirror := &corev1.Secret{}
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(there), mirror); err != nil {
-		return false, client.IgnoreNotFound(err)
+		return look{}, client.IgnoreNotFound(err)
 	}
 	config, err := kubeconfig.Parse(mirror.Data[render.MirrorKey], r.Config.RulesFor(c.registration))
-	return err == nil && config.Fingerprint() == fingerprint, nil
+	return look{mirror.UID, mirror.ResourceVersion, fingerprint, err == nil && config.Fingerprint() == fingerprint}, nil
 }

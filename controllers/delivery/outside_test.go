@@ -9,16 +9,18 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/render"
 )
 
-// TestHasKubeconfig: by the content alone a namespace has the cluster's kubeconfig. Everything else about a mirror anybody can write.
-func TestHasKubeconfig(t *testing.T) {
+// TestLookInto: by the content alone a namespace has the cluster's kubeconfig. Everything else about a mirror anybody can write.
+func TestLookInto(t *testing.T) {
 	reg := registered(roomCluster, "c1")
 	mirror := func(token string, change func(*corev1.Secret)) *corev1.Secret {
 		s := &corev1.Secret{Data: map[string][]byte{render.MirrorKey: roomKubeconfig(token)}, ObjectMeta: metav1.ObjectMeta{
@@ -52,8 +54,8 @@ func TestHasKubeconfig(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := newRoom(t, tc.mirror)
 			c := &cluster{key: roomCluster, registration: tc.reg}
-			if got, err := m.r.hasKubeconfig(t.Context(), c, "was"); err != nil || got != tc.want {
-				t.Errorf("it has it: %t (%v), want %t", got, err, tc.want)
+			if got, err := m.r.lookInto(t.Context(), c, "was"); err != nil || got.acts != tc.want {
+				t.Errorf("it has it: %t (%v), want %t", got.acts, err, tc.want)
 			}
 		})
 	}
@@ -61,7 +63,52 @@ func TestHasKubeconfig(t *testing.T) {
 	m.r.Live = interceptor.NewClient(m.api, interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 		return errors.New("overloaded")
 	}})
-	if _, err := m.r.hasKubeconfig(t.Context(), &cluster{key: roomCluster, registration: reg}, "was"); err == nil {
+	if _, err := m.r.lookInto(t.Context(), &cluster{key: roomCluster, registration: reg}, "was"); err == nil {
 		t.Error("what could not be read is taken for not there")
 	}
+}
+
+// TestOutsideIsReadOnce: whoever writes deliveries to clusters without number does not have the hub read a Secret whenever one of them is looked at.
+func TestOutsideIsReadOnce(t *testing.T) {
+	reg := registered(roomCluster, "c1")
+	mirror := &corev1.Secret{Data: map[string][]byte{render.MirrorKey: roomKubeconfig("forged")}, ObjectMeta: metav1.ObjectMeta{
+		Namespace: "tenant", Name: identity.Mirror("hub", roomCluster), Labels: map[string]string{hubv1.ClusterKeyLabel: identity.ClusterKey("hub", roomCluster)},
+		Annotations: map[string]string{hubv1.FingerprintAnnotation: reg.Status.Credential.Fingerprint},
+	}}
+	set := addonsOf("his", "1", releaseAddon("app"))[0]
+	set.SetNamespace("tenant")
+	objects := []client.Object{reg, mirror, set}
+	for _, name := range []string{"his", "forged"} {
+		d := deliveredTo(roomCluster, "his", "1")
+		d.Namespace, d.UID = "tenant", types.UID(name)
+		if name == "forged" {
+			d.Name = name
+		}
+		objects = append(objects, d)
+	}
+	m := newRoom(t, objects...)
+	reads := 0
+	m.r.Live = interceptor.NewClient(m.api, interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+		if _, ok := obj.(*corev1.Secret); ok {
+			reads++
+		}
+		return c.Get(ctx, key, obj, opts...)
+	}})
+	look := func(want int, when string) {
+		t.Helper()
+		reads = 0
+		for range 3 {
+			if _, err := m.r.Reconcile(t.Context(), reconcile.Request{NamespacedName: roomCluster}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if reads != want {
+			t.Errorf("%s: read %d times, want %d", when, reads, want)
+		}
+	}
+	look(1, "three times")
+	edit(m, "tenant", mirror.Name, mirror, func(s *corev1.Secret) { s.Data[render.MirrorKey] = roomKubeconfig("another") })
+	look(1, "after a change")
+	edit(m, roomCluster.Namespace, roomCluster.Name, reg, func(reg *hubv1.ClusterRegistration) { reg.Status.Credential.Fingerprint = "another" })
+	look(0, "another one is looked for, and the mirror does not say that it is that")
 }

@@ -46,6 +46,7 @@ type Reconciler struct {
 	waiting   pace.Waiting
 	writes    echo.Writes[key]
 	sightings sightings
+	looks     looks
 }
 
 // Reconcile brings the Flux objects of one cluster in line with its deliveries.
@@ -57,6 +58,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (ctrl
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	r.looks.keep(c.key, c.outside)
 	if err := r.dismiss(ctx, c); err != nil {
 		return apply.Retried(ctrl.Result{}, err)
 	}

@@ -190,9 +190,7 @@ func (r *Reconciler) write(ctx context.Context, c *cluster, s plan.Step) outcome
 	if err := r.need(ctx, c, d, w); err != nil {
 		return outcome{err: err}
 	}
-	if s.Verb == plan.Create {
-		r.tellIfElsewhere(ctx, c, d, s.Addon)
-	}
+	r.tellLeftBehind(ctx, c, d, w)
 	o := w.Manifest()
 	if there := c.objects[s.Key]; there != nil {
 		if err := r.tellOvertaken(ctx, c, d, w, there); err != nil {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -48,6 +49,18 @@ func (d *delivery) untaken(o *object) []string {
 		return a.TakesOver
 	}
 	return nil
+}
+
+// unnoted says what of the cluster an object of a delivery is to go on with, if Flux has noted nothing of it yet: then Flux would leave it behind; "" for nothing.
+func (d *delivery) unnoted(o *object) string {
+	if list := d.untaken(o); len(list) > 0 {
+		return "what " + strings.Join(list, ", ") + " had left"
+	}
+	a := d.addon(o.Addon)
+	if a == nil || o.state.Version != "" || len(a.OnCluster) == 0 || a.Kind != o.Key.Kind || a.Object != o.Key.Name || o.delivery != d.Name || o.Key.Namespace != d.Namespace {
+		return ""
+	}
+	return "what another " + a.Kind + " of its name had left"
 }
 
 // halfway returns whether an add-on has let go of one object for another that Flux has noted nothing of yet: then the status of its delivery alone

@@ -58,7 +58,7 @@ func (r *Reconciler) report(c *cluster, d *delivery, steps []plan.Step, outcomes
 	// An add-on that changes its form has two steps, and one entry: what still has to go is the news.
 	addons = slices.CompactFunc(addons, func(a, b hubv1.AddonStatus) bool { return a.Name == b.Name })
 	for i := range addons {
-		addons[i].Since = &now
+		addons[i].Since, addons[i].OnCluster = &now, c.onCluster(d, addons[i])
 		if was := d.addon(addons[i].Name); was != nil && (was.State == addons[i].State || leaves(was) && leaves(&addons[i])) && was.Since != nil {
 			addons[i].Since = was.Since
 		}

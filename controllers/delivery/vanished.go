@@ -16,6 +16,7 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/assembly"
 	"github.com/chandler-hub/chandler/internal/excerpt"
+	"github.com/chandler-hub/chandler/internal/fluxspec"
 	"github.com/chandler-hub/chandler/internal/fluxstate"
 	"github.com/chandler-hub/chandler/internal/plan"
 	"github.com/chandler-hub/chandler/internal/status"
@@ -43,8 +44,14 @@ func (r *Reconciler) tellLeft(ctx context.Context, c *cluster, d *delivery, k pl
 // That is known by its status alone, which is about to forget it.
 func (r *Reconciler) tellVanished(ctx context.Context, c *cluster, d *delivery, a hubv1.AddonStatus, next string) {
 	r.tellLeft(ctx, c, d, plan.Key{Kind: a.Kind, Namespace: d.Namespace, Name: a.Object}, "Remove",
-		"add-on %q (%s %q) has left what it applied on cluster %s, with its namespaces and CRDs: its Flux object was deleted while it was suspended, and Flux removes nothing then; %s",
-		a.Name, a.Kind, a.Object, c.key, next)
+		"add-on %q (%s %q) has left %s on cluster %s, with its namespaces and CRDs: its Flux object was deleted while it was suspended, and Flux removes nothing then; %s",
+		a.Name, a.Kind, a.Object, nameLeft(a), c.key, next)
+}
+
+// nameLeft names what an add-on has left whose object has vanished.
+func nameLeft(a hubv1.AddonStatus) string {
+	releases := slices.DeleteFunc(slices.Clone(a.OnCluster), func(t string) bool { return !strings.HasPrefix(t, plan.ReleasePrefix) })
+	return cmp.Or(strings.Join(releases, ", "), "what it applied")
 }
 
 // tellHalfMoved sends an event about a Kustomization that is uninstalled after Flux has failed with a new folder or place: it removes what it had
@@ -80,11 +87,58 @@ func (r *Reconciler) tellOvertaken(ctx context.Context, c *cluster, d *delivery,
 	return nil
 }
 
-// tellIfElsewhere tells of an add-on whose object has vanished before it is made again, if its set has changed since.
-func (r *Reconciler) tellIfElsewhere(ctx context.Context, c *cluster, d *delivery, addon string) {
-	if a := was(d, addon); d.before.Status.ObservedRevision != d.Spec.RevisionName && r.vanished(c, d, a) {
-		r.tellVanished(ctx, c, d, a, "it is made again as its AddonSet wants it now, and goes on with what has the same Helm release, or is the same object")
+// onCluster returns what the status is to say of an add-on that is on the cluster, and that no Flux object would remove if it went now. a is the rest of
+// what it is to say.
+func (c *cluster) onCluster(d *delivery, a hubv1.AddonStatus) []string {
+	k := plan.Key{Kind: a.Kind, Namespace: d.Namespace, Name: a.Object}
+	o, before := c.objects[k], was(d, a.Name)
+	if before.Kind != a.Kind || before.Object != a.Object {
+		before.OnCluster = nil
 	}
+	a.OnCluster = nil
+	switch {
+	case a.State == hubv1.AddonOrphaned: // it was told of
+		return nil
+	case o == nil:
+		if by, w := c.wanted(k); by == d && a.AppliedGeneration > 0 { // it has just been made
+			want := desired(w)
+			return common(before.OnCluster, want.Has())
+		}
+		return before.OnCluster
+	case o.state.Version == "":
+		return common(before.OnCluster, o.Has())
+	case teardown.Vanished(a):
+		return o.Has()
+	}
+	return nil
+}
+
+// common returns what is in both lists.
+func common(a, b []string) []string {
+	return slices.DeleteFunc(slices.Clone(a), func(s string) bool { return !slices.Contains(b, s) })
+}
+
+// without returns what is in the first list alone.
+func without(a, b []string) []string {
+	return slices.DeleteFunc(slices.Clone(a), func(s string) bool { return slices.Contains(b, s) })
+}
+
+// tellLeftBehind tells of an add-on, before its object is made or brought in line, what is on the cluster of it that Flux has not noted of that object, and that the
+// object does not go on with. What a Kustomization goes on with is not known if its set has changed since: its source may be another one.
+func (r *Reconciler) tellLeftBehind(ctx context.Context, c *cluster, d *delivery, w *assembly.Wanted) {
+	a, want := was(d, w.Addon), desired(w)
+	left := without(a.OnCluster, want.Has())
+	switch o := c.objects[want.Key]; {
+	case o == nil:
+		unknown := len(a.OnCluster) == 0 || a.Kind == fluxspec.KustomizationKind
+		if !r.vanished(c, d, a) || len(left) == 0 && !(unknown && d.before.Status.ObservedRevision != d.Spec.RevisionName) {
+			return
+		}
+	case len(left) == 0 || o.state.Version != "" || a.Kind != want.Key.Kind || a.Object != want.Key.Name:
+		return
+	}
+	a.OnCluster = left
+	r.tellVanished(ctx, c, d, a, "it is made again as its AddonSet wants it now, and goes on with what has the same Helm release, or is the same object")
 }
 
 // tellReplaced tells of add-ons whose object has vanished, or for which another one was let go that they never took over, and in whose entry the status is
@@ -132,7 +186,7 @@ func (r *Reconciler) tellForgotten(ctx context.Context, c *cluster, d *delivery)
 		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("look for %s, which add-on %q has been delivered by: %w", k, a.Name, err)
 		}
-		if s := fluxstate.Of(obj); err != nil || s.Deleting && s.Suspended {
+		if s := fluxstate.Of(obj); err != nil || s.Deleting && s.Suspended || s.Version == "" && len(a.OnCluster) > 0 {
 			r.tellVanished(ctx, c, d, a, "its AddonDelivery was deleted as well; if that is made again, it goes on with what its AddonSet still wants there")
 		}
 	}

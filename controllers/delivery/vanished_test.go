@@ -113,27 +113,99 @@ func TestVanished(t *testing.T) {
 	}
 }
 
-// TestTellIfElsewhere: what is made again goes on with what the old object had left, if the set is as it was. Else that may be another release.
-func TestTellIfElsewhere(t *testing.T) {
+// TestTellLeftBehind: what an object that is gone has left is told, but for what the next one goes on with.
+func TestTellLeftBehind(t *testing.T) {
+	const same, changed = "base-2-e2", "base-1-e2"
+	app, other := hubv1.HelmReleaseIdentity{Name: "app", Namespace: "app", StorageNamespace: "app"}, "Helm release app/old"
 	for name, tc := range map[string]struct {
-		observed string
-		cached   *vanishingObject
-		want     bool
+		observed  string
+		onCluster []string
+		// cached is nil if its object is not there, and noted what Flux says of that.
+		cached *vanishingObject
+		noted  string
+		want   bool
 	}{
-		"the set has changed":               {"base-1-e2", nil, true},
-		"the set is as it was":              {"base-2-e2", nil, false},
-		"the set has changed, and it stays": {"base-1-e2", &vanishingObject{true, false}, false},
+		"it is the same release":                             {same, []string{"Helm release app/app"}, nil, "", false},
+		"it was another release":                             {same, []string{other}, nil, "", true},
+		"it was the same, and the set has changed":           {changed, []string{"Helm release app/app"}, nil, "", false},
+		"nobody knows what it was, and the set has changed":  {changed, nil, nil, "", true},
+		"nobody knows what it was, and the set is as it was": {same, nil, nil, "", false},
+		"it stays": {changed, []string{other}, &vanishingObject{true, false}, "1.0.0", false},
+		"it was made again, and Flux has not come to it yet": {changed, []string{other}, &vanishingObject{}, "", true},
+		"it was made again, and Flux has moved it by itself": {changed, []string{other}, &vanishingObject{}, "1.0.0", false},
+		"it was made again, and goes on with the same":       {changed, []string{"Helm release app/app"}, &vanishingObject{}, "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m, c, d := (&vanishing{last: pausedApp(), cached: tc.cached}).room(t)
+			last := pausedApp()
+			last.OnCluster = tc.onCluster
+			m, c, d := (&vanishing{last: last, cached: tc.cached}).room(t)
+			if o := c.objects[vanishingKey]; o != nil {
+				o.state.Version = tc.noted
+			}
 			d.before.Status.ObservedRevision = tc.observed
-			m.r.tellIfElsewhere(t.Context(), c, d, "app")
+			w := &assembly.Wanted{Object: render.Object{Addon: "app", Kind: vanishingKey.Kind, Namespace: vanishingKey.Namespace, Name: vanishingKey.Name, Release: app}}
+			m.r.tellLeftBehind(t.Context(), c, d, w)
 			got := m.orphanEvents()
 			if len(got) > 0 != tc.want || tc.want && (!strings.Contains(got[0], `"app"`) || !strings.Contains(got[0], roomCluster.String())) {
 				t.Errorf("told: %v", got)
 			}
-			if m.r.tellIfElsewhere(t.Context(), c, d, "another"); len(m.orphanEvents()) > 0 {
+			if tc.want && len(tc.onCluster) > 0 && !strings.Contains(got[0], other) {
+				t.Errorf("it does not say what is left: %s", got[0])
+			}
+			w.Addon, w.Name = "another", "one-another"
+			if m.r.tellLeftBehind(t.Context(), c, d, w); len(m.orphanEvents()) > 0 {
 				t.Error("told of an add-on that the status does not know")
+			}
+		})
+	}
+}
+
+// TestOnCluster: what is on the cluster is written down while no Flux object would remove it.
+func TestOnCluster(t *testing.T) {
+	app, old := "Helm release app/app", "Helm release app/old"
+	identity := func(name string) hubv1.HelmReleaseIdentity {
+		return hubv1.HelmReleaseIdentity{Name: name, Namespace: "app", StorageNamespace: "app"}
+	}
+	running, made := pausedApp(), pausedApp()
+	running.State, running.Suspended = hubv1.AddonReady, false
+	made.State, made.Suspended, made.AppliedGeneration = hubv1.AddonProgressing, false, 1
+	gone := pausedApp()
+	gone.AppliedGeneration = 0
+	told := gone
+	told.State = hubv1.AddonOrphaned
+	for name, tc := range map[string]struct {
+		before []string
+		cached *vanishingObject
+		// installed is what Flux has installed, if that is not what is asked for; noted is its version.
+		installed, noted string
+		now              hubv1.AddonStatus
+		want             string
+	}{
+		"it runs":                           {nil, &vanishingObject{}, "", "1.0.0", running, ""},
+		"suspended":                         {nil, &vanishingObject{true, false}, "", "1.0.0", pausedApp(), app},
+		"suspended before it was moved":     {nil, &vanishingObject{true, false}, "old", "1.0.0", pausedApp(), old},
+		"suspended before it was there":     {nil, &vanishingObject{true, false}, "", "", pausedApp(), ""},
+		"resumed":                           {[]string{app}, &vanishingObject{}, "", "1.0.0", running, ""},
+		"gone":                              {[]string{old}, nil, "", "", gone, old},
+		"made again, and told of":           {[]string{old}, nil, "", "", made, ""},
+		"made again, and to go on with it":  {[]string{app}, nil, "", "", made, app},
+		"seen, and Flux has not come to it": {[]string{app}, &vanishingObject{}, "", "", made, app},
+		"seen, and Flux has come to it":     {[]string{app}, &vanishingObject{}, "", "1.0.0", running, ""},
+		"let go, and told of":               {[]string{app}, nil, "", "", told, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			last := pausedApp()
+			last.OnCluster = tc.before
+			_, c, d := (&vanishing{last: last, cached: tc.cached}).room(t)
+			d.Wanted = []assembly.Wanted{{Object: render.Object{Addon: "app", Kind: vanishingKey.Kind, Namespace: vanishingKey.Namespace, Name: vanishingKey.Name, Release: identity("app")}}}
+			if o := c.objects[vanishingKey]; o != nil {
+				o.state.Version, o.Release = tc.noted, identity("app")
+				if tc.installed != "" {
+					o.InstalledAs = identity(tc.installed)
+				}
+			}
+			if got := strings.Join(c.onCluster(d, tc.now), ", "); got != tc.want {
+				t.Errorf("on the cluster: %q, want %q", got, tc.want)
 			}
 		})
 	}
@@ -141,6 +213,8 @@ func TestTellIfElsewhere(t *testing.T) {
 
 // TestTellForgotten: a delivery goes, and with it what its status alone remembers. What is there at that moment counts, and not the cache.
 func TestTellForgotten(t *testing.T) {
+	again := pausedApp()
+	again.OnCluster = []string{"Helm release app/app"}
 	for name, tc := range map[string]struct {
 		vanishing
 		want bool
@@ -149,6 +223,7 @@ func TestTellForgotten(t *testing.T) {
 		"gone, and the cache has it":     {vanishing{last: pausedApp(), cached: &vanishingObject{true, false}}, true},
 		"going":                          {vanishing{last: pausedApp(), live: &vanishingObject{true, true}}, true},
 		"there":                          {vanishing{last: pausedApp(), live: &vanishingObject{true, false}}, false},
+		"made again, and not noted yet":  {vanishing{last: again, live: &vanishingObject{false, false}}, true},
 		"resumed, and being uninstalled": {vanishing{last: pausedApp(), live: &vanishingObject{false, true}}, false},
 		"gone by the hub":                {vanishing{last: pausedApp(), ours: true}, false},
 	} {

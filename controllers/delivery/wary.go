@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
@@ -87,15 +86,14 @@ func (r *Reconciler) unnoted(ctx context.Context, c *cluster, s *plan.Step) erro
 func (c *cluster) untaken(s *plan.Step) {
 	o := c.objects[s.Key]
 	d := c.delivery(s.Key.Namespace, o.delivery)
-	if d == nil || len(d.untaken(o)) == 0 {
+	if d == nil || d.unnoted(o) == "" {
 		return
 	}
-	from := strings.Join(d.untaken(o), ", ")
 	failed := o.state.Ready == metav1.ConditionFalse && !fluxstate.Unreachable(o.state)
 	if o.Suspended || o.Deleting || failed {
-		s.Verb, s.Reason = plan.Release, "Flux has not taken over what "+from+" has left, and would remove nothing"
+		s.Verb, s.Reason = plan.Release, "Flux has not taken over "+d.unnoted(o)+", and would remove nothing"
 		return
 	}
-	s.Verb, s.Reason = plan.Hold, "waits for Flux to take over what "+from+" has left: before that, it would remove nothing"
+	s.Verb, s.Reason = plan.Hold, "waits for Flux to take over "+d.unnoted(o)+": before that, it would remove nothing"
 	c.lookAgain(time.Second)
 }

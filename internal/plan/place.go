@@ -44,6 +44,33 @@ func content(namespace, names, folder string) string {
 	return identity.Hash(16, "content", namespace, names, folder)
 }
 
+// Has stands for what Flux has on the cluster by an object, or may have: the Helm release that it has installed; or what it has applied, and what it is to
+// apply instead.
+func (o *Observed) Has() []string {
+	if o.InstalledAs.Name != "" {
+		return []string{has(o.InstalledAs, "")}
+	}
+	out := []string{has(o.Release, o.content())}
+	if o.AppliedAs != "" && o.AppliedAs != o.content() {
+		out = append(out, has(o.Release, o.AppliedAs))
+	}
+	return out
+}
+
+// Has stands for what Flux will have on the cluster by an object.
+func (d *Desired) Has() []string { return []string{has(d.Release, d.content())} }
+
+// has names a Helm release by what tells it from others, or else what a Kustomization applies.
+func has(r hubv1.HelmReleaseIdentity, content string) string {
+	if r.Name != "" {
+		return ReleasePrefix + r.StorageNamespace + "/" + r.Name
+	}
+	return "content " + content
+}
+
+// ReleasePrefix is how what stands for a Helm release begins, and nothing else does.
+const ReleasePrefix = "Helm release "
+
 // Mark is what is to be noted on a Kustomization that is brought in line: what Flux has applied, if that is something else than it is to apply
 // from now on. Until Flux has succeeded with that, its inventory, and so what is removed with it, is of what was there before.
 func (d *Desired) Mark(o *Observed) string {

@@ -15,7 +15,8 @@ import (
 const maxOrphans = 20
 
 // Vanished returns whether an add-on was left on its cluster by the way its Flux object went, unasked: Flux lets an object that is
-// suspended go without a trace, also when somebody else deletes it, or its whole namespace.
+// suspended go without a trace, also when somebody else deletes it, or its whole namespace. So it does with one that has noted nothing yet of what
+// another one has left for it.
 func Vanished(last hubv1.AddonStatus) bool {
 	switch last.State {
 	case hubv1.AddonOrphaned:
@@ -23,7 +24,7 @@ func Vanished(last hubv1.AddonStatus) bool {
 	case hubv1.AddonSuspended, hubv1.AddonPaused, hubv1.AddonUnreachable:
 		return last.Suspended || last.AppliedGeneration > 0 // the hub has just suspended it
 	}
-	return last.Suspended
+	return last.Suspended || len(last.OnCluster) > 0
 }
 
 // Orphans brings a list of orphans up to date from deliveries: what they have let go is added, and what they deliver again is

@@ -106,6 +106,7 @@ func TestVanished(t *testing.T) {
 		"HeldAndSuspended":  {hubv1.AddonStatus{State: hubv1.AddonRemoving, Suspended: true, Object: "x"}, true},
 		"BeingDeleted":      {hubv1.AddonStatus{State: hubv1.AddonProgressing, Object: "x", Suspended: true}, true},
 		"NotMadeAgain":      {hubv1.AddonStatus{State: hubv1.AddonFailed, Object: "x", Suspended: true}, true},
+		"NotNotedYet":       {hubv1.AddonStatus{State: hubv1.AddonProgressing, Object: "x", AppliedGeneration: 1, OnCluster: []string{"Helm release x/x"}}, true},
 		"LetGo":             {hubv1.AddonStatus{State: hubv1.AddonOrphaned, Object: "x", Suspended: true}, false},
 		"NeverMade":         {hubv1.AddonStatus{State: hubv1.AddonPaused, Object: "x"}, false},
 		"WaitingForCluster": {hubv1.AddonStatus{State: hubv1.AddonWaitingForCluster, Object: "x"}, false},

@@ -20,6 +20,8 @@ type set struct {
 	priority        int64
 	off             bool
 	orphan          bool
+	// variables are its own; what a cluster says of one counts more.
+	variables map[string]string
 	// deleted is true when the author has removed it.
 	deleted bool
 }
@@ -29,6 +31,8 @@ type addon struct {
 	name, form, chart, version, release, account string
 	movedFrom                                    string
 	dependsOn                                    string
+	// needs is what an expression of its body reads: vars.NAME or cluster.labels.KEY; "" for no expression.
+	needs string
 }
 
 // optional returns whether a cluster may exclude an add-on: its name says it.
@@ -55,15 +59,23 @@ func (s *set) object() apiserver.Object {
 			if a.release != "" {
 				body["targetNamespace"] = a.release
 			}
+			if a.needs != "" {
+				body["postBuild"] = apiserver.Object{"substitute": a.reading()}
+			}
 			o["kustomization"] = body
 		case "manifests":
+			data := a.reading()
+			data["version"] = a.version
 			o["manifests"] = apiserver.Object{"objects": []any{apiserver.Object{
-				"apiVersion": "v1", "kind": "ConfigMap", "metadata": apiserver.Object{"name": a.name, "namespace": "default"}, "data": apiserver.Object{"version": a.version},
+				"apiVersion": "v1", "kind": "ConfigMap", "metadata": apiserver.Object{"name": a.name, "namespace": "default"}, "data": data,
 			}}}
 		default:
 			body := apiserver.Object{"chart": apiserver.Object{"spec": apiserver.Object{"chart": a.chart, "version": a.version, "sourceRef": apiserver.Object{"name": "charts"}}}}
 			if a.release != "" {
 				body["releaseName"] = a.release
+			}
+			if a.needs != "" {
+				body["values"] = a.reading()
 			}
 			o["helmRelease"] = body
 		}
@@ -83,6 +95,13 @@ func (s *set) object() apiserver.Object {
 		"sources": []any{apiserver.Object{"name": "charts", "kind": "HelmRepository", "spec": apiserver.Object{"url": "https://charts.example.org"}}},
 		"addons":  addons,
 	}
+	if len(s.variables) > 0 {
+		variables := apiserver.Object{}
+		for k, v := range s.variables {
+			variables[k] = v
+		}
+		spec["variables"] = variables
+	}
 	if len(s.selector) == 0 {
 		spec["selectAll"] = true
 	} else {
@@ -100,6 +119,14 @@ func (s *set) object() apiserver.Object {
 	return apiserver.Object{
 		"apiVersion": "chandler.dev/v1alpha1", "kind": "AddonSet", "metadata": apiserver.Object{"namespace": s.namespace, "name": s.name}, "spec": spec,
 	}
+}
+
+// reading returns what an add-on's body has with an expression in it. One that is no text has the expression fail, as one that is not there.
+func (a addon) reading() apiserver.Object {
+	if a.needs == "" {
+		return apiserver.Object{}
+	}
+	return apiserver.Object{"read": "<< " + a.needs + ".upperAscii() >>"}
 }
 
 // write applies the set as GitOps does.

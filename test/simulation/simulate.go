@@ -38,7 +38,7 @@ func Play(script []string) (Result, error) {
 
 // Draw makes a script from a seed. Its steps do not depend on what comes of them.
 func Draw(seed uint64, steps int) []string {
-	d, more := &draw{rand.New(rand.NewPCG(seed, 42))}, &draw{rand.New(rand.NewPCG(seed, 43))}
+	d, more, late := &draw{rand.New(rand.NewPCG(seed, 42))}, &draw{rand.New(rand.NewPCG(seed, 43))}, &draw{rand.New(rand.NewPCG(seed, 44))}
 	script := []string{
 		"cluster w1 Secret tier=prod", "cluster w2 Kamaji tier=prod", "cluster w3 Secret tier=prod", "cluster w4 Hand tier=prod", "cluster w5 Kamaji tier=prod",
 		"cluster t1 Secret tier=prod",
@@ -47,7 +47,11 @@ func Draw(seed uint64, steps int) []string {
 		"set team apps all shop:helm",
 	}
 	script = append(script, d.one("wait 2m", "wait 5m", "run 300 "+d.number(1000)))
-	for len(script) < steps {
+	later := late.kind()
+	for added := 0; len(script)-added < steps; {
+		if later != nil && late.IntN(4) == 0 {
+			script, added = append(script, later()), added+1
+		}
 		if more.IntN(8) == 0 {
 			script = append(script, more.further())
 		}
@@ -176,6 +180,25 @@ func (d *draw) further() string {
 		return "destroy " + c
 	}
 	return "recreate " + c
+}
+
+// kind chooses what else a seed draws, by lots of its own and beside what it drew before; nil for nothing.
+func (d *draw) kind() func() string {
+	return []func() string{nil, d.expression}[d.IntN(2)]
+}
+
+// expression draws what has expressions come out or not.
+func (d *draw) expression() string {
+	set := d.set()
+	switch d.IntN(6) {
+	case 0, 1:
+		return "needs " + d.of(set) + " " + d.one("vars.color", "vars.color", "cluster.labels.tier", "-")
+	case 2, 3:
+		return "variables " + set + " color " + d.one("red", "-", "-")
+	case 4:
+		return "label " + d.cluster() + " tier " + d.one("prod", "-")
+	}
+	return "variable " + d.cluster() + " color " + d.one("blue", "7", "-")
 }
 
 func (d *draw) place(c string) string {

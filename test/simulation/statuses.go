@@ -27,6 +27,7 @@ func (w *World) checkStatuses() {
 			continue
 		}
 		w.checkContradictions(d, s, c)
+		w.checkFailing(d, s, c)
 		if !status.IsTrue(d, hubv1.ReadyCondition) && !lostAll(d) && len(w.stalled(s, c)) == 0 {
 			w.violated("status", "delivery %s is not Ready at rest: %s", d.Name, conditionOf(d))
 		}
@@ -72,6 +73,9 @@ func (w *World) checkContradictions(d *hubv1.AddonDelivery, s *set, c *cluster) 
 		return
 	}
 	for _, addon := range w.contradicted(s, c) {
+		if w.failsHere(c, s, addon) {
+			continue // that is said, and nobody knows yet whether it contradicts itself
+		}
 		there := &hubv1.AddonSet{}
 		must(apiserver.Into(w.server.Get(s.key()), there))
 		objects := map[string]status.Object{"delivery": d, "registration": w.registered(c), "AddonSet": there}

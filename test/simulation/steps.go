@@ -4,6 +4,7 @@ package simulation
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -171,6 +172,24 @@ func init() {
 		"release": ofAddon("NAME", 1, func(_ *set, a *addon, f []string) { a.release = f[0] }),
 		"form":    ofAddon("FORM", 1, func(_ *set, a *addon, f []string) { a.form = f[0] }),
 		"account": ofAddon("NAME", 1, func(_ *set, a *addon, f []string) { a.account = f[0] }),
+		"needs":   ofAddon("vars.NAME|cluster.labels.KEY|-", 1, func(_ *set, a *addon, f []string) { a.needs = strings.TrimPrefix(f[0], "-") }),
+		"variables": ofSet("NAME VALUE|-", 2, func(w *World, s *set, f []string) {
+			s.variables = maps.Clone(s.variables) // what a backup has stays as it was
+			if s.variables == nil {
+				s.variables = map[string]string{}
+			}
+			if s.variables[f[0]] = f[1]; f[1] == "-" {
+				delete(s.variables, f[0])
+			}
+			w.write(s)
+		}),
+		"variable": named("NAME VALUE|NUMBER|-", 2, func(w *World, c *cluster, f []string) {
+			value := valueOrNull(f[1])
+			if _, err := strconv.Atoi(f[1]); err == nil {
+				value = f[1]
+			}
+			w.patch(c.registration(), `{"spec":{"variables":{%q:%s}}}`, f[0], value)
+		}),
 		"rename": ofAddon("NAME", 1, func(s *set, a *addon, f []string) {
 			if s.addon(f[0]) == nil {
 				a.movedFrom, a.name = a.name, f[0]

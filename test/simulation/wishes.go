@@ -3,6 +3,7 @@
 package simulation
 
 import (
+	"path"
 	"slices"
 	"strings"
 
@@ -78,12 +79,12 @@ func (w *World) wanted(c *cluster, work *workload) bool {
 		if w.contradicts(c, cl, work) {
 			return true
 		}
-		if !cl.fits(work) {
+		if !w.mayBe(c, cl, work) {
 			return false
 		}
 		if cl.name == work.addon {
 			return !cl.hasAnother(c, work) && !slices.ContainsFunc(claims, func(other claim) bool {
-				return other.name == cl.name && w.beats(c, other, cl, work.set) && !slices.Contains(w.contradicted(other.set, c), other.name)
+				return other.name == cl.name && !w.mute(c, other) && w.beats(c, other, cl, work.set) && !slices.Contains(w.contradicted(other.set, c), other.name)
 			})
 		}
 		return cl.goesOnWith(work) && !(w.made(c, cl) && w.keeps(work))
@@ -92,7 +93,7 @@ func (w *World) wanted(c *cluster, work *workload) bool {
 
 // hasAnother returns whether a claim is moved from another workload of a cluster, and so does without one that another set has under its name.
 func (cl claim) hasAnother(c *cluster, work *workload) bool {
-	if work.set == cl.set.namespace+"/"+cl.set.name {
+	if work.set == cl.set.namespace+"/"+cl.set.name || cl.goesOnWith(work) {
 		return false
 	}
 	for _, other := range c.workloads {
@@ -162,13 +163,13 @@ func (w *World) contradicted(s *set, c *cluster) []string {
 	return out
 }
 
-// stalled returns the add-ons of a set that cannot come to a cluster as things are: they contradict themselves, another add-on has their Helm
-// release, what they were moved from is still to be there under its name, or what is there under theirs is promised to another one; and those
+// stalled returns the add-ons of a set that cannot come to a cluster as things are: they contradict themselves, they do not come out, another
+// add-on has their Helm release, what they were moved from is still to be there under its name, or what is there under theirs is promised to another one; and those
 // that come after such a one wait for it. That is for a set's author to mend, who has to see it.
 func (w *World) stalled(s *set, c *cluster) []string {
 	out, claims := w.contradicted(s, c), w.claims(c)
 	for _, cl := range claims {
-		if cl.set == s && (w.taken(c, cl.addon) || slices.ContainsFunc(claims, cl.comesAfter) || w.promised(c, cl, claims)) {
+		if cl.set == s && (w.fails(c, cl) || w.taken(c, cl.addon) || slices.ContainsFunc(claims, cl.comesAfter) || w.promised(c, cl, claims)) {
 			out = append(out, cl.name)
 		}
 	}
@@ -210,6 +211,9 @@ func (cl claim) comesAfter(other claim) bool {
 func (w *World) inDoubt(s *set, c *cluster) []string {
 	out, claims := w.stalled(s, c), w.claims(c)
 	for _, cl := range claims {
+		if cl.set == s && cl.movedFrom != "" && slices.Contains(out, cl.name) {
+			out = append(out, path.Base(cl.movedFrom))
+		}
 		if cl.set == s && slices.ContainsFunc(claims, func(other claim) bool { return other.set == s && other.comesAfter(cl) }) {
 			out = append(out, cl.name)
 		}
@@ -229,10 +233,13 @@ func (w *World) made(c *cluster, cl claim) bool {
 	return false
 }
 
-// beats returns whether one claim on an add-on's name is stronger than another: platform sets win over others, then the priority decides, and
-// between equals the set that has it. Of two that are new to a cluster where a third one had it, the name decides.
+// beats returns whether one claim on an add-on's name is stronger than another: platform sets win over others, then what does not come out and stays
+// as it is, then the priority decides, and between equals the set that has it. Of two that are new to a cluster where a third one had it, the name decides.
 func (w *World) beats(c *cluster, cl, other claim, has string) bool {
 	if a, b := cl.set.namespace == "flux-system", other.set.namespace == "flux-system"; a != b {
+		return a
+	}
+	if a, b := w.holds(c, cl), w.holds(c, other); a != b {
 		return a
 	}
 	if cl.set.priority != other.set.priority {

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"slices"
+	"strings"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/status"
+	"github.com/chandler-hub/chandler/test/simulation/apiserver"
+)
+
+// fails returns whether the expression of an add-on does not come out on a cluster: what it reads is not there. A cluster's own variable that is no
+// text is as good as none: the set's counts.
+func (w *World) fails(c *cluster, cl claim) bool {
+	if name, ok := strings.CutPrefix(cl.needs, "vars."); ok {
+		_, says := nested(w.server.Get(c.registration()), "spec", "variables", name).(string)
+		return !says && cl.set.variables[name] == ""
+	}
+	name, ok := strings.CutPrefix(cl.needs, "cluster.labels.")
+	return ok && w.labelsOf(c)[name] == ""
+}
+
+// holds returns whether an add-on does not come out, and is there: it stays as it is.
+func (w *World) holds(c *cluster, cl claim) bool { return w.fails(c, cl) && w.made(c, cl) }
+
+// mute returns whether an add-on does not come out, and is not there: it takes nothing from anybody.
+func (w *World) mute(c *cluster, cl claim) bool { return w.fails(c, cl) && !w.made(c, cl) }
+
+// mayBe returns whether a workload is what a claim brings, or stays since nobody knows what that should be: what runs of it, and what it is moved
+// from.
+func (w *World) mayBe(c *cluster, cl claim, work *workload) bool {
+	own := work.set == cl.set.namespace+"/"+cl.set.name && work.addon == cl.name
+	return cl.fits(work) && !w.mute(c, cl) || w.fails(c, cl) && (own || cl.goesOnWith(work))
+}
+
+// failsHere returns whether a set has an add-on whose expression does not come out on a cluster.
+func (w *World) failsHere(c *cluster, s *set, addon string) bool {
+	return slices.ContainsFunc(w.claims(c), func(cl claim) bool { return cl.set == s && cl.name == addon && w.fails(c, cl) })
+}
+
+// chartless returns whether somebody has deleted the chart of an add-on that does not come out: nobody knows which one it was.
+func (w *World) chartless(c *cluster, k apiserver.Key) bool {
+	o := w.server.Get(k)
+	name, _ := nested(o, "spec", "chartRef", "name").(string)
+	s := w.sets[apiserver.Labels(o)[hubv1.AddonSetLabel]]
+	return k.Kind == "HelmRelease" && s != nil && w.failsHere(c, s, apiserver.Labels(o)[hubv1.AddonLabel]) && w.server.Get(keyOf("HelmChart", k.Namespace, name)) == nil
+}
+
+// checkFailing: what does not come out is said where people look.
+func (w *World) checkFailing(d *hubv1.AddonDelivery, s *set, c *cluster) {
+	for _, cl := range w.claims(c) {
+		if cl.set != s || !w.fails(c, cl) || w.frozen(c, s.namespace+"/"+s.name) {
+			continue
+		}
+		at := slices.IndexFunc(d.Status.Addons, func(a hubv1.AddonStatus) bool { return a.Name == cl.name })
+		switch {
+		case at < 0:
+			w.violated("status", "add-on %s of %s does not come out on %s, and its delivery does not name it", cl.name, s.name, c.name)
+		case d.Status.Addons[at].State == hubv1.AddonLostTo:
+		case d.Status.Addons[at].State != hubv1.AddonFailed || d.Status.Addons[at].Reason != hubv1.RenderFailedReason || status.IsTrue(d, hubv1.ReadyCondition):
+			w.violated("status", "add-on %s of %s does not come out on %s, and its delivery says %s %s; %s", cl.name, s.name, c.name,
+				d.Status.Addons[at].State, d.Status.Addons[at].Reason, conditionOf(d))
+		}
+	}
+}

@@ -142,7 +142,7 @@ func (r *Reconciler) tellLeftBehind(ctx context.Context, c *cluster, d *delivery
 }
 
 // tellReplaced tells of add-ons whose object has vanished, or for which another one was let go that they never took over, and in whose entry the status is
-// about to say something else: it has another object now, or none since another set has its name.
+// about to say something else: it has another object now, or none since another set has its name, or since it does not come out.
 func (r *Reconciler) tellReplaced(ctx context.Context, c *cluster, d *delivery) {
 	for _, now := range d.Status.Addons {
 		a := was(d, now.Name)
@@ -152,7 +152,13 @@ func (r *Reconciler) tellReplaced(ctx context.Context, c *cluster, d *delivery) 
 				a.Name, c.key, strings.Join(left, ", "))
 			continue
 		}
-		if now.Kind == a.Kind && now.Object == a.Object || !r.vanished(c, d, a) {
+		if !r.vanished(c, d, a) {
+			continue
+		}
+		if now.Kind == a.Kind && now.Object == a.Object {
+			if now.State == hubv1.AddonFailed && c.objects[plan.Key{Kind: a.Kind, Namespace: d.Namespace, Name: a.Object}] == nil && (a.State != now.State || a.AppliedGeneration > 0) {
+				r.tellVanished(ctx, c, d, a, "it does not come out here now, and is made again when it does")
+			}
 			continue
 		}
 		if k := (plan.Key{Kind: a.Kind, Namespace: d.Namespace, Name: a.Object}); !slices.Contains(now.TakesOver, k.String()) {

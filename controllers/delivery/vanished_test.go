@@ -315,3 +315,29 @@ func TestNeverTaken(t *testing.T) {
 		})
 	}
 }
+
+// TestVanishedAndDoesNotComeOut: nobody makes it again before it comes out, which may be never, so that is told, once.
+func TestVanishedAndDoesNotComeOut(t *testing.T) {
+	again := pausedApp()
+	again.State, again.AppliedGeneration, again.Suspended = hubv1.AddonFailed, 0, true
+	there := again
+	there.AppliedGeneration = 2
+	for name, tc := range map[string]struct {
+		last hubv1.AddonStatus
+		want bool
+	}{
+		"it came out before":                       {pausedApp(), true},
+		"it did not come out, and its object went": {there, true},
+		"the status says it already":               {again, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, c, d := (&vanishing{last: tc.last}).room(t)
+			now := again
+			d.Status.Addons = []hubv1.AddonStatus{now}
+			m.r.tellReplaced(t.Context(), c, d)
+			if got := m.orphanEvents(); len(got) > 0 != tc.want || tc.want && !strings.Contains(got[0], "does not come out") {
+				t.Errorf("told: %v", got)
+			}
+		})
+	}
+}

@@ -58,7 +58,7 @@ func (r *Reconciler) apply(ctx context.Context, c *cluster, steps []plan.Step) (
 			out = r.suspend(ctx, c, s)
 		case plan.Resume:
 			out = r.resume(ctx, c, s)
-		case plan.AwaitResume:
+		case plan.AwaitResume, plan.AwaitCluster:
 			if o := c.objects[s.Key]; o != nil {
 				out.applied = o.Applied
 			}

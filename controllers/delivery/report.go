@@ -221,7 +221,7 @@ func (r *Reconciler) addonStatus(c *cluster, d *delivery, s plan.Step, out outco
 		if o != nil {
 			a.AppliedGeneration = o.Applied
 		}
-	case s.Verb == plan.AwaitCluster:
+	case s.Verb == plan.AwaitCluster && o == nil:
 		a.State = hubv1.AddonWaitingForCluster
 	case s.Verb == plan.Suspend || s.Verb == plan.AwaitResume:
 		a.State = c.suspendedState()
@@ -364,7 +364,7 @@ func (d *delivery) isOfAnother() bool {
 // waits returns whether a step leaves an object as it is that differs from what the revision wants.
 func (c *cluster) waits(s plan.Step) bool {
 	switch s.Verb {
-	case plan.AwaitDependency, plan.AwaitRemoval, plan.Ask:
+	case plan.AwaitCluster, plan.AwaitDependency, plan.AwaitRemoval, plan.Ask:
 		return true
 	case plan.Suspend, plan.AwaitResume:
 		_, w := c.wanted(s.Key)

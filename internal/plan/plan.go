@@ -94,7 +94,7 @@ const (
 	Update Verb = "Update"
 	// Keep it: there is nothing to do.
 	Keep Verb = "Keep"
-	// AwaitCluster: it is not there, and may not be made before the cluster has answered.
+	// AwaitCluster: it may not be made, or changed, before the cluster has answered.
 	AwaitCluster Verb = "AwaitCluster"
 	// AwaitDependency: it may not be made, or changed, before something else is Ready.
 	AwaitDependency Verb = "AwaitDependency"
@@ -149,7 +149,7 @@ func (s Step) Leaving() bool {
 type Input struct {
 	Desired  []Desired
 	Observed []Observed
-	// MayCreate is true if the cluster has answered and its kubeconfig mirror is in place.
+	// MayCreate is true if the cluster has answered: before that nothing is made, and nothing is changed.
 	MayCreate bool
 	// Suspend says why the cluster's objects are to be suspended; empty if they are not.
 	Suspend string
@@ -254,6 +254,9 @@ func (in *Input) arrival(d Desired, o *Observed, leaving []Observed) Step {
 		step.Verb, step.Reason = AwaitResume, in.Suspend
 	case o == nil && !in.MayCreate:
 		step.Verb, step.Reason = AwaitCluster, "nothing is made before the cluster has answered"
+	case !in.MayCreate && !o.Deleting && !d.Once && !upToDate(d, o):
+		// As after its registration was made again: which cluster it is, and of which version, goes into what is desired.
+		step.Verb, step.Reason = AwaitCluster, "nothing is changed before the cluster has answered"
 	case d.Gate != "" && (o == nil || !d.Once && o.Hash != d.Hash):
 		step.Verb, step.Reason = AwaitDependency, d.Gate
 	case o == nil && replaced(d, leaving) != "":

@@ -48,6 +48,7 @@ func TestCompute(t *testing.T) {
 		"NotBeforeProbe": {"the cluster has not answered", []plan.Desired{want("a")}, nil, true, uninstall, nil, "AwaitCluster a"},
 		"Keep":           {"nothing changed", []plan.Desired{want("a")}, []plan.Observed{have("a")}, false, uninstall, nil, "Keep a"},
 		"KeepOffline":    {"what runs is left alone", []plan.Desired{want("a")}, []plan.Observed{have("a")}, true, uninstall, nil, "Keep a"},
+		"ChangeOffline":  {"nobody knows which cluster it is", []plan.Desired{want("a")}, []plan.Observed{have("a", func(o *plan.Observed) { o.Hash = "h0" })}, true, uninstall, nil, "AwaitCluster a"},
 		"Changed":        {"the hash differs", []plan.Desired{want("a")}, []plan.Observed{have("a", func(o *plan.Observed) { o.Hash = "h0" })}, false, uninstall, nil, "Update a"},
 		"ForeignEdit":    {"somebody edited the spec", []plan.Desired{want("a")}, []plan.Observed{have("a", func(o *plan.Observed) { o.Generation = 4 })}, false, uninstall, nil, "Update a"},
 		"LaggingCache":   {"our own write has not come back yet", []plan.Desired{want("a")}, []plan.Observed{have("a", func(o *plan.Observed) { o.Generation = 2 })}, false, uninstall, nil, "Keep a"},

@@ -3,6 +3,7 @@
 package delivery
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -12,12 +13,15 @@ import (
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/assembly"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
+	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/plan"
 	"github.com/chandler-hub/chandler/internal/render"
 )
@@ -267,5 +271,28 @@ func TestTakesOver(t *testing.T) {
 				t.Errorf("it takes over %v", got)
 			}
 		})
+	}
+}
+
+// TestRenamedOnANewCluster: a set that has another add-on under the name that one of its add-ons had before delivers both to a new cluster, also if the
+// first try to make the renamed one fails.
+func TestRenamedOnANewCluster(t *testing.T) {
+	moved := map[string]any{"movedFrom": []any{map[string]any{"name": "web"}}}
+	m := newRoom(t, append(addonsOf(roomSet, "1", releaseAddon("web"), releaseAddon("nextname", moved)),
+		registered(roomCluster, "c1"), kubeconfigSecret(roomCluster, "t0"), deliveredTo(roomCluster, roomSet, "1"))...)
+	failed := false
+	api := m.r.Client.(client.WithWatch)
+	m.r.Client = interceptor.NewClient(api, interceptor.Funcs{Apply: func(ctx context.Context, c client.WithWatch, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+		if !failed && obj.(interface{ GetName() string }).GetName() == identity.FluxObject("hub", roomCluster, "nextname") {
+			failed = true
+			return errors.New("overloaded")
+		}
+		return c.Apply(ctx, obj, opts...)
+	}})
+	m.settle()
+	for _, a := range m.delivery(roomCluster, roomSet).Status.Addons {
+		if !failed || a.State != hubv1.AddonReady || m.object(roomCluster, a.Name) == nil {
+			t.Errorf("%s is %s: %s", a.Name, a.State, a.Message)
+		}
 	}
 }

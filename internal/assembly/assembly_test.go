@@ -294,6 +294,35 @@ func TestAssemble(t *testing.T) {
 			"s: lost new: AddonSet flux-system/s delivers add-on \"old\": it was there first (for now)\ns: old gate(stays as it is: " +
 				"add-on \"new\" of the same AddonSet was called so, and cannot go on with it while this one is there. Drop one of them, or movedFrom)",
 		},
+		"RenamedAndItsSetHasTheOldNameAgainOnANewCluster": {
+			assembly.Input{Deliveries: []assembly.Delivery{delivery("s", with(object("new"), func(o *render.Object) {
+				o.MovedFrom = []hubv1.MovedAddon{{Namespace: "flux-system", AddonSet: "s", Name: "old"}}
+			}), object("old"))}},
+			"s: new\ns: old gate(waits: add-on \"new\" of the same AddonSet was called so, and would take it for its own if it were here first)",
+		},
+		"RenamedAndItsSetHasTheOldNameAgainAndTheNewOneIsThere": {
+			assembly.Input{
+				Deliveries: []assembly.Delivery{delivery("s", with(object("new"), func(o *render.Object) {
+					o.MovedFrom = []hubv1.MovedAddon{{Namespace: "flux-system", AddonSet: "s", Name: "old"}}
+				}), object("old"))},
+				Live: []assembly.Live{live("s", object("new"), false)},
+			},
+			"s: new\ns: old",
+		},
+		"TwoSwapTheirNamesOnANewCluster": {
+			assembly.Input{Deliveries: []assembly.Delivery{delivery("s", with(object("new"), func(o *render.Object) {
+				o.MovedFrom = []hubv1.MovedAddon{{Namespace: "flux-system", AddonSet: "s", Name: "old"}}
+			}), with(object("old"), func(o *render.Object) {
+				o.MovedFrom = []hubv1.MovedAddon{{Namespace: "flux-system", AddonSet: "s", Name: "new"}}
+			}))}},
+			"s: new\ns: old",
+		},
+		"RenamedAndAfterTheOneThatHasTheOldNameAgain": {
+			assembly.Input{Deliveries: []assembly.Delivery{delivery("s", with(object("new", "between"), func(o *render.Object) {
+				o.MovedFrom = []hubv1.MovedAddon{{Namespace: "flux-system", AddonSet: "s", Name: "old"}}
+			}), object("ks between", "old"), object("old"))}},
+			"s: between gate(waits for add-on \"old\" (HelmRelease) to be Ready)\ns: new gate(waits for add-on \"between\" (Kustomization) to be Ready)\ns: old",
+		},
 		"MovedIntoAnotherNamespaceAndAnotherSetHasTheOldName": {
 			assembly.Input{
 				Deliveries: []assembly.Delivery{delivery("s", with(object("ks new"), func(o *render.Object) {

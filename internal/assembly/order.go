@@ -3,6 +3,7 @@
 package assembly
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -82,6 +83,10 @@ func (a *assembler) gates() {
 				w.Gate = a.renamed(i, w)
 			}
 		}
+		for j := range a.out[i].Wanted {
+			w := &a.out[i].Wanted[j]
+			w.Gate = cmp.Or(w.Gate, a.inTheWay(i, w))
+		}
 	}
 }
 
@@ -123,6 +128,45 @@ func (a *assembler) renamed(delivery int, w *Wanted) string {
 		}
 	}
 	return ""
+}
+
+// inTheWay says of an add-on that is not here yet that it waits for another one of its set that was called so, and is not here either: that one would
+// take it for what it was itself, and not come. One that comes after it cannot be waited for.
+func (a *assembler) inTheWay(delivery int, w *Wanted) string {
+	for i := range a.out[delivery].Wanted {
+		o := &a.out[delivery].Wanted[i]
+		if a.wasCalled(delivery, o, w) && !a.here(w) && !a.here(o) && !a.after(delivery, o, w, map[string]bool{}) {
+			return fmt.Sprintf("waits: add-on %q of the same AddonSet was called so, and would take it for its own if it were here first", o.Addon)
+		}
+	}
+	return ""
+}
+
+// wasCalled returns whether an add-on has been called as another one of its set is now.
+func (a *assembler) wasCalled(delivery int, o, w *Wanted) bool {
+	d := &a.in.Deliveries[delivery]
+	return o.Kind == w.Kind && slices.Contains(o.MovedFrom, hubv1.MovedAddon{Namespace: d.Namespace, AddonSet: d.Set, Name: w.Addon})
+}
+
+// here returns whether the object of an add-on is there, and stays.
+func (a *assembler) here(w *Wanted) bool {
+	l := a.live[Key(&w.Object)]
+	return l != nil && !l.Going
+}
+
+// after returns whether an add-on waits for another one of its set, or for one that does.
+func (a *assembler) after(delivery int, w, other *Wanted, seen map[string]bool) bool {
+	seen[w.Addon] = true
+	for i := range a.out[delivery].Wanted {
+		o := &a.out[delivery].Wanted[i]
+		if !slices.Contains(w.DependsOn, hubv1.AddonReference{Name: o.Addon}) && !a.wasCalled(delivery, o, w) {
+			continue
+		}
+		if o == other || !seen[o.Addon] && a.after(delivery, o, other, seen) {
+			return true
+		}
+	}
+	return false
 }
 
 // ready returns whether a dependency is Ready as it is wanted now.

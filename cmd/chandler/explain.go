@@ -3,26 +3,31 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandler-hub/chandler/internal/explain"
 	"github.com/chandler-hub/chandler/internal/explain/live"
-	"github.com/chandler-hub/chandler/internal/manifestchart"
-	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/hubconfig"
 )
 
 // explainOptions are the flags of `chandler explain`.
 type explainOptions struct {
 	genericiooptions.IOStreams
-	flags  *genericclioptions.ConfigFlags
-	reader live.Reader
+	flags        *genericclioptions.ConfigFlags
+	hub          hubconfig.Config
+	hubNamespace string
+	reader       live.Reader
 }
 
 func explainCommand() *cobra.Command {
@@ -51,8 +56,8 @@ looked for in all namespaces.`,
 	}
 	f := cmd.Flags()
 	o.flags.AddFlags(f)
-	f.StringVar(&o.reader.HubID, "hub-id", "chandler", "the hub's --hub-id")
-	f.StringSliceVar(&o.reader.PlatformNamespaces, "platform-namespaces", []string{"chandler-system", "flux-system"}, "the hub's --platform-namespaces")
+	o.hub.AddIdentityFlags(f, hubconfig.DefaultNamespace)
+	f.StringVar(&o.hubNamespace, "hub-namespace", hubconfig.DefaultNamespace, "where the hub is installed; what it was started with is asked there")
 	return cmd
 }
 
@@ -61,6 +66,9 @@ func (o *explainOptions) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	ctx := cmd.Context()
+	if err := o.ask(ctx, cmd.Flags()); err != nil {
+		return err
+	}
 	reg, err := o.reader.Find(ctx, args[0], *o.flags.Namespace)
 	if err != nil {
 		return err
@@ -93,7 +101,23 @@ func (o *explainOptions) connect() error {
 	if o.reader.Client, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
 		return fmt.Errorf("reach the hub at %s: %w", config.Host, err)
 	}
-	// Where the hub serves its chart is nothing that is shown; that it does serve one is taken for granted.
-	o.reader.Chart = render.ManifestChart{URL: "http://chandler", Name: manifestchart.Name, Version: manifestchart.Version}
+	return nil
+}
+
+// ask has the hub say what it was started with. A hub that says nothing, and a caller who may not read it, get the defaults, or what is
+// written in flags.
+func (o *explainOptions) ask(ctx context.Context, flags *pflag.FlagSet) error {
+	published := &corev1.ConfigMap{}
+	err := o.reader.Client.Get(ctx, client.ObjectKey{Namespace: o.hubNamespace, Name: hubconfig.Published}, published)
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
+		return fmt.Errorf("read ConfigMap %s/%s: %w", o.hubNamespace, hubconfig.Published, err)
+	}
+	if err := hubconfig.AdoptShared(flags, published.Data); err != nil {
+		return fmt.Errorf("ConfigMap %s/%s: %w", o.hubNamespace, hubconfig.Published, err)
+	}
+	if err := o.hub.CompleteShared(o.hubNamespace); err != nil {
+		return err
+	}
+	o.reader.HubID, o.reader.PlatformNamespaces, o.reader.Chart = o.hub.HubID, o.hub.PlatformNamespaces, o.hub.Chart
 	return nil
 }

@@ -15,17 +15,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/chandler-hub/chandler/internal/manifestchart"
-	"github.com/chandler-hub/chandler/internal/origin"
+	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/preview"
-	"github.com/chandler-hub/chandler/internal/render"
 )
 
 // renderOptions are the flags of `chandler render`.
 type renderOptions struct {
 	files          []string
-	chartURL       string
-	registration   origin.Policy
+	hub            hubconfig.Config
 	preview        preview.Options
 	stdin          io.Reader
 	stdout, stderr io.Writer
@@ -54,12 +51,7 @@ cluster is empty unless the files say it in the status of a ClusterRegistration:
 	f.StringArrayVarP(&o.files, "filename", "f", nil, "file, folder (read recursively: *.yaml, *.yml, *.json) or - for standard input; may be repeated")
 	f.StringVar(&o.preview.Cluster, "cluster", "", "only this cluster: NAME or NAMESPACE/NAME")
 	f.BoolVar(&o.preview.Explain, "explain", false, "say of each field, and of each variable, who set it")
-	f.StringVar(&o.preview.HubID, "hub-id", "chandler", "the hub's --hub-id")
-	f.StringSliceVar(&o.preview.PlatformNamespaces, "platform-namespaces", []string{"chandler-system", "flux-system"}, "the hub's --platform-namespaces")
-	f.StringVar(&o.chartURL, "chart-url", "http://chandler.chandler-system.svc/charts", "the hub's --chart-url")
-	f.StringSliceVar(&o.preview.FluxShards, "flux-shards", nil, "the hub's --flux-shards")
-	f.StringSliceVar(&o.registration.RegisterAll, "register-all", nil, "the hub's --register-all: kamaji, capi")
-	f.StringSliceVar(&o.registration.SecretNamespaces, "secret-namespaces", nil, "the hub's --secret-namespaces, beside the Namespaces among the files with label chandler.dev/register-secrets (default: the platform namespaces)")
+	o.hub.AddSharedFlags(f, hubconfig.DefaultNamespace)
 	if err := cmd.MarkFlagRequired("filename"); err != nil {
 		panic(err)
 	}
@@ -68,17 +60,17 @@ cluster is empty unless the files say it in the status of a ClusterRegistration:
 
 // run prints what comes out, also where something is wrong: then it returns how many errors there are.
 func (o *renderOptions) run() error {
-	if o.registration.SecretNamespaces == nil {
-		o.registration.SecretNamespaces = o.preview.PlatformNamespaces
+	if err := o.hub.CompleteShared(hubconfig.DefaultNamespace); err != nil {
+		return err
 	}
-	o.preview.Chart = render.ManifestChart{URL: o.chartURL, Name: manifestchart.Name, Version: manifestchart.Version}
+	o.preview.HubID, o.preview.PlatformNamespaces, o.preview.Chart, o.preview.FluxShards = o.hub.HubID, o.hub.PlatformNamespaces, o.hub.Chart, o.hub.FluxShards
 	var objects []preview.Object
 	for _, in := range o.read() {
 		found, _, err := preview.Parse(in.name, in.raw)
 		o.unreadable(err, in.named)
 		objects = append(objects, found...)
 	}
-	fleet, err := preview.NewFleet(objects, o.registration)
+	fleet, err := preview.NewFleet(objects, o.hub.Origins)
 	o.fail(err)
 	report := preview.Render(fleet, o.preview)
 	for _, text := range report.Errors {

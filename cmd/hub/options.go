@@ -7,16 +7,12 @@ import (
 	"net/netip"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
-	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
-	"github.com/chandler-hub/chandler/internal/manifestchart"
-	"github.com/chandler-hub/chandler/internal/origin"
 )
 
 // options are the flags of the hub, as they were written.
@@ -34,26 +30,18 @@ type options struct {
 	pprofAddress   string
 }
 
-// defaultNamespace is where the hub is installed, unless its pod says otherwise.
-const defaultNamespace = "chandler-system"
-
 func (o *options) addFlags(f *pflag.FlagSet) {
 	o.namespace = os.Getenv("POD_NAMESPACE")
 	if o.namespace == "" {
-		o.namespace = defaultNamespace
+		o.namespace = hubconfig.DefaultNamespace
 	}
 	c := &o.config
-	f.StringVar(&c.HubID, "hub-id", "chandler", "tells this hub's objects on workload clusters from those of hubs on other management clusters (there is one hub on each); never change it while add-ons are delivered")
-	f.StringSliceVar(&c.PlatformNamespaces, "platform-namespaces", []string{o.namespace, "flux-system"}, "namespaces whose AddonSets may select clusters everywhere")
-	f.StringSliceVar(&c.Origins.RegisterAll, "register-all", nil, "kinds of clusters to register without the label: kamaji, capi")
-	f.StringSliceVar(&c.Origins.SecretNamespaces, "secret-namespaces", nil, "namespaces in which a labelled Secret registers a cluster, beside those with label chandler.dev/register-secrets; * for all (default: the platform namespaces)")
+	c.AddSharedFlags(f, o.namespace)
 	f.DurationVar(&c.UnregisterDelay, "unregister-delay", 5*time.Minute, "how long a cluster without the label stays registered")
 	f.DurationVar(&c.TeardownGrace, "teardown-grace", time.Hour, "how long a cluster that does not answer is waited for before its add-ons are let go")
 	f.DurationVar(&c.RemovalDelay, "removal-delay", 5*time.Second, "how long an add-on that was dropped stays, so that another set may take it over")
 	f.DurationVar(&c.ChartRetention, "chart-retention", 10*time.Minute, "how long a shared HelmChart or source stays after its last use")
 	f.StringVar(&o.chartAddress, "chart-bind-address", ":8082", "address of the Helm repository with the chart that delivers plain manifests, 0 for none")
-	f.StringVar(&c.Chart.URL, "chart-url", "", "where Flux reaches that repository (default: Service chandler in the hub's own namespace)")
-	f.StringSliceVar(&c.FluxShards, "flux-shards", nil, "values of the label sharding.fluxcd.io/key that Flux's controllers select by: each cluster is served by one of them")
 	f.DurationVar(&c.ProbeInterval, "probe-interval", time.Minute, "time between two probes of a cluster that answers")
 	f.IntVar(&c.Concurrency, "concurrent", 16, "how many clusters each room works on at a time")
 	f.StringSliceVar(&o.allowed, kubeconfig.FlagTargetCIDRs, nil, "lifts the rules about loopback, link-local and denied addresses for these CIDRs")
@@ -74,24 +62,8 @@ func (o *options) addFlags(f *pflag.FlagSet) {
 // complete checks the flags and returns the configuration. hub is the hub's own API server.
 func (o *options) complete(hub apiServer) (*hubconfig.Config, error) {
 	c := o.config
-	if c.HubID == "" {
-		return nil, fmt.Errorf("--hub-id must not be empty")
-	}
-	if errs := validation.IsValidLabelValue(c.HubID); len(errs) > 0 {
-		return nil, fmt.Errorf("--hub-id %q must fit a label value: %s", c.HubID, strings.Join(errs, ", "))
-	}
-	for _, s := range c.FluxShards {
-		if errs := validation.IsValidLabelValue(s); len(errs) > 0 || s == "" {
-			return nil, fmt.Errorf("--flux-shards %q must be a label value: %s", s, strings.Join(errs, ", "))
-		}
-	}
-	for _, kind := range c.Origins.RegisterAll {
-		if kind != origin.Kamaji.Flag && kind != origin.ClusterAPI.Flag {
-			return nil, fmt.Errorf("--register-all %q: write %s, %s or both", kind, origin.Kamaji.Flag, origin.ClusterAPI.Flag)
-		}
-	}
-	if len(c.Origins.SecretNamespaces) == 0 {
-		c.Origins.SecretNamespaces = c.PlatformNamespaces
+	if err := c.CompleteShared(o.namespace); err != nil {
+		return nil, err
 	}
 	if c.Concurrency < 1 || c.ProbeInterval < time.Second || c.UnregisterDelay < 0 || c.TeardownGrace < 0 || c.ChartRetention < 0 {
 		return nil, fmt.Errorf("--concurrent must be at least 1, --probe-interval at least 1s, and no duration may be negative")
@@ -99,12 +71,8 @@ func (o *options) complete(hub apiServer) (*hubconfig.Config, error) {
 	if c.RemovalDelay < 0 {
 		return nil, fmt.Errorf("--removal-delay must not be negative")
 	}
-	c.Chart.Name, c.Chart.Version = manifestchart.Name, manifestchart.Version
-	switch {
-	case o.chartAddress == "0":
+	if o.chartAddress == "0" {
 		c.Chart.URL = ""
-	case c.Chart.URL == "":
-		c.Chart.URL = fmt.Sprintf("http://chandler.%s.svc", o.namespace)
 	}
 	if !slices.Contains([]string{"debug", "info", "error"}, o.logLevel) {
 		return nil, fmt.Errorf("--log-level %q: write debug, info or error", o.logLevel)

@@ -95,6 +95,9 @@ func (o *options) run(ctx context.Context) error {
 	if err := controllers.AddToManager(ctx, mgr, config); err != nil {
 		return err
 	}
+	if err := mgr.Add(&publisher{mgr.GetClient(), mgr.GetAPIReader(), o.namespace, config.Shared()}); err != nil {
+		return err
+	}
 	if o.chartAddress != "0" {
 		charts := &chartServer{address: o.chartAddress}
 		if err := mgr.Add(charts); err != nil {

@@ -26,7 +26,7 @@ var update = flag.Bool("update", false, "write the golden files")
 func options() preview.Options {
 	return preview.Options{
 		HubID: "chandler", PlatformNamespaces: []string{"flux-system"},
-		Chart: render.ManifestChart{URL: "http://chandler.chandler-system.svc/charts", Name: manifestchart.Name, Version: manifestchart.Version},
+		Chart: render.ManifestChart{URL: "http://chandler.chandler-system.svc", Name: manifestchart.Name, Version: manifestchart.Version},
 		Now:   time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC),
 	}
 }

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandler-hub/chandler/internal/hubconfig"
+)
+
+// publisher writes what the hub was started with into a ConfigMap beside it, so that nobody has to repeat flags to the command line. Nothing
+// of the hub reads it.
+type publisher struct {
+	client    client.Client
+	live      client.Reader
+	namespace string
+	data      map[string]string
+}
+
+// Start implements manager.Runnable: the leader writes once. That it cannot is no reason not to serve a fleet, and is logged.
+func (p *publisher) Start(ctx context.Context) error {
+	if err := p.publish(ctx); err != nil {
+		ctrl.Log.WithName("publisher").Error(err, "the command line cannot ask this hub for its flags")
+	}
+	return nil
+}
+
+func (p *publisher) publish(ctx context.Context) error {
+	there := &corev1.ConfigMap{}
+	err := p.live.Get(ctx, client.ObjectKey{Namespace: p.namespace, Name: hubconfig.Published}, there)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("read ConfigMap %s/%s: %w", p.namespace, hubconfig.Published, err)
+	}
+	if err == nil && maps.Equal(there.Data, p.data) {
+		return nil
+	}
+	want := corev1ac.ConfigMap(hubconfig.Published, p.namespace).WithData(p.data)
+	if err := p.client.Apply(ctx, want, client.FieldOwner("chandler"), client.ForceOwnership); err != nil {
+		return fmt.Errorf("write ConfigMap %s/%s: %w", p.namespace, hubconfig.Published, err)
+	}
+	return nil
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/chandler-hub/chandler/internal/hubconfig"
+)
+
+// TestPublish: the ConfigMap says what the hub was started with, and a restart with the same flags writes nothing.
+func TestPublish(t *testing.T) {
+	writes := 0
+	c := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
+		Apply: func(ctx context.Context, c client.WithWatch, obj runtime.ApplyConfiguration, o ...client.ApplyOption) error {
+			writes++
+			return c.Apply(ctx, obj, o...)
+		},
+	}).Build()
+	for _, step := range []struct {
+		id     string
+		writes int
+	}{{"east", 1}, {"east", 1}, {"west", 2}} {
+		p := &publisher{c, c, "hub", (&hubconfig.Config{HubID: step.id}).Shared()}
+		if err := p.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		got := &corev1.ConfigMap{}
+		if err := c.Get(t.Context(), client.ObjectKey{Namespace: "hub", Name: "chandler-hub"}, got); err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(p.data, got.Data); d != "" || writes != step.writes {
+			t.Errorf("%s: %d writes, want %d; -want +got:\n%s", step.id, writes, step.writes, d)
+		}
+	}
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hubconfig
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/chandler-hub/chandler/internal/manifestchart"
+	"github.com/chandler-hub/chandler/internal/origin"
+)
+
+const (
+	// DefaultNamespace is where the hub is installed, unless its pod says otherwise.
+	DefaultNamespace = "chandler-system"
+	// DefaultHubID is the hub's id on a management cluster, unless a flag says otherwise.
+	DefaultHubID = "chandler"
+	// Published names the ConfigMap in the hub's namespace in which the hub publishes its shared flags, for the command line to ask.
+	Published = "chandler-hub"
+)
+
+// AddSharedFlags adds the flags that decide what comes of a fleet: the hub and the command line share them, so that both read the same
+// text and take the same default. namespace is the hub's.
+func (c *Config) AddSharedFlags(f *pflag.FlagSet, namespace string) {
+	c.AddIdentityFlags(f, namespace)
+	f.StringSliceVar(&c.Origins.RegisterAll, "register-all", nil, "kinds of clusters to register without the label: kamaji, capi")
+	f.StringSliceVar(&c.Origins.SecretNamespaces, "secret-namespaces", nil, "namespaces in which a labelled Secret registers a cluster, beside those with label chandler.dev/register-secrets; * for all (default: the platform namespaces)")
+	f.StringVar(&c.Chart.URL, "chart-url", "", "where Flux reaches the Helm repository with the chart that delivers plain manifests (default: Service chandler in the hub's own namespace)")
+	f.StringSliceVar(&c.FluxShards, "flux-shards", nil, "values of the label sharding.fluxcd.io/key that Flux's controllers select by: each cluster is served by one of them")
+}
+
+// AddIdentityFlags adds those of the shared flags that say whose objects are the hub's.
+func (c *Config) AddIdentityFlags(f *pflag.FlagSet, namespace string) {
+	f.StringVar(&c.HubID, "hub-id", DefaultHubID, "tells this hub's objects on workload clusters from those of hubs on other management clusters (there is one hub on each); never change it while add-ons are delivered")
+	f.StringSliceVar(&c.PlatformNamespaces, "platform-namespaces", []string{namespace, "flux-system"}, "namespaces whose AddonSets may select clusters everywhere")
+}
+
+// CompleteShared checks what the shared flags say, and fills in the defaults that rest on others. namespace is the hub's.
+func (c *Config) CompleteShared(namespace string) error {
+	if c.HubID == "" {
+		return fmt.Errorf("--hub-id must not be empty")
+	}
+	if errs := validation.IsValidLabelValue(c.HubID); len(errs) > 0 {
+		return fmt.Errorf("--hub-id %q must fit a label value: %s", c.HubID, strings.Join(errs, ", "))
+	}
+	for _, s := range c.FluxShards {
+		if errs := validation.IsValidLabelValue(s); len(errs) > 0 || s == "" {
+			return fmt.Errorf("--flux-shards %q must be a label value: %s", s, strings.Join(errs, ", "))
+		}
+	}
+	for _, kind := range c.Origins.RegisterAll {
+		if kind != origin.Kamaji.Flag && kind != origin.ClusterAPI.Flag {
+			return fmt.Errorf("--register-all %q: write %s, %s or both", kind, origin.Kamaji.Flag, origin.ClusterAPI.Flag)
+		}
+	}
+	if len(c.Origins.SecretNamespaces) == 0 {
+		c.Origins.SecretNamespaces = c.PlatformNamespaces
+	}
+	c.Chart.Name, c.Chart.Version = manifestchart.Name, manifestchart.Version
+	if c.Chart.URL == "" {
+		c.Chart.URL = fmt.Sprintf("http://chandler.%s.svc", namespace)
+	}
+	return nil
+}
+
+// Shared returns what the shared flags come to, by their names: the data of the ConfigMap Published.
+func (c *Config) Shared() map[string]string {
+	return map[string]string{
+		"hub-id":              c.HubID,
+		"platform-namespaces": strings.Join(c.PlatformNamespaces, ","),
+		"register-all":        strings.Join(c.Origins.RegisterAll, ","),
+		"secret-namespaces":   strings.Join(c.Origins.SecretNamespaces, ","),
+		"chart-url":           c.Chart.URL,
+		"flux-shards":         strings.Join(c.FluxShards, ","),
+	}
+}
+
+// AdoptShared sets those of the shared flags in f that nobody has written to what a hub has published. It takes nothing else out of data: whoever
+// may write that could else have the command line talk to another server. It fails on a value that its flag does not take.
+func AdoptShared(f *pflag.FlagSet, data map[string]string) error {
+	for name := range (&Config{}).Shared() {
+		value, published := data[name]
+		flag := f.Lookup(name)
+		if flag == nil || flag.Changed || !published {
+			continue
+		}
+		var err error
+		if list, ok := flag.Value.(pflag.SliceValue); ok {
+			err = list.Replace(slices.DeleteFunc(strings.Split(value, ","), func(s string) bool { return s == "" }))
+		} else {
+			err = flag.Value.Set(value)
+		}
+		if err != nil {
+			return fmt.Errorf("what the hub publishes of --%s: %w", name, err)
+		}
+	}
+	return nil
+}

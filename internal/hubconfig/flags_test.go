@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hubconfig_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/spf13/pflag"
+
+	"github.com/chandler-hub/chandler/internal/hubconfig"
+)
+
+func parsed(t *testing.T, args ...string) (*hubconfig.Config, *pflag.FlagSet) {
+	t.Helper()
+	c, f := &hubconfig.Config{}, pflag.NewFlagSet("any", pflag.ContinueOnError)
+	c.AddSharedFlags(f, hubconfig.DefaultNamespace)
+	if err := f.Parse(args); err != nil {
+		t.Fatal(err)
+	}
+	return c, f
+}
+
+// TestEachSharedFlagIsPublished: what a hub publishes has every flag that it shares with the command line, and no other.
+func TestEachSharedFlagIsPublished(t *testing.T) {
+	c, f := parsed(t)
+	published := c.Shared()
+	f.VisitAll(func(flag *pflag.Flag) {
+		if _, ok := published[flag.Name]; !ok {
+			t.Errorf("--%s is shared, and not published", flag.Name)
+		}
+		delete(published, flag.Name)
+	})
+	if len(published) > 0 {
+		t.Errorf("published, and no flag: %v", published)
+	}
+}
+
+// TestTheCommandLineTakesWhatTheHubSays: what the hub was started with comes out of the ConfigMap again.
+func TestTheCommandLineTakesWhatTheHubSays(t *testing.T) {
+	for name, args := range map[string][]string{
+		"nothing": nil,
+		"everything": {"--hub-id=east", "--platform-namespaces=platform,addons", "--register-all=kamaji,capi", "--secret-namespaces=*",
+			"--chart-url=http://charts.example.org", "--flux-shards=a,b"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			hub, _ := parsed(t, args...)
+			if err := hub.CompleteShared("elsewhere"); err != nil {
+				t.Fatal(err)
+			}
+			got, flags := parsed(t)
+			if err := hubconfig.AdoptShared(flags, hub.Shared()); err != nil {
+				t.Fatal(err)
+			}
+			if err := got.CompleteShared(hubconfig.DefaultNamespace); err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(hub, got, cmpopts.EquateEmpty()); d != "" {
+				t.Errorf("-hub +command line:\n%s", d)
+			}
+		})
+	}
+}
+
+// TestAdoptSharedTakesNothingElse: a flag that somebody wrote stays, and whoever may write the ConfigMap decides over no other flag.
+func TestAdoptSharedTakesNothingElse(t *testing.T) {
+	c, f := parsed(t, "--hub-id=mine")
+	server := f.String("server", "https://theirs.example.org", "")
+	if err := hubconfig.AdoptShared(f, map[string]string{"hub-id": "theirs", "server": "https://evil.example.org", "platform-namespaces": "p"}); err != nil {
+		t.Fatal(err)
+	}
+	if c.HubID != "mine" || *server != "https://theirs.example.org" || !cmp.Equal(c.PlatformNamespaces, []string{"p"}) {
+		t.Errorf("got %q, %q, %q", c.HubID, *server, c.PlatformNamespaces)
+	}
+}

@@ -14,6 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/go-logr/logr"
+
+	"github.com/chandler-hub/chandler/internal/version"
 )
 
 func main() {
@@ -32,8 +34,23 @@ func newCommand() *cobra.Command {
 		Short:         "Add-ons for every cluster of a fleet, delivered by Flux",
 		SilenceUsage:  true,
 		SilenceErrors: true,
+		Version:       version.Get().String(),
 	}
+	root.SetVersionTemplate("chandler {{.Version}}\n")
 	root.AddCommand(renderCommand())
 	root.AddCommand(explainCommand())
+	root.AddCommand(versionCommand())
 	return root
+}
+
+func versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Say which build this is",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), "chandler", version.Get())
+			return err
+		},
+	}
 }

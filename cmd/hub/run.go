@@ -35,6 +35,7 @@ import (
 	"github.com/chandler-hub/chandler/controllers/index"
 	"github.com/chandler-hub/chandler/controllers/metrics"
 	"github.com/chandler-hub/chandler/internal/pressure"
+	"github.com/chandler-hub/chandler/internal/version"
 )
 
 func newCommand() *cobra.Command {
@@ -45,6 +46,7 @@ func newCommand() *cobra.Command {
 		Args:          cobra.NoArgs,
 		SilenceUsage:  true,
 		SilenceErrors: true,
+		Version:       version.Get().String(),
 		RunE:          func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	o.addFlags(cmd.Flags())
@@ -55,6 +57,8 @@ func (o *options) run(ctx context.Context) error {
 	logger := o.logger(os.Stderr)
 	ctrl.SetLogger(logger)
 	klog.SetLogger(logger)
+	build := version.Get()
+	logger.Info("chandler hub", "version", build.Version, "revision", build.Revision, "go", build.Go)
 	restConfig, err := ctrl.GetConfig()
 	if err != nil {
 		return fmt.Errorf("find the management cluster: %w", err)

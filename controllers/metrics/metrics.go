@@ -14,6 +14,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/probe"
+	"github.com/chandler-hub/chandler/internal/version"
 )
 
 // readTimeout bounds the wait for a cache that is not there yet: a scrape then lacks these metrics, and has the others.
@@ -61,9 +62,23 @@ type Metrics struct {
 	registry prometheus.Registerer
 }
 
+// newBuild says which build the hub is, as Prometheus' own programs do.
+func newBuild(v version.Info) prometheus.Collector {
+	g := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name:        "chandler_build_info",
+		Help:        "1, with the version of the hub, its commit, and the version of Go that built it.",
+		ConstLabels: prometheus.Labels{"version": v.Version, "revision": v.Revision, "goversion": v.Go},
+	})
+	g.Set(1)
+	return g
+}
+
 // Register registers what is counted where it happens. Collect registers the rest.
 func Register(registry prometheus.Registerer) (*Metrics, error) {
 	m := &Metrics{newWrites(), newProbes(), registry}
+	if err := registry.Register(newBuild(version.Get())); err != nil {
+		return nil, err
+	}
 	if err := registry.Register(m.writes.total); err != nil {
 		return nil, err
 	}

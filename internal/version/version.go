@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package version says which build a program is.
+package version
+
+import (
+	"fmt"
+	"runtime/debug"
+)
+
+// release is the version of a release, such as v0.1.0: -ldflags "-X github.com/chandler-hub/chandler/internal/version.release=v0.1.0".
+var release string
+
+// unreleased is the version of what somebody built out of a checkout.
+const unreleased = "v0.0.0-dev"
+
+// Info is what is known of a build.
+type Info struct {
+	// Version is that of the release, or v0.0.0-dev.
+	Version string
+	// Revision is the commit, with "-modified" if the checkout had changes; "unknown" if Go did not see a checkout.
+	Revision string
+	// Go is the version of Go that built it.
+	Go string
+}
+
+// Get returns what is known of this program.
+func Get() Info {
+	build, ok := debug.ReadBuildInfo()
+	if !ok {
+		build = &debug.BuildInfo{}
+	}
+	return of(release, build)
+}
+
+func of(release string, build *debug.BuildInfo) Info {
+	i := Info{Version: release, Revision: "unknown", Go: build.GoVersion}
+	if i.Version == "" {
+		i.Version = unreleased
+	}
+	modified := false
+	for _, s := range build.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			i.Revision = s.Value
+		case "vcs.modified":
+			modified = s.Value == "true"
+		}
+	}
+	if modified {
+		i.Revision += "-modified"
+	}
+	return i
+}
+
+// String is one line for people.
+func (i Info) String() string {
+	return fmt.Sprintf("%s (revision %s, %s)", i.Version, i.Revision, i.Go)
+}

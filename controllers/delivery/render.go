@@ -17,6 +17,7 @@ import (
 	"github.com/chandler-hub/chandler/controllers/logkey"
 	"github.com/chandler-hub/chandler/internal/assembly"
 	"github.com/chandler-hub/chandler/internal/facts"
+	"github.com/chandler-hub/chandler/internal/fluxstate"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/match"
 	"github.com/chandler-hub/chandler/internal/plan"
@@ -92,7 +93,11 @@ func (r *Reconciler) renderDelivery(ctx context.Context, c *cluster, d *delivery
 			return r.documents.read(ctx, r, c.key, d.Namespace, ref)
 		})
 	}
-	if there := r.memory.get(memoryKey, print, in.Now); there != nil && !c.adopting(d, there.Result) {
+	lacks, err := r.lacks(ctx, c, d)
+	if err != nil {
+		return err
+	}
+	if there := r.memory.get(memoryKey, print, in.Now); there != nil && !lacks && !c.adopting(d, there.Result) {
 		known, err := r.documents.versions(ctx, r, c.key, d.Namespace, there.Refs)
 		if err != nil {
 			return err
@@ -119,6 +124,20 @@ func (r *Reconciler) renderDelivery(ctx context.Context, c *cluster, d *delivery
 	d.result = result
 	r.memory.put(memoryKey, c.key, print, result, versions)
 	return nil
+}
+
+// lacks returns whether Flux waits for something that an object of a delivery refers to, and that is not there. Memory does not keep what it takes to make
+// that again, and the cluster that was woken when it went may not need it any more, or be paused.
+func (r *Reconciler) lacks(ctx context.Context, c *cluster, d *delivery) (bool, error) {
+	for k, o := range c.objects {
+		if k.Namespace != d.Namespace || o.delivery != d.Name || o.Deleting || o.Suspended || !fluxstate.Waits(o.state) {
+			continue
+		}
+		if lacks, err := r.Shared.Lacks(ctx, o.uses); lacks || err != nil {
+			return lacks, err
+		}
+	}
+	return false, nil
 }
 
 // renderedMessage is logged for each delivery that is rendered, so that a test can count: events that change nothing that goes

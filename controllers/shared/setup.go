@@ -60,11 +60,19 @@ func usesOf(kind string) handler.MapFunc {
 	return func(_ context.Context, obj client.Object) []reconcile.Request {
 		var out []reconcile.Request
 		for _, use := range index.UsesOf(obj) {
-			parts := strings.Split(use, "/")
-			if len(parts) == 3 && parts[0] == kind {
-				out = append(out, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: parts[1], Name: parts[2]}})
+			if key, ok := parse(use); ok && key.kind == kind {
+				out = append(out, reconcile.Request{NamespacedName: key.NamespacedName})
 			}
 		}
 		return out
 	}
+}
+
+// parse reads what index.Source wrote.
+func parse(use string) (id, bool) {
+	parts := strings.Split(use, "/")
+	if len(parts) != 3 {
+		return id{}, false
+	}
+	return id{parts[0], types.NamespacedName{Namespace: parts[1], Name: parts[2]}}, true
 }

@@ -149,6 +149,26 @@ func (k *Keeper) Ensure(ctx context.Context, s *render.Shared) (seen bool, err e
 	return seen, err
 }
 
+// Lacks returns whether something is not there that an object refers to, as index.UsesOf gives it, or that this refers to.
+func (k *Keeper) Lacks(ctx context.Context, uses []string) (bool, error) {
+	for _, use := range uses {
+		key, ok := parse(use)
+		there := objects()[key.kind]
+		if !ok || there == nil {
+			continue
+		}
+		if err := k.Client.Get(ctx, key.NamespacedName, there, client.UnsafeDisableDeepCopy); apierrors.IsNotFound(err) {
+			return true, nil
+		} else if err != nil {
+			return false, fmt.Errorf("read %s %s: %w", key.kind, key, err)
+		}
+		if lacks, err := k.Lacks(ctx, index.UsesOf(there)); lacks || err != nil {
+			return lacks, err
+		}
+	}
+	return false, nil
+}
+
 // EnsureTwin makes the twin of a ServiceAccount if there is neither one nor another of that name: without it, kustomize-controller lets go what
 // it is to remove. ours is false if it is somebody else's, which may go at any time.
 func (k *Keeper) EnsureTwin(ctx context.Context, namespace, name string) (ours bool, err error) {

@@ -172,6 +172,9 @@ func Addon(before hubv1.AddonStatus, s State, applied int64) (hubv1.AddonState, 
 // waiting are Flux's reasons for "not yet": the source or chart has not been fetched.
 var waiting = map[string]bool{"SourceNotReady": true, "HelmChartNotReady": true, "ArtifactFailed": true, "Progressing": true, "ProgressingWithRetry": true}
 
+// Waits returns whether Flux waits for the source or chart of an object: it may not be there.
+func Waits(s State) bool { return s.Ready == metav1.ConditionFalse && waiting[s.Reason] }
+
 // noPath is what kustomize-controller says, with the reason of a source that has not been fetched, when the source has no such folder.
 // Waiting does not bring it.
 const noPath = "kustomization path not found"

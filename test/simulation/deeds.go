@@ -205,6 +205,7 @@ func (w *World) restore(k apiserver.Key) {
 	if s := w.sets[k.Name]; k.Kind == "AddonSet" && err == nil && s != nil {
 		*s = w.authored[k.Name] // what is wanted is what was wanted then
 		s.addons, s.deleted = slices.Clone(s.addons), false
+		w.server.Adopt("user", k) // what its author leaves out from now on goes, as of a set that nobody had to restore
 	}
 }
 

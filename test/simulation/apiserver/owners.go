@@ -107,6 +107,28 @@ func (o owners) update(actor string, old, next Object) {
 	o.tidy()
 }
 
+// Adopt makes what an actor has written of an object's spec what it has applied, as kustomize-controller does with what kubectl has created.
+func (s *Server) Adopt(actor string, k Key) {
+	there := s.kind(k.GroupKind()).objects[k.name()]
+	if there == nil {
+		return
+	}
+	o := there.owners.clone()
+	wrote, applied := o[manager{actor, false}], o[manager{actor, true}]
+	if applied == nil {
+		applied = map[string]bool{}
+	}
+	for path := range wrote {
+		if strings.HasPrefix(path, "spec"+separator) {
+			applied[path] = true
+			delete(wrote, path)
+		}
+	}
+	o[manager{actor, true}] = applied
+	o.tidy()
+	there.owners = o
+}
+
 func (o owners) tidy() {
 	for m, fields := range o {
 		if len(fields) == 0 {

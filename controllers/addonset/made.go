@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"slices"
 
-	helmv2 "github.com/fluxcd/helm-controller/api/v2"
-	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
@@ -39,25 +37,15 @@ func (r *removals) unreported(d *hubv1.AddonDelivery, reported []string) []strin
 // objectsOf returns the add-ons of a delivery whose Flux objects are there and are not being deleted, as the cache has them.
 func (r *Reconciler) objectsOf(ctx context.Context, d *hubv1.AddonDelivery) ([]string, error) {
 	reg := d.Spec.RegistrationRef.Key()
-	of := client.MatchingFields{index.ClusterKey: identity.ClusterKey(r.Config.HubID, reg)}
-	releases, kustomizations := &helmv2.HelmReleaseList{}, &kustomizev1.KustomizationList{}
-	if err := r.Client.List(ctx, releases, client.InNamespace(d.Namespace), of, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list the HelmReleases of delivery %s: %w", d.Name, err)
-	}
-	if err := r.Client.List(ctx, kustomizations, client.InNamespace(d.Namespace), of, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list the Kustomizations of delivery %s: %w", d.Name, err)
+	objects, err := index.FluxObjects(ctx, r.Client, identity.ClusterKey(r.Config.HubID, reg), client.InNamespace(d.Namespace))
+	if err != nil {
+		return nil, fmt.Errorf("look for what delivery %s has made: %w", d.Name, err)
 	}
 	var out []string
-	note := func(o client.Object) {
+	for _, o := range objects {
 		if o.GetAnnotations()[hubv1.DeliveryAnnotation] == d.Name && r.made(o, reg) {
 			out = append(out, o.GetLabels()[hubv1.AddonLabel])
 		}
-	}
-	for i := range releases.Items {
-		note(&releases.Items[i])
-	}
-	for i := range kustomizations.Items {
-		note(&kustomizations.Items[i])
 	}
 	return out, nil
 }

@@ -98,28 +98,20 @@ func shorter(a, b time.Duration) time.Duration {
 // leftovers returns the Flux objects of a cluster whose delivery is not there, by its name, as the cache has them. Mostly there are none, and then
 // nothing else is to be looked at.
 func (m *Matcher) leftovers(ctx context.Context, reg *hubv1.ClusterRegistration, existing map[types.NamespacedName]*hubv1.AddonDelivery) (map[types.NamespacedName][]client.Object, error) {
-	key := client.ObjectKeyFromObject(reg)
-	of := client.MatchingFields{index.ClusterKey: identity.ClusterKey(m.Config.HubID, key)}
-	releases, kustomizations := &helmv2.HelmReleaseList{}, &kustomizev1.KustomizationList{}
-	if err := errors.Join(m.Client.List(ctx, releases, of, client.UnsafeDisableDeepCopy), m.Client.List(ctx, kustomizations, of, client.UnsafeDisableDeepCopy)); err != nil {
-		return nil, fmt.Errorf("look for what sets have left on the cluster: %w", err)
+	objects, err := index.FluxObjects(ctx, m.Client, identity.ClusterKey(m.Config.HubID, client.ObjectKeyFromObject(reg)))
+	if err != nil {
+		return nil, fmt.Errorf("look for what sets have left: %w", err)
 	}
 	there := make(map[types.NamespacedName]bool, len(existing))
 	for _, d := range existing {
 		there[client.ObjectKeyFromObject(d)] = true
 	}
 	left := map[types.NamespacedName][]client.Object{}
-	note := func(obj client.Object) {
+	for _, obj := range objects {
 		delivery := types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.GetAnnotations()[hubv1.DeliveryAnnotation]}
 		if !there[delivery] && m.stays(obj, reg) {
 			left[delivery] = append(left[delivery], obj)
 		}
-	}
-	for i := range releases.Items {
-		note(&releases.Items[i])
-	}
-	for i := range kustomizations.Items {
-		note(&kustomizations.Items[i])
 	}
 	return left, nil
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 
-	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -77,35 +76,26 @@ func (r *Reconciler) servedBy(ctx context.Context, e *elsewhere, other *hubv1.Cl
 	for i := range deliveries.Items {
 		by[client.ObjectKeyFromObject(&deliveries.Items[i])] = &deliveries.Items[i]
 	}
-	note := func(obj client.Object) {
+	objects, err := index.FluxObjects(ctx, r.Client, identity.ClusterKey(r.Config.HubID, k))
+	if err != nil {
+		return fmt.Errorf("look for what ClusterRegistration %s has: %w", k, err)
+	}
+	for _, obj := range objects {
 		d := by[types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.GetAnnotations()[hubv1.DeliveryAnnotation]}]
 		if d == nil || !stays(d, obj) {
-			return
+			continue
+		}
+		if kustomization, ok := obj.(*kustomizev1.Kustomization); ok {
+			if same, err := r.sameContent(ctx, e, kustomization); err != nil {
+				return err
+			} else if !same {
+				continue
+			}
 		}
 		if e.cluster.elsewhere == nil {
 			e.cluster.elsewhere = map[workload]string{}
 		}
 		e.cluster.elsewhere[workloadOf(obj)] = k.String()
-	}
-	of := client.MatchingFields{index.ClusterKey: identity.ClusterKey(r.Config.HubID, k)}
-	releases, kustomizations := &helmv2.HelmReleaseList{}, &kustomizev1.KustomizationList{}
-	if err := r.Client.List(ctx, releases, of, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("list the HelmReleases of ClusterRegistration %s: %w", k, err)
-	}
-	if err := r.Client.List(ctx, kustomizations, of, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("list the Kustomizations of ClusterRegistration %s: %w", k, err)
-	}
-	for i := range releases.Items {
-		note(&releases.Items[i])
-	}
-	for i := range kustomizations.Items {
-		same, err := r.sameContent(ctx, e, &kustomizations.Items[i])
-		if err != nil {
-			return err
-		}
-		if same {
-			note(&kustomizations.Items[i])
-		}
 	}
 	return nil
 }

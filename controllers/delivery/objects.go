@@ -35,32 +35,25 @@ import (
 )
 
 func (r *Reconciler) gatherObjects(ctx context.Context, c *cluster) error {
-	selector := client.MatchingFields{index.ClusterKey: identity.ClusterKey(r.Config.HubID, c.key)}
-	releases := &helmv2.HelmReleaseList{}
-	if err := r.Client.List(ctx, releases, selector, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("list the HelmReleases: %w", err)
+	objects, err := index.FluxObjects(ctx, r.Client, identity.ClusterKey(r.Config.HubID, c.key))
+	if err != nil {
+		return err
 	}
-	for i := range releases.Items {
-		hr := &releases.Items[i]
-		if !r.ours(c, hr) {
+	for _, obj := range objects {
+		if !r.ours(c, obj) {
+			continue
+		}
+		hr, ok := obj.(*helmv2.HelmRelease)
+		if !ok {
+			r.observe(c, obj, fluxspec.KustomizationKind)
 			continue
 		}
 		o := r.observe(c, hr, fluxspec.HelmReleaseKind)
 		if latest := hr.Status.History.Latest(); latest != nil {
 			o.Installed = latest.ChartName
 		}
-		var err error
 		if o.Chart, err = r.chartOf(ctx, hr); err != nil {
 			return err
-		}
-	}
-	kustomizations := &kustomizev1.KustomizationList{}
-	if err := r.Client.List(ctx, kustomizations, selector, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("list the Kustomizations: %w", err)
-	}
-	for i := range kustomizations.Items {
-		if o := &kustomizations.Items[i]; r.ours(c, o) {
-			r.observe(c, o, fluxspec.KustomizationKind)
 		}
 	}
 	return r.gatherForeign(ctx, c)

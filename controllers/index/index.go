@@ -165,6 +165,27 @@ func clusterKey(o client.Object) []string {
 	return nil
 }
 
+// FluxObjects returns the HelmReleases and then the Kustomizations that say they are for a cluster, by its key, as the cache has them: nobody may write to
+// them.
+func FluxObjects(ctx context.Context, c client.Reader, clusterKey string, opts ...client.ListOption) ([]client.Object, error) {
+	opts = append(opts, client.MatchingFields{ClusterKey: clusterKey}, client.UnsafeDisableDeepCopy)
+	releases, kustomizations := &helmv2.HelmReleaseList{}, &kustomizev1.KustomizationList{}
+	if err := c.List(ctx, releases, opts...); err != nil {
+		return nil, fmt.Errorf("list the HelmReleases of a cluster: %w", err)
+	}
+	if err := c.List(ctx, kustomizations, opts...); err != nil {
+		return nil, fmt.Errorf("list the Kustomizations of a cluster: %w", err)
+	}
+	out := make([]client.Object, 0, len(releases.Items)+len(kustomizations.Items))
+	for i := range releases.Items {
+		out = append(out, &releases.Items[i])
+	}
+	for i := range kustomizations.Items {
+		out = append(out, &kustomizations.Items[i])
+	}
+	return out, nil
+}
+
 // foreignSecret is where a HelmRelease that is not the hub's has its kubeconfig from.
 func foreignSecret(o client.Object) []string {
 	hr := o.(*helmv2.HelmRelease)

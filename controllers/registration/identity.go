@@ -6,8 +6,6 @@ import (
 	"context"
 	"fmt"
 
-	helmv2 "github.com/fluxcd/helm-controller/api/v2"
-	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -88,25 +86,15 @@ func byFlux(reach fluxstate.Reach, was *metav1.Condition) metav1.Condition {
 // fluxStates reads where the Flux objects of a cluster stand that log in by workload identity. Those that were made for a former
 // kubeconfig say nothing of it.
 func (r *Reconciler) fluxStates(ctx context.Context, reg *hubv1.ClusterRegistration) ([]fluxstate.State, error) {
-	of := client.MatchingFields{index.ClusterKey: identity.ClusterKey(r.Config.HubID, client.ObjectKeyFromObject(reg))}
-	releases, kustomizations := &helmv2.HelmReleaseList{}, &kustomizev1.KustomizationList{}
-	if err := r.Client.List(ctx, releases, of, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list the HelmReleases: %w", err)
-	}
-	if err := r.Client.List(ctx, kustomizations, of, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list the Kustomizations: %w", err)
+	objects, err := index.FluxObjects(ctx, r.Client, identity.ClusterKey(r.Config.HubID, client.ObjectKeyFromObject(reg)))
+	if err != nil {
+		return nil, err
 	}
 	var out []fluxstate.State
-	add := func(obj client.Object) {
+	for _, obj := range objects {
 		if obj.GetAnnotations()[hubv1.ClusterUIDAnnotation] == reg.Status.ClusterID() && index.ByWorkloadIdentity(obj) {
 			out = append(out, fluxstate.Of(obj))
 		}
-	}
-	for i := range releases.Items {
-		add(&releases.Items[i])
-	}
-	for i := range kustomizations.Items {
-		add(&kustomizations.Items[i])
 	}
 	return out, nil
 }

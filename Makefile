@@ -91,7 +91,7 @@ bench: tools ## Measure a hub with a fleet against a bare client in the same run
 generate: ## Write deepcopy functions, CRDs, RBAC and the reference of the API, and copy CRDs, RBAC and policies into the chart.
 	$(GOTOOL) controller-gen object:headerFile=hack/boilerplate.go.txt paths=./api/...
 	$(GOTOOL) controller-gen crd paths=./api/... output:crd:dir=config/crd/bases
-	$(GOTOOL) controller-gen rbac:roleName=chandler-hub paths=./controllers/... output:rbac:dir=config/rbac
+	$(GOTOOL) controller-gen rbac:roleName=chandler-hub paths=./controllers/... paths=./internal/origin output:rbac:dir=config/rbac
 	$(GOTOOL) crd-ref-docs --source-path=api/v1alpha1 --config=hack/apidoc.yaml --renderer=markdown --output-path=docs/api.md --log-level=ERROR
 	@# Helm reads nothing outside its chart.
 	rm -rf charts/chandler/files && mkdir -p charts/chandler/files/policies

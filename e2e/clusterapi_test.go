@@ -19,8 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
-	"github.com/chandler-hub/chandler/test/localfleet"
 	"github.com/chandler-hub/chandler/internal/origin"
+	"github.com/chandler-hub/chandler/test/localfleet"
 )
 
 // capiFleet is a hub beside Cluster API: its own core manager, with a small provider that gives the workload clusters out.
@@ -203,9 +203,9 @@ func (f *capiFleet) bothVersions(t *testing.T) {
 		if got := u.GetAPIVersion(); got != "cluster.x-k8s.io/"+version {
 			t.Fatalf("asked for %s, got %s", version, got)
 		}
-		source, err := origin.KubeConfig(origin.ClusterAPI, u)
+		source, err := origin.ClusterAPI.KubeConfig(u)
 		check(t, err)
-		seen = append(seen, reading{fmt.Sprint(source), fmt.Sprint(origin.NetworkOf(origin.ClusterAPI, u)), origin.Maintenance(origin.ClusterAPI, u).Reason})
+		seen = append(seen, reading{fmt.Sprint(source), fmt.Sprint(origin.ClusterAPI.Network(u)), origin.ClusterAPI.Maintenance(u).Reason})
 	}
 	if seen[0] != seen[1] {
 		t.Errorf("v1beta1 is read as %v, v1beta2 as %v", seen[0], seen[1])

@@ -21,9 +21,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/render"
 	"github.com/chandler-hub/chandler/test/localfleet"
 	"github.com/chandler-hub/chandler/test/localfleet/parts"
-	"github.com/chandler-hub/chandler/internal/render"
 )
 
 // epochSet has two add-ons that say no interval, so that the hub's default is in their objects.

@@ -18,9 +18,9 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/delivery"
+	"github.com/chandler-hub/chandler/internal/probe"
 	"github.com/chandler-hub/chandler/test/faultproxy"
 	"github.com/chandler-hub/chandler/test/localfleet"
-	"github.com/chandler-hub/chandler/internal/probe"
 )
 
 // faults is a hub with a healthy cluster, whose changes are timed, and others on which faults are tried.

@@ -17,8 +17,8 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/e2e/expect"
-	"github.com/chandler-hub/chandler/test/localfleet"
 	"github.com/chandler-hub/chandler/internal/status"
+	"github.com/chandler-hub/chandler/test/localfleet"
 )
 
 // generation is a hub with two clusters that differ in their labels.

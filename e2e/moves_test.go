@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
-	"github.com/chandler-hub/chandler/test/localfleet"
 	"github.com/chandler-hub/chandler/internal/status"
+	"github.com/chandler-hub/chandler/test/localfleet"
 )
 
 // TestMoves shows that a workload outlives whoever delivers it: what takes over goes on with the same Helm release, and its

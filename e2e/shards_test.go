@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
-	"github.com/chandler-hub/chandler/test/localfleet"
 	"github.com/chandler-hub/chandler/internal/shard"
+	"github.com/chandler-hub/chandler/test/localfleet"
 )
 
 const shardsSet = `

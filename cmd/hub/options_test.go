@@ -117,8 +117,8 @@ func TestRefusedFlags(t *testing.T) {
 		"alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
 	cases := map[string]struct{ arg, want string }{
 		"HubID":            {"--hub-id=a b", `--hub-id "a b" must fit a label value: ` + label},
-		"RegisterAll":      {"--register-all=kamaji,gardener", `--register-all "gardener": write kamaji, capi or both`},
-		"RegisterSecrets":  {"--register-all=secret", `--register-all "secret": write kamaji, capi or both`},
+		"RegisterAll":      {"--register-all=kamaji,gardener", `--register-all "gardener": write one or more of kamaji, capi`},
+		"RegisterSecrets":  {"--register-all=secret", `--register-all "secret": write one or more of kamaji, capi`},
 		"Concurrent":       {"--concurrent=0", numbers},
 		"ProbeInterval":    {"--probe-interval=999ms", numbers},
 		"UnregisterDelay":  {"--unregister-delay=-1s", numbers},

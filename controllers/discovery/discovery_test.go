@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -212,7 +213,7 @@ func TestNamesakes(t *testing.T) {
 		"NothingIsThere": {"lonely", nil, []Request{}},
 	} {
 		reg := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: tc.name}, Spec: hubv1.ClusterRegistrationSpec{OriginRef: tc.ref}}
-		if d := cmp.Diff(tc.want, r.namesakes(t.Context(), reg)); d != "" {
+		if d := cmp.Diff(tc.want, r.namesakes(t.Context(), reg), cmpopts.EquateComparable(Request{})); d != "" {
 			t.Errorf("%s: -want +got:\n%s", name, d)
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/origin"
 )
 
 // The fields to list by.
@@ -143,13 +144,8 @@ func registrationSecrets(o client.Object) []string {
 		add(kc.SecretRef.Name)
 	}
 	if ref := reg.Spec.OriginRef; ref != nil {
-		switch ref.Kind {
-		case "Secret":
-			add(ref.Name)
-		case "Cluster":
-			add(ref.Name + "-kubeconfig")
-		case "TenantControlPlane":
-			add(ref.Name + "-admin-kubeconfig")
+		if kind, err := origin.KindOf(*ref); err == nil {
+			add(kind.UsualSecret(ref.Name))
 		}
 	}
 	if reg.Status.Credential != nil {

@@ -11,12 +11,10 @@ import (
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
-var providers = []string{origin.Kamaji.Provider, origin.ClusterAPI.Provider, origin.Secret.Provider, origin.WorkloadIdentity}
-
 func collectRegistrations(list *hubv1.ClusterRegistrationList, out chan<- prometheus.Metric) {
 	type group struct{ provider, state string }
 	counts := map[group]int{}
-	for _, p := range providers {
+	for _, p := range origin.Providers() {
 		for _, s := range registrationStates {
 			counts[group{p, s}] = 0 // so that a share of none is 0 and not nothing
 		}

@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
-	"github.com/chandler-hub/chandler/internal/origin"
 	"github.com/chandler-hub/chandler/internal/probe"
 	"github.com/chandler-hub/chandler/internal/status"
 )
@@ -73,7 +72,7 @@ func (r *Reconciler) known(key types.NamespacedName, reg *hubv1.ClusterRegistrat
 func (r *Reconciler) hurry(reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured, found resolution) {
 	kind, err := kindOf(reg)
 	key := client.ObjectKeyFromObject(reg)
-	if err != nil || !r.probed.turned(key, origin.State(kind, obj)) {
+	if err != nil || !r.probed.turned(key, kind.State(obj)) {
 		return
 	}
 	for _, c := range found.candidates {

@@ -144,7 +144,7 @@ func kubeConfigSource(reg *hubv1.ClusterRegistration, obj *unstructured.Unstruct
 	if verdict.Reason != "" {
 		return origin.Source{}, verdict.Reason, fmt.Errorf("%s; what runs on the cluster is left alone, and the kubeconfig in use stays in use", verdict.Refused)
 	}
-	source, err := origin.KubeConfig(kind, obj)
+	source, err := kind.KubeConfig(obj)
 	if err != nil {
 		return origin.Source{}, hubv1.KubeConfigNotReadyReason, err
 	}

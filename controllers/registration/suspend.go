@@ -34,7 +34,7 @@ func (r *Reconciler) suspend(reg *hubv1.ClusterRegistration, obj *unstructured.U
 		facts.Fleet.Probed, facts.Fleet.Failed = r.Pool.Recent(now.Add(-r.moment())) // looks at all of the fleet
 	}
 	if kind, err := kindOf(reg); err == nil {
-		facts.Expected, facts.Maintenance = origin.Still(kind, obj), origin.Maintenance(kind, obj)
+		facts.Expected, facts.Maintenance = kind.Still(obj), kind.Maintenance(obj)
 	}
 	d := breaker.Decide(facts)
 	if d.Reason == "" {

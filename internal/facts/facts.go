@@ -39,7 +39,7 @@ func Cluster(reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured) *ex
 	var n origin.Network
 	if reg.Spec.OriginRef != nil {
 		if kind, err := origin.KindOf(*reg.Spec.OriginRef); err == nil {
-			n = origin.NetworkOf(kind, obj)
+			n = kind.Network(obj)
 		}
 	}
 	c.PodCIDRs, c.ServiceCIDRs = n.PodCIDRs, n.ServiceCIDRs

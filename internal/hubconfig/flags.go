@@ -27,7 +27,7 @@ const (
 // text and take the same default. namespace is the hub's.
 func (c *Config) AddSharedFlags(f *pflag.FlagSet, namespace string) {
 	c.AddIdentityFlags(f, namespace)
-	f.StringSliceVar(&c.Origins.RegisterAll, "register-all", nil, "kinds of clusters to register without the label: kamaji, capi")
+	f.StringSliceVar(&c.Origins.RegisterAll, "register-all", nil, "kinds of clusters to register without the label: "+strings.Join(origin.Flags(), ", "))
 	f.StringSliceVar(&c.Origins.SecretNamespaces, "secret-namespaces", nil, "namespaces in which a labelled Secret registers a cluster, beside those with label chandler.dev/register-secrets; * for all (default: the platform namespaces)")
 	f.StringVar(&c.Chart.URL, "chart-url", "", "where Flux reaches the Helm repository with the chart that delivers plain manifests (default: Service chandler in the hub's own namespace)")
 	f.StringSliceVar(&c.FluxShards, "flux-shards", nil, "values of the label sharding.fluxcd.io/key that Flux's controllers select by: each cluster is served by one of them")
@@ -53,8 +53,8 @@ func (c *Config) CompleteShared(namespace string) error {
 		}
 	}
 	for _, kind := range c.Origins.RegisterAll {
-		if kind != origin.Kamaji.Flag && kind != origin.ClusterAPI.Flag {
-			return fmt.Errorf("--register-all %q: write %s, %s or both", kind, origin.Kamaji.Flag, origin.ClusterAPI.Flag)
+		if !slices.Contains(origin.Flags(), kind) {
+			return fmt.Errorf("--register-all %q: write one or more of %s", kind, strings.Join(origin.Flags(), ", "))
 		}
 	}
 	if len(c.Origins.SecretNamespaces) == 0 {

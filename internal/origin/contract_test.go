@@ -20,13 +20,13 @@ func TestPathsAreTheirs(t *testing.T) {
 	tcp := &kamajiv1alpha1.TenantControlPlane{}
 	tcp.Name = "tenant1"
 	tcp.Status.KubeConfig.Admin.SecretName = "from-status"
-	if got, err := origin.KubeConfig(origin.Kamaji, fromType(t, tcp)); err != nil || got.Secret != "from-status" {
+	if got, err := origin.Kamaji.KubeConfig(fromType(t, tcp)); err != nil || got.Secret != "from-status" {
 		t.Errorf("TenantControlPlane: %+v, %v", got, err)
 	}
 	cluster := &clusterv1.Cluster{}
 	cluster.Name = "c1"
 	cluster.Status.Initialization.ControlPlaneInitialized = ptr.To(true)
-	if got, err := origin.KubeConfig(origin.ClusterAPI, fromType(t, cluster)); err != nil || got.Secret != "c1-kubeconfig" {
+	if got, err := origin.ClusterAPI.KubeConfig(fromType(t, cluster)); err != nil || got.Secret != "c1-kubeconfig" {
 		t.Errorf("Cluster: %+v, %v", got, err)
 	}
 	if got := kamajiv1alpha1.GroupVersion.Group; got != origin.Kamaji.Group {

@@ -5,7 +5,6 @@ package origin
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -65,7 +64,7 @@ func (p Policy) Judge(k Kind, obj *unstructured.Unstructured, around Around) Ver
 		return Verdict{Origin: teardown.OriginUnwanted, Reason: hubv1.NamespaceNotAllowedReason, Refused: fmt.Sprintf(
 			"Secrets in namespace %q may not register clusters; label %s: \"true\" on the Namespace allows it, or --secret-namespaces", obj.GetNamespace(), hubv1.RegisterSecretsLabel)}
 	}
-	if why := refuse(k, obj, around.ClusterExists); why != "" {
+	if why := k.traits.refuse(obj, around.ClusterExists); why != "" {
 		return Verdict{Origin: teardown.OriginUnwanted, Refused: why}
 	}
 	return Verdict{Origin: teardown.OriginWanted}
@@ -75,43 +74,8 @@ func (p Policy) Judge(k Kind, obj *unstructured.Unstructured, around Around) Ver
 // (cmd/clusterctl/api/v1alpha3, DeleteForMoveAnnotation).
 const moveAnnotation = "clusterctl.cluster.x-k8s.io/delete-for-move"
 
-const clusterNameLabel = "cluster.x-k8s.io/cluster-name"
-
 // allows returns whether Secrets in a namespace may register clusters. Who may label a Namespace decides for a cluster of tenants;
 // who may write Secrets in it does not.
 func (p Policy) allows(namespace string, labels map[string]string) bool {
 	return labels[hubv1.RegisterSecretsLabel] == "true" || slices.Contains(p.SecretNamespaces, "*") || slices.Contains(p.SecretNamespaces, namespace)
-}
-
-// refuse keeps a cluster from being registered twice.
-func refuse(k Kind, obj *unstructured.Unstructured, clusterExists func(string) bool) string {
-	cluster := obj.GetLabels()[clusterNameLabel]
-	switch k.GroupKind {
-	case Kamaji.GroupKind:
-		if cluster != "" && clusterExists(cluster) {
-			return fmt.Sprintf("it belongs to Cluster %q of Cluster API; label that instead", cluster)
-		}
-		for _, o := range obj.GetOwnerReferences() {
-			if o.Kind == "KamajiControlPlane" {
-				return fmt.Sprintf("it belongs to KamajiControlPlane %q of Cluster API; label its Cluster instead", o.Name)
-			}
-		}
-		// Kamaji's Cluster API provider gives this name, and no owner, to a control plane in another cluster.
-		if uid, ok := strings.CutPrefix(obj.GetName(), "kcp-"); ok && len(uid) == 36 {
-			return "it belongs to a KamajiControlPlane of Cluster API elsewhere; label its Cluster instead"
-		}
-	case Secret.GroupKind:
-		if cluster != "" && clusterExists(cluster) {
-			return fmt.Sprintf("it belongs to Cluster %q of Cluster API; label that instead", cluster)
-		}
-		for _, o := range obj.GetOwnerReferences() {
-			if o.Kind == Kamaji.Kind {
-				return fmt.Sprintf("it belongs to TenantControlPlane %q; label that instead", o.Name)
-			}
-		}
-		if _, ok := obj.GetLabels()[hubv1.MirrorLabel]; ok {
-			return "it is the hub's own copy of a kubeconfig"
-		}
-	}
-	return ""
 }

@@ -18,14 +18,14 @@ func TestStill(t *testing.T) {
 		"Ready": "", "Upgrading": "", "Provisioning": "", "NotReady": "", "ANewOne": "", "": "",
 	} {
 		u := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"kubernetesResources": map[string]any{"version": map[string]any{"status": state}}}}}
-		if got := origin.Still(origin.Kamaji, u); got.Reason != want || (want == "") != (got.Message == "") {
+		if got := origin.Kamaji.Still(u); got.Reason != want || (want == "") != (got.Message == "") {
 			t.Errorf("%q: %+v, want %q", state, got, want)
 		}
-		if got := origin.Still(origin.ClusterAPI, u); got.Reason != "" {
+		if got := origin.ClusterAPI.Still(u); got.Reason != "" {
 			t.Errorf("%q of a Cluster: %+v", state, got)
 		}
 	}
-	if got := origin.Still(origin.Kamaji, nil); got.Reason != "" {
+	if got := origin.Kamaji.Still(nil); got.Reason != "" {
 		t.Errorf("of nothing: %+v", got)
 	}
 }
@@ -49,13 +49,13 @@ func TestMaintenance(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := origin.Maintenance(tc.kind, object(t, tc.object))
+			got := tc.kind.Maintenance(object(t, tc.object))
 			if got.Reason != tc.want || (tc.want == "") != (got.Message == "") || got.Restarts != tc.restarts {
 				t.Errorf("got %+v, want reason %q, restarts %v", got, tc.want, tc.restarts)
 			}
 		})
 	}
-	if got := origin.Maintenance(origin.Kamaji, nil); got != (breaker.State{}) {
+	if got := origin.Kamaji.Maintenance(nil); got != (breaker.State{}) {
 		t.Errorf("of nothing: %+v", got)
 	}
 }

@@ -147,12 +147,12 @@ func kubernetesVersion(obj *unstructured.Unstructured) string {
 	if obj == nil {
 		return ""
 	}
-	path := []string{"spec", "topology", "version"}
-	if obj.GroupVersionKind().GroupKind() == origin.Kamaji.GroupKind {
-		path = []string{"spec", "kubernetes", "version"}
+	gk := obj.GroupVersionKind().GroupKind()
+	kind, err := origin.KindOf(hubv1.OriginReference{APIGroup: gk.Group, Kind: gk.Kind})
+	if err != nil {
+		return ""
 	}
-	v, _, _ := unstructured.NestedString(obj.Object, path...)
-	return v
+	return kind.KubernetesVersion(obj)
 }
 
 // addLabels adds labels to a registration. What somebody has written there stays.

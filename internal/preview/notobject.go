@@ -44,6 +44,10 @@ func (e *NotObject) Error() string {
 }
 
 // lookedAt are the kinds that the hub looks at.
-var lookedAt = []schema.GroupKind{
-	setKind, registrationKind, origin.Kamaji.GroupKind, origin.ClusterAPI.GroupKind, origin.Secret.GroupKind, configMapKind, namespaceKind,
-}
+var lookedAt = func() []schema.GroupKind {
+	kinds := []schema.GroupKind{setKind, registrationKind, configMapKind, namespaceKind}
+	for _, k := range origin.Kinds {
+		kinds = append(kinds, k.GroupKind)
+	}
+	return kinds
+}()

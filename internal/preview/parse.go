@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -125,7 +126,13 @@ func isTemplate(raw []byte, err error) bool {
 }
 
 // ours finds the kinds that the hub looks at in a document that cannot be read.
-var ours = regexp.MustCompile(`(?m)^kind:\s*["']?(AddonSet|ClusterRegistration|TenantControlPlane|Cluster|ConfigMap|Secret)["']?\s*$`)
+var ours = func() *regexp.Regexp {
+	var kinds []string
+	for _, k := range lookedAt {
+		kinds = append(kinds, regexp.QuoteMeta(k.Kind))
+	}
+	return regexp.MustCompile(`(?m)^kind:\s*["']?(` + strings.Join(kinds, "|") + `)["']?\s*$`)
+}()
 
 // toJSON returns a document as JSON. What is JSON already may be indented by tabs, and is no YAML then.
 func toJSON(raw []byte, convert func([]byte) ([]byte, error)) ([]byte, error) {
@@ -206,10 +213,11 @@ func (p *parser) object(u *unstructured.Unstructured) {
 			p.ignored++
 			return
 		}
-	case setKind, registrationKind, origin.Kamaji.GroupKind, origin.ClusterAPI.GroupKind, origin.Secret.GroupKind, configMapKind:
 	default:
-		p.ignored++
-		return
+		if !slices.Contains(lookedAt, gk) {
+			p.ignored++
+			return
+		}
 	}
 	if problems := names(u.Object); len(problems) > 0 {
 		p.fail("%s: %s", gk.Kind, strings.Join(problems, "; "))

@@ -43,7 +43,7 @@ func TestKubeConfig(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := origin.KubeConfig(tc.kind, object(t, tc.object))
+			got, err := tc.kind.KubeConfig(object(t, tc.object))
 			var notReady *origin.NotReady
 			if errors.As(err, &notReady) != (tc.notReady != "") || notReady != nil && notReady.Message != tc.notReady {
 				t.Fatalf("error %v, want %q", err, tc.notReady)

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package origin knows the objects that clusters come from: Kamaji's TenantControlPlane, Cluster API's Cluster, and plain
+// Secrets. It is pure. Each kind has a file of its own and is listed in Kinds; nothing outside this package knows what a kind's fields
+// mean. Origins are read as unstructured: their APIs grow fields and states that no release of ours has seen, and an unknown one must not
+// break anything.
+package origin
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/breaker"
+)
+
+// Kinds are the kinds of origins.
+var Kinds = []Kind{Kamaji, ClusterAPI, Secret}
+
+// Kind is one kind of origin. Kinds may be compared.
+type Kind struct {
+	schema.GroupKind
+	// Provider is how the kind is called in labels and in status.
+	Provider string
+	// Flag is how --register-all calls it; empty if it may not be registered wholesale.
+	Flag string
+	// CRD is the name of the CustomResourceDefinition; empty for a Secret.
+	CRD string
+
+	traits traits
+}
+
+// traits are what a kind of origin has of its own. A kind embeds plain, and says what is otherwise.
+type traits interface {
+	// kubeConfig returns where an origin's kubeconfig is, or a *NotReady.
+	kubeConfig(obj *unstructured.Unstructured) (Source, error)
+	// usualSecret returns the name of the Secret that an origin of a name has its kubeconfig in, as a rule: for whoever has not read it yet.
+	usualSecret(name string) string
+	// network returns what an origin says about its cluster's network.
+	network(obj *unstructured.Unstructured) Network
+	// version returns the version of Kubernetes that an origin asks for; empty if it does not say.
+	version(obj *unstructured.Unstructured) string
+	// state returns the word in which an origin's controller says how its cluster is.
+	state(obj *unstructured.Unstructured) string
+	// still returns the state in which nothing can be applied to the cluster, because somebody wants it so.
+	still(obj *unstructured.Unstructured) breaker.State
+	// maintenance returns what the origin's controller does with the cluster, or has been told not to do.
+	maintenance(obj *unstructured.Unstructured) breaker.State
+	// refuse returns why an origin must not be registered, since its cluster is registered by another object; empty if it may.
+	refuse(obj *unstructured.Unstructured, clusterExists func(name string) bool) string
+}
+
+// plain is a kind of origin that says nothing but where its kubeconfig is.
+type plain struct{}
+
+func (plain) network(*unstructured.Unstructured) Network                  { return Network{} }
+func (plain) version(*unstructured.Unstructured) string                   { return "" }
+func (plain) state(*unstructured.Unstructured) string                     { return "" }
+func (plain) still(*unstructured.Unstructured) breaker.State              { return breaker.State{} }
+func (plain) maintenance(*unstructured.Unstructured) breaker.State        { return breaker.State{} }
+func (plain) refuse(*unstructured.Unstructured, func(string) bool) string { return "" }
+
+// KindOf returns the kind that a reference names.
+func KindOf(ref hubv1.OriginReference) (Kind, error) {
+	known := make([]string, len(Kinds))
+	for i, k := range Kinds {
+		if k.Group == ref.APIGroup && k.Kind == ref.Kind {
+			return k, nil
+		}
+		known[i] = k.GroupKind.String()
+	}
+	return Kind{}, fmt.Errorf("spec.originRef: kind %q of group %q is none that the hub knows: %s", ref.Kind, ref.APIGroup,
+		strings.Join(known[:len(known)-1], ", ")+" or "+known[len(known)-1])
+}
+
+// IsCluster returns whether an origin of this kind is the cluster, which lives and dies with it. A Secret only says how to reach
+// one.
+func (k Kind) IsCluster() bool { return k.CRD != "" }
+
+// Reference returns the reference to an origin of this kind.
+func (k Kind) Reference(name string) hubv1.OriginReference {
+	return hubv1.OriginReference{APIGroup: k.Group, Kind: k.Kind, Name: name}
+}
+
+// Written is the reference to an origin as people write it into a registration.
+func (k Kind) Written(name string) string {
+	return fmt.Sprintf("spec.originRef: {apiGroup: %q, kind: %s, name: %s}", k.Group, k.Kind, name)
+}
+
+// Ignored says to the author of a registration why an origin of the same name is not registered, and how to go on.
+func (k Kind) Ignored(name string) string {
+	return fmt.Sprintf("%s %q of the same name asks to be registered, and is not: this registration has a spec.kubeConfig of its own. If it is that cluster, write %s here; else rename one of them",
+		k.Kind, name, k.Written(name))
+}
+
+// KubeConfig returns where the kubeconfig of an origin is, or *NotReady.
+func (k Kind) KubeConfig(obj *unstructured.Unstructured) (Source, error) {
+	return k.traits.kubeConfig(obj)
+}
+
+// UsualSecret returns the name of the Secret in which an origin has its kubeconfig as a rule, for whoever has not read the origin.
+func (k Kind) UsualSecret(name string) string { return k.traits.usualSecret(name) }
+
+// Network returns what an origin says about its cluster's network; nothing if there is none.
+func (k Kind) Network(obj *unstructured.Unstructured) Network {
+	if obj == nil {
+		return Network{}
+	}
+	return k.traits.network(obj)
+}
+
+// KubernetesVersion returns the version that an origin asks for, empty if it does not say. The cluster may have another one.
+func (k Kind) KubernetesVersion(obj *unstructured.Unstructured) string {
+	if obj == nil {
+		return ""
+	}
+	return k.traits.version(obj)
+}
+
+// State is the word in which the origin's own controller says how its cluster is; empty where there is none. It is compared, and
+// not understood: when it changes, it is time to look at the cluster.
+func (k Kind) State(obj *unstructured.Unstructured) string {
+	if obj == nil {
+		return ""
+	}
+	return k.traits.state(obj)
+}
+
+// Still returns the state in which an origin says that nothing can be applied to its cluster: a state that somebody chose, and no
+// failure. A word that no release of ours knows is none.
+func (k Kind) Still(obj *unstructured.Unstructured) breaker.State {
+	if obj == nil {
+		return breaker.State{}
+	}
+	return k.traits.still(obj)
+}
+
+// Maintenance returns what the origin's own controller does with the cluster, or has been told not to do. It goes on being served,
+// and is expected to miss probes.
+func (k Kind) Maintenance(obj *unstructured.Unstructured) breaker.State {
+	if obj == nil {
+		return breaker.State{}
+	}
+	return k.traits.maintenance(obj)
+}
+
+// Flags returns how --register-all calls the kinds that may be registered wholesale.
+func Flags() []string {
+	var flags []string
+	for _, k := range Kinds {
+		if k.Flag != "" {
+			flags = append(flags, k.Flag)
+		}
+	}
+	return flags
+}
+
+// WorkloadIdentity is the provider, as Kind.Provider, of a cluster that was registered by hand with a workload identity.
+const WorkloadIdentity = "WorkloadIdentity"
+
+// Provider says where the cluster of a registration comes from; one that was registered by hand comes from the Secret that it names,
+// or from none.
+func Provider(spec *hubv1.ClusterRegistrationSpec) (string, error) {
+	if spec.OriginRef != nil {
+		kind, err := KindOf(*spec.OriginRef)
+		return kind.Provider, err
+	}
+	if spec.KubeConfig != nil && spec.KubeConfig.WorkloadIdentity != nil {
+		return WorkloadIdentity, nil
+	}
+	return Secret.Provider, nil
+}
+
+// Providers are what Provider may return.
+func Providers() []string {
+	providers := make([]string, 0, len(Kinds)+1)
+	for _, k := range Kinds {
+		providers = append(providers, k.Provider)
+	}
+	return append(providers, WorkloadIdentity)
+}
+
+// Source says where an origin's kubeconfig is.
+type Source struct {
+	// Secret is the Secret's name, in the origin's namespace.
+	Secret string
+	// Key is the only key that may be read, if somebody named one.
+	Key string
+	// Candidates are keys to try, in order; the first that the cluster answers to is used. Empty means the usual ones.
+	Candidates []string
+}
+
+// NotReady says why an origin has no kubeconfig yet. It is not a failure.
+type NotReady struct{ Message string }
+
+func (e *NotReady) Error() string { return e.Message }
+
+// Network is what an origin says about its cluster's network, as far as it does.
+type Network struct {
+	// Host and Port are where nodes reach the API server; empty and 0 if that is not known.
+	Host                   string
+	Port                   int64
+	PodCIDRs, ServiceCIDRs []string
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package origin
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+)
+
+// Secret is the kind of Secrets with a kubeconfig. Where they register clusters, Policy says.
+var Secret = Kind{GroupKind: schema.GroupKind{Kind: "Secret"}, Provider: "Secret", traits: secret{}}
+
+type secret struct{ plain }
+
+func (secret) kubeConfig(obj *unstructured.Unstructured) (Source, error) {
+	return Source{Secret: obj.GetName(), Key: obj.GetAnnotations()[hubv1.KubeConfigKeyAnnotation]}, nil
+}
+
+func (secret) usualSecret(name string) string { return name }
+
+func (secret) refuse(obj *unstructured.Unstructured, clusterExists func(string) bool) string {
+	if why := ofCluster(obj, clusterExists); why != "" {
+		return why
+	}
+	for _, o := range obj.GetOwnerReferences() {
+		if o.Kind == Kamaji.Kind {
+			return fmt.Sprintf("it belongs to TenantControlPlane %q; label that instead", o.Name)
+		}
+	}
+	if _, ok := obj.GetLabels()[hubv1.MirrorLabel]; ok {
+		return "it is the hub's own copy of a kubeconfig"
+	}
+	return ""
+}

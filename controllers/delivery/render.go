@@ -23,6 +23,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/plan"
 	"github.com/chandler-hub/chandler/internal/render"
 	"github.com/chandler-hub/chandler/internal/status"
+	"github.com/chandler-hub/chandler/internal/teardown"
 	"github.com/chandler-hub/chandler/internal/workloadidentity"
 )
 
@@ -186,8 +187,8 @@ func (c *cluster) stays(d *delivery) map[string]bool {
 	return out
 }
 
-// over names the add-ons that another set has had until now, of a delivery that is about to be withdrawn, or that a removal guard holds: what it has
-// stays, and nothing more comes.
+// over names the add-ons that a delivery does not have that is about to be withdrawn, or that a removal guard holds: what it has stays, and nothing
+// more comes that another set would have. What somebody has deleted, or was let go for it, it has.
 func (c *cluster) over(d *delivery) map[string]bool {
 	if d.result == nil || d.leaving || !c.unwanted(d) {
 		return nil
@@ -195,7 +196,7 @@ func (c *cluster) over(d *delivery) map[string]bool {
 	out := map[string]bool{}
 	for i := range d.result.Objects {
 		name := d.result.Objects[i].Addon
-		if was := d.addon(name); !c.lives(d, name) && (was == nil || was.State == hubv1.AddonLostTo) {
+		if last := was(d, name); !c.lives(d, name) && len(last.TakesOver) == 0 && !teardown.Vanished(last) {
 			out[name] = true
 		}
 	}

@@ -92,7 +92,7 @@ func releaseOf(obj client.Object) hubv1.HelmReleaseIdentity {
 
 // applies notes what a Kustomization applies, and where.
 func (o *object) applies(k *kustomizev1.Kustomization) {
-	o.Namespace, o.Names, o.Folder = k.Spec.TargetNamespace, plan.Names(k.Spec.NamePrefix, k.Spec.NameSuffix), plan.FolderOf(k.Spec.Path)
+	o.Content = plan.Content{Namespace: k.Spec.TargetNamespace, Names: plan.Names(k.Spec.NamePrefix, k.Spec.NameSuffix), Folder: plan.FolderOf(k.Spec.Path)}
 	o.Mark = k.Annotations[hubv1.AppliedAsAnnotation]
 	o.AppliedAs = plan.ReadMark(o.Mark, succeeded(k))
 }
@@ -196,14 +196,10 @@ func (c *cluster) planInput(config *hubconfig.Config) plan.Input {
 
 // desired returns what is known of an object by what is wanted alone.
 func desired(w *assembly.Wanted) plan.Desired {
-	d := plan.Desired{
-		Key: assembly.Key(&w.Object), Addon: w.Addon, Hash: w.Hash, Release: w.Release, Chart: w.Chart, Namespace: w.TargetNamespace,
-		Names: plan.Names(w.NamePrefix, w.NameSuffix), Predecessors: w.Predecessors, Gate: w.Gate, Once: w.Once,
+	return plan.Desired{
+		Key: assembly.Key(&w.Object), Addon: w.Addon, Hash: w.Hash, Release: w.Release, Chart: w.Chart, Content: assembly.Content(&w.Object),
+		Predecessors: w.Predecessors, Gate: w.Gate, Once: w.Once,
 	}
-	if w.Kind == fluxspec.KustomizationKind {
-		d.Folder = plan.FolderOf(w.Path)
-	}
-	return d
 }
 
 // await notes what stays for an add-on that is to take it over, and cannot be delivered now, unless another one delivers the same.

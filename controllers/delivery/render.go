@@ -150,7 +150,7 @@ func (c *cluster) live() []assembly.Live {
 	out := make([]assembly.Live, 0, len(c.objects))
 	for k, o := range c.objects {
 		l := assembly.Live{
-			Key: k, Addon: o.Addon, Set: o.Set, Delivery: o.delivery, Release: o.Release, Kept: o.kept, Into: o.Namespace, Names: o.Names, Folder: o.Folder,
+			Key: k, Addon: o.Addon, Set: o.Set, Delivery: o.delivery, Release: o.Release, Kept: o.kept, Content: o.Content,
 			Hash: o.Hash, Going: o.Deleting || o.Replaced,
 		}
 		if d := c.delivery(k.Namespace, o.delivery); d != nil {

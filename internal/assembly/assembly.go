@@ -51,9 +51,9 @@ type Live struct {
 	Release              hubv1.HelmReleaseIdentity
 	// Kept is the release that it goes on with, if its add-on's name would give another one.
 	Kept hubv1.HelmReleaseIdentity
-	// Into is where a Kustomization puts what has no namespace, Names what it makes of names, and Folder the one that it applies.
-	Into, Names, Folder string
-	Hash                string
+	// Content is what a Kustomization applies.
+	Content plan.Content
+	Hash    string
 	// Ready is true if Flux has it Ready at the generation that the hub applied.
 	Ready bool
 	// Going is true if it is on its way out, whatever anybody wants: it is being deleted, or was made for another cluster.
@@ -101,6 +101,14 @@ type Wanted struct {
 // Key names an object.
 func Key(o *render.Object) plan.Key {
 	return plan.Key{Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}
+}
+
+// Content returns what a Kustomization applies; zero for a HelmRelease.
+func Content(o *render.Object) plan.Content {
+	if o.Kind != fluxspec.KustomizationKind {
+		return plan.Content{}
+	}
+	return plan.Content{Namespace: o.TargetNamespace, Names: plan.Names(o.NamePrefix, o.NameSuffix), Folder: plan.FolderOf(o.Path)}
 }
 
 // Assemble returns an outcome for each delivery, in their order.
@@ -313,10 +321,7 @@ func (a *assembler) moved(d *Delivery, o *render.Object) []*Live {
 // goesOnWith returns whether an object can take over what another one has as it is. If it cannot, the other one is to go, or is somebody else's who
 // has an add-on of its name.
 func goesOnWith(o *render.Object, l *Live) bool {
-	if o.Kind != fluxspec.KustomizationKind || l.Key.Kind != o.Kind {
-		return l.Key.Kind == o.Kind // a renamed HelmRelease keeps its release
-	}
-	return o.TargetNamespace == l.Into && plan.Names(o.NamePrefix, o.NameSuffix) == l.Names && plan.FolderOf(o.Path) == l.Folder
+	return l.Key.Kind == o.Kind && l.Content == Content(o) // a renamed HelmRelease keeps its release
 }
 
 // isOf returns whether an object is an add-on of the set that a move names.

@@ -43,7 +43,7 @@ func delivery(set string, objects ...render.Object) assembly.Delivery {
 
 // live is the object of an add-on that is there, as a delivery of a set made it. Without a dependency its hash is empty.
 func live(set string, o render.Object, ready bool) assembly.Live {
-	return assembly.Live{Key: assembly.Key(&o), Addon: o.Addon, Set: set, Delivery: set + "-one", Release: o.Release, Folder: "/", Ready: ready}
+	return assembly.Live{Key: assembly.Key(&o), Addon: o.Addon, Set: set, Delivery: set + "-one", Release: o.Release, Content: assembly.Content(&o), Ready: ready}
 }
 
 // tenants makes a delivery that of a set outside the platform's namespaces, and ofTenants an object one of such a set.

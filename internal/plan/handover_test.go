@@ -57,23 +57,23 @@ func TestHandOver(t *testing.T) {
 			"HandOver old (Kustomization flux-system/new takes it over), AwaitRemoval new (waits for Kustomization flux-system/old, which delivered this add-on before, to be gone)",
 		},
 		"AKustomizationIntoAnotherNamespace": {
-			plan.Desired{Key: key("Kustomization", "new"), Addon: "new", Namespace: "elsewhere", Recorded: []plan.Key{key("Kustomization", "old")}, Predecessors: []plan.Key{key("Kustomization", "old")}},
+			plan.Desired{Key: key("Kustomization", "new"), Addon: "new", Content: plan.Content{Namespace: "elsewhere"}, Recorded: []plan.Key{key("Kustomization", "old")}, Predecessors: []plan.Key{key("Kustomization", "old")}},
 			plan.Observed{Key: key("Kustomization", "old"), Addon: "old"}, false,
 			"Uninstall old, AwaitRemoval new (waits for Kustomization flux-system/old, which delivered this add-on before, to be gone)",
 		},
 		"AKustomizationWithOtherNames": {
-			plan.Desired{Key: key("Kustomization", "new"), Addon: "new", Names: "a-*", Recorded: []plan.Key{key("Kustomization", "old")}, Predecessors: []plan.Key{key("Kustomization", "old")}},
+			plan.Desired{Key: key("Kustomization", "new"), Addon: "new", Content: plan.Content{Names: "a-*"}, Recorded: []plan.Key{key("Kustomization", "old")}, Predecessors: []plan.Key{key("Kustomization", "old")}},
 			plan.Observed{Key: key("Kustomization", "old"), Addon: "old"}, false,
 			"Uninstall old, AwaitRemoval new (waits for Kustomization flux-system/old, which delivered this add-on before, to be gone)",
 		},
 		"AKustomizationOfAnotherFolder": {
-			plan.Desired{Key: key("Kustomization", "new"), Addon: "new", Folder: "/b", Recorded: []plan.Key{key("Kustomization", "old")}, Predecessors: []plan.Key{key("Kustomization", "old")}},
-			plan.Observed{Key: key("Kustomization", "old"), Addon: "old", Folder: "/a"}, false,
+			plan.Desired{Key: key("Kustomization", "new"), Addon: "new", Content: plan.Content{Folder: "/b"}, Recorded: []plan.Key{key("Kustomization", "old")}, Predecessors: []plan.Key{key("Kustomization", "old")}},
+			plan.Observed{Key: key("Kustomization", "old"), Addon: "old", Content: plan.Content{Folder: "/a"}}, false,
 			"Uninstall old, AwaitRemoval new (waits for Kustomization flux-system/old, which delivered this add-on before, to be gone)",
 		},
 		"FluxHasAppliedAnotherFolderYet": {
-			plan.Desired{Key: key("Kustomization", "new"), Addon: "new", Folder: "/a", Recorded: []plan.Key{key("Kustomization", "old")}, Predecessors: []plan.Key{key("Kustomization", "old")}},
-			plan.Observed{Key: key("Kustomization", "old"), Addon: "old", Folder: "/a", AppliedAs: "another"}, false,
+			plan.Desired{Key: key("Kustomization", "new"), Addon: "new", Content: plan.Content{Folder: "/a"}, Recorded: []plan.Key{key("Kustomization", "old")}, Predecessors: []plan.Key{key("Kustomization", "old")}},
+			plan.Observed{Key: key("Kustomization", "old"), Addon: "old", Content: plan.Content{Folder: "/a"}, AppliedAs: "another"}, false,
 			"Uninstall old, AwaitRemoval new (waits for Kustomization flux-system/old, which delivered this add-on before, to be gone)",
 		},
 		"AKustomizationIsNoHelmRelease": {

@@ -36,13 +36,14 @@ func Names(prefix, suffix string) string {
 // FolderOf names the folder of a source that a Kustomization applies: "./a", "a" and "a/" are one.
 func FolderOf(p string) string { return path.Clean("/" + p) }
 
-func (d *Desired) content() string  { return content(d.Namespace, d.Names, d.Folder) }
-func (o *Observed) content() string { return content(o.Namespace, o.Names, o.Folder) }
-
-// content tells apart what Kustomizations apply, and where.
-func content(namespace, names, folder string) string {
-	return identity.Hash(16, "content", namespace, names, folder)
+// Content is what a Kustomization applies, and where; zero for a HelmRelease.
+type Content struct {
+	// Namespace is where it puts what has none, Names what it makes of names, as Names gives it, and Folder the one that it applies, as FolderOf gives it.
+	Namespace, Names, Folder string
 }
+
+// hash tells contents apart.
+func (c Content) hash() string { return identity.Hash(16, "content", c.Namespace, c.Names, c.Folder) }
 
 // Has stands for what Flux has on the cluster by an object, or may have: the Helm release that it has installed; or what it has applied, and what it is to
 // apply instead.
@@ -50,15 +51,15 @@ func (o *Observed) Has() []string {
 	if o.InstalledAs.Name != "" {
 		return []string{has(o.InstalledAs, "")}
 	}
-	out := []string{has(o.Release, o.content())}
-	if o.AppliedAs != "" && o.AppliedAs != o.content() {
+	out := []string{has(o.Release, o.hash())}
+	if o.AppliedAs != "" && o.AppliedAs != o.hash() {
 		out = append(out, has(o.Release, o.AppliedAs))
 	}
 	return out
 }
 
 // Has stands for what Flux will have on the cluster by an object.
-func (d *Desired) Has() []string { return []string{has(d.Release, d.content())} }
+func (d *Desired) Has() []string { return []string{has(d.Release, d.hash())} }
 
 // has names a Helm release by what tells it from others, or else what a Kustomization applies.
 func has(r hubv1.HelmReleaseIdentity, content string) string {
@@ -74,15 +75,15 @@ const ReleasePrefix = "Helm release "
 // Mark is what is to be noted on a Kustomization that is brought in line: what Flux has applied, if that is something else than it is to apply
 // from now on. Until Flux has succeeded with that, its inventory, and so what is removed with it, is of what was there before.
 func (d *Desired) Mark(o *Observed) string {
-	applied := cmp.Or(o.AppliedAs, o.content())
-	if d.Release.Name != "" || applied == d.content() {
+	applied := cmp.Or(o.AppliedAs, o.hash())
+	if d.Release.Name != "" || applied == d.hash() {
 		return ""
 	}
 	return fmt.Sprintf("%d %s", o.Generation, applied)
 }
 
 // Moves returns whether a Kustomization is to apply something else from now on, or elsewhere.
-func (d *Desired) Moves(o *Observed) bool { return d.Release.Name == "" && d.content() != o.content() }
+func (d *Desired) Moves(o *Observed) bool { return d.Release.Name == "" && d.Content != o.Content }
 
 // ReadMark returns what Mark noted; "" if it noted nothing, or if Flux has succeeded with a later generation than it was noted of.
 // succeeded is status.observedGeneration of the Kustomization, which only moves on when it gets Ready (kustomize-controller, finalizeStatus).
@@ -113,7 +114,7 @@ func (d *Desired) TakesOver(o *Observed) bool {
 		return canTakeOver(*d, *o)
 	}
 	_, _, anew := d.Reinstall(o)
-	return !anew && d.Folder == o.Folder
+	return !anew && d.Content == o.Content
 }
 
 // movesOnto returns the object that has the release still onto which an edit would move a workload; "" if none has.

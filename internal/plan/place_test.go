@@ -111,9 +111,11 @@ func TestAsk(t *testing.T) {
 
 // What a Kustomization has applied is noted when it is to apply something else, and forgotten when Flux has succeeded with that.
 func TestMark(t *testing.T) {
-	wants := func(folder string) plan.Desired { return plan.Desired{Key: key("Kustomization", "a"), Folder: folder} }
+	wants := func(folder string) plan.Desired {
+		return plan.Desired{Key: key("Kustomization", "a"), Content: plan.Content{Folder: folder}}
+	}
 	has := func(folder string) plan.Observed {
-		return plan.Observed{Key: key("Kustomization", "a"), Folder: folder, Generation: 3}
+		return plan.Observed{Key: key("Kustomization", "a"), Content: plan.Content{Folder: folder}, Generation: 3}
 	}
 	noted := func(d plan.Desired, o plan.Observed) string { return d.Mark(&o) }
 	if m := noted(wants("/a"), has("/a")); m != "" {
@@ -148,7 +150,7 @@ func TestMark(t *testing.T) {
 
 // What goes on with an object takes nothing of it away.
 func TestTakesOver(t *testing.T) {
-	there := plan.Observed{Key: plan.Key{Kind: "Kustomization", Namespace: "flux-system", Name: "one"}, Addon: "a", Folder: "/a"}
+	there := plan.Observed{Key: plan.Key{Kind: "Kustomization", Namespace: "flux-system", Name: "one"}, Addon: "a", Content: plan.Content{Folder: "/a"}}
 	for name, tc := range map[string]struct {
 		desired func(*plan.Desired)
 		want    bool
@@ -159,7 +161,7 @@ func TestTakesOver(t *testing.T) {
 		"AnotherName":      {func(d *plan.Desired) { d.Key.Name = "two" }, true},
 		"AnotherKind":      {func(d *plan.Desired) { d.Key.Kind, d.Folder = "HelmRelease", "" }, false},
 	} {
-		d := plan.Desired{Key: there.Key, Addon: "a", Folder: "/a"}
+		d := plan.Desired{Key: there.Key, Addon: "a", Content: plan.Content{Folder: "/a"}}
 		tc.desired(&d)
 		if got := d.TakesOver(&there); got != tc.want {
 			t.Errorf("%s: %t", name, got)
@@ -172,8 +174,8 @@ func TestHas(t *testing.T) {
 	release := func(name string) hubv1.HelmReleaseIdentity {
 		return hubv1.HelmReleaseIdentity{Name: name, Namespace: "a", StorageNamespace: "b"}
 	}
-	folder := plan.Observed{Namespace: "a", Folder: "/x"}
-	elsewhere := plan.Observed{Namespace: "b", Folder: "/x"}
+	folder := plan.Observed{Content: plan.Content{Namespace: "a", Folder: "/x"}}
+	elsewhere := plan.Observed{Content: plan.Content{Namespace: "b", Folder: "/x"}}
 	moving := elsewhere
 	moving.AppliedAs = strings.TrimPrefix(folder.Has()[0], "content ")
 	for name, tc := range map[string]struct {
@@ -184,10 +186,10 @@ func TestHas(t *testing.T) {
 		"the same release":                      {plan.Observed{Release: release("x")}, plan.Desired{Release: release("x")}, nil},
 		"another release":                       {plan.Observed{Release: release("x")}, plan.Desired{Release: release("y")}, []string{"Helm release b/x"}},
 		"moved there, and Flux has not done it": {plan.Observed{Release: release("y"), InstalledAs: release("x")}, plan.Desired{Release: release("y")}, []string{"Helm release b/x"}},
-		"the same folder":                       {folder, plan.Desired{Namespace: "a", Folder: "/x"}, nil},
-		"another namespace":                     {folder, plan.Desired{Namespace: "b", Folder: "/x"}, folder.Has()},
-		"on its way there":                      {moving, plan.Desired{Namespace: "b", Folder: "/x"}, folder.Has()},
-		"back from its way there":               {moving, plan.Desired{Namespace: "a", Folder: "/x"}, elsewhere.Has()},
+		"the same folder":                       {folder, plan.Desired{Content: plan.Content{Namespace: "a", Folder: "/x"}}, nil},
+		"another namespace":                     {folder, plan.Desired{Content: plan.Content{Namespace: "b", Folder: "/x"}}, folder.Has()},
+		"on its way there":                      {moving, plan.Desired{Content: plan.Content{Namespace: "b", Folder: "/x"}}, folder.Has()},
+		"back from its way there":               {moving, plan.Desired{Content: plan.Content{Namespace: "a", Folder: "/x"}}, elsewhere.Has()},
 		"a release where a folder was":          {folder, plan.Desired{Release: release("x")}, folder.Has()},
 	} {
 		left := slices.DeleteFunc(tc.there.Has(), func(s string) bool { return slices.Contains(tc.next.Has(), s) })

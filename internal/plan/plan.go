@@ -45,10 +45,8 @@ type Desired struct {
 	Gate string
 	// Once is true if it is made, and then left alone.
 	Once bool
-	// Namespace is where a Kustomization puts what has none, and Names what it makes of names; empty for a HelmRelease.
-	Namespace, Names string
-	// Folder is the one that a Kustomization applies, as FolderOf gives it; empty for a HelmRelease.
-	Folder string
+	// Content is what a Kustomization is to apply.
+	Content
 	// Chart is the chart of a HelmRelease for which Flux reinstalls if it runs another one; empty if it would upgrade in place.
 	Chart string
 	// MayReinstall is true if the set's removal guard lets an edit through for which Flux uninstalls and installs anew.
@@ -65,8 +63,8 @@ type Observed struct {
 	Labels map[string]string
 	// Release is the one that a HelmRelease asks for, and InstalledAs the one that Flux has installed, if it is another one; zero if not, or not known.
 	Release, InstalledAs hubv1.HelmReleaseIdentity
-	// Namespace is where a Kustomization puts what has none, Names what it makes of names, and Folder the one that it applies.
-	Namespace, Names, Folder string
+	// Content is what a Kustomization asks for.
+	Content
 	// Mark is what Desired.Mark has noted on a Kustomization, and AppliedAs what ReadMark reads in it.
 	AppliedAs, Mark string
 	// Chart is the chart that a HelmRelease asks for, and Installed the one that Flux has installed, each by its name; empty if that is
@@ -310,8 +308,8 @@ func (d *Desired) sameRelease(o *Observed) bool {
 // nothing of it, and prunes nothing. Nor would what Flux has installed or applied, if it has not come to what it is asked for.
 func canTakeOver(d Desired, o Observed) bool {
 	installed := o.InstalledAs == (hubv1.HelmReleaseIdentity{}) || o.InstalledAs == d.Release
-	applied := o.AppliedAs == "" || o.AppliedAs == d.content()
-	return d.Key.Kind == o.Key.Kind && d.Release == o.Release && installed && d.content() == o.content() && applied
+	applied := o.AppliedAs == "" || o.AppliedAs == d.hash()
+	return d.Key.Kind == o.Key.Kind && d.Release == o.Release && installed && d.Content == o.Content && applied
 }
 
 // upToDate is the skip rule. The hash alone would miss an edit that somebody made to the spec; the generation alone

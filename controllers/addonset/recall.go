@@ -25,6 +25,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/fluxspec"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/match"
+	"github.com/chandler-hub/chandler/internal/pace"
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
@@ -54,7 +55,7 @@ func (m *Matcher) recall(ctx context.Context, reg *hubv1.ClusterRegistration, ex
 			continue
 		}
 		if wait := m.mayFollow(reg, set.created, objects); wait > 0 {
-			again = shorter(again, wait)
+			again = pace.Sooner(again, wait)
 			continue
 		}
 		if there, err := m.anyThere(ctx, reg, objects); err != nil || !there {
@@ -85,14 +86,6 @@ func (m *Matcher) mayFollow(reg *hubv1.ClusterRegistration, set time.Time, objec
 		return 0
 	}
 	return max(0, m.Config.TeardownGrace-m.Clock.Since(since))
-}
-
-// shorter returns the shorter one of two times to wait, of which 0 is none.
-func shorter(a, b time.Duration) time.Duration {
-	if a == 0 || b > 0 && b < a {
-		return b
-	}
-	return a
 }
 
 // leftovers returns the Flux objects of a cluster whose delivery is not there, by its name, as the cache has them. Mostly there are none, and then

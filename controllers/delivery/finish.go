@@ -61,21 +61,16 @@ func (r *Reconciler) finish(ctx context.Context, c *cluster, steps []plan.Step, 
 			c.lookAgain(time.Second)
 		}
 	}
-	after := c.change(steps, r.Config)
-	if c.again > 0 && (after == 0 || after > c.again) {
-		after = c.again
+	c.change(steps, r.Config)
+	if again {
+		c.lookAgain(soon) // what was written now opens the way for something else on this cluster
 	}
-	if again && (after == 0 || after > soon) {
-		after = soon // what was written now opens the way for something else on this cluster
-	}
-	return after, errors.Join(errs...)
+	return c.again, errors.Join(errs...)
 }
 
 // lookAgain has the cluster looked at again after a while, if not sooner.
 func (c *cluster) lookAgain(after time.Duration) {
-	if c.again == 0 || after < c.again {
-		c.again = after
-	}
+	c.again = pace.Sooner(c.again, after)
 }
 
 // soon is when to look again after something that no event tells of.
@@ -90,29 +85,22 @@ func (d *delivery) tookOver() bool {
 	})
 }
 
-// change returns the shortest time after which something may be otherwise by the passing of time alone: a held removal may go
+// change has the cluster looked at again when something may be otherwise by the passing of time alone: a held removal may go
 // on, an override is over, a hand-written object that is taken over is gone.
-func (c *cluster) change(steps []plan.Step, config *hubconfig.Config) time.Duration {
-	var shortest time.Duration
-	atMost := func(w time.Duration) {
-		if w > 0 && (shortest == 0 || w < shortest) {
-			shortest = w
-		}
-	}
+func (c *cluster) change(steps []plan.Step, config *hubconfig.Config) {
 	for _, s := range steps {
 		switch {
 		case s.Leaving() && c.objects[s.Key].Foreign:
-			atMost(time.Second)
+			c.lookAgain(time.Second)
 		case s.Verb == plan.Hold || s.Verb == plan.Uninstall:
-			atMost(teardown.Wait(c.removal(c.objects[s.Key].Observed, config)))
+			c.lookAgain(teardown.Wait(c.removal(c.objects[s.Key].Observed, config)))
 		}
 	}
 	for _, d := range c.deliveries {
 		if d.result != nil && !d.result.Until.IsZero() {
-			atMost(max(d.result.Until.Sub(c.now), time.Millisecond))
+			c.lookAgain(max(d.result.Until.Sub(c.now), time.Millisecond))
 		}
 	}
-	return shortest
 }
 
 // release lets a delivery go that has nothing on the cluster any more, and with the last one of its namespace the mirror. It

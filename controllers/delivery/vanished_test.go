@@ -252,6 +252,8 @@ func TestTellOvertaken(t *testing.T) {
 		return kustomizev1.KustomizationStatus{ObservedGeneration: succeeded, LastAppliedRevision: "main@sha1:0", Conditions: []metav1.Condition{
 			{Type: hubv1.ReadyCondition, Status: metav1.ConditionFalse, Reason: "ReconciliationFailed", ObservedGeneration: of}}}
 	}
+	stalled := failed(3, 3)
+	stalled.Conditions[0].Reason = fluxmeta.InvalidCELExpressionReason
 	for name, tc := range map[string]struct {
 		there   plan.Observed
 		version string
@@ -259,7 +261,8 @@ func TestTellOvertaken(t *testing.T) {
 		to      string
 		want    bool
 	}{
-		"it failed with the folder before":      {marked, "main@sha1:0", new(failed(2, 1)), "./c", true},
+		"it failed with the folder before":                {marked, "main@sha1:0", new(failed(2, 1)), "./c", true},
+		"it has stalled, and may have failed before that": {marked, "main@sha1:0", &stalled, "./c", true},
 		"it goes back":                          {marked, "main@sha1:0", new(failed(2, 1)), "./a", true},
 		"the folder stays":                      {marked, "main@sha1:0", new(failed(2, 1)), "./b", false},
 		"Flux has not come to that":             {marked, "main@sha1:0", new(failed(1, 1)), "./c", false},

@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -112,7 +111,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, reg *hubv1.ClusterRegistrati
 		}
 		r.tellAll(before, reg, obj)
 	}
-	return apply.Retried(ctrl.Result{RequeueAfter: sooner(wait, sooner(drained, sooner(again, sooner(r.graceLeft(reg), r.nextLook(reg)))))}, errors.Join(failed, found.unread, r.label(ctx, reg)))
+	return apply.Retried(ctrl.Result{RequeueAfter: pace.Sooner(wait, drained, again, r.graceLeft(reg), r.nextLook(reg))}, errors.Join(failed, found.unread, r.label(ctx, reg)))
 }
 
 // tellAll sends an event for each thing that has come to be otherwise.
@@ -123,14 +122,6 @@ func (r *Reconciler) tellAll(before, reg *hubv1.ClusterRegistration, obj *unstru
 	r.tellExpiry(before, reg)
 	r.tellDrain(before, reg, obj)
 	r.tellKept(before, reg)
-}
-
-// sooner returns the shorter of two times, of which 0 means never.
-func sooner(a, b time.Duration) time.Duration {
-	if a == 0 || b != 0 && b < a {
-		return b
-	}
-	return a
 }
 
 // origin reads the origin of a registration, if it has one.

@@ -58,3 +58,14 @@ func (w *Waiting) Forget(key types.NamespacedName) {
 	defer w.mu.Unlock()
 	delete(w.since, key)
 }
+
+// Sooner returns the shortest of some times to wait, of which 0 is none.
+func Sooner(waits ...time.Duration) time.Duration {
+	var soonest time.Duration
+	for _, wait := range waits {
+		if wait > 0 && (soonest == 0 || wait < soonest) {
+			soonest = wait
+		}
+	}
+	return soonest
+}

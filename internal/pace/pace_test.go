@@ -162,3 +162,14 @@ func TestDelay(t *testing.T) {
 		t.Errorf("the first waits %s, later ones %s, a registration's %s", first, later, sum)
 	}
 }
+
+func TestSooner(t *testing.T) {
+	for _, tc := range []struct {
+		waits []time.Duration
+		want  time.Duration
+	}{{nil, 0}, {[]time.Duration{0, 0}, 0}, {[]time.Duration{0, time.Minute}, time.Minute}, {[]time.Duration{time.Minute, 0, time.Second}, time.Second}} {
+		if got := pace.Sooner(tc.waits...); got != tc.want {
+			t.Errorf("%v: %s, want %s", tc.waits, got, tc.want)
+		}
+	}
+}

@@ -43,8 +43,9 @@ func (r *Reconciler) objectsOf(ctx context.Context, d *hubv1.AddonDelivery) ([]s
 	}
 	var out []string
 	for _, o := range objects {
-		if o.GetAnnotations()[hubv1.DeliveryAnnotation] == d.Name && r.made(o, reg) {
-			out = append(out, o.GetLabels()[hubv1.AddonLabel])
+		addon := o.GetLabels()[hubv1.AddonLabel]
+		if o.GetAnnotations()[hubv1.DeliveryAnnotation] == d.Name && o.GetDeletionTimestamp() == nil && o.GetName() == identity.FluxObject(r.Config.HubID, reg, addon) {
+			out = append(out, addon)
 		}
 	}
 	return out, nil

@@ -24,8 +24,8 @@ import (
 	"github.com/chandler-hub/chandler/internal/drain"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
 	"github.com/chandler-hub/chandler/internal/identity"
-	"github.com/chandler-hub/chandler/internal/match"
 	"github.com/chandler-hub/chandler/internal/pace"
+	"github.com/chandler-hub/chandler/internal/provenance"
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
@@ -51,6 +51,7 @@ func (m *Matcher) recall(ctx context.Context, reg *hubv1.ClusterRegistration, ex
 	for _, key := range sorted(sets) {
 		set := sets[key]
 		objects := left[types.NamespacedName{Namespace: key.Namespace, Name: identity.Delivery(key.Name, client.ObjectKeyFromObject(reg))}]
+		objects = slices.DeleteFunc(objects, func(o client.Object) bool { return !m.stays(o, reg, key) })
 		if len(objects) == 0 || !set.forgets(reg) {
 			continue
 		}
@@ -58,7 +59,7 @@ func (m *Matcher) recall(ctx context.Context, reg *hubv1.ClusterRegistration, ex
 			again = pace.Sooner(again, wait)
 			continue
 		}
-		if there, err := m.anyThere(ctx, reg, objects); err != nil || !there {
+		if there, err := m.anyThere(ctx, reg, key, objects); err != nil || !there {
 			errs = append(errs, err)
 			continue
 		}
@@ -102,7 +103,7 @@ func (m *Matcher) leftovers(ctx context.Context, reg *hubv1.ClusterRegistration,
 	left := map[types.NamespacedName][]client.Object{}
 	for _, obj := range objects {
 		delivery := types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.GetAnnotations()[hubv1.DeliveryAnnotation]}
-		if !there[delivery] && m.stays(obj, reg) {
+		if !there[delivery] {
 			left[delivery] = append(left[delivery], obj)
 		}
 	}
@@ -129,10 +130,7 @@ func (r *Reconciler) recallAll(ctx context.Context, set *hubv1.AddonSet, existin
 		for i := range list.Items {
 			obj := &list.Items[i]
 			regKey, ok := index.Registration(obj.Annotations[hubv1.RegistrationAnnotation])
-			if !ok || there[regKey] || obj.Annotations[hubv1.DeliveryAnnotation] != identity.Delivery(set.Name, regKey) {
-				continue
-			}
-			if !match.Reaches(set.Namespace, r.Config.IsPlatform(set.Namespace), regKey.Namespace) {
+			if !ok || there[regKey] || !provenance.Object(obj, r.Config.HubID, set.Name, regKey, r.Config.IsPlatform(set.Namespace)) {
 				continue
 			}
 			reg := &hubv1.ClusterRegistration{}
@@ -141,7 +139,7 @@ func (r *Reconciler) recallAll(ctx context.Context, set *hubv1.AddonSet, existin
 			} else if err != nil {
 				return false, fmt.Errorf("read ClusterRegistration %s: %w", regKey, err)
 			}
-			if !r.stays(obj, reg) {
+			if obj.DeletionTimestamp != nil && !letsGo(reg) {
 				continue
 			}
 			if err := r.deliver(ctx, reg, client.ObjectKeyFromObject(set), set.UID, set.Status.Revision, true); err != nil {
@@ -153,20 +151,10 @@ func (r *Reconciler) recallAll(ctx context.Context, set *hubv1.AddonSet, existin
 	return made, nil
 }
 
-// made returns whether the hub made a Flux object for a cluster, and it is not on its way out.
-func (r *Reconciler) made(obj client.Object, reg types.NamespacedName) bool {
-	return obj.GetDeletionTimestamp() == nil && r.named(obj, reg)
-}
-
-// named returns whether a Flux object has the name that the hub gives.
-func (r *Reconciler) named(obj client.Object, reg types.NamespacedName) bool {
-	return obj.GetName() == identity.FluxObject(r.Config.HubID, reg, obj.GetLabels()[hubv1.AddonLabel])
-}
-
-// stays returns whether the hub made a Flux object for a registration, and it needs its delivery to go.
-func (r *Reconciler) stays(obj client.Object, reg *hubv1.ClusterRegistration) bool {
-	key := client.ObjectKeyFromObject(reg)
-	return r.made(obj, key) || letsGo(reg) && r.named(obj, key)
+// stays returns whether the hub made a Flux object for a set on a cluster, and it needs its delivery to go.
+func (r *Reconciler) stays(obj client.Object, reg *hubv1.ClusterRegistration, set types.NamespacedName) bool {
+	return (obj.GetDeletionTimestamp() == nil || letsGo(reg)) &&
+		provenance.Object(obj, r.Config.HubID, set.Name, client.ObjectKeyFromObject(reg), r.Config.IsPlatform(set.Namespace))
 }
 
 // letsGo returns whether what is on a cluster is let go. Then a Flux object that somebody has deleted needs its delivery as well: Flux never
@@ -177,7 +165,7 @@ func letsGo(reg *hubv1.ClusterRegistration) bool {
 
 // anyThere returns whether one of these Flux objects is there, read live, and not on its way out: what was withdrawn a moment ago may still be in the
 // cache, after its delivery has gone.
-func (r *Reconciler) anyThere(ctx context.Context, reg *hubv1.ClusterRegistration, objects []client.Object) (bool, error) {
+func (r *Reconciler) anyThere(ctx context.Context, reg *hubv1.ClusterRegistration, set types.NamespacedName, objects []client.Object) (bool, error) {
 	for _, obj := range objects {
 		kind := fluxspec.KustomizationKind
 		if _, ok := obj.(*helmv2.HelmRelease); ok {
@@ -189,7 +177,7 @@ func (r *Reconciler) anyThere(ctx context.Context, reg *hubv1.ClusterRegistratio
 		if client.IgnoreNotFound(err) != nil {
 			return false, fmt.Errorf("look for %s %s/%s: %w", kind, obj.GetNamespace(), obj.GetName(), err)
 		}
-		if err == nil && r.stays(live, reg) {
+		if err == nil && r.stays(live, reg, set) {
 			return true, nil
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/test/simulation/apiserver"
 )
 
 // lost is told of every workload that Flux takes off a cluster that lives.
@@ -59,7 +60,7 @@ func (w *World) forget() {
 	}
 	for _, c := range w.clusters {
 		for _, work := range c.workloads {
-			if work.unwanted && w.wanted(c, work) && !w.leaves(work) {
+			if work.unwanted && w.wanted(c, work) && !w.leaves(work) && !w.becomesAnother(work) {
 				work.unwanted, work.approved = false, false
 			}
 		}
@@ -68,16 +69,51 @@ func (w *World) forget() {
 
 // leaves returns whether a workload's Flux object is on its way out, or the delivery that it belongs to.
 func (w *World) leaves(work *workload) bool {
-	for k := range w.flux.due {
-		o := w.server.Get(k)
-		if o == nil || nested(o, "metadata", "uid") != work.ownerUID {
-			continue
-		}
-		name, _ := nested(o, "metadata", "annotations", hubv1.DeliveryAnnotation).(string)
-		d := w.server.Get(keyOf("AddonDelivery", k.Namespace, name))
-		return nested(o, "metadata", "deletionTimestamp") != nil || nested(d, "spec", "withdrawal") != nil
+	o := w.object(work.ownerUID)
+	if o == nil {
+		return true // nobody owns it
 	}
-	return true // nobody owns it
+	namespace, _ := nested(o, "metadata", "namespace").(string)
+	name, _ := nested(o, "metadata", "annotations", hubv1.DeliveryAnnotation).(string)
+	return nested(o, "metadata", "deletionTimestamp") != nil || nested(w.server.Get(keyOf("AddonDelivery", namespace, name)), "spec", "withdrawal") != nil
+}
+
+// becomesAnother returns whether the Flux object of a workload asks for another one, and Flux has not come to that: an edit is on its way that nobody
+// takes back by leaving the object as it is.
+func (w *World) becomesAnother(work *workload) bool {
+	o := w.object(work.ownerUID)
+	if o == nil {
+		return false
+	}
+	if nested(o, "kind") == "Kustomization" {
+		folder, _ := nested(o, "spec", "path").(string)
+		into, _ := nested(o, "spec", "targetNamespace").(string)
+		return !slices.Contains(objectsOf(folder, into), work.name)
+	}
+	storage, _ := nested(o, "spec", "storageNamespace").(string)
+	name, _ := nested(o, "spec", "releaseName").(string)
+	chart, _ := nested(o, "spec", "chartRef", "name").(string)
+	namespace, _ := nested(o, "metadata", "namespace").(string)
+	asked := nested(w.server.Get(keyOf("HelmChart", namespace, chart)), "spec", "chart")
+	return work.name != releaseName(storage, name) || asked != nil && asked != work.chart
+}
+
+// broughtBy returns the set that has the Flux object of a workload now: it may have it from another set, and Flux may not have applied it since.
+func (w *World) broughtBy(work *workload) string {
+	if o := w.object(work.ownerUID); o != nil {
+		return setNameOf(o)
+	}
+	return work.set
+}
+
+// object returns the Flux object of a UID, nil if it is gone.
+func (w *World) object(uid string) apiserver.Object {
+	for k := range w.flux.due {
+		if o := w.server.Get(k); o != nil && nested(o, "metadata", "uid") == uid {
+			return o
+		}
+	}
+	return nil
 }
 
 // takesOver returns whether a set has an add-on that goes on with what another set brought.
@@ -102,7 +138,7 @@ func (w *World) approve(s *set) {
 	}
 	for _, c := range w.clusters {
 		for _, work := range c.workloads {
-			if work.unwanted && (work.set == s.namespace+"/"+s.name || s.takesOver(work) || w.asks(s, c, work.addon)) {
+			if work.unwanted && (w.broughtBy(work) == s.namespace+"/"+s.name || s.takesOver(work) || w.asks(s, c, work.addon)) {
 				work.approved = true
 			}
 		}

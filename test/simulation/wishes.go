@@ -106,12 +106,8 @@ func (cl claim) hasAnother(c *cluster, work *workload) bool {
 
 // keeps returns whether the Flux object of a workload stays, be it suspended or not. What has an object of its own meanwhile takes nothing over from it.
 func (w *World) keeps(work *workload) bool {
-	for k := range w.flux.due {
-		if o := w.server.Get(k); nested(o, "metadata", "uid") == work.ownerUID && nested(o, "metadata", "deletionTimestamp") == nil {
-			return true
-		}
-	}
-	return false
+	o := w.object(work.ownerUID)
+	return o != nil && nested(o, "metadata", "deletionTimestamp") == nil
 }
 
 // goesOnWith returns whether a claim is moved from what brought a workload.
@@ -138,12 +134,7 @@ func (w *World) onlyStays(c *cluster, work *workload) bool {
 
 // asksFor returns whether the Flux object of a workload asks for a Helm release, which Flux has not come to yet: that edit was there before.
 func (w *World) asksFor(work *workload, release string) bool {
-	for k := range w.flux.due {
-		if o := w.server.Get(k); nested(o, "metadata", "uid") == work.ownerUID && nested(o, "spec", "releaseName") == release {
-			return true
-		}
-	}
-	return false
+	return nested(w.object(work.ownerUID), "spec", "releaseName") == release
 }
 
 // contradicted returns the add-ons of a set that contradict themselves on a cluster.

@@ -273,12 +273,8 @@ func (w *World) give(c *cluster, name string, k apiserver.Key, uid, set, addon, 
 
 // lives returns whether a Flux object of a UID is there and is not on its way out.
 func (w *World) lives(uid string) bool {
-	for k := range w.flux.due {
-		if o := w.server.Get(k); o != nil && nested(o, "metadata", "uid") == uid && nested(o, "metadata", "deletionTimestamp") == nil && nested(o, "spec", "suspend") != true {
-			return true
-		}
-	}
-	return false
+	o := w.object(uid)
+	return o != nil && nested(o, "metadata", "deletionTimestamp") == nil && nested(o, "spec", "suspend") != true
 }
 
 // take removes a workload from a cluster: Flux uninstalls it.

@@ -73,11 +73,15 @@ func has(r hubv1.HelmReleaseIdentity, content string) string {
 const ReleasePrefix = "Helm release "
 
 // Mark is what is to be noted on a Kustomization that is brought in line: what Flux has applied, if that is something else than it is to apply
-// from now on. Until Flux has succeeded with that, its inventory, and so what is removed with it, is of what was there before.
+// from now on. Until Flux has succeeded with that, its inventory, and so what is removed with it, is of what was there before. What is written once more
+// keeps its mark: Flux is about to succeed with the generation that it has.
 func (d *Desired) Mark(o *Observed) string {
 	applied := cmp.Or(o.AppliedAs, o.hash())
 	if d.Release.Name != "" || applied == d.hash() {
 		return ""
+	}
+	if o.AppliedAs != "" && !d.Moves(o) {
+		return o.Mark
 	}
 	return fmt.Sprintf("%d %s", o.Generation, applied)
 }

@@ -130,6 +130,9 @@ func TestMark(t *testing.T) {
 	if m := noted(wants("/c"), later); plan.ReadMark(m, 4) != later.AppliedAs || plan.ReadMark(m, 5) != "" {
 		t.Errorf("of one that has not come to what it was to apply: %q, want the same as in %q, at the generation that it has", m, mark)
 	}
+	if m := noted(wants("/b"), later); m != mark {
+		t.Errorf("of one that is written once more as it is: %q, want %q", m, mark)
+	}
 	if m := noted(wants("/a"), later); m != "" {
 		t.Errorf("of one that goes back: %q", m)
 	}

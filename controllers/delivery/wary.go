@@ -28,11 +28,11 @@ func (r *Reconciler) wary(ctx context.Context, c *cluster, steps []plan.Step) er
 		if s.Verb != plan.Uninstall {
 			continue
 		}
-		err := r.keepAccount(ctx, c, s)
+		err, noted := r.keepAccount(ctx, c, s), false
 		if err == nil && s.Verb == plan.Uninstall && s.Key.Kind == fluxspec.KustomizationKind && c.objects[s.Key].state.Version == "" {
-			err = r.unnoted(ctx, c, s)
+			noted, err = r.unnoted(ctx, c, s)
 		}
-		if err == nil && s.Verb == plan.Uninstall {
+		if err == nil && s.Verb == plan.Uninstall && !noted {
 			c.untaken(s)
 		}
 		if err != nil {
@@ -65,11 +65,12 @@ func (r *Reconciler) keepAccount(ctx context.Context, c *cluster, s *plan.Step) 
 	return nil
 }
 
-// unnoted looks, live, at a Kustomization that has never been applied with success.
-func (r *Reconciler) unnoted(ctx context.Context, c *cluster, s *plan.Step) error {
+// unnoted looks, live, at a Kustomization that has never been applied with success. noted is true if Flux has noted what it applied all the same: that comes
+// before what it waits for to be healthy.
+func (r *Reconciler) unnoted(ctx context.Context, c *cluster, s *plan.Step) (noted bool, err error) {
 	k := &kustomizev1.Kustomization{}
 	if err := r.Live.Get(ctx, client.ObjectKey{Namespace: s.Key.Namespace, Name: s.Key.Name}, k); err != nil {
-		return client.IgnoreNotFound(err)
+		return false, client.IgnoreNotFound(err)
 	}
 	switch {
 	case fluxstate.Unnoted(k) != "":
@@ -78,7 +79,7 @@ func (r *Reconciler) unnoted(ctx context.Context, c *cluster, s *plan.Step) erro
 		s.Verb, s.Reason = plan.Hold, "waits for Flux to end its first try: what that has applied, it would not remove before"
 		c.lookAgain(time.Second)
 	}
-	return nil
+	return k.Status.Inventory != nil && len(k.Status.Inventory.Entries) > 0, nil
 }
 
 // untaken looks at an object that is to go on with what another one had left, and of which Flux has noted nothing: deleted now, it would remove

@@ -60,7 +60,7 @@ func (d *delivery) unnoted(o *object) string {
 	if a == nil || o.state.Version != "" || len(a.OnCluster) == 0 || a.Kind != o.Key.Kind || a.Object != o.Key.Name || o.delivery != d.Name || o.Key.Namespace != d.Namespace {
 		return ""
 	}
-	return "what another " + a.Kind + " of its name had left"
+	return "what is there of it already"
 }
 
 // halfway returns whether an add-on has let go of one object for another that Flux has noted nothing of yet: then the status of its delivery alone

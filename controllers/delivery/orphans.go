@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -34,8 +35,8 @@ func (r *Reconciler) left(ctx context.Context, c *cluster, s plan.Step) (string,
 		if d.announced(s.Key, o.Addon) {
 			return d.addon(o.Addon).Message, nil
 		}
-		if what := d.unnoted(o); what != "" {
-			from = ", and " + what + " for it"
+		if list := d.untaken(o); len(list) > 0 {
+			from = ", and what " + strings.Join(list, ", ") + " had left for it"
 		}
 	}
 	obj := newObject(s.Key)
@@ -74,7 +75,7 @@ func (d *delivery) orphans(now []hubv1.AddonStatus, there map[plan.Key]*object, 
 			out = append(out, hubv1.AddonStatus{Name: a.Name, Kind: a.Kind, Object: a.Object, State: hubv1.AddonOrphaned, Message: left})
 		case !ours && teardown.Vanished(a):
 			out = append(out, hubv1.AddonStatus{Name: a.Name, Kind: a.Kind, Object: a.Object, State: hubv1.AddonOrphaned,
-				Message: fmt.Sprintf("the %s was deleted while it was suspended, and Flux removes nothing then; left there: %s, with its namespaces and CRDs", a.Kind, nameLeft(a))})
+				Message: fmt.Sprintf("the %s was deleted %s, and Flux removes nothing then; left there: %s, with its namespaces and CRDs", a.Kind, when(a), nameLeft(a))})
 		}
 	}
 	return out

@@ -44,8 +44,16 @@ func (r *Reconciler) tellLeft(ctx context.Context, c *cluster, d *delivery, k pl
 // That is known by its status alone, which is about to forget it.
 func (r *Reconciler) tellVanished(ctx context.Context, c *cluster, d *delivery, a hubv1.AddonStatus, next string) {
 	r.tellLeft(ctx, c, d, plan.Key{Kind: a.Kind, Namespace: d.Namespace, Name: a.Object}, "Remove",
-		"add-on %q (%s %q) has left %s on cluster %s, with its namespaces and CRDs: its Flux object was deleted while it was suspended, and Flux removes nothing then; %s",
-		a.Name, a.Kind, a.Object, nameLeft(a), c.key, next)
+		"add-on %q (%s %q) has left %s on cluster %s, with its namespaces and CRDs: its Flux object was deleted %s, and Flux removes nothing then; %s",
+		a.Name, a.Kind, a.Object, nameLeft(a), c.key, when(a), next)
+}
+
+// when says when the object of an add-on was deleted that has vanished.
+func when(a hubv1.AddonStatus) string {
+	if a.Suspended || len(a.OnCluster) == 0 {
+		return "while it was suspended"
+	}
+	return "before Flux had noted what is there of it"
 }
 
 // nameLeft names what an add-on has left whose object has vanished.
@@ -105,6 +113,8 @@ func (c *cluster) onCluster(d *delivery, a hubv1.AddonStatus) []string {
 			return common(before.OnCluster, want.Has())
 		}
 		return before.OnCluster
+	case o.state.Version == "" && k.Kind == fluxspec.KustomizationKind && fluxstate.MayHaveApplied(o.state):
+		return o.Has()
 	case o.state.Version == "":
 		return common(before.OnCluster, o.Has())
 	case teardown.Vanished(a):

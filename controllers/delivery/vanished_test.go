@@ -79,6 +79,27 @@ func (m *room) orphanEvents() []string {
 	}
 }
 
+// TestOnClusterHalfApplied: a Kustomization that failed half way has noted nothing of what is there.
+func TestOnClusterHalfApplied(t *testing.T) {
+	k := plan.Key{Kind: fluxspec.KustomizationKind, Namespace: "flux-system", Name: "one-app"}
+	failed := hubv1.AddonStatus{Name: "app", Kind: k.Kind, Object: k.Name, State: hubv1.AddonFailed, AppliedGeneration: 1}
+	for reason, want := range map[string]bool{"ReconciliationFailed": true, "BuildFailed": false, "HealthCheckFailed": false} {
+		a := failed
+		_, c, d := (&vanishing{last: a}).room(t)
+		c.objects[k] = &object{delivery: d.Name, state: fluxstate.State{Ready: metav1.ConditionFalse, Reason: reason}, Observed: plan.Observed{Key: k, Addon: "app", Content: plan.Content{Folder: "/a"}}}
+		a.OnCluster = c.onCluster(d, a)
+		if got := len(a.OnCluster) > 0; got != want {
+			t.Errorf("%s: on the cluster: %q", reason, a.OnCluster)
+		}
+		delete(c.objects, k)
+		d.before.Status.Addons = []hubv1.AddonStatus{a}
+		out := d.orphans(nil, c.objects, &ledger{})
+		if got := len(out) == 1 && strings.Contains(out[0].Message, "before Flux had noted"); got != want {
+			t.Errorf("%s: orphans %+v", reason, out)
+		}
+	}
+}
+
 // TestVanished: Flux removes nothing when an object goes that is suspended, and nobody but the delivery's status knows then that it was there. What
 // the hub has had go itself, it has told of, or somebody goes on with it.
 func TestVanished(t *testing.T) {

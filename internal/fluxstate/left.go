@@ -10,6 +10,7 @@ import (
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	"github.com/fluxcd/pkg/apis/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -78,6 +79,12 @@ func Unnoted(o *kustomizev1.Kustomization) string {
 		return text + "; it is trying again"
 	}
 	return text + "; its last message: " + excerpt.Cut(strings.Join(strings.Fields(s.Reason+": "+first), " "), maxMessage)
+}
+
+// MayHaveApplied returns whether a Kustomization has failed in the middle of applying. kustomize-controller gives other reasons for what fails before that, and
+// after it has noted what it applied.
+func MayHaveApplied(s State) bool {
+	return s.Ready == metav1.ConditionFalse && s.Reason == meta.ReconciliationFailedReason && !Unreachable(s)
 }
 
 // appliedLine is how kustomize-controller names, at the end of a failure, what it has applied before that (ssa, ChangeSetEntry).

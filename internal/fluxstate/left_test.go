@@ -78,3 +78,24 @@ func TestLeft(t *testing.T) {
 		})
 	}
 }
+
+// TestMayHaveApplied: Flux applies one object after the other, and notes them when all are there.
+func TestMayHaveApplied(t *testing.T) {
+	for name, tc := range map[string]struct {
+		state fluxstate.State
+		want  bool
+	}{
+		"failed half way":             {fluxstate.State{Ready: metav1.ConditionFalse, Reason: "ReconciliationFailed", Message: "dry-run failed: the second object is refused"}, true},
+		"not healthy":                 {fluxstate.State{Ready: metav1.ConditionFalse, Reason: "HealthCheckFailed"}, false},
+		"does not build":              {fluxstate.State{Ready: metav1.ConditionFalse, Reason: "BuildFailed"}, false},
+		"does not get at the cluster": {fluxstate.State{Ready: metav1.ConditionFalse, Reason: "ReconciliationFailed", Message: "Kubernetes cluster unreachable"}, false},
+		"waits for its source":        {fluxstate.State{Ready: metav1.ConditionFalse, Reason: "ArtifactFailed"}, false},
+		"waits for something else":    {fluxstate.State{Ready: metav1.ConditionFalse, Reason: "DependencyNotReady"}, false},
+		"is at work":                  {fluxstate.State{Ready: metav1.ConditionUnknown}, false},
+		"has applied, and noted, all": {fluxstate.State{Ready: metav1.ConditionTrue}, false},
+	} {
+		if got := fluxstate.MayHaveApplied(tc.state); got != tc.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}

@@ -37,6 +37,13 @@ type cluster struct {
 	// unregistered is true when somebody has deleted its registration while that said that its Secret is missing: then, the hub says, that
 	// unregisters it, until the Secret is there again.
 	unregistered bool
+	// led are those whose registration leads here, or did. twin is the cluster whose second registration it is, if it is nothing else. See
+	// registrations.go.
+	led  []*cluster
+	twin *cluster
+	// own are labels that its registration, of this UID, had before it came to have an origin: they stay.
+	own    map[string]string
+	ownUID any
 	// labels are those that its origin had last.
 	labels map[string]string
 	// workloads are what runs there, by their names.
@@ -119,7 +126,7 @@ func (w *World) reach(raw string) (*cluster, error) {
 
 func (w *World) dial(address, token string) (*cluster, error) {
 	for _, c := range w.clusters {
-		if c.address != address {
+		if c.address != address || c.twin != nil {
 			continue
 		}
 		switch {

@@ -56,6 +56,7 @@ func (w *World) remove(k apiserver.Key) {
 		}
 	}
 	if isFlux(k) { // whoever deletes a Flux object has Flux uninstall, and not the hub
+		w.deleted[nested(w.server.Get(k), "metadata", "uid")] = true
 		for _, c := range w.clusters {
 			for _, work := range c.workloads {
 				if work.owner == k.String() {
@@ -70,7 +71,7 @@ func (w *World) remove(k apiserver.Key) {
 // rewrite writes the Secret of a cluster's kubeconfig anew, as its controller does.
 func (w *World) rewrite(c *cluster) {
 	o := w.server.Get(c.secret())
-	if o == nil {
+	if o == nil || c.twin != nil {
 		return
 	}
 	next := apiserver.Clone(o)
@@ -93,7 +94,7 @@ func (w *World) rebuild(c *cluster) {
 
 // restoreSecret makes the Secret of a cluster's kubeconfig again, if it is not there.
 func (w *World) restoreSecret(c *cluster) {
-	if c.gone || w.server.Get(c.secret()) != nil {
+	if c.gone || c.twin != nil || w.server.Get(c.secret()) != nil {
 		return
 	}
 	o := apiserver.Object{"apiVersion": "v1", "data": c.data()}

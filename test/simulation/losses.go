@@ -60,7 +60,7 @@ func (w *World) forget() {
 	}
 	for _, c := range w.clusters {
 		for _, work := range c.workloads {
-			if work.unwanted && w.wanted(c, work) && !w.leaves(work) && !w.becomesAnother(work) {
+			if work.unwanted && w.wantedBySome(c, work) && !w.leaves(work) && !w.becomesAnother(work) {
 				work.unwanted, work.approved = false, false
 			}
 		}
@@ -85,17 +85,10 @@ func (w *World) becomesAnother(work *workload) bool {
 	if o == nil {
 		return false
 	}
-	if nested(o, "kind") == "Kustomization" {
-		folder, _ := nested(o, "spec", "path").(string)
-		into, _ := nested(o, "spec", "targetNamespace").(string)
-		return !slices.Contains(objectsOf(folder, into), work.name)
-	}
-	storage, _ := nested(o, "spec", "storageNamespace").(string)
-	name, _ := nested(o, "spec", "releaseName").(string)
 	chart, _ := nested(o, "spec", "chartRef", "name").(string)
 	namespace, _ := nested(o, "metadata", "namespace").(string)
 	asked := nested(w.server.Get(keyOf("HelmChart", namespace, chart)), "spec", "chart")
-	return work.name != releaseName(storage, name) || asked != nil && asked != work.chart
+	return !brings(o, work.name) || asked != nil && asked != work.chart
 }
 
 // broughtBy returns the set that has the Flux object of a workload now: it may have it from another set, and Flux may not have applied it since.
@@ -138,7 +131,7 @@ func (w *World) approve(s *set) {
 	}
 	for _, c := range w.clusters {
 		for _, work := range c.workloads {
-			if work.unwanted && (w.broughtBy(work) == s.namespace+"/"+s.name || s.takesOver(work) || w.asks(s, c, work.addon)) {
+			if work.unwanted && (w.broughtBy(work) == s.namespace+"/"+s.name || s.takesOver(work) || w.some(c, func(r *cluster) bool { return w.asks(s, r, work.addon) })) {
 				work.approved = true
 			}
 		}

@@ -53,6 +53,7 @@ func (w *World) end() {
 
 func (w *World) heal() {
 	w.fault = fault{}
+	w.leadBack()
 	clear(w.broken)
 	for _, c := range w.clusters {
 		c.down, c.hung = false, false
@@ -149,7 +150,7 @@ func (w *World) twinServes(account apiserver.Object) bool {
 
 // serves returns whether a cluster's access is in place.
 func (w *World) serves(c *cluster) bool {
-	return !c.gone && w.server.Get(c.secret()) != nil && w.labelsOf(c) != nil
+	return !c.gone && !w.there(c).gone && w.server.Get(w.there(c).secret()) != nil && w.labelsOf(c) != nil
 }
 
 // checkDelivered: what is selected is there, Ready, and of one owner.
@@ -197,7 +198,7 @@ func (w *World) leftToFlux(c *cluster, k apiserver.Key) bool {
 
 // runs returns whether an add-on's workload is on a cluster, with an owner that is there.
 func (w *World) runs(c *cluster, addon string) bool {
-	for _, work := range c.workloads {
+	for _, work := range w.there(c).workloads {
 		if work.addon == addon && w.lives(work.ownerUID) {
 			return true
 		}
@@ -208,7 +209,7 @@ func (w *World) runs(c *cluster, addon string) bool {
 // taken returns whether somebody else's add-on, which is wanted as well, has the very Helm release that an add-on would bring: one that was renamed
 // goes on with the release that it had, and two cannot share it.
 func (w *World) taken(c *cluster, a addon) bool {
-	for _, work := range c.workloads {
+	for _, work := range w.there(c).workloads {
 		same := a.fits(work) || a.movedFrom == "" && work.name == releaseName(a.name, cmp.Or(a.release, a.name)) // whatever its chart
 		if a.form == "helm" && strings.HasPrefix(work.name, "helm:") && work.addon != a.name && same && w.lives(work.ownerUID) && w.wanted(c, work) {
 			return true
@@ -228,11 +229,16 @@ func (w *World) checkLeft() {
 			if !w.lives(work.ownerUID) && !w.told(c, work) {
 				w.violated("orphans", "%s stays on %s without an owner (add-on %s of %s), and nothing says so", name, c.name, work.addon, work.set)
 			}
-			if w.lives(work.ownerUID) && !w.wanted(c, work) && w.serves(c) && !w.unnoted(work) && !w.awaited(c, work) && !w.told(c, work, "Flux goes on with it") && !(w.frozen(c, work.set) && (w.excluded(c, work.addon) || w.has(work))) {
+			if w.lives(work.ownerUID) && !w.wantedBySome(c, work) && w.some(c, w.serves) && !w.unnoted(work) && !w.told(c, work, "Flux goes on with it") && !w.some(c, func(r *cluster) bool { return w.staysAnyway(r, work) }) {
 				w.violated("convergence", "%s is still delivered to %s, and nobody wants it", name, c.name)
 			}
 		}
 	}
+}
+
+// staysAnyway returns whether a workload that nobody wants stays all the same: it is awaited, or its delivery is of an older epoch.
+func (w *World) staysAnyway(c *cluster, work *workload) bool {
+	return w.awaited(c, work) || w.frozen(c, work.set) && (w.excluded(c, work.addon) || w.has(work))
 }
 
 // awaited returns whether a workload stays as it is for an add-on that cannot come yet: its own, as an edit has left it, or one that is to go on with
@@ -245,7 +251,7 @@ func (w *World) awaited(c *cluster, work *workload) bool {
 		if !cl.goesOnWith(work) {
 			return false
 		}
-		for _, has := range c.workloads {
+		for _, has := range w.there(c).workloads {
 			if has.addon == cl.name && has.set != cl.set.namespace+"/"+cl.set.name && w.lives(has.ownerUID) && w.wanted(c, has) {
 				return true
 			}
@@ -283,6 +289,11 @@ func (w *World) frozen(c *cluster, set string) bool {
 // told returns whether an event or a status names an add-on as left on a cluster.
 // It says so in these words, if there are any.
 func (w *World) told(c *cluster, work *workload, words ...string) bool {
+	return slices.ContainsFunc(append(slices.Clone(c.led), c), func(r *cluster) bool { return w.toldBy(r, work, words...) })
+}
+
+// toldBy returns whether that is told of what a registration has had delivered.
+func (w *World) toldBy(c *cluster, work *workload, words ...string) bool {
 	says := func(text string) bool {
 		return !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(text, word) })
 	}
@@ -326,7 +337,7 @@ func (w *World) checkMirrors() {
 			continue
 		}
 		raw, _ := base64.StdEncoding.DecodeString(nested(o, "data", "value").(string))
-		if !strings.Contains(string(raw), c.bearer()) {
+		if !strings.Contains(string(raw), w.there(c).bearer()) {
 			w.violated("mirror", "the mirror %v/%v does not hold the kubeconfig that %s accepts", nested(o, "metadata", "namespace"), nested(o, "metadata", "name"), c.name)
 		}
 	}

@@ -38,7 +38,8 @@ func Play(script []string) (Result, error) {
 
 // Draw makes a script from a seed. Its steps do not depend on what comes of them.
 func Draw(seed uint64, steps int) []string {
-	d, more, late := &draw{rand.New(rand.NewPCG(seed, 42))}, &draw{rand.New(rand.NewPCG(seed, 43))}, &draw{rand.New(rand.NewPCG(seed, 44))}
+	lots := func(of uint64) *draw { return &draw{rand.New(rand.NewPCG(seed, of))} }
+	d, more, expressions, registrations := lots(42), lots(43), lots(44), lots(45)
 	script := []string{
 		"cluster w1 Secret tier=prod", "cluster w2 Kamaji tier=prod", "cluster w3 Secret tier=prod", "cluster w4 Hand tier=prod", "cluster w5 Kamaji tier=prod",
 		"cluster t1 Secret tier=prod",
@@ -47,10 +48,19 @@ func Draw(seed uint64, steps int) []string {
 		"set team apps all shop:helm",
 	}
 	script = append(script, d.one("wait 2m", "wait 5m", "run 300 "+d.number(1000)))
-	later := late.kind()
+	// What came later comes in some seeds only, and beside what they drew before.
+	later := []struct {
+		*draw
+		step func() string
+	}{
+		{expressions, []func() string{nil, expressions.expression}[expressions.IntN(2)]},
+		{registrations, []func() string{nil, nil, registrations.second, registrations.elsewhere}[registrations.IntN(4)]},
+	}
 	for added := 0; len(script)-added < steps; {
-		if later != nil && late.IntN(4) == 0 {
-			script, added = append(script, later()), added+1
+		for _, l := range later {
+			if l.step != nil && l.IntN(4) == 0 {
+				script, added = append(script, l.step()), added+1
+			}
 		}
 		if more.IntN(8) == 0 {
 			script = append(script, more.further())
@@ -182,9 +192,39 @@ func (d *draw) further() string {
 	return "recreate " + c
 }
 
-// kind chooses what else a seed draws, by lots of its own and beside what it drew before; nil for nothing.
-func (d *draw) kind() func() string {
-	return []func() string{nil, d.expression}[d.IntN(2)]
+// second draws what has a cluster registered twice.
+func (d *draw) second() string {
+	c := d.one("w1", "w1", "w2", "w4", "t1")
+	switch d.IntN(9) {
+	case 0, 1, 2:
+		return "twin " + c
+	case 3:
+		return "delete ClusterRegistration " + d.place(c) + "-b"
+	case 4:
+		return "register " + c + " " + d.one("true", "false")
+	case 5:
+		return "label " + c + "-b tier " + d.one("prod", "test", "-")
+	case 6:
+		return "exclude " + d.one(c, c+"-b") + " " + d.one("optional-agent", "hello")
+	case 7:
+		return d.one("pause ", "unpause ") + c + "-b"
+	}
+	return "include " + d.one(c, c+"-b")
+}
+
+// elsewhere draws what has a registration come from another origin, or lead to another cluster.
+func (d *draw) elsewhere() string {
+	switch d.IntN(5) {
+	case 0:
+		return "adopt w4"
+	case 1:
+		return "repoint " + d.one("w1 w1", "w2 w2", "w4 w4", "w5 w5")
+	case 2:
+		return "destroy " + d.cluster()
+	case 3:
+		return "recreate " + d.cluster()
+	}
+	return "repoint " + d.one("w1", "w2", "w3", "w4") + " " + d.one("w1", "w2", "w4", "w5")
 }
 
 // expression draws what has expressions come out or not.

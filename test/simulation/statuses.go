@@ -62,6 +62,7 @@ func (w *World) checkStatuses() {
 			w.violated("status", "registration %s is not Ready at rest: %s", c.name, conditionOf(reg))
 		}
 	}
+	w.checkDuplicates()
 	for _, name := range sortedKeys(w.sets) {
 		w.checkSet(w.sets[name])
 	}
@@ -149,7 +150,7 @@ func (w *World) checkSet(s *set) {
 		switch registered := w.server.Get(c.registration()) != nil; {
 		case registered && w.selects(s, c):
 			matched++
-		case registered && w.server.Get(c.origin()) == nil:
+		case registered && (w.server.Get(c.origin()) == nil || w.there(c).gone):
 			gone++ // a registration out of a backup stays, and counts, though its origin is gone: absence removes nothing
 		case !registered && w.delivers(s, c):
 			gone++ // so does a delivery whose registration is gone, and nobody makes it again

@@ -265,6 +265,13 @@ func init() {
 				}
 			}
 		}),
+		"twin":  named("", 0, func(w *World, c *cluster, _ []string) { w.twin(c) }),
+		"adopt": named("", 0, func(w *World, c *cluster, _ []string) { w.adopt(c) }),
+		"repoint": named("CLUSTER", 1, func(w *World, c *cluster, f []string) {
+			if to := w.cluster(f[0]); to != nil {
+				w.repoint(c, to)
+			}
+		}),
 		"recreate": named("", 0, func(w *World, c *cluster, _ []string) { w.recreate(c) }),
 		"destroy": named("", 0, func(w *World, c *cluster, _ []string) { // the cluster itself
 			c.gone = true

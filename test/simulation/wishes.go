@@ -3,6 +3,7 @@
 package simulation
 
 import (
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -16,7 +17,7 @@ import (
 
 // selects returns whether a set is to be on a cluster.
 func (w *World) selects(s *set, c *cluster) bool {
-	if s.deleted || c.gone || s.namespace != "flux-system" && s.namespace != c.namespace {
+	if s.deleted || c.gone || w.there(c).gone || s.namespace != "flux-system" && s.namespace != c.namespace {
 		return false
 	}
 	labels := w.labelsOf(c)
@@ -36,6 +37,10 @@ func (w *World) labelsOf(c *cluster) map[string]string {
 	o := w.server.Get(c.origin())
 	if o != nil && nested(o, "metadata", "deletionTimestamp") == nil {
 		c.labels, c.unregistered = apiserver.Labels(o), false
+		if nested(w.server.Get(c.registration()), "metadata", "uid") == c.ownUID {
+			c.labels = maps.Clone(c.labels)
+			maps.Copy(c.labels, c.own)
+		}
 	} else if c.provider == "Hand" || c.unregistered {
 		return nil // whoever deletes a registration that has no origin unregisters the cluster
 	} else if o != nil && apiserver.Labels(o)[hubv1.RegisterLabel] == "false" {
@@ -83,7 +88,7 @@ func (w *World) wanted(c *cluster, work *workload) bool {
 			return false
 		}
 		if cl.name == work.addon {
-			return !cl.hasAnother(c, work) && !slices.ContainsFunc(claims, func(other claim) bool {
+			return !w.hasAnother(c, cl, work) && !slices.ContainsFunc(claims, func(other claim) bool {
 				return other.name == cl.name && !w.mute(c, other) && w.beats(c, other, cl, work.set) && !slices.Contains(w.contradicted(other.set, c), other.name)
 			})
 		}
@@ -92,11 +97,11 @@ func (w *World) wanted(c *cluster, work *workload) bool {
 }
 
 // hasAnother returns whether a claim is moved from another workload of a cluster, and so does without one that another set has under its name.
-func (cl claim) hasAnother(c *cluster, work *workload) bool {
+func (w *World) hasAnother(c *cluster, cl claim, work *workload) bool {
 	if work.set == cl.set.namespace+"/"+cl.set.name || cl.goesOnWith(work) {
 		return false
 	}
-	for _, other := range c.workloads {
+	for _, other := range w.there(c).workloads {
 		if cl.goesOnWith(other) {
 			return true
 		}
@@ -129,7 +134,9 @@ func (w *World) contradicts(c *cluster, cl claim, work *workload) bool {
 // onlyStays returns whether all that speaks for a workload is that an add-on is refused, and what runs stays meanwhile. What comes only then was on its
 // way to be something else, as on a cluster that was rebuilt in the middle of an edit: nobody misses it.
 func (w *World) onlyStays(c *cluster, work *workload) bool {
-	return slices.ContainsFunc(w.claims(c), func(cl claim) bool { return w.contradicts(c, cl, work) })
+	return w.some(c, func(r *cluster) bool {
+		return slices.ContainsFunc(w.claims(r), func(cl claim) bool { return w.contradicts(r, cl, work) })
+	})
 }
 
 // asksFor returns whether the Flux object of a workload asks for a Helm release, which Flux has not come to yet: that edit was there before.
@@ -144,8 +151,8 @@ func (w *World) contradicted(s *set, c *cluster) []string {
 		if cl.set != s {
 			continue
 		}
-		for _, name := range sortedKeys(c.workloads) {
-			if w.contradicts(c, cl, c.workloads[name]) {
+		for _, name := range sortedKeys(w.there(c).workloads) {
+			if w.contradicts(c, cl, w.there(c).workloads[name]) {
 				out = append(out, cl.name)
 				break
 			}
@@ -178,7 +185,7 @@ func (w *World) stalled(s *set, c *cluster) []string {
 // promised returns whether what runs under the name of a claim is another claim's, which is moved from it and cannot have it yet: what would
 // put something else in its place waits.
 func (w *World) promised(c *cluster, cl claim, claims []claim) bool {
-	for _, work := range c.workloads {
+	for _, work := range w.there(c).workloads {
 		if work.addon == cl.name && !cl.fits(work) && slices.ContainsFunc(claims, func(other claim) bool {
 			return other.goesOnWith(work) && other.fits(work) && !w.made(c, other)
 		}) {
@@ -270,6 +277,8 @@ func (w *World) excluded(c *cluster, addon string) bool {
 func (w *World) noteWishes() {
 	for _, c := range w.clusters {
 		w.labelsOf(c) // which keeps those that an origin has last
+	}
+	for _, c := range w.clusters {
 		for _, work := range c.workloads {
 			w.noteWish(c, work)
 			if _, name, ok := strings.Cut(work.set, "/"); ok && work.unwanted && w.sets[name] != nil && w.sets[name].off {
@@ -280,7 +289,7 @@ func (w *World) noteWishes() {
 }
 
 func (w *World) noteWish(c *cluster, work *workload) {
-	if w.wanted(c, work) {
+	if w.wantedBySome(c, work) {
 		work.missed = true
 	} else {
 		work.unwanted = true

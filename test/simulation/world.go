@@ -58,9 +58,11 @@ type World struct {
 	// quiet is true while a write of the hub is a violation.
 	quiet bool
 
-	ids        int
-	losses     []loss
-	orphans    map[string]orphan
+	ids     int
+	losses  []loss
+	orphans map[string]orphan
+	// deleted are the UIDs of Flux objects that users have deleted.
+	deleted    map[any]bool
 	violations []Violation
 	story      []string
 	// writes counts those of the hub, and trace is a digest of them.
@@ -111,7 +113,7 @@ var start = time.Date(2026, 1, 5, 8, 0, 0, 0, time.UTC)
 func newWorld() *World {
 	w := &World{
 		clock: testclock.NewFakeClock(start), scheme: scheme(), config: flags(), sets: map[string]*set{}, broken: map[string]bool{},
-		flux: &flux{due: map[apiserver.Key]time.Time{}, failures: map[apiserver.Key]int{}}, orphans: map[string]orphan{},
+		flux: &flux{due: map[apiserver.Key]time.Time{}, failures: map[apiserver.Key]int{}}, orphans: map[string]orphan{}, deleted: map[any]bool{},
 	}
 	w.server = apiserver.New(w.clock)
 	w.server.OnWrite = w.noticed
@@ -259,7 +261,7 @@ func (w *World) give(c *cluster, name string, k apiserver.Key, uid, set, addon, 
 		c.workloads[name] = work
 		w.say("  %s gets %s (of %s)", c.name, name, k)
 	}
-	if work.ownerUID != uid && work.ownerUID != "" && w.lives(work.ownerUID) {
+	if work.ownerUID != uid && work.ownerUID != "" && w.lives(work.ownerUID) && !twoRegistrations(w.object(work.ownerUID), w.server.Get(k)) {
 		w.violated("owners", "%s on %s belongs to two Flux objects: %s and %s", name, c.name, work.owner, k)
 	}
 	delete(w.orphans, c.name+" "+name)
@@ -286,6 +288,10 @@ func (w *World) take(c *cluster, name string, k apiserver.Key, why string) {
 	delete(c.workloads, name)
 	if o := w.server.Get(k); o != nil {
 		work.set = setNameOf(o) // whose guard lets it go: it may have come from another set, and not have been applied since
+		work.unwanted = work.unwanted || w.itsOwnAlone(c, o, work)
+		if w.deleted[nested(o, "metadata", "uid")] {
+			work.unwanted, work.approved = true, true
+		}
 	}
 	w.say("  %s loses %s (of %s): %s", c.name, name, k, why)
 	w.lost(c, work, why)
@@ -358,7 +364,9 @@ func (w *World) makeOrigin(c *cluster, labels map[string]string) {
 				"kubernetesResources": apiserver.Object{"version": apiserver.Object{"status": "Ready"}}},
 		})
 	default:
-		w.make(c.secret(), apiserver.Object{"apiVersion": "v1", "data": c.data()})
+		if c.twin == nil {
+			w.make(c.secret(), apiserver.Object{"apiVersion": "v1", "data": c.data()})
+		}
 		delete(all, hubv1.RegisterLabel)
 		w.make(c.origin(), apiserver.Object{
 			"apiVersion": "chandler.dev/v1alpha1", "metadata": apiserver.Object{"labels": all},
@@ -373,6 +381,9 @@ func (c *cluster) secret() apiserver.Key {
 	case "Kamaji":
 		return apiserver.Key{Kind: "Secret", Namespace: c.namespace, Name: c.name + "-admin-kubeconfig"}
 	case "Hand":
+		if c.twin != nil {
+			return c.twin.secret()
+		}
 		return apiserver.Key{Kind: "Secret", Namespace: c.namespace, Name: c.name + "-by-hand"}
 	}
 	return apiserver.Key{Kind: "Secret", Namespace: c.namespace, Name: c.name}

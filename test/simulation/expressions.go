@@ -31,8 +31,13 @@ func (w *World) mute(c *cluster, cl claim) bool { return w.fails(c, cl) && !w.ma
 // mayBe returns whether a workload is what a claim brings, or stays since nobody knows what that should be: what runs of it, and what it is moved
 // from.
 func (w *World) mayBe(c *cluster, cl claim, work *workload) bool {
+	return cl.fits(work) && !w.mute(c, cl) || w.fails(c, cl) && cl.speaksFor(work)
+}
+
+// speaksFor returns whether a workload is what a claim's own add-on has brought, or one that it is moved from.
+func (cl claim) speaksFor(work *workload) bool {
 	own := work.set == cl.set.namespace+"/"+cl.set.name && work.addon == cl.name
-	return cl.fits(work) && !w.mute(c, cl) || w.fails(c, cl) && (own || cl.goesOnWith(work))
+	return own || cl.goesOnWith(work)
 }
 
 // failsHere returns whether a set has an add-on whose expression does not come out on a cluster.
@@ -40,12 +45,14 @@ func (w *World) failsHere(c *cluster, s *set, addon string) bool {
 	return slices.ContainsFunc(w.claims(c), func(cl claim) bool { return cl.set == s && cl.name == addon && w.fails(c, cl) })
 }
 
-// chartless returns whether somebody has deleted the chart of an add-on that does not come out: nobody knows which one it was.
+// chartless returns whether somebody has deleted the chart of an add-on that does not come out, or that one stays for that does not come out under
+// its new name: nobody knows which one it was.
 func (w *World) chartless(c *cluster, k apiserver.Key) bool {
 	o := w.server.Get(k)
 	name, _ := nested(o, "spec", "chartRef", "name").(string)
-	s := w.sets[apiserver.Labels(o)[hubv1.AddonSetLabel]]
-	return k.Kind == "HelmRelease" && s != nil && w.failsHere(c, s, apiserver.Labels(o)[hubv1.AddonLabel]) && w.server.Get(keyOf("HelmChart", k.Namespace, name)) == nil
+	has := &workload{set: setNameOf(o), addon: apiserver.Labels(o)[hubv1.AddonLabel]}
+	fails := func(cl claim) bool { return w.fails(c, cl) && cl.speaksFor(has) }
+	return k.Kind == "HelmRelease" && slices.ContainsFunc(w.claims(c), fails) && w.server.Get(keyOf("HelmChart", k.Namespace, name)) == nil
 }
 
 // checkFailing: what does not come out is said where people look.

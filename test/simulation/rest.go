@@ -165,8 +165,12 @@ func (w *World) checkDelivered() {
 				continue
 			}
 			for _, a := range s.addons {
-				if a.optional() && w.excluded(c, a.name) || slices.Contains(w.stalled(s, c), a.name) {
-					continue // the statuses say so
+				mine := claim{s, a}
+				waits := func(cl claim) bool {
+					return cl.name == a.name && (cl.set == s || w.beats(c, cl, mine, "")) && slices.Contains(w.stalled(cl.set, c), a.name)
+				}
+				if a.optional() && w.excluded(c, a.name) || slices.ContainsFunc(w.claims(c), waits) {
+					continue // the statuses say so: it cannot come, or the set cannot deliver it now that has a better claim
 				}
 				if !w.runs(c, a.name) {
 					w.violated("convergence", "add-on %s of %s is not on %s", a.name, name, c.name)

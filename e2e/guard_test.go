@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -253,8 +254,31 @@ func (g *guardedFleet) deleted(t *testing.T) {
 	})
 	check(t, g.Client.Delete(ctx, set))
 	soon(t, "a new set lets three go", func() error { return errors.Join(g.held(ctx, "grd-labels", 17, &hash), g.left(ctx, "lab", 17)) })
+	g.revisionsComeBack(t, set)
 	g.approve(t, "grd-labels", hash)
 	soon(t, "the approval lets all go", func() error { return errors.Join(g.left(ctx, "lab", 0), wantGone(ctx, g.Client, set)) })
+}
+
+// revisionsComeBack: what garbage collection does for --cascade=orphan. What is held needs the set's revision, and nobody else would
+// ever remove it.
+func (g *guardedFleet) revisionsComeBack(t *testing.T, set *hubv1.AddonSet) {
+	ctx := t.Context()
+	list := &appsv1.ControllerRevisionList{}
+	check(t, g.Client.List(ctx, list, client.InNamespace(set.Namespace), client.MatchingLabels{hubv1.AddonSetLabel: set.Name}))
+	if len(list.Items) != 1 {
+		t.Fatalf("%d revisions of %s, want one", len(list.Items), set.Name)
+	}
+	revision := &list.Items[0]
+	check(t, g.Client.Patch(ctx, revision, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"ownerReferences":null}}`))))
+	soon(t, "the set's revision is its own again", func() error {
+		if err := g.Client.Get(ctx, client.ObjectKeyFromObject(revision), revision); err != nil {
+			return err
+		}
+		if owner := metav1.GetControllerOf(revision); owner == nil || owner.Name != set.Name {
+			return fmt.Errorf("the owner of revision %s is %v", revision.Name, owner)
+		}
+		return nil
+	})
 }
 
 func (g *guardedFleet) renamed(t *testing.T) {

@@ -172,9 +172,8 @@ type AddonStatus struct {
 	// +optional
 	// +listType=set
 	TakesOver []string `json:"takesOver,omitempty"`
-	// onCluster stands for what is on the cluster of the add-on without being noted by a Flux object that would remove it: what its object has
-	// there while it is suspended, since Flux would leave that if somebody deleted it now, and what a deleted one has left until the next one
-	// goes on with it.
+	// onCluster stands for what is on the cluster of the add-on, and what Flux would leave there if somebody deleted its object now: what a
+	// suspended one has there, what Flux has applied half way and not noted, and what a deleted one has left until the next one goes on with it.
 	// +optional
 	// +listType=set
 	OnCluster []string `json:"onCluster,omitempty"`

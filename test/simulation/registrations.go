@@ -62,8 +62,7 @@ func (w *World) itsOwnAlone(c *cluster, o apiserver.Object, work *workload) bool
 	}
 	for k := range w.flux.due {
 		other := w.server.Get(k)
-		if r := w.registrationOf(other); r != nil && r != of && w.there(r) == c && nested(other, "metadata", "deletionTimestamp") == nil && brings(other, work.name) &&
-			reflect.DeepEqual(nested(o, "spec", "postBuild"), nested(other, "spec", "postBuild")) {
+		if r := w.registrationOf(other); r != nil && r != of && w.there(r) == c && nested(other, "metadata", "deletionTimestamp") == nil && brings(other, work.name) && !after(other, o) && sameContent(o, other) {
 			return false
 		}
 	}
@@ -74,6 +73,19 @@ func (w *World) itsOwnAlone(c *cluster, o apiserver.Object, work *workload) bool
 func (w *World) registrationOf(o apiserver.Object) *cluster {
 	key, _ := index.Registration(fmt.Sprint(nested(o, "metadata", "annotations", hubv1.RegistrationAnnotation)))
 	return w.cluster(key.Name)
+}
+
+// after returns whether a Flux object was made when another one was on its way out already, or at that moment.
+func after(made, gone apiserver.Object) bool {
+	deleted, goes := nested(gone, "metadata", "deletionTimestamp").(string)
+	created, _ := nested(made, "metadata", "creationTimestamp").(string)
+	return goes && created >= deleted
+}
+
+// sameContent returns whether two Flux objects make the same of what they bring: Kustomizations do from one source and with the same substitution.
+func sameContent(a, b apiserver.Object) bool {
+	return nested(a, "kind") != "Kustomization" || nested(a, "metadata", "namespace") == nested(b, "metadata", "namespace") &&
+		reflect.DeepEqual(nested(a, "spec", "postBuild"), nested(b, "spec", "postBuild"))
 }
 
 // brings returns whether a Flux object asks for a workload.

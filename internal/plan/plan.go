@@ -242,8 +242,8 @@ func (in *Input) arrival(d Desired, o *Observed, leaving []Observed) Step {
 		return step
 	}
 	if o != nil {
-		// What is resumed is brought up to date before.
-		if s, ok := in.hold(d.Addon, o); ok && (s.Verb != Resume || d.Once || d.Gate != "" || upToDate(d, o) || d.asks(o)) {
+		// What is resumed is brought up to date before, if it may be changed.
+		if s, ok := in.hold(d.Addon, o); ok && (s.Verb != Resume || d.Once || d.Gate != "" || !in.MayCreate || upToDate(d, o) || d.asks(o)) {
 			return s
 		}
 	}

@@ -49,6 +49,7 @@ func TestCompute(t *testing.T) {
 		"Keep":           {"nothing changed", []plan.Desired{want("a")}, []plan.Observed{have("a")}, false, uninstall, nil, "Keep a"},
 		"KeepOffline":    {"what runs is left alone", []plan.Desired{want("a")}, []plan.Observed{have("a")}, true, uninstall, nil, "Keep a"},
 		"ChangeOffline":  {"nobody knows which cluster it is", []plan.Desired{want("a")}, []plan.Observed{have("a", func(o *plan.Observed) { o.Hash = "h0" })}, true, uninstall, nil, "AwaitCluster a"},
+		"ResumeOffline":  {"what may not be changed is resumed as it is", []plan.Desired{want("a")}, []plan.Observed{have("a", func(o *plan.Observed) { o.Hash, o.Held, o.Suspended = "h0", true, true })}, true, uninstall, nil, "Resume a"},
 		"Changed":        {"the hash differs", []plan.Desired{want("a")}, []plan.Observed{have("a", func(o *plan.Observed) { o.Hash = "h0" })}, false, uninstall, nil, "Update a"},
 		"ForeignEdit":    {"somebody edited the spec", []plan.Desired{want("a")}, []plan.Observed{have("a", func(o *plan.Observed) { o.Generation = 4 })}, false, uninstall, nil, "Update a"},
 		"LaggingCache":   {"our own write has not come back yet", []plan.Desired{want("a")}, []plan.Observed{have("a", func(o *plan.Observed) { o.Generation = 2 })}, false, uninstall, nil, "Keep a"},

@@ -62,7 +62,7 @@ func (w *World) itsOwnAlone(c *cluster, o apiserver.Object, work *workload) bool
 	}
 	for k := range w.flux.due {
 		other := w.server.Get(k)
-		if r := w.registrationOf(other); r != nil && r != of && w.there(r) == c && nested(other, "metadata", "deletionTimestamp") == nil && brings(other, work.name) && !after(other, o) && sameContent(o, other) {
+		if r := w.registrationOf(other); r != nil && r != of && isFor(other, c) && nested(other, "metadata", "deletionTimestamp") == nil && brings(other, work.name) && !after(other, o) && sameContent(o, other) {
 			return false
 		}
 	}
@@ -75,6 +75,12 @@ func (w *World) registrationOf(o apiserver.Object) *cluster {
 	return w.cluster(key.Name)
 }
 
+// isFor returns whether a Flux object was made for a cluster as it is now. What a registration has that was led to another cluster a moment ago is
+// for the one before, until the hub has asked where it leads.
+func isFor(o apiserver.Object, c *cluster) bool {
+	return nested(o, "metadata", "annotations", hubv1.ClusterUIDAnnotation) == string(c.uid())
+}
+
 // after returns whether a Flux object was made when another one was on its way out already, or at that moment.
 func after(made, gone apiserver.Object) bool {
 	deleted, goes := nested(gone, "metadata", "deletionTimestamp").(string)
@@ -82,9 +88,10 @@ func after(made, gone apiserver.Object) bool {
 	return goes && created >= deleted
 }
 
-// sameContent returns whether two Flux objects make the same of what they bring: Kustomizations do from one source and with the same substitution.
+// sameContent returns whether two Flux objects make the same of what they bring: Kustomizations do of one add-on, from one source and with the same
+// substitution.
 func sameContent(a, b apiserver.Object) bool {
-	return nested(a, "kind") != "Kustomization" || nested(a, "metadata", "namespace") == nested(b, "metadata", "namespace") &&
+	return nested(a, "kind") != "Kustomization" || apiserver.Labels(a)[hubv1.AddonLabel] == apiserver.Labels(b)[hubv1.AddonLabel] && nested(a, "metadata", "namespace") == nested(b, "metadata", "namespace") &&
 		reflect.DeepEqual(nested(a, "spec", "postBuild"), nested(b, "spec", "postBuild"))
 }
 
@@ -164,10 +171,13 @@ func (c *cluster) ledTo(r *cluster) {
 
 // twoRegistrations returns whether two Flux objects are of different registrations: of one cluster, each of those has its own.
 func twoRegistrations(a, b apiserver.Object) bool {
-	of := func(o apiserver.Object) any {
-		return nested(o, "metadata", "annotations", hubv1.RegistrationAnnotation)
-	}
-	return of(a) != nil && of(b) != nil && of(a) != of(b)
+	return registrationIn(a) != "" && registrationIn(b) != "" && registrationIn(a) != registrationIn(b)
+}
+
+// registrationIn returns which registration a Flux object says that it is of.
+func registrationIn(o apiserver.Object) string {
+	s, _ := nested(o, "metadata", "annotations", hubv1.RegistrationAnnotation).(string)
+	return s
 }
 
 // checkDuplicates: two registrations of one cluster say so, and one that was never anything but alone does not.
@@ -196,9 +206,10 @@ func (w *World) checkDuplicates() {
 	}
 }
 
-// reinstallsForBoth: where two registrations have one release, an edit of their set has Flux reinstall it twice, as condition Duplicate says.
+// reinstallsForBoth: where two registrations have one release, an edit of their set has Flux reinstall it twice, as condition Duplicate says; also if
+// the one that had it last has been led elsewhere since.
 func (w *World) reinstallsForBoth(c *cluster, name string, k apiserver.Key) {
-	if work := c.workloads[name]; work != nil && twoRegistrations(w.object(work.ownerUID), w.server.Get(k)) {
+	if work := c.workloads[name]; work != nil && work.by != "" && work.by != registrationIn(w.server.Get(k)) {
 		work.unwanted, work.approved = true, true
 	}
 }

@@ -265,7 +265,7 @@ func (w *World) give(c *cluster, name string, k apiserver.Key, uid, set, addon, 
 		w.violated("owners", "%s on %s belongs to two Flux objects: %s and %s", name, c.name, work.owner, k)
 	}
 	delete(w.orphans, c.name+" "+name)
-	work.owner, work.ownerUID, work.set, work.addon, work.chart = k.String(), uid, set, addon, chart
+	work.owner, work.ownerUID, work.set, work.addon, work.chart, work.by = k.String(), uid, set, addon, chart, registrationIn(w.server.Get(k))
 	if comes && w.onlyStays(c, work) {
 		work.unwanted = true
 		return

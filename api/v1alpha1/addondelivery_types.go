@@ -63,6 +63,11 @@ func (d *AddonDelivery) Withdrawn() bool {
 	return d.DeletionTimestamp != nil && d.Spec.Withdrawal != "" && d.Spec.Withdrawal == d.UID
 }
 
+// Orphaned returns whether a delivery goes, and leaves on the cluster what it has delivered: its set has decided both at once.
+func (d *AddonDelivery) Orphaned() bool {
+	return d.Annotations[DeletionPolicyAnnotation] == string(DeletionPolicyOrphan)
+}
+
 // DeliveredSetReference names the AddonSet that a delivery brings, in the same namespace.
 type DeliveredSetReference struct {
 	// name of the set.

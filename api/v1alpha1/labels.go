@@ -86,7 +86,8 @@ const (
 	// other way round, also when the set that said so is gone.
 	DependsOnAnnotation = "chandler.dev/depends-on"
 	// DeletionPolicyAnnotation is the deletion policy of the add-on when it was last applied. It is read when the add-on
-	// has been dropped, and the set says nothing about it any more.
+	// has been dropped, and the set says nothing about it any more. On an AddonDelivery it is that of the set, or of the
+	// registration, when the delivery was withdrawn.
 	DeletionPolicyAnnotation = "chandler.dev/deletion-policy"
 	// ReleaseAnnotation is the Helm release (name,namespace,storage namespace) that an add-on goes on with although its name
 	// would give another one: it took it over.

@@ -88,7 +88,7 @@ func (m *Matcher) leave(ctx context.Context, reg *hubv1.ClusterRegistration, exi
 func (m *Matcher) withdrawAll(ctx context.Context, existing map[types.NamespacedName]*hubv1.AddonDelivery) error {
 	var errs []error
 	for _, key := range sorted(existing) {
-		errs = append(errs, withdraw(ctx, m.Client, existing[key]))
+		errs = append(errs, withdraw(ctx, m.Client, existing[key], existing[key].Orphaned()))
 	}
 	return errors.Join(errs...)
 }

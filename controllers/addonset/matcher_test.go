@@ -201,24 +201,45 @@ func TestWithdrawMarksFirst(t *testing.T) {
 		},
 	}, registrationOne("dev"), deliveryOne(func(d *hubv1.AddonDelivery) { d.Spec.AddonSetRef.UID = "set" }))
 	d := r.look()
-	if err := withdraw(t.Context(), r.api, d); err == nil {
+	if err := withdraw(t.Context(), r.api, d, false); err == nil {
 		t.Fatal("no error")
 	}
 	killed = false
 	if d = r.look(); d.Withdrawn() {
 		t.Fatal("withdrawn without a deletion")
 	}
-	if err := withdraw(t.Context(), r.api, d); err != nil {
+	if err := withdraw(t.Context(), r.api, d, false); err != nil {
 		t.Fatal(err)
 	}
 	if d = r.look(); !d.Withdrawn() {
 		t.Fatalf("not withdrawn: %+v", d)
 	}
-	if err := withdraw(t.Context(), r.api, d); err != nil {
+	if err := withdraw(t.Context(), r.api, d, false); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := len(did), 2; got != want || did[0] != "mark" || did[1] != "delete" {
 		t.Errorf("it did %v", did)
+	}
+}
+
+// TestWithdrawAndLeave: that what is delivered stays is written with the mark, and goes with it.
+func TestWithdrawAndLeave(t *testing.T) {
+	r := newMatcherRoom(t, interceptor.Funcs{}, registrationOne("dev"), deliveryOne(func(d *hubv1.AddonDelivery) { d.Spec.AddonSetRef.UID = "set" }))
+	for _, step := range []struct {
+		name   string
+		write  func(d *hubv1.AddonDelivery) error
+		orphan bool
+	}{
+		{"marked", func(d *hubv1.AddonDelivery) error { return mark(t.Context(), r.api, d, d.UID, true) }, true},
+		{"called off", func(d *hubv1.AddonDelivery) error { return callOff(t.Context(), r.api, d) }, false},
+		{"withdrawn", func(d *hubv1.AddonDelivery) error { return withdraw(t.Context(), r.api, d, true) }, true},
+	} {
+		if err := step.write(r.look()); err != nil {
+			t.Fatalf("%s: %v", step.name, err)
+		}
+		if got := r.look().Orphaned(); got != step.orphan {
+			t.Errorf("%s: orphaned is %t", step.name, got)
+		}
 	}
 }
 
@@ -232,7 +253,7 @@ func TestWithdrawWhatIsGoing(t *testing.T) {
 	if d = r.look(); d.Withdrawn() {
 		t.Fatal("a deletion by hand withdraws")
 	}
-	if err := withdraw(t.Context(), r.api, d); err != nil {
+	if err := withdraw(t.Context(), r.api, d, false); err != nil {
 		t.Fatal(err)
 	}
 	if d = r.look(); !d.Withdrawn() {

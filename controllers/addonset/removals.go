@@ -45,6 +45,8 @@ type request struct {
 	delivery *hubv1.AddonDelivery
 	// grants are what it asks for; none if all of it is to go.
 	grants []string
+	// orphan is true if all of it is to go, and stays on the cluster.
+	orphan bool
 }
 
 func (r *Reconciler) newRemovals(ctx context.Context, set *hubv1.AddonSet) *removals {
@@ -77,7 +79,7 @@ func (r *removals) withdraw(d *hubv1.AddonDelivery, reg *hubv1.ClusterRegistrati
 	if orphaned || drain.Requested(reg) || hubv1.LetsGo(status.Reason(reg, hubv1.UnregisteringCondition)) {
 		addons = nil
 	}
-	r.ask(d, guard.Withdrawal(string(d.UID)), addons, nil)
+	r.ask(d, guard.Withdrawal(string(d.UID)), addons, request{d, nil, orphaned})
 }
 
 // change asks for what the delivery says that it wants to remove or to reinstall.
@@ -92,9 +94,9 @@ func (r *removals) change(d *hubv1.AddonDelivery) {
 	}
 	switch {
 	case len(grants) > 0:
-		r.ask(d, guard.Change(grants), addons, grants)
+		r.ask(d, guard.Change(grants), addons, request{d, grants, false})
 	case d.Status.ObservedGeneration == d.Generation && len(inUse(d)) < len(d.Spec.Removals):
-		r.ask(d, guard.Change(d.Spec.Removals), nil, []string{}) // to take back what is used up is free
+		r.ask(d, guard.Change(d.Spec.Removals), nil, request{d, []string{}, false}) // to take back what is used up is free
 	}
 }
 
@@ -119,9 +121,9 @@ func inUse(d *hubv1.AddonDelivery) []string {
 	return out
 }
 
-func (r *removals) ask(d *hubv1.AddonDelivery, digest string, addons, grants []string) {
+func (r *removals) ask(d *hubv1.AddonDelivery, digest string, addons []string, q request) {
 	r.wanted = append(r.wanted, guard.Removal{Cluster: d.Spec.RegistrationRef.Key().String(), Digest: digest, Addons: addons})
-	r.requests[digest] = request{d, grants}
+	r.requests[digest] = q
 }
 
 // count counts the add-ons that a delivery has brought to its cluster, and returns them. Of one that has not reported yet it may be all of
@@ -232,7 +234,7 @@ func (r *Reconciler) letGo(ctx context.Context, asked *removals, v guard.Verdict
 	var errs []error
 	for _, removal := range v.Go {
 		if q := asked.requests[removal.Digest]; q.grants == nil {
-			errs = append(errs, withdraw(ctx, r.Client, q.delivery))
+			errs = append(errs, withdraw(ctx, r.Client, q.delivery, q.orphan))
 		} else {
 			errs = append(errs, r.grant(ctx, q.delivery, q.grants))
 		}

@@ -16,10 +16,11 @@ import (
 
 // withdraw is the one place that deletes a delivery. Its finalizer keeps it until the cluster is clean. The delivery is marked before
 // it is deleted: by that mark the delivery room knows that the set has decided it, and not somebody's kubectl. A hub that is killed in
-// between finds the mark, and does the rest or takes it back.
-func withdraw(ctx context.Context, c client.Client, d *hubv1.AddonDelivery) error {
-	if d.Spec.Withdrawal != d.UID {
-		if err := mark(ctx, c, d, d.UID); err != nil {
+// between finds the mark, and does the rest or takes it back. What goes without being counted, since it stays on the cluster, is marked
+// so as well: a policy of Delete that comes later takes nothing away that the guard has not let go.
+func withdraw(ctx context.Context, c client.Client, d *hubv1.AddonDelivery, orphan bool) error {
+	if d.Spec.Withdrawal != d.UID || orphan != d.Orphaned() {
+		if err := mark(ctx, c, d, d.UID, orphan); err != nil {
 			return err
 		}
 	}
@@ -34,12 +35,19 @@ func withdraw(ctx context.Context, c client.Client, d *hubv1.AddonDelivery) erro
 
 // callOff takes the mark off a delivery that stays after all. Never off one that has been deleted meanwhile: what has begun goes on.
 func callOff(ctx context.Context, c client.Client, d *hubv1.AddonDelivery) error {
-	return mark(ctx, c, d, "")
+	return mark(ctx, c, d, "", false)
 }
 
-// mark writes spec.withdrawal, or takes it off.
-func mark(ctx context.Context, c client.Client, d *hubv1.AddonDelivery, withdrawal types.UID) error {
+// mark writes spec.withdrawal, or takes it off, and that what is delivered stays on the cluster.
+func mark(ctx context.Context, c client.Client, d *hubv1.AddonDelivery, withdrawal types.UID, orphan bool) error {
 	metadata, value := map[string]any{"uid": d.UID}, any(withdrawal) // never another one of that name
+	if orphan != d.Orphaned() {
+		policy := any(nil)
+		if orphan {
+			policy = hubv1.DeletionPolicyOrphan
+		}
+		metadata["annotations"] = map[string]any{hubv1.DeletionPolicyAnnotation: policy}
+	}
 	if withdrawal == "" {
 		metadata["resourceVersion"], value = d.ResourceVersion, nil
 	}

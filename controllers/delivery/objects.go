@@ -296,7 +296,7 @@ func (c *cluster) removal(o plan.Observed, config *hubconfig.Config) teardown.Fa
 		if d.announced(o.Key, o.Addon) {
 			f.LetGo = "it has been told of as let go"
 		}
-		f.Orphan = f.Orphan || d.set != nil && d.set.Spec.DeletionPolicy == hubv1.DeletionPolicyOrphan
+		f.Orphan = f.Orphan || d.leaving && d.Orphaned() || d.set != nil && d.set.Spec.DeletionPolicy == hubv1.DeletionPolicyOrphan
 		switch s := d.addon(o.Addon); {
 		case d.leaving:
 			f.Since = d.DeletionTimestamp.Time

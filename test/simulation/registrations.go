@@ -107,11 +107,11 @@ func brings(o apiserver.Object, name string) bool {
 	return slices.Contains(objectsOf(text("spec", "path"), text("spec", "targetNamespace")), name)
 }
 
-// leadBack: what leads to a cluster that is destroyed, or comes from an origin that is, is for users to clean up.
+// leadBack: what leads to a cluster that is destroyed, or has no kubeconfig any more, or comes from an origin that is, is for users to clean up.
 func (w *World) leadBack() {
 	for _, c := range w.clusters {
 		switch to := w.there(c); {
-		case w.server.Get(c.registration()) == nil || to == c || !to.gone && !c.gone:
+		case w.server.Get(c.registration()) == nil || to == c || !to.gone && !c.gone && w.server.Get(to.secret()) != nil:
 		case c.twin != nil:
 			w.remove(c.registration())
 		default:

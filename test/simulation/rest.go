@@ -53,7 +53,6 @@ func (w *World) end() {
 
 func (w *World) heal() {
 	w.fault = fault{}
-	w.leadBack()
 	clear(w.broken)
 	for _, c := range w.clusters {
 		c.down, c.hung = false, false
@@ -69,6 +68,8 @@ func (w *World) heal() {
 			w.dropFinalizer(keyOf(kind, nested(o, "metadata", "namespace").(string), nested(o, "metadata", "name").(string)), "foregroundDeletion")
 		}
 	}
+	w.leadBack()
+	w.noteWishes()
 	for k := range w.flux.due {
 		o := w.server.Get(k)
 		if o != nil && nested(o, "spec", "suspend") == true && nested(o, "metadata", "annotations", hubv1.SuspendedAnnotation) == nil {
@@ -102,7 +103,7 @@ func (w *World) checkDeletions() {
 			if keptOpen(o) {
 				continue
 			}
-			if nested(o, "metadata", "deletionTimestamp") != nil {
+			if nested(o, "metadata", "deletionTimestamp") != nil && !w.waitsForHeir(o) {
 				w.violated("deletion", "%s %v/%v does not go: finalizers %v", gk.Kind, nested(o, "metadata", "namespace"), nested(o, "metadata", "name"), nested(o, "metadata", "finalizers"))
 			}
 		}
@@ -242,11 +243,11 @@ func (w *World) checkLeft() {
 
 // staysAnyway returns whether a workload that nobody wants stays all the same: it is awaited, or its delivery is of an older epoch.
 func (w *World) staysAnyway(c *cluster, work *workload) bool {
-	return w.awaited(c, work) || w.frozen(c, work.set) && (w.excluded(c, work.addon) || w.has(work))
+	return w.awaited(c, work) || w.withdrawnLater(work.set, c) || w.frozen(c, work.set) && (w.excluded(c, work.addon) || w.has(work))
 }
 
 // awaited returns whether a workload stays as it is for an add-on that cannot come yet: its own, as an edit has left it, or one that is to go on with
-// it, with another chart perhaps, as soon as no other set has its name.
+// it, with another chart perhaps, as soon as it comes out, and no other set has its name.
 func (w *World) awaited(c *cluster, work *workload) bool {
 	if _, name, _ := strings.Cut(work.set, "/"); w.sets[name] != nil && slices.Contains(w.stalled(w.sets[name], c), work.addon) {
 		return true
@@ -255,12 +256,41 @@ func (w *World) awaited(c *cluster, work *workload) bool {
 		if !cl.goesOnWith(work) {
 			return false
 		}
+		if w.mute(c, cl) {
+			return true
+		}
 		for _, has := range w.there(c).workloads {
 			if has.addon == cl.name && has.set != cl.set.namespace+"/"+cl.set.name && w.lives(has.ownerUID) && w.wanted(c, has) {
 				return true
 			}
 		}
 		return false
+	})
+}
+
+// withdrawnLater returns whether a set that somebody has deleted waits on a cluster: what another set is to take over cannot come there now, and what
+// that depends on stays as well.
+func (w *World) withdrawnLater(set string, c *cluster) bool {
+	_, name, _ := strings.Cut(set, "/")
+	if s := w.sets[name]; s == nil || !s.deleted {
+		return false
+	}
+	for _, work := range w.there(c).workloads {
+		if work.set == set && w.awaited(c, work) {
+			return true
+		}
+	}
+	return false
+}
+
+// waitsForHeir returns whether such a set, or its delivery, is kept open, and says so.
+func (w *World) waitsForHeir(o apiserver.Object) bool {
+	ns, _ := nested(o, "metadata", "namespace").(string)
+	name, _ := nested(o, "metadata", "name").(string)
+	return slices.ContainsFunc(w.deliveries(), func(d *hubv1.AddonDelivery) bool {
+		c := w.cluster(d.Spec.RegistrationRef.Name)
+		mine := d.Namespace == ns && (nested(o, "kind") == "AddonDelivery" && d.Name == name || nested(o, "kind") == "AddonSet" && d.Spec.AddonSetRef.Name == name)
+		return mine && c != nil && strings.Contains(conditionOf(d), "is to take it over, and cannot be delivered here now") && w.withdrawnLater(d.SetKey().String(), c)
 	})
 }
 

@@ -172,6 +172,19 @@ func (w *World) lingers(a addon) bool {
 	return false
 }
 
+// lingersElsewhere returns whether one of another set does: an add-on that is renamed before it has come from that goes on with it no more.
+func (w *World) lingersElsewhere(s *set, a addon) bool {
+	for k := range w.flux.due {
+		o := w.server.Get(k)
+		of := &workload{set: setNameOf(o), addon: apiserver.Labels(o)[hubv1.AddonLabel]}
+		into, _ := nested(o, "spec", "targetNamespace").(string)
+		if a.form == "kustomization" && nested(o, "spec", "path") == "./"+a.chart && into == a.release && of.addon != a.name && of.set != s.namespace+"/"+s.name && !(claim{s, a}).goesOnWith(of) {
+			return true
+		}
+	}
+	return false
+}
+
 func (a addon) sameFolder(b addon) bool {
 	return a.form == b.form && a.chart == b.chart && a.release == b.release
 }

@@ -28,7 +28,7 @@ func (w *World) checkStatuses() {
 		}
 		w.checkContradictions(d, s, c)
 		w.checkFailing(d, s, c)
-		if !status.IsTrue(d, hubv1.ReadyCondition) && !lostAll(d) && len(w.stalled(s, c)) == 0 {
+		if !status.IsTrue(d, hubv1.ReadyCondition) && !lostAll(d) && len(w.stalled(s, c)) == 0 && !w.waitsForHeir(w.server.Get(keyOf("AddonDelivery", d.Namespace, d.Name))) {
 			w.violated("status", "delivery %s is not Ready at rest: %s", d.Name, conditionOf(d))
 		}
 		if !status.IsTrue(d, hubv1.ReadyCondition) && !lostAll(d) && len(w.stalled(s, c)) > 0 {
@@ -162,7 +162,7 @@ func (w *World) checkSet(s *set) {
 	lost := w.someLostAll(func(d *hubv1.AddonDelivery) bool {
 		return d.Namespace == s.namespace && d.Spec.AddonSetRef.Name == s.name
 	}) || slices.ContainsFunc(w.clusters, func(c *cluster) bool { return len(w.stalled(s, c)) > 0 })
-	if !status.IsTrue(there, hubv1.ReadyCondition) && !lost {
+	if !status.IsTrue(there, hubv1.ReadyCondition) && !lost && !w.waitsForHeir(o) {
 		w.violated("status", "AddonSet %s is not Ready at rest: %s", s.name, conditionOf(there))
 	}
 }

@@ -70,7 +70,7 @@ func ofAddon(usage string, least int, do func(s *set, a *addon, f []string)) ver
 		if a := s.addon(f[0]); a != nil && !s.deleted {
 			before := *a
 			do(s, a, f[1:])
-			if w.sharesFolder(*a) || !a.sameFolder(before) && w.lingers(*a) {
+			if w.sharesFolder(*a) || !a.sameFolder(before) && w.lingers(*a) || a.name != before.name && w.lingersElsewhere(s, *a) {
 				w.say("  (left out: another add-on applies the same folder)")
 				*a = before
 				return

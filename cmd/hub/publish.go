@@ -12,6 +12,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 )
 
@@ -42,7 +43,7 @@ func (p *publisher) publish(ctx context.Context) error {
 		return nil
 	}
 	want := corev1ac.ConfigMap(hubconfig.Published, p.namespace).WithData(p.data)
-	if err := p.client.Apply(ctx, want, client.FieldOwner("chandler"), client.ForceOwnership); err != nil {
+	if err := p.client.Apply(ctx, want, client.FieldOwner(hubv1.FieldManager), client.ForceOwnership); err != nil {
 		return fmt.Errorf("write ConfigMap %s/%s: %w", p.namespace, hubconfig.Published, err)
 	}
 	return nil

@@ -166,15 +166,18 @@ func there(d *hubv1.AddonDelivery, a *hubv1.AddonStatus) bool {
 // it, has not waited for an hour. Live: what another set lets go at this moment counts.
 func (r *Reconciler) before(ctx context.Context, set *hubv1.AddonSet) ([]hubv1.RemovalCount, error) {
 	var out []hubv1.RemovalCount
+	sets := map[types.NamespacedName]*hubv1.AddonSet{client.ObjectKeyFromObject(set): set}
 	for i := range set.Spec.Addons {
 		a := &set.Spec.Addons[i]
 		for _, from := range a.MovedFrom {
-			other := &hubv1.AddonSet{Status: set.Status}
 			key := types.NamespacedName{Namespace: cmp.Or(from.Namespace, set.Namespace), Name: cmp.Or(from.AddonSet, set.Name)}
-			if key != client.ObjectKeyFromObject(set) {
+			other := sets[key]
+			if other == nil { // read once, however many add-ons were moved from it
+				other = &hubv1.AddonSet{}
 				if err := r.Live.Get(ctx, key, other); client.IgnoreNotFound(err) != nil {
 					return nil, fmt.Errorf("read AddonSet %s, from which add-on %q was moved: %w", key, a.Name, err)
 				}
+				sets[key] = other
 			}
 			if other.Status.Removals == nil {
 				continue

@@ -82,7 +82,27 @@ func TestFirst(t *testing.T) {
 
 // TestScripts plays what has gone wrong once, and has been mended. A script is a story without what came of it: one step per line.
 func TestScripts(t *testing.T) {
-	names, err := filepath.Glob(filepath.Join("testdata", "*.txt"))
+	playEach(t, "testdata", func(t *testing.T, r Result) {
+		if len(r.Violations) > 0 {
+			t.Error(strings.Join(r.Story, "\n"))
+		}
+	})
+}
+
+// TestOpen plays what still goes wrong. A script that holds is mended: it moves up to testdata, and its line goes from docs/simulation.md.
+func TestOpen(t *testing.T) {
+	playEach(t, filepath.Join("testdata", "open"), func(t *testing.T, r Result) {
+		if len(r.Violations) == 0 {
+			t.Fatal("it holds: move it to testdata")
+		}
+		t.Logf("%s: %s", r.Violations[0].Invariant, r.Violations[0].Text)
+	})
+}
+
+// playEach plays the scripts of a folder, and has what came of each looked at.
+func playEach(t *testing.T, dir string, look func(*testing.T, Result)) {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(dir, "*.txt"))
 	if err != nil || len(names) == 0 {
 		t.Fatalf("%v, %v", names, err)
 	}
@@ -96,33 +116,7 @@ func TestScripts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if len(r.Violations) > 0 {
-				t.Error(strings.Join(r.Story, "\n"))
-			}
-		})
-	}
-}
-
-// TestOpen plays what still goes wrong. A script that holds is mended: it moves up to testdata, and its line goes from docs/simulation.md.
-func TestOpen(t *testing.T) {
-	names, err := filepath.Glob(filepath.Join("testdata", "open", "*.txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range names {
-		t.Run(strings.TrimSuffix(filepath.Base(name), ".txt"), func(t *testing.T) {
-			raw, err := os.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			r, err := Play(strings.Split(string(raw), "\n"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if len(r.Violations) == 0 {
-				t.Fatalf("it holds: move %s to testdata", name)
-			}
-			t.Logf("%s: %s", r.Violations[0].Invariant, r.Violations[0].Text)
+			look(t, r)
 		})
 	}
 }

@@ -21,10 +21,10 @@ import (
 	"github.com/chandler-hub/chandler/controllers/discovery"
 	"github.com/chandler-hub/chandler/controllers/index"
 	"github.com/chandler-hub/chandler/controllers/metrics"
-	"github.com/chandler-hub/chandler/controllers/origins"
+	"github.com/chandler-hub/chandler/controllers/originreader"
 	"github.com/chandler-hub/chandler/controllers/programs"
 	"github.com/chandler-hub/chandler/controllers/registration"
-	"github.com/chandler-hub/chandler/controllers/shared"
+	"github.com/chandler-hub/chandler/controllers/sharedobjects"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
 	"github.com/chandler-hub/chandler/internal/probe"
@@ -95,8 +95,8 @@ type World struct {
 // AddRooms adds every room to a manager whose cache has the indexes (index.Add).
 func AddRooms(mgr manager.Manager, config *hubconfig.Config, w World) error {
 	c, live, now := w.Client, mgr.GetAPIReader(), w.Clock
-	known := origins.New(mgr, config.Origins)
-	keeper := &shared.Keeper{Client: c, Config: config, Live: live, Clock: now}
+	known := originreader.New(mgr, config.Origins)
+	keeper := &sharedobjects.Keeper{Client: c, Config: config, Live: live, Clock: now}
 	compiled := &programs.Cache{Slots: min(2, config.Concurrency/2)}
 	for _, room := range []struct {
 		name  string

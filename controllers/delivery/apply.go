@@ -21,7 +21,7 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/index"
 	"github.com/chandler-hub/chandler/controllers/logkey"
-	"github.com/chandler-hub/chandler/controllers/shared"
+	"github.com/chandler-hub/chandler/controllers/sharedobjects"
 	"github.com/chandler-hub/chandler/internal/apply"
 	"github.com/chandler-hub/chandler/internal/assembly"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
@@ -145,7 +145,7 @@ func (r *Reconciler) ensure(ctx context.Context, c *cluster, of []render.Shared)
 		}
 		if !seen {
 			r.memory.forget(c.key) // which does not keep what it refers to
-			c.lookAgain(shared.Unseen)
+			c.lookAgain(sharedobjects.Unseen)
 		}
 	}
 	return nil

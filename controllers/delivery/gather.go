@@ -19,7 +19,7 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/echo"
 	"github.com/chandler-hub/chandler/controllers/index"
-	"github.com/chandler-hub/chandler/controllers/origins"
+	"github.com/chandler-hub/chandler/controllers/originreader"
 	"github.com/chandler-hub/chandler/controllers/programs"
 	"github.com/chandler-hub/chandler/internal/assembly"
 	"github.com/chandler-hub/chandler/internal/compile"
@@ -201,7 +201,7 @@ func (r *Reconciler) gatherOrigin(ctx context.Context, c *cluster) error {
 	if c.registration == nil || c.registration.Spec.OriginRef == nil {
 		return nil
 	}
-	kind, err := origins.KindOf(c.registration)
+	kind, err := originreader.KindOf(c.registration)
 	if err != nil {
 		return nil
 	}

@@ -18,9 +18,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/chandler-hub/chandler/controllers/echo"
-	"github.com/chandler-hub/chandler/controllers/origins"
+	"github.com/chandler-hub/chandler/controllers/originreader"
 	"github.com/chandler-hub/chandler/controllers/programs"
-	"github.com/chandler-hub/chandler/controllers/shared"
+	"github.com/chandler-hub/chandler/controllers/sharedobjects"
 	"github.com/chandler-hub/chandler/internal/apply"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/pace"
@@ -32,8 +32,8 @@ type Reconciler struct {
 	Client   client.Client
 	Live     client.Reader
 	Config   *hubconfig.Config
-	Origins  *origins.Origins
-	Shared   *shared.Keeper
+	Origins  *originreader.Reader
+	Shared   *sharedobjects.Keeper
 	Clock    clock.PassiveClock
 	Recorder events.EventRecorder
 	// Programs are compiled sets, of all rooms; nil keeps none.

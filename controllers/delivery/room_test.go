@@ -33,7 +33,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/index"
-	"github.com/chandler-hub/chandler/controllers/shared"
+	"github.com/chandler-hub/chandler/controllers/sharedobjects"
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/identity"
@@ -138,7 +138,7 @@ func (m *room) restart() {
 	}
 	m.r = &Reconciler{
 		Client: m.api, Live: m.api, Config: config, Clock: m.clock, Recorder: m.events, resumes: rate.NewLimiter(rate.Inf, 1),
-		Shared: &shared.Keeper{Client: m.api, Live: m.api, Config: config, Clock: m.clock},
+		Shared: &sharedobjects.Keeper{Client: m.api, Live: m.api, Config: config, Clock: m.clock},
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/index"
-	"github.com/chandler-hub/chandler/controllers/origins"
+	"github.com/chandler-hub/chandler/controllers/originreader"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/origin"
 )
@@ -84,7 +84,7 @@ func TestSecretThatIsNotThere(t *testing.T) {
 			config := &hubconfig.Config{TeardownGrace: time.Hour, Origins: origin.Policy{SecretNamespaces: []string{"*"}}}
 			r := &Reconciler{
 				Client: api, Live: api, Config: config, Clock: clock.NewFakePassiveClock(now), Recorder: events.NewFakeRecorder(10),
-				Origins: origins.New(clients{Client: api}, config.Origins),
+				Origins: originreader.New(clients{Client: api}, config.Origins),
 			}
 			result, err := r.Reconcile(t.Context(), Request{Kind: origin.Secret, NamespacedName: client.ObjectKeyFromObject(reg)})
 			if err != nil {

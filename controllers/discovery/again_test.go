@@ -20,7 +20,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/index"
-	"github.com/chandler-hub/chandler/controllers/origins"
+	"github.com/chandler-hub/chandler/controllers/originreader"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/origin"
@@ -84,7 +84,7 @@ func TestUnregisterAgain(t *testing.T) {
 			config := &hubconfig.Config{PlatformNamespaces: []string{"flux-system"}, Origins: origin.Policy{SecretNamespaces: []string{tc.secrets}}}
 			r := &Reconciler{
 				Live: api, Config: config, Clock: clock.NewFakePassiveClock(time.Now()), Recorder: events.NewFakeRecorder(10),
-				Origins: origins.New(clients{Client: api}, config.Origins),
+				Origins: originreader.New(clients{Client: api}, config.Origins),
 				Client: interceptor.NewClient(api, interceptor.Funcs{Apply: func(context.Context, client.WithWatch, runtime.ApplyConfiguration, ...client.ApplyOption) error {
 					made = true
 					return nil
@@ -162,7 +162,7 @@ func TestAnotherOnesName(t *testing.T) {
 			config, made := &hubconfig.Config{PlatformNamespaces: []string{"flux-system"}, Origins: origin.Policy{SecretNamespaces: []string{"fleet"}}}, ""
 			r := &Reconciler{
 				Live: api, Config: config, Clock: clock.NewFakePassiveClock(time.Now()), Recorder: events.NewFakeRecorder(10),
-				Origins: origins.New(clients{Client: api}, config.Origins),
+				Origins: originreader.New(clients{Client: api}, config.Origins),
 				Client: interceptor.NewClient(api, interceptor.Funcs{Apply: func(_ context.Context, _ client.WithWatch, obj runtime.ApplyConfiguration, _ ...client.ApplyOption) error {
 					made = obj.(interface{ GetName() string }).GetName()
 					return nil

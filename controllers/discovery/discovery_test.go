@@ -25,7 +25,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/index"
-	"github.com/chandler-hub/chandler/controllers/origins"
+	"github.com/chandler-hub/chandler/controllers/originreader"
 	"github.com/chandler-hub/chandler/internal/origin"
 )
 
@@ -200,7 +200,7 @@ func TestNamesakes(t *testing.T) {
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, Labels: map[string]string{hubv1.RegisterLabel: "true"}}},
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: "other"}},
 	).Build()
-	r := &Reconciler{Origins: origins.New(clients{Client: api}, origin.Policy{SecretNamespaces: []string{"*"}})}
+	r := &Reconciler{Origins: originreader.New(clients{Client: api}, origin.Policy{SecretNamespaces: []string{"*"}})}
 	ref := origin.Kamaji.Reference("edge")
 	for name, tc := range map[string]struct {
 		name string

@@ -27,7 +27,7 @@ import (
 	"github.com/chandler-hub/chandler/controllers/echo"
 	"github.com/chandler-hub/chandler/controllers/index"
 	"github.com/chandler-hub/chandler/controllers/logkey"
-	"github.com/chandler-hub/chandler/controllers/origins"
+	"github.com/chandler-hub/chandler/controllers/originreader"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/origin"
 	"github.com/chandler-hub/chandler/internal/status"
@@ -38,7 +38,7 @@ import (
 type Reconciler struct {
 	Client   client.Client
 	Live     client.Reader
-	Origins  *origins.Origins
+	Origins  *originreader.Reader
 	Config   *hubconfig.Config
 	Clock    clock.PassiveClock
 	Recorder events.EventRecorder

@@ -18,7 +18,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/logkey"
-	"github.com/chandler-hub/chandler/controllers/origins"
+	"github.com/chandler-hub/chandler/controllers/originreader"
 	"github.com/chandler-hub/chandler/internal/origin"
 )
 
@@ -34,10 +34,10 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 	watch := func(kind origin.Kind, example client.Object) error {
 		return c.Watch(source.TypedKind(mgr.GetCache(), example, enqueueOrigin(kind), predicate.NewTypedPredicateFuncs(interesting(kind))))
 	}
-	if err := watch(origin.Secret, origins.Example(origin.Secret, corev1.SchemeGroupVersion.WithKind("Secret"))); err != nil {
+	if err := watch(origin.Secret, originreader.Example(origin.Secret, corev1.SchemeGroupVersion.WithKind("Secret"))); err != nil {
 		return err
 	}
-	if err := c.Watch(source.TypedKind(mgr.GetCache(), client.Object(origins.Namespace()), r.enqueueSecrets(), origins.AllowsSecrets())); err != nil {
+	if err := c.Watch(source.TypedKind(mgr.GetCache(), client.Object(originreader.Namespace()), r.enqueueSecrets(), originreader.AllowsSecrets())); err != nil {
 		return err
 	}
 	r.Origins.OnInstalled(watch)

@@ -17,7 +17,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/index"
-	"github.com/chandler-hub/chandler/controllers/origins"
+	"github.com/chandler-hub/chandler/controllers/originreader"
 	"github.com/chandler-hub/chandler/internal/origin"
 	"github.com/chandler-hub/chandler/internal/status"
 )
@@ -74,7 +74,7 @@ func TestOriginIgnored(t *testing.T) {
 			api := b.Build()
 			r := &Reconciler{
 				Client: api, Clock: clocktesting.NewFakePassiveClock(time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)),
-				Origins: origins.New(clients{Client: api}, origin.Policy{SecretNamespaces: []string{"*"}}),
+				Origins: originreader.New(clients{Client: api}, origin.Policy{SecretNamespaces: []string{"*"}}),
 			}
 			if err := r.namesake(t.Context(), reg); err != nil {
 				t.Fatal(err)

@@ -25,7 +25,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/echo"
-	"github.com/chandler-hub/chandler/controllers/origins"
+	"github.com/chandler-hub/chandler/controllers/originreader"
 	"github.com/chandler-hub/chandler/internal/apply"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/origin"
@@ -39,7 +39,7 @@ import (
 type Reconciler struct {
 	Client   client.Client
 	Live     client.Reader
-	Origins  *origins.Origins
+	Origins  *originreader.Reader
 	Config   *hubconfig.Config
 	Pool     *probe.Pool
 	Clock    clock.PassiveClock
@@ -129,7 +129,7 @@ func (r *Reconciler) origin(ctx context.Context, reg *hubv1.ClusterRegistration)
 	if reg.Spec.OriginRef == nil {
 		return nil, origin.Verdict{Origin: teardown.OriginNone}, nil
 	}
-	kind, err := origins.KindOf(reg)
+	kind, err := originreader.KindOf(reg)
 	if err != nil {
 		return nil, origin.Verdict{Origin: teardown.OriginUnknown}, nil // resolve says so in the status
 	}

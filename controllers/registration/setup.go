@@ -27,7 +27,7 @@ import (
 	"github.com/chandler-hub/chandler/controllers/enqueue"
 	"github.com/chandler-hub/chandler/controllers/index"
 	"github.com/chandler-hub/chandler/controllers/logkey"
-	"github.com/chandler-hub/chandler/controllers/origins"
+	"github.com/chandler-hub/chandler/controllers/originreader"
 	"github.com/chandler-hub/chandler/internal/origin"
 	"github.com/chandler-hub/chandler/internal/status"
 )
@@ -45,7 +45,7 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 		For(&hubv1.ClusterRegistration{}, builder.WithPredicates(specOrLabels())).
 		Watches(&hubv1.ClusterRegistration{}, handler.EnqueueRequestsFromMapFunc(r.sameCluster), builder.WithPredicates(identityChanged())).
 		WatchesMetadata(secret, handler.EnqueueRequestsFromMapFunc(r.usersOfSecret), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
-		WatchesMetadata(origins.Namespace(), handler.EnqueueRequestsFromMapFunc(r.inNamespace), builder.WithPredicates(origins.AllowsSecrets())).
+		WatchesMetadata(originreader.Namespace(), handler.EnqueueRequestsFromMapFunc(r.inNamespace), builder.WithPredicates(originreader.AllowsSecrets())).
 		Watches(&helmv2.HelmRelease{}, enqueue.Later(countDelay, enqueue.RegistrationOfObject), builder.WithPredicates(evidenceChanges())).
 		Watches(&kustomizev1.Kustomization{}, enqueue.Later(countDelay, enqueue.RegistrationOfObject), builder.WithPredicates(evidenceChanges())).
 		Watches(&hubv1.AddonDelivery{}, enqueue.Later(countDelay, enqueue.RegistrationOfDelivery), builder.WithPredicates(deliveryCounts())).

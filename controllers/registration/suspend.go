@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
-	"github.com/chandler-hub/chandler/controllers/origins"
+	"github.com/chandler-hub/chandler/controllers/originreader"
 	"github.com/chandler-hub/chandler/internal/breaker"
 	"github.com/chandler-hub/chandler/internal/origin"
 	"github.com/chandler-hub/chandler/internal/status"
@@ -54,7 +54,7 @@ func kindOf(reg *hubv1.ClusterRegistration) (origin.Kind, error) {
 	if reg.Spec.OriginRef == nil {
 		return origin.Secret, nil
 	}
-	return origins.KindOf(reg)
+	return originreader.KindOf(reg)
 }
 
 // moment is how far back a probe counts as one of just now: long enough for several clusters to be probed, and too short for

@@ -11,7 +11,6 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/compile"
-	"github.com/chandler-hub/chandler/internal/conflict"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/plan"
@@ -31,7 +30,7 @@ type Delivery struct {
 	Result *render.Result
 	// Stays names add-ons that are there and stay as they are, whatever comes out.
 	Stays map[string]bool
-	// Over names add-ons that are not there, and that the set does not want there any more: see conflict.Claim.
+	// Over names add-ons that are not there, and that the set does not want there any more: see claim.
 	Over map[string]bool
 	// Moves says what its add-ons were called before.
 	Moves map[string][]hubv1.MovedAddon
@@ -157,7 +156,7 @@ func (e entry) key() plan.Key {
 
 // decide finds out who delivers what.
 func (a *assembler) decide() {
-	var claims []conflict.Claim
+	var claims []claim
 	var entries []entry
 	for i := range a.in.Deliveries {
 		d := &a.in.Deliveries[i]
@@ -190,7 +189,7 @@ func (a *assembler) decide() {
 			claims, entries = append(claims, c), append(entries, entry{i, o, nil})
 		}
 	}
-	for i, v := range conflict.Decide(claims) {
+	for i, v := range decide(claims) {
 		if entries[i].held != nil {
 			a.settleHeld(claims[i].Addon, entries[i], v, entries[v.Winner])
 			continue
@@ -243,9 +242,9 @@ func Held(d *Delivery, addon string) bool {
 	return false
 }
 
-func (a *assembler) claim(d *Delivery, addon string, release hubv1.HelmReleaseIdentity, key plan.Key) conflict.Claim {
+func (a *assembler) claim(d *Delivery, addon string, release hubv1.HelmReleaseIdentity, key plan.Key) claim {
 	l := a.live[key]
-	return conflict.Claim{
+	return claim{
 		Namespace: d.Namespace, Set: d.Set, Platform: d.Platform, Priority: d.Priority, Addon: addon,
 		Incumbent: l != nil && l.Delivery == d.Name,
 		Release:   compile.Release{Namespace: release.StorageNamespace, Name: release.Name},
@@ -254,7 +253,7 @@ func (a *assembler) claim(d *Delivery, addon string, release hubv1.HelmReleaseId
 
 // settleHeld notes what came of the claim of something that stays as it is. One that loses goes: what it should be is not known, but that it
 // should not be there is. Of a set's own, that says nothing: an add-on may be there in two forms for a while.
-func (a *assembler) settleHeld(addon string, e entry, v conflict.Verdict, to entry) {
+func (a *assembler) settleHeld(addon string, e entry, v verdict, to entry) {
 	switch {
 	case v.Won:
 		a.winners[addon] = winner{e.delivery, e.held.Key, true}
@@ -274,7 +273,7 @@ func (a *assembler) yields(e, to entry) bool {
 }
 
 // settle notes what came of a claim; to is the object of the winner, if it is lost.
-func (a *assembler) settle(addon string, e entry, v conflict.Verdict, to plan.Key) {
+func (a *assembler) settle(addon string, e entry, v verdict, to plan.Key) {
 	out := &a.out[e.delivery]
 	if !v.Won {
 		out.Lost[addon] = v.Reason

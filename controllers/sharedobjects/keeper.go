@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package shared keeps the HelmCharts and sources that clusters share: it is the only writer of them, and removes each a while
+// Package sharedobjects keeps the HelmCharts and sources that clusters share: it is the only writer of them, and removes each a while
 // after its last use. The name of one is its content, so none is updated, but for the repository of the hub's own chart.
-package shared
+package sharedobjects
 
 import (
 	"context"

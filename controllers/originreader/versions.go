@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package origins
+package originreader
 
 import (
 	"context"
@@ -22,7 +22,7 @@ import (
 )
 
 // served asks the API server which version of a kind to read: the one that it prefers, empty if the CRD is not there or serves none.
-func (o *Origins) served(ctx context.Context, kind origin.Kind) (string, error) {
+func (o *Reader) served(ctx context.Context, kind origin.Kind) (string, error) {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	if err := o.mgr.GetAPIReader().Get(ctx, types.NamespacedName{Name: kind.CRD}, crd); err != nil {
 		if apierrors.IsNotFound(err) {
@@ -49,14 +49,14 @@ func (o *Origins) served(ctx context.Context, kind origin.Kind) (string, error) 
 
 // try lists a kind in a version: where a conversion webhook does not answer, an informer of it would never be filled, and whoever
 // reads from it would wait.
-func (o *Origins) try(ctx context.Context, gvk schema.GroupVersionKind) error {
+func (o *Reader) try(ctx context.Context, gvk schema.GroupVersionKind) error {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
 	return o.mgr.GetAPIReader().List(ctx, list, client.Limit(1))
 }
 
 // watch starts the watches of a kind in a version. From now on it is read in that version.
-func (o *Origins) watch(ctx context.Context, kind origin.Kind, gvk schema.GroupVersionKind) error {
+func (o *Reader) watch(ctx context.Context, kind origin.Kind, gvk schema.GroupVersionKind) error {
 	o.mu.Lock()
 	if old, watched := o.versions[kind.GroupKind]; watched {
 		o.retired[old] = time.Now()
@@ -81,7 +81,7 @@ func (o *Origins) watch(ctx context.Context, kind origin.Kind, gvk schema.GroupV
 const retireAfter = time.Minute
 
 // retire ends the informers of versions of a kind that are not read any more.
-func (o *Origins) retire(ctx context.Context, kind origin.Kind) (reconcile.Result, error) {
+func (o *Reader) retire(ctx context.Context, kind origin.Kind) (reconcile.Result, error) {
 	var over []schema.GroupVersionKind
 	wait := time.Duration(0)
 	o.mu.Lock()

@@ -2,7 +2,7 @@
 
 // Package conflict decides which set delivers an add-on to a cluster when several want to. It is pure, and looks at one
 // cluster at a time.
-package conflict
+package assembly
 
 import (
 	"cmp"
@@ -12,8 +12,8 @@ import (
 	"github.com/chandler-hub/chandler/internal/compile"
 )
 
-// Claim is one add-on that one delivery wants on the cluster.
-type Claim struct {
+// claim is one add-on that one delivery wants on the cluster.
+type claim struct {
 	// Namespace and Set name the AddonSet.
 	Namespace, Set string
 	// Platform is true for a set in a platform namespace: those win over all others, whatever the priority, so that a
@@ -37,8 +37,8 @@ type Claim struct {
 	Release compile.Release
 }
 
-// Verdict is the answer to a claim.
-type Verdict struct {
+// verdict is the answer to a claim.
+type verdict struct {
 	// Won is true if the claim may be delivered.
 	Won bool
 	// Winner is the claim that it lost to, and Reason says whose that is, and why it won.
@@ -46,14 +46,14 @@ type Verdict struct {
 	Reason string
 }
 
-// Decide returns a verdict for each claim, in their order. The result does not depend on that order.
-func Decide(claims []Claim) []Verdict {
+// decide returns a verdict for each claim, in their order. The result does not depend on that order.
+func decide(claims []claim) []verdict {
 	order := make([]int, len(claims))
 	for i := range order {
 		order[i] = i
 	}
 	slices.SortFunc(order, func(a, b int) int { return stronger(claims[a], claims[b]) })
-	verdicts := make([]Verdict, len(claims))
+	verdicts := make([]verdict, len(claims))
 	byAddon, byRelease := map[string]int{}, map[compile.Release]int{}
 	for _, i := range order {
 		c := claims[i]
@@ -84,7 +84,7 @@ func firstTaken(by map[string]int, names []string) (claim int, name string, take
 }
 
 // stronger orders claims, the winner first.
-func stronger(a, b Claim) int {
+func stronger(a, b claim) int {
 	return cmp.Or(
 		boolFirst(!a.Over, !b.Over),
 		boolFirst(a.Platform, b.Platform),
@@ -107,7 +107,7 @@ func boolFirst(a, b bool) int {
 	return 1
 }
 
-func lost(winner, loser Claim, what string) string {
+func lost(winner, loser claim, what string) string {
 	why := "between equals the name decides"
 	switch {
 	case loser.Over && !winner.Over:

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package origins reads the objects that clusters come from, and watches each kind from the moment its CRD is there. A kind
+// Package originreader reads the objects that clusters come from, and watches each kind from the moment its CRD is there. A kind
 // that is not installed is skipped, and picked up without a restart; one that goes away again removes nothing. One that is served in
 // another version after an upgrade is read in that one.
-package origins
+package originreader
 
 import (
 	"context"
@@ -38,8 +38,8 @@ import (
 // prefers another one.
 type Starter func(kind origin.Kind, example client.Object) error
 
-// Origins knows which kinds are installed, and reads origins from the cache.
-type Origins struct {
+// Reader knows which kinds are installed, and reads origins from the cache.
+type Reader struct {
 	mgr    manager.Manager
 	policy origin.Policy
 
@@ -51,9 +51,9 @@ type Origins struct {
 	tell     []func(context.Context, origin.Kind)
 }
 
-// New returns Origins that watch nothing yet, but for Secrets.
-func New(mgr manager.Manager, policy origin.Policy) *Origins {
-	return &Origins{
+// New returns a Reader that watches nothing yet, but for Secrets.
+func New(mgr manager.Manager, policy origin.Policy) *Reader {
+	return &Reader{
 		mgr: mgr, policy: policy,
 		versions: map[schema.GroupKind]schema.GroupVersionKind{origin.Secret.GroupKind: corev1.SchemeGroupVersion.WithKind("Secret")},
 		gone:     map[schema.GroupKind]bool{}, retired: map[schema.GroupVersionKind]time.Time{},
@@ -61,14 +61,14 @@ func New(mgr manager.Manager, policy origin.Policy) *Origins {
 }
 
 // OnInstalled registers a room that wants to watch origins. It must be called before the manager starts.
-func (o *Origins) OnInstalled(s Starter) { o.starters = append(o.starters, s) }
+func (o *Reader) OnInstalled(s Starter) { o.starters = append(o.starters, s) }
 
 // OnChange registers a room that wants to know when a kind that is watched goes or is back. It must be called before the manager starts.
-func (o *Origins) OnChange(tell func(context.Context, origin.Kind)) { o.tell = append(o.tell, tell) }
+func (o *Reader) OnChange(tell func(context.Context, origin.Kind)) { o.tell = append(o.tell, tell) }
 
 // Get reads an origin from the cache, and says what it asks for. The object is nil unless it is there; a Secret that is being deleted is there,
 // and its kubeconfig is used until it is not.
-func (o *Origins) Get(ctx context.Context, kind origin.Kind, key types.NamespacedName) (*unstructured.Unstructured, origin.Verdict, error) {
+func (o *Reader) Get(ctx context.Context, kind origin.Kind, key types.NamespacedName) (*unstructured.Unstructured, origin.Verdict, error) {
 	gvk, ok := o.version(kind)
 	if !ok {
 		return nil, origin.Verdict{Origin: teardown.OriginUnknown}, nil
@@ -98,7 +98,7 @@ func (o *Origins) Get(ctx context.Context, kind origin.Kind, key types.Namespace
 }
 
 // MayRegister returns whether an origin that does not ask to be registered would be if it did.
-func (o *Origins) MayRegister(ctx context.Context, kind origin.Kind, obj *unstructured.Unstructured) (bool, error) {
+func (o *Reader) MayRegister(ctx context.Context, kind origin.Kind, obj *unstructured.Unstructured) (bool, error) {
 	asks := obj.DeepCopy()
 	labels := asks.GetLabels()
 	if labels == nil {
@@ -112,7 +112,7 @@ func (o *Origins) MayRegister(ctx context.Context, kind origin.Kind, obj *unstru
 }
 
 // judge says what an origin asks for, by what lies around it.
-func (o *Origins) judge(ctx context.Context, kind origin.Kind, obj *unstructured.Unstructured) (origin.Verdict, error) {
+func (o *Reader) judge(ctx context.Context, kind origin.Kind, obj *unstructured.Unstructured) (origin.Verdict, error) {
 	around := origin.Around{ClusterExists: func(name string) bool {
 		gvk, ok := o.version(origin.ClusterAPI)
 		if !ok {
@@ -133,7 +133,7 @@ func (o *Origins) judge(ctx context.Context, kind origin.Kind, obj *unstructured
 }
 
 // Asking returns the kinds of which an origin of a name is there and asks to be registered. It reads the cache alone.
-func (o *Origins) Asking(ctx context.Context, key types.NamespacedName) ([]origin.Kind, error) {
+func (o *Reader) Asking(ctx context.Context, key types.NamespacedName) ([]origin.Kind, error) {
 	var out []origin.Kind
 	for _, kind := range origin.Kinds {
 		gvk, ok := o.version(kind)
@@ -176,7 +176,7 @@ func AllowsSecrets() predicate.Predicate {
 
 // Deleted returns whether an origin that Get found to be gone was deleted: it is not there, read live, and the kind is still the
 // one that the registration's origin was of. A Secret that is being deleted counts as one that is not there.
-func (o *Origins) Deleted(ctx context.Context, kind origin.Kind, reg *hubv1.ClusterRegistration, name string) (bool, error) {
+func (o *Reader) Deleted(ctx context.Context, kind origin.Kind, reg *hubv1.ClusterRegistration, name string) (bool, error) {
 	gvk, ok := o.version(kind)
 	if !ok {
 		return false, nil
@@ -198,7 +198,7 @@ func (o *Origins) Deleted(ctx context.Context, kind origin.Kind, reg *hubv1.Clus
 }
 
 // Still returns whether an origin, read live, asks for what the cache says: it is there, is not being deleted, and has the same label.
-func (o *Origins) Still(ctx context.Context, kind origin.Kind, obj *unstructured.Unstructured) (bool, error) {
+func (o *Reader) Still(ctx context.Context, kind origin.Kind, obj *unstructured.Unstructured) (bool, error) {
 	gvk, ok := o.version(kind)
 	if !ok {
 		return false, nil
@@ -211,7 +211,7 @@ func (o *Origins) Still(ctx context.Context, kind origin.Kind, obj *unstructured
 }
 
 // there reads the metadata of an origin live, nil if it is not there.
-func (o *Origins) there(ctx context.Context, gvk schema.GroupVersionKind, namespace, name string) (*metav1.PartialObjectMetadata, error) {
+func (o *Reader) there(ctx context.Context, gvk schema.GroupVersionKind, namespace, name string) (*metav1.PartialObjectMetadata, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
 	err := o.mgr.GetAPIReader().List(ctx, list, client.InNamespace(namespace), client.MatchingFields{metav1.ObjectNameField: name})
@@ -221,14 +221,14 @@ func (o *Origins) there(ctx context.Context, gvk schema.GroupVersionKind, namesp
 	return &list.Items[0], nil
 }
 
-func (o *Origins) version(kind origin.Kind) (schema.GroupVersionKind, bool) {
+func (o *Reader) version(kind origin.Kind) (schema.GroupVersionKind, bool) {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
 	gvk, ok := o.versions[kind.GroupKind]
 	return gvk, ok && !o.gone[kind.GroupKind]
 }
 
-func (o *Origins) read(ctx context.Context, kind origin.Kind, gvk schema.GroupVersionKind, key types.NamespacedName) (*unstructured.Unstructured, error) {
+func (o *Reader) read(ctx context.Context, kind origin.Kind, gvk schema.GroupVersionKind, key types.NamespacedName) (*unstructured.Unstructured, error) {
 	obj := Example(kind, gvk)
 	if err := o.mgr.GetClient().Get(ctx, key, obj); err != nil {
 		return nil, err
@@ -258,7 +258,7 @@ func Example(kind origin.Kind, gvk schema.GroupVersionKind) client.Object {
 // SetupWithManager watches CRDs, and starts the watch of each kind when its CRD is established: of those that are there
 // already, before any room starts to work. After a restart no origin is then taken for unknown, and no tenant of a Cluster
 // is seen before its Cluster.
-func (o *Origins) SetupWithManager(mgr manager.Manager) error {
+func (o *Reader) SetupWithManager(mgr manager.Manager) error {
 	byCRD := map[string]origin.Kind{}
 	for _, k := range origin.Kinds {
 		if k.CRD == "" {
@@ -279,7 +279,7 @@ func (o *Origins) SetupWithManager(mgr manager.Manager) error {
 		}))
 }
 
-func (o *Origins) reconcile(ctx context.Context, kind origin.Kind) (reconcile.Result, error) {
+func (o *Reader) reconcile(ctx context.Context, kind origin.Kind) (reconcile.Result, error) {
 	served, err := o.served(ctx, kind)
 	if err != nil {
 		return reconcile.Result{}, err // a kind that cannot be asked for is not gone

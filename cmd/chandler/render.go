@@ -22,7 +22,6 @@ import (
 // renderOptions are the flags of `chandler render`.
 type renderOptions struct {
 	files          []string
-	hub            hubconfig.Config
 	preview        preview.Options
 	stdin          io.Reader
 	stdout, stderr io.Writer
@@ -51,7 +50,7 @@ cluster is empty unless the files say it in the status of a ClusterRegistration:
 	f.StringArrayVarP(&o.files, "filename", "f", nil, "file, folder (read recursively: *.yaml, *.yml, *.json) or - for standard input; may be repeated")
 	f.StringVar(&o.preview.Cluster, "cluster", "", "only this cluster: NAME or NAMESPACE/NAME")
 	f.BoolVar(&o.preview.Explain, "explain", false, "say of each field, and of each variable, who set it")
-	o.hub.AddSharedFlags(f, hubconfig.DefaultNamespace)
+	o.preview.AddFlags(f, hubconfig.DefaultNamespace)
 	if err := cmd.MarkFlagRequired("filename"); err != nil {
 		panic(err)
 	}
@@ -60,17 +59,16 @@ cluster is empty unless the files say it in the status of a ClusterRegistration:
 
 // run prints what comes out, also where something is wrong: then it returns how many errors there are.
 func (o *renderOptions) run() error {
-	if err := o.hub.CompleteShared(hubconfig.DefaultNamespace); err != nil {
+	if err := o.preview.Complete(hubconfig.DefaultNamespace); err != nil {
 		return err
 	}
-	o.preview.HubID, o.preview.PlatformNamespaces, o.preview.Chart, o.preview.FluxShards = o.hub.HubID, o.hub.PlatformNamespaces, o.hub.Chart, o.hub.FluxShards
 	var objects []preview.Object
 	for _, in := range o.read() {
 		found, _, err := preview.Parse(in.name, in.raw)
 		o.unreadable(err, in.named)
 		objects = append(objects, found...)
 	}
-	fleet, err := preview.NewFleet(objects, o.hub.Origins)
+	fleet, err := preview.NewFleet(objects, o.preview.Origins)
 	o.fail(err)
 	report := preview.Render(fleet, o.preview)
 	for _, text := range report.Errors {

@@ -36,7 +36,7 @@ func (o *options) addFlags(f *pflag.FlagSet) {
 		o.namespace = hubconfig.DefaultNamespace
 	}
 	c := &o.config
-	c.AddSharedFlags(f, o.namespace)
+	c.AddFlags(f, o.namespace)
 	f.DurationVar(&c.UnregisterDelay, "unregister-delay", 5*time.Minute, "how long a cluster without the label stays registered")
 	f.DurationVar(&c.TeardownGrace, "teardown-grace", time.Hour, "how long a cluster that does not answer is waited for before its add-ons are let go")
 	f.DurationVar(&c.RemovalDelay, "removal-delay", 5*time.Second, "how long an add-on that was dropped stays, so that another set may take it over")
@@ -62,7 +62,7 @@ func (o *options) addFlags(f *pflag.FlagSet) {
 // complete checks the flags and returns the configuration. hub is the hub's own API server.
 func (o *options) complete(hub apiServer) (*hubconfig.Config, error) {
 	c := o.config
-	if err := c.CompleteShared(o.namespace); err != nil {
+	if err := c.Complete(o.namespace); err != nil {
 		return nil, err
 	}
 	if c.Concurrency < 1 || c.ProbeInterval < time.Second || c.UnregisterDelay < 0 || c.TeardownGrace < 0 || c.ChartRetention < 0 {

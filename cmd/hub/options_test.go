@@ -44,17 +44,19 @@ func TestDefaults(t *testing.T) {
 	t.Setenv("POD_NAMESPACE", "")
 	hub := apiServer{hosts: []kubeconfig.HostPort{{Host: "api.example.org", Port: 443}}, addrs: []netip.AddrPort{netip.MustParseAddrPort("10.96.0.1:443")}}
 	want := &hubconfig.Config{
-		HubID:              "chandler",
-		PlatformNamespaces: []string{"chandler-system", "flux-system"},
-		Origins:            origin.Policy{SecretNamespaces: []string{"chandler-system", "flux-system"}},
-		Rules:              kubeconfig.Rules{ForbiddenHosts: hub.hosts, ForbiddenAddrs: hub.addrs},
-		UnregisterDelay:    5 * time.Minute,
-		TeardownGrace:      time.Hour,
-		RemovalDelay:       5 * time.Second,
-		ChartRetention:     10 * time.Minute,
-		Chart:              render.ManifestChart{URL: "http://chandler.chandler-system.svc", Name: "chandler-manifests", Version: "1.0.0"},
-		ProbeInterval:      time.Minute,
-		Concurrency:        16,
+		Shared: hubconfig.Shared{
+			HubID:              "chandler",
+			PlatformNamespaces: []string{"chandler-system", "flux-system"},
+			Origins:            origin.Policy{SecretNamespaces: []string{"chandler-system", "flux-system"}},
+			Chart:              render.ManifestChart{URL: "http://chandler.chandler-system.svc", Name: "chandler-manifests", Version: "1.0.0"},
+		},
+		Rules:           kubeconfig.Rules{ForbiddenHosts: hub.hosts, ForbiddenAddrs: hub.addrs},
+		UnregisterDelay: 5 * time.Minute,
+		TeardownGrace:   time.Hour,
+		RemovalDelay:    5 * time.Second,
+		ChartRetention:  10 * time.Minute,
+		ProbeInterval:   time.Minute,
+		Concurrency:     16,
 	}
 	if d := cmp.Diff(want, complete(t, hub), comparable, cmpopts.EquateEmpty()); d != "" {
 		t.Errorf("-want +got:\n%s", d)
@@ -71,16 +73,18 @@ func TestFlags(t *testing.T) {
 		"--allow-insecure-tls", "--allow-services", "--concurrent=1", "--probe-interval=1s", "--unregister-delay=0", "--teardown-grace=0", "--removal-delay=0",
 		"--chart-retention=0", "--chart-url=http://hub.example.org/charts")
 	want := &hubconfig.Config{
-		HubID:              "eu",
-		PlatformNamespaces: []string{"hub", "flux-system"},
-		Origins:            origin.Policy{RegisterAll: []string{"kamaji", "capi"}, SecretNamespaces: []string{"hub", "flux-system"}},
+		Shared: hubconfig.Shared{
+			HubID:              "eu",
+			PlatformNamespaces: []string{"hub", "flux-system"},
+			Origins:            origin.Policy{RegisterAll: []string{"kamaji", "capi"}, SecretNamespaces: []string{"hub", "flux-system"}},
+			Chart:              render.ManifestChart{URL: "http://hub.example.org/charts", Name: "chandler-manifests", Version: "1.0.0"},
+		},
 		Rules: kubeconfig.Rules{
 			AllowInsecureTLS: true,
 			AllowServices:    true,
 			AllowedCIDRs:     []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")},
 			ForbiddenCIDRs:   []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")},
 		},
-		Chart:         render.ManifestChart{URL: "http://hub.example.org/charts", Name: "chandler-manifests", Version: "1.0.0"},
 		ProbeInterval: time.Second,
 		Concurrency:   1,
 	}

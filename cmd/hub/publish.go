@@ -35,16 +35,16 @@ func (p *publisher) Start(ctx context.Context) error {
 
 func (p *publisher) publish(ctx context.Context) error {
 	there := &corev1.ConfigMap{}
-	err := p.live.Get(ctx, client.ObjectKey{Namespace: p.namespace, Name: hubconfig.Published}, there)
+	err := p.live.Get(ctx, client.ObjectKey{Namespace: p.namespace, Name: hubconfig.ConfigMapName}, there)
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("read ConfigMap %s/%s: %w", p.namespace, hubconfig.Published, err)
+		return fmt.Errorf("read ConfigMap %s/%s: %w", p.namespace, hubconfig.ConfigMapName, err)
 	}
 	if err == nil && maps.Equal(there.Data, p.data) {
 		return nil
 	}
-	want := corev1ac.ConfigMap(hubconfig.Published, p.namespace).WithData(p.data)
+	want := corev1ac.ConfigMap(hubconfig.ConfigMapName, p.namespace).WithData(p.data)
 	if err := p.client.Apply(ctx, want, client.FieldOwner(hubv1.FieldManager), client.ForceOwnership); err != nil {
-		return fmt.Errorf("write ConfigMap %s/%s: %w", p.namespace, hubconfig.Published, err)
+		return fmt.Errorf("write ConfigMap %s/%s: %w", p.namespace, hubconfig.ConfigMapName, err)
 	}
 	return nil
 }

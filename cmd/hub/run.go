@@ -99,7 +99,7 @@ func (o *options) run(ctx context.Context) error {
 	if err := controllers.AddToManager(ctx, mgr, config); err != nil {
 		return err
 	}
-	if err := mgr.Add(&publisher{mgr.GetClient(), mgr.GetAPIReader(), o.namespace, config.Shared()}); err != nil {
+	if err := mgr.Add(&publisher{mgr.GetClient(), mgr.GetAPIReader(), o.namespace, config.Published()}); err != nil {
 		return err
 	}
 	if o.chartAddress != "0" {

@@ -62,7 +62,7 @@ func newRoom(t *testing.T, objects ...client.Object) *Reconciler {
 			return c.SubResource(sub).Patch(ctx, obj, patch, opts...)
 		}}).Build()
 	return &Reconciler{
-		Client: api, Live: api, Config: &hubconfig.Config{PlatformNamespaces: []string{"flux-system"}, HubID: "chandler", Concurrency: 1},
+		Client: api, Live: api, Config: &hubconfig.Config{Shared: hubconfig.Shared{PlatformNamespaces: []string{"flux-system"}, HubID: "chandler"}, Concurrency: 1},
 		Clock: testingclock.NewFakePassiveClock(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)), changed: enqueue.NewBell(enqueue.Itself), Recorder: events.NewFakeRecorder(100),
 	}
 }

@@ -64,7 +64,7 @@ func newMatcherRoom(t *testing.T, funcs interceptor.Funcs, objects ...client.Obj
 		b.WithIndex(o, metav1.ObjectNameField, func(o client.Object) []string { return []string{o.GetName()} })
 	}
 	api := b.Build()
-	config := &hubconfig.Config{HubID: "hub", PlatformNamespaces: []string{"flux-system"}, TeardownGrace: time.Hour}
+	config := &hubconfig.Config{Shared: hubconfig.Shared{HubID: "hub", PlatformNamespaces: []string{"flux-system"}}, TeardownGrace: time.Hour}
 	r := &Reconciler{Client: api, Live: api, Config: config, Clock: clock.RealClock{}}
 	out := &matcherRoom{Matcher: &Matcher{Reconciler: r}, t: t, api: api, set: types.NamespacedName{Namespace: "flux-system", Name: "base"}}
 	out.publish("base-1-e2", false)

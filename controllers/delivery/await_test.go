@@ -37,7 +37,7 @@ func TestAwaitIsNoVeto(t *testing.T) {
 				Key: plan.Key{Kind: "HelmRelease", Namespace: tc.delivers, Name: "mine"}, Addon: "app",
 				Release: hubv1.HelmReleaseIdentity{Name: "app", Namespace: "app", StorageNamespace: "app"},
 			}}
-			c.await(desired, &hubconfig.Config{PlatformNamespaces: []string{"flux-system"}})
+			c.await(desired, &hubconfig.Config{Shared: hubconfig.Shared{PlatformNamespaces: []string{"flux-system"}}})
 			if gated := desired[0].Gate != ""; gated != tc.gated || (c.awaited[there] != "") != tc.gated {
 				t.Errorf("gate %q, awaited %q; want %t", desired[0].Gate, c.awaited[there], tc.gated)
 			}

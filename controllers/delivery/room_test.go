@@ -133,8 +133,13 @@ func (m *room) interceptors() interceptor.Funcs {
 func (m *room) restart() {
 	m.events = events.NewFakeRecorder(1000)
 	config := &hubconfig.Config{
-		HubID: "hub", PlatformNamespaces: []string{"flux-system"}, TeardownGrace: time.Hour, RemovalDelay: 5 * time.Second, Concurrency: 1,
-		Rules: kubeconfig.Rules{AllowMissingCA: true}, Chart: render.ManifestChart{URL: "http://hub/chart"},
+		Shared: hubconfig.Shared{
+			HubID:              "hub",
+			PlatformNamespaces: []string{"flux-system"},
+			Chart:              render.ManifestChart{URL: "http://hub/chart"},
+		},
+		TeardownGrace: time.Hour, RemovalDelay: 5 * time.Second, Concurrency: 1,
+		Rules: kubeconfig.Rules{AllowMissingCA: true},
 	}
 	m.r = &Reconciler{
 		Client: m.api, Live: m.api, Config: config, Clock: m.clock, Recorder: m.events, resumes: rate.NewLimiter(rate.Inf, 1),

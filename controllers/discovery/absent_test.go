@@ -81,7 +81,7 @@ func TestSecretThatIsNotThere(t *testing.T) {
 				b = b.WithObjects(secret)
 			}
 			api := b.Build()
-			config := &hubconfig.Config{TeardownGrace: time.Hour, Origins: origin.Policy{SecretNamespaces: []string{"*"}}}
+			config := &hubconfig.Config{Shared: hubconfig.Shared{Origins: origin.Policy{SecretNamespaces: []string{"*"}}}, TeardownGrace: time.Hour}
 			r := &Reconciler{
 				Client: api, Live: api, Config: config, Clock: clock.NewFakePassiveClock(now), Recorder: events.NewFakeRecorder(10),
 				Origins: originreader.New(clients{Client: api}, config.Origins),

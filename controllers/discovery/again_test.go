@@ -81,7 +81,7 @@ func TestUnregisterAgain(t *testing.T) {
 				}
 			}
 			api, made := b.Build(), false
-			config := &hubconfig.Config{PlatformNamespaces: []string{"flux-system"}, Origins: origin.Policy{SecretNamespaces: []string{tc.secrets}}}
+			config := &hubconfig.Config{Shared: hubconfig.Shared{PlatformNamespaces: []string{"flux-system"}, Origins: origin.Policy{SecretNamespaces: []string{tc.secrets}}}}
 			r := &Reconciler{
 				Live: api, Config: config, Clock: clock.NewFakePassiveClock(time.Now()), Recorder: events.NewFakeRecorder(10),
 				Origins: originreader.New(clients{Client: api}, config.Origins),
@@ -159,7 +159,7 @@ func TestAnotherOnesName(t *testing.T) {
 				WithIndex(&hubv1.AddonDelivery{}, index.DeliveryRegistration, func(o client.Object) []string {
 					return []string{o.(*hubv1.AddonDelivery).Spec.RegistrationRef.Key().String()}
 				}).Build()
-			config, made := &hubconfig.Config{PlatformNamespaces: []string{"flux-system"}, Origins: origin.Policy{SecretNamespaces: []string{"fleet"}}}, ""
+			config, made := &hubconfig.Config{Shared: hubconfig.Shared{PlatformNamespaces: []string{"flux-system"}, Origins: origin.Policy{SecretNamespaces: []string{"fleet"}}}}, ""
 			r := &Reconciler{
 				Live: api, Config: config, Clock: clock.NewFakePassiveClock(time.Now()), Recorder: events.NewFakeRecorder(10),
 				Origins: originreader.New(clients{Client: api}, config.Origins),

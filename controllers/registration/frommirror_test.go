@@ -24,7 +24,7 @@ func TestFromMirror(t *testing.T) {
 	older := []byte(strings.Replace(string(current), "c29tZS1vcGFxdWUtdG9rZW4", "YW5vdGhlci10b2tlbg", 1))
 	elsewhere := kubeConfigFor("https://192.0.2.2:6443")
 	of := types.NamespacedName{Namespace: "tenants", Name: "one"}
-	config := &hubconfig.Config{HubID: "hub", PlatformNamespaces: []string{"flux-system"}, Rules: lenient}
+	config := &hubconfig.Config{Shared: hubconfig.Shared{HubID: "hub", PlatformNamespaces: []string{"flux-system"}}, Rules: lenient}
 	mirror := func(namespace string, raw, says []byte) *corev1.Secret {
 		parsed, err := kubeconfig.Parse(says, lenient)
 		if err != nil {

@@ -81,7 +81,7 @@ func TestRecalled(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			r := &Reconciler{Live: api, Config: &hubconfig.Config{HubID: "hub", PlatformNamespaces: []string{"flux-system"}}}
+			r := &Reconciler{Live: api, Config: &hubconfig.Config{Shared: hubconfig.Shared{HubID: "hub", PlatformNamespaces: []string{"flux-system"}}}}
 			if got, err := r.recalled(t.Context(), reg, tc.reason); err != nil || len(got) > 0 != tc.want {
 				t.Errorf("got %v, %v; want %t", got, err, tc.want)
 			}
@@ -119,7 +119,7 @@ func TestForcedThoughNothingIsMadeAgain(t *testing.T) {
 	api, clock, told := b.Build(), clocktesting.NewFakeClock(now), events.NewFakeRecorder(10)
 	r := &Reconciler{
 		Client: api, Live: api, Clock: clock, Recorder: told, Pool: probe.NewPool(probe.PoolOptions{}),
-		Config: &hubconfig.Config{HubID: "hub", PlatformNamespaces: []string{"flux-system"}},
+		Config: &hubconfig.Config{Shared: hubconfig.Shared{HubID: "hub", PlatformNamespaces: []string{"flux-system"}}},
 	}
 	look := func() (there bool, says string) {
 		there = true

@@ -167,7 +167,7 @@ func TestSetResultsAreShort(t *testing.T) {
 	for name, selector := range map[string]*metav1.LabelSelector{"in": byName(metav1.LabelSelectorOpIn), "labels": many} {
 		sets = append(sets, &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: name}, Spec: hubv1.AddonSetSpec{ClusterSelector: selector}})
 	}
-	r := &Reconciler{Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(sets...).Build(), Config: &hubconfig.Config{PlatformNamespaces: []string{"flux-system"}}}
+	r := &Reconciler{Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(sets...).Build(), Config: &hubconfig.Config{Shared: hubconfig.Shared{PlatformNamespaces: []string{"flux-system"}}}}
 	for i := range 100 {
 		reg := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "tenants", Name: fmt.Sprintf("other-%d", i)}}
 		var s served

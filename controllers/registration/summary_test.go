@@ -100,7 +100,7 @@ func TestSummary(t *testing.T) {
 			status.Set(reg, hubv1.KubeConfigValidCondition, metav1.ConditionTrue, hubv1.SucceededReason, "", moment)
 			status.Set(reg, hubv1.ReachableCondition, metav1.ConditionTrue, hubv1.ProbeSucceededReason, "", moment)
 			r := &Reconciler{
-				Config: &hubconfig.Config{PlatformNamespaces: []string{"flux-system"}}, Clock: clocktesting.NewFakePassiveClock(moment),
+				Config: &hubconfig.Config{Shared: hubconfig.Shared{PlatformNamespaces: []string{"flux-system"}}}, Clock: clocktesting.NewFakePassiveClock(moment),
 				Client: interceptor.NewClient(nil, interceptor.Funcs{
 					List: func(_ context.Context, _ client.WithWatch, list client.ObjectList, _ ...client.ListOption) error {
 						switch l := list.(type) {

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/render"
 	"github.com/chandler-hub/chandler/internal/status"
 )
@@ -43,11 +44,9 @@ type Input struct {
 	// Notes say what could not be read.
 	Notes []string
 
-	// HubID, PlatformNamespaces and Chart are the hub's flags.
-	HubID              string
-	PlatformNamespaces []string
-	Chart              render.ManifestChart
-	Now                time.Time
+	// Shared is what the hub was started with.
+	hubconfig.Shared
+	Now time.Time
 }
 
 // States that only this package knows, beside those of an AddonStatus.

@@ -24,6 +24,7 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/explain"
+	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/render"
 )
@@ -41,8 +42,11 @@ func load(t *testing.T, file string) *explain.Input {
 		t.Fatal(err)
 	}
 	in := &explain.Input{
-		HubID: "chandler", PlatformNamespaces: []string{"chandler-system"},
-		Chart: render.ManifestChart{URL: "http://chandler", Name: "manifests", Version: "1.0.0"}, Now: time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC),
+		Shared: hubconfig.Shared{
+			HubID: "chandler", PlatformNamespaces: []string{"chandler-system"},
+			Chart: render.ManifestChart{URL: "http://chandler", Name: "manifests", Version: "1.0.0"},
+		},
+		Now: time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC),
 	}
 	documents, revisions := map[string]render.Document{}, map[string]*appsv1.ControllerRevision{}
 	in.Revision = func(namespace, name string) (*appsv1.ControllerRevision, error) {

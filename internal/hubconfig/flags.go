@@ -19,70 +19,70 @@ const (
 	DefaultNamespace = "chandler-system"
 	// DefaultHubID is the hub's id on a management cluster, unless a flag says otherwise.
 	DefaultHubID = "chandler"
-	// Published names the ConfigMap in the hub's namespace in which the hub publishes its shared flags, for the command line to ask.
-	Published = "chandler-hub"
+	// ConfigMapName names the ConfigMap in the hub's namespace in which the hub publishes its shared flags, for the command line to ask.
+	ConfigMapName = "chandler-hub"
 )
 
-// AddSharedFlags adds the flags that decide what comes of a fleet: the hub and the command line share them, so that both read the same
+// AddFlags adds the flags that decide what comes of a fleet: the hub and the command line share them, so that both read the same
 // text and take the same default. namespace is the hub's.
-func (c *Config) AddSharedFlags(f *pflag.FlagSet, namespace string) {
-	c.AddIdentityFlags(f, namespace)
-	f.StringSliceVar(&c.Origins.RegisterAll, "register-all", nil, "kinds of clusters to register without the label: "+strings.Join(origin.Flags(), ", "))
-	f.StringSliceVar(&c.Origins.SecretNamespaces, "secret-namespaces", nil, "namespaces in which a labelled Secret registers a cluster, beside those with label chandler.dev/register-secrets; * for all (default: the platform namespaces)")
-	f.StringVar(&c.Chart.URL, "chart-url", "", "where Flux reaches the Helm repository with the chart that delivers plain manifests (default: Service chandler in the hub's own namespace)")
-	f.StringSliceVar(&c.FluxShards, "flux-shards", nil, "values of the label sharding.fluxcd.io/key that Flux's controllers select by: each cluster is served by one of them")
+func (s *Shared) AddFlags(f *pflag.FlagSet, namespace string) {
+	s.AddIdentityFlags(f, namespace)
+	f.StringSliceVar(&s.Origins.RegisterAll, "register-all", nil, "kinds of clusters to register without the label: "+strings.Join(origin.Flags(), ", "))
+	f.StringSliceVar(&s.Origins.SecretNamespaces, "secret-namespaces", nil, "namespaces in which a labelled Secret registers a cluster, beside those with label chandler.dev/register-secrets; * for all (default: the platform namespaces)")
+	f.StringVar(&s.Chart.URL, "chart-url", "", "where Flux reaches the Helm repository with the chart that delivers plain manifests (default: Service chandler in the hub's own namespace)")
+	f.StringSliceVar(&s.FluxShards, "flux-shards", nil, "values of the label sharding.fluxcd.io/key that Flux's controllers select by: each cluster is served by one of them")
 }
 
 // AddIdentityFlags adds those of the shared flags that say whose objects are the hub's.
-func (c *Config) AddIdentityFlags(f *pflag.FlagSet, namespace string) {
-	f.StringVar(&c.HubID, "hub-id", DefaultHubID, "tells this hub's objects on workload clusters from those of hubs on other management clusters (there is one hub on each); never change it while add-ons are delivered")
-	f.StringSliceVar(&c.PlatformNamespaces, "platform-namespaces", []string{namespace, "flux-system"}, "namespaces whose AddonSets may select clusters everywhere")
+func (s *Shared) AddIdentityFlags(f *pflag.FlagSet, namespace string) {
+	f.StringVar(&s.HubID, "hub-id", DefaultHubID, "tells this hub's objects on workload clusters from those of hubs on other management clusters (there is one hub on each); never change it while add-ons are delivered")
+	f.StringSliceVar(&s.PlatformNamespaces, "platform-namespaces", []string{namespace, "flux-system"}, "namespaces whose AddonSets may select clusters everywhere")
 }
 
-// CompleteShared checks what the shared flags say, and fills in the defaults that rest on others. namespace is the hub's.
-func (c *Config) CompleteShared(namespace string) error {
-	if c.HubID == "" {
+// Complete checks what the shared flags say, and fills in the defaults that rest on others. namespace is the hub's.
+func (s *Shared) Complete(namespace string) error {
+	if s.HubID == "" {
 		return fmt.Errorf("--hub-id must not be empty")
 	}
-	if errs := validation.IsValidLabelValue(c.HubID); len(errs) > 0 {
-		return fmt.Errorf("--hub-id %q must fit a label value: %s", c.HubID, strings.Join(errs, ", "))
+	if errs := validation.IsValidLabelValue(s.HubID); len(errs) > 0 {
+		return fmt.Errorf("--hub-id %q must fit a label value: %s", s.HubID, strings.Join(errs, ", "))
 	}
-	for _, s := range c.FluxShards {
-		if errs := validation.IsValidLabelValue(s); len(errs) > 0 || s == "" {
-			return fmt.Errorf("--flux-shards %q must be a label value: %s", s, strings.Join(errs, ", "))
+	for _, shard := range s.FluxShards {
+		if errs := validation.IsValidLabelValue(shard); len(errs) > 0 || shard == "" {
+			return fmt.Errorf("--flux-shards %q must be a label value: %s", shard, strings.Join(errs, ", "))
 		}
 	}
-	for _, kind := range c.Origins.RegisterAll {
+	for _, kind := range s.Origins.RegisterAll {
 		if !slices.Contains(origin.Flags(), kind) {
 			return fmt.Errorf("--register-all %q: write one or more of %s", kind, strings.Join(origin.Flags(), ", "))
 		}
 	}
-	if len(c.Origins.SecretNamespaces) == 0 {
-		c.Origins.SecretNamespaces = c.PlatformNamespaces
+	if len(s.Origins.SecretNamespaces) == 0 {
+		s.Origins.SecretNamespaces = s.PlatformNamespaces
 	}
-	c.Chart.Name, c.Chart.Version = manifestchart.Name, manifestchart.Version
-	if c.Chart.URL == "" {
-		c.Chart.URL = fmt.Sprintf("http://chandler.%s.svc", namespace)
+	s.Chart.Name, s.Chart.Version = manifestchart.Name, manifestchart.Version
+	if s.Chart.URL == "" {
+		s.Chart.URL = fmt.Sprintf("http://chandler.%s.svc", namespace)
 	}
 	return nil
 }
 
-// Shared returns what the shared flags come to, by their names: the data of the ConfigMap Published.
-func (c *Config) Shared() map[string]string {
+// Published returns what the shared flags come to, by their names: the data of the ConfigMap.
+func (s *Shared) Published() map[string]string {
 	return map[string]string{
-		"hub-id":              c.HubID,
-		"platform-namespaces": strings.Join(c.PlatformNamespaces, ","),
-		"register-all":        strings.Join(c.Origins.RegisterAll, ","),
-		"secret-namespaces":   strings.Join(c.Origins.SecretNamespaces, ","),
-		"chart-url":           c.Chart.URL,
-		"flux-shards":         strings.Join(c.FluxShards, ","),
+		"hub-id":              s.HubID,
+		"platform-namespaces": strings.Join(s.PlatformNamespaces, ","),
+		"register-all":        strings.Join(s.Origins.RegisterAll, ","),
+		"secret-namespaces":   strings.Join(s.Origins.SecretNamespaces, ","),
+		"chart-url":           s.Chart.URL,
+		"flux-shards":         strings.Join(s.FluxShards, ","),
 	}
 }
 
-// AdoptShared sets those of the shared flags in f that nobody has written to what a hub has published. It takes nothing else out of data: whoever
+// Adopt sets those of the shared flags in f that nobody has written to what a hub has published. It takes nothing else out of data: whoever
 // may write that could else have the command line talk to another server. It fails on a value that its flag does not take.
-func AdoptShared(f *pflag.FlagSet, data map[string]string) error {
-	for name := range (&Config{}).Shared() {
+func Adopt(f *pflag.FlagSet, data map[string]string) error {
+	for name := range (&Shared{}).Published() {
 		value, published := data[name]
 		flag := f.Lookup(name)
 		if flag == nil || flag.Changed || !published {

@@ -12,10 +12,10 @@ import (
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 )
 
-func parsed(t *testing.T, args ...string) (*hubconfig.Config, *pflag.FlagSet) {
+func parsed(t *testing.T, args ...string) (*hubconfig.Shared, *pflag.FlagSet) {
 	t.Helper()
-	c, f := &hubconfig.Config{}, pflag.NewFlagSet("any", pflag.ContinueOnError)
-	c.AddSharedFlags(f, hubconfig.DefaultNamespace)
+	c, f := &hubconfig.Shared{}, pflag.NewFlagSet("any", pflag.ContinueOnError)
+	c.AddFlags(f, hubconfig.DefaultNamespace)
 	if err := f.Parse(args); err != nil {
 		t.Fatal(err)
 	}
@@ -25,7 +25,7 @@ func parsed(t *testing.T, args ...string) (*hubconfig.Config, *pflag.FlagSet) {
 // TestEachSharedFlagIsPublished: what a hub publishes has every flag that it shares with the command line, and no other.
 func TestEachSharedFlagIsPublished(t *testing.T) {
 	c, f := parsed(t)
-	published := c.Shared()
+	published := c.Published()
 	f.VisitAll(func(flag *pflag.Flag) {
 		if _, ok := published[flag.Name]; !ok {
 			t.Errorf("--%s is shared, and not published", flag.Name)
@@ -46,14 +46,14 @@ func TestTheCommandLineTakesWhatTheHubSays(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			hub, _ := parsed(t, args...)
-			if err := hub.CompleteShared("elsewhere"); err != nil {
+			if err := hub.Complete("elsewhere"); err != nil {
 				t.Fatal(err)
 			}
 			got, flags := parsed(t)
-			if err := hubconfig.AdoptShared(flags, hub.Shared()); err != nil {
+			if err := hubconfig.Adopt(flags, hub.Published()); err != nil {
 				t.Fatal(err)
 			}
-			if err := got.CompleteShared(hubconfig.DefaultNamespace); err != nil {
+			if err := got.Complete(hubconfig.DefaultNamespace); err != nil {
 				t.Fatal(err)
 			}
 			if d := cmp.Diff(hub, got, cmpopts.EquateEmpty()); d != "" {
@@ -63,11 +63,11 @@ func TestTheCommandLineTakesWhatTheHubSays(t *testing.T) {
 	}
 }
 
-// TestAdoptSharedTakesNothingElse: a flag that somebody wrote stays, and whoever may write the ConfigMap decides over no other flag.
-func TestAdoptSharedTakesNothingElse(t *testing.T) {
+// TestAdoptTakesNothingElse: a flag that somebody wrote stays, and whoever may write the ConfigMap decides over no other flag.
+func TestAdoptTakesNothingElse(t *testing.T) {
 	c, f := parsed(t, "--hub-id=mine")
 	server := f.String("server", "https://theirs.example.org", "")
-	if err := hubconfig.AdoptShared(f, map[string]string{"hub-id": "theirs", "server": "https://evil.example.org", "platform-namespaces": "p"}); err != nil {
+	if err := hubconfig.Adopt(f, map[string]string{"hub-id": "theirs", "server": "https://evil.example.org", "platform-namespaces": "p"}); err != nil {
 		t.Fatal(err)
 	}
 	if c.HubID != "mine" || *server != "https://theirs.example.org" || !cmp.Equal(c.PlatformNamespaces, []string{"p"}) {

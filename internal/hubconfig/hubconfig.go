@@ -13,14 +13,28 @@ import (
 	"github.com/chandler-hub/chandler/internal/render"
 )
 
-// Config is the configuration of a hub.
-type Config struct {
+// Shared is the part of a hub's configuration that decides what comes of a fleet. The command line has it in common with the hub.
+type Shared struct {
 	// HubID tells this hub's objects from those of other hubs. It must never change while add-ons are delivered.
 	HubID string
 	// PlatformNamespaces are the namespaces whose AddonSets may select clusters everywhere.
 	PlatformNamespaces []string
 	// Origins says what is registered.
 	Origins origin.Policy
+	// Chart is the chart that delivers plain manifests, as Flux reaches it.
+	Chart render.ManifestChart
+	// FluxShards are the shards of Flux's controllers, of which one serves a cluster; none if they are not sharded.
+	FluxShards []string
+}
+
+// IsPlatform returns whether a namespace is a platform namespace.
+func (s *Shared) IsPlatform(namespace string) bool {
+	return slices.Contains(s.PlatformNamespaces, namespace)
+}
+
+// Config is the configuration of a hub.
+type Config struct {
+	Shared
 	// Rules are what kubeconfigs and the addresses in them are held against; see RulesFor.
 	Rules kubeconfig.Rules
 	// UnregisterDelay is how long an origin without the label stays registered.
@@ -31,10 +45,6 @@ type Config struct {
 	RemovalDelay time.Duration
 	// ChartRetention is how long a HelmChart or source that clusters share stays after its last use.
 	ChartRetention time.Duration
-	// Chart is the chart that delivers plain manifests, as Flux reaches it.
-	Chart render.ManifestChart
-	// FluxShards are the shards of Flux's controllers, of which one serves a cluster; none if they are not sharded.
-	FluxShards []string
 	// ProbeInterval is the time between two probes of a cluster that answers.
 	ProbeInterval time.Duration
 	// Concurrency is how many clusters each room works on at a time.
@@ -51,9 +61,4 @@ func (c *Config) RulesFor(reg *hubv1.ClusterRegistration) kubeconfig.Rules {
 		}
 	}
 	return rules
-}
-
-// IsPlatform returns whether a namespace is a platform namespace.
-func (c *Config) IsPlatform(namespace string) bool {
-	return slices.Contains(c.PlatformNamespaces, namespace)
 }

@@ -13,20 +13,14 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/merge"
-	"github.com/chandler-hub/chandler/internal/render"
 )
 
 // Options are what the flags of a hub, and of the command line, decide.
 type Options struct {
-	// HubID is in the names of everything that is made.
-	HubID string
-	// PlatformNamespaces are the namespaces whose sets reach every cluster.
-	PlatformNamespaces []string
-	// Chart is the chart that delivers plain manifests.
-	Chart render.ManifestChart
-	// FluxShards are the shards of Flux's controllers.
-	FluxShards []string
+	// Shared is what the hub was started with.
+	hubconfig.Shared
 	// Now decides which overrides are over.
 	Now time.Time
 	// Cluster is the only one to render, as name or namespace/name; empty for all.

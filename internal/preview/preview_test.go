@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
 
+	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/manifestchart"
 	"github.com/chandler-hub/chandler/internal/origin"
 	"github.com/chandler-hub/chandler/internal/preview"
@@ -25,9 +26,11 @@ var update = flag.Bool("update", false, "write the golden files")
 
 func options() preview.Options {
 	return preview.Options{
-		HubID: "chandler", PlatformNamespaces: []string{"flux-system"},
-		Chart: render.ManifestChart{URL: "http://chandler.chandler-system.svc", Name: manifestchart.Name, Version: manifestchart.Version},
-		Now:   time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC),
+		Shared: hubconfig.Shared{
+			HubID: "chandler", PlatformNamespaces: []string{"flux-system"},
+			Chart: render.ManifestChart{URL: "http://chandler.chandler-system.svc", Name: manifestchart.Name, Version: manifestchart.Version},
+		},
+		Now: time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC),
 	}
 }
 

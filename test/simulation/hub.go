@@ -373,11 +373,14 @@ func (r recorder) Eventf(regarding, _ runtime.Object, typ, reason, _, note strin
 // flags returns what the flags of a hub come to.
 func flags() *hubconfig.Config {
 	return &hubconfig.Config{
-		HubID: "chandler", PlatformNamespaces: []string{"chandler-system", "flux-system"},
+		Shared: hubconfig.Shared{
+			HubID:              "chandler",
+			PlatformNamespaces: []string{"chandler-system", "flux-system"},
+			Chart:              render.ManifestChart{URL: "http://chandler.chandler-system.svc", Name: manifestchart.Name, Version: manifestchart.Version},
+			Origins:            origin.Policy{SecretNamespaces: []string{"chandler-system", "flux-system", "fleet", "team"}},
+		},
 		UnregisterDelay: 5 * time.Minute, TeardownGrace: time.Hour, RemovalDelay: 5 * time.Second, ChartRetention: 10 * time.Minute,
 		ProbeInterval: time.Minute, Concurrency: 1,
-		Chart:   render.ManifestChart{URL: "http://chandler.chandler-system.svc", Name: manifestchart.Name, Version: manifestchart.Version},
-		Origins: origin.Policy{SecretNamespaces: []string{"chandler-system", "flux-system", "fleet", "team"}},
 	}
 }
 

@@ -21,8 +21,9 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/explain"
-	"github.com/chandler-hub/chandler/internal/explain/live"
+	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/identity"
+	"github.com/chandler-hub/chandler/internal/live"
 	"github.com/chandler-hub/chandler/internal/render"
 )
 
@@ -131,7 +132,9 @@ func (s *apiServer) reader(t *testing.T) *live.Reader {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &live.Reader{Client: c, HubID: "chandler", PlatformNamespaces: []string{"chandler-system"}, Chart: render.ManifestChart{URL: "http://chandler", Name: "m", Version: "1.0.0"}}
+	return &live.Reader{Client: c, Hub: hubconfig.Shared{
+		HubID: "chandler", PlatformNamespaces: []string{"chandler-system"}, Chart: render.ManifestChart{URL: "http://chandler", Name: "m", Version: "1.0.0"},
+	}}
 }
 
 // put stores an object at its path.
@@ -283,7 +286,7 @@ spec: {interval: 10m}`)
 func explained(t *testing.T, s *apiServer, reg *hubv1.ClusterRegistration) string {
 	t.Helper()
 	var out bytes.Buffer
-	in, err := s.reader(t).Read(t.Context(), reg, time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC))
+	in, err := s.reader(t).Cluster(t.Context(), reg, time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -330,8 +333,8 @@ func TestRead(t *testing.T) {
 func TestReadAnotherHubs(t *testing.T) {
 	s, reg := fleet(t)
 	r := s.reader(t)
-	r.HubID = "another"
-	in, err := r.Read(t.Context(), reg, time.Now())
+	r.Hub.HubID = "another"
+	in, err := r.Cluster(t.Context(), reg, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -372,7 +375,7 @@ func TestReadOrigin(t *testing.T) {
 func TestReadFails(t *testing.T) {
 	s, reg := fleet(t)
 	s.put(t, "/apis/"+hub+"/addonsets", `{apiVersion: v1, kind: Nothing}`)
-	if _, err := s.reader(t).Read(t.Context(), reg, time.Now()); err == nil || !strings.Contains(err.Error(), "list the AddonSets") {
+	if _, err := s.reader(t).Cluster(t.Context(), reg, time.Now()); err == nil || !strings.Contains(err.Error(), "list the AddonSets") {
 		t.Error(err)
 	}
 }

@@ -4,10 +4,7 @@ package live
 
 import (
 	"fmt"
-	"regexp"
-	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/chandler-hub/chandler/internal/origin"
-	"github.com/chandler-hub/chandler/internal/render"
 )
 
 // origin reads the object that the cluster comes from. Whatever keeps it from being read is told, and is no failure: the hub
@@ -66,65 +62,4 @@ func (g *gatherer) readOrigin(kind origin.Kind, mapping *meta.RESTMapping, name 
 	}
 	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(m)
 	return &unstructured.Unstructured{Object: object}, err
-}
-
-// place is where a document is.
-type place struct {
-	namespace string
-	render.Ref
-}
-
-// crd tells whether there is a CustomResourceDefinition among the objects in a text, as the hub does (controllers/delivery).
-var crd = regexp.MustCompile(`(?m)["']?kind["']?\s*:\s*["']?CustomResourceDefinition\b`)
-
-// document reads a ConfigMap or Secret that a set refers to. Of a Secret it keeps the names of the keys, and whether there
-// are CustomResourceDefinitions in it.
-func (g *gatherer) document(namespace string, ref render.Ref) (render.Document, error) {
-	at := place{namespace, ref}
-	if doc, ok := g.documents[at]; ok {
-		return doc, nil
-	}
-	read := g.configMap
-	if ref.Kind == "Secret" {
-		read = g.secret
-	}
-	doc, err := read(types.NamespacedName{Namespace: namespace, Name: ref.Name})
-	switch {
-	case apierrors.IsNotFound(err):
-		doc, err = render.Document{}, nil
-	case apierrors.IsForbidden(err):
-		err = fmt.Errorf("you may not read %s %s/%s, which the set refers to", ref.Kind, namespace, ref.Name)
-	case err != nil:
-		err = fmt.Errorf("read %s %s/%s: %w", ref.Kind, namespace, ref.Name, err)
-	}
-	if err == nil {
-		g.documents[at] = doc
-	}
-	return doc, err
-}
-
-func (g *gatherer) configMap(name types.NamespacedName) (render.Document, error) {
-	m := &corev1.ConfigMap{}
-	if err := g.Client.Get(g.ctx, name, m); err != nil {
-		return render.Document{}, err
-	}
-	doc := render.ConfigMap(m.Data)
-	for _, text := range m.Data {
-		doc.CRDs = doc.CRDs || crd.MatchString(text)
-	}
-	return doc, nil
-}
-
-// secret keeps nothing of what the Secret holds.
-func (g *gatherer) secret(name types.NamespacedName) (render.Document, error) {
-	s := &corev1.Secret{}
-	if err := g.Client.Get(g.ctx, name, s); err != nil {
-		return render.Document{}, err
-	}
-	doc := render.Document{Found: true, Version: s.ResourceVersion}
-	for k, v := range s.Data {
-		doc.Keys, doc.CRDs = append(doc.Keys, k), doc.CRDs || crd.Match(v)
-	}
-	slices.Sort(doc.Keys)
-	return doc, nil
 }

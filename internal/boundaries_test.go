@@ -12,7 +12,7 @@ import (
 )
 
 // purePackages decide, and neither read nor write.
-var purePackages = []string{"assembly", "breaker", "compile", "drain", "excerpt", "explain", "expression", "facts", "fluxspec", "fluxstate", "guard", "identity", "kubeconfig", "match", "merge", "origin", "pace", "plan", "preview", "provenance", "render", "shard", "status", "teardown", "workloadidentity"}
+var purePackages = []string{"assembly", "breaker", "compile", "drain", "excerpt", "explain", "expression", "facts", "fluxspec", "fluxstate", "guard", "hubconfig", "identity", "kubeconfig", "manifestchart", "match", "merge", "origin", "pace", "plan", "preview", "provenance", "render", "shard", "status", "teardown", "workloadidentity"}
 
 // TestPurePackagesArePure holds the packages that decide to their word: no client, no clock, no environment.
 func TestPurePackagesArePure(t *testing.T) {
@@ -55,6 +55,7 @@ func TestPurePackagesArePure(t *testing.T) {
 var allowed = map[string]bool{
 	"fluxstate sigs.k8s.io/controller-runtime/pkg/client": true, // the Object interface
 	"kubeconfig net/http":                                true, // the proxy of a rest.Config
+	"manifestchart net/http":                             true, // the handler that serves the chart from memory
 	"kubeconfig k8s.io/client-go/rest":                   true, // the Config struct
 	"kubeconfig k8s.io/client-go/tools/clientcmd":        true,
 	"kubeconfig k8s.io/client-go/tools/clientcmd/api":    true,

@@ -47,6 +47,8 @@ type request struct {
 	grants []string
 	// orphan is true if all of it is to go, and stays on the cluster.
 	orphan bool
+	// empty is true if all of it is to go, and nothing of it seems to be there.
+	empty bool
 }
 
 func (r *Reconciler) newRemovals(ctx context.Context, set *hubv1.AddonSet) *removals {
@@ -75,11 +77,12 @@ func (r *removals) withdraw(d *hubv1.AddonDelivery, reg *hubv1.ClusterRegistrati
 	}
 	addons := r.count(d)
 	addons = append(addons, r.unreported(d, addons)...)
+	empty := len(addons) == 0
 	orphaned := r.set.Spec.DeletionPolicy == hubv1.DeletionPolicyOrphan || reg.Spec.DeletionPolicy == hubv1.DeletionPolicyOrphan
 	if orphaned || drain.Requested(reg) || hubv1.LetsGo(status.Reason(reg, hubv1.UnregisteringCondition)) {
-		addons = nil
+		addons, empty = nil, false
 	}
-	r.ask(d, guard.Withdrawal(string(d.UID)), addons, request{d, nil, orphaned})
+	r.ask(d, guard.Withdrawal(string(d.UID)), addons, request{delivery: d, orphan: orphaned, empty: empty})
 }
 
 // change asks for what the delivery says that it wants to remove or to reinstall.
@@ -94,9 +97,9 @@ func (r *removals) change(d *hubv1.AddonDelivery) {
 	}
 	switch {
 	case len(grants) > 0:
-		r.ask(d, guard.Change(grants), addons, request{d, grants, false})
+		r.ask(d, guard.Change(grants), addons, request{delivery: d, grants: grants})
 	case d.Status.ObservedGeneration == d.Generation && len(inUse(d)) < len(d.Spec.Removals):
-		r.ask(d, guard.Change(d.Spec.Removals), nil, request{d, []string{}, false}) // to take back what is used up is free
+		r.ask(d, guard.Change(d.Spec.Removals), nil, request{delivery: d, grants: []string{}}) // to take back what is used up is free
 	}
 }
 
@@ -236,10 +239,13 @@ func (r *Reconciler) tellGuard(before, set *hubv1.AddonSet, v guard.Verdict) {
 func (r *Reconciler) letGo(ctx context.Context, asked *removals, v guard.Verdict) error {
 	var errs []error
 	for _, removal := range v.Go {
-		if q := asked.requests[removal.Digest]; q.grants == nil {
-			errs = append(errs, withdraw(ctx, r.Client, q.delivery, q.orphan))
-		} else {
+		switch q := asked.requests[removal.Digest]; {
+		case q.grants != nil:
 			errs = append(errs, r.grant(ctx, q.delivery, q.grants))
+		case q.empty:
+			errs = append(errs, remove(ctx, r.Client, q.delivery))
+		default:
+			errs = append(errs, withdraw(ctx, r.Client, q.delivery, q.orphan))
 		}
 	}
 	return errors.Join(errs...)

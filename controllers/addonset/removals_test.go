@@ -3,6 +3,7 @@
 package addonset
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"testing"
@@ -62,7 +63,7 @@ func TestRemovals(t *testing.T) {
 		"DrainedAndBroken":           {[]func(*world){drained, func(w *world) { w.broken = true }}, "all of it, free"},
 		"OrphanedBySet":              {[]func(*world){deselected, func(w *world) { w.set.Spec.DeletionPolicy = hubv1.DeletionPolicyOrphan }}, "all of it, free"},
 		"OrphanedByRegistration":     {[]func(*world){deselected, func(w *world) { w.reg.Spec.DeletionPolicy = hubv1.DeletionPolicyOrphan }}, "all of it, free"},
-		"NothingThereYet":            {[]func(*world){deselected, func(w *world) { w.delivery.Status.Addons = nil }}, "all of it, free"},
+		"NothingThereYet":            {[]func(*world){deselected, func(w *world) { w.delivery.Status.Addons = nil }}, "all of it, unmarked"},
 		"NotReportedYet":             {[]func(*world){deselected, func(w *world) { w.delivery.Status = hubv1.AddonDeliveryStatus{} }}, "all of it: a b"},
 		"Asks":                       {[]func(*world){func(w *world) { w.asks("b", "r1") }}, "r1: b"},
 		"AsksForTwo":                 {[]func(*world){func(w *world) { w.asks("a", "r2"); w.asks("b", "r1") }}, "r2 r1: a b"},
@@ -158,11 +159,11 @@ func (w *world) asked(t *testing.T) string {
 	}
 	asked := r.wanted[0]
 	what := "all of it"
-	if q := r.requests[asked.Digest]; q.grants != nil {
-		what = strings.Join(q.grants, " ")
-		if what == "" {
-			what = "takes back"
-		}
+	switch q := r.requests[asked.Digest]; {
+	case q.empty:
+		return what + ", unmarked"
+	case q.grants != nil:
+		what = cmp.Or(strings.Join(q.grants, " "), "takes back")
 	}
 	if len(asked.Addons) == 0 {
 		return what + ", free"

@@ -173,10 +173,10 @@ func (r *Reconciler) unregistering(reg *hubv1.ClusterRegistration, verdict origi
 }
 
 // missing returns whether an origin that is not there is one that the hub has seen, that is no cluster itself, and without which nobody says how
-// to reach the cluster.
+// to reach the cluster, or, once the registration is deleted, whether that is made again.
 func missing(reg *hubv1.ClusterRegistration) bool {
 	kind, err := kindOf(reg)
-	return err == nil && !kind.IsCluster() && reg.Status.OriginUID != "" && reg.Spec.KubeConfig == nil
+	return err == nil && !kind.IsCluster() && reg.Status.OriginUID != "" && (reg.Spec.KubeConfig == nil || reg.DeletionTimestamp != nil)
 }
 
 // label keeps the label that a probe found out, and, for a registration that has no origin, those that discovery gives to

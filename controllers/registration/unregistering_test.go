@@ -28,13 +28,16 @@ func TestUnregistering(t *testing.T) {
 		want    string
 		since   time.Duration
 	}{
-		"Wanted":                 {kind: origin.Secret, was: hubv1.OriginMissingReason, verdict: origin.Verdict{Origin: teardown.OriginWanted}},
-		"SecretGone":             {kind: origin.Secret, verdict: missing, want: hubv1.OriginMissingReason},
-		"SecretGoneForAWhile":    {kind: origin.Secret, was: hubv1.OriginMissingReason, verdict: missing, want: hubv1.OriginMissingReason, since: 30 * time.Minute},
-		"SecretWithoutItsLabel":  {kind: origin.Secret, was: hubv1.OriginMissingReason, verdict: unlabelled, want: hubv1.LabelRemovedReason},
-		"SecretGoneAfterThat":    {kind: origin.Secret, was: hubv1.LabelRemovedReason, verdict: missing, want: hubv1.OriginMissingReason},
-		"SecretNeverSeen":        {kind: origin.Secret, verdict: missing, with: func(r *hubv1.ClusterRegistration) { r.Status.OriginUID = "" }},
-		"HasItsOwnWayIn":         {kind: origin.Secret, verdict: missing, with: func(r *hubv1.ClusterRegistration) { r.Spec.KubeConfig = &hubv1.KubeConfigSource{} }},
+		"Wanted":                {kind: origin.Secret, was: hubv1.OriginMissingReason, verdict: origin.Verdict{Origin: teardown.OriginWanted}},
+		"SecretGone":            {kind: origin.Secret, verdict: missing, want: hubv1.OriginMissingReason},
+		"SecretGoneForAWhile":   {kind: origin.Secret, was: hubv1.OriginMissingReason, verdict: missing, want: hubv1.OriginMissingReason, since: 30 * time.Minute},
+		"SecretWithoutItsLabel": {kind: origin.Secret, was: hubv1.OriginMissingReason, verdict: unlabelled, want: hubv1.LabelRemovedReason},
+		"SecretGoneAfterThat":   {kind: origin.Secret, was: hubv1.LabelRemovedReason, verdict: missing, want: hubv1.OriginMissingReason},
+		"SecretNeverSeen":       {kind: origin.Secret, verdict: missing, with: func(r *hubv1.ClusterRegistration) { r.Status.OriginUID = "" }},
+		"HasItsOwnWayIn":        {kind: origin.Secret, verdict: missing, with: func(r *hubv1.ClusterRegistration) { r.Spec.KubeConfig = &hubv1.KubeConfigSource{} }},
+		"DeletedWithIt": {kind: origin.Secret, verdict: missing, want: hubv1.OriginMissingReason, with: func(r *hubv1.ClusterRegistration) {
+			r.Spec.KubeConfig, r.DeletionTimestamp = &hubv1.KubeConfigSource{}, &metav1.Time{Time: now}
+		}},
 		"ClusterGone":            {kind: origin.Kamaji, verdict: missing},
 		"ClusterWithoutItsLabel": {kind: origin.Kamaji, verdict: unlabelled, want: hubv1.LabelRemovedReason},
 	} {

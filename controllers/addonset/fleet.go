@@ -109,8 +109,8 @@ func (f *fleet) sum() {
 	for _, names := range [][]string{f.behind, f.failedBehind, f.failed, f.suspended} {
 		slices.Sort(names)
 	}
-	f.counts.ReadySummary = status.Summary(f.counts.Ready, f.counts.Matched)
-	f.counts.UpdatedSummary = status.Summary(f.counts.Updated, f.counts.Matched)
+	f.counts.ReadySummary = status.Fraction(f.counts.Ready, f.counts.Matched)
+	f.counts.UpdatedSummary = status.Fraction(f.counts.Updated, f.counts.Matched)
 }
 
 // excused is true if nobody is to wait for a cluster who waits for the set: somebody holds an add-on of it back and knows, or it
@@ -149,32 +149,32 @@ func (r *Reconciler) summarize(set *hubv1.AddonSet, f *fleet, invalid error) {
 		}
 	}
 	status.Set(set, hubv1.HealthyCondition, healthy, reason, message, now)
-	status.Summarize(set, outcome(f, invalid), now)
+	status.Summarize(set, summary(f, invalid), now)
 }
 
-func outcome(f *fleet, invalid error) status.Outcome {
+func summary(f *fleet, invalid error) status.Summary {
 	switch updated := f.counts.UpdatedSummary + " clusters have been Ready on this revision"; {
 	case invalid != nil:
-		return status.Outcome{Phase: status.Stalled, Reason: hubv1.InvalidSpecReason, Message: invalid.Error() + ". Clusters keep what they have"}
+		return status.Summary{Phase: status.Stalled, Reason: hubv1.InvalidSpecReason, Message: invalid.Error() + ". Clusters keep what they have"}
 	case f.counts.Matched == 0:
-		return status.Outcome{Phase: status.Done, Reason: hubv1.NoClusterMatchesReason, Message: f.nothing + f.leaving()}
+		return status.Summary{Phase: status.Done, Reason: hubv1.NoClusterMatchesReason, Message: f.nothing + f.leaving()}
 	case len(f.failedBehind) > 0:
 		m := updated + "; failed: " + status.List(f.failedBehind, 3)
 		if len(f.behind) > 0 {
 			m += "; not yet: " + status.List(f.behind, 5)
 		}
-		return status.Outcome{Phase: status.Broken, Reason: hubv1.AddonsFailedReason, Message: m}
+		return status.Summary{Phase: status.Broken, Reason: hubv1.AddonsFailedReason, Message: m}
 	case len(f.behind) > 0:
 		m := updated + "; not yet: " + status.List(f.behind, 5)
-		return status.Outcome{Phase: status.Working, Reason: hubv1.ProgressingReason, Message: m + f.notes()}
+		return status.Summary{Phase: status.Working, Reason: hubv1.ProgressingReason, Message: m + f.notes()}
 	case f.without > 0 && f.counts.Updated == 0:
-		return status.Outcome{Phase: status.Broken, Reason: hubv1.AddonsLostReason, Message: "nothing of this set is delivered anywhere" + f.notes()}
+		return status.Summary{Phase: status.Broken, Reason: hubv1.AddonsLostReason, Message: "nothing of this set is delivered anywhere" + f.notes()}
 	}
 	reason := hubv1.SucceededReason
 	if len(f.lost) > 0 {
 		reason = hubv1.AddonsLostReason
 	}
-	return status.Outcome{Phase: status.Done, Reason: reason, Message: fmt.Sprintf("delivered to %s clusters%s", f.counts.UpdatedSummary, f.notes())}
+	return status.Summary{Phase: status.Done, Reason: reason, Message: fmt.Sprintf("delivered to %s clusters%s", f.counts.UpdatedSummary, f.notes())}
 }
 
 // notes say what blocks nobody who waits for the set.

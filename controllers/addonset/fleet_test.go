@@ -52,7 +52,7 @@ func (o on) delivery(cluster string) hubv1.AddonDelivery {
 	if o.outdated {
 		d.Status.ReadyRevision = "base-1-e1"
 	}
-	status.Summarize(&d, status.Outcome{Phase: o.phase, Reason: o.reason}, fleetTime)
+	status.Summarize(&d, status.Summary{Phase: o.phase, Reason: o.reason}, fleetTime)
 	if o.leaving {
 		d.Spec.Withdrawal = d.UID
 		d.DeletionTimestamp = &metav1.Time{Time: fleetTime}

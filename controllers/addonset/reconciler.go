@@ -95,7 +95,7 @@ func (r *Reconciler) serve(ctx context.Context, set *hubv1.AddonSet) error {
 		return err
 	}
 	r.tellGuard(before, set, verdict)
-	return errors.Join(r.letGo(ctx, fleet.removals, verdict), r.pruneRevisions(ctx, set, fleet))
+	return errors.Join(r.carryOut(ctx, fleet.removals, verdict), r.pruneRevisions(ctx, set, fleet))
 }
 
 // compile checks the set, by itself and among the others of its namespace. invalid is the user's to mend.
@@ -216,7 +216,7 @@ func (r *Reconciler) retire(ctx context.Context, set *hubv1.AddonSet, deliveries
 	if held := set.Status.HeldRemovals; held != nil {
 		message += fmt.Sprintf(", of which the removal guard holds %d: see condition %s", held.Count, hubv1.RemovalsHeldCondition)
 	}
-	status.Summarize(set, status.Outcome{Phase: status.Working, Reason: hubv1.TerminatingReason, Message: message}, r.Clock.Now())
+	status.Summarize(set, status.Summary{Phase: status.Working, Reason: hubv1.TerminatingReason, Message: message}, r.Clock.Now())
 	if err := apply.StatusUnchanged(ctx, r.Client, before, set); err != nil {
 		return err
 	}
@@ -225,7 +225,7 @@ func (r *Reconciler) retire(ctx context.Context, set *hubv1.AddonSet, deliveries
 	if set.Status.HeldRemovals != nil && !asked.doomed {
 		kept = r.keepRevisions(ctx, set, deliveries)
 	}
-	return errors.Join(kept, r.letGo(ctx, asked, verdict))
+	return errors.Join(kept, r.carryOut(ctx, asked, verdict))
 }
 
 // forsake lets a set go whose kind is being deleted: nobody has asked for a removal. Its deliveries stay, and are the set's again when

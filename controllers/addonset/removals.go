@@ -235,8 +235,8 @@ func (r *Reconciler) tellGuard(before, set *hubv1.AddonSet, v guard.Verdict) {
 	}
 }
 
-// letGo carries out what the guard let go: deliveries are withdrawn, or told what they may remove.
-func (r *Reconciler) letGo(ctx context.Context, asked *removals, v guard.Verdict) error {
+// carryOut does what the guard has granted: deliveries are withdrawn, or told what they may remove.
+func (r *Reconciler) carryOut(ctx context.Context, asked *removals, v guard.Verdict) error {
 	var errs []error
 	for _, removal := range v.Go {
 		switch q := asked.requests[removal.Digest]; {

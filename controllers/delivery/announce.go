@@ -20,7 +20,7 @@ import (
 func (r *Reconciler) announce(ctx context.Context, c *cluster, steps []plan.Step) {
 	c.announced = map[plan.Key]outcome{}
 	for _, s := range steps {
-		if s.Verb == plan.Release {
+		if s.Verb == plan.LetGo {
 			left, err := r.left(ctx, c, s)
 			c.announced[s.Key] = outcome{left: left, err: err}
 		}
@@ -38,7 +38,7 @@ func (r *Reconciler) announce(ctx context.Context, c *cluster, steps []plan.Step
 		}
 	}
 	for _, s := range steps {
-		if o := c.objects[s.Key]; s.Verb == plan.Release && c.announced[s.Key].err == nil && c.delivery(s.Key.Namespace, o.delivery) == nil && !o.isLetGo() && c.registration != nil {
+		if o := c.objects[s.Key]; s.Verb == plan.LetGo && c.announced[s.Key].err == nil && c.delivery(s.Key.Namespace, o.delivery) == nil && !o.isLetGo() && c.registration != nil {
 			r.Recorder.Eventf(c.registration, newObject(s.Key), corev1.EventTypeWarning, hubv1.AddonOrphanedEvent, "Remove",
 				"add-on %q (%s), of which no AddonDelivery is there any more, is left on cluster %s: %s", s.Addon, s.Key, c.key, c.announced[s.Key].left)
 		}
@@ -49,7 +49,7 @@ func (r *Reconciler) announce(ctx context.Context, c *cluster, steps []plan.Step
 func (r *Reconciler) announceOf(ctx context.Context, c *cluster, d *delivery, steps []plan.Step) error {
 	after := d.before.DeepCopy()
 	for _, s := range steps {
-		if s.Verb != plan.Release || c.announced[s.Key].err != nil {
+		if s.Verb != plan.LetGo || c.announced[s.Key].err != nil {
 			continue
 		}
 		if d.announced(s.Key, s.Addon) {

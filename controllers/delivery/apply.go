@@ -48,7 +48,7 @@ func (r *Reconciler) apply(ctx context.Context, c *cluster, steps []plan.Step) (
 		switch s.Verb {
 		case plan.Create, plan.Update:
 			out = r.write(ctx, c, s)
-		case plan.Release:
+		case plan.LetGo:
 			if out = c.announced[s.Key]; out.err == nil {
 				out.err = r.remove(ctx, c, s, out.left)
 			}
@@ -247,7 +247,7 @@ func (r *Reconciler) remove(ctx context.Context, c *cluster, s plan.Step, left s
 	r.ledger.remove(s.Key, left, r.Clock.Now())
 	r.writes.Forget(c.key)
 	if o.Deleting {
-		return r.letGo(ctx, c, s)
+		return r.unfinalize(ctx, c, s)
 	}
 	r.tellHalfMoved(ctx, c, s, o) // before: nobody would know afterwards
 	if err := r.Client.Delete(ctx, obj); err != nil {

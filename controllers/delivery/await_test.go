@@ -31,7 +31,7 @@ func TestAwaitIsNoVeto(t *testing.T) {
 				Key: there, Addon: "app", Release: hubv1.HelmReleaseIdentity{Name: "other", Namespace: "x", StorageNamespace: "x"},
 			}}}}
 			d := &delivery{AddonDelivery: &hubv1.AddonDelivery{ObjectMeta: metav1.ObjectMeta{Namespace: tc.awaits}}}
-			d.Outcome = assembly.Outcome{Awaits: map[plan.Key]string{there: "renamed is to take it over"}}
+			d.Portion = assembly.Portion{Awaits: map[plan.Key]string{there: "renamed is to take it over"}}
 			c.deliveries = []*delivery{d}
 			desired := []plan.Desired{{
 				Key: plan.Key{Kind: "HelmRelease", Namespace: tc.delivers, Name: "mine"}, Addon: "app",

@@ -102,7 +102,7 @@ func TestAnnounceAgain(t *testing.T) {
 			if tc.removed != nil {
 				m.r.ledger.remove(vanishingKey, *tc.removed, m.clock.Now())
 			}
-			m.r.announceAgain(t.Context(), c, d, plan.Step{Key: vanishingKey, Addon: "app", Verb: plan.Release})
+			m.r.announceAgain(t.Context(), c, d, plan.Step{Key: vanishingKey, Addon: "app", Verb: plan.LetGo})
 			if got := m.orphanEvents(); len(got) > 0 != tc.want {
 				t.Errorf("told: %v", got)
 			}

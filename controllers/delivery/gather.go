@@ -91,8 +91,8 @@ type delivery struct {
 	result *render.Result
 	// unreadable is what the cluster's owner wrote and nobody can read.
 	unreadable []string
-	// assembly.Outcome is what it may deliver.
-	assembly.Outcome
+	// assembly.Portion is what it may deliver.
+	assembly.Portion
 	// lost and going are what its add-ons were to take over that is gone, and that is about to be.
 	lost, going []string
 	// whole renders the result again, with the bodies that memory does not keep.

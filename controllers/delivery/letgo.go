@@ -25,11 +25,11 @@ const fluxFinalizer = kustomizev1.KustomizationFinalizer
 // suspended.
 func (o *object) isLetGo() bool { return o.Deleting && o.Suspended }
 
-// letGo takes Flux's finalizer off an object that is let go, if Flux does not: a worker that was at work on it when its cluster
+// unfinalize takes Flux's finalizer off an object that is let go, if Flux does not: a worker that was at work on it when its cluster
 // fell silent may be held by that cluster for minutes, or for as long as it lives, and nobody else may look at the object then.
 // Flux would do just the same, since the object is suspended. An object that is being uninstalled is left to Flux.
-func (r *Reconciler) letGo(ctx context.Context, c *cluster, s plan.Step) error {
-	if s.Verb != plan.Release {
+func (r *Reconciler) unfinalize(ctx context.Context, c *cluster, s plan.Step) error {
+	if s.Verb != plan.LetGo {
 		return nil
 	}
 	if left := FluxTakes - r.Clock.Since(c.objects[s.Key].deleted); left > 0 {

@@ -37,12 +37,12 @@ func TestLetGo(t *testing.T) {
 		left       []string
 		again      time.Duration
 	}{
-		"Stuck":          {verb: plan.Release, since: time.Minute, finalizers: []string{fluxFinalizer}, gone: true},
-		"JustDeleted":    {verb: plan.Release, since: 3 * time.Second, finalizers: []string{fluxFinalizer}, left: []string{fluxFinalizer}, again: 7 * time.Second},
-		"SomebodyElse's": {verb: plan.Release, since: time.Minute, finalizers: []string{fluxFinalizer, "example.org/theirs"}, left: []string{"example.org/theirs"}},
+		"Stuck":          {verb: plan.LetGo, since: time.Minute, finalizers: []string{fluxFinalizer}, gone: true},
+		"JustDeleted":    {verb: plan.LetGo, since: 3 * time.Second, finalizers: []string{fluxFinalizer}, left: []string{fluxFinalizer}, again: 7 * time.Second},
+		"SomebodyElse's": {verb: plan.LetGo, since: time.Minute, finalizers: []string{fluxFinalizer, "example.org/theirs"}, left: []string{"example.org/theirs"}},
 		"Uninstall":      {verb: plan.Uninstall, since: time.Hour, finalizers: []string{fluxFinalizer}, left: []string{fluxFinalizer}},
 		"HandOver":       {verb: plan.HandOver, since: time.Hour, finalizers: []string{fluxFinalizer}, left: []string{fluxFinalizer}},
-		"AnotherOne":     {verb: plan.Release, since: time.Minute, another: true, finalizers: []string{fluxFinalizer}, left: []string{fluxFinalizer}},
+		"AnotherOne":     {verb: plan.LetGo, since: time.Minute, another: true, finalizers: []string{fluxFinalizer}, left: []string{fluxFinalizer}},
 	} {
 		for _, kind := range []string{fluxspec.HelmReleaseKind, fluxspec.KustomizationKind} {
 			t.Run(name+"/"+kind, func(t *testing.T) {
@@ -59,7 +59,7 @@ func TestLetGo(t *testing.T) {
 					known.uid = "before"
 				}
 				c := &cluster{objects: map[plan.Key]*object{k: known}}
-				if err := r.letGo(t.Context(), c, plan.Step{Key: k, Verb: tc.verb}); err != nil {
+				if err := r.unfinalize(t.Context(), c, plan.Step{Key: k, Verb: tc.verb}); err != nil {
 					t.Fatal(err)
 				}
 				err := api.Get(t.Context(), client.ObjectKeyFromObject(obj), obj)

@@ -179,7 +179,7 @@ func (c *cluster) planInput(config *hubconfig.Config) plan.Input {
 			want.Labels, want.Recorded = render.Labels(d.target, w.Addon), d.recorded(w)
 			if o := c.objects[want.Key]; o != nil {
 				_, to, _ := want.Reinstall(&o.Observed)
-				want.MayReinstall = d.letsGo(guard.Reinstalled(string(o.uid), to.String()))
+				want.MayReinstall = d.granted(guard.Reinstalled(string(o.uid), to.String()))
 			}
 			in.Desired = append(in.Desired, want)
 		}
@@ -257,8 +257,8 @@ func (d *delivery) holds(addon string) bool {
 	return assembly.Held(&assembly.Delivery{Result: d.result, Stays: d.stays}, addon)
 }
 
-// letsGo returns whether the removal guard of the set lets something go.
-func (d *delivery) letsGo(removal string) bool {
+// granted returns whether the removal guard of the set lets something go.
+func (d *delivery) granted(removal string) bool {
 	off := d.set != nil && d.set.Spec.RemovalGuard != nil && d.set.Spec.RemovalGuard.Mode == hubv1.RemovalGuardOff
 	return off || d.leaving || slices.Contains(d.Spec.Removals, removal)
 }
@@ -292,7 +292,7 @@ func (c *cluster) removal(o plan.Observed, config *hubconfig.Config) teardown.Fa
 	}
 	d := c.delivery(o.Key.Namespace, obj.delivery)
 	if d != nil {
-		f.Guarded = !d.letsGo(guard.Dropped(string(obj.uid)))
+		f.Guarded = !d.granted(guard.Dropped(string(obj.uid)))
 		if d.announced(o.Key, o.Addon) {
 			f.LetGo = "it has been told of as let go"
 		}

@@ -91,7 +91,7 @@ func TestSuspendedAndGone(t *testing.T) {
 	}{
 		"ItsSourceCannotBeMade": {objects: there(), result: &render.Result{}, step: &plan.Step{Key: k, Addon: "a", Verb: plan.Update}, err: errors.New("the namespace is being deleted")},
 		"ItsMirrorIsGone":       {objects: there(), result: &render.Result{}, step: &plan.Step{Key: k, Addon: "a", Verb: plan.Update}, err: errNoMirror},
-		"ItCannotBeLetGo":       {objects: there(), result: &render.Result{}, step: &plan.Step{Key: k, Addon: "a", Verb: plan.Release}, err: errors.New("cut off")},
+		"ItCannotBeLetGo":       {objects: there(), result: &render.Result{}, step: &plan.Step{Key: k, Addon: "a", Verb: plan.LetGo}, err: errors.New("cut off")},
 		"NotMadeAgain":          {result: &render.Result{}, step: &plan.Step{Key: k, Addon: "a", Verb: plan.Create}, err: errors.New("the namespace is being deleted")},
 		"CannotBeRendered":      {objects: there(), result: unrendered},
 		"GoneAndUnrendered":     {result: unrendered},

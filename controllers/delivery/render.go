@@ -62,7 +62,7 @@ func (r *Reconciler) render(ctx context.Context, c *cluster) error {
 	}
 	c.yields = map[plan.Key]bool{}
 	for i, out := range assembly.Assemble(in) {
-		all[i].Outcome = out
+		all[i].Portion = out
 		maps.Copy(c.yields, out.Yields)
 	}
 	return ctx.Err() // else all that could not be read for that would look like a failure of each delivery

@@ -65,7 +65,7 @@ func (r *Reconciler) report(c *cluster, d *delivery, steps []plan.Step, outcomes
 	}
 	d.Status.Addons = addons
 	d.Status.AddonCounts = count(addons)
-	out := r.outcome(c, d)
+	out := r.summary(c, d)
 	if out.Phase == status.Done && !held && d.Status.ReadyRevision != d.Spec.RevisionName {
 		d.Status.ReadyRevision, d.Status.ReadyTime = d.Spec.RevisionName, &now
 	}
@@ -182,7 +182,7 @@ func (r *Reconciler) addonStatus(c *cluster, d *delivery, s plan.Step, out outco
 		switch {
 		case out.err != nil:
 			a.Message = out.err.Error()
-		case s.Verb == plan.Release:
+		case s.Verb == plan.LetGo:
 			a.State, a.Message = hubv1.AddonOrphaned, out.left
 		case s.Verb == plan.Uninstall && a.Message == "":
 			a.Message = "Flux is uninstalling it"
@@ -324,7 +324,7 @@ func count(addons []hubv1.AddonStatus) *hubv1.ObjectCounts {
 		}
 		c.Total++
 	}
-	c.Summary = status.Summary(c.Ready, c.Total)
+	c.Summary = status.Fraction(c.Ready, c.Total)
 	return &c
 }
 
@@ -415,24 +415,24 @@ func tallyOf(d *delivery) tally {
 	return t
 }
 
-// outcome sums up a delivery.
-func (r *Reconciler) outcome(c *cluster, d *delivery) status.Outcome {
+// summary sums up a delivery.
+func (r *Reconciler) summary(c *cluster, d *delivery) status.Summary {
 	counts, t := d.Status.AddonCounts, tallyOf(d)
 	switch {
 	case d.failed != nil:
-		return status.Outcome{Phase: status.Broken, Reason: d.reason, Message: d.unrenderable}
+		return status.Summary{Phase: status.Broken, Reason: d.reason, Message: d.unrenderable}
 	case d.leaving:
-		return status.Outcome{Phase: status.Working, Reason: hubv1.TerminatingReason, Message: status.List(append([]string{"being withdrawn"}, t.waiting...), 4)}
+		return status.Summary{Phase: status.Working, Reason: hubv1.TerminatingReason, Message: status.List(append([]string{"being withdrawn"}, t.waiting...), 4)}
 	case c.registration == nil:
-		return status.Outcome{Phase: status.Broken, Reason: hubv1.RegistrationNotFoundReason, Message: fmt.Sprintf("ClusterRegistration %s is not there; what is delivered stays as it is", c.key)}
+		return status.Summary{Phase: status.Broken, Reason: hubv1.RegistrationNotFoundReason, Message: fmt.Sprintf("ClusterRegistration %s is not there; what is delivered stays as it is", c.key)}
 	case d.DeletionTimestamp != nil && !d.wantedAgain:
-		return status.Outcome{Phase: status.Working, Reason: hubv1.TerminatingReason, Message: fmt.Sprintf(
+		return status.Summary{Phase: status.Working, Reason: hubv1.TerminatingReason, Message: fmt.Sprintf(
 			"deleted by hand; it goes when AddonSet %s withdraws it, which takes its add-ons off the cluster as far as the removal guard lets it", d.SetKey())}
 	case d.result == nil && !(d.frozen && c.paused()):
 		if d.frozen && counts.Total > 0 && counts.Ready == counts.Total {
 			return frozen(counts)
 		}
-		return status.Outcome{Phase: status.Broken, Reason: d.reason, Message: d.unrenderable}
+		return status.Summary{Phase: status.Broken, Reason: d.reason, Message: d.unrenderable}
 	case len(t.failed) > 0:
 		reason := hubv1.AddonsFailedReason
 		for _, one := range []string{hubv1.FluxObjectsInFolderReason, hubv1.RenderFailedReason} {
@@ -440,27 +440,27 @@ func (r *Reconciler) outcome(c *cluster, d *delivery) status.Outcome {
 				reason = one // all of them for the one reason
 			}
 		}
-		return status.Outcome{Phase: status.Broken, Reason: reason, Message: status.List(t.failed, 2)}
+		return status.Summary{Phase: status.Broken, Reason: reason, Message: status.List(t.failed, 2)}
 	case !c.answered():
-		return status.Outcome{Phase: status.Working, Reason: hubv1.WaitingForClusterReason, Message: "nothing is made before the cluster has answered"}
+		return status.Summary{Phase: status.Working, Reason: hubv1.WaitingForClusterReason, Message: "nothing is made before the cluster has answered"}
 	case c.paused():
-		return status.Outcome{Phase: d.keeps(counts, &t), Reason: c.suspended().Reason, Message: c.suspended().Message + "; what runs stays as it is"}
+		return status.Summary{Phase: d.keeps(counts, &t), Reason: c.suspended().Reason, Message: c.suspended().Message + "; what runs stays as it is"}
 	case c.suspended() != nil:
-		return status.Outcome{Phase: status.Working, Reason: c.suspended().Reason, Message: c.suspended().Message + "; what runs stays as it is"}
+		return status.Summary{Phase: status.Working, Reason: c.suspended().Reason, Message: c.suspended().Message + "; what runs stays as it is"}
 	case len(t.waiting) > 0:
-		return status.Outcome{Phase: status.Working, Reason: hubv1.ProgressingReason, Message: status.List(t.waiting, 3)}
+		return status.Summary{Phase: status.Working, Reason: hubv1.ProgressingReason, Message: status.List(t.waiting, 3)}
 	case len(t.held) > 0:
-		return status.Outcome{Phase: status.Working, Reason: hubv1.RemovalsHeldReason, Message: status.List(t.held, 3)}
+		return status.Summary{Phase: status.Working, Reason: hubv1.RemovalsHeldReason, Message: status.List(t.held, 3)}
 	case len(t.suspended) > 0:
-		return status.Outcome{Phase: d.keeps(counts, &t), Reason: hubv1.SuspendedReason, Message: fmt.Sprintf("%s suspended: %s; `flux resume` lets it go on", status.Count(len(t.suspended), "add-on"), status.List(t.suspended, 3))}
+		return status.Summary{Phase: d.keeps(counts, &t), Reason: hubv1.SuspendedReason, Message: fmt.Sprintf("%s suspended: %s; `flux resume` lets it go on", status.Count(len(t.suspended), "add-on"), status.List(t.suspended, 3))}
 	case len(t.lost) > 0:
 		return t.loses(counts)
 	case d.frozen && counts.Total > 0:
 		return frozen(counts)
 	case counts.Total == 0:
-		return status.Outcome{Phase: status.Done, Reason: hubv1.AddonsReadyReason, Message: "no add-on of this set is for this cluster"}
+		return status.Summary{Phase: status.Done, Reason: hubv1.AddonsReadyReason, Message: "no add-on of this set is for this cluster"}
 	}
-	return status.Outcome{Phase: status.Done, Reason: hubv1.AddonsReadyReason, Message: status.SomeReady(counts.Ready, counts.Total)}
+	return status.Summary{Phase: status.Done, Reason: hubv1.AddonsReadyReason, Message: status.SomeReady(counts.Ready, counts.Total)}
 }
 
 // keeps is how a delivery stands that is paused, or of which something is suspended: Ready if it was, and if nothing waits for it to go on.
@@ -473,16 +473,16 @@ func (d *delivery) keeps(counts *hubv1.ObjectCounts, t *tally) status.Phase {
 }
 
 // loses is the outcome of a delivery of which other sets deliver something: no failure, as long as anything of it is left.
-func (t *tally) loses(counts *hubv1.ObjectCounts) status.Outcome {
+func (t *tally) loses(counts *hubv1.ObjectCounts) status.Summary {
 	m := "delivered by other sets: " + status.List(t.lost, 2)
 	if t.delivered {
-		return status.Outcome{Phase: status.Done, Reason: hubv1.AddonsLostReason, Message: status.SomeReady(counts.Ready, counts.Total) + "; " + m}
+		return status.Summary{Phase: status.Done, Reason: hubv1.AddonsLostReason, Message: status.SomeReady(counts.Ready, counts.Total) + "; " + m}
 	}
-	return status.Outcome{Phase: status.Broken, Reason: hubv1.AddonsLostReason, Message: "nothing of this set is delivered here; " + m}
+	return status.Summary{Phase: status.Broken, Reason: hubv1.AddonsLostReason, Message: "nothing of this set is delivered here; " + m}
 }
 
 // frozen is where a delivery stands that is Ready as another version of the hub made it.
-func frozen(counts *hubv1.ObjectCounts) status.Outcome {
-	return status.Outcome{Phase: status.Done, Reason: hubv1.FrozenReason, Message: fmt.Sprintf(
+func frozen(counts *hubv1.ObjectCounts) status.Summary {
+	return status.Summary{Phase: status.Done, Reason: hubv1.FrozenReason, Message: fmt.Sprintf(
 		"%s add-ons are Ready; the revision was made by another version of the hub, and what is there of it stays as it is until the set changes", counts.Summary)}
 }

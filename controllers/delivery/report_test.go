@@ -74,7 +74,7 @@ func TestOutcome(t *testing.T) {
 				d.result, d.reason, d.frozen = nil, hubv1.FrozenReason, true
 			}
 			d.Status.Addons, d.Status.AddonCounts = tc.addons, count(tc.addons)
-			got := (&Reconciler{}).outcome(&cluster{registration: reg}, d)
+			got := (&Reconciler{}).summary(&cluster{registration: reg}, d)
 			if got.Phase != tc.want || got.Reason != tc.reason || !strings.HasPrefix(got.Message, tc.says) && !strings.Contains(got.Message, tc.says) {
 				t.Errorf("got %+v, want phase %d, %s: %s", got, tc.want, tc.reason, tc.says)
 			}

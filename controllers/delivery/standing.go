@@ -99,7 +99,7 @@ func (r *Reconciler) dismiss(ctx context.Context, c *cluster) error {
 			errs = append(errs, apply.RemoveFinalizer(ctx, r.Client, d.AddonDelivery, hubv1.DeliveryFinalizer))
 			continue
 		}
-		status.Summarize(d.AddonDelivery, status.Outcome{Phase: status.Broken, Reason: d.Reason, Message: d.Message}, c.now)
+		status.Summarize(d.AddonDelivery, status.Summary{Phase: status.Broken, Reason: d.Reason, Message: d.Message}, c.now)
 		errs = append(errs, apply.Status(ctx, r.Client, d.before, d.AddonDelivery))
 	}
 	return errors.Join(errs...)

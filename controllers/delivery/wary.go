@@ -54,7 +54,7 @@ func (r *Reconciler) keepAccount(ctx context.Context, c *cluster, s *plan.Step) 
 	switch {
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		if s.Key.Kind == fluxspec.KustomizationKind {
-			s.Verb, s.Reason = plan.Release, fmt.Sprintf("ServiceAccount %q is gone with its namespace, and without it Flux removes nothing", o.account)
+			s.Verb, s.Reason = plan.LetGo, fmt.Sprintf("ServiceAccount %q is gone with its namespace, and without it Flux removes nothing", o.account)
 		}
 		return nil
 	case err != nil:
@@ -74,7 +74,7 @@ func (r *Reconciler) unnoted(ctx context.Context, c *cluster, s *plan.Step) (not
 	}
 	switch {
 	case fluxstate.Unnoted(k) != "":
-		s.Verb, s.Reason = plan.Release, "Flux has never applied all of it, and would remove nothing"
+		s.Verb, s.Reason = plan.LetGo, "Flux has never applied all of it, and would remove nothing"
 	case fluxstate.FirstTry(k) && !k.Spec.Suspend && k.DeletionTimestamp == nil:
 		s.Verb, s.Reason = plan.Hold, "waits for Flux to end its first try: what that has applied, it would not remove before"
 		c.lookAgain(time.Second)
@@ -92,7 +92,7 @@ func (c *cluster) untaken(s *plan.Step) {
 	}
 	failed := o.state.Ready == metav1.ConditionFalse && !fluxstate.Unreachable(o.state)
 	if o.Suspended || o.Deleting || failed {
-		s.Verb, s.Reason = plan.Release, "Flux has not taken over "+d.unnoted(o)+", and would remove nothing"
+		s.Verb, s.Reason = plan.LetGo, "Flux has not taken over "+d.unnoted(o)+", and would remove nothing"
 		return
 	}
 	s.Verb, s.Reason = plan.Hold, "waits for Flux to take over "+d.unnoted(o)+": before that, it would remove nothing"

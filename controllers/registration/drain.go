@@ -137,7 +137,7 @@ func (r *Reconciler) tellDrain(before, after *hubv1.ClusterRegistration, obj *un
 }
 
 // draining is how a cluster stands that is being drained.
-func draining(c *metav1.Condition) status.Outcome {
+func draining(c *metav1.Condition) status.Summary {
 	phase := map[string]status.Phase{hubv1.DrainInProgressReason: status.Working, hubv1.DrainedReason: status.Done, hubv1.DrainTimedOutReason: status.Broken}
-	return status.Outcome{Phase: phase[c.Reason], Reason: c.Reason, Message: c.Message}
+	return status.Summary{Phase: phase[c.Reason], Reason: c.Reason, Message: c.Message}
 }

@@ -65,7 +65,7 @@ func (r *Reconciler) finalize(ctx context.Context, reg *hubv1.ClusterRegistratio
 			return ctrl.Result{}, err
 		}
 	}
-	status.Summarize(reg, status.Outcome{Phase: status.Working, Reason: hubv1.TerminatingReason, Message: decision.Reason + "; " + leftText(left, recalled)}, r.Clock.Now())
+	status.Summarize(reg, status.Summary{Phase: status.Working, Reason: hubv1.TerminatingReason, Message: decision.Reason + "; " + leftText(left, recalled)}, r.Clock.Now())
 	if err := apply.Status(ctx, r.Client, before, reg); err != nil {
 		return ctrl.Result{}, err
 	}
@@ -166,11 +166,11 @@ func unregisteringReason(f teardown.RegistrationFacts, d teardown.Decision) stri
 	switch {
 	case d.Mode == teardown.Hold:
 		return ""
-	case d.Mode == teardown.Release && f.Forced:
+	case d.Mode == teardown.LetGo && f.Forced:
 		return hubv1.ForcedReason
-	case d.Mode == teardown.Release && f.Lost:
+	case d.Mode == teardown.LetGo && f.Lost:
 		return hubv1.OriginLostReason
-	case d.Mode == teardown.Release:
+	case d.Mode == teardown.LetGo:
 		return hubv1.OriginDeletedReason
 	}
 	return hubv1.UnregisteredReason

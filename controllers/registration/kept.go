@@ -89,7 +89,7 @@ func (r *Reconciler) keep(reg *hubv1.ClusterRegistration, why string) {
 	message := r.keptBecause(reg, why)
 	status.Set(reg, hubv1.DeletionHeldCondition, metav1.ConditionTrue, why, message, r.Clock.Now())
 	if status.IsTrue(reg, hubv1.ReadyCondition) {
-		status.Summarize(reg, status.Outcome{Phase: status.Working, Reason: why, Message: message}, r.Clock.Now())
+		status.Summarize(reg, status.Summary{Phase: status.Working, Reason: why, Message: message}, r.Clock.Now())
 	}
 }
 

@@ -65,7 +65,7 @@ func TestDeletedWithASpec(t *testing.T) {
 			if err != nil || (stays != "") != (tc.want != "") {
 				t.Fatalf("stays: %q (%v)", stays, err)
 			}
-			status.Summarize(reg, status.Outcome{Phase: status.Done, Reason: hubv1.SucceededReason}, now)
+			status.Summarize(reg, status.Summary{Phase: status.Done, Reason: hubv1.SucceededReason}, now)
 			r.keep(reg, stays)
 			c := status.Find(reg, hubv1.DeletionHeldCondition)
 			if stays != "" && (c == nil || !strings.Contains(c.Message, tc.want) || status.IsTrue(reg, hubv1.ReadyCondition)) || stays == "" && c != nil {

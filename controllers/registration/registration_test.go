@@ -48,46 +48,46 @@ func TestOutcome(t *testing.T) {
 		refused          *refusal
 		sets             []hubv1.SetResult
 		served           served
-		want             status.Outcome
+		want             status.Summary
 	}{
-		"NotReadyYet":    {valid: valid("False", hubv1.KubeConfigNotReadyReason), waiting: true, want: status.Outcome{Phase: status.Working, Reason: hubv1.KubeConfigNotReadyReason, Message: "kubeconfig"}},
-		"Malformed":      {valid: valid("False", "KubeConfigMalformed"), want: status.Outcome{Phase: status.Broken, Reason: "KubeConfigMalformed", Message: "kubeconfig"}},
-		"HubItself":      {valid: good, reachable: reachable("False", hubv1.HubItselfReason), refused: &refusal{hubv1.HubItselfReason, "the hub"}, want: status.Outcome{Phase: status.Broken, Reason: hubv1.HubItselfReason, Message: "the hub"}},
-		"NobodyProbes":   {valid: good, reachable: reachable("Unknown", hubv1.NotProbedReason), identity: "aws", served: counts(2, 0, 0), want: status.Outcome{Phase: status.Working, Reason: hubv1.ProgressingReason, Message: "0 of 2 add-ons are Ready"}},
-		"NobodyNeedsTo":  {valid: good, reachable: reachable("Unknown", hubv1.NotProbedReason), identity: "aws", served: counts(0, 0, 0), want: status.Outcome{Phase: status.Done, Reason: hubv1.NoAddonSetReason, Message: "no AddonSet delivers to this cluster: flux-system/base wants a=b"}},
-		"FluxFails":      {valid: good, reachable: reachable("False", hubv1.FluxFailsReason), identity: "aws", served: counts(2, 0, 0), want: status.Outcome{Phase: status.Broken, Reason: hubv1.FluxFailsReason, Message: "probe"}},
-		"NotProbed":      {valid: good, reachable: reachable("Unknown", hubv1.NotProbedReason), want: status.Outcome{Phase: status.Working, Reason: hubv1.NotProbedReason, Message: "probe"}},
-		"Unreachable":    {valid: good, reachable: reachable("False", "DialTimeout"), served: counts(2, 2, 0), want: status.Outcome{Phase: status.Broken, Reason: "DialTimeout", Message: "probe"}},
-		"Upgrading":      {valid: good, reachable: reachable("False", "DialTimeout"), maintenance: "ClusterUpgrading", want: status.Outcome{Phase: status.Working, Reason: "ClusterUpgrading", Message: "at work: probe"}},
-		"UpgradingUp":    {valid: good, reachable: answers, maintenance: "ClusterUpgrading", served: counts(1, 1, 0), want: status.Outcome{Phase: status.Done, Reason: hubv1.SucceededReason, Message: "the add-on is Ready"}},
-		"NoSet":          {valid: good, reachable: answers, served: counts(0, 0, 0), sets: []hubv1.SetResult{{Name: "flux-system/base", Result: "NotSelected: wants a=b"}}, want: status.Outcome{Phase: status.Done, Reason: hubv1.NoAddonSetReason, Message: "no AddonSet delivers to this cluster: flux-system/base wants a=b"}},
-		"StalledSet":     {valid: good, reachable: answers, served: served{why: []string{"flux-system/base does not compile"}}, sets: []hubv1.SetResult{{Name: "flux-system/base", Result: "Stalled: the set does not compile"}}, want: status.Outcome{Phase: status.Done, Reason: hubv1.NoAddonSetReason, Message: "no AddonSet delivers to this cluster: flux-system/base does not compile"}},
-		"JustSelected":   {valid: good, reachable: answers, served: served{pending: []string{"flux-system/base"}}, want: status.Outcome{Phase: status.Working, Reason: hubv1.ProgressingReason, Message: "about to be delivered: flux-system/base"}},
-		"OneMore":        {valid: good, reachable: answers, served: with(counts(2, 2, 0), func(s *served) { s.pending = []string{"flux-system/more"} }), want: status.Outcome{Phase: status.Working, Reason: hubv1.ProgressingReason, Message: "all 2 add-ons are Ready; about to be delivered: flux-system/more"}},
-		"Leaving":        {valid: good, reachable: answers, served: with(counts(2, 2, 0), func(s *served) { s.leaving = []string{"flux-system/old (hello)"} }), want: status.Outcome{Phase: status.Working, Reason: hubv1.AddonsLeavingReason, Message: "being withdrawn: flux-system/old (hello)"}},
-		"LastOneLeaving": {valid: good, reachable: answers, served: served{leaving: []string{"flux-system/old"}}, want: status.Outcome{Phase: status.Working, Reason: hubv1.AddonsLeavingReason, Message: "being withdrawn: flux-system/old"}},
-		"FailedLeaving":  {valid: good, reachable: answers, served: with(counts(2, 1, 1), func(s *served) { s.leaving = []string{"flux-system/old"} }), want: status.Outcome{Phase: status.Broken, Reason: hubv1.AddonsFailedReason, Message: "1 of 2 add-ons failed: base/a: boom; being withdrawn: flux-system/old"}},
+		"NotReadyYet":    {valid: valid("False", hubv1.KubeConfigNotReadyReason), waiting: true, want: status.Summary{Phase: status.Working, Reason: hubv1.KubeConfigNotReadyReason, Message: "kubeconfig"}},
+		"Malformed":      {valid: valid("False", "KubeConfigMalformed"), want: status.Summary{Phase: status.Broken, Reason: "KubeConfigMalformed", Message: "kubeconfig"}},
+		"HubItself":      {valid: good, reachable: reachable("False", hubv1.HubItselfReason), refused: &refusal{hubv1.HubItselfReason, "the hub"}, want: status.Summary{Phase: status.Broken, Reason: hubv1.HubItselfReason, Message: "the hub"}},
+		"NobodyProbes":   {valid: good, reachable: reachable("Unknown", hubv1.NotProbedReason), identity: "aws", served: counts(2, 0, 0), want: status.Summary{Phase: status.Working, Reason: hubv1.ProgressingReason, Message: "0 of 2 add-ons are Ready"}},
+		"NobodyNeedsTo":  {valid: good, reachable: reachable("Unknown", hubv1.NotProbedReason), identity: "aws", served: counts(0, 0, 0), want: status.Summary{Phase: status.Done, Reason: hubv1.NoAddonSetReason, Message: "no AddonSet delivers to this cluster: flux-system/base wants a=b"}},
+		"FluxFails":      {valid: good, reachable: reachable("False", hubv1.FluxFailsReason), identity: "aws", served: counts(2, 0, 0), want: status.Summary{Phase: status.Broken, Reason: hubv1.FluxFailsReason, Message: "probe"}},
+		"NotProbed":      {valid: good, reachable: reachable("Unknown", hubv1.NotProbedReason), want: status.Summary{Phase: status.Working, Reason: hubv1.NotProbedReason, Message: "probe"}},
+		"Unreachable":    {valid: good, reachable: reachable("False", "DialTimeout"), served: counts(2, 2, 0), want: status.Summary{Phase: status.Broken, Reason: "DialTimeout", Message: "probe"}},
+		"Upgrading":      {valid: good, reachable: reachable("False", "DialTimeout"), maintenance: "ClusterUpgrading", want: status.Summary{Phase: status.Working, Reason: "ClusterUpgrading", Message: "at work: probe"}},
+		"UpgradingUp":    {valid: good, reachable: answers, maintenance: "ClusterUpgrading", served: counts(1, 1, 0), want: status.Summary{Phase: status.Done, Reason: hubv1.SucceededReason, Message: "the add-on is Ready"}},
+		"NoSet":          {valid: good, reachable: answers, served: counts(0, 0, 0), sets: []hubv1.SetResult{{Name: "flux-system/base", Result: "NotSelected: wants a=b"}}, want: status.Summary{Phase: status.Done, Reason: hubv1.NoAddonSetReason, Message: "no AddonSet delivers to this cluster: flux-system/base wants a=b"}},
+		"StalledSet":     {valid: good, reachable: answers, served: served{why: []string{"flux-system/base does not compile"}}, sets: []hubv1.SetResult{{Name: "flux-system/base", Result: "Stalled: the set does not compile"}}, want: status.Summary{Phase: status.Done, Reason: hubv1.NoAddonSetReason, Message: "no AddonSet delivers to this cluster: flux-system/base does not compile"}},
+		"JustSelected":   {valid: good, reachable: answers, served: served{pending: []string{"flux-system/base"}}, want: status.Summary{Phase: status.Working, Reason: hubv1.ProgressingReason, Message: "about to be delivered: flux-system/base"}},
+		"OneMore":        {valid: good, reachable: answers, served: with(counts(2, 2, 0), func(s *served) { s.pending = []string{"flux-system/more"} }), want: status.Summary{Phase: status.Working, Reason: hubv1.ProgressingReason, Message: "all 2 add-ons are Ready; about to be delivered: flux-system/more"}},
+		"Leaving":        {valid: good, reachable: answers, served: with(counts(2, 2, 0), func(s *served) { s.leaving = []string{"flux-system/old (hello)"} }), want: status.Summary{Phase: status.Working, Reason: hubv1.AddonsLeavingReason, Message: "being withdrawn: flux-system/old (hello)"}},
+		"LastOneLeaving": {valid: good, reachable: answers, served: served{leaving: []string{"flux-system/old"}}, want: status.Summary{Phase: status.Working, Reason: hubv1.AddonsLeavingReason, Message: "being withdrawn: flux-system/old"}},
+		"FailedLeaving":  {valid: good, reachable: answers, served: with(counts(2, 1, 1), func(s *served) { s.leaving = []string{"flux-system/old"} }), want: status.Summary{Phase: status.Broken, Reason: hubv1.AddonsFailedReason, Message: "1 of 2 add-ons failed: base/a: boom; being withdrawn: flux-system/old"}},
 		"OneBeingDropped": {valid: good, reachable: answers, served: with(counts(2, 2, 0), func(s *served) {
 			s.unready = []unready{{"flux-system/base", hubv1.ProgressingReason, "x is Removing"}}
-		}), want: status.Outcome{Phase: status.Working, Reason: hubv1.ProgressingReason, Message: "all 2 add-ons are Ready; flux-system/base: x is Removing"}},
+		}), want: status.Summary{Phase: status.Working, Reason: hubv1.ProgressingReason, Message: "all 2 add-ons are Ready; flux-system/base: x is Removing"}},
 		"Held": {valid: good, reachable: answers, served: with(counts(2, 2, 0), func(s *served) {
 			s.unready = []unready{{"flux-system/a", hubv1.ProgressingReason, "x is Removing"}, {"flux-system/base", hubv1.RemovalsHeldReason, "x stays"}}
-		}), want: status.Outcome{Phase: status.Working, Reason: hubv1.RemovalsHeldReason, Message: "all 2 add-ons are Ready; flux-system/base: x stays"}},
+		}), want: status.Summary{Phase: status.Working, Reason: hubv1.RemovalsHeldReason, Message: "all 2 add-ons are Ready; flux-system/base: x stays"}},
 		"NotResumedYet": {valid: good, reachable: answers, served: with(counts(2, 0, 0), func(s *served) {
 			s.unready = []unready{{"flux-system/base", hubv1.ClusterUnreachableReason, "no answer"}}
-		}), want: status.Outcome{Phase: status.Working, Reason: hubv1.ProgressingReason, Message: "0 of 2 add-ons are Ready"}},
-		"OneSuspended": {valid: good, reachable: answers, served: with(counts(2, 2, 0), func(s *served) { s.suspended = []string{"base/a"} }), want: status.Outcome{Phase: status.Done, Reason: hubv1.SuspendedReason, Message: "all 2 add-ons are Ready; suspended: base/a"}},
-		"Paused":       {valid: good, reachable: answers, paused: true, served: counts(2, 2, 0), want: status.Outcome{Phase: status.Done, Reason: hubv1.PausedReason, Message: "a test; its Flux objects are suspended"}},
+		}), want: status.Summary{Phase: status.Working, Reason: hubv1.ProgressingReason, Message: "0 of 2 add-ons are Ready"}},
+		"OneSuspended": {valid: good, reachable: answers, served: with(counts(2, 2, 0), func(s *served) { s.suspended = []string{"base/a"} }), want: status.Summary{Phase: status.Done, Reason: hubv1.SuspendedReason, Message: "all 2 add-ons are Ready; suspended: base/a"}},
+		"Paused":       {valid: good, reachable: answers, paused: true, served: counts(2, 2, 0), want: status.Summary{Phase: status.Done, Reason: hubv1.PausedReason, Message: "a test; its Flux objects are suspended"}},
 		"PausedOnTheWay": {valid: good, reachable: answers, paused: true, served: with(counts(2, 1, 0), func(s *served) {
 			s.unready = []unready{{"flux-system/base", hubv1.PausedReason, "a test"}}
-		}), want: status.Outcome{Phase: status.Working, Reason: hubv1.PausedReason, Message: "a test; its Flux objects are suspended"}},
-		"AddonFailed":    {valid: good, reachable: answers, served: counts(3, 1, 1), want: status.Outcome{Phase: status.Broken, Reason: hubv1.AddonsFailedReason, Message: "1 of 3 add-ons failed: base/a: boom"}},
-		"AddonsOnTheWay": {valid: good, reachable: answers, served: counts(3, 1, 0), want: status.Outcome{Phase: status.Working, Reason: hubv1.ProgressingReason, Message: "1 of 3 add-ons are Ready"}},
-		"Draining":       {valid: good, reachable: answers, draining: draining(hubv1.DrainInProgressReason), served: counts(3, 2, 1), want: status.Outcome{Phase: status.Working, Reason: hubv1.DrainInProgressReason, Message: "drain"}},
-		"Drained":        {valid: good, reachable: answers, draining: draining(hubv1.DrainedReason), served: counts(0, 0, 0), want: status.Outcome{Phase: status.Done, Reason: hubv1.DrainedReason, Message: "drain"}},
-		"DrainTimedOut":  {valid: good, reachable: answers, draining: draining(hubv1.DrainTimedOutReason), served: counts(3, 2, 1), want: status.Outcome{Phase: status.Broken, Reason: hubv1.DrainTimedOutReason, Message: "drain"}},
-		"DrainHangs":     {valid: good, reachable: reachable("False", "DialTimeout"), draining: draining(hubv1.DrainInProgressReason), want: status.Outcome{Phase: status.Broken, Reason: "DialTimeout", Message: "probe"}},
-		"AllReady":       {valid: good, reachable: answers, served: counts(3, 3, 0), want: status.Outcome{Phase: status.Done, Reason: hubv1.SucceededReason, Message: "all 3 add-ons are Ready"}},
+		}), want: status.Summary{Phase: status.Working, Reason: hubv1.PausedReason, Message: "a test; its Flux objects are suspended"}},
+		"AddonFailed":    {valid: good, reachable: answers, served: counts(3, 1, 1), want: status.Summary{Phase: status.Broken, Reason: hubv1.AddonsFailedReason, Message: "1 of 3 add-ons failed: base/a: boom"}},
+		"AddonsOnTheWay": {valid: good, reachable: answers, served: counts(3, 1, 0), want: status.Summary{Phase: status.Working, Reason: hubv1.ProgressingReason, Message: "1 of 3 add-ons are Ready"}},
+		"Draining":       {valid: good, reachable: answers, draining: draining(hubv1.DrainInProgressReason), served: counts(3, 2, 1), want: status.Summary{Phase: status.Working, Reason: hubv1.DrainInProgressReason, Message: "drain"}},
+		"Drained":        {valid: good, reachable: answers, draining: draining(hubv1.DrainedReason), served: counts(0, 0, 0), want: status.Summary{Phase: status.Done, Reason: hubv1.DrainedReason, Message: "drain"}},
+		"DrainTimedOut":  {valid: good, reachable: answers, draining: draining(hubv1.DrainTimedOutReason), served: counts(3, 2, 1), want: status.Summary{Phase: status.Broken, Reason: hubv1.DrainTimedOutReason, Message: "drain"}},
+		"DrainHangs":     {valid: good, reachable: reachable("False", "DialTimeout"), draining: draining(hubv1.DrainInProgressReason), want: status.Summary{Phase: status.Broken, Reason: "DialTimeout", Message: "probe"}},
+		"AllReady":       {valid: good, reachable: answers, served: counts(3, 3, 0), want: status.Summary{Phase: status.Done, Reason: hubv1.SucceededReason, Message: "all 3 add-ons are Ready"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -102,7 +102,7 @@ func TestOutcome(t *testing.T) {
 			if tc.draining != nil {
 				reg.Status.Conditions = append(reg.Status.Conditions, *tc.draining)
 			}
-			if got := outcome(reg, resolution{waiting: tc.waiting}, tc.refused, tc.served); got != tc.want {
+			if got := summary(reg, resolution{waiting: tc.waiting}, tc.refused, tc.served); got != tc.want {
 				t.Errorf("got %+v, want %+v", got, tc.want)
 			}
 		})
@@ -174,7 +174,7 @@ func TestSetResultsAreShort(t *testing.T) {
 		if err := r.sets(t.Context(), reg, map[string]string{}, &s); err != nil {
 			t.Fatal(err)
 		}
-		status.Summarize(reg, status.Outcome{Phase: status.Done, Reason: hubv1.NoAddonSetReason, Message: noSet(s.why)}, time.Time{})
+		status.Summarize(reg, status.Summary{Phase: status.Done, Reason: hubv1.NoAddonSetReason, Message: noSet(s.why)}, time.Time{})
 		if len(reg.Status.Sets) != 2 {
 			t.Fatalf("%d sets are told of, want 2", len(reg.Status.Sets))
 		}

@@ -115,7 +115,7 @@ func (r *Reconciler) deliveries(ctx context.Context, reg *hubv1.ClusterRegistrat
 	reg.Status.Orphans = teardown.Orphans(reg.Status.Orphans, list.Items)
 	slices.Sort(out.left)
 	out.idle = idleOverrides(reg, out.addons, r.Clock.Now())
-	out.counts.Summary = status.Summary(out.counts.Ready, out.counts.Total)
+	out.counts.Summary = status.Fraction(out.counts.Ready, out.counts.Total)
 	reg.Status.AddonCounts = &out.counts
 	return out, r.sets(ctx, reg, results, &out)
 }
@@ -207,7 +207,7 @@ func rank(result string) int {
 
 // summarize sets Ready.
 func (r *Reconciler) summarize(reg *hubv1.ClusterRegistration, found resolution, refused *refusal, s served) {
-	out := outcome(reg, found, refused, s)
+	out := summary(reg, found, refused, s)
 	if s.doubt != "" {
 		out.Message += "; " + s.doubt
 	}
@@ -232,7 +232,7 @@ func reportHeld(reg *hubv1.ClusterRegistration, held []string, now time.Time) st
 	return "; a removal is held: see condition " + hubv1.RemovalsHeldCondition
 }
 
-func outcome(reg *hubv1.ClusterRegistration, found resolution, refused *refusal, s served) status.Outcome {
+func summary(reg *hubv1.ClusterRegistration, found resolution, refused *refusal, s served) status.Summary {
 	valid, reachable := status.Find(reg, hubv1.KubeConfigValidCondition), status.Find(reg, hubv1.ReachableCondition)
 	suspended, maintenance := status.Find(reg, hubv1.SuspendedCondition), status.Find(reg, hubv1.MaintenanceCondition)
 	switch {
@@ -242,32 +242,32 @@ func outcome(reg *hubv1.ClusterRegistration, found resolution, refused *refusal,
 		if s.lags() {
 			phase = status.Working
 		}
-		return status.Outcome{Phase: phase, Reason: suspended.Reason, Message: suspended.Message + "; its Flux objects are suspended"}
+		return status.Summary{Phase: phase, Reason: suspended.Reason, Message: suspended.Message + "; its Flux objects are suspended"}
 	case valid.Status != metav1.ConditionTrue:
 		phase := status.Broken
 		if found.waiting {
 			phase = status.Working
 		}
-		return status.Outcome{Phase: phase, Reason: valid.Reason, Message: valid.Message}
+		return status.Summary{Phase: phase, Reason: valid.Reason, Message: valid.Message}
 	case refused != nil:
-		return status.Outcome{Phase: status.Broken, Reason: refused.reason, Message: refused.message}
+		return status.Summary{Phase: status.Broken, Reason: refused.reason, Message: refused.message}
 	case reachable.Status == metav1.ConditionUnknown && !reg.Status.UsesWorkloadIdentity():
-		return status.Outcome{Phase: status.Working, Reason: reachable.Reason, Message: reachable.Message}
+		return status.Summary{Phase: status.Working, Reason: reachable.Reason, Message: reachable.Message}
 	case reachable.Status == metav1.ConditionFalse && maintenance != nil:
-		return status.Outcome{Phase: status.Working, Reason: maintenance.Reason, Message: fmt.Sprintf("%s: %s", maintenance.Message, reachable.Message)}
+		return status.Summary{Phase: status.Working, Reason: maintenance.Reason, Message: fmt.Sprintf("%s: %s", maintenance.Message, reachable.Message)}
 	case reachable.Status == metav1.ConditionFalse:
-		return status.Outcome{Phase: status.Broken, Reason: reachable.Reason, Message: reachable.Message}
+		return status.Summary{Phase: status.Broken, Reason: reachable.Reason, Message: reachable.Message}
 	case drain.Requested(reg):
 		return draining(status.Find(reg, hubv1.DrainingCondition))
 	}
-	return s.outcome()
+	return s.summary()
 }
 
 // lags returns whether a delivery says that it is not Ready, or leaves.
 func (s *served) lags() bool { return len(s.unready) > 0 || len(s.leaving) > 0 }
 
-// outcome says how what the sets do here stands.
-func (s *served) outcome() status.Outcome {
+// summary says how what the sets do here stands.
+func (s *served) summary() status.Summary {
 	ready := status.SomeReady(s.counts.Ready, s.counts.Total)
 	leaving := "being withdrawn: " + status.List(s.leaving, 3)
 	switch {
@@ -276,26 +276,26 @@ func (s *served) outcome() status.Outcome {
 		if len(s.leaving) > 0 {
 			m += "; " + leaving
 		}
-		return status.Outcome{Phase: status.Broken, Reason: hubv1.AddonsFailedReason, Message: m}
+		return status.Summary{Phase: status.Broken, Reason: hubv1.AddonsFailedReason, Message: m}
 	case len(s.leaving) > 0:
-		return status.Outcome{Phase: status.Working, Reason: hubv1.AddonsLeavingReason, Message: leaving}
+		return status.Summary{Phase: status.Working, Reason: hubv1.AddonsLeavingReason, Message: leaving}
 	case len(s.unready) > 0:
 		return s.waits(ready)
 	case len(s.pending) > 0 && s.counts.Total == 0:
-		return status.Outcome{Phase: status.Working, Reason: hubv1.ProgressingReason, Message: "about to be delivered: " + status.List(s.pending, 3)}
+		return status.Summary{Phase: status.Working, Reason: hubv1.ProgressingReason, Message: "about to be delivered: " + status.List(s.pending, 3)}
 	case len(s.pending) > 0:
-		return status.Outcome{Phase: status.Working, Reason: hubv1.ProgressingReason, Message: ready + "; about to be delivered: " + status.List(s.pending, 3)}
+		return status.Summary{Phase: status.Working, Reason: hubv1.ProgressingReason, Message: ready + "; about to be delivered: " + status.List(s.pending, 3)}
 	case s.counts.Total == 0 && len(s.addons) > 0:
-		return status.Outcome{Phase: status.Done, Reason: hubv1.SucceededReason, Message: "every add-on is left out here, or delivered by another set"}
+		return status.Summary{Phase: status.Done, Reason: hubv1.SucceededReason, Message: "every add-on is left out here, or delivered by another set"}
 	case s.counts.Total == 0:
-		return status.Outcome{Phase: status.Done, Reason: hubv1.NoAddonSetReason, Message: noSet(s.why)}
+		return status.Summary{Phase: status.Done, Reason: hubv1.NoAddonSetReason, Message: noSet(s.why)}
 	case s.counts.Ready < s.counts.Total:
-		return status.Outcome{Phase: status.Working, Reason: hubv1.ProgressingReason, Message: ready}
+		return status.Summary{Phase: status.Working, Reason: hubv1.ProgressingReason, Message: ready}
 	}
 	if len(s.suspended) > 0 {
-		return status.Outcome{Phase: status.Done, Reason: hubv1.SuspendedReason, Message: ready + "; suspended: " + status.List(s.suspended, 3)}
+		return status.Summary{Phase: status.Done, Reason: hubv1.SuspendedReason, Message: ready + "; suspended: " + status.List(s.suspended, 3)}
 	}
-	return status.Outcome{Phase: status.Done, Reason: hubv1.SucceededReason, Message: ready}
+	return status.Summary{Phase: status.Done, Reason: hubv1.SucceededReason, Message: ready}
 }
 
 // onTheWay are reasons of a delivery of which the counts say all, or that are about to change: this cluster answers, and is not paused.
@@ -304,18 +304,18 @@ var onTheWay = []string{
 	hubv1.ClusterWriteLimitedReason, hubv1.ClusterMigratingReason,
 }
 
-// waits is the outcome of a cluster with a delivery that is not Ready and has not failed: it has the reason of the first that is not
+// waits is the summary of a cluster with a delivery that is not Ready and has not failed: it has the reason of the first that is not
 // merely on its way.
-func (s *served) waits(ready string) status.Outcome {
+func (s *served) waits(ready string) status.Summary {
 	for _, u := range s.unready {
 		if !slices.Contains(onTheWay, u.reason) {
-			return status.Outcome{Phase: status.Working, Reason: u.reason, Message: fmt.Sprintf("%s; %s: %s", ready, u.set, u.message)}
+			return status.Summary{Phase: status.Working, Reason: u.reason, Message: fmt.Sprintf("%s; %s: %s", ready, u.set, u.message)}
 		}
 	}
 	if s.counts.Ready < s.counts.Total {
-		return status.Outcome{Phase: status.Working, Reason: hubv1.ProgressingReason, Message: ready}
+		return status.Summary{Phase: status.Working, Reason: hubv1.ProgressingReason, Message: ready}
 	}
-	return status.Outcome{Phase: status.Working, Reason: hubv1.ProgressingReason, Message: fmt.Sprintf("%s; %s: %s", ready, s.unready[0].set, s.unready[0].message)}
+	return status.Summary{Phase: status.Working, Reason: hubv1.ProgressingReason, Message: fmt.Sprintf("%s; %s: %s", ready, s.unready[0].set, s.unready[0].message)}
 }
 
 func noSet(why []string) string {

@@ -37,7 +37,7 @@ func deliveryOf(set string, phase status.Phase, reason string, states ...hubv1.A
 			d.Status.AddonCounts.Ready++
 		}
 	}
-	status.Summarize(&d, status.Outcome{Phase: phase, Reason: reason, Message: "says so"}, moment)
+	status.Summarize(&d, status.Summary{Phase: phase, Reason: reason, Message: "says so"}, moment)
 	return d
 }
 
@@ -69,31 +69,31 @@ func TestSummary(t *testing.T) {
 	for name, tc := range map[string]struct {
 		deliveries []hubv1.AddonDelivery
 		sets       []hubv1.AddonSet
-		want       status.Outcome
+		want       status.Summary
 		counts     string
 	}{
 		"AllReady": {[]hubv1.AddonDelivery{ready("a")}, []hubv1.AddonSet{set("a", false)},
-			status.Outcome{Phase: status.Done, Reason: hubv1.SucceededReason, Message: "all 2 add-ons are Ready"}, "2/2"},
+			status.Summary{Phase: status.Done, Reason: hubv1.SucceededReason, Message: "all 2 add-ons are Ready"}, "2/2"},
 		"Deselected": {[]hubv1.AddonDelivery{gone(ready("a"))}, []hubv1.AddonSet{set("a", false)},
-			status.Outcome{Phase: status.Working, Reason: hubv1.AddonsLeavingReason, Message: "being withdrawn: flux-system/a (a1, a2)"}, "0/0"},
+			status.Summary{Phase: status.Working, Reason: hubv1.AddonsLeavingReason, Message: "being withdrawn: flux-system/a (a1, a2)"}, "0/0"},
 		"StillThereOfASetBeingDeleted": {[]hubv1.AddonDelivery{gone(ready("a"))}, []hubv1.AddonSet{set("a", true)},
-			status.Outcome{Phase: status.Working, Reason: hubv1.AddonsLeavingReason, Message: "being withdrawn: flux-system/a (a1, a2)"}, "0/0"},
+			status.Summary{Phase: status.Working, Reason: hubv1.AddonsLeavingReason, Message: "being withdrawn: flux-system/a (a1, a2)"}, "0/0"},
 		"EmptiedOfASetBeingDeleted": {nil, []hubv1.AddonSet{set("a", true)},
-			status.Outcome{Phase: status.Done, Reason: hubv1.NoAddonSetReason, Message: "no AddonSet is in reach: make one in a platform namespace, or in this one"}, "0/0"},
+			status.Summary{Phase: status.Done, Reason: hubv1.NoAddonSetReason, Message: "no AddonSet is in reach: make one in a platform namespace, or in this one"}, "0/0"},
 		"OneStaysOneLeaves": {[]hubv1.AddonDelivery{ready("a"), gone(ready("b"))}, []hubv1.AddonSet{set("a", false), set("b", true)},
-			status.Outcome{Phase: status.Working, Reason: hubv1.AddonsLeavingReason, Message: "being withdrawn: flux-system/b (b1, b2)"}, "2/2"},
+			status.Summary{Phase: status.Working, Reason: hubv1.AddonsLeavingReason, Message: "being withdrawn: flux-system/b (b1, b2)"}, "2/2"},
 		"NotReportedYet": {[]hubv1.AddonDelivery{ready("a"), deliveryOf("b", 0, "")}, []hubv1.AddonSet{set("a", false), set("b", false)},
-			status.Outcome{Phase: status.Working, Reason: hubv1.ProgressingReason, Message: "all 2 add-ons are Ready; about to be delivered: flux-system/b"}, "2/2"},
+			status.Summary{Phase: status.Working, Reason: hubv1.ProgressingReason, Message: "all 2 add-ons are Ready; about to be delivered: flux-system/b"}, "2/2"},
 		"NotMadeYet": {[]hubv1.AddonDelivery{ready("a")}, []hubv1.AddonSet{set("a", false), set("b", false)},
-			status.Outcome{Phase: status.Working, Reason: hubv1.ProgressingReason, Message: "all 2 add-ons are Ready; about to be delivered: flux-system/b"}, "2/2"},
+			status.Summary{Phase: status.Working, Reason: hubv1.ProgressingReason, Message: "all 2 add-ons are Ready; about to be delivered: flux-system/b"}, "2/2"},
 		"WrittenButNotReady": {[]hubv1.AddonDelivery{deliveryOf("a", status.Working, hubv1.ProgressingReason, hubv1.AddonReady, hubv1.AddonReady)}, []hubv1.AddonSet{set("a", false)},
-			status.Outcome{Phase: status.Working, Reason: hubv1.ProgressingReason, Message: "all 2 add-ons are Ready; flux-system/a: says so"}, "2/2"},
+			status.Summary{Phase: status.Working, Reason: hubv1.ProgressingReason, Message: "all 2 add-ons are Ready; flux-system/a: says so"}, "2/2"},
 		"LostToAnother": {[]hubv1.AddonDelivery{ready("a"), deliveryOf("b", status.Broken, hubv1.AddonsLostReason, hubv1.AddonLostTo)}, []hubv1.AddonSet{set("a", false), set("b", false)},
-			status.Outcome{Phase: status.Done, Reason: hubv1.SucceededReason, Message: "all 2 add-ons are Ready"}, "2/2"},
+			status.Summary{Phase: status.Done, Reason: hubv1.SucceededReason, Message: "all 2 add-ons are Ready"}, "2/2"},
 		"ForgedElsewhere": {[]hubv1.AddonDelivery{ready("a"), forged("b", "theirs")}, []hubv1.AddonSet{set("a", false)},
-			status.Outcome{Phase: status.Done, Reason: hubv1.SucceededReason, Message: "all 2 add-ons are Ready"}, "2/2"},
+			status.Summary{Phase: status.Done, Reason: hubv1.SucceededReason, Message: "all 2 add-ons are Ready"}, "2/2"},
 		"PartlyLost": {[]hubv1.AddonDelivery{ready("a"), deliveryOf("b", status.Done, hubv1.AddonsLostReason, hubv1.AddonReady, hubv1.AddonLostTo)}, []hubv1.AddonSet{set("a", false), set("b", false)},
-			status.Outcome{Phase: status.Done, Reason: hubv1.SucceededReason, Message: "all 3 add-ons are Ready"}, "3/3"},
+			status.Summary{Phase: status.Done, Reason: hubv1.SucceededReason, Message: "all 3 add-ons are Ready"}, "3/3"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			reg := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "one"}}
@@ -117,7 +117,7 @@ func TestSummary(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := outcome(reg, resolution{}, nil, s); got != tc.want {
+			if got := summary(reg, resolution{}, nil, s); got != tc.want {
 				t.Errorf("got %+v, want %+v", got, tc.want)
 			}
 			if reg.Status.AddonCounts.Summary != tc.counts {

@@ -72,8 +72,8 @@ type Input struct {
 	Foreign    []Foreign
 }
 
-// Outcome is what one delivery may deliver.
-type Outcome struct {
+// Portion is what one delivery may deliver.
+type Portion struct {
 	Wanted []Wanted
 	// Lost says of other add-ons to whom they were lost.
 	Lost map[string]string
@@ -111,13 +111,13 @@ func Content(o *render.Object) plan.Content {
 }
 
 // Assemble returns an outcome for each delivery, in their order.
-func Assemble(in Input) []Outcome {
+func Assemble(in Input) []Portion {
 	a := assembler{in: in, live: map[plan.Key]*Live{}, winners: map[string]winner{}}
 	for i := range in.Live {
 		a.live[in.Live[i].Key] = &in.Live[i]
 	}
 	for range in.Deliveries {
-		a.out = append(a.out, Outcome{Lost: map[string]string{}, HandedOver: map[string]bool{}, NotOwned: map[string]string{}, Awaits: map[plan.Key]string{}, Yields: map[plan.Key]bool{}})
+		a.out = append(a.out, Portion{Lost: map[string]string{}, HandedOver: map[string]bool{}, NotOwned: map[string]string{}, Awaits: map[plan.Key]string{}, Yields: map[plan.Key]bool{}})
 	}
 	a.decide()
 	a.await()
@@ -129,7 +129,7 @@ func Assemble(in Input) []Outcome {
 type assembler struct {
 	in      Input
 	live    map[plan.Key]*Live
-	out     []Outcome
+	out     []Portion
 	winners map[string]winner // by add-on
 }
 

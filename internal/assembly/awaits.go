@@ -34,7 +34,7 @@ func (a *assembler) await() {
 	}
 }
 
-func (o *Outcome) delivers(addon string) bool {
+func (o *Portion) delivers(addon string) bool {
 	return slices.ContainsFunc(o.Wanted, func(w Wanted) bool { return w.Addon == addon })
 }
 

@@ -23,7 +23,7 @@ func delivery(phase status.Phase, reason string, states ...hubv1.AddonState) *hu
 		d.Status.Addons = append(d.Status.Addons, hubv1.AddonStatus{Name: string(rune('a' + i)), Kind: "HelmRelease", Object: "o", State: s})
 	}
 	if reason != "" {
-		status.Summarize(d, status.Outcome{Phase: phase, Reason: reason}, now)
+		status.Summarize(d, status.Summary{Phase: phase, Reason: reason}, now)
 	}
 	return d
 }
@@ -91,7 +91,7 @@ func registration(phase status.Phase, reason string, reachable metav1.ConditionS
 	status.Set(reg, hubv1.KubeConfigValidCondition, metav1.ConditionTrue, hubv1.SucceededReason, "", now)
 	status.Set(reg, hubv1.ReachableCondition, reachable, why, "", now)
 	reg.Status.AddonCounts = &hubv1.ObjectCounts{Ready: ready, Total: total}
-	status.Summarize(reg, status.Outcome{Phase: phase, Reason: reason}, now)
+	status.Summarize(reg, status.Summary{Phase: phase, Reason: reason}, now)
 	return reg
 }
 

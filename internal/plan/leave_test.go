@@ -11,7 +11,7 @@ import (
 )
 
 // What leaves, in every state that its Flux object may be in, while the breaker holds the cluster's objects suspended and while it does
-// not. Uninstall means that the object is resumed before it is deleted, Release that it is suspended before. What waits is suspended,
+// not. Uninstall means that the object is resumed before it is deleted, LetGo that it is suspended before. What waits is suspended,
 // but not what is being deleted already: Flux would let it go.
 func TestLeaving(t *testing.T) {
 	states := map[string]func(*plan.Observed){
@@ -29,23 +29,23 @@ func TestLeaving(t *testing.T) {
 		want map[string]string
 	}{
 		{teardown.Uninstall, false, map[string]string{
-			"plain": "Uninstall", "held": "Uninstall", "byHand": "Uninstall", "heldAndResumed": "Uninstall", "deleting": "Uninstall", "deletingAndHeld": "Uninstall", "ofAnotherCluster": "Release",
+			"plain": "Uninstall", "held": "Uninstall", "byHand": "Uninstall", "heldAndResumed": "Uninstall", "deleting": "Uninstall", "deletingAndHeld": "Uninstall", "ofAnotherCluster": "LetGo",
 		}},
 		// The cluster answers again, and the condition has not gone yet.
 		{teardown.Uninstall, true, map[string]string{
-			"plain": "Uninstall", "held": "Uninstall", "byHand": "Uninstall", "heldAndResumed": "Uninstall", "deleting": "Uninstall", "deletingAndHeld": "Uninstall", "ofAnotherCluster": "Release",
+			"plain": "Uninstall", "held": "Uninstall", "byHand": "Uninstall", "heldAndResumed": "Uninstall", "deleting": "Uninstall", "deletingAndHeld": "Uninstall", "ofAnotherCluster": "LetGo",
 		}},
 		{teardown.Hold, false, map[string]string{
-			"plain": "Hold", "held": "Hold", "byHand": "Hold", "heldAndResumed": "Hold", "deleting": "Hold", "deletingAndHeld": "Hold", "ofAnotherCluster": "Release",
+			"plain": "Hold", "held": "Hold", "byHand": "Hold", "heldAndResumed": "Hold", "deleting": "Hold", "deletingAndHeld": "Hold", "ofAnotherCluster": "LetGo",
 		}},
 		{teardown.Hold, true, map[string]string{
-			"plain": "Hold, suspended", "held": "Hold", "byHand": "Hold, suspended", "heldAndResumed": "Hold, suspended", "deleting": "Hold", "deletingAndHeld": "Hold", "ofAnotherCluster": "Release",
+			"plain": "Hold, suspended", "held": "Hold", "byHand": "Hold, suspended", "heldAndResumed": "Hold, suspended", "deleting": "Hold", "deletingAndHeld": "Hold", "ofAnotherCluster": "LetGo",
 		}},
-		{teardown.Release, false, map[string]string{
-			"plain": "Release", "held": "Release", "byHand": "Release", "heldAndResumed": "Release", "deleting": "Release", "deletingAndHeld": "Release", "ofAnotherCluster": "Release",
+		{teardown.LetGo, false, map[string]string{
+			"plain": "LetGo", "held": "LetGo", "byHand": "LetGo", "heldAndResumed": "LetGo", "deleting": "LetGo", "deletingAndHeld": "LetGo", "ofAnotherCluster": "LetGo",
 		}},
-		{teardown.Release, true, map[string]string{
-			"plain": "Release", "held": "Release", "byHand": "Release", "heldAndResumed": "Release", "deleting": "Release", "deletingAndHeld": "Release", "ofAnotherCluster": "Release",
+		{teardown.LetGo, true, map[string]string{
+			"plain": "LetGo", "held": "LetGo", "byHand": "LetGo", "heldAndResumed": "LetGo", "deleting": "LetGo", "deletingAndHeld": "LetGo", "ofAnotherCluster": "LetGo",
 		}},
 	} {
 		for state, with := range states {
@@ -80,13 +80,13 @@ func TestLeavingInAChain(t *testing.T) {
 		want    string
 	}{
 		"Uninstalled": {func(plan.Observed) teardown.Decision { return teardown.Decision{Mode: teardown.Uninstall} }, "[AwaitDependants true Uninstall false]"},
-		"LetGo":       {func(plan.Observed) teardown.Decision { return teardown.Decision{Mode: teardown.Release} }, "[Release false Release false]"},
+		"LetGo":       {func(plan.Observed) teardown.Decision { return teardown.Decision{Mode: teardown.LetGo} }, "[LetGo false LetGo false]"},
 		"OneIsAnOrphan": {func(o plan.Observed) teardown.Decision {
 			if o.Addon == "a" {
-				return teardown.Decision{Mode: teardown.Release}
+				return teardown.Decision{Mode: teardown.LetGo}
 			}
 			return teardown.Decision{Mode: teardown.Uninstall}
-		}, "[Release false Uninstall false]"},
+		}, "[LetGo false Uninstall false]"},
 	} {
 		steps := plan.Compute(plan.Input{Observed: chain, MayCreate: true, Suspend: "the cluster is down", Removal: tc.removal})
 		got := fmt.Sprint([]any{steps[0].Verb, steps[0].Still, steps[1].Verb, steps[1].Still})

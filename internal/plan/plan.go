@@ -106,9 +106,9 @@ const (
 	AwaitResume Verb = "AwaitResume"
 	// Uninstall it: resume it if need be, and delete it.
 	Uninstall Verb = "Uninstall"
-	// Release it: suspend it, and delete it.
-	Release Verb = "Release"
-	// HandOver it: as Release, but another object goes on with what it leaves.
+	// LetGo: suspend it, and delete it. What it has applied stays on the cluster.
+	LetGo Verb = "LetGo"
+	// HandOver it: as LetGo, but another object goes on with what it leaves.
 	HandOver Verb = "HandOver"
 	// AwaitDependants: it is to go, and others that depend on it go first.
 	AwaitDependants Verb = "AwaitDependants"
@@ -137,7 +137,7 @@ func (s Step) Leaving() bool {
 	switch s.Verb {
 	case Ask:
 		return s.Reinstall == nil
-	case Uninstall, Release, HandOver, AwaitDependants, Hold:
+	case Uninstall, LetGo, HandOver, AwaitDependants, Hold:
 		return true
 	}
 	return false
@@ -197,7 +197,7 @@ func (in *Input) frozen() []Step {
 	var steps []Step
 	for _, o := range in.Observed {
 		if o.Replaced && in.Frozen[o.Key] {
-			steps = append(steps, Step{Key: o.Key, Addon: o.Addon, Verb: Release, Reason: ReplacedReason})
+			steps = append(steps, Step{Key: o.Key, Addon: o.Addon, Verb: LetGo, Reason: ReplacedReason})
 			continue
 		}
 		if s, ok := in.hold(o.Addon, &o); ok && in.Frozen[o.Key] && s.Verb != AwaitResume {
@@ -238,7 +238,7 @@ func (d *Desired) obstructed(observed map[Key]*Observed) bool {
 func (in *Input) arrival(d Desired, o *Observed, leaving []Observed) Step {
 	step := Step{Key: d.Key, Addon: d.Addon}
 	if o != nil && o.Replaced {
-		step.Verb, step.Reason = Release, ReplacedReason
+		step.Verb, step.Reason = LetGo, ReplacedReason
 		return step
 	}
 	if o != nil {
@@ -390,11 +390,11 @@ func (in *Input) removal(o Observed, leaving []Observed) Step {
 	s := Step{Key: o.Key, Addon: o.Addon}
 	switch d := in.Removal(o); {
 	case o.Replaced:
-		s.Verb, s.Reason = Release, ReplacedReason
+		s.Verb, s.Reason = LetGo, ReplacedReason
 	case o.Foreign:
 		s.Verb, s.Reason = Hold, "it is not the hub's, and its workload cannot be taken over as it is"
-	case d.Mode == teardown.Release:
-		s.Verb, s.Reason = Release, d.Reason
+	case d.Mode == teardown.LetGo:
+		s.Verb, s.Reason = LetGo, d.Reason
 	case d.Mode == teardown.Ask:
 		s.Verb, s.Reason = Ask, d.Reason
 	case d.Mode == teardown.Uninstall && dependant(o, leaving) != "":

@@ -161,7 +161,7 @@ func (r *renderer) overrides(m *member, all []*delivery) {
 }
 
 // outcome takes over what one delivery won, and what it did not.
-func (r *renderer) outcome(d *delivery, o *assembly.Outcome, out *Cluster) {
+func (r *renderer) outcome(d *delivery, o *assembly.Portion, out *Cluster) {
 	for i := range o.Wanted {
 		w := &o.Wanted[i]
 		one := Rendered{Set: d.String(), Addon: w.Addon, Remarks: remarks(&w.Object), Manifest: w.Manifest(), form: w.Form, trace: w.Trace}

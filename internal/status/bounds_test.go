@@ -17,7 +17,7 @@ import (
 // TestMessagesAreBounded: what an author's hundred errors say fits a condition, between characters, and says how much is missing.
 func TestMessagesAreBounded(t *testing.T) {
 	set := &hubv1.AddonSet{}
-	status.Summarize(set, status.Outcome{Phase: status.Stalled, Reason: hubv1.InvalidSpecReason, Message: strings.Repeat("é", 43_000)}, now)
+	status.Summarize(set, status.Summary{Phase: status.Stalled, Reason: hubv1.InvalidSpecReason, Message: strings.Repeat("é", 43_000)}, now)
 	for _, c := range set.Status.Conditions {
 		if n := utf8.RuneCountInString(c.Message); n > 2048 || !strings.HasSuffix(c.Message, " more characters)") || !utf8.ValidString(c.Message) {
 			t.Errorf("%s has a message of %d characters that ends with %q", c.Type, n, c.Message[max(0, len(c.Message)-60):])

@@ -38,15 +38,15 @@ const (
 	Stalled
 )
 
-// Outcome is what a reconcile came to.
-type Outcome struct {
+// Summary is what a reconcile came to.
+type Summary struct {
 	Phase   Phase
 	Reason  string
 	Message string
 }
 
-// Summarize sets Ready, Reconciling and Stalled from an outcome, and the observed generation, and bounds the status.
-func Summarize(o Object, out Outcome, now time.Time) {
+// Summarize sets Ready, Reconciling and Stalled from a summary, and the observed generation, and bounds the status.
+func Summarize(o Object, out Summary, now time.Time) {
 	o.SetObservedGeneration(o.GetGeneration())
 	ready := metav1.ConditionFalse
 	if out.Phase == Done {
@@ -103,8 +103,8 @@ func Find(o Object, typ string) *metav1.Condition {
 	return meta.FindStatusCondition(*o.GetConditions(), typ)
 }
 
-// Summary returns "ready/total".
-func Summary(ready, total int32) string { return fmt.Sprintf("%d/%d", ready, total) }
+// Fraction returns "ready/total".
+func Fraction(ready, total int32) string { return fmt.Sprintf("%d/%d", ready, total) }
 
 // Count returns a number with its noun, given in the singular: "1 cluster", "2 clusters", "0 deliveries".
 func Count[N int | int32 | int64](n N, noun string) string {

@@ -22,15 +22,15 @@ var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 // just this.
 func TestSummarizeIsReadByKstatus(t *testing.T) {
 	cases := map[string]struct {
-		outcome status.Outcome
+		outcome status.Summary
 		stale   bool
 		want    kstatus.Status
 	}{
-		"Done":    {status.Outcome{Phase: status.Done, Reason: hubv1.SucceededReason}, false, kstatus.CurrentStatus},
-		"Working": {status.Outcome{Phase: status.Working, Reason: hubv1.ProgressingReason}, false, kstatus.InProgressStatus},
-		"Broken":  {status.Outcome{Phase: status.Broken, Reason: hubv1.FailedReason}, false, kstatus.InProgressStatus},
-		"Stalled": {status.Outcome{Phase: status.Stalled, Reason: hubv1.InvalidSpecReason}, false, kstatus.FailedStatus},
-		"Edited":  {status.Outcome{Phase: status.Done, Reason: hubv1.SucceededReason}, true, kstatus.InProgressStatus},
+		"Done":    {status.Summary{Phase: status.Done, Reason: hubv1.SucceededReason}, false, kstatus.CurrentStatus},
+		"Working": {status.Summary{Phase: status.Working, Reason: hubv1.ProgressingReason}, false, kstatus.InProgressStatus},
+		"Broken":  {status.Summary{Phase: status.Broken, Reason: hubv1.FailedReason}, false, kstatus.InProgressStatus},
+		"Stalled": {status.Summary{Phase: status.Stalled, Reason: hubv1.InvalidSpecReason}, false, kstatus.FailedStatus},
+		"Edited":  {status.Summary{Phase: status.Done, Reason: hubv1.SucceededReason}, true, kstatus.InProgressStatus},
 	}
 	for name, tc := range cases {
 		for kind, obj := range map[string]status.Object{
@@ -38,7 +38,7 @@ func TestSummarizeIsReadByKstatus(t *testing.T) {
 		} {
 			t.Run(name+"/"+kind, func(t *testing.T) {
 				obj.(metav1.Object).SetGeneration(2)
-				status.Summarize(obj, status.Outcome{Phase: status.Working, Reason: hubv1.ProgressingReason}, now.Add(-time.Hour))
+				status.Summarize(obj, status.Summary{Phase: status.Working, Reason: hubv1.ProgressingReason}, now.Add(-time.Hour))
 				status.Summarize(obj, tc.outcome, now)
 				if tc.stale {
 					obj.(metav1.Object).SetGeneration(3)
@@ -64,9 +64,9 @@ func TestSummarizeIsReadByKstatus(t *testing.T) {
 func TestSummarizeTwiceChangesNothing(t *testing.T) {
 	for _, phase := range []status.Phase{status.Done, status.Working, status.Broken, status.Stalled} {
 		set := &hubv1.AddonSet{}
-		status.Summarize(set, status.Outcome{Phase: phase, Reason: "R", Message: "m"}, now)
+		status.Summarize(set, status.Summary{Phase: phase, Reason: "R", Message: "m"}, now)
 		before := set.DeepCopy()
-		status.Summarize(set, status.Outcome{Phase: phase, Reason: "R", Message: "m"}, now.Add(time.Hour))
+		status.Summarize(set, status.Summary{Phase: phase, Reason: "R", Message: "m"}, now.Add(time.Hour))
 		if d := cmp.Diff(before, set); d != "" {
 			t.Errorf("phase %d: %s", phase, d)
 		}

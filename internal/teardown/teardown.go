@@ -21,8 +21,8 @@ const (
 	Hold Mode = "Hold"
 	// Uninstall deletes the Flux objects, in reverse order, and lets Flux clean up the cluster.
 	Uninstall Mode = "Uninstall"
-	// Release suspends the Flux objects and deletes them: what they applied stays on the cluster.
-	Release Mode = "Release"
+	// LetGo suspends the Flux objects and deletes them: what they applied stays on the cluster.
+	LetGo Mode = "LetGo"
 	// Ask leaves everything as it is until the set's removal guard lets it go.
 	Ask Mode = "Ask"
 	// Recreate lets the registration go and its deliveries be: discovery makes the registration again.
@@ -80,25 +80,25 @@ func Registration(f RegistrationFacts) Decision {
 	case f.KindDeleted:
 		return Decision{Recreate, "the CRD of ClusterRegistrations is being deleted"}
 	case f.Origin == OriginDeleting:
-		return Decision{Release, "its origin is being deleted, and the cluster with it"}
+		return Decision{LetGo, "its origin is being deleted, and the cluster with it"}
 	case f.NamespaceDeleted && f.IsCluster:
-		return Decision{Release, "its namespace is being deleted, and the cluster with it"}
+		return Decision{LetGo, "its namespace is being deleted, and the cluster with it"}
 	case f.Origin == OriginWanted && !f.NamespaceDeleted:
 		return Decision{Recreate, "its origin still says that it is registered"}
 	case f.Forced:
-		return Decision{Release, "somebody forces it"}
+		return Decision{LetGo, "somebody forces it"}
 	case f.NamespaceDeleted:
 		return Decision{Uninstall, "its namespace is being deleted"}
 	case f.Lost:
-		return Decision{Release, fmt.Sprintf("the Secret that it came from has not been there for %s", f.Grace)}
+		return Decision{LetGo, fmt.Sprintf("the Secret that it came from has not been there for %s", f.Grace)}
 	case f.Unsaid:
 		return Decision{Hold, "the Secret that it came from is not there, and it did not say so yet when it was deleted"}
 	case f.Origin == OriginGone && f.IsCluster:
-		return Decision{Release, "its origin is gone: the cluster is too, or it has moved to another management cluster"}
+		return Decision{LetGo, "its origin is gone: the cluster is too, or it has moved to another management cluster"}
 	case f.Origin == OriginUnknown && f.Now.Sub(f.Since) < f.Grace:
 		return Decision{Hold, "its origin cannot be read"}
 	case f.Origin == OriginUnknown:
-		return Decision{Release, fmt.Sprintf("its origin could not be read for %s", f.Grace)}
+		return Decision{LetGo, fmt.Sprintf("its origin could not be read for %s", f.Grace)}
 	default:
 		return Decision{Uninstall, "it is unregistered"}
 	}
@@ -153,9 +153,9 @@ type Facts struct {
 func Addon(f Facts) Decision {
 	switch {
 	case f.LetGo != "":
-		return Decision{Release, f.LetGo}
+		return Decision{LetGo, f.LetGo}
 	case f.Orphan:
-		return Decision{Release, "its deletionPolicy is Orphan"}
+		return Decision{LetGo, "its deletionPolicy is Orphan"}
 	case f.Paused:
 		return Decision{Hold, "the cluster is paused; it leaves when that is over"}
 	case f.Reachable && f.Awaited != "":
@@ -163,15 +163,15 @@ func Addon(f Facts) Decision {
 	case f.Reachable && f.Now.Sub(f.Since) < f.Settle:
 		return Decision{Hold, fmt.Sprintf("leaves %s after it was dropped, unless something takes it over", f.Settle)}
 	case f.Elsewhere != "" && f.Now.Sub(f.Since) >= f.Settle: // nothing is taken away, so the guard has no say
-		return Decision{Release, fmt.Sprintf("it is still delivered to this cluster through ClusterRegistration %s", f.Elsewhere)}
+		return Decision{LetGo, fmt.Sprintf("it is still delivered to this cluster through ClusterRegistration %s", f.Elsewhere)}
 	case f.Guarded && (f.Reachable || f.waited() >= f.Grace):
 		return Decision{Ask, "it is not wanted here any more; its AddonSet's removal guard has not let it go yet"}
 	case f.Reachable && f.Unprobed && !f.Deleted.IsZero() && f.Now.Sub(f.Deleted) >= f.uninstallTime():
-		return Decision{Release, fmt.Sprintf("Flux has not uninstalled it within %s, and the hub cannot ask the cluster", f.uninstallTime())}
+		return Decision{LetGo, fmt.Sprintf("Flux has not uninstalled it within %s, and the hub cannot ask the cluster", f.uninstallTime())}
 	case f.Reachable:
 		return Decision{Uninstall, ""}
 	case f.waited() >= f.Grace:
-		return Decision{Release, fmt.Sprintf("the cluster has not answered for %s", f.Grace)}
+		return Decision{LetGo, fmt.Sprintf("the cluster has not answered for %s", f.Grace)}
 	case !f.RegistrationFound:
 		return Decision{Hold, "its registration is not there"}
 	default:

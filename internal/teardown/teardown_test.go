@@ -14,7 +14,7 @@ var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 // Every state of an origin, alone and with everything that may come on top.
 func TestRegistration(t *testing.T) {
 	const (
-		recreate, release, uninstall, hold = teardown.Recreate, teardown.Release, teardown.Uninstall, teardown.Hold
+		recreate, release, uninstall, hold = teardown.Recreate, teardown.LetGo, teardown.Uninstall, teardown.Hold
 	)
 	type modes struct{ alone, namespaceGoes, forced, longAgo teardown.Mode }
 	for _, tc := range []struct {
@@ -64,11 +64,11 @@ func TestRegistrationThatIsLost(t *testing.T) {
 		with func(*teardown.RegistrationFacts)
 		want teardown.Mode
 	}{
-		"Alone":         {func(*teardown.RegistrationFacts) {}, teardown.Release},
+		"Alone":         {func(*teardown.RegistrationFacts) {}, teardown.LetGo},
 		"NotLost":       {func(f *teardown.RegistrationFacts) { f.Lost = false }, teardown.Uninstall},
 		"Unsaid":        {func(f *teardown.RegistrationFacts) { f.Lost, f.Unsaid = false, true }, teardown.Hold},
-		"UnsaidAndLost": {func(f *teardown.RegistrationFacts) { f.Unsaid = true }, teardown.Release},
-		"UnsaidForced":  {func(f *teardown.RegistrationFacts) { f.Lost, f.Unsaid, f.Forced = false, true, true }, teardown.Release},
+		"UnsaidAndLost": {func(f *teardown.RegistrationFacts) { f.Unsaid = true }, teardown.LetGo},
+		"UnsaidForced":  {func(f *teardown.RegistrationFacts) { f.Lost, f.Unsaid, f.Forced = false, true, true }, teardown.LetGo},
 		"NamespaceGoes": {func(f *teardown.RegistrationFacts) { f.NamespaceDeleted = true }, teardown.Uninstall},
 		"Back":          {func(f *teardown.RegistrationFacts) { f.Origin = teardown.OriginWanted }, teardown.Recreate},
 	} {
@@ -107,33 +107,33 @@ func TestAddon(t *testing.T) {
 	}{
 		"Reachable":         {"uninstalled in order", func(*teardown.Facts) {}, teardown.Uninstall, 0},
 		"Unreachable":       {"not deleted: it would hang", func(f *teardown.Facts) { f.Reachable = false }, teardown.Hold, 59 * time.Minute},
-		"UnreachableLong":   {"let go after the grace", func(f *teardown.Facts) { f.Reachable = false; f.Since = now.Add(-time.Hour) }, teardown.Release, 0},
+		"UnreachableLong":   {"let go after the grace", func(f *teardown.Facts) { f.Reachable = false; f.Since = now.Add(-time.Hour) }, teardown.LetGo, 0},
 		"ReachableLong":     {"the grace is for silence only", func(f *teardown.Facts) { f.Since = now.Add(-24 * time.Hour) }, teardown.Uninstall, 0},
-		"LetGo":             {"the database is gone already", func(f *teardown.Facts) { f.LetGo = "r" }, teardown.Release, 0},
-		"LetGoUnreachable":  {"no need to wait", func(f *teardown.Facts) { f.LetGo, f.Reachable = "r", false }, teardown.Release, 0},
-		"LetGoPaused":       {"nor for a pause", func(f *teardown.Facts) { f.LetGo, f.Paused = "r", true }, teardown.Release, 0},
-		"Orphan":            {"asked to be left", func(f *teardown.Facts) { f.Orphan = true }, teardown.Release, 0},
-		"OrphanUnreachable": {"no need to wait", func(f *teardown.Facts) { f.Orphan = true; f.Reachable = false }, teardown.Release, 0},
-		"OrphanPaused":      {"nothing on the cluster changes", func(f *teardown.Facts) { f.Orphan, f.Paused = true, true }, teardown.Release, 0},
+		"LetGo":             {"the database is gone already", func(f *teardown.Facts) { f.LetGo = "r" }, teardown.LetGo, 0},
+		"LetGoUnreachable":  {"no need to wait", func(f *teardown.Facts) { f.LetGo, f.Reachable = "r", false }, teardown.LetGo, 0},
+		"LetGoPaused":       {"nor for a pause", func(f *teardown.Facts) { f.LetGo, f.Paused = "r", true }, teardown.LetGo, 0},
+		"Orphan":            {"asked to be left", func(f *teardown.Facts) { f.Orphan = true }, teardown.LetGo, 0},
+		"OrphanUnreachable": {"no need to wait", func(f *teardown.Facts) { f.Orphan = true; f.Reachable = false }, teardown.LetGo, 0},
+		"OrphanPaused":      {"nothing on the cluster changes", func(f *teardown.Facts) { f.Orphan, f.Paused = true, true }, teardown.LetGo, 0},
 		"Paused":            {"leaves when that is over", func(f *teardown.Facts) { f.Paused = true }, teardown.Hold, 0},
 		"PausedUnreachable": {"however long", func(f *teardown.Facts) { f.Paused, f.Reachable, f.Since = true, false, now.Add(-24*time.Hour) }, teardown.Hold, 0},
 		"JustDropped":       {"another set may take it over", func(f *teardown.Facts) { f.Since, f.Settle = now.Add(-time.Second), 5*time.Second }, teardown.Hold, 4 * time.Second},
 		"DroppedAWhileAgo":  {"nothing took it over", func(f *teardown.Facts) { f.Settle = 5 * time.Second }, teardown.Uninstall, 0},
 		"Guarded":           {"more than go by themselves", func(f *teardown.Facts) { f.Guarded = true }, teardown.Ask, 0},
-		"GuardedOrphan":     {"nothing is taken away", func(f *teardown.Facts) { f.Guarded, f.Orphan = true, true }, teardown.Release, 0},
-		"GuardedOrigin":     {"it is lost anyway", func(f *teardown.Facts) { f.Guarded, f.LetGo = true, "r" }, teardown.Release, 0},
+		"GuardedOrphan":     {"nothing is taken away", func(f *teardown.Facts) { f.Guarded, f.Orphan = true, true }, teardown.LetGo, 0},
+		"GuardedOrigin":     {"it is lost anyway", func(f *teardown.Facts) { f.Guarded, f.LetGo = true, "r" }, teardown.LetGo, 0},
 		"GuardedJustNow":    {"what is taken over is not asked for", func(f *teardown.Facts) { f.Guarded, f.Settle = true, 2*time.Minute }, teardown.Hold, time.Minute},
 		"GuardedDown":       {"asked when it would be let go", func(f *teardown.Facts) { f.Guarded, f.Reachable, f.Grace = true, false, time.Second }, teardown.Ask, 0},
-		"Elsewhere":         {"the other registration goes on with it", func(f *teardown.Facts) { f.Elsewhere = "fleet/two" }, teardown.Release, 0},
-		"ElsewhereGuarded":  {"nothing is taken away", func(f *teardown.Facts) { f.Elsewhere, f.Guarded = "fleet/two", true }, teardown.Release, 0},
+		"Elsewhere":         {"the other registration goes on with it", func(f *teardown.Facts) { f.Elsewhere = "fleet/two" }, teardown.LetGo, 0},
+		"ElsewhereGuarded":  {"nothing is taken away", func(f *teardown.Facts) { f.Elsewhere, f.Guarded = "fleet/two", true }, teardown.LetGo, 0},
 		"ElsewhereJustNow":  {"it may leave there too", func(f *teardown.Facts) { f.Elsewhere, f.Settle, f.Reachable = "fleet/two", 2*time.Minute, false }, teardown.Hold, time.Minute},
 		"Awaited":           {"whoever moved it has not asked for its removal", func(f *teardown.Facts) { f.Awaited, f.Guarded = "r", true }, teardown.Hold, 0},
-		"AwaitedLetGo":      {"the database is gone already", func(f *teardown.Facts) { f.Awaited, f.LetGo = "r", "r" }, teardown.Release, 0},
-		"AwaitedDown":       {"a deletion ends", func(f *teardown.Facts) { f.Awaited, f.Reachable, f.Since = "r", false, now.Add(-time.Hour) }, teardown.Release, 0},
+		"AwaitedLetGo":      {"the database is gone already", func(f *teardown.Facts) { f.Awaited, f.LetGo = "r", "r" }, teardown.LetGo, 0},
+		"AwaitedDown":       {"a deletion ends", func(f *teardown.Facts) { f.Awaited, f.Reachable, f.Since = "r", false, now.Add(-time.Hour) }, teardown.LetGo, 0},
 		"Unprobed":          {"it is for Flux to say that it fails", func(f *teardown.Facts) { f.Unprobed = true }, teardown.Uninstall, 0},
 		"UnprobedAtLast":    {"what waited for long has not been tried yet", func(f *teardown.Facts) { f.Unprobed, f.Since = true, now.Add(-24*time.Hour) }, teardown.Uninstall, 0},
 		"UnprobedGoing":     {"Flux is at it", func(f *teardown.Facts) { f.Unprobed, f.Deleted = true, now.Add(-time.Minute) }, teardown.Uninstall, 59 * time.Minute},
-		"UnprobedLong":      {"a deleted Kustomization does not say that it fails", func(f *teardown.Facts) { f.Unprobed, f.Deleted = true, now.Add(-time.Hour) }, teardown.Release, 0},
+		"UnprobedLong":      {"a deleted Kustomization does not say that it fails", func(f *teardown.Facts) { f.Unprobed, f.Deleted = true, now.Add(-time.Hour) }, teardown.LetGo, 0},
 		"UnprobedNoGrace":   {"an uninstallation takes its time", func(f *teardown.Facts) { f.Unprobed, f.Deleted, f.Grace = true, now.Add(-time.Minute), 0 }, teardown.Uninstall, 9 * time.Minute},
 		"ProbedLong":        {"it answers, so Flux will get there", func(f *teardown.Facts) { f.Deleted = now.Add(-24 * time.Hour) }, teardown.Uninstall, 0},
 		"UnprobedFails":     {"as any cluster that does not answer", func(f *teardown.Facts) { f.Unprobed, f.Reachable = true, false }, teardown.Hold, 59 * time.Minute},
@@ -146,7 +146,7 @@ func TestAddon(t *testing.T) {
 		}, teardown.Hold, 50 * time.Minute},
 		"DownInTheMiddleLong": {"and no more", func(f *teardown.Facts) {
 			f.Reachable, f.Since, f.Silent = false, now.Add(-24*time.Hour), now.Add(-time.Hour)
-		}, teardown.Release, 0},
+		}, teardown.LetGo, 0},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

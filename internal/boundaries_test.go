@@ -12,7 +12,7 @@ import (
 )
 
 // purePackages decide, and neither read nor write.
-var purePackages = []string{"assembly", "breaker", "compile", "drain", "excerpt", "explain", "expression", "facts", "fluxspec", "fluxstate", "guard", "hubconfig", "identity", "kubeconfig", "manifestchart", "match", "merge", "origin", "pace", "plan", "preview", "provenance", "render", "shard", "status", "teardown", "workloadidentity"}
+var purePackages = []string{"assembly", "breaker", "compile", "drain", "excerpt", "explain", "expression", "facts", "fluxspec", "fluxstate", "guard", "hubconfig", "identity", "kubeconfig", "manifestchart", "match", "merge", "origin", "pace", "plan", "preview", "provenance", "render", "report", "shard", "status", "teardown", "workloadidentity"}
 
 // TestPurePackagesArePure holds the packages that decide to their word: no client, no clock, no environment.
 func TestPurePackagesArePure(t *testing.T) {

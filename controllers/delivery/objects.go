@@ -30,6 +30,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/plan"
 	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/report"
 	"github.com/chandler-hub/chandler/internal/status"
 	"github.com/chandler-hub/chandler/internal/teardown"
 )
@@ -278,11 +279,6 @@ func (c *cluster) asked(d *delivery, s plan.Step) string {
 	return ""
 }
 
-// leaves returns whether an add-on was on its way out, when it was last reported.
-func leaves(a *hubv1.AddonStatus) bool {
-	return a.State == hubv1.AddonRemoving || a.State == hubv1.AddonHeld && a.Reason == hubv1.DroppedReason
-}
-
 // removal gathers the facts by which an object leaves.
 func (c *cluster) removal(o plan.Observed, config *hubconfig.Config) teardown.Facts {
 	obj := c.objects[o.Key]
@@ -300,7 +296,7 @@ func (c *cluster) removal(o plan.Observed, config *hubconfig.Config) teardown.Fa
 		switch s := d.addon(o.Addon); {
 		case d.leaving:
 			f.Since = d.DeletionTimestamp.Time
-		case s != nil && leaves(s) && s.Since != nil:
+		case s != nil && report.Leaves(s) && s.Since != nil:
 			f.Since = s.Since.Time
 		}
 	}

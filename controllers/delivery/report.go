@@ -19,6 +19,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/fluxstate"
 	"github.com/chandler-hub/chandler/internal/plan"
 	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/report"
 	"github.com/chandler-hub/chandler/internal/status"
 	"github.com/chandler-hub/chandler/internal/teardown"
 )
@@ -59,13 +60,13 @@ func (r *Reconciler) report(c *cluster, d *delivery, steps []plan.Step, outcomes
 	addons = slices.CompactFunc(addons, func(a, b hubv1.AddonStatus) bool { return a.Name == b.Name })
 	for i := range addons {
 		addons[i].Since, addons[i].OnCluster = &now, c.onCluster(d, addons[i])
-		if was := d.addon(addons[i].Name); was != nil && (was.State == addons[i].State || leaves(was) && leaves(&addons[i])) && was.Since != nil {
+		if was := d.addon(addons[i].Name); was != nil && (was.State == addons[i].State || report.Leaves(was) && report.Leaves(&addons[i])) && was.Since != nil {
 			addons[i].Since = was.Since
 		}
 	}
 	d.Status.Addons = addons
-	d.Status.AddonCounts = count(addons)
-	out := r.summary(c, d)
+	d.Status.AddonCounts = report.Count(addons)
+	out := report.Delivery(c.standing(d))
 	if out.Phase == status.Done && !held && d.Status.ReadyRevision != d.Spec.RevisionName {
 		d.Status.ReadyRevision, d.Status.ReadyTime = d.Spec.RevisionName, &now
 	}
@@ -301,38 +302,11 @@ func (c *cluster) explainState(a *hubv1.AddonStatus, o *object) {
 	}
 }
 
-// count counts the add-ons of a delivery. One that another set delivers is one that this delivery lacks; one that was Ready when it was
-// paused or suspended is so still.
-func count(addons []hubv1.AddonStatus) *hubv1.ObjectCounts {
-	var c hubv1.ObjectCounts
-	for _, a := range addons {
-		switch a.State {
-		case hubv1.AddonExcluded, hubv1.AddonRemoving, hubv1.AddonOrphaned:
-			continue
-		case hubv1.AddonHeld:
-			if leaves(&a) {
-				continue
-			}
-		case hubv1.AddonReady:
-			c.Ready++
-		case hubv1.AddonPaused, hubv1.AddonSuspended:
-			if a.Before == hubv1.AddonReady {
-				c.Ready++
-			}
-		case hubv1.AddonFailed, hubv1.AddonNotOwned:
-			c.Failed++
-		}
-		c.Total++
-	}
-	c.Summary = status.Fraction(c.Ready, c.Total)
-	return &c
-}
-
 // written is true if every add-on has been written as the revision wants it.
 func (c *cluster) written(addons []hubv1.AddonStatus, steps []plan.Step, namespace string) bool {
 	for _, a := range addons {
 		switch {
-		case a.State == hubv1.AddonLostTo, a.State == hubv1.AddonExcluded, a.State == hubv1.AddonOrphaned, leaves(&a):
+		case a.State == hubv1.AddonLostTo, a.State == hubv1.AddonExcluded, a.State == hubv1.AddonOrphaned, report.Leaves(&a):
 			continue
 		}
 		gated := slices.ContainsFunc(steps, func(s plan.Step) bool {
@@ -374,115 +348,13 @@ func (c *cluster) waits(s plan.Step) bool {
 	return false
 }
 
-// tally sorts the add-ons of a delivery by what its Ready has to say of them.
-type tally struct {
-	failed, waiting, held, suspended, lost []string
-	// reasons counts those that failed.
-	reasons map[string]int
-	// delivered is true if there is something of the set on the cluster.
-	delivered bool
-}
-
-func tallyOf(d *delivery) tally {
-	t := tally{reasons: map[string]int{}}
-	for _, a := range d.Status.Addons {
-		switch a.State {
-		case hubv1.AddonFailed, hubv1.AddonNotOwned:
-			t.failed = append(t.failed, fmt.Sprintf("%s: %s", a.Name, a.Message))
-			t.reasons[a.Reason]++
-		case hubv1.AddonLostTo:
-			if a.Reason == hubv1.HandOverReason {
-				t.waiting = append(t.waiting, fmt.Sprintf("%s waits to take over (%s)", a.Name, a.Message))
-				continue
-			}
-			t.lost = append(t.lost, fmt.Sprintf("%s (%s)", a.Name, a.Message))
-		case hubv1.AddonReady, hubv1.AddonPaused:
-			t.delivered = true
-		case hubv1.AddonExcluded, hubv1.AddonOrphaned:
-		case hubv1.AddonSuspended:
-			t.suspended = append(t.suspended, a.Name)
-			t.delivered = true
-		case hubv1.AddonHeld:
-			t.held = append(t.held, fmt.Sprintf("%s stays as it is: %s", a.Name, a.Message))
-		default:
-			text := fmt.Sprintf("%s is %s", a.Name, a.State)
-			if a.Message != "" {
-				text += " (" + a.Message + ")"
-			}
-			t.waiting = append(t.waiting, text)
-		}
+// standing gathers the facts that the delivery's Ready is decided by.
+func (c *cluster) standing(d *delivery) report.Facts {
+	return report.Facts{
+		Addons: d.Status.Addons, Counts: *d.Status.AddonCounts,
+		Set: d.SetKey(), Registration: c.key, Registered: c.registration != nil, Answered: c.answered(), Suspended: c.suspended(),
+		Leaving: d.leaving, DeletedByHand: d.DeletionTimestamp != nil && !d.wantedAgain,
+		Failed: d.failed != nil, Unrendered: d.result == nil, Frozen: d.frozen, Reason: d.reason, Why: d.unrenderable,
+		WasReady: d.Status.ReadyRevision == d.Spec.RevisionName,
 	}
-	return t
-}
-
-// summary sums up a delivery.
-func (r *Reconciler) summary(c *cluster, d *delivery) status.Summary {
-	counts, t := d.Status.AddonCounts, tallyOf(d)
-	switch {
-	case d.failed != nil:
-		return status.Summary{Phase: status.Broken, Reason: d.reason, Message: d.unrenderable}
-	case d.leaving:
-		return status.Summary{Phase: status.Working, Reason: hubv1.TerminatingReason, Message: status.List(append([]string{"being withdrawn"}, t.waiting...), 4)}
-	case c.registration == nil:
-		return status.Summary{Phase: status.Broken, Reason: hubv1.RegistrationNotFoundReason, Message: fmt.Sprintf("ClusterRegistration %s is not there; what is delivered stays as it is", c.key)}
-	case d.DeletionTimestamp != nil && !d.wantedAgain:
-		return status.Summary{Phase: status.Working, Reason: hubv1.TerminatingReason, Message: fmt.Sprintf(
-			"deleted by hand; it goes when AddonSet %s withdraws it, which takes its add-ons off the cluster as far as the removal guard lets it", d.SetKey())}
-	case d.result == nil && !(d.frozen && c.paused()):
-		if d.frozen && counts.Total > 0 && counts.Ready == counts.Total {
-			return frozen(counts)
-		}
-		return status.Summary{Phase: status.Broken, Reason: d.reason, Message: d.unrenderable}
-	case len(t.failed) > 0:
-		reason := hubv1.AddonsFailedReason
-		for _, one := range []string{hubv1.FluxObjectsInFolderReason, hubv1.RenderFailedReason} {
-			if t.reasons[one] == len(t.failed) {
-				reason = one // all of them for the one reason
-			}
-		}
-		return status.Summary{Phase: status.Broken, Reason: reason, Message: status.List(t.failed, 2)}
-	case !c.answered():
-		return status.Summary{Phase: status.Working, Reason: hubv1.WaitingForClusterReason, Message: "nothing is made before the cluster has answered"}
-	case c.paused():
-		return status.Summary{Phase: d.keeps(counts, &t), Reason: c.suspended().Reason, Message: c.suspended().Message + "; what runs stays as it is"}
-	case c.suspended() != nil:
-		return status.Summary{Phase: status.Working, Reason: c.suspended().Reason, Message: c.suspended().Message + "; what runs stays as it is"}
-	case len(t.waiting) > 0:
-		return status.Summary{Phase: status.Working, Reason: hubv1.ProgressingReason, Message: status.List(t.waiting, 3)}
-	case len(t.held) > 0:
-		return status.Summary{Phase: status.Working, Reason: hubv1.RemovalsHeldReason, Message: status.List(t.held, 3)}
-	case len(t.suspended) > 0:
-		return status.Summary{Phase: d.keeps(counts, &t), Reason: hubv1.SuspendedReason, Message: fmt.Sprintf("%s suspended: %s; `flux resume` lets it go on", status.Count(len(t.suspended), "add-on"), status.List(t.suspended, 3))}
-	case len(t.lost) > 0:
-		return t.loses(counts)
-	case d.frozen && counts.Total > 0:
-		return frozen(counts)
-	case counts.Total == 0:
-		return status.Summary{Phase: status.Done, Reason: hubv1.AddonsReadyReason, Message: "no add-on of this set is for this cluster"}
-	}
-	return status.Summary{Phase: status.Done, Reason: hubv1.AddonsReadyReason, Message: status.SomeReady(counts.Ready, counts.Total)}
-}
-
-// keeps is how a delivery stands that is paused, or of which something is suspended: Ready if it was, and if nothing waits for it to go on.
-func (d *delivery) keeps(counts *hubv1.ObjectCounts, t *tally) status.Phase {
-	missing := int(counts.Total-counts.Ready) - len(t.lost)
-	if d.Status.ReadyRevision == d.Spec.RevisionName && missing == 0 && len(t.waiting)+len(t.held) == 0 && (counts.Ready > 0 || counts.Total == 0) {
-		return status.Done
-	}
-	return status.Working
-}
-
-// loses is the outcome of a delivery of which other sets deliver something: no failure, as long as anything of it is left.
-func (t *tally) loses(counts *hubv1.ObjectCounts) status.Summary {
-	m := "delivered by other sets: " + status.List(t.lost, 2)
-	if t.delivered {
-		return status.Summary{Phase: status.Done, Reason: hubv1.AddonsLostReason, Message: status.SomeReady(counts.Ready, counts.Total) + "; " + m}
-	}
-	return status.Summary{Phase: status.Broken, Reason: hubv1.AddonsLostReason, Message: "nothing of this set is delivered here; " + m}
-}
-
-// frozen is where a delivery stands that is Ready as another version of the hub made it.
-func frozen(counts *hubv1.ObjectCounts) status.Summary {
-	return status.Summary{Phase: status.Done, Reason: hubv1.FrozenReason, Message: fmt.Sprintf(
-		"%s add-ons are Ready; the revision was made by another version of the hub, and what is there of it stays as it is until the set changes", counts.Summary)}
 }

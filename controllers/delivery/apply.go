@@ -64,8 +64,11 @@ func (r *Reconciler) apply(ctx context.Context, c *cluster, steps []plan.Step) (
 			}
 		case plan.Hold, plan.Ask, plan.AwaitDependants:
 			out.applied = c.objects[s.Key].Applied
-			if s.Still {
+			switch s.Meanwhile {
+			case plan.Suspend:
 				out = r.suspend(ctx, c, s)
+			case plan.Resume:
+				out = r.resume(ctx, c, s)
 			}
 		case plan.Keep:
 			out.applied = c.objects[s.Key].Applied

@@ -188,7 +188,7 @@ func (r *Reconciler) addonStatus(c *cluster, d *delivery, s plan.Step, out outco
 		case s.Verb == plan.Uninstall && a.Message == "":
 			a.Message = "Flux is uninstalling it"
 		}
-		a.Suspended = s.Still || o.Suspended && s.Verb != plan.Uninstall && s.Verb != plan.HandOver // one resumes it, of the other nothing is left
+		a.Suspended = s.Meanwhile == plan.Suspend || o.Suspended && s.Verb != plan.Uninstall && s.Verb != plan.HandOver // one resumes it, of the other nothing is left
 		return a, mine
 	}
 	by, w := c.wanted(s.Key)

@@ -41,7 +41,7 @@ func TestHandOver(t *testing.T) {
 		"ClusterHasNotAnswered": {takes(), old(), true,
 			"Hold old (HelmRelease flux-system/new takes it over when the cluster has answered), AwaitCluster new (nothing is made before the cluster has answered)"},
 		"Paused": {takes(), old(func(o *plan.Observed) { o.Set = "paused" }), false,
-			"Hold old (HelmRelease flux-system/new takes it over when that is over: the cluster is paused), suspended, AwaitResume new (the cluster is paused)"},
+			"Hold old (HelmRelease flux-system/new takes it over when that is over: the cluster is paused), Suspend, AwaitResume new (the cluster is paused)"},
 		"GateIsClosed": {takes(func(d *plan.Desired) { d.Gate = "waits for x" }), old(), false,
 			"Hold old (HelmRelease flux-system/new takes it over; it waits for x), AwaitDependency new (waits for x)"},
 		"AnotherTarget": {takes(func(d *plan.Desired) { d.Release.Namespace = "other" }), old(), false, "Uninstall old, " + waits},
@@ -99,8 +99,8 @@ func TestHandOver(t *testing.T) {
 				if s.Reason != "" {
 					line += " (" + s.Reason + ")"
 				}
-				if s.Still {
-					line += ", suspended"
+				if s.Meanwhile != "" {
+					line += ", " + string(s.Meanwhile)
 				}
 				got = append(got, line)
 				if s.Verb == plan.HandOver && s.To != tc.desired.Key {

@@ -36,10 +36,10 @@ func TestLeaving(t *testing.T) {
 			"plain": "Uninstall", "held": "Uninstall", "byHand": "Uninstall", "heldAndResumed": "Uninstall", "deleting": "Uninstall", "deletingAndHeld": "Uninstall", "ofAnotherCluster": "LetGo",
 		}},
 		{teardown.Hold, false, map[string]string{
-			"plain": "Hold", "held": "Hold", "byHand": "Hold", "heldAndResumed": "Hold", "deleting": "Hold", "deletingAndHeld": "Hold", "ofAnotherCluster": "LetGo",
+			"plain": "Hold", "held": "Hold, Resume", "byHand": "Hold", "heldAndResumed": "Hold, Resume", "deleting": "Hold", "deletingAndHeld": "Hold", "ofAnotherCluster": "LetGo",
 		}},
 		{teardown.Hold, true, map[string]string{
-			"plain": "Hold, suspended", "held": "Hold", "byHand": "Hold, suspended", "heldAndResumed": "Hold, suspended", "deleting": "Hold", "deletingAndHeld": "Hold", "ofAnotherCluster": "LetGo",
+			"plain": "Hold, Suspend", "held": "Hold", "byHand": "Hold, Suspend", "heldAndResumed": "Hold, Suspend", "deleting": "Hold", "deletingAndHeld": "Hold", "ofAnotherCluster": "LetGo",
 		}},
 		{teardown.LetGo, false, map[string]string{
 			"plain": "LetGo", "held": "LetGo", "byHand": "LetGo", "heldAndResumed": "LetGo", "deleting": "LetGo", "deletingAndHeld": "LetGo", "ofAnotherCluster": "LetGo",
@@ -61,8 +61,8 @@ func TestLeaving(t *testing.T) {
 				t.Fatalf("%s: %d steps", state, len(steps))
 			}
 			got := fmt.Sprint(steps[0].Verb)
-			if steps[0].Still {
-				got += ", suspended"
+			if steps[0].Meanwhile != "" {
+				got += ", " + string(steps[0].Meanwhile)
 			}
 			if got != tc.want[state] {
 				t.Errorf("%s, down %t, %s: got %s, want %s", tc.mode, tc.down, state, got, tc.want[state])
@@ -79,17 +79,17 @@ func TestLeavingInAChain(t *testing.T) {
 		removal func(plan.Observed) teardown.Decision
 		want    string
 	}{
-		"Uninstalled": {func(plan.Observed) teardown.Decision { return teardown.Decision{Mode: teardown.Uninstall} }, "[AwaitDependants true Uninstall false]"},
-		"LetGo":       {func(plan.Observed) teardown.Decision { return teardown.Decision{Mode: teardown.LetGo} }, "[LetGo false LetGo false]"},
+		"Uninstalled": {func(plan.Observed) teardown.Decision { return teardown.Decision{Mode: teardown.Uninstall} }, "[AwaitDependants Suspend Uninstall ]"},
+		"LetGo":       {func(plan.Observed) teardown.Decision { return teardown.Decision{Mode: teardown.LetGo} }, "[LetGo  LetGo ]"},
 		"OneIsAnOrphan": {func(o plan.Observed) teardown.Decision {
 			if o.Addon == "a" {
 				return teardown.Decision{Mode: teardown.LetGo}
 			}
 			return teardown.Decision{Mode: teardown.Uninstall}
-		}, "[LetGo false Uninstall false]"},
+		}, "[LetGo  Uninstall ]"},
 	} {
 		steps := plan.Compute(plan.Input{Observed: chain, MayCreate: true, Suspend: "the cluster is down", Removal: tc.removal})
-		got := fmt.Sprint([]any{steps[0].Verb, steps[0].Still, steps[1].Verb, steps[1].Still})
+		got := fmt.Sprint([]any{steps[0].Verb, steps[0].Meanwhile, steps[1].Verb, steps[1].Meanwhile})
 		if got != tc.want {
 			t.Errorf("%s: %s, want %s", name, got, tc.want)
 		}

@@ -126,8 +126,8 @@ type Step struct {
 	Reason string
 	// To is the object that takes over, in a HandOver, and in a Hold that waits for nothing but that it is written down.
 	To Key
-	// Still is true if an object that waits to go is to be suspended meanwhile.
-	Still bool
+	// Meanwhile is Suspend or Resume if that is to be done with an object that waits to go; empty if neither.
+	Meanwhile Verb
 	// Reinstall is where an edit would put the workload anew; nil if it does not.
 	Reinstall *Place
 }
@@ -344,7 +344,7 @@ func (in *Input) removals(leaving []Observed, observed map[Key]*Observed) []Step
 		if s.Verb == AwaitDependants {
 			waiting++
 		}
-		s.Still = in.Suspend != "" && !(o.Held && o.Suspended) && !o.Deleting && !o.Foreign && (s.Verb == Hold || s.Verb == Ask || s.Verb == AwaitDependants)
+		s.Meanwhile = in.meanwhile(s, &o)
 		steps = append(steps, s)
 	}
 	if waiting == len(steps) {
@@ -354,6 +354,16 @@ func (in *Input) removals(leaving []Observed, observed map[Key]*Observed) []Step
 		}
 	}
 	return steps
+}
+
+// meanwhile returns whether an object that a step leaves in place is suspended or resumed: as any other, for what it waits for may never come. What goes
+// right after this is as it is.
+func (in *Input) meanwhile(s Step, o *Observed) Verb {
+	waits := s.Verb == Hold || s.Verb == Ask || s.Verb == AwaitDependants
+	if h, ok := in.hold(o.Addon, o); ok && waits && s.To == (Key{}) && h.Verb != AwaitResume {
+		return h.Verb
+	}
+	return ""
 }
 
 // handOver says how an object goes of which another one is to take over the workload; false if there is none.

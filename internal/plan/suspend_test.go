@@ -45,7 +45,8 @@ func TestSuspend(t *testing.T) {
 		"IsSuspended":              {true, []plan.Desired{want("a")}, []plan.Observed{have("a", held)}, hold, nil, "AwaitResume a"},
 		"ChangesNothing":           {true, []plan.Desired{want("a")}, []plan.Observed{have("a", held, changed)}, hold, nil, "AwaitResume a"},
 		"MakesNothing":             {true, []plan.Desired{want("a")}, nil, hold, nil, "AwaitResume a"},
-		"WhatLeavesAndIsHeld":      {true, nil, []plan.Observed{have("a")}, hold, nil, "Hold a, suspended"},
+		"WhatLeavesAndIsHeld":      {true, nil, []plan.Observed{have("a")}, hold, nil, "Hold a, Suspend"},
+		"WhatLeavesAndIsResumed":   {false, nil, []plan.Observed{have("a", held)}, hold, nil, "Hold a, Resume"},
 		"WhatLeavesAndIsSuspended": {true, nil, []plan.Observed{have("a", held)}, hold, nil, "Hold a"},
 		"WhatIsLetGo":              {true, nil, []plan.Observed{have("a", held)}, teardown.Decision{Mode: teardown.LetGo}, nil, "LetGo a"},
 		"WhatNobodyKnows":          {true, nil, []plan.Observed{have("a")}, hold, frozen, "Suspend a"},
@@ -71,8 +72,8 @@ func TestSuspend(t *testing.T) {
 			var got []string
 			for _, s := range plan.Compute(in) {
 				line := fmt.Sprintf("%s %s", s.Verb, s.Addon)
-				if s.Still {
-					line += ", suspended"
+				if s.Meanwhile != "" {
+					line += ", " + string(s.Meanwhile)
 				}
 				got = append(got, line)
 			}

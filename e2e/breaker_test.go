@@ -37,6 +37,7 @@ spec:
 // TestBreaker stops a cluster's API server while add-ons are on it, and starts it again: Flux leaves it alone meanwhile, a healthy
 // cluster notices nothing, and what somebody had suspended by hand stays suspended. And it pauses a cluster.
 func TestBreaker(t *testing.T) {
+	beside(t)
 	ctx := t.Context()
 	g := startGeneration(t, "hub-breaker")
 	mortal, err := localfleet.StartCluster(ctx, localfleet.ClusterOptions{Name: "mortal", Dir: workDir, Scheme: scheme})
@@ -152,6 +153,7 @@ func (g *generation) suspended(ctx context.Context, cluster string, want int) er
 // TestSecretIsGone: the Secret of a kubeconfig goes, and the hub is started again. What Flux uses is the hub's own copy, so the
 // cluster is still probed, and still served; the condition says what is missing.
 func TestSecretIsGone(t *testing.T) {
+	beside(t)
 	ctx := t.Context()
 	c := workload(t, "workload-a")
 	h := startHub(t, hubOptions{name: "hub-secret", flux: &localfleet.FluxOptions{}})

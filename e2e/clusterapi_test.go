@@ -68,6 +68,7 @@ spec:
 
 // TestClusterAPI follows Clusters through their life, as Cluster API itself leads it.
 func TestClusterAPI(t *testing.T) {
+	beside(t)
 	f := startClusterAPI(t)
 	step := func(name string, f func(*testing.T)) {
 		if !t.Run(name, f) {

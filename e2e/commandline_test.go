@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
@@ -20,20 +21,24 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 )
 
+// buildCommandLine builds it once for all tests, and returns the binary.
+var buildCommandLine = sync.OnceValues(func() (string, error) {
+	binary := filepath.Join(workDir, "chandler")
+	if out, err := exec.Command("go", "build", "-o", binary, "../cmd/chandler").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build chandler: %w\n%s", err, out)
+	}
+	return binary, nil
+})
+
 // chandler runs the command line and returns what it printed, and its exit code.
 func chandler(t *testing.T, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
-	binary := filepath.Join(workDir, "chandler")
-	if _, err := os.Stat(binary); err != nil {
-		build := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "../cmd/chandler")
-		if out, err := build.CombinedOutput(); err != nil {
-			t.Fatalf("build chandler: %v\n%s", err, out)
-		}
-	}
+	binary, err := buildCommandLine()
+	check(t, err)
 	var out, errs bytes.Buffer
 	cmd := exec.CommandContext(t.Context(), binary, args...)
 	cmd.Stdout, cmd.Stderr = &out, &errs
-	err := cmd.Run()
+	err = cmd.Run()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)
@@ -44,6 +49,7 @@ func chandler(t *testing.T, args ...string) (stdout, stderr string, code int) {
 // TestCommandLine holds the command line to the hub: what is previewed from files is what the hub has made, to the byte, and
 // what is explained is what is there.
 func TestCommandLine(t *testing.T) {
+	beside(t)
 	g := startGeneration(t, "hub-commands")
 	ctx := t.Context()
 	g.apply(t, strings.NewReplacer("gen-layers", "cmd-layers", "name: layers", "name: commands").Replace(layersSet)+`    - name: objects

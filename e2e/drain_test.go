@@ -43,6 +43,7 @@ type drained struct {
 // TestDrainBeforeDeletion deletes clusters whose add-ons must be uninstalled first: it is denied, it is asked for, it is done, and it
 // is not, because nobody answers.
 func TestDrainBeforeDeletion(t *testing.T) {
+	beside(t)
 	d := startDrained(t)
 	step := func(name string, f func(*testing.T)) {
 		if !t.Run(name, f) {

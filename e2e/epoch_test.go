@@ -47,6 +47,7 @@ spec:
 // TestEpoch takes a fleet from one release of the hub to the next, which makes other objects of the same sets: nothing moves before
 // a set is rolled, and then that set alone.
 func TestEpoch(t *testing.T) {
+	beside(t)
 	ctx := t.Context()
 	next := nextRelease(t)
 	c := workload(t, "workload-a")

@@ -19,6 +19,7 @@ import (
 // TestKamajiExample runs examples/kamaji as it is: the tenant of Kamaji's GitOps guide, and a chart with two replicas, on a
 // cluster whose pods run.
 func TestKamajiExample(t *testing.T) {
+	beside(t)
 	ctx := t.Context()
 	tenant := workload(t, "with-nodes")
 	h := startHub(t, hubOptions{name: "hub-kamaji", flux: &localfleet.FluxOptions{}, origins: true})
@@ -71,6 +72,7 @@ func TestKamajiExample(t *testing.T) {
 
 // TestCNIExample runs examples/cni as it is: the networks of a TenantControlPlane and of a Cluster reach the chart.
 func TestCNIExample(t *testing.T) {
+	beside(t)
 	ctx := t.Context()
 	h := startHub(t, hubOptions{name: "hub-cni", flux: &localfleet.FluxOptions{}, origins: true})
 	charts, err := localfleet.NewChartServer()

@@ -74,6 +74,8 @@ var wards = []string{"workload-b", "workload-c", "workload-d"}
 // The faults stand in three rows, which go side by side, each on a cluster of its own: more than five failing clusters at once
 // would make the hub suspect its own network, and those that hang hold Flux's workers, of which there are four of each kind,
 // until the hub has noticed.
+//
+// It compares times, so no other test of this package runs beside it.
 func TestFaults(t *testing.T) {
 	f := startFaults(t, 2*time.Minute)
 	ctx, stop := context.WithCancel(t.Context())
@@ -117,6 +119,7 @@ func well(t *testing.T, w *ward) {
 // TestFaultsOutlastGrace: what is to leave a cluster that does not come back is let go, also where Flux has begun to uninstall
 // before anybody noticed.
 func TestFaultsOutlastGrace(t *testing.T) {
+	beside(t)
 	f := startFaults(t, 5*time.Second)
 	defer f.report(t)
 	rows := make([][]func(*testing.T, *ward), len(wards))

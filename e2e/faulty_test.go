@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/chandler-hub/chandler/test/faultyapi"
+	"github.com/chandler-hub/chandler/test/localfleet"
 )
 
 const (
@@ -27,6 +28,7 @@ const (
 // answer conflicts where there are none, and end every watch after seconds. Add-ons arrive, change and leave all the same; the
 // hub asks not much more than it asks of a good one; and when all is done, it is quiet.
 func TestFaultyAPIServer(t *testing.T) {
+	beside(t)
 	lots := seed(t)
 	o := startOrdeal(t, "faulty")
 	good := o.requests(t, func() { o.round(t) })
@@ -85,7 +87,7 @@ func (o *ordeal) restart(t *testing.T) {
 	t.Helper()
 	o.stop()
 	within(t, ordealLimit, "the hub starts", func() (err error) {
-		o.process, err = o.StartHubThrough(t.Context(), o.kubeconfig, hubBinary, o.args...)
+		o.process, err = o.RunHub(t.Context(), localfleet.HubOptions{Binary: hubBinary, Kubeconfig: o.kubeconfig, Args: o.args})
 		return err
 	})
 }

@@ -90,6 +90,7 @@ func (g *generation) patchRegistration(t *testing.T, name, patch string) {
 
 // TestGeneration shows that one set gives each cluster its own, read back from the clusters.
 func TestGeneration(t *testing.T) {
+	beside(t)
 	g := startGeneration(t, "hub-generation")
 	t.Run("layers", g.layers)
 	t.Run("sources", g.sources)

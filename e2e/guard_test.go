@@ -26,6 +26,7 @@ const guardedClusters = 20
 // TestRemovalGuard shows that no single edit, and no twenty in a row, take more than three of twenty clusters away within the hour,
 // that the set says how to go on, and that the approval does it.
 func TestRemovalGuard(t *testing.T) {
+	beside(t)
 	g := &guardedFleet{startGeneration(t, "hub-guard")}
 	_, err := g.git.Commit("fleet", map[string]string{
 		"guard/cm.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"grd-${cluster}-${addon}\", namespace: default}\ndata: {a: b}\n",

@@ -7,12 +7,14 @@ package e2e
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -77,6 +79,12 @@ func run(m *testing.M) int {
 	if hubBinary, err = localfleet.BuildHub(context.Background(), dir); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
+	}
+	flag.Parse()
+	if n := flag.Lookup("test.parallel").Value.(flag.Getter).Get().(int); n > atOnce {
+		if err := flag.Set("test.parallel", strconv.Itoa(atOnce)); err != nil {
+			panic(err)
+		}
 	}
 	defer stopShared()
 	code := m.Run()
@@ -172,15 +180,13 @@ func installCRDs(t *testing.T, h *hub, paths ...string) {
 func (h *hub) start(t *testing.T) {
 	t.Helper()
 	// Not t.Context(): the hub must outlive it for the dump.
-	start := func() (*localfleet.Process, error) { return h.StartHub(t.Context(), hubBinary, h.args...) }
-	if h.kubeconfig != "" {
-		start = func() (*localfleet.Process, error) {
-			return h.StartHubThrough(t.Context(), h.kubeconfig, hubBinary, h.args...)
-		}
+	var err error
+	if h.kubeconfig == "" {
+		h.process, err = h.StartHub(t.Context(), hubBinary, h.args...)
+	} else {
+		h.process, err = h.RunHub(t.Context(), localfleet.HubOptions{Binary: hubBinary, Kubeconfig: h.kubeconfig, Args: h.args})
 	}
-	p, err := start()
 	check(t, err)
-	h.process = p
 }
 
 func (h *hub) stop() {
@@ -200,25 +206,56 @@ func serve(t *testing.T) (*localfleet.ChartServer, *localfleet.GitServer) {
 	return charts, git
 }
 
-// workload clusters are shared by all tests: they start slowly, and tests use namespaces of their own.
+// atOnce is how many tests run at the same time, at the most, as far as -test.parallel lets them. A test is a fleet of a dozen processes,
+// which waits more than it works, and takes up to 2 GiB.
+const atOnce = 4
+
+// shared are the workload clusters. They start slowly, so tests have them one after the other, and use namespaces of their own. Tests
+// that run at the same time have none in common: each is in a lane of its own, and a lane has its own clusters.
 var shared struct {
 	mu       sync.Mutex
+	lanes    [atOnce]string // the test that is in each; empty for none
 	clusters map[string]*localfleet.Cluster
 }
 
-func workload(t *testing.T, name string) *localfleet.Cluster {
+// beside has a test run while others do. It is what a test does first: so its lane is free for the next one when all else has ended that
+// belongs to it. A test that does not say so runs alone, in the first lane, before those that do.
+func beside(t *testing.T) {
 	t.Helper()
+	t.Parallel()
 	shared.mu.Lock()
 	defer shared.mu.Unlock()
-	if c := shared.clusters[name]; c != nil {
+	lane := slices.Index(shared.lanes[:], "")
+	shared.lanes[lane] = t.Name()
+	t.Cleanup(func() {
+		shared.mu.Lock()
+		defer shared.mu.Unlock()
+		shared.lanes[lane] = ""
+	})
+}
+
+// workload returns the workload cluster that has a name in the lane of a test. That named with-nodes has one.
+func workload(t *testing.T, name string) *localfleet.Cluster {
+	t.Helper()
+	test, _, _ := strings.Cut(t.Name(), "/")
+	shared.mu.Lock()
+	key := name
+	if lane := slices.Index(shared.lanes[:], test); lane > 0 {
+		key = fmt.Sprintf("%s-%d", name, lane)
+	}
+	c := shared.clusters[key]
+	shared.mu.Unlock() // a start takes a while, and the cluster is of this lane alone
+	if c != nil {
 		return c
 	}
-	c, err := localfleet.StartCluster(context.Background(), localfleet.ClusterOptions{Name: name, Dir: workDir, Scheme: scheme, ControllerManager: true, Nodes: name == "with-nodes"})
+	c, err := localfleet.StartCluster(context.Background(), localfleet.ClusterOptions{Name: key, Dir: workDir, Scheme: scheme, ControllerManager: true, Nodes: name == "with-nodes"})
 	check(t, err)
+	shared.mu.Lock()
+	defer shared.mu.Unlock()
 	if shared.clusters == nil {
 		shared.clusters = map[string]*localfleet.Cluster{}
 	}
-	shared.clusters[name] = c
+	shared.clusters[key] = c
 	return c
 }
 

@@ -20,6 +20,7 @@ import (
 // TestAnotherClusterBehindAName: the kubeconfig of a registration is changed to one of another cluster. The old one keeps what it
 // has, the new one gets its own, and nothing that Flux remembers of the one is done to the other.
 func TestAnotherClusterBehindAName(t *testing.T) {
+	beside(t)
 	ctx := t.Context()
 	g := startGeneration(t, "hub-identity")
 	_, err := g.git.Commit("fleet", map[string]string{"identity/a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: idn-git, namespace: default}\ndata: {color: blue}\n"})
@@ -97,6 +98,7 @@ spec:
 // TestServiceAccounts: Flux impersonates on the cluster, and what it made is removed all the same: without a twin of the
 // ServiceAccount on the hub it would be left behind without a word.
 func TestServiceAccounts(t *testing.T) {
+	beside(t)
 	ctx := t.Context()
 	g := startGeneration(t, "hub-accounts")
 	_, err := g.git.Commit("fleet", map[string]string{"account/cm.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: idn-account, namespace: default}\ndata: {color: blue}\n"})

@@ -21,6 +21,7 @@ import (
 // TestSteadyFleetCostsNoWrites applies the same state twice, restarts the hub in between, and counts the hub's writes in the
 // API server's audit log.
 func TestSteadyFleetCostsNoWrites(t *testing.T) {
+	beside(t)
 	ctx := t.Context()
 	c := workload(t, "workload-a")
 	h := startHub(t, hubOptions{name: "hub-idle", flux: &localfleet.FluxOptions{}, args: []string{"--log-level=debug"}})

@@ -23,6 +23,7 @@ import (
 // TestImage carries out by hand what can be of the Dockerfile without Docker: it builds the hub from the build context, by the
 // Dockerfile's own command, and runs it with no other file in reach.
 func TestImage(t *testing.T) {
+	beside(t)
 	root, err := parts.Root()
 	check(t, err)
 	raw, err := os.ReadFile(filepath.Join(root, "Dockerfile"))

@@ -54,6 +54,7 @@ type replica struct {
 // TestInstall installs what config/default makes, on an API server with pods and Pod Security, and goes the way of
 // an add-on with the Deployment's own arguments and rights, across the end of the replica that leads.
 func TestInstall(t *testing.T) {
+	beside(t)
 	h := startHub(t, hubOptions{name: "hub-install", flux: &localfleet.FluxOptions{NoCrossNamespaceRefs: true}, origins: true, bare: true})
 	in := &installation{journey: newJourney(t, h), parent: t, extra: quick}
 	apply(t, h.Client, kustomize(t, filepath.Join("..", "config", "default")))
@@ -127,18 +128,19 @@ func (in *installation) start(t *testing.T, pod *corev1.Pod) {
 	check(t, os.WriteFile(file, kubeconfig, 0o600))
 	in.parent.Cleanup(func() { _ = os.Remove(file) })
 	r := &replica{pod: pod, charts: address(t), metrics: address(t)}
+	var env []string
 	for _, e := range pod.Spec.Containers[0].Env {
 		value := e.Value
 		if e.ValueFrom != nil && e.ValueFrom.FieldRef.FieldPath == "metadata.namespace" {
 			value = pod.Namespace
 		}
-		t.Setenv(e.Name, value)
+		env = append(env, e.Name+"="+value)
 	}
 	// Loopback instead of the pod's own addresses; all else is the pod's.
 	args := slices.Concat(pod.Spec.Containers[0].Args, in.extra, []string{
 		"--allow-target-cidrs=127.0.0.0/8", "--metrics-bind-address=" + r.metrics, "--chart-bind-address=" + r.charts, "--chart-url=http://" + in.service.address(),
 	})
-	r.process, err = in.StartHubThrough(t.Context(), file, hubBinary, args...)
+	r.process, err = in.RunHub(t.Context(), localfleet.HubOptions{Binary: hubBinary, Kubeconfig: file, Env: env, Args: args})
 	check(t, err)
 	in.replicas = append(in.replicas, r)
 	in.service.add(r.charts)

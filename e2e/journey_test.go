@@ -39,6 +39,7 @@ const (
 
 // TestJourney goes the whole way of an add-on, for each kind of origin, with Flux as it comes and with Flux locked down.
 func TestJourney(t *testing.T) {
+	beside(t)
 	for name, flux := range map[string]localfleet.FluxOptions{"plain": {}, "no-cross-namespace-refs": {NoCrossNamespaceRefs: true}} {
 		t.Run(name, func(t *testing.T) {
 			j := startJourney(t, name, flux)

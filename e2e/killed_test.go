@@ -17,6 +17,7 @@ const kills = 50
 // TestKilled ends the hub with SIGKILL, at 50 random moments while add-ons arrive, change and leave. Some moments are just before
 // a write of the hub lands, some just after it and before the hub knows, some anywhere else.
 func TestKilled(t *testing.T) {
+	beside(t)
 	dice := rand.New(rand.NewPCG(seed(t), 0))
 	start := time.Now()
 	o := startOrdeal(t, "killed")

@@ -58,6 +58,7 @@ type observed struct {
 
 // TestMetrics looks at a hub from outside: what it says in metrics, in its log, and what Flux's events say about its objects.
 func TestMetrics(t *testing.T) {
+	beside(t)
 	o := startObserved(t)
 	var scrape string
 	soon(t, "the metrics say what the objects say", func() error {

@@ -23,6 +23,7 @@ import (
 // TestMoves shows that a workload outlives whoever delivers it: what takes over goes on with the same Helm release, and its
 // objects on the cluster are never made anew. And that what comes after something else does.
 func TestMoves(t *testing.T) {
+	beside(t)
 	g := startGeneration(t, "hub-moves")
 	t.Run("order across kinds", g.orderAcrossKinds)
 	t.Run("a set after a set", g.setAfterSet)
@@ -427,6 +428,7 @@ spec: {interval: 2s, prune: true, path: ./hand, sourceRef: {kind: GitRepository,
 // TestTwoReplicas: the chart of plain manifests comes from whichever replica Flux asks, and its bytes are the same. Here Flux
 // asks the one that does not lead; then the leader goes, and the other goes on.
 func TestTwoReplicas(t *testing.T) {
+	beside(t)
 	ctx := t.Context()
 	c := workload(t, "workload-a")
 	h := startHub(t, hubOptions{name: "hub-replicas", flux: &localfleet.FluxOptions{}, noHub: true})

@@ -23,6 +23,7 @@ import (
 // TestOrder covers what spans several add-ons and sets of one cluster: dependencies, both ways, conflicts, and add-ons that are
 // to stay.
 func TestOrder(t *testing.T) {
+	beside(t)
 	ctx := t.Context()
 	c := workload(t, "workload-b")
 	h := startHub(t, hubOptions{name: "hub-order", flux: &localfleet.FluxOptions{}})

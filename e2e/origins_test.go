@@ -21,6 +21,7 @@ import (
 
 // TestOrigins follows origins as they come, change and go, on a hub that starts before Kamaji and Cluster API are installed.
 func TestOrigins(t *testing.T) {
+	beside(t)
 	ctx := t.Context()
 	h := startHub(t, hubOptions{name: "hub-origins", args: []string{"--unregister-delay=1h", "--secret-namespaces=allowed"}})
 	for _, ns := range []string{"tenants", "allowed"} {
@@ -151,6 +152,7 @@ func TestOrigins(t *testing.T) {
 
 // TestRegisterAll registers tenants without the label, but for one that says no.
 func TestRegisterAll(t *testing.T) {
+	beside(t)
 	ctx := t.Context()
 	h := startHub(t, hubOptions{name: "hub-all", origins: true, args: []string{"--register-all=kamaji"}})
 	namespace(t, h.Client, "tenants")

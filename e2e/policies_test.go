@@ -49,6 +49,7 @@ type guarded struct {
 // TestPolicies runs a hub with Flux under the policies of config/policies: they are in nobody's way who has business with the
 // generated objects, and in that of everybody else.
 func TestPolicies(t *testing.T) {
+	beside(t)
 	p := startGuarded(t)
 	step := func(name string, f func(*testing.T)) {
 		if !t.Run(name, f) {

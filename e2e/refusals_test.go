@@ -49,6 +49,7 @@ const marker = "c2VjcmV0LW1hcmtlcg"
 
 // TestBadKubeconfigs wants a condition that says which Secret, which key and what is wrong, and none of the Secret's bytes.
 func TestBadKubeconfigs(t *testing.T) {
+	beside(t)
 	ctx := t.Context()
 	h := startHub(t, hubOptions{name: "hub-kubeconfigs", origins: true})
 	namespace(t, h.Client, "fleet")
@@ -120,6 +121,7 @@ func TestBadKubeconfigs(t *testing.T) {
 // TestSetsSayWhatIsWrong covers sets that the API server refuses, that do not compile, and that select nothing; and Flux
 // objects that somebody edits, or that are somebody else's.
 func TestSetsSayWhatIsWrong(t *testing.T) {
+	beside(t)
 	ctx := t.Context()
 	c := workload(t, "workload-a")
 	h := startHub(t, hubOptions{name: "hub-sets"})

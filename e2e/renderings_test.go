@@ -57,6 +57,7 @@ func part(t *testing.T, name string, env []string, args ...string) string {
 
 // TestRenderings holds the chart to config/: they make the same objects.
 func TestRenderings(t *testing.T) {
+	beside(t)
 	overlay := filepath.Join(t.TempDir(), "everything")
 	check(t, os.Mkdir(overlay, 0o700))
 	config, err := filepath.Abs(filepath.Join("..", "config"))
@@ -140,6 +141,7 @@ func objects(t *testing.T, text string) []*unstructured.Unstructured {
 
 // TestChartValues: what the values say is what the Deployment has, and a wrong one is refused.
 func TestChartValues(t *testing.T) {
+	beside(t)
 	template := []string{"template", "hubs", chart, "--namespace", "platform", "--set"}
 	made := normalized(t, helm(t, nil, append(template,
 		`name=eu,image.repository=example.org/hub,image.digest=sha256:`+strings.Repeat("0", 64)+`,hubID=eu,platformNamespaces={a,b},secretNamespaces={*},`+

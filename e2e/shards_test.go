@@ -47,6 +47,7 @@ type place struct {
 
 // TestShards adds a second shard: about half of the clusters move to it, nothing is made again, and each shard serves its own.
 func TestShards(t *testing.T) {
+	beside(t)
 	ctx := t.Context()
 	f := startShards(t)
 	f.apply(t, fmt.Sprintf(shardsSet, "blue"))

@@ -34,6 +34,7 @@ spec:
 
 // TestSources: sources of every kind come and go with the set, and one of such a name that somebody else made stays as it is.
 func TestSources(t *testing.T) {
+	beside(t)
 	ctx := t.Context()
 	c := workload(t, "workload-a")
 	h := startHub(t, hubOptions{name: "hub-sources"})

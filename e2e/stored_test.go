@@ -38,6 +38,7 @@ var stored = map[schema.GroupVersionKind]func() client.Object{
 // TestStoredObjects: what each release has stored, today's CRDs still accept, keep and let the hub read, to the last field; and
 // today's compiler still understands each revision.
 func TestStoredObjects(t *testing.T) {
+	beside(t)
 	if *keep != "" {
 		keepStored(t, filepath.Join("testdata", "stored", *keep))
 	}

@@ -222,6 +222,7 @@ func (f *teardownFleet) deleteCluster(t *testing.T, annotate bool) {
 
 // TestTeardown takes away, one after the other, everything that something hangs on, and wants what docs/teardown.md promises.
 func TestTeardown(t *testing.T) {
+	beside(t)
 	ctx := t.Context()
 	f := startTeardown(t)
 	all := []string{tenantName, capiName, secretName}

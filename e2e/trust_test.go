@@ -32,6 +32,7 @@ spec:
 // TestTrust: who may have the hub deliver what, and where. The platform has cluster one, a team has cluster two, and Secrets of the
 // team register clusters as long as the team's Namespace says so.
 func TestTrust(t *testing.T) {
+	beside(t)
 	ctx := t.Context()
 	one, two := workload(t, "workload-a"), workload(t, "workload-b")
 	h := startHub(t, hubOptions{name: "hub-trust", flux: &localfleet.FluxOptions{NoCrossNamespaceRefs: true}, args: []string{"--secret-namespaces=fleet", "--removal-delay=1s"}})

@@ -32,6 +32,7 @@ type release struct {
 
 // TestHelm installs an older chart with Helm, upgrades it, uninstalls it and installs it again, with a fleet that keeps what it has.
 func TestHelm(t *testing.T) {
+	beside(t)
 	h := startHub(t, hubOptions{name: "hub-helm", flux: &localfleet.FluxOptions{}, origins: true, bare: true})
 	r := &release{installation: &installation{journey: newJourney(t, h), parent: t}, values: filepath.Join(t.TempDir(), "values.yaml")}
 	r.write(t, quick)

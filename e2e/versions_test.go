@@ -16,6 +16,7 @@ import (
 // TestOriginVersions upgrades Cluster API under a hub that runs on: from a release that knows only v1beta1 to one that serves
 // v1beta1 no more.
 func TestOriginVersions(t *testing.T) {
+	beside(t)
 	ctx := t.Context()
 	h := startHub(t, hubOptions{name: "hub-versions", origins: true, noHub: true})
 	serve := func(versions ...string) {

@@ -20,6 +20,7 @@ import (
 // TestWorkloadIdentity: Flux applies a Kustomization and a HelmRelease to a cluster that trusts the management cluster's ServiceAccounts,
 // with no credential stored anywhere; what Flux achieves stands in for the probe, and all of it leaves cleanly.
 func TestWorkloadIdentity(t *testing.T) {
+	beside(t)
 	ctx := t.Context()
 	gate := []string{"--feature-gates=ObjectLevelWorkloadIdentity=true"}
 	h := startHub(t, hubOptions{name: "hub-identities", args: []string{"--removal-delay=1s"}, flux: &localfleet.FluxOptions{

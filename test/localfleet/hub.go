@@ -52,7 +52,7 @@ func (c *Cluster) StartHub(ctx context.Context, binary string, args ...string) (
 	if err := c.grantHub(ctx); err != nil {
 		return nil, fmt.Errorf("give the hub its rights: %w", err)
 	}
-	return c.StartHubThrough(ctx, c.hubKubeconfigFile(), binary, args...)
+	return c.RunHub(ctx, HubOptions{Binary: binary, Kubeconfig: c.hubKubeconfigFile(), Args: args})
 }
 
 // HubConfig returns how the hub reaches its API server, with the rights of config/rbac: for what stands between the two.
@@ -63,8 +63,16 @@ func (c *Cluster) HubConfig(ctx context.Context) (*rest.Config, error) {
 	return clientcmd.BuildConfigFromFlags("", c.hubKubeconfigFile())
 }
 
-// StartHubThrough is StartHub with another way to the API server.
-func (c *Cluster) StartHubThrough(ctx context.Context, kubeconfig, binary string, args ...string) (*Process, error) {
+// HubOptions say what a hub is, and how it reaches its API server.
+type HubOptions struct {
+	Binary     string
+	Kubeconfig string // a file
+	Env        []string
+	Args       []string
+}
+
+// RunHub is StartHub where something else than StartHub says who the hub is.
+func (c *Cluster) RunHub(ctx context.Context, o HubOptions) (*Process, error) {
 	port, err := FreePort()
 	if err != nil {
 		return nil, err
@@ -77,11 +85,11 @@ func (c *Cluster) StartHubThrough(ctx context.Context, kubeconfig, binary string
 	charts := fmt.Sprintf("127.0.0.1:%d", c.charts)
 	health := fmt.Sprintf("127.0.0.1:%d", port)
 	return start(ctx, command{
-		name: fmt.Sprintf("hub-%d", time.Now().UnixNano()), path: binary, dir: c.dir,
+		name: fmt.Sprintf("hub-%d", time.Now().UnixNano()), path: o.Binary, dir: c.dir,
 		args: append([]string{
 			"--metrics-bind-address=0", "--health-probe-bind-address=" + health, "--chart-bind-address=" + charts, "--chart-url=http://" + charts,
-		}, args...),
-		env:   []string{"KUBECONFIG=" + kubeconfig},
+		}, o.Args...),
+		env:   append([]string{"KUBECONFIG=" + o.Kubeconfig}, o.Env...),
 		ready: answers(c.probe, "http://"+health+"/readyz"),
 	})
 }

@@ -10,19 +10,14 @@ import (
 	"path/filepath"
 	"time"
 
-	helmv2 "github.com/fluxcd/helm-controller/api/v2"
-	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
-	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/hubscheme"
 	"github.com/chandler-hub/chandler/test/localfleet"
 	"github.com/chandler-hub/chandler/test/localfleet/parts"
 )
@@ -69,12 +64,6 @@ func startFleet(ctx context.Context, p Parameters) (_ *fleet, err error) {
 	if f.hub.binary, err = localfleet.BuildHub(ctx, dir); err != nil {
 		return nil, err
 	}
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, hubv1.AddToScheme, helmv2.AddToScheme, kustomizev1.AddToScheme, sourcev1.AddToScheme, apiextensionsv1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			return nil, err
-		}
-	}
 	crds, err := localfleet.FluxCRDs()
 	if err != nil {
 		return nil, err
@@ -84,8 +73,8 @@ func startFleet(ctx context.Context, p Parameters) (_ *fleet, err error) {
 		return nil, err
 	}
 	started, err := localfleet.StartClusters(ctx,
-		localfleet.ClusterOptions{Name: "management", Dir: dir, CRDPaths: append(crds, filepath.Join(root, "config", "crd", "bases")), Scheme: scheme},
-		localfleet.ClusterOptions{Name: "workload", Dir: dir, Scheme: scheme})
+		localfleet.ClusterOptions{Name: "management", Dir: dir, CRDPaths: append(crds, filepath.Join(root, "config", "crd", "bases")), Scheme: hubscheme.New()},
+		localfleet.ClusterOptions{Name: "workload", Dir: dir, Scheme: hubscheme.New()})
 	if err != nil {
 		return nil, err
 	}

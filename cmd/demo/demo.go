@@ -11,14 +11,10 @@ import (
 	"sync"
 	"time"
 
-	helmv2 "github.com/fluxcd/helm-controller/api/v2"
-	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 
-	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/hubscheme"
 	"github.com/chandler-hub/chandler/test/localfleet"
 	"github.com/chandler-hub/chandler/test/localfleet/parts"
 )
@@ -131,16 +127,6 @@ func interrupted(ctx context.Context, err error) error {
 	return err
 }
 
-func newScheme() (*runtime.Scheme, error) {
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, hubv1.AddToScheme, helmv2.AddToScheme, kustomizev1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			return nil, err
-		}
-	}
-	return scheme, nil
-}
-
 // start starts all clusters at once, and Flux, Kamaji and the hub on the management cluster.
 func (f *fleet) start(ctx context.Context, o options) error {
 	f.out.line("Starting a management cluster and three workload clusters, all as processes of this machine: the real programs, but for")
@@ -176,12 +162,8 @@ func (f *fleet) startHub(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	scheme, err := newScheme()
-	if err != nil {
-		return err
-	}
 	f.hub, err = localfleet.StartCluster(ctx, localfleet.ClusterOptions{
-		Name: "management", Dir: f.dir, CRDPaths: append(crds, filepath.Join(root, "config", "crd", "bases")), Scheme: scheme,
+		Name: "management", Dir: f.dir, CRDPaths: append(crds, filepath.Join(root, "config", "crd", "bases")), Scheme: hubscheme.New(),
 		ControllerManager: true, NoWorkloads: true,
 	})
 	if err != nil {

@@ -12,14 +12,8 @@ import (
 	goruntime "runtime"
 
 	"github.com/fluxcd/cli-utils/pkg/flowcontrol"
-	helmv2 "github.com/fluxcd/helm-controller/api/v2"
-	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
-	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
@@ -34,6 +28,7 @@ import (
 	"github.com/chandler-hub/chandler/controllers"
 	"github.com/chandler-hub/chandler/controllers/index"
 	"github.com/chandler-hub/chandler/controllers/metrics"
+	"github.com/chandler-hub/chandler/internal/hubscheme"
 	"github.com/chandler-hub/chandler/internal/pressure"
 	"github.com/chandler-hub/chandler/internal/version"
 )
@@ -74,12 +69,8 @@ func (o *options) run(ctx context.Context) error {
 	if err := limit(ctx, restConfig); err != nil {
 		return err
 	}
-	scheme, err := newScheme()
-	if err != nil {
-		return err
-	}
 	mgr, err := ctrl.NewManager(restConfig, manager.Options{
-		Scheme:                        scheme,
+		Scheme:                        hubscheme.New(),
 		Cache:                         index.CacheOptions(),
 		Client:                        client.Options{Cache: &client.CacheOptions{Unstructured: true}},
 		Metrics:                       server.Options{BindAddress: o.metricsAddress},
@@ -153,17 +144,4 @@ func (o *options) logger(to io.Writer) logr.Logger {
 		return logr.FromSlogHandler(slog.NewTextHandler(to, options))
 	}
 	return logr.FromSlogHandler(slog.NewJSONHandler(to, options))
-}
-
-func newScheme() (*runtime.Scheme, error) {
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, hubv1.AddToScheme,
-		helmv2.AddToScheme, kustomizev1.AddToScheme, sourcev1.AddToScheme,
-	} {
-		if err := add(scheme); err != nil {
-			return nil, fmt.Errorf("build the scheme: %w", err)
-		}
-	}
-	return scheme, nil
 }

@@ -10,15 +10,11 @@ import (
 	"os"
 	"testing"
 
-	helmv2 "github.com/fluxcd/helm-controller/api/v2"
-	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
-	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/hubscheme"
 )
 
 // EnvPlatform names the platform.
@@ -37,14 +33,6 @@ func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
 	log.SetLogger(logr.Discard())
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, hubv1.AddToScheme, helmv2.AddToScheme, kustomizev1.AddToScheme, sourcev1.AddToScheme,
-	} {
-		if err := add(scheme); err != nil {
-			panic(err)
-		}
-	}
 	name := os.Getenv(EnvPlatform)
 	if name == "" {
 		name = "local"
@@ -55,7 +43,7 @@ func run(m *testing.M) int {
 		return 2
 	}
 	var err error
-	if platform, err = start(context.Background(), scheme); err != nil {
+	if platform, err = start(context.Background(), hubscheme.New()); err != nil {
 		fmt.Fprintf(os.Stderr, "start the platform %s: %v\n", name, err)
 		return 1
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/explain"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
+	"github.com/chandler-hub/chandler/internal/hubscheme"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/live"
 	"github.com/chandler-hub/chandler/internal/render"
@@ -124,11 +125,7 @@ func (s *apiServer) reader(t *testing.T) *live.Reader {
 	t.Helper()
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
-	scheme, err := live.Scheme()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := client.New(&rest.Config{Host: server.URL, QPS: -1}, client.Options{Scheme: scheme})
+	c, err := client.New(&rest.Config{Host: server.URL, QPS: -1}, client.Options{Scheme: hubscheme.New()})
 	if err != nil {
 		t.Fatal(err)
 	}

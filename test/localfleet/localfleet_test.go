@@ -20,25 +20,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/chandler-hub/chandler/internal/hubscheme"
 	"github.com/chandler-hub/chandler/test/localfleet"
 )
-
-func newScheme(t *testing.T) *runtime.Scheme {
-	t.Helper()
-	s := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, helmv2.AddToScheme, kustomizev1.AddToScheme, sourcev1.AddToScheme,
-	} {
-		check(t, add(s))
-	}
-	return s
-}
 
 // fleet is what the test runs on.
 type fleet struct {
@@ -52,7 +40,7 @@ func startFleet(t *testing.T) *fleet {
 	log.SetLogger(logr.Discard())
 	crds, err := localfleet.FluxCRDs()
 	check(t, err)
-	dir, scheme := t.TempDir(), newScheme(t)
+	dir, scheme := t.TempDir(), hubscheme.New()
 	began := time.Now()
 	clusters, err := localfleet.StartClusters(t.Context(),
 		localfleet.ClusterOptions{Name: "hub", Dir: dir, CRDPaths: crds, Scheme: scheme, Audit: true, ControllerManager: true},

@@ -39,7 +39,7 @@ image: ## Build the hub's image with Docker: IMAGE=registry.example.org/chandler
 	docker build --tag $(IMAGE) .
 
 .PHONY: tools
-tools: ## Build etcd, kube-apiserver, Flux and the rest into a cache folder outside the checkout; nothing to do when they are there.
+tools: ## Download or build etcd, kube-apiserver, Flux and the rest into a cache folder outside the checkout; nothing to do when they are there.
 	@$(GO) run ./hack/tools
 
 .PHONY: test
@@ -50,6 +50,7 @@ test: tools ## Every test: unit, API server, end to end with real Flux controlle
 	$(GO) run ./hack/slowest -timeout 60m -count=1 -p 2 ./e2e ./e2e/kamaji ./cmd/demo
 	cd internal/manifestchart/enginetest && $(GO) test -count=1 ./...
 	cd hack/promcheck && $(GO) test -count=1 ./...
+	cd hack/tools/fetch && $(GO) test ./...
 
 .PHONY: e2e-kind
 e2e-kind: ## The tests of e2e/kamaji on kind, with Kamaji, Flux and the hub as people install them: needs Docker and the internet. ARGS=--plan to see what is done, --keep to keep the cluster.

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command tools builds the real programs that the local fleet and the tests run (etcd, Kubernetes, Flux, kwok, Cluster API) and
-// copies the files that go with them (CRDs, mostly), into a cache outside the checkout. What is there already is left
-// alone, so it can run before every test. Package parts says what is built, and finds it.
+// Command tools brings the real programs that the local fleet and the tests run (etcd, Kubernetes, Flux, kwok, Cluster API), and the
+// files that go with them (CRDs, mostly), into a cache outside the checkout. It downloads the programs that pins.yaml has a digest of,
+// and builds the others, and those that cannot be had. What is there already is left alone, so it can run before every test. Package
+// parts says what there is, and finds it.
 //
 //	go run ./hack/tools [-print] [NAME...]
+//	go run ./hack/tools pin [NAME...]
+//	go run ./hack/tools rehearse COMMAND...
 package main
 
 import (
@@ -35,6 +38,8 @@ type item struct {
 	folder string
 	// prebuilt is true where the path lies outside the cache.
 	prebuilt bool
+	// part is the program that the item is, nil for files.
+	part *parts.Part
 	// make fills the empty folder out; work is another empty one, thrown away afterwards.
 	make func(ctx context.Context, work, out string) error
 }
@@ -47,13 +52,22 @@ func (i item) missing() bool {
 func main() {
 	printOnly := flag.Bool("print", false, "build nothing, print the name and the path of each; fail if one is missing")
 	flag.Usage = func() {
-		fmt.Fprintln(flag.CommandLine.Output(), "go run ./hack/tools [-print] [NAME...]: builds what is missing, or only the named")
+		fmt.Fprintln(flag.CommandLine.Output(), "go run ./hack/tools [-print] [NAME...]: downloads or builds what is missing, or only the named")
+		fmt.Fprintln(flag.CommandLine.Output(), "go run ./hack/tools pin [NAME...]: asks the publishers for the digests of the versions in use")
+		fmt.Fprintln(flag.CommandLine.Output(), "go run ./hack/tools rehearse COMMAND...: publishes what is there on loopback, and runs the command with an empty cache")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, os.Stdout, *printOnly, flag.Args()); err != nil {
+	command := func() error { return run(ctx, os.Stdout, *printOnly, flag.Args()) }
+	switch flag.Arg(0) {
+	case "pin":
+		command = func() error { return pin(ctx, os.Stdout, flag.Args()[1:]) }
+	case "rehearse":
+		command = func() error { return rehearse(ctx, os.Stdout, flag.Args()[1:]) }
+	}
+	if err := command(); err != nil {
 		if ctx.Err() != nil {
 			err = errors.New("interrupted")
 		}
@@ -63,6 +77,10 @@ func main() {
 }
 
 func run(ctx context.Context, out io.Writer, printOnly bool, names []string) error {
+	how, err := wayFromEnv()
+	if err != nil {
+		return err
+	}
 	cache, err := parts.CacheDir()
 	if err != nil {
 		return err
@@ -94,8 +112,19 @@ func run(ctx context.Context, out io.Writer, printOnly bool, names []string) err
 		fmt.Fprintf(out, "tools: all %d are in %s\n", all, cache)
 		return nil
 	}
-	fmt.Fprintf(out, "tools: %d to make in %s; each takes minutes while Go's build cache is cold\n", len(items), cache)
 	start := time.Now()
+	if items, err = fetch(ctx, out, how, cache, items); err != nil {
+		return err
+	}
+	if err := addAll(ctx, out, cache, items); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "tools: done in %s\n", since(start))
+	return nil
+}
+
+// addAll builds and copies the items, one after the other, as each build uses every core.
+func addAll(ctx context.Context, out io.Writer, cache string, items []item) error {
 	for n, each := range items {
 		began := time.Now()
 		if err := add(ctx, out, cache, each); err != nil {
@@ -103,7 +132,6 @@ func run(ctx context.Context, out io.Writer, printOnly bool, names []string) err
 		}
 		fmt.Fprintf(out, "tools: %s in %s (%d of %d)\n", each.name, since(began), n+1, len(items))
 	}
-	fmt.Fprintf(out, "tools: done in %s\n", since(start))
 	return nil
 }
 
@@ -119,7 +147,7 @@ func selected(names []string) ([]item, error) {
 			}
 		}
 		items = append(items, item{
-			name: p.Name, path: path, folder: filepath.Dir(path), prebuilt: prebuilt,
+			name: p.Name, path: path, folder: filepath.Dir(path), prebuilt: prebuilt, part: &p,
 			make: func(ctx context.Context, work, out string) error { return build(ctx, p, work, out) },
 		})
 	}

@@ -25,7 +25,8 @@ func build(ctx context.Context, part parts.Part, work, out string) error {
 	if err := copyPins(part.Pins, work); err != nil {
 		return err
 	}
-	_, err := goCommand(ctx, work, "build", "-mod=mod", "-trimpath", "-buildvcs=false", "-ldflags", part.LDFlags,
+	// The projects build what they publish without C.
+	_, err := goCommand(ctx, work, []string{"CGO_ENABLED=0"}, "build", "-mod=mod", "-trimpath", "-buildvcs=false", "-ldflags", part.LDFlags,
 		"-o", filepath.Join(out, part.Name), part.Package)
 	return err
 }
@@ -77,7 +78,7 @@ func copyFiles(ctx context.Context, set parts.FileSet, work, out string) error {
 
 // download returns the folder of a module in the module cache. Go checks it against the go.sum in work.
 func download(ctx context.Context, work, module string) (string, error) {
-	output, err := goCommand(ctx, work, "mod", "download", "-json", module)
+	output, err := goCommand(ctx, work, nil, "mod", "download", "-json", module)
 	if err != nil {
 		return "", err
 	}
@@ -112,12 +113,13 @@ func withoutConversion(crd []byte) []byte {
 	return kept.Bytes()
 }
 
-// goCommand runs go in dir and returns its standard output. The error has the command and the end of its output.
-func goCommand(ctx context.Context, dir string, args ...string) ([]byte, error) {
+// goCommand runs go in dir, with env added to the environment, and returns its standard output. The error has the command and the end of
+// its output.
+func goCommand(ctx context.Context, dir string, env []string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = dir
 	// A workspace around the cache folder has no say in this.
-	cmd.Env = append(cmd.Environ(), "GOWORK=off")
+	cmd.Env = append(append(cmd.Environ(), "GOWORK=off"), env...)
 	// Go removes its temporary files on an interrupt, and not when it is killed.
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 10 * time.Second

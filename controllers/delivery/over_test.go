@@ -4,12 +4,14 @@ package delivery
 
 import (
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/plan"
 	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/status"
 )
 
 // TestOver: what a set does not have on a cluster that it is to leave has no claim against another set, whatever its status says that it waits for.
@@ -18,6 +20,7 @@ func TestOver(t *testing.T) {
 	for name, tc := range map[string]struct {
 		addons       []hubv1.AddonStatus
 		there, stays bool
+		unregistered bool
 		want         bool
 	}{
 		"never had":                   {want: true},
@@ -27,6 +30,7 @@ func TestOver(t *testing.T) {
 		"has let go of another":       {addons: last(hubv1.AddonStatus{State: hubv1.AddonProgressing, TakesOver: []string{"HelmRelease ns/old"}})},
 		"deleted while it was paused": {addons: last(hubv1.AddonStatus{State: hubv1.AddonPaused, Suspended: true})},
 		"the set stays":               {stays: true},
+		"the cluster goes":            {stays: true, unregistered: true, want: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := &delivery{AddonDelivery: &hubv1.AddonDelivery{}, set: &hubv1.AddonSet{}, result: &render.Result{Objects: []render.Object{{Addon: "a"}}}}
@@ -36,6 +40,10 @@ func TestOver(t *testing.T) {
 				d.set.DeletionTimestamp = &metav1.Time{}
 			}
 			c := &cluster{objects: map[plan.Key]*object{}}
+			if tc.unregistered {
+				c.registration = &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &metav1.Time{}}}
+				status.Set(c.registration, hubv1.UnregisteringCondition, metav1.ConditionTrue, hubv1.OriginLostReason, "", time.Time{})
+			}
 			if tc.there {
 				k := plan.Key{Namespace: "ns", Name: "one-a"}
 				c.objects[k] = &object{Observed: plan.Observed{Key: k, Addon: "a"}, delivery: "d"}

@@ -187,10 +187,10 @@ func (c *cluster) stays(d *delivery) map[string]bool {
 	return out
 }
 
-// over names the add-ons that a delivery does not have that is about to be withdrawn, or that a removal guard holds: what it has stays, and nothing
+// over names the add-ons that a delivery does not have that is about to be withdrawn, with its cluster or alone, or that a removal guard holds: what it has stays, and nothing
 // more comes that another set would have. What somebody has deleted, or was let go for it, it has.
 func (c *cluster) over(d *delivery) map[string]bool {
-	if d.result == nil || d.leaving || !c.unwanted(d) {
+	if d.result == nil || d.leaving || !c.unwanted(d) && !(c.registration != nil && status.Unregistered(c.registration)) {
 		return nil
 	}
 	out := map[string]bool{}

@@ -283,6 +283,10 @@ func (a *assembler) settle(addon string, e entry, v verdict, to plan.Key) {
 		return
 	}
 	key := Key(e.object)
+	if l := a.live[key]; l != nil && a.in.Deliveries[e.delivery].Over[addon] {
+		out.Lost[addon] = fmt.Sprintf("%s is there of another set, and this one is to leave the cluster", key)
+		return
+	}
 	if f := a.foreign(e.object, key); f != nil {
 		out.NotOwned[addon] = fmt.Sprintf("HelmRelease %s/%s, which Chandler did not make, delivers release %q to this cluster; it is left alone. "+
 			"Write adopt: {namespace: %s, name: %s} to take it over", f.Key.Namespace, f.Key.Name, f.Release.Name, f.Key.Namespace, f.Key.Name)

@@ -110,6 +110,16 @@ func TestAssemble(t *testing.T) {
 		"SameKindIsLeftToFlux": {
 			assembly.Input{Deliveries: []assembly.Delivery{delivery("s", object("a", "b"), object("b"))}}, "s: a\ns: b",
 		},
+		"WhoLeavesTakesNothingOver": {
+			assembly.Input{
+				Deliveries: []assembly.Delivery{
+					with(delivery("s", object("ks a")), func(d *assembly.Delivery) { d.Over = map[string]bool{"a": true} }),
+					with(delivery("t", object("ks a")), func(d *assembly.Delivery) { d.Leaving = true }),
+				},
+				Live: []assembly.Live{live("t", object("ks a"), true)},
+			},
+			"s: lost a: Kustomization flux-system/one-a is there of another set, and this one is to leave the cluster",
+		},
 		"AcrossKindsWaits": {
 			assembly.Input{Deliveries: []assembly.Delivery{delivery("s", object("ks a", "b"), object("b"))}},
 			"s: a gate(waits for add-on \"b\" (HelmRelease) to be Ready)\ns: b",

@@ -64,7 +64,7 @@ func TestBreaker(t *testing.T) {
 	check(t, g.Client.Patch(ctx, &users.Items[0], client.RawPatch(types.MergePatchType, []byte(`{"spec":{"suspend":true}}`)), client.FieldOwner("flux")))
 
 	reg := registration("fleet", "mortal")
-	t.Run("it goes down", func(t *testing.T) {
+	step(t, "it goes down", func(t *testing.T) {
 		mortal.StopAPIServer()
 		soon(t, "its Flux objects are suspended", func() error {
 			return errors.Join(condition(ctx, g.Client, reg, hubv1.SuspendedCondition, metav1.ConditionTrue, hubv1.ClusterUnreachableReason), g.suspended(ctx, "mortal", 3))
@@ -78,7 +78,7 @@ func TestBreaker(t *testing.T) {
 			return condition(ctx, g.Client, addonSet("flux-system", "breaker"), hubv1.ReadyCondition, metav1.ConditionTrue, "")
 		})
 	})
-	t.Run("it comes back", func(t *testing.T) {
+	step(t, "it comes back", func(t *testing.T) {
 		check(t, mortal.StartAPIServer(ctx))
 		soon(t, "it catches up", has(mortal, "green"))
 		soon(t, "and only what was suspended by hand still is", func() error { return g.suspended(ctx, "mortal", 1) })
@@ -86,7 +86,7 @@ func TestBreaker(t *testing.T) {
 			return g.addonOf(ctx, "mortal", "breaker", "brk-users", hubv1.AddonSuspended, "flux resume")
 		})
 	})
-	t.Run("it is paused", func(t *testing.T) {
+	step(t, "it is paused", func(t *testing.T) {
 		pause := func(until time.Duration) {
 			g.patchRegistration(t, "mortal", fmt.Sprintf(`{"spec":{"pause":{"until":%q,"reason":"a test"}}}`, inTime(until)))
 		}
@@ -111,7 +111,7 @@ func TestBreaker(t *testing.T) {
 		soon(t, "when the pause ends by itself it catches up", has(mortal, "red"))
 		soon(t, "and only what was suspended by hand still is", func() error { return g.suspended(ctx, "mortal", 1) })
 	})
-	t.Run("it is removed while it is down", func(t *testing.T) {
+	step(t, "it is removed while it is down", func(t *testing.T) {
 		mortal.StopAPIServer()
 		soon(t, "its Flux objects are suspended", func() error { return g.suspended(ctx, "mortal", 3) })
 		check(t, g.Client.Delete(ctx, addonSet("flux-system", "breaker")))

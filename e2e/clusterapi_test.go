@@ -70,22 +70,17 @@ spec:
 func TestClusterAPI(t *testing.T) {
 	beside(t)
 	f := startClusterAPI(t)
-	step := func(name string, f func(*testing.T)) {
-		if !t.Run(name, f) {
-			t.FailNow() // what comes after a failure would only add noise
-		}
-	}
-	step("add-ons arrive when the control plane is initialized, and not before", f.initialized)
-	step("both versions read alike", f.bothVersions)
-	step("the kubeconfig is rotated", f.rotated)
-	step("the Cluster is paused", f.paused)
-	step("clusterctl moves it", f.moved)
-	step("variables of a topology", f.topology)
-	step("a Kamaji control plane registers once", f.kamaji)
-	step("the Cluster is deleted, and the kubeconfig is gone before it", f.deleted)
-	step("the same, while there is no hub", f.deletedUnseen)
-	step("its namespace is deleted", f.namespaceDeleted)
-	step("it is drained before it is deleted", f.drained)
+	step(t, "add-ons arrive when the control plane is initialized, and not before", f.initialized)
+	step(t, "both versions read alike", f.bothVersions)
+	step(t, "the kubeconfig is rotated", f.rotated)
+	step(t, "the Cluster is paused", f.paused)
+	step(t, "clusterctl moves it", f.moved)
+	step(t, "variables of a topology", f.topology)
+	step(t, "a Kamaji control plane registers once", f.kamaji)
+	step(t, "the Cluster is deleted, and the kubeconfig is gone before it", f.deleted)
+	step(t, "the same, while there is no hub", f.deletedUnseen)
+	step(t, "its namespace is deleted", f.namespaceDeleted)
+	step(t, "it is drained before it is deleted", f.drained)
 }
 
 func startClusterAPI(t *testing.T) *capiFleet {
@@ -178,7 +173,7 @@ func (f *capiFleet) initialized(t *testing.T) {
 		if err := condition(ctx, f.Client, reg, hubv1.KubeConfigValidCondition, metav1.ConditionFalse, hubv1.KubeConfigNotReadyReason); err != nil {
 			return err
 		}
-		m := findCondition(reg.Status.Conditions, hubv1.KubeConfigValidCondition).Message
+		m := conditionOf(reg, hubv1.KubeConfigValidCondition).Message
 		if want := `the control plane of Cluster "c1" is not initialized yet`; !strings.Contains(m, want) {
 			return fmt.Errorf("it says %q, want %q", m, want)
 		}
@@ -254,11 +249,11 @@ func (f *capiFleet) paused(t *testing.T) {
 	f.paint(t, "red")
 	soon(t, "a change arrives all the same", func() error { return f.delivered(ctx, f.one, "c1", "red") })
 	check(t, f.Client.Get(ctx, client.ObjectKeyFromObject(reg), reg))
-	if c := findCondition(reg.Status.Conditions, hubv1.MaintenanceCondition); c.Status != metav1.ConditionTrue {
+	if c := conditionOf(reg, hubv1.MaintenanceCondition); c.Status != metav1.ConditionTrue {
 		t.Errorf("in the meantime, condition Maintenance became %+v", c)
 	}
 	for _, typ := range []string{hubv1.SuspendedCondition, hubv1.StalledCondition} {
-		if c := findCondition(reg.Status.Conditions, typ); c.Status == metav1.ConditionTrue {
+		if c := conditionOf(reg, typ); c.Status == metav1.ConditionTrue {
 			t.Errorf("condition %s says %s: %s", typ, c.Reason, c.Message)
 		}
 	}
@@ -270,7 +265,7 @@ func (f *capiFleet) paused(t *testing.T) {
 		if err := f.Client.Get(ctx, client.ObjectKeyFromObject(reg), reg); err != nil {
 			return err
 		}
-		if c := findCondition(reg.Status.Conditions, hubv1.MaintenanceCondition); c.Type != "" {
+		if c := conditionOf(reg, hubv1.MaintenanceCondition); c.Type != "" {
 			return fmt.Errorf("condition Maintenance says %s", c.Message)
 		}
 		return f.Client.Get(ctx, client.ObjectKey{Namespace: "c1", Name: "c1-kubeconfig"}, &corev1.Secret{})

@@ -45,18 +45,13 @@ type drained struct {
 func TestDrainBeforeDeletion(t *testing.T) {
 	beside(t)
 	d := startDrained(t)
-	step := func(name string, f func(*testing.T)) {
-		if !t.Run(name, f) {
-			t.FailNow() // what comes after a failure would only add noise
-		}
-	}
-	step("the deletion is denied", d.denied)
-	step("a mark is not to be forged", d.forged)
-	step("who insists, moves the cluster or breaks the glass is let through", d.letThrough)
-	step("it is drained, and called off", d.calledOff)
-	step("it is drained, and deleted", d.deleted)
-	step("it does not answer, and is deleted all the same", d.timedOut)
-	step("its namespace goes", d.namespaceGoes)
+	step(t, "the deletion is denied", d.denied)
+	step(t, "a mark is not to be forged", d.forged)
+	step(t, "who insists, moves the cluster or breaks the glass is let through", d.letThrough)
+	step(t, "it is drained, and called off", d.calledOff)
+	step(t, "it is drained, and deleted", d.deleted)
+	step(t, "it does not answer, and is deleted all the same", d.timedOut)
+	step(t, "its namespace goes", d.namespaceGoes)
 }
 
 func startDrained(t *testing.T) *drained {
@@ -284,7 +279,7 @@ func (d *drained) timedOut(t *testing.T) {
 		if err := condition(ctx, d.Client, reg, hubv1.DrainingCondition, metav1.ConditionTrue, hubv1.DrainInProgressReason); err != nil {
 			return err
 		}
-		if m := findCondition(reg.Status.Conditions, hubv1.DrainingCondition).Message; !strings.Contains(m, "left: drain/drn-first, drain/drn-second") || !strings.Contains(m, "it waits: the cluster has not answered") {
+		if m := conditionOf(reg, hubv1.DrainingCondition).Message; !strings.Contains(m, "left: drain/drn-first, drain/drn-second") || !strings.Contains(m, "it waits: the cluster has not answered") {
 			return errors.New(m)
 		}
 		return nil

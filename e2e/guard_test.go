@@ -98,7 +98,7 @@ func (g *guardedFleet) held(ctx context.Context, name string, want int32, out *s
 		return fmt.Errorf("set %s has not been looked at", name)
 	}
 	if want == 0 {
-		if set.Status.HeldRemovals != nil || set.Status.Clusters.Held != 0 || findCondition(set.Status.Conditions, hubv1.RemovalsHeldCondition).Type != "" {
+		if set.Status.HeldRemovals != nil || set.Status.Clusters.Held != 0 || conditionOf(set, hubv1.RemovalsHeldCondition).Type != "" {
 			return fmt.Errorf("held: %+v", set.Status.HeldRemovals)
 		}
 		return nil
@@ -110,7 +110,7 @@ func (g *guardedFleet) held(ctx context.Context, name string, want int32, out *s
 		return err
 	}
 	how := fmt.Sprintf("kubectl annotate addonset -n flux-system %s --overwrite chandler.dev/approve-removal=%s", name, set.Status.HeldRemovals.Hash)
-	if m := findCondition(set.Status.Conditions, hubv1.RemovalsHeldCondition).Message; !strings.Contains(m, how) {
+	if m := conditionOf(set, hubv1.RemovalsHeldCondition).Message; !strings.Contains(m, how) {
 		return fmt.Errorf("the condition does not say %q: %s", how, m)
 	}
 	*out = set.Status.HeldRemovals.Hash
@@ -166,7 +166,7 @@ func says(ctx context.Context, h *hub, name, text string) error {
 	if err := h.Client.Get(ctx, client.ObjectKeyFromObject(set), set); err != nil {
 		return err
 	}
-	if c := findCondition(set.Status.Conditions, hubv1.RemovalsHeldCondition); !strings.Contains(c.Message, text) {
+	if c := conditionOf(set, hubv1.RemovalsHeldCondition); !strings.Contains(c.Message, text) {
 		return fmt.Errorf("the condition is %+v, want %q", c, text)
 	}
 	return nil

@@ -45,11 +45,13 @@ var (
 	check             = expect.NoError
 	soon              = expect.Soon
 	within            = expect.Within
+	step              = expect.Step
 	apply             = expect.Apply
 	applyAll          = expect.ApplyAll
 	namespace         = expect.Namespace
 	wantGone          = expect.Gone
 	condition         = expect.Condition
+	conditionOf       = expect.ConditionOf
 	ours              = expect.Ours
 	wantNothingOfOurs = expect.NothingOfOurs
 )

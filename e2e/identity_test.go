@@ -77,7 +77,7 @@ spec:
 		if err := g.Client.Get(ctx, client.ObjectKeyFromObject(reg), reg); err != nil {
 			return err
 		}
-		if c := findCondition(reg.Status.Conditions, hubv1.DuplicateCondition); c.Status == metav1.ConditionTrue {
+		if c := conditionOf(reg, hubv1.DuplicateCondition); c.Status == metav1.ConditionTrue {
 			return errors.New("it still has the condition")
 		}
 		return nil

@@ -60,7 +60,6 @@ func TestInstall(t *testing.T) {
 	apply(t, h.Client, kustomize(t, filepath.Join("..", "config", "default")))
 	in.allowSecrets(t)
 	in.run(t)
-	step := in.step
 	step(t, "two pods run, restricted, on the Deployment's own terms", in.admitted)
 	step(t, "add-ons arrive", in.arrive)
 	step(t, "plain manifests arrive", in.manifests)

@@ -43,23 +43,15 @@ func TestJourney(t *testing.T) {
 	for name, flux := range map[string]localfleet.FluxOptions{"plain": {}, "no-cross-namespace-refs": {NoCrossNamespaceRefs: true}} {
 		t.Run(name, func(t *testing.T) {
 			j := startJourney(t, name, flux)
-			j.step(t, "add-ons arrive", j.arrive)
-			j.step(t, "a tenant's edits are undone", j.drift)
-			j.step(t, "a change arrives", j.change)
-			j.step(t, "credentials are rotated", j.rotate)
-			j.step(t, "sets come from Git", j.fromGit)
-			j.step(t, "a deselected cluster is cleaned", j.deselect)
-			j.step(t, "an add-on is dropped", j.drop)
-			j.step(t, "unregistered clusters are cleaned", j.unregister)
+			step(t, "add-ons arrive", j.arrive)
+			step(t, "a tenant's edits are undone", j.drift)
+			step(t, "a change arrives", j.change)
+			step(t, "credentials are rotated", j.rotate)
+			step(t, "sets come from Git", j.fromGit)
+			step(t, "a deselected cluster is cleaned", j.deselect)
+			step(t, "an add-on is dropped", j.drop)
+			step(t, "unregistered clusters are cleaned", j.unregister)
 		})
-	}
-}
-
-// step runs one part of the way; what comes after a failure would only add noise.
-func (j *journey) step(t *testing.T, name string, f func(*testing.T)) {
-	t.Helper()
-	if !t.Run(name, f) {
-		t.FailNow()
 	}
 }
 
@@ -356,21 +348,12 @@ func (j *journey) deselect(t *testing.T) {
 		if err := condition(ctx, j.Client, r, hubv1.ReadyCondition, metav1.ConditionTrue, hubv1.NoAddonSetReason); err != nil {
 			return err
 		}
-		if c := findCondition(r.Status.Conditions, hubv1.ReadyCondition); !strings.Contains(c.Message, `flux-system/base wants tier=prod, and the label is "dev"`) {
+		if c := conditionOf(r, hubv1.ReadyCondition); !strings.Contains(c.Message, `flux-system/base wants tier=prod, and the label is "dev"`) {
 			return fmt.Errorf("message %q", c.Message)
 		}
 		return nil
 	})
 	check(t, j.has(ctx, tenant))
-}
-
-func findCondition(conditions []metav1.Condition, typ string) metav1.Condition {
-	for _, c := range conditions {
-		if c.Type == typ {
-			return c
-		}
-	}
-	return metav1.Condition{}
 }
 
 func (j *journey) drop(t *testing.T) {

@@ -68,7 +68,7 @@ func TestOrigins(t *testing.T) {
 			if err := h.Client.Get(ctx, client.ObjectKeyFromObject(reg), reg); err != nil {
 				return err
 			}
-			if findCondition(reg.Status.Conditions, hubv1.UnregisteringCondition).Type != "" {
+			if conditionOf(reg, hubv1.UnregisteringCondition).Type != "" {
 				return fmt.Errorf("condition Unregistering is still there")
 			}
 			return nil
@@ -92,7 +92,7 @@ func TestOrigins(t *testing.T) {
 			if err := h.Client.Get(ctx, client.ObjectKeyFromObject(reg), reg); err != nil {
 				return err
 			}
-			c := findCondition(reg.Status.Conditions, hubv1.ReadyCondition)
+			c := conditionOf(reg, hubv1.ReadyCondition)
 			if c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, "own API server") {
 				return fmt.Errorf("Ready is %s (%s: %s)", c.Status, c.Reason, c.Message)
 			}

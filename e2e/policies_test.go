@@ -51,18 +51,13 @@ type guarded struct {
 func TestPolicies(t *testing.T) {
 	beside(t)
 	p := startGuarded(t)
-	step := func(name string, f func(*testing.T)) {
-		if !t.Run(name, f) {
-			t.FailNow() // what comes after a failure would only add noise
-		}
-	}
-	step("a hub delivers", p.delivers)
-	step("people are denied", p.denied)
-	step("people suspend, reconcile and edit what is theirs", p.allowed)
-	step("Git is people too", p.fromGit)
-	step("garbage is collected", p.collected)
-	step("a namespace goes", p.namespaceGoes)
-	step("everything is uninstalled", p.uninstalled)
+	step(t, "a hub delivers", p.delivers)
+	step(t, "people are denied", p.denied)
+	step(t, "people suspend, reconcile and edit what is theirs", p.allowed)
+	step(t, "Git is people too", p.fromGit)
+	step(t, "garbage is collected", p.collected)
+	step(t, "a namespace goes", p.namespaceGoes)
+	step(t, "everything is uninstalled", p.uninstalled)
 }
 
 func startGuarded(t *testing.T) *guarded {
@@ -294,7 +289,7 @@ spec: {interval: 1m, retryInterval: 1s, prune: true, path: ./, sourceRef: {kind:
 		if err := p.Client.Get(ctx, client.ObjectKeyFromObject(k), k); err != nil {
 			return err
 		}
-		if m := findCondition(k.Status.Conditions, "Ready").Message; !strings.Contains(m, "HelmRelease flux-system/from-git has a label by which the hub knows its own objects") {
+		if m := conditionOf(k, "Ready").Message; !strings.Contains(m, "HelmRelease flux-system/from-git has a label by which the hub knows its own objects") {
 			return fmt.Errorf("message %q", m)
 		}
 		return nil

@@ -86,7 +86,7 @@ func TestBadKubeconfigs(t *testing.T) {
 		soon(t, name+" is refused with a reason", func() error {
 			return condition(ctx, h.Client, reg, hubv1.KubeConfigValidCondition, metav1.ConditionFalse, tc.reason)
 		})
-		message := findCondition(reg.Status.Conditions, hubv1.KubeConfigValidCondition).Message
+		message := conditionOf(reg, hubv1.KubeConfigValidCondition).Message
 		if !strings.Contains(message, tc.says) || tc.data != nil && !strings.Contains(message, name) {
 			t.Errorf("%s: the message is %q; want the Secret's name and %q", name, message, tc.says)
 		}
@@ -103,7 +103,7 @@ func TestBadKubeconfigs(t *testing.T) {
 		if err := condition(ctx, h.Client, reg, hubv1.ReachableCondition, metav1.ConditionFalse, "ForbiddenAddress"); err != nil {
 			return err
 		}
-		if m := findCondition(reg.Status.Conditions, hubv1.ReachableCondition).Message; !strings.Contains(m, "own API server") {
+		if m := conditionOf(reg, hubv1.ReachableCondition).Message; !strings.Contains(m, "own API server") {
 			return fmt.Errorf("message %q", m)
 		}
 		return nil
@@ -150,7 +150,7 @@ func TestSetsSayWhatIsWrong(t *testing.T) {
 		if err := condition(ctx, h.Client, obj, hubv1.ReadyCondition, metav1.ConditionTrue, hubv1.NoClusterMatchesReason); err != nil {
 			return err
 		}
-		if m := findCondition(obj.Status.Conditions, hubv1.ReadyCondition).Message; !strings.Contains(m, `one wants tier=gold, and the label is "prod"`) {
+		if m := conditionOf(obj, hubv1.ReadyCondition).Message; !strings.Contains(m, `one wants tier=gold, and the label is "prod"`) {
 			return fmt.Errorf("message %q", m)
 		}
 		return nil
@@ -171,7 +171,7 @@ func TestSetsSayWhatIsWrong(t *testing.T) {
 		if err := condition(ctx, h.Client, obj, hubv1.StalledCondition, metav1.ConditionTrue, hubv1.InvalidSpecReason); err != nil {
 			return err
 		}
-		if m := findCondition(obj.Status.Conditions, hubv1.StalledCondition).Message; !strings.Contains(m, `add-on "a": helmRelease.chart.spec.chrat: is not a field of a Flux HelmRelease`) {
+		if m := conditionOf(obj, hubv1.StalledCondition).Message; !strings.Contains(m, `add-on "a": helmRelease.chart.spec.chrat: is not a field of a Flux HelmRelease`) {
 			return fmt.Errorf("message %q", m)
 		}
 		return nil

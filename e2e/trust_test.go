@@ -181,7 +181,7 @@ func TestTrust(t *testing.T) {
 			if err := condition(ctx, h.Client, s, hubv1.StalledCondition, metav1.ConditionTrue, hubv1.InvalidSpecReason); err != nil {
 				return err
 			}
-			if m := findCondition(s.Status.Conditions, hubv1.StalledCondition).Message; !strings.Contains(m, "only to sources in its own namespace") {
+			if m := conditionOf(s, hubv1.StalledCondition).Message; !strings.Contains(m, "only to sources in its own namespace") {
 				return fmt.Errorf("message %q", m)
 			}
 			return nil

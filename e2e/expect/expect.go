@@ -18,6 +18,14 @@ func NoError(t *testing.T, err error) {
 	}
 }
 
+// Step runs one part of a long way. What comes after a failure would only add noise, so a failure ends the test.
+func Step(t *testing.T, name string, f func(*testing.T)) {
+	t.Helper()
+	if !t.Run(name, f) {
+		t.FailNow()
+	}
+}
+
 // Patience is how long anything may take for which nobody has promised a time. It is far more than it takes, also on a small machine
 // that has much else to do; and it is less than the five minutes for which Helm waits, and the hour after which the hub gives a cluster
 // up that does not answer, so that what is to happen at once is not taken for what happens then.

@@ -13,6 +13,7 @@ import (
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -75,17 +76,25 @@ func Condition(ctx context.Context, c client.Client, obj client.Object, typ stri
 	if err := c.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
 		return err
 	}
-	conditions, generation := conditionsOf(obj)
-	for _, cond := range conditions {
-		if cond.Type != typ {
-			continue
-		}
-		if cond.Status != status || reason != "" && cond.Reason != reason || generation < obj.GetGeneration() {
-			return fmt.Errorf("%s %s is %s (%s: %s) at generation %d of %d, want %s %s", obj.GetName(), typ, cond.Status, cond.Reason, cond.Message, generation, obj.GetGeneration(), status, reason)
-		}
-		return nil
+	_, generation := conditionsOf(obj)
+	cond := ConditionOf(obj, typ)
+	if cond.Type == "" {
+		return fmt.Errorf("%s has no condition %s", obj.GetName(), typ)
 	}
-	return fmt.Errorf("%s has no condition %s", obj.GetName(), typ)
+	if cond.Status != status || reason != "" && cond.Reason != reason || generation < obj.GetGeneration() {
+		return fmt.Errorf("%s %s is %s (%s: %s) at generation %d of %d, want %s %s",
+			obj.GetName(), typ, cond.Status, cond.Reason, cond.Message, generation, obj.GetGeneration(), status, reason)
+	}
+	return nil
+}
+
+// ConditionOf returns a condition of an object as it was read, and an empty one if it has none of that type.
+func ConditionOf(obj client.Object, typ string) metav1.Condition {
+	conditions, _ := conditionsOf(obj)
+	if c := apimeta.FindStatusCondition(conditions, typ); c != nil {
+		return *c
+	}
+	return metav1.Condition{}
 }
 
 // conditionsOf returns the conditions of an object, and the generation that they are about.

@@ -79,14 +79,6 @@ func startTenants(t *testing.T) *tenants {
 	return f
 }
 
-// step runs one part of the way; what comes after a failure would only add noise.
-func (f *tenants) step(t *testing.T, name string, run func(*testing.T)) {
-	t.Helper()
-	if !t.Run(name, run) {
-		t.FailNow()
-	}
-}
-
 func (f *tenants) soon(t *testing.T, what string, check func() error) {
 	t.Helper()
 	expect.Within(t, f.Patience(), what, check)
@@ -302,10 +294,8 @@ func wantData(ctx context.Context, c client.Client, key client.ObjectKey, name, 
 
 // without wants an object to lack a condition.
 func without(reg *hubv1.ClusterRegistration, condition string) error {
-	for _, c := range reg.Status.Conditions {
-		if c.Type == condition {
-			return fmt.Errorf("%s is %s (%s: %s)", c.Type, c.Status, c.Reason, c.Message)
-		}
+	if c := expect.ConditionOf(reg, condition); c.Type != "" {
+		return fmt.Errorf("%s is %s (%s: %s)", c.Type, c.Status, c.Reason, c.Message)
 	}
 	return nil
 }

@@ -53,16 +53,16 @@ const networks = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: networks, na
 // TestTenants follows two tenants of Kamaji, side by side, from the label to the end of the one, and of the other.
 func TestTenants(t *testing.T) {
 	f := startTenants(t)
-	f.step(t, "add-ons arrive, each tenant's own", f.arrive)
-	f.step(t, "the hub says what it found", f.facts)
-	f.step(t, "a node joins", f.nodeJoins)
-	f.step(t, "an admin's kubeconfig is rotated", f.rotateKubeconfig)
-	f.step(t, "the API server's certificate is rotated", f.rotateServing)
-	f.step(t, "the CA is rotated", f.rotateCA)
-	f.step(t, "what runs on the node runs on", f.nodeStays)
-	f.step(t, "a tenant is upgraded", f.upgrade)
-	f.step(t, "a tenant is deleted", f.deleted)
-	f.step(t, "a tenant is unregistered", f.unregistered)
+	expect.Step(t, "add-ons arrive, each tenant's own", f.arrive)
+	expect.Step(t, "the hub says what it found", f.facts)
+	expect.Step(t, "a node joins", f.nodeJoins)
+	expect.Step(t, "an admin's kubeconfig is rotated", f.rotateKubeconfig)
+	expect.Step(t, "the API server's certificate is rotated", f.rotateServing)
+	expect.Step(t, "the CA is rotated", f.rotateCA)
+	expect.Step(t, "what runs on the node runs on", f.nodeStays)
+	expect.Step(t, "a tenant is upgraded", f.upgrade)
+	expect.Step(t, "a tenant is deleted", f.deleted)
+	expect.Step(t, "a tenant is unregistered", f.unregistered)
 }
 
 func (f *tenants) arrive(t *testing.T) {

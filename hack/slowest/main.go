@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command slowest runs `go test` with the arguments that it is given, shows what `go test` would, and says in the end which tests took
-// longest: time in CI is bounded, and each test should know what it costs.
+// longest, and in these which steps: time in CI is bounded, and each test should know what it costs.
 //
 //	go run ./hack/slowest -timeout 60m ./e2e
 package main
 
 import (
 	"bufio"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,17 +15,16 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"path"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
 )
 
-// shown are the tests that are named, of those that took a while.
+// So many tests are named, and so many steps of each, of those that took a while.
 const (
-	shown = 15
-	while = 2.0 // seconds
+	shownTests = 15
+	shownSteps = 3
+	while      = 2.0 // seconds
 )
 
 // event is a line of `go test -json`.
@@ -60,7 +58,7 @@ func main() {
 	}
 }
 
-// show prints what `go test` prints without -v: what a package says, and all that a test said that failed. And then the slowest tests.
+// show prints what `go test` prints without -v: what a package says, and all that a test said that failed. And then what took longest.
 func show(in io.Reader, out io.Writer, began time.Time) {
 	said := map[string][]string{} // by package and test, until it is known whether that failed
 	var took []event
@@ -77,13 +75,7 @@ func show(in io.Reader, out io.Writer, began time.Time) {
 			break
 		}
 	}
-	slices.SortFunc(took, func(a, b event) int { return cmp.Compare(b.Elapsed, a.Elapsed) })
-	for i, e := range took[:min(shown, len(took))] {
-		if i == 0 {
-			_, _ = fmt.Fprintf(out, "the slowest tests of %s:\n", time.Since(began).Round(time.Second))
-		}
-		_, _ = fmt.Fprintf(out, "%8.1fs  %s %s\n", e.Elapsed, path.Base(e.Package), e.Test)
-	}
+	table(out, took, time.Since(began))
 }
 
 func (e *event) note(out io.Writer, said map[string][]string, took *[]event) {
@@ -104,6 +96,9 @@ func (e *event) note(out io.Writer, said map[string][]string, took *[]event) {
 				}
 			}
 		}
+		if e.Test != "" && e.Elapsed >= while {
+			*took = append(*took, *e)
+		}
 		if e.Test == "" || isPart {
 			return
 		}
@@ -111,8 +106,5 @@ func (e *event) note(out io.Writer, said map[string][]string, took *[]event) {
 			_, _ = io.WriteString(out, strings.Join(said[of], ""))
 		}
 		delete(said, of)
-		if e.Elapsed >= while {
-			*took = append(*took, *e)
-		}
 	}
 }

@@ -45,11 +45,7 @@ func TestBreaker(t *testing.T) {
 	t.Cleanup(func() { _ = mortal.Stop() })
 	_, err = g.git.Commit("fleet", map[string]string{"breaker/cm.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: brk-git, namespace: default}\ndata: {color: \"${color}\"}\n"})
 	check(t, err)
-	kubeconfig, err := mortal.Kubeconfig("kubernetes-admin", "system:masters")
-	check(t, err)
-	s := secret("fleet", "mortal", map[string][]byte{"value": kubeconfig})
-	s.Labels = map[string]string{hubv1.RegisterLabel: "true"}
-	check(t, g.Client.Create(ctx, s))
+	register(t, g.Client, "fleet", "mortal", mortal, nil)
 	set := func(color string) { t.Helper(); g.apply(t, fmt.Sprintf(breakerSet, color)) }
 	has := func(c *localfleet.Cluster, color string) func() error {
 		return func() error {
@@ -158,8 +154,7 @@ func TestSecretIsGone(t *testing.T) {
 	c := workload(t, "workload-a")
 	h := startHub(t, hubOptions{name: "hub-secret", flux: &localfleet.FluxOptions{}})
 	namespace(t, h.Client, "fleet")
-	kubeconfig, err := c.Kubeconfig("kubernetes-admin", "system:masters")
-	check(t, err)
+	kubeconfig := kubeconfigOf(t, c)
 	check(t, h.Client.Create(ctx, secret("fleet", "elsewhere", map[string][]byte{"value": kubeconfig})))
 	set := func(value string) {
 		apply(t, h.Client, fmt.Sprintf(`

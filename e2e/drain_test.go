@@ -69,12 +69,10 @@ func startDrained(t *testing.T) *drained {
 	d.start(t)
 
 	namespace(t, d.jane, "tenants")
-	kubeconfig, err := d.one.Kubeconfig("kubernetes-admin", "system:masters")
-	check(t, err)
+	kubeconfig := kubeconfigOf(t, d.one)
 	labels := map[string]string{hubv1.RegisterLabel: "true", "env": "drain"}
 	check(t, localfleet.Tenant(ctx, d.jane, "tenants", "tenant1", labels, kubeconfig))
-	kubeconfig, err = mortal.Kubeconfig("kubernetes-admin", "system:masters")
-	check(t, err)
+	kubeconfig = kubeconfigOf(t, mortal)
 	check(t, localfleet.CAPICluster(ctx, d.jane, "tenants", "capi1", labels, kubeconfig))
 	d.tenant, d.cluster = d.origin("kamaji.clastix.io/v1alpha1", "TenantControlPlane", "tenants", "tenant1"), d.origin("cluster.x-k8s.io/v1beta2", "Cluster", "tenants", "capi1")
 	for _, o := range []*unstructured.Unstructured{d.tenant, d.cluster} { // as their own controllers do
@@ -299,8 +297,7 @@ func (d *drained) timedOut(t *testing.T) {
 func (d *drained) namespaceGoes(t *testing.T) {
 	ctx := t.Context()
 	namespace(t, d.jane, "going")
-	kubeconfig, err := d.one.Kubeconfig("kubernetes-admin", "system:masters")
-	check(t, err)
+	kubeconfig := kubeconfigOf(t, d.one)
 	check(t, localfleet.Tenant(ctx, d.jane, "going", "tenant2", map[string]string{hubv1.RegisterLabel: "true"}, kubeconfig))
 	apply(t, d.jane, `{apiVersion: chandler.dev/v1alpha1, kind: ClusterRegistration, metadata: {name: tenant2, namespace: going}, spec: {drainBeforeDeletion: {}}}`)
 	tenant := d.origin("kamaji.clastix.io/v1alpha1", "TenantControlPlane", "going", "tenant2")

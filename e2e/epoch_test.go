@@ -55,12 +55,7 @@ func TestEpoch(t *testing.T) {
 	charts, git := serve(t)
 	_, err := git.Commit("fleet", map[string]string{"base/configmap.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: from-git}\ndata:\n  color: ${color}\n"})
 	check(t, err)
-	kubeconfig, err := c.Kubeconfig("kubernetes-admin", "system:masters")
-	check(t, err)
-	namespace(t, h.Client, "fleet")
-	s := secret("fleet", "one", map[string][]byte{"value": kubeconfig})
-	s.Labels = map[string]string{hubv1.RegisterLabel: "true"}
-	check(t, h.Client.Create(ctx, s))
+	s := register(t, h.Client, "fleet", "one", c, nil)
 	set := func(name, color string) {
 		t.Helper()
 		apply(t, h.Client, fmt.Sprintf(epochSet, name, charts.URL(), git.URL("fleet"), color))

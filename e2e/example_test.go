@@ -38,8 +38,7 @@ func TestKamajiExample(t *testing.T) {
 		return condition(ctx, h.Client, reg, hubv1.ReadyCondition, metav1.ConditionFalse, hubv1.KubeConfigNotReadyReason)
 	})
 	// Kamaji does its part.
-	kubeconfig, err := tenant.Kubeconfig("kubernetes-admin", "system:masters")
-	check(t, err)
+	kubeconfig := kubeconfigOf(t, tenant)
 	check(t, h.Client.Create(ctx, secret("tenants", "tenant1-admin-kubeconfig", map[string][]byte{"admin.conf": kubeconfig})))
 	tcp := &unstructured.Unstructured{}
 	tcp.SetAPIVersion("kamaji.clastix.io/v1alpha1")
@@ -97,8 +96,7 @@ func TestCNIExample(t *testing.T) {
 			map[string]string{"podCIDRs": "10.40.0.0/16", "serviceCIDRs": "10.100.0.0/16", "apiServer": "capi1.example.org:443", "version": "1.18.4"}},
 	} {
 		c := workload(t, tc.cluster)
-		kubeconfig, err := c.Kubeconfig("kubernetes-admin", "system:masters")
-		check(t, err)
+		kubeconfig := kubeconfigOf(t, c)
 		check(t, h.Client.Create(ctx, secret("tenants", tc.secret, map[string][]byte{tc.key: kubeconfig})))
 		u := &unstructured.Unstructured{}
 		u.SetAPIVersion(tc.apiVersion)

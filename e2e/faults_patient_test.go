@@ -76,8 +76,7 @@ func (f *faults) ward(t *testing.T, cluster string) *ward {
 // kubeconfig leads to the proxy.
 func (w *ward) kubeconfig(t *testing.T) []byte {
 	t.Helper()
-	raw, err := w.cluster.Kubeconfig("kubernetes-admin", "system:masters")
-	check(t, err)
+	raw := kubeconfigOf(t, w.cluster)
 	return bytes.ReplaceAll(raw, []byte(w.cluster.Server()), []byte(w.proxy.URL()))
 }
 

@@ -169,12 +169,7 @@ func startFaults(t *testing.T, grace time.Duration) *faults {
 		apply(t, f.Client, strings.NewReplacer("$CHARTS", f.charts.URL(), "$GIT", f.git.URL("fleet")).Replace(fmt.Sprintf(faultsSet, set)))
 	}
 
-	kubeconfig, err := healthy.Kubeconfig("kubernetes-admin", "system:masters")
-	check(t, err)
-	namespace(t, f.Client, "healthy")
-	s := secret("healthy", "healthy", map[string][]byte{"value": kubeconfig})
-	s.Labels = map[string]string{hubv1.RegisterLabel: "true", changing: "yes", "color": "change-0"}
-	check(t, f.Client.Create(ctx, s))
+	register(t, f.Client, "healthy", "healthy", healthy, map[string]string{changing: "yes", "color": "change-0"})
 	landed := func(namespace, name string) func(context.Context, int) error {
 		return func(ctx context.Context, n int) error {
 			return wantData(ctx, healthy, namespace, name, "color", fmt.Sprintf("change-%d", n))

@@ -36,11 +36,7 @@ func startGeneration(t *testing.T, name string) *generation {
 	namespace(t, g.Client, "fleet")
 	namespace(t, g.Client, "platform")
 	for reg, c := range map[string]*localfleet.Cluster{"one": g.one, "two": g.two} {
-		kubeconfig, err := c.Kubeconfig("kubernetes-admin", "system:masters")
-		check(t, err)
-		s := secret("fleet", reg, map[string][]byte{"value": kubeconfig})
-		s.Labels = map[string]string{hubv1.RegisterLabel: "true", "region": map[string]string{"one": "eu", "two": "us"}[reg]}
-		check(t, g.Client.Create(t.Context(), s))
+		register(t, g.Client, "fleet", reg, c, map[string]string{"region": map[string]string{"one": "eu", "two": "us"}[reg]})
 	}
 	return g
 }

@@ -33,15 +33,12 @@ func TestRemovalGuard(t *testing.T) {
 		"color/cm.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"grd-${cluster}-${color}\"}\ndata: {a: b}\n",
 	})
 	check(t, err)
-	kubeconfig, err := g.one.Kubeconfig("kubernetes-admin", "system:masters")
-	check(t, err)
 	for i := range guardedClusters {
-		s := secret("fleet", fmt.Sprintf("c%02d", i), map[string][]byte{"value": kubeconfig})
-		s.Labels = map[string]string{hubv1.RegisterLabel: "true", "tier": "guarded"}
+		labels := map[string]string{"tier": "guarded"}
 		if i < 5 {
-			s.Labels["few"] = "yes"
+			labels["few"] = "yes"
 		}
-		check(t, g.Client.Create(t.Context(), s))
+		register(t, g.Client, "fleet", fmt.Sprintf("c%02d", i), g.one, labels)
 	}
 	t.Run("a selector that matches nothing", g.selector)
 	t.Run("an add-on that an overlay excludes", g.excluded)

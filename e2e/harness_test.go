@@ -10,6 +10,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -255,6 +256,26 @@ func stopShared() {
 			fmt.Fprintln(os.Stderr, err)
 		}
 	}
+}
+
+// kubeconfigOf returns the administrator's kubeconfig of a cluster.
+func kubeconfigOf(t *testing.T, c *localfleet.Cluster) []byte {
+	t.Helper()
+	raw, err := c.Kubeconfig("kubernetes-admin", "system:masters")
+	check(t, err)
+	return raw
+}
+
+// register makes a Secret with the administrator's kubeconfig of a cluster, which asks the hub to register it. The labels are those that it
+// has beside.
+func register(t *testing.T, hub client.Client, namespaceName, name string, of *localfleet.Cluster, labels map[string]string) *corev1.Secret {
+	t.Helper()
+	namespace(t, hub, namespaceName)
+	s := secret(namespaceName, name, map[string][]byte{"value": kubeconfigOf(t, of)})
+	s.Labels = map[string]string{hubv1.RegisterLabel: "true"}
+	maps.Copy(s.Labels, labels)
+	check(t, hub.Create(t.Context(), s))
+	return s
 }
 
 // configMap returns the data of a ConfigMap on a cluster.

@@ -39,8 +39,7 @@ spec:
 	soon(t, "the first cluster has it all", func() error {
 		return errors.Join(wantData(ctx, g.one, "idn-chart", "idn-chart", "color", "blue"), wantData(ctx, g.one, "default", "idn-git", "color", "blue"))
 	})
-	kubeconfig, err := g.two.Kubeconfig("kubernetes-admin", "system:masters")
-	check(t, err)
+	kubeconfig := kubeconfigOf(t, g.two)
 	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"stringData":{"value":%q}}`, kubeconfig))
 	check(t, g.Client.Patch(ctx, secret("fleet", "one", nil), patch))
 

@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -25,16 +24,8 @@ func TestSteadyFleetCostsNoWrites(t *testing.T) {
 	ctx := t.Context()
 	c := workload(t, "workload-a")
 	h := startHub(t, hubOptions{name: "hub-idle", flux: &localfleet.FluxOptions{}, args: []string{"--log-level=debug"}})
-	charts, err := localfleet.NewChartServer()
-	check(t, err)
-	t.Cleanup(func() { _ = charts.Close() })
-	check(t, charts.Publish(os.DirFS("testdata"), "charts/settings"))
-	kubeconfig, err := c.Kubeconfig("kubernetes-admin", "system:masters")
-	check(t, err)
-	namespace(t, h.Client, "fleet")
-	s := secret("fleet", "one", map[string][]byte{"value": kubeconfig})
-	s.Labels = map[string]string{hubv1.RegisterLabel: "true", "tier": "prod"}
-	check(t, h.Client.Create(ctx, s))
+	charts, _ := serve(t)
+	s := register(t, h.Client, "fleet", "one", c, map[string]string{"tier": "prod"})
 	state := fmt.Sprintf(`
 apiVersion: v1
 kind: ConfigMap

@@ -89,13 +89,9 @@ spec: {url: %s, interval: 5s, ref: {branch: main}}
 func (j *journey) origins(t *testing.T) {
 	ctx := t.Context()
 	namespace(t, j.Client, "tenants")
-	kubeconfig, err := j.clusters[tenant].Kubeconfig("kubernetes-admin", "system:masters")
-	check(t, err)
-	check(t, localfleet.Tenant(ctx, j.Client, "tenants", tenant, nil, kubeconfig))
-	kubeconfig, err = j.clusters[capi].Kubeconfig("kubernetes-admin", "system:masters")
-	check(t, err)
-	check(t, localfleet.CAPICluster(ctx, j.Client, "tenants", capi, nil, kubeconfig))
-	kubeconfig, err = j.clusters[plain].TokenKubeconfig(ctx, j.account(0))
+	check(t, localfleet.Tenant(ctx, j.Client, "tenants", tenant, nil, kubeconfigOf(t, j.clusters[tenant])))
+	check(t, localfleet.CAPICluster(ctx, j.Client, "tenants", capi, nil, kubeconfigOf(t, j.clusters[capi])))
+	kubeconfig, err := j.clusters[plain].TokenKubeconfig(ctx, j.account(0))
 	check(t, err)
 	check(t, j.Client.Create(ctx, secret("tenants", plain, map[string][]byte{"kubeconfig": kubeconfig})))
 }

@@ -136,8 +136,7 @@ func startObserved(t *testing.T) *observed {
 	check(t, err)
 	namespace(t, o.Client, "fleet")
 	for name, c := range map[string]*localfleet.Cluster{"healthy": one, "broken": two} {
-		kubeconfig, err := c.Kubeconfig("kubernetes-admin", "system:masters")
-		check(t, err)
+		kubeconfig := kubeconfigOf(t, c)
 		if name == "healthy" {
 			o.kubeconfig = kubeconfig
 		} else {

@@ -441,11 +441,7 @@ func TestTwoReplicas(t *testing.T) {
 	other, err := h.StartHub(ctx, hubBinary, append(h.args, fmt.Sprintf("--chart-bind-address=127.0.0.1:%d", second))...)
 	check(t, err)
 	t.Cleanup(other.Stop)
-	kubeconfig, err := c.Kubeconfig("kubernetes-admin", "system:masters")
-	check(t, err)
-	s := secret("fleet", "one", map[string][]byte{"value": kubeconfig})
-	s.Labels = map[string]string{hubv1.RegisterLabel: "true"}
-	check(t, h.Client.Create(ctx, s))
+	register(t, h.Client, "fleet", "one", c, nil)
 	set := func(value string) {
 		apply(t, h.Client, fmt.Sprintf(`
 apiVersion: chandler.dev/v1alpha1

@@ -70,12 +70,8 @@ func startOrdeal(t *testing.T, prefix string) *ordeal {
 	check(t, err)
 	o.api, err = faultyapi.Start(config)
 	check(t, err)
-	o.charts, err = localfleet.NewChartServer()
-	check(t, err)
-	o.git, err = localfleet.NewGitServer()
-	check(t, err)
-	t.Cleanup(func() { _, _, _ = o.charts.Close(), o.git.Close(), o.api.Close() })
-	check(t, o.charts.Publish(os.DirFS("testdata"), "charts/settings"))
+	t.Cleanup(func() { _ = o.api.Close() })
+	o.charts, o.git = serve(t)
 	_, err = o.git.Commit("fleet", map[string]string{"ordeal/cm.yaml": fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s-git, namespace: default}\ndata: {color: \"${color}\"}\n", prefix)})
 	check(t, err)
 	kubeconfig, err := o.api.Kubeconfig()
@@ -84,11 +80,7 @@ func startOrdeal(t *testing.T, prefix string) *ordeal {
 	check(t, os.WriteFile(o.kubeconfig, kubeconfig, 0o600))
 	namespace(t, o.Client, "fleet")
 	for reg, c := range o.clusters {
-		kubeconfig, err := c.Kubeconfig("kubernetes-admin", "system:masters")
-		check(t, err)
-		s := secret("fleet", reg, map[string][]byte{"value": kubeconfig})
-		s.Labels = map[string]string{hubv1.RegisterLabel: "true"}
-		check(t, o.Client.Create(t.Context(), s))
+		register(t, o.Client, "fleet", reg, c, nil)
 	}
 	o.lives = startChronicle(t, o)
 	o.start(t)

@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
@@ -27,16 +26,8 @@ func TestOrder(t *testing.T) {
 	ctx := t.Context()
 	c := workload(t, "workload-b")
 	h := startHub(t, hubOptions{name: "hub-order", flux: &localfleet.FluxOptions{}})
-	charts, err := localfleet.NewChartServer()
-	check(t, err)
-	t.Cleanup(func() { _ = charts.Close() })
-	check(t, charts.Publish(os.DirFS("testdata"), "charts/settings"))
-	kubeconfig, err := c.Kubeconfig("kubernetes-admin", "system:masters")
-	check(t, err)
-	namespace(t, h.Client, "fleet")
-	s := secret("fleet", "one", map[string][]byte{"value": kubeconfig})
-	s.Labels = map[string]string{hubv1.RegisterLabel: "true"}
-	check(t, h.Client.Create(ctx, s))
+	charts, _ := serve(t)
+	s := register(t, h.Client, "fleet", "one", c, nil)
 	apply(t, h.Client, fmt.Sprintf("{apiVersion: source.toolkit.fluxcd.io/v1, kind: HelmRepository, metadata: {name: charts, namespace: flux-system}, spec: {url: %q, interval: 1m}}", charts.URL()))
 	set := func(name, more, color string, addons ...string) {
 		t.Helper()

@@ -181,11 +181,7 @@ func (p *guarded) wantGone(ctx context.Context, name string) error {
 func (p *guarded) delivers(t *testing.T) {
 	ctx := t.Context()
 	namespace(t, p.jane, "fleet")
-	kubeconfig, err := p.one.Kubeconfig("kubernetes-admin", "system:masters")
-	check(t, err)
-	s := secret("fleet", "one", map[string][]byte{"value": kubeconfig})
-	s.Labels = map[string]string{hubv1.RegisterLabel: "true"}
-	check(t, p.jane.Create(ctx, s))
+	register(t, p.jane, "fleet", "one", p.one, nil)
 	p.set(t, "flux-system", "pol")
 	soon(t, "the policies have been looked at", func() error {
 		list := &admissionregistrationv1.ValidatingAdmissionPolicyList{}

@@ -126,11 +126,7 @@ func TestSetsSayWhatIsWrong(t *testing.T) {
 	c := workload(t, "workload-a")
 	h := startHub(t, hubOptions{name: "hub-sets"})
 	namespace(t, h.Client, "fleet")
-	kubeconfig, err := c.Kubeconfig("kubernetes-admin", "system:masters")
-	check(t, err)
-	s := secret("fleet", "one", map[string][]byte{"value": kubeconfig})
-	s.Labels = map[string]string{hubv1.RegisterLabel: "true", "tier": "prod"}
-	check(t, h.Client.Create(ctx, s))
+	register(t, h.Client, "fleet", "one", c, map[string]string{"tier": "prod"})
 	const addon = "{name: a, helmRelease: {chart: {spec: {chart: c, sourceRef: {kind: HelmRepository, name: r}}}}}"
 	set := func(selector, addons string) string {
 		return "{apiVersion: chandler.dev/v1alpha1, kind: AddonSet, metadata: {name: s, namespace: flux-system}, spec: {" + selector + ", addons: [" + addons + "]}}"

@@ -101,15 +101,11 @@ func startShards(t *testing.T) *shardedFleet {
 	})
 	check(t, err)
 	namespace(t, f.Client, "fleet")
-	kubeconfig, err := f.cluster.Kubeconfig("kubernetes-admin", "system:masters")
-	check(t, err)
 	// One API server under six names: what is tried here is which Flux controller comes to it.
 	for i := range 6 {
 		name := fmt.Sprintf("c%d", i)
 		f.names = append(f.names, name)
-		s := secret("fleet", name, map[string][]byte{"value": kubeconfig})
-		s.Labels = map[string]string{hubv1.RegisterLabel: "true", "shards": "yes"}
-		check(t, f.Client.Create(t.Context(), s))
+		register(t, f.Client, "fleet", name, f.cluster, map[string]string{"shards": "yes"})
 	}
 	return f
 }

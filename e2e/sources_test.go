@@ -39,11 +39,7 @@ func TestSources(t *testing.T) {
 	c := workload(t, "workload-a")
 	h := startHub(t, hubOptions{name: "hub-sources"})
 	namespace(t, h.Client, "fleet")
-	kubeconfig, err := c.Kubeconfig("kubernetes-admin", "system:masters")
-	check(t, err)
-	s := secret("fleet", "one", map[string][]byte{"value": kubeconfig})
-	s.Labels = map[string]string{hubv1.RegisterLabel: "true"}
-	check(t, h.Client.Create(ctx, s))
+	register(t, h.Client, "fleet", "one", c, nil)
 	apply(t, h.Client, sourcesSet)
 
 	found := map[string]*unstructured.Unstructured{}

@@ -99,8 +99,7 @@ func teardownFiles() map[string]string {
 func (f *teardownFleet) makeOrigin(t *testing.T, name string) {
 	t.Helper()
 	labels := map[string]string{hubv1.RegisterLabel: "true"}
-	kubeconfig, err := f.cluster(name).Kubeconfig("kubernetes-admin", "system:masters")
-	check(t, err)
+	kubeconfig := kubeconfigOf(t, f.cluster(name))
 	switch name {
 	case tenantName:
 		check(t, localfleet.Tenant(t.Context(), f.Client, tenantNamespace, name, labels, kubeconfig))

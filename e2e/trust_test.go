@@ -38,18 +38,8 @@ func TestTrust(t *testing.T) {
 	h := startHub(t, hubOptions{name: "hub-trust", flux: &localfleet.FluxOptions{NoCrossNamespaceRefs: true}, args: []string{"--secret-namespaces=fleet", "--removal-delay=1s"}})
 	namespace(t, h.Client, "fleet")
 	namespace(t, h.Client, "team")
-	kubeconfigs := map[*localfleet.Cluster][]byte{}
-	register := func(namespace, name string, c *localfleet.Cluster) {
-		t.Helper()
-		raw, err := c.Kubeconfig("kubernetes-admin", "system:masters")
-		check(t, err)
-		s := secret(namespace, name, map[string][]byte{"value": raw})
-		s.Labels = map[string]string{hubv1.RegisterLabel: "true"}
-		check(t, h.Client.Create(ctx, s))
-		kubeconfigs[c] = raw
-	}
-	register("fleet", "one", one)
-	register("team", "two", two)
+	register(t, h.Client, "fleet", "one", one, nil)
+	register(t, h.Client, "team", "two", two, nil)
 	reg := registration("team", "two")
 	allow := func(value string) {
 		t.Helper()
@@ -195,10 +185,10 @@ func TestTrust(t *testing.T) {
 		})
 		content := func(c *localfleet.Cluster) {
 			t.Helper()
-			patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"stringData":{"value":%q}}`, kubeconfigs[c]))
+			patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"stringData":{"value":%q}}`, kubeconfigOf(t, c)))
 			check(t, h.Client.Patch(ctx, secret("team", "two", nil), patch))
 		}
-		register("team", "more", two)
+		register(t, h.Client, "team", "more", two, nil)
 		soon(t, "nothing new is registered", func() error { return wantEvent(ctx, h, "more", "may not register clusters") })
 		content(one)
 		set("team", "tru-team", "green")

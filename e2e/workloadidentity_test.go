@@ -108,8 +108,7 @@ func (h *hub) wantMoves(t *testing.T, reg *hubv1.ClusterRegistration, target *lo
 	ctx := t.Context()
 	delivered := &corev1.ConfigMap{}
 	check(t, target.Client.Get(ctx, client.ObjectKey{Namespace: "default", Name: "wid-git"}, delivered))
-	kubeconfig, err := target.Kubeconfig("kubernetes-admin", "system:masters")
-	check(t, err)
+	kubeconfig := kubeconfigOf(t, target)
 	check(t, h.Client.Create(ctx, secret("flux-system", "trusting-admin", map[string][]byte{"value": kubeconfig})))
 	identity := reg.Spec.KubeConfig.DeepCopy()
 	move := func(to *hubv1.KubeConfigSource, reason string, mirrored func() error) {

@@ -31,6 +31,9 @@ func Step(t *testing.T, name string, f func(*testing.T)) {
 // up that does not answer, so that what is to happen at once is not taken for what happens then.
 const Patience = 4 * time.Minute
 
+// worthALine is from when a wait is logged, which shows what a slow test waited for.
+const worthALine = time.Second
+
 // Soon waits until f returns nil. f must not be true already because of what was before: ask for a generation, a revision or a UID, or
 // for what is read back from the workload cluster.
 func Soon(t *testing.T, what string, f func() error) {
@@ -41,8 +44,12 @@ func Soon(t *testing.T, what string, f func() error) {
 // Within is Soon for what was promised within a time.
 func Within(t *testing.T, limit time.Duration, what string, f func() error) {
 	t.Helper()
+	start := time.Now()
 	if err := wait(limit, f); err != nil {
 		t.Fatalf("%s: not within %s: %v", what, limit, err)
+	}
+	if took := time.Since(start); took > worthALine {
+		t.Logf("%s: after %s", what, took.Round(100*time.Millisecond))
 	}
 }
 

@@ -74,9 +74,8 @@ var wards = []string{"workload-b", "workload-c", "workload-d"}
 // The faults stand in three rows, which go side by side, each on a cluster of its own: more than five failing clusters at once
 // would make the hub suspect its own network, and those that hang hold Flux's workers, of which there are four of each kind,
 // until the hub has noticed.
-//
-// It compares times, so no other test of this package runs beside it.
 func TestFaults(t *testing.T) {
+	beside(t)
 	f := startFaults(t, 2*time.Minute)
 	ctx, stop := context.WithCancel(t.Context())
 	var timing sync.WaitGroup

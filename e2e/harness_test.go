@@ -3,6 +3,10 @@
 // Package e2e holds the end-to-end tests: a real management cluster with real Flux controllers and the hub's own binary, and
 // real workload API servers. What a test asserts is what a user sees, read back from the workload cluster where it is about
 // that.
+//
+// A file's name begins with its theme: registration (how a cluster comes to the hub), clusterapi, journey (the whole way of an add-on),
+// delivery (what reaches a cluster, and when), removal (what leaves it, and what keeps it), faults (of clusters, of the hub's API server and
+// of the hub), policies, install, upgrade, metrics, commandline. What all share is in harness and in expect.
 package e2e
 
 import (

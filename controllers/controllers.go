@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package controllers puts the rooms of the hub together. Each room is a package of its own, and each writes what no other
-// writes: discovery a registration's origin and labels, registration its status, addonset the deliveries, delivery the Flux
-// objects and the deliveries' status, shared the HelmCharts and sources.
+// Package controllers wires up the rooms of the hub. Each room is a package of its own, and no two rooms write the
+// same thing: discovery writes a registration's origin and labels, registration writes its status, addonset writes
+// the deliveries, delivery writes the Flux objects and the deliveries' status, sharedobjects writes the HelmCharts
+// and sources.
 package controllers
 
 import (

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package docs holds the pages to what they promise: links lead somewhere, and what a user may come across is explained.
+// Package docs tests the pages: every link leads somewhere, and everything that a user may come across is explained.
 package docs
 
 import (

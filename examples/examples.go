@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package examples holds the examples, for the demo and the tests that run them.
+// Package examples embeds the examples, for the demo and for the tests that run them.
 package examples
 
 import (

@@ -2,7 +2,7 @@
 
 // Package v1alpha1 holds Chandler's API: ClusterRegistration, AddonSet and AddonDelivery.
 //
-// It is imported by people's own tools, so it depends on Kubernetes' API machinery and on nothing else of ours.
+// Other programs import it, so it depends only on Kubernetes' API machinery and on no other package of this module.
 //
 // +kubebuilder:object:generate=true
 // +groupName=chandler.dev

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command drift measures what it costs Flux to look whether a cluster still has what it was given: processor time of the controllers
-// and of both API servers for each look at a HelmRelease and at a Kustomization. The hub has no part in that, and does not run.
+// Command drift measures what Flux's drift detection costs: the processor time of Flux's controllers and of both API
+// servers for each check of a HelmRelease and of a Kustomization. The hub does not run.
 package main
 
 import (

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command demo runs a whole fleet on one machine and shows how add-ons arrive: the first thing that a newcomer sees. It is a program of its
-// own, so that the chandler that people install carries no test fleet.
+// Command demo runs a whole fleet on one machine and shows how add-ons arrive. It is the first thing that a newcomer
+// runs. It is a program of its own, so that the chandler that people install does not contain a test fleet.
 package main
 
 import (

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command hub is Chandler's manager: it runs on the management cluster, beside Flux.
+// Command hub is Chandler's manager. It runs on the management cluster, beside Flux.
 package main
 
 import (

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package addonset compiles sets, keeps their revisions, matches them with clusters, and is the only writer and the only
-// deleter of AddonDeliveries. It writes no Flux object, and reads of them only whose they are.
+// Package addonset compiles sets, keeps their revisions and matches them with clusters. It is the only writer and the
+// only deleter of AddonDeliveries. It writes no Flux object, and reads from Flux objects only which set they belong
+// to.
 //
-// It is two controllers. The Reconciler works on one set: it compiles, snapshots, and reports. The Matcher works on one
-// cluster: which sets deliver to it. So one more cluster costs the hub that cluster, and not the fleet.
+// It has two controllers. The Reconciler works on one set: it compiles the set, stores its revision and reports. The
+// Matcher works on one cluster: it decides which sets deliver to it. So one more cluster costs the hub the work for
+// that cluster, and not for the fleet.
 package addonset
 
 import (

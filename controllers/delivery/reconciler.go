@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package delivery is the room that serves one cluster: it renders what the cluster's deliveries ask for, plans, applies,
-// prunes and reports. Its key is the registration, since conflicts, order and teardown span all the deliveries of a cluster.
-// It never thinks about the fleet.
+// Package delivery is the room that serves one cluster: it renders the cluster's deliveries, plans, applies, prunes
+// and reports. Its key is the registration, because conflicts, order and teardown span all deliveries of a cluster.
+// It never looks at the whole fleet.
 package delivery
 
 import (

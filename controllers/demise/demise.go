@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package demise asks the management cluster, live, whether what an object lives in is being deleted: its namespace, or its kind.
-// Then the object's own deletionTimestamp is nobody's decision about that object. It is asked only where something goes.
+// Package demise asks the management cluster, with a live read, whether an object's namespace or its CRD is being
+// deleted. If so, nobody decided to delete that object, although it has a deletionTimestamp. The rooms ask only
+// before they remove something.
 package demise
 
 import (

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package discovery turns origins into ClusterRegistrations and keeps their labels in step. It knows Kamaji, Cluster API and
-// Secrets; nothing after it does. It owns originRef and the mirrored labels through a field manager of its own, and
-// without force: what somebody else has set on a registration stays.
+// Package discovery turns origins into ClusterRegistrations and keeps their labels in step. It knows Kamaji, Cluster
+// API and Secrets; the rooms after it do not. It owns originRef and the mirrored labels through a field manager of
+// its own. It never forces ownership, so a field of a registration that somebody else has set stays.
 package discovery
 
 import (

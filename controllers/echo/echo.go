@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package echo knows which of a room's own writes its cache has not shown yet. What is decided from an older state is written
-// twice, or is wrong.
+// Package echo tracks which of a room's own writes its cache does not show yet. While the cache is stale, a room
+// would write the same thing twice, or decide wrongly.
 package echo
 
 import (

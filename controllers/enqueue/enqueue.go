@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package enqueue holds the map functions that several rooms share: which registrations an event concerns, and when.
+// Package enqueue holds the map functions that several rooms share: which registrations an event concerns, and when
+// to reconcile them.
 package enqueue
 
 import (

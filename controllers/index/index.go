@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package index holds the field indexes and the cache settings that the rooms share: every lookup is by index, so that
-// the work for an event does not grow with the fleet, and the caches keep no more than somebody reads.
+// Package index holds the field indexes and the cache settings that the rooms share. Every lookup goes through an
+// index, so that the work for one event does not grow with the fleet. The caches keep only the fields that a room
+// reads.
 package index
 
 import (

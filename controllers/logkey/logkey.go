@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package logkey says how a log names things, so that one search finds every line about a cluster, a set or an add-on, whichever
-// room wrote it.
+// Package logkey holds the keys and values by which logs name things. One search finds every line about a cluster, a
+// set or an add-on, whichever room wrote it.
 package logkey
 
 import (

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package metrics says in numbers what the objects say. What can be computed from the cache is computed when it is asked for: nothing
-// is left of an object that has gone, and no room has to count. Only what no object says is counted where it happens: probes, and
-// writes.
+// Package metrics exports the state of the hub's objects as numbers. It computes them from the cache at each scrape
+// where it can, so a deleted object leaves no metric behind and no room has to count. It counts only what no object
+// records: probes and writes.
 package metrics
 
 import (

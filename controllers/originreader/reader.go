@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package originreader reads the objects that clusters come from, and watches each kind from the moment its CRD is there. A kind
-// that is not installed is skipped, and picked up without a restart; one that goes away again removes nothing. One that is served in
-// another version after an upgrade is read in that one.
+// Package originreader reads origins, and watches each kind of origin from the moment its CRD is installed. It skips
+// a kind that is not installed, and picks it up later without a restart. If a CRD is uninstalled, nothing is removed.
+// If an upgrade changes the version that a CRD serves, the reader uses the new version.
 package originreader
 
 import (

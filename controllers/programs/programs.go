@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package programs keeps compiled sets, for all rooms: to compile one takes up to a second, and most reconciles are of what has been
-// compiled before. Sets come from tenants, so a tenant's is compiled only while few others are, and never two of one namespace: whoever
-// is not let in looks again, and leaves his worker to others. The sets of the platform wait for nobody.
+// Package programs caches compiled sets for all rooms. Compiling a set takes up to a second, and most reconciles need
+// a set that was compiled before.
+//
+// Tenants write sets too, so the package bounds how many tenants' sets are compiled at once, and compiles one set of
+// a namespace at a time. A reconcile that gets no slot is requeued, so that it does not hold a worker. Sets of the
+// platform never wait.
 package programs
 
 import (

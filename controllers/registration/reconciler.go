@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package registration is the room that looks after one cluster's credentials: it finds and checks the kubeconfig, probes
-// the cluster, collects facts, and lets the registration go when no delivery is left. It is the only writer of a
-// registration's status.
+// Package registration is the room for one cluster's credentials. It finds and checks the kubeconfig, probes the
+// cluster, collects facts, and takes its finalizer off the registration when no delivery is left. It is the only
+// writer of a registration's status.
 package registration
 
 import (

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sharedobjects keeps the HelmCharts and sources that clusters share: it is the only writer of them, and removes each a while
-// after its last use. The name of one is its content, so none is updated, but for the repository of the hub's own chart.
+// Package sharedobjects keeps the HelmCharts and sources that clusters share. It is their only writer, and deletes
+// each one a while after its last use. The name of an object is a hash of its content, so the package never updates
+// one. The only exception is the repository of the hub's own chart.
 package sharedobjects
 
 import (

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package expect is how the end-to-end tests wait, and what they ask management clusters and workload clusters for, whatever these
-// run on.
+// Package expect holds the waiting and reading that the end-to-end tests share. It works on every platform that the
+// management and workload clusters run on.
 package expect
 
 import (

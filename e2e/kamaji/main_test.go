@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kamaji holds the end-to-end tests with the real Kamaji operator. The environment variable CHANDLER_PLATFORM says what they
-// run on: local (the default) is processes of this machine, kind is a kind cluster that `make e2e-kind` has set up.
+// Package kamaji holds the end-to-end tests with the real Kamaji operator. The environment variable CHANDLER_PLATFORM
+// says what they run on: local (the default) means processes of this machine, kind means a kind cluster that `make
+// e2e-kind` has set up.
 package kamaji
 
 import (

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command kind runs the tests of e2e/kamaji on a kind cluster with Kamaji, Flux and the hub as people install them. It needs Docker
-// and the internet, and ends with 2 and one line where something is missing.
+// Command kind runs the tests of e2e/kamaji on a kind cluster with Kamaji, Flux and the hub, installed as people
+// install them. It needs Docker and the internet. If something is missing, it prints one line and exits with code 2.
 package main
 
 import (

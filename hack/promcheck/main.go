@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command promcheck holds alert rules and dashboards against a scrape of a real hub, with Prometheus' own parser: each expression
-// parses, and each metric, label and label's value that it names is there. It has a module of its own, so that the hub does not
-// depend on Prometheus.
+// Command promcheck checks alert rules and dashboards against a scrape of a real hub, with Prometheus' own parser.
+// Each expression must parse, and each metric, label and label value that it names must exist in the scrape. It is a
+// module of its own, so that the hub does not depend on Prometheus.
 //
 //	go run . SCRAPE FILE...
 package main

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command tools brings the real programs that the local fleet and the tests run (etcd, Kubernetes, Flux, kwok, Cluster API), and the
-// files that go with them (CRDs, mostly), into a cache outside the checkout. It downloads the programs that pins.yaml has a digest of,
-// and builds the others, and those that cannot be had. What is there already is left alone, so it can run before every test. Package
-// parts says what there is, and finds it.
+// Command tools puts the real programs that the local fleet and the tests run (etcd, Kubernetes, Flux, kwok, Cluster
+// API) into a cache outside the checkout, together with the files that go with them (mostly CRDs). It downloads the
+// programs that have a digest in pins.yaml, and builds the others and those whose download fails. It leaves alone
+// what is there already, so it can run before every test. Package parts knows what there is, and finds it.
 //
 //	go run ./hack/tools [-print] [NAME...]
 //	go run ./hack/tools pin [NAME...]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package apply writes to the management cluster: server-side apply of exactly the fields that the hub owns, and status
-// patches that are skipped when nothing changed.
+// Package apply writes to the management cluster. It server-side applies exactly the fields that the hub owns, and
+// patches a status only if it has changed.
 package apply
 
 import (

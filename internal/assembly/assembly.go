@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package assembly puts together what all sets deliver to one cluster: who wins where several want to deliver the same, what
-// comes after what, and what takes over from what. It is pure, and looks at one cluster at a time.
+// Package assembly combines what all sets deliver to one cluster. It decides which set wins a conflict, which add-on
+// comes after which, and which add-on takes over from which. It is pure, and looks at one cluster at a time.
 package assembly
 
 import (

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package conflict decides which set delivers an add-on to a cluster when several want to. It is pure, and looks at one
-// cluster at a time.
 package assembly
 
 import (

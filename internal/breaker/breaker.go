@@ -2,9 +2,10 @@
 
 // Package breaker decides when the Flux objects of a cluster are suspended. It is pure: facts in, a decision out.
 //
-// A dead cluster holds a worker of Flux for as long as its connections take to fail, for each object, again and again; a few
-// of them starve all others. So after several failures in a row the breaker opens: the hub suspends what Flux would try. The
-// hub's own probe, which is bounded, goes on, and closes it again.
+// While Flux tries to reach a dead cluster, each of its objects holds a worker until the connection times out, again
+// and again. A few dead clusters starve all others. So after several failed probes in a row the breaker opens, and
+// the hub suspends the cluster's Flux objects. The hub goes on with its own probe, which has a deadline. When a probe
+// succeeds, the breaker closes.
 package breaker
 
 import (

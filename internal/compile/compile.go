@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package compile turns an AddonSet's spec into a Program: checked, and ready to be rendered for any cluster. It is
-// pure. The hub compiles a set once per revision; whatever a compiler refuses never reaches a cluster.
+// pure. The hub compiles a set once for each revision. A spec that does not compile never reaches a cluster.
 package compile
 
 import (

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package crdschema checks objects as the API server would, by the schema and the expressions of their CRD: for tests of what we
-// publish.
+// Package crdschema validates objects by the schema and the CEL rules of their CRD, as the API server would. Tests
+// use it to check the manifests that we publish.
 package crdschema
 
 import (

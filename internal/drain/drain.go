@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package drain decides when the object that a cluster comes from may be deleted, if its add-ons are to be uninstalled before. It
-// is pure: facts in, a decision out.
+// Package drain decides when an origin may be deleted, if its add-ons are to be uninstalled first. It is pure: facts
+// in, a decision out.
 //
-// What add-ons ask of the world around their cluster, load balancers and volumes, goes only if they are uninstalled while the
-// cluster still runs, and no finalizer of ours buys the time for it: Kamaji drops a tenant's database the moment that it sees a
-// deletionTimestamp. So a policy denies the deletion itself, somebody asks for a drain, and the hub marks the object when it is done.
+// Add-ons create things outside their cluster, such as load balancers and volumes. These go away only if the add-ons
+// are uninstalled while the cluster still runs. A finalizer of ours cannot delay the end of the cluster: Kamaji drops
+// a tenant's database as soon as it sees a deletionTimestamp. So an admission policy denies the deletion itself,
+// somebody asks for a drain, and the hub annotates the origin when the drain is done.
 package drain
 
 import (

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package excerpt shortens texts that other people wrote, so that they fit a status, a table or a line. It cuts between
-// characters, never within one.
+// Package excerpt shortens texts that other people wrote, so that they fit a status, a table or a line. It cuts
+// between characters, never within one.
 package excerpt
 
 import (

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package explain says of one cluster which add-ons are there, which are not, and why; and of one add-on who set each of its
-// fields. It looks at the objects of a live hub, and renders with the same compiler and renderer as the hub. It is pure:
-// package live reads the objects.
+// Package explain reports for one cluster which add-ons it has, which it has not, and why. For one add-on it reports
+// who set each of its fields. It looks at the objects of a live hub, and renders with the same compiler and renderer
+// as the hub. It is pure: package live reads the objects.
 package explain
 
 import (

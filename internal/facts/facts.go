@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package facts gathers what expressions see of a cluster, from its registration and its origin. It is pure: the hub and the
-// command line tell expressions the same.
+// Package facts collects what expressions can read about a cluster, from its registration and its origin. It is pure,
+// so the hub and the command line give expressions the same facts.
 package facts
 
 import (

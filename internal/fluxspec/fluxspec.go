@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fluxspec knows the specs of Flux's HelmRelease and Kustomization: it checks the bodies that people write in an
-// AddonSet against the real Flux types, and fills in the defaults of an add-on. Bodies stay maps: only what somebody
-// wrote, and what is defaulted here, is ever applied.
+// Package fluxspec knows the specs of Flux's HelmRelease and Kustomization. It checks the bodies of an AddonSet
+// against the real Flux types, and fills in the defaults of an add-on. Bodies stay maps, so the hub applies only the
+// fields that somebody wrote and those that are defaulted here.
 package fluxspec
 
 import (

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fluxstate reads where a Flux object stands, in the few words that an AddonDelivery needs. It is pure.
+// Package fluxstate reads the state of a Flux object, and reduces it to the few words that an AddonDelivery needs. It
+// is pure.
 package fluxstate
 
 import (

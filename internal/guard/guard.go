@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package guard decides how much one edit may take away. It is pure: what is to go and what went lately in, what goes now and
-// what is held out.
+// Package guard decides how much one edit may take away. It is pure: the wanted removals and the recent removals go
+// in; the removals to grant and those to hold come out.
 //
-// A selector with a typo, a label that a script takes off everywhere, an overlay that excludes too much, a release that is
-// renamed: each is one edit, and each strips a fleet. So an add-on leaves only so many clusters of a set in an hour, whatever the
-// cause. What is more is held, all of it, until somebody says that exactly this is meant, or nobody asks for it any more: a limit
-// that let the rest go an hour later would have stripped the fleet by the morning.
+// A selector with a typo, a script that takes a label off everywhere, an overlay that excludes too much, a renamed
+// release: each is one edit, and each strips a fleet. So an add-on may leave only a limited number of a set's
+// clusters in an hour, whatever the cause. If more removals are wanted, the guard holds all that exceed the limit,
+// until somebody approves exactly these or nobody wants them any more. They do not go by themselves an hour later:
+// then the fleet would be stripped by the morning.
 package guard
 
 import (

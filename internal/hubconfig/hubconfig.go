@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package hubconfig holds what the operator of a hub decides by flags. It is read once and passed to whoever needs it.
+// Package hubconfig holds the settings of a hub that its operator chooses by flags. They are read once, and passed to
+// the packages that need them.
 package hubconfig
 
 import (

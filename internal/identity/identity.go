@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package identity gives every generated object its name. Names depend on nothing but their arguments: they are the
-// same on every hub replica, after every restart, and for as long as the object lives.
+// Package identity gives every generated object its name. A name depends only on the arguments: it is the same on
+// every replica of the hub, after every restart, and for as long as the object lives.
 package identity
 
 import (

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package live reads from a live hub what the commands look at. It reads only, and each object once. Nothing secret leaves it.
+// Package live reads the objects of a live hub for the commands. It never writes, reads each object once, and returns
+// nothing secret.
 package live
 
 import (

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package manifestchart holds the one Helm chart that the hub serves itself. Its objects travel in the values of a
-// HelmRelease, so that plain objects reach a cluster as a Helm release without an artifact for each cluster.
+// Package manifestchart holds the one Helm chart that the hub serves itself. The objects are in the values of a
+// HelmRelease. So plain manifests reach a cluster as a Helm release, without an artifact for each cluster.
 package manifestchart
 
 import (

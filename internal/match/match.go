@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package match says which clusters a set selects, and why it does not select one. It is pure.
+// Package match decides which clusters a set selects, and says why it does not select one. It is pure.
 package match
 
 import (

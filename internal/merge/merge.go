@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package merge lays one JSON document over another: RFC 7386 merges, and RFC 6902 operations where a list must change or
-// a key must go. It is pure, and can remember which layer set each field.
+// Package merge lays one JSON document over another. It does RFC 7386 merges, and RFC 6902 operations to change a
+// list or remove a key. It is pure, and can record which layer set each field.
 package merge
 
 import (

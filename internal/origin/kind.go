@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package origin knows the objects that clusters come from: Kamaji's TenantControlPlane, Cluster API's Cluster, and plain
-// Secrets. It is pure. Each kind has a file of its own and is listed in Kinds; nothing outside this package knows what a kind's fields
-// mean. Origins are read as unstructured: their APIs grow fields and states that no release of ours has seen, and an unknown one must not
-// break anything.
+// Package origin knows the kinds of objects that clusters come from: Kamaji's TenantControlPlane, Cluster API's
+// Cluster, and plain Secrets. It is pure. Each kind has a file of its own and is listed in Kinds. No other package
+// knows the fields of a kind.
+//
+// Origins are read as unstructured objects. Their APIs grow fields and states that this hub does not know, and an
+// unknown field must not break anything.
 package origin
 
 import (

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pace says which statuses can wait. Ten add-ons that become Ready one after the other are ten states of a delivery, and
-// nobody is served by ten writes of it, least of all the API server in the middle of a fan-out. So what tells of nothing but progress
-// waits for more of it; that something is Ready, has failed, is held, or goes, is written at once.
+// Package pace decides which statuses can wait. If ten add-ons become Ready one after the other, a delivery goes
+// through ten states. Writing all ten helps nobody, and loads the API server in the middle of a fan-out. So a status
+// that reports only progress waits for more progress. A status that reports Ready, a failure, a hold or a removal is
+// written at once.
 //
-// A registration sums up its deliveries. Its counts wait longest, but its Ready is never older than theirs: it goes with the first of
-// theirs that does.
+// A registration sums up its deliveries. Its counts wait longest, but its Ready is never older than theirs: it is
+// written with the first delivery whose Ready changes.
 //
-// Nobody takes a status that waits for the new one: until it is written, observedGeneration is the old one (kstatus: InProgress),
-// and readyRevision names the revision before.
+// A reader can tell that a status has waited: until it is written, observedGeneration is the old one (kstatus:
+// InProgress), and readyRevision names the revision before.
 package pace
 
 import (

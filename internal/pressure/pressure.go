@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pressure bounds how many writes are on their way to an API server at a time, by what its priority and fairness says: each
-// 429 halves the bound, each write that is served raises it a little (additive increase, multiplicative decrease, as TCP does). So a hub
-// neither needs a rate that somebody has guessed, nor keeps an API server that is short of seats busy with refusing. client-go tries
-// what was refused again, after the time that the server asks for.
+// Package pressure bounds how many writes to an API server are under way at a time. Each 429 response (API priority
+// and fairness) halves the bound, and each write that succeeds raises it a little: additive increase, multiplicative
+// decrease, as in TCP. So the hub needs no rate that somebody has guessed, and does not flood an API server that has
+// few seats. client-go retries a rejected request after the time that the server asks for.
 package pressure
 
 import (

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package preview says, from files alone, what the hub would make of a fleet: the same compiler, renderer and conflict
-// rules, with the objects of the files instead of those of an API server. It is pure: whoever calls it reads the files,
-// and says what time it is.
+// Package preview computes from files alone what the hub would make of a fleet. It uses the hub's compiler, renderer
+// and conflict rules, with the objects of the files instead of those of an API server. It is pure: the caller reads
+// the files and passes the time.
 package preview
 
 import (

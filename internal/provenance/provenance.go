@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package provenance says whether the hub made a delivery, and how far it counts. It is pure.
+// Package provenance decides whether the hub made a delivery, and what the delivery may have it do. It is pure.
 //
-// Whoever may create AddonDeliveries in a namespace of his own can write anything into one. So a delivery counts for what could only
-// be there if the set's room made it: the name that the hub gives, a set of that name and UID, and a namespace from which that set
-// may reach the cluster.
+// A tenant who may create AddonDeliveries in a namespace of his own can write anything into one. So a delivery counts
+// only if the addonset room could have made it: it has the name that the hub gives, there is a set of that name and
+// UID, and from its namespace that set may reach the cluster.
 package provenance
 
 import (

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package render makes the Flux objects of one set for one cluster. It is pure: the same program, target and input give the
-// same bytes, on every replica and after every restart, and the command line calls the very same function.
+// Package render makes the Flux objects of one set for one cluster. It is pure: the same program, target and input
+// give the same bytes, on every replica and after every restart. The command line calls the same function.
 package render
 
 import (

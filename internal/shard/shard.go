@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package shard decides which shard of Flux's controllers serves a cluster. It is pure: every replica of the hub, before and after
-// every restart, comes to the same answer.
+// Package shard decides which shard of Flux's controllers serves a cluster. It is pure, so every replica of the hub
+// decides the same, before and after every restart.
 package shard
 
 import (

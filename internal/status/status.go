@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package status writes the conditions of our kinds, in memory, so that kstatus reads them right: Ready always there,
-// Reconciling and Stalled only while true, and never both. It is pure; time is an argument.
+// Package status sets the conditions of our kinds, in memory, in the form that kstatus expects: Ready is always
+// there, Reconciling and Stalled are there only while true, and never both. It is pure; time is an argument.
 package status
 
 import (

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package version says which build a program is.
+// Package version reports which build a program is.
 package version
 
 import (

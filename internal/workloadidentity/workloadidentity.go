@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package workloadidentity turns a registration's spec.kubeConfig.workloadIdentity into the ConfigMap that Flux's
-// spec.kubeConfig.configMapRef wants. It is pure.
+// Package workloadidentity turns a registration's spec.kubeConfig.workloadIdentity into the ConfigMap for Flux's
+// spec.kubeConfig.configMapRef. It is pure.
 //
-// Flux logs in with a token of the ServiceAccount that the ConfigMap names, in the namespace of the Flux object: the set's. A
-// ConfigMap that names none makes Flux use its own identity, with audiences and an address that the ConfigMap chooses
-// (fluxcd/pkg/auth, GetAccessToken and generic.NewControllerToken): whoever writes it then reads a token of a cluster
-// administrator from his server's log. So the hub writes it, always with a ServiceAccount.
+// Flux logs in with a token of the ServiceAccount that the ConfigMap names. The ServiceAccount is in the namespace of
+// the Flux object, which is the set's. If the ConfigMap names none, Flux uses its own identity, with audiences and an
+// address from the ConfigMap (fluxcd/pkg/auth, GetAccessToken and generic.NewControllerToken). An attacker who writes
+// such a ConfigMap can point it at his own server, and read a cluster administrator's token in its log. So the hub
+// writes the ConfigMap itself, and always with a ServiceAccount.
 package workloadidentity
 
 import (

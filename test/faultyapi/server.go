@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package faultyapi is an API server that nobody can rely on: a proxy before a real one, which counts the requests and does to
-// each what it is told. It is for tests of those who must get along with such a server.
+// Package faultyapi is an unreliable API server: a proxy before a real one that counts the requests, and refuses,
+// delays or loses those that it is told to. It is for tests of clients that must cope with such a server.
 package faultyapi
 
 import (

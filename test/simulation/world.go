@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package simulation runs the whole hub in one goroutine, against an API server, Flux and workload clusters in memory, on a clock of its own,
-// and looks for a promise that does not hold. What it does is drawn from a seed or read from a script; docs/simulation.md says how to use
-// it, and what the models leave out.
+// Package simulation runs the whole hub in one goroutine, against an API server, Flux and workload clusters in
+// memory, on a clock of its own, and looks for broken promises. A seed or a script decides what happens.
+// docs/simulation.md says how to use it, and what the models leave out.
 package simulation
 
 import (

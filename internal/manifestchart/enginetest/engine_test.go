@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package enginetest renders the chart with the Helm that helm-controller is built of. It is a module of its own, since
-// the hub itself needs no Helm. Run it as go test -count=1 ./... in this folder: Go does not see that a cached result is
-// of an older chart, which is outside of the module.
+// Package enginetest renders the chart with the version of Helm that helm-controller is built with. It is a module of
+// its own, since the hub itself does not need Helm. Run it with go test -count=1 ./... in this folder: the chart is
+// outside of this module, so Go does not notice that a cached result is from an older chart.
 package enginetest
 
 import (

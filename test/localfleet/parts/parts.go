@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package parts knows the real programs that a local fleet is made of, and where their binaries and CRDs lie. It builds
-// nothing: `make tools` (hack/tools) does, into a cache outside the checkout, and both agree on the paths through this
-// package. A path has a hash of everything that decides what is built in it, so a changed pin is a new path, and
-// checkouts with different pins share one cache.
+// Package parts knows the real programs of a local fleet, and the paths of their binaries and CRDs. It builds
+// nothing: `make tools` (hack/tools) builds into a cache outside the checkout, and takes the paths from this package.
+// A path contains a hash of everything that decides its content. So a changed pin gives a new path, and checkouts
+// with different pins share one cache.
 package parts
 
 import (

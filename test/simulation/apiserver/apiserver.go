@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package apiserver is a management cluster's API server in memory: it keeps objects as JSON, and does to them what a room of the
-// hub can tell from outside. It is made for speed (controller-runtime's fake client takes milliseconds for a server-side apply), for a
-// clock that somebody else turns, and for faults.
+// Package apiserver is a management cluster's API server in memory. It keeps objects as JSON, and behaves as a real
+// one does as far as a room of the hub can tell. It is made for speed (controller-runtime's fake client takes
+// milliseconds for a server-side apply), for a clock that the caller sets, and for injected faults.
 //
-// It honours: resourceVersions that grow over all objects, UIDs, generations that change with the spec and with a deletion alone,
-// no event for a write that changes nothing, the status subresource, finalizers and deletionTimestamps, preconditions on UID and resourceVersion
-// in deletions and patches, merge patches, server-side apply with owners of fields, conflicts, forced ownership and co-ownership, and a
-// namespace that is being deleted and takes nothing new.
+// It honours: resourceVersions that grow over all objects, UIDs, generations that change only with the spec and with
+// a deletion, no event for a write that changes nothing, the status subresource, finalizers and deletionTimestamps,
+// preconditions on UID and resourceVersion in deletions and patches, merge patches, server-side apply with owners of
+// fields, conflicts, forced ownership and co-ownership, and a namespace that is being deleted and rejects new
+// objects.
 //
-// It does not honour: schemas (nothing is pruned, validated or defaulted, but for the status that the hub's own kinds start with),
-// admission policies, RBAC, garbage collection by owner, more than one version of a kind, strategic merge and JSON patches, lists that
-// merge by a key other than finalizers (a set), conditions in a status that is applied, and bookkeeping in metadata.managedFields.
+// It does not honour: schemas (it prunes, validates and defaults nothing, except the initial status of the hub's own
+// kinds), admission policies, RBAC, garbage collection by owner, more than one version of a kind, strategic merge and
+// JSON patches, lists that merge by a key other than finalizers (a set), conditions in a status that is applied, and
+// bookkeeping in metadata.managedFields.
 package apiserver
 
 import (

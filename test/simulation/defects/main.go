@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Defects puts old defects back into the hub, one at a time, and counts the seeds that the simulation takes to find each:
+// Defects puts old defects back into the hub, one at a time, and counts the seeds that the simulation takes to find
+// each:
 //
 //	go run ./test/simulation/defects [-seeds 300] [NAME...]
 //
-// Nothing in the checkout is changed: the files with the defect are an overlay of the build. The table that it prints is the one in
-// docs/simulation.md.
+// It changes nothing in the checkout: the files with the defect are a build overlay. The table that it prints is the
+// one in docs/simulation.md.
 package main
 
 import (

@@ -11,7 +11,7 @@ import (
 //
 // +kubebuilder:validation:XValidation:rule="(has(self.selectAll) && self.selectAll) != (has(self.clusterSelector) && ((has(self.clusterSelector.matchLabels) && size(self.clusterSelector.matchLabels) > 0) || (has(self.clusterSelector.matchExpressions) && size(self.clusterSelector.matchExpressions) > 0)))",message="write a spec.clusterSelector that is not empty, or spec.selectAll: true for every cluster, and not both"
 type AddonSetSpec struct {
-	// clusterSelector selects ClusterRegistrations by their labels. An empty one is refused.
+	// clusterSelector selects ClusterRegistrations by their labels. An empty selector is rejected.
 	// +optional
 	ClusterSelector *metav1.LabelSelector `json:"clusterSelector,omitempty"`
 
@@ -26,35 +26,37 @@ type AddonSetSpec struct {
 	// +kubebuilder:validation:Maximum=1000
 	Priority int32 `json:"priority,omitempty"`
 
-	// dependsOn lists sets of the same namespace. On a cluster that has both, the add-ons of this set are made or changed
-	// only when those of the other have all been Ready on its present revision. A set that is not on the cluster is
-	// ignored. Removal runs in reverse.
+	// dependsOn lists sets of the same namespace. On a cluster that has both sets, the hub makes or changes the
+	// add-ons of this set only when all add-ons of the other have been Ready on its present revision. A set that is
+	// not on the cluster is ignored. Removal runs in reverse order.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=16
 	DependsOn []AddonSetReference `json:"dependsOn,omitempty"`
 
-	// sources are Flux sources that the hub keeps beside the set while an add-on uses them. An add-on refers to one by its
-	// name here: sourceRef: {name: …}. A spec may hold expressions; clusters for which it comes out the same share one.
+	// sources are Flux sources that the hub keeps beside the set while an add-on uses them. An add-on refers to one
+	// by the name given here: sourceRef: {name: …}. A spec may hold expressions. Clusters whose specs come out the
+	// same share one source.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=50
 	Sources []Source `json:"sources,omitempty"`
 
-	// variables are read as vars.<name> in expressions. Any JSON; these may hold expressions. They give way to
-	// variablesFrom, to those of matching overlays, and to those of the cluster.
+	// variables are read as vars.<name> in expressions. A value is any JSON, and may hold expressions. Variables of
+	// variablesFrom, of matching overlays and of the cluster override these.
 	// +optional
 	Variables map[string]apiextensionsv1.JSON `json:"variables,omitempty"`
 
-	// variablesFrom are ConfigMaps of the set's namespace whose keys are variables, as text; later ones win.
+	// variablesFrom lists ConfigMaps in the set's namespace. Each key is a variable, and its value is text. Later
+	// ConfigMaps override earlier ones.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
 	VariablesFrom []VariablesSource `json:"variablesFrom,omitempty"`
 
-	// addons are what every selected cluster gets.
+	// addons are the add-ons that every selected cluster gets.
 	// +required
 	// +listType=map
 	// +listMapKey=name
@@ -62,28 +64,29 @@ type AddonSetSpec struct {
 	// +kubebuilder:validation:MaxItems=100
 	Addons []Addon `json:"addons"`
 
-	// overlays change the add-ons for some of the clusters. Every overlay that matches applies, in this order.
+	// overlays change the add-ons for some of the clusters. All overlays that match apply, in this order.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=100
 	Overlays []Overlay `json:"overlays,omitempty"`
 
-	// deletionPolicy says what leaving does to the add-ons: Delete (the default) uninstalls them, Orphan leaves them on
-	// the cluster. Orphan anywhere (here, at the add-on or at the registration) wins.
+	// deletionPolicy says what happens to the add-ons when the set, the add-on or the cluster goes: Delete (the
+	// default) uninstalls them, Orphan leaves them on the cluster. If any of set, add-on and registration says
+	// Orphan, Orphan applies.
 	// +optional
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 
-	// removalGuard limits how much one edit takes away. Not part of a revision.
+	// removalGuard limits how much one edit takes away. It is not part of a revision.
 	// +optional
 	RemovalGuard *RemovalGuard `json:"removalGuard,omitempty"`
 }
 
 // RemovalGuard says what happens to removals that come in large numbers.
 type RemovalGuard struct {
-	// mode Enforce (the default) lets each add-on leave, or be reinstalled on, max(3, 10 %) of its clusters in an hour, whatever
-	// the cause, and holds the rest until somebody approves it. Off lets everything go at once: for automation that withdraws
-	// clusters in numbers.
+	// mode of the guard. With Enforce (the default), each add-on may be removed from, or reinstalled on, max(3, 10 %)
+	// of its clusters in an hour, whatever the cause; the rest is held until somebody approves it. Off lets all
+	// removals happen at once. It is for automation that withdraws clusters in large numbers.
 	// +optional
 	// +kubebuilder:validation:Enum=Enforce;Off
 	Mode RemovalGuardMode `json:"mode,omitempty"`
@@ -112,7 +115,8 @@ type Source struct {
 	// +kubebuilder:validation:Enum=GitRepository;OCIRepository;HelmRepository;Bucket
 	Kind string `json:"kind"`
 
-	// spec of the source (source.toolkit.fluxcd.io/v1), without suspend. The hub checks it strictly against the Flux type.
+	// spec of the source (source.toolkit.fluxcd.io/v1), without suspend. The hub validates it strictly against the
+	// Flux type.
 	// +required
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:pruning:PreserveUnknownFields
@@ -127,22 +131,23 @@ type VariablesSource struct {
 	// +kubebuilder:validation:MaxLength=1024
 	ConfigMap string `json:"configMap"`
 
-	// optional makes a ConfigMap that is not there count as empty. Otherwise it holds the delivery as it is.
+	// optional makes a missing ConfigMap count as empty. Without it, a missing ConfigMap keeps the delivery as it is.
 	// +optional
 	Optional bool `json:"optional,omitempty"`
 }
 
-// AddonBody is what an add-on is: exactly one of these in an add-on, and the same one in what overlays it.
+// AddonBody is what an add-on delivers. An add-on has exactly one of these fields, and an overlay of it has the same
+// one.
 type AddonBody struct {
 	// helmRelease is the spec of a Flux HelmRelease (helm.toolkit.fluxcd.io/v2), without kubeConfig, dependsOn and
-	// suspend. The hub checks it strictly against the Flux type.
+	// suspend. The hub validates it strictly against the Flux type.
 	// +optional
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:pruning:PreserveUnknownFields
 	HelmRelease *apiextensionsv1.JSON `json:"helmRelease,omitempty"`
 
-	// kustomization is the spec of a Flux Kustomization (kustomize.toolkit.fluxcd.io/v1), without kubeConfig, dependsOn
-	// and suspend. The hub checks it strictly against the Flux type.
+	// kustomization is the spec of a Flux Kustomization (kustomize.toolkit.fluxcd.io/v1), without kubeConfig,
+	// dependsOn and suspend. The hub validates it strictly against the Flux type.
 	// +optional
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:pruning:PreserveUnknownFields
@@ -160,15 +165,16 @@ type AddonBody struct {
 //
 // +kubebuilder:validation:XValidation:rule="[has(self.helmRelease), has(self.kustomization), has(self.manifests)].filter(x, x).size() == 1",message="write exactly one of helmRelease, kustomization and manifests"
 type Addon struct {
-	// name is the identity of the add-on on a cluster, and what its release name and target namespace default to.
+	// name identifies the add-on on a cluster. The release name and the target namespace default to it.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=53
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Name string `json:"name"`
 
-	// dependsOn lists add-ons that must be Ready before this one is made or changed, of this set or, with addonSet, of
-	// another one. One that is not on the cluster is ignored. Removal runs in reverse.
+	// dependsOn lists add-ons that must be Ready before the hub makes or changes this one. They belong to this set,
+	// or with addonSet to another one. An add-on that is not on the cluster is ignored. Removal runs in reverse
+	// order.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
@@ -176,14 +182,15 @@ type Addon struct {
 
 	AddonBody `json:",inline"`
 
-	// when is an expression, such as "<< cluster.provider == 'Kamaji' >>": the add-on is delivered only where it is true.
+	// when is an expression, such as "<< cluster.provider == 'Kamaji' >>". The add-on is delivered only where it is
+	// true.
 	// +optional
 	// +kubebuilder:validation:MaxLength=4096
 	When string `json:"when,omitempty"`
 
-	// overridable lists paths of the body that a cluster's overrides may touch, such as values.resources. By default these
-	// are values and postBuild.substitute. Sources, charts, anything *From, decryption, serviceAccountName and where a
-	// release lies can not be opened.
+	// overridable lists the paths of the body that a cluster's overrides may change, such as values.resources. The
+	// default is values and postBuild.substitute. These can never be opened: sources, charts, any *From, decryption,
+	// serviceAccountName, and the names and namespaces of a release.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
@@ -191,18 +198,19 @@ type Addon struct {
 	// +kubebuilder:validation:items:MaxLength=253
 	Overridable *[]string `json:"overridable,omitempty"`
 
-	// optional lets a cluster exclude the add-on.
+	// optional lets a cluster's overrides exclude the add-on.
 	// +optional
 	Optional bool `json:"optional,omitempty"`
 
-	// movedFrom lists what this add-on was called before, here or in another set: on a cluster that still has the old
-	// one, the workload is taken over, not reinstalled.
+	// movedFrom lists earlier names of this add-on, in this set or another. On a cluster that still has the add-on
+	// under the earlier name, this one takes over the workload, and Flux does not reinstall it.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8
 	MovedFrom []MovedAddon `json:"movedFrom,omitempty"`
 
-	// adopt takes over the workload of a HelmRelease or Kustomization that somebody wrote by hand for the same cluster.
+	// adopt names a HelmRelease or Kustomization that somebody wrote by hand for the same cluster. The add-on takes
+	// over its workload.
 	// +optional
 	Adopt *Adoption `json:"adopt,omitempty"`
 
@@ -211,7 +219,7 @@ type Addon struct {
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 }
 
-// Overlay changes add-ons, and adds variables, for the clusters that it matches.
+// Overlay changes add-ons, and adds variables, for the clusters that match it.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.clusterSelector) || has(self.when)",message="write a clusterSelector, when, or both: an overlay for every cluster belongs into the add-on itself"
 type Overlay struct {
@@ -225,7 +233,7 @@ type Overlay struct {
 	// +optional
 	ClusterSelector *metav1.LabelSelector `json:"clusterSelector,omitempty"`
 
-	// when is an expression. With a clusterSelector, both must match.
+	// when is an expression. If there is a clusterSelector too, both must match.
 	// +optional
 	// +kubebuilder:validation:MaxLength=4096
 	When string `json:"when,omitempty"`
@@ -234,7 +242,7 @@ type Overlay struct {
 	// +optional
 	Variables map[string]apiextensionsv1.JSON `json:"variables,omitempty"`
 
-	// addons are changes to add-ons of the set.
+	// addons are changes to the set's add-ons.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -252,13 +260,13 @@ type AddonOverlay struct {
 
 	AddonBody `json:",inline"`
 
-	// patches are RFC 6902 operations on the add-on's body after the merge, for lists, and to take keys away.
+	// patches are RFC 6902 operations on the add-on's body after the merge. They can change lists and remove keys.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=100
 	Patches []PatchOperation `json:"patches,omitempty"`
 
-	// exclude leaves the add-on out, if true; false takes back what an earlier overlay said.
+	// exclude leaves the add-on out, if true; false undoes an earlier overlay's exclude.
 	// +optional
 	Exclude *bool `json:"exclude,omitempty"`
 }
@@ -290,23 +298,24 @@ type AddonReference struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=53
 	Name string `json:"name"`
-	// addonSet is the set that delivers it, in the same namespace; without it, this one.
+	// addonSet is the set that delivers it, in the same namespace; this set by default.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	AddonSet string `json:"addonSet,omitempty"`
 }
 
-// MovedAddon is what an add-on was called before.
+// MovedAddon is an earlier name of an add-on.
 type MovedAddon struct {
-	// namespace of the set that delivered it; only sets in platform namespaces may name another one than their own.
+	// namespace of the set that delivered it; the set's own by default. Only sets in platform namespaces may name
+	// another namespace.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	Namespace string `json:"namespace,omitempty"`
-	// addonSet that delivered it; without it, this one.
+	// addonSet that delivered it; this set by default.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	AddonSet string `json:"addonSet,omitempty"`
-	// name that it had; without it, the same as now.
+	// name that it had; by default the same as now.
 	// +optional
 	// +kubebuilder:validation:MaxLength=53
 	Name string `json:"name,omitempty"`
@@ -319,20 +328,20 @@ type Adoption struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	Name string `json:"name"`
-	// namespace of the object; without it, the set's. It may hold expressions. Only sets in platform namespaces may name
-	// another one than their own.
+	// namespace of the object; the set's own by default. It may hold expressions. Only sets in platform namespaces
+	// may name another namespace.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Namespace string `json:"namespace,omitempty"`
 }
 
-// AddonSetStatus is how far a set has come.
+// AddonSetStatus is the state of a set.
 type AddonSetStatus struct {
-	// observedGeneration is the generation that this status speaks of.
+	// observedGeneration is the generation that this status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// conditions: Ready, RolloutComplete and Healthy always; RemovalsHeld, Reconciling and Stalled while true. Stalled means
-	// that the set does not compile.
+	// conditions: Ready, RolloutComplete and Healthy are always there; RemovalsHeld, Reconciling and Stalled are
+	// there only while true. Stalled means that the set does not compile.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -343,49 +352,50 @@ type AddonSetStatus struct {
 	// clusters counts the clusters of this set.
 	// +optional
 	Clusters *ClusterCounts `json:"clusters,omitempty"`
-	// rollout is Complete, Progressing while a cluster has not got the newest revision, or Withdrawing while the set is being deleted.
+	// rollout is Complete, Progressing while a cluster does not have the newest revision, or Withdrawing while the
+	// set is being deleted.
 	// +optional
 	Rollout string `json:"rollout,omitempty"`
-	// heldRemovals is what the removal guard holds back; absent if it holds nothing.
+	// heldRemovals are the removals that the removal guard holds; absent if it holds none.
 	// +optional
 	HeldRemovals *HeldRemovals `json:"heldRemovals,omitempty"`
-	// removals is what the removal guard let go lately.
+	// removals are the removals that the removal guard granted in the last hour, and those that are not finished.
 	// +optional
 	Removals *Removals `json:"removals,omitempty"`
-	// orphans are add-ons of this set that the hub has let go and that are still on their clusters, as far as it knows: the last
-	// 20. One that is delivered there again is taken off the list.
+	// orphans are add-ons of this set that the hub has let go and that, as far as it knows, are still on their
+	// clusters: the last 20. The hub takes one off the list when the add-on is delivered there again.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=20
 	Orphans []Orphan `json:"orphans,omitempty"`
 }
 
-// HeldRemovals is what the removal guard holds back. It goes on when somebody annotates the set with
-// chandler.dev/approve-removal: <hash>, and is forgotten when nobody asks for it any more.
+// HeldRemovals are the removals that the removal guard holds. They happen when somebody annotates the set with
+// chandler.dev/approve-removal: <hash>. They are dropped when no edit asks for them any more.
 type HeldRemovals struct {
-	// count is how many clusters are to lose, or to reinstall, add-ons.
+	// count is the number of clusters that would lose, or reinstall, add-ons.
 	// +required
 	Count int32 `json:"count"`
 	// since is when the guard began to hold something.
 	// +optional
 	Since *metav1.Time `json:"since,omitempty"`
-	// hash stands for exactly what is held since then.
+	// hash is a digest of exactly what has been held since then.
 	// +required
 	Hash string `json:"hash"`
-	// sample names some of it: cluster and add-ons.
+	// sample names some of the clusters and their add-ons.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=10
 	Sample []string `json:"sample,omitempty"`
 }
 
-// Removals is what the removal guard remembers of what it let go.
+// Removals is the removal guard's memory of what it granted.
 type Removals struct {
-	// counts are how many clusters lost an add-on, in spans of five minutes of the last hour.
+	// counts are the numbers of clusters that lost an add-on, for each five minutes of the last hour.
 	// +optional
 	// +listType=atomic
 	Counts []RemovalCount `json:"counts,omitempty"`
-	// underWay are digests of removals that were let go and are not finished yet: they are not counted again.
+	// underWay are digests of granted removals that are not finished. The guard does not count them again.
 	// +optional
 	// +listType=atomic
 	UnderWay []string `json:"underWay,omitempty"`
@@ -393,24 +403,26 @@ type Removals struct {
 
 // RemovalCount counts the clusters that lost an add-on.
 type RemovalCount struct {
-	// addon is its name.
+	// addon is the name of the add-on.
 	// +required
 	Addon string `json:"addon"`
-	// time is when a span of five minutes began.
+	// time is when these five minutes began.
 	// +required
 	Time metav1.Time `json:"time"`
-	// count of clusters in this span. One that has lost the add-on again since counts in the later span.
+	// count is the number of clusters in these five minutes. A cluster that has lost the add-on again since then
+	// counts in the later ones.
 	// +required
 	Count int32 `json:"count"`
-	// clusters are the clusters, three bytes of a hash for each: one that gets the add-on back and loses it again counts once. Hubs up
-	// to v0.1 did not write this, and what they counted counts as it is.
+	// clusters are the clusters, as three bytes of a hash for each. So a cluster that gets the add-on back and loses
+	// it again counts once. Hubs up to v0.1 did not write this; their counts are taken as they are.
 	// +optional
 	Clusters []byte `json:"clusters,omitempty"`
 }
 
 // ClusterCounts counts the clusters of a set.
 type ClusterCounts struct {
-	// matched is how many clusters the set selects. One that it delivers to counts also while its registration is not there.
+	// matched is how many clusters the set selects. A cluster that the set delivers to counts also while its
+	// registration is missing.
 	// +optional
 	Matched int32 `json:"matched"`
 	// ready is how many of them have every add-on Ready.
@@ -425,13 +437,13 @@ type ClusterCounts struct {
 	// offline is how many do not answer now, or have not answered yet.
 	// +optional
 	Offline int32 `json:"offline"`
-	// paused is how many have an add-on that is paused with its cluster, or that somebody has suspended.
+	// paused is how many have an add-on that is paused with its cluster, or suspended by somebody.
 	// +optional
 	Paused int32 `json:"paused,omitempty"`
-	// held is how many clusters a removal is held back for.
+	// held is how many clusters have a removal that is held.
 	// +optional
 	Held int32 `json:"held"`
-	// leaving is how many clusters are on their way out of the set.
+	// leaving is how many clusters the set is being withdrawn from.
 	// +optional
 	Leaving int32 `json:"leaving"`
 	// readySummary is ready and matched in one string, such as "420/450".
@@ -444,7 +456,8 @@ type ClusterCounts struct {
 
 // AddonSet delivers add-ons to every cluster that it selects.
 //
-// A set in a platform namespace may select every ClusterRegistration, a set elsewhere only those of its own namespace.
+// A set in a platform namespace may select every ClusterRegistration. A set in any other namespace may select only
+// the ClusterRegistrations of its own namespace.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -466,8 +479,8 @@ type AddonSet struct {
 
 	// +required
 	Spec AddonSetSpec `json:"spec"`
-	// status defaults to a generation that never was, as Flux's own kinds do: else kstatus takes an object that the hub has
-	// not seen yet for one that is finished.
+	// status defaults to observedGeneration -1, as in Flux's own kinds. Otherwise kstatus would report an object that
+	// the hub has not seen yet as Current.
 	// +optional
 	// +kubebuilder:default:={"observedGeneration":-1}
 	Status AddonSetStatus `json:"status,omitempty"`
@@ -485,5 +498,5 @@ type AddonSetList struct {
 // GetConditions returns the conditions, for the status package.
 func (s *AddonSet) GetConditions() *[]metav1.Condition { return &s.Status.Conditions }
 
-// SetObservedGeneration says which generation the status speaks of.
+// SetObservedGeneration sets the generation that the status describes.
 func (s *AddonSet) SetObservedGeneration(g int64) { s.Status.ObservedGeneration = g }

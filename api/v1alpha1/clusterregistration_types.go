@@ -12,60 +12,64 @@ import (
 //
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.originRef) || has(self.originRef)",message="spec.originRef cannot be removed; delete the registration instead"
 type ClusterRegistrationSpec struct {
-	// originRef is the object in the same namespace that this cluster comes from. Discovery sets it.
+	// originRef names the origin, in the same namespace. Discovery sets it.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="spec.originRef is immutable; delete the registration and make a new one"
 	OriginRef *OriginReference `json:"originRef,omitempty"`
 
-	// kubeConfig says how to get at the cluster, without an origin, or instead of what the origin says.
+	// kubeConfig says how to reach the cluster, if there is no origin, or instead of what the origin says.
 	// +optional
 	KubeConfig *KubeConfigSource `json:"kubeConfig,omitempty"`
 
-	// variables of this cluster, any JSON, read as vars.<name> in the expressions of sets. They win over all others. What an
-	// expression may decide by them is bounded: no source, no chart, nothing *From, and not where a release lies.
+	// variables of this cluster, read as vars.<name> in the expressions of sets. A value is any JSON. These override
+	// all other variables. They may not decide the source, the chart, any *From, or the names and namespaces of a
+	// release.
 	// +optional
 	Variables map[string]apiextensionsv1.JSON `json:"variables,omitempty"`
 
-	// overrides change add-ons on this cluster only, after every overlay, within what their set leaves open. One that goes
-	// beyond that is ignored, and condition OverridesRefused says so.
+	// overrides change add-ons on this cluster only, after every overlay, and within the paths that their set opens.
+	// An override that goes beyond these paths is ignored, and the condition OverridesRefused reports it.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=100
 	Overrides []Override `json:"overrides,omitempty"`
 
-	// serviceAccountName is whom Flux impersonates on the cluster, for add-ons that do not name one themselves: the
-	// ServiceAccount of that name in the namespace that is called, on the cluster, as the set's is on the hub.
+	// serviceAccountName is the ServiceAccount that Flux impersonates on the cluster, for add-ons that do not name
+	// one themselves. It is in the namespace on the workload cluster that has the same name as the set's namespace on
+	// the management cluster.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 
-	// pause suspends the Flux objects of this cluster, for as long as it is there or until its end. What runs stays as it is:
-	// nothing is made, changed, undone or removed. A suspend that somebody asked for by hand stays when the pause ends.
+	// pause suspends the Flux objects of this cluster, for as long as it is set or until its end. What runs stays as
+	// it is: nothing is made, changed, undone or removed. If somebody suspended an object by hand, it stays suspended
+	// when the pause ends.
 	// +optional
 	Pause *Pause `json:"pause,omitempty"`
 
 	// deletionPolicy says what unregistering does to the add-ons: Delete (the default) uninstalls them, Orphan leaves
-	// them on the cluster. Orphan anywhere (here, at the set or at the add-on) wins.
+	// them on the cluster. If any of registration, set and add-on says Orphan, Orphan applies.
 	// +optional
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 
-	// drainBeforeDeletion keeps the TenantControlPlane or Cluster that this cluster comes from until its add-ons have been
-	// uninstalled, so that load balancers and volumes that they asked for do not stay behind. Annotation chandler.dev/drain: "true"
-	// there has them uninstalled; config/policies denies the deletion until the hub has annotated it chandler.dev/drained: "true".
+	// drainBeforeDeletion keeps the origin, a TenantControlPlane or Cluster, until its add-ons have been uninstalled,
+	// so that their load balancers and volumes do not stay behind. The annotation chandler.dev/drain: "true" on the
+	// origin starts the drain. The policies in config/policies deny the deletion until the hub has annotated the
+	// origin with chandler.dev/drained: "true".
 	// +optional
 	DrainBeforeDeletion *DrainBeforeDeletion `json:"drainBeforeDeletion,omitempty"`
 }
 
 // DrainBeforeDeletion says how a cluster is drained before it is deleted.
 type DrainBeforeDeletion struct {
-	// timeout is how long the add-ons have to be uninstalled, 30m if it is not set. What is left after that does not hinder the
-	// deletion any more.
+	// timeout is how long Flux may take to uninstall the add-ons; 30m by default. After that the cluster may be
+	// deleted, although add-ons are left.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="must be a duration of more than nothing, such as 30m"
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 }
 
-// Override changes one add-on on one cluster. Expressions are for sets: here a value is written as it is.
+// Override changes one add-on on one cluster. It takes plain values: expressions are for sets only.
 type Override struct {
 	// name of the add-on, whichever set delivers it.
 	// +required
@@ -82,7 +86,7 @@ type Override struct {
 	// +kubebuilder:validation:MaxItems=100
 	Patches []PatchOperation `json:"patches,omitempty"`
 
-	// exclude leaves the add-on out, if its set says that it is optional.
+	// exclude leaves the add-on out, if its set says that the add-on is optional.
 	// +optional
 	Exclude bool `json:"exclude,omitempty"`
 
@@ -91,19 +95,19 @@ type Override struct {
 	// +kubebuilder:validation:XValidation:rule="self > timestamp('1970-01-01T00:00:00Z')",message="must be a time such as 2026-12-01T00:00:00Z"
 	Until *metav1.Time `json:"until,omitempty"`
 
-	// reason is for whoever finds the override later.
+	// reason is for people who find the override later.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Reason string `json:"reason,omitempty"`
 }
 
-// Pause holds a cluster as it is.
+// Pause suspends a cluster's add-ons.
 type Pause struct {
-	// until is when it ends by itself, such as 2026-12-01T00:00:00Z.
+	// until is when the pause ends by itself, such as 2026-12-01T00:00:00Z.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self > timestamp('1970-01-01T00:00:00Z')",message="must be a time such as 2026-12-01T00:00:00Z"
 	Until *metav1.Time `json:"until,omitempty"`
-	// reason is for whoever finds it later.
+	// reason is for people who find the pause later.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Reason string `json:"reason,omitempty"`
@@ -126,7 +130,7 @@ type OriginReference struct {
 	Name string `json:"name"`
 }
 
-// KubeConfigSource says how to get at a cluster: with a kubeconfig, or without any stored credential.
+// KubeConfigSource says how to reach a cluster: with a kubeconfig, or without any stored credential.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.secretRef) != has(self.workloadIdentity)",message="exactly one of secretRef and workloadIdentity must be set"
 type KubeConfigSource struct {
@@ -134,22 +138,23 @@ type KubeConfigSource struct {
 	// +optional
 	SecretRef *SecretKeyReference `json:"secretRef,omitempty"`
 
-	// workloadIdentity has Flux log in with a short-lived token of a ServiceAccount of the management cluster. The hub itself
-	// cannot log in with it, and so does not probe the cluster: what Flux achieves there stands in for that.
+	// workloadIdentity has Flux log in with a short-lived token of a ServiceAccount of the management cluster. The
+	// hub itself cannot log in with it, and so cannot probe the cluster. Instead, the cluster is Reachable while Flux
+	// succeeds there.
 	// +optional
 	WorkloadIdentity *WorkloadIdentity `json:"workloadIdentity,omitempty"`
 }
 
-// WorkloadIdentity is what Flux needs to log in to a cluster without a stored credential. The hub writes it into the ConfigMap
-// that Flux's spec.kubeConfig.configMapRef names, beside each set that delivers to the cluster.
+// WorkloadIdentity is what Flux needs to log in to a cluster without a stored credential. The hub writes it into a
+// ConfigMap beside each set that delivers to the cluster, for Flux's spec.kubeConfig.configMapRef.
 //
 // +kubebuilder:validation:XValidation:rule="self.provider != 'generic' || has(self.address)",message="provider generic needs address: there is no cloud to ask for it"
 // +kubebuilder:validation:XValidation:rule="self.provider != 'generic' || !has(self.cluster)",message="provider generic has no use for cluster"
 // +kubebuilder:validation:XValidation:rule="self.provider != 'aws' || has(self.cluster)",message="provider aws needs cluster, the ARN: the region is taken from it"
 // +kubebuilder:validation:XValidation:rule="has(self.cluster) || has(self.address) && (has(self.caBundle) || self.provider == 'generic')",message="without cluster, address and caBundle must both be there"
 type WorkloadIdentity struct {
-	// provider is whose identity the ServiceAccount stands for; with generic its own token is shown to the cluster, which must
-	// trust the management cluster as an OIDC issuer.
+	// provider whose identity the ServiceAccount stands for. With generic, Flux shows the ServiceAccount's own token
+	// to the cluster, which must trust the management cluster as an OIDC issuer.
 	// +required
 	// +kubebuilder:validation:Enum=aws;azure;gcp;generic
 	Provider string `json:"provider"`
@@ -158,16 +163,17 @@ type WorkloadIdentity struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Cluster string `json:"cluster,omitempty"`
-	// address is https://host:port of the API server. Without it Flux asks the provider.
+	// address is https://host:port of the API server. Without it, Flux asks the provider.
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:Pattern=`^https://[^/]+$`
 	Address string `json:"address,omitempty"`
-	// caBundle is the CA of the API server, in PEM. Without it Flux asks the provider.
+	// caBundle is the CA of the API server, in PEM. Without it, Flux asks the provider.
 	// +optional
 	// +kubebuilder:validation:MaxLength=65536
 	CABundle string `json:"caBundle,omitempty"`
-	// audiences of the ServiceAccount's token; for generic the address by default, else what the provider wants.
+	// audiences of the ServiceAccount's token. The default for generic is the address; for the others it is what the
+	// provider expects.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8
@@ -175,8 +181,8 @@ type WorkloadIdentity struct {
 	// +kubebuilder:validation:items:MaxLength=512
 	// +kubebuilder:validation:items:Pattern=`^[^\s,]+$`
 	Audiences []string `json:"audiences,omitempty"`
-	// serviceAccountName is the ServiceAccount, in the namespace of each set that delivers to the cluster. Without one, Flux
-	// would log in as itself.
+	// serviceAccountName names the ServiceAccount, in the namespace of each set that delivers to the cluster. Without
+	// one, Flux would log in with its own identity.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
@@ -191,20 +197,22 @@ type SecretKeyReference struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
-	// key that holds the kubeconfig. Without it the usual keys are tried: value, value.yaml, kubeconfig, config,
-	// super-admin.svc, admin.svc, admin.conf, kubeconfig.yaml, then the only key.
+	// key that holds the kubeconfig. Without it, the hub tries the usual keys in this order: value, value.yaml,
+	// kubeconfig, config, super-admin.svc, admin.svc, admin.conf, kubeconfig.yaml. If the Secret has none of them and
+	// a single key, it takes that one.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Key string `json:"key,omitempty"`
 }
 
-// ClusterRegistrationStatus is what the hub found out about a cluster.
+// ClusterRegistrationStatus is what the hub knows about a cluster.
 type ClusterRegistrationStatus struct {
-	// observedGeneration is the generation that this status speaks of.
+	// observedGeneration is the generation that this status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// conditions: Ready, KubeConfigValid and Reachable always; Reconciling, Stalled, CredentialExpiring, Draining, Duplicate,
-	// Suspended, Maintenance, OverridesRefused, OriginIgnored and Unregistering while true.
+	// conditions: Ready, KubeConfigValid and Reachable are always there. Reconciling, Stalled, CredentialExpiring,
+	// Draining, Duplicate, Suspended, Maintenance, RemovalsHeld, OverridesRefused, OriginIgnored, DeletionHeld and
+	// Unregistering are there only while true.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -215,41 +223,43 @@ type ClusterRegistrationStatus struct {
 	// endpoint is the API server's URL, as the hub and Flux reach it.
 	// +optional
 	Endpoint string `json:"endpoint,omitempty"`
-	// kubernetesVersion is what the cluster's API server says its version is.
+	// kubernetesVersion is the version that the cluster's API server reports.
 	// +optional
 	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
-	// clusterUID is the UID of the cluster's kube-system namespace: which cluster this is, whatever it is called.
+	// clusterUID is the UID of the cluster's kube-system namespace. It identifies the cluster, whatever its name is.
 	// +optional
 	ClusterUID types.UID `json:"clusterUID,omitempty"`
 	// nodes is how many nodes the cluster had at the last probe.
 	// +optional
 	Nodes *int32 `json:"nodes,omitempty"`
-	// credential is the kubeconfig in use.
+	// credential describes the kubeconfig in use.
 	// +optional
 	Credential *CredentialStatus `json:"credential,omitempty"`
 	// addonCounts counts the add-ons of all sets on this cluster.
 	// +optional
 	AddonCounts *ObjectCounts `json:"addonCounts,omitempty"`
-	// sets says which AddonSets in reach deliver to this cluster, and why others do not. At most 20, sets that
-	// deliver first.
+	// sets says which AddonSets in reach deliver to this cluster, and why others do not. At most 20; sets that
+	// deliver come first.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=20
 	Sets []SetResult `json:"sets,omitempty"`
-	// orphans are add-ons that the hub has let go and that are still on the cluster, as far as it knows: the last 20. One that is
-	// delivered again is taken off the list.
+	// orphans are add-ons that the hub has let go and that, as far as it knows, are still on the cluster: the last
+	// 20. The hub takes one off the list when the add-on is delivered again.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=20
 	Orphans []Orphan `json:"orphans,omitempty"`
-	// originUID is the UID of the origin when the hub last saw it. An origin that was seen and is not there has been deleted.
+	// originUID is the UID of the origin when the hub last saw it. If it is set and the origin is missing, the origin
+	// was deleted.
 	// +optional
 	OriginUID types.UID `json:"originUID,omitempty"`
 }
 
-// CredentialStatus tells which kubeconfig is in use, and holds nothing secret.
+// CredentialStatus describes the kubeconfig in use. It holds nothing secret.
 type CredentialStatus struct {
-	// workloadIdentity is the provider of the identity that Flux logs in with; empty if it does so with a kubeconfig.
+	// workloadIdentity is the provider of the identity that Flux logs in with; empty if Flux logs in with a
+	// kubeconfig.
 	// +optional
 	WorkloadIdentity string `json:"workloadIdentity,omitempty"`
 	// secretName is the Secret, in the registration's namespace, that the kubeconfig came from.
@@ -258,22 +268,24 @@ type CredentialStatus struct {
 	// key is the Secret's key that the kubeconfig came from.
 	// +optional
 	Key string `json:"key,omitempty"`
-	// fingerprint is a digest of the kubeconfig, or the ConfigMap for a workload identity, that the Flux objects use.
+	// fingerprint is a digest of the kubeconfig, or of the ConfigMap for workload identity, that the Flux objects
+	// use.
 	// +optional
 	Fingerprint string `json:"fingerprint,omitempty"`
-	// targetFingerprint is a digest of the address and CA alone, or of what names the cluster to its provider: a change means
-	// another cluster, perhaps.
+	// targetFingerprint is a digest of the address and CA alone or, with workload identity, of the cluster's name at
+	// its provider. If it changes, this may be another cluster.
 	// +optional
 	TargetFingerprint string `json:"targetFingerprint,omitempty"`
-	// expirationTime is when the client certificate or token expires, if it says so.
+	// expirationTime is when the client certificate or token expires, if it has an expiry.
 	// +optional
 	ExpirationTime *metav1.Time `json:"expirationTime,omitempty"`
-	// expiresIn is how long that is from now, in days, such as "29d"; ">90d" while it is far off.
+	// expiresIn is the time left until then: in days, such as "29d", in hours on the last day; ">90d" if it is
+	// longer, and "expired" when it is over.
 	// +optional
 	ExpiresIn string `json:"expiresIn,omitempty"`
 }
 
-// SetResult says what one AddonSet does for a cluster, and why.
+// SetResult says whether one AddonSet delivers to a cluster, and if not, why.
 type SetResult struct {
 	// name of the set, with its namespace: namespace/name.
 	// +required
@@ -285,8 +297,8 @@ type SetResult struct {
 
 // ClusterRegistration is one workload cluster that the hub serves.
 //
-// Discovery makes one, of the same name and in the same namespace, for each TenantControlPlane, Cluster API Cluster
-// or Secret labelled chandler.dev/register: "true". People may write one by hand, with spec.kubeConfig.
+// Discovery makes one for each TenantControlPlane, Cluster API Cluster or Secret labelled chandler.dev/register:
+// "true", with the same name and in the same namespace. People may write one by hand, with spec.kubeConfig.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -309,8 +321,8 @@ type ClusterRegistration struct {
 
 	// +required
 	Spec ClusterRegistrationSpec `json:"spec"`
-	// status defaults to a generation that never was, as Flux's own kinds do: else kstatus takes an object that the hub has
-	// not seen yet for one that is finished.
+	// status defaults to observedGeneration -1, as in Flux's own kinds. Otherwise kstatus would report an object that
+	// the hub has not seen yet as Current.
 	// +optional
 	// +kubebuilder:default:={"observedGeneration":-1}
 	Status ClusterRegistrationStatus `json:"status,omitempty"`
@@ -328,13 +340,14 @@ type ClusterRegistrationList struct {
 // GetConditions returns the conditions, for the status package.
 func (r *ClusterRegistration) GetConditions() *[]metav1.Condition { return &r.Status.Conditions }
 
-// UsesWorkloadIdentity returns whether Flux gets at the cluster by workload identity, so that nobody can probe it.
+// UsesWorkloadIdentity returns whether Flux logs in to the cluster by workload identity. The hub cannot probe such a
+// cluster.
 func (s *ClusterRegistrationStatus) UsesWorkloadIdentity() bool {
 	return s.Credential != nil && s.Credential.WorkloadIdentity != ""
 }
 
-// ClusterID is what tells one cluster from another: the UID of kube-system, or, where nobody can ask for it, the fingerprint of what
-// names the cluster. Empty while neither is known.
+// ClusterID returns what tells one cluster from another: the UID of kube-system or, with workload identity, the
+// target fingerprint. It is empty while neither is known.
 func (s *ClusterRegistrationStatus) ClusterID() string {
 	if s.UsesWorkloadIdentity() {
 		return s.Credential.TargetFingerprint
@@ -342,5 +355,5 @@ func (s *ClusterRegistrationStatus) ClusterID() string {
 	return string(s.ClusterUID)
 }
 
-// SetObservedGeneration says which generation the status speaks of.
+// SetObservedGeneration sets the generation that the status describes.
 func (r *ClusterRegistration) SetObservedGeneration(g int64) { r.Status.ObservedGeneration = g }

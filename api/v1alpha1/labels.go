@@ -4,8 +4,8 @@ package v1alpha1
 
 // Labels and annotations that people set.
 const (
-	// RegisterLabel on a TenantControlPlane, a Cluster API Cluster or a kubeconfig Secret registers that cluster
-	// when it is "true". "false" unregisters at once; taking the label off unregisters after a delay.
+	// RegisterLabel on a TenantControlPlane, a Cluster API Cluster or a kubeconfig Secret registers that cluster when
+	// it is "true". "false" unregisters at once; removing the label unregisters after a delay.
 	RegisterLabel = "chandler.dev/register"
 
 	// RegisterSecretsLabel on a Namespace lets labelled Secrets register clusters there when it is "true".
@@ -17,33 +17,34 @@ const (
 	// VariablesAnnotation on an origin holds variables of that cluster, as a JSON or YAML object.
 	VariablesAnnotation = "chandler.dev/variables"
 
-	// ApproveRemovalAnnotation on an AddonSet lets go what its removal guard holds, if it is status.heldRemovals.hash.
+	// ApproveRemovalAnnotation on an AddonSet approves the removals that its removal guard holds, if the value is
+	// status.heldRemovals.hash.
 	ApproveRemovalAnnotation = "chandler.dev/approve-removal"
 
-	// ForceUnregisterAnnotation, when it is "true", on a ClusterRegistration that is being deleted lets all its add-ons go at
-	// once: nothing is uninstalled or waited for any more, and what is left on the cluster is reported.
+	// ForceUnregisterAnnotation, when it is "true" on a ClusterRegistration that is being deleted, lets all its
+	// add-ons go at once. The hub uninstalls nothing and waits for nothing, and reports what is left on the cluster.
 	ForceUnregisterAnnotation = "chandler.dev/force-unregister"
 
-	// DiscardSpecAnnotation, when it is "true", on a ClusterRegistration that is being deleted while its origin wants it lets it be made
-	// again without what somebody wrote into its spec.
+	// DiscardSpecAnnotation, when it is "true" on a ClusterRegistration that is being deleted while its origin is
+	// labelled, lets the hub make it again without what somebody wrote into its spec.
 	DiscardSpecAnnotation = "chandler.dev/discard-spec"
 
-	// DrainAnnotation on a TenantControlPlane or Cluster has its add-ons uninstalled while it is "true", if its registration has
-	// spec.drainBeforeDeletion. Taking it off brings them back.
+	// DrainAnnotation on a TenantControlPlane or Cluster, while it is "true", has its add-ons uninstalled, if its
+	// registration has spec.drainBeforeDeletion. Removing the annotation brings them back.
 	DrainAnnotation = "chandler.dev/drain"
 
-	// ForceDeletionAnnotation on a TenantControlPlane or Cluster lets it be deleted while it is "true", whatever is left on the
-	// cluster. On a Namespace it lets that be deleted with the AddonSets and ClusterRegistrations that it holds. The admission policies
-	// read it, and the hub does not.
+	// ForceDeletionAnnotation on a TenantControlPlane or Cluster, while it is "true", allows its deletion, whatever
+	// is left on the cluster. On a Namespace it allows the deletion with all AddonSets and ClusterRegistrations in
+	// it. Only the admission policies read it; the hub does not.
 	ForceDeletionAnnotation = "chandler.dev/force-deletion"
 )
 
-// What the hub sets on a TenantControlPlane or Cluster whose registration has spec.drainBeforeDeletion. A policy sees no other
-// object than the one that is to be deleted, so this is how it knows.
+// The hub sets these on a TenantControlPlane or Cluster whose registration has spec.drainBeforeDeletion. An admission
+// policy sees only the object that is to be deleted, so it needs them there.
 const (
-	// DrainBeforeDeletionLabel is "true" on those that must not be deleted before they are drained.
+	// DrainBeforeDeletionLabel is "true" on an object that must not be deleted before it is drained.
 	DrainBeforeDeletionLabel = "chandler.dev/drain-before-deletion"
-	// DrainedAnnotation is "true" on those whose add-ons have been uninstalled, or have had the time for it.
+	// DrainedAnnotation is "true" on an object whose add-ons have been uninstalled, or whose time for it is over.
 	DrainedAnnotation = "chandler.dev/drained"
 )
 
@@ -51,7 +52,7 @@ const (
 const (
 	// NameLabel is the registration's own name.
 	NameLabel = "chandler.dev/name"
-	// ProviderLabel is where the cluster comes from: Kamaji, ClusterAPI, Secret or WorkloadIdentity.
+	// ProviderLabel says where the cluster comes from: Kamaji, ClusterAPI, Secret or WorkloadIdentity.
 	ProviderLabel = "chandler.dev/provider"
 	// KubernetesMinorLabel is the cluster's Kubernetes minor version, such as "1.33". It is set after the first
 	// successful probe.
@@ -60,12 +61,12 @@ const (
 
 // Labels and annotations of generated objects (Flux objects, kubeconfig mirrors, charts, deliveries, revisions).
 const (
-	// ClusterKeyLabel is a hash that stands for the registration that a generated object serves. A hash, because a
-	// namespace and a name together do not fit a label value.
+	// ClusterKeyLabel is a hash of the registration that a generated object serves. It is a hash because a namespace
+	// and a name together do not fit a label value.
 	ClusterKeyLabel = "chandler.dev/cluster-key"
-	// ClusterLabel is the registration's name, shortened if need be: for people and their selectors.
+	// ClusterLabel is the registration's name, shortened if it is too long. It is for people and their selectors.
 	ClusterLabel = "chandler.dev/cluster"
-	// AddonSetLabel is the name of the AddonSet, shortened if need be.
+	// AddonSetLabel is the name of the AddonSet, shortened if it is too long.
 	AddonSetLabel = "chandler.dev/addonset"
 	// AddonLabel is the name of the add-on.
 	AddonLabel = "chandler.dev/addon"
@@ -82,34 +83,36 @@ const (
 	DeliveryAnnotation = "chandler.dev/delivery"
 	// HashAnnotation is a digest of everything that the hub applied to the object.
 	HashAnnotation = "chandler.dev/applied-hash"
-	// DependsOnAnnotation lists the add-ons, comma-separated, that this one was delivered after. Removal runs the
-	// other way round, also when the set that said so is gone.
+	// DependsOnAnnotation lists the add-ons, comma-separated, that this one was delivered after. Removal runs in
+	// reverse order, also when the set is gone.
 	DependsOnAnnotation = "chandler.dev/depends-on"
-	// DeletionPolicyAnnotation is the deletion policy of the add-on when it was last applied. It is read when the add-on
-	// has been dropped, and the set says nothing about it any more. On an AddonDelivery it is that of the set, or of the
-	// registration, when the delivery was withdrawn.
+	// DeletionPolicyAnnotation on a Flux object is the deletion policy of the add-on when the hub last applied it.
+	// The hub reads it when the set no longer has the add-on. On an AddonDelivery it is the policy of the set or the
+	// registration when the delivery was withdrawn.
 	DeletionPolicyAnnotation = "chandler.dev/deletion-policy"
-	// ReleaseAnnotation is the Helm release (name,namespace,storage namespace) that an add-on goes on with although its name
-	// would give another one: it took it over.
+	// ReleaseAnnotation is the Helm release (name,namespace,storage namespace) of an add-on that took over a release
+	// with another name than its own would give.
 	ReleaseAnnotation = "chandler.dev/release"
-	// AppliedAsAnnotation on a Kustomization is a digest of the folder and the places that Flux had applied, and the generation that said so, when
-	// the hub had it apply something else. It counts until Flux has succeeded with that.
+	// AppliedAsAnnotation on a Kustomization records what Flux had applied when the hub changed it: a digest of its
+	// folder and places, and the generation that applied them. It counts until Flux has succeeded with the change.
 	AppliedAsAnnotation = "chandler.dev/applied-as"
-	// ClusterUIDAnnotation on a Flux object is the UID of kube-system of the cluster that it was made for, or, with workload
-	// identity, the fingerprint of what names the cluster. What Flux knows of one cluster must never be tried on another.
+	// ClusterUIDAnnotation on a Flux object is the UID of kube-system of the cluster that it was made for or, with
+	// workload identity, the target fingerprint. What Flux records about one cluster must never be applied to
+	// another.
 	ClusterUIDAnnotation = "chandler.dev/cluster-uid"
-	// SuspendedAnnotation on a Flux object says why the hub keeps it suspended. Without it, a suspend is somebody else's.
+	// SuspendedAnnotation on a Flux object says why the hub keeps it suspended. Without it, somebody else suspended
+	// the object.
 	SuspendedAnnotation = "chandler.dev/suspended"
-	// FingerprintAnnotation on a mirror is the fingerprint of what it holds.
+	// FingerprintAnnotation on a mirror is the fingerprint of its kubeconfig.
 	FingerprintAnnotation = "chandler.dev/kubeconfig-fingerprint"
-	// MirroredAnnotation on a registration lists the label keys, comma-separated, that discovery mirrors. One with a ! is left
-	// as it is, since somebody else has given it another value.
+	// MirroredAnnotation on a registration lists the label keys, comma-separated, that discovery mirrors. A key with
+	// a ! is left alone, since somebody else has given the label another value.
 	MirroredAnnotation = "chandler.dev/mirrored-labels"
 )
 
-// Annotations of generated Flux objects that Flux's controllers copy into each event about the object, so that a notification
-// says which cluster it is about. Not plain "cluster": people give their Alerts a field of that name for the management cluster, and
-// an Alert's own fields win.
+// Annotations of generated Flux objects. Flux's controllers copy them into each event about the object, so that a
+// notification says which cluster it is about. The first is not plain "cluster": people give their Alerts a field of
+// that name for the management cluster, and an Alert's own fields win.
 const (
 	// EventClusterAnnotation is the namespace/name of the registration.
 	EventClusterAnnotation = "event.toolkit.fluxcd.io/workload-cluster"
@@ -121,31 +124,32 @@ const (
 
 // Finalizers.
 const (
-	// RegistrationFinalizer keeps a registration until no delivery for it is left.
+	// RegistrationFinalizer keeps a registration until it has no delivery left.
 	RegistrationFinalizer = "chandler.dev/registration"
 	// AddonSetFinalizer keeps a set until its deliveries are gone.
 	AddonSetFinalizer = "chandler.dev/addonset"
-	// DeliveryFinalizer keeps a delivery until what it put on the cluster is gone or given up.
+	// DeliveryFinalizer keeps a delivery until everything it put on the cluster is uninstalled or let go.
 	DeliveryFinalizer = "chandler.dev/delivery"
-	// MirrorFinalizer keeps a kubeconfig mirror until the last Flux object that uses it is gone: a Kustomization
-	// whose kubeconfig vanished hangs for ever, a HelmRelease forgets its release without a word.
+	// MirrorFinalizer keeps a kubeconfig mirror until the last Flux object that uses it is gone. Without its
+	// kubeconfig, a Kustomization hangs in deletion forever, and a HelmRelease leaves its Helm release behind without
+	// a message.
 	MirrorFinalizer = "chandler.dev/mirror"
-	// TwinFinalizer keeps a twin of a ServiceAccount until the last Flux object that names it is gone, also when its namespace is
-	// deleted: a Kustomization without its twin leaves everything behind without a word.
+	// TwinFinalizer keeps a twin of a ServiceAccount until the last Flux object that names it is gone, also when its
+	// namespace is deleted. Without its twin, a Kustomization leaves everything behind without a message.
 	TwinFinalizer = "chandler.dev/twin"
 )
 
-// Field managers. Each part of the hub owns its own fields, and nothing else.
+// Field managers. Each part of the hub owns only its own fields.
 const (
 	// FieldManager owns the generated objects.
 	FieldManager = "chandler"
 	// DiscoveryFieldManager owns originRef and the mirrored labels of a registration.
 	DiscoveryFieldManager = "chandler-discovery"
-	// RegistrationFieldManager owns the labels that a probe found out.
+	// RegistrationFieldManager owns the labels that come from probes.
 	RegistrationFieldManager = "chandler-registration"
 	// GuardFieldManager owns spec.removals and spec.withdrawal of deliveries.
 	GuardFieldManager = "chandler-guard"
-	// SuspendFieldManager owns spec.suspend of generated objects while the hub holds them. Its own manager, so
-	// that giving it up leaves a suspend that a person asked for in place.
+	// SuspendFieldManager owns spec.suspend of generated objects while the hub suspends them. It is a manager of its
+	// own, so that when the hub gives it up, a suspend that a person asked for stays.
 	SuspendFieldManager = "chandler-suspend"
 )

@@ -4,14 +4,14 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// DeletionPolicy says what leaving does to the add-ons on a cluster.
+// DeletionPolicy says what happens to add-ons that leave a cluster.
 // +kubebuilder:validation:Enum=Delete;Orphan
 type DeletionPolicy string
 
 const (
-	// DeletionPolicyDelete uninstalls the add-ons.
+	// DeletionPolicyDelete has Flux uninstall the add-ons.
 	DeletionPolicyDelete DeletionPolicy = "Delete"
-	// DeletionPolicyOrphan leaves the add-ons on the cluster and removes only the objects on the hub.
+	// DeletionPolicyOrphan leaves the add-ons on the cluster, and removes only the objects on the management cluster.
 	DeletionPolicyOrphan DeletionPolicy = "Orphan"
 )
 
@@ -31,7 +31,7 @@ type ObjectCounts struct {
 	Summary string `json:"summary,omitempty"`
 }
 
-// Orphan is an add-on that the hub has let go: what it put on a cluster was left there.
+// Orphan is an add-on that the hub has let go: it may still be on its cluster.
 type Orphan struct {
 	// cluster that it was left on: namespace/name of the ClusterRegistration.
 	// +required
@@ -42,10 +42,10 @@ type Orphan struct {
 	// addon is the name of the add-on.
 	// +required
 	Addon string `json:"addon"`
-	// message says what was left where, and why.
+	// message says what was left, where, and why.
 	// +optional
 	Message string `json:"message,omitempty"`
-	// since is when it was let go.
+	// since is when the hub let it go.
 	// +required
 	Since metav1.Time `json:"since"`
 }

@@ -19,13 +19,13 @@ import (
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
-// ErrNotOwned says that an object of the name is there and is somebody else's.
+// ErrNotOwned says that an object of that name exists and belongs to somebody else.
 var ErrNotOwned = errors.New("an object of that name exists that Chandler did not make")
 
-// Create applies an object that is not there. It does not force: an object that is there after all, and whose fields
-// somebody else set, makes a conflict. owned then tells whether it is ours (our cache may lag behind our own write); if
-// not, the error is ErrNotOwned and the object is left alone. It returns the object as
-// the API server has it now.
+// Create applies an object that does not exist yet, and returns it as the API server has it. It does not force: if
+// the object exists after all, with fields that somebody else set, the API server reports a conflict. owned then
+// tells whether the object is the hub's, since the cache may lag behind the hub's own write. If it is not, Create
+// leaves it alone and returns ErrNotOwned.
 func Create(ctx context.Context, c client.Client, live client.Reader, obj *unstructured.Unstructured, manager string, owned func(client.Object) bool) (*unstructured.Unstructured, error) {
 	u := obj.DeepCopy()
 	err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(manager))
@@ -43,8 +43,8 @@ func Create(ctx context.Context, c client.Client, live client.Reader, obj *unstr
 	return Update(ctx, c, obj, manager)
 }
 
-// Update applies an object that is the hub's, and takes back fields that somebody else has set meanwhile. It returns the
-// object as the API server has it now.
+// Update applies an object of the hub's, and overwrites fields that somebody else has set meanwhile. It returns the
+// object as the API server has it.
 func Update(ctx context.Context, c client.Client, obj *unstructured.Unstructured, manager string) (*unstructured.Unstructured, error) {
 	u := obj.DeepCopy()
 	err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(manager), client.ForceOwnership)
@@ -58,7 +58,8 @@ func wrap(obj *unstructured.Unstructured, err error) error {
 	return fmt.Errorf("apply %s %s/%s: %w", obj.GetKind(), obj.GetNamespace(), obj.GetName(), err)
 }
 
-// Status writes the status of after if it differs from that of before, its texts bounded. Both are copies of one object.
+// Status writes the status of after, with its texts bounded, if it differs from that of before. Both are copies of
+// the same object.
 func Status(ctx context.Context, c client.Client, before, after client.Object) error {
 	bound(after)
 	if equality.Semantic.DeepEqual(before, after) {
@@ -70,8 +71,8 @@ func Status(ctx context.Context, c client.Client, before, after client.Object) e
 	return nil
 }
 
-// StatusUnchanged is Status for what was decided from the status itself: it fails with a conflict if the object has changed since
-// it was read.
+// StatusUnchanged is Status for a decision that was made from the status itself. It returns a conflict if the object
+// has changed since it was read.
 func StatusUnchanged(ctx context.Context, c client.Client, before, after client.Object) error {
 	bound(after)
 	if equality.Semantic.DeepEqual(before, after) {
@@ -89,8 +90,8 @@ func bound(obj client.Object) {
 	}
 }
 
-// Lagged returns whether an error is nothing but conflicts: what was decided from is older than what is there, and the cache will
-// show it in a moment. No reason to alarm anybody.
+// Lagged returns whether an error consists only of conflicts. Then the cache was stale, and it will catch up in a
+// moment. Nobody needs to be alerted.
 func Lagged(err error) bool {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // all of them, not any of them
 		return !slices.ContainsFunc(joined.Unwrap(), func(e error) bool { return !Lagged(e) })
@@ -98,8 +99,8 @@ func Lagged(err error) bool {
 	return apierrors.IsConflict(err)
 }
 
-// Retried returns what a reconcile that came to err is to return: after nothing but conflicts it is tried again with the back-off
-// of an error, and without its alarm.
+// Retried turns the result and error of a reconcile into what it returns to controller-runtime. If err consists only
+// of conflicts, the request is requeued with the back-off of an error, but not logged or counted as one.
 func Retried(result ctrl.Result, err error) (ctrl.Result, error) {
 	if err != nil && Lagged(err) {
 		//lint:ignore SA1019 a conflict is the retry on error that the rate limiter is for
@@ -111,8 +112,8 @@ func Retried(result ctrl.Result, err error) (ctrl.Result, error) {
 	return result, nil
 }
 
-// RemoveFinalizer takes one finalizer off an object, unless it has changed since it was read: whoever added a reason to
-// stay in the meantime is heard first.
+// RemoveFinalizer removes one finalizer from an object, unless the object has changed since it was read: the change
+// may be a reason to keep it.
 func RemoveFinalizer(ctx context.Context, c client.Client, obj client.Object, finalizer string) error {
 	before, ok := obj.DeepCopyObject().(client.Object)
 	if !ok {

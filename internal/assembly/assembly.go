@@ -17,81 +17,81 @@ import (
 	"github.com/chandler-hub/chandler/internal/render"
 )
 
-// Delivery is what one set brings to the cluster.
+// Delivery is what one set delivers to the cluster.
 type Delivery struct {
 	// Namespace and Set name the AddonSet, Name the AddonDelivery.
 	Namespace, Set, Name string
 	// Platform and Priority decide conflicts.
 	Platform bool
 	Priority int32
-	// Leaving is true if it is being withdrawn.
+	// Leaving is true if the delivery is being withdrawn.
 	Leaving bool
-	// Result is nil if nothing comes out: what is there of it stays as it is.
+	// Result is nil if rendering failed: the delivery's objects stay as they are.
 	Result *render.Result
-	// Stays names add-ons that are there and stay as they are, whatever comes out.
+	// Stays names add-ons that have an object and stay as they are, whatever Result says.
 	Stays map[string]bool
-	// Over names add-ons that are not there, and that the set does not want there any more: see claim.
+	// Over names add-ons that have no object, and that the set does not want on the cluster any more: see claim.
 	Over map[string]bool
-	// Moves says what its add-ons were called before.
+	// Moves maps each add-on to its earlier names.
 	Moves map[string][]hubv1.MovedAddon
 	// DependsOn names sets of the same namespace, and Pending those of them that are about to be delivered here.
 	DependsOn, Pending []string
-	// Latched is true if the present revision has been written in full once: then nothing has to wait again.
+	// Latched is true if all objects of the present revision have been written once: then no gate closes again.
 	Latched bool
 	// Ready is true if every add-on has been Ready on the present revision.
 	Ready bool
 }
 
-// Live is a Flux object of the hub's that is there.
+// Live is an existing Flux object of the hub.
 type Live struct {
 	Key plan.Key
-	// Set is what the label says: the set's name, shortened if need be.
+	// Set is the value of the label: the set's name, shortened if it is too long.
 	Addon, Set, Delivery string
 	Release              hubv1.HelmReleaseIdentity
-	// Kept is the release that it goes on with, if its add-on's name would give another one.
+	// Kept is the Helm release that the object goes on with, if its add-on's name would give another one.
 	Kept hubv1.HelmReleaseIdentity
 	// Content is what a Kustomization applies.
 	Content plan.Content
 	Hash    string
-	// Ready is true if Flux has it Ready at the generation that the hub applied.
+	// Ready is true if Flux reports Ready for the generation that the hub applied.
 	Ready bool
-	// Going is true if it is on its way out, whatever anybody wants: it is being deleted, or was made for another cluster.
+	// Going is true if the object goes, whatever any set wants: it is being deleted, or was made for another cluster.
 	Going bool
 }
 
-// Foreign is a HelmRelease for this cluster that is not the hub's.
+// Foreign is a HelmRelease for this cluster that the hub did not make.
 type Foreign struct {
 	Key     plan.Key
 	Release hubv1.HelmReleaseIdentity
 }
 
-// Input is what is known of the cluster.
+// Input is what the hub knows about the cluster.
 type Input struct {
 	Deliveries []Delivery
 	Live       []Live
 	Foreign    []Foreign
 }
 
-// Portion is what one delivery may deliver.
+// Portion is the part of a delivery that it may deliver on this cluster.
 type Portion struct {
 	Wanted []Wanted
-	// Lost says of other add-ons to whom they were lost.
+	// Lost maps each add-on that another set delivers to a text that names that set.
 	Lost map[string]string
-	// HandedOver are those of them that the other set has for now: they go over by movedFrom when it does without them.
+	// HandedOver are the lost add-ons that another set still delivers for now. This set takes each over by movedFrom
+	// when the other set no longer delivers it.
 	HandedOver map[string]bool
-	// Yields are objects that would stay as they are, and have to go all the same: of one workload there is one object, and it is not
-	// theirs.
+	// Yields are objects that would stay as they are, but must go: another object has the same workload.
 	Yields map[plan.Key]bool
-	// NotOwned says of others whose they are.
+	// NotOwned maps each add-on whose release belongs to somebody else to a text that names the owner.
 	NotOwned map[string]string
-	// Awaits are objects that others are to take over when they can be delivered, with what to say of each.
+	// Awaits maps objects that another add-on will take over, once it can be delivered, to a text for the status.
 	Awaits map[plan.Key]string
 }
 
 // Wanted is an object to be delivered.
 type Wanted struct {
 	render.Object
-	// Gate says what it waits for before it is made or changed; empty for nothing.
+	// Gate says what the object waits for before the hub creates or changes it; empty for nothing.
 	Gate string
 	// Predecessors are objects whose workload it takes over.
 	Predecessors []plan.Key
@@ -110,7 +110,7 @@ func Content(o *render.Object) plan.Content {
 	return plan.Content{Namespace: o.TargetNamespace, Names: plan.Names(o.NamePrefix, o.NameSuffix), Folder: plan.FolderOf(o.Path)}
 }
 
-// Assemble returns an outcome for each delivery, in their order.
+// Assemble returns a portion for each delivery, in the order of the input.
 func Assemble(in Input) []Portion {
 	a := assembler{in: in, live: map[plan.Key]*Live{}, winners: map[string]winner{}}
 	for i := range in.Live {
@@ -133,14 +133,14 @@ type assembler struct {
 	winners map[string]winner // by add-on
 }
 
-// winner is who delivers an add-on.
+// winner is the delivery that delivers an add-on.
 type winner struct {
 	delivery int
 	key      plan.Key
 	held     bool // it is there, and stays as it is
 }
 
-// entry is what a claim is about.
+// entry is the object that a claim is for.
 type entry struct {
 	delivery int
 	object   *render.Object
@@ -154,7 +154,7 @@ func (e entry) key() plan.Key {
 	return Key(e.object)
 }
 
-// decide finds out who delivers what.
+// decide decides which delivery delivers which add-on.
 func (a *assembler) decide() {
 	var claims []claim
 	var entries []entry
@@ -199,8 +199,8 @@ func (a *assembler) decide() {
 	a.keepTogether()
 }
 
-// keepTogether: an add-on of manifests that is lost is lost with its CustomResourceDefinitions, which are a release of their
-// own.
+// keepTogether makes an add-on of manifests lose together with its CustomResourceDefinitions, which are a release of
+// their own.
 func (a *assembler) keepTogether() {
 	for i := range a.out {
 		out := &a.out[i]
@@ -228,7 +228,7 @@ func (a *assembler) keepTogether() {
 	}
 }
 
-// Held returns whether an add-on of a delivery stays as it is, since nobody knows what it should be, or another version of the hub has made
+// Held returns whether an add-on's object stays as it is: rendering failed, or another version of the hub rendered
 // it.
 func Held(d *Delivery, addon string) bool {
 	if d.Result == nil || d.Stays[addon] {
@@ -251,8 +251,9 @@ func (a *assembler) claim(d *Delivery, addon string, release hubv1.HelmReleaseId
 	}
 }
 
-// settleHeld notes what came of the claim of something that stays as it is. One that loses goes: what it should be is not known, but that it
-// should not be there is. Of a set's own, that says nothing: an add-on may be there in two forms for a while.
+// settleHeld records the verdict on an object that stays as it is. If the claim lost to another set, the object
+// yields: its content is unknown, but it must not be there. If the claim lost within its own set, it stays: an add-on
+// may exist in two forms for a while.
 func (a *assembler) settleHeld(addon string, e entry, v verdict, to entry) {
 	switch {
 	case v.Won:
@@ -263,8 +264,9 @@ func (a *assembler) settleHeld(addon string, e entry, v verdict, to entry) {
 	}
 }
 
-// yields returns whether something that stays as it is goes, since another one has won. If nobody knows what either of two should be, and
-// both are of one class, they stay as they are, unless they have one Helm release: then one of them is too many.
+// yields returns whether an object that would stay as it is goes, because another one has won. If the content of both
+// is unknown and both sets are of one class, both stay, unless they have the same Helm release: then one of them must
+// go.
 func (a *assembler) yields(e, to entry) bool {
 	if to.held == nil || to.held.Going || a.in.Deliveries[e.delivery].Platform != a.in.Deliveries[to.delivery].Platform {
 		return true
@@ -272,7 +274,7 @@ func (a *assembler) yields(e, to entry) bool {
 	return e.held.Release.Name != "" && e.held.Release == to.held.Release
 }
 
-// settle notes what came of a claim; to is the object of the winner, if it is lost.
+// settle records the verdict on a claim. to is the winner's object, if the claim is lost.
 func (a *assembler) settle(addon string, e entry, v verdict, to plan.Key) {
 	out := &a.out[e.delivery]
 	if !v.Won {
@@ -305,7 +307,8 @@ func (a *assembler) settle(addon string, e entry, v verdict, to plan.Key) {
 	a.winners[addon] = winner{e.delivery, key, false}
 }
 
-// moved returns the live objects that an object of a delivery takes over by movedFrom. Once it is there itself, nothing is left to take.
+// moved returns the live objects that an object of a delivery takes over by movedFrom. It returns none if the object
+// itself exists already.
 func (a *assembler) moved(d *Delivery, o *render.Object) []*Live {
 	if l := a.live[Key(o)]; l != nil && l.Delivery == d.Name {
 		return nil
@@ -321,19 +324,19 @@ func (a *assembler) moved(d *Delivery, o *render.Object) []*Live {
 	return out
 }
 
-// goesOnWith returns whether an object can take over what another one has as it is. If it cannot, the other one is to go, or is somebody else's who
-// has an add-on of its name.
+// goesOnWith returns whether an object can take over the workload of a live one without reinstalling it. If it
+// cannot, the live object either goes, or belongs to another set that has an add-on of that name.
 func goesOnWith(o *render.Object, l *Live) bool {
 	return l.Key.Kind == o.Kind && l.Content == Content(o) // a renamed HelmRelease keeps its release
 }
 
-// isOf returns whether an object is an add-on of the set that a move names.
+// isOf returns whether a live object is the add-on that a movedFrom names.
 func (l *Live) isOf(m hubv1.MovedAddon, addon string) bool {
 	return l.Addon == addon && l.Set == identity.LabelValue(m.AddonSet) && l.Key.Namespace == m.Namespace
 }
 
-// foreign returns the HelmRelease of somebody else that has an object's release; nil if the object is there already, or
-// takes it over.
+// foreign returns the HelmRelease of somebody else that has the same Helm release as an object. It returns nil if the
+// object exists already, or takes over that HelmRelease.
 func (a *assembler) foreign(o *render.Object, key plan.Key) *Foreign {
 	if o.Release.Name == "" || a.live[key] != nil {
 		return nil

@@ -9,9 +9,9 @@ import (
 	"github.com/chandler-hub/chandler/internal/compile"
 )
 
-// await finds what add-ons are to take over by movedFrom that are for this cluster and cannot be delivered now: another set delivers an add-on of
-// their name, they do not come out, or somebody else has their release. Until they can, what they were called before stays: whoever
-// renames an add-on has not asked for its removal.
+// await finds the objects that an add-on of this cluster is to take over by movedFrom but cannot yet: another set
+// delivers an add-on of that name, its rendering fails, or somebody else has its release. The old objects stay until
+// it can, because renaming an add-on does not ask for its removal.
 func (a *assembler) await() {
 	for i := range a.in.Deliveries {
 		d, out := &a.in.Deliveries[i], &a.out[i]

@@ -14,30 +14,32 @@ import (
 type claim struct {
 	// Namespace and Set name the AddonSet.
 	Namespace, Set string
-	// Platform is true for a set in a platform namespace: those win over all others, whatever the priority, so that a
-	// tenant's set can never take an add-on from the platform.
+	// Platform is true for a set in a platform namespace. These sets win over all others, whatever the priority, so
+	// that a tenant's set can never take an add-on from the platform.
 	Platform bool
-	// Over is true if the set does not want to be on the cluster any more, and the add-on is not there: it has not been withdrawn yet, as while
-	// a removal guard holds that. Any other claim wins: what comes now would only go again.
+	// Over is true if the set does not want the add-on on the cluster any more, the add-on has no object, and the
+	// delivery has not been withdrawn yet, for example because a removal guard holds that. Any other claim wins: what
+	// this claim created would only be removed again.
 	Over bool
-	// Held is true if the add-on's object is there and stays as it is: nobody knows what it should be. Within a class it wins, whatever the
-	// priority: the other one would be a second owner of what it has. A platform set wins against it too.
+	// Held is true if the add-on's object exists and stays as it is, because its wanted content is unknown. Within a
+	// class it wins, whatever the priority: otherwise its workload would have two owners. A platform set wins against
+	// it all the same.
 	Held bool
-	// Priority of the set: the higher wins within a class.
+	// Priority of the set: the higher one wins within a class.
 	Priority int32
-	// Incumbent is true if the add-on's object on the hub is this delivery's now: between equals nothing moves.
+	// Incumbent is true if the add-on's object exists and is this delivery's: between equals, the incumbent keeps it.
 	Incumbent bool
-	// Addon is the add-on's name, which two deliveries cannot both have on a cluster.
+	// Addon is the add-on's name. Only one delivery can have it on a cluster.
 	Addon string
-	// Moved are names of add-ons that this one takes over, if nobody else has them any more.
+	// Moved are names of add-ons that this one takes over, if no other delivery has them any more.
 	Moved []string
-	// Release is the Helm release, which they cannot share either; zero for a Kustomization.
+	// Release is the Helm release, which only one delivery can have either; zero for a Kustomization.
 	Release compile.Release
 }
 
 // verdict is the answer to a claim.
 type verdict struct {
-	// Won is true if the claim may be delivered.
+	// Winner is the index of the claim that it lost to. Reason names the winner's set, and says why it won.
 	Won bool
 	// Winner is the claim that it lost to, and Reason says whose that is, and why it won.
 	Winner int

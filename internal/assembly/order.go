@@ -11,8 +11,8 @@ import (
 	"github.com/chandler-hub/chandler/internal/render"
 )
 
-// link writes into each object what it comes after. Flux orders objects of one kind; between kinds, and between sets, the hub
-// does, by gates.
+// link writes the predecessors into each object as dependsOn. Flux orders only objects of the same kind. Between
+// kinds and between sets, the hub orders by gates.
 func (a *assembler) link() {
 	for i := range a.out {
 		d := &a.in.Deliveries[i]
@@ -35,7 +35,8 @@ func (a *assembler) link() {
 	}
 }
 
-// find returns who delivers a dependency; false if nobody does on this cluster, and then it is ignored.
+// find returns the winner of a dependency. It returns false if nobody delivers it on this cluster; then the
+// dependency is ignored.
 func (a *assembler) find(d *Delivery, ref hubv1.AddonReference) (winner, bool) {
 	w, ok := a.winners[ref.Name]
 	if !ok {
@@ -48,7 +49,7 @@ func (a *assembler) find(d *Delivery, ref hubv1.AddonReference) (winner, bool) {
 	return w, true
 }
 
-// setsBefore are the sets that a delivery's own depends on and that are on this cluster.
+// setsBefore returns the sets that a delivery's set depends on and that are on this cluster.
 func (a *assembler) setsBefore(d *Delivery) []string {
 	var out []string
 	for _, name := range d.DependsOn {
@@ -68,8 +69,8 @@ func (a *assembler) set(namespace, name string) *Delivery {
 	return nil
 }
 
-// gates says what each object waits for. A gate is a latch: when the revision has been written in full, it never closes
-// again. What another add-on of its set is to go on with waits all the same.
+// gates sets the gate of each object. A gate is a latch: once the revision has been written in full, it never closes
+// again. An object that another add-on of its set is to take over has a gate even then.
 func (a *assembler) gates() {
 	for i := range a.out {
 		d := &a.in.Deliveries[i]
@@ -117,8 +118,8 @@ func (a *assembler) addonGate(d *Delivery, w *Wanted) string {
 	return ""
 }
 
-// renamed says of an add-on whose set has another one that was called so, and is to go on with what runs, that it waits: brought in line with what it
-// is to be now, nothing would be left to go on with.
+// renamed returns the gate of an add-on whose workload another add-on of its set is to take over by movedFrom; "" if
+// there is none. If the hub changed the object first, there would be nothing left to take over.
 func (a *assembler) renamed(delivery int, w *Wanted) string {
 	d := &a.in.Deliveries[delivery]
 	for i := range d.Result.Objects {
@@ -130,8 +131,9 @@ func (a *assembler) renamed(delivery int, w *Wanted) string {
 	return ""
 }
 
-// inTheWay says of an add-on that is not here yet that it waits for another one of its set that was called so, and is not here either: that one would
-// take it for what it was itself, and not come. One that comes after it cannot be waited for.
+// inTheWay returns the gate of an add-on without an object that has the former name of another add-on without one; ""
+// if there is none. If it came first, the other one would wait to take it over, and never come. An add-on does not
+// wait for one that waits for it.
 func (a *assembler) inTheWay(delivery int, w *Wanted) string {
 	for i := range a.out[delivery].Wanted {
 		o := &a.out[delivery].Wanted[i]
@@ -142,19 +144,19 @@ func (a *assembler) inTheWay(delivery int, w *Wanted) string {
 	return ""
 }
 
-// wasCalled returns whether an add-on has been called as another one of its set is now.
+// wasCalled returns whether an earlier name of an add-on is the present name of another add-on of its set.
 func (a *assembler) wasCalled(delivery int, o, w *Wanted) bool {
 	d := &a.in.Deliveries[delivery]
 	return o.Kind == w.Kind && slices.Contains(o.MovedFrom, hubv1.MovedAddon{Namespace: d.Namespace, AddonSet: d.Set, Name: w.Addon})
 }
 
-// here returns whether the object of an add-on is there, and stays.
+// here returns whether an add-on has an object that stays.
 func (a *assembler) here(w *Wanted) bool {
 	l := a.live[Key(&w.Object)]
 	return l != nil && !l.Going
 }
 
-// after returns whether an add-on waits for another one of its set, or for one that does.
+// after returns whether an add-on depends on another one of its set, directly or through others.
 func (a *assembler) after(delivery int, w, other *Wanted, seen map[string]bool) bool {
 	seen[w.Addon] = true
 	for i := range a.out[delivery].Wanted {
@@ -169,7 +171,7 @@ func (a *assembler) after(delivery int, w, other *Wanted, seen map[string]bool) 
 	return false
 }
 
-// ready returns whether a dependency is Ready as it is wanted now.
+// ready returns whether a dependency is Ready with its present content.
 func (a *assembler) ready(w winner) bool {
 	l := a.live[w.key]
 	if l == nil || !l.Ready {

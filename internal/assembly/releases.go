@@ -8,9 +8,9 @@ import (
 	"github.com/chandler-hub/chandler/internal/render"
 )
 
-// Releases returns the Helm releases that the add-ons of a delivery go on with, whatever their names would give: those that their
-// own objects have kept, those that the delivery's status says are being taken over, and those of what they were moved from.
-// An object is there at most once for each part of an add-on, so the order of live does not matter.
+// Releases returns the Helm releases that the add-ons of a delivery go on with, whatever their names would give:
+// those that their own objects have kept, those that the delivery's status says are being taken over, and those of
+// objects they were moved from. Each part of an add-on has at most one object, so the order of live does not matter.
 func Releases(p *compile.Program, namespace, delivery string, live []Live, status []hubv1.AddonStatus) map[string]render.Kept {
 	out := map[string]render.Kept{}
 	keep := func(addon string, kept hubv1.HelmReleaseIdentity, from string) {

@@ -21,59 +21,59 @@ type Facts struct {
 	Pause *hubv1.Pause
 	// Open is the reason for which the objects are suspended now; empty if they are not.
 	Open string
-	// Answered is true if the cluster has ever answered: before that there is nothing to suspend.
+	// Answered is true if the cluster has ever answered: before that, nothing exists that could be suspended.
 	Answered bool
-	// Down is true if the last probes failed, several in a row, for a reason that lies in the cluster or on the way to it.
+	// Down is true if several probes in a row have failed, for a reason in the cluster or on the way to it.
 	Down bool
-	// DownSince is since when it has been Down.
+	// DownSince is when Down began.
 	DownSince time.Time
 	// Expected is a state of the origin in which nothing can be applied; empty for none.
 	Expected State
-	// Maintenance is what the origin's own controller does with the cluster; empty for nothing.
+	// Maintenance is what the origin's own controller is doing with the cluster; empty for nothing.
 	Maintenance State
-	// Fleet is how the probes of all clusters went lately.
+	// Fleet sums up the last probes of all clusters.
 	Fleet Fleet
-	// Now is now, and Again how long until a doubt is looked at again.
+	// Now is the time. Again is how long to wait before a doubt is checked again.
 	Now   time.Time
 	Again time.Duration
 }
 
-// State is a state that the origin says its cluster is in.
+// State is the state of a cluster as its origin reports it.
 type State struct {
 	Reason, Message string
-	// Restarts is true if API servers are restarted in that state, and so may not answer for a while.
+	// Restarts is true if API servers restart in this state, so that the cluster may not answer for a while.
 	Restarts bool
 }
 
-// restart is how long an API server may be away while it is restarted. An upgrade can hang for ever, and Flux's workers are not to
-// be held by it.
+// restart is how long an API server may be away while it restarts. After that the breaker opens all the same: an
+// upgrade can hang forever, and must not hold Flux's workers.
 const restart = 15 * time.Minute
 
-// Fleet counts the clusters that were probed a moment ago.
+// Fleet counts the clusters that were probed recently.
 type Fleet struct{ Probed, Failed int }
 
-// The share and the number of clusters that must fail at once before the hub suspects its own network.
+// How many clusters, and which share of them, must fail at the same time before the hub suspects its own network.
 const (
 	suspectShare = 0.3
 	suspectCount = 5
 )
 
-// Suspect returns whether so many clusters fail at once that the hub's own network is the likelier cause.
+// Suspect returns whether so many clusters fail at the same time that the hub's own network is the likelier cause.
 func (f Fleet) Suspect() bool {
 	return f.Failed > suspectCount && float64(f.Failed) > suspectShare*float64(f.Probed)
 }
 
-// Decision says whether the objects are to be suspended.
+// Decision says whether a cluster's Flux objects are suspended.
 type Decision struct {
-	// Reason is empty if they are not.
+	// Reason is why they are suspended; empty if they are not.
 	Reason, Message string
-	// Doubt says why a breaker that should move does not; empty if it is not so.
+	// Doubt says why the breaker does not open although the probes fail; empty if there is no doubt.
 	Doubt string
-	// Wait is when to decide again by the passing of time alone; 0 for never.
+	// Wait is when to decide again even if no fact changes; 0 for never.
 	Wait time.Duration
 }
 
-// Decide returns the decision.
+// Decide decides from the facts whether the objects are suspended.
 func Decide(f Facts) Decision {
 	var d Decision
 	restarting := f.Maintenance.Restarts && f.Open != hubv1.ClusterUnreachableReason && f.Now.Sub(f.DownSince) < restart

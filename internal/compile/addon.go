@@ -15,7 +15,8 @@ import (
 	"github.com/chandler-hub/chandler/internal/merge"
 )
 
-// field returns what a body is called in an AddonSet, its kind, and the body; "" if there is not exactly one.
+// field returns the name of the field that holds an add-on's body, the body's kind, and the body; "" if there is not
+// exactly one body.
 func field(in *hubv1.AddonBody) (name, kind string, n int) {
 	if in.HelmRelease != nil {
 		name, kind, n = "helmRelease", fluxspec.HelmReleaseKind, n+1
@@ -29,7 +30,7 @@ func field(in *hubv1.AddonBody) (name, kind string, n int) {
 	return name, kind, n
 }
 
-// Field returns what an add-on's body is called in an AddonSet.
+// Field returns the name of the field in an AddonSet that holds a body of the kind.
 func Field(kind string) string {
 	switch kind {
 	case fluxspec.HelmReleaseKind:
@@ -40,11 +41,11 @@ func Field(kind string) string {
 	return "manifests"
 }
 
-// CRDSuffix is what the release of an add-on of manifests adds to its name for the CustomResourceDefinitions among them.
-// Helm finds out what kinds there are before it applies anything, so they need a release of their own.
+// CRDSuffix is the suffix of the second release of an add-on of manifests, which holds its CustomResourceDefinitions.
+// Helm looks up all kinds before it applies anything, so the definitions need a release of their own.
 const CRDSuffix = "-crds"
 
-// maxRelease is how long the name of a Helm release may be.
+// maxRelease is Helm's limit on the name of a release, in characters.
 const maxRelease = 53
 
 func (c *compiler) addon(in *hubv1.Addon) Addon {
@@ -82,7 +83,8 @@ func (c *compiler) addon(in *hubv1.Addon) Addon {
 	return out
 }
 
-// resolve gives the references to the set's own sources their kind, and refuses those that do not fit.
+// resolve fills in the kind of each reference to one of the set's own sources, and rejects references that do not
+// fit.
 func (c *compiler) resolve(addon, field, kind string, body map[string]any) {
 	for _, ref := range fluxspec.SourceReferences(kind, body) {
 		name, _ := ref.Ref["name"].(string)
@@ -99,7 +101,7 @@ func (c *compiler) resolve(addon, field, kind string, body map[string]any) {
 	}
 }
 
-// when compiles a condition. It is one expression that gives true or false.
+// when compiles a condition: one expression that returns a boolean.
 func (c *compiler) when(overlay, addon, text string) *expression.Template {
 	if text == "" {
 		return nil

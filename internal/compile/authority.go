@@ -10,14 +10,15 @@ import (
 	"github.com/chandler-hub/chandler/internal/fluxspec"
 )
 
-// openPaths says what a cluster's owner may decide about an add-on.
+// openPaths are the paths of an add-on that a cluster's owner may decide.
 type openPaths struct {
-	// overrides are the paths that overrides may touch, variables those that a cluster's variables may be used at.
+	// Overrides may change the paths in overrides. Expressions at the paths in variables may use a cluster's
+	// variables.
 	overrides, variables [][]string
 }
 
-// closed are paths that no set can open: by them a cluster's owner would decide what the platform delivers, with whose
-// rights, and with whose secrets, or have Flux reinstall it.
+// closed are paths that no set can open. Through them a cluster's owner could decide what the platform delivers, with
+// whose rights and with whose secrets, or have Flux reinstall it.
 var closed = map[string][]string{
 	fluxspec.HelmReleaseKind: {
 		"chart", "chartRef", "valuesFrom", "serviceAccountName", "targetNamespace", "storageNamespace", "releaseName", "kubeConfig", "dependsOn", "suspend",
@@ -28,13 +29,14 @@ var closed = map[string][]string{
 	fluxspec.ManifestsKind: {"manifestsFrom", "targetNamespace"},
 }
 
-// overridable is what overrides may touch if a set does not say.
+// overridable is what overrides may change if the set does not say.
 var overridable = map[string][]string{
 	fluxspec.HelmReleaseKind:   {"values"},
 	fluxspec.KustomizationKind: {"postBuild.substitute"},
 }
 
-// insertable is where a set opens an add-on to a cluster's variables by writing vars.x there: values cannot inject structure.
+// insertable is where a cluster's variables may be inserted. A set opens such a path by writing vars.x there. Values
+// cannot inject structure.
 var insertable = map[string][]string{
 	fluxspec.HelmReleaseKind:   {"values"},
 	fluxspec.KustomizationKind: {"postBuild.substitute", "commonMetadata"},
@@ -59,13 +61,13 @@ func (c *compiler) overridable(in *hubv1.Addon, kind string) openPaths {
 	return open
 }
 
-// MayOverride returns whether a cluster's override may touch a path of the add-on's body.
+// MayOverride returns whether a cluster's override may change a path of the add-on's body.
 func (a *Addon) MayOverride(path []string) bool { return isWithin(path, a.open.overrides) }
 
 // MayInsert returns whether an expression at a path of the add-on's body may depend on a cluster's variables.
 func (a *Addon) MayInsert(path []string) bool { return isWithin(path, a.open.variables) }
 
-// Opens returns the paths that overrides may touch, for messages.
+// Opens returns the paths that overrides may change, for messages.
 func (a *Addon) Opens() string {
 	if len(a.open.overrides) == 0 {
 		return "nothing"
@@ -77,7 +79,7 @@ func (a *Addon) Opens() string {
 	return strings.Join(out, ", ")
 }
 
-// IsClosed returns whether no set can open a path.
+// IsClosed returns whether a path is one that no set can open.
 func (a *Addon) IsClosed(path []string) bool { return isWithin(path, split(closed[a.Kind])) }
 
 func split(paths []string) [][]string {

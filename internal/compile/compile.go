@@ -52,7 +52,7 @@ type Addon struct {
 	Orphan bool
 	// Optional is true if a cluster may exclude it.
 	Optional bool
-	// MovedFrom is what it was called before, in full.
+	// MovedFrom are its earlier names, with all fields filled in.
 	MovedFrom []hubv1.MovedAddon
 	// Adopt names a hand-written object; nil for none.
 	Adopt *hubv1.Adoption
@@ -63,14 +63,14 @@ type Addon struct {
 // Overlay is one compiled overlay.
 type Overlay struct {
 	Name string
-	// Selector and When are nil if the overlay does not ask.
+	// Selector and When are nil if the overlay does not have them.
 	Selector  labels.Selector
 	When      *expression.Template
 	Variables map[string]any
 	Addons    map[string]AddonOverlay
 }
 
-// AddonOverlay is what an overlay, or a cluster's override, does to one add-on.
+// AddonOverlay is what an overlay, or a cluster's override, changes in one add-on.
 type AddonOverlay struct {
 	// Body to merge; nil for none.
 	Body map[string]any
@@ -93,11 +93,11 @@ type VariablesSource struct {
 	Optional bool
 }
 
-// Author says who wrote a set, which decides what it may do.
+// Author says who wrote a set. The author decides what the set may do.
 type Author = fluxspec.Author
 
-// Template returns the compiled form of a text that holds <<. Texts that a set did not hold when it was compiled, such as the
-// escaped ones of a cluster, are compiled now.
+// Template returns the compiled form of a text that contains <<. A text that the set did not contain at compile time,
+// such as an escaped text of a cluster, is compiled now.
 func (p *Program) Template(text string) (*expression.Template, error) {
 	if t, ok := p.templates[text]; ok {
 		return t, nil
@@ -105,12 +105,13 @@ func (p *Program) Template(text string) (*expression.Template, error) {
 	return expression.Compile(text)
 }
 
-// Has returns whether a set has an add-on, or the one of manifests whose CustomResourceDefinitions it is.
+// Has returns whether a set has an add-on of that name, or an add-on of manifests whose CustomResourceDefinitions
+// have that name.
 func (p *Program) Has(addon string) bool {
 	return slices.ContainsFunc(p.Addons, func(a Addon) bool { return addon == a.Name || addon == a.Name+CRDSuffix })
 }
 
-// Moves says what add-ons were called before.
+// Moves returns the earlier names of the add-ons that have any.
 func (p *Program) Moves() map[string][]hubv1.MovedAddon {
 	var out map[string][]hubv1.MovedAddon
 	for i := range p.Addons {
@@ -134,7 +135,7 @@ func (p *Program) UsesOrigin() bool {
 	return false
 }
 
-// SetsNamed returns the other sets that the set or its add-ons come after.
+// SetsNamed returns the other sets that the set or its add-ons depend on.
 func (p *Program) SetsNamed() []string {
 	out := slices.Clone(p.DependsOn)
 	for i := range p.Addons {
@@ -147,15 +148,15 @@ func (p *Program) SetsNamed() []string {
 	return out
 }
 
-// Expressions returns how many different texts with expressions the set holds.
+// Expressions returns how many different texts with expressions the set contains.
 func (p *Program) Expressions() int { return len(p.templates) }
 
-// Errors are all the things that are wrong with a set, in the order of its fields.
+// Errors are all problems of a set, in the order of its fields.
 type Errors []Error
 
-// Error is one of them.
+// Error is one problem of a set.
 type Error struct {
-	// Overlay and Addon are the names of where it is; empty if it is elsewhere.
+	// Overlay and Addon name the place of the problem; empty if it is elsewhere.
 	Overlay, Addon string
 	// Path is the field below that, such as helmRelease.chart.spec.version.
 	Path string
@@ -186,7 +187,7 @@ func (e Errors) Error() string {
 	return strings.Join(lines, "; ")
 }
 
-// Compile checks a set and returns its program, or Errors.
+// Compile checks a set and returns its program. The error is Errors.
 func Compile(spec *hubv1.AddonSetSpec, author Author) (*Program, error) {
 	c := compiler{author: author, kinds: map[string]string{}, p: &Program{Platform: author.Platform, templates: map[string]*expression.Template{}, Sources: map[string]Source{}}}
 	c.sets(spec)
@@ -207,11 +208,11 @@ func Compile(spec *hubv1.AddonSetSpec, author Author) (*Program, error) {
 	return c.p, nil
 }
 
-// The bounds of a set, so that none costs more than a bounded time.
+// The limits of a set, so that no set costs more than a bounded time.
 const (
 	maxExpressions = 2000
-	// maxText is how much text with expressions a set holds in all, in bytes, and maxWork what the types in it may cost to check
-	// (expression.Template.Work).
+	// maxText is how much text with expressions a set may contain in all, in bytes. maxWork is what type-checking it
+	// may cost (expression.Template.Work).
 	maxText  = 128 << 10
 	maxWork  = 2_000_000
 	maxDepth = 200
@@ -220,11 +221,11 @@ const (
 // expressions counts what the expressions of a set cost to compile.
 type expressions struct {
 	n, text, work int
-	// over is true once it is too much: no more is compiled.
+	// over is true once the cost exceeds a limit. Then nothing more is compiled.
 	over bool
 }
 
-// tooMany returns why no more may be compiled; empty if it may.
+// tooMany returns why no more expressions may be compiled; "" if more may.
 func (e *expressions) tooMany() string {
 	switch {
 	case e.n >= maxExpressions:

@@ -10,9 +10,9 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 )
 
-// Graph looks at what a set says about the other sets of its namespace. It returns Errors for an add-on that another set
-// does not have, and for sets and add-ons that would wait for each other for ever. A set that is not there is no error: it
-// may come, and until then it is ignored.
+// Graph checks what a set says about the other sets of its namespace. It returns Errors for an add-on that another
+// set does not have, and for sets and add-ons that would wait for each other forever. A set that does not exist is
+// not an error: it may be created later, and is ignored until then.
 func Graph(set string, specs map[string]*hubv1.AddonSetSpec) error {
 	spec := specs[set]
 	if spec == nil {
@@ -30,7 +30,7 @@ func Graph(set string, specs map[string]*hubv1.AddonSetSpec) error {
 			}
 		}
 	}
-	// Only what the set itself reaches is its own concern.
+	// A set is told only about cycles that it reaches itself.
 	cycle := findCycle([]string{set}, waits(specs))
 	own := func(node string) bool { return strings.HasPrefix(node, set+"/") }
 	if slices.ContainsFunc(cycle, func(n string) bool { return !own(n) }) { // one within the set itself Compile has told of
@@ -42,7 +42,7 @@ func Graph(set string, specs map[string]*hubv1.AddonSetSpec) error {
 	return errs
 }
 
-// SetsNamed returns the other sets that a set's own or its add-ons' dependsOn name.
+// SetsNamed returns the other sets that the dependsOn of a set or of its add-ons name.
 func SetsNamed(spec *hubv1.AddonSetSpec) []string {
 	var out []string
 	for _, d := range spec.DependsOn {
@@ -58,8 +58,8 @@ func SetsNamed(spec *hubv1.AddonSetSpec) []string {
 	return out
 }
 
-// waits returns what waits for what: a set for its add-ons, named set/add-on, and each of these for what it and its set
-// depend on.
+// waits returns the wait graph: a set waits for its add-ons, named set/add-on, and each add-on waits for what it and
+// its set depend on.
 func waits(specs map[string]*hubv1.AddonSetSpec) map[string][]string {
 	needs := map[string][]string{}
 	for name, spec := range specs {

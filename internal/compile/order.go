@@ -11,8 +11,8 @@ import (
 	"github.com/chandler-hub/chandler/internal/fluxspec"
 )
 
-// dependencies refuses names that are not there, and cycles. Flux drops whole batches of events when its dependencies form a
-// cycle (fluxcd/pkg/runtime/dependency, Sort), so none may ever reach it.
+// dependencies rejects unknown names and cycles. Flux drops whole batches of events when its dependencies form a
+// cycle (fluxcd/pkg/runtime/dependency, Sort), so no cycle may ever reach it.
 func (c *compiler) dependencies() {
 	needs := map[string][]string{}
 	for _, a := range c.p.Addons {
@@ -67,7 +67,7 @@ func findCycle(names []string, needs map[string][]string) []string {
 	return nil
 }
 
-// releases refuses two add-ons that would be one Helm release: each would upgrade over the other for ever.
+// releases rejects two add-ons with the same Helm release: each would upgrade over the other forever.
 func (c *compiler) releases() {
 	seen := map[Release]string{}
 	for _, a := range c.p.Addons {
@@ -88,7 +88,7 @@ func (c *compiler) releases() {
 // Release is a Helm release on a cluster. Namespace is where Helm keeps its records.
 type Release struct{ Namespace, Name string }
 
-// ReleaseOf returns the release of an add-on, and false if its body does not say yet.
+// ReleaseOf returns the Helm release of an add-on. It returns false if the body does not determine it yet.
 func ReleaseOf(addon, kind string, in map[string]any) (Release, bool) {
 	body := map[string]any{}
 	for _, f := range []string{"releaseName", "targetNamespace", "storageNamespace"} {

@@ -13,8 +13,8 @@ import (
 	"github.com/chandler-hub/chandler/internal/identity"
 )
 
-// snapshot is the part of a set's spec that decides what is rendered. What only decides who gets it (the selector,
-// priority, deletion policy) is not in it: to change that is no new revision, and rolls nothing.
+// snapshot is the part of a set's spec that decides what is rendered. It leaves out the fields that only decide which
+// clusters get it (selector, priority, deletion policy): changing those makes no new revision, and no rollout.
 type snapshot struct {
 	DependsOn     []hubv1.AddonSetReference       `json:"dependsOn,omitempty"`
 	Sources       []hubv1.Source                  `json:"sources,omitempty"`
@@ -24,8 +24,8 @@ type snapshot struct {
 	Overlays      []hubv1.Overlay                 `json:"overlays,omitempty"`
 }
 
-// Snapshot returns the content of a revision, and a short hash of it. The same content has the same hash, so that going
-// back to an older spec finds its old revision.
+// Snapshot returns the content of a revision and a short hash of it. The same content has the same hash, so a set
+// that goes back to an older spec goes back to its old revision.
 func Snapshot(spec *hubv1.AddonSetSpec) (raw []byte, hash string, err error) {
 	raw, err = json.Marshal(snapshot{spec.DependsOn, spec.Sources, spec.Variables, spec.VariablesFrom, spec.Addons, spec.Overlays})
 	if err != nil {
@@ -37,7 +37,8 @@ func Snapshot(spec *hubv1.AddonSetSpec) (raw []byte, hash string, err error) {
 	return raw, identity.Hash(10, string(raw)), nil
 }
 
-// ContentHash returns the hash of a revision's content, which its name has. It is that which Snapshot returned for it.
+// ContentHash returns the hash of a revision's content, which is part of the revision's name. It is the hash that
+// Snapshot returned for it.
 func ContentHash(raw []byte) (string, error) {
 	raw, err := canonical(raw)
 	if err != nil {
@@ -47,8 +48,8 @@ func ContentHash(raw []byte) (string, error) {
 }
 
 func canonical(raw []byte) ([]byte, error) {
-	// Through a map, so that the hash does not depend on the order in which somebody wrote the keys of a body.
-	// Numbers stay as they are written: a float64 would round a large one, and that is what the clusters would get.
+	// It goes through a map, so that the hash does not depend on the order of the keys in a body. Numbers stay as
+	// they are written: a float64 would round a large one, and the clusters would get the rounded number.
 	var value any
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber()
@@ -58,7 +59,7 @@ func canonical(raw []byte) ([]byte, error) {
 	return json.Marshal(value)
 }
 
-// Spec returns the part of a set's spec that a revision's content holds.
+// Spec returns the part of a set's spec that a revision contains.
 func Spec(raw []byte) (*hubv1.AddonSetSpec, error) {
 	var s snapshot
 	if err := json.Unmarshal(raw, &s); err != nil {

@@ -26,7 +26,7 @@ func bodyOf(in *hubv1.AddonBody) *apiextensionsv1.JSON {
 	return in.Manifests
 }
 
-// object reads a raw body and compiles the expressions in it; nil if it is no object.
+// object decodes a raw body and compiles the expressions in it. It returns nil if the body is not an object.
 func (c *compiler) object(overlay, addon, path string, raw *apiextensionsv1.JSON) map[string]any {
 	m, ok := c.value(overlay, addon, path, raw).(map[string]any)
 	if !ok {
@@ -109,7 +109,7 @@ func (c *compiler) scan(overlay, addon, path string, v any, depth int) {
 	}
 }
 
-// isLiteral returns whether a text that holds << is no expression after all.
+// isLiteral returns whether a text that contains << contains no expression.
 func isLiteral(s string) bool {
 	t, err := expression.Compile(s)
 	if err != nil {
@@ -119,8 +119,8 @@ func isLiteral(s string) bool {
 	return ok
 }
 
-// holes returns a copy of a body in which each text with expressions is a Hole of the type that it will have. A text that
-// did not compile is one of unknown type: that error is enough.
+// holes returns a copy of a body in which each text with expressions is a Hole of its result type. A text that did
+// not compile becomes a Hole of unknown type, so that one mistake gives one error.
 func (c *compiler) holes(body map[string]any) map[string]any {
 	out, _ := c.hole(body).(map[string]any)
 	return out

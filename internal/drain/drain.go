@@ -21,20 +21,20 @@ import (
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
-// DefaultTimeout is how long a drain takes at most if the registration does not say.
+// DefaultTimeout is the maximum time of a drain if the registration does not set one.
 const DefaultTimeout = 30 * time.Minute
 
-// settle is how long a drain takes at least. Whoever delivers may have been at work before it knew of the drain; the time that the
-// drain began at is kept in whole seconds, so it may lie up to one of them too early.
+// settle is the minimum time of a drain. A reconcile of the delivery room may have started before it knew of the
+// drain. The start of the drain is kept in whole seconds, so it may be up to one second too early.
 const settle = 2 * time.Second
 
-// Requested returns whether a cluster is being drained: every delivery is withdrawn from it, and none is made. Somebody asked for
-// just that, of just this cluster.
+// Requested returns whether a cluster is being drained. Then the hub withdraws all its deliveries, and makes none.
+// The removal guard does not apply, because somebody asked for exactly this, for exactly this cluster.
 func Requested(reg *hubv1.ClusterRegistration) bool {
 	return status.IsTrue(reg, hubv1.DrainingCondition)
 }
 
-// Timeout returns how long a drain takes at most.
+// Timeout returns the maximum time of a drain.
 func Timeout(spec *hubv1.DrainBeforeDeletion) time.Duration {
 	if spec == nil || spec.Timeout == nil {
 		return DefaultTimeout
@@ -46,35 +46,35 @@ func Timeout(spec *hubv1.DrainBeforeDeletion) time.Duration {
 type Facts struct {
 	// Spec is the registration's spec.drainBeforeDeletion.
 	Spec *hubv1.DrainBeforeDeletion
-	// Kind and Origin are what the cluster comes from; Origin is nil if it is not there, or cannot be read.
+	// Kind and Origin are the cluster's origin. Origin is nil if it does not exist or cannot be read.
 	Kind   origin.Kind
 	Origin *unstructured.Unstructured
 	// Was is the registration's condition Draining; nil for none.
 	Was *metav1.Condition
-	// Left names the add-ons that have not been uninstalled.
+	// Left names the add-ons that are not uninstalled yet.
 	Left []string
-	// Waits says why they cannot be now; empty if they can.
+	// Waits says why they cannot be uninstalled now; empty if they can.
 	Waits string
-	// Now is now.
+	// Now is the time.
 	Now time.Time
 }
 
-// Decision says what the marks of the origin and the condition of the registration are to be.
+// Decision says which marks the origin gets, and which condition the registration.
 type Decision struct {
-	// Keep leaves all of it as it is.
+	// Keep leaves the marks and the condition as they are.
 	Keep bool
-	// Guarded is whether the origin has the label by which the policy denies its deletion, Drained whether it has the annotation
-	// by which the policy allows it.
+	// Guarded is true if the origin gets the label that makes the policy deny its deletion. Drained is true if it
+	// gets the annotation that makes the policy allow it.
 	Guarded, Drained bool
-	// Reason and Message of condition Draining; empty if there is to be none.
+	// Reason and Message are those of the condition Draining; empty if there is to be no condition.
 	Reason, Message string
-	// Idle says what somebody wrote that does nothing; empty if there is no such thing.
+	// Idle says which annotation or field has no effect, and why; empty if all have one.
 	Idle string
-	// Wait is when to decide again by the passing of time alone; 0 for never.
+	// Wait is when to decide again even if no fact changes; 0 for never.
 	Wait time.Duration
 }
 
-// Decide returns the decision.
+// Decide decides from the facts.
 func Decide(f Facts) Decision {
 	switch {
 	case f.Kind.GroupKind == origin.Secret.GroupKind && f.Spec != nil:
@@ -96,7 +96,8 @@ func Decide(f Facts) Decision {
 	over := began >= timeout
 	switch {
 	case over && (len(f.Left) > 0 || f.Was.Reason == hubv1.DrainTimedOutReason):
-		// It stays so when nothing is left any more: that may have been let go, and not uninstalled.
+		// The timeout stays on record when no add-on is left later: the rest may have been let go, and not
+		// uninstalled.
 		return Decision{Guarded: true, Drained: true, Reason: hubv1.DrainTimedOutReason, Message: fmt.Sprintf(
 			"not everything was uninstalled within %s, and %s may be deleted all the same; %s", timeout, f.subject(), f.left())}
 	case began < settle:

@@ -10,7 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// Of returns the beginning of s in at most n characters, and says how much of it was left out. n has room for that: 40 or more.
+// Of returns the beginning of s in at most n characters, with a note of how much was left out. n must be at least 40,
+// so that the note fits.
 func Of(s string, n int) string {
 	total, long := length(s, n)
 	if !long {
@@ -21,7 +22,7 @@ func Of(s string, n int) string {
 	return first(s, keep) + more(total-keep)
 }
 
-// Cut returns the beginning of s in at most n characters, the last of them … if something was left out.
+// Cut returns the beginning of s in at most n characters. If something was left out, the last character is ….
 func Cut(s string, n int) string {
 	if _, long := length(s, n); long {
 		return first(s, max(0, n-1)) + "…"

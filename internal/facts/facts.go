@@ -25,7 +25,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/workloadidentity"
 )
 
-// Cluster returns what expressions see as cluster. obj is the origin, or nil.
+// Cluster returns the value of cluster in expressions. obj is the origin, or nil.
 func Cluster(reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured) *expression.Cluster {
 	c := &expression.Cluster{
 		Name: reg.Name, Namespace: reg.Namespace, Labels: reg.Labels, Annotations: annotations(reg.Annotations),
@@ -50,8 +50,8 @@ func Cluster(reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured) *ex
 	return c
 }
 
-// Identity returns what tells the cluster from others if Flux gets at it by workload identity, "" if it does so with a kubeconfig.
-// What is in use counts; what is asked for only while nothing is in use.
+// Identity returns what tells the cluster from others if Flux logs in by workload identity, and "" if it uses a
+// kubeconfig. The identity in use counts; the one in the spec counts only while none is in use.
 func Identity(reg *hubv1.ClusterRegistration) string {
 	kc := reg.Spec.KubeConfig
 	switch {
@@ -63,7 +63,8 @@ func Identity(reg *hubv1.ClusterRegistration) string {
 	return ""
 }
 
-// endpoint reads a server's URL: without an origin that knows better, nodes reach it as the hub does.
+// endpoint parses a server's URL. Without an origin that knows better, it assumes that nodes reach the server as the
+// hub does.
 func endpoint(server string) expression.Endpoint {
 	u, err := url.Parse(server)
 	if err != nil || u.Hostname() == "" {
@@ -76,7 +77,7 @@ func endpoint(server string) expression.Endpoint {
 	return expression.Endpoint{Host: u.Hostname(), Port: port}
 }
 
-// version reads "v1.33.2+k3s1".
+// version parses a version such as "v1.33.2+k3s1".
 func version(git string) expression.Version {
 	v := expression.Version{Git: git}
 	parts := strings.SplitN(strings.TrimPrefix(git, "v"), ".", 3)
@@ -88,7 +89,8 @@ func version(git string) expression.Version {
 	return v
 }
 
-// annotations leaves out the whole object as somebody once applied it, a Secret's data too.
+// annotations leaves out kubectl's last-applied-configuration: it holds the whole object, and with it a Secret's
+// data.
 func annotations(in map[string]string) map[string]string {
 	out := make(map[string]string, len(in))
 	for k, v := range in {
@@ -99,8 +101,8 @@ func annotations(in map[string]string) map[string]string {
 	return out
 }
 
-// Origin returns what expressions see as origin: metadata, and, unless it is a Secret, spec and status. It shares nothing
-// that may change.
+// Origin returns the value of origin in expressions: metadata and, unless it is a Secret, spec and status. The result
+// shares no data that may change.
 func Origin(obj *unstructured.Unstructured) map[string]any {
 	if obj == nil {
 		return nil
@@ -135,8 +137,8 @@ const (
 	RegistrationLayer = "the registration's spec.variables"
 )
 
-// Variables returns the cluster's own variables, the weakest layer first. What cannot be read is left out, and unreadable says so: it keeps
-// nothing from the cluster.
+// Variables returns the cluster's own variables, the weakest layer first. A variable that cannot be parsed is left
+// out and reported in unreadable. It does not keep add-ons from the cluster.
 func Variables(reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured) (layers []render.Layer, unreadable []string) {
 	if obj != nil {
 		if text := obj.GetAnnotations()[hubv1.VariablesAnnotation]; text != "" {

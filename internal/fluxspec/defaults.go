@@ -10,10 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Default fills in what an add-on's body leaves out, in place. The body must have passed Check.
+// Default fills in the fields that an add-on's body leaves out, in place. The body must have passed Check.
 //
-// The defaults are not Flux's own, because a fleet differs from one cluster; each line says why. All of them give way
-// to what the body says.
+// The defaults differ from Flux's own, because a fleet differs from one cluster. Each line says why. The body
+// overrides all of them.
 func Default(kind string, body map[string]any, addon string) {
 	d := defaulter{body}
 	d.set("10m", "interval")
@@ -22,7 +22,7 @@ func Default(kind string, body map[string]any, addon string) {
 		defaultKustomization(d)
 		return
 	case ManifestsKind:
-		// kubectl's default for objects that name no namespace.
+		// This is kubectl's default for objects without a namespace.
 		d.set("default", "targetNamespace")
 	}
 	defaultHelmRelease(d, addon)
@@ -30,39 +30,40 @@ func Default(kind string, body map[string]any, addon string) {
 
 func defaultKustomization(d defaulter) {
 	d.set(true, "prune")
-	// Flux's own default is the interval: a cluster whose API server was restarting would wait ten minutes.
+	// Flux's own default is the interval: after a restart of its API server, a cluster would wait ten minutes.
 	d.set("2m", "retryInterval")
-	// With MirrorPrune the finalizer goes before the objects have, and the kubeconfig mirror with it. Who says
-	// prune: false wants the objects to stay, which WaitForTermination would not respect.
+	// With MirrorPrune the finalizer would go before the objects have gone, and the kubeconfig mirror with it. The
+	// author of prune: false wants the objects to stay, which WaitForTermination would not respect.
 	if prune, _, _ := unstructured.NestedBool(d.body, "prune"); prune {
 		d.set("WaitForTermination", "deletionPolicy")
 	}
 }
 
 func defaultHelmRelease(d defaulter, addon string) {
-	// Flux would derive the name from the object's, which is another one for each cluster.
+	// Flux would derive the name from the object's name, which differs from cluster to cluster.
 	d.set(addon, "releaseName")
 	d.set(addon, "targetNamespace")
 	target, _, _ := unstructured.NestedString(d.body, "targetNamespace")
-	// Flux's default is the HelmRelease's namespace on the hub, which does not exist on the cluster.
+	// Flux's default is the HelmRelease's namespace on the management cluster, which does not exist on the workload
+	// cluster.
 	d.set(target, "storageNamespace")
 	d.set(true, "install", "createNamespace")
-	// Flux's default gives up for good after one failure, and somebody would have to reset each cluster by hand.
+	// By default Flux gives up for good after one failure, and somebody would have to reset each cluster by hand.
 	for _, action := range []string{"install", "upgrade"} {
 		if _, ok, _ := unstructured.NestedFieldNoCopy(d.body, action, "remediation"); !ok {
 			d.set("RetryOnFailure", action, "strategy", "name")
 		}
 	}
 	d.set("enabled", "driftDetection", "mode")
-	// Flux uninstalls a release and installs another when the chart's name changes. Where the name cannot be told from here, the removal
-	// guard could not hold that.
+	// If the name of the chart changes, Flux uninstalls the release and installs another. If the hub does not know
+	// the name, the removal guard cannot hold that.
 	if ChartName(d.body) == "" {
 		d.set(string(helmv2.ChartNameChangeStrategyInPlaceUpdate), "upgrade", "chartNameChangeStrategy")
 	}
 }
 
-// ChartName returns the name of the chart that the body of a HelmRelease asks for; "" if that cannot be told: what a chartRef leads to, and
-// a folder in Git or in a bucket, may have any name.
+// ChartName returns the name of the chart in the body of a HelmRelease. It returns "" if the body does not tell it: a
+// chartRef, or a folder in Git or in a bucket, may lead to a chart of any name.
 func ChartName(body map[string]any) string {
 	spec, _, _ := unstructured.NestedMap(body, "chart", "spec")
 	kind, _, _ := unstructured.NestedString(spec, "sourceRef", "kind")
@@ -73,8 +74,8 @@ func ChartName(body map[string]any) string {
 	return path.Base(chart)
 }
 
-// ReinstallsFor returns the name of the chart for which Flux would reinstall a release that runs another one; "" if it would upgrade it in
-// place, or the name cannot be told.
+// ReinstallsFor returns the name of the chart, if Flux would reinstall a release that runs another chart. It returns
+// "" if Flux would upgrade the release in place, or the name is not known.
 func ReinstallsFor(body map[string]any) string {
 	strategy, _, _ := unstructured.NestedString(body, "upgrade", "chartNameChangeStrategy")
 	if strategy == string(helmv2.ChartNameChangeStrategyInPlaceUpdate) {
@@ -85,11 +86,11 @@ func ReinstallsFor(body map[string]any) string {
 
 type defaulter struct{ body map[string]any }
 
-// set sets a field that is absent. A field that is there, be it null, is the author's.
+// set sets a field that is absent. A field that is present, even as null, is the author's decision.
 func (d defaulter) set(v any, path ...string) {
 	if _, found, err := unstructured.NestedFieldNoCopy(d.body, path...); found || err != nil {
 		return
 	}
-	// A parent that is not a map was refused by Check; a null parent is a wish to have nothing there.
+	// Check has rejected a parent that is not a map. A null parent means that the author wants nothing there.
 	_ = unstructured.SetNestedField(d.body, v, path...)
 }

@@ -25,7 +25,7 @@ const (
 	KustomizationKind = kustomizev1.KustomizationKind
 )
 
-// Problem is one thing that is wrong with a body.
+// Problem is one mistake in a body.
 type Problem struct {
 	// Path is the field, such as chart.spec.version; empty for the body as a whole.
 	Path string
@@ -33,23 +33,24 @@ type Problem struct {
 	Message string
 }
 
-// Author says who wrote a body, which decides what it may refer to.
+// Author says who wrote a body. The author decides what the body may refer to.
 type Author struct {
 	// Namespace and Set name the AddonSet.
 	Namespace, Set string
-	// Platform is true if that is a platform namespace. Others may not refer to another namespace's sources.
+	// Platform is true if it is in a platform namespace. Other sets may not refer to sources of another namespace.
 	Platform bool
 }
 
-// refused are fields that the hub sets, or that mean something else in an AddonSet, with the remedy.
+// refused are fields that the hub sets itself, or that mean something else in an AddonSet. The value says what to do
+// instead.
 var refused = map[string]string{
 	"kubeConfig": "is set by the hub for each cluster; remove it",
 	"suspend":    "would stop every cluster; suspend the generated object of one cluster with `flux suspend` instead",
 	"dependsOn":  "belongs to the add-on, beside its name, and names add-ons; the hub translates it for each cluster",
 }
 
-// Check returns what is wrong with a body, which is the spec of a Flux object of the given kind before defaults, or
-// nil. Paths are relative to the body. A Hole stands for a value that is not known yet.
+// Check validates a body, which is the spec of a Flux object of the given kind before defaults. It returns the
+// problems, or nil. Paths are relative to the body. A Hole stands for a value that is not known yet.
 func Check(kind string, body map[string]any, author Author) []Problem {
 	problems := CheckPart(kind, body, author)
 	if len(problems) == 0 {
@@ -58,7 +59,7 @@ func Check(kind string, body map[string]any, author Author) []Problem {
 	return sorted(problems)
 }
 
-// CheckPart returns what is wrong with what an overlay says of a body: all that Check does, but nothing is required.
+// CheckPart validates the part of a body that an overlay sets. It checks what Check does, but requires no field.
 func CheckPart(kind string, body map[string]any, author Author) []Problem {
 	var problems []Problem
 	for field, remedy := range refused {
@@ -78,7 +79,7 @@ func sorted(problems []Problem) []Problem {
 	return problems
 }
 
-// decode reads the body into the Flux type, strictly: a misspelt field is an error, not silence.
+// decode decodes the body into the Flux type, strictly: a misspelt field is an error.
 func decode(kind string, body map[string]any) []Problem {
 	raw, err := json.Marshal(body)
 	if err != nil {
@@ -119,8 +120,9 @@ func called(kind string) string {
 	return "a Flux " + kind
 }
 
-// locate finds the fields that do not decode: some decoders (durations, quantities) do not name the field in their
-// error. It decodes the body once for each leaf, with nothing else in it; this happens only when something is wrong.
+// locate finds the fields that do not decode, because some decoders (durations, quantities) do not name the field in
+// their error. It decodes the body once for each leaf, with nothing else in it. This happens only if something is
+// wrong.
 func locate(kind string, body map[string]any, whole []string, err error) []Problem {
 	var problems []Problem
 	var walk func(path []string, v any)
@@ -157,7 +159,7 @@ func decodesAlone(kind string, path []string, v any) error {
 	return err
 }
 
-// plain rewords a decoder's error for somebody who writes YAML and not Go.
+// plain rewords a decoder's error for people who write YAML and not Go.
 func plain(err error) string {
 	s := strings.TrimPrefix(err.Error(), "json: ")
 	if from, rest, ok := strings.Cut(s, " into Go "); ok {
@@ -222,7 +224,7 @@ func requiredReference(body map[string]any, path, kinds string) []Problem {
 	return problems
 }
 
-// isThere returns whether there is a text at a path, or a Hole that may become one.
+// isThere returns whether a path holds a text, or a Hole that may become one.
 func isThere(body map[string]any, path ...string) bool {
 	v, ok, err := unstructured.NestedFieldNoCopy(body, path...)
 	if _, hole := v.(Hole); hole {
@@ -232,7 +234,7 @@ func isThere(body map[string]any, path ...string) bool {
 	return ok && err == nil && text && s != ""
 }
 
-// references keeps a set outside the platform namespaces to its own namespace.
+// references keeps a set outside the platform namespaces within its own namespace.
 func references(kind string, body map[string]any, author Author) []Problem {
 	if author.Platform || kind == ManifestsKind {
 		return nil

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ManifestsKind is an add-on of plain objects. It is delivered by a HelmRelease of one generic chart.
+// ManifestsKind is the kind of an add-on of plain objects. A HelmRelease of one generic chart delivers it.
 const ManifestsKind = "Manifests"
 
 // Manifests is the body of such an add-on.
@@ -17,9 +17,11 @@ type Manifests struct {
 	Objects []map[string]any `json:"objects,omitempty"`
 	// ManifestsFrom are ConfigMaps and Secrets of the set's namespace that hold objects as YAML.
 	ManifestsFrom []ManifestsSource `json:"manifestsFrom,omitempty"`
-	// TargetNamespace is where objects go that name no namespace, and where Helm keeps its records. Default: default.
+	// TargetNamespace is the namespace for objects that name none, and where Helm keeps its records. Default:
+	// default.
 	TargetNamespace string `json:"targetNamespace,omitempty"`
-	// Strategy is Reconcile (the default: kept in place, drift undone) or ApplyOnce (made, and then left alone).
+	// Strategy is Reconcile (the default: Flux corrects drift) or ApplyOnce (Flux creates the objects and then leaves
+	// them alone).
 	Strategy string `json:"strategy,omitempty"`
 	// Interval and Timeout as in a HelmRelease.
 	Interval *metav1.Duration `json:"interval,omitempty"`
@@ -30,7 +32,7 @@ type Manifests struct {
 type ManifestsSource struct {
 	Kind string `json:"kind"`
 	Name string `json:"name"`
-	// Key that holds them; without it, every key does.
+	// Key that holds them; all keys if it is empty.
 	Key      string `json:"key,omitempty"`
 	Optional bool   `json:"optional,omitempty"`
 }

@@ -23,7 +23,7 @@ func newSourceSpec(kind string) any {
 	return &sourcev1.BucketSpec{}
 }
 
-// CheckSource returns what is wrong with the spec of a source.
+// CheckSource validates the spec of a source, and returns the problems, or nil.
 func CheckSource(kind string, spec map[string]any) []Problem {
 	if _, ok := spec["suspend"]; ok {
 		return []Problem{{"suspend", "would keep every cluster from changes; suspend the generated source with `flux suspend` instead"}}
@@ -36,12 +36,13 @@ func CheckSource(kind string, spec map[string]any) []Problem {
 	return sorted(problems)
 }
 
-// DefaultSource fills in what a source's spec leaves out, in place.
+// DefaultSource fills in the fields that a source's spec leaves out, in place.
 func DefaultSource(spec map[string]any) {
 	defaulter{spec}.set("10m", "interval")
 }
 
-// references within a body that a set's own source can be meant by, with the kinds that fit.
+// sourceReferences returns the paths in a body at which a reference may name one of the set's own sources, with the
+// kinds that fit.
 func sourceReferences(kind string) map[string][]string {
 	switch kind {
 	case KustomizationKind:
@@ -57,10 +58,10 @@ func sourceReferences(kind string) map[string][]string {
 
 // SourceReference is a reference in a body to a source.
 type SourceReference struct {
-	// Path in the body, and Ref what is there. Ref is part of the body.
+	// Path is the path in the body, and Ref the reference there. Ref is part of the body and not a copy.
 	Path string
 	Ref  map[string]any
-	// Kinds that may be referred to there.
+	// Kinds that the reference may have.
 	Kinds []string
 }
 

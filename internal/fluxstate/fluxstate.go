@@ -19,16 +19,16 @@ import (
 	"github.com/chandler-hub/chandler/internal/excerpt"
 )
 
-// State is what is read of a Flux object. It is comparable: two equal states mean that nothing of substance happened.
+// State is the state of a Flux object. States are comparable: if two are equal, nothing of substance has changed.
 type State struct {
 	Generation int64
 	// Ready is the status of the Ready condition, Unknown if there is none.
 	Ready metav1.ConditionStatus
-	// ReadyGeneration is the generation that the Ready condition speaks of.
+	// ReadyGeneration is the generation that the Ready condition describes.
 	ReadyGeneration int64
 	Reason          string
 	Message         string
-	// Version is the chart version or source revision last applied.
+	// Version is the chart version or source revision that Flux last applied.
 	Version   string
 	Suspended bool
 	Deleting  bool
@@ -55,7 +55,7 @@ func Of(obj client.Object) State {
 		}
 	}
 	if s.Ready == metav1.ConditionUnknown {
-		// Flux sets Unknown at the start of every reconcile, also of a routine one, with a changing text.
+		// Flux sets Unknown at the start of every reconcile, also of a routine one, with a text that changes.
 		s.Reason, s.Message = "", ""
 		if c := lastFailure(conditions, s.Generation); c != nil {
 			s.take(c)
@@ -65,29 +65,30 @@ func Of(obj client.Object) State {
 	return s
 }
 
-// take takes over what a condition says.
+// take copies the reason and message of a condition.
 func (s *State) take(c *metav1.Condition) {
 	s.Ready, s.Reason, s.ReadyGeneration = c.Status, c.Reason, c.ObservedGeneration
 	s.Message = fleeting.ReplaceAllString(buildFolder.ReplaceAllString(c.Message, ""), "")
 }
 
-// atWork are reasons of Ready=False for which nothing has failed: Flux is on its way, or begins again.
+// atWork are reasons of Ready=False that are no failure: Flux is still working, or starts again.
 var atWork = map[string]bool{
 	"HealthCheckCanceled": true, // something newer has come
 	"PendingRelease":      true, // helm-controller was restarted in the middle of an action
 	"UninstallSucceeded":  true, // the first half of a reinstall
 }
 
-// Remediated and Released are the conditions of a HelmRelease that Ready is a summary of, in the order in which helm-controller reads
-// them.
+// Remediated and Released are the conditions of a HelmRelease that Ready sums up, in the order in which
+// helm-controller reads them.
 const (
 	Remediated = helmv2.RemediatedCondition
 	Released   = helmv2.ReleasedCondition
 )
 
-// lastFailure returns how the last attempt at a generation of a HelmRelease failed, nil if it did not. helm-controller leaves these
-// conditions as they are until the next attempt is over, and copies them into Ready at the end of each: while it tries again, Ready is
-// Unknown, and they still say why it has to.
+// lastFailure returns the condition of the failure of the last attempt at a generation of a HelmRelease, nil if it
+// did not fail. helm-controller leaves these conditions as they are until the next attempt is over, and copies them
+// into Ready at the end of each attempt. While it tries again, Ready is Unknown, and these conditions still say why
+// it has to try again.
 func lastFailure(conditions []metav1.Condition, generation int64) *metav1.Condition {
 	if c := meta.FindStatusCondition(conditions, Remediated); c != nil && c.ObservedGeneration == generation {
 		return c
@@ -99,7 +100,7 @@ func lastFailure(conditions []metav1.Condition, generation int64) *metav1.Condit
 	return c
 }
 
-// Failing returns whether Flux has said of the present generation that it failed.
+// Failing returns whether Flux reports a failure for the present generation.
 func Failing(s State) bool {
 	if s.Ready != metav1.ConditionFalse || s.ReadyGeneration != s.Generation || s.Suspended || s.Deleting {
 		return false
@@ -108,8 +109,8 @@ func Failing(s State) bool {
 	return state == hubv1.AddonFailed
 }
 
-// Remember returns the state of an object of which the delivery's status says that Flux failed, if Flux is trying again: what says so
-// may have been seen by a hub that is no more. applied is the generation that the hub's last write led to.
+// Remember adds the failure in the delivery's status to the state of an object, if Flux is trying again. An earlier
+// process of the hub may have seen the failure. applied is the object's generation after the hub's last write.
 func Remember(s State, before hubv1.AddonStatus, applied int64) State {
 	message, ok := strings.CutPrefix(before.Message, before.Reason+": ")
 	if s.Ready != metav1.ConditionUnknown || before.State != hubv1.AddonFailed || before.Reason == "" || !ok ||
@@ -120,17 +121,18 @@ func Remember(s State, before hubv1.AddonStatus, applied int64) State {
 	return s
 }
 
-// buildFolder is where kustomize-controller builds: a new one for each try, which would make each failure a new one. What
-// is left of a path is what the author wrote.
+// buildFolder is kustomize-controller's build folder. Each attempt has a new one, which would make each failure a new
+// message. The rest of the path is the author's.
 var buildFolder = regexp.MustCompile(`/\S*/kustomization-[0-9]+/`)
 
-// fleeting is what is another one at each try to connect: the port at our end, and the number that a cloud gives a request.
+// fleeting matches what differs between two attempts to connect: the port at our end, and a cloud's ID of the
+// request.
 var fleeting = regexp.MustCompile(`(?:\d+\.\d+\.\d+\.\d+|\[[0-9a-f:]+\]):\d+->|(?i:,? ?request ?id: [0-9a-f-]{36})`)
 
-// noFlux is what kustomize-controller says when the folder that it applies holds Flux objects and the cluster has no Flux.
+// noFlux matches kustomize-controller's error when a folder holds Flux objects and the cluster has no Flux.
 var noFlux = regexp.MustCompile(`no matches for kind "(\w+)" in version "\w+\.toolkit\.fluxcd\.io/\w+"`)
 
-// Reason returns a word for a failure that people can do something about, and what they can do; "" if there is none.
+// Reason returns a word for a failure that people can fix, and the remedy; "" if there is none.
 func Reason(s State) (reason, remedy string) {
 	if m := noFlux.FindStringSubmatch(s.Message); m != nil {
 		return hubv1.FluxObjectsInFolderReason, fmt.Sprintf("the folder holds a %s, which only Flux understands, and there is no Flux on the cluster: "+
@@ -139,20 +141,21 @@ func Reason(s State) (reason, remedy string) {
 	return "", ""
 }
 
-// noNodes are signs that something waits to be scheduled.
+// noNodes matches signs that a pod waits to be scheduled.
 var noNodes = regexp.MustCompile(`(?i)deadline exceeded|time-?d? ?out|not ready|InProgress`)
 
-// WaitsForNodes returns whether an add-on that is not Ready may only lack a node to run on.
+// WaitsForNodes returns whether an add-on that is not Ready may just lack a node to run on.
 func WaitsForNodes(state hubv1.AddonState, s State) bool {
 	return state == hubv1.AddonProgressing || state == hubv1.AddonFailed && noNodes.MatchString(s.Message)
 }
 
-// maxMessage bounds what is copied into a status: Flux passes on what a remote server said. How much is left out is not said: it
-// may differ from one retry to the next, and would be a write for each.
+// maxMessage bounds a message that is copied into a status, in characters: Flux passes on texts of a remote server.
+// The message does not say how much was left out, since that may differ from retry to retry, and each change would be
+// a write.
 const maxMessage = 300
 
-// Addon returns the state of an add-on and a message, from the state of its object and what was said of it before.
-// applied is the generation that the hub's last write led to.
+// Addon returns the state of an add-on and a message, from the state of its object and its status before. applied is
+// the object's generation after the hub's last write.
 func Addon(before hubv1.AddonStatus, s State, applied int64) (hubv1.AddonState, string) {
 	current := s.ReadyGeneration == s.Generation && s.Generation == applied
 	switch {
@@ -170,14 +173,14 @@ func Addon(before hubv1.AddonStatus, s State, applied int64) (hubv1.AddonState, 
 	return hubv1.AddonProgressing, ""
 }
 
-// waiting are Flux's reasons for "not yet": the source or chart has not been fetched.
+// waiting are Flux's reasons for waiting: the source or chart has not been fetched.
 var waiting = map[string]bool{"SourceNotReady": true, "HelmChartNotReady": true, "ArtifactFailed": true, "Progressing": true, "ProgressingWithRetry": true}
 
-// Waits returns whether Flux waits for the source or chart of an object: it may not be there.
+// Waits returns whether Flux waits for the source or chart of an object, which may not exist.
 func Waits(s State) bool { return s.Ready == metav1.ConditionFalse && waiting[s.Reason] }
 
-// noPath is what kustomize-controller says, with the reason of a source that has not been fetched, when the source has no such folder.
-// Waiting does not bring it.
+// noPath is kustomize-controller's message when the source has no such folder. It has the same reason as a source
+// that was not fetched, but waiting does not help.
 const noPath = "kustomization path not found"
 
 func failure(s State) (hubv1.AddonState, string) {

@@ -18,7 +18,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
-// Left says what stays on the cluster when Flux lets an object go, and where, as far as Flux has noted it.
+// Left says what stays on the cluster, and where, when the hub lets an object go, as far as Flux has recorded it.
 func Left(obj client.Object) string {
 	var ids []string
 	switch o := obj.(type) {
@@ -54,9 +54,10 @@ func Left(obj client.Object) string {
 	return ""
 }
 
-// Unnoted says what is known of a Kustomization that Flux has tried to apply, never with success; "" of any other. kustomize-controller notes
-// what it has applied when it has applied all of it, and tries again without end; deleted before, it removes nothing, and says nothing of what
-// is there already. It counts its tries in status.history. One that has not got through to the cluster has applied nothing.
+// Unnoted says what is known about a Kustomization that Flux has tried to apply and never applied successfully; ""
+// for any other. kustomize-controller records what it applied only when it has applied everything, and retries
+// without end. If the object is deleted before, it removes nothing, and does not say what is on the cluster. It
+// counts its attempts in status.history. An attempt that did not reach the cluster has applied nothing.
 func Unnoted(o *kustomizev1.Kustomization) string {
 	s := Of(o)
 	if len(o.Status.History) == 0 || o.Status.LastAppliedRevision != "" || o.Status.Inventory != nil && len(o.Status.Inventory.Entries) > 0 || Unreachable(s) {
@@ -81,26 +82,28 @@ func Unnoted(o *kustomizev1.Kustomization) string {
 	return text + "; its last message: " + excerpt.Cut(strings.Join(strings.Fields(s.Reason+": "+first), " "), maxMessage)
 }
 
-// MayHaveApplied returns whether a Kustomization has failed in the middle of applying. kustomize-controller gives other reasons for what fails before that, and
-// after it has noted what it applied.
+// MayHaveApplied returns whether a Kustomization has failed in the middle of applying. kustomize-controller gives
+// other reasons for failures before that, and for failures after it has recorded what it applied.
 func MayHaveApplied(s State) bool {
 	return s.Ready == metav1.ConditionFalse && s.Reason == meta.ReconciliationFailedReason && !Unreachable(s)
 }
 
-// appliedLine is how kustomize-controller names, at the end of a failure, what it has applied before that (ssa, ChangeSetEntry).
+// appliedLine matches how kustomize-controller names, at the end of a failure, an object that it has applied before
+// it (ssa, ChangeSetEntry).
 var appliedLine = regexp.MustCompile(`(?m)^(\S+/\S+) (?:created|configured)$`)
 
-// FirstTry returns whether Flux is at its first try to apply a Kustomization. What that comes to is not known before it ends.
+// FirstTry returns whether Flux is in its first attempt to apply a Kustomization. What it has applied is not known
+// before the attempt ends.
 func FirstTry(o *kustomizev1.Kustomization) bool {
 	return len(o.Status.History) == 0 && o.Status.LastAttemptedRevision != "" && o.Status.LastAppliedRevision == "" && o.Status.Inventory == nil &&
 		Of(o).Ready == metav1.ConditionUnknown
 }
 
-// maxNamed is how many namespaces and CRDs are named.
+// maxNamed is how many namespaces and CRDs a message names.
 const maxNamed = 5
 
-// objects sums up inventory entries, <namespace>_<name>_<group>_<kind>: how many there are, in which namespaces, and which of
-// them are namespaces and CRDs, which take everything in them along when somebody deletes them.
+// objects sums up inventory entries, <namespace>_<name>_<group>_<kind>: how many there are, in which namespaces, and
+// which of them are namespaces or CRDs. Deleting one of those deletes everything in it.
 func objects(ids []string) string {
 	if len(ids) == 0 {
 		return ""

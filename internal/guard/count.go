@@ -15,19 +15,21 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 )
 
-// The limit: so many clusters of a set may lose an add-on in an hour, or this share of them if that is more.
+// The limit: this many clusters of a set may lose an add-on in an hour, or this share of them if that is more.
 const (
 	always  = 3
 	percent = 10
 	period  = time.Hour
-	// span is how finely the hour is told: clusters are counted in spans, so that a status has no time for each of them.
+	// span is the resolution of the counts: clusters are counted in spans, so that a status needs no time for each of
+	// them.
 	span = 5 * time.Minute
 )
 
-// limit returns how many of so many clusters may lose an add-on in an hour.
+// limit returns how many of a set's clusters may lose an add-on in an hour.
 func limit(clusters int) int { return max(always, clusters*percent/100) }
 
-// mark stands for a cluster in a status. If two clusters have one mark, one cluster more may go: that is rare, and does no harm.
+// mark is a short hash of a cluster's name, for a status. If two clusters have the same mark, one more cluster may
+// lose the add-on. That is rare, and does no harm.
 type mark [3]byte
 
 func markOf(cluster string) mark {
@@ -35,17 +37,18 @@ func markOf(cluster string) mark {
 	return mark(sum[:len(mark{})])
 }
 
-// maxMarks bounds what a status holds: 64 KiB of text. A removal that there is no room to count is held.
+// maxMarks is how many marks a status holds: 64 KiB of text. If there is no room to count a removal, it is held.
 const maxMarks = 16384
 
 // counter counts the clusters that lose an add-on, for each add-on.
 type counter struct {
 	counts []hubv1.RemovalCount
 	now    time.Time
-	// lost are the clusters that lost an add-on in the last hour, and unknown how many more did that an older hub counted.
+	// lost are the clusters that lost an add-on in the last hour. unknown are the numbers of further clusters that an
+	// older hub counted without marks.
 	lost    map[string]map[mark]bool
 	unknown map[string]int
-	// marks is how many clusters lost is told by, over all add-ons.
+	// marks is the number of marks in the status, over all add-ons.
 	marks int
 	// had is how many clusters have an add-on now, or had it an hour ago.
 	had map[string]int
@@ -75,7 +78,7 @@ func newCounter(in Input) *counter {
 	return c
 }
 
-// remember has what was counted within the hour count, and returns of how many clusters it is known which they are.
+// remember adds a count of the last hour, and returns how many marks it has.
 func (c *counter) remember(n hubv1.RemovalCount) int {
 	if c.old(n) {
 		return 0
@@ -105,8 +108,8 @@ func (c *counter) lose(addon string, m mark) {
 	c.lost[addon][m] = true
 }
 
-// gone notes that what a cluster still has is on its way out. What was counted is among what it had an hour ago, and what somebody has
-// approved is not.
+// gone records that a cluster is losing add-ons that it still has. If the loss was counted, the cluster stays part of
+// the total of the last hour; if somebody approved it, it does not.
 func (c *counter) gone(r Removal) {
 	for _, a := range r.Addons {
 		if !c.lost[a][markOf(r.Cluster)] {
@@ -115,9 +118,10 @@ func (c *counter) gone(r Removal) {
 	}
 }
 
-// take counts a cluster that loses add-ons, and returns whether that is within the limit for each of them. If not, nothing is counted.
-// A cluster that has lost an add-on within the hour, and has got it back, is not one more. What is older than an hour is forgotten when
-// something is counted, and not before: time by itself changes no status.
+// take counts a cluster that loses add-ons, and returns whether it is within the limit for each of them. If it is
+// not, take counts nothing. A cluster that lost an add-on within the hour and got it back does not count again.
+// Counts older than an hour are dropped only when something is counted, so that the passing of time does not change a
+// status.
 func (c *counter) take(r Removal) bool {
 	m := markOf(r.Cluster)
 	more := 0
@@ -142,7 +146,8 @@ func (c *counter) take(r Removal) bool {
 	return true
 }
 
-// recount has a cluster that was counted count as of now, since what it loses is not gone yet: the hour is that in which it goes.
+// recount counts a cluster at the present time that was counted earlier, because its add-on is still going: the hour
+// that counts is the hour in which it goes.
 func (c *counter) recount(addon string, m mark) {
 	counted := slices.ContainsFunc(c.counts, func(n hubv1.RemovalCount) bool {
 		_, there := find(n.Clusters, m)
@@ -153,7 +158,7 @@ func (c *counter) recount(addon string, m mark) {
 	}
 }
 
-// write writes down that a cluster loses an add-on now. If it has lost it before, it is this time that counts.
+// write records that a cluster loses an add-on now. It replaces an earlier record of the same cluster and add-on.
 func (c *counter) write(addon string, m mark) {
 	began := metav1.NewTime(c.now.Truncate(span).UTC())
 	present := func(n hubv1.RemovalCount) bool { return n.Addon == addon && n.Time.Equal(&began) }
@@ -180,7 +185,7 @@ func (c *counter) write(addon string, m mark) {
 	n.Count++
 }
 
-// find returns where a cluster is among sorted ones, or would be, and whether it is.
+// find returns the index of a cluster's mark among sorted marks, or where it would be, and whether it is there.
 func find(clusters []byte, m mark) (int, bool) {
 	i, there := sort.Find(len(clusters)/len(m), func(i int) int {
 		return bytes.Compare(m[:], clusters[i*len(m):(i+1)*len(m)])

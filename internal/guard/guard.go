@@ -24,16 +24,17 @@ import (
 	"github.com/chandler-hub/chandler/internal/identity"
 )
 
-// sampled is how many held removals are named.
+// sampled is how many held removals a status names.
 const sampled = 5
 
-// Removal is what one cluster is to lose, or to reinstall, of a set.
+// Removal is what one cluster would lose, or have reinstalled, of a set.
 type Removal struct {
 	// Cluster is the registration's namespace/name.
 	Cluster string
-	// Digest stands for exactly this removal: Withdrawal or Change.
+	// Digest identifies exactly this removal: Withdrawal or Change.
 	Digest string
-	// Addons are those that are on the cluster now and would go. Without one, the removal takes nothing away.
+	// Addons are the add-ons that the cluster has now and would lose. If there is none, the removal takes nothing
+	// away.
 	Addons []string
 }
 
@@ -43,45 +44,48 @@ func Withdrawal(deliveryUID string) string { return identity.Hash(8, deliveryUID
 // Dropped returns the digest of the removal of one Flux object.
 func Dropped(objectUID string) string { return identity.Hash(8, objectUID, "dropped") }
 
-// Reinstalled returns the digest of an edit of a Flux object that makes Flux reinstall it; to is where it would go.
+// Reinstalled returns the digest of an edit that makes Flux reinstall a Flux object's release; to identifies the new
+// release.
 func Reinstalled(objectUID, to string) string { return identity.Hash(8, objectUID, "reinstalled", to) }
 
-// Change returns the digest of several that one delivery asks for at once.
+// Change returns the digest of several removals that one delivery asks for together.
 func Change(digests []string) string {
 	return identity.Hash(8, slices.Sorted(slices.Values(digests))...)
 }
 
-// Input is what is to go, and what is known.
+// Input is the wanted removals, and what is known about the set.
 type Input struct {
-	// Wanted is all that is to go and has not begun to.
+	// Wanted are all removals that have not begun.
 	Wanted []Removal
-	// Held and Removals are what the set's status says.
+	// Held and Removals are those of the set's status.
 	Held     *hubv1.HeldRemovals
 	Removals *hubv1.Removals
-	// Before are the counts of what the add-ons were before they were renamed or moved here, under the names that they have now.
+	// Before are the counts of add-ons before they were renamed or moved here, under their present names.
 	Before []hubv1.RemovalCount
-	// Delivered says on which clusters each add-on is now.
+	// Delivered maps each add-on to the clusters that have it.
 	Delivered map[string][]string
-	// Going says from which clusters each add-on is on its way out, and not gone yet: on a cluster that is paused, that may take weeks.
+	// Going maps each add-on to the clusters that it is going from and not gone yet. On a paused cluster that may
+	// take weeks.
 	Going map[string][]string
 	// Approval is the hash that somebody approved; empty for none.
 	Approval string
-	// Off lets everything go.
+	// Off grants everything.
 	Off bool
 	Now time.Time
 }
 
-// Verdict says what goes. Held and Removals must be in the set's status before anything goes, or a hub that is killed in between
-// would count it twice, or hold what was let go.
+// Verdict says what may go. The set's status must hold Held and Removals before anything goes. Otherwise a hub that
+// is killed in between would count a removal twice, or hold one that it had granted.
 type Verdict struct {
 	Go       []Removal
 	Held     *hubv1.HeldRemovals
 	Removals *hubv1.Removals
-	// Approved is true if what was held goes because it was approved.
+	// Approved is true if Go contains held removals that somebody approved.
 	Approved bool
 }
 
-// Decide says what goes now. The result does not depend on the order of what is wanted.
+// Decide returns which removals are granted now and which are held. The result does not depend on the order of
+// Wanted.
 func Decide(in Input) Verdict {
 	if in.Off {
 		return Verdict{Go: in.Wanted}
@@ -106,7 +110,8 @@ func Decide(in Input) Verdict {
 			asked = append(asked, r)
 		}
 	}
-	// Only what is held already can have been approved: the approval of another time may still be on the set, and of the same edit.
+	// Only removals that are held already can be approved: an old approval, even of the same edit, may still be on
+	// the set.
 	v.Approved = len(asked) > 0 && in.Held != nil && in.Approval == hash(asked, in.Held.Since)
 	var held []Removal
 	for _, r := range asked {
@@ -124,7 +129,7 @@ func Decide(in Input) Verdict {
 	return v
 }
 
-// hash stands for exactly these removals, held since then.
+// hash identifies exactly these removals, held since that time.
 func hash(removals []Removal, since *metav1.Time) string {
 	parts := make([]string, len(removals))
 	for i, r := range removals {
@@ -158,7 +163,7 @@ func holding(held []Removal, in Input) *hubv1.HeldRemovals {
 	return h
 }
 
-// shorten names at most three.
+// shorten returns at most three of the names.
 func shorten(names []string) string {
 	if len(names) > 3 {
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:3], ", "), len(names)-3)
@@ -166,7 +171,8 @@ func shorten(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// remember keeps what went, for as long as it may be asked for again. It is nil if there is nothing to keep.
+// remember keeps the digests of granted removals for as long as they may be wanted again. It returns nil if there is
+// nothing to keep.
 func remember(counts []hubv1.RemovalCount, gone []Removal) *hubv1.Removals {
 	out := &hubv1.Removals{Counts: counts}
 	for _, r := range gone {

@@ -9,7 +9,8 @@ import (
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
-// Message says what the guard of a set holds, and how to go on either way: on the set itself, where the approval of exactly this is.
+// Message says on the set what its guard holds, and how to approve or undo it. Only this message contains the hash to
+// approve.
 func Message(set *hubv1.AddonSet) string {
 	held := set.Status.HeldRemovals
 	undo := "if not, undo the edit"
@@ -24,11 +25,11 @@ func Message(set *hubv1.AddonSet) string {
 	return message
 }
 
-// WholeSet is what the guard holds on a cluster that the whole set is to leave.
+// WholeSet describes a held removal of a whole set from a cluster.
 const WholeSet = "the removal of all its add-ons from this cluster"
 
-// MessageHere says on one cluster what the guard of a set holds there. The command looks the hash up: with the hash itself, the status of each
-// cluster would be written again for each cluster that joins.
+// MessageHere says on one cluster what the guard of a set holds there. The command in it looks the hash up: if the
+// message had the hash itself, each cluster that joins the held removals would change the status of all others.
 func MessageHere(set *hubv1.AddonSet, what string) string {
 	lookup := fmt.Sprintf("$(kubectl get addonset -n %s %s -o jsonpath='{.status.heldRemovals.hash}')", set.Namespace, set.Name)
 	return fmt.Sprintf("the removal guard of AddonSet %s/%s holds %s, with what else the set is to take away. If all of that is meant: %s",

@@ -14,18 +14,19 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// maxName is the longest name of a Flux object that works: Flux copies it into a label value on every object that it
-// applies (fluxcd/pkg/ssa, SetOwnerLabels), and a label value holds 63 characters.
+// maxName is the longest name of a Flux object that works: Flux copies the name into a label value on every object
+// that it applies (fluxcd/pkg/ssa, SetOwnerLabels), and a label value has at most 63 characters.
 const maxName = 63
 
-// ClusterKey returns the value of the cluster-key label: which registration of which hub an object serves.
+// ClusterKey returns the value of the cluster-key label, which identifies a registration of a hub.
 func ClusterKey(hubID string, registration types.NamespacedName) string {
 	return digest(16, "cluster", hubID, registration.Namespace, registration.Name)
 }
 
 // FluxObject returns the name of the HelmRelease or Kustomization that delivers an add-on to a cluster:
-// <cluster>-<addon>-<8 hex>, at most 63 characters; longer parts are cut, and the hash is longer. The hub's id is in the
-// hash, so that two hubs which serve clusters of the same name never prune each other's objects on a cluster that both reach.
+// <cluster>-<addon>-<8 hex>, at most 63 characters. If a part is too long, it is cut, and the hash is longer. The
+// hash contains the hub's ID, so that two hubs with clusters of the same name never prune each other's objects on a
+// cluster that both serve.
 func FluxObject(hubID string, registration types.NamespacedName, addon string) string {
 	return name(digest(cutHash, "object", hubID, registration.Namespace, registration.Name, addon), registration.Name, addon)
 }
@@ -45,20 +46,20 @@ func Revision(set, contentHash string, epoch int) string {
 	return fmt.Sprintf("%s-e%d", join(contentHash, set), epoch)
 }
 
-// Chart returns the name of the shared HelmChart of which hash is the content hash.
+// Chart returns the name of the shared HelmChart with the given content hash.
 func Chart(chart, hash string) string {
 	return join(hash, "chandler", strings.ToLower(path.Base(chart)))
 }
 
-// Source returns the name of the source that a set keeps, of which hash is the content hash.
+// Source returns the name of a source that a set keeps, with the given content hash.
 func Source(set, source, hash string) string { return join(hash, set, source) }
 
-// ChartRepository returns the name of the source of the chart that a hub itself serves.
+// ChartRepository returns the name of the source of the hub's own chart.
 func ChartRepository(hubID string) string {
 	return name(digest(cutHash, "charts", hubID), "chandler", "manifests")
 }
 
-// LabelValue returns s if it fits a label value, and else as much of it as fits with a hash.
+// LabelValue returns s if it fits a label value, and otherwise a shortened s with a hash.
 func LabelValue(s string) string {
 	if len(s) <= maxName {
 		return s
@@ -66,7 +67,7 @@ func LabelValue(s string) string {
 	return name(digest(cutHash, "label", s), s)
 }
 
-// Hash returns a digest of parts, n hexadecimal digits long (at most 64). Parts are told apart: ("a", "bc") and
+// Hash returns a digest of parts, n hexadecimal digits long (at most 64). It separates the parts: ("a", "bc") and
 // ("ab", "c") differ.
 func Hash(n int, parts ...string) string { return digest(n, parts...) }
 
@@ -78,12 +79,13 @@ func digest(n int, parts ...string) string {
 	return hex.EncodeToString(h.Sum(nil))[:n]
 }
 
-// shortHash and cutHash are how many hex digits of a hash end a name. Whoever chooses the names of registrations can search for one whose
-// objects have the names of another's: only where something is cut or cleaned away does he have enough to try, so there the hash has 96 bits.
+// shortHash and cutHash are the numbers of hex digits of a hash at the end of a name. An attacker who chooses the
+// names of registrations can search for one whose objects have the names of another's. He has enough names to try
+// only if parts are cut or cleaned, so there the hash has 96 bits.
 const shortHash, cutHash = 8, 24
 
-// name returns the parts and as much of the hash, of cutHash digits, as tells them apart, joined by dashes: shortHash if the parts can be read off the
-// name, and else all of it. The two never make the same name: their last part differs in length.
+// name joins the parts and a hash of cutHash digits with dashes. It cuts the hash to shortHash digits if the name
+// contains the parts unchanged. The two forms never give the same name, since their last part differs in length.
 func name(hash string, parts ...string) string {
 	if whole := strings.Join(parts, "-"); len(whole)+1+shortHash <= maxName && clean(whole, maxName) == whole {
 		return whole + "-" + hash[:shortHash]
@@ -91,8 +93,8 @@ func name(hash string, parts ...string) string {
 	return join(hash, parts...)
 }
 
-// join returns the parts and the hash joined by dashes, cut so that all of it fits maxName. The last part is the one
-// that tells objects of one cluster apart, so it keeps up to half of the room.
+// join joins the parts and the hash with dashes, and cuts parts so that the result fits maxName. The last part tells
+// the objects of one cluster apart, so it keeps up to half of the room.
 func join(hash string, parts ...string) string {
 	room := maxName - len(hash) - 1
 	head, last := strings.Join(parts[:len(parts)-1], "-"), parts[len(parts)-1]
@@ -106,8 +108,8 @@ func join(hash string, parts ...string) string {
 	return clean(head+"-"+last, room) + "-" + hash
 }
 
-// clean cuts s to n characters and makes it a DNS-1123 label: some names come from charts and paths, and a dot next
-// to a cut or a dash would not be a name. The hash tells apart what this makes alike.
+// clean cuts s to n characters and makes it a DNS-1123 label. Some names come from charts and paths, and a dot next
+// to a cut or a dash would be invalid. The hash tells names apart that become alike here.
 func clean(s string, n int) string {
 	s = strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {

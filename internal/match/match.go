@@ -21,20 +21,21 @@ type Selector struct {
 	platform  bool
 	all       bool
 	labels    labels.Selector
-	// requirements are those of labels, and texts what each is in short.
+	// requirements are the label requirements, and texts a short form of each.
 	requirements labels.Requirements
 	texts        []string
 	text         string
 }
 
-// What a message quotes of a selector: a set may list a thousand clusters by name, and its message is on each of the others.
+// How much of a selector a message quotes: a set may list a thousand clusters by name, and each other cluster shows
+// the message.
 const (
 	maxValues       = 3
 	maxRequirements = 5
 )
 
-// New returns the selector of a set in a namespace; platform says whether that is a platform namespace. An empty
-// selector is an error: selectAll says all.
+// New returns the selector of a set in a namespace. platform says whether that is a platform namespace. An empty
+// selector is an error; a set for all clusters has selectAll.
 func New(namespace string, platform bool, spec *hubv1.AddonSetSpec) (*Selector, error) {
 	s := &Selector{namespace: namespace, platform: platform, all: spec.SelectAll, text: "all clusters"}
 	empty := spec.ClusterSelector == nil || len(spec.ClusterSelector.MatchLabels)+len(spec.ClusterSelector.MatchExpressions) == 0
@@ -56,7 +57,7 @@ func New(namespace string, platform bool, spec *hubv1.AddonSetSpec) (*Selector, 
 	return s, nil
 }
 
-// short returns a requirement as `kubectl get -l` takes it, with some of its values if there are many.
+// short returns a requirement as `kubectl get -l` accepts it, with only some of its values if there are many.
 func short(r *labels.Requirement) string {
 	values := r.ValuesUnsorted()
 	if len(values) <= maxValues {
@@ -73,7 +74,7 @@ func list(texts []string, separator string) string {
 	return strings.Join(texts, separator)
 }
 
-// String returns the selector as `kubectl get -l` takes it; a long one is shortened.
+// String returns the selector as `kubectl get -l` accepts it, or a shortened form if it is long.
 func (s *Selector) String() string { return s.text }
 
 // Reaches returns whether the set may select registrations of a namespace at all.
@@ -81,18 +82,18 @@ func (s *Selector) Reaches(namespace string) bool {
 	return Reaches(s.namespace, s.platform, namespace)
 }
 
-// Reaches returns whether sets of a namespace may select registrations of another one: those in a platform namespace reach all of
-// them, those elsewhere the ones beside them.
+// Reaches returns whether sets of a namespace may select registrations of another one. Sets in a platform namespace
+// may select all, other sets only those in their own namespace.
 func Reaches(namespace string, platform bool, registration string) bool {
 	return platform || namespace == registration
 }
 
-// Matches returns whether the set selects a registration. None selects a cluster that is being drained.
+// Matches returns whether the set selects a registration. No set selects a cluster that is being drained.
 func (s *Selector) Matches(reg *hubv1.ClusterRegistration) bool {
 	return !drain.Requested(reg) && s.Reaches(reg.Namespace) && (s.all || s.labels.Matches(labels.Set(reg.Labels)))
 }
 
-// Why returns why the set does not select a registration, or "".
+// Why returns why the set does not select a registration, or "" if it does.
 func (s *Selector) Why(reg *hubv1.ClusterRegistration) string {
 	if !s.Reaches(reg.Namespace) {
 		return fmt.Sprintf("the set is not in a platform namespace and reaches only clusters in %q", s.namespace)

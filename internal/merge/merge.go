@@ -10,16 +10,15 @@ import (
 
 // Options say how to merge.
 type Options struct {
-	// KeepNull returns whether a null at a path is a value of its own and does not take the key away. Within Helm values a
-	// null means something to Helm: it removes a default of the chart. Nil means nowhere.
+	// KeepNull returns whether a null at a path stays as a value and does not remove the key. Within Helm values a
+	// null tells Helm to remove a default of the chart. If KeepNull is nil, every null removes its key.
 	KeepNull func(path []string) bool
-	// Layer is what Trace remembers, and Trace may be nil.
+	// Layer is the name that Trace records. Trace may be nil.
 	Layer string
 	Trace *Trace
 }
 
-// Merge lays patch over target, in place, as RFC 7386 says. The target is changed; nothing of the patch is shared with it
-// afterwards.
+// Merge merges patch into target, in place, by RFC 7386. Afterwards target shares no data with patch.
 func Merge(target, patch map[string]any, o Options) {
 	o.merge(target, patch, nil)
 }

@@ -15,21 +15,22 @@ import (
 // Operation is one operation of RFC 6902.
 type Operation struct {
 	Op, Path, From string
-	// Value is JSON; HasValue tells a null from none.
+	// Value is JSON. HasValue is true if there is a value, even null.
 	Value    any
 	HasValue bool
 }
 
-// Patch is a list of operations, read once and applied often.
+// Patch is a list of operations, parsed once and applied often.
 type Patch struct {
 	operations []Operation
 	decoded    jsonpatch.Patch
 }
 
-// maxCopied bounds what copy operations may add to a document, in bytes: a few of them could double it again and again.
+// maxCopied bounds how much copy operations may add to a document, in bytes: a few of them could double it again and
+// again.
 const maxCopied = 1 << 20
 
-// NewPatch reads operations. An error names the operation.
+// NewPatch parses operations. An error names the operation.
 func NewPatch(operations []Operation) (*Patch, error) {
 	docs := make([]any, len(operations))
 	for i, op := range operations {
@@ -74,8 +75,8 @@ func (o Operation) check() error {
 	return nil
 }
 
-// Apply applies the operations to doc and returns the result; doc is not changed. An operation that does not fit is an
-// error, and nothing is applied.
+// Apply applies the operations to a copy of doc and returns it. If an operation does not fit, Apply returns an error
+// and applies nothing.
 func (p *Patch) Apply(doc map[string]any, o Options) (map[string]any, error) {
 	raw, err := json.Marshal(doc)
 	if err != nil {
@@ -102,7 +103,7 @@ func options() *jsonpatch.ApplyOptions {
 	return o
 }
 
-// locate finds the operation that failed: the library does not say.
+// locate finds the operation that failed, because the library does not name it.
 func (p *Patch) locate(raw []byte, whole error) error {
 	for i := range p.decoded {
 		if _, err := p.decoded[:i+1].ApplyWithOptions(raw, options()); err != nil {
@@ -112,7 +113,7 @@ func (p *Patch) locate(raw []byte, whole error) error {
 	return fmt.Errorf("patches: %w", plain(whole))
 }
 
-// plain rewords the library's errors, which hold the whole value that was tested.
+// plain rewords the library's errors, which contain the whole value that was tested.
 func plain(err error) error {
 	switch {
 	case errors.Is(err, jsonpatch.ErrTestFailed):
@@ -139,7 +140,7 @@ func (p *Patch) trace(op Operation, doc map[string]any, o Options) {
 	case "test":
 	case "remove":
 		o.Trace.drop(path)
-		// The list or object that it was taken out of is what this layer made of it.
+		// This layer also changed the list or object that the value was removed from.
 		if in, value := within(doc, path[:len(path)-1]); isLeaf(value) {
 			o.Trace.set(in, value, o.Layer)
 		}
@@ -155,8 +156,8 @@ func isLeaf(v any) bool {
 	return v != nil && (!ok || len(m) == 0)
 }
 
-// within returns the longest part of a path that leads through objects, and what is there: layers are remembered for whole
-// lists.
+// within returns the longest part of a path that leads through objects, and the value there: a trace has one entry
+// for a whole list.
 func within(doc map[string]any, path []string) ([]string, any) {
 	var at any = doc
 	for i, k := range path {
@@ -169,7 +170,7 @@ func within(doc map[string]any, path []string) ([]string, any) {
 	return path, at
 }
 
-// Paths returns what the operations write to, read or take away, as paths into the document.
+// Paths returns the paths in the document that the operations write, read or remove.
 func (p *Patch) Paths() [][]string {
 	if p == nil {
 		return nil

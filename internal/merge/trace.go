@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Trace remembers which layer set each field of a document. Lists count as one field. A nil Trace remembers nothing.
+// Trace records which layer set each field of a document. A list is one field. A nil Trace records nothing.
 type Trace struct {
 	layers map[string]string // by path, joined with \x00
 }
@@ -23,13 +23,13 @@ func NewTrace(doc map[string]any, layer string) *Trace {
 
 const separator = "\x00"
 
-// set notes that a layer has set everything at and below a path.
+// set records that a layer has set everything at and below a path.
 func (t *Trace) set(path []string, value any, layer string) {
 	if t == nil {
 		return
 	}
 	t.drop(path)
-	// A parent that was noted as empty, or as something else than an object, is not any more.
+	// A parent that was recorded as empty, or as something other than an object, is an object now.
 	for i := len(path) - 1; i > 0; i-- {
 		delete(t.layers, strings.Join(path[:i], separator))
 	}
@@ -42,7 +42,7 @@ func (t *Trace) set(path []string, value any, layer string) {
 	t.layers[strings.Join(path, separator)] = layer
 }
 
-// drop forgets everything at and below a path.
+// drop removes the records at and below a path.
 func (t *Trace) drop(path []string) {
 	if t == nil {
 		return
@@ -55,7 +55,7 @@ func (t *Trace) drop(path []string) {
 	}
 }
 
-// Layer returns the layer that set the field at a path, or what the field lies in; "" if no layer did.
+// Layer returns the layer that set the field at a path, or the object or list that contains it; "" if no layer did.
 func (t *Trace) Layer(path []string) string {
 	if t == nil {
 		return ""
@@ -68,7 +68,7 @@ func (t *Trace) Layer(path []string) string {
 	return ""
 }
 
-// Fields returns the paths that are noted, sorted.
+// Fields returns the recorded paths, sorted.
 func (t *Trace) Fields() [][]string {
 	if t == nil {
 		return nil

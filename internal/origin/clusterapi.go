@@ -15,7 +15,8 @@ import (
 // What the hub may do with them:
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters,verbs=list;watch;patch
 
-// ClusterAPI is the kind of Cluster API's clusters. It serves v1beta1 and v1beta2 alike: whichever the API server prefers is read.
+// ClusterAPI is the kind of Cluster API's clusters. The API server serves v1beta1 or v1beta2; the hub reads the
+// version that it prefers.
 var ClusterAPI = Kind{
 	GroupKind: schema.GroupKind{Group: "cluster.x-k8s.io", Kind: "Cluster"},
 	Provider:  "ClusterAPI",
@@ -26,9 +27,9 @@ var ClusterAPI = Kind{
 
 type clusterAPI struct{ plain }
 
-// kubeConfig follows the contract of Cluster API: Secret <cluster>-kubeconfig, key value
-// (util/secret/consts.go), there once the control plane is initialized. That status is sticky, and v1beta1 and v1beta2
-// keep it in different places.
+// kubeConfig follows the contract of Cluster API: the Secret is <cluster>-kubeconfig, the key is value
+// (util/secret/consts.go), and it exists once the control plane is initialized. That status never becomes false
+// again. v1beta1 and v1beta2 keep it in different places.
 func (c clusterAPI) kubeConfig(obj *unstructured.Unstructured) (Source, error) {
 	initialized, _, _ := unstructured.NestedBool(obj.Object, "status", "initialization", "controlPlaneInitialized")
 	ready, _, _ := unstructured.NestedBool(obj.Object, "status", "controlPlaneReady")
@@ -44,7 +45,7 @@ func (c clusterAPI) kubeConfig(obj *unstructured.Unstructured) (Source, error) {
 
 func (clusterAPI) usualSecret(name string) string { return name + "-kubeconfig" }
 
-// network reads spec.clusterNetwork and spec.controlPlaneEndpoint, alike in v1beta1 and v1beta2.
+// network reads spec.clusterNetwork and spec.controlPlaneEndpoint, which are the same in v1beta1 and v1beta2.
 func (clusterAPI) network(obj *unstructured.Unstructured) Network {
 	var n Network
 	n.Host, _, _ = unstructured.NestedString(obj.Object, "spec", "controlPlaneEndpoint", "host")
@@ -54,7 +55,7 @@ func (clusterAPI) network(obj *unstructured.Unstructured) Network {
 	return n
 }
 
-// version is that of the cluster's topology; a Cluster without one does not say.
+// version returns the version of the cluster's topology; "" if it has none.
 func (clusterAPI) version(obj *unstructured.Unstructured) string {
 	v, _, _ := unstructured.NestedString(obj.Object, "spec", "topology", "version")
 	return v
@@ -65,7 +66,7 @@ func (clusterAPI) state(obj *unstructured.Unstructured) string {
 	return phase
 }
 
-// clusterAPIPaused pauses by being there, whatever its value (cluster-api, util/annotations).
+// clusterAPIPaused pauses a Cluster if it is present, whatever its value (cluster-api, util/annotations).
 const clusterAPIPaused = "cluster.x-k8s.io/paused"
 
 func (clusterAPI) maintenance(obj *unstructured.Unstructured) breaker.State {
@@ -78,7 +79,8 @@ func (clusterAPI) maintenance(obj *unstructured.Unstructured) breaker.State {
 
 const clusterNameLabel = "cluster.x-k8s.io/cluster-name"
 
-// ofCluster returns why an origin must not be registered that belongs to a Cluster of Cluster API; empty if it belongs to none.
+// ofCluster returns why an origin that belongs to a Cluster of Cluster API must not be registered; "" if it belongs
+// to none.
 func ofCluster(obj *unstructured.Unstructured, exists func(name string) bool) string {
 	if cluster := obj.GetLabels()[clusterNameLabel]; cluster != "" && exists(cluster) {
 		return fmt.Sprintf("it belongs to Cluster %q of Cluster API; label that instead", cluster)

@@ -32,12 +32,12 @@ type kamaji struct{}
 // kamajiKeyAnnotation is Kamaji's own (api/v1alpha1/types.go, KubeconfigSecretKeyAnnotation).
 const kamajiKeyAnnotation = "kamaji.clastix.io/kubeconfig-secret-key"
 
-// kubeConfig reads status.kubeconfig.admin.secretName. Its Secret holds the admin twice: admin.svc names the Service,
-// which is what a hub beside Kamaji reaches best, and admin.conf the address that nodes use. Which of them works depends on
-// where the hub runs, so both are candidates, and the probe decides.
+// kubeConfig reads status.kubeconfig.admin.secretName. The Secret holds the admin's kubeconfig twice: admin.svc names
+// the Service, which a hub beside Kamaji reaches best, and admin.conf the address that nodes use. Which of them works
+// depends on where the hub runs, so both are candidates, and the probe decides.
 //
-// The status word is not asked: Kamaji says Ready only when every replica is, so an API server that answers may be called
-// NotReady, and v1.0.0 says Ready at zero replicas. The probe knows better.
+// The hub ignores the status word here. Kamaji says Ready only when every replica is ready, so an API server that
+// answers may be NotReady; and v1.0.0 says Ready at zero replicas. The probe knows better.
 func (k kamaji) kubeConfig(obj *unstructured.Unstructured) (Source, error) {
 	secret, _, _ := unstructured.NestedString(obj.Object, "status", "kubeconfig", "admin", "secretName")
 	if secret == "" {
@@ -84,7 +84,8 @@ func (kamaji) version(obj *unstructured.Unstructured) string {
 	return v
 }
 
-// state reads status.kubernetesResources.version.status (Sleeping and WriteLimited are there since Kamaji's edge releases).
+// state reads status.kubernetesResources.version.status. Sleeping and WriteLimited exist since Kamaji's edge
+// releases.
 func (kamaji) state(obj *unstructured.Unstructured) string {
 	state, _, _ := unstructured.NestedString(obj.Object, "status", "kubernetesResources", "version", "status")
 	return state
@@ -121,7 +122,8 @@ func (kamaji) refuse(obj *unstructured.Unstructured, clusterExists func(string) 
 			return fmt.Sprintf("it belongs to KamajiControlPlane %q of Cluster API; label its Cluster instead", o.Name)
 		}
 	}
-	// Kamaji's Cluster API provider gives this name, and no owner, to a control plane in another cluster.
+	// Kamaji's Cluster API provider gives this name, and no owner, to a control plane whose Cluster is in another
+	// management cluster.
 	if uid, ok := strings.CutPrefix(obj.GetName(), "kcp-"); ok && len(uid) == 36 {
 		return "it belongs to a KamajiControlPlane of Cluster API elsewhere; label its Cluster instead"
 	}

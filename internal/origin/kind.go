@@ -22,12 +22,12 @@ import (
 // Kinds are the kinds of origins.
 var Kinds = []Kind{Kamaji, ClusterAPI, Secret}
 
-// Kind is one kind of origin. Kinds may be compared.
+// Kind is one kind of origin. Kinds are comparable.
 type Kind struct {
 	schema.GroupKind
-	// Provider is how the kind is called in labels and in status.
+	// Provider is the name of the kind in labels and in status.
 	Provider string
-	// Flag is how --register-all calls it; empty if it may not be registered wholesale.
+	// Flag is the name of the kind for --register-all; "" if it cannot be registered wholesale.
 	Flag string
 	// CRD is the name of the CustomResourceDefinition; empty for a Secret.
 	CRD string
@@ -35,27 +35,29 @@ type Kind struct {
 	traits traits
 }
 
-// traits are what a kind of origin has of its own. A kind embeds plain, and says what is otherwise.
+// traits are what differs between kinds of origins. A kind embeds plain, and implements what differs from it.
 type traits interface {
 	// kubeConfig returns where an origin's kubeconfig is, or a *NotReady.
 	kubeConfig(obj *unstructured.Unstructured) (Source, error)
-	// usualSecret returns the name of the Secret that an origin of a name has its kubeconfig in, as a rule: for whoever has not read it yet.
+	// usualSecret returns the name of the Secret that usually holds the kubeconfig of an origin of that name, for
+	// callers that have not read the origin yet.
 	usualSecret(name string) string
 	// network returns what an origin says about its cluster's network.
 	network(obj *unstructured.Unstructured) Network
 	// version returns the version of Kubernetes that an origin asks for; empty if it does not say.
 	version(obj *unstructured.Unstructured) string
-	// state returns the word in which an origin's controller says how its cluster is.
+	// state returns the word by which an origin's controller describes the state of its cluster.
 	state(obj *unstructured.Unstructured) string
-	// still returns the state in which nothing can be applied to the cluster, because somebody wants it so.
+	// still returns the state in which nothing can be applied to the cluster because somebody chose so.
 	still(obj *unstructured.Unstructured) breaker.State
-	// maintenance returns what the origin's controller does with the cluster, or has been told not to do.
+	// maintenance returns what the origin's controller is doing with the cluster, or that it is paused.
 	maintenance(obj *unstructured.Unstructured) breaker.State
-	// refuse returns why an origin must not be registered, since its cluster is registered by another object; empty if it may.
+	// refuse returns why an origin must not be registered, because another object registers its cluster; "" if it
+	// may.
 	refuse(obj *unstructured.Unstructured, clusterExists func(name string) bool) string
 }
 
-// plain is a kind of origin that says nothing but where its kubeconfig is.
+// plain is a kind of origin that tells only where its kubeconfig is.
 type plain struct{}
 
 func (plain) network(*unstructured.Unstructured) Network                  { return Network{} }
@@ -78,8 +80,8 @@ func KindOf(ref hubv1.OriginReference) (Kind, error) {
 		strings.Join(known[:len(known)-1], ", ")+" or "+known[len(known)-1])
 }
 
-// IsCluster returns whether an origin of this kind is the cluster, which lives and dies with it. A Secret only says how to reach
-// one.
+// IsCluster returns whether an origin of this kind is the cluster itself, so that both are created and deleted
+// together. A Secret only says how to reach a cluster.
 func (k Kind) IsCluster() bool { return k.CRD != "" }
 
 // Reference returns the reference to an origin of this kind.
@@ -87,12 +89,12 @@ func (k Kind) Reference(name string) hubv1.OriginReference {
 	return hubv1.OriginReference{APIGroup: k.Group, Kind: k.Kind, Name: name}
 }
 
-// Written is the reference to an origin as people write it into a registration.
+// Written returns the reference to an origin in the form in which people write it into a registration.
 func (k Kind) Written(name string) string {
 	return fmt.Sprintf("spec.originRef: {apiGroup: %q, kind: %s, name: %s}", k.Group, k.Kind, name)
 }
 
-// Ignored says to the author of a registration why an origin of the same name is not registered, and how to go on.
+// Ignored tells the author of a registration why the hub ignores an origin of the same name, and what to do.
 func (k Kind) Ignored(name string) string {
 	return fmt.Sprintf("%s %q of the same name asks to be registered, and is not: this registration has a spec.kubeConfig of its own. If it is that cluster, write %s here; else rename one of them",
 		k.Kind, name, k.Written(name))
@@ -103,10 +105,11 @@ func (k Kind) KubeConfig(obj *unstructured.Unstructured) (Source, error) {
 	return k.traits.kubeConfig(obj)
 }
 
-// UsualSecret returns the name of the Secret in which an origin has its kubeconfig as a rule, for whoever has not read the origin.
+// UsualSecret returns the name of the Secret that usually holds an origin's kubeconfig, for callers that have not
+// read the origin.
 func (k Kind) UsualSecret(name string) string { return k.traits.usualSecret(name) }
 
-// Network returns what an origin says about its cluster's network; nothing if there is none.
+// Network returns what an origin says about its cluster's network; the zero value if it says nothing.
 func (k Kind) Network(obj *unstructured.Unstructured) Network {
 	if obj == nil {
 		return Network{}
@@ -114,7 +117,8 @@ func (k Kind) Network(obj *unstructured.Unstructured) Network {
 	return k.traits.network(obj)
 }
 
-// KubernetesVersion returns the version that an origin asks for, empty if it does not say. The cluster may have another one.
+// KubernetesVersion returns the version that an origin asks for; "" if it does not say. The cluster may run another
+// one.
 func (k Kind) KubernetesVersion(obj *unstructured.Unstructured) string {
 	if obj == nil {
 		return ""
@@ -122,8 +126,8 @@ func (k Kind) KubernetesVersion(obj *unstructured.Unstructured) string {
 	return k.traits.version(obj)
 }
 
-// State is the word in which the origin's own controller says how its cluster is; empty where there is none. It is compared, and
-// not understood: when it changes, it is time to look at the cluster.
+// State returns the word by which the origin's own controller describes the state of its cluster; "" if there is
+// none. The hub only compares it: when it changes, the hub probes the cluster.
 func (k Kind) State(obj *unstructured.Unstructured) string {
 	if obj == nil {
 		return ""
@@ -131,8 +135,8 @@ func (k Kind) State(obj *unstructured.Unstructured) string {
 	return k.traits.state(obj)
 }
 
-// Still returns the state in which an origin says that nothing can be applied to its cluster: a state that somebody chose, and no
-// failure. A word that no release of ours knows is none.
+// Still returns the state in which an origin says that nothing can be applied to its cluster. Somebody chose this
+// state; it is not a failure. A word that the hub does not know gives no state.
 func (k Kind) Still(obj *unstructured.Unstructured) breaker.State {
 	if obj == nil {
 		return breaker.State{}
@@ -140,8 +144,8 @@ func (k Kind) Still(obj *unstructured.Unstructured) breaker.State {
 	return k.traits.still(obj)
 }
 
-// Maintenance returns what the origin's own controller does with the cluster, or has been told not to do. It goes on being served,
-// and is expected to miss probes.
+// Maintenance returns what the origin's own controller is doing with the cluster, or that it is paused. The hub goes
+// on serving the cluster, and expects failed probes.
 func (k Kind) Maintenance(obj *unstructured.Unstructured) breaker.State {
 	if obj == nil {
 		return breaker.State{}
@@ -149,7 +153,7 @@ func (k Kind) Maintenance(obj *unstructured.Unstructured) breaker.State {
 	return k.traits.maintenance(obj)
 }
 
-// Flags returns how --register-all calls the kinds that may be registered wholesale.
+// Flags returns the names, for --register-all, of the kinds that can be registered wholesale.
 func Flags() []string {
 	var flags []string
 	for _, k := range Kinds {
@@ -160,11 +164,12 @@ func Flags() []string {
 	return flags
 }
 
-// WorkloadIdentity is the provider, as Kind.Provider, of a cluster that was registered by hand with a workload identity.
+// WorkloadIdentity is the provider, as in Kind.Provider, of a cluster that somebody registered by hand with a
+// workload identity.
 const WorkloadIdentity = "WorkloadIdentity"
 
-// Provider says where the cluster of a registration comes from; one that was registered by hand comes from the Secret that it names,
-// or from none.
+// Provider returns where the cluster of a registration comes from. A cluster that was registered by hand comes from
+// the Secret that it names, or has no origin.
 func Provider(spec *hubv1.ClusterRegistrationSpec) (string, error) {
 	if spec.OriginRef != nil {
 		kind, err := KindOf(*spec.OriginRef)
@@ -176,7 +181,7 @@ func Provider(spec *hubv1.ClusterRegistrationSpec) (string, error) {
 	return Secret.Provider, nil
 }
 
-// Providers are what Provider may return.
+// Providers returns all values that Provider may return.
 func Providers() []string {
 	providers := make([]string, 0, len(Kinds)+1)
 	for _, k := range Kinds {
@@ -189,9 +194,10 @@ func Providers() []string {
 type Source struct {
 	// Secret is the Secret's name, in the origin's namespace.
 	Secret string
-	// Key is the only key that may be read, if somebody named one.
+	// Key is the only key that may be read; "" if nobody named one.
 	Key string
-	// Candidates are keys to try, in order; the first that the cluster answers to is used. Empty means the usual ones.
+	// Candidates are the keys to try, in order. The hub uses the first one with which the cluster answers. Empty
+	// means the usual keys.
 	Candidates []string
 }
 
@@ -200,9 +206,9 @@ type NotReady struct{ Message string }
 
 func (e *NotReady) Error() string { return e.Message }
 
-// Network is what an origin says about its cluster's network, as far as it does.
+// Network is what an origin says about its cluster's network. Fields that it does not say are zero.
 type Network struct {
-	// Host and Port are where nodes reach the API server; empty and 0 if that is not known.
+	// Host and Port are where nodes reach the API server; "" and 0 if unknown.
 	Host                   string
 	Port                   int64
 	PodCIDRs, ServiceCIDRs []string

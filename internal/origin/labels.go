@@ -4,8 +4,8 @@ package origin
 
 import "strings"
 
-// foreignMarks are labels by which other tools, or this one, own objects. A copied mark would let that tool prune the
-// registration, and so strip a cluster.
+// foreignMarks are labels by which tools, this one included, mark the objects that they own. If such a mark were
+// copied, its tool might prune the registration, and so strip a cluster.
 var foreignMarks = struct {
 	prefixes []string
 	domains  []string
@@ -18,7 +18,7 @@ var foreignMarks = struct {
 	},
 }
 
-// MirroredLabels returns the labels of an origin that its registration gets.
+// MirroredLabels returns the labels of an origin that the hub copies to its registration.
 func MirroredLabels(labels map[string]string) map[string]string {
 	out := map[string]string{}
 	for k, v := range labels {

@@ -12,36 +12,38 @@ import (
 	"github.com/chandler-hub/chandler/internal/teardown"
 )
 
-// Policy says which origins are registered.
+// Policy decides which origins are registered.
 type Policy struct {
 	// RegisterAll holds the Flag of each kind that is registered without the label.
 	RegisterAll []string
-	// SecretNamespaces are the namespaces in which a labelled Secret registers a cluster, beside those that are labelled for it; "*"
-	// is all. Whoever can write a Secret there has the hub deliver add-ons, with what secrets they hold, to a server of their choice.
+	// SecretNamespaces are the namespaces in which a labelled Secret registers a cluster, beside the namespaces with
+	// the label; "*" means all. A user who can write a Secret in such a namespace can have the hub deliver add-ons,
+	// with the secrets in them, to a server of his choice.
 	SecretNamespaces []string
 }
 
-// Verdict says what an origin asks for.
+// Verdict is the decision about one origin.
 type Verdict struct {
-	// Origin is OriginWanted, OriginUnwanted or OriginDeleting; of an origin that is no cluster also OriginGone.
+	// Origin is OriginWanted, OriginUnwanted or OriginDeleting; for an origin that is not the cluster itself also
+	// OriginGone.
 	Origin teardown.Origin
-	// AtOnce is true if an unwanted origin says so itself, with the value "false", and there is no delay.
+	// AtOnce is true if an unwanted origin has the label with the value "false", so that no delay runs.
 	AtOnce bool
-	// Refused says why an origin that asks for it is not registered all the same; empty otherwise.
+	// Refused says why an origin with the label is not registered; "" otherwise.
 	Refused string
-	// Reason is the reason of a refusal that holds for a kubeconfig as well: it is not taken from such an origin. Empty otherwise.
+	// Reason is the reason of a refusal that also forbids taking the kubeconfig from this origin; "" otherwise.
 	Reason string
 }
 
-// Around is what lies around an origin.
+// Around is the surroundings of an origin that decide about it.
 type Around struct {
-	// NamespaceLabels are those of its namespace; none if it is not known.
+	// NamespaceLabels are the labels of its namespace; nil if they are not known.
 	NamespaceLabels map[string]string
-	// ClusterExists tells whether a Cluster API Cluster of a name exists in its namespace.
+	// ClusterExists returns whether its namespace has a Cluster API Cluster of that name.
 	ClusterExists func(name string) bool
 }
 
-// Judge returns what an origin asks for.
+// Judge decides about an origin.
 func (p Policy) Judge(k Kind, obj *unstructured.Unstructured, around Around) Verdict {
 	deleted := obj.GetDeletionTimestamp() != nil
 	if _, moving := obj.GetAnnotations()[moveAnnotation]; moving || deleted && k.IsCluster() {
@@ -51,8 +53,8 @@ func (p Policy) Judge(k Kind, obj *unstructured.Unstructured, around Around) Ver
 	case value == "false":
 		return Verdict{Origin: teardown.OriginUnwanted, AtOnce: true}
 	case deleted:
-		// Only the way to the cluster goes. A finalizer, or a deletion in the foreground, as a prune of Argo CD's is, may hold it for
-		// long: that is no other news than that it is not there.
+		// Only the way to the cluster is being deleted. A finalizer or a foreground deletion, such as a prune by Argo
+		// CD, may keep the object for long, so it counts as gone already.
 		return Verdict{Origin: teardown.OriginGone}
 	case value == "true":
 	case labelled:
@@ -70,12 +72,12 @@ func (p Policy) Judge(k Kind, obj *unstructured.Unstructured, around Around) Ver
 	return Verdict{Origin: teardown.OriginWanted}
 }
 
-// moveAnnotation is what `clusterctl move` puts on what it deletes here because it is in another management cluster now
-// (cmd/clusterctl/api/v1alpha3, DeleteForMoveAnnotation).
+// moveAnnotation is the annotation that `clusterctl move` puts on the objects that it deletes here because another
+// management cluster has them now (cmd/clusterctl/api/v1alpha3, DeleteForMoveAnnotation).
 const moveAnnotation = "clusterctl.cluster.x-k8s.io/delete-for-move"
 
-// allows returns whether Secrets in a namespace may register clusters. Who may label a Namespace decides for a cluster of tenants;
-// who may write Secrets in it does not.
+// allows returns whether Secrets in a namespace may register clusters. The right to label a Namespace decides that on
+// a cluster with tenants; the right to write Secrets in it does not.
 func (p Policy) allows(namespace string, labels map[string]string) bool {
 	return labels[hubv1.RegisterSecretsLabel] == "true" || slices.Contains(p.SecretNamespaces, "*") || slices.Contains(p.SecretNamespaces, namespace)
 }

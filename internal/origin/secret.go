@@ -11,7 +11,7 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 )
 
-// Secret is the kind of Secrets with a kubeconfig. Where they register clusters, Policy says.
+// Secret is the kind of Secrets with a kubeconfig. Policy decides where they register clusters.
 var Secret = Kind{GroupKind: schema.GroupKind{Kind: "Secret"}, Provider: "Secret", traits: secret{}}
 
 type secret struct{ plain }

@@ -15,16 +15,17 @@ import (
 )
 
 const (
-	// DefaultNamespace is where the hub is installed, unless its pod says otherwise.
+	// DefaultNamespace is the hub's namespace, unless its pod says otherwise.
 	DefaultNamespace = "chandler-system"
-	// DefaultHubID is the hub's id on a management cluster, unless a flag says otherwise.
+	// DefaultHubID is the hub's ID, unless a flag sets another one.
 	DefaultHubID = "chandler"
-	// ConfigMapName names the ConfigMap in the hub's namespace in which the hub publishes its shared flags, for the command line to ask.
+	// ConfigMapName is the name of the ConfigMap, in the hub's namespace, in which the hub publishes its shared flags
+	// for the command line.
 	ConfigMapName = "chandler-hub"
 )
 
-// AddFlags adds the flags that decide what comes of a fleet: the hub and the command line share them, so that both read the same
-// text and take the same default. namespace is the hub's.
+// AddFlags adds the flags that decide what is rendered for a fleet. The hub and the command line share them, so that
+// both have the same help and the same defaults. namespace is the hub's.
 func (s *Shared) AddFlags(f *pflag.FlagSet, namespace string) {
 	s.AddIdentityFlags(f, namespace)
 	f.StringSliceVar(&s.Origins.RegisterAll, "register-all", nil, "kinds of clusters to register without the label: "+strings.Join(origin.Flags(), ", "))
@@ -33,13 +34,13 @@ func (s *Shared) AddFlags(f *pflag.FlagSet, namespace string) {
 	f.StringSliceVar(&s.FluxShards, "flux-shards", nil, "values of the label sharding.fluxcd.io/key that Flux's controllers select by: each cluster is served by one of them")
 }
 
-// AddIdentityFlags adds those of the shared flags that say whose objects are the hub's.
+// AddIdentityFlags adds the shared flags that decide which objects are the hub's.
 func (s *Shared) AddIdentityFlags(f *pflag.FlagSet, namespace string) {
 	f.StringVar(&s.HubID, "hub-id", DefaultHubID, "tells this hub's objects on workload clusters from those of hubs on other management clusters (there is one hub on each); never change it while add-ons are delivered")
 	f.StringSliceVar(&s.PlatformNamespaces, "platform-namespaces", []string{namespace, "flux-system"}, "namespaces whose AddonSets may select clusters everywhere")
 }
 
-// Complete checks what the shared flags say, and fills in the defaults that rest on others. namespace is the hub's.
+// Complete checks the shared flags, and fills in defaults that depend on other flags. namespace is the hub's.
 func (s *Shared) Complete(namespace string) error {
 	if s.HubID == "" {
 		return fmt.Errorf("--hub-id must not be empty")
@@ -67,7 +68,7 @@ func (s *Shared) Complete(namespace string) error {
 	return nil
 }
 
-// Published returns what the shared flags come to, by their names: the data of the ConfigMap.
+// Published returns the values of the shared flags by their names: the data of the ConfigMap.
 func (s *Shared) Published() map[string]string {
 	return map[string]string{
 		"hub-id":              s.HubID,
@@ -79,8 +80,9 @@ func (s *Shared) Published() map[string]string {
 	}
 }
 
-// Adopt sets those of the shared flags in f that nobody has written to what a hub has published. It takes nothing else out of data: whoever
-// may write that could else have the command line talk to another server. It fails on a value that its flag does not take.
+// Adopt sets the shared flags in f that the user has not set to the values that a hub has published. It takes no
+// other flag from data: otherwise a user who can write data could have the command line talk to another server. It
+// returns an error if a flag does not accept its value.
 func Adopt(f *pflag.FlagSet, data map[string]string) error {
 	for name := range (&Shared{}).Published() {
 		value, published := data[name]

@@ -14,17 +14,17 @@ import (
 	"github.com/chandler-hub/chandler/internal/render"
 )
 
-// Shared is the part of a hub's configuration that decides what comes of a fleet. The command line has it in common with the hub.
+// Shared is the part of a hub's configuration that decides what is rendered for a fleet. The command line shares it.
 type Shared struct {
 	// HubID tells this hub's objects from those of other hubs. It must never change while add-ons are delivered.
 	HubID string
 	// PlatformNamespaces are the namespaces whose AddonSets may select clusters everywhere.
 	PlatformNamespaces []string
-	// Origins says what is registered.
+	// Origins decides which origins are registered.
 	Origins origin.Policy
-	// Chart is the chart that delivers plain manifests, as Flux reaches it.
+	// Chart is the chart that delivers plain manifests, with the URL at which Flux reaches it.
 	Chart render.ManifestChart
-	// FluxShards are the shards of Flux's controllers, of which one serves a cluster; none if they are not sharded.
+	// FluxShards are the shards of Flux's controllers, one of which serves each cluster; none if Flux is not sharded.
 	FluxShards []string
 }
 
@@ -36,15 +36,17 @@ func (s *Shared) IsPlatform(namespace string) bool {
 // Config is the configuration of a hub.
 type Config struct {
 	Shared
-	// Rules are what kubeconfigs and the addresses in them are held against; see RulesFor.
+	// Rules are the rules for kubeconfigs and the addresses in them; see RulesFor.
 	Rules kubeconfig.Rules
-	// UnregisterDelay is how long an origin without the label stays registered.
+	// UnregisterDelay is how long an origin stays registered after its label was removed.
 	UnregisterDelay time.Duration
-	// TeardownGrace is how long a cluster that does not answer is waited for before its add-ons are let go.
+	// TeardownGrace is how long the hub waits for a cluster that does not answer before it lets the cluster's add-ons
+	// go.
 	TeardownGrace time.Duration
-	// RemovalDelay is how long an add-on that was dropped stays before it is uninstalled: time for another set to take it over.
+	// RemovalDelay is how long a dropped add-on stays before it is uninstalled. In this time another set can take it
+	// over.
 	RemovalDelay time.Duration
-	// ChartRetention is how long a HelmChart or source that clusters share stays after its last use.
+	// ChartRetention is how long a shared HelmChart or source stays after its last use.
 	ChartRetention time.Duration
 	// ProbeInterval is the time between two probes of a cluster that answers.
 	ProbeInterval time.Duration
@@ -52,8 +54,9 @@ type Config struct {
 	Concurrency int
 }
 
-// RulesFor returns the rules for the kubeconfig of a registration. Kamaji and Cluster API write kubeconfigs that name Services of the
-// management cluster; in one that anybody else has written such a name would lead the hub, and Flux, to what runs beside them.
+// RulesFor returns the rules for the kubeconfig of a registration. Kamaji and Cluster API write kubeconfigs that name
+// Services of the management cluster. In anybody else's kubeconfig, such a name would lead the hub and Flux to other
+// programs on the management cluster.
 func (c *Config) RulesFor(reg *hubv1.ClusterRegistration) kubeconfig.Rules {
 	rules := c.Rules
 	if ref := reg.Spec.OriginRef; ref != nil && reg.Spec.KubeConfig == nil {

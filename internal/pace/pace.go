@@ -22,18 +22,18 @@ import (
 const (
 	first = 2 * time.Second // for the first status of an object: somebody may be looking for it
 	later = 5 * time.Second // of a delivery
-	// The counts of a registration: who wants to see an add-on on its way looks at its deliveries.
+	// This is for the counts of a registration. People who want to follow an add-on look at its deliveries.
 	sum = 30 * time.Second
 )
 
-// Waiting knows since when the status of each object has had something to tell. The zero value is ready for use.
+// Waiting records since when each object's status has had something to write. The zero value is ready for use.
 type Waiting struct {
 	mu    sync.Mutex
 	since map[types.NamespacedName]time.Time
 }
 
-// For returns how long the status of an object is to wait from now, 0 if there is nothing to write, or it is to be written now.
-// progress says whether it tells of nothing else, and delay is what Delay returned.
+// For returns how long the status of an object is to wait from now; 0 if it is to be written now, or there is nothing
+// to write. progress says whether the change is only progress. delay is the result of Delay.
 func (w *Waiting) For(key types.NamespacedName, progress bool, delay time.Duration, now time.Time) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -53,14 +53,14 @@ func (w *Waiting) For(key types.NamespacedName, progress bool, delay time.Durati
 	return left
 }
 
-// Forget an object that is gone.
+// Forget removes the record of an object that is gone.
 func (w *Waiting) Forget(key types.NamespacedName) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.since, key)
 }
 
-// Sooner returns the shortest of some times to wait, of which 0 is none.
+// Sooner returns the shortest of several times to wait. It ignores 0, which means none.
 func Sooner(waits ...time.Duration) time.Duration {
 	var soonest time.Duration
 	for _, wait := range waits {

@@ -13,8 +13,8 @@ import (
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
-// Delivery returns whether the status of a delivery tells of nothing but progress, compared with the one that was written last. It is false
-// if both are the same.
+// Delivery returns whether the status of a delivery differs only by progress from the one that was written last. It
+// returns false if both are equal.
 func Delivery(before, after *hubv1.AddonDelivery) bool {
 	if after.DeletionTimestamp != nil || equality.Semantic.DeepEqual(before.Status, after.Status) || !onTheWay(before, after) {
 		return false
@@ -33,8 +33,9 @@ func Delivery(before, after *hubv1.AddonDelivery) bool {
 	return equality.Semantic.DeepEqual(a, b)
 }
 
-// Registration is the same for a registration: how many add-ons are Ready, which sets deliver, and that it has not been probed yet.
-// unready is true if a delivery of it says that it is not Ready, or leaves: the registration must not say longer than they do that all is.
+// Registration is the same for a registration: how many add-ons are Ready, which sets deliver, and that it has not
+// been probed yet. unready is true if one of its deliveries is not Ready, or leaves: the registration must not report
+// Ready for longer than they do.
 func Registration(before, after *hubv1.ClusterRegistration, unready bool) bool {
 	was, is := status.IsTrue(before, hubv1.ReadyCondition), status.IsTrue(after, hubv1.ReadyCondition)
 	if was && !is && unready || is && !was && !fresh(before) {
@@ -54,7 +55,7 @@ func Registration(before, after *hubv1.ClusterRegistration, unready bool) bool {
 	return equality.Semantic.DeepEqual(a, b)
 }
 
-// Delay is how long a status waits that tells of progress, given the one that was written last.
+// Delay returns how long a status that reports progress waits, given the status that was written last.
 func Delay(before status.Object) time.Duration {
 	if fresh(before) {
 		return first
@@ -65,13 +66,13 @@ func Delay(before status.Object) time.Duration {
 	return sum
 }
 
-// fresh returns whether no status of an object has been written yet.
+// fresh returns whether no status of the object has been written yet.
 func fresh(o status.Object) bool { return status.Find(o, hubv1.ReadyCondition) == nil }
 
-// moving are the reasons of what has not arrived.
+// moving are the reasons of objects that are not Ready yet.
 var moving = []string{hubv1.ProgressingReason, hubv1.WaitingForClusterReason, hubv1.NotProbedReason, hubv1.NoAddonSetReason, hubv1.AddonsLeavingReason}
 
-// onTheWay returns whether an object has not arrived, and was not in trouble before: to be out of it is news.
+// onTheWay returns whether an object is not Ready yet and had no failure before: the end of a failure is news.
 func onTheWay(before, after status.Object) bool {
 	was := status.Reason(before, hubv1.ReadyCondition)
 	return slices.Contains(moving, status.Reason(after, hubv1.ReadyCondition)) &&
@@ -84,7 +85,7 @@ func without(conditions []metav1.Condition) []metav1.Condition {
 	})
 }
 
-// isProgress returns whether an add-on is on its way, or has arrived, with nothing else to tell of it.
+// isProgress returns whether an add-on is progressing or Ready, and there is nothing else to report about it.
 func isProgress(a hubv1.AddonStatus) bool {
 	switch a.State {
 	case hubv1.AddonLostTo:

@@ -17,7 +17,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// pause is how long further refusals say nothing new: those of one moment are one.
+// pause is how long further 429 responses count as the same one: those of one moment say the same thing.
 const pause = time.Second
 
 // Limit is the bound. It is safe for concurrent use.
@@ -32,19 +32,19 @@ type Limit struct {
 	cut      time.Time
 }
 
-// New returns a limit that begins with, and never exceeds, so many writes at a time.
+// New returns a limit whose bound starts at the given number of writes at a time, and never exceeds it.
 func New(most int, c clock.PassiveClock) *Limit {
 	return &Limit{most: float64(most), bound: float64(most), clock: c}
 }
 
-// Bound returns how many writes may be on their way now.
+// Bound returns how many writes may be under way now.
 func (l *Limit) Bound() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return int(l.bound)
 }
 
-// Wrap bounds the writes through a transport. Reads pass, and so does what keeps the hub its place as the leader.
+// Wrap bounds the writes through a transport. Reads pass, and so do the writes of leader election.
 func (l *Limit) Wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(req *http.Request) (*http.Response, error) {
 		if !isWrite(req) {
@@ -97,7 +97,7 @@ func (l *Limit) acquire(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// release ends a write, which was answered, or refused for now.
+// release ends a write. answered says whether the server answered, refused whether it answered 429.
 func (l *Limit) release(answered, refused bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -111,7 +111,7 @@ func (l *Limit) release(answered, refused bool) {
 	l.next()
 }
 
-// next lets those go on that wait, as many as there is room for.
+// next starts as many of the waiting writes as the bound allows.
 func (l *Limit) next() {
 	for len(l.waiting) > 0 && l.inFlight < int(l.bound) {
 		close(l.waiting[0])

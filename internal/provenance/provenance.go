@@ -18,43 +18,47 @@ import (
 	"github.com/chandler-hub/chandler/internal/match"
 )
 
-// Standing is how far a delivery counts.
+// Standing says what a delivery may have the hub do.
 type Standing string
 
 const (
-	// Ignored: nothing is made or removed for it.
+	// Ignored: the hub makes and removes nothing for it.
 	Ignored Standing = "Ignored"
-	// Held: what is there of it stays as it is, and goes when the set's room withdraws it. Nothing is made for it.
+	// Held: the hub makes nothing for it. Its objects stay as they are, until the addonset room withdraws it.
 	Held Standing = "Held"
-	// Unclaimed: as Held, but the set is there, and its room has not written its UID into the delivery: an older hub made it, or it comes
-	// out of a backup. The room claims it if the set selects the cluster, and withdraws it else.
+	// Unclaimed: like Held, but the set exists, and the addonset room has not written the set's UID into the
+	// delivery. An older hub made the delivery, or it was restored from a backup. The room claims it if the set
+	// selects the cluster, and otherwise withdraws it.
 	Unclaimed Standing = "Unclaimed"
-	// Genuine: the set's room made it.
+	// Genuine: the addonset room made it.
 	Genuine Standing = "Genuine"
 )
 
-// Verdict is a standing, and why it is no better.
+// Verdict is a standing, and the reason if it is not Genuine.
 type Verdict struct {
 	Standing        Standing
 	Reason, Message string
 }
 
-// Known returns whether the set's room made the delivery, or may have.
+// Known returns whether the addonset room made the delivery, or may have made it.
 func (v Verdict) Known() bool { return v.Standing != Ignored }
 
-// Named returns whether a delivery has the name that the hub gives. Each cluster has only one delivery of a set by that name.
+// Named returns whether a delivery has the name that the hub gives. Only one delivery of a set to a cluster can have
+// that name.
 func Named(d *hubv1.AddonDelivery) bool {
 	return d.Name == identity.Delivery(d.Spec.AddonSetRef.Name, d.Spec.RegistrationRef.Key())
 }
 
-// Object returns whether a Flux object is one that the hub makes for a set on a cluster: it has the name that the hub gives, names the delivery of that
-// set, and lies where the set reaches the cluster. The set's name is not read off the object: a label holds no long one.
+// Object returns whether the hub made a Flux object for a set on a cluster. Its name is the one that the hub gives,
+// it names the set's delivery, and it is in a namespace from which the set reaches the cluster. The caller passes the
+// set's name, because the object's label may have a shortened one.
 func Object(o metav1.Object, hubID, set string, reg types.NamespacedName, platform bool) bool {
 	return o.GetName() == identity.FluxObject(hubID, reg, o.GetLabels()[hubv1.AddonLabel]) &&
 		o.GetAnnotations()[hubv1.DeliveryAnnotation] == identity.Delivery(set, reg) && match.Reaches(o.GetNamespace(), platform, reg.Namespace)
 }
 
-// Of returns how far a delivery counts. set is nil if it is not there; platform says whether its namespace is a platform namespace.
+// Of returns the standing of a delivery. set is nil if it does not exist. platform says whether its namespace is a
+// platform namespace.
 func Of(d *hubv1.AddonDelivery, set *hubv1.AddonSet, platform bool) Verdict {
 	key := d.Spec.RegistrationRef.Key()
 	claimed := set != nil && set.UID == d.Spec.AddonSetRef.UID

@@ -16,9 +16,9 @@ import (
 
 // Target is what a program is rendered for.
 type Target struct {
-	// HubID tells this hub's objects from another's on the same cluster.
+	// HubID tells the objects of this hub from those of another hub on the same cluster.
 	HubID string
-	// Namespace is the set's: everything generated lives there.
+	// Namespace is the set's. All generated objects are in it.
 	Namespace string
 	// Set and Delivery are the names of the AddonSet and the AddonDelivery.
 	Set, Delivery string
@@ -26,7 +26,7 @@ type Target struct {
 	Registration types.NamespacedName
 	// Chart is the chart that delivers plain manifests; its URL is empty if the hub serves none.
 	Chart ManifestChart
-	// FluxShards are the shards of Flux's controllers, of which one serves the cluster; none if they are not sharded.
+	// FluxShards are the shards of Flux's controllers, one of which serves the cluster; none if Flux is not sharded.
 	FluxShards []string
 }
 
@@ -37,29 +37,29 @@ type ManifestChart struct {
 	Name, Version string
 }
 
-// Input is what is known of the cluster.
+// Input is what the hub knows about the cluster.
 type Input struct {
-	// Cluster is what expressions see as cluster. Overlays select by its labels.
+	// Cluster is the value of cluster in expressions. Overlays select by its labels.
 	Cluster *expression.Cluster
-	// Origin is what expressions see as origin; nil if there is none.
+	// Origin is the value of origin in expressions; nil if there is no origin.
 	Origin map[string]any
-	// Identity tells the cluster from others if Flux gets at it by workload identity: it stands for the UID, which nobody can ask for,
-	// and the mirror is a ConfigMap. Empty if there is a kubeconfig.
+	// Identity identifies a cluster that Flux logs in to by workload identity, in place of the UID, which the hub
+	// cannot read. The mirror is then a ConfigMap. It is empty if there is a kubeconfig.
 	Identity string
-	// Variables of the cluster, the weakest layer first. They are taken as they are: << in them is text.
+	// Variables of the cluster, the weakest layer first. Their values are literal: << in them is text.
 	Variables []Layer
-	// ServiceAccount is whom Flux impersonates on the cluster where an add-on does not say.
+	// ServiceAccount is the one that Flux impersonates on the cluster, for add-ons that do not name one.
 	ServiceAccount string
 	// Overrides of the cluster.
 	Overrides []hubv1.Override
-	// Documents are the ConfigMaps and Secrets, in the set's namespace, that are referred to. One that is not in the map
-	// has not been looked for yet: Result.Missing asks for it.
+	// Documents are the ConfigMaps and Secrets, in the set's namespace, that the set refers to. A document that is
+	// not in the map has not been read yet: Result.Missing asks for it.
 	Documents map[Ref]Document
-	// Releases are Helm releases that add-ons keep, whatever their defaults would be.
+	// Releases are Helm releases that add-ons keep, whatever their defaults are.
 	Releases map[string]Kept
-	// Now decides which overrides are over.
+	// Now is the time. It decides which overrides have ended.
 	Now time.Time
-	// Explain asks for traces of who set what.
+	// Explain asks for traces, which record who set what.
 	Explain bool
 }
 
@@ -72,15 +72,15 @@ type Layer struct {
 // Ref names a ConfigMap or Secret in the set's namespace.
 type Ref struct{ Kind, Name string }
 
-// Document is a ConfigMap or Secret. Of a Secret nothing secret is ever in it.
+// Document is a ConfigMap or Secret. It never holds anything secret of a Secret.
 type Document struct {
-	// Found is false if it is not there.
+	// Found is false if the object does not exist.
 	Found bool
-	// Version changes when its content does.
+	// Version changes when the content changes.
 	Version string
 	// Keys of its data, sorted.
 	Keys []string
-	// CRDs is true if a CustomResourceDefinition is among the objects in it.
+	// CRDs is true if its objects include a CustomResourceDefinition.
 	CRDs bool
 	// Data of a ConfigMap.
 	Data map[string]string
@@ -89,18 +89,18 @@ type Document struct {
 // Kept is a Helm release that an add-on goes on with.
 type Kept struct {
 	hubv1.HelmReleaseIdentity
-	// From names the object that it is taken over from; empty if it is the add-on's own.
+	// From names the object that the add-on takes the release over from; empty if it is the add-on's own.
 	From string
 }
 
-// crd tells whether there is a CustomResourceDefinition among the objects in a text, in YAML or JSON.
+// crd matches a text in YAML or JSON whose objects include a CustomResourceDefinition.
 var crd = regexp.MustCompile(`(?m)["']?kind["']?\s*:\s*["']?CustomResourceDefinition\b`)
 
-// HoldsCRD returns whether a CustomResourceDefinition is among the objects in a text. It may err on the side of yes: the
-// release for them is then an empty one.
+// HoldsCRD returns whether the objects in a text include a CustomResourceDefinition. It may return true for a text
+// without one: the release for them is then empty.
 func HoldsCRD(text string) bool { return crd.MatchString(text) }
 
-// ConfigMap returns the document of a ConfigMap that is there.
+// ConfigMap returns the document of an existing ConfigMap.
 func ConfigMap(data map[string]string) Document {
 	d := Document{Found: true, Data: data}
 	for k := range data {
@@ -116,24 +116,24 @@ func ConfigMap(data map[string]string) Document {
 	return d
 }
 
-// Result is what a set makes for a cluster.
+// Result is what a set renders to for a cluster.
 type Result struct {
 	// Objects in the order of the set's add-ons, not yet linked (see Link).
 	Objects []Object
-	// Excluded says of each add-on that is not for this cluster why.
+	// Excluded maps each add-on that this cluster does not get to the reason.
 	Excluded map[string]string
-	// Failed holds what is wrong with the add-ons that do not come out. What runs there of them stays.
+	// Failed maps each add-on that cannot be rendered to its errors. What runs of it stays.
 	Failed map[string]Errors
-	// Refused is what the cluster's owner wrote and may not, or wrote wrongly: everything is delivered without it. It is in the order of
-	// the set.
+	// Refused are variables and overrides of the cluster's owner that are not allowed or not valid, in the order of
+	// the set. Everything is delivered without them.
 	Refused []Refusal
-	// Refs are the documents that the result depends on, and Missing those that were not in the input: the result is not
-	// final before they are.
+	// Refs are the documents that the result depends on. Missing are those that were not in the input: the result is
+	// not final before they are.
 	Refs, Missing []Ref
-	// Until is when the result changes by the passing of time alone; zero for never.
+	// Until is when the result changes even if the input does not; zero for never.
 	Until time.Time
-	// Vars are the merged variables, as far as something read them, and VarLayers who set them. Only with Explain.
+	// Vars are the merged variables that something has read. Only with Explain.
 	Vars map[string]any
-	// VarLayers says which layer set each variable. Only with Explain.
+	// VarLayers maps each variable to the layer that set it. Only with Explain.
 	VarLayers map[string]string
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/chandler-hub/chandler/internal/merge"
 )
 
-// prepare merges the variables, and finds the overlays and overrides that count for this cluster. An error holds the whole
-// delivery: nobody knows what it would have changed.
+// prepare merges the variables, and finds the overlays and overrides that apply to this cluster. An error holds the
+// whole delivery, because nobody knows what they would have changed.
 func (r *renderer) prepare() error {
 	r.budgets, r.others = newBudgets(), map[string]*scope{}
 	if err := r.readConfigMaps(); err != nil || len(r.out.Missing) > 0 {
@@ -36,7 +36,8 @@ func (r *renderer) prepare() error {
 	return nil
 }
 
-// newScope returns a scope with the set's variables, as far as they are known by now, and those of the cluster that are given.
+// newScope returns a scope with the set's variables that are known by now, and with the given variables of the
+// cluster.
 func (r *renderer) newScope(budget *int64, cluster []Layer, trace *merge.Trace) *scope {
 	s := newScope(r.p, r.in, budget)
 	s.trace = trace
@@ -55,7 +56,8 @@ func (r *renderer) newScope(budget *int64, cluster []Layer, trace *merge.Trace) 
 
 func overlayLayer(name string) string { return fmt.Sprintf("overlay %q", name) }
 
-// readConfigMaps reads variablesFrom. Their names are the set's to choose, so no variable of the cluster may decide them.
+// readConfigMaps reads variablesFrom. Only the set chooses their names, so no variable of the cluster may decide
+// them.
 func (r *renderer) readConfigMaps() error {
 	if len(r.p.VariablesFrom) == 0 {
 		return nil
@@ -89,7 +91,7 @@ func (r *renderer) readConfigMaps() error {
 	return nil
 }
 
-// chosen evaluates a text that only the set may choose.
+// chosen evaluates a text that only the set may decide.
 func (s *scope) chosen(text string) (string, error) {
 	if !expression.Has(text) {
 		return text, nil
@@ -121,8 +123,8 @@ func (r *renderer) document(ref Ref) (Document, bool) {
 	return doc, known
 }
 
-// matchOverlays finds the overlays that apply. What an overlay asks sees the variables of the set alone: if overlays could
-// see each other's, their order would decide twice.
+// matchOverlays finds the overlays that apply. Their conditions see only the variables of the set. If overlays could
+// see each other's variables, their order would decide twice.
 func (r *renderer) matchOverlays() error {
 	var both *pair
 	var matched []*compile.Overlay
@@ -168,7 +170,7 @@ func condition(s *scope, t *expression.Template) (yes bool, decided []string, er
 	return yes, decided, nil
 }
 
-// activeOverrides leaves out the overrides that are over, and notes when the next one ends.
+// activeOverrides leaves out the overrides that have ended, and records when the next one ends.
 func (r *renderer) activeOverrides() {
 	for i := range r.in.Overrides {
 		o := &r.in.Overrides[i]
@@ -188,7 +190,7 @@ func (r *renderer) until(t time.Time) {
 	}
 }
 
-// keepNull: within Helm values a null is a value.
+// keepNull returns the merge option that keeps a null within Helm values as a value.
 func keepNull(kind string) func([]string) bool {
 	if kind != fluxspec.HelmReleaseKind {
 		return nil
@@ -199,14 +201,14 @@ func keepNull(kind string) func([]string) bool {
 // layered is the body of an add-on with every layer merged.
 type layered struct {
 	body map[string]any
-	// changed is false if it is the set's own, shared with other clusters.
+	// changed is false if the body is the set's own, which other clusters share.
 	changed bool
-	// excluded says why the add-on is not for this cluster; empty if it is.
+	// excluded says why the cluster does not get the add-on; empty if it does.
 	excluded string
 	trace    *merge.Trace
 }
 
-// layers merges an add-on's body with what overlays, and overrides of the cluster, say about it.
+// layers merges an add-on's body with the overlays, and with overrides of the cluster.
 func (r *renderer) layers(a *compile.Addon, overrides []change) (layered, Errors) {
 	l := layered{body: a.Body}
 	if r.in.Explain {
@@ -268,5 +270,5 @@ func (l *layered) apply(a *compile.Addon, change compile.AddonOverlay, layer str
 	return nil
 }
 
-// SetLayer is what the set's own part is called.
+// SetLayer is the name of the layer of the set itself.
 const SetLayer = "the set"

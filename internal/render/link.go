@@ -13,7 +13,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/plan"
 )
 
-// Dependency is an object on the same cluster that another one is delivered after.
+// Dependency is an object on the same cluster that must come before another one.
 type Dependency struct {
 	// Addon is its name.
 	Addon string
@@ -21,7 +21,8 @@ type Dependency struct {
 	Namespace, Name string
 }
 
-// Link says what an object is delivered after, and gives it its final hash. sets names AddonSets that all of it comes after.
+// Link sets what an object is delivered after, and gives it its final hash. sets names AddonSets that must come
+// before it as a whole.
 func (o *Object) Link(dependencies []Dependency, sets []string) {
 	o.dependencies, o.sets = dependencies, sets
 	o.Hash = o.bodyHash
@@ -30,7 +31,7 @@ func (o *Object) Link(dependencies []Dependency, sets []string) {
 	}
 }
 
-// Manifest returns the linked object, to be applied just as it is.
+// Manifest returns the linked object, ready to be applied.
 func (o *Object) Manifest() *unstructured.Unstructured {
 	u := o.Object.DeepCopy()
 	var refs []any
@@ -61,14 +62,15 @@ func (o *Object) Manifest() *unstructured.Unstructured {
 	return u
 }
 
-// Skeleton returns the object without its body, for whoever remembers what was rendered and not every byte of it.
+// Skeleton returns the object without its body, for callers that remember what was rendered and do not need every
+// byte.
 func (o *Object) Skeleton() Object {
 	out := *o
 	out.Object, out.Trace, out.Shared = nil, nil, nil
 	return out
 }
 
-// Complete gives a skeleton the body of the same object, rendered again.
+// Complete gives a skeleton the body of the same object, which was rendered again.
 func (o *Object) Complete(whole *Object) {
 	o.Object, o.Trace, o.Shared = whole.Object, whole.Trace, whole.Shared
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/chandler-hub/chandler/internal/merge"
 )
 
-// mergeObjects merges the objects that a layer names into those of the body by their identity, and adds the others. It
-// returns the rest of the layer, which is merged as any other.
+// mergeObjects merges the objects of a layer into those of the body, by their identity, and adds the others. It
+// returns the rest of the layer, which is merged like any other body.
 func mergeObjects(body, layer map[string]any, o merge.Options) (map[string]any, error) {
 	objects, ok := layer["objects"].([]any)
 	if !ok {
@@ -63,7 +63,7 @@ func isCRD(o map[string]any) bool {
 	return o["kind"] == "CustomResourceDefinition" && strings.HasPrefix(apiVersion, "apiextensions.k8s.io/")
 }
 
-// What the chart is asked to pick.
+// Which of the objects the chart picks.
 const (
 	selectCRDs   = "crds"
 	selectOthers = "others"
@@ -77,9 +77,9 @@ type release struct {
 	movedFrom     []hubv1.MovedAddon
 }
 
-// manifests returns the releases that deliver plain objects, and what their bodies share: one release, and, where there are
-// CustomResourceDefinitions, another one for them. A definition is never in the first: it would be deleted, with all that is
-// defined by it, if it had to change from one release to the other.
+// manifests returns the releases that deliver plain objects, and the part that their bodies share. There is one
+// release, and a second one for CustomResourceDefinitions if there are any. A definition is never in the first: if it
+// had to change from one release to the other, Helm would delete it, and with it all its objects.
 func (r *renderer) manifests(a *compile.Addon, body map[string]any) ([]release, map[string]any, error) {
 	if r.t.Chart.URL == "" {
 		return nil, nil, fmt.Errorf("this hub serves no chart for plain manifests: start it with --chart-url")
@@ -141,8 +141,9 @@ func (r *renderer) manifests(a *compile.Addon, body map[string]any) ([]release, 
 	return []release{first, rest}, spec, nil
 }
 
-// manifestsFrom refers to ConfigMaps and Secrets by valuesFrom: Flux reads them, so that they are in no Flux object, and
-// what is secret never passes through the hub. The version of each is a value, so that Flux upgrades when it changes.
+// manifestsFrom refers to ConfigMaps and Secrets by valuesFrom. Flux reads them, so that no Flux object contains
+// them, and nothing secret passes through the hub. The version of each is a value, so that Flux upgrades when it
+// changes.
 func (r *renderer) manifestsFrom(sources []fluxspec.ManifestsSource) (from []any, values map[string]any, crds bool, err error) {
 	values = map[string]any{}
 	versions := map[string]any{}
@@ -172,8 +173,8 @@ func (r *renderer) manifestsFrom(sources []fluxspec.ManifestsSource) (from []any
 	return from, values, crds, nil
 }
 
-// chartRepository is the source of the hub's own chart. It is updated in place: where the hub is reached is no part of what a
-// cluster gets.
+// chartRepository returns the source of the hub's own chart. The hub updates it in place: the hub's address is not
+// part of what a cluster gets.
 func (r *renderer) chartRepository() (Shared, error) {
 	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"url": r.t.Chart.URL, "interval": "1h"}}}
 	u.SetGroupVersionKind(sourceKind(sourcev1.HelmRepositoryKind))

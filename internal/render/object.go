@@ -30,7 +30,7 @@ func GroupVersionKind(kind string) schema.GroupVersionKind {
 	return kustomizev1.GroupVersion.WithKind(kind)
 }
 
-// objects makes the Flux objects of an add-on from its body, which is the add-on's own by now.
+// objects makes the Flux objects of an add-on from its body. The body is the add-on's own copy by now.
 func (r *renderer) objects(a *compile.Addon, body map[string]any, used []Shared) ([]Object, error) {
 	if a.Kind != fluxspec.ManifestsKind {
 		o, err := r.object(a, release{name: a.Name, dependsOn: a.DependsOn, movedFrom: a.MovedFrom}, body)
@@ -107,7 +107,7 @@ func (r *renderer) object(a *compile.Addon, rel release, spec map[string]any) (*
 	return out, err
 }
 
-// kubeConfig refers to the mirror.
+// kubeConfig returns the reference to the mirror.
 func (r *renderer) kubeConfig() map[string]any {
 	name := identity.Mirror(r.t.HubID, r.t.Registration)
 	if r.in.Identity != "" {
@@ -116,9 +116,10 @@ func (r *renderer) kubeConfig() map[string]any {
 	return map[string]any{"secretRef": map[string]any{"name": name, "key": MirrorKey}}
 }
 
-// impersonate has Flux act as a ServiceAccount on the cluster, and a twin of it made on the hub. The twin has no rights: it is
-// there because kustomize-controller, when it finalizes, looks for the ServiceAccount on the hub, also for a remote target, and
-// without it lets the objects go without a word (fluxcd/pkg/runtime/client, CanImpersonate).
+// impersonate sets the ServiceAccount that Flux impersonates on the cluster, and adds its twin on the management
+// cluster. The twin has no rights. kustomize-controller, when it finalizes, looks for the ServiceAccount on the
+// management cluster, also for a remote target. Without the twin it deletes nothing and logs nothing
+// (fluxcd/pkg/runtime/client, CanImpersonate).
 func (r *renderer) impersonate(out *Object, spec map[string]any) error {
 	name, _ := spec["serviceAccountName"].(string)
 	if _, said := spec["serviceAccountName"]; !said && r.in.ServiceAccount != "" {
@@ -133,7 +134,7 @@ func (r *renderer) impersonate(out *Object, spec map[string]any) error {
 	return err
 }
 
-// Twin returns the twin on the hub of a ServiceAccount that Flux acts as on a cluster.
+// Twin returns the twin, on the management cluster, of a ServiceAccount that Flux impersonates on a cluster.
 func Twin(hubID, namespace, name string) (Shared, error) {
 	u := &unstructured.Unstructured{Object: map[string]any{"automountServiceAccountToken": false}}
 	u.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ServiceAccount"))
@@ -144,8 +145,8 @@ func Twin(hubID, namespace, name string) (Shared, error) {
 	return Shared{Object: u, Hash: hash, Yields: true}, err
 }
 
-// keepRelease writes the release that the add-on goes on with into a body that does not say otherwise. Flux would uninstall
-// and install again if any of these changed.
+// keepRelease writes the release that the add-on goes on with into the body, unless the body says otherwise. If any
+// of these fields changed, Flux would uninstall the release and install it again.
 func (r *renderer) keepRelease(out *Object, spec map[string]any) error {
 	kept, ok := r.in.Releases[out.Addon]
 	if !ok {
@@ -179,11 +180,11 @@ func identityOf(spec map[string]any) hubv1.HelmReleaseIdentity {
 	return hubv1.HelmReleaseIdentity{Name: text("releaseName"), Namespace: text("targetNamespace"), StorageNamespace: text("storageNamespace")}
 }
 
-// MirrorKey is the key of a kubeconfig mirror: the one that Flux looks for first (fluxcd/pkg/runtime/client).
+// MirrorKey is the key of a kubeconfig mirror: the first key that Flux looks for (fluxcd/pkg/runtime/client).
 const MirrorKey = "value"
 
-// Labels returns those of the Flux object of an add-on. An Object has them in its body alone: a hub remembers tens of thousands of
-// Objects without their bodies, and their labels would be as much again.
+// Labels returns the labels of the Flux object of an add-on. An Object has them only in its body: a hub keeps tens of
+// thousands of Objects without bodies, and labels would double their size.
 func Labels(t Target, addon string) map[string]string {
 	key := identity.ClusterKey(t.HubID, t.Registration)
 	out := map[string]string{
@@ -219,15 +220,15 @@ func (r *renderer) annotations(a *compile.Addon, o *Object) map[string]string {
 	return out
 }
 
-// maxObject bounds a generated object, in bytes of JSON: etcd takes 1.5 MiB, and statuses need room beside.
+// maxObject bounds a generated object, in bytes of JSON: etcd accepts 1.5 MiB, and the status needs room too.
 const maxObject = 1 << 20
 
-// FormatRelease writes a release into an annotation, and ParseRelease reads it.
+// FormatRelease formats a release for an annotation. ParseRelease parses it.
 func FormatRelease(id hubv1.HelmReleaseIdentity) string {
 	return id.Name + "," + id.Namespace + "," + id.StorageNamespace
 }
 
-// ParseRelease reads what FormatRelease wrote; false if it is something else.
+// ParseRelease parses what FormatRelease wrote. It returns false for any other text.
 func ParseRelease(s string) (hubv1.HelmReleaseIdentity, bool) {
 	parts := strings.Split(s, ",")
 	if len(parts) != 3 {

@@ -18,20 +18,20 @@ import (
 	"github.com/chandler-hub/chandler/internal/merge"
 )
 
-// overrideLayer is what the cluster's own overrides are called.
+// overrideLayer is the name of the layer of the cluster's own overrides.
 const overrideLayer = "the cluster's override"
 
-// change is an override that keeps to what the set opens.
+// change is an override that stays within the paths that the set opens.
 type change struct {
 	// index in Input.Overrides.
 	index int
 	compile.AddonOverlay
-	// excluded says why the add-on is left out; empty if it is not.
+	// excluded says why the cluster does not get the add-on; empty if it does.
 	excluded string
 }
 
-// permitted are the overrides of an add-on that keep to what its set opens. One that does not is refused as a whole: half of it would be
-// neither what the platform nor what the cluster's owner asked for.
+// permitted returns the overrides of an add-on that stay within the paths that its set opens. It refuses any other
+// override as a whole: half of it would be neither what the platform nor what the cluster's owner asked for.
 func (r *renderer) permitted(a *compile.Addon) []change {
 	var out []change
 	for _, i := range r.overrides {
@@ -80,7 +80,8 @@ func permit(a *compile.Addon, in *hubv1.Override) (change, Errors) {
 	return out, nil
 }
 
-// readOverride reads what an override says. It holds no expressions: what looks like one is refused, and not silently text.
+// readOverride reads an override. An override contains no expressions. A text that looks like one is refused, and not
+// taken as text silently.
 func readOverride(a *compile.Addon, in *hubv1.Override) (compile.AddonOverlay, Errors) {
 	var out compile.AddonOverlay
 	fail := func(path, format string, args ...any) (compile.AddonOverlay, Errors) {
@@ -128,8 +129,8 @@ func readOverride(a *compile.Addon, in *hubv1.Override) (compile.AddonOverlay, E
 	return out, nil
 }
 
-// findExpression returns the path to the first text that would be an expression in a set; false if there is none. These
-// texts are templates all the same: <<< is << everywhere.
+// findExpression returns the path to the first text that would be an expression in a set; false if there is none.
+// These texts are still templates: <<< is << everywhere.
 func findExpression(v any, path []string) (at []string, found bool) {
 	switch v := v.(type) {
 	case string:
@@ -158,7 +159,7 @@ func findExpression(v any, path []string) (at []string, found bool) {
 	return nil, false
 }
 
-// leaves returns the paths of everything that a document says.
+// leaves returns the paths of all values in a document.
 func leaves(m map[string]any, path []string) [][]string {
 	var out [][]string
 	for k, v := range m {

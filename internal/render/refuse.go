@@ -11,14 +11,15 @@ import (
 	"github.com/chandler-hub/chandler/internal/compile"
 )
 
-// Refusal is something that the cluster's owner wrote and may not write, or wrote wrongly. Nobody can keep an add-on away from a
-// cluster, or hold it at an old version, by writing something wrong: what is wrong is left out, and the add-on is delivered without it.
+// Refusal is an override or variable of the cluster's owner that is not allowed or not valid. It is left out, and the
+// add-on is delivered without it. So nobody can keep an add-on away from a cluster, or at an old version, by writing
+// something wrong.
 type Refusal struct {
-	// Addon that goes without it; empty if the whole set does.
+	// Addon that is delivered without it; empty if it is the whole set.
 	Addon string
-	// Override is its index in Input.Overrides; -1 if it is no override.
+	// Override is its index in Input.Overrides; -1 if it is not an override.
 	Override int
-	// Variables of the cluster that are left out; none if it is an override.
+	// Variables are the names of the variables of the cluster that are left out; none if it is an override.
 	Variables []string
 	// Why says where and what.
 	Why compile.Error
@@ -40,13 +41,13 @@ func (r Refusal) String() string {
 	return fmt.Sprintf("%s; the cluster's variables %s are ignored here", text, quoted(r.Variables))
 }
 
-// budgets are what the expressions of a set may cost for one cluster. What the cluster says is paid for by itself: it could else use up
-// what the set needs without it.
+// budgets are what the expressions of a set may cost for one cluster. The expressions that the cluster's owner causes
+// have a budget of their own. Otherwise they could use up what the set needs without them.
 type budgets struct{ own, tries, base int64 }
 
 func newBudgets() budgets { return budgets{maxCost, maxCost, maxCost} }
 
-// pair is two views on the variables for what decides about the whole set: with those of the cluster, and without.
+// pair is two views of the variables, for decisions about the whole set: with and without those of the cluster.
 type pair struct {
 	r         *renderer
 	own, base *scope
@@ -56,8 +57,8 @@ func (r *renderer) newPair() *pair {
 	return &pair{r, r.newScope(&r.budgets.own, r.in.Variables, nil), r.newScope(&r.budgets.base, nil, nil)}
 }
 
-// decide lets f decide with the variables of the cluster, and, where that is an error, without them. It is an error if that is one too:
-// it is the set's then.
+// decide lets f decide with the variables of the cluster and, if that fails, without them. If both fail, the set is
+// to blame, and decide returns the error.
 func (p *pair) decide(where compile.Error, f func(*scope) error) error {
 	p.own.said = nil
 	err := f(p.own)
@@ -73,7 +74,7 @@ func (p *pair) decide(where compile.Error, f func(*scope) error) error {
 	return nil
 }
 
-// both says what is wrong with what the cluster's owner wrote, and without it.
+// both describes the error with what the cluster's owner wrote, and the one without it.
 func both(with, without string) string {
 	if with == without {
 		return with
@@ -85,18 +86,18 @@ func unique(names []string) []string { return slices.Compact(slices.Sorted(slice
 
 func (r *renderer) refuse(refused Refusal) { r.out.Refused = append(r.out.Refused, refused) }
 
-// attempt is one way to render an add-on: which variables it sees, and which overrides count.
+// attempt is one way to render an add-on: which variables it sees, and which overrides apply.
 type attempt struct {
 	scope     *scope
 	overrides []change
-	// without says which of the cluster's variables it does not see, and why.
+	// without are the variables of the cluster that it does not see, and why.
 	without []leftOut
 
 	made
 	errs Errors
-	// blame names the variables of the cluster that may be to blame for the errors.
+	// blame names the variables of the cluster that may have caused the errors.
 	blame []string
-	// refused are overrides that it does not come out with.
+	// refused are the overrides with which it cannot be rendered.
 	refused []refusedOverride
 }
 
@@ -105,7 +106,7 @@ type refusedOverride struct {
 	errs Errors
 }
 
-// leftOut are variables of the cluster, and what does not come out with them.
+// leftOut are variables of the cluster, and the error that they cause.
 type leftOut struct {
 	names []string
 	errs  Errors
@@ -124,8 +125,9 @@ func (r *renderer) try(a *compile.Addon, s *scope, without []leftOut, overrides 
 	return t
 }
 
-// deliver renders one add-on as the cluster's owner wants it. Where that does not come out, it is rendered without what is to blame for
-// it; and only if it does not come out for a cluster whose owner says nothing either is the set to blame, and the add-on failed.
+// deliver renders one add-on as the cluster's owner wants it. If that fails, it renders the add-on without the
+// variables and overrides that are to blame. The add-on fails only if it cannot be rendered without anything of the
+// owner's either: then the set is to blame.
 func (r *renderer) deliver(a *compile.Addon) {
 	overrides := r.permitted(a)
 	whole := r.try(a, r.own, nil, overrides)
@@ -148,8 +150,8 @@ func (r *renderer) commit(a *compile.Addon, m made) {
 	r.out.Objects = append(r.out.Objects, m.objects...)
 }
 
-// deliverWithout finds out what is to blame for a failure: first the variables, since an override counts more, then the overrides, then
-// both.
+// deliverWithout finds out what causes a failure. It tries without variables first, because an override counts more,
+// then without overrides, then without both.
 func (r *renderer) deliverWithout(a *compile.Addon, whole attempt) {
 	views, found := r.withoutVariables(a, whole)
 	for i := 0; i < len(views) && !found && len(whole.overrides) > 0; i++ {
@@ -183,11 +185,11 @@ func (r *renderer) deliverWithout(a *compile.Addon, whole attempt) {
 	}
 }
 
-// maxViews bounds how often one add-on is rendered to find out which variables are to blame.
+// maxViews bounds how often one add-on is rendered to find the variables that are to blame.
 const maxViews = 5
 
-// withoutVariables makes attempts with fewer and fewer of the cluster's variables: without those that are to blame, and, where that does
-// not help, without any. It returns all attempts, and whether the last one has come out.
+// withoutVariables makes attempts with fewer and fewer of the cluster's variables: first without those to blame, and
+// if that fails, without any. It returns all attempts, and whether the last one succeeded.
 func (r *renderer) withoutVariables(a *compile.Addon, t attempt) (views []attempt, found bool) {
 	views = []attempt{t}
 	all := r.names()
@@ -207,7 +209,7 @@ func (r *renderer) withoutVariables(a *compile.Addon, t attempt) (views []attemp
 	return views, false
 }
 
-// held are the errors of an add-on that does not come out, whatever the cluster's owner says.
+// held returns the errors of an add-on that cannot be rendered with or without what the cluster's owner wrote.
 func held(with, without Errors) Errors {
 	if with.Error() == without.Error() {
 		return with
@@ -222,7 +224,8 @@ func held(with, without Errors) Errors {
 	return out
 }
 
-// keep takes back, one after the other, the overrides that an add-on comes out with, and refuses the others.
+// keep adds the overrides back, one after the other. It keeps those with which the add-on can be rendered, and
+// refuses the others.
 func (r *renderer) keep(a *compile.Addon, without attempt, overrides []change) attempt {
 	kept := without
 	var refused []refusedOverride
@@ -242,7 +245,7 @@ func (r *renderer) keep(a *compile.Addon, without attempt, overrides []change) a
 	return kept
 }
 
-// maxTaken bounds how often one add-on is rendered to find out which of its overrides is to blame.
+// maxTaken bounds how often one add-on is rendered to find the override that is to blame.
 const maxTaken = 8
 
 func (r *renderer) refuseVariables(a *compile.Addon, l leftOut) {
@@ -263,7 +266,7 @@ func (r *renderer) refuseOverride(a *compile.Addon, o change, errs Errors) {
 	}
 }
 
-// names are those of all variables of the cluster.
+// names returns the names of all variables of the cluster.
 func (r *renderer) names() []string {
 	var out []string
 	for _, l := range r.in.Variables {
@@ -288,7 +291,7 @@ func (r *renderer) scopeWithout(names []string) *scope {
 	return r.others[key]
 }
 
-// base returns the scope that sees what it would if the cluster's owner said nothing.
+// base returns the scope without anything that the cluster's owner wrote.
 func (r *renderer) base() *scope {
 	const key = "\x00base"
 	if r.others[key] == nil {

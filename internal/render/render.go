@@ -19,46 +19,48 @@ import (
 	"github.com/chandler-hub/chandler/internal/merge"
 )
 
-// Epoch is raised whenever this package makes other objects from the same input. It is part of every revision's name:
-// a hub with a new epoch leaves what older revisions made as it is, until the set is rolled.
+// Epoch is raised whenever this package renders the same input to different objects. It is part of every revision's
+// name. A hub with a new epoch leaves the objects of older revisions as they are, until the set is rolled out again.
 const Epoch = 3
 
-// Errors are things that are wrong for one cluster.
+// Errors are the problems of a set, or of an add-on, on one cluster.
 type Errors = compile.Errors
 
 // Object is the Flux object of one add-on.
 type Object struct {
 	Addon string
 	Kind  string
-	// Form is the kind of the add-on that it comes from.
+	// Form is the kind of the add-on's body.
 	Form string
-	// DependsOn names the add-ons that come before it.
+	// DependsOn names the add-ons that must come before it.
 	DependsOn []hubv1.AddonReference
 	// Release is set for a HelmRelease.
 	Release hubv1.HelmReleaseIdentity
-	// DefaultRelease is true if that is what the add-on's name and body give, so that nothing has to remember it. Also of a
-	// Kustomization, which has none.
+	// DefaultRelease is true if Release follows from the add-on's name and body, so that nobody has to store it. It
+	// is also true for a Kustomization, which has no release.
 	DefaultRelease bool
-	// Chart is the chart for which Flux reinstalls a release that runs another one; empty if it upgrades it in place.
+	// Chart is the name of the chart, if Flux would reinstall a release that runs another chart; empty if it would
+	// upgrade the release in place.
 	Chart string
-	// TargetNamespace is where a Kustomization puts what has none, and NamePrefix and NameSuffix are what it adds to names.
+	// TargetNamespace is where a Kustomization puts objects without a namespace. NamePrefix and NameSuffix are what
+	// it adds to names.
 	TargetNamespace, NamePrefix, NameSuffix string
 	// Path is the folder that a Kustomization applies.
 	Path string
-	// Once is true if the object is made and then left alone.
+	// Once is true if the objects are applied once and then left alone.
 	Once bool
-	// MovedFrom and Adopt say what it takes over.
+	// MovedFrom and Adopt name what it takes over.
 	MovedFrom []hubv1.MovedAddon
 	Adopt     *Adopt
 	// Namespace and Name of the Flux object.
 	Namespace, Name string
 	// Object is the Flux object before it is linked: only the fields that the hub owns. Nil in a Skeleton.
 	Object *unstructured.Unstructured
-	// Hash covers all that is applied. It is there once the object is linked.
+	// Hash covers everything that is applied. It is set once the object is linked.
 	Hash string
-	// Shared are the objects that it refers to and that clusters share: sources first, then charts.
+	// Shared are the objects that it refers to and that clusters share, sources before charts.
 	Shared []Shared
-	// Trace says who set each field of the add-on's body. Only with Explain.
+	// Trace records who set each field of the add-on's body. Only with Explain.
 	Trace *merge.Trace
 
 	bodyHash     string
@@ -69,11 +71,11 @@ type Object struct {
 // Adopt names a Flux object that somebody wrote by hand.
 type Adopt struct{ Kind, Namespace, Name string }
 
-// maxCost bounds what all expressions of a set may cost for one cluster. Each by itself may cost a million; a set that makes
-// use of that in a hundred places would cost the hub minutes for each change of a fleet.
+// maxCost bounds what all expressions of a set may cost for one cluster. A single expression may cost a million. A
+// set with a hundred of those would cost the hub minutes for each change of a fleet.
 const maxCost = 5 * expression.MaxCost
 
-// Render returns what a program makes for a target. An error holds the whole delivery as it is.
+// Render renders a program for a target. An error holds the whole delivery as it is.
 func Render(p *compile.Program, t Target, in *Input) (*Result, error) {
 	r := renderer{p: p, t: t, in: in, out: &Result{Excluded: map[string]string{}, Failed: map[string]Errors{}}, sources: map[string]*Shared{}}
 	if err := r.prepare(); err != nil || len(r.out.Missing) > 0 {
@@ -89,8 +91,8 @@ func Render(p *compile.Program, t Target, in *Input) (*Result, error) {
 	return r.out, nil
 }
 
-// Complete renders again and again, with the documents that were asked for, until none is missing. read returns one; an error of
-// its own ends it. What it read is left in in.Documents.
+// Complete renders again and again, each time with the documents that the last result asked for, until none is
+// missing. read reads a document; if it returns an error, so does Complete. The documents are left in in.Documents.
 func Complete(p *compile.Program, t Target, in *Input, read func(Ref) (Document, error)) (*Result, error) {
 	if in.Documents == nil {
 		in.Documents = map[Ref]Document{}
@@ -114,19 +116,22 @@ type renderer struct {
 	in  *Input
 	out *Result
 
-	// scope is what expressions see in the attempt that is being made; own is the one with all that the cluster says.
+	// scope is the view of the present attempt on the variables. own is the view with everything that the cluster's
+	// owner wrote.
 	scope, own *scope
-	// others are the scopes without some of the cluster's variables, by what they leave out, and budgets what each kind may cost.
+	// others are the scopes without some of the cluster's variables, by what they leave out. budgets is what each
+	// kind of scope may cost.
 	others     map[string]*scope
 	budgets    budgets
 	configMaps []Layer
 	overlays   []*compile.Overlay
-	// overrides are the indices in Input.Overrides of those that are not over.
+	// overrides are the indices in Input.Overrides of the overrides that have not ended.
 	overrides []int
 	sources   map[string]*Shared // those that have been evaluated: no variable of the cluster has a say in them
 }
 
-// releasesOnce refuses add-ons of the set that come out as one Helm release here: each would upgrade over the other for ever.
+// releasesOnce rejects add-ons of the set that have the same Helm release on this cluster: each would upgrade over
+// the other forever.
 func (r *renderer) releasesOnce() {
 	seen := map[compile.Release]string{}
 	r.out.Objects = slices.DeleteFunc(r.out.Objects, func(o Object) bool {
@@ -156,14 +161,15 @@ func (r *renderer) explainVariables() {
 	}
 }
 
-// made is what one attempt to render an add-on came to.
+// made is the result of one attempt to render an add-on.
 type made struct {
 	objects []Object
-	// excluded says why the add-on is not for this cluster; empty if it is.
+	// excluded says why the cluster does not get the add-on; empty if it does.
 	excluded string
 }
 
-// addon renders one add-on with the variables of r.scope and some of the cluster's overrides, or says why it is not for this cluster.
+// addon renders one add-on with the variables of r.scope and some of the cluster's overrides, or says why the cluster
+// does not get it.
 func (r *renderer) addon(a *compile.Addon, overrides []change) (made, Errors) {
 	wrong := func(path, format string, args ...any) (made, Errors) {
 		return made{}, Errors{{Addon: a.Name, Path: path, Message: fmt.Sprintf(format, args...)}}
@@ -216,7 +222,7 @@ func (r *renderer) addon(a *compile.Addon, overrides []change) (made, Errors) {
 	return made{objects: objects}, nil
 }
 
-// evaluate evaluates the expressions in a body. changed is true if it is not the set's own as it was compiled.
+// evaluate evaluates the expressions in a body. changed is true if the result differs from the compiled body.
 func (r *renderer) evaluate(a *compile.Addon, l layered) (body map[string]any, changed bool, errs Errors) {
 	e := evaluator{scope: r.scope, allowed: func(path, variables []string) error {
 		switch {
@@ -252,7 +258,7 @@ func (r *renderer) adopt(a *compile.Addon) (*Adopt, Errors) {
 		if err != nil {
 			return nil, Errors{{Addon: a.Name, Path: f.path, Message: err.Error()}}
 		}
-		// Before anybody looks for it: a client refuses to ask for such a name.
+		// This is checked before anybody reads the document: a client rejects such a name.
 		if what := validation.IsDNS1123Subdomain(text); len(what) > 0 {
 			return nil, Errors{{Addon: a.Name, Path: f.path, Message: fmt.Sprintf("is %q, which no object can be called: %s. Write the name of a %s that is there", text, what[0], adoptable(f.path, out.Kind))}}
 		}
@@ -265,7 +271,7 @@ func (r *renderer) adopt(a *compile.Addon) (*Adopt, Errors) {
 	return out, nil
 }
 
-// adoptable is the kind of what a field of adopt names.
+// adoptable returns the kind of the object that a field of adopt names.
 func adoptable(path, kind string) string {
 	if path == "adopt.namespace" {
 		return "namespace"
@@ -273,7 +279,7 @@ func adoptable(path, kind string) string {
 	return kind
 }
 
-// fluxKind is the kind of the Flux object that delivers a kind of add-on.
+// fluxKind returns the kind of the Flux object that delivers an add-on of a form.
 func fluxKind(form string) string {
 	if form == fluxspec.ManifestsKind {
 		return fluxspec.HelmReleaseKind

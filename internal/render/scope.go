@@ -14,8 +14,8 @@ import (
 	"github.com/chandler-hub/chandler/internal/merge"
 )
 
-// scope evaluates expressions with one set of variables. A variable may itself hold expressions over others; each is
-// evaluated when it is first asked for.
+// scope evaluates expressions with one set of variables. A variable may itself contain expressions over others. Each
+// is evaluated when it is first read.
 type scope struct {
 	program *compile.Program
 	cluster *expression.Cluster
@@ -29,12 +29,12 @@ type scope struct {
 	values map[string]any
 	states map[string]*variable
 	stack  []string
-	// said are the variables of the cluster that have had a say since somebody emptied it, also in what came to nothing.
-	// failing are those among them whose expression failed, or may not have one.
+	// said are the variables of the cluster that have influenced a result, or a failure, since the list was last
+	// emptied. failing are those among them whose expression failed, or that may not contain one.
 	said, failing []string
 }
 
-// variable is one that has been asked for.
+// variable is a variable that something has read.
 type variable struct {
 	done bool
 	err  error
@@ -49,12 +49,13 @@ func newScope(p *compile.Program, in *Input, budget *int64) *scope {
 	}
 }
 
-// add lays variables of the set over those that are there.
+// add adds variables of the set, which override those that are there.
 func (s *scope) add(layer string, values map[string]any) {
 	merge.Merge(s.raw, values, merge.Options{Layer: layer, Trace: s.trace})
 }
 
-// addLiteral lays variables over those that are there in which << is text, and that belong to the cluster's owner if they do.
+// addLiteral adds variables in which << is text. They override those that are there. If owner is true, they belong to
+// the cluster's owner.
 func (s *scope) addLiteral(layer string, values map[string]any, owner bool) {
 	for name, v := range values {
 		merge.Merge(s.raw, map[string]any{name: escape(v)}, merge.Options{Layer: layer, Trace: s.trace})
@@ -88,7 +89,7 @@ func escape(v any) any {
 	return runtime.DeepCopyJSONValue(v)
 }
 
-// eval evaluates a text that holds <<. decided names the cluster's variables that had a say.
+// eval evaluates a text that contains <<. decided names the variables of the cluster that influenced the result.
 func (s *scope) eval(text string) (value any, decided []string, err error) {
 	t, err := s.program.Template(text)
 	if err != nil {
@@ -128,7 +129,7 @@ func (s *scope) template(t *expression.Template) (value any, decided []string, e
 	return value, decided, err
 }
 
-// need evaluates a variable, once; nil if there is none of that name.
+// need evaluates a variable, once. It returns nil if there is none of that name.
 func (s *scope) need(name string) *variable {
 	raw, ok := s.raw[name]
 	switch {
@@ -185,16 +186,17 @@ func (p problem) text() string {
 // evaluator evaluates the expressions in a document.
 type evaluator struct {
 	*scope
-	// allowed returns whether the cluster's variables may decide what is at a path; nil if they may everywhere.
+	// allowed returns an error if the cluster's variables may not decide the value at a path. It is nil if they may
+	// everywhere.
 	allowed func(path []string, variables []string) error
 
 	decided  []string
 	problems []problem
-	// evaluated is true once anything was.
+	// evaluated is true once an expression was evaluated.
 	evaluated bool
 }
 
-// maxProblems bounds what is said about one document.
+// maxProblems bounds how many problems are reported for one document.
 const maxProblems = 10
 
 // value returns a copy of v with every expression evaluated.

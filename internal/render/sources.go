@@ -18,17 +18,17 @@ import (
 	"github.com/chandler-hub/chandler/internal/identity"
 )
 
-// Shared is an object that all clusters share for which it comes out the same: a HelmChart, a source, a ServiceAccount.
+// Shared is a HelmChart, source or ServiceAccount. All clusters for which it is rendered the same share it.
 type Shared struct {
 	Object *unstructured.Unstructured
 	Hash   string
-	// InPlace is true if its name does not tell its content, so that it is updated when that changes.
+	// InPlace is true if its name does not depend on its content. The hub then updates it when the content changes.
 	InPlace bool
-	// Yields is true if an object of that name that somebody else made does as well, and is left as it is.
+	// Yields is true if an object of that name that somebody else made serves as well, and stays as it is.
 	Yields bool
 }
 
-// ownSources replaces references to the set's own sources by the names of the objects that they become here.
+// ownSources replaces references to the set's own sources by the names of the objects that they are rendered to.
 func (r *renderer) ownSources(a *compile.Addon, body map[string]any) ([]Shared, Errors) {
 	var used []Shared
 	for _, ref := range fluxspec.SourceReferences(a.Kind, body) {
@@ -89,8 +89,8 @@ func (r *renderer) source(a *compile.Addon, s compile.Source) (*Shared, Errors) 
 
 func sourceKind(kind string) schema.GroupVersionKind { return sourcev1.GroupVersion.WithKind(kind) }
 
-// shareChart replaces the chart template of a HelmRelease by a reference to a HelmChart that all clusters with the same
-// template share: 5,000 clusters then cost the source-controller what one costs.
+// shareChart replaces the chart template of a HelmRelease by a reference to a HelmChart. All clusters with the same
+// template share that HelmChart, so that 5,000 clusters cost source-controller what one cluster costs.
 func (r *renderer) shareChart(spec map[string]any) (*Shared, error) {
 	template, ok := spec["chart"].(map[string]any)
 	if !ok {
@@ -98,7 +98,7 @@ func (r *renderer) shareChart(spec map[string]any) (*Shared, error) {
 	}
 	delete(spec, "chart")
 	chartSpec, _ := runtime.DeepCopyJSONValue(template["spec"]).(map[string]any)
-	// What Flux would fill in is filled in here, so that two spellings of one template share one chart.
+	// Flux's defaults are filled in here, so that two spellings of one template share one chart.
 	for field, v := range map[string]any{"interval": spec["interval"], "version": "*", "reconcileStrategy": sourcev1.ReconcileStrategyChartVersion} {
 		if _, ok := chartSpec[field]; !ok {
 			chartSpec[field] = v

@@ -9,13 +9,13 @@ import (
 	"encoding/binary"
 )
 
-// Label is by which Flux's controllers tell the objects of a shard, with --watch-label-selector
+// Label is the label by which Flux's controllers select the objects of their shard, with --watch-label-selector
 // (https://fluxcd.io/flux/installation/configuration/sharding/).
 const Label = "sharding.fluxcd.io/key"
 
-// Of returns the shard of a cluster, "" if there are none: the one that wins a draw among all of them, which is held for each cluster
-// anew (rendezvous hashing; Thaler and Ravishankar, 1998). A shard that is added wins just its part of the clusters, each from a
-// shard that had it, and no other cluster moves; the clusters of one that is taken away are spread over the rest.
+// Of returns the shard of a cluster, or "" if there are no shards. It uses rendezvous hashing (Thaler and
+// Ravishankar, 1998): the shard with the highest hash for the cluster wins. A new shard takes over only its share of
+// the clusters, and no other cluster moves. If a shard is removed, its clusters are spread over the rest.
 func Of(cluster string, shards []string) string {
 	var winner string
 	var most uint64

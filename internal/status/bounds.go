@@ -7,19 +7,21 @@ import (
 	"github.com/chandler-hub/chandler/internal/excerpt"
 )
 
-// The bounds of what a status says, in characters. What a person reads in one place is short; and a status that the API server
-// refuses, or that etcd cannot hold, would keep all else from being told. The CRDs themselves take 32,768 characters for a message.
+// The bounds of the texts in a status, in characters. A text that a person reads in one place is short. A status that
+// the API server rejects, or that etcd cannot hold, would hide everything else. The CRDs themselves accept 32,768
+// characters for a message.
 const (
 	// MaxMessage is the longest message of a condition.
 	MaxMessage = 2048
-	// MaxNote is the longest message about one add-on, one orphan, or one removal that is held.
+	// MaxNote is the longest message about one add-on, one orphan, or one held removal.
 	MaxNote = 512
-	// MaxResult is the longest status.sets[].result: there are up to twenty, and each registration has them.
+	// MaxResult is the longest status.sets[].result: each registration has up to twenty.
 	MaxResult = 256
 )
 
-// Bound shortens everything in a status that other people can make long. Summarize and whoever writes a status
-// call it, so that no room has to think of it. What is short enough stays as it is: a status that is bounded again is the same.
+// Bound shortens every text in a status that other people can make long. Summarize and all writers of a status call
+// it, so that no room has to. It leaves short texts alone, and changes nothing in a status that it has bounded
+// before.
 func Bound(o Object) {
 	conditions := *o.GetConditions()
 	for i := range conditions {

@@ -24,21 +24,21 @@ type Object interface {
 	SetObservedGeneration(int64)
 }
 
-// Phase is how an object stands, in kstatus's terms.
+// Phase is the state of an object in kstatus's terms.
 type Phase int
 
 const (
 	// Done is kstatus Current: Ready=True.
 	Done Phase = iota
-	// Working is kstatus InProgress: Ready=False and Reconciling=True. Something will change by itself.
+	// Working is kstatus InProgress: Ready=False and Reconciling=True. The state will change without anybody's help.
 	Working
-	// Broken is Ready=False and no Reconciling: something has failed that is tried again, or needs somebody to look.
+	// Broken is Ready=False without Reconciling: something failed and is tried again, or somebody has to look.
 	Broken
 	// Stalled is kstatus Failed: Ready=False and Stalled=True. Only an edit of the object's spec helps.
 	Stalled
 )
 
-// Summary is what a reconcile came to.
+// Summary is the result of a reconcile, as the conditions report it.
 type Summary struct {
 	Phase   Phase
 	Reason  string
@@ -63,7 +63,8 @@ func Summarize(o Object, out Summary, now time.Time) {
 	Bound(o)
 }
 
-// Set sets one condition, its message in at most MaxMessage characters. Its transition time changes only with its status.
+// Set sets one condition, and cuts its message to MaxMessage characters. The transition time changes only with the
+// condition's status.
 func Set(o Object, typ string, s metav1.ConditionStatus, reason, message string, now time.Time) {
 	meta.SetStatusCondition(o.GetConditions(), metav1.Condition{
 		Type: typ, Status: s, Reason: reason, Message: excerpt.Of(message, MaxMessage),
@@ -77,8 +78,8 @@ func Clear(o Object, typ string) { meta.RemoveStatusCondition(o.GetConditions(),
 // IsTrue returns whether a condition is there and true.
 func IsTrue(o Object, typ string) bool { return meta.IsStatusConditionTrue(*o.GetConditions(), typ) }
 
-// Online returns whether a cluster answers. One that the hub cannot probe counts as doing so until what Flux does there says otherwise:
-// somebody has to try it first.
+// Online returns whether a cluster answers. A cluster that the hub cannot probe counts as online until Flux's results
+// say otherwise, because Flux has to try it first.
 func Online(reg *hubv1.ClusterRegistration) bool {
 	if c := Find(reg, hubv1.ReachableCondition); reg.Status.UsesWorkloadIdentity() {
 		return c == nil || c.Status != metav1.ConditionFalse
@@ -86,14 +87,15 @@ func Online(reg *hubv1.ClusterRegistration) bool {
 	return IsTrue(reg, hubv1.ReachableCondition)
 }
 
-// Unregistered returns whether a registration is being deleted and its add-ons go with it. The registration room says so in a condition:
-// without it, the registration is about to be made again, or it stays, and what is paused stays paused.
+// Unregistered returns whether a registration is being deleted and its add-ons go with it. The registration room
+// reports that in a condition. Without the condition, the registration is about to be made again, or it stays and
+// what is paused stays paused.
 func Unregistered(reg *hubv1.ClusterRegistration) bool {
 	reason := Reason(reg, hubv1.UnregisteringCondition)
 	return reg.DeletionTimestamp != nil && reason != "" && !hubv1.Waits(reason)
 }
 
-// Goes returns whether a registration is being deleted, and is not one that stays all the same and is served as before.
+// Goes returns whether a registration is being deleted and its deletion is not held.
 func Goes(reg *hubv1.ClusterRegistration) bool {
 	return reg.DeletionTimestamp != nil && !IsTrue(reg, hubv1.DeletionHeldCondition)
 }
@@ -138,8 +140,9 @@ func SomeReady(ready, total int32) string {
 	return fmt.Sprintf("%d of %s Ready", ready, Are(total, "add-on"))
 }
 
-// ExpiresIn returns how long a credential lives on, for a table: "expired", hours on the last day, days in the last
-// ninety, else ">90d". Coarse on purpose: while nothing is near, nothing changes, and nothing is written.
+// ExpiresIn returns how long a credential is still valid, for a table: "expired", hours on the last day, days in the
+// last ninety, and otherwise ">90d". It is coarse on purpose: while the expiry is far off, the text does not change,
+// and nothing is written.
 func ExpiresIn(at, now time.Time) string {
 	left := at.Sub(now)
 	switch {
@@ -161,7 +164,8 @@ func Reason(obj Object, condition string) string {
 	return ""
 }
 
-// Expiring returns the reason of condition CredentialExpiring, "" for none: within 30, 7 days, 1 day, or over.
+// Expiring returns the reason of the condition CredentialExpiring: within 30 days, 7 days or 1 day, or expired. It
+// returns "" if the expiry is further off.
 func Expiring(at, now time.Time) string {
 	const day = 24 * time.Hour
 	switch left := at.Sub(now); {
@@ -180,7 +184,7 @@ func Expiring(at, now time.Time) string {
 // Separator stands between the parts of a message.
 const Separator = "; "
 
-// List returns at most n names, and how many there are more: "a, b and 3 more".
+// List returns at most n names, and how many more there are: "a, b and 3 more".
 func List(names []string, n int) string {
 	if len(names) <= n {
 		return strings.Join(names, ", ")

@@ -8,15 +8,16 @@ import (
 	"runtime/debug"
 )
 
-// release is the version of a release, such as v0.1.0: -ldflags "-X github.com/chandler-hub/chandler/internal/version.release=v0.1.0".
+// release is the version of a release, such as v0.1.0. The linker sets it: -ldflags "-X
+// github.com/chandler-hub/chandler/internal/version.release=v0.1.0".
 var release string
 
-// unreleased is the version of what somebody built out of a checkout.
+// unreleased is the version of a build from a checkout.
 const unreleased = "v0.0.0-dev"
 
-// Info is what is known of a build.
+// Info describes a build.
 type Info struct {
-	// Version is that of the release, or v0.0.0-dev.
+	// Version is the version of the release, or v0.0.0-dev.
 	Version string
 	// Revision is the commit, with "-modified" if the checkout had changes; "unknown" if Go did not see a checkout.
 	Revision string
@@ -24,7 +25,7 @@ type Info struct {
 	Go string
 }
 
-// Get returns what is known of this program.
+// Get returns the build info of this program.
 func Get() Info {
 	build, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -53,7 +54,7 @@ func of(release string, build *debug.BuildInfo) Info {
 	return i
 }
 
-// String is one line for people.
+// String returns one line for people.
 func (i Info) String() string {
 	return fmt.Sprintf("%s (revision %s, %s)", i.Version, i.Revision, i.Go)
 }

@@ -30,13 +30,13 @@ const field = "spec.kubeConfig.workloadIdentity."
 
 // Access is a workload identity that passed every check.
 type Access struct {
-	// Data is that of the ConfigMap.
+	// Data is the data of the ConfigMap.
 	Data map[string]string
 	// Server is the URL of the API server, https://host:port; empty if Flux asks the provider for it.
 	Server string
 }
 
-// clusters are what Flux takes for the name of a cluster (fluxcd/pkg/auth, options.go of each provider).
+// clusters are the forms of a cluster's name that Flux accepts (fluxcd/pkg/auth, options.go of each provider).
 var clusters = map[string]struct {
 	pattern *regexp.Regexp
 	example string
@@ -46,8 +46,8 @@ var clusters = map[string]struct {
 	"gcp":   {regexp.MustCompile(`^projects/[^/]{1,200}/locations/[^/]{1,200}/clusters/[^/]{1,200}$`), "projects/<project>/locations/<location>/clusters/<name>"},
 }
 
-// Check holds a workload identity against the rules of kubeconfigs, as far as they apply. What the CRD checks is not checked
-// again, but for what authority hangs on. An error is a *kubeconfig.Error.
+// Check checks a workload identity against the rules for kubeconfigs that apply to it. It repeats only those checks
+// of the CRD that security depends on. The error is a *kubeconfig.Error.
 func Check(w *hubv1.WorkloadIdentity, rules kubeconfig.Rules) (*Access, error) {
 	if w.ServiceAccountName == "" {
 		return nil, invalid("serviceAccountName", "is missing: Flux would log in as itself; name a ServiceAccount")
@@ -77,7 +77,8 @@ func Check(w *hubv1.WorkloadIdentity, rules kubeconfig.Rules) (*Access, error) {
 	}}
 	for key, value := range map[string]string{
 		fluxmeta.KubeConfigKeyCluster: w.Cluster,
-		// As it is written: it is the default audience of generic, and whoever sets up the cluster's trust goes by this text.
+		// The address stays as it is written: it is the default audience of generic, and the trust of the cluster is
+		// set up for this text.
 		fluxmeta.KubeConfigKeyAddress:   w.Address,
 		fluxmeta.KubeConfigKeyCACert:    string(ca),
 		fluxmeta.KubeConfigKeyAudiences: strings.Join(w.Audiences, "\n"),
@@ -93,7 +94,7 @@ func invalid(name, message string) error {
 	return &kubeconfig.Error{Reason: hubv1.WorkloadIdentityInvalidReason, Field: field + name, Message: message}
 }
 
-// Fingerprint changes when anything does that Flux logs in by.
+// Fingerprint returns a digest that changes when anything changes that Flux logs in with.
 func (a *Access) Fingerprint() string {
 	parts := make([]string, 0, 2*len(a.Data))
 	for k, v := range a.Data {
@@ -103,8 +104,8 @@ func (a *Access) Fingerprint() string {
 	return identity.Hash(kubeconfig.FingerprintLength, parts...)
 }
 
-// Cluster returns what tells one cluster from another where nobody can ask it who it is: its name at the provider, or its address.
-// It stands for the UID of kube-system, and like that it says nothing of where the cluster is.
+// Cluster returns what identifies a cluster that the hub cannot probe: its name at the provider, or its address. It
+// stands for the UID of kube-system, and like the UID it does not say where the cluster is.
 func Cluster(w *hubv1.WorkloadIdentity) string {
 	name := w.Cluster
 	if name == "" {
@@ -116,9 +117,10 @@ func Cluster(w *hubv1.WorkloadIdentity) string {
 	return identity.Hash(kubeconfig.FingerprintLength, "workload-identity", w.Provider, name)
 }
 
-// Refusal says why a set may not deliver to a cluster by workload identity; empty if it may. The ServiceAccount is looked for in the
-// set's namespace, and the registration names it, along with the server that its token is sent to. So both must be in one
-// namespace, or the registration in a platform namespace, where nobody writes who could not choose a ServiceAccount anyway.
+// Refusal returns why a set may not deliver to a cluster by workload identity; "" if it may. Flux looks for the
+// ServiceAccount in the set's namespace. The registration names the ServiceAccount and the server that gets its
+// token. So both must be in the same namespace, or the registration must be in a platform namespace: people who may
+// write there may choose a ServiceAccount anyway.
 func Refusal(registration, set string, platform func(namespace string) bool) string {
 	if registration == set || platform(registration) {
 		return ""

@@ -13,6 +13,9 @@ FLUX ?= false
 SEEDS ?= 1000
 FROM ?= 0
 IMAGE ?= chandler-hub:dev
+# What is released: the Git tag; for a dry run, what the chart says comes next.
+VERSION ?= $(shell sed -n 's/^appVersion: //p' charts/chandler/Chart.yaml)
+REGISTRY ?= ghcr.io/chandler-hub
 
 .DEFAULT_GOAL := help
 
@@ -50,6 +53,7 @@ test: tools ## Every test: unit, API server, end to end with real Flux controlle
 	$(GO) run ./hack/slowest -timeout 60m -count=1 -p 2 ./e2e ./e2e/kamaji ./cmd/demo
 	cd internal/manifestchart/enginetest && $(GO) test -count=1 ./...
 	cd hack/promcheck && $(GO) test -count=1 ./...
+	cd hack/release && $(GO) test ./...
 	cd hack/tools/fetch && $(GO) test ./...
 
 .PHONY: e2e-kind
@@ -114,6 +118,16 @@ lint: ## Format, vet and staticcheck; helm lint, and every kustomization builds.
 verify: ## Check that generated files and go.mod are up to date.
 	hack/verify.sh
 
+##@ Release
+
+.PHONY: release release-dry-run
+release: ## Make what a release publishes into dist/, and check it; publishes nothing. Needs a clean checkout of the tag: VERSION=v0.1.0 REGISTRY=ghcr.io/chandler-hub
+release-dry-run: ## The same for a checkout with changes and without a tag. Needs no network.
+release release-dry-run:
+	@$(GO) run ./hack/tools helm kustomize >/dev/null
+	@$(GO) -C hack/release run . -version "$(VERSION)" -registry "$(REGISTRY)" $(if $(filter %-dry-run,$@),-dry-run) $(ARGS) \
+	  -helm "$$($(GO) run ./hack/tools -print helm | cut -d' ' -f2-)" -kustomize "$$($(GO) run ./hack/tools -print kustomize | cut -d' ' -f2-)"
+
 .PHONY: help
 help: ## Show this.
-	@awk 'BEGIN {FS = ":.*##"} /^[a-zA-Z_0-9-]+:.*?##/ {printf "  %-12s %s\n", $$1, $$2} /^##@/ {printf "\n%s\n", substr($$0, 5)}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*##"} /^[a-zA-Z_0-9-]+:.*?##/ {printf "  %-15s %s\n", $$1, $$2} /^##@/ {printf "\n%s\n", substr($$0, 5)}' $(MAKEFILE_LIST)

@@ -264,7 +264,7 @@ spec:
 	soon(t, "it arrives", func() error { return wantData(ctx, g.one, "gen-auth", "gen-auth", "color", "blue") })
 	for name, tc := range map[string]struct{ patch, want string }{
 		"a variable that decides the chart": {`{"spec":{"variables":{"version":"9.9.9"}}}`, "no cluster may decide this"},
-		"an override of the chart":          {`{"spec":{"overrides":[{"name":"gen-auth","helmRelease":{"chart":{"spec":{"version":"9.9.9"}}}}]}}`, "is the set's alone"},
+		"an override of the chart":          {`{"spec":{"overrides":[{"name":"gen-auth","helmRelease":{"chart":{"spec":{"version":"9.9.9"}}}}]}}`, "is for the set to decide"},
 		"an exclusion":                      {`{"spec":{"overrides":[{"name":"gen-auth","exclude":true}]}}`, "does not let a cluster leave this add-on out"},
 	} {
 		g.patchRegistration(t, "one", tc.patch)

@@ -30,7 +30,7 @@ func explainCommand() *cobra.Command {
 	o.flags.ClusterName, o.flags.CacheDir = nil, nil
 	cmd := &cobra.Command{
 		Use:   "explain CLUSTER [ADDON]",
-		Short: "Say of a cluster which add-ons are there, which are not, and why",
+		Short: "Show which add-ons a cluster has, which it does not have, and why",
 		Long: `Reads from a live hub how the add-ons of a cluster stand: those that are delivered, those that are not, and why. With an ADDON
 it says where that one stands, and who set each of its fields: the set, an overlay, the cluster's override, or a default.
 It only reads, and shows nothing that is secret. CLUSTER is a ClusterRegistration, as NAME or NAMESPACE/NAME; without -n it is
@@ -39,7 +39,7 @@ looked for in all namespaces.`,
   chandler explain tenants/tenant1 cert-manager`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) < 1 || len(args) > 2 {
-				return errors.New("explain: write a cluster, and perhaps one of its add-ons: chandler explain CLUSTER [ADDON]")
+				return errors.New("explain: write a cluster, and optionally one of its add-ons: chandler explain CLUSTER [ADDON]")
 			}
 			return nil
 		},
@@ -51,7 +51,7 @@ looked for in all namespaces.`,
 	f := cmd.Flags()
 	o.flags.AddFlags(f)
 	o.reader.Hub.AddIdentityFlags(f, hubconfig.DefaultNamespace)
-	f.StringVar(&o.hubNamespace, "hub-namespace", hubconfig.DefaultNamespace, "where the hub is installed; what it was started with is asked there")
+	f.StringVar(&o.hubNamespace, "hub-namespace", hubconfig.DefaultNamespace, "the hub's namespace, where the hub publishes its flags in a ConfigMap")
 	return cmd
 }
 

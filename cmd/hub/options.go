@@ -38,7 +38,7 @@ func (o *options) addFlags(f *pflag.FlagSet) {
 	c := &o.config
 	c.AddFlags(f, o.namespace)
 	f.DurationVar(&c.UnregisterDelay, "unregister-delay", 5*time.Minute, "how long a cluster without the label stays registered")
-	f.DurationVar(&c.TeardownGrace, "teardown-grace", time.Hour, "how long a cluster that does not answer is waited for before its add-ons are let go")
+	f.DurationVar(&c.TeardownGrace, "teardown-grace", time.Hour, "how long to wait for a cluster that does not answer before its add-ons are let go")
 	f.DurationVar(&c.RemovalDelay, "removal-delay", 5*time.Second, "how long an add-on that was dropped stays, so that another set may take it over")
 	f.DurationVar(&c.ChartRetention, "chart-retention", 10*time.Minute, "how long a shared HelmChart or source stays after its last use")
 	f.StringVar(&o.chartAddress, "chart-bind-address", ":8082", "address of the Helm repository with the chart that delivers plain manifests, 0 for none")
@@ -56,7 +56,7 @@ func (o *options) addFlags(f *pflag.FlagSet) {
 	f.BoolVar(&o.leaderElection, "leader-elect", false, "run as one of several replicas")
 	f.StringVar(&o.logLevel, "log-level", "info", "debug, info or error")
 	f.StringVar(&o.logEncoding, "log-encoding", "json", "json or console")
-	f.StringVar(&o.pprofAddress, "pprof-bind-address", "0", "address of /debug/pprof, 0 for none; whoever reaches it sees what is in the hub's memory")
+	f.StringVar(&o.pprofAddress, "pprof-bind-address", "0", "address of /debug/pprof, 0 for none; anybody who reaches it can read the hub's memory")
 }
 
 // complete checks the flags and returns the configuration. hub is the hub's own API server.

@@ -26,7 +26,7 @@ func TestRefusedOverridesKeepNothingAway(t *testing.T) {
 		}, hubv1.OverrideRefusedReason, `add-on "app": override exclude: the set does not let a cluster leave this add-on out`},
 		"Chart": {func(reg *hubv1.ClusterRegistration) {
 			reg.Spec.Overrides = []hubv1.Override{{Name: "app", AddonBody: hubv1.AddonBody{HelmRelease: &apiextensionsv1.JSON{Raw: []byte(`{"chartRef":{"name":"evil"}}`)}}}}
-		}, hubv1.OverrideRefusedReason, "is the set's alone; no override may touch it"},
+		}, hubv1.OverrideRefusedReason, "is for the set to decide; no override may change it"},
 		"Variable": {func(reg *hubv1.ClusterRegistration) {
 			reg.Spec.Variables = map[string]apiextensionsv1.JSON{"replicas": {Raw: []byte(`"three"`)}}
 		}, hubv1.VariableRefusedReason, `the cluster's variable "replicas" is ignored here`},

@@ -86,7 +86,7 @@ func TestAHeldAddonStaysWithinItsClass(t *testing.T) {
 	m.settle()
 	m.frozen("app", "git")
 	a := m.delivery(roomCluster, "other").Status.Addons
-	if len(a) != 1 || a[0].State != hubv1.AddonLostTo || !strings.Contains(a[0].Message, "stays as it is until that set can say what it should be") {
+	if len(a) != 1 || a[0].State != hubv1.AddonLostTo || !strings.Contains(a[0].Message, "stays as it is for now") {
 		t.Errorf("the other set's add-on: %+v", a)
 	}
 }

@@ -17,7 +17,7 @@ import (
 // TestRefusedIsTold: a registration says what of its owner's is refused, of all its deliveries; what each of them cannot read, once.
 func TestRefusedIsTold(t *testing.T) {
 	broken := &unstructured.Unstructured{Object: map[string]any{"kind": "TenantControlPlane", "metadata": map[string]any{"name": "one", "annotations": map[string]any{hubv1.VariablesAnnotation: "- a list"}}}}
-	const unreadable = `annotation chandler.dev/variables of TenantControlPlane "one" is no object in JSON or YAML; it is ignored`
+	const unreadable = `annotation chandler.dev/variables of TenantControlPlane "one" is not an object in JSON or YAML; it is ignored`
 	delivery := func(set, reason, message string) *hubv1.AddonDelivery {
 		d := &hubv1.AddonDelivery{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: set}}
 		d.Spec.AddonSetRef.Name = set

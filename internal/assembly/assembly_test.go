@@ -147,7 +147,7 @@ func TestAssemble(t *testing.T) {
 		},
 		"WhatDoesNotComeOutIsWaitedFor": {
 			assembly.Input{Deliveries: []assembly.Delivery{with(delivery("s", object("ks a", "b")), failed)}},
-			"s: a gate(waits for add-on \"b\", which does not come out)",
+			"s: a gate(waits for add-on \"b\", which cannot be rendered)",
 		},
 		"WhatIsHeldAndReadyOpens": {
 			assembly.Input{Deliveries: []assembly.Delivery{with(delivery("s", object("ks a", "b")), failed)}, Live: []assembly.Live{live("s", object("b"), true)}},
@@ -185,14 +185,14 @@ func TestAssemble(t *testing.T) {
 				Deliveries: []assembly.Delivery{with(delivery("s"), func(d *assembly.Delivery) { d.Result, d.Priority = nil, 5 }), delivery("t", object("a"))},
 				Live:       []assembly.Live{live("s", object("a"), true)},
 			},
-			"t: lost a: AddonSet flux-system/s delivers add-on \"a\": it is there, and stays as it is until that set can say what it should be",
+			"t: lost a: AddonSet flux-system/s delivers add-on \"a\": it is there, and stays as it is for now",
 		},
 		"WhatIsHeldIsNotTakenByAHigherPriority": {
 			assembly.Input{
 				Deliveries: []assembly.Delivery{with(delivery("s"), func(d *assembly.Delivery) { d.Result = nil }), with(delivery("t", object("a")), func(d *assembly.Delivery) { d.Priority = 5 })},
 				Live:       []assembly.Live{live("s", object("a"), true)},
 			},
-			"t: lost a: AddonSet flux-system/s delivers add-on \"a\": it is there, and stays as it is until that set can say what it should be",
+			"t: lost a: AddonSet flux-system/s delivers add-on \"a\": it is there, and stays as it is for now",
 		},
 		"WhatIsHeldAndOnItsWayOutHoldsNothing": {
 			assembly.Input{
@@ -302,13 +302,13 @@ func TestAssemble(t *testing.T) {
 				Live: []assembly.Live{live("s", object("ks old"), true)},
 			},
 			"s: lost new: AddonSet flux-system/s delivers add-on \"old\": it was there first (for now)\ns: old gate(stays as it is: " +
-				"add-on \"new\" of the same AddonSet was called so, and cannot go on with it while this one is there. Drop one of them, or movedFrom)",
+				"add-on \"new\" of the same AddonSet had this name before (movedFrom), and cannot take it over while this add-on exists. Remove one of the two add-ons, or the movedFrom)",
 		},
 		"RenamedAndItsSetHasTheOldNameAgainOnANewCluster": {
 			assembly.Input{Deliveries: []assembly.Delivery{delivery("s", with(object("new"), func(o *render.Object) {
 				o.MovedFrom = []hubv1.MovedAddon{{Namespace: "flux-system", AddonSet: "s", Name: "old"}}
 			}), object("old"))}},
-			"s: new\ns: old gate(waits: add-on \"new\" of the same AddonSet was called so, and would take it for its own if it were here first)",
+			"s: new\ns: old gate(waits: add-on \"new\" of the same AddonSet had this name before (movedFrom), and would take this add-on over if it came first)",
 		},
 		"RenamedAndItsSetHasTheOldNameAgainAndTheNewOneIsThere": {
 			assembly.Input{

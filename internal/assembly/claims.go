@@ -108,14 +108,14 @@ func boolFirst(a, b bool) int {
 }
 
 func lost(winner, loser claim, what string) string {
-	why := "between equals the name decides"
+	why := "both are equal, so the name decides"
 	switch {
 	case loser.Over && !winner.Over:
-		why = "this set is to leave the cluster, and nothing more comes of it that another one has"
+		why = "this set is leaving the cluster, and gets no add-on there that another set delivers"
 	case winner.Platform && !loser.Platform:
 		why = "platform sets win over others"
 	case winner.Held && !loser.Held:
-		why = "it is there, and stays as it is until that set can say what it should be"
+		why = "it is there, and stays as it is for now"
 	case winner.Priority == loser.Priority && winner.Incumbent && !loser.Incumbent:
 		why = "it was there first"
 	case winner.Priority > loser.Priority:

@@ -110,7 +110,7 @@ func (a *assembler) addonGate(d *Delivery, w *Wanted) string {
 		case !ok && ref.AddonSet != "" && slices.Contains(d.Pending, ref.AddonSet):
 			return fmt.Sprintf("waits for add-on %q of AddonSet %q, which selects this cluster and is not on it yet", ref.Name, ref.AddonSet)
 		case !ok && ref.AddonSet == "" && d.Result != nil && d.Result.Failed[ref.Name] != nil:
-			return fmt.Sprintf("waits for add-on %q, which does not come out", ref.Name)
+			return fmt.Sprintf("waits for add-on %q, which cannot be rendered", ref.Name)
 		case ok && to.key.Kind != w.Kind && !a.ready(to):
 			return fmt.Sprintf("waits for add-on %q (%s) to be Ready", ref.Name, to.key.Kind)
 		}
@@ -125,7 +125,7 @@ func (a *assembler) renamed(delivery int, w *Wanted) string {
 	for i := range d.Result.Objects {
 		o := &d.Result.Objects[i]
 		if a.out[delivery].HandedOver[o.Addon] && slices.ContainsFunc(a.moved(d, o), func(l *Live) bool { return l.Key == Key(&w.Object) }) {
-			return fmt.Sprintf("stays as it is: add-on %q of the same AddonSet was called so, and cannot go on with it while this one is there. Drop one of them, or movedFrom", o.Addon)
+			return fmt.Sprintf("stays as it is: add-on %q of the same AddonSet had this name before (movedFrom), and cannot take it over while this add-on exists. Remove one of the two add-ons, or the movedFrom", o.Addon)
 		}
 	}
 	return ""
@@ -138,7 +138,7 @@ func (a *assembler) inTheWay(delivery int, w *Wanted) string {
 	for i := range a.out[delivery].Wanted {
 		o := &a.out[delivery].Wanted[i]
 		if a.wasCalled(delivery, o, w) && !a.here(w) && !a.here(o) && !a.after(delivery, o, w, map[string]bool{}) {
-			return fmt.Sprintf("waits: add-on %q of the same AddonSet was called so, and would take it for its own if it were here first", o.Addon)
+			return fmt.Sprintf("waits: add-on %q of the same AddonSet had this name before (movedFrom), and would take this add-on over if it came first", o.Addon)
 		}
 	}
 	return ""

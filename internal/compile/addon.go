@@ -178,7 +178,7 @@ func (c *compiler) overlay(in *hubv1.Overlay) Overlay {
 	for i := range in.Addons {
 		a := &in.Addons[i]
 		if _, ok := out.Addons[a.Name]; ok {
-			c.fail(in.Name, a.Name, "", "the add-on is there twice; write one entry for it")
+			c.fail(in.Name, a.Name, "", "the add-on is listed twice; write one entry for it")
 		}
 		out.Addons[a.Name] = c.addonOverlay(in.Name, a.Name, &a.AddonBody, a.Patches, a.Exclude)
 	}

@@ -52,7 +52,7 @@ func (c *compiler) overridable(in *hubv1.Addon, kind string) openPaths {
 				if !isPrefix(p, never) && !isPrefix(never, p) {
 					continue
 				}
-				c.fail("", in.Name, "overridable", "%q cannot be opened: %s is the set's alone", (*in.Overridable)[i], strings.Join(never, "."))
+				c.fail("", in.Name, "overridable", "%q cannot be opened: only the set may decide %s", (*in.Overridable)[i], strings.Join(never, "."))
 				break
 			}
 		}

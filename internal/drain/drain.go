@@ -78,7 +78,7 @@ type Decision struct {
 func Decide(f Facts) Decision {
 	switch {
 	case f.Kind.GroupKind == origin.Secret.GroupKind && f.Spec != nil:
-		return Decision{Keep: true, Idle: "spec.drainBeforeDeletion does nothing here: what can be kept from being deleted is a TenantControlPlane or a Cluster"}
+		return Decision{Keep: true, Idle: "spec.drainBeforeDeletion has no effect: it is only for clusters that come from a TenantControlPlane or a Cluster"}
 	case f.Kind.GroupKind == origin.Secret.GroupKind:
 		return Decision{Keep: true}
 	case f.Origin == nil || f.Origin.GetDeletionTimestamp() != nil:
@@ -106,7 +106,7 @@ func Decide(f Facts) Decision {
 		return f.inProgress(timeout - began)
 	}
 	return Decision{Guarded: true, Drained: true, Reason: hubv1.DrainedReason, Message: fmt.Sprintf(
-		"no add-on is left, and %s may be deleted; to have them back, take annotation %s off it", f.subject(), hubv1.DrainAnnotation)}
+		"no add-on is left, and %s may be deleted; to bring the add-ons back, remove annotation %s from it", f.subject(), hubv1.DrainAnnotation)}
 }
 
 func (f *Facts) requested() bool { return f.Origin.GetAnnotations()[hubv1.DrainAnnotation] == "true" }
@@ -114,7 +114,7 @@ func (f *Facts) requested() bool { return f.Origin.GetAnnotations()[hubv1.DrainA
 func (f *Facts) subject() string { return fmt.Sprintf("%s %q", f.Kind.Kind, f.Origin.GetName()) }
 
 func (f *Facts) inProgress(wait time.Duration) Decision {
-	message := fmt.Sprintf("%s; %s may be deleted when nothing is, or %s after this began", f.left(), f.subject(), Timeout(f.Spec))
+	message := fmt.Sprintf("%s; %s may be deleted when none is left, or %s after this began", f.left(), f.subject(), Timeout(f.Spec))
 	if f.Waits != "" && len(f.Left) > 0 {
 		message += "; it waits: " + f.Waits
 	}

@@ -61,10 +61,10 @@ func TestDecide(t *testing.T) {
 		"Secret":             {drain.Facts{Kind: origin.Secret, Origin: asked}, drain.Decision{Keep: true}, ""},
 		"SecretAndOn":        {drain.Facts{Kind: origin.Secret, Spec: on, Origin: asked}, drain.Decision{Keep: true}, "a TenantControlPlane or a Cluster"},
 
-		"Begins":             {drain.Facts{Spec: on, Origin: asked, Left: left}, in(2 * time.Second), `left: base/a, base/b; TenantControlPlane "tenant1" may be deleted when nothing is, or 30m0s after this began`},
+		"Begins":             {drain.Facts{Spec: on, Origin: asked, Left: left}, in(2 * time.Second), `left: base/a, base/b; TenantControlPlane "tenant1" may be deleted when none is left, or 30m0s after this began`},
 		"BeginsWithNothing":  {drain.Facts{Spec: on, Origin: asked}, in(2 * time.Second), "no add-on is left"},
 		"MayBeDeliveredYet":  {drain.Facts{Spec: on, Origin: asked, Was: was(hubv1.DrainInProgressReason, time.Second)}, in(time.Second), "no add-on is left"},
-		"NothingLeft":        {drain.Facts{Spec: on, Origin: asked, Was: was(hubv1.DrainInProgressReason, 2*time.Second)}, drained, "take annotation chandler.dev/drain off it"},
+		"NothingLeft":        {drain.Facts{Spec: on, Origin: asked, Was: was(hubv1.DrainInProgressReason, 2*time.Second)}, drained, "remove annotation chandler.dev/drain from it"},
 		"SomeLeft":           {drain.Facts{Spec: on, Origin: asked, Left: left, Was: was(hubv1.DrainInProgressReason, time.Minute)}, in(29 * time.Minute), "left: base/a, base/b"},
 		"OwnTimeout":         {drain.Facts{Spec: tenMinutes, Origin: asked, Left: left, Was: was(hubv1.DrainInProgressReason, time.Minute)}, in(9 * time.Minute), "10m0s after this began"},
 		"Waits":              {drain.Facts{Spec: on, Origin: asked, Left: left, Waits: "spec.pause", Was: was(hubv1.DrainInProgressReason, time.Minute)}, in(29 * time.Minute), "it waits: spec.pause"},

@@ -110,7 +110,7 @@ func (e *explainer) unknown(name string) error {
 // sentences say of each state what it means on a cluster.
 var sentences = map[hubv1.AddonState]string{
 	hubv1.AddonProgressing:          "is on its way to %s",
-	hubv1.AddonWaitingForDependency: "is held back on %s",
+	hubv1.AddonWaitingForDependency: "is waiting on %s",
 	hubv1.AddonWaitingForCluster:    "waits for %s to answer",
 	hubv1.AddonWaitingForNodes:      "cannot run on %s yet",
 	hubv1.AddonFailed:               "has failed on %s",
@@ -119,11 +119,11 @@ var sentences = map[hubv1.AddonState]string{
 	hubv1.AddonUnreachable:          "is suspended on %s",
 	hubv1.AddonHeld:                 "stays as it is on %s",
 	hubv1.AddonExcluded:             "is left out on %s",
-	hubv1.AddonLostTo:               "does not come to %s",
-	hubv1.AddonNotOwned:             "does not come to %s",
+	hubv1.AddonLostTo:               "is not delivered to %s",
+	hubv1.AddonNotOwned:             "is not delivered to %s",
 	hubv1.AddonRemoving:             "is being removed from %s",
 	hubv1.AddonOrphaned:             "was let go on %s, and may still run there",
-	Pending:                         "has not come to %s yet",
+	Pending:                         "is not delivered to %s yet",
 	NotSelected:                     "is not on %s",
 	NotCompiled:                     "is not on %s",
 }

@@ -121,7 +121,7 @@ func (e *explainer) notes() []string {
 	out := append(slices.Clone(e.Notes), e.ignored()...)
 	seen := func(kind string, o status.Object, name string, observed int64) {
 		if observed < o.GetGeneration() {
-			out = append(out, fmt.Sprintf("the hub has not looked yet at the last change of %s %s; what it says of it may be older", kind, name))
+			out = append(out, fmt.Sprintf("the hub has not processed the last change of %s %s yet; its status may be older", kind, name))
 		}
 	}
 	seen("ClusterRegistration", e.Registration, e.cluster(), e.Registration.Status.ObservedGeneration)

@@ -92,9 +92,9 @@ func (e *explainer) without(o *hubv1.Override) string {
 	c := claims[0]
 	switch {
 	case c.set.unrenderable != nil:
-		return "nothing of AddonSet " + c.row.Set + " comes out; what is delivered stays as it is"
+		return "AddonSet " + c.row.Set + " cannot be rendered; what is delivered stays as it is"
 	case c.set.result != nil && c.set.result.Failed[o.Name] != nil:
-		return "the add-on does not come out, and stays as it is"
+		return "the add-on cannot be rendered, and stays as it is"
 	case gone(c.row.State) && !o.Exclude:
 		return "the add-on is not delivered here"
 	}

@@ -28,7 +28,7 @@ func (e *explainer) revision(s *set) (*compile.Program, error) {
 		epoch, _ = strconv.Atoi(name[at+len("-e"):])
 	}
 	if epoch > render.Epoch {
-		return nil, fmt.Errorf("revision %s is for a newer version of the renderer than this command has, so who set what cannot be told: take the chandler of the hub's version", name)
+		return nil, fmt.Errorf("revision %s is for a newer version of the renderer than this command has, so it cannot show who set what: use the chandler of the hub's version", name)
 	}
 	s.frozen = epoch < render.Epoch
 	there, err := e.Revision(s.Namespace, name)

@@ -145,7 +145,7 @@ func (e *explainer) row(s *set, name string) Row {
 	case s.program != nil && s.addon(name) == nil:
 		r.Why = "it is new in the set, and the cluster still has an older revision"
 	case s.isHeld() || s.delivery != nil && e.refused(s) != "":
-		r.Why = "nothing of the set comes out for this cluster"
+		r.Why = "the set cannot be rendered for this cluster"
 	default:
 		r.Why = "the hub has not reported on it yet"
 	}

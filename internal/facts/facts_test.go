@@ -156,7 +156,7 @@ func TestVariables(t *testing.T) {
 		obj := object(t, "kind: Cluster\nmetadata: {name: c}")
 		obj.SetAnnotations(map[string]string{hubv1.VariablesAnnotation: bad})
 		layers, got := facts.Variables(reg, obj)
-		if d := cmp.Diff([]string{`annotation chandler.dev/variables of Cluster "c" is no object in JSON or YAML; it is ignored`}, got); d != "" {
+		if d := cmp.Diff([]string{`annotation chandler.dev/variables of Cluster "c" is not an object in JSON or YAML; it is ignored`}, got); d != "" {
 			t.Errorf("%s: -want +got:\n%s", bad, d)
 		}
 		if d := cmp.Diff(want[1:], layers); d != "" {

@@ -97,7 +97,7 @@ func Adopt(f *pflag.FlagSet, data map[string]string) error {
 			err = flag.Value.Set(value)
 		}
 		if err != nil {
-			return fmt.Errorf("what the hub publishes of --%s: %w", name, err)
+			return fmt.Errorf("the hub's published value of --%s: %w", name, err)
 		}
 	}
 	return nil

@@ -120,7 +120,7 @@ func (g *gatherer) revision(namespace, name string) (*appsv1.ControllerRevision,
 	case apierrors.IsNotFound(err):
 		return nil, nil
 	case apierrors.IsForbidden(err):
-		return nil, fmt.Errorf("you may not read ControllerRevision %s/%s, so who set what cannot be told", namespace, name)
+		return nil, fmt.Errorf("you may not read ControllerRevision %s/%s, so it is not known who set what", namespace, name)
 	case err != nil:
 		return nil, fmt.Errorf("read ControllerRevision %s/%s: %w", namespace, name, err)
 	}

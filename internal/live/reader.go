@@ -63,7 +63,7 @@ const maxNames = 20
 func (r *Reader) Find(ctx context.Context, name, namespace string) (*hubv1.ClusterRegistration, error) {
 	if ns, rest, ok := strings.Cut(name, "/"); ok {
 		if ns == "" || rest == "" || strings.Contains(rest, "/") {
-			return nil, fmt.Errorf("%q is no cluster: write NAME or NAMESPACE/NAME", name)
+			return nil, fmt.Errorf("%q is not a cluster: write NAME or NAMESPACE/NAME", name)
 		}
 		if namespace != "" && namespace != ns {
 			return nil, fmt.Errorf("cluster %s is not in namespace %q: leave out -n, or write the name alone", name, namespace)
@@ -74,7 +74,7 @@ func (r *Reader) Find(ctx context.Context, name, namespace string) (*hubv1.Clust
 	err := r.Client.List(ctx, list, client.InNamespace(namespace))
 	switch {
 	case meta.IsNoMatchError(err):
-		return nil, errors.New("this API server has no ClusterRegistrations, so it is no Chandler hub: choose another one by --context or --kubeconfig")
+		return nil, errors.New("this API server has no ClusterRegistrations, so it is not a Chandler hub: choose another one by --context or --kubeconfig")
 	case apierrors.IsForbidden(err) && namespace == "":
 		return nil, fmt.Errorf("list the ClusterRegistrations of all namespaces: %w; write -n NAMESPACE for a namespace that you may read", err)
 	case err != nil:

@@ -175,7 +175,7 @@ func TestFind(t *testing.T) {
 		"NoneThere":   {"b", "x", `there is no cluster "b" in namespace "x"; there are x/a`},
 		"Empty":       {"b", "z", `there is no ClusterRegistration in namespace "z": label an origin chandler.dev/register: "true", or leave out the namespace to look in all`},
 		"Contradicts": {"x/a", "w", `cluster x/a is not in namespace "w": leave out -n, or write the name alone`},
-		"NoName":      {"x/", "", `"x/" is no cluster: write NAME or NAMESPACE/NAME`},
+		"NoName":      {"x/", "", `"x/" is not a cluster: write NAME or NAMESPACE/NAME`},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -202,7 +202,7 @@ func TestFindWithoutHub(t *testing.T) {
 	s := newServer()
 	delete(s.kinds, hub)
 	_, err := s.reader(t).Find(t.Context(), "a", "")
-	if err == nil || !strings.Contains(err.Error(), "no Chandler hub") {
+	if err == nil || !strings.Contains(err.Error(), "not a Chandler hub") {
 		t.Error(err)
 	}
 	s = newServer()

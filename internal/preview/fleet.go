@@ -50,7 +50,7 @@ func NewFleet(objects []Object, policy origin.Policy) (*Fleet, error) {
 	for i := range objects {
 		o := &objects[i]
 		if file, ok := seen[o.key()]; ok {
-			errs = append(errs, fmt.Errorf("%s: %s is there twice: it is in %s already; remove one of them", o.File, o, file))
+			errs = append(errs, fmt.Errorf("%s: %s exists twice: it is in %s already; remove one of them", o.File, o, file))
 			continue
 		}
 		seen[o.key()] = o.File

@@ -72,7 +72,7 @@ func permit(a *compile.Addon, in *hubv1.Override) (change, Errors) {
 	for _, path := range append(leaves(out.Body, nil), out.Patch.Paths()...) {
 		switch {
 		case a.IsClosed(path):
-			return fail(field+"."+strings.Join(path, "."), "is the set's alone; no override may touch it")
+			return fail(field+"."+strings.Join(path, "."), "is for the set to decide; no override may change it")
 		case !a.MayOverride(path):
 			return fail(field+"."+strings.Join(path, "."), "is not open to overrides; the set opens %s", a.Opens())
 		}

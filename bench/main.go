@@ -24,7 +24,8 @@ func main() {
 	flag.IntVar(&p.Addons, "addons", 5, "add-ons of each")
 	flag.Float64Var(&p.Dead, "dead", 0.1, "share of the clusters that hang in the last phase")
 	flag.BoolVar(&p.Flux, "flux", false, "run the Flux controllers too")
-	flag.DurationVar(&p.ProbeInterval.Duration, "probe-interval", time.Minute, "the hub's; the clusters that are probed share the machine with all else")
+	flag.DurationVar(&p.ProbeInterval.Duration, "probe-interval", time.Minute,
+		"the hub's; the clusters that are probed share the machine with all else")
 	profiles := flag.String("profiles", "", "an existing folder for the hub's profiles; none are taken without")
 	timeout := flag.Duration("timeout", time.Hour, "give up after this time")
 	flag.Parse()

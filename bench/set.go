@@ -34,8 +34,9 @@ func newSet(addons int, charts, git string) *unstructured.Unstructured {
 		name := addonName(i)
 		if i%2 == 0 {
 			list[i] = map[string]any{"name": name, "helmRelease": map[string]any{
-				"chart":  map[string]any{"spec": map[string]any{"chart": "settings", "sourceRef": map[string]any{"name": "charts"}}},
-				"values": map[string]any{"color": "v0", "cluster": "<< cluster.name >>", "region": `<< cluster.labels["region"] >>`, "resources": map[string]any{"limits": map[string]any{"cpu": "100m", "memory": "128Mi"}}},
+				"chart": map[string]any{"spec": map[string]any{"chart": "settings", "sourceRef": map[string]any{"name": "charts"}}},
+				"values": map[string]any{"color": "v0", "cluster": "<< cluster.name >>", "region": `<< cluster.labels["region"] >>`,
+					"resources": map[string]any{"limits": map[string]any{"cpu": "100m", "memory": "128Mi"}}},
 			}}
 			continue
 		}

@@ -27,7 +27,8 @@ func Delivered(ctx context.Context, c client.Client, set *hubv1.AddonSet, regist
 		if err := Condition(ctx, c, d, hubv1.ReadyCondition, metav1.ConditionTrue, ""); err != nil {
 			return err
 		}
-		if want := set.Status.Revision; want == "" || d.Spec.RevisionName != want || d.Status.ObservedRevision != want || d.Status.ReadyRevision != want {
+		if want := set.Status.Revision; want == "" || d.Spec.RevisionName != want || d.Status.ObservedRevision != want ||
+			d.Status.ReadyRevision != want {
 			return fmt.Errorf("delivery %s is to have revision %q, has written %q and was Ready on %q; the newest is %q",
 				d.Name, d.Spec.RevisionName, d.Status.ObservedRevision, d.Status.ReadyRevision, want)
 		}

@@ -51,7 +51,8 @@ func run(ctx context.Context, name string, planOnly, keep bool) (int, error) {
 	}
 	defer func() {
 		if keep && !planOnly {
-			fmt.Printf("The cluster stays: export KUBECONFIG=%s, and `kind delete cluster --name %s` when you are done.\n", (kindfleet.Options{Dir: dir}).Kubeconfig(), name)
+			fmt.Printf("The cluster stays: export KUBECONFIG=%s, and `kind delete cluster --name %s` when you are done.\n",
+				(kindfleet.Options{Dir: dir}).Kubeconfig(), name)
 			return
 		}
 		_ = os.RemoveAll(dir)

@@ -26,7 +26,8 @@ func (a *assembler) await() {
 				for j := range a.in.Live {
 					l := &a.in.Live[j]
 					if l.isOf(m, m.Name) || l.isOf(m, m.Name+compile.CRDSuffix) {
-						out.Awaits[l.Key] = fmt.Sprintf("add-on %q of AddonSet %s/%s is to take it over, and cannot be delivered here now", addon, d.Namespace, d.Set)
+						out.Awaits[l.Key] = fmt.Sprintf("add-on %q of AddonSet %s/%s is to take it over, and cannot be delivered here now", addon,
+							d.Namespace, d.Set)
 					}
 				}
 			}
@@ -48,5 +49,8 @@ func (d *Delivery) excludes(addon string) bool {
 
 // there returns whether an add-on of a delivery has an object.
 func (a *assembler) there(d *Delivery, addon string) bool {
-	return slices.ContainsFunc(a.in.Live, func(l Live) bool { return l.Delivery == d.Name && l.Key.Namespace == d.Namespace && l.Addon == addon })
+	return slices.ContainsFunc(a.in.Live, func(l Live) bool {
+		return l.Delivery == d.Name && l.Key.Namespace == d.Namespace &&
+			l.Addon == addon
+	})
 }

@@ -189,7 +189,8 @@ func (e Errors) Error() string {
 
 // Compile checks a set and returns its program. The error is Errors.
 func Compile(spec *hubv1.AddonSetSpec, author Author) (*Program, error) {
-	c := compiler{author: author, kinds: map[string]string{}, p: &Program{Platform: author.Platform, templates: map[string]*expression.Template{}, Sources: map[string]Source{}}}
+	c := compiler{author: author, kinds: map[string]string{},
+		p: &Program{Platform: author.Platform, templates: map[string]*expression.Template{}, Sources: map[string]Source{}}}
 	c.sets(spec)
 	c.sources(spec)
 	c.p.Variables = c.variables("", spec.Variables)

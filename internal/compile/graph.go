@@ -26,7 +26,8 @@ func Graph(set string, specs map[string]*hubv1.AddonSetSpec) error {
 				continue
 			}
 			if !slices.ContainsFunc(other.Addons, func(a hubv1.Addon) bool { return a.Name == d.Name }) {
-				errs = append(errs, Error{Addon: spec.Addons[i].Name, Path: "dependsOn", Message: fmt.Sprintf("AddonSet %q has no add-on %q", d.AddonSet, d.Name)})
+				errs = append(errs, Error{Addon: spec.Addons[i].Name, Path: "dependsOn",
+					Message: fmt.Sprintf("AddonSet %q has no add-on %q", d.AddonSet, d.Name)})
 			}
 		}
 	}

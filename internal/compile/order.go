@@ -21,7 +21,8 @@ func (c *compiler) dependencies() {
 				continue // Graph looks at other sets
 			}
 			if _, ok := c.kinds[d.Name]; !ok {
-				c.fail("", a.Name, "dependsOn", "there is no add-on %q in this set; it has %s. For one of another set, write its addonSet", d.Name, strings.Join(c.names(), ", "))
+				c.fail("", a.Name, "dependsOn", "there is no add-on %q in this set; it has %s. For one of another set, write its addonSet", d.Name,
+					strings.Join(c.names(), ", "))
 				continue
 			}
 			needs[a.Name] = append(needs[a.Name], d.Name)

@@ -66,6 +66,7 @@ func Spec(raw []byte) (*hubv1.AddonSetSpec, error) {
 		return nil, fmt.Errorf("read the revision: %w", err)
 	}
 	return &hubv1.AddonSetSpec{
-		DependsOn: s.DependsOn, Sources: s.Sources, Variables: s.Variables, VariablesFrom: s.VariablesFrom, Addons: s.Addons, Overlays: s.Overlays,
+		DependsOn: s.DependsOn, Sources: s.Sources, Variables: s.Variables, VariablesFrom: s.VariablesFrom, Addons: s.Addons,
+		Overlays: s.Overlays,
 	}, nil
 }

@@ -35,7 +35,8 @@ func Read(file string) (*Schema, error) {
 	if err := yaml.UnmarshalStrict(raw, crd); err != nil {
 		return nil, err
 	}
-	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(crd.Spec.Versions[0].Schema.OpenAPIV3Schema, in, nil); err != nil {
+	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(crd.Spec.Versions[0].Schema.OpenAPIV3Schema, in,
+		nil); err != nil {
 		return nil, err
 	}
 	s := &Schema{}

@@ -53,7 +53,8 @@ func (e *explainer) body(s *set, name string, r *AddonReport) {
 		return
 	}
 	if st := s.status(name); s.frozen && st != nil && st.AppliedGeneration > 0 {
-		r.Notes = append(r.Notes, "an older version of the hub made this, and it stays as it is until the set changes: the fields below are what the present version makes of the same revision")
+		r.Notes = append(r.Notes, "an older version of the hub made this, and it stays as it is until the set changes: the fields below are "+
+			"what the present version makes of the same revision")
 	}
 	// Alone, so that only what this add-on reads is there.
 	result, err := e.render(s, only(s.program, a), e.Registration.Spec.Overrides, true)
@@ -171,14 +172,16 @@ func (t *table) manifests(objects []render.Object, spec map[string]any) {
 			if u.GetNamespace() != "" {
 				name = u.GetNamespace() + "/" + name
 			}
-			t.fields = append(t.fields, Field{fmt.Sprintf("objects[%s %s]", u.GetKind(), name), inline(o), listed, fmt.Sprintf("objects %06d", len(t.fields))})
+			t.fields = append(t.fields, Field{fmt.Sprintf("objects[%s %s]", u.GetKind(), name), inline(o), listed,
+				fmt.Sprintf("objects %06d", len(t.fields))})
 		}
 	}
 	from, _ := spec["valuesFrom"].([]any)
 	for i, x := range from {
 		m, _ := x.(map[string]any)
 		value := map[string]any{"kind": m["kind"], "name": m["name"], "key": m["valuesKey"]}
-		t.fields = append(t.fields, Field{fmt.Sprintf("manifestsFrom[%d]", i), inline(value), t.by([]string{"manifestsFrom"}), fmt.Sprintf("manifestsFrom %06d", i)})
+		t.fields = append(t.fields, Field{fmt.Sprintf("manifestsFrom[%d]", i), inline(value), t.by([]string{"manifestsFrom"}),
+			fmt.Sprintf("manifestsFrom %06d", i)})
 	}
 	strategy := fluxspec.StrategyReconcile
 	if t.object.Once {

@@ -216,7 +216,8 @@ func requiredReference(body map[string]any, path, kinds string) []Problem {
 	at := strings.Split(path, ".")
 	var problems []Problem
 	if !isThere(body, append(at[:len(at):len(at)], "kind")...) {
-		problems = append(problems, Problem{path + ".kind", "is required: " + kinds + ". It may be left out for a source of this set's spec.sources"})
+		problems = append(problems, Problem{path + ".kind", "is required: " + kinds +
+			". It may be left out for a source of this set's spec.sources"})
 	}
 	if !isThere(body, append(at[:len(at):len(at)], "name")...) {
 		problems = append(problems, Problem{path + ".name", "is required"})

@@ -55,7 +55,8 @@ type counter struct {
 }
 
 func newCounter(in Input) *counter {
-	c := &counter{counts: slices.Clone(in.Removals.Counts), now: in.Now, lost: map[string]map[mark]bool{}, unknown: map[string]int{}, had: map[string]int{}}
+	c := &counter{counts: slices.Clone(in.Removals.Counts), now: in.Now, lost: map[string]map[mark]bool{}, unknown: map[string]int{},
+		had: map[string]int{}}
 	for _, a := range slices.Sorted(maps.Keys(in.Going)) {
 		for _, name := range in.Going[a] {
 			c.recount(a, markOf(name))

@@ -20,7 +20,8 @@ import (
 func New() *runtime.Scheme {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, hubv1.AddToScheme, helmv2.AddToScheme, kustomizev1.AddToScheme, sourcev1.AddToScheme,
+		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, hubv1.AddToScheme, helmv2.AddToScheme, kustomizev1.AddToScheme,
+		sourcev1.AddToScheme,
 	} {
 		utilruntime.Must(add(s))
 	}

@@ -78,7 +78,8 @@ func (c *Config) readServerName(m mapping, rules Rules) error {
 		return ruleServerName.refuse(rules, m.field("tls-server-name"), "no CA pins the server")
 	}
 	if _, err := hostKind(name); err != nil {
-		return &Error{Reason: ReasonTLSServerName, Field: m.field("tls-server-name"), Message: "is neither a DNS name nor an address; correct or remove it"}
+		return &Error{Reason: ReasonTLSServerName, Field: m.field("tls-server-name"),
+			Message: "is neither a DNS name nor an address; correct or remove it"}
 	}
 	c.tlsServerName = name
 	return nil

@@ -96,7 +96,8 @@ type class struct {
 // classes are tried in order; the first that has an address decides.
 var classes = []class{
 	{ruleUnroutable, "an unspecified, multicast or reserved address", unroutable, nil},
-	{ruleMetadata, "the address of a cloud metadata service", func(_ Rules, a netip.Addr) bool { return slices.Contains(metadataAddrs, a) }, Rules.allowsExactly},
+	{ruleMetadata, "the address of a cloud metadata service", func(_ Rules, a netip.Addr) bool { return slices.Contains(metadataAddrs, a) },
+		Rules.allowsExactly},
 	{ruleLoopback, "a loopback address", func(_ Rules, a netip.Addr) bool { return a.IsLoopback() }, Rules.allows},
 	{ruleLinkLocal, "a link-local address", func(_ Rules, a netip.Addr) bool { return a.IsLinkLocalUnicast() }, Rules.allows},
 	{ruleService, "in the range of the management cluster's Services", Rules.hasService, Rules.allows},

@@ -64,14 +64,16 @@ func Table() []Rule {
 var (
 	ruleExec = &Rule{
 		Name: "exec", Reason: ReasonExec,
-		Input:  "users[].user.exec, users[].user.auth-provider, also in entries that are not used",
-		Why:    "A plugin is a program that would run in the pods of the hub and of Flux. Flux drops it silently and then fails as system:anonymous.",
+		Input: "users[].user.exec, users[].user.auth-provider, also in entries that are not used",
+		Why: "A plugin is a program that would run in the pods of the hub and of Flux. Flux drops it silently and then fails as " +
+			"system:anonymous.",
 		Remedy: "put a token or a client certificate into the kubeconfig, such as a token of a ServiceAccount",
 	}
 	ruleFileReference = &Rule{
 		Name: "file-reference", Reason: ReasonFileReference,
-		Input:  "tokenFile, client-certificate, client-key, certificate-authority, also in entries that are not used",
-		Why:    "A path reads files of the pod that uses the kubeconfig, its service account token among them. Flux refuses it since kustomize-controller 1.9.5.",
+		Input: "tokenFile, client-certificate, client-key, certificate-authority, also in entries that are not used",
+		Why: "A path reads files of the pod that uses the kubeconfig, its service account token among them. Flux refuses it since " +
+			"kustomize-controller 1.9.5.",
 		Remedy: "embed the content (token, client-certificate-data, client-key-data, certificate-authority-data)",
 	}
 	ruleImpersonation = &Rule{
@@ -82,8 +84,9 @@ var (
 	}
 	ruleInsecureTLS = &Rule{
 		Name: "insecure-tls", Reason: ReasonInsecureTLS, Flag: FlagInsecureTLS,
-		Input:  "clusters[].cluster.insecure-skip-tls-verify: true",
-		Why:    "Whoever sits on the wire gets the credentials of a cluster administrator. Flux ignores the field unless it runs with --insecure-kubeconfig-tls.",
+		Input: "clusters[].cluster.insecure-skip-tls-verify: true",
+		Why: "Whoever sits on the wire gets the credentials of a cluster administrator. Flux ignores the field unless it runs with " +
+			"--insecure-kubeconfig-tls.",
 		Remedy: "give the cluster's CA in certificate-authority-data",
 		lifted: func(r Rules) bool { return r.AllowInsecureTLS },
 	}

@@ -40,7 +40,8 @@ func New(namespace string, platform bool, spec *hubv1.AddonSetSpec) (*Selector, 
 	s := &Selector{namespace: namespace, platform: platform, all: spec.SelectAll, text: "all clusters"}
 	empty := spec.ClusterSelector == nil || len(spec.ClusterSelector.MatchLabels)+len(spec.ClusterSelector.MatchExpressions) == 0
 	if empty == !s.all {
-		return nil, fmt.Errorf("spec.clusterSelector: write a selector that is not empty, or spec.selectAll: true for every cluster, and not both")
+		return nil, fmt.Errorf("spec.clusterSelector: write a selector that is not empty, or spec.selectAll: true for every cluster, and not " +
+			"both")
 	}
 	if s.all {
 		return s, nil

@@ -74,7 +74,8 @@ func (clusterAPI) maintenance(obj *unstructured.Unstructured) breaker.State {
 	if _, annotated := obj.GetAnnotations()[clusterAPIPaused]; !paused && !annotated {
 		return breaker.State{}
 	}
-	return breaker.State{Reason: hubv1.ClusterAPIPausedReason, Message: fmt.Sprintf("Cluster %q is paused: Cluster API does nothing for it", obj.GetName())}
+	return breaker.State{Reason: hubv1.ClusterAPIPausedReason, Message: fmt.Sprintf("Cluster %q is paused: Cluster API does nothing for it",
+		obj.GetName())}
 }
 
 const clusterNameLabel = "cluster.x-k8s.io/cluster-name"

@@ -94,11 +94,14 @@ func (kamaji) state(obj *unstructured.Unstructured) string {
 func (k kamaji) still(obj *unstructured.Unstructured) breaker.State {
 	switch k.state(obj) {
 	case "Sleeping":
-		return breaker.State{Reason: hubv1.ClusterSleepingReason, Message: fmt.Sprintf("TenantControlPlane %q is Sleeping: it has no replicas", obj.GetName())}
+		return breaker.State{Reason: hubv1.ClusterSleepingReason, Message: fmt.Sprintf("TenantControlPlane %q is Sleeping: it has no replicas",
+			obj.GetName())}
 	case "WriteLimited":
-		return breaker.State{Reason: hubv1.ClusterWriteLimitedReason, Message: fmt.Sprintf("TenantControlPlane %q is WriteLimited: its spec.writePermissions lets nobody write", obj.GetName())}
+		return breaker.State{Reason: hubv1.ClusterWriteLimitedReason,
+			Message: fmt.Sprintf("TenantControlPlane %q is WriteLimited: its spec.writePermissions lets nobody write", obj.GetName())}
 	case "Migrating": // its webhook kamaji-freeze denies every change while the data goes to another DataStore
-		return breaker.State{Reason: hubv1.ClusterMigratingReason, Message: fmt.Sprintf("TenantControlPlane %q is Migrating: Kamaji lets nobody write until its data has moved", obj.GetName())}
+		return breaker.State{Reason: hubv1.ClusterMigratingReason,
+			Message: fmt.Sprintf("TenantControlPlane %q is Migrating: Kamaji lets nobody write until its data has moved", obj.GetName())}
 	}
 	return breaker.State{}
 }
@@ -106,9 +109,11 @@ func (k kamaji) still(obj *unstructured.Unstructured) breaker.State {
 func (k kamaji) maintenance(obj *unstructured.Unstructured) breaker.State {
 	switch k.state(obj) {
 	case "Upgrading":
-		return breaker.State{Reason: hubv1.ClusterUpgradingReason, Message: fmt.Sprintf("TenantControlPlane %q is Upgrading", obj.GetName()), Restarts: true}
+		return breaker.State{Reason: hubv1.ClusterUpgradingReason, Message: fmt.Sprintf("TenantControlPlane %q is Upgrading", obj.GetName()),
+			Restarts: true}
 	case "CertificateAuthorityRotating":
-		return breaker.State{Reason: hubv1.ClusterRotatingCAReason, Message: fmt.Sprintf("TenantControlPlane %q is CertificateAuthorityRotating", obj.GetName()), Restarts: true}
+		return breaker.State{Reason: hubv1.ClusterRotatingCAReason, Message: fmt.Sprintf("TenantControlPlane %q is CertificateAuthorityRotating",
+			obj.GetName()), Restarts: true}
 	}
 	return breaker.State{}
 }

@@ -58,13 +58,15 @@ func (p Policy) Judge(k Kind, obj *unstructured.Unstructured, around Around) Ver
 		return Verdict{Origin: teardown.OriginGone}
 	case value == "true":
 	case labelled:
-		return Verdict{Origin: teardown.OriginUnwanted, Refused: fmt.Sprintf("label %s is %q; write \"true\" or \"false\"", hubv1.RegisterLabel, value)}
+		return Verdict{Origin: teardown.OriginUnwanted, Refused: fmt.Sprintf("label %s is %q; write \"true\" or \"false\"", hubv1.RegisterLabel,
+			value)}
 	case k.Flag == "" || !slices.Contains(p.RegisterAll, k.Flag):
 		return Verdict{Origin: teardown.OriginUnwanted}
 	}
 	if k == Secret && !p.allows(obj.GetNamespace(), around.NamespaceLabels) {
 		return Verdict{Origin: teardown.OriginUnwanted, Reason: hubv1.NamespaceNotAllowedReason, Refused: fmt.Sprintf(
-			"Secrets in namespace %q may not register clusters; label %s: \"true\" on the Namespace allows it, or --secret-namespaces", obj.GetNamespace(), hubv1.RegisterSecretsLabel)}
+			"Secrets in namespace %q may not register clusters; label %s: \"true\" on the Namespace allows it, or --secret-namespaces",
+			obj.GetNamespace(), hubv1.RegisterSecretsLabel)}
 	}
 	if why := k.traits.refuse(obj, around.ClusterExists); why != "" {
 		return Verdict{Origin: teardown.OriginUnwanted, Refused: why}
@@ -79,5 +81,6 @@ const moveAnnotation = "clusterctl.cluster.x-k8s.io/delete-for-move"
 // allows returns whether Secrets in a namespace may register clusters. The right to label a Namespace decides that on
 // a cluster with tenants; the right to write Secrets in it does not.
 func (p Policy) allows(namespace string, labels map[string]string) bool {
-	return labels[hubv1.RegisterSecretsLabel] == "true" || slices.Contains(p.SecretNamespaces, "*") || slices.Contains(p.SecretNamespaces, namespace)
+	return labels[hubv1.RegisterSecretsLabel] == "true" || slices.Contains(p.SecretNamespaces, "*") ||
+		slices.Contains(p.SecretNamespaces, namespace)
 }

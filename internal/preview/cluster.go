@@ -80,7 +80,8 @@ func (d *delivery) assembly(m *member) assembly.Delivery {
 func (r *renderer) input(m *member) (in render.Input, unreadable []string) {
 	in = render.Input{
 		Cluster: facts.Cluster(m.registration, m.origin), Origin: facts.Origin(m.origin), Identity: facts.Identity(m.registration),
-		Overrides: m.registration.Spec.Overrides, ServiceAccount: m.registration.Spec.ServiceAccountName, Now: r.options.Now, Explain: r.options.Explain,
+		Overrides: m.registration.Spec.Overrides, ServiceAccount: m.registration.Spec.ServiceAccountName, Now: r.options.Now,
+		Explain: r.options.Explain,
 	}
 	in.Variables, unreadable = facts.Variables(m.registration, m.origin)
 	return in, unreadable
@@ -155,7 +156,8 @@ func (r *renderer) overrides(m *member, all []*delivery) {
 		case len(known) == 0:
 			r.out.fail("ClusterRegistration %s: override of add-on %q: no AddonSet delivers anything to this cluster", m, o.Name)
 		default:
-			r.out.fail("ClusterRegistration %s: override of add-on %q: no AddonSet delivers one of that name to this cluster; there are %s", m, o.Name, strings.Join(known, ", "))
+			r.out.fail("ClusterRegistration %s: override of add-on %q: no AddonSet delivers one of that name to this cluster; there are %s", m,
+				o.Name, strings.Join(known, ", "))
 		}
 	}
 }

@@ -126,7 +126,8 @@ func plain(err error) string {
 	text := strings.TrimPrefix(err.Error(), "json: ")
 	if is, rest, ok := strings.Cut(text, " into Go "); ok {
 		want := rest[strings.LastIndex(rest, " ")+1:]
-		words := map[string]string{"string": "text; put it in quotes", "bool": "true or false", "int32": "a whole number", "int64": "a whole number"}
+		words := map[string]string{"string": "text; put it in quotes", "bool": "true or false", "int32": "a whole number",
+			"int64": "a whole number"}
 		word := words[want]
 		switch {
 		case word != "":
@@ -210,7 +211,8 @@ func secret(u *unstructured.Unstructured) (*render.Document, *unstructured.Unstr
 		}
 	}
 	d.Keys = slices.Sorted(maps.Keys(keys))
-	kept := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": origin.Secret.Kind, "metadata": u.Object["metadata"]}}
+	kept := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": origin.Secret.Kind,
+		"metadata": u.Object["metadata"]}}
 	annotations := kept.GetAnnotations()
 	delete(annotations, corev1.LastAppliedConfigAnnotation) // holds the data
 	kept.SetAnnotations(annotations)

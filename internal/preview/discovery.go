@@ -78,7 +78,8 @@ func (d *discovery) register(k key, obj *unstructured.Unstructured) {
 		case verdict.Refused != "":
 			d.warn("%s is not registered: %s", what, verdict.Refused)
 		case m != nil:
-			d.warn("ClusterRegistration %s: its origin, %s, does not ask for it, and the hub would let the cluster go; label it %s: \"true\"", m, what, hubv1.RegisterLabel)
+			d.warn("ClusterRegistration %s: its origin, %s, does not ask for it, and the hub would let the cluster go; label it %s: \"true\"", m,
+				what, hubv1.RegisterLabel)
 		}
 		return
 	}
@@ -103,7 +104,8 @@ func (d *discovery) create(kind origin.Kind, k key) *member {
 			m.registration.Namespace, m.registration.Name = k.namespace, name
 			d.registrations[at] = m
 			if name != k.name {
-				d.warn("%s %s/%s is registered as %q: the name is taken by an origin that comes earlier in the files. The hub gives it to whichever it saw first", k.Kind, k.namespace, k.name, name)
+				d.warn("%s %s/%s is registered as %q: the name is taken by an origin that comes earlier in the files. The hub gives it to whichever "+
+					"it saw first", k.Kind, k.namespace, k.name, name)
 			}
 		}
 		if m.registration.Spec.OriginRef == nil {

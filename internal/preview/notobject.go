@@ -40,7 +40,8 @@ func (e *NotObject) Error() string {
 	case e.APIVersion != "":
 		return oneLine(fmt.Sprintf("%s, line %d: this object of %s has no kind; write one", e.File, e.Line, e.APIVersion))
 	}
-	return oneLine(fmt.Sprintf("%s, line %d: this is no Kubernetes object: it has neither apiVersion nor kind; write both, or leave it out", e.File, e.Line))
+	return oneLine(fmt.Sprintf("%s, line %d: this is no Kubernetes object: it has neither apiVersion nor kind; write both, or leave it out",
+		e.File, e.Line))
 }
 
 // lookedAt are the kinds that the hub looks at.

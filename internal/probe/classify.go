@@ -67,9 +67,11 @@ func (a *attempt) timeoutFailure(at int32) *Failure {
 	case phaseConnect:
 		return &Failure{Reason: ReasonDialTimeout, Message: fmt.Sprintf("no connection to the server within %s", a.opts.Total)}
 	case phaseTLS:
-		return &Failure{Reason: ReasonTimedOut, Message: fmt.Sprintf("the server accepts connections, but did not finish the TLS handshake within %s", a.opts.Total)}
+		return &Failure{Reason: ReasonTimedOut, Message: fmt.Sprintf("the server accepts connections, but did not finish the TLS handshake "+
+			"within %s", a.opts.Total)}
 	case phaseRequest:
-		return &Failure{Reason: ReasonTimedOut, Message: fmt.Sprintf("the server accepts connections, but sent no answer within %s", a.opts.Total)}
+		return &Failure{Reason: ReasonTimedOut, Message: fmt.Sprintf("the server accepts connections, but sent no answer within %s",
+			a.opts.Total)}
 	}
 	return &Failure{Reason: ReasonTimedOut, Message: fmt.Sprintf("the server's answer was not complete within %s", a.opts.Total)}
 }
@@ -111,7 +113,8 @@ func statusFailure(code int, what string) *Failure {
 	case code == http.StatusOK:
 		return nil
 	case code == http.StatusUnauthorized:
-		return &Failure{Reason: ReasonUnauthorized, Message: "the server does not accept the credential (401); it may have expired or been replaced"}
+		return &Failure{Reason: ReasonUnauthorized, Message: "the server does not accept the credential (401); it may have expired or been " +
+			"replaced"}
 	case code == http.StatusForbidden:
 		return &Failure{Reason: ReasonForbidden, Message: "the credential's user may not " + what + " (403); grant the right in the cluster"}
 	case code == http.StatusNotFound && what != "read /version":

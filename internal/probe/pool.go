@@ -211,7 +211,8 @@ func (p *Pool) Start(ctx context.Context) error {
 }
 
 // Step asks the clusters that are due, one after another, and returns the keys that Events would tell of, in the order of the answers,
-// and when the next one is due, false if none is known. It is Start for whoever brings a clock of his own and goes on by steps; there is one or the other.
+// and when the next one is due, false if none is known. It is Start for whoever brings a clock of his own and goes on by steps; there is
+// one or the other.
 func (p *Pool) Step(ctx context.Context) (changed []string, wait time.Duration, timed bool) {
 	for {
 		p.mu.Lock()

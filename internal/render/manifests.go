@@ -153,7 +153,8 @@ func (r *renderer) manifestsFrom(sources []fluxspec.ManifestsSource) (from []any
 			continue
 		}
 		if !doc.Found && !s.Optional {
-			return nil, nil, false, fmt.Errorf("manifestsFrom: %s %q is not in namespace %q; make it, or write optional: true", s.Kind, s.Name, r.t.Namespace)
+			return nil, nil, false, fmt.Errorf("manifestsFrom: %s %q is not in namespace %q; make it, or write optional: true", s.Kind, s.Name,
+				r.t.Namespace)
 		}
 		keys := doc.Keys
 		if s.Key != "" {
@@ -161,7 +162,8 @@ func (r *renderer) manifestsFrom(sources []fluxspec.ManifestsSource) (from []any
 		}
 		for _, k := range keys {
 			from = append(from, map[string]any{
-				"kind": s.Kind, "name": s.Name, "valuesKey": k, "targetPath": fmt.Sprintf("from.d%d", len(from)), "literal": true, "optional": s.Optional,
+				"kind": s.Kind, "name": s.Name, "valuesKey": k, "targetPath": fmt.Sprintf("from.d%d", len(from)), "literal": true,
+				"optional": s.Optional,
 			})
 		}
 		versions[s.Kind+"/"+s.Name] = doc.Version

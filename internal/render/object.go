@@ -69,7 +69,8 @@ func (r *renderer) objects(a *compile.Addon, body map[string]any, used []Shared)
 }
 
 func (r *renderer) object(a *compile.Addon, rel release, spec map[string]any) (*Object, error) {
-	out := &Object{Addon: rel.name, Kind: fluxKind(a.Kind), Form: a.Kind, DependsOn: rel.dependsOn, MovedFrom: rel.movedFrom, DefaultRelease: true}
+	out := &Object{Addon: rel.name, Kind: fluxKind(a.Kind), Form: a.Kind, DependsOn: rel.dependsOn, MovedFrom: rel.movedFrom,
+		DefaultRelease: true}
 	if out.Kind == fluxspec.HelmReleaseKind {
 		if err := r.keepRelease(out, spec); err != nil {
 			return nil, err
@@ -163,13 +164,15 @@ func (r *renderer) keepRelease(out *Object, spec map[string]any) error {
 		return nil
 	}
 	out.DefaultRelease = false
-	for field, v := range map[string]string{"releaseName": kept.Name, "targetNamespace": kept.Namespace, "storageNamespace": kept.StorageNamespace} {
+	for field, v := range map[string]string{"releaseName": kept.Name, "targetNamespace": kept.Namespace,
+		"storageNamespace": kept.StorageNamespace} {
 		there, said := spec[field].(string)
 		switch {
 		case !said:
 			spec[field] = v
 		case there != v && kept.From != "":
-			return fmt.Errorf("helmRelease.%s is %q, and %s runs with %q: Flux would uninstall it and install another. Leave the field out, or write %q", field, there, kept.From, v, v)
+			return fmt.Errorf("helmRelease.%s is %q, and %s runs with %q: Flux would uninstall it and install another. Leave the field out, or "+
+				"write %q", field, there, kept.From, v, v)
 		}
 	}
 	return nil
@@ -244,7 +247,8 @@ func digest(u *unstructured.Unstructured) (string, error) {
 		return "", fmt.Errorf("hash the object: %w", err)
 	}
 	if len(raw) > maxObject {
-		return "", fmt.Errorf("the generated object has %d bytes, and %d are the most; move what is large into a source or a ConfigMap", len(raw), maxObject)
+		return "", fmt.Errorf("the generated object has %d bytes, and %d are the most; move what is large into a source or a ConfigMap", len(raw),
+			maxObject)
 	}
 	return identity.Hash(16, string(raw)), nil
 }

@@ -231,7 +231,8 @@ func (r *renderer) keep(a *compile.Addon, without attempt, overrides []change) a
 	var refused []refusedOverride
 	for i, o := range overrides {
 		if i >= maxTaken {
-			refused = append(refused, refusedOverride{o, Errors{{Addon: a.Name, Message: fmt.Sprintf("one of the %d before it is refused, and no more than these are tried", maxTaken)}}})
+			refused = append(refused, refusedOverride{o, Errors{{Addon: a.Name, Message: fmt.Sprintf("one of the %d before it is refused, and no "+
+				"more than these are tried", maxTaken)}}})
 			continue
 		}
 		t := r.try(a, without.scope, without.without, append(kept.overrides[:len(kept.overrides):len(kept.overrides)], o))

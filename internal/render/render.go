@@ -140,7 +140,8 @@ func (r *renderer) releasesOnce() {
 			return false
 		}
 		if other, taken := seen[release]; taken {
-			r.out.Failed[o.Addon] = Errors{{Addon: o.Addon, Message: fmt.Sprintf("release %q in namespace %q is add-on %q's already on this cluster", release.Name, release.Namespace, other)}}
+			r.out.Failed[o.Addon] = Errors{{Addon: o.Addon, Message: fmt.Sprintf("release %q in namespace %q is add-on %q's already on this cluster",
+				release.Name, release.Namespace, other)}}
 			return true
 		}
 		seen[release] = o.Addon
@@ -180,7 +181,8 @@ func (r *renderer) addon(a *compile.Addon, overrides []change) (made, Errors) {
 		case err != nil:
 			return wrong("when", "%s", err)
 		case len(decided) > 0 && !a.Optional:
-			return wrong("when", "depends on the cluster's variable %s, and the set does not let a cluster leave this add-on out (optional: true would)", quoted(decided))
+			return wrong("when", "depends on the cluster's variable %s, and the set does not let a cluster leave this add-on out (optional: true "+
+				"would)", quoted(decided))
 		case !yes:
 			return made{excluded: "its when is not true here"}, nil
 		}
@@ -260,7 +262,8 @@ func (r *renderer) adopt(a *compile.Addon) (*Adopt, Errors) {
 		}
 		// This is checked before anybody reads the document: a client rejects such a name.
 		if what := validation.IsDNS1123Subdomain(text); len(what) > 0 {
-			return nil, Errors{{Addon: a.Name, Path: f.path, Message: fmt.Sprintf("is %q, which no object can be called: %s. Write the name of a %s that is there", text, what[0], adoptable(f.path, out.Kind))}}
+			return nil, Errors{{Addon: a.Name, Path: f.path, Message: fmt.Sprintf("is %q, which no object can be called: %s. Write the name of a "+
+				"%s that is there", text, what[0], adoptable(f.path, out.Kind))}}
 		}
 		*f.to = text
 	}

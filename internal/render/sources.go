@@ -99,7 +99,8 @@ func (r *renderer) shareChart(spec map[string]any) (*Shared, error) {
 	delete(spec, "chart")
 	chartSpec, _ := runtime.DeepCopyJSONValue(template["spec"]).(map[string]any)
 	// Flux's defaults are filled in here, so that two spellings of one template share one chart.
-	for field, v := range map[string]any{"interval": spec["interval"], "version": "*", "reconcileStrategy": sourcev1.ReconcileStrategyChartVersion} {
+	for field, v := range map[string]any{"interval": spec["interval"], "version": "*",
+		"reconcileStrategy": sourcev1.ReconcileStrategyChartVersion} {
 		if _, ok := chartSpec[field]; !ok {
 			chartSpec[field] = v
 		}

@@ -41,9 +41,11 @@ var clusters = map[string]struct {
 	pattern *regexp.Regexp
 	example string
 }{
-	"aws":   {regexp.MustCompile(`^arn:aws[\w-]*:eks:([^:]{1,100}):[0-9]{1,30}:cluster/(.{1,200})$`), "arn:aws:eks:<region>:<account>:cluster/<name>"},
+	"aws": {regexp.MustCompile(`^arn:aws[\w-]*:eks:([^:]{1,100}):[0-9]{1,30}:cluster/(.{1,200})$`),
+		"arn:aws:eks:<region>:<account>:cluster/<name>"},
 	"azure": {regexp.MustCompile(`(?i)^/subscriptions/([^/]{36})/resourceGroups/([^/]{1,200})/providers/Microsoft\.ContainerService/managedClusters/([^/]{1,200})$`), "/subscriptions/<id>/resourceGroups/<group>/providers/Microsoft.ContainerService/managedClusters/<name>"},
-	"gcp":   {regexp.MustCompile(`^projects/[^/]{1,200}/locations/[^/]{1,200}/clusters/[^/]{1,200}$`), "projects/<project>/locations/<location>/clusters/<name>"},
+	"gcp": {regexp.MustCompile(`^projects/[^/]{1,200}/locations/[^/]{1,200}/clusters/[^/]{1,200}$`),
+		"projects/<project>/locations/<location>/clusters/<name>"},
 }
 
 // Check checks a workload identity against the rules for kubeconfigs that apply to it. It repeats only those checks
@@ -68,8 +70,9 @@ func Check(w *hubv1.WorkloadIdentity, rules kubeconfig.Rules) (*Access, error) {
 			return nil, invalid(fmt.Sprintf("audiences[%d]", i), "holds white space or a comma; write one audience in each entry")
 		}
 		if rules.NamesHub(a) {
-			return nil, invalid(fmt.Sprintf("audiences[%d]", i), "is the hub's own API server, which would take the token from whoever reads it on the cluster; "+
-				"write an audience that only the cluster accepts")
+			return nil, invalid(fmt.Sprintf("audiences[%d]", i),
+				"is the hub's own API server, which would take the token from whoever reads it on the cluster; "+
+					"write an audience that only the cluster accepts")
 		}
 	}
 	out := &Access{Server: server, Data: map[string]string{
@@ -125,6 +128,8 @@ func Refusal(registration, set string, platform func(namespace string) bool) str
 	if registration == set || platform(registration) {
 		return ""
 	}
-	return fmt.Sprintf("the cluster is registered with a workload identity in namespace %q, which is no platform namespace: who writes there may not use a ServiceAccount of "+
-		"namespace %q, where Flux looks for it. Register the cluster in a platform namespace, or deliver to it by a set in namespace %q", registration, set, registration)
+	return fmt.Sprintf("the cluster is registered with a workload identity in namespace %q, which is no platform namespace: who writes "+
+		"there may not use a ServiceAccount of "+
+		"namespace %q, where Flux looks for it. Register the cluster in a platform namespace, or deliver to it by a set in namespace %q",
+		registration, set, registration)
 }

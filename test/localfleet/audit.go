@@ -53,7 +53,8 @@ func (c *Cluster) HubRequests() ([]auditv1.Event, error) {
 // what it was to change. What a namespace that goes refuses is another matter.
 func DeniedByRBAC(e *auditv1.Event) bool {
 	return e.Annotations["authorization.k8s.io/decision"] == "forbid" ||
-		e.ResponseStatus != nil && e.ResponseStatus.Code == http.StatusForbidden && strings.Contains(e.ResponseStatus.Message, "cannot create resource")
+		e.ResponseStatus != nil && e.ResponseStatus.Code == http.StatusForbidden &&
+			strings.Contains(e.ResponseStatus.Message, "cannot create resource")
 }
 
 // requests returns the requests for objects that are wanted.

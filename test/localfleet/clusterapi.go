@@ -106,7 +106,8 @@ func (c *Cluster) startClusterAPIManager(ctx context.Context, webhooks int) erro
 	if err := os.Mkdir(certificates, 0o700); err != nil {
 		return err
 	}
-	if err := writeFiles(map[string][]byte{filepath.Join(certificates, "tls.crt"): certificate, filepath.Join(certificates, "tls.key"): key}); err != nil {
+	if err := writeFiles(map[string][]byte{filepath.Join(certificates, "tls.crt"): certificate,
+		filepath.Join(certificates, "tls.key"): key}); err != nil {
 		return err
 	}
 	health := fmt.Sprintf("127.0.0.1:%d", port)
@@ -182,7 +183,8 @@ func (a *ClusterAPI) Move(ctx context.Context, namespace string, to *ClusterAPI)
 	if err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, path, "move", "--namespace="+namespace, "--kubeconfig="+a.c.KubeconfigFile(), "--to-kubeconfig="+to.c.KubeconfigFile())
+	cmd := exec.CommandContext(ctx, path, "move", "--namespace="+namespace, "--kubeconfig="+a.c.KubeconfigFile(), "--to-kubeconfig="+
+		to.c.KubeconfigFile())
 	// It reads a configuration from there, and would ask the internet for newer versions.
 	cmd.Env = append(os.Environ(), "HOME="+a.c.dir, "XDG_CONFIG_HOME="+a.c.dir, "CLUSTERCTL_DISABLE_VERSIONCHECK=true")
 	if out, err := cmd.CombinedOutput(); err != nil {

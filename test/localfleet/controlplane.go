@@ -117,9 +117,11 @@ func (c *Cluster) configureAPIServer(o ClusterOptions, etcd string) error {
 	c.server = fmt.Sprintf("https://127.0.0.1:%d", port)
 	args := []string{
 		"--etcd-servers=" + etcd, "--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", port),
-		"--tls-cert-file=" + in("apiserver.crt"), "--tls-private-key-file=" + in("apiserver.key"), "--client-ca-file=" + in("ca.crt"), "--cert-dir=" + c.dir,
+		"--tls-cert-file=" + in("apiserver.crt"), "--tls-private-key-file=" + in("apiserver.key"), "--client-ca-file=" + in("ca.crt"),
+		"--cert-dir=" + c.dir,
 		"--service-account-key-file=" + in("service-accounts.crt"), "--service-account-signing-key-file=" + in("service-accounts.key"),
-		"--service-account-issuer=" + c.server, "--service-account-jwks-uri=" + c.server + "/openid/v1/jwks", "--service-cluster-ip-range=10.96.0.0/16",
+		"--service-account-issuer=" + c.server, "--service-account-jwks-uri=" + c.server + "/openid/v1/jwks",
+		"--service-cluster-ip-range=10.96.0.0/16",
 		"--authorization-mode=RBAC", "--allow-privileged=true",
 		"--endpoint-reconciler-type=none", // a write every ten seconds less
 	}

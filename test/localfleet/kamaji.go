@@ -105,10 +105,12 @@ func (k *Kamaji) startManager(ctx context.Context) error {
 		args: []string{
 			"manager", "--datastore=" + dataStore, "--pod-namespace=" + KamajiNamespace, "--serviceaccount-name=kamaji",
 			"--webhook-service-name=kamaji-webhook-service", "--webhook-ca-path=" + in("ca.crt"), "--tmp-directory=" + filepath.Join(tmp, "kamaji"),
-			"--max-concurrent-tcp-reconciles=2", "--leader-elect=false", "--metrics-bind-address=0", "--health-probe-bind-address=0", "--disable-telemetry",
+			"--max-concurrent-tcp-reconciles=2", "--leader-elect=false", "--metrics-bind-address=0", "--health-probe-bind-address=0",
+			"--disable-telemetry",
 		},
 		// Go's clients pass by every proxy on the way to loopback, so this one has only what it is for.
-		env:   []string{"KUBECONFIG=" + k.hub.KubeconfigFile(), "TMPDIR=" + tmp, "HOME=" + tmp, "HTTPS_PROXY=" + k.proxy.url(), "NO_PROXY=", "no_proxy="},
+		env: []string{"KUBECONFIG=" + k.hub.KubeconfigFile(), "TMPDIR=" + tmp, "HOME=" + tmp, "HTTPS_PROXY=" + k.proxy.url(), "NO_PROXY=",
+			"no_proxy="},
 		ready: k.webhooksAnswer,
 	})
 }

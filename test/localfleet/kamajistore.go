@@ -38,7 +38,8 @@ func (k *Kamaji) startStore(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	certificate, key, err := k.authority.issue(storeTemplate(parts.Etcd, x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth)) // its HTTP API is a client of itself
+	// its HTTP API is a client of itself
+	certificate, key, err := k.authority.issue(storeTemplate(parts.Etcd, x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth))
 	if err != nil {
 		return err
 	}
@@ -51,7 +52,8 @@ func (k *Kamaji) startStore(ctx context.Context) error {
 		return err
 	}
 	in := func(name string) string { return filepath.Join(k.dir, name) }
-	if err := writeFiles(map[string][]byte{in("store-ca.crt"): k.authority.pem(), in("store.crt"): certificate, in("store.key"): key}); err != nil {
+	if err := writeFiles(map[string][]byte{in("store-ca.crt"): k.authority.pem(), in("store.crt"): certificate,
+		in("store.key"): key}); err != nil {
 		return err
 	}
 	address := fmt.Sprintf("127.0.0.1:%d", port)
@@ -127,7 +129,8 @@ func (k *Kamaji) declareStore(ctx context.Context, address string, certificate, 
 		"driver": "etcd", "endpoints": []any{address},
 		"tlsConfig": map[string]any{
 			"certificateAuthority": map[string]any{"certificate": ref("etcd-certs", "ca.crt"), "privateKey": ref("etcd-certs", "ca.key")},
-			"clientCertificate":    map[string]any{"certificate": ref("root-client-certs", "tls.crt"), "privateKey": ref("root-client-certs", "tls.key")},
+			"clientCertificate": map[string]any{"certificate": ref("root-client-certs", "tls.crt"),
+				"privateKey": ref("root-client-certs", "tls.key")},
 		},
 	}
 	return k.hub.Client.Create(ctx, u)

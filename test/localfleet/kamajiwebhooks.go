@@ -28,7 +28,8 @@ func (k *Kamaji) registerWebhooks(ctx context.Context) error {
 		}}
 	}
 	const create, update, remove, group = admissionv1.Create, admissionv1.Update, admissionv1.Delete, "kamaji.clastix.io"
-	validating := func(name, path string, policy admissionv1.FailurePolicyType, rules []admissionv1.RuleWithOperations) admissionv1.ValidatingWebhook {
+	validating := func(name, path string, policy admissionv1.FailurePolicyType,
+		rules []admissionv1.RuleWithOperations) admissionv1.ValidatingWebhook {
 		return admissionv1.ValidatingWebhook{
 			Name: name, ClientConfig: to(path), Rules: rules, FailurePolicy: &policy,
 			SideEffects: ptr.To(admissionv1.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"},
@@ -48,8 +49,10 @@ func (k *Kamaji) registerWebhooks(ctx context.Context) error {
 		ObjectMeta: metav1.ObjectMeta{Name: "kamaji-validating-webhook-configuration"},
 		Webhooks: []admissionv1.ValidatingWebhook{
 			validating("vdatastoresecrets.kb.io", "/validate--v1-secret", admissionv1.Ignore, rules("", "v1", "secrets", remove)),
-			validating("vdatastore.kb.io", "/validate-kamaji-clastix-io-v1alpha1-datastore", admissionv1.Fail, rules(group, "v1alpha1", "datastores", create, update, remove)),
-			validating("vtenantcontrolplane.kb.io", "/validate-kamaji-clastix-io-v1alpha1-tenantcontrolplane", admissionv1.Fail, rules(group, "v1alpha1", "tenantcontrolplanes", create, update)),
+			validating("vdatastore.kb.io", "/validate-kamaji-clastix-io-v1alpha1-datastore", admissionv1.Fail,
+				rules(group, "v1alpha1", "datastores", create, update, remove)),
+			validating("vtenantcontrolplane.kb.io", "/validate-kamaji-clastix-io-v1alpha1-tenantcontrolplane", admissionv1.Fail,
+				rules(group, "v1alpha1", "tenantcontrolplanes", create, update)),
 		},
 	})
 }

@@ -25,7 +25,8 @@ func Tenant(ctx context.Context, c client.Client, namespace, name string, labels
 var tenantKind = schema.GroupVersionKind{Group: "kamaji.clastix.io", Version: "v1alpha1", Kind: "TenantControlPlane"}
 
 // tenant is Tenant with an owner, if there is one.
-func tenant(ctx context.Context, c client.Client, namespace, name string, labels map[string]string, kubeconfig []byte, owner client.Object) error {
+func tenant(ctx context.Context, c client.Client, namespace, name string, labels map[string]string, kubeconfig []byte,
+	owner client.Object) error {
 	secret := name + "-admin-kubeconfig"
 	svc := strings.ReplaceAll(string(kubeconfig), "https://127.0.0.1", fmt.Sprintf("https://%s.%s.svc", name, namespace))
 	if err := c.Create(ctx, &corev1.Secret{
@@ -60,9 +61,10 @@ func TenantStatus(secret string) map[string]any {
 // fleets in which Cluster API does not run, and for states in which it would not leave one; StartClusterAPI is the real thing.
 func CAPICluster(ctx context.Context, c client.Client, namespace, name string, labels map[string]string, kubeconfig []byte) error {
 	if err := c.Create(ctx, &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name + "-kubeconfig", Labels: map[string]string{"cluster.x-k8s.io/cluster-name": name}},
-		Type:       "cluster.x-k8s.io/secret",
-		Data:       map[string][]byte{"value": kubeconfig},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name + "-kubeconfig",
+			Labels: map[string]string{"cluster.x-k8s.io/cluster-name": name}},
+		Type: "cluster.x-k8s.io/secret",
+		Data: map[string][]byte{"value": kubeconfig},
 	}); err != nil {
 		return err
 	}

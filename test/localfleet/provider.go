@@ -142,7 +142,8 @@ func (p *provider) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 }
 
 // provide does what is the same for infrastructure and control planes.
-func (p *provider) provide(ctx context.Context, cluster, obj *unstructured.Unstructured, f func(ctx context.Context, cluster, obj *unstructured.Unstructured, workload *Cluster) error) error {
+func (p *provider) provide(ctx context.Context, cluster, obj *unstructured.Unstructured,
+	f func(ctx context.Context, cluster, obj *unstructured.Unstructured, workload *Cluster) error) error {
 	owned := false
 	for _, o := range obj.GetOwnerReferences() {
 		owned = owned || o.UID == cluster.GetUID()
@@ -213,7 +214,8 @@ func (p *provider) controlPlane(ctx context.Context, cluster, obj *unstructured.
 	status := map[string]any{
 		"initialization":              map[string]any{"controlPlaneInitialized": true},
 		"externalManagedControlPlane": true,
-		"conditions":                  []any{map[string]any{"type": "Available", "status": "True", "reason": "Available", "message": "", "lastTransitionTime": obj.GetCreationTimestamp().UTC().Format("2006-01-02T15:04:05Z")}},
+		"conditions": []any{map[string]any{"type": "Available", "status": "True", "reason": "Available", "message": "",
+			"lastTransitionTime": obj.GetCreationTimestamp().UTC().Format("2006-01-02T15:04:05Z")}},
 	}
 	if version, _, _ := unstructured.NestedString(obj.Object, "spec", "version"); version != "" {
 		status["version"] = version

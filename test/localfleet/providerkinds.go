@@ -39,7 +39,8 @@ func providerCRD(kind schema.GroupVersionKind) *apiextensionsv1.CustomResourceDe
 		ObjectMeta: metav1.ObjectMeta{Name: singular + "s." + kind.Group, Labels: map[string]string{"cluster.x-k8s.io/v1beta2": kind.Version}},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
 			Group: kind.Group, Scope: apiextensionsv1.NamespaceScoped,
-			Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: kind.Kind, ListKind: kind.Kind + "List", Singular: singular, Plural: singular + "s", Categories: []string{"cluster-api"}},
+			Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: kind.Kind, ListKind: kind.Kind + "List", Singular: singular,
+				Plural: singular + "s", Categories: []string{"cluster-api"}},
 			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
 				Name: kind.Version, Served: true, Storage: true,
 				Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},

@@ -58,7 +58,8 @@ func startRunner(config *rest.Config, dir string) (*runner, error) {
 	tenant.SetGroupVersionKind(tenantKind)
 	owner := handler.EnqueueRequestsFromMapFunc(tenantOf)
 	err = ctrl.NewControllerManagedBy(mgr).Named("runner").
-		For(tenant, builder.OnlyMetadata).Watches(&appsv1.Deployment{}, owner).Watches(&corev1.Secret{}, owner).Watches(&corev1.ConfigMap{}, owner).
+		For(tenant, builder.OnlyMetadata).Watches(&appsv1.Deployment{}, owner).Watches(&corev1.Secret{}, owner).Watches(&corev1.ConfigMap{},
+		owner).
 		// Tenants do not wait for each other; two fleets of one process may both have a runner.
 		WithOptions(controller.Options{MaxConcurrentReconciles: 16, SkipNameValidation: ptr.To(true)}).
 		Complete(r)
@@ -199,7 +200,8 @@ func (r *runner) read(ctx context.Context, namespace string, volumes []corev1.Vo
 func (r *runner) report(ctx context.Context, d *appsv1.Deployment, available bool) error {
 	before := d.DeepCopy()
 	status := corev1.ConditionFalse
-	d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: 1, UpdatedReplicas: 1, UnavailableReplicas: 1, Conditions: d.Status.Conditions}
+	d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: 1, UpdatedReplicas: 1, UnavailableReplicas: 1,
+		Conditions: d.Status.Conditions}
 	if available {
 		status = corev1.ConditionTrue
 		d.Status.ReadyReplicas, d.Status.AvailableReplicas, d.Status.UnavailableReplicas = 1, 1, 0

@@ -134,7 +134,8 @@ func AllFiles() []FileSet {
 		{Name: ClusterAPI, Pins: ClusterAPI, Module: capiModule, Files: "config/crd/bases/cluster.x-k8s.io_clusters.yaml"},
 		{Name: ClusterAPICRDs, Pins: ClusterAPI, Module: capiModule, Files: "config/crd/bases/*.yaml"},
 		{Name: ClusterAPIWebhooks, Pins: ClusterAPI, Module: capiModule, Files: "config/webhook/manifests.yaml"},
-		{Name: Prometheus, Pins: Prometheus, Module: "github.com/prometheus-operator/prometheus-operator", Files: "example/prometheus-operator-crd/*_servicemonitors.yaml"},
+		{Name: Prometheus, Pins: Prometheus, Module: "github.com/prometheus-operator/prometheus-operator",
+			Files: "example/prometheus-operator-crd/*_servicemonitors.yaml"},
 		{Name: KwokStages, Pins: Kwok, Module: "sigs.k8s.io/kwok", Files: "kustomize/stage/[np]od*/fast/*-*.yaml"}, // nodes' and pods'
 	}
 }

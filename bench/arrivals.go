@@ -22,7 +22,7 @@ func (r *run) crowd(ctx context.Context) error {
 	return err
 }
 
-// dead has a part of the fleet hang, and registers clusters one after the other.
+// dead makes a part of the fleet hang, and then registers clusters one after the other.
 func (r *run) dead(ctx context.Context) error {
 	r.facade.kill(names("c", int(float64(r.p.Clusters)*r.p.Dead)))
 	took, err := r.arrive(ctx, names("well", singles), 0)
@@ -30,8 +30,8 @@ func (r *run) dead(ctx context.Context) error {
 	return err
 }
 
-// arrive registers clusters, one when the one before has all its objects, or one every so often. It returns how long each took, in
-// milliseconds, from its label to its last Flux object.
+// arrive registers clusters, either each when the one before has all its objects, or one per interval. It returns how
+// long each took, in milliseconds, from its label to its last Flux object.
 func (r *run) arrive(ctx context.Context, names []string, every time.Duration) ([]float64, error) {
 	if err := r.admit(ctx, names, nil); err != nil {
 		return nil, err
@@ -69,7 +69,7 @@ func (r *run) served(ctx context.Context, name string) error {
 	})
 }
 
-// percentile of values, which it sorts; 0 of none.
+// percentile returns a percentile of values, which it sorts; 0 if there are none.
 func percentile(values []float64, p float64) float64 {
 	if len(values) == 0 {
 		return 0

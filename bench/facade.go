@@ -22,8 +22,8 @@ import (
 	"github.com/chandler-hub/chandler/internal/identity"
 )
 
-// facade makes many clusters of one API server: each has a path of its own, and a kube-system namespace with a UID of its own, since
-// registrations of one cluster are flagged as such. Everything else is the API server's answer.
+// facade makes many clusters of one API server. Each has a path and a kube-system namespace with a UID of its own,
+// because the hub flags registrations of the same cluster. Everything else is the API server's answer.
 type facade struct {
 	server *httptest.Server
 
@@ -68,13 +68,13 @@ func newFacade(target *rest.Config) (*facade, error) {
 
 const clusterHeader = "X-Bench-Cluster"
 
-// split takes /NAME/rest apart.
+// split splits /NAME/rest.
 func split(path string) (name, rest string) {
 	name, rest, _ = strings.Cut(strings.TrimPrefix(path, "/"), "/")
 	return name, "/" + rest
 }
 
-// ownUID gives the namespace kube-system the UID of the cluster that was asked.
+// ownUID replaces the UID of the namespace kube-system by that of the cluster that was asked.
 func ownUID(r *http.Response) error {
 	if !strings.HasSuffix(r.Request.URL.Path, "/namespaces/kube-system") || r.StatusCode != http.StatusOK {
 		return nil
@@ -98,7 +98,7 @@ func ownUID(r *http.Response) error {
 	return nil
 }
 
-// kill has clusters hang from now on.
+// kill makes clusters hang from now on.
 func (f *facade) kill(names []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -107,7 +107,7 @@ func (f *facade) kill(names []string) {
 	}
 }
 
-// kubeconfig is how the hub reaches a cluster.
+// kubeconfig returns the hub's kubeconfig for a cluster.
 func (f *facade) kubeconfig(name string) ([]byte, error) {
 	c := clientcmdapi.NewConfig()
 	c.Clusters["c"] = &clientcmdapi.Cluster{

@@ -27,7 +27,7 @@ const (
 	sets     = "flux-system" // that of the set, and of all that is made
 )
 
-// fleet is everything that runs.
+// fleet is all running parts of a bench.
 type fleet struct {
 	dir        string
 	management *localfleet.Cluster
@@ -42,7 +42,7 @@ type fleet struct {
 	probeInterval time.Duration
 }
 
-// hub is the process that is measured.
+// hub is the process that the bench measures.
 type hub struct {
 	process        *localfleet.Process
 	binary         string
@@ -138,7 +138,7 @@ func (f *fleet) stop() error {
 	return errors.Join(append(errs, os.RemoveAll(f.dir))...)
 }
 
-// names are those of so many clusters.
+// names returns the names of n clusters.
 func names(prefix string, n int) []string {
 	out := make([]string, n)
 	for i := range out {
@@ -147,7 +147,7 @@ func names(prefix string, n int) []string {
 	return out
 }
 
-// admit makes the Secrets of clusters, labelled if they are to be registered at once.
+// admit creates the Secrets of clusters, with the label if they are to be registered at once.
 func (f *fleet) admit(ctx context.Context, names []string, labels map[string]string) error {
 	return each(16, names, func(name string) error {
 		kubeconfig, err := f.facade.kubeconfig(name)
@@ -170,7 +170,7 @@ func (f *fleet) register(ctx context.Context, name string) error {
 	return f.management.Client.Patch(ctx, s, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{%q:"true","fleet":"yes","region":"eu"}}}`, hubv1.RegisterLabel)))
 }
 
-// reachable waits until so many registrations answer.
+// reachable waits until n registrations are Reachable.
 func (f *fleet) reachable(ctx context.Context, n int) error {
 	for {
 		list := &hubv1.ClusterRegistrationList{}
@@ -196,7 +196,7 @@ func (f *fleet) reachable(ctx context.Context, n int) error {
 	}
 }
 
-// each calls a function for every item, so many at a time, and returns the first error.
+// each calls a function for every item, with the given number of workers, and returns the first error.
 func each[T any](workers int, items []T, do func(T) error) error {
 	var g errgroup.Group
 	g.SetLimit(workers)

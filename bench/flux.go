@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// reporter writes what Flux would into the statuses of its objects, where Flux is not there.
+// reporter writes the statuses that Flux would write, if Flux does not run.
 type reporter struct {
 	client dynamic.Interface
 
@@ -30,13 +30,13 @@ type reported struct {
 }
 
 const (
-	// work is how long Flux is at work on a change.
+	// work is how long Flux takes for a change.
 	work = time.Second
-	// reporters are how many statuses are on their way at a time: enough that the API server is what they wait for.
+	// reporters is how many statuses are written at a time: enough to make the API server the bottleneck.
 	reporters = 32
 )
 
-// ready reports every object Ready that it has not reported as it is now.
+// ready reports every object Ready whose present generation it has not reported yet.
 func (r *reporter) ready(ctx context.Context, objects []reported) error {
 	return each(reporters, objects, func(o reported) error {
 		if r.known(o) {
@@ -52,8 +52,8 @@ func (r *reporter) known(o reported) bool {
 	return r.last[o]
 }
 
-// noise reports what changes nothing, at a rate, until the context ends: that Flux is at it again, and that it has done it. It returns
-// how many statuses it wrote.
+// noise writes statuses that change nothing, at a given rate, until the context ends: that Flux is reconciling an
+// object again, and that it has finished. It returns how many statuses it wrote.
 func (r *reporter) noise(ctx context.Context, list []reported, perSecond int) (int, error) {
 	tick := time.NewTicker(time.Second / time.Duration(perSecond))
 	defer tick.Stop()

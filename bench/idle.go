@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// idle sees what a minute costs in which Flux says a lot and nothing changes, and what a hub at rest holds.
+// idle measures the cost of a minute in which Flux writes many statuses and nothing changes, and how much memory an
+// idle hub holds.
 func (r *run) idle(ctx context.Context) error {
 	writes, err := r.hub.writes(ctx)
 	if err != nil {
@@ -46,14 +47,15 @@ func (r *run) idle(ctx context.Context) error {
 	return err
 }
 
-// Probes are looked for so long at a time, until that many have been seen: less than twenty would be lost in the ticks by which processor
-// time is counted.
+// How long each measurement of probes takes, and how many probes it must see. The cost of fewer than twenty would be
+// lost in the ticks by which processor time is counted.
 const (
 	probeLook    = 5 * time.Second
 	enoughProbes = 20
 )
 
-// probeCost is the processor time that the hub spends for one probe: all that it does while nothing else happens.
+// probeCost returns the processor time that the hub spends for one probe: everything that it does while nothing else
+// happens.
 func (r *run) probeCost(ctx context.Context) (time.Duration, error) {
 	before, err := r.hub.probes(ctx)
 	if err != nil {
@@ -73,7 +75,7 @@ func (r *run) probeCost(ctx context.Context) (time.Duration, error) {
 	return 0, nil
 }
 
-// spent is how much processor time the hub spends while something is done for so long.
+// spent returns how much processor time the hub spends while a function runs for a given time.
 func (r *run) spent(ctx context.Context, d time.Duration, do func(context.Context) error) (time.Duration, error) {
 	before, err := r.hub.cpu()
 	if err != nil {

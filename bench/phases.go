@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// run is one run, phase by phase.
+// run is one run of the bench, phase by phase.
 type run struct {
 	*fleet
 	p        Parameters
@@ -32,16 +32,17 @@ type run struct {
 	profiles  string   // the folder for them; none are taken if it is empty
 }
 
-// measured is what the hub holds with so many Flux objects.
+// measured is what the hub holds with a given number of Flux objects.
 type measured struct {
 	objects        int
 	heap, resident float64
 }
 
 const (
-	// settled is for how long a hub that has done its work writes nothing: longer than a status waits that tells of progress (internal/pace).
+	// settled is for how long the hub must write nothing to count as done: longer than a status with progress waits
+	// (internal/pace).
 	settled = 6 * time.Second
-	// rested is for how long one writes nothing that has no progress to tell of.
+	// rested is the same for a hub that has no progress to report.
 	rested   = 3 * time.Second
 	sampled  = 1000             // objects, at most, that the bare client writes
 	singles  = 60               // clusters that come one at a time
@@ -59,7 +60,7 @@ func newRun(f *fleet, p Parameters, out io.Writer) (*run, error) {
 	return r, err
 }
 
-// all runs every phase in order: each goes on with what the one before has left.
+// all runs every phase in order. Each phase starts from what the one before has left.
 func (r *run) all(ctx context.Context) error {
 	for _, phase := range []struct {
 		name string
@@ -86,7 +87,7 @@ func (r *run) all(ctx context.Context) error {
 	return nil
 }
 
-// written says what the hub has written since it was started, by kind and verb.
+// written returns what the hub has written since its start, by kind and verb.
 func (r *run) written(ctx context.Context) string {
 	f, err := r.hub.scrape(ctx)
 	if err != nil {
@@ -107,7 +108,7 @@ func (r *run) written(ctx context.Context) string {
 	return strings.Join(out, ", ")
 }
 
-// registerFleet registers the clusters. No set is there yet.
+// registerFleet registers the clusters. There is no set yet.
 func (r *run) registerFleet(ctx context.Context) error {
 	if err := r.admit(ctx, names("c", r.p.Clusters), labels()); err != nil {
 		return err
@@ -128,8 +129,9 @@ func (r *run) measure(ctx context.Context) (m measured, err error) {
 	return m, err
 }
 
-// bare stops the hub, has a bare client write the very same objects into another namespace, and starts the hub again: on the full
-// fleet, so this is what a restart takes. It is done twice, since an API server is not as quick at all times.
+// bare stops the hub, has a bare client write the same objects into another namespace, and starts the hub again. With
+// the full fleet, that start is the measured restart. It runs twice, because an API server is not equally fast at all
+// times.
 func (r *run) bare(ctx context.Context) error {
 	if r.manifests == nil {
 		var err error
@@ -153,7 +155,8 @@ func (r *run) bare(ctx context.Context) error {
 	return r.restart(ctx)
 }
 
-// rawRates has the bare client make objects, and change one of each cluster, while Flux, or what stands in for it, is at work on that.
+// rawRates has the bare client create objects, and change one of each cluster, while Flux or its stand-in works on
+// them.
 func (r *run) rawRates(ctx context.Context) (made, changed float64, err error) {
 	unwatch, err := r.raw.watch(ctx, r.management.Config, r.management.Client.Scheme())
 	if err != nil {
@@ -183,8 +186,8 @@ func (r *run) rawRates(ctx context.Context) (made, changed float64, err error) {
 	return made, changed, err
 }
 
-// restart starts the hub, which was stopped, and waits until it has looked at everything. The later of two is what counts: the fleet
-// is larger then.
+// restart starts the hub, which was stopped, and waits until it has reconciled everything. Of two restarts the later
+// one counts, because the fleet is larger then.
 func (r *run) restart(ctx context.Context) error {
 	begin := time.Now()
 	if err := r.startHub(ctx); err != nil {
@@ -200,7 +203,7 @@ func (r *run) restart(ctx context.Context) error {
 	return err
 }
 
-// fanout is the hub's turn: from the creation of the set to the last Flux object.
+// fanout measures the hub: from the creation of the set to the last Flux object.
 func (r *run) fanout(ctx context.Context) error {
 	before, err := r.hub.writes(ctx)
 	if err != nil {
@@ -224,7 +227,8 @@ func (r *run) fanout(ctx context.Context) error {
 	return nil
 }
 
-// untilReady has everything reported Ready, and counts what the hub writes of its own statuses from the beginning of the fan-out.
+// untilReady reports everything Ready, and counts the hub's writes of its own statuses since the beginning of the
+// fan-out.
 func (r *run) untilReady(ctx context.Context) error {
 	if err := r.allReady(ctx); err != nil {
 		return err
@@ -248,14 +252,14 @@ func (r *run) allReady(ctx context.Context) error {
 		if _, err := r.hub.quiet(ctx, settled); err != nil || !r.p.Flux {
 			return err
 		}
-		// A hub that writes nothing may be waiting for Flux, which may be at work on one thing for longer.
+		// A hub that writes nothing may be waiting for Flux, which may take longer for one object.
 		if left, err := r.undelivered(ctx); err != nil || left == 0 {
 			return err
 		}
 	}
 }
 
-// fluxFollows has every change reported as Flux would, where Flux is not there, until the function that it returns is called.
+// fluxFollows reports every change as Flux would, if Flux does not run, until the caller calls the returned function.
 func (r *run) fluxFollows(ctx context.Context) (stop func()) {
 	if r.p.Flux {
 		return func() {}
@@ -267,7 +271,7 @@ func (r *run) fluxFollows(ctx context.Context) (stop func()) {
 	})
 }
 
-// memory has a fifth more clusters come, and sees what the hub holds more of then.
+// memory adds a fifth more clusters, and measures how much more memory the hub holds then.
 func (r *run) memory(ctx context.Context) error {
 	there, more := r.observer.count(), max(10, r.p.Clusters/5)
 	if err := r.admit(ctx, names("more", more), labels()); err != nil {
@@ -291,7 +295,7 @@ func (r *run) memory(ctx context.Context) error {
 	return nil
 }
 
-// change gives one add-on another value on every cluster, and sees it reported Ready.
+// change changes a value of one add-on on every cluster, and waits until it is reported Ready.
 func (r *run) change(ctx context.Context) error {
 	stop := r.fluxFollows(ctx)
 	defer stop()
@@ -323,7 +327,7 @@ func (r *run) change(ctx context.Context) error {
 	return err
 }
 
-// finish puts the hub's rates over the bare client's.
+// finish divides the hub's rates by the bare client's.
 func (r *run) finish() error {
 	if r.result.RawPerSecond == 0 || r.result.RawChangesPerSecond == 0 {
 		return errors.New("the bare client has not run")

@@ -14,7 +14,7 @@ import (
 	"slices"
 )
 
-// panel is one curve, or a few, over the size of the fleet.
+// panel is one curve, or several, over the size of the fleet.
 type panel struct {
 	title  string
 	curves []curve
@@ -65,8 +65,8 @@ func readResults(in io.Reader) ([]Result, error) {
 	return out, lines.Err()
 }
 
-// plot draws results over the size of the fleet, as SVG: those with as many add-ons as the smallest fleet has. The same results give the
-// same bytes.
+// plot draws results over the size of the fleet, as SVG. It takes only those with as many add-ons as the smallest
+// fleet. The same results give the same bytes.
 func plot(out io.Writer, results []Result) error {
 	var b bytes.Buffer
 	results = slices.DeleteFunc(slices.Clone(results), func(r Result) bool { return r.Addons != results[0].Addons })
@@ -111,7 +111,7 @@ func (p panel) draw(b *bytes.Buffer, results []Result) {
 	}
 }
 
-// across is where a result lies from left to right: by the logarithm of its size.
+// across returns the horizontal position of a result, by the logarithm of its size.
 func across(results []Result, i int) float64 {
 	first, last := math.Log(float64(results[0].Clusters)), math.Log(float64(results[len(results)-1].Clusters))
 	width := float64(panelWidth - left - right - 20)
@@ -121,12 +121,12 @@ func across(results []Result, i int) float64 {
 	return left + 10 + width*(math.Log(float64(results[i].Clusters))-first)/(last-first)
 }
 
-// height is where a value lies from top to bottom.
+// height returns the vertical position of a value.
 func height(v, most float64) float64 {
 	return top + float64(panelHeight-top-below)*(1-max(v, 0)/most)
 }
 
-// nice is the next number above that is easy to read.
+// nice returns the next larger number that is easy to read.
 func nice(v float64) float64 {
 	if v <= 0 {
 		return 1

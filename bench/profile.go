@@ -13,11 +13,11 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// profiled is for how long the processor's profile is taken, in seconds.
+// profiled is how long a processor profile takes, in seconds.
 const profiled = 10
 
-// profile takes profiles of the processor time of the hub and of the API server from now on, beside what goes on, if profiles are asked
-// for.
+// profile takes processor profiles of the hub and of the API server from now on, in the background, if profiles are
+// asked for.
 func (r *run) profile(ctx context.Context, name string) {
 	if r.profiles == "" {
 		return
@@ -33,7 +33,7 @@ func (r *run) profile(ctx context.Context, name string) {
 	}()
 }
 
-// save keeps one of the hub's profiles. A run goes on without it.
+// save keeps one of the hub's profiles. If it fails, the run goes on.
 func (r *run) save(ctx context.Context, which, name string) {
 	if r.profiles == "" {
 		return

@@ -26,7 +26,7 @@ const (
 	rawWriters   = 32 // with 16 to 32 an API server on two cores takes the most
 )
 
-// raw is a bare client: it applies objects that it is given, and nothing else. Meanwhile it has the same informers open as the hub.
+// raw is a bare client: it only applies the objects that it is given, with the same informers open as the hub.
 type raw struct{ client dynamic.Interface }
 
 // watch opens the hub's informers, with the hub's own settings, until the function that it returns is called.

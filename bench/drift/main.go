@@ -56,7 +56,7 @@ func main() {
 	}
 }
 
-// bed is one management cluster with Flux, one workload cluster, and what is delivered.
+// bed is the test bed: one management cluster with Flux, one workload cluster, and the add-ons.
 type bed struct {
 	options
 	management, workload *localfleet.Cluster
@@ -118,7 +118,7 @@ func (b *bed) serve() (err error) {
 	return err
 }
 
-// deliver makes what the hub would, and waits until all is Ready.
+// deliver creates the objects that the hub would create, and waits until all are Ready.
 func (b *bed) deliver(ctx context.Context) error {
 	kubeconfig, err := b.workload.Kubeconfig("kubernetes-admin", "system:masters")
 	if err != nil {

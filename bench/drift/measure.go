@@ -20,14 +20,14 @@ import (
 	"github.com/chandler-hub/chandler/test/localfleet/parts"
 )
 
-// state is what has been spent and asked so far.
+// state is the processor time and the number of requests so far.
 type state struct {
 	cpu      map[string]time.Duration // by part
 	requests map[string]float64       // by cluster and verb
 	looks    map[string]int           // by controller
 }
 
-// finished is what the controllers log at the end of a look.
+// finished matches what the controllers log at the end of a check.
 var finished = map[string]*regexp.Regexp{
 	parts.HelmController:      regexp.MustCompile(`release in-sync with desired state`),
 	parts.KustomizeController: regexp.MustCompile(`Reconciliation finished`),
@@ -99,7 +99,7 @@ func (b *bed) during(ctx context.Context) (*state, error) {
 	return after, nil
 }
 
-// cost tells what one of n looks cost, beside what an idle fleet does.
+// cost returns what one of n checks cost, after subtracting what an idle fleet costs.
 func (s *state) cost(idle *state, n int) string {
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(s.cpu)) {

@@ -26,7 +26,8 @@ type explainOptions struct {
 
 func explainCommand() *cobra.Command {
 	o := &explainOptions{flags: genericclioptions.NewConfigFlags(true)}
-	// --cluster names a cluster of the kubeconfig, and would be taken for the cluster to explain. Nothing is cached.
+	// kubectl's --cluster names a cluster of the kubeconfig; people would take it for the cluster to explain. The
+	// command caches nothing.
 	o.flags.ClusterName, o.flags.CacheDir = nil, nil
 	cmd := &cobra.Command{
 		Use:   "explain CLUSTER [ADDON]",

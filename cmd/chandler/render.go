@@ -57,7 +57,7 @@ cluster is empty unless the files say it in the status of a ClusterRegistration:
 	return cmd
 }
 
-// run prints what comes out, also where something is wrong: then it returns how many errors there are.
+// run prints everything that can be rendered, also if there are errors. Then it returns how many there are.
 func (o *renderOptions) run() error {
 	if err := o.preview.Complete(hubconfig.DefaultNamespace); err != nil {
 		return err
@@ -89,7 +89,8 @@ func (o *renderOptions) run() error {
 	return fmt.Errorf("%d errors", o.errors)
 }
 
-// unreadable prints what is wrong with a file. What a folder holds beside objects for the hub is told, and is no error.
+// unreadable prints the problems of a file. A document in a folder that was not meant for the hub gives a warning,
+// and no error.
 func (o *renderOptions) unreadable(err error, named bool) {
 	for _, e := range joined(err) {
 		var not *preview.NotObject
@@ -101,7 +102,7 @@ func (o *renderOptions) unreadable(err error, named bool) {
 	}
 }
 
-// joined returns the errors that one consists of.
+// joined returns the errors that an error joins.
 func joined(err error) []error {
 	if several, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // joined by preview, and never wrapped
 		return several.Unwrap()
@@ -124,11 +125,11 @@ func (o *renderOptions) fail(err error) {
 type input struct {
 	name string
 	raw  []byte
-	// named: the user named this very file, not a folder that holds it.
+	// named is true if the user named this file itself, and not a folder that contains it.
 	named bool
 }
 
-// read reads every file once. One that cannot be read is an error, and the others are read all the same.
+// read reads every file once. If a file cannot be read, it reports an error and goes on with the others.
 func (o *renderOptions) read() []input {
 	var out []input
 	seen := map[string]bool{}

@@ -22,11 +22,11 @@ import (
 // defaultTimeout is how long the add-ons may take to arrive.
 const defaultTimeout = 5 * time.Minute
 
-// options are what the command line says.
+// options are the flags.
 type options struct {
-	// Out takes what is shown.
+	// Out is where the demo prints.
 	Out io.Writer
-	// Hub is the hub's binary; it is built if empty.
+	// Hub is the hub's binary; if it is empty, the demo builds it.
 	Hub string
 	// Once ends the demo when all add-ons are Ready and have been read back.
 	Once bool
@@ -41,7 +41,7 @@ type workload struct {
 	*localfleet.Cluster
 }
 
-// fleet is everything that runs.
+// fleet is all running parts of the demo.
 type fleet struct {
 	out       *screen
 	dir       string
@@ -52,7 +52,8 @@ type fleet struct {
 	git       *localfleet.GitServer
 }
 
-// run runs the demo until the context ends, or until all is Ready with options.Once. It leaves no process and no file.
+// run runs the demo until the context ends or, with options.Once, until everything is Ready. It leaves no process and
+// no file behind.
 func run(ctx context.Context, o options) (err error) {
 	dir, err := os.MkdirTemp("", "chandler-demo-")
 	if err != nil {
@@ -90,7 +91,7 @@ func run(ctx context.Context, o options) (err error) {
 	return interrupted(ctx, nil)
 }
 
-// guard ends the demo when a part of it dies.
+// guard ends the demo if one of its parts dies.
 func (f *fleet) guard(ctx context.Context, cancel context.CancelCauseFunc) {
 	for _, c := range append([]*localfleet.Cluster{f.hub}, f.clusters()...) {
 		go func() {
@@ -116,7 +117,7 @@ func (f *fleet) clusters() []*localfleet.Cluster {
 	return out
 }
 
-// interrupted makes Ctrl-C an ordinary end, and names the part if one has died.
+// interrupted makes Ctrl-C an ordinary end. If a part has died, it returns an error that names the part.
 func interrupted(ctx context.Context, err error) error {
 	switch cause := context.Cause(ctx); {
 	case errors.Is(cause, context.Canceled):
@@ -127,7 +128,7 @@ func interrupted(ctx context.Context, err error) error {
 	return err
 }
 
-// start starts all clusters at once, and Flux, Kamaji and the hub on the management cluster.
+// start starts all clusters in parallel, and then Flux, Kamaji and the hub on the management cluster.
 func (f *fleet) start(ctx context.Context, o options) error {
 	f.out.line("Starting a management cluster and three workload clusters, all as processes of this machine: the real programs, but for")
 	f.out.line("nodes, which kwok plays")
@@ -176,7 +177,7 @@ func (f *fleet) startHub(ctx context.Context, o options) error {
 	return g.wait()
 }
 
-// startTenant starts Kamaji and has it make a tenant, which a node joins.
+// startTenant starts Kamaji, creates a tenant, and joins a node to it.
 func (f *fleet) startTenant(ctx context.Context, w *workload) error {
 	begin := time.Now()
 	kamaji, err := f.hub.StartKamaji(ctx, func(holder string) {
@@ -228,7 +229,7 @@ func (f *fleet) startControllers(ctx context.Context, o options) error {
 	return nil
 }
 
-// stop ends what was started, the hub first: it would only complain about the others.
+// stop ends everything that was started. The hub goes first, because it would log errors about the others.
 func (f *fleet) stop() error {
 	if f.process != nil {
 		f.process.Stop()

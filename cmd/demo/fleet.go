@@ -25,7 +25,7 @@ import (
 	"github.com/chandler-hub/chandler/test/localfleet"
 )
 
-// namespace is where the clusters are known on the management cluster.
+// namespace is the namespace of the origins on the management cluster.
 const namespace = "fleet"
 
 // serve serves the example chart and the example Git repository on loopback.
@@ -47,7 +47,7 @@ func (f *fleet) serve() (err error) {
 	return err
 }
 
-// register makes the three clusters known, labels them, and applies examples/quickstart.
+// register creates the origins of the three clusters, labels them, and applies examples/quickstart.
 func (f *fleet) register(ctx context.Context) error {
 	labels := map[string]string{hubv1.RegisterLabel: "true", "tier": "prod"}
 	for i, w := range f.workloads {
@@ -84,7 +84,7 @@ func (f *fleet) register(ctx context.Context) error {
 	return nil
 }
 
-// labelTenant labels what Kamaji has made, as a platform team would.
+// labelTenant labels the tenant that Kamaji has made, as a platform team would.
 func (f *fleet) labelTenant(ctx context.Context, name string, labels map[string]string) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": labels}})
 	if err != nil {
@@ -111,7 +111,7 @@ func (f *fleet) apply(ctx context.Context, text string) error {
 	return nil
 }
 
-// readBack asks every workload cluster itself for what the add-ons brought.
+// readBack reads the add-ons' objects from each workload cluster.
 func (f *fleet) readBack(ctx context.Context) error {
 	f.out.line("")
 	f.out.line("Read back from the workload clusters' own APIs:")
@@ -133,7 +133,7 @@ func (f *fleet) readBack(ctx context.Context) error {
 	return nil
 }
 
-// explain says how to look around.
+// explain prints commands for looking around.
 func (f *fleet) explain() {
 	write := func(c *localfleet.Cluster) string {
 		path := filepath.Join(f.dir, c.Name+".kubeconfig")

@@ -14,7 +14,8 @@ import (
 	"golang.org/x/term"
 )
 
-// screen prints lines, and a table that updates in place on a terminal; elsewhere the table is printed when it changes.
+// screen prints lines and a table. On a terminal the table updates in place; elsewhere it is printed again when it
+// changes.
 type screen struct {
 	mu    sync.Mutex
 	out   io.Writer
@@ -37,12 +38,12 @@ func (s *screen) line(text string) {
 
 func (s *screen) linef(format string, args ...any) { s.line(fmt.Sprintf(format, args...)) }
 
-// done says that a part is up, and how long it took.
+// done prints that a part is up, and how long it took.
 func (s *screen) done(what string, since time.Time) {
 	s.linef("  %-42s up after %4.1fs", what, time.Since(since).Seconds())
 }
 
-// table shows rows, the first of which is the header.
+// table prints rows. The first row is the header.
 func (s *screen) table(rows [][]string) {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)

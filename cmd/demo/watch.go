@@ -16,7 +16,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
-// watch shows the add-ons of every cluster, live, until the set is Ready and healthy.
+// watch shows the add-ons of every cluster until the set is Ready and Healthy.
 func (f *fleet) watch(ctx context.Context, timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

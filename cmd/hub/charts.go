@@ -14,15 +14,15 @@ import (
 	"github.com/chandler-hub/chandler/internal/manifestchart"
 )
 
-// chartServer serves the chart that delivers plain manifests. Every replica does, not only the leader: its bytes are the same
-// everywhere, and Flux asks for them whenever it likes.
+// chartServer serves the chart that delivers plain manifests. Every replica serves it, not only the leader: the bytes
+// are the same, and Flux may ask at any time.
 type chartServer struct {
 	address string
 	serves  atomic.Bool
 }
 
-// Ready is a readiness check. The server starts when the caches are complete, some time after the checks are answered; until then
-// no Service may send Flux here.
+// Ready is a readiness check. The hub answers health checks before its caches are complete, and serves the chart only
+// after that. Until then, no Service may send Flux here.
 func (s *chartServer) Ready(*http.Request) error {
 	if !s.serves.Load() {
 		return errors.New("the chart is not served yet")

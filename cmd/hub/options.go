@@ -15,7 +15,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
 )
 
-// options are the flags of the hub, as they were written.
+// options are the values of the hub's flags, not checked yet.
 type options struct {
 	config         hubconfig.Config
 	allowed        []string

@@ -16,8 +16,8 @@ import (
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 )
 
-// publisher writes what the hub was started with into a ConfigMap beside it, so that nobody has to repeat flags to the command line. Nothing
-// of the hub reads it.
+// publisher writes the hub's shared flags into a ConfigMap in its namespace, so that nobody has to repeat them for
+// the command line. The hub itself never reads it.
 type publisher struct {
 	client    client.Client
 	live      client.Reader
@@ -25,7 +25,8 @@ type publisher struct {
 	data      map[string]string
 }
 
-// Start implements manager.Runnable: the leader writes once. That it cannot is no reason not to serve a fleet, and is logged.
+// Start implements manager.Runnable: the leader writes once. If that fails, the hub logs it and serves the fleet all
+// the same.
 func (p *publisher) Start(ctx context.Context) error {
 	if err := p.publish(ctx); err != nil {
 		ctrl.Log.WithName("publisher").Error(err, "the command line cannot ask this hub for its flags")

@@ -111,10 +111,12 @@ func (o *options) run(ctx context.Context) error {
 	return mgr.Start(ctx)
 }
 
-// writesAtATime is how many writes are on their way at most: twice what an API server on two cores takes the most with.
+// writesAtATime is the maximum number of writes under way: twice the number with which an API server on two cores
+// takes the most.
 const writesAtATime = 64
 
-// limit leaves it to the API server's own priority and fairness how much the hub may ask of it, where it has that.
+// limit turns off the client's own rate limit if the API server has priority and fairness, which then decides how
+// much the hub may ask of it.
 func limit(ctx context.Context, config *rest.Config) error {
 	fair, err := flowcontrol.IsEnabled(ctx, config)
 	if err != nil {
@@ -132,7 +134,7 @@ func limit(ctx context.Context, config *rest.Config) error {
 func (o *options) logger(to io.Writer) logr.Logger {
 	options := &slog.HandlerOptions{
 		Level: map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "error": slog.LevelError}[o.logLevel],
-		// controller-runtime logs values that are no JSON, and that can say themselves what they are.
+		// controller-runtime logs values that are not JSON but have a String method.
 		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 			if s, ok := a.Value.Any().(fmt.Stringer); ok && a.Value.Kind() == slog.KindAny {
 				a.Value = slog.StringValue(s.String())

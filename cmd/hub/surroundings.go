@@ -17,8 +17,8 @@ import (
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
 )
 
-// apiServer is where the hub's own API server is, as far as the hub's configuration and its pod say. What hides behind another
-// address is found out by its kube-system UID.
+// apiServer is the addresses of the hub's own API server, from the hub's configuration and its pod. The hub
+// recognizes it behind any other address by its kube-system UID.
 type apiServer struct {
 	hosts []kubeconfig.HostPort
 	addrs []netip.AddrPort
@@ -27,7 +27,8 @@ type apiServer struct {
 // lookup resolves a name, as net.Resolver.LookupNetIP.
 type lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)
 
-// findAPIServer returns the server of the hub's client configuration, and the Service that every pod is told of.
+// findAPIServer returns the server of the hub's client configuration, and the Service that the environment of every
+// pod names.
 func findAPIServer(ctx context.Context, server string, env func(string) string, resolve lookup) apiServer {
 	var out apiServer
 	if u, err := url.Parse(server); err == nil {
@@ -62,7 +63,8 @@ func (s *apiServer) add(ctx context.Context, host, port string, resolve lookup) 
 	}
 }
 
-// serviceCIDRs returns the ranges of the management cluster's Services; none before Kubernetes 1.33, which cannot tell.
+// serviceCIDRs returns the ranges of the management cluster's Services. It returns none before Kubernetes 1.33, which
+// has no ServiceCIDR objects.
 func serviceCIDRs(ctx context.Context, live client.Reader) ([]netip.Prefix, error) {
 	list := &networkingv1.ServiceCIDRList{}
 	if err := live.List(ctx, list); err != nil {

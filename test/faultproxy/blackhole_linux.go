@@ -10,10 +10,12 @@ import (
 	"syscall"
 )
 
-// backlog is a listener whose queue of connections is full, and that nobody accepts from: Linux drops further SYNs.
+// backlog is a listener whose queue of connections is full, and that nobody accepts from. Linux then drops further
+// SYNs.
 type backlog []int
 
-// fillers is how many connections fill the queue of a listener with backlog 0. One would do; the others find it full.
+// fillers is how many connections fill the queue of a listener with backlog 0. One is enough; the others only make
+// sure.
 const fillers = 4
 
 func fillBacklog(address string) (b backlog, err error) {
@@ -31,7 +33,7 @@ func fillBacklog(address string) (b backlog, err error) {
 	if err != nil {
 		return b, err
 	}
-	// As package net does: connections of the mode before may still be on their way out.
+	// Package net sets this too: connections of the mode before may still be closing.
 	if err := syscall.SetsockoptInt(listener, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1); err != nil {
 		return b, os.NewSyscallError("setsockopt", err)
 	}
@@ -62,7 +64,7 @@ func (b *backlog) socket(flags int) (int, error) {
 	return fd, nil
 }
 
-// Close lets the queue go: who waits in it is reset.
+// Close closes the listener and resets the connections in its queue.
 func (b backlog) Close() error {
 	var errs []error
 	for _, fd := range b {

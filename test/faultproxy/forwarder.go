@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// forwarder copies bytes between clients and a target. Without a target it accepts, and nothing more.
+// forwarder copies bytes between clients and a target. Without a target it only accepts connections.
 type forwarder struct {
 	listener net.Listener
 	target   string
@@ -51,7 +51,7 @@ func (f *forwarder) forward(client net.Conn) {
 	_, _ = io.Copy(client, server)
 }
 
-// add takes a connection over, so that Close ends it; false if it is too late for that.
+// add registers a connection, so that Close ends it. It returns false if Close was called already.
 func (f *forwarder) add(conn net.Conn) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -70,7 +70,7 @@ func (f *forwarder) drop(conn net.Conn) {
 	_ = conn.Close()
 }
 
-// Close ends every connection and returns when nothing runs any more.
+// Close ends every connection, and returns when all goroutines have ended.
 func (f *forwarder) Close() error {
 	err := f.listener.Close()
 	f.mu.Lock()

@@ -11,38 +11,39 @@ import (
 	"sync"
 )
 
-// Mode is how a Proxy treats who connects.
+// Mode is how a Proxy treats its clients.
 type Mode string
 
 const (
-	// Pass hands every connection on to the API server.
+	// Pass forwards every connection to the API server.
 	Pass Mode = "Pass"
-	// Refuse listens to nothing.
+	// Refuse does not listen, so connections are refused.
 	Refuse Mode = "Refuse"
 	// BlackHole answers no SYN, as a firewall that drops packets.
 	BlackHole Mode = "BlackHole"
 	// TLSHang accepts connections, and never answers the client's hello.
 	TLSHang Mode = "TLSHang"
-	// HTTPHang speaks TLS with the right certificate, and answers no request. HTTP/2 pings are answered, so that no client can
-	// find out by these.
+	// HTTPHang speaks TLS with the right certificate, and answers no request. It answers HTTP/2 pings, so that no
+	// client can detect the hang by these.
 	HTTPHang Mode = "HTTPHang"
-	// Unavailable answers every request with 503, as a load balancer without a backend.
+	// Unavailable answers every request with 503, like a load balancer without a backend.
 	Unavailable Mode = "Unavailable"
 	// Expired shows a certificate that has expired.
 	Expired Mode = "Expired"
 )
 
-// Options say what a Proxy stands before.
+// Options configure a Proxy.
 type Options struct {
-	// Address is where it listens, an IPv4 address and a port that are its own for as long as it lives, also in mode Refuse.
+	// Address is where it listens: an IPv4 address and a port. It keeps them for as long as it lives, also in mode
+	// Refuse.
 	Address string
 	// Target is the API server's host and port.
 	Target string
-	// Certificate is one that clients accept, and Outdated one that has expired.
+	// Certificate is one that clients accept. Outdated is one that has expired.
 	Certificate, Outdated tls.Certificate
 }
 
-// Proxy is one address, and what answers there.
+// Proxy answers at one address, in the way of its mode.
 type Proxy struct {
 	options Options
 	mu      sync.Mutex
@@ -55,10 +56,10 @@ func Start(o Options) (*Proxy, error) {
 	return p, p.Set(Pass)
 }
 
-// URL is how a kubeconfig names the Proxy.
+// URL returns the address of the Proxy, for a kubeconfig.
 func (p *Proxy) URL() string { return "https://" + p.options.Address }
 
-// Set changes the mode and cuts every connection. For a moment between two modes connections are refused.
+// Set changes the mode and cuts every connection. For a moment between two modes, connections are refused.
 func (p *Proxy) Set(m Mode) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// server speaks HTTPS, HTTP/2 too, instead of the API server.
+// server speaks HTTPS, with HTTP/2, in place of the API server.
 type server struct {
 	http.Server
 	done chan struct{}
@@ -31,7 +31,7 @@ func newServer(l net.Listener, certificate tls.Certificate, handler http.Handler
 	return s
 }
 
-// Close ends every connection, and with it the handlers that wait.
+// Close ends every connection, and so the handlers that wait.
 func (s *server) Close() error {
 	err := s.Server.Close()
 	<-s.done

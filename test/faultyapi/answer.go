@@ -16,7 +16,7 @@ import (
 
 var errConflict = errors.New("the object has been modified; please apply your changes to the latest version and try again")
 
-// answer says what the API server would say with a status.
+// answer writes the response that the API server would give with this status code.
 func answer(w http.ResponseWriter, r Request, code int) {
 	s := status(r, code)
 	s.Kind, s.APIVersion = "Status", "v1"

@@ -18,9 +18,10 @@ const (
 	shortestDelay, longestDelay = 100 * time.Millisecond, 1500 * time.Millisecond
 )
 
-// Mischief returns a plan by which one request in so many is refused, delayed, or lost, some of them after they took effect,
-// and by which no watch lives long. What becomes of a request depends on the seed, on what it asks for, and on how often that
-// has been asked before, but not on what others ask meanwhile: a run can be repeated, although its requests come in any order.
+// Mischief returns a plan that refuses, delays or loses one request in oneIn, some of them after they took effect,
+// and that keeps every watch short. The fate of a request depends on the seed, on its content, and on how often the
+// same was asked before, but not on other requests. So a run can be repeated, although its requests come in any
+// order.
 func Mischief(seed uint64, oneIn int) Plan {
 	return byLot(seed, func(r Request, _ uint64, dice *rand.Rand) Fault {
 		between := func(low, high time.Duration) time.Duration { return low + time.Duration(dice.Int64N(int64(high-low))) }
@@ -36,8 +37,8 @@ func Mischief(seed uint64, oneIn int) Plan {
 	})
 }
 
-// Reluctance returns a plan by which every write has to be asked for twice: each first time it is refused or lost. Who forgets
-// what went wrong, and is lucky that something else wakes them, is not so here.
+// Reluctance returns a plan by which every write has to be tried twice: the first attempt is refused or lost. A
+// client that forgets a failed write, and otherwise gets away with it because some other event wakes it, fails here.
 func Reluctance(seed uint64) Plan {
 	return byLot(seed, func(r Request, n uint64, dice *rand.Rand) Fault {
 		if !r.Writes() || n%2 == 0 {
@@ -48,7 +49,7 @@ func Reluctance(seed uint64) Plan {
 	})
 }
 
-// byLot returns a plan that draws a lot for each request. n is how often the same has been asked.
+// byLot returns a plan that draws a lot for each request. n is how often the same request was made.
 func byLot(seed uint64, draw func(r Request, n uint64, dice *rand.Rand) Fault) Plan {
 	var mu sync.Mutex
 	asked := map[string]uint64{}
@@ -64,7 +65,7 @@ func byLot(seed uint64, draw func(r Request, n uint64, dice *rand.Rand) Fault) P
 	}
 }
 
-// refusals are the ways in which a request may come to nothing, or seem to.
+// refusals returns the ways in which a request may fail, or seem to.
 func refusals(r Request) []Fault {
 	faults := []Fault{{Status: http.StatusInternalServerError}, {Status: http.StatusServiceUnavailable}, {Status: http.StatusTooManyRequests}, {Reset: true}}
 	if !r.Writes() {

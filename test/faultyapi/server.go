@@ -26,16 +26,17 @@ import (
 // Request is one request, as the API server understands it.
 type Request struct {
 	Time time.Time
-	// Verb is that of RBAC. A server-side apply is a patch.
+	// Verb is the verb of RBAC. A server-side apply is a patch.
 	Verb string
-	// Resource is empty for what is none, such as the discovery of APIs; with a subresource it is resource/subresource.
+	// Resource is empty if the request is not for a resource, such as API discovery. With a subresource it is
+	// resource/subresource.
 	Resource, Namespace, Name string
-	// URI is what was asked for, with its query.
+	// URI is the path of the request, with its query.
 	URI string
 }
 
-// Writes returns whether the request is to change something. Events are left out: they say nothing of state, and who sends them
-// neither waits for them nor cares.
+// Writes returns whether the request changes something. Events do not count: they hold no state, and their senders do
+// not wait for them.
 func (r Request) Writes() bool {
 	switch r.Verb {
 	case "create", "update", "patch", "delete", "deletecollection":
@@ -48,26 +49,27 @@ func (r Request) String() string {
 	return fmt.Sprintf("%s %s %s/%s", r.Verb, r.Resource, r.Namespace, r.Name)
 }
 
-// Fault is what becomes of a request. None, the zero value, is to be passed on.
+// Fault is what the proxy does to a request. The zero value forwards it.
 type Fault struct {
 	// Delay is how long the request waits first.
 	Delay time.Duration
-	// Landed lets the request through before the rest happens: it took effect, and its sender is not told.
+	// Landed forwards the request before the rest of the fault happens: it takes effect, and its sender does not
+	// learn that.
 	Landed bool
-	// Status is answered in the API server's place.
+	// Status is the status code that the proxy answers in place of the API server.
 	Status int
 	// Reset ends the connection without an answer.
 	Reset bool
-	// Hang never answers. It is called when the request hangs.
+	// Hang makes the proxy never answer. The proxy calls it when the request hangs.
 	Hang func()
-	// Cut ends an answer after a while, such as that to a watch.
+	// Cut ends an answer after this time, such as the answer to a watch.
 	Cut time.Duration
 }
 
-// Plan decides what becomes of a request. It is called by many at once.
+// Plan decides the fault of each request. It is called concurrently.
 type Plan func(Request) Fault
 
-// Server is the proxy. It speaks plain HTTP to its clients, and takes each for the administrator.
+// Server is the proxy. It speaks plain HTTP to its clients, and treats each as the administrator.
 type Server struct {
 	listener net.Listener
 	server   *http.Server
@@ -79,7 +81,7 @@ type Server struct {
 	requests []Request
 }
 
-// Start starts a proxy on loopback before the API server that a configuration leads to.
+// Start starts a proxy on loopback before the API server of a client configuration.
 func Start(config *rest.Config) (*Server, error) {
 	target, err := url.Parse(config.Host)
 	if err != nil {
@@ -106,10 +108,10 @@ func Start(config *rest.Config) (*Server, error) {
 	return s, nil
 }
 
-// Close ends the proxy and all that goes through it.
+// Close ends the proxy and all requests that go through it.
 func (s *Server) Close() error { return s.server.Close() }
 
-// Kubeconfig returns a kubeconfig that leads to the proxy.
+// Kubeconfig returns a kubeconfig for the proxy.
 func (s *Server) Kubeconfig() ([]byte, error) {
 	config := clientcmdapi.NewConfig()
 	config.Clusters["faulty"] = &clientcmdapi.Cluster{Server: "http://" + s.listener.Addr().String()}
@@ -118,7 +120,7 @@ func (s *Server) Kubeconfig() ([]byte, error) {
 	return clientcmd.Write(*config)
 }
 
-// Follow makes the proxy follow a plan from now on; nil is the end of all faults.
+// Follow makes the proxy follow a plan from now on; nil ends all faults.
 func (s *Server) Follow(plan Plan) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -138,7 +140,7 @@ func (s *Server) Requests(since time.Time) []Request {
 	return out
 }
 
-// ServeHTTP does to a request what the plan says.
+// ServeHTTP applies the plan to a request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, in *http.Request) {
 	r := s.read(in)
 	s.mu.Lock()
@@ -194,7 +196,7 @@ func (s *Server) read(in *http.Request) Request {
 	return r
 }
 
-// reset ends a connection as a server does that dies: with a reset, not with a goodbye.
+// reset ends a connection as a dying server does: with a TCP reset.
 func reset(w http.ResponseWriter) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
@@ -206,7 +208,7 @@ func reset(w http.ResponseWriter) {
 	_ = conn.Close()
 }
 
-// unheard takes an answer that nobody is to hear.
+// unheard discards an answer that the client must not get.
 type unheard struct{ header http.Header }
 
 func (u *unheard) Header() http.Header {

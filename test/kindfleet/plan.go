@@ -12,12 +12,12 @@ import (
 )
 
 const (
-	// Image is the hub's image, built from the checkout and loaded into the node: no registry is asked for it.
+	// Image is the hub's image. It is built from the checkout and loaded into the node, so no registry is needed.
 	Image = "chandler-hub"
 	// Tag of the image.
 	Tag = "e2e"
 
-	// certManager serves the certificates of Kamaji's webhooks.
+	// certManager issues the certificates of Kamaji's webhooks.
 	certManager = "https://github.com/cert-manager/cert-manager/releases/download/v1.16.2/cert-manager.yaml"
 
 	fluxNamespace = "flux-system"
@@ -30,17 +30,17 @@ type Options struct {
 	Name string
 	// Root is the checkout.
 	Root string
-	// Dir is an existing folder for the kubeconfig and for what is generated.
+	// Dir is an existing folder for the kubeconfig and for generated files.
 	Dir string
-	// Modules are the folders of the modules that are installed, by the name of their part; see Modules.
+	// Modules are the folders of the modules to install, by the names of their parts; see Modules.
 	Modules map[string]string
-	// Keep the cluster when all is done.
+	// Keep keeps the cluster afterwards.
 	Keep bool
 	// Tests are the arguments of the go command that runs the tests.
 	Tests []string
 }
 
-// Kubeconfig is the file in which kind puts the administrator's kubeconfig.
+// Kubeconfig is the file into which kind writes the administrator's kubeconfig.
 func (o Options) Kubeconfig() string { return filepath.Join(o.Dir, "kubeconfig") }
 
 // Step is one command.
@@ -48,24 +48,24 @@ type Step struct {
 	// Name says what it does.
 	Name string
 	Argv []string
-	// Stdin is what it reads.
+	// Stdin is its standard input.
 	Stdin string
-	// Tries is how often it is tried, once if 0.
+	// Tries is how often it is tried at most; 0 means once.
 	Tries int
 }
 
-// Plan is what is done, in order.
+// Plan is a list of commands, in order.
 type Plan struct {
 	Steps []Step
-	// After is done whatever became of the steps.
+	// After are the steps that run in any case, also if a step fails.
 	After []Step
 	// Pause is the time between two tries of a step.
 	Pause time.Duration
-	// Env is what all of them run with, beside the environment.
+	// Env is added to the environment of all commands.
 	Env []string
 }
 
-// New returns the plan. It is pure: nothing is run.
+// New returns the plan. It is pure, and runs nothing.
 func New(o Options) Plan {
 	kubectl := func(name string, argv ...string) Step {
 		return Step{Name: name, Argv: append([]string{"kubectl"}, argv...)}
@@ -100,13 +100,13 @@ func New(o Options) Plan {
 	return p
 }
 
-// hubArgs make the hub quick enough for a test.
+// hubArgs make the hub fast enough for a test.
 var hubArgs = []string{"--unregister-delay=1s", "--probe-interval=5s"}
 
-// FluxControllers are those that the hub needs, by the names of their parts.
+// FluxControllers are the controllers that the hub needs, by the names of their parts.
 var FluxControllers = []string{parts.SourceController, parts.KustomizeController, parts.HelmController}
 
-// fluxRights are what `flux install` gives its controllers: they apply whatever they are told.
+// fluxRights are the rights that `flux install` gives its controllers: they apply whatever they are told to.
 const fluxRights = `apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding
 metadata: {name: cluster-reconciler-flux-system}
@@ -114,8 +114,9 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-
 subjects: [{kind: ServiceAccount, name: default, namespace: flux-system}]
 `
 
-// overlay installs one of Flux's controllers from the configuration in its module: its CRDs, and its Deployment and Service. (Its
-// config/default asks for a namespace of its own, and for the others by their addresses.)
+// overlay returns the kustomization of one of Flux's controllers, from the configuration in its module: its CRDs, its
+// Deployment and its Service. It does not use config/default, which has a namespace of its own and addresses of the
+// other controllers.
 func overlay(controller string) map[string]string {
 	return map[string]string{
 		"namespace.yaml": "apiVersion: v1\nkind: Namespace\nmetadata: {name: " + fluxNamespace + "}\n",

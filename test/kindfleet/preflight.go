@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// need is a program that the plan runs, and how to see that it can do its work.
+// need is a program that the plan runs, and a check that it works.
 type need struct {
 	program string
 	remedy  string
@@ -23,8 +23,9 @@ var needs = []need{
 	{program: "helm", remedy: "install Helm"},
 }
 
-// Preflight returns nothing if this machine has what a plan needs, or one error of one line that names all that is missing and what
-// to do. look finds a program as exec.LookPath does, and run runs a command without input or output.
+// Preflight returns nil if this machine has what a plan needs. Otherwise it returns one error of one line that names
+// everything that is missing and what to do. look finds a program as exec.LookPath does, and run runs a command
+// without input or output.
 func Preflight(look func(string) (string, error), run func(argv ...string) error) error {
 	var missing []string
 	for _, n := range needs {

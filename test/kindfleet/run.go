@@ -17,7 +17,8 @@ import (
 	"github.com/chandler-hub/chandler/test/localfleet/parts"
 )
 
-// modules are those that are installed from the configuration that they carry, by the folder of hack/tools that pins them.
+// modules are the parts that are installed from the configuration in their modules, by the folder of hack/tools that
+// pins them.
 var modules = map[string]string{
 	parts.SourceController:    "github.com/fluxcd/source-controller",
 	parts.KustomizeController: "github.com/fluxcd/kustomize-controller",
@@ -25,7 +26,7 @@ var modules = map[string]string{
 	parts.Kamaji:              "github.com/clastix/kamaji",
 }
 
-// Modules downloads the modules that are installed, at the versions that hack/tools pins, and returns their folders.
+// Modules downloads the modules to install, at the versions that hack/tools pins, and returns their folders.
 func Modules(ctx context.Context, root string) (map[string]string, error) {
 	dirs := map[string]string{}
 	for name, module := range modules {
@@ -46,11 +47,12 @@ func Modules(ctx context.Context, root string) (map[string]string, error) {
 	return dirs, nil
 }
 
-// Prepare writes what the plan's commands read into the options' folder.
+// Prepare writes the files that the plan's commands read into the options' folder.
 func Prepare(o Options) error {
 	for _, c := range FluxControllers {
 		dir := filepath.Join(o.Dir, c)
-		// A copy: kustomize takes nothing from outside a folder but by a path, and one with "github.com" in it is an address to it.
+		// It is a copy, because kustomize reads files outside a folder only by a path, and takes a path that contains
+		// "github.com" for a URL.
 		if err := os.CopyFS(filepath.Join(dir, "config"), os.DirFS(filepath.Join(o.Modules[c], "config"))); err != nil {
 			return err
 		}
@@ -66,7 +68,7 @@ func Prepare(o Options) error {
 	return nil
 }
 
-// String is how a person would type it.
+// String returns the step as a person would type it.
 func (s Step) String() string {
 	words := make([]string, len(s.Argv))
 	for i, w := range s.Argv {
@@ -91,8 +93,8 @@ func (p Plan) Write(out io.Writer) {
 	}
 }
 
-// Run carries a plan out, and says on out what it does and how long that took. The commands' own output goes there too. It stops at
-// the first command that fails; what comes after all is done in any case, also when the context has ended.
+// Run runs a plan, and prints on out each step and how long it took. The output of the commands goes there too. It
+// stops at the first command that fails. The steps in After run in any case, also if the context has ended.
 func (p Plan) Run(ctx context.Context, dir string, out io.Writer) (err error) {
 	defer func() {
 		for _, s := range p.After {

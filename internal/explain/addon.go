@@ -15,13 +15,13 @@ import (
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
-// AddonReport is about one add-on on a cluster.
+// AddonReport describes one add-on on a cluster.
 type AddonReport struct {
-	// Sentence says where it stands, and why.
+	// Sentence names the state of the add-on, and the reason.
 	Sentence     string
 	Header       []Line
 	Dependencies []Row
-	// Others are what else wants, or wanted, to deliver it.
+	// Others are the other sets and deliveries that have, or had, an add-on of this name.
 	Others    []Row
 	Overrides []Override
 	// Errors say why it cannot be rendered.
@@ -32,7 +32,7 @@ type AddonReport struct {
 	Now       time.Time
 }
 
-// Addon explains one add-on. It is an error if no set in reach has one of that name.
+// Addon explains one add-on. It returns an error if no set in reach has an add-on of that name.
 func Addon(in *Input, name string) (*AddonReport, error) {
 	e := newExplainer(in)
 	claims := e.claims(name)
@@ -63,7 +63,7 @@ type claim struct {
 	row Row
 }
 
-// claims are all sets that have an add-on of a name, the one that matters most first.
+// claims returns all sets that have an add-on of that name. The one that matters most comes first.
 func (e *explainer) claims(name string) []claim {
 	var out []claim
 	for _, s := range e.sets {
@@ -80,18 +80,18 @@ func (e *explainer) claims(name string) []claim {
 	return out
 }
 
-// rank orders states: what is, or comes, before what is not.
+// rank orders states: add-ons that are on the cluster, or are coming, before those that are not.
 func rank(s hubv1.AddonState) int {
 	order := []hubv1.AddonState{hubv1.AddonNotOwned, Pending, hubv1.AddonExcluded, hubv1.AddonRemoving, hubv1.AddonOrphaned, hubv1.AddonLostTo, NotCompiled, NotSelected}
 	return slices.Index(order, s)
 }
 
-// gone returns whether nothing of an add-on is to be there: then what it would be made of says nothing.
+// gone returns whether the add-on is not to be on the cluster: then its fields say nothing.
 func gone(s hubv1.AddonState) bool {
 	return slices.Contains([]hubv1.AddonState{hubv1.AddonExcluded, hubv1.AddonRemoving, hubv1.AddonOrphaned, hubv1.AddonLostTo, NotCompiled, NotSelected}, s)
 }
 
-// unknown says which add-ons there are.
+// unknown returns an error that lists the add-ons that exist.
 func (e *explainer) unknown(name string) error {
 	var names []string
 	for _, s := range e.sets {
@@ -107,7 +107,7 @@ func (e *explainer) unknown(name string) error {
 	return fmt.Errorf("there is no add-on %q in the AddonSets in reach of cluster %s; there are %s", name, e.cluster(), status.List(names, 40))
 }
 
-// sentences say of each state what it means on a cluster.
+// sentences maps each state to what it means for a cluster.
 var sentences = map[hubv1.AddonState]string{
 	hubv1.AddonProgressing:          "is on its way to %s",
 	hubv1.AddonWaitingForDependency: "is waiting on %s",
@@ -128,7 +128,7 @@ var sentences = map[hubv1.AddonState]string{
 	NotCompiled:                     "is not on %s",
 }
 
-// sentence says in plain words where an add-on stands, and why.
+// sentence says in plain words which state an add-on has, and why.
 func (e *explainer) sentence(c claim) string {
 	set, why := "AddonSet "+c.row.Set, c.row.Why
 	if c.row.State == hubv1.AddonReady {
@@ -190,7 +190,7 @@ func (s *set) revisionText() string {
 	return oneLine(text)
 }
 
-// takesOver says what an add-on takes over, where that is still there.
+// takesOver lists what an add-on takes over that still exists.
 func (s *set) takesOver(a *compile.Addon) []string {
 	var out []string
 	for _, m := range a.MovedFrom {
@@ -202,7 +202,7 @@ func (s *set) takesOver(a *compile.Addon) []string {
 	return out
 }
 
-// rendered is the Flux object that an add-on becomes: of several, the last; nil if it does not come out.
+// rendered returns the Flux object of an add-on, and the last one if it has several; nil if it cannot be rendered.
 func (s *set) rendered(addon string) *render.Object {
 	if s.result == nil {
 		return nil
@@ -215,7 +215,7 @@ func (s *set) rendered(addon string) *render.Object {
 	return nil
 }
 
-// dependencies are the add-ons that one comes after, and the sets, and how these stand.
+// dependencies returns the add-ons and sets that an add-on depends on, with their states.
 func (e *explainer) dependencies(s *set, addon string) []Row {
 	var out []Row
 	if s.program == nil {
@@ -237,7 +237,7 @@ func (e *explainer) dependencies(s *set, addon string) []Row {
 	return out
 }
 
-// addonBefore says where a dependency stands. One that is not on the cluster is ignored.
+// addonBefore returns the state of an add-on that another one depends on. One that is not on the cluster is ignored.
 func (e *explainer) addonBefore(s *set, ref hubv1.AddonReference) Row {
 	for _, c := range e.claims(ref.Name) {
 		if ref.AddonSet != "" && (c.set.Name != ref.AddonSet || c.set.Namespace != s.Namespace) {
@@ -256,7 +256,7 @@ func (e *explainer) addonBefore(s *set, ref hubv1.AddonReference) Row {
 	return Row{Addon: ref.Name, Set: s.Namespace + "/" + in, State: NotHere, Why: "it is ignored: no AddonSet delivers it to this cluster"}
 }
 
-// setBefore says where a set stands that a whole set comes after.
+// setBefore returns the state of a set that another set depends on.
 func (e *explainer) setBefore(namespace, name string) Row {
 	r := Row{Set: namespace + "/" + name, State: NotHere, Why: "it is ignored: the set is not on this cluster"}
 	for _, s := range e.sets {

@@ -26,25 +26,25 @@ import (
 // Input is what was read from the hub.
 type Input struct {
 	Registration *hubv1.ClusterRegistration
-	// Origin is nil if it is not there; of a Secret it has only metadata. NoOrigin says why it is nil.
+	// Origin is nil if it does not exist or could not be read; NoOrigin says why. A Secret has only its metadata.
 	Origin   *unstructured.Unstructured
 	NoOrigin string
-	// Sets are those of all namespaces, and Deliveries those to this cluster.
+	// Sets are the sets of all namespaces. Deliveries are those to this cluster.
 	Sets       []hubv1.AddonSet
 	Deliveries []hubv1.AddonDelivery
-	// Revision reads a ControllerRevision; nil if it is not there.
+	// Revision reads a ControllerRevision; it returns nil if there is none.
 	Revision func(namespace, name string) (*appsv1.ControllerRevision, error)
 	// Releases and Kustomizations are the hub's Flux objects for this cluster.
 	Releases       []helmv2.HelmRelease
 	Kustomizations []kustomizev1.Kustomization
 	// FluxUnread is true if some of them could not be read.
 	FluxUnread bool
-	// Document reads a ConfigMap, or of a Secret its keys, that a set of a namespace refers to.
+	// Document reads a ConfigMap that a set of a namespace refers to, or the keys of a Secret.
 	Document func(namespace string, ref render.Ref) (render.Document, error)
 	// Notes say what could not be read.
 	Notes []string
 
-	// Shared is what the hub was started with.
+	// Shared is the configuration of the hub.
 	hubconfig.Shared
 	Now time.Time
 }
@@ -53,19 +53,19 @@ type Input struct {
 const (
 	// NotSelected: the set is in reach, and does not select the cluster.
 	NotSelected hubv1.AddonState = "NotSelected"
-	// NotCompiled: there is something wrong with the set. Clusters keep what they have.
+	// NotCompiled: the set does not compile. Clusters keep what they have.
 	NotCompiled hubv1.AddonState = "NotCompiled"
-	// Pending: the set selects the cluster, and the hub has not said anything about the add-on yet.
+	// Pending: the set selects the cluster, and the hub has not reported on the add-on yet.
 	Pending hubv1.AddonState = "Pending"
-	// Ignored: of a delivery that the hub did not make.
+	// Ignored: the hub did not make the delivery.
 	Ignored hubv1.AddonState = "Ignored"
 	// Deleted: somebody has deleted the delivery, and its set has not withdrawn it.
 	Deleted hubv1.AddonState = "Deleted"
-	// NotHere: of a dependency that is not on the cluster.
+	// NotHere: a dependency that is not on the cluster.
 	NotHere hubv1.AddonState = "NotHere"
 )
 
-// Row is where one add-on of one set stands.
+// Row is the state of one add-on of one set.
 type Row struct {
 	// Addon is empty if the row is about the set as a whole.
 	Addon string
@@ -80,15 +80,15 @@ type Row struct {
 // Line is a line of a header.
 type Line struct{ Name, Text string }
 
-// Override is one of the registration's, and what becomes of it.
+// Override is one of the registration's overrides, and whether it has an effect.
 type Override struct {
 	Addon string
-	// State is InEffect, or why it is not: Over, Refused, NoAddon, NoEffect.
+	// State is InEffect, or why it has no effect: Over, Refused, NoAddon, NoEffect.
 	State string
 	Why   string
 }
 
-// ClusterReport is about all add-ons of a cluster.
+// ClusterReport describes all add-ons of a cluster.
 type ClusterReport struct {
 	Header    []Line
 	Rows      []Row
@@ -116,7 +116,7 @@ func newExplainer(in *Input) *explainer {
 	return e
 }
 
-// notes say what could not be read, and what the hub has not read yet.
+// notes returns what could not be read, and what the hub has not processed yet.
 func (e *explainer) notes() []string {
 	out := append(slices.Clone(e.Notes), e.ignored()...)
 	seen := func(kind string, o status.Object, name string, observed int64) {
@@ -149,7 +149,7 @@ func visible(s string) string {
 	}, s)
 }
 
-// oneLine makes it fit one line, too.
+// oneLine also makes it fit one line.
 func oneLine(s string) string { return strings.Join(strings.Fields(visible(s)), " ") }
 
 func sprintf(format string, args ...any) string { return oneLine(fmt.Sprintf(format, args...)) }

@@ -39,7 +39,7 @@ const (
 	byKept    = "what it took over"
 )
 
-// body fills in what an add-on is made of, or the errors that keep it from coming out.
+// body fills in the fields of an add-on, or the errors with which rendering it fails.
 func (e *explainer) body(s *set, name string, r *AddonReport) {
 	fail := func(text string) { r.Errors = append(r.Errors, oneLine(text)) }
 	a := s.addon(name)
@@ -56,7 +56,7 @@ func (e *explainer) body(s *set, name string, r *AddonReport) {
 		r.Notes = append(r.Notes, "an older version of the hub made this, and it stays as it is until the set changes: the fields below are "+
 			"what the present version makes of the same revision")
 	}
-	// Alone, so that only what this add-on reads is there.
+	// The add-on is rendered alone, so that only the variables that it reads are there.
 	result, err := e.render(s, only(s.program, a), e.Registration.Spec.Overrides, true)
 	if err != nil {
 		fail(err.Error())
@@ -86,7 +86,7 @@ func each(err error) []error {
 	return out
 }
 
-// fields are those of an add-on's spec. The last of its objects knows who set them.
+// fields returns the fields of an add-on's spec. The last of its objects has the trace.
 func fields(a *compile.Addon, objects []render.Object) []Field {
 	last := &objects[len(objects)-1]
 	spec := maps.Clone(last.Object.Object["spec"].(map[string]any))
@@ -103,7 +103,8 @@ func fields(a *compile.Addon, objects []render.Object) []Field {
 	return t.fields
 }
 
-// chartOf puts the chart of a release back together, which is an object of its own for all clusters that have the same.
+// chartOf returns the chart of a release as the author wrote it. The rendered chart is an object of its own, which
+// clusters share.
 func chartOf(o *render.Object) map[string]any {
 	for _, s := range o.Shared {
 		if s.Object.GetKind() != sourcev1.HelmChartKind {
@@ -124,7 +125,7 @@ type table struct {
 	fields []Field
 }
 
-// add adds everything at and below a path. Layers are known for whole lists.
+// add adds everything at and below a path. The trace has one layer for a whole list.
 func (t *table) add(path []string, v any) {
 	if m, ok := v.(map[string]any); ok && (len(m) > 0 || len(path) == 0) {
 		for k, x := range m {
@@ -146,7 +147,7 @@ func (t *table) by(path []string) string {
 	return byDefault
 }
 
-// by names a layer.
+// by returns the name of a layer.
 func by(layer string) string {
 	if layer == "set" {
 		return "the set"
@@ -154,8 +155,8 @@ func by(layer string) string {
 	return oneLine(layer)
 }
 
-// manifests turns the releases that deliver plain objects back into what the author wrote, and leaves out of the spec what only
-// the chart of the hub understands.
+// manifests turns the releases that deliver plain objects back into what the author wrote. It leaves out of the spec
+// what only the hub's chart understands.
 func (t *table) manifests(objects []render.Object, spec map[string]any) {
 	listed := t.by([]string{"objects"})
 	for i := range objects {
@@ -195,7 +196,7 @@ func (t *table) manifests(objects []render.Object, spec map[string]any) {
 
 var plainKey = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
-// written writes a path as people do; keys that hold dots in brackets.
+// written formats a path as people do, with keys that contain dots in brackets.
 func written(path []string) string {
 	var out strings.Builder
 	for i, k := range path {

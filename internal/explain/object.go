@@ -38,7 +38,7 @@ func (e *explainer) find(kind, namespace, name string) metav1.Object {
 	return nil
 }
 
-// objectLines describe the Flux object of an add-on.
+// objectLines describes the Flux object of an add-on.
 func (e *explainer) objectLines(s *set, a *hubv1.AddonStatus) []Line {
 	if a.Object == "" {
 		return nil
@@ -86,7 +86,7 @@ func (e *explainer) objectLines(s *set, a *hubv1.AddonStatus) []Line {
 	return append(lines, Line{"Ready", ready}, Line{"Applied", oneLine(applied)})
 }
 
-// helmApplied says what Helm last did.
+// helmApplied returns what Helm did last.
 func (e *explainer) helmApplied(o *helmv2.HelmRelease) string {
 	latest := o.Status.History.Latest()
 	if latest == nil {

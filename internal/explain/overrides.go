@@ -12,7 +12,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/facts"
 )
 
-// What becomes of an override.
+// States of an override.
 const (
 	inEffect = "InEffect"
 	over     = "Over"
@@ -21,7 +21,7 @@ const (
 	noEffect = "NoEffect"
 )
 
-// ineffective are the overrides that do not do what somebody meant them to do.
+// ineffective returns the overrides that do not have the effect that somebody intended.
 func (e *explainer) ineffective() []Override {
 	return slices.DeleteFunc(e.overrides(), func(o Override) bool { return o.State == inEffect })
 }
@@ -59,7 +59,7 @@ func (e *explainer) override(i int, o *hubv1.Override) (state, why string) {
 	return inEffect, why
 }
 
-// noAddon says that no set here has an add-on of a name.
+// noAddon returns a text that says that no set here has an add-on of that name.
 func (e *explainer) noAddon(name string) string {
 	var here, elsewhere []string
 	for _, s := range e.sets {
@@ -83,7 +83,7 @@ func (e *explainer) noAddon(name string) string {
 	return "no AddonSet delivers an add-on of that name here; there are " + strings.Join(here, ", ")
 }
 
-// without says why an override that is fine has no effect all the same.
+// without returns why a valid override has no effect.
 func (e *explainer) without(o *hubv1.Override) string {
 	claims := e.claims(o.Name)
 	if len(claims) == 0 {
@@ -101,7 +101,7 @@ func (e *explainer) without(o *hubv1.Override) string {
 	return ""
 }
 
-// refusal says why an override is refused, by each set that does; empty if none does.
+// refusal returns why sets refuse an override; "" if none does.
 func (e *explainer) refusal(i int, addon string) string {
 	var out []string
 	for _, s := range e.sets {
@@ -123,7 +123,7 @@ func (e *explainer) refusal(i int, addon string) string {
 	return strings.Join(out, "; ")
 }
 
-// ignored is what else the cluster's owner wrote in vain: variables.
+// ignored returns what else of the cluster's owner is ignored: variables.
 func (e *explainer) ignored() []string {
 	_, out := facts.Variables(e.Registration, e.Origin)
 	for _, s := range e.sets {

@@ -65,7 +65,7 @@ type printer struct{ out bytes.Buffer }
 
 func (p *printer) text(s string) { p.out.WriteString(s) }
 
-// line writes one line. Here, and in tables, all that other people wrote is made safe, whatever it is.
+// line writes one line. Here and in tables, every text that other people wrote is made safe.
 func (p *printer) line(s string) { p.text(visible(s) + "\n") }
 
 func (p *printer) flush(w io.Writer) error {
@@ -136,7 +136,7 @@ func dash(s string) string {
 	return s
 }
 
-// since returns how long something has been so.
+// since returns for how long something has been true.
 func since(t *time.Time, now time.Time) string {
 	if t == nil {
 		return "-"

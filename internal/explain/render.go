@@ -20,7 +20,8 @@ import (
 	"github.com/chandler-hub/chandler/internal/render"
 )
 
-// revision compiles the revision that a delivery names: that is what the hub renders, and not the set as it is now.
+// revision compiles the revision that a delivery names. The hub renders this revision, and not the set's present
+// spec.
 func (e *explainer) revision(s *set) (*compile.Program, error) {
 	name := s.delivery.Spec.RevisionName
 	epoch := 0 // of a name without one: no revision of the hub's has it

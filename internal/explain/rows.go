@@ -17,7 +17,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
-// rows are all add-ons: those of sets that are here first, in the order of their authors.
+// rows returns all add-ons: first those of sets that are on the cluster, in the order of their authors.
 func (e *explainer) rows() []Row {
 	var here, elsewhere []Row
 	for _, s := range e.sets {
@@ -35,7 +35,7 @@ func (e *explainer) rows() []Row {
 	return append(append(here, elsewhere...), e.strangers...)
 }
 
-// absent says why a set that has no delivery here has none.
+// absent returns why a set has no delivery to this cluster.
 func (e *explainer) absent(s *set, addon string) Row {
 	r := Row{Addon: addon, Set: s.String(), State: NotSelected}
 	switch {
@@ -49,10 +49,10 @@ func (e *explainer) absent(s *set, addon string) Row {
 	return r
 }
 
-// held are the reasons of a delivery that is not rendered as a whole: what is there of it stays as it is.
+// held are the reasons of a delivery that cannot be rendered as a whole: its add-ons stay as they are.
 var held = []string{hubv1.RevisionNotFoundReason, hubv1.InvalidSpecReason, hubv1.RenderFailedReason, hubv1.ReadFailedReason, hubv1.RegistrationNotFoundReason}
 
-// trouble says what is wrong with a set that is here, as a whole.
+// trouble returns the problem of a whole set that is on the cluster.
 func (e *explainer) trouble(s *set) (Row, bool) {
 	r := Row{Set: s.String()}
 	say := func(state hubv1.AddonState, why string) (Row, bool) {
@@ -90,14 +90,15 @@ func (e *explainer) trouble(s *set) (Row, bool) {
 	return r, false
 }
 
-// isHeld returns whether the hub says of the whole delivery that nothing comes out. One add-on alone may have the same reason.
+// isHeld returns whether the hub reports that the whole delivery cannot be rendered. A single add-on may have the
+// same reason.
 func (s *set) isHeld() bool {
 	c := status.Find(s.delivery, hubv1.ReadyCondition)
 	return c != nil && slices.Contains(held, c.Reason) &&
 		!slices.ContainsFunc(s.delivery.Status.Addons, func(a hubv1.AddonStatus) bool { return a.Reason == c.Reason })
 }
 
-// known are the names of all add-ons that the set has here, or that are still leaving.
+// known returns the names of all add-ons that the set has on the cluster, and of those that are still being removed.
 func (s *set) known() []string {
 	names := s.addons()
 	if s.delivery == nil {
@@ -126,7 +127,7 @@ func (s *set) known() []string {
 	return out
 }
 
-// row says where an add-on of a set that is here stands.
+// row returns the state of an add-on of a set that is on the cluster.
 func (e *explainer) row(s *set, name string) Row {
 	r := Row{Addon: name, Set: s.String(), State: Pending}
 	a := s.status(name)

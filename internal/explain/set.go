@@ -17,32 +17,33 @@ import (
 	"github.com/chandler-hub/chandler/internal/render"
 )
 
-// set is an AddonSet in reach of the cluster, and what there is of it.
+// set is an AddonSet in reach of the cluster, with its delivery.
 type set struct {
 	types.NamespacedName
 	platform bool
-	// object is nil if the set is gone, and only its delivery is left.
+	// object is nil if the set is gone and only its delivery is left.
 	object *hubv1.AddonSet
-	// selector is nil if it does not compile, and invalid says what is wrong with the set.
+	// selector is nil if it does not compile. invalid says what is wrong with the set.
 	selector *match.Selector
 	invalid  error
 	// delivery is nil if there is none.
 	delivery *hubv1.AddonDelivery
-	// standing says whether the set's room made it.
+	// standing says whether the addonset room made the delivery.
 	standing provenance.Verdict
-	// leaving is true if the set has withdrawn it. One that somebody else has deleted takes nothing away.
+	// leaving is true if the set has withdrawn the delivery. If somebody else has deleted it, nothing is removed.
 	leaving bool
-	// frozen is true if an older version of the hub made the revision: what is there stays as it is, and what is missing is made.
+	// frozen is true if an older version of the hub made the revision: existing objects stay as they are, and missing
+	// ones are made.
 	frozen bool
-	// program is that of the delivery's revision, or of the set where there is no delivery yet; nil if the set does not select
-	// the cluster, or unrenderable says why.
+	// program is that of the delivery's revision, or of the set if there is no delivery yet. It is nil if the set
+	// does not select the cluster, or if unrenderable is set.
 	program *compile.Program
-	// result is what comes out for this cluster; nil if nothing does.
+	// result is what the program renders to for this cluster; nil if that fails.
 	result       *render.Result
 	unrenderable error
 }
 
-// judge finds the sets in reach, and what becomes of each on this cluster.
+// judge finds the sets in reach, and what each does on this cluster.
 func (e *explainer) judge() {
 	specs := map[string]map[string]*hubv1.AddonSetSpec{}
 	for i := range e.Sets {
@@ -86,7 +87,7 @@ func (e *explainer) isPlatform(namespace string) bool {
 	return slices.Contains(e.PlatformNamespaces, namespace)
 }
 
-// deliver finds the delivery of a set, and returns whether there is one that counts.
+// deliver finds the delivery of a set, and returns whether there is one that the hub serves.
 func (e *explainer) deliver(s *set) bool {
 	for i := range e.Deliveries {
 		d := &e.Deliveries[i]
@@ -101,7 +102,7 @@ func (e *explainer) deliver(s *set) bool {
 	return false
 }
 
-// stranger tells of a delivery that the hub did not make.
+// stranger reports a delivery that the hub did not make.
 func (e *explainer) stranger(d *hubv1.AddonDelivery) {
 	var object *hubv1.AddonSet
 	for i := range e.Sets {
@@ -114,7 +115,7 @@ func (e *explainer) stranger(d *hubv1.AddonDelivery) {
 	}
 }
 
-// refused returns why nothing is made for the delivery of a set; "" if it is served.
+// refused returns why the hub makes nothing for the delivery of a set; "" if it serves it.
 func (e *explainer) refused(s *set) string {
 	switch s.standing.Standing {
 	case provenance.Held:
@@ -131,7 +132,7 @@ func (s *set) author() compile.Author {
 	return compile.Author{Namespace: s.Namespace, Set: s.Name, Platform: s.platform}
 }
 
-// check compiles the set as it is now, as the hub does.
+// check compiles the present spec of the set, as the hub does.
 func (s *set) check(specs map[string]*hubv1.AddonSetSpec) {
 	if s.selector, s.invalid = match.New(s.Namespace, s.platform, &s.object.Spec); s.invalid != nil {
 		return
@@ -143,12 +144,12 @@ func (s *set) check(specs map[string]*hubv1.AddonSetSpec) {
 	s.program, s.invalid = program, err
 }
 
-// selects returns whether the set, as it is now, is to be delivered to the cluster.
+// selects returns whether the present spec of the set selects the cluster.
 func (s *set) selects(reg *hubv1.ClusterRegistration) bool {
 	return s.object != nil && s.object.DeletionTimestamp == nil && s.invalid == nil && s.selector.Matches(reg)
 }
 
-// load finds the program that counts, and renders it.
+// load finds the program that applies, and renders it.
 func (e *explainer) load(s *set) {
 	switch {
 	case s.delivery == nil && !s.selects(e.Registration):
@@ -165,7 +166,8 @@ func (e *explainer) load(s *set) {
 	}
 }
 
-// addons are the names of the set's add-ons, in its order, and then those that are new since the revision that is delivered.
+// addons returns the names of the set's add-ons, in its order, and after them those that are newer than the delivered
+// revision.
 func (s *set) addons() []string {
 	var names []string
 	if s.program != nil {
@@ -196,7 +198,7 @@ func (s *set) addon(name string) *compile.Addon {
 	return nil
 }
 
-// status returns what the delivery says of an add-on, or nil.
+// status returns the delivery's status of an add-on, or nil.
 func (s *set) status(name string) *hubv1.AddonStatus {
 	if s.delivery == nil {
 		return nil
@@ -209,7 +211,7 @@ func (s *set) status(name string) *hubv1.AddonStatus {
 	return nil
 }
 
-// first returns the first of the errors that an error consists of, and how many more there are.
+// first returns the first of the errors that an error joins, and how many more there are.
 func first(err error) string {
 	errs, ok := err.(compile.Errors) //nolint:errorlint // made by compile, never wrapped
 	if !ok || len(errs) == 1 {

@@ -22,7 +22,8 @@ import (
 	"github.com/chandler-hub/chandler/internal/render"
 )
 
-// Cluster reads everything that belongs to a cluster, for package explain. What the caller may not read is noted, and is no error.
+// Cluster reads everything about a cluster, for package explain. If the caller may not read something, that is noted,
+// and is not an error.
 func (r *Reader) Cluster(ctx context.Context, reg *hubv1.ClusterRegistration, now time.Time) (*explain.Input, error) {
 	g := &gatherer{Reader: r, ctx: ctx, documents: map[place]render.Document{}, in: &explain.Input{
 		Registration: reg, Shared: r.Hub, Now: now,
@@ -43,7 +44,7 @@ type gatherer struct {
 	documents map[place]render.Document
 }
 
-// note tells of something that is missing from the answer.
+// note records something that is missing from the answer.
 func (g *gatherer) note(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	if !slices.Contains(g.in.Notes, text) {
@@ -51,8 +52,8 @@ func (g *gatherer) note(format string, args ...any) {
 	}
 }
 
-// list lists a kind in all namespaces, or, for somebody who may not, in those whose sets reach the cluster. take is called for
-// each list that comes.
+// list lists a kind in all namespaces. If the caller may not do that, it lists only the namespaces whose sets reach
+// the cluster. It calls take after each list.
 func (g *gatherer) list(what string, list client.ObjectList, take func(), opts ...client.ListOption) error {
 	err := g.Client.List(g.ctx, list, opts...)
 	switch {
@@ -90,7 +91,8 @@ func (g *gatherer) clusterKey() string {
 	return identity.ClusterKey(g.Hub.HubID, client.ObjectKeyFromObject(g.in.Registration))
 }
 
-// deliveries reads those of the cluster, by its name and not by its key: a wrong --hub-id would find nothing, and say nothing.
+// deliveries reads the deliveries to the cluster, by its name and not by its cluster key: with a wrong --hub-id, the
+// key would find nothing, and nobody would notice.
 func (g *gatherer) deliveries() error {
 	reg := g.in.Registration
 	list := &hubv1.AddonDeliveryList{}

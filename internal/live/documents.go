@@ -14,17 +14,17 @@ import (
 	"github.com/chandler-hub/chandler/internal/render"
 )
 
-// place is where a document is.
+// place is the namespace and name of a document.
 type place struct {
 	namespace string
 	render.Ref
 }
 
-// crd tells whether there is a CustomResourceDefinition among the objects in a text, as the hub does (controllers/delivery).
+// crd matches a text whose objects include a CustomResourceDefinition, as the hub does (controllers/delivery).
 var crd = regexp.MustCompile(`(?m)["']?kind["']?\s*:\s*["']?CustomResourceDefinition\b`)
 
-// document reads a ConfigMap or Secret that a set refers to. Of a Secret it keeps the names of the keys, and whether there
-// are CustomResourceDefinitions in it.
+// document reads a ConfigMap or Secret that a set refers to. For a Secret it keeps only the names of the keys, and
+// whether it contains CustomResourceDefinitions.
 func (g *gatherer) document(namespace string, ref render.Ref) (render.Document, error) {
 	at := place{namespace, ref}
 	if doc, ok := g.documents[at]; ok {
@@ -61,7 +61,7 @@ func (g *gatherer) configMap(name types.NamespacedName) (render.Document, error)
 	return doc, nil
 }
 
-// secret keeps nothing of what the Secret holds.
+// secret keeps nothing of the Secret's content.
 func (g *gatherer) secret(name types.NamespacedName) (render.Document, error) {
 	s := &corev1.Secret{}
 	if err := g.Client.Get(g.ctx, name, s); err != nil {

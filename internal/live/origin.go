@@ -15,8 +15,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/origin"
 )
 
-// origin reads the object that the cluster comes from. Whatever keeps it from being read is told, and is no failure: the hub
-// goes on without it, too.
+// origin reads the origin. If it cannot be read, that is noted and is not a failure: the hub goes on without it too.
 func (g *gatherer) origin() error {
 	ref := g.in.Registration.Spec.OriginRef
 	if ref == nil {

@@ -27,11 +27,11 @@ import (
 // Reader reads from one hub.
 type Reader struct {
 	Client client.Client
-	// Hub is what the hub was started with; see Ask.
+	// Hub is the hub's configuration; see Ask.
 	Hub hubconfig.Shared
 }
 
-// Connect returns a client for the hub at an address. It has no cache: a command reads everything once.
+// Connect returns a client for the hub's API server. It has no cache, because a command reads each object once.
 func Connect(config *rest.Config) (client.Client, error) {
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst = 50, 100 // a few dozen reads, and then it is over
@@ -42,8 +42,9 @@ func Connect(config *rest.Config) (client.Client, error) {
 	return c, nil
 }
 
-// Ask fills in Hub with what the hub was started with, which it publishes in its namespace. flags were made by Hub's own methods; what
-// somebody wrote there stays. A hub that publishes nothing, and a caller who may not read it, get the defaults.
+// Ask fills in Hub with the configuration that the hub publishes in its namespace. flags were made by Hub's own
+// methods; a flag that the user has set keeps its value. If the hub publishes nothing, or the caller may not read it,
+// the defaults apply.
 func (r *Reader) Ask(ctx context.Context, namespace string, flags *pflag.FlagSet) error {
 	published := &corev1.ConfigMap{}
 	err := r.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: hubconfig.ConfigMapName}, published)
@@ -59,7 +60,7 @@ func (r *Reader) Ask(ctx context.Context, namespace string, flags *pflag.FlagSet
 // maxNames is how many names an error lists.
 const maxNames = 20
 
-// Find returns the registration that a name, or namespace/name, means. An empty namespace stands for all.
+// Find returns the registration with a name, or namespace/name. An empty namespace means all.
 func (r *Reader) Find(ctx context.Context, name, namespace string) (*hubv1.ClusterRegistration, error) {
 	if ns, rest, ok := strings.Cut(name, "/"); ok {
 		if ns == "" || rest == "" || strings.Contains(rest, "/") {

@@ -20,14 +20,14 @@ import (
 const (
 	// Name of the chart.
 	Name = "chandler-manifests"
-	// Version of the chart. It must change with every change of the chart: source-controller keeps what it has of a
-	// version, and two replicas of the hub must not serve different bytes as the same one.
+	// Version of the chart. It must change with every change of the chart: source-controller keeps its copy of a
+	// version, and two replicas of the hub must not serve different bytes for the same version.
 	Version = "1.0.0"
 )
 
 const archiveName = Name + "-" + Version + ".tgz"
 
-// files are named one by one, so that nothing an editor or a system leaves in the folder gets into the archive.
+// The files are listed one by one, so that no file of an editor or a system gets into the archive.
 //
 //go:embed chart/Chart.yaml chart/values.yaml chart/templates/_documents.tpl chart/templates/objects.yaml
 var files embed.FS
@@ -35,16 +35,17 @@ var files embed.FS
 // fileNames is the order in the archive. Helm wants Chart.yaml first.
 var fileNames = []string{"Chart.yaml", "templates/_documents.tpl", "templates/objects.yaml", "values.yaml"}
 
-// epoch is every time in the archive and the index, which must not depend on when they are made.
+// epoch is the time of every file in the archive and of the index, so that the bytes do not depend on when they are
+// made.
 var epoch = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// Archive returns the chart as Helm packages it. The bytes are the same in every process, since source-controller
-// takes another digest for another chart. The caller must not change them.
+// Archive returns the chart as Helm packages it. The bytes are the same in every process, because source-controller
+// takes a chart with another digest for another chart. The caller must not change them.
 func Archive() []byte { return archive() }
 
 var archive = sync.OnceValue(func() []byte {
 	var out bytes.Buffer
-	// Not compressed: what a compressor makes of the same bytes differs between releases of Go.
+	// It is not compressed: compressors of different releases of Go give different bytes.
 	zip, err := gzip.NewWriterLevel(&out, gzip.NoCompression)
 	must(err)
 	w := tar.NewWriter(zip)
@@ -67,7 +68,7 @@ var archive = sync.OnceValue(func() []byte {
 	return out.Bytes()
 })
 
-// Index returns the index.yaml of a Helm repository that holds the chart, next to it. The caller must not change it.
+// Index returns the index.yaml of a Helm repository with the chart. The caller must not change it.
 func Index() []byte { return index() }
 
 var index = sync.OnceValue(func() []byte {
@@ -92,7 +93,7 @@ func digest(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// must is for writes into memory, and reads of what is compiled in.
+// must is for writes into memory and reads of embedded files, which cannot fail.
 func must(err error) {
 	if err != nil {
 		panic(err)

@@ -28,7 +28,7 @@ type delivery struct {
 	result *render.Result // nil if nothing comes out
 }
 
-// cluster renders all sets for one cluster and puts together what they make.
+// cluster renders all sets for one cluster, and assembles the results.
 func (r *renderer) cluster(m *member) {
 	out := Cluster{Namespace: m.registration.Namespace, Name: m.registration.Name}
 	in, unreadable := r.input(m)
@@ -58,7 +58,7 @@ func (r *renderer) cluster(m *member) {
 	r.out.Clusters = append(r.out.Clusters, out)
 }
 
-// name is that of the AddonDelivery.
+// name returns the name of the AddonDelivery.
 func (d *delivery) name(m *member) string { return identity.Delivery(d.set.Name, m.key()) }
 
 func (m *member) key() types.NamespacedName {
@@ -76,7 +76,7 @@ func (d *delivery) assembly(m *member) assembly.Delivery {
 	return out
 }
 
-// input is what expressions can read of a cluster, and what it says itself.
+// input returns what expressions can read about a cluster, and the cluster's own variables and overrides.
 func (r *renderer) input(m *member) (in render.Input, unreadable []string) {
 	in = render.Input{
 		Cluster: facts.Cluster(m.registration, m.origin), Origin: facts.Origin(m.origin), Identity: facts.Identity(m.registration),
@@ -87,7 +87,7 @@ func (r *renderer) input(m *member) (in render.Input, unreadable []string) {
 	return in, unreadable
 }
 
-// deliver renders one set, and reports what does not come out.
+// deliver renders one set, and reports the add-ons that cannot be rendered.
 func (r *renderer) deliver(m *member, d *delivery, in render.Input, out *Cluster) *render.Result {
 	where := fmt.Sprintf("ClusterRegistration %s, AddonSet %s", m, d.compiled)
 	target := render.Target{
@@ -137,7 +137,7 @@ func errorOf(errs compile.Errors) error {
 	return errs
 }
 
-// overrides refuses those for add-ons that no set has for the cluster, and warns of those that are over.
+// overrides rejects overrides for add-ons that no set has for the cluster, and warns of those that have ended.
 func (r *renderer) overrides(m *member, all []*delivery) {
 	var known []string
 	for _, d := range all {
@@ -162,7 +162,7 @@ func (r *renderer) overrides(m *member, all []*delivery) {
 	}
 }
 
-// outcome takes over what one delivery won, and what it did not.
+// outcome copies what one delivery won and lost into the report.
 func (r *renderer) outcome(d *delivery, o *assembly.Portion, out *Cluster) {
 	for i := range o.Wanted {
 		w := &o.Wanted[i]
@@ -182,7 +182,7 @@ func (r *renderer) outcome(d *delivery, o *assembly.Portion, out *Cluster) {
 	out.NotOwned = append(out.NotOwned, notes(d.String(), o.NotOwned)...)
 }
 
-// trace returns who set the fields of an add-on's body. Of several objects that it becomes, the last has it.
+// trace returns who set the fields of an add-on's body. If the add-on has several objects, the last one has it.
 func (d *delivery) trace(addon string) *merge.Trace {
 	for i := range d.result.Objects {
 		if o := &d.result.Objects[i]; o.Addon == addon {
@@ -196,7 +196,7 @@ func (c *compiled) has(addon string) bool {
 	return slices.ContainsFunc(c.set.Spec.Addons, func(a hubv1.Addon) bool { return a.Name == addon })
 }
 
-// share adds an object that clusters share, if it is not there yet.
+// share adds an object that clusters share, unless it is in the report already.
 func (r *renderer) share(s *render.Shared) {
 	k := key{s.Object.GroupVersionKind().GroupKind(), s.Object.GetNamespace(), s.Object.GetName()}
 	if !r.shared[k] {
@@ -213,7 +213,7 @@ func notes(set string, why map[string]string) []Note {
 	return out
 }
 
-// remarks says of an object what its manifest does not.
+// remarks returns facts about an object that its manifest does not show.
 func remarks(o *render.Object) []string {
 	var out []string
 	for _, m := range o.MovedFrom {

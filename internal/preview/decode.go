@@ -19,7 +19,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/render"
 )
 
-// strict decodes an object of the hub's own into what it is, and says what does not fit.
+// strict decodes an object of the hub's own kinds into its type, and returns what does not fit.
 func strict(u *unstructured.Unstructured, into any) []string {
 	kind := u.GetKind()
 	if v := u.GetAPIVersion(); v != hubv1.GroupVersion.String() {
@@ -52,8 +52,8 @@ func article(kind string) string {
 	return "a " + kind
 }
 
-// locate finds the field that does not decode: the decoder names it only sometimes. It looks at each field alone, and goes
-// down into the one that fails, as far as its kind of value is not what is wrong.
+// locate finds the field that does not decode, since the decoder only sometimes names it. It tries each field alone,
+// and goes down into the one that fails, until it finds a value of the wrong kind.
 func locate(doc map[string]any, kind string, err error) string {
 	at := child{value: doc, wrap: func(v any) any { return v }}
 	for {
@@ -65,7 +65,8 @@ func locate(doc map[string]any, kind string, err error) string {
 	}
 }
 
-// failing returns the first field below a value that does not decode alone, and why; no error if there is none.
+// failing returns the first field below a value that does not decode alone, with the error. It returns no error if
+// all decode.
 func failing(at child, kind string) (child, error) {
 	for _, c := range children(at) {
 		if err := decodes(kind, c.wrap(c.value)); err == nil {
@@ -99,7 +100,7 @@ func decodes(kind string, doc any) error {
 	return err
 }
 
-// child is a value in a document. wrap puts a value into its place, in a document that holds nothing else.
+// child is a value in a document. wrap returns a document that contains only a given value, at the same place.
 type child struct {
 	path  string
 	value any
@@ -121,7 +122,7 @@ func children(at child) []child {
 	return out
 }
 
-// plain rewords what the decoder says.
+// plain rewords the decoder's error.
 func plain(err error) string {
 	text := strings.TrimPrefix(err.Error(), "json: ")
 	if is, rest, ok := strings.Cut(text, " into Go "); ok {
@@ -144,7 +145,7 @@ func plain(err error) string {
 	return text
 }
 
-// names says what is wrong with the name and the namespace of an object. YAML takes y, no and 1 for something else than text.
+// names returns problems of an object's name and namespace. YAML reads y, no and 1 as something other than text.
 func names(doc map[string]any) []string {
 	m, ok := doc["metadata"].(map[string]any)
 	if !ok && doc["metadata"] != nil {
@@ -159,8 +160,8 @@ func names(doc map[string]any) []string {
 	return problems
 }
 
-// metadata says what is wrong with the labels and annotations of an object that is read as a map: one value that is no text
-// would hide all the others.
+// metadata returns problems of the labels and annotations of an object that is read as a map: a single value that is
+// not a text would hide all others.
 func metadata(u *unstructured.Unstructured) []string {
 	var problems []string
 	for _, field := range []string{"labels", "annotations"} {
@@ -192,8 +193,8 @@ func configMap(u *unstructured.Unstructured) (*render.Document, []string) {
 	return &d, nil
 }
 
-// secret keeps the metadata of a Secret, the names of its keys, and whether there are CustomResourceDefinitions in it; nothing
-// else of what it holds.
+// secret keeps the metadata of a Secret, the names of its keys, and whether it contains CustomResourceDefinitions. It
+// keeps nothing else of its content.
 func secret(u *unstructured.Unstructured) (*render.Document, *unstructured.Unstructured, []string) {
 	if problems := metadata(u); len(problems) > 0 {
 		return nil, nil, problems

@@ -20,7 +20,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/teardown"
 )
 
-// discovery makes the registrations of origins, as the controllers discovery and registration do.
+// discovery makes the registrations of origins, as the discovery and registration rooms do.
 type discovery struct {
 	policy        origin.Policy
 	registrations map[key]*member
@@ -62,7 +62,7 @@ func (d *discovery) names() []key {
 	})
 }
 
-// register finds or makes the registration of an origin that asks for one.
+// register finds or makes the registration of an origin that is labelled.
 func (d *discovery) register(k key, obj *unstructured.Unstructured) {
 	kind, err := origin.KindOf(hubv1.OriginReference{APIGroup: k.Group, Kind: k.Kind, Name: k.name})
 	if err != nil {
@@ -92,8 +92,9 @@ func (d *discovery) register(k key, obj *unstructured.Unstructured) {
 	addLabels(m.registration, origin.MirroredLabels(obj.GetLabels()))
 }
 
-// create returns the registration that an origin gets: one of its name, or of that with the kind if another origin has it;
-// nil if both are taken. One that is there without an origin was written for it.
+// create returns the registration of an origin. It has the origin's name, or that name with the kind if another
+// origin has the first; it is nil if both are taken. A registration that exists without an originRef was written for
+// the origin.
 func (d *discovery) create(kind origin.Kind, k key) *member {
 	ref := kind.Reference(k.name)
 	for _, name := range []string{k.name, second(k)} {
@@ -118,7 +119,7 @@ func (d *discovery) create(kind origin.Kind, k key) *member {
 
 func second(k key) string { return k.name + "-" + strings.ToLower(k.Kind) }
 
-// complete adds what the hub would find out about a registration, as far as the files tell.
+// complete adds what the hub would find out about a cluster, as far as the files tell it.
 func (d *discovery) complete(m *member) {
 	reg := m.registration
 	provider, err := origin.Provider(&reg.Spec)
@@ -144,7 +145,7 @@ func (d *discovery) complete(m *member) {
 	}
 }
 
-// kubernetesVersion is the version that an origin asks for. The hub itself asks the cluster.
+// kubernetesVersion returns the version that an origin asks for. The hub itself reads it from the cluster.
 func kubernetesVersion(obj *unstructured.Unstructured) string {
 	if obj == nil {
 		return ""
@@ -157,7 +158,7 @@ func kubernetesVersion(obj *unstructured.Unstructured) string {
 	return kind.KubernetesVersion(obj)
 }
 
-// addLabels adds labels to a registration. What somebody has written there stays.
+// addLabels adds labels to a registration, and keeps those that somebody has written there.
 func addLabels(reg *hubv1.ClusterRegistration, labels map[string]string) {
 	for k, v := range labels {
 		if _, ok := reg.Labels[k]; !ok {

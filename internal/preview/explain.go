@@ -11,7 +11,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/fluxspec"
 )
 
-// explainer says who set the fields of one object.
+// explainer returns who set the fields of one object.
 type explainer struct{ *Rendered }
 
 const (
@@ -19,7 +19,7 @@ const (
 	byHub     = "hub"
 )
 
-// by names a layer.
+// by returns the name of a layer.
 func by(layer string) string {
 	if layer == "set" {
 		return "the set"
@@ -27,7 +27,7 @@ func by(layer string) string {
 	return oneLine(layer)
 }
 
-// layer says who set the field of the object at a path; nothing outside of spec.
+// layer returns who set the field of the object at a path; "" outside of spec.
 func (e explainer) layer(path []string) string {
 	if len(path) < 2 || path[0] != "spec" {
 		return ""
@@ -47,7 +47,7 @@ func (e explainer) layer(path []string) string {
 	return e.body(path)
 }
 
-// body says who set a field of the add-on's body.
+// body returns who set a field of the add-on's body.
 func (e explainer) body(path []string) string {
 	if l := e.trace.Layer(path); l != "" {
 		return "set by " + by(l)
@@ -55,7 +55,7 @@ func (e explainer) body(path []string) string {
 	return byDefault
 }
 
-// manifests says who set what became a field of the release that delivers manifests.
+// manifests returns who set a field of the release that delivers manifests.
 func (e explainer) manifests(path []string) string {
 	switch {
 	case path[0] == "valuesFrom", isWithin(path, "values", "versions"):
@@ -74,7 +74,7 @@ func isWithin(path []string, prefix ...string) bool {
 	return len(prefix) <= len(path) && slices.Equal(prefix, path[:len(prefix)])
 }
 
-// chart tells of the chart, which is an object of its own, which one it is and who said so.
+// chart describes the chart, which is an object of its own, and who chose it.
 func (e explainer) chart() []string {
 	var out []string
 	for _, path := range e.trace.Fields() {

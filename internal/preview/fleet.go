@@ -16,7 +16,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/render"
 )
 
-// Fleet is everything that the files hold, and the clusters that the hub would find in it.
+// Fleet is all objects of the files, and the clusters that the hub would find in them.
 type Fleet struct {
 	sets      []*hubv1.AddonSet
 	members   []*member
@@ -40,8 +40,8 @@ type key struct {
 
 func (o *Object) key() key { return key{o.Kind, o.Namespace, o.Name} }
 
-// NewFleet puts the objects of all files together, and registers the origins among them as discovery would. There is a
-// fleet even with an error: of two objects of one name it has the first.
+// NewFleet collects the objects of all files, and registers the origins among them as discovery would. It returns a
+// fleet even with an error: of two objects with the same name it keeps the first.
 func NewFleet(objects []Object, policy origin.Policy) (*Fleet, error) {
 	f := &Fleet{documents: map[key]render.Document{}}
 	d := newDiscovery(policy, f.warn)
@@ -101,7 +101,7 @@ func (f *Fleet) warn(format string, args ...any) {
 	f.warnings = append(f.warnings, oneLine(fmt.Sprintf(format, args...)))
 }
 
-// document returns what is known of a ConfigMap or Secret that a set of a namespace refers to.
+// document returns a ConfigMap or Secret that a set of a namespace refers to.
 func (f *Fleet) document(namespace string, ref render.Ref) render.Document {
 	return f.documents[key{schema.GroupKind{Kind: ref.Kind}, namespace, ref.Name}]
 }

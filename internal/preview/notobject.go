@@ -13,16 +13,16 @@ import (
 	"github.com/chandler-hub/chandler/internal/origin"
 )
 
-// NotObject is the error of a document, or of an item of a list, that is no Kubernetes object.
+// NotObject is the error for a document, or an item of a list, that is not a Kubernetes object.
 type NotObject struct {
 	File string
 	// Line of the file on which the document begins, counted from 1.
 	Line int
-	// APIVersion and Kind as far as it has them: one at least is empty.
+	// APIVersion and Kind of the document; at least one is empty.
 	APIVersion, Kind string
 }
 
-// Meant returns whether the document was meant for the hub. Others lie beside objects in many a folder: values of a Helm chart, its
+// Meant returns whether the document was meant for the hub. Folders often contain others: values of a Helm chart, its
 // Chart.yaml, a kustomization.
 func (e *NotObject) Meant() bool {
 	return strings.HasPrefix(e.APIVersion, hubv1.GroupVersion.Group+"/") ||
@@ -44,7 +44,7 @@ func (e *NotObject) Error() string {
 		e.File, e.Line))
 }
 
-// lookedAt are the kinds that the hub looks at.
+// lookedAt are the kinds that the hub reads.
 var lookedAt = func() []schema.GroupKind {
 	kinds := []schema.GroupKind{setKind, registrationKind, configMapKind, namespaceKind}
 	for _, k := range origin.Kinds {

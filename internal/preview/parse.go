@@ -22,7 +22,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/render"
 )
 
-// Object is one object that the hub would look at.
+// Object is one object that the hub would read.
 type Object struct {
 	// File that it is from.
 	File string
@@ -30,8 +30,8 @@ type Object struct {
 	Kind            schema.GroupKind
 	Namespace, Name string
 
-	// Set, Registration and Origin hold the object if it is one of these. Of a Secret, Origin holds only metadata. It also holds a
-	// Namespace that says whether Secrets register clusters there.
+	// Set, Registration and Origin hold the object if it is one of these. For a Secret, Origin holds only the
+	// metadata. Origin also holds a Namespace that says whether Secrets may register clusters there.
 	Set          *hubv1.AddonSet
 	Registration *hubv1.ClusterRegistration
 	Origin       *unstructured.Unstructured
@@ -49,8 +49,8 @@ var (
 	namespaceKind    = schema.GroupKind{Kind: "Namespace"}
 )
 
-// Parse reads a file of YAML or JSON documents. It returns the objects that the hub would look at, how many others there
-// are, and every error, joined. A document that is no object is a *NotObject among the errors.
+// Parse reads a file of YAML or JSON documents. It returns the objects that the hub would read, the number of other
+// objects, and all errors, joined. A document that is not an object is a *NotObject among the errors.
 func Parse(name string, raw []byte) (objects []Object, ignored int, err error) {
 	p := parser{file: name}
 	for _, d := range split(raw) {
@@ -108,7 +108,8 @@ func (p *parser) document(d document) {
 	objects := p.flatten(v, d)
 	for _, u := range objects {
 		if gk := u.GroupVersionKind().GroupKind(); gk == setKind || gk == registrationKind {
-			// Two values for one key: the API server takes the last, and whoever reads the file the first.
+			// If a key has two values, the API server takes the last, and a person who reads the file takes the
+			// first.
 			if _, err := toJSON(d.raw, yaml.YAMLToJSONStrict); err != nil {
 				p.syntax(d, err)
 				return
@@ -120,12 +121,12 @@ func (p *parser) document(d document) {
 	}
 }
 
-// isTemplate returns whether a document is YAML only because {{ and }} can be taken for that: a Helm template.
+// isTemplate returns whether a document is valid YAML only because {{ and }} happen to be: a Helm template.
 func isTemplate(raw []byte, err error) bool {
 	return strings.Contains(err.Error(), "invalid map key") && bytes.Contains(raw, []byte("{{"))
 }
 
-// ours finds the kinds that the hub looks at in a document that cannot be read.
+// ours matches the kinds that the hub reads, in a document that does not parse.
 var ours = func() *regexp.Regexp {
 	var kinds []string
 	for _, k := range lookedAt {
@@ -134,7 +135,7 @@ var ours = func() *regexp.Regexp {
 	return regexp.MustCompile(`(?m)^kind:\s*["']?(` + strings.Join(kinds, "|") + `)["']?\s*$`)
 }()
 
-// toJSON returns a document as JSON. What is JSON already may be indented by tabs, and is no YAML then.
+// toJSON returns a document as JSON. A JSON document may be indented by tabs, and is then not valid YAML.
 func toJSON(raw []byte, convert func([]byte) ([]byte, error)) ([]byte, error) {
 	if trimmed := bytes.TrimSpace(raw); len(trimmed) > 0 && trimmed[0] == '{' && json.Valid(trimmed) {
 		return trimmed, nil
@@ -148,7 +149,8 @@ func decode(raw []byte) (any, error) {
 	return v, err
 }
 
-// flatten returns the Kubernetes objects that a document holds: itself, or the items of a list. Anything else is reported.
+// flatten returns the Kubernetes objects of a document: the document itself, or the items of a list. It reports
+// anything else.
 func (p *parser) flatten(v any, d document) []*unstructured.Unstructured {
 	if v == nil {
 		return nil // nothing, or comments alone
@@ -167,7 +169,7 @@ func (p *parser) flatten(v any, d document) []*unstructured.Unstructured {
 	var out []*unstructured.Unstructured
 	for _, x := range items {
 		if o, ok := x.(map[string]any); ok && kind != "List" && o["kind"] == nil && o["apiVersion"] == nil {
-			// The API server leaves both out of the items of most lists.
+			// The API server leaves out both in the items of most lists.
 			o["kind"], o["apiVersion"] = strings.TrimSuffix(kind, "List"), apiVersion
 		}
 		out = append(out, p.flatten(x, d)...)
@@ -175,7 +177,7 @@ func (p *parser) flatten(v any, d document) []*unstructured.Unstructured {
 	return out
 }
 
-// leading counts the lines before the first that says something.
+// leading counts the lines before the first one that is not empty or a comment.
 func leading(raw []byte) int {
 	for i, line := range bytes.Split(raw, []byte("\n")) {
 		line = bytes.TrimSpace(line)
@@ -188,7 +190,7 @@ func leading(raw []byte) int {
 
 var yamlLine = regexp.MustCompile(`line (\d+): `)
 
-// syntax reports a document that cannot be read, by the line of the file.
+// syntax reports a document that does not parse, by its line in the file.
 func (p *parser) syntax(d document, err error) {
 	line := d.line + 1
 	text := strings.TrimPrefix(strings.TrimPrefix(err.Error(), "error converting YAML to JSON: "), "yaml: ")

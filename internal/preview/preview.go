@@ -17,19 +17,19 @@ import (
 	"github.com/chandler-hub/chandler/internal/merge"
 )
 
-// Options are what the flags of a hub, and of the command line, decide.
+// Options are set by the flags of the command line and of the hub.
 type Options struct {
-	// Shared is what the hub was started with.
+	// Shared is the configuration of the hub.
 	hubconfig.Shared
-	// Now decides which overrides are over.
+	// Now is the time. It decides which overrides have ended.
 	Now time.Time
-	// Cluster is the only one to render, as name or namespace/name; empty for all.
+	// Cluster is the only cluster to render, as name or namespace/name; empty for all.
 	Cluster string
 	// Explain asks for who set what.
 	Explain bool
 }
 
-// Report is what comes out for a fleet.
+// Report is the result for a fleet.
 type Report struct {
 	// Shared are the sources and charts that clusters share, each once.
 	Shared []*unstructured.Unstructured
@@ -39,15 +39,17 @@ type Report struct {
 	Errors, Warnings []string
 }
 
-// Cluster is what comes out for one cluster, in the order of its sets and of their add-ons.
+// Cluster is the result for one cluster, in the order of its sets and of their add-ons.
 type Cluster struct {
 	Namespace, Name string
 	Objects         []Rendered
-	// Excluded are not for this cluster, Lost go to another set, and NotOwned are somebody else's.
+	// Excluded add-ons are not for this cluster, Lost ones go to another set, and NotOwned ones belong to somebody
+	// else.
 	Excluded, Lost, NotOwned []Note
-	// Failed do not come out. There is one for each error.
+	// Failed add-ons cannot be rendered. There is one note for each error.
 	Failed []Note
-	// Refused is what the cluster's owner wrote in vain: what it was for comes out without it.
+	// Refused are overrides and variables of the cluster's owner that have no effect. The add-ons are rendered
+	// without them.
 	Refused []Note
 	// Variables, only with Explain.
 	Variables []Variable
@@ -57,9 +59,9 @@ type Cluster struct {
 type Rendered struct {
 	// Set is namespace/name of the AddonSet, and Addon the add-on in it.
 	Set, Addon string
-	// CRDs is true for the release that brings only the CustomResourceDefinitions of the add-on.
+	// CRDs is true for the release that delivers only the CustomResourceDefinitions of the add-on.
 	CRDs bool
-	// Remarks say what else is to be known about it.
+	// Remarks are facts about it that the manifest does not show.
 	Remarks []string
 	// Manifest is what the hub applies.
 	Manifest *unstructured.Unstructured
@@ -69,11 +71,11 @@ type Rendered struct {
 	chart map[string]any
 }
 
-// Note says why an add-on does not come out, or what it comes out without. Without an add-on it is about the whole set, and without a
-// set about the whole cluster.
+// Note says why an add-on cannot be rendered, or what it is rendered without. Without an add-on it is about the whole
+// set, and without a set about the whole cluster.
 type Note struct{ Set, Addon, Reason string }
 
-// Variable is one that expressions of a set can read.
+// Variable is a variable that expressions of a set can read.
 type Variable struct {
 	Set, Name string
 	// Value is JSON; empty if nothing reads the variable.

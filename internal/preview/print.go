@@ -14,8 +14,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Print writes a report as one stream of YAML, as kubectl reads it. What does not come out is there as comments, so that
-// nothing is missing without a word. With explain, each field says who set it.
+// Print writes a report as one stream of YAML that kubectl can read. Add-ons that cannot be rendered are there as
+// comments, so that nothing is missing silently. With explain, each field has a comment that says who set it.
 func Print(w io.Writer, r *Report, explain bool) error {
 	p := &printer{out: bufio.NewWriter(w), explain: explain}
 	if len(r.Shared) > 0 {
@@ -118,7 +118,7 @@ func (p *printer) rendered(o *Rendered) {
 	p.object(o.Manifest.Object, e.layer)
 }
 
-// object writes one document. layer says of a field who set it, or nothing; nil asks nobody.
+// object writes one document. layer returns who set a field, or ""; it may be nil.
 func (p *printer) object(o map[string]any, layer func(path []string) string) {
 	var text strings.Builder
 	e := yaml.NewEncoder(&text)
@@ -171,7 +171,7 @@ func node(v any, path []string, layer func(path []string) string) (*yaml.Node, e
 	return scalar(v)
 }
 
-// remark puts a comment at the end of the line on which a field begins.
+// remark adds a comment at the end of the line on which a field begins.
 func remark(name, value *yaml.Node, text string) {
 	switch {
 	case text == "":
@@ -201,10 +201,10 @@ func scalar(v any) (*yaml.Node, error) {
 	return out, err
 }
 
-// words are what YAML takes for something else than text, in whichever version and case.
+// words are texts that some version of YAML reads as something else, in any case.
 var words = []string{"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
 
-// isPlain returns whether a text surely needs no quotes. Most do not, and the encoder takes its time to find out.
+// isPlain returns whether a text certainly needs no quotes. Most do not, and the encoder is slow to find out.
 func isPlain(s string) bool {
 	for i := range len(s) {
 		c := s[i]

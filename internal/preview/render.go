@@ -12,7 +12,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/match"
 )
 
-// compiled is a set that is ready to be rendered, or the part of it that is.
+// compiled is a set that is ready to be rendered, or the part of it that compiles.
 type compiled struct {
 	set      *hubv1.AddonSet
 	selector *match.Selector  // nil if it does not compile
@@ -42,7 +42,7 @@ type renderer struct {
 	shared  map[key]bool
 }
 
-// compile compiles every set. One that refers to others wrongly comes out as little as one that does not compile alone.
+// compile compiles every set. A set with wrong references to other sets is not rendered either.
 func (r *renderer) compile() {
 	byNamespace := map[string]map[string]*hubv1.AddonSetSpec{}
 	for _, s := range r.fleet.sets {
@@ -68,7 +68,7 @@ func (r *renderer) compile() {
 	}
 }
 
-// refuse reports each of the errors that an error consists of.
+// refuse reports each of the errors that an error joins.
 func (r *renderer) refuse(where string, err error) {
 	switch err := err.(type) { //nolint:errorlint // made by compile and render, never wrapped
 	case nil:
@@ -81,7 +81,7 @@ func (r *renderer) refuse(where string, err error) {
 	}
 }
 
-// unused warns of what has no effect at all.
+// unused warns of objects that have no effect.
 func (r *renderer) unused() {
 	if len(r.fleet.sets) == 0 {
 		r.out.warn("there is no AddonSet in the files")

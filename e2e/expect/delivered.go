@@ -15,9 +15,10 @@ import (
 	"github.com/chandler-hub/chandler/internal/identity"
 )
 
-// Delivered is an error until what a set says now is Ready on the clusters with these registrations. It asks each delivery for the
-// set's newest revision, and for a status of that: a condition that was True before the change is not enough. Where something else than
-// the set was changed, such as a label or a kubeconfig, the revision is the same as before: read back from the cluster instead.
+// Delivered returns an error until the present spec of a set is Ready on the clusters with these registrations. It
+// checks that each delivery has the set's newest revision and a status for it: a condition that was True before the
+// change is not enough. If something other than the set changed, such as a label or a kubeconfig, the revision is the
+// same as before. Then read back from the cluster instead.
 func Delivered(ctx context.Context, c client.Client, set *hubv1.AddonSet, registrations ...types.NamespacedName) error {
 	if err := Condition(ctx, c, set, hubv1.ReadyCondition, metav1.ConditionTrue, ""); err != nil {
 		return err
@@ -36,7 +37,8 @@ func Delivered(ctx context.Context, c client.Client, set *hubv1.AddonSet, regist
 	return nil
 }
 
-// Addon is an error unless a delivery says of its newest spec that an add-on is in a state, with a text in its message.
+// Addon returns an error unless the status of a delivery's newest spec has an add-on in a state, with a text in its
+// message.
 func Addon(d *hubv1.AddonDelivery, addon string, state hubv1.AddonState, text string) error {
 	if d.Status.ObservedGeneration != d.Generation {
 		return fmt.Errorf("the status of delivery %s is of generation %d, and there is %d", d.Name, d.Status.ObservedGeneration, d.Generation)

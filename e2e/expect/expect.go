@@ -26,16 +26,17 @@ func Step(t *testing.T, name string, f func(*testing.T)) {
 	}
 }
 
-// Patience is how long anything may take for which nobody has promised a time. It is far more than it takes, also on a small machine
-// that has much else to do; and it is less than the five minutes for which Helm waits, and the hour after which the hub gives a cluster
-// up that does not answer, so that what is to happen at once is not taken for what happens then.
+// Patience is how long anything may take for which nobody has promised a time. It is far more than is needed, also on
+// a small, busy machine. It is less than the five minutes for which Helm waits, and less than the hour after which
+// the hub gives up on a cluster that does not answer. So a test cannot mistake what happens then for what must happen
+// at once.
 const Patience = 4 * time.Minute
 
-// worthALine is from when a wait is logged, which shows what a slow test waited for.
+// worthALine is the shortest wait that is logged. The log shows what a slow test waited for.
 const worthALine = time.Second
 
-// Soon waits until f returns nil. f must not be true already because of what was before: ask for a generation, a revision or a UID, or
-// for what is read back from the workload cluster.
+// Soon waits until f returns nil. f must not be true because of the state before the change. Check a generation, a
+// revision or a UID, or read back from the workload cluster.
 func Soon(t *testing.T, what string, f func() error) {
 	t.Helper()
 	Within(t, Patience, what, f)
@@ -53,7 +54,8 @@ func Within(t *testing.T, limit time.Duration, what string, f func() error) {
 	}
 }
 
-// Lasts waits until f has returned nil for a while without a break: what was under way when something was stopped may still end.
+// Lasts waits until f has returned nil for a while without a break: work that was under way when something was
+// stopped may still end.
 func Lasts(t *testing.T, while time.Duration, what string, f func() error) {
 	t.Helper()
 	var since time.Time
@@ -72,7 +74,7 @@ func Lasts(t *testing.T, while time.Duration, what string, f func() error) {
 	})
 }
 
-// wait calls f until it returns nil, and once more when the time is up: it may be this process that has slept.
+// wait calls f until it returns nil, and once more when the time is up, because this process itself may have slept.
 func wait(limit time.Duration, f func() error) error {
 	deadline := time.NewTimer(limit)
 	defer deadline.Stop()

@@ -32,8 +32,8 @@ type Cluster struct {
 	PodCIDRs, ServiceCIDRs []string
 	Nodes                  int64
 
-	// Unasked is true of a cluster that the hub cannot ask. What only the cluster knows is then an error, and not 0 or "", by which an
-	// expression would decide as if it were known.
+	// Unasked is true for a cluster that the hub cannot probe. Then reading a field that only the cluster knows is an
+	// error. It is not 0 or "", because an expression would decide as if that were known.
 	Unasked bool
 }
 
@@ -91,7 +91,7 @@ func init() {
 	field(clusterShape, "nodes", cel.IntType, func(c *Cluster) any { return c.Nodes })
 }
 
-// onlyTheClusterKnows are the fields that a probe finds out.
+// onlyTheClusterKnows are the fields that come from a probe.
 var onlyTheClusterKnows = map[string]bool{"uid": true, "kubernetesVersion": true, "version": true, "nodes": true}
 
 func newShape[T any](name string) *shape {

@@ -23,9 +23,9 @@ const (
 	MaxItems = 10_000
 )
 
-// meter is the budget of an evaluation. The one of cel-go is not used because it looks at a call after it was made, does
-// not see some of the work (&& and ||, functions chosen at run time by the type of their arguments), and counts a list
-// that holds another a thousand times as a thousand: with nested cel.bind that is the way to exponential work.
+// meter is the budget of an evaluation. It replaces cel-go's, which looks at a call only after it was made, does not
+// see some of the work (&& and ||, functions chosen at run time by the type of their arguments), and counts a list
+// that contains another a thousand times as a thousand. With nested cel.bind, that leads to exponential work.
 type meter struct{ left int64 }
 
 // stop ends an evaluation, from any depth.

@@ -2,8 +2,9 @@
 
 package expression
 
-// reading are the functions that cost what it costs to read their arguments once, or less, by what makes that so. One that is neither
-// here nor in rules has no price, and no expression may call it: a new version of cel-go may bring any.
+// reading are the functions whose cost is at most that of reading their arguments once, grouped by the reason. A
+// function that is neither here nor in rules has no price, and no expression may call it: a new version of cel-go may
+// bring any.
 var reading = [][]string{
 	// Operators, and what the planner makes of them; of lists and maps all is read, which is more than an index takes.
 	{

@@ -29,7 +29,8 @@ type Template struct {
 	work  int
 }
 
-// Work is what it took to check the types of the template, in the units of its limit: a million are about a quarter of a second.
+// Work returns the cost of type-checking the template, in the units of its limit: a million are about a quarter of a
+// second.
 func (t *Template) Work() int { return t.work }
 
 // part is a part of a template: literal text, or an expression.

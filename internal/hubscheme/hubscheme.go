@@ -15,8 +15,8 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 )
 
-// New returns a new scheme with Kubernetes' own kinds, the hub's and Flux's. It panics if two Go types claim one kind, which no input
-// can bring about.
+// New returns a new scheme with Kubernetes' own kinds, the hub's and Flux's. It panics if two Go types claim the same
+// kind, which no input can cause.
 func New() *runtime.Scheme {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{

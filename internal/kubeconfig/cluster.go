@@ -156,7 +156,7 @@ func unusual(u *url.URL, raw string) string {
 
 var plainPath = regexp.MustCompile(`^[A-Za-z0-9/._~:-]*$`)
 
-// parseServerHost reads host and port of u and holds them against the rules.
+// parseServerHost parses host and port of u and checks them against the rules.
 func parseServerHost(u *url.URL, field, defaultPort string, rules Rules) (target, error) {
 	t, err := parseHost(u, defaultPort)
 	if errors.Is(err, errSpelling) {

@@ -87,7 +87,8 @@ func fingerprint(b []byte) string {
 	return hex.EncodeToString(sum[:])[:FingerprintLength]
 }
 
-// Rules returns the rules that the kubeconfig was held against. What its names resolve to must pass them as well.
+// Rules returns the rules that the kubeconfig was checked against. The addresses that its names resolve to must pass
+// them too.
 func (c *Config) Rules() Rules { return c.rules }
 
 // Server returns the URL of the API server with its port, https://host:port, followed by the path if there is one.

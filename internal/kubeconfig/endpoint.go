@@ -8,19 +8,19 @@ import (
 	"strings"
 )
 
-// Endpoint is an API server that is named without a kubeconfig around it.
+// Endpoint is an API server that is named without a kubeconfig.
 type Endpoint struct {
 	// Address is https://host[:port], and CA its CA in PEM. Either may be empty.
 	Address, CA string
-	// AddressField and CAField are where they stand, for errors.
+	// AddressField and CAField are the paths of these fields, for errors.
 	AddressField, CAField string
-	// PinCA is true if nobody else says which CA it is.
+	// PinCA is true if no cloud provider supplies the CA.
 	PinCA bool
 }
 
-// Check holds an endpoint against the rules that a kubeconfig's server and CA are held against, and returns both as they are
-// written there; the server is empty if there is no address. http:// is refused whatever the rules say, and so is a path: Flux
-// refuses the one and drops the other (fluxcd/pkg/auth, ParseClusterAddress).
+// Check checks an endpoint against the rules for a kubeconfig's server and CA. It returns both in their canonical
+// form; the server is empty if there is no address. It always refuses http:// and a path, whatever the rules say:
+// Flux refuses the former and drops the latter (fluxcd/pkg/auth, ParseClusterAddress).
 func (e Endpoint) Check(rules Rules) (server string, ca []byte, err error) {
 	if e.CA != "" {
 		if ca, err = certificates([]byte(e.CA)); err != nil {
@@ -47,7 +47,7 @@ func (e Endpoint) Check(rules Rules) (server string, ca []byte, err error) {
 	return t.url, ca, nil
 }
 
-// NamesHub returns whether a URL is one of the hub's own API server, by name or by address.
+// NamesHub returns whether a URL is one of the management cluster's own API server, by name or by address.
 func (r Rules) NamesHub(raw string) bool {
 	u, err := url.Parse(raw)
 	if err != nil || u.Hostname() == "" {

@@ -8,10 +8,11 @@ import (
 	"strings"
 )
 
-// DefaultKeys is the order in which the keys of a Secret are tried when none is named; after them, the key of a Secret that
-// has only one. The first two are Flux's own (fluxcd/pkg runtime/client/impersonator.go); then come HyperShift, Crossplane
-// and Gardener (kubeconfig), vcluster (config) and Kamaji, whose *.svc keys reach the API server from inside the management
-// cluster. The hub mirrors the chosen one to the key "value", so that Flux needs no key at all.
+// DefaultKeys is the order in which the keys of a Secret are tried if none is named. After them comes the key of a
+// Secret that has only one. The first two are Flux's own (fluxcd/pkg runtime/client/impersonator.go). Then come
+// HyperShift, Crossplane and Gardener (kubeconfig), vcluster (config) and Kamaji, whose *.svc keys reach the API
+// server from inside the management cluster. The hub mirrors the chosen key to "value", so that Flux needs no key at
+// all.
 var DefaultKeys = []string{
 	"value", "value.yaml", "kubeconfig", "config", "super-admin.svc", "admin.svc", "admin.conf", "kubeconfig.yaml",
 }
@@ -19,10 +20,11 @@ var DefaultKeys = []string{
 // keyNamesShown bounds how many key names a message lists.
 const keyNamesShown = 10
 
-// PickKey returns the key of data that holds the kubeconfig. A key named by want is used or missing: there is no fallback,
-// as in Flux. Otherwise the first key of order that exists is taken; with an empty order, DefaultKeys and then the key of a
-// Secret with only one. Existence alone decides, never the value, so that a value blanked for a moment does not redirect the
-// hub to another cluster. The error is an *Error with ReasonKeyNotFound and lists names of keys, never values.
+// PickKey returns the key of data that holds the kubeconfig. If want names a key, it is used or missing: as in Flux,
+// there is no fallback. Otherwise the first key of order that exists is taken. If order is empty, PickKey tries
+// DefaultKeys, and then the key of a Secret with only one. Only the existence of a key decides, never its value, so
+// that a value that is blank for a moment does not redirect the hub to another cluster. The error is an *Error with
+// ReasonKeyNotFound. It lists names of keys, never values.
 func PickKey(data map[string][]byte, want string, order []string) (string, error) {
 	if want != "" {
 		if _, ok := data[want]; ok {

@@ -68,8 +68,8 @@ var (
 	reserved    = netip.MustParsePrefix("240.0.0.0/4") // RFC 1112, 4; with the broadcast address
 )
 
-// CheckAddr tells whether a connection to addr on any port is allowed. It is meant for addresses that a name resolved to, at
-// the time of dialing, and follows the same Table as Parse. The error is an *Error without Field.
+// CheckAddr returns an error if connecting to addr is not allowed on any port. It is for the addresses that a name
+// resolved to, at the time of dialing, and follows the same Table as Parse. The error is an *Error without Field.
 func (r Rules) CheckAddr(addr netip.Addr) error {
 	return r.CheckAddrPort(netip.AddrPortFrom(addr, 0))
 }
@@ -110,7 +110,7 @@ func unroutable(_ Rules, a netip.Addr) bool {
 	return !a.IsValid() || a.IsUnspecified() || a.IsMulticast() || thisNetwork.Contains(a) || reserved.Contains(a)
 }
 
-// checkOne holds target against the Table; shown is the address to name in the message.
+// checkOne checks target against the Table; shown is the address to name in the message.
 func (r Rules) checkOne(target netip.AddrPort, shown netip.Addr) error {
 	if r.isHub(target) {
 		if err := ruleHub.refuse(r, "", shown.String()+" is the hub's own API server"); err != nil {
@@ -135,8 +135,8 @@ func (r Rules) isHub(target netip.AddrPort) bool {
 	})
 }
 
-// checkHost holds a host as written in a kubeconfig against the Table: an address as CheckAddrPort does, a name against the
-// names that are known to be bad. What else a name resolves to is checked when it is dialed.
+// checkHost checks a host as written in a kubeconfig against the Table: an address as CheckAddrPort does, and a name
+// against the names that are known to be bad. The addresses of any other name are checked when it is dialed.
 func (r Rules) checkHost(host string, port uint16) error {
 	if addr, err := netip.ParseAddr(host); err == nil {
 		return r.CheckAddrPort(netip.AddrPortFrom(addr, port))
@@ -159,8 +159,8 @@ func (r Rules) checkHost(host string, port uint16) error {
 	return nil
 }
 
-// isService returns whether a name, canonical, is one that only resolves inside of the management cluster: SERVICE.NAMESPACE.svc,
-// also with a cluster domain. Shorter ones may be names of anything (kind's are); what they resolve to is checked.
+// isService returns whether a canonical name resolves only inside of the management cluster: SERVICE.NAMESPACE.svc,
+// also with a cluster domain. A shorter name may belong to anything (kind's do); its addresses are checked.
 func isService(name string) bool {
 	labels := strings.Split(name, ".")
 	return len(labels) > 2 && labels[2] == "svc" || strings.HasSuffix(name, ".svc") || strings.HasSuffix(name, ".cluster.local")
@@ -210,7 +210,8 @@ var (
 	teredo     = netip.MustParsePrefix("2001::/32")       // RFC 4380
 )
 
-// embeddedIPv4 returns the IPv4 address inside an IPv6 one, if there is one, so that 64:ff9b::7f00:1 passes for what it is.
+// embeddedIPv4 returns the IPv4 address inside an IPv6 one, if there is one, so that 64:ff9b::7f00:1 is checked as
+// 127.0.0.1.
 func embeddedIPv4(addr netip.Addr) []netip.Addr {
 	b := addr.As16()
 	switch {

@@ -20,9 +20,10 @@ import (
 // minPerAddress keeps one of several addresses from getting too little of the time, as net.Dialer does.
 const minPerAddress = 2 * time.Second
 
-// dial connects to address, host:port, within opts.Dial and the attempt. It looks the name up once, holds every address
-// against the rules, and connects to just these: a name that answers differently the next time (DNS rebinding) gains
-// nothing, and one that has both a good and a bad address is refused, since Flux may pick the other one. Errors are *Failure.
+// dial connects to address, host:port, within opts.Dial and the attempt. It looks the name up once, checks every
+// address against the rules, and connects only to these addresses. So a name that answers differently the next time
+// (DNS rebinding) gains nothing. A name with both a good and a bad address is refused, since Flux may pick the bad
+// one. Errors are *Failure.
 func (a *attempt) dial(address string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(a.ctx, a.opts.Dial)
 	defer cancel()

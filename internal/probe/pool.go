@@ -100,21 +100,23 @@ func NewPool(opts PoolOptions) *Pool {
 	}
 }
 
-// Set adds the cluster of key, or changes its kubeconfig; nil removes it. A kubeconfig with another fingerprint is probed at
-// once, with a fresh back-off; one with the same changes nothing, so Set may be called as often as convenient.
+// Set adds the cluster of key, or changes its kubeconfig; nil removes it. If the fingerprint of the kubeconfig has
+// changed, the Pool probes the cluster at once, with a fresh back-off. Otherwise Set does nothing, so callers may
+// call it at any time.
 func (p *Pool) Set(key string, cfg *kubeconfig.Config) {
 	p.put(key, cfg, laneNew, atOnce)
 }
 
-// SetSuspect is Set for a cluster that is known to have been down, by the status that a former hub process wrote. It waits
-// among the failing ones, so that at a start hundreds of dead clusters do not delay the first probe of all others.
+// SetSuspect is Set for a cluster that was down according to the status that an earlier process of the hub wrote. It
+// waits among the failing clusters, so that at a start hundreds of dead clusters do not delay the first probe of all
+// others.
 func (p *Pool) SetSuspect(key string, cfg *kubeconfig.Config) {
 	p.put(key, cfg, laneFailing, atOnce)
 }
 
-// SetKnown is Set for a cluster that is known to have answered to this very kubeconfig, by the same status. Its first probe comes at some
-// time within PoolOptions.Interval, when it would have come without a restart: a hub that is started again does not ask thousands of
-// clusters at once, nor in the same second of every minute from then on.
+// SetKnown is Set for a cluster that answered with this kubeconfig according to that status. Its first probe comes at
+// a random time within PoolOptions.Interval, as without a restart. So a restarted hub does not probe thousands of
+// clusters at once, or all in the same second of every minute from then on.
 func (p *Pool) SetKnown(key string, cfg *kubeconfig.Config) {
 	p.put(key, cfg, laneNew, p.schedule.sometime)
 }
@@ -134,14 +136,15 @@ func (p *Pool) Remove(key string) {
 	p.update(func(time.Time) { p.schedule.remove(key) })
 }
 
-// Now probes the cluster of key as soon as a worker is free, once more if it is being probed already, with a fresh back-off: there
-// is news that it may answer.
+// Now probes the cluster of key as soon as a worker is free, with a fresh back-off, because there is a sign that it
+// may answer. If a probe is running, another one follows it.
 func (p *Pool) Now(key string) {
 	p.update(func(now time.Time) { p.schedule.hurry(key, now) })
 }
 
-// Result returns the last result for key and the fingerprint of the kubeconfig that it was obtained with; after Set with a
-// changed one it is the old result until the new one is there. The boolean is false before the first result.
+// Result returns the last result for key, and the fingerprint of the kubeconfig that it was obtained with. After Set
+// with a changed kubeconfig it returns the old result until there is a new one. The boolean is false before the first
+// result.
 func (p *Pool) Result(key string) (Result, string, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -152,10 +155,10 @@ func (p *Pool) Result(key string) (Result, string, bool) {
 	return t.result, t.fingerprint, true
 }
 
-// Events returns the keys whose result changed materially: the first result, with each kubeconfig; answering or not; another
-// reason of failure; the FailureThreshold reached; another version, UID or number of nodes. A key that changes several times
-// before it is received comes once, so a slow receiver holds up nothing. There may be one receiver. The channel is closed
-// when Start returns.
+// Events returns the keys whose result changed materially: the first result with each kubeconfig; answering or not;
+// another reason of failure; the FailureThreshold reached; another version, UID or number of nodes. A key that
+// changes several times before it is received comes once, so a slow receiver blocks nothing. There may be one
+// receiver. The channel is closed when Start returns.
 func (p *Pool) Events() <-chan string { return p.changes.out }
 
 // Stats counts the clusters of a Pool.
@@ -210,9 +213,9 @@ func (p *Pool) Start(ctx context.Context) error {
 	return nil
 }
 
-// Step asks the clusters that are due, one after another, and returns the keys that Events would tell of, in the order of the answers,
-// and when the next one is due, false if none is known. It is Start for whoever brings a clock of his own and goes on by steps; there is
-// one or the other.
+// Step probes the clusters that are due, one after another. It returns the keys that Events would send, in the order
+// of the answers, and when the next probe is due; false if that is not known. It is an alternative to Start for
+// callers with a clock of their own. Use one or the other.
 func (p *Pool) Step(ctx context.Context) (changed []string, wait time.Duration, timed bool) {
 	for {
 		p.mu.Lock()

@@ -70,6 +70,6 @@ type Result struct {
 	FailingSince time.Time
 }
 
-// Young returns whether a failure is what a cluster gives for an answer that is still coming up: its API server does not listen yet, or has
-// not made its own roles.
+// Young returns whether a failure is typical of a cluster that is still starting: its API server does not listen yet,
+// or has not made its own roles.
 func Young(reason string) bool { return quick(reason) || reason == ReasonConnectionRefused }

@@ -7,8 +7,8 @@ import (
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
-// Count counts the add-ons of a delivery. One that another set delivers is one that this delivery lacks; one that was Ready when it was
-// paused or suspended is so still.
+// Count counts the add-ons of a delivery. An add-on that another set delivers does not count as Ready. An add-on that
+// was Ready when it was paused or suspended still counts as Ready.
 func Count(addons []hubv1.AddonStatus) *hubv1.ObjectCounts {
 	var c hubv1.ObjectCounts
 	for _, a := range addons {
@@ -34,7 +34,7 @@ func Count(addons []hubv1.AddonStatus) *hubv1.ObjectCounts {
 	return &c
 }
 
-// Leaves returns whether an add-on was on its way out when it was last reported.
+// Leaves returns whether an add-on was being removed when it was last reported.
 func Leaves(a *hubv1.AddonStatus) bool {
 	return a.State == hubv1.AddonRemoving || a.State == hubv1.AddonHeld && a.Reason == hubv1.DroppedReason
 }

@@ -13,22 +13,24 @@ import (
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
-// Facts are what Ready of a delivery is decided by.
+// Facts are what decides the Ready condition of a delivery.
 type Facts struct {
-	// Addons are those of the delivery's status, and Counts what Count makes of them.
+	// Addons are the add-ons of the delivery's status, and Counts is the result of Count for them.
 	Addons []hubv1.AddonStatus
 	Counts hubv1.ObjectCounts
-	// Set and Registration name the AddonSet and the ClusterRegistration. Registered is true if the ClusterRegistration is there.
+	// Set and Registration name the AddonSet and the ClusterRegistration. Registered is true if the
+	// ClusterRegistration exists.
 	Set, Registration types.NamespacedName
 	Registered        bool
-	// Answered is true if the cluster has answered once, or cannot be asked.
+	// Answered is true if the cluster has answered once, or cannot be probed.
 	Answered bool
-	// Suspended is the condition by which the cluster's Flux objects are suspended; nil if they are not.
+	// Suspended is the condition that says why the cluster's Flux objects are suspended; nil if they are not.
 	Suspended *metav1.Condition
-	// Leaving is true if the set withdraws the delivery. DeletedByHand is true if somebody else deleted it, and the set does not make it again.
+	// Leaving is true if the set withdraws the delivery. DeletedByHand is true if somebody else deleted it, and the
+	// set does not make it again.
 	Leaving, DeletedByHand bool
-	// Failed is true if the delivery could not be read or rendered, and that is tried again. Unrendered is true if nothing comes out of its
-	// revision. Reason and Why say of both what is wrong.
+	// Failed is true if the delivery could not be read or rendered, and the hub tries again. Unrendered is true if
+	// its revision cannot be rendered. Reason and Why describe either problem.
 	Failed, Unrendered bool
 	Reason, Why        string
 	// Frozen is true if another version of the hub made the revision.
@@ -37,17 +39,18 @@ type Facts struct {
 	WasReady bool
 }
 
-// paused returns whether somebody wants the cluster's objects to be suspended, or the origin does. A cluster that does not answer is not paused.
+// paused returns whether somebody, or the origin, wants the cluster's objects suspended. A cluster that does not
+// answer is not paused.
 func (f *Facts) paused() bool {
 	return f.Suspended != nil && f.Suspended.Reason != hubv1.ClusterUnreachableReason
 }
 
-// tally sorts the add-ons of a delivery by what its Ready has to say of them.
+// tally sorts the add-ons of a delivery by what its Ready condition says about them.
 type tally struct {
 	failed, waiting, held, suspended, lost []string
-	// reasons counts those that failed.
+	// reasons counts the failed add-ons by reason.
 	reasons map[string]int
-	// delivered is true if there is something of the set on the cluster.
+	// delivered is true if the cluster has something of the set.
 	delivered bool
 }
 
@@ -83,7 +86,7 @@ func tallyOf(addons []hubv1.AddonStatus) tally {
 	return t
 }
 
-// Delivery returns what Ready of a delivery says.
+// Delivery returns the Ready condition of a delivery, as a summary.
 func Delivery(f Facts) status.Summary {
 	counts, t := &f.Counts, tallyOf(f.Addons)
 	switch {
@@ -131,7 +134,8 @@ func Delivery(f Facts) status.Summary {
 	return status.Summary{Phase: status.Done, Reason: hubv1.AddonsReadyReason, Message: status.SomeReady(counts.Ready, counts.Total)}
 }
 
-// keeps is how a delivery stands that is paused, or of which something is suspended: Ready if it was, and if nothing waits for it to go on.
+// keeps returns the phase of a delivery that is paused or has suspended objects. It is Ready if it was Ready before,
+// and no change waits for it to be resumed.
 func (f *Facts) keeps(t *tally) status.Phase {
 	missing := int(f.Counts.Total-f.Counts.Ready) - len(t.lost)
 	if f.WasReady && missing == 0 && len(t.waiting)+len(t.held) == 0 && (f.Counts.Ready > 0 || f.Counts.Total == 0) {
@@ -140,7 +144,8 @@ func (f *Facts) keeps(t *tally) status.Phase {
 	return status.Working
 }
 
-// loses is the summary of a delivery of which other sets deliver something: no failure, as long as anything of it is left.
+// loses returns the summary of a delivery that has add-ons which other sets deliver. That is not a failure, as long
+// as it delivers at least one.
 func (t *tally) loses(counts *hubv1.ObjectCounts) status.Summary {
 	m := "delivered by other sets: " + status.List(t.lost, 2)
 	if t.delivered {
@@ -149,7 +154,7 @@ func (t *tally) loses(counts *hubv1.ObjectCounts) status.Summary {
 	return status.Summary{Phase: status.Broken, Reason: hubv1.AddonsLostReason, Message: "nothing of this set is delivered here; " + m}
 }
 
-// frozen is where a delivery stands that is Ready as another version of the hub made it.
+// frozen returns the summary of a delivery that is Ready with the objects that another version of the hub made.
 func frozen(counts *hubv1.ObjectCounts) status.Summary {
 	return status.Summary{Phase: status.Done, Reason: hubv1.FrozenReason, Message: fmt.Sprintf(
 		"%s add-ons are Ready; the revision was made by another version of the hub, and what is there of it stays as it is until the set changes", counts.Summary)}

@@ -16,7 +16,7 @@ import (
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 )
 
-// A watch of the hub is logged when it begins: it may well never end.
+// A watch of the hub is logged when it begins, because it may never end.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 rules:
@@ -36,7 +36,8 @@ func (c *Cluster) audit() ([]string, error) {
 	}, os.WriteFile(policy, []byte(auditPolicy), 0o600)
 }
 
-// Writes returns the mutating requests of a user agent since a time, but for leases and events, which say nothing of state.
+// Writes returns the mutating requests of a user agent since a time. It leaves out leases and events, which hold no
+// state.
 func (c *Cluster) Writes(userAgent string, since time.Time) ([]auditv1.Event, error) {
 	return c.requests(func(e *auditv1.Event) bool {
 		return e.UserAgent == userAgent && !e.RequestReceivedTimestamp.Time.Before(since) &&
@@ -49,8 +50,8 @@ func (c *Cluster) HubRequests() ([]auditv1.Event, error) {
 	return c.requests(func(e *auditv1.Event) bool { return e.User.Username == HubUser })
 }
 
-// DeniedByRBAC returns whether a request was denied for want of rights: before it was looked at, or because it would have made
-// what it was to change. What a namespace that goes refuses is another matter.
+// DeniedByRBAC returns whether a request was denied for lack of rights, either at once, or because it would have
+// created the object that it was to change. A rejection by a namespace that is being deleted does not count.
 func DeniedByRBAC(e *auditv1.Event) bool {
 	return e.Annotations["authorization.k8s.io/decision"] == "forbid" ||
 		e.ResponseStatus != nil && e.ResponseStatus.Code == http.StatusForbidden &&

@@ -58,22 +58,22 @@ func parseAuthority(certificate, key []byte) (*authority, error) {
 	return &authority{key: signer, cert: pair.Leaf, newKey: ecdsaKey}, nil
 }
 
-// ecdsaKey makes a key in no time.
+// ecdsaKey generates a key fast.
 func ecdsaKey() (crypto.Signer, error) { return ecdsa.GenerateKey(elliptic.P256(), rand.Reader) }
 
-// rsaKey makes a key for those who read no other kind.
+// rsaKey generates a key for programs that read no other kind.
 func rsaKey() (crypto.Signer, error) { return rsa.GenerateKey(rand.Reader, 2048) }
 
 // pem is the authority's own certificate.
 func (a *authority) pem() []byte { return encode(a.cert.Raw) }
 
-// prober returns a client that asks parts with a certificate of the authority whether they are ready. Without keep-alive: each
-// probe is for something that has just been started.
+// prober returns a client that asks parts whether they are ready, with a certificate of the authority. It has no
+// keep-alive, because each part has just been started.
 func (a *authority) prober(own ...tls.Certificate) *http.Client {
 	return &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: a.trusted(own...)}}
 }
 
-// trusted is how a client speaks to those who have a certificate of the authority.
+// trusted returns the TLS configuration of a client for servers with a certificate of the authority.
 func (a *authority) trusted(own ...tls.Certificate) *tls.Config {
 	roots := x509.NewCertPool()
 	roots.AddCert(a.cert)
@@ -91,7 +91,7 @@ func (a *authority) server(from, to time.Time) (certificate, key []byte, err err
 	})
 }
 
-// user issues a certificate that an API server takes for a user in groups.
+// user issues a client certificate for a user in groups.
 func (a *authority) user(name string, groups []string) (certificate, key []byte, err error) {
 	return a.issue(&x509.Certificate{
 		NotBefore: a.cert.NotBefore, NotAfter: time.Now().Add(certificateLife),

@@ -25,12 +25,14 @@ type ClusterOptions struct {
 	Dir string
 	// CRDPaths are folders or files of CRDs to install.
 	CRDPaths []string
-	// ControllerManager runs a kube-controller-manager: without it a namespace is never finally deleted, and ownerReferences
-	// collect nothing.
+	// ControllerManager runs a kube-controller-manager. Without it, a deleted namespace never goes away, and nothing
+	// is garbage-collected by ownerReferences.
 	ControllerManager bool
-	// NoWorkloads leaves out the controllers that make pods: for a cluster whose Deployments somebody else runs, as Kamaji's are.
+	// NoWorkloads leaves out the controllers that make pods, for a cluster whose Deployments the runner runs, as
+	// Kamaji's.
 	NoWorkloads bool
-	// Nodes makes pods run, in appearance: kube-controller-manager, kube-scheduler, and kwok with one node.
+	// Nodes makes pods look as if they ran: it starts kube-controller-manager, kube-scheduler, and kwok with one
+	// node.
 	Nodes bool
 	// Audit writes every mutating request into a log, and every request of the hub; see Writes and HubRequests.
 	Audit bool
@@ -90,7 +92,7 @@ func (c *Cluster) start(ctx context.Context, o ClusterOptions) error {
 	return nil
 }
 
-// Wait returns when a part of the cluster ends unasked, and says which, or when the context ends.
+// Wait returns when a part of the cluster ends unexpectedly, and says which, or when the context ends.
 func (c *Cluster) Wait(ctx context.Context) error {
 	select {
 	case err := <-c.died:
@@ -105,11 +107,12 @@ func (c *Cluster) Wait(ctx context.Context) error {
 	}
 }
 
-// Stop ends everything that belongs to the cluster, at once, as nothing of it is kept: its folder goes too.
+// Stop ends everything that belongs to the cluster, at once, because nothing of it is kept. It removes the folder
+// too.
 func (c *Cluster) Stop() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	// Those who talk before those who are talked to, so that nothing has cause to complain.
+	// Clients go before their servers, so that none logs errors about a lost server.
 	if c.kamaji != nil {
 		c.kamaji.stopTenants()
 		defer c.kamaji.unlock()

@@ -116,7 +116,7 @@ func (c *Cluster) startClusterAPIManager(ctx context.Context, webhooks int) erro
 		args: []string{
 			"--kubeconfig=" + c.KubeconfigFile(), "--leader-elect=false", "--diagnostics-address=0", "--health-addr=" + health,
 			fmt.Sprintf("--webhook-port=%d", webhooks), "--webhook-cert-dir=" + certificates,
-			// Its rate limit looks at each object once a second at most, which tests would wait for.
+			// Its rate limit reconciles each object at most once a second, and tests would have to wait for that.
 			"--feature-gates=ClusterTopology=true,ReconcilerRateLimiting=false",
 		},
 		env:   []string{"NO_PROXY=127.0.0.1,localhost"},
@@ -167,7 +167,8 @@ func (c *Cluster) registerWebhooks(ctx context.Context, server webhookServer) er
 	})
 }
 
-// Serve says which cluster's API server is behind the control plane of a Cluster. Until then the provider has nothing to give it.
+// Serve sets the cluster whose API server is behind the control plane of a Cluster. Until then the provider has none
+// to offer.
 func (a *ClusterAPI) Serve(namespace, name string, workload *Cluster) {
 	a.provider.serve(client.ObjectKey{Namespace: namespace, Name: name}, workload)
 }
@@ -185,7 +186,7 @@ func (a *ClusterAPI) Move(ctx context.Context, namespace string, to *ClusterAPI)
 	}
 	cmd := exec.CommandContext(ctx, path, "move", "--namespace="+namespace, "--kubeconfig="+a.c.KubeconfigFile(), "--to-kubeconfig="+
 		to.c.KubeconfigFile())
-	// It reads a configuration from there, and would ask the internet for newer versions.
+	// clusterctl reads a configuration from there, and would ask the internet for newer versions.
 	cmd.Env = append(os.Environ(), "HOME="+a.c.dir, "XDG_CONFIG_HOME="+a.c.dir, "CLUSTERCTL_DISABLE_VERSIONCHECK=true")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("clusterctl move: %w\n%s", err, out)

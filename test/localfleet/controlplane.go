@@ -18,8 +18,8 @@ import (
 	"github.com/chandler-hub/chandler/test/localfleet/parts"
 )
 
-// startControlPlane starts etcd and kube-apiserver. It does itself what envtest could do, as it needs more of the two
-// processes than envtest tells: that they die with us, their logs, and that one can be stopped and started at its old address.
+// startControlPlane starts etcd and kube-apiserver. It does not use envtest, because it needs more control of the two
+// processes: they must die with this process, have logs, and be stopped and started again at their old address.
 func (c *Cluster) startControlPlane(ctx context.Context, o ClusterOptions) error {
 	var err error
 	if c.authority, err = newAuthority(o.Name, ecdsaKey); err != nil {
@@ -126,7 +126,8 @@ func (c *Cluster) configureAPIServer(o ClusterOptions, etcd string) error {
 		"--endpoint-reconciler-type=none", // a write every ten seconds less
 	}
 	if !o.ControllerManager && !o.Nodes {
-		// It refuses pods whose account does not exist, and where no controller makes the accounts, none does.
+		// The plugin rejects pods whose ServiceAccount does not exist. Without a controller manager, no
+		// ServiceAccount exists.
 		args = append(args, "--disable-admission-plugins=ServiceAccount")
 	}
 	if o.Trusts != nil {

@@ -60,8 +60,8 @@ func (c *Cluster) TokenKubeconfig(ctx context.Context, account string) ([]byte, 
 	return c.kubeconfig(account, &clientcmdapi.AuthInfo{Token: token.Status.Token})
 }
 
-// PodKubeconfig returns what a pod has to reach its API server: a token of its ServiceAccount that is as good as the pod lives,
-// as its kubelet would mount it, and no other right.
+// PodKubeconfig returns the kubeconfig of a pod: a token of its ServiceAccount that is valid for as long as the pod
+// lives, as its kubelet would mount it, and no other right.
 func (c *Cluster) PodKubeconfig(ctx context.Context, pod *corev1.Pod) ([]byte, error) {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Spec.ServiceAccountName}}
 	token := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{

@@ -95,8 +95,8 @@ func (c *Cluster) StopFluxShard(name string) {
 	}
 }
 
-// startFluxController starts a part under a name of its own. It is who it is in production, with the rights of an administrator:
-// policies tell it from people by that.
+// startFluxController starts a part under a name of its own. It has the identity that it has in production, by which
+// policies tell it from people, and the rights of an administrator.
 func (c *Cluster) startFluxController(ctx context.Context, part, name string, args []string) error {
 	path, err := parts.Path(part)
 	if err != nil {
@@ -114,7 +114,7 @@ func (c *Cluster) startFluxController(ctx context.Context, part, name string, ar
 	if err != nil {
 		return err
 	}
-	// Temporary files go where all of ours are removed.
+	// Temporary files go where everything of this fleet is removed.
 	tmp := filepath.Join(c.dir, name)
 	if err := os.Mkdir(tmp, 0o700); err != nil {
 		return err
@@ -123,7 +123,7 @@ func (c *Cluster) startFluxController(ctx context.Context, part, name string, ar
 	return c.run(ctx, command{
 		name: name, path: path,
 		args: append([]string{"--events-addr=", "--metrics-addr=127.0.0.1:0", "--health-addr=" + health, "--enable-leader-election=false", "--log-level=info"}, args...),
-		// Proxies of the machine are not meant for loopback.
+		// Proxies of the machine are not for loopback.
 		env:   []string{"KUBECONFIG=" + file, "RUNTIME_NAMESPACE=" + FluxNamespace, "TMPDIR=" + tmp, "HOME=" + tmp, "NO_PROXY=127.0.0.1,localhost"},
 		ready: answers(c.probe, "http://"+health+"/readyz"),
 	})

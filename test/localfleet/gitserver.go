@@ -27,8 +27,8 @@ import (
 	"github.com/go-git/go-git/v5/storage/memory"
 )
 
-// GitServer serves Git repositories over HTTP, from memory, as far as a clone needs it: go-git does the work, so
-// no git binary is wanted.
+// GitServer serves Git repositories over HTTP, from memory, as far as a clone needs it. It uses go-git, so no git
+// binary is needed.
 type GitServer struct {
 	listener net.Listener
 	server   *http.Server
@@ -188,8 +188,9 @@ func uploadPack(ctx context.Context, w http.ResponseWriter, body io.Reader, sess
 	if err := req.Decode(body); err != nil {
 		return err
 	}
-	// go-git's server knows no shallow clones. It answers with everything, which is a valid answer, if it is not told. Who
-	// asked for a depth expects a list of the commits where history was cut, and gets an empty one.
+	// go-git's server does not support shallow clones. Unless it is told that a client wants one, it answers with
+	// everything, which is a valid answer. The client then expects a list of the commits where history was cut, and
+	// gets an empty one.
 	shallow := !req.Depth.IsZero()
 	req.Depth = packp.DepthCommits(0)
 	req.Capabilities.Delete(capability.Shallow)

@@ -25,7 +25,7 @@ import (
 const (
 	// HubUserAgent is how the hub calls itself to API servers.
 	HubUserAgent = "chandler-hub"
-	// HubUser is who the hub is to its API server, by config/rbac/account.yaml.
+	// HubUser is the hub's user name at its API server, by config/rbac/account.yaml.
 	HubUser = "system:serviceaccount:" + hubNamespace + ":chandler"
 
 	hubNamespace = "chandler-system"
@@ -46,8 +46,8 @@ func BuildHub(ctx context.Context, dir string) (string, error) {
 	return path, nil
 }
 
-// StartHub runs a hub binary against a cluster until it is ready, with the rights of config/rbac and no others. It is the
-// caller's to stop. Flux reaches the chart that the hub serves at the same address after a restart, as it would through a Service.
+// StartHub runs a hub binary against a cluster until it is ready, with only the rights of config/rbac. The caller
+// must stop it. After a restart, the hub serves its chart to Flux at the same address, as through a Service.
 func (c *Cluster) StartHub(ctx context.Context, binary string, args ...string) (*Process, error) {
 	if err := c.grantHub(ctx); err != nil {
 		return nil, fmt.Errorf("give the hub its rights: %w", err)
@@ -55,7 +55,8 @@ func (c *Cluster) StartHub(ctx context.Context, binary string, args ...string) (
 	return c.RunHub(ctx, HubOptions{Binary: binary, Kubeconfig: c.hubKubeconfigFile(), Args: args})
 }
 
-// HubConfig returns how the hub reaches its API server, with the rights of config/rbac: for what stands between the two.
+// HubConfig returns the hub's client configuration, with the rights of config/rbac, for proxies between the hub and
+// its API server.
 func (c *Cluster) HubConfig(ctx context.Context) (*rest.Config, error) {
 	if err := c.grantHub(ctx); err != nil {
 		return nil, fmt.Errorf("give the hub its rights: %w", err)
@@ -63,7 +64,7 @@ func (c *Cluster) HubConfig(ctx context.Context) (*rest.Config, error) {
 	return clientcmd.BuildConfigFromFlags("", c.hubKubeconfigFile())
 }
 
-// HubOptions say what a hub is, and how it reaches its API server.
+// HubOptions configure a hub, and its connection to its API server.
 type HubOptions struct {
 	Binary     string
 	Kubeconfig string // a file
@@ -71,7 +72,7 @@ type HubOptions struct {
 	Args       []string
 }
 
-// RunHub is StartHub where something else than StartHub says who the hub is.
+// RunHub is StartHub with other options than StartHub's own.
 func (c *Cluster) RunHub(ctx context.Context, o HubOptions) (*Process, error) {
 	port, err := FreePort()
 	if err != nil {
@@ -96,8 +97,8 @@ func (c *Cluster) RunHub(ctx context.Context, o HubOptions) (*Process, error) {
 
 func (c *Cluster) hubKubeconfigFile() string { return filepath.Join(c.dir, "hub.conf") }
 
-// grantHub applies config/rbac and writes the hub's kubeconfig. The certificate says what a token of its ServiceAccount would:
-// without a controller manager nothing keeps ServiceAccounts.
+// grantHub applies config/rbac and writes the hub's kubeconfig. It uses a certificate with the name of the hub's
+// ServiceAccount, because without a controller manager there are no ServiceAccounts.
 func (c *Cluster) grantHub(ctx context.Context) error {
 	root, err := parts.Root()
 	if err != nil {

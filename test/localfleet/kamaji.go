@@ -56,7 +56,7 @@ func (k *Kamaji) start(ctx context.Context) error {
 	if err := os.Mkdir(k.dir, 0o700); err != nil {
 		return err
 	}
-	// It reads no keys but those of RSA.
+	// Kamaji reads only RSA keys.
 	if k.authority, err = newAuthority("kamaji", rsaKey); err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func (k *Kamaji) start(ctx context.Context) error {
 	if err := k.startManager(ctx); err != nil {
 		return err
 	}
-	// Not before: they would refuse everything while nobody answers.
+	// The webhooks are registered only now: before, they would reject everything, because nobody answers.
 	if err := k.registerWebhooks(ctx); err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func (k *Kamaji) startManager(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// Temporary files go where all of ours are removed. It finds its certificates there too.
+	// Temporary files go where everything of this fleet is removed. Kamaji also finds its certificates there.
 	tmp := filepath.Join(k.dir, "tmp")
 	certs := filepath.Join(tmp, "k8s-webhook-server", "serving-certs")
 	if err := os.MkdirAll(certs, 0o700); err != nil {
@@ -108,7 +108,7 @@ func (k *Kamaji) startManager(ctx context.Context) error {
 			"--max-concurrent-tcp-reconciles=2", "--leader-elect=false", "--metrics-bind-address=0", "--health-probe-bind-address=0",
 			"--disable-telemetry",
 		},
-		// Go's clients pass by every proxy on the way to loopback, so this one has only what it is for.
+		// Go's clients use no proxy for loopback, so this proxy sees only requests for Services.
 		env: []string{"KUBECONFIG=" + k.hub.KubeconfigFile(), "TMPDIR=" + tmp, "HOME=" + tmp, "HTTPS_PROXY=" + k.proxy.url(), "NO_PROXY=",
 			"no_proxy="},
 		ready: k.webhooksAnswer,

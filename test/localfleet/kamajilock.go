@@ -60,7 +60,7 @@ func waitForLock(ctx context.Context, file *os.File, waiting func(string)) error
 	}
 }
 
-// sign writes who has the lock, for those who wait.
+// sign writes the name of the lock's holder into the file, for those who wait.
 func sign(file *os.File) error {
 	if err := file.Truncate(0); err != nil {
 		return err
@@ -77,7 +77,8 @@ func holderOf(file *os.File) string {
 	return "another process"
 }
 
-// portIsFree says early and clearly what Kamaji would say in its log: that its port is taken, by a program that knows no lock.
+// portIsFree returns an error if another program, without the lock, has Kamaji's port. Otherwise only Kamaji's log
+// would say so, later.
 func portIsFree() error {
 	_, port, _ := net.SplitHostPort(kamajiAddress)
 	l, err := net.Listen("tcp", ":"+port) // as Kamaji does, on every interface

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// serviceProxy takes Kamaji to its tenants: it calls them by the names of their Services, which nothing on this machine
-// resolves. A Service's port is that of its API server, on loopback.
+// serviceProxy connects Kamaji with its tenants. Kamaji calls them by the names of their Services, which nothing on
+// this machine resolves. A Service's port is the port of its API server on loopback.
 type serviceProxy struct {
 	listener net.Listener
 	server   *http.Server
@@ -29,7 +29,7 @@ func newServiceProxy() (*serviceProxy, error) {
 
 func (p *serviceProxy) url() string { return "http://" + p.listener.Addr().String() }
 
-// connect answers CONNECT for Services, and nothing else: whoever means to reach something else is not to be helped.
+// connect answers CONNECT for Services, and rejects everything else.
 func connect(w http.ResponseWriter, r *http.Request) {
 	host, port, err := net.SplitHostPort(r.Host)
 	if r.Method != http.MethodConnect || err != nil || !strings.HasSuffix(host, ".svc") {

@@ -24,7 +24,7 @@ import (
 const (
 	// dataStore is the name of the DataStore that tenants get when they name none.
 	dataStore = "etcd"
-	// storeRoot is who may do everything in the store. etcd knows him by the name in his certificate.
+	// storeRoot is the superuser of the store. etcd knows the user by the name in the certificate.
 	storeRoot = "root"
 )
 
@@ -82,7 +82,7 @@ func storeTemplate(name string, usage ...x509.ExtKeyUsage) *x509.Certificate {
 	}
 }
 
-// enableAuth has etcd ask everybody who he is. After that it does so for these requests too.
+// enableAuth turns on authentication in etcd.
 func enableAuth(ctx context.Context, client *http.Client, url string) error {
 	for _, call := range [][2]string{
 		{"user/add", `{"name":"` + storeRoot + `","options":{"no_password":true}}`},

@@ -19,7 +19,7 @@ import (
 	"github.com/chandler-hub/chandler/test/localfleet/parts"
 )
 
-// These controllers are those that something here depends on. The others would cost time and memory in each cluster.
+// Only the controllers that something here depends on. The others would cost time and memory in each cluster.
 var (
 	controllers         = []string{"namespace-controller", "garbage-collector-controller", "serviceaccount-controller"}
 	workloadControllers = []string{
@@ -35,7 +35,8 @@ func (c *Cluster) startControllerManager(ctx context.Context, noWorkloads bool) 
 	return c.StartControllerManager(ctx, "--controllers="+strings.Join(controllers, ","))
 }
 
-// StartControllerManager starts a kube-controller-manager that is who it is in production: policies tell it from people by that.
+// StartControllerManager starts a kube-controller-manager with the identity that it has in production, by which
+// policies tell it from people.
 func (c *Cluster) StartControllerManager(ctx context.Context, args ...string) error {
 	kubeconfig, err := c.Kubeconfig("system:kube-controller-manager", "system:masters")
 	if err != nil {
@@ -88,8 +89,9 @@ func (c *Cluster) JoinNode(ctx context.Context) error {
 	)
 }
 
-// leaseSeconds is how long a node's lease is good, as a kubelet has it. kwok renews it four times as often. Without a lease, a controller
-// manager that watches nodes, as Kamaji's does, calls a node NotReady 50 seconds after it came, and all of its pods unready for good.
+// leaseSeconds is how long a node's lease is valid, as with a kubelet. kwok renews it four times as often. Without a
+// lease, a controller manager that watches nodes, as Kamaji's does, marks a node NotReady 50 seconds after it joined,
+// and all its pods not ready for good.
 const leaseSeconds = 40
 
 func (c *Cluster) startKwok(ctx context.Context) error {
@@ -134,8 +136,8 @@ func (c *Cluster) addNode(ctx context.Context, name string) error {
 	if err := c.Client.Create(ctx, node); err != nil {
 		return err
 	}
-	// The API server taints a new node as not ready, and the controller that would take the taint off wants a heartbeat, which
-	// a busy machine could miss.
+	// The API server taints a new node as not ready. The controller that would remove the taint waits for a
+	// heartbeat, which a busy machine could miss.
 	if err := c.Client.Patch(ctx, node, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"taints":null}}`))); err != nil {
 		return err
 	}

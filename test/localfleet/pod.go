@@ -78,8 +78,8 @@ func (p *pod) lay(volumes map[string]files) error {
 
 func (p *pod) volume(name string) string { return filepath.Join(p.dir, "volumes", name) }
 
-// start starts every container and waits for their probes. Kamaji lists the API server first, and the others end where there is
-// none, so they follow it. It gives up when the pod is no longer wanted.
+// start starts every container and waits for its probes. Kamaji lists the API server first. The other containers end
+// if there is none, so they start after it. start gives up when the pod is no longer wanted.
 func (p *pod) start(ctx context.Context, template corev1.PodTemplateSpec, wanted func(context.Context) error) error {
 	containers := template.Spec.Containers
 	if len(containers) == 0 {
@@ -158,8 +158,9 @@ func (p *pod) command(container corev1.Container) (command, error) {
 	port := probe.HTTPGet.Port.IntValue()
 	args := append(hostPaths(line[1:], container.VolumeMounts, p.volume), "--bind-address=127.0.0.1")
 	if program == parts.KubeAPIServer {
-		// Loopback is no address for an EndpointSlice. And a tenant of Kamaji's, which is of v1.30 at the most, streams no lists. Ours could,
-		// if the store told anybody but root which version it is; as it does not, it breaks off every watch from resource version 0.
+		// An EndpointSlice cannot have a loopback address. And a tenant of Kamaji's, which has at most v1.30, streams
+		// no lists. Our API server would, if the store told users other than root its version. Since it does not, the
+		// API server breaks off every watch from resource version 0.
 		args = append(args, "--endpoint-reconciler-type=none", "--feature-gates=WatchList=false")
 	} else {
 		if port, err = FreePort(); err != nil {
@@ -173,8 +174,8 @@ func (p *pod) command(container corev1.Container) (command, error) {
 	}, nil
 }
 
-// hostPaths replaces paths below the mounts of a container by where these lie on this machine. An argument that is given again
-// counts, so what comes after them has the last word.
+// hostPaths replaces paths below the mounts of a container by their paths on this machine. If an argument occurs
+// twice, the last one counts.
 func hostPaths(args []string, mounts []corev1.VolumeMount, volume func(string) string) []string {
 	mounts = slices.SortedFunc(slices.Values(mounts), func(a, b corev1.VolumeMount) int { return len(b.MountPath) - len(a.MountPath) }) // the deepest first
 	out := make([]string, len(args))

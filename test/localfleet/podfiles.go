@@ -92,8 +92,8 @@ func (f files) add(name string, data map[string][]byte, items []corev1.KeyToPath
 // dataLink leads to the content of a volume, as a kubelet names it. Programs that reload their certificates know that name.
 const dataLink = "..data"
 
-// layVolume makes a folder hold just these files. All of them change at the same moment, so that nobody reads a certificate and
-// the key of another: they lie in a folder of their own, and the link to it is swapped.
+// layVolume makes a folder contain exactly these files. All of them change at the same moment, so that nobody reads a
+// certificate and the key of another one: they are in a folder of their own, and a link to it is swapped.
 func layVolume(dir string, content files) error {
 	old, err := os.Readlink(filepath.Join(dir, dataLink))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -131,7 +131,7 @@ func layVolume(dir string, content files) error {
 	return os.RemoveAll(filepath.Join(dir, old))
 }
 
-// linkNames has the names that programs read lead through the link, and removes those of files that have gone.
+// linkNames makes the names that programs read go through the link, and removes those of files that are gone.
 func linkNames(dir string, content files) error {
 	names := map[string]bool{}
 	for path := range content {

@@ -10,8 +10,9 @@ import (
 	"sync"
 )
 
-// firstPort to lastPort lie below the range from which the usual systems give ports to outgoing connections and to those who
-// ask for any: nobody but another fleet takes one between FreePort and the start of the part that shall have it.
+// firstPort to lastPort are below the range from which the usual systems take ports for outgoing connections and for
+// listeners that ask for any port. So only another fleet could take one between FreePort and the start of the part
+// that gets it.
 const (
 	firstPort = 15000
 	lastPort  = 32000
@@ -22,9 +23,10 @@ var given struct {
 	ports []net.PacketConn
 }
 
-// FreePort returns a port on loopback that nothing listens on, and that no fleet of this machine has had before: most parts cannot
-// choose one themselves, or cannot tell which they chose. Until the part listens there, and while it is restarted, this process holds the
-// UDP port of the same number, which says to every other fleet that the port is taken. The kernel gives it back when this process ends.
+// FreePort returns a port on loopback that nothing listens on, and that no fleet of this machine has had before. Most
+// parts cannot choose a port themselves, or cannot tell which they chose. Until the part listens, and while it
+// restarts, this process holds the UDP port of the same number, which tells every other fleet that the port is taken.
+// The kernel frees it when this process ends.
 func FreePort() (int, error) {
 	given.Lock()
 	defer given.Unlock()

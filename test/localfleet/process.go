@@ -63,7 +63,7 @@ func start(ctx context.Context, c command) (*Process, error) {
 	p.cmd.SysProcAttr = processAttributes()
 	started := make(chan error)
 	go func() {
-		// Linux sends the death signal when the thread ends that started the child, so this one stays.
+		// Linux sends the death signal when the thread that started the child ends, so this thread must stay.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := p.cmd.Start()

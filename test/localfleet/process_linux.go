@@ -4,8 +4,8 @@ package localfleet
 
 import "syscall"
 
-// processAttributes put a part in a group of its own, so that Ctrl-C reaches only us and we stop the parts in order, and have
-// the kernel end it should we be killed.
+// processAttributes puts a part into a process group of its own, so that Ctrl-C reaches only this process, which
+// stops the parts in order. If this process is killed, the kernel ends the part.
 func processAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

@@ -35,9 +35,9 @@ const (
 	clusterNameLabel  = "cluster.x-k8s.io/cluster-name"
 )
 
-// provider keeps the contract of Cluster API (v1beta2) for its kinds: it waits until an object has its Cluster as an owner, does
-// nothing while one of the two is paused, has a finalizer, and says what the contract asks for. What it provides is an API
-// server that runs already, so it takes no time where a real one would.
+// provider keeps the contract of Cluster API (v1beta2) for its kinds: it waits until an object has its Cluster as an
+// owner, does nothing while one of the two is paused, has a finalizer, and reports what the contract asks for. It
+// provides an API server that runs already, so it is faster than a real provider.
 type provider struct {
 	c client.Client
 	// live reads past the cache: what it makes once, it must not make twice.
@@ -63,7 +63,7 @@ func (c *Cluster) startProvider() (*provider, error) {
 		c: mgr.GetClient(), live: mgr.GetAPIReader(),
 		served: map[client.ObjectKey]*Cluster{}, account: map[client.ObjectKey]string{}, changed: make(chan event.GenericEvent, 100),
 	}
-	// One queue for all kinds, by Cluster: each look takes in all that belongs to one.
+	// There is one queue for all kinds, by Cluster: each reconcile handles everything that belongs to one.
 	b := ctrl.NewControllerManagedBy(mgr).Named("provider").For(kindOf(clusterKind)).WithOptions(controller.Options{MaxConcurrentReconciles: 4}).
 		WatchesRawSource(source.Channel(p.changed, &handler.EnqueueRequestForObject{}))
 	ofCluster := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
@@ -155,7 +155,7 @@ func (p *provider) provide(ctx context.Context, cluster, obj *unstructured.Unstr
 	}
 	before := obj.DeepCopy()
 	if obj.GetDeletionTimestamp() != nil {
-		// The API server goes on, as nobody stops it here: what is to be seen is what its objects do.
+		// The API server goes on running, because this test watches only what happens to the objects.
 		if !controllerutil.RemoveFinalizer(obj, providerFinalizer) {
 			return nil
 		}

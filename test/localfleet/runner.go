@@ -26,9 +26,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
-// runner runs the pods of tenants' control planes as processes of this machine, where a cluster would have its Deployment
-// controller and a kubelet: files from Secrets and ConfigMaps, probes, restarts, and the status of the Deployment. There is one
-// pod to a Deployment, and the old one ends before the new one starts, as both want the same port.
+// runner runs the pods of tenants' control planes as processes of this machine, in place of a Deployment controller
+// and a kubelet: it handles files from Secrets and ConfigMaps, probes, restarts, and the status of the Deployment. A
+// Deployment has one pod, and the old pod ends before the new one starts, because both use the same port.
 type runner struct {
 	client client.Client // reads from a cache
 	dir    string
@@ -40,7 +40,7 @@ type runner struct {
 	stopped bool
 }
 
-// lookAgain is how soon a process is missed that ended by itself.
+// lookAgain is how soon the runner notices that a process has ended by itself.
 const lookAgain = time.Second
 
 // errOutdated ends the start of a pod that is not wanted any more.
@@ -157,8 +157,8 @@ func (r *runner) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 	return ctrl.Result{RequeueAfter: lookAgain}, r.report(ctx, d, true)
 }
 
-// wanted returns the Deployment of a tenant, nil if nothing is to run. The tenant is asked first: one that is being deleted has
-// lost its data already, while its Deployment waits for the garbage collector.
+// wanted returns the Deployment of a tenant, nil if nothing is to run. It reads the tenant first: a tenant that is
+// being deleted has lost its data already, while its Deployment waits for the garbage collector.
 func (r *runner) wanted(ctx context.Context, key types.NamespacedName) (*appsv1.Deployment, error) {
 	tenant := &metav1.PartialObjectMetadata{}
 	tenant.SetGroupVersionKind(tenantKind)

@@ -15,7 +15,8 @@ import (
 // IssuerPrefix tells the ServiceAccounts of a trusted cluster from a cluster's own.
 const IssuerPrefix = "hub:"
 
-// Audience returns what a token must be for to be accepted by a cluster that trusts another: its address, as Flux has it by default.
+// Audience returns the audience of tokens that a cluster which trusts another accepts: its address, which is Flux's
+// default.
 func (c *Cluster) Audience() string { return c.server }
 
 // Authority returns the certificate that the API server's is issued by, in PEM.
@@ -38,8 +39,8 @@ func (c *Cluster) trust(issuer *Cluster) (string, error) {
 	return "--authentication-config=" + path, writeFiles(map[string][]byte{path: raw})
 }
 
-// ShowIssuer lets everybody read the keys that tokens of the cluster's ServiceAccounts are signed with, as a cluster must that
-// others are to trust.
+// ShowIssuer lets everybody read the keys that sign the tokens of the cluster's ServiceAccounts. A cluster that
+// others trust must do that.
 func (c *Cluster) ShowIssuer(ctx context.Context) error {
 	return client.IgnoreAlreadyExists(c.Client.Create(ctx, &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "issuer-discovery"},

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package e2e holds the end-to-end tests: a real management cluster with real Flux controllers and the hub's own binary, and
-// real workload API servers. What a test asserts is what a user sees, read back from the workload cluster where it is about
-// that.
+// Package e2e holds the end-to-end tests. They run a real management cluster with real Flux controllers, the hub's
+// own binary, and real workload API servers. A test asserts what a user sees, and reads it back from the workload
+// cluster if it is about the workload cluster.
 //
-// A file's name begins with its theme: registration (how a cluster comes to the hub), clusterapi, journey (the whole way of an add-on),
-// delivery (what reaches a cluster, and when), removal (what leaves it, and what keeps it), faults (of clusters, of the hub's API server and
-// of the hub), policies, install, upgrade, metrics, commandline. What all share is in harness and in expect.
+// A file's name begins with its theme: registration (how a cluster comes to the hub), clusterapi, journey (the whole
+// way of an add-on), delivery (what reaches a cluster, and when), removal (what leaves a cluster, and what holds it),
+// faults (of clusters, of the hub's API server and of the hub), policies, install, upgrade, metrics, commandline. The
+// shared code is in harness and in package expect.
 package e2e
 
 import (
@@ -45,7 +46,7 @@ var (
 	hubBinary string
 )
 
-// What every package of end-to-end tests uses, by the names that it has in this one.
+// The functions that every package of end-to-end tests uses, under the names that they have in this one.
 var (
 	check             = expect.NoError
 	soon              = expect.Soon
@@ -95,11 +96,11 @@ type hub struct {
 	args       []string
 	kubeconfig string // another way for the hub to its API server; empty for none
 	process    *localfleet.Process
-	// withoutRights is from when to when the test took the hub's rights away.
+	// withoutRights is the span in which the test took the hub's rights away.
 	withoutRights struct{ from, to time.Time }
 }
 
-// hubArgs make the hub quick enough for a test, and let it reach loopback.
+// hubArgs make the hub fast enough for a test, and let it reach loopback.
 var hubArgs = []string{"--allow-target-cidrs=127.0.0.0/8", "--secret-namespaces=*", "--unregister-delay=1s", "--removal-delay=1s", "--chart-retention=1s", "--probe-interval=5s"}
 
 type hubOptions struct {
@@ -109,7 +110,8 @@ type hubOptions struct {
 	args     []string
 	noHub    bool
 	managers bool
-	// bare: neither the hub nor its CRDs, which the test installs; but a node that its pods seem to run on, and ServiceMonitors.
+	// bare starts neither the hub nor its CRDs; the test installs them. The cluster has ServiceMonitors, and a node
+	// on which the hub's pods seem to run.
 	bare bool
 }
 
@@ -165,7 +167,8 @@ func startHub(t *testing.T, o hubOptions) *hub {
 	return h
 }
 
-// installCRDs installs what a hub finds only once it is running. envtest itself would give the API server ten seconds.
+// installCRDs installs CRDs that the hub finds only after it has started. envtest itself would give the API server
+// only ten seconds.
 func installCRDs(t *testing.T, h *hub, paths ...string) {
 	t.Helper()
 	_, err := envtest.InstallCRDs(h.Config, envtest.CRDInstallOptions{Paths: paths, ErrorIfPathMissing: true, MaxTime: expect.Patience})
@@ -174,7 +177,7 @@ func installCRDs(t *testing.T, h *hub, paths ...string) {
 
 func (h *hub) start(t *testing.T) {
 	t.Helper()
-	// Not t.Context(): the hub must outlive it for the dump.
+	// This is not t.Context(), because the hub must outlive it for the dump.
 	var err error
 	if h.kubeconfig == "" {
 		h.process, err = h.StartHub(t.Context(), hubBinary, h.args...)
@@ -189,7 +192,7 @@ func (h *hub) stop() {
 	h.process = nil
 }
 
-// serve starts a server of charts, with the chart settings, and one of Git repositories. They end with the test.
+// serve starts a server for charts, with the chart settings, and one for Git repositories. Both end with the test.
 func serve(t *testing.T) (*localfleet.ChartServer, *localfleet.GitServer) {
 	t.Helper()
 	charts, err := localfleet.NewChartServer()
@@ -201,20 +204,22 @@ func serve(t *testing.T) (*localfleet.ChartServer, *localfleet.GitServer) {
 	return charts, git
 }
 
-// atOnce is how many tests run at the same time, at the most, as far as -test.parallel lets them. A test is a fleet of a dozen processes,
-// which waits more than it works, and takes up to 2 GiB.
+// atOnce is how many tests run in parallel at most, as far as -test.parallel allows. A test is a fleet of a dozen
+// processes, which mostly wait, and take up to 2 GiB.
 const atOnce = 4
 
-// shared are the workload clusters. They start slowly, so tests have them one after the other, and use namespaces of their own. Tests
-// that run at the same time have none in common: each is in a lane of its own, and a lane has its own clusters.
+// shared are the workload clusters. They start slowly, so tests use them one after the other, with namespaces of
+// their own. Tests that run in parallel share none: each runs in a lane of its own, and each lane has its own
+// clusters.
 var shared struct {
 	mu       sync.Mutex
 	lanes    [atOnce]string // the test that is in each; empty for none
 	clusters map[string]*localfleet.Cluster
 }
 
-// beside has a test run while others do. It is what a test does first: so its lane is free for the next one when all else has ended that
-// belongs to it. A test that does not say so runs alone, in the first lane, before those that do.
+// beside lets a test run in parallel with others. A test calls it first, so that its lane becomes free only after
+// everything else of the test has ended. Tests that do not call it run alone, in the first lane, before those that
+// do.
 func beside(t *testing.T) {
 	t.Helper()
 	t.Parallel()
@@ -229,7 +234,7 @@ func beside(t *testing.T) {
 	})
 }
 
-// workload returns the workload cluster that has a name in the lane of a test. That named with-nodes has one.
+// workload returns the workload cluster of a name in the lane of a test. The one named with-nodes has a node.
 func workload(t *testing.T, name string) *localfleet.Cluster {
 	t.Helper()
 	test, _, _ := strings.Cut(t.Name(), "/")
@@ -270,8 +275,8 @@ func kubeconfigOf(t *testing.T, c *localfleet.Cluster) []byte {
 	return raw
 }
 
-// register makes a Secret with the administrator's kubeconfig of a cluster, which asks the hub to register it. The labels are those that it
-// has beside.
+// register creates a labelled Secret with the administrator's kubeconfig of a cluster, so that the hub registers it.
+// labels are further labels of the Secret.
 func register(t *testing.T, hub client.Client, namespaceName, name string, of *localfleet.Cluster, labels map[string]string) *corev1.Secret {
 	t.Helper()
 	namespace(t, hub, namespaceName)

@@ -17,7 +17,7 @@ import (
 	"github.com/chandler-hub/chandler/test/localfleet/parts"
 )
 
-// missing is the exit code for a machine that has not got what is needed.
+// missing is the exit code if the machine does not have what is needed.
 const missing = 2
 
 func main() {

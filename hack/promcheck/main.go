@@ -63,7 +63,7 @@ func run(scrape string, files []string) error {
 	return errors.Join(errs...)
 }
 
-// query is an expression, and the labels of its result that a text beside it names.
+// query is an expression, and the labels of its result that the text beside it uses.
 type query struct {
 	name, expr string
 	labels     []string
@@ -103,7 +103,7 @@ func dashboard(raw []byte) ([]query, error) {
 	add = func(panels []panel) {
 		for _, p := range panels {
 			for _, t := range p.Targets {
-				// Grafana fills these in: an interval, and the values that somebody chose, of which any is right.
+				// Grafana fills in these: an interval, and the values that somebody chose. Any value is valid here.
 				expr := strings.NewReplacer("$__rate_interval", "5m", "$__range", "1h").Replace(t.Expr)
 				out = append(out, query{"panel " + p.Title, expr, between(t.LegendFormat, "{{", "}}")})
 			}
@@ -114,7 +114,7 @@ func dashboard(raw []byte) ([]query, error) {
 	return out, nil
 }
 
-// between returns what stands between two marks in a text.
+// between returns the text between two marks.
 func between(text, left, right string) []string {
 	var out []string
 	for {
@@ -170,7 +170,7 @@ func rules(raw []byte) ([]query, error) {
 	return out, errors.Join(errs...)
 }
 
-// templated fills an annotation in as Prometheus does, and returns the labels that it asks for.
+// templated expands an annotation as Prometheus does, and returns the labels that it uses.
 func templated(text string) ([]string, error) {
 	human := func(any) string { return "" }
 	t, err := template.New("").Option("missingkey=zero").Funcs(template.FuncMap{

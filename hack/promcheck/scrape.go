@@ -14,10 +14,10 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// targetLabels are those that Prometheus gives to every series that it scrapes.
+// targetLabels are the labels that Prometheus adds to every series that it scrapes.
 var targetLabels = []string{"instance", "job"}
 
-// scraped is what a scrape holds: the values of each label of each series' name.
+// scraped is the content of a scrape: the values of each label, by the name of the series.
 type scraped map[string]map[string][]string
 
 func parseScrape(text string) (scraped, error) {
@@ -55,7 +55,7 @@ func (s scraped) add(name string, pairs map[string]string) {
 	}
 }
 
-// check holds a query against a scrape.
+// check checks a query against a scrape.
 func (s scraped) check(q query) error {
 	expr, err := parser.NewParser(parser.Options{}).ParseExpr(q.expr)
 	if err != nil {
@@ -79,8 +79,8 @@ func (s scraped) check(q query) error {
 	return errors.Join(errs...)
 }
 
-// selector checks that a metric is there, with the labels that it is selected by, and, where those are wanted and not shunned, with
-// such values.
+// selector checks that a metric exists, with the labels that it is selected by and, unless the matcher is negative,
+// with such values.
 func (s scraped) selector(v *parser.VectorSelector) error {
 	there, ok := s[v.Name]
 	if !ok {
@@ -111,7 +111,7 @@ func lacking(there, wanted []string, of string) error {
 	return nil
 }
 
-// labels returns those that the result of an expression has.
+// labels returns the labels of an expression's result.
 func (s scraped) labels(expr parser.Expr) []string {
 	switch e := expr.(type) {
 	case *parser.VectorSelector:

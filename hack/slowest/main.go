@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command slowest runs `go test` with the arguments that it is given, shows what `go test` would, and says in the end which tests took
-// longest, and in these which steps: time in CI is bounded, and each test should know what it costs.
+// Command slowest runs `go test` with its own arguments, prints what `go test` prints, and then lists the tests that
+// took longest, with their slowest steps. CI has a time limit, so everybody should see what a test costs.
 //
 //	go run ./hack/slowest -timeout 60m ./e2e
 package main
@@ -20,7 +20,7 @@ import (
 	"time"
 )
 
-// So many tests are named, and so many steps of each, of those that took a while.
+// How many tests are listed, and how many steps of each, among those that took a while.
 const (
 	shownTests = 15
 	shownSteps = 3
@@ -36,7 +36,7 @@ type event struct {
 func main() {
 	cmd := exec.Command("go", append([]string{"test", "-json"}, os.Args[1:]...)...)
 	cmd.Stderr = os.Stderr
-	// Ctrl-C reaches `go test` as well, which ends the tests; what they said is still to be shown.
+	// Ctrl-C reaches `go test` too, and ends the tests. Their output must still be shown.
 	signal.Ignore(os.Interrupt, syscall.SIGTERM)
 	out, err := cmd.StdoutPipe()
 	if err == nil {
@@ -58,7 +58,8 @@ func main() {
 	}
 }
 
-// show prints what `go test` prints without -v: what a package says, and all that a test said that failed. And then what took longest.
+// show prints what `go test` prints without -v: the output of each package, and of each test that failed. Then it
+// prints what took longest.
 func show(in io.Reader, out io.Writer, began time.Time) {
 	said := map[string][]string{} // by package and test, until it is known whether that failed
 	var took []event

@@ -18,17 +18,18 @@ import (
 	"github.com/chandler-hub/chandler/test/localfleet/parts"
 )
 
-// Environment variables that decide how the programs are had.
+// Environment variables that decide whether the programs are downloaded or built.
 const (
-	// envWay is a way, below; empty for wayEither.
+	// envWay names a way; empty means wayEither.
 	envWay = "CHANDLER_TOOLS"
-	// envMirror is an address that has everything by its host: $CHANDLER_TOOLS_MIRROR/github.com/..., and the images as a registry.
+	// envMirror is the address of a mirror with everything by its host: $CHANDLER_TOOLS_MIRROR/github.com/..., and
+	// the images as a registry.
 	envMirror = "CHANDLER_TOOLS_MIRROR"
 	// envPins is a file to read instead of pins.yaml.
 	envPins = "CHANDLER_TOOLS_PINS"
 )
 
-// way is how the programs are had.
+// way says whether programs are downloaded or built.
 type way string
 
 const (
@@ -45,7 +46,8 @@ func wayFromEnv() (way, error) {
 	return how, nil
 }
 
-// fetch downloads what it can of the items, and returns those that are still to be made. It prints which way it goes, and why.
+// fetch downloads as many of the items as it can, and returns those that must still be made. It prints which way it
+// takes, and why.
 func fetch(ctx context.Context, out io.Writer, how way, cache string, items []item) ([]item, error) {
 	programs := slices.DeleteFunc(slices.Clone(items), func(i item) bool { return i.part == nil || i.prebuilt })
 	if len(programs) == 0 {
@@ -75,13 +77,14 @@ func fetch(ctx context.Context, out io.Writer, how way, cache string, items []it
 }
 
 var (
-	// errNoDownloader is that the program that downloads could not be built.
+	// errNoDownloader says that the downloading program could not be built.
 	errNoDownloader = errors.New("cannot build hack/tools/fetch")
-	// errFetch is that it failed, for the reason that it has printed.
+	// errFetch says that the downloading program failed, and has printed why.
 	errFetch = errors.New("see above")
 )
 
-// downloadAll has the program in the folder fetch download what it can. Its error is of what must not be built over.
+// downloadAll runs the program in the folder fetch, which downloads what it can. If downloadAll returns an error,
+// nothing may be built in place of the download.
 func downloadAll(ctx context.Context, out io.Writer, cache string, programs []item) error {
 	args := []string{"-mirror", os.Getenv(envMirror)}
 	for _, each := range programs {
@@ -98,7 +101,7 @@ func downloadAll(ctx context.Context, out io.Writer, cache string, programs []it
 	return err
 }
 
-// pin writes what the publishers have of the versions in use into the pins.
+// pin writes the digests of what the publishers have, for the versions in use, into the pins.
 func pin(ctx context.Context, out io.Writer, only []string) error {
 	var args []string
 	for _, part := range parts.All() {
@@ -114,8 +117,8 @@ func pin(ctx context.Context, out io.Writer, only []string) error {
 	return runFetch(ctx, out, os.TempDir(), append([]string{"-pin", "-mirror", os.Getenv(envMirror)}, args...))
 }
 
-// rehearse publishes the programs that are in the cache on loopback, as their projects do, and runs a command with an empty cache and
-// $CHANDLER_TOOLS=download: `go run ./hack/tools rehearse make demo ARGS=--once`.
+// rehearse serves the programs in the cache on loopback, as their projects publish them, and runs a command with an
+// empty cache and $CHANDLER_TOOLS=download: `go run ./hack/tools rehearse make demo ARGS=--once`.
 func rehearse(ctx context.Context, out io.Writer, command []string) error {
 	args := []string{"-rehearse"}
 	for _, part := range parts.All() {
@@ -169,7 +172,7 @@ func runFetch(ctx context.Context, out io.Writer, temp string, args []string) er
 	return err
 }
 
-// version returns the version of a part: that of the module that its package is of.
+// version returns the version of a part, which is that of its package's module.
 func version(ctx context.Context, part parts.Part) (string, error) {
 	dir, err := parts.PinsDir(part.Pins)
 	if err != nil {

@@ -29,18 +29,18 @@ import (
 // tempPrefix marks a folder of the cache that a run works in.
 const tempPrefix = "tmp-"
 
-// item is something for the cache.
+// item is a program or a set of files for the cache.
 type item struct {
 	name string
-	// path is what a user of the item asks for: a binary, or a folder of files.
+	// path is what users of the item look for: a binary, or a folder of files.
 	path string
-	// folder of the cache that has to appear at once or not at all.
+	// folder is the folder in the cache. It must appear as a whole or not at all.
 	folder string
-	// prebuilt is true where the path lies outside the cache.
+	// prebuilt is true if the path is outside the cache.
 	prebuilt bool
-	// part is the program that the item is, nil for files.
+	// part is the program; nil for files.
 	part *parts.Part
-	// make fills the empty folder out; work is another empty one, thrown away afterwards.
+	// make fills the empty folder out. work is another empty folder, which is thrown away afterwards.
 	make func(ctx context.Context, work, out string) error
 }
 
@@ -106,7 +106,7 @@ func run(ctx context.Context, out io.Writer, printOnly bool, names []string) err
 	}
 	defer unlock()
 	removeLeftovers(cache)
-	// Only now: the run that had the lock before may have built some of them.
+	// This is checked only now, because the run that had the lock before may have built some of them.
 	items = slices.DeleteFunc(items, func(i item) bool { return !i.missing() })
 	if len(items) == 0 {
 		fmt.Fprintf(out, "tools: all %d are in %s\n", all, cache)
@@ -123,7 +123,7 @@ func run(ctx context.Context, out io.Writer, printOnly bool, names []string) err
 	return nil
 }
 
-// addAll builds and copies the items, one after the other, as each build uses every core.
+// addAll builds and copies the items one after the other, because each build uses every core.
 func addAll(ctx context.Context, out io.Writer, cache string, items []item) error {
 	for n, each := range items {
 		began := time.Now()
@@ -135,7 +135,7 @@ func addAll(ctx context.Context, out io.Writer, cache string, items []item) erro
 	return nil
 }
 
-// selected returns the items of these names, all for none.
+// selected returns the items of these names, or all if there are no names.
 func selected(names []string) ([]item, error) {
 	var items []item
 	for _, p := range parts.All() {
@@ -182,7 +182,8 @@ func printPaths(out io.Writer, items []item) error {
 	return nil
 }
 
-// add makes an item in a folder of its own and then moves it to its place, so that nobody ever sees half of it.
+// add makes an item in a folder of its own and then moves it to its place, so that nobody ever sees an incomplete
+// item.
 func add(ctx context.Context, out io.Writer, cache string, each item) error {
 	if each.prebuilt {
 		return fmt.Errorf("%s has gone from $%s", each.path, parts.EnvAssets)
@@ -204,14 +205,14 @@ func add(ctx context.Context, out io.Writer, cache string, each item) error {
 	if err != nil {
 		return err
 	}
-	// A folder is there already where somebody removed just the binary from it.
+	// The folder exists if somebody removed only the binary from it.
 	if err := os.RemoveAll(each.folder); err != nil {
 		return err
 	}
 	return os.Rename(made, each.folder)
 }
 
-// report says every 15 s that the work still goes on, until stop is called.
+// report prints every 15 s that the work goes on, until stop is called.
 func report(out io.Writer, name string) (stop func()) {
 	done, ended := make(chan struct{}), make(chan struct{})
 	start, ticker := time.Now(), time.NewTicker(15*time.Second)
@@ -233,17 +234,17 @@ func report(out io.Writer, name string) (stop func()) {
 	}
 }
 
-// removeLeftovers removes what killed runs left behind. The lock is held: nobody works there now.
+// removeLeftovers removes what killed runs left behind. The caller holds the lock, so no other run works there.
 func removeLeftovers(cache string) {
 	old, _ := filepath.Glob(filepath.Join(cache, tempPrefix+"*"))
 	for _, dir := range old {
-		// Disk space is all that is lost where this fails.
+		// If this fails, only disk space is lost.
 		_ = os.RemoveAll(dir)
 	}
 }
 
-// lock waits until no other run holds the lock; the kernel gives it back even if this process is killed. The wait polls
-// because a blocked flock could not be interrupted.
+// lock waits until no other run holds the lock. The kernel frees it even if this process is killed. It polls, because
+// a blocked flock could not be interrupted.
 func lock(ctx context.Context, out io.Writer, path string) (unlock func(), err error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {

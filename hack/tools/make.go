@@ -19,13 +19,13 @@ import (
 // tailLines is how much of a failed command's output is shown.
 const tailLines = 25
 
-// build builds a part into the folder out. It does so with a copy of its pins in the folder work: -mod=mod, which a
-// go.mod without the indirect requirements needs, may write to them, and must not do so in the checkout.
+// build builds a part into the folder out, with a copy of its pins in the folder work. A go.mod without the indirect
+// requirements needs -mod=mod, which may write to the pins, and must not do so in the checkout.
 func build(ctx context.Context, part parts.Part, work, out string) error {
 	if err := copyPins(part.Pins, work); err != nil {
 		return err
 	}
-	// The projects build what they publish without C.
+	// The projects publish binaries that are built without C.
 	_, err := goCommand(ctx, work, []string{"CGO_ENABLED=0"}, "build", "-mod=mod", "-trimpath", "-buildvcs=false", "-ldflags", part.LDFlags,
 		"-o", filepath.Join(out, part.Name), part.Package)
 	return err
@@ -89,10 +89,10 @@ func download(ctx context.Context, work, module string) (string, error) {
 	return got.Dir, nil
 }
 
-// withoutConversion leaves spec.conversion out of a CRD: Kamaji's names a webhook that only the operator's chart brings
-// along, and Cluster API adds one when it is packaged. An API server without these webhooks would fail to serve the
-// objects in any version but the stored one; without the stanza it changes just their apiVersion. The CRDs come from
-// generators that write one key a line and indent by two, so no YAML parser is needed, and the rest stays as it is.
+// withoutConversion removes spec.conversion from a CRD. Kamaji's CRD names a webhook that only the operator's chart
+// installs, and Cluster API adds one when it is packaged. Without these webhooks, an API server could not serve the
+// objects in any version but the stored one. Without the stanza, it only changes their apiVersion. The CRDs come from
+// generators that write one key per line and indent by two, so no YAML parser is needed, and the rest stays as it is.
 func withoutConversion(crd []byte) []byte {
 	var kept bytes.Buffer
 	inSpec, inConversion := false, false
@@ -118,7 +118,7 @@ func withoutConversion(crd []byte) []byte {
 func goCommand(ctx context.Context, dir string, env []string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = dir
-	// A workspace around the cache folder has no say in this.
+	// A workspace around the cache folder must not change the build.
 	cmd.Env = append(append(cmd.Environ(), "GOWORK=off"), env...)
 	// Go removes its temporary files on an interrupt, and not when it is killed.
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
@@ -136,7 +136,7 @@ func goCommand(ctx context.Context, dir string, env []string, args ...string) ([
 	return stdout.Bytes(), nil
 }
 
-// commandLine is a command as one would type it.
+// commandLine returns a command as a person would type it.
 func commandLine(args []string) string {
 	var line strings.Builder
 	line.WriteString("go")

@@ -39,9 +39,9 @@ type claim struct {
 
 // verdict is the answer to a claim.
 type verdict struct {
-	// Winner is the index of the claim that it lost to. Reason names the winner's set, and says why it won.
+	// Won is true if the claim may be delivered.
 	Won bool
-	// Winner is the claim that it lost to, and Reason says whose that is, and why it won.
+	// Winner is the index of the claim that it lost to. Reason names the winner's set, and says why it won.
 	Winner int
 	Reason string
 }

@@ -177,7 +177,7 @@ func (p *parser) flatten(v any, d document) []*unstructured.Unstructured {
 	return out
 }
 
-// leading counts the lines before the first one that is not empty or a comment.
+// leading counts the lines before the first one that is not empty, a comment or a separator.
 func leading(raw []byte) int {
 	for i, line := range bytes.Split(raw, []byte("\n")) {
 		line = bytes.TrimSpace(line)

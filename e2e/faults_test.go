@@ -76,7 +76,7 @@ var wards = []string{"workload-b", "workload-c", "workload-d"}
 // until the hub has noticed.
 func TestFaults(t *testing.T) {
 	beside(t)
-	f := startFaults(t, 2*time.Minute)
+	f := startFaults(t, "hub-faults", 2*time.Minute)
 	ctx, stop := context.WithCancel(t.Context())
 	var timing sync.WaitGroup
 	timing.Go(func() { f.pace.run(ctx) })
@@ -119,7 +119,7 @@ func well(t *testing.T, w *ward) {
 // before anybody noticed.
 func TestFaultsOutlastGrace(t *testing.T) {
 	beside(t)
-	f := startFaults(t, 5*time.Second)
+	f := startFaults(t, "hub-grace", 5*time.Second)
 	defer f.report(t)
 	rows := make([][]func(*testing.T, *ward), len(wards))
 	for i := range wards {
@@ -149,11 +149,11 @@ func (f *faults) sideBySide(t *testing.T, rows [][]func(*testing.T, *ward)) {
 	}
 }
 
-func startFaults(t *testing.T, grace time.Duration) *faults {
+func startFaults(t *testing.T, name string, grace time.Duration) *faults {
 	ctx := t.Context()
 	healthy := workload(t, "workload-a")
 	f := &faults{grace: grace, hub: startHub(t, hubOptions{
-		name: "hub-faults", flux: &localfleet.FluxOptions{}, origins: true, managers: true,
+		name: name, flux: &localfleet.FluxOptions{}, origins: true, managers: true,
 		args: []string{"--removal-delay=2s", fmt.Sprintf("--probe-interval=%s", faultsProbeInterval), fmt.Sprintf("--teardown-grace=%s", grace)},
 	})}
 	var err error

@@ -31,9 +31,6 @@ const (
 	starved     = 2.0
 	// gap is how much longer, in time, it must be as well: less than that may be what else the machine does by and by.
 	gap = time.Second
-	// slowest is how long a change takes, with no fault, on a machine that has time for this test. On one that has not, so few are made
-	// while the faults last that they say nothing.
-	slowest = 1500 * time.Millisecond
 )
 
 // pace times the changes of a healthy cluster, one after the other for as long as the test runs, and tells those that met a
@@ -158,6 +155,16 @@ func (p *pace) enough(want int) error {
 	return nil
 }
 
+// enoughTroubled returns an error until enough changes for a median have met a fault.
+func (p *pace) enoughTroubled() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if n := len(p.troubled); n < few && p.failed == nil {
+		return fmt.Errorf("%d", n)
+	}
+	return nil
+}
+
 // few changes are the least that make a median.
 const few = 10
 
@@ -177,22 +184,15 @@ func (p *pace) report(t *testing.T) {
 		ratio := troubled.Seconds() / quiet.Seconds()
 		met := map[bool]string{true: "met", false: "missed"}[ratio <= maxSlowdown]
 		fmt.Fprintf(w, "%s\t%d\t%s\t%d\t%s\t%.2f\t%.2f %s\n", kind, len(p.quiet), quiet, len(p.troubled), troubled, ratio, maxSlowdown, met)
-		if ratio > starved && troubled-quiet > gap && len(p.troubled) >= few {
+		if ratio > starved && troubled-quiet > gap {
 			t.Errorf("%s: a healthy cluster's change takes %s while others are at fault, and %s while none is: %.2f times as long", kind, troubled, quiet, ratio)
 		}
 	}
 	_ = w.Flush()
 	t.Logf("\n%s\nquiet: %v\nfaults on: %v", table.String(), p.quiet, p.troubled)
-	if len(p.quiet) >= few && len(p.troubled) >= few {
-		return
+	if len(p.quiet) < few || len(p.troubled) < few {
+		t.Errorf("%d and %d changes are too few for medians", len(p.quiet), len(p.troubled))
 	}
-	for kind := range p.landed {
-		if median(p.quiet, kind) > slowest {
-			t.Logf("%d and %d changes are too few for medians, and this machine has no time for more", len(p.quiet), len(p.troubled))
-			return
-		}
-	}
-	t.Errorf("%d and %d changes are too few for medians", len(p.quiet), len(p.troubled))
 }
 
 func median(samples []sample, kind string) time.Duration {

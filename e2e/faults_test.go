@@ -90,6 +90,26 @@ func TestFaults(t *testing.T) {
 		{refusals[0].run, refusals[1].run, refusals[2].run},
 		{secretGone, clusterGoing, namespaceGoing},
 	})
+	if f.pace.enoughTroubled() != nil {
+		f.sideBySide(t, [][]func(*testing.T, *ward){{lasting}})
+	}
+}
+
+// lasting keeps a cluster at fault until enough changes have met that: a machine that has much else to do makes few of them while each of
+// the faults lasts.
+func lasting(t *testing.T, w *ward) {
+	t.Run("lasting", func(t *testing.T) {
+		w.pace.work(1)
+		p := w.admit(t, "lasting", "Cluster", w.kubeconfig(t))
+		p.promise(t, p.name, "its add-ons arrive", 2*slack, func(ctx context.Context) error {
+			return errors.Join(p.has(ctx, changing, "blue"), p.has(ctx, leaving, "blue"))
+		})
+		check(t, w.proxy.Set(faultproxy.TLSHang))
+		w.pace.fault(1)
+		w.pace.work(-1)
+		soon(t, "enough changes meanwhile", w.pace.enoughTroubled)
+		p.sweep(t)
+	})
 }
 
 // well is what the faults are compared with: a cluster that is served, and looked at, just as those at fault are, and has nothing.

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -43,35 +44,32 @@ spec:
 	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"stringData":{"value":%q}}`, kubeconfig))
 	check(t, g.Client.Patch(ctx, secret("fleet", "one", nil), patch))
 
-	soon(t, "the second cluster has it all", func() error {
-		return errors.Join(wantData(ctx, g.two, "idn-chart", "idn-chart", "color", "blue"), wantData(ctx, g.two, "default", "idn-git", "color", "blue"))
-	})
 	soon(t, "an event says so", func() error { return wantEvent(ctx, g.hub, "one", "another cluster is behind this registration") })
-	soon(t, "all is Ready", func() error {
-		return errors.Join(g.addonOf(ctx, "one", "identity", "idn-chart", hubv1.AddonReady, ""), g.addonOf(ctx, "one", "identity", "idn-git", hubv1.AddonReady, ""))
-	})
 	still := func() error {
 		return errors.Join(wantData(ctx, g.one, "idn-chart", "idn-chart", "color", "blue"), wantData(ctx, g.one, "default", "idn-git", "color", "blue"))
 	}
+	// Both registrations are of the second cluster now. That of the name "two" was there first, and is served; through the other one nothing is made.
+	reg := registration("fleet", "one")
+	soon(t, "the one that came later says which is served", func() error {
+		return errors.Join(condition(ctx, g.Client, reg, hubv1.DuplicateCondition, metav1.ConditionTrue, hubv1.SameClusterReason),
+			condition(ctx, g.Client, reg, hubv1.ReadyCondition, metav1.ConditionFalse, hubv1.DuplicateReason))
+	})
+	if c := findCondition(reg.Status.Conditions, hubv1.DuplicateCondition); !strings.Contains(c.Message, "fleet/two") {
+		t.Errorf("it says %q", c.Message)
+	}
+	soon(t, "what it had is let go", func() error {
+		return errors.Join(wantNoRelease(ctx, g.hub, "idn-chart"), wantNoConfigMap(ctx, g.two, "idn-chart", "idn-chart"), wantNoConfigMap(ctx, g.two, "default", "idn-git"))
+	})
 	check(t, still())
 
-	// Both registrations are of the second cluster now, and say so, until one of them goes.
-	for name, other := range map[string]string{"one": "fleet/two", "two": "fleet/one"} {
-		reg := registration("fleet", name)
-		soon(t, name+" names the other registration of its cluster", func() error {
-			if err := condition(ctx, g.Client, reg, hubv1.DuplicateCondition, metav1.ConditionTrue, hubv1.SameClusterReason); err != nil {
-				return err
-			}
-			for _, c := range reg.Status.Conditions {
-				if c.Type == hubv1.DuplicateCondition && !strings.Contains(c.Message, other) {
-					return fmt.Errorf("it says %q", c.Message)
-				}
-			}
-			return nil
-		})
-	}
 	check(t, g.Client.Patch(ctx, secret("fleet", "two", nil), client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{%q:"false"}}}`, hubv1.RegisterLabel))))
-	soon(t, "the last one says nothing of the kind", func() error {
+	soon(t, "the other one is served then", func() error {
+		return errors.Join(wantData(ctx, g.two, "idn-chart", "idn-chart", "color", "blue"), wantData(ctx, g.two, "default", "idn-git", "color", "blue"))
+	})
+	soon(t, "all is Ready", func() error {
+		return errors.Join(g.addonOf(ctx, "one", "identity", "idn-chart", hubv1.AddonReady, ""), g.addonOf(ctx, "one", "identity", "idn-git", hubv1.AddonReady, ""))
+	})
+	soon(t, "it is the only one", func() error {
 		reg := registration("fleet", "one")
 		if err := g.Client.Get(ctx, client.ObjectKeyFromObject(reg), reg); err != nil {
 			return err
@@ -81,6 +79,7 @@ spec:
 		}
 		return nil
 	})
+	check(t, still())
 	g.remove(t, "flux-system", "identity")
 	soon(t, "the new one is cleaned", func() error {
 		return errors.Join(wantNoConfigMap(ctx, g.two, "idn-chart", "idn-chart"), wantNoConfigMap(ctx, g.two, "default", "idn-git"))
@@ -92,6 +91,15 @@ spec:
 	} {
 		check(t, g.one.Client.Delete(ctx, obj))
 	}
+}
+
+// wantNoRelease wants no HelmRelease of an add-on.
+func wantNoRelease(ctx context.Context, h *hub, addon string) error {
+	list := &helmv2.HelmReleaseList{}
+	if err := h.Client.List(ctx, list, client.MatchingLabels{hubv1.AddonLabel: addon}); err != nil || len(list.Items) == 0 {
+		return err
+	}
+	return fmt.Errorf("HelmRelease %s is still there", list.Items[0].Name)
 }
 
 // TestServiceAccounts: Flux impersonates on the cluster, and what it made is removed all the same: without a twin of the

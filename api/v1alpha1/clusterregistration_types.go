@@ -229,6 +229,9 @@ type ClusterRegistrationStatus struct {
 	// clusterUID is the UID of the cluster's kube-system namespace. It identifies the cluster, whatever its name is.
 	// +optional
 	ClusterUID types.UID `json:"clusterUID,omitempty"`
+	// clusterSince is when the registration came to be of this cluster. Of several registrations of one cluster the first is served.
+	// +optional
+	ClusterSince *metav1.Time `json:"clusterSince,omitempty"`
 	// nodes is how many nodes the cluster had at the last probe.
 	// +optional
 	Nodes *int32 `json:"nodes,omitempty"`
@@ -276,6 +279,10 @@ type CredentialStatus struct {
 	// its provider. If it changes, this may be another cluster.
 	// +optional
 	TargetFingerprint string `json:"targetFingerprint,omitempty"`
+	// authorityFingerprint is a digest of the CA by which the cluster proves who it is, or of its address where the kubeconfig has no CA. Two
+	// registrations are known to be of one cluster if it is the same for both, and clusterUID too.
+	// +optional
+	AuthorityFingerprint string `json:"authorityFingerprint,omitempty"`
 	// expirationTime is when the client certificate or token expires, if it has an expiry.
 	// +optional
 	ExpirationTime *metav1.Time `json:"expirationTime,omitempty"`

@@ -17,7 +17,8 @@ const (
 	// CredentialExpiringCondition of a ClusterRegistration, only while true: the kubeconfig in use expires within 30
 	// days, or has expired. A credential that a controller rotates is replaced in time, usually on the last day.
 	CredentialExpiringCondition = "CredentialExpiring"
-	// DuplicateCondition of a ClusterRegistration, only while true: another registration names the same cluster.
+	// DuplicateCondition of a ClusterRegistration, only while true: another registration is of the same cluster, and nothing is delivered
+	// through this one; or both are, since each is in a tenant's namespace.
 	DuplicateCondition = "Duplicate"
 	// SuspendedCondition of a ClusterRegistration, only while true: the hub keeps the cluster's Flux objects suspended.
 	SuspendedCondition = "Suspended"
@@ -107,8 +108,12 @@ const (
 	ExpiredReason         = "Expired"
 )
 
-// SameClusterReason of Duplicate: both clusters have the same kube-system UID.
+// SameClusterReason of Duplicate: both have one kube-system UID. Of Unregistering: the registration is going, and its add-ons are let go, not
+// uninstalled, since another registration of the same cluster stays.
 const SameClusterReason = "SameCluster"
+
+// DuplicateReason of Ready, of a ClusterRegistration and of its AddonDeliveries: another registration of the same cluster is served.
+const DuplicateReason = "Duplicate"
 
 // Reasons of Suspended, and of Ready of what is suspended.
 const (
@@ -179,7 +184,9 @@ const (
 func Waits(reason string) bool { return reason == LabelRemovedReason || reason == OriginMissingReason }
 
 // LetsGo returns whether a reason of Unregistering means that the hub lets the add-ons go without uninstalling them.
-func LetsGo(reason string) bool { return reason == OriginDeletedReason || reason == ForcedReason }
+func LetsGo(reason string) bool {
+	return reason == OriginDeletedReason || reason == ForcedReason || reason == SameClusterReason
+}
 
 // SpecWouldBeLostReason of DeletionHeld: the origin would have the registration made again, without what somebody
 // wrote into its spec.

@@ -607,6 +607,10 @@ func (in *ClusterRegistrationStatus) DeepCopyInto(out *ClusterRegistrationStatus
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
 	}
+	if in.ClusterSince != nil {
+		in, out := &in.ClusterSince, &out.ClusterSince
+		*out = (*in).DeepCopy()
+	}
 	if in.Nodes != nil {
 		in, out := &in.Nodes, &out.Nodes
 		*out = new(int32)

@@ -56,6 +56,7 @@ func (f *fleet) count(set *hubv1.AddonSet, d *hubv1.AddonDelivery, online bool) 
 		f.counts.Offline++
 	}
 	paused, why := f.look(d)
+	paused = paused || unserved(d)
 	if paused {
 		f.counts.Paused++
 	}
@@ -116,13 +117,18 @@ func (f *fleet) sum() {
 // excused is true if nobody is to wait for a cluster who waits for the set: somebody holds an add-on of it back and knows, or it
 // has no node to run anything on.
 func excused(d *hubv1.AddonDelivery) bool {
-	return slices.ContainsFunc(d.Status.Addons, func(a hubv1.AddonStatus) bool {
+	return unserved(d) || slices.ContainsFunc(d.Status.Addons, func(a hubv1.AddonStatus) bool {
 		switch a.State {
 		case hubv1.AddonHeld, hubv1.AddonSuspended, hubv1.AddonPaused, hubv1.AddonUnreachable, hubv1.AddonWaitingForNodes:
 			return true
 		}
 		return false
 	})
+}
+
+// unserved returns whether nothing is delivered through a registration, since another one of its cluster is served. It counts like a paused one.
+func unserved(d *hubv1.AddonDelivery) bool {
+	return status.Reason(d, hubv1.ReadyCondition) == hubv1.DuplicateReason
 }
 
 // summarize sets the conditions. A cluster that does not answer is counted, and blocks nobody who waits for the set.

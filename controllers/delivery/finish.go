@@ -141,7 +141,7 @@ func (c *cluster) lastOut(d *delivery) bool {
 func (c *cluster) allButGone(obj metav1.PartialObjectMetadata) bool {
 	for _, o := range c.objects {
 		if o.uid == obj.UID {
-			return o.Replaced && obj.DeletionTimestamp != nil
+			return o.Replaced != "" && obj.DeletionTimestamp != nil
 		}
 	}
 	return false

@@ -25,6 +25,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/fluxstate"
 	"github.com/chandler-hub/chandler/internal/plan"
+	"github.com/chandler-hub/chandler/internal/precedence"
 	"github.com/chandler-hub/chandler/internal/provenance"
 	"github.com/chandler-hub/chandler/internal/render"
 	"github.com/chandler-hub/chandler/internal/status"
@@ -52,8 +53,8 @@ type cluster struct {
 	awaited map[plan.Key]string
 	// yields are objects that would stay as they are, and have to go, since another set delivers what they have.
 	yields map[plan.Key]bool
-	// elsewhere is which other registration of the same cluster delivers a workload as well.
-	elsewhere map[workload]string
+	// instead is the other registration of the cluster that is served, and not this one; nil if this one is.
+	instead *hubv1.ClusterRegistration
 	// announced are the objects that are let go: what each leaves, or why that could not be said.
 	announced map[plan.Key]outcome
 	// outside says of namespaces out of reach whether Flux gets at the cluster from there all the same.
@@ -114,8 +115,6 @@ type object struct {
 	orphan   bool
 	// chart is the HelmChart that helm-controller keeps for a hand-written HelmRelease: namespace/name.
 	chart string
-	// workload is what it looks after on the cluster.
-	workload workload
 	// account is the ServiceAccount that Flux acts as on the cluster; "" for none.
 	account string
 	// kept is the release that it goes on with, whatever its add-on's name; zero for none.
@@ -143,9 +142,16 @@ func (c *cluster) paused() bool {
 	return s != nil && s.Reason != hubv1.ClusterUnreachableReason
 }
 
-// replaced returns whether an object that was made for the cluster of a UID is another cluster's than the present one.
-func (c *cluster) replaced(uid string) bool {
-	return uid != "" && c.registration != nil && c.registration.Status.ClusterID() != "" && uid != c.registration.Status.ClusterID()
+// replaced says why an object that was made for the cluster of a UID is to be let go: that is another cluster than the present one, or another
+// registration of it is served. What a pause keeps suspended is in nobody's way. It returns "" if the object is this registration's to deliver by.
+func (c *cluster) replaced(uid string) string {
+	switch {
+	case uid != "" && c.registration != nil && c.registration.Status.ClusterID() != "" && uid != c.registration.Status.ClusterID():
+		return plan.ReplacedReason
+	case !c.paused():
+		return c.unserved()
+	}
+	return ""
 }
 
 // answered is true if the cluster has answered once, or cannot be asked, so that objects may be made for it.
@@ -167,6 +173,9 @@ func (r *Reconciler) gather(ctx context.Context, k key) (*cluster, error) {
 		c.registration = reg
 	} else if !apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("read the registration: %w", err)
+	}
+	if err := r.gatherInstead(ctx, c); err != nil {
+		return nil, err
 	}
 	if err := r.gatherOrigin(ctx, c); err != nil {
 		return nil, err
@@ -193,6 +202,27 @@ func (r *Reconciler) gather(ctx context.Context, k key) (*cluster, error) {
 		}
 	}
 	return c, ctx.Err()
+}
+
+// gatherInstead finds out whether another registration of the cluster is served.
+func (r *Reconciler) gatherInstead(ctx context.Context, c *cluster) error {
+	if c.registration == nil || c.registration.Status.ClusterID() == "" {
+		return nil
+	}
+	list := &hubv1.ClusterRegistrationList{}
+	if err := r.Client.List(ctx, list, client.MatchingFields{index.ClusterID: c.registration.Status.ClusterID()}, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("look for other registrations of the cluster: %w", err)
+	}
+	c.instead = precedence.Instead(c.registration, list.Items, r.Config.IsPlatform)
+	return nil
+}
+
+// unserved says why nothing of this registration is on its cluster, or is to stay there; "" if it is served.
+func (c *cluster) unserved() string {
+	if c.instead == nil {
+		return ""
+	}
+	return fmt.Sprintf("ClusterRegistration %s/%s of the same cluster is served, and not this one", c.instead.Namespace, c.instead.Name)
 }
 
 // gatherOrigin reads what expressions see as origin. What is not there any more, or cannot be read, is none: whatever reads

@@ -95,7 +95,7 @@ func (r *Reconciler) mirror(ctx context.Context, c *cluster, namespace string) e
 		return nil
 	}
 	for k, o := range c.objects {
-		if there != nil && k.Namespace == namespace && o.Replaced {
+		if there != nil && k.Namespace == namespace && o.Replaced != "" {
 			c.mirrored[namespace] = false
 			return nil // Flux must not meet the new cluster with what it remembers of the old one
 		}
@@ -168,7 +168,7 @@ func (r *Reconciler) dropFormer(ctx context.Context, c *cluster, namespace strin
 	}
 	left, err := r.objectsLeft(ctx, c, namespace)
 	if err != nil || slices.ContainsFunc(left, func(o metav1.PartialObjectMetadata) bool {
-		return c.replaced(o.Annotations[hubv1.ClusterUIDAnnotation])
+		return c.replaced(o.Annotations[hubv1.ClusterUIDAnnotation]) != ""
 	}) {
 		return err
 	}

@@ -125,7 +125,7 @@ func (r *Reconciler) observe(c *cluster, obj client.Object, kind string) *object
 	if d := obj.GetDeletionTimestamp(); d != nil {
 		o.deleted = d.Time
 	}
-	o.account, o.workload = accountOf(obj), workloadOf(obj)
+	o.account = accountOf(obj)
 	o.kept, _ = render.ParseRelease(a[hubv1.ReleaseAnnotation])
 	o.Observed = plan.Observed{
 		Key: k, Addon: obj.GetLabels()[hubv1.AddonLabel], Set: obj.GetLabels()[hubv1.AddonSetLabel], Hash: a[hubv1.HashAnnotation], Labels: obj.GetLabels(),
@@ -311,9 +311,7 @@ func (c *cluster) removal(o plan.Observed, config *hubconfig.Config) teardown.Fa
 		if u := status.Find(reg, hubv1.UnregisteringCondition); u != nil && u.Reason == hubv1.OriginLostReason && d != nil && d.leaving {
 			f.LetGo = u.Message // the guard has let the delivery go, or it would not be leaving
 		}
-		f.Elsewhere = c.elsewhere[obj.workload]
 		if drain.Requested(reg) {
-			f.Elsewhere = ""                                                    // the cluster goes for all of its registrations
 			f.Grace = max(f.Grace, drain.Timeout(reg.Spec.DrainBeforeDeletion)) // what is let go is not drained
 		}
 	}

@@ -79,9 +79,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (ctrl
 	if err := r.render(ctx, c); err != nil {
 		return ctrl.Result{}, err
 	}
-	if err := r.gatherElsewhere(ctx, c); err != nil {
-		return ctrl.Result{}, err
-	}
 	mirrorErr := r.mirrors(ctx, c)
 	steps := plan.Compute(c.planInput(r.Config))
 	waryErr := r.wary(ctx, c, steps)

@@ -151,7 +151,7 @@ func (c *cluster) live() []assembly.Live {
 	for k, o := range c.objects {
 		l := assembly.Live{
 			Key: k, Addon: o.Addon, Set: o.Set, Delivery: o.delivery, Release: o.Release, Kept: o.kept, Content: o.Content,
-			Hash: o.Hash, Going: o.Deleting || o.Replaced,
+			Hash: o.Hash, Going: o.Deleting || o.Replaced != "",
 		}
 		if d := c.delivery(k.Namespace, o.delivery); d != nil {
 			state, _ := d.stateOf(o, false)
@@ -180,7 +180,7 @@ func (c *cluster) stays(d *delivery) map[string]bool {
 	}
 	out := map[string]bool{}
 	for k, o := range c.objects {
-		if o.delivery == d.Name && k.Namespace == d.Namespace && !o.Replaced && !o.Deleting && d.has(o.Addon) {
+		if o.delivery == d.Name && k.Namespace == d.Namespace && o.Replaced == "" && !o.Deleting && d.has(o.Addon) {
 			out[o.Addon] = true
 		}
 	}

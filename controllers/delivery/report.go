@@ -85,7 +85,7 @@ func (r *Reconciler) heldAddons(c *cluster, d *delivery) []hubv1.AddonStatus {
 	}
 	var out []hubv1.AddonStatus
 	for k, o := range c.objects {
-		if k.Namespace != d.Namespace || o.delivery != d.Name || c.yields[k] || !d.holds(o.Addon) && c.awaited[k] == "" {
+		if k.Namespace != d.Namespace || o.delivery != d.Name || c.yields[k] || o.Replaced != "" || !d.holds(o.Addon) && c.awaited[k] == "" {
 			continue
 		}
 		if before := was(d, o.Addon); (d.frozen || d.failed != nil) && before.Object == k.Name && before.Kind == k.Kind && (before.State == hubv1.AddonRemoving || before.State == hubv1.AddonHeld) {

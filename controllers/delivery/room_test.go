@@ -363,7 +363,7 @@ func registered(cluster types.NamespacedName, uid string) *hubv1.ClusterRegistra
 	if err != nil {
 		panic(err)
 	}
-	reg.Status.Credential = &hubv1.CredentialStatus{SecretName: cluster.Name, Key: "value", Fingerprint: config.Fingerprint(), TargetFingerprint: config.TargetFingerprint()}
+	reg.Status.Credential = &hubv1.CredentialStatus{SecretName: cluster.Name, Key: "value", Fingerprint: config.Fingerprint(), TargetFingerprint: config.TargetFingerprint(), AuthorityFingerprint: config.AuthorityFingerprint()}
 	apimeta.SetStatusCondition(&reg.Status.Conditions, metav1.Condition{Type: hubv1.ReachableCondition, Status: metav1.ConditionTrue, Reason: "Answers", LastTransitionTime: metav1.NewTime(moment.Add(-time.Hour))})
 	return reg
 }

@@ -45,6 +45,7 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 	c, err := ctrl.NewControllerManagedBy(mgr).Named("delivery").
 		Watches(&hubv1.AddonDelivery{}, handler.EnqueueRequestsFromMapFunc(enqueue.RegistrationOfDelivery), builder.WithPredicates(deliveryChanges())).
 		Watches(&hubv1.ClusterRegistration{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(registrationChanges())).
+		Watches(&hubv1.ClusterRegistration{}, handler.EnqueueRequestsFromMapFunc(enqueue.SameCluster(r.Client)), builder.WithPredicates(enqueue.ComesOrGoes())).
 		Watches(&hubv1.AddonSet{}, handler.EnqueueRequestsFromMapFunc(r.clustersOfSet), builder.WithPredicates(setChanges())).
 		Watches(&appsv1.ControllerRevision{}, handler.EnqueueRequestsFromMapFunc(r.clustersOfRevision), builder.WithPredicates(comesOrChangesHands())).
 		Watches(&helmv2.HelmRelease{}, ofAnnotation, builder.WithPredicates(fluxChanges(&r.sightings))).

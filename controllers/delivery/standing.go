@@ -58,6 +58,8 @@ func (c *cluster) refusal(d *delivery) (reason, message string) {
 	switch {
 	case d.Standing == provenance.Held:
 		return d.Reason, d.Message
+	case c.instead != nil:
+		return hubv1.DuplicateReason, c.unserved() + ": nothing is delivered through it"
 	case c.registration == nil || d.selected:
 		return "", "" // one that is not claimed is about to be: there is no other of that name
 	case d.Standing == provenance.Unclaimed:

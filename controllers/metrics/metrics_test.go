@@ -89,6 +89,7 @@ func fleet() []client.Object {
 		registration("drains", "Kamaji", valid, up, condition(hubv1.DrainingCondition, "True", hubv1.DrainInProgressReason)),
 		registration("idle", "Kamaji", valid, up, condition(hubv1.ReadyCondition, "True", hubv1.NoAddonSetReason)),
 		registration("leaves", "Kamaji", valid, up, condition(hubv1.UnregisteringCondition, "True", hubv1.LabelRemovedReason)),
+		registration("second", "Kamaji", valid, up, condition(hubv1.ReadyCondition, "False", hubv1.DuplicateReason)),
 		registration("moves", "Kamaji", valid, up, condition(hubv1.ReadyCondition, "False", hubv1.ProgressingReason)),
 		expiring, set, stalled,
 		delivery("one", "base", hubv1.AddonsFailedReason, hubv1.AddonStatus{Name: "a", State: hubv1.AddonReady}, hubv1.AddonStatus{Name: "b", State: hubv1.AddonFailed}),
@@ -109,6 +110,7 @@ chandler_registrations{provider="Kamaji",state="Maintenance"} 1
 chandler_registrations{provider="Kamaji",state="Draining"} 1
 chandler_registrations{provider="Kamaji",state="Idle"} 1
 chandler_registrations{provider="Kamaji",state="Unregistering"} 1
+chandler_registrations{provider="Kamaji",state="Duplicate"} 1
 chandler_registrations{provider="Kamaji",state="Progressing"} 1
 chandler_registrations{provider="Secret",state="AddonsFailed"} 1
 chandler_registrations{provider="WorkloadIdentity",state="Ready"} 0
@@ -199,8 +201,8 @@ func TestEveryRegistrationIsInOneState(t *testing.T) {
 			sum += n
 		}
 	}
-	if sum != 12 {
-		t.Errorf("the states add up to %v registrations, and there are 12", sum)
+	if sum != 13 {
+		t.Errorf("the states add up to %v registrations, and there are 13", sum)
 	}
 }
 

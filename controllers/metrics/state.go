@@ -26,12 +26,13 @@ const (
 	stateReady             = "Ready"
 	stateStalled           = "Stalled"
 	stateTerminating       = "Terminating"
+	stateDuplicate         = "Duplicate"
 	// stateOther is for words that this hub does not know: another version of it may have written them.
 	stateOther = "Other"
 )
 
 var registrationStates = []string{
-	stateUnregistering, statePaused, statePending, stateInvalidKubeConfig, stateMaintenance, stateUnreachable, stateDraining, stateIdle,
+	stateUnregistering, stateDuplicate, statePaused, statePending, stateInvalidKubeConfig, stateMaintenance, stateUnreachable, stateDraining, stateIdle,
 	stateAddonsFailed, stateProgressing, stateReady,
 }
 
@@ -42,6 +43,8 @@ func registrationState(reg *hubv1.ClusterRegistration) string {
 	switch {
 	case status.Goes(reg), status.IsTrue(reg, hubv1.UnregisteringCondition):
 		return stateUnregistering
+	case status.Reason(reg, hubv1.ReadyCondition) == hubv1.DuplicateReason:
+		return stateDuplicate
 	case suspended != nil && suspended.Reason != hubv1.ClusterUnreachableReason:
 		return statePaused
 	case valid == nil, valid.Reason == hubv1.KubeConfigNotReadyReason:
@@ -95,7 +98,7 @@ var deliveryStates = []string{
 	hubv1.AddonsReadyReason, hubv1.ProgressingReason, hubv1.AddonsFailedReason, hubv1.RenderFailedReason, hubv1.ReadFailedReason, hubv1.FluxObjectsInFolderReason,
 	hubv1.IdentityForbiddenReason, hubv1.InvalidSpecReason, hubv1.RegistrationNotFoundReason, hubv1.RevisionNotFoundReason, hubv1.FrozenReason,
 	hubv1.AddonsLostReason, hubv1.SuspendedReason, hubv1.RemovalsHeldReason, hubv1.WaitingForClusterReason, hubv1.TerminatingReason, hubv1.ClusterUnreachableReason, hubv1.PausedReason,
-	hubv1.ClusterSleepingReason, hubv1.ClusterWriteLimitedReason, hubv1.ClusterMigratingReason,
+	hubv1.ClusterSleepingReason, hubv1.ClusterWriteLimitedReason, hubv1.ClusterMigratingReason, hubv1.DuplicateReason,
 }
 
 func deliveryState(d *hubv1.AddonDelivery) string {

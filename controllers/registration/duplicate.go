@@ -5,48 +5,84 @@ package registration
 import (
 	"context"
 	"fmt"
-	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
-	"github.com/chandler-hub/chandler/controllers/enqueue"
 	"github.com/chandler-hub/chandler/controllers/index"
+	"github.com/chandler-hub/chandler/internal/precedence"
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
-// duplicates says which other registrations are of the same cluster: their sets would deliver to it twice, and take from each
-// other what they think is theirs. Which of them is meant, the hub cannot know.
-func (r *Reconciler) duplicates(ctx context.Context, reg *hubv1.ClusterRegistration) error {
+// ofCluster lists the registrations of a registration's cluster; none if nobody knows which that is.
+func (r *Reconciler) ofCluster(ctx context.Context, reg *hubv1.ClusterRegistration) ([]hubv1.ClusterRegistration, error) {
 	id := reg.Status.ClusterID()
 	if id == "" {
-		status.Clear(reg, hubv1.DuplicateCondition)
-		return nil
+		return nil, nil
 	}
 	list := &hubv1.ClusterRegistrationList{}
 	if err := r.Client.List(ctx, list, client.MatchingFields{index.ClusterID: id}, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("look for other registrations of the cluster: %w", err)
+		return nil, fmt.Errorf("look for other registrations of the cluster: %w", err)
 	}
-	var others []string
-	for i := range list.Items {
-		if o := &list.Items[i]; o.UID != reg.UID && !status.Goes(o) {
-			others = append(others, o.Namespace+"/"+o.Name)
+	return list.Items, nil
+}
+
+// dated notes since when a registration is of its cluster. before is as it was read.
+func (r *Reconciler) dated(before, reg *hubv1.ClusterRegistration) {
+	if was, is := before.Status.ClusterID(), reg.Status.ClusterID(); is == "" {
+		reg.Status.ClusterSince = nil
+	} else if was != is {
+		reg.Status.ClusterSince = new(metav1.NewTime(r.Clock.Now()))
+	}
+}
+
+// duplicates says which other registration of the same cluster is served instead of this one, and returns that; nil if this one is served.
+func (r *Reconciler) duplicates(ctx context.Context, reg *hubv1.ClusterRegistration) (*hubv1.ClusterRegistration, error) {
+	all, err := r.ofCluster(ctx, reg)
+	if err != nil {
+		return nil, err
+	}
+	instead := precedence.Instead(reg, all, r.Config.IsPlatform)
+	beside := precedence.Beside(reg, all, r.Config.IsPlatform)
+	switch {
+	case instead != nil:
+		status.Set(reg, hubv1.DuplicateCondition, metav1.ConditionTrue, hubv1.SameClusterReason, fmt.Sprintf(
+			"this is the cluster of ClusterRegistration %s/%s as well (%s): that one is served, and nothing is delivered through this one. Remove one of them, and the other is served",
+			instead.Namespace, instead.Name, sameness(&reg.Status)), r.Clock.Now())
+	case len(beside) > 0:
+		status.Set(reg, hubv1.DuplicateCondition, metav1.ConditionTrue, hubv1.SameClusterReason, fmt.Sprintf(
+			"this is the cluster of ClusterRegistration %s as well, or says so (%s). Their kubeconfigs have different CAs, or each is in a tenant's namespace: sets deliver through all of them. If it is one cluster, remove all but one",
+			status.List(beside, 3), sameness(&reg.Status)), r.Clock.Now())
+	default:
+		status.Clear(reg, hubv1.DuplicateCondition)
+	}
+	return instead, nil
+}
+
+// stayer says which other registration of the cluster of one that goes stays; "" if none does. It looks live: of two that go, the one that
+// the cache does not show to go yet takes nothing over. What was said once stays said: by that the add-ons are let go already.
+func (r *Reconciler) stayer(ctx context.Context, reg *hubv1.ClusterRegistration) (string, error) {
+	if c := status.Find(reg, hubv1.UnregisteringCondition); c != nil && c.Reason == hubv1.SameClusterReason {
+		return c.Message, nil
+	}
+	all, err := r.ofCluster(ctx, reg)
+	if err != nil {
+		return "", err
+	}
+	for _, name := range precedence.Others(reg, all) {
+		namespace, name, _ := strings.Cut(name, "/")
+		live := &hubv1.ClusterRegistration{}
+		if err := r.Live.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, live); client.IgnoreNotFound(err) != nil {
+			return "", fmt.Errorf("read ClusterRegistration %s/%s: %w", namespace, name, err)
+		} else if err == nil && !status.Goes(live) && live.Status.ClusterID() == reg.Status.ClusterID() {
+			return fmt.Sprintf("ClusterRegistration %s/%s of the same cluster stays", namespace, name), nil
 		}
 	}
-	if len(others) == 0 {
-		status.Clear(reg, hubv1.DuplicateCondition)
-		return nil
-	}
-	slices.Sort(others)
-	status.Set(reg, hubv1.DuplicateCondition, metav1.ConditionTrue, hubv1.SameClusterReason, fmt.Sprintf(
-		"this is the cluster of ClusterRegistration %s as well (%s): remove one of them, or their sets deliver to it twice; what the other delivers as well stays on the cluster",
-		status.List(others, 3), sameness(&reg.Status)), r.Clock.Now())
-	return nil
+	return "", nil
 }
 
 // sameness says by what a cluster is known to be the same.
@@ -61,25 +97,5 @@ func sameness(s *hubv1.ClusterRegistrationStatus) string {
 func (r *Reconciler) tellDuplicates(before, after *hubv1.ClusterRegistration) {
 	if is := status.Find(after, hubv1.DuplicateCondition); is != nil && status.Find(before, hubv1.DuplicateCondition) == nil {
 		r.Recorder.Eventf(after, nil, corev1.EventTypeWarning, hubv1.DuplicateEvent, "Probe", "%s", is.Message)
-	}
-}
-
-// sameCluster returns the registrations of one cluster.
-func (r *Reconciler) sameCluster(ctx context.Context, obj client.Object) []reconcile.Request {
-	id := obj.(*hubv1.ClusterRegistration).Status.ClusterID()
-	if id == "" {
-		return nil
-	}
-	return enqueue.Registrations(ctx, r.Client, client.MatchingFields{index.ClusterID: id})
-}
-
-// identityChanged: a registration that comes, goes, or turns out to be another cluster concerns the others of that cluster.
-func identityChanged() predicate.Predicate {
-	return predicate.Funcs{
-		CreateFunc: func(event.CreateEvent) bool { return false },
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			a, b := e.ObjectOld.(*hubv1.ClusterRegistration), e.ObjectNew.(*hubv1.ClusterRegistration)
-			return a.Status.ClusterID() != b.Status.ClusterID() || status.Goes(a) != status.Goes(b)
-		},
 	}
 }

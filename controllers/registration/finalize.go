@@ -127,6 +127,9 @@ func (r *Reconciler) endFacts(ctx context.Context, reg *hubv1.ClusterRegistratio
 	}
 	f.Lost, f.Unsaid = lost(reg, verdict, f), unsaid(reg, verdict)
 	var err error
+	if f.Other, err = r.stayer(ctx, reg); err != nil {
+		return f, err
+	}
 	if f.NamespaceDeleted, err = demise.Namespace(ctx, r.Live, reg.Namespace); err != nil {
 		return f, err
 	}
@@ -168,6 +171,8 @@ func unregisteringReason(f teardown.RegistrationFacts, d teardown.Decision) stri
 		return ""
 	case d.Mode == teardown.LetGo && f.Forced:
 		return hubv1.ForcedReason
+	case d.Mode == teardown.LetGo && d.Reason == f.Other:
+		return hubv1.SameClusterReason
 	case d.Mode == teardown.LetGo && f.Lost:
 		return hubv1.OriginLostReason
 	case d.Mode == teardown.LetGo:

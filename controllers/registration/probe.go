@@ -170,7 +170,7 @@ func (r *Reconciler) publish(reg *hubv1.ClusterRegistration, secret string, chos
 	}
 	next := &hubv1.CredentialStatus{
 		SecretName: secret, Key: chosen.key,
-		Fingerprint: chosen.config.Fingerprint(), TargetFingerprint: chosen.config.TargetFingerprint(),
+		Fingerprint: chosen.config.Fingerprint(), TargetFingerprint: chosen.config.TargetFingerprint(), AuthorityFingerprint: chosen.config.AuthorityFingerprint(),
 	}
 	if at, ok := chosen.config.Expiration(); ok {
 		t := metav1.NewTime(at)

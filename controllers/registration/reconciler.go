@@ -85,13 +85,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, reg *hubv1.ClusterRegistrati
 	}
 	r.expiry(reg)
 	again, doubt := r.suspend(reg, obj, refused)
-	if err := r.duplicates(ctx, reg); err != nil {
+	r.dated(before, reg)
+	instead, err := r.duplicates(ctx, reg)
+	if err != nil {
 		return ctrl.Result{}, err
 	}
 	if err := r.namesake(ctx, reg); err != nil {
 		return ctrl.Result{}, err
 	}
-	served, err := r.deliveries(ctx, reg)
+	served, err := r.deliveries(ctx, reg, instead)
 	if err != nil {
 		return ctrl.Result{}, err
 	}

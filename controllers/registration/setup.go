@@ -43,7 +43,7 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 	news := enqueue.NewBell(enqueue.Itself)
 	c, err := ctrl.NewControllerManagedBy(mgr).Named("registration").
 		For(&hubv1.ClusterRegistration{}, builder.WithPredicates(specOrLabels())).
-		Watches(&hubv1.ClusterRegistration{}, handler.EnqueueRequestsFromMapFunc(r.sameCluster), builder.WithPredicates(identityChanged())).
+		Watches(&hubv1.ClusterRegistration{}, handler.EnqueueRequestsFromMapFunc(enqueue.SameCluster(r.Client)), builder.WithPredicates(enqueue.ComesOrGoes())).
 		WatchesMetadata(secret, handler.EnqueueRequestsFromMapFunc(r.usersOfSecret), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
 		WatchesMetadata(originreader.Namespace(), handler.EnqueueRequestsFromMapFunc(r.inNamespace), builder.WithPredicates(originreader.AllowsSecrets())).
 		Watches(&helmv2.HelmRelease{}, enqueue.Later(countDelay, enqueue.RegistrationOfObject), builder.WithPredicates(evidenceChanges())).

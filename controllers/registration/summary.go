@@ -37,6 +37,8 @@ type served struct {
 	idleDrain string
 	// doubt says why the breaker does not move, if it should.
 	doubt string
+	// instead is the other registration of the cluster that is served, and not this one; nil if this one is.
+	instead *hubv1.ClusterRegistration
 	// held says what the removal guards of sets hold here.
 	held []string
 	// failed names each add-on that failed, with its set, and says why.
@@ -60,8 +62,8 @@ type unready struct{ set, reason, message string }
 const maxSets = 20
 
 // deliveries counts the add-ons of a cluster and sets status.sets.
-func (r *Reconciler) deliveries(ctx context.Context, reg *hubv1.ClusterRegistration) (served, error) {
-	out := served{addons: map[string]bool{}}
+func (r *Reconciler) deliveries(ctx context.Context, reg, instead *hubv1.ClusterRegistration) (served, error) {
+	out := served{addons: map[string]bool{}, instead: instead}
 	list := &hubv1.AddonDeliveryList{}
 	if err := r.Client.List(ctx, list, client.MatchingFields{index.DeliveryRegistration: reg.Namespace + "/" + reg.Name}, client.UnsafeDisableDeepCopy); err != nil {
 		return out, fmt.Errorf("list the deliveries: %w", err)
@@ -73,7 +75,9 @@ func (r *Reconciler) deliveries(ctx context.Context, reg *hubv1.ClusterRegistrat
 			continue
 		}
 		set := d.SetKey().String()
-		results[set] = "Delivered"
+		if results[set] = "Delivered"; instead != nil {
+			results[set] = fmt.Sprintf("Duplicate: delivered through ClusterRegistration %s/%s, if at all", instead.Namespace, instead.Name)
+		}
 		out.left = append(out.left, leftOf(d)...)
 		if d.Withdrawn() {
 			results[set] = "Leaving"
@@ -113,11 +117,30 @@ func (r *Reconciler) deliveries(ctx context.Context, reg *hubv1.ClusterRegistrat
 	slices.Sort(out.suspended)
 	slices.SortFunc(out.unready, func(a, b unready) int { return cmp.Compare(a.set, b.set) })
 	reg.Status.Orphans = teardown.Orphans(reg.Status.Orphans, list.Items)
+	if instead != nil { // a drain is over when all is gone from the cluster, through whichever registration it came
+		if err := r.leftThrough(ctx, instead, &out); err != nil {
+			return out, err
+		}
+	}
 	slices.Sort(out.left)
 	out.idle = idleOverrides(reg, out.addons, r.Clock.Now())
 	out.counts.Summary = status.Fraction(out.counts.Ready, out.counts.Total)
 	reg.Status.AddonCounts = &out.counts
 	return out, r.sets(ctx, reg, results, &out)
+}
+
+// leftThrough names what is on the cluster through another registration.
+func (r *Reconciler) leftThrough(ctx context.Context, instead *hubv1.ClusterRegistration, out *served) error {
+	list := &hubv1.AddonDeliveryList{}
+	if err := r.Client.List(ctx, list, client.MatchingFields{index.DeliveryRegistration: instead.Namespace + "/" + instead.Name}, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list the deliveries of ClusterRegistration %s/%s: %w", instead.Namespace, instead.Name, err)
+	}
+	for i := range list.Items {
+		if r.counts(&list.Items[i]) {
+			out.left = append(out.left, leftOf(&list.Items[i])...)
+		}
+	}
+	return nil
 }
 
 // lostToOthers is how many add-ons of a delivery other sets deliver. They are counted there.
@@ -236,6 +259,8 @@ func summary(reg *hubv1.ClusterRegistration, found resolution, refused *refusal,
 	valid, reachable := status.Find(reg, hubv1.KubeConfigValidCondition), status.Find(reg, hubv1.ReachableCondition)
 	suspended, maintenance := status.Find(reg, hubv1.SuspendedCondition), status.Find(reg, hubv1.MaintenanceCondition)
 	switch {
+	case s.instead != nil:
+		return status.Summary{Phase: status.Broken, Reason: hubv1.DuplicateReason, Message: status.Find(reg, hubv1.DuplicateCondition).Message}
 	case suspended != nil && suspended.Reason != hubv1.ClusterUnreachableReason:
 		// Somebody chose this: no failure, and what was Ready stays so.
 		phase := status.Done

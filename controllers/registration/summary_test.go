@@ -113,7 +113,7 @@ func TestSummary(t *testing.T) {
 					},
 				}),
 			}
-			s, err := r.deliveries(t.Context(), reg)
+			s, err := r.deliveries(t.Context(), reg, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

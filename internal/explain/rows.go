@@ -66,7 +66,7 @@ func (e *explainer) trouble(s *set) (Row, bool) {
 		return say(Deleted, "AddonDelivery "+s.delivery.Namespace+"/"+s.delivery.Name+" was deleted, and not by its set: nothing is uninstalled. "+
 			"It is made again, or, where its set does not want it any more, stays until the set withdraws it")
 	case s.delivery != nil && e.refused(s) != "":
-		return say(hubv1.AddonState(s.standing.Reason), e.refused(s))
+		return say(hubv1.AddonState(cmp.Or(s.standing.Reason, hubv1.DuplicateReason)), e.refused(s))
 	case s.invalid != nil:
 		return say(NotCompiled, "what is delivered stays as it is: "+first(s.invalid))
 	case s.delivery == nil:
@@ -145,7 +145,9 @@ func (e *explainer) row(s *set, name string) Row {
 		r.Why = "it is new in the set, which does not compile"
 	case s.program != nil && s.addon(name) == nil:
 		r.Why = "it is new in the set, and the cluster still has an older revision"
-	case s.isHeld() || s.delivery != nil && e.refused(s) != "":
+	case s.delivery != nil && e.refused(s) != "":
+		r.Why = "nothing of the set is delivered here"
+	case s.isHeld():
 		r.Why = "the set cannot be rendered for this cluster"
 	default:
 		r.Why = "the hub has not reported on it yet"

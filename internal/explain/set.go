@@ -15,6 +15,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/match"
 	"github.com/chandler-hub/chandler/internal/provenance"
 	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/status"
 )
 
 // set is an AddonSet in reach of the cluster, with its delivery.
@@ -124,6 +125,9 @@ func (e *explainer) refused(s *set) string {
 		if !s.selects(e.Registration) {
 			return s.standing.Message
 		}
+	}
+	if status.Reason(e.Registration, hubv1.ReadyCondition) == hubv1.DuplicateReason {
+		return status.Find(e.Registration, hubv1.ReadyCondition).Message
 	}
 	return ""
 }

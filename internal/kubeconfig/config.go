@@ -3,6 +3,7 @@
 package kubeconfig
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -114,6 +115,15 @@ func (c *Config) Fingerprint() string { return c.fingerprint }
 // TargetFingerprint is like Fingerprint for server, CA and tls-server-name only: equal values mean the same endpoint,
 // whoever logs in. Different values do not mean different clusters.
 func (c *Config) TargetFingerprint() string { return c.targetFingerprint }
+
+// AuthorityFingerprint is a digest of the CA by which the API server proves who it is. Where there is none, or it is not looked at, only the
+// address tells, and it is TargetFingerprint.
+func (c *Config) AuthorityFingerprint() string {
+	if len(c.ca) == 0 || c.insecure {
+		return c.targetFingerprint
+	}
+	return fingerprint(bytes.TrimSpace(c.ca))
+}
 
 // Expiration returns when the credential ceases to work: the earlier of the client certificate's NotAfter and the token's
 // exp, if it is a JWT. The boolean is false if nothing says so.

@@ -47,6 +47,9 @@ func TestFingerprints(t *testing.T) {
 			if got := c.TargetFingerprint() == base.TargetFingerprint(); got != tc.target {
 				t.Errorf("%s: same target fingerprint: got %t, want %t", tc.reason, got, tc.target)
 			}
+			if got := c.AuthorityFingerprint() == base.AuthorityFingerprint(); got != (name != "CA") {
+				t.Errorf("%s: same authority: %t", tc.reason, got)
+			}
 			if len(c.Fingerprint()) != kubeconfig.FingerprintLength || len(c.TargetFingerprint()) != kubeconfig.FingerprintLength {
 				t.Errorf("fingerprints %q, %q have the wrong length", c.Fingerprint(), c.TargetFingerprint())
 			}

@@ -21,7 +21,7 @@ func TestLeaving(t *testing.T) {
 		"heldAndResumed":   func(o *plan.Observed) { o.Held = true },
 		"deleting":         func(o *plan.Observed) { o.Deleting = true },
 		"deletingAndHeld":  func(o *plan.Observed) { o.Deleting, o.Held, o.Suspended = true, true, true },
-		"ofAnotherCluster": func(o *plan.Observed) { o.Replaced, o.Held, o.Suspended = true, true, true },
+		"ofAnotherCluster": func(o *plan.Observed) { o.Replaced, o.Held, o.Suspended = plan.ReplacedReason, true, true },
 	}
 	for _, tc := range []struct {
 		mode teardown.Mode

@@ -138,11 +138,11 @@ func (d *Desired) movesOnto(o *Observed, leaving []Observed) string {
 // may find them. Uninstalled, it would take away what the other one delivers; nothing is taken away if it is let go.
 func (in *Input) leaves(o Observed, leaving []Observed) (Step, bool) {
 	s := Step{Key: o.Key, Addon: o.Addon}
-	if o.Release.Name == "" || o.Foreign || o.Replaced {
+	if o.Release.Name == "" || o.Foreign || o.Replaced != "" {
 		return s, false
 	}
 	for _, other := range in.Observed {
-		goes := other.Deleting || other.Foreign || other.Replaced || slices.ContainsFunc(leaving, func(l Observed) bool { return l.Key == other.Key })
+		goes := other.Deleting || other.Foreign || other.Replaced != "" || slices.ContainsFunc(leaving, func(l Observed) bool { return l.Key == other.Key })
 		if goes || other.Release != o.Release {
 			continue
 		}

@@ -76,8 +76,9 @@ type Observed struct {
 	Generation, Applied int64
 	// DependsOn names the add-ons that this one was delivered after, and sets as SetBefore does.
 	DependsOn []string
-	// Replaced is true if it was made for the cluster that was behind the registration before.
-	Replaced bool
+	// Replaced says why it is to be let go, whatever is desired: it was made for the cluster that was behind the registration before, or another
+	// registration of the cluster is served; empty if neither is so.
+	Replaced string
 	// Suspended is true if Flux leaves it alone, and Held if the hub has asked for that.
 	Deleting, Suspended, Held bool
 }
@@ -196,8 +197,8 @@ func Compute(in Input) []Step {
 func (in *Input) frozen() []Step {
 	var steps []Step
 	for _, o := range in.Observed {
-		if o.Replaced && in.Frozen[o.Key] {
-			steps = append(steps, Step{Key: o.Key, Addon: o.Addon, Verb: LetGo, Reason: ReplacedReason})
+		if o.Replaced != "" && in.Frozen[o.Key] {
+			steps = append(steps, Step{Key: o.Key, Addon: o.Addon, Verb: LetGo, Reason: o.Replaced})
 			continue
 		}
 		if s, ok := in.hold(o.Addon, &o); ok && in.Frozen[o.Key] && s.Verb != AwaitResume {
@@ -237,8 +238,8 @@ func (d *Desired) obstructed(observed map[Key]*Observed) bool {
 
 func (in *Input) arrival(d Desired, o *Observed, leaving []Observed) Step {
 	step := Step{Key: d.Key, Addon: d.Addon}
-	if o != nil && o.Replaced {
-		step.Verb, step.Reason = LetGo, ReplacedReason
+	if o != nil && o.Replaced != "" {
+		step.Verb, step.Reason = LetGo, o.Replaced
 		return step
 	}
 	if o != nil {
@@ -369,7 +370,7 @@ func (in *Input) meanwhile(s Step, o *Observed) Verb {
 // handOver says how an object goes of which another one is to take over the workload; false if there is none.
 func (in *Input) handOver(o Observed, observed map[Key]*Observed) (Step, bool) {
 	s := Step{Key: o.Key, Addon: o.Addon}
-	if o.Replaced {
+	if o.Replaced != "" {
 		return s, false // what it looks after is on another cluster: there is nothing to take over, and the new one waits for it to be gone
 	}
 	for _, d := range in.Desired {
@@ -399,8 +400,8 @@ func (in *Input) handOver(o Observed, observed map[Key]*Observed) (Step, bool) {
 func (in *Input) removal(o Observed, leaving []Observed) Step {
 	s := Step{Key: o.Key, Addon: o.Addon}
 	switch d := in.Removal(o); {
-	case o.Replaced:
-		s.Verb, s.Reason = LetGo, ReplacedReason
+	case o.Replaced != "":
+		s.Verb, s.Reason = LetGo, o.Replaced
 	case o.Foreign:
 		s.Verb, s.Reason = Hold, "it is not the hub's, and its workload cannot be taken over as it is"
 	case d.Mode == teardown.LetGo:

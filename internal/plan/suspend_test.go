@@ -17,7 +17,7 @@ import (
 // brought up to date, and then resumed.
 func TestSuspend(t *testing.T) {
 	held := func(o *plan.Observed) { o.Held, o.Suspended = true, true }
-	replaced := func(o *plan.Observed) { o.Replaced = true }
+	replaced := func(o *plan.Observed) { o.Replaced = plan.ReplacedReason }
 	byUser := func(o *plan.Observed) { o.Suspended = true }
 	changed := func(o *plan.Observed) { o.Hash = "h0" }
 	hold := teardown.Decision{Mode: teardown.Hold, Reason: "r"}

@@ -69,6 +69,8 @@ type RegistrationFacts struct {
 	KindDeleted bool
 	// Forced is true if somebody wants it gone, whatever it waits for.
 	Forced bool
+	// Other says which other registration of the same cluster stays, and is served next; empty for none.
+	Other string
 	// Since is when it was deleted, Now is now, and Grace is how long what cannot be known is waited for.
 	Since, Now time.Time
 	Grace      time.Duration
@@ -87,6 +89,8 @@ func Registration(f RegistrationFacts) Decision {
 		return Decision{Recreate, "its origin still says that it is registered"}
 	case f.Forced:
 		return Decision{LetGo, "somebody forces it"}
+	case f.shared():
+		return Decision{LetGo, f.Other}
 	case f.NamespaceDeleted:
 		return Decision{Uninstall, "its namespace is being deleted"}
 	case f.Lost:
@@ -102,6 +106,11 @@ func Registration(f RegistrationFacts) Decision {
 	default:
 		return Decision{Uninstall, "it is unregistered"}
 	}
+}
+
+// shared returns whether what a registration had delivered is another one's from now on. While it may be made again, nobody knows.
+func (f RegistrationFacts) shared() bool {
+	return f.Other != "" && (f.NamespaceDeleted || f.Lost || !f.Unsaid && f.Origin != OriginUnknown)
 }
 
 // OriginFacts are what is known of an origin that is not there.
@@ -141,8 +150,6 @@ type Facts struct {
 	// Settle is how long any removal waits: an add-on that moves to another set leaves the old one first, and the news of
 	// the new one may come a moment later.
 	Settle time.Duration
-	// Elsewhere is the other registration of the same cluster that delivers the same workload and goes on with it; empty if none does.
-	Elsewhere string
 	// Awaited says what is to take it over, and cannot be delivered now; empty for nothing.
 	Awaited string
 	// Guarded is true until the set's removal guard has let it go.
@@ -162,8 +169,6 @@ func Addon(f Facts) Decision {
 		return Decision{Hold, f.Awaited}
 	case f.Reachable && f.Now.Sub(f.Since) < f.Settle:
 		return Decision{Hold, fmt.Sprintf("leaves %s after it was dropped, unless something takes it over", f.Settle)}
-	case f.Elsewhere != "" && f.Now.Sub(f.Since) >= f.Settle: // nothing is taken away, so the guard has no say
-		return Decision{LetGo, fmt.Sprintf("it is still delivered to this cluster through ClusterRegistration %s", f.Elsewhere)}
 	case f.Guarded && (f.Reachable || f.waited() >= f.Grace):
 		return Decision{Ask, "it is not wanted here any more; its AddonSet's removal guard has not let it go yet"}
 	case f.Reachable && f.Unprobed && !f.Deleted.IsZero() && f.Now.Sub(f.Deleted) >= f.uninstallTime():
@@ -194,7 +199,7 @@ func Wait(f Facts) time.Duration {
 	case d.Mode != Hold || f.Paused || f.Reachable && f.Awaited != "":
 		return 0
 	}
-	if f.Reachable || f.Elsewhere != "" && f.Now.Sub(f.Since) < f.Settle {
+	if f.Reachable {
 		return f.Settle - f.Now.Sub(f.Since)
 	}
 	return f.Grace - f.waited()

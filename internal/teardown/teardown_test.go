@@ -56,6 +56,34 @@ func TestRegistration(t *testing.T) {
 	}
 }
 
+// TestRegistrationOfASharedCluster: what another registration of the same cluster goes on with is let go, and not uninstalled. While nobody knows
+// whether the one that goes is made again, it stays.
+func TestRegistrationOfASharedCluster(t *testing.T) {
+	shared := teardown.RegistrationFacts{Origin: teardown.OriginUnwanted, Other: "ClusterRegistration fleet/two stays", Since: now, Now: now, Grace: time.Hour}
+	for name, tc := range map[string]struct {
+		with func(*teardown.RegistrationFacts)
+		want teardown.Mode
+		says bool
+	}{
+		"Unregistered":  {func(*teardown.RegistrationFacts) {}, teardown.LetGo, true},
+		"ByHand":        {func(f *teardown.RegistrationFacts) { f.Origin = teardown.OriginNone }, teardown.LetGo, true},
+		"SecretLost":    {func(f *teardown.RegistrationFacts) { f.Origin, f.Lost = teardown.OriginGone, true }, teardown.LetGo, true},
+		"NamespaceGoes": {func(f *teardown.RegistrationFacts) { f.NamespaceDeleted = true }, teardown.LetGo, true},
+		"Unsaid":        {func(f *teardown.RegistrationFacts) { f.Origin, f.Unsaid = teardown.OriginGone, true }, teardown.Hold, false},
+		"Unreadable":    {func(f *teardown.RegistrationFacts) { f.Origin = teardown.OriginUnknown }, teardown.Hold, false},
+		"MadeAgain":     {func(f *teardown.RegistrationFacts) { f.Origin = teardown.OriginWanted }, teardown.Recreate, false},
+		"ClusterGoes":   {func(f *teardown.RegistrationFacts) { f.Origin, f.IsCluster = teardown.OriginDeleting, true }, teardown.LetGo, false},
+		"Forced":        {func(f *teardown.RegistrationFacts) { f.Forced = true }, teardown.LetGo, false},
+		"Alone":         {func(f *teardown.RegistrationFacts) { f.Other = "" }, teardown.Uninstall, false},
+	} {
+		f := shared
+		tc.with(&f)
+		if got := teardown.Registration(f); got.Mode != tc.want || tc.says != (got.Reason == shared.Other) {
+			t.Errorf("%s: %+v, want %s", name, got, tc.want)
+		}
+	}
+}
+
 // A registration whose Secret has not been there for the grace is let go, as far as the removal guard allows; its cluster lives on. What
 // somebody asks for goes first.
 func TestRegistrationThatIsLost(t *testing.T) {
@@ -124,9 +152,6 @@ func TestAddon(t *testing.T) {
 		"GuardedOrigin":     {"it is lost anyway", func(f *teardown.Facts) { f.Guarded, f.LetGo = true, "r" }, teardown.LetGo, 0},
 		"GuardedJustNow":    {"what is taken over is not asked for", func(f *teardown.Facts) { f.Guarded, f.Settle = true, 2*time.Minute }, teardown.Hold, time.Minute},
 		"GuardedDown":       {"asked when it would be let go", func(f *teardown.Facts) { f.Guarded, f.Reachable, f.Grace = true, false, time.Second }, teardown.Ask, 0},
-		"Elsewhere":         {"the other registration goes on with it", func(f *teardown.Facts) { f.Elsewhere = "fleet/two" }, teardown.LetGo, 0},
-		"ElsewhereGuarded":  {"nothing is taken away", func(f *teardown.Facts) { f.Elsewhere, f.Guarded = "fleet/two", true }, teardown.LetGo, 0},
-		"ElsewhereJustNow":  {"it may leave there too", func(f *teardown.Facts) { f.Elsewhere, f.Settle, f.Reachable = "fleet/two", 2*time.Minute, false }, teardown.Hold, time.Minute},
 		"Awaited":           {"whoever moved it has not asked for its removal", func(f *teardown.Facts) { f.Awaited, f.Guarded = "r", true }, teardown.Hold, 0},
 		"AwaitedLetGo":      {"the database is gone already", func(f *teardown.Facts) { f.Awaited, f.LetGo = "r", "r" }, teardown.LetGo, 0},
 		"AwaitedDown":       {"a deletion ends", func(f *teardown.Facts) { f.Awaited, f.Reachable, f.Since = "r", false, now.Add(-time.Hour) }, teardown.LetGo, 0},

@@ -56,9 +56,9 @@ type workload struct {
 	id int
 	// name is helm:<namespace of its records>/<release>, or object:<namespace>/<name>.
 	name string
-	// owner is the Flux object that made it, or took it over; set and addon are of its labels, and by is the registration that it is of.
-	owner, ownerUID, set, addon, by string
-	chart                           string
+	// owner is the Flux object that made it, or took it over; set and addon are of its labels.
+	owner, ownerUID, set, addon string
+	chart                       string
 	// into is the targetNamespace of the Kustomization that applied it last.
 	into string
 	// unwanted is true when nobody wanted it at some time since it was last quiet.

@@ -60,7 +60,7 @@ func (w *World) forget() {
 	}
 	for _, c := range w.clusters {
 		for _, work := range c.workloads {
-			if work.unwanted && w.wantedBySome(c, work) && !w.leaves(work) && !w.becomesAnother(work) {
+			if work.unwanted && w.wantedThere(c, work) && !w.leaves(work) && !w.becomesAnother(work) {
 				work.unwanted, work.approved = false, false
 			}
 		}

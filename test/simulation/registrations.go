@@ -5,8 +5,9 @@ package simulation
 import (
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
+	"strings"
+	"time"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/index"
@@ -48,51 +49,59 @@ func (w *World) some(c *cluster, so func(r *cluster) bool) bool {
 	return slices.ContainsFunc(w.registrationsOf(c), so)
 }
 
-// wantedBySome returns whether a registration of a cluster wants what a workload is.
-func (w *World) wantedBySome(c *cluster, work *workload) bool {
-	return w.some(c, func(r *cluster) bool { return w.wanted(r, work) })
+// identified is since when a registration has said which cluster it is of.
+type identified struct {
+	cluster any
+	since   time.Time
 }
 
-// itsOwnAlone returns whether a registration that does not want a workload is the only one of its cluster that has it delivered, or delivers it with
-// such content: what another one would deliver, and does not yet, is not promised to stay.
-func (w *World) itsOwnAlone(c *cluster, o apiserver.Object, work *workload) bool {
-	of := w.registrationOf(o)
-	if of == nil || len(w.registrationsOf(c)) < 2 || w.wanted(of, work) {
-		return false
+// noteIdentity is told of every write, and notes when a registration turns out to be of another cluster.
+func (w *World) noteIdentity(write apiserver.Write) {
+	if write.Key.Kind != "ClusterRegistration" || write.New == nil {
+		return
 	}
-	for k := range w.flux.due {
-		other := w.server.Get(k)
-		if r := w.registrationOf(other); r != nil && r != of && isFor(other, c) && nested(other, "metadata", "deletionTimestamp") == nil && brings(other, work.name) && !after(other, o) && sameContent(o, other) {
-			return false
+	uid, of := nested(write.New, "metadata", "uid"), nested(write.New, "status", "clusterUID")
+	if w.identities[uid].cluster != of {
+		w.identities[uid] = identified{of, w.clock.Now().Truncate(time.Second)}
+	}
+}
+
+// firstOf returns the registration through which a cluster is delivered to: of those that lead there and say so, and are not on their way out, the
+// one that has said so first, then the oldest, then the first by name. Here all of them are in one namespace. It is nil while none says so.
+func (w *World) firstOf(c *cluster) *cluster {
+	var first *cluster
+	var rank string
+	for _, r := range w.registrationsOf(c) {
+		reg := w.registered(r)
+		if reg == nil || status.Goes(reg) || reg.Status.ClusterUID != c.uid() {
+			continue
+		}
+		mine := w.identities[string(reg.UID)].since.UTC().Format(time.RFC3339) + reg.CreationTimestamp.UTC().Format(time.RFC3339) + reg.Name
+		if first == nil || mine < rank {
+			first, rank = r, mine
 		}
 	}
-	return true
+	return first
+}
+
+// unserved returns whether another registration of the cluster is served than this one.
+func (w *World) unserved(r *cluster) bool {
+	first := w.firstOf(w.there(r))
+	return first != nil && first != r
+}
+
+// wantedThere returns whether the registration that is served wants what a workload is; or any, while nobody knows which that is.
+func (w *World) wantedThere(c *cluster, work *workload) bool {
+	if first := w.firstOf(c); first != nil {
+		return w.wanted(first, work)
+	}
+	return w.some(c, func(r *cluster) bool { return w.wanted(r, work) })
 }
 
 // registrationOf returns the registration of a Flux object, or nil.
 func (w *World) registrationOf(o apiserver.Object) *cluster {
 	key, _ := index.Registration(fmt.Sprint(nested(o, "metadata", "annotations", hubv1.RegistrationAnnotation)))
 	return w.cluster(key.Name)
-}
-
-// isFor returns whether a Flux object was made for a cluster as it is now. What a registration has that was led to another cluster a moment ago is
-// for the one before, until the hub has asked where it leads.
-func isFor(o apiserver.Object, c *cluster) bool {
-	return nested(o, "metadata", "annotations", hubv1.ClusterUIDAnnotation) == string(c.uid())
-}
-
-// after returns whether a Flux object was made when another one was on its way out already, or at that moment.
-func after(made, gone apiserver.Object) bool {
-	deleted, goes := nested(gone, "metadata", "deletionTimestamp").(string)
-	created, _ := nested(made, "metadata", "creationTimestamp").(string)
-	return goes && created >= deleted
-}
-
-// sameContent returns whether two Flux objects make the same of what they bring: Kustomizations do of one add-on, from one source and with the same
-// substitution.
-func sameContent(a, b apiserver.Object) bool {
-	return nested(a, "kind") != "Kustomization" || apiserver.Labels(a)[hubv1.AddonLabel] == apiserver.Labels(b)[hubv1.AddonLabel] && nested(a, "metadata", "namespace") == nested(b, "metadata", "namespace") &&
-		reflect.DeepEqual(nested(a, "spec", "postBuild"), nested(b, "spec", "postBuild"))
 }
 
 // brings returns whether a Flux object asks for a workload.
@@ -169,7 +178,7 @@ func (c *cluster) ledTo(r *cluster) {
 	}
 }
 
-// twoRegistrations returns whether two Flux objects are of different registrations: of one cluster, each of those has its own.
+// twoRegistrations returns whether two Flux objects are of different registrations: while another one comes to be served, both may be at work.
 func twoRegistrations(a, b apiserver.Object) bool {
 	return registrationIn(a) != "" && registrationIn(b) != "" && registrationIn(a) != registrationIn(b)
 }
@@ -180,36 +189,24 @@ func registrationIn(o apiserver.Object) string {
 	return s
 }
 
-// checkDuplicates: two registrations of one cluster say so, and one that was never anything but alone does not.
-func (w *World) checkDuplicates() {
-	for _, c := range w.clusters {
-		serving, others := 0, 0
-		for _, r := range append(slices.Clone(c.led), w.registrationsOf(c)...) {
-			if reg := w.registered(r); reg != nil && r != c {
-				others++
-			}
-		}
-		for _, r := range w.registrationsOf(c) {
-			if reg := w.registered(r); reg != nil && w.serves(r) && !status.Goes(reg) {
-				serving++
-			}
-		}
-		for _, r := range w.registrationsOf(c) {
-			reg := w.registered(r)
-			if reg == nil || !w.serves(r) || status.Goes(reg) {
-				continue
-			}
-			if says := status.IsTrue(reg, hubv1.DuplicateCondition); says && serving+others < 2 || !says && serving > 1 {
-				w.violated("status", "%d registrations are of %s, and %s says that it is a duplicate: %t", serving, c.name, reg.Name, says)
-			}
+// checkUnserved: of several registrations of a cluster one is served, and nobody delivers through the others, which say so.
+func (w *World) checkUnserved() {
+	for k := range w.flux.due {
+		if r := w.registrationOf(w.server.Get(k)); r != nil && w.unserved(r) {
+			w.violated("owners", "%s is there for %s, and %s is served", k, r.name, w.firstOf(w.there(r)).name)
 		}
 	}
-}
-
-// reinstallsForBoth: where two registrations have one release, an edit of their set has Flux reinstall it twice, as condition Duplicate says; also if
-// the one that had it last has been led elsewhere since.
-func (w *World) reinstallsForBoth(c *cluster, name string, k apiserver.Key) {
-	if work := c.workloads[name]; work != nil && work.by != "" && work.by != registrationIn(w.server.Get(k)) {
-		work.unwanted, work.approved = true, true
+	for _, r := range w.clusters {
+		reg := w.registered(r)
+		if reg == nil || !w.serves(r) || status.Goes(reg) {
+			continue
+		}
+		says := status.Find(reg, hubv1.DuplicateCondition)
+		switch unserved := w.unserved(r); {
+		case unserved != (says != nil) || unserved != (status.Reason(reg, hubv1.ReadyCondition) == hubv1.DuplicateReason):
+			w.violated("status", "%s is served instead of %s: %t, which says %s", w.firstOf(w.there(r)).name, r.name, unserved, conditionOf(reg))
+		case unserved && (status.IsTrue(reg, hubv1.ReadyCondition) || !strings.Contains(says.Message, r.namespace+"/"+w.firstOf(w.there(r)).name)):
+			w.violated("status", "%s is served instead of %s, which says %s", w.firstOf(w.there(r)).name, r.name, conditionOf(reg))
+		}
 	}
 }

@@ -162,7 +162,7 @@ func (w *World) checkDelivered() {
 			continue
 		}
 		for _, c := range w.clusters {
-			if !w.serves(c) || !w.selects(s, c) {
+			if !w.serves(c) || !w.selects(s, c) || w.unserved(c) {
 				continue
 			}
 			for _, a := range s.addons {
@@ -234,7 +234,7 @@ func (w *World) checkLeft() {
 			if !w.lives(work.ownerUID) && !w.told(c, work) {
 				w.violated("orphans", "%s stays on %s without an owner (add-on %s of %s), and nothing says so", name, c.name, work.addon, work.set)
 			}
-			if w.lives(work.ownerUID) && !w.wantedBySome(c, work) && w.some(c, w.serves) && !w.unnoted(work) && !w.told(c, work, "Flux goes on with it") && !w.some(c, func(r *cluster) bool { return w.staysAnyway(r, work) }) {
+			if w.lives(work.ownerUID) && !w.wantedThere(c, work) && w.some(c, w.serves) && !w.unnoted(work) && !w.told(c, work, "Flux goes on with it") && !w.some(c, func(r *cluster) bool { return w.staysAnyway(r, work) }) {
 				w.violated("convergence", "%s is still delivered to %s, and nobody wants it", name, c.name)
 			}
 		}

@@ -26,6 +26,13 @@ func (w *World) checkStatuses() {
 		if c == nil || s == nil || !w.serves(c) {
 			continue
 		}
+		if w.unserved(c) {
+			ready := slices.ContainsFunc(d.Status.Addons, func(a hubv1.AddonStatus) bool { return a.State == hubv1.AddonReady })
+			if status.Reason(d, hubv1.ReadyCondition) != hubv1.DuplicateReason || status.IsTrue(d, hubv1.ReadyCondition) || ready {
+				w.violated("status", "delivery %s is of a registration that is not served, and says: %s", d.Name, conditionOf(d))
+			}
+			continue
+		}
 		w.checkContradictions(d, s, c)
 		w.checkFailing(d, s, c)
 		if !status.IsTrue(d, hubv1.ReadyCondition) && !lostAll(d) && len(w.stalled(s, c)) == 0 && !w.waitsForHeir(w.server.Get(keyOf("AddonDelivery", d.Namespace, d.Name))) {
@@ -58,11 +65,11 @@ func (w *World) checkStatuses() {
 		}
 		lost := w.someLostAll(func(d *hubv1.AddonDelivery) bool { return d.Spec.RegistrationRef.Name == c.name }) ||
 			slices.ContainsFunc(sortedKeys(w.sets), func(name string) bool { return len(w.stalled(w.sets[name], c)) > 0 })
-		if w.serves(c) && !status.IsTrue(reg, hubv1.ReadyCondition) && !keptOpen(w.server.Get(c.registration())) && !lost {
+		if w.serves(c) && !w.unserved(c) && !status.IsTrue(reg, hubv1.ReadyCondition) && !keptOpen(w.server.Get(c.registration())) && !lost {
 			w.violated("status", "registration %s is not Ready at rest: %s", c.name, conditionOf(reg))
 		}
 	}
-	w.checkDuplicates()
+	w.checkUnserved()
 	for _, name := range sortedKeys(w.sets) {
 		w.checkSet(w.sets[name])
 	}

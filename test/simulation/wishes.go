@@ -289,7 +289,7 @@ func (w *World) noteWishes() {
 }
 
 func (w *World) noteWish(c *cluster, work *workload) {
-	if w.wantedBySome(c, work) {
+	if w.wantedThere(c, work) {
 		work.missed = true
 	} else {
 		work.unwanted = true

@@ -57,6 +57,8 @@ type World struct {
 	ids     int
 	losses  []loss
 	orphans map[string]orphan
+	// identities is which cluster each registration says that it is of, by its UID.
+	identities map[any]identified
 	// deleted are the UIDs of Flux objects that users have deleted.
 	deleted    map[any]bool
 	violations []Violation
@@ -101,7 +103,7 @@ var start = time.Date(2026, 1, 5, 8, 0, 0, 0, time.UTC)
 func newWorld() *World {
 	w := &World{
 		clock: testclock.NewFakeClock(start), scheme: scheme(), config: flags(), sets: map[string]*set{}, broken: map[string]bool{},
-		flux: &flux{due: map[apiserver.Key]time.Time{}, failures: map[apiserver.Key]int{}}, orphans: map[string]orphan{}, deleted: map[any]bool{},
+		flux: &flux{due: map[apiserver.Key]time.Time{}, failures: map[apiserver.Key]int{}}, orphans: map[string]orphan{}, deleted: map[any]bool{}, identities: map[any]identified{},
 	}
 	w.server = apiserver.New(w.clock)
 	w.server.OnWrite = w.noticed
@@ -188,6 +190,7 @@ func (w *World) gate(h *hub, verb string, k apiserver.Key) (before, after error)
 // noticed is told of every write.
 func (w *World) noticed(write apiserver.Write) {
 	w.flux.noticed(w, write)
+	w.noteIdentity(write)
 	if write.Actor == "user" || write.Actor == "flux" {
 		return
 	}
@@ -253,7 +256,7 @@ func (w *World) give(c *cluster, name string, k apiserver.Key, uid, set, addon, 
 		w.violated("owners", "%s on %s belongs to two Flux objects: %s and %s", name, c.name, work.owner, k)
 	}
 	delete(w.orphans, c.name+" "+name)
-	work.owner, work.ownerUID, work.set, work.addon, work.chart, work.by = k.String(), uid, set, addon, chart, registrationIn(w.server.Get(k))
+	work.owner, work.ownerUID, work.set, work.addon, work.chart = k.String(), uid, set, addon, chart
 	if comes && w.onlyStays(c, work) {
 		work.unwanted = true
 		return
@@ -276,7 +279,6 @@ func (w *World) take(c *cluster, name string, k apiserver.Key, why string) {
 	delete(c.workloads, name)
 	if o := w.server.Get(k); o != nil {
 		work.set = setNameOf(o) // whose guard lets it go: it may have come from another set, and not have been applied since
-		work.unwanted = work.unwanted || w.itsOwnAlone(c, o, work)
 		if w.deleted[nested(o, "metadata", "uid")] {
 			work.unwanted, work.approved = true, true
 		}

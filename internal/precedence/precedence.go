@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package precedence decides which of several registrations of one cluster is served. Two that both deliver would take from each other what they
+// think is theirs. It is pure: the registrations and the platform namespaces are arguments.
+package precedence
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/status"
+)
+
+// Instead returns the registration that is served instead of another one of its cluster; nil if that is served itself. All are registrations
+// that say that they are of that cluster, the one in question among them or not. One that goes stands back for others; for itself it counts as
+// before, since it may be made again.
+//
+// Only rivals stand back for each other. Of those, one in a platform namespace goes before the others, and then who came first goes first.
+func Instead(reg *hubv1.ClusterRegistration, all []hubv1.ClusterRegistration, platform func(namespace string) bool) *hubv1.ClusterRegistration {
+	first := reg
+	for i := range all {
+		if o := &all[i]; o.UID != reg.UID && !status.Goes(o) && rivals(reg, o, platform) && before(o, first, platform) {
+			first = o
+		}
+	}
+	if first == reg {
+		return nil
+	}
+	return first
+}
+
+// rivals returns whether of two registrations that say that they are of one cluster only one may be served. What a cluster says of itself may be a
+// lie: whoever administers one could so get rid of what is delivered to it, or to another one. So both have to prove it by the same CA. And outside
+// of the platform namespaces a namespace is a tenant's: who has a way into another tenant's cluster stops nothing that is delivered to it.
+func rivals(a, b *hubv1.ClusterRegistration, platform func(namespace string) bool) bool {
+	if a.Namespace != b.Namespace && !platform(a.Namespace) && !platform(b.Namespace) {
+		return false
+	}
+	if a.Status.UsesWorkloadIdentity() {
+		return true // both name it alike, and nobody has asked it
+	}
+	x, y := a.Status.Credential, b.Status.Credential
+	return x != nil && y != nil && x.AuthorityFingerprint != "" && x.AuthorityFingerprint == y.AuthorityFingerprint
+}
+
+// before returns whether a registration came to its cluster before another one, and so goes first.
+func before(a, b *hubv1.ClusterRegistration, platform func(namespace string) bool) bool {
+	if p, q := platform(a.Namespace), platform(b.Namespace); p != q {
+		return p
+	}
+	return cmp.Or(since(a).Compare(since(b)), a.CreationTimestamp.Compare(b.CreationTimestamp.Time),
+		cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name)) < 0
+}
+
+// since is when a registration came to be of its cluster. What an older hub has written does not say.
+func since(reg *hubv1.ClusterRegistration) time.Time {
+	if t := reg.Status.ClusterSince; t != nil {
+		return t.Time
+	}
+	return reg.CreationTimestamp.Time
+}
+
+// Others returns the names of the registrations that say that they are of the cluster of one, but for those that go, sorted.
+func Others(reg *hubv1.ClusterRegistration, all []hubv1.ClusterRegistration) []string {
+	return names(all, func(o *hubv1.ClusterRegistration) bool { return o.UID != reg.UID })
+}
+
+// Beside returns those of the others that are no rivals of one, and are served whether or not it is.
+func Beside(reg *hubv1.ClusterRegistration, all []hubv1.ClusterRegistration, platform func(namespace string) bool) []string {
+	return names(all, func(o *hubv1.ClusterRegistration) bool { return o.UID != reg.UID && !rivals(reg, o, platform) })
+}
+
+func names(all []hubv1.ClusterRegistration, of func(*hubv1.ClusterRegistration) bool) []string {
+	var out []string
+	for i := range all {
+		if o := &all[i]; of(o) && !status.Goes(o) {
+			out = append(out, o.Namespace+"/"+o.Name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}

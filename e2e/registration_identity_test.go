@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/status"
 )
 
 // TestAnotherClusterBehindAName: the kubeconfig of a registration is changed to one of another cluster. The old one keeps what it
@@ -54,7 +55,7 @@ spec:
 		return errors.Join(condition(ctx, g.Client, reg, hubv1.DuplicateCondition, metav1.ConditionTrue, hubv1.SameClusterReason),
 			condition(ctx, g.Client, reg, hubv1.ReadyCondition, metav1.ConditionFalse, hubv1.DuplicateReason))
 	})
-	if c := findCondition(reg.Status.Conditions, hubv1.DuplicateCondition); !strings.Contains(c.Message, "fleet/two") {
+	if c := status.Find(reg, hubv1.DuplicateCondition); !strings.Contains(c.Message, "fleet/two") {
 		t.Errorf("it says %q", c.Message)
 	}
 	soon(t, "what it had is let go", func() error {

@@ -158,10 +158,6 @@ type AddonStatus struct {
 	// one, somebody else has edited the spec.
 	// +optional
 	AppliedGeneration int64 `json:"appliedGeneration,omitempty"`
-	// suspended is true while the Flux object is suspended, by the hub or by somebody else. If the object is deleted
-	// meanwhile, Flux leaves on the cluster what it applied.
-	// +optional
-	Suspended bool `json:"suspended,omitempty"`
 	// reason is a word for why it is not Ready, if the state does not say it. If Flux failed, it is Flux's own
 	// reason.
 	// +optional
@@ -177,18 +173,6 @@ type AddonStatus struct {
 	// over from another object. It stays for as long as the add-on is on this cluster.
 	// +optional
 	Release *HelmReleaseIdentity `json:"release,omitempty"`
-	// takesOver lists the Flux objects, as kind namespace/name, whose workload the add-on takes over. The hub writes
-	// it before it deletes them, and keeps it until the add-on has an object of its own. If the add-on never gets
-	// one, the workload is an orphan.
-	// +optional
-	// +listType=set
-	TakesOver []string `json:"takesOver,omitempty"`
-	// onCluster lists digests of what the add-on has on the cluster and Flux would leave there if somebody deleted
-	// its object now: the content of a suspended object, content that Flux has applied in part and not recorded, and
-	// content that a deleted object has left until the next object goes on with it.
-	// +optional
-	// +listType=set
-	OnCluster []string `json:"onCluster,omitempty"`
 }
 
 // HelmReleaseIdentity identifies the Helm release that a HelmRelease manages. If any of these fields changes, Flux

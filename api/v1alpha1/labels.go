@@ -96,6 +96,12 @@ const (
 	// AppliedAsAnnotation on a Kustomization records what Flux had applied when the hub changed it: a digest of its
 	// folder and places, and the generation that applied them. It counts until Flux has succeeded with the change.
 	AppliedAsAnnotation = "chandler.dev/applied-as"
+	// HeirAnnotation on a Flux object that is handed over names the object, as kind namespace/name, that takes over
+	// what it leaves on the cluster.
+	HeirAnnotation = "chandler.dev/heir"
+	// InheritedAnnotation on a Flux object lists what was on the cluster when it was made, for it to take over. If it
+	// is deleted before Flux has recorded anything, it leaves that behind.
+	InheritedAnnotation = "chandler.dev/inherited"
 	// ClusterUIDAnnotation on a Flux object is the UID of kube-system of the cluster that it was made for or, with
 	// workload identity, the target fingerprint. What Flux records about one cluster must never be applied to
 	// another.
@@ -130,6 +136,9 @@ const (
 	AddonSetFinalizer = "chandler.dev/addonset"
 	// DeliveryFinalizer keeps a delivery until everything it put on the cluster is uninstalled or let go.
 	DeliveryFinalizer = "chandler.dev/delivery"
+	// FluxObjectFinalizer keeps a Flux object, after Flux has finished with it, until the hub has seen what it has
+	// left on the cluster.
+	FluxObjectFinalizer = "chandler.dev/flux-object"
 	// MirrorFinalizer keeps a kubeconfig mirror until the last Flux object that uses it is gone. Without its
 	// kubeconfig, a Kustomization hangs in deletion forever, and a HelmRelease leaves its Helm release behind without
 	// a message.

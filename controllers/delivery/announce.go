@@ -6,7 +6,6 @@ import (
 	"context"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
@@ -38,9 +37,8 @@ func (r *Reconciler) announce(ctx context.Context, c *cluster, steps []plan.Step
 		}
 	}
 	for _, s := range steps {
-		if o := c.objects[s.Key]; s.Verb == plan.LetGo && c.announced[s.Key].err == nil && c.delivery(s.Key.Namespace, o.delivery) == nil && !o.isLetGo() && c.registration != nil {
-			r.Recorder.Eventf(c.registration, newObject(s.Key), corev1.EventTypeWarning, hubv1.AddonOrphanedEvent, "Remove",
-				"add-on %q (%s), of which no AddonDelivery is there any more, is left on cluster %s: %s", s.Addon, s.Key, c.key, c.announced[s.Key].left)
+		if o := c.objects[s.Key]; s.Verb == plan.LetGo && o.last() && c.announced[s.Key].err == nil && c.delivery(s.Key.Namespace, o.delivery) == nil {
+			r.warnLeft(ctx, c, nil, s.Key, "Remove", "add-on %q (%s), of which no AddonDelivery is there any more, is left on cluster %s: %s", s.Addon, s.Key, c.key, c.announced[s.Key].left)
 		}
 	}
 }
@@ -78,7 +76,7 @@ func (r *Reconciler) announceOf(ctx context.Context, c *cluster, d *delivery, st
 // sent one, and the status forgets it as soon as the add-on is delivered again, perhaps as something else, or with its delivery.
 func (r *Reconciler) announceAgain(ctx context.Context, c *cluster, d *delivery, s plan.Step) {
 	o := c.objects[s.Key]
-	if left, _ := r.ledger.wasRemoved(s.Key); left != "" || o.isLetGo() || o.delivery != d.Name || s.Key.Namespace != d.Namespace {
+	if left, _ := r.ledger.wasRemoved(s.Key); left != "" || o.delivery != d.Name || s.Key.Namespace != d.Namespace {
 		return
 	}
 	r.tellOrphan(ctx, c, d, *d.addon(s.Addon))

@@ -4,6 +4,7 @@ package delivery
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -52,7 +53,7 @@ func (r *Reconciler) apply(ctx context.Context, c *cluster, steps []plan.Step) (
 			if out = c.announced[s.Key]; out.err == nil {
 				out.err = r.remove(ctx, c, s, out.left)
 			}
-		case plan.Uninstall, plan.HandOver:
+		case plan.Uninstall, plan.HandOver, plan.Finish:
 			out.err = r.remove(ctx, c, s, "")
 		case plan.Suspend:
 			out = r.suspend(ctx, c, s)
@@ -193,13 +194,24 @@ func (r *Reconciler) write(ctx context.Context, c *cluster, s plan.Step) outcome
 	if err := r.need(ctx, c, d, w); err != nil {
 		return outcome{err: err}
 	}
-	r.tellLeftBehind(ctx, c, d, w)
-	o := w.Manifest()
-	if there := c.objects[s.Key]; there != nil {
+	o, there := w.Manifest(), c.objects[s.Key]
+	o.SetFinalizers([]string{hubv1.FluxObjectFinalizer})
+	var goesOn []string
+	switch {
+	case there == nil:
+	case there.Finished:
+		goesOn = r.inherit(ctx, c, d, w, o, there, there.Left)
+		if gone, err := r.takeOff(ctx, there, hubv1.FluxObjectFinalizer); err != nil || !gone { // somebody else may keep it
+			return outcome{err: err}
+		}
+	default:
 		if err := r.tellOvertaken(ctx, c, d, w, there); err != nil {
 			return outcome{err: err, applied: there.Applied}
 		}
 		mark(o, w, &there.Observed)
+		if !there.Noted {
+			r.inherit(ctx, c, d, w, o, there, there.inherited)
+		}
 	}
 	key := identity.ClusterKey(r.Config.HubID, c.key)
 	write := func() (client.Object, error) {
@@ -212,11 +224,14 @@ func (r *Reconciler) write(ctx context.Context, c *cluster, s plan.Step) outcome
 	}
 	obj, err := write()
 	if err != nil {
+		if len(goesOn) > 0 { // nothing remembers it any more
+			r.tellLeft(ctx, c, d, there, goesOn, "it could not be made again yet")
+		}
 		return outcome{err: err}
 	}
 	r.ledger.note(s.Key, obj)
 	r.writes.Note(c.key, s.Key.Kind, obj, r.Clock.Now())
-	if there := c.objects[s.Key]; there != nil && there.Held && c.suspended() == nil {
+	if there != nil && there.Held && c.suspended() == nil {
 		c.lookAgain(soon) // it is resumed next, and no event tells of a write that changed nothing
 	}
 	c.log(ctx, s).Info("wrote the Flux object of an add-on", "verb", string(s.Verb))
@@ -237,14 +252,13 @@ func mark(o *unstructured.Unstructured, w *assembly.Wanted, there *plan.Observed
 // object is let go without a trace on the cluster (kustomize-controller, finalize; helm-controller, reconcileDelete). So
 // suspend is set to what the step means before the deletion, in a patch of its own.
 func (r *Reconciler) remove(ctx context.Context, c *cluster, s plan.Step, left string) error {
-	o := c.objects[s.Key]
-	suspend := s.Verb != plan.Uninstall
-	obj := newObject(s.Key)
-	if o.Suspended != suspend {
-		patch := fmt.Appendf(nil, `{"spec":{"suspend":%t}}`, suspend)
-		err := r.Client.Patch(ctx, obj, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(hubv1.SuspendFieldManager))
-		if err != nil {
-			return client.IgnoreNotFound(fmt.Errorf("suspend %s %s: %w", s.Key.Kind, s.Key.Name, err))
+	o, obj := c.objects[s.Key], newObject(s.Key)
+	if o.Finished && s.Verb == plan.HandOver {
+		return r.bequeath(ctx, c, s)
+	}
+	if !o.Finished {
+		if err := r.prepare(ctx, o, obj, s); err != nil {
+			return client.IgnoreNotFound(err)
 		}
 	}
 	r.ledger.remove(s.Key, left, r.Clock.Now())
@@ -252,7 +266,6 @@ func (r *Reconciler) remove(ctx context.Context, c *cluster, s plan.Step, left s
 	if o.Deleting {
 		return r.unfinalize(ctx, c, s)
 	}
-	r.tellHalfMoved(ctx, c, s, o) // before: nobody would know afterwards
 	if err := r.Client.Delete(ctx, obj); err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("delete %s %s: %w", s.Key.Kind, s.Key.Name, err))
 	}
@@ -263,6 +276,36 @@ func (r *Reconciler) remove(ctx context.Context, c *cluster, s plan.Step, left s
 		}
 	}
 	r.tellRemoval(ctx, c, s, o)
+	return nil
+}
+
+// prepare suspends an object that is about to be deleted, or resumes it, and notes on one that is handed over who takes it over. What an older hub has made gets
+// the hub's finalizer by that.
+func (r *Reconciler) prepare(ctx context.Context, o *object, obj client.Object, s plan.Step) error {
+	suspend := s.Verb != plan.Uninstall
+	handsOver := s.Verb == plan.HandOver && !o.Foreign
+	if o.Suspended == suspend && (!handsOver || o.Heir == s.To && (o.Deleting || slices.Contains(o.finalizers, hubv1.FluxObjectFinalizer))) {
+		return nil
+	}
+	change := map[string]any{"spec": map[string]any{"suspend": suspend}}
+	meta := map[string]any{}
+	if handsOver {
+		meta["annotations"] = map[string]any{hubv1.HeirAnnotation: s.To.String()}
+		if !o.Deleting && !slices.Contains(o.finalizers, hubv1.FluxObjectFinalizer) {
+			meta["finalizers"], meta["resourceVersion"] = append(slices.Clone(o.finalizers), hubv1.FluxObjectFinalizer), o.version
+		}
+	}
+	if o.Deleting && !suspend {
+		meta["resourceVersion"] = o.version // if Flux is done with it, it has left that
+	}
+	change["metadata"] = meta
+	patch, err := json.Marshal(change)
+	if err != nil {
+		return err
+	}
+	if err := r.Client.Patch(ctx, obj, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(hubv1.SuspendFieldManager)); err != nil {
+		return fmt.Errorf("suspend %s %s: %w", s.Key.Kind, s.Key.Name, err)
+	}
 	return nil
 }
 
@@ -282,7 +325,7 @@ func (r *Reconciler) tellRemoval(ctx context.Context, c *cluster, s plan.Step, o
 		return
 	}
 	if s.Verb == plan.Uninstall {
-		r.Recorder.Eventf(r.about(ctx, c, d), newObject(s.Key), corev1.EventTypeNormal, hubv1.AddonRemovedEvent, "Remove",
+		r.Recorder.Eventf(r.about(ctx, c, d, s.Key.Namespace), newObject(s.Key), corev1.EventTypeNormal, hubv1.AddonRemovedEvent, "Remove",
 			"uninstalling add-on %q from cluster %s", o.Addon, c.key)
 	}
 }

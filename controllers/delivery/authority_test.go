@@ -141,7 +141,7 @@ func outside(t *testing.T, token string, change func(*hubv1.AddonDelivery, *helm
 	reg := registered(roomCluster, "c1")
 	labels := map[string]string{hubv1.ClusterKeyLabel: identity.ClusterKey("hub", roomCluster), hubv1.AddonLabel: "app", hubv1.AddonSetLabel: "mine", hubv1.MirrorLabel: "true"}
 	hr := &helmv2.HelmRelease{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "tenant", Name: identity.FluxObject("hub", roomCluster, "app"), UID: "outside", Labels: labels, Annotations: map[string]string{hubv1.DeliveryAnnotation: d.Name},
+		Namespace: "tenant", Name: identity.FluxObject("hub", roomCluster, "app"), UID: "outside", Labels: labels, Annotations: map[string]string{hubv1.DeliveryAnnotation: d.Name}, Finalizers: []string{fluxFinalizer},
 	}}
 	hr.Spec.ChartRef = &helmv2.CrossNamespaceSourceReference{Kind: "OCIRepository", Name: "mine"}
 	hr.Spec.ReleaseName, hr.Spec.TargetNamespace, hr.Spec.StorageNamespace = "app", "app", "app"

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/fluxspec"
 	"github.com/chandler-hub/chandler/internal/plan"
 )
 
@@ -79,30 +80,25 @@ func (m *room) dead() bool {
 	return errors.Is(err, errCrashed)
 }
 
-// TestAnnounceAgain: what the status says that it is let go is told of again until that has begun. What was being uninstalled before is on its way out already.
+// TestAnnounceAgain: what the status says that it is let go is told of again until this hub has begun with that: the one before may have died before it did.
 func TestAnnounceAgain(t *testing.T) {
 	for name, tc := range map[string]struct {
-		there vanishingObject
 		// removed is what the hub has noted of the object when it had it go lately; nil if it has not.
 		removed *string
 		want    bool
 	}{
-		"stays":                               {vanishingObject{false, false}, nil, true},
-		"suspended":                           {vanishingObject{true, false}, nil, true},
-		"let go by the hub before":            {vanishingObject{true, true}, nil, false},
-		"was being uninstalled":               {vanishingObject{false, true}, nil, true},
-		"was being uninstalled by this hub":   {vanishingObject{false, true}, new(""), true},
-		"let go by this hub, the cache lags":  {vanishingObject{false, false}, new("what it applied"), false},
-		"let go by this hub, deleted already": {vanishingObject{false, true}, new("what it applied"), false},
+		"not by this hub, or not at all":    {nil, true},
+		"was being uninstalled by this hub": {new(""), true},
+		"let go by this hub":                {new("what it applied"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			told := pausedApp()
-			told.State = hubv1.AddonOrphaned
-			m, c, d := (&vanishing{last: told, cached: &tc.there}).room(t)
+			k := plan.Key{Kind: fluxspec.HelmReleaseKind, Namespace: "flux-system", Name: "one-app"}
+			m, d := newRoom(t), leaving(hubv1.AddonStatus{Name: "app", Kind: k.Kind, Object: k.Name, State: hubv1.AddonOrphaned})
+			c := &cluster{key: roomCluster, deliveries: []*delivery{d}, objects: map[plan.Key]*object{k: {delivery: d.Name, Observed: plan.Observed{Key: k, Addon: "app"}}}}
 			if tc.removed != nil {
-				m.r.ledger.remove(vanishingKey, *tc.removed, m.clock.Now())
+				m.r.ledger.remove(k, *tc.removed, m.clock.Now())
 			}
-			m.r.announceAgain(t.Context(), c, d, plan.Step{Key: vanishingKey, Addon: "app", Verb: plan.LetGo})
+			m.r.announceAgain(t.Context(), c, d, plan.Step{Key: k, Addon: "app", Verb: plan.LetGo})
 			if got := m.orphanEvents(); len(got) > 0 != tc.want {
 				t.Errorf("told: %v", got)
 			}

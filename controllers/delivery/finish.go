@@ -19,6 +19,7 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/apply"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
+	"github.com/chandler-hub/chandler/internal/fluxstate"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/pace"
@@ -31,17 +32,12 @@ func (r *Reconciler) finish(ctx context.Context, c *cluster, steps []plan.Step, 
 	var errs []error
 	again := false
 	for _, d := range c.deliveries {
-		if err := r.lostBetween(ctx, c, d); err != nil {
-			errs = append(errs, err)
-			continue
-		}
 		r.report(c, d, steps, outcomes)
 		if wait := r.waiting.For(client.ObjectKeyFromObject(d), pace.Delivery(d.before, d.AddonDelivery), pace.Delay(d.before), c.now); wait > 0 {
 			c.lookAgain(wait)
 			continue
 		}
-		again = again || d.Status.ReadyRevision != d.before.Status.ReadyRevision || d.tookOver()
-		r.tellReplaced(ctx, c, d)
+		again = again || d.Status.ReadyRevision != d.before.Status.ReadyRevision || d.recordedNow()
 		if err := apply.Status(ctx, r.Client, d.before, d.AddonDelivery); err != nil {
 			errs = append(errs, err)
 			continue
@@ -76,12 +72,11 @@ func (c *cluster) lookAgain(after time.Duration) {
 // soon is when to look again after something that no event tells of.
 const soon = 100 * time.Millisecond
 
-// tookOver returns whether what an add-on takes over, or with which release, has been written down just now.
-func (d *delivery) tookOver() bool {
+// recordedNow returns whether it has been written down just now with which release an add-on goes on.
+func (d *delivery) recordedNow() bool {
 	return slices.ContainsFunc(d.Status.Addons, func(a hubv1.AddonStatus) bool {
 		before := d.addon(a.Name)
-		recorded := a.Release != nil && (before == nil || before.Release == nil || *before.Release != *a.Release)
-		return recorded || len(a.TakesOver) > 0 && (before == nil || !slices.Equal(before.TakesOver, a.TakesOver))
+		return a.Release != nil && (before == nil || before.Release == nil || *before.Release != *a.Release)
 	})
 }
 
@@ -147,6 +142,7 @@ func (c *cluster) allButGone(obj metav1.PartialObjectMetadata) bool {
 	return false
 }
 
+// objectsLeft returns the Flux objects of a cluster in a namespace that Flux is not done with.
 func (r *Reconciler) objectsLeft(ctx context.Context, c *cluster, namespace string) ([]metav1.PartialObjectMetadata, error) {
 	var left []metav1.PartialObjectMetadata
 	for kind, gv := range map[string]string{
@@ -157,7 +153,9 @@ func (r *Reconciler) objectsLeft(ctx context.Context, c *cluster, namespace stri
 		if err != nil {
 			return nil, fmt.Errorf("look for what is left: %w", err)
 		}
-		left = append(left, slices.DeleteFunc(list.Items, func(o metav1.PartialObjectMetadata) bool { return !r.ours(c, &o) })...)
+		left = append(left, slices.DeleteFunc(list.Items, func(o metav1.PartialObjectMetadata) bool {
+			return !r.ours(c, &o) || o.DeletionTimestamp != nil && fluxstate.Finished(o.Finalizers)
+		})...)
 	}
 	return left, nil
 }
@@ -182,10 +180,6 @@ func (r *Reconciler) tell(ctx context.Context, c *cluster, d *delivery) {
 			r.Recorder.Eventf(d.AddonDelivery, object, corev1.EventTypeWarning, hubv1.AddonFailedEvent, "Deliver", "add-on %q: %s", a.Name, a.Message)
 		case hubv1.AddonOrphaned:
 			r.tellOrphan(ctx, c, d, a)
-		case hubv1.AddonExcluded, hubv1.AddonLostTo:
-			if b := was(d, a.Name); r.vanished(c, d, b) {
-				r.tellVanished(ctx, c, d, b, "this set does not deliver it here any more")
-			}
 		case hubv1.AddonReady:
 			if before == hubv1.AddonFailed {
 				r.Recorder.Eventf(d.AddonDelivery, object, corev1.EventTypeNormal, hubv1.AddonRecoveredEvent, "Deliver", "add-on %q is Ready again", a.Name)
@@ -199,6 +193,6 @@ func (r *Reconciler) tellOrphan(ctx context.Context, c *cluster, d *delivery, a 
 	if a.Object != "" {
 		object = newObject(plan.Key{Kind: a.Kind, Namespace: d.Namespace, Name: a.Object})
 	}
-	r.Recorder.Eventf(r.about(ctx, c, d), object, corev1.EventTypeWarning, hubv1.AddonOrphanedEvent, "Remove",
+	r.Recorder.Eventf(r.about(ctx, c, d, d.Namespace), object, corev1.EventTypeWarning, hubv1.AddonOrphanedEvent, "Remove",
 		"add-on %q (%s %q) is left on cluster %s: %s", a.Name, a.Kind, a.Object, c.key, a.Message)
 }

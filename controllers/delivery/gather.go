@@ -94,8 +94,6 @@ type delivery struct {
 	unreadable []string
 	// assembly.Portion is what it may deliver.
 	assembly.Portion
-	// lost and going are what its add-ons were to take over that is gone, and that is about to be.
-	lost, going []string
 	// whole renders the result again, with the bodies that memory does not keep.
 	whole func() (*render.Result, error)
 }
@@ -107,7 +105,8 @@ type object struct {
 	uid     types.UID
 	version string
 	// uses are the sources and charts that it refers to, as index.Source writes them.
-	uses []string
+	uses       []string
+	finalizers []string
 	// deleted is when it was asked to go; zero if it was not.
 	deleted time.Time
 	// delivery names the AddonDelivery, in the object's namespace.
@@ -117,6 +116,8 @@ type object struct {
 	chart string
 	// account is the ServiceAccount that Flux acts as on the cluster; "" for none.
 	account string
+	// inherited is what was on the cluster when it was made, for it to go on with.
+	inherited []string
 	// kept is the release that it goes on with, whatever its add-on's name; zero for none.
 	kept hubv1.HelmReleaseIdentity
 }
@@ -165,14 +166,14 @@ func (r *Reconciler) gather(ctx context.Context, k key) (*cluster, error) {
 	if err := r.Client.List(ctx, list, client.MatchingFields{index.DeliveryRegistration: k.String()}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list the deliveries: %w", err)
 	}
-	if len(list.Items) == 0 {
-		return c, nil
-	}
 	reg := &hubv1.ClusterRegistration{}
 	if err := r.Client.Get(ctx, k, reg); err == nil {
 		c.registration = reg
 	} else if !apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("read the registration: %w", err)
+	}
+	if len(list.Items) == 0 {
+		return c, r.gatherFinished(ctx, c)
 	}
 	if err := r.gatherInstead(ctx, c); err != nil {
 		return nil, err
@@ -189,7 +190,7 @@ func (r *Reconciler) gather(ctx context.Context, k key) (*cluster, error) {
 		c.deliveries = append(c.deliveries, d)
 	}
 	if len(c.deliveries) == 0 {
-		return c, nil
+		return c, r.gatherFinished(ctx, c)
 	}
 	if err := r.gatherObjects(ctx, c); err != nil {
 		return nil, err

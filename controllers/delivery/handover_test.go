@@ -14,16 +14,12 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
-	"github.com/chandler-hub/chandler/internal/assembly"
-	"github.com/chandler-hub/chandler/internal/fluxspec"
+	"github.com/chandler-hub/chandler/internal/fluxstate"
 	"github.com/chandler-hub/chandler/internal/identity"
-	"github.com/chandler-hub/chandler/internal/plan"
-	"github.com/chandler-hub/chandler/internal/render"
 )
 
 // moving is a room in which set old delivers add-on app. move then has set new deliver it, as renamed.
@@ -95,8 +91,8 @@ func TestHandOverThatIsNotFinished(t *testing.T) {
 			}
 			m.move()
 			m.settle()
-			if m.object(roomCluster, "app") != nil || m.object(roomCluster, "renamed") != nil {
-				t.Fatal("it is still in one of two hands")
+			if o := m.object(roomCluster, "app"); o == nil || !fluxstate.Of(o).Finished || m.object(roomCluster, "renamed") != nil {
+				t.Fatalf("it is still in one of two hands, or nothing remembers it: %v", o)
 			}
 			m.restart()
 			m.withdraw(roomCluster, "old")
@@ -106,7 +102,7 @@ func TestHandOverThatIsNotFinished(t *testing.T) {
 				t.Fatalf("the delivery hangs: %+v", m.delivery(roomCluster, "new").Status)
 			}
 			got := m.orphans(roomCluster)
-			if len(got) != 1 || got[0].Addon != "renamed" || !strings.Contains(got[0].Message, "app") || len(m.told) == 0 {
+			if m.object(roomCluster, "app") != nil || len(got) != 1 || got[0].Addon != "app" || len(m.told) == 0 {
 				t.Errorf("orphans: %+v, events: %v", got, m.told)
 			}
 		})
@@ -123,8 +119,8 @@ func TestHandOverThatFluxHasNotNoted(t *testing.T) {
 				m.busy = true
 				m.move()
 				m.settle()
-				if m.object(roomCluster, "app") != nil || m.object(roomCluster, "renamed") == nil {
-					t.Fatal("it has not changed hands")
+				if o := m.object(roomCluster, "app"); o == nil || !fluxstate.Of(o).Finished || m.object(roomCluster, "renamed") == nil {
+					t.Fatalf("it has not changed hands, or nothing remembers it: %v", o)
 				}
 				m.restart()
 				m.withdraw(roomCluster, "new")
@@ -137,10 +133,10 @@ func TestHandOverThatFluxHasNotNoted(t *testing.T) {
 				}
 				m.settle()
 				got := m.orphans(roomCluster)
-				if m.object(roomCluster, "renamed") != nil || m.delivery(roomCluster, "new") != nil {
+				if m.object(roomCluster, "app") != nil || m.object(roomCluster, "renamed") != nil || m.delivery(roomCluster, "new") != nil {
 					t.Fatalf("it stays: %+v", m.delivery(roomCluster, "new").Status)
 				}
-				if fails && (len(got) != 1 || got[0].Addon != "renamed") || !fails && (len(got) > 0 || len(m.uninstalled) != 1) {
+				if fails && (len(got) == 0 || len(m.told) == 0) || !fails && (len(got) > 0 || len(m.uninstalled) != 1) {
 					t.Errorf("orphans: %+v, uninstalled: %v", got, m.uninstalled)
 				}
 			})
@@ -183,94 +179,6 @@ func TestHandOverThatHasNotBegun(t *testing.T) {
 	}
 	if left := m.object(roomCluster, "app"); left != nil {
 		t.Errorf("left: %v", left)
-	}
-}
-
-// What was to change hands, and whose new hand is not wanted any more, is looked for where it is so, and not in the cache: it is lost when it is
-// gone, and going as long as Flux would let it go. What is there is somebody's to remove.
-func TestLostBetween(t *testing.T) {
-	hello := plan.Key{Kind: fluxspec.HelmReleaseKind, Namespace: "flux-system", Name: "one-hello"}
-	for name, tc := range map[string]struct {
-		gone, deleting, suspended, cached bool
-		wanted, elsewhere                 bool
-		lost, going                       bool
-	}{
-		"gone":                                 {gone: true, lost: true},
-		"gone, and the cache has it":           {gone: true, cached: true, lost: true},
-		"gone, and to be made again":           {gone: true, wanted: true, going: true},
-		"gone, and another set makes it again": {gone: true, elsewhere: true, lost: true},
-		"let go":                               {deleting: true, suspended: true, going: true},
-		"let go, and the cache has it":         {deleting: true, suspended: true, cached: true, going: true},
-		"let go, and to be made again":         {deleting: true, suspended: true, cached: true, wanted: true, going: true},
-		"being uninstalled":                    {deleting: true, cached: true},
-		"somebody else's, and on its way out":  {deleting: true, going: true},
-		"there":                                {cached: true},
-		"there, and suspended":                 {suspended: true, cached: true},
-		"there again":                          {cached: true, wanted: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			o := &helmv2.HelmRelease{ObjectMeta: metav1.ObjectMeta{Namespace: hello.Namespace, Name: hello.Name, Finalizers: []string{fluxFinalizer}}}
-			o.Spec.Suspend = tc.suspended
-			m := newRoom(t, o)
-			if tc.deleting || tc.gone {
-				m.must(m.api.Delete(t.Context(), o))
-			}
-			if tc.gone {
-				m.must(m.api.Patch(t.Context(), o, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
-			}
-			d := &hubv1.AddonDelivery{}
-			d.Status.Addons = []hubv1.AddonStatus{{Name: "newname", Kind: hello.Kind, Object: "one-newname", TakesOver: []string{hello.String()}}}
-			mine, others := &delivery{AddonDelivery: d, before: d}, &delivery{AddonDelivery: &hubv1.AddonDelivery{}}
-			c := &cluster{deliveries: []*delivery{mine, others}, objects: map[plan.Key]*object{}}
-			if tc.cached {
-				c.objects[hello] = &object{}
-			}
-			wanted := []assembly.Wanted{{Object: render.Object{Kind: hello.Kind, Namespace: hello.Namespace, Name: hello.Name}}}
-			if tc.wanted {
-				mine.Wanted = wanted
-			}
-			if tc.elsewhere {
-				others.Wanted = wanted
-			}
-			m.must(m.r.lostBetween(t.Context(), c, mine))
-			if got := len(mine.lost) > 0; got != tc.lost {
-				t.Errorf("it is lost: %t, want %t", got, tc.lost)
-			}
-			if got := len(mine.going) > 0; got != tc.going {
-				t.Errorf("it is going: %t, want %t", got, tc.going)
-			}
-		})
-	}
-}
-
-// TestTakesOver: what has gone for an add-on stays written down until that has an object, also if a pause comes before the cache shows that it has gone.
-func TestTakesOver(t *testing.T) {
-	old := plan.Key{Kind: fluxspec.HelmReleaseKind, Namespace: "flux-system", Name: "one-old"}
-	waits := plan.Step{Key: plan.Key{Kind: old.Kind, Namespace: old.Namespace, Name: "one-app"}, Addon: "app", Verb: plan.AwaitResume}
-	for name, tc := range map[string]struct {
-		cached *vanishingObject
-		ours   bool
-		steps  []plan.Step
-		want   bool
-	}{
-		"gone":                              {want: true},
-		"going":                             {cached: &vanishingObject{true, true}, want: true},
-		"going, and the cache does not see": {cached: &vanishingObject{true, false}, ours: true, want: true},
-		"there":                             {cached: &vanishingObject{}},
-		"there, and about to go":            {cached: &vanishingObject{}, steps: []plan.Step{{Key: old, Verb: plan.HandOver, To: waits.Key}}, want: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			m, c, d := (&vanishing{last: hubv1.AddonStatus{Name: "app", TakesOver: []string{old.String()}}}).room(t)
-			if o := tc.cached; o != nil {
-				c.objects[old] = &object{Observed: plan.Observed{Key: old, Suspended: o.suspended, Deleting: o.deleting}}
-			}
-			if tc.ours {
-				m.r.ledger.remove(old, "", m.clock.Now())
-			}
-			if got := m.r.takesOver(c, d, waits, tc.steps); len(got) > 0 != tc.want {
-				t.Errorf("it takes over %v", got)
-			}
-		})
 	}
 }
 

@@ -46,10 +46,15 @@ func (r *Reconciler) gatherObjects(ctx context.Context, c *cluster) error {
 		}
 		hr, ok := obj.(*helmv2.HelmRelease)
 		if !ok {
-			r.observe(c, obj, fluxspec.KustomizationKind)
+			if err := r.look(ctx, r.observe(c, obj, fluxspec.KustomizationKind)); err != nil {
+				return err
+			}
 			continue
 		}
 		o := r.observe(c, hr, fluxspec.HelmReleaseKind)
+		if err := r.look(ctx, o); err != nil {
+			return err
+		}
 		if latest := hr.Status.History.Latest(); latest != nil {
 			o.Installed = latest.ChartName
 		}
@@ -58,6 +63,27 @@ func (r *Reconciler) gatherObjects(ctx context.Context, c *cluster) error {
 		}
 	}
 	return r.gatherForeign(ctx, c)
+}
+
+// gatherFinished finds what Flux is done with of a cluster that has no deliveries: nobody else lets it go.
+func (r *Reconciler) gatherFinished(ctx context.Context, c *cluster) error {
+	objects, err := index.FluxObjects(ctx, r.Client, identity.ClusterKey(r.Config.HubID, c.key))
+	if err != nil {
+		return err
+	}
+	for _, obj := range objects {
+		if !fluxstate.Of(obj).Finished || !r.ours(c, obj) {
+			continue
+		}
+		kind := fluxspec.KustomizationKind
+		if _, ok := obj.(*helmv2.HelmRelease); ok {
+			kind = fluxspec.HelmReleaseKind
+		}
+		if err := r.look(ctx, r.observe(c, obj, kind)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // gatherForeign finds the HelmReleases that people wrote for this cluster: those with the kubeconfig that it is registered
@@ -121,15 +147,17 @@ func accountOf(obj client.Object) string {
 func (r *Reconciler) observe(c *cluster, obj client.Object, kind string) *object {
 	a := obj.GetAnnotations()
 	k := keyOf(obj, kind)
-	o := &object{state: r.sightings.settled(obj.GetUID(), fluxstate.Of(obj)), uid: obj.GetUID(), version: obj.GetResourceVersion(), uses: index.UsesOf(obj), delivery: a[hubv1.DeliveryAnnotation], orphan: a[hubv1.DeletionPolicyAnnotation] == string(hubv1.DeletionPolicyOrphan)}
+	o := &object{state: r.sightings.settled(obj.GetUID(), fluxstate.Of(obj)), uid: obj.GetUID(), version: obj.GetResourceVersion(), finalizers: obj.GetFinalizers(), uses: index.UsesOf(obj), delivery: a[hubv1.DeliveryAnnotation], orphan: a[hubv1.DeletionPolicyAnnotation] == string(hubv1.DeletionPolicyOrphan)}
 	if d := obj.GetDeletionTimestamp(); d != nil {
 		o.deleted = d.Time
 	}
 	o.account = accountOf(obj)
 	o.kept, _ = render.ParseRelease(a[hubv1.ReleaseAnnotation])
+	o.inherited = inherited(a)
 	o.Observed = plan.Observed{
 		Key: k, Addon: obj.GetLabels()[hubv1.AddonLabel], Set: obj.GetLabels()[hubv1.AddonSetLabel], Hash: a[hubv1.HashAnnotation], Labels: obj.GetLabels(),
 		Generation: obj.GetGeneration(), Deleting: o.state.Deleting, Suspended: o.state.Suspended, Release: releaseOf(obj), InstalledAs: index.InstalledAs(obj),
+		Finished: o.state.Finished, Noted: o.state.Version != "", Heir: plan.ParseKey(a[hubv1.HeirAnnotation]),
 	}
 	if kustomization, ok := obj.(*kustomizev1.Kustomization); ok {
 		o.applies(kustomization)
@@ -189,9 +217,17 @@ func (c *cluster) planInput(config *hubconfig.Config) plan.Input {
 	for k, o := range c.objects {
 		in.Observed = append(in.Observed, o.Observed)
 		d := c.delivery(k.Namespace, o.delivery)
+		if d != nil && d.failed != nil && o.Finished {
+			continue // whether it is wanted will be known
+		}
 		in.Frozen[k] = !o.Foreign && !c.yields[k] && (d == nil || !d.leaving && (d.holds(o.Addon) || c.awaited[k] != "" || d.frozen && !d.wants(k) && d.has(o.Addon)))
 	}
-	in.Removal = func(o plan.Observed) teardown.Decision { return teardown.Addon(c.removal(o, config)) }
+	in.Removal = func(o plan.Observed) teardown.Decision {
+		if d := c.delivery(o.Key.Namespace, c.objects[o.Key].delivery); d != nil && d.failed != nil {
+			return teardown.Decision{Mode: teardown.Hold, Reason: d.unrenderable}
+		}
+		return teardown.Addon(c.removal(o, config))
+	}
 	return in
 }
 
@@ -235,17 +271,10 @@ func (c *cluster) goesOn(desired []plan.Desired, o *object, why string, wins fun
 	return there
 }
 
-// recorded returns what the status already says that an add-on takes over, with its release.
-func (d *delivery) recorded(w *assembly.Wanted) []plan.Key {
+// recorded returns whether the status says with which release an add-on goes on, if its name does not.
+func (d *delivery) recorded(w *assembly.Wanted) bool {
 	s := d.addon(w.Addon)
-	if s == nil || !w.DefaultRelease && w.Kind == fluxspec.HelmReleaseKind && (s.Release == nil || *s.Release != w.Release) {
-		return nil
-	}
-	out := make([]plan.Key, len(s.TakesOver))
-	for i, k := range s.TakesOver {
-		out[i] = plan.ParseKey(k)
-	}
-	return out
+	return w.DefaultRelease || w.Kind != fluxspec.HelmReleaseKind || s != nil && s.Release != nil && *s.Release == w.Release
 }
 
 // wants returns whether a delivery delivers an object.

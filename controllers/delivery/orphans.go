@@ -3,11 +3,11 @@
 package delivery
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,14 +30,9 @@ import (
 // left says what an object that is about to be let go leaves on the cluster. It reads live: the cache keeps no inventories. What
 // was reported already is not looked up again. What cannot be read is not let go yet: nobody could say afterwards what stays.
 func (r *Reconciler) left(ctx context.Context, c *cluster, s plan.Step) (string, error) {
-	o, from := c.objects[s.Key], ""
-	if d := c.delivery(s.Key.Namespace, o.delivery); d != nil {
-		if d.announced(s.Key, o.Addon) {
-			return d.addon(o.Addon).Message, nil
-		}
-		if list := d.untaken(o); len(list) > 0 {
-			from = ", and what " + strings.Join(list, ", ") + " had left for it"
-		}
+	o, also := c.objects[s.Key], ""
+	if d := c.delivery(s.Key.Namespace, o.delivery); d != nil && d.announced(s.Key, o.Addon) {
+		return d.addon(o.Addon).Message, nil
 	}
 	obj := newObject(s.Key)
 	what := "what it applied"
@@ -47,11 +42,16 @@ func (r *Reconciler) left(ctx context.Context, c *cluster, s plan.Step) (string,
 	case !apierrors.IsNotFound(err):
 		return "", fmt.Errorf("read what %s leaves on the cluster: %w", s.Key, err)
 	}
-	return excerpt.Of(fmt.Sprintf("%s; left there: %s%s", s.Reason, what, from), status.MaxNote), nil
+	if !o.Noted && len(o.inherited) > 0 {
+		also = ", and what was there before: " + nameLeft(o.inherited)
+	}
+	if o.Finished && o.AppliedAs != "" && !o.Suspended {
+		what = "what Flux has tried of its new folder or namespace, and noted nothing of; its last message: " + cmp.Or(o.state.Message, "none")
+	}
+	return excerpt.Of(fmt.Sprintf("%s; left there: %s%s", s.Reason, what, also), status.MaxNote), nil
 }
 
-// orphans returns the entries of add-ons that were let go and have no object any more: those that were said to be, and those whose
-// object went by itself in a way that leaves everything behind. What is there and stays has not gone: another set of the namespace delivers it
+// orphans returns the entries of add-ons that were let go and have no object any more. What is there and stays has not gone: another set of the namespace delivers it
 // now. The ledger knows what the cached status does not say yet.
 func (d *delivery) orphans(now []hubv1.AddonStatus, there map[plan.Key]*object, l *ledger) []hubv1.AddonStatus {
 	var out []hubv1.AddonStatus
@@ -67,15 +67,8 @@ func (d *delivery) orphans(now []hubv1.AddonStatus, there map[plan.Key]*object, 
 		switch {
 		case a.State == hubv1.AddonOrphaned:
 			out = append(out, a)
-		case len(a.TakesOver) > 0:
-			if b, ok := d.between(a); ok {
-				out = append(out, b)
-			}
 		case ours && left != "":
 			out = append(out, hubv1.AddonStatus{Name: a.Name, Kind: a.Kind, Object: a.Object, State: hubv1.AddonOrphaned, Message: left})
-		case !ours && teardown.Vanished(a):
-			out = append(out, hubv1.AddonStatus{Name: a.Name, Kind: a.Kind, Object: a.Object, State: hubv1.AddonOrphaned,
-				Message: fmt.Sprintf("the %s was deleted %s, and Flux removes nothing then; left there: %s, with its namespaces and CRDs", a.Kind, when(a), nameLeft(a))})
 		}
 	}
 	return out
@@ -109,24 +102,27 @@ func (c *cluster) told(d *delivery) bool {
 	return true
 }
 
-// about returns what an event about a delivery is to be about. An event lies in the namespace of its object, and a namespace that is
-// being deleted takes none, though the delivery itself may not have been reached yet: then the registration's does, or namespace
+// about returns what an event about something in a namespace is to be about: its delivery, if there is one. An event lies in the namespace of its object, and a
+// namespace that is being deleted takes none, though the delivery itself may not have been reached yet: then the registration's does, or namespace
 // default, where events about namespaces are.
-func (r *Reconciler) about(ctx context.Context, c *cluster, d *delivery) client.Object {
-	candidates := []client.Object{d.AddonDelivery}
+func (r *Reconciler) about(ctx context.Context, c *cluster, d *delivery, namespace string) client.Object {
+	var candidates []client.Object
+	if d != nil {
+		candidates = append(candidates, d.AddonDelivery)
+	}
 	if c.registration != nil {
 		candidates = append(candidates, c.registration)
 	}
 	for _, obj := range candidates {
 		going, err := demise.Namespace(ctx, r.Live, obj.GetNamespace())
 		if err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "look for a namespace that takes events", logkey.Set, d.SetKey().String())
+			ctrl.LoggerFrom(ctx).Error(err, "look for a namespace that takes events", logkey.Cluster, c.key.String())
 		}
 		if !going {
 			return obj
 		}
 	}
-	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: d.Namespace}}
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
 }
 
 // forsaken returns whether deliveries are being deleted because their kind is. Then nobody has asked for a removal: they go, and what

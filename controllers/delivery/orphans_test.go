@@ -13,10 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
-	"github.com/chandler-hub/chandler/internal/assembly"
-	"github.com/chandler-hub/chandler/internal/fluxstate"
 	"github.com/chandler-hub/chandler/internal/plan"
-	"github.com/chandler-hub/chandler/internal/render"
 	"github.com/chandler-hub/chandler/internal/teardown"
 )
 
@@ -34,7 +31,7 @@ func leaving(addons ...hubv1.AddonStatus) *delivery {
 func TestOrphans(t *testing.T) {
 	d := leaving(
 		hubv1.AddonStatus{Name: "known", State: hubv1.AddonOrphaned, Message: "m"},
-		hubv1.AddonStatus{Name: "vanished", Kind: "HelmRelease", Object: "o", State: hubv1.AddonUnreachable, AppliedGeneration: 1},
+		hubv1.AddonStatus{Name: "paused", Kind: "HelmRelease", Object: "o", State: hubv1.AddonUnreachable, AppliedGeneration: 1},
 		hubv1.AddonStatus{Name: "uninstalled", Object: "o", State: hubv1.AddonRemoving},
 		hubv1.AddonStatus{Name: "still there", Object: "o", State: hubv1.AddonPaused},
 		hubv1.AddonStatus{Name: "back", State: hubv1.AddonOrphaned},
@@ -54,67 +51,20 @@ func TestOrphans(t *testing.T) {
 	// What another delivery of the namespace goes on with has the same name, and is no orphan, also if that was told of already.
 	k := plan.Key{Kind: "HelmRelease", Namespace: "flux-system", Name: "o"}
 	moved := leaving(
-		hubv1.AddonStatus{Name: "a", Kind: "HelmRelease", Object: "o", State: hubv1.AddonPaused, AppliedGeneration: 1, Suspended: true},
+		hubv1.AddonStatus{Name: "a", Kind: "HelmRelease", Object: "o", State: hubv1.AddonPaused, AppliedGeneration: 1},
 		hubv1.AddonStatus{Name: "b", Kind: "HelmRelease", Object: "o", State: hubv1.AddonOrphaned},
 	)
 	if still := moved.orphans(nil, map[plan.Key]*object{k: {Observed: plan.Observed{Key: k}}}, &ledger{}); len(still) > 0 {
 		t.Errorf("what is there is said to be left: %+v", still)
 	}
-	if going := moved.orphans(nil, map[plan.Key]*object{k: {Observed: plan.Observed{Key: k, Deleting: true}}}, &ledger{}); len(going) != 2 {
+	if going := moved.orphans(nil, map[plan.Key]*object{k: {Observed: plan.Observed{Key: k, Deleting: true}}}, &ledger{}); len(going) != 1 {
 		t.Errorf("what is about to go is not said to be left: %+v", going)
 	}
-	if len(got) != 2 || got[0].Name != "known" || got[0].Message != "m" || got[1].Name != "vanished" || got[1].State != hubv1.AddonOrphaned {
+	if len(got) != 1 || got[0].Name != "known" || got[0].Message != "m" {
 		t.Errorf("got %+v", got)
 	}
 	if d.gone() || !leaving().gone() || !leaving(got...).gone() {
 		t.Error("a delivery is gone when it has nothing but orphans")
-	}
-}
-
-// Everything in a namespace that is being deleted goes in an order that nobody chooses. Whatever the hub fails at meanwhile, what an
-// object that was suspended has left behind is told of in the end.
-func TestSuspendedAndGone(t *testing.T) {
-	paused := hubv1.AddonStatus{Name: "a", Kind: "HelmRelease", Object: "o", State: hubv1.AddonPaused, AppliedGeneration: 3, Suspended: true}
-	k := plan.Key{Kind: "HelmRelease", Namespace: "flux-system", Name: "o"}
-	there := func() map[plan.Key]*object {
-		return map[plan.Key]*object{k: {delivery: "d", Observed: plan.Observed{Key: k, Addon: "a", Suspended: true, Generation: 3}, state: fluxstate.State{Suspended: true, Generation: 3}}}
-	}
-	going := there()
-	going[k].Deleting, going[k].state.Deleting = true, true
-	unrendered := &render.Result{Failed: map[string]render.Errors{"a": {{Message: "there is no such ConfigMap"}}}}
-	wanted := []assembly.Wanted{{Object: render.Object{Addon: "a", Kind: "HelmRelease", Name: "o", Namespace: "flux-system"}}}
-	for name, tc := range map[string]struct {
-		objects map[plan.Key]*object
-		result  *render.Result
-		step    *plan.Step
-		err     error
-	}{
-		"ItsSourceCannotBeMade": {objects: there(), result: &render.Result{}, step: &plan.Step{Key: k, Addon: "a", Verb: plan.Update}, err: errors.New("the namespace is being deleted")},
-		"ItsMirrorIsGone":       {objects: there(), result: &render.Result{}, step: &plan.Step{Key: k, Addon: "a", Verb: plan.Update}, err: errNoMirror},
-		"ItCannotBeLetGo":       {objects: there(), result: &render.Result{}, step: &plan.Step{Key: k, Addon: "a", Verb: plan.LetGo}, err: errors.New("cut off")},
-		"NotMadeAgain":          {result: &render.Result{}, step: &plan.Step{Key: k, Addon: "a", Verb: plan.Create}, err: errors.New("the namespace is being deleted")},
-		"CannotBeRendered":      {objects: there(), result: unrendered},
-		"GoneAndUnrendered":     {result: unrendered},
-		"NoRevision":            {objects: there()},
-		"NoRevisionAndGoing":    {objects: going},
-		"NotRenderedAndGoing":   {objects: going, result: unrendered},
-	} {
-		t.Run(name, func(t *testing.T) {
-			d := leaving(paused)
-			d.DeletionTimestamp, d.result, d.Wanted = nil, tc.result, wanted
-			c := &cluster{now: moment, registration: &hubv1.ClusterRegistration{}, objects: tc.objects, deliveries: []*delivery{d}}
-			var steps []plan.Step
-			outcomes := map[plan.Key]outcome{}
-			if tc.step != nil {
-				steps, outcomes[k] = append(steps, *tc.step), outcome{err: tc.err}
-			}
-			r := &Reconciler{}
-			r.report(c, d, steps, outcomes)
-			then := leaving(d.Status.Addons...)
-			if got := then.orphans(nil, nil, &ledger{}); len(got) != 1 || got[0].Name != "a" || got[0].Object != "o" {
-				t.Errorf("after %+v nothing was said to be left: %+v", d.Status.Addons, got)
-			}
-		})
 	}
 }
 
@@ -155,7 +105,7 @@ func TestAbout(t *testing.T) {
 		if !tc.deleted {
 			d.DeletionTimestamp = nil
 		}
-		obj := (&Reconciler{Live: tc.going}).about(t.Context(), &cluster{registration: reg}, d)
+		obj := (&Reconciler{Live: tc.going}).about(t.Context(), &cluster{registration: reg}, d, d.Namespace)
 		if got := obj.GetNamespace() + "/" + obj.GetName(); got != tc.want {
 			t.Errorf("%s: about %s, want %s", name, got, tc.want)
 		}

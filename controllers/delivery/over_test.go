@@ -21,19 +21,21 @@ func TestOver(t *testing.T) {
 		addons       []hubv1.AddonStatus
 		there, stays bool
 		unregistered bool
-		want         bool
+		// heir is the object that is to go on with what another one has left; "" for none.
+		heir string
+		want bool
 	}{
-		"never had":                   {want: true},
-		"lost to another set":         {addons: last(hubv1.AddonStatus{State: hubv1.AddonLostTo}), want: true},
-		"to be made after a pause":    {addons: last(hubv1.AddonStatus{State: hubv1.AddonPaused}), want: true},
-		"there":                       {there: true},
-		"has let go of another":       {addons: last(hubv1.AddonStatus{State: hubv1.AddonProgressing, TakesOver: []string{"HelmRelease ns/old"}})},
-		"deleted while it was paused": {addons: last(hubv1.AddonStatus{State: hubv1.AddonPaused, Suspended: true})},
-		"the set stays":               {stays: true},
-		"the cluster goes":            {stays: true, unregistered: true, want: true},
+		"never had":                    {want: true},
+		"lost to another set":          {addons: last(hubv1.AddonStatus{State: hubv1.AddonLostTo}), want: true},
+		"to be made after a pause":     {addons: last(hubv1.AddonStatus{State: hubv1.AddonPaused}), want: true},
+		"there":                        {there: true},
+		"takes over from another":      {heir: "one-a"},
+		"another takes something over": {heir: "one-b", want: true},
+		"the set stays":                {stays: true},
+		"the cluster goes":             {stays: true, unregistered: true, want: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := &delivery{AddonDelivery: &hubv1.AddonDelivery{}, set: &hubv1.AddonSet{}, result: &render.Result{Objects: []render.Object{{Addon: "a"}}}}
+			d := &delivery{AddonDelivery: &hubv1.AddonDelivery{}, set: &hubv1.AddonSet{}, result: &render.Result{Objects: []render.Object{{Addon: "a", Kind: "HelmRelease", Namespace: "ns", Name: "one-a"}}}}
 			d.Name, d.Namespace, d.Status.Addons, d.selected = "d", "ns", tc.addons, true
 			d.before = d.AddonDelivery
 			if !tc.stays {
@@ -47,6 +49,11 @@ func TestOver(t *testing.T) {
 			if tc.there {
 				k := plan.Key{Namespace: "ns", Name: "one-a"}
 				c.objects[k] = &object{Observed: plan.Observed{Key: k, Addon: "a"}, delivery: "d"}
+			}
+			if tc.heir != "" {
+				k := plan.Key{Kind: "HelmRelease", Namespace: "ns", Name: "one-old"}
+				heir := plan.Key{Kind: k.Kind, Namespace: k.Namespace, Name: tc.heir}
+				c.objects[k] = &object{Observed: plan.Observed{Key: k, Addon: "old", Finished: true, Heir: heir, Left: []string{"Helm release old/old"}}, delivery: "d"}
 			}
 			if got := c.over(d)["a"]; got != tc.want {
 				t.Errorf("it is %t, want %t", got, tc.want)

@@ -66,7 +66,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (ctrl
 		r.writes.Forget(c.key)
 		r.memory.forget(c.key)
 		r.documents.forget(c.key)
-		return ctrl.Result{}, nil
+		steps := plan.Compute(c.planInput(r.Config)) // of what Flux is done with
+		r.announce(ctx, c, steps)
+		_, err := r.apply(ctx, c, steps)
+		return c.retried(ctx, c.again, err)
 	}
 	if r.writes.Behind(c.key, c.version, c.now) {
 		return ctrl.Result{RequeueAfter: echo.Wait}, nil

@@ -23,7 +23,6 @@ import (
 	"github.com/chandler-hub/chandler/internal/plan"
 	"github.com/chandler-hub/chandler/internal/render"
 	"github.com/chandler-hub/chandler/internal/status"
-	"github.com/chandler-hub/chandler/internal/teardown"
 	"github.com/chandler-hub/chandler/internal/workloadidentity"
 )
 
@@ -196,7 +195,7 @@ func (c *cluster) over(d *delivery) map[string]bool {
 	out := map[string]bool{}
 	for i := range d.result.Objects {
 		name := d.result.Objects[i].Addon
-		if last := was(d, name); !c.lives(d, name) && len(last.TakesOver) == 0 && !teardown.Vanished(last) {
+		if key := assembly.Key(&d.result.Objects[i]); !c.lives(d, name) && !c.between(func(heir plan.Key) bool { return heir == key }) {
 			out[name] = true
 		}
 	}

@@ -13,7 +13,6 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/apply"
-	"github.com/chandler-hub/chandler/internal/assembly"
 	"github.com/chandler-hub/chandler/internal/excerpt"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
 	"github.com/chandler-hub/chandler/internal/fluxstate"
@@ -21,7 +20,6 @@ import (
 	"github.com/chandler-hub/chandler/internal/render"
 	"github.com/chandler-hub/chandler/internal/report"
 	"github.com/chandler-hub/chandler/internal/status"
-	"github.com/chandler-hub/chandler/internal/teardown"
 )
 
 // report fills the status of one delivery, in memory.
@@ -30,7 +28,6 @@ func (r *Reconciler) report(c *cluster, d *delivery, steps []plan.Step, outcomes
 	addons := r.heldAddons(c, d)
 	for _, s := range steps {
 		if a, ok := r.addonStatus(c, d, s, outcomes[s.Key]); ok {
-			a.TakesOver = r.takesOver(c, d, s, steps)
 			addons = append(addons, a)
 		}
 	}
@@ -59,7 +56,7 @@ func (r *Reconciler) report(c *cluster, d *delivery, steps []plan.Step, outcomes
 	// An add-on that changes its form has two steps, and one entry: what still has to go is the news.
 	addons = slices.CompactFunc(addons, func(a, b hubv1.AddonStatus) bool { return a.Name == b.Name })
 	for i := range addons {
-		addons[i].Since, addons[i].OnCluster = &now, c.onCluster(d, addons[i])
+		addons[i].Since = &now
 		if was := d.addon(addons[i].Name); was != nil && (was.State == addons[i].State || report.Leaves(was) && report.Leaves(&addons[i])) && was.Since != nil {
 			addons[i].Since = was.Since
 		}
@@ -85,11 +82,10 @@ func (r *Reconciler) heldAddons(c *cluster, d *delivery) []hubv1.AddonStatus {
 	}
 	var out []hubv1.AddonStatus
 	for k, o := range c.objects {
-		if k.Namespace != d.Namespace || o.delivery != d.Name || c.yields[k] || o.Replaced != "" || !d.holds(o.Addon) && c.awaited[k] == "" {
+		if k.Namespace != d.Namespace || o.delivery != d.Name || o.Finished || c.yields[k] || o.Replaced != "" || !d.holds(o.Addon) && c.awaited[k] == "" {
 			continue
 		}
 		if before := was(d, o.Addon); (d.frozen || d.failed != nil) && before.Object == k.Name && before.Kind == k.Kind && (before.State == hubv1.AddonRemoving || before.State == hubv1.AddonHeld) {
-			before.Suspended = o.Suspended
 			out = append(out, before) // by which the set's room knows that it is in the middle of an edit, and carries on with it
 			continue
 		}
@@ -97,7 +93,7 @@ func (r *Reconciler) heldAddons(c *cluster, d *delivery) []hubv1.AddonStatus {
 		if applied == 0 && (d.frozen || c.awaited[k] != "") {
 			applied = o.state.Generation
 		}
-		a := hubv1.AddonStatus{Name: o.Addon, Kind: k.Kind, Object: k.Name, Version: o.state.Version, AppliedGeneration: applied, Suspended: o.Suspended}
+		a := hubv1.AddonStatus{Name: o.Addon, Kind: k.Kind, Object: k.Name, Version: o.state.Version, AppliedGeneration: applied}
 		a.State, a.Message = d.stateOf(o, true)
 		a.Reason = reasonOf(a.State, o.state)
 		if a.State == hubv1.AddonReady {
@@ -106,7 +102,7 @@ func (r *Reconciler) heldAddons(c *cluster, d *delivery) []hubv1.AddonStatus {
 		if a.State == hubv1.AddonSuspended && o.Held && c.suspended() != nil {
 			a.State, a.Message = c.suspendedState(), c.suspended().Message
 		}
-		a.Before, a.TakesOver = kept(was(d, o.Addon), &a, o, o.Hash), d.untaken(o)
+		a.Before = kept(was(d, o.Addon), &a, o, o.Hash)
 		if c.abandoned(d) {
 			a.State, a.AppliedGeneration = hubv1.AddonOrphaned, 0
 			a.Message = fmt.Sprintf("its AddonDelivery was deleted by hand while nobody was there to withdraw it; %s %s/%s is left, and Flux goes on with it", k.Kind, k.Namespace, k.Name)
@@ -122,7 +118,7 @@ func (r *Reconciler) heldAddons(c *cluster, d *delivery) []hubv1.AddonStatus {
 		}
 		i := slices.IndexFunc(out, func(a hubv1.AddonStatus) bool { return a.Name == name })
 		if i < 0 {
-			out, i = append(out, d.vanished(name)), len(out)
+			out, i = append(out, hubv1.AddonStatus{Name: name}), len(out)
 		}
 		out[i].State, out[i].Reason, out[i].Message = hubv1.AddonFailed, hubv1.RenderFailedReason, excerpt.Of(withoutName(errs), status.MaxNote)
 	}
@@ -138,19 +134,6 @@ func (d *delivery) stateOf(o *object, stays bool) (hubv1.AddonState, string) {
 		applied, before.AppliedGeneration = o.state.Generation, o.state.Generation
 	}
 	return fluxstate.Addon(before, o.state, applied)
-}
-
-// vanished is where an add-on starts that has no Flux object: with the one that was deleted while it was suspended, if it had one, or with what
-// was let go for it.
-func (d *delivery) vanished(addon string) hubv1.AddonStatus {
-	before := was(d, addon)
-	if len(before.TakesOver) > 0 {
-		return hubv1.AddonStatus{Name: addon, Kind: before.Kind, Object: before.Object, Release: before.Release, TakesOver: before.TakesOver}
-	}
-	if !teardown.Vanished(before) {
-		return hubv1.AddonStatus{Name: addon}
-	}
-	return hubv1.AddonStatus{Name: addon, Kind: before.Kind, Object: before.Object, Suspended: true}
 }
 
 // withoutName leaves out the add-on's name, which the status says already.
@@ -188,12 +171,14 @@ func (r *Reconciler) addonStatus(c *cluster, d *delivery, s plan.Step, out outco
 		case s.Verb == plan.Uninstall && a.Message == "":
 			a.Message = "Flux is uninstalling it"
 		}
-		a.Suspended = s.Meanwhile == plan.Suspend || o.Suspended && s.Verb != plan.Uninstall && s.Verb != plan.HandOver // one resumes it, of the other nothing is left
-		return a, mine
+		return a, mine && s.Verb != plan.Finish && !(o.Finished && s.Verb == plan.HandOver) // what is left of it is the other one's, which says how it stands
 	}
 	by, w := c.wanted(s.Key)
 	if by != d {
 		return a, false
+	}
+	if o != nil && o.Finished {
+		o = nil // it is made again
 	}
 	a.Removal = c.asked(d, s)
 	if !w.DefaultRelease && w.Kind == fluxspec.HelmReleaseKind {
@@ -204,13 +189,7 @@ func (r *Reconciler) addonStatus(c *cluster, d *delivery, s plan.Step, out outco
 	}
 	if s.Verb == plan.AwaitRemoval && o != nil && o.delivery != d.Name { // what is there is another delivery's
 		a.State, a.AppliedGeneration, a.Version = hubv1.AddonProgressing, 0, ""
-		a.Suspended = o.isLetGo() && !c.awaitsAnother(s.Key, w) // then what it leaves is this add-on's, and nobody else tells of it
 		return a, true
-	}
-	// Of one that somebody has deleted, and that was not made again, what it applied is still there.
-	a.Suspended = o != nil && o.Suspended || o == nil && out.applied == 0 && teardown.Vanished(was(d, s.Addon))
-	if s.Verb == plan.Suspend && out.err != nil { // whether it is, nobody knows
-		a.Suspended = a.Suspended || teardown.Vanished(was(d, s.Addon))
 	}
 	switch {
 	case errors.Is(out.err, apply.ErrNotOwned):
@@ -244,11 +223,6 @@ func (r *Reconciler) addonStatus(c *cluster, d *delivery, s plan.Step, out outco
 	}
 	a.Before = kept(was(d, s.Addon), &a, o, w.Hash)
 	return a, true
-}
-
-// awaitsAnother returns whether an add-on is to go on with another object than the one that has its name: that one is another add-on's.
-func (c *cluster) awaitsAnother(k plan.Key, w *assembly.Wanted) bool {
-	return slices.ContainsFunc(w.Predecessors, func(p plan.Key) bool { return p != k && c.objects[p] != nil })
 }
 
 // kept returns what an add-on was before it was paused or suspended: Ready, if it was, and if its object is what is wanted: then nothing

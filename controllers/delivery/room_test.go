@@ -29,12 +29,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/index"
 	"github.com/chandler-hub/chandler/controllers/sharedobjects"
 	"github.com/chandler-hub/chandler/internal/compile"
+	"github.com/chandler-hub/chandler/internal/fluxstate"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
@@ -147,6 +149,8 @@ func (m *room) restart() {
 	}
 }
 
+const fluxFinalizer = fluxstate.Finalizer
+
 // reconcile has the hub look at a cluster once.
 func (m *room) reconcile(cluster types.NamespacedName) error {
 	_, err := m.r.Reconcile(m.t.Context(), reconcile.Request{NamespacedName: cluster})
@@ -210,11 +214,15 @@ func (m *room) flux() {
 				} else {
 					m.uninstalled = append(m.uninstalled, obj.GetName())
 				}
-				obj.SetFinalizers(nil)
+				if hr, ok := obj.(*helmv2.HelmRelease); ok && !suspended {
+					hr.Status.History = nil
+					apimeta.SetStatusCondition(&hr.Status.Conditions, metav1.Condition{Type: helmv2.ReleasedCondition, Status: metav1.ConditionFalse, Reason: helmv2.UninstallSucceededReason})
+				}
+				controllerutil.RemoveFinalizer(obj, fluxFinalizer)
 				m.must(m.api.Update(m.t.Context(), obj))
 				continue
 			}
-			obj.SetFinalizers([]string{fluxFinalizer})
+			controllerutil.AddFinalizer(obj, fluxFinalizer)
 			obj.SetGeneration(1)
 			if !suspended {
 				ready := metav1.Condition{Type: hubv1.ReadyCondition, Status: metav1.ConditionTrue, Reason: "Succeeded", ObservedGeneration: 1}

@@ -16,8 +16,10 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/demise"
 	"github.com/chandler-hub/chandler/internal/apply"
+	"github.com/chandler-hub/chandler/internal/fluxstate"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/match"
+	"github.com/chandler-hub/chandler/internal/plan"
 	"github.com/chandler-hub/chandler/internal/provenance"
 	"github.com/chandler-hub/chandler/internal/status"
 )
@@ -41,7 +43,8 @@ func (r *Reconciler) ours(c *cluster, obj metav1.Object) bool {
 	if c.delivery(obj.GetNamespace(), obj.GetAnnotations()[hubv1.DeliveryAnnotation]) != nil {
 		return true
 	}
-	return r.reaches(c, obj.GetNamespace()) && obj.GetName() == identity.FluxObject(r.Config.HubID, c.key, obj.GetLabels()[hubv1.AddonLabel])
+	finished := obj.GetDeletionTimestamp() != nil && fluxstate.Finished(obj.GetFinalizers()) // which nobody else lets go
+	return (finished || r.reaches(c, obj.GetNamespace())) && obj.GetName() == identity.FluxObject(r.Config.HubID, c.key, obj.GetLabels()[hubv1.AddonLabel])
 }
 
 // selects returns whether the set of a delivery selects the cluster now. To read a selector costs something: delivery.selected keeps the answer.
@@ -144,21 +147,15 @@ func (r *Reconciler) letBe(ctx context.Context, c *cluster, d *delivery) error {
 			return err
 		}
 		if c.told(d) {
-			if err := r.tellForgotten(ctx, c, d); err != nil {
-				return err
-			}
 			return r.release(ctx, c, d) // nothing of it is left, and so it takes the mirror along
 		}
 	}
-	if d.wantedAgain && d.halfway() {
+	if d.wantedAgain && c.between(func(heir plan.Key) bool { by, _ := c.wanted(heir); return by == d }) {
 		return nil // the object that is made wakes us, or the end of what it waits for: a pause may last for weeks
 	}
 	if !c.told(d) {
 		c.lookAgain(soon)
 		return nil
-	}
-	if err := r.tellForgotten(ctx, c, d); err != nil {
-		return err
 	}
 	switch {
 	case d.wantedAgain:

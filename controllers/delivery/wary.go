@@ -86,15 +86,15 @@ func (r *Reconciler) unnoted(ctx context.Context, c *cluster, s *plan.Step) (not
 // nothing. Flux is given the time for its first try, which makes what is there its own.
 func (c *cluster) untaken(s *plan.Step) {
 	o := c.objects[s.Key]
-	d := c.delivery(s.Key.Namespace, o.delivery)
-	if d == nil || d.unnoted(o) == "" {
+	owed := c.owed(o)
+	if owed == "" {
 		return
 	}
 	failed := o.state.Ready == metav1.ConditionFalse && !fluxstate.Unreachable(o.state)
 	if o.Suspended || o.Deleting || failed {
-		s.Verb, s.Reason = plan.LetGo, "Flux has not taken over "+d.unnoted(o)+", and would remove nothing"
+		s.Verb, s.Reason = plan.LetGo, "Flux has not taken over "+owed+", and would remove nothing"
 		return
 	}
-	s.Verb, s.Reason = plan.Hold, "waits for Flux to take over "+d.unnoted(o)+": before that, it would remove nothing"
+	s.Verb, s.Reason = plan.Hold, "waits for Flux to take over "+owed+": before that, it would remove nothing"
 	c.lookAgain(time.Second)
 }

@@ -147,8 +147,9 @@ func TestGoesOnWithAndNotHealthy(t *testing.T) {
 		plan.Hold:      nil,
 		plan.Uninstall: {Entries: []kustomizev1.ResourceRef{{ID: "_apps__Namespace"}}},
 	} {
-		m, c, d := (&vanishing{last: hubv1.AddonStatus{Name: "app", Kind: k.Kind, Object: k.Name, OnCluster: []string{"content a"}}}).room(t)
-		c.objects[k] = &object{delivery: d.Name, Observed: plan.Observed{Key: k, Addon: "app"}}
+		m, d := newRoom(t), leaving()
+		c := &cluster{key: roomCluster, deliveries: []*delivery{d}, objects: map[plan.Key]*object{}}
+		c.objects[k] = &object{delivery: d.Name, inherited: []string{"content a"}, Observed: plan.Observed{Key: k, Addon: "app"}}
 		m.must(m.api.Create(t.Context(), &kustomizev1.Kustomization{
 			ObjectMeta: metav1.ObjectMeta{Namespace: k.Namespace, Name: k.Name}, Status: kustomizev1.KustomizationStatus{Inventory: inventory}}))
 		steps := []plan.Step{{Key: k, Addon: "app", Verb: plan.Uninstall}}

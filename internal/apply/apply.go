@@ -112,16 +112,16 @@ func Retried(result ctrl.Result, err error) (ctrl.Result, error) {
 	return result, nil
 }
 
-// RemoveFinalizer removes one finalizer from an object, unless the object has changed since it was read: the change
+// RemoveFinalizer removes finalizers from an object, unless the object has changed since it was read: the change
 // may be a reason to keep it.
-func RemoveFinalizer(ctx context.Context, c client.Client, obj client.Object, finalizer string) error {
+func RemoveFinalizer(ctx context.Context, c client.Client, obj client.Object, finalizers ...string) error {
 	before, ok := obj.DeepCopyObject().(client.Object)
 	if !ok {
 		return fmt.Errorf("remove finalizer: %T is no object", obj)
 	}
 	var kept []string
 	for _, f := range obj.GetFinalizers() {
-		if f != finalizer {
+		if !slices.Contains(finalizers, f) {
 			kept = append(kept, f)
 		}
 	}

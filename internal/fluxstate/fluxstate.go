@@ -7,6 +7,7 @@ package fluxstate
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
@@ -32,11 +33,15 @@ type State struct {
 	Version   string
 	Suspended bool
 	Deleting  bool
+	// Finished is true if the object is being deleted and Flux has finished with it. Only the hub's finalizer keeps it,
+	// for the hub to see what it has left.
+	Finished bool
 }
 
 // Of returns the state of a HelmRelease or Kustomization.
 func Of(obj client.Object) State {
 	s := State{Generation: obj.GetGeneration(), Deleting: !obj.GetDeletionTimestamp().IsZero(), Ready: metav1.ConditionUnknown}
+	s.Finished = s.Deleting && Finished(obj.GetFinalizers())
 	var conditions []metav1.Condition
 	switch o := obj.(type) {
 	case *helmv2.HelmRelease:
@@ -63,6 +68,14 @@ func Of(obj client.Object) State {
 		}
 	}
 	return s
+}
+
+// Finalizer is Flux's own, the same for both kinds.
+const Finalizer = kustomizev1.KustomizationFinalizer
+
+// Finished returns whether an object that is being deleted has the hub's finalizer and no longer Flux's.
+func Finished(finalizers []string) bool {
+	return slices.Contains(finalizers, hubv1.FluxObjectFinalizer) && !slices.Contains(finalizers, Finalizer)
 }
 
 // take copies the reason and message of a condition.

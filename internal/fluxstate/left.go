@@ -10,7 +10,8 @@ import (
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
-	"github.com/fluxcd/pkg/apis/meta"
+	fluxmeta "github.com/fluxcd/pkg/apis/meta"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -54,6 +55,22 @@ func Left(obj client.Object) string {
 	return ""
 }
 
+// Remains says what a deleted object leaves on its cluster when Flux has finished with it. recorded is true if Flux has
+// recorded it, and has not removed it: the object was suspended, or its kubeconfig was gone. tried is true if Flux may
+// have applied something that it has not recorded, and never is true if it has never recorded anything.
+func Remains(obj client.Object) (recorded, tried, never bool) {
+	switch o := obj.(type) {
+	case *helmv2.HelmRelease: // clears its history after the uninstall (helm-controller, reconcileReleaseDeletion)
+		released := meta.FindStatusCondition(o.Status.Conditions, Released)
+		recorded = o.Status.History.Latest() != nil
+		return recorded, false, !recorded && (released == nil || released.Reason != helmv2.UninstallSucceededReason)
+	case *kustomizev1.Kustomization:
+		has := o.Status.Inventory != nil && len(o.Status.Inventory.Entries) > 0
+		return has && o.Spec.Suspend, Unnoted(o) != "" || FirstTry(o), !has
+	}
+	return false, false, false
+}
+
 // Unnoted says what is known about a Kustomization that Flux has tried to apply and never applied successfully; ""
 // for any other. kustomize-controller records what it applied only when it has applied everything, and retries
 // without end. If the object is deleted before, it removes nothing, and does not say what is on the cluster. It
@@ -85,7 +102,7 @@ func Unnoted(o *kustomizev1.Kustomization) string {
 // MayHaveApplied returns whether a Kustomization has failed in the middle of applying. kustomize-controller gives
 // other reasons for failures before that, and for failures after it has recorded what it applied.
 func MayHaveApplied(s State) bool {
-	return s.Ready == metav1.ConditionFalse && s.Reason == meta.ReconciliationFailedReason && !Unreachable(s)
+	return s.Ready == metav1.ConditionFalse && s.Reason == fluxmeta.ReconciliationFailedReason && !Unreachable(s)
 }
 
 // appliedLine matches how kustomize-controller names, at the end of a failure, an object that it has applied before

@@ -61,13 +61,9 @@ func TestDelivery(t *testing.T) {
 		"all are Ready":      {some(), all(), false},
 		"one failed":         {some(), failed(), false},
 		"recovering":         {failed(), some(), false},
-		"somebody suspended": {some(), with(some(), func(d *hubv1.AddonDelivery) { second(d).Suspended = true }), false},
 		"the guard is asked": {some(), with(some(), func(d *hubv1.AddonDelivery) { second(d).Removal = "x" }), false},
 		"a release is recorded": {some(), with(some(), func(d *hubv1.AddonDelivery) {
 			second(d).Release = &hubv1.HelmReleaseIdentity{Name: "x"}
-		}), false},
-		"what it takes over is recorded": {some(), with(some(), func(d *hubv1.AddonDelivery) {
-			second(d).TakesOver = []string{"HelmRelease flux-system/old"}
 		}), false},
 		"it has another object": {some(), with(some(), func(d *hubv1.AddonDelivery) { second(d).Object = "p" }), false},
 		"one is on its way out": {some(), with(some(), func(d *hubv1.AddonDelivery) { second(d).State = hubv1.AddonRemoving }), false},

@@ -91,7 +91,7 @@ func isProgress(a hubv1.AddonStatus) bool {
 	case hubv1.AddonLostTo:
 		return a.Reason == hubv1.HandOverReason
 	case hubv1.AddonReady, hubv1.AddonProgressing, hubv1.AddonWaitingForCluster, hubv1.AddonWaitingForDependency, hubv1.AddonWaitingForNodes:
-		return !a.Suspended && a.Reason == "" && a.Removal == "" && a.Release == nil && len(a.TakesOver) == 0
+		return a.Reason == "" && a.Removal == "" && a.Release == nil
 	}
 	return false
 }

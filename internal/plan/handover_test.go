@@ -22,7 +22,7 @@ func TestHandOver(t *testing.T) {
 	}
 	takes := func(change ...func(*plan.Desired)) plan.Desired {
 		d := want("new")
-		d.Release, d.Recorded = release, []plan.Key{key("HelmRelease", "old")}
+		d.Release, d.Recorded = release, true
 		for _, f := range change {
 			f(&d)
 		}
@@ -35,9 +35,10 @@ func TestHandOver(t *testing.T) {
 		offline  bool
 		want     string
 	}{
-		"SameRelease": {takes(), old(), false, "HandOver old (HelmRelease flux-system/new takes it over), " + waits},
-		"NotRecordedYet": {takes(func(d *plan.Desired) { d.Recorded = nil }), old(), false,
-			"Hold old (HelmRelease flux-system/new takes it over), " + waits},
+		"SameRelease":    {takes(), old(), false, "HandOver old (HelmRelease flux-system/new takes it over), " + waits},
+		"NotRecordedYet": {takes(func(d *plan.Desired) { d.Recorded = false }), old(), false, "HandOver old (HelmRelease flux-system/new takes it over), " + waits},
+		"HandWrittenAndNotRecordedYet": {takes(func(d *plan.Desired) { d.Recorded = false }), old(func(o *plan.Observed) { o.Foreign = true }), false,
+			"Hold old (HelmRelease flux-system/new takes it over when that is written down), " + waits},
 		"ClusterHasNotAnswered": {takes(), old(), true,
 			"Hold old (HelmRelease flux-system/new takes it over when the cluster has answered), AwaitCluster new (nothing is made before the cluster has answered)"},
 		"Paused": {takes(), old(func(o *plan.Observed) { o.Set = "paused" }), false,
@@ -52,27 +53,27 @@ func TestHandOver(t *testing.T) {
 		"AnotherIsToHaveWhatIsInstalled": {takes(), old(func(o *plan.Observed) { o.Release.Name, o.InstalledAs = "later", release }), false,
 			"Uninstall old, " + waits},
 		"AKustomizationByMove": {
-			plan.Desired{Key: key("Kustomization", "new"), Addon: "new", Recorded: []plan.Key{key("Kustomization", "old")}, Predecessors: []plan.Key{key("Kustomization", "old")}},
+			plan.Desired{Key: key("Kustomization", "new"), Addon: "new", Predecessors: []plan.Key{key("Kustomization", "old")}},
 			plan.Observed{Key: key("Kustomization", "old"), Addon: "old"}, false,
 			"HandOver old (Kustomization flux-system/new takes it over), AwaitRemoval new (waits for Kustomization flux-system/old, which delivered this add-on before, to be gone)",
 		},
 		"AKustomizationIntoAnotherNamespace": {
-			plan.Desired{Key: key("Kustomization", "new"), Addon: "new", Content: plan.Content{Namespace: "elsewhere"}, Recorded: []plan.Key{key("Kustomization", "old")}, Predecessors: []plan.Key{key("Kustomization", "old")}},
+			plan.Desired{Key: key("Kustomization", "new"), Addon: "new", Content: plan.Content{Namespace: "elsewhere"}, Predecessors: []plan.Key{key("Kustomization", "old")}},
 			plan.Observed{Key: key("Kustomization", "old"), Addon: "old"}, false,
 			"Uninstall old, AwaitRemoval new (waits for Kustomization flux-system/old, which delivered this add-on before, to be gone)",
 		},
 		"AKustomizationWithOtherNames": {
-			plan.Desired{Key: key("Kustomization", "new"), Addon: "new", Content: plan.Content{Names: "a-*"}, Recorded: []plan.Key{key("Kustomization", "old")}, Predecessors: []plan.Key{key("Kustomization", "old")}},
+			plan.Desired{Key: key("Kustomization", "new"), Addon: "new", Content: plan.Content{Names: "a-*"}, Predecessors: []plan.Key{key("Kustomization", "old")}},
 			plan.Observed{Key: key("Kustomization", "old"), Addon: "old"}, false,
 			"Uninstall old, AwaitRemoval new (waits for Kustomization flux-system/old, which delivered this add-on before, to be gone)",
 		},
 		"AKustomizationOfAnotherFolder": {
-			plan.Desired{Key: key("Kustomization", "new"), Addon: "new", Content: plan.Content{Folder: "/b"}, Recorded: []plan.Key{key("Kustomization", "old")}, Predecessors: []plan.Key{key("Kustomization", "old")}},
+			plan.Desired{Key: key("Kustomization", "new"), Addon: "new", Content: plan.Content{Folder: "/b"}, Predecessors: []plan.Key{key("Kustomization", "old")}},
 			plan.Observed{Key: key("Kustomization", "old"), Addon: "old", Content: plan.Content{Folder: "/a"}}, false,
 			"Uninstall old, AwaitRemoval new (waits for Kustomization flux-system/old, which delivered this add-on before, to be gone)",
 		},
 		"FluxHasAppliedAnotherFolderYet": {
-			plan.Desired{Key: key("Kustomization", "new"), Addon: "new", Content: plan.Content{Folder: "/a"}, Recorded: []plan.Key{key("Kustomization", "old")}, Predecessors: []plan.Key{key("Kustomization", "old")}},
+			plan.Desired{Key: key("Kustomization", "new"), Addon: "new", Content: plan.Content{Folder: "/a"}, Predecessors: []plan.Key{key("Kustomization", "old")}},
 			plan.Observed{Key: key("Kustomization", "old"), Addon: "old", Content: plan.Content{Folder: "/a"}, AppliedAs: "another"}, false,
 			"Uninstall old, AwaitRemoval new (waits for Kustomization flux-system/old, which delivered this add-on before, to be gone)",
 		},
@@ -135,7 +136,7 @@ func TestAnotherHasTheName(t *testing.T) {
 	}{
 		"ItGoesFirst":          {renamed, []plan.Observed{old, other}, nil, "Uninstall new, Hold old, AwaitRemoval new"},
 		"ItIsGoing":            {renamed, []plan.Observed{old, suspended(other)}, nil, "Uninstall new, Hold old, AwaitRemoval new"},
-		"ItIsGone":             {renamed, []plan.Observed{old}, nil, "Hold old, AwaitRemoval new"},
+		"ItIsGone":             {renamed, []plan.Observed{old}, nil, "HandOver old, AwaitRemoval new"},
 		"NobodyKnowsWhatItIs":  {renamed, []plan.Observed{old, other}, map[plan.Key]bool{other.Key: true}, "Hold old, AwaitRemoval new"},
 		"ThePredecessorIsGone": {renamed, []plan.Observed{other}, nil, "Ask new"},
 		"AnEditOntoARelease":   {moved, []plan.Observed{old, other}, nil, "Uninstall old, AwaitRemoval new"},

@@ -37,8 +37,8 @@ type Desired struct {
 	Labels map[string]string
 	// Release is set for a HelmRelease.
 	Release hubv1.HelmReleaseIdentity
-	// Recorded are the objects of which it is written down that it takes them over, and with which release: what survives when they are gone.
-	Recorded []Key
+	// Recorded is true if it is written down with which release it goes on, or if its add-on's name says so.
+	Recorded bool
 	// Predecessors are objects whose workload it takes over. What is there under its own name then is another delivery's, and has to go first.
 	Predecessors []Key
 	// Gate says what it waits for before it is made or changed; empty for nothing.
@@ -81,6 +81,13 @@ type Observed struct {
 	Replaced string
 	// Suspended is true if Flux leaves it alone, and Held if the hub has asked for that.
 	Deleting, Suspended, Held bool
+	// Noted is true if Flux has noted what is on the cluster by it.
+	Noted bool
+	// Finished is true if it is being deleted, and Flux is done with it. Left is what it has left then, as Has says it.
+	Finished bool
+	Left     []string
+	// Heir is the object that was to go on with that when it was handed over; zero if it was not.
+	Heir Key
 }
 
 // Verb is what to do with an object.
@@ -111,6 +118,8 @@ const (
 	LetGo Verb = "LetGo"
 	// HandOver it: as LetGo, but another object goes on with what it leaves.
 	HandOver Verb = "HandOver"
+	// Finish it: Flux is done with it, and nothing of it is left that is not another object's.
+	Finish Verb = "Finish"
 	// AwaitDependants: it is to go, and others that depend on it go first.
 	AwaitDependants Verb = "AwaitDependants"
 	// Ask the set's removal guard: it is to go, or to be reinstalled, and stays as it is until then.
@@ -125,7 +134,7 @@ type Step struct {
 	Addon  string
 	Verb   Verb
 	Reason string
-	// To is the object that takes over, in a HandOver, and in a Hold that waits for nothing but that it is written down.
+	// To is the object that takes over, in a HandOver.
 	To Key
 	// Meanwhile is Suspend or Resume if that is to be done with an object that waits to go; empty if neither.
 	Meanwhile Verb
@@ -138,7 +147,7 @@ func (s Step) Leaving() bool {
 	switch s.Verb {
 	case Ask:
 		return s.Reinstall == nil
-	case Uninstall, LetGo, HandOver, AwaitDependants, Hold:
+	case Uninstall, LetGo, HandOver, Finish, AwaitDependants, Hold:
 		return true
 	}
 	return false
@@ -176,7 +185,7 @@ func Compute(in Input) []Step {
 	}
 	var leaving []Observed
 	for _, o := range in.Observed {
-		if !desired[o.Key] && !in.Frozen[o.Key] {
+		if !desired[o.Key] && (o.Finished || !in.Frozen[o.Key]) {
 			leaving = append(leaving, o)
 		}
 	}
@@ -187,7 +196,11 @@ func Compute(in Input) []Step {
 			steps = append(steps, Step{Key: d.Key, Addon: d.Addon, Verb: AwaitRemoval, Reason: "waits for the object of another set to be gone that has its name"})
 			continue
 		}
-		steps = append(steps, in.arrival(d, observed[d.Key], leaving))
+		o, s := observed[d.Key], in.arrival(d, observed[d.Key], leaving)
+		if o != nil && o.Finished && s.Verb != Create {
+			steps = append(steps, o.before(s)...)
+		}
+		steps = append(steps, s)
 	}
 	return steps
 }
@@ -197,6 +210,9 @@ func Compute(in Input) []Step {
 func (in *Input) frozen() []Step {
 	var steps []Step
 	for _, o := range in.Observed {
+		if o.Finished {
+			continue // it stays for nobody
+		}
 		if o.Replaced != "" && in.Frozen[o.Key] {
 			steps = append(steps, Step{Key: o.Key, Addon: o.Addon, Verb: LetGo, Reason: o.Replaced})
 			continue
@@ -238,7 +254,7 @@ func (d *Desired) obstructed(observed map[Key]*Observed) bool {
 
 func (in *Input) arrival(d Desired, o *Observed, leaving []Observed) Step {
 	step := Step{Key: d.Key, Addon: d.Addon}
-	if o != nil && o.Replaced != "" {
+	if o != nil && o.Replaced != "" && !(o.Finished && len(o.Left) == 0) {
 		step.Verb, step.Reason = LetGo, o.Replaced
 		return step
 	}
@@ -248,19 +264,22 @@ func (in *Input) arrival(d Desired, o *Observed, leaving []Observed) Step {
 			return s
 		}
 	}
+	gone := o == nil || o.Finished // which is made again, and goes on with what it has left
 	switch {
-	case o == nil && in.Suspend != "":
+	case gone && in.Suspend != "":
 		step.Verb, step.Reason = AwaitResume, in.Suspend
-	case o == nil && !in.MayCreate:
+	case gone && !in.MayCreate:
 		step.Verb, step.Reason = AwaitCluster, "nothing is made before the cluster has answered"
 	case !in.MayCreate && !o.Deleting && !d.Once && !upToDate(d, o):
 		// As after its registration was made again: which cluster it is, and of which version, goes into what is desired.
 		step.Verb, step.Reason = AwaitCluster, "nothing is changed before the cluster has answered"
-	case d.Gate != "" && (o == nil || !d.Once && o.Hash != d.Hash):
+	case d.Gate != "" && (o == nil || o.Finished && len(o.Left) == 0 || !d.Once && o.Hash != d.Hash):
 		step.Verb, step.Reason = AwaitDependency, d.Gate
-	case o == nil && replaced(d, leaving) != "":
+	case gone && replaced(d, leaving) != "":
 		step.Verb, step.Reason = AwaitRemoval, "waits for "+replaced(d, leaving)+", which delivered this add-on before, to be gone"
-	case o == nil:
+	case gone && o != nil && o.Replaced != "":
+		step.Verb, step.Reason = AwaitRemoval, ReplacedReason
+	case gone:
 		step.Verb = Create
 	case o.Deleting:
 		step.Verb, step.Reason = AwaitRemoval, "the object is being deleted; it is made again when it is gone"
@@ -274,7 +293,7 @@ func (in *Input) arrival(d Desired, o *Observed, leaving []Observed) Step {
 	default:
 		step.Verb = Update
 	}
-	if _, to, anew := d.Reinstall(o); anew && !d.Once {
+	if _, to, anew := d.Reinstall(o); anew && !d.Once && !gone {
 		step.Reinstall = &to
 	}
 	return step
@@ -284,7 +303,8 @@ func (in *Input) arrival(d Desired, o *Observed, leaving []Observed) Step {
 // Two at once would fight over the same objects on the cluster.
 func replaced(d Desired, leaving []Observed) string {
 	for _, o := range leaving {
-		if Follows(d, o) {
+		ready := o.Finished && (len(o.Left) == 0 || o.Heir == d.Key)
+		if Follows(d, o) && !ready {
 			return o.Key.String()
 		}
 	}
@@ -335,6 +355,10 @@ func (in *Input) removals(leaving []Observed, observed map[Key]*Observed) []Step
 	steps := make([]Step, 0, len(leaving))
 	waiting := 0
 	for _, o := range leaving {
+		if o.Finished {
+			steps = append(steps, in.finish(o, observed))
+			continue
+		}
 		s, handed := in.handOver(o, observed)
 		if !handed {
 			s, handed = in.leaves(o, leaving)
@@ -357,11 +381,10 @@ func (in *Input) removals(leaving []Observed, observed map[Key]*Observed) []Step
 	return steps
 }
 
-// meanwhile returns whether an object that a step leaves in place is suspended or resumed: as any other, for what it waits for may never come. What goes
-// right after this is as it is.
+// meanwhile returns whether an object that a step leaves in place is suspended or resumed: as any other, for what it waits for may never come.
 func (in *Input) meanwhile(s Step, o *Observed) Verb {
 	waits := s.Verb == Hold || s.Verb == Ask || s.Verb == AwaitDependants
-	if h, ok := in.hold(o.Addon, o); ok && waits && s.To == (Key{}) && h.Verb != AwaitResume {
+	if h, ok := in.hold(o.Addon, o); ok && waits && h.Verb != AwaitResume {
 		return h.Verb
 	}
 	return ""
@@ -374,12 +397,12 @@ func (in *Input) handOver(o Observed, observed map[Key]*Observed) (Step, bool) {
 		return s, false // what it looks after is on another cluster: there is nothing to take over, and the new one waits for it to be gone
 	}
 	for _, d := range in.Desired {
-		if observed[d.Key] != nil && !d.obstructed(observed) || !Follows(d, o) || !canTakeOver(d, o) || d.Key == o.Key {
+		if there := observed[d.Key]; there != nil && !there.Finished && !d.obstructed(observed) || !Follows(d, o) || !canTakeOver(d, o) || d.Key == o.Key {
 			continue
 		}
 		to := d.Key.String()
 		switch {
-		case observed[d.Key] != nil:
+		case d.obstructed(observed):
 			s.Verb, s.Reason = Hold, to+" takes it over when the object of another set is gone that has its name"
 		case in.Suspend != "": // the other could not be made, and nobody would deliver what this one has let go
 			s.Verb, s.Reason = Hold, to+" takes it over when that is over: "+in.Suspend
@@ -387,8 +410,8 @@ func (in *Input) handOver(o Observed, observed map[Key]*Observed) (Step, bool) {
 			s.Verb, s.Reason = Hold, to+" takes it over when the cluster has answered"
 		case d.Gate != "":
 			s.Verb, s.Reason = Hold, to+" takes it over; it "+d.Gate
-		case !slices.Contains(d.Recorded, o.Key):
-			s.Verb, s.Reason, s.To = Hold, to+" takes it over", d.Key
+		case o.Foreign && !d.Recorded: // one of the hub's stays until the other one has its release
+			s.Verb, s.Reason = Hold, to+" takes it over when that is written down"
 		default:
 			s.Verb, s.Reason, s.To = HandOver, to+" takes it over", d.Key
 		}
@@ -425,7 +448,7 @@ const ReplacedReason = "the cluster behind the registration is another one now"
 func dependant(o Observed, leaving []Observed) string {
 	for _, other := range leaving {
 		mine := other.Key.Namespace == o.Key.Namespace && other.Set != o.Set && slices.Contains(other.DependsOn, SetBefore(o.Set))
-		if other.Key != o.Key && (other.Addon != o.Addon && slices.Contains(other.DependsOn, o.Addon) || mine) {
+		if other.Key != o.Key && !other.Finished && (other.Addon != o.Addon && slices.Contains(other.DependsOn, o.Addon) || mine) {
 			return other.Addon
 		}
 	}

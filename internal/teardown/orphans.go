@@ -14,19 +14,6 @@ import (
 // maxOrphans is how many orphans a status names.
 const maxOrphans = 20
 
-// Vanished returns whether an add-on was left on its cluster by the way its Flux object went, unasked: Flux lets an object that is
-// suspended go without a trace, also when somebody else deletes it, or its whole namespace. So it does with one that has noted nothing yet of what
-// another one has left for it.
-func Vanished(last hubv1.AddonStatus) bool {
-	switch last.State {
-	case hubv1.AddonOrphaned:
-		return false // it was let go, and told of
-	case hubv1.AddonSuspended, hubv1.AddonPaused, hubv1.AddonUnreachable:
-		return last.Suspended || last.AppliedGeneration > 0 // the hub has just suspended it
-	}
-	return last.Suspended || len(last.OnCluster) > 0
-}
-
 // Orphans brings a list of orphans up to date from deliveries: what they have let go is added, and what they deliver again is
 // taken off. The newest come first, and the oldest are dropped.
 func Orphans(list []hubv1.Orphan, deliveries []hubv1.AddonDelivery) []hubv1.Orphan {

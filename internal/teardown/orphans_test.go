@@ -91,28 +91,3 @@ func TestRecorded(t *testing.T) {
 		}
 	}
 }
-
-func TestVanished(t *testing.T) {
-	for name, tc := range map[string]struct {
-		last hubv1.AddonStatus
-		want bool
-	}{
-		"Ready":             {hubv1.AddonStatus{State: hubv1.AddonReady, Object: "x", AppliedGeneration: 1}, false},
-		"Unreachable":       {hubv1.AddonStatus{State: hubv1.AddonUnreachable, Object: "x", AppliedGeneration: 1}, true},
-		"Paused":            {hubv1.AddonStatus{State: hubv1.AddonPaused, Object: "x", AppliedGeneration: 1}, true},
-		"SuspendedByHand":   {hubv1.AddonStatus{State: hubv1.AddonSuspended, Object: "x", AppliedGeneration: 1}, true},
-		"GoneBefore":        {hubv1.AddonStatus{State: hubv1.AddonPaused, Object: "x", Suspended: true}, true},
-		"Uninstalling":      {hubv1.AddonStatus{State: hubv1.AddonRemoving, Object: "x"}, false},
-		"HeldAndSuspended":  {hubv1.AddonStatus{State: hubv1.AddonRemoving, Suspended: true, Object: "x"}, true},
-		"BeingDeleted":      {hubv1.AddonStatus{State: hubv1.AddonProgressing, Object: "x", Suspended: true}, true},
-		"NotMadeAgain":      {hubv1.AddonStatus{State: hubv1.AddonFailed, Object: "x", Suspended: true}, true},
-		"NotNotedYet":       {hubv1.AddonStatus{State: hubv1.AddonProgressing, Object: "x", AppliedGeneration: 1, OnCluster: []string{"Helm release x/x"}}, true},
-		"LetGo":             {hubv1.AddonStatus{State: hubv1.AddonOrphaned, Object: "x", Suspended: true}, false},
-		"NeverMade":         {hubv1.AddonStatus{State: hubv1.AddonPaused, Object: "x"}, false},
-		"WaitingForCluster": {hubv1.AddonStatus{State: hubv1.AddonWaitingForCluster, Object: "x"}, false},
-	} {
-		if got := teardown.Vanished(tc.last); got != tc.want {
-			t.Errorf("%s: %t", name, got)
-		}
-	}
-}

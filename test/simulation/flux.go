@@ -291,10 +291,7 @@ func (w *World) chartOf(k apiserver.Key, hr *helmv2.HelmRelease) (name, version 
 
 // uninstall is helm-controller's reconcileDelete.
 func (f *flux) uninstall(w *World, k apiserver.Key, hr *helmv2.HelmRelease) (failed bool) {
-	if !slices.Contains(hr.Finalizers, fluxFinalizer) {
-		return false
-	}
-	last := hr.Status.History.Latest()
+	last := hr.Status.History.Latest() // whether its own finalizer is there, or only somebody else's
 	if !hr.Spec.Suspend && last != nil {
 		c, err := w.target(k, hr.Spec.KubeConfig)
 		switch {
@@ -304,11 +301,24 @@ func (f *flux) uninstall(w *World, k apiserver.Key, hr *helmv2.HelmRelease) (fai
 			return true
 		default:
 			w.take(c, releaseName(hr.Status.StorageNamespace, last.Name), k, "its Flux object is deleted")
+			w.uninstalled(k)
 		}
 	}
 	w.leave(k, string(hr.UID))
 	w.dropFinalizer(k, fluxFinalizer)
 	return false
+}
+
+// uninstalled clears the history of a HelmRelease, and says why (helmrelease_controller.go, reconcileReleaseDeletion): one that stays for another
+// finalizer is not uninstalled twice.
+func (w *World) uninstalled(k apiserver.Key) {
+	next := apiserver.Clone(w.server.Get(k))
+	next["status"] = apiserver.Object{"conditions": []any{map[string]any{
+		"type": helmv2.ReleasedCondition, "status": "False", "reason": helmv2.UninstallSucceededReason, "message": "Helm uninstall succeeded",
+		"lastTransitionTime": w.clock.Now().UTC().Format(time.RFC3339),
+	}}}
+	_, err := w.server.Update("flux", "status", k, next, true)
+	must(err)
 }
 
 // kustomize is kustomize-controller's Reconcile.
@@ -368,9 +378,6 @@ func (f *flux) kustomize(w *World, k apiserver.Key, ks *kustomizev1.Kustomizatio
 
 // prune is kustomize-controller's finalize.
 func (f *flux) prune(w *World, k apiserver.Key, ks *kustomizev1.Kustomization) (failed bool) {
-	if !slices.Contains(ks.Finalizers, fluxFinalizer) {
-		return false
-	}
 	prunes := ks.Spec.DeletionPolicy == kustomizev1.DeletionPolicyDelete || ks.Spec.DeletionPolicy == kustomizev1.DeletionPolicyWaitForTermination ||
 		ks.Spec.DeletionPolicy != kustomizev1.DeletionPolicyOrphan && ks.Spec.Prune
 	if prunes && !ks.Spec.Suspend && ks.Status.Inventory != nil && len(ks.Status.Inventory.Entries) > 0 {

@@ -72,7 +72,7 @@ func (w *World) heal() {
 	w.noteWishes()
 	for k := range w.flux.due {
 		o := w.server.Get(k)
-		if o != nil && nested(o, "spec", "suspend") == true && nested(o, "metadata", "annotations", hubv1.SuspendedAnnotation) == nil {
+		if o != nil && nested(o, "metadata", "deletionTimestamp") == nil && nested(o, "spec", "suspend") == true && nested(o, "metadata", "annotations", hubv1.SuspendedAnnotation) == nil {
 			w.patch(k, `{"spec":{"suspend":null}}`)
 		}
 	}

@@ -80,6 +80,6 @@ var Defects = []Defect{
 		{"controllers/delivery/gather.go", "\tif c.registration == nil {\n\t\treturn nil\n\t}\n\treturn status.Find(c.registration, hubv1.SuspendedCondition)", "\treturn status.Find(c.registration, hubv1.SuspendedCondition)"},
 	}},
 	{"replaced", "What Flux remembers of a cluster that was replaced meets the new one", "loss", []Edit{
-		{"controllers/delivery/gather.go", "\treturn uid != \"\" && c.registration", "\treturn false && uid != \"\" && c.registration"},
+		{"controllers/delivery/gather.go", "\tcase uid != \"\" && c.registration", "\tcase false && uid != \"\" && c.registration"},
 	}},
 }

@@ -15,11 +15,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
+	"github.com/chandler-hub/chandler/internal/fluxstate"
 	"github.com/chandler-hub/chandler/internal/plan"
 )
 
-// TestLetGo: what is let go does not wait for a worker of Flux that hangs, and what is uninstalled does.
+// TestLetGo: what is let go does not wait for a worker of Flux that hangs, and what is uninstalled does. What Flux is done with goes, unless another object is to take over from it.
 func TestLetGo(t *testing.T) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{helmv2.AddToScheme, kustomizev1.AddToScheme} {
@@ -41,7 +43,10 @@ func TestLetGo(t *testing.T) {
 		"JustDeleted":    {verb: plan.LetGo, since: 3 * time.Second, finalizers: []string{fluxFinalizer}, left: []string{fluxFinalizer}, again: 7 * time.Second},
 		"SomebodyElse's": {verb: plan.LetGo, since: time.Minute, finalizers: []string{fluxFinalizer, "example.org/theirs"}, left: []string{"example.org/theirs"}},
 		"Uninstall":      {verb: plan.Uninstall, since: time.Hour, finalizers: []string{fluxFinalizer}, left: []string{fluxFinalizer}},
-		"HandOver":       {verb: plan.HandOver, since: time.Hour, finalizers: []string{fluxFinalizer}, left: []string{fluxFinalizer}},
+		"HandOver":       {verb: plan.HandOver, since: time.Hour, finalizers: []string{fluxFinalizer, hubv1.FluxObjectFinalizer}, left: []string{hubv1.FluxObjectFinalizer}},
+		"HandOverAwaits": {verb: plan.HandOver, since: time.Hour, finalizers: []string{hubv1.FluxObjectFinalizer}, left: []string{hubv1.FluxObjectFinalizer}},
+		"Finished":       {verb: plan.Finish, finalizers: []string{hubv1.FluxObjectFinalizer}, gone: true},
+		"Released":       {verb: plan.LetGo, finalizers: []string{hubv1.FluxObjectFinalizer}, gone: true},
 		"AnotherOne":     {verb: plan.LetGo, since: time.Minute, another: true, finalizers: []string{fluxFinalizer}, left: []string{fluxFinalizer}},
 	} {
 		for _, kind := range []string{fluxspec.HelmReleaseKind, fluxspec.KustomizationKind} {
@@ -54,7 +59,7 @@ func TestLetGo(t *testing.T) {
 				obj.SetDeletionTimestamp(&deleted)
 				api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(obj).Build()
 				r := &Reconciler{Client: api, Live: api, Clock: clock.NewFakePassiveClock(now)}
-				known := &object{uid: "this", deleted: deleted.Time}
+				known := &object{uid: "this", deleted: deleted.Time, Observed: plan.Observed{Key: k, Finished: fluxstate.Finished(tc.finalizers)}}
 				if tc.another {
 					known.uid = "before"
 				}

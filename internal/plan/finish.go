@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/chandler-hub/chandler/internal/teardown"
+)
+
+// notes stands for what Flux has noted of an object as there on the cluster, and would remove with it.
+func (o *Observed) notes() []string {
+	switch {
+	case !o.Noted:
+		return nil
+	case o.AppliedAs != "":
+		return []string{has(o.Release, o.AppliedAs)}
+	}
+	return o.Has()
+}
+
+// Leaves stands for what an object has left that Flux is done with: what Flux has noted, if it has not removed that; what it has tried, and noted nothing of; and what was
+// there before it was made, if it has never noted anything.
+func (o *Observed) Leaves(noted, tried, never bool, inherited []string) []string {
+	var out []string
+	if noted {
+		out = append(out, o.Has()...)
+	} else if tried || o.AppliedAs != "" && o.AppliedAs != o.hash() {
+		out = append(out, has(o.Release, o.hash()))
+	}
+	if never {
+		out = append(out, inherited...)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// finish says how an object goes that Flux is done with. What has left nothing goes, and so does what another object has noted as its own by now. What another
+// one is to go on with waits for that: it is all that says so. Anything else is told of, and let go.
+func (in *Input) finish(o Observed, observed map[Key]*Observed) Step {
+	s := Step{Key: o.Key, Addon: o.Addon, Verb: Finish}
+	if len(o.Left) == 0 {
+		return s
+	}
+	if o.Replaced != "" {
+		s.Verb, s.Reason = LetGo, o.Replaced
+		return s
+	}
+	switch heir, has := in.heir(o, observed); {
+	case has:
+		s.Reason = heir.String() + " has taken it over"
+	case heir != Key{} && in.Suspend != "":
+		s.Verb, s.Reason = Hold, heir.String()+" takes it over when that is over: "+in.Suspend
+	case heir != Key{}:
+		s.Verb, s.Reason, s.To = HandOver, heir.String()+" takes it over", heir
+	default:
+		s.Verb, s.Reason = LetGo, "its Flux object was deleted, and Flux has not removed it"
+		if in.Frozen[o.Key] {
+			break // nobody knows whether it is wanted
+		}
+		if d := in.Removal(o); d.Mode == teardown.Hold {
+			s.Verb, s.Reason = Hold, d.Reason
+		} else if d.Mode == teardown.LetGo {
+			s.Reason = cmp.Or(d.Reason, s.Reason)
+		}
+	}
+	return s
+}
+
+// before says what becomes of a finished object in the place of which another one is to be made, and not yet. What has left nothing goes. What has left something stays, and
+// remembers that, unless the other one waits for add-ons that may never be Ready.
+func (o *Observed) before(s Step) []Step {
+	switch {
+	case len(o.Left) == 0:
+		return []Step{{Key: o.Key, Addon: o.Addon, Verb: Finish}}
+	case s.Verb == AwaitDependency:
+		return []Step{{Key: o.Key, Addon: o.Addon, Verb: LetGo, Reason: "its Flux object was deleted, and Flux has not removed it; it is made again later: it " + s.Reason}}
+	}
+	return nil
+}
+
+// heir returns the object that is to go on with what a finished one has left, and whether Flux has noted all of that as the heir's own; no key if there is none.
+func (in *Input) heir(o Observed, observed map[Key]*Observed) (key Key, has bool) {
+	for _, d := range in.Desired {
+		if d.Key == o.Key || d.Key.Kind != o.Key.Kind || !subset(o.Left, d.Has()) || d.Key != o.Heir && !Follows(d, o) {
+			continue
+		}
+		h := observed[d.Key]
+		return d.Key, h != nil && subset(o.Left, h.notes())
+	}
+	for k, seen := o.Heir, map[Key]bool{o.Key: true}; observed[k] != nil && !seen[k]; k = observed[k].Heir {
+		seen[k] = true
+		h := observed[k]
+		if subset(o.Left, h.notes()) {
+			return k, true
+		}
+		if !h.Deleting && h.Replaced == "" && subset(o.Left, h.Has()) {
+			return k, false
+		}
+	}
+	for _, h := range in.Observed {
+		if h.Key != o.Key && h.Key.Kind == o.Key.Kind && o.Release.Name != "" && h.Release == o.Release && !h.Deleting && h.Replaced == "" {
+			return h.Key, subset(o.Left, h.notes())
+		}
+	}
+	return Key{}, false
+}
+
+// subset returns whether all that is in the first list is in the second.
+func subset(a, b []string) bool {
+	return !slices.ContainsFunc(a, func(s string) bool { return !slices.Contains(b, s) })
+}

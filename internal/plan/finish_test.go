@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/plan"
+	"github.com/chandler-hub/chandler/internal/teardown"
+)
+
+// TestFinish: what Flux is done with goes when nothing of it is left that is nobody's: another object has it, or it has been told.
+func TestFinish(t *testing.T) {
+	release := hubv1.HelmReleaseIdentity{Name: "r", Namespace: "n", StorageNamespace: "n"}
+	left := []string{plan.ReleasePrefix + "n/r"}
+	done := func(change ...func(*plan.Observed)) plan.Observed {
+		return have("old", append([]func(*plan.Observed){func(o *plan.Observed) {
+			o.Release, o.Deleting, o.Finished, o.Suspended, o.Left = release, true, true, true, left
+		}}, change...)...)
+	}
+	heir := func(change ...func(*plan.Observed)) plan.Observed {
+		return have("new", append([]func(*plan.Observed){func(o *plan.Observed) { o.Release = release }}, change...)...)
+	}
+	nothing := func(o *plan.Observed) { o.Left = nil }
+	toNew := func(o *plan.Observed) { o.Heir = key("HelmRelease", "new") }
+	noted := func(o *plan.Observed) { o.Noted = true }
+	goes := func(o *plan.Observed) { o.Deleting = true }
+	same, next := want("old"), want("new")
+	same.Release, next.Release = release, release
+	gated, changed, another := same, same, next
+	gated.Gate = "waits for x"
+	changed.Gate, changed.Hash = "waits for x", "changed"
+	another.Release.Name = "other"
+	hold := teardown.Decision{Mode: teardown.Hold, Reason: "not yet"}
+	all := func(o ...plan.Observed) []plan.Observed { return o }
+	for name, tc := range map[string]struct {
+		desired  []plan.Desired
+		observed []plan.Observed
+		frozen   bool
+		suspend  string
+		removal  teardown.Decision
+		want     string
+	}{
+		"NothingIsLeft":                {observed: all(done(nothing)), want: "Finish old"},
+		"NothingIsLeftWhilePaused":     {desired: []plan.Desired{same}, observed: all(done(nothing)), suspend: "paused", want: "Finish old, AwaitResume old"},
+		"MadeAgain":                    {desired: []plan.Desired{same}, observed: all(done()), want: "Create old"},
+		"MadeAgainAfterAPause":         {desired: []plan.Desired{same}, observed: all(done()), suspend: "paused", want: "AwaitResume old"},
+		"MadeAgainThoughItsGateIsShut": {desired: []plan.Desired{gated}, observed: all(done()), want: "Create old"},
+		"ChangedAndItsGateIsShut":      {desired: []plan.Desired{changed}, observed: all(done()), want: "LetGo old, AwaitDependency old"},
+		"NobodyWantsIt":                {observed: all(done()), want: "LetGo old"},
+		"NobodyKnows":                  {observed: all(done()), frozen: true, removal: hold, want: "LetGo old"},
+		"NotYet":                       {observed: all(done()), removal: hold, want: "Hold old"},
+		"OfAnotherCluster":             {desired: []plan.Desired{next}, observed: all(done(func(o *plan.Observed) { o.Replaced = plan.ReplacedReason })), want: "LetGo old, AwaitRemoval new"},
+		"TheHeirIsNotNamedYet":         {desired: []plan.Desired{next}, observed: all(done()), want: "HandOver old, AwaitRemoval new"},
+		"TheHeirIsMade":                {desired: []plan.Desired{next}, observed: all(done(toNew)), want: "HandOver old, Create new"},
+		"TheHeirWaitsForAPause":        {desired: []plan.Desired{next}, observed: all(done(toNew)), suspend: "paused", want: "Hold old, AwaitResume new"},
+		"FluxHasNotNotedTheHeir":       {desired: []plan.Desired{next}, observed: all(done(toNew), heir()), want: "HandOver old, Keep new"},
+		"FluxHasNotedTheHeir":          {desired: []plan.Desired{next}, observed: all(done(toNew), heir(noted)), want: "Finish old, Keep new"},
+		"TheHeirIsSomethingElseNow":    {desired: []plan.Desired{another}, observed: all(done(toNew), heir(func(o *plan.Observed) { o.Release.Name = "other" })), want: "LetGo old, Keep new"},
+		"TheHeirIsDroppedAndNotNoted":  {observed: all(done(toNew), heir()), want: "Uninstall new, HandOver old"},
+		"TheHeirIsDroppedAndNoted":     {observed: all(done(toNew), heir(noted)), want: "Uninstall new, Finish old"},
+		"TheHeirGoesAsWell":            {observed: all(done(toNew), heir(goes)), want: "Uninstall new, LetGo old"},
+		"TheHeirHasAnHeir": {observed: all(done(func(o *plan.Observed) { o.Heir = key("HelmRelease", "mid") }),
+			have("mid", goes, toNew), heir()), want: "Uninstall mid, Uninstall new, HandOver old"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := plan.Input{Desired: tc.desired, Observed: tc.observed, MayCreate: true, Suspend: tc.suspend, Frozen: map[plan.Key]bool{}}
+			in.Frozen[key("HelmRelease", "old")] = tc.frozen
+			in.Removal = func(o plan.Observed) teardown.Decision {
+				if tc.removal.Mode == "" {
+					return teardown.Decision{Mode: teardown.Uninstall}
+				}
+				return tc.removal
+			}
+			var got []string
+			for _, s := range plan.Compute(in) {
+				got = append(got, fmt.Sprintf("%s %s", s.Verb, s.Key.Name))
+			}
+			if is := strings.Join(got, ", "); is != tc.want {
+				t.Errorf("%s, want %s", is, tc.want)
+			}
+		})
+	}
+}
+
+// TestLeaves: what an object leaves is what Flux has noted, or has tried, and has not removed.
+func TestLeaves(t *testing.T) {
+	o := plan.Observed{Key: key("Kustomization", "old"), Content: plan.Content{Folder: "/a"}}
+	a := o.Has()[0]
+	marked := o
+	marked.AppliedAs = "b"
+	for name, tc := range map[string]struct {
+		of                 plan.Observed
+		noted, tried, none bool
+		want               []string
+	}{
+		"removed":                   {of: o},
+		"suspended":                 {of: o, noted: true, want: []string{a}},
+		"half applied":              {of: o, tried: true, none: true, want: []string{a, "inherited"}},
+		"half moved, and removed":   {of: marked, want: []string{a}},
+		"half moved, and suspended": {of: marked, noted: true, want: []string{a, "content b"}},
+		"never looked at":           {of: o, none: true, want: []string{"inherited"}},
+	} {
+		got := tc.of.Leaves(tc.noted, tc.tried, tc.none, []string{"inherited"})
+		slices.Sort(tc.want)
+		if !slices.Equal(got, tc.want) {
+			t.Errorf("%s: %q, want %q", name, got, tc.want)
+		}
+	}
+}

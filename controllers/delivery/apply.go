@@ -117,24 +117,26 @@ func (r *Reconciler) need(ctx context.Context, c *cluster, d *delivery, w *assem
 	return r.ensure(ctx, c, w.Shared)
 }
 
-// keepStays does the same for what another version of the hub has made, and stays as it is, if this version refers to the same.
+// keepStays does the same for what stays as it is though something else is wanted, if that refers to the same: another version of the hub has made it, the
+// removal guard holds it, or it waits to go on under another name.
 func (r *Reconciler) keepStays(ctx context.Context, c *cluster) error {
 	var errs []error
 	for _, d := range c.deliveries {
-		if d.result == nil || len(d.stays) == 0 {
+		if d.result == nil {
 			continue
 		}
+		var uses []string
+		for k, o := range c.objects {
+			if k.Namespace == d.Namespace && o.delivery == d.Name && !o.Deleting {
+				uses = append(uses, o.uses...)
+			}
+		}
 		for i := range d.result.Objects {
-			o := &d.result.Objects[i]
-			there := c.objects[assembly.Key(o)]
-			if there == nil || !d.stays[o.Addon] {
-				continue
+			used := func(s render.Shared) bool {
+				return slices.Contains(uses, index.Source(s.Object.GetKind(), s.Object.GetNamespace(), s.Object.GetName()))
 			}
-			same := func(s render.Shared) bool {
-				return slices.Contains(there.uses, index.Source(s.Object.GetKind(), s.Object.GetNamespace(), s.Object.GetName()))
-			}
-			if slices.ContainsFunc(o.Shared, same) {
-				errs = append(errs, r.ensure(ctx, c, o.Shared))
+			if of := d.result.Objects[i].Shared; slices.ContainsFunc(of, used) {
+				errs = append(errs, r.ensure(ctx, c, of))
 			}
 		}
 	}

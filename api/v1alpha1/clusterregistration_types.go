@@ -254,9 +254,13 @@ type ClusterRegistrationStatus struct {
 	// +kubebuilder:validation:MaxItems=20
 	Orphans []Orphan `json:"orphans,omitempty"`
 	// originUID is the UID of the origin when the hub last saw it. If it is set and the origin is missing, the origin
-	// was deleted.
+	// was deleted; see originSeenBy.
 	// +optional
 	OriginUID types.UID `json:"originUID,omitempty"`
+	// originSeenBy is the UID of this registration when the hub saw the origin. A registration that was restored from a
+	// backup with its status has another UID: its origin may still be restored.
+	// +optional
+	OriginSeenBy types.UID `json:"originSeenBy,omitempty"`
 }
 
 // CredentialStatus describes the kubeconfig in use. It holds nothing secret.
@@ -364,3 +368,8 @@ func (s *ClusterRegistrationStatus) ClusterID() string {
 
 // SetObservedGeneration sets the generation that the status describes.
 func (r *ClusterRegistration) SetObservedGeneration(g int64) { r.Status.ObservedGeneration = g }
+
+// SawOrigin returns whether the hub has seen the origin of this registration, in this management cluster.
+func (r *ClusterRegistration) SawOrigin() bool {
+	return r.Status.OriginUID != "" && r.Status.OriginSeenBy == r.UID
+}

@@ -3,6 +3,7 @@
 package discovery
 
 import (
+	"cmp"
 	"testing"
 	"time"
 
@@ -41,7 +42,7 @@ func TestSecretThatIsNotThere(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		deleting, there bool
-		seen            types.UID
+		seen, seenBy    types.UID
 		condition       *metav1.Condition
 		again           time.Duration
 		goes            bool
@@ -51,6 +52,7 @@ func TestSecretThatIsNotThere(t *testing.T) {
 		"BeingDeletedLong":    {deleting: true, seen: "u", condition: missing(time.Hour), goes: true},
 		"Gone":                {seen: "u", condition: missing(time.Minute), again: 59*time.Minute + 10*time.Millisecond},
 		"GoneLong":            {seen: "u", condition: missing(time.Hour), goes: true},
+		"OutOfABackup":        {seen: "u", seenBy: "before", condition: missing(time.Hour)},
 		"NeverSeen":           {condition: missing(time.Hour)},
 		"ThereAgain":          {there: true, seen: "u", condition: missing(time.Hour)},
 	} {
@@ -65,7 +67,7 @@ func TestSecretThatIsNotThere(t *testing.T) {
 			reg := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "one", UID: "r"}, Spec: hubv1.ClusterRegistrationSpec{OriginRef: &ref}}
 			reg.Labels = map[string]string{hubv1.NameLabel: "one", hubv1.ProviderLabel: origin.Secret.Provider}
 			reg.Annotations = map[string]string{hubv1.MirroredAnnotation: hubv1.NameLabel + "," + hubv1.ProviderLabel}
-			reg.Status.OriginUID = tc.seen
+			reg.Status.OriginUID, reg.Status.OriginSeenBy = tc.seen, cmp.Or(tc.seenBy, reg.UID)
 			if tc.condition != nil {
 				reg.Status.Conditions = []metav1.Condition{*tc.condition}
 			}

@@ -83,7 +83,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req Request) (reconcile.Resu
 	if reg == nil || verdict.Refused != "" && !verdict.AtOnce {
 		return reconcile.Result{}, nil
 	}
-	if verdict.AtOnce && reg.Status.OriginUID == "" {
+	if verdict.AtOnce && !reg.SawOrigin() {
 		return reconcile.Result{}, nil // the registration room has not looked yet how to reach the cluster; that wakes us
 	}
 	if verdict.AtOnce {

@@ -183,13 +183,13 @@ func (o *Reader) Deleted(ctx context.Context, kind origin.Kind, reg *hubv1.Clust
 	}
 	if !kind.IsCluster() {
 		there, err := o.there(ctx, gvk, reg.Namespace, name)
-		return err == nil && reg.Status.OriginUID != "" && (there == nil || there.DeletionTimestamp != nil), err
+		return err == nil && reg.SawOrigin() && (there == nil || there.DeletionTimestamp != nil), err
 	}
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	if err := o.mgr.GetAPIReader().Get(ctx, types.NamespacedName{Name: kind.CRD}, crd); err != nil {
 		return false, client.IgnoreNotFound(err)
 	}
-	facts := teardown.OriginFacts{Seen: reg.Status.OriginUID != "", Kind: crd.CreationTimestamp.Time, Registration: reg.CreationTimestamp.Time}
+	facts := teardown.OriginFacts{Seen: reg.SawOrigin(), Kind: crd.CreationTimestamp.Time, Registration: reg.CreationTimestamp.Time}
 	if crd.DeletionTimestamp != nil || !teardown.Deleted(facts) {
 		return false, nil
 	}

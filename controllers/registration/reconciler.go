@@ -77,7 +77,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, reg *hubv1.ClusterRegistrati
 	before := reg.DeepCopy()
 	reg.Status.Provider = provider(reg)
 	if obj != nil {
-		reg.Status.OriginUID = obj.GetUID()
+		reg.Status.OriginUID, reg.Status.OriginSeenBy = obj.GetUID(), reg.UID
 	}
 	found, refused, err := r.access(ctx, reg, obj, verdict)
 	if err != nil {
@@ -178,7 +178,7 @@ func (r *Reconciler) unregistering(reg *hubv1.ClusterRegistration, verdict origi
 // to reach the cluster, or, once the registration is deleted, whether that is made again.
 func missing(reg *hubv1.ClusterRegistration) bool {
 	kind, err := kindOf(reg)
-	return err == nil && !kind.IsCluster() && reg.Status.OriginUID != "" && (reg.Spec.KubeConfig == nil || reg.DeletionTimestamp != nil)
+	return err == nil && !kind.IsCluster() && reg.SawOrigin() && (reg.Spec.KubeConfig == nil || reg.DeletionTimestamp != nil)
 }
 
 // label keeps the label that a probe found out, and, for a registration that has no origin, those that discovery gives to

@@ -101,6 +101,13 @@ func TestReinstallIsAsked(t *testing.T) {
 				t.Error("its object was written")
 			}
 			edit(m, "flux-system", m.delivery(roomCluster, roomSet).Name, &hubv1.AddonDelivery{}, func(d *hubv1.AddonDelivery) { d.Spec.Removals = []string{a.Removal} })
+			m.must(m.reconcile(roomCluster))
+			m.pause(true)
+			m.settle()
+			if going := m.addon("app"); tc.reason == hubv1.ReinstallReason && (going.Removal != a.Removal || going.State != hubv1.AddonPaused) {
+				t.Errorf("granted, and paused before Flux had it, it is %+v", going)
+			}
+			m.pause(false)
 			m.settle()
 			if a := m.addon("app"); a.State != hubv1.AddonReady || a.Removal != "" {
 				t.Errorf("granted, it is %+v", a)

@@ -16,6 +16,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/excerpt"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
 	"github.com/chandler-hub/chandler/internal/fluxstate"
+	"github.com/chandler-hub/chandler/internal/guard"
 	"github.com/chandler-hub/chandler/internal/plan"
 	"github.com/chandler-hub/chandler/internal/render"
 	"github.com/chandler-hub/chandler/internal/report"
@@ -222,7 +223,18 @@ func (r *Reconciler) addonStatus(c *cluster, d *delivery, s plan.Step, out outco
 		c.explainState(&a, o)
 	}
 	a.Before = kept(was(d, s.Addon), &a, o, w.Hash)
+	a.Removal = cmp.Or(a.Removal, d.reinstalling(&a, o))
 	return a, true
+}
+
+// reinstalling returns the grant by which an add-on is being reinstalled, until Flux has it Ready in its new place: on a cluster that is paused meanwhile,
+// what runs is still to go, and counts until then.
+func (d *delivery) reinstalling(a *hubv1.AddonStatus, o *object) string {
+	granted := was(d, a.Name).Removal
+	if o == nil || a.State == hubv1.AddonReady || !slices.Contains(d.Spec.Removals, granted) || granted == guard.Dropped(string(o.uid)) {
+		return ""
+	}
+	return granted
 }
 
 // kept returns what an add-on was before it was paused or suspended: Ready, if it was, and if its object is what is wanted: then nothing

@@ -2,7 +2,10 @@
 
 package main
 
-import "testing"
+import (
+	"os"
+	"testing"
+)
 
 // TestDefects: each defect can still be put back. Whether the simulation finds it is for `make defects`, which builds the hub for each.
 func TestDefects(t *testing.T) {
@@ -10,6 +13,11 @@ func TestDefects(t *testing.T) {
 		t.Run(d.Name, func(t *testing.T) {
 			if _, err := d.Overlay("../../..", t.TempDir()); err != nil {
 				t.Error(err)
+			}
+			if name, ok := Scripts[d.Name]; ok {
+				if _, err := os.Stat("../testdata/" + name + ".txt"); err != nil {
+					t.Error(err)
+				}
 			}
 		})
 	}

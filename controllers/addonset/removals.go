@@ -176,8 +176,8 @@ func (r *Reconciler) before(ctx context.Context, set *hubv1.AddonSet) ([]hubv1.R
 			key := types.NamespacedName{Namespace: cmp.Or(from.Namespace, set.Namespace), Name: cmp.Or(from.AddonSet, set.Name)}
 			other := sets[key]
 			if other == nil { // read once, however many add-ons were moved from it
-				other = &hubv1.AddonSet{}
-				if err := r.Live.Get(ctx, key, other); client.IgnoreNotFound(err) != nil {
+				var err error
+				if other, err = r.present(ctx, key); err != nil {
 					return nil, fmt.Errorf("read AddonSet %s, from which add-on %q was moved: %w", key, a.Name, err)
 				}
 				sets[key] = other
@@ -194,6 +194,18 @@ func (r *Reconciler) before(ctx context.Context, set *hubv1.AddonSet) ([]hubv1.R
 		}
 	}
 	return out, nil
+}
+
+// present returns a set, read live if the cache has it, and an empty one otherwise: one that is so young has counted nothing, and of sets that are not
+// there somebody may name hundreds.
+func (r *Reconciler) present(ctx context.Context, key types.NamespacedName) (*hubv1.AddonSet, error) {
+	set := &hubv1.AddonSet{}
+	err := r.Client.Get(ctx, key, set, client.UnsafeDisableDeepCopy)
+	if err == nil {
+		set = &hubv1.AddonSet{}
+		err = r.Live.Get(ctx, key, set)
+	}
+	return set, client.IgnoreNotFound(err)
 }
 
 // guard decides what may go, and notes it in the set's status, in memory.

@@ -4,12 +4,14 @@ package addonset
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
@@ -191,6 +193,13 @@ func TestCountedBefore(t *testing.T) {
 		{Name: "other"},
 	}
 	set.Status.Removals = counts("old", "new")
+	live := 0
+	r.Live = interceptor.NewClient(r.api.(client.WithWatch), interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+			live++
+			return c.Get(ctx, key, obj, opts...)
+		},
+	})
 	got, err := r.before(t.Context(), set)
 	if err != nil {
 		t.Fatal(err)
@@ -198,6 +207,9 @@ func TestCountedBefore(t *testing.T) {
 	var names []string
 	for _, n := range got {
 		names = append(names, n.Addon)
+	}
+	if live != 1 {
+		t.Errorf("%d live reads, and one set is there to be read", live)
 	}
 	if want := "moved new new"; strings.Join(names, " ") != want {
 		t.Errorf("it is %q, want %q", names, want)

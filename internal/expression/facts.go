@@ -10,8 +10,8 @@ import (
 
 // facts are what the expressions of a template read.
 type facts struct {
-	vars                     []string
-	allVars, origin, cluster bool
+	vars            []string
+	allVars, origin bool
 }
 
 // lookup is a path from a variable, such as vars.a.b, that an expression reads.
@@ -68,8 +68,6 @@ func (c *compiler) compile(p piece) (part, Type, *Error) {
 func (f *facts) note(e ast.Expr, lookups *[]lookup) {
 	if l, ok := path(e); ok {
 		switch l.root {
-		case clusterName:
-			f.cluster = true
 		case originName:
 			f.origin = true
 		case varsName:

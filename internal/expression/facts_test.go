@@ -9,15 +9,15 @@ import (
 
 func TestFacts(t *testing.T) {
 	for _, test := range []struct {
-		text                     string
-		vars                     []string
-		allVars, origin, cluster bool
+		text            string
+		vars            []string
+		allVars, origin bool
 	}{
 		{text: "vars.x <<< origin"},
 		{text: "<< 1 + 2 >>"},
-		{text: "<< cluster.name >>", cluster: true},
+		{text: "<< cluster.name >>"},
 		{text: "<< origin.name >>", origin: true},
-		{text: "<< origin >><< cluster >>", origin: true, cluster: true},
+		{text: "<< origin >><< cluster >>", origin: true},
 		{text: "<< 'vars.x' >>"},
 		{text: "<< {'vars': 1}.vars >>"},
 		{text: "<< vars.x >>", vars: []string{"x"}},
@@ -52,7 +52,7 @@ func TestFacts(t *testing.T) {
 		{text: "<< [vars][0].x >>", allVars: true},
 		{text: "<< vars.map(k, k) >>", allVars: true},
 		{text: "<< cel.bind(v, vars, v.x) >>", allVars: true},
-		{text: "<< (cluster.nodes > 1 ? vars : origin).x >>", allVars: true, origin: true, cluster: true},
+		{text: "<< (cluster.nodes > 1 ? vars : origin).x >>", allVars: true, origin: true},
 		{text: "<< vars == {} >>", allVars: true},
 		{text: "<< optional.of(vars).x >>", allVars: true},
 	} {
@@ -64,8 +64,8 @@ func TestFacts(t *testing.T) {
 		if got := template.Vars(); !slices.Equal(got, test.vars) {
 			t.Errorf("%s reads %v, want %v", test.text, got, test.vars)
 		}
-		if template.AllVars() != test.allVars || template.UsesOrigin() != test.origin || template.UsesCluster() != test.cluster {
-			t.Errorf("%s: all vars %v, origin %v, cluster %v", test.text, template.AllVars(), template.UsesOrigin(), template.UsesCluster())
+		if template.AllVars() != test.allVars || template.UsesOrigin() != test.origin {
+			t.Errorf("%s: all vars %v, origin %v", test.text, template.AllVars(), template.UsesOrigin())
 		}
 	}
 }

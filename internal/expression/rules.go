@@ -263,16 +263,15 @@ func match(m *meter, c *call, args []ref.Val) ref.Val {
 		m.spend(cost * 4)
 	}
 	m.product(cost, textCost(len(s))+1)
-	if at, ok := everyMatch[c.name]; ok {
+	if replaces, ok := everyMatch[c.name]; ok {
 		m.spend(4 * int64(len(s)+1)) // each character can be a match
-		if at < len(args) {
-			to, _ := args[at].(types.String)
+		if replaces && len(args) > 2 {
+			to, _ := args[2].(types.String)
 			m.product(int64(len(s))+1, textCost(len(to))+1)
 		}
 	}
 	return nil
 }
 
-// everyMatch are the functions that look for all matches of a pattern, and which of their arguments they replace them
-// by.
-var everyMatch = map[string]int{"findAll": 9, "regex.extractAll": 9, "regex.replace": 2}
+// everyMatch are the functions that look for all matches of a pattern. Those with true replace each of them by their third argument.
+var everyMatch = map[string]bool{"findAll": false, "regex.extractAll": false, "regex.replace": true}

@@ -95,9 +95,6 @@ func (t *Template) AllVars() bool { return t.facts.allVars }
 // UsesOrigin returns whether anything of origin is read.
 func (t *Template) UsesOrigin() bool { return t.facts.origin }
 
-// UsesCluster returns whether anything of cluster is read.
-func (t *Template) UsesCluster() bool { return t.facts.cluster }
-
 // Type returns the type of what Eval returns.
 func (t *Template) Type() Type { return t.typ }
 

@@ -35,7 +35,7 @@ type Matcher struct {
 // that has not been compiled, and one that does not compile change nothing.
 func (m *Matcher) Reconcile(ctx context.Context, reg *hubv1.ClusterRegistration) (ctrl.Result, error) {
 	list := &hubv1.AddonDeliveryList{}
-	if err := m.Client.List(ctx, list, client.MatchingFields{index.DeliveryRegistration: reg.Namespace + "/" + reg.Name}); err != nil {
+	if err := m.Client.List(ctx, list, index.DeliveriesOf(client.ObjectKeyFromObject(reg))); err != nil {
 		return ctrl.Result{}, fmt.Errorf("list the deliveries: %w", err)
 	}
 	existing := map[types.NamespacedName]*hubv1.AddonDelivery{}

@@ -126,7 +126,7 @@ func (r *Reconciler) setOfDelivery() handler.EventHandler {
 func (r *Reconciler) setsOfRegistration() handler.EventHandler {
 	return enqueue.Later(countDelay, func(ctx context.Context, obj client.Object) []reconcile.Request {
 		deliveries := &hubv1.AddonDeliveryList{}
-		if err := r.Client.List(ctx, deliveries, client.MatchingFields{index.DeliveryRegistration: obj.GetNamespace() + "/" + obj.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
+		if err := r.Client.List(ctx, deliveries, index.DeliveriesOf(client.ObjectKeyFromObject(obj)), client.UnsafeDisableDeepCopy); err != nil {
 			ctrl.LoggerFrom(ctx).Error(err, "list deliveries", logkey.Cluster, client.ObjectKeyFromObject(obj).String())
 		}
 		var out []reconcile.Request

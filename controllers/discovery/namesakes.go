@@ -48,7 +48,7 @@ func (r *Reconciler) unregisterAgain(ctx context.Context, req Request, obj *unst
 // cannot write, says nothing of add-ons.
 func (r *Reconciler) delivered(ctx context.Context, reg types.NamespacedName) (bool, error) {
 	list := &hubv1.AddonDeliveryList{}
-	if err := r.Client.List(ctx, list, client.MatchingFields{index.DeliveryRegistration: reg.String()}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, list, index.DeliveriesOf(reg), client.UnsafeDisableDeepCopy); err != nil {
 		return false, fmt.Errorf("list the deliveries: %w", err)
 	}
 	for i := range list.Items {

@@ -81,6 +81,11 @@ func account(namespace, name string) []string {
 // Origin returns the value of RegistrationOrigin for a reference.
 func Origin(ref hubv1.OriginReference) string { return ref.Kind + "." + ref.APIGroup + "/" + ref.Name }
 
+// DeliveriesOf selects the AddonDeliveries of a registration.
+func DeliveriesOf(registration types.NamespacedName) client.MatchingFields {
+	return client.MatchingFields{DeliveryRegistration: registration.String()}
+}
+
 // Registration returns the key that an annotation or reference "namespace/name" names; false if it is none.
 func Registration(s string) (types.NamespacedName, bool) {
 	ns, name, ok := strings.Cut(s, "/")
@@ -96,7 +101,7 @@ func Add(ctx context.Context, indexer client.FieldIndexer) error {
 	}{
 		{&hubv1.AddonDelivery{}, DeliveryRegistration, func(o client.Object) []string {
 			ref := o.(*hubv1.AddonDelivery).Spec.RegistrationRef
-			return []string{ref.Namespace + "/" + ref.Name}
+			return []string{types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}.String()}
 		}},
 		{&hubv1.AddonDelivery{}, DeliverySet, func(o client.Object) []string { return []string{o.(*hubv1.AddonDelivery).Spec.AddonSetRef.Name} }},
 		{&hubv1.ClusterRegistration{}, RegistrationOrigin, func(o client.Object) []string {

@@ -65,7 +65,7 @@ const maxSets = 20
 func (r *Reconciler) deliveries(ctx context.Context, reg, instead *hubv1.ClusterRegistration) (served, error) {
 	out := served{addons: map[string]bool{}, instead: instead}
 	list := &hubv1.AddonDeliveryList{}
-	if err := r.Client.List(ctx, list, client.MatchingFields{index.DeliveryRegistration: reg.Namespace + "/" + reg.Name}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, list, index.DeliveriesOf(client.ObjectKeyFromObject(reg)), client.UnsafeDisableDeepCopy); err != nil {
 		return out, fmt.Errorf("list the deliveries: %w", err)
 	}
 	results := map[string]string{}

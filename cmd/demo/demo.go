@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -137,10 +136,9 @@ func (f *fleet) start(ctx context.Context, o options) error {
 		{name: "capi1", origin: "Cluster API Cluster"},
 		{name: "edge1", origin: "kubeconfig Secret"},
 	}
-	var group group
-	group.run(func() error { return f.startHub(ctx, o) })
+	starts := []func() error{func() error { return f.startHub(ctx, o) }, f.serve}
 	for _, w := range f.workloads[1:] { // the first one is Kamaji's to make
-		group.run(func() (err error) {
+		starts = append(starts, func() (err error) {
 			begin := time.Now()
 			w.Cluster, err = localfleet.StartCluster(ctx, localfleet.ClusterOptions{Name: w.name, Dir: f.dir, Nodes: true})
 			if err == nil {
@@ -149,8 +147,7 @@ func (f *fleet) start(ctx context.Context, o options) error {
 			return err
 		})
 	}
-	group.run(f.serve)
-	return group.wait()
+	return localfleet.SideBySide(starts...)
 }
 
 func (f *fleet) startHub(ctx context.Context, o options) error {
@@ -171,10 +168,10 @@ func (f *fleet) startHub(ctx context.Context, o options) error {
 		return err
 	}
 	f.out.done("management cluster", begin)
-	var g group
-	g.run(func() error { return f.startTenant(ctx, f.workloads[0]) })
-	g.run(func() error { return f.startControllers(ctx, o) })
-	return g.wait()
+	return localfleet.SideBySide(
+		func() error { return f.startTenant(ctx, f.workloads[0]) },
+		func() error { return f.startControllers(ctx, o) },
+	)
 }
 
 // startTenant starts Kamaji, creates a tenant, and joins a node to it.
@@ -234,43 +231,21 @@ func (f *fleet) stop() error {
 	if f.process != nil {
 		f.process.Stop()
 	}
-	var g group
+	var workloads, rest []func() error
 	for _, w := range f.workloads {
 		if w.Cluster != nil {
-			g.run(w.Stop)
+			workloads = append(workloads, w.Stop)
 		}
 	}
-	g.wg.Wait() // a node of Kamaji's tenant lives in the management cluster's folder
 	if f.hub != nil {
-		g.run(f.hub.Stop)
+		rest = append(rest, f.hub.Stop)
 	}
 	if f.charts != nil {
-		g.run(f.charts.Close)
+		rest = append(rest, f.charts.Close)
 	}
 	if f.git != nil {
-		g.run(f.git.Close)
+		rest = append(rest, f.git.Close)
 	}
-	return g.wait()
-}
-
-// group runs functions at once and joins their errors.
-type group struct {
-	wg   sync.WaitGroup
-	mu   sync.Mutex
-	errs []error
-}
-
-func (g *group) run(f func() error) {
-	g.wg.Go(func() {
-		if err := f(); err != nil {
-			g.mu.Lock()
-			defer g.mu.Unlock()
-			g.errs = append(g.errs, err)
-		}
-	})
-}
-
-func (g *group) wait() error {
-	g.wg.Wait()
-	return errors.Join(g.errs...)
+	// One after the other: a node of Kamaji's tenant lives in the management cluster's folder.
+	return errors.Join(localfleet.SideBySide(workloads...), localfleet.SideBySide(rest...))
 }

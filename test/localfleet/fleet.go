@@ -17,7 +17,7 @@ func StartClusters(ctx context.Context, options ...ClusterOptions) ([]*Cluster, 
 			return err
 		}
 	}
-	err := sideBySide(starts...)
+	err := SideBySide(starts...)
 	if err == nil {
 		return clusters, nil
 	}
@@ -29,8 +29,8 @@ func StartClusters(ctx context.Context, options ...ClusterOptions) ([]*Cluster, 
 	return nil, err
 }
 
-// sideBySide calls functions at the same time, waits for all, and joins their errors.
-func sideBySide(functions ...func() error) error {
+// SideBySide calls functions at the same time, waits for all, and joins their errors.
+func SideBySide(functions ...func() error) error {
 	errs := make([]error, len(functions))
 	var wg sync.WaitGroup
 	for i, f := range functions {

@@ -83,7 +83,7 @@ func (c *Cluster) StartFlux(ctx context.Context, o FluxOptions) error {
 			})
 		}
 	}
-	return sideBySide(starts...)
+	return SideBySide(starts...)
 }
 
 func fluxShard(name string) string { return parts.KustomizeController + "-" + name }

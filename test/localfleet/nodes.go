@@ -75,7 +75,7 @@ func (c *Cluster) startKubernetes(ctx context.Context, name, kubeconfig string, 
 // StartNodes has pods run, in appearance, on a cluster with a controller manager: kube-scheduler binds them to a node, and
 // kwok says for its kubelet that they are Ready. A cluster without nodes looks like a new tenant before its workers join.
 func (c *Cluster) StartNodes(ctx context.Context) error {
-	return sideBySide(
+	return SideBySide(
 		func() error { return c.startKubernetes(ctx, parts.KubeScheduler, c.KubeconfigFile()) },
 		func() error { return c.JoinNode(ctx) },
 	)
@@ -83,7 +83,7 @@ func (c *Cluster) StartNodes(ctx context.Context) error {
 
 // JoinNode adds a node that kwok plays, to a cluster that has a scheduler: what a tenant gets when its first worker joins.
 func (c *Cluster) JoinNode(ctx context.Context) error {
-	return sideBySide(
+	return SideBySide(
 		func() error { return c.startKwok(ctx) },
 		func() error { return c.addNode(ctx, "node-0") },
 	)

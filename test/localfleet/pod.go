@@ -108,7 +108,7 @@ func (p *pod) start(ctx context.Context, template corev1.PodTemplateSpec, wanted
 	for _, c := range containers[1:] {
 		others = append(others, func() error { return p.startContainer(ctx, c) })
 	}
-	if err := sideBySide(others...); err != nil {
+	if err := SideBySide(others...); err != nil {
 		return err
 	}
 	p.mu.Lock()

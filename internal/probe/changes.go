@@ -4,63 +4,33 @@ package probe
 
 import (
 	"context"
-	"sync"
+
+	"k8s.io/client-go/util/workqueue"
 )
 
 // changes is a queue of keys that never blocks whoever adds and holds each key at most once.
 type changes struct {
-	out  chan string
-	wake chan struct{}
-
-	mu      sync.Mutex
-	order   []string
-	pending map[string]bool
+	out   chan string
+	queue workqueue.TypedInterface[string]
 }
 
 func newChanges() *changes {
-	return &changes{out: make(chan string), wake: make(chan struct{}, 1), pending: map[string]bool{}}
+	return &changes{out: make(chan string), queue: workqueue.NewTyped[string]()}
 }
 
-func (c *changes) add(key string) {
-	c.mu.Lock()
-	if !c.pending[key] {
-		c.pending[key] = true
-		c.order = append(c.order, key)
-	}
-	c.mu.Unlock()
-	select {
-	case c.wake <- struct{}{}:
-	default:
-	}
-}
-
-// take removes the oldest key. From here on a change of it counts as another one.
-func (c *changes) take() (string, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.order) == 0 {
-		c.order = nil // lets go of the array
-		return "", false
-	}
-	key := c.order[0]
-	c.order = c.order[1:]
-	delete(c.pending, key)
-	return key, true
-}
+func (c *changes) add(key string) { c.queue.Add(key) }
 
 // deliver sends keys to out until ctx ends, then closes out.
 func (c *changes) deliver(ctx context.Context) {
 	defer close(c.out)
+	defer context.AfterFunc(ctx, c.queue.ShutDown)()
 	for {
-		key, ok := c.take()
-		if !ok {
-			select {
-			case <-ctx.Done():
-				return
-			case <-c.wake:
-			}
-			continue
+		key, down := c.queue.Get()
+		if down {
+			return
 		}
+		// From here on a change of it counts as another one.
+		c.queue.Done(key)
 		select {
 		case <-ctx.Done():
 			return

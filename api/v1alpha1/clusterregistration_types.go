@@ -296,12 +296,22 @@ type CredentialStatus struct {
 	ExpiresIn string `json:"expiresIn,omitempty"`
 }
 
+// What one AddonSet does for a cluster. NotSelected, Stalled and Duplicate are followed by a colon and the reason.
+const (
+	SetDelivered   = "Delivered"
+	SetLeaving     = "Leaving"
+	SetSelected    = "Selected"
+	SetNotSelected = "NotSelected"
+	SetStalled     = "Stalled"
+	SetDuplicate   = "Duplicate"
+)
+
 // SetResult says whether one AddonSet delivers to a cluster, and if not, why.
 type SetResult struct {
 	// name of the set, with its namespace: namespace/name.
 	// +required
 	Name string `json:"name"`
-	// result is Delivered, or NotSelected and the reason.
+	// result is Delivered, Leaving, Selected while nothing is delivered yet, or NotSelected, Stalled or Duplicate and the reason.
 	// +required
 	Result string `json:"result"`
 }

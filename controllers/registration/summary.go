@@ -75,12 +75,12 @@ func (r *Reconciler) deliveries(ctx context.Context, reg, instead *hubv1.Cluster
 			continue
 		}
 		set := d.SetKey().String()
-		if results[set] = "Delivered"; instead != nil {
-			results[set] = fmt.Sprintf("Duplicate: delivered through ClusterRegistration %s/%s, if at all", instead.Namespace, instead.Name)
+		if results[set] = hubv1.SetDelivered; instead != nil {
+			results[set] = fmt.Sprintf("%s: delivered through ClusterRegistration %s/%s, if at all", hubv1.SetDuplicate, instead.Namespace, instead.Name)
 		}
 		out.left = append(out.left, leftOf(d)...)
 		if d.Withdrawn() {
-			results[set] = "Leaving"
+			results[set] = hubv1.SetLeaving
 			out.leaving = append(out.leaving, leavingText(d))
 			continue
 		}
@@ -198,13 +198,13 @@ func (r *Reconciler) sets(ctx context.Context, reg *hubv1.ClusterRegistration, r
 		}
 		switch why := selector.Why(reg); {
 		case why != "":
-			results[name] = "NotSelected: " + why
+			results[name] = hubv1.SetNotSelected + ": " + why
 			out.why = append(out.why, name+" "+why)
 		case status.IsTrue(s, hubv1.StalledCondition):
-			results[name] = "Stalled: the set does not compile"
+			results[name] = hubv1.SetStalled + ": the set does not compile"
 			out.why = append(out.why, name+" does not compile")
 		default:
-			results[name] = "Selected"
+			results[name] = hubv1.SetSelected
 			out.pending = append(out.pending, name)
 		}
 	}
@@ -222,7 +222,7 @@ func (r *Reconciler) sets(ctx context.Context, reg *hubv1.ClusterRegistration, r
 }
 
 func rank(result string) int {
-	if strings.HasPrefix(result, "NotSelected") {
+	if strings.HasPrefix(result, hubv1.SetNotSelected) {
 		return 1
 	}
 	return 0

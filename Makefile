@@ -27,8 +27,10 @@ DEMO_PARTS = etcd kube-apiserver kube-controller-manager kube-scheduler kwok kwo
 
 .PHONY: demo
 demo: ## A management cluster with Flux and the hub, three workload clusters, and add-ons that arrive. ARGS=--once to exit when all is Ready.
-	@$(GO) run ./hack/tools $(DEMO_PARTS)
-	@$(GO) build -o bin/ ./cmd/hub ./cmd/chandler ./cmd/demo && exec bin/demo --hub bin/hub $(ARGS)
+	@# The hub is built while the parts are downloaded.
+	@$(GO) build -o bin/ ./cmd/hub ./cmd/chandler ./cmd/demo & build=$$!; \
+	  $(GO) run ./hack/tools $(DEMO_PARTS) || { kill $$build 2>/dev/null; exit 1; }; \
+	  wait $$build && exec bin/demo --hub bin/hub $(ARGS)
 
 ##@ Develop
 

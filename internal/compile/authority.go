@@ -21,7 +21,8 @@ type openPaths struct {
 // whose rights and with whose secrets, or have Flux reinstall it.
 var closed = map[string][]string{
 	fluxspec.HelmReleaseKind: {
-		"chart", "chartRef", "valuesFrom", "serviceAccountName", "targetNamespace", "storageNamespace", "releaseName", "kubeConfig", "dependsOn", "suspend",
+		"chart", "chartRef", "valuesFrom", "serviceAccountName", "targetNamespace", "storageNamespace", "releaseName", "kubeConfig", "dependsOn",
+		"suspend",
 	},
 	fluxspec.KustomizationKind: {
 		"sourceRef", "postBuild.substituteFrom", "decryption", "serviceAccountName", "targetNamespace", "kubeConfig", "dependsOn", "suspend",

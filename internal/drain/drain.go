@@ -78,7 +78,8 @@ type Decision struct {
 func Decide(f Facts) Decision {
 	switch {
 	case f.Kind.GroupKind == origin.Secret.GroupKind && f.Spec != nil:
-		return Decision{Keep: true, Idle: "spec.drainBeforeDeletion has no effect: it is only for clusters that come from a TenantControlPlane or a Cluster"}
+		return Decision{Keep: true, Idle: "spec.drainBeforeDeletion has no effect: it is only for clusters that come from a TenantControlPlane " +
+			"or a Cluster"}
 	case f.Kind.GroupKind == origin.Secret.GroupKind:
 		return Decision{Keep: true}
 	case f.Origin == nil || f.Origin.GetDeletionTimestamp() != nil:
@@ -86,7 +87,8 @@ func Decide(f Facts) Decision {
 	case f.Spec == nil && !f.requested():
 		return Decision{}
 	case f.Spec == nil:
-		return Decision{Idle: fmt.Sprintf("annotation %s of %s does nothing without spec.drainBeforeDeletion", hubv1.DrainAnnotation, f.subject())}
+		return Decision{Idle: fmt.Sprintf("annotation %s of %s does nothing without spec.drainBeforeDeletion", hubv1.DrainAnnotation,
+			f.subject())}
 	case !f.requested():
 		return Decision{Guarded: true}
 	case f.Was == nil:

@@ -148,7 +148,8 @@ func Variables(reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured) (
 				err = json.Unmarshal(raw, &values)
 			}
 			if err != nil {
-				unreadable = append(unreadable, fmt.Sprintf("annotation %s of %s %q is not an object in JSON or YAML; it is ignored", hubv1.VariablesAnnotation, obj.GetKind(), obj.GetName()))
+				unreadable = append(unreadable, fmt.Sprintf("annotation %s of %s %q is not an object in JSON or YAML; it is ignored",
+					hubv1.VariablesAnnotation, obj.GetKind(), obj.GetName()))
 			} else {
 				layers = append(layers, render.Layer{Name: AnnotationLayer, Values: values})
 			}

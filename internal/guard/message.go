@@ -18,7 +18,8 @@ func Message(set *hubv1.AddonSet) string {
 		undo = "if not, set spec.deletionPolicy to Orphan, and apply the set again when it is gone: it goes on with what runs"
 	}
 	message := fmt.Sprintf("%d clusters would lose add-ons, or have them reinstalled, which is more than go without approval in an hour: %s. "+
-		"They keep their add-ons. If this is intended: %s; %s", held.Count, status.List(held.Sample, int(held.Count)), approval(set, held.Hash), undo)
+		"They keep their add-ons. If this is intended: %s; %s", held.Count, status.List(held.Sample, int(held.Count)), approval(set, held.Hash),
+		undo)
 	if given := set.Annotations[hubv1.ApproveRemovalAnnotation]; given != "" {
 		message += fmt.Sprintf(". The present approval, %q, is for another list of removals", given)
 	}
@@ -32,7 +33,8 @@ const WholeSet = "the removal of all its add-ons from this cluster"
 // message had the hash itself, each cluster that joins the held removals would change the status of all others.
 func MessageHere(set *hubv1.AddonSet, what string) string {
 	lookup := fmt.Sprintf("$(kubectl get addonset -n %s %s -o jsonpath='{.status.heldRemovals.hash}')", set.Namespace, set.Name)
-	return fmt.Sprintf("the removal guard of AddonSet %s/%s holds %s, together with the other removals of that set. If all of them are intended: %s",
+	return fmt.Sprintf("the removal guard of AddonSet %s/%s holds %s, together with the other removals of that set. If all of them are "+
+		"intended: %s",
 		set.Namespace, set.Name, what, approval(set, lookup))
 }
 

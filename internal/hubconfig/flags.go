@@ -28,16 +28,23 @@ const (
 // both have the same help and the same defaults. namespace is the hub's.
 func (s *Shared) AddFlags(f *pflag.FlagSet, namespace string) {
 	s.AddIdentityFlags(f, namespace)
-	f.StringSliceVar(&s.Origins.RegisterAll, "register-all", nil, "kinds of clusters to register without the label: "+strings.Join(origin.Flags(), ", "))
-	f.StringSliceVar(&s.Origins.SecretNamespaces, "secret-namespaces", nil, "namespaces in which a labelled Secret registers a cluster, beside those with label chandler.dev/register-secrets; * for all (default: the platform namespaces)")
-	f.StringVar(&s.Chart.URL, "chart-url", "", "where Flux reaches the Helm repository with the chart that delivers plain manifests (default: Service chandler in the hub's own namespace)")
-	f.StringSliceVar(&s.FluxShards, "flux-shards", nil, "values of the label sharding.fluxcd.io/key that Flux's controllers select by: each cluster is served by one of them")
+	f.StringSliceVar(&s.Origins.RegisterAll, "register-all", nil, "kinds of clusters to register without the label: "+
+		strings.Join(origin.Flags(), ", "))
+	f.StringSliceVar(&s.Origins.SecretNamespaces, "secret-namespaces", nil,
+		"namespaces in which a labelled Secret registers a cluster, beside those with label chandler.dev/register-secrets; * for all (default: "+
+			"the platform namespaces)")
+	f.StringVar(&s.Chart.URL, "chart-url", "", "where Flux reaches the Helm repository with the chart that delivers plain manifests "+
+		"(default: Service chandler in the hub's own namespace)")
+	f.StringSliceVar(&s.FluxShards, "flux-shards", nil,
+		"values of the label sharding.fluxcd.io/key that Flux's controllers select by: each cluster is served by one of them")
 }
 
 // AddIdentityFlags adds the shared flags that decide which objects are the hub's.
 func (s *Shared) AddIdentityFlags(f *pflag.FlagSet, namespace string) {
-	f.StringVar(&s.HubID, "hub-id", DefaultHubID, "tells this hub's objects on workload clusters from those of hubs on other management clusters (there is one hub on each); never change it while add-ons are delivered")
-	f.StringSliceVar(&s.PlatformNamespaces, "platform-namespaces", []string{namespace, "flux-system"}, "namespaces whose AddonSets may select clusters everywhere")
+	f.StringVar(&s.HubID, "hub-id", DefaultHubID, "tells this hub's objects on workload clusters from those of hubs on other management "+
+		"clusters (there is one hub on each); never change it while add-ons are delivered")
+	f.StringSliceVar(&s.PlatformNamespaces, "platform-namespaces", []string{namespace, "flux-system"},
+		"namespaces whose AddonSets may select clusters everywhere")
 }
 
 // Complete checks the shared flags, and fills in defaults that depend on other flags. namespace is the hub's.

@@ -43,7 +43,9 @@ var clusters = map[string]struct {
 }{
 	"aws": {regexp.MustCompile(`^arn:aws[\w-]*:eks:([^:]{1,100}):[0-9]{1,30}:cluster/(.{1,200})$`),
 		"arn:aws:eks:<region>:<account>:cluster/<name>"},
-	"azure": {regexp.MustCompile(`(?i)^/subscriptions/([^/]{36})/resourceGroups/([^/]{1,200})/providers/Microsoft\.ContainerService/managedClusters/([^/]{1,200})$`), "/subscriptions/<id>/resourceGroups/<group>/providers/Microsoft.ContainerService/managedClusters/<name>"},
+	"azure": {regexp.MustCompile(`(?i)^/subscriptions/([^/]{36})/resourceGroups/([^/]{1,200})` +
+		`/providers/Microsoft\.ContainerService/managedClusters/([^/]{1,200})$`),
+		"/subscriptions/<id>/resourceGroups/<group>/providers/Microsoft.ContainerService/managedClusters/<name>"},
 	"gcp": {regexp.MustCompile(`^projects/[^/]{1,200}/locations/[^/]{1,200}/clusters/[^/]{1,200}$`),
 		"projects/<project>/locations/<location>/clusters/<name>"},
 }

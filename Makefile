@@ -110,10 +110,9 @@ fmt: ## Format the code.
 	gofmt -w $$(git ls-files '*.go')
 
 .PHONY: lint
-lint: ## Format, vet and staticcheck; helm lint, and every kustomization builds.
+lint: ## Format and golangci-lint (.golangci.yml); helm lint, and every kustomization builds.
 	@out=$$(gofmt -l $$(git ls-files --cached --others --exclude-standard '*.go')); test -z "$$out" || { echo "not formatted, run make fmt:"; echo "$$out"; exit 1; }
-	$(GO) vet ./...
-	$(GOTOOL) staticcheck ./...
+	$(GO) tool -modfile=hack/golangci/go.mod golangci-lint run ./...
 	hack/lint-manifests.sh
 
 .PHONY: verify

@@ -47,8 +47,11 @@ func (r *raw) watch(ctx context.Context, config *rest.Config, scheme *runtime.Sc
 		}
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan error, 1)
-	go func() { done <- informers.Start(ctx) }()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = informers.Start(ctx) // what has not started does not come to be below
+	}()
 	stop = func() { cancel(); <-done }
 	if !informers.WaitForCacheSync(ctx) {
 		stop()

@@ -104,7 +104,7 @@ func (o *renderOptions) unreadable(err error, named bool) {
 
 // joined returns the errors that an error joins.
 func joined(err error) []error {
-	if several, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // joined by preview, and never wrapped
+	if several, ok := err.(interface{ Unwrap() []error }); ok {
 		return several.Unwrap()
 	}
 	if err == nil {

@@ -93,7 +93,7 @@ func bound(obj client.Object) {
 // Lagged returns whether an error consists only of conflicts. Then the cache was stale, and it will catch up in a
 // moment. Nobody needs to be alerted.
 func Lagged(err error) bool {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // all of them, not any of them
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		return !slices.ContainsFunc(joined.Unwrap(), func(e error) bool { return !Lagged(e) })
 	}
 	return apierrors.IsConflict(err)
@@ -103,8 +103,7 @@ func Lagged(err error) bool {
 // of conflicts, the request is requeued with the back-off of an error, but not logged or counted as one.
 func Retried(result ctrl.Result, err error) (ctrl.Result, error) {
 	if err != nil && Lagged(err) {
-		//lint:ignore SA1019 a conflict is the retry on error that the rate limiter is for
-		return ctrl.Result{Requeue: true}, nil
+		return ctrl.Result{Requeue: true}, nil //nolint:staticcheck // SA1019: a conflict is the retry on error that the rate limiter is for
 	}
 	if err != nil {
 		return ctrl.Result{}, err // which is tried again sooner; controller-runtime warns of both

@@ -3,6 +3,8 @@
 package expression
 
 import (
+	"errors"
+
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/types"
@@ -53,7 +55,7 @@ func (c *compiler) compile(p piece) (part, Type, *Error) {
 	program, err := l.plan(checked.NativeRep(), &c.patterns)
 	if err != nil {
 		at := 1
-		if bad, ok := err.(*badPattern); ok {
+		if bad := (*badPattern)(nil); errors.As(err, &bad) {
 			at = column(checked.NativeRep(), bad.id)
 		}
 		return part{}, "", &Error{p.start + at, plain(err.Error())}

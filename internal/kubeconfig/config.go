@@ -7,14 +7,14 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"net/http"
+	"net/http" //nolint:depguard // the proxy of a rest.Config
 	"net/url"
 	"slices"
 	"strings"
 	"time"
 
-	"k8s.io/client-go/rest"
-	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
+	"k8s.io/client-go/rest"                               //nolint:depguard // the Config struct
+	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1" //nolint:depguard // the structs of a kubeconfig
 	"sigs.k8s.io/yaml"
 )
 

@@ -4,7 +4,7 @@ package manifestchart
 
 import (
 	"bytes"
-	"net/http"
+	"net/http" //nolint:depguard // the handler that serves the chart from memory
 	"time"
 )
 

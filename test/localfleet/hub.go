@@ -4,6 +4,7 @@ package localfleet
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -158,7 +159,7 @@ func eachObject(file string, f func(*unstructured.Unstructured) error) error {
 	objects := yaml.NewYAMLOrJSONDecoder(r, 4096)
 	for {
 		u := &unstructured.Unstructured{}
-		if err := objects.Decode(&u.Object); err == io.EOF {
+		if err := objects.Decode(&u.Object); errors.Is(err, io.EOF) {
 			return nil
 		} else if err != nil {
 			return err

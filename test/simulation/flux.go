@@ -5,6 +5,7 @@ package simulation
 import (
 	"cmp"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -245,7 +246,7 @@ func (f *flux) helm(w *World, k apiserver.Key, hr *helmv2.HelmRelease) (failed b
 	c, err := w.target(k, hr.Spec.KubeConfig)
 	if err != nil {
 		reason := "StateError"
-		if err == errNoSecret {
+		if errors.Is(err, errNoSecret) {
 			reason = "RESTClientError"
 		}
 		w.report(k, hr, metav1.ConditionFalse, reason, err.Error())
@@ -295,7 +296,7 @@ func (f *flux) uninstall(w *World, k apiserver.Key, hr *helmv2.HelmRelease) (fai
 	if !hr.Spec.Suspend && last != nil {
 		c, err := w.target(k, hr.Spec.KubeConfig)
 		switch {
-		case err == errNoSecret: // skipped, and the release forgotten (helmrelease_controller.go:507)
+		case errors.Is(err, errNoSecret): // skipped, and the release forgotten (helmrelease_controller.go:507)
 		case err != nil:
 			w.report(k, hr, metav1.ConditionFalse, "UninstallFailed", err.Error())
 			return true

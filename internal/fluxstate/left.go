@@ -60,10 +60,14 @@ func Left(obj client.Object) string {
 // have applied something that it has not recorded, and never is true if it has never recorded anything.
 func Remains(obj client.Object) (recorded, tried, never bool) {
 	switch o := obj.(type) {
-	case *helmv2.HelmRelease: // clears its history after the uninstall (helm-controller, reconcileReleaseDeletion)
-		released := meta.FindStatusCondition(o.Status.Conditions, Released)
+	case *helmv2.HelmRelease:
+		// helm-controller writes this condition first, then takes its finalizer off, and clears the history at last (fluxcd/pkg,
+		// runtime/patch, Helper.Patch). So the history alone says nothing about an object that is seen in between.
+		if c := meta.FindStatusCondition(o.Status.Conditions, Released); c != nil && c.Reason == helmv2.UninstallSucceededReason {
+			return false, false, false
+		}
 		recorded = o.Status.History.Latest() != nil
-		return recorded, false, !recorded && (released == nil || released.Reason != helmv2.UninstallSucceededReason)
+		return recorded, false, !recorded
 	case *kustomizev1.Kustomization:
 		has := o.Status.Inventory != nil && len(o.Status.Inventory.Entries) > 0
 		return has && o.Spec.Suspend, Unnoted(o) != "" || FirstTry(o), !has

@@ -99,3 +99,44 @@ func TestMayHaveApplied(t *testing.T) {
 		}
 	}
 }
+
+// TestRemains: what is left of an object that Flux has finished with, whatever it has written of that already.
+func TestRemains(t *testing.T) {
+	release := func(reason string, installed bool) client.Object {
+		o := &helmv2.HelmRelease{}
+		if installed {
+			o.Status.History = helmv2.Snapshots{{Name: "r"}}
+		}
+		if reason != "" {
+			o.Status.Conditions = []metav1.Condition{{Type: fluxstate.Released, Status: metav1.ConditionFalse, Reason: reason}}
+		}
+		return o
+	}
+	kustomization := func(suspended bool, ids ...string) client.Object {
+		o := &kustomizev1.Kustomization{Spec: kustomizev1.KustomizationSpec{Suspend: suspended}, Status: kustomizev1.KustomizationStatus{Inventory: &kustomizev1.ResourceInventory{}}}
+		for _, id := range ids {
+			o.Status.Inventory.Entries = append(o.Status.Inventory.Entries, kustomizev1.ResourceRef{ID: id})
+		}
+		return o
+	}
+	for name, tc := range map[string]struct {
+		obj  client.Object
+		want string // recorded, tried, never
+	}{
+		"Uninstalled":           {release(helmv2.UninstallSucceededReason, false), "false false false"},
+		"UninstalledNotCleared": {release(helmv2.UninstallSucceededReason, true), "false false false"},
+		"LetGo":                 {release("", true), "true false false"},
+		"NeverInstalled":        {release("", false), "false false true"},
+		"Failed":                {release(helmv2.InstallFailedReason, false), "false false true"},
+		"Pruned":                {kustomization(false, "a"), "false false false"},
+		"KustomizationLetGo":    {kustomization(true, "a"), "true false false"},
+		"NothingApplied":        {kustomization(true), "false false true"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			recorded, tried, never := fluxstate.Remains(tc.obj)
+			if got := fmt.Sprint(recorded, tried, never); got != tc.want {
+				t.Errorf("got %s, want %s", got, tc.want)
+			}
+		})
+	}
+}

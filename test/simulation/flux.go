@@ -13,7 +13,9 @@ import (
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	fluxmeta "github.com/fluxcd/pkg/apis/meta"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
@@ -293,6 +295,10 @@ func (w *World) chartOf(k apiserver.Key, hr *helmv2.HelmRelease) (name, version 
 // uninstall is helm-controller's reconcileDelete.
 func (f *flux) uninstall(w *World, k apiserver.Key, hr *helmv2.HelmRelease) (failed bool) {
 	last := hr.Status.History.Latest() // whether its own finalizer is there, or only somebody else's
+	if released := meta.FindStatusCondition(hr.Status.Conditions, helmv2.ReleasedCondition); released != nil && released.Reason == helmv2.UninstallSucceededReason {
+		w.uninstalled(k, nil)
+		last = nil
+	}
 	if !hr.Spec.Suspend && last != nil {
 		c, err := w.target(k, hr.Spec.KubeConfig)
 		switch {
@@ -302,7 +308,7 @@ func (f *flux) uninstall(w *World, k apiserver.Key, hr *helmv2.HelmRelease) (fai
 			return true
 		default:
 			w.take(c, releaseName(hr.Status.StorageNamespace, last.Name), k, "its Flux object is deleted")
-			w.uninstalled(k)
+			w.uninstalled(k, hr.Status.History)
 		}
 	}
 	w.leave(k, string(hr.UID))
@@ -310,14 +316,18 @@ func (f *flux) uninstall(w *World, k apiserver.Key, hr *helmv2.HelmRelease) (fai
 	return false
 }
 
-// uninstalled clears the history of a HelmRelease, and says why (helmrelease_controller.go, reconcileReleaseDeletion): one that stays for another
-// finalizer is not uninstalled twice.
-func (w *World) uninstalled(k apiserver.Key) {
+// uninstalled says in a HelmRelease's status that it was uninstalled. helm-controller writes the condition before it takes its finalizer off, and
+// clears the history after that (fluxcd/pkg, runtime/patch, Helper.Patch): an object that another finalizer keeps is seen with its history.
+func (w *World) uninstalled(k apiserver.Key, history helmv2.Snapshots) {
 	next := apiserver.Clone(w.server.Get(k))
-	next["status"] = apiserver.Object{"conditions": []any{map[string]any{
+	status := apiserver.Object{"conditions": []any{map[string]any{
 		"type": helmv2.ReleasedCondition, "status": "False", "reason": helmv2.UninstallSucceededReason, "message": "Helm uninstall succeeded",
 		"lastTransitionTime": w.clock.Now().UTC().Format(time.RFC3339),
 	}}}
+	if len(history) > 0 {
+		status["history"], _, _ = unstructured.NestedFieldCopy(next, "status", "history")
+	}
+	next["status"] = status
 	_, err := w.server.Update("flux", "status", k, next, true)
 	must(err)
 }

@@ -53,7 +53,7 @@ var Defects = []Defect{
 	}},
 	{"half-applied", "A Kustomization that failed half way is uninstalled, and what it had applied is not told", "orphans", []Edit{
 		{"controllers/delivery/wary.go", "\tcase fluxstate.Unnoted(k) != \"\":", "\tcase false && fluxstate.Unnoted(k) != \"\":"},
-		{"controllers/delivery/wary.go", "\tif d == nil || d.unnoted(o) == \"\" {", "\tif d != nil || o != nil {"},
+		{"controllers/delivery/wary.go", "\tif owed == \"\" {", "\tif o != nil {"},
 	}},
 	{"account-gone", "The ServiceAccount that Flux removes with is gone before the removal", "orphans", []Edit{
 		{"controllers/delivery/wary.go", "\tif o.account == \"\" {", "\tif o.account != \"never\" {"},
@@ -63,7 +63,7 @@ var Defects = []Defect{
 		{"controllers/delivery/mirror.go", "\tcredential := c.registration.Status.Credential\n\tif there", "\tif there != nil && there.DeletionTimestamp != nil {\n\t\treturn nil\n\t}\n\tcredential := c.registration.Status.Credential\n\tif there"},
 	}},
 	{"two-at-once", "A new object is made before the one that delivered the same is gone", "owners", []Edit{
-		{"internal/plan/plan.go", "\tfor _, o := range leaving {\n\t\tif Follows(d, o) {", "\tfor _, o := range leaving[:0] {\n\t\tif Follows(d, o) {"},
+		{"internal/plan/plan.go", "\tfor _, o := range leaving {\n\t\tready := o.Finished", "\tfor _, o := range leaving[:0] {\n\t\tready := o.Finished"},
 	}},
 	{"terminating-secret", "A kubeconfig Secret that is Terminating counts as a cluster that is deleted", "loss", []Edit{
 		{"internal/origin/policy.go", "moving || deleted && k.IsCluster()", "moving || deleted"},

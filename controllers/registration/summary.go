@@ -84,31 +84,8 @@ func (r *Reconciler) deliveries(ctx context.Context, reg, instead *hubv1.Cluster
 			out.leaving = append(out.leaving, leavingText(d))
 			continue
 		}
-		switch c := status.Find(d, hubv1.ReadyCondition); {
-		case c == nil:
-			out.pending = append(out.pending, set)
-		case c.Reason == hubv1.AddonsLostReason && c.Status != metav1.ConditionTrue:
-			results[set] = "Lost: other sets deliver its add-ons here"
-		case c.Status != metav1.ConditionTrue:
-			out.unready = append(out.unready, unready{set, c.Reason, c.Message})
-		}
-		if c := d.Status.AddonCounts; c != nil {
-			out.counts.Total += max(c.Total-lostToOthers(d), 0)
-			out.counts.Ready += c.Ready
-			out.counts.Failed += c.Failed
-		}
-		out.refuse(d)
-		if held := heldIn(d); held != "" {
-			out.held = append(out.held, held)
-		}
-		for _, a := range d.Status.Addons {
-			out.addons[a.Name] = true
-			if a.State == hubv1.AddonSuspended {
-				out.suspended = append(out.suspended, d.Spec.AddonSetRef.Name+"/"+a.Name)
-			}
-			if a.State == hubv1.AddonFailed || a.State == hubv1.AddonNotOwned {
-				out.failed = append(out.failed, fmt.Sprintf("%s/%s: %s", d.Spec.AddonSetRef.Name, a.Name, a.Message))
-			}
+		if result := out.add(d); result != "" {
+			results[set] = result
 		}
 	}
 	slices.Sort(out.failed)
@@ -127,6 +104,37 @@ func (r *Reconciler) deliveries(ctx context.Context, reg, instead *hubv1.Cluster
 	out.counts.Summary = status.Fraction(out.counts.Ready, out.counts.Total)
 	reg.Status.AddonCounts = &out.counts
 	return out, r.sets(ctx, reg, results, &out)
+}
+
+// add counts a delivery that stays, and returns what is to be said about its set beside that it delivers; "" for nothing.
+func (s *served) add(d *hubv1.AddonDelivery) (result string) {
+	switch c := status.Find(d, hubv1.ReadyCondition); {
+	case c == nil:
+		s.pending = append(s.pending, d.SetKey().String())
+	case c.Reason == hubv1.AddonsLostReason && c.Status != metav1.ConditionTrue:
+		result = "Lost: other sets deliver its add-ons here"
+	case c.Status != metav1.ConditionTrue:
+		s.unready = append(s.unready, unready{d.SetKey().String(), c.Reason, c.Message})
+	}
+	if c := d.Status.AddonCounts; c != nil {
+		s.counts.Total += max(c.Total-lostToOthers(d), 0)
+		s.counts.Ready += c.Ready
+		s.counts.Failed += c.Failed
+	}
+	s.refuse(d)
+	if held := heldIn(d); held != "" {
+		s.held = append(s.held, held)
+	}
+	for _, a := range d.Status.Addons {
+		s.addons[a.Name] = true
+		if a.State == hubv1.AddonSuspended {
+			s.suspended = append(s.suspended, d.Spec.AddonSetRef.Name+"/"+a.Name)
+		}
+		if a.State == hubv1.AddonFailed || a.State == hubv1.AddonNotOwned {
+			s.failed = append(s.failed, fmt.Sprintf("%s/%s: %s", d.Spec.AddonSetRef.Name, a.Name, a.Message))
+		}
+	}
+	return result
 }
 
 // leftThrough names what is on the cluster through another registration.

@@ -116,8 +116,8 @@ func (c *Config) Fingerprint() string { return c.fingerprint }
 // whoever logs in. Different values do not mean different clusters.
 func (c *Config) TargetFingerprint() string { return c.targetFingerprint }
 
-// AuthorityFingerprint is a digest of the CA by which the API server proves who it is. Where there is none, or it is not looked at, only the
-// address tells, and it is TargetFingerprint.
+// AuthorityFingerprint is a digest of the CA by which the API server proves who it is. Where there is none, or it is
+// not looked at, only the address tells, and it is TargetFingerprint.
 func (c *Config) AuthorityFingerprint() string {
 	if len(c.ca) == 0 || c.insecure {
 		return c.targetFingerprint

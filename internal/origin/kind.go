@@ -96,7 +96,8 @@ func (k Kind) Written(name string) string {
 
 // Ignored tells the author of a registration why the hub ignores an origin of the same name, and what to do.
 func (k Kind) Ignored(name string) string {
-	return fmt.Sprintf("%s %q of the same name is labelled, but the hub does not register it, because this registration has a spec.kubeConfig of its own. If it is that cluster, write %s here; else rename one of them",
+	return fmt.Sprintf("%s %q of the same name is labelled, but the hub does not register it, because this registration has a "+
+		"spec.kubeConfig of its own. If it is that cluster, write %s here; else rename one of them",
 		k.Kind, name, k.Written(name))
 }
 

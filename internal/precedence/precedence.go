@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package precedence decides which of several registrations of one cluster is served. Two that both deliver would take from each other what they
-// think is theirs. It is pure: the registrations and the platform namespaces are arguments.
+// Package precedence decides which of several registrations of one cluster is served. Two that both deliver would
+// take from each other what they think is theirs. It is pure: the registrations and the platform namespaces are
+// arguments.
 package precedence
 
 import (
@@ -13,12 +14,14 @@ import (
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
-// Instead returns the registration that is served instead of another one of its cluster; nil if that is served itself. All are registrations
-// that say that they are of that cluster, the one in question among them or not. One that goes stands back for others; for itself it counts as
-// before, since it may be made again.
+// Instead returns the registration that is served instead of another one of its cluster; nil if that is served
+// itself. All are registrations that say that they are of that cluster, the one in question among them or not. One
+// that goes stands back for others; for itself it counts as before, since it may be made again.
 //
 // Only rivals stand back for each other. Of those, one in a platform namespace goes before the others, and then who came first goes first.
-func Instead(reg *hubv1.ClusterRegistration, all []hubv1.ClusterRegistration, platform func(namespace string) bool) *hubv1.ClusterRegistration {
+func Instead(
+	reg *hubv1.ClusterRegistration, all []hubv1.ClusterRegistration, platform func(namespace string) bool,
+) *hubv1.ClusterRegistration {
 	first := reg
 	for i := range all {
 		if o := &all[i]; o.UID != reg.UID && !status.Goes(o) && rivals(reg, o, platform) && before(o, first, platform) {
@@ -31,9 +34,10 @@ func Instead(reg *hubv1.ClusterRegistration, all []hubv1.ClusterRegistration, pl
 	return first
 }
 
-// rivals returns whether of two registrations that say that they are of one cluster only one may be served. What a cluster says of itself may be a
-// lie: whoever administers one could so get rid of what is delivered to it, or to another one. So both have to prove it by the same CA. And outside
-// of the platform namespaces a namespace is a tenant's: who has a way into another tenant's cluster stops nothing that is delivered to it.
+// rivals returns whether of two registrations that say that they are of one cluster only one may be served. What a
+// cluster says of itself may be a lie: whoever administers one could so get rid of what is delivered to it, or to
+// another one. So both have to prove it by the same CA. And outside of the platform namespaces a namespace is a
+// tenant's: who has a way into another tenant's cluster stops nothing that is delivered to it.
 func rivals(a, b *hubv1.ClusterRegistration, platform func(namespace string) bool) bool {
 	if a.Namespace != b.Namespace && !platform(a.Namespace) && !platform(b.Namespace) {
 		return false

@@ -74,13 +74,15 @@ func Of(d *hubv1.AddonDelivery, set *hubv1.AddonSet, platform bool) Verdict {
 			d.Namespace, key)}
 		if claimed { // it was a platform namespace once
 			v.Standing = Held
-			v.Message = fmt.Sprintf("namespace %q is not a platform namespace (any more): AddonSet %s does not reach ClusterRegistration %s. The hub makes nothing here, and the AddonSet withdraws the delivery",
+			v.Message = fmt.Sprintf("namespace %q is not a platform namespace (any more): AddonSet %s does not reach ClusterRegistration %s. "+
+				"The hub makes nothing here, and the AddonSet withdraws the delivery",
 				d.Namespace, d.SetKey(), key)
 		}
 		return v
 	case set == nil:
 		return Verdict{Held, hubv1.AddonSetNotFoundReason, fmt.Sprintf(
-			"there is no AddonSet %s; the hub makes nothing, and what is delivered stays as it is. Apply the AddonSet again, and delete it to remove what is there", d.SetKey())}
+			"there is no AddonSet %s; the hub makes nothing, and what is delivered stays as it is. Apply the AddonSet again, "+
+				"and delete it to remove what is there", d.SetKey())}
 	case !claimed:
 		return Verdict{Unclaimed, hubv1.NotFromAddonSetReason, fmt.Sprintf(
 			"spec.addonSetRef.uid is not that of AddonSet %s, and the AddonSet does not select the cluster; what is delivered stays as it is "+

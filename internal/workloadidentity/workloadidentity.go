@@ -72,7 +72,8 @@ func Check(w *hubv1.WorkloadIdentity, rules kubeconfig.Rules) (*Access, error) {
 			return nil, invalid(fmt.Sprintf("audiences[%d]", i), "holds white space or a comma; write one audience in each entry")
 		}
 		if rules.NamesHub(a) {
-			return nil, invalid(fmt.Sprintf("audiences[%d]", i), "is the hub's own API server, which would accept the token from anybody who reads it on the cluster; "+
+			return nil, invalid(fmt.Sprintf("audiences[%d]", i), "is the hub's own API server, which would accept the token "+
+				"from anybody who reads it on the cluster; "+
 				"write an audience that only the cluster accepts")
 		}
 	}
@@ -129,6 +130,7 @@ func Refusal(registration, set string, platform func(namespace string) bool) str
 	if registration == set || platform(registration) {
 		return ""
 	}
-	return fmt.Sprintf("the cluster is registered with a workload identity in namespace %q, which is not a platform namespace: users who write there may not use a ServiceAccount of "+
-		"namespace %q, where Flux looks for it. Register the cluster in a platform namespace, or deliver to it by a set in namespace %q", registration, set, registration)
+	return fmt.Sprintf("the cluster is registered with a workload identity in namespace %q, which is not a platform namespace: "+
+		"users who write there may not use a ServiceAccount of namespace %q, where Flux looks for it. Register the cluster "+
+		"in a platform namespace, or deliver to it by a set in namespace %q", registration, set, registration)
 }

@@ -126,7 +126,8 @@ func excused(d *hubv1.AddonDelivery) bool {
 	})
 }
 
-// unserved returns whether nothing is delivered through a registration, since another one of its cluster is served. It counts like a paused one.
+// unserved returns whether nothing is delivered through a registration, since another one of its cluster is served.
+// It counts like a paused one.
 func unserved(d *hubv1.AddonDelivery) bool {
 	return status.Reason(d, hubv1.ReadyCondition) == hubv1.DuplicateReason
 }

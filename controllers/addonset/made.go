@@ -15,9 +15,10 @@ import (
 	"github.com/chandler-hub/chandler/internal/identity"
 )
 
-// unreported returns the add-ons of which a delivery says that they are not on its cluster, or nothing, though their Flux objects are there: a
-// hub that is killed between making one and saying so leaves a status that is behind. What is on its way out by a grant has been counted. What
-// is said to be let go is counted as long as it is there: it may have been made again.
+// unreported returns the add-ons of which a delivery says that they are not on its cluster, or nothing, though their
+// Flux objects are there: a hub that is killed between making one and saying so leaves a status that is behind. What
+// is on its way out by a grant has been counted. What is said to be let go is counted as long as it is there: it may
+// have been made again.
 func (r *removals) unreported(d *hubv1.AddonDelivery, reported []string) []string {
 	made, err := r.made(d)
 	r.failed = errors.Join(r.failed, err)

@@ -124,10 +124,11 @@ func (m *Matcher) match(ctx context.Context, reg *hubv1.ClusterRegistration, key
 	return m.registry.write(key, func() error { return m.deliver(ctx, reg, key, set.uid, revision, false) })
 }
 
-// has returns whether a cluster has the content of its delivery's revision. One that has been given other content, and not yet this, would
-// keep that if the delivery stayed on a revision of an older epoch, and so would one on which something is still on its way out, or waits for
-// the removal guard: what an older epoch has made stays as it is. So would one whose status says of no revision that it was delivered, as of
-// a cluster that was paused before that: it may have had other content. Out of a backup a delivery comes without its status, and stays.
+// has returns whether a cluster has the content of its delivery's revision. One that has been given other content,
+// and not yet this, would keep that if the delivery stayed on a revision of an older epoch, and so would one on which
+// something is still on its way out, or waits for the removal guard: what an older epoch has made stays as it is. So
+// would one whose status says of no revision that it was delivered, as of a cluster that was paused before that: it
+// may have had other content. Out of a backup a delivery comes without its status, and stays.
 func has(d *hubv1.AddonDelivery) bool {
 	s := &d.Status
 	if slices.ContainsFunc(s.Addons, func(a hubv1.AddonStatus) bool { return a.State == hubv1.AddonRemoving || a.State == hubv1.AddonHeld }) {

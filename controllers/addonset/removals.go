@@ -165,8 +165,8 @@ func there(d *hubv1.AddonDelivery, a *hubv1.AddonStatus) bool {
 	return a.AppliedGeneration > 0 || a.Version != "" // the generation of what came out of a backup is not known
 }
 
-// before returns what was counted of the add-ons of a set under the names, or in the sets, that they had before: who renames an add-on, or moves
-// it, has not waited for an hour. Live: what another set lets go at this moment counts.
+// before returns what was counted of the add-ons of a set under the names, or in the sets, that they had before: who
+// renames an add-on, or moves it, has not waited for an hour. Live: what another set lets go at this moment counts.
 func (r *Reconciler) before(ctx context.Context, set *hubv1.AddonSet) ([]hubv1.RemovalCount, error) {
 	var out []hubv1.RemovalCount
 	sets := map[types.NamespacedName]*hubv1.AddonSet{client.ObjectKeyFromObject(set): set}
@@ -196,8 +196,8 @@ func (r *Reconciler) before(ctx context.Context, set *hubv1.AddonSet) ([]hubv1.R
 	return out, nil
 }
 
-// present returns a set, read live if the cache has it, and an empty one otherwise: one that is so young has counted nothing, and of sets that are not
-// there somebody may name hundreds.
+// present returns a set, read live if the cache has it, and an empty one otherwise: one that is so young has counted
+// nothing, and of sets that are not there somebody may name hundreds.
 func (r *Reconciler) present(ctx context.Context, key types.NamespacedName) (*hubv1.AddonSet, error) {
 	set := &hubv1.AddonSet{}
 	err := r.Client.Get(ctx, key, set, client.UnsafeDisableDeepCopy)

@@ -14,10 +14,11 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 )
 
-// withdraw takes a delivery away, with what it has on its cluster. Its finalizer keeps it until the cluster is clean. The delivery is marked before
-// it is deleted: by that mark the delivery room knows that the set has decided it, and not somebody's kubectl. A hub that is killed in
-// between finds the mark, and does the rest or takes it back. What goes without being counted, since it stays on the cluster, is marked
-// so as well: a policy of Delete that comes later takes nothing away that the guard has not let go.
+// withdraw takes a delivery away, with what it has on its cluster. Its finalizer keeps it until the cluster is clean.
+// The delivery is marked before it is deleted: by that mark the delivery room knows that the set has decided it, and
+// not somebody's kubectl. A hub that is killed in between finds the mark, and does the rest or takes it back. What
+// goes without being counted, since it stays on the cluster, is marked so as well: a policy of Delete that comes
+// later takes nothing away that the guard has not let go.
 func withdraw(ctx context.Context, c client.Client, d *hubv1.AddonDelivery, orphan bool) error {
 	if d.Spec.Withdrawal != d.UID || orphan != d.Orphaned() {
 		if err := mark(ctx, c, d, d.UID, orphan); err != nil {
@@ -27,8 +28,9 @@ func withdraw(ctx context.Context, c client.Client, d *hubv1.AddonDelivery, orph
 	return remove(ctx, c, d)
 }
 
-// remove is the one place that deletes a delivery. One that is not marked takes nothing along, as if somebody had deleted it by hand: so goes what
-// has nothing on its cluster. If the delivery room is making an object for it at this moment, the delivery waits, and is counted and marked then.
+// remove is the one place that deletes a delivery. One that is not marked takes nothing along, as if somebody had
+// deleted it by hand: so goes what has nothing on its cluster. If the delivery room is making an object for it at
+// this moment, the delivery waits, and is counted and marked then.
 func remove(ctx context.Context, c client.Client, d *hubv1.AddonDelivery) error {
 	if d.DeletionTimestamp != nil {
 		return nil

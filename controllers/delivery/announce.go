@@ -72,8 +72,9 @@ func (r *Reconciler) announceOf(ctx context.Context, c *cluster, d *delivery, st
 	return nil
 }
 
-// announceAgain sends the event about what the status says already that it is let go, if that has not begun yet: a hub may have died before it
-// sent one, and the status forgets it as soon as the add-on is delivered again, perhaps as something else, or with its delivery.
+// announceAgain sends the event about what the status says already that it is let go, if that has not begun yet: a
+// hub may have died before it sent one, and the status forgets it as soon as the add-on is delivered again, perhaps
+// as something else, or with its delivery.
 func (r *Reconciler) announceAgain(ctx context.Context, c *cluster, d *delivery, s plan.Step) {
 	o := c.objects[s.Key]
 	if left, _ := r.ledger.wasRemoved(s.Key); left != "" || o.delivery != d.Name || s.Key.Namespace != d.Namespace {

@@ -117,8 +117,8 @@ func (r *Reconciler) need(ctx context.Context, c *cluster, d *delivery, w *assem
 	return r.ensure(ctx, c, w.Shared)
 }
 
-// keepStays does the same for what stays as it is though something else is wanted, if that refers to the same: another version of the hub has made it, the
-// removal guard holds it, or it waits to go on under another name.
+// keepStays does the same for what stays as it is though something else is wanted, if that refers to the same:
+// another version of the hub has made it, the removal guard holds it, or it waits to go on under another name.
 func (r *Reconciler) keepStays(ctx context.Context, c *cluster) error {
 	var errs []error
 	for _, d := range c.deliveries {
@@ -281,8 +281,8 @@ func (r *Reconciler) remove(ctx context.Context, c *cluster, s plan.Step, left s
 	return nil
 }
 
-// prepare suspends an object that is about to be deleted, or resumes it, and notes on one that is handed over who takes it over. What an older hub has made gets
-// the hub's finalizer by that.
+// prepare suspends an object that is about to be deleted, or resumes it, and notes on one that is handed over who
+// takes it over. What an older hub has made gets the hub's finalizer by that.
 func (r *Reconciler) prepare(ctx context.Context, o *object, obj client.Object, s plan.Step) error {
 	suspend := s.Verb != plan.Uninstall
 	handsOver := s.Verb == plan.HandOver && !o.Foreign
@@ -311,8 +311,9 @@ func (r *Reconciler) prepare(ctx context.Context, o *object, obj client.Object, 
 	return nil
 }
 
-// tellRemoval sends an event for each object that goes, but for orphans, which tell tells of. The object is in it as the related one: events about one delivery that
-// differ only in their text are taken for the same, and the first text would stand for all (client-go/tools/events).
+// tellRemoval sends an event for each object that goes, but for orphans, which tell tells of. The object is in it as
+// the related one: events about one delivery that differ only in their text are taken for the same, and the first
+// text would stand for all (client-go/tools/events).
 func (r *Reconciler) tellRemoval(ctx context.Context, c *cluster, s plan.Step, o *object) {
 	d := c.delivery(s.Key.Namespace, o.delivery)
 	if s.Verb == plan.HandOver {

@@ -123,17 +123,18 @@ func (r *Reconciler) release(ctx context.Context, c *cluster, d *delivery) error
 	return apply.RemoveFinalizer(ctx, r.Client, d.AddonDelivery, hubv1.DeliveryFinalizer)
 }
 
-// lastOut returns whether no other delivery of the namespace is in need of the mirror. One that has nothing on the cluster any more
-// is not: it may be on its way out in this very reconcile, or be out and still in the cache, and then nobody comes after. Nor is one that is
-// not served, since another registration of the cluster is: its set may withdraw it at the same moment.
+// lastOut returns whether no other delivery of the namespace is in need of the mirror. One that has nothing on the
+// cluster any more is not: it may be on its way out in this very reconcile, or be out and still in the cache, and
+// then nobody comes after. Nor is one that is not served, since another registration of the cluster is: its set may
+// withdraw it at the same moment.
 func (c *cluster) lastOut(d *delivery) bool {
 	return !slices.ContainsFunc(c.deliveries, func(other *delivery) bool {
 		return other != d && other.Namespace == d.Namespace && (other.serves() && c.instead == nil || other.leaving && !other.gone())
 	})
 }
 
-// allButGone returns whether an object is about to be gone that we have let go, since it was made for the cluster that was there before. Such a one
-// may be of no delivery.
+// allButGone returns whether an object is about to be gone that we have let go, since it was made for the cluster
+// that was there before. Such a one may be of no delivery.
 func (c *cluster) allButGone(obj metav1.PartialObjectMetadata) bool {
 	for _, o := range c.objects {
 		if o.uid == obj.UID {

@@ -23,9 +23,10 @@ import (
 	"github.com/chandler-hub/chandler/internal/plan"
 )
 
-// A Flux object has a finalizer of the hub. So whoever deletes it, and however it stands then, it does not go before the hub has seen what Flux has left of it on the cluster:
-// when Flux is done with an object, it is finished, and says so itself. It then goes at once, or when another object has taken over what it has left, or
-// when that has been told.
+// A Flux object has a finalizer of the hub. So whoever deletes it, and however it stands then, it does not go before
+// the hub has seen what Flux has left of it on the cluster: when Flux is done with an object, it is finished, and
+// says so itself. It then goes at once, or when another object has taken over what it has left, or when that has been
+// told.
 
 // look notes what a finished object has left. It reads live: the cache keeps no inventories.
 func (r *Reconciler) look(ctx context.Context, o *object) error {
@@ -76,9 +77,10 @@ func (r *Reconciler) inherit(ctx context.Context, c *cluster, d *delivery, w *as
 // finalizer.
 const FluxTakes = 10 * time.Second
 
-// unfinalize takes finalizers off an object that is being deleted: the hub's, when Flux is done with it; and Flux's, if it is let go, and Flux does not take that off: a
-// worker that was at work on it when its cluster fell silent may be held by that cluster for minutes, or for as long as it lives, and nobody else may
-// look at the object then. Flux would do just the same, since the object is suspended. An object that is being uninstalled is left to Flux.
+// unfinalize takes finalizers off an object that is being deleted: the hub's, when Flux is done with it; and Flux's,
+// if it is let go, and Flux does not take that off: a worker that was at work on it when its cluster fell silent may
+// be held by that cluster for minutes, or for as long as it lives, and nobody else may look at the object then. Flux
+// would do just the same, since the object is suspended. An object that is being uninstalled is left to Flux.
 func (r *Reconciler) unfinalize(ctx context.Context, c *cluster, s plan.Step) error {
 	o := c.objects[s.Key]
 	var off []string
@@ -97,7 +99,8 @@ func (r *Reconciler) unfinalize(ctx context.Context, c *cluster, s plan.Step) er
 	return err
 }
 
-// last returns whether an object that is let go is not seen again after this: Flux is done with it, or an older hub has made it, without a finalizer.
+// last returns whether an object that is let go is not seen again after this: Flux is done with it, or an older hub
+// has made it, without a finalizer.
 func (o *object) last() bool {
 	return o.Finished || !o.Deleting && !slices.Contains(o.finalizers, hubv1.FluxObjectFinalizer)
 }
@@ -144,7 +147,8 @@ func nameLeft(left []string) string {
 	return cmp.Or(strings.Join(releases, ", "), "what it applied")
 }
 
-// owed says what of the cluster an object is to go on with, if Flux has noted nothing of it yet: then Flux would leave it behind; "" for nothing.
+// owed says what of the cluster an object is to go on with, if Flux has noted nothing of it yet: then Flux would
+// leave it behind; "" for nothing.
 func (c *cluster) owed(o *object) string {
 	if o.Noted {
 		return ""

@@ -143,8 +143,9 @@ func (c *cluster) paused() bool {
 	return s != nil && s.Reason != hubv1.ClusterUnreachableReason
 }
 
-// replaced says why an object that was made for the cluster of a UID is to be let go: that is another cluster than the present one, or another
-// registration of it is served. What a pause keeps suspended is in nobody's way. It returns "" if the object is this registration's to deliver by.
+// replaced says why an object that was made for the cluster of a UID is to be let go: that is another cluster than
+// the present one, or another registration of it is served. What a pause keeps suspended is in nobody's way. It
+// returns "" if the object is this registration's to deliver by.
 func (c *cluster) replaced(uid string) string {
 	switch {
 	case uid != "" && c.registration != nil && c.registration.Status.ClusterID() != "" && uid != c.registration.Status.ClusterID():

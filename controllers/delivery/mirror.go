@@ -129,8 +129,8 @@ func served(u *unstructured.Unstructured, there *metav1.PartialObjectMetadata) {
 	}
 }
 
-// letMirrorGo lets a mirror go that somebody has deleted and that no Flux object needs any more, whatever its deliveries may need one for later:
-// then another one is made. It returns whether there is none for now.
+// letMirrorGo lets a mirror go that somebody has deleted and that no Flux object needs any more, whatever its
+// deliveries may need one for later: then another one is made. It returns whether there is none for now.
 func (r *Reconciler) letMirrorGo(ctx context.Context, c *cluster, there *metav1.PartialObjectMetadata, namespace string) (gone bool, err error) {
 	if there == nil || there.DeletionTimestamp == nil || !slices.Contains(there.Finalizers, hubv1.MirrorFinalizer) || c.hasObjects(namespace) {
 		return false, nil

@@ -124,8 +124,9 @@ func (o *object) applies(k *kustomizev1.Kustomization) {
 	o.AppliedAs = plan.ReadMark(o.Mark, succeeded(k))
 }
 
-// succeeded returns the last generation with which Flux has succeeded, as far as its status says. It moves observedGeneration on when it stalls as well,
-// since an expression does not compile, and has applied nothing then (kustomize-controller, reconcile).
+// succeeded returns the last generation with which Flux has succeeded, as far as its status says. It moves
+// observedGeneration on when it stalls as well, since an expression does not compile, and has applied nothing then
+// (kustomize-controller, reconcile).
 func succeeded(k *kustomizev1.Kustomization) int64 {
 	if c := apimeta.FindStatusCondition(k.Status.Conditions, hubv1.ReadyCondition); c != nil && c.Reason == meta.InvalidCELExpressionReason {
 		return 0
@@ -253,8 +254,9 @@ func (c *cluster) await(desired []plan.Desired, config *hubconfig.Config) {
 	}
 }
 
-// goesOn returns whether something is delivered that goes on with an object that is awaited. What would put something else in its place waits: the
-// add-on has given away what runs, and nobody can tell which of the two is meant. What wins against the add-on that awaits it does not wait.
+// goesOn returns whether something is delivered that goes on with an object that is awaited. What would put something
+// else in its place waits: the add-on has given away what runs, and nobody can tell which of the two is meant. What
+// wins against the add-on that awaits it does not wait.
 func (c *cluster) goesOn(desired []plan.Desired, o *object, why string, wins func(plan.Key) bool) bool {
 	there := false
 	for i := range desired {

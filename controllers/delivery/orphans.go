@@ -51,8 +51,8 @@ func (r *Reconciler) left(ctx context.Context, c *cluster, s plan.Step) (string,
 	return excerpt.Of(fmt.Sprintf("%s; left there: %s%s", s.Reason, what, also), status.MaxNote), nil
 }
 
-// orphans returns the entries of add-ons that were let go and have no object any more. What is there and stays has not gone: another set of the namespace delivers it
-// now. The ledger knows what the cached status does not say yet.
+// orphans returns the entries of add-ons that were let go and have no object any more. What is there and stays has
+// not gone: another set of the namespace delivers it now. The ledger knows what the cached status does not say yet.
 func (d *delivery) orphans(now []hubv1.AddonStatus, there map[plan.Key]*object, l *ledger) []hubv1.AddonStatus {
 	var out []hubv1.AddonStatus
 	for _, a := range d.before.Status.Addons {
@@ -102,9 +102,10 @@ func (c *cluster) told(d *delivery) bool {
 	return true
 }
 
-// about returns what an event about something in a namespace is to be about: its delivery, if there is one. An event lies in the namespace of its object, and a
-// namespace that is being deleted takes none, though the delivery itself may not have been reached yet: then the registration's does, or namespace
-// default, where events about namespaces are.
+// about returns what an event about something in a namespace is to be about: its delivery, if there is one. An event
+// lies in the namespace of its object, and a namespace that is being deleted takes none, though the delivery itself
+// may not have been reached yet: then the registration's does, or namespace default, where events about namespaces
+// are.
 func (r *Reconciler) about(ctx context.Context, c *cluster, d *delivery, namespace string) client.Object {
 	var candidates []client.Object
 	if d != nil {

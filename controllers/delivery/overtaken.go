@@ -19,13 +19,15 @@ import (
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
-// warnLeft sends an event that something of an add-on is left on a cluster. k is the Flux object that it is of, and action what the hub was at.
+// warnLeft sends an event that something of an add-on is left on a cluster. k is the Flux object that it is of, and
+// action what the hub was at.
 func (r *Reconciler) warnLeft(ctx context.Context, c *cluster, d *delivery, k plan.Key, action, format string, args ...any) {
 	r.Recorder.Eventf(r.about(ctx, c, d, k.Namespace), newObject(k), corev1.EventTypeWarning, hubv1.AddonOrphanedEvent, action, format, args...)
 }
 
-// tellOvertaken sends an event about a Kustomization that is about to get another folder or place before Flux has succeeded with the one that it has: Flux
-// may have applied some of that, and has noted nothing of it. It looks live: what has succeeded meanwhile is noted.
+// tellOvertaken sends an event about a Kustomization that is about to get another folder or place before Flux has
+// succeeded with the one that it has: Flux may have applied some of that, and has noted nothing of it. It looks live:
+// what has succeeded meanwhile is noted.
 func (r *Reconciler) tellOvertaken(ctx context.Context, c *cluster, d *delivery, w *assembly.Wanted, o *object) error {
 	if want := desired(w); !want.Moves(&o.Observed) || o.AppliedAs == "" && o.state.Version != "" {
 		return nil

@@ -126,8 +126,9 @@ func (r *Reconciler) renderDelivery(ctx context.Context, c *cluster, d *delivery
 	return nil
 }
 
-// lacks returns whether Flux waits for something that an object of a delivery refers to, and that is not there. Memory does not keep what it takes to make
-// that again, and the cluster that was woken when it went may not need it any more, or be paused.
+// lacks returns whether Flux waits for something that an object of a delivery refers to, and that is not there.
+// Memory does not keep what it takes to make that again, and the cluster that was woken when it went may not need it
+// any more, or be paused.
 func (r *Reconciler) lacks(ctx context.Context, c *cluster, d *delivery) (bool, error) {
 	for k, o := range c.objects {
 		if k.Namespace != d.Namespace || o.delivery != d.Name || o.Deleting || o.Suspended || !fluxstate.Waits(o.state) {
@@ -171,8 +172,9 @@ func (c *cluster) lives(d *delivery, addon string) bool {
 	return false
 }
 
-// stays names the add-ons of a frozen delivery that are there. What was made for another cluster, or is being deleted, does not stay; nor does
-// what the revision does not have, whoever renders it: the hub was upgraded before it had gone.
+// stays names the add-ons of a frozen delivery that are there. What was made for another cluster, or is being
+// deleted, does not stay; nor does what the revision does not have, whoever renders it: the hub was upgraded before
+// it had gone.
 func (c *cluster) stays(d *delivery) map[string]bool {
 	if !d.frozen || d.leaving {
 		return nil
@@ -186,8 +188,9 @@ func (c *cluster) stays(d *delivery) map[string]bool {
 	return out
 }
 
-// over names the add-ons that a delivery does not have that is about to be withdrawn, with its cluster or alone, or that a removal guard holds: what it has stays, and nothing
-// more comes that another set would have. What somebody has deleted, or was let go for it, it has.
+// over names the add-ons that a delivery does not have that is about to be withdrawn, with its cluster or alone, or
+// that a removal guard holds: what it has stays, and nothing more comes that another set would have. What somebody
+// has deleted, or was let go for it, it has.
 func (c *cluster) over(d *delivery) map[string]bool {
 	if d.result == nil || d.leaving || !c.unwanted(d) && !(c.registration != nil && status.Unregistered(c.registration)) {
 		return nil

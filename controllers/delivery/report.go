@@ -75,8 +75,8 @@ func (r *Reconciler) report(c *cluster, d *delivery, steps []plan.Step, outcomes
 	status.Summarize(d.AddonDelivery, out, c.now)
 }
 
-// heldAddons reports the add-ons that cannot be rendered, or are to be taken over by one that cannot be delivered: what is there of them stays,
-// and is told of all the same.
+// heldAddons reports the add-ons that cannot be rendered, or are to be taken over by one that cannot be delivered:
+// what is there of them stays, and is told of all the same.
 func (r *Reconciler) heldAddons(c *cluster, d *delivery) []hubv1.AddonStatus {
 	if d.leaving {
 		return nil
@@ -126,9 +126,9 @@ func (r *Reconciler) heldAddons(c *cluster, d *delivery) []hubv1.AddonStatus {
 	return out
 }
 
-// stateOf returns how an object stands. Of one that stays as it is, or that another version of the hub has made, nobody compares with what it
-// should be: whoever wrote it last, Flux knows how it stands. That may have been this hub, whose answer was lost, or whose delivery somebody has
-// deleted since, and which does not write it again.
+// stateOf returns how an object stands. Of one that stays as it is, or that another version of the hub has made,
+// nobody compares with what it should be: whoever wrote it last, Flux knows how it stands. That may have been this
+// hub, whose answer was lost, or whose delivery somebody has deleted since, and which does not write it again.
 func (d *delivery) stateOf(o *object, stays bool) (hubv1.AddonState, string) {
 	applied, before := o.Applied, was(d, o.Addon)
 	if (stays || d.frozen) && applied != o.state.Generation {
@@ -227,8 +227,8 @@ func (r *Reconciler) addonStatus(c *cluster, d *delivery, s plan.Step, out outco
 	return a, true
 }
 
-// reinstalling returns the grant by which an add-on is being reinstalled, until Flux has it Ready in its new place: on a cluster that is paused meanwhile,
-// what runs is still to go, and counts until then.
+// reinstalling returns the grant by which an add-on is being reinstalled, until Flux has it Ready in its new place:
+// on a cluster that is paused meanwhile, what runs is still to go, and counts until then.
 func (d *delivery) reinstalling(a *hubv1.AddonStatus, o *object) string {
 	granted := was(d, a.Name).Removal
 	if o == nil || a.State == hubv1.AddonReady || !slices.Contains(d.Spec.Removals, granted) || granted == guard.Dropped(string(o.uid)) {
@@ -305,8 +305,9 @@ func (c *cluster) written(addons []hubv1.AddonStatus, steps []plan.Step, namespa
 	return true
 }
 
-// handsOn returns whether an object that a delivery has made waits to be written by another one that has the add-on now, and its name with it.
-// Until then the edit that gave it away is not done: after an upgrade of the hub this one would keep it as it is.
+// handsOn returns whether an object that a delivery has made waits to be written by another one that has the add-on
+// now, and its name with it. Until then the edit that gave it away is not done: after an upgrade of the hub this one
+// would keep it as it is.
 func (c *cluster) handsOn(d *delivery, steps []plan.Step) bool {
 	return slices.ContainsFunc(steps, func(s plan.Step) bool {
 		o := c.objects[s.Key]

@@ -135,8 +135,8 @@ func (r *Reconciler) clusterOfForeign(ctx context.Context, obj client.Object) []
 	return enqueue.Registrations(ctx, r.Client, client.InNamespace(obj.GetNamespace()), client.MatchingFields{index.RegistrationSecret: ref.Name})
 }
 
-// userOf returns a function that finds a cluster that uses a shared object: one is enough to make it again, if it can. If not, Flux wakes those that can, by
-// what it says of their objects.
+// userOf returns a function that finds a cluster that uses a shared object: one is enough to make it again, if it
+// can. If not, Flux wakes those that can, by what it says of their objects.
 func (r *Reconciler) userOf(kind string) handler.MapFunc {
 	return func(ctx context.Context, obj client.Object) []reconcile.Request {
 		r.Shared.Gone(kind, client.ObjectKeyFromObject(obj))

@@ -47,7 +47,8 @@ func (r *Reconciler) ours(c *cluster, obj metav1.Object) bool {
 	return (finished || r.reaches(c, obj.GetNamespace())) && obj.GetName() == identity.FluxObject(r.Config.HubID, c.key, obj.GetLabels()[hubv1.AddonLabel])
 }
 
-// selects returns whether the set of a delivery selects the cluster now. To read a selector costs something: delivery.selected keeps the answer.
+// selects returns whether the set of a delivery selects the cluster now. To read a selector costs something:
+// delivery.selected keeps the answer.
 func (r *Reconciler) selects(c *cluster, d *delivery) bool {
 	if c.registration == nil || d.set == nil {
 		return false

@@ -36,8 +36,8 @@ func (r *Reconciler) suspend(ctx context.Context, c *cluster, s plan.Step) outco
 	})
 }
 
-// goes returns whether an object is on its way out since the hub has deleted it, which the cache may not show yet. Suspended now, Flux would not uninstall it,
-// and nobody would tell.
+// goes returns whether an object is on its way out since the hub has deleted it, which the cache may not show yet.
+// Suspended now, Flux would not uninstall it, and nobody would tell.
 func (r *Reconciler) goes(ctx context.Context, k plan.Key) (bool, error) {
 	if _, ours := r.ledger.wasRemoved(k); !ours {
 		return false, nil

@@ -65,8 +65,8 @@ func (r *Reconciler) keepAccount(ctx context.Context, c *cluster, s *plan.Step) 
 	return nil
 }
 
-// unnoted looks, live, at a Kustomization that has never been applied with success. noted is true if Flux has noted what it applied all the same: that comes
-// before what it waits for to be healthy.
+// unnoted looks, live, at a Kustomization that has never been applied with success. noted is true if Flux has noted
+// what it applied all the same: that comes before what it waits for to be healthy.
 func (r *Reconciler) unnoted(ctx context.Context, c *cluster, s *plan.Step) (noted bool, err error) {
 	k := &kustomizev1.Kustomization{}
 	if err := r.Live.Get(ctx, client.ObjectKey{Namespace: s.Key.Namespace, Name: s.Key.Name}, k); err != nil {
@@ -82,8 +82,8 @@ func (r *Reconciler) unnoted(ctx context.Context, c *cluster, s *plan.Step) (not
 	return k.Status.Inventory != nil && len(k.Status.Inventory.Entries) > 0, nil
 }
 
-// untaken looks at an object that is to go on with what another one had left, and of which Flux has noted nothing: deleted now, it would remove
-// nothing. Flux is given the time for its first try, which makes what is there its own.
+// untaken looks at an object that is to go on with what another one had left, and of which Flux has noted nothing:
+// deleted now, it would remove nothing. Flux is given the time for its first try, which makes what is there its own.
 func (c *cluster) untaken(s *plan.Step) {
 	o := c.objects[s.Key]
 	owed := c.owed(o)

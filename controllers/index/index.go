@@ -167,8 +167,8 @@ func clusterKey(o client.Object) []string {
 	return nil
 }
 
-// FluxObjects returns the HelmReleases and then the Kustomizations that say they are for a cluster, by its key, as the cache has them: nobody may write to
-// them.
+// FluxObjects returns the HelmReleases and then the Kustomizations that say they are for a cluster, by its key, as
+// the cache has them: nobody may write to them.
 func FluxObjects(ctx context.Context, c client.Reader, clusterKey string, opts ...client.ListOption) ([]client.Object, error) {
 	opts = append(opts, client.MatchingFields{ClusterKey: clusterKey}, client.UnsafeDisableDeepCopy)
 	releases, kustomizations := &helmv2.HelmReleaseList{}, &kustomizev1.KustomizationList{}

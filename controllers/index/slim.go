@@ -193,8 +193,8 @@ func slimMeta(in any) (any, error) {
 // for each object.
 var common interned
 
-// maxInterned bounds their bytes; those of 5,000 clusters are about one million. When they are more, they are forgotten: what comes after that
-// is common to itself, and what has gone from the fleet is not kept for ever.
+// maxInterned bounds their bytes; those of 5,000 clusters are about one million. When they are more, they are
+// forgotten: what comes after that is common to itself, and what has gone from the fleet is not kept for ever.
 const maxInterned = 16 << 20
 
 // interned holds one copy of each string that it was given. Package unique does not: it forgets what nobody has a handle of.

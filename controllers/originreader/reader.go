@@ -66,8 +66,8 @@ func (o *Reader) OnInstalled(s Starter) { o.starters = append(o.starters, s) }
 // OnChange registers a room that wants to know when a kind that is watched goes or is back. It must be called before the manager starts.
 func (o *Reader) OnChange(tell func(context.Context, origin.Kind)) { o.tell = append(o.tell, tell) }
 
-// Get reads an origin from the cache, and says what it asks for. The object is nil unless it is there; a Secret that is being deleted is there,
-// and its kubeconfig is used until it is not.
+// Get reads an origin from the cache, and says what it asks for. The object is nil unless it is there; a Secret that
+// is being deleted is there, and its kubeconfig is used until it is not.
 func (o *Reader) Get(ctx context.Context, kind origin.Kind, key types.NamespacedName) (*unstructured.Unstructured, origin.Verdict, error) {
 	gvk, ok := o.version(kind)
 	if !ok {

@@ -58,8 +58,8 @@ type entry struct {
 	at      *list.Element
 }
 
-// Get returns a program, or the errors of its author. name stands for the content as long as the hub runs; an empty one for none. content is
-// asked for only if the name is not known.
+// Get returns a program, or the errors of its author. name stands for the content as long as the hub runs; an empty
+// one for none. content is asked for only if the name is not known.
 func (c *Cache) Get(name string, author compile.Author, content func() ([]byte, error)) (*compile.Program, error) {
 	if c == nil {
 		raw, err := content()

@@ -102,8 +102,9 @@ func (r *Reconciler) goes(reg *hubv1.ClusterRegistration, reason string, decisio
 	return fresh
 }
 
-// remade returns whether a registration that goes is made again. It looks live: if its origin is gone, or says something else, since the cache
-// saw it, nobody would make the registration again, and nobody would withdraw what is delivered.
+// remade returns whether a registration that goes is made again. It looks live: if its origin is gone, or says
+// something else, since the cache saw it, nobody would make the registration again, and nobody would withdraw what is
+// delivered.
 func (r *Reconciler) remade(ctx context.Context, reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured, f teardown.RegistrationFacts) (bool, error) {
 	kind, err := kindOf(reg)
 	if f.KindDeleted || obj == nil || err != nil {
@@ -137,8 +138,8 @@ func (r *Reconciler) endFacts(ctx context.Context, reg *hubv1.ClusterRegistratio
 	return f, err
 }
 
-// lost returns whether a registration goes because its Secret has not been there for the grace. One that said that it is not there, and that
-// somebody deletes before the grace is over, is unregistered.
+// lost returns whether a registration goes because its Secret has not been there for the grace. One that said that it
+// is not there, and that somebody deletes before the grace is over, is unregistered.
 func lost(reg *hubv1.ClusterRegistration, verdict origin.Verdict, f teardown.RegistrationFacts) bool {
 	c := status.Find(reg, hubv1.UnregisteringCondition)
 	if c == nil || f.IsCluster || verdict.Origin != teardown.OriginGone {

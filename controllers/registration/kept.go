@@ -49,7 +49,8 @@ func unsaid(reg *hubv1.ClusterRegistration, verdict origin.Verdict) bool {
 	return c == nil || c.Reason == hubv1.OriginMissingReason && !c.LastTransitionTime.Time.Before(reg.DeletionTimestamp.Time)
 }
 
-// graceLeft returns when a registration that was deleted, and whose Secret is missing, is to be looked at again; 0 if nothing is waited for.
+// graceLeft returns when a registration that was deleted, and whose Secret is missing, is to be looked at again; 0 if
+// nothing is waited for.
 func (r *Reconciler) graceLeft(reg *hubv1.ClusterRegistration) time.Duration {
 	c := status.Find(reg, hubv1.UnregisteringCondition)
 	if reg.DeletionTimestamp == nil || c == nil || c.Reason != hubv1.OriginMissingReason {

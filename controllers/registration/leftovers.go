@@ -27,8 +27,9 @@ import (
 // recallTime is how long what somebody forces waits for a delivery to be made again. The matcher tries that many times within it.
 const recallTime = time.Minute
 
-// recalled returns the Flux objects whose deliveries are about to be made again, to be withdrawn: somebody has deleted them, and what they delivered is
-// there still. The matcher does that, and can as long as the registration is there. It looks live, as deliveriesLeft does.
+// recalled returns the Flux objects whose deliveries are about to be made again, to be withdrawn: somebody has
+// deleted them, and what they delivered is there still. The matcher does that, and can as long as the registration is
+// there. It looks live, as deliveriesLeft does.
 func (r *Reconciler) recalled(ctx context.Context, reg types.NamespacedName, reason string) ([]string, error) {
 	var out []string
 	sets := map[string][]hubv1.AddonSet{} // those that withdraw, by namespace
@@ -72,7 +73,8 @@ func (r *Reconciler) recalled(ctx context.Context, reg types.NamespacedName, rea
 	return out, nil
 }
 
-// givesUp returns whether a registration that goes waits no longer for deliveries to be made again: somebody forces it, and the matcher has had its time.
+// givesUp returns whether a registration that goes waits no longer for deliveries to be made again: somebody forces
+// it, and the matcher has had its time.
 func (r *Reconciler) givesUp(reg *hubv1.ClusterRegistration) bool {
 	c := status.Find(reg, hubv1.UnregisteringCondition)
 	return c != nil && c.Reason == hubv1.ForcedReason && r.Clock.Since(c.LastTransitionTime.Time) >= recallTime
@@ -105,8 +107,8 @@ func (r *Reconciler) taken(ctx context.Context, reg, delivery types.NamespacedNa
 	return d.Spec.RegistrationRef.Key() != reg, nil
 }
 
-// withdrawing returns the sets of a namespace of which the matcher makes deliveries again. One that does not compile is none, and one that is being
-// deleted looks for what it has left itself.
+// withdrawing returns the sets of a namespace of which the matcher makes deliveries again. One that does not compile
+// is none, and one that is being deleted looks for what it has left itself.
 func (r *Reconciler) withdrawing(ctx context.Context, namespace string) ([]hubv1.AddonSet, error) {
 	sets := &hubv1.AddonSetList{}
 	if err := r.Live.List(ctx, sets, client.InNamespace(namespace)); err != nil {

@@ -155,7 +155,8 @@ func (r *Reconciler) addFinalizer(ctx context.Context, reg *hubv1.ClusterRegistr
 	return nil
 }
 
-// unregistering says that the origin lost its label, or is a Secret that is not there, and since when: discovery counts its delay from here.
+// unregistering says that the origin lost its label, or is a Secret that is not there, and since when: discovery
+// counts its delay from here.
 func (r *Reconciler) unregistering(reg *hubv1.ClusterRegistration, verdict origin.Verdict) {
 	var reason, message string
 	switch {
@@ -174,8 +175,9 @@ func (r *Reconciler) unregistering(reg *hubv1.ClusterRegistration, verdict origi
 	}
 }
 
-// missing returns whether an origin that is not there is one that the hub has seen, that is no cluster itself, and without which nobody says how
-// to reach the cluster, or, once the registration is deleted, whether that is made again.
+// missing returns whether an origin that is not there is one that the hub has seen, that is no cluster itself, and
+// without which nobody says how to reach the cluster, or, once the registration is deleted, whether that is made
+// again.
 func missing(reg *hubv1.ClusterRegistration) bool {
 	kind, err := kindOf(reg)
 	return err == nil && !kind.IsCluster() && reg.SawOrigin() && (reg.Spec.KubeConfig == nil || reg.DeletionTimestamp != nil)

@@ -16,8 +16,9 @@ import (
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
-// suspend decides whether the cluster's Flux objects are to be suspended, and says so in condition Suspended: the delivery room
-// acts on it. What the origin's own controller does with the cluster is said in condition Maintenance. It returns when to decide again, and a doubt to be told.
+// suspend decides whether the cluster's Flux objects are to be suspended, and says so in condition Suspended: the
+// delivery room acts on it. What the origin's own controller does with the cluster is said in condition Maintenance.
+// It returns when to decide again, and a doubt to be told.
 func (r *Reconciler) suspend(reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured, refused *refusal) (time.Duration, string) {
 	now := r.Clock.Now()
 	was, reachable := status.Find(reg, hubv1.SuspendedCondition), status.Find(reg, hubv1.ReachableCondition)

@@ -93,8 +93,9 @@ func (k *Keeper) take(key id) *record {
 	return r
 }
 
-// Gone tells that somebody has deleted an object: it is not one that was made a moment ago, and that the cache does not show yet. It waits for
-// nobody: who is at work on the object now has his own record, and whoever comes after him begins anew.
+// Gone tells that somebody has deleted an object: it is not one that was made a moment ago, and that the cache does
+// not show yet. It waits for nobody: who is at work on the object now has his own record, and whoever comes after him
+// begins anew.
 func (k *Keeper) Gone(kind string, name types.NamespacedName) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -113,9 +114,9 @@ func objects() map[string]client.Object {
 	}
 }
 
-// Ensure makes an object if it is not there. One that is there stays as it is, unless it is one of those whose name does not
-// tell their content. seen is false if the cache does not show it yet: whoever needs it looks again after Unseen, since somebody may delete it
-// before the cache has ever shown it, and then no event tells of that.
+// Ensure makes an object if it is not there. One that is there stays as it is, unless it is one of those whose name
+// does not tell their content. seen is false if the cache does not show it yet: whoever needs it looks again after
+// Unseen, since somebody may delete it before the cache has ever shown it, and then no event tells of that.
 func (k *Keeper) Ensure(ctx context.Context, s *render.Shared) (seen bool, err error) {
 	key := id{s.Object.GetKind(), client.ObjectKeyFromObject(s.Object)}
 	rec, release := k.record(key)
@@ -170,8 +171,9 @@ func (k *Keeper) Lacks(ctx context.Context, uses []string) (bool, error) {
 	return false, nil
 }
 
-// EnsureTwin makes the twin of a ServiceAccount if there is neither one nor another of that name: without it, kustomize-controller lets go what
-// it is to remove. ours is false if it is somebody else's, which may go at any time.
+// EnsureTwin makes the twin of a ServiceAccount if there is neither one nor another of that name: without it,
+// kustomize-controller lets go what it is to remove. ours is false if it is somebody else's, which may go at any
+// time.
 func (k *Keeper) EnsureTwin(ctx context.Context, namespace, name string) (ours bool, err error) {
 	twin, err := render.Twin(k.Config.HubID, namespace, name)
 	if err != nil {

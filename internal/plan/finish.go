@@ -20,8 +20,8 @@ func (o *Observed) notes() []string {
 	return o.Has()
 }
 
-// Leaves stands for what an object has left that Flux is done with: what Flux has noted, if it has not removed that; what it has tried, and noted nothing of; and what was
-// there before it was made, if it has never noted anything.
+// Leaves stands for what an object has left that Flux is done with: what Flux has noted, if it has not removed that;
+// what it has tried, and noted nothing of; and what was there before it was made, if it has never noted anything.
 func (o *Observed) Leaves(noted, tried, never bool, inherited []string) []string {
 	var out []string
 	if noted {
@@ -36,8 +36,9 @@ func (o *Observed) Leaves(noted, tried, never bool, inherited []string) []string
 	return slices.Compact(out)
 }
 
-// finish says how an object goes that Flux is done with. What has left nothing goes, and so does what another object has noted as its own by now. What another
-// one is to go on with waits for that: it is all that says so. Anything else is told of, and let go.
+// finish says how an object goes that Flux is done with. What has left nothing goes, and so does what another object
+// has noted as its own by now. What another one is to go on with waits for that: it is all that says so. Anything
+// else is told of, and let go.
 func (in *Input) finish(o Observed, observed map[Key]*Observed) Step {
 	s := Step{Key: o.Key, Addon: o.Addon, Verb: Finish}
 	if len(o.Left) == 0 {
@@ -68,8 +69,9 @@ func (in *Input) finish(o Observed, observed map[Key]*Observed) Step {
 	return s
 }
 
-// before says what becomes of a finished object in the place of which another one is to be made, and not yet. What has left nothing goes. What has left something stays, and
-// remembers that, unless the other one waits for add-ons that may never be Ready.
+// before says what becomes of a finished object in the place of which another one is to be made, and not yet. What
+// has left nothing goes. What has left something stays, and remembers that, unless the other one waits for add-ons
+// that may never be Ready.
 func (o *Observed) before(s Step) []Step {
 	switch {
 	case len(o.Left) == 0:
@@ -80,7 +82,8 @@ func (o *Observed) before(s Step) []Step {
 	return nil
 }
 
-// heir returns the object that is to go on with what a finished one has left, and whether Flux has noted all of that as the heir's own; no key if there is none.
+// heir returns the object that is to go on with what a finished one has left, and whether Flux has noted all of that
+// as the heir's own; no key if there is none.
 func (in *Input) heir(o Observed, observed map[Key]*Observed) (key Key, has bool) {
 	for _, d := range in.Desired {
 		if d.Key == o.Key || d.Key.Kind != o.Key.Kind || !subset(o.Left, d.Has()) || d.Key != o.Heir && !Follows(d, o) {

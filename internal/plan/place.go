@@ -25,7 +25,8 @@ type Place struct {
 	Namespace, Names string
 }
 
-// Names is what a Kustomization makes of the names of what it applies, by its namePrefix and nameSuffix; empty if it leaves them as they are.
+// Names is what a Kustomization makes of the names of what it applies, by its namePrefix and nameSuffix; empty if it
+// leaves them as they are.
 func Names(prefix, suffix string) string {
 	if prefix+suffix == "" {
 		return ""
@@ -38,15 +39,16 @@ func FolderOf(p string) string { return path.Clean("/" + p) }
 
 // Content is what a Kustomization applies, and where; zero for a HelmRelease.
 type Content struct {
-	// Namespace is where it puts what has none, Names what it makes of names, as Names gives it, and Folder the one that it applies, as FolderOf gives it.
+	// Namespace is where it puts what has none, Names what it makes of names, as Names gives it, and Folder the one that
+	// it applies, as FolderOf gives it.
 	Namespace, Names, Folder string
 }
 
 // hash tells contents apart.
 func (c Content) hash() string { return identity.Hash(16, "content", c.Namespace, c.Names, c.Folder) }
 
-// Has stands for what Flux has on the cluster by an object, or may have: the Helm release that it has installed; or what it has applied, and what it is to
-// apply instead.
+// Has stands for what Flux has on the cluster by an object, or may have: the Helm release that it has installed; or
+// what it has applied, and what it is to apply instead.
 func (o *Observed) Has() []string {
 	if o.InstalledAs.Name != "" {
 		return []string{has(o.InstalledAs, "")}
@@ -72,9 +74,10 @@ func has(r hubv1.HelmReleaseIdentity, content string) string {
 // ReleasePrefix is how what stands for a Helm release begins, and nothing else does.
 const ReleasePrefix = "Helm release "
 
-// Mark is what is to be noted on a Kustomization that is brought in line: what Flux has applied, if that is something else than it is to apply
-// from now on. Until Flux has succeeded with that, its inventory, and so what is removed with it, is of what was there before. What is written once more
-// keeps its mark: Flux is about to succeed with the generation that it has.
+// Mark is what is to be noted on a Kustomization that is brought in line: what Flux has applied, if that is something
+// else than it is to apply from now on. Until Flux has succeeded with that, its inventory, and so what is removed
+// with it, is of what was there before. What is written once more keeps its mark: Flux is about to succeed with the
+// generation that it has.
 func (d *Desired) Mark(o *Observed) string {
 	applied := cmp.Or(o.AppliedAs, o.hash())
 	if d.Release.Name != "" || applied == d.hash() {
@@ -89,8 +92,9 @@ func (d *Desired) Mark(o *Observed) string {
 // Moves returns whether a Kustomization is to apply something else from now on, or elsewhere.
 func (d *Desired) Moves(o *Observed) bool { return d.Release.Name == "" && d.Content != o.Content }
 
-// ReadMark returns what Mark noted; "" if it noted nothing, or if Flux has succeeded with a later generation than it was noted of.
-// succeeded is status.observedGeneration of the Kustomization, which only moves on when it gets Ready (kustomize-controller, finalizeStatus).
+// ReadMark returns what Mark noted; "" if it noted nothing, or if Flux has succeeded with a later generation than it
+// was noted of. succeeded is status.observedGeneration of the Kustomization, which only moves on when it gets Ready
+// (kustomize-controller, finalizeStatus).
 func ReadMark(mark string, succeeded int64) string {
 	generation, applied, _ := strings.Cut(mark, " ")
 	if n, err := strconv.ParseInt(generation, 10, 64); err != nil || succeeded > n {
@@ -111,8 +115,8 @@ func (d *Desired) Reinstall(o *Observed) (from, to Place, anew bool) {
 	return from, to, from != to
 }
 
-// TakesOver returns whether an object goes on with what another one has, or it itself, so that Flux takes nothing of it away: it neither reinstalls nor
-// prunes one folder for another.
+// TakesOver returns whether an object goes on with what another one has, or it itself, so that Flux takes nothing of
+// it away: it neither reinstalls nor prunes one folder for another.
 func (d *Desired) TakesOver(o *Observed) bool {
 	if d.Key != o.Key {
 		return canTakeOver(*d, *o)
@@ -134,8 +138,9 @@ func (d *Desired) movesOnto(o *Observed, leaving []Observed) string {
 	return ""
 }
 
-// leaves says how an object goes that has one release with another one that stays; false if there is none. There should be no two, but a hub
-// may find them. Uninstalled, it would take away what the other one delivers; nothing is taken away if it is let go.
+// leaves says how an object goes that has one release with another one that stays; false if there is none. There
+// should be no two, but a hub may find them. Uninstalled, it would take away what the other one delivers; nothing is
+// taken away if it is let go.
 func (in *Input) leaves(o Observed, leaving []Observed) (Step, bool) {
 	s := Step{Key: o.Key, Addon: o.Addon}
 	if o.Release.Name == "" || o.Foreign || o.Replaced != "" {

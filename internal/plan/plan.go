@@ -61,7 +61,8 @@ type Observed struct {
 	Set    string
 	Hash   string
 	Labels map[string]string
-	// Release is the one that a HelmRelease asks for, and InstalledAs the one that Flux has installed, if it is another one; zero if not, or not known.
+	// Release is the one that a HelmRelease asks for, and InstalledAs the one that Flux has installed, if it is another
+	// one; zero if not, or not known.
 	Release, InstalledAs hubv1.HelmReleaseIdentity
 	// Content is what a Kustomization asks for.
 	Content
@@ -76,8 +77,8 @@ type Observed struct {
 	Generation, Applied int64
 	// DependsOn names the add-ons that this one was delivered after, and sets as SetBefore does.
 	DependsOn []string
-	// Replaced says why it is to be let go, whatever is desired: it was made for the cluster that was behind the registration before, or another
-	// registration of the cluster is served; empty if neither is so.
+	// Replaced says why it is to be let go, whatever is desired: it was made for the cluster that was behind the
+	// registration before, or another registration of the cluster is served; empty if neither is so.
 	Replaced string
 	// Suspended is true if Flux leaves it alone, and Held if the hub has asked for that.
 	Deleting, Suspended, Held bool
@@ -323,10 +324,11 @@ func (d *Desired) sameRelease(o *Observed) bool {
 	return d.Release.Name != "" && (same(o.Release) || same(o.InstalledAs))
 }
 
-// canTakeOver returns whether the workload can go from one object to the other as it is. Flux takes a Helm release for its
-// own if name and namespaces are the same (helm-controller, DetermineReleaseState), and what a Kustomization applies
-// gets the new owner's labels. If it would apply elsewhere, or another folder, what the old one has applied would have no owner: the new one knows
-// nothing of it, and prunes nothing. Nor would what Flux has installed or applied, if it has not come to what it is asked for.
+// canTakeOver returns whether the workload can go from one object to the other as it is. Flux takes a Helm release
+// for its own if name and namespaces are the same (helm-controller, DetermineReleaseState), and what a Kustomization
+// applies gets the new owner's labels. If it would apply elsewhere, or another folder, what the old one has applied
+// would have no owner: the new one knows nothing of it, and prunes nothing. Nor would what Flux has installed or
+// applied, if it has not come to what it is asked for.
 func canTakeOver(d Desired, o Observed) bool {
 	installed := o.InstalledAs == (hubv1.HelmReleaseIdentity{}) || o.InstalledAs == d.Release
 	applied := o.AppliedAs == "" || o.AppliedAs == d.hash()
@@ -381,7 +383,8 @@ func (in *Input) removals(leaving []Observed, observed map[Key]*Observed) []Step
 	return steps
 }
 
-// meanwhile returns whether an object that a step leaves in place is suspended or resumed: as any other, for what it waits for may never come.
+// meanwhile returns whether an object that a step leaves in place is suspended or resumed: as any other, for what it
+// waits for may never come.
 func (in *Input) meanwhile(s Step, o *Observed) Verb {
 	waits := s.Verb == Hold || s.Verb == Ask || s.Verb == AwaitDependants
 	if h, ok := in.hold(o.Addon, o); ok && waits && h.Verb != AwaitResume {

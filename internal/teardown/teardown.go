@@ -60,8 +60,8 @@ type RegistrationFacts struct {
 	IsCluster bool
 	// Lost is true if the origin is no cluster, and has not been there for the grace.
 	Lost bool
-	// Unsaid is true if the origin is a Secret that is not there, and the registration did not say so yet when it was deleted: whoever deleted it
-	// may have thought that it is made again.
+	// Unsaid is true if the origin is a Secret that is not there, and the registration did not say so yet when it was
+	// deleted: whoever deleted it may have thought that it is made again.
 	Unsaid bool
 	// NamespaceDeleted is true if the registration's namespace is being deleted: nothing is made in it again.
 	NamespaceDeleted bool

@@ -11,8 +11,8 @@ import (
 	"github.com/chandler-hub/chandler/test/simulation/apiserver"
 )
 
-// fails returns whether the expression of an add-on does not come out on a cluster: what it reads is not there. A cluster's own variable that is no
-// text is as good as none: the set's counts.
+// fails returns whether the expression of an add-on does not come out on a cluster: what it reads is not there. A
+// cluster's own variable that is no text is as good as none: the set's counts.
 func (w *World) fails(c *cluster, cl claim) bool {
 	if name, ok := strings.CutPrefix(cl.needs, "vars."); ok {
 		_, says := nested(w.server.Get(c.registration()), "spec", "variables", name).(string)
@@ -28,8 +28,8 @@ func (w *World) holds(c *cluster, cl claim) bool { return w.fails(c, cl) && w.ma
 // mute returns whether an add-on does not come out, and is not there: it takes nothing from anybody.
 func (w *World) mute(c *cluster, cl claim) bool { return w.fails(c, cl) && !w.made(c, cl) }
 
-// mayBe returns whether a workload is what a claim brings, or stays since nobody knows what that should be: what runs of it, and what it is moved
-// from.
+// mayBe returns whether a workload is what a claim brings, or stays since nobody knows what that should be: what runs
+// of it, and what it is moved from.
 func (w *World) mayBe(c *cluster, cl claim, work *workload) bool {
 	return cl.fits(work) && !w.mute(c, cl) || w.fails(c, cl) && cl.speaksFor(work)
 }
@@ -45,8 +45,8 @@ func (w *World) failsHere(c *cluster, s *set, addon string) bool {
 	return slices.ContainsFunc(w.claims(c), func(cl claim) bool { return cl.set == s && cl.name == addon && w.fails(c, cl) })
 }
 
-// chartless returns whether somebody has deleted the chart of an add-on that does not come out, or that one stays for that does not come out under
-// its new name: nobody knows which one it was.
+// chartless returns whether somebody has deleted the chart of an add-on that does not come out, or that one stays for
+// that does not come out under its new name: nobody knows which one it was.
 func (w *World) chartless(c *cluster, k apiserver.Key) bool {
 	o := w.server.Get(k)
 	name, _ := nested(o, "spec", "chartRef", "name").(string)

@@ -316,8 +316,9 @@ func (f *flux) uninstall(w *World, k apiserver.Key, hr *helmv2.HelmRelease) (fai
 	return false
 }
 
-// uninstalled says in a HelmRelease's status that it was uninstalled. helm-controller writes the condition before it takes its finalizer off, and
-// clears the history after that (fluxcd/pkg, runtime/patch, Helper.Patch): an object that another finalizer keeps is seen with its history.
+// uninstalled says in a HelmRelease's status that it was uninstalled. helm-controller writes the condition before it
+// takes its finalizer off, and clears the history after that (fluxcd/pkg, runtime/patch, Helper.Patch): an object
+// that another finalizer keeps is seen with its history.
 func (w *World) uninstalled(k apiserver.Key, history helmv2.Snapshots) {
 	next := apiserver.Clone(w.server.Get(k))
 	status := apiserver.Object{"conditions": []any{map[string]any{

@@ -36,8 +36,9 @@ import (
 	"github.com/chandler-hub/chandler/test/simulation/apiserver"
 )
 
-// hub is one process of the hub: the rooms as controllers.AddRooms sets them up, with their real watches, predicates and map functions, on a
-// cache that lags and queues that are worked off one by one. What is in its memory is lost with it.
+// hub is one process of the hub: the rooms as controllers.AddRooms sets them up, with their real watches, predicates
+// and map functions, on a cache that lags and queues that are worked off one by one. What is in its memory is lost
+// with it.
 type hub struct {
 	cache  *apiserver.Cache
 	pool   *probe.Pool
@@ -135,8 +136,8 @@ func must(err error) {
 	}
 }
 
-// overlap starts a process while the one before goes on for so many writes, or 15 seconds: the time for which a process may hold a lease that
-// it has lost, since it stood still.
+// overlap starts a process while the one before goes on for so many writes, or 15 seconds: the time for which a
+// process may hold a lease that it has lost, since it stood still.
 func (w *World) overlap(writes int) {
 	if w.hub == nil || w.former != nil {
 		return

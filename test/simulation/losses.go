@@ -78,8 +78,8 @@ func (w *World) leaves(work *workload) bool {
 	return nested(o, "metadata", "deletionTimestamp") != nil || nested(w.server.Get(keyOf("AddonDelivery", namespace, name)), "spec", "withdrawal") != nil
 }
 
-// becomesAnother returns whether the Flux object of a workload asks for another one, and Flux has not come to that: an edit is on its way that nobody
-// takes back by leaving the object as it is.
+// becomesAnother returns whether the Flux object of a workload asks for another one, and Flux has not come to that:
+// an edit is on its way that nobody takes back by leaving the object as it is.
 func (w *World) becomesAnother(work *workload) bool {
 	o := w.object(work.ownerUID)
 	if o == nil {
@@ -91,7 +91,8 @@ func (w *World) becomesAnother(work *workload) bool {
 	return !brings(o, work.name) || asked != nil && asked != work.chart
 }
 
-// broughtBy returns the set that has the Flux object of a workload now: it may have it from another set, and Flux may not have applied it since.
+// broughtBy returns the set that has the Flux object of a workload now: it may have it from another set, and Flux may
+// not have applied it since.
 func (w *World) broughtBy(work *workload) string {
 	if o := w.object(work.ownerUID); o != nil {
 		return setNameOf(o)
@@ -115,7 +116,8 @@ func (s *set) takesOver(work *workload) bool {
 	return s.namespace == namespace && slices.ContainsFunc(s.addons, func(a addon) bool { return a.movedFrom == from+"/"+work.addon })
 }
 
-// asks returns whether a set's delivery to a cluster asks for the removal of an add-on, or for its reinstallation. Another set may have brought it.
+// asks returns whether a set's delivery to a cluster asks for the removal of an add-on, or for its reinstallation.
+// Another set may have brought it.
 func (w *World) asks(s *set, c *cluster, addon string) bool {
 	return slices.ContainsFunc(w.deliveries(), func(d *hubv1.AddonDelivery) bool {
 		return d.SetKey().String() == s.namespace+"/"+s.name && d.Spec.RegistrationRef.Key().String() == c.namespace+"/"+c.name &&

@@ -15,9 +15,9 @@ import (
 	"github.com/chandler-hub/chandler/test/simulation/apiserver"
 )
 
-// A cluster of the model is two things that mostly are one: a registration with its origin, and what it leads to. Somebody may have a registration
-// lead to another one's cluster, or write one of its own for that. What is said here of a cluster is said of a registration, unless it is about
-// what runs there.
+// A cluster of the model is two things that mostly are one: a registration with its origin, and what it leads to.
+// Somebody may have a registration lead to another one's cluster, or write one of its own for that. What is said here
+// of a cluster is said of a registration, unless it is about what runs there.
 
 // there returns the cluster that a registration leads to.
 func (w *World) there(c *cluster) *cluster {
@@ -66,8 +66,9 @@ func (w *World) noteIdentity(write apiserver.Write) {
 	}
 }
 
-// firstOf returns the registration through which a cluster is delivered to: of those that lead there and say so, and are not on their way out, the
-// one that has said so first, then the oldest, then the first by name. Here all of them are in one namespace. It is nil while none says so.
+// firstOf returns the registration through which a cluster is delivered to: of those that lead there and say so, and
+// are not on their way out, the one that has said so first, then the oldest, then the first by name. Here all of them
+// are in one namespace. It is nil while none says so.
 func (w *World) firstOf(c *cluster) *cluster {
 	var first *cluster
 	var rank string
@@ -116,7 +117,8 @@ func brings(o apiserver.Object, name string) bool {
 	return slices.Contains(objectsOf(text("spec", "path"), text("spec", "targetNamespace")), name)
 }
 
-// leadBack: what leads to a cluster that is destroyed, or has no kubeconfig any more, or comes from an origin that is, is for users to clean up.
+// leadBack: what leads to a cluster that is destroyed, or has no kubeconfig any more, or comes from an origin that
+// is, is for users to clean up.
 func (w *World) leadBack() {
 	for _, c := range w.clusters {
 		switch to := w.there(c); {
@@ -178,7 +180,8 @@ func (c *cluster) ledTo(r *cluster) {
 	}
 }
 
-// twoRegistrations returns whether two Flux objects are of different registrations: while another one comes to be served, both may be at work.
+// twoRegistrations returns whether two Flux objects are of different registrations: while another one comes to be
+// served, both may be at work.
 func twoRegistrations(a, b apiserver.Object) bool {
 	return registrationIn(a) != "" && registrationIn(b) != "" && registrationIn(a) != registrationIn(b)
 }

@@ -110,8 +110,8 @@ func (w *World) checkDeletions() {
 	}
 }
 
-// keptOpen returns whether the hub keeps a deletion open on purpose: a registration that would be made again without what somebody has written to
-// it.
+// keptOpen returns whether the hub keeps a deletion open on purpose: a registration that would be made again without
+// what somebody has written to it.
 func keptOpen(o apiserver.Object) bool {
 	conditions, _ := nested(o, "status", "conditions").([]any)
 	return nested(o, "kind") == "ClusterRegistration" && slices.ContainsFunc(conditions, func(c any) bool {
@@ -190,8 +190,8 @@ func (w *World) checkDelivered() {
 	}
 }
 
-// leftToFlux returns whether nobody sees to a Flux object any more, and something says so: its delivery was deleted while its set, or its cluster's
-// registration, was not there.
+// leftToFlux returns whether nobody sees to a Flux object any more, and something says so: its delivery was deleted
+// while its set, or its cluster's registration, was not there.
 func (w *World) leftToFlux(c *cluster, k apiserver.Key) bool {
 	o := w.server.Get(k)
 	delivery, _ := nested(o, "metadata", "annotations", hubv1.DeliveryAnnotation).(string)
@@ -211,8 +211,8 @@ func (w *World) runs(c *cluster, addon string) bool {
 	return false
 }
 
-// taken returns whether somebody else's add-on, which is wanted as well, has the very Helm release that an add-on would bring: one that was renamed
-// goes on with the release that it had, and two cannot share it.
+// taken returns whether somebody else's add-on, which is wanted as well, has the very Helm release that an add-on
+// would bring: one that was renamed goes on with the release that it had, and two cannot share it.
 func (w *World) taken(c *cluster, a addon) bool {
 	for _, work := range w.there(c).workloads {
 		same := a.fits(work) || a.movedFrom == "" && work.name == releaseName(a.name, cmp.Or(a.release, a.name)) // whatever its chart
@@ -246,8 +246,9 @@ func (w *World) staysAnyway(c *cluster, work *workload) bool {
 	return w.awaited(c, work) || w.withdrawnLater(work.set, c) || w.frozen(c, work.set) && (w.excluded(c, work.addon) || w.has(work))
 }
 
-// awaited returns whether a workload stays as it is for an add-on that cannot come yet: its own, as an edit has left it, or one that is to go on with
-// it, with another chart perhaps, as soon as it comes out, and no other set has its name.
+// awaited returns whether a workload stays as it is for an add-on that cannot come yet: its own, as an edit has left
+// it, or one that is to go on with it, with another chart perhaps, as soon as it comes out, and no other set has its
+// name.
 func (w *World) awaited(c *cluster, work *workload) bool {
 	if _, name, _ := strings.Cut(work.set, "/"); w.sets[name] != nil && slices.Contains(w.stalled(w.sets[name], c), work.addon) {
 		return true
@@ -268,8 +269,8 @@ func (w *World) awaited(c *cluster, work *workload) bool {
 	})
 }
 
-// withdrawnLater returns whether a set that somebody has deleted waits on a cluster: what another set is to take over cannot come there now, and what
-// that depends on stays as well.
+// withdrawnLater returns whether a set that somebody has deleted waits on a cluster: what another set is to take over
+// cannot come there now, and what that depends on stays as well.
 func (w *World) withdrawnLater(set string, c *cluster) bool {
 	_, name, _ := strings.Cut(set, "/")
 	if s := w.sets[name]; s == nil || !s.deleted {
@@ -294,8 +295,9 @@ func (w *World) waitsForHeir(o apiserver.Object) bool {
 	})
 }
 
-// unnoted returns whether a Kustomization that is there knows nothing of an object: it failed after it had applied it, and applies something else
-// now. kustomize-controller leaves it so (kustomization_controller.go:489-507), and what is within an add-on's folder the hub does not see.
+// unnoted returns whether a Kustomization that is there knows nothing of an object: it failed after it had applied
+// it, and applies something else now. kustomize-controller leaves it so (kustomization_controller.go:489-507), and
+// what is within an add-on's folder the hub does not see.
 func (w *World) unnoted(work *workload) bool {
 	for k := range w.flux.due {
 		if o := w.server.Get(k); k.Kind == "Kustomization" && nested(o, "metadata", "uid") == work.ownerUID {
@@ -312,8 +314,8 @@ func (w *World) has(work *workload) bool {
 	return w.sets[name] != nil && w.sets[name].addon(work.addon) != nil
 }
 
-// frozen returns whether a set's delivery to a cluster is of an older epoch: what is there stays, whatever is excluded, and whoever else wants
-// its name, until the set changes.
+// frozen returns whether a set's delivery to a cluster is of an older epoch: what is there stays, whatever is
+// excluded, and whoever else wants its name, until the set changes.
 func (w *World) frozen(c *cluster, set string) bool {
 	return slices.ContainsFunc(w.deliveries(), func(d *hubv1.AddonDelivery) bool {
 		return d.SetKey().String() == set && d.Spec.RegistrationRef.Name == c.name && !strings.HasSuffix(d.Spec.RevisionName, fmt.Sprintf("-e%d", render.Epoch))

@@ -121,7 +121,8 @@ func (s *set) object() apiserver.Object {
 	}
 }
 
-// reading returns what an add-on's body has with an expression in it. One that is no text has the expression fail, as one that is not there.
+// reading returns what an add-on's body has with an expression in it. One that is no text has the expression fail, as
+// one that is not there.
 func (a addon) reading() apiserver.Object {
 	if a.needs == "" {
 		return apiserver.Object{}
@@ -145,8 +146,9 @@ func (s *set) addon(name string) *addon {
 	return nil
 }
 
-// sharesFolder returns whether a Kustomization of another name applies the same folder into the same namespace: two owners of the same objects
-// are then what their users have asked for. Two of one name are another matter: there the hub decides who delivers it.
+// sharesFolder returns whether a Kustomization of another name applies the same folder into the same namespace: two
+// owners of the same objects are then what their users have asked for. Two of one name are another matter: there the
+// hub decides who delivers it.
 func (w *World) sharesFolder(a addon) bool {
 	if a.form != "kustomization" {
 		return false

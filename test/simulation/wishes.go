@@ -76,8 +76,9 @@ func (w *World) claims(c *cluster) []claim {
 	return out
 }
 
-// wanted returns whether somebody wants what a workload is: a set that selects the cluster has its add-on, and no stronger set has another of
-// that name; or it has one that was moved from it. Whether a moved one may have its new name is no question here: until then it is wanted as it is.
+// wanted returns whether somebody wants what a workload is: a set that selects the cluster has its add-on, and no
+// stronger set has another of that name; or it has one that was moved from it. Whether a moved one may have its new
+// name is no question here: until then it is wanted as it is.
 func (w *World) wanted(c *cluster, work *workload) bool {
 	claims := w.claims(c)
 	return slices.ContainsFunc(claims, func(cl claim) bool {
@@ -96,7 +97,8 @@ func (w *World) wanted(c *cluster, work *workload) bool {
 	})
 }
 
-// hasAnother returns whether a claim is moved from another workload of a cluster, and so does without one that another set has under its name.
+// hasAnother returns whether a claim is moved from another workload of a cluster, and so does without one that
+// another set has under its name.
 func (w *World) hasAnother(c *cluster, cl claim, work *workload) bool {
 	if work.set == cl.set.namespace+"/"+cl.set.name || cl.goesOnWith(work) {
 		return false
@@ -109,7 +111,8 @@ func (w *World) hasAnother(c *cluster, cl claim, work *workload) bool {
 	return false
 }
 
-// keeps returns whether the Flux object of a workload stays, be it suspended or not. What has an object of its own meanwhile takes nothing over from it.
+// keeps returns whether the Flux object of a workload stays, be it suspended or not. What has an object of its own
+// meanwhile takes nothing over from it.
 func (w *World) keeps(work *workload) bool {
 	o := w.object(work.ownerUID)
 	return o != nil && nested(o, "metadata", "deletionTimestamp") == nil
@@ -124,22 +127,25 @@ func (cl claim) goesOnWith(work *workload) bool {
 	return cl.movedFrom != "" && cl.set.namespace+"/"+from == work.set+"/"+work.addon
 }
 
-// contradicts returns whether an add-on that is renamed or moved says another Helm release than the one that it is to go on with. movedFrom promises
-// that nothing is reinstalled, so the hub refuses this, and says so, rather than to guess which of the two is meant. What runs stays meanwhile.
+// contradicts returns whether an add-on that is renamed or moved says another Helm release than the one that it is to
+// go on with. movedFrom promises that nothing is reinstalled, so the hub refuses this, and says so, rather than to
+// guess which of the two is meant. What runs stays meanwhile.
 func (w *World) contradicts(c *cluster, cl claim, work *workload) bool {
 	return cl.form == "helm" && cl.release != "" && strings.HasPrefix(work.name, "helm:") && !strings.HasSuffix(work.name, "/"+cl.release) &&
 		cl.goesOnWith(work) && w.lives(work.ownerUID) && !w.made(c, cl) && !w.asksFor(work, cl.release)
 }
 
-// onlyStays returns whether all that speaks for a workload is that an add-on is refused, and what runs stays meanwhile. What comes only then was on its
-// way to be something else, as on a cluster that was rebuilt in the middle of an edit: nobody misses it.
+// onlyStays returns whether all that speaks for a workload is that an add-on is refused, and what runs stays
+// meanwhile. What comes only then was on its way to be something else, as on a cluster that was rebuilt in the middle
+// of an edit: nobody misses it.
 func (w *World) onlyStays(c *cluster, work *workload) bool {
 	return w.some(c, func(r *cluster) bool {
 		return slices.ContainsFunc(w.claims(r), func(cl claim) bool { return w.contradicts(r, cl, work) })
 	})
 }
 
-// asksFor returns whether the Flux object of a workload asks for a Helm release, which Flux has not come to yet: that edit was there before.
+// asksFor returns whether the Flux object of a workload asks for a Helm release, which Flux has not come to yet: that
+// edit was there before.
 func (w *World) asksFor(work *workload, release string) bool {
 	return nested(w.object(work.ownerUID), "spec", "releaseName") == release
 }
@@ -161,9 +167,10 @@ func (w *World) contradicted(s *set, c *cluster) []string {
 	return out
 }
 
-// stalled returns the add-ons of a set that cannot come to a cluster as things are: they contradict themselves, they do not come out, another
-// add-on has their Helm release, what they were moved from is still to be there under its name, or what is there under theirs is promised to another one; and those
-// that come after such a one wait for it. That is for a set's author to mend, who has to see it.
+// stalled returns the add-ons of a set that cannot come to a cluster as things are: they contradict themselves, they
+// do not come out, another add-on has their Helm release, what they were moved from is still to be there under its
+// name, or what is there under theirs is promised to another one; and those that come after such a one wait for it.
+// That is for a set's author to mend, who has to see it.
 func (w *World) stalled(s *set, c *cluster) []string {
 	out, claims := w.contradicted(s, c), w.claims(c)
 	for _, cl := range claims {
@@ -182,8 +189,8 @@ func (w *World) stalled(s *set, c *cluster) []string {
 	return out
 }
 
-// promised returns whether what runs under the name of a claim is another claim's, which is moved from it and cannot have it yet: what would
-// put something else in its place waits.
+// promised returns whether what runs under the name of a claim is another claim's, which is moved from it and cannot
+// have it yet: what would put something else in its place waits.
 func (w *World) promised(c *cluster, cl claim, claims []claim) bool {
 	for _, work := range w.there(c).workloads {
 		if work.addon == cl.name && !cl.fits(work) && slices.ContainsFunc(claims, func(other claim) bool {
@@ -195,8 +202,8 @@ func (w *World) promised(c *cluster, cl claim, claims []claim) bool {
 	return false
 }
 
-// comesAfter returns whether a claim is moved from another one that is to be there as well. Nobody can tell which of the two is to go on with
-// what runs.
+// comesAfter returns whether a claim is moved from another one that is to be there as well. Nobody can tell which of
+// the two is to go on with what runs.
 func (cl claim) comesAfter(other claim) bool {
 	from := cl.movedFrom
 	if !strings.Contains(from, "/") {
@@ -205,7 +212,8 @@ func (cl claim) comesAfter(other claim) bool {
 	return cl.movedFrom != "" && from == other.set.name+"/"+other.name && other.set.namespace == cl.set.namespace
 }
 
-// inDoubt returns those that are stalled, and those of the same set that they are moved from: where both want one Helm release, the latter fails.
+// inDoubt returns those that are stalled, and those of the same set that they are moved from: where both want one
+// Helm release, the latter fails.
 func (w *World) inDoubt(s *set, c *cluster) []string {
 	out, claims := w.stalled(s, c), w.claims(c)
 	for _, cl := range claims {
@@ -231,8 +239,9 @@ func (w *World) made(c *cluster, cl claim) bool {
 	return false
 }
 
-// beats returns whether one claim on an add-on's name is stronger than another: platform sets win over others, then what does not come out and stays
-// as it is, then the priority decides, and between equals the set that has it. Of two that are new to a cluster where a third one had it, the name decides.
+// beats returns whether one claim on an add-on's name is stronger than another: platform sets win over others, then
+// what does not come out and stays as it is, then the priority decides, and between equals the set that has it. Of
+// two that are new to a cluster where a third one had it, the name decides.
 func (w *World) beats(c *cluster, cl, other claim, has string) bool {
 	if a, b := cl.set.namespace == "flux-system", other.set.namespace == "flux-system"; a != b {
 		return a

@@ -107,7 +107,8 @@ func (o owners) update(actor string, old, next Object) {
 	o.tidy()
 }
 
-// Adopt makes what an actor has written of an object's spec what it has applied, as kustomize-controller does with what kubectl has created.
+// Adopt makes what an actor has written of an object's spec what it has applied, as kustomize-controller does with
+// what kubectl has created.
 func (s *Server) Adopt(actor string, k Key) {
 	there := s.kind(k.GroupKind()).objects[k.name()]
 	if there == nil {

@@ -24,7 +24,7 @@ func (r *run) crowd(ctx context.Context) error {
 
 // dead makes a part of the fleet hang, and then registers clusters one after the other.
 func (r *run) dead(ctx context.Context) error {
-	r.facade.kill(names("c", int(float64(r.p.Clusters)*r.p.Dead)))
+	r.facade.Kill(names("c", int(float64(r.p.Clusters)*r.p.Dead)))
 	took, err := r.arrive(ctx, names("well", singles), 0)
 	r.result.HealthyDelayRatio = percentile(took, 0.5) / r.result.NewClusterP50
 	return err

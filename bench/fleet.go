@@ -18,6 +18,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/hubscheme"
+	"github.com/chandler-hub/chandler/test/facade"
 	"github.com/chandler-hub/chandler/test/localfleet"
 	"github.com/chandler-hub/chandler/test/localfleet/parts"
 )
@@ -32,7 +33,7 @@ type fleet struct {
 	dir        string
 	management *localfleet.Cluster
 	workload   *localfleet.Cluster
-	facade     *facade
+	facade     *facade.Facade
 	observer   *observer
 	unwatch    context.CancelFunc
 	hub        *hub
@@ -84,7 +85,7 @@ func startFleet(ctx context.Context, p Parameters) (_ *fleet, err error) {
 			return nil, err
 		}
 	}
-	if f.facade, err = newFacade(f.workload.Config); err != nil {
+	if f.facade, err = facade.New(f.workload.Config); err != nil {
 		return nil, err
 	}
 	if p.Flux {
@@ -130,7 +131,7 @@ func (f *fleet) stop() error {
 		}
 	}
 	if f.facade != nil {
-		f.facade.close()
+		f.facade.Close()
 	}
 	if f.charts != nil {
 		errs = append(errs, f.charts.Close(), f.git.Close())
@@ -150,7 +151,7 @@ func names(prefix string, n int) []string {
 // admit creates the Secrets of clusters, with the label if they are to be registered at once.
 func (f *fleet) admit(ctx context.Context, names []string, labels map[string]string) error {
 	return each(16, names, func(name string) error {
-		kubeconfig, err := f.facade.kubeconfig(name)
+		kubeconfig, err := f.facade.KubeConfig(name)
 		if err != nil {
 			return err
 		}

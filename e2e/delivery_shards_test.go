@@ -16,6 +16,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/shard"
+	"github.com/chandler-hub/chandler/test/facade"
 	"github.com/chandler-hub/chandler/test/localfleet"
 )
 
@@ -101,11 +102,16 @@ func startShards(t *testing.T) *shardedFleet {
 	})
 	check(t, err)
 	namespace(t, f.Client, "fleet")
-	// One API server under six names: what is tried here is which Flux controller comes to it.
+	// One API server plays six clusters: what is tried here is which Flux controller comes to it.
+	many, err := facade.New(f.cluster.Config)
+	check(t, err)
+	t.Cleanup(many.Close)
 	for i := range 6 {
 		name := fmt.Sprintf("c%d", i)
 		f.names = append(f.names, name)
-		register(t, f.Client, "fleet", name, f.cluster, map[string]string{"shards": "yes"})
+		kubeconfig, err := many.KubeConfig(name)
+		check(t, err)
+		registerBy(t, f.Client, "fleet", name, kubeconfig, map[string]string{"shards": "yes"})
 	}
 	return f
 }

@@ -279,8 +279,14 @@ func kubeconfigOf(t *testing.T, c *localfleet.Cluster) []byte {
 // labels are further labels of the Secret.
 func register(t *testing.T, hub client.Client, namespaceName, name string, of *localfleet.Cluster, labels map[string]string) *corev1.Secret {
 	t.Helper()
+	return registerBy(t, hub, namespaceName, name, kubeconfigOf(t, of), labels)
+}
+
+// registerBy registers whatever cluster a kubeconfig leads to.
+func registerBy(t *testing.T, hub client.Client, namespaceName, name string, kubeconfig []byte, labels map[string]string) *corev1.Secret {
+	t.Helper()
 	namespace(t, hub, namespaceName)
-	s := secret(namespaceName, name, map[string][]byte{"value": kubeconfigOf(t, of)})
+	s := secret(namespaceName, name, map[string][]byte{"value": kubeconfig})
 	s.Labels = map[string]string{hubv1.RegisterLabel: "true"}
 	maps.Copy(s.Labels, labels)
 	check(t, hub.Create(t.Context(), s))

@@ -16,9 +16,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/test/facade"
 )
 
-// guardedFleet is a fleet of twenty registrations. They share one workload cluster, and each has a ConfigMap of its own there.
+// guardedFleet is a fleet of twenty registrations, for twenty clusters that one API server plays. Each has a ConfigMap of its own there.
 type guardedFleet struct{ *generation }
 
 const guardedClusters = 20
@@ -33,12 +34,18 @@ func TestRemovalGuard(t *testing.T) {
 		"color/cm.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"grd-${cluster}-${color}\"}\ndata: {a: b}\n",
 	})
 	check(t, err)
+	many, err := facade.New(g.one.Config)
+	check(t, err)
+	t.Cleanup(many.Close)
 	for i := range guardedClusters {
 		labels := map[string]string{"tier": "guarded"}
 		if i < 5 {
 			labels["few"] = "yes"
 		}
-		register(t, g.Client, "fleet", fmt.Sprintf("c%02d", i), g.one, labels)
+		name := fmt.Sprintf("c%02d", i)
+		kubeconfig, err := many.KubeConfig(name)
+		check(t, err)
+		registerBy(t, g.Client, "fleet", name, kubeconfig, labels)
 	}
 	t.Run("a selector that matches nothing", g.selector)
 	t.Run("an add-on that an overlay excludes", g.excluded)

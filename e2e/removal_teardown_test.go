@@ -270,7 +270,7 @@ func (f *teardownFleet) namespaceOfASet(t *testing.T) {
 		if err := f.Client.Get(ctx, client.ObjectKeyFromObject(reg), reg); err != nil {
 			return err
 		}
-		return orphans(reg.Status.Orphans, "was deleted while it was suspended", "fleet/s1 td-team", "fleet/s1 td-team-git")
+		return orphans(reg.Status.Orphans, "its Flux object was deleted, and Flux has not removed it", "fleet/s1 td-team", "fleet/s1 td-team-git")
 	})
 	soon(t, "and events in a namespace that takes them", func() error {
 		return errors.Join(f.orphanEvent(ctx, secretNamespace, `"td-team"`, "fleet/s1"), f.orphanEvent(ctx, secretNamespace, `"td-team-git"`, "fleet/s1"))

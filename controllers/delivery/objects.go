@@ -333,7 +333,8 @@ func (c *cluster) removal(o plan.Observed, config *hubconfig.Config) teardown.Fa
 	}
 	if reg := c.registration; reg != nil {
 		f.Orphan = f.Orphan || reg.Spec.DeletionPolicy == hubv1.DeletionPolicyOrphan
-		f.Paused = c.paused() && !status.Unregistered(reg)
+		// Flux is done with what is finished, and whoever deletes a namespace does not wait for the end of a pause.
+		f.Paused = c.paused() && !status.Unregistered(reg) && !obj.Finished
 		if u := status.Find(reg, hubv1.UnregisteringCondition); u != nil && hubv1.LetsGo(u.Reason) {
 			f.LetGo = u.Message
 		}

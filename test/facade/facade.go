@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+// Package facade makes many clusters of one API server, for tests and measurements that need more clusters than a machine can run.
+package facade
 
 import (
 	"bytes"
@@ -22,16 +23,17 @@ import (
 	"github.com/chandler-hub/chandler/internal/identity"
 )
 
-// facade makes many clusters of one API server. Each has a path and a kube-system namespace with a UID of its own,
-// because the hub flags registrations of the same cluster. Everything else is the API server's answer.
-type facade struct {
+// Facade is one API server that looks like many clusters. Each has a path and a kube-system namespace with a UID of its own,
+// because the hub serves one registration of each cluster. Everything else is the API server's answer.
+type Facade struct {
 	server *httptest.Server
 
 	mu   sync.Mutex
 	dead map[string]bool
 }
 
-func newFacade(target *rest.Config) (*facade, error) {
+// New returns a Facade before the API server that target names, with target's rights. Close stops it.
+func New(target *rest.Config) (*Facade, error) {
 	transport, err := rest.TransportFor(target)
 	if err != nil {
 		return nil, err
@@ -40,7 +42,7 @@ func newFacade(target *rest.Config) (*facade, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &facade{dead: map[string]bool{}}
+	f := &Facade{dead: map[string]bool{}}
 	proxy := &httputil.ReverseProxy{
 		Transport: transport,
 		Rewrite: func(r *httputil.ProxyRequest) {
@@ -66,7 +68,7 @@ func newFacade(target *rest.Config) (*facade, error) {
 	return f, nil
 }
 
-const clusterHeader = "X-Bench-Cluster"
+const clusterHeader = "X-Facade-Cluster"
 
 // split splits /NAME/rest.
 func split(path string) (name, rest string) {
@@ -98,8 +100,8 @@ func ownUID(r *http.Response) error {
 	return nil
 }
 
-// kill makes clusters hang from now on.
-func (f *facade) kill(names []string) {
+// Kill makes clusters hang from now on.
+func (f *Facade) Kill(names []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, name := range names {
@@ -107,20 +109,21 @@ func (f *facade) kill(names []string) {
 	}
 }
 
-// kubeconfig returns the hub's kubeconfig for a cluster.
-func (f *facade) kubeconfig(name string) ([]byte, error) {
+// KubeConfig returns a kubeconfig for the cluster of a name.
+func (f *Facade) KubeConfig(name string) ([]byte, error) {
 	c := clientcmdapi.NewConfig()
 	c.Clusters["c"] = &clientcmdapi.Cluster{
 		Server:                   f.server.URL + "/" + name,
 		CertificateAuthorityData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: f.server.Certificate().Raw}),
 	}
-	c.AuthInfos["u"] = &clientcmdapi.AuthInfo{Token: "bench"}
+	c.AuthInfos["u"] = &clientcmdapi.AuthInfo{Token: "facade"}
 	c.Contexts["x"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u"}
 	c.CurrentContext = "x"
 	return clientcmd.Write(*c)
 }
 
-func (f *facade) close() {
+// Close stops the facade, and cuts off who is connected.
+func (f *Facade) Close() {
 	f.server.CloseClientConnections()
 	f.server.Close()
 }

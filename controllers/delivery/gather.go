@@ -47,6 +47,8 @@ type cluster struct {
 	again     time.Duration
 	// foreign are HelmReleases for this cluster that are not the hub's.
 	foreign []assembly.Foreign
+	// strays are finished objects with the cluster's label that are not the hub's.
+	strays []client.Object
 	// objects are the Flux objects of this cluster that the hub made.
 	objects map[plan.Key]*object
 	// awaited are objects that nobody wants now, and that stay since an add-on is to take them over that cannot be delivered yet.

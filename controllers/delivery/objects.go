@@ -42,6 +42,7 @@ func (r *Reconciler) gatherObjects(ctx context.Context, c *cluster) error {
 	}
 	for _, obj := range objects {
 		if !r.ours(c, obj) {
+			c.stray(obj)
 			continue
 		}
 		hr, ok := obj.(*helmv2.HelmRelease)
@@ -72,7 +73,11 @@ func (r *Reconciler) gatherFinished(ctx context.Context, c *cluster) error {
 		return err
 	}
 	for _, obj := range objects {
-		if !fluxstate.Of(obj).Finished || !r.ours(c, obj) {
+		if !fluxstate.Of(obj).Finished {
+			continue
+		}
+		if !r.ours(c, obj) {
+			c.stray(obj)
 			continue
 		}
 		kind := fluxspec.KustomizationKind
@@ -84,6 +89,14 @@ func (r *Reconciler) gatherFinished(ctx context.Context, c *cluster) error {
 		}
 	}
 	return nil
+}
+
+// stray notes a finished object that nobody can say the hub has made, such as one of a namespace that was a platform namespace once. It only loses
+// the hub's finalizer, which nobody else takes off, and counts for nothing: anybody may write such objects.
+func (c *cluster) stray(obj client.Object) {
+	if fluxstate.Of(obj).Finished {
+		c.strays = append(c.strays, obj.DeepCopyObject().(client.Object)) // that of the cache is for reading
+	}
 }
 
 // gatherForeign finds the HelmReleases that people wrote for this cluster: those with the kubeconfig that it is registered

@@ -19,10 +19,15 @@ import (
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
+// maxEventNote keeps the note of an event below the 1024 bytes that the API server takes.
+const maxEventNote = 900
+
 // warnLeft sends an event that something of an add-on is left on a cluster. k is the Flux object that it is of, and
 // action what the hub was at.
 func (r *Reconciler) warnLeft(ctx context.Context, c *cluster, d *delivery, k plan.Key, action, format string, args ...any) {
-	r.Recorder.Eventf(r.about(ctx, c, d, k.Namespace), newObject(k), corev1.EventTypeWarning, hubv1.AddonOrphanedEvent, action, format, args...)
+	// What an annotation says may be of any length, and the API server takes no longer note.
+	note := excerpt.Of(fmt.Sprintf(format, args...), maxEventNote)
+	r.Recorder.Eventf(r.about(ctx, c, d, k.Namespace), newObject(k), corev1.EventTypeWarning, hubv1.AddonOrphanedEvent, action, "%s", note)
 }
 
 // tellOvertaken sends an event about a Kustomization that is about to get another folder or place before Flux has

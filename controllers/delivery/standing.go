@@ -16,7 +16,6 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/demise"
 	"github.com/chandler-hub/chandler/internal/apply"
-	"github.com/chandler-hub/chandler/internal/fluxstate"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/match"
 	"github.com/chandler-hub/chandler/internal/plan"
@@ -43,8 +42,7 @@ func (r *Reconciler) ours(c *cluster, obj metav1.Object) bool {
 	if c.delivery(obj.GetNamespace(), obj.GetAnnotations()[hubv1.DeliveryAnnotation]) != nil {
 		return true
 	}
-	finished := obj.GetDeletionTimestamp() != nil && fluxstate.Finished(obj.GetFinalizers()) // which nobody else lets go
-	return (finished || r.reaches(c, obj.GetNamespace())) && obj.GetName() == identity.FluxObject(r.Config.HubID, c.key, obj.GetLabels()[hubv1.AddonLabel])
+	return r.reaches(c, obj.GetNamespace()) && obj.GetName() == identity.FluxObject(r.Config.HubID, c.key, obj.GetLabels()[hubv1.AddonLabel])
 }
 
 // selects returns whether the set of a delivery selects the cluster now. To read a selector costs something:
@@ -93,9 +91,14 @@ func (c *cluster) has(d *delivery) bool {
 	return false
 }
 
-// dismiss says of what the hub did not make that it is ignored, and lets it go if somebody deletes it.
+// dismiss says of deliveries that the hub did not make that they are ignored, and lets go what somebody deletes of them and of their objects.
 func (r *Reconciler) dismiss(ctx context.Context, c *cluster) error {
 	var errs []error
+	for _, obj := range c.strays {
+		if err := apply.RemoveFinalizer(ctx, r.Client, obj, hubv1.FluxObjectFinalizer); err != nil {
+			errs = append(errs, fmt.Errorf("take the hub's finalizer off %s/%s: %w", obj.GetNamespace(), obj.GetName(), err))
+		}
+	}
 	for _, d := range c.ignored {
 		if d.DeletionTimestamp != nil {
 			if d.Reason == hubv1.OutOfReachReason && len(d.Status.Addons) > 0 {

@@ -73,7 +73,7 @@ func (r *Reconciler) stayer(ctx context.Context, reg *hubv1.ClusterRegistration)
 	if err != nil {
 		return "", err
 	}
-	for _, name := range precedence.Others(reg, all) {
+	for _, name := range precedence.Stayers(reg, all, r.Config.IsPlatform) {
 		namespace, name, _ := strings.Cut(name, "/")
 		live := &hubv1.ClusterRegistration{}
 		if err := r.Live.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, live); client.IgnoreNotFound(err) != nil {

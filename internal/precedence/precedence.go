@@ -42,6 +42,9 @@ func rivals(a, b *hubv1.ClusterRegistration, platform func(namespace string) boo
 	if a.Namespace != b.Namespace && !platform(a.Namespace) && !platform(b.Namespace) {
 		return false
 	}
+	if a.Status.UsesWorkloadIdentity() != b.Status.UsesWorkloadIdentity() {
+		return false // what one is named by, a cluster may say of itself
+	}
 	if a.Status.UsesWorkloadIdentity() {
 		return true // both name it alike, and nobody has asked it
 	}
@@ -66,9 +69,19 @@ func since(reg *hubv1.ClusterRegistration) time.Time {
 	return reg.CreationTimestamp.Time
 }
 
-// Others returns the names of the registrations that say that they are of the cluster of one, but for those that go, sorted.
-func Others(reg *hubv1.ClusterRegistration, all []hubv1.ClusterRegistration) []string {
-	return names(all, func(o *hubv1.ClusterRegistration) bool { return o.UID != reg.UID })
+// Stayers returns the names of the others that may go on with what is on the cluster when one goes, sorted. One outside of the platform
+// namespaces may be a stranger's, who has no more than the cluster's name. It counts if it has proved that it leads there: by the same CA, or by
+// add-ons that are Ready through it.
+func Stayers(reg *hubv1.ClusterRegistration, all []hubv1.ClusterRegistration, platform func(namespace string) bool) []string {
+	return names(all, func(o *hubv1.ClusterRegistration) bool {
+		switch {
+		case o.UID == reg.UID:
+			return false
+		case o.Namespace == reg.Namespace || platform(o.Namespace), rivals(reg, o, platform) && !o.Status.UsesWorkloadIdentity():
+			return true
+		}
+		return o.Status.AddonCounts != nil && o.Status.AddonCounts.Ready > 0
+	})
 }
 
 // Beside returns those of the others that are no rivals of one, and are served whether or not it is.

@@ -96,18 +96,35 @@ func TestInstead(t *testing.T) {
 	}
 }
 
-// TestOthers: those that go are none.
-func TestOthers(t *testing.T) {
-	all := []hubv1.ClusterRegistration{reg("b", "y", 0), reg("a", "x", 0), reg("a", "z", 0, goes), reg("a", "w", 0, held)}
-	if got := precedence.Others(&all[0], all); !slices.Equal(got, []string{"a/w", "a/x"}) {
-		t.Errorf("got %v", got)
-	}
-}
-
 // TestBeside: those are named that are served whether or not one is.
 func TestBeside(t *testing.T) {
 	all := []hubv1.ClusterRegistration{reg("a", "x", 0), reg("a", "y", 0), reg("a", "z", 0, signed("other")), reg("b", "w", 0), reg("fleet", "v", 0), reg("b", "u", 0, goes)}
 	if got := precedence.Beside(&all[0], all, func(namespace string) bool { return namespace == "fleet" }); !slices.Equal(got, []string{"a/z", "b/w"}) {
 		t.Errorf("got %v", got)
+	}
+}
+
+// TestStayers: who only has a cluster's name does not go on with what is there.
+func TestStayers(t *testing.T) {
+	ready := func(r *hubv1.ClusterRegistration) { r.Status.AddonCounts = &hubv1.ObjectCounts{Ready: 1} }
+	platform := func(namespace string) bool { return namespace == "fleet" }
+	for name, tc := range map[string]struct {
+		all  []hubv1.ClusterRegistration // the first one goes
+		want []string
+	}{
+		"SameNamespace":        {[]hubv1.ClusterRegistration{reg("a", "x", 0), reg("a", "y", 0, signed("other"))}, []string{"a/y"}},
+		"ThePlatforms":         {[]hubv1.ClusterRegistration{reg("a", "x", 0), reg("fleet", "y", 0, signed("other"))}, []string{"fleet/y"}},
+		"SameCA":               {[]hubv1.ClusterRegistration{reg("fleet", "x", 0), reg("a", "y", 0)}, []string{"a/y"}},
+		"AnotherCA":            {[]hubv1.ClusterRegistration{reg("fleet", "x", 0), reg("a", "y", 0, signed("other"))}, nil},
+		"AnotherCAButItServes": {[]hubv1.ClusterRegistration{reg("fleet", "x", 0), reg("a", "y", 0, signed("other"), ready)}, []string{"a/y"}},
+		"NamedAlike":           {[]hubv1.ClusterRegistration{reg("fleet", "x", 0, named), reg("a", "y", 0, named)}, nil},
+		"NamedAlikeAndServes":  {[]hubv1.ClusterRegistration{reg("fleet", "x", 0, named), reg("a", "y", 0, named, ready)}, []string{"a/y"}},
+		"Goes":                 {[]hubv1.ClusterRegistration{reg("fleet", "x", 0), reg("a", "y", 0, goes)}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := precedence.Stayers(&tc.all[0], tc.all, platform); !slices.Equal(got, tc.want) {
+				t.Errorf("got %v, want %v", got, tc.want)
+			}
+		})
 	}
 }

@@ -69,9 +69,9 @@ func since(reg *hubv1.ClusterRegistration) time.Time {
 	return reg.CreationTimestamp.Time
 }
 
-// Stayers returns the names of the others that may go on with what is on the cluster when one goes, sorted. One outside of the platform
-// namespaces may be a stranger's, who has no more than the cluster's name. It counts if it has proved that it leads there: by the same CA, or by
-// add-ons that are Ready through it.
+// Stayers returns the names of the others that may go on with what is on the cluster when one goes, sorted. One
+// outside of the platform namespaces may be a stranger's, who has no more than the cluster's name. It counts if it
+// has proved that it leads there: by the same CA, or by add-ons that are Ready through it.
 func Stayers(reg *hubv1.ClusterRegistration, all []hubv1.ClusterRegistration, platform func(namespace string) bool) []string {
 	return names(all, func(o *hubv1.ClusterRegistration) bool {
 		switch {

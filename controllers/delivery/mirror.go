@@ -91,8 +91,11 @@ func (r *Reconciler) mirror(ctx context.Context, c *cluster, namespace string) e
 		return err
 	}
 	c.mirrored[namespace] = there != nil
-	if !c.answered() || !r.reaches(c, namespace) || !c.needsMirror(namespace) {
+	if !c.answered() || !r.reaches(c, namespace) {
 		return nil
+	}
+	if needed, err := r.needsMirror(ctx, c, there, namespace); err != nil || !needed {
+		return err
 	}
 	for k, o := range c.objects {
 		if there != nil && k.Namespace == namespace && o.Replaced != "" {
@@ -145,10 +148,10 @@ func (r *Reconciler) letMirrorGo(ctx context.Context, c *cluster, there *metav1.
 	return true, nil
 }
 
-// hasObjects returns whether a namespace has Flux objects of the cluster.
+// hasObjects returns whether a namespace has Flux objects of the cluster that Flux is not done with.
 func (c *cluster) hasObjects(namespace string) bool {
-	for k := range c.objects {
-		if k.Namespace == namespace {
+	for k, o := range c.objects {
+		if k.Namespace == namespace && !o.Finished {
 			return true
 		}
 	}
@@ -175,14 +178,20 @@ func (r *Reconciler) dropFormer(ctx context.Context, c *cluster, namespace strin
 	return r.dropMirror(ctx, c, former, namespace)
 }
 
-// needsMirror is false when all that is left of a namespace's deliveries is on its way out with nothing to remove.
-func (c *cluster) needsMirror(namespace string) bool {
+// needsMirror is false when all that is left of a namespace's deliveries is on its way out with nothing to remove. To
+// make a mirror again for objects that are leaving, it looks live: the mirror goes with the last of them, and the cache
+// may tell of the mirror first.
+func (r *Reconciler) needsMirror(ctx context.Context, c *cluster, there *metav1.PartialObjectMetadata, namespace string) (bool, error) {
 	for _, d := range c.deliveries {
 		if d.Namespace == namespace && d.serves() {
-			return true
+			return true, nil
 		}
 	}
-	return c.hasObjects(namespace)
+	if !c.hasObjects(namespace) || there != nil {
+		return c.hasObjects(namespace), nil
+	}
+	left, err := r.objectsLeft(ctx, c, namespace)
+	return len(left) > 0, err
 }
 
 // mirrorContent returns the content of a mirror, by field, nil if what was published is not there any more, or may not be used in

@@ -131,3 +131,41 @@ func TestMirrorOfAReplacedCluster(t *testing.T) {
 		t.Error("the mirror has been left")
 	}
 }
+
+// TestMirrorGoesOnce: the mirror goes with the last object that Flux works on. It is not made again for an object that Flux
+// is done with, nor for one that has gone and that the cache still has.
+func TestMirrorGoesOnce(t *testing.T) {
+	for name, change := range map[string]func(m *room, c *cluster){
+		"Finished": func(_ *room, c *cluster) { each(c, func(o *object) { o.Deleting, o.Finished = true, true }) },
+		"CacheIsStale": func(m *room, _ *cluster) {
+			m.quietly(func() { m.must(m.api.Delete(t.Context(), m.object(roomCluster, "app"))) })
+			m.flux()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newRoom(t, append(addonsOf(roomSet, "1", releaseAddon("app")),
+				registered(roomCluster, "c1"), kubeconfigSecret(roomCluster, "t0"), deliveredTo(roomCluster, roomSet, "1"))...)
+			m.settle()
+			m.withdraw(roomCluster, roomSet)
+			c, err := m.r.gather(t.Context(), roomCluster)
+			m.must(err)
+			change(m, c)
+			m.quietly(func() {
+				mirror := m.mirrorOf(roomCluster)
+				mirror.Finalizers = nil
+				m.must(m.api.Update(t.Context(), mirror))
+				m.must(m.api.Delete(t.Context(), mirror))
+			})
+			m.must(m.r.mirrors(t.Context(), c))
+			if m.mirrorOf(roomCluster) != nil {
+				t.Error("the mirror is made again")
+			}
+		})
+	}
+}
+
+func each(c *cluster, change func(*object)) {
+	for _, o := range c.objects {
+		change(o)
+	}
+}

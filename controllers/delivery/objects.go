@@ -211,7 +211,7 @@ func (r *Reconciler) chartOf(ctx context.Context, hr *helmv2.HelmRelease) (strin
 
 // planInput puts together what a plan is computed from.
 func (c *cluster) planInput(config *hubconfig.Config) plan.Input {
-	in := plan.Input{MayCreate: c.answered(), Frozen: map[plan.Key]bool{}}
+	in := plan.Input{MayCreate: c.answered(), Frozen: map[plan.Key]bool{}, Platform: config.IsPlatform}
 	if s := c.suspended(); s != nil {
 		in.Suspend = s.Message
 	}

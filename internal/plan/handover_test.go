@@ -233,3 +233,40 @@ func TestOfTwoWithOneRelease(t *testing.T) {
 		})
 	}
 }
+
+// A tenant's add-on that cannot be made yet, and may never be, keeps nothing of the platform's. One that can be made takes it over.
+func TestThePlatformWaitsForNoTenant(t *testing.T) {
+	release := hubv1.HelmReleaseIdentity{Name: "r", Namespace: "n", StorageNamespace: "n"}
+	old, takes, before := have("old", func(o *plan.Observed) { o.Release = release }), want("new"), have("before")
+	takes.Release = release
+	tenants := takes
+	tenants.Key.Namespace, before.Key.Namespace = "tenant", "tenant"
+	other := have("new", func(o *plan.Observed) { o.Key.Namespace = "tenant" })
+	gated := func(d plan.Desired) plan.Desired { d.Gate = "waits for x"; return d }
+	obstructed := func(d plan.Desired) plan.Desired { d.Predecessors = []plan.Key{before.Key}; return d }
+	for name, tc := range map[string]struct {
+		desired  plan.Desired
+		observed []plan.Observed
+		want     string
+	}{
+		"ItCanBeMade":               {tenants, []plan.Observed{old}, "HandOver old, AwaitRemoval new"},
+		"ItWaitsForAnAddon":         {gated(tenants), []plan.Observed{old}, "Uninstall old, AwaitDependency new"},
+		"ThePlatformsOwnWaits":      {gated(takes), []plan.Observed{old}, "Hold old, AwaitDependency new"},
+		"ItsNameIsTaken":            {obstructed(tenants), []plan.Observed{old, before, other}, "Uninstall old, Uninstall before, Uninstall new, AwaitRemoval new"},
+		"ATenantsOwnWaitsForItself": {gated(tenants), []plan.Observed{have("old", func(o *plan.Observed) { o.Key.Namespace, o.Release = "tenant", release })}, "Hold old, AwaitDependency new"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, s := range plan.Compute(plan.Input{
+				Desired: []plan.Desired{tc.desired}, Observed: tc.observed, MayCreate: true,
+				Platform: func(namespace string) bool { return namespace == old.Key.Namespace },
+				Removal:  func(plan.Observed) teardown.Decision { return teardown.Decision{Mode: teardown.Uninstall} },
+			}) {
+				got = append(got, fmt.Sprintf("%s %s", s.Verb, s.Addon))
+			}
+			if d := cmp.Diff(tc.want, strings.Join(got, ", ")); d != "" {
+				t.Errorf("-want +got:\n%s", d)
+			}
+		})
+	}
+}

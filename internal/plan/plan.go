@@ -166,6 +166,8 @@ type Input struct {
 	Frozen map[Key]bool
 	// Removal decides how an object leaves that is no longer desired.
 	Removal func(Observed) teardown.Decision
+	// Platform says which namespaces are the platform's; nil for none. What is there waits for nothing of a tenant's.
+	Platform func(namespace string) bool
 }
 
 // Compute returns one step for each object, desired or there, sorted: what goes first, then what comes, in the order of
@@ -403,6 +405,9 @@ func (in *Input) handOver(o Observed, observed map[Key]*Observed) (Step, bool) {
 		if there := observed[d.Key]; there != nil && !there.Finished && !d.obstructed(observed) || !Follows(d, o) || !canTakeOver(d, o) || d.Key == o.Key {
 			continue
 		}
+		if (d.Gate != "" || d.obstructed(observed)) && in.outranks(o.Key, d.Key) {
+			continue // it may never come, and its own set decides that
+		}
 		to := d.Key.String()
 		switch {
 		case d.obstructed(observed):
@@ -421,6 +426,11 @@ func (in *Input) handOver(o Observed, observed map[Key]*Observed) (Step, bool) {
 		return s, true
 	}
 	return s, false
+}
+
+// outranks returns whether an object is the platform's and another one is not.
+func (in *Input) outranks(a, b Key) bool {
+	return in.Platform != nil && in.Platform(a.Namespace) && !in.Platform(b.Namespace)
 }
 
 func (in *Input) removal(o Observed, leaving []Observed) Step {

@@ -44,6 +44,8 @@ type cluster struct {
 	// own are labels that its registration, of this UID, had before it came to have an origin: they stay.
 	own    map[string]string
 	ownUID any
+	// said is the UID of the cluster that its registration has last said to be of. One that its origin has made again goes on with it.
+	said any
 	// labels are those that its origin had last.
 	labels map[string]string
 	// workloads are what runs there, by their names.

@@ -57,10 +57,20 @@ type identified struct {
 
 // noteIdentity is told of every write, and notes when a registration turns out to be of another cluster.
 func (w *World) noteIdentity(write apiserver.Write) {
-	if write.Key.Kind != "ClusterRegistration" || write.New == nil {
+	if write.Key.Kind != "ClusterRegistration" {
 		return
 	}
 	uid, of := nested(write.New, "metadata", "uid"), nested(write.New, "status", "clusterUID")
+	switch r := w.cluster(write.Key.Name); {
+	case r == nil:
+	case of != nil:
+		r.said = of
+	case write.New == nil && r.provider == "Hand":
+		r.said = nil // nobody makes it again
+	}
+	if write.New == nil {
+		return
+	}
 	if w.identities[uid].cluster != of {
 		w.identities[uid] = identified{of, w.clock.Now().Truncate(time.Second)}
 	}
@@ -91,12 +101,19 @@ func (w *World) unserved(r *cluster) bool {
 	return first != nil && first != r
 }
 
-// wantedThere returns whether the registration that is served wants what a workload is; or any, while nobody knows which that is.
+// wantedThere returns whether the registration that is served wants what a workload is; or, while nobody knows which
+// that is, one of those that are known to be of the cluster. What users want by another one counts when it has answered
+// (docs/adr/22): until then nobody can know that it is of the same cluster.
 func (w *World) wantedThere(c *cluster, work *workload) bool {
 	if first := w.firstOf(c); first != nil {
 		return w.wanted(first, work)
 	}
-	return w.some(c, func(r *cluster) bool { return w.wanted(r, work) })
+	return w.some(c, func(r *cluster) bool { return w.knownThere(r, c, work) && w.wanted(r, work) })
+}
+
+// knownThere returns whether a registration has said that it is of a cluster, or has brought a workload there.
+func (w *World) knownThere(r, c *cluster, work *workload) bool {
+	return r.said == string(c.uid()) || w.registrationOf(w.object(work.ownerUID)) == r
 }
 
 // registrationOf returns the registration of a Flux object, or nil.

@@ -41,7 +41,7 @@ func (w *World) labelsOf(c *cluster) map[string]string {
 			c.labels = maps.Clone(c.labels)
 			maps.Copy(c.labels, c.own)
 		}
-	} else if c.provider == "Hand" || c.unregistered {
+	} else if c.provider == "Hand" || c.unregistered || !w.begun(c) {
 		return nil // whoever deletes a registration that has no origin unregisters the cluster
 	} else if o != nil && apiserver.Labels(o)[hubv1.RegisterLabel] == "false" {
 		c.unregistered = true // it says so to the last
@@ -51,6 +51,14 @@ func (w *World) labelsOf(c *cluster) map[string]string {
 		return nil
 	}
 	return c.labels
+}
+
+// begun returns whether a cluster has ever come so far that an origin which is not there any more could have it go on:
+// it has a registration, or deliveries of one that is to be made again.
+func (w *World) begun(c *cluster) bool {
+	return w.server.Get(c.registration()) != nil || slices.ContainsFunc(w.deliveries(), func(d *hubv1.AddonDelivery) bool {
+		return d.Namespace != "stranger" && d.Spec.RegistrationRef.Key().String() == c.namespace+"/"+c.name
+	})
 }
 
 // claim is an add-on of a set that is to be on a cluster, if no other set has a better claim.

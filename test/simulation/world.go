@@ -257,7 +257,7 @@ func (w *World) give(c *cluster, name string, k apiserver.Key, uid, set, addon, 
 	}
 	delete(w.orphans, c.name+" "+name)
 	work.owner, work.ownerUID, work.set, work.addon, work.chart = k.String(), uid, set, addon, chart
-	if comes && w.onlyStays(c, work) {
+	if comes && (w.onlyStays(c, work) || w.leaves(work)) { // what comes while it is being removed goes again: nobody misses it
 		work.unwanted = true
 		return
 	}

@@ -5,11 +5,15 @@ package delivery
 import (
 	"testing"
 
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/identity"
 )
 
-// TestPlatformWaitsForNoTenantsGatedHeir: the platform's set leaves a tenant's cluster. The tenant's own set has the same release, and an add-on
-// that it depends on never comes.
+// TestPlatformWaitsForNoTenantsGatedHeir: the platform's set leaves a tenant's cluster. The tenant's own set has the same release, and an
+// add-on that it depends on never comes.
 func TestPlatformWaitsForNoTenantsGatedHeir(t *testing.T) {
 	falco := map[string]any{"releaseName": "falco", "targetNamespace": "falco", "storageNamespace": "falco"}
 	tenants := addonsOf("mine", "1", dependsOn(releaseAddon("his", falco), "never"), kustomizationAddon("never"))
@@ -29,5 +33,36 @@ func TestPlatformWaitsForNoTenantsGatedHeir(t *testing.T) {
 	}
 	if o := m.object(roomCluster, "falco"); o != nil && o.GetDeletionTimestamp() == nil {
 		t.Errorf("the platform's is not even asked to go: %+v", m.delivery(roomCluster, roomSet).Status.Addons)
+	}
+}
+
+// TestForgedHeirKeepsNoOrphanOutOfTheStatus: what the platform's set lets go on a tenant's cluster is in status.orphans, also if the tenant
+// has a suspended object of the hub's name in his namespace with the same release.
+func TestForgedHeirKeepsNoOrphanOutOfTheStatus(t *testing.T) {
+	for name, forge := range map[string]bool{"Without": false, "With": true} {
+		t.Run(name, func(t *testing.T) {
+			m := newRoom(t, append(addonsOf(roomSet, "1", releaseAddon("app")), registered(roomCluster, "c1"), kubeconfigSecret(roomCluster, "t0"),
+				deliveredTo(roomCluster, roomSet, "1"))...)
+			m.settle()
+			if forge {
+				m.quietly(func() {
+					hr := m.object(roomCluster, "app").DeepCopyObject().(*helmv2.HelmRelease)
+					hr.Namespace, hr.ResourceVersion, hr.UID, hr.Finalizers = roomCluster.Namespace, "", "theirs", []string{"evil/x"}
+					hr.Name = identity.FluxObject("hub", roomCluster, "evil")
+					hr.Labels[hubv1.AddonLabel] = "evil"
+					hr.Status = helmv2.HelmReleaseStatus{}
+					hr.Spec.Suspend = true
+					m.must(m.api.Create(t.Context(), hr))
+				})
+			}
+			edit(m, "flux-system", roomSet, &hubv1.AddonSet{}, func(s *hubv1.AddonSet) { s.Spec.DeletionPolicy = hubv1.DeletionPolicyOrphan })
+			m.withdraw(roomCluster, roomSet)
+			for range 5 {
+				m.settle()
+			}
+			if d := m.delivery(roomCluster, roomSet); d != nil || len(m.told) == 0 || len(m.orphans(roomCluster)) == 0 {
+				t.Errorf("delivery %v, told %v, orphans %v", d, m.told, m.orphans(roomCluster))
+			}
+		})
 	}
 }

@@ -83,7 +83,8 @@ func (o *Observed) before(s Step) []Step {
 }
 
 // heir returns the object that is to go on with what a finished one has left, and whether Flux has noted all of that
-// as the heir's own; no key if there is none.
+// as the heir's own; no key if there is none. A tenant's is none of the platform's if nobody delivers it and Flux has
+// noted nothing: it may be forged, and nothing may ever come of it.
 func (in *Input) heir(o Observed, observed map[Key]*Observed) (key Key, has bool) {
 	for _, d := range in.Desired {
 		if d.Key == o.Key || d.Key.Kind != o.Key.Kind || !subset(o.Left, d.Has()) || d.Key != o.Heir && !Follows(d, o) {
@@ -98,13 +99,16 @@ func (in *Input) heir(o Observed, observed map[Key]*Observed) (key Key, has bool
 		if subset(o.Left, h.notes()) {
 			return k, true
 		}
-		if !h.Deleting && h.Replaced == "" && subset(o.Left, h.Has()) {
+		if !h.Deleting && h.Replaced == "" && subset(o.Left, h.Has()) && !in.outranks(o.Key, k) {
 			return k, false
 		}
 	}
 	for _, h := range in.Observed {
-		if h.Key != o.Key && h.Key.Kind == o.Key.Kind && o.Release.Name != "" && h.Release == o.Release && !h.Deleting && h.Replaced == "" {
-			return h.Key, subset(o.Left, h.notes())
+		if h.Key == o.Key || h.Key.Kind != o.Key.Kind || o.Release.Name == "" || h.Release != o.Release || h.Deleting || h.Replaced != "" {
+			continue
+		}
+		if has := subset(o.Left, h.notes()); has || !in.outranks(o.Key, h.Key) {
+			return h.Key, has
 		}
 	}
 	return Key{}, false

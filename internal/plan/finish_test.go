@@ -112,3 +112,44 @@ func TestLeaves(t *testing.T) {
 		}
 	}
 }
+
+// TestFinishForged: what the platform's has left waits for no object of a tenant's that nobody delivers and that Flux has noted nothing of.
+func TestFinishForged(t *testing.T) {
+	release := hubv1.HelmReleaseIdentity{Name: "r", Namespace: "n", StorageNamespace: "n"}
+	platforms := have("old", func(o *plan.Observed) { o.Release = release })
+	tenants := have("new", func(o *plan.Observed) { o.Key.Namespace, o.Release = "tenant", release })
+	done, noted, delivered := platforms, tenants, want("new")
+	done.Deleting, done.Finished, done.Suspended, done.Left = true, true, true, platforms.Has()
+	noted.Noted = true
+	named := done
+	named.Heir = tenants.Key
+	delivered.Key, delivered.Release = tenants.Key, release
+	for name, tc := range map[string]struct {
+		observed []plan.Observed
+		desired  []plan.Desired
+		want     string
+	}{
+		"ItGoes":         {[]plan.Observed{platforms, tenants}, nil, "Uninstall old"},
+		"ItIsFinished":   {[]plan.Observed{done, tenants}, nil, "LetGo old"},
+		"AndNamesIt":     {[]plan.Observed{named, tenants}, nil, "LetGo old"},
+		"FluxHasNotedIt": {[]plan.Observed{done, noted}, nil, "Finish old"},
+		"ItIsDelivered":  {[]plan.Observed{platforms, tenants}, []plan.Desired{delivered}, "HandOver old, Keep new"},
+		"AndNotNoted":    {[]plan.Observed{done, tenants}, []plan.Desired{delivered}, "HandOver old, Keep new"},
+		"ATenantsKeepsHisOwn": {[]plan.Observed{have("old", func(o *plan.Observed) { o.Key.Namespace, o.Release = "tenant", release }), tenants}, nil,
+			"HandOver old"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, s := range plan.Compute(plan.Input{
+				Desired: tc.desired, Observed: tc.observed, MayCreate: true, Frozen: map[plan.Key]bool{tenants.Key: true},
+				Platform: func(namespace string) bool { return namespace == platforms.Key.Namespace },
+				Removal:  func(plan.Observed) teardown.Decision { return teardown.Decision{Mode: teardown.Uninstall} },
+			}) {
+				got = append(got, fmt.Sprintf("%s %s", s.Verb, s.Key.Name))
+			}
+			if is := strings.Join(got, ", "); is != tc.want {
+				t.Errorf("%s, want %s", is, tc.want)
+			}
+		})
+	}
+}

@@ -140,7 +140,8 @@ func (d *Desired) movesOnto(o *Observed, leaving []Observed) string {
 
 // leaves says how an object goes that has one release with another one that stays; false if there is none. There
 // should be no two, but a hub may find them. Uninstalled, it would take away what the other one delivers; nothing is
-// taken away if it is let go.
+// taken away if it is let go. One of a tenant's that nobody delivers keeps none of the platform's: anybody may have
+// made it.
 func (in *Input) leaves(o Observed, leaving []Observed) (Step, bool) {
 	s := Step{Key: o.Key, Addon: o.Addon}
 	if o.Release.Name == "" || o.Foreign || o.Replaced != "" {
@@ -148,7 +149,7 @@ func (in *Input) leaves(o Observed, leaving []Observed) (Step, bool) {
 	}
 	for _, other := range in.Observed {
 		goes := other.Deleting || other.Foreign || other.Replaced != "" || slices.ContainsFunc(leaving, func(l Observed) bool { return l.Key == other.Key })
-		if goes || other.Release != o.Release {
+		if goes || other.Release != o.Release || in.outranks(o.Key, other.Key) && !in.desires(other.Key) {
 			continue
 		}
 		s.Verb, s.Reason, s.To = HandOver, other.Key.String()+" has the same release, and goes on with it", other.Key

@@ -433,6 +433,11 @@ func (in *Input) outranks(a, b Key) bool {
 	return in.Platform != nil && in.Platform(a.Namespace) && !in.Platform(b.Namespace)
 }
 
+// desires returns whether an object is wanted.
+func (in *Input) desires(k Key) bool {
+	return slices.ContainsFunc(in.Desired, func(d Desired) bool { return d.Key == k })
+}
+
 func (in *Input) removal(o Observed, leaving []Observed) Step {
 	s := Step{Key: o.Key, Addon: o.Addon}
 	switch d := in.Removal(o); {

@@ -116,7 +116,7 @@ func keep(body io.Reader, to string) (sum string, err error) {
 	hash := sha256.New()
 	reader := &bodyReader{Reader: body}
 	if _, err := io.Copy(io.MultiWriter(out, hash), reader); err != nil {
-		if reader.err != nil && !errors.Is(err, errSlow) && !mismatch(err) {
+		if reader.err != nil && !errors.Is(err, errSlow) && !errors.Is(err, errLarge) && !mismatch(err) {
 			err = fmt.Errorf("%w: %w", errCutOff, err)
 		}
 		return "", err
@@ -160,6 +160,9 @@ func extract(archive, member, to string) error {
 		}
 		if header.Typeflag != tar.TypeReg || strings.TrimPrefix(path.Clean(header.Name), "/") != member {
 			continue
+		}
+		if header.Size > defaultLimits.most { // no more than that follows
+			return fmt.Errorf("%s in %s: %w", member, archive, errLarge)
 		}
 		out, err := os.Create(to)
 		if err != nil {

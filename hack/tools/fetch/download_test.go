@@ -33,7 +33,7 @@ import (
 )
 
 // shortLimits are for servers of this machine that do not answer, or slowly.
-var shortLimits = limits{connect: time.Second, answer: 500 * time.Millisecond, floor: 64 << 10, window: 250 * time.Millisecond}
+var shortLimits = limits{connect: time.Second, answer: 500 * time.Millisecond, floor: 64 << 10, window: 250 * time.Millisecond, most: 4 << 20}
 
 var linuxAMD64 = platform{"linux", "amd64"}
 
@@ -386,5 +386,35 @@ func TestInterrupted(t *testing.T) {
 	var why unavailable
 	if !errors.Is(err, context.Canceled) || errors.As(err, &why) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestEndless: what never ends fills no disk, and stops the run, as no pinned file is that large. Nor does what unpacks to more.
+func TestEndless(t *testing.T) {
+	p := newPublisher(t)
+	p.worse = func(w http.ResponseWriter, r *http.Request, _ http.Handler) bool {
+		for block := make([]byte, 64<<10); r.Context().Err() == nil; {
+			if _, err := w.Write(block); err != nil {
+				break
+			}
+		}
+		return true
+	}
+	work := t.TempDir()
+	err := p.downloader(t, linuxAMD64).program(t.Context(), source{url: "https://example.org/part", member: ".", sha256: sum(nil)}, work, filepath.Join(work, "part"))
+	if !errors.Is(err, errWrong) || !strings.Contains(err.Error(), "larger than") {
+		t.Errorf("got %v", err)
+	}
+	if info, err := os.Stat(filepath.Join(work, "file")); err != nil || info.Size() > shortLimits.most {
+		t.Errorf("wrote %v, %v", info, err)
+	}
+	archive := filepath.Join(work, "bomb.tar.gz")
+	var content bytes.Buffer
+	zipped := gzip.NewWriter(&content)
+	check(t, tar.NewWriter(zipped).WriteHeader(&tar.Header{Name: "part", Size: defaultLimits.most + 1, Typeflag: tar.TypeReg}))
+	check(t, zipped.Close())
+	check(t, os.WriteFile(archive, content.Bytes(), 0o600))
+	if err := extract(archive, "part", filepath.Join(work, "part")); !errors.Is(err, errWrong) {
+		t.Errorf("unpacked: %v", err)
 	}
 }

@@ -24,12 +24,18 @@ type limits struct {
 	// A body that brings less than floor bytes a second during a window is given up.
 	floor  int64
 	window time.Duration
+	// most is how many bytes a download may have, and the program in it. Who sends more sends something else than is
+	// pinned, and would fill the disk before its digest says so.
+	most int64
 }
 
 // defaultLimits: four downloads at 128 KiB/s bring the 250 MB of the demo in eight minutes, less than half of what building takes.
-var defaultLimits = limits{connect: 3 * time.Second, answer: 10 * time.Second, floor: 128 << 10, window: 10 * time.Second}
+var defaultLimits = limits{connect: 3 * time.Second, answer: 10 * time.Second, floor: 128 << 10, window: 10 * time.Second, most: 1 << 30}
 
-var errSlow = errors.New("too slow")
+var (
+	errSlow  = errors.New("too slow")
+	errLarge = fmt.Errorf("%w: it is larger than anything that is", errWrong)
+)
 
 // unavailable is why a program cannot be had from its publisher. It is then built.
 type unavailable string
@@ -51,7 +57,8 @@ type paced struct {
 	limits limits
 }
 
-// RoundTrip is http.RoundTripper's. The body of the response fails with errSlow when it is given up.
+// RoundTrip is http.RoundTripper's. The body of the response fails with errSlow when it is given up, and with errLarge
+// where it is larger than any that is pinned.
 func (p *paced) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(req.Context())
 	resp, err := p.next.RoundTrip(req.WithContext(ctx))
@@ -59,7 +66,7 @@ func (p *paced) RoundTrip(req *http.Request) (*http.Response, error) {
 		cancel(nil)
 		return nil, err
 	}
-	body := &pacedBody{ReadCloser: resp.Body, ctx: ctx, cancel: cancel}
+	body := &pacedBody{ReadCloser: resp.Body, ctx: ctx, cancel: cancel, left: p.limits.most}
 	go body.watch(p.limits)
 	resp.Body = body
 	return resp, nil
@@ -70,6 +77,8 @@ type pacedBody struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	read   atomic.Int64
+	// left is how many bytes may come yet.
+	left int64
 }
 
 func (b *pacedBody) watch(l limits) {
@@ -90,6 +99,9 @@ func (b *pacedBody) watch(l limits) {
 func (b *pacedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	b.read.Add(int64(n))
+	if b.left -= int64(n); b.left < 0 {
+		return 0, errLarge
+	}
 	if err != nil && !errors.Is(err, io.EOF) && errors.Is(context.Cause(b.ctx), errSlow) {
 		err = errSlow
 	}

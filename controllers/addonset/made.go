@@ -18,11 +18,10 @@ import (
 // unreported returns the add-ons of which a delivery says that they are not on its cluster, or nothing, though their
 // Flux objects are there: a hub that is killed between making one and saying so leaves a status that is behind. What
 // is on its way out by a grant has been counted. What is said to be let go is counted as long as it is there: it may
-// have been made again.
-func (r *removals) unreported(d *hubv1.AddonDelivery, reported []string) []string {
-	made, err := r.made(d)
+// have been made again. It returns as well whether anything is there that is on its way out.
+func (r *removals) unreported(d *hubv1.AddonDelivery, reported []string) (out []string, going bool) {
+	made, going, err := r.made(d)
 	r.failed = errors.Join(r.failed, err)
-	var out []string
 	slices.Sort(made)
 	for _, addon := range made {
 		goes := slices.ContainsFunc(d.Status.Addons, func(a hubv1.AddonStatus) bool {
@@ -32,22 +31,26 @@ func (r *removals) unreported(d *hubv1.AddonDelivery, reported []string) []strin
 			out = append(out, addon)
 		}
 	}
-	return out
+	return out, going
 }
 
-// objectsOf returns the add-ons of a delivery whose Flux objects are there and are not being deleted, as the cache has them.
-func (r *Reconciler) objectsOf(ctx context.Context, d *hubv1.AddonDelivery) ([]string, error) {
+// objectsOf returns the add-ons of a delivery whose Flux objects are there and are not being deleted, as the cache has
+// them, and whether there are others that are.
+func (r *Reconciler) objectsOf(ctx context.Context, d *hubv1.AddonDelivery) (made []string, going bool, err error) {
 	reg := d.Spec.RegistrationRef.Key()
 	objects, err := index.FluxObjects(ctx, r.Client, identity.ClusterKey(r.Config.HubID, reg), client.InNamespace(d.Namespace))
 	if err != nil {
-		return nil, fmt.Errorf("look for what delivery %s has made: %w", d.Name, err)
+		return nil, false, fmt.Errorf("look for what delivery %s has made: %w", d.Name, err)
 	}
-	var out []string
 	for _, o := range objects {
 		addon := o.GetLabels()[hubv1.AddonLabel]
-		if o.GetAnnotations()[hubv1.DeliveryAnnotation] == d.Name && o.GetDeletionTimestamp() == nil && o.GetName() == identity.FluxObject(r.Config.HubID, reg, addon) {
-			out = append(out, addon)
+		switch {
+		case o.GetAnnotations()[hubv1.DeliveryAnnotation] != d.Name || o.GetName() != identity.FluxObject(r.Config.HubID, reg, addon):
+		case o.GetDeletionTimestamp() != nil:
+			going = true
+		default:
+			made = append(made, addon)
 		}
 	}
-	return out, nil
+	return made, going, nil
 }

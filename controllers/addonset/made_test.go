@@ -44,9 +44,12 @@ func TestObjectsOf(t *testing.T) {
 			o.Labels[hubv1.ClusterKeyLabel] = identity.ClusterKey("hub", client.ObjectKey{Namespace: "fleet", Name: "two"})
 		}),
 	}
-	got, err := newMatcherRoom(t, interceptor.Funcs{}, objects...).objectsOf(t.Context(), deliveryOne(nil))
-	if slices.Sort(got); err != nil || !slices.Equal(got, []string{"app", "folder"}) {
-		t.Errorf("made are %v (%v)", got, err)
+	got, going, err := newMatcherRoom(t, interceptor.Funcs{}, objects...).objectsOf(t.Context(), deliveryOne(nil))
+	if slices.Sort(got); err != nil || !slices.Equal(got, []string{"app", "folder"}) || !going {
+		t.Errorf("made are %v, others are going: %t (%v)", got, going, err)
+	}
+	if _, going, _ := newMatcherRoom(t, interceptor.Funcs{}, objects[:2]...).objectsOf(t.Context(), deliveryOne(nil)); going {
+		t.Error("nothing is on its way out, and it is said to be")
 	}
 	for _, helmFails := range []bool{true, false} {
 		r := newMatcherRoom(t, interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
@@ -55,7 +58,7 @@ func TestObjectsOf(t *testing.T) {
 			}
 			return c.List(ctx, list, opts...)
 		}}, objects...)
-		if got, err := r.objectsOf(t.Context(), deliveryOne(nil)); err == nil {
+		if got, _, err := r.objectsOf(t.Context(), deliveryOne(nil)); err == nil {
 			t.Errorf("one kind cannot be listed (HelmReleases: %t), and made are %v", helmFails, got)
 		}
 	}
@@ -83,13 +86,13 @@ func TestUnreported(t *testing.T) {
 			for addon, state := range tc.states {
 				d.Status.Addons = append(d.Status.Addons, hubv1.AddonStatus{Name: addon, State: state})
 			}
-			r := &removals{made: func(*hubv1.AddonDelivery) ([]string, error) { return tc.made, nil }}
-			if got := r.unreported(d, tc.reported); !slices.Equal(got, tc.want) || r.failed != nil {
+			r := &removals{made: func(*hubv1.AddonDelivery) ([]string, bool, error) { return tc.made, false, nil }}
+			if got, _ := r.unreported(d, tc.reported); !slices.Equal(got, tc.want) || r.failed != nil {
 				t.Errorf("it is %v (%v), want %v", got, r.failed, tc.want)
 			}
 		})
 	}
-	r := &removals{made: func(*hubv1.AddonDelivery) ([]string, error) { return nil, errors.New("overloaded") }}
+	r := &removals{made: func(*hubv1.AddonDelivery) ([]string, bool, error) { return nil, false, errors.New("overloaded") }}
 	if r.unreported(deliveryOne(nil), nil); r.failed == nil {
 		t.Error("what could not be read is taken for nothing")
 	}

@@ -32,8 +32,9 @@ type removals struct {
 	delivered map[string][]string
 	// going says from which it is on its way out, since the guard has let it go.
 	going map[string][]string
-	// made returns the add-ons of a delivery whose Flux objects are there, and is asked of what is to go as a whole.
-	made func(*hubv1.AddonDelivery) ([]string, error)
+	// made returns the add-ons of a delivery whose Flux objects are there, and whether others are on their way out. It is
+	// asked of what is to go as a whole.
+	made func(*hubv1.AddonDelivery) (made []string, going bool, err error)
 	// failed is what could not be read: then nothing is decided.
 	failed error
 	// doomed is true if the set's namespace is being deleted: what has been deleted with it goes without being asked for.
@@ -52,7 +53,7 @@ type request struct {
 }
 
 func (r *Reconciler) newRemovals(ctx context.Context, set *hubv1.AddonSet) *removals {
-	made := func(d *hubv1.AddonDelivery) ([]string, error) { return r.objectsOf(ctx, d) }
+	made := func(d *hubv1.AddonDelivery) ([]string, bool, error) { return r.objectsOf(ctx, d) }
 	return &removals{set: set, requests: map[string]request{}, delivered: map[string][]string{}, going: map[string][]string{}, made: made}
 }
 
@@ -76,8 +77,9 @@ func (r *removals) withdraw(d *hubv1.AddonDelivery, reg *hubv1.ClusterRegistrati
 		return
 	}
 	addons := r.count(d)
-	addons = append(addons, r.unreported(d, addons)...)
-	empty := len(addons) == 0
+	unreported, going := r.unreported(d, addons)
+	addons = append(addons, unreported...)
+	empty := len(addons) == 0 && !going // what is on its way out needs its delivery to let go of it
 	orphaned := r.set.Spec.DeletionPolicy == hubv1.DeletionPolicyOrphan || reg.Spec.DeletionPolicy == hubv1.DeletionPolicyOrphan
 	if orphaned || drain.Requested(reg) || hubv1.LetsGo(status.Reason(reg, hubv1.UnregisteringCondition)) {
 		addons, empty = nil, false

@@ -66,6 +66,7 @@ func TestRemovals(t *testing.T) {
 		"OrphanedBySet":              {[]func(*world){deselected, func(w *world) { w.set.Spec.DeletionPolicy = hubv1.DeletionPolicyOrphan }}, "all of it, free"},
 		"OrphanedByRegistration":     {[]func(*world){deselected, func(w *world) { w.reg.Spec.DeletionPolicy = hubv1.DeletionPolicyOrphan }}, "all of it, free"},
 		"NothingThereYet":            {[]func(*world){deselected, func(w *world) { w.delivery.Status.Addons = nil }}, "all of it, unmarked"},
+		"OneOnItsWayOut":             {[]func(*world){deselected, func(w *world) { w.delivery.Status.Addons, w.going = nil, true }}, "all of it, free"},
 		"NotReportedYet":             {[]func(*world){deselected, func(w *world) { w.delivery.Status = hubv1.AddonDeliveryStatus{} }}, "all of it: a b"},
 		"Asks":                       {[]func(*world){func(w *world) { w.asks("b", "r1") }}, "r1: b"},
 		"AsksForTwo":                 {[]func(*world){func(w *world) { w.asks("a", "r2"); w.asks("b", "r1") }}, "r2 r1: a b"},
@@ -108,8 +109,9 @@ type world struct {
 	reg              *hubv1.ClusterRegistration
 	delivery         *hubv1.AddonDelivery
 	platform, broken bool
-	// made are the add-ons whose Flux objects are there.
-	made []string
+	// made are the add-ons whose Flux objects are there, and going is true if there is one that is on its way out.
+	made  []string
+	going bool
 }
 
 func newWorld() *world {
@@ -154,7 +156,7 @@ func (w *world) asked(t *testing.T) string {
 		}
 	}
 	r := (&Reconciler{}).newRemovals(t.Context(), w.set)
-	r.made = func(*hubv1.AddonDelivery) ([]string, error) { return w.made, nil }
+	r.made = func(*hubv1.AddonDelivery) ([]string, bool, error) { return w.made, w.going, nil }
 	r.of(w.delivery, w.reg, selector)
 	if len(r.wanted) == 0 {
 		return ""

@@ -11,6 +11,7 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/apply"
 	"github.com/chandler-hub/chandler/internal/plan"
+	"github.com/chandler-hub/chandler/internal/report"
 )
 
 // announce says in the deliveries' status which add-ons are let go, before any is: a hub that dies in between has told of an orphan that
@@ -27,8 +28,9 @@ func (r *Reconciler) announce(ctx context.Context, c *cluster, steps []plan.Step
 	if len(c.announced) == 0 {
 		return
 	}
+	pass := c.snapshot(&r.ledger, steps, c.announced)
 	for _, d := range c.deliveries {
-		if err := r.announceOf(ctx, c, d, steps); err != nil {
+		if err := r.announceOf(ctx, c, d, pass); err != nil {
 			for k := range c.announced {
 				if k.Namespace == d.Namespace && c.objects[k].delivery == d.Name {
 					c.announced[k] = outcome{err: err}
@@ -44,17 +46,17 @@ func (r *Reconciler) announce(ctx context.Context, c *cluster, steps []plan.Step
 }
 
 // announceOf writes what one delivery lets go. All else in its status is reported when everything has been tried.
-func (r *Reconciler) announceOf(ctx context.Context, c *cluster, d *delivery, steps []plan.Step) error {
-	after := d.before.DeepCopy()
-	for _, s := range steps {
-		if s.Verb != plan.LetGo || c.announced[s.Key].err != nil {
+func (r *Reconciler) announceOf(ctx context.Context, c *cluster, d *delivery, pass *report.Cluster) error {
+	after, reported := d.before.DeepCopy(), c.reported(d)
+	for _, s := range pass.Steps {
+		if s.Verb != plan.LetGo || s.Err != nil {
 			continue
 		}
 		if d.announced(s.Key, s.Addon) {
-			r.announceAgain(ctx, c, d, s)
+			r.announceAgain(ctx, c, d, s.Step)
 			continue
 		}
-		a, mine := r.addonStatus(c, d, s, c.announced[s.Key])
+		a, mine := report.Addon(pass, reported, s)
 		if !mine {
 			continue
 		}

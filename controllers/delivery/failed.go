@@ -5,7 +5,6 @@ package delivery
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -28,18 +27,6 @@ func (d *delivery) fail(err error) {
 	}
 	d.failed, d.reason = err, hubv1.ReadFailedReason
 	d.unrenderable = excerpt.Of(err.Error(), status.MaxNote) + "; what is delivered stays as it is, and this is tried again"
-}
-
-// unread returns what the status said before of add-ons that nothing is known of now. That an add-on has no object is no news while nobody
-// knows whether it should have one; and what it was about to take over must not be forgotten.
-func (d *delivery) unread(now []hubv1.AddonStatus) []hubv1.AddonStatus {
-	var out []hubv1.AddonStatus
-	for _, a := range d.before.Status.Addons {
-		if !slices.ContainsFunc(now, func(n hubv1.AddonStatus) bool { return n.Name == a.Name }) {
-			out = append(out, *a.DeepCopy())
-		}
-	}
-	return out
 }
 
 // retryFailed is how long a failed delivery waits at most for its next try while others of the cluster wait for a time to come.

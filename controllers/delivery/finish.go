@@ -31,8 +31,9 @@ import (
 func (r *Reconciler) finish(ctx context.Context, c *cluster, steps []plan.Step, outcomes map[plan.Key]outcome) (time.Duration, error) {
 	var errs []error
 	again := false
+	pass := c.snapshot(&r.ledger, steps, outcomes)
 	for _, d := range c.deliveries {
-		r.report(c, d, steps, outcomes)
+		c.report(d, pass)
 		if wait := r.waiting.For(client.ObjectKeyFromObject(d), pace.Delivery(d.before, d.AddonDelivery), pace.Delay(d.before), c.now); wait > 0 {
 			c.lookAgain(wait)
 			continue

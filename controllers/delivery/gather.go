@@ -352,3 +352,11 @@ func (d *delivery) addon(name string) *hubv1.AddonStatus {
 	}
 	return nil
 }
+
+// was returns what the status said of an add-on before; zero if it said nothing.
+func was(d *delivery, addon string) hubv1.AddonStatus {
+	if s := d.addon(addon); s != nil {
+		return *s
+	}
+	return hubv1.AddonStatus{}
+}

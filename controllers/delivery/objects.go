@@ -308,21 +308,6 @@ func (d *delivery) granted(removal string) bool {
 	return off || d.leaving || slices.Contains(d.Spec.Removals, removal)
 }
 
-// asked returns what a step asks the removal guard for, or has asked it; "" for nothing. A step that waits for something else
-// first does not ask yet.
-func (c *cluster) asked(d *delivery, s plan.Step) string {
-	o := c.objects[s.Key]
-	switch {
-	case o == nil || d.leaving:
-		return ""
-	case s.Reinstall != nil:
-		return guard.Reinstalled(string(o.uid), s.Reinstall.String())
-	case s.Verb == plan.Ask, s.Leaving() && slices.Contains(d.Spec.Removals, guard.Dropped(string(o.uid))):
-		return guard.Dropped(string(o.uid))
-	}
-	return ""
-}
-
 // removal gathers the facts by which an object leaves.
 func (c *cluster) removal(o plan.Observed, config *hubconfig.Config) teardown.Facts {
 	obj := c.objects[o.Key]

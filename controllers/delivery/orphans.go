@@ -51,29 +51,6 @@ func (r *Reconciler) left(ctx context.Context, c *cluster, s plan.Step) (string,
 	return excerpt.Of(fmt.Sprintf("%s; left there: %s%s", s.Reason, what, also), status.MaxNote), nil
 }
 
-// orphans returns the entries of add-ons that were let go and have no object any more. What is there and stays has
-// not gone: another set of the namespace delivers it now. The ledger knows what the cached status does not say yet.
-func (d *delivery) orphans(now []hubv1.AddonStatus, there map[plan.Key]*object, l *ledger) []hubv1.AddonStatus {
-	var out []hubv1.AddonStatus
-	for _, a := range d.before.Status.Addons {
-		if slices.ContainsFunc(now, func(n hubv1.AddonStatus) bool { return n.Name == a.Name }) {
-			continue
-		}
-		k := plan.Key{Kind: a.Kind, Namespace: d.Namespace, Name: a.Object}
-		left, ours := l.wasRemoved(k)
-		if o := there[k]; o != nil && !o.Deleting && !ours {
-			continue
-		}
-		switch {
-		case a.State == hubv1.AddonOrphaned:
-			out = append(out, a)
-		case ours && left != "":
-			out = append(out, hubv1.AddonStatus{Name: a.Name, Kind: a.Kind, Object: a.Object, State: hubv1.AddonOrphaned, Message: left})
-		}
-	}
-	return out
-}
-
 // gone returns whether all that a delivery still names are orphans.
 func (d *delivery) gone() bool {
 	return !slices.ContainsFunc(d.Status.Addons, func(a hubv1.AddonStatus) bool { return a.State != hubv1.AddonOrphaned })

@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
-	"github.com/chandler-hub/chandler/internal/plan"
 	"github.com/chandler-hub/chandler/internal/teardown"
 )
 
@@ -28,43 +27,20 @@ func leaving(addons ...hubv1.AddonStatus) *delivery {
 	return &delivery{AddonDelivery: a, before: a.DeepCopy()}
 }
 
-func TestOrphans(t *testing.T) {
-	d := leaving(
-		hubv1.AddonStatus{Name: "known", State: hubv1.AddonOrphaned, Message: "m"},
-		hubv1.AddonStatus{Name: "paused", Kind: "HelmRelease", Object: "o", State: hubv1.AddonUnreachable, AppliedGeneration: 1},
-		hubv1.AddonStatus{Name: "uninstalled", Object: "o", State: hubv1.AddonRemoving},
-		hubv1.AddonStatus{Name: "still there", Object: "o", State: hubv1.AddonPaused},
-		hubv1.AddonStatus{Name: "back", State: hubv1.AddonOrphaned},
-	)
-	l := &ledger{}
-	l.remove(plan.Key{Kind: "HelmRelease", Namespace: "flux-system", Name: "handed over"}, "", moment)
-	l.remove(plan.Key{Kind: "HelmRelease", Namespace: "flux-system", Name: "let go"}, "left", moment)
-	got := d.orphans([]hubv1.AddonStatus{{Name: "still there"}, {Name: "back"}}, nil, l)
-	// What the cache does not know yet: one was handed over, one let go, both of them suspended when they went.
-	behind := leaving(
-		hubv1.AddonStatus{Name: "a", Kind: "HelmRelease", Object: "handed over", State: hubv1.AddonUnreachable, AppliedGeneration: 1},
-		hubv1.AddonStatus{Name: "b", Kind: "HelmRelease", Object: "let go", State: hubv1.AddonUnreachable, AppliedGeneration: 1},
-	).orphans(nil, nil, l)
-	if len(behind) != 1 || behind[0].Name != "b" || behind[0].Message != "left" {
-		t.Errorf("behind the cache: %+v", behind)
-	}
-	// What another delivery of the namespace goes on with has the same name, and is no orphan, also if that was told of already.
-	k := plan.Key{Kind: "HelmRelease", Namespace: "flux-system", Name: "o"}
-	moved := leaving(
-		hubv1.AddonStatus{Name: "a", Kind: "HelmRelease", Object: "o", State: hubv1.AddonPaused, AppliedGeneration: 1},
-		hubv1.AddonStatus{Name: "b", Kind: "HelmRelease", Object: "o", State: hubv1.AddonOrphaned},
-	)
-	if still := moved.orphans(nil, map[plan.Key]*object{k: {Observed: plan.Observed{Key: k}}}, &ledger{}); len(still) > 0 {
-		t.Errorf("what is there is said to be left: %+v", still)
-	}
-	if going := moved.orphans(nil, map[plan.Key]*object{k: {Observed: plan.Observed{Key: k, Deleting: true}}}, &ledger{}); len(going) != 1 {
-		t.Errorf("what is about to go is not said to be left: %+v", going)
-	}
-	if len(got) != 1 || got[0].Name != "known" || got[0].Message != "m" {
-		t.Errorf("got %+v", got)
-	}
-	if d.gone() || !leaving().gone() || !leaving(got...).gone() {
-		t.Error("a delivery is gone when it has nothing but orphans")
+func TestGone(t *testing.T) {
+	orphan := hubv1.AddonStatus{Name: "a", State: hubv1.AddonOrphaned}
+	for name, tc := range map[string]struct {
+		addons []hubv1.AddonStatus
+		want   bool
+	}{
+		"Nothing":      {want: true},
+		"Orphans":      {addons: []hubv1.AddonStatus{orphan}, want: true},
+		"OneIsLeft":    {addons: []hubv1.AddonStatus{orphan, {Name: "b", State: hubv1.AddonPaused}}},
+		"OneIsLeaving": {addons: []hubv1.AddonStatus{{Name: "b", State: hubv1.AddonRemoving}}},
+	} {
+		if got := leaving(tc.addons...).gone(); got != tc.want {
+			t.Errorf("%s: %t", name, got)
+		}
 	}
 }
 

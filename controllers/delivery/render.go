@@ -22,6 +22,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/match"
 	"github.com/chandler-hub/chandler/internal/plan"
 	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/report"
 	"github.com/chandler-hub/chandler/internal/status"
 	"github.com/chandler-hub/chandler/internal/workloadidentity"
 )
@@ -154,7 +155,7 @@ func (c *cluster) live() []assembly.Live {
 			Hash: o.Hash, Going: o.Deleting || o.Replaced != "",
 		}
 		if d := c.delivery(k.Namespace, o.delivery); d != nil {
-			state, _ := d.stateOf(o, false)
+			state, _ := report.State(was(d, o.Addon), o.state, o.Applied, d.frozen)
 			l.Ready = state == hubv1.AddonReady
 		}
 		out = append(out, l)

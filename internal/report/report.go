@@ -1,161 +1,122 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package report says how a delivery stands: what its Ready condition and its counts make of the states of its add-ons. It is pure.
+// Package report says what becomes of a delivery's status after a pass of the hub. Its input is what the pass read of
+// the cluster (Cluster, Object), what it rendered and assembled (Delivery), the steps of the plan and their outcomes
+// (Step, Outcome). Its output is one status for each add-on, their counts, the revisions that the cluster has, and the
+// summary for the Ready condition. It is pure: it reads no clock, and asks nobody.
+//
+// An add-on has one entry, however many objects and steps are about it. Several may be: an add-on that changes its form
+// has a step that removes one object, and a step that waits to create another. The first of these entries counts: that
+// of an object that stays as it is, then those of the plan's steps, in the plan's order, then the add-ons that have no
+// step.
 package report
 
 import (
-	"fmt"
+	"cmp"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
-// Facts are what decides the Ready condition of a delivery.
-type Facts struct {
-	// Addons are the add-ons of the delivery's status, and Counts is the result of Count for them.
-	Addons []hubv1.AddonStatus
-	Counts hubv1.ObjectCounts
-	// Set and Registration name the AddonSet and the ClusterRegistration. Registered is true if the
-	// ClusterRegistration exists.
-	Set, Registration types.NamespacedName
-	Registered        bool
-	// Answered is true if the cluster has answered once, or cannot be probed.
-	Answered bool
-	// Suspended is the condition that says why the cluster's Flux objects are suspended; nil if they are not.
-	Suspended *metav1.Condition
-	// Leaving is true if the set withdraws the delivery. DeletedByHand is true if somebody else deleted it, and the
-	// set does not make it again.
-	Leaving, DeletedByHand bool
-	// Failed is true if the delivery could not be read or rendered, and the hub tries again. Unrendered is true if
-	// its revision cannot be rendered. Reason and Why describe either problem.
-	Failed, Unrendered bool
-	Reason, Why        string
-	// Frozen is true if another version of the hub made the revision.
-	Frozen bool
-	// WasReady is true if every add-on has been Ready on this revision.
-	WasReady bool
+// Status returns the status of a delivery after a pass of the hub, with the conditions that it had before, and what its
+// Ready condition says now.
+func Status(c *Cluster, d *Delivery) (hubv1.AddonDeliveryStatus, status.Summary) {
+	now := metav1.NewTime(c.Now)
+	s := d.Status
+	s.Addons = d.addons(c)
+	for i := range s.Addons {
+		s.Addons[i].Since = d.since(&s.Addons[i], &now)
+	}
+	s.AddonCounts = Count(s.Addons)
+	ready := Ready(c.facts(d, &s))
+	unknown := !d.Leaving && (d.Result == nil || d.Frozen && d.hasAnother()) // nobody knows which revision the cluster has
+	if ready.Phase == status.Done && !unknown && s.ReadyRevision != d.Spec.RevisionName {
+		s.ReadyRevision, s.ReadyTime = d.Spec.RevisionName, &now
+	}
+	if !unknown && !d.Frozen && !d.Leaving && c.written(d, s.Addons) && !c.handsOn(d) {
+		s.ObservedRevision = d.Spec.RevisionName
+	}
+	return s, ready
 }
 
-// paused returns whether somebody, or the origin, wants the cluster's objects suspended. A cluster that does not
-// answer is not paused.
-func (f *Facts) paused() bool {
-	return f.Suspended != nil && f.Suspended.Reason != hubv1.ClusterUnreachableReason
+// addons returns one status for each add-on, by name, without Since.
+func (d *Delivery) addons(c *Cluster) []hubv1.AddonStatus {
+	addons := d.staying(c)
+	for _, s := range c.Steps {
+		if a, ok := Addon(c, d, s); ok {
+			addons = append(addons, a)
+		}
+	}
+	for name, why := range d.Lost {
+		a := hubv1.AddonStatus{Name: name, State: hubv1.AddonLostTo, Message: why}
+		if d.HandedOver[name] {
+			a.Reason = hubv1.HandOverReason
+		}
+		addons = append(addons, a)
+	}
+	for name, why := range d.NotOwned {
+		addons = append(addons, hubv1.AddonStatus{Name: name, State: hubv1.AddonNotOwned, Message: why})
+	}
+	if d.Result != nil {
+		for name, why := range d.Result.Excluded {
+			addons = append(addons, hubv1.AddonStatus{Name: name, State: hubv1.AddonExcluded, Message: why})
+		}
+	}
+	addons = append(addons, d.gone(c, addons)...)
+	slices.SortStableFunc(addons, func(a, b hubv1.AddonStatus) int { return cmp.Compare(a.Name, b.Name) })
+	return slices.CompactFunc(addons, func(a, b hubv1.AddonStatus) bool { return a.Name == b.Name })
 }
 
-// tally sorts the add-ons of a delivery by what its Ready condition says about them.
-type tally struct {
-	failed, waiting, held, suspended, lost []string
-	// reasons counts the failed add-ons by reason.
-	reasons map[string]int
-	// delivered is true if the cluster has something of the set.
-	delivered bool
+// since returns since when an add-on is in its state. A removal that is held, and then goes on, is one state.
+func (d *Delivery) since(a *hubv1.AddonStatus, now *metav1.Time) *metav1.Time {
+	before := d.before(a.Name)
+	if before.Since != nil && (before.State == a.State || Leaves(&before) && Leaves(a)) {
+		return before.Since
+	}
+	return now
 }
 
-func tallyOf(addons []hubv1.AddonStatus) tally {
-	t := tally{reasons: map[string]int{}}
+// hasAnother returns whether the cluster has another revision than the delivery names. A delivery that has never been
+// written in full, or was restored without its status, has the one that it names.
+func (d *Delivery) hasAnother() bool {
+	return d.Status.ObservedRevision != "" && d.Status.ObservedRevision != d.Spec.RevisionName
+}
+
+// written returns whether every add-on has been written as the revision wants it.
+func (c *Cluster) written(d *Delivery, addons []hubv1.AddonStatus) bool {
 	for _, a := range addons {
-		switch a.State {
-		case hubv1.AddonFailed, hubv1.AddonNotOwned:
-			t.failed = append(t.failed, fmt.Sprintf("%s: %s", a.Name, a.Message))
-			t.reasons[a.Reason]++
-		case hubv1.AddonLostTo:
-			if a.Reason == hubv1.HandOverReason {
-				t.waiting = append(t.waiting, fmt.Sprintf("%s waits to take over (%s)", a.Name, a.Message))
-				continue
-			}
-			t.lost = append(t.lost, fmt.Sprintf("%s (%s)", a.Name, a.Message))
-		case hubv1.AddonReady, hubv1.AddonPaused:
-			t.delivered = true
-		case hubv1.AddonExcluded, hubv1.AddonOrphaned:
-		case hubv1.AddonSuspended:
-			t.suspended = append(t.suspended, a.Name)
-			t.delivered = true
-		case hubv1.AddonHeld:
-			t.held = append(t.held, fmt.Sprintf("%s stays as it is: %s", a.Name, a.Message))
-		default:
-			text := fmt.Sprintf("%s is %s", a.Name, a.State)
-			if a.Message != "" {
-				text += " (" + a.Message + ")"
-			}
-			t.waiting = append(t.waiting, text)
+		if a.State == hubv1.AddonLostTo || a.State == hubv1.AddonExcluded || a.State == hubv1.AddonOrphaned || Leaves(&a) {
+			continue
+		}
+		waits := func(s Step) bool {
+			return s.Addon == a.Name && s.Key.Namespace == d.Namespace && s.Key.Name == a.Object && c.waits(&s)
+		}
+		if a.AppliedGeneration == 0 || a.Reason == hubv1.RenderFailedReason || slices.ContainsFunc(c.Steps, waits) {
+			return false
 		}
 	}
-	return t
+	return true
 }
 
-// Delivery returns the Ready condition of a delivery, as a summary.
-func Delivery(f Facts) status.Summary {
-	counts, t := &f.Counts, tallyOf(f.Addons)
-	switch {
-	case f.Failed:
-		return status.Summary{Phase: status.Broken, Reason: f.Reason, Message: f.Why}
-	case f.Leaving:
-		return status.Summary{Phase: status.Working, Reason: hubv1.TerminatingReason, Message: status.List(append([]string{"being withdrawn"}, t.waiting...), 4)}
-	case !f.Registered:
-		return status.Summary{Phase: status.Broken, Reason: hubv1.RegistrationNotFoundReason, Message: fmt.Sprintf("ClusterRegistration %s is not there; what is delivered stays as it is", f.Registration)}
-	case f.DeletedByHand:
-		return status.Summary{Phase: status.Working, Reason: hubv1.TerminatingReason, Message: fmt.Sprintf(
-			"deleted by hand; it goes when AddonSet %s withdraws it, which takes its add-ons off the cluster as far as the removal guard lets it", f.Set)}
-	case f.Unrendered && !(f.Frozen && f.paused()):
-		if f.Frozen && counts.Total > 0 && counts.Ready == counts.Total {
-			return frozen(counts)
-		}
-		return status.Summary{Phase: status.Broken, Reason: f.Reason, Message: f.Why}
-	case len(t.failed) > 0:
-		reason := hubv1.AddonsFailedReason
-		for _, one := range []string{hubv1.FluxObjectsInFolderReason, hubv1.RenderFailedReason} {
-			if t.reasons[one] == len(t.failed) {
-				reason = one // all of them for the one reason
-			}
-		}
-		return status.Summary{Phase: status.Broken, Reason: reason, Message: status.List(t.failed, 2)}
-	case !f.Answered:
-		return status.Summary{Phase: status.Working, Reason: hubv1.WaitingForClusterReason, Message: "nothing is made before the cluster has answered"}
-	case f.paused():
-		return status.Summary{Phase: f.keeps(&t), Reason: f.Suspended.Reason, Message: f.Suspended.Message + "; what runs stays as it is"}
-	case f.Suspended != nil:
-		return status.Summary{Phase: status.Working, Reason: f.Suspended.Reason, Message: f.Suspended.Message + "; what runs stays as it is"}
-	case len(t.waiting) > 0:
-		return status.Summary{Phase: status.Working, Reason: hubv1.ProgressingReason, Message: status.List(t.waiting, 3)}
-	case len(t.held) > 0:
-		return status.Summary{Phase: status.Working, Reason: hubv1.RemovalsHeldReason, Message: status.List(t.held, 3)}
-	case len(t.suspended) > 0:
-		return status.Summary{Phase: f.keeps(&t), Reason: hubv1.SuspendedReason, Message: fmt.Sprintf("%s suspended: %s; `flux resume` lets it go on", status.Count(len(t.suspended), "add-on"), status.List(t.suspended, 3))}
-	case len(t.lost) > 0:
-		return t.loses(counts)
-	case f.Frozen && counts.Total > 0:
-		return frozen(counts)
-	case counts.Total == 0:
-		return status.Summary{Phase: status.Done, Reason: hubv1.AddonsReadyReason, Message: "no add-on of this set is for this cluster"}
+// handsOn returns whether an object of the delivery waits to be written by another delivery, which has the add-on and
+// its name now. Until then the edit that gave it away is not done: after an upgrade of the hub this delivery would keep
+// the object as it is.
+func (c *Cluster) handsOn(d *Delivery) bool {
+	return slices.ContainsFunc(c.Steps, func(s Step) bool {
+		return d.owns(c.Objects[s.Key]) && s.Wanted != nil && s.By != d.key() && c.waits(&s)
+	})
+}
+
+// facts returns what decides the Ready condition of a delivery with the add-ons of a status.
+func (c *Cluster) facts(d *Delivery, s *hubv1.AddonDeliveryStatus) Facts {
+	return Facts{
+		Addons: s.Addons, Counts: *s.AddonCounts,
+		Set: d.SetKey(), Registration: c.Registration, Registered: c.Registered, Answered: c.Answered, Suspended: c.Suspended,
+		Leaving: d.Leaving, DeletedByHand: d.DeletionTimestamp != nil && !d.WantedAgain,
+		Failed: d.Failed, Unrendered: d.Result == nil, Frozen: d.Frozen, Reason: d.Reason, Why: d.Why,
+		WasReady: s.ReadyRevision == d.Spec.RevisionName,
 	}
-	return status.Summary{Phase: status.Done, Reason: hubv1.AddonsReadyReason, Message: status.SomeReady(counts.Ready, counts.Total)}
-}
-
-// keeps returns the phase of a delivery that is paused or has suspended objects. It is Ready if it was Ready before,
-// and no change waits for it to be resumed.
-func (f *Facts) keeps(t *tally) status.Phase {
-	missing := int(f.Counts.Total-f.Counts.Ready) - len(t.lost)
-	if f.WasReady && missing == 0 && len(t.waiting)+len(t.held) == 0 && (f.Counts.Ready > 0 || f.Counts.Total == 0) {
-		return status.Done
-	}
-	return status.Working
-}
-
-// loses returns the summary of a delivery that has add-ons which other sets deliver. That is not a failure, as long
-// as it delivers at least one.
-func (t *tally) loses(counts *hubv1.ObjectCounts) status.Summary {
-	m := "delivered by other sets: " + status.List(t.lost, 2)
-	if t.delivered {
-		return status.Summary{Phase: status.Done, Reason: hubv1.AddonsLostReason, Message: status.SomeReady(counts.Ready, counts.Total) + "; " + m}
-	}
-	return status.Summary{Phase: status.Broken, Reason: hubv1.AddonsLostReason, Message: "nothing of this set is delivered here; " + m}
-}
-
-// frozen returns the summary of a delivery that is Ready with the objects that another version of the hub made.
-func frozen(counts *hubv1.ObjectCounts) status.Summary {
-	return status.Summary{Phase: status.Done, Reason: hubv1.FrozenReason, Message: fmt.Sprintf(
-		"%s add-ons are Ready; the revision was made by another version of the hub, and what is there of it stays as it is until the set changes", counts.Summary)}
 }

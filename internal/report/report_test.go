@@ -3,73 +3,168 @@
 package report_test
 
 import (
-	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/plan"
+	"github.com/chandler-hub/chandler/internal/render"
 	"github.com/chandler-hub/chandler/internal/report"
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
-// TestDelivery: what READY, ADDONS and REASON of a delivery say of the states of its add-ons.
-func TestDelivery(t *testing.T) {
-	is := func(name string, state hubv1.AddonState, reason, message string) hubv1.AddonStatus {
-		return hubv1.AddonStatus{Name: name, State: state, Reason: reason, Message: message}
-	}
-	was := func(name string, state hubv1.AddonState) hubv1.AddonStatus {
-		return hubv1.AddonStatus{Name: name, State: state, Before: hubv1.AddonReady}
-	}
-	ready := func(name string) hubv1.AddonStatus { return is(name, hubv1.AddonReady, "", "") }
-	lost := is("b", hubv1.AddonLostTo, "", `AddonSet flux-system/base delivers add-on "b": it was there first`)
+// TestPauseKeepsReady: what is paused, or suspended by somebody, stays Ready if it was, until a change waits for it to be resumed.
+func TestPauseKeepsReady(t *testing.T) {
 	for name, tc := range map[string]struct {
-		addons []hubv1.AddonStatus
-		// suspended is why the cluster's Flux objects are.
-		suspended string
-		// older is true if it has been Ready on an older revision only, frozen if nothing comes out of this one.
-		older, frozen bool
-		want          status.Phase
-		reason, says  string
-		counts        string
+		paused bool
+		verb   plan.Verb
+		before hubv1.AddonStatus
+		// hash of the object, where h is wanted.
+		hash string
+		want status.Phase
+		says string
 	}{
-		"One":              {addons: []hubv1.AddonStatus{ready("a")}, want: status.Done, reason: "AddonsReady", says: "the add-on is Ready", counts: "1/1"},
-		"Two":              {addons: []hubv1.AddonStatus{ready("a"), ready("b")}, want: status.Done, reason: "AddonsReady", says: "all 2 add-ons are Ready", counts: "2/2"},
-		"None":             {want: status.Done, reason: "AddonsReady", says: "no add-on of this set is for this cluster", counts: "0/0"},
-		"Excluded":         {addons: []hubv1.AddonStatus{is("a", hubv1.AddonExcluded, "", "")}, want: status.Done, reason: "AddonsReady", says: "no add-on of this set", counts: "0/0"},
-		"Failed":           {addons: []hubv1.AddonStatus{ready("a"), is("b", hubv1.AddonFailed, "UpgradeFailed", "UpgradeFailed: timeout")}, want: status.Broken, reason: "AddonsFailed", says: "b: UpgradeFailed: timeout", counts: "1/2"},
-		"LostAll":          {addons: []hubv1.AddonStatus{lost}, want: status.Broken, reason: "AddonsLost", says: "nothing of this set is delivered here; delivered by other sets: b (AddonSet flux-system/base delivers", counts: "0/1"},
-		"LostAllButExcl":   {addons: []hubv1.AddonStatus{is("a", hubv1.AddonExcluded, "", ""), lost}, want: status.Broken, reason: "AddonsLost", says: "nothing of this set", counts: "0/1"},
-		"LostSome":         {addons: []hubv1.AddonStatus{ready("a"), lost}, want: status.Done, reason: "AddonsLost", says: "1 of 2 add-ons are Ready; delivered by other sets: b (AddonSet flux-system/base", counts: "1/2"},
-		"HandOver":         {addons: []hubv1.AddonStatus{is("b", hubv1.AddonLostTo, "HandOver", "AddonSet x/y delivers it")}, want: status.Working, reason: "Progressing", says: "b waits to take over (AddonSet x/y delivers it)", counts: "0/1"},
-		"HandOverOfOne":    {addons: []hubv1.AddonStatus{ready("a"), is("b", hubv1.AddonLostTo, "HandOver", "y")}, want: status.Working, reason: "Progressing", says: "b waits to take over", counts: "1/2"},
-		"Paused":           {addons: []hubv1.AddonStatus{was("a", hubv1.AddonPaused), was("b", hubv1.AddonPaused)}, suspended: "Paused", want: status.Done, reason: "Paused", says: "maintenance; what runs stays as it is", counts: "2/2"},
-		"PausedBeforeIt":   {addons: []hubv1.AddonStatus{was("a", hubv1.AddonPaused), is("b", hubv1.AddonPaused, "", "")}, suspended: "Paused", want: status.Working, reason: "Paused", says: "maintenance", counts: "1/2"},
-		"PausedAndOutdate": {addons: []hubv1.AddonStatus{was("a", hubv1.AddonPaused)}, suspended: "Paused", older: true, want: status.Working, reason: "Paused", says: "maintenance", counts: "1/1"},
-		"PausedRemoving":   {addons: []hubv1.AddonStatus{was("a", hubv1.AddonPaused), is("b", hubv1.AddonRemoving, "", "")}, suspended: "Paused", want: status.Working, reason: "Paused", says: "maintenance", counts: "1/1"},
-		"PausedAndFrozen":  {addons: []hubv1.AddonStatus{was("a", hubv1.AddonPaused)}, suspended: "Paused", frozen: true, want: status.Done, reason: "Paused", says: "maintenance", counts: "1/1"},
-		"PausedAndLost":    {addons: []hubv1.AddonStatus{was("a", hubv1.AddonPaused), lost}, suspended: "Paused", want: status.Done, reason: "Paused", says: "maintenance", counts: "1/2"},
-		"Asleep":           {addons: []hubv1.AddonStatus{was("a", hubv1.AddonPaused)}, suspended: "ClusterSleeping", want: status.Done, reason: "ClusterSleeping", says: "maintenance", counts: "1/1"},
-		"Silent":           {addons: []hubv1.AddonStatus{is("a", hubv1.AddonUnreachable, "", "")}, suspended: "ClusterUnreachable", want: status.Working, reason: "ClusterUnreachable", says: "maintenance", counts: "0/1"},
-		"Suspended":        {addons: []hubv1.AddonStatus{was("a", hubv1.AddonSuspended), ready("b")}, want: status.Done, reason: "Suspended", says: "1 add-on suspended: a; `flux resume` lets it go on", counts: "2/2"},
-		"SuspendedEarly":   {addons: []hubv1.AddonStatus{is("a", hubv1.AddonSuspended, "", ""), ready("b")}, want: status.Working, reason: "Suspended", says: "1 add-on suspended: a", counts: "1/2"},
-		"SuspendedAndNot":  {addons: []hubv1.AddonStatus{was("a", hubv1.AddonSuspended), is("b", hubv1.AddonProgressing, "", "")}, want: status.Working, reason: "Progressing", says: "b is Progressing", counts: "1/2"},
+		"Pause":             {true, plan.Suspend, hubv1.AddonStatus{State: hubv1.AddonReady, AppliedGeneration: 2}, "h", status.Done, hubv1.PausedReason},
+		"StillPaused":       {true, plan.AwaitResume, hubv1.AddonStatus{State: hubv1.AddonPaused, Before: hubv1.AddonReady, AppliedGeneration: 3}, "h", status.Done, hubv1.PausedReason},
+		"ChangedMeanwhile":  {true, plan.AwaitResume, hubv1.AddonStatus{State: hubv1.AddonPaused, Before: hubv1.AddonReady, AppliedGeneration: 3}, "g", status.Working, hubv1.PausedReason},
+		"OnItsWay":          {true, plan.Suspend, hubv1.AddonStatus{State: hubv1.AddonProgressing, AppliedGeneration: 2}, "h", status.Working, hubv1.PausedReason},
+		"OnItsWayUntold":    {true, plan.Suspend, hubv1.AddonStatus{State: hubv1.AddonReady, AppliedGeneration: 1}, "h", status.Working, hubv1.PausedReason},
+		"FluxSuspend":       {false, plan.Update, hubv1.AddonStatus{State: hubv1.AddonReady, AppliedGeneration: 2}, "h", status.Done, hubv1.SuspendedReason},
+		"FluxSuspendLater":  {false, plan.Keep, hubv1.AddonStatus{State: hubv1.AddonSuspended, Before: hubv1.AddonReady, AppliedGeneration: 3}, "h", status.Done, hubv1.SuspendedReason},
+		"SuspendedChanged":  {false, plan.Update, hubv1.AddonStatus{State: hubv1.AddonSuspended, Before: hubv1.AddonReady, AppliedGeneration: 3}, "g", status.Working, hubv1.SuspendedReason},
+		"SuspendedNotReady": {false, plan.Update, hubv1.AddonStatus{State: hubv1.AddonFailed, AppliedGeneration: 2}, "h", status.Working, hubv1.SuspendedReason},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := report.Facts{Addons: tc.addons, Counts: *report.Count(tc.addons), Registered: true, Answered: true, WasReady: !tc.older}
-			if tc.suspended != "" {
-				f.Suspended = &metav1.Condition{Type: hubv1.SuspendedCondition, Status: metav1.ConditionTrue, Reason: tc.suspended, Message: "maintenance"}
+			tc.before.Name, tc.before.Kind, tc.before.Object = "a", addonKey.Kind, addonKey.Name
+			c, d := clusterOf(objectOf(func(o *report.Object) {
+				o.Suspended, o.State.Suspended, o.Held, o.Applied, o.Hash = true, true, tc.paused, 2, tc.hash
+			})), deliveryOf(tc.before)
+			if tc.paused {
+				suspend(c, hubv1.PausedReason)
 			}
-			if tc.frozen {
-				f.Unrendered, f.Reason, f.Frozen = true, hubv1.FrozenReason, true
+			c.Steps = []report.Step{stepOf(tc.verb, report.Outcome{Applied: 3})}
+			d.Status.ReadyRevision = d.Spec.RevisionName
+			got, ready := report.Status(c, d)
+			if ready.Phase != tc.want || ready.Reason != tc.says {
+				t.Errorf("%+v, want phase %d, %s; %+v", ready, tc.want, tc.says, got.Addons)
 			}
-			got := report.Delivery(f)
-			if got.Phase != tc.want || got.Reason != tc.reason || !strings.HasPrefix(got.Message, tc.says) && !strings.Contains(got.Message, tc.says) {
-				t.Errorf("got %+v, want phase %d, %s: %s", got, tc.want, tc.reason, tc.says)
-			}
-			if f.Counts.Summary != tc.counts {
-				t.Errorf("ADDONS %s, want %s", f.Counts.Summary, tc.counts)
+			if n := got.AddonCounts.Ready; (n == 1) != (tc.want == status.Done) {
+				t.Errorf("%+v, and ADDONS %s", ready, got.AddonCounts.Summary)
 			}
 		})
+	}
+}
+
+// TestRevisions: which revision the status says that the cluster has, and has been Ready with.
+func TestRevisions(t *testing.T) {
+	step := func(verb plan.Verb, applied int64) []report.Step {
+		return []report.Step{stepOf(verb, report.Outcome{Applied: applied})}
+	}
+	frozen := func(d *report.Delivery) { d.Frozen, d.Stays = true, map[string]bool{"a": true} }
+	for name, tc := range map[string]struct {
+		steps    []report.Step
+		object   func(*report.Object)
+		delivery func(*report.Delivery)
+		// observed and ready are whether the status names the delivery's revision as the one that was written, and that was Ready.
+		observed, ready bool
+	}{
+		"Ready":         {steps: step(plan.Keep, 3), observed: true, ready: true},
+		"Written":       {steps: step(plan.Update, 4), observed: true},
+		"NotWritten":    {steps: step(plan.Create, 0)},
+		"WaitsToChange": {steps: step(plan.AwaitDependency, 3), object: func(o *report.Object) { o.Hash = "g" }},
+		"ReinstallHeld": {steps: []report.Step{func() report.Step {
+			s := stepOf(plan.Ask, report.Outcome{Applied: 3})
+			s.Reinstall = &plan.Place{Namespace: "new"}
+			return s
+		}()}},
+		"RemovalHeld":    {steps: step(plan.Ask, 3), observed: true},
+		"Suspended":      {steps: step(plan.Suspend, 3), observed: true},
+		"SuspendedOlder": {steps: step(plan.Suspend, 3), object: func(o *report.Object) { o.Hash = "g" }},
+		"DoesNotRender": {delivery: func(d *report.Delivery) {
+			d.Result.Failed = map[string]render.Errors{"a": nil}
+		}},
+		"Unrendered":   {delivery: func(d *report.Delivery) { d.Result = nil }},
+		"Nothing":      {object: func(o *report.Object) { o.Delivery = other.Name }, observed: true, ready: true},
+		"Frozen":       {delivery: frozen, ready: true},
+		"FrozenBefore": {delivery: func(d *report.Delivery) { frozen(d); d.Status.ObservedRevision = "base-0" }},
+		"Leaving":      {delivery: func(d *report.Delivery) { d.Leaving = true }, object: func(o *report.Object) { o.Delivery = other.Name }},
+		// The object is the delivery's, another one wants it, and waits to write it.
+		"HandsOn": {steps: []report.Step{func() report.Step {
+			s := stepOf(plan.AwaitDependency, report.Outcome{Applied: 3})
+			s.By = other
+			return s
+		}()}, ready: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, d := clusterOf(objectOf(tc.object)), deliveryOf()
+			c.Steps = tc.steps
+			if len(tc.steps) > 0 && tc.steps[0].Verb == plan.Suspend {
+				suspend(c, hubv1.PausedReason)
+			}
+			if tc.delivery != nil {
+				tc.delivery(d)
+			}
+			got, ready := report.Status(c, d)
+			if got.ObservedRevision == d.Spec.RevisionName != tc.observed || got.ReadyRevision == d.Spec.RevisionName != tc.ready {
+				t.Errorf("observed %q, ready %q, %+v", got.ObservedRevision, got.ReadyRevision, ready)
+			}
+			if tc.ready != (got.ReadyTime != nil && got.ReadyTime.Time.Equal(moment)) {
+				t.Errorf("ready at %v", got.ReadyTime)
+			}
+		})
+	}
+}
+
+// TestSince: an add-on keeps the time of its state while the state is the same. A removal that is held, and then goes on, is one state.
+func TestSince(t *testing.T) {
+	earlier := metav1.NewTime(moment.Add(-time.Hour))
+	for name, tc := range map[string]struct {
+		before hubv1.AddonStatus
+		verb   plan.Verb
+		kept   bool
+	}{
+		"New":                   {verb: plan.Keep},
+		"StillReady":            {hubv1.AddonStatus{State: hubv1.AddonReady, AppliedGeneration: 3}, plan.Keep, true},
+		"NowReady":              {hubv1.AddonStatus{State: hubv1.AddonProgressing}, plan.Keep, false},
+		"StillLeaves":           {hubv1.AddonStatus{State: hubv1.AddonRemoving}, plan.Uninstall, true},
+		"HeldThenGoes":          {hubv1.AddonStatus{State: hubv1.AddonHeld, Reason: hubv1.DroppedReason}, plan.Uninstall, true},
+		"ReinstallHeldThenGoes": {hubv1.AddonStatus{State: hubv1.AddonHeld, Reason: hubv1.ReinstallReason}, plan.Uninstall, false},
+	} {
+		tc.before.Name, tc.before.Since = "a", &earlier
+		c, d := clusterOf(objectOf(nil)), deliveryOf(tc.before)
+		c.Steps = []report.Step{stepOf(tc.verb, report.Outcome{Applied: 3})}
+		got, _ := report.Status(c, d)
+		if since := got.Addons[0].Since.Time; since.Equal(earlier.Time) != tc.kept || !tc.kept && !since.Equal(moment) {
+			t.Errorf("%s: since %s", name, since)
+		}
+	}
+}
+
+// TestOneEntryEach: an add-on that changes its form has two steps, and one entry: what still has to go is the news. The entries are
+// sorted by name.
+func TestOneEntryEach(t *testing.T) {
+	old := objectOf(func(o *report.Object) { o.Key = plan.Key{Kind: "Kustomization", Namespace: "flux-system", Name: "o"} })
+	goes := stepOf(plan.Uninstall, report.Outcome{})
+	goes.Key, goes.Wanted = old.Key, nil
+	c, d := clusterOf(old), deliveryOf()
+	c.Steps = []report.Step{goes, stepOf(plan.AwaitRemoval, report.Outcome{})}
+	d.Result.Excluded = map[string]string{"z": "not here", "0": "not here"}
+	d.NotOwned = map[string]string{"b": "somebody's"}
+	d.Lost, d.HandedOver = map[string]string{"c": "other", "e": "other"}, map[string]bool{"e": true}
+	got, _ := report.Status(c, d)
+	var all []string
+	for _, a := range got.Addons {
+		all = append(all, a.Name+" "+string(a.State)+" "+a.Reason)
+	}
+	want := []string{"0 Excluded ", "a Removing ", "b NotOwned ", "c LostTo ", "e LostTo HandOver", "z Excluded "}
+	if len(all) != len(want) {
+		t.Fatalf("got %q", all)
+	}
+	for i := range want {
+		if all[i] != want[i] {
+			t.Errorf("got %q, want %q", all[i], want[i])
+		}
 	}
 }

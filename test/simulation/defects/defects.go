@@ -82,7 +82,7 @@ var Defects = []Defect{
 		{"controllers/delivery/finish.go", "\tagain := false", "\tagain := true"},
 	}},
 	{"since-is-now", "A status tells the time of each look", "steady", []Edit{
-		{"controllers/delivery/report.go", "\t\t\taddons[i].Since = was.Since", "\t\t\t_ = was.Since"},
+		{"internal/report/report.go", "\t\treturn before.Since", "\t\treturn now"},
 	}},
 	{"own-writes-unseen", "A room decides from a cache that is older than its own writes", "loss", []Edit{
 		{"controllers/delivery/reconciler.go", "\tif r.writes.Behind(c.key, c.version, c.now) {", "\tif false && r.writes.Behind(c.key, c.version, c.now) {"},

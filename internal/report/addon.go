@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"cmp"
+	"slices"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/fluxspec"
+	"github.com/chandler-hub/chandler/internal/fluxstate"
+	"github.com/chandler-hub/chandler/internal/guard"
+	"github.com/chandler-hub/chandler/internal/plan"
+)
+
+// Addon returns the status of the add-on that a step is about, without Since. It returns false if another delivery
+// reports on that add-on.
+func Addon(c *Cluster, d *Delivery, s Step) (hubv1.AddonStatus, bool) {
+	if s.Leaving() {
+		return d.leaving(&s, c.Objects[s.Key])
+	}
+	if s.Wanted == nil || s.By != d.key() {
+		return hubv1.AddonStatus{}, false
+	}
+	return d.arriving(c, &s, c.Objects[s.Key]), true
+}
+
+// leaving returns the status of an add-on whose object is to go. What is left of a finished object is the business of
+// the one that takes it over, and that one reports on it.
+func (d *Delivery) leaving(s *Step, o *Object) (hubv1.AddonStatus, bool) {
+	if !d.owns(o) || o.Foreign || s.Verb == plan.Finish || o.Finished && s.Verb == plan.HandOver {
+		return hubv1.AddonStatus{}, false
+	}
+	a := s.status()
+	a.State, a.Removal = hubv1.AddonRemoving, d.asks(s, o)
+	if s.Verb == plan.Ask {
+		a.State, a.Reason = hubv1.AddonHeld, hubv1.DroppedReason
+	}
+	switch {
+	case s.Err != nil:
+		a.Message = s.Err.Error()
+	case s.Verb == plan.LetGo:
+		a.State, a.Message = hubv1.AddonOrphaned, s.Left
+	case s.Verb == plan.Uninstall && a.Message == "":
+		a.Message = "Flux is uninstalling it"
+	}
+	return a, true
+}
+
+// status returns what every status of a step's add-on begins with.
+func (s *Step) status() hubv1.AddonStatus {
+	return hubv1.AddonStatus{
+		Name: s.Addon, Kind: s.Key.Kind, Object: s.Key.Name, AppliedGeneration: s.Applied, Message: s.Reason,
+	}
+}
+
+// arriving returns the status of an add-on that the delivery wants. o is its object; nil if there is none.
+func (d *Delivery) arriving(c *Cluster, s *Step, o *Object) hubv1.AddonStatus {
+	a := s.status()
+	a.Removal = d.asks(s, o)
+	if o != nil && o.Finished {
+		o = nil // it is made again
+	}
+	if !s.Wanted.DefaultRelease && s.Wanted.Kind == fluxspec.HelmReleaseKind {
+		a.Release = &s.Wanted.Release
+	}
+	if s.Verb == plan.AwaitRemoval && o != nil && !d.owns(o) { // the object is another delivery's
+		a.State, a.AppliedGeneration = hubv1.AddonProgressing, 0
+		return a
+	}
+	if o != nil {
+		a.Version = o.State.Version
+	}
+	if s.Err != nil {
+		failedStep(&a, s, o)
+	} else {
+		d.stateOfStep(c, &a, s, o)
+	}
+	a.Before = kept(d.before(s.Addon), &a, o, s.Wanted.Hash)
+	a.Removal = cmp.Or(a.Removal, d.reinstalling(&a, o))
+	return a
+}
+
+// failedStep sets the state of an add-on whose step failed.
+func failedStep(a *hubv1.AddonStatus, s *Step, o *Object) {
+	a.Message = s.Err.Error()
+	switch {
+	case s.NotOwned:
+		a.State, a.Message = hubv1.AddonNotOwned, a.Message+"; it is left alone. Rename the add-on, or remove that object"
+	case s.NoMirror:
+		a.State = hubv1.AddonWaitingForCluster
+	default:
+		a.State = hubv1.AddonFailed
+		if o != nil {
+			a.AppliedGeneration = o.Applied
+		}
+	}
+}
+
+// stateOfStep sets the state of an add-on whose step did not fail.
+func (d *Delivery) stateOfStep(c *Cluster, a *hubv1.AddonStatus, s *Step, o *Object) {
+	switch {
+	case s.Verb == plan.AwaitCluster && o == nil:
+		a.State = hubv1.AddonWaitingForCluster
+	case s.Verb == plan.Suspend || s.Verb == plan.AwaitResume:
+		a.State = c.keptSuspended()
+	case s.Verb == plan.AwaitDependency:
+		a.State = hubv1.AddonWaitingForDependency
+		if o != nil {
+			a.AppliedGeneration = o.Applied
+		}
+	case s.Verb == plan.AwaitRemoval && o != nil && !o.Deleting:
+		a.State, a.AppliedGeneration = hubv1.AddonProgressing, o.Applied
+	case s.Verb == plan.Ask:
+		a.State, a.Reason, a.AppliedGeneration = hubv1.AddonHeld, hubv1.ReinstallReason, o.Applied
+	case s.Verb == plan.AwaitRemoval || o == nil:
+		a.State = hubv1.AddonProgressing
+	default:
+		a.State, a.Message = fluxstate.Addon(d.before(s.Addon), o.State, s.Applied)
+		a.Reason = reasonOf(a.State, o.State)
+		c.explain(a, o)
+	}
+}
+
+// explain says more about an add-on that is not Ready, where the hub knows more than Flux says.
+func (c *Cluster) explain(a *hubv1.AddonStatus, o *Object) {
+	if a.State == hubv1.AddonFailed && c.Unprobed && !c.Reachable && fluxstate.Unreachable(o.State) {
+		a.State, a.Reason = hubv1.AddonUnreachable, "" // no breaker opens without a probe; Flux tries again, less and less often
+		return
+	}
+	if o.Held && a.State == hubv1.AddonSuspended {
+		a.State, a.Message = hubv1.AddonProgressing, "it is being resumed"
+	}
+	if reason, remedy := fluxstate.Reason(o.State); reason != "" && a.State == hubv1.AddonFailed {
+		a.Reason, a.Message = reason, remedy
+		return
+	}
+	if c.Nodes != nil && *c.Nodes == 0 && fluxstate.WaitsForNodes(a.State, o.State) {
+		message := "the cluster has no node yet"
+		if a.Message != "" {
+			message += "; Flux says: " + a.Message
+		}
+		a.State, a.Reason, a.Message = hubv1.AddonWaitingForNodes, "", message
+	}
+}
+
+// reinstalling returns the grant by which an add-on is being reinstalled, until it is Ready in its new place. If the
+// cluster is paused in between, what runs still has to go, and counts until then.
+func (d *Delivery) reinstalling(a *hubv1.AddonStatus, o *Object) string {
+	granted := d.before(a.Name).Removal
+	if o == nil || a.State == hubv1.AddonReady || !slices.Contains(d.Spec.Removals, granted) || granted == guard.Dropped(string(o.UID)) {
+		return ""
+	}
+	return granted
+}
+
+// kept returns Ready for an add-on that was Ready before it was paused or suspended, if its object has the wanted
+// hash: then no change waits for it to be resumed.
+func kept(before hubv1.AddonStatus, now *hubv1.AddonStatus, o *Object, hash string) hubv1.AddonState {
+	if now.State != hubv1.AddonPaused && now.State != hubv1.AddonSuspended || o == nil || o.Hash != hash {
+		return ""
+	}
+	if before.State == hubv1.AddonReady && before.AppliedGeneration == o.Applied {
+		return hubv1.AddonReady
+	}
+	return before.Before
+}
+
+// reasonOf returns Flux's reason for the failure of an add-on, and "" if it has not failed.
+func reasonOf(state hubv1.AddonState, s fluxstate.State) string {
+	if state == hubv1.AddonFailed {
+		return s.Reason
+	}
+	return ""
+}

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/assembly"
+	"github.com/chandler-hub/chandler/internal/fluxstate"
+	"github.com/chandler-hub/chandler/internal/guard"
+	"github.com/chandler-hub/chandler/internal/plan"
+	"github.com/chandler-hub/chandler/internal/report"
+)
+
+// TestAddonArrives: the status of an add-on that its delivery wants, by the step, its outcome and the object.
+func TestAddonArrives(t *testing.T) {
+	const noFlux = `no matches for kind "HelmRelease" in version "helm.toolkit.fluxcd.io/v2"`
+	failing := func(reason, message string) func(*report.Object) {
+		return func(o *report.Object) {
+			o.State.Ready, o.State.Reason, o.State.Message = metav1.ConditionFalse, reason, message
+		}
+	}
+	progressing := func(o *report.Object) { o.State.Ready = metav1.ConditionUnknown }
+	for name, tc := range map[string]struct {
+		verb plan.Verb
+		out  report.Outcome
+		// none is true if there is no object; change changes it.
+		none      bool
+		change    func(*report.Object)
+		suspended string
+		noNodes   bool
+		unprobed  bool
+		// want has no Name, Kind and Object, which are the step's.
+		want hubv1.AddonStatus
+	}{
+		"Created": {
+			verb: plan.Create, out: report.Outcome{Applied: 1}, none: true,
+			want: hubv1.AddonStatus{State: hubv1.AddonProgressing, AppliedGeneration: 1, Message: "why"},
+		},
+		"MadeAgain": {
+			verb: plan.Create, out: report.Outcome{Applied: 1}, change: func(o *report.Object) { o.Finished = true },
+			want: hubv1.AddonStatus{State: hubv1.AddonProgressing, AppliedGeneration: 1, Message: "why"},
+		},
+		"Ready": {
+			verb: plan.Keep, out: report.Outcome{Applied: 3},
+			want: hubv1.AddonStatus{State: hubv1.AddonReady, AppliedGeneration: 3, Version: "1.0.0"},
+		},
+		"Updated": {
+			verb: plan.Update, out: report.Outcome{Applied: 4},
+			want: hubv1.AddonStatus{State: hubv1.AddonProgressing, AppliedGeneration: 4, Version: "1.0.0"},
+		},
+		"FluxFails": {
+			verb: plan.Keep, out: report.Outcome{Applied: 3}, change: failing("InstallFailed", "no"),
+			want: hubv1.AddonStatus{State: hubv1.AddonFailed, Reason: "InstallFailed", AppliedGeneration: 3, Message: "InstallFailed: no", Version: "1.0.0"},
+		},
+		"FluxFailsForAReasonToMend": {
+			verb: plan.Keep, out: report.Outcome{Applied: 3}, change: failing("ReconciliationFailed", noFlux),
+			want: hubv1.AddonStatus{State: hubv1.AddonFailed, Reason: hubv1.FluxObjectsInFolderReason, AppliedGeneration: 3, Version: "1.0.0",
+				Message: "the folder holds a HelmRelease, which only Flux understands, and there is no Flux on the cluster: " +
+					"write it as an add-on of the AddonSet instead, and let the path name plain manifests"},
+		},
+		"FluxDoesNotReachTheCluster": {
+			verb: plan.Keep, out: report.Outcome{Applied: 3}, change: failing("StateError", "cluster unreachable"), unprobed: true,
+			want: hubv1.AddonStatus{State: hubv1.AddonUnreachable, AppliedGeneration: 3, Version: "1.0.0",
+				Message: "StateError: cluster unreachable"},
+		},
+		"NoNode": {
+			verb: plan.Keep, out: report.Outcome{Applied: 3}, change: progressing, noNodes: true,
+			want: hubv1.AddonStatus{State: hubv1.AddonWaitingForNodes, AppliedGeneration: 3, Message: "the cluster has no node yet", Version: "1.0.0"},
+		},
+		"NoNodeAndATimeout": {
+			verb: plan.Keep, out: report.Outcome{Applied: 3}, change: failing("InstallFailed", "context deadline exceeded"), noNodes: true,
+			want: hubv1.AddonStatus{State: hubv1.AddonWaitingForNodes, AppliedGeneration: 3, Version: "1.0.0",
+				Message: "the cluster has no node yet; Flux says: InstallFailed: context deadline exceeded"},
+		},
+		"Resumed": {
+			verb: plan.Resume, out: report.Outcome{Applied: 3}, change: func(o *report.Object) { o.Held, o.State.Suspended = true, true },
+			want: hubv1.AddonStatus{State: hubv1.AddonProgressing, AppliedGeneration: 3, Message: "it is being resumed", Version: "1.0.0"},
+		},
+		"Paused": {
+			verb: plan.Suspend, out: report.Outcome{Applied: 3}, suspended: hubv1.PausedReason,
+			want: hubv1.AddonStatus{State: hubv1.AddonPaused, AppliedGeneration: 3, Message: "why", Version: "1.0.0"},
+		},
+		"Silent": {
+			verb: plan.AwaitResume, out: report.Outcome{Applied: 3}, suspended: hubv1.ClusterUnreachableReason,
+			want: hubv1.AddonStatus{State: hubv1.AddonUnreachable, AppliedGeneration: 3, Message: "why", Version: "1.0.0"},
+		},
+		"ClusterHasNotAnswered": {
+			verb: plan.AwaitCluster, none: true,
+			want: hubv1.AddonStatus{State: hubv1.AddonWaitingForCluster, Message: "why"},
+		},
+		"Dependency": {
+			verb: plan.AwaitDependency, none: true,
+			want: hubv1.AddonStatus{State: hubv1.AddonWaitingForDependency, Message: "why"},
+		},
+		"DependencyOfAChange": {
+			verb: plan.AwaitDependency,
+			want: hubv1.AddonStatus{State: hubv1.AddonWaitingForDependency, AppliedGeneration: 3, Message: "why", Version: "1.0.0"},
+		},
+		"ReleaseIsTaken": {
+			verb: plan.AwaitRemoval,
+			want: hubv1.AddonStatus{State: hubv1.AddonProgressing, AppliedGeneration: 3, Message: "why", Version: "1.0.0"},
+		},
+		"SomebodyDeletesIt": {
+			verb: plan.AwaitRemoval, change: func(o *report.Object) { o.Deleting = true },
+			want: hubv1.AddonStatus{State: hubv1.AddonProgressing, Message: "why", Version: "1.0.0"},
+		},
+		"AnotherDeliveryHasTheName": {
+			verb: plan.AwaitRemoval, change: func(o *report.Object) { o.Delivery = other.Name },
+			want: hubv1.AddonStatus{State: hubv1.AddonProgressing, Message: "why"},
+		},
+		"ReinstallIsHeld": {
+			verb: plan.Ask,
+			want: hubv1.AddonStatus{State: hubv1.AddonHeld, Reason: hubv1.ReinstallReason, AppliedGeneration: 3, Message: "why", Version: "1.0.0",
+				Removal: guard.Reinstalled("uid", plan.Place{Namespace: "new"}.String())},
+		},
+		"NotOwned": {
+			verb: plan.Create, out: report.Outcome{Err: errBoom, NotOwned: true}, none: true,
+			want: hubv1.AddonStatus{State: hubv1.AddonNotOwned, Message: "boom; it is left alone. Rename the add-on, or remove that object"},
+		},
+		"NoMirror": {
+			verb: plan.Create, out: report.Outcome{Err: errBoom, NoMirror: true}, none: true,
+			want: hubv1.AddonStatus{State: hubv1.AddonWaitingForCluster, Message: "boom"},
+		},
+		"NotCreated": {
+			verb: plan.Create, out: report.Outcome{Err: errBoom}, none: true,
+			want: hubv1.AddonStatus{State: hubv1.AddonFailed, Message: "boom"},
+		},
+		"NotUpdated": {
+			verb: plan.Update, out: report.Outcome{Err: errBoom},
+			want: hubv1.AddonStatus{State: hubv1.AddonFailed, AppliedGeneration: 3, Message: "boom", Version: "1.0.0"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, s := clusterOf(), stepOf(tc.verb, tc.out)
+			if !tc.none {
+				c = clusterOf(objectOf(tc.change))
+			}
+			if tc.verb == plan.Ask {
+				s.Reinstall = &plan.Place{Namespace: "new"}
+			}
+			if tc.noNodes {
+				c.Nodes = new(int32)
+			}
+			if tc.unprobed {
+				c.Unprobed, c.Reachable = true, false
+			}
+			s.Wanted.DefaultRelease = true
+			suspend(c, tc.suspended)
+			got, ok := report.Addon(c, deliveryOf(), s)
+			tc.want.Name, tc.want.Kind, tc.want.Object = "a", addonKey.Kind, addonKey.Name
+			if diff := cmp.Diff(tc.want, got); diff != "" || !ok {
+				t.Errorf("%t, -want +got:\n%s", ok, diff)
+			}
+		})
+	}
+}
+
+// TestAddonLeaves: the status of an add-on whose object is to go.
+func TestAddonLeaves(t *testing.T) {
+	granted := []string{guard.Dropped("uid")}
+	for name, tc := range map[string]struct {
+		verb     plan.Verb
+		out      report.Outcome
+		silently bool
+		grants   []string
+		leaving  bool
+		change   func(*report.Object)
+		// others is true if this delivery does not report on it.
+		others bool
+		want   hubv1.AddonStatus
+	}{
+		"Uninstalled": {
+			verb: plan.Uninstall, silently: true,
+			want: hubv1.AddonStatus{State: hubv1.AddonRemoving, Message: "Flux is uninstalling it"},
+		},
+		"UninstalledForAReason": {
+			verb: plan.Uninstall,
+			want: hubv1.AddonStatus{State: hubv1.AddonRemoving, Message: "why"},
+		},
+		"UninstalledByAGrant": {
+			verb: plan.Uninstall, grants: granted,
+			want: hubv1.AddonStatus{State: hubv1.AddonRemoving, Message: "why", Removal: granted[0]},
+		},
+		"WithdrawnByAGrant": {
+			verb: plan.Uninstall, grants: granted, leaving: true,
+			want: hubv1.AddonStatus{State: hubv1.AddonRemoving, Message: "why"},
+		},
+		"NotDeleted": {
+			verb: plan.Uninstall, out: report.Outcome{Err: errBoom},
+			want: hubv1.AddonStatus{State: hubv1.AddonRemoving, Message: "boom"},
+		},
+		"LetGo": {
+			verb: plan.LetGo, out: report.Outcome{Left: "left"},
+			want: hubv1.AddonStatus{State: hubv1.AddonOrphaned, Message: "left"},
+		},
+		"NotLetGo": {
+			verb: plan.LetGo, out: report.Outcome{Left: "left", Err: errBoom},
+			want: hubv1.AddonStatus{State: hubv1.AddonRemoving, Message: "boom"},
+		},
+		"HeldByTheGuard": {
+			verb: plan.Ask, out: report.Outcome{Applied: 3},
+			want: hubv1.AddonStatus{State: hubv1.AddonHeld, Reason: hubv1.DroppedReason, AppliedGeneration: 3, Message: "why", Removal: granted[0]},
+		},
+		"Waits":                       {verb: plan.Hold, want: hubv1.AddonStatus{State: hubv1.AddonRemoving, Message: "why"}},
+		"WaitsForDependants":          {verb: plan.AwaitDependants, want: hubv1.AddonStatus{State: hubv1.AddonRemoving, Message: "why"}},
+		"HandedOver":                  {verb: plan.HandOver, want: hubv1.AddonStatus{State: hubv1.AddonRemoving, Message: "why"}},
+		"HandedOverAndFinished":       {verb: plan.HandOver, change: func(o *report.Object) { o.Finished = true }, others: true},
+		"NothingIsLeft":               {verb: plan.Finish, change: func(o *report.Object) { o.Finished = true }, others: true},
+		"AnotherDeliverys":            {verb: plan.Uninstall, change: func(o *report.Object) { o.Delivery = other.Name }, others: true},
+		"OfTheNameInAnotherNamespace": {verb: plan.Uninstall, change: func(o *report.Object) { o.Key.Namespace = "team" }, others: true},
+		"SomebodyWroteItByHand":       {verb: plan.HandOver, change: func(o *report.Object) { o.Foreign = true }, others: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o, s, d := objectOf(tc.change), stepOf(tc.verb, tc.out), deliveryOf()
+			s.Key, s.By, s.Wanted = o.Key, other, nil
+			if tc.silently {
+				s.Reason = ""
+			}
+			d.Spec.Removals, d.Leaving = tc.grants, tc.leaving
+			got, ok := report.Addon(clusterOf(o), d, s)
+			if ok == tc.others {
+				t.Fatalf("reports on it: %t", ok)
+			}
+			tc.want.Name, tc.want.Kind, tc.want.Object = "a", addonKey.Kind, addonKey.Name
+			if diff := cmp.Diff(tc.want, got); ok && diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestAddonOfAnother: a delivery does not report on what another one wants, or nobody.
+func TestAddonOfAnother(t *testing.T) {
+	for name, change := range map[string]func(*report.Step){
+		"AnotherWantsIt": func(s *report.Step) { s.By = other },
+		"NobodyWantsIt":  func(s *report.Step) { s.Wanted = nil },
+	} {
+		s := stepOf(plan.Suspend, report.Outcome{})
+		change(&s)
+		if a, ok := report.Addon(clusterOf(objectOf(nil)), deliveryOf(), s); ok {
+			t.Errorf("%s: %+v", name, a)
+		}
+	}
+}
+
+// TestReleaseIsRecorded: the status says which release an add-on goes on with, if its name does not say so.
+func TestReleaseIsRecorded(t *testing.T) {
+	release := hubv1.HelmReleaseIdentity{Name: "old", Namespace: "apps", StorageNamespace: "apps"}
+	for name, tc := range map[string]struct {
+		kind      string
+		byDefault bool
+		want      *hubv1.HelmReleaseIdentity
+	}{
+		"ByItsName":       {kind: "HelmRelease", byDefault: true},
+		"ByAnotherName":   {kind: "HelmRelease", want: &release},
+		"OfKustomization": {kind: "Kustomization"},
+	} {
+		s := stepOf(plan.Create, report.Outcome{Applied: 1})
+		s.Wanted = &assembly.Wanted{Object: s.Wanted.Object}
+		s.Wanted.Kind, s.Wanted.Release, s.Wanted.DefaultRelease = tc.kind, release, tc.byDefault
+		if a, _ := report.Addon(clusterOf(), deliveryOf(), s); !cmp.Equal(a.Release, tc.want) {
+			t.Errorf("%s: %v", name, a.Release)
+		}
+	}
+}
+
+// TestReinstallCounts: an add-on that the guard lets be reinstalled counts as going until it is Ready in its new place.
+func TestReinstallCounts(t *testing.T) {
+	const grant = "uid elsewhere"
+	for name, tc := range map[string]struct {
+		state  fluxstate.State
+		grants []string
+		before string
+		want   string
+	}{
+		"OnItsWay":   {state: fluxstate.State{Generation: 3}, grants: []string{grant}, before: grant, want: grant},
+		"Ready":      {state: fluxstate.State{Generation: 3, Ready: "True", ReadyGeneration: 3}, grants: []string{grant}, before: grant},
+		"NotGranted": {state: fluxstate.State{Generation: 3}, before: grant},
+		"NotAsked":   {state: fluxstate.State{Generation: 3}, grants: []string{grant}},
+		"OfARemoval": {state: fluxstate.State{Generation: 3}, grants: []string{guard.Dropped("uid")}, before: guard.Dropped("uid")},
+	} {
+		o := objectOf(func(o *report.Object) { o.State = tc.state })
+		d := deliveryOf(hubv1.AddonStatus{Name: "a", Removal: tc.before})
+		d.Spec.Removals = tc.grants
+		if a, _ := report.Addon(clusterOf(o), d, stepOf(plan.Keep, report.Outcome{Applied: 3})); a.Removal != tc.want {
+			t.Errorf("%s: %q, want %q", name, a.Removal, tc.want)
+		}
+	}
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/excerpt"
+	"github.com/chandler-hub/chandler/internal/fluxstate"
+	"github.com/chandler-hub/chandler/internal/plan"
+	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/status"
+)
+
+// State returns the state of an add-on and a message, from its status before and the state of its object. applied is
+// the object's generation after the hub's last write. stays is true if the hub leaves the object as it is, so that
+// whoever wrote it last, Flux's word counts. That may have been another version of the hub, or this one: its answer may
+// have been lost, or somebody has deleted the delivery since.
+func State(before hubv1.AddonStatus, s fluxstate.State, applied int64, stays bool) (hubv1.AddonState, string) {
+	if stays && applied != s.Generation {
+		applied, before.AppliedGeneration = s.Generation, s.Generation
+	}
+	return fluxstate.Addon(before, s, applied)
+}
+
+// staying returns the add-ons that stay as they are: they cannot be rendered, the revision is another version's of the
+// hub, or an add-on that cannot be delivered yet is to take them over. It includes add-ons that cannot be rendered and
+// have no object.
+func (d *Delivery) staying(c *Cluster) []hubv1.AddonStatus {
+	if d.Leaving {
+		return nil
+	}
+	var out []hubv1.AddonStatus
+	for _, o := range c.Objects {
+		if d.stays(o) {
+			out = append(out, d.stayingAs(c, o))
+		}
+	}
+	slices.SortFunc(out, func(a, b hubv1.AddonStatus) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Object, b.Object))
+	})
+	if d.Result == nil {
+		return out
+	}
+	for name, errs := range d.Result.Failed {
+		if _, lost := d.Lost[name]; lost || d.Stays[name] {
+			continue
+		}
+		i := slices.IndexFunc(out, func(a hubv1.AddonStatus) bool { return a.Name == name })
+		if i < 0 {
+			out, i = append(out, hubv1.AddonStatus{Name: name}), len(out)
+		}
+		out[i].State, out[i].Reason, out[i].Message = hubv1.AddonFailed, hubv1.RenderFailedReason, excerpt.Of(withoutName(errs), status.MaxNote)
+	}
+	return out
+}
+
+// stays returns whether an object of the delivery stays as it is.
+func (d *Delivery) stays(o *Object) bool {
+	return d.owns(o) && !o.Finished && !o.Yields && o.Replaced == "" && (d.holds(o.Addon) || o.Awaited != "")
+}
+
+// stayingAs returns the status of an add-on whose object stays as it is.
+func (d *Delivery) stayingAs(c *Cluster, o *Object) hubv1.AddonStatus {
+	before := d.before(o.Addon)
+	leaves := before.State == hubv1.AddonRemoving || before.State == hubv1.AddonHeld
+	if leaves && (d.Frozen || d.Failed) && before.Object == o.Key.Name && before.Kind == o.Key.Kind {
+		return before // so that the set's room knows that it is in the middle of an edit, and goes on with it
+	}
+	a := hubv1.AddonStatus{Name: o.Addon, Kind: o.Key.Kind, Object: o.Key.Name, Version: o.State.Version, AppliedGeneration: o.Applied}
+	if o.Applied == 0 && (d.Frozen || o.Awaited != "") {
+		a.AppliedGeneration = o.State.Generation
+	}
+	a.State, a.Message = State(before, o.State, o.Applied, true)
+	a.Reason = reasonOf(a.State, o.State)
+	if a.State == hubv1.AddonReady {
+		a.Message = o.Awaited
+	}
+	if a.State == hubv1.AddonSuspended && o.Held && c.Suspended != nil {
+		a.State, a.Message = c.keptSuspended(), c.Suspended.Message
+	}
+	a.Before = kept(before, &a, o, o.Hash)
+	if d.Abandoned {
+		a.State, a.AppliedGeneration = hubv1.AddonOrphaned, 0
+		a.Message = fmt.Sprintf("its AddonDelivery was deleted by hand while nobody was there to withdraw it; %s is left, and Flux goes on with it", o.Key)
+	}
+	return a
+}
+
+// withoutName leaves the add-on's name out of errors, because the status says it already.
+func withoutName(errs render.Errors) string {
+	lines := make([]string, len(errs))
+	for i, e := range errs {
+		e.Addon = ""
+		lines[i] = e.Error()
+	}
+	return strings.Join(lines, "; ")
+}
+
+// gone returns the entries of the status before, of add-ons that now has none of, that are still news. If the delivery
+// could not be read, that is all of them: it is not known whether they should have an object, and what an add-on was
+// about to take over must not be forgotten. Otherwise it is the orphans.
+func (d *Delivery) gone(c *Cluster, now []hubv1.AddonStatus) []hubv1.AddonStatus {
+	var out []hubv1.AddonStatus
+	for _, a := range d.Before {
+		switch {
+		case slices.ContainsFunc(now, func(n hubv1.AddonStatus) bool { return n.Name == a.Name }):
+		case d.Failed:
+			out = append(out, *a.DeepCopy())
+		default:
+			if orphan, ok := c.orphan(a, plan.Key{Kind: a.Kind, Namespace: d.Namespace, Name: a.Object}); ok {
+				out = append(out, orphan)
+			}
+		}
+	}
+	return out
+}
+
+// orphan returns the status of an add-on that was let go and has no object any more, and false for one that was not.
+// An object that is there, and stays, has not gone: another set of the namespace delivers it now. The hub may have let
+// the add-on go a moment ago, so that its status does not say so yet.
+func (c *Cluster) orphan(a hubv1.AddonStatus, k plan.Key) (hubv1.AddonStatus, bool) {
+	left, removed := "", false
+	if c.Removed != nil {
+		left, removed = c.Removed(k)
+	}
+	switch o := c.Objects[k]; {
+	case o != nil && !o.Deleting && !removed:
+		return a, false
+	case a.State == hubv1.AddonOrphaned:
+		return a, true
+	case left != "":
+		return hubv1.AddonStatus{Name: a.Name, Kind: a.Kind, Object: a.Object, State: hubv1.AddonOrphaned, Message: left}, true
+	}
+	return a, false
+}

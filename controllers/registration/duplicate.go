@@ -50,9 +50,7 @@ func (r *Reconciler) duplicates(ctx context.Context, reg *hubv1.ClusterRegistrat
 	beside := precedence.Beside(reg, all, r.Config.IsPlatform)
 	switch {
 	case instead != nil:
-		status.Set(reg, hubv1.DuplicateCondition, metav1.ConditionTrue, hubv1.SameClusterReason, fmt.Sprintf(
-			"this is the cluster of ClusterRegistration %s/%s as well (%s): that one is served, and nothing is delivered through this one. Remove one of them, and the other is served",
-			instead.Namespace, instead.Name, sameness(&reg.Status)), r.Clock.Now())
+		status.Set(reg, hubv1.DuplicateCondition, metav1.ConditionTrue, hubv1.SameClusterReason, standsBack(reg, instead), r.Clock.Now())
 	case len(beside) > 0:
 		status.Set(reg, hubv1.DuplicateCondition, metav1.ConditionTrue, hubv1.SameClusterReason, fmt.Sprintf(
 			"this is the cluster of ClusterRegistration %s as well, or says so (%s). Their kubeconfigs have different CAs, or each is in a tenant's namespace: sets deliver through all of them. If it is one cluster, remove all but one",
@@ -61,6 +59,18 @@ func (r *Reconciler) duplicates(ctx context.Context, reg *hubv1.ClusterRegistrat
 		status.Clear(reg, hubv1.DuplicateCondition)
 	}
 	return instead, nil
+}
+
+// standsBack says why a registration is not served, and what to do. The one that is served stays so when it does not
+// answer: a kubeconfig that expires must not change what is delivered to a cluster.
+func standsBack(reg, instead *hubv1.ClusterRegistration) string {
+	name := instead.Namespace + "/" + instead.Name
+	remedy := "Remove one of them, and the other is served"
+	if status.Online(reg) && !status.Online(instead) {
+		remedy = fmt.Sprintf("The cluster answers here, and not through %s: mend its kubeconfig, or remove it, and this one is served", name)
+	}
+	return fmt.Sprintf("this is the cluster of ClusterRegistration %s as well (%s): that one is served, and nothing is delivered through this one. %s",
+		name, sameness(&reg.Status), remedy)
 }
 
 // stayer says which other registration of the cluster of one that goes stays; "" if none does. It looks live: of two that go, the one that

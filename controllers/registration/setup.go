@@ -43,7 +43,7 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 	news := enqueue.NewBell(enqueue.Itself)
 	c, err := ctrl.NewControllerManagedBy(mgr).Named("registration").
 		For(&hubv1.ClusterRegistration{}, builder.WithPredicates(specOrLabels())).
-		Watches(&hubv1.ClusterRegistration{}, handler.EnqueueRequestsFromMapFunc(enqueue.SameCluster(r.Client)), builder.WithPredicates(enqueue.ComesOrGoes())).
+		Watches(&hubv1.ClusterRegistration{}, handler.EnqueueRequestsFromMapFunc(enqueue.SameCluster(r.Client)), builder.WithPredicates(predicate.Or(enqueue.ComesOrGoes(), answers()))).
 		WatchesMetadata(secret, handler.EnqueueRequestsFromMapFunc(r.usersOfSecret), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
 		WatchesMetadata(originreader.Namespace(), handler.EnqueueRequestsFromMapFunc(r.inNamespace), builder.WithPredicates(originreader.AllowsSecrets())).
 		Watches(&helmv2.HelmRelease{}, enqueue.Later(countDelay, enqueue.RegistrationOfObject), builder.WithPredicates(evidenceChanges())).
@@ -97,6 +97,17 @@ func (r *Reconciler) wake(ctx context.Context, kind origin.Kind, news *enqueue.B
 			continue
 		}
 		news.Ring(ctx, reg)
+	}
+}
+
+// answers passes a registration whose cluster answers through it from now on, or does not any more: others of the
+// cluster say so.
+func answers() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return status.Online(e.ObjectOld.(*hubv1.ClusterRegistration)) != status.Online(e.ObjectNew.(*hubv1.ClusterRegistration))
+		},
 	}
 }
 

@@ -189,7 +189,7 @@ func LetsGo(reason string) bool {
 }
 
 // SpecWouldBeLostReason of DeletionHeld: the origin would have the registration made again, without what somebody
-// wrote into its spec.
+// wrote into its spec, or without a label of its own.
 const SpecWouldBeLostReason = "SpecWouldBeLost"
 
 // WrittenByHandReason of OriginIgnored: the registration has a spec.kubeConfig and no originRef, so only its author

@@ -26,7 +26,7 @@ const (
 	ForceUnregisterAnnotation = "chandler.dev/force-unregister"
 
 	// DiscardSpecAnnotation, when it is "true" on a ClusterRegistration that is being deleted while its origin is
-	// labelled, lets the hub make it again without what somebody wrote into its spec.
+	// labelled, lets the hub make it again without what somebody wrote into its spec, or a label of its own.
 	DiscardSpecAnnotation = "chandler.dev/discard-spec"
 
 	// DrainAnnotation on a TenantControlPlane or Cluster, while it is "true", has its add-ons uninstalled, if its

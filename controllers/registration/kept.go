@@ -5,11 +5,12 @@ package registration
 import (
 	"context"
 	"fmt"
-	"strings"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
@@ -21,10 +22,10 @@ import (
 // stays returns why a registration that is being deleted stays, and is served as before; "" if it goes.
 //
 // It may be one that would be made again without what somebody wrote into it. A cluster that was paused would be worked on, and one that
-// keeps its add-ons by deletionPolicy: Orphan would lose them the next time. Or its Secret has gone since it was deleted: nobody has asked
+// keeps its add-ons by deletionPolicy: Orphan would lose them the next time, and one that is selected by a label of its own at once. Or its Secret has gone since it was deleted: nobody has asked
 // for an uninstall, since with the Secret it would have been made again, and without it nothing happens before the grace is over.
-func (r *Reconciler) stays(ctx context.Context, reg *hubv1.ClusterRegistration, verdict origin.Verdict) (string, error) {
-	loses := len(written(&reg.Spec)) > 0 && reg.Annotations[hubv1.DiscardSpecAnnotation] != "true"
+func (r *Reconciler) stays(ctx context.Context, reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured, verdict origin.Verdict) (string, error) {
+	loses := len(written(reg, obj)) > 0 && reg.Annotations[hubv1.DiscardSpecAnnotation] != "true"
 	if !loses && !unsaid(reg, verdict) || forced(reg) || !controllerutil.ContainsFinalizer(reg, hubv1.RegistrationFinalizer) {
 		return "", nil
 	}
@@ -59,9 +60,9 @@ func (r *Reconciler) graceLeft(reg *hubv1.ClusterRegistration) time.Duration {
 	return max(r.Config.TeardownGrace-r.Clock.Since(c.LastTransitionTime.Time), 0) + 10*time.Millisecond
 }
 
-// written names the fields of a registration that only its user knows.
-func written(s *hubv1.ClusterRegistrationSpec) []string {
-	var out []string
+// written names the fields of a registration that only its user knows, and not its origin, which is nil if it is not there.
+func written(reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured) []string {
+	s, out := &reg.Spec, ownLabels(reg, obj)
 	for _, f := range []struct {
 		name string
 		set  bool
@@ -81,20 +82,36 @@ func written(s *hubv1.ClusterRegistrationSpec) []string {
 	return out
 }
 
+// ownLabels names the labels of a registration that its origin does not have so. Its sets may select it by them.
+func ownLabels(reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured) []string {
+	if obj == nil {
+		return nil
+	}
+	var out []string
+	theirs := obj.GetLabels()
+	for k, v := range origin.MirroredLabels(reg.Labels) {
+		if is, there := theirs[k]; !there || is != v {
+			out = append(out, "label "+k)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
 // keep says why a deletion waits, and how to go on; why is "" if it does not.
-func (r *Reconciler) keep(reg *hubv1.ClusterRegistration, why string) {
+func (r *Reconciler) keep(reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured, why string) {
 	if why == "" {
 		status.Clear(reg, hubv1.DeletionHeldCondition)
 		return
 	}
-	message := r.keptBecause(reg, why)
+	message := r.keptBecause(reg, obj, why)
 	status.Set(reg, hubv1.DeletionHeldCondition, metav1.ConditionTrue, why, message, r.Clock.Now())
 	if status.IsTrue(reg, hubv1.ReadyCondition) {
 		status.Summarize(reg, status.Summary{Phase: status.Working, Reason: why, Message: message}, r.Clock.Now())
 	}
 }
 
-func (r *Reconciler) keptBecause(reg *hubv1.ClusterRegistration, why string) string {
+func (r *Reconciler) keptBecause(reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured, why string) string {
 	if why == hubv1.OriginMissingReason {
 		return fmt.Sprintf("deleted, and Secret %q, which it came from, is not there: it is served as before. It is made again when the Secret is back, and its add-ons are let go "+
 			"when the Secret has not been there for %s. To let them go at once: kubectl annotate clusterregistration -n %s %s %s=true",
@@ -102,7 +119,7 @@ func (r *Reconciler) keptBecause(reg *hubv1.ClusterRegistration, why string) str
 	}
 	return fmt.Sprintf("deleted while its origin still says that it is registered, and made again it would be without %s: it stays, and is served as before. "+
 		"To have it made again without them: kubectl annotate clusterregistration -n %s %s %s=true. To unregister it, set label %s to \"false\" on %s %q",
-		strings.Join(written(&reg.Spec), ", "), reg.Namespace, reg.Name, hubv1.DiscardSpecAnnotation, hubv1.RegisterLabel, reg.Spec.OriginRef.Kind, reg.Spec.OriginRef.Name)
+		status.List(written(reg, obj), 10), reg.Namespace, reg.Name, hubv1.DiscardSpecAnnotation, hubv1.RegisterLabel, reg.Spec.OriginRef.Kind, reg.Spec.OriginRef.Name)
 }
 
 // tellKept sends an event when a deletion begins to wait.

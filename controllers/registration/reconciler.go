@@ -65,7 +65,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, reg *hubv1.ClusterRegistrati
 	}
 	stays := ""
 	if !reg.DeletionTimestamp.IsZero() {
-		if stays, err = r.stays(ctx, reg, verdict); err != nil {
+		if stays, err = r.stays(ctx, reg, obj, verdict); err != nil {
 			return ctrl.Result{}, err
 		}
 		if stays == "" {
@@ -102,7 +102,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, reg *hubv1.ClusterRegistrati
 	served.unreadable(reg, obj)
 	drained, failed := r.drain(ctx, reg, obj, &served)
 	r.summarize(reg, found, refused, served)
-	r.keep(reg, stays)
+	r.keep(reg, obj, stays)
 	wait := r.waiting.For(client.ObjectKeyFromObject(reg), pace.Registration(before, reg, served.lags()), pace.Delay(before), r.Clock.Now())
 	if wait == 0 {
 		if err := apply.Status(ctx, r.Client, before, reg); err != nil {

@@ -1,7 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package plan compares the Flux objects that a cluster should have with those that it has, and says what to do. It is
-// pure: it decides, and writes nothing.
+// Package plan compares the Flux objects that a cluster should have with those that it has, and says what to do with
+// each. It is pure: it decides, and writes nothing.
+//
+// # Algorithm
+//
+// Compute makes one plan for one cluster, over all sets that deliver to it. It looks at one moment only. The caller
+// carries out all steps of a plan, and computes the next one when something has changed. A step that waits names what
+// it waits for, and has no other effect.
+//
+//  1. Objects that nobody desires leave. An object also leaves if a desired object has its name and is to go on with
+//     the workload of yet another object (obstructed).
+//  2. Each leaving object gets the first of these that applies. Flux has finished with it: it is decided what becomes
+//     of what it left (finish). A desired object can take its workload over: it is handed over, as soon as the other one
+//     may be created (handOver). Another object has the same Helm release, and stays: it is handed over as well (leaves).
+//     Otherwise package teardown decides, and dependants go first (removal).
+//  3. Frozen objects stay as they are (frozen).
+//  4. Each desired object passes these gates in this order (arrival): it was not made for another cluster; the cluster
+//     is not suspended; the cluster has answered; its dependencies are Ready; every object that delivered the same
+//     before is gone; the removal guard allows a reinstall. The first gate that is closed gives the step. Behind the
+//     last one, an object that is missing is created, one that differs is updated, and any other is kept.
+//
+// # Verbs
+//
+// Create and Update write an object. Suspend and Resume set and unset spec.suspend. Uninstall, LetGo, HandOver and
+// Finish delete an object, and differ in what becomes of its workload: Flux removes it; it stays, and is reported as an
+// orphan; it stays, and another object goes on with it; nothing is left of it. All other verbs leave an object as it is,
+// and say why: Keep, Hold, Ask, AwaitCluster, AwaitDependency, AwaitRemoval, AwaitDependants and AwaitResume.
+//
+// # Invariants
+//
+//   - Every desired object has one step, and so has every other object, unless it is frozen. A name has two steps at
+//     most: that of the object that goes, and then that of the one that comes.
+//   - The order of the steps depends on names and on the order of Desired, not on the order of Observed.
+//   - Nothing is created or updated before the cluster has answered, or while it is suspended.
+//   - No workload has two objects: none is created for a workload that another object still has, and no object is
+//     uninstalled whose workload another object goes on with.
+//   - A frozen object is neither updated nor uninstalled. An object that was made for another cluster is not either: it
+//     is let go, since Flux would act on the cluster that is there now.
+//   - What the hub did not make is handed over, or it stays.
+//   - An add-on is uninstalled after all leaving add-ons that depend on it. A cycle of them is uninstalled at once.
+//   - No update makes Flux reinstall a workload unless the removal guard allows it.
+//   - The platform's objects do not wait for a tenant's object that may never come.
 package plan
 
 import (

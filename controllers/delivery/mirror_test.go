@@ -5,10 +5,13 @@ package delivery
 import (
 	"bytes"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/identity"
@@ -167,5 +170,35 @@ func TestMirrorGoesOnce(t *testing.T) {
 func each(c *cluster, change func(*object)) {
 	for _, o := range c.objects {
 		change(o)
+	}
+}
+
+// TestMirrorChanges: the room looks at a mirror that somebody edits or deletes, and at no other Secret.
+func TestMirrorChanges(t *testing.T) {
+	secret := func(change func(*metav1.PartialObjectMetadata)) client.Object {
+		o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+			Labels: map[string]string{hubv1.MirrorLabel: "true"}, Annotations: map[string]string{hubv1.FingerprintAnnotation: "a"},
+		}}
+		if change != nil {
+			change(o)
+		}
+		return o
+	}
+	for name, tc := range map[string]struct {
+		change func(*metav1.PartialObjectMetadata)
+		want   bool
+	}{
+		"Same":    {nil, false},
+		"Edited":  {func(o *metav1.PartialObjectMetadata) { o.Annotations = nil }, true},
+		"Deleted": {func(o *metav1.PartialObjectMetadata) { o.DeletionTimestamp = &metav1.Time{Time: time.Now()} }, true},
+		"NoMirror": {func(o *metav1.PartialObjectMetadata) {
+			o.Labels, o.DeletionTimestamp = nil, &metav1.Time{Time: time.Now()}
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := mirrorChanges().Update(event.UpdateEvent{ObjectOld: secret(nil), ObjectNew: secret(tc.change)}); got != tc.want {
+				t.Errorf("it is looked at: %t", got)
+			}
+		})
 	}
 }

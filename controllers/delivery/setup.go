@@ -185,11 +185,13 @@ func comesOrChangesHands() predicate.Predicate {
 	}
 }
 
-// mirrorChanges leaves out all Secrets and ConfigMaps on the hub but the mirrors.
+// mirrorChanges leaves out all Secrets and ConfigMaps on the hub but the mirrors. One that somebody deletes goes at once if no Flux object
+// needs it, and then nothing else tells of it.
 func mirrorChanges() predicate.Predicate {
 	mirror := predicate.NewPredicateFuncs(func(obj client.Object) bool { _, ok := obj.GetLabels()[hubv1.MirrorLabel]; return ok })
 	return predicate.And(mirror, predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		return !equality.Semantic.DeepEqual(e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations())
+		return !equality.Semantic.DeepEqual(e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()) ||
+			e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero()
 	}})
 }
 

@@ -14,6 +14,8 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/index"
+	"github.com/chandler-hub/chandler/internal/identity"
+	"github.com/chandler-hub/chandler/internal/match"
 	"github.com/chandler-hub/chandler/internal/precedence"
 	"github.com/chandler-hub/chandler/internal/status"
 )
@@ -31,13 +33,31 @@ func (r *Reconciler) ofCluster(ctx context.Context, reg *hubv1.ClusterRegistrati
 	return list.Items, nil
 }
 
-// dated notes since when a registration is of its cluster. before is as it was read.
-func (r *Reconciler) dated(before, reg *hubv1.ClusterRegistration) {
-	if was, is := before.Status.ClusterID(), reg.Status.ClusterID(); is == "" {
+// dated notes since when a registration is of its cluster. before is as it was read. One that was deleted and made
+// again has left its Flux objects there: it has been of the cluster since it made the first of them, and who came
+// meanwhile does not go before it.
+func (r *Reconciler) dated(ctx context.Context, before, reg *hubv1.ClusterRegistration) error {
+	was, is := before.Status.ClusterID(), reg.Status.ClusterID()
+	if is == "" {
 		reg.Status.ClusterSince = nil
-	} else if was != is {
-		reg.Status.ClusterSince = new(metav1.NewTime(r.Clock.Now()))
 	}
+	if is == "" || was == is {
+		return nil
+	}
+	objects, err := index.FluxObjects(ctx, r.Client, identity.ClusterKey(r.Config.HubID, client.ObjectKeyFromObject(reg)))
+	if err != nil {
+		return err
+	}
+	since := metav1.NewTime(r.Clock.Now())
+	for _, obj := range objects {
+		made, in := obj.GetCreationTimestamp(), obj.GetNamespace()
+		ours := obj.GetDeletionTimestamp() == nil && obj.GetAnnotations()[hubv1.ClusterUIDAnnotation] == is && match.Reaches(in, r.Config.IsPlatform(in), reg.Namespace)
+		if ours && made.Before(&since) {
+			since = made
+		}
+	}
+	reg.Status.ClusterSince = &since
+	return nil
 }
 
 // duplicates says which other registration of the same cluster is served instead of this one, and returns that; nil if this one is served.

@@ -5,10 +5,21 @@ package registration
 import (
 	"strings"
 	"testing"
+	"time"
 
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/index"
+	"github.com/chandler-hub/chandler/internal/hubconfig"
+	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
@@ -32,5 +43,57 @@ func TestStandsBack(t *testing.T) {
 		if got := standsBack(reg("alive", tc.alive), reg("served", tc.served)); !strings.Contains(got, "ClusterRegistration fleet/served as well") || !strings.Contains(got, tc.want) {
 			t.Errorf("%s: %s", name, got)
 		}
+	}
+}
+
+// TestMadeAgainIsServedAgain: a registration that somebody deletes, and that is made again, has been of its cluster since it made its first
+// Flux object there. Who has registered the cluster a second time is not served for that.
+func TestMadeAgainIsServedAgain(t *testing.T) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{hubv1.AddToScheme, helmv2.AddToScheme, kustomizev1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	object := func(namespace, uid string) *helmv2.HelmRelease {
+		return &helmv2.HelmRelease{ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: "o", CreationTimestamp: metav1.NewTime(moment.Add(-time.Hour)),
+			Annotations: map[string]string{hubv1.ClusterUIDAnnotation: uid},
+			Labels:      map[string]string{hubv1.ClusterKeyLabel: identity.ClusterKey("hub", client.ObjectKey{Namespace: "fleet", Name: "one"})},
+		}}
+	}
+	goes := object("flux-system", "c1")
+	goes.DeletionTimestamp, goes.Finalizers = &metav1.Time{Time: moment}, []string{hubv1.FluxObjectFinalizer}
+	for name, tc := range map[string]struct {
+		was    types.UID
+		object *helmv2.HelmRelease
+		ago    time.Duration
+	}{
+		"MadeAgain":             {"", object("flux-system", "c1"), time.Hour},
+		"ItsOwnSetDelivers":     {"", object("fleet", "c1"), time.Hour},
+		"OutOfReach":            {"", object("evil", "c1"), 0},
+		"MadeForAnotherCluster": {"", object("flux-system", "c0"), 0},
+		"ItIsLetGo":             {"", goes, 0},
+		"LedThere":              {"c0", object("flux-system", "c0"), 0},
+		"NothingChanges":        {"c1", object("flux-system", "c1"), time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := fake.NewClientBuilder().WithScheme(scheme).WithObjects(tc.object)
+			for _, o := range []client.Object{&helmv2.HelmRelease{}, &kustomizev1.Kustomization{}} {
+				b = b.WithIndex(o, index.ClusterKey, func(o client.Object) []string { return []string{o.GetLabels()[hubv1.ClusterKeyLabel]} })
+			}
+			r := &Reconciler{Client: b.Build(), Clock: clocktesting.NewFakePassiveClock(moment),
+				Config: &hubconfig.Config{Shared: hubconfig.Shared{HubID: "hub", PlatformNamespaces: []string{"flux-system"}}}}
+			before := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "one"}}
+			before.Status.ClusterUID, before.Status.ClusterSince = tc.was, &metav1.Time{Time: moment.Add(-time.Minute)}
+			reg := before.DeepCopy()
+			reg.Status.ClusterUID = "c1"
+			if err := r.dated(t.Context(), before, reg); err != nil {
+				t.Fatal(err)
+			}
+			if ago := moment.Sub(reg.Status.ClusterSince.Time); ago != tc.ago {
+				t.Errorf("since %s, want %s", ago, tc.ago)
+			}
+		})
 	}
 }

@@ -85,7 +85,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, reg *hubv1.ClusterRegistrati
 	}
 	r.expiry(reg)
 	again, doubt := r.suspend(reg, obj, refused)
-	r.dated(before, reg)
+	if err := r.dated(ctx, before, reg); err != nil {
+		return ctrl.Result{}, err
+	}
 	instead, err := r.duplicates(ctx, reg)
 	if err != nil {
 		return ctrl.Result{}, err

@@ -258,6 +258,9 @@ func (r *Reconciler) observe(ctx context.Context, set *hubv1.AddonSet, selector 
 		return reg != nil && status.Online(reg)
 	}
 	f := &fleet{inUse: map[string]bool{}, lost: map[string]int{}, removals: r.newRemovals(ctx, set)}
+	f.removals.elsewhere = func(of *hubv1.ClusterRegistration) bool {
+		return selector != nil && selectsAnother(selector, of, regs.Items)
+	}
 	served := make(map[types.NamespacedName]bool, len(list.Items))
 	for i := range list.Items {
 		d := &list.Items[i]
@@ -290,6 +293,13 @@ func (r *Reconciler) observe(ctx context.Context, set *hubv1.AddonSet, selector 
 		f.nothing = r.whyNothing(set, selector, regs)
 	}
 	return f, nil
+}
+
+// selectsAnother returns whether a set selects another registration of the same cluster, which stays.
+func selectsAnother(selector *match.Selector, of *hubv1.ClusterRegistration, all []hubv1.ClusterRegistration) bool {
+	return slices.ContainsFunc(all, func(o hubv1.ClusterRegistration) bool {
+		return o.UID != of.UID && o.Status.ClusterID() == of.Status.ClusterID() && !status.Goes(&o) && selector.Matches(&o)
+	})
 }
 
 // whyNothing says why a set selects nothing.

@@ -35,6 +35,8 @@ type removals struct {
 	// made returns the add-ons of a delivery whose Flux objects are there, and whether others are on their way out. It is
 	// asked of what is to go as a whole.
 	made func(*hubv1.AddonDelivery) (made []string, going bool, err error)
+	// elsewhere returns whether the set selects another registration of a cluster, which stays.
+	elsewhere func(*hubv1.ClusterRegistration) bool
 	// failed is what could not be read: then nothing is decided.
 	failed error
 	// doomed is true if the set's namespace is being deleted: what has been deleted with it goes without being asked for.
@@ -54,7 +56,8 @@ type request struct {
 
 func (r *Reconciler) newRemovals(ctx context.Context, set *hubv1.AddonSet) *removals {
 	made := func(d *hubv1.AddonDelivery) ([]string, bool, error) { return r.objectsOf(ctx, d) }
-	return &removals{set: set, requests: map[string]request{}, delivered: map[string][]string{}, going: map[string][]string{}, made: made}
+	return &removals{set: set, requests: map[string]request{}, delivered: map[string][]string{}, going: map[string][]string{}, made: made,
+		elsewhere: func(*hubv1.ClusterRegistration) bool { return false }}
 }
 
 // of looks at one delivery that is not being withdrawn yet. reg is nil if the registration is not there, selector if the set does
@@ -81,10 +84,18 @@ func (r *removals) withdraw(d *hubv1.AddonDelivery, reg *hubv1.ClusterRegistrati
 	addons = append(addons, unreported...)
 	empty := len(addons) == 0 && !going // what is on its way out needs its delivery to let go of it
 	orphaned := r.set.Spec.DeletionPolicy == hubv1.DeletionPolicyOrphan || reg.Spec.DeletionPolicy == hubv1.DeletionPolicyOrphan
-	if orphaned || drain.Requested(reg) || hubv1.LetsGo(status.Reason(reg, hubv1.UnregisteringCondition)) {
+	if orphaned || drain.Requested(reg) || r.losesNothing(reg) {
 		addons, empty = nil, false
 	}
 	r.ask(d, guard.Withdrawal(string(d.UID)), addons, request{delivery: d, orphan: orphaned, empty: empty})
+}
+
+// losesNothing returns whether nothing is lost with a registration that is unregistered: its cluster goes, somebody
+// forces it, or another registration of the cluster stays that the set selects as well. If that gets other sets, what
+// this set has delivered is let go, and nobody delivers it any more: that counts as any removal does.
+func (r *removals) losesNothing(reg *hubv1.ClusterRegistration) bool {
+	reason := status.Reason(reg, hubv1.UnregisteringCondition)
+	return hubv1.LetsGo(reason) && (reason != hubv1.SameClusterReason || r.elsewhere(reg))
 }
 
 // change asks for what the delivery says that it wants to remove or to reinstall.

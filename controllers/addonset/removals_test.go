@@ -61,6 +61,9 @@ func TestRemovals(t *testing.T) {
 		"SecretLost":                 {[]func(*world){unregistering(hubv1.OriginLostReason)}, "all of it: a b"},
 		"AboutToBeMadeAgain":         {[]func(*world){unregistering("")}, ""},
 		"GoesWithItsCluster":         {[]func(*world){unregistering(hubv1.OriginDeletedReason)}, "all of it, free"},
+		"AnotherStays":               {[]func(*world){unregistering(hubv1.SameClusterReason)}, "all of it: a b"},
+		"AnotherGetsIt":              {[]func(*world){unregistering(hubv1.SameClusterReason), func(w *world) { w.elsewhere = true }}, "all of it, free"},
+		"DeselectedHere":             {[]func(*world){deselected, func(w *world) { w.elsewhere = true }}, "all of it: a b"},
 		"Drained":                    {[]func(*world){drained}, "all of it, free"},
 		"DrainedAndBroken":           {[]func(*world){drained, func(w *world) { w.broken = true }}, "all of it, free"},
 		"OrphanedBySet":              {[]func(*world){deselected, func(w *world) { w.set.Spec.DeletionPolicy = hubv1.DeletionPolicyOrphan }}, "all of it, free"},
@@ -109,6 +112,8 @@ type world struct {
 	reg              *hubv1.ClusterRegistration
 	delivery         *hubv1.AddonDelivery
 	platform, broken bool
+	// elsewhere is true if the set selects another registration of the cluster.
+	elsewhere bool
 	// made are the add-ons whose Flux objects are there, and going is true if there is one that is on its way out.
 	made  []string
 	going bool
@@ -157,6 +162,7 @@ func (w *world) asked(t *testing.T) string {
 	}
 	r := (&Reconciler{}).newRemovals(t.Context(), w.set)
 	r.made = func(*hubv1.AddonDelivery) ([]string, bool, error) { return w.made, w.going, nil }
+	r.elsewhere = func(*hubv1.ClusterRegistration) bool { return w.elsewhere }
 	r.of(w.delivery, w.reg, selector)
 	if len(r.wanted) == 0 {
 		return ""

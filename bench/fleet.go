@@ -74,7 +74,8 @@ func startFleet(ctx context.Context, p Parameters) (_ *fleet, err error) {
 		return nil, err
 	}
 	started, err := localfleet.StartClusters(ctx,
-		localfleet.ClusterOptions{Name: "management", Dir: dir, CRDPaths: append(crds, filepath.Join(root, "config", "crd", "bases")), Scheme: hubscheme.New()},
+		localfleet.ClusterOptions{Name: "management", Dir: dir, CRDPaths: append(crds, filepath.Join(root, "config", "crd", "bases")),
+			Scheme: hubscheme.New()},
 		localfleet.ClusterOptions{Name: "workload", Dir: dir, Scheme: hubscheme.New()})
 	if err != nil {
 		return nil, err
@@ -168,7 +169,8 @@ func labels() map[string]string {
 // register labels a cluster.
 func (f *fleet) register(ctx context.Context, name string) error {
 	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: clusters, Name: name}}
-	return f.management.Client.Patch(ctx, s, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{%q:"true","fleet":"yes","region":"eu"}}}`, hubv1.RegisterLabel)))
+	return f.management.Client.Patch(ctx, s, client.RawPatch(types.MergePatchType,
+		fmt.Appendf(nil, `{"metadata":{"labels":{%q:"true","fleet":"yes","region":"eu"}}}`, hubv1.RegisterLabel)))
 }
 
 // reachable waits until n registrations are Reachable.

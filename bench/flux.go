@@ -75,9 +75,12 @@ func (r *reporter) noise(ctx context.Context, list []reported, perSecond int) (i
 }
 
 func (r *reporter) report(ctx context.Context, o reported, status, reason, message string) error {
-	patch := fmt.Appendf(nil, `{"status":{"observedGeneration":%d,"conditions":[{"type":"Ready","status":%q,"reason":%q,"message":%q,"observedGeneration":%d,"lastTransitionTime":%q}]}}`,
+	patch := fmt.Appendf(nil,
+		`{"status":{"observedGeneration":%d,"conditions":[{"type":"Ready","status":%q,"reason":%q,"message":%q,`+
+			`"observedGeneration":%d,"lastTransitionTime":%q}]}}`,
 		o.generation, status, reason, message, o.generation, time.Now().UTC().Format(time.RFC3339))
-	_, err := r.client.Resource(o.kind).Namespace(o.key.Namespace).Patch(ctx, o.key.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
+	_, err := r.client.Resource(o.kind).Namespace(o.key.Namespace).Patch(ctx, o.key.Name, types.MergePatchType, patch,
+		metav1.PatchOptions{}, "status")
 	if apierrors.IsNotFound(err) {
 		return nil
 	}

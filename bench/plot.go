@@ -71,7 +71,8 @@ func plot(out io.Writer, results []Result) error {
 	var b bytes.Buffer
 	results = slices.DeleteFunc(slices.Clone(results), func(r Result) bool { return r.Addons != results[0].Addons })
 	rows := (len(panels) + 1) / 2
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" font-family="sans-serif" font-size="11">`+"\n", 2*panelWidth, rows*panelHeight)
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" font-family="sans-serif" font-size="11">`+"\n",
+		2*panelWidth, rows*panelHeight)
 	fmt.Fprintf(&b, `<rect width="100%%" height="100%%" fill="white"/>`+"\n")
 	for i, p := range panels {
 		fmt.Fprintf(&b, `<g transform="translate(%d,%d)">`+"\n", i%2*panelWidth, i/2*panelHeight)
@@ -95,7 +96,8 @@ func (p panel) draw(b *bytes.Buffer, results []Result) {
 	for i := range 3 {
 		v := most * float64(i) / 2
 		y := height(v, most)
-		fmt.Fprintf(b, `<line x1="%d" x2="%d" y1="%.1f" y2="%.1f" stroke="#ddd"/><text x="%d" y="%.1f" text-anchor="end">%.3g</text>`+"\n", left, panelWidth-right, y, y, left-6, y+4, v)
+		fmt.Fprintf(b, `<line x1="%d" x2="%d" y1="%.1f" y2="%.1f" stroke="#ddd"/><text x="%d" y="%.1f" text-anchor="end">%.3g</text>`+"\n",
+			left, panelWidth-right, y, y, left-6, y+4, v)
 	}
 	for i := range results {
 		x := across(results, i)

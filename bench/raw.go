@@ -95,7 +95,8 @@ func (r *raw) capture(ctx context.Context, most int) ([]manifest, error) {
 func (r *raw) apply(ctx context.Context, manifests []manifest) (float64, error) {
 	begin := time.Now()
 	err := each(rawWriters, manifests, func(m manifest) error {
-		_, err := r.client.Resource(m.kind).Namespace(rawNamespace).Apply(ctx, m.obj.GetName(), m.obj, metav1.ApplyOptions{FieldManager: "bench", Force: true})
+		_, err := r.client.Resource(m.kind).Namespace(rawNamespace).Apply(ctx, m.obj.GetName(), m.obj,
+			metav1.ApplyOptions{FieldManager: "bench", Force: true})
 		if err != nil {
 			return fmt.Errorf("apply %s %s: %w", m.kind.Resource, m.obj.GetName(), err)
 		}
@@ -123,7 +124,8 @@ func (r *raw) changed(manifests []manifest, color string) ([]manifest, error) {
 // remove deletes what was applied, and waits until there are as few objects as before.
 func (r *raw) remove(ctx context.Context, o *observer, before int) error {
 	for _, kind := range kinds {
-		if err := r.client.Resource(kind).Namespace(rawNamespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
+		if err := r.client.Resource(kind).Namespace(rawNamespace).DeleteCollection(ctx, metav1.DeleteOptions{},
+			metav1.ListOptions{}); err != nil {
 			return err
 		}
 	}

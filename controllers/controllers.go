@@ -103,12 +103,16 @@ func AddRooms(mgr manager.Manager, config *hubconfig.Config, w World) error {
 		name  string
 		setup func(manager.Manager) error
 	}{
-		{"discovery", (&discovery.Reconciler{Client: c, Live: live, Origins: known, Config: config, Clock: now, Recorder: mgr.GetEventRecorder("chandler-discovery")}).SetupWithManager},
+		{"discovery", (&discovery.Reconciler{Client: c, Live: live, Origins: known, Config: config, Clock: now,
+			Recorder: mgr.GetEventRecorder("chandler-discovery")}).SetupWithManager},
 		{"registration", (&registration.Reconciler{
-			Client: c, Live: live, Origins: known, Config: config, Pool: w.Pool, Clock: now, HubUID: w.HubUID, Recorder: mgr.GetEventRecorder("chandler-registration"),
+			Client: c, Live: live, Origins: known, Config: config, Pool: w.Pool, Clock: now, HubUID: w.HubUID,
+			Recorder: mgr.GetEventRecorder("chandler-registration"),
 		}).SetupWithManager},
-		{"addonset", (&addonset.Reconciler{Programs: compiled, Client: c, Live: live, Config: config, Clock: now, Recorder: mgr.GetEventRecorder("chandler-addonset")}).SetupWithManager},
-		{"delivery", (&delivery.Reconciler{Programs: compiled, Client: c, Live: live, Config: config, Shared: keeper, Origins: known, Clock: now, Recorder: mgr.GetEventRecorder("chandler-delivery")}).SetupWithManager},
+		{"addonset", (&addonset.Reconciler{Programs: compiled, Client: c, Live: live, Config: config, Clock: now,
+			Recorder: mgr.GetEventRecorder("chandler-addonset")}).SetupWithManager},
+		{"delivery", (&delivery.Reconciler{Programs: compiled, Client: c, Live: live, Config: config, Shared: keeper,
+			Origins: known, Clock: now, Recorder: mgr.GetEventRecorder("chandler-delivery")}).SetupWithManager},
 		{"shared", keeper.SetupWithManager},
 		{"origins", known.SetupWithManager},
 	} {

@@ -108,8 +108,8 @@ const (
 	ExpiredReason         = "Expired"
 )
 
-// SameClusterReason of Duplicate: both have one kube-system UID. Of Unregistering: the registration is going, and its add-ons are let go, not
-// uninstalled, since another registration of the same cluster stays.
+// SameClusterReason of Duplicate: both have one kube-system UID. Of Unregistering: the registration is going, and its
+// add-ons are let go, not uninstalled, since another registration of the same cluster stays.
 const SameClusterReason = "SameCluster"
 
 // DuplicateReason of Ready, of a ClusterRegistration and of its AddonDeliveries: another registration of the same cluster is served.

@@ -75,7 +75,8 @@ func run(ctx context.Context, o options) (err error) {
 	if err != nil {
 		return err
 	}
-	clusters, err := localfleet.StartClusters(ctx, localfleet.ClusterOptions{Name: "management", Dir: dir, CRDPaths: crds}, localfleet.ClusterOptions{Name: "workload", Dir: dir})
+	clusters, err := localfleet.StartClusters(ctx, localfleet.ClusterOptions{Name: "management", Dir: dir, CRDPaths: crds},
+		localfleet.ClusterOptions{Name: "workload", Dir: dir})
 	if err != nil {
 		return err
 	}
@@ -99,10 +100,12 @@ func (b *bed) serve() (err error) {
 	if b.charts, err = localfleet.NewChartServer(); err != nil {
 		return err
 	}
-	const one = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"%s-%s\"}\ndata: {color: blue, text: \"what a chart's object may hold, give or take a few hundred bytes\"}\n---\n"
+	const one = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"%s-%s\"}\ndata: {color: blue, text: \"what a chart's " +
+		"object may hold, give or take a few hundred bytes\"}\n---\n"
 	chart := fstest.MapFS{
-		"many/Chart.yaml":         {Data: []byte("apiVersion: v2\nname: many\nversion: 1.0.0\n")},
-		"many/templates/all.yaml": {Data: fmt.Appendf(nil, "{{ range $i := until %d }}\n"+one+"{{ end }}", b.objects, "{{ $.Release.Name }}", "{{ $i }}")},
+		"many/Chart.yaml": {Data: []byte("apiVersion: v2\nname: many\nversion: 1.0.0\n")},
+		"many/templates/all.yaml": {Data: fmt.Appendf(nil, "{{ range $i := until %d }}\n"+one+"{{ end }}", b.objects,
+			"{{ $.Release.Name }}", "{{ $i }}")},
 	}
 	if err := b.charts.Publish(chart, "many"); err != nil {
 		return err
@@ -124,26 +127,31 @@ func (b *bed) deliver(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "kubeconfig"}, Data: map[string][]byte{"value": kubeconfig}}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "kubeconfig"},
+		Data: map[string][]byte{"value": kubeconfig}}
 	if err := b.management.Client.Create(ctx, secret); err != nil {
 		return err
 	}
 	objects := []*unstructured.Unstructured{
 		object(sourceAPI, "HelmRepository", "charts", map[string]any{"url": b.charts.URL(), "interval": "1h"}),
-		object(sourceAPI, "HelmChart", "many", map[string]any{"chart": "many", "interval": "1h", "sourceRef": map[string]any{"kind": "HelmRepository", "name": "charts"}}),
-		object(sourceAPI, "GitRepository", "fleet", map[string]any{"url": b.git.URL("fleet"), "interval": "1h", "ref": map[string]any{"branch": "main"}}),
+		object(sourceAPI, "HelmChart", "many",
+			map[string]any{"chart": "many", "interval": "1h", "sourceRef": map[string]any{"kind": "HelmRepository", "name": "charts"}}),
+		object(sourceAPI, "GitRepository", "fleet", map[string]any{"url": b.git.URL("fleet"), "interval": "1h",
+			"ref": map[string]any{"branch": "main"}}),
 	}
 	reference := map[string]any{"secretRef": map[string]any{"name": secret.Name}}
 	for i := range b.releases {
 		name := fmt.Sprintf("one-%02d", i)
 		objects = append(objects,
 			object(helmAPI, "HelmRelease", name, map[string]any{
-				"interval": "2h", "kubeConfig": reference, "chartRef": map[string]any{"kind": "HelmChart", "name": "many"}, "releaseName": name, "targetNamespace": "default",
+				"interval": "2h", "kubeConfig": reference, "chartRef": map[string]any{"kind": "HelmChart", "name": "many"},
+				"releaseName": name, "targetNamespace": "default",
 				"storageNamespace": "default", "driftDetection": map[string]any{"mode": "enabled"},
 			}),
 			object(kustomizeAPI, "Kustomization", name, map[string]any{
 				"interval": "2h", "kubeConfig": reference, "path": "./many", "prune": true, "targetNamespace": "default",
-				"sourceRef": map[string]any{"kind": "GitRepository", "name": "fleet"}, "postBuild": map[string]any{"substitute": map[string]any{"name": "git-" + name}},
+				"sourceRef": map[string]any{"kind": "GitRepository", "name": "fleet"},
+				"postBuild": map[string]any{"substitute": map[string]any{"name": "git-" + name}},
 			}))
 	}
 	for _, o := range objects {

@@ -39,7 +39,8 @@ func (b *bed) measureAll(ctx context.Context) error {
 		return err
 	}
 	fmt.Printf("%d objects each, every %s, for %s\nidle: %s\n", b.objects, b.interval, b.measure, idle.cost(nil, 1))
-	for _, k := range []struct{ apiVersion, kind, part string }{{helmAPI, "HelmRelease", parts.HelmController}, {kustomizeAPI, "Kustomization", parts.KustomizeController}} {
+	for _, k := range []struct{ apiVersion, kind, part string }{{helmAPI, "HelmRelease", parts.HelmController},
+		{kustomizeAPI, "Kustomization", parts.KustomizeController}} {
 		if err := b.every(ctx, k.apiVersion, k.kind, b.interval); err != nil {
 			return err
 		}

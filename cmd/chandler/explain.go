@@ -52,7 +52,8 @@ looked for in all namespaces.`,
 	f := cmd.Flags()
 	o.flags.AddFlags(f)
 	o.reader.Hub.AddIdentityFlags(f, hubconfig.DefaultNamespace)
-	f.StringVar(&o.hubNamespace, "hub-namespace", hubconfig.DefaultNamespace, "the hub's namespace, where the hub publishes its flags in a ConfigMap")
+	f.StringVar(&o.hubNamespace, "hub-namespace", hubconfig.DefaultNamespace,
+		"the hub's namespace, where the hub publishes its flags in a ConfigMap")
 	return cmd
 }
 

@@ -47,7 +47,8 @@ cluster is empty unless the files say it in the status of a ClusterRegistration:
 		},
 	}
 	f := cmd.Flags()
-	f.StringArrayVarP(&o.files, "filename", "f", nil, "file, folder (read recursively: *.yaml, *.yml, *.json) or - for standard input; may be repeated")
+	f.StringArrayVarP(&o.files, "filename", "f", nil,
+		"file, folder (read recursively: *.yaml, *.yml, *.json) or - for standard input; may be repeated")
 	f.StringVar(&o.preview.Cluster, "cluster", "", "only this cluster: NAME or NAMESPACE/NAME")
 	f.BoolVar(&o.preview.Explain, "explain", false, "show for each field, and for each variable, who set it")
 	o.preview.AddFlags(f, hubconfig.DefaultNamespace)

@@ -218,7 +218,8 @@ func (f *fleet) startControllers(ctx context.Context, o options) error {
 	if err := f.hub.ApplyPolicies(ctx); err != nil {
 		return err
 	}
-	f.process, err = f.hub.StartHub(ctx, binary, "--allow-target-cidrs=127.0.0.0/8", "--secret-namespaces=fleet", "--unregister-delay=10s", "--log-level=info")
+	f.process, err = f.hub.StartHub(ctx, binary, "--allow-target-cidrs=127.0.0.0/8", "--secret-namespaces=fleet",
+		"--unregister-delay=10s", "--log-level=info")
 	if err != nil {
 		return err
 	}

@@ -39,7 +39,8 @@ func (s *chartServer) Start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("--chart-bind-address: %w", err)
 	}
-	server := &http.Server{Handler: manifestchart.Handler(), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second}
+	server := &http.Server{Handler: manifestchart.Handler(), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
+		WriteTimeout: 10 * time.Second}
 	s.serves.Store(true)
 	go func() {
 		<-ctx.Done()

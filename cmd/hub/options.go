@@ -38,25 +38,32 @@ func (o *options) addFlags(f *pflag.FlagSet) {
 	c := &o.config
 	c.AddFlags(f, o.namespace)
 	f.DurationVar(&c.UnregisterDelay, "unregister-delay", 5*time.Minute, "how long a cluster without the label stays registered")
-	f.DurationVar(&c.TeardownGrace, "teardown-grace", time.Hour, "how long to wait for a cluster that does not answer before its add-ons are let go")
-	f.DurationVar(&c.RemovalDelay, "removal-delay", 5*time.Second, "how long an add-on that was dropped stays, so that another set may take it over")
+	f.DurationVar(&c.TeardownGrace, "teardown-grace", time.Hour,
+		"how long to wait for a cluster that does not answer before its add-ons are let go")
+	f.DurationVar(&c.RemovalDelay, "removal-delay", 5*time.Second,
+		"how long an add-on that was dropped stays, so that another set may take it over")
 	f.DurationVar(&c.ChartRetention, "chart-retention", 10*time.Minute, "how long a shared HelmChart or source stays after its last use")
-	f.StringVar(&o.chartAddress, "chart-bind-address", ":8082", "address of the Helm repository with the chart that delivers plain manifests, 0 for none")
+	f.StringVar(&o.chartAddress, "chart-bind-address", ":8082",
+		"address of the Helm repository with the chart that delivers plain manifests, 0 for none")
 	f.DurationVar(&c.ProbeInterval, "probe-interval", time.Minute, "time between two probes of a cluster that answers")
 	f.IntVar(&c.Concurrency, "concurrent", 16, "how many clusters each room works on at a time")
-	f.StringSliceVar(&o.allowed, kubeconfig.FlagTargetCIDRs, nil, "lifts the rules about loopback, link-local and denied addresses for these CIDRs")
-	f.StringSliceVar(&o.denied, "deny-target-cidrs", nil, "CIDRs in which no workload cluster may be, such as the management cluster's pod network")
+	f.StringSliceVar(&o.allowed, kubeconfig.FlagTargetCIDRs, nil,
+		"lifts the rules about loopback, link-local and denied addresses for these CIDRs")
+	f.StringSliceVar(&o.denied, "deny-target-cidrs", nil,
+		"CIDRs in which no workload cluster may be, such as the management cluster's pod network")
 	f.BoolVar(&c.Rules.AllowInsecureTLS, kubeconfig.FlagInsecureTLS, false, "accept kubeconfigs with insecure-skip-tls-verify")
 	f.BoolVar(&c.Rules.AllowProxy, kubeconfig.FlagProxy, false, "accept kubeconfigs with proxy-url")
 	f.BoolVar(&c.Rules.AllowMissingCA, kubeconfig.FlagMissingCA, false, "accept kubeconfigs without a CA; the system's roots are used")
 	f.BoolVar(&c.Rules.AllowHTTP, kubeconfig.FlagHTTP, false, "accept kubeconfigs with an http:// server")
-	f.BoolVar(&c.Rules.AllowServices, kubeconfig.FlagServices, false, "accept kubeconfigs in Secrets whose server is a Service of the management cluster")
+	f.BoolVar(&c.Rules.AllowServices, kubeconfig.FlagServices, false,
+		"accept kubeconfigs in Secrets whose server is a Service of the management cluster")
 	f.StringVar(&o.metricsAddress, "metrics-bind-address", ":8080", "address of /metrics, 0 for none")
 	f.StringVar(&o.healthAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz")
 	f.BoolVar(&o.leaderElection, "leader-elect", false, "run as one of several replicas")
 	f.StringVar(&o.logLevel, "log-level", "info", "debug, info or error")
 	f.StringVar(&o.logEncoding, "log-encoding", "json", "json or console")
-	f.StringVar(&o.pprofAddress, "pprof-bind-address", "0", "address of /debug/pprof, 0 for none; anybody who reaches it can read the hub's memory")
+	f.StringVar(&o.pprofAddress, "pprof-bind-address", "0",
+		"address of /debug/pprof, 0 for none; anybody who reaches it can read the hub's memory")
 }
 
 // complete checks the flags and returns the configuration. hub is the hub's own API server.

@@ -175,13 +175,15 @@ func summary(f *fleet, invalid error) status.Summary {
 		m := updated + "; not yet: " + status.List(f.behind, 5)
 		return status.Summary{Phase: status.Working, Reason: hubv1.ProgressingReason, Message: m + f.notes()}
 	case f.without > 0 && f.counts.Updated == 0:
-		return status.Summary{Phase: status.Broken, Reason: hubv1.AddonsLostReason, Message: "nothing of this set is delivered anywhere" + f.notes()}
+		return status.Summary{Phase: status.Broken, Reason: hubv1.AddonsLostReason,
+			Message: "nothing of this set is delivered anywhere" + f.notes()}
 	}
 	reason := hubv1.SucceededReason
 	if len(f.lost) > 0 {
 		reason = hubv1.AddonsLostReason
 	}
-	return status.Summary{Phase: status.Done, Reason: reason, Message: fmt.Sprintf("delivered to %s clusters%s", f.counts.UpdatedSummary, f.notes())}
+	return status.Summary{Phase: status.Done, Reason: reason,
+		Message: fmt.Sprintf("delivered to %s clusters%s", f.counts.UpdatedSummary, f.notes())}
 }
 
 // notes say what blocks nobody who waits for the set.

@@ -101,7 +101,8 @@ func sorted[T any](of map[types.NamespacedName]T) []types.NamespacedName {
 }
 
 // match compares the delivery of one set with what the set wants; d is nil if there is none.
-func (m *Matcher) match(ctx context.Context, reg *hubv1.ClusterRegistration, key types.NamespacedName, set compiled, d *hubv1.AddonDelivery) error {
+func (m *Matcher) match(ctx context.Context, reg *hubv1.ClusterRegistration, key types.NamespacedName, set compiled,
+	d *hubv1.AddonDelivery) error {
 	switch {
 	case set.leaving || set.selector == nil || !set.selector.Matches(reg):
 		return nil // the set's reconciler withdraws what is there: it sees the fleet, and so how much goes at once
@@ -138,7 +139,8 @@ func has(d *hubv1.AddonDelivery) bool {
 }
 
 // deliver writes a delivery.
-func (r *Reconciler) deliver(ctx context.Context, reg *hubv1.ClusterRegistration, set types.NamespacedName, uid types.UID, revision string, fresh bool) error {
+func (r *Reconciler) deliver(ctx context.Context, reg *hubv1.ClusterRegistration, set types.NamespacedName, uid types.UID,
+	revision string, fresh bool) error {
 	regKey := client.ObjectKeyFromObject(reg)
 	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
 		"registrationRef": map[string]any{"namespace": reg.Namespace, "name": reg.Name},

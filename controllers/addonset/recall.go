@@ -37,11 +37,13 @@ import (
 // may say less: both may have just come out of a backup, or back with their CRD, and their labels may follow. So what
 // is older than one of them waits until they have been there for --teardown-grace.
 
-var fluxKinds = map[string]schema.GroupVersion{fluxspec.HelmReleaseKind: helmv2.GroupVersion, fluxspec.KustomizationKind: kustomizev1.GroupVersion}
+var fluxKinds = map[string]schema.GroupVersion{fluxspec.HelmReleaseKind: helmv2.GroupVersion,
+	fluxspec.KustomizationKind: kustomizev1.GroupVersion}
 
 // recall makes the deliveries again of sets that do not want a cluster, or of all sets if it goes, and that have Flux
 // objects there. It returns after how long there may be more.
-func (m *Matcher) recall(ctx context.Context, reg *hubv1.ClusterRegistration, existing map[types.NamespacedName]*hubv1.AddonDelivery) (time.Duration, error) {
+func (m *Matcher) recall(ctx context.Context, reg *hubv1.ClusterRegistration,
+	existing map[types.NamespacedName]*hubv1.AddonDelivery) (time.Duration, error) {
 	left, err := m.leftovers(ctx, reg, existing)
 	if err != nil || len(left) == 0 {
 		return 0, err
@@ -93,7 +95,8 @@ func (m *Matcher) mayFollow(reg *hubv1.ClusterRegistration, set time.Time, objec
 
 // leftovers returns the Flux objects of a cluster whose delivery is not there, by its name, as the cache has them.
 // Mostly there are none, and then nothing else is to be looked at.
-func (m *Matcher) leftovers(ctx context.Context, reg *hubv1.ClusterRegistration, existing map[types.NamespacedName]*hubv1.AddonDelivery) (map[types.NamespacedName][]client.Object, error) {
+func (m *Matcher) leftovers(ctx context.Context, reg *hubv1.ClusterRegistration,
+	existing map[types.NamespacedName]*hubv1.AddonDelivery) (map[types.NamespacedName][]client.Object, error) {
 	objects, err := index.FluxObjects(ctx, m.Client, identity.ClusterKey(m.Config.HubID, client.ObjectKeyFromObject(reg)))
 	if err != nil {
 		return nil, fmt.Errorf("look for what sets have left: %w", err)
@@ -169,7 +172,8 @@ func letsGo(reg *hubv1.ClusterRegistration) bool {
 
 // anyThere returns whether one of these Flux objects is there, read live, and not on its way out: what was withdrawn
 // a moment ago may still be in the cache, after its delivery has gone.
-func (r *Reconciler) anyThere(ctx context.Context, reg *hubv1.ClusterRegistration, set types.NamespacedName, objects []client.Object) (bool, error) {
+func (r *Reconciler) anyThere(ctx context.Context, reg *hubv1.ClusterRegistration, set types.NamespacedName,
+	objects []client.Object) (bool, error) {
 	for _, obj := range objects {
 		kind := fluxspec.KustomizationKind
 		if _, ok := obj.(*helmv2.HelmRelease); ok {

@@ -137,7 +137,8 @@ func (r *Reconciler) compile(ctx context.Context, set *hubv1.AddonSet) (selector
 
 // publish tells the matcher. A set that does not compile is held: its clusters keep what they have.
 func (r *Reconciler) publish(ctx context.Context, set *hubv1.AddonSet, selector *match.Selector, invalid error) {
-	c := compiled{uid: set.UID, created: set.CreationTimestamp.Time, generation: set.Generation, selector: selector, revision: set.Status.Revision, held: invalid != nil}
+	c := compiled{uid: set.UID, created: set.CreationTimestamp.Time, generation: set.Generation, selector: selector,
+		revision: set.Status.Revision, held: invalid != nil}
 	if r.registry.put(client.ObjectKeyFromObject(set), c) && invalid == nil {
 		r.changed.Ring(ctx, set)
 	}
@@ -171,7 +172,9 @@ func (r *Reconciler) finalize(ctx context.Context, set *hubv1.AddonSet) error {
 	if err := r.Live.List(ctx, list, client.InNamespace(set.Namespace), setLabels(set.Name)); err != nil {
 		return fmt.Errorf("list the deliveries: %w", err)
 	}
-	deliveries := slices.DeleteFunc(list.Items, func(d hubv1.AddonDelivery) bool { return d.Spec.AddonSetRef.Name != set.Name || !provenance.Named(&d) })
+	deliveries := slices.DeleteFunc(list.Items, func(d hubv1.AddonDelivery) bool {
+		return d.Spec.AddonSetRef.Name != set.Name || !provenance.Named(&d)
+	})
 	// At once, so that all is withdrawn together, and at the end. In between, no delivery goes of which anything is left.
 	if len(deliveries) == 0 || !r.registry.searched(key) {
 		if made, err := r.recallAll(ctx, set, deliveries); err != nil || made {
@@ -243,7 +246,8 @@ func (r *Reconciler) forsake(ctx context.Context, set *hubv1.AddonSet) error {
 // selector is nil if the set does not compile.
 func (r *Reconciler) observe(ctx context.Context, set *hubv1.AddonSet, selector *match.Selector) (*fleet, error) {
 	list := &hubv1.AddonDeliveryList{}
-	if err := r.Client.List(ctx, list, client.InNamespace(set.Namespace), client.MatchingFields{index.DeliverySet: set.Name}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, list, client.InNamespace(set.Namespace), client.MatchingFields{index.DeliverySet: set.Name},
+		client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list the deliveries: %w", err)
 	}
 	regs := &hubv1.ClusterRegistrationList{}

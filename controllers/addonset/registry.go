@@ -46,7 +46,8 @@ func (r *registry) put(key types.NamespacedName, c compiled) bool {
 	}
 	old, ok := r.sets[key]
 	r.sets[key] = c
-	return !ok || old.uid != c.uid || old.generation != c.generation || old.revision != c.revision || old.held != c.held || old.leaving != c.leaving
+	return !ok || old.uid != c.uid || old.generation != c.generation || old.revision != c.revision || old.held != c.held ||
+		old.leaving != c.leaving
 }
 
 // leave notes that a set is on its way out: no delivery of it is begun any more.

@@ -151,7 +151,8 @@ func (r *removals) count(d *hubv1.AddonDelivery) []string {
 			addons = append(addons, a.Name)
 		}
 	}
-	ours := d.Spec.AddonSetRef.UID == r.set.UID              // by an older hub, or a backup, else, and then what it has brought is in its status
+	// by an older hub, or a backup, else, and then what it has brought is in its status
+	ours := d.Spec.AddonSetRef.UID == r.set.UID
 	if ours && status.Find(d, hubv1.ReadyCondition) == nil { // and so there is no list of add-ons
 		for i := range r.set.Spec.Addons {
 			addons = append(addons, r.set.Spec.Addons[i].Name)
@@ -231,7 +232,8 @@ func (r *Reconciler) guard(ctx context.Context, set *hubv1.AddonSet, asked *remo
 		}
 	}
 	v := guard.Decide(guard.Input{
-		Wanted: asked.wanted, Held: set.Status.HeldRemovals, Removals: set.Status.Removals, Before: before, Delivered: asked.delivered, Going: asked.going,
+		Wanted: asked.wanted, Held: set.Status.HeldRemovals, Removals: set.Status.Removals, Before: before,
+		Delivered: asked.delivered, Going: asked.going,
 		Approval: set.Annotations[hubv1.ApproveRemovalAnnotation], Now: r.Clock.Now(),
 		Off: set.Spec.RemovalGuard != nil && set.Spec.RemovalGuard.Mode == hubv1.RemovalGuardOff,
 	})
@@ -256,7 +258,8 @@ func (r *Reconciler) tellGuard(before, set *hubv1.AddonSet, v guard.Verdict) {
 	}
 	if v.Approved {
 		r.Recorder.Eventf(set, nil, corev1.EventTypeNormal, hubv1.RemovalsApprovedEvent, "Remove",
-			"%s=%s lets %s go on", hubv1.ApproveRemovalAnnotation, set.Annotations[hubv1.ApproveRemovalAnnotation], status.Count(len(v.Go), "removal"))
+			"%s=%s lets %s go on", hubv1.ApproveRemovalAnnotation, set.Annotations[hubv1.ApproveRemovalAnnotation],
+			status.Count(len(v.Go), "removal"))
 	}
 }
 
@@ -288,7 +291,8 @@ func (r *Reconciler) grant(ctx context.Context, d *hubv1.AddonDelivery, grants [
 		return fmt.Errorf("write the grants of delivery %s: %w", d.Name, err)
 	}
 	there := &hubv1.AddonDelivery{ObjectMeta: metav1.ObjectMeta{Namespace: d.Namespace, Name: d.Name}}
-	if err := r.Client.Patch(ctx, there, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(hubv1.GuardFieldManager)); err != nil {
+	if err := r.Client.Patch(ctx, there, client.RawPatch(types.MergePatchType, patch),
+		client.FieldOwner(hubv1.GuardFieldManager)); err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("write the grants of delivery %s: %w", d.Name, err))
 	}
 	return nil

@@ -142,7 +142,8 @@ func (r *Reconciler) own(ctx context.Context, set *hubv1.AddonSet, there *appsv1
 	}
 	after := there.DeepCopy()
 	after.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, hubv1.GroupVersion.WithKind("AddonSet"))}
-	if err := r.Client.Patch(ctx, after, client.MergeFromWithOptions(there, client.MergeFromWithOptimisticLock{}), client.FieldOwner(hubv1.FieldManager)); err != nil {
+	if err := r.Client.Patch(ctx, after, client.MergeFromWithOptions(there, client.MergeFromWithOptimisticLock{}),
+		client.FieldOwner(hubv1.FieldManager)); err != nil {
 		return fmt.Errorf("take over revision %s: %w", there.Name, err)
 	}
 	return nil

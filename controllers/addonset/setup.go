@@ -34,10 +34,13 @@ const countDelay = time.Second
 func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 	r.changed = enqueue.NewBell(enqueue.InReach(r.Client, r.Config))
 	err := ctrl.NewControllerManagedBy(mgr).Named("addonset").
-		For(&hubv1.AddonSet{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, deletionChanged(), approvalChanged()))).
-		Watches(&hubv1.AddonSet{}, handler.EnqueueRequestsFromMapFunc(r.dependentSets), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		For(&hubv1.AddonSet{},
+			builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, deletionChanged(), approvalChanged()))).
+		Watches(&hubv1.AddonSet{}, handler.EnqueueRequestsFromMapFunc(r.dependentSets),
+			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&hubv1.AddonDelivery{}, r.setOfDelivery()).
-		Watches(&hubv1.ClusterRegistration{}, r.setsOfRegistration(), builder.WithPredicates(predicate.Or(reachableOrLabels(), deletionChanged(), unregisteringChanged()))).
+		Watches(&hubv1.ClusterRegistration{}, r.setsOfRegistration(),
+			builder.WithPredicates(predicate.Or(reachableOrLabels(), deletionChanged(), unregisteringChanged()))).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Config.Concurrency}).
 		WithLogConstructor(logkey.Of(mgr, "addonset", logkey.Set)).
 		Complete(reconcile.AsReconciler(mgr.GetClient(), r))
@@ -46,8 +49,10 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 	}
 	m := &Matcher{Reconciler: r}
 	return ctrl.NewControllerManagedBy(mgr).Named("matcher").
-		For(&hubv1.ClusterRegistration{}, builder.WithPredicates(predicate.Or(predicate.LabelChangedPredicate{}, deletionChanged(), unregisteringChanged(), drainRequested()))).
-		Watches(&hubv1.AddonDelivery{}, handler.EnqueueRequestsFromMapFunc(enqueue.RegistrationOfDelivery), builder.WithPredicates(r.strangersAndDeletions())).
+		For(&hubv1.ClusterRegistration{},
+			builder.WithPredicates(predicate.Or(predicate.LabelChangedPredicate{}, deletionChanged(), unregisteringChanged(), drainRequested()))).
+		Watches(&hubv1.AddonDelivery{}, handler.EnqueueRequestsFromMapFunc(enqueue.RegistrationOfDelivery),
+			builder.WithPredicates(r.strangersAndDeletions())).
 		WatchesRawSource(r.changed).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Config.Concurrency}).
 		WithLogConstructor(logkey.Of(mgr, "matcher", logkey.Cluster)).
@@ -70,7 +75,8 @@ func approvalChanged() predicate.Predicate {
 func unregisteringChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		a, b := e.ObjectOld.(*hubv1.ClusterRegistration), e.ObjectNew.(*hubv1.ClusterRegistration)
-		return status.Reason(a, hubv1.UnregisteringCondition) != status.Reason(b, hubv1.UnregisteringCondition) || status.Goes(a) != status.Goes(b)
+		return status.Reason(a, hubv1.UnregisteringCondition) != status.Reason(b, hubv1.UnregisteringCondition) ||
+			status.Goes(a) != status.Goes(b)
 	}}
 }
 
@@ -118,7 +124,8 @@ func (r *Reconciler) dependentSets(ctx context.Context, obj client.Object) []rec
 
 func (r *Reconciler) setOfDelivery() handler.EventHandler {
 	return enqueue.Later(countDelay, func(_ context.Context, obj client.Object) []reconcile.Request {
-		return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.(*hubv1.AddonDelivery).Spec.AddonSetRef.Name}}}
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: obj.GetNamespace(),
+			Name: obj.(*hubv1.AddonDelivery).Spec.AddonSetRef.Name}}}
 	})
 }
 

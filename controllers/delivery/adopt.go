@@ -29,7 +29,8 @@ import (
 
 // adoptions returns the hand-written objects that add-ons take over. Each that is there is planned for as if it were the
 // hub's, and the add-on goes on with its Helm release.
-func (r *Reconciler) adoptions(ctx context.Context, c *cluster, d *delivery, result *render.Result, in *render.Input) (map[plan.Key]*object, error) {
+func (r *Reconciler) adoptions(ctx context.Context, c *cluster, d *delivery, result *render.Result,
+	in *render.Input) (map[plan.Key]*object, error) {
 	adopted, again := map[plan.Key]*object{}, false
 	for i := range result.Objects {
 		o := &result.Objects[i]
@@ -95,7 +96,8 @@ func (r *Reconciler) handWritten(ctx context.Context, c *cluster, o *render.Obje
 		return nil, fmt.Errorf("read %s %s: %w", o.Kind, name, err)
 	}
 	refuse := func(format string, args ...any) error {
-		return compile.Error{Addon: o.Addon, Path: "adopt", Message: fmt.Sprintf("%s %s ", o.Kind, name) + fmt.Sprintf(format, args...) + "; it is left alone"}
+		return compile.Error{Addon: o.Addon, Path: "adopt", Message: fmt.Sprintf("%s %s ", o.Kind, name) + fmt.Sprintf(format,
+			args...) + "; it is left alone"}
 	}
 	if obj.GetLabels()[hubv1.ClusterKeyLabel] != "" {
 		return nil, refuse("is a hub's own: write movedFrom for what a set delivers")
@@ -108,7 +110,8 @@ func (r *Reconciler) handWritten(ctx context.Context, c *cluster, o *render.Obje
 		return nil, refuse("has no spec.kubeConfig.secretRef, so it is for no other cluster than the hub's")
 	}
 	if what := validation.IsDNS1123Subdomain(ref.Name); len(what) > 0 { // a client refuses to ask for such a name
-		return nil, refuse("has spec.kubeConfig.secretRef.name %q, which no Secret can be called (%s): correct it there, or drop adopt here", ref.Name, what[0])
+		return nil, refuse("has spec.kubeConfig.secretRef.name %q, which no Secret can be called (%s): correct it there, or drop adopt here",
+			ref.Name, what[0])
 	}
 	secret := &corev1.Secret{}
 	if err := r.Live.Get(ctx, types.NamespacedName{Namespace: name.Namespace, Name: ref.Name}, secret); err != nil {

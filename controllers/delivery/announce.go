@@ -39,8 +39,10 @@ func (r *Reconciler) announce(ctx context.Context, c *cluster, steps []plan.Step
 		}
 	}
 	for _, s := range steps {
-		if o := c.objects[s.Key]; s.Verb == plan.LetGo && o.last() && c.announced[s.Key].err == nil && c.delivery(s.Key.Namespace, o.delivery) == nil {
-			r.warnLeft(ctx, c, nil, s.Key, "Remove", "add-on %q (%s), of which no AddonDelivery is there any more, is left on cluster %s: %s", s.Addon, s.Key, c.key, c.announced[s.Key].left)
+		if o := c.objects[s.Key]; s.Verb == plan.LetGo && o.last() && c.announced[s.Key].err == nil &&
+			c.delivery(s.Key.Namespace, o.delivery) == nil {
+			r.warnLeft(ctx, c, nil, s.Key, "Remove", "add-on %q (%s), of which no AddonDelivery is there any more, is left on cluster %s: %s",
+				s.Addon, s.Key, c.key, c.announced[s.Key].left)
 		}
 	}
 }

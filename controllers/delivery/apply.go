@@ -78,7 +78,8 @@ func (r *Reconciler) apply(ctx context.Context, c *cluster, steps []plan.Step) (
 		if _, goes := outcomes[s.Key]; !goes || s.Verb != plan.AwaitRemoval { // the object of another set may go by the same name before
 			outcomes[s.Key] = out
 		}
-		if out.err != nil && !errors.Is(out.err, apply.ErrNotOwned) && !errors.Is(out.err, errNoMirror) && !apierrors.HasStatusCause(out.err, corev1.NamespaceTerminatingCause) {
+		if out.err != nil && !errors.Is(out.err, apply.ErrNotOwned) && !errors.Is(out.err, errNoMirror) &&
+			!apierrors.HasStatusCause(out.err, corev1.NamespaceTerminatingCause) {
 			errs = append(errs, out.err)
 			if !apply.Lagged(out.err) {
 				c.log(ctx, s).Error(out.err, "an add-on was not brought in line")
@@ -92,7 +93,8 @@ var errNoMirror = errors.New("the mirror of the kubeconfig, or of the workload i
 
 // log returns a logger that names what a step is about, beside the cluster.
 func (c *cluster) log(ctx context.Context, s plan.Step) logr.Logger {
-	log := ctrl.LoggerFrom(ctx).WithValues(logkey.Addon, s.Addon, logkey.Object, fmt.Sprintf("%s %s/%s", s.Key.Kind, s.Key.Namespace, s.Key.Name))
+	log := ctrl.LoggerFrom(ctx).WithValues(logkey.Addon, s.Addon, logkey.Object,
+		fmt.Sprintf("%s %s/%s", s.Key.Kind, s.Key.Namespace, s.Key.Name))
 	d, _ := c.wanted(s.Key)
 	if o := c.objects[s.Key]; d == nil && o != nil {
 		d = c.delivery(s.Key.Namespace, o.delivery)
@@ -305,7 +307,8 @@ func (r *Reconciler) prepare(ctx context.Context, o *object, obj client.Object, 
 	if err != nil {
 		return err
 	}
-	if err := r.Client.Patch(ctx, obj, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(hubv1.SuspendFieldManager)); err != nil {
+	if err := r.Client.Patch(ctx, obj, client.RawPatch(types.MergePatchType, patch),
+		client.FieldOwner(hubv1.SuspendFieldManager)); err != nil {
 		return fmt.Errorf("suspend %s %s: %w", s.Key.Kind, s.Key.Name, err)
 	}
 	return nil

@@ -152,7 +152,8 @@ func (r *Reconciler) objectsLeft(ctx context.Context, c *cluster, namespace stri
 		fluxspec.HelmReleaseKind: helmv2.GroupVersion.String(), fluxspec.KustomizationKind: kustomizev1.GroupVersion.String(),
 	} {
 		list := &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: gv, Kind: kind + "List"}}
-		err := r.Live.List(ctx, list, client.InNamespace(namespace), client.MatchingLabels{hubv1.ClusterKeyLabel: identity.ClusterKey(r.Config.HubID, c.key)})
+		err := r.Live.List(ctx, list, client.InNamespace(namespace),
+			client.MatchingLabels{hubv1.ClusterKeyLabel: identity.ClusterKey(r.Config.HubID, c.key)})
 		if err != nil {
 			return nil, fmt.Errorf("look for what is left: %w", err)
 		}
@@ -180,12 +181,14 @@ func (r *Reconciler) tell(ctx context.Context, c *cluster, d *delivery) {
 		}
 		switch a.State {
 		case hubv1.AddonFailed, hubv1.AddonNotOwned:
-			r.Recorder.Eventf(d.AddonDelivery, object, corev1.EventTypeWarning, hubv1.AddonFailedEvent, "Deliver", "add-on %q: %s", a.Name, a.Message)
+			r.Recorder.Eventf(d.AddonDelivery, object, corev1.EventTypeWarning, hubv1.AddonFailedEvent, "Deliver", "add-on %q: %s",
+				a.Name, a.Message)
 		case hubv1.AddonOrphaned:
 			r.tellOrphan(ctx, c, d, a)
 		case hubv1.AddonReady:
 			if before == hubv1.AddonFailed {
-				r.Recorder.Eventf(d.AddonDelivery, object, corev1.EventTypeNormal, hubv1.AddonRecoveredEvent, "Deliver", "add-on %q is Ready again", a.Name)
+				r.Recorder.Eventf(d.AddonDelivery, object, corev1.EventTypeNormal, hubv1.AddonRecoveredEvent, "Deliver",
+					"add-on %q is Ready again", a.Name)
 			}
 		}
 	}

@@ -54,7 +54,8 @@ func inherited(a map[string]string) []string {
 }
 
 // inherit notes on an object what is there already that it is to go on with, and tells of what it does not go on with.
-func (r *Reconciler) inherit(ctx context.Context, c *cluster, d *delivery, w *assembly.Wanted, o *unstructured.Unstructured, there *object, left []string) (goesOn []string) {
+func (r *Reconciler) inherit(ctx context.Context, c *cluster, d *delivery, w *assembly.Wanted, o *unstructured.Unstructured,
+	there *object, left []string) (goesOn []string) {
 	want := desired(w)
 	for _, what := range left {
 		if slices.Contains(want.Has(), what) {
@@ -63,7 +64,8 @@ func (r *Reconciler) inherit(ctx context.Context, c *cluster, d *delivery, w *as
 	}
 	other := there.Finished && there.Key.Kind == fluxspec.KustomizationKind && there.Hash != w.Hash // its source may be another one
 	if len(goesOn) < len(left) || len(left) > 0 && other {
-		r.tellLeft(ctx, c, d, there, left, "it is made as its AddonSet wants it now, and goes on with what has the same Helm release, or is the same object")
+		r.tellLeft(ctx, c, d, there, left,
+			"it is made as its AddonSet wants it now, and goes on with what has the same Helm release, or is the same object")
 	}
 	if raw, err := json.Marshal(goesOn); err == nil && len(goesOn) > 0 {
 		a := o.GetAnnotations()
@@ -128,7 +130,8 @@ func (r *Reconciler) bequeath(ctx context.Context, c *cluster, s plan.Step) erro
 	}
 	obj := newObject(s.Key)
 	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"annotations":{%q:%q}}}`, o.uid, hubv1.HeirAnnotation, s.To)
-	if err := r.Client.Patch(ctx, obj, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(hubv1.SuspendFieldManager)); err != nil {
+	if err := r.Client.Patch(ctx, obj, client.RawPatch(types.MergePatchType, patch),
+		client.FieldOwner(hubv1.SuspendFieldManager)); err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("note who takes over from %s: %w", s.Key, err))
 	}
 	c.lookAgain(soon) // no event tells of an annotation
@@ -137,7 +140,8 @@ func (r *Reconciler) bequeath(ctx context.Context, c *cluster, s plan.Step) erro
 
 // tellLeft sends an event about what a deleted object has left, which its next one may not go on with.
 func (r *Reconciler) tellLeft(ctx context.Context, c *cluster, d *delivery, o *object, left []string, next string) {
-	r.warnLeft(ctx, c, d, o.Key, "Remove", "add-on %q (%s %q) has left %s on cluster %s, with its namespaces and CRDs: its Flux object was deleted, and Flux has not removed that; %s",
+	r.warnLeft(ctx, c, d, o.Key, "Remove", "add-on %q (%s %q) has left %s on cluster %s, with its namespaces and CRDs: its "+
+		"Flux object was deleted, and Flux has not removed that; %s",
 		o.Addon, o.Key.Kind, o.Key.Name, nameLeft(left), c.key, next)
 }
 

@@ -83,7 +83,8 @@ func (s *sightings) news(obj client.Object) bool {
 // routine returns whether a state is the middle of a reconcile of something that was Ready, or had failed, and that nobody has changed
 // since.
 func (was sighting) routine(state fluxstate.State) bool {
-	return (was.ready != 0 || was.failed != nil) && was.generation == state.Generation && state.Ready == metav1.ConditionUnknown && !state.Deleting && !state.Suspended
+	return (was.ready != 0 || was.failed != nil) && was.generation == state.Generation && state.Ready == metav1.ConditionUnknown &&
+		!state.Deleting && !state.Suspended
 }
 
 // settled returns how an object stands, as it was before a routine reconcile, if it is in the middle of one.
@@ -93,7 +94,8 @@ func (s *sightings) settled(uid types.UID, state fluxstate.State) fluxstate.Stat
 	switch was := s.objects[uid]; {
 	case !was.routine(state):
 	case was.failed != nil:
-		state.Ready, state.ReadyGeneration, state.Reason, state.Message = was.failed.Ready, was.failed.ReadyGeneration, was.failed.Reason, was.failed.Message
+		state.Ready, state.ReadyGeneration, state.Reason, state.Message = was.failed.Ready, was.failed.ReadyGeneration,
+			was.failed.Reason, was.failed.Message
 	default:
 		state.Ready, state.ReadyGeneration = metav1.ConditionTrue, was.ready
 	}

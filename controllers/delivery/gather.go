@@ -166,7 +166,8 @@ func (c *cluster) answered() bool {
 func (r *Reconciler) gather(ctx context.Context, k key) (*cluster, error) {
 	c := &cluster{key: k, now: r.Clock.Now(), objects: map[plan.Key]*object{}, outside: map[string]look{}, mirrored: map[string]bool{}}
 	list := &hubv1.AddonDeliveryList{}
-	if err := r.Client.List(ctx, list, client.MatchingFields{index.DeliveryRegistration: k.String()}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, list, client.MatchingFields{index.DeliveryRegistration: k.String()},
+		client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list the deliveries: %w", err)
 	}
 	reg := &hubv1.ClusterRegistration{}
@@ -214,7 +215,8 @@ func (r *Reconciler) gatherInstead(ctx context.Context, c *cluster) error {
 		return nil
 	}
 	list := &hubv1.ClusterRegistrationList{}
-	if err := r.Client.List(ctx, list, client.MatchingFields{index.ClusterID: c.registration.Status.ClusterID()}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, list, client.MatchingFields{index.ClusterID: c.registration.Status.ClusterID()},
+		client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("look for other registrations of the cluster: %w", err)
 	}
 	c.instead = precedence.Instead(c.registration, list.Items, r.Config.IsPlatform)
@@ -287,7 +289,8 @@ func (r *Reconciler) gatherProgram(ctx context.Context, c *cluster, d *delivery)
 	revision := &appsv1.ControllerRevision{}
 	err := r.Client.Get(ctx, types.NamespacedName{Namespace: in.Namespace, Name: in.Spec.RevisionName}, revision, client.UnsafeDisableDeepCopy)
 	if apierrors.IsNotFound(err) {
-		d.reason, d.unrenderable = hubv1.RevisionNotFoundReason, fmt.Sprintf("ControllerRevision %q is not there; what is delivered stays as it is", in.Spec.RevisionName)
+		d.reason, d.unrenderable = hubv1.RevisionNotFoundReason,
+			fmt.Sprintf("ControllerRevision %q is not there; what is delivered stays as it is", in.Spec.RevisionName)
 		return nil
 	}
 	if err != nil {

@@ -31,7 +31,8 @@ func genuine(revision *appsv1.ControllerRevision, set string) error {
 		return err
 	}
 	if withoutEpoch(revision.Name) != withoutEpoch(identity.Revision(set, hash, render.Epoch)) {
-		return fmt.Errorf("ControllerRevision %q does not hold what its name says: the hub did not make it; what is delivered stays as it is. Delete it", revision.Name)
+		return fmt.Errorf("ControllerRevision %q does not hold what its name says: the hub did not make it; what is delivered "+
+			"stays as it is. Delete it", revision.Name)
 	}
 	return nil
 }

@@ -53,7 +53,8 @@ func (c *cluster) mirrorKind() string {
 }
 
 // mirrorThere returns the metadata of a mirror, nil if it is not there. One of that name that is not the hub's is an error.
-func (r *Reconciler) mirrorThere(ctx context.Context, reader client.Reader, c *cluster, kind, namespace string) (*metav1.PartialObjectMetadata, error) {
+func (r *Reconciler) mirrorThere(ctx context.Context, reader client.Reader, c *cluster, kind,
+	namespace string) (*metav1.PartialObjectMetadata, error) {
 	there := &metav1.PartialObjectMetadata{}
 	there.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
 	name := types.NamespacedName{Namespace: namespace, Name: identity.Mirror(r.Config.HubID, c.key)}
@@ -134,7 +135,8 @@ func served(u *unstructured.Unstructured, there *metav1.PartialObjectMetadata) {
 
 // letMirrorGo lets a mirror go that somebody has deleted and that no Flux object needs any more, whatever its
 // deliveries may need one for later: then another one is made. It returns whether there is none for now.
-func (r *Reconciler) letMirrorGo(ctx context.Context, c *cluster, there *metav1.PartialObjectMetadata, namespace string) (gone bool, err error) {
+func (r *Reconciler) letMirrorGo(ctx context.Context, c *cluster, there *metav1.PartialObjectMetadata,
+	namespace string) (gone bool, err error) {
 	if there == nil || there.DeletionTimestamp == nil || !slices.Contains(there.Finalizers, hubv1.MirrorFinalizer) || c.hasObjects(namespace) {
 		return false, nil
 	}

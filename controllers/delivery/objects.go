@@ -91,8 +91,9 @@ func (r *Reconciler) gatherFinished(ctx context.Context, c *cluster) error {
 	return nil
 }
 
-// stray notes a finished object that nobody can say the hub has made, such as one of a namespace that was a platform namespace once. It only loses
-// the hub's finalizer, which nobody else takes off, and counts for nothing: anybody may write such objects.
+// stray notes a finished object that nobody can say the hub has made, such as one of a namespace that was a platform
+// namespace once. It only loses the hub's finalizer, which nobody else takes off, and counts for nothing: anybody may
+// write such objects.
 func (c *cluster) stray(obj client.Object) {
 	if fluxstate.Of(obj).Finished {
 		c.strays = append(c.strays, obj.DeepCopyObject().(client.Object)) // that of the cache is for reading
@@ -127,12 +128,14 @@ func releaseOf(obj client.Object) hubv1.HelmReleaseIdentity {
 	if !ok {
 		return hubv1.HelmReleaseIdentity{}
 	}
-	return hubv1.HelmReleaseIdentity{Name: hr.GetReleaseName(), Namespace: hr.GetReleaseNamespace(), StorageNamespace: hr.GetStorageNamespace()}
+	return hubv1.HelmReleaseIdentity{Name: hr.GetReleaseName(), Namespace: hr.GetReleaseNamespace(),
+		StorageNamespace: hr.GetStorageNamespace()}
 }
 
 // applies notes what a Kustomization applies, and where.
 func (o *object) applies(k *kustomizev1.Kustomization) {
-	o.Content = plan.Content{Namespace: k.Spec.TargetNamespace, Names: plan.Names(k.Spec.NamePrefix, k.Spec.NameSuffix), Folder: plan.FolderOf(k.Spec.Path)}
+	o.Content = plan.Content{Namespace: k.Spec.TargetNamespace, Names: plan.Names(k.Spec.NamePrefix, k.Spec.NameSuffix),
+		Folder: plan.FolderOf(k.Spec.Path)}
 	o.Mark = k.Annotations[hubv1.AppliedAsAnnotation]
 	o.AppliedAs = plan.ReadMark(o.Mark, succeeded(k))
 }
@@ -161,7 +164,9 @@ func accountOf(obj client.Object) string {
 func (r *Reconciler) observe(c *cluster, obj client.Object, kind string) *object {
 	a := obj.GetAnnotations()
 	k := keyOf(obj, kind)
-	o := &object{state: r.sightings.settled(obj.GetUID(), fluxstate.Of(obj)), uid: obj.GetUID(), version: obj.GetResourceVersion(), finalizers: obj.GetFinalizers(), uses: index.UsesOf(obj), delivery: a[hubv1.DeliveryAnnotation], orphan: a[hubv1.DeletionPolicyAnnotation] == string(hubv1.DeletionPolicyOrphan)}
+	o := &object{state: r.sightings.settled(obj.GetUID(), fluxstate.Of(obj)), uid: obj.GetUID(), version: obj.GetResourceVersion(),
+		finalizers: obj.GetFinalizers(), uses: index.UsesOf(obj), delivery: a[hubv1.DeliveryAnnotation],
+		orphan: a[hubv1.DeletionPolicyAnnotation] == string(hubv1.DeletionPolicyOrphan)}
 	if d := obj.GetDeletionTimestamp(); d != nil {
 		o.deleted = d.Time
 	}
@@ -169,9 +174,11 @@ func (r *Reconciler) observe(c *cluster, obj client.Object, kind string) *object
 	o.kept, _ = render.ParseRelease(a[hubv1.ReleaseAnnotation])
 	o.inherited = inherited(a)
 	o.Observed = plan.Observed{
-		Key: k, Addon: obj.GetLabels()[hubv1.AddonLabel], Set: obj.GetLabels()[hubv1.AddonSetLabel], Hash: a[hubv1.HashAnnotation], Labels: obj.GetLabels(),
-		Generation: obj.GetGeneration(), Deleting: o.state.Deleting, Suspended: o.state.Suspended, Release: releaseOf(obj), InstalledAs: index.InstalledAs(obj),
-		Finished: o.state.Finished, Noted: o.state.Version != "", Heir: plan.ParseKey(a[hubv1.HeirAnnotation]),
+		Key: k, Addon: obj.GetLabels()[hubv1.AddonLabel], Set: obj.GetLabels()[hubv1.AddonSetLabel], Hash: a[hubv1.HashAnnotation],
+		Labels:     obj.GetLabels(),
+		Generation: obj.GetGeneration(), Deleting: o.state.Deleting, Suspended: o.state.Suspended, Release: releaseOf(obj),
+		InstalledAs: index.InstalledAs(obj),
+		Finished:    o.state.Finished, Noted: o.state.Version != "", Heir: plan.ParseKey(a[hubv1.HeirAnnotation]),
 	}
 	if kustomization, ok := obj.(*kustomizev1.Kustomization); ok {
 		o.applies(kustomization)
@@ -234,7 +241,8 @@ func (c *cluster) planInput(config *hubconfig.Config) plan.Input {
 		if d != nil && d.failed != nil && o.Finished {
 			continue // whether it is wanted will be known
 		}
-		in.Frozen[k] = !o.Foreign && !c.yields[k] && (d == nil || !d.leaving && (d.holds(o.Addon) || c.awaited[k] != "" || d.frozen && !d.wants(k) && d.has(o.Addon)))
+		in.Frozen[k] = !o.Foreign && !c.yields[k] &&
+			(d == nil || !d.leaving && (d.holds(o.Addon) || c.awaited[k] != "" || d.frozen && !d.wants(k) && d.has(o.Addon)))
 	}
 	in.Removal = func(o plan.Observed) teardown.Decision {
 		if d := c.delivery(o.Key.Namespace, c.objects[o.Key].delivery); d != nil && d.failed != nil {

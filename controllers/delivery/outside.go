@@ -37,7 +37,8 @@ func (r *Reconciler) lookOutside(ctx context.Context, c *cluster, d *delivery) e
 	}
 	if !seen.acts {
 		d.Standing = provenance.Ignored
-		d.Message = fmt.Sprintf("namespace %q is not a platform namespace (any more), and does not have the present kubeconfig of ClusterRegistration %s. The delivery is ignored, and what is there of it is left to Flux; delete it",
+		d.Message = fmt.Sprintf("namespace %q is not a platform namespace (any more), and does not have the present kubeconfig "+
+			"of ClusterRegistration %s. The delivery is ignored, and what is there of it is left to Flux; delete it",
 			d.Namespace, c.key)
 	}
 	return nil
@@ -92,7 +93,8 @@ func (r *Reconciler) lookInto(ctx context.Context, c *cluster, namespace string)
 	if err != nil || there == nil || there.Annotations[hubv1.FingerprintAnnotation] != fingerprint {
 		return look{}, ignoreNotOwned(err)
 	}
-	if seen := r.looks.of(c.key)[namespace]; seen.uid == there.UID && seen.version == there.ResourceVersion && seen.fingerprint == fingerprint {
+	if seen := r.looks.of(c.key)[namespace]; seen.uid == there.UID && seen.version == there.ResourceVersion &&
+		seen.fingerprint == fingerprint {
 		return seen, nil
 	}
 	mirror := &corev1.Secret{}

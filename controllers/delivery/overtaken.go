@@ -45,7 +45,8 @@ func (r *Reconciler) tellOvertaken(ctx context.Context, c *cluster, d *delivery,
 	tried := plan.ReadMark(o.Mark, s.ReadyGeneration) == "" && plan.ReadMark(o.Mark, succeeded(k)) != ""
 	if tried || fluxstate.Unnoted(k) != "" || fluxstate.FirstTry(k) {
 		r.warnLeft(ctx, c, d, o.Key, "Deliver",
-			"add-on %q (%s %q) may leave something on cluster %s: it gets another folder or namespace, and Flux has not succeeded with the one before. It has noted nothing of what it "+
+			"add-on %q (%s %q) may leave something on cluster %s: it gets another folder or namespace, and Flux has not succeeded "+
+				"with the one before. It has noted nothing of what it "+
 				"tried there; its last message: %s", o.Addon, o.Key.Kind, o.Key.Name, c.key, cmp.Or(excerpt.Of(s.Message, status.MaxNote), "none"))
 	}
 	return nil

@@ -74,7 +74,8 @@ func (r *Reconciler) renderDelivery(ctx context.Context, c *cluster, d *delivery
 		HubID: r.Config.HubID, Namespace: d.Namespace, Set: d.Spec.AddonSetRef.Name, Delivery: d.Name, Registration: c.key, Chart: r.Config.Chart,
 		FluxShards: r.Config.FluxShards,
 	}
-	in := &render.Input{Cluster: facts.Cluster(c.registration, c.origin), Identity: facts.Identity(c.registration), Overrides: c.registration.Spec.Overrides, ServiceAccount: c.registration.Spec.ServiceAccountName, Now: c.now}
+	in := &render.Input{Cluster: facts.Cluster(c.registration, c.origin), Identity: facts.Identity(c.registration),
+		Overrides: c.registration.Spec.Overrides, ServiceAccount: c.registration.Spec.ServiceAccountName, Now: c.now}
 	if why := workloadidentity.Refusal(c.key.Namespace, d.Namespace, r.Config.IsPlatform); in.Identity != "" && why != "" {
 		d.reason, d.unrenderable = hubv1.IdentityForbiddenReason, why+"; what is delivered stays as it is"
 		return nil
@@ -216,7 +217,8 @@ func (d *delivery) has(addon string) bool { return d.program == nil || d.program
 
 // fingerprint covers all that a result depends on, but for time and documents.
 func fingerprint(d *delivery, in *render.Input) (string, error) {
-	raw, err := json.Marshal([]any{d.Spec.RevisionName, d.target, in.Cluster, in.Origin, in.Identity, in.Variables, in.Overrides, in.ServiceAccount, in.Releases})
+	raw, err := json.Marshal([]any{d.Spec.RevisionName, d.target, in.Cluster, in.Origin, in.Identity, in.Variables,
+		in.Overrides, in.ServiceAccount, in.Releases})
 	if err != nil {
 		return "", fmt.Errorf("fingerprint the input: %w", err)
 	}
@@ -231,7 +233,9 @@ func (r *Reconciler) pendingSets(ctx context.Context, c *cluster, d *delivery) (
 	names := d.program.SetsNamed()
 	var out []string
 	for _, name := range names {
-		there := slices.ContainsFunc(c.deliveries, func(o *delivery) bool { return o.Namespace == d.Namespace && o.Spec.AddonSetRef.Name == name })
+		there := slices.ContainsFunc(c.deliveries, func(o *delivery) bool {
+			return o.Namespace == d.Namespace && o.Spec.AddonSetRef.Name == name
+		})
 		if there || slices.Contains(out, name) {
 			continue
 		}

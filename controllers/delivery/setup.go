@@ -43,18 +43,25 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 	ofAnnotation := handler.EnqueueRequestsFromMapFunc(enqueue.RegistrationOfObject)
 	changed := builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})
 	c, err := ctrl.NewControllerManagedBy(mgr).Named("delivery").
-		Watches(&hubv1.AddonDelivery{}, handler.EnqueueRequestsFromMapFunc(enqueue.RegistrationOfDelivery), builder.WithPredicates(deliveryChanges())).
+		Watches(&hubv1.AddonDelivery{}, handler.EnqueueRequestsFromMapFunc(enqueue.RegistrationOfDelivery),
+			builder.WithPredicates(deliveryChanges())).
 		Watches(&hubv1.ClusterRegistration{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(registrationChanges())).
-		Watches(&hubv1.ClusterRegistration{}, handler.EnqueueRequestsFromMapFunc(enqueue.SameCluster(r.Client)), builder.WithPredicates(enqueue.ComesOrGoes())).
+		Watches(&hubv1.ClusterRegistration{}, handler.EnqueueRequestsFromMapFunc(enqueue.SameCluster(r.Client)),
+			builder.WithPredicates(enqueue.ComesOrGoes())).
 		Watches(&hubv1.AddonSet{}, handler.EnqueueRequestsFromMapFunc(r.clustersOfSet), builder.WithPredicates(setChanges())).
-		Watches(&appsv1.ControllerRevision{}, handler.EnqueueRequestsFromMapFunc(r.clustersOfRevision), builder.WithPredicates(comesOrChangesHands())).
+		Watches(&appsv1.ControllerRevision{}, handler.EnqueueRequestsFromMapFunc(r.clustersOfRevision),
+			builder.WithPredicates(comesOrChangesHands())).
 		Watches(&helmv2.HelmRelease{}, ofAnnotation, builder.WithPredicates(fluxChanges(&r.sightings))).
 		Watches(&kustomizev1.Kustomization{}, ofAnnotation, builder.WithPredicates(fluxChanges(&r.sightings))).
 		Watches(&helmv2.HelmRelease{}, handler.EnqueueRequestsFromMapFunc(r.clusterOfForeign), builder.WithPredicates(comesOrGoes())).
-		Watches(&sourcev1.HelmChart{}, handler.EnqueueRequestsFromMapFunc(r.userOf(sourcev1.HelmChartKind)), builder.WithPredicates(onlyDeletions())).
-		Watches(&sourcev1.HelmRepository{}, handler.EnqueueRequestsFromMapFunc(r.userOf(sourcev1.HelmRepositoryKind)), builder.WithPredicates(onlyDeletions())).
-		Watches(&sourcev1.GitRepository{}, handler.EnqueueRequestsFromMapFunc(r.userOf(sourcev1.GitRepositoryKind)), builder.WithPredicates(onlyDeletions())).
-		Watches(&sourcev1.OCIRepository{}, handler.EnqueueRequestsFromMapFunc(r.userOf(sourcev1.OCIRepositoryKind)), builder.WithPredicates(onlyDeletions())).
+		Watches(&sourcev1.HelmChart{}, handler.EnqueueRequestsFromMapFunc(r.userOf(sourcev1.HelmChartKind)),
+			builder.WithPredicates(onlyDeletions())).
+		Watches(&sourcev1.HelmRepository{}, handler.EnqueueRequestsFromMapFunc(r.userOf(sourcev1.HelmRepositoryKind)),
+			builder.WithPredicates(onlyDeletions())).
+		Watches(&sourcev1.GitRepository{}, handler.EnqueueRequestsFromMapFunc(r.userOf(sourcev1.GitRepositoryKind)),
+			builder.WithPredicates(onlyDeletions())).
+		Watches(&sourcev1.OCIRepository{}, handler.EnqueueRequestsFromMapFunc(r.userOf(sourcev1.OCIRepositoryKind)),
+			builder.WithPredicates(onlyDeletions())).
 		Watches(&sourcev1.Bucket{}, handler.EnqueueRequestsFromMapFunc(r.userOf(sourcev1.BucketKind)), builder.WithPredicates(onlyDeletions())).
 		WatchesMetadata(secret, ofAnnotation, builder.WithPredicates(mirrorChanges())).
 		WatchesMetadata(configMap, ofAnnotation, builder.WithPredicates(mirrorChanges())).
@@ -68,7 +75,8 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 		return err
 	}
 	r.Origins.OnInstalled(func(kind origin.Kind, example client.Object) error {
-		return c.Watch(source.Kind(mgr.GetCache(), example, handler.EnqueueRequestsFromMapFunc(r.ofOrigin(kind)), predicate.ResourceVersionChangedPredicate{}))
+		return c.Watch(source.Kind(mgr.GetCache(), example, handler.EnqueueRequestsFromMapFunc(r.ofOrigin(kind)),
+			predicate.ResourceVersionChangedPredicate{}))
 	})
 	return nil
 }
@@ -82,17 +90,23 @@ func deliveryChanges() predicate.Predicate {
 // registrationChanges: what decides whether and how objects are written, and what expressions see. The counts that change all
 // the time do not.
 func registrationChanges() predicate.Predicate {
-	return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+	inStatus := predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		a, b := e.ObjectOld.(*hubv1.ClusterRegistration), e.ObjectNew.(*hubv1.ClusterRegistration)
 		return a.DeletionTimestamp.IsZero() != b.DeletionTimestamp.IsZero() ||
 			status.Online(a) != status.Online(b) ||
 			a.Status.ClusterID() != b.Status.ClusterID() ||
-			credential(a) != credential(b) || status.IsTrue(a, hubv1.KubeConfigValidCondition) != status.IsTrue(b, hubv1.KubeConfigValidCondition) || a.Status.UsesWorkloadIdentity() != b.Status.UsesWorkloadIdentity() ||
+			credential(a) != credential(b) ||
+			status.IsTrue(a, hubv1.KubeConfigValidCondition) != status.IsTrue(b, hubv1.KubeConfigValidCondition) ||
+			a.Status.UsesWorkloadIdentity() != b.Status.UsesWorkloadIdentity() ||
 			status.Reason(a, hubv1.SuspendedCondition) != status.Reason(b, hubv1.SuspendedCondition) ||
-			a.Status.Provider != b.Status.Provider || a.Status.KubernetesVersion != b.Status.KubernetesVersion || a.Status.Endpoint != b.Status.Endpoint ||
+			a.Status.Provider != b.Status.Provider || a.Status.KubernetesVersion != b.Status.KubernetesVersion ||
+			a.Status.Endpoint != b.Status.Endpoint ||
 			!equality.Semantic.DeepEqual(a.Status.Nodes, b.Status.Nodes) ||
-			status.Goes(a) != status.Goes(b) || status.Reason(a, hubv1.UnregisteringCondition) != status.Reason(b, hubv1.UnregisteringCondition)
-	}})
+			status.Goes(a) != status.Goes(b) ||
+			status.Reason(a, hubv1.UnregisteringCondition) != status.Reason(b, hubv1.UnregisteringCondition)
+	}}
+	return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{},
+		inStatus)
 }
 
 func credential(reg *hubv1.ClusterRegistration) string {
@@ -106,9 +120,11 @@ func credential(reg *hubv1.ClusterRegistration) string {
 func setChanges() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		a, b := e.ObjectOld.(*hubv1.AddonSet), e.ObjectNew.(*hubv1.AddonSet)
-		return a.Spec.SelectAll != b.Spec.SelectAll || !equality.Semantic.DeepEqual(a.Spec.ClusterSelector, b.Spec.ClusterSelector) || a.Spec.Priority != b.Spec.Priority || a.Spec.DeletionPolicy != b.Spec.DeletionPolicy ||
+		return a.Spec.SelectAll != b.Spec.SelectAll || !equality.Semantic.DeepEqual(a.Spec.ClusterSelector, b.Spec.ClusterSelector) ||
+			a.Spec.Priority != b.Spec.Priority || a.Spec.DeletionPolicy != b.Spec.DeletionPolicy ||
 			!equality.Semantic.DeepEqual(a.Spec.RemovalGuard, b.Spec.RemovalGuard) ||
-			(a.Status.HeldRemovals == nil) != (b.Status.HeldRemovals == nil) || b.Status.HeldRemovals != nil && a.DeletionTimestamp.IsZero() != b.DeletionTimestamp.IsZero()
+			(a.Status.HeldRemovals == nil) != (b.Status.HeldRemovals == nil) ||
+			b.Status.HeldRemovals != nil && a.DeletionTimestamp.IsZero() != b.DeletionTimestamp.IsZero()
 	}}
 }
 
@@ -132,7 +148,8 @@ func (r *Reconciler) clusterOfForeign(ctx context.Context, obj client.Object) []
 	if ref == nil {
 		return nil
 	}
-	return enqueue.Registrations(ctx, r.Client, client.InNamespace(obj.GetNamespace()), client.MatchingFields{index.RegistrationSecret: ref.Name})
+	return enqueue.Registrations(ctx, r.Client, client.InNamespace(obj.GetNamespace()),
+		client.MatchingFields{index.RegistrationSecret: ref.Name})
 }
 
 // userOf returns a function that finds a cluster that uses a shared object: one is enough to make it again, if it
@@ -171,7 +188,8 @@ func (r *Reconciler) userOf(kind string) handler.MapFunc {
 
 func (r *Reconciler) ofOrigin(kind origin.Kind) handler.MapFunc {
 	return func(ctx context.Context, obj client.Object) []reconcile.Request {
-		return enqueue.Registrations(ctx, r.Client, client.InNamespace(obj.GetNamespace()), client.MatchingFields{index.RegistrationOrigin: index.Origin(kind.Reference(obj.GetName()))})
+		return enqueue.Registrations(ctx, r.Client, client.InNamespace(obj.GetNamespace()),
+			client.MatchingFields{index.RegistrationOrigin: index.Origin(kind.Reference(obj.GetName()))})
 	}
 }
 

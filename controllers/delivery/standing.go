@@ -91,7 +91,8 @@ func (c *cluster) has(d *delivery) bool {
 	return false
 }
 
-// dismiss says of deliveries that the hub did not make that they are ignored, and lets go what somebody deletes of them and of their objects.
+// dismiss says of deliveries that the hub did not make that they are ignored, and lets go what somebody deletes of
+// them and of their objects.
 func (r *Reconciler) dismiss(ctx context.Context, c *cluster) error {
 	var errs []error
 	for _, obj := range c.strays {
@@ -147,7 +148,9 @@ func (r *Reconciler) letBe(ctx context.Context, c *cluster, d *delivery) error {
 	}
 	if !c.abandoned(d) && !d.wantedAgain {
 		left, err := r.objectsLeft(ctx, c, d.Namespace)
-		if err != nil || slices.ContainsFunc(left, func(o metav1.PartialObjectMetadata) bool { return o.Annotations[hubv1.DeliveryAnnotation] == d.Name }) {
+		if err != nil || slices.ContainsFunc(left, func(o metav1.PartialObjectMetadata) bool {
+			return o.Annotations[hubv1.DeliveryAnnotation] == d.Name
+		}) {
 			return err
 		}
 		if c.told(d) {
@@ -164,7 +167,8 @@ func (r *Reconciler) letBe(ctx context.Context, c *cluster, d *delivery) error {
 	switch {
 	case d.wantedAgain:
 		r.warn(d, "deleted by hand: nothing is uninstalled, Flux goes on with what it has, and the delivery is made again. "+
-			"To remove its add-ons from cluster %s, change the labels of ClusterRegistration %s or the clusterSelector of AddonSet %s, or delete the AddonSet", c.key, c.key, d.SetKey())
+			"To remove its add-ons from cluster %s, change the labels of ClusterRegistration %s or the clusterSelector of AddonSet "+
+			"%s, or delete the AddonSet", c.key, c.key, d.SetKey())
 	case d.set == nil:
 		r.warn(d, "deleted by hand, and AddonSet %s is not there: nothing is uninstalled, and Flux goes on with what it has. "+
 			"To remove it from cluster %s, apply the AddonSet again, and then delete it", d.SetKey(), c.key)

@@ -77,9 +77,11 @@ func (r *Reconciler) writeSuspend(ctx context.Context, c *cluster, s plan.Step, 
 	u.SetUID(o.uid) // never make one that has gone meanwhile
 	fill(u)
 	verb := cmp.Or(s.Meanwhile, s.Verb)
-	err := r.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(hubv1.SuspendFieldManager), client.ForceOwnership)
+	err := r.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(hubv1.SuspendFieldManager),
+		client.ForceOwnership)
 	if err != nil {
-		return outcome{err: client.IgnoreNotFound(fmt.Errorf("%s %s %s/%s: %w", verb, s.Key.Kind, s.Key.Namespace, s.Key.Name, err)), applied: o.Applied}
+		return outcome{err: client.IgnoreNotFound(fmt.Errorf("%s %s %s/%s: %w", verb, s.Key.Kind, s.Key.Namespace, s.Key.Name, err)),
+			applied: o.Applied}
 	}
 	c.log(ctx, s).Info("suspended or resumed the Flux object of an add-on", "verb", string(verb))
 	// The generation that this write led to is ours, but only if nobody had edited the object before.

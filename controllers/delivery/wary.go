@@ -54,7 +54,8 @@ func (r *Reconciler) keepAccount(ctx context.Context, c *cluster, s *plan.Step) 
 	switch {
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		if s.Key.Kind == fluxspec.KustomizationKind {
-			s.Verb, s.Reason = plan.LetGo, fmt.Sprintf("ServiceAccount %q is gone with its namespace, and without it Flux removes nothing", o.account)
+			s.Verb, s.Reason = plan.LetGo,
+				fmt.Sprintf("ServiceAccount %q is gone with its namespace, and without it Flux removes nothing", o.account)
 		}
 		return nil
 	case err != nil:

@@ -104,7 +104,8 @@ func version(reg *hubv1.ClusterRegistration) func(echo.Object) string {
 
 // absent looks at an origin that is not there. That alone removes nothing: it may be about to come out of a backup. One that the
 // hub saw in this management cluster was deleted while nobody looked, or moved away. A Secret is not the cluster, and is waited for.
-func (r *Reconciler) absent(ctx context.Context, req Request, verdict origin.Verdict, reg *hubv1.ClusterRegistration) (reconcile.Result, error) {
+func (r *Reconciler) absent(ctx context.Context, req Request, verdict origin.Verdict,
+	reg *hubv1.ClusterRegistration) (reconcile.Result, error) {
 	if reg == nil || reg.DeletionTimestamp != nil || verdict.Origin != teardown.OriginGone {
 		return reconcile.Result{}, nil
 	}
@@ -188,7 +189,8 @@ func (r *Reconciler) ensure(ctx context.Context, req Request, obj *unstructured.
 
 // name returns the name that the registration of an origin has or may take: the origin's, or that with the kind if another
 // origin has it; "" if both are taken. fresh is true if there is no registration of that name yet.
-func (r *Reconciler) name(ctx context.Context, req Request, obj *unstructured.Unstructured, reg *hubv1.ClusterRegistration) (name string, fresh bool, err error) {
+func (r *Reconciler) name(ctx context.Context, req Request, obj *unstructured.Unstructured,
+	reg *hubv1.ClusterRegistration) (name string, fresh bool, err error) {
 	if reg != nil {
 		return reg.Name, false, nil
 	}
@@ -223,7 +225,8 @@ func (w writtenByHand) Error() string { return "written by hand" }
 // tellByHand tells both sides.
 func (r *Reconciler) tellByHand(req Request, obj *unstructured.Unstructured, w writtenByHand) {
 	r.Recorder.Eventf(obj, nil, corev1.EventTypeWarning, hubv1.NotRegisteredEvent, "Register",
-		"not registered: ClusterRegistration %q was written by hand, with a spec.kubeConfig of its own. If it is this cluster, write %s into it; else give it another name", w.Name, req.Kind.Written(req.Name))
+		"not registered: ClusterRegistration %q was written by hand, with a spec.kubeConfig of its own. If it is this cluster, "+
+			"write %s into it; else give it another name", w.Name, req.Kind.Written(req.Name))
 	r.Recorder.Eventf(w.ClusterRegistration, nil, corev1.EventTypeWarning, hubv1.NotRegisteredEvent, "Register",
 		"%s", req.Kind.Ignored(req.Name))
 }
@@ -329,7 +332,8 @@ func without(labels map[string]string, conflict error) (left map[string]string, 
 
 // removeAfterDelay removes a registration whose origin has lost its label a while ago. The registration room says since when,
 // in a condition, so that the delay survives a restart.
-func (r *Reconciler) removeAfterDelay(ctx context.Context, req Request, obj *unstructured.Unstructured, reg *hubv1.ClusterRegistration) (reconcile.Result, error) {
+func (r *Reconciler) removeAfterDelay(ctx context.Context, req Request, obj *unstructured.Unstructured,
+	reg *hubv1.ClusterRegistration) (reconcile.Result, error) {
 	if left, ok := r.left(reg, hubv1.LabelRemovedReason, r.Config.UnregisterDelay); !ok || left > 0 {
 		return reconcile.Result{RequeueAfter: left}, nil // or the condition is not written yet, which wakes us
 	}
@@ -347,6 +351,7 @@ func (r *Reconciler) remove(ctx context.Context, obj client.Object, reg *hubv1.C
 		return client.IgnoreNotFound(fmt.Errorf("delete ClusterRegistration %s/%s: %w", reg.Namespace, reg.Name, err))
 	}
 	log.FromContext(ctx).Info("unregistering a cluster", logkey.Cluster, client.ObjectKeyFromObject(reg).String(), "why", why)
-	r.Recorder.Eventf(obj, nil, corev1.EventTypeNormal, hubv1.UnregisteredEvent, "Unregister", "ClusterRegistration %q is unregistered: %s", reg.Name, why)
+	r.Recorder.Eventf(obj, nil, corev1.EventTypeNormal, hubv1.UnregisteredEvent, "Unregister",
+		"ClusterRegistration %q is unregistered: %s", reg.Name, why)
 	return nil
 }

@@ -26,7 +26,9 @@ import (
 func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 	c, err := controller.NewTyped("discovery", mgr, controller.TypedOptions[Request]{
 		Reconciler: r, MaxConcurrentReconciles: r.Config.Concurrency,
-		LogConstructor: logkey.OfAny(mgr, "discovery", logkey.Origin, func(req Request) string { return req.Kind.Kind + " " + req.NamespacedName.String() }),
+		LogConstructor: logkey.OfAny(mgr, "discovery", logkey.Origin, func(req Request) string {
+			return req.Kind.Kind + " " + req.NamespacedName.String()
+		}),
 	})
 	if err != nil {
 		return err
@@ -37,12 +39,14 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 	if err := watch(origin.Secret, originreader.Example(origin.Secret, corev1.SchemeGroupVersion.WithKind("Secret"))); err != nil {
 		return err
 	}
-	if err := c.Watch(source.TypedKind(mgr.GetCache(), client.Object(originreader.Namespace()), r.enqueueSecrets(), originreader.AllowsSecrets())); err != nil {
+	if err := c.Watch(source.TypedKind(mgr.GetCache(), client.Object(originreader.Namespace()), r.enqueueSecrets(),
+		originreader.AllowsSecrets())); err != nil {
 		return err
 	}
 	r.Origins.OnInstalled(watch)
 	// One without an origin may keep that of its name from being registered: when it goes, or becomes another, that is looked at again.
-	if err := c.Watch(source.TypedKind(mgr.GetCache(), client.Object(&hubv1.ClusterRegistration{}), r.enqueueNamesakes(), predicate.TypedGenerationChangedPredicate[client.Object]{})); err != nil {
+	if err := c.Watch(source.TypedKind(mgr.GetCache(), client.Object(&hubv1.ClusterRegistration{}), r.enqueueNamesakes(),
+		predicate.TypedGenerationChangedPredicate[client.Object]{})); err != nil {
 		return err
 	}
 	// A registration that is gone, or whose labels somebody changed, is made good from its origin.

@@ -34,7 +34,8 @@ func ComesOrGoes() predicate.Predicate {
 		CreateFunc: func(event.CreateEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			a, b := e.ObjectOld.(*hubv1.ClusterRegistration), e.ObjectNew.(*hubv1.ClusterRegistration)
-			return a.Status.ClusterID() != b.Status.ClusterID() || !a.Status.ClusterSince.Equal(b.Status.ClusterSince) || authority(a) != authority(b) || status.Goes(a) != status.Goes(b)
+			return a.Status.ClusterID() != b.Status.ClusterID() || !a.Status.ClusterSince.Equal(b.Status.ClusterSince) ||
+				authority(a) != authority(b) || status.Goes(a) != status.Goes(b)
 		},
 	}
 }

@@ -64,7 +64,8 @@ func UsesOf(obj client.Object) []string {
 		}
 		return append(out, account(o.Namespace, o.Spec.ServiceAccountName)...)
 	case *kustomizev1.Kustomization:
-		return append(one(o.Spec.SourceRef.Kind, o.Spec.SourceRef.Namespace, o.Spec.SourceRef.Name), account(o.Namespace, o.Spec.ServiceAccountName)...)
+		return append(one(o.Spec.SourceRef.Kind, o.Spec.SourceRef.Namespace, o.Spec.SourceRef.Name),
+			account(o.Namespace, o.Spec.ServiceAccountName)...)
 	case *sourcev1.HelmChart:
 		return one(o.Spec.SourceRef.Kind, "", o.Spec.SourceRef.Name)
 	}

@@ -86,7 +86,8 @@ func slimHelmRelease(in any) (any, error) {
 	if latest := o.Status.History.Latest(); latest != nil {
 		as := InstalledAs(o) // next to always none
 		status.StorageNamespace = as.StorageNamespace
-		status.History = helmv2.Snapshots{{ChartName: common.one(latest.ChartName), ChartVersion: common.one(latest.ChartVersion), Name: as.Name, Namespace: as.Namespace}}
+		status.History = helmv2.Snapshots{{ChartName: common.one(latest.ChartName), ChartVersion: common.one(latest.ChartVersion),
+			Name: as.Name, Namespace: as.Namespace}}
 	}
 	o.Spec, o.Status = spec, status
 	return o, nil
@@ -99,12 +100,14 @@ const longestRelease = 53
 // or that is not known.
 func InstalledAs(obj client.Object) hubv1.HelmReleaseIdentity {
 	o, ok := obj.(*helmv2.HelmRelease)
-	if !ok || o.Status.History.Latest() == nil || o.Status.History.Latest().Name == "" || o.Status.StorageNamespace == "" || len(o.GetReleaseName()) > longestRelease {
+	if !ok || o.Status.History.Latest() == nil || o.Status.History.Latest().Name == "" || o.Status.StorageNamespace == "" ||
+		len(o.GetReleaseName()) > longestRelease {
 		return hubv1.HelmReleaseIdentity{}
 	}
 	latest := o.Status.History.Latest()
 	as := hubv1.HelmReleaseIdentity{Name: latest.Name, Namespace: latest.Namespace, StorageNamespace: o.Status.StorageNamespace}
-	if as == (hubv1.HelmReleaseIdentity{Name: o.GetReleaseName(), Namespace: o.GetReleaseNamespace(), StorageNamespace: o.GetStorageNamespace()}) {
+	if as == (hubv1.HelmReleaseIdentity{Name: o.GetReleaseName(), Namespace: o.GetReleaseNamespace(),
+		StorageNamespace: o.GetStorageNamespace()}) {
 		return hubv1.HelmReleaseIdentity{}
 	}
 	return as
@@ -117,16 +120,19 @@ func slimKustomization(in any) (any, error) {
 	}
 	slimMetadata(&o.ObjectMeta)
 	spec := kustomizev1.KustomizationSpec{
-		Suspend: o.Spec.Suspend, SourceRef: o.Spec.SourceRef, ServiceAccountName: o.Spec.ServiceAccountName, TargetNamespace: o.Spec.TargetNamespace,
-		NamePrefix: o.Spec.NamePrefix, NameSuffix: o.Spec.NameSuffix, Path: o.Spec.Path,
+		Suspend: o.Spec.Suspend, SourceRef: o.Spec.SourceRef, ServiceAccountName: o.Spec.ServiceAccountName,
+		TargetNamespace: o.Spec.TargetNamespace,
+		NamePrefix:      o.Spec.NamePrefix, NameSuffix: o.Spec.NameSuffix, Path: o.Spec.Path,
 	}
 	ref := &spec.SourceRef
-	common.each(&ref.APIVersion, &ref.Kind, &ref.Namespace, &ref.Name, &spec.ServiceAccountName, &spec.TargetNamespace, &spec.NamePrefix, &spec.NameSuffix, &spec.Path)
+	common.each(&ref.APIVersion, &ref.Kind, &ref.Namespace, &ref.Name, &spec.ServiceAccountName, &spec.TargetNamespace,
+		&spec.NamePrefix, &spec.NameSuffix, &spec.Path)
 	if ByWorkloadIdentity(o) {
 		spec.KubeConfig = o.Spec.KubeConfig
 	}
 	o.Spec, o.Status = spec, kustomizev1.KustomizationStatus{
-		Conditions: slimConditions(o.Status.Conditions), LastAppliedRevision: common.one(o.Status.LastAppliedRevision), ObservedGeneration: o.Status.ObservedGeneration,
+		Conditions: slimConditions(o.Status.Conditions), LastAppliedRevision: common.one(o.Status.LastAppliedRevision),
+		ObservedGeneration: o.Status.ObservedGeneration,
 	}
 	return o, nil
 }
@@ -136,7 +142,8 @@ func slimKustomization(in any) (any, error) {
 func slimConditions(in []metav1.Condition) []metav1.Condition {
 	var out []metav1.Condition
 	for _, c := range in {
-		ready, failed := c.Type == hubv1.ReadyCondition, c.Type == fluxstate.Remediated || c.Type == fluxstate.Released && c.Status == metav1.ConditionFalse
+		ready, failed := c.Type == hubv1.ReadyCondition, c.Type == fluxstate.Remediated ||
+			c.Type == fluxstate.Released && c.Status == metav1.ConditionFalse
 		if !ready && !failed {
 			continue
 		}

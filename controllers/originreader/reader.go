@@ -207,7 +207,8 @@ func (o *Reader) Still(ctx context.Context, kind origin.Kind, obj *unstructured.
 	if err != nil || there == nil {
 		return false, err
 	}
-	return there.UID == obj.GetUID() && there.DeletionTimestamp == nil && there.Labels[hubv1.RegisterLabel] == obj.GetLabels()[hubv1.RegisterLabel], nil
+	return there.UID == obj.GetUID() && there.DeletionTimestamp == nil &&
+		there.Labels[hubv1.RegisterLabel] == obj.GetLabels()[hubv1.RegisterLabel], nil
 }
 
 // there reads the metadata of an origin live, nil if it is not there.
@@ -228,7 +229,8 @@ func (o *Reader) version(kind origin.Kind) (schema.GroupVersionKind, bool) {
 	return gvk, ok && !o.gone[kind.GroupKind]
 }
 
-func (o *Reader) read(ctx context.Context, kind origin.Kind, gvk schema.GroupVersionKind, key types.NamespacedName) (*unstructured.Unstructured, error) {
+func (o *Reader) read(ctx context.Context, kind origin.Kind, gvk schema.GroupVersionKind,
+	key types.NamespacedName) (*unstructured.Unstructured, error) {
 	obj := Example(kind, gvk)
 	if err := o.mgr.GetClient().Get(ctx, key, obj); err != nil {
 		return nil, err

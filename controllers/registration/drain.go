@@ -24,13 +24,15 @@ import (
 //
 // The mark is written before the status. So it has gone before anything is delivered again, and the status never tells of a mark
 // that is not there.
-func (r *Reconciler) drain(ctx context.Context, reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured, s *served) (time.Duration, error) {
+func (r *Reconciler) drain(ctx context.Context, reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured,
+	s *served) (time.Duration, error) {
 	kind, err := kindOf(reg)
 	if err != nil {
 		return 0, nil // resolve says so in the status
 	}
 	facts := drain.Facts{
-		Spec: reg.Spec.DrainBeforeDeletion, Kind: kind, Origin: obj, Was: status.Find(reg, hubv1.DrainingCondition), Left: s.left, Now: r.Clock.Now(),
+		Spec: reg.Spec.DrainBeforeDeletion, Kind: kind, Origin: obj, Was: status.Find(reg, hubv1.DrainingCondition), Left: s.left,
+		Now: r.Clock.Now(),
 	}
 	if c := status.Find(reg, hubv1.SuspendedCondition); c != nil {
 		facts.Waits = c.Message
@@ -126,7 +128,8 @@ func (r *Reconciler) tellDrain(before, after *hubv1.ClusterRegistration, obj *un
 	switch {
 	case obj == nil || is == nil && was == nil || is != nil && was != nil && is.Reason == was.Reason:
 	case is == nil:
-		r.Recorder.Eventf(obj, after, corev1.EventTypeNormal, hubv1.DrainCancelledEvent, "Drain", "the add-ons come back: nobody asks for a drain any more")
+		r.Recorder.Eventf(obj, after, corev1.EventTypeNormal, hubv1.DrainCancelledEvent, "Drain",
+			"the add-ons come back: nobody asks for a drain any more")
 	case is.Reason == hubv1.DrainTimedOutReason:
 		r.Recorder.Eventf(obj, after, corev1.EventTypeWarning, hubv1.DrainTimedOutEvent, "Drain", "%s", is.Message)
 	case is.Reason == hubv1.DrainedReason:
@@ -138,6 +141,7 @@ func (r *Reconciler) tellDrain(before, after *hubv1.ClusterRegistration, obj *un
 
 // draining is how a cluster stands that is being drained.
 func draining(c *metav1.Condition) status.Summary {
-	phase := map[string]status.Phase{hubv1.DrainInProgressReason: status.Working, hubv1.DrainedReason: status.Done, hubv1.DrainTimedOutReason: status.Broken}
+	phase := map[string]status.Phase{hubv1.DrainInProgressReason: status.Working, hubv1.DrainedReason: status.Done,
+		hubv1.DrainTimedOutReason: status.Broken}
 	return status.Summary{Phase: phase[c.Reason], Reason: c.Reason, Message: c.Message}
 }

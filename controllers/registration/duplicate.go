@@ -73,7 +73,8 @@ func (r *Reconciler) duplicates(ctx context.Context, reg *hubv1.ClusterRegistrat
 		status.Set(reg, hubv1.DuplicateCondition, metav1.ConditionTrue, hubv1.SameClusterReason, standsBack(reg, instead), r.Clock.Now())
 	case len(beside) > 0:
 		status.Set(reg, hubv1.DuplicateCondition, metav1.ConditionTrue, hubv1.SameClusterReason, fmt.Sprintf(
-			"this is the cluster of ClusterRegistration %s as well, or says so (%s). Their kubeconfigs have different CAs, or each is in a tenant's namespace: sets deliver through all of them. If it is one cluster, remove all but one",
+			"this is the cluster of ClusterRegistration %s as well, or says so (%s). Their kubeconfigs have different CAs, or each "+
+				"is in a tenant's namespace: sets deliver through all of them. If it is one cluster, remove all but one",
 			status.List(beside, 3), sameness(&reg.Status)), r.Clock.Now())
 	default:
 		status.Clear(reg, hubv1.DuplicateCondition)
@@ -89,7 +90,8 @@ func standsBack(reg, instead *hubv1.ClusterRegistration) string {
 	if status.Online(reg) && !status.Online(instead) {
 		remedy = fmt.Sprintf("The cluster answers here, and not through %s: mend its kubeconfig, or remove it, and this one is served", name)
 	}
-	return fmt.Sprintf("this is the cluster of ClusterRegistration %s as well (%s): that one is served, and nothing is delivered through this one. %s",
+	return fmt.Sprintf("this is the cluster of ClusterRegistration %s as well (%s): that one is served, and nothing is "+
+		"delivered through this one. %s",
 		name, sameness(&reg.Status), remedy)
 }
 

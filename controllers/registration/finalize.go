@@ -28,7 +28,8 @@ import (
 
 // finalize lets a registration go: at once if its origin still wants it (it is made again, and its add-ons never notice),
 // else when its deliveries have gone.
-func (r *Reconciler) finalize(ctx context.Context, reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured, verdict origin.Verdict) (ctrl.Result, error) {
+func (r *Reconciler) finalize(ctx context.Context, reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured,
+	verdict origin.Verdict) (ctrl.Result, error) {
 	if !controllerutil.ContainsFinalizer(reg, hubv1.RegistrationFinalizer) {
 		return ctrl.Result{}, nil
 	}
@@ -65,7 +66,8 @@ func (r *Reconciler) finalize(ctx context.Context, reg *hubv1.ClusterRegistratio
 			return ctrl.Result{}, err
 		}
 	}
-	status.Summarize(reg, status.Summary{Phase: status.Working, Reason: hubv1.TerminatingReason, Message: decision.Reason + "; " + leftText(left, recalled)}, r.Clock.Now())
+	status.Summarize(reg, status.Summary{Phase: status.Working, Reason: hubv1.TerminatingReason,
+		Message: decision.Reason + "; " + leftText(left, recalled)}, r.Clock.Now())
 	if err := apply.Status(ctx, r.Client, before, reg); err != nil {
 		return ctrl.Result{}, err
 	}
@@ -105,7 +107,8 @@ func (r *Reconciler) goes(reg *hubv1.ClusterRegistration, reason string, decisio
 // remade returns whether a registration that goes is made again. It looks live: if its origin is gone, or says
 // something else, since the cache saw it, nobody would make the registration again, and nobody would withdraw what is
 // delivered.
-func (r *Reconciler) remade(ctx context.Context, reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured, f teardown.RegistrationFacts) (bool, error) {
+func (r *Reconciler) remade(ctx context.Context, reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured,
+	f teardown.RegistrationFacts) (bool, error) {
 	kind, err := kindOf(reg)
 	if f.KindDeleted || obj == nil || err != nil {
 		return true, nil
@@ -118,7 +121,8 @@ func (r *Reconciler) remade(ctx context.Context, reg *hubv1.ClusterRegistration,
 }
 
 // endFacts gathers by what the end of a registration is decided.
-func (r *Reconciler) endFacts(ctx context.Context, reg *hubv1.ClusterRegistration, verdict origin.Verdict) (teardown.RegistrationFacts, error) {
+func (r *Reconciler) endFacts(ctx context.Context, reg *hubv1.ClusterRegistration,
+	verdict origin.Verdict) (teardown.RegistrationFacts, error) {
 	f := teardown.RegistrationFacts{
 		Origin: verdict.Origin, Forced: forced(reg),
 		Since: reg.DeletionTimestamp.Time, Now: r.Clock.Now(), Grace: r.Config.TeardownGrace,
@@ -162,7 +166,8 @@ func recreated(f teardown.RegistrationFacts, d teardown.Decision) string {
 	if f.KindDeleted {
 		return "deleted because " + d.Reason + "; nothing is uninstalled, and Flux goes on with what it has"
 	}
-	return fmt.Sprintf("deleted while %s; nothing is uninstalled, and it is made again. To unregister, set label %s to \"false\" there", d.Reason, hubv1.RegisterLabel)
+	return fmt.Sprintf("deleted while %s; nothing is uninstalled, and it is made again. To unregister, set label %s to \"false\" there",
+		d.Reason, hubv1.RegisterLabel)
 }
 
 // unregisteringReason is the reason of condition Unregistering, by which the deliveries go; "" if they do not.

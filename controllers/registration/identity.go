@@ -22,7 +22,8 @@ import (
 )
 
 // access finds out how to get at a cluster, and what is known of it.
-func (r *Reconciler) access(ctx context.Context, reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured, verdict origin.Verdict) (resolution, *refusal, error) {
+func (r *Reconciler) access(ctx context.Context, reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured,
+	verdict origin.Verdict) (resolution, *refusal, error) {
 	kc := reg.Spec.KubeConfig
 	if kc == nil || kc.WorkloadIdentity == nil {
 		found := r.resolve(ctx, reg, obj, verdict)
@@ -47,7 +48,8 @@ func (r *Reconciler) access(ctx context.Context, reg *hubv1.ClusterRegistration,
 func (r *Reconciler) publishIdentity(reg *hubv1.ClusterRegistration, w *hubv1.WorkloadIdentity, access *workloadidentity.Access) {
 	r.probed.replace(client.ObjectKeyFromObject(reg), nil, r.Pool.Remove)
 	status.Set(reg, hubv1.KubeConfigValidCondition, metav1.ConditionTrue, hubv1.SucceededReason,
-		fmt.Sprintf("workload identity of provider %s, as ServiceAccount %q of each set's namespace", w.Provider, w.ServiceAccountName), r.Clock.Now())
+		fmt.Sprintf("workload identity of provider %s, as ServiceAccount %q of each set's namespace", w.Provider, w.ServiceAccountName),
+		r.Clock.Now())
 	reg.Status.Credential = &hubv1.CredentialStatus{
 		WorkloadIdentity: w.Provider, Fingerprint: access.Fingerprint(), TargetFingerprint: workloadidentity.Cluster(w),
 	}
@@ -72,7 +74,8 @@ func byFlux(reach fluxstate.Reach, was *metav1.Condition) metav1.Condition {
 	known := was != nil && (was.Reason == hubv1.FluxSucceedsReason || was.Reason == hubv1.FluxFailsReason)
 	switch {
 	case reach == fluxstate.ReachSucceeds:
-		return metav1.Condition{Status: metav1.ConditionTrue, Reason: hubv1.FluxSucceedsReason, Message: "Flux is at work on the cluster, which the hub itself cannot probe"}
+		return metav1.Condition{Status: metav1.ConditionTrue, Reason: hubv1.FluxSucceedsReason,
+			Message: "Flux is at work on the cluster, which the hub itself cannot probe"}
 	case reach == fluxstate.ReachFails:
 		return metav1.Condition{Status: metav1.ConditionFalse, Reason: hubv1.FluxFailsReason,
 			Message: "none of its Flux objects gets through to the cluster; the AddonDeliveries quote what Flux says"}

@@ -21,10 +21,13 @@ import (
 
 // stays returns why a registration that is being deleted stays, and is served as before; "" if it goes.
 //
-// It may be one that would be made again without what somebody wrote into it. A cluster that was paused would be worked on, and one that
-// keeps its add-ons by deletionPolicy: Orphan would lose them the next time, and one that is selected by a label of its own at once. Or its Secret has gone since it was deleted: nobody has asked
-// for an uninstall, since with the Secret it would have been made again, and without it nothing happens before the grace is over.
-func (r *Reconciler) stays(ctx context.Context, reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured, verdict origin.Verdict) (string, error) {
+// It may be one that would be made again without what somebody wrote into it. A cluster that was paused would be
+// worked on, and one that keeps its add-ons by deletionPolicy: Orphan would lose them the next time, and one that is
+// selected by a label of its own at once. Or its Secret has gone since it was deleted: nobody has asked for an
+// uninstall, since with the Secret it would have been made again, and without it nothing happens before the grace is
+// over.
+func (r *Reconciler) stays(ctx context.Context, reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured,
+	verdict origin.Verdict) (string, error) {
 	loses := len(written(reg, obj)) > 0 && reg.Annotations[hubv1.DiscardSpecAnnotation] != "true"
 	if !loses && !unsaid(reg, verdict) || forced(reg) || !controllerutil.ContainsFinalizer(reg, hubv1.RegistrationFinalizer) {
 		return "", nil
@@ -113,13 +116,17 @@ func (r *Reconciler) keep(reg *hubv1.ClusterRegistration, obj *unstructured.Unst
 
 func (r *Reconciler) keptBecause(reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured, why string) string {
 	if why == hubv1.OriginMissingReason {
-		return fmt.Sprintf("deleted, and Secret %q, which it came from, is not there: it is served as before. It is made again when the Secret is back, and its add-ons are let go "+
+		return fmt.Sprintf("deleted, and Secret %q, which it came from, is not there: it is served as before. It is made again "+
+			"when the Secret is back, and its add-ons are let go "+
 			"when the Secret has not been there for %s. To let them go at once: kubectl annotate clusterregistration -n %s %s %s=true",
 			reg.Spec.OriginRef.Name, r.Config.TeardownGrace, reg.Namespace, reg.Name, hubv1.ForceUnregisterAnnotation)
 	}
-	return fmt.Sprintf("deleted while its origin still says that it is registered, and made again it would be without %s: it stays, and is served as before. "+
-		"To have it made again without them: kubectl annotate clusterregistration -n %s %s %s=true. To unregister it, set label %s to \"false\" on %s %q",
-		status.List(written(reg, obj), 10), reg.Namespace, reg.Name, hubv1.DiscardSpecAnnotation, hubv1.RegisterLabel, reg.Spec.OriginRef.Kind, reg.Spec.OriginRef.Name)
+	return fmt.Sprintf("deleted while its origin still says that it is registered, and made again it would be without %s: it "+
+		"stays, and is served as before. "+
+		"To have it made again without them: kubectl annotate clusterregistration -n %s %s %s=true. To unregister it, set label "+
+		"%s to \"false\" on %s %q",
+		status.List(written(reg, obj), 10), reg.Namespace, reg.Name, hubv1.DiscardSpecAnnotation, hubv1.RegisterLabel,
+		reg.Spec.OriginRef.Kind, reg.Spec.OriginRef.Name)
 }
 
 // tellKept sends an event when a deletion begins to wait.

@@ -43,7 +43,8 @@ func (r *Reconciler) recalled(ctx context.Context, reg types.NamespacedName, rea
 		}
 		for i := range list.Items {
 			o, platform := &list.Items[i], r.Config.IsPlatform(list.Items[i].Namespace)
-			if o.DeletionTimestamp != nil && !hubv1.LetsGo(reason) || !match.Reaches(o.Namespace, platform, reg.Namespace) { // Flux is at it, and its cluster answers
+			// Flux is at it, and its cluster answers
+			if o.DeletionTimestamp != nil && !hubv1.LetsGo(reason) || !match.Reaches(o.Namespace, platform, reg.Namespace) {
 				continue
 			}
 			if _, known := sets[o.Namespace]; !known {
@@ -83,8 +84,9 @@ func (r *Reconciler) givesUp(reg *hubv1.ClusterRegistration) bool {
 // tellGivenUp tells what stays as it is: nobody lets it go, and so nobody else tells of it.
 func (r *Reconciler) tellGivenUp(reg *hubv1.ClusterRegistration, objects []string) {
 	if len(objects) > 0 {
-		r.Recorder.Eventf(reg, nil, corev1.EventTypeWarning, hubv1.AddonOrphanedEvent, "Remove", "somebody forces it to go, and the deliveries of %s could not be made again, by which they would be let go. "+
-			"They stay, and Flux goes on with what they deliver: suspend them, and delete them", status.List(objects, 20))
+		r.Recorder.Eventf(reg, nil, corev1.EventTypeWarning, hubv1.AddonOrphanedEvent, "Remove",
+			"somebody forces it to go, and the deliveries of %s could not be made again, by which they would be let go. "+
+				"They stay, and Flux goes on with what they deliver: suspend them, and delete them", status.List(objects, 20))
 	}
 }
 

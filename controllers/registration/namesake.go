@@ -42,7 +42,8 @@ func (r *Reconciler) ignored(ctx context.Context, reg *hubv1.ClusterRegistration
 	}
 	for _, kind := range kinds {
 		list := &hubv1.ClusterRegistrationList{}
-		if err := r.Client.List(ctx, list, client.InNamespace(reg.Namespace), client.MatchingFields{index.RegistrationOrigin: index.Origin(kind.Reference(reg.Name))},
+		if err := r.Client.List(ctx, list, client.InNamespace(reg.Namespace),
+			client.MatchingFields{index.RegistrationOrigin: index.Origin(kind.Reference(reg.Name))},
 			client.UnsafeDisableDeepCopy); err != nil {
 			return "", fmt.Errorf("look for the registration of %s %s: %w", kind.Kind, reg.Name, err)
 		}

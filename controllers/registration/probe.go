@@ -29,7 +29,8 @@ func (r *Reconciler) probe(reg *hubv1.ClusterRegistration, found resolution) *re
 	if len(found.candidates) == 0 {
 		// What is being probed goes on: the cluster may well answer while its Secret is being written.
 		if status.Find(reg, hubv1.ReachableCondition) == nil {
-			status.Set(reg, hubv1.ReachableCondition, metav1.ConditionUnknown, hubv1.NotProbedReason, "there is no kubeconfig to probe with yet", r.Clock.Now())
+			status.Set(reg, hubv1.ReachableCondition, metav1.ConditionUnknown, hubv1.NotProbedReason,
+				"there is no kubeconfig to probe with yet", r.Clock.Now())
 		}
 		return nil
 	}
@@ -64,7 +65,8 @@ func (r *Reconciler) probe(reg *hubv1.ClusterRegistration, found resolution) *re
 func (r *Reconciler) known(key types.NamespacedName, reg *hubv1.ClusterRegistration, secret string, c candidate) bool {
 	_, _, probed := r.Pool.Result(probeKey(key, c.key))
 	inUse := reg.Status.Credential
-	return !probed && status.Online(reg) && inUse != nil && inUse.SecretName == secret && inUse.Key == c.key && inUse.Fingerprint == c.config.Fingerprint()
+	return !probed && status.Online(reg) && inUse != nil && inUse.SecretName == secret && inUse.Key == c.key &&
+		inUse.Fingerprint == c.config.Fingerprint()
 }
 
 // hurry has a cluster probed at once when its origin says that its state has changed. A tenant of Kamaji has its kubeconfig some
@@ -105,12 +107,14 @@ func (r *Reconciler) choose(key types.NamespacedName, reg *hubv1.ClusterRegistra
 
 // reachable sets Reachable and the facts from the last result. One failed probe of a cluster that answered before changes
 // nothing: only several in a row do.
-func (r *Reconciler) reachable(reg *hubv1.ClusterRegistration, found resolution, chosen candidate, result probe.Result, fresh bool) *refusal {
+func (r *Reconciler) reachable(reg *hubv1.ClusterRegistration, found resolution, chosen candidate, result probe.Result,
+	fresh bool) *refusal {
 	was := status.Find(reg, hubv1.ReachableCondition)
 	now := r.Clock.Now()
 	switch {
 	case !fresh && was == nil, result.Err != nil && young(was, result):
-		status.Set(reg, hubv1.ReachableCondition, metav1.ConditionUnknown, hubv1.NotProbedReason, "it has not answered yet: the first probes are under way", now)
+		status.Set(reg, hubv1.ReachableCondition, metav1.ConditionUnknown, hubv1.NotProbedReason,
+			"it has not answered yet: the first probes are under way", now)
 	case !fresh:
 	case result.Err != nil && was != nil && was.Status == metav1.ConditionTrue && result.Failures < probe.FailureThreshold:
 	case result.Err != nil:
@@ -140,7 +144,8 @@ func young(was *metav1.Condition, result probe.Result) bool {
 // accept refuses the hub itself.
 func (r *Reconciler) accept(result probe.Result) *refusal {
 	if result.ClusterUID == r.HubUID {
-		return &refusal{hubv1.HubItselfReason, "the kubeconfig points at the management cluster itself; Chandler delivers to workload clusters only"}
+		return &refusal{hubv1.HubItselfReason,
+			"the kubeconfig points at the management cluster itself; Chandler delivers to workload clusters only"}
 	}
 	return nil
 }
@@ -170,7 +175,8 @@ func (r *Reconciler) publish(reg *hubv1.ClusterRegistration, secret string, chos
 	}
 	next := &hubv1.CredentialStatus{
 		SecretName: secret, Key: chosen.key,
-		Fingerprint: chosen.config.Fingerprint(), TargetFingerprint: chosen.config.TargetFingerprint(), AuthorityFingerprint: chosen.config.AuthorityFingerprint(),
+		Fingerprint: chosen.config.Fingerprint(), TargetFingerprint: chosen.config.TargetFingerprint(),
+		AuthorityFingerprint: chosen.config.AuthorityFingerprint(),
 	}
 	if at, ok := chosen.config.Expiration(); ok {
 		t := metav1.NewTime(at)

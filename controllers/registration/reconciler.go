@@ -115,7 +115,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, reg *hubv1.ClusterRegistrati
 		}
 		r.tellAll(before, reg, obj)
 	}
-	return apply.Retried(ctrl.Result{RequeueAfter: pace.Sooner(wait, drained, again, r.graceLeft(reg), r.nextLook(reg))}, errors.Join(failed, found.unread, r.label(ctx, reg)))
+	return apply.Retried(ctrl.Result{RequeueAfter: pace.Sooner(wait, drained, again, r.graceLeft(reg), r.nextLook(reg))},
+		errors.Join(failed, found.unread, r.label(ctx, reg)))
 }
 
 // tellAll sends an event for each thing that has come to be otherwise.
@@ -163,11 +164,14 @@ func (r *Reconciler) unregistering(reg *hubv1.ClusterRegistration, verdict origi
 	var reason, message string
 	switch {
 	case verdict.Origin == teardown.OriginUnwanted && !verdict.AtOnce && verdict.Refused == "":
-		reason, message = hubv1.LabelRemovedReason, fmt.Sprintf("label %s is gone from %s %q: it is unregistered %s after that, unless the label comes back",
-			hubv1.RegisterLabel, reg.Spec.OriginRef.Kind, reg.Spec.OriginRef.Name, r.Config.UnregisterDelay)
+		reason, message = hubv1.LabelRemovedReason,
+			fmt.Sprintf("label %s is gone from %s %q: it is unregistered %s after that, unless the label comes back",
+				hubv1.RegisterLabel, reg.Spec.OriginRef.Kind, reg.Spec.OriginRef.Name, r.Config.UnregisterDelay)
 	case verdict.Origin == teardown.OriginGone && missing(reg):
-		reason, message = hubv1.OriginMissingReason, fmt.Sprintf("Secret %q, which it came from, is gone or is being deleted: its add-ons are served on with the hub's own copy of the kubeconfig, "+
-			"and are let go %s after that, unless it comes back", reg.Spec.OriginRef.Name, r.Config.TeardownGrace)
+		reason, message = hubv1.OriginMissingReason,
+			fmt.Sprintf("Secret %q, which it came from, is gone or is being deleted: its add-ons are served on with the hub's own "+
+				"copy of the kubeconfig, "+
+				"and are let go %s after that, unless it comes back", reg.Spec.OriginRef.Name, r.Config.TeardownGrace)
 	}
 	if was := status.Reason(reg, hubv1.UnregisteringCondition); was != reason {
 		status.Clear(reg, hubv1.UnregisteringCondition) // each delay runs from its own beginning
@@ -210,7 +214,8 @@ func (r *Reconciler) label(ctx context.Context, reg *hubv1.ClusterRegistration) 
 	u.SetUID(reg.UID) // never make a registration that has gone meanwhile
 	u.SetLabels(want)
 	u.Object["spec"] = map[string]any{}
-	err := r.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(hubv1.RegistrationFieldManager), client.ForceOwnership)
+	err := r.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(hubv1.RegistrationFieldManager),
+		client.ForceOwnership)
 	if err != nil {
 		return fmt.Errorf("label the registration: %w", err)
 	}

@@ -48,7 +48,8 @@ type resolution struct {
 
 // resolve finds the kubeconfig and sets KubeConfigValid. On failure it returns no candidates, and whatever runs on the
 // cluster is left alone.
-func (r *Reconciler) resolve(ctx context.Context, reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured, verdict origin.Verdict) resolution {
+func (r *Reconciler) resolve(ctx context.Context, reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured,
+	verdict origin.Verdict) resolution {
 	source, reason, err := kubeConfigSource(reg, obj, verdict)
 	var found resolution
 	if err == nil {
@@ -90,7 +91,8 @@ func (r *Reconciler) fromMirror(ctx context.Context, reg *hubv1.ClusterRegistrat
 			continue
 		}
 		config, err := kubeconfig.Parse(mirror.Data[render.MirrorKey], r.Config.RulesFor(reg))
-		if err == nil && config.Fingerprint() == mirror.Annotations[hubv1.FingerprintAnnotation] && config.TargetFingerprint() == credential.TargetFingerprint {
+		if err == nil && config.Fingerprint() == mirror.Annotations[hubv1.FingerprintAnnotation] &&
+			config.TargetFingerprint() == credential.TargetFingerprint {
 			found.secret, found.candidates = credential.SecretName, []candidate{{credential.Key, config}}
 			return found
 		}
@@ -103,7 +105,8 @@ func (r *Reconciler) mirrorsOf(ctx context.Context, reg *hubv1.ClusterRegistrati
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
 	of := client.ObjectKeyFromObject(reg)
-	err := r.Client.List(ctx, list, client.MatchingLabels{hubv1.ClusterKeyLabel: identity.ClusterKey(r.Config.HubID, of), hubv1.MirrorLabel: "true"})
+	err := r.Client.List(ctx, list, client.MatchingLabels{hubv1.ClusterKeyLabel: identity.ClusterKey(r.Config.HubID, of),
+		hubv1.MirrorLabel: "true"})
 	var current, older []types.NamespacedName
 	for i := range list.Items {
 		m := &list.Items[i]
@@ -120,13 +123,15 @@ func (r *Reconciler) mirrorsOf(ctx context.Context, reg *hubv1.ClusterRegistrati
 }
 
 // kubeConfigSource says where the kubeconfig is, or why that is not known, with a reason.
-func kubeConfigSource(reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured, verdict origin.Verdict) (origin.Source, string, error) {
+func kubeConfigSource(reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured, verdict origin.Verdict) (origin.Source,
+	string, error) {
 	if kc := reg.Spec.KubeConfig; kc != nil && kc.SecretRef != nil {
 		return origin.Source{Secret: kc.SecretRef.Name, Key: kc.SecretRef.Key}, "", nil
 	}
 	ref := reg.Spec.OriginRef
 	if ref == nil {
-		return origin.Source{}, hubv1.KubeConfigSourceMissingReason, errors.New("write spec.kubeConfig.secretRef: there is no origin to take the kubeconfig from")
+		return origin.Source{}, hubv1.KubeConfigSourceMissingReason,
+			errors.New("write spec.kubeConfig.secretRef: there is no origin to take the kubeconfig from")
 	}
 	kind, err := origin.KindOf(*ref)
 	if err != nil {
@@ -137,12 +142,15 @@ func kubeConfigSource(reg *hubv1.ClusterRegistration, obj *unstructured.Unstruct
 			return origin.Source{Secret: c.SecretName, Key: c.Key}, "", nil // to clean up, the last known way in will do
 		}
 		if verdict.Origin == teardown.OriginGone {
-			return origin.Source{}, hubv1.OriginNotFoundReason, fmt.Errorf("%s %q is not there; what runs on the cluster is left alone", kind.Kind, ref.Name)
+			return origin.Source{}, hubv1.OriginNotFoundReason,
+				fmt.Errorf("%s %q is not there; what runs on the cluster is left alone", kind.Kind, ref.Name)
 		}
-		return origin.Source{}, hubv1.OriginKindNotInstalledReason, fmt.Errorf("kind %s is not installed on this management cluster; what runs on the cluster is left alone", kind.GroupKind)
+		return origin.Source{}, hubv1.OriginKindNotInstalledReason,
+			fmt.Errorf("kind %s is not installed on this management cluster; what runs on the cluster is left alone", kind.GroupKind)
 	}
 	if verdict.Reason != "" {
-		return origin.Source{}, verdict.Reason, fmt.Errorf("%s; what runs on the cluster is left alone, and the kubeconfig in use stays in use", verdict.Refused)
+		return origin.Source{}, verdict.Reason,
+			fmt.Errorf("%s; what runs on the cluster is left alone, and the kubeconfig in use stays in use", verdict.Refused)
 	}
 	source, err := kind.KubeConfig(obj)
 	if err != nil {

@@ -43,9 +43,12 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 	news := enqueue.NewBell(enqueue.Itself)
 	c, err := ctrl.NewControllerManagedBy(mgr).Named("registration").
 		For(&hubv1.ClusterRegistration{}, builder.WithPredicates(specOrLabels())).
-		Watches(&hubv1.ClusterRegistration{}, handler.EnqueueRequestsFromMapFunc(enqueue.SameCluster(r.Client)), builder.WithPredicates(predicate.Or(enqueue.ComesOrGoes(), answers()))).
-		WatchesMetadata(secret, handler.EnqueueRequestsFromMapFunc(r.usersOfSecret), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
-		WatchesMetadata(originreader.Namespace(), handler.EnqueueRequestsFromMapFunc(r.inNamespace), builder.WithPredicates(originreader.AllowsSecrets())).
+		Watches(&hubv1.ClusterRegistration{}, handler.EnqueueRequestsFromMapFunc(enqueue.SameCluster(r.Client)),
+			builder.WithPredicates(predicate.Or(enqueue.ComesOrGoes(), answers()))).
+		WatchesMetadata(secret, handler.EnqueueRequestsFromMapFunc(r.usersOfSecret),
+			builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
+		WatchesMetadata(originreader.Namespace(), handler.EnqueueRequestsFromMapFunc(r.inNamespace),
+			builder.WithPredicates(originreader.AllowsSecrets())).
 		Watches(&helmv2.HelmRelease{}, enqueue.Later(countDelay, enqueue.RegistrationOfObject), builder.WithPredicates(evidenceChanges())).
 		Watches(&kustomizev1.Kustomization{}, enqueue.Later(countDelay, enqueue.RegistrationOfObject), builder.WithPredicates(evidenceChanges())).
 		Watches(&hubv1.AddonDelivery{}, enqueue.Later(countDelay, enqueue.RegistrationOfDelivery), builder.WithPredicates(deliveryCounts())).
@@ -115,7 +118,8 @@ func answers() predicate.Predicate {
 func specOrLabels() predicate.Predicate {
 	return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
-			return forced(e.ObjectOld) != forced(e.ObjectNew) || e.ObjectOld.GetAnnotations()[hubv1.DiscardSpecAnnotation] != e.ObjectNew.GetAnnotations()[hubv1.DiscardSpecAnnotation] ||
+			return forced(e.ObjectOld) != forced(e.ObjectNew) ||
+				e.ObjectOld.GetAnnotations()[hubv1.DiscardSpecAnnotation] != e.ObjectNew.GetAnnotations()[hubv1.DiscardSpecAnnotation] ||
 				e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero() ||
 				len(e.ObjectOld.GetFinalizers()) != len(e.ObjectNew.GetFinalizers())
 		},
@@ -126,7 +130,8 @@ func specOrLabels() predicate.Predicate {
 func deliveryCounts() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		a, b := e.ObjectOld.(*hubv1.AddonDelivery), e.ObjectNew.(*hubv1.AddonDelivery)
-		return a.DeletionTimestamp.IsZero() != b.DeletionTimestamp.IsZero() || !equality.Semantic.DeepEqual(a.Status.AddonCounts, b.Status.AddonCounts) ||
+		return a.DeletionTimestamp.IsZero() != b.DeletionTimestamp.IsZero() ||
+			!equality.Semantic.DeepEqual(a.Status.AddonCounts, b.Status.AddonCounts) ||
 			readiness(a) != readiness(b) || !slices.Equal(orphaned(a), orphaned(b)) || refusedIn(a) != refusedIn(b) || heldIn(a) != heldIn(b)
 	}}
 }
@@ -172,7 +177,8 @@ func setChanges() predicate.Predicate {
 }
 
 func (r *Reconciler) usersOfSecret(ctx context.Context, obj client.Object) []reconcile.Request {
-	out := enqueue.Registrations(ctx, r.Client, client.InNamespace(obj.GetNamespace()), client.MatchingFields{index.RegistrationSecret: obj.GetName()})
+	out := enqueue.Registrations(ctx, r.Client, client.InNamespace(obj.GetNamespace()),
+		client.MatchingFields{index.RegistrationSecret: obj.GetName()})
 	if obj.GetLabels()[hubv1.RegisterLabel] != "" {
 		out = append(out, r.named(ctx, obj)...)
 	}
@@ -185,7 +191,8 @@ func (r *Reconciler) inNamespace(ctx context.Context, namespace client.Object) [
 
 func (r *Reconciler) ofOrigin(kind origin.Kind) handler.MapFunc {
 	return func(ctx context.Context, obj client.Object) []reconcile.Request {
-		out := enqueue.Registrations(ctx, r.Client, client.InNamespace(obj.GetNamespace()), client.MatchingFields{index.RegistrationOrigin: index.Origin(kind.Reference(obj.GetName()))})
+		out := enqueue.Registrations(ctx, r.Client, client.InNamespace(obj.GetNamespace()),
+			client.MatchingFields{index.RegistrationOrigin: index.Origin(kind.Reference(obj.GetName()))})
 		return append(out, r.named(ctx, obj)...)
 	}
 }

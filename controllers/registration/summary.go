@@ -76,7 +76,8 @@ func (r *Reconciler) deliveries(ctx context.Context, reg, instead *hubv1.Cluster
 		}
 		set := d.SetKey().String()
 		if results[set] = hubv1.SetDelivered; instead != nil {
-			results[set] = fmt.Sprintf("%s: delivered through ClusterRegistration %s/%s, if at all", hubv1.SetDuplicate, instead.Namespace, instead.Name)
+			results[set] = fmt.Sprintf("%s: delivered through ClusterRegistration %s/%s, if at all", hubv1.SetDuplicate,
+				instead.Namespace, instead.Name)
 		}
 		out.left = append(out.left, leftOf(d)...)
 		if d.Withdrawn() {
@@ -140,7 +141,8 @@ func (s *served) add(d *hubv1.AddonDelivery) (result string) {
 // leftThrough names what is on the cluster through another registration.
 func (r *Reconciler) leftThrough(ctx context.Context, instead *hubv1.ClusterRegistration, out *served) error {
 	list := &hubv1.AddonDeliveryList{}
-	if err := r.Client.List(ctx, list, client.MatchingFields{index.DeliveryRegistration: instead.Namespace + "/" + instead.Name}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, list, client.MatchingFields{index.DeliveryRegistration: instead.Namespace + "/" + instead.Name},
+		client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list the deliveries of ClusterRegistration %s/%s: %w", instead.Namespace, instead.Name, err)
 	}
 	for i := range list.Items {
@@ -287,7 +289,8 @@ func summary(reg *hubv1.ClusterRegistration, found resolution, refused *refusal,
 	case reachable.Status == metav1.ConditionUnknown && !reg.Status.UsesWorkloadIdentity():
 		return status.Summary{Phase: status.Working, Reason: reachable.Reason, Message: reachable.Message}
 	case reachable.Status == metav1.ConditionFalse && maintenance != nil:
-		return status.Summary{Phase: status.Working, Reason: maintenance.Reason, Message: fmt.Sprintf("%s: %s", maintenance.Message, reachable.Message)}
+		return status.Summary{Phase: status.Working, Reason: maintenance.Reason,
+			Message: fmt.Sprintf("%s: %s", maintenance.Message, reachable.Message)}
 	case reachable.Status == metav1.ConditionFalse:
 		return status.Summary{Phase: status.Broken, Reason: reachable.Reason, Message: reachable.Message}
 	case drain.Requested(reg):
@@ -315,11 +318,14 @@ func (s *served) summary() status.Summary {
 	case len(s.unready) > 0:
 		return s.waits(ready)
 	case len(s.pending) > 0 && s.counts.Total == 0:
-		return status.Summary{Phase: status.Working, Reason: hubv1.ProgressingReason, Message: "about to be delivered: " + status.List(s.pending, 3)}
+		return status.Summary{Phase: status.Working, Reason: hubv1.ProgressingReason,
+			Message: "about to be delivered: " + status.List(s.pending, 3)}
 	case len(s.pending) > 0:
-		return status.Summary{Phase: status.Working, Reason: hubv1.ProgressingReason, Message: ready + "; about to be delivered: " + status.List(s.pending, 3)}
+		return status.Summary{Phase: status.Working, Reason: hubv1.ProgressingReason,
+			Message: ready + "; about to be delivered: " + status.List(s.pending, 3)}
 	case s.counts.Total == 0 && len(s.addons) > 0:
-		return status.Summary{Phase: status.Done, Reason: hubv1.SucceededReason, Message: "every add-on is left out here, or delivered by another set"}
+		return status.Summary{Phase: status.Done, Reason: hubv1.SucceededReason,
+			Message: "every add-on is left out here, or delivered by another set"}
 	case s.counts.Total == 0:
 		return status.Summary{Phase: status.Done, Reason: hubv1.NoAddonSetReason, Message: noSet(s.why)}
 	case s.counts.Ready < s.counts.Total:
@@ -348,7 +354,8 @@ func (s *served) waits(ready string) status.Summary {
 	if s.counts.Ready < s.counts.Total {
 		return status.Summary{Phase: status.Working, Reason: hubv1.ProgressingReason, Message: ready}
 	}
-	return status.Summary{Phase: status.Working, Reason: hubv1.ProgressingReason, Message: fmt.Sprintf("%s; %s: %s", ready, s.unready[0].set, s.unready[0].message)}
+	return status.Summary{Phase: status.Working, Reason: hubv1.ProgressingReason,
+		Message: fmt.Sprintf("%s; %s: %s", ready, s.unready[0].set, s.unready[0].message)}
 }
 
 func noSet(why []string) string {

@@ -69,6 +69,7 @@ func (r *Reconciler) tellSuspended(before, after *hubv1.ClusterRegistration) {
 	case is != nil && (was == nil || was.Reason != is.Reason):
 		r.Recorder.Eventf(after, nil, corev1.EventTypeNormal, hubv1.SuspendedEvent, "Suspend", "its Flux objects are suspended: %s", is.Message)
 	case is == nil && was != nil:
-		r.Recorder.Eventf(after, nil, corev1.EventTypeNormal, hubv1.ResumedEvent, "Resume", "its Flux objects are resumed; they were suspended because of %s", was.Reason)
+		r.Recorder.Eventf(after, nil, corev1.EventTypeNormal, hubv1.ResumedEvent, "Resume",
+			"its Flux objects are resumed; they were suspended because of %s", was.Reason)
 	}
 }

@@ -249,7 +249,8 @@ func (k *Keeper) reconcile(ctx context.Context, key id) (ctrl.Result, error) {
 // used returns whether anything refers to an object.
 func (k *Keeper) used(ctx context.Context, key id) (bool, error) {
 	for _, list := range []client.ObjectList{&helmv2.HelmReleaseList{}, &kustomizev1.KustomizationList{}, &sourcev1.HelmChartList{}} {
-		err := k.Client.List(ctx, list, client.MatchingFields{index.Uses: index.Source(key.kind, key.Namespace, key.Name)}, client.UnsafeDisableDeepCopy, client.Limit(1))
+		err := k.Client.List(ctx, list, client.MatchingFields{index.Uses: index.Source(key.kind, key.Namespace, key.Name)},
+			client.UnsafeDisableDeepCopy, client.Limit(1))
 		if err != nil {
 			return false, fmt.Errorf("list the users of %s %s: %w", key.kind, key, err)
 		}

@@ -70,7 +70,8 @@ func (s scraped) check(q query) error {
 			errs = append(errs, lacking(s.labels(n.Expr), n.Grouping, n.Expr.String()))
 		case *parser.BinaryExpr:
 			if m := n.VectorMatching; m != nil {
-				errs = append(errs, lacking(s.labels(n.LHS), m.MatchingLabels, n.LHS.String()), lacking(s.labels(n.RHS), m.MatchingLabels, n.RHS.String()))
+				errs = append(errs, lacking(s.labels(n.LHS), m.MatchingLabels, n.LHS.String()),
+					lacking(s.labels(n.RHS), m.MatchingLabels, n.RHS.String()))
 			}
 		}
 		return nil

@@ -22,7 +22,8 @@ func (r *release) packageChart(ctx context.Context) error {
 	if err := os.CopyFS(chart, os.DirFS(filepath.Join(r.root, "charts", "chandler"))); err != nil {
 		return err
 	}
-	if err := replaceOnce(filepath.Join(chart, "values.yaml"), "\n  repository: chandler-hub\n", "\n  repository: "+r.image()+"\n"); err != nil {
+	if err := replaceOnce(filepath.Join(chart, "values.yaml"), "\n  repository: chandler-hub\n",
+		"\n  repository: "+r.image()+"\n"); err != nil {
 		return err
 	}
 	_, err := output(ctx, r.root, r.helm, "package", chart, "--version", r.chartVersion(), "--app-version", r.version, "--destination", r.out)

@@ -48,7 +48,8 @@ func (r *release) buildImage(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: img, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: p.os, Architecture: p.arch}}})
+		index = mutate.AppendManifests(index,
+			mutate.IndexAddendum{Add: img, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: p.os, Architecture: p.arch}}})
 	}
 	index, _ = mutate.Annotations(index, r.labels()).(v1.ImageIndex)
 	digest, err := index.Digest()

@@ -26,8 +26,9 @@ func (p platform) String() string { return p.os + "_" + p.arch }
 
 var (
 	// commandPlatforms are those of the command line, imagePlatforms those of the hub.
-	commandPlatforms = []platform{{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "amd64"}, {"darwin", "arm64"}, {"windows", "amd64"}, {"windows", "arm64"}}
-	imagePlatforms   = []platform{{"linux", "amd64"}, {"linux", "arm64"}}
+	commandPlatforms = []platform{{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "amd64"}, {"darwin", "arm64"},
+		{"windows", "amd64"}, {"windows", "arm64"}}
+	imagePlatforms = []platform{{"linux", "amd64"}, {"linux", "arm64"}}
 )
 
 // release is one run: what is made, out of which commit, and where to.

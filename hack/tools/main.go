@@ -54,7 +54,8 @@ func main() {
 	flag.Usage = func() {
 		fmt.Fprintln(flag.CommandLine.Output(), "go run ./hack/tools [-print] [NAME...]: downloads or builds what is missing, or only the named")
 		fmt.Fprintln(flag.CommandLine.Output(), "go run ./hack/tools pin [NAME...]: asks the publishers for the digests of the versions in use")
-		fmt.Fprintln(flag.CommandLine.Output(), "go run ./hack/tools rehearse COMMAND...: publishes what is there on loopback, and runs the command with an empty cache")
+		fmt.Fprintln(flag.CommandLine.Output(),
+			"go run ./hack/tools rehearse COMMAND...: publishes what is there on loopback, and runs the command with an empty cache")
 		flag.PrintDefaults()
 	}
 	flag.Parse()

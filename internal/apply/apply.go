@@ -26,7 +26,8 @@ var ErrNotOwned = errors.New("an object of that name exists that Chandler did no
 // the object exists after all, with fields that somebody else set, the API server reports a conflict. owned then
 // tells whether the object is the hub's, since the cache may lag behind the hub's own write. If it is not, Create
 // leaves it alone and returns ErrNotOwned.
-func Create(ctx context.Context, c client.Client, live client.Reader, obj *unstructured.Unstructured, manager string, owned func(client.Object) bool) (*unstructured.Unstructured, error) {
+func Create(ctx context.Context, c client.Client, live client.Reader, obj *unstructured.Unstructured, manager string,
+	owned func(client.Object) bool) (*unstructured.Unstructured, error) {
 	u := obj.DeepCopy()
 	err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(manager))
 	if !apierrors.IsConflict(err) {

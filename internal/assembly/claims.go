@@ -62,7 +62,8 @@ func decide(claims []claim) []verdict {
 			continue
 		}
 		if w, taken := byRelease[c.Release]; taken && c.Release != (compile.Release{}) {
-			verdicts[i].Winner, verdicts[i].Reason = w, lost(claims[w], c, fmt.Sprintf("Helm release %q in namespace %q, as its add-on %q", c.Release.Name, c.Release.Namespace, claims[w].Addon))
+			verdicts[i].Winner, verdicts[i].Reason = w, lost(claims[w], c,
+				fmt.Sprintf("Helm release %q in namespace %q, as its add-on %q", c.Release.Name, c.Release.Namespace, claims[w].Addon))
 			continue
 		}
 		verdicts[i].Won = true

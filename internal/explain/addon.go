@@ -82,13 +82,15 @@ func (e *explainer) claims(name string) []claim {
 
 // rank orders states: add-ons that are on the cluster, or are coming, before those that are not.
 func rank(s hubv1.AddonState) int {
-	order := []hubv1.AddonState{hubv1.AddonNotOwned, Pending, hubv1.AddonExcluded, hubv1.AddonRemoving, hubv1.AddonOrphaned, hubv1.AddonLostTo, NotCompiled, NotSelected}
+	order := []hubv1.AddonState{hubv1.AddonNotOwned, Pending, hubv1.AddonExcluded, hubv1.AddonRemoving, hubv1.AddonOrphaned,
+		hubv1.AddonLostTo, NotCompiled, NotSelected}
 	return slices.Index(order, s)
 }
 
 // gone returns whether the add-on is not to be on the cluster: then its fields say nothing.
 func gone(s hubv1.AddonState) bool {
-	return slices.Contains([]hubv1.AddonState{hubv1.AddonExcluded, hubv1.AddonRemoving, hubv1.AddonOrphaned, hubv1.AddonLostTo, NotCompiled, NotSelected}, s)
+	return slices.Contains([]hubv1.AddonState{hubv1.AddonExcluded, hubv1.AddonRemoving, hubv1.AddonOrphaned, hubv1.AddonLostTo,
+		NotCompiled, NotSelected}, s)
 }
 
 // unknown returns an error that lists the add-ons that exist.
@@ -101,7 +103,8 @@ func (e *explainer) unknown(name string) error {
 	slices.Sort(names)
 	names = slices.Compact(names)
 	if len(names) == 0 {
-		return fmt.Errorf("there is no add-on %q for cluster %s: no AddonSet is in reach; make one in a platform namespace (%s), or in namespace %s",
+		return fmt.Errorf("there is no add-on %q for cluster %s: no AddonSet is in reach; make one in a platform namespace (%s), "+
+			"or in namespace %s",
 			name, e.cluster(), strings.Join(e.PlatformNamespaces, ", "), e.Registration.Namespace)
 	}
 	return fmt.Errorf("there is no add-on %q in the AddonSets in reach of cluster %s; there are %s", name, e.cluster(), status.List(names, 40))
@@ -168,7 +171,8 @@ func (e *explainer) details(c claim) []Line {
 	if s := c.set.status(c.row.Addon); s != nil {
 		lines = append(lines, e.objectLines(c.set, s)...)
 		if s.Release != nil {
-			lines = append(lines, Line{"Release", sprintf("%s in namespace %s (its records in %s), kept from what it took over", s.Release.Name, s.Release.Namespace, s.Release.StorageNamespace)})
+			lines = append(lines, Line{"Release", sprintf("%s in namespace %s (its records in %s), kept from what it took over",
+				s.Release.Name, s.Release.Namespace, s.Release.StorageNamespace)})
 		}
 	}
 	if a := c.set.addon(c.row.Addon); a != nil {

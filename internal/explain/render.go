@@ -29,7 +29,8 @@ func (e *explainer) revision(s *set) (*compile.Program, error) {
 		epoch, _ = strconv.Atoi(name[at+len("-e"):])
 	}
 	if epoch > render.Epoch {
-		return nil, fmt.Errorf("revision %s is for a newer version of the renderer than this command has, so it cannot show who set what: use the chandler of the hub's version", name)
+		return nil, fmt.Errorf("revision %s is for a newer version of the renderer than this command has, so it cannot show who set what: "+
+			"use the chandler of the hub's version", name)
 	}
 	s.frozen = epoch < render.Epoch
 	there, err := e.Revision(s.Namespace, name)
@@ -37,14 +38,16 @@ func (e *explainer) revision(s *set) (*compile.Program, error) {
 		return nil, err
 	}
 	if there == nil {
-		return nil, fmt.Errorf("ControllerRevision %s/%s, which AddonDelivery %s names, is not there; what is delivered stays as it is", s.Namespace, name, s.delivery.Name)
+		return nil, fmt.Errorf("ControllerRevision %s/%s, which AddonDelivery %s names, is not there; what is delivered stays as it is",
+			s.Namespace, name, s.delivery.Name)
 	}
 	hash, err := compile.ContentHash(there.Data.Raw)
 	if err != nil {
 		return nil, fmt.Errorf("ControllerRevision %s/%s: %w", s.Namespace, name, err)
 	}
 	if name != identity.Revision(s.Name, hash, epoch) || s.object == nil || !metav1.IsControlledBy(there, s.object) {
-		return nil, fmt.Errorf("ControllerRevision %s/%s, which AddonDelivery %s names, is not what the hub made of AddonSet %s; what is delivered stays as it is. Delete it",
+		return nil, fmt.Errorf("ControllerRevision %s/%s, which AddonDelivery %s names, is not what the hub made of AddonSet %s; what is "+
+			"delivered stays as it is. Delete it",
 			s.Namespace, name, s.delivery.Name, s)
 	}
 	spec, err := compile.Spec(there.Data.Raw)
@@ -61,7 +64,8 @@ func (e *explainer) render(s *set, p *compile.Program, overrides []hubv1.Overrid
 		HubID: e.HubID, Namespace: s.Namespace, Set: s.Name, Delivery: identity.Delivery(s.Name, reg), Registration: reg, Chart: e.Chart,
 	}
 	in := &render.Input{
-		Cluster: facts.Cluster(e.Registration, e.Origin), Origin: facts.Origin(e.Origin), Identity: facts.Identity(e.Registration), Overrides: overrides, ServiceAccount: e.Registration.Spec.ServiceAccountName,
+		Cluster: facts.Cluster(e.Registration, e.Origin), Origin: facts.Origin(e.Origin), Identity: facts.Identity(e.Registration),
+		Overrides: overrides, ServiceAccount: e.Registration.Spec.ServiceAccountName,
 		Releases: e.releases(s, p), Now: e.Now, Explain: explain,
 	}
 	in.Variables, _ = facts.Variables(e.Registration, e.Origin) // notes tell what cannot be read
@@ -85,7 +89,8 @@ func (e *explainer) live() []assembly.Live {
 			Addon: o.GetLabels()[hubv1.AddonLabel], Set: o.GetLabels()[hubv1.AddonSetLabel], Delivery: o.GetAnnotations()[hubv1.DeliveryAnnotation],
 		}
 		if hr, ok := o.(*helmv2.HelmRelease); ok {
-			l.Release = hubv1.HelmReleaseIdentity{Name: hr.GetReleaseName(), Namespace: hr.GetReleaseNamespace(), StorageNamespace: hr.GetStorageNamespace()}
+			l.Release = hubv1.HelmReleaseIdentity{Name: hr.GetReleaseName(), Namespace: hr.GetReleaseNamespace(),
+				StorageNamespace: hr.GetStorageNamespace()}
 		}
 		l.Kept, _ = render.ParseRelease(o.GetAnnotations()[hubv1.ReleaseAnnotation])
 		out = append(out, l)

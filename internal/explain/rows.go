@@ -50,7 +50,8 @@ func (e *explainer) absent(s *set, addon string) Row {
 }
 
 // held are the reasons of a delivery that cannot be rendered as a whole: its add-ons stay as they are.
-var held = []string{hubv1.RevisionNotFoundReason, hubv1.InvalidSpecReason, hubv1.RenderFailedReason, hubv1.ReadFailedReason, hubv1.RegistrationNotFoundReason}
+var held = []string{hubv1.RevisionNotFoundReason, hubv1.InvalidSpecReason, hubv1.RenderFailedReason, hubv1.ReadFailedReason,
+	hubv1.RegistrationNotFoundReason}
 
 // trouble returns the problem of a whole set that is on the cluster.
 func (e *explainer) trouble(s *set) (Row, bool) {
@@ -63,8 +64,9 @@ func (e *explainer) trouble(s *set) (Row, bool) {
 	case s.leaving:
 		return say(hubv1.AddonRemoving, "the set is being withdrawn from the cluster")
 	case s.delivery != nil && s.delivery.DeletionTimestamp != nil:
-		return say(Deleted, "AddonDelivery "+s.delivery.Namespace+"/"+s.delivery.Name+" was deleted, and not by its set: nothing is uninstalled. "+
-			"It is made again, or, where its set does not want it any more, stays until the set withdraws it")
+		return say(Deleted,
+			"AddonDelivery "+s.delivery.Namespace+"/"+s.delivery.Name+" was deleted, and not by its set: nothing is uninstalled. "+
+				"It is made again, or, where its set does not want it any more, stays until the set withdraws it")
 	case s.delivery != nil && e.refused(s) != "":
 		return say(hubv1.AddonState(cmp.Or(s.standing.Reason, hubv1.DuplicateReason)), e.refused(s))
 	case s.invalid != nil:
@@ -85,7 +87,8 @@ func (e *explainer) trouble(s *set) (Row, bool) {
 	case s.isHeld():
 		return say(hubv1.AddonState(c.Reason), c.Message)
 	case s.frozen:
-		return say(hubv1.FrozenReason, "an older version of the hub made the revision: what is there of it stays as it is until the set changes, and what is missing is made")
+		return say(hubv1.FrozenReason,
+			"an older version of the hub made the revision: what is there of it stays as it is until the set changes, and what is missing is made")
 	}
 	return r, false
 }
@@ -170,7 +173,8 @@ func (e *explainer) header() []Line {
 	if reg.DeletionTimestamp != nil && !status.IsTrue(reg, hubv1.DeletionHeldCondition) {
 		add("Deleted", "being unregistered for "+since(&reg.DeletionTimestamp.Time, e.Now))
 	}
-	for _, typ := range []string{hubv1.ReadyCondition, hubv1.ReachableCondition, hubv1.KubeConfigValidCondition, hubv1.UnregisteringCondition, hubv1.DeletionHeldCondition, hubv1.OriginIgnoredCondition} {
+	for _, typ := range []string{hubv1.ReadyCondition, hubv1.ReachableCondition, hubv1.KubeConfigValidCondition,
+		hubv1.UnregisteringCondition, hubv1.DeletionHeldCondition, hubv1.OriginIgnoredCondition} {
 		c := status.Find(reg, typ)
 		switch {
 		case c == nil && (typ == hubv1.ReadyCondition || typ == hubv1.ReachableCondition):
@@ -219,5 +223,6 @@ func (e *explainer) credential() string {
 	case !e.Now.Before(c.ExpirationTime.Time):
 		return text + ", expired since " + c.ExpirationTime.UTC().Format(time.RFC3339)
 	}
-	return fmt.Sprintf("%s, expires in %s (%s)", text, status.ExpiresIn(c.ExpirationTime.Time, e.Now), c.ExpirationTime.UTC().Format(time.RFC3339))
+	return fmt.Sprintf("%s, expires in %s (%s)", text, status.ExpiresIn(c.ExpirationTime.Time, e.Now),
+		c.ExpirationTime.UTC().Format(time.RFC3339))
 }

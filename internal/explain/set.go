@@ -112,7 +112,8 @@ func (e *explainer) stranger(d *hubv1.AddonDelivery) {
 		}
 	}
 	if v := provenance.Of(d, object, e.isPlatform(d.Namespace)); !v.Known() {
-		e.strangers = append(e.strangers, Row{Set: d.SetKey().String(), State: Ignored, Why: sprintf("AddonDelivery %s/%s: %s", d.Namespace, d.Name, v.Message)})
+		e.strangers = append(e.strangers,
+			Row{Set: d.SetKey().String(), State: Ignored, Why: sprintf("AddonDelivery %s/%s: %s", d.Namespace, d.Name, v.Message)})
 	}
 }
 

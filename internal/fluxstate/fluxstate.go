@@ -148,8 +148,9 @@ var noFlux = regexp.MustCompile(`no matches for kind "(\w+)" in version "\w+\.to
 // Reason returns a word for a failure that people can fix, and the remedy; "" if there is none.
 func Reason(s State) (reason, remedy string) {
 	if m := noFlux.FindStringSubmatch(s.Message); m != nil {
-		return hubv1.FluxObjectsInFolderReason, fmt.Sprintf("the folder holds a %s, which only Flux understands, and there is no Flux on the cluster: "+
-			"write it as an add-on of the AddonSet instead, and let the path name plain manifests", m[1])
+		return hubv1.FluxObjectsInFolderReason,
+			fmt.Sprintf("the folder holds a %s, which only Flux understands, and there is no Flux on the cluster: "+
+				"write it as an add-on of the AddonSet instead, and let the path name plain manifests", m[1])
 	}
 	return "", ""
 }
@@ -178,7 +179,8 @@ func Addon(before hubv1.AddonStatus, s State, applied int64) (hubv1.AddonState, 
 		return hubv1.AddonSuspended, "suspended; `flux resume` lets it go on"
 	case s.Ready == metav1.ConditionTrue && current:
 		return hubv1.AddonReady, ""
-	case s.Ready == metav1.ConditionUnknown && before.State == hubv1.AddonReady && before.AppliedGeneration == applied && s.Generation == applied:
+	case s.Ready == metav1.ConditionUnknown && before.State == hubv1.AddonReady && before.AppliedGeneration == applied &&
+		s.Generation == applied:
 		return hubv1.AddonReady, "" // a routine reconcile of something that was Ready
 	case s.Ready == metav1.ConditionFalse && current:
 		return failure(s)
@@ -187,7 +189,8 @@ func Addon(before hubv1.AddonStatus, s State, applied int64) (hubv1.AddonState, 
 }
 
 // waiting are Flux's reasons for waiting: the source or chart has not been fetched.
-var waiting = map[string]bool{"SourceNotReady": true, "HelmChartNotReady": true, "ArtifactFailed": true, "Progressing": true, "ProgressingWithRetry": true}
+var waiting = map[string]bool{"SourceNotReady": true, "HelmChartNotReady": true, "ArtifactFailed": true, "Progressing": true,
+	"ProgressingWithRetry": true}
 
 // Waits returns whether Flux waits for the source or chart of an object, which may not exist.
 func Waits(s State) bool { return s.Ready == metav1.ConditionFalse && waiting[s.Reason] }

@@ -81,7 +81,8 @@ func Remains(obj client.Object) (recorded, tried, never bool) {
 // counts its attempts in status.history. An attempt that did not reach the cluster has applied nothing.
 func Unnoted(o *kustomizev1.Kustomization) string {
 	s := Of(o)
-	if len(o.Status.History) == 0 || o.Status.LastAppliedRevision != "" || o.Status.Inventory != nil && len(o.Status.Inventory.Entries) > 0 || Unreachable(s) {
+	if len(o.Status.History) == 0 || o.Status.LastAppliedRevision != "" ||
+		o.Status.Inventory != nil && len(o.Status.Inventory.Entries) > 0 || Unreachable(s) {
 		return ""
 	}
 	text, first := "what was applied of it, in part: Flux has noted nothing of it", s.Message
@@ -116,7 +117,8 @@ var appliedLine = regexp.MustCompile(`(?m)^(\S+/\S+) (?:created|configured)$`)
 // FirstTry returns whether Flux is in its first attempt to apply a Kustomization. What it has applied is not known
 // before the attempt ends.
 func FirstTry(o *kustomizev1.Kustomization) bool {
-	return len(o.Status.History) == 0 && o.Status.LastAttemptedRevision != "" && o.Status.LastAppliedRevision == "" && o.Status.Inventory == nil &&
+	return len(o.Status.History) == 0 && o.Status.LastAttemptedRevision != "" && o.Status.LastAppliedRevision == "" &&
+		o.Status.Inventory == nil &&
 		Of(o).Ready == metav1.ConditionUnknown
 }
 

@@ -110,7 +110,8 @@ func (g *gatherer) deliveries() error {
 		}
 	}, client.MatchingLabels{hubv1.ClusterLabel: identity.LabelValue(reg.Name)})
 	if others > 0 {
-		g.note("%d AddonDeliveries to this cluster are those of a hub with another id than %q, and are left out; --hub-id says which hub to look at", others, g.Hub.HubID)
+		g.note("%d AddonDeliveries to this cluster are those of a hub with another id than %q, and are left out; --hub-id says "+
+			"which hub to look at", others, g.Hub.HubID)
 	}
 	return err
 }

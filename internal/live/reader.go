@@ -75,7 +75,8 @@ func (r *Reader) Find(ctx context.Context, name, namespace string) (*hubv1.Clust
 	err := r.Client.List(ctx, list, client.InNamespace(namespace))
 	switch {
 	case meta.IsNoMatchError(err):
-		return nil, errors.New("this API server has no ClusterRegistrations, so it is not a Chandler hub: choose another one by --context or --kubeconfig")
+		return nil, errors.New("this API server has no ClusterRegistrations, so it is not a Chandler hub: " +
+			"choose another one by --context or --kubeconfig")
 	case apierrors.IsForbidden(err) && namespace == "":
 		return nil, fmt.Errorf("list the ClusterRegistrations of all namespaces: %w; write -n NAMESPACE for a namespace that you may read", err)
 	case err != nil:
@@ -104,9 +105,11 @@ func choose(regs []hubv1.ClusterRegistration, name, namespace string) (*hubv1.Cl
 	case len(found) == 1:
 		return found[0], nil
 	case len(found) > 1:
-		return nil, fmt.Errorf("there are %d clusters called %q: %s; write one of these, or -n NAMESPACE", len(found), name, status.List(candidates, maxNames))
+		return nil, fmt.Errorf("there are %d clusters called %q: %s; write one of these, or -n NAMESPACE", len(found), name,
+			status.List(candidates, maxNames))
 	case len(known) == 0:
-		return nil, fmt.Errorf("there is no ClusterRegistration %s: label an origin %s: \"true\", or leave out the namespace to look in all", where, hubv1.RegisterLabel)
+		return nil, fmt.Errorf("there is no ClusterRegistration %s: label an origin %s: \"true\", or leave out the namespace to look in all",
+			where, hubv1.RegisterLabel)
 	}
 	return nil, fmt.Errorf("there is no cluster %q %s; there are %s", name, where, status.List(known, maxNames))
 }

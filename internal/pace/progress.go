@@ -21,7 +21,8 @@ func Delivery(before, after *hubv1.AddonDelivery) bool {
 	}
 	a, b := before.Status.DeepCopy(), after.Status.DeepCopy()
 	for i := range b.Addons {
-		if was := addon(a, b.Addons[i].Name); was != nil && was.Object != "" && (was.Object != b.Addons[i].Object || was.Kind != b.Addons[i].Kind) {
+		if was := addon(a, b.Addons[i].Name); was != nil && was.Object != "" &&
+			(was.Object != b.Addons[i].Object || was.Kind != b.Addons[i].Kind) {
 			return false
 		}
 	}
@@ -70,7 +71,8 @@ func Delay(before status.Object) time.Duration {
 func fresh(o status.Object) bool { return status.Find(o, hubv1.ReadyCondition) == nil }
 
 // moving are the reasons of objects that are not Ready yet.
-var moving = []string{hubv1.ProgressingReason, hubv1.WaitingForClusterReason, hubv1.NotProbedReason, hubv1.NoAddonSetReason, hubv1.AddonsLeavingReason}
+var moving = []string{hubv1.ProgressingReason, hubv1.WaitingForClusterReason, hubv1.NotProbedReason, hubv1.NoAddonSetReason,
+	hubv1.AddonsLeavingReason}
 
 // onTheWay returns whether an object is not Ready yet and had no failure before: the end of a failure is news.
 func onTheWay(before, after status.Object) bool {

@@ -77,7 +77,8 @@ func (o *Observed) before(s Step) []Step {
 	case len(o.Left) == 0:
 		return []Step{{Key: o.Key, Addon: o.Addon, Verb: Finish}}
 	case s.Verb == AwaitDependency:
-		return []Step{{Key: o.Key, Addon: o.Addon, Verb: LetGo, Reason: "its Flux object was deleted, and Flux has not removed it; it is made again later: it " + s.Reason}}
+		return []Step{{Key: o.Key, Addon: o.Addon, Verb: LetGo,
+			Reason: "its Flux object was deleted, and Flux has not removed it; it is made again later: it " + s.Reason}}
 	}
 	return nil
 }

@@ -108,7 +108,8 @@ func (d *Desired) Reinstall(o *Observed) (from, to Place, anew bool) {
 	if o == nil {
 		return from, to, false
 	}
-	from, to = Place{Release: o.Release, Namespace: o.Namespace, Names: o.Names}, Place{Release: d.Release, Namespace: d.Namespace, Names: d.Names}
+	from, to = Place{Release: o.Release, Namespace: o.Namespace, Names: o.Names},
+		Place{Release: d.Release, Namespace: d.Namespace, Names: d.Names}
 	if d.changesChart(o) {
 		from.Chart, to.Chart = cmp.Or(o.Installed, o.Chart), d.Chart
 	}
@@ -148,7 +149,8 @@ func (in *Input) leaves(o Observed, leaving []Observed) (Step, bool) {
 		return s, false
 	}
 	for _, other := range in.Observed {
-		goes := other.Deleting || other.Foreign || other.Replaced != "" || slices.ContainsFunc(leaving, func(l Observed) bool { return l.Key == other.Key })
+		goes := other.Deleting || other.Foreign || other.Replaced != "" ||
+			slices.ContainsFunc(leaving, func(l Observed) bool { return l.Key == other.Key })
 		if goes || other.Release != o.Release || in.outranks(o.Key, other.Key) && !in.desires(other.Key) {
 			continue
 		}

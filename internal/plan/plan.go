@@ -236,7 +236,8 @@ func Compute(in Input) []Step {
 	steps = append(steps, in.frozen()...)
 	for _, d := range in.Desired {
 		if d.obstructed(observed) {
-			steps = append(steps, Step{Key: d.Key, Addon: d.Addon, Verb: AwaitRemoval, Reason: "waits for the object of another set to be gone that has its name"})
+			steps = append(steps,
+				Step{Key: d.Key, Addon: d.Addon, Verb: AwaitRemoval, Reason: "waits for the object of another set to be gone that has its name"})
 			continue
 		}
 		o, s := observed[d.Key], in.arrival(d, observed[d.Key], leaving)
@@ -332,7 +333,8 @@ func (in *Input) arrival(d Desired, o *Observed, leaving []Observed) Step {
 		step.Verb, step.Reason = AwaitRemoval, "waits for "+d.movesOnto(o, leaving)+", which has the release, to be gone"
 	case d.asks(o):
 		from, to, _ := d.Reinstall(o)
-		step.Verb, step.Reason = Ask, fmt.Sprintf("Flux would uninstall %s and install %s; the AddonSet's removal guard has not let that through yet", from, to)
+		step.Verb, step.Reason = Ask,
+			fmt.Sprintf("Flux would uninstall %s and install %s; the AddonSet's removal guard has not let that through yet", from, to)
 	default:
 		step.Verb = Update
 	}
@@ -442,7 +444,8 @@ func (in *Input) handOver(o Observed, observed map[Key]*Observed) (Step, bool) {
 		return s, false // what it looks after is on another cluster: there is nothing to take over, and the new one waits for it to be gone
 	}
 	for _, d := range in.Desired {
-		if there := observed[d.Key]; there != nil && !there.Finished && !d.obstructed(observed) || !Follows(d, o) || !canTakeOver(d, o) || d.Key == o.Key {
+		if there := observed[d.Key]; there != nil && !there.Finished && !d.obstructed(observed) || !Follows(d, o) ||
+			!canTakeOver(d, o) || d.Key == o.Key {
 			continue
 		}
 		if (d.Gate != "" || d.obstructed(observed)) && in.outranks(o.Key, d.Key) {

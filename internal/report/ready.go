@@ -92,12 +92,15 @@ func Ready(f Facts) status.Summary {
 	case f.Failed:
 		return status.Summary{Phase: status.Broken, Reason: f.Reason, Message: f.Why}
 	case f.Leaving:
-		return status.Summary{Phase: status.Working, Reason: hubv1.TerminatingReason, Message: status.List(append([]string{"being withdrawn"}, t.waiting...), 4)}
+		return status.Summary{Phase: status.Working, Reason: hubv1.TerminatingReason,
+			Message: status.List(append([]string{"being withdrawn"}, t.waiting...), 4)}
 	case !f.Registered:
-		return status.Summary{Phase: status.Broken, Reason: hubv1.RegistrationNotFoundReason, Message: fmt.Sprintf("ClusterRegistration %s is not there; what is delivered stays as it is", f.Registration)}
+		return status.Summary{Phase: status.Broken, Reason: hubv1.RegistrationNotFoundReason,
+			Message: fmt.Sprintf("ClusterRegistration %s is not there; what is delivered stays as it is", f.Registration)}
 	case f.DeletedByHand:
 		return status.Summary{Phase: status.Working, Reason: hubv1.TerminatingReason, Message: fmt.Sprintf(
-			"deleted by hand; it goes when AddonSet %s withdraws it, which takes its add-ons off the cluster as far as the removal guard lets it", f.Set)}
+			"deleted by hand; it goes when AddonSet %s withdraws it, which takes its add-ons off the cluster as far as the removal "+
+				"guard lets it", f.Set)}
 	case f.Unrendered && !(f.Frozen && f.paused()):
 		if f.Frozen && counts.Total > 0 && counts.Ready == counts.Total {
 			return frozen(counts)
@@ -112,7 +115,8 @@ func Ready(f Facts) status.Summary {
 		}
 		return status.Summary{Phase: status.Broken, Reason: reason, Message: status.List(t.failed, 2)}
 	case !f.Answered:
-		return status.Summary{Phase: status.Working, Reason: hubv1.WaitingForClusterReason, Message: "nothing is made before the cluster has answered"}
+		return status.Summary{Phase: status.Working, Reason: hubv1.WaitingForClusterReason,
+			Message: "nothing is made before the cluster has answered"}
 	case f.paused():
 		return status.Summary{Phase: f.keeps(&t), Reason: f.Suspended.Reason, Message: f.Suspended.Message + "; what runs stays as it is"}
 	case f.Suspended != nil:
@@ -122,7 +126,9 @@ func Ready(f Facts) status.Summary {
 	case len(t.held) > 0:
 		return status.Summary{Phase: status.Working, Reason: hubv1.RemovalsHeldReason, Message: status.List(t.held, 3)}
 	case len(t.suspended) > 0:
-		return status.Summary{Phase: f.keeps(&t), Reason: hubv1.SuspendedReason, Message: fmt.Sprintf("%s suspended: %s; `flux resume` lets it go on", status.Count(len(t.suspended), "add-on"), status.List(t.suspended, 3))}
+		return status.Summary{Phase: f.keeps(&t), Reason: hubv1.SuspendedReason,
+			Message: fmt.Sprintf("%s suspended: %s; `flux resume` lets it go on", status.Count(len(t.suspended), "add-on"),
+				status.List(t.suspended, 3))}
 	case len(t.lost) > 0:
 		return t.loses(counts)
 	case f.Frozen && counts.Total > 0:
@@ -148,7 +154,8 @@ func (f *Facts) keeps(t *tally) status.Phase {
 func (t *tally) loses(counts *hubv1.ObjectCounts) status.Summary {
 	m := "delivered by other sets: " + status.List(t.lost, 2)
 	if t.delivered {
-		return status.Summary{Phase: status.Done, Reason: hubv1.AddonsLostReason, Message: status.SomeReady(counts.Ready, counts.Total) + "; " + m}
+		return status.Summary{Phase: status.Done, Reason: hubv1.AddonsLostReason,
+			Message: status.SomeReady(counts.Ready, counts.Total) + "; " + m}
 	}
 	return status.Summary{Phase: status.Broken, Reason: hubv1.AddonsLostReason, Message: "nothing of this set is delivered here; " + m}
 }
@@ -156,5 +163,6 @@ func (t *tally) loses(counts *hubv1.ObjectCounts) status.Summary {
 // frozen returns the summary of a delivery that is Ready with the objects that another version of the hub made.
 func frozen(counts *hubv1.ObjectCounts) status.Summary {
 	return status.Summary{Phase: status.Done, Reason: hubv1.FrozenReason, Message: fmt.Sprintf(
-		"%s add-ons are Ready; the revision was made by another version of the hub, and what is there of it stays as it is until the set changes", counts.Summary)}
+		"%s add-ons are Ready; the revision was made by another version of the hub, and what is there of it stays as it is until "+
+			"the set changes", counts.Summary)}
 }

@@ -86,7 +86,8 @@ func (d *Delivery) stayingAs(c *Cluster, o *Object) hubv1.AddonStatus {
 	a.Before = kept(before, &a, o, o.Hash)
 	if d.Abandoned {
 		a.State, a.AppliedGeneration = hubv1.AddonOrphaned, 0
-		a.Message = fmt.Sprintf("its AddonDelivery was deleted by hand while nobody was there to withdraw it; %s is left, and Flux goes on with it", o.Key)
+		a.Message = fmt.Sprintf("its AddonDelivery was deleted by hand while nobody was there to withdraw it; %s is left, and "+
+			"Flux goes on with it", o.Key)
 	}
 	return a
 }

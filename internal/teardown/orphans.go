@@ -31,7 +31,8 @@ func Orphans(list []hubv1.Orphan, deliveries []hubv1.AddonDelivery) []hubv1.Orph
 		}
 	}
 	slices.SortFunc(out, func(a, b hubv1.Orphan) int {
-		return cmp.Or(b.Since.Compare(a.Since.Time), cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.AddonSet, b.AddonSet), cmp.Compare(a.Addon, b.Addon))
+		return cmp.Or(b.Since.Compare(a.Since.Time), cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.AddonSet, b.AddonSet),
+			cmp.Compare(a.Addon, b.Addon))
 	})
 	if len(out) == 0 {
 		return nil

@@ -67,7 +67,8 @@ func byLot(seed uint64, draw func(r Request, n uint64, dice *rand.Rand) Fault) P
 
 // refusals returns the ways in which a request may fail, or seem to.
 func refusals(r Request) []Fault {
-	faults := []Fault{{Status: http.StatusInternalServerError}, {Status: http.StatusServiceUnavailable}, {Status: http.StatusTooManyRequests}, {Reset: true}}
+	faults := []Fault{{Status: http.StatusInternalServerError}, {Status: http.StatusServiceUnavailable},
+		{Status: http.StatusTooManyRequests}, {Reset: true}}
 	if !r.Writes() {
 		return faults
 	}

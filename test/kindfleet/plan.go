@@ -76,9 +76,11 @@ func New(o Options) Plan {
 		{Name: "create the cluster", Argv: []string{"kind", "create", "cluster", "--name", o.Name, "--wait", "5m"}},
 		{Name: "load the image into it", Argv: []string{"kind", "load", "docker-image", Image + ":" + Tag, "--name", o.Name}},
 		kubectl("install cert-manager", "apply", "--server-side", "--filename", certManager),
-		kubectl("wait for cert-manager", "wait", "--namespace", "cert-manager", "--for=condition=Available", "deployment", "--all", "--timeout="+patience),
+		kubectl("wait for cert-manager", "wait", "--namespace", "cert-manager", "--for=condition=Available", "deployment",
+			"--all", "--timeout="+patience),
 		{Name: "install Kamaji", Argv: []string{
-			"helm", "upgrade", "--install", "kamaji", filepath.Join(o.Modules[parts.Kamaji], "charts", "kamaji"), "--namespace", "kamaji-system", "--create-namespace",
+			"helm", "upgrade", "--install", "kamaji", filepath.Join(o.Modules[parts.Kamaji], "charts", "kamaji"), "--namespace",
+			"kamaji-system", "--create-namespace",
 			"--set", "telemetry.disabled=true", "--wait", "--timeout", patience,
 		}, Tries: 6}, // cert-manager's webhook answers a while after its pod is available
 	}
@@ -89,8 +91,10 @@ func New(o Options) Plan {
 		Step{Name: "let Flux apply", Argv: []string{"kubectl", "apply", "--server-side", "--filename", "-"}, Stdin: fluxRights},
 		kubectl("wait for Flux", "wait", "--namespace", fluxNamespace, "--for=condition=Available", "deployment", "--all", "--timeout="+patience),
 		Step{Name: "install the hub", Argv: []string{
-			"helm", "upgrade", "--install", "chandler", filepath.Join(o.Root, "charts", "chandler"), "--namespace", "chandler-system", "--create-namespace",
-			"--set", "image.repository=" + Image, "--set", "image.tag=" + Tag, "--set", "extraArgs={" + strings.Join(hubArgs, ",") + "}", "--wait", "--timeout", patience,
+			"helm", "upgrade", "--install", "chandler", filepath.Join(o.Root, "charts", "chandler"), "--namespace", "chandler-system",
+			"--create-namespace",
+			"--set", "image.repository=" + Image, "--set", "image.tag=" + Tag, "--set", "extraArgs={" + strings.Join(hubArgs, ",") + "}",
+			"--wait", "--timeout", patience,
 		}},
 		Step{Name: "run the tests", Argv: append([]string{"go"}, o.Tests...)},
 	)

@@ -17,7 +17,8 @@ type need struct {
 }
 
 var needs = []need{
-	{program: "docker", remedy: "install Docker", works: []string{"docker", "info", "--format", "{{.ServerVersion}}"}, broken: "the Docker daemon does not answer: start it"},
+	{program: "docker", remedy: "install Docker", works: []string{"docker", "info", "--format", "{{.ServerVersion}}"},
+		broken: "the Docker daemon does not answer: start it"},
 	{program: "kind", remedy: "go install sigs.k8s.io/kind@latest"},
 	{program: "kubectl", remedy: "install kubectl"},
 	{program: "helm", remedy: "install Helm"},
@@ -40,5 +41,6 @@ func Preflight(look func(string) (string, error), run func(argv ...string) error
 	if len(missing) == 0 {
 		return nil
 	}
-	return errors.New("this needs Docker, kind, kubectl, Helm and the internet: " + strings.Join(missing, "; ") + ". Without them, `make test` runs the same tests on local processes")
+	return errors.New("this needs Docker, kind, kubectl, Helm and the internet: " + strings.Join(missing,
+		"; ") + ". Without them, `make test` runs the same tests on local processes")
 }

@@ -64,7 +64,8 @@ func (c *Cluster) StartFlux(ctx context.Context, o FluxOptions) error {
 	lockdown := fmt.Sprintf("--no-cross-namespace-refs=%t", o.NoCrossNamespaceRefs)
 	controllers := map[string][]string{
 		parts.SourceController: {
-			retry, dependency, "--storage-path=" + filepath.Join(c.dir, parts.SourceController), "--storage-addr=" + address, "--storage-adv-addr=" + address,
+			retry, dependency, "--storage-path=" + filepath.Join(c.dir, parts.SourceController), "--storage-addr=" + address,
+			"--storage-adv-addr=" + address,
 		},
 		parts.KustomizeController: {retry, dependency, lockdown},
 		parts.HelmController:      {retry, dependency, lockdown},
@@ -102,7 +103,8 @@ func (c *Cluster) startFluxController(ctx context.Context, part, name string, ar
 	if err != nil {
 		return err
 	}
-	kubeconfig, err := c.Kubeconfig("system:serviceaccount:"+FluxNamespace+":"+part, "system:serviceaccounts", "system:serviceaccounts:"+FluxNamespace, "system:masters")
+	kubeconfig, err := c.Kubeconfig("system:serviceaccount:"+FluxNamespace+":"+part, "system:serviceaccounts",
+		"system:serviceaccounts:"+FluxNamespace, "system:masters")
 	if err != nil {
 		return err
 	}
@@ -122,9 +124,11 @@ func (c *Cluster) startFluxController(ctx context.Context, part, name string, ar
 	health := fmt.Sprintf("127.0.0.1:%d", port)
 	return c.run(ctx, command{
 		name: name, path: path,
-		args: append([]string{"--events-addr=", "--metrics-addr=127.0.0.1:0", "--health-addr=" + health, "--enable-leader-election=false", "--log-level=info"}, args...),
+		args: append([]string{"--events-addr=", "--metrics-addr=127.0.0.1:0", "--health-addr=" + health,
+			"--enable-leader-election=false", "--log-level=info"}, args...),
 		// Proxies of the machine are not for loopback.
-		env:   []string{"KUBECONFIG=" + file, "RUNTIME_NAMESPACE=" + FluxNamespace, "TMPDIR=" + tmp, "HOME=" + tmp, "NO_PROXY=127.0.0.1,localhost"},
+		env: []string{"KUBECONFIG=" + file, "RUNTIME_NAMESPACE=" + FluxNamespace, "TMPDIR=" + tmp, "HOME=" + tmp,
+			"NO_PROXY=127.0.0.1,localhost"},
 		ready: answers(c.probe, "http://"+health+"/readyz"),
 	})
 }

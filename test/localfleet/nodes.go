@@ -23,7 +23,8 @@ import (
 var (
 	controllers         = []string{"namespace-controller", "garbage-collector-controller", "serviceaccount-controller"}
 	workloadControllers = []string{
-		"deployment-controller", "replicaset-controller", "statefulset-controller", "daemonset-controller", "job-controller", "endpointslice-controller",
+		"deployment-controller", "replicaset-controller", "statefulset-controller", "daemonset-controller", "job-controller",
+		"endpointslice-controller",
 	}
 )
 
@@ -127,11 +128,13 @@ func (c *Cluster) startKwok(ctx context.Context) error {
 // addNode makes a node that is big enough for everything, and waits until kwok has made it Ready.
 func (c *Cluster) addNode(ctx context.Context, name string) error {
 	room := corev1.ResourceList{
-		corev1.ResourceCPU: resource.MustParse("64"), corev1.ResourceMemory: resource.MustParse("256Gi"), corev1.ResourcePods: resource.MustParse("1000"),
+		corev1.ResourceCPU: resource.MustParse("64"), corev1.ResourceMemory: resource.MustParse("256Gi"),
+		corev1.ResourcePods: resource.MustParse("1000"),
 	}
 	node := &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelOSStable: "linux", corev1.LabelHostname: name, "type": "kwok"}},
-		Status:     corev1.NodeStatus{Capacity: room, Allocatable: room},
+		ObjectMeta: metav1.ObjectMeta{Name: name,
+			Labels: map[string]string{corev1.LabelOSStable: "linux", corev1.LabelHostname: name, "type": "kwok"}},
+		Status: corev1.NodeStatus{Capacity: room, Allocatable: room},
 	}
 	if err := c.Client.Create(ctx, node); err != nil {
 		return err

@@ -177,7 +177,8 @@ func (p *pod) command(container corev1.Container) (command, error) {
 // hostPaths replaces paths below the mounts of a container by their paths on this machine. If an argument occurs
 // twice, the last one counts.
 func hostPaths(args []string, mounts []corev1.VolumeMount, volume func(string) string) []string {
-	mounts = slices.SortedFunc(slices.Values(mounts), func(a, b corev1.VolumeMount) int { return len(b.MountPath) - len(a.MountPath) }) // the deepest first
+	// the deepest first
+	mounts = slices.SortedFunc(slices.Values(mounts), func(a, b corev1.VolumeMount) int { return len(b.MountPath) - len(a.MountPath) })
 	out := make([]string, len(args))
 	for i, arg := range args {
 		flag, value, ok := strings.Cut(arg, "=")

@@ -64,7 +64,8 @@ func (c *Cluster) startProvider() (*provider, error) {
 		served: map[client.ObjectKey]*Cluster{}, account: map[client.ObjectKey]string{}, changed: make(chan event.GenericEvent, 100),
 	}
 	// There is one queue for all kinds, by Cluster: each reconcile handles everything that belongs to one.
-	b := ctrl.NewControllerManagedBy(mgr).Named("provider").For(kindOf(clusterKind)).WithOptions(controller.Options{MaxConcurrentReconciles: 4}).
+	b := ctrl.NewControllerManagedBy(mgr).Named("provider").For(kindOf(clusterKind)).WithOptions(
+		controller.Options{MaxConcurrentReconciles: 4}).
 		WatchesRawSource(source.Channel(p.changed, &handler.EnqueueRequestForObject{}))
 	ofCluster := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
 		name := o.GetLabels()[clusterNameLabel]

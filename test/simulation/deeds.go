@@ -29,10 +29,12 @@ func (w *World) patch(k apiserver.Key, change string, args ...any) {
 // kinds by the words that scripts use.
 var kinds = map[string]apiserver.Key{
 	"AddonSet": {Group: "chandler.dev", Kind: "AddonSet"}, "AddonDelivery": {Group: "chandler.dev", Kind: "AddonDelivery"},
-	"ClusterRegistration": {Group: "chandler.dev", Kind: "ClusterRegistration"}, "Secret": {Kind: "Secret"}, "ServiceAccount": {Kind: "ServiceAccount"},
-	"HelmRelease": {Group: helmGroup, Kind: "HelmRelease"}, "Kustomization": {Group: kustomizeGroup, Kind: "Kustomization"},
+	"ClusterRegistration": {Group: "chandler.dev", Kind: "ClusterRegistration"}, "Secret": {Kind: "Secret"},
+	"ServiceAccount": {Kind: "ServiceAccount"},
+	"HelmRelease":    {Group: helmGroup, Kind: "HelmRelease"}, "Kustomization": {Group: kustomizeGroup, Kind: "Kustomization"},
 	"HelmChart": {Group: sourceGroup, Kind: "HelmChart"}, "HelmRepository": {Group: sourceGroup, Kind: "HelmRepository"},
-	"TenantControlPlane": {Group: "kamaji.clastix.io", Kind: "TenantControlPlane"}, "ControllerRevision": {Group: "apps", Kind: "ControllerRevision"},
+	"TenantControlPlane": {Group: "kamaji.clastix.io", Kind: "TenantControlPlane"},
+	"ControllerRevision": {Group: "apps", Kind: "ControllerRevision"},
 }
 
 func keyOf(kind, namespace, name string) apiserver.Key {
@@ -215,7 +217,8 @@ func (w *World) forge(c *cluster) {
 	w.make(keyOf("AddonDelivery", "stranger", "forged-"+c.name), apiserver.Object{
 		"apiVersion": "chandler.dev/v1alpha1",
 		"spec": apiserver.Object{
-			"registrationRef": apiserver.Object{"namespace": c.namespace, "name": c.name}, "addonSetRef": apiserver.Object{"name": "base"}, "revisionName": "base-0123456789-e2",
+			"registrationRef": apiserver.Object{"namespace": c.namespace, "name": c.name}, "addonSetRef": apiserver.Object{"name": "base"},
+			"revisionName": "base-0123456789-e2",
 		},
 	})
 }

@@ -66,7 +66,8 @@ func (w *World) checkFailing(d *hubv1.AddonDelivery, s *set, c *cluster) {
 		case at < 0:
 			w.violated("status", "add-on %s of %s does not come out on %s, and its delivery does not name it", cl.name, s.name, c.name)
 		case d.Status.Addons[at].State == hubv1.AddonLostTo:
-		case d.Status.Addons[at].State != hubv1.AddonFailed || d.Status.Addons[at].Reason != hubv1.RenderFailedReason || status.IsTrue(d, hubv1.ReadyCondition):
+		case d.Status.Addons[at].State != hubv1.AddonFailed || d.Status.Addons[at].Reason != hubv1.RenderFailedReason ||
+			status.IsTrue(d, hubv1.ReadyCondition):
 			w.violated("status", "add-on %s of %s does not come out on %s, and its delivery says %s %s; %s", cl.name, s.name, c.name,
 				d.Status.Addons[at].State, d.Status.Addons[at].Reason, conditionOf(d))
 		}

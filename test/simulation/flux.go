@@ -269,7 +269,8 @@ func (f *flux) helm(w *World, k apiserver.Key, hr *helmv2.HelmRelease) (failed b
 	w.give(c, name, k, string(hr.UID), setOf(hr), hr.Labels[hubv1.AddonLabel], chart)
 	hr.Status.StorageNamespace = hr.GetStorageNamespace()
 	hr.Status.History = helmv2.Snapshots{{
-		Name: hr.GetReleaseName(), Namespace: hr.GetReleaseNamespace(), ChartName: chart, ChartVersion: version, Version: 1, Status: "deployed", Digest: "sha256:0", ConfigDigest: "sha256:0",
+		Name: hr.GetReleaseName(), Namespace: hr.GetReleaseNamespace(), ChartName: chart, ChartVersion: version, Version: 1,
+		Status: "deployed", Digest: "sha256:0", ConfigDigest: "sha256:0",
 	}}
 	w.report(k, hr, metav1.ConditionTrue, "InstallSucceeded", "Helm install succeeded")
 	return false
@@ -289,13 +290,15 @@ func (w *World) chartOf(k apiserver.Key, hr *helmv2.HelmRelease) (name, version 
 	version, _ = nested(chart, "spec", "version").(string)
 	source, _ := nested(chart, "spec", "sourceRef", "name").(string)
 	kind, _ := nested(chart, "spec", "sourceRef", "kind").(string)
-	return name, version, w.server.Get(apiserver.Key{Group: sourceGroup, Kind: kind, Namespace: cmp.Or(ref.Namespace, k.Namespace), Name: source}) != nil
+	return name, version,
+		w.server.Get(apiserver.Key{Group: sourceGroup, Kind: kind, Namespace: cmp.Or(ref.Namespace, k.Namespace), Name: source}) != nil
 }
 
 // uninstall is helm-controller's reconcileDelete.
 func (f *flux) uninstall(w *World, k apiserver.Key, hr *helmv2.HelmRelease) (failed bool) {
 	last := hr.Status.History.Latest() // whether its own finalizer is there, or only somebody else's
-	if released := meta.FindStatusCondition(hr.Status.Conditions, helmv2.ReleasedCondition); released != nil && released.Reason == helmv2.UninstallSucceededReason {
+	if released := meta.FindStatusCondition(hr.Status.Conditions, helmv2.ReleasedCondition); released != nil &&
+		released.Reason == helmv2.UninstallSucceededReason {
 		w.uninstalled(k, nil)
 		last = nil
 	}
@@ -390,7 +393,8 @@ func (f *flux) kustomize(w *World, k apiserver.Key, ks *kustomizev1.Kustomizatio
 
 // prune is kustomize-controller's finalize.
 func (f *flux) prune(w *World, k apiserver.Key, ks *kustomizev1.Kustomization) (failed bool) {
-	prunes := ks.Spec.DeletionPolicy == kustomizev1.DeletionPolicyDelete || ks.Spec.DeletionPolicy == kustomizev1.DeletionPolicyWaitForTermination ||
+	prunes := ks.Spec.DeletionPolicy == kustomizev1.DeletionPolicyDelete ||
+		ks.Spec.DeletionPolicy == kustomizev1.DeletionPolicyWaitForTermination ||
 		ks.Spec.DeletionPolicy != kustomizev1.DeletionPolicyOrphan && ks.Spec.Prune
 	if prunes && !ks.Spec.Suspend && ks.Status.Inventory != nil && len(ks.Status.Inventory.Entries) > 0 {
 		account := ks.Spec.ServiceAccountName

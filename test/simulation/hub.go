@@ -81,7 +81,9 @@ func (w *World) startHub() {
 		}
 		return w.gate(h, verb, k)
 	}
-	h.pool = probe.NewPool(probe.PoolOptions{Interval: w.config.ProbeInterval, Clock: w.clock, Random: func() float64 { return 0.5 }, Probe: w.probe})
+	h.pool = probe.NewPool(probe.PoolOptions{Interval: w.config.ProbeInterval, Clock: w.clock, Random: func() float64 {
+		return 0.5
+	}, Probe: w.probe})
 	m := &processManager{world: w, hub: h, live: &apiserver.Reader{Server: w.server, Scheme: w.scheme, Gate: gate}}
 	m.client = &apiserver.Client{Reader: cachedReader{h.cache, w, gate}, Server: w.server, Types: w.scheme, Actor: "hub", Gate: gate}
 	must(index.Add(ctx, h.cache))
@@ -237,7 +239,8 @@ func takeIn[R comparable](m *processManager, c controller.TypedController[R], na
 	v := reflect.ValueOf(c).Elem()
 	name := v.FieldByName("Name").String()
 	q := &queue[R]{world: m.world, naming: naming, dirty: map[R]bool{}, later: map[R]time.Time{}, failures: map[R]int{}}
-	v.FieldByName("NewQueue").Set(reflect.ValueOf(func(string, workqueue.TypedRateLimiter[R]) workqueue.TypedRateLimitingInterface[R] { return q }))
+	v.FieldByName("NewQueue").Set(
+		reflect.ValueOf(func(string, workqueue.TypedRateLimiter[R]) workqueue.TypedRateLimitingInterface[R] { return q }))
 	v.FieldByName("EnableWarmup").Set(reflect.ValueOf(new(true))) // Warmup starts the watches, and no worker with them
 	v.FieldByName("RecoverPanic").Set(reflect.ValueOf(new(false)))
 	m.warm = append(m.warm, c.(interface{ Warmup(context.Context) error }))
@@ -376,8 +379,9 @@ func flags() *hubconfig.Config {
 		Shared: hubconfig.Shared{
 			HubID:              "chandler",
 			PlatformNamespaces: []string{"chandler-system", "flux-system"},
-			Chart:              render.ManifestChart{URL: "http://chandler.chandler-system.svc", Name: manifestchart.Name, Version: manifestchart.Version},
-			Origins:            origin.Policy{SecretNamespaces: []string{"chandler-system", "flux-system", "fleet", "team"}},
+			Chart: render.ManifestChart{URL: "http://chandler.chandler-system.svc", Name: manifestchart.Name,
+				Version: manifestchart.Version},
+			Origins: origin.Policy{SecretNamespaces: []string{"chandler-system", "flux-system", "fleet", "team"}},
 		},
 		UnregisterDelay: 5 * time.Minute, TeardownGrace: time.Hour, RemovalDelay: 5 * time.Second, ChartRetention: 10 * time.Minute,
 		ProbeInterval: time.Minute, Concurrency: 1,

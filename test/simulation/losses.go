@@ -35,7 +35,8 @@ func (w *World) lost(c *cluster, work *workload, why string) {
 		}
 	}
 	if limit := max(3, len(w.clusters)/10); len(clusters) > limit {
-		w.violated("guard", "%d clusters have lost add-on %s of %s within an hour, nobody has approved that, and %d may", len(clusters), work.addon, work.set, limit)
+		w.violated("guard", "%d clusters have lost add-on %s of %s within an hour, nobody has approved that, and %d may",
+			len(clusters), work.addon, work.set, limit)
 	}
 }
 
@@ -48,7 +49,8 @@ func (w *World) movedFrom(work *workload, l loss) bool {
 	}
 	of := claim{s, *s.addon(work.addon)}
 	_, from, _ := strings.Cut(l.set, "/")
-	return of.goesOnWith(&workload{set: l.set, addon: l.addon}) && l.setUID == nested(w.server.Get(keyOf("AddonSet", namespace, from)), "metadata", "uid")
+	return of.goesOnWith(&workload{set: l.set, addon: l.addon}) &&
+		l.setUID == nested(w.server.Get(keyOf("AddonSet", namespace, from)), "metadata", "uid")
 }
 
 // forget is told when all is at rest: caches are complete, nothing is queued, and a minute has passed since the last edit. What is wanted
@@ -75,7 +77,8 @@ func (w *World) leaves(work *workload) bool {
 	}
 	namespace, _ := nested(o, "metadata", "namespace").(string)
 	name, _ := nested(o, "metadata", "annotations", hubv1.DeliveryAnnotation).(string)
-	return nested(o, "metadata", "deletionTimestamp") != nil || nested(w.server.Get(keyOf("AddonDelivery", namespace, name)), "spec", "withdrawal") != nil
+	return nested(o, "metadata", "deletionTimestamp") != nil || nested(w.server.Get(keyOf("AddonDelivery", namespace, name)),
+		"spec", "withdrawal") != nil
 }
 
 // becomesAnother returns whether the Flux object of a workload asks for another one, and Flux has not come to that:
@@ -133,7 +136,8 @@ func (w *World) approve(s *set) {
 	}
 	for _, c := range w.clusters {
 		for _, work := range c.workloads {
-			if work.unwanted && (w.broughtBy(work) == s.namespace+"/"+s.name || s.takesOver(work) || w.some(c, func(r *cluster) bool { return w.asks(s, r, work.addon) })) {
+			if work.unwanted && (w.broughtBy(work) == s.namespace+"/"+s.name || s.takesOver(work) ||
+				w.some(c, func(r *cluster) bool { return w.asks(s, r, work.addon) })) {
 				work.approved = true
 			}
 		}

@@ -177,7 +177,8 @@ func (w *World) repoint(c, to *cluster) {
 // adopt has a registration that was written by hand come from a Secret of its name: somebody makes that, and writes originRef.
 func (w *World) adopt(c *cluster) {
 	o := w.server.Get(c.registration())
-	if c.provider != "Hand" || c.twin != nil || w.there(c) != c || len(w.registrationsOf(c)) > 1 || o == nil || nested(o, "metadata", "deletionTimestamp") != nil {
+	if c.provider != "Hand" || c.twin != nil || w.there(c) != c || len(w.registrationsOf(c)) > 1 || o == nil ||
+		nested(o, "metadata", "deletionTimestamp") != nil {
 		return
 	}
 	c.own, c.provider = maps.Clone(apiserver.Labels(o)), "Secret"
@@ -225,7 +226,8 @@ func (w *World) checkUnserved() {
 		switch unserved := w.unserved(r); {
 		case unserved != (says != nil) || unserved != (status.Reason(reg, hubv1.ReadyCondition) == hubv1.DuplicateReason):
 			w.violated("status", "%s is served instead of %s: %t, which says %s", w.firstOf(w.there(r)).name, r.name, unserved, conditionOf(reg))
-		case unserved && (status.IsTrue(reg, hubv1.ReadyCondition) || !strings.Contains(says.Message, r.namespace+"/"+w.firstOf(w.there(r)).name)):
+		case unserved &&
+			(status.IsTrue(reg, hubv1.ReadyCondition) || !strings.Contains(says.Message, r.namespace+"/"+w.firstOf(w.there(r)).name)):
 			w.violated("status", "%s is served instead of %s, which says %s", w.firstOf(w.there(r)).name, r.name, conditionOf(reg))
 		}
 	}

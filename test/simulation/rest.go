@@ -72,7 +72,8 @@ func (w *World) heal() {
 	w.noteWishes()
 	for k := range w.flux.due {
 		o := w.server.Get(k)
-		if o != nil && nested(o, "metadata", "deletionTimestamp") == nil && nested(o, "spec", "suspend") == true && nested(o, "metadata", "annotations", hubv1.SuspendedAnnotation) == nil {
+		if o != nil && nested(o, "metadata", "deletionTimestamp") == nil && nested(o, "spec", "suspend") == true &&
+			nested(o, "metadata", "annotations", hubv1.SuspendedAnnotation) == nil {
 			w.patch(k, `{"spec":{"suspend":null}}`)
 		}
 	}
@@ -104,7 +105,8 @@ func (w *World) checkDeletions() {
 				continue
 			}
 			if nested(o, "metadata", "deletionTimestamp") != nil && !w.waitsForHeir(o) {
-				w.violated("deletion", "%s %v/%v does not go: finalizers %v", gk.Kind, nested(o, "metadata", "namespace"), nested(o, "metadata", "name"), nested(o, "metadata", "finalizers"))
+				w.violated("deletion", "%s %v/%v does not go: finalizers %v", gk.Kind, nested(o, "metadata", "namespace"),
+					nested(o, "metadata", "name"), nested(o, "metadata", "finalizers"))
 			}
 		}
 	}
@@ -132,7 +134,8 @@ func (w *World) mirrorServes(mirror apiserver.Object) bool {
 // nobodyKeeps returns whether all that uses a mirror is left to Flux.
 func (w *World) nobodyKeeps(c *cluster, mirror apiserver.Object) bool {
 	for k := range w.flux.due {
-		if k.Namespace == nested(mirror, "metadata", "namespace") && secretOf(w.server.Get(k)) == nested(mirror, "metadata", "name") && !w.leftToFlux(c, k) {
+		if k.Namespace == nested(mirror, "metadata", "namespace") && secretOf(w.server.Get(k)) == nested(mirror, "metadata", "name") &&
+			!w.leftToFlux(c, k) {
 			return false
 		}
 	}
@@ -142,7 +145,8 @@ func (w *World) nobodyKeeps(c *cluster, mirror apiserver.Object) bool {
 // twinServes returns whether a Flux object acts as a ServiceAccount.
 func (w *World) twinServes(account apiserver.Object) bool {
 	for k := range w.flux.due {
-		if k.Namespace == nested(account, "metadata", "namespace") && nested(w.server.Get(k), "spec", "serviceAccountName") == nested(account, "metadata", "name") {
+		if k.Namespace == nested(account, "metadata", "namespace") &&
+			nested(w.server.Get(k), "spec", "serviceAccountName") == nested(account, "metadata", "name") {
 			return true
 		}
 	}
@@ -216,7 +220,8 @@ func (w *World) runs(c *cluster, addon string) bool {
 func (w *World) taken(c *cluster, a addon) bool {
 	for _, work := range w.there(c).workloads {
 		same := a.fits(work) || a.movedFrom == "" && work.name == releaseName(a.name, cmp.Or(a.release, a.name)) // whatever its chart
-		if a.form == "helm" && strings.HasPrefix(work.name, "helm:") && work.addon != a.name && same && w.lives(work.ownerUID) && w.wanted(c, work) {
+		if a.form == "helm" && strings.HasPrefix(work.name, "helm:") && work.addon != a.name && same && w.lives(work.ownerUID) &&
+			w.wanted(c, work) {
 			return true
 		}
 	}
@@ -234,7 +239,8 @@ func (w *World) checkLeft() {
 			if !w.lives(work.ownerUID) && !w.told(c, work) {
 				w.violated("orphans", "%s stays on %s without an owner (add-on %s of %s), and nothing says so", name, c.name, work.addon, work.set)
 			}
-			if w.lives(work.ownerUID) && !w.wantedThere(c, work) && w.some(c, w.serves) && !w.unnoted(work) && !w.told(c, work, "Flux goes on with it") && !w.some(c, func(r *cluster) bool { return w.staysAnyway(r, work) }) {
+			if w.lives(work.ownerUID) && !w.wantedThere(c, work) && w.some(c, w.serves) && !w.unnoted(work) &&
+				!w.told(c, work, "Flux goes on with it") && !w.some(c, func(r *cluster) bool { return w.staysAnyway(r, work) }) {
 				w.violated("convergence", "%s is still delivered to %s, and nobody wants it", name, c.name)
 			}
 		}
@@ -290,8 +296,10 @@ func (w *World) waitsForHeir(o apiserver.Object) bool {
 	name, _ := nested(o, "metadata", "name").(string)
 	return slices.ContainsFunc(w.deliveries(), func(d *hubv1.AddonDelivery) bool {
 		c := w.cluster(d.Spec.RegistrationRef.Name)
-		mine := d.Namespace == ns && (nested(o, "kind") == "AddonDelivery" && d.Name == name || nested(o, "kind") == "AddonSet" && d.Spec.AddonSetRef.Name == name)
-		return mine && c != nil && strings.Contains(conditionOf(d), "is to take it over, and cannot be delivered here now") && w.withdrawnLater(d.SetKey().String(), c)
+		mine := d.Namespace == ns && (nested(o, "kind") == "AddonDelivery" && d.Name == name ||
+			nested(o, "kind") == "AddonSet" && d.Spec.AddonSetRef.Name == name)
+		return mine && c != nil && strings.Contains(conditionOf(d), "is to take it over, and cannot be delivered here now") &&
+			w.withdrawnLater(d.SetKey().String(), c)
 	})
 }
 
@@ -318,7 +326,8 @@ func (w *World) has(work *workload) bool {
 // excluded, and whoever else wants its name, until the set changes.
 func (w *World) frozen(c *cluster, set string) bool {
 	return slices.ContainsFunc(w.deliveries(), func(d *hubv1.AddonDelivery) bool {
-		return d.SetKey().String() == set && d.Spec.RegistrationRef.Name == c.name && !strings.HasSuffix(d.Spec.RevisionName, fmt.Sprintf("-e%d", render.Epoch))
+		return d.SetKey().String() == set && d.Spec.RegistrationRef.Name == c.name &&
+			!strings.HasSuffix(d.Spec.RevisionName, fmt.Sprintf("-e%d", render.Epoch))
 	})
 }
 
@@ -374,7 +383,8 @@ func (w *World) checkMirrors() {
 		}
 		raw, _ := base64.StdEncoding.DecodeString(nested(o, "data", "value").(string))
 		if !strings.Contains(string(raw), w.there(c).bearer()) {
-			w.violated("mirror", "the mirror %v/%v does not hold the kubeconfig that %s accepts", nested(o, "metadata", "namespace"), nested(o, "metadata", "name"), c.name)
+			w.violated("mirror", "the mirror %v/%v does not hold the kubeconfig that %s accepts", nested(o, "metadata", "namespace"),
+				nested(o, "metadata", "name"), c.name)
 		}
 	}
 }

@@ -52,7 +52,8 @@ func (s *set) object() apiserver.Object {
 		}
 		switch a.form {
 		case "kustomization":
-			body := apiserver.Object{"path": "./" + a.chart, "prune": true, "interval": "10m", "sourceRef": apiserver.Object{"kind": "GitRepository", "name": "git"}}
+			body := apiserver.Object{"path": "./" + a.chart, "prune": true, "interval": "10m",
+				"sourceRef": apiserver.Object{"kind": "GitRepository", "name": "git"}}
 			if a.account != "" {
 				body["serviceAccountName"] = a.account
 			}
@@ -70,7 +71,8 @@ func (s *set) object() apiserver.Object {
 				"apiVersion": "v1", "kind": "ConfigMap", "metadata": apiserver.Object{"name": a.name, "namespace": "default"}, "data": data,
 			}}}
 		default:
-			body := apiserver.Object{"chart": apiserver.Object{"spec": apiserver.Object{"chart": a.chart, "version": a.version, "sourceRef": apiserver.Object{"name": "charts"}}}}
+			body := apiserver.Object{"chart": apiserver.Object{"spec": apiserver.Object{"chart": a.chart, "version": a.version,
+				"sourceRef": apiserver.Object{"name": "charts"}}}}
 			if a.release != "" {
 				body["releaseName"] = a.release
 			}
@@ -92,8 +94,9 @@ func (s *set) object() apiserver.Object {
 		addons = append(addons, o)
 	}
 	spec := apiserver.Object{
-		"sources": []any{apiserver.Object{"name": "charts", "kind": "HelmRepository", "spec": apiserver.Object{"url": "https://charts.example.org"}}},
-		"addons":  addons,
+		"sources": []any{apiserver.Object{"name": "charts", "kind": "HelmRepository",
+			"spec": apiserver.Object{"url": "https://charts.example.org"}}},
+		"addons": addons,
 	}
 	if len(s.variables) > 0 {
 		variables := apiserver.Object{}
@@ -117,7 +120,8 @@ func (s *set) object() apiserver.Object {
 		spec["deletionPolicy"] = "Orphan"
 	}
 	return apiserver.Object{
-		"apiVersion": "chandler.dev/v1alpha1", "kind": "AddonSet", "metadata": apiserver.Object{"namespace": s.namespace, "name": s.name}, "spec": spec,
+		"apiVersion": "chandler.dev/v1alpha1", "kind": "AddonSet",
+		"metadata": apiserver.Object{"namespace": s.namespace, "name": s.name}, "spec": spec,
 	}
 }
 
@@ -167,7 +171,8 @@ func (w *World) lingers(a addon) bool {
 		o := w.server.Get(k)
 		name := apiserver.Labels(o)[hubv1.AddonLabel]
 		into, _ := nested(o, "spec", "targetNamespace").(string)
-		if a.form == "kustomization" && nested(o, "spec", "path") == "./"+a.chart && into == a.release && name != a.name && name != path.Base(a.movedFrom) {
+		if a.form == "kustomization" && nested(o, "spec", "path") == "./"+a.chart && into == a.release && name != a.name &&
+			name != path.Base(a.movedFrom) {
 			return true
 		}
 	}
@@ -180,7 +185,8 @@ func (w *World) lingersElsewhere(s *set, a addon) bool {
 		o := w.server.Get(k)
 		of := &workload{set: setNameOf(o), addon: apiserver.Labels(o)[hubv1.AddonLabel]}
 		into, _ := nested(o, "spec", "targetNamespace").(string)
-		if a.form == "kustomization" && nested(o, "spec", "path") == "./"+a.chart && into == a.release && of.addon != a.name && of.set != s.namespace+"/"+s.name && !(claim{s, a}).goesOnWith(of) {
+		if a.form == "kustomization" && nested(o, "spec", "path") == "./"+a.chart && into == a.release && of.addon != a.name &&
+			of.set != s.namespace+"/"+s.name && !(claim{s, a}).goesOnWith(of) {
 			return true
 		}
 	}

@@ -41,7 +41,8 @@ func Draw(seed uint64, steps int) []string {
 	lots := func(of uint64) *draw { return &draw{rand.New(rand.NewPCG(seed, of))} }
 	d, more, expressions, registrations := lots(42), lots(43), lots(44), lots(45)
 	script := []string{
-		"cluster w1 Secret tier=prod", "cluster w2 Kamaji tier=prod", "cluster w3 Secret tier=prod", "cluster w4 Hand tier=prod", "cluster w5 Kamaji tier=prod",
+		"cluster w1 Secret tier=prod", "cluster w2 Kamaji tier=prod", "cluster w3 Secret tier=prod", "cluster w4 Hand tier=prod",
+		"cluster w5 Kamaji tier=prod",
 		"cluster t1 Secret tier=prod",
 		"set flux-system base tier=prod hello:helm web:kustomization:hello",
 		"set flux-system extra tier=prod logs:manifests optional-agent:helm",
@@ -168,7 +169,8 @@ func (d *draw) step() string {
 	case 43:
 		return "forge " + c
 	case 44:
-		return d.one("foreground Secret "+d.place(d.one("w1", "w3", "t1")), "delete-all Secret flux-system", "delete-all Kustomization flux-system", "delete-all HelmRelease flux-system",
+		return d.one("foreground Secret "+d.place(d.one("w1", "w3", "t1")), "delete-all Secret flux-system",
+			"delete-all Kustomization flux-system", "delete-all HelmRelease flux-system",
 			"delete-all HelmChart flux-system", "delete-all ServiceAccount flux-system", "collect Secret "+d.place(d.one("w1", "w3", "t1")))
 	}
 	return d.one("account "+d.of(set)+" deployer", "backup", "restore ClusterRegistration "+d.place(c), "restore AddonSet "+namespace+" "+set)
@@ -257,7 +259,8 @@ func Shrink(r Result, limit time.Duration) Result {
 				return r
 			}
 			shorter := append(append([]string{}, r.Script[:at]...), r.Script[min(at+size, len(r.Script)):]...)
-			if s, err := Play(shorter); err == nil && len(s.Violations) > 0 && s.Violations[0].Invariant == r.Violations[0].Invariant && s.Violations[0].form == r.Violations[0].form {
+			if s, err := Play(shorter); err == nil && len(s.Violations) > 0 && s.Violations[0].Invariant == r.Violations[0].Invariant &&
+				s.Violations[0].form == r.Violations[0].form {
 				r = s
 				continue
 			}

@@ -35,12 +35,14 @@ func (w *World) checkStatuses() {
 		}
 		w.checkContradictions(d, s, c)
 		w.checkFailing(d, s, c)
-		if !status.IsTrue(d, hubv1.ReadyCondition) && !lostAll(d) && len(w.stalled(s, c)) == 0 && !w.waitsForHeir(w.server.Get(keyOf("AddonDelivery", d.Namespace, d.Name))) {
+		if !status.IsTrue(d, hubv1.ReadyCondition) && !lostAll(d) && len(w.stalled(s, c)) == 0 &&
+			!w.waitsForHeir(w.server.Get(keyOf("AddonDelivery", d.Namespace, d.Name))) {
 			w.violated("status", "delivery %s is not Ready at rest: %s", d.Name, conditionOf(d))
 		}
 		if !status.IsTrue(d, hubv1.ReadyCondition) && !lostAll(d) && len(w.stalled(s, c)) > 0 {
 			bad := slices.DeleteFunc(slices.Clone(d.Status.Addons), func(a hubv1.AddonStatus) bool {
-				return a.State == hubv1.AddonReady || a.State == hubv1.AddonLostTo || a.State == hubv1.AddonExcluded || a.State == hubv1.AddonOrphaned || slices.Contains(w.inDoubt(s, c), a.Name)
+				return a.State == hubv1.AddonReady || a.State == hubv1.AddonLostTo || a.State == hubv1.AddonExcluded ||
+					a.State == hubv1.AddonOrphaned || slices.Contains(w.inDoubt(s, c), a.Name)
 			})
 			if len(bad) > 0 {
 				w.violated("status", "delivery %s is not Ready at rest, and not for what is known: add-on %s is %s", d.Name, bad[0].Name, bad[0].State)
@@ -90,7 +92,8 @@ func (w *World) checkContradictions(d *hubv1.AddonDelivery, s *set, c *cluster) 
 		for _, kind := range sortedKeys(objects) {
 			o := objects[kind]
 			says := conditionOf(o)
-			if !strings.HasPrefix(says, "False") || !strings.Contains(says, addon) || kind == "delivery" && !strings.Contains(says, "Leave the field out") {
+			if !strings.HasPrefix(says, "False") || !strings.Contains(says, addon) ||
+				kind == "delivery" && !strings.Contains(says, "Leave the field out") {
 				w.violated("status", "add-on %s of %s is refused on %s, and its %s does not say so: %s", addon, s.name, c.name, kind, says)
 			}
 		}
@@ -123,7 +126,8 @@ func lostAll(d *hubv1.AddonDelivery) bool {
 	lost := false
 	for _, a := range d.Status.Addons {
 		lost = lost || a.State == hubv1.AddonLostTo
-		if a.State != hubv1.AddonLostTo && a.State != hubv1.AddonExcluded && a.State != hubv1.AddonOrphaned { // of the others nothing is there either
+		// of the others nothing is there either
+		if a.State != hubv1.AddonLostTo && a.State != hubv1.AddonExcluded && a.State != hubv1.AddonOrphaned {
 			return false
 		}
 	}

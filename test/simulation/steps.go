@@ -197,7 +197,8 @@ func init() {
 		}),
 		"move": {"SET ADDON SET", 3, func(w *World, f []string) string {
 			from, to := w.sets[f[0]], w.sets[f[2]]
-			if from == nil || to == nil || from == to || from.deleted || to.deleted || from.addon(f[1]) == nil || to.addon(f[1]) != nil || len(from.addons) < 2 {
+			if from == nil || to == nil || from == to || from.deleted || to.deleted || from.addon(f[1]) == nil ||
+				to.addon(f[1]) != nil || len(from.addons) < 2 {
 				return ""
 			}
 			a := *from.addon(f[1])
@@ -260,7 +261,8 @@ func init() {
 		}),
 		"unmirror": named("NAMESPACE", 1, func(w *World, c *cluster, f []string) { // somebody deletes the hub's own copy of the kubeconfig
 			for _, o := range w.server.List(kinds["Secret"].GroupKind(), f[0]) {
-				if apiserver.Labels(o)[hubv1.MirrorLabel] != "" && nested(o, "metadata", "annotations", hubv1.RegistrationAnnotation) == c.namespace+"/"+c.name {
+				if apiserver.Labels(o)[hubv1.MirrorLabel] != "" &&
+					nested(o, "metadata", "annotations", hubv1.RegistrationAnnotation) == c.namespace+"/"+c.name {
 					w.remove(keyOf("Secret", f[0], nested(o, "metadata", "name").(string)))
 				}
 			}

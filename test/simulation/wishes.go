@@ -98,7 +98,8 @@ func (w *World) wanted(c *cluster, work *workload) bool {
 		}
 		if cl.name == work.addon {
 			return !w.hasAnother(c, cl, work) && !slices.ContainsFunc(claims, func(other claim) bool {
-				return other.name == cl.name && !w.mute(c, other) && w.beats(c, other, cl, work.set) && !slices.Contains(w.contradicted(other.set, c), other.name)
+				return other.name == cl.name && !w.mute(c, other) && w.beats(c, other, cl, work.set) &&
+					!slices.Contains(w.contradicted(other.set, c), other.name)
 			})
 		}
 		return cl.goesOnWith(work) && !(w.made(c, cl) && w.keeps(work))
@@ -239,7 +240,8 @@ func (w *World) inDoubt(s *set, c *cluster) []string {
 func (w *World) made(c *cluster, cl claim) bool {
 	for k := range w.flux.due {
 		o := w.server.Get(k)
-		if k.Namespace == cl.set.namespace && apiserver.Labels(o)[hubv1.AddonSetLabel] == cl.set.name && apiserver.Labels(o)[hubv1.AddonLabel] == cl.name &&
+		if k.Namespace == cl.set.namespace && apiserver.Labels(o)[hubv1.AddonSetLabel] == cl.set.name &&
+			apiserver.Labels(o)[hubv1.AddonLabel] == cl.name &&
 			nested(o, "metadata", "annotations", hubv1.RegistrationAnnotation) == c.namespace+"/"+c.name {
 			return true
 		}

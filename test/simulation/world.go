@@ -103,7 +103,8 @@ var start = time.Date(2026, 1, 5, 8, 0, 0, 0, time.UTC)
 func newWorld() *World {
 	w := &World{
 		clock: testclock.NewFakeClock(start), scheme: scheme(), config: flags(), sets: map[string]*set{}, broken: map[string]bool{},
-		flux: &flux{due: map[apiserver.Key]time.Time{}, failures: map[apiserver.Key]int{}}, orphans: map[string]orphan{}, deleted: map[any]bool{}, identities: map[any]identified{},
+		flux: &flux{due: map[apiserver.Key]time.Time{}, failures: map[apiserver.Key]int{}}, orphans: map[string]orphan{},
+		deleted: map[any]bool{}, identities: map[any]identified{},
 	}
 	w.server = apiserver.New(w.clock)
 	w.server.OnWrite = w.noticed
@@ -116,12 +117,15 @@ func newWorld() *World {
 	} {
 		version := map[string]string{"tenantcontrolplanes": "v1alpha1", "clusters": "v1beta2"}[plural]
 		w.make(apiserver.Key{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: plural + "." + group}, apiserver.Object{
-			"apiVersion": "apiextensions.k8s.io/v1", "spec": apiserver.Object{"group": group, "versions": []any{apiserver.Object{"name": version, "served": true, "storage": true}}},
-			"status": apiserver.Object{"conditions": []any{apiserver.Object{"type": "Established", "status": "True"}}},
+			"apiVersion": "apiextensions.k8s.io/v1",
+			"spec":       apiserver.Object{"group": group, "versions": []any{apiserver.Object{"name": version, "served": true, "storage": true}}},
+			"status":     apiserver.Object{"conditions": []any{apiserver.Object{"type": "Established", "status": "True"}}},
 		})
 	}
-	w.make(apiserver.Key{Group: sourceGroup, Kind: "GitRepository", Namespace: "flux-system", Name: "git"}, apiserver.Object{"apiVersion": "source.toolkit.fluxcd.io/v1", "spec": apiserver.Object{}})
-	w.make(apiserver.Key{Group: sourceGroup, Kind: "GitRepository", Namespace: "team", Name: "git"}, apiserver.Object{"apiVersion": "source.toolkit.fluxcd.io/v1", "spec": apiserver.Object{}})
+	w.make(apiserver.Key{Group: sourceGroup, Kind: "GitRepository", Namespace: "flux-system", Name: "git"},
+		apiserver.Object{"apiVersion": "source.toolkit.fluxcd.io/v1", "spec": apiserver.Object{}})
+	w.make(apiserver.Key{Group: sourceGroup, Kind: "GitRepository", Namespace: "team", Name: "git"},
+		apiserver.Object{"apiVersion": "source.toolkit.fluxcd.io/v1", "spec": apiserver.Object{}})
 	return w
 }
 
@@ -203,7 +207,8 @@ func (w *World) noticed(write apiserver.Write) {
 		w.trace = w.trace*1099511628211 ^ uint64(c)
 	}
 	if w.quiet {
-		w.violated("steady", "the hub wrote in a steady state: %s %s by %s%s", write.Verb, write.Key, write.Actor, difference(write.Old, write.New))
+		w.violated("steady", "the hub wrote in a steady state: %s %s by %s%s", write.Verb, write.Key, write.Actor,
+			difference(write.Old, write.New))
 	}
 }
 
@@ -333,7 +338,8 @@ func (w *World) addCluster(name, provider string, labels map[string]string) {
 	if strings.HasPrefix(name, "t") {
 		namespace = "team"
 	}
-	c := &cluster{name: name, namespace: namespace, provider: provider, address: fmt.Sprintf("10.0.%d.1", len(w.clusters)+1), workloads: map[string]*workload{}}
+	c := &cluster{name: name, namespace: namespace, provider: provider, address: fmt.Sprintf("10.0.%d.1", len(w.clusters)+1),
+		workloads: map[string]*workload{}}
 	w.clusters = append(w.clusters, c)
 	w.makeOrigin(c, labels)
 }

@@ -77,10 +77,12 @@ func (w *World) checkPaused(write apiserver.Write) {
 		return
 	}
 	reg := &hubv1.ClusterRegistration{}
-	if h.cache.Get(context.Background(), key, reg) != nil || status.Reason(reg, hubv1.SuspendedCondition) != hubv1.PausedReason || reg.Spec.Pause == nil {
+	if h.cache.Get(context.Background(), key, reg) != nil || status.Reason(reg, hubv1.SuspendedCondition) != hubv1.PausedReason ||
+		reg.Spec.Pause == nil {
 		return
 	}
-	if unregisters := status.Reason(reg, hubv1.UnregisteringCondition); reg.DeletionTimestamp != nil && unregisters != "" && !hubv1.Waits(unregisters) {
+	if unregisters := status.Reason(reg, hubv1.UnregisteringCondition); reg.DeletionTimestamp != nil && unregisters != "" &&
+		!hubv1.Waits(unregisters) {
 		return // whoever unregisters a paused cluster wants its add-ons gone
 	}
 	if hubv1.LetsGo(status.Reason(reg, hubv1.UnregisteringCondition)) || reg.Spec.DeletionPolicy == hubv1.DeletionPolicyOrphan {
@@ -102,7 +104,8 @@ func (w *World) checkPaused(write apiserver.Write) {
 func asIfResumed(o apiserver.Object) apiserver.Object {
 	o = apiserver.Clone(o)
 	for _, path := range [][]string{
-		{"spec", "suspend"}, {"metadata", "annotations", hubv1.SuspendedAnnotation}, {"metadata", "generation"}, {"metadata", "resourceVersion"}, {"metadata", "managedFields"},
+		{"spec", "suspend"}, {"metadata", "annotations", hubv1.SuspendedAnnotation}, {"metadata", "generation"},
+		{"metadata", "resourceVersion"}, {"metadata", "managedFields"},
 	} {
 		unstructured.RemoveNestedField(o, path...)
 	}

@@ -80,7 +80,8 @@ func rehearse(ctx context.Context, out io.Writer, on platform, pinsFile string, 
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	start := time.Now()
 	err = cmd.Run()
-	fmt.Fprintf(out, "tools: %s took %s from an empty tools cache, with downloads from loopback\n", strings.Join(command, " "), time.Since(start).Round(time.Second))
+	fmt.Fprintf(out, "tools: %s took %s from an empty tools cache, with downloads from loopback\n", strings.Join(command, " "),
+		time.Since(start).Round(time.Second))
 	return err
 }
 

@@ -280,7 +280,8 @@ func (s *Server) takes(k Key) error {
 	if ns := s.Get(Key{Kind: "Namespace", Name: k.Namespace}); ns == nil {
 		return apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, k.Namespace)
 	} else if deleted(ns) {
-		err := apierrors.NewForbidden(k.resource(), k.Name, fmt.Errorf("unable to create new content in namespace %s because it is being terminated", k.Namespace))
+		err := apierrors.NewForbidden(k.resource(), k.Name,
+			fmt.Errorf("unable to create new content in namespace %s because it is being terminated", k.Namespace))
 		err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes, metav1.StatusCause{Type: corev1.NamespaceTerminatingCause})
 		return err
 	}
@@ -309,10 +310,12 @@ func (s *Server) Update(actor, verb string, k Key, next Object, status bool) (Ob
 	next = Clone(next)
 	m := metadata(next)
 	if v, _ := m["resourceVersion"].(string); v != "" && v != metadata(old)["resourceVersion"] {
-		return nil, apierrors.NewConflict(k.resource(), k.Name, fmt.Errorf("the object has been modified; please apply your changes to the latest version and try again"))
+		return nil, apierrors.NewConflict(k.resource(), k.Name,
+			fmt.Errorf("the object has been modified; please apply your changes to the latest version and try again"))
 	}
 	if v, _ := m["uid"].(string); v != "" && v != metadata(old)["uid"] {
-		return nil, apierrors.NewConflict(k.resource(), k.Name, fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", v, metadata(old)["uid"]))
+		return nil, apierrors.NewConflict(k.resource(), k.Name,
+			fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", v, metadata(old)["uid"]))
 	}
 	if status {
 		changed := Clone(old)
@@ -388,7 +391,8 @@ func (s *Server) Delete(actor string, k Key, p Preconditions) error {
 	}
 	m := metadata(there.object)
 	if p.UID != "" && p.UID != m["uid"] || p.ResourceVersion != "" && p.ResourceVersion != m["resourceVersion"] {
-		return apierrors.NewConflict(k.resource(), k.Name, fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", p.UID, m["uid"]))
+		return apierrors.NewConflict(k.resource(), k.Name,
+			fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", p.UID, m["uid"]))
 	}
 	if deleted(there.object) {
 		return nil
@@ -412,7 +416,8 @@ func (s *Server) Apply(actor string, k Key, obj Object, force bool) (Object, err
 	there := s.kind(k.GroupKind()).objects[k.name()]
 	if there == nil {
 		if uid != "" || version != "" {
-			return nil, apierrors.NewConflict(k.resource(), k.Name, fmt.Errorf("uid mismatch: the provided object specified uid %s, and no existing object was found", uid))
+			return nil, apierrors.NewConflict(k.resource(), k.Name,
+				fmt.Errorf("uid mismatch: the provided object specified uid %s, and no existing object was found", uid))
 		}
 		if err := s.takes(k); err != nil {
 			return nil, err
@@ -426,7 +431,8 @@ func (s *Server) Apply(actor string, k Key, obj Object, force bool) (Object, err
 	}
 	was := metadata(there.object)
 	if uid != "" && uid != was["uid"] || version != "" && version != was["resourceVersion"] {
-		return nil, apierrors.NewConflict(k.resource(), k.Name, fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", uid, was["uid"]))
+		return nil, apierrors.NewConflict(k.resource(), k.Name,
+			fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", uid, was["uid"]))
 	}
 	next := Clone(there.object)
 	o := there.owners.clone()

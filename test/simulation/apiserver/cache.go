@@ -103,7 +103,8 @@ func (c *Cache) informer(obj runtime.Object) (*Informer, error) {
 	if i := c.informers[key]; i != nil {
 		return i, nil
 	}
-	i := &Informer{id: key, gvk: gvk, of: c, selector: labels.Everything(), change: c.options.DefaultTransform, objects: map[types.NamespacedName]client.Object{}}
+	i := &Informer{id: key, gvk: gvk, of: c, selector: labels.Everything(), change: c.options.DefaultTransform,
+		objects: map[types.NamespacedName]client.Object{}}
 	for example, by := range c.options.ByObject {
 		of, err := apiutil.GVKForObject(example, c.scheme)
 		if err != nil {
@@ -358,7 +359,8 @@ func (i *Informer) AddEventHandler(h toolscache.ResourceEventHandler) (toolscach
 }
 
 // AddEventHandlerWithOptions implements cache.Informer.
-func (i *Informer) AddEventHandlerWithOptions(h toolscache.ResourceEventHandler, _ toolscache.HandlerOptions) (toolscache.ResourceEventHandlerRegistration, error) {
+func (i *Informer) AddEventHandlerWithOptions(h toolscache.ResourceEventHandler,
+	_ toolscache.HandlerOptions) (toolscache.ResourceEventHandlerRegistration, error) {
 	return i.AddEventHandler(h)
 }
 

@@ -276,7 +276,8 @@ func conflictError(k Key, conflicts []conflict) error {
 	for _, c := range conflicts {
 		field := "." + strings.ReplaceAll(c.field, separator, ".")
 		text += fmt.Sprintf("\n- conflict with %q: %s", c.manager, field)
-		causes = append(causes, metav1.StatusCause{Type: metav1.CauseTypeFieldManagerConflict, Message: fmt.Sprintf("conflict with %q", c.manager), Field: field})
+		causes = append(causes, metav1.StatusCause{Type: metav1.CauseTypeFieldManagerConflict,
+			Message: fmt.Sprintf("conflict with %q", c.manager), Field: field})
 	}
 	err := apierrors.NewApplyConflict(causes, text)
 	err.ErrStatus.Details = &metav1.StatusDetails{Name: k.Name, Group: k.Group, Kind: k.Kind, Causes: causes}

@@ -36,7 +36,7 @@ var Defects = []Defect{
 		{"internal/plan/place.go", "\treturn known && d.Chart", "\treturn false && known && d.Chart"},
 	}},
 	{"target-namespace", "A changed target namespace of a Kustomization reinstalls, and nobody counts it", "guard", []Edit{
-		{"internal/plan/place.go", "Namespace: o.Namespace, Names: o.Names}, Place{", "}, Place{"},
+		{"internal/plan/place.go", "Namespace: o.Namespace, Names: o.Names},\n\t\tPlace{", "}, Place{"},
 		{"internal/plan/place.go", "{Release: d.Release, Namespace: d.Namespace, Names: d.Names}", "{Release: d.Release}"},
 	}},
 	{"held-not-counted", "What a guard holds, or a removal waits for, is not counted", "guard", []Edit{

@@ -169,7 +169,8 @@ func build(root, binary string, args ...string) error {
 
 // try runs seeds, and shrinks the failure that makes so many; zero if none fails.
 func try(root, binary string, from, seeds, stop int) (found, error) {
-	test := exec.Command(binary, "-test.run", "^TestSeeds$", "-test.timeout", "0", "-from", fmt.Sprint(from), "-seeds", fmt.Sprint(seeds), "-stop", fmt.Sprint(stop))
+	test := exec.Command(binary, "-test.run", "^TestSeeds$", "-test.timeout", "0", "-from", fmt.Sprint(from), "-seeds",
+		fmt.Sprint(seeds), "-stop", fmt.Sprint(stop))
 	test.Dir = filepath.Join(root, "test", "simulation")
 	out, err := test.CombinedOutput()
 	if err == nil {

@@ -101,7 +101,7 @@ func (w *World) checkDeletions() {
 			if nested(o, "kind") == "ServiceAccount" && w.twinServes(o) {
 				continue // as does the twin of a ServiceAccount, without which Flux would remove nothing
 			}
-			if keptOpen(o) {
+			if keptOpen(o) || w.unseen(o) {
 				continue
 			}
 			if nested(o, "metadata", "deletionTimestamp") != nil && !w.waitsForHeir(o) {
@@ -119,6 +119,18 @@ func keptOpen(o apiserver.Object) bool {
 	return nested(o, "kind") == "ClusterRegistration" && slices.ContainsFunc(conditions, func(c any) bool {
 		return nested(c, "type") == hubv1.DeletionHeldCondition && nested(c, "reason") == hubv1.SpecWouldBeLostReason
 	})
+}
+
+// unseen returns whether a Flux object, which a user has deleted, is for a cluster that is gone and whose registration
+// has not seen its origin, as after it was made again just then. Absence removes nothing: as without the hub, Flux tries
+// to uninstall it until somebody deletes the registration.
+func (w *World) unseen(o apiserver.Object) bool {
+	c := w.registrationOf(o)
+	if c == nil || !w.deleted[nested(o, "metadata", "uid")] || !w.there(c).gone {
+		return false
+	}
+	reg := w.registered(c)
+	return reg != nil && reg.Spec.OriginRef != nil && !reg.SawOrigin()
 }
 
 // mirrorServes returns whether a Flux object uses a mirror.

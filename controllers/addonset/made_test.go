@@ -86,13 +86,13 @@ func TestUnreported(t *testing.T) {
 			for addon, state := range tc.states {
 				d.Status.Addons = append(d.Status.Addons, hubv1.AddonStatus{Name: addon, State: state})
 			}
-			r := &removals{made: func(*hubv1.AddonDelivery) ([]string, bool, error) { return tc.made, false, nil }}
+			r := &removals{set: &hubv1.AddonSet{}, made: func(*hubv1.AddonDelivery) ([]string, bool, error) { return tc.made, false, nil }}
 			if got, _ := r.unreported(d, tc.reported); !slices.Equal(got, tc.want) || r.failed != nil {
 				t.Errorf("it is %v (%v), want %v", got, r.failed, tc.want)
 			}
 		})
 	}
-	r := &removals{made: func(*hubv1.AddonDelivery) ([]string, bool, error) { return nil, false, errors.New("overloaded") }}
+	r := &removals{set: &hubv1.AddonSet{}, made: func(*hubv1.AddonDelivery) ([]string, bool, error) { return nil, false, errors.New("overloaded") }}
 	if r.unreported(deliveryOne(nil), nil); r.failed == nil {
 		t.Error("what could not be read is taken for nothing")
 	}

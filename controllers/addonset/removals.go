@@ -105,7 +105,7 @@ func (r *removals) change(d *hubv1.AddonDelivery) {
 	var addons, grants []string
 	for _, a := range d.Status.Addons {
 		if a.Removal != "" && !slices.Contains(d.Spec.Removals, a.Removal) {
-			addons, grants = append(addons, a.Name), append(grants, a.Removal)
+			addons, grants = append(addons, r.named(a.Name)), append(grants, a.Removal)
 		}
 	}
 	switch {
@@ -121,7 +121,7 @@ func (r *removals) goes(d *hubv1.AddonDelivery) {
 	cluster := d.Spec.RegistrationRef.Key().String()
 	for _, a := range d.Status.Addons {
 		if a.State != hubv1.AddonOrphaned && (d.Withdrawn() || a.Removal != "" && slices.Contains(d.Spec.Removals, a.Removal)) {
-			r.going[a.Name] = append(r.going[a.Name], cluster)
+			r.going[r.named(a.Name)] = append(r.going[r.named(a.Name)], cluster)
 		}
 	}
 }
@@ -148,7 +148,7 @@ func (r *removals) count(d *hubv1.AddonDelivery) []string {
 	var addons []string
 	for i := range d.Status.Addons {
 		if a := &d.Status.Addons[i]; there(d, a) {
-			addons = append(addons, a.Name)
+			addons = append(addons, r.named(a.Name))
 		}
 	}
 	// by an older hub, or a backup, else, and then what it has brought is in its status
@@ -158,11 +158,32 @@ func (r *removals) count(d *hubv1.AddonDelivery) []string {
 			addons = append(addons, r.set.Spec.Addons[i].Name)
 		}
 	}
+	slices.Sort(addons)
+	addons = slices.Compact(addons)
 	cluster := d.Spec.RegistrationRef.Key().String()
 	for _, a := range addons {
 		r.delivered[a] = append(r.delivered[a], cluster)
 	}
 	return addons
+}
+
+// named returns the name by which an add-on is counted that a cluster has: that which the set has for it by now. A
+// cluster that has not come to a rename, since it is paused or silent, has it under the name before.
+func (r *removals) named(addon string) string {
+	is := func(a hubv1.Addon) bool { return a.Name == addon }
+	was := func(a hubv1.Addon) bool {
+		return slices.ContainsFunc(a.MovedFrom, func(from hubv1.MovedAddon) bool {
+			return cmp.Or(from.Name, a.Name) == addon && cmp.Or(from.AddonSet, r.set.Name) == r.set.Name && cmp.Or(from.Namespace, r.set.Namespace) == r.set.Namespace
+		})
+	}
+	addons := r.set.Spec.Addons
+	if slices.ContainsFunc(addons, is) {
+		return addon
+	}
+	if i := slices.IndexFunc(addons, was); i >= 0 {
+		return addons[i].Name
+	}
+	return addon
 }
 
 // there returns whether an add-on is on its cluster, or may be, and its removal has not been counted. What is on its way out stays there

@@ -45,6 +45,10 @@ func TestRemovals(t *testing.T) {
 		}
 	}
 	made := func(w *world) { w.made = []string{"b", "a"} }
+	// The cluster was silent when add-on a was renamed to c, and has it as a.
+	renamed := func(w *world) {
+		w.set.Spec.Addons[0] = hubv1.Addon{Name: "c", MovedFrom: []hubv1.MovedAddon{{Name: "a"}}}
+	}
 	cases := map[string]struct {
 		with []func(*world)
 		want string
@@ -70,6 +74,9 @@ func TestRemovals(t *testing.T) {
 		"OrphanedByRegistration":     {[]func(*world){deselected, func(w *world) { w.reg.Spec.DeletionPolicy = hubv1.DeletionPolicyOrphan }}, "all of it, free"},
 		"NothingThereYet":            {[]func(*world){deselected, func(w *world) { w.delivery.Status.Addons = nil }}, "all of it, unmarked"},
 		"OneOnItsWayOut":             {[]func(*world){deselected, func(w *world) { w.delivery.Status.Addons, w.going = nil, true }}, "all of it, free"},
+		"RenamedMeanwhile":           {[]func(*world){deselected, renamed}, "all of it: b c"},
+		"RenamedAndReported":         {[]func(*world){deselected, renamed, made}, "all of it: b c"},
+		"RenamedAndHeld":             {[]func(*world){renamed, func(w *world) { w.asks("a", "x") }}, "x: c"},
 		"NotReportedYet":             {[]func(*world){deselected, func(w *world) { w.delivery.Status = hubv1.AddonDeliveryStatus{} }}, "all of it: a b"},
 		"Asks":                       {[]func(*world){func(w *world) { w.asks("b", "r1") }}, "r1: b"},
 		"AsksForTwo":                 {[]func(*world){func(w *world) { w.asks("a", "r2"); w.asks("b", "r1") }}, "r2 r1: a b"},

@@ -72,8 +72,31 @@ func (w *World) noteIdentity(write apiserver.Write) {
 		return
 	}
 	if w.identities[uid].cluster != of {
-		w.identities[uid] = identified{of, w.clock.Now().Truncate(time.Second)}
+		claim, _ := nested(write.New, "status", "clusterSince").(string)
+		w.identities[uid] = identified{of, w.firstMade(write.Key.Name, of, claim)}
 	}
+}
+
+// firstMade returns since when a registration is of a cluster that it turns out to be of now: since it made its first
+// Flux object for it, if it was made again; else from now on. What it claims itself counts if there is an object of
+// that time, since the hub may not know yet that the object goes.
+func (w *World) firstMade(name string, cluster any, claim string) time.Time {
+	first := w.clock.Now().Truncate(time.Second)
+	for _, kind := range []string{"HelmRelease", "Kustomization"} {
+		for _, o := range w.server.List(kinds[kind].GroupKind(), "") {
+			key, _ := index.Registration(registrationIn(o))
+			at, _ := nested(o, "metadata", "creationTimestamp").(string)
+			if key.Name != name || nested(o, "metadata", "annotations", hubv1.ClusterUIDAnnotation) != cluster {
+				continue
+			}
+			made, err := time.Parse(time.RFC3339, at)
+			goes := nested(o, "metadata", "deletionTimestamp") != nil
+			if err == nil && (!goes || at == claim) && made.Before(first) {
+				first = made
+			}
+		}
+	}
+	return first
 }
 
 // firstOf returns the registration through which a cluster is delivered to: of those that lead there and say so, and

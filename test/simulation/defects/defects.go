@@ -62,7 +62,7 @@ var Defects = []Defect{
 	{"mirror-terminating", "A mirror that somebody deletes is not written any more", "mirror", []Edit{
 		{"controllers/delivery/mirror.go", "\tcredential := c.registration.Status.Credential\n\tif there", "\tif there != nil && there.DeletionTimestamp != nil {\n\t\treturn nil\n\t}\n\tcredential := c.registration.Status.Credential\n\tif there"},
 	}},
-	{"two-at-once", "A new object is made before the one that delivered the same is gone", "owners", []Edit{
+	{"two-at-once", "A new object is made before the one that delivered the same is gone", "loss", []Edit{
 		{"internal/plan/plan.go", "\tfor _, o := range leaving {\n\t\tready := o.Finished", "\tfor _, o := range leaving[:0] {\n\t\tready := o.Finished"},
 	}},
 	{"terminating-secret", "A kubeconfig Secret that is Terminating counts as a cluster that is deleted", "loss", []Edit{

@@ -92,12 +92,25 @@ func (w *World) checkContradictions(d *hubv1.AddonDelivery, s *set, c *cluster) 
 		for _, kind := range sortedKeys(objects) {
 			o := objects[kind]
 			says := conditionOf(o)
+			if strings.HasSuffix(says, " more") { // of many a condition names a few, and the delivery lists all
+				says += "; " + addon + ": " + messageOf(d, addon)
+			}
 			if !strings.HasPrefix(says, "False") || !strings.Contains(says, addon) ||
 				kind == "delivery" && !strings.Contains(says, "Leave the field out") {
 				w.violated("status", "add-on %s of %s is refused on %s, and its %s does not say so: %s", addon, s.name, c.name, kind, says)
 			}
 		}
 	}
+}
+
+// messageOf returns what a delivery says of an add-on.
+func messageOf(d *hubv1.AddonDelivery, addon string) string {
+	for i := range d.Status.Addons {
+		if d.Status.Addons[i].Name == addon {
+			return d.Status.Addons[i].Message
+		}
+	}
+	return ""
 }
 
 // registered returns a cluster's registration, or nil.

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -61,13 +62,7 @@ func (f *fleet) rows(ctx context.Context) (rows [][]string, missing, err error) 
 		if c := status.Find(reg, hubv1.ReachableCondition); c != nil {
 			first[2], first[3] = string(c.Status), reg.Status.KubernetesVersion
 		}
-		ready := status.IsTrue(reg, hubv1.ReadyCondition) && reg.Status.AddonCounts != nil && reg.Status.AddonCounts.Total == 2
-		if !ready && missing == nil {
-			missing = fmt.Errorf("cluster %s is not Ready", w.name)
-			if c := status.Find(reg, hubv1.ReadyCondition); c != nil {
-				missing = fmt.Errorf("cluster %s: %s: %s", w.name, c.Reason, c.Message)
-			}
-		}
+		missing = cmp.Or(missing, lacking(reg, w.name))
 		addons := addonsOf(deliveries, w.name)
 		if len(addons) == 0 {
 			rows = append(rows, append(first, "", "", "", "", ""))
@@ -87,6 +82,18 @@ func (f *fleet) rows(ctx context.Context) (rows [][]string, missing, err error) 
 		missing = errors.New("the AddonSet is not Ready yet")
 	}
 	return rows, missing, nil
+}
+
+// lacking says why a cluster does not have both its add-ons yet; nil if it has.
+func lacking(reg *hubv1.ClusterRegistration, name string) error {
+	c := status.Find(reg, hubv1.ReadyCondition)
+	switch {
+	case status.IsTrue(reg, hubv1.ReadyCondition) && reg.Status.AddonCounts != nil && reg.Status.AddonCounts.Total == 2:
+		return nil
+	case c == nil:
+		return fmt.Errorf("cluster %s is not Ready", name)
+	}
+	return fmt.Errorf("cluster %s: %s: %s", name, c.Reason, c.Message)
 }
 
 func addonsOf(deliveries *hubv1.AddonDeliveryList, cluster string) []hubv1.AddonStatus {

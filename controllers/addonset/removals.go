@@ -173,7 +173,8 @@ func (r *removals) named(addon string) string {
 	is := func(a hubv1.Addon) bool { return a.Name == addon }
 	was := func(a hubv1.Addon) bool {
 		return slices.ContainsFunc(a.MovedFrom, func(from hubv1.MovedAddon) bool {
-			return cmp.Or(from.Name, a.Name) == addon && cmp.Or(from.AddonSet, r.set.Name) == r.set.Name && cmp.Or(from.Namespace, r.set.Namespace) == r.set.Namespace
+			return cmp.Or(from.Name, a.Name) == addon && cmp.Or(from.AddonSet, r.set.Name) == r.set.Name &&
+				cmp.Or(from.Namespace, r.set.Namespace) == r.set.Namespace
 		})
 	}
 	addons := r.set.Spec.Addons

@@ -106,20 +106,26 @@ func (r *Reconciler) rivals(ctx context.Context, req Request, name string) ([]*u
 			if other == req || first != name && secondName(other) != name {
 				continue
 			}
-			reg, err := r.find(ctx, other)
+			obj, err := r.rival(ctx, other, name)
 			if err != nil {
 				return nil, err
 			}
-			obj, _, err := r.Origins.Get(ctx, kind, key)
-			if err != nil {
-				return nil, err
-			}
-			if obj != nil && (reg == nil || reg.Name == name) {
+			if obj != nil {
 				out = append(out, obj)
 			}
 		}
 	}
 	return out, nil
+}
+
+// rival returns an origin, unless it does not exist or has a registration of another name: then it returns nil.
+func (r *Reconciler) rival(ctx context.Context, req Request, name string) (*unstructured.Unstructured, error) {
+	reg, err := r.find(ctx, req)
+	if err != nil || reg != nil && reg.Name != name {
+		return nil, err
+	}
+	obj, _, err := r.Origins.Get(ctx, req.Kind, req.NamespacedName)
+	return obj, err
 }
 
 // secondName is the name by which an origin is registered if another one has its own.

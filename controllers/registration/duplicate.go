@@ -51,7 +51,8 @@ func (r *Reconciler) dated(ctx context.Context, before, reg *hubv1.ClusterRegist
 	since := metav1.NewTime(r.Clock.Now())
 	for _, obj := range objects {
 		made, in := obj.GetCreationTimestamp(), obj.GetNamespace()
-		ours := obj.GetDeletionTimestamp() == nil && obj.GetAnnotations()[hubv1.ClusterUIDAnnotation] == is && match.Reaches(in, r.Config.IsPlatform(in), reg.Namespace)
+		ours := obj.GetDeletionTimestamp() == nil && obj.GetAnnotations()[hubv1.ClusterUIDAnnotation] == is &&
+			match.Reaches(in, r.Config.IsPlatform(in), reg.Namespace)
 		if ours && made.Before(&since) {
 			since = made
 		}

@@ -32,8 +32,7 @@ const recallTime = time.Minute
 // there. It looks live, as deliveriesLeft does.
 func (r *Reconciler) recalled(ctx context.Context, reg types.NamespacedName, reason string) ([]string, error) {
 	var out []string
-	sets := map[string][]hubv1.AddonSet{} // those that withdraw, by namespace
-	taken := map[types.NamespacedName]bool{}
+	look := recallLook{r: r, reg: reg, reason: reason, sets: map[string][]hubv1.AddonSet{}, taken: map[types.NamespacedName]bool{}}
 	for _, list := range []*metav1.PartialObjectMetadataList{
 		{TypeMeta: metav1.TypeMeta{APIVersion: helmv2.GroupVersion.String(), Kind: helmv2.HelmReleaseKind + "List"}},
 		{TypeMeta: metav1.TypeMeta{APIVersion: kustomizev1.GroupVersion.String(), Kind: kustomizev1.KustomizationKind + "List"}},
@@ -42,36 +41,60 @@ func (r *Reconciler) recalled(ctx context.Context, reg types.NamespacedName, rea
 			return nil, fmt.Errorf("look for what is left of deliveries: %w", err)
 		}
 		for i := range list.Items {
-			o, platform := &list.Items[i], r.Config.IsPlatform(list.Items[i].Namespace)
-			// Flux is at it, and its cluster answers
-			if o.DeletionTimestamp != nil && !hubv1.LetsGo(reason) || !match.Reaches(o.Namespace, platform, reg.Namespace) {
-				continue
+			o := &list.Items[i]
+			is, err := look.recalled(ctx, o)
+			if err != nil {
+				return nil, err
 			}
-			if _, known := sets[o.Namespace]; !known {
-				there, err := r.withdrawing(ctx, o.Namespace)
-				if err != nil {
-					return nil, err
-				}
-				sets[o.Namespace] = there
-			}
-			made := func(set hubv1.AddonSet) bool { return provenance.Object(o, r.Config.HubID, set.Name, reg, platform) }
-			if !slices.ContainsFunc(sets[o.Namespace], made) {
-				continue
-			}
-			delivery := types.NamespacedName{Namespace: o.Namespace, Name: o.Annotations[hubv1.DeliveryAnnotation]}
-			if _, known := taken[delivery]; !known {
-				is, err := r.taken(ctx, reg, delivery)
-				if err != nil {
-					return nil, err
-				}
-				taken[delivery] = is
-			}
-			if !taken[delivery] {
+			if is {
 				out = append(out, fmt.Sprintf("%s %s/%s", strings.TrimSuffix(list.Kind, "List"), o.Namespace, o.Name))
 			}
 		}
 	}
 	return out, nil
+}
+
+// recallLook is one look for what is recalled of a registration. It remembers what it has read.
+type recallLook struct {
+	r      *Reconciler
+	reg    types.NamespacedName
+	reason string
+	// sets are those that make deliveries again, by namespace. taken are names of deliveries that another cluster has.
+	sets  map[string][]hubv1.AddonSet
+	taken map[types.NamespacedName]bool
+}
+
+// recalled returns whether the delivery of a Flux object is about to be made again.
+func (l *recallLook) recalled(ctx context.Context, o *metav1.PartialObjectMetadata) (bool, error) {
+	platform := l.r.Config.IsPlatform(o.Namespace)
+	if o.DeletionTimestamp != nil && !hubv1.LetsGo(l.reason) { // Flux finalizes it, and its cluster answers
+		return false, nil
+	}
+	if !match.Reaches(o.Namespace, platform, l.reg.Namespace) {
+		return false, nil
+	}
+	if _, known := l.sets[o.Namespace]; !known {
+		sets, err := l.r.withdrawing(ctx, o.Namespace)
+		if err != nil {
+			return false, err
+		}
+		l.sets[o.Namespace] = sets
+	}
+	made := func(set hubv1.AddonSet) bool {
+		return provenance.Object(o, l.r.Config.HubID, set.Name, l.reg, platform)
+	}
+	if !slices.ContainsFunc(l.sets[o.Namespace], made) {
+		return false, nil
+	}
+	delivery := types.NamespacedName{Namespace: o.Namespace, Name: o.Annotations[hubv1.DeliveryAnnotation]}
+	if _, known := l.taken[delivery]; !known {
+		taken, err := l.r.taken(ctx, l.reg, delivery)
+		if err != nil {
+			return false, err
+		}
+		l.taken[delivery] = taken
+	}
+	return !l.taken[delivery], nil
 }
 
 // givesUp returns whether a registration that goes waits no longer for deliveries to be made again: somebody forces

@@ -107,19 +107,27 @@ func (r *Reconciler) Reconcile(ctx context.Context, reg *hubv1.ClusterRegistrati
 	r.keep(reg, obj, stays)
 	wait := r.waiting.For(client.ObjectKeyFromObject(reg), pace.Registration(before, reg, served.lags()), pace.Delay(before), r.Clock.Now())
 	if wait == 0 {
-		if err := apply.Status(ctx, r.Client, before, reg); err != nil {
+		if err := r.writeStatus(ctx, before, reg, obj); err != nil {
 			return ctrl.Result{}, err
 		}
-		if reg.ResourceVersion != before.ResourceVersion {
-			r.wrote(reg)
-		}
-		r.tellAll(before, reg, obj)
 	}
 	return apply.Retried(ctrl.Result{RequeueAfter: pace.Sooner(wait, drained, again, r.graceLeft(reg), r.nextLook(reg))},
 		errors.Join(failed, found.unread, r.label(ctx, reg)))
 }
 
-// tellAll sends an event for each thing that has come to be otherwise.
+// writeStatus writes the status of a registration, and sends events about what has changed.
+func (r *Reconciler) writeStatus(ctx context.Context, before, reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured) error {
+	if err := apply.Status(ctx, r.Client, before, reg); err != nil {
+		return err
+	}
+	if reg.ResourceVersion != before.ResourceVersion {
+		r.wrote(reg)
+	}
+	r.tellAll(before, reg, obj)
+	return nil
+}
+
+// tellAll sends an event for each thing that has changed.
 func (r *Reconciler) tellAll(before, reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured) {
 	r.tell(before, reg)
 	r.tellSuspended(before, reg)

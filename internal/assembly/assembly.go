@@ -157,8 +157,20 @@ func (e entry) key() plan.Key {
 
 // decide decides which delivery delivers which add-on.
 func (a *assembler) decide() {
-	var claims []claim
-	var entries []entry
+	claims, entries := a.claims()
+	for i, v := range decide(claims) {
+		if entries[i].held != nil {
+			a.settleHeld(claims[i].Addon, entries[i], v, entries[v.Winner])
+			continue
+		}
+		a.settle(claims[i].Addon, entries[i], v, entries[v.Winner].key())
+	}
+	a.keepTogether()
+}
+
+// claims returns what each delivery claims, and the entry of each claim: the objects that it has and that stay as they
+// are, and those that it is to have.
+func (a *assembler) claims() (claims []claim, entries []entry) {
 	for i := range a.in.Deliveries {
 		d := &a.in.Deliveries[i]
 		if d.Leaving {
@@ -178,7 +190,7 @@ func (a *assembler) decide() {
 		for j := range d.Result.Objects {
 			o := &d.Result.Objects[j]
 			if Held(d, o.Addon) {
-				continue // what is there of it was claimed above, and what is not there is not made
+				continue // its object was claimed above, and if it has none, none is made
 			}
 			c := a.claim(d, o.Addon, o.Release, Key(o))
 			c.Over = d.Over[o.Addon]
@@ -190,14 +202,7 @@ func (a *assembler) decide() {
 			claims, entries = append(claims, c), append(entries, entry{i, o, nil})
 		}
 	}
-	for i, v := range decide(claims) {
-		if entries[i].held != nil {
-			a.settleHeld(claims[i].Addon, entries[i], v, entries[v.Winner])
-			continue
-		}
-		a.settle(claims[i].Addon, entries[i], v, entries[v.Winner].key())
-	}
-	a.keepTogether()
+	return claims, entries
 }
 
 // keepTogether makes an add-on of manifests lose together with its CustomResourceDefinitions, which are a release of

@@ -3,6 +3,8 @@
 package assembly
 
 import (
+	"iter"
+
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/render"
@@ -35,17 +37,26 @@ func Releases(p *compile.Program, namespace, delivery string, live []Live, statu
 		}
 	}
 	for i := range p.Addons {
-		a := &p.Addons[i]
+		for part, l := range movedFrom(&p.Addons[i], live) {
+			if !own[part] {
+				keep(part, l.Release, "HelmRelease "+l.Key.Namespace+"/"+l.Key.Name)
+			}
+		}
+	}
+	return out
+}
+
+// movedFrom yields the HelmReleases that an add-on was moved from, each with the part of the add-on that goes on with it.
+func movedFrom(a *compile.Addon, live []Live) iter.Seq2[string, *Live] {
+	return func(yield func(string, *Live) bool) {
 		for _, m := range a.MovedFrom {
-			for j := range live {
-				l := &live[j]
+			for i := range live {
 				for _, part := range []string{"", compile.CRDSuffix} {
-					if l.Release.Name != "" && l.isOf(m, m.Name+part) && !own[a.Name+part] {
-						keep(a.Name+part, l.Release, "HelmRelease "+l.Key.Namespace+"/"+l.Key.Name)
+					if l := &live[i]; l.Release.Name != "" && l.isOf(m, m.Name+part) && !yield(a.Name+part, l) {
+						return
 					}
 				}
 			}
 		}
 	}
-	return out
 }

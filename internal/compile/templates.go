@@ -69,24 +69,7 @@ func (c *compiler) variables(overlay string, in map[string]apiextensionsv1.JSON)
 func (c *compiler) scan(overlay, addon, path string, v any, depth int) {
 	switch v := v.(type) {
 	case string:
-		if !expression.Has(v) || c.p.templates[v] != nil {
-			return
-		}
-		if c.cost.over {
-			return
-		}
-		if why := c.cost.tooMany(); why != "" {
-			c.cost.over = true
-			c.fail(overlay, addon, path, "%s; repeat less by variables, or split the set", why)
-			return
-		}
-		t, err := expression.Compile(v)
-		if err != nil {
-			c.fail(overlay, addon, path, "%s", err)
-			return
-		}
-		c.cost.n, c.cost.text, c.cost.work = c.cost.n+1, c.cost.text+len(v), c.cost.work+t.Work()
-		c.p.templates[v] = t
+		c.template(overlay, addon, path, v)
 	case map[string]any:
 		if depth >= maxDepth {
 			c.fail(overlay, addon, path, "is nested deeper than %d levels", maxDepth)
@@ -107,6 +90,25 @@ func (c *compiler) scan(overlay, addon, path string, v any, depth int) {
 			c.scan(overlay, addon, fmt.Sprintf("%s[%d]", path, i), x, depth+1)
 		}
 	}
+}
+
+// template compiles the expressions in a text, if it has any and is new.
+func (c *compiler) template(overlay, addon, path, text string) {
+	if !expression.Has(text) || c.p.templates[text] != nil || c.cost.over {
+		return
+	}
+	if why := c.cost.tooMany(); why != "" {
+		c.cost.over = true
+		c.fail(overlay, addon, path, "%s; repeat less by variables, or split the set", why)
+		return
+	}
+	t, err := expression.Compile(text)
+	if err != nil {
+		c.fail(overlay, addon, path, "%s", err)
+		return
+	}
+	c.cost.n, c.cost.text, c.cost.work = c.cost.n+1, c.cost.text+len(text), c.cost.work+t.Work()
+	c.p.templates[text] = t
 }
 
 // isLiteral returns whether a text that contains << contains no expression.

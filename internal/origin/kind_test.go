@@ -108,6 +108,7 @@ func TestMirroredLabels(t *testing.T) {
 		"env": "prod", "kamaji.clastix.io/name": "t1", "topology.kubernetes.io/region": "eu", "app.kubernetes.io/name": "tenant",
 		"kustomize.toolkit.fluxcd.io/name": "x", "helm.toolkit.fluxcd.io/name": "x", "argocd.argoproj.io/instance": "x", "applyset.kubernetes.io/part-of": "x",
 		"app.kubernetes.io/instance": "x", "app.kubernetes.io/managed-by": "x", "app.kubernetes.io/part-of": "x", "helm.sh/chart": "x", "kapp.k14s.io/app": "x",
+		"kluctl.io/discriminator": "x", "objectset.rio.cattle.io/hash": "x", "tanka.dev/environment": "x",
 		"chandler.dev/register": "true", "chandler.dev/cluster-key": "x",
 	})
 	want := map[string]string{"env": "prod", "kamaji.clastix.io/name": "t1", "topology.kubernetes.io/region": "eu", "app.kubernetes.io/name": "tenant"}

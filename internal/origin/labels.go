@@ -11,7 +11,10 @@ var foreignMarks = struct {
 	domains  []string
 	exact    map[string]bool
 }{
-	prefixes: []string{"argocd.argoproj.io/", "applyset.kubernetes.io/", "helm.sh/", "kapp.k14s.io/", "chandler.dev/"},
+	prefixes: []string{
+		"argocd.argoproj.io/", "applyset.kubernetes.io/", "helm.sh/", "kapp.k14s.io/", "kluctl.io/", "objectset.rio.cattle.io/", "tanka.dev/",
+		"chandler.dev/",
+	},
 	domains:  []string{".toolkit.fluxcd.io/"},
 	exact: map[string]bool{
 		"app.kubernetes.io/instance": true, "app.kubernetes.io/managed-by": true, "app.kubernetes.io/part-of": true,

@@ -188,7 +188,7 @@ func (g *guardedFleet) excluded(t *testing.T) {
 		return errors.Join(g.held(ctx, "grd-exclude", 17, &hash), g.left(ctx, "leave", 17), g.left(ctx, "stay", guardedClusters))
 	})
 	soon(t, "the others say what they wait for", func() error {
-		return g.addonOf(ctx, "c19", "grd-exclude", "leave", hubv1.AddonHeld, "removal guard has not let it go")
+		return g.addonOf(ctx, "c19", "grd-exclude", "leave", hubv1.AddonHeld, "removal guard has not granted its removal")
 	})
 	g.set(t, "grd-exclude", "{tier: guarded}", "", "stay")
 	soon(t, "dropped instead, it is as much held", func() error {

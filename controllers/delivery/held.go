@@ -33,7 +33,7 @@ func (c *cluster) heldHere(d *delivery) string {
 	case status.Goes(c.registration), c.unwanted(d):
 		return guard.WholeSet
 	case slices.ContainsFunc(d.Status.Addons, asks):
-		return "what add-ons here wait for"
+		return guard.SomeAddons
 	}
 	return ""
 }

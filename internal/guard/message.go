@@ -2,6 +2,8 @@
 
 package guard
 
+// Every message about a held removal is in this file.
+
 import (
 	"fmt"
 
@@ -36,6 +38,17 @@ func MessageHere(set *hubv1.AddonSet, what string) string {
 	return fmt.Sprintf("the removal guard of AddonSet %s/%s holds %s, together with the other removals of that set. If all of them are "+
 		"intended: %s",
 		set.Namespace, set.Name, what, approval(set, lookup))
+}
+
+// SomeAddons describes held removals of some add-ons of a set from a cluster.
+const SomeAddons = "what add-ons here wait for"
+
+// DropHeld says on an add-on that the guard holds its removal.
+const DropHeld = "it is not wanted here any more; its AddonSet's removal guard has not granted its removal yet"
+
+// ReinstallHeld says on an add-on that the guard holds an edit for which Flux would reinstall it. from and to say where.
+func ReinstallHeld(from, to string) string {
+	return fmt.Sprintf("Flux would uninstall %s and install %s; the AddonSet's removal guard has not granted that yet", from, to)
 }
 
 func approval(set *hubv1.AddonSet, hash string) string {

@@ -46,11 +46,11 @@ package plan
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/guard"
 	"github.com/chandler-hub/chandler/internal/teardown"
 )
 
@@ -333,8 +333,7 @@ func (in *Input) arrival(d Desired, o *Observed, leaving []Observed) Step {
 		step.Verb, step.Reason = AwaitRemoval, "waits for "+d.movesOnto(o, leaving)+", which has the release, to be gone"
 	case d.asks(o):
 		from, to, _ := d.Reinstall(o)
-		step.Verb, step.Reason = Ask,
-			fmt.Sprintf("Flux would uninstall %s and install %s; the AddonSet's removal guard has not let that through yet", from, to)
+		step.Verb, step.Reason = Ask, guard.ReinstallHeld(from.String(), to.String())
 	default:
 		step.Verb = Update
 	}

@@ -11,6 +11,8 @@ package teardown
 import (
 	"fmt"
 	"time"
+
+	"github.com/chandler-hub/chandler/internal/guard"
 )
 
 // Mode is what happens to the add-ons.
@@ -170,7 +172,7 @@ func Addon(f Facts) Decision {
 	case f.Reachable && f.Now.Sub(f.Since) < f.Settle:
 		return Decision{Hold, fmt.Sprintf("leaves %s after it was dropped, unless something takes it over", f.Settle)}
 	case f.Guarded && (f.Reachable || f.waited() >= f.Grace):
-		return Decision{Ask, "it is not wanted here any more; its AddonSet's removal guard has not let it go yet"}
+		return Decision{Ask, guard.DropHeld}
 	case f.Reachable && f.Unprobed && !f.Deleted.IsZero() && f.Now.Sub(f.Deleted) >= f.uninstallTime():
 		return Decision{LetGo, fmt.Sprintf("Flux has not uninstalled it within %s, and the hub cannot ask the cluster", f.uninstallTime())}
 	case f.Reachable:

@@ -15,7 +15,6 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/index"
 	"github.com/chandler-hub/chandler/internal/identity"
-	"github.com/chandler-hub/chandler/internal/match"
 	"github.com/chandler-hub/chandler/internal/precedence"
 	"github.com/chandler-hub/chandler/internal/status"
 )
@@ -34,8 +33,9 @@ func (r *Reconciler) ofCluster(ctx context.Context, reg *hubv1.ClusterRegistrati
 }
 
 // dated notes since when a registration is of its cluster. before is as it was read. One that was deleted and made
-// again has left its Flux objects there: it has been of the cluster since it made the first of them, and who came
-// meanwhile does not go before it.
+// again has left its Flux objects there: it has been of the cluster since the platform's sets have delivered through
+// it, and who came meanwhile does not go before it. In another namespace somebody may have made such an object before
+// there was any registration.
 func (r *Reconciler) dated(ctx context.Context, before, reg *hubv1.ClusterRegistration) error {
 	was, is := before.Status.ClusterID(), reg.Status.ClusterID()
 	if is == "" {
@@ -50,10 +50,8 @@ func (r *Reconciler) dated(ctx context.Context, before, reg *hubv1.ClusterRegist
 	}
 	since := metav1.NewTime(r.Clock.Now())
 	for _, obj := range objects {
-		made, in := obj.GetCreationTimestamp(), obj.GetNamespace()
-		ours := obj.GetDeletionTimestamp() == nil && obj.GetAnnotations()[hubv1.ClusterUIDAnnotation] == is &&
-			match.Reaches(in, r.Config.IsPlatform(in), reg.Namespace)
-		if ours && made.Before(&since) {
+		made, stays := obj.GetCreationTimestamp(), obj.GetDeletionTimestamp() == nil && r.Config.IsPlatform(obj.GetNamespace())
+		if stays && obj.GetAnnotations()[hubv1.ClusterUIDAnnotation] == is && made.Before(&since) {
 			since = made
 		}
 	}

@@ -15,7 +15,7 @@ var foreignMarks = struct {
 		"argocd.argoproj.io/", "applyset.kubernetes.io/", "helm.sh/", "kapp.k14s.io/", "kluctl.io/", "objectset.rio.cattle.io/", "tanka.dev/",
 		"chandler.dev/",
 	},
-	domains:  []string{".toolkit.fluxcd.io/"},
+	domains: []string{".toolkit.fluxcd.io/"},
 	exact: map[string]bool{
 		"app.kubernetes.io/instance": true, "app.kubernetes.io/managed-by": true, "app.kubernetes.io/part-of": true,
 	},

@@ -77,16 +77,17 @@ func (w *World) noteIdentity(write apiserver.Write) {
 	}
 }
 
-// firstMade returns since when a registration is of a cluster that it turns out to be of now: since it made its first
-// Flux object for it, if it was made again; else from now on. What it claims itself counts if there is an object of
-// that time, since the hub may not know yet that the object goes.
+// firstMade returns since when a registration is of a cluster that it turns out to be of now: since a platform
+// set has delivered through it, if it was made again; else from now on. What it claims itself counts if there is an
+// object of that time, since the hub may not know yet that the object goes.
 func (w *World) firstMade(name string, cluster any, claim string) time.Time {
 	first := w.clock.Now().Truncate(time.Second)
 	for _, kind := range []string{"HelmRelease", "Kustomization"} {
 		for _, o := range w.server.List(kinds[kind].GroupKind(), "") {
 			key, _ := index.Registration(registrationIn(o))
 			at, _ := nested(o, "metadata", "creationTimestamp").(string)
-			if key.Name != name || nested(o, "metadata", "annotations", hubv1.ClusterUIDAnnotation) != cluster {
+			uid, in := nested(o, "metadata", "annotations", hubv1.ClusterUIDAnnotation), nested(o, "metadata", "namespace")
+			if key.Name != name || in != "flux-system" || uid != cluster {
 				continue
 			}
 			made, err := time.Parse(time.RFC3339, at)

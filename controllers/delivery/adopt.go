@@ -27,8 +27,8 @@ import (
 	"github.com/chandler-hub/chandler/internal/render"
 )
 
-// adoptions returns the hand-written objects that add-ons take over. Each that is there is planned for as if it were the
-// hub's, and the add-on goes on with its Helm release.
+// adoptions returns the hand-written objects that add-ons take over. Each one that exists is planned for as if it
+// were the hub's, and the add-on goes on with its Helm release.
 func (r *Reconciler) adoptions(ctx context.Context, c *cluster, d *delivery, result *render.Result,
 	in *render.Input) (map[plan.Key]*object, error) {
 	adopted, again := map[plan.Key]*object{}, false
@@ -81,8 +81,8 @@ func (r *Reconciler) adoptions(ctx context.Context, c *cluster, d *delivery, res
 	return adopted, nil
 }
 
-// handWritten returns the object that an add-on adopts, nil if it is not there. It must be for this very cluster: to take
-// over another one's would leave that one without, and say that this one has it.
+// handWritten returns the object that an add-on adopts, and nil if it does not exist. It must be for this cluster. If
+// the hub took over another cluster's object, that cluster would lose its add-on, and this one would seem to have it.
 func (r *Reconciler) handWritten(ctx context.Context, c *cluster, o *render.Object) (client.Object, error) {
 	obj := newObject(plan.Key{Kind: o.Kind})
 	name := types.NamespacedName{Namespace: o.Adopt.Namespace, Name: o.Adopt.Name}

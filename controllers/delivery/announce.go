@@ -14,9 +14,9 @@ import (
 	"github.com/chandler-hub/chandler/internal/report"
 )
 
-// announce says in the deliveries' status which add-ons are let go, before any is: a hub that dies in between has told of an orphan that
-// is none yet, and lets it go when it is back (see removal). The other way round nobody would ever hear of it. What could not be said is
-// not done.
+// announce writes into the deliveries' status which add-ons are let go, before the hub lets any go. If the hub dies
+// in between, the status names an orphan that is none yet, and the hub lets it go after its restart (see removal). In
+// the other order, nobody would ever hear of it. If the status cannot be written, the add-on is not let go.
 func (r *Reconciler) announce(ctx context.Context, c *cluster, steps []plan.Step) {
 	c.announced = map[plan.Key]outcome{}
 	for _, s := range steps {
@@ -47,7 +47,7 @@ func (r *Reconciler) announce(ctx context.Context, c *cluster, steps []plan.Step
 	}
 }
 
-// announceOf writes what one delivery lets go. All else in its status is reported when everything has been tried.
+// announceOf writes what one delivery lets go. The rest of its status is written after everything has been tried.
 func (r *Reconciler) announceOf(ctx context.Context, c *cluster, d *delivery, pass *report.Cluster) error {
 	after, reported := d.before.DeepCopy(), c.reported(d)
 	for _, s := range pass.Steps {
@@ -76,9 +76,9 @@ func (r *Reconciler) announceOf(ctx context.Context, c *cluster, d *delivery, pa
 	return nil
 }
 
-// announceAgain sends the event about what the status says already that it is let go, if that has not begun yet: a
-// hub may have died before it sent one, and the status forgets it as soon as the add-on is delivered again, perhaps
-// as something else, or with its delivery.
+// announceAgain sends the event about an add-on that the status already reports as let go, if the hub has not begun
+// to let it go. An earlier hub may have died before it sent the event. The status forgets the add-on as soon as it is
+// delivered again, or when its delivery goes.
 func (r *Reconciler) announceAgain(ctx context.Context, c *cluster, d *delivery, s plan.Step) {
 	o := c.objects[s.Key]
 	if left, _ := r.ledger.wasRemoved(s.Key); left != "" || o.delivery != d.Name || s.Key.Namespace != d.Namespace {

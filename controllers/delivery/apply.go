@@ -31,9 +31,9 @@ import (
 	"github.com/chandler-hub/chandler/internal/render"
 )
 
-// outcome is what came of one step.
+// outcome is the outcome of one step.
 type outcome struct {
-	// applied is the generation that the hub's last write led to.
+	// applied is the object's generation after the hub's last write.
 	applied int64
 	// left says what an object that was let go leaves on the cluster, and why.
 	left string
@@ -91,7 +91,7 @@ func (r *Reconciler) apply(ctx context.Context, c *cluster, steps []plan.Step) (
 
 var errNoMirror = errors.New("the mirror of the kubeconfig, or of the workload identity, is not in place yet")
 
-// log returns a logger that names what a step is about, beside the cluster.
+// log returns a logger that names the object of a step, and its set.
 func (c *cluster) log(ctx context.Context, s plan.Step) logr.Logger {
 	log := ctrl.LoggerFrom(ctx).WithValues(logkey.Addon, s.Addon, logkey.Object,
 		fmt.Sprintf("%s %s/%s", s.Key.Kind, s.Key.Namespace, s.Key.Name))
@@ -105,13 +105,14 @@ func (c *cluster) log(ctx context.Context, s plan.Step) logr.Logger {
 	return log.WithValues(logkey.Set, d.SetKey().String())
 }
 
-// keep makes sure that the shared objects are there which an object that stays as it is refers to.
+// keep makes sure that the shared objects exist that an unchanged object refers to.
 func (r *Reconciler) keep(ctx context.Context, c *cluster, s plan.Step) error {
 	_, w := c.wanted(s.Key)
 	return r.ensure(ctx, c, w.Shared)
 }
 
-// need does the same for one that is about to be written or resumed, whatever memory has kept of what it refers to.
+// need does the same for an object that is about to be written or resumed. It renders the object again if memory
+// holds only its outline.
 func (r *Reconciler) need(ctx context.Context, c *cluster, d *delivery, w *assembly.Wanted) error {
 	if err := c.complete(d, w); err != nil {
 		return err
@@ -119,8 +120,9 @@ func (r *Reconciler) need(ctx context.Context, c *cluster, d *delivery, w *assem
 	return r.ensure(ctx, c, w.Shared)
 }
 
-// keepStays does the same for what stays as it is though something else is wanted, if that refers to the same:
-// another version of the hub has made it, the removal guard holds it, or it waits to go on under another name.
+// keepStays does the same for objects that stay as they are although something else is wanted, if both refer to the
+// same shared objects. Another version of the hub made them, the removal guard holds them, or they wait to go on
+// under another name.
 func (r *Reconciler) keepStays(ctx context.Context, c *cluster) error {
 	var errs []error
 	for _, d := range c.deliveries {
@@ -171,7 +173,7 @@ func (c *cluster) wanted(k plan.Key) (*delivery, *assembly.Wanted) {
 	return nil, nil
 }
 
-// complete renders an object again of which only the outline is known.
+// complete renders an object again if memory holds only its outline.
 func (c *cluster) complete(d *delivery, w *assembly.Wanted) error {
 	if w.Object.Object != nil {
 		return nil
@@ -189,7 +191,7 @@ func (c *cluster) complete(d *delivery, w *assembly.Wanted) error {
 	return fmt.Errorf("add-on %q does not come out any more", w.Addon)
 }
 
-// write creates or updates one object, and before that the shared ones that it refers to.
+// write creates or updates one object, after the shared objects that it refers to.
 func (r *Reconciler) write(ctx context.Context, c *cluster, s plan.Step) outcome {
 	if !c.mirrored[s.Key.Namespace] && s.Verb == plan.Create {
 		return outcome{err: errNoMirror}
@@ -242,7 +244,7 @@ func (r *Reconciler) write(ctx context.Context, c *cluster, s plan.Step) outcome
 	return outcome{applied: obj.GetGeneration()}
 }
 
-// mark notes on a Kustomization what it had applied, if it is to apply something else.
+// mark notes on a Kustomization what it has applied, if it is to apply something else from now on.
 func mark(o *unstructured.Unstructured, w *assembly.Wanted, there *plan.Observed) {
 	want := desired(w)
 	if m := want.Mark(there); m != "" {
@@ -252,9 +254,9 @@ func mark(o *unstructured.Unstructured, w *assembly.Wanted, there *plan.Observed
 	}
 }
 
-// remove deletes one object so that Flux uninstalls, or does not. Flux reads spec.suspend when it finalizes: a suspended
-// object is let go without a trace on the cluster (kustomize-controller, finalize; helm-controller, reconcileDelete). So
-// suspend is set to what the step means before the deletion, in a patch of its own.
+// remove deletes one object. Flux reads spec.suspend when it finalizes: if the object is suspended, Flux removes
+// nothing from the cluster (kustomize-controller, finalize; helm-controller, reconcileDelete). So the hub first sets
+// spec.suspend to what the step means, in a patch of its own, and then deletes the object.
 func (r *Reconciler) remove(ctx context.Context, c *cluster, s plan.Step, left string) error {
 	o, obj := c.objects[s.Key], newObject(s.Key)
 	if o.Finished && s.Verb == plan.HandOver {
@@ -283,8 +285,8 @@ func (r *Reconciler) remove(ctx context.Context, c *cluster, s plan.Step, left s
 	return nil
 }
 
-// prepare suspends an object that is about to be deleted, or resumes it, and notes on one that is handed over who
-// takes it over. What an older hub has made gets the hub's finalizer by that.
+// prepare suspends or resumes an object before it is deleted. If the object is handed over, prepare also notes who
+// takes it over, and adds the hub's finalizer to an object that an older hub made.
 func (r *Reconciler) prepare(ctx context.Context, o *object, obj client.Object, s plan.Step) error {
 	suspend := s.Verb != plan.Uninstall
 	handsOver := s.Verb == plan.HandOver && !o.Foreign
@@ -314,9 +316,9 @@ func (r *Reconciler) prepare(ctx context.Context, o *object, obj client.Object, 
 	return nil
 }
 
-// tellRemoval sends an event for each object that goes, but for orphans, which tell tells of. The object is in it as
-// the related one: events about one delivery that differ only in their text are taken for the same, and the first
-// text would stand for all (client-go/tools/events).
+// tellRemoval sends an event for each object that goes, except for orphans, which tell reports. The event names the
+// object as the related one. Events about one delivery that differ only in their text count as the same event, and
+// keep the first text (client-go/tools/events).
 func (r *Reconciler) tellRemoval(ctx context.Context, c *cluster, s plan.Step, o *object) {
 	d := c.delivery(s.Key.Namespace, o.delivery)
 	if s.Verb == plan.HandOver {

@@ -18,15 +18,16 @@ import (
 	"github.com/chandler-hub/chandler/internal/render"
 )
 
-// documents reads the ConfigMaps and Secrets that sets refer to. Only their metadata is cached, for all of the hub's: their
-// bytes are read when they have changed. It remembers which cluster read what, so that a change wakes just those.
+// documents reads the ConfigMaps and Secrets that sets refer to. The hub caches only their metadata, and reads their
+// bytes again after they have changed. documents remembers which cluster has read which of them, so that a change
+// wakes only those clusters.
 type documents struct {
 	mu      sync.Mutex
 	cache   map[place]document
 	readers map[place]map[key]bool
 }
 
-// place is where a document is.
+// place identifies a document.
 type place struct {
 	namespace string
 	render.Ref
@@ -37,7 +38,7 @@ type document struct {
 	render.Document
 }
 
-// version returns a document's resourceVersion from the cache; empty if it is not there.
+// version returns a document's resourceVersion from the cache; empty if the document does not exist.
 func (d *documents) version(ctx context.Context, r *Reconciler, at place) (string, error) {
 	meta := &metav1.PartialObjectMetadata{}
 	meta.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(at.Kind))
@@ -51,7 +52,7 @@ func (d *documents) version(ctx context.Context, r *Reconciler, at place) (strin
 	return meta.ResourceVersion, nil
 }
 
-// versions returns those of several documents, and notes that a cluster reads them.
+// versions returns the resourceVersions of several documents, and remembers that a cluster reads them.
 func (d *documents) versions(ctx context.Context, r *Reconciler, reader key, namespace string, refs []render.Ref) ([]string, error) {
 	out := make([]string, len(refs))
 	for i, ref := range refs {
@@ -77,7 +78,7 @@ func (d *documents) note(at place, reader key) {
 	d.readers[at][reader] = true
 }
 
-// forget a cluster that has no deliveries any more, and the documents that nobody else reads.
+// forget a cluster that has no deliveries any more, and the documents that no other cluster reads.
 func (d *documents) forget(reader key) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -90,7 +91,7 @@ func (d *documents) forget(reader key) {
 	}
 }
 
-// readersOf returns who has read a document.
+// readersOf returns the clusters that have read a document.
 func (d *documents) readersOf(kind string) func(context.Context, client.Object) []reconcile.Request {
 	return func(_ context.Context, obj client.Object) []reconcile.Request {
 		d.mu.Lock()
@@ -103,7 +104,7 @@ func (d *documents) readersOf(kind string) func(context.Context, client.Object) 
 	}
 }
 
-// read returns a document. Of a Secret it returns the names of its keys, and nothing that they hold.
+// read returns a document. Of a Secret it returns the names of its keys, and not their values.
 func (d *documents) read(ctx context.Context, r *Reconciler, reader key, namespace string, ref render.Ref) (render.Document, error) {
 	at := place{namespace, ref}
 	d.note(at, reader)

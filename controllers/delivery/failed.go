@@ -17,8 +17,9 @@ import (
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
-// fail notes what went wrong while a delivery was read or rendered. It is this delivery's own: what it has stays as it is, nobody takes
-// that, and the other deliveries of the cluster go on. Else whoever writes one AddonSet would stop those of all others.
+// fail records an error of reading or rendering a delivery. It concerns this delivery only: what it has delivered
+// stays as it is, no other set takes that, and the cluster's other deliveries go on. Otherwise the author of one
+// AddonSet could stop all others.
 func (d *delivery) fail(err error) {
 	d.result = nil
 	if errors.As(err, &compile.Error{}) { // the set's or the cluster's to mend: trying again does not help
@@ -29,11 +30,12 @@ func (d *delivery) fail(err error) {
 	d.unrenderable = excerpt.Of(err.Error(), status.MaxNote) + "; what is delivered stays as it is, and this is tried again"
 }
 
-// retryFailed is how long a failed delivery waits at most for its next try while others of the cluster wait for a time to come.
+// retryFailed is how long a failed delivery waits at most for its next try, while other deliveries of the cluster are
+// requeued for later.
 const retryFailed = time.Minute
 
-// retried returns what a reconcile returns that came to err. Deliveries that failed are tried again with the back-off of an error, unless
-// another one waits for a time to come: the back-off would have it wait longer.
+// retried returns the result of a reconcile that ended with err. Failed deliveries are tried again with an error's
+// back-off, unless another delivery is requeued for a fixed time: the back-off could be longer than that.
 func (c *cluster) retried(ctx context.Context, after time.Duration, err error) (ctrl.Result, error) {
 	var failed []error
 	for _, d := range c.deliveries {

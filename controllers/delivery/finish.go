@@ -27,7 +27,8 @@ import (
 	"github.com/chandler-hub/chandler/internal/teardown"
 )
 
-// finish reports on every delivery and lets those go that are done. It returns when to look again by time alone.
+// finish reports on every delivery, and releases the deliveries that are done. It returns after how long to requeue
+// the cluster.
 func (r *Reconciler) finish(ctx context.Context, c *cluster, steps []plan.Step, outcomes map[plan.Key]outcome) (time.Duration, error) {
 	var errs []error
 	again := false
@@ -65,15 +66,15 @@ func (r *Reconciler) finish(ctx context.Context, c *cluster, steps []plan.Step, 
 	return c.again, errors.Join(errs...)
 }
 
-// lookAgain has the cluster looked at again after a while, if not sooner.
+// lookAgain requeues the cluster after a time, if it is not requeued sooner.
 func (c *cluster) lookAgain(after time.Duration) {
 	c.again = pace.Sooner(c.again, after)
 }
 
-// soon is when to look again after something that no event tells of.
+// soon is after how long to requeue the cluster for a change that no event reports.
 const soon = 100 * time.Millisecond
 
-// recordedNow returns whether it has been written down just now with which release an add-on goes on.
+// recordedNow returns whether this pass has recorded which Helm release an add-on goes on with.
 func (d *delivery) recordedNow() bool {
 	return slices.ContainsFunc(d.Status.Addons, func(a hubv1.AddonStatus) bool {
 		before := d.addon(a.Name)
@@ -81,8 +82,8 @@ func (d *delivery) recordedNow() bool {
 	})
 }
 
-// change has the cluster looked at again when something may be otherwise by the passing of time alone: a held removal may go
-// on, an override is over, a hand-written object that is taken over is gone.
+// change requeues the cluster for what changes with time alone: a held removal may proceed, an override ends, a
+// hand-written object that is taken over has gone.
 func (c *cluster) change(steps []plan.Step, config *hubconfig.Config) {
 	for _, s := range steps {
 		switch {
@@ -99,8 +100,9 @@ func (c *cluster) change(steps []plan.Step, config *hubconfig.Config) {
 	}
 }
 
-// release lets a delivery go that has nothing on the cluster any more, and with the last one of its namespace the mirror. It
-// looks live: an object that the cache does not know yet would be left behind.
+// release removes the finalizer of a delivery that has nothing on the cluster any more. With the last delivery of its
+// namespace, it deletes the mirror. It reads live, because an object that is not in the cache yet would be left
+// behind.
 func (r *Reconciler) release(ctx context.Context, c *cluster, d *delivery) error {
 	others, err := r.objectsLeft(ctx, c, d.Namespace)
 	if err != nil {
@@ -124,18 +126,18 @@ func (r *Reconciler) release(ctx context.Context, c *cluster, d *delivery) error
 	return apply.RemoveFinalizer(ctx, r.Client, d.AddonDelivery, hubv1.DeliveryFinalizer)
 }
 
-// lastOut returns whether no other delivery of the namespace is in need of the mirror. One that has nothing on the
-// cluster any more is not: it may be on its way out in this very reconcile, or be out and still in the cache, and
-// then nobody comes after. Nor is one that is not served, since another registration of the cluster is: its set may
-// withdraw it at the same moment.
+// lastOut returns whether no other delivery of the namespace needs the mirror. A delivery that has nothing on the
+// cluster any more does not need it: it may end in this very reconcile, or have ended and still be in the cache, and
+// then nobody would delete the mirror later. A delivery that is not served, because another registration of the
+// cluster is, does not need it either: its set may withdraw it at the same moment.
 func (c *cluster) lastOut(d *delivery) bool {
 	return !slices.ContainsFunc(c.deliveries, func(other *delivery) bool {
 		return other != d && other.Namespace == d.Namespace && (other.serves() && c.instead == nil || other.leaving && !other.gone())
 	})
 }
 
-// allButGone returns whether an object is about to be gone that we have let go, since it was made for the cluster
-// that was there before. Such a one may be of no delivery.
+// allButGone returns whether the hub has let an object go that was made for the cluster that was registered before.
+// Such an object may belong to no delivery.
 func (c *cluster) allButGone(obj metav1.PartialObjectMetadata) bool {
 	for _, o := range c.objects {
 		if o.uid == obj.UID {
@@ -145,7 +147,7 @@ func (c *cluster) allButGone(obj metav1.PartialObjectMetadata) bool {
 	return false
 }
 
-// objectsLeft returns the Flux objects of a cluster in a namespace that Flux is not done with.
+// objectsLeft returns a cluster's Flux objects in a namespace that Flux has not finished with.
 func (r *Reconciler) objectsLeft(ctx context.Context, c *cluster, namespace string) ([]metav1.PartialObjectMetadata, error) {
 	var left []metav1.PartialObjectMetadata
 	for kind, gv := range map[string]string{
@@ -164,8 +166,8 @@ func (r *Reconciler) objectsLeft(ctx context.Context, c *cluster, namespace stri
 	return left, nil
 }
 
-// tell sends an event for each add-on that failed, recovered, or was let go, and one when all of a revision are Ready: one for each
-// that becomes so would be as many writes as a fan-out takes.
+// tell sends an event for each add-on that failed, recovered or was let go, and one event when all add-ons of a
+// revision are Ready. An event for each add-on that becomes Ready would cost as many writes as the whole rollout.
 func (r *Reconciler) tell(ctx context.Context, c *cluster, d *delivery) {
 	if d.Status.ReadyRevision != d.before.Status.ReadyRevision && !d.leaving {
 		r.Recorder.Eventf(d.AddonDelivery, nil, corev1.EventTypeNormal, hubv1.DeliveredEvent, "Deliver", "all add-ons are Ready")

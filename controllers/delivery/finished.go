@@ -23,12 +23,12 @@ import (
 	"github.com/chandler-hub/chandler/internal/plan"
 )
 
-// A Flux object has a finalizer of the hub. So whoever deletes it, and however it stands then, it does not go before
-// the hub has seen what Flux has left of it on the cluster: when Flux is done with an object, it is finished, and
-// says so itself. It then goes at once, or when another object has taken over what it has left, or when that has been
-// told.
+// The hub puts a finalizer on each Flux object. So whoever deletes the object, it does not go before the hub has seen
+// what Flux has left of it on the cluster. When Flux has taken its own finalizer off, the object is finished, and its
+// status says what is left. The object then goes at once if nothing is left. Otherwise it goes when another object
+// has taken over what is left, or when the hub has reported that.
 
-// look notes what a finished object has left. It reads live: the cache keeps no inventories.
+// look notes what a finished object has left. It reads live, because the cache keeps no inventories.
 func (r *Reconciler) look(ctx context.Context, o *object) error {
 	if !o.Finished {
 		return nil
@@ -44,7 +44,7 @@ func (r *Reconciler) look(ctx context.Context, o *object) error {
 	return nil
 }
 
-// inherited is what an object was made on top of, as InheritedAnnotation says it.
+// inherited returns what was on the cluster when an object was made, as InheritedAnnotation says it.
 func inherited(a map[string]string) []string {
 	var out []string
 	if json.Unmarshal([]byte(a[hubv1.InheritedAnnotation]), &out) != nil {
@@ -53,7 +53,8 @@ func inherited(a map[string]string) []string {
 	return out
 }
 
-// inherit notes on an object what is there already that it is to go on with, and tells of what it does not go on with.
+// inherit notes on an object what is already on the cluster and it is to go on with, and reports what it does not go
+// on with.
 func (r *Reconciler) inherit(ctx context.Context, c *cluster, d *delivery, w *assembly.Wanted, o *unstructured.Unstructured,
 	there *object, left []string) (goesOn []string) {
 	want := desired(w)
@@ -75,14 +76,15 @@ func (r *Reconciler) inherit(ctx context.Context, c *cluster, d *delivery, w *as
 	return goesOn
 }
 
-// FluxTakes is how long Flux may take to let an object go that it is to leave alone: it has nothing to do but to take off its
-// finalizer.
+// FluxTakes is how long Flux may take to remove its finalizer from a suspended object. It has nothing else to do
+// then.
 const FluxTakes = 10 * time.Second
 
-// unfinalize takes finalizers off an object that is being deleted: the hub's, when Flux is done with it; and Flux's,
-// if it is let go, and Flux does not take that off: a worker that was at work on it when its cluster fell silent may
-// be held by that cluster for minutes, or for as long as it lives, and nobody else may look at the object then. Flux
-// would do just the same, since the object is suspended. An object that is being uninstalled is left to Flux.
+// unfinalize takes finalizers off an object that is being deleted: the hub's, when Flux has finished; and Flux's, if
+// the object is let go and Flux does not take its finalizer off. A worker that was reconciling the object when its
+// cluster stopped answering may be blocked by that cluster for minutes, or for ever, and no other worker may
+// reconcile the object meanwhile. Flux would do the same, since the object is suspended. An object that is being
+// uninstalled is left to Flux.
 func (r *Reconciler) unfinalize(ctx context.Context, c *cluster, s plan.Step) error {
 	o := c.objects[s.Key]
 	var off []string
@@ -101,13 +103,13 @@ func (r *Reconciler) unfinalize(ctx context.Context, c *cluster, s plan.Step) er
 	return err
 }
 
-// last returns whether an object that is let go is not seen again after this: Flux is done with it, or an older hub
-// has made it, without a finalizer.
+// last returns whether this is the last that is seen of an object that is let go: Flux has finished with it, or an
+// older hub made it, without a finalizer.
 func (o *object) last() bool {
 	return o.Finished || !o.Deleting && !slices.Contains(o.finalizers, hubv1.FluxObjectFinalizer)
 }
 
-// takeOff takes finalizers off an object, and returns whether it is gone by that.
+// takeOff takes finalizers off an object, and returns whether the object is gone then.
 func (r *Reconciler) takeOff(ctx context.Context, o *object, finalizers ...string) (gone bool, err error) {
 	obj := newObject(o.Key)
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
@@ -122,7 +124,7 @@ func (r *Reconciler) takeOff(ctx context.Context, o *object, finalizers ...strin
 	return len(obj.GetFinalizers()) == 0, nil
 }
 
-// bequeath notes on a finished object who is to go on with what it has left.
+// bequeath notes on a finished object which object is to go on with what it has left.
 func (r *Reconciler) bequeath(ctx context.Context, c *cluster, s plan.Step) error {
 	o := c.objects[s.Key]
 	if o.Heir == s.To {
@@ -138,7 +140,8 @@ func (r *Reconciler) bequeath(ctx context.Context, c *cluster, s plan.Step) erro
 	return nil
 }
 
-// tellLeft sends an event about what a deleted object has left, which its next one may not go on with.
+// tellLeft sends an event about what a deleted object has left, if the object that is made in its place may not go on
+// with it.
 func (r *Reconciler) tellLeft(ctx context.Context, c *cluster, d *delivery, o *object, left []string, next string) {
 	r.warnLeft(ctx, c, d, o.Key, "Remove", "add-on %q (%s %q) has left %s on cluster %s, with its namespaces and CRDs: its "+
 		"Flux object was deleted, and Flux has not removed that; %s",
@@ -151,8 +154,8 @@ func nameLeft(left []string) string {
 	return cmp.Or(strings.Join(releases, ", "), "what it applied")
 }
 
-// owed says what of the cluster an object is to go on with, if Flux has noted nothing of it yet: then Flux would
-// leave it behind; "" for nothing.
+// owed says what an object is to go on with that Flux has not noted yet; "" for nothing. If the object were deleted
+// now, Flux would leave that behind.
 func (c *cluster) owed(o *object) string {
 	if o.Noted {
 		return ""

@@ -17,8 +17,8 @@ import (
 	"github.com/chandler-hub/chandler/internal/fluxstate"
 )
 
-// fluxChanges leaves out Flux's many status writes that change nothing of substance. It asks the very function that the
-// report asks, so that the two cannot disagree.
+// fluxChanges drops Flux's many status writes that change nothing of substance. It calls the same function as the
+// report, so that the two cannot disagree.
 func fluxChanges(seen *sightings) predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool {
@@ -37,10 +37,11 @@ func fluxChanges(seen *sightings) predicate.Predicate {
 	}
 }
 
-// sightings remember how each Flux object stood when it last woke the room. Flux says Unknown at the start of each routine reconcile
-// and True at its end: compared with the event before, each of the two is news, and 50,000 objects every ten minutes are 160
-// events a second that change nothing. Since the end of a routine reconcile wakes nobody, whoever looks in the middle of one must see
-// what was before it: settled. The same holds of what has failed, and is tried again: that it has failed stays true until it succeeds.
+// sightings remember the state of each Flux object when it last woke the room. Flux sets Ready to Unknown at the
+// start of each routine reconcile, and to True at its end. Compared with the event before, each of the two is a
+// change, and 50,000 objects every ten minutes make 160 events a second that change nothing. The end of a routine
+// reconcile wakes nobody. So whoever reads an object in the middle of one must see the state before it: settled. The
+// same is true of an object that has failed and is tried again: it counts as failed until it succeeds.
 type sightings struct {
 	mu      sync.Mutex
 	objects map[types.UID]sighting
@@ -49,15 +50,16 @@ type sightings struct {
 type sighting struct {
 	state      uint64 // its hash: 50,000 messages would be megabytes
 	generation int64
-	// ready is the generation that Flux has last said True of, if it was the last that it has said; else 0.
+	// ready is the last generation for which Flux has said True, if that was the last thing that it said; else 0.
 	ready int64
-	// failed is how it stood when Flux said that it had failed, if that was the last that it has said; else nil. Few are.
+	// failed is the state when Flux said that the object had failed, if that was the last thing that it said; else nil.
+	// Few objects have it.
 	failed *fluxstate.State
 }
 
 var seed = maphash.MakeSeed()
 
-// news returns whether an object stands otherwise than when it last did.
+// news returns whether an object's state differs from the one before.
 func (s *sightings) news(obj client.Object) bool {
 	state := fluxstate.Of(obj)
 	is := sighting{state: maphash.Comparable(seed, state), generation: state.Generation}
@@ -80,14 +82,14 @@ func (s *sightings) news(obj client.Object) bool {
 	return true
 }
 
-// routine returns whether a state is the middle of a reconcile of something that was Ready, or had failed, and that nobody has changed
-// since.
+// routine returns whether a state is the middle of a reconcile of an object that was Ready, or had failed, and that
+// nobody has changed since.
 func (was sighting) routine(state fluxstate.State) bool {
 	return (was.ready != 0 || was.failed != nil) && was.generation == state.Generation && state.Ready == metav1.ConditionUnknown &&
 		!state.Deleting && !state.Suspended
 }
 
-// settled returns how an object stands, as it was before a routine reconcile, if it is in the middle of one.
+// settled returns an object's state. In the middle of a routine reconcile, it returns the state before that.
 func (s *sightings) settled(uid types.UID, state fluxstate.State) fluxstate.State {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -31,18 +31,18 @@ import (
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
-// cluster is everything that is known of one cluster, read at one moment.
+// cluster is everything that is known of one cluster. It was read at one moment.
 type cluster struct {
 	key key
-	// now is that moment, for all that is decided: what the plan held because its time had not come would else have had its time when
-	// the work is done, and nobody would look again.
+	// now is that moment, for all decisions. If each decision read the clock, the time that the plan waits for could
+	// pass while the reconcile runs, and the cluster would not be requeued for it.
 	now          time.Time
 	registration *hubv1.ClusterRegistration // nil if it is not there
 	origin       *unstructured.Unstructured // nil if there is none
 	deliveries   []*delivery
-	// ignored are those that the hub did not make.
+	// ignored are deliveries that the hub did not make.
 	ignored []*delivery
-	// mayResume is true once this cluster's turn to be resumed has come; again is when to look again at what only time changes.
+	// mayResume is true once it is this cluster's turn to be resumed. again is after how long to requeue the cluster.
 	mayResume bool
 	again     time.Duration
 	// foreign are HelmReleases for this cluster that are not the hub's.
@@ -51,21 +51,22 @@ type cluster struct {
 	strays []client.Object
 	// objects are the Flux objects of this cluster that the hub made.
 	objects map[plan.Key]*object
-	// awaited are objects that nobody wants now, and that stay since an add-on is to take them over that cannot be delivered yet.
+	// awaited are objects that no delivery wants now. They stay, because an add-on that cannot be delivered yet is to
+	// take them over.
 	awaited map[plan.Key]string
-	// yields are objects that would stay as they are, and have to go, since another set delivers what they have.
+	// yields are objects that would stay as they are, but must go, because another set delivers what they have.
 	yields map[plan.Key]bool
-	// instead is the other registration of the cluster that is served, and not this one; nil if this one is.
+	// instead is the registration of the same cluster that is served in place of this one; nil if this one is served.
 	instead *hubv1.ClusterRegistration
-	// announced are the objects that are let go: what each leaves, or why that could not be said.
+	// announced are the objects that are let go: what each leaves, or why that could not be written into the status.
 	announced map[plan.Key]outcome
-	// outside says of namespaces out of reach whether Flux gets at the cluster from there all the same.
+	// outside says for each namespace out of reach whether Flux still reaches the cluster from there.
 	outside map[string]look
-	// mirrored are the namespaces in which the mirror is in place that Flux gets at the cluster by.
+	// mirrored are the namespaces in which the mirror that Flux needs is in place.
 	mirrored map[string]bool
 }
 
-// delivery is one AddonDelivery with what belongs to it.
+// delivery is one AddonDelivery, with what belongs to it.
 type delivery struct {
 	*hubv1.AddonDelivery
 	before *hubv1.AddonDelivery
@@ -74,25 +75,26 @@ type delivery struct {
 	provenance.Verdict
 	// selected is true if its set selects the cluster now.
 	selected bool
-	// leaving is true if it is being withdrawn. One that somebody else deletes is made again, and nothing of it leaves.
+	// leaving is true if the set withdraws it. A delivery that somebody else deletes is made again, and nothing of it
+	// leaves.
 	leaving bool
-	// wantedAgain is true if the set's room makes it again when it is gone.
+	// wantedAgain is true if the set makes it again when it is gone.
 	wantedAgain bool
-	// program is nil if the revision cannot be rendered: what the delivery has stays as it is.
+	// program is nil if the revision cannot be rendered. What the delivery has delivered stays as it is then.
 	program *compile.Program
 	// unrenderable says why, with a reason.
 	unrenderable, reason string
-	// failed is what went wrong while it was read or rendered, if that is tried again: until then what it has stays as it is, and the
-	// other deliveries of the cluster go on.
+	// failed is the error of reading or rendering the delivery, if the hub tries again. Until then what it has delivered
+	// stays as it is, and the cluster's other deliveries go on.
 	failed error
-	// frozen is true if another version of the hub made the revision: what is there stays as it is, and what is missing is made. stays
-	// names the add-ons that are there.
+	// frozen is true if another version of the hub made the revision. Existing objects stay as they are then, and
+	// missing ones are made. stays names the add-ons that have an object.
 	frozen bool
 	stays  map[string]bool
-	// target is what it is rendered for, and result what the program makes of it; nil if it cannot be rendered.
+	// target is what the delivery is rendered for, and result is what it renders to; nil if it cannot be rendered.
 	target render.Target
 	result *render.Result
-	// unreadable is what the cluster's owner wrote and nobody can read.
+	// unreadable are the overrides and variables of the cluster's owner that cannot be read.
 	unreadable []string
 	// assembly.Portion is what it may deliver.
 	assembly.Portion
@@ -100,7 +102,7 @@ type delivery struct {
 	whole func() (*render.Result, error)
 }
 
-// object is a Flux object that is there.
+// object is a Flux object.
 type object struct {
 	plan.Observed
 	state   fluxstate.State
@@ -109,7 +111,7 @@ type object struct {
 	// uses are the sources and charts that it refers to, as index.Source writes them.
 	uses       []string
 	finalizers []string
-	// deleted is when it was asked to go; zero if it was not.
+	// deleted is when it was deleted; zero if it was not.
 	deleted time.Time
 	// delivery names the AddonDelivery, in the object's namespace.
 	delivery string
@@ -118,20 +120,21 @@ type object struct {
 	chart string
 	// account is the ServiceAccount that Flux acts as on the cluster; "" for none.
 	account string
-	// inherited is what was on the cluster when it was made, for it to go on with.
+	// inherited is what was on the cluster when the object was made, for it to go on with.
 	inherited []string
-	// kept is the release that it goes on with, whatever its add-on's name; zero for none.
+	// kept is the Helm release that it goes on with, whatever its add-on's name; zero for none.
 	kept hubv1.HelmReleaseIdentity
 }
 
 func (c *cluster) reachable() bool { return c.registration != nil && status.Online(c.registration) }
 
-// unprobed is true if the cluster is one that the hub cannot ask: Flux gets at it by workload identity.
+// unprobed is true if the hub cannot probe the cluster: Flux logs in by workload identity.
 func (c *cluster) unprobed() bool {
 	return c.registration != nil && c.registration.Status.UsesWorkloadIdentity()
 }
 
-// suspended returns the condition by which the registration room asks for the objects to be suspended; nil if it does not.
+// suspended returns the condition by which the registration room asks for suspended objects; nil if it does not ask
+// for that.
 func (c *cluster) suspended() *metav1.Condition {
 	if c.registration == nil {
 		return nil
@@ -139,15 +142,16 @@ func (c *cluster) suspended() *metav1.Condition {
 	return status.Find(c.registration, hubv1.SuspendedCondition)
 }
 
-// paused returns whether the cluster's objects are suspended because somebody wants it so, or its origin does: not for want of an answer.
+// paused returns whether the cluster's objects are suspended because somebody, or the origin, wants that. A cluster
+// that does not answer is not paused.
 func (c *cluster) paused() bool {
 	s := c.suspended()
 	return s != nil && s.Reason != hubv1.ClusterUnreachableReason
 }
 
-// replaced says why an object that was made for the cluster of a UID is to be let go: that is another cluster than
-// the present one, or another registration of it is served. What a pause keeps suspended is in nobody's way. It
-// returns "" if the object is this registration's to deliver by.
+// replaced says why an object that was made for the cluster with a UID is to be let go: the present cluster is
+// another one, or another registration of it is served. A paused cluster's suspended objects harm nobody, so they
+// stay. It returns "" if the object is this registration's.
 func (c *cluster) replaced(uid string) string {
 	switch {
 	case uid != "" && c.registration != nil && c.registration.Status.ClusterID() != "" && uid != c.registration.Status.ClusterID():
@@ -158,7 +162,7 @@ func (c *cluster) replaced(uid string) string {
 	return ""
 }
 
-// answered is true if the cluster has answered once, or cannot be asked, so that objects may be made for it.
+// answered is true if the cluster has answered once, or cannot be probed, so that objects may be made for it.
 func (c *cluster) answered() bool {
 	return c.registration != nil && c.registration.Status.Credential != nil && c.registration.Status.ClusterID() != ""
 }
@@ -223,7 +227,7 @@ func (r *Reconciler) gatherInstead(ctx context.Context, c *cluster) error {
 	return nil
 }
 
-// unserved says why nothing of this registration is on its cluster, or is to stay there; "" if it is served.
+// unserved says why nothing of this registration may stay on its cluster; "" if the registration is served.
 func (c *cluster) unserved() string {
 	if c.instead == nil {
 		return ""
@@ -231,8 +235,8 @@ func (c *cluster) unserved() string {
 	return fmt.Sprintf("ClusterRegistration %s/%s of the same cluster is served, and not this one", c.instead.Namespace, c.instead.Name)
 }
 
-// gatherOrigin reads what expressions see as origin. What is not there any more, or cannot be read, is none: whatever reads
-// it does not come out, and stays as it is.
+// gatherOrigin reads the object that expressions see as origin. If it does not exist any more, or cannot be read,
+// there is none: an add-on whose expressions read it does not render, and stays as it is.
 func (r *Reconciler) gatherOrigin(ctx context.Context, c *cluster) error {
 	if c.registration == nil || c.registration.Spec.OriginRef == nil {
 		return nil
@@ -246,8 +250,9 @@ func (r *Reconciler) gatherOrigin(ctx context.Context, c *cluster) error {
 	return err
 }
 
-// gatherDelivery reads the set of a delivery, and by it who made the delivery. in is the cache's own, as are the set and the revision,
-// whose copies would be most of the work: nobody writes to them.
+// gatherDelivery reads the set of a delivery, and decides by it who made the delivery. in is the cache's own object,
+// as are the set and the revision. They are not copied, since that would be most of the work, so nobody may write to
+// them.
 func (r *Reconciler) gatherDelivery(ctx context.Context, c *cluster, in *hubv1.AddonDelivery) *delivery {
 	d := &delivery{AddonDelivery: in.DeepCopy(), before: in}
 	set := &hubv1.AddonSet{}
@@ -313,13 +318,13 @@ func (r *Reconciler) gatherProgram(ctx context.Context, c *cluster, d *delivery)
 		return err
 	}
 	if err != nil {
-		// The set compiled when the revision was made: a flag of the hub has changed since.
+		// The set compiled when the revision was made. A flag of the hub has changed since.
 		d.reason, d.unrenderable = hubv1.InvalidSpecReason, err.Error()
 	}
 	return nil
 }
 
-// version returns the resourceVersion of an object as it was read, "" if it is not there.
+// version returns the resourceVersion that an object had when it was read; "" if it does not exist.
 func (c *cluster) version(o echo.Object) string {
 	if o.Kind == deliveryKind {
 		if d := c.delivery(o.Namespace, o.Name); d != nil {
@@ -333,10 +338,10 @@ func (c *cluster) version(o echo.Object) string {
 	return ""
 }
 
-// deliveryKind is the kind of a delivery among what a room writes.
+// deliveryKind is the kind of a delivery in echo.Object.
 const deliveryKind = "AddonDelivery"
 
-// delivery returns the delivery of a name, or nil.
+// delivery returns the delivery with a name, or nil.
 func (c *cluster) delivery(namespace, name string) *delivery {
 	for _, d := range c.deliveries {
 		if d.Namespace == namespace && d.Name == name {
@@ -346,7 +351,7 @@ func (c *cluster) delivery(namespace, name string) *delivery {
 	return nil
 }
 
-// addon returns what the status said of an add-on before, or nil.
+// addon returns the status of an add-on before this pass, or nil.
 func (d *delivery) addon(name string) *hubv1.AddonStatus {
 	for i := range d.before.Status.Addons {
 		if d.before.Status.Addons[i].Name == name {
@@ -356,7 +361,7 @@ func (d *delivery) addon(name string) *hubv1.AddonStatus {
 	return nil
 }
 
-// was returns what the status said of an add-on before; zero if it said nothing.
+// was returns the status of an add-on before this pass; zero if there is none.
 func was(d *delivery, addon string) hubv1.AddonStatus {
 	if s := d.addon(addon); s != nil {
 		return *s

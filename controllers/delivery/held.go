@@ -12,7 +12,8 @@ import (
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
-// reportHeld says in a condition that the removal guard of the set holds something on this cluster, and returns what Ready says of it.
+// reportHeld sets or clears the condition that the removal guard of the set holds something on this cluster. It
+// returns what the Ready condition says of it.
 func (c *cluster) reportHeld(d *delivery) string {
 	what := c.heldHere(d)
 	if what == "" {
@@ -23,7 +24,8 @@ func (c *cluster) reportHeld(d *delivery) string {
 	return "; a removal is held: see condition " + hubv1.RemovalsHeldCondition
 }
 
-// heldHere says what the guard holds of a delivery; "" for nothing. While it holds something, nothing else leaves the set.
+// heldHere says what the guard holds of a delivery; "" for nothing. While the guard holds something, nothing else
+// leaves the set.
 func (c *cluster) heldHere(d *delivery) string {
 	if d.set == nil || d.set.Status.HeldRemovals == nil || d.leaving || c.registration == nil {
 		return ""

@@ -19,12 +19,13 @@ import (
 	"github.com/chandler-hub/chandler/internal/render"
 )
 
-// withoutEpoch is the part of a revision's name that says what it holds, for whichever renderer.
+// withoutEpoch returns the part of a revision's name that identifies its content, without the renderer's epoch.
 func withoutEpoch(revision string) string { return epochSuffix.ReplaceAllString(revision, "") }
 
 var epochSuffix = regexp.MustCompile(`-e[0-9]+$`)
 
-// genuine returns an error if a revision does not hold what its name says. What is in a revision never changes, so this is asked once.
+// genuine returns an error if a revision's content does not match its name. A revision never changes, so this is
+// checked once.
 func genuine(revision *appsv1.ControllerRevision, set string) error {
 	hash, err := compile.ContentHash(revision.Data.Raw)
 	if err != nil {
@@ -37,7 +38,7 @@ func genuine(revision *appsv1.ControllerRevision, set string) error {
 	return nil
 }
 
-// memory holds what each delivery came to, without the bodies: most events change nothing that is rendered.
+// memory holds the result of each delivery, without the bodies: most events change nothing that is rendered.
 type memory struct {
 	mu      sync.Mutex
 	entries map[types.NamespacedName]*remembered
@@ -47,7 +48,7 @@ type remembered struct {
 	*render.Result
 	cluster     key
 	fingerprint string
-	// versions of the documents that it depends on.
+	// versions are the resourceVersions of the documents that the result depends on.
 	versions []string
 }
 
@@ -81,7 +82,7 @@ func (m *memory) drop(key types.NamespacedName) {
 	delete(m.entries, key)
 }
 
-// forget makes a cluster be rendered again, with all that it needs made again.
+// forget has a cluster rendered again, so that everything that it needs is made again.
 func (m *memory) forget(cluster key) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -92,15 +93,16 @@ func (m *memory) forget(cluster key) {
 	}
 }
 
-// ledger remembers which generation our own last write of an object led to. The status of the delivery says so too, and
-// survives a restart; the ledger is there for the moment before that status, or the object, is back in the cache.
+// ledger remembers the generation of each object after the hub's last write. The delivery's status holds it as well,
+// and survives a restart. The ledger serves until that status, or the object, is back in the cache.
 type ledger struct {
 	mu      sync.Mutex
 	entries map[plan.Key]ledgerEntry
 	removed map[plan.Key]removal
 }
 
-// removal is how we had an object go lately: what it left on the cluster, nothing if it was uninstalled or handed over.
+// removal is the hub's recent deletion of an object. left is what the object left on the cluster; empty if it was
+// uninstalled or handed over.
 type removal struct {
 	at   time.Time
 	left string
@@ -111,10 +113,11 @@ type ledgerEntry struct {
 	generation int64
 }
 
-// applied returns the generation that our last write of an object led to, by the ledger or by the status, whichever is newer; 0 if neither
-// knows. present is the one that the object has. A status that names a later one speaks of an object that was there before, by the same
-// name, and generations begin at 1 again: an add-on that waits for such a one would never be Ready. If only the cache lags, the ledger
-// knows, or the object is written once more, which changes nothing.
+// applied returns the generation after the hub's last write of an object, from the ledger or from the status,
+// whichever is newer; 0 if neither knows it. present is the object's generation. If the status names a later one, it
+// speaks of an earlier object of that name, since generations begin at 1 again; an add-on that waited for that
+// generation would never be Ready. If it is only the cache that is stale, the ledger knows the generation, or the
+// object is written once more, which changes nothing.
 func (l *ledger) applied(k plan.Key, uid types.UID, present, fromStatus int64) int64 {
 	if fromStatus > present {
 		fromStatus = 0
@@ -137,10 +140,10 @@ func (l *ledger) note(k plan.Key, obj client.Object) {
 	delete(l.removed, k)
 }
 
-// removalIsNews is how long a removal may take to get into the cache.
+// removalIsNews is how long a deletion may take to reach the cache.
 const removalIsNews = time.Minute
 
-// remove notes that we had an object go, and what it left.
+// remove notes that the hub deleted an object, and what the object left.
 func (l *ledger) remove(k plan.Key, left string, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -152,7 +155,7 @@ func (l *ledger) remove(k plan.Key, left string, now time.Time) {
 	l.removed[k] = removal{now, left}
 }
 
-// wasRemoved returns what an object left that we had go lately; false if it went without us.
+// wasRemoved returns what an object left that the hub deleted recently; false if the hub did not delete it.
 func (l *ledger) wasRemoved(k plan.Key) (left string, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -34,8 +34,9 @@ const (
 	configMapKind = "ConfigMap"
 )
 
-// mirrors puts what the registration room has published beside each set that delivers here, and writes it only when its bytes
-// change: Flux runs every object that refers to it again at each write. While nothing is published the mirrors stay as they are.
+// mirrors copies what the registration room has published beside each set that delivers here. It writes a mirror only
+// if the bytes change, because Flux reconciles every object that refers to it after each write. While nothing is
+// published, the mirrors stay as they are.
 func (r *Reconciler) mirrors(ctx context.Context, c *cluster) error {
 	var errs []error
 	for _, ns := range c.namespaces() {
@@ -52,7 +53,8 @@ func (c *cluster) mirrorKind() string {
 	return secretKind
 }
 
-// mirrorThere returns the metadata of a mirror, nil if it is not there. One of that name that is not the hub's is an error.
+// mirrorThere returns the metadata of a mirror, and nil if it does not exist. It returns an error if an object of
+// that name is not the hub's.
 func (r *Reconciler) mirrorThere(ctx context.Context, reader client.Reader, c *cluster, kind,
 	namespace string) (*metav1.PartialObjectMetadata, error) {
 	there := &metav1.PartialObjectMetadata{}
@@ -70,7 +72,7 @@ func (r *Reconciler) mirrorThere(ctx context.Context, reader client.Reader, c *c
 	return there, nil
 }
 
-// namespaces are those of the deliveries.
+// namespaces returns those of the deliveries.
 func (c *cluster) namespaces() []string {
 	var out []string
 	seen := map[string]bool{}
@@ -123,9 +125,10 @@ func (r *Reconciler) mirror(ctx context.Context, c *cluster, namespace string) e
 	return nil
 }
 
-// served makes the write of a mirror that somebody has deleted one of that very object. It stays, under our finalizer, and current, for as
-// long as Flux needs it: to let it go and make another would leave a moment without one, in which a HelmRelease that is being deleted
-// forgets its release. One that has lost our finalizer can have none again, and is made anew when it is gone.
+// served makes a write apply only to the mirror that was read, if somebody has deleted that mirror. The hub's
+// finalizer keeps it, and the hub keeps it current, for as long as Flux needs it. If the hub released it and made
+// another, there would be a moment without a mirror, in which a HelmRelease that is being deleted forgets its
+// release. A mirror that has lost the hub's finalizer cannot get it back, and is made again when it is gone.
 func served(u *unstructured.Unstructured, there *metav1.PartialObjectMetadata) {
 	u.SetUID(there.UID) // and not one that took its name meanwhile
 	if !slices.Contains(there.Finalizers, hubv1.MirrorFinalizer) {
@@ -133,8 +136,8 @@ func served(u *unstructured.Unstructured, there *metav1.PartialObjectMetadata) {
 	}
 }
 
-// letMirrorGo lets a mirror go that somebody has deleted and that no Flux object needs any more, whatever its
-// deliveries may need one for later: then another one is made. It returns whether there is none for now.
+// letMirrorGo releases a mirror that somebody has deleted and that no Flux object needs any more. If a delivery needs
+// one later, another one is made. It returns whether there is no mirror for now.
 func (r *Reconciler) letMirrorGo(ctx context.Context, c *cluster, there *metav1.PartialObjectMetadata,
 	namespace string) (gone bool, err error) {
 	if there == nil || there.DeletionTimestamp == nil || !slices.Contains(there.Finalizers, hubv1.MirrorFinalizer) || c.hasObjects(namespace) {
@@ -150,7 +153,7 @@ func (r *Reconciler) letMirrorGo(ctx context.Context, c *cluster, there *metav1.
 	return true, nil
 }
 
-// hasObjects returns whether a namespace has Flux objects of the cluster that Flux is not done with.
+// hasObjects returns whether a namespace has Flux objects of the cluster that Flux has not finished with.
 func (c *cluster) hasObjects(namespace string) bool {
 	for k, o := range c.objects {
 		if k.Namespace == namespace && !o.Finished {
@@ -160,8 +163,8 @@ func (c *cluster) hasObjects(namespace string) bool {
 	return false
 }
 
-// dropFormer removes the mirror of the other kind, when the registration has changed from one to the other and the last object
-// that was made for the former is gone.
+// dropFormer deletes the mirror of the other kind, after the registration has changed its kind and the last object
+// that was made for the other one has gone.
 func (r *Reconciler) dropFormer(ctx context.Context, c *cluster, namespace string) error {
 	former := configMapKind
 	if c.mirrorKind() == former {
@@ -180,9 +183,9 @@ func (r *Reconciler) dropFormer(ctx context.Context, c *cluster, namespace strin
 	return r.dropMirror(ctx, c, former, namespace)
 }
 
-// needsMirror is false when all that is left of a namespace's deliveries is on its way out with nothing to remove. To
-// make a mirror again for objects that are leaving, it looks live: the mirror goes with the last of them, and the cache
-// may tell of the mirror first.
+// needsMirror returns false if all objects of a namespace's deliveries are leaving, and nothing has to be removed for
+// them. Before a mirror is made again for objects that are leaving, it reads live: the mirror is deleted with the
+// last of them, and the cache may show that first.
 func (r *Reconciler) needsMirror(ctx context.Context, c *cluster, there *metav1.PartialObjectMetadata, namespace string) (bool, error) {
 	for _, d := range c.deliveries {
 		if d.Namespace == namespace && d.serves() {
@@ -196,8 +199,8 @@ func (r *Reconciler) needsMirror(ctx context.Context, c *cluster, there *metav1.
 	return len(left) > 0, err
 }
 
-// mirrorContent returns the content of a mirror, by field, nil if what was published is not there any more, or may not be used in
-// the namespace.
+// mirrorContent returns the content of a mirror, by field; nil if what was published does not exist any more, or may
+// not be used in the namespace.
 func (r *Reconciler) mirrorContent(ctx context.Context, c *cluster, namespace string) (map[string]any, error) {
 	if c.unprobed() {
 		return r.accessContent(c, namespace), nil
@@ -215,8 +218,8 @@ func (r *Reconciler) mirrorContent(ctx context.Context, c *cluster, namespace st
 	}, nil
 }
 
-// accessContent is what a ConfigMap for workload identity holds. The namespace's ServiceAccounts are not for everybody who may
-// register a cluster.
+// accessContent returns the content of a ConfigMap for workload identity. Not everybody who may register a cluster
+// may use the namespace's ServiceAccounts.
 func (r *Reconciler) accessContent(c *cluster, namespace string) map[string]any {
 	kc := c.registration.Spec.KubeConfig
 	if kc == nil || kc.WorkloadIdentity == nil || workloadidentity.Refusal(c.key.Namespace, namespace, r.Config.IsPlatform) != "" {
@@ -233,8 +236,8 @@ func (r *Reconciler) accessContent(c *cluster, namespace string) map[string]any 
 	return map[string]any{"data": data}
 }
 
-// kubeconfig reads and checks the published kubeconfig again. It returns nil if the Secret has changed since, or is gone: the
-// registration room looks at it first, and wakes us when it is valid again.
+// kubeconfig reads and checks the published kubeconfig again. It returns nil if the Secret has changed since, or is
+// gone. Then the registration room checks it first, and wakes this room when it is valid again.
 func (r *Reconciler) kubeconfig(ctx context.Context, c *cluster) (*kubeconfig.Config, error) {
 	credential := c.registration.Status.Credential
 	secret := &corev1.Secret{}
@@ -283,7 +286,8 @@ func (r *Reconciler) dropMirror(ctx context.Context, c *cluster, kind, namespace
 	return client.IgnoreNotFound(r.Client.Delete(ctx, there))
 }
 
-// ignoreNotOwned: somebody else's object of a mirror's name is in the way of nobody who removes.
+// ignoreNotOwned ignores that somebody else's object has a mirror's name: that does not matter to a caller that
+// deletes.
 func ignoreNotOwned(err error) error {
 	if errors.Is(err, apply.ErrNotOwned) {
 		return nil

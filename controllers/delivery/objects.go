@@ -66,7 +66,7 @@ func (r *Reconciler) gatherObjects(ctx context.Context, c *cluster) error {
 	return r.gatherForeign(ctx, c)
 }
 
-// gatherFinished finds what Flux is done with of a cluster that has no deliveries: nobody else lets it go.
+// gatherFinished finds the finished objects of a cluster that has no deliveries: nobody else removes their finalizer.
 func (r *Reconciler) gatherFinished(ctx context.Context, c *cluster) error {
 	objects, err := index.FluxObjects(ctx, r.Client, identity.ClusterKey(r.Config.HubID, c.key))
 	if err != nil {
@@ -91,9 +91,9 @@ func (r *Reconciler) gatherFinished(ctx context.Context, c *cluster) error {
 	return nil
 }
 
-// stray notes a finished object that nobody can say the hub has made, such as one of a namespace that was a platform
-// namespace once. It only loses the hub's finalizer, which nobody else takes off, and counts for nothing: anybody may
-// write such objects.
+// stray notes a finished object that the hub may not have made, such as one of a former platform namespace. It only
+// loses the hub's finalizer, since nobody else takes that off, and is ignored otherwise: anybody may write such
+// objects.
 func (c *cluster) stray(obj client.Object) {
 	if fluxstate.Of(obj).Finished {
 		c.strays = append(c.strays, obj.DeepCopyObject().(client.Object)) // that of the cache is for reading
@@ -140,8 +140,8 @@ func (o *object) applies(k *kustomizev1.Kustomization) {
 	o.AppliedAs = plan.ReadMark(o.Mark, succeeded(k))
 }
 
-// succeeded returns the last generation with which Flux has succeeded, as far as its status says. It moves
-// observedGeneration on when it stalls as well, since an expression does not compile, and has applied nothing then
+// succeeded returns the last generation that Flux has applied with success, as far as its status says. Flux also
+// raises observedGeneration when it stalls because an expression does not compile, and has applied nothing then
 // (kustomize-controller, reconcile).
 func succeeded(k *kustomizev1.Kustomization) int64 {
 	if c := apimeta.FindStatusCondition(k.Status.Conditions, hubv1.ReadyCondition); c != nil && c.Reason == meta.InvalidCELExpressionReason {
@@ -198,8 +198,8 @@ func (r *Reconciler) observe(c *cluster, obj client.Object, kind string) *object
 	return o
 }
 
-// chartOf returns the name of the chart that a HelmRelease of the hub's asks for, by the HelmChart that the hub made of its template; ""
-// if it refers to something else.
+// chartOf returns the name of the chart that one of the hub's HelmReleases asks for, from the HelmChart that the hub
+// made of its template; "" if it refers to something else.
 func (r *Reconciler) chartOf(ctx context.Context, hr *helmv2.HelmRelease) (string, error) {
 	ref := hr.Spec.ChartRef
 	if ref == nil || ref.Kind != sourcev1.HelmChartKind {
@@ -216,7 +216,7 @@ func (r *Reconciler) chartOf(ctx context.Context, hr *helmv2.HelmRelease) (strin
 	return path.Base(chart.Spec.Chart), nil
 }
 
-// planInput puts together what a plan is computed from.
+// planInput returns what a plan is computed from.
 func (c *cluster) planInput(config *hubconfig.Config) plan.Input {
 	in := plan.Input{MayCreate: c.answered(), Frozen: map[plan.Key]bool{}, Platform: config.IsPlatform}
 	if s := c.suspended(); s != nil {
@@ -253,7 +253,7 @@ func (c *cluster) planInput(config *hubconfig.Config) plan.Input {
 	return in
 }
 
-// desired returns what is known of an object by what is wanted alone.
+// desired returns what the plan needs to know of a wanted object, without the observed one.
 func desired(w *assembly.Wanted) plan.Desired {
 	return plan.Desired{
 		Key: assembly.Key(&w.Object), Addon: w.Addon, Hash: w.Hash, Release: w.Release, Chart: w.Chart, Content: assembly.Content(&w.Object),
@@ -261,8 +261,8 @@ func desired(w *assembly.Wanted) plan.Desired {
 	}
 }
 
-// await notes what stays for an add-on that is to take it over, and cannot be delivered now, unless another one delivers the same.
-// A platform set waits for none of a tenant's: that would be a veto.
+// await notes the objects that stay because an add-on is to take them over and cannot be delivered now, unless
+// another add-on delivers the same. A platform set does not wait for a tenant's add-on: the tenant would have a veto.
 func (c *cluster) await(desired []plan.Desired, config *hubconfig.Config) {
 	c.awaited = map[plan.Key]string{}
 	for _, d := range c.deliveries {
@@ -275,9 +275,9 @@ func (c *cluster) await(desired []plan.Desired, config *hubconfig.Config) {
 	}
 }
 
-// goesOn returns whether something is delivered that goes on with an object that is awaited. What would put something
-// else in its place waits: the add-on has given away what runs, and nobody can tell which of the two is meant. What
-// wins against the add-on that awaits it does not wait.
+// goesOn returns whether something is delivered that goes on with an awaited object. What would replace that object
+// waits: the add-on has given away what runs, and nobody can tell which of the two is meant. What wins against the
+// add-on that awaits the object does not wait.
 func (c *cluster) goesOn(desired []plan.Desired, o *object, why string, wins func(plan.Key) bool) bool {
 	there := false
 	for i := range desired {
@@ -294,7 +294,7 @@ func (c *cluster) goesOn(desired []plan.Desired, o *object, why string, wins fun
 	return there
 }
 
-// recorded returns whether the status says with which release an add-on goes on, if its name does not.
+// recorded returns whether the status says which release an add-on goes on with, or its name says so.
 func (d *delivery) recorded(w *assembly.Wanted) bool {
 	s := d.addon(w.Addon)
 	return w.DefaultRelease || w.Kind != fluxspec.HelmReleaseKind || s != nil && s.Release != nil && *s.Release == w.Release
@@ -305,18 +305,18 @@ func (d *delivery) wants(k plan.Key) bool {
 	return slices.ContainsFunc(d.Wanted, func(w assembly.Wanted) bool { return assembly.Key(&w.Object) == k })
 }
 
-// holds returns whether an add-on stays as it is, since nobody knows what it should be.
+// holds returns whether an add-on stays as it is, because nobody knows what it should be.
 func (d *delivery) holds(addon string) bool {
 	return assembly.Held(&assembly.Delivery{Result: d.result, Stays: d.stays}, addon)
 }
 
-// granted returns whether the removal guard of the set lets something go.
+// granted returns whether the removal guard of the set grants a removal.
 func (d *delivery) granted(removal string) bool {
 	off := d.set != nil && d.set.Spec.RemovalGuard != nil && d.set.Spec.RemovalGuard.Mode == hubv1.RemovalGuardOff
 	return off || d.leaving || slices.Contains(d.Spec.Removals, removal)
 }
 
-// removal gathers the facts by which an object leaves.
+// removal returns the facts that decide how an object leaves.
 func (c *cluster) removal(o plan.Observed, config *hubconfig.Config) teardown.Facts {
 	obj := c.objects[o.Key]
 	f := teardown.Facts{
@@ -339,7 +339,8 @@ func (c *cluster) removal(o plan.Observed, config *hubconfig.Config) teardown.Fa
 	}
 	if reg := c.registration; reg != nil {
 		f.Orphan = f.Orphan || reg.Spec.DeletionPolicy == hubv1.DeletionPolicyOrphan
-		// Flux is done with what is finished, and whoever deletes a namespace does not wait for the end of a pause.
+		// A finished object needs nothing from Flux any more, and whoever deletes its namespace does not wait for the end
+		// of a pause.
 		f.Paused = c.paused() && !status.Unregistered(reg) && !obj.Finished
 		if u := status.Find(reg, hubv1.UnregisteringCondition); u != nil && hubv1.LetsGo(u.Reason) {
 			f.LetGo = u.Message
@@ -356,8 +357,8 @@ func (c *cluster) removal(o plan.Observed, config *hubconfig.Config) teardown.Fa
 	return f
 }
 
-// silent returns since when Flux can do nothing on the cluster, zero if it can: the cluster does not answer, or its origin has it
-// sleep, or lets nobody write.
+// silent returns since when Flux can do nothing on the cluster, and zero if it can. The cluster does not answer, or
+// sleeps, or is read-only.
 func (c *cluster) silent() time.Time {
 	if r := status.Find(c.registration, hubv1.ReachableCondition); !status.Online(c.registration) {
 		if r == nil {

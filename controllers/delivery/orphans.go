@@ -27,8 +27,9 @@ import (
 	"github.com/chandler-hub/chandler/internal/teardown"
 )
 
-// left says what an object that is about to be let go leaves on the cluster. It reads live: the cache keeps no inventories. What
-// was reported already is not looked up again. What cannot be read is not let go yet: nobody could say afterwards what stays.
+// left says what an object that is about to be let go leaves on the cluster. It reads live, because the cache keeps
+// no inventories. If the status reports it already, it is not read again. If it cannot be read, the object is not let
+// go yet: afterwards nobody could say what stays.
 func (r *Reconciler) left(ctx context.Context, c *cluster, s plan.Step) (string, error) {
 	o, also := c.objects[s.Key], ""
 	if d := c.delivery(s.Key.Namespace, o.delivery); d != nil && d.announced(s.Key, o.Addon) {
@@ -51,15 +52,17 @@ func (r *Reconciler) left(ctx context.Context, c *cluster, s plan.Step) (string,
 	return excerpt.Of(fmt.Sprintf("%s; left there: %s%s", s.Reason, what, also), status.MaxNote), nil
 }
 
-// gone returns whether all that a delivery still names are orphans.
+// gone returns whether the status of a delivery names nothing but orphans.
 func (d *delivery) gone() bool {
 	return !slices.ContainsFunc(d.Status.Addons, func(a hubv1.AddonStatus) bool { return a.State != hubv1.AddonOrphaned })
 }
 
-// tellLimit is how long a delivery that is done stays for its orphans to be taken down. Nothing hangs for a report.
+// tellLimit is how long a delivery that is done waits until its orphans are recorded elsewhere. Nothing waits for a
+// report for ever.
 const tellLimit = time.Minute
 
-// told returns whether the statuses that outlive a delivery name its orphans: the registration's, and the set's.
+// told returns whether the statuses that outlive a delivery name its orphans: those of the registration and of the
+// set.
 func (c *cluster) told(d *delivery) bool {
 	for _, a := range d.Status.Addons {
 		if a.State != hubv1.AddonOrphaned {
@@ -79,10 +82,10 @@ func (c *cluster) told(d *delivery) bool {
 	return true
 }
 
-// about returns what an event about something in a namespace is to be about: its delivery, if there is one. An event
-// lies in the namespace of its object, and a namespace that is being deleted takes none, though the delivery itself
-// may not have been reached yet: then the registration's does, or namespace default, where events about namespaces
-// are.
+// about returns the object that an event about something in a namespace is sent for. It is the delivery, if there is
+// one. An event is stored in the namespace of its object, and a namespace that is being deleted accepts none, even
+// before the delivery itself is deleted. Then it is the registration, or else a Namespace, whose events are stored in
+// namespace default.
 func (r *Reconciler) about(ctx context.Context, c *cluster, d *delivery, namespace string) client.Object {
 	var candidates []client.Object
 	if d != nil {
@@ -103,8 +106,9 @@ func (r *Reconciler) about(ctx context.Context, c *cluster, d *delivery, namespa
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
 }
 
-// forsaken returns whether deliveries are being deleted because their kind is. Then nobody has asked for a removal: they go, and what
-// they delivered stays, with the Flux objects, which are found again when the kind is back.
+// forsaken returns whether deliveries are being deleted because their CRD is. Then nobody has asked for a removal.
+// The deliveries go. What they delivered stays, and so do the Flux objects, which the hub finds again when the CRD is
+// back.
 func (r *Reconciler) forsaken(ctx context.Context, c *cluster) (bool, error) {
 	if !slices.ContainsFunc(c.deliveries, func(d *delivery) bool { return d.DeletionTimestamp != nil }) {
 		return false, nil

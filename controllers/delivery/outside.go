@@ -17,10 +17,10 @@ import (
 	"github.com/chandler-hub/chandler/internal/render"
 )
 
-// A namespace that was a platform namespace may still deliver to clusters that its sets do not reach any more: what
-// is there of it stays in everybody's way until it is withdrawn, since Flux is at work from there. But whoever writes
-// AddonDeliveries and Flux objects in a namespace of his own can make it look so for any cluster. What he cannot make
-// is the cluster's kubeconfig. Without that Flux does nothing there, and what lies there is nobody's business.
+// A namespace that was a platform namespace may still deliver to clusters that its sets do not reach any more. Its
+// objects block other sets until they are withdrawn, since Flux reconciles them. But anybody who may write
+// AddonDeliveries and Flux objects in a namespace can make it look like that, for any cluster. He cannot make the
+// cluster's kubeconfig. Without the kubeconfig Flux does nothing there, and the objects are ignored.
 
 // lookOutside ignores a delivery out of reach in a namespace that does not have the cluster's kubeconfig.
 func (r *Reconciler) lookOutside(ctx context.Context, c *cluster, d *delivery) error {
@@ -44,16 +44,16 @@ func (r *Reconciler) lookOutside(ctx context.Context, c *cluster, d *delivery) e
 	return nil
 }
 
-// look is what was seen of a cluster's kubeconfig in a namespace: in which Secret, what was looked for, and whether
-// Flux gets at the cluster by it.
+// look is what was seen of a cluster's kubeconfig in a namespace: the Secret, the fingerprint that was looked for,
+// and whether Flux reaches the cluster with it.
 type look struct {
 	uid                  types.UID
 	version, fingerprint string
 	acts                 bool
 }
 
-// looks remembers what was seen of each cluster in the namespaces out of reach that have deliveries to it: else
-// whoever writes many of those has a Secret read whenever any of their clusters is looked at.
+// looks remembers what was seen of each cluster in the namespaces out of reach that have deliveries to it. Otherwise
+// somebody who writes many such deliveries would have a Secret read in every reconcile of those clusters.
 type looks struct {
 	mu      sync.Mutex
 	entries map[key]map[string]look
@@ -65,7 +65,7 @@ func (l *looks) of(cluster key) map[string]look {
 	return l.entries[cluster]
 }
 
-// keep remembers what was seen of a cluster last, and nothing else of it.
+// keep replaces what is remembered of a cluster.
 func (l *looks) keep(cluster key, seen map[string]look) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -79,8 +79,8 @@ func (l *looks) keep(cluster key, seen map[string]look) {
 	l.entries[cluster] = seen
 }
 
-// lookInto looks whether the mirror in a namespace holds what Flux gets at the cluster by. While nobody knows what
-// that is, nothing is made for the cluster either, and it may be so.
+// lookInto returns whether the mirror in a namespace holds what Flux reaches the cluster with. If that is not known
+// yet, it returns that it may be so: nothing is made for the cluster then either.
 func (r *Reconciler) lookInto(ctx context.Context, c *cluster, namespace string) (look, error) {
 	if c.registration == nil || c.registration.Status.Credential == nil {
 		return look{acts: true}, nil

@@ -22,17 +22,17 @@ import (
 // maxEventNote keeps the note of an event below the 1024 bytes that the API server takes.
 const maxEventNote = 900
 
-// warnLeft sends an event that something of an add-on is left on a cluster. k is the Flux object that it is of, and
-// action what the hub was at.
+// warnLeft sends an event that an add-on has left something on a cluster. k is its Flux object, and action is what
+// the hub was doing.
 func (r *Reconciler) warnLeft(ctx context.Context, c *cluster, d *delivery, k plan.Key, action, format string, args ...any) {
-	// What an annotation says may be of any length, and the API server takes no longer note.
+	// An annotation may be longer than the note of an event.
 	note := excerpt.Of(fmt.Sprintf(format, args...), maxEventNote)
 	r.Recorder.Eventf(r.about(ctx, c, d, k.Namespace), newObject(k), corev1.EventTypeWarning, hubv1.AddonOrphanedEvent, action, "%s", note)
 }
 
 // tellOvertaken sends an event about a Kustomization that is about to get another folder or place before Flux has
-// succeeded with the one that it has: Flux may have applied some of that, and has noted nothing of it. It looks live:
-// what has succeeded meanwhile is noted.
+// succeeded with the present one. Flux may have applied some of it, and has recorded nothing of it. It reads live,
+// because Flux may have succeeded since.
 func (r *Reconciler) tellOvertaken(ctx context.Context, c *cluster, d *delivery, w *assembly.Wanted, o *object) error {
 	if want := desired(w); !want.Moves(&o.Observed) || o.AppliedAs == "" && o.state.Version != "" {
 		return nil

@@ -91,5 +91,5 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (ctrl
 	return c.retried(ctx, after, errors.Join(mirrorErr, waryErr, applyErr, finishErr))
 }
 
-// key is the registration that a reconcile is about.
+// key names the registration that a reconcile is about.
 type key = types.NamespacedName

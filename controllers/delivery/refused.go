@@ -13,8 +13,9 @@ import (
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
-// reportRefused says what the cluster's owner wrote in vain. It is a condition of its own: the add-ons are delivered without it, and
-// become Ready. It returns what Ready says of it.
+// reportRefused sets or clears the condition that says what the cluster's owner wrote and the hub ignores. It is a
+// condition of its own, because the add-ons are delivered without it, and become Ready. It returns what the Ready
+// condition says of it.
 func (d *delivery) reportRefused(now time.Time) string {
 	texts, reason := d.refused()
 	if len(texts) == 0 {
@@ -25,7 +26,7 @@ func (d *delivery) reportRefused(now time.Time) string {
 	return fmt.Sprintf("; what the cluster's owner wrote is ignored in part: see condition %s", hubv1.OverridesRefusedCondition)
 }
 
-// refused are what the cluster's owner wrote in vain, and the reason of the condition.
+// refused returns what the cluster's owner wrote and the hub ignores, and the reason of the condition.
 func (d *delivery) refused() (texts []string, reason string) {
 	if d.DeletionTimestamp != nil || d.result == nil {
 		return nil, ""

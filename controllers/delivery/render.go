@@ -27,7 +27,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/workloadidentity"
 )
 
-// render renders every delivery and puts them together.
+// render renders every delivery, and assembles the results.
 func (r *Reconciler) render(ctx context.Context, c *cluster) error {
 	in := assembly.Input{Foreign: c.foreign, Live: c.live()}
 	without, err := r.without(ctx, c)
@@ -68,7 +68,7 @@ func (r *Reconciler) render(ctx context.Context, c *cluster) error {
 	return ctx.Err() // else all that could not be read for that would look like a failure of each delivery
 }
 
-// renderDelivery renders one delivery, or remembers what came out the last time with the same input.
+// renderDelivery renders one delivery, or returns the last result if the input is the same.
 func (r *Reconciler) renderDelivery(ctx context.Context, c *cluster, d *delivery, live []assembly.Live) error {
 	d.target = render.Target{
 		HubID: r.Config.HubID, Namespace: d.Namespace, Set: d.Spec.AddonSetRef.Name, Delivery: d.Name, Registration: c.key, Chart: r.Config.Chart,
@@ -128,9 +128,9 @@ func (r *Reconciler) renderDelivery(ctx context.Context, c *cluster, d *delivery
 	return nil
 }
 
-// lacks returns whether Flux waits for something that an object of a delivery refers to, and that is not there.
-// Memory does not keep what it takes to make that again, and the cluster that was woken when it went may not need it
-// any more, or be paused.
+// lacks returns whether Flux waits for something that an object of a delivery refers to and that does not exist.
+// Memory does not hold what is needed to make that again, and the cluster that was woken when it was deleted may not
+// need it any more, or be paused.
 func (r *Reconciler) lacks(ctx context.Context, c *cluster, d *delivery) (bool, error) {
 	for k, o := range c.objects {
 		if k.Namespace != d.Namespace || o.delivery != d.Name || o.Deleting || o.Suspended || !fluxstate.Waits(o.state) {
@@ -143,11 +143,11 @@ func (r *Reconciler) lacks(ctx context.Context, c *cluster, d *delivery) (bool, 
 	return false, nil
 }
 
-// renderedMessage is logged for each delivery that is rendered, so that a test can count: events that change nothing that goes
-// into it must not cause any.
+// renderedMessage is logged for each delivery that is rendered, so that a test can count that an event which changes
+// none of the input renders nothing.
 const renderedMessage = "rendered"
 
-// live are the objects of the hub's that are there.
+// live returns the hub's objects for the cluster.
 func (c *cluster) live() []assembly.Live {
 	out := make([]assembly.Live, 0, len(c.objects))
 	for k, o := range c.objects {
@@ -174,9 +174,9 @@ func (c *cluster) lives(d *delivery, addon string) bool {
 	return false
 }
 
-// stays names the add-ons of a frozen delivery that are there. What was made for another cluster, or is being
-// deleted, does not stay; nor does what the revision does not have, whoever renders it: the hub was upgraded before
-// it had gone.
+// stays names the add-ons of a frozen delivery that have an object. An object that was made for another cluster, or
+// is being deleted, does not stay. An add-on that the revision does not have does not stay either: the hub was
+// upgraded before that add-on had gone.
 func (c *cluster) stays(d *delivery) map[string]bool {
 	if !d.frozen || d.leaving {
 		return nil
@@ -190,9 +190,9 @@ func (c *cluster) stays(d *delivery) map[string]bool {
 	return out
 }
 
-// over names the add-ons that a delivery does not have that is about to be withdrawn, with its cluster or alone, or
-// that a removal guard holds: what it has stays, and nothing more comes that another set would have. What somebody
-// has deleted, or was let go for it, it has.
+// over names the add-ons that a delivery does not have yet, if it is about to be withdrawn, with its cluster or
+// alone, or a removal guard holds that. What it has stays, and it gets nothing more that another set would have. An
+// add-on that somebody has deleted, or that another object was let go for, counts as one that it has.
 func (c *cluster) over(d *delivery) map[string]bool {
 	if d.result == nil || d.leaving || !c.unwanted(d) && !(c.registration != nil && status.Unregistered(c.registration)) {
 		return nil
@@ -207,15 +207,15 @@ func (c *cluster) over(d *delivery) map[string]bool {
 	return out
 }
 
-// unwanted returns whether the set of a delivery does not want to be on the cluster any more.
+// unwanted returns whether the set of a delivery does not want to deliver to the cluster any more.
 func (c *cluster) unwanted(d *delivery) bool {
 	return d.set != nil && (d.set.DeletionTimestamp != nil || !status.IsTrue(d.set, hubv1.StalledCondition) && !d.selected)
 }
 
-// has returns whether a delivery's revision has an add-on, as far as anybody can read it.
+// has returns whether a delivery's revision has an add-on, as far as it can be read.
 func (d *delivery) has(addon string) bool { return d.program == nil || d.program.Has(addon) }
 
-// fingerprint covers all that a result depends on, but for time and documents.
+// fingerprint covers everything that a result depends on, except time and documents.
 func fingerprint(d *delivery, in *render.Input) (string, error) {
 	raw, err := json.Marshal([]any{d.Spec.RevisionName, d.target, in.Cluster, in.Origin, in.Identity, in.Variables,
 		in.Overrides, in.ServiceAccount, in.Releases})
@@ -225,7 +225,8 @@ func fingerprint(d *delivery, in *render.Input) (string, error) {
 	return identity.Hash(32, string(raw)), nil
 }
 
-// pendingSets are the sets that a delivery's own depends on, that select this cluster, and that have no delivery here yet.
+// pendingSets are the sets that a delivery's own set depends on, that select this cluster, and that have no delivery
+// here yet.
 func (r *Reconciler) pendingSets(ctx context.Context, c *cluster, d *delivery) ([]string, error) {
 	if d.program == nil || c.registration == nil {
 		return nil, nil

@@ -87,8 +87,8 @@ func deliveryChanges() predicate.Predicate {
 	}})
 }
 
-// registrationChanges: what decides whether and how objects are written, and what expressions see. The counts that change all
-// the time do not.
+// registrationChanges lets through what decides whether and how objects are written, and what expressions see, but
+// not the counts that change all the time.
 func registrationChanges() predicate.Predicate {
 	inStatus := predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		a, b := e.ObjectOld.(*hubv1.ClusterRegistration), e.ObjectNew.(*hubv1.ClusterRegistration)
@@ -116,7 +116,7 @@ func credential(reg *hubv1.ClusterRegistration) string {
 	return reg.Status.Credential.Fingerprint
 }
 
-// setChanges: what a delivery reads of its set beside the revision.
+// setChanges lets through what a delivery reads of its set, except for the revision.
 func setChanges() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		a, b := e.ObjectOld.(*hubv1.AddonSet), e.ObjectNew.(*hubv1.AddonSet)
@@ -139,7 +139,8 @@ func comesOrGoes() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
 }
 
-// clusterOfForeign: a HelmRelease that somebody wrote by hand may stand in an add-on's way, or cease to.
+// clusterOfForeign returns the cluster of a HelmRelease that somebody wrote by hand: an add-on may collide with it,
+// or be free again.
 func (r *Reconciler) clusterOfForeign(ctx context.Context, obj client.Object) []reconcile.Request {
 	if obj.GetLabels()[hubv1.ClusterKeyLabel] != "" {
 		return nil
@@ -152,8 +153,8 @@ func (r *Reconciler) clusterOfForeign(ctx context.Context, obj client.Object) []
 		client.MatchingFields{index.RegistrationSecret: ref.Name})
 }
 
-// userOf returns a function that finds a cluster that uses a shared object: one is enough to make it again, if it
-// can. If not, Flux wakes those that can, by what it says of their objects.
+// userOf returns a function that finds one cluster that uses a shared object. One is enough to make the object again,
+// if it can. If it cannot, Flux reports that on its objects, which wakes the clusters that can.
 func (r *Reconciler) userOf(kind string) handler.MapFunc {
 	return func(ctx context.Context, obj client.Object) []reconcile.Request {
 		r.Shared.Gone(kind, client.ObjectKeyFromObject(obj))
@@ -193,7 +194,7 @@ func (r *Reconciler) ofOrigin(kind origin.Kind) handler.MapFunc {
 	}
 }
 
-// comesOrChangesHands: a revision is there now, or belongs to another set than before.
+// comesOrChangesHands lets through that a revision was created, or belongs to another set than before.
 func comesOrChangesHands() predicate.Predicate {
 	return predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
@@ -203,8 +204,8 @@ func comesOrChangesHands() predicate.Predicate {
 	}
 }
 
-// mirrorChanges leaves out all Secrets and ConfigMaps on the hub but the mirrors. One that somebody deletes goes at once if no Flux object
-// needs it, and then nothing else tells of it.
+// mirrorChanges leaves out all Secrets and ConfigMaps on the hub except the mirrors. A mirror that somebody deletes
+// is released at once if no Flux object needs it, and no other event says so.
 func mirrorChanges() predicate.Predicate {
 	mirror := predicate.NewPredicateFuncs(func(obj client.Object) bool { _, ok := obj.GetLabels()[hubv1.MirrorLabel]; return ok })
 	return predicate.And(mirror, predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {

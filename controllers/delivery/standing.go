@@ -23,7 +23,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
-// leaves returns whether a delivery is being withdrawn: its set has decided that, or its whole namespace goes.
+// leaves returns whether a delivery is being withdrawn: its set has decided that, or its namespace is being deleted.
 func (r *Reconciler) leaves(ctx context.Context, d *delivery) (bool, error) {
 	if !d.Known() || d.DeletionTimestamp == nil || d.Withdrawn() {
 		return d.Withdrawn(), nil
@@ -31,13 +31,13 @@ func (r *Reconciler) leaves(ctx context.Context, d *delivery) (bool, error) {
 	return demise.Namespace(ctx, r.Live, d.Namespace)
 }
 
-// reaches returns whether sets of a namespace may deliver to the cluster. Elsewhere it gets no kubeconfig, whatever lies there.
+// reaches returns whether sets of a namespace may deliver to the cluster. Other namespaces get no kubeconfig.
 func (r *Reconciler) reaches(c *cluster, namespace string) bool {
 	return match.Reaches(namespace, r.Config.IsPlatform(namespace), c.key.Namespace)
 }
 
-// ours returns whether the hub made a Flux object that has the cluster's label: it has the name that the hub gives, or belongs to a
-// delivery that is there. Of those in namespaces out of reach only the latter.
+// ours returns whether the hub made a Flux object that has the cluster's label: it has the name that the hub gives,
+// or belongs to a delivery that exists. In a namespace out of reach, only the latter counts.
 func (r *Reconciler) ours(c *cluster, obj metav1.Object) bool {
 	if c.delivery(obj.GetNamespace(), obj.GetAnnotations()[hubv1.DeliveryAnnotation]) != nil {
 		return true
@@ -45,7 +45,7 @@ func (r *Reconciler) ours(c *cluster, obj metav1.Object) bool {
 	return r.reaches(c, obj.GetNamespace()) && obj.GetName() == identity.FluxObject(r.Config.HubID, c.key, obj.GetLabels()[hubv1.AddonLabel])
 }
 
-// selects returns whether the set of a delivery selects the cluster now. To read a selector costs something:
+// selects returns whether the set of a delivery selects the cluster now. Parsing a selector costs something, so
 // delivery.selected keeps the answer.
 func (r *Reconciler) selects(c *cluster, d *delivery) bool {
 	if c.registration == nil || d.set == nil {
@@ -55,7 +55,7 @@ func (r *Reconciler) selects(c *cluster, d *delivery) bool {
 	return err == nil && selector.Matches(c.registration)
 }
 
-// refusal says why nothing is made for a delivery, with a reason; nothing if it is served.
+// refusal says why nothing is made for a delivery, with a reason; empty if it is served.
 func (c *cluster) refusal(d *delivery) (reason, message string) {
 	switch {
 	case d.Standing == provenance.Held:
@@ -81,7 +81,7 @@ func (d *delivery) serves() bool {
 	return !d.leaving
 }
 
-// has returns whether a Flux object of a delivery is there.
+// has returns whether a delivery has a Flux object.
 func (c *cluster) has(d *delivery) bool {
 	for k, o := range c.objects {
 		if k.Namespace == d.Namespace && o.delivery == d.Name {
@@ -91,8 +91,8 @@ func (c *cluster) has(d *delivery) bool {
 	return false
 }
 
-// dismiss says of deliveries that the hub did not make that they are ignored, and lets go what somebody deletes of
-// them and of their objects.
+// dismiss reports that the hub ignores the deliveries that it did not make, and takes the hub's finalizer off those
+// of them, and of their objects, that somebody deletes.
 func (r *Reconciler) dismiss(ctx context.Context, c *cluster) error {
 	var errs []error
 	for _, obj := range c.strays {
@@ -115,29 +115,31 @@ func (r *Reconciler) dismiss(ctx context.Context, c *cluster) error {
 	return errors.Join(errs...)
 }
 
-// deletedByHand returns whether somebody deleted a delivery that its set had not withdrawn, when it was read. What the API server answers
-// to a write is newer than what was decided on.
+// deletedByHand returns whether somebody had deleted a delivery when it was read, and its set had not withdrawn it.
+// The API server's answer to a write is newer than what was decided on.
 func (d *delivery) deletedByHand() bool { return d.before.DeletionTimestamp != nil && !d.leaving }
 
-// abandoned returns whether nobody is there to withdraw a delivery that somebody deletes.
+// abandoned returns whether somebody deletes a delivery and nobody is there to withdraw it: its set or its
+// registration does not exist.
 func (c *cluster) abandoned(d *delivery) bool {
 	return d.DeletionTimestamp != nil && !d.leaving && d.failed == nil && (d.set == nil || c.registration == nil)
 }
 
-// wantsAgain returns whether the set's room makes a delivery again when it is gone.
+// wantsAgain returns whether the set's room makes a delivery again after it is gone.
 func (c *cluster) wantsAgain(d *delivery) bool {
 	return d.selected && d.set.DeletionTimestamp == nil && !status.IsTrue(d.set, hubv1.StalledCondition) && !status.Goes(c.registration)
 }
 
-// letBe lets a delivery go that somebody has deleted and that its set has not withdrawn, such as by kubectl delete --all: the Flux objects
-// and the kubeconfig stay as they are, and the set's room makes the delivery again. One that its set does not want any more stays until
-// the set withdraws it: without a delivery nobody would remove what is there.
+// letBe releases a delivery that somebody has deleted and that its set has not withdrawn, for example by kubectl
+// delete --all. The Flux objects and the kubeconfig stay as they are, and the set's room makes the delivery again. If
+// the set does not want the delivery any more, it stays until the set withdraws it: without a delivery nobody would
+// remove what it delivered.
 func (r *Reconciler) letBe(ctx context.Context, c *cluster, d *delivery) error {
 	if d.Withdrawn() {
 		return nil // since it was read, as the answer to its status says: that wakes us
 	}
 	if d.wantedAgain {
-		// Live: a set that is on its way out does not make it again, and would not find it to withdraw it.
+		// Live: a set that is being deleted does not make it again, and would not find it to withdraw it.
 		set := &hubv1.AddonSet{}
 		if err := r.Live.Get(ctx, d.SetKey(), set); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("read AddonSet %s: %w", d.SetKey(), err)
@@ -186,8 +188,8 @@ func (r *Reconciler) warn(d *delivery, format string, args ...any) {
 	r.Recorder.Eventf(d.AddonDelivery, nil, corev1.EventTypeWarning, hubv1.DeliveryMadeAgainEvent, "Deliver", format, args...)
 }
 
-// without returns a delivery for each one that is not there while its objects are: somebody took its finalizer off, or it is about to be
-// made again. Until then no other set takes what it has.
+// without returns a delivery for each one that is missing while its objects exist: somebody took its finalizer off,
+// or it is about to be made again. Until then no other set takes what it has.
 func (r *Reconciler) without(ctx context.Context, c *cluster) ([]*delivery, error) {
 	var out []*delivery
 	seen := map[string]bool{}

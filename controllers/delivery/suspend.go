@@ -17,14 +17,15 @@ import (
 	"github.com/chandler-hub/chandler/internal/render"
 )
 
-// How fast clusters are resumed, over all of the hub: each makes Flux reconcile everything of it at once.
+// How fast clusters are resumed, over the whole hub: each one makes Flux reconcile all of its objects at once.
 const (
 	resumedPerSecond = 5
 	resumedAtOnce    = 10
 )
 
-// suspend has Flux leave an object alone, and writes down that the hub asked for it. spec.suspend gets a field manager of its own:
-// what somebody else has set there before is theirs as well, and stays when the hub lets go (server-side apply's co-ownership).
+// suspend makes Flux leave an object alone, and notes that the hub asked for it. spec.suspend gets a field manager of
+// its own. If somebody else has set it before, it belongs to both, and stays when the hub gives it up (server-side
+// apply's shared ownership).
 func (r *Reconciler) suspend(ctx context.Context, c *cluster, s plan.Step) outcome {
 	if goes, err := r.goes(ctx, s.Key); err != nil || goes {
 		c.lookAgain(soon)
@@ -36,8 +37,8 @@ func (r *Reconciler) suspend(ctx context.Context, c *cluster, s plan.Step) outco
 	})
 }
 
-// goes returns whether an object is on its way out since the hub has deleted it, which the cache may not show yet.
-// Suspended now, Flux would not uninstall it, and nobody would tell.
+// goes returns whether the hub has deleted an object already, which the cache may not show yet. If the hub suspended
+// it now, Flux would not uninstall it, and nobody would report that.
 func (r *Reconciler) goes(ctx context.Context, k plan.Key) (bool, error) {
 	if _, ours := r.ledger.wasRemoved(k); !ours {
 		return false, nil
@@ -51,8 +52,9 @@ func (r *Reconciler) goes(ctx context.Context, k plan.Key) (bool, error) {
 	return obj.GetDeletionTimestamp() != nil, nil
 }
 
-// resume takes back what suspend wrote, with the shared objects in place that Flux will look for: nobody has made them again while it was
-// suspended. Hub-wide, only so many clusters are resumed in a second; the others are looked at again.
+// resume takes back what suspend wrote. Before that it makes the shared objects again that Flux will need: nobody did
+// while the object was suspended. Over the whole hub, only so many clusters are resumed in a second. The others are
+// requeued.
 func (r *Reconciler) resume(ctx context.Context, c *cluster, s plan.Step) outcome {
 	if !c.mayResume {
 		if c.mayResume = r.resumes.AllowN(c.now, 1); !c.mayResume {
@@ -84,7 +86,7 @@ func (r *Reconciler) writeSuspend(ctx context.Context, c *cluster, s plan.Step, 
 			applied: o.Applied}
 	}
 	c.log(ctx, s).Info("suspended or resumed the Flux object of an add-on", "verb", string(verb))
-	// The generation that this write led to is ours, but only if nobody had edited the object before.
+	// The generation after this write is the hub's own, but only if nobody had edited the object before.
 	if o.Generation <= o.Applied {
 		r.ledger.note(s.Key, u)
 		return outcome{applied: u.GetGeneration()}

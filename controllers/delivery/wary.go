@@ -19,8 +19,8 @@ import (
 	"github.com/chandler-hub/chandler/internal/plan"
 )
 
-// wary looks at what is about to be uninstalled for what Flux would let go without a word, and changes the steps: what can be mended is,
-// and what cannot is let go by the hub, which says so.
+// wary checks what is about to be uninstalled for what Flux would leave behind silently, and changes the steps: what
+// can be repaired is, and anything else the hub lets go, and reports it.
 func (r *Reconciler) wary(ctx context.Context, c *cluster, steps []plan.Step) error {
 	var errs []error
 	for i := range steps {
@@ -43,8 +43,8 @@ func (r *Reconciler) wary(ctx context.Context, c *cluster, steps []plan.Step) er
 	return errors.Join(errs...)
 }
 
-// keepAccount makes sure of the ServiceAccount on the hub that an object names. One that somebody else made has no finalizer of ours, and
-// may go along with the set, or while Flux is at it.
+// keepAccount makes sure that the ServiceAccount exists on the hub that an object names. One that somebody else made
+// does not have the hub's finalizer, and may go together with the set, or while Flux uninstalls.
 func (r *Reconciler) keepAccount(ctx context.Context, c *cluster, s *plan.Step) error {
 	o := c.objects[s.Key]
 	if o.account == "" {
@@ -66,8 +66,8 @@ func (r *Reconciler) keepAccount(ctx context.Context, c *cluster, s *plan.Step) 
 	return nil
 }
 
-// unnoted looks, live, at a Kustomization that has never been applied with success. noted is true if Flux has noted
-// what it applied all the same: that comes before what it waits for to be healthy.
+// unnoted reads, live, a Kustomization that has never been applied with success. noted is true if Flux has recorded
+// what it applied: it does that before it waits for health checks.
 func (r *Reconciler) unnoted(ctx context.Context, c *cluster, s *plan.Step) (noted bool, err error) {
 	k := &kustomizev1.Kustomization{}
 	if err := r.Live.Get(ctx, client.ObjectKey{Namespace: s.Key.Namespace, Name: s.Key.Name}, k); err != nil {
@@ -83,8 +83,9 @@ func (r *Reconciler) unnoted(ctx context.Context, c *cluster, s *plan.Step) (not
 	return k.Status.Inventory != nil && len(k.Status.Inventory.Entries) > 0, nil
 }
 
-// untaken looks at an object that is to go on with what another one had left, and of which Flux has noted nothing:
-// deleted now, it would remove nothing. Flux is given the time for its first try, which makes what is there its own.
+// untaken reads an object that is to go on with what another one has left, and of which Flux has recorded nothing. If
+// it were deleted now, Flux would remove nothing. Flux gets the time for its first attempt, in which it takes over
+// what is on the cluster.
 func (c *cluster) untaken(s *plan.Step) {
 	o := c.objects[s.Key]
 	owed := c.owed(o)

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	yamlv3 "go.yaml.in/yaml/v3"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -137,19 +138,42 @@ const (
 	RegistrationLayer = "the registration's spec.variables"
 )
 
+// annotated reads an object in JSON or YAML; wrong says what it is instead. An alias in YAML stands for all that its
+// anchor has: a few kilobytes of them would fill the hub's memory.
+func annotated(text []byte) (values map[string]any, wrong string) {
+	var document yamlv3.Node
+	err := yamlv3.Unmarshal(text, &document)
+	if err == nil && aliased(&document) {
+		return nil, "has a YAML alias (*name), which the hub does not read"
+	}
+	var raw []byte
+	if err == nil {
+		raw, err = yaml.YAMLToJSON(text)
+	}
+	if err == nil {
+		values = map[string]any{}
+		err = json.Unmarshal(raw, &values)
+	}
+	if err != nil {
+		return nil, "is not an object in JSON or YAML"
+	}
+	return values, ""
+}
+
+// aliased returns whether there is an alias anywhere below a node.
+func aliased(n *yamlv3.Node) bool {
+	return n.Kind == yamlv3.AliasNode || slices.ContainsFunc(n.Content, aliased)
+}
+
 // Variables returns the cluster's own variables, the weakest layer first. A variable that cannot be parsed is left
 // out and reported in unreadable. It does not keep add-ons from the cluster.
 func Variables(reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured) (layers []render.Layer, unreadable []string) {
 	if obj != nil {
 		if text := obj.GetAnnotations()[hubv1.VariablesAnnotation]; text != "" {
-			values := map[string]any{}
-			raw, err := yaml.YAMLToJSON([]byte(text))
-			if err == nil {
-				err = json.Unmarshal(raw, &values)
-			}
-			if err != nil {
-				unreadable = append(unreadable, fmt.Sprintf("annotation %s of %s %q is not an object in JSON or YAML; it is ignored",
-					hubv1.VariablesAnnotation, obj.GetKind(), obj.GetName()))
+			values, wrong := annotated([]byte(text))
+			if wrong != "" {
+				unreadable = append(unreadable, fmt.Sprintf("annotation %s of %s %q %s; it is ignored",
+					hubv1.VariablesAnnotation, obj.GetKind(), obj.GetName(), wrong))
 			} else {
 				layers = append(layers, render.Layer{Name: AnnotationLayer, Values: values})
 			}

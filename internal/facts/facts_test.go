@@ -163,6 +163,12 @@ func TestVariables(t *testing.T) {
 			t.Errorf("%s: the others are not what they were: -want +got:\n%s", bad, d)
 		}
 	}
+	// A hundred kilobytes of aliases would be gigabytes of JSON.
+	obj := object(t, "kind: Cluster\nmetadata: {name: c}")
+	obj.SetAnnotations(map[string]string{hubv1.VariablesAnnotation: "a: &a " + strings.Repeat("x", 10<<10) + "\nb: [" + strings.Repeat("*a,", 10<<10) + "]"})
+	if layers, got := facts.Variables(reg, obj); len(got) != 1 || !strings.Contains(got[0], "alias") || cmp.Diff(want[1:], layers) != "" {
+		t.Errorf("aliases are expanded: %d layers, %q", len(layers), got)
+	}
 	reg.Spec.Variables["huge"] = apiextensionsv1.JSON{Raw: []byte("1e999")}
 	layers, got2 := facts.Variables(reg, nil)
 	if len(got2) != 1 || !strings.Contains(got2[0], "spec.variables.huge of the ClusterRegistration cannot be read") || cmp.Diff(want[1:], layers) != "" {

@@ -14,28 +14,29 @@ import (
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
-// fleet is how the clusters of a set stand.
+// fleet is the state of a set's clusters.
 type fleet struct {
 	counts hubv1.ClusterCounts
-	// inUse are the revisions that a delivery names.
+	// inUse are the revisions that deliveries name.
 	inUse map[string]bool
-	// behind names clusters in reach that have not been Ready on the newest revision, but for those of failedBehind, with the reason.
+	// behind names clusters in reach that have not been Ready on the newest revision, with the reason, except those of
+	// failedBehind.
 	behind, failedBehind []string
 	// failed names the other clusters with a failed add-on, with the reason: they were Ready on the newest revision before.
 	failed []string
 	// suspended names the clusters with an add-on that somebody has suspended.
 	suspended []string
-	// without is how many clusters get nothing of the set, since other sets deliver every add-on of it there.
+	// without counts the clusters that get nothing of the set, because other sets deliver all of its add-ons there.
 	without int32
 	// lost counts the clusters by what the set lost there, and to whom.
 	lost map[string]int
-	// nothing says why no cluster is selected, if none is.
+	// nothing says why no cluster is selected; empty if one is.
 	nothing string
-	// removals is what the clusters are to lose.
+	// removals are what the clusters are to lose.
 	removals *removals
 }
 
-// expect counts a cluster that is selected and has no delivery yet.
+// expect counts a selected cluster that has no delivery yet.
 func (f *fleet) expect(name string, online bool) {
 	f.counts.Matched++
 	if !online {
@@ -79,7 +80,8 @@ func (f *fleet) count(set *hubv1.AddonSet, d *hubv1.AddonDelivery, online bool) 
 	}
 }
 
-// look goes through the add-ons of a cluster. It returns whether somebody has paused or suspended any, and why the first failed that did.
+// look reads the add-ons of a cluster. It returns whether somebody has paused or suspended any, and why the first
+// failed one failed.
 func (f *fleet) look(d *hubv1.AddonDelivery) (paused bool, why string) {
 	for _, a := range d.Status.Addons {
 		switch a.State {
@@ -102,10 +104,10 @@ func (f *fleet) look(d *hubv1.AddonDelivery) (paused bool, why string) {
 	return paused, why
 }
 
-// maxWhy bounds what is said of one cluster.
+// maxWhy is how much of a reason is kept for each cluster.
 const maxWhy = 200
 
-// sum sorts what was counted.
+// sum sorts the names that were collected.
 func (f *fleet) sum() {
 	for _, names := range [][]string{f.behind, f.failedBehind, f.failed, f.suspended} {
 		slices.Sort(names)
@@ -114,8 +116,8 @@ func (f *fleet) sum() {
 	f.counts.UpdatedSummary = status.Fraction(f.counts.Updated, f.counts.Matched)
 }
 
-// excused is true if nobody is to wait for a cluster who waits for the set: somebody holds an add-on of it back and knows, or it
-// has no node to run anything on.
+// excused returns whether nobody who waits for the set should wait for a cluster: somebody holds back an add-on of it
+// on purpose, or the cluster has no node to run anything on.
 func excused(d *hubv1.AddonDelivery) bool {
 	return unserved(d) || slices.ContainsFunc(d.Status.Addons, func(a hubv1.AddonStatus) bool {
 		switch a.State {
@@ -126,13 +128,14 @@ func excused(d *hubv1.AddonDelivery) bool {
 	})
 }
 
-// unserved returns whether nothing is delivered through a registration, since another one of its cluster is served.
-// It counts like a paused one.
+// unserved returns whether nothing is delivered through a registration, because another registration of its cluster
+// is served. It counts like a paused one.
 func unserved(d *hubv1.AddonDelivery) bool {
 	return status.Reason(d, hubv1.ReadyCondition) == hubv1.DuplicateReason
 }
 
-// summarize sets the conditions. A cluster that does not answer is counted, and blocks nobody who waits for the set.
+// summarize sets the conditions. A cluster that does not answer is counted, but nobody who waits for the set waits
+// for it.
 func (r *Reconciler) summarize(set *hubv1.AddonSet, f *fleet, invalid error) {
 	now := r.Clock.Now()
 	complete, reason, message := metav1.ConditionTrue, hubv1.SucceededReason, "every cluster has been Ready on the newest revision"
@@ -186,7 +189,7 @@ func summary(f *fleet, invalid error) status.Summary {
 		Message: fmt.Sprintf("delivered to %s clusters%s", f.counts.UpdatedSummary, f.notes())}
 }
 
-// notes say what blocks nobody who waits for the set.
+// notes returns what is worth saying and lets nobody wait.
 func (f *fleet) notes() string {
 	var m string
 	if f.counts.Offline > 0 {
@@ -218,7 +221,7 @@ func (f *fleet) leaving() string {
 	return "; being withdrawn from " + status.Count(f.counts.Leaving, "cluster")
 }
 
-// leavingCounts are those of a set that is being deleted: it has clusters to leave, and none to be Ready on.
+// leavingCounts returns the counts of a set that is being deleted: it has clusters to leave, and none to be Ready on.
 func leavingCounts(set *hubv1.AddonSet, deliveries []hubv1.AddonDelivery) *hubv1.ClusterCounts {
 	counts := &hubv1.ClusterCounts{Leaving: int32(len(deliveries))} //nolint:gosec // as many as there are clusters
 	if held := set.Status.HeldRemovals; held != nil {

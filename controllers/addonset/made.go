@@ -15,10 +15,10 @@ import (
 	"github.com/chandler-hub/chandler/internal/identity"
 )
 
-// unreported returns the add-ons of which a delivery says that they are not on its cluster, or nothing, though their
-// Flux objects are there: a hub that is killed between making one and saying so leaves a status that is behind. What
-// is on its way out by a grant has been counted. What is said to be let go is counted as long as it is there: it may
-// have been made again. It returns as well whether anything is there that is on its way out.
+// unreported returns the add-ons that a delivery reports as absent from its cluster, or does not report, although
+// their Flux objects exist: a hub that dies between making an object and reporting it leaves a stale status. An
+// add-on that leaves by a grant has been counted. An add-on that is reported as let go is counted while its object
+// exists, since it may have been made again. It also returns whether any object is being deleted.
 func (r *removals) unreported(d *hubv1.AddonDelivery, reported []string) (out []string, going bool) {
 	made, going, err := r.made(d)
 	r.failed = errors.Join(r.failed, err)
@@ -34,8 +34,8 @@ func (r *removals) unreported(d *hubv1.AddonDelivery, reported []string) (out []
 	return out, going
 }
 
-// objectsOf returns the add-ons of a delivery whose Flux objects are there and are not being deleted, as the cache has
-// them, and whether there are others that are.
+// objectsOf returns the add-ons of a delivery whose Flux objects exist in the cache and are not being deleted, and
+// whether any are being deleted.
 func (r *Reconciler) objectsOf(ctx context.Context, d *hubv1.AddonDelivery) (made []string, going bool, err error) {
 	reg := d.Spec.RegistrationRef.Key()
 	objects, err := index.FluxObjects(ctx, r.Client, identity.ClusterKey(r.Config.HubID, reg), client.InNamespace(d.Namespace))

@@ -26,13 +26,13 @@ import (
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
-// Matcher works on one cluster at a time: it makes, moves and withdraws its deliveries.
+// Matcher works on one cluster at a time: it creates, updates and withdraws its deliveries.
 type Matcher struct {
 	*Reconciler
 }
 
-// Reconcile compares the deliveries of a registration with the sets that select it. A registration that is not there, a set
-// that has not been compiled, and one that does not compile change nothing.
+// Reconcile compares the deliveries of a registration with the sets that select it. It changes nothing if the
+// registration does not exist, or for a set that has not been compiled or does not compile.
 func (m *Matcher) Reconcile(ctx context.Context, reg *hubv1.ClusterRegistration) (ctrl.Result, error) {
 	list := &hubv1.AddonDeliveryList{}
 	if err := m.Client.List(ctx, list, index.DeliveriesOf(client.ObjectKeyFromObject(reg))); err != nil {
@@ -61,8 +61,9 @@ func (m *Matcher) Reconcile(ctx context.Context, reg *hubv1.ClusterRegistration)
 	return apply.Retried(ctrl.Result{RequeueAfter: again}, errors.Join(errs...))
 }
 
-// leave withdraws everything at once from a cluster that is being deleted: nothing is lost that is not lost anyway. From one that
-// is only unregistered, the sets' reconcilers do, as far as their removal guards let them.
+// leave withdraws all deliveries at once from a cluster that is being deleted: nothing is lost that would not be lost
+// anyway. From a cluster that is only unregistered, the sets' reconcilers withdraw them, as far as their removal
+// guards grant it.
 func (m *Matcher) leave(ctx context.Context, reg *hubv1.ClusterRegistration, existing map[types.NamespacedName]*hubv1.AddonDelivery) error {
 	if !letsGo(reg) && !status.Unregistered(reg) {
 		return nil
@@ -73,7 +74,7 @@ func (m *Matcher) leave(ctx context.Context, reg *hubv1.ClusterRegistration, exi
 	if letsGo(reg) {
 		return m.withdrawAll(ctx, existing)
 	}
-	// Of a set that is not there, nobody else would.
+	// If the set does not exist, nobody else would.
 	for key := range existing {
 		err := m.Live.Get(ctx, key, &hubv1.AddonSet{})
 		if err == nil {
@@ -93,7 +94,7 @@ func (m *Matcher) withdrawAll(ctx context.Context, existing map[types.Namespaced
 	return errors.Join(errs...)
 }
 
-// sorted returns the names of sets in an order that is always the same: what went wrong once can be had again.
+// sorted returns the names of sets in a fixed order, so that an error can be reproduced.
 func sorted[T any](of map[types.NamespacedName]T) []types.NamespacedName {
 	return slices.SortedFunc(maps.Keys(of), func(a, b types.NamespacedName) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
@@ -125,11 +126,12 @@ func (m *Matcher) match(ctx context.Context, reg *hubv1.ClusterRegistration, key
 	return m.registry.write(key, func() error { return m.deliver(ctx, reg, key, set.uid, revision, false) })
 }
 
-// has returns whether a cluster has the content of its delivery's revision. One that has been given other content,
-// and not yet this, would keep that if the delivery stayed on a revision of an older epoch, and so would one on which
-// something is still on its way out, or waits for the removal guard: what an older epoch has made stays as it is. So
-// would one whose status says of no revision that it was delivered, as of a cluster that was paused before that: it
-// may have had other content. Out of a backup a delivery comes without its status, and stays.
+// has returns whether a cluster has the content of its delivery's revision. A hub with a new epoch leaves what an
+// older epoch has made as it is. So if the delivery stayed on its old revision, the following clusters would keep the
+// wrong content: one that had other content before and does not have this one yet; one on which something still
+// leaves, or waits for the removal guard; and one whose status names no delivered revision, for example because it
+// was paused before, since it may have had other content. A delivery that was restored from a backup has no status,
+// and stays on its revision.
 func has(d *hubv1.AddonDelivery) bool {
 	s := &d.Status
 	if slices.ContainsFunc(s.Addons, func(a hubv1.AddonStatus) bool { return a.State == hubv1.AddonRemoving || a.State == hubv1.AddonHeld }) {

@@ -29,19 +29,20 @@ import (
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
-// A delivery that somebody deletes goes, and its Flux objects stay: it is made again. If its set stops selecting the
-// cluster in between, or is deleted, nobody would make it again, and nobody would ever remove the objects. So a set
-// makes it again then as well, and withdraws it.
+// If somebody deletes a delivery, its Flux objects stay, and the delivery is made again. If its set stops selecting
+// the cluster in between, or is deleted, the set would not make it again, and nobody would ever remove the objects.
+// So the set makes it again then too, and withdraws it.
 //
-// Who deletes a set, unregisters a cluster or drains it has said what is to go. That a set does not select a cluster
-// may say less: both may have just come out of a backup, or back with their CRD, and their labels may follow. So what
-// is older than one of them waits until they have been there for --teardown-grace.
+// Whoever deletes a set, unregisters a cluster or drains it has said what is to go. If a set merely does not select a
+// cluster, that may mean less: both may have just been restored from a backup, or together with their CRD, and their
+// labels may follow. So what is older than the set or the registration waits until both have existed for
+// --teardown-grace.
 
 var fluxKinds = map[string]schema.GroupVersion{fluxspec.HelmReleaseKind: helmv2.GroupVersion,
 	fluxspec.KustomizationKind: kustomizev1.GroupVersion}
 
-// recall makes the deliveries again of sets that do not want a cluster, or of all sets if it goes, and that have Flux
-// objects there. It returns after how long there may be more.
+// recall makes deliveries again whose Flux objects exist: those of sets that do not want the cluster, or of all sets
+// if the cluster goes. It returns after how long there may be more.
 func (m *Matcher) recall(ctx context.Context, reg *hubv1.ClusterRegistration,
 	existing map[types.NamespacedName]*hubv1.AddonDelivery) (time.Duration, error) {
 	left, err := m.leftovers(ctx, reg, existing)
@@ -71,7 +72,7 @@ func (m *Matcher) recall(ctx context.Context, reg *hubv1.ClusterRegistration,
 	return again, errors.Join(errs...)
 }
 
-// forgets returns whether nobody else makes the delivery of a set to a cluster again.
+// forgets returns whether nobody else makes a set's delivery to a cluster again.
 func (set *compiled) forgets(reg *hubv1.ClusterRegistration) bool {
 	if set.leaving || set.held || set.selector == nil || !set.selector.Reaches(reg.Namespace) {
 		return false
@@ -79,8 +80,8 @@ func (set *compiled) forgets(reg *hubv1.ClusterRegistration) bool {
 	return status.Goes(reg) || !set.selector.Matches(reg)
 }
 
-// mayFollow returns how long the labels or the selector may still follow by which a set has made objects on a
-// cluster; 0 if that has been decided.
+// mayFollow returns how long the labels or the selector may still be missing by which a set delivered to a cluster; 0
+// if that time is over.
 func (m *Matcher) mayFollow(reg *hubv1.ClusterRegistration, set time.Time, objects []client.Object) time.Duration {
 	since := reg.CreationTimestamp.Time
 	if set.After(since) {
@@ -93,8 +94,8 @@ func (m *Matcher) mayFollow(reg *hubv1.ClusterRegistration, set time.Time, objec
 	return max(0, m.Config.TeardownGrace-m.Clock.Since(since))
 }
 
-// leftovers returns the Flux objects of a cluster whose delivery is not there, by its name, as the cache has them.
-// Mostly there are none, and then nothing else is to be looked at.
+// leftovers returns the Flux objects of a cluster whose delivery does not exist, by the delivery's name, as the cache
+// has them. Usually there are none, and then nothing else is read.
 func (m *Matcher) leftovers(ctx context.Context, reg *hubv1.ClusterRegistration,
 	existing map[types.NamespacedName]*hubv1.AddonDelivery) (map[types.NamespacedName][]client.Object, error) {
 	objects, err := index.FluxObjects(ctx, m.Client, identity.ClusterKey(m.Config.HubID, client.ObjectKeyFromObject(reg)))
@@ -115,10 +116,9 @@ func (m *Matcher) leftovers(ctx context.Context, reg *hubv1.ClusterRegistration,
 	return left, nil
 }
 
-// recallAll makes the deliveries of a set that is being deleted again that are not there, and of which Flux objects
-// are. It returns whether there are any. What is for a cluster that is not registered any more stays as it is, and so
-// does what says that it is for one out of the set's reach: whoever writes Flux objects in a namespace of his own can
-// say that of them.
+// recallAll makes deliveries of a set that is being deleted again, if their Flux objects exist. It returns whether
+// there are any. Objects for a cluster that is not registered any more stay as they are. So do objects that claim to
+// be for a cluster out of the set's reach: anybody who may write Flux objects in a namespace can claim that.
 func (r *Reconciler) recallAll(ctx context.Context, set *hubv1.AddonSet, existing []hubv1.AddonDelivery) (bool, error) {
 	if going, err := demise.Namespace(ctx, r.Live, set.Namespace); err != nil || going || set.Status.Revision == "" {
 		return false, err
@@ -157,21 +157,21 @@ func (r *Reconciler) recallAll(ctx context.Context, set *hubv1.AddonSet, existin
 	return made, nil
 }
 
-// stays returns whether the hub made a Flux object for a set on a cluster, and it needs its delivery to go.
+// stays returns whether a Flux object is one that the hub made for a set on a cluster, and that cannot be removed
+// without its delivery.
 func (r *Reconciler) stays(obj client.Object, reg *hubv1.ClusterRegistration, set types.NamespacedName) bool {
 	return (obj.GetDeletionTimestamp() == nil || letsGo(reg)) &&
 		provenance.Object(obj, r.Config.HubID, set.Name, client.ObjectKeyFromObject(reg), r.Config.IsPlatform(set.Namespace))
 }
 
-// letsGo returns whether what is on a cluster is let go. Then a Flux object that somebody has deleted needs its
-// delivery as well: Flux never comes to an end with the Kustomization of a cluster that is gone, unless the hub
-// suspends it.
+// letsGo returns whether the add-ons of a cluster are let go. Then a Flux object that somebody has deleted needs its
+// delivery as well: Flux never finishes with the Kustomization of a cluster that is gone unless the hub suspends it.
 func letsGo(reg *hubv1.ClusterRegistration) bool {
 	return hubv1.LetsGo(status.Reason(reg, hubv1.UnregisteringCondition))
 }
 
-// anyThere returns whether one of these Flux objects is there, read live, and not on its way out: what was withdrawn
-// a moment ago may still be in the cache, after its delivery has gone.
+// anyThere returns whether one of these Flux objects exists and is not being deleted. It reads live: objects that
+// were withdrawn a moment ago may still be in the cache after their delivery has gone.
 func (r *Reconciler) anyThere(ctx context.Context, reg *hubv1.ClusterRegistration, set types.NamespacedName,
 	objects []client.Object) (bool, error) {
 	for _, obj := range objects {

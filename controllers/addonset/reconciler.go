@@ -68,7 +68,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, set *hubv1.AddonSet) (ctrl.R
 	return apply.Retried(ctrl.Result{}, err)
 }
 
-// serve does Reconcile's work for a set that stays.
+// serve does Reconcile's work for a set that is not being deleted.
 func (r *Reconciler) serve(ctx context.Context, set *hubv1.AddonSet) error {
 	before := set.DeepCopy()
 	selector, invalid, err := r.compile(ctx, set)
@@ -100,7 +100,8 @@ func (r *Reconciler) serve(ctx context.Context, set *hubv1.AddonSet) error {
 	return errors.Join(r.carryOut(ctx, fleet.removals, verdict), r.pruneRevisions(ctx, set, fleet))
 }
 
-// compile checks the set, by itself and among the others of its namespace. invalid is the user's to mend.
+// compile checks the set, by itself and against the others of its namespace. invalid is an error that the user must
+// fix.
 func (r *Reconciler) compile(ctx context.Context, set *hubv1.AddonSet) (selector *match.Selector, invalid, err error) {
 	platform := r.Config.IsPlatform(set.Namespace)
 	if selector, invalid = match.New(set.Namespace, platform, &set.Spec); invalid != nil {
@@ -135,7 +136,7 @@ func (r *Reconciler) compile(ctx context.Context, set *hubv1.AddonSet) (selector
 	return selector, compile.Graph(set.Name, specs), nil
 }
 
-// publish tells the matcher. A set that does not compile is held: its clusters keep what they have.
+// publish tells the matcher about a set. A set that does not compile is held: its clusters keep what they have.
 func (r *Reconciler) publish(ctx context.Context, set *hubv1.AddonSet, selector *match.Selector, invalid error) {
 	c := compiled{uid: set.UID, created: set.CreationTimestamp.Time, generation: set.Generation, selector: selector,
 		revision: set.Status.Revision, held: invalid != nil}
@@ -154,7 +155,7 @@ func (r *Reconciler) addFinalizer(ctx context.Context, set *hubv1.AddonSet) erro
 	return nil
 }
 
-// finalize withdraws the set from every cluster, and lets it go when the last one is clean.
+// finalize withdraws the set from every cluster, and removes its finalizer when nothing is left on any.
 func (r *Reconciler) finalize(ctx context.Context, set *hubv1.AddonSet) error {
 	if !controllerutil.ContainsFinalizer(set, hubv1.AddonSetFinalizer) {
 		return nil
@@ -167,7 +168,7 @@ func (r *Reconciler) finalize(ctx context.Context, set *hubv1.AddonSet) error {
 	}
 	r.registry.leave(key, set.UID, set.Generation)
 	r.registry.settle(key) // a delivery that lands after we have looked would be left without its set
-	// Live: as would one that the cache does not know yet.
+	// Live: as would a delivery that is not in the cache yet.
 	list := &hubv1.AddonDeliveryList{}
 	if err := r.Live.List(ctx, list, client.InNamespace(set.Namespace), setLabels(set.Name)); err != nil {
 		return fmt.Errorf("list the deliveries: %w", err)
@@ -175,7 +176,7 @@ func (r *Reconciler) finalize(ctx context.Context, set *hubv1.AddonSet) error {
 	deliveries := slices.DeleteFunc(list.Items, func(d hubv1.AddonDelivery) bool {
 		return d.Spec.AddonSetRef.Name != set.Name || !provenance.Named(&d)
 	})
-	// At once, so that all is withdrawn together, and at the end. In between, no delivery goes of which anything is left.
+	// All are withdrawn together, and at the end. In between, no delivery goes that has anything left.
 	if len(deliveries) == 0 || !r.registry.searched(key) {
 		if made, err := r.recallAll(ctx, set, deliveries); err != nil || made {
 			return err // what was made wakes us
@@ -192,7 +193,7 @@ func (r *Reconciler) finalize(ctx context.Context, set *hubv1.AddonSet) error {
 	return apply.RemoveFinalizer(ctx, r.Client, set, hubv1.AddonSetFinalizer)
 }
 
-// retire withdraws the set from the clusters that it is still on, as far as the guard lets it.
+// retire withdraws the set from its clusters, as far as the guard grants it.
 func (r *Reconciler) retire(ctx context.Context, set *hubv1.AddonSet, deliveries []hubv1.AddonDelivery) error {
 	before := set.DeepCopy()
 	asked := r.newRemovals(ctx, set)
@@ -233,8 +234,8 @@ func (r *Reconciler) retire(ctx context.Context, set *hubv1.AddonSet, deliveries
 	return errors.Join(kept, r.carryOut(ctx, asked, verdict))
 }
 
-// forsake lets a set go whose kind is being deleted: nobody has asked for a removal. Its deliveries stay, and are the set's again when
-// it is back.
+// forsake removes the finalizer of a set whose CRD is being deleted: nobody has asked for a removal. Its deliveries
+// stay, and belong to the set again when it is back.
 func (r *Reconciler) forsake(ctx context.Context, set *hubv1.AddonSet) error {
 	r.Recorder.Eventf(set, nil, corev1.EventTypeWarning, hubv1.HeldEvent, "Withdraw",
 		"deleted because the CRD of AddonSets is; nothing is uninstalled, and the clusters keep what they have")
@@ -242,8 +243,8 @@ func (r *Reconciler) forsake(ctx context.Context, set *hubv1.AddonSet) error {
 	return apply.RemoveFinalizer(ctx, r.Client, set, hubv1.AddonSetFinalizer)
 }
 
-// observe counts the clusters of a set: those that it delivers to, and those that it selects and that have no delivery yet.
-// selector is nil if the set does not compile.
+// observe counts the clusters of a set: those that it delivers to, and those that it selects and that have no
+// delivery yet. selector is nil if the set does not compile.
 func (r *Reconciler) observe(ctx context.Context, set *hubv1.AddonSet, selector *match.Selector) (*fleet, error) {
 	list := &hubv1.AddonDeliveryList{}
 	if err := r.Client.List(ctx, list, client.InNamespace(set.Namespace), client.MatchingFields{index.DeliverySet: set.Name},
@@ -299,7 +300,7 @@ func (r *Reconciler) observe(ctx context.Context, set *hubv1.AddonSet, selector 
 	return f, nil
 }
 
-// selectsAnother returns whether a set selects another registration of the same cluster, which stays.
+// selectsAnother returns whether a set selects another registration of the same cluster that is not going.
 func selectsAnother(selector *match.Selector, of *hubv1.ClusterRegistration, all []hubv1.ClusterRegistration) bool {
 	return slices.ContainsFunc(all, func(o hubv1.ClusterRegistration) bool {
 		return o.UID != of.UID && o.Status.ClusterID() == of.Status.ClusterID() && !status.Goes(&o) && selector.Matches(&o)

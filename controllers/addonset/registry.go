@@ -15,7 +15,7 @@ import (
 
 // compiled is what the matcher needs to know of a set.
 type compiled struct {
-	// uid of the set: one that is made again under the same name is another.
+	// uid is the set's: a set that is made again under the same name has another.
 	uid        types.UID
 	created    time.Time
 	generation int64
@@ -24,12 +24,13 @@ type compiled struct {
 	revision string
 	// held is true while nothing may change: the set does not compile.
 	held bool
-	// leaving is true while the set is being deleted, and searched once all that it has left on clusters has a delivery.
+	// leaving is true while the set is being deleted. searched is true once every object that it has left on clusters
+	// has a delivery.
 	leaving, searched bool
 }
 
-// registry holds every set that has been compiled since the hub started. A set that is not in it has not been looked at
-// yet, so nothing is decided about its clusters.
+// registry holds every set that has been compiled since the hub started. If a set is not in it, the hub has not
+// compiled it yet, and decides nothing about its clusters.
 type registry struct {
 	mu   sync.RWMutex
 	sets map[types.NamespacedName]compiled
@@ -50,12 +51,13 @@ func (r *registry) put(key types.NamespacedName, c compiled) bool {
 		old.leaving != c.leaving
 }
 
-// leave notes that a set is on its way out: no delivery of it is begun any more.
+// leave notes that a set is being deleted: no write of a delivery of it may begin any more.
 func (r *registry) leave(key types.NamespacedName, uid types.UID, generation int64) {
 	r.put(key, compiled{uid: uid, generation: generation, leaving: true, searched: r.searched(key)})
 }
 
-// search notes that what a set that is on its way out has left on clusters has been looked for, and searched returns whether it has.
+// search notes that a set that is being deleted has been searched for what it has left on clusters, and searched
+// returns whether it has.
 func (r *registry) search(key types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -83,7 +85,7 @@ func (r *registry) all() map[types.NamespacedName]compiled {
 	return maps.Clone(r.sets)
 }
 
-// strange returns whether a delivery is there that a set has not claimed, or with other content than the set has.
+// strange returns whether the set has not claimed a delivery, or the delivery has other content than the set.
 func (r *registry) strange(d *hubv1.AddonDelivery) bool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -92,7 +94,7 @@ func (r *registry) strange(d *hubv1.AddonDelivery) bool {
 	return ok && (set.uid != d.Spec.AddonSetRef.UID || other)
 }
 
-// write writes a delivery of a set, unless the set is on its way out.
+// write writes a delivery of a set, unless the set is being deleted.
 func (r *registry) write(key types.NamespacedName, delivery func() error) error {
 	writing := r.begin(key)
 	if writing == nil {
@@ -102,7 +104,7 @@ func (r *registry) write(key types.NamespacedName, delivery func() error) error 
 	return delivery()
 }
 
-// begin returns nil if the set is on its way out.
+// begin returns nil if the set is being deleted.
 func (r *registry) begin(key types.NamespacedName) *sync.WaitGroup {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -119,7 +121,7 @@ func (r *registry) begin(key types.NamespacedName) *sync.WaitGroup {
 	return r.writing[key]
 }
 
-// settle waits until no delivery of a set is being written. The set must be leaving, so that none begins.
+// settle waits until no delivery of a set is being written. The set must be leaving, so that no write begins.
 func (r *registry) settle(key types.NamespacedName) {
 	r.mu.RLock()
 	writing := r.writing[key]

@@ -22,35 +22,35 @@ import (
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
-// removals gathers what the clusters of a set are to lose.
+// removals are what the clusters of a set are to lose.
 type removals struct {
 	set    *hubv1.AddonSet
 	wanted []guard.Removal
-	// requests are what to do if it may go, by digest.
+	// requests are what to do when a removal is granted, by digest.
 	requests map[string]request
 	// delivered says on which clusters each add-on is.
 	delivered map[string][]string
-	// going says from which it is on its way out, since the guard has let it go.
+	// going says from which clusters it is leaving, because the guard has granted that.
 	going map[string][]string
-	// made returns the add-ons of a delivery whose Flux objects are there, and whether others are on their way out. It is
-	// asked of what is to go as a whole.
+	// made returns the add-ons of a delivery whose Flux objects exist, and whether others are being deleted. It is
+	// called when a whole delivery is to go.
 	made func(*hubv1.AddonDelivery) (made []string, going bool, err error)
-	// elsewhere returns whether the set selects another registration of a cluster, which stays.
+	// elsewhere returns whether the set selects another registration of a cluster that is not going.
 	elsewhere func(*hubv1.ClusterRegistration) bool
-	// failed is what could not be read: then nothing is decided.
+	// failed is a read error: then nothing is decided.
 	failed error
-	// doomed is true if the set's namespace is being deleted: what has been deleted with it goes without being asked for.
+	// doomed is true if the set's namespace is being deleted: deliveries that were deleted with it go without a request.
 	doomed bool
 }
 
-// request is one delivery that is to go, or that asks to let go some of what it delivers.
+// request is one delivery that is to go, or that asks to remove some of what it delivers.
 type request struct {
 	delivery *hubv1.AddonDelivery
 	// grants are what it asks for; none if all of it is to go.
 	grants []string
-	// orphan is true if all of it is to go, and stays on the cluster.
+	// orphan is true if all of it is to go, and its add-ons stay on the cluster.
 	orphan bool
-	// empty is true if all of it is to go, and nothing of it seems to be there.
+	// empty is true if all of it is to go, and it seems to have nothing on the cluster.
 	empty bool
 }
 
@@ -60,8 +60,8 @@ func (r *Reconciler) newRemovals(ctx context.Context, set *hubv1.AddonSet) *remo
 		elsewhere: func(*hubv1.ClusterRegistration) bool { return false }}
 }
 
-// of looks at one delivery that is not being withdrawn yet. reg is nil if the registration is not there, selector if the set does
-// not compile: neither takes anything away.
+// of adds one delivery that is not being withdrawn yet. reg is nil if the registration does not exist, and selector
+// is nil if the set does not compile. Nothing is removed in either case.
 func (r *removals) of(d *hubv1.AddonDelivery, reg *hubv1.ClusterRegistration, selector *match.Selector) {
 	switch {
 	case reg == nil:
@@ -72,8 +72,8 @@ func (r *removals) of(d *hubv1.AddonDelivery, reg *hubv1.ClusterRegistration, se
 	}
 }
 
-// withdraw asks for all of a delivery to go. What stays on the cluster is not taken away, what goes with its cluster is lost
-// anyway, and a drain is asked for of one cluster, by name: none of them counts.
+// withdraw requests that a whole delivery goes. It does not count if its add-ons stay on the cluster, if they are
+// lost with the cluster anyway, or if somebody drains the cluster, by name.
 func (r *removals) withdraw(d *hubv1.AddonDelivery, reg *hubv1.ClusterRegistration) {
 	r.goes(d)
 	if d.Withdrawn() || r.doomed && d.DeletionTimestamp != nil {
@@ -90,15 +90,15 @@ func (r *removals) withdraw(d *hubv1.AddonDelivery, reg *hubv1.ClusterRegistrati
 	r.ask(d, guard.Withdrawal(string(d.UID)), addons, request{delivery: d, orphan: orphaned, empty: empty})
 }
 
-// losesNothing returns whether nothing is lost with a registration that is unregistered: its cluster goes, somebody
-// forces it, or another registration of the cluster stays that the set selects as well. If that gets other sets, what
-// this set has delivered is let go, and nobody delivers it any more: that counts as any removal does.
+// losesNothing returns whether nothing is lost when a registration is unregistered: its cluster goes, somebody forces
+// it, or the set also selects another registration of the cluster that stays. If only other sets select that
+// registration, this set's add-ons are let go, and nobody delivers them any more: that counts like any removal.
 func (r *removals) losesNothing(reg *hubv1.ClusterRegistration) bool {
 	reason := status.Reason(reg, hubv1.UnregisteringCondition)
 	return hubv1.LetsGo(reason) && (reason != hubv1.SameClusterReason || r.elsewhere(reg))
 }
 
-// change asks for what the delivery says that it wants to remove or to reinstall.
+// change requests what the delivery asks to remove or to reinstall.
 func (r *removals) change(d *hubv1.AddonDelivery) {
 	r.goes(d)
 	r.count(d)
@@ -116,7 +116,8 @@ func (r *removals) change(d *hubv1.AddonDelivery) {
 	}
 }
 
-// goes notes what is on its way out: all of a delivery that is being withdrawn, and what another one may remove or reinstall.
+// goes notes what is leaving: all of a delivery that is being withdrawn, and what another delivery may remove or
+// reinstall.
 func (r *removals) goes(d *hubv1.AddonDelivery) {
 	cluster := d.Spec.RegistrationRef.Key().String()
 	for _, a := range d.Status.Addons {
@@ -126,7 +127,7 @@ func (r *removals) goes(d *hubv1.AddonDelivery) {
 	}
 }
 
-// inUse returns the grants of a delivery that it has not made use of to the end.
+// inUse returns the grants of a delivery that it has not used up yet.
 func inUse(d *hubv1.AddonDelivery) []string {
 	var out []string
 	for _, a := range d.Status.Addons {
@@ -142,8 +143,9 @@ func (r *removals) ask(d *hubv1.AddonDelivery, digest string, addons []string, q
 	r.requests[digest] = q
 }
 
-// count counts the add-ons that a delivery has brought to its cluster, and returns them. Of one that has not reported yet it may be all of
-// the set's: a first status waits (internal/pace), while Flux is at work.
+// count counts the add-ons that a delivery has brought to its cluster, and returns them. A delivery that has not
+// reported yet may have brought all of the set's add-ons: the first status is delayed (internal/pace), while Flux is
+// already at work.
 func (r *removals) count(d *hubv1.AddonDelivery) []string {
 	var addons []string
 	for i := range d.Status.Addons {
@@ -151,7 +153,7 @@ func (r *removals) count(d *hubv1.AddonDelivery) []string {
 			addons = append(addons, r.named(a.Name))
 		}
 	}
-	// by an older hub, or a backup, else, and then what it has brought is in its status
+	// If not, an older hub wrote it, or it came from a backup. Then its status says what it has brought.
 	ours := d.Spec.AddonSetRef.UID == r.set.UID
 	if ours && status.Find(d, hubv1.ReadyCondition) == nil { // and so there is no list of add-ons
 		for i := range r.set.Spec.Addons {
@@ -167,8 +169,8 @@ func (r *removals) count(d *hubv1.AddonDelivery) []string {
 	return addons
 }
 
-// named returns the name by which an add-on is counted that a cluster has: that which the set has for it by now. A
-// cluster that has not come to a rename, since it is paused or silent, has it under the name before.
+// named returns the name under which an add-on of a cluster is counted: the one that the set gives it now. A cluster
+// that has not followed a rename, because it is paused or does not answer, has it under the old name.
 func (r *removals) named(addon string) string {
 	is := func(a hubv1.Addon) bool { return a.Name == addon }
 	was := func(a hubv1.Addon) bool {
@@ -187,8 +189,9 @@ func (r *removals) named(addon string) string {
 	return addon
 }
 
-// there returns whether an add-on is on its cluster, or may be, and its removal has not been counted. What is on its way out stays there
-// until the guard grants that: on a cluster that sleeps or does not answer, it waits before it asks.
+// there returns whether an add-on is on its cluster, or may be, and its removal has not been counted. An add-on that
+// is leaving counts as there until the guard grants its removal: on a cluster that sleeps or does not answer, it
+// waits before it asks.
 func there(d *hubv1.AddonDelivery, a *hubv1.AddonStatus) bool {
 	switch {
 	case a.State == hubv1.AddonRemoving:
@@ -201,8 +204,9 @@ func there(d *hubv1.AddonDelivery, a *hubv1.AddonStatus) bool {
 	return a.AppliedGeneration > 0 || a.Version != "" // the generation of what came out of a backup is not known
 }
 
-// before returns what was counted of the add-ons of a set under the names, or in the sets, that they had before: who
-// renames an add-on, or moves it, has not waited for an hour. Live: what another set lets go at this moment counts.
+// before returns what was counted of the set's add-ons under the names, or in the sets, that they had before.
+// Renaming or moving an add-on does not reset the hour. It reads live: a removal that another set grants at this
+// moment counts.
 func (r *Reconciler) before(ctx context.Context, set *hubv1.AddonSet) ([]hubv1.RemovalCount, error) {
 	var out []hubv1.RemovalCount
 	sets := map[types.NamespacedName]*hubv1.AddonSet{client.ObjectKeyFromObject(set): set}
@@ -232,8 +236,8 @@ func (r *Reconciler) before(ctx context.Context, set *hubv1.AddonSet) ([]hubv1.R
 	return out, nil
 }
 
-// present returns a set, read live if the cache has it, and an empty one otherwise: one that is so young has counted
-// nothing, and of sets that are not there somebody may name hundreds.
+// present returns a set, read live if the cache has it, and an empty one otherwise. A set that is too new for the
+// cache has counted nothing, and somebody may name hundreds of sets that do not exist.
 func (r *Reconciler) present(ctx context.Context, key types.NamespacedName) (*hubv1.AddonSet, error) {
 	set := &hubv1.AddonSet{}
 	err := r.Client.Get(ctx, key, set, client.UnsafeDisableDeepCopy)
@@ -244,7 +248,7 @@ func (r *Reconciler) present(ctx context.Context, key types.NamespacedName) (*hu
 	return set, client.IgnoreNotFound(err)
 }
 
-// guard decides what may go, and notes it in the set's status, in memory.
+// guard decides which removals are granted, and notes them in the set's status, in memory.
 func (r *Reconciler) guard(ctx context.Context, set *hubv1.AddonSet, asked *removals) (guard.Verdict, error) {
 	var before []hubv1.RemovalCount
 	if len(asked.wanted) > 0 {
@@ -285,7 +289,7 @@ func (r *Reconciler) tellGuard(before, set *hubv1.AddonSet, v guard.Verdict) {
 	}
 }
 
-// carryOut does what the guard has granted: deliveries are withdrawn, or told what they may remove.
+// carryOut does what the guard has granted: it withdraws deliveries, or tells them what they may remove.
 func (r *Reconciler) carryOut(ctx context.Context, asked *removals, v guard.Verdict) error {
 	var errs []error
 	for _, removal := range v.Go {
@@ -301,7 +305,7 @@ func (r *Reconciler) carryOut(ctx context.Context, asked *removals, v guard.Verd
 	return errors.Join(errs...)
 }
 
-// grant tells a delivery what it may remove or reinstall, beside what it has not finished yet.
+// grant tells a delivery what it may remove or reinstall, in addition to what it has not finished yet.
 func (r *Reconciler) grant(ctx context.Context, d *hubv1.AddonDelivery, grants []string) error {
 	grants = append(slices.Clone(grants), inUse(d)...)
 	slices.Sort(grants)

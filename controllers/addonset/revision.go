@@ -29,13 +29,14 @@ func labelValue(set string) string { return identity.LabelValue(set) }
 
 var epochSuffix = regexp.MustCompile(`-e[0-9]+$`)
 
-// sameContent returns whether two revisions hold the same content, perhaps for renderers of different epochs. A hub with a
-// new epoch moves no cluster by itself: those that have the content stay where they are until the set changes.
+// sameContent returns whether two revisions hold the same content, even if renderers of different epochs made them. A
+// hub with a new epoch moves no cluster by itself: clusters that have the content stay on their revision until the
+// set changes.
 func sameContent(a, b string) bool {
 	return a != "" && epochSuffix.ReplaceAllString(a, "") == epochSuffix.ReplaceAllString(b, "")
 }
 
-// snapshot makes sure that the revision of the set's present content is there, and notes it in the status.
+// snapshot makes sure that the revision of the set's present content exists, and notes it in the status.
 func (r *Reconciler) snapshot(ctx context.Context, set *hubv1.AddonSet) error {
 	raw, hash, err := compile.Snapshot(&set.Spec)
 	if err != nil {
@@ -57,9 +58,10 @@ func (r *Reconciler) snapshot(ctx context.Context, set *hubv1.AddonSet) error {
 	return nil
 }
 
-// keepRevisions makes revisions again that deliveries of a set name which is being deleted, as far as its spec still gives their content:
-// what the guard holds keeps being delivered as it was. A deletion with --cascade=foreground, such as Argo CD's, takes the revisions before
-// the set. While garbage collection is at the set's dependents, it would take those as well, and wait for them.
+// keepRevisions makes the revisions again that the deliveries of a deleted set name, if the set's spec still gives
+// their content: what the guard holds is still delivered as it was. A deletion with --cascade=foreground, such as
+// Argo CD's, takes the revisions before the set. While garbage collection deletes the set's dependents, it would
+// delete new revisions as well, and wait for them.
 func (r *Reconciler) keepRevisions(ctx context.Context, set *hubv1.AddonSet, deliveries []hubv1.AddonDelivery) error {
 	if slices.Contains(set.Finalizers, metav1.FinalizerDeleteDependents) || slices.Contains(set.Finalizers, metav1.FinalizerOrphanDependents) {
 		return nil // when that is off, it wakes us
@@ -77,7 +79,7 @@ func (r *Reconciler) keepRevisions(ctx context.Context, set *hubv1.AddonSet, del
 		}
 		seen[name] = true
 		there := &appsv1.ControllerRevision{}
-		// Live: the cache may still have what has just been deleted.
+		// Live: the cache may still have a revision that has just been deleted.
 		switch err := r.Live.Get(ctx, client.ObjectKey{Namespace: set.Namespace, Name: name}, there); {
 		case err == nil && there.DeletionTimestamp == nil && !metav1.IsControlledBy(there, set) && bytes.Equal(there.Data.Raw, raw):
 			err = r.own(ctx, set, there, raw) // --cascade=orphan has taken us off
@@ -109,7 +111,7 @@ func (r *Reconciler) makeRevision(ctx context.Context, set *hubv1.AddonSet, name
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: set.Namespace, Name: name,
 			Labels: map[string]string{hubv1.AddonSetLabel: labelValue(set.Name), "app.kubernetes.io/managed-by": "chandler"},
-			// For people: `kubectl tree`, and garbage collection should somebody take the finalizer off the set.
+			// For people: `kubectl tree`. And for garbage collection, if somebody takes the finalizer off the set.
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(set, hubv1.GroupVersion.WithKind("AddonSet"))},
 		},
 		Data:     runtime.RawExtension{Raw: raw},
@@ -122,8 +124,9 @@ func (r *Reconciler) makeRevision(ctx context.Context, set *hubv1.AddonSet, name
 	return nil
 }
 
-// own makes sure that a revision which is there is the set's, with the content that its name says. One out of a backup belongs to a set
-// of another UID, and garbage collection is about to remove it. One with other content is forged.
+// own makes sure that an existing revision belongs to the set, and has the content that its name says. A revision
+// from a backup belongs to a set of another UID, and garbage collection is about to delete it. A revision with other
+// content is forged.
 func (r *Reconciler) own(ctx context.Context, set *hubv1.AddonSet, there *appsv1.ControllerRevision, raw []byte) error {
 	if !bytes.Equal(there.Data.Raw, raw) {
 		hash, err := compile.ContentHash(there.Data.Raw)
@@ -162,7 +165,7 @@ func (r *Reconciler) revisions(ctx context.Context, from client.Reader, set *hub
 	return ours, nil
 }
 
-// pruneRevisions removes old revisions, but none that is newest or that a delivery names.
+// pruneRevisions deletes old revisions, but not the newest ones, nor those that a delivery names.
 func (r *Reconciler) pruneRevisions(ctx context.Context, set *hubv1.AddonSet, f *fleet) error {
 	revisions, err := r.revisions(ctx, r.Client, set)
 	if err != nil {
@@ -177,8 +180,8 @@ func (r *Reconciler) pruneRevisions(ctx context.Context, set *hubv1.AddonSet, f 
 	return nil
 }
 
-// deleteRevisions removes them all: the set is going, and garbage collection may not be running. It looks live: one that the
-// cache does not know yet would stay.
+// deleteRevisions deletes all revisions of a set that is going, since garbage collection may not be running. It reads
+// live: a revision that is not in the cache yet would stay.
 func (r *Reconciler) deleteRevisions(ctx context.Context, set *hubv1.AddonSet) error {
 	revisions, err := r.revisions(ctx, r.Live, set)
 	if err != nil {

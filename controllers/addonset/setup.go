@@ -26,8 +26,8 @@ import (
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
-// countDelay gathers what happens to a set's clusters: its status is counted over the whole fleet, so it is counted once for
-// many events, and at most this often.
+// countDelay collects events of a set's clusters. The set's status is counted over the whole fleet, so it is counted
+// once for many events, and at most this often.
 const countDelay = time.Second
 
 // SetupWithManager starts both controllers.
@@ -80,15 +80,16 @@ func unregisteringChanged() predicate.Predicate {
 	}}
 }
 
-// drainRequested: it begins, or is called off.
+// drainRequested lets through that a drain begins, or is cancelled.
 func drainRequested() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return drain.Requested(e.ObjectOld.(*hubv1.ClusterRegistration)) != drain.Requested(e.ObjectNew.(*hubv1.ClusterRegistration))
 	}}
 }
 
-// strangersAndDeletions: a delivery that is gone may have to be made again, and one that no set has claimed, such as those out of a
-// backup, has to be, as has one with other content than its set's: a hub that does not know yet that another one leads has written it.
+// strangersAndDeletions lets through deliveries that the matcher may have to write. One that was deleted may have to
+// be made again. One that no set has claimed, for example from a backup, has to be claimed. One with other content
+// than its set's has to be updated: a hub wrote it that did not know yet that another one leads.
 func (r *Reconciler) strangersAndDeletions() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool { return r.registry.strange(e.Object.(*hubv1.AddonDelivery)) },
@@ -98,7 +99,7 @@ func (r *Reconciler) strangersAndDeletions() predicate.Predicate {
 	}
 }
 
-// reachableOrLabels: what changes a set's counts, or whether it selects the cluster.
+// reachableOrLabels lets through what changes a set's counts, or whether it selects the cluster.
 func reachableOrLabels() predicate.Predicate {
 	return predicate.Or(predicate.LabelChangedPredicate{}, predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		a, b := e.ObjectOld.(*hubv1.ClusterRegistration), e.ObjectNew.(*hubv1.ClusterRegistration)
@@ -106,7 +107,7 @@ func reachableOrLabels() predicate.Predicate {
 	}})
 }
 
-// dependentSets are the sets of the same namespace that name another set: whether they compile depends on it.
+// dependentSets returns the sets of the same namespace that name another set: whether they compile depends on it.
 func (r *Reconciler) dependentSets(ctx context.Context, obj client.Object) []reconcile.Request {
 	sets := &hubv1.AddonSetList{}
 	if err := r.Client.List(ctx, sets, client.InNamespace(obj.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
@@ -129,7 +130,7 @@ func (r *Reconciler) setOfDelivery() handler.EventHandler {
 	})
 }
 
-// setsOfRegistration are those that deliver to a cluster, and those without any cluster, which say why.
+// setsOfRegistration returns the sets that deliver to a cluster, and those without any cluster, which say why.
 func (r *Reconciler) setsOfRegistration() handler.EventHandler {
 	return enqueue.Later(countDelay, func(ctx context.Context, obj client.Object) []reconcile.Request {
 		deliveries := &hubv1.AddonDeliveryList{}

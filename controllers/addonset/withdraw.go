@@ -14,11 +14,11 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 )
 
-// withdraw takes a delivery away, with what it has on its cluster. Its finalizer keeps it until the cluster is clean.
-// The delivery is marked before it is deleted: by that mark the delivery room knows that the set has decided it, and
-// not somebody's kubectl. A hub that is killed in between finds the mark, and does the rest or takes it back. What
-// goes without being counted, since it stays on the cluster, is marked so as well: a policy of Delete that comes
-// later takes nothing away that the guard has not let go.
+// withdraw removes a delivery, with what it has on its cluster. Its finalizer keeps it until the cluster is clean.
+// The delivery is marked before it is deleted. By the mark the delivery room knows that the set has decided this, and
+// not somebody's kubectl. If the hub dies in between, it finds the mark afterwards, and finishes the withdrawal or
+// takes it back. A delivery that was not counted because its add-ons stay on the cluster is marked with that as well:
+// a later policy of Delete removes nothing that the guard has not granted.
 func withdraw(ctx context.Context, c client.Client, d *hubv1.AddonDelivery, orphan bool) error {
 	if d.Spec.Withdrawal != d.UID || orphan != d.Orphaned() {
 		if err := mark(ctx, c, d, d.UID, orphan); err != nil {
@@ -28,9 +28,9 @@ func withdraw(ctx context.Context, c client.Client, d *hubv1.AddonDelivery, orph
 	return remove(ctx, c, d)
 }
 
-// remove is the one place that deletes a delivery. One that is not marked takes nothing along, as if somebody had
-// deleted it by hand: so goes what has nothing on its cluster. If the delivery room is making an object for it at
-// this moment, the delivery waits, and is counted and marked then.
+// remove is the only place that deletes a delivery. An unmarked delivery takes nothing along, as if somebody had
+// deleted it by hand. That is how a delivery goes that has nothing on its cluster. If the delivery room is making an
+// object for it at this moment, the delivery stays until it is counted and marked.
 func remove(ctx context.Context, c client.Client, d *hubv1.AddonDelivery) error {
 	if d.DeletionTimestamp != nil {
 		return nil
@@ -41,12 +41,13 @@ func remove(ctx context.Context, c client.Client, d *hubv1.AddonDelivery) error 
 	return nil
 }
 
-// callOff takes the mark off a delivery that stays after all. Never off one that has been deleted meanwhile: what has begun goes on.
+// callOff takes the mark off a delivery that stays after all. It never does so with one that has been deleted since:
+// a withdrawal that has begun goes on.
 func callOff(ctx context.Context, c client.Client, d *hubv1.AddonDelivery) error {
 	return mark(ctx, c, d, "", false)
 }
 
-// mark writes spec.withdrawal, or takes it off, and that what is delivered stays on the cluster.
+// mark sets or removes spec.withdrawal, and notes whether the add-ons stay on the cluster.
 func mark(ctx context.Context, c client.Client, d *hubv1.AddonDelivery, withdrawal types.UID, orphan bool) error {
 	metadata, value := map[string]any{"uid": d.UID}, any(withdrawal) // never another one of that name
 	if orphan != d.Orphaned() {

@@ -19,11 +19,11 @@ import (
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
-// drain marks the origin by which the policy decides whether it may be deleted, and says in condition Draining whether its
-// add-ons are to leave: the addonset room acts on it. It returns when to decide again.
+// drain marks the origin, so that the admission policy can decide whether it may be deleted, and sets condition
+// Draining, by which the addonset room withdraws deliveries. It returns after how long to decide again.
 //
-// The mark is written before the status. So it has gone before anything is delivered again, and the status never tells of a mark
-// that is not there.
+// The mark is written before the status. So the mark has gone before anything is delivered again, and the status
+// never reports a mark that does not exist.
 func (r *Reconciler) drain(ctx context.Context, reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured,
 	s *served) (time.Duration, error) {
 	kind, err := kindOf(reg)
@@ -68,8 +68,9 @@ func marked(obj *unstructured.Unstructured) bool {
 	return obj.GetAnnotations()[hubv1.DrainedAnnotation] == "true"
 }
 
-// mark writes the two marks of an origin, if it has not got them so. It is a merge patch and no server-side apply: a mark that came
-// with a backup, or from another management cluster, is nobody's whom the hub could ask, and has to go as well.
+// mark sets or removes the two marks of an origin, if they are not as they should be. It uses a merge patch and not
+// server-side apply: a mark that came from a backup, or from another management cluster, has another field manager,
+// and has to be removed as well.
 func (r *Reconciler) mark(ctx context.Context, obj *unstructured.Unstructured, guarded, drained bool) error {
 	if obj == nil {
 		return nil
@@ -101,7 +102,7 @@ func (r *Reconciler) mark(ctx context.Context, obj *unstructured.Unstructured, g
 	return nil
 }
 
-// unmark takes the marks off an origin whose registration goes, unless it goes as well.
+// unmark removes the marks from an origin whose registration goes, unless the origin is being deleted as well.
 func (r *Reconciler) unmark(ctx context.Context, reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured) error {
 	kind, err := kindOf(reg)
 	if err != nil || drain.Decide(drain.Facts{Kind: kind, Origin: obj}).Keep {
@@ -122,7 +123,8 @@ func leftOf(d *hubv1.AddonDelivery) []string {
 	return out
 }
 
-// tellDrain sends an event about the origin, which is what somebody wants to delete, at each step of a drain.
+// tellDrain sends an event at each step of a drain. It is about the origin, because that is what somebody wants to
+// delete.
 func (r *Reconciler) tellDrain(before, after *hubv1.ClusterRegistration, obj *unstructured.Unstructured) {
 	was, is := status.Find(before, hubv1.DrainingCondition), status.Find(after, hubv1.DrainingCondition)
 	switch {
@@ -139,7 +141,7 @@ func (r *Reconciler) tellDrain(before, after *hubv1.ClusterRegistration, obj *un
 	}
 }
 
-// draining is how a cluster stands that is being drained.
+// draining returns the summary of a cluster that is being drained.
 func draining(c *metav1.Condition) status.Summary {
 	phase := map[string]status.Phase{hubv1.DrainInProgressReason: status.Working, hubv1.DrainedReason: status.Done,
 		hubv1.DrainTimedOutReason: status.Broken}

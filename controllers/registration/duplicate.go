@@ -19,7 +19,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
-// ofCluster lists the registrations of a registration's cluster; none if nobody knows which that is.
+// ofCluster lists the registrations of a registration's cluster; none if the cluster's UID is not known.
 func (r *Reconciler) ofCluster(ctx context.Context, reg *hubv1.ClusterRegistration) ([]hubv1.ClusterRegistration, error) {
 	id := reg.Status.ClusterID()
 	if id == "" {
@@ -32,10 +32,10 @@ func (r *Reconciler) ofCluster(ctx context.Context, reg *hubv1.ClusterRegistrati
 	return list.Items, nil
 }
 
-// dated notes since when a registration is of its cluster. before is as it was read. One that was deleted and made
-// again has left its Flux objects there: it has been of the cluster since the platform's sets have delivered through
-// it, and who came meanwhile does not go before it. In another namespace somebody may have made such an object before
-// there was any registration.
+// dated notes since when a registration is of its cluster. before is the registration as it was read. A registration
+// that was deleted and made again has left its Flux objects: it counts as of the cluster since the platform's sets
+// began to deliver through it, so that one that came in between does not take precedence. In other namespaces
+// somebody may have made such an object before there was any registration.
 func (r *Reconciler) dated(ctx context.Context, before, reg *hubv1.ClusterRegistration) error {
 	was, is := before.Status.ClusterID(), reg.Status.ClusterID()
 	if is == "" {
@@ -59,7 +59,8 @@ func (r *Reconciler) dated(ctx context.Context, before, reg *hubv1.ClusterRegist
 	return nil
 }
 
-// duplicates says which other registration of the same cluster is served instead of this one, and returns that; nil if this one is served.
+// duplicates sets the condition that another registration of the same cluster is served instead of this one, and
+// returns that registration; nil if this one is served.
 func (r *Reconciler) duplicates(ctx context.Context, reg *hubv1.ClusterRegistration) (*hubv1.ClusterRegistration, error) {
 	all, err := r.ofCluster(ctx, reg)
 	if err != nil {
@@ -81,8 +82,8 @@ func (r *Reconciler) duplicates(ctx context.Context, reg *hubv1.ClusterRegistrat
 	return instead, nil
 }
 
-// standsBack says why a registration is not served, and what to do. The one that is served stays so when it does not
-// answer: a kubeconfig that expires must not change what is delivered to a cluster.
+// standsBack says why a registration is not served, and what to do. The registration that is served stays so while it
+// does not answer: an expired kubeconfig must not change what is delivered to a cluster.
 func standsBack(reg, instead *hubv1.ClusterRegistration) string {
 	name := instead.Namespace + "/" + instead.Name
 	remedy := "Remove one of them, and the other is served"
@@ -94,8 +95,9 @@ func standsBack(reg, instead *hubv1.ClusterRegistration) string {
 		name, sameness(&reg.Status), remedy)
 }
 
-// stayer says which other registration of the cluster of one that goes stays; "" if none does. It looks live: of two that go, the one that
-// the cache does not show to go yet takes nothing over. What was said once stays said: by that the add-ons are let go already.
+// stayer says which other registration stays on the cluster of one that is going; "" if none does. It reads live: if
+// two are going, neither may take over from the other because of a stale cache. Once it has been said, it is kept,
+// since add-ons have been let go because of it.
 func (r *Reconciler) stayer(ctx context.Context, reg *hubv1.ClusterRegistration) (string, error) {
 	if c := status.Find(reg, hubv1.UnregisteringCondition); c != nil && c.Reason == hubv1.SameClusterReason {
 		return c.Message, nil
@@ -116,7 +118,7 @@ func (r *Reconciler) stayer(ctx context.Context, reg *hubv1.ClusterRegistration)
 	return "", nil
 }
 
-// sameness says by what a cluster is known to be the same.
+// sameness says what shows that two registrations are of one cluster.
 func sameness(s *hubv1.ClusterRegistrationStatus) string {
 	if s.UsesWorkloadIdentity() {
 		return "they name it alike in spec.kubeConfig.workloadIdentity"

@@ -13,8 +13,8 @@ import (
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
-// expiry says when the kubeconfig in use is about to expire. The message names the time and not what is left of it, so that it
-// does not change by itself.
+// expiry reports when the kubeconfig in use is about to expire. The message names the time, and not how much is left,
+// so that it does not change by itself.
 func (r *Reconciler) expiry(reg *hubv1.ClusterRegistration) {
 	c := reg.Status.Credential
 	reason := ""
@@ -34,7 +34,7 @@ func (r *Reconciler) expiry(reg *hubv1.ClusterRegistration) {
 		c.SecretName, c.Key, verb, c.ExpirationTime.UTC().Format(time.RFC3339)), r.Clock.Now())
 }
 
-// tellExpiry sends an event when the next of these days has come.
+// tellExpiry sends an event when a kubeconfig begins to expire, and each time that it becomes more urgent.
 func (r *Reconciler) tellExpiry(before, after *hubv1.ClusterRegistration) {
 	was, is := status.Find(before, hubv1.CredentialExpiringCondition), status.Find(after, hubv1.CredentialExpiringCondition)
 	if is != nil && (was == nil || was.Reason != is.Reason) {

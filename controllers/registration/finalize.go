@@ -26,8 +26,8 @@ import (
 	"github.com/chandler-hub/chandler/internal/teardown"
 )
 
-// finalize lets a registration go: at once if its origin still wants it (it is made again, and its add-ons never notice),
-// else when its deliveries have gone.
+// finalize removes a registration's finalizer. If the origin still wants the registration, it does so at once: the
+// registration is made again, and the add-ons do not notice. Otherwise it waits until the deliveries have gone.
 func (r *Reconciler) finalize(ctx context.Context, reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured,
 	verdict origin.Verdict) (ctrl.Result, error) {
 	if !controllerutil.ContainsFinalizer(reg, hubv1.RegistrationFinalizer) {
@@ -78,7 +78,7 @@ func (r *Reconciler) finalize(ctx context.Context, reg *hubv1.ClusterRegistratio
 	case left > 0:
 		return apply.Retried(ctrl.Result{RequeueAfter: again}, found.unread) // the last delivery wakes us when it goes
 	case fresh:
-		// The matcher may have been at work on it before it knew. Once the condition is known, no delivery is made any more.
+		// The matcher may have been making deliveries before it knew. Once it knows the condition, it makes no more.
 		return ctrl.Result{RequeueAfter: time.Second}, nil
 	case len(recalled) > 0 && !r.givesUp(reg):
 		return ctrl.Result{RequeueAfter: time.Second}, nil
@@ -91,7 +91,7 @@ func (r *Reconciler) finalize(ctx context.Context, reg *hubv1.ClusterRegistratio
 	return ctrl.Result{}, apply.RemoveFinalizer(ctx, r.Client, reg, hubv1.RegistrationFinalizer)
 }
 
-// goes says why a registration goes, and since when, and returns whether it did not say so before.
+// goes says why a registration goes, and since when. It returns whether the status did not say so before.
 func (r *Reconciler) goes(reg *hubv1.ClusterRegistration, reason string, decision teardown.Decision) bool {
 	fresh := status.Reason(reg, hubv1.UnregisteringCondition) != reason
 	if reason == "" {
@@ -104,9 +104,8 @@ func (r *Reconciler) goes(reg *hubv1.ClusterRegistration, reason string, decisio
 	return fresh
 }
 
-// remade returns whether a registration that goes is made again. It looks live: if its origin is gone, or says
-// something else, since the cache saw it, nobody would make the registration again, and nobody would withdraw what is
-// delivered.
+// remade returns whether a registration that goes is made again. It reads live: if the origin has gone or changed
+// since the cache saw it, nobody would make the registration again, and nobody would withdraw what is delivered.
 func (r *Reconciler) remade(ctx context.Context, reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured,
 	f teardown.RegistrationFacts) (bool, error) {
 	kind, err := kindOf(reg)
@@ -120,7 +119,7 @@ func (r *Reconciler) remade(ctx context.Context, reg *hubv1.ClusterRegistration,
 	return still, nil
 }
 
-// endFacts gathers by what the end of a registration is decided.
+// endFacts returns the facts that decide how a registration ends.
 func (r *Reconciler) endFacts(ctx context.Context, reg *hubv1.ClusterRegistration,
 	verdict origin.Verdict) (teardown.RegistrationFacts, error) {
 	f := teardown.RegistrationFacts{
@@ -142,8 +141,8 @@ func (r *Reconciler) endFacts(ctx context.Context, reg *hubv1.ClusterRegistratio
 	return f, err
 }
 
-// lost returns whether a registration goes because its Secret has not been there for the grace. One that said that it
-// is not there, and that somebody deletes before the grace is over, is unregistered.
+// lost returns whether a registration goes because its Secret has been missing for the grace. If the status says that
+// the Secret is missing, and somebody deletes the registration before the grace is over, it is unregistered.
 func lost(reg *hubv1.ClusterRegistration, verdict origin.Verdict, f teardown.RegistrationFacts) bool {
 	c := status.Find(reg, hubv1.UnregisteringCondition)
 	if c == nil || f.IsCluster || verdict.Origin != teardown.OriginGone {
@@ -161,7 +160,7 @@ func forced(obj client.Object) bool {
 	return obj.GetAnnotations()[hubv1.ForceUnregisterAnnotation] == "true"
 }
 
-// recreated says why nothing is uninstalled, and what to do by who did not mean that.
+// recreated says why nothing is uninstalled, and what to do for somebody who wanted that.
 func recreated(f teardown.RegistrationFacts, d teardown.Decision) string {
 	if f.KindDeleted {
 		return "deleted because " + d.Reason + "; nothing is uninstalled, and Flux goes on with what it has"
@@ -170,7 +169,8 @@ func recreated(f teardown.RegistrationFacts, d teardown.Decision) string {
 		d.Reason, hubv1.RegisterLabel)
 }
 
-// unregisteringReason is the reason of condition Unregistering, by which the deliveries go; "" if they do not.
+// unregisteringReason returns the reason of condition Unregistering, because of which the deliveries go; "" if they
+// do not go.
 func unregisteringReason(f teardown.RegistrationFacts, d teardown.Decision) string {
 	switch {
 	case d.Mode == teardown.Hold:
@@ -187,7 +187,8 @@ func unregisteringReason(f teardown.RegistrationFacts, d teardown.Decision) stri
 	return hubv1.UnregisteredReason
 }
 
-// deliveriesLeft counts the deliveries of a registration, live: one that the cache does not know yet would lose its cluster.
+// deliveriesLeft counts the deliveries of a registration. It reads live: a delivery that is not in the cache yet
+// would lose its registration.
 func (r *Reconciler) deliveriesLeft(ctx context.Context, key types.NamespacedName) (int, error) {
 	list := &hubv1.AddonDeliveryList{}
 	err := r.Live.List(ctx, list, client.MatchingLabels{hubv1.ClusterKeyLabel: identity.ClusterKey(r.Config.HubID, key)})
@@ -203,7 +204,8 @@ func (r *Reconciler) deliveriesLeft(ctx context.Context, key types.NamespacedNam
 	return left, nil
 }
 
-// counts returns whether a delivery can be the hub's. One that somebody else wrote keeps no registration, and is in no count.
+// counts returns whether a delivery can be the hub's. A delivery that somebody else wrote does not keep a
+// registration from going, and is not counted.
 func (r *Reconciler) counts(d *hubv1.AddonDelivery) bool {
 	return provenance.Named(d) && match.Reaches(d.Namespace, r.Config.IsPlatform(d.Namespace), d.Spec.RegistrationRef.Namespace)
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/workloadidentity"
 )
 
-// access finds out how to get at a cluster, and what is known of it.
+// access finds out how to log in to a cluster, and what is known of the cluster.
 func (r *Reconciler) access(ctx context.Context, reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured,
 	verdict origin.Verdict) (resolution, *refusal, error) {
 	kc := reg.Spec.KubeConfig
@@ -44,7 +44,8 @@ func (r *Reconciler) access(ctx context.Context, reg *hubv1.ClusterRegistration,
 	return resolution{}, nil, r.evidence(ctx, reg)
 }
 
-// publishIdentity has the Flux objects use a workload identity, at once: the hub could not try it before.
+// publishIdentity makes the Flux objects use a workload identity. It does so at once, because the hub cannot try it
+// first.
 func (r *Reconciler) publishIdentity(reg *hubv1.ClusterRegistration, w *hubv1.WorkloadIdentity, access *workloadidentity.Access) {
 	r.probed.replace(client.ObjectKeyFromObject(reg), nil, r.Pool.Remove)
 	status.Set(reg, hubv1.KubeConfigValidCondition, metav1.ConditionTrue, hubv1.SucceededReason,
@@ -54,7 +55,7 @@ func (r *Reconciler) publishIdentity(reg *hubv1.ClusterRegistration, w *hubv1.Wo
 		WorkloadIdentity: w.Provider, Fingerprint: access.Fingerprint(), TargetFingerprint: workloadidentity.Cluster(w),
 	}
 	reg.Status.Endpoint = access.Server
-	// What a probe found out was found out with another credential, perhaps of another cluster.
+	// What a probe found was found with another credential, perhaps of another cluster.
 	reg.Status.KubernetesVersion, reg.Status.ClusterUID, reg.Status.Nodes = "", "", nil
 }
 
@@ -69,7 +70,8 @@ func (r *Reconciler) evidence(ctx context.Context, reg *hubv1.ClusterRegistratio
 	return nil
 }
 
-// byFlux returns what Flux's results make of Reachable, which was another before. What a probe once said counts no more.
+// byFlux returns the Reachable condition that follows from Flux's results. The result of an earlier probe does not
+// count any more.
 func byFlux(reach fluxstate.Reach, was *metav1.Condition) metav1.Condition {
 	known := was != nil && (was.Reason == hubv1.FluxSucceedsReason || was.Reason == hubv1.FluxFailsReason)
 	switch {
@@ -86,8 +88,8 @@ func byFlux(reach fluxstate.Reach, was *metav1.Condition) metav1.Condition {
 		Message: "the hub has no identity to probe the cluster with: it is known to answer when the first Flux object is Ready there"}
 }
 
-// fluxStates reads where the Flux objects of a cluster stand that log in by workload identity. Those that were made for a former
-// kubeconfig say nothing of it.
+// fluxStates returns the states of a cluster's Flux objects that log in by workload identity. Objects that were made
+// for a former kubeconfig say nothing about it.
 func (r *Reconciler) fluxStates(ctx context.Context, reg *hubv1.ClusterRegistration) ([]fluxstate.State, error) {
 	objects, err := index.FluxObjects(ctx, r.Client, identity.ClusterKey(r.Config.HubID, client.ObjectKeyFromObject(reg)))
 	if err != nil {
@@ -102,7 +104,7 @@ func (r *Reconciler) fluxStates(ctx context.Context, reg *hubv1.ClusterRegistrat
 	return out, nil
 }
 
-// evidenceChanges: what Flux says of a cluster is news here only where nobody else says anything.
+// evidenceChanges lets through changes of Flux's states, but only for clusters that the hub cannot probe.
 func evidenceChanges() predicate.Predicate {
 	return predicate.And(predicate.NewPredicateFuncs(index.ByWorkloadIdentity), predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return fluxstate.Of(e.ObjectOld) != fluxstate.Of(e.ObjectNew)

@@ -21,11 +21,11 @@ import (
 
 // stays returns why a registration that is being deleted stays, and is served as before; "" if it goes.
 //
-// It may be one that would be made again without what somebody wrote into it. A cluster that was paused would be
-// worked on, and one that keeps its add-ons by deletionPolicy: Orphan would lose them the next time, and one that is
-// selected by a label of its own at once. Or its Secret has gone since it was deleted: nobody has asked for an
-// uninstall, since with the Secret it would have been made again, and without it nothing happens before the grace is
-// over.
+// One reason is that it would be made again without what somebody wrote into it. A paused cluster would be changed,
+// an add-on that stays by deletionPolicy: Orphan would be lost the next time, and so would a cluster that is selected
+// by a label of its own. The other is that its Secret has gone since it was deleted. Then nobody has asked for an
+// uninstall: with the Secret it would have been made again, and without the Secret nothing happens before the grace
+// is over.
 func (r *Reconciler) stays(ctx context.Context, reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured,
 	verdict origin.Verdict) (string, error) {
 	loses := len(written(reg, obj)) > 0 && reg.Annotations[hubv1.DiscardSpecAnnotation] != "true"
@@ -44,7 +44,8 @@ func (r *Reconciler) stays(ctx context.Context, reg *hubv1.ClusterRegistration, 
 	return "", nil
 }
 
-// unsaid returns whether a registration's Secret is not there, and the registration did not say so yet when somebody deleted it.
+// unsaid returns whether a registration's Secret is missing, and the status did not say so yet when somebody deleted
+// the registration.
 func unsaid(reg *hubv1.ClusterRegistration, verdict origin.Verdict) bool {
 	if reg.DeletionTimestamp == nil || verdict.Origin != teardown.OriginGone || !missing(reg) {
 		return false
@@ -53,7 +54,7 @@ func unsaid(reg *hubv1.ClusterRegistration, verdict origin.Verdict) bool {
 	return c == nil || c.Reason == hubv1.OriginMissingReason && !c.LastTransitionTime.Time.Before(reg.DeletionTimestamp.Time)
 }
 
-// graceLeft returns when a registration that was deleted, and whose Secret is missing, is to be looked at again; 0 if
+// graceLeft returns after how long to requeue a registration that was deleted and whose Secret is missing; 0 if
 // nothing is waited for.
 func (r *Reconciler) graceLeft(reg *hubv1.ClusterRegistration) time.Duration {
 	c := status.Find(reg, hubv1.UnregisteringCondition)
@@ -63,7 +64,8 @@ func (r *Reconciler) graceLeft(reg *hubv1.ClusterRegistration) time.Duration {
 	return max(r.Config.TeardownGrace-r.Clock.Since(c.LastTransitionTime.Time), 0) + 10*time.Millisecond
 }
 
-// written names the fields of a registration that only its user knows, and not its origin, which is nil if it is not there.
+// written names the fields of a registration that its user has set, and that its origin does not know. The origin is
+// nil if it does not exist.
 func written(reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured) []string {
 	s, out := &reg.Spec, ownLabels(reg, obj)
 	for _, f := range []struct {
@@ -85,7 +87,8 @@ func written(reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured) []s
 	return out
 }
 
-// ownLabels names the labels of a registration that its origin does not have so. Its sets may select it by them.
+// ownLabels names the labels of a registration that its origin does not have with the same value. Sets may select it
+// by them.
 func ownLabels(reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured) []string {
 	if obj == nil {
 		return nil
@@ -101,7 +104,8 @@ func ownLabels(reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured) [
 	return out
 }
 
-// keep says why a deletion waits, and how to go on; why is "" if it does not.
+// keep sets or clears the condition that says why a deletion waits, and how to continue; why is "" if it does not
+// wait.
 func (r *Reconciler) keep(reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured, why string) {
 	if why == "" {
 		status.Clear(reg, hubv1.DeletionHeldCondition)

@@ -24,12 +24,13 @@ import (
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
-// recallTime is how long what somebody forces waits for a delivery to be made again. The matcher tries that many times within it.
+// recallTime is how long a forced deletion waits for a delivery to be made again. The matcher tries several times
+// within it.
 const recallTime = time.Minute
 
 // recalled returns the Flux objects whose deliveries are about to be made again, to be withdrawn: somebody has
-// deleted them, and what they delivered is there still. The matcher does that, and can as long as the registration is
-// there. It looks live, as deliveriesLeft does.
+// deleted the deliveries, and the objects still exist. The matcher makes them again, and can do so while the
+// registration exists. It reads live, as deliveriesLeft does.
 func (r *Reconciler) recalled(ctx context.Context, reg types.NamespacedName, reason string) ([]string, error) {
 	var out []string
 	look := recallLook{r: r, reg: reg, reason: reason, sets: map[string][]hubv1.AddonSet{}, taken: map[types.NamespacedName]bool{}}
@@ -54,7 +55,7 @@ func (r *Reconciler) recalled(ctx context.Context, reg types.NamespacedName, rea
 	return out, nil
 }
 
-// recallLook is one look for what is recalled of a registration. It remembers what it has read.
+// recallLook is one call of recalled for a registration. It remembers what it has read.
 type recallLook struct {
 	r      *Reconciler
 	reg    types.NamespacedName
@@ -104,7 +105,7 @@ func (r *Reconciler) givesUp(reg *hubv1.ClusterRegistration) bool {
 	return c != nil && c.Reason == hubv1.ForcedReason && r.Clock.Since(c.LastTransitionTime.Time) >= recallTime
 }
 
-// tellGivenUp tells what stays as it is: nobody lets it go, and so nobody else tells of it.
+// tellGivenUp reports what stays as it is. Nobody lets it go, so nobody else reports it.
 func (r *Reconciler) tellGivenUp(reg *hubv1.ClusterRegistration, objects []string) {
 	if len(objects) > 0 {
 		r.Recorder.Eventf(reg, nil, corev1.EventTypeWarning, hubv1.AddonOrphanedEvent, "Remove",
@@ -121,7 +122,7 @@ func leftText(deliveries int, recalled []string) string {
 	return status.Count(deliveries, "delivery") + " left"
 }
 
-// taken returns whether a delivery to another cluster has that name: nobody can make the one that belongs there.
+// taken returns whether a delivery to another cluster has that name. Then the one that belongs there cannot be made.
 func (r *Reconciler) taken(ctx context.Context, reg, delivery types.NamespacedName) (bool, error) {
 	d := &hubv1.AddonDelivery{}
 	if err := r.Live.Get(ctx, delivery, d); apierrors.IsNotFound(err) {
@@ -132,8 +133,8 @@ func (r *Reconciler) taken(ctx context.Context, reg, delivery types.NamespacedNa
 	return d.Spec.RegistrationRef.Key() != reg, nil
 }
 
-// withdrawing returns the sets of a namespace of which the matcher makes deliveries again. One that does not compile
-// is none, and one that is being deleted looks for what it has left itself.
+// withdrawing returns the sets of a namespace whose deliveries the matcher makes again. A set that does not compile
+// is not one of them, and a set that is being deleted searches for what it has left itself.
 func (r *Reconciler) withdrawing(ctx context.Context, namespace string) ([]hubv1.AddonSet, error) {
 	sets := &hubv1.AddonSetList{}
 	if err := r.Live.List(ctx, sets, client.InNamespace(namespace)); err != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
-// namesake says that an origin of the registration's name asks to be registered, and that discovery does not register it: somebody has
-// written the registration by hand, perhaps for another cluster.
+// namesake reports that an origin with the registration's name asks to be registered, and that discovery does not
+// register it: somebody has written the registration by hand, perhaps for another cluster.
 func (r *Reconciler) namesake(ctx context.Context, reg *hubv1.ClusterRegistration) error {
 	message, err := r.ignored(ctx, reg)
 	if err != nil {
@@ -31,7 +31,7 @@ func (r *Reconciler) namesake(ctx context.Context, reg *hubv1.ClusterRegistratio
 	return nil
 }
 
-// ignored says which origin is not registered because of a registration; "" for none. It reads the cache alone.
+// ignored returns the origin that is not registered because of a registration; "" for none. It reads the cache only.
 func (r *Reconciler) ignored(ctx context.Context, reg *hubv1.ClusterRegistration) (string, error) {
 	if reg.Spec.OriginRef != nil || reg.Spec.KubeConfig == nil {
 		return "", nil

@@ -20,14 +20,14 @@ import (
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
-// refusal is why an answer of a cluster is not accepted, if it is not.
+// refusal returns why a cluster's answer is not accepted; nil if it is.
 type refusal struct{ reason, message string }
 
-// probe hands the candidates to the pool and takes over what it has found out: Reachable, the facts, and which kubeconfig
-// the Flux objects use. It never waits for a cluster.
+// probe hands the candidates to the pool, and takes over its results: Reachable, the facts, and which kubeconfig the
+// Flux objects use. It never waits for a cluster.
 func (r *Reconciler) probe(reg *hubv1.ClusterRegistration, found resolution) *refusal {
 	if len(found.candidates) == 0 {
-		// What is being probed goes on: the cluster may well answer while its Secret is being written.
+		// A probe in progress goes on: the cluster may well answer while its Secret is being written.
 		if status.Find(reg, hubv1.ReachableCondition) == nil {
 			status.Set(reg, hubv1.ReachableCondition, metav1.ConditionUnknown, hubv1.NotProbedReason,
 				"there is no kubeconfig to probe with yet", r.Clock.Now())
@@ -60,8 +60,8 @@ func (r *Reconciler) probe(reg *hubv1.ClusterRegistration, found resolution) *re
 	return refused
 }
 
-// known returns whether the status says that the cluster answers to a candidate, and no probe of this process has said otherwise: the
-// hub has just been started.
+// known returns whether the status says that the cluster answers to a candidate, and no probe of this process has
+// said otherwise: the hub has just started.
 func (r *Reconciler) known(key types.NamespacedName, reg *hubv1.ClusterRegistration, secret string, c candidate) bool {
 	_, _, probed := r.Pool.Result(probeKey(key, c.key))
 	inUse := reg.Status.Credential
@@ -69,8 +69,9 @@ func (r *Reconciler) known(key types.NamespacedName, reg *hubv1.ClusterRegistrat
 		inUse.Fingerprint == c.config.Fingerprint()
 }
 
-// hurry has a cluster probed at once when its origin says that its state has changed. A tenant of Kamaji has its kubeconfig some
-// time before its API server answers: probes of that time fail, and the next one would come as late as that of a dead cluster.
+// hurry has a cluster probed at once when its origin says that its state has changed. A tenant of Kamaji has a
+// kubeconfig some time before its API server answers. Probes during that time fail, and the next one would be as late
+// as that of a dead cluster.
 func (r *Reconciler) hurry(reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured, found resolution) {
 	kind, err := kindOf(reg)
 	key := client.ObjectKeyFromObject(reg)
@@ -82,7 +83,8 @@ func (r *Reconciler) hurry(reg *hubv1.ClusterRegistration, obj *unstructured.Uns
 	}
 }
 
-// choose returns the candidate to use: the one in use while it answers or no other does, else the first that answers.
+// choose returns the candidate to use: the one in use, while it answers or no other does; else the first that
+// answers.
 func (r *Reconciler) choose(key types.NamespacedName, reg *hubv1.ClusterRegistration, found resolution) (chosen candidate, answered bool) {
 	chosen = found.candidates[len(found.candidates)-1]
 	inUse := ""
@@ -105,8 +107,8 @@ func (r *Reconciler) choose(key types.NamespacedName, reg *hubv1.ClusterRegistra
 	return chosen, answered
 }
 
-// reachable sets Reachable and the facts from the last result. One failed probe of a cluster that answered before changes
-// nothing: only several in a row do.
+// reachable sets Reachable and the facts from the last result. One failed probe of a cluster that answered before
+// changes nothing; several in a row do.
 func (r *Reconciler) reachable(reg *hubv1.ClusterRegistration, found resolution, chosen candidate, result probe.Result,
 	fresh bool) *refusal {
 	was := status.Find(reg, hubv1.ReachableCondition)
@@ -136,12 +138,13 @@ func (r *Reconciler) reachable(reg *hubv1.ClusterRegistration, found resolution,
 	return nil
 }
 
-// young returns whether a cluster that has never answered may still be coming up. It gets as many probes as one that has answered before.
+// young returns whether a cluster that has never answered may still be starting. It gets as many probes as one that
+// has answered before.
 func young(was *metav1.Condition, result probe.Result) bool {
 	return (was == nil || was.Status == metav1.ConditionUnknown) && result.Failures < probe.FailureThreshold && probe.Young(result.Err.Reason)
 }
 
-// accept refuses the hub itself.
+// accept refuses the management cluster itself.
 func (r *Reconciler) accept(result probe.Result) *refusal {
 	if result.ClusterUID == r.HubUID {
 		return &refusal{hubv1.HubItselfReason,
@@ -150,7 +153,7 @@ func (r *Reconciler) accept(result probe.Result) *refusal {
 	return nil
 }
 
-// failures says what each candidate failed with, if there are several, and why other keys were not tried.
+// failures says how each candidate failed, if there are several, and why other keys were not tried.
 func (r *Reconciler) failures(reg *hubv1.ClusterRegistration, found resolution, chosen probe.Result) string {
 	if len(found.candidates)+len(found.refused) == 1 {
 		return chosen.Err.Message
@@ -164,9 +167,9 @@ func (r *Reconciler) failures(reg *hubv1.ClusterRegistration, found resolution, 
 	return strings.Join(append(parts, found.refused...), "; ")
 }
 
-// publish decides which kubeconfig the Flux objects use. The first is used when the cluster has answered to it. After that,
-// new credentials for the same server are used at once, since the old ones may be revoked already; a new server or CA may be
-// another cluster, and is used when it has shown that it is not.
+// publish decides which kubeconfig the Flux objects use. The first one is used when the cluster has answered to it.
+// After that, new credentials for the same server are used at once, since the old ones may be revoked already. A new
+// server or CA may be another cluster, and is used after it has shown that it is the same.
 func (r *Reconciler) publish(reg *hubv1.ClusterRegistration, secret string, chosen candidate, answered bool) {
 	c := reg.Status.Credential
 	sameTarget := c != nil && c.TargetFingerprint == chosen.config.TargetFingerprint()
@@ -190,15 +193,15 @@ func probeKey(key types.NamespacedName, secretKey string) string {
 	return key.Namespace + "/" + key.Name + "/" + secretKey
 }
 
-// probed remembers which keys of a registration are in the pool, so that none stays there when its kubeconfig is gone, and which
-// state its origin was in then.
+// probed remembers which keys of a registration are in the pool, so that none stays there when its kubeconfig has
+// gone, and the state of its origin at the last probe.
 type probed struct {
 	mu     sync.Mutex
 	keys   map[types.NamespacedName][]string
 	states map[types.NamespacedName]string
 }
 
-// turned notes the state of a registration's origin, and returns whether it was another one before.
+// turned notes the state of a registration's origin, and returns whether it has changed.
 func (p *probed) turned(key types.NamespacedName, state string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -210,7 +213,8 @@ func (p *probed) turned(key types.NamespacedName, state string) bool {
 	return known && was != state
 }
 
-// replace notes the candidates of a registration, and removes those that are none any more; no candidates forget it.
+// replace notes the candidates of a registration, and removes those that are not candidates any more. Without
+// candidates, the registration is forgotten.
 func (p *probed) replace(key types.NamespacedName, candidates []candidate, remove func(poolKey string)) {
 	now := make([]string, len(candidates))
 	for i, c := range candidates {

@@ -149,7 +149,7 @@ func (r *Reconciler) origin(ctx context.Context, reg *hubv1.ClusterRegistration)
 	return r.Origins.Get(ctx, kind, types.NamespacedName{Namespace: reg.Namespace, Name: reg.Spec.OriginRef.Name})
 }
 
-// provider says where a cluster comes from; nowhere, if its kind of origin is none that the hub knows.
+// provider says where a cluster comes from; "" if the hub does not know its kind of origin.
 func provider(reg *hubv1.ClusterRegistration) string {
 	name, _ := origin.Provider(&reg.Spec)
 	return name
@@ -158,7 +158,7 @@ func provider(reg *hubv1.ClusterRegistration) string {
 func (r *Reconciler) addFinalizer(ctx context.Context, reg *hubv1.ClusterRegistration) error {
 	before := reg.DeepCopy()
 	controllerutil.RemoveFinalizer(before, hubv1.RegistrationFinalizer)
-	// The list is replaced as a whole, so it must be the one that was read.
+	// The list is replaced as a whole, so it must be the list that was read.
 	err := r.Client.Patch(ctx, reg, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	if err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("add finalizer: %w", err))
@@ -166,8 +166,8 @@ func (r *Reconciler) addFinalizer(ctx context.Context, reg *hubv1.ClusterRegistr
 	return nil
 }
 
-// unregistering says that the origin lost its label, or is a Secret that is not there, and since when: discovery
-// counts its delay from here.
+// unregistering sets the condition that the origin has lost its label, or is a Secret that does not exist, and since
+// when. Discovery counts its delay from there.
 func (r *Reconciler) unregistering(reg *hubv1.ClusterRegistration, verdict origin.Verdict) {
 	var reason, message string
 	switch {
@@ -189,16 +189,15 @@ func (r *Reconciler) unregistering(reg *hubv1.ClusterRegistration, verdict origi
 	}
 }
 
-// missing returns whether an origin that is not there is one that the hub has seen, that is no cluster itself, and
-// without which nobody says how to reach the cluster, or, once the registration is deleted, whether that is made
-// again.
+// missing returns whether the hub has seen an origin that does not exist now, and that is a Secret. Without it nobody
+// knows how to reach the cluster, or, once the registration is deleted, whether the registration is made again.
 func missing(reg *hubv1.ClusterRegistration) bool {
 	kind, err := kindOf(reg)
 	return err == nil && !kind.IsCluster() && reg.SawOrigin() && (reg.Spec.KubeConfig == nil || reg.DeletionTimestamp != nil)
 }
 
-// label keeps the label that a probe found out, and, for a registration that has no origin, those that discovery gives to
-// others. It has a field manager of its own: discovery owns the rest.
+// label sets the label that a probe found out, and, on a registration without an origin, those that discovery sets on
+// others. It has a field manager of its own, because discovery owns the rest.
 func (r *Reconciler) label(ctx context.Context, reg *hubv1.ClusterRegistration) error {
 	want := map[string]string{}
 	if minor := kubernetesMinor(reg.Status.KubernetesVersion); minor != "" {

@@ -17,7 +17,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
-// refuse takes over what a delivery says of what the cluster's owner wrote in vain.
+// refuse collects what a delivery ignores of what the cluster's owner wrote.
 func (s *served) refuse(d *hubv1.AddonDelivery) {
 	c := status.Find(d, hubv1.OverridesRefusedCondition)
 	if c == nil {
@@ -30,7 +30,7 @@ func (s *served) refuse(d *hubv1.AddonDelivery) {
 	})
 }
 
-// unreadable adds what cannot be read, once: each delivery begins with it.
+// unreadable adds what cannot be read, once: each delivery's list begins with it.
 func (s *served) unreadable(reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured) {
 	_, texts := facts.Variables(reg, obj)
 	var out []string
@@ -50,11 +50,11 @@ func (s *served) unreadable(reg *hubv1.ClusterRegistration, obj *unstructured.Un
 	}
 }
 
-// maxRefused is how much of it Ready says; the condition has the rest.
+// maxRefused is how much of it the Ready condition quotes; the condition has the rest.
 const maxRefused = 300
 
-// reportRefused sets the condition, and returns what Ready says of it: that something does not count is for whoever wrote it to see at
-// first sight, and no failure of the cluster.
+// reportRefused sets or clears the condition, and returns what Ready says of it. Whoever wrote something that is
+// ignored should see that at first sight, but it is no failure of the cluster.
 func reportRefused(reg *hubv1.ClusterRegistration, s served, now time.Time) string {
 	if len(s.refused) == 0 {
 		status.Clear(reg, hubv1.OverridesRefusedCondition)

@@ -34,20 +34,20 @@ type candidate struct {
 	config *kubeconfig.Config
 }
 
-// resolution is what the search for a kubeconfig came to.
+// resolution is the result of the search for a kubeconfig.
 type resolution struct {
 	secret     string
 	candidates []candidate
-	// refused says of each other key that could have held it why it does not pass.
+	// refused says why the other keys that could have held it do not pass.
 	refused []string
-	// waiting is true if the origin is not that far yet: no failure.
+	// waiting is true if the origin is not ready to give one yet: that is no failure.
 	waiting bool
-	// unread is why the Secret could not be read, if the API server did not answer: it is tried again.
+	// unread is the error of reading the Secret, if the API server did not answer: the hub tries again.
 	unread error
 }
 
-// resolve finds the kubeconfig and sets KubeConfigValid. On failure it returns no candidates, and whatever runs on the
-// cluster is left alone.
+// resolve finds the kubeconfig and sets KubeConfigValid. If it fails it returns no candidates, and whatever runs on
+// the cluster is left alone.
 func (r *Reconciler) resolve(ctx context.Context, reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured,
 	verdict origin.Verdict) resolution {
 	source, reason, err := kubeConfigSource(reg, obj, verdict)
@@ -72,9 +72,9 @@ func (r *Reconciler) resolve(ctx context.Context, reg *hubv1.ClusterRegistration
 	return found
 }
 
-// fromMirror goes on with the kubeconfig that Flux uses when the one that it came from is gone, or not what it was: the cluster
-// is still probed, also by a hub that has just started. A Secret that went before its last credentials reached a mirror has taken
-// them along: what Flux has then is older, and for the same server.
+// fromMirror goes on with the kubeconfig that Flux uses when its source has gone or has changed for the worse: the
+// cluster is still probed, even by a hub that has just started. If the Secret went before its last credentials were
+// copied to a mirror, they are lost: what Flux has then is older, and for the same server.
 func (r *Reconciler) fromMirror(ctx context.Context, reg *hubv1.ClusterRegistration, found resolution) resolution {
 	credential := reg.Status.Credential
 	if credential == nil {
@@ -100,7 +100,7 @@ func (r *Reconciler) fromMirror(ctx context.Context, reg *hubv1.ClusterRegistrat
 	return found
 }
 
-// mirrorsOf names the mirrors of a registration, those with the credential in use first.
+// mirrorsOf returns the names of a registration's mirrors. Those with the credential in use come first.
 func (r *Reconciler) mirrorsOf(ctx context.Context, reg *hubv1.ClusterRegistration) ([]types.NamespacedName, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
@@ -159,7 +159,7 @@ func kubeConfigSource(reg *hubv1.ClusterRegistration, obj *unstructured.Unstruct
 	return source, "", nil
 }
 
-// read reads and checks the Secret. Only its metadata is cached; its bytes are read when they have changed.
+// read reads and checks the Secret. Only its metadata is cached. Its bytes are read again when they have changed.
 func (r *Reconciler) read(ctx context.Context, namespace string, source origin.Source, rules kubeconfig.Rules) (resolution, string, error) {
 	key := types.NamespacedName{Namespace: namespace, Name: source.Secret}
 	meta := &metav1.PartialObjectMetadata{}
@@ -229,7 +229,8 @@ func reasonOf(err error) string {
 	return hubv1.FailedReason
 }
 
-// secretCache remembers what a Secret's bytes came to, so that a reconcile for another reason does not read them again.
+// secretCache remembers the result of checking a Secret, so that a reconcile for another reason does not read it
+// again.
 type secretCache struct {
 	mu      sync.Mutex
 	entries map[types.NamespacedName]secretEntry

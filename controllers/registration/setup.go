@@ -32,8 +32,8 @@ import (
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
-// countDelay gathers the changes of a cluster's deliveries: while ten add-ons become Ready the counts are written a few
-// times, and not ten.
+// countDelay collects the changes of a cluster's deliveries: while ten add-ons become Ready, the counts are written a
+// few times, and not ten times.
 const countDelay = 500 * time.Millisecond
 
 // SetupWithManager starts the room.
@@ -85,7 +85,7 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 	}))
 }
 
-// wake has the registrations of a kind of origin looked at: what they say of it is true no more.
+// wake requeues the registrations of a kind of origin: what they say about it has changed.
 func (r *Reconciler) wake(ctx context.Context, kind origin.Kind, news *enqueue.Bell) {
 	regs := &hubv1.ClusterRegistrationList{}
 	if err := r.Client.List(ctx, regs, client.UnsafeDisableDeepCopy); err != nil {
@@ -103,8 +103,8 @@ func (r *Reconciler) wake(ctx context.Context, kind origin.Kind, news *enqueue.B
 	}
 }
 
-// answers passes a registration whose cluster answers through it from now on, or does not any more: others of the
-// cluster say so.
+// answers lets through a registration whose cluster begins or stops to answer: other registrations of the cluster
+// report it.
 func answers() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },
@@ -114,7 +114,7 @@ func answers() predicate.Predicate {
 	}
 }
 
-// specOrLabels leaves out our own status writes.
+// specOrLabels leaves out the hub's own status writes.
 func specOrLabels() predicate.Predicate {
 	return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
@@ -126,7 +126,7 @@ func specOrLabels() predicate.Predicate {
 	})
 }
 
-// deliveryCounts: what a registration's status says of its deliveries.
+// deliveryCounts lets through what a registration's status says of its deliveries.
 func deliveryCounts() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		a, b := e.ObjectOld.(*hubv1.AddonDelivery), e.ObjectNew.(*hubv1.AddonDelivery)
@@ -136,7 +136,7 @@ func deliveryCounts() predicate.Predicate {
 	}}
 }
 
-// readiness is what a delivery says of itself.
+// readiness returns what a delivery says of itself.
 func readiness(d *hubv1.AddonDelivery) [3]string {
 	c := status.Find(d, hubv1.ReadyCondition)
 	if c == nil {
@@ -145,7 +145,7 @@ func readiness(d *hubv1.AddonDelivery) [3]string {
 	return [3]string{string(c.Status), c.Reason, c.Message}
 }
 
-// heldIn is what a delivery says that the removal guard of its set holds here.
+// heldIn returns what a delivery says that the removal guard of its set holds here.
 func heldIn(d *hubv1.AddonDelivery) string {
 	if c := status.Find(d, hubv1.RemovalsHeldCondition); c != nil {
 		return c.Message
@@ -153,7 +153,7 @@ func heldIn(d *hubv1.AddonDelivery) string {
 	return ""
 }
 
-// refusedIn is what a delivery says that the cluster's owner wrote in vain.
+// refusedIn returns what a delivery says that the hub ignores of what the cluster's owner wrote.
 func refusedIn(d *hubv1.AddonDelivery) string {
 	if c := status.Find(d, hubv1.OverridesRefusedCondition); c != nil {
 		return c.Reason + c.Message
@@ -171,7 +171,8 @@ func orphaned(d *hubv1.AddonDelivery) []string {
 	return names
 }
 
-// setChanges: what a set selects, and whether it compiles, is told to the clusters that it does not serve as well.
+// setChanges lets through changes of what a set selects, and of whether it compiles. Clusters that the set does not
+// serve report those as well.
 func setChanges() predicate.Predicate {
 	return predicate.GenerationChangedPredicate{}
 }

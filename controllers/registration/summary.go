@@ -24,41 +24,42 @@ import (
 // served is what the sets do for a cluster.
 type served struct {
 	counts hubv1.ObjectCounts
-	// addons are those of every set that delivers here, whatever became of them.
+	// addons are those of every set that delivers here, in whatever state.
 	addons map[string]bool
 	// idle names the overrides of add-ons that no set delivers here.
 	idle []string
-	// refused is what the owner of the cluster wrote in vain, and refusedReason the condition's reason.
+	// refused is what the hub ignores of what the cluster's owner wrote, and refusedReason is the condition's reason.
 	refused       []string
 	refusedReason string
 	// left names every add-on that is on the cluster, or may be.
 	left []string
-	// idleDrain says what somebody wrote about draining that does nothing.
+	// idleDrain says which settings about draining have no effect.
 	idleDrain string
-	// doubt says why the breaker does not move, if it should.
+	// doubt says why the breaker does not open, although it should.
 	doubt string
 	// instead is the other registration of the cluster that is served, and not this one; nil if this one is.
 	instead *hubv1.ClusterRegistration
 	// held says what the removal guards of sets hold here.
 	held []string
-	// failed names each add-on that failed, with its set, and says why.
+	// failed names each failed add-on, with its set and the reason.
 	failed []string
-	// why says of each set in reach that does not select the cluster why it does not.
+	// why says why each set in reach does not select the cluster, if it does not.
 	why []string
-	// unready are the deliveries that say that they are not Ready; one whose every add-on another set delivers lacks nothing here.
+	// unready are the deliveries that are not Ready. A delivery whose add-ons are all delivered by other sets lacks
+	// nothing here.
 	unready []unready
-	// pending names the sets that are to be delivered, and have not been reported on.
+	// pending names the sets that are to be delivered and have no report yet.
 	pending []string
 	// suspended names the add-ons whose Flux object somebody has suspended.
 	suspended []string
-	// leaving says of each set that is being withdrawn what is left of it.
+	// leaving says what is left of each set that is being withdrawn.
 	leaving []string
 }
 
 // unready is why a delivery is not Ready.
 type unready struct{ set, reason, message string }
 
-// maxSets bounds status.sets.
+// maxSets is how many sets status.sets names.
 const maxSets = 20
 
 // deliveries counts the add-ons of a cluster and sets status.sets.
@@ -107,7 +108,8 @@ func (r *Reconciler) deliveries(ctx context.Context, reg, instead *hubv1.Cluster
 	return out, r.sets(ctx, reg, results, &out)
 }
 
-// add counts a delivery that stays, and returns what is to be said about its set beside that it delivers; "" for nothing.
+// add counts a delivery that stays, and returns what is worth saying about its set besides that it delivers; "" for
+// nothing.
 func (s *served) add(d *hubv1.AddonDelivery) (result string) {
 	switch c := status.Find(d, hubv1.ReadyCondition); {
 	case c == nil:
@@ -153,7 +155,7 @@ func (r *Reconciler) leftThrough(ctx context.Context, instead *hubv1.ClusterRegi
 	return nil
 }
 
-// lostToOthers is how many add-ons of a delivery other sets deliver. They are counted there.
+// lostToOthers returns how many add-ons of a delivery other sets deliver. They are counted there.
 func lostToOthers(d *hubv1.AddonDelivery) int32 {
 	var n int32
 	for _, a := range d.Status.Addons {
@@ -178,7 +180,8 @@ func leavingText(d *hubv1.AddonDelivery) string {
 	return fmt.Sprintf("%s (%s)", d.SetKey(), status.List(names, 3))
 }
 
-// idleOverrides names the overrides that do nothing: no set delivers an add-on of that name here. Most are typing errors.
+// idleOverrides names the overrides that have no effect, because no set delivers an add-on of that name here. Most
+// are typing errors.
 func idleOverrides(reg *hubv1.ClusterRegistration, addons map[string]bool, now time.Time) []string {
 	var out []string
 	for _, o := range reg.Spec.Overrides {
@@ -255,7 +258,8 @@ func (r *Reconciler) summarize(reg *hubv1.ClusterRegistration, found resolution,
 	status.Summarize(reg, out, r.Clock.Now())
 }
 
-// reportHeld says in a condition what the removal guards of sets hold on the cluster, and returns what Ready says of it.
+// reportHeld sets or clears the condition that removal guards of sets hold something on the cluster, and returns what
+// Ready says of it.
 func reportHeld(reg *hubv1.ClusterRegistration, held []string, now time.Time) string {
 	if len(held) == 0 {
 		status.Clear(reg, hubv1.RemovalsHeldCondition)
@@ -272,7 +276,7 @@ func summary(reg *hubv1.ClusterRegistration, found resolution, refused *refusal,
 	case s.instead != nil:
 		return status.Summary{Phase: status.Broken, Reason: hubv1.DuplicateReason, Message: status.Find(reg, hubv1.DuplicateCondition).Message}
 	case suspended != nil && suspended.Reason != hubv1.ClusterUnreachableReason:
-		// Somebody chose this: no failure, and what was Ready stays so.
+		// Somebody chose this. It is no failure, and what was Ready stays Ready.
 		phase := status.Done
 		if s.lags() {
 			phase = status.Working
@@ -299,10 +303,10 @@ func summary(reg *hubv1.ClusterRegistration, found resolution, refused *refusal,
 	return s.summary()
 }
 
-// lags returns whether a delivery says that it is not Ready, or leaves.
+// lags returns whether a delivery is not Ready, or leaves.
 func (s *served) lags() bool { return len(s.unready) > 0 || len(s.leaving) > 0 }
 
-// summary says how what the sets do here stands.
+// summary sums up what the sets do here.
 func (s *served) summary() status.Summary {
 	ready := status.SomeReady(s.counts.Ready, s.counts.Total)
 	leaving := "being withdrawn: " + status.List(s.leaving, 3)
@@ -337,14 +341,15 @@ func (s *served) summary() status.Summary {
 	return status.Summary{Phase: status.Done, Reason: hubv1.SucceededReason, Message: ready}
 }
 
-// onTheWay are reasons of a delivery of which the counts say all, or that are about to change: this cluster answers, and is not paused.
+// onTheWay are reasons of a delivery that need no mention: the counts say the same, or they are about to change,
+// since this cluster answers and is not paused.
 var onTheWay = []string{
 	hubv1.ProgressingReason, hubv1.WaitingForClusterReason, hubv1.ClusterUnreachableReason, hubv1.PausedReason, hubv1.ClusterSleepingReason,
 	hubv1.ClusterWriteLimitedReason, hubv1.ClusterMigratingReason,
 }
 
-// waits is the summary of a cluster with a delivery that is not Ready and has not failed: it has the reason of the first that is not
-// merely on its way.
+// waits returns the summary of a cluster with a delivery that is not Ready and has not failed. It has the reason of
+// the first delivery that is not merely on its way.
 func (s *served) waits(ready string) status.Summary {
 	for _, u := range s.unready {
 		if !slices.Contains(onTheWay, u.reason) {
@@ -365,7 +370,7 @@ func noSet(why []string) string {
 	return "no AddonSet delivers to this cluster: " + status.List(why, 3)
 }
 
-// nextLook returns when the status would change by the passing of time alone: the credential's days count down.
+// nextLook returns after how long the status changes with time alone: the credential's days count down.
 func (r *Reconciler) nextLook(reg *hubv1.ClusterRegistration) time.Duration {
 	c := reg.Status.Credential
 	if c == nil || c.ExpirationTime == nil {

@@ -16,15 +16,15 @@ import (
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
-// suspend decides whether the cluster's Flux objects are to be suspended, and says so in condition Suspended: the
-// delivery room acts on it. What the origin's own controller does with the cluster is said in condition Maintenance.
-// It returns when to decide again, and a doubt to be told.
+// suspend decides whether the cluster's Flux objects are to be suspended, and sets condition Suspended, by which the
+// delivery room suspends them. Condition Maintenance says what the origin's own controller does with the cluster. It
+// returns after how long to decide again, and a doubt to report.
 func (r *Reconciler) suspend(reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured, refused *refusal) (time.Duration, string) {
 	now := r.Clock.Now()
 	was, reachable := status.Find(reg, hubv1.SuspendedCondition), status.Find(reg, hubv1.ReachableCondition)
 	facts := breaker.Facts{
 		Pause: reg.Spec.Pause, Answered: reg.Status.ClusterID() != "", Now: now, Again: r.Config.ProbeInterval,
-		// Where Flux's failures are all that is known, suspending Flux would end the only attempts to find the cluster alive.
+		// If Flux's failures are all that is known, suspending Flux would end the only attempts to reach the cluster.
 		Down: refused == nil && !reg.Status.UsesWorkloadIdentity() && reachable != nil && reachable.Status == metav1.ConditionFalse,
 	}
 	if was != nil {
@@ -58,8 +58,8 @@ func kindOf(reg *hubv1.ClusterRegistration) (origin.Kind, error) {
 	return originreader.KindOf(reg)
 }
 
-// moment is how far back a probe counts as one of just now: long enough for several clusters to be probed, and too short for
-// probes from before the network went.
+// moment is how old a probe may be to count as current: long enough for several clusters to be probed, and too short
+// for probes from before the network failed.
 func (r *Reconciler) moment() time.Duration { return max(r.Config.ProbeInterval/6, 10*time.Second) }
 
 // tellSuspended sends an event when the hub suspends or resumes a cluster.

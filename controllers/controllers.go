@@ -82,11 +82,11 @@ func AddToManager(ctx context.Context, mgr manager.Manager, config *hubconfig.Co
 	return AddRooms(mgr, config, World{Client: c, Pool: pool, Clock: clock.RealClock{}, HubUID: system.UID})
 }
 
-// World is what the rooms reach the world through.
+// World is what the rooms use from outside.
 type World struct {
 	// Client reads from the manager's cache and writes.
 	Client client.Client
-	// Pool asks the clusters.
+	// Pool probes the clusters.
 	Pool  *probe.Pool
 	Clock clock.PassiveClock
 	// HubUID is the kube-system UID of the management cluster itself.

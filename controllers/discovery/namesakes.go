@@ -19,14 +19,14 @@ import (
 	"github.com/chandler-hub/chandler/internal/provenance"
 )
 
-// Deliveries outlive a registration that somebody has deleted, and that is about to be made again. Whoever has an
-// origin that may be registered by the same name must not get hold of them in between: be it that it has the other
-// one's name, or that one's name with its kind.
+// Deliveries outlive a registration that somebody has deleted and that is about to be made again. In between, nobody
+// whose origin may be registered under the same name may get those deliveries: neither an origin with the other one's
+// name, nor one with that name and its kind.
 
-// unregisterAgain makes the registration of an origin that says it wants none, if deliveries of it are there: nobody
-// else would withdraw them. Somebody deleted the registration while it was wanted, so it was let go to be made again,
-// and the label changed before it was. An origin that says nothing may never have had that registration: somebody may
-// have written it by hand, and absence removes nothing.
+// unregisterAgain makes the registration of an origin that says it wants none, if deliveries of that registration
+// exist: nobody else would withdraw them. Somebody deleted the registration while it was wanted, so it was released
+// to be made again, and the label changed before that. An origin without a label may never have had that
+// registration: somebody may have written it by hand, and absence removes nothing.
 func (r *Reconciler) unregisterAgain(ctx context.Context, req Request, obj *unstructured.Unstructured, verdict origin.Verdict) error {
 	if !verdict.AtOnce {
 		return nil
@@ -46,8 +46,8 @@ func (r *Reconciler) unregisterAgain(ctx context.Context, req Request, obj *unst
 	return r.ensure(ctx, req, obj, nil)
 }
 
-// delivered returns whether a delivery of a registration is there. Whoever writes one beside an origin registers
-// nothing by that: its status, which he cannot write, says nothing of add-ons.
+// delivered returns whether a delivery of a registration exists. Writing one beside an origin does not register
+// anything: its author cannot write its status, so that names no add-ons.
 func (r *Reconciler) delivered(ctx context.Context, reg types.NamespacedName) (bool, error) {
 	list := &hubv1.AddonDeliveryList{}
 	if err := r.Client.List(ctx, list, index.DeliveriesOf(reg), client.UnsafeDisableDeepCopy); err != nil {
@@ -69,8 +69,8 @@ func (r *Reconciler) delivered(ctx context.Context, reg types.NamespacedName) (b
 	return false, nil
 }
 
-// spokenFor returns whether a registration's name, of which there is none now, is another origin's: something is
-// delivered by that name, and an older origin may have had it.
+// spokenFor returns whether the name of a registration that does not exist belongs to another origin: deliveries of
+// that name exist, and an older origin may have had it.
 func (r *Reconciler) spokenFor(ctx context.Context, req Request, obj *unstructured.Unstructured, name string) (bool, error) {
 	if there, err := r.delivered(ctx, types.NamespacedName{Namespace: req.Namespace, Name: name}); err != nil || !there {
 		return false, err
@@ -85,8 +85,8 @@ func (r *Reconciler) spokenFor(ctx context.Context, req Request, obj *unstructur
 	return false, err
 }
 
-// rivals returns the other origins that ask to be registered, and may be about to be registered by a name: they have
-// it, alone or with their kind, and have no registration of another one.
+// rivals returns the other origins that ask to be registered and may be about to be registered under a name: it is
+// their name, alone or with their kind, and they have no registration of another name.
 func (r *Reconciler) rivals(ctx context.Context, req Request, name string) ([]*unstructured.Unstructured, error) {
 	names := []string{name}
 	for _, kind := range origin.Kinds {

@@ -102,8 +102,9 @@ func version(reg *hubv1.ClusterRegistration) func(echo.Object) string {
 	}
 }
 
-// absent looks at an origin that is not there. That alone removes nothing: it may be about to come out of a backup. One that the
-// hub saw in this management cluster was deleted while nobody looked, or moved away. A Secret is not the cluster, and is waited for.
+// absent handles an origin that does not exist. Absence alone removes nothing: the origin may be about to be restored
+// from a backup. An origin that the hub saw in this management cluster was deleted while no hub ran, or was moved
+// away. A Secret is not the cluster itself, so the hub waits for it.
 func (r *Reconciler) absent(ctx context.Context, req Request, verdict origin.Verdict,
 	reg *hubv1.ClusterRegistration) (reconcile.Result, error) {
 	if reg == nil || reg.DeletionTimestamp != nil || verdict.Origin != teardown.OriginGone {
@@ -123,8 +124,8 @@ func (r *Reconciler) absent(ctx context.Context, req Request, verdict origin.Ver
 	return reconcile.Result{}, r.remove(ctx, reg, reg, why)
 }
 
-// left returns how much is left of a delay that the registration room counts in a condition; false if it does not count it, or has not
-// written so yet.
+// left returns how much is left of a delay that the registration room counts in a condition; false if it does not
+// count one, or has not written that yet.
 func (r *Reconciler) left(reg *hubv1.ClusterRegistration, reason string, delay time.Duration) (time.Duration, bool) {
 	c := status.Find(reg, hubv1.UnregisteringCondition)
 	if c == nil || c.Reason != reason {
@@ -215,14 +216,14 @@ func (r *Reconciler) name(ctx context.Context, req Request, obj *unstructured.Un
 	return "", false, nil
 }
 
-// writtenByHand is a registration with a kubeconfig of its own and without an origin: a cluster that somebody has registered by hand. It
-// may be another one than the origin, or the same: nobody but that person knows. So it is left alone, and nothing else is made of the
-// origin, which may be that very cluster a second time.
+// writtenByHand returns whether a registration has a kubeconfig of its own and no origin: somebody has registered a
+// cluster by hand. It may be another cluster than the origin's, or the same one; only that person knows. So the
+// registration is left alone, and the origin is not registered, since its cluster could be registered twice.
 type writtenByHand struct{ *hubv1.ClusterRegistration }
 
 func (w writtenByHand) Error() string { return "written by hand" }
 
-// tellByHand tells both sides.
+// tellByHand sends an event to both.
 func (r *Reconciler) tellByHand(req Request, obj *unstructured.Unstructured, w writtenByHand) {
 	r.Recorder.Eventf(obj, nil, corev1.EventTypeWarning, hubv1.NotRegisteredEvent, "Register",
 		"not registered: ClusterRegistration %q was written by hand, with a spec.kubeConfig of its own. If it is this cluster, "+
@@ -231,8 +232,8 @@ func (r *Reconciler) tellByHand(req Request, obj *unstructured.Unstructured, w w
 		"%s", req.Kind.Ignored(req.Name))
 }
 
-// upToDate returns whether a registration has every label, and has had no other mirrored. A label that somebody else owns with
-// another value is marked in the annotation; it counts as long as it is there.
+// upToDate returns whether a registration has every label, and has no other mirrored ones. A label that somebody else
+// owns with another value is marked in the annotation. It counts as long as it exists.
 func upToDate(reg *hubv1.ClusterRegistration, desired map[string]string) bool {
 	if reg == nil {
 		return false
@@ -330,8 +331,8 @@ func without(labels map[string]string, conflict error) (left map[string]string, 
 	return left, theirs
 }
 
-// removeAfterDelay removes a registration whose origin has lost its label a while ago. The registration room says since when,
-// in a condition, so that the delay survives a restart.
+// removeAfterDelay removes a registration whose origin has lost its label some time ago. The registration room notes
+// since when, in a condition, so that the delay survives a restart.
 func (r *Reconciler) removeAfterDelay(ctx context.Context, req Request, obj *unstructured.Unstructured,
 	reg *hubv1.ClusterRegistration) (reconcile.Result, error) {
 	if left, ok := r.left(reg, hubv1.LabelRemovedReason, r.Config.UnregisterDelay); !ok || left > 0 {
@@ -340,12 +341,12 @@ func (r *Reconciler) removeAfterDelay(ctx context.Context, req Request, obj *uns
 	return reconcile.Result{}, r.remove(ctx, obj, reg, fmt.Sprintf("label %s was removed", hubv1.RegisterLabel))
 }
 
-// remove deletes a registration, with an event about its origin, if that is there.
+// remove deletes a registration, with an event about its origin, if that exists.
 func (r *Reconciler) remove(ctx context.Context, obj client.Object, reg *hubv1.ClusterRegistration, why string) error {
 	if reg == nil || reg.DeletionTimestamp != nil {
 		return nil
 	}
-	// The very object that the decision was made about, and no other that took its place.
+	// Exactly the object that was decided on, and no other that took its place.
 	err := r.Client.Delete(ctx, reg, client.Preconditions{UID: &reg.UID})
 	if err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("delete ClusterRegistration %s/%s: %w", reg.Namespace, reg.Name, err))

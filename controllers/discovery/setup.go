@@ -22,7 +22,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/origin"
 )
 
-// SetupWithManager starts discovery: Secrets at once, the other kinds when their CRDs are there.
+// SetupWithManager starts discovery: Secrets at once, the other kinds when their CRDs exist.
 func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 	c, err := controller.NewTyped("discovery", mgr, controller.TypedOptions[Request]{
 		Reconciler: r, MaxConcurrentReconciles: r.Config.Concurrency,
@@ -44,17 +44,18 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 		return err
 	}
 	r.Origins.OnInstalled(watch)
-	// One without an origin may keep that of its name from being registered: when it goes, or becomes another, that is looked at again.
+	// A registration without an origin may keep the origin of its name from being registered. When it goes, or changes,
+	// that is checked again.
 	if err := c.Watch(source.TypedKind(mgr.GetCache(), client.Object(&hubv1.ClusterRegistration{}), r.enqueueNamesakes(),
 		predicate.TypedGenerationChangedPredicate[client.Object]{})); err != nil {
 		return err
 	}
-	// A registration that is gone, or whose labels somebody changed, is made good from its origin.
+	// A registration that is gone, or whose labels somebody changed, is restored from its origin.
 	return c.Watch(source.TypedKind(mgr.GetCache(), client.Object(&hubv1.ClusterRegistration{}), enqueueOriginOf()))
 }
 
-// interesting leaves out the thousands of Secrets on a hub that say nothing of clusters. An update is seen with its old and
-// its new labels, so that a label that went is interesting.
+// interesting leaves out the thousands of Secrets on a hub that have nothing to do with clusters. An update has its
+// old and its new labels, so a label that was removed is interesting.
 func interesting(kind origin.Kind) func(client.Object) bool {
 	return func(obj client.Object) bool {
 		if kind != origin.Secret {

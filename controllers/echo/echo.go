@@ -13,10 +13,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Wait is when to look again if the cache is behind: about what a watch takes on a busy API server.
+// Wait is after how long to requeue if the cache is behind: about what a watch takes on a busy API server.
 const Wait = 100 * time.Millisecond
 
-// patience is how long a write is waited for. It never shows if somebody has deleted the object since.
+// patience is how long the cache may lack a write. If somebody has deleted the object since, it never shows.
 const patience = 3 * time.Second
 
 // Object is what was written.
@@ -25,7 +25,7 @@ type Object struct {
 	types.NamespacedName
 }
 
-// Writes are those of a room, by what it works on at a time. The zero value is ready for use.
+// Writes are those of a room, by the key of its reconciles. The zero value is ready for use.
 type Writes[Room comparable] struct {
 	mu     sync.Mutex
 	writes map[Room]map[Object]written
@@ -49,7 +49,7 @@ func (w *Writes[Room]) Note(room Room, kind string, obj client.Object, now time.
 	w.writes[room][Object{kind, client.ObjectKeyFromObject(obj)}] = written{obj.GetResourceVersion(), now}
 }
 
-// Forget a room: what was written there is being deleted, or is gone.
+// Forget a key: its object is being deleted, or is gone.
 func (w *Writes[Room]) Forget(room Room) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -75,7 +75,7 @@ func (w *Writes[Room]) Behind(room Room, cached func(Object) string, now time.Ti
 	return behind
 }
 
-// older returns whether one resourceVersion is older than another, or none.
+// older returns whether one resourceVersion is older than another; false if either is none.
 func older(version, than string) bool {
 	if version == "" {
 		return true

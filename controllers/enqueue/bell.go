@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Bell is a source of events that the hub itself has: one room tells another something that no watch tells. Ring fills the queue
-// before it returns, and never waits, so a reconcile may ring.
+// Bell is a source of events that come from the hub itself: one room tells another something that no watch reports.
+// Ring fills the queue before it returns, and never waits, so a reconcile may ring.
 type Bell struct {
 	of handler.MapFunc
 
@@ -24,7 +24,8 @@ type Bell struct {
 // NewBell returns a bell that enqueues what of returns.
 func NewBell(of handler.MapFunc) *Bell { return &Bell{of: of} }
 
-// Start is called by the controller that watches the bell. What rang before is lost: the controller starts with all there is.
+// Start is called by the controller that watches the bell. Rings before that are lost: the controller starts with
+// everything that exists.
 func (b *Bell) Start(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -27,8 +27,8 @@ func SameCluster(c client.Reader) handler.MapFunc {
 	}
 }
 
-// ComesOrGoes passes a registration that goes, or turns out to be of another cluster: which of the others of that cluster is served may be
-// another one then.
+// ComesOrGoes lets through a registration that goes, or that turns out to be of another cluster: that may change
+// which of the cluster's other registrations is served.
 func ComesOrGoes() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },

@@ -32,7 +32,7 @@ const (
 	RegistrationOrigin = "origin"
 	// RegistrationSecret of a ClusterRegistration: the Secret that its kubeconfig came from, in its own namespace.
 	RegistrationSecret = "secret"
-	// ClusterID of a ClusterRegistration: which cluster it is.
+	// ClusterID of a ClusterRegistration: the UID of its cluster.
 	ClusterID = "clusterID"
 	// ClusterKey of a Flux object: the cluster-key label.
 	ClusterKey = "clusterKey"
@@ -87,7 +87,7 @@ func DeliveriesOf(registration types.NamespacedName) client.MatchingFields {
 	return client.MatchingFields{DeliveryRegistration: registration.String()}
 }
 
-// Registration returns the key that an annotation or reference "namespace/name" names; false if it is none.
+// Registration returns the key that an annotation or reference "namespace/name" names; false if it names none.
 func Registration(s string) (types.NamespacedName, bool) {
 	ns, name, ok := strings.Cut(s, "/")
 	return types.NamespacedName{Namespace: ns, Name: name}, ok && ns != "" && name != ""
@@ -168,8 +168,8 @@ func clusterKey(o client.Object) []string {
 	return nil
 }
 
-// FluxObjects returns the HelmReleases and then the Kustomizations that say they are for a cluster, by its key, as
-// the cache has them: nobody may write to them.
+// FluxObjects returns the HelmReleases and then the Kustomizations that name a cluster, by its key. They are the
+// cache's own, so nobody may write to them.
 func FluxObjects(ctx context.Context, c client.Reader, clusterKey string, opts ...client.ListOption) ([]client.Object, error) {
 	opts = append(opts, client.MatchingFields{ClusterKey: clusterKey}, client.UnsafeDisableDeepCopy)
 	releases, kustomizations := &helmv2.HelmReleaseList{}, &kustomizev1.KustomizationList{}
@@ -189,7 +189,7 @@ func FluxObjects(ctx context.Context, c client.Reader, clusterKey string, opts .
 	return out, nil
 }
 
-// foreignSecret is where a HelmRelease that is not the hub's has its kubeconfig from.
+// foreignSecret returns the Secret with the kubeconfig of a HelmRelease that is not the hub's.
 func foreignSecret(o client.Object) []string {
 	hr := o.(*helmv2.HelmRelease)
 	if kc := hr.Spec.KubeConfig; kc != nil && kc.SecretRef != nil && hr.Labels[hubv1.ClusterKeyLabel] == "" {
@@ -198,7 +198,8 @@ func foreignSecret(o client.Object) []string {
 	return nil
 }
 
-// ByWorkloadIdentity returns whether Flux gets at the target of a HelmRelease or Kustomization by workload identity.
+// ByWorkloadIdentity returns whether Flux logs in to the target of a HelmRelease or Kustomization by workload
+// identity.
 func ByWorkloadIdentity(obj client.Object) bool {
 	kc := KubeConfig(obj)
 	return kc != nil && kc.ConfigMapRef != nil

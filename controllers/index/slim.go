@@ -20,8 +20,8 @@ import (
 	"github.com/chandler-hub/chandler/internal/fluxstate"
 )
 
-// CacheOptions returns what the informers keep: of Flux objects and revisions only those that the hub made, and of each
-// object only what is read.
+// CacheOptions returns what the informers keep: of Flux objects and revisions only those that the hub made, and of
+// each object only the fields that are read.
 func CacheOptions() cache.Options {
 	ours := labels.NewSelector()
 	for _, r := range must(labels.ParseToRequirements(hubv1.ClusterKeyLabel)) {
@@ -33,7 +33,7 @@ func CacheOptions() cache.Options {
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
-			// All of them: one that somebody wrote by hand may have the release that an add-on is about to get.
+			// All of them, because one that somebody wrote by hand may have the release that an add-on is about to get.
 			&helmv2.HelmRelease{}:        {Transform: slimHelmRelease},
 			&kustomizev1.Kustomization{}: {Label: ours, Transform: slimKustomization},
 			&hubv1.AddonDelivery{}:       {Transform: slimDelivery},
@@ -63,7 +63,8 @@ func partial(apiVersion, kind string) *metav1.PartialObjectMetadata {
 	return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: apiVersion, Kind: kind}}
 }
 
-// slimHelmRelease keeps what plans and predicates read, and drops the values: 50,000 of them would be most of the hub's memory.
+// slimHelmRelease keeps what plans and predicates read, and drops the values, which would be most of the hub's memory
+// for 50,000 HelmReleases.
 func slimHelmRelease(in any) (any, error) {
 	o, ok := in.(*helmv2.HelmRelease)
 	if !ok {
@@ -78,7 +79,7 @@ func slimHelmRelease(in any) (any, error) {
 	if ref := spec.ChartRef; ref != nil {
 		common.each(&ref.APIVersion, &ref.Kind, &ref.Namespace, &ref.Name)
 	}
-	// Of the hub's own, the cluster-key label says which cluster it is for.
+	// On the hub's own objects, the cluster-key label says which cluster they are for.
 	if ByWorkloadIdentity(o) || o.Labels[hubv1.ClusterKeyLabel] == "" {
 		spec.KubeConfig = o.Spec.KubeConfig
 	}
@@ -93,11 +94,11 @@ func slimHelmRelease(in any) (any, error) {
 	return o, nil
 }
 
-// longestRelease is how long Helm lets the name of a release be. helm-controller shortens a longer one in its own way.
+// longestRelease is how long Helm lets a release's name be. helm-controller shortens a longer name in its own way.
 const longestRelease = 53
 
-// InstalledAs returns the Helm release that Flux has installed for a HelmRelease, if it asks for another one by now; zero if it does not,
-// or that is not known.
+// InstalledAs returns the Helm release that Flux has installed for a HelmRelease, if it now asks for another one;
+// zero if it does not, or that is not known.
 func InstalledAs(obj client.Object) hubv1.HelmReleaseIdentity {
 	o, ok := obj.(*helmv2.HelmRelease)
 	if !ok || o.Status.History.Latest() == nil || o.Status.History.Latest().Name == "" || o.Status.StorageNamespace == "" ||
@@ -137,8 +138,8 @@ func slimKustomization(in any) (any, error) {
 	return o, nil
 }
 
-// slimConditions keeps Ready, and of a HelmRelease why its last attempt failed. What Flux says when all is well, it says of the same
-// add-on on every cluster; each failure has words of its own.
+// slimConditions keeps Ready, and for a HelmRelease why its last attempt failed. A success has the same message on
+// every cluster; each failure has its own.
 func slimConditions(in []metav1.Condition) []metav1.Condition {
 	var out []metav1.Condition
 	for _, c := range in {
@@ -196,15 +197,16 @@ func slimMeta(in any) (any, error) {
 	return in, nil
 }
 
-// common are the strings that many objects have: the names of labels, of namespaces and of clusters. A decoder makes each of them anew
-// for each object.
+// common holds the strings that many objects share: names of labels, namespaces and clusters. A decoder makes new
+// copies for each object.
 var common interned
 
-// maxInterned bounds their bytes; those of 5,000 clusters are about one million. When they are more, they are
-// forgotten: what comes after that is common to itself, and what has gone from the fleet is not kept for ever.
+// maxInterned limits their bytes; 5,000 clusters have about one million. Beyond that all are forgotten, and are
+// collected anew, so that names of clusters that have left the fleet are not kept for ever.
 const maxInterned = 16 << 20
 
-// interned holds one copy of each string that it was given. Package unique does not: it forgets what nobody has a handle of.
+// interned holds one copy of each string that it was given. Package unique does not: it forgets strings that nobody
+// has a handle for.
 type interned struct {
 	mu    sync.Mutex
 	known map[string]string
@@ -230,14 +232,14 @@ func (n *interned) one(s string) string {
 	return s
 }
 
-// each puts the copies in the place of strings.
+// each replaces strings with their copies.
 func (n *interned) each(strings ...*string) {
 	for _, s := range strings {
 		*s = n.one(*s)
 	}
 }
 
-// all puts the copies into a map, of its keys and of its values, but for values that no two objects have.
+// all replaces a map's keys and values with their copies, except values that no two objects share.
 func (n *interned) all(m map[string]string) {
 	for k, v := range m {
 		if k != hubv1.HashAnnotation {

@@ -17,7 +17,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/version"
 )
 
-// readTimeout bounds the wait for a cache that is not there yet: a scrape then lacks these metrics, and has the others.
+// readTimeout limits the wait for a cache that has not synced: then a scrape lacks these metrics, and has the others.
 const readTimeout = time.Second
 
 // The metrics. Labels name a registration or a set, or are words from a list, and never name both: a fleet of 5,000 clusters with
@@ -93,8 +93,8 @@ func (m *Metrics) Collect(reader client.Reader, elected <-chan struct{}, pool *p
 	return m.registry.Register(poolCollector{pool})
 }
 
-// Collector is a prometheus.Collector that reads from Reader, a cache. It says nothing before Elected is closed: of several
-// replicas one speaks, so that a sum counts nothing twice.
+// Collector is a prometheus.Collector that reads from Reader, a cache. It returns nothing before Elected is closed:
+// of several replicas only the leader does, so that a sum counts nothing twice.
 type Collector struct {
 	Reader  client.Reader
 	Elected <-chan struct{}

@@ -12,10 +12,10 @@ import (
 	"github.com/chandler-hub/chandler/internal/probe"
 )
 
-// answered is the outcome of a probe that was none of probe's failures.
+// answered is the outcome of a probe that did not fail.
 const answered = "Answered"
 
-// probes measures probes. Its labels are how they ended, and never whom they asked.
+// probes measures probes. Its label is the outcome, and never the cluster.
 type probes struct{ seconds *prometheus.HistogramVec }
 
 func newProbes() probes {
@@ -28,7 +28,7 @@ func newProbes() probes {
 	return p
 }
 
-// Measured returns a prober that does the same, and is measured.
+// Measured returns a prober that measures each probe.
 func (p probes) Measured(do probe.Prober) probe.Prober {
 	return func(ctx context.Context, cfg *kubeconfig.Config) probe.Result {
 		start := time.Now()
@@ -50,7 +50,7 @@ var (
 	probesRunning = prometheus.NewDesc("chandler_probes_running", "Probes at work.", nil, nil)
 )
 
-// poolCollector says what a pool has to do.
+// poolCollector reports the work of a pool.
 type poolCollector struct{ *probe.Pool }
 
 // Describe says which metrics there are.

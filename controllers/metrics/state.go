@@ -27,7 +27,7 @@ const (
 	stateStalled           = "Stalled"
 	stateTerminating       = "Terminating"
 	stateDuplicate         = "Duplicate"
-	// stateOther is for words that this hub does not know: another version of it may have written them.
+	// stateOther is for states that this hub does not know: another version of it may have written them.
 	stateOther = "Other"
 )
 
@@ -37,7 +37,7 @@ var registrationStates = []string{
 	stateAddonsFailed, stateProgressing, stateReady,
 }
 
-// registrationState asks in the order in which the registration room sums up Ready.
+// registrationState checks in the order in which the registration room sums up Ready.
 func registrationState(reg *hubv1.ClusterRegistration) string {
 	valid, reachable := status.Find(reg, hubv1.KubeConfigValidCondition), status.Find(reg, hubv1.ReachableCondition)
 	suspended := status.Find(reg, hubv1.SuspendedCondition)

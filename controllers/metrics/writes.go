@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// writes counts what the hub writes to the management cluster. Events and the lease of the leader are not among it: they have
+// writes counts the hub's writes to the management cluster. Events and the leader's lease are not counted: they have
 // clients of their own.
 type writes struct{ total *prometheus.CounterVec }
 
@@ -23,7 +23,7 @@ func newWrites() writes {
 	}, []string{"kind", "verb", "result"})}
 }
 
-// Counted returns a client that does the same, and counts its writes.
+// Counted returns a client that counts its writes.
 func (w writes) Counted(c client.Client) client.Client { return &counted{c, w} }
 
 // count counts a write, and returns its error.
@@ -52,7 +52,7 @@ func (c *counted) kind(obj runtime.Object) string {
 	return gvk.Kind
 }
 
-// appliedKind asks an apply configuration, which is an unstructured object wherever the hub makes one.
+// appliedKind returns the kind of an apply configuration, which is an unstructured object everywhere in the hub.
 func appliedKind(obj runtime.ApplyConfiguration) string {
 	if o, ok := obj.(interface{ GetKind() string }); ok {
 		return o.GetKind()
@@ -86,7 +86,7 @@ func (c *counted) DeleteAllOf(ctx context.Context, obj client.Object, opts ...cl
 
 func (c *counted) Status() client.SubResourceWriter { return &countedStatus{c.Client.Status(), c} }
 
-// countedStatus counts writes of statuses, whichever way they are written.
+// countedStatus counts writes of statuses, in whatever way they are written.
 type countedStatus struct {
 	client.SubResourceWriter
 	c *counted
@@ -104,7 +104,7 @@ func (s *countedStatus) Apply(ctx context.Context, obj runtime.ApplyConfiguratio
 	return s.c.writes.count(appliedKind(obj), "status", s.SubResourceWriter.Apply(ctx, obj, opts...))
 }
 
-// RegisterBound registers how many writes may be on their way at a time.
+// RegisterBound registers how many writes may be in flight at a time.
 func RegisterBound(registry prometheus.Registerer, bound func() int) error {
 	return registry.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "chandler_writes_bound",

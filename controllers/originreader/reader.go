@@ -34,8 +34,8 @@ import (
 	"github.com/chandler-hub/chandler/internal/teardown"
 )
 
-// Starter starts a watch of a kind on behalf of a room: of an example in the version that the API server prefers, and again when it
-// prefers another one.
+// Starter starts a room's watch of a kind: of an example in the version that the API server prefers. It is called
+// again when the API server prefers another one.
 type Starter func(kind origin.Kind, example client.Object) error
 
 // Reader knows which kinds are installed, and reads origins from the cache.
@@ -51,7 +51,7 @@ type Reader struct {
 	tell     []func(context.Context, origin.Kind)
 }
 
-// New returns a Reader that watches nothing yet, but for Secrets.
+// New returns a Reader that watches only Secrets yet.
 func New(mgr manager.Manager, policy origin.Policy) *Reader {
 	return &Reader{
 		mgr: mgr, policy: policy,
@@ -63,11 +63,12 @@ func New(mgr manager.Manager, policy origin.Policy) *Reader {
 // OnInstalled registers a room that wants to watch origins. It must be called before the manager starts.
 func (o *Reader) OnInstalled(s Starter) { o.starters = append(o.starters, s) }
 
-// OnChange registers a room that wants to know when a kind that is watched goes or is back. It must be called before the manager starts.
+// OnChange registers a room that wants to know when a watched kind is uninstalled or installed again. It must be
+// called before the manager starts.
 func (o *Reader) OnChange(tell func(context.Context, origin.Kind)) { o.tell = append(o.tell, tell) }
 
-// Get reads an origin from the cache, and says what it asks for. The object is nil unless it is there; a Secret that
-// is being deleted is there, and its kubeconfig is used until it is not.
+// Get reads an origin from the cache, and says what it asks for. The object is nil if it does not exist. A Secret
+// that is being deleted still exists, and its kubeconfig is used.
 func (o *Reader) Get(ctx context.Context, kind origin.Kind, key types.NamespacedName) (*unstructured.Unstructured, origin.Verdict, error) {
 	gvk, ok := o.version(kind)
 	if !ok {
@@ -76,7 +77,8 @@ func (o *Reader) Get(ctx context.Context, kind origin.Kind, key types.Namespaced
 	obj, err := o.read(ctx, kind, gvk, key)
 	switch {
 	case apierrors.IsNotFound(err):
-		// When a CRD is deleted its objects go first: look again whether the kind is there before "gone" is believed.
+		// When a CRD is deleted, its objects go first. So check that the kind still exists before reporting that an origin
+		// is gone.
 		if kind.CRD != "" {
 			version, err := o.served(ctx, kind)
 			if err != nil {
@@ -97,7 +99,7 @@ func (o *Reader) Get(ctx context.Context, kind origin.Kind, key types.Namespaced
 	return obj, verdict, nil
 }
 
-// MayRegister returns whether an origin that does not ask to be registered would be if it did.
+// MayRegister returns whether an origin that does not ask to be registered could be if it did.
 func (o *Reader) MayRegister(ctx context.Context, kind origin.Kind, obj *unstructured.Unstructured) (bool, error) {
 	asks := obj.DeepCopy()
 	labels := asks.GetLabels()
@@ -111,7 +113,7 @@ func (o *Reader) MayRegister(ctx context.Context, kind origin.Kind, obj *unstruc
 	return verdict.Origin == teardown.OriginWanted, err
 }
 
-// judge says what an origin asks for, by what lies around it.
+// judge says what an origin asks for, from its labels and its surroundings.
 func (o *Reader) judge(ctx context.Context, kind origin.Kind, obj *unstructured.Unstructured) (origin.Verdict, error) {
 	around := origin.Around{ClusterExists: func(name string) bool {
 		gvk, ok := o.version(origin.ClusterAPI)
@@ -122,7 +124,7 @@ func (o *Reader) judge(ctx context.Context, kind origin.Kind, obj *unstructured.
 		return err == nil
 	}}
 	if kind == origin.Secret {
-		// One that the cache does not know yet allows nothing; the rooms look again when it comes.
+		// A Namespace that is not in the cache yet allows nothing. The rooms look again when it is.
 		namespace := Namespace()
 		if err := o.mgr.GetClient().Get(ctx, types.NamespacedName{Name: obj.GetNamespace()}, namespace); client.IgnoreNotFound(err) != nil {
 			return origin.Verdict{}, fmt.Errorf("read Namespace %s: %w", obj.GetNamespace(), err)
@@ -132,7 +134,7 @@ func (o *Reader) judge(ctx context.Context, kind origin.Kind, obj *unstructured.
 	return o.policy.Judge(kind, obj, around), nil
 }
 
-// Asking returns the kinds of which an origin of a name is there and asks to be registered. It reads the cache alone.
+// Asking returns the kinds that have an origin of a name which asks to be registered. It reads the cache only.
 func (o *Reader) Asking(ctx context.Context, key types.NamespacedName) ([]origin.Kind, error) {
 	var out []origin.Kind
 	for _, kind := range origin.Kinds {
@@ -163,7 +165,7 @@ func Namespace() *metav1.PartialObjectMetadata {
 	return m
 }
 
-// AllowsSecrets passes events about namespaces in which Secrets may register clusters, or no longer.
+// AllowsSecrets lets through events about namespaces whose Secrets may register clusters, or no longer may.
 func AllowsSecrets() predicate.Predicate {
 	label := func(obj client.Object) string { return obj.GetLabels()[hubv1.RegisterSecretsLabel] }
 	return predicate.Funcs{
@@ -174,8 +176,8 @@ func AllowsSecrets() predicate.Predicate {
 	}
 }
 
-// Deleted returns whether an origin that Get found to be gone was deleted: it is not there, read live, and the kind is still the
-// one that the registration's origin was of. A Secret that is being deleted counts as one that is not there.
+// Deleted returns whether an origin that Get found to be gone was deleted: it does not exist, read live, and the CRD
+// is still the one that the registration's origin was of. A Secret that is being deleted counts as gone.
 func (o *Reader) Deleted(ctx context.Context, kind origin.Kind, reg *hubv1.ClusterRegistration, name string) (bool, error) {
 	gvk, ok := o.version(kind)
 	if !ok {
@@ -197,7 +199,8 @@ func (o *Reader) Deleted(ctx context.Context, kind origin.Kind, reg *hubv1.Clust
 	return err == nil && there == nil, err
 }
 
-// Still returns whether an origin, read live, asks for what the cache says: it is there, is not being deleted, and has the same label.
+// Still returns whether an origin, read live, asks for what the cache says: it exists, is not being deleted, and has
+// the same label.
 func (o *Reader) Still(ctx context.Context, kind origin.Kind, obj *unstructured.Unstructured) (bool, error) {
 	gvk, ok := o.version(kind)
 	if !ok {
@@ -211,7 +214,7 @@ func (o *Reader) Still(ctx context.Context, kind origin.Kind, obj *unstructured.
 		there.Labels[hubv1.RegisterLabel] == obj.GetLabels()[hubv1.RegisterLabel], nil
 }
 
-// there reads the metadata of an origin live, nil if it is not there.
+// there reads the metadata of an origin live; nil if it does not exist.
 func (o *Reader) there(ctx context.Context, gvk schema.GroupVersionKind, namespace, name string) (*metav1.PartialObjectMetadata, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
@@ -257,9 +260,9 @@ func Example(kind origin.Kind, gvk schema.GroupVersionKind) client.Object {
 	return u
 }
 
-// SetupWithManager watches CRDs, and starts the watch of each kind when its CRD is established: of those that are there
-// already, before any room starts to work. After a restart no origin is then taken for unknown, and no tenant of a Cluster
-// is seen before its Cluster.
+// SetupWithManager watches CRDs, and starts the watch of each kind when its CRD is established. Kinds that are
+// installed already are watched before any room starts. So after a restart no origin is taken for unknown, and no
+// tenant of a Cluster is seen before its Cluster.
 func (o *Reader) SetupWithManager(mgr manager.Manager) error {
 	byCRD := map[string]origin.Kind{}
 	for _, k := range origin.Kinds {

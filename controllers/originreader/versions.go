@@ -21,7 +21,8 @@ import (
 	"github.com/chandler-hub/chandler/internal/origin"
 )
 
-// served asks the API server which version of a kind to read: the one that it prefers, empty if the CRD is not there or serves none.
+// served asks the API server which version of a kind to read: the one that it prefers; empty if the CRD does not
+// exist or serves none.
 func (o *Reader) served(ctx context.Context, kind origin.Kind) (string, error) {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	if err := o.mgr.GetAPIReader().Get(ctx, types.NamespacedName{Name: kind.CRD}, crd); err != nil {
@@ -47,15 +48,15 @@ func (o *Reader) served(ctx context.Context, kind origin.Kind) (string, error) {
 	return best, nil
 }
 
-// try lists a kind in a version: where a conversion webhook does not answer, an informer of it would never be filled, and whoever
-// reads from it would wait.
+// try lists a kind in a version. If a conversion webhook does not answer, an informer of that version would never
+// sync, and whoever reads from it would block.
 func (o *Reader) try(ctx context.Context, gvk schema.GroupVersionKind) error {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
 	return o.mgr.GetAPIReader().List(ctx, list, client.Limit(1))
 }
 
-// watch starts the watches of a kind in a version. From now on it is read in that version.
+// watch starts the watches of a kind in a version. From now on the kind is read in that version.
 func (o *Reader) watch(ctx context.Context, kind origin.Kind, gvk schema.GroupVersionKind) error {
 	o.mu.Lock()
 	if old, watched := o.versions[kind.GroupKind]; watched {
@@ -76,11 +77,11 @@ func (o *Reader) watch(ctx context.Context, kind origin.Kind, gvk schema.GroupVe
 	return nil
 }
 
-// retireAfter is how long a version is kept after the switch to another. Whoever still reads in it would otherwise make it anew, and
-// wait for ever for what is not served any more.
+// retireAfter is how long the informers of a version are kept after the switch to another. Otherwise a reader of the
+// old version would start them again, and wait for ever for a version that is not served any more.
 const retireAfter = time.Minute
 
-// retire ends the informers of versions of a kind that are not read any more.
+// retire stops the informers of versions of a kind that are not read any more.
 func (o *Reader) retire(ctx context.Context, kind origin.Kind) (reconcile.Result, error) {
 	var over []schema.GroupVersionKind
 	wait := time.Duration(0)

@@ -18,25 +18,25 @@ import (
 	"github.com/chandler-hub/chandler/internal/identity"
 )
 
-// ErrBusy says that too many sets of tenants are being compiled. It is no failure: look again after Wait.
+// ErrBusy says that too many tenants' sets are being compiled. It is no failure: requeue after Wait.
 var ErrBusy = errors.New("other sets are being compiled")
 
-// Wait is when to look again after ErrBusy.
+// Wait is after how long to requeue on ErrBusy.
 const Wait = 250 * time.Millisecond
 
-// The bounds of a Cache.
+// The limits of a Cache.
 const (
 	maxPrograms = 1000
 	maxCost     = 256 << 20
-	// What a program takes in memory, about: some times its text, and so much for each expression.
+	// The approximate memory of a program: a multiple of its text, and so much for each expression.
 	costOfByte, costOfExpression = 4, 8 << 10
 )
 
-// Cache keeps programs by their content, and by the names that rooms have for it. A nil one keeps nothing.
+// Cache keeps programs by their content, and by the names that rooms have for it. A nil Cache keeps nothing.
 type Cache struct {
-	// Slots is how many sets of tenants are compiled at once; 1 if it is not set.
+	// Slots is how many tenants' sets are compiled at once; 1 if it is not set.
 	Slots int
-	// Compile is compile.Compile, but for tests.
+	// Compile is compile.Compile, except in tests.
 	Compile func(raw []byte, author compile.Author) (*compile.Program, error)
 
 	mu      sync.Mutex
@@ -47,7 +47,7 @@ type Cache struct {
 	busy    map[string]bool // namespaces of tenants whose set is being compiled
 }
 
-// entry is a program, or what is wrong with the set. done is closed when it is known which.
+// entry is a program, or the errors of the set. done is closed when one of them is known.
 type entry struct {
 	done    chan struct{}
 	program *compile.Program
@@ -58,8 +58,8 @@ type entry struct {
 	at      *list.Element
 }
 
-// Get returns a program, or the errors of its author. name stands for the content as long as the hub runs; an empty
-// one for none. content is asked for only if the name is not known.
+// Get returns a program, or the errors of its author. name identifies the content as long as the hub runs; empty for
+// no name. content is called only if the name is not known.
 func (c *Cache) Get(name string, author compile.Author, content func() ([]byte, error)) (*compile.Program, error) {
 	if c == nil {
 		raw, err := content()
@@ -94,7 +94,7 @@ func (c *Cache) Get(name string, author compile.Author, content func() ([]byte, 
 	return e.program, e.err
 }
 
-// named returns what a name stands for, nil if that is not known.
+// named returns the entry of a name; nil if the name is not known.
 func (c *Cache) named(name string) *entry {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -126,10 +126,11 @@ func (c *Cache) of(hash, name string) (e *entry, fresh bool) {
 	return e, fresh
 }
 
-// maxNames is how many names of one content are remembered: each edit that does not change it is one.
+// maxNames is how many names are remembered for one content. Each edit that does not change the content has a new
+// name.
 const maxNames = 16
 
-// fill compiles, outside of the lock, and makes room.
+// fill compiles without holding the lock, and makes room.
 func (c *Cache) fill(e *entry, raw []byte, author compile.Author) {
 	defer close(e.done)
 	e.err = errors.New("the compiler has failed") // if it panics, whoever waits must not take nothing for a program
@@ -167,7 +168,7 @@ func (c *Cache) drop(e *entry) {
 	}
 }
 
-// enter returns whether a set of a tenant may be compiled now.
+// enter returns whether a tenant's set may be compiled now.
 func (c *Cache) enter(namespace string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

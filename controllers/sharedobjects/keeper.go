@@ -41,7 +41,8 @@ type Keeper struct {
 	records map[id]*record
 }
 
-// Unseen is how long the cache may take to show what was made. After that it is not there: somebody has deleted it.
+// Unseen is how long the cache may take to show an object that was made. After that the object does not exist:
+// somebody has deleted it.
 const Unseen = 3 * time.Second
 
 // id names a shared object.
@@ -50,21 +51,21 @@ type id struct {
 	types.NamespacedName
 }
 
-// record is what is remembered of one object. Its lock makes sure that an object is not removed at the moment in which
-// somebody starts to use it, and that a hundred clusters do not all make it.
+// record is what is remembered of one object. Its lock prevents that the object is deleted just when somebody begins
+// to use it, and that a hundred clusters all make it.
 type record struct {
 	mu sync.Mutex
-	// hash is that of what was last written, until it is seen; empty if nothing was. at is when that was.
+	// hash is the hash of what was last written, until the cache shows it; empty if nothing was. at is when that was.
 	hash string
 	at   time.Time
-	// idleSince is when it was last asked for, or first seen without a user; zero while it has one.
+	// idleSince is since when nobody uses it; zero while somebody does.
 	idleSince time.Time
 
-	// users is how many hold it now, under the Keeper's lock.
+	// users is how many hold the record now, under the Keeper's lock.
 	users int
 }
 
-// record returns the record of an object, locked, and what gives it back. One that remembers nothing is forgotten then.
+// record returns the record of an object, locked, and a function that unlocks it, and forgets it if it is empty.
 func (k *Keeper) record(key id) (*record, func()) {
 	r := k.take(key)
 	r.mu.Lock()
@@ -93,9 +94,9 @@ func (k *Keeper) take(key id) *record {
 	return r
 }
 
-// Gone tells that somebody has deleted an object: it is not one that was made a moment ago, and that the cache does
-// not show yet. It waits for nobody: who is at work on the object now has his own record, and whoever comes after him
-// begins anew.
+// Gone is called when somebody has deleted an object, so that it is not taken for one that the cache does not show
+// yet. It does not block: a caller that works on the object has its own record, and the next caller starts with a new
+// one.
 func (k *Keeper) Gone(kind string, name types.NamespacedName) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -114,9 +115,9 @@ func objects() map[string]client.Object {
 	}
 }
 
-// Ensure makes an object if it is not there. One that is there stays as it is, unless it is one of those whose name
-// does not tell their content. seen is false if the cache does not show it yet: whoever needs it looks again after
-// Unseen, since somebody may delete it before the cache has ever shown it, and then no event tells of that.
+// Ensure makes an object if it does not exist. An existing object stays as it is, unless its name does not identify
+// its content. seen is false if the cache does not show the object yet. Then the caller has to look again after
+// Unseen: if somebody deletes the object before the cache has ever shown it, no event says so.
 func (k *Keeper) Ensure(ctx context.Context, s *render.Shared) (seen bool, err error) {
 	key := id{s.Object.GetKind(), client.ObjectKeyFromObject(s.Object)}
 	rec, release := k.record(key)
@@ -151,7 +152,8 @@ func (k *Keeper) Ensure(ctx context.Context, s *render.Shared) (seen bool, err e
 	return seen, err
 }
 
-// Lacks returns whether something is not there that an object refers to, as index.UsesOf gives it, or that this refers to.
+// Lacks returns whether something does not exist that an object refers to, directly or through another object. uses
+// is what index.UsesOf returns for it.
 func (k *Keeper) Lacks(ctx context.Context, uses []string) (bool, error) {
 	for _, use := range uses {
 		key, ok := parse(use)
@@ -171,9 +173,9 @@ func (k *Keeper) Lacks(ctx context.Context, uses []string) (bool, error) {
 	return false, nil
 }
 
-// EnsureTwin makes the twin of a ServiceAccount if there is neither one nor another of that name: without it,
-// kustomize-controller lets go what it is to remove. ours is false if it is somebody else's, which may go at any
-// time.
+// EnsureTwin makes the twin of a ServiceAccount, unless a ServiceAccount of that name exists: without one,
+// kustomize-controller leaves behind what it should remove. ours is false if it is somebody else's, which may go at
+// any time.
 func (k *Keeper) EnsureTwin(ctx context.Context, namespace, name string) (ours bool, err error) {
 	twin, err := render.Twin(k.Config.HubID, namespace, name)
 	if err != nil {
@@ -189,7 +191,7 @@ func (k *Keeper) EnsureTwin(ctx context.Context, namespace, name string) (ours b
 	return controllerutil.ContainsFinalizer(there, hubv1.TwinFinalizer), nil
 }
 
-// kept returns an object as it is made: with a finalizer, if Flux misses it when it removes what it made.
+// kept returns an object as it is to be made: with a finalizer, if Flux needs it to remove what it has made.
 func kept(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	if obj.GetKind() != index.ServiceAccount {
 		return obj

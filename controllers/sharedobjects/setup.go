@@ -45,7 +45,8 @@ func (k *Keeper) SetupWithManager(mgr manager.Manager) error {
 	return nil
 }
 
-// usesChanged: an object that goes, or refers to another source, may have been the last user of one.
+// usesChanged lets through an object that goes, or that refers to another source: it may have been the last user of
+// one.
 func usesChanged() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },
@@ -55,7 +56,7 @@ func usesChanged() predicate.Predicate {
 	}
 }
 
-// usesOf returns a map function to the objects of a kind that something refers to.
+// usesOf returns a map function to the objects of a kind that an object refers to.
 func usesOf(kind string) handler.MapFunc {
 	return func(_ context.Context, obj client.Object) []reconcile.Request {
 		var out []reconcile.Request

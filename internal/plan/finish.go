@@ -9,7 +9,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/teardown"
 )
 
-// notes stands for what Flux has noted of an object as there on the cluster, and would remove with it.
+// notes returns what Flux has recorded on the cluster for an object, and would remove with it.
 func (o *Observed) notes() []string {
 	switch {
 	case !o.Noted:
@@ -20,8 +20,8 @@ func (o *Observed) notes() []string {
 	return o.Has()
 }
 
-// Leaves stands for what an object has left that Flux is done with: what Flux has noted, if it has not removed that;
-// what it has tried, and noted nothing of; and what was there before it was made, if it has never noted anything.
+// Leaves returns what a finished object has left: what Flux has recorded, unless Flux has removed that; what Flux has
+// tried and not recorded; and what existed before the object was made, if Flux has never recorded anything.
 func (o *Observed) Leaves(noted, tried, never bool, inherited []string) []string {
 	var out []string
 	if noted {
@@ -36,9 +36,9 @@ func (o *Observed) Leaves(noted, tried, never bool, inherited []string) []string
 	return slices.Compact(out)
 }
 
-// finish says how an object goes that Flux is done with. What has left nothing goes, and so does what another object
-// has noted as its own by now. What another one is to go on with waits for that: it is all that says so. Anything
-// else is told of, and let go.
+// finish returns the step for a finished object. It goes if nothing is left, or if another object has recorded as its
+// own what is left. If another object is to go on with that, this one waits for it, because nothing else records it.
+// Otherwise it is reported and let go.
 func (in *Input) finish(o Observed, observed map[Key]*Observed) Step {
 	s := Step{Key: o.Key, Addon: o.Addon, Verb: Finish}
 	if len(o.Left) == 0 {
@@ -69,9 +69,9 @@ func (in *Input) finish(o Observed, observed map[Key]*Observed) Step {
 	return s
 }
 
-// before says what becomes of a finished object in the place of which another one is to be made, and not yet. What
-// has left nothing goes. What has left something stays, and remembers that, unless the other one waits for add-ons
-// that may never be Ready.
+// before returns what happens to a finished object in whose place another one cannot be made yet. If nothing is left,
+// the object goes. Otherwise it stays, to remember what is left, unless the other one waits for add-ons that may
+// never be Ready.
 func (o *Observed) before(s Step) []Step {
 	switch {
 	case len(o.Left) == 0:
@@ -83,9 +83,9 @@ func (o *Observed) before(s Step) []Step {
 	return nil
 }
 
-// heir returns the object that is to go on with what a finished one has left, and whether Flux has noted all of that
-// as the heir's own; no key if there is none. A tenant's is none of the platform's if nobody delivers it and Flux has
-// noted nothing: it may be forged, and nothing may ever come of it.
+// heir returns the object that is to go on with what a finished object has left, and whether Flux has recorded all of
+// that as the heir's; an empty key if there is none. A tenant's object is no heir of a platform object if nobody
+// delivers it and Flux has recorded nothing for it: it may be forged, and may never deliver anything.
 func (in *Input) heir(o Observed, observed map[Key]*Observed) (key Key, has bool) {
 	for _, d := range in.Desired {
 		if d.Key == o.Key || d.Key.Kind != o.Key.Kind || !subset(o.Left, d.Has()) || d.Key != o.Heir && !Follows(d, o) {
@@ -115,7 +115,7 @@ func (in *Input) heir(o Observed, observed map[Key]*Observed) (key Key, has bool
 	return Key{}, false
 }
 
-// subset returns whether all that is in the first list is in the second.
+// subset returns whether every element of the first list is in the second.
 func subset(a, b []string) bool {
 	return !slices.ContainsFunc(a, func(s string) bool { return !slices.Contains(b, s) })
 }

@@ -17,15 +17,16 @@ import (
 // Place says where Flux puts a workload. When it changes, helm-controller uninstalls the release and installs another
 // (ReleaseTargetChanged), and kustomize-controller prunes what it applied and applies it anew.
 type Place struct {
-	// Release of a HelmRelease.
+	// Release is a HelmRelease's.
 	Release hubv1.HelmReleaseIdentity
-	// Chart is the chart's name, if it is that which changes.
+	// Chart is the chart's name, if the chart is what changes.
 	Chart string
-	// Namespace is where a Kustomization puts what has none, and Names is what it makes of names: see Names.
+	// Namespace is where a Kustomization puts objects that name no namespace. Names is what it makes of names: see
+	// Names.
 	Namespace, Names string
 }
 
-// Names is what a Kustomization makes of the names of what it applies, by its namePrefix and nameSuffix; empty if it
+// Names returns what a Kustomization makes of the names of its objects, by its namePrefix and nameSuffix; empty if it
 // leaves them as they are.
 func Names(prefix, suffix string) string {
 	if prefix+suffix == "" {
@@ -34,20 +35,21 @@ func Names(prefix, suffix string) string {
 	return prefix + "*" + suffix
 }
 
-// FolderOf names the folder of a source that a Kustomization applies: "./a", "a" and "a/" are one.
+// FolderOf returns the folder of a source that a Kustomization applies, in one spelling: "./a", "a" and "a/" are the
+// same.
 func FolderOf(p string) string { return path.Clean("/" + p) }
 
 // Content is what a Kustomization applies, and where; zero for a HelmRelease.
 type Content struct {
-	// Namespace is where it puts what has none, Names what it makes of names, as Names gives it, and Folder the one that
-	// it applies, as FolderOf gives it.
+	// Namespace is where it puts objects that name no namespace, Names is what Names returns for it, and Folder what
+	// FolderOf returns.
 	Namespace, Names, Folder string
 }
 
-// hash tells contents apart.
+// hash identifies a content.
 func (c Content) hash() string { return identity.Hash(16, "content", c.Namespace, c.Names, c.Folder) }
 
-// Has stands for what Flux has on the cluster by an object, or may have: the Helm release that it has installed; or
+// Has returns what Flux has on the cluster for an object, or may have: the Helm release that it has installed; or
 // what it has applied, and what it is to apply instead.
 func (o *Observed) Has() []string {
 	if o.InstalledAs.Name != "" {
@@ -60,10 +62,10 @@ func (o *Observed) Has() []string {
 	return out
 }
 
-// Has stands for what Flux will have on the cluster by an object.
+// Has returns what Flux will have on the cluster for an object.
 func (d *Desired) Has() []string { return []string{has(d.Release, d.hash())} }
 
-// has names a Helm release by what tells it from others, or else what a Kustomization applies.
+// has identifies a Helm release, or else what a Kustomization applies.
 func has(r hubv1.HelmReleaseIdentity, content string) string {
 	if r.Name != "" {
 		return ReleasePrefix + r.StorageNamespace + "/" + r.Name
@@ -71,13 +73,13 @@ func has(r hubv1.HelmReleaseIdentity, content string) string {
 	return "content " + content
 }
 
-// ReleasePrefix is how what stands for a Helm release begins, and nothing else does.
+// ReleasePrefix is the prefix that only Helm releases have.
 const ReleasePrefix = "Helm release "
 
-// Mark is what is to be noted on a Kustomization that is brought in line: what Flux has applied, if that is something
-// else than it is to apply from now on. Until Flux has succeeded with that, its inventory, and so what is removed
-// with it, is of what was there before. What is written once more keeps its mark: Flux is about to succeed with the
-// generation that it has.
+// Mark returns the note for a Kustomization that is about to be updated: what Flux has applied, if that differs from
+// what it is to apply from now on. Until Flux has succeeded with the new content, its inventory, and so what Flux
+// would remove, is of the old one. A Kustomization that is written again without a change keeps its mark: Flux is
+// about to succeed with its generation.
 func (d *Desired) Mark(o *Observed) string {
 	applied := cmp.Or(o.AppliedAs, o.hash())
 	if d.Release.Name != "" || applied == d.hash() {
@@ -103,7 +105,8 @@ func ReadMark(mark string, succeeded int64) string {
 	return applied
 }
 
-// Reinstall returns from where to where Flux would move the workload of an object to bring it in line; false if it stays where it is.
+// Reinstall returns from where to where Flux would move an object's workload if the object were updated; false if the
+// workload stays where it is.
 func (d *Desired) Reinstall(o *Observed) (from, to Place, anew bool) {
 	if o == nil {
 		return from, to, false
@@ -116,8 +119,8 @@ func (d *Desired) Reinstall(o *Observed) (from, to Place, anew bool) {
 	return from, to, from != to
 }
 
-// TakesOver returns whether an object goes on with what another one has, or it itself, so that Flux takes nothing of
-// it away: it neither reinstalls nor prunes one folder for another.
+// TakesOver returns whether a desired object goes on with an observed one's workload, or with its own, so that Flux
+// removes nothing of it: Flux neither reinstalls nor prunes one folder for another.
 func (d *Desired) TakesOver(o *Observed) bool {
 	if d.Key != o.Key {
 		return canTakeOver(*d, *o)
@@ -126,7 +129,7 @@ func (d *Desired) TakesOver(o *Observed) bool {
 	return !anew && d.Content == o.Content
 }
 
-// movesOnto returns the object that has the release still onto which an edit would move a workload; "" if none has.
+// movesOnto returns the object that still has the release onto which an update would move a workload; "" if none has.
 func (d *Desired) movesOnto(o *Observed, leaving []Observed) string {
 	if _, _, anew := d.Reinstall(o); !anew || d.sameRelease(o) {
 		return ""
@@ -139,10 +142,10 @@ func (d *Desired) movesOnto(o *Observed, leaving []Observed) string {
 	return ""
 }
 
-// leaves says how an object goes that has one release with another one that stays; false if there is none. There
-// should be no two, but a hub may find them. Uninstalled, it would take away what the other one delivers; nothing is
-// taken away if it is let go. One of a tenant's that nobody delivers keeps none of the platform's: anybody may have
-// made it.
+// leaves returns the step for a leaving object whose Helm release another object has too, and that one stays; false
+// if there is none. There should be no two, but a hub may find them. If it were uninstalled, what the other object
+// delivers would go. A tenant's object that nobody delivers does not keep a platform's object from leaving: anybody
+// may have made it.
 func (in *Input) leaves(o Observed, leaving []Observed) (Step, bool) {
 	s := Step{Key: o.Key, Addon: o.Addon}
 	if o.Release.Name == "" || o.Foreign || o.Replaced != "" {
@@ -163,14 +166,15 @@ func (in *Input) leaves(o Observed, leaving []Observed) (Step, bool) {
 	return s, false
 }
 
-// changesChart returns whether Flux would find another chart than the one that it has installed. What the chart says its name is may
-// differ from what it was asked for by, so one that is asked for by the same name as before is the same.
+// changesChart returns whether Flux would find another chart than the one that it has installed. The name in a chart
+// may differ from the name that it is requested by, so a chart that is requested by the same name as before counts as
+// the same.
 func (d *Desired) changesChart(o *Observed) bool {
 	known := o.Chart != "" || o.Installed != ""
 	return known && d.Chart != "" && d.Chart != o.Chart && d.Chart != o.Installed
 }
 
-// String names the place, and tells it from others.
+// String describes the place, and differs for different places.
 func (p Place) String() string {
 	if (p.Release != hubv1.HelmReleaseIdentity{}) {
 		chart := ""
@@ -189,7 +193,7 @@ func (p Place) String() string {
 	return "what it applies into " + into
 }
 
-// asks returns whether the object is to be reinstalled, and the removal guard has not let that through.
+// asks returns whether the object is to be reinstalled, and the removal guard has not granted that.
 func (d *Desired) asks(o *Observed) bool {
 	_, _, anew := d.Reinstall(o)
 	return anew && !d.MayReinstall

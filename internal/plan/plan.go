@@ -77,23 +77,26 @@ type Desired struct {
 	Labels map[string]string
 	// Release is set for a HelmRelease.
 	Release hubv1.HelmReleaseIdentity
-	// Recorded is true if it is written down with which release it goes on, or if its add-on's name says so.
+	// Recorded is true if the status says which release it goes on with, or its add-on's name does.
 	Recorded bool
-	// Predecessors are objects whose workload it takes over. What is there under its own name then is another delivery's, and has to go first.
+	// Predecessors are objects whose workload it takes over. If an object has its name, that is another delivery's, and
+	// has to go first.
 	Predecessors []Key
-	// Gate says what it waits for before it is made or changed; empty for nothing.
+	// Gate says what it waits for before it is created or updated; empty for nothing.
 	Gate string
-	// Once is true if it is made, and then left alone.
+	// Once is true if it is created, and never updated.
 	Once bool
 	// Content is what a Kustomization is to apply.
 	Content
-	// Chart is the chart of a HelmRelease for which Flux reinstalls if it runs another one; empty if it would upgrade in place.
+	// Chart is the chart of a HelmRelease, if Flux reinstalls when the chart changes; empty if Flux would upgrade in
+	// place.
 	Chart string
-	// MayReinstall is true if the set's removal guard lets an edit through for which Flux uninstalls and installs anew.
+	// MayReinstall is true if the set's removal guard grants an edit for which Flux uninstalls the workload and installs
+	// it anew.
 	MayReinstall bool
 }
 
-// Observed is an object that is there: one of the hub's, or one that somebody wrote by hand and that is taken over.
+// Observed is an existing object: one of the hub's, or one that somebody wrote by hand and that is taken over.
 type Observed struct {
 	Key   Key
 	Addon string
@@ -101,33 +104,34 @@ type Observed struct {
 	Set    string
 	Hash   string
 	Labels map[string]string
-	// Release is the one that a HelmRelease asks for, and InstalledAs the one that Flux has installed, if it is another
-	// one; zero if not, or not known.
+	// Release is what a HelmRelease asks for. InstalledAs is what Flux has installed, if that is another one; zero if
+	// not, or not known.
 	Release, InstalledAs hubv1.HelmReleaseIdentity
 	// Content is what a Kustomization asks for.
 	Content
-	// Mark is what Desired.Mark has noted on a Kustomization, and AppliedAs what ReadMark reads in it.
+	// Mark is what Desired.Mark has noted on a Kustomization, and AppliedAs is what ReadMark returns for it.
 	AppliedAs, Mark string
-	// Chart is the chart that a HelmRelease asks for, and Installed the one that Flux has installed, each by its name; empty if that is
-	// not known.
+	// Chart is the chart that a HelmRelease asks for, and Installed is the one that Flux has installed, each by its
+	// name; empty if that is not known.
 	Chart, Installed string
 	// Foreign is true if it is not the hub's.
 	Foreign bool
-	// Generation of the object, and Applied, the one that the hub's last write led to; 0 if that is not known.
+	// Generation is the object's. Applied is its generation after the hub's last write; 0 if that is not known.
 	Generation, Applied int64
-	// DependsOn names the add-ons that this one was delivered after, and sets as SetBefore does.
+	// DependsOn names the add-ons that this one was delivered after, and sets in the form of SetBefore.
 	DependsOn []string
-	// Replaced says why it is to be let go, whatever is desired: it was made for the cluster that was behind the
-	// registration before, or another registration of the cluster is served; empty if neither is so.
+	// Replaced says why it is to be let go, whatever is desired: it was made for a cluster that was behind the
+	// registration before, or another registration of the cluster is served. It is empty if neither is so.
 	Replaced string
 	// Suspended is true if Flux leaves it alone, and Held if the hub has asked for that.
 	Deleting, Suspended, Held bool
-	// Noted is true if Flux has noted what is on the cluster by it.
+	// Noted is true if Flux has recorded what it has on the cluster for it.
 	Noted bool
-	// Finished is true if it is being deleted, and Flux is done with it. Left is what it has left then, as Has says it.
+	// Finished is true if it is being deleted, and Flux has finished with it. Left is what it has left then, in the form
+	// of Has.
 	Finished bool
 	Left     []string
-	// Heir is the object that was to go on with that when it was handed over; zero if it was not.
+	// Heir is the object that was to go on with that; zero if it was not handed over.
 	Heir Key
 }
 
@@ -135,17 +139,17 @@ type Observed struct {
 type Verb string
 
 const (
-	// Create it: it is not there.
+	// Create it: it does not exist.
 	Create Verb = "Create"
 	// Update it: it differs from what is desired, or somebody else has edited it.
 	Update Verb = "Update"
 	// Keep it: there is nothing to do.
 	Keep Verb = "Keep"
-	// AwaitCluster: it may not be made, or changed, before the cluster has answered.
+	// AwaitCluster: it may not be created or updated before the cluster has answered.
 	AwaitCluster Verb = "AwaitCluster"
-	// AwaitDependency: it may not be made, or changed, before something else is Ready.
+	// AwaitDependency: it may not be created or updated before something else is Ready.
 	AwaitDependency Verb = "AwaitDependency"
-	// AwaitRemoval: it may not be made, or changed, before another object is gone.
+	// AwaitRemoval: it may not be created or updated before another object is gone.
 	AwaitRemoval Verb = "AwaitRemoval"
 	// Suspend it: the cluster is paused, or does not answer.
 	Suspend Verb = "Suspend"
@@ -153,23 +157,23 @@ const (
 	Resume Verb = "Resume"
 	// AwaitResume: it stays as it is while it is suspended.
 	AwaitResume Verb = "AwaitResume"
-	// Uninstall it: resume it if need be, and delete it.
+	// Uninstall it: resume it if it is suspended, and delete it.
 	Uninstall Verb = "Uninstall"
 	// LetGo: suspend it, and delete it. What it has applied stays on the cluster.
 	LetGo Verb = "LetGo"
 	// HandOver it: as LetGo, but another object goes on with what it leaves.
 	HandOver Verb = "HandOver"
-	// Finish it: Flux is done with it, and nothing of it is left that is not another object's.
+	// Finish it: Flux has finished with it, and nothing is left of it that is not another object's.
 	Finish Verb = "Finish"
-	// AwaitDependants: it is to go, and others that depend on it go first.
+	// AwaitDependants: it is to go, after others that depend on it.
 	AwaitDependants Verb = "AwaitDependants"
-	// Ask the set's removal guard: it is to go, or to be reinstalled, and stays as it is until then.
+	// Ask the set's removal guard: it is to go, or to be reinstalled, and stays as it is until that is granted.
 	Ask Verb = "Ask"
-	// Hold it: it is to go, and may not yet.
+	// Hold it: it is to go, but not yet.
 	Hold Verb = "Hold"
 )
 
-// Step is what to do with one object, and why, where that is not plain.
+// Step is what to do with one object, and why, if that is not obvious.
 type Step struct {
 	Key    Key
 	Addon  string
@@ -177,13 +181,13 @@ type Step struct {
 	Reason string
 	// To is the object that takes over, in a HandOver.
 	To Key
-	// Meanwhile is Suspend or Resume if that is to be done with an object that waits to go; empty if neither.
+	// Meanwhile is Suspend or Resume, if that is to be done with an object that waits to go; empty if neither.
 	Meanwhile Verb
-	// Reinstall is where an edit would put the workload anew; nil if it does not.
+	// Reinstall is where an update would put the workload; nil if it stays where it is.
 	Reinstall *Place
 }
 
-// Leaving is true if the object is on its way out.
+// Leaving is true if the object is to go.
 func (s Step) Leaving() bool {
 	switch s.Verb {
 	case Ask:
@@ -198,20 +202,21 @@ func (s Step) Leaving() bool {
 type Input struct {
 	Desired  []Desired
 	Observed []Observed
-	// MayCreate is true if the cluster has answered: before that nothing is made, and nothing is changed.
+	// MayCreate is true if the cluster has answered: before that nothing is created or updated.
 	MayCreate bool
 	// Suspend says why the cluster's objects are to be suspended; empty if they are not.
 	Suspend string
-	// Frozen names objects that may be neither changed nor removed: the hub does not know what they should be.
+	// Frozen names objects that may be neither updated nor removed: the hub does not know what they should be.
 	Frozen map[Key]bool
-	// Removal decides how an object leaves that is no longer desired.
+	// Removal decides how an object leaves that is not desired any more.
 	Removal func(Observed) teardown.Decision
-	// Platform says which namespaces are the platform's; nil for none. What is there waits for nothing of a tenant's.
+	// Platform says which namespaces are the platform's; nil for none. The platform's objects do not wait for a
+	// tenant's.
 	Platform func(namespace string) bool
 }
 
-// Compute returns one step for each object, desired or there, sorted: what goes first, then what comes, in the order of
-// Desired.
+// Compute returns the steps for all objects, desired or observed: first those of objects that go, and then those of
+// desired objects, in the order of Desired.
 func Compute(in Input) []Step {
 	observed := make(map[Key]*Observed, len(in.Observed))
 	for i := range in.Observed {
@@ -249,8 +254,8 @@ func Compute(in Input) []Step {
 	return steps
 }
 
-// frozen suspends and resumes what is neither changed nor removed. Where there is nothing to do there is no step: nobody knows
-// what such an object should be.
+// frozen returns the steps that suspend and resume frozen objects. If there is nothing to do, there is no step:
+// nobody knows what such an object should be.
 func (in *Input) frozen() []Step {
 	var steps []Step
 	for _, o := range in.Observed {
@@ -271,7 +276,7 @@ func (in *Input) frozen() []Step {
 	return steps
 }
 
-// hold says what the cluster's suspension means for an object; false if nothing.
+// hold returns the step that follows from the cluster's suspension for an object; false if there is none.
 func (in *Input) hold(addon string, o *Observed) (Step, bool) {
 	s := Step{Key: o.Key, Addon: addon}
 	switch {
@@ -289,8 +294,8 @@ func (in *Input) hold(addon string, o *Observed) (Step, bool) {
 	return s, true
 }
 
-// obstructed returns whether another workload is there under the name of an object that is to go on with a predecessor's. Brought in line,
-// it would be a second owner of that.
+// obstructed returns whether a desired object that is to go on with a predecessor's workload finds another workload's
+// object under its name. If that object were updated, the predecessor's workload would have two owners.
 func (d *Desired) obstructed(observed map[Key]*Observed) bool {
 	there := func(k Key) bool { return k != d.Key && observed[k] != nil }
 	return observed[d.Key] != nil && slices.ContainsFunc(d.Predecessors, there)
@@ -303,7 +308,7 @@ func (in *Input) arrival(d Desired, o *Observed, leaving []Observed) Step {
 		return step
 	}
 	if o != nil {
-		// What is resumed is brought up to date before, if it may be changed.
+		// An object that is about to be resumed is updated before that, if it may be updated.
 		if s, ok := in.hold(d.Addon, o); ok && (s.Verb != Resume || d.Once || d.Gate != "" || !in.MayCreate || upToDate(d, o) || d.asks(o)) {
 			return s
 		}
@@ -315,7 +320,7 @@ func (in *Input) arrival(d Desired, o *Observed, leaving []Observed) Step {
 	case gone && !in.MayCreate:
 		step.Verb, step.Reason = AwaitCluster, "nothing is made before the cluster has answered"
 	case !in.MayCreate && !o.Deleting && !d.Once && !upToDate(d, o):
-		// As after its registration was made again: which cluster it is, and of which version, goes into what is desired.
+		// As after its registration was made again: the cluster's UID and version are part of what is desired.
 		step.Verb, step.Reason = AwaitCluster, "nothing is changed before the cluster has answered"
 	case d.Gate != "" && (o == nil || o.Finished && len(o.Left) == 0 || !d.Once && o.Hash != d.Hash):
 		step.Verb, step.Reason = AwaitDependency, d.Gate
@@ -343,8 +348,8 @@ func (in *Input) arrival(d Desired, o *Observed, leaving []Observed) Step {
 	return step
 }
 
-// replaced returns an object that delivered the same before, in another form or from another place, if it is still there.
-// Two at once would fight over the same objects on the cluster.
+// replaced returns an existing object that delivered the same before, in another form or from another place; "" if
+// there is none. Two at once would fight over the same objects on the cluster.
 func replaced(d Desired, leaving []Observed) string {
 	for _, o := range leaving {
 		ready := o.Finished && (len(o.Left) == 0 || o.Heir == d.Key)
@@ -367,19 +372,20 @@ func (d *Desired) sameRelease(o *Observed) bool {
 	return d.Release.Name != "" && (same(o.Release) || same(o.InstalledAs))
 }
 
-// canTakeOver returns whether the workload can go from one object to the other as it is. Flux takes a Helm release
-// for its own if name and namespaces are the same (helm-controller, DetermineReleaseState), and what a Kustomization
-// applies gets the new owner's labels. If it would apply elsewhere, or another folder, what the old one has applied
-// would have no owner: the new one knows nothing of it, and prunes nothing. Nor would what Flux has installed or
-// applied, if it has not come to what it is asked for.
+// canTakeOver returns whether the workload can go from one object to the other as it is. Flux takes over a Helm
+// release if name and namespaces are the same (helm-controller, DetermineReleaseState), and labels what a
+// Kustomization applies as the new owner's. If the new object applied another folder, or elsewhere, nobody would own
+// what the old one has applied: the new one does not know of it, and does not prune it. The same is true if Flux has
+// installed or applied something else than the old one asks for now.
 func canTakeOver(d Desired, o Observed) bool {
 	installed := o.InstalledAs == (hubv1.HelmReleaseIdentity{}) || o.InstalledAs == d.Release
 	applied := o.AppliedAs == "" || o.AppliedAs == d.hash()
 	return d.Key.Kind == o.Key.Kind && d.Release == o.Release && installed && d.Content == o.Content && applied
 }
 
-// upToDate is the skip rule. The hash alone would miss an edit that somebody made to the spec; the generation alone
-// would miss a change of ours to labels. An older generation than the one that we applied is only a cache that lags.
+// upToDate is the rule for skipping a write. The hash alone would miss that somebody edited the spec, and the
+// generation alone would miss that the hub's own labels changed. If the generation is older than the one after the
+// hub's last write, it is only the cache that is stale.
 func upToDate(d Desired, o *Observed) bool {
 	if o.Hash != d.Hash || o.Generation > o.Applied {
 		return false
@@ -392,7 +398,7 @@ func upToDate(d Desired, o *Observed) bool {
 	return true
 }
 
-// removals orders what leaves: an add-on goes when nothing that depends on it and leaves too is still there.
+// removals returns the steps for leaving objects. An add-on goes when no leaving object that depends on it is left.
 func (in *Input) removals(leaving []Observed, observed map[Key]*Observed) []Step {
 	slices.SortFunc(leaving, func(a, b Observed) int {
 		return cmp.Or(cmp.Compare(a.Key.Namespace, b.Key.Namespace), cmp.Compare(a.Key.Name, b.Key.Name), cmp.Compare(a.Key.Kind, b.Key.Kind))
@@ -418,7 +424,7 @@ func (in *Input) removals(leaving []Observed, observed map[Key]*Observed) []Step
 		steps = append(steps, s)
 	}
 	if waiting == len(steps) {
-		// They all wait for each other. The compiler lets no cycle through, so somebody has edited the annotations.
+		// They all wait for each other. The compiler accepts no cycle, so somebody has edited the annotations.
 		for i := range steps {
 			steps[i].Verb, steps[i].Reason = Uninstall, "the dependencies form a cycle"
 		}
@@ -426,8 +432,8 @@ func (in *Input) removals(leaving []Observed, observed map[Key]*Observed) []Step
 	return steps
 }
 
-// meanwhile returns whether an object that a step leaves in place is suspended or resumed: as any other, for what it
-// waits for may never come.
+// meanwhile returns whether an object that stays for now is suspended or resumed, like any other: what it waits for
+// may never come.
 func (in *Input) meanwhile(s Step, o *Observed) Verb {
 	waits := s.Verb == Hold || s.Verb == Ask || s.Verb == AwaitDependants
 	if h, ok := in.hold(o.Addon, o); ok && waits && h.Verb != AwaitResume {
@@ -436,7 +442,8 @@ func (in *Input) meanwhile(s Step, o *Observed) Verb {
 	return ""
 }
 
-// handOver says how an object goes of which another one is to take over the workload; false if there is none.
+// handOver returns the step for a leaving object whose workload another object is to take over; false if there is
+// none.
 func (in *Input) handOver(o Observed, observed map[Key]*Observed) (Step, bool) {
 	s := Step{Key: o.Key, Addon: o.Addon}
 	if o.Replaced != "" {
@@ -470,12 +477,12 @@ func (in *Input) handOver(o Observed, observed map[Key]*Observed) (Step, bool) {
 	return s, false
 }
 
-// outranks returns whether an object is the platform's and another one is not.
+// outranks returns whether the first object is the platform's, and the second is not.
 func (in *Input) outranks(a, b Key) bool {
 	return in.Platform != nil && in.Platform(a.Namespace) && !in.Platform(b.Namespace)
 }
 
-// desires returns whether an object is wanted.
+// desires returns whether an object is desired.
 func (in *Input) desires(k Key) bool {
 	return slices.ContainsFunc(in.Desired, func(d Desired) bool { return d.Key == k })
 }
@@ -501,8 +508,8 @@ func (in *Input) removal(o Observed, leaving []Observed) Step {
 	return s
 }
 
-// ReplacedReason says why an object of a replaced cluster goes: what Flux remembers of the old cluster, it would remove from the
-// new one.
+// ReplacedReason says why an object of a replaced cluster goes. What Flux remembers of the old cluster, it would
+// remove from the new one.
 const ReplacedReason = "the cluster behind the registration is another one now"
 
 func dependant(o Observed, leaving []Observed) string {
@@ -515,5 +522,5 @@ func dependant(o Observed, leaving []Observed) string {
 	return ""
 }
 
-// SetBefore is how DependsOn names a whole set.
+// SetBefore is the form in which DependsOn names a whole set.
 func SetBefore(set string) string { return "set/" + set }

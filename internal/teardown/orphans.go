@@ -14,8 +14,8 @@ import (
 // maxOrphans is how many orphans a status names.
 const maxOrphans = 20
 
-// Orphans brings a list of orphans up to date from deliveries: what they have let go is added, and what they deliver again is
-// taken off. The newest come first, and the oldest are dropped.
+// Orphans updates a list of orphans from deliveries: it adds what they have let go, and drops what they deliver
+// again. The newest come first, and the oldest are dropped.
 func Orphans(list []hubv1.Orphan, deliveries []hubv1.AddonDelivery) []hubv1.Orphan {
 	out := slices.Clone(list)
 	for i := range deliveries {
@@ -25,7 +25,7 @@ func Orphans(list []hubv1.Orphan, deliveries []hubv1.AddonDelivery) []hubv1.Orph
 			case a.State == hubv1.AddonOrphaned:
 				out = append(slices.DeleteFunc(out, func(old hubv1.Orphan) bool { return sameOrphan(old, o) }), o)
 			case a.AppliedGeneration > 0 && a.State != hubv1.AddonRemoving:
-				// Whichever set delivers it: on a cluster, the name of an add-on is what it is.
+				// Whichever set delivers it: the name of an add-on is unique on a cluster.
 				out = slices.DeleteFunc(out, func(old hubv1.Orphan) bool { return old.Cluster == o.Cluster && old.Addon == o.Addon })
 			}
 		}

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package teardown decides how add-ons leave a cluster. It is a table of pure functions: facts in, a decision out. The
-// I/O is the delivery room's and the registration room's.
+// Package teardown decides how add-ons leave a cluster. It is a table of pure functions: facts in, a decision out.
+// The I/O is in the delivery room and the registration room.
 //
-// Flux's two kinds behave in opposite ways when a target is gone: a Kustomization's finalizer hangs for ever, a
-// HelmRelease forgets its release without a word. So the hub never just deletes: it either uninstalls (not suspended,
-// with a working kubeconfig, while the cluster answers) or lets go (suspended first, then deleted, and reported).
+// Flux's two kinds behave in opposite ways when a cluster is gone: a Kustomization's finalizer never ends, and a
+// HelmRelease forgets its release silently. So the hub never just deletes. Either it uninstalls: the object is not
+// suspended, its kubeconfig works, and the cluster answers. Or it lets go: it suspends the object first, then deletes
+// it, and reports it.
 package teardown
 
 import (
@@ -21,13 +22,13 @@ type Mode string
 const (
 	// Hold leaves everything as it is.
 	Hold Mode = "Hold"
-	// Uninstall deletes the Flux objects, in reverse order, and lets Flux clean up the cluster.
+	// Uninstall deletes the Flux objects, in reverse order, and Flux removes what they applied.
 	Uninstall Mode = "Uninstall"
 	// LetGo suspends the Flux objects and deletes them: what they applied stays on the cluster.
 	LetGo Mode = "LetGo"
-	// Ask leaves everything as it is until the set's removal guard lets it go.
+	// Ask leaves everything as it is until the set's removal guard grants the removal.
 	Ask Mode = "Ask"
-	// Recreate lets the registration go and its deliveries be: discovery makes the registration again.
+	// Recreate releases the registration and leaves its deliveries as they are: discovery makes the registration again.
 	Recreate Mode = "Recreate"
 )
 
@@ -45,35 +46,37 @@ const (
 	OriginNone Origin = "None"
 	// OriginUnknown: it could not be read (its CRD is not installed, or the informer has not synced).
 	OriginUnknown Origin = "Unknown"
-	// OriginGone: it was read as absent. One that only says how to reach a cluster is also gone while it is being deleted.
+	// OriginGone: it was read as absent. An origin that only says how to reach a cluster is also gone while it is being
+	// deleted.
 	OriginGone Origin = "Gone"
 	// OriginDeleting: it has a deletionTimestamp. Kamaji drops the tenant's database at that moment.
 	OriginDeleting Origin = "Deleting"
-	// OriginWanted: it is there and says that it is to be registered.
+	// OriginWanted: it exists, and says that it is to be registered.
 	OriginWanted Origin = "Wanted"
-	// OriginUnwanted: it is there and does not say so (any more).
+	// OriginUnwanted: it exists, and does not say so, or not any more.
 	OriginUnwanted Origin = "Unwanted"
 )
 
-// RegistrationFacts are what the end of a registration is decided by.
+// RegistrationFacts decide how a registration ends.
 type RegistrationFacts struct {
 	Origin Origin
 	// IsCluster is true if the origin is the cluster, which lives and dies with it. A Secret only says how to reach one.
 	IsCluster bool
-	// Lost is true if the origin is no cluster, and has not been there for the grace.
+	// Lost is true if the origin is no cluster, and has been missing for the grace.
 	Lost bool
-	// Unsaid is true if the origin is a Secret that is not there, and the registration did not say so yet when it was
-	// deleted: whoever deleted it may have thought that it is made again.
+	// Unsaid is true if the origin is a Secret that does not exist, and the status did not say so yet when the
+	// registration was deleted: whoever deleted it may have expected that it is made again.
 	Unsaid bool
 	// NamespaceDeleted is true if the registration's namespace is being deleted: nothing is made in it again.
 	NamespaceDeleted bool
 	// KindDeleted is true if the CRD of registrations is being deleted, and every registration with it.
 	KindDeleted bool
-	// Forced is true if somebody wants it gone, whatever it waits for.
+	// Forced is true if somebody wants it to go, whatever it waits for.
 	Forced bool
 	// Other says which other registration of the same cluster stays, and is served next; empty for none.
 	Other string
-	// Since is when it was deleted, Now is now, and Grace is how long what cannot be known is waited for.
+	// Since is when it was deleted, Now is the time of the decision, and Grace is how long the hub waits for what cannot
+	// be known.
 	Since, Now time.Time
 	Grace      time.Duration
 }
@@ -110,55 +113,58 @@ func Registration(f RegistrationFacts) Decision {
 	}
 }
 
-// shared returns whether what a registration had delivered is another one's from now on. While it may be made again, nobody knows.
+// shared returns whether another registration takes over what a registration has delivered. While the registration
+// may be made again, that is not known.
 func (f RegistrationFacts) shared() bool {
 	return f.Other != "" && (f.NamespaceDeleted || f.Lost || !f.Unsaid && f.Origin != OriginUnknown)
 }
 
-// OriginFacts are what is known of an origin that is not there.
+// OriginFacts are what is known of an origin that does not exist.
 type OriginFacts struct {
-	// Seen is true if the hub saw it, and the registration's status says so. A registration that comes out of a backup has none.
+	// Seen is true if the registration's status says that the hub has seen it. A registration that is restored from a
+	// backup has no status.
 	Seen bool
-	// Kind is when the kind of the origin was installed, zero if it cannot go, and Registration when the registration was made.
+	// Kind is when the kind of the origin was installed; zero if it cannot be uninstalled. Registration is when the
+	// registration was made.
 	Kind, Registration time.Time
 }
 
-// Deleted returns whether an origin that is not there was deleted, rather than not restored yet: the hub saw it, and the kind that
-// it was seen of is still the same one. A kind that was installed later has lost its objects with the old one.
+// Deleted returns whether a missing origin was deleted, rather than not restored yet: the hub has seen it, and its
+// kind is the same one as then. A kind that was installed later has lost its objects together with the old one.
 func Deleted(f OriginFacts) bool {
 	return f.Seen && !f.Kind.IsZero() && !f.Kind.After(f.Registration)
 }
 
-// Facts are what the removal of one add-on is decided by.
+// Facts decide how one add-on is removed.
 type Facts struct {
-	// RegistrationFound is false if the registration is not there.
+	// RegistrationFound is false if the registration does not exist.
 	RegistrationFound bool
 	// LetGo says why the registration lets everything go, because its cluster goes or somebody forces it; empty if it does not.
 	LetGo string
 	// Reachable is true if the cluster answered the last probe.
 	Reachable bool
-	// Unprobed is true if the hub cannot ask the cluster: Reachable then says only that Flux has not failed there. Deleted is when the
-	// Flux object was deleted, for Flux to uninstall; zero if it has not been.
+	// Unprobed is true if the hub cannot probe the cluster: then Reachable only says that Flux has not failed there.
+	// Deleted is when the Flux object was deleted, for Flux to uninstall; zero if it has not been.
 	Unprobed bool
 	Deleted  time.Time
 	// Orphan is true if the add-on, its set or its registration has deletionPolicy Orphan.
 	Orphan bool
-	// Since is when the removal was asked for, Silent since when the cluster does not answer, zero if that is not known, Now is
-	// now, and Grace is how long a cluster that does not answer is waited for.
+	// Since is when the removal was requested. Silent is since when the cluster does not answer; zero if that is not
+	// known. Now is the time of the decision, and Grace is how long the hub waits for a cluster that does not answer.
 	Since, Silent, Now time.Time
 	Grace              time.Duration
 	// Paused is true while the cluster is held as it is, by spec.pause or a state that its origin chose.
 	Paused bool
-	// Settle is how long any removal waits: an add-on that moves to another set leaves the old one first, and the news of
-	// the new one may come a moment later.
+	// Settle is how long any removal waits. If an add-on moves to another set, it leaves the old set first, and the hub
+	// may see the new one a moment later.
 	Settle time.Duration
-	// Awaited says what is to take it over, and cannot be delivered now; empty for nothing.
+	// Awaited says which add-on is to take it over and cannot be delivered now; empty for none.
 	Awaited string
-	// Guarded is true until the set's removal guard has let it go.
+	// Guarded is true until the set's removal guard grants the removal.
 	Guarded bool
 }
 
-// Addon decides how an add-on that is to leave a cluster does so.
+// Addon decides how an add-on leaves a cluster.
 func Addon(f Facts) Decision {
 	switch {
 	case f.LetGo != "":
@@ -186,14 +192,15 @@ func Addon(f Facts) Decision {
 	}
 }
 
-// leastUninstallTime is for a hub that waits for no cluster that does not answer: an uninstallation takes its time even so.
+// leastUninstallTime applies if the hub does not wait for clusters that do not answer: an uninstallation takes its
+// time even so.
 const leastUninstallTime = 10 * time.Minute
 
-// uninstallTime is how long Flux has for an add-on on a cluster that the hub cannot ask. A deleted Kustomization says nothing of why
-// it is still there, so nothing but time tells that its cluster is gone.
+// uninstallTime is how long Flux has to uninstall an add-on from a cluster that the hub cannot probe. A deleted
+// Kustomization does not say why it still exists, so only time can show that its cluster is gone.
 func (f Facts) uninstallTime() time.Duration { return max(f.Grace, leastUninstallTime) }
 
-// Wait returns how long until Addon may decide otherwise by the passing of time alone, or 0 for never.
+// Wait returns after how long Addon may decide otherwise because of time alone, or 0 for never.
 func Wait(f Facts) time.Duration {
 	switch d := Addon(f); {
 	case d.Mode == Uninstall && f.Unprobed && !f.Deleted.IsZero():
@@ -207,8 +214,8 @@ func Wait(f Facts) time.Duration {
 	return f.Grace - f.waited()
 }
 
-// waited is how long a removal has waited for a cluster that does not answer. While it answered nobody waited: one that goes down
-// in the middle of a long uninstall has all of its grace.
+// waited is how long a removal has waited for a cluster that does not answer. The time in which the cluster answered
+// does not count: a cluster that stops answering in the middle of a long uninstallation has all of its grace.
 func (f Facts) waited() time.Duration {
 	if f.Silent.After(f.Since) {
 		return f.Now.Sub(f.Silent)

@@ -4,6 +4,7 @@ package render_test
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -63,6 +64,44 @@ func TestHostileExpressions(t *testing.T) {
 				}
 			case <-time.After(30 * time.Second):
 				t.Fatal("it takes longer than 30 s")
+			}
+		})
+	}
+}
+
+// What the expressions of one document give is bounded before anybody writes it down as JSON: a set of a few kilobytes could else have the hub
+// make gigabytes of one large variable. A variable that others make larger and larger is bounded as well.
+func TestHostileSizes(t *testing.T) {
+	text, list := `"`+strings.Repeat("x", 200<<10)+`"`, "["+strings.Repeat("1,", 15000)+"1]"
+	many := "[" + strings.Repeat("<< vars.b >>,", 1000) + "]"
+	for name, tc := range map[string]struct{ variables, value string }{
+		"Text":      {"{b: " + text + "}", many},
+		"List":      {"{b: " + list + "}", many},
+		"Variables": {"{b: " + text + ", c: " + many + "}", "<< vars.c >>"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			spec := &hubv1.AddonSetSpec{}
+			if err := yaml.UnmarshalStrict([]byte("selectAll: true\nvariables: "+tc.variables+"\naddons:\n- {name: a, helmRelease: {chart: {spec: "+
+				"{chart: c, sourceRef: {kind: HelmRepository, name: r}}}, values: {x: "+tc.value+"}}}\n"), spec); err != nil {
+				t.Fatal(err)
+			}
+			p, err := compile.Compile(spec, compile.Author{Namespace: "flux-system", Platform: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			to, in := fleetInput(1)
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			r, err := render.Render(p, to, in)
+			runtime.ReadMemStats(&after)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := fmt.Sprint(r.Failed["a"]); !strings.Contains(got, "together larger than") || len(got) > 500 {
+				t.Errorf("got %.500s", got)
+			}
+			if made := (after.TotalAlloc - before.TotalAlloc) >> 20; made > 100 {
+				t.Errorf("%d MiB are made of it", made)
 			}
 		})
 	}

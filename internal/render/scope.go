@@ -194,6 +194,9 @@ type evaluator struct {
 	problems []problem
 	// evaluated is true once an expression was evaluated.
 	evaluated bool
+	// size is about how many bytes of JSON the results have together. Many expressions may give the same large value,
+	// which is only one until somebody writes it down.
+	size int
 }
 
 // maxProblems bounds how many problems are reported for one document.
@@ -228,7 +231,7 @@ func (e *evaluator) value(path []string, v any) any {
 }
 
 func (e *evaluator) text(path []string, text string) any {
-	if len(e.problems) >= maxProblems {
+	if len(e.problems) >= maxProblems || e.size > maxObject {
 		return nil
 	}
 	before := len(e.said)
@@ -240,10 +243,32 @@ func (e *evaluator) text(path []string, text string) any {
 			err = e.allowed(path, decided)
 		}
 	}
+	if e.size += sizeOf(value); err == nil && e.size > maxObject {
+		e.failing = append(e.failing, e.decided...)
+		err = fmt.Errorf("the results of the expressions are together larger than %d bytes", maxObject)
+	}
 	if err != nil {
 		e.failing = append(e.failing, e.said[before:]...)
 		e.problems = append(e.problems, problem{path, err.Error()})
 		return nil
 	}
 	return value
+}
+
+// sizeOf returns about how many bytes of JSON a value has.
+func sizeOf(v any) int {
+	size := 1
+	switch v := v.(type) {
+	case string:
+		size += len(v)
+	case map[string]any:
+		for k, x := range v {
+			size += len(k) + sizeOf(x)
+		}
+	case []any:
+		for _, x := range v {
+			size += sizeOf(x)
+		}
+	}
+	return size
 }

@@ -15,13 +15,17 @@ import (
 	"github.com/google/cel-go/common/types/traits"
 )
 
-// toJSON returns the result of a template that is one expression.
-func toJSON(v ref.Val) (any, error) {
+// toJSON returns the result of a template that is one expression, and about how large it is, in bytes.
+func toJSON(v ref.Val) (out any, size int, err error) {
 	if o, ok := v.(*types.Optional); ok && !o.HasValue() {
-		return Absent, nil
+		return Absent, 0, nil
 	}
 	w := writer{left: MaxText}
-	return w.value(v, 0)
+	out, err = w.value(v, 0)
+	if s, ok := out.(string); ok {
+		return out, len(s), err
+	}
+	return out, MaxText - w.left, err
 }
 
 // toText returns the result of an expression in a text.

@@ -126,7 +126,11 @@ func (t *Template) Eval(in Input) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		return toJSON(v)
+		out, size, err := toJSON(v)
+		if err == nil {
+			err = r.pay(size)
+		}
+		return out, err
 	}
 	var out strings.Builder
 	for i := range t.parts {
@@ -146,7 +150,15 @@ func (t *Template) Eval(in Input) (any, error) {
 		}
 		out.WriteString(text)
 	}
-	return out.String(), nil
+	return out.String(), r.pay(out.Len())
+}
+
+// pay takes what a result costs from the budget: it is made as often as a set repeats its expression.
+func (r *run) pay(size int) error {
+	if r.left -= textCost(size); r.left < 0 { // no result alone is that large: it is the budget of many evaluations
+		return errBudget
+	}
+	return nil
 }
 
 var errBudget = errors.New("the expressions of this set cost too much together; make them simpler")

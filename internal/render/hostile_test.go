@@ -74,33 +74,41 @@ func TestHostileExpressions(t *testing.T) {
 func TestHostileSizes(t *testing.T) {
 	text, list := `"`+strings.Repeat("x", 200<<10)+`"`, "["+strings.Repeat("1,", 15000)+"1]"
 	many := "[" + strings.Repeat("<< vars.b >>,", 1000) + "]"
-	for name, tc := range map[string]struct{ variables, value string }{
-		"Text":      {"{b: " + text + "}", many},
-		"List":      {"{b: " + list + "}", many},
-		"Variables": {"{b: " + text + ", c: " + many + "}", "<< vars.c >>"},
+	for name, tc := range map[string]struct {
+		variables, value string
+		addons           int
+		want             string
+	}{
+		"Text":       {"{b: " + text + "}", many, 1, "together larger than"},
+		"List":       {"{b: " + list + "}", many, 1, "together larger than"},
+		"Variables":  {"{b: " + text + ", c: " + many + "}", "<< vars.c >>", 1, "together larger than"},
+		"ManyAddons": {"{b: " + list + "}", "[" + strings.Repeat("<< vars.b >>,", 30) + "]", 100, "cost too much together"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			spec := &hubv1.AddonSetSpec{}
-			if err := yaml.UnmarshalStrict([]byte("selectAll: true\nvariables: "+tc.variables+"\naddons:\n- {name: a, helmRelease: {chart: {spec: "+
-				"{chart: c, sourceRef: {kind: HelmRepository, name: r}}}, values: {x: "+tc.value+"}}}\n"), spec); err != nil {
+			in := "selectAll: true\nvariables: " + tc.variables + "\naddons:\n"
+			for i := range tc.addons {
+				in += fmt.Sprintf("- {name: a%d, helmRelease: {chart: {spec: {chart: c, sourceRef: {kind: HelmRepository, name: r}}}, values: {x: %s}}}\n", i, tc.value)
+			}
+			if err := yaml.UnmarshalStrict([]byte(in), spec); err != nil {
 				t.Fatal(err)
 			}
 			p, err := compile.Compile(spec, compile.Author{Namespace: "flux-system", Platform: true})
 			if err != nil {
 				t.Fatal(err)
 			}
-			to, in := fleetInput(1)
+			to, input := fleetInput(1)
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			r, err := render.Render(p, to, in)
+			r, err := render.Render(p, to, input)
 			runtime.ReadMemStats(&after)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := fmt.Sprint(r.Failed["a"]); !strings.Contains(got, "together larger than") || len(got) > 500 {
+			if got := fmt.Sprint(r.Failed[fmt.Sprintf("a%d", tc.addons-1)]); !strings.Contains(got, tc.want) || len(got) > 2000 {
 				t.Errorf("got %.500s", got)
 			}
-			if made := (after.TotalAlloc - before.TotalAlloc) >> 20; made > 100 {
+			if made := (after.TotalAlloc - before.TotalAlloc) >> 20; made > 500 {
 				t.Errorf("%d MiB are made of it", made)
 			}
 		})

@@ -78,12 +78,16 @@ func Remains(obj client.Object) (recorded, tried, never bool) {
 // Unnoted says what is known about a Kustomization that Flux has tried to apply and never applied successfully; ""
 // for any other. kustomize-controller records what it applied only when it has applied everything, and retries
 // without end. If the object is deleted before, it removes nothing, and does not say what is on the cluster. It
-// counts its attempts in status.history. An attempt that did not reach the cluster has applied nothing.
+// counts its attempts in status.history. An attempt that did not reach the cluster has applied nothing, but what it
+// says takes the place of what the one before said.
 func Unnoted(o *kustomizev1.Kustomization) string {
 	s := Of(o)
 	if len(o.Status.History) == 0 || o.Status.LastAppliedRevision != "" ||
-		o.Status.Inventory != nil && len(o.Status.Inventory.Entries) > 0 || Unreachable(s) {
+		o.Status.Inventory != nil && len(o.Status.Inventory.Entries) > 0 || Unreachable(s) && attempts(o) == 1 {
 		return ""
+	}
+	if Unreachable(s) {
+		return "what was applied of it, if anything was, before the cluster fell silent: Flux has noted nothing of it"
 	}
 	text, first := "what was applied of it, in part: Flux has noted nothing of it", s.Message
 	var applied []string
@@ -102,6 +106,14 @@ func Unnoted(o *kustomizev1.Kustomization) string {
 		return text + "; it is trying again"
 	}
 	return text + "; its last message: " + excerpt.Cut(strings.Join(strings.Fields(s.Reason+": "+first), " "), maxMessage)
+}
+
+// attempts returns how often Flux has tried to apply a Kustomization, as far as its history goes back.
+func attempts(o *kustomizev1.Kustomization) (n int64) {
+	for _, s := range o.Status.History {
+		n += s.TotalReconciliations
+	}
+	return n
 }
 
 // MayHaveApplied returns whether a Kustomization has failed in the middle of applying. kustomize-controller gives

@@ -50,6 +50,7 @@ func TestLeft(t *testing.T) {
 		return o
 	}
 	again := func(o *kustomizev1.Kustomization) { o.Status.Conditions[0].Status = metav1.ConditionUnknown }
+	twice := func(o *kustomizev1.Kustomization) { o.Status.History[0].TotalReconciliations = 2 }
 	many := []string{}
 	for i := range 7 {
 		many = append(many, fmt.Sprintf("ns%d_a__ConfigMap", i))
@@ -68,8 +69,10 @@ func TestLeft(t *testing.T) {
 				"its last message: ReconciliationFailed: Deployment/apps/web dry-run failed (Invalid): spec.replicas: Invalid value"},
 		"TriesAgain": {tried("x", again), "what was applied of it, in part: Flux has noted nothing of it; it is trying again"},
 		"NoWayThere": {tried(`dry-run failed: failed to get server groups: Get "https://192.0.2.7:6443/api": dial tcp: i/o timeout`), "what was applied of it, if anything was: Flux has noted nothing"},
-		"Many":       {kustomization(many...), "what it applied (7 objects in namespaces ns0, ns1, ns2, ns3, ns4 and 2 more)"},
-		"One":        {kustomization("default_a__ConfigMap"), "what it applied (1 object in namespaces default)"},
+		"NoWayThereAnyMore": {tried(`dry-run failed: failed to get server groups: Get "https://192.0.2.7:6443/api": dial tcp: i/o timeout`, twice),
+			"what was applied of it, if anything was, before the cluster fell silent: Flux has noted nothing of it"},
+		"Many": {kustomization(many...), "what it applied (7 objects in namespaces ns0, ns1, ns2, ns3, ns4 and 2 more)"},
+		"One":  {kustomization("default_a__ConfigMap"), "what it applied (1 object in namespaces default)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := fluxstate.Left(tc.obj); got != tc.want {

@@ -354,18 +354,18 @@ func (f *flux) kustomize(w *World, k apiserver.Key, ks *kustomizev1.Kustomizatio
 	}
 	c, err := w.target(k, ks.Spec.KubeConfig)
 	if err != nil {
+		if !errors.Is(err, errNoSecret) {
+			w.tried(ks, "ReconciliationFailed") // it counts what did not reach the cluster as well (kustomization_controller.go:475)
+		}
 		w.report(k, ks, metav1.ConditionFalse, "ReconciliationFailed", err.Error())
 		return true
 	}
 	addon := ks.Labels[hubv1.AddonLabel]
 	names := objectsOf(ks.Spec.Path, ks.Spec.TargetNamespace)
-	if ks.Status.History == nil { // where it counts its tries, with and without success
-		now := metav1.NewTime(w.clock.Now())
-		ks.Status.History = fluxmeta.History{{Digest: "sha256:0", FirstReconciled: now, LastReconciled: now, TotalReconciliations: 1}}
-	}
 	for i, name := range names {
 		if w.broken[addon] && i > 0 {
 			// What was applied stays, and no inventory is stored (kustomization_controller.go:489-507).
+			w.tried(ks, "ReconciliationFailed")
 			w.report(k, ks, metav1.ConditionFalse, "ReconciliationFailed", "dry-run failed: the second object is refused")
 			return true
 		}
@@ -387,8 +387,14 @@ func (f *flux) kustomize(w *World, k apiserver.Key, ks *kustomizev1.Kustomizatio
 		ks.Status.Inventory.Entries = append(ks.Status.Inventory.Entries, kustomizev1.ResourceRef{ID: inventoryID(name), Version: "v1"})
 	}
 	ks.Status.LastAppliedRevision = "main@sha1:0"
+	w.tried(ks, "ReconciliationSucceeded")
 	w.report(k, ks, metav1.ConditionTrue, "ReconciliationSucceeded", "Applied revision: main@sha1:0")
 	return false
+}
+
+// tried counts a try to apply, and how it ended.
+func (w *World) tried(ks *kustomizev1.Kustomization, how string) {
+	ks.Status.History.Upsert("sha256:0", w.clock.Now(), 0, how, nil)
 }
 
 // prune is kustomize-controller's finalize.

@@ -96,7 +96,7 @@ type World struct {
 // AddRooms adds every room to a manager whose cache has the indexes (index.Add).
 func AddRooms(mgr manager.Manager, config *hubconfig.Config, w World) error {
 	c, live, now := w.Client, mgr.GetAPIReader(), w.Clock
-	known := originreader.New(mgr, config.Origins)
+	known := originreader.New(mgr.GetClient(), live, config.Origins)
 	keeper := &sharedobjects.Keeper{Client: c, Config: config, Live: live, Clock: now}
 	compiled := &programs.Cache{Slots: min(2, config.Concurrency/2)}
 	for _, room := range []struct {

@@ -9,29 +9,19 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	clock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/index"
 	"github.com/chandler-hub/chandler/controllers/originreader"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
+	"github.com/chandler-hub/chandler/internal/hubscheme"
 	"github.com/chandler-hub/chandler/internal/origin"
 )
-
-// clients is a manager of which only the clients are asked for.
-type clients struct {
-	manager.Manager
-	client.Client
-}
-
-func (c clients) GetClient() client.Client    { return c.Client }
-func (c clients) GetAPIReader() client.Reader { return c.Client }
 
 // A Secret is not the cluster. One that is gone, or is being deleted under somebody's finalizer, takes its registration along when it has
 // not been there for the grace, and one that the hub never saw does not.
@@ -57,12 +47,7 @@ func TestSecretThatIsNotThere(t *testing.T) {
 		"ThereAgain":          {there: true, seen: "u", condition: missing(time.Hour)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			scheme := runtime.NewScheme()
-			for _, add := range []func(*runtime.Scheme) error{hubv1.AddToScheme, corev1.AddToScheme} {
-				if err := add(scheme); err != nil {
-					t.Fatal(err)
-				}
-			}
+			scheme := hubscheme.New()
 			ref := origin.Secret.Reference("one")
 			reg := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "one", UID: "r"}, Spec: hubv1.ClusterRegistrationSpec{OriginRef: &ref}}
 			reg.Labels = map[string]string{hubv1.NameLabel: "one", hubv1.ProviderLabel: origin.Secret.Provider}
@@ -86,7 +71,7 @@ func TestSecretThatIsNotThere(t *testing.T) {
 			config := &hubconfig.Config{Shared: hubconfig.Shared{Origins: origin.Policy{SecretNamespaces: []string{"*"}}}, TeardownGrace: time.Hour}
 			r := &Reconciler{
 				Client: api, Live: api, Config: config, Clock: clock.NewFakePassiveClock(now), Recorder: events.NewFakeRecorder(10),
-				Origins: originreader.New(clients{Client: api}, config.Origins),
+				Origins: originreader.New(api, api, config.Origins),
 			}
 			result, err := r.Reconcile(t.Context(), Request{Kind: origin.Secret, NamespacedName: client.ObjectKeyFromObject(reg)})
 			if err != nil {

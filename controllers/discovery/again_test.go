@@ -22,6 +22,7 @@ import (
 	"github.com/chandler-hub/chandler/controllers/index"
 	"github.com/chandler-hub/chandler/controllers/originreader"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
+	"github.com/chandler-hub/chandler/internal/hubscheme"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/origin"
 )
@@ -59,12 +60,7 @@ func TestUnregisterAgain(t *testing.T) {
 		"NameOfAnotherOnes": {delivery("flux-system", named), &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "one"}}, "fleet", false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			scheme := runtime.NewScheme()
-			for _, add := range []func(*runtime.Scheme) error{hubv1.AddToScheme, corev1.AddToScheme} {
-				if err := add(scheme); err != nil {
-					t.Fatal(err)
-				}
-			}
+			scheme := hubscheme.New()
 			labels := map[string]string{hubv1.RegisterLabel: strconv.FormatBool(tc.asks)}
 			if name == "SaysNothing" {
 				labels = nil
@@ -84,7 +80,7 @@ func TestUnregisterAgain(t *testing.T) {
 			config := &hubconfig.Config{Shared: hubconfig.Shared{PlatformNamespaces: []string{"flux-system"}, Origins: origin.Policy{SecretNamespaces: []string{tc.secrets}}}}
 			r := &Reconciler{
 				Live: api, Config: config, Clock: clock.NewFakePassiveClock(time.Now()), Recorder: events.NewFakeRecorder(10),
-				Origins: originreader.New(clients{Client: api}, config.Origins),
+				Origins: originreader.New(api, api, config.Origins),
 				Client: interceptor.NewClient(api, interceptor.Funcs{Apply: func(context.Context, client.WithWatch, runtime.ApplyConfiguration, ...client.ApplyOption) error {
 					made = true
 					return nil
@@ -139,12 +135,7 @@ func TestAnotherOnesName(t *testing.T) {
 		"IsTheOneThatHadIt":            {secret("one", "true", old), []client.Object{first, secret("one-secret", "true", young)}, true, "one-secret"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			scheme := runtime.NewScheme()
-			for _, add := range []func(*runtime.Scheme) error{hubv1.AddToScheme, corev1.AddToScheme} {
-				if err := add(scheme); err != nil {
-					t.Fatal(err)
-				}
-			}
+			scheme := hubscheme.New()
 			objects := append([]client.Object{tc.origin}, tc.also...)
 			if tc.delivered {
 				objects = append(objects, &hubv1.AddonDelivery{
@@ -162,7 +153,7 @@ func TestAnotherOnesName(t *testing.T) {
 			config, made := &hubconfig.Config{Shared: hubconfig.Shared{PlatformNamespaces: []string{"flux-system"}, Origins: origin.Policy{SecretNamespaces: []string{"fleet"}}}}, ""
 			r := &Reconciler{
 				Live: api, Config: config, Clock: clock.NewFakePassiveClock(time.Now()), Recorder: events.NewFakeRecorder(10),
-				Origins: originreader.New(clients{Client: api}, config.Origins),
+				Origins: originreader.New(api, api, config.Origins),
 				Client: interceptor.NewClient(api, interceptor.Funcs{Apply: func(_ context.Context, _ client.WithWatch, obj runtime.ApplyConfiguration, _ ...client.ApplyOption) error {
 					made = obj.(interface{ GetName() string }).GetName()
 					return nil

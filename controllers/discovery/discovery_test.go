@@ -26,6 +26,7 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/index"
 	"github.com/chandler-hub/chandler/controllers/originreader"
+	"github.com/chandler-hub/chandler/internal/hubscheme"
 	"github.com/chandler-hub/chandler/internal/origin"
 )
 
@@ -154,10 +155,7 @@ func TestWrittenByHand(t *testing.T) {
 		"OfAnotherOriginOfTheSameName": {hubv1.ClusterRegistrationSpec{OriginRef: &other}, "edge-tenantcontrolplane", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			scheme := runtime.NewScheme()
-			if err := hubv1.AddToScheme(scheme); err != nil {
-				t.Fatal(err)
-			}
+			scheme := hubscheme.New()
 			reg := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "edge"}, Spec: tc.spec}
 			recorder := events.NewFakeRecorder(10)
 			api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(reg).
@@ -189,18 +187,13 @@ func TestWrittenByHand(t *testing.T) {
 
 // TestNamesakes: when a registration goes that kept the origin of its name from being registered, the origin is looked at again.
 func TestNamesakes(t *testing.T) {
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{hubv1.AddToScheme, corev1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
+	scheme := hubscheme.New()
 	key := types.NamespacedName{Namespace: "fleet", Name: "edge"}
 	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, Labels: map[string]string{hubv1.RegisterLabel: "true"}}},
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: "other"}},
 	).Build()
-	r := &Reconciler{Origins: originreader.New(clients{Client: api}, origin.Policy{SecretNamespaces: []string{"*"}})}
+	r := &Reconciler{Origins: originreader.New(api, api, origin.Policy{SecretNamespaces: []string{"*"}})}
 	ref := origin.Kamaji.Reference("edge")
 	for name, tc := range map[string]struct {
 		name string

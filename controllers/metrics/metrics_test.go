@@ -19,14 +19,12 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/metrics"
+	"github.com/chandler-hub/chandler/internal/hubscheme"
 )
 
 func newScheme(t testing.TB) *runtime.Scheme {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	if err := hubv1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	scheme := hubscheme.New()
 	return scheme
 }
 

@@ -40,8 +40,10 @@ type Starter func(kind origin.Kind, example client.Object) error
 
 // Reader knows which kinds are installed, and reads origins from the cache.
 type Reader struct {
-	mgr    manager.Manager
+	cache  client.Reader
+	live   client.Reader
 	policy origin.Policy
+	mgr    manager.Manager // nil before SetupWithManager
 
 	mu       sync.RWMutex
 	versions map[schema.GroupKind]schema.GroupVersionKind // the kinds that are watched
@@ -52,9 +54,9 @@ type Reader struct {
 }
 
 // New returns a Reader that watches only Secrets yet.
-func New(mgr manager.Manager, policy origin.Policy) *Reader {
+func New(cache, live client.Reader, policy origin.Policy) *Reader {
 	return &Reader{
-		mgr: mgr, policy: policy,
+		cache: cache, live: live, policy: policy,
 		versions: map[schema.GroupKind]schema.GroupVersionKind{origin.Secret.GroupKind: corev1.SchemeGroupVersion.WithKind("Secret")},
 		gone:     map[schema.GroupKind]bool{}, retired: map[schema.GroupVersionKind]time.Time{},
 	}
@@ -126,7 +128,7 @@ func (o *Reader) judge(ctx context.Context, kind origin.Kind, obj *unstructured.
 	if kind == origin.Secret {
 		// A Namespace that is not in the cache yet allows nothing. The rooms look again when it is.
 		namespace := Namespace()
-		if err := o.mgr.GetClient().Get(ctx, types.NamespacedName{Name: obj.GetNamespace()}, namespace); client.IgnoreNotFound(err) != nil {
+		if err := o.cache.Get(ctx, types.NamespacedName{Name: obj.GetNamespace()}, namespace); client.IgnoreNotFound(err) != nil {
 			return origin.Verdict{}, fmt.Errorf("read Namespace %s: %w", obj.GetNamespace(), err)
 		}
 		around.NamespaceLabels = namespace.Labels
@@ -188,7 +190,7 @@ func (o *Reader) Deleted(ctx context.Context, kind origin.Kind, reg *hubv1.Clust
 		return err == nil && reg.SawOrigin() && (there == nil || there.DeletionTimestamp != nil), err
 	}
 	crd := &apiextensionsv1.CustomResourceDefinition{}
-	if err := o.mgr.GetAPIReader().Get(ctx, types.NamespacedName{Name: kind.CRD}, crd); err != nil {
+	if err := o.live.Get(ctx, types.NamespacedName{Name: kind.CRD}, crd); err != nil {
 		return false, client.IgnoreNotFound(err)
 	}
 	facts := teardown.OriginFacts{Seen: reg.SawOrigin(), Kind: crd.CreationTimestamp.Time, Registration: reg.CreationTimestamp.Time}
@@ -218,7 +220,7 @@ func (o *Reader) Still(ctx context.Context, kind origin.Kind, obj *unstructured.
 func (o *Reader) there(ctx context.Context, gvk schema.GroupVersionKind, namespace, name string) (*metav1.PartialObjectMetadata, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
-	err := o.mgr.GetAPIReader().List(ctx, list, client.InNamespace(namespace), client.MatchingFields{metav1.ObjectNameField: name})
+	err := o.live.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{metav1.ObjectNameField: name})
 	if err != nil || len(list.Items) == 0 {
 		return nil, err
 	}
@@ -235,7 +237,7 @@ func (o *Reader) version(kind origin.Kind) (schema.GroupVersionKind, bool) {
 func (o *Reader) read(ctx context.Context, kind origin.Kind, gvk schema.GroupVersionKind,
 	key types.NamespacedName) (*unstructured.Unstructured, error) {
 	obj := Example(kind, gvk)
-	if err := o.mgr.GetClient().Get(ctx, key, obj); err != nil {
+	if err := o.cache.Get(ctx, key, obj); err != nil {
 		return nil, err
 	}
 	if u, ok := obj.(*unstructured.Unstructured); ok {
@@ -264,6 +266,7 @@ func Example(kind origin.Kind, gvk schema.GroupVersionKind) client.Object {
 // installed already are watched before any room starts. So after a restart no origin is taken for unknown, and no
 // tenant of a Cluster is seen before its Cluster.
 func (o *Reader) SetupWithManager(mgr manager.Manager) error {
+	o.mgr = mgr
 	byCRD := map[string]origin.Kind{}
 	for _, k := range origin.Kinds {
 		if k.CRD == "" {

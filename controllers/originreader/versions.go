@@ -25,7 +25,7 @@ import (
 // exist or serves none.
 func (o *Reader) served(ctx context.Context, kind origin.Kind) (string, error) {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
-	if err := o.mgr.GetAPIReader().Get(ctx, types.NamespacedName{Name: kind.CRD}, crd); err != nil {
+	if err := o.live.Get(ctx, types.NamespacedName{Name: kind.CRD}, crd); err != nil {
 		if apierrors.IsNotFound(err) {
 			return "", nil
 		}
@@ -53,7 +53,7 @@ func (o *Reader) served(ctx context.Context, kind origin.Kind) (string, error) {
 func (o *Reader) try(ctx context.Context, gvk schema.GroupVersionKind) error {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
-	return o.mgr.GetAPIReader().List(ctx, list, client.Limit(1))
+	return o.live.List(ctx, list, client.Limit(1))
 }
 
 // watch starts the watches of a kind in a version. From now on the kind is read in that version.

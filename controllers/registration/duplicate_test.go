@@ -10,7 +10,6 @@ import (
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,6 +18,7 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/index"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
+	"github.com/chandler-hub/chandler/internal/hubscheme"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/status"
 )
@@ -49,12 +49,7 @@ func TestStandsBack(t *testing.T) {
 // TestMadeAgainIsServedAgain: a registration that somebody deletes, and that is made again, has been of its cluster since a platform
 // set has delivered through it. Who has registered the cluster a second time is not served for that.
 func TestMadeAgainIsServedAgain(t *testing.T) {
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{hubv1.AddToScheme, helmv2.AddToScheme, kustomizev1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
+	scheme := hubscheme.New()
 	object := func(namespace, uid string) *helmv2.HelmRelease {
 		return &helmv2.HelmRelease{ObjectMeta: metav1.ObjectMeta{
 			Namespace: namespace, Name: "o", CreationTimestamp: metav1.NewTime(moment.Add(-time.Hour)),

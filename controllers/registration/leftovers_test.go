@@ -7,13 +7,11 @@ import (
 	"testing"
 	"time"
 
-	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -22,6 +20,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
+	"github.com/chandler-hub/chandler/internal/hubscheme"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/origin"
 	"github.com/chandler-hub/chandler/internal/probe"
@@ -55,12 +54,7 @@ func TestRecalled(t *testing.T) {
 		"ItsNameIsTaken":      {nil, nil, true, hubv1.ForcedReason, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			scheme := runtime.NewScheme()
-			for _, add := range []func(*runtime.Scheme) error{hubv1.AddToScheme, helmv2.AddToScheme, kustomizev1.AddToScheme} {
-				if err := add(scheme); err != nil {
-					t.Fatal(err)
-				}
-			}
+			scheme := hubscheme.New()
 			object := &kustomizev1.Kustomization{ObjectMeta: metav1.ObjectMeta{
 				Namespace: "flux-system", Name: identity.FluxObject("hub", reg, "web"),
 				Labels:      map[string]string{hubv1.ClusterKeyLabel: identity.ClusterKey("hub", reg), hubv1.AddonLabel: "web", hubv1.AddonSetLabel: "base"},
@@ -96,12 +90,7 @@ func stalled() []metav1.Condition {
 // TestForcedThoughNothingIsMadeAgain: what somebody forces waits for no delivery that cannot be made again, and tells what stays without one.
 func TestForcedThoughNothingIsMadeAgain(t *testing.T) {
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{hubv1.AddToScheme, helmv2.AddToScheme, kustomizev1.AddToScheme, corev1.AddToScheme, apiextensionsv1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
+	scheme := hubscheme.New()
 	key := types.NamespacedName{Namespace: "fleet", Name: "one"}
 	reg := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{
 		Namespace: key.Namespace, Name: key.Name, Finalizers: []string{hubv1.RegistrationFinalizer}, DeletionTimestamp: &metav1.Time{Time: now.Add(-time.Hour)},

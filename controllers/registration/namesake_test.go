@@ -9,27 +9,17 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/index"
 	"github.com/chandler-hub/chandler/controllers/originreader"
+	"github.com/chandler-hub/chandler/internal/hubscheme"
 	"github.com/chandler-hub/chandler/internal/origin"
 	"github.com/chandler-hub/chandler/internal/status"
 )
-
-// clients is a manager of which only the clients are asked for.
-type clients struct {
-	manager.Manager
-	client.Client
-}
-
-func (c clients) GetClient() client.Client    { return c.Client }
-func (c clients) GetAPIReader() client.Reader { return c.Client }
 
 // TestOriginIgnored: a registration that somebody has written says that it keeps the origin of its name from being registered, as long as
 // that is so. Whatever happens to the origin wakes the registration.
@@ -49,12 +39,7 @@ func TestOriginIgnored(t *testing.T) {
 		"KeptInGit":        {hubv1.ClusterRegistrationSpec{}, "true", false, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			scheme := runtime.NewScheme()
-			for _, add := range []func(*runtime.Scheme) error{hubv1.AddToScheme, corev1.AddToScheme} {
-				if err := add(scheme); err != nil {
-					t.Fatal(err)
-				}
-			}
+			scheme := hubscheme.New()
 			reg := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "edge"}, Spec: tc.spec}
 			secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "edge", UID: "u"}}
 			if tc.label != "" {
@@ -74,7 +59,7 @@ func TestOriginIgnored(t *testing.T) {
 			api := b.Build()
 			r := &Reconciler{
 				Client: api, Clock: clocktesting.NewFakePassiveClock(time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)),
-				Origins: originreader.New(clients{Client: api}, origin.Policy{SecretNamespaces: []string{"*"}}),
+				Origins: originreader.New(api, api, origin.Policy{SecretNamespaces: []string{"*"}}),
 			}
 			if err := r.namesake(t.Context(), reg); err != nil {
 				t.Fatal(err)

@@ -11,13 +11,13 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
+	"github.com/chandler-hub/chandler/internal/hubscheme"
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
@@ -152,10 +152,7 @@ func TestSetResultsAreShort(t *testing.T) {
 	for i := range names {
 		names[i] = fmt.Sprintf("tenant-of-a-long-name-%04d", i)
 	}
-	scheme := runtime.NewScheme()
-	if err := hubv1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	scheme := hubscheme.New()
 	byName := func(op metav1.LabelSelectorOperator) *metav1.LabelSelector {
 		return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: hubv1.NameLabel, Operator: op, Values: names}}}
 	}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -15,6 +14,7 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/index"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
+	"github.com/chandler-hub/chandler/internal/hubscheme"
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
 	"github.com/chandler-hub/chandler/internal/workloadidentity"
 )
@@ -22,10 +22,7 @@ import (
 // A tenant who may write ClusterRegistrations in his own namespace, and has no way into the platform's cluster, has what is delivered there let go instead
 // of uninstalled when the platform unregisters it: he writes down its name. Nothing has ever been Ready through his registration.
 func TestAStrangersRegistrationDoesNotStay(t *testing.T) {
-	scheme := runtime.NewScheme()
-	if err := hubv1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	scheme := hubscheme.New()
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	w := &hubv1.WorkloadIdentity{Provider: "aws", Cluster: "arn:aws:eks:eu-west-1:123456789012:cluster/prod", ServiceAccountName: "sa"}
 	if _, err := workloadidentity.Check(w, kubeconfig.Rules{}); err != nil {

@@ -62,7 +62,7 @@ func (w *World) forget() {
 	}
 	for _, c := range w.clusters {
 		for _, work := range c.workloads {
-			if work.unwanted && w.wantedThere(c, work) && !w.leaves(work) && !w.becomesAnother(work) {
+			if work.unwanted && w.wantedThere(c, work) && !w.leaves(work) && !w.becomesAnother(work) && !w.wasAnother(work) {
 				work.unwanted, work.approved = false, false
 			}
 		}
@@ -94,13 +94,20 @@ func (w *World) becomesAnother(work *workload) bool {
 	return !brings(o, work.name) || asked != nil && asked != work.chart
 }
 
-// broughtBy returns the set that has the Flux object of a workload now: it may have it from another set, and Flux may
-// not have applied it since.
-func (w *World) broughtBy(work *workload) string {
-	if o := w.object(work.ownerUID); o != nil {
-		return setNameOf(o)
+// wasAnother returns whether an object that is not at work, as of a registration that has not answered since it was
+// made again, has a Helm release noted with another chart than it has now. The edit has not come to that object yet,
+// and then Flux reinstalls.
+func (w *World) wasAnother(work *workload) bool {
+	for k := range w.flux.due {
+		o := w.server.Get(k)
+		history, _ := nested(o, "status", "history").([]any)
+		r := w.registrationOf(o)
+		if k.Kind == "HelmRelease" && nested(o, "metadata", "uid") != work.ownerUID && len(history) > 0 && brings(o, work.name) &&
+			nested(history[0], "chartName") != work.chart && r != nil && w.there(r).workloads[work.name] == work {
+			return true
+		}
 	}
-	return work.set
+	return false
 }
 
 // object returns the Flux object of a UID, nil if it is gone.
@@ -136,7 +143,7 @@ func (w *World) approve(s *set) {
 	}
 	for _, c := range w.clusters {
 		for _, work := range c.workloads {
-			if work.unwanted && (w.broughtBy(work) == s.namespace+"/"+s.name || s.takesOver(work) ||
+			if work.unwanted && (work.set == s.namespace+"/"+s.name || s.takesOver(work) ||
 				w.some(c, func(r *cluster) bool { return w.asks(s, r, work.addon) })) {
 				work.approved = true
 			}

@@ -194,6 +194,7 @@ func (w *World) gate(h *hub, verb string, k apiserver.Key) (before, after error)
 // noticed is told of every write.
 func (w *World) noticed(write apiserver.Write) {
 	w.flux.noticed(w, write)
+	w.changesHands(write)
 	w.noteIdentity(write)
 	if write.Actor == "user" || write.Actor == "flux" {
 		return
@@ -209,6 +210,21 @@ func (w *World) noticed(write apiserver.Write) {
 	if w.quiet {
 		w.violated("steady", "the hub wrote in a steady state: %s %s by %s%s", write.Verb, write.Key, write.Actor,
 			difference(write.Old, write.New))
+	}
+}
+
+// changesHands is told of every write. What a Flux object has brought is the set's that has the object now, whether or
+// not Flux has come to it since.
+func (w *World) changesHands(write apiserver.Write) {
+	if !isFlux(write.Key) || write.Old == nil || write.New == nil || setNameOf(write.Old) == setNameOf(write.New) {
+		return
+	}
+	for _, c := range w.clusters {
+		for _, work := range c.workloads {
+			if work.ownerUID == nested(write.New, "metadata", "uid") {
+				work.set = setNameOf(write.New)
+			}
+		}
 	}
 }
 

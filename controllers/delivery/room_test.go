@@ -38,7 +38,6 @@ import (
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/fluxstate"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
-	"github.com/chandler-hub/chandler/internal/hubscheme"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
 	"github.com/chandler-hub/chandler/internal/render"
@@ -69,7 +68,14 @@ const roomSet = "base"
 var roomCluster = types.NamespacedName{Namespace: "fleet", Name: "one"}
 
 func newRoom(t *testing.T, objects ...client.Object) *room {
-	scheme := hubscheme.New()
+	scheme := runtime.NewScheme() // fewer kinds than hubscheme has: the fake client goes through all of them at each write
+	for _, add := range []func(*runtime.Scheme) error{
+		hubv1.AddToScheme, helmv2.AddToScheme, kustomizev1.AddToScheme, sourcev1.AddToScheme, corev1.AddToScheme, appsv1.AddToScheme, apiextensionsv1.AddToScheme,
+	} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
 	b := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
 		WithStatusSubresource(&hubv1.AddonDelivery{}, &hubv1.AddonSet{}, &hubv1.ClusterRegistration{})
 	for _, o := range []client.Object{&corev1.Namespace{}, &apiextensionsv1.CustomResourceDefinition{}} {

@@ -16,6 +16,9 @@ type Options struct {
 	// Layer is the name that Trace records. Trace may be nil.
 	Layer string
 	Trace *Trace
+	// Left is how many bytes of documents patches may still go through, and is lowered by what they do; nil for no
+	// bound. Each patch reads and writes all of its document.
+	Left *int64
 }
 
 // Merge merges patch into target, in place, by RFC 7386. Afterwards target shares no data with patch.

@@ -30,6 +30,10 @@ type Patch struct {
 // again.
 const maxCopied = 1 << 20
 
+// maxPatched is how large a patch may make a document, in bytes of JSON: many patches, each of which may copy, could
+// make one that takes minutes to go through.
+const maxPatched = 1 << 20
+
 // NewPatch parses operations. An error names the operation.
 func NewPatch(operations []Operation) (*Patch, error) {
 	docs := make([]any, len(operations))
@@ -82,9 +86,17 @@ func (p *Patch) Apply(doc map[string]any, o Options) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if o.Left != nil {
+		if *o.Left -= int64(len(raw)); *o.Left < 0 {
+			return nil, errors.New("patches: there are too many of them for documents of this size")
+		}
+	}
 	changed, err := p.decoded.ApplyWithOptions(raw, options())
 	if err != nil {
 		return nil, p.locate(raw, err)
+	}
+	if len(changed) > maxPatched {
+		return nil, fmt.Errorf("patches: they make a document of %d bytes, and %d are the most", len(changed), maxPatched)
 	}
 	out := map[string]any{}
 	if err := utiljson.Unmarshal(changed, &out); err != nil {

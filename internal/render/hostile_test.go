@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
@@ -112,5 +113,90 @@ func TestHostileSizes(t *testing.T) {
 				t.Errorf("%d MiB are made of it", made)
 			}
 		})
+	}
+}
+
+// Patches that copy again and again make no document that takes minutes to go through, and many of them do not either.
+func TestHostilePatches(t *testing.T) {
+	copies := func(i int) string {
+		return fmt.Sprintf("{op: copy, from: /values/x, path: /values/y%d}, {op: copy, from: /values/x, path: /values/z%d}", i, i)
+	}
+	for name, tc := range map[string]struct {
+		size, addons int
+		patch        func(int) string
+		want         string
+	}{
+		"Copies": {500 << 10, 1, copies, "they make a document of"},
+		"Many":   {15 << 10, 60, func(int) string { return "{op: add, path: /values/y, value: 1}" }, "too many of them"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var b strings.Builder
+			b.WriteString("selectAll: true\naddons:\n")
+			for i := range tc.addons {
+				fmt.Fprintf(&b, "- {name: a%d, helmRelease: {chart: {spec: {chart: c, sourceRef: {kind: HelmRepository, name: r}}}, values: {x: %s}}}\n", i, strings.Repeat("x", tc.size))
+			}
+			b.WriteString("overlays:\n")
+			for i := range 100 {
+				fmt.Fprintf(&b, "- {name: o%d, when: \"<< true >>\", addons: [", i)
+				for a := range tc.addons {
+					fmt.Fprintf(&b, "{name: a%d, patches: [%s]},", a, tc.patch(i))
+				}
+				b.WriteString("]}\n")
+			}
+			spec := &hubv1.AddonSetSpec{}
+			if err := yaml.UnmarshalStrict([]byte(b.String()), spec); err != nil {
+				t.Fatal(err)
+			}
+			p, err := compile.Compile(spec, compile.Author{Namespace: "flux-system", Platform: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			to, in := fleetInput(1)
+			began := time.Now()
+			r, err := render.Render(p, to, in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := fmt.Sprint(r.Failed[fmt.Sprintf("a%d", tc.addons-1)]); !strings.Contains(got, tc.want) || len(got) > 500 {
+				t.Errorf("got %.500s", got)
+			}
+			if took := time.Since(began); took > 60*time.Second {
+				t.Errorf("it takes %s", took)
+			}
+		})
+	}
+}
+
+// A cluster's owner who has so many overrides that their patches take too long gets the add-on without them. He keeps nothing of the set off.
+func TestHostileOverridesAreNoVeto(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("selectAll: true\naddons:\n")
+	for i := range 3 {
+		fmt.Fprintf(&b, "- {name: a%d, overridable: [values.y], helmRelease: {chart: {spec: {chart: c, sourceRef: {kind: HelmRepository, name: r}}}, values: {x: %s}}}\n",
+			i, strings.Repeat("x", 300<<10))
+	}
+	b.WriteString("overlays: [{name: o, when: \"<< true >>\", addons: [{name: a2, patches: [{op: add, path: /values/z, value: 1}]}]}]\n")
+	spec := &hubv1.AddonSetSpec{}
+	if err := yaml.UnmarshalStrict([]byte(b.String()), spec); err != nil {
+		t.Fatal(err)
+	}
+	p, err := compile.Compile(spec, compile.Author{Namespace: "flux-system", Platform: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	to, in := fleetInput(1)
+	for i := range 3 {
+		for range 80 {
+			in.Overrides = append(in.Overrides, hubv1.Override{Name: fmt.Sprintf("a%d", i), Patches: []hubv1.PatchOperation{
+				{Op: "add", Path: "/values/y", Value: &apiextensionsv1.JSON{Raw: []byte("1")}},
+			}})
+		}
+	}
+	r, err := render.Render(p, to, in)
+	if err != nil || len(r.Failed) > 0 || len(r.Objects) != 3 {
+		t.Fatalf("%d objects, failed %v, %v", len(r.Objects), r.Failed, err)
+	}
+	if len(r.Refused) == 0 {
+		t.Error("nothing is refused")
 	}
 }

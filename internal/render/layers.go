@@ -38,7 +38,7 @@ func (r *renderer) prepare() error {
 
 // newScope returns a scope with the set's variables that are known by now, and with the given variables of the
 // cluster.
-func (r *renderer) newScope(budget *int64, cluster []Layer, trace *merge.Trace) *scope {
+func (r *renderer) newScope(budget *budget, cluster []Layer, trace *merge.Trace) *scope {
 	s := newScope(r.p, r.in, budget)
 	s.trace = trace
 	s.add(SetLayer, r.p.Variables)
@@ -226,7 +226,7 @@ func (r *renderer) layers(a *compile.Addon, overrides []change) (layered, Errors
 				l.excluded = fmt.Sprintf("overlay %q leaves it out", o.Name)
 			}
 		}
-		if err := l.apply(a, change, overlayLayer(o.Name)); err != nil {
+		if err := l.apply(a, change, overlayLayer(o.Name), r.scope); err != nil {
 			return l, Errors{{Overlay: o.Name, Addon: a.Name, Message: err.Error()}}
 		}
 	}
@@ -235,21 +235,21 @@ func (r *renderer) layers(a *compile.Addon, overrides []change) (layered, Errors
 		if o.excluded != "" {
 			l.excluded = o.excluded
 		}
-		if err := l.apply(a, o.AddonOverlay, overrideLayer); err != nil {
+		if err := l.apply(a, o.AddonOverlay, overrideLayer, r.scope); err != nil {
 			return l, Errors{{Addon: a.Name, Path: "override", Message: err.Error()}}
 		}
 	}
 	return l, nil
 }
 
-func (l *layered) apply(a *compile.Addon, change compile.AddonOverlay, layer string) error {
+func (l *layered) apply(a *compile.Addon, change compile.AddonOverlay, layer string, s *scope) error {
 	if change.Body == nil && change.Patch == nil {
 		return nil
 	}
 	if !l.changed {
 		l.body, l.changed = runtime.DeepCopyJSON(l.body), true
 	}
-	o := merge.Options{KeepNull: keepNull(a.Kind), Layer: layer, Trace: l.trace}
+	o := merge.Options{KeepNull: keepNull(a.Kind), Layer: layer, Trace: l.trace, Left: &s.budget.patched}
 	if change.Body != nil {
 		body := change.Body
 		if a.Kind == fluxspec.ManifestsKind {

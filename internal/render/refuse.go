@@ -43,9 +43,18 @@ func (r Refusal) String() string {
 
 // budgets are what the expressions of a set may cost for one cluster. The expressions that the cluster's owner causes
 // have a budget of their own. Otherwise they could use up what the set needs without them.
-type budgets struct{ own, tries, base int64 }
+type budgets struct{ own, tries, base budget }
 
-func newBudgets() budgets { return budgets{maxCost, maxCost, maxCost} }
+// budget is what is left to be used: cost by expressions, and the bytes of add-ons that patches may go through.
+type budget struct{ cost, patched int64 }
+
+// maxPatched is how many bytes of add-ons all patches may go through for one cluster: that takes a second or two.
+const maxPatched = 64 << 20
+
+func newBudgets() budgets {
+	whole := budget{maxCost, maxPatched}
+	return budgets{whole, whole, whole}
+}
 
 // pair is two views of the variables, for decisions about the whole set: with and without those of the cluster.
 type pair struct {

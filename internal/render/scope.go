@@ -20,7 +20,7 @@ type scope struct {
 	program *compile.Program
 	cluster *expression.Cluster
 	origin  map[string]any
-	budget  *int64
+	budget  *budget
 
 	raw    map[string]any  // merged, with their expressions
 	owners map[string]bool // the variables that the cluster itself has set
@@ -42,7 +42,7 @@ type variable struct {
 	decided []string
 }
 
-func newScope(p *compile.Program, in *Input, budget *int64) *scope {
+func newScope(p *compile.Program, in *Input, budget *budget) *scope {
 	return &scope{
 		program: p, cluster: in.Cluster, origin: in.Origin, budget: budget, raw: map[string]any{}, owners: map[string]bool{},
 		values: map[string]any{}, states: map[string]*variable{},
@@ -125,7 +125,7 @@ func (s *scope) template(t *expression.Template) (value any, decided []string, e
 		}
 		decided = append(decided, v.decided...)
 	}
-	value, err = t.Eval(expression.Input{Cluster: s.cluster, Origin: s.origin, Vars: s.values, Budget: s.budget})
+	value, err = t.Eval(expression.Input{Cluster: s.cluster, Origin: s.origin, Vars: s.values, Budget: &s.budget.cost})
 	return value, decided, err
 }
 

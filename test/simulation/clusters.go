@@ -29,13 +29,13 @@ type cluster struct {
 	name, namespace string
 	provider        string // Secret, Kamaji or Hand
 	address         string
-	// life grows when the cluster is built anew, and token when its credentials are rotated.
+	// life grows when the cluster is rebuilt, and token when its credentials are rotated.
 	life, token int
 	down, hung  bool
 	// gone is true when its origin has been deleted, and it with it.
 	gone bool
-	// unregistered is true when somebody has deleted its registration while that said that its Secret is missing: then, the hub says, that
-	// unregisters it, until the Secret is there again.
+	// unregistered is true if somebody has deleted its registration while that said that its Secret is missing. By that
+	// the cluster is unregistered, as the hub says, until the Secret exists again.
 	unregistered bool
 	// led are those whose registration leads here, or did. twin is the cluster whose second registration it is, if it is nothing else. See
 	// registrations.go.
@@ -65,7 +65,7 @@ type workload struct {
 	into string
 	// unwanted is true when nobody wanted it at some time since it was last quiet.
 	unwanted bool
-	// missed is true when somebody wanted it at some time while it was there: what came too late for that is no loss.
+	// missed is true if somebody wanted it at some time while it existed: then it is no loss if it goes.
 	missed bool
 	// approved is true when somebody has approved that it goes, or is reinstalled.
 	approved bool

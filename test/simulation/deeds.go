@@ -70,7 +70,7 @@ func (w *World) remove(k apiserver.Key) {
 	w.refused(w.server.Delete("user", k, apiserver.Preconditions{}))
 }
 
-// rewrite writes the Secret of a cluster's kubeconfig anew, as its controller does.
+// rewrite writes the Secret of a cluster's kubeconfig again, as its controller does.
 func (w *World) rewrite(c *cluster) {
 	o := w.server.Get(c.secret())
 	if o == nil || c.twin != nil {
@@ -94,7 +94,7 @@ func (w *World) rebuild(c *cluster) {
 	w.rewrite(c)
 }
 
-// restoreSecret makes the Secret of a cluster's kubeconfig again, if it is not there.
+// restoreSecret makes the Secret of a cluster's kubeconfig again, if it does not exist.
 func (w *World) restoreSecret(c *cluster) {
 	if c.gone || c.twin != nil || w.server.Get(c.secret()) != nil {
 		return
@@ -195,7 +195,7 @@ func (w *World) takeBackup() {
 	}
 }
 
-// restore brings an object back as Velero does: without its status and UID, unless it is there.
+// restore brings an object back as Velero does: without its status and UID, unless it exists.
 func (w *World) restore(k apiserver.Key) {
 	o := w.backup[k]
 	if o == nil || w.server.Get(k) != nil {

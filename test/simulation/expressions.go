@@ -11,8 +11,8 @@ import (
 	"github.com/chandler-hub/chandler/test/simulation/apiserver"
 )
 
-// fails returns whether the expression of an add-on does not come out on a cluster: what it reads is not there. A
-// cluster's own variable that is no text is as good as none: the set's counts.
+// fails returns whether the expression of an add-on fails on a cluster because what it reads is missing. A cluster's
+// own variable that is no text is ignored: the set's counts.
 func (w *World) fails(c *cluster, cl claim) bool {
 	if name, ok := strings.CutPrefix(cl.needs, "vars."); ok {
 		_, says := nested(w.server.Get(c.registration()), "spec", "variables", name).(string)
@@ -22,14 +22,14 @@ func (w *World) fails(c *cluster, cl claim) bool {
 	return ok && w.labelsOf(c)[name] == ""
 }
 
-// holds returns whether an add-on does not come out, and is there: it stays as it is.
+// holds returns whether an add-on does not render, and has an object, which stays as it is.
 func (w *World) holds(c *cluster, cl claim) bool { return w.fails(c, cl) && w.made(c, cl) }
 
-// mute returns whether an add-on does not come out, and is not there: it takes nothing from anybody.
+// mute returns whether an add-on does not render, and has no object: it takes nothing from anybody.
 func (w *World) mute(c *cluster, cl claim) bool { return w.fails(c, cl) && !w.made(c, cl) }
 
-// mayBe returns whether a workload is what a claim brings, or stays since nobody knows what that should be: what runs
-// of it, and what it is moved from.
+// mayBe returns whether a workload is what a claim brings, or stays because nobody knows what that should be: its own
+// workload, and what it is moved from.
 func (w *World) mayBe(c *cluster, cl claim, work *workload) bool {
 	return cl.fits(work) && !w.mute(c, cl) || w.fails(c, cl) && cl.speaksFor(work)
 }
@@ -40,13 +40,13 @@ func (cl claim) speaksFor(work *workload) bool {
 	return own || cl.goesOnWith(work)
 }
 
-// failsHere returns whether a set has an add-on whose expression does not come out on a cluster.
+// failsHere returns whether a set has an add-on whose expression fails on a cluster.
 func (w *World) failsHere(c *cluster, s *set, addon string) bool {
 	return slices.ContainsFunc(w.claims(c), func(cl claim) bool { return cl.set == s && cl.name == addon && w.fails(c, cl) })
 }
 
-// chartless returns whether somebody has deleted the chart of an add-on that does not come out, or that one stays for
-// that does not come out under its new name: nobody knows which one it was.
+// chartless returns whether somebody has deleted the chart of an add-on that does not render, or that stays for an
+// add-on that does not render under its new name: nobody knows which chart it was.
 func (w *World) chartless(c *cluster, k apiserver.Key) bool {
 	o := w.server.Get(k)
 	name, _ := nested(o, "spec", "chartRef", "name").(string)
@@ -55,7 +55,7 @@ func (w *World) chartless(c *cluster, k apiserver.Key) bool {
 	return k.Kind == "HelmRelease" && slices.ContainsFunc(w.claims(c), fails) && w.server.Get(keyOf("HelmChart", k.Namespace, name)) == nil
 }
 
-// checkFailing: what does not come out is said where people look.
+// checkFailing: what does not render is reported where people look.
 func (w *World) checkFailing(d *hubv1.AddonDelivery, s *set, c *cluster) {
 	for _, cl := range w.claims(c) {
 		if cl.set != s || !w.fails(c, cl) || w.frozen(c, s.namespace+"/"+s.name) {

@@ -40,7 +40,7 @@ type flux struct {
 
 func isFlux(k apiserver.Key) bool { return k.Kind == "HelmRelease" || k.Kind == "Kustomization" }
 
-// noticed is told of every write.
+// noticed is called after every write.
 func (f *flux) noticed(w *World, write apiserver.Write) {
 	switch {
 	case !write.Changed:
@@ -171,7 +171,7 @@ func (w *World) dropFinalizer(k apiserver.Key, finalizer string) {
 	must(err)
 }
 
-// report writes the status: Ready, and what else the kind notes.
+// report writes the status: Ready, and what else the kind records.
 func (w *World) report(k apiserver.Key, obj runtime.Object, ready metav1.ConditionStatus, reason, message string) {
 	o := w.server.Get(k)
 	if o == nil {
@@ -276,7 +276,8 @@ func (f *flux) helm(w *World, k apiserver.Key, hr *helmv2.HelmRelease) (failed b
 	return false
 }
 
-// chartOf returns name and version of the chart, if it has been fetched: it is, as soon as it and its repository are there.
+// chartOf returns name and version of the chart, if it has been fetched. It has as soon as it and its repository
+// exist.
 func (w *World) chartOf(k apiserver.Key, hr *helmv2.HelmRelease) (name, version string, ok bool) {
 	ref := hr.Spec.ChartRef
 	if ref == nil || ref.Kind != "HelmChart" {

@@ -44,7 +44,7 @@ type hub struct {
 	pool   *probe.Pool
 	rooms  []*room
 	cancel context.CancelFunc
-	// dead is true when the process has crashed: nothing that it still does takes effect.
+	// dead is true when the process has crashed: nothing that it still does has an effect.
 	dead bool
 	// again is when the pool is to be asked again.
 	again time.Time
@@ -222,7 +222,7 @@ func (m *processManager) GetControllerOptions() config.Controller {
 	return config.Controller{SkipNameValidation: new(true)}
 }
 
-// Add takes controllers. The pool of probes goes by steps, and what it has to tell the simulation passes on.
+// Add takes controllers. It drives the pool of probes by steps, and passes its results on.
 func (m *processManager) Add(r manager.Runnable) error {
 	switch c := r.(type) {
 	case controller.TypedController[reconcile.Request]:
@@ -265,7 +265,7 @@ func takeIn[R comparable](m *processManager, c controller.TypedController[R], na
 	}})
 }
 
-// everyKind is a RESTMapper that knows whatever it is asked for.
+// everyKind is a RESTMapper that knows every kind.
 type everyKind struct{ meta.RESTMapper }
 
 func (everyKind) RESTMapping(gk schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
@@ -310,7 +310,7 @@ func (q *queue[R]) ShutDown()           {}
 func (q *queue[R]) Done(R)              {}
 func (q *queue[R]) Len() int            { return len(q.dirty) }
 
-// ready returns what may be worked on, sorted.
+// ready returns the requests that may be reconciled, sorted.
 func (q *queue[R]) ready(now time.Time) []string {
 	for r, at := range q.later {
 		if !at.After(now) {
@@ -347,7 +347,7 @@ func (q *queue[R]) take(name string) (R, bool) {
 	return none, false
 }
 
-// event is what the hub told in an event.
+// event is an event of the hub.
 type event struct {
 	at            time.Time
 	kind, about   string
@@ -373,7 +373,7 @@ func (r recorder) Eventf(regarding, _ runtime.Object, typ, reason, _, note strin
 	r.world.events = append(r.world.events, e)
 }
 
-// flags returns what the flags of a hub come to.
+// flags returns the configuration that a hub's flags give.
 func flags() *hubconfig.Config {
 	return &hubconfig.Config{
 		Shared: hubconfig.Shared{

@@ -11,7 +11,7 @@ import (
 	"github.com/chandler-hub/chandler/test/simulation/apiserver"
 )
 
-// lost is told of every workload that Flux takes off a cluster that lives.
+// lost is called for every workload that Flux removes from a live cluster.
 func (w *World) lost(c *cluster, work *workload, why string) {
 	if c.gone {
 		return
@@ -40,7 +40,8 @@ func (w *World) lost(c *cluster, work *workload, why string) {
 	}
 }
 
-// movedFrom returns whether a loss is one of what a workload's add-on was called before, in a set that is still there.
+// movedFrom returns whether a lost workload is of an add-on that the workload's add-on was called before, in a set
+// that still exists.
 func (w *World) movedFrom(work *workload, l loss) bool {
 	namespace, name, _ := strings.Cut(work.set, "/")
 	s := w.sets[name]
@@ -53,9 +54,9 @@ func (w *World) movedFrom(work *workload, l loss) bool {
 		l.setUID == nested(w.server.Get(keyOf("AddonSet", namespace, from)), "metadata", "uid")
 }
 
-// forget is told when all is at rest: caches are complete, nothing is queued, and a minute has passed since the last edit. What is wanted
-// then has been seen to be wanted, so whoever takes it later does so unasked, whatever somebody wanted once. What was on its way out before
-// it was wanted again goes on its way: Flux may already be at it.
+// forget is called at rest: caches are complete, nothing is queued, and a minute has passed since the last edit. The
+// hub has seen what is wanted then. If it is removed later, nobody has asked for that, whatever was wanted before.
+// What was leaving before it was wanted again may leave: Flux may already be at it.
 func (w *World) forget() {
 	if w.hub == nil || w.former != nil || w.clock.Now().Sub(w.edited) < time.Minute {
 		return
@@ -81,8 +82,8 @@ func (w *World) leaves(work *workload) bool {
 		"spec", "withdrawal") != nil
 }
 
-// becomesAnother returns whether the Flux object of a workload asks for another one, and Flux has not come to that:
-// an edit is on its way that nobody takes back by leaving the object as it is.
+// becomesAnother returns whether the Flux object of a workload asks for another one, and Flux has not done that yet:
+// leaving the object as it is does not take such an edit back.
 func (w *World) becomesAnother(work *workload) bool {
 	o := w.object(work.ownerUID)
 	if o == nil {
@@ -94,8 +95,8 @@ func (w *World) becomesAnother(work *workload) bool {
 	return !brings(o, work.name) || asked != nil && asked != work.chart
 }
 
-// wasAnother returns whether an object that is not at work, as of a registration that has not answered since it was
-// made again, has a Helm release noted with another chart than it has now. The edit has not come to that object yet,
+// wasAnother returns whether an object that is not active, for example of a registration that has not answered since
+// it was made again, has a Helm release of another chart than it asks for. The edit has not reached that object yet,
 // and then Flux reinstalls.
 func (w *World) wasAnother(work *workload) bool {
 	for k := range w.flux.due {
@@ -135,7 +136,7 @@ func (w *World) asks(s *set, c *cluster, addon string) bool {
 	})
 }
 
-// approve is what a user does who has read what a set's status says is held.
+// approve does what a user does who has read in a set's status what is held.
 func (w *World) approve(s *set) {
 	held, _ := nested(w.server.Get(s.key()), "status", "heldRemovals", "hash").(string)
 	if held == "" {

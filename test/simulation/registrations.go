@@ -15,9 +15,9 @@ import (
 	"github.com/chandler-hub/chandler/test/simulation/apiserver"
 )
 
-// A cluster of the model is two things that mostly are one: a registration with its origin, and what it leads to.
-// Somebody may have a registration lead to another one's cluster, or write one of its own for that. What is said here
-// of a cluster is said of a registration, unless it is about what runs there.
+// A cluster of the model is two things that usually are one: a registration with its origin, and the cluster that its
+// kubeconfig reaches. Somebody may give a registration another cluster's kubeconfig, or write a second registration.
+// What is said here of a cluster is said of a registration, unless it is about what runs there.
 
 // there returns the cluster that a registration leads to.
 func (w *World) there(c *cluster) *cluster {
@@ -55,7 +55,7 @@ type identified struct {
 	since   time.Time
 }
 
-// noteIdentity is told of every write, and notes when a registration turns out to be of another cluster.
+// noteIdentity is called after every write, and notes when a registration turns out to be of another cluster.
 func (w *World) noteIdentity(write apiserver.Write) {
 	if write.Key.Kind != "ClusterRegistration" {
 		return
@@ -77,8 +77,8 @@ func (w *World) noteIdentity(write apiserver.Write) {
 	}
 }
 
-// firstMade returns since when a registration is of a cluster that it turns out to be of now: since a platform
-// set has delivered through it, if it was made again; else from now on. What it claims itself counts if there is an
+// firstMade returns since when a registration is of the cluster that it turns out to be of. If it was made again,
+// that is since a platform set has delivered through it; otherwise it is now. Its own claim counts if there is an
 // object of that time, since the hub may not know yet that the object goes.
 func (w *World) firstMade(name string, cluster any, claim string) time.Time {
 	first := w.clock.Now().Truncate(time.Second)
@@ -100,9 +100,9 @@ func (w *World) firstMade(name string, cluster any, claim string) time.Time {
 	return first
 }
 
-// firstOf returns the registration through which a cluster is delivered to: of those that lead there and say so, and
-// are not on their way out, the one that has said so first, then the oldest, then the first by name. Here all of them
-// are in one namespace. It is nil while none says so.
+// firstOf returns the registration through which a cluster is delivered to. Of those that reach it, say so, and are
+// not being deleted, it is the one that said so first, then the oldest, then the first by name. Here all of them are
+// in one namespace. It is nil while none says so.
 func (w *World) firstOf(c *cluster) *cluster {
 	var first *cluster
 	var rank string
@@ -125,9 +125,9 @@ func (w *World) unserved(r *cluster) bool {
 	return first != nil && first != r
 }
 
-// wantedThere returns whether the registration that is served wants what a workload is; or, while nobody knows which
-// that is, one of those that are known to be of the cluster. What users want by another one counts when it has answered
-// (docs/adr/22): until then nobody can know that it is of the same cluster.
+// wantedThere returns whether the registration that is served wants a workload; or, while nobody knows which one that
+// is, one of those that are known to be of the cluster. What users want by another registration counts after its
+// cluster has answered (docs/adr/22): before that nobody can know that it is the same cluster.
 func (w *World) wantedThere(c *cluster, work *workload) bool {
 	if first := w.firstOf(c); first != nil {
 		return w.wanted(first, work)
@@ -185,7 +185,7 @@ func (w *World) twin(c *cluster) {
 	}
 }
 
-// repoint writes into a registration where its kubeconfig is: that of another cluster, or its own again.
+// repoint writes into a registration where its kubeconfig is: another cluster's, or its own again.
 func (w *World) repoint(c, to *cluster) {
 	if c.twin != nil || to.twin != nil || c.namespace != to.namespace || w.server.Get(c.registration()) == nil {
 		return
@@ -222,8 +222,8 @@ func (c *cluster) ledTo(r *cluster) {
 	}
 }
 
-// twoRegistrations returns whether two Flux objects are of different registrations: while another one comes to be
-// served, both may be at work.
+// twoRegistrations returns whether two Flux objects are of different registrations: while the served one changes,
+// both may be active.
 func twoRegistrations(a, b apiserver.Object) bool {
 	return registrationIn(a) != "" && registrationIn(b) != "" && registrationIn(a) != registrationIn(b)
 }

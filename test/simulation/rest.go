@@ -121,9 +121,9 @@ func keptOpen(o apiserver.Object) bool {
 	})
 }
 
-// unseen returns whether a Flux object, which a user has deleted, is for a cluster that is gone and whose registration
-// has not seen its origin, as after it was made again just then. Absence removes nothing: as without the hub, Flux tries
-// to uninstall it until somebody deletes the registration.
+// unseen returns whether a Flux object that a user has deleted is for a cluster that is gone, and whose registration
+// has not seen its origin, for example because it was just made again. Absence removes nothing: as without the hub,
+// Flux tries to uninstall it until somebody deletes the registration.
 func (w *World) unseen(o apiserver.Object) bool {
 	c := w.registrationOf(o)
 	if c == nil || !w.deleted[nested(o, "metadata", "uid")] || !w.there(c).gone {
@@ -170,7 +170,7 @@ func (w *World) serves(c *cluster) bool {
 	return !c.gone && !w.there(c).gone && w.server.Get(w.there(c).secret()) != nil && w.labelsOf(c) != nil
 }
 
-// checkDelivered: what is selected is there, Ready, and of one owner.
+// checkDelivered: what is selected exists, is Ready, and has one owner.
 func (w *World) checkDelivered() {
 	for _, name := range sortedKeys(w.sets) {
 		s := w.sets[name]
@@ -206,8 +206,8 @@ func (w *World) checkDelivered() {
 	}
 }
 
-// leftToFlux returns whether nobody sees to a Flux object any more, and something says so: its delivery was deleted
-// while its set, or its cluster's registration, was not there.
+// leftToFlux returns whether nobody looks after a Flux object any more, and something says so: its delivery was
+// deleted while its set, or its cluster's registration, did not exist.
 func (w *World) leftToFlux(c *cluster, k apiserver.Key) bool {
 	o := w.server.Get(k)
 	delivery, _ := nested(o, "metadata", "annotations", hubv1.DeliveryAnnotation).(string)
@@ -217,7 +217,7 @@ func (w *World) leftToFlux(c *cluster, k apiserver.Key) bool {
 	return w.told(c, &workload{addon: apiserver.Labels(o)[hubv1.AddonLabel], owner: k.String()}, "Flux goes on with it")
 }
 
-// runs returns whether an add-on's workload is on a cluster, with an owner that is there.
+// runs returns whether an add-on's workload is on a cluster, with an existing owner.
 func (w *World) runs(c *cluster, addon string) bool {
 	for _, work := range w.there(c).workloads {
 		if work.addon == addon && w.lives(work.ownerUID) {
@@ -227,8 +227,8 @@ func (w *World) runs(c *cluster, addon string) bool {
 	return false
 }
 
-// taken returns whether somebody else's add-on, which is wanted as well, has the very Helm release that an add-on
-// would bring: one that was renamed goes on with the release that it had, and two cannot share it.
+// taken returns whether somebody else's wanted add-on has the very Helm release that an add-on would bring: a renamed
+// add-on goes on with the release that it had, and two cannot share it.
 func (w *World) taken(c *cluster, a addon) bool {
 	for _, work := range w.there(c).workloads {
 		same := a.fits(work) || a.movedFrom == "" && work.name == releaseName(a.name, cmp.Or(a.release, a.name)) // whatever its chart
@@ -240,7 +240,7 @@ func (w *World) taken(c *cluster, a addon) bool {
 	return false
 }
 
-// checkLeft: what runs on a cluster without an owner has been told.
+// checkLeft: what runs on a cluster without an owner has been reported.
 func (w *World) checkLeft() {
 	for _, c := range w.clusters {
 		if c.gone {
@@ -264,9 +264,9 @@ func (w *World) staysAnyway(c *cluster, work *workload) bool {
 	return w.awaited(c, work) || w.withdrawnLater(work.set, c) || w.frozen(c, work.set) && (w.excluded(c, work.addon) || w.has(work))
 }
 
-// awaited returns whether a workload stays as it is for an add-on that cannot come yet: its own, as an edit has left
-// it, or one that is to go on with it, with another chart perhaps, as soon as it comes out, and no other set has its
-// name.
+// awaited returns whether a workload stays as it is for an add-on that cannot be delivered yet: its own, as an edit
+// has left it, or one that is to go on with it, perhaps with another chart, as soon as it renders and no other set
+// has its name.
 func (w *World) awaited(c *cluster, work *workload) bool {
 	if _, name, _ := strings.Cut(work.set, "/"); w.sets[name] != nil && slices.Contains(w.stalled(w.sets[name], c), work.addon) {
 		return true
@@ -288,7 +288,7 @@ func (w *World) awaited(c *cluster, work *workload) bool {
 }
 
 // withdrawnLater returns whether a set that somebody has deleted waits on a cluster: what another set is to take over
-// cannot come there now, and what that depends on stays as well.
+// cannot be delivered there now, and what that depends on stays as well.
 func (w *World) withdrawnLater(set string, c *cluster) bool {
 	_, name, _ := strings.Cut(set, "/")
 	if s := w.sets[name]; s == nil || !s.deleted {
@@ -315,9 +315,9 @@ func (w *World) waitsForHeir(o apiserver.Object) bool {
 	})
 }
 
-// unnoted returns whether a Kustomization that is there knows nothing of an object: it failed after it had applied
-// it, and applies something else now. kustomize-controller leaves it so (kustomization_controller.go:489-507), and
-// what is within an add-on's folder the hub does not see.
+// unnoted returns whether an existing Kustomization has no record of an object: it failed after it had applied the
+// object, and applies something else now. kustomize-controller leaves it so (kustomization_controller.go:489-507),
+// and the hub does not see what is in an add-on's folder.
 func (w *World) unnoted(work *workload) bool {
 	for k := range w.flux.due {
 		if o := w.server.Get(k); k.Kind == "Kustomization" && nested(o, "metadata", "uid") == work.ownerUID {
@@ -334,8 +334,8 @@ func (w *World) has(work *workload) bool {
 	return w.sets[name] != nil && w.sets[name].addon(work.addon) != nil
 }
 
-// frozen returns whether a set's delivery to a cluster is of an older epoch: what is there stays, whatever is
-// excluded, and whoever else wants its name, until the set changes.
+// frozen returns whether a set's delivery to a cluster is of an older epoch: existing objects stay until the set
+// changes, whatever is excluded, and whoever else wants their names.
 func (w *World) frozen(c *cluster, set string) bool {
 	return slices.ContainsFunc(w.deliveries(), func(d *hubv1.AddonDelivery) bool {
 		return d.SetKey().String() == set && d.Spec.RegistrationRef.Name == c.name &&
@@ -343,13 +343,12 @@ func (w *World) frozen(c *cluster, set string) bool {
 	})
 }
 
-// told returns whether an event or a status names an add-on as left on a cluster.
-// It says so in these words, if there are any.
+// told returns whether an event or a status names an add-on as left on a cluster, with these words, if there are any.
 func (w *World) told(c *cluster, work *workload, words ...string) bool {
 	return slices.ContainsFunc(append(slices.Clone(c.led), c), func(r *cluster) bool { return w.toldBy(r, work, words...) })
 }
 
-// toldBy returns whether that is told of what a registration has had delivered.
+// toldBy returns whether that is reported for what was delivered through a registration.
 func (w *World) toldBy(c *cluster, work *workload, words ...string) bool {
 	says := func(text string) bool {
 		return !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(text, word) })

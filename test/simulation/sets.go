@@ -20,7 +20,7 @@ type set struct {
 	priority        int64
 	off             bool
 	orphan          bool
-	// variables are its own; what a cluster says of one counts more.
+	// variables are the set's own; a cluster's variables take precedence.
 	variables map[string]string
 	// deleted is true when the author has removed it.
 	deleted bool
@@ -125,8 +125,8 @@ func (s *set) object() apiserver.Object {
 	}
 }
 
-// reading returns what an add-on's body has with an expression in it. One that is no text has the expression fail, as
-// one that is not there.
+// reading returns what an add-on's body has with an expression in it. If a variable is missing, or is no text, the
+// expression fails.
 func (a addon) reading() apiserver.Object {
 	if a.needs == "" {
 		return apiserver.Object{}
@@ -150,9 +150,8 @@ func (s *set) addon(name string) *addon {
 	return nil
 }
 
-// sharesFolder returns whether a Kustomization of another name applies the same folder into the same namespace: two
-// owners of the same objects are then what their users have asked for. Two of one name are another matter: there the
-// hub decides who delivers it.
+// sharesFolder returns whether a Kustomization of another name applies the same folder into the same namespace: then
+// their users have asked for two owners of the same objects. If both have one name, the hub decides who delivers it.
 func (w *World) sharesFolder(a addon) bool {
 	if a.form != "kustomization" {
 		return false
@@ -165,7 +164,8 @@ func (w *World) sharesFolder(a addon) bool {
 	return false
 }
 
-// lingers returns whether one of another name that applies the same folder is there still, be it that no set has it any more.
+// lingers returns whether a Kustomization of another name that applies the same folder still exists, even if no set
+// has it any more.
 func (w *World) lingers(a addon) bool {
 	for k := range w.flux.due {
 		o := w.server.Get(k)
@@ -179,7 +179,8 @@ func (w *World) lingers(a addon) bool {
 	return false
 }
 
-// lingersElsewhere returns whether one of another set does: an add-on that is renamed before it has come from that goes on with it no more.
+// lingersElsewhere returns whether one of another set does: an add-on that is renamed before it has moved from that
+// one does not go on with it any more.
 func (w *World) lingersElsewhere(s *set, a addon) bool {
 	for k := range w.flux.due {
 		o := w.server.Get(k)

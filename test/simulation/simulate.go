@@ -176,7 +176,8 @@ func (d *draw) step() string {
 	return d.one("account "+d.of(set)+" deployer", "backup", "restore ClusterRegistration "+d.place(c), "restore AddonSet "+namespace+" "+set)
 }
 
-// further draws what came into the simulation later, by lots of its own: what a seed drew before, it still draws.
+// further draws what was added to the simulation later, from a source of its own, so that each seed still draws what
+// it drew before.
 func (d *draw) further() string {
 	c := d.cluster()
 	switch d.IntN(11) {
@@ -229,7 +230,7 @@ func (d *draw) elsewhere() string {
 	return "repoint " + d.one("w1", "w2", "w3", "w4") + " " + d.one("w1", "w2", "w4", "w5")
 }
 
-// expression draws what has expressions come out or not.
+// expression draws whether expressions fail.
 func (d *draw) expression() string {
 	set := d.set()
 	switch d.IntN(6) {

@@ -139,7 +139,7 @@ func lostAll(d *hubv1.AddonDelivery) bool {
 	lost := false
 	for _, a := range d.Status.Addons {
 		lost = lost || a.State == hubv1.AddonLostTo
-		// of the others nothing is there either
+		// of the others nothing exists either
 		if a.State != hubv1.AddonLostTo && a.State != hubv1.AddonExcluded && a.State != hubv1.AddonOrphaned {
 			return false
 		}

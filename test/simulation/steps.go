@@ -14,7 +14,8 @@ import (
 	"github.com/chandler-hub/chandler/test/simulation/apiserver"
 )
 
-// do carries out one line of a script. A step whose object is not there does nothing, so that a script may lose lines.
+// do carries out one line of a script. A step whose object does not exist does nothing, so that lines can be left out
+// of a script.
 func (w *World) do(line string) error {
 	f := strings.Fields(line)
 	if len(f) == 0 || strings.HasPrefix(f[0], "#") {

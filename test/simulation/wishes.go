@@ -53,8 +53,8 @@ func (w *World) labelsOf(c *cluster) map[string]string {
 	return c.labels
 }
 
-// begun returns whether a cluster has ever come so far that an origin which is not there any more could have it go on:
-// it has a registration, or deliveries of one that is to be made again.
+// begun returns whether a cluster has ever come so far that it may go on although its origin does not exist any more:
+// it has a registration, or deliveries of a registration that is to be made again.
 func (w *World) begun(c *cluster) bool {
 	return w.server.Get(c.registration()) != nil || slices.ContainsFunc(w.deliveries(), func(d *hubv1.AddonDelivery) bool {
 		return d.Namespace != "stranger" && d.Spec.RegistrationRef.Key().String() == c.namespace+"/"+c.name
@@ -120,8 +120,8 @@ func (w *World) hasAnother(c *cluster, cl claim, work *workload) bool {
 	return false
 }
 
-// keeps returns whether the Flux object of a workload stays, be it suspended or not. What has an object of its own
-// meanwhile takes nothing over from it.
+// keeps returns whether the Flux object of a workload stays, suspended or not. An add-on that has an object of its
+// own by now takes nothing over from it.
 func (w *World) keeps(work *workload) bool {
 	o := w.object(work.ownerUID)
 	return o != nil && nested(o, "metadata", "deletionTimestamp") == nil
@@ -136,9 +136,9 @@ func (cl claim) goesOnWith(work *workload) bool {
 	return cl.movedFrom != "" && cl.set.namespace+"/"+from == work.set+"/"+work.addon
 }
 
-// contradicts returns whether an add-on that is renamed or moved says another Helm release than the one that it is to
-// go on with. movedFrom promises that nothing is reinstalled, so the hub refuses this, and says so, rather than to
-// guess which of the two is meant. What runs stays meanwhile.
+// contradicts returns whether an add-on that is renamed or moved asks for another Helm release than the one that it
+// is to go on with. movedFrom promises that nothing is reinstalled, so the hub refuses this, and says so, and does
+// not guess which of the two is meant. What runs stays meanwhile.
 func (w *World) contradicts(c *cluster, cl claim, work *workload) bool {
 	return cl.form == "helm" && cl.release != "" && strings.HasPrefix(work.name, "helm:") && !strings.HasSuffix(work.name, "/"+cl.release) &&
 		cl.goesOnWith(work) && w.lives(work.ownerUID) && !w.made(c, cl) && !w.asksFor(work, cl.release)
@@ -153,8 +153,8 @@ func (w *World) onlyStays(c *cluster, work *workload) bool {
 	})
 }
 
-// asksFor returns whether the Flux object of a workload asks for a Helm release, which Flux has not come to yet: that
-// edit was there before.
+// asksFor returns whether the Flux object of a workload asks for a Helm release that Flux has not installed yet: that
+// edit was made before.
 func (w *World) asksFor(work *workload, release string) bool {
 	return nested(w.object(work.ownerUID), "spec", "releaseName") == release
 }
@@ -176,10 +176,10 @@ func (w *World) contradicted(s *set, c *cluster) []string {
 	return out
 }
 
-// stalled returns the add-ons of a set that cannot come to a cluster as things are: they contradict themselves, they
-// do not come out, another add-on has their Helm release, what they were moved from is still to be there under its
-// name, or what is there under theirs is promised to another one; and those that come after such a one wait for it.
-// That is for a set's author to mend, who has to see it.
+// stalled returns the add-ons of a set that cannot be delivered to a cluster as things are: they contradict
+// themselves, they do not render, another add-on has their Helm release, what they were moved from is still wanted
+// under its name, or what runs under their name is promised to another add-on; and those that wait for such an
+// add-on. The set's author has to see that, and correct it.
 func (w *World) stalled(s *set, c *cluster) []string {
 	out, claims := w.contradicted(s, c), w.claims(c)
 	for _, cl := range claims {
@@ -198,8 +198,8 @@ func (w *World) stalled(s *set, c *cluster) []string {
 	return out
 }
 
-// promised returns whether what runs under the name of a claim is another claim's, which is moved from it and cannot
-// have it yet: what would put something else in its place waits.
+// promised returns whether what runs under the name of a claim belongs to another claim, which is moved from it and
+// cannot have it yet: what would replace it waits.
 func (w *World) promised(c *cluster, cl claim, claims []claim) bool {
 	for _, work := range w.there(c).workloads {
 		if work.addon == cl.name && !cl.fits(work) && slices.ContainsFunc(claims, func(other claim) bool {
@@ -211,8 +211,8 @@ func (w *World) promised(c *cluster, cl claim, claims []claim) bool {
 	return false
 }
 
-// comesAfter returns whether a claim is moved from another one that is to be there as well. Nobody can tell which of
-// the two is to go on with what runs.
+// comesAfter returns whether a claim is moved from another one that is also wanted. Nobody can tell which of the two
+// is to go on with what runs.
 func (cl claim) comesAfter(other claim) bool {
 	from := cl.movedFrom
 	if !strings.Contains(from, "/") {
@@ -236,7 +236,8 @@ func (w *World) inDoubt(s *set, c *cluster) []string {
 	return out
 }
 
-// made returns whether an add-on of a set has a Flux object of its own for a cluster: then it takes nothing over any more.
+// made returns whether an add-on of a set has a Flux object of its own for a cluster: then it takes nothing over any
+// more.
 func (w *World) made(c *cluster, cl claim) bool {
 	for k := range w.flux.due {
 		o := w.server.Get(k)
@@ -249,9 +250,9 @@ func (w *World) made(c *cluster, cl claim) bool {
 	return false
 }
 
-// beats returns whether one claim on an add-on's name is stronger than another: platform sets win over others, then
-// what does not come out and stays as it is, then the priority decides, and between equals the set that has it. Of
-// two that are new to a cluster where a third one had it, the name decides.
+// beats returns whether one claim on an add-on's name is stronger than another. Platform sets win over others. Then
+// an add-on wins that does not render and stays as it is. Then the priority decides, and between equals the set that
+// has the add-on. If both are new to a cluster where a third one had it, the name decides.
 func (w *World) beats(c *cluster, cl, other claim, has string) bool {
 	if a, b := cl.set.namespace == "flux-system", other.set.namespace == "flux-system"; a != b {
 		return a

@@ -42,8 +42,8 @@ type World struct {
 	authored map[string]set
 	events   []event
 	fault    fault
-	// running is the room that reconciles now. asked, if there is one, decides over each of its requests, reads included, and done is told
-	// how each reconcile ended.
+	// running is the room that reconciles now. asked, if set, decides over each of its requests, including reads. done
+	// is called after each reconcile with its error.
 	running string
 	// at is its process.
 	at    *hub
@@ -57,7 +57,7 @@ type World struct {
 	ids     int
 	losses  []loss
 	orphans map[string]orphan
-	// identities is which cluster each registration says that it is of, by its UID.
+	// identities says of which cluster each registration says that it is, by the registration's UID.
 	identities map[any]identified
 	// deleted are the UIDs of Flux objects that users have deleted.
 	deleted    map[any]bool
@@ -191,7 +191,7 @@ func (w *World) gate(h *hub, verb string, k apiserver.Key) (before, after error)
 	return nil, errCrashed
 }
 
-// noticed is told of every write.
+// noticed is called after every write.
 func (w *World) noticed(write apiserver.Write) {
 	w.flux.noticed(w, write)
 	w.changesHands(write)
@@ -213,8 +213,8 @@ func (w *World) noticed(write apiserver.Write) {
 	}
 }
 
-// changesHands is told of every write. What a Flux object has brought is the set's that has the object now, whether or
-// not Flux has come to it since.
+// changesHands is called after every write. What a Flux object has brought belongs to the set that has the object
+// now, whether or not Flux has reconciled it since.
 func (w *World) changesHands(write apiserver.Write) {
 	if !isFlux(write.Key) || write.Old == nil || write.New == nil || setNameOf(write.Old) == setNameOf(write.New) {
 		return
@@ -285,7 +285,7 @@ func (w *World) give(c *cluster, name string, k apiserver.Key, uid, set, addon, 
 	w.noteWish(c, work)
 }
 
-// lives returns whether a Flux object of a UID is there and is not on its way out.
+// lives returns whether a Flux object with a UID exists and is not being deleted.
 func (w *World) lives(uid string) bool {
 	o := w.object(uid)
 	return o != nil && nested(o, "metadata", "deletionTimestamp") == nil && nested(o, "spec", "suspend") != true
@@ -329,7 +329,7 @@ func sortedKeys[T any](m map[string]T) []string {
 	return keys
 }
 
-// objectsOf are the names of what a Kustomization applies: its path says it.
+// objectsOf returns the names of what a Kustomization applies, according to its path.
 func objectsOf(path, namespace string) []string {
 	base := strings.TrimPrefix(path, "./")
 	if namespace == "" {

@@ -100,7 +100,8 @@ func (w *World) checkPaused(write apiserver.Write) {
 	}
 }
 
-// asIfResumed returns an object without what suspends it, which may be said to be for another reason, and without what each write changes.
+// asIfResumed returns an object without what suspends it, and without what each write changes: the reason for
+// suspending it may change.
 func asIfResumed(o apiserver.Object) apiserver.Object {
 	o = apiserver.Clone(o)
 	for _, path := range [][]string{

@@ -108,7 +108,7 @@ func (k Key) resource() schema.GroupResource {
 	return schema.GroupResource{Group: k.Group, Resource: k.Kind}
 }
 
-// Get returns an object, which must not be changed; nil if it is not there.
+// Get returns an object, which must not be changed; nil if it does not exist.
 func (s *Server) Get(k Key) Object {
 	if there := s.kind(k.GroupKind()).objects[k.name()]; there != nil {
 		return there.object
@@ -159,7 +159,8 @@ var startStatus = map[string]bool{
 	"AddonSet": true, "AddonDelivery": true, "ClusterRegistration": true, "HelmRelease": true, "Kustomization": true,
 }
 
-// put stores an object in place of what was there, with all that the API server fills in. owner is nil for no change of owners.
+// put stores an object in place of the present one, with everything that the API server fills in. owner is nil if the
+// owners do not change.
 func (s *Server) put(k Key, actor, verb string, next Object, o owners) Object {
 	kd := s.kind(k.GroupKind())
 	there := kd.objects[k.name()]
@@ -254,7 +255,7 @@ func generation(o Object) int64 { g, _ := metadata(o)["generation"].(int64); ret
 
 func finalizers(o Object) []any { f, _ := metadata(o)["finalizers"].([]any); return f }
 
-// Create makes an object that is not there.
+// Create makes an object that does not exist.
 func (s *Server) Create(actor string, k Key, obj Object) (Object, error) {
 	if s.Get(k) != nil {
 		return nil, apierrors.NewAlreadyExists(k.resource(), k.Name)
@@ -272,7 +273,7 @@ func (s *Server) Create(actor string, k Key, obj Object) (Object, error) {
 	return s.put(k, actor, "create", next, o), nil
 }
 
-// takes returns an error if a namespace takes nothing new.
+// takes returns an error if nothing new may be made in a namespace.
 func (s *Server) takes(k Key) error {
 	if k.Namespace == "" {
 		return nil
@@ -288,7 +289,7 @@ func (s *Server) takes(k Key) error {
 	return nil
 }
 
-// drop removes what is null: JSON objects of the API server hold none.
+// drop removes nulls: the JSON objects of the API server hold none.
 func drop(o Object) {
 	for f, v := range o {
 		switch v := v.(type) {
@@ -332,7 +333,7 @@ func (s *Server) Update(actor, verb string, k Key, next Object, status bool) (Ob
 		next["status"] = old["status"]
 	}
 	if deleted(old) {
-		// Finalizers may go, and none may come.
+		// Finalizers may be removed, and none may be added.
 		for _, f := range finalizers(next) {
 			if !slices.Contains(finalizers(old), f) {
 				return nil, apierrors.NewInvalid(schema.GroupKind{Group: k.Group, Kind: k.Kind}, k.Name, nil)
@@ -380,7 +381,7 @@ func merge(into, patch Object) {
 	}
 }
 
-// Preconditions of a deletion; what is empty is none.
+// Preconditions of a deletion; an empty field requires nothing.
 type Preconditions struct{ UID, ResourceVersion string }
 
 // Delete marks an object, which goes at once if it has no finalizer.

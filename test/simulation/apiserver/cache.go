@@ -29,8 +29,8 @@ func zero(obj runtime.Object) {
 	v.Set(reflect.Zero(v.Type()))
 }
 
-// Cache is a process's view of the server: informers that have each come so far in what happened to their kind, and no further until
-// Deliver is called.
+// Cache is a process's view of the server: informers, each of which shows the events of its kind up to some point,
+// until Deliver is called.
 type Cache struct {
 	server  *Server
 	scheme  *runtime.Scheme
@@ -76,7 +76,7 @@ type Informer struct {
 	position int
 	objects  map[types.NamespacedName]client.Object
 	handlers []toolscache.ResourceEventHandler
-	// fresh are handlers that have not been told what is there.
+	// fresh are handlers that have not been told which objects exist.
 	fresh []toolscache.ResourceEventHandler
 }
 
@@ -88,7 +88,7 @@ func (i *Informer) String() string {
 	return i.id.Kind + " (" + i.id.form + ")"
 }
 
-// informer returns an informer, which is made if need be: it then shows all that is there.
+// informer returns an informer. A new informer shows all existing objects.
 func (c *Cache) informer(obj runtime.Object) (*Informer, error) {
 	gvk, err := apiutil.GVKForObject(obj, c.scheme)
 	if err != nil {
@@ -159,7 +159,7 @@ func (i *Informer) see(o Object) client.Object {
 	return obj
 }
 
-// Informers returns those that have something to be told, in an order that is always the same.
+// Informers returns those that have something to deliver, in a fixed order.
 func (c *Cache) Informers() []*Informer {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -176,7 +176,7 @@ func (c *Cache) Informers() []*Informer {
 // Behind returns how much has happened that the informer does not show.
 func (i *Informer) Behind() int { return i.of.server.Position(i.id.GroupKind) - i.position }
 
-// Deliver shows the next event. A handler that is new hears of all that is there first.
+// Deliver shows the next event. A new handler is told of all existing objects first.
 func (i *Informer) Deliver() {
 	for _, h := range i.fresh {
 		for _, key := range i.keys() {
@@ -192,7 +192,7 @@ func (i *Informer) Deliver() {
 	i.show(e)
 }
 
-// Relist jumps to what is there now, as after a watch that broke: what happened in between is seen as one change.
+// Relist jumps to the present state, as after a watch that broke: what happened in between is seen as one change.
 func (i *Informer) Relist() {
 	i.position = i.of.server.Position(i.id.GroupKind)
 	now := map[types.NamespacedName]Object{}

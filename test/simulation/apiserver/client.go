@@ -62,7 +62,7 @@ func (r *Reader) Get(_ context.Context, name client.ObjectKey, obj client.Object
 	return Into(there, obj)
 }
 
-// List implements client.Reader. Of field selectors it knows metadata.name.
+// List implements client.Reader. It knows one field selector, metadata.name.
 func (r *Reader) List(_ context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	gvk, err := apiutil.GVKForObject(list, r.Scheme)
 	if err != nil {
@@ -115,7 +115,7 @@ func texts(v any) map[string]string {
 	return out
 }
 
-// newObject returns an empty object of a kind, in the form of which a list is.
+// newObject returns an empty object of a kind, of the Go type that a list of that kind has.
 func newObject(scheme *runtime.Scheme, gvk schema.GroupVersionKind, list runtime.Object) (client.Object, error) {
 	switch list.(type) {
 	case *metav1.PartialObjectMetadataList:
@@ -177,7 +177,7 @@ type Client struct {
 	client.Reader
 	Server *Server
 	Types  *runtime.Scheme
-	// Actor is who writes, where no field owner is given.
+	// Actor is who writes, if no field owner is given.
 	Actor string
 	Gate  Gate
 }

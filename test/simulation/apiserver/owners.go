@@ -15,8 +15,8 @@ import (
 
 func unmarshal(raw []byte, into any) error { return json.Unmarshal(raw, into) }
 
-// owners says who set which fields: by manager, separately for what it applied and what it updated. A field is a leaf: a value that is
-// no object, a list as a whole, an empty object, or one finalizer.
+// owners says who has set which fields: by manager, separately for apply and update. A field is a leaf: a value that
+// is no object, a list as a whole, an empty object, or one finalizer.
 type owners map[manager]map[string]bool
 
 type manager struct {
@@ -77,7 +77,7 @@ func leaves(o Object) map[string]any {
 	return out
 }
 
-// update notes what an actor has changed otherwise than by apply.
+// update notes what an actor has changed in another way than by apply.
 func (o owners) update(actor string, old, next Object) {
 	before, after := map[string]any{}, leaves(next)
 	if old != nil {
@@ -141,7 +141,7 @@ func (o owners) tidy() {
 // conflict is a field that another manager has set to another value.
 type conflict struct{ manager, field string }
 
-// apply merges a configuration into an object, and takes out what the actor applied before and does not any more.
+// apply merges a configuration into an object, and removes what the actor applied before and does not apply any more.
 func (o owners) apply(actor string, into, config Object, force bool) ([]conflict, error) {
 	for _, f := range []string{"apiVersion", "kind"} {
 		into[f] = config[f]
@@ -242,7 +242,7 @@ func set(into Object, path []string, v any) {
 	into[path[len(path)-1]] = v
 }
 
-// unset takes a field out, and the objects around it that are empty then.
+// unset removes a field, and the objects around it that are empty then.
 func unset(from Object, path []string) {
 	if len(path) == 3 && path[0] == "metadata" && path[1] == "finalizers" {
 		list := slices.DeleteFunc(slices.Clone(finalizers(from)), func(f any) bool { return f == path[2] })

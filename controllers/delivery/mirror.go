@@ -274,6 +274,35 @@ func (r *Reconciler) mirrorObject(c *cluster, namespace string, content map[stri
 	return u
 }
 
+// dropForsaken lets the mirrors go of a cluster that has no registration and no delivery any more, as when somebody has
+// deleted the deliveries just before. Nobody comes after, and Flux has nothing there to use them for.
+func (r *Reconciler) dropForsaken(ctx context.Context, c *cluster) error {
+	if c.registration != nil {
+		return nil
+	}
+	var errs []error
+	for _, kind := range []string{secretKind, configMapKind} {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind + "List"))
+		mirrors := client.MatchingLabels{hubv1.ClusterKeyLabel: identity.ClusterKey(r.Config.HubID, c.key), hubv1.MirrorLabel: "true"}
+		if err := r.Client.List(ctx, list, mirrors); err != nil {
+			return fmt.Errorf("look for mirrors that nobody needs: %w", err)
+		}
+		for i := range list.Items {
+			m := &list.Items[i]
+			if m.Name != identity.Mirror(r.Config.HubID, c.key) || !r.reaches(c, m.Namespace) {
+				continue
+			}
+			if left, err := r.objectsLeft(ctx, c, m.Namespace); err != nil || len(left) > 0 {
+				errs = append(errs, err)
+				continue
+			}
+			errs = append(errs, r.dropMirror(ctx, c, kind, m.Namespace))
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // dropMirror removes the mirror of a kind. The last Flux object that used it must be gone.
 func (r *Reconciler) dropMirror(ctx context.Context, c *cluster, kind, namespace string) error {
 	there, err := r.mirrorThere(ctx, r.Live, c, kind, namespace)

@@ -202,3 +202,31 @@ func TestMirrorChanges(t *testing.T) {
 		})
 	}
 }
+
+// A mirror goes as well if its cluster has no registration and no delivery any more, unless a Flux object uses it.
+func TestMirrorThatNobodyNeeds(t *testing.T) {
+	for name, objectStays := range map[string]bool{"NothingIsLeft": false, "AFluxObjectIsLeft": true} {
+		t.Run(name, func(t *testing.T) {
+			m := newRoom(t, append(addonsOf(roomSet, "1", releaseAddon("app")),
+				registered(roomCluster, "c1"), kubeconfigSecret(roomCluster, "t0"), deliveredTo(roomCluster, roomSet, "1"))...)
+			m.settle()
+			gone := []client.Object{m.delivery(roomCluster, roomSet)}
+			reg := &hubv1.ClusterRegistration{}
+			m.must(m.api.Get(t.Context(), roomCluster, reg))
+			if gone = append(gone, reg); !objectStays {
+				gone = append(gone, m.objects()...)
+			}
+			m.quietly(func() {
+				for _, o := range gone {
+					o.SetFinalizers(nil)
+					m.must(m.api.Update(t.Context(), o))
+					m.must(client.IgnoreNotFound(m.api.Delete(t.Context(), o)))
+				}
+			})
+			m.must(m.reconcile(roomCluster))
+			if got := m.mirrorOf(roomCluster); (got != nil) != objectStays {
+				t.Errorf("the mirror is there: %t", got != nil)
+			}
+		})
+	}
+}

@@ -69,7 +69,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (ctrl
 		steps := plan.Compute(c.planInput(r.Config)) // of what Flux is done with
 		r.announce(ctx, c, steps)
 		_, err := r.apply(ctx, c, steps)
-		return c.retried(ctx, c.again, err)
+		return c.retried(ctx, c.again, errors.Join(err, r.dropForsaken(ctx, c)))
 	}
 	if r.writes.Behind(c.key, c.version, c.now) {
 		return ctrl.Result{RequeueAfter: echo.Wait}, nil

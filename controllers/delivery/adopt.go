@@ -116,7 +116,7 @@ func (r *Reconciler) handWritten(ctx context.Context, c *cluster, o *render.Obje
 	secret := &corev1.Secret{}
 	if err := r.Live.Get(ctx, types.NamespacedName{Namespace: name.Namespace, Name: ref.Name}, secret); err != nil {
 		if apierrors.IsNotFound(err) {
-			return nil, refuse("has its kubeconfig from Secret %q, which is not there: which cluster it is for cannot be told", ref.Name)
+			return nil, refuse("has its kubeconfig from Secret %q, which does not exist: nobody can tell which cluster it is for", ref.Name)
 		}
 		return nil, fmt.Errorf("read the kubeconfig of %s %s: %w", o.Kind, name, err)
 	}

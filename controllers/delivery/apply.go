@@ -188,7 +188,7 @@ func (c *cluster) complete(d *delivery, w *assembly.Wanted) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("add-on %q does not come out any more", w.Addon)
+	return fmt.Errorf("add-on %q does not render any more", w.Addon)
 }
 
 // write creates or updates one object, after the shared objects that it refers to.

@@ -295,7 +295,7 @@ func (r *Reconciler) gatherProgram(ctx context.Context, c *cluster, d *delivery)
 	err := r.Client.Get(ctx, types.NamespacedName{Namespace: in.Namespace, Name: in.Spec.RevisionName}, revision, client.UnsafeDisableDeepCopy)
 	if apierrors.IsNotFound(err) {
 		d.reason, d.unrenderable = hubv1.RevisionNotFoundReason,
-			fmt.Sprintf("ControllerRevision %q is not there; what is delivered stays as it is", in.Spec.RevisionName)
+			fmt.Sprintf("ControllerRevision %q does not exist; what is delivered stays as it is", in.Spec.RevisionName)
 		return nil
 	}
 	if err != nil {

@@ -172,10 +172,10 @@ func (r *Reconciler) letBe(ctx context.Context, c *cluster, d *delivery) error {
 			"To remove its add-ons from cluster %s, change the labels of ClusterRegistration %s or the clusterSelector of AddonSet "+
 			"%s, or delete the AddonSet", c.key, c.key, d.SetKey())
 	case d.set == nil:
-		r.warn(d, "deleted by hand, and AddonSet %s is not there: nothing is uninstalled, and Flux goes on with what it has. "+
+		r.warn(d, "deleted by hand, and AddonSet %s does not exist: nothing is uninstalled, and Flux goes on with what it has. "+
 			"To remove it from cluster %s, apply the AddonSet again, and then delete it", d.SetKey(), c.key)
 	case c.registration == nil:
-		r.warn(d, "deleted by hand, and ClusterRegistration %s is not there: nothing is uninstalled, and Flux goes on with what it has. "+
+		r.warn(d, "deleted by hand, and ClusterRegistration %s does not exist: nothing is uninstalled, and Flux goes on with what it has. "+
 			"The delivery is made again when the cluster is registered again", c.key)
 	}
 	r.memory.drop(client.ObjectKeyFromObject(d))

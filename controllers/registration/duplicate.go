@@ -88,7 +88,7 @@ func standsBack(reg, instead *hubv1.ClusterRegistration) string {
 	name := instead.Namespace + "/" + instead.Name
 	remedy := "Remove one of them, and the other is served"
 	if status.Online(reg) && !status.Online(instead) {
-		remedy = fmt.Sprintf("The cluster answers here, and not through %s: mend its kubeconfig, or remove it, and this one is served", name)
+		remedy = fmt.Sprintf("The cluster answers here, and not through %s: repair its kubeconfig, or remove it, and this one is served", name)
 	}
 	return fmt.Sprintf("this is the cluster of ClusterRegistration %s as well (%s): that one is served, and nothing is "+
 		"delivered through this one. %s",

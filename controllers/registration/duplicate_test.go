@@ -38,7 +38,7 @@ func TestStandsBack(t *testing.T) {
 		"BothAnswer":     {yes, yes, "Remove one of them"},
 		"NeitherAnswers": {no, no, "Remove one of them"},
 		"TheServedDoes":  {no, yes, "Remove one of them"},
-		"OnlyThisDoes":   {yes, no, "not through fleet/served: mend its kubeconfig, or remove it, and this one is served"},
+		"OnlyThisDoes":   {yes, no, "not through fleet/served: repair its kubeconfig, or remove it, and this one is served"},
 	} {
 		if got := standsBack(reg("alive", tc.alive), reg("served", tc.served)); !strings.Contains(got, "ClusterRegistration fleet/served as well") || !strings.Contains(got, tc.want) {
 			t.Errorf("%s: %s", name, got)

@@ -120,7 +120,7 @@ func (r *Reconciler) keep(reg *hubv1.ClusterRegistration, obj *unstructured.Unst
 
 func (r *Reconciler) keptBecause(reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured, why string) string {
 	if why == hubv1.OriginMissingReason {
-		return fmt.Sprintf("deleted, and Secret %q, which it came from, is not there: it is served as before. It is made again "+
+		return fmt.Sprintf("deleted, and Secret %q, which it came from, does not exist: it is served as before. It is made again "+
 			"when the Secret is back, and its add-ons are let go "+
 			"when the Secret has not been there for %s. To let them go at once: kubectl annotate clusterregistration -n %s %s %s=true",
 			reg.Spec.OriginRef.Name, r.Config.TeardownGrace, reg.Namespace, reg.Name, hubv1.ForceUnregisterAnnotation)

@@ -143,7 +143,7 @@ func kubeConfigSource(reg *hubv1.ClusterRegistration, obj *unstructured.Unstruct
 		}
 		if verdict.Origin == teardown.OriginGone {
 			return origin.Source{}, hubv1.OriginNotFoundReason,
-				fmt.Errorf("%s %q is not there; what runs on the cluster is left alone", kind.Kind, ref.Name)
+				fmt.Errorf("%s %q does not exist; what runs on the cluster is left alone", kind.Kind, ref.Name)
 		}
 		return origin.Source{}, hubv1.OriginKindNotInstalledReason,
 			fmt.Errorf("kind %s is not installed on this management cluster; what runs on the cluster is left alone", kind.GroupKind)

@@ -125,12 +125,12 @@ func TestKubeConfigSource(t *testing.T) {
 		},
 		"OriginGone": {
 			reg: hubv1.ClusterRegistration{Spec: hubv1.ClusterRegistrationSpec{OriginRef: &kamaji}}, verdict: origin.Verdict{Origin: teardown.OriginGone},
-			reason: hubv1.OriginNotFoundReason, err: `TenantControlPlane "one" is not there; what runs on the cluster is left alone`,
+			reason: hubv1.OriginNotFoundReason, err: `TenantControlPlane "one" does not exist; what runs on the cluster is left alone`,
 		},
 		"OriginGoneAndUsedBefore": {
 			reg:     hubv1.ClusterRegistration{Spec: hubv1.ClusterRegistrationSpec{OriginRef: &kamaji}, Status: used},
 			verdict: origin.Verdict{Origin: teardown.OriginGone},
-			reason:  hubv1.OriginNotFoundReason, err: `TenantControlPlane "one" is not there; what runs on the cluster is left alone`,
+			reason:  hubv1.OriginNotFoundReason, err: `TenantControlPlane "one" does not exist; what runs on the cluster is left alone`,
 		},
 		"KindNotInstalled": {
 			reg: hubv1.ClusterRegistration{Spec: hubv1.ClusterRegistrationSpec{OriginRef: &kamaji}}, verdict: origin.Verdict{Origin: teardown.OriginUnknown},

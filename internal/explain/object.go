@@ -51,7 +51,7 @@ func (e *explainer) objectLines(s *set, a *hubv1.AddonStatus) []Line {
 	case o == nil && a.AppliedGeneration == 0:
 		return []Line{{"Object", name + ", not made yet"}}
 	case o == nil:
-		return []Line{{"Object", name + ", which is not there"}}
+		return []Line{{"Object", name + ", which does not exist"}}
 	}
 	var conditions []metav1.Condition
 	var suspended bool

@@ -38,7 +38,7 @@ func (e *explainer) revision(s *set) (*compile.Program, error) {
 		return nil, err
 	}
 	if there == nil {
-		return nil, fmt.Errorf("ControllerRevision %s/%s, which AddonDelivery %s names, is not there; what is delivered stays as it is",
+		return nil, fmt.Errorf("ControllerRevision %s/%s, which AddonDelivery %s names, does not exist; what is delivered stays as it is",
 			s.Namespace, name, s.delivery.Name)
 	}
 	hash, err := compile.ContentHash(there.Data.Raw)

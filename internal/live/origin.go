@@ -35,7 +35,7 @@ func (g *gatherer) origin() error {
 	case meta.IsNoMatchError(err):
 		g.in.NoOrigin = "whose kind is not installed"
 	case apierrors.IsNotFound(err):
-		g.in.NoOrigin = "which is not there"
+		g.in.NoOrigin = "which does not exist"
 	case apierrors.IsForbidden(err):
 		g.in.NoOrigin = "which you may not read: what expressions make of it may be otherwise on the hub"
 	default:

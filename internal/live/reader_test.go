@@ -362,7 +362,7 @@ func TestReadOrigin(t *testing.T) {
 	s, reg := fleet(t)
 	reg.Spec.OriginRef = &hubv1.OriginReference{APIGroup: "kamaji.clastix.io", Kind: "TenantControlPlane", Name: "a"}
 	path := "/apis/kamaji.clastix.io/v1alpha9/namespaces/tenants/tenantcontrolplanes/a"
-	holds(t, explained(t, s, reg), "TenantControlPlane tenants/a, which is not there")
+	holds(t, explained(t, s, reg), "TenantControlPlane tenants/a, which does not exist")
 	s.put(t, path, `{apiVersion: kamaji.clastix.io/v1alpha9, kind: TenantControlPlane, metadata: {name: a, namespace: tenants}}`)
 	holds(t, explained(t, s, reg), "TenantControlPlane tenants/a\n")
 	s.forbidden = []string{path}

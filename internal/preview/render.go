@@ -128,7 +128,7 @@ func (r *renderer) choose() []*member {
 	}
 	switch {
 	case len(known) == 0:
-		r.out.fail("there is no cluster %q, nor any other, in the files", want)
+		r.out.fail("there is no cluster in the files, and so none that is called %q", want)
 	case len(chosen) == 0:
 		r.out.fail("there is no cluster %q in the files; there are %s", want, strings.Join(known, ", "))
 	}

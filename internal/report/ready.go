@@ -96,7 +96,7 @@ func Ready(f Facts) status.Summary {
 			Message: status.List(append([]string{"being withdrawn"}, t.waiting...), 4)}
 	case !f.Registered:
 		return status.Summary{Phase: status.Broken, Reason: hubv1.RegistrationNotFoundReason,
-			Message: fmt.Sprintf("ClusterRegistration %s is not there; what is delivered stays as it is", f.Registration)}
+			Message: fmt.Sprintf("ClusterRegistration %s does not exist; what is delivered stays as it is", f.Registration)}
 	case f.DeletedByHand:
 		return status.Summary{Phase: status.Working, Reason: hubv1.TerminatingReason, Message: fmt.Sprintf(
 			"deleted by hand; it goes when AddonSet %s withdraws it, which takes its add-ons off the cluster as far as the removal "+

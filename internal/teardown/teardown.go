@@ -101,7 +101,7 @@ func Registration(f RegistrationFacts) Decision {
 	case f.Lost:
 		return Decision{LetGo, fmt.Sprintf("the Secret that it came from has not been there for %s", f.Grace)}
 	case f.Unsaid:
-		return Decision{Hold, "the Secret that it came from is not there, and it did not say so yet when it was deleted"}
+		return Decision{Hold, "the Secret that it came from does not exist, and it did not say so yet when it was deleted"}
 	case f.Origin == OriginGone && f.IsCluster:
 		return Decision{LetGo, "its origin is gone: the cluster is too, or it has moved to another management cluster"}
 	case f.Origin == OriginUnknown && f.Now.Sub(f.Since) < f.Grace:
@@ -186,7 +186,7 @@ func Addon(f Facts) Decision {
 	case f.waited() >= f.Grace:
 		return Decision{LetGo, fmt.Sprintf("the cluster has not answered for %s", f.Grace)}
 	case !f.RegistrationFound:
-		return Decision{Hold, "its registration is not there"}
+		return Decision{Hold, "its registration does not exist"}
 	default:
 		return Decision{Hold, fmt.Sprintf("the cluster does not answer; the add-on is let go when it has not for %s", f.Grace)}
 	}

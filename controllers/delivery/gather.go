@@ -37,7 +37,7 @@ type cluster struct {
 	// now is that moment, for all decisions. If each decision read the clock, the time that the plan waits for could
 	// pass while the reconcile runs, and the cluster would not be requeued for it.
 	now          time.Time
-	registration *hubv1.ClusterRegistration // nil if it is not there
+	registration *hubv1.ClusterRegistration // nil if it does not exist
 	origin       *unstructured.Unstructured // nil if there is none
 	deliveries   []*delivery
 	// ignored are deliveries that the hub did not make.
@@ -70,7 +70,7 @@ type cluster struct {
 type delivery struct {
 	*hubv1.AddonDelivery
 	before *hubv1.AddonDelivery
-	set    *hubv1.AddonSet // nil if it is not there
+	set    *hubv1.AddonSet // nil if it does not exist
 	// Verdict says whether the set's room made it.
 	provenance.Verdict
 	// selected is true if its set selects the cluster now.

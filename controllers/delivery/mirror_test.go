@@ -19,7 +19,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/render"
 )
 
-// mirrorOf returns the mirror of the cluster's kubeconfig, nil if it is not there.
+// mirrorOf returns the mirror of the cluster's kubeconfig, nil if it does not exist.
 func (m *room) mirrorOf(cluster types.NamespacedName) *corev1.Secret {
 	s := &corev1.Secret{}
 	if err := m.api.Get(m.t.Context(), types.NamespacedName{Namespace: "flux-system", Name: identity.Mirror("hub", cluster)}, s); err != nil {

@@ -92,7 +92,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req Request) (reconcile.Resu
 	return r.removeAfterDelay(ctx, req, obj, reg)
 }
 
-// version returns a function that returns the resourceVersion of a registration, "" if it is not there.
+// version returns a function that returns the resourceVersion of a registration, "" if it does not exist.
 func version(reg *hubv1.ClusterRegistration) func(echo.Object) string {
 	return func(echo.Object) string {
 		if reg == nil {

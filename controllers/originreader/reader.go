@@ -47,7 +47,7 @@ type Reader struct {
 
 	mu       sync.RWMutex
 	versions map[schema.GroupKind]schema.GroupVersionKind // the kinds that are watched
-	gone     map[schema.GroupKind]bool                    // watched, but the CRD is not there now
+	gone     map[schema.GroupKind]bool                    // watched, but the CRD does not exist now
 	retired  map[schema.GroupVersionKind]time.Time        // watched, and not read any more since then
 	starters []Starter
 	tell     []func(context.Context, origin.Kind)

@@ -156,7 +156,7 @@ func ExpiresIn(at, now time.Time) string {
 	return ">90d"
 }
 
-// Reason returns the reason of a condition, "" if it is not there.
+// Reason returns the reason of a condition, "" if it does not exist.
 func Reason(obj Object, condition string) string {
 	if c := Find(obj, condition); c != nil {
 		return c.Reason

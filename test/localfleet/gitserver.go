@@ -66,7 +66,7 @@ func (s *GitServer) URL(repo string) string {
 // Close ends the server.
 func (s *GitServer) Close() error { return s.server.Close() }
 
-// Commit makes files, by path, the whole content of branch main of a repository, which is made if it is not there.
+// Commit makes files, by path, the whole content of branch main of a repository, which is made if it does not exist.
 func (s *GitServer) Commit(repo string, files map[string]string) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

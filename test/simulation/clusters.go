@@ -48,6 +48,8 @@ type cluster struct {
 	said any
 	// labels are those that its origin had last.
 	labels map[string]string
+	// seen are the labels that the registration had when the origin went; nil while there is an origin.
+	seen map[string]string
 	// workloads are what runs there, by their names.
 	workloads map[string]*workload
 }

@@ -36,7 +36,7 @@ func (w *World) selects(s *set, c *cluster) bool {
 func (w *World) labelsOf(c *cluster) map[string]string {
 	o := w.server.Get(c.origin())
 	if o != nil && nested(o, "metadata", "deletionTimestamp") == nil {
-		c.labels, c.unregistered = apiserver.Labels(o), false
+		c.labels, c.unregistered, c.seen = apiserver.Labels(o), false, nil
 		if nested(w.server.Get(c.registration()), "metadata", "uid") == c.ownUID {
 			c.labels = maps.Clone(c.labels)
 			maps.Copy(c.labels, c.own)
@@ -50,7 +50,34 @@ func (w *World) labelsOf(c *cluster) map[string]string {
 	if c.provider != "Hand" && c.labels[hubv1.RegisterLabel] != "true" {
 		return nil
 	}
+	if reg := w.server.Get(c.registration()); o == nil && reg != nil {
+		return w.lastSeen(c, apiserver.Labels(reg))
+	}
 	return c.labels
+}
+
+// lastSeen returns the labels of a cluster whose origin has gone. What was written on the origin right before that, the
+// hub may have seen, or nobody ever does: then the labels are those that the registration had when the origin went.
+func (w *World) lastSeen(c *cluster, has map[string]string) map[string]string {
+	if c.seen == nil {
+		c.seen = maps.Clone(has)
+	}
+	out := maps.Clone(c.labels)
+	maps.Copy(out, c.seen)
+	for k := range out {
+		switch is, last := has[k], c.labels[k]; {
+		case k == hubv1.RegisterLabel:
+			out[k] = last
+		case is == last:
+			out[k] = last
+		default:
+			out[k] = c.seen[k]
+		}
+		if out[k] == "" {
+			delete(out, k)
+		}
+	}
+	return out
 }
 
 // begun returns whether a cluster has ever come so far that it may go on although its origin does not exist any more:

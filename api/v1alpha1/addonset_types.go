@@ -82,25 +82,6 @@ type AddonSetSpec struct {
 	RemovalGuard *RemovalGuard `json:"removalGuard,omitempty"`
 }
 
-// RemovalGuard says what happens to removals that come in large numbers.
-type RemovalGuard struct {
-	// mode of the guard. With Enforce (the default), each add-on may be removed from, or reinstalled on, max(3, 10 %)
-	// of its clusters in an hour, whatever the cause; the rest is held until somebody approves it. Off lets all
-	// removals happen at once. It is for automation that withdraws clusters in large numbers.
-	// +optional
-	// +kubebuilder:validation:Enum=Enforce;Off
-	Mode RemovalGuardMode `json:"mode,omitempty"`
-}
-
-// RemovalGuardMode is a mode of the removal guard.
-type RemovalGuardMode string
-
-// The modes of the removal guard.
-const (
-	RemovalGuardEnforce RemovalGuardMode = "Enforce"
-	RemovalGuardOff     RemovalGuardMode = "Off"
-)
-
 // Source is a Flux source that the hub keeps beside the set.
 type Source struct {
 	// name by which the add-ons of this set refer to it.
@@ -219,78 +200,6 @@ type Addon struct {
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 }
 
-// Overlay changes add-ons, and adds variables, for the clusters that match it.
-//
-// +kubebuilder:validation:XValidation:rule="has(self.clusterSelector) || has(self.when)",message="write a clusterSelector, when, or both: an overlay for every cluster belongs into the add-on itself"
-type Overlay struct {
-	// name of the overlay, for messages.
-	// +required
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=63
-	Name string `json:"name"`
-
-	// clusterSelector selects clusters by the labels of their ClusterRegistration.
-	// +optional
-	ClusterSelector *metav1.LabelSelector `json:"clusterSelector,omitempty"`
-
-	// when is an expression. If there is a clusterSelector too, both must match.
-	// +optional
-	// +kubebuilder:validation:MaxLength=4096
-	When string `json:"when,omitempty"`
-
-	// variables of this overlay. They may hold expressions.
-	// +optional
-	Variables map[string]apiextensionsv1.JSON `json:"variables,omitempty"`
-
-	// addons are changes to the set's add-ons.
-	// +optional
-	// +listType=map
-	// +listMapKey=name
-	// +kubebuilder:validation:MaxItems=100
-	Addons []AddonOverlay `json:"addons,omitempty"`
-}
-
-// AddonOverlay changes one add-on: its body is merged (RFC 7386; within Helm values, null is kept), then patches apply.
-type AddonOverlay struct {
-	// name of the add-on.
-	// +required
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=53
-	Name string `json:"name"`
-
-	AddonBody `json:",inline"`
-
-	// patches are RFC 6902 operations on the add-on's body after the merge. They can change lists and remove keys.
-	// +optional
-	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=100
-	Patches []PatchOperation `json:"patches,omitempty"`
-
-	// exclude leaves the add-on out, if true; false undoes an earlier overlay's exclude.
-	// +optional
-	Exclude *bool `json:"exclude,omitempty"`
-}
-
-// PatchOperation is an operation of RFC 6902.
-type PatchOperation struct {
-	// op is add, remove, replace, move, copy or test.
-	// +required
-	// +kubebuilder:validation:Enum=add;remove;replace;move;copy;test
-	Op string `json:"op"`
-	// path is a JSON pointer into the add-on's body, such as /values/tolerations/-.
-	// +required
-	// +kubebuilder:validation:MaxLength=1024
-	Path string `json:"path"`
-	// from is a JSON pointer, for move and copy.
-	// +optional
-	// +kubebuilder:validation:MaxLength=1024
-	From string `json:"from,omitempty"`
-	// value for add, replace and test. It may hold expressions.
-	// +optional
-	// +kubebuilder:pruning:PreserveUnknownFields
-	Value *apiextensionsv1.JSON `json:"value,omitempty"`
-}
-
 // AddonReference names another add-on.
 type AddonReference struct {
 	// name of the add-on.
@@ -368,55 +277,6 @@ type AddonSetStatus struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=20
 	Orphans []Orphan `json:"orphans,omitempty"`
-}
-
-// HeldRemovals are the removals that the removal guard holds. They happen when somebody annotates the set with
-// chandler.dev/approve-removal: <hash>. They are dropped when no edit asks for them any more.
-type HeldRemovals struct {
-	// count is the number of clusters that would lose, or reinstall, add-ons.
-	// +required
-	Count int32 `json:"count"`
-	// since is when the guard began to hold something.
-	// +optional
-	Since *metav1.Time `json:"since,omitempty"`
-	// hash is a digest of exactly what has been held since then.
-	// +required
-	Hash string `json:"hash"`
-	// sample names some of the clusters and their add-ons.
-	// +optional
-	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=10
-	Sample []string `json:"sample,omitempty"`
-}
-
-// Removals is the removal guard's memory of what it granted.
-type Removals struct {
-	// counts are the numbers of clusters that lost an add-on, for each five minutes of the last hour.
-	// +optional
-	// +listType=atomic
-	Counts []RemovalCount `json:"counts,omitempty"`
-	// underWay are digests of granted removals that are not finished. The guard does not count them again.
-	// +optional
-	// +listType=atomic
-	UnderWay []string `json:"underWay,omitempty"`
-}
-
-// RemovalCount counts the clusters that lost an add-on.
-type RemovalCount struct {
-	// addon is the name of the add-on.
-	// +required
-	Addon string `json:"addon"`
-	// time is when these five minutes began.
-	// +required
-	Time metav1.Time `json:"time"`
-	// count is the number of clusters in these five minutes. A cluster that has lost the add-on again since then
-	// counts in the later ones.
-	// +required
-	Count int32 `json:"count"`
-	// clusters are the clusters, as three bytes of a hash for each. So a cluster that gets the add-on back and loses
-	// it again counts once. Hubs up to v0.1 did not write this; their counts are taken as they are.
-	// +optional
-	Clusters []byte `json:"clusters,omitempty"`
 }
 
 // ClusterCounts counts the clusters of a set.

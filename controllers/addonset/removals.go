@@ -26,6 +26,8 @@ import (
 type removals struct {
 	set    *hubv1.AddonSet
 	wanted []guard.Removal
+	// names are the present names of add-ons by their earlier ones.
+	names map[string]string
 	// requests are what to do when a removal is granted, by digest.
 	requests map[string]request
 	// delivered says on which clusters each add-on is.
@@ -56,8 +58,8 @@ type request struct {
 
 func (r *Reconciler) newRemovals(ctx context.Context, set *hubv1.AddonSet) *removals {
 	made := func(d *hubv1.AddonDelivery) ([]string, bool, error) { return r.objectsOf(ctx, d) }
-	return &removals{set: set, requests: map[string]request{}, delivered: map[string][]string{}, going: map[string][]string{}, made: made,
-		elsewhere: func(*hubv1.ClusterRegistration) bool { return false }}
+	return &removals{set: set, names: renamed(set), requests: map[string]request{}, delivered: map[string][]string{}, going: map[string][]string{},
+		made: made, elsewhere: func(*hubv1.ClusterRegistration) bool { return false }}
 }
 
 // of adds one delivery that is not being withdrawn yet. reg is nil if the registration does not exist, and selector
@@ -171,22 +173,22 @@ func (r *removals) count(d *hubv1.AddonDelivery) []string {
 
 // named returns the name under which an add-on of a cluster is counted: the one that the set gives it now. A cluster
 // that has not followed a rename, because it is paused or does not answer, has it under the old name.
-func (r *removals) named(addon string) string {
-	is := func(a hubv1.Addon) bool { return a.Name == addon }
-	was := func(a hubv1.Addon) bool {
-		return slices.ContainsFunc(a.MovedFrom, func(from hubv1.MovedAddon) bool {
-			return cmp.Or(from.Name, a.Name) == addon && cmp.Or(from.AddonSet, r.set.Name) == r.set.Name &&
-				cmp.Or(from.Namespace, r.set.Namespace) == r.set.Namespace
-		})
+func (r *removals) named(addon string) string { return cmp.Or(r.names[addon], addon) }
+
+// renamed returns the present names of a set's add-ons by their earlier ones. A name that an add-on has now is none.
+func renamed(set *hubv1.AddonSet) map[string]string {
+	out := map[string]string{}
+	for _, a := range slices.Backward(set.Spec.Addons) {
+		for _, from := range a.MovedFrom {
+			if cmp.Or(from.AddonSet, set.Name) == set.Name && cmp.Or(from.Namespace, set.Namespace) == set.Namespace {
+				out[cmp.Or(from.Name, a.Name)] = a.Name
+			}
+		}
 	}
-	addons := r.set.Spec.Addons
-	if slices.ContainsFunc(addons, is) {
-		return addon
+	for _, a := range set.Spec.Addons {
+		delete(out, a.Name)
 	}
-	if i := slices.IndexFunc(addons, was); i >= 0 {
-		return addons[i].Name
-	}
-	return addon
+	return out
 }
 
 // there returns whether an add-on is on its cluster, or may be, and its removal has not been counted. An add-on that

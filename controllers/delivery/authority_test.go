@@ -111,8 +111,7 @@ func TestForgedDelivery(t *testing.T) {
 
 // TestForgedObjects: Flux objects with the hub's labels in a namespace out of reach are nobody's business.
 func TestForgedObjects(t *testing.T) {
-	m := newRoom(t, append(addonsOf(roomSet, "1", releaseAddon("app")), registered(roomCluster, "c1"), kubeconfigSecret(roomCluster, "t0"),
-		deliveredTo(roomCluster, roomSet, "1"))...)
+	m := newServedRoom(t, addonsOf(roomSet, "1", releaseAddon("app"))...)
 	m.settle()
 	real := m.object(roomCluster, "app")
 	o := real.DeepCopyObject().(client.Object)
@@ -221,7 +220,7 @@ func TestForgedRevision(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			objects := addonsOf(roomSet, "1", releaseAddon("app"))
 			forge(objects[1].(*appsv1.ControllerRevision))
-			m := newRoom(t, append(objects, registered(roomCluster, "c1"), kubeconfigSecret(roomCluster, "t0"), deliveredTo(roomCluster, roomSet, "1"))...)
+			m := newServedRoom(t, objects...)
 			m.settle()
 			if len(m.objects()) > 0 || status.IsTrue(m.delivery(roomCluster, roomSet), hubv1.ReadyCondition) {
 				t.Errorf("it was delivered: %v", m.objects())
@@ -289,8 +288,7 @@ func TestDeliveryDeletedByHand(t *testing.T) {
 
 // TestUnwantedDeliveryDeletedByHand: without a delivery nobody would take away what is there, so it stays until its set withdraws it.
 func TestUnwantedDeliveryDeletedByHand(t *testing.T) {
-	m := newRoom(t, append(addonsOf(roomSet, "1", releaseAddon("app")), registered(roomCluster, "c1"), kubeconfigSecret(roomCluster, "t0"),
-		deliveredTo(roomCluster, roomSet, "1"))...)
+	m := newServedRoom(t, addonsOf(roomSet, "1", releaseAddon("app"))...)
 	m.settle()
 	edit(m, "flux-system", roomSet, &hubv1.AddonSet{}, func(s *hubv1.AddonSet) {
 		s.Spec.SelectAll, s.Spec.ClusterSelector = false, &metav1.LabelSelector{MatchLabels: map[string]string{"env": "test"}}
@@ -310,8 +308,7 @@ func TestUnwantedDeliveryDeletedByHand(t *testing.T) {
 
 // TestAbandonedDeliveryDeletedByHand: the set is gone with its finalizer taken off. What is left is told of.
 func TestAbandonedDeliveryDeletedByHand(t *testing.T) {
-	m := newRoom(t, append(addonsOf(roomSet, "1", releaseAddon("app")), registered(roomCluster, "c1"), kubeconfigSecret(roomCluster, "t0"),
-		deliveredTo(roomCluster, roomSet, "1"))...)
+	m := newServedRoom(t, addonsOf(roomSet, "1", releaseAddon("app"))...)
 	m.settle()
 	m.quietly(func() {
 		m.must(m.api.Delete(t.Context(), &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: roomSet}}))

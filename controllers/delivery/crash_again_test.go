@@ -24,10 +24,9 @@ func TestMadeAgainAndCrash(t *testing.T) {
 			for n := 1; ; n++ {
 				crashed := false
 				for _, effect := range []bool{false, true} {
-					m := newRoom(t, append(slices.Concat(addonsOf(roomSet, "1", releaseAddon("old"), releaseAddon("other")),
+					m := newServedRoom(t, slices.Concat(addonsOf(roomSet, "1", releaseAddon("old"), releaseAddon("other")),
 						addonsOf(roomSet, "2", releaseAddon("app", map[string]any{"movedFrom": []any{map[string]any{"name": "old"}}}), releaseAddon("other"))[1:],
-						addonsOf(roomSet, "3", releaseAddon("app"), releaseAddon("other"))[1:], addonsOf(roomSet, "4", releaseAddon("other"))[1:]),
-						registered(roomCluster, "c1"), kubeconfigSecret(roomCluster, "t0"), deliveredTo(roomCluster, roomSet, "1"))...)
+						addonsOf(roomSet, "3", releaseAddon("app"), releaseAddon("other"))[1:], addonsOf(roomSet, "4", releaseAddon("other"))[1:])...)
 					to := func(revision string) {
 						edit(m, "flux-system", m.delivery(roomCluster, roomSet).Name, &hubv1.AddonDelivery{}, func(d *hubv1.AddonDelivery) { d.Spec.RevisionName = revisionOf(roomSet, revision) })
 					}

@@ -44,7 +44,7 @@ func TestLetGoAndCrash(t *testing.T) {
 				crashed := false
 				for _, effect := range []bool{false, true} {
 					objects := append(addonsOf(roomSet, "1", releaseAddon("app", orphan), releaseAddon("other")), addonsOf(roomSet, "2", releaseAddon("other"))[1:]...)
-					m := newRoom(t, append(objects, registered(roomCluster, "c1"), kubeconfigSecret(roomCluster, "t0"), deliveredTo(roomCluster, roomSet, "1"))...)
+					m := newServedRoom(t, objects...)
 					m.settle()
 					leave(m)
 					m.crashAt(n, effect)

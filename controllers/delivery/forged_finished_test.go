@@ -18,7 +18,7 @@ import (
 func TestForgedFinishedOutOfReachHoldsARemoval(t *testing.T) {
 	for name, forge := range map[string]bool{"Without": false, "With": true} {
 		t.Run(name, func(t *testing.T) {
-			m := newRoom(t, append(addonsOf(roomSet, "1", releaseAddon("app")), registered(roomCluster, "c1"), kubeconfigSecret(roomCluster, "t0"), deliveredTo(roomCluster, roomSet, "1"))...)
+			m := newServedRoom(t, addonsOf(roomSet, "1", releaseAddon("app"))...)
 			m.busy = true // with its first try: an image that does not come
 			m.settle()
 			if forge {
@@ -70,7 +70,7 @@ func TestForgedFinishedInReachComesToRest(t *testing.T) {
 	for _, o := range append(tenants, client.Object(td)) {
 		o.SetNamespace(roomCluster.Namespace)
 	}
-	m := newRoom(t, append(append(addonsOf(roomSet, "1", releaseAddon("app")), tenants...), td, registered(roomCluster, "c1"), kubeconfigSecret(roomCluster, "t0"), deliveredTo(roomCluster, roomSet, "1"))...)
+	m := newServedRoom(t, append(addonsOf(roomSet, "1", releaseAddon("app")), append(tenants, td)...)...)
 	m.forgedFinished(roomCluster.Namespace, "his", []string{"Helm release his/his", "Helm release evil/evil"}, map[string]string{hubv1.DeliveryAnnotation: td.Name}, "evil/x")
 	m.forgedFinished(roomCluster.Namespace, "app", []string{"Helm release app/app"}, map[string]string{hubv1.DeliveryAnnotation: td.Name}, "evil/x")
 	for range 5 {

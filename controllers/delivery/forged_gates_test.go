@@ -29,8 +29,7 @@ func dependsOn(addon map[string]any, on ...string) map[string]any {
 func TestForgedFinishedOutOfReachDeadlocks(t *testing.T) {
 	for name, forge := range map[string]bool{"Without": false, "With": true} {
 		t.Run(name, func(t *testing.T) {
-			m := newRoom(t, append(addonsOf(roomSet, "1", releaseAddon("cni"), dependsOn(kustomizationAddon("web"), "cni")),
-				registered(roomCluster, "c1"), kubeconfigSecret(roomCluster, "t0"), deliveredTo(roomCluster, roomSet, "1"))...)
+			m := newServedRoom(t, addonsOf(roomSet, "1", releaseAddon("cni"), dependsOn(kustomizationAddon("web"), "cni"))...)
 			web := plan.Desired{Key: plan.Key{Kind: "Kustomization", Namespace: "flux-system", Name: identity.FluxObject("hub", roomCluster, "web")}, Content: plan.Content{Folder: plan.FolderOf("./app")}}
 			if forge {
 				raw, _ := json.Marshal(web.Has())

@@ -22,7 +22,7 @@ func TestPlatformWaitsForNoTenantsGatedHeir(t *testing.T) {
 		o.SetNamespace(roomCluster.Namespace)
 	}
 	objects := append(addonsOf(roomSet, "1", releaseAddon("falco")), tenants...)
-	m := newRoom(t, append(objects, registered(roomCluster, "c1"), kubeconfigSecret(roomCluster, "t0"), deliveredTo(roomCluster, roomSet, "1"))...)
+	m := newServedRoom(t, objects...)
 	m.settle()
 	m.quietly(func() { m.must(m.api.Create(t.Context(), td)) })
 	m.busy = true
@@ -41,8 +41,7 @@ func TestPlatformWaitsForNoTenantsGatedHeir(t *testing.T) {
 func TestForgedHeirKeepsNoOrphanOutOfTheStatus(t *testing.T) {
 	for name, forge := range map[string]bool{"Without": false, "With": true} {
 		t.Run(name, func(t *testing.T) {
-			m := newRoom(t, append(addonsOf(roomSet, "1", releaseAddon("app")), registered(roomCluster, "c1"), kubeconfigSecret(roomCluster, "t0"),
-				deliveredTo(roomCluster, roomSet, "1"))...)
+			m := newServedRoom(t, addonsOf(roomSet, "1", releaseAddon("app"))...)
 			m.settle()
 			if forge {
 				m.quietly(func() {

@@ -38,7 +38,7 @@ func (m *room) forgedFinished(namespace, addon string, inherited []string, more 
 
 // A tenant of namespace "evil", which has nothing to do with cluster fleet/one, keeps the platform's add-on off it.
 func TestForgedFinishedOutOfReachKeepsAPlatformAddonOff(t *testing.T) {
-	m := newRoom(t, append(addonsOf(roomSet, "1", releaseAddon("app")), registered(roomCluster, "c1"), kubeconfigSecret(roomCluster, "t0"), deliveredTo(roomCluster, roomSet, "1"))...)
+	m := newServedRoom(t, addonsOf(roomSet, "1", releaseAddon("app"))...)
 	m.forgedFinished("evil", "app", []string{"Helm release x/y"}, nil)
 	m.settle()
 	for _, o := range m.objects() {
@@ -58,7 +58,7 @@ func TestForgedFinishedOutOfReachKeepsAPlatformAddonOff(t *testing.T) {
 
 // The same where the platform's is there, and somebody deletes its Flux object: it does not come back.
 func TestForgedFinishedOutOfReachKeepsAPlatformAddonFromComingBack(t *testing.T) {
-	m := newRoom(t, append(addonsOf(roomSet, "1", releaseAddon("app")), registered(roomCluster, "c1"), kubeconfigSecret(roomCluster, "t0"), deliveredTo(roomCluster, roomSet, "1"))...)
+	m := newServedRoom(t, addonsOf(roomSet, "1", releaseAddon("app"))...)
 	m.settle()
 	m.forgedFinished("evil", "app", []string{"Helm release x/y"}, nil)
 	m.settle()
@@ -75,7 +75,7 @@ func TestForgedFinishedOutOfReachKeepsAPlatformAddonFromComingBack(t *testing.T)
 
 // What he writes is told in an event about somebody else's registration.
 func TestForgedFinishedOutOfReachTellsLies(t *testing.T) {
-	m := newRoom(t, append(addonsOf(roomSet, "1", releaseAddon("app")), registered(roomCluster, "c1"), kubeconfigSecret(roomCluster, "t0"), deliveredTo(roomCluster, roomSet, "1"))...)
+	m := newServedRoom(t, addonsOf(roomSet, "1", releaseAddon("app"))...)
 	m.settle()
 	m.forgedFinished("evil", "other", []string{"Helm release kube-system/DELETE-ME-BY-HAND " + strings.Repeat("x", 2000)}, map[string]string{hubv1.DeletionPolicyAnnotation: "Orphan"})
 	m.settle()
@@ -87,7 +87,7 @@ func TestForgedFinishedOutOfReachTellsLies(t *testing.T) {
 // An honest case of the same: the delivery is not there any more (its set was deleted with a finalizer taken off, or restored), and somebody deletes the
 // suspended Flux object by hand: it never goes.
 func TestForgedFinishedWithoutADeliveryNeverGoes(t *testing.T) {
-	m := newRoom(t, append(addonsOf(roomSet, "1", releaseAddon("app")), registered(roomCluster, "c1"), kubeconfigSecret(roomCluster, "t0"), deliveredTo(roomCluster, roomSet, "1"))...)
+	m := newServedRoom(t, addonsOf(roomSet, "1", releaseAddon("app"))...)
 	m.settle()
 	d := m.delivery(roomCluster, roomSet)
 	edit(m, d.Namespace, d.Name, d, func(d *hubv1.AddonDelivery) { d.Finalizers = nil })

@@ -65,7 +65,7 @@ func TestFrozenBeforeItWasReady(t *testing.T) {
 
 // TestPausedIsNotWritten: what a pause holds back has not been written, and is not taken for it when the hub is upgraded meanwhile.
 func TestPausedIsNotWritten(t *testing.T) {
-	m := newRoom(t, append(addonsOf(roomSet, "1", releaseAddon("app")), registered(roomCluster, "c1"), kubeconfigSecret(roomCluster, "t0"), deliveredTo(roomCluster, roomSet, "1"))...)
+	m := newServedRoom(t, addonsOf(roomSet, "1", releaseAddon("app"))...)
 	m.settle()
 	m.pause(true)
 	m.settle()
@@ -164,8 +164,7 @@ func TestFrozenLeaves(t *testing.T) {
 // newFrozenRoom is a room with a set on a cluster, delivered by a hub of the epoch before.
 func newFrozenRoom(t *testing.T) *room {
 	t.Helper()
-	m := newRoom(t, append(addonsOf(roomSet, "1", releaseAddon("app"), kustomizationAddon("git")),
-		registered(roomCluster, "c1"), kubeconfigSecret(roomCluster, "t0"), deliveredTo(roomCluster, roomSet, "1"))...)
+	m := newServedRoom(t, addonsOf(roomSet, "1", releaseAddon("app"), kustomizationAddon("git"))...)
 	m.settle()
 	older := fmt.Sprintf("%s-e%d", withoutEpoch(revisionOf(roomSet, "1")), render.Epoch-1)
 	m.quietly(func() {

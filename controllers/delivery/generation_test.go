@@ -14,7 +14,7 @@ import (
 func TestObjectMadeAgainIsReady(t *testing.T) {
 	for _, restarted := range []bool{false, true} {
 		t.Run(fmt.Sprintf("restarted=%t", restarted), func(t *testing.T) {
-			m := newRoom(t, append(addonsOf(roomSet, "1", releaseAddon("app")), registered(roomCluster, "c1"), kubeconfigSecret(roomCluster, "t0"), deliveredTo(roomCluster, roomSet, "1"))...)
+			m := newServedRoom(t, addonsOf(roomSet, "1", releaseAddon("app"))...)
 			m.settle()
 			d := m.delivery(roomCluster, roomSet)
 			edit(m, d.Namespace, d.Name, d, func(d *hubv1.AddonDelivery) { d.Status.Addons[0].AppliedGeneration = 3 })

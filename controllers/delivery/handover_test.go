@@ -186,8 +186,7 @@ func TestHandOverThatHasNotBegun(t *testing.T) {
 // first try to make the renamed one fails.
 func TestRenamedOnANewCluster(t *testing.T) {
 	moved := map[string]any{"movedFrom": []any{map[string]any{"name": "web"}}}
-	m := newRoom(t, append(addonsOf(roomSet, "1", releaseAddon("web"), releaseAddon("nextname", moved)),
-		registered(roomCluster, "c1"), kubeconfigSecret(roomCluster, "t0"), deliveredTo(roomCluster, roomSet, "1"))...)
+	m := newServedRoom(t, addonsOf(roomSet, "1", releaseAddon("web"), releaseAddon("nextname", moved))...)
 	failed := false
 	api := m.r.Client.(client.WithWatch)
 	m.r.Client = interceptor.NewClient(api, interceptor.Funcs{Apply: func(ctx context.Context, c client.WithWatch, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {

@@ -14,7 +14,7 @@ import (
 
 // TestHeldIsTold: a cluster on which the removal guard of a set holds something says so, with the command that approves it, for as long.
 func TestHeldIsTold(t *testing.T) {
-	m := newRoom(t, append(addonsOf(roomSet, "1", releaseAddon("app")), registered(roomCluster, "c1"), kubeconfigSecret(roomCluster, "t0"), deliveredTo(roomCluster, roomSet, "1"))...)
+	m := newServedRoom(t, addonsOf(roomSet, "1", releaseAddon("app"))...)
 	m.settle()
 	told := func() string {
 		c := status.Find(m.delivery(roomCluster, roomSet), hubv1.RemovalsHeldCondition)

@@ -27,7 +27,7 @@ func TestLacks(t *testing.T) {
 		"and Flux has not looked for it": {&sourcev1.HelmChart{}, func(o *helmv2.HelmRelease) { o.Status.Conditions = nil }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := newRoom(t, append(addonsOf(roomSet, "1", manifestsAddon()), registered(roomCluster, "c1"), kubeconfigSecret(roomCluster, "t0"), deliveredTo(roomCluster, roomSet, "1"))...)
+			m := newServedRoom(t, addonsOf(roomSet, "1", manifestsAddon())...)
 			m.settle()
 			m.must(m.api.DeleteAllOf(t.Context(), tc.gone, client.InNamespace("flux-system")))
 			o := m.object(roomCluster, "app").(*helmv2.HelmRelease)

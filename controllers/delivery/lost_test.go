@@ -14,8 +14,7 @@ import (
 
 // What leaves since the Secret of its cluster did not come back is let go, when the guard has let its delivery go, and told of.
 func TestOriginLost(t *testing.T) {
-	m := newRoom(t, append(addonsOf(roomSet, "1", releaseAddon("app"), kustomizationAddon("git")),
-		registered(roomCluster, "c1"), kubeconfigSecret(roomCluster, "t0"), deliveredTo(roomCluster, roomSet, "1"))...)
+	m := newServedRoom(t, addonsOf(roomSet, "1", releaseAddon("app"), kustomizationAddon("git"))...)
 	m.settle()
 	edit(m, roomCluster.Namespace, roomCluster.Name, &hubv1.ClusterRegistration{}, func(reg *hubv1.ClusterRegistration) {
 		apimeta.SetStatusCondition(&reg.Status.Conditions, metav1.Condition{Type: hubv1.UnregisteringCondition, Status: metav1.ConditionTrue, Reason: hubv1.OriginLostReason, Message: "the Secret is gone"})

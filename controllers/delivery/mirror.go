@@ -192,8 +192,8 @@ func (r *Reconciler) needsMirror(ctx context.Context, c *cluster, there *metav1.
 			return true, nil
 		}
 	}
-	if !c.hasObjects(namespace) || there != nil {
-		return c.hasObjects(namespace), nil
+	if has := c.hasObjects(namespace); !has || there != nil {
+		return has, nil
 	}
 	left, err := r.objectsLeft(ctx, c, namespace)
 	return len(left) > 0, err

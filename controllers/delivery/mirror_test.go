@@ -44,8 +44,7 @@ func (m *room) rotate(cluster types.NamespacedName, token string) {
 func TestMirrorThatIsBeingDeleted(t *testing.T) {
 	for name, foreign := range map[string][]string{"Deleted": nil, "AndHeldBySomebodyElse": {"example.org/theirs"}} {
 		t.Run(name, func(t *testing.T) {
-			m := newRoom(t, append(addonsOf(roomSet, "1", releaseAddon("app")),
-				registered(roomCluster, "c1"), kubeconfigSecret(roomCluster, "t0"), deliveredTo(roomCluster, roomSet, "1"))...)
+			m := newServedRoom(t, addonsOf(roomSet, "1", releaseAddon("app"))...)
 			m.settle()
 			mirror := m.mirrorOf(roomCluster)
 			m.quietly(func() {
@@ -78,8 +77,7 @@ func TestMirrorThatIsBeingDeleted(t *testing.T) {
 	// Without our finalizer the API server would refuse to have it back: what is held by somebody else alone serves until it is gone, and is
 	// made again then.
 	t.Run("WithoutOurFinalizer", func(t *testing.T) {
-		m := newRoom(t, append(addonsOf(roomSet, "1", releaseAddon("app")),
-			registered(roomCluster, "c1"), kubeconfigSecret(roomCluster, "t0"), deliveredTo(roomCluster, roomSet, "1"))...)
+		m := newServedRoom(t, addonsOf(roomSet, "1", releaseAddon("app"))...)
 		m.settle()
 		mirror := m.mirrorOf(roomCluster)
 		m.quietly(func() {
@@ -146,8 +144,7 @@ func TestMirrorGoesOnce(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := newRoom(t, append(addonsOf(roomSet, "1", releaseAddon("app")),
-				registered(roomCluster, "c1"), kubeconfigSecret(roomCluster, "t0"), deliveredTo(roomCluster, roomSet, "1"))...)
+			m := newServedRoom(t, addonsOf(roomSet, "1", releaseAddon("app"))...)
 			m.settle()
 			m.withdraw(roomCluster, roomSet)
 			c, err := m.r.gather(t.Context(), roomCluster)
@@ -207,8 +204,7 @@ func TestMirrorChanges(t *testing.T) {
 func TestMirrorThatNobodyNeeds(t *testing.T) {
 	for name, objectStays := range map[string]bool{"NothingIsLeft": false, "AFluxObjectIsLeft": true} {
 		t.Run(name, func(t *testing.T) {
-			m := newRoom(t, append(addonsOf(roomSet, "1", releaseAddon("app")),
-				registered(roomCluster, "c1"), kubeconfigSecret(roomCluster, "t0"), deliveredTo(roomCluster, roomSet, "1"))...)
+			m := newServedRoom(t, addonsOf(roomSet, "1", releaseAddon("app"))...)
 			m.settle()
 			gone := []client.Object{m.delivery(roomCluster, roomSet)}
 			reg := &hubv1.ClusterRegistration{}

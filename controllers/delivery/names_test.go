@@ -60,7 +60,7 @@ func failsWith(d *hubv1.AddonDelivery, addon string, texts ...string) bool {
 func TestAdoptOfNoName(t *testing.T) {
 	theirs, d := ofTheTenant("mine", tenantsAddon("bad", map[string]any{"adopt": map[string]any{"name": "a/b"}}), tenantsAddon("good", nil))
 	objects := append(theirs, addonsOf(roomSet, "1", releaseAddon("falco"))...)
-	m := newRoom(t, append(objects, registered(roomCluster, "c1"), kubeconfigSecret(roomCluster, "t0"), deliveredTo(roomCluster, roomSet, "1"))...)
+	m := newServedRoom(t, objects...)
 	m.r.Live = strictNames{m.api}
 	m.settle()
 	if m.object(roomCluster, "falco") == nil {

@@ -76,7 +76,7 @@ func TestReinstallIsAsked(t *testing.T) {
 		"a chart to a chart, and others": {chartAddon("old", nil), chartAddon("new", map[string]any{"releaseName": "other"}), hubv1.ReinstallReason, `install release "other" of chart "new"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := newRoom(t, append(addonsOf(roomSet, "1", tc.from), registered(roomCluster, "c1"), kubeconfigSecret(roomCluster, "t0"), deliveredTo(roomCluster, roomSet, "1"))...)
+			m := newServedRoom(t, addonsOf(roomSet, "1", tc.from)...)
 			m.r.Config.Chart = render.ManifestChart{URL: "http://hub", Name: "ours", Version: "1"}
 			m.settle()
 			before := m.object(roomCluster, "app")

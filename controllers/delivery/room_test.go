@@ -90,6 +90,11 @@ func newRoom(t *testing.T, objects ...client.Object) *room {
 	return m
 }
 
+// newServedRoom is newRoom, and roomCluster has answered, and is to have the first generation of roomSet.
+func newServedRoom(t *testing.T, objects ...client.Object) *room {
+	return newRoom(t, append(objects, registered(roomCluster, "c1"), kubeconfigSecret(roomCluster, "t0"), deliveredTo(roomCluster, roomSet, "1"))...)
+}
+
 type builderIndexer struct{ *fake.ClientBuilder }
 
 func (b builderIndexer) IndexField(_ context.Context, obj client.Object, field string, value client.IndexerFunc) error {
@@ -458,8 +463,7 @@ func kustomizationAddon(name string, more ...map[string]any) map[string]any {
 
 // A set arrives, is Ready, costs nothing more, and leaves.
 func TestRoom(t *testing.T) {
-	m := newRoom(t, append(addonsOf(roomSet, "1", releaseAddon("app"), kustomizationAddon("git")),
-		registered(roomCluster, "c1"), kubeconfigSecret(roomCluster, "t0"), deliveredTo(roomCluster, roomSet, "1"))...)
+	m := newServedRoom(t, addonsOf(roomSet, "1", releaseAddon("app"), kustomizationAddon("git"))...)
 	m.settle()
 	for _, a := range m.delivery(roomCluster, roomSet).Status.Addons {
 		if a.State != hubv1.AddonReady {

@@ -92,8 +92,7 @@ func TestAppliedInPart(t *testing.T) {
 		}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := newRoom(t, append(addonsOf(roomSet, "1", kustomizationAddon("git")),
-				registered(roomCluster, "c1"), kubeconfigSecret(roomCluster, "t0"), deliveredTo(roomCluster, roomSet, "1"))...)
+			m := newServedRoom(t, addonsOf(roomSet, "1", kustomizationAddon("git"))...)
 			m.must(m.reconcile(roomCluster))
 			m.half("git", tc.change)
 			m.settle()
@@ -119,8 +118,7 @@ func TestAppliedInPart(t *testing.T) {
 // In the middle of its first try nobody knows what that will come to: deleted then, Flux would remove what it has applied if all goes well, and
 // leave it if not. So the hub waits for its end.
 func TestWaitsForTheFirstTry(t *testing.T) {
-	m := newRoom(t, append(addonsOf(roomSet, "1", kustomizationAddon("git")),
-		registered(roomCluster, "c1"), kubeconfigSecret(roomCluster, "t0"), deliveredTo(roomCluster, roomSet, "1"))...)
+	m := newServedRoom(t, addonsOf(roomSet, "1", kustomizationAddon("git"))...)
 	m.must(m.reconcile(roomCluster))
 	m.half("git", func(k *kustomizev1.Kustomization) {
 		k.Status.Conditions[0].Status, k.Status.History = metav1.ConditionUnknown, nil

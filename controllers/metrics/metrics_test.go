@@ -13,7 +13,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -21,12 +20,6 @@ import (
 	"github.com/chandler-hub/chandler/controllers/metrics"
 	"github.com/chandler-hub/chandler/internal/hubscheme"
 )
-
-func newScheme(t testing.TB) *runtime.Scheme {
-	t.Helper()
-	scheme := hubscheme.New()
-	return scheme
-}
 
 // elected is what a leader has.
 func elected() <-chan struct{} {
@@ -164,7 +157,7 @@ func text(t testing.TB, registry prometheus.Gatherer) string {
 }
 
 func TestFleet(t *testing.T) {
-	c := fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(fleet()...).Build()
+	c := fake.NewClientBuilder().WithScheme(hubscheme.New()).WithObjects(fleet()...).Build()
 	collector := &metrics.Collector{Reader: c, Elected: elected()}
 	got := gather(t, collector)
 	for line := range strings.Lines(strings.TrimPrefix(want, "\n")) {
@@ -188,7 +181,7 @@ func TestFleet(t *testing.T) {
 
 // TestEveryRegistrationIsInOneState: the states add up to the fleet.
 func TestEveryRegistrationIsInOneState(t *testing.T) {
-	c := fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(fleet()...).Build()
+	c := fake.NewClientBuilder().WithScheme(hubscheme.New()).WithObjects(fleet()...).Build()
 	sum := 0.0
 	for line := range strings.Lines(gather(t, &metrics.Collector{Reader: c, Elected: elected()})) {
 		var n float64
@@ -205,7 +198,7 @@ func TestEveryRegistrationIsInOneState(t *testing.T) {
 }
 
 func TestOnlyTheLeaderSpeaks(t *testing.T) {
-	c := fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(fleet()...).Build()
+	c := fake.NewClientBuilder().WithScheme(hubscheme.New()).WithObjects(fleet()...).Build()
 	if got := gather(t, &metrics.Collector{Reader: c, Elected: make(chan struct{})}); got != "" {
 		t.Errorf("a replica that does not lead says\n%s", got)
 	}

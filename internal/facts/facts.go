@@ -140,16 +140,11 @@ const (
 
 // annotated reads an object in JSON or YAML; wrong says what it is instead. An alias in YAML stands for all that its
 // anchor has: a few kilobytes of them would fill the hub's memory.
-func annotated(text []byte) (values map[string]any, wrong string) {
-	var document yamlv3.Node
-	err := yamlv3.Unmarshal(text, &document)
-	if err == nil && aliased(&document) {
+func annotated(text string) (values map[string]any, wrong string) {
+	if aliased(text) {
 		return nil, "has a YAML alias (*name), which the hub does not read"
 	}
-	var raw []byte
-	if err == nil {
-		raw, err = yaml.YAMLToJSON(text)
-	}
+	raw, err := yaml.YAMLToJSON([]byte(text))
 	if err == nil {
 		values = map[string]any{}
 		err = json.Unmarshal(raw, &values)
@@ -160,9 +155,15 @@ func annotated(text []byte) (values map[string]any, wrong string) {
 	return values, ""
 }
 
-// aliased returns whether there is an alias anywhere below a node.
-func aliased(n *yamlv3.Node) bool {
-	return n.Kind == yamlv3.AliasNode || slices.ContainsFunc(n.Content, aliased)
+// aliased returns whether a YAML document has an alias. Text that is no YAML has none.
+func aliased(text string) bool {
+	var document yamlv3.Node
+	return strings.Contains(text, "*") && yamlv3.Unmarshal([]byte(text), &document) == nil && hasAlias(&document)
+}
+
+// hasAlias returns whether a node is an alias, or has one below it.
+func hasAlias(n *yamlv3.Node) bool {
+	return n.Kind == yamlv3.AliasNode || slices.ContainsFunc(n.Content, hasAlias)
 }
 
 // Variables returns the cluster's own variables, the weakest layer first. A variable that cannot be parsed is left
@@ -170,7 +171,7 @@ func aliased(n *yamlv3.Node) bool {
 func Variables(reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured) (layers []render.Layer, unreadable []string) {
 	if obj != nil {
 		if text := obj.GetAnnotations()[hubv1.VariablesAnnotation]; text != "" {
-			values, wrong := annotated([]byte(text))
+			values, wrong := annotated(text)
 			if wrong != "" {
 				unreadable = append(unreadable, fmt.Sprintf("annotation %s of %s %q %s; it is ignored",
 					hubv1.VariablesAnnotation, obj.GetKind(), obj.GetName(), wrong))

@@ -7,10 +7,7 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
 
-	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
-	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/render"
 )
 
@@ -34,15 +31,8 @@ func TestVariablesOfAClusterAreTraced(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			spec := &hubv1.AddonSetSpec{}
 			text := "selectAll: true\nvariables: {x: safe, own: own, viaX: \"<< vars.x >>\", m: {a: safe}}\naddons:\n- {name: a, kustomization: {sourceRef: {kind: GitRepository, name: r}, " + quote(tc.addon) + "}}\n"
-			if err := yaml.UnmarshalStrict([]byte(text), spec); err != nil {
-				t.Fatal(err)
-			}
-			p, err := compile.Compile(spec, compile.Author{Namespace: "flux-system", Platform: true})
-			if err != nil {
-				t.Fatal(err)
-			}
+			p := programOf(t, text)
 			to, in := fleetInput(1)
 			in.Variables = []render.Layer{{Name: "the cluster", Values: tc.variables}}
 			r, err := render.Render(p, to, in)
@@ -77,16 +67,9 @@ func quote(s string) string {
 
 // Objects cannot be merged into an expression: the base would be lost without a word.
 func TestObjectsAreNotMergedIntoAnExpression(t *testing.T) {
-	spec := &hubv1.AddonSetSpec{}
 	text := `{selectAll: true, variables: {objs: []}, addons: [{name: a, manifests: {objects: "<< vars.objs >>"}}],
 		overlays: [{name: o, clusterSelector: {matchLabels: {region: eu}}, addons: [{name: a, manifests: {objects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: x}}]}}]}]}`
-	if err := yaml.UnmarshalStrict([]byte(text), spec); err != nil {
-		t.Fatal(err)
-	}
-	p, err := compile.Compile(spec, compile.Author{Namespace: "flux-system", Platform: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := programOf(t, text)
 	to, in := fleetInput(1)
 	to.Chart = render.ManifestChart{URL: "http://charts", Name: "c", Version: "1"}
 	r, err := render.Render(p, to, in)

@@ -86,18 +86,11 @@ func TestHostileSizes(t *testing.T) {
 		"ManyAddons": {"{b: " + list + "}", "[" + strings.Repeat("<< vars.b >>,", 30) + "]", 100, "cost too much together"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			spec := &hubv1.AddonSetSpec{}
 			in := "selectAll: true\nvariables: " + tc.variables + "\naddons:\n"
 			for i := range tc.addons {
 				in += fmt.Sprintf("- {name: a%d, helmRelease: {chart: {spec: {chart: c, sourceRef: {kind: HelmRepository, name: r}}}, values: {x: %s}}}\n", i, tc.value)
 			}
-			if err := yaml.UnmarshalStrict([]byte(in), spec); err != nil {
-				t.Fatal(err)
-			}
-			p, err := compile.Compile(spec, compile.Author{Namespace: "flux-system", Platform: true})
-			if err != nil {
-				t.Fatal(err)
-			}
+			p := programOf(t, in)
 			to, input := fleetInput(1)
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
@@ -143,14 +136,7 @@ func TestHostilePatches(t *testing.T) {
 				}
 				b.WriteString("]}\n")
 			}
-			spec := &hubv1.AddonSetSpec{}
-			if err := yaml.UnmarshalStrict([]byte(b.String()), spec); err != nil {
-				t.Fatal(err)
-			}
-			p, err := compile.Compile(spec, compile.Author{Namespace: "flux-system", Platform: true})
-			if err != nil {
-				t.Fatal(err)
-			}
+			p := programOf(t, b.String())
 			to, in := fleetInput(1)
 			began := time.Now()
 			r, err := render.Render(p, to, in)
@@ -176,14 +162,7 @@ func TestHostileOverridesAreNoVeto(t *testing.T) {
 			i, strings.Repeat("x", 300<<10))
 	}
 	b.WriteString("overlays: [{name: o, when: \"<< true >>\", addons: [{name: a2, patches: [{op: add, path: /values/z, value: 1}]}]}]\n")
-	spec := &hubv1.AddonSetSpec{}
-	if err := yaml.UnmarshalStrict([]byte(b.String()), spec); err != nil {
-		t.Fatal(err)
-	}
-	p, err := compile.Compile(spec, compile.Author{Namespace: "flux-system", Platform: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := programOf(t, b.String())
 	to, in := fleetInput(1)
 	for i := range 3 {
 		for range 80 {

@@ -36,7 +36,22 @@ func program(t *testing.T, dir string) *compile.Program {
 	if err := yaml.UnmarshalStrict(raw, set); err != nil {
 		t.Fatal(err)
 	}
-	p, err := compile.Compile(&set.Spec, fluxspec.Author{Namespace: "flux-system", Platform: true})
+	return compiled(t, &set.Spec)
+}
+
+// programOf compiles the spec of a platform's set.
+func programOf(t *testing.T, text string) *compile.Program {
+	t.Helper()
+	spec := &hubv1.AddonSetSpec{}
+	if err := yaml.UnmarshalStrict([]byte(text), spec); err != nil {
+		t.Fatal(err)
+	}
+	return compiled(t, spec)
+}
+
+func compiled(t *testing.T, spec *hubv1.AddonSetSpec) *compile.Program {
+	t.Helper()
+	p, err := compile.Compile(spec, fluxspec.Author{Namespace: "flux-system", Platform: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,10 +8,8 @@ import (
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"sigs.k8s.io/yaml"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
-	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/render"
 )
 
@@ -44,14 +42,7 @@ func TestOwnersPayForThemselves(t *testing.T) {
 			for i := range 100 {
 				fmt.Fprintf(&text, "- {name: a%d, overridable: [timeout, values], helmRelease: {chartRef: {kind: OCIRepository, name: r}, values: {x: \"<< vars.list.map(a, lists.range(60)).size() >>\"}}}\n", i)
 			}
-			spec := &hubv1.AddonSetSpec{}
-			if err := yaml.UnmarshalStrict([]byte(text.String()), spec); err != nil {
-				t.Fatal(err)
-			}
-			p, err := compile.Compile(spec, compile.Author{Namespace: "flux-system", Platform: true})
-			if err != nil {
-				t.Fatal(err)
-			}
+			p := programOf(t, text.String())
 			to, in := fleetInput(1)
 			in.Overrides = tc.overrides
 			if tc.variables != nil {

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/chandler-hub/chandler/internal/teardown"
+)
+
+// removals returns the steps for leaving objects. An add-on goes when no leaving object that depends on it is left.
+func (in *Input) removals(leaving []Observed, observed map[Key]*Observed) []Step {
+	slices.SortFunc(leaving, func(a, b Observed) int {
+		return cmp.Or(cmp.Compare(a.Key.Namespace, b.Key.Namespace), cmp.Compare(a.Key.Name, b.Key.Name), cmp.Compare(a.Key.Kind, b.Key.Kind))
+	})
+	steps := make([]Step, 0, len(leaving))
+	waiting := 0
+	for _, o := range leaving {
+		if o.Finished {
+			steps = append(steps, in.finish(o, observed))
+			continue
+		}
+		s, handed := in.handOver(o, observed)
+		if !handed {
+			s, handed = in.leaves(o, leaving)
+		}
+		if !handed {
+			s = in.removal(o, leaving)
+		}
+		if s.Verb == AwaitDependants {
+			waiting++
+		}
+		s.Meanwhile = in.meanwhile(s, &o)
+		steps = append(steps, s)
+	}
+	if waiting == len(steps) {
+		// They all wait for each other. The compiler accepts no cycle, so somebody has edited the annotations.
+		for i := range steps {
+			steps[i].Verb, steps[i].Reason = Uninstall, "the dependencies form a cycle"
+		}
+	}
+	return steps
+}
+
+// meanwhile returns whether an object that stays for now is suspended or resumed, like any other: what it waits for
+// may never come.
+func (in *Input) meanwhile(s Step, o *Observed) Verb {
+	waits := s.Verb == Hold || s.Verb == Ask || s.Verb == AwaitDependants
+	if h, ok := in.hold(o.Addon, o); ok && waits && h.Verb != AwaitResume {
+		return h.Verb
+	}
+	return ""
+}
+
+// handOver returns the step for a leaving object whose workload another object is to take over; false if there is
+// none.
+func (in *Input) handOver(o Observed, observed map[Key]*Observed) (Step, bool) {
+	s := Step{Key: o.Key, Addon: o.Addon}
+	if o.Replaced != "" {
+		return s, false // what it looks after is on another cluster: there is nothing to take over, and the new one waits for it to be gone
+	}
+	for _, d := range in.Desired {
+		if there := observed[d.Key]; there != nil && !there.Finished && !d.obstructed(observed) || !Follows(d, o) ||
+			!canTakeOver(d, o) || d.Key == o.Key {
+			continue
+		}
+		if (d.Gate != "" || d.obstructed(observed)) && in.outranks(o.Key, d.Key) {
+			continue // it may never come, and its own set decides that
+		}
+		to := d.Key.String()
+		switch {
+		case d.obstructed(observed):
+			s.Verb, s.Reason = Hold, to+" takes it over when the object of another set is gone that has its name"
+		case in.Suspend != "": // the other could not be made, and nobody would deliver what this one has let go
+			s.Verb, s.Reason = Hold, to+" takes it over when that is over: "+in.Suspend
+		case !in.MayCreate:
+			s.Verb, s.Reason = Hold, to+" takes it over when the cluster has answered"
+		case d.Gate != "":
+			s.Verb, s.Reason = Hold, to+" takes it over; it "+d.Gate
+		case o.Foreign && !d.Recorded: // one of the hub's stays until the other one has its release
+			s.Verb, s.Reason = Hold, to+" takes it over when that is written down"
+		default:
+			s.Verb, s.Reason, s.To = HandOver, to+" takes it over", d.Key
+		}
+		return s, true
+	}
+	return s, false
+}
+
+// outranks returns whether the first object is the platform's, and the second is not.
+func (in *Input) outranks(a, b Key) bool {
+	return in.Platform != nil && in.Platform(a.Namespace) && !in.Platform(b.Namespace)
+}
+
+// desires returns whether an object is desired.
+func (in *Input) desires(k Key) bool {
+	return slices.ContainsFunc(in.Desired, func(d Desired) bool { return d.Key == k })
+}
+
+func (in *Input) removal(o Observed, leaving []Observed) Step {
+	s := Step{Key: o.Key, Addon: o.Addon}
+	switch d := in.Removal(o); {
+	case o.Replaced != "":
+		s.Verb, s.Reason = LetGo, o.Replaced
+	case o.Foreign:
+		s.Verb, s.Reason = Hold, "it is not the hub's, and its workload cannot be taken over as it is"
+	case d.Mode == teardown.LetGo:
+		s.Verb, s.Reason = LetGo, d.Reason
+	case d.Mode == teardown.Ask:
+		s.Verb, s.Reason = Ask, d.Reason
+	case d.Mode == teardown.Uninstall && dependant(o, leaving) != "":
+		s.Verb, s.Reason = AwaitDependants, "waits for add-on "+dependant(o, leaving)+", which depends on it, to be gone"
+	case d.Mode == teardown.Uninstall:
+		s.Verb, s.Reason = Uninstall, d.Reason
+	default:
+		s.Verb, s.Reason = Hold, d.Reason
+	}
+	return s
+}
+
+// ReplacedReason says why an object of a replaced cluster goes. What Flux remembers of the old cluster, it would
+// remove from the new one.
+const ReplacedReason = "the cluster behind the registration is another one now"
+
+func dependant(o Observed, leaving []Observed) string {
+	for _, other := range leaving {
+		mine := other.Key.Namespace == o.Key.Namespace && other.Set != o.Set && slices.Contains(other.DependsOn, SetBefore(o.Set))
+		if other.Key != o.Key && !other.Finished && (other.Addon != o.Addon && slices.Contains(other.DependsOn, o.Addon) || mine) {
+			return other.Addon
+		}
+	}
+	return ""
+}
+
+// SetBefore is the form in which DependsOn names a whole set.
+func SetBefore(set string) string { return "set/" + set }

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+// Verb is what to do with an object.
+type Verb string
+
+const (
+	// Create it: it does not exist.
+	Create Verb = "Create"
+	// Update it: it differs from what is desired, or somebody else has edited it.
+	Update Verb = "Update"
+	// Keep it: there is nothing to do.
+	Keep Verb = "Keep"
+	// AwaitCluster: it may not be created or updated before the cluster has answered.
+	AwaitCluster Verb = "AwaitCluster"
+	// AwaitDependency: it may not be created or updated before something else is Ready.
+	AwaitDependency Verb = "AwaitDependency"
+	// AwaitRemoval: it may not be created or updated before another object is gone.
+	AwaitRemoval Verb = "AwaitRemoval"
+	// Suspend it: the cluster is paused, or does not answer.
+	Suspend Verb = "Suspend"
+	// Resume it.
+	Resume Verb = "Resume"
+	// AwaitResume: it stays as it is while it is suspended.
+	AwaitResume Verb = "AwaitResume"
+	// Uninstall it: resume it if it is suspended, and delete it.
+	Uninstall Verb = "Uninstall"
+	// LetGo: suspend it, and delete it. What it has applied stays on the cluster.
+	LetGo Verb = "LetGo"
+	// HandOver it: as LetGo, but another object goes on with what it leaves.
+	HandOver Verb = "HandOver"
+	// Finish it: Flux has finished with it, and nothing is left of it that is not another object's.
+	Finish Verb = "Finish"
+	// AwaitDependants: it is to go, after others that depend on it.
+	AwaitDependants Verb = "AwaitDependants"
+	// Ask the set's removal guard: it is to go, or to be reinstalled, and stays as it is until that is granted.
+	Ask Verb = "Ask"
+	// Hold it: it is to go, but not yet.
+	Hold Verb = "Hold"
+)
+
+// Step is what to do with one object, and why, if that is not obvious.
+type Step struct {
+	Key    Key
+	Addon  string
+	Verb   Verb
+	Reason string
+	// To is the object that takes over, in a HandOver.
+	To Key
+	// Meanwhile is Suspend or Resume, if that is to be done with an object that waits to go; empty if neither.
+	Meanwhile Verb
+	// Reinstall is where an update would put the workload; nil if it stays where it is.
+	Reinstall *Place
+}
+
+// Leaving is true if the object is to go.
+func (s Step) Leaving() bool {
+	switch s.Verb {
+	case Ask:
+		return s.Reinstall == nil
+	case Uninstall, LetGo, HandOver, Finish, AwaitDependants, Hold:
+		return true
+	}
+	return false
+}

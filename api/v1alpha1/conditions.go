@@ -260,6 +260,8 @@ const (
 	ReadFailedReason = "ReadFailed"
 	// FluxObjectsInFolderReason: a Kustomization's folder holds Flux objects, and the cluster has no Flux.
 	FluxObjectsInFolderReason = "FluxObjectsInFolder"
+	// TeamForbiddenReason: an add-on of a Team needs a right that the Team does not have on the cluster.
+	TeamForbiddenReason = "TeamForbidden"
 	// RemovalsHeldReason: the set's removal guard has not granted a removal or a reinstallation.
 	RemovalsHeldReason = "RemovalsHeld"
 	// NotFromAddonSetReason: the hub did not make this delivery: its name, or the UID of its set, differs from what
@@ -268,6 +270,10 @@ const (
 	// AddonSetNotFoundReason: the delivery's namespace has no AddonSet of that name. The hub makes nothing for the
 	// delivery, and its add-ons stay as they are.
 	AddonSetNotFoundReason = "AddonSetNotFound"
+	// NamespaceTakenReason: another Team, or the platform, has a namespace that a Team claims.
+	NamespaceTakenReason = "NamespaceTaken"
+	// NotOwnedReason: an object exists under the name of one that the hub would make, and it is not the hub's.
+	NotOwnedReason = "NotOwned"
 	// OutOfReachReason: sets in that namespace may not deliver to that cluster. The hub makes nothing for the
 	// delivery.
 	OutOfReachReason = "OutOfReach"
@@ -307,7 +313,9 @@ const (
 	AddonTakenOverEvent    = "AddonTakenOver"
 	AddonFailedEvent       = "AddonFailed"
 	AddonRecoveredEvent    = "AddonRecovered"
-	DeliveredEvent         = "Delivered"
+	// TokenFailedEvent: a cluster has not given the hub a token for a Team. The hub asks again.
+	TokenFailedEvent = "TokenFailed"
+	DeliveredEvent   = "Delivered"
 	// DeliveryMadeAgainEvent: somebody deleted a delivery that its set wants. The hub makes it again, and nothing is
 	// removed.
 	DeliveryMadeAgainEvent = "DeliveryMadeAgain"

@@ -22,6 +22,7 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion,
 		&ClusterRegistration{}, &ClusterRegistrationList{},
 		&AddonSet{}, &AddonSetList{},
+		&Team{}, &TeamList{},
 		&AddonDelivery{}, &AddonDeliveryList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)

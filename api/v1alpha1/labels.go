@@ -74,6 +74,9 @@ const (
 	ChartLabel = "chandler.dev/chart"
 	// SourceLabel marks the Flux sources that the hub keeps.
 	SourceLabel = "chandler.dev/source"
+	// TeamLabel is the name of the Team on the AddonSet that the hub keeps for it, on what that set brings to clusters,
+	// and on the kubeconfigs with the team's tokens.
+	TeamLabel = "chandler.dev/team"
 	// MirrorLabel marks the kubeconfig Secrets, and the ConfigMaps for workload identity, that the hub keeps.
 	MirrorLabel = "chandler.dev/mirror"
 
@@ -111,6 +114,10 @@ const (
 	SuspendedAnnotation = "chandler.dev/suspended"
 	// FingerprintAnnotation on a mirror is the fingerprint of its kubeconfig.
 	FingerprintAnnotation = "chandler.dev/kubeconfig-fingerprint"
+	// TokenExpiryAnnotation on the mirror of a team is when its token expires, as RFC 3339.
+	TokenExpiryAnnotation = "chandler.dev/token-expires"
+	// TokenIssuedAnnotation on the mirror of a team is when the hub asked for its token, as RFC 3339.
+	TokenIssuedAnnotation = "chandler.dev/token-issued"
 	// MirroredAnnotation on a registration lists the label keys, comma-separated, that discovery mirrors. A key with
 	// a ! is left alone, since somebody else has given the label another value.
 	MirroredAnnotation = "chandler.dev/mirrored-labels"
@@ -134,6 +141,8 @@ const (
 	RegistrationFinalizer = "chandler.dev/registration"
 	// AddonSetFinalizer keeps a set until its deliveries are gone.
 	AddonSetFinalizer = "chandler.dev/addonset"
+	// TeamFinalizer keeps a Team until its namespaces and rights have been withdrawn from every cluster.
+	TeamFinalizer = "chandler.dev/team"
 	// DeliveryFinalizer keeps a delivery until everything it put on the cluster is uninstalled or let go.
 	DeliveryFinalizer = "chandler.dev/delivery"
 	// FluxObjectFinalizer keeps a Flux object, after Flux has finished with it, until the hub has seen what it has

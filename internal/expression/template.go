@@ -86,6 +86,21 @@ func (t *Template) Literal() (string, bool) {
 	return "", false
 }
 
+// Literals returns the text before, between and after the expressions of a template: one text more than it has
+// expressions, and each may be empty. What a template gives begins with the first of them, unless the template is one
+// expression and nothing else.
+func (t *Template) Literals() []string {
+	out := []string{""}
+	for i := range t.parts {
+		if p := &t.parts[i]; p.program != nil {
+			out = append(out, "")
+		} else {
+			out[len(out)-1] = p.text
+		}
+	}
+	return out
+}
+
 // Vars returns the names of the variables that are read by name, sorted.
 func (t *Template) Vars() []string { return slices.Clone(t.facts.vars) }
 

@@ -117,6 +117,26 @@ func TestEval(t *testing.T) {
 	}
 }
 
+func TestLiterals(t *testing.T) {
+	for text, want := range map[string][]string{
+		"":                             {""},
+		"plain":                        {"plain"},
+		"a<<<b":                        {"a<<b"},
+		"<< cluster.name >>":           {"", ""},
+		"a-<< cluster.name >>":         {"a-", ""},
+		"<< cluster.name >>-b":         {"", "-b"},
+		"a<<<-<< '>>' >><< '<<' >>-c-": {"a<<-", "", "-c-"},
+	} {
+		compiled, err := Compile(text)
+		if err != nil {
+			t.Fatalf("%q: %v", text, err)
+		}
+		if got := compiled.Literals(); !reflect.DeepEqual(got, want) {
+			t.Errorf("%q has texts %q, want %q", text, got, want)
+		}
+	}
+}
+
 func TestCompileErrors(t *testing.T) {
 	for _, test := range []struct{ text, want string }{
 		{"<< cluster.nam >>", "column 11: undefined field 'nam'"},

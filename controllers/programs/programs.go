@@ -59,7 +59,8 @@ type entry struct {
 }
 
 // Get returns a program, or the errors of its author. name identifies the content as long as the hub runs; empty for
-// no name. content is called only if the name is not known.
+// no name. content is called only if the name is not known. What a Team allows may change while content and name stay,
+// so it is part of what programs are kept by.
 func (c *Cache) Get(name string, author compile.Author, content func() ([]byte, error)) (*compile.Program, error) {
 	if c == nil {
 		raw, err := content()
@@ -67,6 +68,10 @@ func (c *Cache) Get(name string, author compile.Author, content func() ([]byte, 
 			return nil, err
 		}
 		return compileRaw(raw, author)
+	}
+	team := author.Team.Hash()
+	if name != "" && team != "" {
+		name += " team " + team
 	}
 	if e := c.named(name); e != nil {
 		<-e.done
@@ -86,7 +91,7 @@ func (c *Cache) Get(name string, author compile.Author, content func() ([]byte, 
 	if author.Platform {
 		platform = "platform"
 	}
-	e, mine := c.of(identity.Hash(64, author.Namespace, author.Set, platform, string(raw)), name)
+	e, mine := c.of(identity.Hash(64, author.Namespace, author.Set, platform, team, string(raw)), name)
 	if mine {
 		c.fill(e, raw, author)
 	}

@@ -5,12 +5,14 @@ package programs_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
 
 	"github.com/chandler-hub/chandler/controllers/programs"
 	"github.com/chandler-hub/chandler/internal/compile"
+	"github.com/chandler-hub/chandler/internal/fluxspec"
 )
 
 func content(s string) func() ([]byte, error) {
@@ -59,6 +61,30 @@ func TestCompiledOnce(t *testing.T) {
 			t.Errorf("compiled: %s", got)
 		}
 	})
+}
+
+// TestTeamsHaveTheirOwn: a program is compiled again when what the Team allows changes, although the set, its revision and their
+// names are the same; and nobody gets what was compiled for others.
+func TestTeamsHaveTheirOwn(t *testing.T) {
+	var compiled []string
+	c := &programs.Cache{Compile: func(_ []byte, author compile.Author) (*compile.Program, error) {
+		compiled = append(compiled, author.Team.Hash())
+		return &compile.Program{Team: author.Team}, nil
+	}}
+	strict := &fluxspec.TeamRules{Name: "dev-team", Namespaces: []string{"apps"}}
+	wide := &fluxspec.TeamRules{Name: "dev-team", Namespaces: []string{"apps", "more"}}
+	again := &fluxspec.TeamRules{Name: "dev-team", Namespaces: []string{"apps"}}
+	for _, name := range []string{"revision 1", ""} {
+		for _, r := range []*fluxspec.TeamRules{nil, strict, wide, again, nil} {
+			p, err := c.Get(name, compile.Author{Namespace: "dev-team", Set: "a", Team: r}, content("one"))
+			if err != nil || p.Team.Hash() != r.Hash() {
+				t.Errorf("name %q: the program is for %v, want %v: %v", name, p.Team, r, err)
+			}
+		}
+	}
+	if want := []string{"", strict.Hash(), wide.Hash()}; !slices.Equal(compiled, want) {
+		t.Errorf("compiled for %q, want %q", compiled, want)
+	}
 }
 
 // TestTenantsHoldUpNobody: while the sets of sixteen tenants are being compiled, for ever, no worker waits for them but as many as there

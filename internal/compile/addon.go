@@ -76,6 +76,7 @@ func (c *compiler) addon(in *hubv1.Addon) Addon {
 		return out
 	}
 	known := c.holes(out.Body)
+	c.ownSources("", in.Name, name, kind, known)
 	c.resolve(in.Name, name, kind, known)
 	for _, p := range fluxspec.Check(kind, known, c.author) {
 		c.fail("", in.Name, join(name, p.Path), "%s", p.Message)
@@ -96,8 +97,10 @@ func (c *compiler) resolve(addon, field, kind string, body map[string]any) {
 			c.fail("", addon, join(field, ref.Path), "source %q of this set is of kind %s, and this takes %s", name, s.Kind,
 				strings.Join(ref.Kinds, ", "))
 			ref.Ref["kind"] = s.Kind // that it is missing is no second error
-		case ok || hole:
-			ref.Ref["kind"] = ref.Kinds[0]
+		case ok:
+			ref.Ref["kind"] = s.Kind
+		case hole:
+			ref.Ref["kind"] = fluxspec.Hole{Sample: ref.Kinds[0]}
 		}
 	}
 }
@@ -202,7 +205,9 @@ func (c *compiler) addonOverlay(overlay, addon string, body *hubv1.AddonBody, pa
 		return out
 	case n == 1:
 		if out.Body = c.object(overlay, addon, name, bodyOf(body)); out.Body != nil {
-			for _, p := range fluxspec.CheckPart(kind, c.holes(out.Body), c.author) {
+			part := c.holes(out.Body)
+			c.ownSources(overlay, addon, name, kind, part)
+			for _, p := range fluxspec.CheckPart(kind, part, c.author) {
 				c.fail(overlay, addon, join(name, p.Path), "%s", p.Message)
 			}
 		}

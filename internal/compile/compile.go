@@ -33,8 +33,12 @@ type Program struct {
 	DependsOn []string
 	// Platform is true if the set is in a platform namespace.
 	Platform bool
+	// Team is what the Team of the set's namespace allows; nil if it has none.
+	Team *fluxspec.TeamRules
 
 	templates map[string]*expression.Template
+	// namespaces are the names of the Team's namespaces that can be evaluated for a cluster, by their index.
+	namespaces map[int]*expression.Template
 }
 
 // Addon is one compiled add-on.
@@ -191,6 +195,7 @@ func (e Errors) Error() string {
 func Compile(spec *hubv1.AddonSetSpec, author Author) (*Program, error) {
 	c := compiler{author: author, kinds: map[string]string{},
 		p: &Program{Platform: author.Platform, templates: map[string]*expression.Template{}, Sources: map[string]Source{}}}
+	c.team(spec)
 	c.sets(spec)
 	c.sources(spec)
 	c.p.Variables = c.variables("", spec.Variables)
@@ -276,7 +281,7 @@ func (c *compiler) sources(spec *hubv1.AddonSetSpec) {
 		if s.Spec == nil {
 			continue
 		}
-		for _, p := range fluxspec.CheckSource(s.Kind, c.holes(s.Spec)) {
+		for _, p := range fluxspec.CheckSource(s.Kind, c.holes(s.Spec), c.author) {
 			c.fail("", "", join(path+".spec", p.Path), "%s", p.Message)
 		}
 	}

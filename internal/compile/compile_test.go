@@ -208,7 +208,7 @@ func TestReleaseOf(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, known := compile.ReleaseOf("web", fluxspec.HelmReleaseKind, tc.body)
+			got, known := compile.ReleaseOf("web", fluxspec.HelmReleaseKind, tc.body, nil)
 			if got != tc.want || !known {
 				t.Errorf("got %v, want %v", got, tc.want)
 			}

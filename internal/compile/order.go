@@ -75,7 +75,7 @@ func (c *compiler) releases() {
 		if a.Kind == fluxspec.KustomizationKind || a.Body == nil {
 			continue
 		}
-		r, known := ReleaseOf(a.Name, a.Kind, c.holes(a.Body))
+		r, known := ReleaseOf(a.Name, a.Kind, c.holes(a.Body), c.author.Team)
 		if !known {
 			continue // the clusters will tell
 		}
@@ -89,8 +89,9 @@ func (c *compiler) releases() {
 // Release is a Helm release on a cluster. Namespace is where Helm keeps its records.
 type Release struct{ Namespace, Name string }
 
-// ReleaseOf returns the Helm release of an add-on. It returns false if the body does not determine it yet.
-func ReleaseOf(addon, kind string, in map[string]any) (Release, bool) {
+// ReleaseOf returns the Helm release of an add-on. It returns false if the body does not determine it yet, or the
+// namespaces of the Team differ from cluster to cluster.
+func ReleaseOf(addon, kind string, in map[string]any, team *fluxspec.TeamRules) (Release, bool) {
 	body := map[string]any{}
 	for _, f := range []string{"releaseName", "targetNamespace", "storageNamespace"} {
 		v, ok := in[f]
@@ -101,8 +102,8 @@ func ReleaseOf(addon, kind string, in map[string]any) (Release, bool) {
 			body[f] = v
 		}
 	}
-	fluxspec.Default(kind, body, addon)
+	fluxspec.Default(kind, body, addon, team)
 	name, _, _ := unstructured.NestedString(body, "releaseName")
 	namespace, _, _ := unstructured.NestedString(body, "storageNamespace")
-	return Release{Namespace: namespace, Name: name}, true
+	return Release{Namespace: namespace, Name: name}, team == nil || namespace != ""
 }

@@ -107,6 +107,10 @@ func (c *compiler) template(overlay, addon, path, text string) {
 		c.fail(overlay, addon, path, "%s", err)
 		return
 	}
+	if t.UsesOrigin() && c.author.Team != nil {
+		c.fail(overlay, addon, path, "%s", c.author.Team.Refusal("", "the origin of a cluster may be in a namespace that is not the Team's, so "+
+			"its expressions do not read it; a label or a variable of the ClusterRegistration can tell the same"))
+	}
 	c.cost.n, c.cost.text, c.cost.work = c.cost.n+1, c.cost.text+len(text), c.cost.work+t.Work()
 	c.p.templates[text] = t
 }

@@ -10,11 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Default fills in the fields that an add-on's body leaves out, in place. The body must have passed Check.
+// Default fills in the fields that an add-on's body leaves out, in place. The body must have passed Check. team is what
+// the set's Team allows; nil for none.
 //
 // The defaults differ from Flux's own, because a fleet differs from one cluster. Each line says why. The body
 // overrides all of them.
-func Default(kind string, body map[string]any, addon string) {
+func Default(kind string, body map[string]any, addon string, team *TeamRules) {
 	d := defaulter{body}
 	d.set("10m", "interval")
 	switch kind {
@@ -22,10 +23,24 @@ func Default(kind string, body map[string]any, addon string) {
 		defaultKustomization(d)
 		return
 	case ManifestsKind:
-		// This is kubectl's default for objects without a namespace.
-		d.set("default", "targetNamespace")
+		if team == nil {
+			// This is kubectl's default for objects without a namespace.
+			d.set("default", "targetNamespace")
+		}
+	}
+	if team != nil {
+		defaultForTeam(d, team)
 	}
 	defaultHelmRelease(d, addon)
+}
+
+// defaultForTeam fills in what differs for a team. Its ServiceAccount has rights in the team's namespaces only, which the
+// hub makes. A Kustomization has no such default: its targetNamespace would move every object of the folder.
+func defaultForTeam(d defaulter, team *TeamRules) {
+	d.set(team.Home(), "targetNamespace")
+	d.set(false, "install", "createNamespace")
+	d.set(string(helmv2.Skip), "install", "crds")
+	d.set(string(helmv2.Skip), "upgrade", "crds")
 }
 
 func defaultKustomization(d defaulter) {

@@ -39,6 +39,8 @@ type Author struct {
 	Namespace, Set string
 	// Platform is true if it is in a platform namespace. Other sets may not refer to sources of another namespace.
 	Platform bool
+	// Team is what the Team allows that governs the namespace; nil if none does. None governs a platform namespace.
+	Team *TeamRules
 }
 
 // refused are fields that the hub sets itself, or that mean something else in an AddonSet. The value says what to do
@@ -54,7 +56,7 @@ var refused = map[string]string{
 func Check(kind string, body map[string]any, author Author) []Problem {
 	problems := CheckPart(kind, body, author)
 	if len(problems) == 0 {
-		problems = required(kind, body)
+		problems = append(required(kind, body), author.Team.checkWhole(kind, body)...)
 	}
 	return sorted(problems)
 }
@@ -69,7 +71,7 @@ func CheckPart(kind string, body map[string]any, author Author) []Problem {
 	}
 	problems = append(problems, decode(kind, body)...)
 	if len(problems) == 0 {
-		problems = references(kind, body, author)
+		problems = append(references(kind, body, author), author.Team.checkPart(kind, body)...)
 	}
 	return sorted(problems)
 }

@@ -94,7 +94,7 @@ func TestDefault(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got := body(t, tc.body)
-			fluxspec.Default(tc.kind, got, "web")
+			fluxspec.Default(tc.kind, got, "web", nil)
 			if d := cmp.Diff(body(t, tc.want), got); d != "" {
 				t.Errorf("-want +got:\n%s", d)
 			}

@@ -3,6 +3,7 @@
 package fluxspec
 
 import (
+	"slices"
 	"strings"
 
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
@@ -23,8 +24,9 @@ func newSourceSpec(kind string) any {
 	return &sourcev1.BucketSpec{}
 }
 
-// CheckSource validates the spec of a source, and returns the problems, or nil.
-func CheckSource(kind string, spec map[string]any) []Problem {
+// CheckSource validates the spec of a source, and returns the problems, or nil. A Hole stands for a value that is not
+// known yet.
+func CheckSource(kind string, spec map[string]any, author Author) []Problem {
 	if _, ok := spec["suspend"]; ok {
 		return []Problem{{"suspend", "would keep every cluster from changes; suspend the generated source with `flux suspend` instead"}}
 	}
@@ -32,6 +34,9 @@ func CheckSource(kind string, spec map[string]any) []Problem {
 	address := map[bool]string{true: "endpoint", false: "url"}[kind == sourcev1.BucketKind]
 	if len(problems) == 0 && !isThere(spec, address) {
 		problems = append(problems, Problem{address, "is required"})
+	}
+	if len(problems) == 0 {
+		problems = author.Team.checkSource(kind, spec)
 	}
 	return sorted(problems)
 }
@@ -65,8 +70,14 @@ type SourceReference struct {
 	Kinds []string
 }
 
-// SourceReferences returns the references in a body that name a source without a namespace.
+// SourceReferences returns the references in a body that name a source without a namespace. These may name one of the
+// set's own sources.
 func SourceReferences(kind string, body map[string]any) []SourceReference {
+	return slices.DeleteFunc(AllReferences(kind, body), func(r SourceReference) bool { return r.Ref["namespace"] != nil })
+}
+
+// AllReferences returns the references in a body to sources.
+func AllReferences(kind string, body map[string]any) []SourceReference {
 	var out []SourceReference
 	for path, kinds := range sourceReferences(kind) {
 		at := any(body)
@@ -74,7 +85,7 @@ func SourceReferences(kind string, body map[string]any) []SourceReference {
 			m, _ := at.(map[string]any)
 			at = m[k]
 		}
-		if ref, ok := at.(map[string]any); ok && ref["namespace"] == nil {
+		if ref, ok := at.(map[string]any); ok {
 			out = append(out, SourceReference{path, ref, kinds})
 		}
 	}

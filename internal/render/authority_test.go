@@ -32,7 +32,7 @@ func TestVariablesOfAClusterAreTraced(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			text := "selectAll: true\nvariables: {x: safe, own: own, viaX: \"<< vars.x >>\", m: {a: safe}}\naddons:\n- {name: a, kustomization: {sourceRef: {kind: GitRepository, name: r}, " + quote(tc.addon) + "}}\n"
-			p := programOf(t, text)
+			p := programOfSpec(t, text)
 			to, in := fleetInput(1)
 			in.Variables = []render.Layer{{Name: "the cluster", Values: tc.variables}}
 			r, err := render.Render(p, to, in)
@@ -69,7 +69,7 @@ func quote(s string) string {
 func TestObjectsAreNotMergedIntoAnExpression(t *testing.T) {
 	text := `{selectAll: true, variables: {objs: []}, addons: [{name: a, manifests: {objects: "<< vars.objs >>"}}],
 		overlays: [{name: o, clusterSelector: {matchLabels: {region: eu}}, addons: [{name: a, manifests: {objects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: x}}]}}]}]}`
-	p := programOf(t, text)
+	p := programOfSpec(t, text)
 	to, in := fleetInput(1)
 	to.Chart = render.ManifestChart{URL: "http://charts", Name: "c", Version: "1"}
 	r, err := render.Render(p, to, in)

@@ -90,7 +90,7 @@ func TestHostileSizes(t *testing.T) {
 			for i := range tc.addons {
 				in += fmt.Sprintf("- {name: a%d, helmRelease: {chart: {spec: {chart: c, sourceRef: {kind: HelmRepository, name: r}}}, values: {x: %s}}}\n", i, tc.value)
 			}
-			p := programOf(t, in)
+			p := programOfSpec(t, in)
 			to, input := fleetInput(1)
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
@@ -136,7 +136,7 @@ func TestHostilePatches(t *testing.T) {
 				}
 				b.WriteString("]}\n")
 			}
-			p := programOf(t, b.String())
+			p := programOfSpec(t, b.String())
 			to, in := fleetInput(1)
 			began := time.Now()
 			r, err := render.Render(p, to, in)
@@ -162,7 +162,7 @@ func TestHostileOverridesAreNoVeto(t *testing.T) {
 			i, strings.Repeat("x", 300<<10))
 	}
 	b.WriteString("overlays: [{name: o, when: \"<< true >>\", addons: [{name: a2, patches: [{op: add, path: /values/z, value: 1}]}]}]\n")
-	p := programOf(t, b.String())
+	p := programOfSpec(t, b.String())
 	to, in := fleetInput(1)
 	for i := range 3 {
 		for range 80 {

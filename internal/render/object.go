@@ -5,6 +5,7 @@ package render
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"strings"
@@ -76,9 +77,14 @@ func (r *renderer) object(a *compile.Addon, rel release, spec map[string]any) (*
 			return nil, err
 		}
 	}
-	fluxspec.Default(a.Kind, spec, rel.name)
+	fluxspec.Default(a.Kind, spec, rel.name, r.team)
 	if out.Kind == fluxspec.HelmReleaseKind {
 		out.Release, out.Chart = identityOf(spec), fluxspec.ReinstallsFor(spec)
+		for _, namespace := range []string{out.Release.Namespace, out.Release.StorageNamespace} {
+			if why := r.team.RefusesRelease(namespace); why != "" {
+				return nil, errors.New(why)
+			}
+		}
 		chart, err := r.shareChart(spec)
 		if err != nil {
 			return nil, err
@@ -121,9 +127,12 @@ func (r *renderer) kubeConfig() map[string]any {
 // cluster. The twin has no rights. kustomize-controller, when it finalizes, looks for the ServiceAccount on the
 // management cluster, also for a remote target. Without the twin it deletes nothing and logs nothing
 // (fluxcd/pkg/runtime/client, CanImpersonate).
+//
+// A team's add-ons come with a token of the Team's ServiceAccount, which may impersonate nobody. The cluster's own
+// ServiceAccount is for those who come with its kubeconfig.
 func (r *renderer) impersonate(out *Object, spec map[string]any) error {
 	name, _ := spec["serviceAccountName"].(string)
-	if _, said := spec["serviceAccountName"]; !said && r.in.ServiceAccount != "" {
+	if _, said := spec["serviceAccountName"]; !said && r.in.ServiceAccount != "" && r.team == nil {
 		name = r.in.ServiceAccount
 		spec["serviceAccountName"] = name
 	}
@@ -159,7 +168,7 @@ func (r *renderer) keepRelease(out *Object, spec map[string]any) error {
 			plain[f] = v
 		}
 	}
-	fluxspec.Default(out.Form, plain, out.Addon)
+	fluxspec.Default(out.Form, plain, out.Addon, r.team)
 	if identityOf(plain) == kept.HelmReleaseIdentity {
 		return nil
 	}

@@ -18,24 +18,20 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/expression"
-	"github.com/chandler-hub/chandler/internal/fluxspec"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/render"
 )
 
 const chartBody = "{chart: {spec: {chart: podinfo, version: 6.x, sourceRef: {kind: HelmRepository, name: podinfo}}}}"
 
-func programOf(t *testing.T, text string) *compile.Program {
+// addonsOf compiles a platform set of some add-ons.
+func addonsOf(t *testing.T, text string) *compile.Program {
 	t.Helper()
 	var addons []hubv1.Addon
 	if err := yaml.UnmarshalStrict([]byte(text), &addons); err != nil {
 		t.Fatal(err)
 	}
-	p, err := compile.Compile(&hubv1.AddonSetSpec{Addons: addons}, fluxspec.Author{Namespace: "flux-system", Platform: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
+	return compiled(t, &hubv1.AddonSetSpec{Addons: addons})
 }
 
 func rendered(t *testing.T, p *compile.Program, to render.Target) *render.Result {
@@ -61,7 +57,7 @@ func rendered(t *testing.T, p *compile.Program, to render.Target) *render.Result
 
 func chartOf(t *testing.T, body string, to render.Target) render.Shared {
 	t.Helper()
-	shared := rendered(t, programOf(t, "[{name: web, helmRelease: "+body+"}]"), to).Objects[0].Shared
+	shared := rendered(t, addonsOf(t, "[{name: web, helmRelease: "+body+"}]"), to).Objects[0].Shared
 	if len(shared) != 1 {
 		t.Fatal("there is no chart")
 	}
@@ -228,7 +224,7 @@ func TestNames(t *testing.T) {
 		for length, cluster := range clusters {
 			t.Run(kind+length, func(t *testing.T) {
 				second := strings.Replace(body, "helmRelease: {", "helmRelease: {targetNamespace: other, ", 1)
-				p := programOf(t, fmt.Sprintf("[{name: %s, %s, dependsOn: [{name: first}]}, {name: first, %s}]", addon, body, second))
+				p := addonsOf(t, fmt.Sprintf("[{name: %s, %s, dependsOn: [{name: first}]}, {name: first, %s}]", addon, body, second))
 				to := target(cluster)
 				to.Set = strings.Repeat("s", 200)
 				r := rendered(t, p, to)

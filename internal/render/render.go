@@ -77,7 +77,8 @@ const maxCost = 5 * expression.MaxCost
 
 // Render renders a program for a target. An error holds the whole delivery as it is.
 func Render(p *compile.Program, t Target, in *Input) (*Result, error) {
-	r := renderer{p: p, t: t, in: in, out: &Result{Excluded: map[string]string{}, Failed: map[string]Errors{}}, sources: map[string]*Shared{}}
+	r := renderer{p: p, t: t, in: in, out: &Result{Excluded: map[string]string{}, Failed: map[string]Errors{}}, sources: map[string]*Shared{},
+		team: p.TeamOn(in.Cluster)}
 	if err := r.prepare(); err != nil || len(r.out.Missing) > 0 {
 		return r.out, err
 	}
@@ -128,6 +129,12 @@ type renderer struct {
 	// overrides are the indices in Input.Overrides of the overrides that have not ended.
 	overrides []int
 	sources   map[string]*Shared // those that have been evaluated: no variable of the cluster has a say in them
+	// team is what the set's Team allows on this cluster; nil if the set is no team's.
+	team *fluxspec.TeamRules
+}
+
+func (r *renderer) author() compile.Author {
+	return compile.Author{Namespace: r.t.Namespace, Set: r.t.Set, Platform: r.p.Platform, Team: r.team}
 }
 
 // releasesOnce rejects add-ons of the set that have the same Helm release on this cluster: each would upgrade over
@@ -199,9 +206,9 @@ func (r *renderer) addon(a *compile.Addon, overrides []change) (made, Errors) {
 	if len(errs) > 0 {
 		return made{}, errs
 	}
-	if changed {
+	if changed || r.team != r.p.Team { // what the Team allows may differ from cluster to cluster
 		field := compile.Field(a.Kind)
-		for _, p := range fluxspec.Check(a.Kind, body, compile.Author{Namespace: r.t.Namespace, Platform: r.p.Platform}) {
+		for _, p := range fluxspec.Check(a.Kind, body, r.author()) {
 			errs = append(errs, compile.Error{Addon: a.Name, Path: trim(field + "." + p.Path), Message: p.Message})
 		}
 		if len(errs) > 0 {

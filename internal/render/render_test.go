@@ -39,8 +39,8 @@ func program(t *testing.T, dir string) *compile.Program {
 	return compiled(t, &set.Spec)
 }
 
-// programOf compiles the spec of a platform's set.
-func programOf(t *testing.T, text string) *compile.Program {
+// programOfSpec compiles the spec of a platform's set.
+func programOfSpec(t *testing.T, text string) *compile.Program {
 	t.Helper()
 	spec := &hubv1.AddonSetSpec{}
 	if err := yaml.UnmarshalStrict([]byte(text), spec); err != nil {

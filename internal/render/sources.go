@@ -4,7 +4,6 @@ package render
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
@@ -28,13 +27,16 @@ type Shared struct {
 	Yields bool
 }
 
-// ownSources replaces references to the set's own sources by the names of the objects that they are rendered to.
+// ownSources replaces references to the set's own sources by the names of the objects that they are rendered to. It
+// refuses any other reference if the set's Team says anything about sources.
 func (r *renderer) ownSources(a *compile.Addon, body map[string]any) ([]Shared, Errors) {
 	var used []Shared
-	for _, ref := range fluxspec.SourceReferences(a.Kind, body) {
-		name, _ := ref.Ref["name"].(string)
-		s, ok := r.p.Sources[name]
-		if !ok || ref.Ref["kind"] != nil && ref.Ref["kind"] != s.Kind || !slices.Contains(ref.Kinds, s.Kind) {
+	for _, ref := range fluxspec.AllReferences(a.Kind, body) {
+		s, ok := r.p.Own(ref)
+		if !ok && r.team.RestrictsSources() {
+			return nil, Errors{{Addon: a.Name, Path: compile.Field(a.Kind) + "." + ref.Path, Message: compile.NotOwned(r.team, ref)}}
+		}
+		if !ok {
 			continue
 		}
 		shared, errs := r.source(a, s)
@@ -61,7 +63,7 @@ func (r *renderer) source(a *compile.Addon, s compile.Source) (*Shared, Errors) 
 		errs = append(errs, compile.Error{Addon: a.Name, Path: trim(path + "." + joinPath(p.path)), Message: p.message})
 	}
 	if len(errs) == 0 && e.evaluated {
-		for _, p := range fluxspec.CheckSource(s.Kind, spec) {
+		for _, p := range fluxspec.CheckSource(s.Kind, spec, r.author()) {
 			errs = append(errs, compile.Error{Addon: a.Name, Path: trim(path + "." + p.Path), Message: p.Message})
 		}
 	}

@@ -42,7 +42,7 @@ func TestOwnersPayForThemselves(t *testing.T) {
 			for i := range 100 {
 				fmt.Fprintf(&text, "- {name: a%d, overridable: [timeout, values], helmRelease: {chartRef: {kind: OCIRepository, name: r}, values: {x: \"<< vars.list.map(a, lists.range(60)).size() >>\"}}}\n", i)
 			}
-			p := programOf(t, text.String())
+			p := programOfSpec(t, text.String())
 			to, in := fleetInput(1)
 			in.Overrides = tc.overrides
 			if tc.variables != nil {

@@ -17,10 +17,9 @@ import (
 
 // Selector selects clusters for one set.
 type Selector struct {
-	namespace string
-	platform  bool
-	all       bool
-	labels    labels.Selector
+	reach  Reach
+	all    bool
+	labels labels.Selector
 	// requirements are the label requirements, and texts a short form of each.
 	requirements labels.Requirements
 	texts        []string
@@ -34,10 +33,10 @@ const (
 	maxRequirements = 5
 )
 
-// New returns the selector of a set in a namespace. platform says whether that is a platform namespace. An empty
-// selector is an error; a set for all clusters has selectAll.
-func New(namespace string, platform bool, spec *hubv1.AddonSetSpec) (*Selector, error) {
-	s := &Selector{namespace: namespace, platform: platform, all: spec.SelectAll, text: "all clusters"}
+// New returns the selector of a set, of whose namespace reach says how far it reaches. An empty selector is an error; a
+// set for all clusters has selectAll.
+func New(reach Reach, spec *hubv1.AddonSetSpec) (*Selector, error) {
+	s := &Selector{reach: reach, all: spec.SelectAll, text: "all clusters"}
 	empty := spec.ClusterSelector == nil || len(spec.ClusterSelector.MatchLabels)+len(spec.ClusterSelector.MatchExpressions) == 0
 	if empty == !s.all {
 		return nil, fmt.Errorf("spec.clusterSelector: write a selector that is not empty, or spec.selectAll: true for every cluster, and not " +
@@ -78,26 +77,21 @@ func list(texts []string, separator string) string {
 // String returns the selector as `kubectl get -l` accepts it, or a shortened form if it is long.
 func (s *Selector) String() string { return s.text }
 
-// Reaches returns whether the set may select registrations of a namespace at all.
-func (s *Selector) Reaches(namespace string) bool {
-	return Reaches(s.namespace, s.platform, namespace)
-}
+// Reach returns how far the set's namespace reaches.
+func (s *Selector) Reach() Reach { return s.reach }
 
-// Reaches returns whether sets of a namespace may select registrations of another one. Sets in a platform namespace
-// may select all, other sets only those in their own namespace.
-func Reaches(namespace string, platform bool, registration string) bool {
-	return platform || namespace == registration
-}
+// Reaches returns whether the set may select a registration at all.
+func (s *Selector) Reaches(reg *hubv1.ClusterRegistration) bool { return s.reach.To(reg) }
 
 // Matches returns whether the set selects a registration. No set selects a cluster that is being drained.
 func (s *Selector) Matches(reg *hubv1.ClusterRegistration) bool {
-	return !drain.Requested(reg) && s.Reaches(reg.Namespace) && (s.all || s.labels.Matches(labels.Set(reg.Labels)))
+	return !drain.Requested(reg) && s.Reaches(reg) && (s.all || s.labels.Matches(labels.Set(reg.Labels)))
 }
 
 // Why returns why the set does not select a registration, or "" if it does.
 func (s *Selector) Why(reg *hubv1.ClusterRegistration) string {
-	if !s.Reaches(reg.Namespace) {
-		return fmt.Sprintf("the set is not in a platform namespace and reaches only clusters in %q", s.namespace)
+	if !s.Reaches(reg) {
+		return "the set " + s.reach.Limit()
 	}
 	if drain.Requested(reg) {
 		return "the cluster is being drained"

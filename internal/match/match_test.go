@@ -34,7 +34,7 @@ func TestMatch(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			s, err := match.New(tc.namespace, tc.platform, &tc.spec)
+			s, err := match.New(match.Reach{Namespace: tc.namespace, Platform: tc.platform}, &tc.spec)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -49,7 +49,7 @@ func TestMatch(t *testing.T) {
 	for name, spec := range map[string]hubv1.AddonSetSpec{
 		"Absent": {}, "Empty": selector(nil), "Both": {SelectAll: true, ClusterSelector: selector(map[string]string{"a": "b"}).ClusterSelector},
 	} {
-		if _, err := match.New("flux-system", true, &spec); err == nil {
+		if _, err := match.New(match.Reach{Namespace: "flux-system", Platform: true}, &spec); err == nil {
 			t.Errorf("%s: no error, and it must be refused", name)
 		}
 	}
@@ -65,7 +65,7 @@ func TestWhyIsShort(t *testing.T) {
 	in := func(op metav1.LabelSelectorOperator) *hubv1.AddonSetSpec {
 		return &hubv1.AddonSetSpec{ClusterSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: hubv1.NameLabel, Operator: op, Values: names}}}}
 	}
-	s, err := match.New("flux-system", true, in(metav1.LabelSelectorOpIn))
+	s, err := match.New(match.Reach{Namespace: "flux-system", Platform: true}, in(metav1.LabelSelectorOpIn))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func TestWhyIsShort(t *testing.T) {
 	if got := s.String(); len(got) > 200 {
 		t.Errorf("the selector has %d characters", len(got))
 	}
-	if s, err = match.New("flux-system", true, in(metav1.LabelSelectorOpNotIn)); err != nil {
+	if s, err = match.New(match.Reach{Namespace: "flux-system", Platform: true}, in(metav1.LabelSelectorOpNotIn)); err != nil {
 		t.Fatal(err)
 	}
 	reg.Labels[hubv1.NameLabel] = names[0]
@@ -87,7 +87,7 @@ func TestWhyIsShort(t *testing.T) {
 		MatchLabels:      map[string]string{"env": "prod"},
 		MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "tier", Operator: metav1.LabelSelectorOpIn, Values: []string{"a", "b", "c"}}, {Key: "old", Operator: metav1.LabelSelectorOpDoesNotExist}},
 	}}
-	if s, err = match.New("flux-system", true, few); err != nil {
+	if s, err = match.New(match.Reach{Namespace: "flux-system", Platform: true}, few); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := s.String(), metav1.FormatLabelSelector(few.ClusterSelector); got != want {
@@ -98,7 +98,7 @@ func TestWhyIsShort(t *testing.T) {
 func TestNoneSelectsAClusterThatIsDrained(t *testing.T) {
 	reg := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "tenants", Name: "tenant1"}}
 	reg.Status.Conditions = []metav1.Condition{{Type: hubv1.DrainingCondition, Status: metav1.ConditionTrue, Reason: hubv1.DrainInProgressReason}}
-	s, err := match.New("flux-system", true, &hubv1.AddonSetSpec{SelectAll: true})
+	s, err := match.New(match.Reach{Namespace: "flux-system", Platform: true}, &hubv1.AddonSetSpec{SelectAll: true})
 	if err != nil {
 		t.Fatal(err)
 	}

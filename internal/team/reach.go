@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package team
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/match"
+)
+
+// Reach returns how far the AddonSets of a namespace reach that is no platform namespace. all may hold any Teams, and
+// platform says which namespaces are the platform's. A Team that is being deleted governs its namespaces until it is
+// gone, and has no clusters any more.
+func Reach(namespace string, all []hubv1.Team, platform func(namespace string) bool) match.Reach {
+	reach := match.Reach{Namespace: namespace}
+	t := Of(namespace, all, platform)
+	if t == nil {
+		return reach
+	}
+	reach.Team = &match.Team{Namespace: t.Namespace, Name: t.Name, Clusters: labels.Nothing(), Rules: Rules(t)}
+	if t.DeletionTimestamp != nil {
+		return reach
+	}
+	err := Check(t)
+	if err == nil {
+		reach.Team.Clusters, err = Selector(t)
+	}
+	if err != nil {
+		reach.Team.Broken = fmt.Sprintf("Team %s/%s, which governs namespace %q, is not valid: %s", t.Namespace, t.Name, namespace, err)
+		reach.Team.Clusters = labels.Nothing()
+	}
+	return reach
+}

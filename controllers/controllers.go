@@ -26,6 +26,8 @@ import (
 	"github.com/chandler-hub/chandler/controllers/programs"
 	"github.com/chandler-hub/chandler/controllers/registration"
 	"github.com/chandler-hub/chandler/controllers/sharedobjects"
+	"github.com/chandler-hub/chandler/controllers/teams"
+	"github.com/chandler-hub/chandler/controllers/tokens"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
 	"github.com/chandler-hub/chandler/internal/probe"
@@ -36,10 +38,11 @@ import (
 // one annotation of the objects that clusters come from. The end-to-end tests run it with these rights, and fail if it asks for
 // another, or does not use one.
 //
-// +kubebuilder:rbac:groups=chandler.dev,resources=addonsets,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=chandler.dev,resources=addonsets,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=chandler.dev,resources=teams,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=chandler.dev,resources=addondeliveries,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=chandler.dev,resources=clusterregistrations,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups=chandler.dev,resources=clusterregistrations/status;addonsets/status;addondeliveries/status,verbs=patch
+// +kubebuilder:rbac:groups=chandler.dev,resources=clusterregistrations/status;addonsets/status;addondeliveries/status;teams/status,verbs=patch
 // +kubebuilder:rbac:groups=chandler.dev,resources=addonsets/finalizers,verbs=update
 // +kubebuilder:rbac:groups=helm.toolkit.fluxcd.io,resources=helmreleases,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=kustomize.toolkit.fluxcd.io,resources=kustomizations,verbs=get;list;watch;create;patch;delete
@@ -79,7 +82,7 @@ func AddToManager(ctx context.Context, mgr manager.Manager, config *hubconfig.Co
 	if err := measured.Collect(c, mgr.Elected(), pool); err != nil {
 		return fmt.Errorf("register the metrics: %w", err)
 	}
-	return AddRooms(mgr, config, World{Client: c, Pool: pool, Clock: clock.RealClock{}, HubUID: system.UID})
+	return AddRooms(mgr, config, World{Client: c, Pool: pool, Token: probe.Token, Clock: clock.RealClock{}, HubUID: system.UID})
 }
 
 // World is what the rooms use from outside.
@@ -87,7 +90,9 @@ type World struct {
 	// Client reads from the manager's cache and writes.
 	Client client.Client
 	// Pool probes the clusters.
-	Pool  *probe.Pool
+	Pool *probe.Pool
+	// Token asks a cluster for a token of a ServiceAccount: probe.Token, except in tests.
+	Token tokens.Request
 	Clock clock.PassiveClock
 	// HubUID is the kube-system UID of the management cluster itself.
 	HubUID types.UID
@@ -113,6 +118,9 @@ func AddRooms(mgr manager.Manager, config *hubconfig.Config, w World) error {
 			Recorder: mgr.GetEventRecorder("chandler-addonset")}).SetupWithManager},
 		{"delivery", (&delivery.Reconciler{Programs: compiled, Client: c, Live: live, Config: config, Shared: keeper,
 			Origins: known, Clock: now, Recorder: mgr.GetEventRecorder("chandler-delivery")}).SetupWithManager},
+		{"team", (&teams.Reconciler{Client: c, Live: live, Config: config, Clock: now}).SetupWithManager},
+		{"tokens", (&tokens.Reconciler{Client: c, Live: live, Config: config, Clock: now, Token: w.Token,
+			Recorder: mgr.GetEventRecorder("chandler-tokens")}).SetupWithManager},
 		{"shared", keeper.SetupWithManager},
 		{"origins", known.SetupWithManager},
 	} {

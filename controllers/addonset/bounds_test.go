@@ -24,6 +24,7 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/enqueue"
 	"github.com/chandler-hub/chandler/controllers/index"
+	"github.com/chandler-hub/chandler/controllers/index/indextest"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/hubscheme"
 	"github.com/chandler-hub/chandler/internal/status"
@@ -38,7 +39,7 @@ func newRoom(t *testing.T, objects ...client.Object) *Reconciler {
 	scheme := hubscheme.New()
 	byKey := func(o client.Object) []string { return []string{o.GetLabels()[hubv1.ClusterKeyLabel]} }
 	byName := func(o client.Object) []string { return []string{o.GetName()} }
-	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&hubv1.AddonSet{}, &hubv1.AddonDelivery{}, &hubv1.ClusterRegistration{}).
+	api := indextest.NoTeams(fake.NewClientBuilder().WithScheme(scheme)).WithObjects(objects...).WithStatusSubresource(&hubv1.AddonSet{}, &hubv1.AddonDelivery{}, &hubv1.ClusterRegistration{}).
 		WithIndex(&helmv2.HelmRelease{}, index.ClusterKey, byKey).WithIndex(&kustomizev1.Kustomization{}, index.ClusterKey, byKey).
 		WithIndex(&corev1.Namespace{}, metav1.ObjectNameField, byName).WithIndex(&apiextensionsv1.CustomResourceDefinition{}, metav1.ObjectNameField, byName).
 		WithIndex(&hubv1.AddonDelivery{}, index.DeliverySet, func(o client.Object) []string { return []string{o.(*hubv1.AddonDelivery).Spec.AddonSetRef.Name} }).

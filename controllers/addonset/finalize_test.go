@@ -27,7 +27,7 @@ func TestFinalizeWaitsForDeliveries(t *testing.T) {
 		set := &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "base", UID: "set", Finalizers: []string{hubv1.AddonSetFinalizer}}}
 		reg := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "one"}}
 		key := client.ObjectKeyFromObject(set)
-		selector, err := match.New(set.Namespace, true, &hubv1.AddonSetSpec{SelectAll: true})
+		selector, err := match.New(match.Reach{Namespace: set.Namespace, Platform: true}, &hubv1.AddonSetSpec{SelectAll: true})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -102,7 +102,7 @@ func TestSetSays(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			set := &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "base"}, Spec: hubv1.AddonSetSpec{SelectAll: true}}
 			set.Status.Revision = "base-2-e1"
-			selector, err := match.New(set.Namespace, true, &set.Spec)
+			selector, err := match.New(match.Reach{Namespace: set.Namespace, Platform: true}, &set.Spec)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
-	"github.com/chandler-hub/chandler/controllers/index"
+	"github.com/chandler-hub/chandler/controllers/index/indextest"
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/hubscheme"
@@ -37,21 +37,12 @@ type matcherRoom struct {
 	set types.NamespacedName
 }
 
-type indexer struct{ *fake.ClientBuilder }
-
-func (i indexer) IndexField(_ context.Context, obj client.Object, field string, value client.IndexerFunc) error {
-	i.WithIndex(obj, field, value)
-	return nil
-}
-
 func newMatcherRoom(t *testing.T, funcs interceptor.Funcs, objects ...client.Object) *matcherRoom {
 	t.Helper()
 	scheme := hubscheme.New()
 	b := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithReturnManagedFields().
 		WithStatusSubresource(&hubv1.AddonDelivery{}, &hubv1.ClusterRegistration{}, &hubv1.AddonSet{}).WithInterceptorFuncs(funcs)
-	if err := index.Add(t.Context(), indexer{b}); err != nil {
-		t.Fatal(err)
-	}
+	indextest.All(b)
 	for _, o := range []client.Object{&corev1.Namespace{}, &apiextensionsv1.CustomResourceDefinition{}} {
 		b.WithIndex(o, metav1.ObjectNameField, func(o client.Object) []string { return []string{o.GetName()} })
 	}
@@ -66,7 +57,7 @@ func newMatcherRoom(t *testing.T, funcs interceptor.Funcs, objects ...client.Obj
 // publish has the set compiled, or found not to compile.
 func (r *matcherRoom) publish(revision string, held bool) {
 	r.t.Helper()
-	selector, err := match.New("flux-system", true, &hubv1.AddonSetSpec{ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "prod"}}})
+	selector, err := match.New(match.Reach{Namespace: "flux-system", Platform: true}, &hubv1.AddonSetSpec{ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "prod"}}})
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -21,9 +21,11 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/demise"
 	"github.com/chandler-hub/chandler/controllers/index"
+	"github.com/chandler-hub/chandler/controllers/reach"
 	"github.com/chandler-hub/chandler/internal/drain"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
 	"github.com/chandler-hub/chandler/internal/identity"
+	"github.com/chandler-hub/chandler/internal/match"
 	"github.com/chandler-hub/chandler/internal/pace"
 	"github.com/chandler-hub/chandler/internal/provenance"
 	"github.com/chandler-hub/chandler/internal/status"
@@ -55,15 +57,18 @@ func (m *Matcher) recall(ctx context.Context, reg *hubv1.ClusterRegistration,
 	for _, key := range sorted(sets) {
 		set := sets[key]
 		objects := left[types.NamespacedName{Namespace: key.Namespace, Name: identity.Delivery(key.Name, client.ObjectKeyFromObject(reg))}]
-		objects = slices.DeleteFunc(objects, func(o client.Object) bool { return !m.stays(o, reg, key) })
 		if len(objects) == 0 || !set.forgets(reg) {
+			continue
+		}
+		from := set.selector.Reach()
+		if objects = slices.DeleteFunc(objects, func(o client.Object) bool { return !m.stays(o, reg, key.Name, from) }); len(objects) == 0 {
 			continue
 		}
 		if wait := m.mayFollow(reg, set.created, objects); wait > 0 {
 			again = pace.Sooner(again, wait)
 			continue
 		}
-		if there, err := m.anyThere(ctx, reg, key, objects); err != nil || !there {
+		if there, err := m.anyThere(ctx, reg, key.Name, from, objects); err != nil || !there {
 			errs = append(errs, err)
 			continue
 		}
@@ -74,7 +79,7 @@ func (m *Matcher) recall(ctx context.Context, reg *hubv1.ClusterRegistration,
 
 // forgets returns whether nobody else makes a set's delivery to a cluster again.
 func (set *compiled) forgets(reg *hubv1.ClusterRegistration) bool {
-	if set.leaving || set.held || set.selector == nil || !set.selector.Reaches(reg.Namespace) {
+	if set.leaving || set.held || set.selector == nil || !set.selector.Reaches(reg) {
 		return false
 	}
 	return status.Goes(reg) || !set.selector.Matches(reg)
@@ -123,6 +128,10 @@ func (r *Reconciler) recallAll(ctx context.Context, set *hubv1.AddonSet, existin
 	if going, err := demise.Namespace(ctx, r.Live, set.Namespace); err != nil || going || set.Status.Revision == "" {
 		return false, err
 	}
+	from, err := reach.Of(ctx, r.Client, r.Config, set.Namespace)
+	if err != nil {
+		return false, err
+	}
 	there, made := map[types.NamespacedName]bool{}, false
 	for i := range existing {
 		there[existing[i].Spec.RegistrationRef.Key()] = true
@@ -136,32 +145,39 @@ func (r *Reconciler) recallAll(ctx context.Context, set *hubv1.AddonSet, existin
 		for i := range list.Items {
 			obj := &list.Items[i]
 			regKey, ok := index.Registration(obj.Annotations[hubv1.RegistrationAnnotation])
-			if !ok || there[regKey] || !provenance.Object(obj, r.Config.HubID, set.Name, regKey, r.Config.IsPlatform(set.Namespace)) {
+			if !ok || there[regKey] || !provenance.Claims(obj, r.Config.HubID, set.Name, regKey) {
 				continue
 			}
-			reg := &hubv1.ClusterRegistration{}
-			if err := r.Live.Get(ctx, regKey, reg); apierrors.IsNotFound(err) {
-				continue
-			} else if err != nil {
-				return false, fmt.Errorf("read ClusterRegistration %s: %w", regKey, err)
-			}
-			if obj.DeletionTimestamp != nil && !letsGo(reg) {
-				continue
-			}
-			if err := r.deliver(ctx, reg, client.ObjectKeyFromObject(set), set.UID, set.Status.Revision, true); err != nil {
+			again, err := r.recallOne(ctx, set, obj, regKey, from)
+			if err != nil {
 				return false, err
 			}
-			there[regKey], made = true, true
+			there[regKey], made = again, made || again
 		}
 	}
 	return made, nil
 }
 
+// recallOne makes the delivery of a set to one cluster again, for a Flux object that claims to be of it. It returns whether
+// it has.
+func (r *Reconciler) recallOne(ctx context.Context, set *hubv1.AddonSet, obj *metav1.PartialObjectMetadata, regKey types.NamespacedName,
+	from match.Reach) (bool, error) {
+	reg := &hubv1.ClusterRegistration{}
+	if err := r.Live.Get(ctx, regKey, reg); apierrors.IsNotFound(err) {
+		return false, nil
+	} else if err != nil {
+		return false, fmt.Errorf("read ClusterRegistration %s: %w", regKey, err)
+	}
+	if obj.DeletionTimestamp != nil && !letsGo(reg) || !from.To(reg) {
+		return false, nil
+	}
+	return true, r.deliver(ctx, reg, client.ObjectKeyFromObject(set), set.UID, set.Status.Revision, true)
+}
+
 // stays returns whether a Flux object is one that the hub made for a set on a cluster, and that cannot be removed
 // without its delivery.
-func (r *Reconciler) stays(obj client.Object, reg *hubv1.ClusterRegistration, set types.NamespacedName) bool {
-	return (obj.GetDeletionTimestamp() == nil || letsGo(reg)) &&
-		provenance.Object(obj, r.Config.HubID, set.Name, client.ObjectKeyFromObject(reg), r.Config.IsPlatform(set.Namespace))
+func (r *Reconciler) stays(obj client.Object, reg *hubv1.ClusterRegistration, set string, from match.Reach) bool {
+	return (obj.GetDeletionTimestamp() == nil || letsGo(reg)) && provenance.Object(obj, r.Config.HubID, set, reg, from)
 }
 
 // letsGo returns whether the add-ons of a cluster are let go. Then a Flux object that somebody has deleted needs its
@@ -172,7 +188,7 @@ func letsGo(reg *hubv1.ClusterRegistration) bool {
 
 // anyThere returns whether one of these Flux objects exists and is not being deleted. It reads live: objects that
 // were withdrawn a moment ago may still be in the cache after their delivery has gone.
-func (r *Reconciler) anyThere(ctx context.Context, reg *hubv1.ClusterRegistration, set types.NamespacedName,
+func (r *Reconciler) anyThere(ctx context.Context, reg *hubv1.ClusterRegistration, set string, from match.Reach,
 	objects []client.Object) (bool, error) {
 	for _, obj := range objects {
 		kind := fluxspec.KustomizationKind
@@ -185,7 +201,7 @@ func (r *Reconciler) anyThere(ctx context.Context, reg *hubv1.ClusterRegistratio
 		if client.IgnoreNotFound(err) != nil {
 			return false, fmt.Errorf("look for %s %s/%s: %w", kind, obj.GetNamespace(), obj.GetName(), err)
 		}
-		if err == nil && r.stays(live, reg, set) {
+		if err == nil && r.stays(live, reg, set, from) {
 			return true, nil
 		}
 	}

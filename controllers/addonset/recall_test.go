@@ -136,7 +136,7 @@ func TestRecallOfMany(t *testing.T) {
 	reg := registrationOne("prod")
 	for i := range 100 {
 		set := r.registry.all()[r.set]
-		selector, err := match.New("flux-system", true, &hubv1.AddonSetSpec{ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": fmt.Sprint(i)}}})
+		selector, err := match.New(match.Reach{Namespace: "flux-system", Platform: true}, &hubv1.AddonSetSpec{ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": fmt.Sprint(i)}}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -28,6 +28,7 @@ import (
 	"github.com/chandler-hub/chandler/controllers/enqueue"
 	"github.com/chandler-hub/chandler/controllers/index"
 	"github.com/chandler-hub/chandler/controllers/programs"
+	"github.com/chandler-hub/chandler/controllers/reach"
 	"github.com/chandler-hub/chandler/internal/apply"
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
@@ -103,11 +104,17 @@ func (r *Reconciler) serve(ctx context.Context, set *hubv1.AddonSet) error {
 // compile checks the set, by itself and against the others of its namespace. invalid is an error that the user must
 // fix.
 func (r *Reconciler) compile(ctx context.Context, set *hubv1.AddonSet) (selector *match.Selector, invalid, err error) {
-	platform := r.Config.IsPlatform(set.Namespace)
-	if selector, invalid = match.New(set.Namespace, platform, &set.Spec); invalid != nil {
+	from, err := reach.Of(ctx, r.Client, r.Config, set.Namespace)
+	if err != nil {
+		return nil, nil, err
+	}
+	if from.Broken() != "" {
+		return nil, errors.New(from.Broken()), nil
+	}
+	if selector, invalid = match.New(from, &set.Spec); invalid != nil {
 		return nil, invalid, nil
 	}
-	author := compile.Author{Namespace: set.Namespace, Set: set.Name, Platform: platform}
+	author := from.Author(set.Name)
 	name := ""
 	if set.UID != "" && set.Generation > 0 {
 		name = fmt.Sprintf("set %s %d", set.UID, set.Generation)
@@ -118,6 +125,9 @@ func (r *Reconciler) compile(ctx context.Context, set *hubv1.AddonSet) (selector
 	})
 	if errors.Is(invalid, programs.ErrBusy) {
 		return nil, nil, invalid
+	}
+	if invalid == nil {
+		invalid = compile.CheckPriority(&set.Spec, author)
 	}
 	if invalid != nil {
 		return selector, invalid, nil
@@ -310,12 +320,15 @@ func selectsAnother(selector *match.Selector, of *hubv1.ClusterRegistration, all
 // whyNothing says why a set selects nothing.
 func (r *Reconciler) whyNothing(set *hubv1.AddonSet, selector *match.Selector, regs *hubv1.ClusterRegistrationList) string {
 	where := "in any namespace"
-	if !r.Config.IsPlatform(set.Namespace) {
+	switch from := selector.Reach(); {
+	case from.ByTeam():
+		where = fmt.Sprintf("of Team %s/%s (%s)", from.Team.Namespace, from.Team.Name, from.Team.Clusters)
+	case !from.Platform:
 		where = fmt.Sprintf("in namespace %q, which is all that a set outside the platform namespaces reaches", set.Namespace)
 	}
 	var near []string
 	for i := range regs.Items {
-		if reg := &regs.Items[i]; selector.Reaches(reg.Namespace) && !status.Goes(reg) {
+		if reg := &regs.Items[i]; selector.Reaches(reg) && !status.Goes(reg) {
 			near = append(near, fmt.Sprintf("%s %s", reg.Name, selector.Why(reg)))
 		}
 	}

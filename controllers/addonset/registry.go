@@ -29,6 +29,14 @@ type compiled struct {
 	leaving, searched bool
 }
 
+// reach differs if the set reaches other clusters, as after an edit of its Team.
+func (c *compiled) reach() string {
+	if c.selector == nil {
+		return ""
+	}
+	return c.selector.Reach().String()
+}
+
 // registry holds every set that has been compiled since the hub started. If a set is not in it, the hub has not
 // compiled it yet, and decides nothing about its clusters.
 type registry struct {
@@ -48,7 +56,7 @@ func (r *registry) put(key types.NamespacedName, c compiled) bool {
 	old, ok := r.sets[key]
 	r.sets[key] = c
 	return !ok || old.uid != c.uid || old.generation != c.generation || old.revision != c.revision || old.held != c.held ||
-		old.leaving != c.leaving
+		old.leaving != c.leaving || old.reach() != c.reach()
 }
 
 // leave notes that a set is being deleted: no write of a delivery of it may begin any more.

@@ -58,8 +58,8 @@ type request struct {
 
 func (r *Reconciler) newRemovals(ctx context.Context, set *hubv1.AddonSet) *removals {
 	made := func(d *hubv1.AddonDelivery) ([]string, bool, error) { return r.objectsOf(ctx, d) }
-	return &removals{set: set, names: renamed(set), requests: map[string]request{}, delivered: map[string][]string{}, going: map[string][]string{},
-		made: made, elsewhere: func(*hubv1.ClusterRegistration) bool { return false }}
+	return &removals{set: set, names: renamed(set), requests: map[string]request{}, delivered: map[string][]string{},
+		going: map[string][]string{}, made: made, elsewhere: func(*hubv1.ClusterRegistration) bool { return false }}
 }
 
 // of adds one delivery that is not being withdrawn yet. reg is nil if the registration does not exist, and selector

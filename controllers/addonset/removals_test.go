@@ -163,7 +163,7 @@ func (w *world) asked(t *testing.T) string {
 	var selector *match.Selector
 	if !w.broken {
 		var err error
-		if selector, err = match.New(w.set.Namespace, w.platform, &w.set.Spec); err != nil {
+		if selector, err = match.New(match.Reach{Namespace: w.set.Namespace, Platform: w.platform}, &w.set.Spec); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -39,6 +39,8 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 		Watches(&hubv1.AddonSet{}, handler.EnqueueRequestsFromMapFunc(r.dependentSets),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&hubv1.AddonDelivery{}, r.setOfDelivery()).
+		Watches(&hubv1.Team{}, handler.EnqueueRequestsFromMapFunc(enqueue.SetsOfTeam(r.Client)),
+			builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, deletionChanged()))).
 		Watches(&hubv1.ClusterRegistration{}, r.setsOfRegistration(),
 			builder.WithPredicates(predicate.Or(reachableOrLabels(), deletionChanged(), unregisteringChanged()))).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Config.Concurrency}).

@@ -29,6 +29,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/plan"
 	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/team"
 )
 
 // outcome is the outcome of one step.
@@ -90,6 +91,16 @@ func (r *Reconciler) apply(ctx context.Context, c *cluster, steps []plan.Step) (
 }
 
 var errNoMirror = errors.New("the mirror of the kubeconfig, or of the workload identity, is not in place yet")
+
+// noMirror says why an object cannot be made yet: there is no mirror in its namespace.
+func (c *cluster) noMirror(namespace string) error {
+	from := c.reach[namespace]
+	if !from.ByTeam() {
+		return errNoMirror
+	}
+	return fmt.Errorf("%w: it gets a token of Team %s/%s when AddonSet %q is Ready here", errNoMirror, from.Team.Namespace, from.Team.Name,
+		team.SetName(from.Team.Name))
+}
 
 // log returns a logger that names the object of a step, and its set.
 func (c *cluster) log(ctx context.Context, s plan.Step) logr.Logger {
@@ -194,7 +205,7 @@ func (c *cluster) complete(d *delivery, w *assembly.Wanted) error {
 // write creates or updates one object, after the shared objects that it refers to.
 func (r *Reconciler) write(ctx context.Context, c *cluster, s plan.Step) outcome {
 	if !c.mirrored[s.Key.Namespace] && s.Verb == plan.Create {
-		return outcome{err: errNoMirror}
+		return outcome{err: c.noMirror(s.Key.Namespace)}
 	}
 	d, w := c.wanted(s.Key)
 	if err := r.need(ctx, c, d, w); err != nil {

@@ -89,6 +89,8 @@ func (c *cluster) change(steps []plan.Step, config *hubconfig.Config) {
 		switch {
 		case s.Leaving() && c.objects[s.Key].Foreign:
 			c.lookAgain(time.Second)
+		case s.Verb == plan.AwaitDependants && len(c.objects[s.Key].Rights) > 0:
+			c.lookAgain(max(config.TeardownGrace-c.now.Sub(c.removal(c.objects[s.Key].Observed, config).Since), time.Second))
 		case s.Verb == plan.Hold || s.Verb == plan.Uninstall:
 			c.lookAgain(teardown.Wait(c.removal(c.objects[s.Key].Observed, config)))
 		}
@@ -149,6 +151,9 @@ func (c *cluster) allButGone(obj metav1.PartialObjectMetadata) bool {
 
 // objectsLeft returns a cluster's Flux objects in a namespace that Flux has not finished with.
 func (r *Reconciler) objectsLeft(ctx context.Context, c *cluster, namespace string) ([]metav1.PartialObjectMetadata, error) {
+	if _, err := r.reachOf(ctx, c, namespace); err != nil {
+		return nil, err
+	}
 	var left []metav1.PartialObjectMetadata
 	for kind, gv := range map[string]string{
 		fluxspec.HelmReleaseKind: helmv2.GroupVersion.String(), fluxspec.KustomizationKind: kustomizev1.GroupVersion.String(),
@@ -160,7 +165,7 @@ func (r *Reconciler) objectsLeft(ctx context.Context, c *cluster, namespace stri
 			return nil, fmt.Errorf("look for what is left: %w", err)
 		}
 		left = append(left, slices.DeleteFunc(list.Items, func(o metav1.PartialObjectMetadata) bool {
-			return !r.ours(c, &o) || o.DeletionTimestamp != nil && fluxstate.Finished(o.Finalizers)
+			return !c.made(r.Config.HubID, &o) || o.DeletionTimestamp != nil && fluxstate.Finished(o.Finalizers)
 		})...)
 	}
 	return left, nil

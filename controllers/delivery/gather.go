@@ -24,6 +24,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/assembly"
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/fluxstate"
+	"github.com/chandler-hub/chandler/internal/match"
 	"github.com/chandler-hub/chandler/internal/plan"
 	"github.com/chandler-hub/chandler/internal/precedence"
 	"github.com/chandler-hub/chandler/internal/provenance"
@@ -60,6 +61,8 @@ type cluster struct {
 	instead *hubv1.ClusterRegistration
 	// announced are the objects that are let go: what each leaves, or why that could not be written into the status.
 	announced map[plan.Key]outcome
+	// reach says how far the sets of a namespace reach, for those that have been looked at.
+	reach map[string]match.Reach
 	// outside says for each namespace out of reach whether Flux still reaches the cluster from there.
 	outside map[string]look
 	// mirrored are the namespaces in which the mirror that Flux needs is in place.
@@ -168,7 +171,8 @@ func (c *cluster) answered() bool {
 }
 
 func (r *Reconciler) gather(ctx context.Context, k key) (*cluster, error) {
-	c := &cluster{key: k, now: r.Clock.Now(), objects: map[plan.Key]*object{}, outside: map[string]look{}, mirrored: map[string]bool{}}
+	c := &cluster{key: k, now: r.Clock.Now(), objects: map[plan.Key]*object{}, reach: map[string]match.Reach{}, outside: map[string]look{},
+		mirrored: map[string]bool{}}
 	list := &hubv1.AddonDeliveryList{}
 	if err := r.Client.List(ctx, list, client.MatchingFields{index.DeliveryRegistration: k.String()},
 		client.UnsafeDisableDeepCopy); err != nil {
@@ -255,24 +259,30 @@ func (r *Reconciler) gatherOrigin(ctx context.Context, c *cluster) error {
 // them.
 func (r *Reconciler) gatherDelivery(ctx context.Context, c *cluster, in *hubv1.AddonDelivery) *delivery {
 	d := &delivery{AddonDelivery: in.DeepCopy(), before: in}
+	from, err := r.reachOf(ctx, c, in.Namespace)
+	if err != nil {
+		d.Verdict = provenance.Verdict{Standing: provenance.Held} // whether the hub made it is not known
+		d.fail(err)
+		return d
+	}
 	set := &hubv1.AddonSet{}
-	err := r.Client.Get(ctx, types.NamespacedName{Namespace: in.Namespace, Name: in.Spec.AddonSetRef.Name}, set, client.UnsafeDisableDeepCopy)
+	err = r.Client.Get(ctx, types.NamespacedName{Namespace: in.Namespace, Name: in.Spec.AddonSetRef.Name}, set, client.UnsafeDisableDeepCopy)
 	switch {
 	case err == nil:
 		d.set = set
 	case !apierrors.IsNotFound(err):
-		if d.Verdict = provenance.Of(in, nil, r.Config.IsPlatform(in.Namespace)); provenance.Named(in) {
+		if d.Verdict = provenance.Of(in, nil, c.registration, from); provenance.Named(in) {
 			d.Standing = provenance.Held // whether the set made it is not known
 		}
 		d.fail(fmt.Errorf("read AddonSet %s: %w", d.SetKey(), err))
 		return d
 	}
-	d.Verdict = provenance.Of(in, d.set, r.Config.IsPlatform(in.Namespace))
+	d.Verdict = provenance.Of(in, d.set, c.registration, from)
 	if err := r.lookOutside(ctx, c, d); err != nil {
 		d.fail(err)
 		return d
 	}
-	d.selected = r.selects(c, d)
+	d.selected = c.selects(d)
 	if d.leaving, err = r.leaves(ctx, d); err != nil {
 		d.leaving = false
 		d.fail(err)
@@ -306,7 +316,7 @@ func (r *Reconciler) gatherProgram(ctx context.Context, c *cluster, d *delivery)
 			"ControllerRevision %q does not belong to AddonSet %s; what is delivered stays as it is", in.Spec.RevisionName, d.SetKey())
 		return nil
 	}
-	author := compile.Author{Namespace: in.Namespace, Set: in.Spec.AddonSetRef.Name, Platform: r.Config.IsPlatform(in.Namespace)}
+	author := c.reach[in.Namespace].Author(in.Spec.AddonSetRef.Name)
 	name := "" // a revision never changes
 	if revision.UID != "" {
 		name = "revision " + string(revision.UID)

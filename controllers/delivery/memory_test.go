@@ -9,7 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/expression"
+	"github.com/chandler-hub/chandler/internal/fluxspec"
 	"github.com/chandler-hub/chandler/internal/render"
 )
 
@@ -47,7 +49,8 @@ func TestMemory(t *testing.T) {
 // Whatever a rendering depends on is in its fingerprint, but for time and documents, which are looked at beside it.
 func TestFingerprint(t *testing.T) {
 	base := func() (*delivery, *render.Input) {
-		d := &delivery{AddonDelivery: &hubv1.AddonDelivery{Spec: hubv1.AddonDeliverySpec{RevisionName: "r"}}, target: render.Target{HubID: "h", Set: "s"}}
+		d := &delivery{AddonDelivery: &hubv1.AddonDelivery{Spec: hubv1.AddonDeliverySpec{RevisionName: "r"}}, target: render.Target{HubID: "h", Set: "s"},
+			program: &compile.Program{}}
 		return d, &render.Input{Cluster: &expression.Cluster{Name: "one", Nodes: 1}}
 	}
 	print := func(change func(*delivery, *render.Input)) string {
@@ -64,8 +67,11 @@ func TestFingerprint(t *testing.T) {
 		t.Error("the time alone makes another input")
 	}
 	for name, change := range map[string]func(*delivery, *render.Input){
-		"Revision":  func(d *delivery, _ *render.Input) { d.Spec.RevisionName = "r2" },
-		"ChartURL":  func(d *delivery, _ *render.Input) { d.target.Chart.URL = "http://x" },
+		"Revision": func(d *delivery, _ *render.Input) { d.Spec.RevisionName = "r2" },
+		"ChartURL": func(d *delivery, _ *render.Input) { d.target.Chart.URL = "http://x" },
+		"Team": func(d *delivery, _ *render.Input) {
+			d.program = &compile.Program{Team: &fluxspec.TeamRules{Name: "dev-team"}}
+		},
 		"Nodes":     func(_ *delivery, in *render.Input) { in.Cluster.Nodes = 2 },
 		"Labels":    func(_ *delivery, in *render.Input) { in.Cluster.Labels = map[string]string{"a": "b"} },
 		"Origin":    func(_ *delivery, in *render.Input) { in.Origin = map[string]any{"spec": 1} },

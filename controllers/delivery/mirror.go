@@ -20,9 +20,9 @@ import (
 	fluxmeta "github.com/fluxcd/pkg/apis/meta"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/credential"
 	"github.com/chandler-hub/chandler/internal/apply"
 	"github.com/chandler-hub/chandler/internal/identity"
-	"github.com/chandler-hub/chandler/internal/kubeconfig"
 	"github.com/chandler-hub/chandler/internal/render"
 	"github.com/chandler-hub/chandler/internal/status"
 	"github.com/chandler-hub/chandler/internal/workloadidentity"
@@ -45,9 +45,9 @@ func (r *Reconciler) mirrors(ctx context.Context, c *cluster) error {
 	return errors.Join(errs...)
 }
 
-// mirrorKind is the kind of mirror that the cluster's objects refer to.
-func (c *cluster) mirrorKind() string {
-	if c.unprobed() {
+// mirrorKind is the kind of mirror that the cluster's objects in a namespace refer to.
+func (c *cluster) mirrorKind(namespace string) string {
+	if c.unprobed() && !c.reach[namespace].ByTeam() {
 		return configMapKind
 	}
 	return secretKind
@@ -86,15 +86,19 @@ func (c *cluster) namespaces() []string {
 }
 
 func (r *Reconciler) mirror(ctx context.Context, c *cluster, namespace string) error {
-	there, err := r.mirrorThere(ctx, r.Client, c, c.mirrorKind(), namespace)
+	there, err := r.mirrorThere(ctx, r.Client, c, c.mirrorKind(namespace), namespace)
 	if err != nil {
 		return err
 	}
 	if gone, err := r.letMirrorGo(ctx, c, there, namespace); err != nil || gone {
 		return err
 	}
+	if c.reach[namespace].ByTeam() { // the tokens room writes it
+		c.mirrored[namespace] = there != nil && there.Labels[hubv1.MirrorLabel] == identity.TeamMirror
+		return nil
+	}
 	c.mirrored[namespace] = there != nil
-	if !c.answered() || !r.reaches(c, namespace) {
+	if !c.answered() || !c.reaches(namespace) {
 		return nil
 	}
 	if needed, err := r.needsMirror(ctx, c, there, namespace); err != nil || !needed {
@@ -167,7 +171,7 @@ func (c *cluster) hasObjects(namespace string) bool {
 // that was made for the other one has gone.
 func (r *Reconciler) dropFormer(ctx context.Context, c *cluster, namespace string) error {
 	former := configMapKind
-	if c.mirrorKind() == former {
+	if c.mirrorKind(namespace) == former {
 		former = secretKind
 	}
 	there, err := r.mirrorThere(ctx, r.Client, c, former, namespace)
@@ -205,7 +209,7 @@ func (r *Reconciler) mirrorContent(ctx context.Context, c *cluster, namespace st
 	if c.unprobed() {
 		return r.accessContent(c, namespace), nil
 	}
-	config, err := r.kubeconfig(ctx, c)
+	config, err := credential.Read(ctx, r.Live, r.Config, c.registration)
 	if err == nil && config == nil && status.IsTrue(c.registration, hubv1.KubeConfigValidCondition) {
 		c.lookAgain(time.Minute) // it may be back before the registration room has looked, which has nothing to tell then
 	}
@@ -236,27 +240,9 @@ func (r *Reconciler) accessContent(c *cluster, namespace string) map[string]any 
 	return map[string]any{"data": data}
 }
 
-// kubeconfig reads and checks the published kubeconfig again. It returns nil if the Secret has changed since, or is
-// gone. Then the registration room checks it first, and wakes this room when it is valid again.
-func (r *Reconciler) kubeconfig(ctx context.Context, c *cluster) (*kubeconfig.Config, error) {
-	credential := c.registration.Status.Credential
-	secret := &corev1.Secret{}
-	if err := r.Live.Get(ctx, types.NamespacedName{Namespace: c.key.Namespace, Name: credential.SecretName}, secret); err != nil {
-		if apierrors.IsNotFound(err) {
-			return nil, nil
-		}
-		return nil, fmt.Errorf("read the kubeconfig: %w", err)
-	}
-	config, err := kubeconfig.Parse(secret.Data[credential.Key], r.Config.RulesFor(c.registration))
-	if err != nil || config.Fingerprint() != credential.Fingerprint {
-		return nil, nil
-	}
-	return config, nil
-}
-
 func (r *Reconciler) mirrorObject(c *cluster, namespace string, content map[string]any) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: content}
-	u.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(c.mirrorKind()))
+	u.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(c.mirrorKind(namespace)))
 	u.SetNamespace(namespace)
 	u.SetName(identity.Mirror(r.Config.HubID, c.key))
 	u.SetFinalizers([]string{hubv1.MirrorFinalizer})
@@ -284,13 +270,16 @@ func (r *Reconciler) dropForsaken(ctx context.Context, c *cluster) error {
 	for _, kind := range []string{secretKind, configMapKind} {
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind + "List"))
-		mirrors := client.MatchingLabels{hubv1.ClusterKeyLabel: identity.ClusterKey(r.Config.HubID, c.key), hubv1.MirrorLabel: "true"}
-		if err := r.Client.List(ctx, list, mirrors); err != nil {
+		mirrors := client.MatchingLabels{hubv1.ClusterKeyLabel: identity.ClusterKey(r.Config.HubID, c.key)}
+		if err := r.Client.List(ctx, list, mirrors, client.HasLabels{hubv1.MirrorLabel}); err != nil {
 			return fmt.Errorf("look for mirrors that nobody needs: %w", err)
 		}
 		for i := range list.Items {
 			m := &list.Items[i]
-			if m.Name != identity.Mirror(r.Config.HubID, c.key) || !r.reaches(c, m.Namespace) {
+			if _, err := r.reachOf(ctx, c, m.Namespace); err != nil {
+				return err
+			}
+			if m.Name != identity.Mirror(r.Config.HubID, c.key) || !c.reaches(m.Namespace) {
 				continue
 			}
 			if left, err := r.objectsLeft(ctx, c, m.Namespace); err != nil || len(left) > 0 {

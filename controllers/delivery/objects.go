@@ -32,6 +32,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/render"
 	"github.com/chandler-hub/chandler/internal/report"
 	"github.com/chandler-hub/chandler/internal/status"
+	"github.com/chandler-hub/chandler/internal/team"
 	"github.com/chandler-hub/chandler/internal/teardown"
 )
 
@@ -41,7 +42,11 @@ func (r *Reconciler) gatherObjects(ctx context.Context, c *cluster) error {
 		return err
 	}
 	for _, obj := range objects {
-		if !r.ours(c, obj) {
+		ours, err := r.ours(ctx, c, obj)
+		if err != nil {
+			return err
+		}
+		if !ours {
 			c.stray(obj)
 			continue
 		}
@@ -76,7 +81,11 @@ func (r *Reconciler) gatherFinished(ctx context.Context, c *cluster) error {
 		if !fluxstate.Of(obj).Finished {
 			continue
 		}
-		if !r.ours(c, obj) {
+		ours, err := r.ours(ctx, c, obj)
+		if err != nil {
+			return err
+		}
+		if !ours {
 			c.stray(obj)
 			continue
 		}
@@ -236,6 +245,7 @@ func (c *cluster) planInput(config *hubconfig.Config) plan.Input {
 	}
 	c.await(in.Desired, config)
 	for k, o := range c.objects {
+		o.Rights = c.rights(o, config)
 		in.Observed = append(in.Observed, o.Observed)
 		d := c.delivery(k.Namespace, o.delivery)
 		if d != nil && d.failed != nil && o.Finished {
@@ -251,6 +261,22 @@ func (c *cluster) planInput(config *hubconfig.Config) plan.Input {
 		return teardown.Addon(c.removal(o, config))
 	}
 	return in
+}
+
+// rights returns the namespaces whose objects act on the cluster with the rights that an object brings: it is that of a
+// Team's AddonSet. If they have not gone within the grace, the rights go all the same: a team cannot keep them by what
+// its own removal guard holds.
+func (c *cluster) rights(o *object, config *hubconfig.Config) []string {
+	var out []string
+	for namespace, from := range c.reach {
+		if from.ByTeam() && from.Team.Namespace == o.Key.Namespace && team.SetName(from.Team.Name) == o.Set {
+			out = append(out, namespace)
+		}
+	}
+	if len(out) > 0 && c.now.Sub(c.removal(o.Observed, config).Since) >= config.TeardownGrace {
+		return nil
+	}
+	return out
 }
 
 // desired returns what the plan needs to know of a wanted object, without the observed one.

@@ -27,6 +27,12 @@ func (r *Reconciler) lookOutside(ctx context.Context, c *cluster, d *delivery) e
 	if d.Standing != provenance.Held || d.Reason != hubv1.OutOfReachReason {
 		return nil
 	}
+	if from := c.reach[d.Namespace]; from.ByTeam() {
+		if !provenance.Reported(d.AddonDelivery, from) { // and so Flux never had the team's token for it
+			d.Standing = provenance.Ignored
+		}
+		return nil
+	}
 	seen, known := c.outside[d.Namespace]
 	if !known {
 		var err error

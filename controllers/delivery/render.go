@@ -57,6 +57,9 @@ func (r *Reconciler) render(ctx context.Context, c *cluster) error {
 		}
 		if d.set != nil {
 			a.Priority = d.set.Spec.Priority
+			if d.program != nil {
+				a.Priority = d.program.Team.Priority(a.Priority)
+			}
 		}
 		in.Deliveries = append(in.Deliveries, a)
 	}
@@ -76,7 +79,7 @@ func (r *Reconciler) renderDelivery(ctx context.Context, c *cluster, d *delivery
 	}
 	in := &render.Input{Cluster: facts.Cluster(c.registration, c.origin), Identity: facts.Identity(c.registration),
 		Overrides: c.registration.Spec.Overrides, ServiceAccount: c.registration.Spec.ServiceAccountName, Now: c.now}
-	if why := workloadidentity.Refusal(c.key.Namespace, d.Namespace, r.Config.IsPlatform); in.Identity != "" && why != "" {
+	if why := r.identityRefusal(c, d.Namespace); in.Identity != "" && why != "" {
 		d.reason, d.unrenderable = hubv1.IdentityForbiddenReason, why+"; what is delivered stays as it is"
 		return nil
 	}
@@ -126,6 +129,16 @@ func (r *Reconciler) renderDelivery(ctx context.Context, c *cluster, d *delivery
 	d.result = result
 	r.memory.put(memoryKey, c.key, print, result, versions)
 	return nil
+}
+
+// identityRefusal says why Flux may not log in to the cluster by workload identity for the sets of a namespace; "" if it
+// may.
+func (r *Reconciler) identityRefusal(c *cluster, namespace string) string {
+	if from := c.reach[namespace]; from.ByTeam() {
+		return fmt.Sprintf("Flux logs in to the cluster by workload identity, so the hub cannot ask it for a token of Team %s/%s",
+			from.Team.Namespace, from.Team.Name)
+	}
+	return workloadidentity.Refusal(c.key.Namespace, namespace, r.Config.IsPlatform)
 }
 
 // lacks returns whether Flux waits for something that an object of a delivery refers to and that does not exist.
@@ -218,7 +231,7 @@ func (d *delivery) has(addon string) bool { return d.program == nil || d.program
 // fingerprint covers everything that a result depends on, except time and documents.
 func fingerprint(d *delivery, in *render.Input) (string, error) {
 	raw, err := json.Marshal([]any{d.Spec.RevisionName, d.target, in.Cluster, in.Origin, in.Identity, in.Variables,
-		in.Overrides, in.ServiceAccount, in.Releases})
+		in.Overrides, in.ServiceAccount, in.Releases, d.program.Team.Hash()})
 	if err != nil {
 		return "", fmt.Errorf("fingerprint the input: %w", err)
 	}
@@ -246,7 +259,7 @@ func (r *Reconciler) pendingSets(ctx context.Context, c *cluster, d *delivery) (
 		} else if err != nil || set.DeletionTimestamp != nil {
 			continue
 		}
-		selector, err := match.New(set.Namespace, r.Config.IsPlatform(set.Namespace), &set.Spec)
+		selector, err := match.New(c.reach[d.Namespace], &set.Spec)
 		if err == nil && selector.Matches(c.registration) {
 			out = append(out, name)
 		}

@@ -33,7 +33,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
-	"github.com/chandler-hub/chandler/controllers/index"
+	"github.com/chandler-hub/chandler/controllers/index/indextest"
 	"github.com/chandler-hub/chandler/controllers/sharedobjects"
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/fluxstate"
@@ -81,9 +81,7 @@ func newRoom(t *testing.T, objects ...client.Object) *room {
 	for _, o := range []client.Object{&corev1.Namespace{}, &apiextensionsv1.CustomResourceDefinition{}} {
 		b = b.WithIndex(o, metav1.ObjectNameField, func(o client.Object) []string { return []string{o.GetName()} })
 	}
-	if err := index.Add(t.Context(), builderIndexer{b}); err != nil {
-		t.Fatal(err)
-	}
+	indextest.All(b)
 	m := &room{t: t, clock: clock.NewFakePassiveClock(time.Now())} // by which the fake client says when something was deleted
 	m.api = interceptor.NewClient(b.Build(), m.interceptors())
 	m.restart()
@@ -93,13 +91,6 @@ func newRoom(t *testing.T, objects ...client.Object) *room {
 // newServedRoom is newRoom, and roomCluster has answered, and is to have the first generation of roomSet.
 func newServedRoom(t *testing.T, objects ...client.Object) *room {
 	return newRoom(t, append(objects, registered(roomCluster, "c1"), kubeconfigSecret(roomCluster, "t0"), deliveredTo(roomCluster, roomSet, "1"))...)
-}
-
-type builderIndexer struct{ *fake.ClientBuilder }
-
-func (b builderIndexer) IndexField(_ context.Context, obj client.Object, field string, value client.IndexerFunc) error {
-	b.WithIndex(obj, field, value)
-	return nil
 }
 
 // interceptors count the writes of the hub, and fail them as told.

@@ -49,6 +49,8 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 		Watches(&hubv1.ClusterRegistration{}, handler.EnqueueRequestsFromMapFunc(enqueue.SameCluster(r.Client)),
 			builder.WithPredicates(enqueue.ComesOrGoes())).
 		Watches(&hubv1.AddonSet{}, handler.EnqueueRequestsFromMapFunc(r.clustersOfSet), builder.WithPredicates(setChanges())).
+		Watches(&hubv1.Team{}, handler.EnqueueRequestsFromMapFunc(enqueue.ClustersOfTeam(r.Client)),
+			builder.WithPredicates(teamChanges())).
 		Watches(&appsv1.ControllerRevision{}, handler.EnqueueRequestsFromMapFunc(r.clustersOfRevision),
 			builder.WithPredicates(comesOrChangesHands())).
 		Watches(&helmv2.HelmRelease{}, ofAnnotation, builder.WithPredicates(fluxChanges(&r.sightings))).
@@ -95,7 +97,7 @@ func registrationChanges() predicate.Predicate {
 		return a.DeletionTimestamp.IsZero() != b.DeletionTimestamp.IsZero() ||
 			status.Online(a) != status.Online(b) ||
 			a.Status.ClusterID() != b.Status.ClusterID() ||
-			credential(a) != credential(b) ||
+			credentialOf(a) != credentialOf(b) ||
 			status.IsTrue(a, hubv1.KubeConfigValidCondition) != status.IsTrue(b, hubv1.KubeConfigValidCondition) ||
 			a.Status.UsesWorkloadIdentity() != b.Status.UsesWorkloadIdentity() ||
 			status.Reason(a, hubv1.SuspendedCondition) != status.Reason(b, hubv1.SuspendedCondition) ||
@@ -109,7 +111,7 @@ func registrationChanges() predicate.Predicate {
 		inStatus)
 }
 
-func credential(reg *hubv1.ClusterRegistration) string {
+func credentialOf(reg *hubv1.ClusterRegistration) string {
 	if reg.Status.Credential == nil {
 		return ""
 	}
@@ -126,6 +128,13 @@ func setChanges() predicate.Predicate {
 			(a.Status.HeldRemovals == nil) != (b.Status.HeldRemovals == nil) ||
 			b.Status.HeldRemovals != nil && a.DeletionTimestamp.IsZero() != b.DeletionTimestamp.IsZero()
 	}}
+}
+
+// teamChanges lets through what decides how far a Team's sets reach, and what they may do.
+func teamChanges() predicate.Predicate {
+	return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero()
+	}})
 }
 
 func onlyDeletions() predicate.Predicate {

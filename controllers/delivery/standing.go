@@ -15,6 +15,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/demise"
+	"github.com/chandler-hub/chandler/controllers/reach"
 	"github.com/chandler-hub/chandler/internal/apply"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/match"
@@ -32,26 +33,50 @@ func (r *Reconciler) leaves(ctx context.Context, d *delivery) (bool, error) {
 }
 
 // reaches returns whether sets of a namespace may deliver to the cluster. Other namespaces get no kubeconfig.
-func (r *Reconciler) reaches(c *cluster, namespace string) bool {
-	return match.Reaches(namespace, r.Config.IsPlatform(namespace), c.key.Namespace)
+func (c *cluster) reaches(namespace string) bool {
+	reg := c.registration
+	if reg == nil {
+		reg = match.Missing(c.key)
+	}
+	return c.reach[namespace].To(reg)
+}
+
+// reachOf reads how far the sets of a namespace reach, once in a reconcile.
+func (r *Reconciler) reachOf(ctx context.Context, c *cluster, namespace string) (match.Reach, error) {
+	if from, known := c.reach[namespace]; known {
+		return from, nil
+	}
+	from, err := reach.Of(ctx, r.Client, r.Config, namespace)
+	if err == nil {
+		c.reach[namespace] = from
+	}
+	return from, err
 }
 
 // ours returns whether the hub made a Flux object that has the cluster's label: it has the name that the hub gives,
 // or belongs to a delivery that exists. In a namespace out of reach, only the latter counts.
-func (r *Reconciler) ours(c *cluster, obj metav1.Object) bool {
+func (r *Reconciler) ours(ctx context.Context, c *cluster, obj metav1.Object) (bool, error) {
+	if _, err := r.reachOf(ctx, c, obj.GetNamespace()); err != nil {
+		return false, err
+	}
+	return c.made(r.Config.HubID, obj), nil
+}
+
+// made is ours for an object of a namespace whose reach has been read.
+func (c *cluster) made(hubID string, obj metav1.Object) bool {
 	if c.delivery(obj.GetNamespace(), obj.GetAnnotations()[hubv1.DeliveryAnnotation]) != nil {
 		return true
 	}
-	return r.reaches(c, obj.GetNamespace()) && obj.GetName() == identity.FluxObject(r.Config.HubID, c.key, obj.GetLabels()[hubv1.AddonLabel])
+	return c.reaches(obj.GetNamespace()) && obj.GetName() == identity.FluxObject(hubID, c.key, obj.GetLabels()[hubv1.AddonLabel])
 }
 
 // selects returns whether the set of a delivery selects the cluster now. Parsing a selector costs something, so
 // delivery.selected keeps the answer.
-func (r *Reconciler) selects(c *cluster, d *delivery) bool {
+func (c *cluster) selects(d *delivery) bool {
 	if c.registration == nil || d.set == nil {
 		return false
 	}
-	selector, err := match.New(d.Namespace, r.Config.IsPlatform(d.Namespace), &d.set.Spec)
+	selector, err := match.New(c.reach[d.Namespace], &d.set.Spec)
 	return err == nil && selector.Matches(c.registration)
 }
 

@@ -20,6 +20,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/index"
+	"github.com/chandler-hub/chandler/controllers/index/indextest"
 	"github.com/chandler-hub/chandler/controllers/originreader"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/hubscheme"
@@ -66,7 +67,7 @@ func TestUnregisterAgain(t *testing.T) {
 				labels = nil
 			}
 			secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "one", Labels: labels}}
-			b := fake.NewClientBuilder().WithScheme(scheme).WithObjects(secret).
+			b := indextest.NoTeams(fake.NewClientBuilder().WithScheme(scheme)).WithObjects(secret).
 				WithIndex(&hubv1.ClusterRegistration{}, index.RegistrationOrigin, func(client.Object) []string { return nil }).
 				WithIndex(&hubv1.AddonDelivery{}, index.DeliveryRegistration, func(o client.Object) []string {
 					return []string{o.(*hubv1.AddonDelivery).Spec.RegistrationRef.Key().String()}
@@ -143,7 +144,7 @@ func TestAnotherOnesName(t *testing.T) {
 					Spec:       hubv1.AddonDeliverySpec{RegistrationRef: ref, AddonSetRef: hubv1.DeliveredSetReference{Name: "base"}},
 				})
 			}
-			api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
+			api := indextest.NoTeams(fake.NewClientBuilder().WithScheme(scheme)).WithObjects(objects...).
 				WithIndex(&hubv1.ClusterRegistration{}, index.RegistrationOrigin, func(o client.Object) []string {
 					return []string{index.Origin(*o.(*hubv1.ClusterRegistration).Spec.OriginRef)}
 				}).

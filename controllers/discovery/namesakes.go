@@ -14,6 +14,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/index"
+	"github.com/chandler-hub/chandler/controllers/reach"
 	"github.com/chandler-hub/chandler/internal/match"
 	"github.com/chandler-hub/chandler/internal/origin"
 	"github.com/chandler-hub/chandler/internal/provenance"
@@ -55,8 +56,12 @@ func (r *Reconciler) delivered(ctx context.Context, reg types.NamespacedName) (b
 	}
 	for i := range list.Items {
 		d := &list.Items[i]
-		platform := r.Config.IsPlatform(d.Namespace)
-		if !provenance.Named(d) || !match.Reaches(d.Namespace, platform, reg.Namespace) || !platform && len(d.Status.Addons) == 0 {
+		from, err := reach.Of(ctx, r.Client, r.Config, d.Namespace)
+		if err != nil {
+			return false, err
+		}
+		reaches := from.To(match.Missing(reg)) || provenance.Reported(d, from)
+		if !provenance.Named(d) || !reaches || !from.Platform && len(d.Status.Addons) == 0 {
 			continue // the hub did not make it, or has done nothing for it yet
 		}
 		// Live: when a cluster has been unregistered, its registration goes right after its last delivery.

@@ -8,6 +8,7 @@ import (
 	"context"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -17,7 +18,9 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/index"
+	"github.com/chandler-hub/chandler/controllers/reach"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
+	"github.com/chandler-hub/chandler/internal/team"
 )
 
 // Later enqueues what of returns after a delay, so that many events make one reconcile.
@@ -52,10 +55,56 @@ func RegistrationOfObject(_ context.Context, obj client.Object) []reconcile.Requ
 // InReach returns a function that returns the registrations that an AddonSet may select, whatever its selector says.
 func InReach(c client.Reader, config *hubconfig.Config) handler.MapFunc {
 	return func(ctx context.Context, set client.Object) []reconcile.Request {
-		if config.IsPlatform(set.GetNamespace()) {
+		if from, err := reach.Of(ctx, c, config, set.GetNamespace()); err != nil || from.Platform || from.ByTeam() {
 			return Registrations(ctx, c)
 		}
 		return Registrations(ctx, c, client.InNamespace(set.GetNamespace()))
+	}
+}
+
+// Everywhere returns a function that returns all registrations, whatever the event is about.
+func Everywhere(c client.Reader) handler.MapFunc {
+	return func(ctx context.Context, _ client.Object) []reconcile.Request { return Registrations(ctx, c) }
+}
+
+// SetsOfTeam returns a function that returns the AddonSets of the namespaces that a Team claims.
+func SetsOfTeam(c client.Reader) handler.MapFunc {
+	return func(ctx context.Context, obj client.Object) []reconcile.Request {
+		var out []reconcile.Request
+		for _, namespace := range team.Claims(obj.(*hubv1.Team)) {
+			sets := &hubv1.AddonSetList{}
+			if err := c.List(ctx, sets, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+				ctrl.LoggerFrom(ctx).Error(err, "list the sets of a Team")
+				continue
+			}
+			for i := range sets.Items {
+				out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&sets.Items[i])})
+			}
+		}
+		return out
+	}
+}
+
+// ClustersOfTeam returns a function that returns the registrations to which the sets of a Team deliver, and those of
+// its own namespaces.
+func ClustersOfTeam(c client.Reader) handler.MapFunc {
+	return func(ctx context.Context, obj client.Object) []reconcile.Request {
+		seen := map[types.NamespacedName]bool{}
+		for _, namespace := range team.Claims(obj.(*hubv1.Team)) {
+			list := &hubv1.AddonDeliveryList{}
+			if err := c.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+				ctrl.LoggerFrom(ctx).Error(err, "list the deliveries of a Team")
+				continue
+			}
+			for i := range list.Items {
+				seen[list.Items[i].Spec.RegistrationRef.Key()] = true
+			}
+		}
+		out := make([]reconcile.Request, 0, len(seen))
+		for key := range seen {
+			out = append(out, reconcile.Request{NamespacedName: key})
+		}
+		return out
 	}
 }
 

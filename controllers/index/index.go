@@ -20,6 +20,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/origin"
+	"github.com/chandler-hub/chandler/internal/team"
 )
 
 // The fields to list by.
@@ -28,6 +29,8 @@ const (
 	DeliveryRegistration = "registration"
 	// DeliverySet of an AddonDelivery: the name of its set, in its own namespace.
 	DeliverySet = "addonset"
+	// Governs of a Team: the hub namespaces that it claims.
+	Governs = "governs"
 	// RegistrationOrigin of a ClusterRegistration: kind.group/name of its origin, in its own namespace.
 	RegistrationOrigin = "origin"
 	// RegistrationSecret of a ClusterRegistration: the Secret that its kubeconfig came from, in its own namespace.
@@ -105,6 +108,7 @@ func Add(ctx context.Context, indexer client.FieldIndexer) error {
 			return []string{types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}.String()}
 		}},
 		{&hubv1.AddonDelivery{}, DeliverySet, func(o client.Object) []string { return []string{o.(*hubv1.AddonDelivery).Spec.AddonSetRef.Name} }},
+		{&hubv1.Team{}, Governs, func(o client.Object) []string { return team.Claims(o.(*hubv1.Team)) }},
 		{&hubv1.ClusterRegistration{}, RegistrationOrigin, func(o client.Object) []string {
 			if ref := o.(*hubv1.ClusterRegistration).Spec.OriginRef; ref != nil {
 				return []string{Origin(*ref)}

@@ -16,6 +16,8 @@ const (
 	Cluster = "cluster"
 	// Set is the namespace/name of an AddonSet.
 	Set = "addonset"
+	// Team is the namespace/name of a Team.
+	Team = "team"
 	// Addon is the name of an add-on.
 	Addon = "addon"
 	// Object is the kind and namespace/name of a Flux object.

@@ -16,6 +16,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/metrics"
+	"github.com/chandler-hub/chandler/internal/hubscheme"
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
 	"github.com/chandler-hub/chandler/internal/probe"
 )
@@ -34,7 +35,7 @@ func TestWritesAreCounted(t *testing.T) {
 	m, registry := register(t)
 	ctx := t.Context()
 	reg := registration("one", "Kamaji")
-	c := m.Counted(fake.NewClientBuilder().WithScheme(newScheme(t)).WithStatusSubresource(reg).WithObjects(reg).Build())
+	c := m.Counted(fake.NewClientBuilder().WithScheme(hubscheme.New()).WithStatusSubresource(reg).WithObjects(reg).Build())
 	set := &hubv1.AddonSet{}
 	set.Namespace, set.Name = "flux-system", "base"
 	applied := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{}}}

@@ -39,7 +39,7 @@ func (r *Reconciler) drain(ctx context.Context, reg *hubv1.ClusterRegistration, 
 	}
 	d := drain.Decide(facts)
 	if d.Reason == hubv1.DrainedReason && !marked(obj) {
-		left, err := r.deliveriesLeft(ctx, client.ObjectKeyFromObject(reg))
+		left, err := r.deliveriesLeft(ctx, reg)
 		if err != nil {
 			return 0, err
 		}

@@ -10,16 +10,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/demise"
+	"github.com/chandler-hub/chandler/controllers/reach"
 	"github.com/chandler-hub/chandler/internal/apply"
 	"github.com/chandler-hub/chandler/internal/identity"
-	"github.com/chandler-hub/chandler/internal/match"
 	"github.com/chandler-hub/chandler/internal/origin"
 	"github.com/chandler-hub/chandler/internal/provenance"
 	"github.com/chandler-hub/chandler/internal/status"
@@ -49,7 +48,7 @@ func (r *Reconciler) finalize(ctx context.Context, reg *hubv1.ClusterRegistratio
 	}
 	before := reg.DeepCopy()
 	status.Clear(reg, hubv1.DeletionHeldCondition)
-	left, err := r.deliveriesLeft(ctx, key)
+	left, err := r.deliveriesLeft(ctx, reg)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -62,7 +61,7 @@ func (r *Reconciler) finalize(ctx context.Context, reg *hubv1.ClusterRegistratio
 	fresh := r.goes(reg, reason, decision)
 	var recalled []string
 	if reason != "" && left == 0 && !fresh {
-		if recalled, err = r.recalled(ctx, key, reason); err != nil {
+		if recalled, err = r.recalled(ctx, reg, reason); err != nil {
 			return ctrl.Result{}, err
 		}
 	}
@@ -189,7 +188,8 @@ func unregisteringReason(f teardown.RegistrationFacts, d teardown.Decision) stri
 
 // deliveriesLeft counts the deliveries of a registration. It reads live: a delivery that is not in the cache yet
 // would lose its registration.
-func (r *Reconciler) deliveriesLeft(ctx context.Context, key types.NamespacedName) (int, error) {
+func (r *Reconciler) deliveriesLeft(ctx context.Context, reg *hubv1.ClusterRegistration) (int, error) {
+	key := client.ObjectKeyFromObject(reg)
 	list := &hubv1.AddonDeliveryList{}
 	err := r.Live.List(ctx, list, client.MatchingLabels{hubv1.ClusterKeyLabel: identity.ClusterKey(r.Config.HubID, key)})
 	if err != nil {
@@ -197,7 +197,15 @@ func (r *Reconciler) deliveriesLeft(ctx context.Context, key types.NamespacedNam
 	}
 	left := 0
 	for i := range list.Items {
-		if d := &list.Items[i]; d.Spec.RegistrationRef.Key() == key && r.counts(d) {
+		d := &list.Items[i]
+		if d.Spec.RegistrationRef.Key() != key {
+			continue
+		}
+		counts, err := r.counts(ctx, d, reg)
+		if err != nil {
+			return 0, err
+		}
+		if counts {
 			left++
 		}
 	}
@@ -206,6 +214,10 @@ func (r *Reconciler) deliveriesLeft(ctx context.Context, key types.NamespacedNam
 
 // counts returns whether a delivery can be the hub's. A delivery that somebody else wrote does not keep a
 // registration from going, and is not counted.
-func (r *Reconciler) counts(d *hubv1.AddonDelivery) bool {
-	return provenance.Named(d) && match.Reaches(d.Namespace, r.Config.IsPlatform(d.Namespace), d.Spec.RegistrationRef.Namespace)
+func (r *Reconciler) counts(ctx context.Context, d *hubv1.AddonDelivery, reg *hubv1.ClusterRegistration) (bool, error) {
+	if !provenance.Named(d) {
+		return false, nil
+	}
+	from, err := reach.Of(ctx, r.Client, r.Config, d.Namespace)
+	return err == nil && (from.To(reg) || provenance.Reported(d, from)), err
 }

@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/reach"
 	"github.com/chandler-hub/chandler/internal/identity"
-	"github.com/chandler-hub/chandler/internal/match"
 	"github.com/chandler-hub/chandler/internal/provenance"
 	"github.com/chandler-hub/chandler/internal/status"
 )
@@ -31,14 +31,15 @@ const recallTime = time.Minute
 // recalled returns the Flux objects whose deliveries are about to be made again, to be withdrawn: somebody has
 // deleted the deliveries, and the objects still exist. The matcher makes them again, and can do so while the
 // registration exists. It reads live, as deliveriesLeft does.
-func (r *Reconciler) recalled(ctx context.Context, reg types.NamespacedName, reason string) ([]string, error) {
+func (r *Reconciler) recalled(ctx context.Context, reg *hubv1.ClusterRegistration, reason string) ([]string, error) {
 	var out []string
-	look := recallLook{r: r, reg: reg, reason: reason, sets: map[string][]hubv1.AddonSet{}, taken: map[types.NamespacedName]bool{}}
+	key := client.ObjectKeyFromObject(reg)
+	look := recallLook{r: r, reg: reg, key: key, reason: reason, sets: map[string][]hubv1.AddonSet{}, taken: map[types.NamespacedName]bool{}}
 	for _, list := range []*metav1.PartialObjectMetadataList{
 		{TypeMeta: metav1.TypeMeta{APIVersion: helmv2.GroupVersion.String(), Kind: helmv2.HelmReleaseKind + "List"}},
 		{TypeMeta: metav1.TypeMeta{APIVersion: kustomizev1.GroupVersion.String(), Kind: kustomizev1.KustomizationKind + "List"}},
 	} {
-		if err := r.Live.List(ctx, list, client.MatchingLabels{hubv1.ClusterKeyLabel: identity.ClusterKey(r.Config.HubID, reg)}); err != nil {
+		if err := r.Live.List(ctx, list, client.MatchingLabels{hubv1.ClusterKeyLabel: identity.ClusterKey(r.Config.HubID, key)}); err != nil {
 			return nil, fmt.Errorf("look for what is left of deliveries: %w", err)
 		}
 		for i := range list.Items {
@@ -58,7 +59,8 @@ func (r *Reconciler) recalled(ctx context.Context, reg types.NamespacedName, rea
 // recallLook is one call of recalled for a registration. It remembers what it has read.
 type recallLook struct {
 	r      *Reconciler
-	reg    types.NamespacedName
+	reg    *hubv1.ClusterRegistration
+	key    types.NamespacedName
 	reason string
 	// sets are those that make deliveries again, by namespace. taken are names of deliveries that another cluster has.
 	sets  map[string][]hubv1.AddonSet
@@ -67,12 +69,12 @@ type recallLook struct {
 
 // recalled returns whether the delivery of a Flux object is about to be made again.
 func (l *recallLook) recalled(ctx context.Context, o *metav1.PartialObjectMetadata) (bool, error) {
-	platform := l.r.Config.IsPlatform(o.Namespace)
 	if o.DeletionTimestamp != nil && !hubv1.LetsGo(l.reason) { // Flux finalizes it, and its cluster answers
 		return false, nil
 	}
-	if !match.Reaches(o.Namespace, platform, l.reg.Namespace) {
-		return false, nil
+	from, err := reach.Of(ctx, l.r.Client, l.r.Config, o.Namespace)
+	if err != nil || !from.To(l.reg) {
+		return false, err
 	}
 	if _, known := l.sets[o.Namespace]; !known {
 		sets, err := l.r.withdrawing(ctx, o.Namespace)
@@ -82,14 +84,14 @@ func (l *recallLook) recalled(ctx context.Context, o *metav1.PartialObjectMetada
 		l.sets[o.Namespace] = sets
 	}
 	made := func(set hubv1.AddonSet) bool {
-		return provenance.Object(o, l.r.Config.HubID, set.Name, l.reg, platform)
+		return provenance.Object(o, l.r.Config.HubID, set.Name, l.reg, from)
 	}
 	if !slices.ContainsFunc(l.sets[o.Namespace], made) {
 		return false, nil
 	}
 	delivery := types.NamespacedName{Namespace: o.Namespace, Name: o.Annotations[hubv1.DeliveryAnnotation]}
 	if _, known := l.taken[delivery]; !known {
-		taken, err := l.r.taken(ctx, l.reg, delivery)
+		taken, err := l.r.taken(ctx, l.key, delivery)
 		if err != nil {
 			return false, err
 		}

@@ -19,9 +19,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/index/indextest"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/hubscheme"
 	"github.com/chandler-hub/chandler/internal/identity"
+	"github.com/chandler-hub/chandler/internal/match"
 	"github.com/chandler-hub/chandler/internal/origin"
 	"github.com/chandler-hub/chandler/internal/probe"
 	"github.com/chandler-hub/chandler/internal/status"
@@ -67,7 +69,7 @@ func TestRecalled(t *testing.T) {
 			if tc.set != nil {
 				tc.set(set)
 			}
-			api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(object, set).Build()
+			api := indextest.NoTeams(fake.NewClientBuilder().WithScheme(scheme)).WithObjects(object, set).Build()
 			if tc.taken {
 				other := &hubv1.AddonDelivery{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: identity.Delivery("base", reg)}}
 				other.Spec.RegistrationRef = hubv1.RegistrationReference{Namespace: "fleet", Name: "two"}
@@ -75,8 +77,8 @@ func TestRecalled(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			r := &Reconciler{Live: api, Config: &hubconfig.Config{Shared: hubconfig.Shared{HubID: "hub", PlatformNamespaces: []string{"flux-system"}}}}
-			if got, err := r.recalled(t.Context(), reg, tc.reason); err != nil || len(got) > 0 != tc.want {
+			r := &Reconciler{Client: api, Live: api, Config: &hubconfig.Config{Shared: hubconfig.Shared{HubID: "hub", PlatformNamespaces: []string{"flux-system"}}}}
+			if got, err := r.recalled(t.Context(), match.Missing(reg), tc.reason); err != nil || len(got) > 0 != tc.want {
 				t.Errorf("got %v, %v; want %t", got, err, tc.want)
 			}
 		})
@@ -101,7 +103,7 @@ func TestForcedThoughNothingIsMadeAgain(t *testing.T) {
 		Labels:      map[string]string{hubv1.ClusterKeyLabel: identity.ClusterKey("hub", key), hubv1.AddonLabel: "web", hubv1.AddonSetLabel: "base"},
 		Annotations: map[string]string{hubv1.DeliveryAnnotation: identity.Delivery("base", key)},
 	}}
-	b := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(reg).WithObjects(reg, left, &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "base"}})
+	b := indextest.NoTeams(fake.NewClientBuilder().WithScheme(scheme)).WithStatusSubresource(reg).WithObjects(reg, left, &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "base"}})
 	for _, o := range []client.Object{&corev1.Namespace{}, &apiextensionsv1.CustomResourceDefinition{}} {
 		b = b.WithIndex(o, metav1.ObjectNameField, func(o client.Object) []string { return []string{o.GetName()} })
 	}

@@ -21,7 +21,6 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
-	"github.com/chandler-hub/chandler/internal/match"
 	"github.com/chandler-hub/chandler/internal/origin"
 	"github.com/chandler-hub/chandler/internal/render"
 	"github.com/chandler-hub/chandler/internal/status"
@@ -106,12 +105,12 @@ func (r *Reconciler) mirrorsOf(ctx context.Context, reg *hubv1.ClusterRegistrati
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
 	of := client.ObjectKeyFromObject(reg)
 	err := r.Client.List(ctx, list, client.MatchingLabels{hubv1.ClusterKeyLabel: identity.ClusterKey(r.Config.HubID, of),
-		hubv1.MirrorLabel: "true"})
+		hubv1.MirrorLabel: "true"}) // and none with a Team's token
 	var current, older []types.NamespacedName
 	for i := range list.Items {
 		m := &list.Items[i]
 		switch {
-		case m.Name != identity.Mirror(r.Config.HubID, of) || !match.Reaches(m.Namespace, r.Config.IsPlatform(m.Namespace), reg.Namespace):
+		case m.Name != identity.Mirror(r.Config.HubID, of) || !r.Config.IsPlatform(m.Namespace) && m.Namespace != reg.Namespace:
 		case m.Annotations[hubv1.FingerprintAnnotation] == reg.Status.Credential.Fingerprint:
 			current = append(current, client.ObjectKeyFromObject(m))
 		default:

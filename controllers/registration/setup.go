@@ -52,6 +52,8 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 		Watches(&helmv2.HelmRelease{}, enqueue.Later(countDelay, enqueue.RegistrationOfObject), builder.WithPredicates(evidenceChanges())).
 		Watches(&kustomizev1.Kustomization{}, enqueue.Later(countDelay, enqueue.RegistrationOfObject), builder.WithPredicates(evidenceChanges())).
 		Watches(&hubv1.AddonDelivery{}, enqueue.Later(countDelay, enqueue.RegistrationOfDelivery), builder.WithPredicates(deliveryCounts())).
+		Watches(&hubv1.Team{}, enqueue.Later(countDelay, enqueue.Everywhere(r.Client)),
+			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&hubv1.AddonSet{}, enqueue.Later(countDelay, enqueue.InReach(r.Client, r.Config)), builder.WithPredicates(setChanges())).
 		WatchesRawSource(news).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Config.Concurrency}).

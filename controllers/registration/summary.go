@@ -15,6 +15,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/index"
+	"github.com/chandler-hub/chandler/controllers/reach"
 	"github.com/chandler-hub/chandler/internal/drain"
 	"github.com/chandler-hub/chandler/internal/match"
 	"github.com/chandler-hub/chandler/internal/status"
@@ -72,7 +73,9 @@ func (r *Reconciler) deliveries(ctx context.Context, reg, instead *hubv1.Cluster
 	results := map[string]string{}
 	for i := range list.Items {
 		d := &list.Items[i]
-		if !r.counts(d) {
+		if counts, err := r.counts(ctx, d, reg); err != nil {
+			return out, err
+		} else if !counts {
 			continue
 		}
 		set := d.SetKey().String()
@@ -148,7 +151,11 @@ func (r *Reconciler) leftThrough(ctx context.Context, instead *hubv1.ClusterRegi
 		return fmt.Errorf("list the deliveries of ClusterRegistration %s/%s: %w", instead.Namespace, instead.Name, err)
 	}
 	for i := range list.Items {
-		if r.counts(&list.Items[i]) {
+		counts, err := r.counts(ctx, &list.Items[i], instead)
+		if err != nil {
+			return err
+		}
+		if counts {
 			out.left = append(out.left, leftOf(&list.Items[i])...)
 		}
 	}
@@ -205,8 +212,12 @@ func (r *Reconciler) sets(ctx context.Context, reg *hubv1.ClusterRegistration, r
 		if _, ok := results[name]; ok {
 			continue
 		}
-		selector, err := match.New(s.Namespace, r.Config.IsPlatform(s.Namespace), &s.Spec)
-		if err != nil || !selector.Reaches(reg.Namespace) || s.DeletionTimestamp != nil {
+		from, err := reach.Of(ctx, r.Client, r.Config, s.Namespace)
+		if err != nil {
+			return err
+		}
+		selector, err := match.New(from, &s.Spec)
+		if err != nil || !selector.Reaches(reg) || s.DeletionTimestamp != nil {
 			continue
 		}
 		switch why := selector.Why(reg); {

@@ -145,8 +145,41 @@ var fleeting = regexp.MustCompile(`(?:\d+\.\d+\.\d+\.\d+|\[[0-9a-f:]+\]):\d+->|(
 // noFlux matches kustomize-controller's error when a folder holds Flux objects and the cluster has no Flux.
 var noFlux = regexp.MustCompile(`no matches for kind "(\w+)" in version "\w+\.toolkit\.fluxcd\.io/\w+"`)
 
+// What an API server says when a team's ServiceAccount lacks a right (Kubernetes, authorization/rbac and
+// rbac/escalation_check.go): the verb, the resource with its group, and the namespace, or that it wants to grant more
+// than it has. The names of the account and its namespace are internal/team's.
+var (
+	teamForbidden = regexp.MustCompile(teamUser + ` cannot (\w+) resource \\?"([\w./-]+)\\?" in ` +
+		`API group \\?"([\w.-]*)\\?" (?:at the cluster scope|in the namespace \\?"([a-z0-9-]+)\\?")`)
+	teamEscalates = regexp.MustCompile(teamUser + `.* attempting to grant RBAC permissions not currently held`)
+)
+
+const teamUser = `(?i)user \\?"system:serviceaccount:chandler-([a-z0-9-]+):([a-z0-9-]+)\\?"`
+
+// teamMay returns what a team lacked a right for, with whom to ask; "" if that was not the failure.
+func teamMay(message string) string {
+	if m := teamForbidden.FindStringSubmatch(message); m != nil && m[1] == m[2] {
+		resource, where := m[4], "at the cluster scope"
+		if m[5] != "" {
+			resource += "." + m[5]
+		}
+		if m[6] != "" {
+			where = fmt.Sprintf("in namespace %q", m[6])
+		}
+		return fmt.Sprintf("Team %q may not %s %s %s on this cluster: leave that out, or ask who keeps the Team", m[1], m[3], resource, where)
+	}
+	if m := teamEscalates.FindStringSubmatch(message); m != nil && m[1] == m[2] {
+		return fmt.Sprintf("Team %q may not grant rights that it does not have itself on this cluster: leave them out, or ask who keeps "+
+			"the Team", m[1])
+	}
+	return ""
+}
+
 // Reason returns a word for a failure that people can fix, and the remedy; "" if there is none.
 func Reason(s State) (reason, remedy string) {
+	if remedy := teamMay(s.Message); remedy != "" {
+		return hubv1.TeamForbiddenReason, remedy
+	}
 	if m := noFlux.FindStringSubmatch(s.Message); m != nil {
 		return hubv1.FluxObjectsInFolderReason,
 			fmt.Sprintf("the folder holds a %s, which only Flux understands, and there is no Flux on the cluster: "+

@@ -31,6 +31,9 @@ func FluxObject(hubID string, registration types.NamespacedName, addon string) s
 	return name(digest(cutHash, "object", hubID, registration.Namespace, registration.Name, addon), registration.Name, addon)
 }
 
+// TeamMirror is the value of the mirror label of a kubeconfig with a Team's token. That of others is "true".
+const TeamMirror = "team"
+
 // Mirror returns the name of the Secret that holds a registration's kubeconfig beside a set.
 func Mirror(hubID string, registration types.NamespacedName) string {
 	return name(digest(cutHash, "mirror", hubID, registration.Namespace, registration.Name), registration.Name, "kubeconfig")

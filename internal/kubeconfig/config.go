@@ -109,6 +109,13 @@ func (c *Config) Minimal() []byte {
 	return minimal
 }
 
+// WithToken returns the same cluster with a bearer token as its only credential.
+func (c *Config) WithToken(token string) (*Config, error) {
+	out := *c
+	out.token, out.username, out.password, out.cert, out.key, out.expires = token, "", "", nil, nil, time.Time{}
+	return out.finish()
+}
+
 // Fingerprint returns FingerprintLength hex digits of the SHA-256 of Minimal. It changes when anything that matters does.
 func (c *Config) Fingerprint() string { return c.fingerprint }
 

@@ -97,6 +97,11 @@ func (a *attempt) get(ctx context.Context, path, accept, what string, into any) 
 		return &Failure{Reason: ReasonDialFailed, Message: "the server's URL cannot be used"}
 	}
 	request.Header.Set("Accept", accept)
+	return a.send(request, what, into)
+}
+
+// send sends a request and decodes the answer.
+func (a *attempt) send(request *http.Request, what string, into any) *Failure {
 	response, err := a.client.Do(request)
 	if err != nil {
 		return a.requestFailure(err)

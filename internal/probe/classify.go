@@ -110,13 +110,15 @@ func tlsFailure(err error) *Failure {
 // statusFailure judges the status of a response. what completes "may not …".
 func statusFailure(code int, what string) *Failure {
 	switch {
-	case code == http.StatusOK:
+	case code == http.StatusOK, code == http.StatusCreated:
 		return nil
 	case code == http.StatusUnauthorized:
 		return &Failure{Reason: ReasonUnauthorized, Message: "the server does not accept the credential (401); it may have expired or been " +
 			"replaced"}
 	case code == http.StatusForbidden:
 		return &Failure{Reason: ReasonForbidden, Message: "the credential's user may not " + what + " (403); grant the right in the cluster"}
+	case code == http.StatusNotFound && what == tokenRequest:
+		return &Failure{Reason: ReasonNotReady, Message: "the server does not have the ServiceAccount (404)"}
 	case code == http.StatusNotFound && what != "read /version":
 		return &Failure{Reason: ReasonNotReady, Message: "the server has no namespace kube-system yet (404)"}
 	case code == http.StatusTooManyRequests || code >= 500 && code <= 599:

@@ -52,33 +52,37 @@ func Named(d *hubv1.AddonDelivery) bool {
 // Object returns whether the hub made a Flux object for a set on a cluster. Its name is the one that the hub gives,
 // it names the set's delivery, and it is in a namespace from which the set reaches the cluster. The caller passes the
 // set's name, because the object's label may have a shortened one.
-func Object(o metav1.Object, hubID, set string, reg types.NamespacedName, platform bool) bool {
-	return o.GetName() == identity.FluxObject(hubID, reg, o.GetLabels()[hubv1.AddonLabel]) &&
-		o.GetAnnotations()[hubv1.DeliveryAnnotation] == identity.Delivery(set, reg) && match.Reaches(o.GetNamespace(), platform, reg.Namespace)
+func Object(o metav1.Object, hubID, set string, reg *hubv1.ClusterRegistration, reach match.Reach) bool {
+	return Claims(o, hubID, set, types.NamespacedName{Namespace: reg.Namespace, Name: reg.Name}) && reach.To(reg)
 }
 
-// Of returns the standing of a delivery. set is nil if it does not exist. platform says whether its namespace is a
-// platform namespace.
-func Of(d *hubv1.AddonDelivery, set *hubv1.AddonSet, platform bool) Verdict {
+// Claims returns whether a Flux object says that the hub made it for a set on a cluster. Anybody who may write Flux
+// objects in its namespace can claim that.
+func Claims(o metav1.Object, hubID, set string, reg types.NamespacedName) bool {
+	return o.GetName() == identity.FluxObject(hubID, reg, o.GetLabels()[hubv1.AddonLabel]) &&
+		o.GetAnnotations()[hubv1.DeliveryAnnotation] == identity.Delivery(set, reg)
+}
+
+// Reported returns whether the hub has reported on a delivery of a namespace that a Team governs. Nobody else can write
+// its status, so the hub made it, also if the Team has another selector by now, or the registration does not exist.
+func Reported(d *hubv1.AddonDelivery, reach match.Reach) bool {
+	return reach.ByTeam() && len(d.Status.Addons) > 0
+}
+
+// Of returns the standing of a delivery. set and reg are nil if they do not exist. reach is that of its namespace.
+func Of(d *hubv1.AddonDelivery, set *hubv1.AddonSet, reg *hubv1.ClusterRegistration, reach match.Reach) Verdict {
 	key := d.Spec.RegistrationRef.Key()
+	if reg == nil {
+		reg = match.Missing(key)
+	}
 	claimed := set != nil && set.UID == d.Spec.AddonSetRef.UID
 	switch {
 	case !Named(d):
 		return Verdict{Ignored, hubv1.NotFromAddonSetReason, fmt.Sprintf(
 			"the hub did not make this delivery: the delivery of AddonSet %s to ClusterRegistration %s is named %q. It is ignored; delete it",
 			d.SetKey(), key, identity.Delivery(d.Spec.AddonSetRef.Name, key))}
-	case !match.Reaches(d.Namespace, platform, key.Namespace):
-		v := Verdict{Ignored, hubv1.OutOfReachReason, fmt.Sprintf(
-			"namespace %q is not a platform namespace: its AddonSets reach the ClusterRegistrations of that namespace, and not %s. The delivery "+
-				"is ignored; delete it",
-			d.Namespace, key)}
-		if claimed { // it was a platform namespace once
-			v.Standing = Held
-			v.Message = fmt.Sprintf("namespace %q is not a platform namespace (any more): AddonSet %s does not reach ClusterRegistration %s. "+
-				"The hub makes nothing here, and the AddonSet withdraws the delivery",
-				d.Namespace, d.SetKey(), key)
-		}
-		return v
+	case !reach.To(reg):
+		return outOfReach(d, key, reach, claimed)
 	case set == nil:
 		return Verdict{Held, hubv1.AddonSetNotFoundReason, fmt.Sprintf(
 			"there is no AddonSet %s; the hub makes nothing, and what is delivered stays as it is. Apply the AddonSet again, "+
@@ -89,4 +93,23 @@ func Of(d *hubv1.AddonDelivery, set *hubv1.AddonSet, platform bool) Verdict {
 				"until the AddonSet withdraws it", d.SetKey())}
 	}
 	return Verdict{Standing: Genuine}
+}
+
+// outOfReach returns the standing of a delivery that its set does not reach. If it is claimed, its namespace was a
+// platform namespace once, or its Team had the cluster.
+func outOfReach(d *hubv1.AddonDelivery, key types.NamespacedName, reach match.Reach, claimed bool) Verdict {
+	reaches := fmt.Sprintf("namespace %q is not a platform namespace: its AddonSets reach the ClusterRegistrations of that namespace",
+		d.Namespace)
+	lost := fmt.Sprintf("namespace %q is not a platform namespace (any more): AddonSet %s does not reach ClusterRegistration %s",
+		d.Namespace, d.SetKey(), key)
+	if reach.ByTeam() {
+		reaches = fmt.Sprintf("Team %s/%s governs namespace %q: its AddonSets reach the Team's clusters", reach.Team.Namespace,
+			reach.Team.Name, d.Namespace)
+		lost = fmt.Sprintf("Team %s/%s, which governs namespace %q, does not select ClusterRegistration %s (any more)", reach.Team.Namespace,
+			reach.Team.Name, d.Namespace, key)
+	}
+	if claimed {
+		return Verdict{Held, hubv1.OutOfReachReason, lost + ". The hub makes nothing here, and the AddonSet withdraws the delivery"}
+	}
+	return Verdict{Ignored, hubv1.OutOfReachReason, fmt.Sprintf("%s, and not %s. The delivery is ignored; delete it", reaches, key)}
 }

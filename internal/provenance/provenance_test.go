@@ -8,10 +8,12 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/identity"
+	"github.com/chandler-hub/chandler/internal/match"
 	"github.com/chandler-hub/chandler/internal/provenance"
 )
 
@@ -44,9 +46,46 @@ func TestOf(t *testing.T) {
 		if tc.set {
 			set = &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: tc.namespace, Name: "base", UID: "set"}}
 		}
-		v := provenance.Of(d, set, tc.platform)
+		v := provenance.Of(d, set, match.Missing(one), match.Reach{Namespace: tc.namespace, Platform: tc.platform})
 		if v.Standing != tc.want || v.Reason != tc.reason || (v.Message == "") != (tc.want == provenance.Genuine) {
 			t.Errorf("%s: %+v, want %s %s", name, v, tc.want, tc.reason)
+		}
+	}
+}
+
+// A Team's set reaches the clusters that the Team selects. What the hub has reported on stays known when the Team loses
+// the cluster, and what somebody forges does not count.
+func TestOfTeam(t *testing.T) {
+	reg := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "one", Labels: map[string]string{"env": "prod"}}}
+	of := func(env string) match.Reach {
+		return match.Reach{Namespace: "shop", Team: &match.Team{Namespace: "platform", Name: "shop", Clusters: labels.SelectorFromSet(labels.Set{"env": env})}}
+	}
+	set := &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "base", UID: "set"}}
+	for name, tc := range map[string]struct {
+		env, uid string
+		reg      *hubv1.ClusterRegistration
+		want     provenance.Standing
+	}{
+		"TheTeams":        {"prod", "set", reg, provenance.Genuine},
+		"Lost":            {"staging", "set", reg, provenance.Held},
+		"Forged":          {"staging", "other", reg, provenance.Ignored},
+		"NotRegistered":   {"prod", "set", nil, provenance.Held},
+		"ForgedForNobody": {"prod", "other", nil, provenance.Ignored},
+	} {
+		key := types.NamespacedName{Namespace: "fleet", Name: "one"}
+		d := &hubv1.AddonDelivery{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: identity.Delivery("base", key)}}
+		d.Spec.RegistrationRef = hubv1.RegistrationReference{Namespace: key.Namespace, Name: key.Name}
+		d.Spec.AddonSetRef = hubv1.DeliveredSetReference{Name: "base", UID: types.UID(tc.uid)}
+		v := provenance.Of(d, set, tc.reg, of(tc.env))
+		if v.Standing != tc.want || tc.want != provenance.Genuine && !strings.Contains(v.Message, "Team platform/shop") {
+			t.Errorf("%s: %+v", name, v)
+		}
+		if provenance.Reported(d, of(tc.env)) {
+			t.Errorf("%s: the hub has reported nothing", name)
+		}
+		d.Status.Addons = []hubv1.AddonStatus{{Name: "web"}}
+		if !provenance.Reported(d, of(tc.env)) || provenance.Reported(d, match.Reach{Namespace: "shop"}) {
+			t.Errorf("%s: whether the hub has reported on it", name)
 		}
 	}
 }
@@ -69,7 +108,7 @@ func TestObject(t *testing.T) {
 			Namespace: tc.namespace, Name: cmp.Or(tc.name, identity.FluxObject("hub", one, "web")), Labels: map[string]string{hubv1.AddonLabel: "web"},
 			Annotations: map[string]string{hubv1.DeliveryAnnotation: cmp.Or(tc.delivery, identity.Delivery("base", one))},
 		}
-		if got := provenance.Object(o, "hub", tc.set, one, tc.platform); got != tc.want {
+		if got := provenance.Object(o, "hub", tc.set, match.Missing(one), match.Reach{Namespace: tc.namespace, Platform: tc.platform}); got != tc.want {
 			t.Errorf("%s: %t, want %t", name, got, tc.want)
 		}
 	}

@@ -21,7 +21,8 @@ import (
 
 // Only the controllers that something here depends on. The others would cost time and memory in each cluster.
 var (
-	controllers         = []string{"namespace-controller", "garbage-collector-controller", "serviceaccount-controller"}
+	controllers = []string{"namespace-controller", "garbage-collector-controller", "serviceaccount-controller",
+		"clusterrole-aggregation-controller"}
 	workloadControllers = []string{
 		"deployment-controller", "replicaset-controller", "statefulset-controller", "daemonset-controller", "job-controller",
 		"endpointslice-controller",

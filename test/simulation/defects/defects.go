@@ -25,9 +25,9 @@ var Scripts = map[string]string{
 // Defects are all of them.
 var Defects = []Defect{
 	{"forged-delivery", "A forged AddonDelivery gets a kubeconfig", "secrets", []Edit{
-		{"internal/provenance/provenance.go", "\tkey := d.Spec.RegistrationRef.Key()\n\tclaimed", "\tif set == nil {\n\t\treturn Verdict{Standing: Genuine}\n\t}\n\tkey := d.Spec.RegistrationRef.Key()\n\tclaimed"},
+		{"internal/provenance/provenance.go", "\tclaimed := set != nil", "\tif set == nil {\n\t\treturn Verdict{Standing: Genuine}\n\t}\n\tclaimed := set != nil"},
 		{"controllers/delivery/standing.go", "\tswitch {\n\tcase d.Standing == provenance.Held:", "\tswitch {\n\tcase d.set == nil:\n\t\treturn \"\", \"\"\n\tcase d.Standing == provenance.Held:"},
-		{"controllers/delivery/mirror.go", " || !r.reaches(c, namespace)", ""},
+		{"controllers/delivery/mirror.go", " || !c.reaches(namespace)", ""},
 	}},
 	{"deleted-delivery", "An AddonDelivery that somebody deletes uninstalls", "loss", []Edit{
 		{"controllers/delivery/standing.go", "\tif !d.Known() || d.DeletionTimestamp == nil || d.Withdrawn() {\n\t\treturn d.Withdrawn(), nil", "\tif d.DeletionTimestamp != nil {\n\t\treturn true, nil\n\t}\n\tif !d.Known() || d.DeletionTimestamp == nil || d.Withdrawn() {\n\t\treturn d.Withdrawn(), nil"},
@@ -46,7 +46,7 @@ var Defects = []Defect{
 		{"controllers/delivery/gather.go", "\trevision := &appsv1.ControllerRevision{}\n", "\tif d.frozen {\n\t\td.reason, d.unrenderable = hubv1.FrozenReason, \"frozen\"\n\t\treturn nil\n\t}\n\trevision := &appsv1.ControllerRevision{}\n"},
 	}},
 	{"hand-over-while-paused", "A hand-over goes on while the cluster is paused", "pause", []Edit{
-		{"internal/plan/plan.go", "\t\tcase in.Suspend != \"\": // the other", "\t\tcase false && in.Suspend != \"\": // the other"},
+		{"internal/plan/leaving.go", "\t\tcase in.Suspend != \"\": // the other", "\t\tcase false && in.Suspend != \"\": // the other"},
 	}},
 	{"told-after", "An add-on is let go before anything says so", "orphans", []Edit{
 		{"controllers/delivery/announce.go", "\tfor _, d := range c.deliveries {\n\t\tif err := r.announceOf", "\tfor _, d := range c.deliveries[:0] {\n\t\tif err := r.announceOf"},
@@ -69,7 +69,7 @@ var Defects = []Defect{
 		{"internal/origin/policy.go", "moving || deleted && k.IsCluster()", "moving || deleted"},
 	}},
 	{"forged-keeps-registration", "A forged AddonDelivery keeps a registration from going", "deletion", []Edit{
-		{"controllers/registration/finalize.go", "== key && r.counts(d)", "== key"},
+		{"controllers/registration/finalize.go", "\t\tif counts {\n", "\t\tif true || counts {\n"},
 		{"controllers/registration/finalize.go", "r.Live.List(ctx, list, client.MatchingLabels{hubv1.ClusterKeyLabel: identity.ClusterKey(r.Config.HubID, key)})", "r.Live.List(ctx, list, client.InNamespace(identity.ClusterKey(r.Config.HubID, key)[:0]))"},
 	}},
 	{"status-waits-for-ever", "A status that waits for more progress is not looked at again", "status", []Edit{

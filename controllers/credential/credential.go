@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package credential reads the kubeconfig that the registration room has published.
+package credential
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/hubconfig"
+	"github.com/chandler-hub/chandler/internal/kubeconfig"
+)
+
+// Read reads and checks the published kubeconfig of a registration again. It returns nil if the Secret has changed
+// since, or is gone. Then the registration room checks it first, and publishes it when it is valid again.
+func Read(ctx context.Context, live client.Reader, config *hubconfig.Config, reg *hubv1.ClusterRegistration) (*kubeconfig.Config, error) {
+	published := reg.Status.Credential
+	if published == nil || published.SecretName == "" {
+		return nil, nil
+	}
+	secret := &corev1.Secret{}
+	if err := live.Get(ctx, types.NamespacedName{Namespace: reg.Namespace, Name: published.SecretName}, secret); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("read the kubeconfig: %w", err)
+	}
+	parsed, err := kubeconfig.Parse(secret.Data[published.Key], config.RulesFor(reg))
+	if err != nil || parsed.Fingerprint() != published.Fingerprint {
+		return nil, nil
+	}
+	return parsed, nil
+}

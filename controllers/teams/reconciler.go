@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package teams is the room that keeps the AddonSet of each Team, which brings the team's namespaces and rights to its
+// clusters. All else about that set is the addonset room's: rollout, removal guard, teardown.
+package teams
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/apply"
+	"github.com/chandler-hub/chandler/internal/hubconfig"
+	"github.com/chandler-hub/chandler/internal/status"
+	"github.com/chandler-hub/chandler/internal/team"
+)
+
+// Reconciler works on one Team at a time.
+type Reconciler struct {
+	Client client.Client
+	Live   client.Reader
+	Config *hubconfig.Config
+	Clock  clock.PassiveClock
+}
+
+// Reconcile keeps the AddonSet of a Team, and reports how it stands.
+func (r *Reconciler) Reconcile(ctx context.Context, t *hubv1.Team) (ctrl.Result, error) {
+	if t.DeletionTimestamp != nil {
+		return apply.Retried(ctrl.Result{}, r.finalize(ctx, t))
+	}
+	before := t.DeepCopy()
+	if controllerutil.AddFinalizer(t, hubv1.TeamFinalizer) {
+		if err := r.Client.Patch(ctx, t, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+			return apply.Retried(ctrl.Result{}, client.IgnoreNotFound(fmt.Errorf("add finalizer: %w", err)))
+		}
+		before = t.DeepCopy()
+	}
+	set, summary, err := r.serve(ctx, t)
+	if err != nil {
+		return apply.Retried(ctrl.Result{}, err)
+	}
+	report(t, set)
+	status.Summarize(t, summary, r.Clock.Now())
+	return apply.Retried(ctrl.Result{}, apply.Status(ctx, r.Client, before, t))
+}
+
+// serve writes the AddonSet of a Team, and returns it, nil if there is none, and how the Team stands. A Team that is
+// not valid keeps the set that it has.
+func (r *Reconciler) serve(ctx context.Context, t *hubv1.Team) (*hubv1.AddonSet, status.Summary, error) {
+	if !r.Config.IsPlatform(t.Namespace) {
+		return nil, stalled(hubv1.NamespaceNotAllowedReason, "namespace %q is not a platform namespace, so this Team governs nothing; "+
+			"write it in one of %v", t.Namespace, r.Config.PlatformNamespaces), nil
+	}
+	set, err := r.set(ctx, t)
+	if err != nil {
+		return nil, status.Summary{}, err
+	}
+	if set != nil && set.Labels[hubv1.TeamLabel] != t.Name {
+		return nil, stalled(hubv1.NotOwnedReason, "AddonSet %q exists, and the hub did not make it for this Team: rename that AddonSet, "+
+			"or the Team", set.Name), nil
+	}
+	if err := team.Check(t); err != nil {
+		return set, stalled(hubv1.InvalidSpecReason, "%s; what is on the clusters stays as it is", err), nil
+	}
+	spec, err := team.Bootstrap(t)
+	if err != nil {
+		return set, stalled(hubv1.InvalidSpecReason, "%s; what is on the clusters stays as it is", err), nil
+	}
+	if set, err = r.write(ctx, t, set, spec); err != nil {
+		return nil, status.Summary{}, err
+	}
+	summary, err := r.stands(ctx, t, set)
+	return set, summary, err
+}
+
+// set returns the AddonSet that has the name of a Team's; nil if there is none.
+func (r *Reconciler) set(ctx context.Context, t *hubv1.Team) (*hubv1.AddonSet, error) {
+	set := &hubv1.AddonSet{}
+	err := r.Live.Get(ctx, types.NamespacedName{Namespace: t.Namespace, Name: team.SetName(t.Name)}, set)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read AddonSet %s: %w", team.SetName(t.Name), err)
+	}
+	return set, nil
+}
+
+// write writes the AddonSet of a Team, unless it is there as it should be, and returns it.
+func (r *Reconciler) write(ctx context.Context, t *hubv1.Team, there *hubv1.AddonSet, spec *hubv1.AddonSetSpec) (*hubv1.AddonSet, error) {
+	want, err := fields(spec)
+	if err != nil {
+		return nil, err
+	}
+	if there != nil {
+		has, err := fields(&there.Spec)
+		if err != nil {
+			return nil, err
+		}
+		if there.DeletionTimestamp != nil || holds(has, want) {
+			return there, nil // one that somebody deletes is made again when it is gone
+		}
+	}
+	u := &unstructured.Unstructured{Object: map[string]any{"spec": want}}
+	u.SetGroupVersionKind(hubv1.GroupVersion.WithKind("AddonSet"))
+	u.SetNamespace(t.Namespace)
+	u.SetName(team.SetName(t.Name))
+	u.SetLabels(map[string]string{"app.kubernetes.io/managed-by": "chandler", hubv1.TeamLabel: t.Name})
+	written, err := apply.Update(ctx, r.Client, u, hubv1.FieldManager)
+	if err != nil {
+		return nil, err
+	}
+	set := &hubv1.AddonSet{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(written.Object, set); err != nil {
+		return nil, fmt.Errorf("read the AddonSet: %w", err)
+	}
+	return set, nil
+}
+
+// fields returns a spec as its API object has it.
+func fields(spec *hubv1.AddonSetSpec) (map[string]any, error) {
+	out, err := runtime.DefaultUnstructuredConverter.ToUnstructured(spec)
+	if err != nil {
+		return nil, fmt.Errorf("write the spec of an AddonSet: %w", err)
+	}
+	return out, nil
+}
+
+// holds returns whether a spec has every field of another one as it is there. People may add others, such as a removal
+// guard.
+func holds(has, want map[string]any) bool {
+	for k, v := range want {
+		if !equality.Semantic.DeepEqual(has[k], v) {
+			return false
+		}
+	}
+	return true
+}
+
+// stands returns how a Team stands whose AddonSet is written.
+func (r *Reconciler) stands(ctx context.Context, t *hubv1.Team, set *hubv1.AddonSet) (status.Summary, error) {
+	all := &hubv1.TeamList{}
+	if err := r.Client.List(ctx, all, client.UnsafeDisableDeepCopy); err != nil {
+		return status.Summary{}, fmt.Errorf("list the Teams: %w", err)
+	}
+	if rivals := team.Rivals(t, all.Items, r.Config.IsPlatform); len(rivals) > 0 {
+		return status.Summary{Phase: status.Broken, Reason: hubv1.NamespaceTakenReason, Message: status.List(rivals, 3)}, nil
+	}
+	ready := status.Find(set, hubv1.ReadyCondition)
+	switch {
+	case ready == nil || set.Status.ObservedGeneration != set.Generation:
+		return status.Summary{Phase: status.Working, Reason: hubv1.ProgressingReason,
+			Message: fmt.Sprintf("AddonSet %q is on its way", set.Name)}, nil
+	case status.IsTrue(set, hubv1.ReadyCondition):
+		return status.Summary{Phase: status.Done, Reason: hubv1.SucceededReason, Message: "its namespaces and rights: " + ready.Message}, nil
+	case status.IsTrue(set, hubv1.ReconcilingCondition):
+		return status.Summary{Phase: status.Working, Reason: ready.Reason, Message: fmt.Sprintf("AddonSet %q: %s", set.Name, ready.Message)}, nil
+	}
+	return status.Summary{Phase: status.Broken, Reason: ready.Reason, Message: fmt.Sprintf("AddonSet %q: %s", set.Name, ready.Message)}, nil
+}
+
+// finalize deletes the AddonSet of a Team, and takes the Team's finalizer off when that is gone.
+func (r *Reconciler) finalize(ctx context.Context, t *hubv1.Team) error {
+	if !controllerutil.ContainsFinalizer(t, hubv1.TeamFinalizer) {
+		return nil
+	}
+	set, err := r.set(ctx, t)
+	if err != nil {
+		return err
+	}
+	if set == nil || set.Labels[hubv1.TeamLabel] != t.Name {
+		return apply.RemoveFinalizer(ctx, r.Client, t, hubv1.TeamFinalizer)
+	}
+	if set.DeletionTimestamp == nil {
+		if err := r.Client.Delete(ctx, set, client.Preconditions{UID: &set.UID}); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("delete AddonSet %q: %w", set.Name, err)
+		}
+	}
+	before := t.DeepCopy()
+	report(t, set)
+	message := fmt.Sprintf("AddonSet %q is being withdrawn", set.Name)
+	if ready := status.Find(set, hubv1.ReadyCondition); ready != nil && set.DeletionTimestamp != nil {
+		message = fmt.Sprintf("AddonSet %q: %s", set.Name, ready.Message)
+	}
+	status.Summarize(t, status.Summary{Phase: status.Working, Reason: hubv1.TerminatingReason, Message: message}, r.Clock.Now())
+	return apply.Status(ctx, r.Client, before, t)
+}
+
+// report copies into the status of a Team what its AddonSet says; nothing if there is none.
+func report(t *hubv1.Team, set *hubv1.AddonSet) {
+	t.Status.AddonSet, t.Status.Clusters = "", nil
+	if set != nil {
+		t.Status.AddonSet, t.Status.Clusters = set.Name, set.Status.Clusters.DeepCopy()
+	}
+}
+
+func stalled(reason, format string, args ...any) status.Summary {
+	return status.Summary{Phase: status.Stalled, Reason: reason, Message: fmt.Sprintf(format, args...)}
+}

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package teams
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/hubconfig"
+	"github.com/chandler-hub/chandler/internal/hubscheme"
+	"github.com/chandler-hub/chandler/internal/status"
+)
+
+var now = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+
+// room is the room with a fake API server, which counts what the room applies.
+type room struct {
+	*Reconciler
+	applied int
+}
+
+func newRoom(objects ...client.Object) *room {
+	m := &room{}
+	api := fake.NewClientBuilder().WithScheme(hubscheme.New()).WithObjects(objects...).WithStatusSubresource(&hubv1.Team{}, &hubv1.AddonSet{}).
+		WithInterceptorFuncs(interceptor.Funcs{Apply: func(ctx context.Context, c client.WithWatch, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+			m.applied++
+			return c.Apply(ctx, obj, opts...)
+		}}).Build()
+	m.Reconciler = &Reconciler{Client: api, Live: api, Clock: clocktesting.NewFakePassiveClock(now),
+		Config: &hubconfig.Config{Shared: hubconfig.Shared{PlatformNamespaces: []string{"flux-system"}}}}
+	return m
+}
+
+func shop(change func(*hubv1.Team)) *hubv1.Team {
+	t := &hubv1.Team{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "shop"}}
+	t.Spec = hubv1.TeamSpec{SelectAll: true, Namespaces: []hubv1.TeamNamespace{{Name: "shop-apps"}}}
+	if change != nil {
+		change(t)
+	}
+	return t
+}
+
+// reconcile returns the Team after it, nil if it is gone, and its AddonSet.
+func (m *room) reconcile(t *testing.T, namespace string) (*hubv1.Team, *hubv1.AddonSet) {
+	t.Helper()
+	team, set := &hubv1.Team{}, &hubv1.AddonSet{}
+	key := types.NamespacedName{Namespace: namespace, Name: "shop"}
+	if err := m.Client.Get(t.Context(), key, team); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Reconcile(t.Context(), team); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Client.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: "team-shop"}, set); apierrors.IsNotFound(err) {
+		set = nil
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	team = &hubv1.Team{}
+	if err := m.Client.Get(t.Context(), key, team); apierrors.IsNotFound(err) {
+		return nil, set
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	return team, set
+}
+
+// The hub keeps the AddonSet of a Team as it should be, and writes nothing more.
+func TestKeeps(t *testing.T) {
+	m := newRoom(shop(nil))
+	_, set := m.reconcile(t, "flux-system")
+	if set == nil || set.Labels[hubv1.TeamLabel] != "shop" || !set.Spec.SelectAll || len(set.Spec.Addons) != 1 || set.Spec.Addons[0].Name != "team-shop" {
+		t.Fatalf("made %+v", set)
+	}
+	team, _ := m.reconcile(t, "flux-system")
+	if m.applied != 1 {
+		t.Errorf("written %d times", m.applied)
+	}
+	if c := status.Find(team, hubv1.ReadyCondition); c == nil || c.Status != metav1.ConditionFalse || c.Reason != hubv1.ProgressingReason || team.Status.AddonSet != "team-shop" {
+		t.Errorf("it says %+v", team.Status)
+	}
+	set.Spec.SelectAll, set.Spec.ClusterSelector = false, &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}
+	if err := m.Client.Update(t.Context(), set); err != nil {
+		t.Fatal(err)
+	}
+	if _, set = m.reconcile(t, "flux-system"); !set.Spec.SelectAll || m.applied != 2 {
+		t.Errorf("an edit stays: %+v", set.Spec)
+	}
+	status.Summarize(set, status.Summary{Phase: status.Done, Reason: hubv1.SucceededReason, Message: "delivered to 2/2 clusters"}, now)
+	set.Status.Clusters = &hubv1.ClusterCounts{ReadySummary: "2/2"}
+	if err := m.Client.Status().Update(t.Context(), set); err != nil {
+		t.Fatal(err)
+	}
+	if team, _ = m.reconcile(t, "flux-system"); !status.IsTrue(team, hubv1.ReadyCondition) || team.Status.Clusters.ReadySummary != "2/2" {
+		t.Errorf("it says %+v", team.Status)
+	}
+}
+
+// What a Team may not do, and what it keeps then.
+func TestRefuses(t *testing.T) {
+	foreign := &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "team-shop"}}
+	ours := foreign.DeepCopy()
+	ours.Labels = map[string]string{hubv1.TeamLabel: "shop"}
+	older := shop(func(o *hubv1.Team) {
+		o.Name, o.Spec.HubNamespaces = "older", []string{"shop"}
+		o.CreationTimestamp = metav1.NewTime(now.Add(-time.Hour))
+	})
+	younger := shop(func(o *hubv1.Team) { o.CreationTimestamp = metav1.NewTime(now) })
+	for name, tc := range map[string]struct {
+		team   *hubv1.Team
+		more   []client.Object
+		reason string
+		set    bool
+	}{
+		"NoPlatformNamespace": {shop(func(o *hubv1.Team) { o.Namespace = "mallory" }), nil, hubv1.NamespaceNotAllowedReason, false},
+		"Invalid":             {shop(func(o *hubv1.Team) { o.Spec.Namespaces[0].Name = "kube-system" }), nil, hubv1.InvalidSpecReason, false},
+		"InvalidNow":          {shop(func(o *hubv1.Team) { o.Spec.Namespaces[0].Name = "kube-system" }), []client.Object{ours}, hubv1.InvalidSpecReason, true},
+		"SomebodysSet":        {shop(nil), []client.Object{foreign}, hubv1.NotOwnedReason, true},
+		"NamespaceTaken":      {younger, []client.Object{older}, hubv1.NamespaceTakenReason, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newRoom(append(tc.more, tc.team)...)
+			team, set := m.reconcile(t, tc.team.Namespace)
+			if c := status.Find(team, hubv1.ReadyCondition); c == nil || c.Reason != tc.reason || c.Message == "" {
+				t.Errorf("it says %+v", c)
+			}
+			if (set != nil) != tc.set || tc.reason != hubv1.NamespaceTakenReason && m.applied > 0 {
+				t.Errorf("set %v, %d writes", set != nil, m.applied)
+			}
+		})
+	}
+}
+
+// A Team goes when its AddonSet has gone, and takes no other along.
+func TestLeaves(t *testing.T) {
+	deleted := func(o *hubv1.Team) {
+		o.Finalizers, o.DeletionTimestamp = []string{hubv1.TeamFinalizer}, &metav1.Time{Time: now}
+	}
+	set := &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "team-shop", UID: "s", Finalizers: []string{hubv1.AddonSetFinalizer},
+		Labels: map[string]string{hubv1.TeamLabel: "shop"}}}
+	status.Summarize(set, status.Summary{Phase: status.Working, Reason: hubv1.TerminatingReason, Message: "being withdrawn from 1 cluster"}, now)
+	m := newRoom(shop(deleted), set)
+	if team, set := m.reconcile(t, "flux-system"); team == nil || set.DeletionTimestamp == nil {
+		t.Fatalf("Team %v, set %v", team, set)
+	}
+	team, left := m.reconcile(t, "flux-system")
+	if c := status.Find(team, hubv1.ReadyCondition); c.Reason != hubv1.TerminatingReason || !strings.Contains(c.Message, "being withdrawn from 1 cluster") {
+		t.Errorf("it says %+v", c)
+	}
+	left.Finalizers = nil
+	if err := m.Client.Update(t.Context(), left); err != nil {
+		t.Fatal(err)
+	}
+	if team, _ := m.reconcile(t, "flux-system"); team != nil {
+		t.Error("the Team stays")
+	}
+	foreign := set.DeepCopy()
+	foreign.Labels, foreign.ResourceVersion = nil, ""
+	m = newRoom(shop(deleted), foreign)
+	if team, set := m.reconcile(t, "flux-system"); team != nil || set == nil || set.DeletionTimestamp != nil {
+		t.Errorf("Team %v, set %+v", team, set)
+	}
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package teams
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/logkey"
+)
+
+// SetupWithManager starts the room.
+func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).Named("team").
+		For(&hubv1.Team{}, builder.WithPredicates(comesGoesOrChanges())).
+		Watches(&hubv1.Team{}, handler.EnqueueRequestsFromMapFunc(r.all), builder.WithPredicates(comesGoesOrChanges())). // rivals
+		Watches(&hubv1.AddonSet{}, handler.EnqueueRequestsFromMapFunc(ofSet), builder.WithPredicates(setChanges())).
+		WithLogConstructor(logkey.Of(mgr, "team", logkey.Team)).
+		Complete(reconcile.AsReconciler(mgr.GetClient(), r))
+}
+
+func comesGoesOrChanges() predicate.Predicate {
+	return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero()
+	}})
+}
+
+// setChanges lets through what a Team reports of its AddonSet, and edits by somebody else.
+func setChanges() predicate.Predicate {
+	return predicate.Or(comesGoesOrChanges(), predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		a, b := e.ObjectOld.(*hubv1.AddonSet), e.ObjectNew.(*hubv1.AddonSet)
+		return !equality.Semantic.DeepEqual(a.Status.Conditions, b.Status.Conditions) ||
+			!equality.Semantic.DeepEqual(a.Status.Clusters, b.Status.Clusters)
+	}})
+}
+
+// ofSet returns the Team that the hub keeps an AddonSet for.
+func ofSet(_ context.Context, obj client.Object) []reconcile.Request {
+	name := obj.GetLabels()[hubv1.TeamLabel]
+	if name == "" {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: obj.GetNamespace(), Name: name}}}
+}
+
+func (r *Reconciler) all(ctx context.Context, _ client.Object) []reconcile.Request {
+	list := &hubv1.TeamList{}
+	if err := r.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "list the Teams")
+		return nil
+	}
+	out := make([]reconcile.Request, len(list.Items))
+	for i := range list.Items {
+		out[i].NamespacedName = client.ObjectKeyFromObject(&list.Items[i])
+	}
+	return out
+}

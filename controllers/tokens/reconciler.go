@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package tokens is the room that keeps the credentials of Teams. For each cluster to which the AddonSets of a Team
+// deliver, it keeps a kubeconfig with a token of the Team's ServiceAccount there, beside the sets. It asks the cluster
+// for tokens with the registration's kubeconfig, which never leaves the hub. Tokens are renewed after a third of
+// their time. They are revoked when the ServiceAccount goes, with the Team's rights.
+package tokens
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	fluxmeta "github.com/fluxcd/pkg/apis/meta"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/credential"
+	"github.com/chandler-hub/chandler/controllers/index"
+	"github.com/chandler-hub/chandler/controllers/reach"
+	"github.com/chandler-hub/chandler/internal/apply"
+	"github.com/chandler-hub/chandler/internal/hubconfig"
+	"github.com/chandler-hub/chandler/internal/identity"
+	"github.com/chandler-hub/chandler/internal/kubeconfig"
+	"github.com/chandler-hub/chandler/internal/match"
+	"github.com/chandler-hub/chandler/internal/pace"
+	"github.com/chandler-hub/chandler/internal/probe"
+	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/status"
+	"github.com/chandler-hub/chandler/internal/team"
+)
+
+// Reconciler works on one cluster at a time.
+type Reconciler struct {
+	Client   client.Client
+	Live     client.Reader
+	Config   *hubconfig.Config
+	Clock    clock.PassiveClock
+	Recorder events.EventRecorder
+	// Token is probe.Token, except in tests.
+	Token Request
+}
+
+// Request asks a cluster for a token, as probe.Token does.
+type Request func(ctx context.Context, cfg *kubeconfig.Config, account types.NamespacedName, lifetime time.Duration,
+	opts probe.Options) (token string, expires time.Time, failure *probe.Failure)
+
+// retry is after how long the hub asks again for a token that it did not get.
+const retry = 15 * time.Second
+
+// Reconcile keeps the tokens of all Teams on one cluster.
+func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Result, error) {
+	reg := &hubv1.ClusterRegistration{}
+	if err := r.Client.Get(ctx, req.NamespacedName, reg); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err) // the delivery room drops what is left
+	}
+	namespaces, err := r.namespaces(ctx, req.NamespacedName)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	var errs []error
+	var again time.Duration
+	for _, namespace := range namespaces {
+		from, err := reach.Of(ctx, r.Client, r.Config, namespace)
+		if err != nil || !from.ByTeam() {
+			errs = append(errs, err)
+			continue
+		}
+		after, err := r.keep(ctx, reg, from)
+		again, errs = pace.Sooner(again, after), append(errs, err)
+	}
+	return apply.Retried(ctrl.Result{RequeueAfter: again}, errors.Join(errs...))
+}
+
+// namespaces returns those that have deliveries to a cluster, in order.
+func (r *Reconciler) namespaces(ctx context.Context, reg types.NamespacedName) ([]string, error) {
+	list := &hubv1.AddonDeliveryList{}
+	if err := r.Client.List(ctx, list, index.DeliveriesOf(reg), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list the deliveries: %w", err)
+	}
+	var out []string
+	for i := range list.Items {
+		if ns := list.Items[i].Namespace; !slices.Contains(out, ns) {
+			out = append(out, ns)
+		}
+	}
+	slices.Sort(out)
+	return out, nil
+}
+
+// keep keeps the token of one Team in one of its hub namespaces. It returns after how long to look again.
+func (r *Reconciler) keep(ctx context.Context, reg *hubv1.ClusterRegistration, from match.Reach) (time.Duration, error) {
+	there, err := r.there(ctx, reg, from.Namespace)
+	if err != nil {
+		return 0, err
+	}
+	if wait := due(there, reg, from, r.Clock.Now()); wait > 0 {
+		return wait, nil
+	}
+	if ready, err := r.mayHave(ctx, reg, from, there != nil); err != nil || !ready {
+		return 0, err // what it waits for wakes this room
+	}
+	admin, err := credential.Read(ctx, r.Live, r.Config, reg)
+	if err != nil || admin == nil {
+		return 0, err
+	}
+	issued := r.Clock.Now()
+	account := types.NamespacedName{Namespace: team.AccountNamespace(from.Team.Name), Name: from.Team.Name}
+	token, expires, failure := r.Token(ctx, admin, account, team.TokenLifetime, probe.Options{Rules: admin.Rules(), UserAgent: "chandler-hub"})
+	if failure != nil {
+		r.Recorder.Eventf(reg, nil, corev1.EventTypeWarning, hubv1.TokenFailedEvent, "RequestToken",
+			"no token for Team %s/%s: ServiceAccount %s on the cluster: %s", from.Team.Namespace, from.Team.Name, account, failure.Message)
+		return retry, nil
+	}
+	config, err := admin.WithToken(token)
+	if err != nil {
+		return 0, fmt.Errorf("write the kubeconfig of Team %s: %w", from.Team.Name, err)
+	}
+	u := r.mirror(reg, from, config.Minimal(), issued, expires)
+	if there != nil && there.DeletionTimestamp != nil {
+		u.SetUID(there.UID) // somebody has deleted it, and the hub's finalizer keeps it for as long as Flux needs it
+		u.SetFinalizers(there.Finalizers)
+	}
+	if _, err := apply.Update(ctx, r.Client, u, hubv1.FieldManager); err != nil {
+		return 0, err
+	}
+	return team.RenewIn(issued, expires, r.Clock.Now()), nil
+}
+
+// there returns the metadata of the mirror in a namespace; nil if there is none. It returns an error if an object of
+// that name is not the hub's.
+func (r *Reconciler) there(ctx context.Context, reg *hubv1.ClusterRegistration, namespace string) (*metav1.PartialObjectMetadata, error) {
+	there := &metav1.PartialObjectMetadata{}
+	there.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	name := types.NamespacedName{Namespace: namespace, Name: identity.Mirror(r.Config.HubID, client.ObjectKeyFromObject(reg))}
+	switch err := r.Client.Get(ctx, name, there); {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("read the mirror: %w", err)
+	case there.Labels[hubv1.ClusterKeyLabel] != identity.ClusterKey(r.Config.HubID, client.ObjectKeyFromObject(reg)):
+		return nil, fmt.Errorf("Secret %s: %w", name, apply.ErrNotOwned)
+	}
+	return there, nil
+}
+
+// due returns after how long the token of a mirror is renewed; 0 if that is now. A token is for one endpoint and one
+// ServiceAccount, so that a change of either asks for another one.
+func due(there *metav1.PartialObjectMetadata, reg *hubv1.ClusterRegistration, from match.Reach, now time.Time) time.Duration {
+	if there == nil || there.Labels[hubv1.MirrorLabel] != identity.TeamMirror ||
+		there.Annotations[hubv1.FingerprintAnnotation] != fingerprint(reg, from) {
+		return 0
+	}
+	issued, err := time.Parse(time.RFC3339, there.Annotations[hubv1.TokenIssuedAnnotation])
+	if err != nil {
+		return 0
+	}
+	expires, err := time.Parse(time.RFC3339, there.Annotations[hubv1.TokenExpiryAnnotation])
+	if err != nil || issued.After(now) {
+		return 0
+	}
+	return team.RenewIn(issued, expires, now)
+}
+
+func fingerprint(reg *hubv1.ClusterRegistration, from match.Reach) string {
+	target := ""
+	if reg.Status.Credential != nil {
+		target = reg.Status.Credential.TargetFingerprint
+	}
+	return identity.Hash(32, "team", from.Team.Namespace, from.Team.Name, target, reg.Status.ClusterID())
+}
+
+// mayHave returns whether a Team gets a token for a cluster now. It gets its first one when its rights are there. Flux
+// keeps what it has while anything of the Team is on the cluster, so a token is renewed also if the Team does not have
+// the cluster any more. It gets none while objects are there that were made for another cluster behind the
+// registration: Flux must not meet this cluster with what it remembers of that one.
+func (r *Reconciler) mayHave(ctx context.Context, reg *hubv1.ClusterRegistration, from match.Reach, renewal bool) (bool, error) {
+	if !status.Online(reg) || reg.Status.ClusterID() == "" || reg.Status.UsesWorkloadIdentity() {
+		return false, nil
+	}
+	key := client.ObjectKeyFromObject(reg)
+	objects, err := index.FluxObjects(ctx, r.Client, identity.ClusterKey(r.Config.HubID, key), client.InNamespace(from.Namespace))
+	if err != nil {
+		return false, err
+	}
+	for _, o := range objects {
+		if uid := o.GetAnnotations()[hubv1.ClusterUIDAnnotation]; uid != "" && uid != reg.Status.ClusterID() {
+			return false, nil
+		}
+	}
+	if renewal && len(objects) > 0 {
+		return true, nil
+	}
+	if !from.To(reg) {
+		return false, nil
+	}
+	set := team.SetName(from.Team.Name)
+	rights := &hubv1.AddonDelivery{}
+	err = r.Client.Get(ctx, types.NamespacedName{Namespace: from.Team.Namespace, Name: identity.Delivery(set, key)}, rights)
+	if err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	return slices.ContainsFunc(rights.Status.Addons, func(a hubv1.AddonStatus) bool {
+		return a.Name == set && a.State == hubv1.AddonReady
+	}), nil
+}
+
+func (r *Reconciler) mirror(reg *hubv1.ClusterRegistration, from match.Reach, content []byte,
+	issued, expires time.Time) *unstructured.Unstructured {
+	key := client.ObjectKeyFromObject(reg)
+	u := &unstructured.Unstructured{Object: map[string]any{
+		"type": string(corev1.SecretTypeOpaque),
+		"data": map[string]any{render.MirrorKey: base64.StdEncoding.EncodeToString(content)},
+	}}
+	u.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	u.SetNamespace(from.Namespace)
+	u.SetName(identity.Mirror(r.Config.HubID, key))
+	u.SetFinalizers([]string{hubv1.MirrorFinalizer})
+	u.SetLabels(map[string]string{
+		"app.kubernetes.io/managed-by": "chandler",
+		hubv1.MirrorLabel:              identity.TeamMirror,
+		hubv1.TeamLabel:                from.Team.Name,
+		hubv1.ClusterKeyLabel:          identity.ClusterKey(r.Config.HubID, key),
+		hubv1.ClusterLabel:             identity.LabelValue(reg.Name),
+		fluxmeta.LabelKeyWatch:         fluxmeta.LabelValueWatchEnabled,
+	})
+	u.SetAnnotations(map[string]string{
+		hubv1.RegistrationAnnotation: key.String(),
+		hubv1.FingerprintAnnotation:  fingerprint(reg, from),
+		hubv1.TokenIssuedAnnotation:  issued.UTC().Format(time.RFC3339),
+		hubv1.TokenExpiryAnnotation:  expires.UTC().Format(time.RFC3339),
+	})
+	return u
+}

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tokens
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/index/indextest"
+	"github.com/chandler-hub/chandler/internal/hubconfig"
+	"github.com/chandler-hub/chandler/internal/hubscheme"
+	"github.com/chandler-hub/chandler/internal/identity"
+	"github.com/chandler-hub/chandler/internal/kubeconfig"
+	"github.com/chandler-hub/chandler/internal/probe"
+	"github.com/chandler-hub/chandler/internal/status"
+)
+
+var (
+	now     = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	cluster = types.NamespacedName{Namespace: "fleet", Name: "one"}
+)
+
+const adminConfig = `{apiVersion: v1, kind: Config, current-context: x, contexts: [{name: x, context: {cluster: c, user: u}}],
+clusters: [{name: c, cluster: {server: "https://192.0.2.7:6443", insecure-skip-tls-verify: true}}], users: [{name: u, user: {token: the-admins}}]}`
+
+// room is a hub with a Team that has one cluster, and a set that delivers there.
+type room struct {
+	reg      *hubv1.ClusterRegistration
+	team     *hubv1.Team
+	rights   *hubv1.AddonDelivery
+	delivery *hubv1.AddonDelivery
+	objects  []client.Object
+	now      time.Time
+	answer   *probe.Failure
+	asked    []types.NamespacedName
+	with     string
+}
+
+func newRoom(t *testing.T) *room {
+	t.Helper()
+	config, err := kubeconfig.Parse([]byte(adminConfig), rules())
+	if err != nil {
+		t.Fatal(err)
+	}
+	reg := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: cluster.Name, Labels: map[string]string{"env": "staging"}}}
+	reg.Status.ClusterUID = "c1"
+	reg.Status.Credential = &hubv1.CredentialStatus{SecretName: "admin", Key: "value", Fingerprint: config.Fingerprint(), TargetFingerprint: config.TargetFingerprint()}
+	status.Set(reg, hubv1.ReachableCondition, metav1.ConditionTrue, hubv1.ProbeSucceededReason, "", now)
+	team := &hubv1.Team{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "shop"}}
+	team.Spec = hubv1.TeamSpec{HubNamespaces: []string{"shop-team"}, ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"env": "staging"}},
+		Namespaces: []hubv1.TeamNamespace{{Name: "shop-apps"}}}
+	delivery := func(namespace, set string) *hubv1.AddonDelivery {
+		return &hubv1.AddonDelivery{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: identity.Delivery(set, cluster)}, Spec: hubv1.AddonDeliverySpec{
+			AddonSetRef:     hubv1.DeliveredSetReference{Name: set},
+			RegistrationRef: hubv1.RegistrationReference{Namespace: cluster.Namespace, Name: cluster.Name},
+		}}
+	}
+	m := &room{reg: reg, team: team, rights: delivery("flux-system", "team-shop"), delivery: delivery("shop-team", "shop"), now: now}
+	m.rights.Status.Addons = []hubv1.AddonStatus{{Name: "team-shop", State: hubv1.AddonReady}}
+	return m
+}
+
+func rules() kubeconfig.Rules { return kubeconfig.Rules{AllowInsecureTLS: true} }
+
+// reconcile returns the mirror afterwards, nil if there is none, and after how long the room looks again.
+func (m *room) reconcile(t *testing.T) (*corev1.Secret, time.Duration, *events.FakeRecorder) {
+	t.Helper()
+	admin := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: "admin"}, Data: map[string][]byte{"value": []byte(adminConfig)}}
+	b := indextest.All(fake.NewClientBuilder().WithScheme(hubscheme.New())).WithObjects(append(m.objects, m.reg, m.team, m.rights, m.delivery, admin)...)
+	api, told := b.Build(), events.NewFakeRecorder(10)
+	r := &Reconciler{Client: api, Live: api, Clock: clocktesting.NewFakePassiveClock(m.now), Recorder: told,
+		Config: &hubconfig.Config{Shared: hubconfig.Shared{HubID: "hub", PlatformNamespaces: []string{"flux-system"}}, Rules: rules()},
+		Token: func(_ context.Context, cfg *kubeconfig.Config, account types.NamespacedName, lifetime time.Duration, _ probe.Options) (string, time.Time, *probe.Failure) {
+			m.asked, m.with = append(m.asked, account), cfg.RESTConfig().BearerToken
+			if m.answer != nil {
+				return "", time.Time{}, m.answer
+			}
+			return "the-teams", m.now.Add(lifetime), nil
+		}}
+	result, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: cluster})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mirror := &corev1.Secret{}
+	err = api.Get(t.Context(), types.NamespacedName{Namespace: "shop-team", Name: identity.Mirror("hub", cluster)}, mirror)
+	if client.IgnoreNotFound(err) != nil {
+		t.Fatal(err)
+	}
+	if err != nil {
+		return nil, result.RequeueAfter, told
+	}
+	return mirror, result.RequeueAfter, told
+}
+
+// written is a mirror with a token that the hub asked for a while ago.
+func (m *room) written(t *testing.T, ago time.Duration) *corev1.Secret {
+	t.Helper()
+	before := *m
+	before.now = m.now.Add(-ago)
+	mirror, _, _ := before.reconcile(t)
+	if mirror == nil {
+		t.Fatal("there is no mirror")
+	}
+	mirror.ResourceVersion = ""
+	return mirror
+}
+
+// A Team gets a token when its rights are on the cluster, and not before, and nothing of the admin's with it.
+func TestFirstToken(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*room)
+		want   bool
+	}{
+		"RightsAreReady":    {func(*room) {}, true},
+		"RightsAreNotReady": {func(m *room) { m.rights.Status.Addons[0].State = hubv1.AddonProgressing }, false},
+		"NoRights":          {func(m *room) { m.rights.Namespace = "elsewhere" }, false},
+		"DoesNotAnswer": {func(m *room) {
+			status.Set(m.reg, hubv1.ReachableCondition, metav1.ConditionFalse, "Test", "", now)
+		}, false},
+		"NotTheTeams": {func(m *room) { m.reg.Labels["env"] = "prod" }, false},
+		"TeamIsBeingDeleted": {func(m *room) {
+			m.team.Finalizers, m.team.DeletionTimestamp = []string{hubv1.TeamFinalizer}, &metav1.Time{Time: now}
+		}, false},
+		"TeamOfATenant": {func(m *room) { m.team.Namespace = "mallory" }, false},
+		"ObjectsOfAnotherCluster": {func(m *room) {
+			m.objects = append(m.objects, release("c0"))
+		}, false},
+		"ObjectsOfThisCluster": {func(m *room) { m.objects = append(m.objects, release("c1")) }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newRoom(t)
+			tc.change(m)
+			mirror, again, _ := m.reconcile(t)
+			if (mirror != nil) != tc.want {
+				t.Fatalf("there is a mirror: %t", mirror != nil)
+			}
+			if !tc.want {
+				return
+			}
+			if m.asked[0] != (types.NamespacedName{Namespace: "chandler-shop", Name: "shop"}) || m.with != "the-admins" {
+				t.Errorf("asked for %v with %q", m.asked, m.with)
+			}
+			if text := string(mirror.Data["value"]); strings.Contains(text, "the-admins") || !strings.Contains(text, "the-teams") {
+				t.Errorf("the mirror has %s", text)
+			}
+			if again != 8*time.Hour {
+				t.Errorf("again in %s", again)
+			}
+		})
+	}
+}
+
+func release(uid string) *helmv2.HelmRelease {
+	return &helmv2.HelmRelease{ObjectMeta: metav1.ObjectMeta{Namespace: "shop-team", Name: "x",
+		Labels: map[string]string{hubv1.ClusterKeyLabel: identity.ClusterKey("hub", cluster)}, Annotations: map[string]string{hubv1.ClusterUIDAnnotation: uid}}}
+}
+
+// A token is renewed in time, and for another endpoint at once; also after the Team has lost the cluster, while
+// something of it is there.
+func TestRenewal(t *testing.T) {
+	for name, tc := range map[string]struct {
+		ago    time.Duration
+		change func(*room, *corev1.Secret)
+		want   bool
+		again  time.Duration
+	}{
+		"Fresh":              {ago: time.Hour, want: false, again: 7 * time.Hour},
+		"AThirdIsOver":       {ago: 8 * time.Hour, want: true, again: 8 * time.Hour},
+		"Expired":            {ago: 30 * time.Hour, want: true, again: 8 * time.Hour},
+		"OtherEndpoint":      {ago: time.Hour, change: func(m *room, _ *corev1.Secret) { m.reg.Status.ClusterUID = "c2" }, want: true, again: 8 * time.Hour},
+		"SomebodyEditsIt":    {ago: time.Hour, change: func(_ *room, s *corev1.Secret) { s.Annotations[hubv1.TokenIssuedAnnotation] = "x" }, want: true, again: 8 * time.Hour},
+		"ItWasTheAdmins":     {ago: time.Hour, change: func(_ *room, s *corev1.Secret) { s.Labels[hubv1.MirrorLabel] = "true" }, want: true, again: 8 * time.Hour},
+		"LostAndNothingLeft": {ago: 8 * time.Hour, change: func(m *room, _ *corev1.Secret) { m.reg.Labels["env"] = "prod" }, want: false},
+		"LostAndSomethingLeft": {ago: 8 * time.Hour, change: func(m *room, _ *corev1.Secret) {
+			m.reg.Labels["env"] = "prod"
+			m.objects = append(m.objects, release("c1"))
+		}, want: true, again: 8 * time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newRoom(t)
+			mirror := m.written(t, tc.ago)
+			m.asked = nil
+			if tc.change != nil {
+				tc.change(m, mirror)
+			}
+			m.objects = append(m.objects, mirror)
+			after, again, _ := m.reconcile(t)
+			if len(m.asked) > 0 != tc.want || again != tc.again {
+				t.Errorf("asked %v, again in %s", m.asked, again)
+			}
+			if tc.want && after.Annotations[hubv1.TokenIssuedAnnotation] != now.Format(time.RFC3339) {
+				t.Errorf("written %v", after.Annotations)
+			}
+		})
+	}
+}
+
+// A cluster that gives no token is asked again, and somebody is told, without what the server has answered.
+func TestNoToken(t *testing.T) {
+	m := newRoom(t)
+	m.answer = &probe.Failure{Reason: probe.ReasonForbidden, Message: "the credential's user may not do that (403)"}
+	mirror, again, told := m.reconcile(t)
+	if mirror != nil || again != retry {
+		t.Errorf("mirror %v, again in %s", mirror, again)
+	}
+	if got := <-told.Events; !strings.Contains(got, hubv1.TokenFailedEvent) || !strings.Contains(got, "chandler-shop/shop") || !strings.Contains(got, "(403)") {
+		t.Errorf("told %q", got)
+	}
+}
+
+// A Secret of the mirror's name that the hub did not make is left alone.
+func TestForeignMirror(t *testing.T) {
+	m := newRoom(t)
+	m.objects = append(m.objects, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop-team", Name: identity.Mirror("hub", cluster)}})
+	defer func() {
+		if len(m.asked) > 0 {
+			t.Error("a token is asked for")
+		}
+	}()
+	b := indextest.All(fake.NewClientBuilder().WithScheme(hubscheme.New())).WithObjects(append(m.objects, m.reg, m.team, m.rights, m.delivery)...)
+	api := b.Build()
+	r := &Reconciler{Client: api, Live: api, Clock: clocktesting.NewFakePassiveClock(now), Recorder: events.NewFakeRecorder(10),
+		Config: &hubconfig.Config{Shared: hubconfig.Shared{HubID: "hub", PlatformNamespaces: []string{"flux-system"}}}}
+	if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: cluster}); err == nil {
+		t.Error("somebody else's Secret is taken for the mirror")
+	}
+}

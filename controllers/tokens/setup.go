@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tokens
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/enqueue"
+	"github.com/chandler-hub/chandler/controllers/logkey"
+	"github.com/chandler-hub/chandler/internal/identity"
+	"github.com/chandler-hub/chandler/internal/status"
+)
+
+// SetupWithManager starts the room. Every event is turned into the registration that it concerns.
+func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
+	secret := &metav1.PartialObjectMetadata{}
+	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	return ctrl.NewControllerManagedBy(mgr).Named("tokens").
+		Watches(&hubv1.AddonDelivery{}, handler.EnqueueRequestsFromMapFunc(enqueue.RegistrationOfDelivery), builder.WithPredicates(arrives())).
+		Watches(&hubv1.ClusterRegistration{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(answersOrMoves())).
+		Watches(&hubv1.Team{}, handler.EnqueueRequestsFromMapFunc(enqueue.ClustersOfTeam(r.Client)),
+			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		WatchesMetadata(secret, handler.EnqueueRequestsFromMapFunc(enqueue.RegistrationOfObject), builder.WithPredicates(ofTeams())).
+		WithOptions(controller.Options{MaxConcurrentReconciles: r.Config.Concurrency}).
+		WithLogConstructor(logkey.Of(mgr, "tokens", logkey.Cluster)).
+		Complete(r)
+}
+
+// arrives lets through that a delivery comes, and that one of its add-ons becomes Ready: it may be a Team's rights.
+func arrives() predicate.Predicate {
+	return predicate.Funcs{
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			a, b := e.ObjectOld.(*hubv1.AddonDelivery), e.ObjectNew.(*hubv1.AddonDelivery)
+			return len(a.Status.Addons) == 1 && len(b.Status.Addons) == 1 && a.Status.Addons[0].State != b.Status.Addons[0].State ||
+				len(a.Status.Addons) == 0 && len(b.Status.Addons) == 1
+		},
+		DeleteFunc: func(event.DeleteEvent) bool { return false },
+	}
+}
+
+// answersOrMoves lets through that a cluster answers, or is another one, or is reached otherwise, or has other labels.
+func answersOrMoves() predicate.Predicate {
+	return predicate.Or(predicate.LabelChangedPredicate{}, predicate.Funcs{
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			a, b := e.ObjectOld.(*hubv1.ClusterRegistration), e.ObjectNew.(*hubv1.ClusterRegistration)
+			return status.Online(a) != status.Online(b) || a.Status.ClusterID() != b.Status.ClusterID() ||
+				!equality.Semantic.DeepEqual(a.Status.Credential, b.Status.Credential)
+		},
+		DeleteFunc: func(event.DeleteEvent) bool { return false },
+	})
+}
+
+// ofTeams lets through that the mirror of a Team goes, or that somebody edits it.
+func ofTeams() predicate.Predicate {
+	team := predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetLabels()[hubv1.MirrorLabel] == identity.TeamMirror })
+	edited := predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return !equality.Semantic.DeepEqual(e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()) ||
+				e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero()
+		},
+	}
+	return predicate.And(team, edited)
+}

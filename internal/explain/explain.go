@@ -32,6 +32,8 @@ type Input struct {
 	// Sets are the sets of all namespaces. Deliveries are those to this cluster.
 	Sets       []hubv1.AddonSet
 	Deliveries []hubv1.AddonDelivery
+	// Teams are the Teams of the hub.
+	Teams []hubv1.Team
 	// Revision reads a ControllerRevision; it returns nil if there is none.
 	Revision func(namespace, name string) (*appsv1.ControllerRevision, error)
 	// Releases and Kustomizations are the hub's Flux objects for this cluster.

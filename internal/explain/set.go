@@ -16,12 +16,13 @@ import (
 	"github.com/chandler-hub/chandler/internal/provenance"
 	"github.com/chandler-hub/chandler/internal/render"
 	"github.com/chandler-hub/chandler/internal/status"
+	"github.com/chandler-hub/chandler/internal/team"
 )
 
 // set is an AddonSet in reach of the cluster, with its delivery.
 type set struct {
 	types.NamespacedName
-	platform bool
+	reach match.Reach
 	// object is nil if the set is gone and only its delivery is left.
 	object *hubv1.AddonSet
 	// selector is nil if it does not compile. invalid says what is wrong with the set.
@@ -58,9 +59,9 @@ func (e *explainer) judge() {
 	}
 	for i := range e.Sets {
 		o := &e.Sets[i]
-		s := &set{NamespacedName: types.NamespacedName{Namespace: o.Namespace, Name: o.Name}, object: o, platform: e.isPlatform(o.Namespace)}
+		s := &set{NamespacedName: types.NamespacedName{Namespace: o.Namespace, Name: o.Name}, object: o, reach: e.reach(o.Namespace)}
 		e.deliver(s)
-		if s.delivery == nil && !s.platform && s.Namespace != e.Registration.Namespace {
+		if s.delivery == nil && !s.reach.To(e.Registration) {
 			continue
 		}
 		s.check(specs[s.Namespace])
@@ -71,7 +72,7 @@ func (e *explainer) judge() {
 		if slices.ContainsFunc(e.sets, func(s *set) bool { return s.NamespacedName == d.SetKey() }) {
 			continue
 		}
-		if s := (&set{NamespacedName: d.SetKey(), platform: e.isPlatform(d.Namespace)}); e.deliver(s) {
+		if s := (&set{NamespacedName: d.SetKey(), reach: e.reach(d.Namespace)}); e.deliver(s) {
 			e.sets = append(e.sets, s)
 		}
 	}
@@ -84,8 +85,12 @@ func (e *explainer) judge() {
 	}
 }
 
-func (e *explainer) isPlatform(namespace string) bool {
-	return slices.Contains(e.PlatformNamespaces, namespace)
+// reach returns how far the sets of a namespace reach.
+func (e *explainer) reach(namespace string) match.Reach {
+	if e.IsPlatform(namespace) {
+		return match.Reach{Namespace: namespace, Platform: true}
+	}
+	return team.Reach(namespace, e.Teams, e.IsPlatform)
 }
 
 // deliver finds the delivery of a set, and returns whether there is one that the hub serves.
@@ -95,7 +100,7 @@ func (e *explainer) deliver(s *set) bool {
 		if d.SetKey() != s.NamespacedName {
 			continue
 		}
-		if v := provenance.Of(d, s.object, s.platform); v.Known() {
+		if v := provenance.Of(d, s.object, e.Registration, s.reach); v.Known() {
 			s.delivery, s.standing, s.leaving = d, v, d.Withdrawn()
 			return true
 		}
@@ -111,7 +116,7 @@ func (e *explainer) stranger(d *hubv1.AddonDelivery) {
 			object = o
 		}
 	}
-	if v := provenance.Of(d, object, e.isPlatform(d.Namespace)); !v.Known() {
+	if v := provenance.Of(d, object, e.Registration, e.reach(d.Namespace)); !v.Known() {
 		e.strangers = append(e.strangers,
 			Row{Set: d.SetKey().String(), State: Ignored, Why: sprintf("AddonDelivery %s/%s: %s", d.Namespace, d.Name, v.Message)})
 	}
@@ -133,16 +138,21 @@ func (e *explainer) refused(s *set) string {
 	return ""
 }
 
-func (s *set) author() compile.Author {
-	return compile.Author{Namespace: s.Namespace, Set: s.Name, Platform: s.platform}
-}
+func (s *set) author() compile.Author { return s.reach.Author(s.Name) }
 
 // check compiles the present spec of the set, as the hub does.
 func (s *set) check(specs map[string]*hubv1.AddonSetSpec) {
-	if s.selector, s.invalid = match.New(s.Namespace, s.platform, &s.object.Spec); s.invalid != nil {
+	if why := s.reach.Broken(); why != "" {
+		s.invalid = errors.New(why)
+		return
+	}
+	if s.selector, s.invalid = match.New(s.reach, &s.object.Spec); s.invalid != nil {
 		return
 	}
 	program, err := compile.Compile(&s.object.Spec, s.author())
+	if err == nil {
+		err = compile.CheckPriority(&s.object.Spec, s.author())
+	}
 	if err == nil {
 		err = compile.Graph(s.Name, specs)
 	}

@@ -29,7 +29,7 @@ func (r *Reader) Cluster(ctx context.Context, reg *hubv1.ClusterRegistration, no
 		Registration: reg, Shared: r.Hub, Now: now,
 	}}
 	g.in.Document, g.in.Revision = g.document, g.revision
-	for _, step := range []func() error{g.origin, g.sets, g.deliveries, g.flux} {
+	for _, step := range []func() error{g.origin, g.teams, g.sets, g.deliveries, g.flux} {
 		if err := step(); err != nil {
 			return nil, err
 		}
@@ -80,6 +80,11 @@ func (g *gatherer) list(what string, list client.ObjectList, take func(), opts .
 		}
 	}
 	return nil
+}
+
+func (g *gatherer) teams() error {
+	list := &hubv1.TeamList{}
+	return g.list("Teams", list, func() { g.in.Teams = append(g.in.Teams, list.Items...) })
 }
 
 func (g *gatherer) sets() error {

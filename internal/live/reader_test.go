@@ -112,7 +112,7 @@ func newServer() *apiServer {
 		kinds: map[string]map[string]string{
 			"v1":                             {"configmaps": "ConfigMap", "secrets": "Secret"},
 			"apps/v1":                        {"controllerrevisions": "ControllerRevision"},
-			hub:                              {"clusterregistrations": "ClusterRegistration", "addonsets": "AddonSet", "addondeliveries": "AddonDelivery"},
+			hub:                              {"clusterregistrations": "ClusterRegistration", "teams": "Team", "addonsets": "AddonSet", "addondeliveries": "AddonDelivery"},
 			"helm.toolkit.fluxcd.io/v2":      {"helmreleases": "HelmRelease"},
 			"kamaji.clastix.io/v1alpha9":     {"tenantcontrolplanes": "TenantControlPlane"},
 			"kustomize.toolkit.fluxcd.io/v1": {"kustomizations": "Kustomization"},

@@ -67,11 +67,11 @@ func (m *member) key() types.NamespacedName {
 
 func (d *delivery) assembly(m *member) assembly.Delivery {
 	out := assembly.Delivery{
-		Namespace: d.set.Namespace, Set: d.set.Name, Name: d.name(m), Platform: d.platform, Priority: d.set.Spec.Priority, Result: d.result,
+		Namespace: d.set.Namespace, Set: d.set.Name, Name: d.name(m), Platform: d.reach.Platform, Priority: d.set.Spec.Priority, Result: d.result,
 		Latched: true, // no gate holds anything back: this is where it all leads to
 	}
 	if d.program != nil {
-		out.DependsOn = d.program.DependsOn
+		out.DependsOn, out.Priority = d.program.DependsOn, d.program.Team.Priority(out.Priority)
 	}
 	return out
 }
@@ -94,8 +94,7 @@ func (r *renderer) deliver(m *member, d *delivery, in render.Input, out *Cluster
 		HubID: r.options.HubID, Namespace: d.set.Namespace, Set: d.set.Name, Delivery: d.name(m),
 		Registration: m.key(), Chart: r.options.Chart, FluxShards: r.options.FluxShards,
 	}
-	platform := func(namespace string) bool { return slices.Contains(r.options.PlatformNamespaces, namespace) }
-	if why := workloadidentity.Refusal(m.registration.Namespace, d.set.Namespace, platform); in.Identity != "" && why != "" {
+	if why := workloadidentity.Refusal(m.registration.Namespace, d.set.Namespace, r.isPlatform); in.Identity != "" && why != "" {
 		r.refuse(where, errors.New(why))
 		out.Failed = append(out.Failed, Note{Set: d.String(), Reason: oneLine(why)})
 		return nil

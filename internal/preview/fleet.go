@@ -19,6 +19,7 @@ import (
 // Fleet is all objects of the files, and the clusters that the hub would find in them.
 type Fleet struct {
 	sets      []*hubv1.AddonSet
+	teams     []hubv1.Team
 	members   []*member
 	documents map[key]render.Document
 	warnings  []string
@@ -73,12 +74,17 @@ func NewFleet(objects []Object, policy origin.Policy) (*Fleet, error) {
 // take puts an object where it belongs.
 func (f *Fleet) take(o *Object, d *discovery) {
 	switch {
-	case o.Set != nil && o.Set.DeletionTimestamp != nil, o.Registration != nil && o.Registration.DeletionTimestamp != nil:
+	case o.Set != nil && o.Set.DeletionTimestamp != nil, o.Team != nil && o.Team.DeletionTimestamp != nil,
+		o.Registration != nil && o.Registration.DeletionTimestamp != nil:
 		f.warn("%s is being deleted, and counts as gone", o)
 	case o.Set != nil:
 		set := o.Set.DeepCopy()
 		set.Namespace = o.Namespace
 		f.sets = append(f.sets, set)
+	case o.Team != nil:
+		t := o.Team.DeepCopy()
+		t.Namespace = o.Namespace
+		f.teams = append(f.teams, *t)
 	case o.Registration != nil:
 		reg := o.Registration.DeepCopy()
 		reg.Namespace = o.Namespace

@@ -33,7 +33,7 @@ func (e *NotObject) Error() string {
 	switch {
 	case e.Kind != "":
 		wanted := "its apiVersion"
-		if e.Kind == setKind.Kind || e.Kind == registrationKind.Kind {
+		if e.Kind == setKind.Kind || e.Kind == teamKind.Kind || e.Kind == registrationKind.Kind {
 			wanted = "apiVersion: " + hubv1.GroupVersion.String()
 		}
 		return oneLine(fmt.Sprintf("%s, line %d: this %s has no apiVersion; write %s", e.File, e.Line, e.Kind, wanted))
@@ -46,7 +46,7 @@ func (e *NotObject) Error() string {
 
 // lookedAt are the kinds that the hub reads.
 var lookedAt = func() []schema.GroupKind {
-	kinds := []schema.GroupKind{setKind, registrationKind, configMapKind, namespaceKind}
+	kinds := []schema.GroupKind{setKind, teamKind, registrationKind, configMapKind, namespaceKind}
 	for _, k := range origin.Kinds {
 		kinds = append(kinds, k.GroupKind)
 	}

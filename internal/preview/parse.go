@@ -30,9 +30,10 @@ type Object struct {
 	Kind            schema.GroupKind
 	Namespace, Name string
 
-	// Set, Registration and Origin hold the object if it is one of these. For a Secret, Origin holds only the
+	// Set, Team, Registration and Origin hold the object if it is one of these. For a Secret, Origin holds only the
 	// metadata. Origin also holds a Namespace that says whether Secrets may register clusters there.
 	Set          *hubv1.AddonSet
+	Team         *hubv1.Team
 	Registration *hubv1.ClusterRegistration
 	Origin       *unstructured.Unstructured
 	// Document is set for a ConfigMap, and for a Secret.
@@ -44,6 +45,7 @@ func (o *Object) String() string { return fmt.Sprintf("%s %s/%s", o.Kind.Kind, o
 
 var (
 	setKind          = schema.GroupKind{Group: hubv1.GroupVersion.Group, Kind: "AddonSet"}
+	teamKind         = schema.GroupKind{Group: hubv1.GroupVersion.Group, Kind: "Team"}
 	registrationKind = schema.GroupKind{Group: hubv1.GroupVersion.Group, Kind: "ClusterRegistration"}
 	configMapKind    = schema.GroupKind{Kind: "ConfigMap"}
 	namespaceKind    = schema.GroupKind{Kind: "Namespace"}
@@ -107,7 +109,7 @@ func (p *parser) document(d document) {
 	}
 	objects := p.flatten(v, d)
 	for _, u := range objects {
-		if gk := u.GroupVersionKind().GroupKind(); gk == setKind || gk == registrationKind {
+		if gk := u.GroupVersionKind().GroupKind(); gk == setKind || gk == teamKind || gk == registrationKind {
 			// If a key has two values, the API server takes the last, and a person who reads the file takes the
 			// first.
 			if _, err := toJSON(d.raw, yaml.YAMLToJSONStrict); err != nil {
@@ -238,6 +240,9 @@ func (p *parser) object(u *unstructured.Unstructured) {
 	case setKind:
 		o.Set = &hubv1.AddonSet{}
 		problems = strict(u, o.Set)
+	case teamKind:
+		o.Team = &hubv1.Team{}
+		problems = strict(u, o.Team)
 	case registrationKind:
 		o.Registration = &hubv1.ClusterRegistration{}
 		problems = strict(u, o.Registration)

@@ -17,7 +17,7 @@ type compiled struct {
 	set      *hubv1.AddonSet
 	selector *match.Selector  // nil if it does not compile
 	program  *compile.Program // nil if it does not compile
-	platform bool
+	reach    match.Reach
 }
 
 func (c *compiled) String() string { return c.set.Namespace + "/" + c.set.Name }
@@ -25,6 +25,7 @@ func (c *compiled) String() string { return c.set.Namespace + "/" + c.set.Name }
 // Render returns what the hub would make of a fleet.
 func Render(f *Fleet, o Options) *Report {
 	r := &renderer{fleet: f, options: o, out: &Report{Warnings: slices.Clone(f.warnings)}, shared: map[key]bool{}}
+	r.teams()
 	r.compile()
 	r.unused()
 	chosen := r.choose()
@@ -38,31 +39,40 @@ type renderer struct {
 	fleet   *Fleet
 	options Options
 	out     *Report
-	sets    []*compiled
-	shared  map[key]bool
+	// all are the sets of the files, and those that the hub makes for Teams.
+	all    []*hubv1.AddonSet
+	sets   []*compiled
+	shared map[key]bool
 }
 
 // compile compiles every set. A set with wrong references to other sets is not rendered either.
 func (r *renderer) compile() {
 	byNamespace := map[string]map[string]*hubv1.AddonSetSpec{}
-	for _, s := range r.fleet.sets {
+	for _, s := range r.all {
 		if byNamespace[s.Namespace] == nil {
 			byNamespace[s.Namespace] = map[string]*hubv1.AddonSetSpec{}
 		}
 		byNamespace[s.Namespace][s.Name] = &s.Spec
 	}
-	for _, s := range r.fleet.sets {
-		c := &compiled{set: s, platform: slices.Contains(r.options.PlatformNamespaces, s.Namespace)}
+	for _, s := range r.all {
+		c := &compiled{set: s, reach: r.reach(s.Namespace)}
 		r.sets = append(r.sets, c)
+		if why := c.reach.Broken(); why != "" {
+			r.out.fail("AddonSet %s: %s", c, why)
+			continue
+		}
 		var err error
-		if c.selector, err = match.New(s.Namespace, c.platform, &s.Spec); err != nil {
+		if c.selector, err = match.New(c.reach, &s.Spec); err != nil {
 			r.out.fail("AddonSet %s: %s", c, err)
 		}
-		program, err := compile.Compile(&s.Spec, compile.Author{Namespace: s.Namespace, Set: s.Name, Platform: c.platform})
+		author := c.reach.Author(s.Name)
+		program, err := compile.Compile(&s.Spec, author)
 		r.refuse("AddonSet "+c.String(), err)
+		priority := compile.CheckPriority(&s.Spec, author)
+		r.refuse("AddonSet "+c.String(), priority)
 		graph := compile.Graph(s.Name, byNamespace[s.Namespace])
 		r.refuse("AddonSet "+c.String(), graph)
-		if err == nil && graph == nil {
+		if err == nil && priority == nil && graph == nil {
 			c.program = program
 		}
 	}

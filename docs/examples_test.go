@@ -22,6 +22,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/crdschema"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
 	"github.com/chandler-hub/chandler/internal/preview"
+	teams "github.com/chandler-hub/chandler/internal/team"
 )
 
 var (
@@ -136,6 +137,7 @@ func try(t *testing.T, text string) error {
 	check := map[string]func(*testing.T, string) error{
 		"chandler.dev/v1alpha1 AddonSet":                trySet,
 		"chandler.dev/v1alpha1 ClusterRegistration":     tryRegistration,
+		"chandler.dev/v1alpha1 Team":                    tryTeam,
 		"kustomize.config.k8s.io/v1beta1 Kustomization": tryKustomization,
 		"rbac.authorization.k8s.io/v1 ClusterRole":      func(_ *testing.T, s string) error { return yaml.UnmarshalStrict([]byte(s), &rbacv1.ClusterRole{}) },
 		"notification.toolkit.fluxcd.io/v1beta3 Alert":  func(_ *testing.T, s string) error { return yaml.UnmarshalStrict([]byte(s), &alert{}) },
@@ -173,6 +175,14 @@ func trySet(t *testing.T, text string) error {
 
 func tryRegistration(t *testing.T, text string) error {
 	return ofOurs(t, text, "clusterregistrations", &hubv1.ClusterRegistration{})
+}
+
+func tryTeam(t *testing.T, text string) error {
+	team := &hubv1.Team{}
+	if err := ofOurs(t, text, "teams", team); err != nil {
+		return err
+	}
+	return teams.Check(team)
 }
 
 // alert is as much of Flux's Alert as we show.

@@ -104,6 +104,8 @@ func conditionsOf(obj client.Object) ([]metav1.Condition, int64) {
 		return o.Status.Conditions, o.Status.ObservedGeneration
 	case *hubv1.AddonSet:
 		return o.Status.Conditions, o.Status.ObservedGeneration
+	case *hubv1.Team:
+		return o.Status.Conditions, o.Status.ObservedGeneration
 	case *hubv1.AddonDelivery:
 		return o.Status.Conditions, o.Status.ObservedGeneration
 	case *kustomizev1.Kustomization:

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
 	"github.com/chandler-hub/chandler/internal/provenance"
 	"github.com/chandler-hub/chandler/internal/render"
@@ -33,6 +34,9 @@ func (r *Reconciler) lookOutside(ctx context.Context, c *cluster, d *delivery) e
 		}
 		return nil
 	}
+	if was, err := r.wasTeams(ctx, c, d); err != nil || was {
+		return err
+	}
 	seen, known := c.outside[d.Namespace]
 	if !known {
 		var err error
@@ -48,6 +52,16 @@ func (r *Reconciler) lookOutside(ctx context.Context, c *cluster, d *delivery) e
 			d.Namespace, c.key)
 	}
 	return nil
+}
+
+// wasTeams returns whether a Team governed the namespace of a delivery when it was delivered: the hub has reported on it,
+// and the namespace has a kubeconfig with a team's token. Nobody else writes the former.
+func (r *Reconciler) wasTeams(ctx context.Context, c *cluster, d *delivery) (bool, error) {
+	if len(d.Status.Addons) == 0 {
+		return false, nil
+	}
+	there, err := r.mirrorThere(ctx, r.Client, c, secretKind, d.Namespace)
+	return there != nil && there.Labels[hubv1.MirrorLabel] == identity.TeamMirror, ignoreNotOwned(err)
 }
 
 // look is what was seen of a cluster's kubeconfig in a namespace: the Secret, the fingerprint that was looked for,

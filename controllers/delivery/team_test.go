@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package delivery
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/identity"
+	"github.com/chandler-hub/chandler/internal/status"
+)
+
+const teamNamespace = "shop-team"
+
+// teamRoom is a room with a Team that has roomCluster, its rights there, and a set of the team. token says whether the
+// tokens room has written the team's kubeconfig.
+func teamRoom(t *testing.T, token bool) *room {
+	t.Helper()
+	team := &hubv1.Team{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "shop"}}
+	team.Spec = hubv1.TeamSpec{HubNamespaces: []string{teamNamespace}, ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}},
+		Namespaces: []hubv1.TeamNamespace{{Name: "shop-apps"}}}
+	objects := append(addonsOf("team-shop", "1", releaseAddon("team-shop")), deliveredTo(roomCluster, "team-shop", "1"), team)
+	for _, o := range append(addonsOf("shop", "1", releaseAddon("web")), deliveredTo(roomCluster, "shop", "1")) {
+		o.SetNamespace(teamNamespace)
+		objects = append(objects, o)
+	}
+	m := newRoom(t, append(objects, registered(roomCluster, "c1"), kubeconfigSecret(roomCluster, "t0"))...)
+	if token {
+		m.writeToken()
+	}
+	return m
+}
+
+// writeToken writes the team's kubeconfig as the tokens room does.
+func (m *room) writeToken() {
+	m.quietly(func() {
+		m.must(m.api.Create(m.t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+			Namespace: teamNamespace, Name: identity.Mirror("hub", roomCluster), Finalizers: []string{hubv1.MirrorFinalizer},
+			Labels:      map[string]string{hubv1.MirrorLabel: identity.TeamMirror, hubv1.ClusterKeyLabel: identity.ClusterKey("hub", roomCluster)},
+			Annotations: map[string]string{hubv1.RegistrationAnnotation: roomCluster.String()},
+		}, Data: map[string][]byte{"value": roomKubeconfig("the-teams")}}))
+	})
+}
+
+// teamMirror returns the kubeconfig in the team's namespace; "" if there is none.
+func (m *room) teamMirror() string {
+	s := &corev1.Secret{}
+	if err := m.api.Get(m.t.Context(), types.NamespacedName{Namespace: teamNamespace, Name: identity.Mirror("hub", roomCluster)}, s); err != nil {
+		m.must(client.IgnoreNotFound(err))
+		return ""
+	}
+	return string(s.Data["value"])
+}
+
+// teamDelivery returns the delivery of the team's set; nil if it is gone.
+func (m *room) teamDelivery() *hubv1.AddonDelivery {
+	d := &hubv1.AddonDelivery{}
+	if err := m.api.Get(m.t.Context(), types.NamespacedName{Namespace: teamNamespace, Name: identity.Delivery("shop", roomCluster)}, d); err != nil {
+		m.must(client.IgnoreNotFound(err))
+		return nil
+	}
+	return d
+}
+
+// A team's add-ons wait for its token, and never get the admin's kubeconfig.
+func TestTeamWaitsForItsToken(t *testing.T) {
+	m := teamRoom(t, false)
+	m.settle()
+	if m.object(roomCluster, "team-shop") == nil || m.object(roomCluster, "web") != nil || m.teamMirror() != "" {
+		t.Fatalf("objects %v, kubeconfig %q, platform %+v, team %+v", m.objects(), m.teamMirror(), m.delivery(roomCluster, "team-shop").Status, m.teamDelivery().Status)
+	}
+	if a := m.teamDelivery().Status.Addons; len(a) != 1 || a[0].State != hubv1.AddonWaitingForCluster || !strings.Contains(a[0].Message, `AddonSet "team-shop"`) {
+		t.Errorf("it says %+v", a)
+	}
+	m.writeToken()
+	m.settle()
+	if m.object(roomCluster, "web") == nil || !strings.Contains(m.teamMirror(), "the-teams") {
+		t.Errorf("objects %v, kubeconfig %q", m.objects(), m.teamMirror())
+	}
+	if d := m.teamDelivery(); !status.IsTrue(d, hubv1.ReadyCondition) {
+		t.Errorf("it says %+v", d.Status)
+	}
+	before := m.writes
+	if m.settle(); m.writes != before {
+		t.Errorf("%d writes for nothing", m.writes-before)
+	}
+}
+
+// What a team has goes with its token when it loses the cluster, or its Team the namespace, and then its rights.
+func TestTeamLoses(t *testing.T) {
+	for name, lose := range map[string]func(*room){
+		"TheCluster": func(m *room) {
+			edit(m, roomCluster.Namespace, roomCluster.Name, &hubv1.ClusterRegistration{}, func(r *hubv1.ClusterRegistration) { r.Labels["env"] = "dev" })
+		},
+		"TheNamespace": func(m *room) {
+			edit(m, "flux-system", "shop", &hubv1.Team{}, func(t *hubv1.Team) { t.Spec.HubNamespaces = []string{"other"} })
+		},
+		"TheTeam": func(m *room) {
+			m.quietly(func() {
+				m.must(m.api.Delete(t.Context(), &hubv1.Team{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "shop"}}))
+			})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := teamRoom(t, true)
+			m.settle()
+			lose(m)
+			m.settle()
+			if m.object(roomCluster, "web") == nil || m.teamDelivery() == nil {
+				t.Fatal("something goes that nobody has withdrawn")
+			}
+			m.withdraw(roomCluster, "team-shop")
+			m.reconcile(roomCluster)
+			if o := m.object(roomCluster, "team-shop"); name == "TheCluster" && (o == nil || o.GetDeletionTimestamp() != nil) {
+				t.Error("the rights go before what needs them")
+			}
+			d := m.teamDelivery()
+			edit(m, d.Namespace, d.Name, d, func(d *hubv1.AddonDelivery) { d.Spec.Withdrawal = d.UID })
+			m.quietly(func() { m.must(m.api.Delete(t.Context(), d)) })
+			m.settle()
+			m.settle()
+			if len(m.objects()) > 0 || m.teamDelivery() != nil || m.teamMirror() != "" || len(m.told) > 0 {
+				t.Errorf("left %v, delivery %v, kubeconfig %q, told %v", m.objects(), m.teamDelivery(), m.teamMirror(), m.told)
+			}
+		})
+	}
+}
+
+// What somebody forges in a team's namespace for a cluster that the Team does not have is nobody's business.
+func TestTeamForges(t *testing.T) {
+	m := teamRoom(t, true)
+	edit(m, "flux-system", "shop", &hubv1.Team{}, func(t *hubv1.Team) { t.Spec.ClusterSelector.MatchLabels["env"] = "dev" })
+	m.forgedFinished(teamNamespace, "team-shop", []string{"Helm release team-shop/team-shop"}, nil)
+	m.settle()
+	if m.object(roomCluster, "web") != nil {
+		t.Error("a forged delivery gets an object")
+	}
+	if d := m.teamDelivery(); status.Reason(d, hubv1.ReadyCondition) != hubv1.OutOfReachReason {
+		t.Errorf("it says %+v", d.Status)
+	}
+	if o := m.object(roomCluster, "team-shop"); o == nil || o.GetNamespace() != "flux-system" || len(m.told) > 0 {
+		t.Errorf("the platform's: %v, told %v", o, m.told)
+	}
+}

@@ -12,13 +12,18 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/examples"
 	"github.com/chandler-hub/chandler/internal/crdschema"
+	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
+	"github.com/chandler-hub/chandler/internal/origin"
+	"github.com/chandler-hub/chandler/internal/preview"
+	"github.com/chandler-hub/chandler/internal/render"
 	"github.com/chandler-hub/chandler/internal/workloadidentity"
 )
 
@@ -80,6 +85,58 @@ func TestWorkloadIdentity(t *testing.T) {
 	slices.Sort(seen)
 	if !slices.Equal(seen, []string{"aws", "azure", "gcp", "generic"}) {
 		t.Errorf("there are examples for %v", seen)
+	}
+}
+
+// TestTeams: the Teams are what the API server and the hub take, and what the hub makes of the files has no error.
+func TestTeams(t *testing.T) {
+	var objects []preview.Object
+	for _, file := range []string{"platform.yaml", "shop.yaml", "search.yaml"} {
+		text, err := examples.Read("teams/"+file, map[string]string{"CHARTS_URL": "https://charts.example.org"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, doc := range documents(t, text) {
+			is := &metav1.TypeMeta{}
+			if err := yaml.Unmarshal(doc, is); err != nil {
+				t.Fatal(err)
+			}
+			if plural := map[string]string{"Team": "teams", "AddonSet": "addonsets"}[is.Kind]; plural != "" {
+				s, err := crdschema.Read("../config/crd/bases/chandler.dev_" + plural + ".yaml")
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := s.Check(t.Context(), doc); err != nil {
+					t.Errorf("%s: %v", file, err)
+				}
+			}
+		}
+		some, _, err := preview.Parse(file, []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		objects = append(objects, some...)
+	}
+	cluster, _, err := preview.Parse("cluster", []byte("{apiVersion: chandler.dev/v1alpha1, kind: ClusterRegistration, metadata: {name: edge1, namespace: fleet, "+
+		"labels: {tier: prod, chandler.dev/provider: Secret}}, spec: {kubeConfig: {secretRef: {name: edge1}}}}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fleet, err := preview.NewFleet(append(objects, cluster...), origin.Policy{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := preview.Render(fleet, preview.Options{Shared: hubconfig.Shared{HubID: "chandler", PlatformNamespaces: []string{"flux-system"},
+		Chart: render.ManifestChart{URL: "http://hub", Name: "c", Version: "1"}}})
+	var made []string
+	for _, c := range got.Clusters {
+		for _, o := range c.Objects {
+			made = append(made, o.Manifest.GetNamespace()+" "+o.Addon)
+		}
+	}
+	slices.Sort(made)
+	if len(got.Errors) > 0 || !slices.Equal(made, []string{"flux-system team-search", "flux-system team-shop", "search search-web", "shop shop-web"}) {
+		t.Errorf("made %q, errors %v", made, got.Errors)
 	}
 }
 

@@ -29,6 +29,8 @@ type options struct {
 	Hub string
 	// Once ends the demo when all add-ons are Ready and have been read back.
 	Once bool
+	// Teams has two teams arrive after that.
+	Teams bool
 	// Timeout bounds the wait for the add-ons.
 	Timeout time.Duration
 }
@@ -82,6 +84,11 @@ func run(ctx context.Context, o options) (err error) {
 	}
 	f.out.linef("All add-ons were Ready %s after the clusters were labelled; the whole demo took %s.",
 		time.Since(labelled).Round(100*time.Millisecond), time.Since(started).Round(time.Second))
+	if o.Teams {
+		if err := f.teams(ctx, o.Timeout); err != nil {
+			return interrupted(ctx, err)
+		}
+	}
 	if o.Once {
 		return nil
 	}

@@ -167,13 +167,12 @@ func (r *Reconciler) failures(reg *hubv1.ClusterRegistration, found resolution, 
 	return strings.Join(append(parts, found.refused...), "; ")
 }
 
-// publish decides which kubeconfig the Flux objects use. The first one is used when the cluster has answered to it.
-// After that, new credentials for the same server are used at once, since the old ones may be revoked already. A new
-// server or CA may be another cluster, and is used after it has shown that it is the same.
+// publish decides which kubeconfig the Flux objects use: the last one to which the cluster has answered. Until it has,
+// nobody knows which cluster that is: one of the same address may have been built anew, and Flux would uninstall there
+// what it remembers of the old one. Flux could do nothing with credentials to which the cluster does not answer.
 func (r *Reconciler) publish(reg *hubv1.ClusterRegistration, secret string, chosen candidate, answered bool) {
 	c := reg.Status.Credential
-	sameTarget := c != nil && c.TargetFingerprint == chosen.config.TargetFingerprint()
-	if !answered && !sameTarget {
+	if inUse := c != nil && c.Fingerprint == chosen.config.Fingerprint(); !answered && !inUse {
 		return
 	}
 	next := &hubv1.CredentialStatus{

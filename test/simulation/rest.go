@@ -319,7 +319,13 @@ func (w *World) waitsForHeir(o apiserver.Object) bool {
 		c := w.cluster(d.Spec.RegistrationRef.Name)
 		mine := d.Namespace == ns && (nested(o, "kind") == "AddonDelivery" && d.Name == name ||
 			nested(o, "kind") == "AddonSet" && d.Spec.AddonSetRef.Name == name)
-		return mine && c != nil && strings.Contains(conditionOf(d), "is to take it over, and cannot be delivered here now") &&
+		if !mine || c == nil {
+			return false
+		}
+		if w.there(c).gone && strings.Contains(conditionOf(d), "nothing is changed before the cluster has answered") {
+			return true // absence removes nothing: nobody knows whether a cluster goes whose registration has not seen its origin
+		}
+		return strings.Contains(conditionOf(d), "is to take it over, and cannot be delivered here now") &&
 			w.withdrawnLater(d.SetKey().String(), c)
 	})
 }

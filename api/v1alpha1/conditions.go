@@ -277,8 +277,8 @@ const (
 	// OutOfReachReason: sets in that namespace may not deliver to that cluster. The hub makes nothing for the
 	// delivery.
 	OutOfReachReason = "OutOfReach"
-	// NotSelectedReason: the AddonSet does not select the cluster, and the hub has made nothing there yet. It makes
-	// nothing.
+	// NotSelectedReason: the AddonSet does not select the cluster, or that is being unregistered, and the hub has made
+	// nothing there yet. It makes nothing.
 	NotSelectedReason = "NotSelected"
 	// FrozenReason: a hub with another version of the renderer made the revision. Existing objects stay as they are
 	// until the set changes. The present renderer makes those that are missing.

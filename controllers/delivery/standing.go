@@ -87,6 +87,8 @@ func (c *cluster) refusal(d *delivery) (reason, message string) {
 		return d.Reason, d.Message
 	case c.instead != nil:
 		return hubv1.DuplicateReason, c.unserved() + ": nothing is delivered through it"
+	case c.registration != nil && status.Unregistered(c.registration) && !c.has(d) && !c.inherits(d):
+		return hubv1.NotSelectedReason, fmt.Sprintf("ClusterRegistration %s is being unregistered, and nothing has been made here", c.key)
 	case c.registration == nil || d.selected:
 		return "", "" // one that is not claimed is about to be: there is no other of that name
 	case d.Standing == provenance.Unclaimed:
@@ -110,6 +112,16 @@ func (d *delivery) serves() bool {
 func (c *cluster) has(d *delivery) bool {
 	for k, o := range c.objects {
 		if k.Namespace == d.Namespace && o.delivery == d.Name {
+			return true
+		}
+	}
+	return false
+}
+
+// inherits returns whether an object of a delivery may be about to be made, to go on with what another object leaves.
+func (c *cluster) inherits(d *delivery) bool {
+	for _, o := range c.objects {
+		if o.Deleting && o.Heir.Namespace == d.Namespace && c.objects[o.Heir] == nil {
 			return true
 		}
 	}

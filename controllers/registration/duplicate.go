@@ -44,19 +44,54 @@ func (r *Reconciler) dated(ctx context.Context, before, reg *hubv1.ClusterRegist
 	if is == "" || was == is {
 		return nil
 	}
-	objects, err := index.FluxObjects(ctx, r.Client, identity.ClusterKey(r.Config.HubID, client.ObjectKeyFromObject(reg)))
+	since, err := r.deliveredSince(ctx, reg, is)
 	if err != nil {
 		return err
 	}
-	since := metav1.NewTime(r.Clock.Now())
-	for _, obj := range objects {
-		made, stays := obj.GetCreationTimestamp(), obj.GetDeletionTimestamp() == nil && r.Config.IsPlatform(obj.GetNamespace())
-		if stays && obj.GetAnnotations()[hubv1.ClusterUIDAnnotation] == is && made.Before(&since) {
-			since = made
-		}
+	if now := metav1.NewTime(r.Clock.Now()); since.IsZero() || now.Before(&since) {
+		since = now
 	}
 	reg.Status.ClusterSince = &since
 	return nil
+}
+
+// deliveredSince returns since when the platform's sets have delivered through a registration to a cluster, by the
+// Flux objects that exist; zero if there are none. In other namespaces anybody may have made them.
+func (r *Reconciler) deliveredSince(ctx context.Context, reg *hubv1.ClusterRegistration, cluster string) (metav1.Time, error) {
+	objects, err := index.FluxObjects(ctx, r.Client, identity.ClusterKey(r.Config.HubID, client.ObjectKeyFromObject(reg)))
+	var since metav1.Time
+	for _, obj := range objects {
+		made, stays := obj.GetCreationTimestamp(), obj.GetDeletionTimestamp() == nil && r.Config.IsPlatform(obj.GetNamespace())
+		if stays && obj.GetAnnotations()[hubv1.ClusterUIDAnnotation] == cluster && (since.IsZero() || made.Before(&since)) {
+			since = made
+		}
+	}
+	return since, err
+}
+
+// madeAgain returns the registrations that do not say yet of which cluster they are, and through which the platform's
+// sets deliver to this one: they were made again. If the cluster does not answer to them, that may last.
+func (r *Reconciler) madeAgain(ctx context.Context, cluster string) ([]hubv1.ClusterRegistration, error) {
+	if cluster == "" {
+		return nil, nil
+	}
+	list := &hubv1.ClusterRegistrationList{}
+	if err := r.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("look for registrations that were made again: %w", err)
+	}
+	var out []hubv1.ClusterRegistration
+	for i := range list.Items {
+		reg := &list.Items[i]
+		if reg.Status.ClusterID() != "" {
+			continue
+		}
+		if since, err := r.deliveredSince(ctx, reg, cluster); err != nil {
+			return nil, err
+		} else if !since.IsZero() {
+			out = append(out, *reg)
+		}
+	}
+	return out, nil
 }
 
 // duplicates sets the condition that another registration of the same cluster is served instead of this one, and
@@ -102,16 +137,24 @@ func (r *Reconciler) stayer(ctx context.Context, reg *hubv1.ClusterRegistration)
 	if c := status.Find(reg, hubv1.UnregisteringCondition); c != nil && c.Reason == hubv1.SameClusterReason {
 		return c.Message, nil
 	}
+	is := reg.Status.ClusterID()
 	all, err := r.ofCluster(ctx, reg)
 	if err != nil {
 		return "", err
 	}
-	for _, name := range precedence.Stayers(reg, all, r.Config.IsPlatform) {
+	again, err := r.madeAgain(ctx, is)
+	if err != nil {
+		return "", err
+	}
+	for _, name := range precedence.Stayers(reg, append(all, again...), r.Config.IsPlatform) {
 		namespace, name, _ := strings.Cut(name, "/")
 		live := &hubv1.ClusterRegistration{}
-		if err := r.Live.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, live); client.IgnoreNotFound(err) != nil {
+		err := r.Live.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, live)
+		if client.IgnoreNotFound(err) != nil {
 			return "", fmt.Errorf("read ClusterRegistration %s/%s: %w", namespace, name, err)
-		} else if err == nil && !status.Goes(live) && live.Status.ClusterID() == reg.Status.ClusterID() {
+		}
+		// One that says nothing was made again, and it was of this cluster before.
+		if of := live.Status.ClusterID(); err == nil && !status.Goes(live) && (of == is || of == "") {
 			return fmt.Sprintf("ClusterRegistration %s/%s of the same cluster stays", namespace, name), nil
 		}
 	}

@@ -108,17 +108,22 @@ func (r *Reconciler) choose(key types.NamespacedName, reg *hubv1.ClusterRegistra
 }
 
 // reachable sets Reachable and the facts from the last result. One failed probe of a cluster that answered before
-// changes nothing; several in a row do.
+// changes nothing; several in a row do. A kubeconfig that leads elsewhere has to be answered first: until then nobody
+// knows of which cluster the registration is, and nothing is to be uninstalled from the one that it was of.
 func (r *Reconciler) reachable(reg *hubv1.ClusterRegistration, found resolution, chosen candidate, result probe.Result,
 	fresh bool) *refusal {
 	was := status.Find(reg, hubv1.ReachableCondition)
 	now := r.Clock.Now()
+	answered := was != nil && was.Status == metav1.ConditionTrue
 	switch {
 	case !fresh && was == nil, result.Err != nil && young(was, result):
 		status.Set(reg, hubv1.ReachableCondition, metav1.ConditionUnknown, hubv1.NotProbedReason,
 			"it has not answered yet: the first probes are under way", now)
+	case !fresh && answered && leadsElsewhere(reg, chosen):
+		status.Set(reg, hubv1.ReachableCondition, metav1.ConditionUnknown, hubv1.NotProbedReason,
+			"its kubeconfig leads to another API server now, or has another CA, and that has not answered yet", now)
 	case !fresh:
-	case result.Err != nil && was != nil && was.Status == metav1.ConditionTrue && result.Failures < probe.FailureThreshold:
+	case result.Err != nil && answered && !leadsElsewhere(reg, chosen) && result.Failures < probe.FailureThreshold:
 	case result.Err != nil:
 		status.Set(reg, hubv1.ReachableCondition, metav1.ConditionFalse, result.Err.Reason, r.failures(reg, found, result), now)
 	default:
@@ -136,6 +141,12 @@ func (r *Reconciler) reachable(reg *hubv1.ClusterRegistration, found resolution,
 			fmt.Sprintf("%s answers as Kubernetes %s", chosen.config.Server(), result.Version), now)
 	}
 	return nil
+}
+
+// leadsElsewhere returns whether a kubeconfig leads to another API server than the one in use, or has another CA.
+func leadsElsewhere(reg *hubv1.ClusterRegistration, c candidate) bool {
+	inUse := reg.Status.Credential
+	return inUse != nil && inUse.TargetFingerprint != "" && inUse.TargetFingerprint != c.config.TargetFingerprint()
 }
 
 // young returns whether a cluster that has never answered may still be starting. It gets as many probes as one that
@@ -167,13 +178,12 @@ func (r *Reconciler) failures(reg *hubv1.ClusterRegistration, found resolution, 
 	return strings.Join(append(parts, found.refused...), "; ")
 }
 
-// publish decides which kubeconfig the Flux objects use. The first one is used when the cluster has answered to it.
-// After that, new credentials for the same server are used at once, since the old ones may be revoked already. A new
-// server or CA may be another cluster, and is used after it has shown that it is the same.
+// publish decides which kubeconfig the Flux objects use: the last one to which the cluster has answered. Until it has,
+// nobody knows which cluster that is: one of the same address may have been built anew, and Flux would uninstall there
+// what it remembers of the old one. Flux could do nothing with credentials to which the cluster does not answer.
 func (r *Reconciler) publish(reg *hubv1.ClusterRegistration, secret string, chosen candidate, answered bool) {
 	c := reg.Status.Credential
-	sameTarget := c != nil && c.TargetFingerprint == chosen.config.TargetFingerprint()
-	if !answered && !sameTarget {
+	if inUse := c != nil && c.Fingerprint == chosen.config.Fingerprint(); !answered && !inUse {
 		return
 	}
 	next := &hubv1.CredentialStatus{

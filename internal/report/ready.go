@@ -28,6 +28,8 @@ type Facts struct {
 	// Leaving is true if the set withdraws the delivery. DeletedByHand is true if somebody else deleted it, and the
 	// set does not make it again.
 	Leaving, DeletedByHand bool
+	// Handing says which add-ons of a delivery that leaves another one has now, and has not written yet.
+	Handing []string
 	// Failed is true if the delivery could not be read or rendered, and the hub tries again. Unrendered is true if
 	// its revision cannot be rendered. Reason and Why describe either problem.
 	Failed, Unrendered bool
@@ -93,7 +95,7 @@ func Ready(f Facts) status.Summary {
 		return status.Summary{Phase: status.Broken, Reason: f.Reason, Message: f.Why}
 	case f.Leaving:
 		return status.Summary{Phase: status.Working, Reason: hubv1.TerminatingReason,
-			Message: status.List(append([]string{"being withdrawn"}, t.waiting...), 4)}
+			Message: status.List(append(append([]string{"being withdrawn"}, t.waiting...), f.Handing...), 4)}
 	case !f.Registered:
 		return status.Summary{Phase: status.Broken, Reason: hubv1.RegistrationNotFoundReason,
 			Message: fmt.Sprintf("ClusterRegistration %s does not exist; what is delivered stays as it is", f.Registration)}

@@ -13,6 +13,7 @@ package report
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -105,9 +106,18 @@ func (c *Cluster) written(d *Delivery, addons []hubv1.AddonStatus) bool {
 // its name now. Until then the edit that gave it away is not done: after an upgrade of the hub this delivery would keep
 // the object as it is.
 func (c *Cluster) handsOn(d *Delivery) bool {
-	return slices.ContainsFunc(c.Steps, func(s Step) bool {
-		return d.owns(c.Objects[s.Key]) && s.Wanted != nil && s.By != d.key() && c.waits(&s)
-	})
+	return len(c.handing(d)) > 0
+}
+
+// handing says which objects those are, and what they wait for.
+func (c *Cluster) handing(d *Delivery) []string {
+	var out []string
+	for _, s := range c.Steps {
+		if d.owns(c.Objects[s.Key]) && s.Wanted != nil && s.By != d.key() && c.waits(&s) {
+			out = append(out, fmt.Sprintf("%s stays until AddonDelivery %s goes on with it (%s)", s.Addon, s.By.Name, s.Reason))
+		}
+	}
+	return out
 }
 
 // facts returns what decides the Ready condition of a delivery with the add-ons of a status.
@@ -115,7 +125,7 @@ func (c *Cluster) facts(d *Delivery, s *hubv1.AddonDeliveryStatus) Facts {
 	return Facts{
 		Addons: s.Addons, Counts: *s.AddonCounts,
 		Set: d.SetKey(), Registration: c.Registration, Registered: c.Registered, Answered: c.Answered, Suspended: c.Suspended,
-		Leaving: d.Leaving, DeletedByHand: d.DeletionTimestamp != nil && !d.WantedAgain,
+		Leaving: d.Leaving, Handing: c.handing(d), DeletedByHand: d.DeletionTimestamp != nil && !d.WantedAgain,
 		Failed: d.Failed, Unrendered: d.Result == nil, Frozen: d.Frozen, Reason: d.Reason, Why: d.Why,
 		WasReady: s.ReadyRevision == d.Spec.RevisionName,
 	}

@@ -117,6 +117,25 @@ func TestRevisions(t *testing.T) {
 	}
 }
 
+// TestHandsOnAsItLeaves: a delivery that is withdrawn, and stays for what another one has now and cannot write yet, says so.
+func TestHandsOnAsItLeaves(t *testing.T) {
+	for name, tc := range map[string]struct {
+		verb plan.Verb
+		want string
+	}{
+		"Waits":   {plan.AwaitCluster, "being withdrawn, a stays until AddonDelivery " + other.Name + " goes on with it (why)"},
+		"Written": {plan.Update, "being withdrawn"},
+	} {
+		c, d := clusterOf(objectOf(nil)), deliveryOf()
+		s := stepOf(tc.verb, report.Outcome{Applied: 3})
+		s.By, d.Leaving = other, true
+		c.Steps = []report.Step{s}
+		if _, ready := report.Status(c, d); ready.Message != tc.want {
+			t.Errorf("%s: %q, want %q", name, ready.Message, tc.want)
+		}
+	}
+}
+
 // TestSince: an add-on keeps the time of its state while the state is the same. A removal that is held, and then goes on, is one state.
 func TestSince(t *testing.T) {
 	earlier := metav1.NewTime(moment.Add(-time.Hour))

@@ -13,6 +13,7 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/index"
 	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/status"
 	"github.com/chandler-hub/chandler/test/simulation/apiserver"
 )
 
@@ -122,15 +123,23 @@ func keptOpen(o apiserver.Object) bool {
 }
 
 // unseen returns whether a Flux object that a user has deleted is for a cluster that is gone, and whose registration
-// has not seen its origin, for example because it was just made again. Absence removes nothing: as without the hub,
-// Flux tries to uninstall it until somebody deletes the registration.
+// has not seen its origin, for example because it was just made again; or was not made again any more, and the
+// delivery says so. Absence removes nothing: as without the hub, Flux tries to uninstall it until somebody deletes the
+// registration, or the delivery.
 func (w *World) unseen(o apiserver.Object) bool {
 	c := w.registrationOf(o)
 	if c == nil || !w.deleted[nested(o, "metadata", "uid")] || !w.there(c).gone {
 		return false
 	}
 	reg := w.registered(c)
-	return reg != nil && reg.Spec.OriginRef != nil && !reg.SawOrigin()
+	if reg == nil {
+		name := nested(o, "metadata", "annotations", hubv1.DeliveryAnnotation)
+		return slices.ContainsFunc(w.deliveries(), func(d *hubv1.AddonDelivery) bool {
+			return d.Namespace == nested(o, "metadata", "namespace") && d.Name == name &&
+				status.Reason(d, hubv1.ReadyCondition) == hubv1.RegistrationNotFoundReason
+		})
+	}
+	return reg.Spec.OriginRef != nil && !reg.SawOrigin()
 }
 
 // mirrorServes returns whether a Flux object uses a mirror.
@@ -310,7 +319,13 @@ func (w *World) waitsForHeir(o apiserver.Object) bool {
 		c := w.cluster(d.Spec.RegistrationRef.Name)
 		mine := d.Namespace == ns && (nested(o, "kind") == "AddonDelivery" && d.Name == name ||
 			nested(o, "kind") == "AddonSet" && d.Spec.AddonSetRef.Name == name)
-		return mine && c != nil && strings.Contains(conditionOf(d), "is to take it over, and cannot be delivered here now") &&
+		if !mine || c == nil {
+			return false
+		}
+		if w.there(c).gone && strings.Contains(conditionOf(d), "nothing is changed before the cluster has answered") {
+			return true // absence removes nothing: nobody knows whether a cluster goes whose registration has not seen its origin
+		}
+		return strings.Contains(conditionOf(d), "is to take it over, and cannot be delivered here now") &&
 			w.withdrawnLater(d.SetKey().String(), c)
 	})
 }

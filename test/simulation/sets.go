@@ -20,6 +20,8 @@ type set struct {
 	priority        int64
 	off             bool
 	orphan          bool
+	// orphaned is true if it has ever been so.
+	orphaned bool
 	// variables are the set's own; a cluster's variables take precedence.
 	variables map[string]string
 	// deleted is true when the author has removed it.

@@ -35,14 +35,16 @@ func (w *World) checkStatuses() {
 		}
 		w.checkContradictions(d, s, c)
 		w.checkFailing(d, s, c)
-		if !status.IsTrue(d, hubv1.ReadyCondition) && !lostAll(d) && len(w.stalled(s, c)) == 0 &&
+		chartless := func(a hubv1.AddonStatus) bool { return w.saysChartless(d, c, a) }
+		known := len(w.stalled(s, c)) > 0 || slices.ContainsFunc(d.Status.Addons, chartless)
+		if !status.IsTrue(d, hubv1.ReadyCondition) && !lostAll(d) && !known &&
 			!w.waitsForHeir(w.server.Get(keyOf("AddonDelivery", d.Namespace, d.Name))) {
 			w.violated("status", "delivery %s is not Ready at rest: %s", d.Name, conditionOf(d))
 		}
-		if !status.IsTrue(d, hubv1.ReadyCondition) && !lostAll(d) && len(w.stalled(s, c)) > 0 {
+		if !status.IsTrue(d, hubv1.ReadyCondition) && !lostAll(d) && known {
 			bad := slices.DeleteFunc(slices.Clone(d.Status.Addons), func(a hubv1.AddonStatus) bool {
 				return a.State == hubv1.AddonReady || a.State == hubv1.AddonLostTo || a.State == hubv1.AddonExcluded ||
-					a.State == hubv1.AddonOrphaned || slices.Contains(w.inDoubt(s, c), a.Name)
+					a.State == hubv1.AddonOrphaned || slices.Contains(w.inDoubt(s, c), a.Name) || chartless(a)
 			})
 			if len(bad) > 0 {
 				w.violated("status", "delivery %s is not Ready at rest, and not for what is known: add-on %s is %s", d.Name, bad[0].Name, bad[0].State)
@@ -77,6 +79,11 @@ func (w *World) checkStatuses() {
 	}
 }
 
+// saysChartless returns whether an add-on stays as it is for one that does not render, and its status says that Flux misses its chart.
+func (w *World) saysChartless(d *hubv1.AddonDelivery, c *cluster, a hubv1.AddonStatus) bool {
+	return strings.Contains(a.Message, "chart is not ready") && w.chartless(c, keyOf(a.Kind, d.Namespace, a.Object))
+}
+
 // checkContradictions: what the hub refuses to do is said where people look, with what to do.
 func (w *World) checkContradictions(d *hubv1.AddonDelivery, s *set, c *cluster) {
 	if w.registered(c) == nil {
@@ -92,7 +99,10 @@ func (w *World) checkContradictions(d *hubv1.AddonDelivery, s *set, c *cluster) 
 		for _, kind := range sortedKeys(objects) {
 			o := objects[kind]
 			says := conditionOf(o)
-			if strings.HasSuffix(says, " more") { // of many a condition names a few, and the delivery lists all
+			another := kind == "AddonSet" && slices.ContainsFunc(d.Status.Addons, func(a hubv1.AddonStatus) bool {
+				return a.Name != addon && strings.Contains(says, c.name+" ("+a.Name+": ") // of each cluster it names one that failed
+			})
+			if another || strings.HasSuffix(says, " more") { // of many a condition names a few, and the delivery lists all
 				says += "; " + addon + ": " + messageOf(d, addon)
 			}
 			if !strings.HasPrefix(says, "False") || !strings.Contains(says, addon) ||

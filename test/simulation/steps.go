@@ -224,6 +224,7 @@ func init() {
 		}),
 		"policy": ofSet("Orphan|Delete", 1, func(w *World, s *set, f []string) {
 			s.orphan = f[0] == "Orphan"
+			s.orphaned = s.orphaned || s.orphan
 			w.write(s)
 		}),
 		"reapply": ofSet("", 0, func(w *World, s *set, _ []string) { w.write(s) }),

@@ -6,9 +6,11 @@ import (
 	"context"
 	"encoding/base64"
 	"reflect"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/index"
@@ -88,7 +90,7 @@ func (w *World) checkPaused(write apiserver.Write) {
 	if hubv1.LetsGo(status.Reason(reg, hubv1.UnregisteringCondition)) || reg.Spec.DeletionPolicy == hubv1.DeletionPolicyOrphan {
 		return
 	}
-	if _, name, ok := strings.Cut(setNameOf(write.New), "/"); ok && w.sets[name] != nil && w.sets[name].orphan {
+	if w.lets(h, write.New) {
 		return
 	}
 	if made := nested(write.New, "metadata", "annotations", hubv1.ClusterUIDAnnotation); made != nil && made != string(reg.Status.ClusterUID) {
@@ -98,6 +100,26 @@ func (w *World) checkPaused(write apiserver.Write) {
 	if !suspends || !reflect.DeepEqual(asIfResumed(write.Old), asIfResumed(write.New)) {
 		w.violated("pause", "cluster %s is paused, and the hub wrote: %s %s%s", key, write.Verb, write.Key, difference(write.Old, write.New))
 	}
+}
+
+// lets returns whether the set of a Flux object lets go what leaves, paused or not, as far as a process can know; or
+// did, and the delivery has said by then that it does.
+func (w *World) lets(h *hub, o apiserver.Object) bool {
+	namespace, name, _ := strings.Cut(setNameOf(o), "/")
+	s, seen := w.sets[name], &hubv1.AddonSet{}
+	if s == nil || !s.orphaned {
+		return false
+	}
+	known := h.cache.Get(context.Background(), types.NamespacedName{Namespace: namespace, Name: name}, seen) == nil
+	if s.orphan || known && seen.Spec.DeletionPolicy == hubv1.DeletionPolicyOrphan {
+		return true
+	}
+	delivery, _ := nested(o, "metadata", "annotations", hubv1.DeliveryAnnotation).(string)
+	return slices.ContainsFunc(w.deliveries(), func(d *hubv1.AddonDelivery) bool {
+		return d.Namespace == namespace && d.Name == delivery && slices.ContainsFunc(d.Status.Addons, func(a hubv1.AddonStatus) bool {
+			return a.State == hubv1.AddonOrphaned && a.Object == nested(o, "metadata", "name")
+		})
+	})
 }
 
 // asIfResumed returns an object without what suspends it, and without what each write changes: the reason for

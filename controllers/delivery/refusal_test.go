@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package delivery
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/plan"
+	"github.com/chandler-hub/chandler/internal/status"
+)
+
+// TestRefusalOfOneThatIsUnregistered: nothing is begun on a cluster that is being unregistered, as when the registration that was served
+// leaves at the same moment. What is there already is served on, and what has been handed over comes.
+func TestRefusalOfOneThatIsUnregistered(t *testing.T) {
+	mine, other := plan.Key{Kind: "HelmRelease", Namespace: "ns", Name: "one-a"}, plan.Key{Kind: "HelmRelease", Namespace: "ns", Name: "one-b"}
+	for name, tc := range map[string]struct {
+		stays  bool
+		object *object
+		want   string
+	}{
+		"It stays":                  {stays: true},
+		"Nothing is there":          {want: hubv1.NotSelectedReason},
+		"Something is there":        {object: &object{Observed: plan.Observed{Key: mine}, delivery: "d"}},
+		"Another set has something": {object: &object{Observed: plan.Observed{Key: other}, delivery: "e"}, want: hubv1.NotSelectedReason},
+		"Another hands it over":     {object: &object{Observed: plan.Observed{Key: other, Deleting: true, Heir: mine}, delivery: "e"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := &delivery{AddonDelivery: &hubv1.AddonDelivery{}, set: &hubv1.AddonSet{}, selected: true}
+			d.Name, d.Namespace, d.before = "d", "ns", d.AddonDelivery
+			c := &cluster{objects: map[plan.Key]*object{}, registration: &hubv1.ClusterRegistration{}}
+			if !tc.stays {
+				c.registration.DeletionTimestamp = &metav1.Time{}
+				status.Set(c.registration, hubv1.UnregisteringCondition, metav1.ConditionTrue, hubv1.UnregisteredReason, "", time.Time{})
+			}
+			if tc.object != nil {
+				c.objects[tc.object.Key] = tc.object
+			}
+			if got, why := c.refusal(d); got != tc.want {
+				t.Errorf("%q (%s), want %q", got, why, tc.want)
+			}
+		})
+	}
+}

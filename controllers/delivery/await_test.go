@@ -27,7 +27,7 @@ func TestAwaitIsNoVeto(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			there := plan.Key{Kind: "HelmRelease", Namespace: tc.awaits, Name: "one-app"}
-			c := &cluster{objects: map[plan.Key]*object{there: {Observed: plan.Observed{
+			c := &cluster{awaited: map[plan.Key]string{}, objects: map[plan.Key]*object{there: {Observed: plan.Observed{
 				Key: there, Addon: "app", Release: hubv1.HelmReleaseIdentity{Name: "other", Namespace: "x", StorageNamespace: "x"},
 			}}}}
 			d := &delivery{AddonDelivery: &hubv1.AddonDelivery{ObjectMeta: metav1.ObjectMeta{Namespace: tc.awaits}}}
@@ -37,7 +37,7 @@ func TestAwaitIsNoVeto(t *testing.T) {
 				Key: plan.Key{Kind: "HelmRelease", Namespace: tc.delivers, Name: "mine"}, Addon: "app",
 				Release: hubv1.HelmReleaseIdentity{Name: "app", Namespace: "app", StorageNamespace: "app"},
 			}}
-			c.await(desired, &hubconfig.Config{Shared: hubconfig.Shared{PlatformNamespaces: []string{"flux-system"}}})
+			c.await("", desired, &hubconfig.Config{Shared: hubconfig.Shared{PlatformNamespaces: []string{"flux-system"}}})
 			if gated := desired[0].Gate != ""; gated != tc.gated || (c.awaited[there] != "") != tc.gated {
 				t.Errorf("gate %q, awaited %q; want %t", desired[0].Gate, c.awaited[there], tc.gated)
 			}

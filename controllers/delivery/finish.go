@@ -89,8 +89,8 @@ func (c *cluster) change(steps []plan.Step, config *hubconfig.Config) {
 		switch {
 		case s.Leaving() && c.objects[s.Key].Foreign:
 			c.lookAgain(time.Second)
-		case s.Verb == plan.AwaitDependants && len(c.objects[s.Key].Rights) > 0:
-			c.lookAgain(max(config.TeardownGrace-c.now.Sub(c.removal(c.objects[s.Key].Observed, config).Since), time.Second))
+		case s.Verb == plan.AwaitDependants && c.objects[s.Key].NeededBy != "":
+			c.lookAgain(max(c.rightsLeft(c.objects[s.Key], config), time.Second))
 		case s.Verb == plan.Hold || s.Verb == plan.Uninstall:
 			c.lookAgain(teardown.Wait(c.removal(c.objects[s.Key].Observed, config)))
 		}

@@ -39,7 +39,7 @@ func TestRemovalComesDue(t *testing.T) {
 			},
 		}),
 	}
-	steps := plan.Compute(c.planInput(r.Config))
+	steps := c.steps(r.Config)
 	if len(steps) != 1 || steps[0].Verb != plan.Hold {
 		t.Fatalf("the plan is %+v, want the removal held", steps)
 	}

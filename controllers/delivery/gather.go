@@ -63,6 +63,8 @@ type cluster struct {
 	announced map[plan.Key]outcome
 	// reach says how far the sets of a namespace reach, for those that have been looked at.
 	reach map[string]match.Reach
+	// wasTeam are the namespaces whose Team is not theirs any more, and from which it delivered here.
+	wasTeam map[string]bool
 	// outside says for each namespace out of reach whether Flux still reaches the cluster from there.
 	outside map[string]look
 	// mirrored are the namespaces in which the mirror that Flux needs is in place.
@@ -171,7 +173,7 @@ func (c *cluster) answered() bool {
 }
 
 func (r *Reconciler) gather(ctx context.Context, k key) (*cluster, error) {
-	c := &cluster{key: k, now: r.Clock.Now(), objects: map[plan.Key]*object{}, reach: map[string]match.Reach{}, outside: map[string]look{},
+	c := &cluster{key: k, now: r.Clock.Now(), objects: map[plan.Key]*object{}, reach: map[string]match.Reach{}, wasTeam: map[string]bool{}, outside: map[string]look{},
 		mirrored: map[string]bool{}}
 	list := &hubv1.AddonDeliveryList{}
 	if err := r.Client.List(ctx, list, client.MatchingFields{index.DeliveryRegistration: k.String()},

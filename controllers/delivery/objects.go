@@ -32,7 +32,6 @@ import (
 	"github.com/chandler-hub/chandler/internal/render"
 	"github.com/chandler-hub/chandler/internal/report"
 	"github.com/chandler-hub/chandler/internal/status"
-	"github.com/chandler-hub/chandler/internal/team"
 	"github.com/chandler-hub/chandler/internal/teardown"
 )
 
@@ -225,13 +224,26 @@ func (r *Reconciler) chartOf(ctx context.Context, hr *helmv2.HelmRelease) (strin
 	return path.Base(chart.Spec.Chart), nil
 }
 
-// planInput returns what a plan is computed from.
-func (c *cluster) planInput(config *hubconfig.Config) plan.Input {
+// steps returns what is to be done with each object. What a Team's sets deliver has a plan of its own.
+func (c *cluster) steps(config *hubconfig.Config) []plan.Step {
+	var out []plan.Step
+	c.awaited = map[plan.Key]string{}
+	for _, scope := range c.scopes() {
+		out = append(out, plan.Compute(c.planInput(scope, config))...)
+	}
+	return out
+}
+
+// planInput returns what the plan of a scope is computed from.
+func (c *cluster) planInput(scope string, config *hubconfig.Config) plan.Input {
 	in := plan.Input{MayCreate: c.answered(), Frozen: map[plan.Key]bool{}, Platform: config.IsPlatform}
 	if s := c.suspended(); s != nil {
 		in.Suspend = s.Message
 	}
 	for _, d := range c.deliveries {
+		if c.scope(d.Namespace) != scope {
+			continue
+		}
 		for i := range d.Wanted {
 			w := &d.Wanted[i]
 			want := desired(w)
@@ -243,9 +255,12 @@ func (c *cluster) planInput(config *hubconfig.Config) plan.Input {
 			in.Desired = append(in.Desired, want)
 		}
 	}
-	c.await(in.Desired, config)
+	c.await(scope, in.Desired, config)
 	for k, o := range c.objects {
-		o.Rights = c.rights(o, config)
+		if c.scope(k.Namespace) != scope {
+			continue
+		}
+		o.NeededBy = c.neededBy(o, config)
 		in.Observed = append(in.Observed, o.Observed)
 		d := c.delivery(k.Namespace, o.delivery)
 		if d != nil && d.failed != nil && o.Finished {
@@ -263,22 +278,6 @@ func (c *cluster) planInput(config *hubconfig.Config) plan.Input {
 	return in
 }
 
-// rights returns the namespaces whose objects act on the cluster with the rights that an object brings: it is that of a
-// Team's AddonSet. If they have not gone within the grace, the rights go all the same: a team cannot keep them by what
-// its own removal guard holds.
-func (c *cluster) rights(o *object, config *hubconfig.Config) []string {
-	var out []string
-	for namespace, from := range c.reach {
-		if from.ByTeam() && from.Team.Namespace == o.Key.Namespace && team.SetName(from.Team.Name) == o.Set {
-			out = append(out, namespace)
-		}
-	}
-	if len(out) > 0 && c.now.Sub(c.removal(o.Observed, config).Since) >= config.TeardownGrace {
-		return nil
-	}
-	return out
-}
-
 // desired returns what the plan needs to know of a wanted object, without the observed one.
 func desired(w *assembly.Wanted) plan.Desired {
 	return plan.Desired{
@@ -289,9 +288,11 @@ func desired(w *assembly.Wanted) plan.Desired {
 
 // await notes the objects that stay because an add-on is to take them over and cannot be delivered now, unless
 // another add-on delivers the same. A platform set does not wait for a tenant's add-on: the tenant would have a veto.
-func (c *cluster) await(desired []plan.Desired, config *hubconfig.Config) {
-	c.awaited = map[plan.Key]string{}
+func (c *cluster) await(scope string, desired []plan.Desired, config *hubconfig.Config) {
 	for _, d := range c.deliveries {
+		if c.scope(d.Namespace) != scope {
+			continue
+		}
 		wins := func(k plan.Key) bool { return config.IsPlatform(k.Namespace) && !config.IsPlatform(d.Namespace) }
 		for k, why := range d.Awaits {
 			if o := c.objects[k]; o != nil && !c.goesOn(desired, o, why, wins) {

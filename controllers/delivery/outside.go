@@ -28,11 +28,8 @@ func (r *Reconciler) lookOutside(ctx context.Context, c *cluster, d *delivery) e
 	if d.Standing != provenance.Held || d.Reason != hubv1.OutOfReachReason {
 		return nil
 	}
-	if from := c.reach[d.Namespace]; from.ByTeam() {
-		if !provenance.Reported(d.AddonDelivery, from) { // and so Flux never had the team's token for it
-			d.Standing = provenance.Ignored
-		}
-		return nil
+	if c.reach[d.Namespace].ByTeam() {
+		return nil // what it has is a scope of its own, so that a forged one is nobody else's business
 	}
 	if was, err := r.wasTeams(ctx, c, d); err != nil || was {
 		return err
@@ -61,7 +58,9 @@ func (r *Reconciler) wasTeams(ctx context.Context, c *cluster, d *delivery) (boo
 		return false, nil
 	}
 	there, err := r.mirrorThere(ctx, r.Client, c, secretKind, d.Namespace)
-	return there != nil && there.Labels[hubv1.MirrorLabel] == identity.TeamMirror, ignoreNotOwned(err)
+	was := there != nil && there.Labels[hubv1.MirrorLabel] == identity.TeamMirror
+	c.wasTeam[d.Namespace] = c.wasTeam[d.Namespace] || was
+	return was, ignoreNotOwned(err)
 }
 
 // look is what was seen of a cluster's kubeconfig in a namespace: the Secret, the fingerprint that was looked for,

@@ -24,7 +24,6 @@ import (
 	"github.com/chandler-hub/chandler/internal/apply"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/pace"
-	"github.com/chandler-hub/chandler/internal/plan"
 )
 
 // Reconciler works on one cluster at a time.
@@ -66,7 +65,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (ctrl
 		r.writes.Forget(c.key)
 		r.memory.forget(c.key)
 		r.documents.forget(c.key)
-		steps := plan.Compute(c.planInput(r.Config)) // of what Flux is done with
+		steps := c.steps(r.Config) // of what Flux is done with
 		r.announce(ctx, c, steps)
 		_, err := r.apply(ctx, c, steps)
 		return c.retried(ctx, c.again, errors.Join(err, r.dropForsaken(ctx, c)))
@@ -83,7 +82,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (ctrl
 		return ctrl.Result{}, err
 	}
 	mirrorErr := r.mirrors(ctx, c)
-	steps := plan.Compute(c.planInput(r.Config))
+	steps := c.steps(r.Config)
 	waryErr := r.wary(ctx, c, steps)
 	r.announce(ctx, c, steps)
 	outcomes, applyErr := r.apply(ctx, c, steps)

@@ -64,7 +64,7 @@ func (r *Reconciler) render(ctx context.Context, c *cluster) error {
 		in.Deliveries = append(in.Deliveries, a)
 	}
 	c.yields = map[plan.Key]bool{}
-	for i, out := range assembly.Assemble(in) {
+	for i, out := range c.assemble(in) {
 		all[i].Portion = out
 		maps.Copy(c.yields, out.Yields)
 	}

@@ -28,7 +28,7 @@ func (in *Input) removals(leaving []Observed, observed map[Key]*Observed) []Step
 		if !handed {
 			s = in.removal(o, leaving)
 		}
-		if s.Verb == AwaitDependants && in.worksWith(&o) == "" {
+		if s.Verb == AwaitDependants && o.NeededBy == "" {
 			waiting++
 		}
 		s.Meanwhile = in.meanwhile(s, &o)
@@ -109,8 +109,8 @@ func (in *Input) removal(o Observed, leaving []Observed) Step {
 		s.Verb, s.Reason = LetGo, d.Reason
 	case d.Mode == teardown.Ask:
 		s.Verb, s.Reason = Ask, d.Reason
-	case d.Mode == teardown.Uninstall && in.worksWith(&o) != "":
-		s.Verb, s.Reason = AwaitDependants, "waits for "+in.worksWith(&o)+" to be gone, for which Flux needs the rights that it brings"
+	case d.Mode == teardown.Uninstall && o.NeededBy != "":
+		s.Verb, s.Reason = AwaitDependants, "waits for "+o.NeededBy+" to be gone, for which Flux needs the rights that it brings"
 	case d.Mode == teardown.Uninstall && dependant(o, leaving) != "":
 		s.Verb, s.Reason = AwaitDependants, "waits for add-on "+dependant(o, leaving)+", which depends on it, to be gone"
 	case d.Mode == teardown.Uninstall:
@@ -119,17 +119,6 @@ func (in *Input) removal(o Observed, leaving []Observed) Step {
 		s.Verb, s.Reason = Hold, d.Reason
 	}
 	return s
-}
-
-// worksWith returns an object that needs the rights which another one brings, leaving or not; "" if there is none.
-func (in *Input) worksWith(o *Observed) string {
-	for i := range in.Observed {
-		other := &in.Observed[i]
-		if other.Key != o.Key && !other.Finished && !other.Foreign && slices.Contains(o.Rights, other.Key.Namespace) {
-			return "add-on " + other.Addon + " (" + other.Key.String() + ")"
-		}
-	}
-	return ""
 }
 
 // ReplacedReason says why an object of a replaced cluster goes. What Flux remembers of the old cluster, it would

@@ -74,9 +74,9 @@ type Observed struct {
 	Generation, Applied int64
 	// DependsOn names the add-ons that this one was delivered after, and sets in the form of SetBefore.
 	DependsOn []string
-	// Rights are namespaces whose objects act on the cluster with rights that this one brings. It is uninstalled after
-	// they have gone.
-	Rights []string
+	// NeededBy names what acts on the cluster with rights that this object brings, in words; empty if nothing does. It
+	// is uninstalled after that has gone.
+	NeededBy string
 	// Replaced says why it is to be let go, whatever is desired: it was made for a cluster that was behind the
 	// registration before, or another registration of the cluster is served. It is empty if neither is so.
 	Replaced string

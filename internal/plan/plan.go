@@ -40,7 +40,7 @@
 //     is let go, since Flux would act on the cluster that is there now.
 //   - What the hub did not make is handed over, or it stays.
 //   - An add-on is uninstalled after all leaving add-ons that depend on it. A cycle of them is uninstalled at once.
-//   - The rights of a Team are uninstalled after all that Flux does with them, leaving or not.
+//   - What brings rights is uninstalled after all that Flux does with them (NeededBy), leaving or not.
 //   - No update makes Flux reinstall a workload unless the removal guard allows it.
 //   - The platform's objects do not wait for a tenant's object that may never come.
 package plan

@@ -11,31 +11,26 @@ import (
 	"github.com/chandler-hub/chandler/internal/teardown"
 )
 
-// The rights of a Team go after everything that Flux does with them, whether it leaves or not.
+// What brings rights goes after all that Flux does with them, alone in its plan or not. It is no cycle of dependencies.
 func TestRights(t *testing.T) {
-	rights := have("rights", func(o *plan.Observed) { o.Rights = []string{"team"} })
-	web := have("web", func(o *plan.Observed) { o.Key.Namespace = "team" })
-	finished, foreign, elsewhere := web, web, web
-	finished.Deleting, finished.Finished = true, true
-	foreign.Foreign = true
-	elsewhere.Key.Namespace = "other"
+	needed := func(o *plan.Observed) { o.NeededBy = "add-on web" }
 	for name, tc := range map[string]struct {
-		other  plan.Observed
-		frozen bool
-		want   string
+		observed []plan.Observed
+		mode     teardown.Mode
+		want     string
 	}{
-		"BothLeave":    {web, false, "AwaitDependants rights, Uninstall web"},
-		"TheOtherIs":   {web, true, "AwaitDependants rights"},
-		"ItIsFinished": {finished, false, "Uninstall rights, Finish web"},
-		"ByHand":       {foreign, true, "Uninstall rights"},
-		"OfOthers":     {elsewhere, false, "Uninstall rights, Uninstall web"},
+		"Needed":         {[]plan.Observed{have("rights", needed)}, teardown.Uninstall, "AwaitDependants rights"},
+		"NotNeeded":      {[]plan.Observed{have("rights")}, teardown.Uninstall, "Uninstall rights"},
+		"BesideAnother":  {[]plan.Observed{have("rights", needed), have("other")}, teardown.Uninstall, "Uninstall other, AwaitDependants rights"},
+		"TheClusterGoes": {[]plan.Observed{have("rights", needed)}, teardown.LetGo, "LetGo rights"},
+		"ItIsHeld":       {[]plan.Observed{have("rights", needed)}, teardown.Ask, "Ask rights"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			for _, s := range plan.Compute(plan.Input{Observed: []plan.Observed{rights, tc.other}, MayCreate: true, Frozen: map[plan.Key]bool{tc.other.Key: tc.frozen},
-				Removal: func(plan.Observed) teardown.Decision { return teardown.Decision{Mode: teardown.Uninstall} }}) {
+			for _, s := range plan.Compute(plan.Input{Observed: tc.observed, MayCreate: true,
+				Removal: func(plan.Observed) teardown.Decision { return teardown.Decision{Mode: tc.mode} }}) {
 				got = append(got, fmt.Sprintf("%s %s", s.Verb, s.Key.Name))
-				if s.Verb == plan.AwaitDependants && !strings.Contains(s.Reason, "add-on web (HelmRelease team/web) to be gone") {
+				if s.Verb == plan.AwaitDependants && !strings.Contains(s.Reason, "waits for add-on web to be gone") {
 					t.Errorf("why: %s", s.Reason)
 				}
 			}

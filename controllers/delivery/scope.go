@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package delivery
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/chandler-hub/chandler/internal/assembly"
+	"github.com/chandler-hub/chandler/internal/hubconfig"
+	"github.com/chandler-hub/chandler/internal/plan"
+	"github.com/chandler-hub/chandler/internal/team"
+)
+
+// What the sets of a hub namespace of a Team deliver is a scope of its own: its add-ons, releases and dependencies are
+// assembled and planned as if nothing else were on the cluster. The team's members can write any Flux object in that
+// namespace. In one plan with others, such an object could take an add-on from another team, or keep one of the
+// platform's off a cluster that is not theirs. What each may do on the cluster is decided there, by the team's rights.
+// All other namespaces are one scope together.
+
+// scope returns the scope of a namespace: its own name, or "" for the one of all others.
+func (c *cluster) scope(namespace string) string {
+	if c.reach[namespace].ByTeam() || c.wasTeam[namespace] {
+		return namespace
+	}
+	return ""
+}
+
+// scopes returns all scopes of the cluster. That of the platform comes first.
+func (c *cluster) scopes() []string {
+	found := map[string]bool{"": true}
+	for _, d := range c.deliveries {
+		found[c.scope(d.Namespace)] = true
+	}
+	for k := range c.objects {
+		found[c.scope(k.Namespace)] = true
+	}
+	return slices.Sorted(maps.Keys(found))
+}
+
+// assemble assembles each scope. It returns the portions in the order of the deliveries.
+func (c *cluster) assemble(in assembly.Input) []assembly.Portion {
+	out := make([]assembly.Portion, len(in.Deliveries))
+	for _, scope := range c.scopes() {
+		part := assembly.Input{Foreign: in.Foreign}
+		var at []int
+		for i := range in.Deliveries {
+			if c.scope(in.Deliveries[i].Namespace) == scope {
+				part.Deliveries, at = append(part.Deliveries, in.Deliveries[i]), append(at, i)
+			}
+		}
+		for _, l := range in.Live {
+			if c.scope(l.Key.Namespace) == scope {
+				part.Live = append(part.Live, l)
+			}
+		}
+		for i, portion := range assembly.Assemble(part) {
+			out[at[i]] = portion
+		}
+	}
+	return out
+}
+
+// neededBy names what Flux does on the cluster with the rights that an object brings: it is that of a Team's AddonSet, and
+// the Team's sets have objects for the cluster, leaving or not. It returns "" if there is nothing. If they have not gone
+// within the grace, the rights go all the same: a team cannot keep them by what its own removal guard holds.
+func (c *cluster) neededBy(o *object, config *hubconfig.Config) string {
+	if c.rightsLeft(o, config) <= 0 {
+		return ""
+	}
+	byName := func(a, b plan.Key) int { return cmp.Compare(a.String(), b.String()) } // the same one each time
+	for _, k := range slices.SortedFunc(maps.Keys(c.objects), byName) {
+		other := c.objects[k]
+		if !other.Finished && !other.Foreign && c.brings(o, k.Namespace) {
+			return fmt.Sprintf("add-on %s (%s)", other.Addon, k)
+		}
+	}
+	return ""
+}
+
+// brings returns whether an object brings the rights with which Flux delivers what is in a namespace.
+func (c *cluster) brings(o *object, namespace string) bool {
+	from := c.reach[namespace]
+	return from.ByTeam() && from.Team.Namespace == o.Key.Namespace && team.SetName(from.Team.Name) == o.Set
+}
+
+// rightsLeft returns how long the rights that an object brings wait for what needs them; 0 if the time is over, or it
+// brings none.
+func (c *cluster) rightsLeft(o *object, config *hubconfig.Config) time.Duration {
+	for namespace := range c.reach {
+		if c.brings(o, namespace) {
+			return max(config.TeardownGrace-c.now.Sub(c.removal(o.Observed, config).Since), 0)
+		}
+	}
+	return 0
+}

@@ -296,11 +296,11 @@ func (w *World) awaited(c *cluster, work *workload) bool {
 	})
 }
 
-// withdrawnLater returns whether a set that somebody has deleted waits on a cluster: what another set is to take over
-// cannot be delivered there now, and what that depends on stays as well.
+// withdrawnLater returns whether a set that somebody has deleted, or that does not select a cluster any more, waits
+// there: what another set is to take over cannot be delivered there now, and what that depends on stays as well.
 func (w *World) withdrawnLater(set string, c *cluster) bool {
 	_, name, _ := strings.Cut(set, "/")
-	if s := w.sets[name]; s == nil || !s.deleted {
+	if s := w.sets[name]; s == nil || !s.deleted && w.selects(s, c) {
 		return false
 	}
 	for _, work := range w.there(c).workloads {

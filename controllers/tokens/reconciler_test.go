@@ -47,6 +47,8 @@ type room struct {
 	answer   *probe.Failure
 	asked    []types.NamespacedName
 	with     string
+	// platforms are the platform namespaces, if there are others.
+	platforms []string
 }
 
 func newRoom(t *testing.T) *room {
@@ -82,7 +84,7 @@ func (m *room) reconcile(t *testing.T) (*corev1.Secret, time.Duration, *events.F
 	b := indextest.All(fake.NewClientBuilder().WithScheme(hubscheme.New())).WithObjects(append(m.objects, m.reg, m.team, m.rights, m.delivery, admin)...)
 	api, told := b.Build(), events.NewFakeRecorder(10)
 	r := &Reconciler{Client: api, Live: api, Clock: clocktesting.NewFakePassiveClock(m.now), Recorder: told,
-		Config: &hubconfig.Config{Shared: hubconfig.Shared{HubID: "hub", PlatformNamespaces: []string{"flux-system"}}, Rules: rules()},
+		Config: &hubconfig.Config{Shared: hubconfig.Shared{HubID: "hub", PlatformNamespaces: append([]string{"flux-system"}, m.platforms...)}, Rules: rules()},
 		Token: func(_ context.Context, cfg *kubeconfig.Config, account types.NamespacedName, lifetime time.Duration, _ probe.Options) (string, time.Time, *probe.Failure) {
 			m.asked, m.with = append(m.asked, account), cfg.RESTConfig().BearerToken
 			if m.answer != nil {

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tokens
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/identity"
+	"github.com/chandler-hub/chandler/internal/probe"
+)
+
+// forged is a Secret of the mirror's name that a member of the team writes.
+func forged() *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop-team", Name: identity.Mirror("hub", cluster),
+		Labels: map[string]string{hubv1.ClusterKeyLabel: identity.ClusterKey("hub", cluster)}}}
+}
+
+// A member writes a delivery, a Secret and a HelmRelease by hand. The hub asks a cluster that is not the Team's for a token.
+func TestAttackForgedRenewal(t *testing.T) {
+	m := newRoom(t)
+	m.reg.Labels["env"] = "prod"  // never was the Team's
+	m.rights.Namespace = "nowhere" // there never were rights on it
+	m.objects = append(m.objects, forged(), release("c1"))
+	mirror, _, _ := m.reconcile(t)
+	if len(m.asked) > 0 {
+		t.Errorf("the hub asks a cluster that is not the Team's for a token of %v; the mirror has %q", m.asked, mirror.Data["value"])
+	}
+}
+
+// The same, and the cluster has no such ServiceAccount: the hub asks every fifteen seconds, for ever, and warns of it at a
+// registration that has nothing to do with the Team.
+func TestAttackForgedRenewalNeverEnds(t *testing.T) {
+	m := newRoom(t)
+	m.reg.Labels["env"] = "prod"
+	m.rights.Namespace = "nowhere"
+	m.answer = failure404()
+	m.objects = append(m.objects, forged(), release("c1"))
+	if _, again, told := m.reconcile(t); again > 0 || len(told.Events) > 0 {
+		t.Errorf("again in %s, with %d events", again, len(told.Events))
+	}
+}
+
+// A Team of another platform namespace has the same name and the same ServiceAccount on its clusters.
+func TestAttackNamesakeTeam(t *testing.T) {
+	m := newRoom(t)
+	m.platforms = []string{"flux-system", "platform-b"}
+	m.reg.Labels["env"] = "prod"
+	m.rights.Namespace = "platform-b" // the rights that are there are those of Team platform-b/shop
+	other := m.team.DeepCopy()
+	other.Namespace, other.Spec.HubNamespaces = "platform-b", []string{"other-team"}
+	other.Spec.ClusterSelector.MatchLabels = map[string]string{"env": "prod"}
+	m.objects = append(m.objects, other, forged(), release("c1"))
+	mirror, _, _ := m.reconcile(t)
+	if len(m.asked) > 0 {
+		t.Errorf("Team flux-system/shop gets a token of %v, which is the ServiceAccount of Team platform-b/shop: %s", m.asked, mirror.Data["value"])
+	}
+}
+
+// The rights have been made again, as after `kubectl delete addonset team-shop`: the ServiceAccount is another one, and every
+// token of the former one is worth nothing.
+func TestAttackRightsMadeAgain(t *testing.T) {
+	m := newRoom(t)
+	m.rights.UID = "first"
+	mirror := m.written(t, time.Hour)
+	m.asked = nil
+	m.rights.UID = "second"
+	m.rights.CreationTimestamp = metav1.NewTime(now.Add(-time.Minute))
+	m.objects = append(m.objects, mirror, release("c1"))
+	if _, again, _ := m.reconcile(t); len(m.asked) == 0 {
+		t.Errorf("the dead token stays for %s", again)
+	}
+}
+
+// The rights of the Team have gone. What is left keeps the hub asking.
+func TestAttackRightsHaveGone(t *testing.T) {
+	m := newRoom(t)
+	mirror := m.written(t, 8*time.Hour)
+	m.asked = nil
+	m.reg.Labels["env"] = "prod"
+	m.rights.Namespace = "nowhere"
+	m.answer = failure404()
+	m.objects = append(m.objects, mirror, release("c1"))
+	if _, again, told := m.reconcile(t); len(m.asked) > 0 {
+		t.Errorf("asked, again in %s, %d events", again, len(told.Events))
+	}
+}
+
+func failure404() *probe.Failure {
+	return &probe.Failure{Reason: probe.ReasonNotReady, Message: "the server does not have the ServiceAccount (404)"}
+}

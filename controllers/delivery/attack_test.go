@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package delivery
+
+import (
+	"testing"
+	"time"
+
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/identity"
+)
+
+// teamOf is a Team with hub namespace <name>-team, that has roomCluster.
+func teamOf(name string) *hubv1.Team {
+	t := &hubv1.Team{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: name, UID: types.UID("team-" + name)}}
+	t.Spec = hubv1.TeamSpec{HubNamespaces: []string{name + "-team"}, ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}},
+		Namespaces: []hubv1.TeamNamespace{{Name: name + "-apps"}}}
+	return t
+}
+
+// inTeam moves a set with its revision and its delivery into the hub namespace of a Team, and adds the mirror with the Team's token.
+func inTeam(team, set string, addons ...map[string]any) []client.Object {
+	out := append(addonsOf(set, "1", addons...), deliveredTo(roomCluster, set, "1"))
+	for _, o := range out {
+		o.SetNamespace(team + "-team")
+	}
+	return append(out, teamMirror(team+"-team"))
+}
+
+func teamMirror(namespace string) *corev1.Secret {
+	return &corev1.Secret{Data: map[string][]byte{"value": roomKubeconfig("team")}, ObjectMeta: metav1.ObjectMeta{
+		Namespace: namespace, Name: identity.Mirror("hub", roomCluster), Finalizers: []string{hubv1.MirrorFinalizer},
+		Labels:      map[string]string{hubv1.ClusterKeyLabel: identity.ClusterKey("hub", roomCluster), hubv1.MirrorLabel: identity.TeamMirror},
+		Annotations: map[string]string{hubv1.RegistrationAnnotation: roomCluster.String(), hubv1.FingerprintAnnotation: "team"},
+	}}
+}
+
+func (m *room) deliveryIn(namespace, set string) *hubv1.AddonDelivery {
+	d := &hubv1.AddonDelivery{}
+	if err := m.api.Get(m.t.Context(), types.NamespacedName{Namespace: namespace, Name: identity.Delivery(set, roomCluster)}, d); err != nil {
+		return nil
+	}
+	return d
+}
+
+func (m *room) release(namespace, addon string) *helmv2.HelmRelease {
+	hr := &helmv2.HelmRelease{}
+	if err := m.api.Get(m.t.Context(), client.ObjectKey{Namespace: namespace, Name: identity.FluxObject("hub", roomCluster, addon)}, hr); err != nil {
+		return nil
+	}
+	return hr
+}
+
+// A member of team b has team a's add-on uninstalled: he writes a set whose add-on of the same name does not render, and a Flux object as the hub would
+// make it. What "stays as it is" goes before every priority, and before who was there first.
+func TestAttackTakeAnotherTeamsAddon(t *testing.T) {
+	objects := append(inTeam("a", "a", releaseAddon("web")), inTeam("b", "b", releaseAddon("web", map[string]any{"values": map[string]any{"x": "<< cluster.labels.nope >>"}}))...)
+	objects = append(objects, teamOf("a"), teamOf("b"), registered(roomCluster, "c1"), kubeconfigSecret(roomCluster, "t0"))
+	m := newRoom(t, objects...)
+	m.settle()
+	if m.release("a-team", "web") == nil {
+		t.Fatalf("team a has no add-on: %+v", m.deliveryIn("a-team", "a").Status)
+	}
+	t.Logf("b before: %+v", m.deliveryIn("b-team", "b").Status.Addons)
+	m.quietly(func() {
+		m.must(m.api.Create(t.Context(), &helmv2.HelmRelease{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "b-team", Name: identity.FluxObject("hub", roomCluster, "web"), UID: "forged",
+			Labels:      map[string]string{hubv1.ClusterKeyLabel: identity.ClusterKey("hub", roomCluster), hubv1.AddonLabel: "web", hubv1.AddonSetLabel: "b"},
+			Annotations: map[string]string{hubv1.DeliveryAnnotation: identity.Delivery("b", roomCluster), hubv1.RegistrationAnnotation: roomCluster.String(), hubv1.ClusterUIDAnnotation: "c1"},
+		}, Spec: helmv2.HelmReleaseSpec{ReleaseName: "web", TargetNamespace: "b-apps", StorageNamespace: "b-apps", Suspend: true, ChartRef: &helmv2.CrossNamespaceSourceReference{Kind: "OCIRepository", Name: "chart"}}}))
+	})
+	m.settle()
+	m.settle()
+	if m.release("a-team", "web") == nil || len(m.uninstalled) > 0 {
+		t.Errorf("team a's add-on is gone: %v; %+v", m.uninstalled, m.deliveryIn("a-team", "a").Status.Addons)
+	}
+}
+
+// A member keeps a new add-on of the platform off a cluster that is registered in another namespace: he writes a Flux object of that add-on's name, which
+// he keeps by a finalizer.
+func TestAttackKeepAPlatformAddonOff(t *testing.T) {
+	for name, suspended := range map[string]bool{"Suspended": true, "NotSuspended": false} {
+		t.Run(name, func(t *testing.T) {
+			objects := append(addonsOf(roomSet, "1", releaseAddon("app", map[string]any{"releaseName": "app", "targetNamespace": "kube-system"})), inTeam("b", "b", releaseAddon("web"))...)
+			objects = append(objects, teamOf("b"), &helmv2.HelmRelease{ObjectMeta: metav1.ObjectMeta{
+				Namespace: "b-team", Name: identity.FluxObject("hub", roomCluster, "app"), UID: "forged", Finalizers: []string{"mallory.example/stays"},
+				Labels:      map[string]string{hubv1.ClusterKeyLabel: identity.ClusterKey("hub", roomCluster), hubv1.AddonLabel: "app", hubv1.AddonSetLabel: "b"},
+				Annotations: map[string]string{hubv1.DeliveryAnnotation: identity.Delivery("b", roomCluster), hubv1.RegistrationAnnotation: roomCluster.String(), hubv1.ClusterUIDAnnotation: "c1"},
+			}, Spec: helmv2.HelmReleaseSpec{ReleaseName: "app", TargetNamespace: "kube-system", StorageNamespace: "kube-system", Suspend: suspended}})
+			m := newServedRoom(t, objects...)
+			m.settle()
+			m.clock.SetTime(m.clock.Now().Add(3 * time.Hour))
+			m.settle()
+			if m.release("flux-system", "app") == nil {
+				t.Errorf("the platform's add-on is not there: %+v", m.delivery(roomCluster, roomSet).Status.Addons)
+			}
+		})
+	}
+}
+
+// The platform takes a hub namespace off a Team. What was delivered from there is left, and nobody is told; the token stays, and lives for a day.
+func TestAttackNamespaceLosesItsTeam(t *testing.T) {
+	m := newRoom(t, append(inTeam("a", "a", releaseAddon("web")), teamOf("a"), registered(roomCluster, "c1"), kubeconfigSecret(roomCluster, "t0"))...)
+	m.settle()
+	if m.release("a-team", "web") == nil {
+		t.Fatal("team a has no add-on")
+	}
+	team := &hubv1.Team{}
+	edit(m, "flux-system", "a", team, func(team *hubv1.Team) { team.Spec.HubNamespaces = []string{"another-team"} })
+	m.settle()
+	// the addonset room withdraws what its set does not reach any more
+	d := m.deliveryIn("a-team", "a")
+	edit(m, d.Namespace, d.Name, d, func(d *hubv1.AddonDelivery) { d.Spec.Withdrawal = d.UID })
+	m.quietly(func() { m.must(m.api.Delete(t.Context(), d)) })
+	m.settle()
+	d = m.deliveryIn("a-team", "a")
+	if hr := m.release("a-team", "web"); hr != nil {
+		t.Errorf("the add-on is left with Flux (deleted: %v), orphans %v, told %v, delivery %+v", hr.DeletionTimestamp, m.orphans(roomCluster), m.told, d)
+	}
+	secret := &corev1.Secret{}
+	if err := m.api.Get(t.Context(), client.ObjectKeyFromObject(teamMirror("a-team")), secret); !apierrors.IsNotFound(err) {
+		t.Errorf("the token is still there: %v %v", secret.Labels, err)
+	}
+}
+
+// An edit of a Team that is not valid changes nothing.
+func TestAttackBrokenTeam(t *testing.T) {
+	m := newRoom(t, append(inTeam("a", "a", releaseAddon("web")), teamOf("a"), registered(roomCluster, "c1"), kubeconfigSecret(roomCluster, "t0"))...)
+	m.settle()
+	team := &hubv1.Team{}
+	edit(m, "flux-system", "a", team, func(team *hubv1.Team) { team.Spec.Namespaces[0].Name = "kube-system" })
+	m.settle()
+	if m.release("a-team", "web") == nil || m.deliveryIn("a-team", "a") == nil || len(m.told) > 0 {
+		t.Errorf("gone; told %v", m.told)
+	}
+	t.Logf("%+v", m.deliveryIn("a-team", "a").Status)
+	writes := m.writes
+	m.settle()
+	if m.writes != writes {
+		t.Errorf("%d writes for nothing", m.writes-writes)
+	}
+	edit(m, "flux-system", "a", team, func(team *hubv1.Team) { team.Spec.Namespaces[0].Name = "a-apps" })
+	m.settle()
+	for _, a := range m.deliveryIn("a-team", "a").Status.Addons {
+		if a.State != hubv1.AddonReady {
+			t.Errorf("%+v", a)
+		}
+	}
+}
+
+// The first object is made, and the hub crashes before it reports. Then the Team loses the cluster.
+func TestAttackCrashBeforeReport(t *testing.T) {
+	m := newRoom(t, append(inTeam("a", "a", releaseAddon("web")), teamOf("a"), registered(roomCluster, "c1"), kubeconfigSecret(roomCluster, "t0"))...)
+	m.settle()
+	d := m.deliveryIn("a-team", "a")
+	edit(m, d.Namespace, d.Name, d, func(d *hubv1.AddonDelivery) { d.Status = hubv1.AddonDeliveryStatus{} })
+	m.restart()
+	edit(m, "flux-system", "a", &hubv1.Team{}, func(team *hubv1.Team) { team.Spec.ClusterSelector.MatchLabels["env"] = "staging" })
+	d = m.deliveryIn("a-team", "a")
+	edit(m, d.Namespace, d.Name, d, func(d *hubv1.AddonDelivery) { d.Spec.Withdrawal = d.UID })
+	m.quietly(func() { m.must(m.api.Delete(t.Context(), d)) })
+	m.settle()
+	if hr := m.release("a-team", "web"); hr != nil {
+		t.Errorf("the add-on is left with Flux (deleted: %v), orphans %v, told %v, delivery %+v", hr.DeletionTimestamp, m.orphans(roomCluster), m.told, m.deliveryIn("a-team", "a"))
+	}
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registration
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/index/indextest"
+	"github.com/chandler-hub/chandler/internal/hubconfig"
+	"github.com/chandler-hub/chandler/internal/hubscheme"
+	"github.com/chandler-hub/chandler/internal/identity"
+)
+
+// A member of a team writes a delivery by hand, of a set that does not exist, to a cluster that is registered in another namespace: that cluster is not
+// unregistered, and its origin is not drained, for as long as he likes.
+func TestAttackForgedDeliveryHoldsUpUnregistration(t *testing.T) {
+	key := types.NamespacedName{Namespace: "fleet", Name: "one"}
+	reg := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, Labels: map[string]string{"env": "prod"},
+		Finalizers: []string{hubv1.RegistrationFinalizer}, DeletionTimestamp: &metav1.Time{Time: time.Now()}}}
+	team := &hubv1.Team{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "shop"}}
+	team.Spec = hubv1.TeamSpec{HubNamespaces: []string{"shop-team"}, ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}},
+		Namespaces: []hubv1.TeamNamespace{{Name: "shop-apps"}}}
+	forged := &hubv1.AddonDelivery{ObjectMeta: metav1.ObjectMeta{Namespace: "shop-team", Name: identity.Delivery("no-such-set", key),
+		Labels: map[string]string{hubv1.ClusterKeyLabel: identity.ClusterKey("hub", key)}}}
+	forged.Spec.RegistrationRef = hubv1.RegistrationReference{Namespace: key.Namespace, Name: key.Name}
+	forged.Spec.AddonSetRef = hubv1.DeliveredSetReference{Name: "no-such-set", UID: "x"}
+	api := indextest.All(fake.NewClientBuilder().WithScheme(hubscheme.New())).WithObjects(reg, team, forged).Build()
+	r := &Reconciler{Client: api, Live: api, Config: &hubconfig.Config{Shared: hubconfig.Shared{HubID: "hub", PlatformNamespaces: []string{"flux-system"}}}}
+	if left, err := r.deliveriesLeft(t.Context(), reg); err != nil || left != 0 {
+		t.Errorf("the registration waits for %d deliveries that a member of the team has written: %v", left, err)
+	}
+}

@@ -14,8 +14,20 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
+	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
+	"github.com/chandler-hub/chandler/internal/match"
 )
+
+// TeamFingerprint returns what the token of a Team for a cluster depends on: the Team, the endpoint and the cluster, and the
+// delivery that brings its ServiceAccount.
+func TeamFingerprint(reg *hubv1.ClusterRegistration, from match.Reach, rights *hubv1.AddonDelivery) string {
+	target := ""
+	if reg.Status.Credential != nil {
+		target = reg.Status.Credential.TargetFingerprint
+	}
+	return identity.Hash(32, "team", from.Team.Namespace, from.Team.Name, target, string(reg.Status.ClusterID()), string(rights.UID))
+}
 
 // Read reads and checks the published kubeconfig of a registration again. It returns nil if the Secret has changed
 // since, or is gone. Then the registration room checks it first, and publishes it when it is valid again.

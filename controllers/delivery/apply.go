@@ -204,7 +204,7 @@ func (c *cluster) complete(d *delivery, w *assembly.Wanted) error {
 
 // write creates or updates one object, after the shared objects that it refers to.
 func (r *Reconciler) write(ctx context.Context, c *cluster, s plan.Step) outcome {
-	if !c.mirrored[s.Key.Namespace] && s.Verb == plan.Create {
+	if !c.mirrored[s.Key.Namespace] && (s.Verb == plan.Create || c.reach[s.Key.Namespace].ByTeam()) {
 		return outcome{err: c.noMirror(s.Key.Namespace)}
 	}
 	d, w := c.wanted(s.Key)

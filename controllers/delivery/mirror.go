@@ -25,6 +25,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/render"
 	"github.com/chandler-hub/chandler/internal/status"
+	"github.com/chandler-hub/chandler/internal/team"
 	"github.com/chandler-hub/chandler/internal/workloadidentity"
 )
 
@@ -94,7 +95,7 @@ func (r *Reconciler) mirror(ctx context.Context, c *cluster, namespace string) e
 		return err
 	}
 	if c.reach[namespace].ByTeam() { // the tokens room writes it
-		c.mirrored[namespace] = there != nil && there.Labels[hubv1.MirrorLabel] == identity.TeamMirror
+		c.mirrored[namespace] = c.hasToken(there, namespace)
 		return nil
 	}
 	c.mirrored[namespace] = there != nil
@@ -127,6 +128,22 @@ func (r *Reconciler) mirror(ctx context.Context, c *cluster, namespace string) e
 	}
 	c.mirrored[namespace] = true
 	return nil
+}
+
+// hasToken returns whether a mirror has the token with which Flux delivers a Team's sets to this very cluster now.
+func (c *cluster) hasToken(there *metav1.PartialObjectMetadata, namespace string) bool {
+	from := c.reach[namespace]
+	rights := c.delivery(from.Team.Namespace, identity.Delivery(team.SetName(from.Team.Name), c.key))
+	if there == nil || there.Labels[hubv1.MirrorLabel] != identity.TeamMirror || rights == nil || c.registration == nil ||
+		there.Annotations[hubv1.FingerprintAnnotation] != credential.TeamFingerprint(c.registration, from, rights.AddonDelivery) {
+		return false
+	}
+	for k, o := range c.objects {
+		if k.Namespace == namespace && o.Replaced != "" {
+			return false
+		}
+	}
+	return true
 }
 
 // served makes a write apply only to the mirror that was read, if somebody has deleted that mirror. The hub's

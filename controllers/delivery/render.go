@@ -56,10 +56,7 @@ func (r *Reconciler) render(ctx context.Context, c *cluster) error {
 			a.DependsOn, a.Moves = d.program.DependsOn, d.program.Moves()
 		}
 		if d.set != nil {
-			a.Priority = d.set.Spec.Priority
-			if d.program != nil {
-				a.Priority = d.program.Team.Priority(a.Priority)
-			}
+			a.Priority = c.reach[d.Namespace].Author("").Team.Priority(d.set.Spec.Priority)
 		}
 		in.Deliveries = append(in.Deliveries, a)
 	}

@@ -18,38 +18,26 @@ import (
 
 const teamNamespace = "shop-team"
 
-// teamRoom is a room with a Team that has roomCluster, its rights there, and a set of the team. token says whether the
+// teamRoom is a room with Team shop that has roomCluster, its rights there, and a set of the team. token says whether the
 // tokens room has written the team's kubeconfig.
 func teamRoom(t *testing.T, token bool) *room {
 	t.Helper()
-	team := &hubv1.Team{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "shop"}}
-	team.Spec = hubv1.TeamSpec{HubNamespaces: []string{teamNamespace}, ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}},
-		Namespaces: []hubv1.TeamNamespace{{Name: "shop-apps"}}}
-	objects := append(addonsOf("team-shop", "1", releaseAddon("team-shop")), deliveredTo(roomCluster, "team-shop", "1"), team)
-	for _, o := range append(addonsOf("shop", "1", releaseAddon("web")), deliveredTo(roomCluster, "shop", "1")) {
-		o.SetNamespace(teamNamespace)
-		objects = append(objects, o)
+	objects := inTeam("shop", "shop", releaseAddon("web"))
+	if !token {
+		objects = objects[:len(objects)-1]
 	}
-	m := newRoom(t, append(objects, registered(roomCluster, "c1"), kubeconfigSecret(roomCluster, "t0"))...)
-	if token {
-		m.writeToken()
-	}
-	return m
+	return newRoom(t, append(objects, teamOf("shop"), registered(roomCluster, "c1"), kubeconfigSecret(roomCluster, "t0"))...)
 }
 
 // writeToken writes the team's kubeconfig as the tokens room does.
 func (m *room) writeToken() {
 	m.quietly(func() {
-		m.must(m.api.Create(m.t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
-			Namespace: teamNamespace, Name: identity.Mirror("hub", roomCluster), Finalizers: []string{hubv1.MirrorFinalizer},
-			Labels:      map[string]string{hubv1.MirrorLabel: identity.TeamMirror, hubv1.ClusterKeyLabel: identity.ClusterKey("hub", roomCluster)},
-			Annotations: map[string]string{hubv1.RegistrationAnnotation: roomCluster.String()},
-		}, Data: map[string][]byte{"value": roomKubeconfig("the-teams")}}))
+		m.must(m.api.Create(m.t.Context(), teamMirror(teamOf("shop"), m.delivery(roomCluster, "team-shop"))))
 	})
 }
 
-// teamMirror returns the kubeconfig in the team's namespace; "" if there is none.
-func (m *room) teamMirror() string {
+// teamKubeConfig returns the kubeconfig in the team's namespace; "" if there is none.
+func (m *room) teamKubeConfig() string {
 	s := &corev1.Secret{}
 	if err := m.api.Get(m.t.Context(), types.NamespacedName{Namespace: teamNamespace, Name: identity.Mirror("hub", roomCluster)}, s); err != nil {
 		m.must(client.IgnoreNotFound(err))
@@ -72,16 +60,16 @@ func (m *room) teamDelivery() *hubv1.AddonDelivery {
 func TestTeamWaitsForItsToken(t *testing.T) {
 	m := teamRoom(t, false)
 	m.settle()
-	if m.object(roomCluster, "team-shop") == nil || m.object(roomCluster, "web") != nil || m.teamMirror() != "" {
-		t.Fatalf("objects %v, kubeconfig %q, platform %+v, team %+v", m.objects(), m.teamMirror(), m.delivery(roomCluster, "team-shop").Status, m.teamDelivery().Status)
+	if m.object(roomCluster, "team-shop") == nil || m.object(roomCluster, "web") != nil || m.teamKubeConfig() != "" {
+		t.Fatalf("objects %v, kubeconfig %q, platform %+v, team %+v", m.objects(), m.teamKubeConfig(), m.delivery(roomCluster, "team-shop").Status, m.teamDelivery().Status)
 	}
 	if a := m.teamDelivery().Status.Addons; len(a) != 1 || a[0].State != hubv1.AddonWaitingForCluster || !strings.Contains(a[0].Message, `AddonSet "team-shop"`) {
 		t.Errorf("it says %+v", a)
 	}
 	m.writeToken()
 	m.settle()
-	if m.object(roomCluster, "web") == nil || !strings.Contains(m.teamMirror(), "the-teams") {
-		t.Errorf("objects %v, kubeconfig %q", m.objects(), m.teamMirror())
+	if m.object(roomCluster, "web") == nil || !strings.Contains(m.teamKubeConfig(), "the-teams") {
+		t.Errorf("objects %v, kubeconfig %q", m.objects(), m.teamKubeConfig())
 	}
 	if d := m.teamDelivery(); !status.IsTrue(d, hubv1.ReadyCondition) {
 		t.Errorf("it says %+v", d.Status)
@@ -125,8 +113,8 @@ func TestTeamLoses(t *testing.T) {
 			m.quietly(func() { m.must(m.api.Delete(t.Context(), d)) })
 			m.settle()
 			m.settle()
-			if len(m.objects()) > 0 || m.teamDelivery() != nil || m.teamMirror() != "" || len(m.told) > 0 {
-				t.Errorf("left %v, delivery %v, kubeconfig %q, told %v", m.objects(), m.teamDelivery(), m.teamMirror(), m.told)
+			if len(m.objects()) > 0 || m.teamDelivery() != nil || m.teamKubeConfig() != "" || len(m.told) > 0 {
+				t.Errorf("left %v, delivery %v, kubeconfig %q, told %v", m.objects(), m.teamDelivery(), m.teamKubeConfig(), m.told)
 			}
 		})
 	}

@@ -61,6 +61,14 @@ func (r *Reconciler) serve(ctx context.Context, t *hubv1.Team) (*hubv1.AddonSet,
 		return nil, stalled(hubv1.NamespaceNotAllowedReason, "namespace %q is not a platform namespace, so this Team governs nothing; "+
 			"write it in one of %v", t.Namespace, r.Config.PlatformNamespaces), nil
 	}
+	all := &hubv1.TeamList{}
+	if err := r.Client.List(ctx, all, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, status.Summary{}, fmt.Errorf("list the Teams: %w", err)
+	}
+	if o := team.Namesake(t, all.Items, r.Config.IsPlatform); o != nil {
+		return nil, stalled(hubv1.NotOwnedReason, "Team %s/%s has the same name, and so the same ServiceAccount on clusters: make one of them again "+
+			"under another name", o.Namespace, o.Name), nil
+	}
 	set, err := r.set(ctx, t)
 	if err != nil {
 		return nil, status.Summary{}, err
@@ -79,8 +87,7 @@ func (r *Reconciler) serve(ctx context.Context, t *hubv1.Team) (*hubv1.AddonSet,
 	if set, err = r.write(ctx, t, set, spec); err != nil {
 		return nil, status.Summary{}, err
 	}
-	summary, err := r.stands(ctx, t, set)
-	return set, summary, err
+	return set, r.stands(t, set, all.Items), nil
 }
 
 // set returns the AddonSet that has the name of a Team's; nil if there is none.
@@ -148,25 +155,21 @@ func holds(has, want map[string]any) bool {
 }
 
 // stands returns how a Team stands whose AddonSet is written.
-func (r *Reconciler) stands(ctx context.Context, t *hubv1.Team, set *hubv1.AddonSet) (status.Summary, error) {
-	all := &hubv1.TeamList{}
-	if err := r.Client.List(ctx, all, client.UnsafeDisableDeepCopy); err != nil {
-		return status.Summary{}, fmt.Errorf("list the Teams: %w", err)
-	}
-	if rivals := team.Rivals(t, all.Items, r.Config.IsPlatform); len(rivals) > 0 {
-		return status.Summary{Phase: status.Broken, Reason: hubv1.NamespaceTakenReason, Message: status.List(rivals, 3)}, nil
+func (r *Reconciler) stands(t *hubv1.Team, set *hubv1.AddonSet, all []hubv1.Team) status.Summary {
+	if rivals := team.Rivals(t, all, r.Config.IsPlatform); len(rivals) > 0 {
+		return status.Summary{Phase: status.Broken, Reason: hubv1.NamespaceTakenReason, Message: status.List(rivals, 3)}
 	}
 	ready := status.Find(set, hubv1.ReadyCondition)
 	switch {
 	case ready == nil || set.Status.ObservedGeneration != set.Generation:
 		return status.Summary{Phase: status.Working, Reason: hubv1.ProgressingReason,
-			Message: fmt.Sprintf("AddonSet %q is on its way", set.Name)}, nil
+			Message: fmt.Sprintf("AddonSet %q is on its way", set.Name)}
 	case status.IsTrue(set, hubv1.ReadyCondition):
-		return status.Summary{Phase: status.Done, Reason: hubv1.SucceededReason, Message: "its namespaces and rights: " + ready.Message}, nil
+		return status.Summary{Phase: status.Done, Reason: hubv1.SucceededReason, Message: "its namespaces and rights: " + ready.Message}
 	case status.IsTrue(set, hubv1.ReconcilingCondition):
-		return status.Summary{Phase: status.Working, Reason: ready.Reason, Message: fmt.Sprintf("AddonSet %q: %s", set.Name, ready.Message)}, nil
+		return status.Summary{Phase: status.Working, Reason: ready.Reason, Message: fmt.Sprintf("AddonSet %q: %s", set.Name, ready.Message)}
 	}
-	return status.Summary{Phase: status.Broken, Reason: ready.Reason, Message: fmt.Sprintf("AddonSet %q: %s", set.Name, ready.Message)}, nil
+	return status.Summary{Phase: status.Broken, Reason: ready.Reason, Message: fmt.Sprintf("AddonSet %q: %s", set.Name, ready.Message)}
 }
 
 // finalize deletes the AddonSet of a Team, and takes the Team's finalizer off when that is gone.

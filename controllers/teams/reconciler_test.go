@@ -39,7 +39,7 @@ func newRoom(objects ...client.Object) *room {
 			return c.Apply(ctx, obj, opts...)
 		}}).Build()
 	m.Reconciler = &Reconciler{Client: api, Live: api, Clock: clocktesting.NewFakePassiveClock(now),
-		Config: &hubconfig.Config{Shared: hubconfig.Shared{PlatformNamespaces: []string{"flux-system"}}}}
+		Config: &hubconfig.Config{Shared: hubconfig.Shared{PlatformNamespaces: []string{"flux-system", "platform-b"}}}}
 	return m
 }
 
@@ -117,6 +117,8 @@ func TestRefuses(t *testing.T) {
 		o.Name, o.Spec.HubNamespaces = "older", []string{"shop"}
 		o.CreationTimestamp = metav1.NewTime(now.Add(-time.Hour))
 	})
+	namesake := older.DeepCopy()
+	namesake.Namespace, namesake.Name = "platform-b", "shop"
 	younger := shop(func(o *hubv1.Team) { o.CreationTimestamp = metav1.NewTime(now) })
 	for name, tc := range map[string]struct {
 		team   *hubv1.Team
@@ -129,6 +131,7 @@ func TestRefuses(t *testing.T) {
 		"InvalidNow":          {shop(func(o *hubv1.Team) { o.Spec.Namespaces[0].Name = "kube-system" }), []client.Object{ours}, hubv1.InvalidSpecReason, true},
 		"SomebodysSet":        {shop(nil), []client.Object{foreign}, hubv1.NotOwnedReason, true},
 		"NamespaceTaken":      {younger, []client.Object{older}, hubv1.NamespaceTakenReason, true},
+		"Namesake":            {younger, []client.Object{namesake}, hubv1.NotOwnedReason, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newRoom(append(tc.more, tc.team)...)

@@ -51,14 +51,16 @@ type Reconciler struct {
 	Recorder events.EventRecorder
 	// Token is probe.Token, except in tests.
 	Token Request
+
+	failures failures
 }
 
 // Request asks a cluster for a token, as probe.Token does.
 type Request func(ctx context.Context, cfg *kubeconfig.Config, account types.NamespacedName, lifetime time.Duration,
 	opts probe.Options) (token string, expires time.Time, failure *probe.Failure)
 
-// retry is after how long the hub asks again for a token that it did not get.
-const retry = 15 * time.Second
+// answerTime bounds a request for a token. A cluster that answers probes, and nothing here, holds a worker for so long.
+const answerTime = 5 * time.Second
 
 // Reconcile keeps the tokens of all Teams on one cluster.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Result, error) {
@@ -70,7 +72,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (ctrl
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	var errs []error
+	errs := []error{r.dropUnused(ctx, reg, namespaces)}
 	var again time.Duration
 	for _, namespace := range namespaces {
 		from, err := reach.Of(ctx, r.Client, r.Config, namespace)
@@ -106,29 +108,51 @@ func (r *Reconciler) keep(ctx context.Context, reg *hubv1.ClusterRegistration, f
 	if err != nil {
 		return 0, err
 	}
-	if wait := due(there, reg, from, r.Clock.Now()); wait > 0 {
+	rights, err := r.rights(ctx, reg, from)
+	if err != nil || rights == nil {
+		return 0, err // without them, the cluster has no such ServiceAccount
+	}
+	u, err := r.uses(ctx, reg, from.Namespace)
+	if err != nil {
+		return 0, err
+	}
+	print, now := credential.TeamFingerprint(reg, from, rights), r.Clock.Now()
+	if wait := due(there, print, u.refused, now); wait > 0 {
 		return wait, nil
 	}
-	if ready, err := r.mayHave(ctx, reg, from, there != nil); err != nil || !ready {
-		return 0, err // what it waits for wakes this room
+	if !mayHave(reg, from, rights, u, there != nil) {
+		return 0, nil // what it waits for wakes this room
 	}
+	if wait := r.failures.wait(place{client.ObjectKeyFromObject(reg), from.Namespace}, now); wait > 0 {
+		return wait, nil
+	}
+	return r.renew(ctx, reg, from, there, print)
+}
+
+// renew asks for a token, and writes it. It returns after how long to look again.
+func (r *Reconciler) renew(ctx context.Context, reg *hubv1.ClusterRegistration, from match.Reach, there *metav1.PartialObjectMetadata,
+	print string) (time.Duration, error) {
 	admin, err := credential.Read(ctx, r.Live, r.Config, reg)
 	if err != nil || admin == nil {
 		return 0, err
 	}
 	issued := r.Clock.Now()
 	account := types.NamespacedName{Namespace: team.AccountNamespace(from.Team.Name), Name: from.Team.Name}
-	token, expires, failure := r.Token(ctx, admin, account, team.TokenLifetime, probe.Options{Rules: admin.Rules(), UserAgent: "chandler-hub"})
+	at := place{client.ObjectKeyFromObject(reg), from.Namespace}
+	token, expires, failure := r.Token(ctx, admin, account, team.TokenLifetime,
+		probe.Options{Rules: admin.Rules(), UserAgent: "chandler-hub", Total: answerTime})
 	if failure != nil {
 		r.Recorder.Eventf(reg, nil, corev1.EventTypeWarning, hubv1.TokenFailedEvent, "RequestToken",
 			"no token for Team %s/%s: ServiceAccount %s on the cluster: %s", from.Team.Namespace, from.Team.Name, account, failure.Message)
-		return retry, nil
+		return r.failures.note(at, issued), nil
 	}
+	r.failures.forget(at)
+	expires = team.Expiry(issued, expires)
 	config, err := admin.WithToken(token)
 	if err != nil {
 		return 0, fmt.Errorf("write the kubeconfig of Team %s: %w", from.Team.Name, err)
 	}
-	u := r.mirror(reg, from, config.Minimal(), issued, expires)
+	u := r.mirror(reg, from, config.Minimal(), print, issued, expires)
 	if there != nil && there.DeletionTimestamp != nil {
 		u.SetUID(there.UID) // somebody has deleted it, and the hub's finalizer keeps it for as long as Flux needs it
 		u.SetFinalizers(there.Finalizers)
@@ -156,11 +180,11 @@ func (r *Reconciler) there(ctx context.Context, reg *hubv1.ClusterRegistration, 
 	return there, nil
 }
 
-// due returns after how long the token of a mirror is renewed; 0 if that is now. A token is for one endpoint and one
-// ServiceAccount, so that a change of either asks for another one.
-func due(there *metav1.PartialObjectMetadata, reg *hubv1.ClusterRegistration, from match.Reach, now time.Time) time.Duration {
-	if there == nil || there.Labels[hubv1.MirrorLabel] != identity.TeamMirror ||
-		there.Annotations[hubv1.FingerprintAnnotation] != fingerprint(reg, from) {
+// due returns after how long the token of a mirror is renewed; 0 if that is now. A token is for one endpoint, and for one
+// ServiceAccount, which the rights bring: if either is another one, or the cluster refuses the token, it is renewed before
+// its time.
+func due(there *metav1.PartialObjectMetadata, print string, refused bool, now time.Time) time.Duration {
+	if there == nil || there.Labels[hubv1.MirrorLabel] != identity.TeamMirror || there.Annotations[hubv1.FingerprintAnnotation] != print {
 		return 0
 	}
 	issued, err := time.Parse(time.RFC3339, there.Annotations[hubv1.TokenIssuedAnnotation])
@@ -171,54 +195,45 @@ func due(there *metav1.PartialObjectMetadata, reg *hubv1.ClusterRegistration, fr
 	if err != nil || issued.After(now) {
 		return 0
 	}
-	return team.RenewIn(issued, expires, now)
-}
-
-func fingerprint(reg *hubv1.ClusterRegistration, from match.Reach) string {
-	target := ""
-	if reg.Status.Credential != nil {
-		target = reg.Status.Credential.TargetFingerprint
+	wait := team.RenewIn(issued, expires, now)
+	if refused {
+		wait = min(wait, max(issued.Add(refusedTime).Sub(now), 0))
 	}
-	return identity.Hash(32, "team", from.Team.Namespace, from.Team.Name, target, reg.Status.ClusterID())
+	return wait
 }
 
-// mayHave returns whether a Team gets a token for a cluster now. It gets its first one when its rights are there. Flux
-// keeps what it has while anything of the Team is on the cluster, so a token is renewed also if the Team does not have
-// the cluster any more. It gets none while objects are there that were made for another cluster behind the
+// refusedTime is how old a token is at least that is renewed because the cluster refuses it.
+const refusedTime = 2 * time.Minute
+
+// rights returns the delivery that brings a Team's rights to a cluster; nil if there is none.
+func (r *Reconciler) rights(ctx context.Context, reg *hubv1.ClusterRegistration, from match.Reach) (*hubv1.AddonDelivery, error) {
+	d := &hubv1.AddonDelivery{}
+	key := types.NamespacedName{Namespace: from.Team.Namespace,
+		Name: identity.Delivery(team.SetName(from.Team.Name), client.ObjectKeyFromObject(reg))}
+	if err := r.Client.Get(ctx, key, d); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	return d, nil
+}
+
+// mayHave returns whether a Team gets a token for a cluster now. It gets its first one when its rights are Ready there.
+// Flux keeps what it has while anything of the Team is on the cluster, so a token is renewed also if the Team does not
+// have the cluster any more. It gets none while objects are there that were made for another cluster behind the
 // registration: Flux must not meet this cluster with what it remembers of that one.
-func (r *Reconciler) mayHave(ctx context.Context, reg *hubv1.ClusterRegistration, from match.Reach, renewal bool) (bool, error) {
-	if !status.Online(reg) || reg.Status.ClusterID() == "" || reg.Status.UsesWorkloadIdentity() {
-		return false, nil
+func mayHave(reg *hubv1.ClusterRegistration, from match.Reach, rights *hubv1.AddonDelivery, u uses, renewal bool) bool {
+	if !status.Online(reg) || reg.Status.ClusterID() == "" || reg.Status.UsesWorkloadIdentity() || u.ofAnother {
+		return false
 	}
-	key := client.ObjectKeyFromObject(reg)
-	objects, err := index.FluxObjects(ctx, r.Client, identity.ClusterKey(r.Config.HubID, key), client.InNamespace(from.Namespace))
-	if err != nil {
-		return false, err
+	if renewal && u.objects && (from.To(reg) || u.reported) {
+		return true
 	}
-	for _, o := range objects {
-		if uid := o.GetAnnotations()[hubv1.ClusterUIDAnnotation]; uid != "" && uid != reg.Status.ClusterID() {
-			return false, nil
-		}
-	}
-	if renewal && len(objects) > 0 {
-		return true, nil
-	}
-	if !from.To(reg) {
-		return false, nil
-	}
-	set := team.SetName(from.Team.Name)
-	rights := &hubv1.AddonDelivery{}
-	err = r.Client.Get(ctx, types.NamespacedName{Namespace: from.Team.Namespace, Name: identity.Delivery(set, key)}, rights)
-	if err != nil {
-		return false, client.IgnoreNotFound(err)
-	}
-	return slices.ContainsFunc(rights.Status.Addons, func(a hubv1.AddonStatus) bool {
-		return a.Name == set && a.State == hubv1.AddonReady
-	}), nil
+	return from.To(reg) && u.wanted && slices.ContainsFunc(rights.Status.Addons, func(a hubv1.AddonStatus) bool {
+		return a.Name == team.SetName(from.Team.Name) && a.State == hubv1.AddonReady
+	})
 }
 
 func (r *Reconciler) mirror(reg *hubv1.ClusterRegistration, from match.Reach, content []byte,
-	issued, expires time.Time) *unstructured.Unstructured {
+	print string, issued, expires time.Time) *unstructured.Unstructured {
 	key := client.ObjectKeyFromObject(reg)
 	u := &unstructured.Unstructured{Object: map[string]any{
 		"type": string(corev1.SecretTypeOpaque),
@@ -238,7 +253,7 @@ func (r *Reconciler) mirror(reg *hubv1.ClusterRegistration, from match.Reach, co
 	})
 	u.SetAnnotations(map[string]string{
 		hubv1.RegistrationAnnotation: key.String(),
-		hubv1.FingerprintAnnotation:  fingerprint(reg, from),
+		hubv1.FingerprintAnnotation:  print,
 		hubv1.TokenIssuedAnnotation:  issued.UTC().Format(time.RFC3339),
 		hubv1.TokenExpiryAnnotation:  expires.UTC().Format(time.RFC3339),
 	})

@@ -37,16 +37,26 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 		Complete(r)
 }
 
-// arrives lets through that a delivery comes, and that one of its add-ons becomes Ready: it may be a Team's rights.
+// arrives lets through that a delivery comes or goes, and that one of its add-ons becomes Ready, which may be a Team's
+// rights, or fails.
 func arrives() predicate.Predicate {
 	return predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			a, b := e.ObjectOld.(*hubv1.AddonDelivery), e.ObjectNew.(*hubv1.AddonDelivery)
 			return len(a.Status.Addons) == 1 && len(b.Status.Addons) == 1 && a.Status.Addons[0].State != b.Status.Addons[0].State ||
-				len(a.Status.Addons) == 0 && len(b.Status.Addons) == 1
+				len(a.Status.Addons) == 0 && len(b.Status.Addons) == 1 || failing(a) < failing(b)
 		},
-		DeleteFunc: func(event.DeleteEvent) bool { return false },
 	}
+}
+
+// failing counts the failed add-ons of a delivery: the cluster may refuse the token.
+func failing(d *hubv1.AddonDelivery) (n int) {
+	for i := range d.Status.Addons {
+		if d.Status.Addons[i].State == hubv1.AddonFailed {
+			n++
+		}
+	}
+	return n
 }
 
 // answersOrMoves lets through that a cluster answers, or is another one, or is reached otherwise, or has other labels.

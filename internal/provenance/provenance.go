@@ -108,6 +108,9 @@ func outOfReach(d *hubv1.AddonDelivery, key types.NamespacedName, reach match.Re
 		lost = fmt.Sprintf("Team %s/%s, which governs namespace %q, does not select ClusterRegistration %s (any more)", reach.Team.Namespace,
 			reach.Team.Name, d.Namespace, key)
 	}
+	if why := reach.Broken(); why != "" && claimed {
+		return Verdict{Held, hubv1.OutOfReachReason, why + ". The hub makes nothing here, and what is delivered stays as it is"}
+	}
 	if claimed {
 		return Verdict{Held, hubv1.OutOfReachReason, lost + ". The hub makes nothing here, and the AddonSet withdraws the delivery"}
 	}

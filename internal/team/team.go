@@ -66,6 +66,17 @@ func Of(namespace string, all []hubv1.Team, platform func(namespace string) bool
 	return first
 }
 
+// Namesake returns the older Team of another platform namespace that has the name of a Team; nil if there is none. Both
+// would have the same ServiceAccount on clusters, and each the rights of both.
+func Namesake(t *hubv1.Team, all []hubv1.Team, platform func(namespace string) bool) *hubv1.Team {
+	for i := range all {
+		if o := &all[i]; o.Name == t.Name && o.Namespace != t.Namespace && platform(o.Namespace) && before(o, t) {
+			return o
+		}
+	}
+	return nil
+}
+
 // Rivals returns the hub namespaces that a Team claims and does not have, each with the reason, sorted. t may be one
 // of all or not.
 func Rivals(t *hubv1.Team, all []hubv1.Team, platform func(namespace string) bool) []string {

@@ -17,9 +17,10 @@ import (
 	"github.com/chandler-hub/chandler/internal/identity"
 )
 
-// A member of a team writes a delivery by hand, of a set that does not exist, to a cluster that is registered in another namespace: that cluster is not
-// unregistered, and its origin is not drained, for as long as he likes.
-func TestAttackForgedDeliveryHoldsUpUnregistration(t *testing.T) {
+// A member of a team writes a delivery by hand, of a set that does not exist, to a cluster that is registered in another namespace, and a finalizer of his
+// own. The hub has deleted it. That cluster is not unregistered, not even by force, and its origin never becomes drained, for as long as he likes. The same
+// with a finalizer on a delivery that the hub made.
+func TestForgedDeliveryHoldsUpUnregistration(t *testing.T) {
 	key := types.NamespacedName{Namespace: "fleet", Name: "one"}
 	reg := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, Labels: map[string]string{"env": "prod"},
 		Finalizers: []string{hubv1.RegistrationFinalizer}, DeletionTimestamp: &metav1.Time{Time: time.Now()}}}
@@ -27,6 +28,7 @@ func TestAttackForgedDeliveryHoldsUpUnregistration(t *testing.T) {
 	team.Spec = hubv1.TeamSpec{HubNamespaces: []string{"shop-team"}, ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}},
 		Namespaces: []hubv1.TeamNamespace{{Name: "shop-apps"}}}
 	forged := &hubv1.AddonDelivery{ObjectMeta: metav1.ObjectMeta{Namespace: "shop-team", Name: identity.Delivery("no-such-set", key),
+		Finalizers: []string{"mallory.example/stays"}, DeletionTimestamp: &metav1.Time{Time: time.Now().Add(-24 * time.Hour)},
 		Labels: map[string]string{hubv1.ClusterKeyLabel: identity.ClusterKey("hub", key)}}}
 	forged.Spec.RegistrationRef = hubv1.RegistrationReference{Namespace: key.Namespace, Name: key.Name}
 	forged.Spec.AddonSetRef = hubv1.DeliveredSetReference{Name: "no-such-set", UID: "x"}

@@ -21,9 +21,9 @@ func forged() *corev1.Secret {
 }
 
 // A member writes a delivery, a Secret and a HelmRelease by hand. The hub asks a cluster that is not the Team's for a token.
-func TestAttackForgedRenewal(t *testing.T) {
+func TestForgedRenewal(t *testing.T) {
 	m := newRoom(t)
-	m.reg.Labels["env"] = "prod"  // never was the Team's
+	m.reg.Labels["env"] = "prod"   // never was the Team's
 	m.rights.Namespace = "nowhere" // there never were rights on it
 	m.objects = append(m.objects, forged(), release("c1"))
 	mirror, _, _ := m.reconcile(t)
@@ -34,7 +34,7 @@ func TestAttackForgedRenewal(t *testing.T) {
 
 // The same, and the cluster has no such ServiceAccount: the hub asks every fifteen seconds, for ever, and warns of it at a
 // registration that has nothing to do with the Team.
-func TestAttackForgedRenewalNeverEnds(t *testing.T) {
+func TestForgedRenewalNeverEnds(t *testing.T) {
 	m := newRoom(t)
 	m.reg.Labels["env"] = "prod"
 	m.rights.Namespace = "nowhere"
@@ -46,7 +46,7 @@ func TestAttackForgedRenewalNeverEnds(t *testing.T) {
 }
 
 // A Team of another platform namespace has the same name and the same ServiceAccount on its clusters.
-func TestAttackNamesakeTeam(t *testing.T) {
+func TestNamesakeTeam(t *testing.T) {
 	m := newRoom(t)
 	m.platforms = []string{"flux-system", "platform-b"}
 	m.reg.Labels["env"] = "prod"
@@ -63,7 +63,7 @@ func TestAttackNamesakeTeam(t *testing.T) {
 
 // The rights have been made again, as after `kubectl delete addonset team-shop`: the ServiceAccount is another one, and every
 // token of the former one is worth nothing.
-func TestAttackRightsMadeAgain(t *testing.T) {
+func TestRightsMadeAgain(t *testing.T) {
 	m := newRoom(t)
 	m.rights.UID = "first"
 	mirror := m.written(t, time.Hour)
@@ -77,7 +77,7 @@ func TestAttackRightsMadeAgain(t *testing.T) {
 }
 
 // The rights of the Team have gone. What is left keeps the hub asking.
-func TestAttackRightsHaveGone(t *testing.T) {
+func TestRightsHaveGone(t *testing.T) {
 	m := newRoom(t)
 	mirror := m.written(t, 8*time.Hour)
 	m.asked = nil
@@ -92,4 +92,43 @@ func TestAttackRightsHaveGone(t *testing.T) {
 
 func failure404() *probe.Failure {
 	return &probe.Failure{Reason: probe.ReasonNotReady, Message: "the server does not have the ServiceAccount (404)"}
+}
+
+// A cluster says that its token expires at the end of time. The hub cannot read back what it writes of that, so it asks again whenever it looks, and each
+// answer changes the mirror, which has it look again: if the cluster takes a second for each answer, without end.
+func TestEndOfTime(t *testing.T) {
+	var said metav1.Time
+	if err := said.UnmarshalJSON([]byte(`"9999-12-31T23:59:59-23:59"`)); err != nil {
+		t.Skip(err)
+	}
+	m := newRoom(t)
+	m.expires = said.Time
+	mirror := m.written(t, 2*time.Second)
+	m.asked = nil
+	m.objects = append(m.objects, mirror)
+	after, _, _ := m.reconcile(t)
+	if len(m.asked) > 0 {
+		t.Errorf("the hub asks again after two seconds, and writes %v after %v, which wakes it", after.Annotations, mirror.Annotations)
+	}
+}
+
+// A cluster's clock is sixty days ahead, or it says so. Its token lives for a day, and the hub renews it after more than that.
+func TestClockAhead(t *testing.T) {
+	m := newRoom(t)
+	m.expires = m.now.Add(24*time.Hour + 60*24*time.Hour)
+	if _, again, _ := m.reconcile(t); again > 24*time.Hour {
+		t.Errorf("a token that was asked for 24 hours is renewed after %s", again)
+	}
+}
+
+// The last delivery of the Team's sets to a cluster is on its way out, and the delivery room has just dropped the mirror, which wakes this room. It writes
+// the mirror again, and nobody comes after who would drop it.
+func TestMirrorComesBack(t *testing.T) {
+	m := newRoom(t)
+	m.delivery.Finalizers, m.delivery.DeletionTimestamp = []string{hubv1.DeliveryFinalizer}, &metav1.Time{Time: now}
+	m.delivery.Spec.Withdrawal = "x"
+	mirror, _, _ := m.reconcile(t)
+	if mirror != nil {
+		t.Errorf("a token for nobody: %v, finalizers %v", mirror.Labels, mirror.Finalizers)
+	}
 }

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tokens
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// A cluster that has given no token is asked again after firstRetry, and then after twice as long each time.
+const (
+	firstRetry = 15 * time.Second
+	lastRetry  = 15 * time.Minute
+)
+
+// place is a hub namespace, for one cluster.
+type place struct {
+	cluster   types.NamespacedName
+	namespace string
+}
+
+// failures remembers when which cluster is asked again. A hub that is restarted asks at once.
+type failures struct {
+	mu      sync.Mutex
+	entries map[place]failed
+}
+
+type failed struct {
+	again time.Time
+	after time.Duration
+}
+
+// wait returns after how long a cluster is asked again; 0 if it may be asked now.
+func (f *failures) wait(at place, now time.Time) time.Duration {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return max(f.entries[at].again.Sub(now), 0)
+}
+
+// note notes that a cluster has given no token, and returns after how long it is asked again.
+func (f *failures) note(at place, now time.Time) time.Duration {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.entries == nil {
+		f.entries = map[place]failed{}
+	}
+	after := min(max(2*f.entries[at].after, firstRetry), lastRetry)
+	f.entries[at] = failed{now.Add(after), after}
+	return after
+}
+
+func (f *failures) forget(at place) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.entries, at)
+}

@@ -39,7 +39,7 @@ import (
 // another, or does not use one.
 //
 // +kubebuilder:rbac:groups=chandler.dev,resources=addonsets,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups=chandler.dev,resources=teams,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=chandler.dev,resources=teams,verbs=list;watch;patch
 // +kubebuilder:rbac:groups=chandler.dev,resources=addondeliveries,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=chandler.dev,resources=clusterregistrations,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=chandler.dev,resources=clusterregistrations/status;addonsets/status;addondeliveries/status;teams/status,verbs=patch

@@ -173,7 +173,8 @@ func (c *cluster) answered() bool {
 }
 
 func (r *Reconciler) gather(ctx context.Context, k key) (*cluster, error) {
-	c := &cluster{key: k, now: r.Clock.Now(), objects: map[plan.Key]*object{}, reach: map[string]match.Reach{}, wasTeam: map[string]bool{}, outside: map[string]look{},
+	c := &cluster{key: k, now: r.Clock.Now(), objects: map[plan.Key]*object{}, reach: map[string]match.Reach{},
+		wasTeam: map[string]bool{}, outside: map[string]look{},
 		mirrored: map[string]bool{}}
 	list := &hubv1.AddonDeliveryList{}
 	if err := r.Client.List(ctx, list, client.MatchingFields{index.DeliveryRegistration: k.String()},

@@ -66,7 +66,8 @@ func (r *Reconciler) serve(ctx context.Context, t *hubv1.Team) (*hubv1.AddonSet,
 		return nil, status.Summary{}, fmt.Errorf("list the Teams: %w", err)
 	}
 	if o := team.Namesake(t, all.Items, r.Config.IsPlatform); o != nil {
-		return nil, stalled(hubv1.NotOwnedReason, "Team %s/%s has the same name, and so the same ServiceAccount on clusters: make one of them again "+
+		return nil, stalled(hubv1.NotOwnedReason, "Team %s/%s has the same name, and so the same ServiceAccount on clusters: make one of "+
+			"them again "+
 			"under another name", o.Namespace, o.Name), nil
 	}
 	set, err := r.set(ctx, t)

@@ -90,7 +90,8 @@ func (r *Reconciler) dropUnused(ctx context.Context, reg *hubv1.ClusterRegistrat
 func (r *Reconciler) drop(ctx context.Context, reg *hubv1.ClusterRegistration, m *metav1.PartialObjectMetadata) error {
 	cluster := client.MatchingLabels{hubv1.ClusterKeyLabel: identity.ClusterKey(r.Config.HubID, client.ObjectKeyFromObject(reg))}
 	for kind, version := range map[string]string{
-		"AddonDelivery": hubv1.GroupVersion.String(), "HelmRelease": helmv2.GroupVersion.String(), "Kustomization": kustomizev1.GroupVersion.String(),
+		"AddonDelivery": hubv1.GroupVersion.String(), "HelmRelease": helmv2.GroupVersion.String(),
+		"Kustomization": kustomizev1.GroupVersion.String(),
 	} {
 		list := &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: version, Kind: kind + "List"}}
 		if err := r.Live.List(ctx, list, client.InNamespace(m.Namespace), cluster, client.Limit(1)); err != nil {

@@ -44,13 +44,13 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 	changed := builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})
 	c, err := ctrl.NewControllerManagedBy(mgr).Named("delivery").
 		Watches(&hubv1.AddonDelivery{}, handler.EnqueueRequestsFromMapFunc(enqueue.RegistrationOfDelivery),
-			builder.WithPredicates(deliveryChanges())).
+			builder.WithPredicates(enqueue.Changes())).
 		Watches(&hubv1.ClusterRegistration{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(registrationChanges())).
 		Watches(&hubv1.ClusterRegistration{}, handler.EnqueueRequestsFromMapFunc(enqueue.SameCluster(r.Client)),
 			builder.WithPredicates(enqueue.ComesOrGoes())).
 		Watches(&hubv1.AddonSet{}, handler.EnqueueRequestsFromMapFunc(r.clustersOfSet), builder.WithPredicates(setChanges())).
 		Watches(&hubv1.Team{}, handler.EnqueueRequestsFromMapFunc(enqueue.ClustersOfTeam(r.Client)),
-			builder.WithPredicates(teamChanges())).
+			builder.WithPredicates(enqueue.Changes())).
 		Watches(&appsv1.ControllerRevision{}, handler.EnqueueRequestsFromMapFunc(r.clustersOfRevision),
 			builder.WithPredicates(comesOrChangesHands())).
 		Watches(&helmv2.HelmRelease{}, ofAnnotation, builder.WithPredicates(fluxChanges(&r.sightings))).
@@ -81,12 +81,6 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 			predicate.ResourceVersionChangedPredicate{}))
 	})
 	return nil
-}
-
-func deliveryChanges() predicate.Predicate {
-	return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		return e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero()
-	}})
 }
 
 // registrationChanges lets through what decides whether and how objects are written, and what expressions see, but
@@ -128,13 +122,6 @@ func setChanges() predicate.Predicate {
 			(a.Status.HeldRemovals == nil) != (b.Status.HeldRemovals == nil) ||
 			b.Status.HeldRemovals != nil && a.DeletionTimestamp.IsZero() != b.DeletionTimestamp.IsZero()
 	}}
-}
-
-// teamChanges lets through what decides how far a Team's sets reach, and what they may do.
-func teamChanges() predicate.Predicate {
-	return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		return e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero()
-	}})
 }
 
 func onlyDeletions() predicate.Predicate {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package enqueue holds the map functions that several rooms share: which registrations an event concerns, and when
-// to reconcile them.
+// Package enqueue holds the map functions and predicates that several rooms share: which registrations an event
+// concerns, when to reconcile them, and which events count.
 package enqueue
 
 import (

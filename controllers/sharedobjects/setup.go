@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/chandler-hub/chandler/controllers/enqueue"
 	"github.com/chandler-hub/chandler/controllers/index"
 )
 
@@ -27,9 +28,7 @@ func (k *Keeper) SetupWithManager(mgr manager.Manager) error {
 	for kind, obj := range objects() {
 		to := handler.EnqueueRequestsFromMapFunc(usesOf(kind))
 		b := ctrl.NewControllerManagedBy(mgr).Named("shared-"+strings.ToLower(kind)).
-			For(obj, builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-				return e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero()
-			}})).
+			For(obj, builder.WithPredicates(enqueue.Deletion())).
 			Watches(&helmv2.HelmRelease{}, to, builder.WithPredicates(usesChanged()))
 		if kind != sourcev1.HelmChartKind {
 			b = b.Watches(&kustomizev1.Kustomization{}, to, builder.WithPredicates(usesChanged())).

@@ -17,28 +17,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/enqueue"
 	"github.com/chandler-hub/chandler/controllers/logkey"
 )
 
 // SetupWithManager starts the room.
 func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("team").
-		For(&hubv1.Team{}, builder.WithPredicates(comesGoesOrChanges())).
-		Watches(&hubv1.Team{}, handler.EnqueueRequestsFromMapFunc(r.all), builder.WithPredicates(comesGoesOrChanges())). // rivals
+		For(&hubv1.Team{}, builder.WithPredicates(enqueue.Changes())).
+		Watches(&hubv1.Team{}, handler.EnqueueRequestsFromMapFunc(r.all), builder.WithPredicates(enqueue.Changes())). // rivals
 		Watches(&hubv1.AddonSet{}, handler.EnqueueRequestsFromMapFunc(ofSet), builder.WithPredicates(setChanges())).
 		WithLogConstructor(logkey.Of(mgr, "team", logkey.Team)).
 		Complete(reconcile.AsReconciler(mgr.GetClient(), r))
 }
 
-func comesGoesOrChanges() predicate.Predicate {
-	return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		return e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero()
-	}})
-}
-
 // setChanges lets through what a Team reports of its AddonSet, and edits by somebody else.
 func setChanges() predicate.Predicate {
-	return predicate.Or(comesGoesOrChanges(), predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+	return predicate.Or(enqueue.Changes(), predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		a, b := e.ObjectOld.(*hubv1.AddonSet), e.ObjectNew.(*hubv1.AddonSet)
 		return !equality.Semantic.DeepEqual(a.Status.Conditions, b.Status.Conditions) ||
 			!equality.Semantic.DeepEqual(a.Status.Clusters, b.Status.Clusters)

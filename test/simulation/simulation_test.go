@@ -35,8 +35,12 @@ func TestSeeds(t *testing.T) {
 			n = 5
 		}
 	}
-	failures := 0
+	failures, told := 0, time.Now()
 	for seed := *from; seed < *from+uint64(n); seed++ {
+		if time.Since(told) > 2*time.Minute {
+			told = time.Now()
+			t.Logf("%d seeds from %d on: %d failed", seed-*from, *from, failures)
+		}
 		r, err := Play(Draw(seed, *steps))
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime"
+
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/status"
 	"github.com/chandler-hub/chandler/test/simulation/apiserver"
@@ -129,17 +131,25 @@ func (w *World) registered(c *cluster) *hubv1.ClusterRegistration {
 	if o == nil {
 		return nil
 	}
-	reg := &hubv1.ClusterRegistration{}
-	must(apiserver.Into(o, reg))
-	return reg
+	return typed(w, o, &hubv1.ClusterRegistration{})
+}
+
+// typed returns an object as a Go type, which must not be changed. Each version of an object is converted once: the model asks
+// for the same ones over and over.
+func typed[T runtime.Object](w *World, o apiserver.Object, into T) T {
+	version, _ := nested(o, "metadata", "resourceVersion").(string)
+	if known, ok := w.typed[version].(T); ok {
+		return known
+	}
+	must(apiserver.Into(o, into))
+	w.typed[version] = into
+	return into
 }
 
 func (w *World) deliveries() []*hubv1.AddonDelivery {
 	var out []*hubv1.AddonDelivery
 	for _, o := range w.server.List(kinds["AddonDelivery"].GroupKind(), "") {
-		d := &hubv1.AddonDelivery{}
-		must(apiserver.Into(o, d))
-		out = append(out, d)
+		out = append(out, typed(w, o, &hubv1.AddonDelivery{}))
 	}
 	return out
 }

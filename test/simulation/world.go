@@ -59,6 +59,8 @@ type World struct {
 	orphans map[string]orphan
 	// identities says of which cluster each registration says that it is, by the registration's UID.
 	identities map[any]identified
+	// typed are objects as Go types, by their resourceVersions.
+	typed map[string]runtime.Object
 	// deleted are the UIDs of Flux objects that users have deleted.
 	deleted    map[any]bool
 	violations []Violation
@@ -104,7 +106,7 @@ func newWorld() *World {
 	w := &World{
 		clock: testclock.NewFakeClock(start), scheme: scheme(), config: flags(), sets: map[string]*set{}, broken: map[string]bool{},
 		flux: &flux{due: map[apiserver.Key]time.Time{}, failures: map[apiserver.Key]int{}}, orphans: map[string]orphan{},
-		deleted: map[any]bool{}, identities: map[any]identified{},
+		deleted: map[any]bool{}, identities: map[any]identified{}, typed: map[string]runtime.Object{},
 	}
 	w.server = apiserver.New(w.clock)
 	w.server.OnWrite = w.noticed

@@ -341,6 +341,9 @@ func (s *Server) Update(actor, verb string, k Key, next Object, status bool) (Ob
 		}
 	}
 	drop(next)
+	if status { // of which no owners are kept
+		return s.put(k, actor, verb, next, there.owners), nil
+	}
 	o := there.owners.clone()
 	o.update(actor, old, next)
 	return s.put(k, actor, verb, next, o), nil

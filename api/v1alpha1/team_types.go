@@ -37,6 +37,15 @@ type TeamSpec struct {
 	// +kubebuilder:validation:MaxItems=20
 	Namespaces []TeamNamespace `json:"namespaces"`
 
+	// dependsOn lists AddonSets of the Team's own namespace, such as those with the cluster's policies. On a cluster that
+	// has them, the team gets its namespaces and its rights only when all their add-ons have been Ready, and so its own
+	// add-ons come after them. When a cluster loses both, the team goes first.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=16
+	DependsOn []AddonSetReference `json:"dependsOn,omitempty"`
+
 	// clusterRole is a ClusterRole of the clusters. It is bound to the team's ServiceAccount in each of the team's
 	// namespaces, and nowhere else. Default: admin.
 	// +optional

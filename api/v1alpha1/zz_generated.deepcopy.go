@@ -1199,6 +1199,11 @@ func (in *TeamSpec) DeepCopyInto(out *TeamSpec) {
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
 	}
+	if in.DependsOn != nil {
+		in, out := &in.DependsOn, &out.DependsOn
+		*out = make([]AddonSetReference, len(*in))
+		copy(*out, *in)
+	}
 	if in.Sources != nil {
 		in, out := &in.Sources, &out.Sources
 		*out = new(TeamSources)

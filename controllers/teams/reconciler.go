@@ -145,8 +145,11 @@ func fields(spec *hubv1.AddonSetSpec) (map[string]any, error) {
 }
 
 // holds returns whether a spec has every field of another one as it is there. People may add others, such as a removal
-// guard.
+// guard. dependsOn is compared also where the other one has none, because a Team may drop its own.
 func holds(has, want map[string]any) bool {
+	if !equality.Semantic.DeepEqual(has["dependsOn"], want["dependsOn"]) {
+		return false
+	}
 	for k, v := range want {
 		if !equality.Semantic.DeepEqual(has[k], v) {
 			return false

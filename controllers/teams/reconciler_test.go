@@ -108,6 +108,25 @@ func TestKeeps(t *testing.T) {
 	}
 }
 
+// What a Team waits for, its AddonSet waits for, as long as the Team says so.
+func TestDependsOn(t *testing.T) {
+	m := newRoom(shop(func(t *hubv1.Team) { t.Spec.DependsOn = []hubv1.AddonSetReference{{Name: "policies"}} }))
+	team, set := m.reconcile(t, "flux-system")
+	if len(set.Spec.DependsOn) != 1 || set.Spec.DependsOn[0].Name != "policies" {
+		t.Fatalf("made %+v", set.Spec)
+	}
+	team.Spec.DependsOn = nil
+	if err := m.Client.Update(t.Context(), team); err != nil {
+		t.Fatal(err)
+	}
+	if _, set = m.reconcile(t, "flux-system"); len(set.Spec.DependsOn) != 0 {
+		t.Errorf("it still waits: %+v", set.Spec.DependsOn)
+	}
+	if m.reconcile(t, "flux-system"); m.applied != 2 {
+		t.Errorf("written %d times", m.applied)
+	}
+}
+
 // What a Team may not do, and what it keeps then.
 func TestRefuses(t *testing.T) {
 	foreign := &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "team-shop"}}

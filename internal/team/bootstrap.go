@@ -54,7 +54,7 @@ func Bootstrap(t *hubv1.Team) (*hubv1.AddonSetSpec, error) {
 	if err != nil {
 		return nil, fmt.Errorf("write the objects of Team %s: %w", t.Name, err)
 	}
-	spec := &hubv1.AddonSetSpec{SelectAll: t.Spec.SelectAll, Addons: []hubv1.Addon{{
+	spec := &hubv1.AddonSetSpec{SelectAll: t.Spec.SelectAll, DependsOn: slices.Clone(t.Spec.DependsOn), Addons: []hubv1.Addon{{
 		Name:           SetName(t.Name),
 		AddonBody:      hubv1.AddonBody{Manifests: &apiextensionsv1.JSON{Raw: raw}},
 		DeletionPolicy: hubv1.DeletionPolicyDelete,

@@ -69,6 +69,12 @@ func copyFiles(ctx context.Context, set parts.FileSet, work, out string) error {
 		return fmt.Errorf("%s has no %s", set.Module, set.Files)
 	}
 	for _, file := range files {
+		if info, err := os.Stat(file); err == nil && info.IsDir() {
+			if err := os.CopyFS(filepath.Join(out, filepath.Base(file)), os.DirFS(file)); err != nil {
+				return err
+			}
+			continue
+		}
 		content, err := os.ReadFile(file)
 		if err != nil {
 			return err

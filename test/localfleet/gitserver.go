@@ -35,6 +35,8 @@ type GitServer struct {
 
 	mu    sync.Mutex
 	repos map[string]*gitRepo
+	// credentials of those who may clone a repository, by its name: user and password. Any may clone one without.
+	credentials map[string][2]string
 }
 
 type gitRepo struct {
@@ -52,13 +54,13 @@ func NewGitServerAt(host string) (*GitServer, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &GitServer{listener: l, repos: map[string]*gitRepo{}}
+	s := &GitServer{listener: l, repos: map[string]*gitRepo{}, credentials: map[string][2]string{}}
 	s.server = &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second}
 	go func() { _ = s.server.Serve(l) }()
 	return s, nil
 }
 
-// URL returns the address to clone a repository from.
+// URL returns the address to clone a repository from. A repository's name may hold slashes.
 func (s *GitServer) URL(repo string) string {
 	return fmt.Sprintf("http://%s/%s", s.listener.Addr(), repo)
 }
@@ -66,8 +68,20 @@ func (s *GitServer) URL(repo string) string {
 // Close ends the server.
 func (s *GitServer) Close() error { return s.server.Close() }
 
+// Protect lets only those clone a repository who know this user and password.
+func (s *GitServer) Protect(repo, user, password string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.credentials[repo] = [2]string{user, password}
+}
+
 // Commit makes files, by path, the whole content of branch main of a repository, which is made if it does not exist.
 func (s *GitServer) Commit(repo string, files map[string]string) (string, error) {
+	return s.CommitTo(repo, plumbing.Main.Short(), files)
+}
+
+// CommitTo does that to another branch. A branch that does not exist begins with these files.
+func (s *GitServer) CommitTo(repo, branch string, files map[string]string) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := s.repos[repo]
@@ -79,6 +93,9 @@ func (s *GitServer) Commit(repo string, files map[string]string) (string, error)
 		}
 		r = &gitRepo{repo: created, storage: storage}
 		s.repos[repo] = r
+	}
+	if err := r.storage.SetReference(plumbing.NewSymbolicReference(plumbing.HEAD, plumbing.NewBranchReferenceName(branch))); err != nil {
+		return "", err
 	}
 	tree, err := r.repo.Worktree()
 	if err != nil {
@@ -92,6 +109,22 @@ func (s *GitServer) Commit(repo string, files map[string]string) (string, error)
 		AllowEmptyCommits: true, Author: &object.Signature{Name: "demo", Email: "demo@example.org", When: time.Now()},
 	})
 	return hash.String(), err
+}
+
+// Merge has a branch hold what another one holds, as merging a pull request between them does that nobody else has
+// come before. A branch that does not exist is made.
+func (s *GitServer) Merge(repo, from, into string) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.repos[repo]
+	if r == nil {
+		return "", fmt.Errorf("there is no repository %s", repo)
+	}
+	head, err := r.storage.Reference(plumbing.NewBranchReferenceName(from))
+	if err != nil {
+		return "", fmt.Errorf("branch %s of repository %s: %w", from, repo, err)
+	}
+	return head.Hash().String(), r.storage.SetReference(plumbing.NewHashReference(plumbing.NewBranchReferenceName(into), head.Hash()))
 }
 
 func replaceFiles(tree *git.Worktree, files map[string]string) error {
@@ -140,11 +173,35 @@ func removeAll(tree *git.Worktree, path string, dir bool) error {
 	return tree.Filesystem.Remove(path)
 }
 
+// The addresses below that of a repository.
+const (
+	infoRefs      = "/info/refs"
+	gitUploadPack = "/git-upload-pack"
+)
+
+// repoOf returns the repository that a path is of, and what is wanted of it.
+func repoOf(path string) (name, op string) {
+	path = strings.TrimPrefix(path, "/")
+	for _, op := range []string{infoRefs, gitUploadPack} {
+		if name, ok := strings.CutSuffix(path, op); ok {
+			return name, op
+		}
+	}
+	return path, ""
+}
+
 // ServeHTTP speaks the smart protocol: the references, and the pack of what a client lacks.
 func (s *GitServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	name, op, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	name, op := repoOf(r.URL.Path)
 	s.mu.Lock()
 	defer s.mu.Unlock() // a commit must not come between a reference and its pack
+	if want, ok := s.credentials[name]; ok {
+		if user, password, _ := r.BasicAuth(); [2]string{user, password} != want {
+			w.Header().Set("WWW-Authenticate", `Basic realm="git"`)
+			http.Error(w, "who are you?", http.StatusUnauthorized)
+			return
+		}
+	}
 	repo := s.repos[name]
 	if repo == nil {
 		http.NotFound(w, r)
@@ -161,9 +218,9 @@ func (s *GitServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	switch op {
-	case "info/refs":
+	case infoRefs:
 		err = advertise(r.Context(), w, session)
-	case "git-upload-pack":
+	case gitUploadPack:
 		err = uploadPack(r.Context(), w, r.Body, session)
 	default:
 		http.NotFound(w, r)

@@ -38,12 +38,20 @@ const (
 
 // Names of the file sets that belong to no part, for Files. SourceController, KustomizeController, HelmController, Kamaji and
 // ClusterAPI name file sets too; that of ClusterAPI is the one CRD that the hub reads. All are CRDs, but for
-// ClusterAPIWebhooks, and for KwokStages: what kwok does with nodes and pods.
+// ClusterAPIWebhooks, for KwokStages: what kwok does with nodes and pods, for the charts, which the examples deliver, and
+// for what installs Flux on a cluster: the folders crd and manager of each controller, and FluxRBAC.
 const (
 	ClusterAPICRDs     = "cluster-api-crds"
 	ClusterAPIWebhooks = "cluster-api-webhooks"
 	Prometheus         = "prometheus-operator"
 	KwokStages         = "kwok-stages"
+
+	KyvernoChart               = "kyverno-chart"
+	FlaggerCharts              = "flagger-charts" // flagger, and podinfo, an application to try it with
+	SourceControllerInstall    = "source-controller-install"
+	KustomizeControllerInstall = "kustomize-controller-install"
+	HelmControllerInstall      = "helm-controller-install"
+	FluxRBAC                   = "flux-rbac"
 )
 
 // Environment variables that decide where things are looked for.
@@ -79,7 +87,7 @@ type FileSet struct {
 	Module string
 	// Pins is the folder below hack/tools whose go.mod pins the module.
 	Pins string
-	// Files to take: a glob inside the module.
+	// Files to take: a glob inside the module. They come to lie beside each other; a folder comes with all that is in it.
 	Files string
 }
 
@@ -96,6 +104,7 @@ const (
 	kubeCmd    = "k8s.io/kubernetes/cmd/"
 	fluxModule = "github.com/fluxcd/"
 	fluxFiles  = "config/crd/bases/*.yaml"
+	fluxFolder = "config/[cm]*" // crd and manager
 	capiModule = "sigs.k8s.io/cluster-api"
 
 	kamajiModule = "github.com/clastix/kamaji"
@@ -137,6 +146,12 @@ func AllFiles() []FileSet {
 		{Name: Prometheus, Pins: Prometheus, Module: "github.com/prometheus-operator/prometheus-operator",
 			Files: "example/prometheus-operator-crd/*_servicemonitors.yaml"},
 		{Name: KwokStages, Pins: Kwok, Module: "sigs.k8s.io/kwok", Files: "kustomize/stage/[np]od*/fast/*-*.yaml"}, // nodes' and pods'
+		{Name: KyvernoChart, Pins: "kyverno", Module: "github.com/kyverno/kyverno", Files: "charts/kyverno"},
+		{Name: FlaggerCharts, Pins: "flagger", Module: fluxModule + "flagger", Files: "charts/[fp]*"},
+		{Name: SourceControllerInstall, Pins: SourceController, Module: fluxModule + SourceController, Files: fluxFolder},
+		{Name: KustomizeControllerInstall, Pins: KustomizeController, Module: fluxModule + KustomizeController, Files: fluxFolder},
+		{Name: HelmControllerInstall, Pins: HelmController, Module: fluxModule + HelmController, Files: fluxFolder},
+		{Name: FluxRBAC, Pins: "flux2", Module: fluxModule + "flux2/v2", Files: "manifests/rbac/*.yaml"},
 	}
 }
 

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/draft"
+	"github.com/chandler-hub/chandler/internal/hubconfig"
+	"github.com/chandler-hub/chandler/internal/live"
+)
+
+// createManager is the field manager of what `chandler create` applies. It is the user's, and so not the hub's.
+const createManager = "chandler-create"
+
+func createCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "create",
+		Short: "Create a team, a set of add-ons or a Flux source",
+		Long: `Creates on the management cluster what a team needs on its first day, as flux create does for Flux: a Team with its hub namespace,
+an AddonSet, a Flux source. With --export it prints YAML for Git and changes nothing.`,
+		Example: `  chandler create team shop --selector env=staging --group shop-developers
+  chandler create set monitoring --selector env=staging --from-helm https://charts.example.org/prometheus --export`,
+	}
+	cmd.AddCommand(createTeamCommand(), createSetCommand(), createSourceCommand())
+	cmd.RunE = oneOf(cmd)
+	return cmd
+}
+
+// oneOf returns what a command does that is only there for the commands below it: it says which those are.
+func oneOf(cmd *cobra.Command) func(*cobra.Command, []string) error {
+	return func(_ *cobra.Command, args []string) error {
+		var known []string
+		for _, c := range cmd.Commands() {
+			known = append(known, c.Name())
+		}
+		path := strings.TrimPrefix(cmd.CommandPath(), "chandler ")
+		if len(args) == 0 {
+			return fmt.Errorf("%s: write one of %s", path, strings.Join(known, ", "))
+		}
+		return fmt.Errorf("%s: there is no %q: write one of %s", path, args[0], strings.Join(known, ", "))
+	}
+}
+
+// creation is what the commands of `chandler create` have in common.
+type creation struct {
+	flags  *genericclioptions.ConfigFlags
+	reader live.Reader
+	// hubConfig is the namespace in which the hub publishes its flags.
+	hubConfig string
+	labels    map[string]string
+	export    bool
+	force     bool
+}
+
+// maker makes the objects that a command is asked for.
+type maker interface {
+	Make() ([]*unstructured.Unstructured, error)
+}
+
+// addFlags adds the flags that all the commands have. hubConfigFlag is the name of the one for the hub's namespace.
+func (c *creation) addFlags(cmd *cobra.Command, hubConfigFlag string) {
+	c.flags = genericclioptions.NewConfigFlags(true)
+	// The cluster and the user that kubectl's flags mean are those of the kubeconfig; --user is a person here, as in kubectl
+	// create rolebinding, and -n is each command's own.
+	c.flags.ClusterName, c.flags.AuthInfoName, c.flags.CacheDir, c.flags.Namespace = nil, nil, nil, nil
+	f := cmd.Flags()
+	c.flags.AddFlags(f)
+	c.reader.Hub.AddIdentityFlags(f, hubconfig.DefaultNamespace)
+	f.StringVar(&c.hubConfig, hubConfigFlag, hubconfig.DefaultNamespace, "the hub's namespace, where the hub publishes its flags in a ConfigMap")
+	f.StringToStringVar(&c.labels, "label", nil, "labels of what is created: KEY=VALUE[,KEY=VALUE]")
+	f.BoolVar(&c.export, "export", false, "print YAML for Git, and change nothing")
+	f.BoolVar(&c.force, "force-conflicts", false, "take over fields that somebody else has set, as kubectl apply --server-side does")
+}
+
+// run makes the objects, checks them, and prints or applies them.
+func (c *creation) run(cmd *cobra.Command, m maker) error {
+	objects, err := m.Make()
+	if err != nil {
+		return err
+	}
+	if c.export {
+		if err := c.reader.Hub.Complete(hubconfig.DefaultNamespace); err != nil {
+			return err
+		}
+		if err := draft.Check(objects, nil, c.reader.Hub, time.Now()); err != nil {
+			return err
+		}
+		return export(cmd.OutOrStdout(), objects)
+	}
+	config, err := c.flags.ToRESTConfig()
+	if err != nil {
+		return fmt.Errorf("find the hub: %w; --export prints what would be created, without one", err)
+	}
+	if c.reader.Client, err = live.Connect(config); err != nil {
+		return err
+	}
+	ctx := cmd.Context()
+	if err := c.reader.Ask(ctx, c.hubConfig, cmd.Flags()); err != nil {
+		return err
+	}
+	teams, err := c.teams(ctx)
+	if err != nil {
+		return err
+	}
+	if err := draft.Check(objects, teams, c.reader.Hub, time.Now()); err != nil {
+		return err
+	}
+	w := writer{client: c.reader.Client, out: cmd.OutOrStdout(), force: c.force}
+	return w.write(ctx, objects)
+}
+
+// teams returns the Teams of the hub, which decide what a set may do. Who may not list them learns it from the hub.
+func (c *creation) teams(ctx context.Context) ([]hubv1.Team, error) {
+	list := &hubv1.TeamList{}
+	switch err := c.reader.Client.List(ctx, list); {
+	case err == nil, apierrors.IsForbidden(err):
+		return list.Items, nil
+	case meta.IsNoMatchError(err):
+		return nil, errors.New("this API server has no Teams, so it is not a Chandler hub: choose another one by --context or --kubeconfig")
+	default:
+		return nil, fmt.Errorf("list the Teams: %w", err)
+	}
+}
+
+// export prints objects as one stream of YAML.
+func export(out io.Writer, objects []*unstructured.Unstructured) error {
+	for _, u := range objects {
+		raw, err := yaml.Marshal(u.Object)
+		if err != nil {
+			return fmt.Errorf("write %s as YAML: %w", called(u), err)
+		}
+		if _, err := fmt.Fprintf(out, "---\n%s", raw); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writer applies objects to the management cluster, and says of each what it did.
+type writer struct {
+	client client.Client
+	out    io.Writer
+	force  bool
+}
+
+// write applies the objects in their order. First the API server is asked about all of them, so that a mistake in the last
+// one does not leave the first ones behind.
+func (w *writer) write(ctx context.Context, objects []*unstructured.Unstructured) error {
+	made := map[string]bool{}
+	for _, u := range objects {
+		err := w.apply(ctx, u.DeepCopy(), client.DryRunAll)
+		if apierrors.IsNotFound(err) && made[u.GetNamespace()] {
+			err = nil // its namespace does not exist yet, and is made with it
+		}
+		if err != nil {
+			return w.wrap(u, err)
+		}
+		if u.GetKind() == "Namespace" {
+			made[u.GetName()] = true
+		}
+	}
+	for _, u := range objects {
+		before := &unstructured.Unstructured{}
+		before.SetGroupVersionKind(u.GroupVersionKind())
+		err := w.client.Get(ctx, client.ObjectKeyFromObject(u), before)
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("read %s: %w", called(u), err)
+		}
+		after := u.DeepCopy()
+		if err := w.apply(ctx, after); err != nil {
+			return w.wrap(u, err)
+		}
+		what := "configured"
+		switch {
+		case apierrors.IsNotFound(err):
+			what = "created"
+		case same(before, after):
+			what = "unchanged"
+		}
+		if _, err := fmt.Fprintln(w.out, called(u), what); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// same returns whether two states of an object differ in nothing that a user sees. The API server may note anew who set
+// what, though nothing else has changed.
+func same(before, after *unstructured.Unstructured) bool {
+	before, after = before.DeepCopy(), after.DeepCopy()
+	for _, u := range []*unstructured.Unstructured{before, after} {
+		u.SetManagedFields(nil)
+		u.SetResourceVersion("")
+		delete(u.Object, "status")
+	}
+	return equality.Semantic.DeepEqual(before.Object, after.Object)
+}
+
+func (w *writer) apply(ctx context.Context, u *unstructured.Unstructured, options ...client.ApplyOption) error {
+	options = append(options, client.FieldOwner(createManager))
+	if w.force {
+		options = append(options, client.ForceOwnership)
+	}
+	return w.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), options...)
+}
+
+func (w *writer) wrap(u *unstructured.Unstructured, err error) error {
+	switch {
+	case apierrors.IsConflict(err) && !w.force:
+		return fmt.Errorf("%s: somebody else has set some of its fields: %w. Change it where it comes from, or write --force-conflicts to take "+
+			"them over", called(u), err)
+	case apierrors.IsNotFound(err) && u.GetNamespace() != "":
+		return fmt.Errorf("%s: namespace %q, or the kind, does not exist: %w", called(u), u.GetNamespace(), err)
+	}
+	return fmt.Errorf("apply %s: %w", called(u), err)
+}
+
+// called returns what kubectl calls an object: addonset.chandler.dev/base.
+func called(u *unstructured.Unstructured) string {
+	gvk := u.GroupVersionKind()
+	kind := strings.ToLower(gvk.Kind)
+	if gvk.Group != "" {
+		kind += "." + gvk.Group
+	}
+	return kind + "/" + u.GetName()
+}
+
+// readValues reads files of Helm values, each of which goes over those before it.
+func readValues(files []string) (map[string]any, error) {
+	out := map[string]any{}
+	for _, name := range files {
+		raw, err := os.ReadFile(name)
+		if err != nil {
+			return nil, fmt.Errorf("--values: %w", err)
+		}
+		if out, err = draft.Values(out, raw); err != nil {
+			return nil, fmt.Errorf("--values %s: %w", name, err)
+		}
+	}
+	return out, nil
+}
+
+// oneName returns the check of arguments that takes a name.
+func oneName(what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != 1 || args[0] == "" {
+			return fmt.Errorf("%s: write the name of the %s: %s", strings.TrimPrefix(cmd.CommandPath(), "chandler "), what, cmd.UseLine())
+		}
+		return nil
+	}
+}

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
+
+	"github.com/chandler-hub/chandler/internal/crdschema"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// run runs the command line, and returns what it prints.
+func run(args ...string) (string, error) {
+	cmd := newCommand()
+	var out strings.Builder
+	cmd.SetArgs(args)
+	cmd.SetOut(&out)
+	cmd.SetErr(&strings.Builder{})
+	err := cmd.Execute()
+	return out.String(), err
+}
+
+// golden compares a text with a file of testdata.
+func golden(t *testing.T, file, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", filepath.FromSlash(file))
+	if *update {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(string(want), got); d != "" {
+		t.Errorf("%s: -want +got:\n%s", file, d)
+	}
+}
+
+// words splits a line as a shell does that knows single quotes.
+func words(line string) []string {
+	var out []string
+	for i, part := range strings.Split(line, "'") {
+		if i%2 == 1 {
+			out = append(out, part)
+			continue
+		}
+		out = append(out, strings.Fields(part)...)
+	}
+	return out
+}
+
+// TestCreateExamples: each example in the help of `chandler create` works as it is written, and makes what the API server takes.
+func TestCreateExamples(t *testing.T) {
+	n := 0
+	var walk func(*cobra.Command)
+	walk = func(cmd *cobra.Command) {
+		if cmd.Example == "" || cmd.Long == "" {
+			t.Errorf("%s has no example, or no text", cmd.CommandPath())
+		}
+		for _, line := range strings.Split(strings.ReplaceAll(cmd.Example, "\\\n", ""), "\n") {
+			if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
+				continue
+			}
+			n++
+			out, err := run(append(words(line)[1:], "--export")...)
+			if err != nil {
+				t.Errorf("%s: %v", line, err)
+			}
+			wantAccepted(t, line, out)
+		}
+		for _, c := range cmd.Commands() {
+			walk(c)
+		}
+	}
+	walk(createCommand())
+	if n < 14 {
+		t.Errorf("only %d examples were tried", n)
+	}
+}
+
+// wantAccepted holds the hub's own kinds in a stream of YAML to the schemas of their CRDs.
+func wantAccepted(t *testing.T, what, stream string) {
+	t.Helper()
+	for _, doc := range strings.Split(stream, "---\n") {
+		for kind, file := range map[string]string{"Team": "teams", "AddonSet": "addonsets"} {
+			if !strings.Contains(doc, "\nkind: "+kind+"\n") {
+				continue
+			}
+			schema, err := crdschema.Read(filepath.Join("..", "..", "config", "crd", "bases", "chandler.dev_"+file+".yaml"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := schema.Check(t.Context(), []byte(doc)); err != nil {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+	}
+}
+
+// TestCreate: what the commands print for Git.
+func TestCreate(t *testing.T) {
+	values := filepath.Join(t.TempDir(), "values.yaml")
+	if err := os.WriteFile(values, []byte("replicas: 2\nbig: 9007199254740993\nnothing: null\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, args := range map[string]string{
+		"team":       "team shop --selector env=staging --hub-namespace shop-team,shop-ci --namespace apps --namespace jobs --pod-security restricted --network-policy Isolated --allow-source https://git.example.org/shop/* --source-kind GitRepository --quota requests.cpu=8,pods=50 --group shop-devs --user ann@example.org --label owner=shop --require-verification --delete-namespaces --cluster-role edit",
+		"team-small": "team shop --all",
+		"set-helm":   "set monitoring -l tier=prod --from-helm https://charts.example.org/stable/prometheus --chart-version 1.x --target-namespace monitoring --release-name prom --interval 1h --secret-ref charts --depends-on base --orphan --values " + values,
+		"set-oci":    "set podinfo --all --from-helm oci://ghcr.io/stefanprodan/charts/podinfo --chart-version 6.5.0 -n shop",
+		"set-git":    "set policies -l tier=prod --from-git ssh://git@git.example.org/fleet --tag-semver >=1.0.0 --path ./policies --secret-ref fleet-key --addon rules",
+		"set-source": "set hello --all --source GitRepository/fleet --chart ./charts/hello",
+		"set-folder": "set hello --all --source OCIRepository/fleet --path ./hello --target-namespace hello",
+		"git":        "source git fleet --url https://git.example.org/fleet --commit 0123456789012345678901234567890123456789 --branch main --secret-ref x --proxy-secret-ref p --interval 90s --source-timeout 2m --recurse-submodules --label a=b",
+		"helm":       "source helm charts --url https://charts.example.org --pass-credentials --cert-secret-ref ca -n shop",
+		"oci":        "source oci fleet --url oci://registry.example.org/fleet --digest sha256:0123 --provider aws --insecure --interval 1h30m",
+	} {
+		t.Run(name, func(t *testing.T) {
+			out, err := run(append(append([]string{"create"}, strings.Fields(args)...), "--export")...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			wantAccepted(t, name, out)
+			golden(t, "create/"+name+".yaml", out)
+		})
+	}
+}
+
+// TestCreateOfWhat: a kind that is not there is told with those that are.
+func TestCreateOfWhat(t *testing.T) {
+	for args, want := range map[string]string{
+		"create":              "create: write one of set, source, team",
+		"create cluster x":    `create: there is no "cluster": write one of set, source, team`,
+		"create source svn x": `create source: there is no "svn": write one of git, helm, oci`,
+	} {
+		if _, err := run(strings.Fields(args)...); err == nil || err.Error() != want {
+			t.Errorf("%s says %v, and not %s", args, err, want)
+		}
+	}
+}
+
+// TestCreateRefuses: what is wrong is told with the flag and what to write, before anything is printed.
+func TestCreateRefuses(t *testing.T) {
+	for args, want := range map[string]string{
+		"team":                   "create team: write the name of the team: chandler create team NAME (--selector KEY=VALUE | --all) [flags]",
+		"team shop":              "which clusters? Write --selector, such as --selector env=staging, or --all for every cluster",
+		"team shop --all -l a=b": "--all and --selector exclude each other: write one of them",
+		"team shop -l a==b==c":   `--selector "a==b==c": `,
+		"team shop -l =":         `--selector "=": `,
+		"team Shop --all":        `Team "Shop": the name a lowercase RFC 1123 subdomain must`,
+		"team shop.x --all":      `hub namespace "shop.x"`,
+		"team default --all":     `Team flux-system/default: metadata.name: is "default"`,
+		"team shop --all --hub-namespace flux-system":                                      `hub namespace "flux-system" is the Team's own, a platform namespace`,
+		"team shop --all --hub-namespace chandler-system":                                  `Team flux-system/shop: `,
+		"team shop --all --platform-namespace elsewhere":                                   `Team elsewhere/shop: namespace "elsewhere" is not a platform namespace, so it governs nothing`,
+		"team shop --all --pod-security strict":                                            `Team flux-system/shop: spec.namespaces[shop].podSecurity: is "strict": write one of privileged, baseline, restricted`,
+		"team shop --all --network-policy Open":                                            `spec.namespaces[shop].networkPolicy: is "Open"`,
+		"team shop --all --namespace kube-system":                                          `Team flux-system/shop: spec.namespaces[kube-system].name: `,
+		"team shop --all --allow-source x":                                                 `spec.sources.allow[0]: is "x": is not a URL with scheme and host`,
+		"team shop --all --quota cpu=much":                                                 `Team flux-system/shop: `,
+		"set x --all":                                                                      "what is it to deliver? Write --from-helm",
+		"set x --all --from-helm https://a.example.org/b --from-git https://c.example.org": "--from-helm and --from-git exclude each other",
+		"set x --all --from-helm charts/hello":                                             `--from-helm "charts/hello" is not an address: write one that begins with https://, http://, oci://`,
+		"set x --all --from-helm https://charts.example.org/":                              `names no chart`,
+		"set x --all --from-helm https://charts.example.org":                               `names no chart`,
+		"set x --all --from-helm https://me:hunter2@charts.example.org/hello":              "--from-helm holds a user or a password: put them into a Secret, and name that by --secret-ref",
+		"set x --all --from-helm ftp://me:hunter2@charts.example.org/hello":                `--from-helm "…@charts.example.org/hello" is not an address`,
+		"set x --all --from-helm oci://ghcr.io/x/y":                                        "which version? Write --chart-version",
+		"set x --all --from-helm https://a.example.org/b --path ./x":                       "--path does not go with --from-helm",
+		"set x --all --from-git https://a.example.org/b":                                   "which of its content? Write --branch, --tag or --tag-semver",
+		"set x --all --from-git https://a.example.org/b --branch a --chart c":              "--chart does not go with --from-git",
+		"set x --all --from-oci oci://a.example.org/b --branch a":                          "--branch does not go with --from-oci: write --tag or --tag-semver",
+		"set x --all --source charts":                                                      `--source "charts": write KIND/NAME, such as HelmRepository/podinfo`,
+		"set x --all --source HelmRepository/charts":                                       "which chart of --source HelmRepository/charts? Write --chart",
+		"set x --all --source HelmRepository/charts --chart a --values none.yaml":          "--values: open none.yaml",
+		"set x --all --from-helm https://a.example.org/b --addon B_":                       `"B_" is no name for an add-on`,
+		"set x --all --from-helm https://a.example.org/Hello":                              `"Hello" is no name for an add-on: write one by --addon`,
+		"source git x": "write its address: --url",
+		"source git x --url https://a.example.org/b":                    "which of its content? Write --branch",
+		"source git x --url https://a.example.org/b --branch a --tag b": "--branch and --tag exclude each other",
+		"source git x --url git@a.example.org:b --branch a":             "is not an address: write one that begins with https://, http://, ssh://",
+		"source git x --url https://token@a.example.org/b --branch a":   "--url holds a user or a password",
+		"source oci x --url https://a.example.org/b --tag a":            "is not an address: write one that begins with oci://",
+		"source helm x --url https://a.example.org --tag a":             "unknown flag: --tag",
+		"source helm x_ --url https://a.example.org":                    `HelmRepository "x_": the name`,
+	} {
+		t.Run(args, func(t *testing.T) {
+			out, err := run(append(append([]string{"create"}, strings.Fields(args)...), "--export")...)
+			if err == nil || !strings.Contains(err.Error(), want) || out != "" {
+				t.Errorf("says %v, and not %q; prints %q", err, want, out)
+			}
+			if err != nil && strings.Contains(err.Error(), "hunter2") {
+				t.Errorf("it holds the password: %v", err)
+			}
+		})
+	}
+}

@@ -83,7 +83,8 @@ func (c *creation) addFlags(cmd *cobra.Command, hubConfigFlag string) {
 	f := cmd.Flags()
 	c.flags.AddFlags(f)
 	c.reader.Hub.AddIdentityFlags(f, hubconfig.DefaultNamespace)
-	f.StringVar(&c.hubConfig, hubConfigFlag, hubconfig.DefaultNamespace, "the hub's namespace, where the hub publishes its flags in a ConfigMap")
+	f.StringVar(&c.hubConfig, hubConfigFlag, hubconfig.DefaultNamespace,
+		"the hub's namespace, where the hub publishes its flags in a ConfigMap")
 	f.StringToStringVar(&c.labels, "label", nil, "labels of what is created: KEY=VALUE[,KEY=VALUE]")
 	f.BoolVar(&c.export, "export", false, "print YAML for Git, and change nothing")
 	f.BoolVar(&c.force, "force-conflicts", false, "take over fields that somebody else has set, as kubectl apply --server-side does")

@@ -61,9 +61,10 @@ func createSourceCommand() *cobra.Command {
 func sourceCommand(use, kind, what, example string, own func(*pflag.FlagSet, *draft.Source)) *cobra.Command {
 	c, s := &creation{}, draft.Source{Kind: kind}
 	cmd := &cobra.Command{
-		Use:     use + " NAME --url URL",
-		Short:   "Create " + what,
-		Long:    "Creates " + what + " for Flux, with the flags of flux create source " + use + ". It writes no Secret: name one by --secret-ref.",
+		Use:   use + " NAME --url URL",
+		Short: "Create " + what,
+		Long: "Creates " + what + " for Flux, with the flags of flux create source " + use + ". It writes no Secret: name one by " +
+			"--secret-ref.",
 		Example: example,
 		Args:    oneName("source"),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -13,8 +13,8 @@ func createTeamCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "team NAME (--selector KEY=VALUE | --all)",
 		Short: "Create a Team, its hub namespace, and what its people may do there",
-		Long: `Creates a Team in a platform namespace, its hub namespaces on the management cluster, and, for each --group and --user, the right to
-write AddonSets, sources, ConfigMaps and Secrets there. The people do not get the right to write HelmReleases, Kustomizations and
+		Long: `Creates a Team in a platform namespace, its hub namespaces on the management cluster, and, for each --group and --user, the right
+to write AddonSets, sources, ConfigMaps and Secrets there. The people do not get the right to write HelmReleases, Kustomizations and
 ClusterRegistrations: with these they would reach further than the Team allows.`,
 		Example: `  # A team with one namespace on every staging cluster, that may fetch from its own repositories:
   chandler create team shop --selector env=staging --namespace shop-apps --pod-security restricted --network-policy Isolated \
@@ -39,7 +39,7 @@ ClusterRegistrations: with these they would reach further than the Team allows.`
 	f.StringToStringVar(&t.Quota, "quota", nil, "what each of these may use: RESOURCE=QUANTITY[,RESOURCE=QUANTITY]")
 	f.StringVar(&t.ClusterRole, "cluster-role", "", "the ClusterRole of the clusters that the team has in these (default: admin)")
 	f.StringSliceVar(&t.AllowSources, "allow-source", nil, "URLs that the team may fetch from, such as https://git.example.org/shop/*")
-	f.StringSliceVar(&t.SourceKinds, "source-kind", nil, "kinds of sources that it may use: GitRepository, OCIRepository, HelmRepository, Bucket")
+	f.StringSliceVar(&t.SourceKinds, "source-kind", nil, "kinds of sources that it may use, such as GitRepository")
 	f.BoolVar(&t.Verified, "require-verification", false, "every source must verify a signature")
 	f.BoolVar(&t.Delete, "delete-namespaces", false, "delete a namespace on a cluster when the team loses it, with all that is in it")
 	f.StringSliceVar(&t.Groups, "group", nil, "a group whose members write the team's AddonSets")

@@ -107,7 +107,8 @@ func (s Set) fromHelm() (addon, source map[string]any, err error) {
 	if err := checkURL("--from-helm", s.FromHelm, "https", "http", "oci"); err != nil {
 		return nil, nil, err
 	}
-	if err := s.only("--from-helm", "--path", s.Path, "--branch", s.Branch, "--tag", s.Tag, "--tag-semver", s.TagSemver, "--chart", s.Chart); err != nil {
+	err = s.only("--from-helm", "--path", s.Path, "--branch", s.Branch, "--tag", s.Tag, "--tag-semver", s.TagSemver, "--chart", s.Chart)
+	if err != nil {
 		return nil, nil, err
 	}
 	i := strings.LastIndexByte(s.FromHelm, '/')

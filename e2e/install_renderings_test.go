@@ -178,6 +178,12 @@ func TestChartValues(t *testing.T) {
 			t.Errorf("the policy for generated objects does not say %s", want)
 		}
 	}
+	for name, namespace := range map[string]string{"of-hub": "platform", "of-flux": "flux-system", "a": "a", "b": "b"} {
+		binding := &unstructured.Unstructured{Object: made["ValidatingAdmissionPolicyBinding chandler-teams-"+name]}
+		if got, _, _ := unstructured.NestedString(binding.Object, "spec", "paramRef", "namespace"); got != namespace {
+			t.Errorf("a policy has the Teams of %q, want %q", got, namespace)
+		}
+	}
 	if made["ValidatingAdmissionPolicy chandler-origins"] != nil || made["ValidatingAdmissionPolicyBinding chandler-origins"] != nil {
 		t.Error("the policy for origins is there, which was turned off")
 	}

@@ -55,6 +55,8 @@ func TestPolicies(t *testing.T) {
 	step(t, "people are denied", p.denied)
 	step(t, "people suspend, reconcile and edit what is theirs", p.allowed)
 	step(t, "Git is people too", p.fromGit)
+	step(t, "teams have the sources that they may have", p.teamSources)
+	step(t, "Flux runs known images", p.fluxImages)
 	step(t, "garbage is collected", p.collected)
 	step(t, "a namespace goes", p.namespaceGoes)
 	step(t, "everything is uninstalled", p.uninstalled)

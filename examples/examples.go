@@ -12,7 +12,7 @@ import (
 
 // FS holds every example.
 //
-//go:embed charts cni git kamaji quickstart teams workload-identity
+//go:embed charts cni git kamaji policies quickstart teams workload-identity
 var FS embed.FS
 
 // Read returns a file with its ${…} variables filled in.

@@ -4,120 +4,33 @@ package fluxspec_test
 
 import (
 	"net/url"
+	"os"
 	"path"
 	"strings"
 	"testing"
 
+	"sigs.k8s.io/yaml"
+
 	"github.com/chandler-hub/chandler/internal/fluxspec"
 )
 
-// TestAllows: a URL is allowed if every program that reads it ends up at the place that the pattern names.
+// TestAllows: a URL is allowed if every program that reads it ends up at the place that the pattern names. The cases are in
+// a file, since the end-to-end tests ask the admission policy the same.
 func TestAllows(t *testing.T) {
-	const team = "https://git.example.org/dev-team/*"
-	cases := []struct {
-		pattern, url string
-		want         bool
-	}{
-		{team, "https://git.example.org/dev-team/app", true},
-		{team, "https://git.example.org/dev-team/app.git", true},
-		{team, "https://git.example.org/dev-team/a/b/~c_d+e.git", true},
-		{team, "https://git.example.org/dev-team/", true},
-		{team, "https://git.example.org/dev-team", false},
-		{team, "https://git.example.org/dev-team-2/app", false},
-		{team, "https://git.example.org/other/app", false},
-		{team, "https://git.example.org", false},
-		{team, "", false},
-		{team, team, false}, // a pattern is no URL
-		// steps up, in every spelling
-		{team, "https://git.example.org/dev-team/../other/app", false},
-		{team, "https://git.example.org/dev-team/..", false},
-		{team, "https://git.example.org/dev-team/./../other", false},
-		{team, "https://git.example.org/dev-team/%2e%2e/other/app", false},
-		{team, "https://git.example.org/dev-team/..%2fother/app", false},
-		{team, "https://git.example.org/dev-team/%252e%252e/other", false},
-		{team, `https://git.example.org/dev-team/..\other`, false},
-		{team, `https://git.example.org/dev-team\..\other`, false},
-		{team, "https://git.example.org/dev-team/..;/other", false},
-		{team, "https://git.example.org/dev-team//other/app", false},
-		{team, "https://git.example.org//dev-team/app", false},
-		// other hosts
-		{team, "https://git.example.org.evil.example/dev-team/app", false},
-		{team, "https://git.example.org@evil.example/dev-team/app", false},
-		{team, "https://git.example.org:443@evil.example/dev-team/app", false},
-		{team, `https://git.example.org\@evil.example/dev-team/app`, false},
-		{team, `https://evil.example\git.example.org/dev-team/app`, false},
-		{team, "https://evil.example#@git.example.org/dev-team/app", false},
-		{team, "https://evil.example?@git.example.org/dev-team/app", false},
-		{team, "https://evil.example/https://git.example.org/dev-team/app", false},
-		{team, "https://git.example.org./dev-team/app", false},
-		{team, "https://GIT.example.org/dev-team/app", false},
-		{team, "https://git%2eexample.org/dev-team/app", false},
-		{team, "https://gıt.example.org/dev-team/app", false},
-		{team, "https://xgit.example.org/dev-team/app", false},
-		// users, ports, schemes
-		{team, "https://me:secret@git.example.org/dev-team/app", false},
-		{team, "https://@git.example.org/dev-team/app", false},
-		{team, "https://git.example.org:443/dev-team/app", false},
-		{team, "https://git.example.org:/dev-team/app", false},
-		{team, "https://git.example.org:8443/dev-team/app", false},
-		{team, "http://git.example.org/dev-team/app", false},
-		{team, "HTTPS://git.example.org/dev-team/app", false},
-		{team, "oci://git.example.org/dev-team/app", false},
-		{team, "ssh://git.example.org/dev-team/app", false},
-		{team, "git@git.example.org:dev-team/app", false},
-		{team, "//git.example.org/dev-team/app", false},
-		{team, "https:/git.example.org/dev-team/app", false},
-		{team, "https:git.example.org/dev-team/app", false},
-		{team, "https:///git.example.org/dev-team/app", false},
-		// what is not text, and what follows a path
-		{team, "https://git.example.org/dev-team/app\n", false},
-		{team, "https://git.example.org/dev-team/app\x00", false},
-		{team, "\thttps://git.example.org/dev-team/app", false},
-		{team, " https://git.example.org/dev-team/app", false},
-		{team, "https://git.example.org/dev-team/app?ref=x", false},
-		{team, "https://git.example.org/dev-team/app#x", false},
-		{team, "https://git.example.org/dev-team/über", false},
-
-		{"ssh://git@git.example.org/dev-team/*", "ssh://git@git.example.org/dev-team/app", true},
-		{"ssh://git@git.example.org/dev-team/*", "ssh://git.example.org/dev-team/app", false},
-		{"ssh://git@git.example.org/dev-team/*", "ssh://root@git.example.org/dev-team/app", false},
-		{"ssh://git@git.example.org/dev-team/*", "ssh://git@git.example.org@evil.example/dev-team/app", false},
-		{"https://git.example.org:8443/*", "https://git.example.org:8443/a", true},
-		{"https://git.example.org:8443/*", "https://git.example.org/a", false},
-		{"oci://registry.example.org/dev-team/*", "oci://registry.example.org/dev-team/charts", true},
-		{"oci://registry.example.org/dev-team/*", "https://registry.example.org/dev-team/charts", false},
-		{"https://git.example.org/dev-team/app", "https://git.example.org/dev-team/app", true},
-		{"https://git.example.org/dev-team/app", "https://git.example.org/dev-team/app.git", false},
-		{"https://git.example.org/My%20Project/*", "https://git.example.org/My%20Project/_git/app", true},
-		{"https://git.example.org/My%20Project/*", "https://git.example.org/My%20Project/%2e%2e/Other", false},
-		{"https://git.example.org/team-*", "https://git.example.org/team-a/app", true},
-		{"https://git.example.org/.*", "https://git.example.org/../x", false},
-
-		{"https://*.example.org/dev-team/*", "https://git.example.org/dev-team/app", true},
-		{"https://*.example.org/dev-team/*", "https://example.org/dev-team/app", false},
-		{"https://*.example.org/dev-team/*", "https://.example.org/dev-team/app", false},
-		{"https://*.example.org/dev-team/*", "https://a.b.example.org/dev-team/app", false},
-		{"https://*.example.org/dev-team/*", "https://evil.example/x.example.org/dev-team/app", false},
-		{"https://*.example.org/dev-team/*", "https://evil:x.example.org/dev-team/app", false},
-		{"https://*.example.org/dev-team/*", "https://-o.example.org/dev-team/app", false},
-		{"https://*.example.org/dev-team/*", "https://*.example.org/dev-team/app", false},
-		{"https://git.*.example.org/*", "https://git.eu.example.org/app", true},
-		{"https://git.*.example.org/*", "https://git.example.org/app", false},
-
-		// wrong patterns match nothing
-		{"*", "https://git.example.org/app", false},
-		{"https://*", "https://git.example.org/app", false},
-		{"https://*", "https://localhost", false},
-		{"https://git.example.org*", "https://git.example.org.evil.example", false},
-		{"https://git*.example.org/*", "https://git2.example.org/a", false},
-		{"https://git.example.org/*/app", "https://git.example.org/x/app", false},
-		{"*://git.example.org/*", "https://git.example.org/app", false},
-		{"https://*@git.example.org/*", "https://me@git.example.org/app", false},
-		{"git.example.org/*", "git.example.org/app", false},
+	raw, err := os.ReadFile("testdata/team-urls.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cases []struct {
+		Pattern, URL string
+		Allowed      bool
+	}
+	if err := yaml.UnmarshalStrict(raw, &cases); err != nil || len(cases) < 80 {
+		t.Fatalf("%d cases: %v", len(cases), err)
 	}
 	for _, tc := range cases {
-		if got := (&fluxspec.TeamRules{Allow: []string{"https://nowhere.example.org/*", tc.pattern}}).Allows(tc.url); got != tc.want {
-			t.Errorf("pattern %q, URL %q: got %v, want %v", tc.pattern, tc.url, got, tc.want)
+		if got := (&fluxspec.TeamRules{Allow: []string{"https://nowhere.example.org/*", tc.Pattern}}).Allows(tc.URL); got != tc.Allowed {
+			t.Errorf("pattern %q, URL %q: got %v, want %v", tc.Pattern, tc.URL, got, tc.Allowed)
 		}
 	}
 	for _, r := range []*fluxspec.TeamRules{nil, {}} {

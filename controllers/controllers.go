@@ -34,8 +34,8 @@ import (
 )
 
 // What the hub may do on the management cluster. It reads Secrets everywhere, because kubeconfigs lie beside their clusters,
-// and writes them only beside AddonSets; so too the ConfigMaps by which Flux logs in with a workload identity. It patches one label and
-// one annotation of the objects that clusters come from. The end-to-end tests run it with these rights, and fail if it asks for
+// and writes them only beside AddonSets, and where a Secret asks it to renew the token in it; so too the ConfigMaps by which
+// Flux logs in with a workload identity. It patches one label and one annotation of the objects that clusters come from. The end-to-end tests run it with these rights, and fail if it asks for
 // another, or does not use one.
 //
 // +kubebuilder:rbac:groups=chandler.dev,resources=addonsets,verbs=get;list;watch;create;patch;delete
@@ -120,6 +120,8 @@ func AddRooms(mgr manager.Manager, config *hubconfig.Config, w World) error {
 			Origins: known, Clock: now, Recorder: mgr.GetEventRecorder("chandler-delivery")}).SetupWithManager},
 		{"team", (&teams.Reconciler{Client: c, Live: live, Config: config, Clock: now}).SetupWithManager},
 		{"tokens", (&tokens.Reconciler{Client: c, Live: live, Config: config, Clock: now, Token: w.Token,
+			Recorder: mgr.GetEventRecorder("chandler-tokens")}).SetupWithManager},
+		{"renewal", (&tokens.Renewal{Client: c, Live: live, Config: config, Clock: now, Token: w.Token,
 			Recorder: mgr.GetEventRecorder("chandler-tokens")}).SetupWithManager},
 		{"shared", keeper.SetupWithManager},
 		{"origins", known.SetupWithManager},

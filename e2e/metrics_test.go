@@ -89,7 +89,7 @@ func TestMetrics(t *testing.T) {
 		}
 		for _, begin := range []string{
 			`chandler_registration_suspended_timestamp_seconds{reason="ClusterUnreachable",registration="fleet/broken"} 1.`,
-			`chandler_registration_credential_expiry_timestamp_seconds{provider="Secret",registration="fleet/healthy"} 1.`,
+			`chandler_registration_credential_expiry_timestamp_seconds{provider="Secret",registration="fleet/healthy",renewed="false"} 1.`,
 			`chandler_probe_duration_seconds_count{outcome="Answered"} `, `chandler_probe_duration_seconds_count{outcome="ConnectionRefused"} `,
 			`chandler_writes_total{kind="HelmRelease",result="success",verb="apply"} `, `chandler_writes_total{kind="ClusterRegistration",result="success",verb="status"} `,
 		} {

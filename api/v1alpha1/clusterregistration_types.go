@@ -294,6 +294,9 @@ type CredentialStatus struct {
 	// longer, and "expired" when it is over.
 	// +optional
 	ExpiresIn string `json:"expiresIn,omitempty"`
+	// renewed is true if the hub renews the token itself: its Secret has annotation chandler.dev/renew-token.
+	// +optional
+	Renewed bool `json:"renewed,omitempty"`
 }
 
 // What one AddonSet does for a cluster. NotSelected, Stalled and Duplicate are followed by a colon and the reason.

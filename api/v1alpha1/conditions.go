@@ -313,7 +313,7 @@ const (
 	AddonTakenOverEvent    = "AddonTakenOver"
 	AddonFailedEvent       = "AddonFailed"
 	AddonRecoveredEvent    = "AddonRecovered"
-	// TokenFailedEvent: a cluster has not given the hub a token for a Team. The hub asks again.
+	// TokenFailedEvent: a cluster has not given the hub a token, for a Team or for the hub itself. The hub asks again.
 	TokenFailedEvent = "TokenFailed"
 	DeliveredEvent   = "Delivered"
 	// DeliveryMadeAgainEvent: somebody deleted a delivery that its set wants. The hub makes it again, and nothing is

@@ -29,6 +29,10 @@ const (
 	// labelled, lets the hub make it again without what somebody wrote into its spec, or a label of its own.
 	DiscardSpecAnnotation = "chandler.dev/discard-spec"
 
+	// RenewTokenAnnotation on a Secret with the kubeconfig of a cluster has the hub renew the ServiceAccount's token in
+	// it. The value is the lifetime to ask for, such as 720h.
+	RenewTokenAnnotation = "chandler.dev/renew-token"
+
 	// DrainAnnotation on a TenantControlPlane or Cluster, while it is "true", has its add-ons uninstalled, if its
 	// registration has spec.drainBeforeDeletion. Removing the annotation brings them back.
 	DrainAnnotation = "chandler.dev/drain"
@@ -112,11 +116,13 @@ const (
 	// SuspendedAnnotation on a Flux object says why the hub keeps it suspended. Without it, somebody else suspended
 	// the object.
 	SuspendedAnnotation = "chandler.dev/suspended"
-	// FingerprintAnnotation on a mirror is the fingerprint of its kubeconfig.
+	// FingerprintAnnotation on a mirror, or on a Secret with RenewTokenAnnotation, is the fingerprint of its kubeconfig.
 	FingerprintAnnotation = "chandler.dev/kubeconfig-fingerprint"
-	// TokenExpiryAnnotation on the mirror of a team is when its token expires, as RFC 3339.
+	// TokenExpiryAnnotation on the mirror of a team, or on a Secret with RenewTokenAnnotation, is when its token
+	// expires, as RFC 3339.
 	TokenExpiryAnnotation = "chandler.dev/token-expires"
-	// TokenIssuedAnnotation on the mirror of a team is when the hub asked for its token, as RFC 3339.
+	// TokenIssuedAnnotation on the mirror of a team, or on a Secret with RenewTokenAnnotation, is when its token was
+	// asked for, as RFC 3339.
 	TokenIssuedAnnotation = "chandler.dev/token-issued"
 	// MirroredAnnotation on a registration lists the label keys, comma-separated, that discovery mirrors. A key with
 	// a ! is left alone, since somebody else has given the label another value.

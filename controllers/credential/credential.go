@@ -32,20 +32,27 @@ func TeamFingerprint(reg *hubv1.ClusterRegistration, from match.Reach, rights *h
 // Read reads and checks the published kubeconfig of a registration again. It returns nil if the Secret has changed
 // since, or is gone. Then the registration room checks it first, and publishes it when it is valid again.
 func Read(ctx context.Context, live client.Reader, config *hubconfig.Config, reg *hubv1.ClusterRegistration) (*kubeconfig.Config, error) {
+	_, parsed, err := Secret(ctx, live, config, reg)
+	return parsed, err
+}
+
+// Secret is Read, and returns the Secret too.
+func Secret(ctx context.Context, live client.Reader, config *hubconfig.Config, reg *hubv1.ClusterRegistration) (*corev1.Secret,
+	*kubeconfig.Config, error) {
 	published := reg.Status.Credential
 	if published == nil || published.SecretName == "" {
-		return nil, nil
+		return nil, nil, nil
 	}
 	secret := &corev1.Secret{}
 	if err := live.Get(ctx, types.NamespacedName{Namespace: reg.Namespace, Name: published.SecretName}, secret); err != nil {
 		if apierrors.IsNotFound(err) {
-			return nil, nil
+			return nil, nil, nil
 		}
-		return nil, fmt.Errorf("read the kubeconfig: %w", err)
+		return nil, nil, fmt.Errorf("read the kubeconfig: %w", err)
 	}
 	parsed, err := kubeconfig.Parse(secret.Data[published.Key], config.RulesFor(reg))
 	if err != nil || parsed.Fingerprint() != published.Fingerprint {
-		return nil, nil
+		return nil, nil, nil
 	}
-	return parsed, nil
+	return secret, parsed, nil
 }

@@ -108,6 +108,24 @@ func ClustersOfTeam(c client.Reader) handler.MapFunc {
 	}
 }
 
+// UsersOfSecret returns a function that returns the registrations whose kubeconfig in use comes from a Secret.
+func UsersOfSecret(c client.Reader) handler.MapFunc {
+	return func(ctx context.Context, obj client.Object) []reconcile.Request {
+		list := &hubv1.ClusterRegistrationList{}
+		if err := c.List(ctx, list, client.InNamespace(obj.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "list the registrations of a namespace")
+			return nil
+		}
+		var out []reconcile.Request
+		for i := range list.Items {
+			if in := list.Items[i].Status.Credential; in != nil && in.SecretName == obj.GetName() {
+				out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+			}
+		}
+		return out
+	}
+}
+
 // Registrations returns the registrations that the options select.
 func Registrations(ctx context.Context, c client.Reader, opts ...client.ListOption) []reconcile.Request {
 	regs := &hubv1.ClusterRegistrationList{}

@@ -3,6 +3,8 @@
 package metrics
 
 import (
+	"strconv"
+
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -30,7 +32,7 @@ func collectRegistrations(list *hubv1.ClusterRegistrationList, out chan<- promet
 			gauge(out, registrationSuspended, float64(s.LastTransitionTime.Unix()), name, s.Reason)
 		}
 		if in := reg.Status.Credential; in != nil && in.ExpirationTime != nil {
-			gauge(out, credentialExpiry, float64(in.ExpirationTime.Unix()), name, reg.Status.Provider)
+			gauge(out, credentialExpiry, float64(in.ExpirationTime.Unix()), name, reg.Status.Provider, strconv.FormatBool(in.Renewed))
 		}
 	}
 	for g, n := range counts {

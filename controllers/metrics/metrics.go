@@ -39,8 +39,8 @@ var (
 		"Since when the hub keeps the Flux objects of a cluster suspended, in seconds since 1970, and why. None while it does not.",
 		[]string{"registration", "reason"}, nil)
 	credentialExpiry = prometheus.NewDesc("chandler_registration_credential_expiry_timestamp_seconds",
-		"When the kubeconfig that is in use for a cluster expires, in seconds since 1970. None where nothing says when.",
-		[]string{"registration", "provider"}, nil)
+		"When the kubeconfig that is in use for a cluster expires, in seconds since 1970, and whether the hub renews it. None where "+
+			"nothing says when.", []string{"registration", "provider", "renewed"}, nil)
 
 	setReady = prometheus.NewDesc("chandler_addonset_ready",
 		"1 if an AddonSet is Ready, else 0.", []string{"addonset"}, nil)

@@ -109,7 +109,7 @@ chandler_registration_reachable{registration="tenants/ready"} 1
 chandler_registration_reachable{registration="tenants/dead"} 0
 chandler_registration_suspended_timestamp_seconds{reason="ClusterUnreachable",registration="tenants/dead"} 1.7e+09
 chandler_registration_suspended_timestamp_seconds{reason="ClusterSleeping",registration="tenants/sleeps"} 1.7e+09
-chandler_registration_credential_expiry_timestamp_seconds{provider="Secret",registration="tenants/expiring"} 1.8e+09
+chandler_registration_credential_expiry_timestamp_seconds{provider="Secret",registration="tenants/expiring",renewed="false"} 1.8e+09
 chandler_addonsets{state="Ready"} 1
 chandler_addonsets{state="Stalled"} 1
 chandler_addonsets{state="NoClusterMatches"} 0

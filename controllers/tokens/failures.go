@@ -15,7 +15,7 @@ const (
 	lastRetry  = 15 * time.Minute
 )
 
-// place is a hub namespace, for one cluster.
+// place is a hub namespace, for one cluster; none for the registration's own credential.
 type place struct {
 	cluster   types.NamespacedName
 	namespace string
@@ -49,6 +49,16 @@ func (f *failures) note(at place, now time.Time) time.Duration {
 	after := min(max(2*f.entries[at].after, firstRetry), lastRetry)
 	f.entries[at] = failed{now.Add(after), after}
 	return after
+}
+
+// rest notes that a cluster has given a token, and is not to be asked again for a while, whatever it says of it.
+func (f *failures) rest(at place, now time.Time, after time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.entries == nil {
+		f.entries = map[place]failed{}
+	}
+	f.entries[at] = failed{again: now.Add(after)}
 }
 
 func (f *failures) forget(at place) {

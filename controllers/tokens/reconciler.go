@@ -4,6 +4,8 @@
 // deliver, it keeps a kubeconfig with a token of the Team's ServiceAccount there, beside the sets. It asks the cluster
 // for tokens with the registration's kubeconfig, which never leaves the hub. Tokens are renewed after a third of
 // their time. They are revoked when the ServiceAccount goes, with the Team's rights.
+//
+// It also renews the tokens by which the hub itself logs in to clusters, where Secrets ask for that (Renewal).
 package tokens
 
 import (
@@ -40,6 +42,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/render"
 	"github.com/chandler-hub/chandler/internal/status"
 	"github.com/chandler-hub/chandler/internal/team"
+	"github.com/chandler-hub/chandler/internal/token"
 )
 
 // Reconciler works on one cluster at a time.
@@ -139,7 +142,7 @@ func (r *Reconciler) renew(ctx context.Context, reg *hubv1.ClusterRegistration, 
 	issued := r.Clock.Now()
 	account := types.NamespacedName{Namespace: team.AccountNamespace(from.Team.Name), Name: from.Team.Name}
 	at := place{client.ObjectKeyFromObject(reg), from.Namespace}
-	token, expires, failure := r.Token(ctx, admin, account, team.TokenLifetime,
+	text, expires, failure := r.Token(ctx, admin, account, team.TokenLifetime,
 		probe.Options{Rules: admin.Rules(), UserAgent: "chandler-hub", Total: answerTime})
 	if failure != nil {
 		r.Recorder.Eventf(reg, nil, corev1.EventTypeWarning, hubv1.TokenFailedEvent, "RequestToken",
@@ -147,8 +150,8 @@ func (r *Reconciler) renew(ctx context.Context, reg *hubv1.ClusterRegistration, 
 		return r.failures.note(at, issued), nil
 	}
 	r.failures.forget(at)
-	expires = team.Expiry(issued, expires)
-	config, err := admin.WithToken(token)
+	expires = token.Expiry(issued, expires, team.TokenLifetime)
+	config, err := admin.WithToken(text)
 	if err != nil {
 		return 0, fmt.Errorf("write the kubeconfig of Team %s: %w", from.Team.Name, err)
 	}
@@ -160,7 +163,7 @@ func (r *Reconciler) renew(ctx context.Context, reg *hubv1.ClusterRegistration, 
 	if _, err := apply.Update(ctx, r.Client, u, hubv1.FieldManager); err != nil {
 		return 0, err
 	}
-	return team.RenewIn(issued, expires, r.Clock.Now()), nil
+	return token.RenewIn(issued, expires, r.Clock.Now()), nil
 }
 
 // there returns the metadata of the mirror in a namespace; nil if there is none. It returns an error if an object of
@@ -184,20 +187,16 @@ func (r *Reconciler) there(ctx context.Context, reg *hubv1.ClusterRegistration, 
 // ServiceAccount, which the rights bring: if either is another one, or the cluster refuses the token, it is renewed before
 // its time.
 func due(there *metav1.PartialObjectMetadata, print string, refused bool, now time.Time) time.Duration {
-	if there == nil || there.Labels[hubv1.MirrorLabel] != identity.TeamMirror || there.Annotations[hubv1.FingerprintAnnotation] != print {
+	if there == nil || there.Labels[hubv1.MirrorLabel] != identity.TeamMirror {
 		return 0
 	}
-	issued, err := time.Parse(time.RFC3339, there.Annotations[hubv1.TokenIssuedAnnotation])
-	if err != nil {
+	notes, ok := token.NotesOf(there.Annotations, print, now)
+	if !ok {
 		return 0
 	}
-	expires, err := time.Parse(time.RFC3339, there.Annotations[hubv1.TokenExpiryAnnotation])
-	if err != nil || issued.After(now) {
-		return 0
-	}
-	wait := team.RenewIn(issued, expires, now)
+	wait := token.RenewIn(notes.Issued, notes.Expires, now)
 	if refused {
-		wait = min(wait, max(issued.Add(refusedTime).Sub(now), 0))
+		wait = min(wait, max(notes.Issued.Add(refusedTime).Sub(now), 0))
 	}
 	return wait
 }
@@ -251,11 +250,8 @@ func (r *Reconciler) mirror(reg *hubv1.ClusterRegistration, from match.Reach, co
 		hubv1.ClusterLabel:             identity.LabelValue(reg.Name),
 		fluxmeta.LabelKeyWatch:         fluxmeta.LabelValueWatchEnabled,
 	})
-	u.SetAnnotations(map[string]string{
-		hubv1.RegistrationAnnotation: key.String(),
-		hubv1.FingerprintAnnotation:  print,
-		hubv1.TokenIssuedAnnotation:  issued.UTC().Format(time.RFC3339),
-		hubv1.TokenExpiryAnnotation:  expires.UTC().Format(time.RFC3339),
-	})
+	annotations := token.Notes{Issued: issued, Expires: expires, Fingerprint: print}.Annotations()
+	annotations[hubv1.RegistrationAnnotation] = key.String()
+	u.SetAnnotations(annotations)
 	return u
 }

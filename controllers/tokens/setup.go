@@ -83,3 +83,37 @@ func ofTeams() predicate.Predicate {
 	}
 	return predicate.And(team, edited)
 }
+
+// SetupWithManager starts the renewal of the hub's own tokens.
+func (r *Renewal) SetupWithManager(mgr manager.Manager) error {
+	secret := &metav1.PartialObjectMetadata{}
+	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	return ctrl.NewControllerManagedBy(mgr).Named("renewal").
+		Watches(&hubv1.ClusterRegistration{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(becomesUsable())).
+		WatchesMetadata(secret, handler.EnqueueRequestsFromMapFunc(enqueue.UsersOfSecret(r.Client)), builder.WithPredicates(asksForRenewal())).
+		WithOptions(controller.Options{MaxConcurrentReconciles: r.Config.Concurrency}).
+		WithLogConstructor(logkey.Of(mgr, "renewal", logkey.Cluster)).
+		Complete(r)
+}
+
+// becomesUsable lets through that a cluster answers to a kubeconfig, or to another one, and that a registration goes.
+func becomesUsable() predicate.Predicate {
+	return predicate.Funcs{
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			a, b := e.ObjectOld.(*hubv1.ClusterRegistration), e.ObjectNew.(*hubv1.ClusterRegistration)
+			return may(a) != may(b) || !equality.Semantic.DeepEqual(a.Status.Credential, b.Status.Credential)
+		},
+	}
+}
+
+// asksForRenewal lets through that somebody asks for the renewal of the token in a Secret, or for another lifetime.
+func asksForRenewal() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false }, // its registration comes, or is there and read at the start
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			a, b := e.ObjectOld.GetAnnotations()[hubv1.RenewTokenAnnotation], e.ObjectNew.GetAnnotations()[hubv1.RenewTokenAnnotation]
+			return a != b && b != ""
+		},
+		DeleteFunc: func(event.DeleteEvent) bool { return false },
+	}
+}

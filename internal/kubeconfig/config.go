@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"                               //nolint:depguard // the Config struct
 	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1" //nolint:depguard // the structs of a kubeconfig
 	"sigs.k8s.io/yaml"
@@ -135,6 +136,33 @@ func (c *Config) AuthorityFingerprint() string {
 // Expiration returns when the credential ceases to work: the earlier of the client certificate's NotAfter and the token's
 // exp, if it is a JWT. The boolean is false if nothing says so.
 func (c *Config) Expiration() (time.Time, bool) { return c.expires, !c.expires.IsZero() }
+
+// Account returns the ServiceAccount whose token is the only credential, and when the token was issued, by the clock of the
+// cluster; the zero time if it does not say. The boolean is false if the credential is another one.
+func (c *Config) Account() (account types.NamespacedName, issued time.Time, ok bool) {
+	if len(c.cert) > 0 || c.username != "" {
+		return types.NamespacedName{}, time.Time{}, false
+	}
+	return accountOf(c.token)
+}
+
+// Retoken returns raw, the kubeconfig that was parsed, with another token in the place of this one. Everything else in it
+// stays as it is. It returns false if that is not all that changes for whoever reads it, or if the rules refuse the token.
+func (c *Config) Retoken(raw []byte, token string) ([]byte, *Config, bool) {
+	if c.token == "" {
+		return nil, nil, false
+	}
+	out := bytes.ReplaceAll(raw, []byte(c.token), []byte(token))
+	want, err := c.WithToken(token)
+	if err != nil {
+		return nil, nil, false
+	}
+	got, err := Parse(out, c.rules)
+	if err != nil || got.fingerprint != want.fingerprint {
+		return nil, nil, false
+	}
+	return out, got, true
+}
 
 // RESTConfig returns a new client configuration for the cluster. Timeouts and rate limits are left to the caller.
 func (c *Config) RESTConfig() *rest.Config {

@@ -15,6 +15,9 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // readUser takes over the credential in use: a token, a client certificate with its key, a user name with its password.
@@ -156,25 +159,52 @@ func privateKey(raw []byte) ([]byte, error) {
 // latestExpiry is the last moment that Kubernetes can write in a status (RFC 3339 has four digits for the year).
 var latestExpiry = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
 
-// tokenExpiry returns exp of a JWT (RFC 7519, 4.1.4). The signature is not verified: the hub only wants to warn in time.
-func tokenExpiry(token string) (time.Time, bool) {
+// claims are what the hub reads of a token. Its signature is not verified: only the cluster knows whether it is good.
+type claims struct {
+	Expiry  *float64 `json:"exp"`
+	Issued  *float64 `json:"iat"`
+	Subject string   `json:"sub"`
+}
+
+// claimsOf reads a JWT (RFC 7519). It returns false if the token is none.
+func claimsOf(token string) (c claims, ok bool) {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {
-		return time.Time{}, false
+		return claims{}, false
 	}
 	payload, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(parts[1], "="))
-	if err != nil {
+	return c, err == nil && json.Unmarshal(payload, &c) == nil
+}
+
+// moment returns a time of a claim.
+func moment(seconds *float64) (time.Time, bool) {
+	if seconds == nil || *seconds <= 0 || *seconds > float64(latestExpiry.Unix()) {
 		return time.Time{}, false
 	}
-	var claims struct {
-		Expiry *float64 `json:"exp"`
-	}
-	if json.Unmarshal(payload, &claims) != nil || claims.Expiry == nil {
+	return time.Unix(int64(*seconds), 0).UTC(), true
+}
+
+// tokenExpiry returns exp of a JWT (RFC 7519, 4.1.4).
+func tokenExpiry(token string) (time.Time, bool) {
+	c, ok := claimsOf(token)
+	if !ok {
 		return time.Time{}, false
 	}
-	seconds := *claims.Expiry
-	if seconds <= 0 || seconds > float64(latestExpiry.Unix()) {
-		return time.Time{}, false
+	return moment(c.Expiry)
+}
+
+// accountPrefix is what the user name of a ServiceAccount begins with.
+const accountPrefix = "system:serviceaccount:"
+
+// accountOf returns the ServiceAccount that a token says to be of, and when it was issued by the clock of the cluster, the
+// zero time if it does not say.
+func accountOf(token string) (account types.NamespacedName, issued time.Time, ok bool) {
+	c, ok := claimsOf(token)
+	rest, is := strings.CutPrefix(c.Subject, accountPrefix)
+	account.Namespace, account.Name, _ = strings.Cut(rest, ":")
+	if !ok || !is || len(validation.IsDNS1123Label(account.Namespace)) > 0 || len(validation.IsDNS1123Subdomain(account.Name)) > 0 {
+		return types.NamespacedName{}, time.Time{}, false
 	}
-	return time.Unix(int64(seconds), 0).UTC(), true
+	issued, _ = moment(c.Issued)
+	return account, issued, true
 }

@@ -30,6 +30,9 @@ const maxName = 48 - len(setPrefix)
 // defaultRole is the ClusterRole of a team if the Team does not say.
 const defaultRole = "admin"
 
+// TokenLifetime is how long a team's token is asked for. The API server may give another time.
+const TokenLifetime = 24 * time.Hour
+
 // SetName returns the name of the AddonSet that brings a Team's namespaces and rights to its clusters. The set's only
 // add-on has the same name.
 func SetName(team string) string { return setPrefix + team }

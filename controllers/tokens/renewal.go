@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tokens
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/credential"
+	"github.com/chandler-hub/chandler/internal/apply"
+	"github.com/chandler-hub/chandler/internal/hubconfig"
+	"github.com/chandler-hub/chandler/internal/kubeconfig"
+	"github.com/chandler-hub/chandler/internal/origin"
+	"github.com/chandler-hub/chandler/internal/probe"
+	"github.com/chandler-hub/chandler/internal/status"
+	"github.com/chandler-hub/chandler/internal/token"
+)
+
+// Renewal renews the tokens by which the hub itself logs in to clusters, in the Secrets that ask for it
+// (chandler.dev/renew-token). It works on one cluster at a time.
+//
+// Whoever may write such a Secret has the credential in it, and no more by this: the hub asks the server that the
+// Secret names, with the token of the Secret, for another token of the ServiceAccount whose token it is. It writes the
+// answer where that token was.
+type Renewal struct {
+	Client   client.Client
+	Live     client.Reader
+	Config   *hubconfig.Config
+	Clock    clock.PassiveClock
+	Recorder events.EventRecorder
+	// Token is probe.Token, except in tests.
+	Token Request
+
+	failures failures
+}
+
+// Reconcile renews the token of one registration if a third of its time is over.
+func (r *Renewal) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Result, error) {
+	at := place{cluster: req.NamespacedName}
+	reg := &hubv1.ClusterRegistration{}
+	if err := r.Client.Get(ctx, req.NamespacedName, reg); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.failures.forget(at)
+		}
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if !may(reg) {
+		return ctrl.Result{}, nil // what it waits for wakes this room
+	}
+	meta := &metav1.PartialObjectMetadata{}
+	meta.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	key := types.NamespacedName{Namespace: reg.Namespace, Name: reg.Status.Credential.SecretName}
+	if err := r.Client.Get(ctx, key, meta); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	asked, asks := meta.Annotations[hubv1.RenewTokenAnnotation]
+	if !asks || meta.DeletionTimestamp != nil {
+		return ctrl.Result{}, nil
+	}
+	now := r.Clock.Now()
+	lifetime, ok := token.Lifetime(asked)
+	if !ok {
+		r.tell(reg, fmt.Sprintf("annotation %s is no duration from %s to %s, such as 720h: correct it", hubv1.RenewTokenAnnotation,
+			token.Shortest, token.Longest))
+		return ctrl.Result{}, nil
+	}
+	if notes, ok := token.NotesOf(meta.Annotations, reg.Status.Credential.Fingerprint, now); ok {
+		if wait := token.RenewIn(notes.Issued, token.Expiry(notes.Issued, notes.Expires, token.Longest), now); wait > 0 {
+			return ctrl.Result{RequeueAfter: wait}, nil
+		}
+	}
+	if wait := r.failures.wait(at, now); wait > 0 {
+		return ctrl.Result{RequeueAfter: wait}, nil
+	}
+	again, err := r.renew(ctx, reg, at, lifetime)
+	return apply.Retried(ctrl.Result{RequeueAfter: again}, err)
+}
+
+// may returns whether a registration is one whose credential somebody may have the hub renew: the cluster answers to the
+// kubeconfig that the Secret has, and nobody else renews it, as Kamaji and Cluster API do.
+func may(reg *hubv1.ClusterRegistration) bool {
+	ref, c := reg.Spec.OriginRef, reg.Status.Credential
+	foreign := ref != nil && reg.Spec.KubeConfig == nil && ref.Kind != origin.Secret.Kind
+	return c != nil && c.SecretName != "" && !foreign && status.Online(reg) && status.IsTrue(reg, hubv1.KubeConfigValidCondition)
+}
+
+// renew asks for a token and writes it. It returns after how long to look again.
+func (r *Renewal) renew(ctx context.Context, reg *hubv1.ClusterRegistration, at place, lifetime time.Duration) (time.Duration, error) {
+	secret, config, err := credential.Secret(ctx, r.Live, r.Config, reg)
+	if err != nil || secret == nil {
+		return 0, err // the registration room reads it anew, and that wakes this one
+	}
+	account, began, ok := config.Account()
+	if !ok {
+		r.tell(reg, "the credential in it is not the token of a ServiceAccount alone, and the hub renews no other: "+
+			"run chandler register again, or take the annotation off")
+		return 0, nil
+	}
+	issued := r.Clock.Now()
+	if _, noted := token.NotesOf(secret.Annotations, config.Fingerprint(), issued); !noted && !began.IsZero() && !began.After(issued) {
+		// Somebody has written it who notes nothing. What the token says of itself is by the clock of the cluster.
+		if ends, ok := config.Expiration(); ok {
+			if wait := token.RenewIn(began, token.Expiry(began, ends, token.Longest), issued); wait > 0 {
+				return wait, nil
+			}
+		}
+	}
+	text, says, failure := r.Token(ctx, config, account, lifetime,
+		probe.Options{Rules: config.Rules(), UserAgent: "chandler-hub", Total: answerTime})
+	if failure != nil {
+		r.tell(reg, fmt.Sprintf("no new token of ServiceAccount %s: %s", account, failure.Message))
+		return r.failures.note(at, issued), nil
+	}
+	raw, renewed, ok := config.Retoken(secret.Data[reg.Status.Credential.Key], text)
+	if !ok || !of(renewed, account) {
+		r.tell(reg, fmt.Sprintf("what the cluster gives is no token of ServiceAccount %s, or cannot be written in the place of the old one", account))
+		return r.failures.note(at, issued), nil
+	}
+	notes := token.Notes{Issued: issued, Expires: token.Expiry(issued, says, lifetime), Fingerprint: renewed.Fingerprint()}
+	if err := r.write(ctx, secret, reg.Status.Credential.Key, raw, notes); err != nil {
+		r.failures.note(at, issued)
+		return 0, err
+	}
+	// However short the token lives, and if somebody puts the old one back each time.
+	r.failures.rest(at, issued, leastApart)
+	return max(token.RenewIn(notes.Issued, notes.Expires, r.Clock.Now()), leastApart), nil
+}
+
+// leastApart is the time between two tokens of one cluster at least. The shortest token lives twice as long.
+const leastApart = token.Shortest / 2
+
+// of returns whether a kubeconfig has a token of an account.
+func of(c *kubeconfig.Config, account types.NamespacedName) bool {
+	got, _, ok := c.Account()
+	return ok && got == account
+}
+
+// write puts a kubeconfig into the Secret that was read, if it is still as it was then.
+func (r *Renewal) write(ctx context.Context, secret *corev1.Secret, key string, raw []byte, notes token.Notes) error {
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": secret.UID, "resourceVersion": secret.ResourceVersion, "annotations": notes.Annotations()},
+		"data":     map[string][]byte{key: raw},
+	})
+	if err != nil {
+		return fmt.Errorf("write the token into Secret %s: the patch cannot be written", secret.Name)
+	}
+	there := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: secret.Namespace, Name: secret.Name}}
+	if err := r.Client.Patch(ctx, there, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(hubv1.FieldManager)); err != nil {
+		return client.IgnoreNotFound(fmt.Errorf("write the token into Secret %s: %w", secret.Name, err))
+	}
+	return nil
+}
+
+func (r *Renewal) tell(reg *hubv1.ClusterRegistration, why string) {
+	r.Recorder.Eventf(reg, nil, corev1.EventTypeWarning, hubv1.TokenFailedEvent, "RenewToken",
+		"the token in Secret %q is not renewed: %s", reg.Status.Credential.SecretName, why)
+}

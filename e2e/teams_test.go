@@ -3,11 +3,13 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -64,8 +66,21 @@ func TestTeams(t *testing.T) {
 	beside(t)
 	g := &teamed{startGeneration(t, "hub-teams")}
 	namespace(t, g.Client, "shop-team")
+	g.commit(t, "b")
+	t.Run("a team arrives", g.arrives)
+	t.Run("its token", g.token)
+	t.Run("a token grows old", g.renewal)
+	t.Run("what the hub refuses", g.refusals)
+	t.Run("what the cluster refuses", g.denials)
+	t.Run("it loses a cluster", g.loses)
+	t.Run("it leaves", g.leaves)
+}
+
+// commit has the team commit its folders, with a value of its ConfigMap.
+func (g *teamed) commit(t *testing.T, a string) {
+	t.Helper()
 	_, err := g.git.Commit("fleet", map[string]string{
-		"shop/cm.yaml":      "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: from-git, namespace: shop-apps}\ndata: {a: b}\n",
+		"shop/cm.yaml":      "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: from-git, namespace: shop-apps}\ndata: {a: " + a + "}\n",
 		"elsewhere/cm.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: from-shop, namespace: default}\ndata: {a: b}\n",
 		"role/role.yaml": "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: from-shop}\n" +
 			"rules: [{apiGroups: ['*'], resources: ['*'], verbs: ['*']}]\n",
@@ -74,12 +89,6 @@ func TestTeams(t *testing.T) {
 			"subjects: [{kind: User, name: mallory, apiGroup: rbac.authorization.k8s.io}]\n",
 	})
 	check(t, err)
-	t.Run("a team arrives", g.arrives)
-	t.Run("its token", g.token)
-	t.Run("what the hub refuses", g.refusals)
-	t.Run("what the cluster refuses", g.denials)
-	t.Run("it loses a cluster", g.loses)
-	t.Run("it leaves", g.leaves)
 }
 
 func (g *teamed) arrives(t *testing.T) {
@@ -197,6 +206,37 @@ func (g *teamed) token(t *testing.T) {
 			t.Errorf("the team's token may %s: %v", what, err)
 		}
 	}
+}
+
+// renewal moves the clock by what the mirror says of its token: a third of its time is over. Flux goes on with the new one.
+func (g *teamed) renewal(t *testing.T) {
+	ctx := t.Context()
+	old, err := g.mirrors(ctx)
+	check(t, err)
+	config := old[0].Data["value"]
+	for _, a := range []string{hubv1.TokenIssuedAnnotation, hubv1.TokenExpiryAnnotation} {
+		at, err := time.Parse(time.RFC3339, old[0].Annotations[a])
+		check(t, err)
+		old[0].Annotations[a] = at.Add(-9 * time.Hour).Format(time.RFC3339)
+	}
+	check(t, g.Client.Update(ctx, &old[0]))
+	soon(t, "the hub asks for another token", func() error {
+		now, err := g.mirrors(ctx)
+		if err != nil {
+			return err
+		}
+		if len(now) != 1 || bytes.Equal(now[0].Data["value"], config) {
+			return fmt.Errorf("the kubeconfig is as it was, with %v", now[0].Annotations)
+		}
+		expires, err := time.Parse(time.RFC3339, now[0].Annotations[hubv1.TokenExpiryAnnotation])
+		if left := time.Until(expires); err != nil || left < 23*time.Hour || left > 25*time.Hour {
+			return fmt.Errorf("the new token has %s left: %w", left, err)
+		}
+		return nil
+	})
+	check(t, g.member(t).List(ctx, &corev1.SecretList{}, client.InNamespace("shop-apps")))
+	g.commit(t, "c")
+	soon(t, "Flux goes on with it", func() error { return wantData(ctx, g.one, "shop-apps", "from-git", "a", "c") })
 }
 
 // refusals are what files tell: the set is Stalled, and names the Team's rule.

@@ -7,6 +7,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -84,6 +87,8 @@ func (g *teamed) commit(t *testing.T, a string) {
 		"elsewhere/cm.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: from-shop, namespace: default}\ndata: {a: b}\n",
 		"role/role.yaml": "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: from-shop}\n" +
 			"rules: [{apiGroups: ['*'], resources: ['*'], verbs: ['*']}]\n",
+		"flux/child.yaml": "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: from-shop, namespace: shop-apps}\n" +
+			"spec: {interval: 1m, prune: true, path: ./, sourceRef: {kind: GitRepository, name: fleet, namespace: flux-system}}\n",
 		"escalates/binding.yaml": "apiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata: {name: from-shop, namespace: shop-apps}\n" +
 			"roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}\n" +
 			"subjects: [{kind: User, name: mallory, apiGroup: rbac.authorization.k8s.io}]\n",
@@ -293,29 +298,42 @@ func stalledWith(ctx context.Context, c client.Client, set *hubv1.AddonSet, want
 	return nil
 }
 
-// denials are what only the cluster can tell: Flux gets a 403, and the add-on says so.
+// denials are what only the cluster and Flux can tell: the add-on fails, and says why.
 func (g *teamed) denials(t *testing.T) {
-	for name, tc := range map[string]struct{ folder, says string }{
-		"elsewhere":   {"elsewhere", `Team "shop" may not patch configmaps in namespace "default"`},
-		"clusterrole": {"role", `Team "shop" may not patch clusterroles.rbac.authorization.k8s.io at the cluster scope`},
-		"escalation":  {"escalates", `Team "shop" may not grant rights that it does not have`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			ctx := t.Context()
-			g.apply(t, shopSet(name, fmt.Sprintf("    - {name: %s, kustomization: {interval: 5s, path: ./%s, sourceRef: {name: fleet}}}\n", name, tc.folder)))
-			soon(t, "Flux may not", func() error {
-				return g.addonOf(ctx, "one", name, name, hubv1.AddonFailed, tc.says)
-			})
-			check(t, wantGone(ctx, g.one.Client, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "from-shop"}}))
-			check(t, wantGone(ctx, g.one.Client, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop-apps", Name: "from-shop"}}))
-			check(t, wantNoConfigMap(ctx, g.one, "default", "from-shop"))
-			g.remove(t, "shop-team", name)
-		})
+	ctx := t.Context()
+	check(t, g.charts.Publish(os.DirFS("testdata"), "charts/hooked"))
+	check(t, g.Client.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "others"}, Data: map[string]string{"a": "b"}}))
+	folder := func(path, more string) string {
+		return "kustomization: {interval: 5s, path: ./" + path + ", sourceRef: {name: fleet}" + more + "}"
 	}
+	chart := func(name, more string) string {
+		return "helmRelease: {interval: 5s, chart: {spec: {chart: " + name + ", sourceRef: {name: charts}}}" + more + "}"
+	}
+	const others = "valuesFrom: [{kind: ConfigMap, name: others}]"
+	cases := map[string]struct{ body, says string }{
+		"elsewhere":   {folder("elsewhere", ""), `Team "shop" may not patch configmaps in namespace "default"`},
+		"clusterrole": {folder("role", ""), `Team "shop" may not patch clusterroles.rbac.authorization.k8s.io at the cluster scope`},
+		"escalation":  {folder("escalates", ""), `Team "shop" may not grant rights that it does not have`},
+		"flux":        {folder("flux", ""), "the folder holds a Kustomization, which only Flux understands"},
+		"hook":        {chart("hooked", ""), `Team "shop" may not delete configmaps in namespace "default"`},
+		"substitute":  {folder("shop", ", postBuild: {substituteFrom: [{kind: ConfigMap, name: others}]}"), `substitute from 'ConfigMap/others'`},
+		"values":      {chart("settings", ", "+others), "could not resolve ConfigMap chart values reference 'shop-team/others'"},
+	}
+	var addons strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(cases)) {
+		fmt.Fprintf(&addons, "    - {name: %s, %s}\n", name, cases[name].body)
+	}
+	g.apply(t, shopSet("denied", addons.String()))
+	for name, tc := range cases {
+		soon(t, "add-on "+name+" fails", func() error { return g.addonOf(ctx, "one", "denied", name, hubv1.AddonFailed, tc.says) })
+	}
+	check(t, wantGone(ctx, g.one.Client, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "from-shop"}}))
+	check(t, wantGone(ctx, g.one.Client, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop-apps", Name: "from-shop"}}))
+	check(t, wantNoConfigMap(ctx, g.one, "default", "from-shop"))
+	check(t, wantNoConfigMap(ctx, g.one, "shop-apps", "values"))
+	g.remove(t, "shop-team", "denied")
 }
 
-// loses takes the cluster from the team: its add-ons go, then its rights, and then the credential is worth nothing. Its
-// namespace stays, with what is in it.
 func (g *teamed) loses(t *testing.T) {
 	ctx, m := t.Context(), g.member(t)
 	check(t, g.Client.Patch(ctx, secret("fleet", "one", nil), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"region":"asia"}}}`))))

@@ -12,7 +12,7 @@ import (
 
 // FS holds every example.
 //
-//go:embed charts cni git kamaji policies quickstart teams workload-identity
+//go:embed charts cni git kamaji multi-cluster multi-tenancy policies quickstart team-isolation teams workload-identity
 var FS embed.FS
 
 // Read returns a file with its ${…} variables filled in.
@@ -22,14 +22,17 @@ func Read(path string, variables map[string]string) (string, error) {
 }
 
 // GitFiles returns the content of the example Git repository, by path.
-func GitFiles() (map[string]string, error) {
+func GitFiles() (map[string]string, error) { return Folder("git") }
+
+// Folder returns the files below a folder, by their path in it.
+func Folder(dir string) (map[string]string, error) {
 	files := map[string]string{}
-	err := fs.WalkDir(FS, "git", func(p string, d fs.DirEntry, err error) error {
+	err := fs.WalkDir(FS, dir, func(p string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
 		raw, err := FS.ReadFile(p)
-		files[strings.TrimPrefix(p, "git/")] = string(raw)
+		files[strings.TrimPrefix(p, dir+"/")] = string(raw)
 		return err
 	})
 	return files, err

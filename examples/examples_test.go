@@ -6,11 +6,13 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"maps"
 	"path"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
@@ -88,6 +90,57 @@ func TestWorkloadIdentity(t *testing.T) {
 	}
 }
 
+// shared are the settings of a hub that is installed as it comes.
+var shared = hubconfig.Shared{HubID: "chandler", PlatformNamespaces: []string{"flux-system"},
+	Chart: render.ManifestChart{URL: "http://hub", Name: "c", Version: "1"}}
+
+// checked returns the objects in a file that the hub reads. It has checked that the API server would take them.
+func checked(t *testing.T, file, text string) []preview.Object {
+	t.Helper()
+	for _, doc := range documents(t, text) {
+		is := &metav1.TypeMeta{}
+		if err := yaml.Unmarshal(doc, is); err != nil {
+			t.Fatal(err)
+		}
+		if plural := map[string]string{"Team": "teams", "AddonSet": "addonsets", "ClusterRegistration": "clusterregistrations"}[is.Kind]; plural != "" {
+			s, err := crdschema.Read("../config/crd/bases/chandler.dev_" + plural + ".yaml")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Check(t.Context(), doc); err != nil {
+				t.Errorf("%s: %v", file, err)
+			}
+		}
+	}
+	objects, _, err := preview.Parse(file, []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return objects
+}
+
+// rendered returns what the hub makes of objects: namespace and add-on of each Flux object, by cluster. There may be no errors
+// and no warnings.
+func rendered(t *testing.T, objects []preview.Object) map[string][]string {
+	t.Helper()
+	fleet, err := preview.NewFleet(objects, origin.Policy{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := preview.Render(fleet, preview.Options{Shared: shared})
+	if len(got.Errors)+len(got.Warnings) > 0 {
+		t.Errorf("errors %v, warnings %v", got.Errors, got.Warnings)
+	}
+	out := map[string][]string{}
+	for _, c := range got.Clusters {
+		for _, o := range c.Objects {
+			out[c.Name] = append(out[c.Name], o.Manifest.GetNamespace()+" "+o.Addon)
+		}
+		slices.Sort(out[c.Name])
+	}
+	return out
+}
+
 // TestTeams: the Teams are what the API server and the hub take, and what the hub makes of the files has no error.
 func TestTeams(t *testing.T) {
 	var objects []preview.Object
@@ -96,47 +149,48 @@ func TestTeams(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, doc := range documents(t, text) {
-			is := &metav1.TypeMeta{}
-			if err := yaml.Unmarshal(doc, is); err != nil {
+		objects = append(objects, checked(t, file, text)...)
+	}
+	objects = append(objects, checked(t, "cluster", "{apiVersion: chandler.dev/v1alpha1, kind: ClusterRegistration, metadata: {name: edge1, namespace: fleet, "+
+		"labels: {tier: prod, chandler.dev/provider: Secret}}, spec: {kubeConfig: {secretRef: {name: edge1}}}}")...)
+	want := []string{"flux-system team-search", "flux-system team-shop", "search search-web", "shop shop-web"}
+	if made := rendered(t, objects); !slices.Equal(made["edge1"], want) {
+		t.Errorf("made %q", made)
+	}
+}
+
+// TestSamples: the examples that take the place of Flux's samples, as `chandler render -f` reads their folders.
+func TestSamples(t *testing.T) {
+	for dir, want := range map[string]map[string][]string{
+		"multi-tenancy": {
+			"staging":    {"dev-team podinfo", "dev-team settings", "flux-system kyverno", "flux-system policies", "flux-system team-dev-team"},
+			"production": {"dev-team podinfo", "dev-team settings", "flux-system kyverno", "flux-system policies", "flux-system team-dev-team"},
+		},
+		"team-isolation": {
+			"staging":    {"flux-system flagger", "flux-system kyverno", "flux-system team-payments", "flux-system team-policies", "payments checkout"},
+			"production": {"flux-system flagger", "flux-system kyverno", "flux-system team-payments", "flux-system team-policies", "payments checkout"},
+		},
+		"multi-cluster": {
+			"emea-dev": {"flux-system infra", "flux-system team-kaizen", "kaizen vote", "kaizen vote-1-0"},
+			"asia-dev": {"flux-system infra", "flux-system team-kaizen", "kaizen vote", "kaizen vote-1-0"},
+			"emea-qa":  {"flux-system infra", "flux-system team-kaizen", "kaizen vote"},
+		},
+	} {
+		t.Run(dir, func(t *testing.T) {
+			files, err := examples.Folder(dir)
+			if err != nil {
 				t.Fatal(err)
 			}
-			if plural := map[string]string{"Team": "teams", "AddonSet": "addonsets"}[is.Kind]; plural != "" {
-				s, err := crdschema.Read("../config/crd/bases/chandler.dev_" + plural + ".yaml")
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := s.Check(t.Context(), doc); err != nil {
-					t.Errorf("%s: %v", file, err)
+			var objects []preview.Object
+			for _, file := range slices.Sorted(maps.Keys(files)) {
+				if strings.HasSuffix(file, ".yaml") {
+					objects = append(objects, checked(t, file, files[file])...)
 				}
 			}
-		}
-		some, _, err := preview.Parse(file, []byte(text))
-		if err != nil {
-			t.Fatal(err)
-		}
-		objects = append(objects, some...)
-	}
-	cluster, _, err := preview.Parse("cluster", []byte("{apiVersion: chandler.dev/v1alpha1, kind: ClusterRegistration, metadata: {name: edge1, namespace: fleet, "+
-		"labels: {tier: prod, chandler.dev/provider: Secret}}, spec: {kubeConfig: {secretRef: {name: edge1}}}}"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	fleet, err := preview.NewFleet(append(objects, cluster...), origin.Policy{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := preview.Render(fleet, preview.Options{Shared: hubconfig.Shared{HubID: "chandler", PlatformNamespaces: []string{"flux-system"},
-		Chart: render.ManifestChart{URL: "http://hub", Name: "c", Version: "1"}}})
-	var made []string
-	for _, c := range got.Clusters {
-		for _, o := range c.Objects {
-			made = append(made, o.Manifest.GetNamespace()+" "+o.Addon)
-		}
-	}
-	slices.Sort(made)
-	if len(got.Errors) > 0 || !slices.Equal(made, []string{"flux-system team-search", "flux-system team-shop", "search search-web", "shop shop-web"}) {
-		t.Errorf("made %q, errors %v", made, got.Errors)
+			if diff := cmp.Diff(want, rendered(t, objects)); diff != "" {
+				t.Error(diff)
+			}
+		})
 	}
 }
 

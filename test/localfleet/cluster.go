@@ -82,7 +82,7 @@ func (c *Cluster) start(ctx context.Context, o ClusterOptions) error {
 		return err
 	}
 	if o.ControllerManager || o.Nodes {
-		if err := c.startControllerManager(ctx, o.NoWorkloads); err != nil {
+		if err := c.startControllerManager(ctx, o); err != nil {
 			return err
 		}
 	}

@@ -27,12 +27,17 @@ var (
 		"deployment-controller", "replicaset-controller", "statefulset-controller", "daemonset-controller", "job-controller",
 		"endpointslice-controller",
 	}
+	// podControllers are for clusters on which pods seem to run: without this one, a quota of pods lets none in.
+	podControllers = []string{"resourcequota-controller"}
 )
 
-func (c *Cluster) startControllerManager(ctx context.Context, noWorkloads bool) error {
+func (c *Cluster) startControllerManager(ctx context.Context, o ClusterOptions) error {
 	controllers := controllers
-	if !noWorkloads {
+	if !o.NoWorkloads {
 		controllers = slices.Concat(controllers, workloadControllers)
+	}
+	if o.Nodes {
+		controllers = slices.Concat(controllers, podControllers)
 	}
 	return c.StartControllerManager(ctx, "--controllers="+strings.Join(controllers, ","))
 }

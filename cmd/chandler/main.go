@@ -40,6 +40,7 @@ func newCommand() *cobra.Command {
 	root.AddCommand(renderCommand())
 	root.AddCommand(explainCommand())
 	root.AddCommand(createCommand())
+	root.AddCommand(importCommand())
 	root.AddCommand(versionCommand())
 	return root
 }

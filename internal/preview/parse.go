@@ -260,3 +260,48 @@ func (p *parser) object(u *unstructured.Unstructured) {
 		p.objects = append(p.objects, o)
 	}
 }
+
+// Located is an object of a file, of any kind.
+type Located struct {
+	// Line on which its document begins, counted from 1.
+	Line int
+	*unstructured.Unstructured
+}
+
+// Documents reads all objects of a file of YAML or JSON documents, also those in lists, and returns all errors, joined. A
+// document that is not an object is a *NotObject among them.
+func Documents(name string, raw []byte) ([]Located, error) {
+	p := parser{file: name}
+	var out []Located
+	for _, d := range split(raw) {
+		asJSON, err := toJSON(d.raw, yaml.YAMLToJSON)
+		if err != nil && isTemplate(d.raw, err) {
+			continue
+		}
+		var v any
+		if err == nil {
+			v, err = decode(asJSON)
+		}
+		if err != nil {
+			p.syntax(d, err)
+			continue
+		}
+		for _, u := range p.flatten(v, d) {
+			if problems := names(u.Object); len(problems) > 0 {
+				p.fail("%s: %s", u.GetKind(), strings.Join(problems, "; "))
+				continue
+			}
+			out = append(out, Located{d.line + 1 + leading(d.raw), u})
+		}
+	}
+	return out, errors.Join(p.errs...)
+}
+
+// Registration returns a ClusterRegistration that was read from a file.
+func Registration(u *unstructured.Unstructured) (*hubv1.ClusterRegistration, error) {
+	reg := &hubv1.ClusterRegistration{}
+	if problems := strict(u, reg); len(problems) > 0 {
+		return nil, errors.New(problems[0])
+	}
+	return reg, nil
+}

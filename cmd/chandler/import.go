@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/folding"
+	"github.com/chandler-hub/chandler/internal/hubconfig"
+	"github.com/chandler-hub/chandler/internal/live"
+	"github.com/chandler-hub/chandler/internal/preview"
+)
+
+// importOptions are the flags of `chandler import`.
+type importOptions struct {
+	genericiooptions.IOStreams
+	flags     *genericclioptions.ConfigFlags
+	reader    live.Reader
+	hubConfig string
+	live      bool
+	output    string
+	namespace string
+	cross     bool
+}
+
+func importCommand() *cobra.Command {
+	o := &importOptions{flags: genericclioptions.NewConfigFlags(true)}
+	o.flags.ClusterName, o.flags.CacheDir, o.flags.Namespace = nil, nil, nil
+	cmd := &cobra.Command{
+		Use:   "import (DIR | FILE | -)... | --live",
+		Short: "Fold hand-written Flux objects for other clusters into AddonSets",
+		Long: `Reads HelmReleases and Kustomizations with spec.kubeConfig, one for each cluster and add-on, and prints the AddonSets that take them
+over: what most clusters have is the set's, what differs is in overlays, and adopt names the objects. Nothing is reinstalled, and nothing
+changes on the clusters: every set is rendered for every cluster, and what does not come out as it is stays as it is, with the reason.
+It changes nothing itself. What it prints begins with what has to be done before it is applied.`,
+		Example: `  chandler import clusters/ > addonsets.yaml
+  chandler import --live -o fleet/
+  kubectl get helmreleases,kustomizations -A -o yaml | chandler import -`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if o.live != (len(args) == 0) {
+				return fmt.Errorf("import: write files or folders, or --live, and not both: %s", cmd.UseLine())
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.IOStreams = genericiooptions.IOStreams{In: cmd.InOrStdin(), Out: cmd.OutOrStdout(), ErrOut: cmd.ErrOrStderr()}
+			return o.run(cmd, args)
+		},
+	}
+	f := cmd.Flags()
+	f.BoolVar(&o.live, "live", false, "read the management cluster, and no files")
+	f.StringVarP(&o.output, "output", "o", "", "a folder to write the sets to, one file for each, in place of standard output")
+	f.StringVarP(&o.namespace, "namespace", "n", "flux-system",
+		"the platform namespace of the sets; objects that Flux can deliver only from their own namespace get sets there")
+	f.BoolVar(&o.cross, "cross-namespace-refs", false, "fold objects of several namespaces into one set that refers to the sources of each; Flux must "+
+		"not run with --no-cross-namespace-refs")
+	o.flags.AddFlags(f)
+	o.reader.Hub.AddFlags(f, hubconfig.DefaultNamespace)
+	f.StringVar(&o.hubConfig, "hub-namespace", hubconfig.DefaultNamespace,
+		"the hub's namespace, where the hub publishes its flags in a ConfigMap")
+	return cmd
+}
+
+func (o *importOptions) run(cmd *cobra.Command, args []string) error {
+	in, unread, err := o.input(cmd, args)
+	if err != nil {
+		return err
+	}
+	in.Namespace, in.CrossNamespace, in.Now = o.namespace, o.cross, time.Now()
+	result := folding.Fold(in)
+	for _, l := range result.Left {
+		fmt.Fprintln(o.ErrOut, "left as it is:", l)
+	}
+	if len(result.Sets) == 0 {
+		return fmt.Errorf("there is nothing to fold: %d objects with spec.kubeConfig are left as they are, and %d are for the management cluster "+
+			"itself, or the hub's", len(result.Left), result.Ignored)
+	}
+	if err := o.write(result, in.Hub); err != nil {
+		return err
+	}
+	if unread > 0 {
+		return fmt.Errorf("%d documents could not be read, and are not in what was printed", unread)
+	}
+	return nil
+}
+
+// input reads the files, or the management cluster. unread is how many documents could not be read.
+func (o *importOptions) input(cmd *cobra.Command, args []string) (in folding.Input, unread int, err error) {
+	if !o.live {
+		if err := o.reader.Hub.Complete(hubconfig.DefaultNamespace); err != nil {
+			return in, 0, err
+		}
+		in, unread = o.files(args)
+		in.Hub = o.reader.Hub
+		return in, unread, nil
+	}
+	config, err := o.flags.ToRESTConfig()
+	if err != nil {
+		return in, 0, fmt.Errorf("find the management cluster: %w", err)
+	}
+	if o.reader.Client, err = live.Connect(config); err != nil {
+		return in, 0, err
+	}
+	if err := o.reader.Ask(cmd.Context(), o.hubConfig, cmd.Flags()); err != nil {
+		return in, 0, err
+	}
+	in, notes, err := o.reader.HandWritten(cmd.Context())
+	for _, note := range notes {
+		fmt.Fprintln(o.ErrOut, "note:", note)
+	}
+	return in, 0, err
+}
+
+// files reads the objects of files. It tells what cannot be read, and goes on.
+func (o *importOptions) files(args []string) (in folding.Input, unread int) {
+	r := renderOptions{files: args, stdin: o.In, stderr: o.ErrOut}
+	for _, file := range r.read() {
+		found, err := preview.Documents(file.name, file.raw)
+		r.unreadable(err, file.named)
+		for _, d := range found {
+			take(&in, file.name, d)
+		}
+	}
+	return in, r.errors
+}
+
+// take puts an object where it belongs. Of a Secret it keeps the metadata.
+func take(in *folding.Input, file string, d preview.Located) {
+	u := d.Unstructured
+	if u.GetNamespace() == "" {
+		u.SetNamespace("default") // as kubectl would
+	}
+	gvk := u.GroupVersionKind()
+	switch gvk.Group + "/" + gvk.Kind {
+	case "helm.toolkit.fluxcd.io/HelmRelease", "kustomize.toolkit.fluxcd.io/Kustomization":
+		in.Objects = append(in.Objects, folding.Object{Where: fmt.Sprintf("%s, line %d", file, d.Line), Unstructured: u})
+	case "/Secret":
+		kept := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": u.Object["metadata"]}}
+		annotations := kept.GetAnnotations()
+		delete(annotations, corev1.LastAppliedConfigAnnotation) // holds the data
+		kept.SetAnnotations(annotations)
+		in.Origins = append(in.Origins, kept)
+	case "cluster.x-k8s.io/Cluster", "kamaji.clastix.io/TenantControlPlane":
+		in.Origins = append(in.Origins, u)
+	case hubv1.GroupVersion.Group + "/ClusterRegistration":
+		reg, err := preview.Registration(u)
+		if err == nil {
+			in.Registrations = append(in.Registrations, *reg)
+		}
+	}
+}
+
+// write prints the result, or writes it into a folder.
+func (o *importOptions) write(result *folding.Result, hub hubconfig.Shared) error {
+	head := result.Head(hub)
+	if o.output == "" {
+		if _, err := io.WriteString(o.Out, head); err != nil {
+			return err
+		}
+		for _, s := range result.Sets {
+			text, err := folding.YAML(s)
+			if err != nil {
+				return err
+			}
+			if _, err := io.WriteString(o.Out, "---\n"+text); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	files := map[string]string{"README.md": "# Imported\n\n```\n" + head + "```\n"}
+	for _, s := range result.Sets {
+		text, err := folding.YAML(s)
+		if err != nil {
+			return err
+		}
+		files[s.Namespace+"-"+s.Name+".yaml"] = text
+	}
+	if err := os.MkdirAll(o.output, 0o755); err != nil {
+		return fmt.Errorf("--output: %w", err)
+	}
+	for name := range files {
+		if _, err := os.Stat(filepath.Join(o.output, name)); err == nil {
+			return fmt.Errorf("--output: %s exists already: choose another folder, or remove it", filepath.Join(o.output, name))
+		} else if !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("--output: %w", err)
+		}
+	}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(o.output, name), []byte(text), 0o644); err != nil {
+			return fmt.Errorf("--output: %w", err)
+		}
+	}
+	fmt.Fprint(o.Out, head)
+	return nil
+}

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/test/localfleet"
+)
+
+// handWritten is what somebody wrote for a cluster NAME.
+const handWritten = `
+apiVersion: helm.toolkit.fluxcd.io/v2
+kind: HelmRelease
+metadata: {name: NAME-settings, namespace: imported}
+spec:
+  interval: 2s
+  releaseName: imp-settings
+  targetNamespace: imp-apps
+  storageNamespace: imp-apps
+  install: {createNamespace: true}
+  kubeConfig: {secretRef: {name: NAME-kubeconfig, key: kubeconfig}}
+  chart: {spec: {chart: settings, sourceRef: {kind: HelmRepository, name: charts}}}
+  values: {color: COLOR, cluster: NAME}
+---
+apiVersion: kustomize.toolkit.fluxcd.io/v1
+kind: Kustomization
+metadata: {name: NAME-hand, namespace: imported}
+spec:
+  interval: 2s
+  prune: true
+  path: ./imported/NAME
+  sourceRef: {kind: GitRepository, name: fleet}
+  kubeConfig: {secretRef: {name: NAME-kubeconfig, key: kubeconfig}}
+  postBuild: {substitute: {color: COLOR}}
+`
+
+// TestImport: what `chandler import --live` prints is followed to the letter, beside hand-written objects that run on two
+// clusters. Afterwards the hub has them, and everything on the clusters is the very same.
+func TestImport(t *testing.T) {
+	beside(t)
+	ctx := t.Context()
+	clusters := map[string]*localfleet.Cluster{"one": workload(t, "workload-a"), "two": workload(t, "workload-b")}
+	h := startHub(t, hubOptions{name: "hub-import", flux: &localfleet.FluxOptions{NoCrossNamespaceRefs: true}})
+	charts, git := serve(t)
+	files := map[string]string{}
+	for name := range clusters {
+		files["imported/"+name+"/cm.yaml"] = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: imp-hand, namespace: default}\ndata: {color: \"${color}\", cluster: " + name + "}\n"
+	}
+	_, err := git.Commit("fleet", files)
+	check(t, err)
+	namespace(t, h.Client, "imported")
+	apply(t, h.Client, fmt.Sprintf(`
+apiVersion: source.toolkit.fluxcd.io/v1
+kind: HelmRepository
+metadata: {name: charts, namespace: imported}
+spec: {url: %s, interval: 1m}
+---
+apiVersion: source.toolkit.fluxcd.io/v1
+kind: GitRepository
+metadata: {name: fleet, namespace: imported}
+spec: {url: %s, interval: 2s, ref: {branch: main}}
+`, charts.URL(), git.URL("fleet")))
+	colors := map[string]string{"one": "red", "two": "blue"}
+	for name, c := range clusters {
+		check(t, h.Client.Create(ctx, secret("imported", name+"-kubeconfig", map[string][]byte{"kubeconfig": kubeconfigOf(t, c)})))
+		apply(t, h.Client, strings.NewReplacer("NAME", name, "COLOR", colors[name]).Replace(handWritten))
+	}
+	// One that is suspended stays as it is.
+	apply(t, h.Client, strings.NewReplacer("NAME-settings", "one-paused", "imp-settings", "imp-paused", "NAME", "one", "COLOR", "red", "  interval: 2s", "  interval: 2s\n  suspend: true").Replace(strings.Split(handWritten, "---")[0]))
+	before := map[string]deployed{}
+	for name, c := range clusters {
+		soon(t, "the hand-written objects deliver to "+name, func() error {
+			found, err := deployedTo(ctx, c)
+			before[name] = found
+			return errors.Join(err, wantData(ctx, c, "imp-apps", "imp-settings", "color", colors[name]), wantData(ctx, c, "default", "imp-hand", "cluster", name))
+		})
+	}
+
+	dir := filepath.Join(t.TempDir(), "out")
+	out, errs, code := chandler(t, "import", "--live", "-o", dir, "--kubeconfig", h.KubeconfigFile(), "--secret-namespaces=flux-system")
+	if code != 0 || !strings.Contains(errs, "left as it is: HelmRelease imported/one-paused: is suspended") {
+		t.Fatalf("exit code %d: %s%s", code, out, errs)
+	}
+	for _, s := range clusters {
+		if token := string(kubeconfigOf(t, s)); strings.Contains(out+errs, token) {
+			t.Fatal("it prints a kubeconfig")
+		}
+	}
+	sets, err := os.ReadFile(filepath.Join(dir, "imported-fleet.yaml"))
+	check(t, err)
+	if n := strings.Count(out, "kubectl "); n != 5 { // the namespace, and for each Secret its key and its label
+		t.Errorf("it prints %d commands:\n%s", n, out)
+	}
+	for _, line := range strings.Split(out, "\n") {
+		if _, command, ok := strings.Cut(line, "kubectl "); ok {
+			mark(t, h.Client, strings.Fields(command))
+		}
+	}
+	soon(t, "both clusters answer", func() error {
+		return errors.Join(condition(ctx, h.Client, registration("imported", "one-kubeconfig"), hubv1.ReachableCondition, "True", ""),
+			condition(ctx, h.Client, registration("imported", "two-kubeconfig"), hubv1.ReachableCondition, "True", ""))
+	})
+	apply(t, h.Client, string(sets))
+	soon(t, "the hub has everything", func() error {
+		list := &hubv1.AddonDeliveryList{}
+		if err := h.Client.List(ctx, list, client.InNamespace("imported")); err != nil || len(list.Items) != 2 {
+			return fmt.Errorf("there are %d deliveries (%v)", len(list.Items), err)
+		}
+		for i := range list.Items {
+			if c := conditionOf(&list.Items[i], "Ready"); c.Status != metav1.ConditionTrue {
+				return fmt.Errorf("%s: %v", list.Items[i].Name, c)
+			}
+		}
+		for name := range clusters {
+			if err := errors.Join(wantGone(ctx, h.Client, &helmv2.HelmRelease{ObjectMeta: metav1.ObjectMeta{Namespace: "imported", Name: name + "-settings"}}),
+				wantGone(ctx, h.Client, &kustomizev1.Kustomization{ObjectMeta: metav1.ObjectMeta{Namespace: "imported", Name: name + "-hand"}})); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	for name, c := range clusters {
+		after, err := deployedTo(ctx, c)
+		check(t, err)
+		if b := before[name]; after.settings != b.settings || after.hand != b.hand {
+			t.Errorf("%s: the objects are other ones, or have changed: %+v, and were %+v", name, after, b)
+		}
+		// Flux upgrades a release that another of its objects has installed, once, and to what it is already.
+		if after.revisions != before[name].revisions+1 || after.first != before[name].first {
+			t.Errorf("%s: the release has %d revisions, and had %d; its first one is %s, and was %s", name, after.revisions, before[name].revisions, after.first, before[name].first)
+		}
+	}
+	// A second import finds nothing but what it left.
+	out, errs, code = chandler(t, "import", "--live", "--kubeconfig", h.KubeconfigFile())
+	if code != 1 || out != "" || !strings.Contains(errs, "there is nothing to fold: 1 object") {
+		t.Errorf("exit code %d: %s%s", code, out, errs)
+	}
+	for name, color := range colors {
+		check(t, wantData(ctx, clusters[name], "imp-apps", "imp-settings", "color", color))
+		check(t, wantData(ctx, clusters[name], "default", "imp-hand", "color", color))
+	}
+	set := addonSet("imported", "fleet")
+	check(t, h.Client.Delete(ctx, set))
+	soon(t, "what was imported goes with its set", func() error { return wantGone(ctx, h.Client, set) })
+	for _, c := range clusters {
+		check(t, wantNoConfigMap(ctx, c, "imp-apps", "imp-settings"))
+		check(t, wantNoConfigMap(ctx, c, "default", "imp-hand"))
+	}
+}
+
+// deployed is what a cluster has of the imported objects.
+type deployed struct {
+	// settings and hand are the UID and the content of an object of the release, and of one of the Kustomization.
+	settings, hand string
+	// revisions is how many the release has had, and first the UID of the record of the first.
+	revisions int
+	first     types.UID
+}
+
+func deployedTo(ctx context.Context, c *localfleet.Cluster) (deployed, error) {
+	var out deployed
+	for key, to := range map[client.ObjectKey]*string{{Namespace: "imp-apps", Name: "imp-settings"}: &out.settings, {Namespace: "default", Name: "imp-hand"}: &out.hand} {
+		cm := &corev1.ConfigMap{}
+		if err := c.Client.Get(ctx, key, cm); err != nil {
+			return out, err
+		}
+		// Flux notes in labels which of its objects has it: that alone changes.
+		*to = fmt.Sprint(cm.UID, cm.CreationTimestamp, cm.Data)
+	}
+	records := &corev1.SecretList{}
+	if err := c.Client.List(ctx, records, client.InNamespace("imp-apps"), client.MatchingLabels{"owner": "helm", "name": "imp-settings"}); err != nil {
+		return out, err
+	}
+	for i := range records.Items {
+		if records.Items[i].Labels["version"] == "1" {
+			out.first = records.Items[i].UID
+		}
+		out.revisions++
+	}
+	if out.first == "" {
+		return out, errors.New("there is no record of the first revision")
+	}
+	return out, nil
+}
+
+// mark does what `kubectl label` or `kubectl annotate` does: KIND [-n NAMESPACE] NAME KEY=VALUE.
+func mark(t *testing.T, c client.Client, command []string) {
+	t.Helper()
+	verb, kind, rest := command[0], command[1], command[2:]
+	key := client.ObjectKey{}
+	if rest[0] == "-n" {
+		key.Namespace, rest = rest[1], rest[2:]
+	}
+	key.Name = rest[0]
+	name, value, _ := strings.Cut(rest[1], "=")
+	u := unstructuredOf("v1", map[string]string{"secret": "Secret", "namespace": "Namespace"}[kind])
+	u.SetNamespace(key.Namespace)
+	u.SetName(key.Name)
+	field := map[string]string{"label": "labels", "annotate": "annotations"}[verb]
+	check(t, c.Patch(t.Context(), u, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{%q:{%q:%q}}}`, field, name, value))))
+}

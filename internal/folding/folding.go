@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package folding folds Flux objects that people wrote by hand, one for each cluster and add-on, into AddonSets. It is pure.
+// Nothing that it returns changes what a cluster has: every set is compiled and rendered for every cluster, by the hub's own
+// functions, and what does not come out as it was is left as it is, with the reason.
+package folding
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/hubconfig"
+)
+
+// Object is a HelmRelease or Kustomization, and where it was read.
+type Object struct {
+	// Where is the file and the line; empty if it is on the management cluster.
+	Where string
+	*unstructured.Unstructured
+}
+
+func (o *Object) String() string {
+	return fmt.Sprintf("%s %s/%s", o.GetKind(), o.GetNamespace(), o.GetName())
+}
+
+// key identifies the object.
+func (o *Object) key() string { return o.String() }
+
+// Input is what is to be folded.
+type Input struct {
+	Objects []Object
+	// Origins are the Secrets (their metadata only), Clusters and TenantControlPlanes that are known.
+	Origins []*unstructured.Unstructured
+	// Registrations are the clusters that the hub has already.
+	Registrations []hubv1.ClusterRegistration
+	// Namespace is where the sets go, as far as the objects can be delivered from there.
+	Namespace string
+	// CrossNamespace lets sets refer to sources of other namespaces, where the objects refer to those of their own. Flux with
+	// --no-cross-namespace-refs would refuse that.
+	CrossNamespace bool
+	// Hub is the hub's configuration.
+	Hub hubconfig.Shared
+	Now time.Time
+}
+
+// Result is what comes out.
+type Result struct {
+	// Sets by namespace and name.
+	Sets []*hubv1.AddonSet
+	// Clusters that have to be registered, or are.
+	Clusters []*Cluster
+	// Left are the objects that stay as they are, and why.
+	Left []Left
+	// Folded are the objects that the sets adopt.
+	Folded []*Object
+	// Makers are what makes folded objects, and would make them again after their adoption.
+	Makers []Maker
+	// Ignored counts the Flux objects that are for the management cluster itself.
+	Ignored int
+}
+
+// Left is an object that stays as it is.
+type Left struct {
+	*Object
+	Reason string
+}
+
+// Maker is a Flux object, or another tool, that keeps folded objects.
+type Maker struct {
+	Name    string
+	Objects []string
+}
+
+// member is one object, as an add-on of its cluster.
+type member struct {
+	*Object
+	cluster *Cluster
+	// body is the spec with every default of Flux's that the hub's differ from, and without what the hub sets.
+	body map[string]any
+	// needs are the objects that it depends on.
+	needs []string
+	// home is the namespace of its set, and local a field that keeps it in the object's own; empty if none does.
+	home, local string
+}
+
+type folder struct {
+	in       *Input
+	out      *Result
+	clusters *clusters
+	left     map[string]bool
+}
+
+// Fold folds.
+func Fold(in Input) *Result {
+	f := &folder{in: &in, out: &Result{}, clusters: newClusters(&in), left: map[string]bool{}}
+	members := f.read()
+	// Each round leaves out what cannot be delivered as it is. The next one folds the others anew.
+	for {
+		members = f.dependable(members)
+		sets := f.build(members)
+		wrong := f.verify(sets)
+		if len(wrong) == 0 {
+			f.finish(sets, members)
+			return f.out
+		}
+		members = slices.DeleteFunc(members, func(m *member) bool {
+			why, is := wrong[m]
+			if is {
+				f.leave(m.Object, "%s", why)
+			}
+			return is
+		})
+	}
+}
+
+// leave records that an object stays as it is.
+func (f *folder) leave(o *Object, format string, args ...any) {
+	if !f.left[o.key()] {
+		f.left[o.key()] = true
+		f.out.Left = append(f.out.Left, Left{o, oneLine(fmt.Sprintf(format, args...))})
+	}
+}
+
+func (f *folder) finish(sets []*set, members []*member) {
+	for _, s := range sets {
+		f.out.Sets = append(f.out.Sets, s.object)
+	}
+	slices.SortFunc(f.out.Sets, func(a, b *hubv1.AddonSet) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	makers := map[string][]string{}
+	seen := map[*Cluster]bool{}
+	for _, m := range members {
+		f.out.Folded = append(f.out.Folded, m.Object)
+		if maker := madeBy(m.Object); maker != "" {
+			makers[maker] = append(makers[maker], m.String())
+		}
+		if !seen[m.cluster] {
+			seen[m.cluster] = true
+			f.out.Clusters = append(f.out.Clusters, m.cluster)
+		}
+	}
+	for name, objects := range makers {
+		slices.Sort(objects)
+		f.out.Makers = append(f.out.Makers, Maker{name, objects})
+	}
+	slices.SortFunc(f.out.Makers, func(a, b Maker) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(f.out.Clusters, func(a, b *Cluster) int { return cmp.Compare(a.String(), b.String()) })
+	slices.SortFunc(f.out.Left, func(a, b Left) int { return cmp.Or(cmp.Compare(a.Where, b.Where), cmp.Compare(a.key(), b.key())) })
+}
+
+// madeBy returns what keeps an object, and would make it again: a Flux Kustomization or HelmRelease, or Argo CD.
+func madeBy(o *Object) string {
+	l := o.GetLabels()
+	for _, m := range []struct{ kind, prefix string }{{"Kustomization", "kustomize.toolkit.fluxcd.io/"}, {"HelmRelease", "helm.toolkit.fluxcd.io/"}} {
+		if name := l[m.prefix+"name"]; name != "" {
+			return m.kind + " " + l[m.prefix+"namespace"] + "/" + name
+		}
+	}
+	if app := cmp.Or(o.GetAnnotations()["argocd.argoproj.io/tracking-id"], l["argocd.argoproj.io/instance"]); app != "" {
+		name, _, _ := strings.Cut(app, ":")
+		return "Argo CD Application " + name
+	}
+	return ""
+}
+
+// dependable leaves out, again and again, what depends on an object that is not folded on the same cluster.
+func (f *folder) dependable(members []*member) []*member {
+	for {
+		there := map[string]*member{}
+		for _, m := range members {
+			there[m.key()] = m
+		}
+		n := len(members)
+		members = slices.DeleteFunc(members, func(m *member) bool {
+			for _, need := range m.needs {
+				switch other := there[need]; {
+				case other == nil:
+					f.leave(m.Object, "spec.dependsOn names %s, which is not folded: take it out of dependsOn, or fold that too", need)
+					return true
+				case other.cluster != m.cluster:
+					f.leave(m.Object, "spec.dependsOn names %s, which is for another cluster, %s: add-ons wait for those of their own cluster only. "+
+						"Take it out of dependsOn", need, other.cluster)
+					return true
+				case other.home != m.home:
+					f.leave(m.Object, "spec.dependsOn names %s, whose set has to be in namespace %q, and this one's in %q: add-ons wait for those of "+
+						"their own namespace only. Take it out of dependsOn", need, other.home, m.home)
+					return true
+				}
+			}
+			return false
+		})
+		if len(members) == n {
+			return members
+		}
+	}
+}
+
+// oneLine makes a text that people wrote safe for one line of a terminal or of a comment.
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+func (c *Cluster) key() types.NamespacedName {
+	return types.NamespacedName{Namespace: c.Namespace, Name: c.Name}
+}

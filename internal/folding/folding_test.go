@@ -1,0 +1,454 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package folding_test
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/folding"
+	"github.com/chandler-hub/chandler/internal/hubconfig"
+	"github.com/chandler-hub/chandler/internal/origin"
+	"github.com/chandler-hub/chandler/internal/preview"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+func hub() hubconfig.Shared {
+	return hubconfig.Shared{HubID: "chandler", PlatformNamespaces: []string{"flux-system"}, Origins: origin.Policy{SecretNamespaces: []string{"*"}}}
+}
+
+// input reads objects from YAML.
+func input(t *testing.T, text string) folding.Input {
+	t.Helper()
+	in := folding.Input{Namespace: "flux-system", Hub: hub(), Now: time.Unix(1e9, 0)}
+	found, err := preview.Documents("in.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range found {
+		switch u := d.Unstructured; u.GetKind() {
+		case "HelmRelease", "Kustomization":
+			in.Objects = append(in.Objects, folding.Object{Where: fmt.Sprintf("in.yaml, line %d", d.Line), Unstructured: u})
+		case "ClusterRegistration":
+			reg, err := preview.Registration(u)
+			if err != nil {
+				t.Fatal(err)
+			}
+			in.Registrations = append(in.Registrations, *reg)
+		default:
+			in.Origins = append(in.Origins, u)
+		}
+	}
+	return in
+}
+
+// holds holds a result to the promise: each object is folded or left, once; and what the sets deliver to each cluster, as
+// `chandler render` shows it of the text that is printed, is what the folded objects are, and nothing else.
+func holds(in folding.Input, out *folding.Result) error {
+	objects := map[string]*folding.Object{}
+	for i := range in.Objects {
+		objects[in.Objects[i].String()] = &in.Objects[i]
+	}
+	todo := map[string]*folding.Object{}
+	for _, o := range out.Folded {
+		if todo[o.String()] != nil || objects[o.String()] == nil {
+			return fmt.Errorf("%s is folded twice, or was not there", o)
+		}
+		todo[o.String()] = o
+	}
+	if n := len(out.Folded) + len(out.Left) + out.Ignored; n != len(in.Objects) {
+		return fmt.Errorf("%d objects went in, and %d are accounted for", len(in.Objects), n)
+	}
+	for _, l := range out.Left {
+		if todo[l.Object.String()] == l.Object {
+			return fmt.Errorf("%s is folded, and left: %s", l.Object, l.Reason)
+		}
+	}
+	report, err := rendered(in, out)
+	if err != nil {
+		return err
+	}
+	if len(report.Errors) > 0 {
+		return fmt.Errorf("chandler render says: %s", strings.Join(report.Errors, "; "))
+	}
+	charts := map[string]*unstructured.Unstructured{}
+	for _, u := range report.Shared {
+		if u.GetKind() == "HelmChart" {
+			charts[u.GetNamespace()+"/"+u.GetName()] = u
+		}
+	}
+	for _, c := range report.Clusters {
+		if n := len(c.Failed) + len(c.Lost) + len(c.NotOwned) + len(c.Refused); n > 0 {
+			return fmt.Errorf("cluster %s/%s: %v %v %v", c.Namespace, c.Name, c.Failed, c.Lost, c.NotOwned)
+		}
+		for _, r := range c.Objects {
+			adopted := ""
+			for _, remark := range r.Remarks {
+				if rest, ok := strings.CutPrefix(remark, "takes over from "); ok {
+					adopted, _, _ = strings.Cut(rest, ", where")
+				}
+			}
+			before := todo[adopted]
+			if before == nil {
+				return fmt.Errorf("cluster %s/%s: add-on %s takes over %q, which was not folded, or is taken over already", c.Namespace, c.Name, r.Addon, adopted)
+			}
+			delete(todo, adopted)
+			if err := sameCluster(out, before, c.Namespace, c.Name); err != nil {
+				return err
+			}
+			ref, _, _ := unstructured.NestedStringMap(r.Manifest.Object, "spec", "chartRef")
+			was, err := folding.Meaning(before.Unstructured, nil)
+			if err != nil {
+				return err
+			}
+			is, err := folding.Meaning(r.Manifest, charts[ref["namespace"]+"/"+ref["name"]])
+			if err != nil {
+				return err
+			}
+			if d := cmp.Diff(was, is); d != "" {
+				return fmt.Errorf("%s comes out otherwise (-was +is):\n%s", adopted, d)
+			}
+			if err := sameDependencies(before, r, c, out); err != nil {
+				return err
+			}
+		}
+	}
+	if len(todo) > 0 {
+		return fmt.Errorf("nobody takes over %v", slices.Sorted(maps.Keys(todo)))
+	}
+	return nil
+}
+
+func sameCluster(out *folding.Result, o *folding.Object, namespace, name string) error {
+	secret, _, _ := unstructured.NestedString(o.Unstructured.Object, "spec", "kubeConfig", "secretRef", "name")
+	for _, c := range out.Clusters {
+		if c.Namespace == o.GetNamespace() && c.Secret == secret {
+			if c.Namespace != namespace || c.Name != name {
+				return fmt.Errorf("%s is for %s, and comes out for %s/%s", o, c, namespace, name)
+			}
+			return nil
+		}
+	}
+	return fmt.Errorf("%s is for a cluster that is not there", o)
+}
+
+// sameDependencies holds the add-on's dependsOn to that of the object.
+func sameDependencies(before *folding.Object, r preview.Rendered, c preview.Cluster, out *folding.Result) error {
+	adopted := map[string]string{} // set/add-on on this cluster, to the object
+	for _, o := range c.Objects {
+		for _, remark := range o.Remarks {
+			if rest, ok := strings.CutPrefix(remark, "takes over from "); ok {
+				adopted[o.Set+"/"+o.Addon], _, _ = strings.Cut(rest, ", where")
+			}
+		}
+	}
+	var want, got []string
+	list, _, _ := unstructured.NestedSlice(before.Unstructured.Object, "spec", "dependsOn")
+	for _, x := range list {
+		d := x.(map[string]any)
+		ns, _ := d["namespace"].(string)
+		if ns == "" {
+			ns = before.GetNamespace()
+		}
+		want = append(want, fmt.Sprintf("%s %s/%s", before.GetKind(), ns, d["name"]))
+	}
+	for _, s := range out.Sets {
+		for _, a := range s.Spec.Addons {
+			if s.Namespace+"/"+s.Name != r.Set || a.Name != r.Addon {
+				continue
+			}
+			for _, d := range a.DependsOn {
+				set := r.Set
+				if d.AddonSet != "" {
+					set = s.Namespace + "/" + d.AddonSet
+				}
+				got = append(got, adopted[set+"/"+d.Name])
+			}
+		}
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if d := cmp.Diff(slices.Compact(want), got); d != "" {
+		return fmt.Errorf("%s depends on other objects (-was +is):\n%s", before, d)
+	}
+	return nil
+}
+
+// rendered renders what is printed, with the clusters labelled as is printed too.
+func rendered(in folding.Input, out *folding.Result) (*preview.Report, error) {
+	var text strings.Builder
+	for _, s := range out.Sets {
+		one, err := folding.YAML(s)
+		if err != nil {
+			return nil, err
+		}
+		text.WriteString("---\n" + one)
+	}
+	objects, _, err := preview.Parse("printed", []byte(text.String()))
+	if err != nil {
+		return nil, err
+	}
+	text.Reset()
+	for _, c := range out.Clusters {
+		reg := &hubv1.ClusterRegistration{}
+		reg.APIVersion, reg.Kind = hubv1.GroupVersion.String(), "ClusterRegistration"
+		reg.Namespace, reg.Name, reg.Labels = c.Namespace, c.Name, c.Labels
+		ref := c.Kind.Reference(c.Origin)
+		reg.Spec.OriginRef = &ref
+		raw, err := yaml.Marshal(reg)
+		if err != nil {
+			return nil, err
+		}
+		text.WriteString("---\n" + string(raw))
+	}
+	clusters, _, err := preview.Parse("clusters", []byte(text.String()))
+	if err != nil {
+		return nil, err
+	}
+	fleet, err := preview.NewFleet(append(objects, clusters...), in.Hub.Origins)
+	if err != nil {
+		return nil, err
+	}
+	return preview.Render(fleet, preview.Options{Shared: in.Hub, Now: in.Now}), nil
+}
+
+// TestFold: what comes of the inputs in testdata, and that it holds.
+func TestFold(t *testing.T) {
+	dirs, err := filepath.Glob("testdata/*/in.yaml")
+	if err != nil || len(dirs) == 0 {
+		t.Fatal(dirs, err)
+	}
+	for _, file := range dirs {
+		dir := filepath.Dir(file)
+		t.Run(filepath.Base(dir), func(t *testing.T) {
+			raw, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			in := input(t, string(raw))
+			in.Hub.Origins.SecretNamespaces = []string{"flux-system"}
+			out := folding.Fold(in)
+			in.Hub.Origins.SecretNamespaces = []string{"*"}
+			if err := holds(in, out); err != nil {
+				t.Error(err)
+			}
+			in.Hub.Origins.SecretNamespaces = []string{"flux-system"}
+			got := out.Head(in.Hub)
+			for _, s := range out.Sets {
+				one, err := folding.YAML(s)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got += "---\n" + one
+			}
+			path := filepath.Join(dir, "want.yaml")
+			if *update {
+				if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(string(want), got); d != "" {
+				t.Errorf("-want +got:\n%s", d)
+			}
+		})
+	}
+}
+
+// TestFoldAnything: whatever the objects are, the promise holds, and the order in which they are read changes nothing.
+func TestFoldAnything(t *testing.T) {
+	folded, left, sets := 0, 0, 0
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, 14))
+		in := input(t, anything(r))
+		in.CrossNamespace = r.IntN(2) == 0
+		out := folding.Fold(in)
+		if err := holds(in, out); err != nil {
+			t.Fatalf("seed %d: %v\n%s", seed, err, text(out))
+		}
+		folded, left, sets = folded+len(out.Folded), left+len(out.Left), sets+len(out.Sets)
+		shuffled := in
+		shuffled.Objects = slices.Clone(in.Objects)
+		r.Shuffle(len(shuffled.Objects), func(i, j int) {
+			shuffled.Objects[i], shuffled.Objects[j] = shuffled.Objects[j], shuffled.Objects[i]
+		})
+		if d := cmp.Diff(text(out), text(folding.Fold(shuffled))); d != "" {
+			t.Fatalf("seed %d: in another order something else comes out:\n%s", seed, d)
+		}
+	}
+	t.Logf("%d objects are folded into %d sets, and %d are left", folded, sets, left)
+	if folded < 4*left || 2*folded < 3*sets {
+		t.Errorf("%d objects are folded into %d sets, and %d are left: it gives up too soon", folded, sets, left)
+	}
+}
+
+func text(out *folding.Result) string {
+	var b strings.Builder
+	for _, s := range out.Sets {
+		one, err := folding.YAML(s)
+		if err != nil {
+			return err.Error()
+		}
+		b.WriteString("---\n" + one)
+	}
+	return b.String()
+}
+
+// anything returns a fleet in which each object differs from its likes in a few random places.
+func anything(r *rand.Rand) string {
+	pick := func(from ...string) string { return from[r.IntN(len(from))] }
+	namespaces := []string{"tenants", "edge", "flux-system"}
+	type cluster struct{ namespace, name, secret string }
+	var clusters []cluster
+	seen := map[string]bool{}
+	for range 1 + r.IntN(5) {
+		c := cluster{namespace: pick(namespaces...), name: pick("one", "two", "eu-1", "us-1", "a", "tenants")}
+		c.secret = pick(c.name, c.name+"-kubeconfig", "cluster-kubeconfig")
+		if !seen[c.namespace+c.secret] {
+			seen[c.namespace+c.secret] = true
+			clusters = append(clusters, c)
+		}
+	}
+	var b strings.Builder
+	write := func(o map[string]any) {
+		raw, err := yaml.Marshal(o)
+		if err != nil {
+			panic(err)
+		}
+		b.WriteString("---\n" + string(raw))
+	}
+	shared := map[string]map[string]any{}
+	for _, addon := range []string{"ingress", "policies", "db"} {
+		shared[addon] = spec(r, addon)
+	}
+	for _, c := range clusters {
+		if r.IntN(2) == 0 {
+			write(map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{
+				"name": c.secret, "namespace": c.namespace, "labels": map[string]any{"env": pick("dev", "prod"), "region": pick("eu", "us")}}})
+		}
+		for _, addon := range []string{"ingress", "policies", "db"} {
+			if r.IntN(4) == 0 {
+				continue
+			}
+			s := runtime.DeepCopyJSON(shared[addon])
+			for range r.IntN(3) {
+				change(r, s, c.name)
+			}
+			ref := map[string]any{"name": c.secret}
+			s["kubeConfig"] = map[string]any{"secretRef": ref}
+			kind, version := "HelmRelease", "helm.toolkit.fluxcd.io/v2"
+			if addon == "policies" {
+				kind, version = "Kustomization", "kustomize.toolkit.fluxcd.io/v1"
+			} else if addon == "db" && r.IntN(2) == 0 {
+				s["dependsOn"] = []any{map[string]any{"name": c.name + "-ingress"}}
+			}
+			write(map[string]any{"apiVersion": version, "kind": kind, "spec": s, "metadata": map[string]any{
+				"name": c.name + "-" + addon, "namespace": c.namespace}})
+		}
+	}
+	if b.Len() == 0 {
+		return anything(r)
+	}
+	return b.String()
+}
+
+func spec(r *rand.Rand, addon string) map[string]any {
+	pick := func(from ...string) string { return from[r.IntN(len(from))] }
+	if addon == "policies" {
+		return map[string]any{"interval": "10m", "prune": r.IntN(2) == 0, "path": "./policies",
+			"sourceRef": map[string]any{"kind": "GitRepository", "name": "fleet", "namespace": "flux-system"}}
+	}
+	s := map[string]any{"interval": pick("10m", "1h0m0s"), "values": map[string]any{"size": int64(1), "list": []any{"a"}}}
+	if r.IntN(2) == 0 {
+		s["releaseName"] = addon
+	}
+	if r.IntN(2) == 0 {
+		s["targetNamespace"] = pick(addon, "apps")
+	}
+	if r.IntN(3) == 0 {
+		s["chartRef"] = map[string]any{"kind": "OCIRepository", "name": addon}
+	} else {
+		s["chart"] = map[string]any{"spec": map[string]any{"chart": addon, "sourceRef": map[string]any{"kind": pick("HelmRepository", "GitRepository"), "name": "charts"}}}
+	}
+	return s
+}
+
+// change changes a spec in one place.
+func change(r *rand.Rand, s map[string]any, name string) {
+	values := func() map[string]any {
+		v, _ := s["values"].(map[string]any)
+		if v == nil {
+			v = map[string]any{}
+			if s["path"] == nil {
+				s["values"] = v
+			}
+		}
+		return v
+	}
+	all := []func(){
+		func() { s["interval"] = "5m" },
+		func() { s["timeout"] = "3m" },
+		func() { values()["host"] = name + ".example.org" },
+		func() { values()["host"] = "<<" + name + ">>" },
+		func() { values()["size"] = int64(r.IntN(3)) },
+		func() { values()["gone"] = nil },
+		func() { delete(values(), "size") },
+		func() { values()["list"] = []any{name, map[string]any{"x": nil}} },
+		func() { values()["list"] = map[string]any{"a/b": "c", "d~e": int64(1)} },
+		func() { values()["deep"] = map[string]any{"a": map[string]any{"b": name}} },
+		func() { values()["deep"] = map[string]any{"a": "plain"} },
+		func() { values()["deep"] = map[string]any{} },
+		func() { delete(s, "values") },
+		func() { values()[name] = "key" },
+		func() { values()["tpl"] = "{{ .x }} ${y} << z" },
+	}
+	if s["path"] != nil {
+		all = append(all,
+			func() { s["path"] = "./clusters/" + name },
+			func() { s["prune"] = true },
+			func() { s["wait"] = true },
+			func() { s["targetNamespace"] = name },
+			func() { s["postBuild"] = map[string]any{"substitute": map[string]any{"cluster": name, "x": "${y}"}} },
+			func() {
+				s["postBuild"] = map[string]any{"substituteFrom": []any{map[string]any{"kind": "ConfigMap", "name": "v"}}}
+			},
+			func() { s["patches"] = []any{map[string]any{"patch": "- op: add\n  path: /a\n  value: " + name}} },
+			func() { s["deletionPolicy"] = "Orphan" },
+		)
+	} else {
+		all = append(all,
+			func() { s["valuesFrom"] = []any{map[string]any{"kind": "Secret", "name": "v"}} },
+			func() { s["releaseName"] = name + "-app" },
+			func() {
+				s["install"] = map[string]any{"createNamespace": true, "remediation": map[string]any{"retries": int64(3)}}
+			},
+			func() { s["upgrade"] = map[string]any{"strategy": map[string]any{"name": "RetryOnFailure"}} },
+			func() { s["driftDetection"] = map[string]any{"mode": "enabled"} },
+			func() { s["serviceAccountName"] = "flux" },
+			func() { s["storageNamespace"] = "kube-system" },
+			func() {
+				delete(s, "chartRef")
+				s["chart"] = map[string]any{"spec": map[string]any{"chart": "other", "version": "1.x", "interval": "1m", "sourceRef": map[string]any{"kind": "HelmRepository", "name": "o", "namespace": "flux-system"}}}
+			},
+		)
+	}
+	all[r.IntN(len(all))]()
+}

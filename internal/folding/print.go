@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package folding
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/hubconfig"
+	"github.com/chandler-hub/chandler/internal/origin"
+)
+
+// Steps returns what has to be done before and after the sets are applied, line by line.
+func (r *Result) Steps(hub hubconfig.Shared) []string {
+	var out []string
+	step := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
+	n := 1
+	if commands := r.register(hub); len(commands) > 0 {
+		step("%d. Register the clusters. Without an AddonSet, nothing is delivered:", n)
+		for _, c := range commands {
+			step("     %s", c)
+		}
+		n++
+	}
+	if len(r.Makers) > 0 {
+		step("%d. These keep some of the objects, and would make them again. Stop them first; when the add-ons are Ready, remove the", n)
+		step("   objects from what they apply, with its pruning off:")
+		for _, m := range r.Makers {
+			step("     %s (%s)", m.Name, strings.Join(m.Objects, ", "))
+			if kind, name, ok := strings.Cut(m.Name, " "); ok && !strings.HasPrefix(m.Name, "Argo") {
+				namespace, name, _ := strings.Cut(name, "/")
+				step("       flux suspend %s -n %s %s", strings.ToLower(kind), namespace, name)
+			}
+		}
+		n++
+	}
+	step("%d. Apply the sets. `chandler explain CLUSTER` says what was adopted. Take adopt out when all add-ons are Ready.", n)
+	return out
+}
+
+// register returns the commands that register the clusters that are not yet.
+func (r *Result) register(hub hubconfig.Shared) []string {
+	var out []string
+	allowed := map[string]bool{}
+	for _, c := range r.Clusters {
+		if c.Registered {
+			continue
+		}
+		open := slices.Contains(hub.Origins.SecretNamespaces, "*") || slices.Contains(hub.Origins.SecretNamespaces, c.Namespace)
+		if c.Kind == origin.Secret && !open && !allowed[c.Namespace] {
+			allowed[c.Namespace] = true
+			out = append(out, fmt.Sprintf("kubectl label namespace %s %s=true", c.Namespace, hubv1.RegisterSecretsLabel))
+		}
+		what := strings.ToLower(c.Kind.GroupKind.String())
+		if c.Kind == origin.Secret && c.Key != "" && c.Key != "value" {
+			out = append(out, fmt.Sprintf("kubectl annotate %s -n %s %s %s=%s", what, c.Namespace, c.Origin, hubv1.KubeConfigKeyAnnotation, c.Key))
+		}
+		command := fmt.Sprintf("kubectl label %s -n %s %s %s=true", what, c.Namespace, c.Origin, hubv1.RegisterLabel)
+		if c.Assumed && c.Kind != origin.Secret {
+			command += fmt.Sprintf("   # guessed from Secret %s: it was not read", c.Secret)
+		}
+		out = append(out, command)
+	}
+	return out
+}
+
+// Summary says in one line what came of it.
+func (r *Result) Summary() string {
+	text := fmt.Sprintf("%s of %s on %s", plural(len(r.Sets), "AddonSet"), plural(len(r.Folded), "object"), plural(len(r.Clusters), "cluster"))
+	if len(r.Left) > 0 {
+		text += fmt.Sprintf("; %s left as it is", plural(len(r.Left), "object"))
+		if len(r.Left) > 1 {
+			text = strings.Replace(text, "left as it is", "left as they are", 1)
+		}
+	}
+	return text
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// String says which object stays, and why.
+func (l Left) String() string {
+	where := ""
+	if l.Where != "" {
+		where = " (" + l.Where + ")"
+	}
+	return fmt.Sprintf("%s%s: %s", l.Object, where, l.Reason)
+}
+
+// Head returns the comment that comes before the sets.
+func (r *Result) Head(hub hubconfig.Shared) string {
+	var b strings.Builder
+	line := func(text string) { b.WriteString(strings.TrimRight("# "+text, " ") + "\n") }
+	line(r.Summary())
+	line("")
+	for _, s := range r.Steps(hub) {
+		line(s)
+	}
+	if len(r.Left) > 0 {
+		line("")
+		line("Left as they are:")
+		for _, l := range r.Left {
+			line("  " + l.String())
+		}
+	}
+	return b.String()
+}
+
+// YAML returns a set as one document.
+func YAML(s *hubv1.AddonSet) (string, error) {
+	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(s)
+	if err != nil {
+		return "", fmt.Errorf("write AddonSet %s/%s: %w", s.Namespace, s.Name, err)
+	}
+	delete(object, "status")
+	if metadata, ok := object["metadata"].(map[string]any); ok {
+		delete(metadata, "creationTimestamp")
+	}
+	raw, err := yaml.Marshal(object)
+	if err != nil {
+		return "", fmt.Errorf("write AddonSet %s/%s: %w", s.Namespace, s.Name, err)
+	}
+	return string(raw), nil
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package live
+
+import (
+	"context"
+	"fmt"
+
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/folding"
+	"github.com/chandler-hub/chandler/internal/origin"
+)
+
+// HandWritten reads the Flux objects of all namespaces, and what their clusters may come from. Of Secrets it reads the
+// metadata only. It returns what the caller may not read, in full sentences.
+func (r *Reader) HandWritten(ctx context.Context) (in folding.Input, notes []string, err error) {
+	in.Hub = r.Hub
+	for _, gvk := range []schema.GroupVersionKind{
+		helmv2.GroupVersion.WithKind(helmv2.HelmReleaseKind), kustomizev1.GroupVersion.WithKind(kustomizev1.KustomizationKind),
+	} {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(gvk)
+		switch err := r.Client.List(ctx, list); {
+		case meta.IsNoMatchError(err):
+			notes = append(notes, fmt.Sprintf("this API server has no %s of %s", gvk.Kind, gvk.GroupVersion()))
+			continue
+		case err != nil:
+			return in, nil, fmt.Errorf("list the %ss of all namespaces: %w", gvk.Kind, err)
+		}
+		for i := range list.Items {
+			in.Objects = append(in.Objects, folding.Object{Unstructured: &list.Items[i]})
+		}
+	}
+	for _, k := range origin.Kinds {
+		found, note, err := r.origins(ctx, k)
+		if err != nil {
+			return in, nil, err
+		}
+		in.Origins = append(in.Origins, found...)
+		if note != "" {
+			notes = append(notes, note)
+		}
+	}
+	registrations := &hubv1.ClusterRegistrationList{}
+	switch err := r.Client.List(ctx, registrations); {
+	case meta.IsNoMatchError(err):
+		notes = append(notes, "this API server has no ClusterRegistrations: install the hub before what this prints is applied")
+	case err != nil:
+		return in, nil, fmt.Errorf("list the ClusterRegistrations of all namespaces: %w", err)
+	}
+	in.Registrations = registrations.Items
+	return in, notes, nil
+}
+
+// origins reads the metadata of all origins of a kind. That is enough: a set that is imported reads no origin.
+func (r *Reader) origins(ctx context.Context, kind origin.Kind) (found []*unstructured.Unstructured, note string, err error) {
+	mapping, err := r.Client.RESTMapper().RESTMapping(kind.GroupKind)
+	if meta.IsNoMatchError(err) {
+		return nil, "", nil
+	}
+	if err != nil {
+		return nil, "", fmt.Errorf("find the %ss: %w", kind.Kind, err)
+	}
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(mapping.GroupVersionKind)
+	switch err := r.Client.List(ctx, list); {
+	case apierrors.IsForbidden(err):
+		return nil, fmt.Sprintf("you may not list the %ss of all namespaces: their labels are not known, and which object a cluster comes from is "+
+			"taken from the names", kind.Kind), nil
+	case err != nil:
+		return nil, "", fmt.Errorf("list the %ss of all namespaces: %w", kind.Kind, err)
+	}
+	for i := range list.Items {
+		m := &list.Items[i]
+		m.SetManagedFields(nil)
+		delete(m.Annotations, corev1.LastAppliedConfigAnnotation) // holds the data of a Secret
+		object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(m)
+		if err != nil {
+			return nil, "", fmt.Errorf("read %s %s: %w", kind.Kind, client.ObjectKeyFromObject(m), err)
+		}
+		u := &unstructured.Unstructured{Object: object}
+		u.SetGroupVersionKind(mapping.GroupVersionKind)
+		found = append(found, u)
+	}
+	return found, "", nil
+}

@@ -84,14 +84,14 @@ func (o *importOptions) run(cmd *cobra.Command, args []string) error {
 		fmt.Fprintln(o.ErrOut, "left as it is:", l)
 	}
 	if len(result.Sets) == 0 {
-		return fmt.Errorf("there is nothing to fold: %d objects with spec.kubeConfig are left as they are, and %d are for the management cluster "+
-			"itself, or the hub's", len(result.Left), result.Ignored)
+		return errors.New(result.Nothing())
 	}
 	if err := o.write(result, in.Hub); err != nil {
 		return err
 	}
 	if unread > 0 {
-		return fmt.Errorf("%d documents could not be read, and are not in what was printed", unread)
+		return errors.New(folding.Count(unread, "document could", "documents could") + " not be read, and " +
+			folding.Verb(unread, "is", "are") + " not in what was printed")
 	}
 	return nil
 }
@@ -130,14 +130,14 @@ func (o *importOptions) files(args []string) (in folding.Input, unread int) {
 		found, err := preview.Documents(file.name, file.raw)
 		r.unreadable(err, file.named)
 		for _, d := range found {
-			take(&in, file.name, d)
+			r.fail(take(&in, file.name, d))
 		}
 	}
 	return in, r.errors
 }
 
 // take puts an object where it belongs. Of a Secret it keeps the metadata.
-func take(in *folding.Input, file string, d preview.Located) {
+func take(in *folding.Input, file string, d preview.Located) error {
 	u := d.Unstructured
 	if u.GetNamespace() == "" {
 		u.SetNamespace("default") // as kubectl would
@@ -145,7 +145,7 @@ func take(in *folding.Input, file string, d preview.Located) {
 	gvk := u.GroupVersionKind()
 	switch gvk.Group + "/" + gvk.Kind {
 	case "helm.toolkit.fluxcd.io/HelmRelease", "kustomize.toolkit.fluxcd.io/Kustomization":
-		in.Objects = append(in.Objects, folding.Object{Where: fmt.Sprintf("%s, line %d", file, d.Line), Unstructured: u})
+		in.Objects = append(in.Objects, folding.Object{File: file, Line: d.Line, Unstructured: u})
 	case "/Secret":
 		kept := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": u.Object["metadata"]}}
 		annotations := kept.GetAnnotations()
@@ -155,11 +155,19 @@ func take(in *folding.Input, file string, d preview.Located) {
 	case "cluster.x-k8s.io/Cluster", "kamaji.clastix.io/TenantControlPlane":
 		in.Origins = append(in.Origins, u)
 	case hubv1.GroupVersion.Group + "/ClusterRegistration":
-		reg, err := preview.Registration(u)
-		if err == nil {
-			in.Registrations = append(in.Registrations, *reg)
+		reg := hubv1.ClusterRegistration{}
+		if err := preview.Strict(u, &reg); err != nil {
+			return fmt.Errorf("%s, line %d: ClusterRegistration %s/%s: %w", file, d.Line, u.GetNamespace(), u.GetName(), err)
 		}
+		in.Registrations = append(in.Registrations, reg)
+	case hubv1.GroupVersion.Group + "/AddonSet":
+		set := hubv1.AddonSet{}
+		if err := preview.Strict(u, &set); err != nil {
+			return fmt.Errorf("%s, line %d: AddonSet %s/%s: %w", file, d.Line, u.GetNamespace(), u.GetName(), err)
+		}
+		in.Sets = append(in.Sets, set)
 	}
+	return nil
 }
 
 // write prints the result, or writes it into a folder.

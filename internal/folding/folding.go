@@ -21,9 +21,18 @@ import (
 
 // Object is a HelmRelease or Kustomization, and where it was read.
 type Object struct {
-	// Where is the file and the line; empty if it is on the management cluster.
-	Where string
+	// File and Line are where it is; empty if it is on the management cluster.
+	File string
+	Line int
 	*unstructured.Unstructured
+}
+
+// where says where the object is.
+func (o *Object) where() string {
+	if o.File == "" {
+		return "the management cluster"
+	}
+	return fmt.Sprintf("%s, line %d", o.File, o.Line)
 }
 
 func (o *Object) String() string {
@@ -40,6 +49,8 @@ type Input struct {
 	Origins []*unstructured.Unstructured
 	// Registrations are the clusters that the hub has already.
 	Registrations []hubv1.ClusterRegistration
+	// Sets are the AddonSets that exist. Their names, and those of their add-ons, are not taken for others.
+	Sets []hubv1.AddonSet
 	// Namespace is where the sets go, as far as the objects can be delivered from there.
 	Namespace string
 	// CrossNamespace lets sets refer to sources of other namespaces, where the objects refer to those of their own. Flux with
@@ -153,7 +164,9 @@ func (f *folder) finish(sets []*set, members []*member) {
 	}
 	slices.SortFunc(f.out.Makers, func(a, b Maker) int { return cmp.Compare(a.Name, b.Name) })
 	slices.SortFunc(f.out.Clusters, func(a, b *Cluster) int { return cmp.Compare(a.String(), b.String()) })
-	slices.SortFunc(f.out.Left, func(a, b Left) int { return cmp.Or(cmp.Compare(a.Where, b.Where), cmp.Compare(a.key(), b.key())) })
+	slices.SortFunc(f.out.Left, func(a, b Left) int {
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.key(), b.key()))
+	})
 }
 
 // madeBy returns what keeps an object, and would make it again: a Flux Kustomization or HelmRelease, or Argo CD.

@@ -23,7 +23,7 @@ type group struct {
 
 // groups puts together what is the same add-on on several clusters: of one kind, with one name and one release, but for
 // the cluster's name, that waits for the same add-ons.
-func groups(members []*member) []*group {
+func groups(members []*member, reserved map[string]bool) []*group {
 	byKey := map[string]*member{}
 	for _, m := range members {
 		byKey[m.key()] = m
@@ -49,7 +49,7 @@ func groups(members []*member) []*group {
 	for _, key := range order {
 		out = append(out, found[key].apart()...)
 	}
-	name(out)
+	name(out, reserved)
 	return out
 }
 
@@ -146,11 +146,11 @@ func (g *group) apart() []*group {
 	return out
 }
 
-// name gives each add-on a name that no other one has on any of its clusters.
-func name(all []*group) {
+// name gives each add-on a name that no other one has on any of its clusters, and that is not reserved.
+func name(all []*group, reserved map[string]bool) {
 	taken := map[string]bool{} // cluster, then name
 	free := func(g *group, name string) bool {
-		return !slices.ContainsFunc(g.members, func(m *member) bool { return taken[m.cluster.String()+" "+name] })
+		return !reserved[name] && !slices.ContainsFunc(g.members, func(m *member) bool { return taken[m.cluster.String()+" "+name] })
 	}
 	for _, g := range all {
 		m := g.members[0]

@@ -33,7 +33,7 @@ func (f *folder) read() []*member {
 			if other == o {
 				other = same[1]
 			}
-			f.out.Left = append(f.out.Left, Left{o, "exists twice, and nobody can tell which one counts: it is also in " + other.Where +
+			f.out.Left = append(f.out.Left, Left{o, "exists twice, and nobody can tell which one counts: it is also in " + other.where() +
 				". Remove one of them"})
 			continue
 		}
@@ -219,7 +219,7 @@ func (f *folder) place(m *member) string {
 	author := f.reach(m.home).Author("")
 	if problems := fluxspec.Check(m.GetKind(), checked, author); len(problems) > 0 {
 		why := fmt.Sprintf("spec.%s %s", problems[0].Path, problems[0].Message)
-		if m.local != "" && m.home != f.in.Namespace {
+		if m.local != "" && m.home != f.in.Namespace && strings.HasSuffix(problems[0].Path, ".namespace") {
 			why += fmt.Sprintf(". Its set has to be in namespace %q, where Flux resolves its %s", m.home, m.local)
 		}
 		return why

@@ -72,27 +72,36 @@ func (r *Result) register(hub hubconfig.Shared) []string {
 // Summary says in one line what came of it.
 func (r *Result) Summary() string {
 	text := fmt.Sprintf("%s of %s on %s", plural(len(r.Sets), "AddonSet"), plural(len(r.Folded), "object"), plural(len(r.Clusters), "cluster"))
-	if len(r.Left) > 0 {
-		text += fmt.Sprintf("; %s left as it is", plural(len(r.Left), "object"))
-		if len(r.Left) > 1 {
-			text = strings.Replace(text, "left as it is", "left as they are", 1)
-		}
+	if n := len(r.Left); n > 0 {
+		text += fmt.Sprintf("; %s %s", plural(n, "object"), Verb(n, "is left as it is", "are left as they are"))
 	}
 	return text
 }
 
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
+// Nothing says why there is no set.
+func (r *Result) Nothing() string {
+	return fmt.Sprintf("there is nothing to fold: %s with spec.kubeConfig %s, and %d %s for the management cluster itself, or the hub's",
+		plural(len(r.Left), "object"), Verb(len(r.Left), "is left as it is", "are left as they are"), r.Ignored, Verb(r.Ignored, "is", "are"))
 }
+
+// Verb returns the form of a verb that goes with a number.
+func Verb(n int, one, several string) string {
+	if n == 1 {
+		return one
+	}
+	return several
+}
+
+// Count returns a number, with the text that goes with it.
+func Count(n int, one, several string) string { return fmt.Sprintf("%d %s", n, Verb(n, one, several)) }
+
+func plural(n int, what string) string { return Count(n, what, what+"s") }
 
 // String says which object stays, and why.
 func (l Left) String() string {
 	where := ""
-	if l.Where != "" {
-		where = " (" + l.Where + ")"
+	if l.File != "" {
+		where = " (" + l.where() + ")"
 	}
 	return fmt.Sprintf("%s%s: %s", l.Object, where, l.Reason)
 }

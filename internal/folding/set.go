@@ -36,7 +36,7 @@ type set struct {
 func (f *folder) build(members []*member) []*set {
 	found := map[string]*set{}
 	var out []*set
-	all := groups(members)
+	all := groups(members, f.addonsTaken())
 	for _, g := range all {
 		var clusters []*Cluster
 		key := g.home
@@ -67,12 +67,26 @@ func (f *folder) build(members []*member) []*set {
 	return out
 }
 
+// addonsTaken returns the names of the add-ons of the sets that exist.
+func (f *folder) addonsTaken() map[string]bool {
+	out := map[string]bool{}
+	for i := range f.in.Sets {
+		for _, a := range f.in.Sets[i].Spec.Addons {
+			out[a.Name] = true
+		}
+	}
+	return out
+}
+
 // maxAddons is how many add-ons a set may have.
 const maxAddons = 100
 
 // nameSets names sets by what selects their clusters.
 func (f *folder) nameSets(sets []*set) {
 	taken := map[string]bool{}
+	for i := range f.in.Sets {
+		taken[f.in.Sets[i].Namespace+"/"+f.in.Sets[i].Name] = true
+	}
 	for _, s := range sets {
 		name := "fleet"
 		reached := f.reached(s.home)
@@ -81,7 +95,7 @@ func (f *folder) nameSets(sets []*set) {
 		} else if _, value, ok := explains(s.clusters, reached); ok && len(s.clusters) < len(reached) {
 			name = cmp.Or(label(value), name)
 		}
-		s.name = name
+		s.name = cmp.Or(name, "fleet")
 		for i := 2; taken[s.home+"/"+s.name]; i++ {
 			s.name = fmt.Sprintf("%s-%d", name, i)
 		}

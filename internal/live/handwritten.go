@@ -60,6 +60,11 @@ func (r *Reader) HandWritten(ctx context.Context) (in folding.Input, notes []str
 		return in, nil, fmt.Errorf("list the ClusterRegistrations of all namespaces: %w", err)
 	}
 	in.Registrations = registrations.Items
+	sets := &hubv1.AddonSetList{}
+	if err := r.Client.List(ctx, sets); err != nil && !meta.IsNoMatchError(err) {
+		return in, nil, fmt.Errorf("list the AddonSets of all namespaces: %w", err)
+	}
+	in.Sets = sets.Items
 	return in, notes, nil
 }
 

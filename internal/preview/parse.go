@@ -297,11 +297,11 @@ func Documents(name string, raw []byte) ([]Located, error) {
 	return out, errors.Join(p.errs...)
 }
 
-// Registration returns a ClusterRegistration that was read from a file.
-func Registration(u *unstructured.Unstructured) (*hubv1.ClusterRegistration, error) {
-	reg := &hubv1.ClusterRegistration{}
-	if problems := strict(u, reg); len(problems) > 0 {
-		return nil, errors.New(problems[0])
+// Strict decodes an object of the hub's own kinds into its type, and returns what does not fit.
+func Strict(u *unstructured.Unstructured, into any) error {
+	problems := strict(u, into)
+	if len(problems) == 0 {
+		return nil
 	}
-	return reg, nil
+	return errors.New(strings.Join(problems, "; "))
 }

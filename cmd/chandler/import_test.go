@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// importing runs `chandler import` on files with these names and texts, and returns what it prints, and says on stderr.
+func importing(t *testing.T, files map[string]string, args ...string) (dir, stdout, stderr string, err error) {
+	t.Helper()
+	dir = t.TempDir()
+	for name, text := range files {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := newCommand()
+	var out, errs strings.Builder
+	cmd.SetArgs(append([]string{"import", dir}, args...))
+	cmd.SetOut(&out)
+	cmd.SetErr(&errs)
+	err = cmd.Execute()
+	plain := strings.NewReplacer(dir+string(filepath.Separator), "")
+	return dir, plain.Replace(out.String()), plain.Replace(errs.String()), err
+}
+
+const spoke = `apiVersion: kustomize.toolkit.fluxcd.io/v1
+kind: Kustomization
+metadata: {name: NAME-apps, namespace: fleet}
+spec:
+  interval: 1h
+  prune: true
+  path: ./apps/NAME
+  sourceRef: {kind: GitRepository, name: fleet, namespace: flux-system}
+  kubeConfig: {secretRef: {name: NAME}}
+`
+
+// TestImport: what the command prints, with objects in lists, several documents and files, and what it cannot use.
+func TestImport(t *testing.T) {
+	files := map[string]string{
+		"a/apps.yaml":       "# nothing\n---\n" + strings.ReplaceAll(spoke, "NAME", "a"),
+		"b/list.yaml":       "apiVersion: v1\nkind: List\nitems:\n- " + strings.ReplaceAll(strings.TrimSuffix(strings.ReplaceAll(spoke, "NAME", "b"), "\n"), "\n", "\n  ") + "\n",
+		"b/secret.yaml":     "apiVersion: v1\nkind: Secret\nmetadata: {name: b, namespace: fleet, labels: {env: prod}, annotations: {kubectl.kubernetes.io/last-applied-configuration: hunter2}}\nstringData: {value: hunter2}\n",
+		"c/suspended.yaml":  strings.Replace(strings.ReplaceAll(spoke, "NAME", "c"), "spec:\n", "spec:\n  suspend: true\n", 1),
+		"values.yaml":       "replicas: 1\n",
+		"template.yaml":     "apiVersion: v1\nkind: Service\nmetadata: {name: {{ .Release.Name }}}\n",
+		"kustomization.yml": "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: [a]\n",
+	}
+	_, out, errs, err := importing(t, files)
+	if err != nil {
+		t.Fatal(err, errs)
+	}
+	golden(t, "import/stdout.txt", out)
+	golden(t, "import/stderr.txt", errs)
+	if strings.Contains(out+errs, "hunter2") {
+		t.Error("it prints what is in a Secret")
+	}
+	to := filepath.Join(t.TempDir(), "out")
+	_, printed, _, err := importing(t, files, "-o", to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, sets, _ := strings.Cut(out, "---\n")
+	if printed != head {
+		t.Errorf("with -o it prints %q", printed)
+	}
+	if got, err := os.ReadFile(filepath.Join(to, "flux-system-fleet.yaml")); err != nil || string(got) != sets {
+		t.Errorf("the file is %q (%v), and without -o it is %q", got, err, sets)
+	}
+	if _, _, _, err := importing(t, files, "-o", to); err == nil || !strings.Contains(err.Error(), "exists already: choose another folder") {
+		t.Errorf("it writes over files: %v", err)
+	}
+}
+
+// TestImportFails: what cannot be read is told with its file and line, and the rest is printed all the same.
+func TestImportFails(t *testing.T) {
+	good := strings.ReplaceAll(spoke, "NAME", "a")
+	for name, tc := range map[string]struct {
+		file            string
+		prints          bool
+		stderr, problem string
+	}{
+		"NothingThere":  {"# nothing\n", false, "", "there is nothing to fold: 0 objects with spec.kubeConfig are left as they are, and 0 are for the management cluster itself, or the hub's"},
+		"NoYAML":        {good + "---\na: b: c\n", true, "error: in.yaml, line 11: mapping values are not allowed in this context\n", "1 document could not be read, and is not in what was printed"},
+		"NameIsNoText":  {good + "---\n" + strings.Replace(good, "name: a-apps", "name: 1", 1), true, "error: in.yaml: Kustomization: metadata.name: is 1, which is no text; put it in quotes\n", "1 document could not be read, and is not in what was printed"},
+		"WrongSet":      {good + "---\napiVersion: chandler.dev/v1alpha1\nkind: AddonSet\nmetadata: {name: x}\nspec: {addons: {}}\n", true, "error: in.yaml, line 11: AddonSet default/x: spec.addons: is object, and must be a list\n", "1 document could not be read, and is not in what was printed"},
+		"OfTheHub":      {strings.Replace(good, "  kubeConfig: {secretRef: {name: a}}\n", "", 1), false, "", "there is nothing to fold: 0 objects with spec.kubeConfig are left as they are, and 1 is for the management cluster itself, or the hub's"},
+		"OfTheHubsOwn":  {strings.Replace(good, "namespace: fleet}", "namespace: fleet, labels: {chandler.dev/cluster-key: x}}", 1), false, "", "and 1 is for the management cluster itself, or the hub's"},
+		"ItselfUnknown": {strings.Replace(good, "spec:", "spec:\n  unknown: 1", 1), false, "left as it is: Kustomization fleet/a-apps (in.yaml, line 1): spec.unknown is not a field of a Flux Kustomization\n", "there is nothing to fold: 1 object with spec.kubeConfig is left as it is"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, out, errs, err := importing(t, map[string]string{"in.yaml": tc.file})
+			if tc.prints != (out != "") || !strings.Contains(errs, tc.stderr) {
+				t.Errorf("prints %q, and says %q, want %q", out, errs, tc.stderr)
+			}
+			if tc.problem != "" && (err == nil || !strings.Contains(err.Error(), tc.problem)) {
+				t.Errorf("ends with %v, want %s", err, tc.problem)
+			}
+		})
+	}
+	for args, want := range map[string]string{
+		"":          "import: write files or folders, or --live, and not both: chandler import (DIR | FILE | -)... | --live [flags]",
+		"--live x":  "import: write files or folders, or --live, and not both",
+		"/no/where": "there is nothing to fold",
+	} {
+		if _, err := run(append([]string{"import"}, strings.Fields(args)...)...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("import %s ends with %v, want %s", args, err, want)
+		}
+	}
+}

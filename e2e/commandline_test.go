@@ -127,6 +127,7 @@ spec:
 			t.Errorf("an unknown cluster: exit code %d: %s", code, errs)
 		}
 	})
+	t.Run("register", g.registers)
 	g.patchRegistration(t, "one", `{"spec":{"overrides":null}}`)
 	g.remove(t, "flux-system", "commands")
 	g.remove(t, "flux-system", "more")

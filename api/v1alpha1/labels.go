@@ -33,6 +33,12 @@ const (
 	// it. The value is the lifetime to ask for, such as 720h.
 	RenewTokenAnnotation = "chandler.dev/renew-token"
 
+	// AccountAnnotation on a Secret that `chandler register` has made is the namespace/name of the hub's ServiceAccount on
+	// the cluster. Only the command line reads it.
+	AccountAnnotation = "chandler.dev/account"
+	// HubUIDAnnotation on what `chandler register` makes on a cluster is the UID of kube-system of the management cluster.
+	HubUIDAnnotation = "chandler.dev/hub-uid"
+
 	// DrainAnnotation on a TenantControlPlane or Cluster, while it is "true", has its add-ons uninstalled, if its
 	// registration has spec.drainBeforeDeletion. Removing the annotation brings them back.
 	DrainAnnotation = "chandler.dev/drain"
@@ -109,7 +115,7 @@ const (
 	// InheritedAnnotation on a Flux object lists what was on the cluster when it was made, for it to take over. If it
 	// is deleted before Flux has recorded anything, it leaves that behind.
 	InheritedAnnotation = "chandler.dev/inherited"
-	// ClusterUIDAnnotation on a Flux object is the UID of kube-system of the cluster that it was made for or, with
+	// ClusterUIDAnnotation on a Flux object, or on a Secret that `chandler register` has made, is the UID of kube-system of the cluster that it was made for or, with
 	// workload identity, the target fingerprint. What Flux records about one cluster must never be applied to
 	// another.
 	ClusterUIDAnnotation = "chandler.dev/cluster-uid"

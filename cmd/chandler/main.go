@@ -41,6 +41,8 @@ func newCommand() *cobra.Command {
 	root.AddCommand(explainCommand())
 	root.AddCommand(createCommand())
 	root.AddCommand(importCommand())
+	root.AddCommand(registerCommand())
+	root.AddCommand(unregisterCommand())
 	root.AddCommand(versionCommand())
 	return root
 }

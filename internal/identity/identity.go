@@ -39,6 +39,12 @@ func Mirror(hubID string, registration types.NamespacedName) string {
 	return name(digest(cutHash, "mirror", hubID, registration.Namespace, registration.Name), registration.Name, "kubeconfig")
 }
 
+// Account returns the name of the namespace on a cluster that has the hub's own ServiceAccount there, and of what binds its
+// rights. No Team may have a namespace that begins like it.
+func Account(hubID string, registration types.NamespacedName) string {
+	return name(digest(cutHash, "account", hubID, registration.Namespace, registration.Name), "chandler-"+registration.Namespace, registration.Name)
+}
+
 // Delivery returns the name of the AddonDelivery of a set to a cluster.
 func Delivery(set string, registration types.NamespacedName) string {
 	return name(digest(cutHash, "delivery", set, registration.Namespace, registration.Name), set, registration.Name)

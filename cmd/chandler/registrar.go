@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/chandler-hub/chandler/internal/hubconfig"
+	"github.com/chandler-hub/chandler/internal/live"
+	"github.com/chandler-hub/chandler/internal/registrar"
+)
+
+// registrarOptions are the flags that `chandler register` and `chandler unregister` have in common.
+type registrarOptions struct {
+	genericiooptions.IOStreams
+	// cluster and hub are where the two API servers are. kubectl's own flags mean the cluster: its kubeconfig is what people
+	// have in their hands, and the hub is the context that they work with.
+	cluster, hub *genericclioptions.ConfigFlags
+	hubNamespace string
+	reader       live.Reader
+	yes          bool
+	timeout      time.Duration
+}
+
+func newRegistrarOptions() *registrarOptions {
+	o := &registrarOptions{cluster: genericclioptions.NewConfigFlags(false), hub: genericclioptions.NewConfigFlags(false)}
+	o.cluster.Namespace = nil
+	return o
+}
+
+func (o *registrarOptions) addFlags(cmd *cobra.Command, timeout time.Duration) {
+	f := cmd.Flags()
+	f.StringVar(o.cluster.KubeConfig, "kubeconfig", "", "kubeconfig of the workload cluster, with the rights of an administrator; it is not kept")
+	f.StringVar(o.cluster.Context, "context", "", "context of the workload cluster")
+	f.StringVar(o.hub.KubeConfig, "hub-kubeconfig", "", "kubeconfig of the management cluster (default: kubectl's)")
+	f.StringVar(o.hub.Context, "hub-context", "", "context of the management cluster (default: the current one)")
+	f.StringVarP(o.hub.Namespace, "namespace", "n", "", "namespace of the registration on the management cluster (default: that of the context)")
+	f.StringVar(&o.hubNamespace, "hub-namespace", hubconfig.DefaultNamespace, "the hub's namespace, where the hub publishes its flags in a ConfigMap")
+	f.BoolVarP(&o.yes, "yes", "y", false, "do not ask")
+	f.DurationVar(&timeout, "timeout", timeout, "how long to wait for the hub")
+	o.reader.Hub.AddFlags(f, hubconfig.DefaultNamespace)
+	for _, unused := range []string{"chart-url", "flux-shards", "register-all", "platform-namespaces"} {
+		if err := f.MarkHidden(unused); err != nil {
+			panic(err)
+		}
+	}
+	before := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		o.timeout = timeout
+		o.IOStreams = genericiooptions.IOStreams{In: cmd.InOrStdin(), Out: cmd.OutOrStdout(), ErrOut: cmd.ErrOrStderr()}
+		return before(cmd, args)
+	}
+}
+
+// connect finds the hub, and the cluster if somebody has said where it is.
+func (o *registrarOptions) connect(cmd *cobra.Command) (*registrar.Registrar, error) {
+	config, err := o.hub.ToRESTConfig()
+	if err != nil {
+		return nil, fmt.Errorf("find the hub: %w", err)
+	}
+	if o.reader.Client, err = live.Connect(config); err != nil {
+		return nil, err
+	}
+	if err := o.reader.Ask(cmd.Context(), o.hubNamespace, cmd.Flags()); err != nil {
+		return nil, err
+	}
+	r := &registrar.Registrar{Hub: o.reader, HubConfig: config, Out: o.Out, Wait: o.timeout}
+	if *o.cluster.KubeConfig != "" || *o.cluster.Context != "" {
+		if r.Cluster, err = o.cluster.ToRESTConfig(); err != nil {
+			return nil, fmt.Errorf("find the cluster: %w", err)
+		}
+	}
+	return r, nil
+}
+
+// name returns the registration that a command is about: NAME, or NAMESPACE/NAME.
+func (o *registrarOptions) name(arg string) (types.NamespacedName, error) {
+	namespace, name, both := strings.Cut(arg, "/")
+	if !both {
+		namespace, name = *o.hub.Namespace, arg
+	}
+	if both && *o.hub.Namespace != "" && *o.hub.Namespace != namespace {
+		return types.NamespacedName{}, fmt.Errorf("cluster %s is not in namespace %q: leave out -n, or write the name alone", arg, *o.hub.Namespace)
+	}
+	if namespace == "" {
+		var err error
+		if namespace, _, err = o.hub.ToRawKubeConfigLoader().Namespace(); err != nil {
+			return types.NamespacedName{}, fmt.Errorf("find the hub: %w", err)
+		}
+	}
+	if name == "" || strings.Contains(name, "/") {
+		return types.NamespacedName{}, fmt.Errorf("%q is not a cluster: write NAME or NAMESPACE/NAME", arg)
+	}
+	return types.NamespacedName{Namespace: namespace, Name: name}, nil
+}
+
+// agreed asks whether to go on.
+func (o *registrarOptions) agreed(ctx context.Context) error {
+	if o.yes {
+		return nil
+	}
+	in, ok := o.In.(*os.File)
+	if !ok || !term.IsTerminal(int(in.Fd())) {
+		return errors.New("nothing is changed: there is no terminal to ask at; --yes does it without asking")
+	}
+	fmt.Fprint(o.Out, "\nGo on? [y/N] ")
+	answer := make(chan string, 1)
+	go func() {
+		line, _ := bufio.NewReader(io.LimitReader(in, 100)).ReadString('\n')
+		answer <- strings.ToLower(strings.TrimSpace(line))
+	}()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case a := <-answer:
+		if a == "y" || a == "yes" {
+			return nil
+		}
+	}
+	return errors.New("nothing is changed")
+}

@@ -277,12 +277,9 @@ func (r *Reconciler) mirrorObject(c *cluster, namespace string, content map[stri
 	return u
 }
 
-// dropForsaken lets the mirrors go of a cluster that has no registration and no delivery any more, as when somebody has
-// deleted the deliveries just before. Nobody comes after, and Flux has nothing there to use them for.
+// dropForsaken lets the mirrors go of a cluster that has no delivery any more, as when somebody has deleted the deliveries
+// and their Flux objects. Nobody comes after, and Flux has nothing there to use them for.
 func (r *Reconciler) dropForsaken(ctx context.Context, c *cluster) error {
-	if c.registration != nil {
-		return nil
-	}
 	var errs []error
 	for _, kind := range []string{secretKind, configMapKind} {
 		list := &metav1.PartialObjectMetadataList{}
@@ -296,7 +293,8 @@ func (r *Reconciler) dropForsaken(ctx context.Context, c *cluster) error {
 			if _, err := r.reachOf(ctx, c, m.Namespace); err != nil {
 				return err
 			}
-			if m.Name != identity.Mirror(r.Config.HubID, c.key) || !c.reaches(m.Namespace) {
+			teams := m.Labels[hubv1.MirrorLabel] == identity.TeamMirror // that one goes by its registration's labels, and there is none
+			if m.Name != identity.Mirror(r.Config.HubID, c.key) || !c.reaches(m.Namespace) && !teams {
 				continue
 			}
 			if left, err := r.objectsLeft(ctx, c, m.Namespace); err != nil || len(left) > 0 {

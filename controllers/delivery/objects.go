@@ -372,7 +372,7 @@ func (c *cluster) removal(o plan.Observed, config *hubconfig.Config) teardown.Fa
 		if u := status.Find(reg, hubv1.UnregisteringCondition); u != nil && hubv1.LetsGo(u.Reason) {
 			f.LetGo = u.Message
 		}
-		f.Silent = c.silent()
+		f.Silent, f.Rightless = c.silent(), c.rightless(o.Key.Namespace)
 		f.Reachable = f.Silent.IsZero()
 		if u := status.Find(reg, hubv1.UnregisteringCondition); u != nil && u.Reason == hubv1.OriginLostReason && d != nil && d.leaving {
 			f.LetGo = u.Message // the guard has let the delivery go, or it would not be leaving

@@ -9,10 +9,14 @@ import (
 	"slices"
 	"time"
 
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/assembly"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
+	"github.com/chandler-hub/chandler/internal/identity"
+	"github.com/chandler-hub/chandler/internal/pace"
 	"github.com/chandler-hub/chandler/internal/plan"
 	"github.com/chandler-hub/chandler/internal/team"
+	"github.com/chandler-hub/chandler/internal/teardown"
 )
 
 // What the sets of a hub namespace of a Team deliver is a scope of its own: its add-ons, releases and dependencies are
@@ -68,13 +72,13 @@ func (c *cluster) assemble(in assembly.Input) []assembly.Portion {
 // the Team's sets have objects for the cluster, leaving or not. It returns "" if there is nothing. If they have not gone
 // within the grace, the rights go all the same: a team cannot keep them by what its own removal guard holds.
 func (c *cluster) neededBy(o *object, config *hubconfig.Config) string {
-	if c.rightsLeft(o, config) <= 0 {
+	if !c.bringsAny(o) {
 		return ""
 	}
 	byName := func(a, b plan.Key) int { return cmp.Compare(a.String(), b.String()) } // the same one each time
 	for _, k := range slices.SortedFunc(maps.Keys(c.objects), byName) {
 		other := c.objects[k]
-		if !other.Finished && !other.Foreign && c.brings(o, k.Namespace) {
+		if !other.Finished && !other.Foreign && c.brings(o, k.Namespace) && c.rightsWait(o, other, config) > 0 {
 			return fmt.Sprintf("add-on %s (%s)", other.Addon, k)
 		}
 	}
@@ -87,13 +91,63 @@ func (c *cluster) brings(o *object, namespace string) bool {
 	return from.ByTeam() && from.Team.Namespace == o.Key.Namespace && team.SetName(from.Team.Name) == o.Set
 }
 
-// rightsLeft returns how long the rights that an object brings wait for what needs them; 0 if the time is over, or it
-// brings none.
-func (c *cluster) rightsLeft(o *object, config *hubconfig.Config) time.Duration {
+// bringsAny returns whether an object brings the rights of a Team.
+func (c *cluster) bringsAny(o *object) bool {
 	for namespace := range c.reach {
 		if c.brings(o, namespace) {
-			return max(config.TeardownGrace-c.now.Sub(c.removal(o.Observed, config).Since), 0)
+			return true
 		}
 	}
-	return 0
+	return false
+}
+
+// rightsWait returns how long the rights that an object brings wait for another one at the most; 0 if the time is over. What
+// Flux uninstalls has the whole grace from when the hub has said so: until then the cluster may have been paused.
+func (c *cluster) rightsWait(o, other *object, config *hubconfig.Config) time.Duration {
+	since, facts := c.removal(o.Observed, config).Since, c.removal(other.Observed, config)
+	if d := c.delivery(other.Key.Namespace, other.delivery); d != nil && teardown.Addon(facts).Mode == teardown.Uninstall {
+		begun := c.now // in this very pass
+		if s := d.addon(other.Addon); s != nil && s.State == hubv1.AddonRemoving && s.Since != nil {
+			begun = s.Since.Time
+		}
+		if begun.After(since) {
+			since = begun
+		}
+	}
+	return max(config.TeardownGrace-c.now.Sub(since), 0)
+}
+
+// rightsLeft returns after how long the rights that an object brings may wait for one object less.
+func (c *cluster) rightsLeft(o *object, config *hubconfig.Config) time.Duration {
+	var left time.Duration
+	for k, other := range c.objects {
+		if c.brings(o, k.Namespace) {
+			if wait := c.rightsWait(o, other, config); wait > 0 {
+				left = pace.Sooner(left, wait)
+			}
+		}
+	}
+	return left
+}
+
+// rightless says that a Team's rights have gone from the cluster, with which Flux would uninstall what is in a namespace, and
+// that they do not come again; "" if they do, or the namespace needs none.
+func (c *cluster) rightless(namespace string) string {
+	from := c.reach[namespace]
+	if !from.ByTeam() {
+		if !c.wasTeam[namespace] {
+			return ""
+		}
+		return "the rights of the Team that governed the namespace are gone, and Flux cannot uninstall without them"
+	}
+	rights := c.delivery(from.Team.Namespace, identity.Delivery(team.SetName(from.Team.Name), c.key))
+	if rights != nil && !rights.leaving {
+		return ""
+	}
+	for _, o := range c.objects {
+		if !o.Finished && c.brings(o, namespace) {
+			return ""
+		}
+	}
+	return fmt.Sprintf("the rights of Team %s/%s are gone from the cluster, and Flux cannot uninstall without them", from.Team.Namespace, from.Team.Name)
 }

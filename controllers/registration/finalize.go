@@ -223,5 +223,23 @@ func (r *Reconciler) counts(ctx context.Context, d *hubv1.AddonDelivery, reg *hu
 		// Its members can write deliveries, and finalizers, but no status. The cluster may be somebody else's.
 		return provenance.Reported(d, from) && controllerutil.ContainsFinalizer(d, hubv1.DeliveryFinalizer), nil
 	}
-	return err == nil && from.To(reg), err
+	if err != nil || from.To(reg) {
+		return err == nil, err
+	}
+	return r.wasTeams(ctx, d, reg)
+}
+
+// wasTeams returns whether a Team governed the namespace of a delivery out of reach when the hub delivered it, as the delivery
+// room decides that: the hub has reported on it, and the namespace has a kubeconfig with a team's token.
+func (r *Reconciler) wasTeams(ctx context.Context, d *hubv1.AddonDelivery, reg *hubv1.ClusterRegistration) (bool, error) {
+	if len(d.Status.Addons) == 0 || !controllerutil.ContainsFinalizer(d, hubv1.DeliveryFinalizer) {
+		return false, nil
+	}
+	there := &metav1.PartialObjectMetadata{}
+	there.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	name := client.ObjectKey{Namespace: d.Namespace, Name: identity.Mirror(r.Config.HubID, client.ObjectKeyFromObject(reg))}
+	if err := r.Client.Get(ctx, name, there); err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	return there.Labels[hubv1.MirrorLabel] == identity.TeamMirror, nil
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -36,5 +37,38 @@ func TestForgedDeliveryHoldsUpUnregistration(t *testing.T) {
 	r := &Reconciler{Client: api, Live: api, Config: &hubconfig.Config{Shared: hubconfig.Shared{HubID: "hub", PlatformNamespaces: []string{"flux-system"}}}}
 	if left, err := r.deliveriesLeft(t.Context(), reg); err != nil || left != 0 {
 		t.Errorf("the registration waits for %d deliveries that a member of the team has written: %v", left, err)
+	}
+}
+
+// The Team of a namespace is gone, and its sets' removal guard holds what the hub has delivered. The registration waits for
+// that, as it does while the Team is there. What nobody but its author vouches for, it does not wait for.
+func TestUnregistrationWaitsForWhatAFormerTeamHas(t *testing.T) {
+	key := types.NamespacedName{Namespace: "fleet", Name: "one"}
+	for name, tc := range map[string]struct {
+		change func(d *hubv1.AddonDelivery, mirror *corev1.Secret)
+		want   int
+	}{
+		"Delivered":        {func(*hubv1.AddonDelivery, *corev1.Secret) {}, 1},
+		"NotReported":      {func(d *hubv1.AddonDelivery, _ *corev1.Secret) { d.Status.Addons = nil }, 0},
+		"NotTheHubs":       {func(d *hubv1.AddonDelivery, _ *corev1.Secret) { d.Finalizers = []string{"mallory.example/stays"} }, 0},
+		"NeverTeams":       {func(_ *hubv1.AddonDelivery, mirror *corev1.Secret) { mirror.Labels[hubv1.MirrorLabel] = "true" }, 0},
+		"OfAnotherCluster": {func(_ *hubv1.AddonDelivery, mirror *corev1.Secret) { mirror.Name = "other" }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			reg := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+			d := &hubv1.AddonDelivery{ObjectMeta: metav1.ObjectMeta{Namespace: "shop-team", Name: identity.Delivery("store", key),
+				Finalizers: []string{hubv1.DeliveryFinalizer}, Labels: map[string]string{hubv1.ClusterKeyLabel: identity.ClusterKey("hub", key)}}}
+			d.Spec.RegistrationRef = hubv1.RegistrationReference{Namespace: key.Namespace, Name: key.Name}
+			d.Spec.AddonSetRef = hubv1.DeliveredSetReference{Name: "store", UID: "x"}
+			d.Status.Addons = []hubv1.AddonStatus{{Name: "till", State: hubv1.AddonHeld}}
+			mirror := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop-team", Name: identity.Mirror("hub", key),
+				Labels: map[string]string{hubv1.MirrorLabel: identity.TeamMirror}}}
+			tc.change(d, mirror)
+			api := indextest.All(fake.NewClientBuilder().WithScheme(hubscheme.New())).WithObjects(reg, d, mirror).Build()
+			r := &Reconciler{Client: api, Live: api, Config: &hubconfig.Config{Shared: hubconfig.Shared{HubID: "hub", PlatformNamespaces: []string{"flux-system"}}}}
+			if left, err := r.deliveriesLeft(t.Context(), reg); err != nil || left != tc.want {
+				t.Errorf("it waits for %d deliveries, %v; want %d", left, err, tc.want)
+			}
+		})
 	}
 }

@@ -124,6 +124,9 @@ func (r *Reconciler) keep(ctx context.Context, reg *hubv1.ClusterRegistration, f
 		return wait, nil
 	}
 	if !mayHave(reg, from, rights, u, there != nil) {
+		if u.ofAnother {
+			return otherTime, nil // the delivery room lets them go, and no event tells this room when they are gone
+		}
 		return 0, nil // what it waits for wakes this room
 	}
 	if wait := r.failures.wait(place{client.ObjectKeyFromObject(reg), from.Namespace}, now); wait > 0 {
@@ -203,6 +206,9 @@ func due(there *metav1.PartialObjectMetadata, print string, refused bool, now ti
 
 // refusedTime is how old a token is at least that is renewed because the cluster refuses it.
 const refusedTime = 2 * time.Minute
+
+// otherTime is after how long to look again for Flux objects that were made for another cluster.
+const otherTime = 30 * time.Second
 
 // rights returns the delivery that brings a Team's rights to a cluster; nil if there is none.
 func (r *Reconciler) rights(ctx context.Context, reg *hubv1.ClusterRegistration, from match.Reach) (*hubv1.AddonDelivery, error) {

@@ -154,6 +154,9 @@ func TestFirstToken(t *testing.T) {
 			if (mirror != nil) != tc.want {
 				t.Fatalf("there is a mirror: %t", mirror != nil)
 			}
+			if name == "ObjectsOfAnotherCluster" && again != otherTime {
+				t.Errorf("looks again in %s, and nobody tells it when they are gone", again)
+			}
 			if !tc.want {
 				return
 			}

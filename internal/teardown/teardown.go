@@ -160,6 +160,8 @@ type Facts struct {
 	Settle time.Duration
 	// Awaited says which add-on is to take it over and cannot be delivered now; empty for none.
 	Awaited string
+	// Rightless says that what Flux needs to uninstall it is not on the cluster, and does not come again; empty if it does.
+	Rightless string
 	// Guarded is true until the set's removal guard grants the removal.
 	Guarded bool
 }
@@ -181,6 +183,8 @@ func Addon(f Facts) Decision {
 		return Decision{Ask, guard.DropHeld}
 	case f.Reachable && f.Unprobed && !f.Deleted.IsZero() && f.Now.Sub(f.Deleted) >= f.uninstallTime():
 		return Decision{LetGo, fmt.Sprintf("Flux has not uninstalled it within %s, and the hub cannot ask the cluster", f.uninstallTime())}
+	case f.Reachable && f.Rightless != "" && f.Now.Sub(f.Since) >= f.Grace:
+		return Decision{LetGo, f.Rightless}
 	case f.Reachable:
 		return Decision{Uninstall, ""}
 	case f.waited() >= f.Grace:
@@ -205,6 +209,8 @@ func Wait(f Facts) time.Duration {
 	switch d := Addon(f); {
 	case d.Mode == Uninstall && f.Unprobed && !f.Deleted.IsZero():
 		return f.uninstallTime() - f.Now.Sub(f.Deleted)
+	case d.Mode == Uninstall && f.Rightless != "":
+		return f.Grace - f.Now.Sub(f.Since)
 	case d.Mode != Hold || f.Paused || f.Reachable && f.Awaited != "":
 		return 0
 	}

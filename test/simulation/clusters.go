@@ -32,6 +32,8 @@ type cluster struct {
 	// life grows when the cluster is rebuilt, and token when its credentials are rotated.
 	life, token int
 	down, hung  bool
+	// refuses is true if it gives no tokens.
+	refuses bool
 	// gone is true when its origin has been deleted, and it with it.
 	gone bool
 	// unregistered is true if somebody has deleted its registration while that said that its Secret is missing. By that
@@ -119,37 +121,48 @@ var (
 	tokenLine  = regexp.MustCompile(`token: "?([a-z0-9-]+)`)
 )
 
-// reach returns the cluster that a kubeconfig leads to, if it answers to it.
-func (w *World) reach(raw string) (*cluster, error) {
-	address, token := serverLine.FindStringSubmatch(raw), tokenLine.FindStringSubmatch(raw)
-	if address == nil || token == nil {
-		return nil, fmt.Errorf("this is no kubeconfig")
+// reach returns the cluster that a kubeconfig leads to, if it answers to it, and the Team that it is reached as; nil for its admin.
+func (w *World) reach(raw string) (*cluster, *team, error) {
+	address, token := serverLine.FindStringSubmatch(raw), tokenIn(raw)
+	if address == nil || token == "" {
+		return nil, nil, fmt.Errorf("this is no kubeconfig")
 	}
-	return w.dial(address[1], token[1])
+	return w.dial(address[1], token)
 }
 
-func (w *World) dial(address, token string) (*cluster, error) {
+// tokenIn returns the token in a kubeconfig; "" if there is none.
+func tokenIn(raw string) string {
+	if m := tokenLine.FindStringSubmatch(raw); m != nil {
+		return m[1]
+	}
+	return ""
+}
+
+func (w *World) dial(address, token string) (*cluster, *team, error) {
+	given, ofTeam := w.tokens[token]
 	for _, c := range w.clusters {
 		if c.address != address || c.twin != nil {
 			continue
 		}
 		switch {
 		case c.down || c.gone:
-			return nil, fmt.Errorf("dial tcp %s:6443: connection refused", address)
+			return nil, nil, fmt.Errorf("dial tcp %s:6443: connection refused", address)
 		case c.hung:
-			return nil, fmt.Errorf("context deadline exceeded")
+			return nil, nil, fmt.Errorf("context deadline exceeded")
+		case ofTeam && w.valid(given, c):
+			return c, given.team, nil
 		case c.bearer() != token:
-			return nil, fmt.Errorf("Unauthorized")
+			return nil, nil, fmt.Errorf("Unauthorized")
 		}
-		return c, nil
+		return c, nil, nil
 	}
-	return nil, fmt.Errorf("dial tcp %s:6443: no route to host", address)
+	return nil, nil, fmt.Errorf("dial tcp %s:6443: no route to host", address)
 }
 
 // probe is what the pool asks clusters with.
 func (w *World) probe(_ context.Context, cfg *kubeconfig.Config) probe.Result {
 	rest := cfg.RESTConfig()
-	c, err := w.dial(cfg.Host(), rest.BearerToken)
+	c, _, err := w.dial(cfg.Host(), rest.BearerToken)
 	now := w.clock.Now()
 	if err != nil {
 		reason := probe.ReasonConnectionRefused

@@ -33,6 +33,7 @@ var kinds = map[string]apiserver.Key{
 	"ServiceAccount": {Kind: "ServiceAccount"},
 	"HelmRelease":    {Group: helmGroup, Kind: "HelmRelease"}, "Kustomization": {Group: kustomizeGroup, Kind: "Kustomization"},
 	"HelmChart": {Group: sourceGroup, Kind: "HelmChart"}, "HelmRepository": {Group: sourceGroup, Kind: "HelmRepository"},
+	"Team":               {Group: "chandler.dev", Kind: "Team"},
 	"TenantControlPlane": {Group: "kamaji.clastix.io", Kind: "TenantControlPlane"},
 	"ControllerRevision": {Group: "apps", Kind: "ControllerRevision"},
 }
@@ -51,6 +52,9 @@ func (w *World) remove(k apiserver.Key) {
 		if s := w.sets[k.Name]; s != nil && s.namespace == k.Namespace {
 			s.deleted = true
 		}
+	}
+	if t := w.teams[k.Name]; t != nil && k == t.key() {
+		t.deleted, w.rightsOf(t).deleted = true, true
 	}
 	for _, c := range w.clusters {
 		if reg := w.registered(c); k == c.registration() && status.Reason(reg, hubv1.UnregisteringCondition) == hubv1.OriginMissingReason {
@@ -213,12 +217,12 @@ func (w *World) restore(k apiserver.Key) {
 }
 
 // forge makes a delivery of a stranger's for a cluster.
-func (w *World) forge(c *cluster) {
-	w.make(keyOf("AddonDelivery", "stranger", "forged-"+c.name), apiserver.Object{
+func (w *World) forge(c *cluster, namespace, set string) {
+	w.make(keyOf("AddonDelivery", namespace, "forged-"+c.name), apiserver.Object{
 		"apiVersion": "chandler.dev/v1alpha1",
 		"spec": apiserver.Object{
-			"registrationRef": apiserver.Object{"namespace": c.namespace, "name": c.name}, "addonSetRef": apiserver.Object{"name": "base"},
-			"revisionName": "base-0123456789-e2",
+			"registrationRef": apiserver.Object{"namespace": c.namespace, "name": c.name}, "addonSetRef": apiserver.Object{"name": set},
+			"revisionName": set + "-0123456789-e2",
 		},
 	})
 }

@@ -42,7 +42,7 @@ func (cl claim) speaksFor(work *workload) bool {
 
 // failsHere returns whether a set has an add-on whose expression fails on a cluster.
 func (w *World) failsHere(c *cluster, s *set, addon string) bool {
-	return slices.ContainsFunc(w.claims(c), func(cl claim) bool { return cl.set == s && cl.name == addon && w.fails(c, cl) })
+	return slices.ContainsFunc(w.claims(c, s.namespace), func(cl claim) bool { return cl.set == s && cl.name == addon && w.fails(c, cl) })
 }
 
 // chartless returns whether somebody has deleted the chart of an add-on that does not render, or that stays for an
@@ -52,12 +52,12 @@ func (w *World) chartless(c *cluster, k apiserver.Key) bool {
 	name, _ := nested(o, "spec", "chartRef", "name").(string)
 	has := &workload{set: setNameOf(o), addon: apiserver.Labels(o)[hubv1.AddonLabel]}
 	fails := func(cl claim) bool { return w.fails(c, cl) && cl.speaksFor(has) }
-	return k.Kind == "HelmRelease" && slices.ContainsFunc(w.claims(c), fails) && w.server.Get(keyOf("HelmChart", k.Namespace, name)) == nil
+	return k.Kind == "HelmRelease" && slices.ContainsFunc(w.claims(c, k.Namespace), fails) && w.server.Get(keyOf("HelmChart", k.Namespace, name)) == nil
 }
 
 // checkFailing: what does not render is reported where people look.
 func (w *World) checkFailing(d *hubv1.AddonDelivery, s *set, c *cluster) {
-	for _, cl := range w.claims(c) {
+	for _, cl := range w.claims(c, s.namespace) {
 		if cl.set != s || !w.fails(c, cl) || w.frozen(c, s.namespace+"/"+s.name) {
 			continue
 		}

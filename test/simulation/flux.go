@@ -202,8 +202,8 @@ func (w *World) report(k apiserver.Key, obj runtime.Object, ready metav1.Conditi
 
 var errNoSecret = fmt.Errorf("Secret not found")
 
-// target returns the cluster of a Flux object.
-func (w *World) target(k apiserver.Key, ref *fluxmeta.KubeConfigReference) (*cluster, error) {
+// target returns the cluster of a Flux object, which acts in some namespaces there.
+func (w *World) target(k apiserver.Key, ref *fluxmeta.KubeConfigReference, namespaces ...string) (*cluster, error) {
 	if ref == nil || ref.SecretRef == nil {
 		return nil, fmt.Errorf("no kubeConfig")
 	}
@@ -216,7 +216,10 @@ func (w *World) target(k apiserver.Key, ref *fluxmeta.KubeConfigReference) (*clu
 	if err != nil || len(raw) == 0 {
 		return nil, fmt.Errorf("Secret has no key")
 	}
-	c, err := w.reach(string(raw))
+	c, who, err := w.reach(string(raw))
+	if err == nil {
+		w.checkActor(k, c, who, namespaces...)
+	}
 	if err != nil {
 		return nil, fmt.Errorf(`Kubernetes cluster unreachable: Get "https://%s/version": %w`, k.Name, err) // as Helm and client-go say it
 	}
@@ -245,7 +248,7 @@ func (f *flux) helm(w *World, k apiserver.Key, hr *helmv2.HelmRelease) (failed b
 		w.report(k, hr, metav1.ConditionFalse, "HelmChartNotReady", "chart is not ready")
 		return true
 	}
-	c, err := w.target(k, hr.Spec.KubeConfig)
+	c, err := w.target(k, hr.Spec.KubeConfig, hr.GetStorageNamespace(), hr.GetReleaseNamespace())
 	if err != nil {
 		reason := "StateError"
 		if errors.Is(err, errNoSecret) {
@@ -353,7 +356,7 @@ func (f *flux) kustomize(w *World, k apiserver.Key, ks *kustomizev1.Kustomizatio
 		w.report(k, ks, metav1.ConditionFalse, "ArtifactFailed", "source is not there")
 		return true
 	}
-	c, err := w.target(k, ks.Spec.KubeConfig)
+	c, err := w.target(k, ks.Spec.KubeConfig, ks.Spec.TargetNamespace)
 	if err != nil {
 		if !errors.Is(err, errNoSecret) {
 			w.tried(ks, "ReconciliationFailed") // it counts what did not reach the cluster as well (kustomization_controller.go:475)

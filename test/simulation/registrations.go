@@ -234,10 +234,21 @@ func registrationIn(o apiserver.Object) string {
 	return s
 }
 
+// forsaken returns whether a registration was deleted while its origin wanted it, and the origin lost its label before it was
+// made again. The label is not "false", and absence removes nothing: what it has delivered is left to Flux until somebody
+// deletes the deliveries, which say so.
+func (w *World) forsaken(r *cluster) bool {
+	o := w.server.Get(r.origin())
+	return w.registered(r) == nil && r.provider != "Hand" && o != nil && apiserver.Labels(o)[hubv1.RegisterLabel] == "" &&
+		slices.ContainsFunc(w.deliveries(), func(d *hubv1.AddonDelivery) bool {
+			return d.Spec.RegistrationRef.Name == r.name && status.Reason(d, hubv1.ReadyCondition) == hubv1.RegistrationNotFoundReason
+		})
+}
+
 // checkUnserved: of several registrations of a cluster one is served, and nobody delivers through the others, which say so.
 func (w *World) checkUnserved() {
 	for k := range w.flux.due {
-		if r := w.registrationOf(w.server.Get(k)); r != nil && w.unserved(r) {
+		if r := w.registrationOf(w.server.Get(k)); r != nil && w.unserved(r) && !w.forsaken(r) {
 			w.violated("owners", "%s is there for %s, and %s is served", k, r.name, w.firstOf(w.there(r)).name)
 		}
 	}

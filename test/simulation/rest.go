@@ -56,7 +56,7 @@ func (w *World) heal() {
 	w.fault = fault{}
 	clear(w.broken)
 	for _, c := range w.clusters {
-		c.down, c.hung = false, false
+		c.down, c.hung, c.refuses = false, false, false
 		if !c.gone && c.provider != "Secret" { // that of a Secret is the origin, and its deletion no fault
 			w.restoreSecret(c)
 		}
@@ -90,6 +90,7 @@ func (w *World) checkRest() {
 	w.checkDelivered()
 	w.checkLeft()
 	w.checkMirrors()
+	w.checkTeams()
 	w.checkStatuses()
 }
 
@@ -195,10 +196,10 @@ func (w *World) checkDelivered() {
 				waits := func(cl claim) bool {
 					return cl.name == a.name && (cl.set == s || w.beats(c, cl, mine, "")) && slices.Contains(w.stalled(cl.set, c), a.name)
 				}
-				if a.optional() && w.excluded(c, a.name) || slices.ContainsFunc(w.claims(c), waits) {
+				if a.optional() && w.excluded(c, a.name) || slices.ContainsFunc(w.claims(c, s.namespace), waits) {
 					continue // the statuses say so: it cannot come, or the set cannot deliver it now that has a better claim
 				}
-				if !w.runs(c, a.name) {
+				if !w.runs(c, s, a.name) {
 					w.violated("convergence", "add-on %s of %s is not on %s", a.name, name, c.name)
 				}
 			}
@@ -227,9 +228,9 @@ func (w *World) leftToFlux(c *cluster, k apiserver.Key) bool {
 }
 
 // runs returns whether an add-on's workload is on a cluster, with an existing owner.
-func (w *World) runs(c *cluster, addon string) bool {
+func (w *World) runs(c *cluster, s *set, addon string) bool {
 	for _, work := range w.there(c).workloads {
-		if work.addon == addon && w.lives(work.ownerUID) {
+		if work.addon == addon && w.scope(work.namespace()) == w.scope(s.namespace) && w.lives(work.ownerUID) {
 			return true
 		}
 	}
@@ -238,8 +239,12 @@ func (w *World) runs(c *cluster, addon string) bool {
 
 // taken returns whether somebody else's wanted add-on has the very Helm release that an add-on would bring: a renamed
 // add-on goes on with the release that it had, and two cannot share it.
-func (w *World) taken(c *cluster, a addon) bool {
+func (w *World) taken(c *cluster, cl claim) bool {
+	a := cl.addon
 	for _, work := range w.there(c).workloads {
+		if w.scope(work.namespace()) != w.scope(cl.set.namespace) {
+			continue // it is in a namespace of its own
+		}
 		same := a.fits(work) || a.movedFrom == "" && work.name == releaseName(a.name, cmp.Or(a.release, a.name)) // whatever its chart
 		if a.form == "helm" && strings.HasPrefix(work.name, "helm:") && work.addon != a.name && same && w.lives(work.ownerUID) &&
 			w.wanted(c, work) {
@@ -280,7 +285,7 @@ func (w *World) awaited(c *cluster, work *workload) bool {
 	if _, name, _ := strings.Cut(work.set, "/"); w.sets[name] != nil && slices.Contains(w.stalled(w.sets[name], c), work.addon) {
 		return true
 	}
-	return slices.ContainsFunc(w.claims(c), func(cl claim) bool {
+	return slices.ContainsFunc(w.claims(c, work.namespace()), func(cl claim) bool {
 		if !cl.goesOnWith(work) {
 			return false
 		}
@@ -288,7 +293,8 @@ func (w *World) awaited(c *cluster, work *workload) bool {
 			return true
 		}
 		for _, has := range w.there(c).workloads {
-			if has.addon == cl.name && has.set != cl.set.namespace+"/"+cl.set.name && w.lives(has.ownerUID) && w.wanted(c, has) {
+			if has.addon == cl.name && has.set != cl.set.namespace+"/"+cl.set.name && w.scope(has.namespace()) == w.scope(cl.set.namespace) &&
+				w.lives(has.ownerUID) && w.wanted(c, has) {
 				return true
 			}
 		}
@@ -407,8 +413,11 @@ func (w *World) checkMirrors() {
 		if c == nil || !w.serves(c) || w.nobodyKeeps(c, o) {
 			continue
 		}
+		if w.unserved(c) && w.teamOf(nested(o, "metadata", "namespace").(string)) != nil {
+			continue // nothing is delivered through it, and its token is not renewed
+		}
 		raw, _ := base64.StdEncoding.DecodeString(nested(o, "data", "value").(string))
-		if !strings.Contains(string(raw), w.there(c).bearer()) {
+		if to, who, err := w.reach(string(raw)); err != nil || to != w.there(c) || who != w.teamOf(nested(o, "metadata", "namespace").(string)) {
 			w.violated("mirror", "the mirror %v/%v does not hold the kubeconfig that %s accepts", nested(o, "metadata", "namespace"),
 				nested(o, "metadata", "name"), c.name)
 		}

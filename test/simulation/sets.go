@@ -3,6 +3,7 @@
 package simulation
 
 import (
+	"cmp"
 	"maps"
 	"path"
 	"slices"
@@ -24,6 +25,8 @@ type set struct {
 	orphaned bool
 	// variables are the set's own; a cluster's variables take precedence.
 	variables map[string]string
+	// home is the namespace on clusters of the Team whose set it is; "" if it is no Team's.
+	home string
 	// deleted is true when the author has removed it.
 	deleted bool
 }
@@ -70,7 +73,7 @@ func (s *set) object() apiserver.Object {
 			data := a.reading()
 			data["version"] = a.version
 			o["manifests"] = apiserver.Object{"objects": []any{apiserver.Object{
-				"apiVersion": "v1", "kind": "ConfigMap", "metadata": apiserver.Object{"name": a.name, "namespace": "default"}, "data": data,
+				"apiVersion": "v1", "kind": "ConfigMap", "metadata": apiserver.Object{"name": a.name, "namespace": cmp.Or(s.home, "default")}, "data": data,
 			}}}
 		default:
 			body := apiserver.Object{"chart": apiserver.Object{"spec": apiserver.Object{"chart": a.chart, "version": a.version,
@@ -208,8 +211,19 @@ func selector(s string) map[string]any {
 	return map[string]any{k: v}
 }
 
-func newAddon(text string) addon {
+func (s *set) newAddon(text string) addon {
 	parts := append(strings.Split(text, ":"), "", "")
 	a := addon{name: parts[0], form: parts[1], chart: parts[0], version: "1.0.0", dependsOn: parts[2]}
+	s.settle(&a)
 	return a
+}
+
+// settle has a Kustomization of a team write into the team's namespace: for these the hub fills in no namespace.
+func (s *set) settle(a *addon) {
+	switch {
+	case a.form == "kustomization" && a.release == "":
+		a.release = s.home
+	case a.form != "kustomization" && a.release == s.home:
+		a.release = ""
+	}
 }

@@ -39,7 +39,7 @@ func Play(script []string) (Result, error) {
 // Draw makes a script from a seed. Its steps do not depend on what comes of them.
 func Draw(seed uint64, steps int) []string {
 	lots := func(of uint64) *draw { return &draw{rand.New(rand.NewPCG(seed, of))} }
-	d, more, expressions, registrations := lots(42), lots(43), lots(44), lots(45)
+	d, more, expressions, registrations, teams := lots(42), lots(43), lots(44), lots(45), lots(46)
 	script := []string{
 		"cluster w1 Secret tier=prod", "cluster w2 Kamaji tier=prod", "cluster w3 Secret tier=prod", "cluster w4 Hand tier=prod",
 		"cluster w5 Kamaji tier=prod",
@@ -47,6 +47,11 @@ func Draw(seed uint64, steps int) []string {
 		"set flux-system base tier=prod hello:helm web:kustomization:hello",
 		"set flux-system extra tier=prod logs:manifests optional-agent:helm",
 		"set team apps all shop:helm",
+	}
+	withTeam := teams.IntN(4) == 0
+	if withTeam {
+		script = append(script, "team shop shop-team "+teams.one("tier=prod", "tier=prod", "all"),
+			"set shop-team store "+teams.one("tier=prod", "all")+" till:helm shelf:"+teams.one("kustomization", "manifests:till"))
 	}
 	script = append(script, d.one("wait 2m", "wait 5m", "run 300 "+d.number(1000)))
 	// What came later comes in some seeds only, and beside what they drew before.
@@ -56,6 +61,7 @@ func Draw(seed uint64, steps int) []string {
 	}{
 		{expressions, []func() string{nil, expressions.expression}[expressions.IntN(2)]},
 		{registrations, []func() string{nil, nil, registrations.second, registrations.elsewhere}[registrations.IntN(4)]},
+		{teams, map[bool]func() string{true: teams.team}[withTeam]},
 	}
 	for added := 0; len(script)-added < steps; {
 		for _, l := range later {
@@ -242,6 +248,46 @@ func (d *draw) expression() string {
 		return "label " + d.cluster() + " tier " + d.one("prod", "-")
 	}
 	return "variable " + d.cluster() + " color " + d.one("blue", "7", "-")
+}
+
+// team draws what the platform, a Team and somebody in it do.
+func (d *draw) team() string {
+	c, addon := d.cluster(), d.one("till", "till", "shelf", "hello", "web")
+	switch d.IntN(24) {
+	case 0, 1, 2:
+		return "label " + c + " tier " + d.one("prod", "test", "-")
+	case 3, 4, 5:
+		return "team shop shop-team " + d.one("tier=prod", "tier=prod", "tier=test", "all")
+	case 6:
+		return "delete Team flux-system shop"
+	case 7:
+		return "version store " + addon + " 1." + d.number(9) + ".0"
+	case 8, 9:
+		return "add store " + d.one("hello:helm", "hello:manifests", "web:kustomization", "till:helm", "shelf:kustomization")
+	case 10:
+		return "drop store " + addon
+	case 11:
+		return "select store " + d.one("tier=prod", "all")
+	case 12, 13:
+		return "approve " + d.one("store", "team-shop")
+	case 14:
+		return "delete-all " + d.one("HelmRelease", "Kustomization", "AddonDelivery", "Secret") + " shop-team"
+	case 15:
+		return "unmirror " + c + " shop-team"
+	case 16, 17:
+		return "tokens " + c + " " + d.one("given", "refused")
+	case 18:
+		return "delete AddonSet " + d.one("shop-team store", "flux-system team-shop")
+	case 19:
+		return "reapply store"
+	case 20:
+		return "policy store " + d.one("Orphan", "Delete")
+	case 21:
+		return "forge-as " + c + " shop-team " + d.one("store", "base", "team-shop")
+	case 22:
+		return "guard store " + d.one("on", "off")
+	}
+	return "form store " + addon + " " + d.one("helm", "manifests", "kustomization")
 }
 
 func (d *draw) place(c string) string {

@@ -23,6 +23,7 @@ var (
 	seeds = flag.Int("seeds", 0, "how many seeds to try; 0 for those of every day")
 	from  = flag.Uint64("from", 0, "the first of them")
 	steps = flag.Int("steps", 80, "steps of each")
+	story = flag.Bool("story", false, "print what comes of each script")
 	stop  = flag.Int("stop", 1, "after how many failures to stop")
 )
 
@@ -120,6 +121,9 @@ func playEach(t *testing.T, dir string, look func(*testing.T, Result)) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			if *story {
+				t.Log(strings.Join(r.Story, "\n"))
+			}
 			look(t, r)
 		})
 	}
@@ -127,7 +131,7 @@ func playEach(t *testing.T, dir string, look func(*testing.T, Result)) {
 
 // TestInvariantsFail: each of these invariants sees what it is for, done to the world behind the hub's back.
 func TestInvariantsFail(t *testing.T) {
-	fleet := strings.Split("cluster w1 Secret tier=prod\ncluster w2 Kamaji tier=prod\nset flux-system base tier=prod hello:helm web:kustomization\nwait 5m", "\n")
+	fleet := strings.Split("cluster w1 Secret tier=prod\ncluster w2 Kamaji tier=prod\nset flux-system base tier=prod hello:helm web:kustomization\nteam shop shop-team tier=prod\nset shop-team store tier=prod till:helm\nwait 5m", "\n")
 	for _, tc := range []struct {
 		invariant string
 		harm      func(w *World)
@@ -157,6 +161,17 @@ func TestInvariantsFail(t *testing.T) {
 				w.lost(&cluster{name: name}, &workload{name: "x", addon: "x", set: "flux-system/base", unwanted: true, missed: true}, "")
 			}
 		}},
+		{"secrets", func(w *World) {
+			w.checkWrite(apiserver.Write{Key: apiserver.Key{Kind: "Secret", Namespace: "shop-team"}, Changed: true, New: apiserver.Object{"data": w.cluster("w1").data()}})
+		}},
+		{"teams", func(w *World) {
+			w.checkActor(apiserver.Key{Kind: "HelmRelease", Namespace: "shop-team"}, w.cluster("w1"), w.teams["shop"], "shop-apps", "kube-system")
+		}},
+		{"teams", func(w *World) {
+			w.checkActor(apiserver.Key{Kind: "HelmRelease", Namespace: "shop-team"}, w.cluster("w1"), nil, "shop-apps")
+		}},
+		{"teams", func(w *World) { w.take(w.cluster("w1"), "helm:default/team-shop", apiserver.Key{}, "somebody") }},
+		{"teams", func(w *World) { w.teams["shop"].deleted = true; w.checkRest() }},
 		{"bounded", func(w *World) {
 			w.checkWrite(apiserver.Write{Key: keyOf("AddonSet", "flux-system", "base"), Changed: true, New: apiserver.Object{
 				"status": apiserver.Object{"conditions": []any{apiserver.Object{"message": strings.Repeat("x", 33000)}}},

@@ -98,8 +98,11 @@ func init() {
 		}},
 		"set": {"NAMESPACE NAME LABEL=VALUE|all ADDON:FORM[:DEPENDENCY]...", 4, func(w *World, f []string) string {
 			s := &set{namespace: f[0], name: f[1], selector: selector(f[2])}
+			if t := w.teamOf(s.namespace); t != nil {
+				s.home = t.home
+			}
 			for _, a := range f[3:] {
-				s.addons = append(s.addons, newAddon(a))
+				s.addons = append(s.addons, s.newAddon(a))
 			}
 			w.sets[s.name] = s
 			w.write(s)
@@ -151,7 +154,7 @@ func init() {
 			w.write(s)
 		}),
 		"add": ofSet("ADDON:FORM[:DEPENDENCY]", 1, func(w *World, s *set, f []string) {
-			if a := newAddon(f[0]); s.addon(a.name) == nil {
+			if a := s.newAddon(f[0]); s.addon(a.name) == nil {
 				if w.sharesFolder(a) || w.lingers(a) {
 					a.chart += "-of-" + s.name
 				}
@@ -171,7 +174,7 @@ func init() {
 		"version": ofAddon("VERSION", 1, func(_ *set, a *addon, f []string) { a.version = f[0] }),
 		"chart":   ofAddon("CHART", 1, func(_ *set, a *addon, f []string) { a.chart = f[0] }),
 		"release": ofAddon("NAME", 1, func(_ *set, a *addon, f []string) { a.release = f[0] }),
-		"form":    ofAddon("FORM", 1, func(_ *set, a *addon, f []string) { a.form = f[0] }),
+		"form":    ofAddon("FORM", 1, func(s *set, a *addon, f []string) { a.form = f[0]; s.settle(a) }),
 		"account": ofAddon("NAME", 1, func(_ *set, a *addon, f []string) { a.account = f[0] }),
 		"needs":   ofAddon("vars.NAME|cluster.labels.KEY|-", 1, func(_ *set, a *addon, f []string) { a.needs = strings.TrimPrefix(f[0], "-") }),
 		"variables": ofSet("NAME VALUE|-", 2, func(w *World, s *set, f []string) {
@@ -302,7 +305,17 @@ func init() {
 		"upgrade": {"", 0, func(w *World, _ []string) string { w.upgrade(); return "" }},
 		"backup":  {"", 0, func(w *World, _ []string) string { w.takeBackup(); return "" }},
 		"restore": {"KIND NAMESPACE NAME", 3, func(w *World, f []string) string { w.restore(keyOf(f[0], f[1], f[2])); return "" }},
-		"forge":   named("", 0, func(w *World, c *cluster, _ []string) { w.forge(c) }),
+		"forge":   named("", 0, func(w *World, c *cluster, _ []string) { w.forge(c, "stranger", "base") }),
+		"forge-as": named("NAMESPACE SET", 2, func(w *World, c *cluster, f []string) {
+			if w.teamOf(f[0]) != nil {
+				w.forge(c, f[0], f[1])
+			}
+		}),
+		"team": {"NAME HUB-NAMESPACE LABEL=VALUE|all", 3, func(w *World, f []string) string {
+			w.writeTeam(f[0], f[1], selector(f[2]))
+			return ""
+		}},
+		"tokens": named("given|refused", 1, func(_ *World, c *cluster, f []string) { c.refuses = f[0] == "refused" }),
 		"suspended": {"KIND NAMESPACE NAME true|false", 4, func(w *World, f []string) string {
 			w.patch(keyOf(f[0], f[1], f[2]), `{"spec":{"suspend":%s}}`, f[3])
 			return ""

@@ -17,14 +17,18 @@ import (
 
 // selects returns whether a set is to be on a cluster.
 func (w *World) selects(s *set, c *cluster) bool {
-	if s.deleted || c.gone || w.there(c).gone || s.namespace != "flux-system" && s.namespace != c.namespace {
+	if s.deleted || c.gone || w.there(c).gone {
 		return false
 	}
 	labels := w.labelsOf(c)
-	if labels == nil {
-		return false
+	if t := w.teamOf(s.namespace); t != nil {
+		return t.has(labels) && matches(s.selector, labels)
 	}
-	for k, v := range s.selector {
+	return labels != nil && (s.namespace == "flux-system" || s.namespace == c.namespace) && matches(s.selector, labels)
+}
+
+func matches(selector map[string]any, labels map[string]string) bool {
+	for k, v := range selector {
 		if labels[k] != v {
 			return false
 		}
@@ -84,7 +88,7 @@ func (w *World) lastSeen(c *cluster, has map[string]string) map[string]string {
 // it has a registration, or deliveries of a registration that is to be made again.
 func (w *World) begun(c *cluster) bool {
 	return w.server.Get(c.registration()) != nil || slices.ContainsFunc(w.deliveries(), func(d *hubv1.AddonDelivery) bool {
-		return d.Namespace != "stranger" && d.Spec.RegistrationRef.Key().String() == c.namespace+"/"+c.name
+		return !forged(d) && d.Spec.RegistrationRef.Key().String() == c.namespace+"/"+c.name
 	})
 }
 
@@ -94,12 +98,12 @@ type claim struct {
 	addon
 }
 
-// claims are what the sets that select a cluster want there.
-func (w *World) claims(c *cluster) []claim {
+// claims are what the sets that select a cluster want there, of those that compete with the sets of a namespace.
+func (w *World) claims(c *cluster, namespace string) []claim {
 	var out []claim
 	for _, name := range sortedKeys(w.sets) {
 		s := w.sets[name]
-		if !w.selects(s, c) {
+		if w.scope(s.namespace) != w.scope(namespace) || !w.selects(s, c) {
 			continue
 		}
 		for _, a := range s.addons {
@@ -115,7 +119,7 @@ func (w *World) claims(c *cluster) []claim {
 // stronger set has another of that name; or it has one that was moved from it. Whether a moved one may have its new
 // name is no question here: until then it is wanted as it is.
 func (w *World) wanted(c *cluster, work *workload) bool {
-	claims := w.claims(c)
+	claims := w.claims(c, work.namespace())
 	return slices.ContainsFunc(claims, func(cl claim) bool {
 		if w.contradicts(c, cl, work) {
 			return true
@@ -176,7 +180,7 @@ func (w *World) contradicts(c *cluster, cl claim, work *workload) bool {
 // of an edit: nobody misses it.
 func (w *World) onlyStays(c *cluster, work *workload) bool {
 	return w.some(c, func(r *cluster) bool {
-		return slices.ContainsFunc(w.claims(r), func(cl claim) bool { return w.contradicts(r, cl, work) })
+		return slices.ContainsFunc(w.claims(r, work.namespace()), func(cl claim) bool { return w.contradicts(r, cl, work) })
 	})
 }
 
@@ -189,7 +193,7 @@ func (w *World) asksFor(work *workload, release string) bool {
 // contradicted returns the add-ons of a set that contradict themselves on a cluster.
 func (w *World) contradicted(s *set, c *cluster) []string {
 	var out []string
-	for _, cl := range w.claims(c) {
+	for _, cl := range w.claims(c, s.namespace) {
 		if cl.set != s {
 			continue
 		}
@@ -208,9 +212,9 @@ func (w *World) contradicted(s *set, c *cluster) []string {
 // under its name, or what runs under their name is promised to another add-on; and those that wait for such an
 // add-on. The set's author has to see that, and correct it.
 func (w *World) stalled(s *set, c *cluster) []string {
-	out, claims := w.contradicted(s, c), w.claims(c)
+	out, claims := w.contradicted(s, c), w.claims(c, s.namespace)
 	for _, cl := range claims {
-		if cl.set == s && (w.fails(c, cl) || w.taken(c, cl.addon) || slices.ContainsFunc(claims, cl.comesAfter) || w.promised(c, cl, claims)) {
+		if cl.set == s && (w.fails(c, cl) || w.taken(c, cl) || slices.ContainsFunc(claims, cl.comesAfter) || w.promised(c, cl, claims)) {
 			out = append(out, cl.name)
 		}
 	}
@@ -251,7 +255,7 @@ func (cl claim) comesAfter(other claim) bool {
 // inDoubt returns those that are stalled, and those of the same set that they are moved from: where both want one
 // Helm release, the latter fails.
 func (w *World) inDoubt(s *set, c *cluster) []string {
-	out, claims := w.stalled(s, c), w.claims(c)
+	out, claims := w.stalled(s, c), w.claims(c, s.namespace)
 	for _, cl := range claims {
 		if cl.set == s && cl.movedFrom != "" && slices.Contains(out, cl.name) {
 			out = append(out, path.Base(cl.movedFrom))
@@ -300,6 +304,12 @@ func (w *World) beats(c *cluster, cl, other claim, has string) bool {
 	return mine < others
 }
 
+// namespace returns that of the set that has brought a workload.
+func (work *workload) namespace() string {
+	namespace, _, _ := strings.Cut(work.set, "/")
+	return namespace
+}
+
 // fits returns whether a workload is what an add-on brings, so that Flux has no reason to take it away and bring another.
 func (a addon) fits(work *workload) bool {
 	switch a.form {
@@ -333,6 +343,7 @@ func (w *World) noteWishes() {
 			}
 		}
 	}
+	w.noteTeams()
 }
 
 func (w *World) noteWish(c *cluster, work *workload) {

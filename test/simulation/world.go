@@ -20,6 +20,7 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/hubscheme"
+	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/test/simulation/apiserver"
 )
 
@@ -35,6 +36,9 @@ type World struct {
 	flux     *flux
 	clusters []*cluster
 	sets     map[string]*set
+	teams    map[string]*team
+	// tokens are those that clusters have given.
+	tokens map[string]issued
 	// broken are add-ons whose installation fails.
 	broken map[string]bool
 	backup map[apiserver.Key]apiserver.Object
@@ -104,7 +108,7 @@ var start = time.Date(2026, 1, 5, 8, 0, 0, 0, time.UTC)
 
 func newWorld() *World {
 	w := &World{
-		clock: testclock.NewFakeClock(start), scheme: scheme(), config: flags(), sets: map[string]*set{}, broken: map[string]bool{},
+		clock: testclock.NewFakeClock(start), scheme: scheme(), config: flags(), sets: map[string]*set{}, teams: map[string]*team{}, tokens: map[string]issued{}, broken: map[string]bool{},
 		flux: &flux{due: map[apiserver.Key]time.Time{}, failures: map[apiserver.Key]int{}}, orphans: map[string]orphan{},
 		deleted: map[any]bool{}, identities: map[any]identified{}, typed: map[string]runtime.Object{},
 	}
@@ -115,7 +119,7 @@ func newWorld() *World {
 	}
 	for plural, group := range map[string]string{
 		"tenantcontrolplanes": "kamaji.clastix.io", "clusters": "cluster.x-k8s.io",
-		"addonsets": "chandler.dev", "addondeliveries": "chandler.dev", "clusterregistrations": "chandler.dev",
+		"addonsets": "chandler.dev", "addondeliveries": "chandler.dev", "clusterregistrations": "chandler.dev", "teams": "chandler.dev",
 	} {
 		version := map[string]string{"tenantcontrolplanes": "v1alpha1", "clusters": "v1beta2"}[plural]
 		w.make(apiserver.Key{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: plural + "." + group}, apiserver.Object{
@@ -198,6 +202,7 @@ func (w *World) noticed(write apiserver.Write) {
 	w.flux.noticed(w, write)
 	w.changesHands(write)
 	w.noteIdentity(write)
+	w.noteRights(write)
 	if write.Actor == "user" || write.Actor == "flux" {
 		return
 	}
@@ -209,7 +214,7 @@ func (w *World) noticed(write apiserver.Write) {
 	for _, c := range write.Verb + write.Key.String() {
 		w.trace = w.trace*1099511628211 ^ uint64(c)
 	}
-	if w.quiet {
+	if w.quiet && (write.New == nil || apiserver.Labels(write.New)[hubv1.MirrorLabel] != identity.TeamMirror) { // a token has to be renewed
 		w.violated("steady", "the hub wrote in a steady state: %s %s by %s%s", write.Verb, write.Key, write.Actor,
 			difference(write.Old, write.New))
 	}
@@ -300,6 +305,9 @@ func (w *World) take(c *cluster, name string, k apiserver.Key, why string) {
 		return
 	}
 	delete(c.workloads, name)
+	if !c.gone && !w.deleted[work.ownerUID] {
+		w.checkRightsLast(c, work)
+	}
 	if o := w.server.Get(k); o != nil {
 		work.set = setNameOf(o) // whose guard lets it go: it may have come from another set, and not have been applied since
 		if w.deleted[nested(o, "metadata", "uid")] {

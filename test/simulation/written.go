@@ -43,13 +43,13 @@ func (w *World) checkUnregistered(k apiserver.Key) {
 		return
 	}
 	for _, d := range w.deliveries() {
-		if d.Spec.RegistrationRef.Name == c.name && d.Namespace != "stranger" {
+		if d.Spec.RegistrationRef.Name == c.name && !forged(d) {
 			w.violated("convergence", "registration %s goes, its origin does not want it, and delivery %s stays", c.name, d.Name)
 		}
 	}
 }
 
-// checkSecret: a kubeconfig lies beside its cluster and in platform namespaces, and nowhere else.
+// checkSecret: a kubeconfig lies beside its cluster and in platform namespaces, a Team's token in its hub namespace, and neither elsewhere.
 func (w *World) checkSecret(write apiserver.Write) {
 	data, _ := nested(write.New, "data").(map[string]any)
 	for _, v := range data {
@@ -57,6 +57,12 @@ func (w *World) checkSecret(write apiserver.Write) {
 		raw, _ := base64.StdEncoding.DecodeString(text)
 		address := serverLine.FindSubmatch(raw)
 		if address == nil {
+			continue
+		}
+		if given, ok := w.tokens[tokenIn(string(raw))]; ok {
+			if write.Key.Namespace != given.team.hub || given.cluster.address != string(address[1]) {
+				w.violated("secrets", "a token of Team %s for %s lies in %s", given.team.name, given.cluster.name, write.Key)
+			}
 			continue
 		}
 		for _, c := range w.clusters {

@@ -156,7 +156,7 @@ func withoutGeneration(k Key) bool { return k.Group == "" || k.Kind == "Controll
 
 // startStatus are the kinds whose CRDs default the status (kubebuilder:default), as Flux's do.
 var startStatus = map[string]bool{
-	"AddonSet": true, "AddonDelivery": true, "ClusterRegistration": true, "HelmRelease": true, "Kustomization": true,
+	"AddonSet": true, "AddonDelivery": true, "ClusterRegistration": true, "HelmRelease": true, "Kustomization": true, "Team": true,
 }
 
 // put stores an object in place of the present one, with everything that the API server fills in. owner is nil if the

@@ -19,6 +19,8 @@ var Scripts = map[string]string{
 	"half-applied":          "half-applied-and-dropped",
 	"account-gone":          "account-deleted-as-its-set-goes",
 	"terminating-secret":    "an-older-revision-from-a-hub-that-led-before",
+	"token-not-renewed":     "team-on-a-cluster-that-is-rebuilt-as-the-hub-crashes",
+	"rights-gone":           "team-loses-a-paused-cluster",
 	"status-waits-for-ever": "renamed-while-paused-and-its-set-has-the-old-name-again",
 }
 
@@ -89,6 +91,29 @@ var Defects = []Defect{
 	}},
 	{"nil-registration", "A room takes a registration for given", "panic", []Edit{
 		{"controllers/delivery/gather.go", "\tif c.registration == nil {\n\t\treturn nil\n\t}\n\treturn status.Find(c.registration, hubv1.SuspendedCondition)", "\treturn status.Find(c.registration, hubv1.SuspendedCondition)"},
+	}},
+	{"team-admin", "A Team's hub namespace gets the cluster's admin kubeconfig", "secrets", []Edit{
+		{"controllers/delivery/mirror.go", "\tif c.reach[namespace].ByTeam() { // the tokens", "\tif false && c.reach[namespace].ByTeam() { // the tokens"},
+	}},
+	{"rights-first", "A Team's rights go before what Flux needs them for", "teams", []Edit{
+		{"controllers/delivery/scope.go", "\tif !c.bringsAny(o) {\n", "\tif o != nil {\n"},
+	}},
+	{"token-kept", "A Team keeps the token of a cluster that it has lost", "teams", []Edit{
+		{"controllers/delivery/finish.go", "\tcase len(others) == 0:\n", "\tcase len(others) == 0 && !c.reach[d.Namespace].ByTeam():\n"},
+		{"controllers/tokens/reconciler.go", "errs := []error{r.dropUnused(ctx, reg, namespaces)}", "errs := []error{nil}"},
+	}},
+	{"team-namespace", "A team's add-on goes into a namespace that is not the team's", "teams", []Edit{
+		{"internal/fluxspec/defaults.go", "\t\tdefaultForTeam(d, team)\n", "\t\t_ = team\n"},
+	}},
+	{"one-scope", "A team's sets compete with the platform's for the names of add-ons", "convergence", []Edit{
+		{"controllers/delivery/scope.go", "\tif c.reach[namespace].ByTeam() || c.wasTeam[namespace] {\n", "\tif namespace == \"\" {\n"},
+	}},
+	{"token-not-renewed", "Nobody looks again for a token that had to wait for objects of a former cluster", "mirror", []Edit{
+		{"controllers/tokens/reconciler.go", "\t\t\treturn otherTime, nil", "\t\t\treturn 0, nil"},
+	}},
+	{"rights-gone", "Flux tries for ever to uninstall what it has no rights for any more", "deletion", []Edit{
+		{"internal/teardown/teardown.go", "\tcase f.Reachable && f.Rightless != \"\" &&", "\tcase false && f.Reachable && f.Rightless != \"\" &&"},
+		{"controllers/delivery/scope.go", "\tif d := c.delivery(other.Key.Namespace, other.delivery); d != nil && ", "\tif d := c.delivery(other.Key.Namespace, other.delivery); false && d != nil && "},
 	}},
 	{"replaced", "What Flux remembers of a cluster that was replaced meets the new one", "loss", []Edit{
 		{"controllers/delivery/gather.go", "\tcase uid != \"\" && c.registration", "\tcase false && uid != \"\" && c.registration"},

@@ -14,8 +14,8 @@ func createSetCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "set NAME (--selector KEY=VALUE | --all) (--from-helm | --from-git | --from-oci | --source)",
 		Short: "Create an AddonSet with one add-on, and the source that it comes from",
-		Long: `Creates an AddonSet that delivers one Helm chart, or one folder of manifests, to the clusters that it selects. The source is part of
-the set (spec.sources), and the hub keeps it; with --source the set refers to one that exists.`,
+		Long: `Creates an AddonSet that delivers one Helm chart, or one folder of manifests, to the clusters that it selects. The source is part
+of the set (spec.sources), and the hub keeps it; with --source the set refers to one that exists.`,
 		Example: `  # A chart of a Helm repository, on every production cluster:
   chandler create set cert-manager --selector tier=prod --from-helm https://charts.jetstack.io/cert-manager --chart-version 1.x \
     --target-namespace cert-manager

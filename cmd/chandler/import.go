@@ -41,8 +41,8 @@ func importCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import (DIR | FILE | -)... | --live",
 		Short: "Fold hand-written Flux objects for other clusters into AddonSets",
-		Long: `Reads HelmReleases and Kustomizations with spec.kubeConfig, one for each cluster and add-on, and prints the AddonSets that take them
-over: what most clusters have is the set's, what differs is in overlays, and adopt names the objects. Nothing is reinstalled, and nothing
+		Long: `Reads HelmReleases and Kustomizations with spec.kubeConfig, one for each cluster and add-on, and prints the AddonSets that take
+them over: what most clusters have is the set's, what differs is in overlays, and adopt names the objects. Nothing is reinstalled, and nothing
 changes on the clusters: every set is rendered for every cluster, and what does not come out as it is stays as it is, with the reason.
 It changes nothing itself. What it prints begins with what has to be done before it is applied.`,
 		Example: `  chandler import clusters/ > addonsets.yaml
@@ -64,8 +64,8 @@ It changes nothing itself. What it prints begins with what has to be done before
 	f.StringVarP(&o.output, "output", "o", "", "a folder to write the sets to, one file for each, in place of standard output")
 	f.StringVarP(&o.namespace, "namespace", "n", "flux-system",
 		"the platform namespace of the sets; objects that Flux can deliver only from their own namespace get sets there")
-	f.BoolVar(&o.cross, "cross-namespace-refs", false, "fold objects of several namespaces into one set that refers to the sources of each; Flux must "+
-		"not run with --no-cross-namespace-refs")
+	f.BoolVar(&o.cross, "cross-namespace-refs", false, "fold objects of several namespaces into one set that refers to the sources of "+
+		"each; Flux must not run with --no-cross-namespace-refs")
 	o.flags.AddFlags(f)
 	o.reader.Hub.AddFlags(f, hubconfig.DefaultNamespace)
 	f.StringVar(&o.hubConfig, "hub-namespace", hubconfig.DefaultNamespace,

@@ -26,6 +26,8 @@ type Cluster struct {
 	Labels map[string]string
 	// Registered is true if the hub has the cluster already.
 	Registered bool
+	// target is where its kubeconfig leads, and served where the one of its registration does; empty if it is not known.
+	target, served string
 	// Assumed is true if the origin was not read: its name follows from that of the Secret.
 	Assumed bool
 }
@@ -53,10 +55,13 @@ type clusters struct {
 	origins map[string]*unstructured.Unstructured
 	// bySecret has one cluster for each namespace and Secret.
 	bySecret map[string]*Cluster
+	// byTarget has those whose API server is known, by its fingerprint.
+	byTarget map[string]*Cluster
 }
 
 func newClusters(in *Input) *clusters {
-	c := &clusters{in: in, origins: map[string]*unstructured.Unstructured{}, bySecret: map[string]*Cluster{}}
+	c := &clusters{in: in, origins: map[string]*unstructured.Unstructured{}, bySecret: map[string]*Cluster{},
+		byTarget: map[string]*Cluster{}}
 	for _, o := range in.Origins {
 		c.origins[o.GetKind()+" "+o.GetNamespace()+"/"+o.GetName()] = o
 	}
@@ -67,13 +72,19 @@ func (c *clusters) origin(kind origin.Kind, namespace, name string) *unstructure
 	return c.origins[kind.Kind+" "+namespace+"/"+name]
 }
 
-// of returns the cluster of a kubeconfig in a Secret.
+// of returns the cluster of a kubeconfig in a Secret. Secrets that lead to the same API server are of one cluster: the hub
+// serves it once.
 func (c *clusters) of(namespace, secret, key string) *Cluster {
 	at := namespace + "/" + secret
 	if known := c.bySecret[at]; known != nil {
 		return known
 	}
-	out := &Cluster{Namespace: namespace, Secret: secret, Key: key}
+	target := c.in.Targets[at+"/"+key].Fingerprint
+	if target != "" && c.byTarget[target] != nil {
+		c.bySecret[at] = c.byTarget[target]
+		return c.byTarget[target]
+	}
+	out := &Cluster{Namespace: namespace, Secret: secret, Key: key, target: target}
 	out.Kind, out.Origin, out.Assumed = c.source(namespace, secret, key)
 	out.Name = out.Origin
 	if obj := c.origin(out.Kind, namespace, out.Origin); obj != nil {
@@ -81,13 +92,28 @@ func (c *clusters) of(namespace, secret, key string) *Cluster {
 	}
 	for i := range c.in.Registrations {
 		reg := &c.in.Registrations[i]
-		if reg.Namespace == namespace && leadsTo(reg, out) {
-			out.Name, out.Registered, out.Labels = reg.Name, true, maps.Clone(reg.Labels)
+		if credential := reg.Status.Credential; credential != nil && target != "" && credential.TargetFingerprint == target {
+			out.register(reg) // whatever Secret it has its kubeconfig from
 			break
+		}
+		if reg.Namespace == namespace && leadsTo(reg, out) {
+			out.register(reg)
 		}
 	}
 	c.bySecret[at] = out
+	if target != "" {
+		c.byTarget[target] = out
+	}
 	return out
+}
+
+// register makes the cluster that of a registration.
+func (c *Cluster) register(reg *hubv1.ClusterRegistration) {
+	c.Namespace, c.Name, c.Registered, c.Labels = reg.Namespace, reg.Name, true, maps.Clone(reg.Labels)
+	c.served = ""
+	if reg.Status.Credential != nil {
+		c.served = reg.Status.Credential.TargetFingerprint
+	}
 }
 
 // leadsTo returns whether a registration is of a cluster.

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -49,6 +50,8 @@ type Input struct {
 	Origins []*unstructured.Unstructured
 	// Registrations are the clusters that the hub has already.
 	Registrations []hubv1.ClusterRegistration
+	// Targets says where kubeconfigs lead, as far as they were read: by namespace/Secret/key.
+	Targets map[string]Target
 	// Sets are the AddonSets that exist. Their names, and those of their add-ons, are not taken for others.
 	Sets []hubv1.AddonSet
 	// Namespace is where the sets go, as far as the objects can be delivered from there.
@@ -59,6 +62,14 @@ type Input struct {
 	// Hub is the hub's configuration.
 	Hub hubconfig.Shared
 	Now time.Time
+}
+
+// Target is where a kubeconfig leads.
+type Target struct {
+	// Fingerprint is the same for kubeconfigs that lead to the same API server.
+	Fingerprint string
+	// Problem says why the hub would not adopt an object with this kubeconfig; "" if it would.
+	Problem string
 }
 
 // Result is what comes out.
@@ -110,6 +121,7 @@ type folder struct {
 
 // Fold folds.
 func Fold(in Input) *Result {
+	in.Objects = slices.SortedStableFunc(slices.Values(in.Objects), func(a, b Object) int { return cmp.Compare(a.key(), b.key()) })
 	f := &folder{in: &in, out: &Result{}, clusters: newClusters(&in), left: map[string]bool{}}
 	members := f.read()
 	// Each round leaves out what cannot be delivered as it is. The next one folds the others anew.
@@ -172,14 +184,17 @@ func (f *folder) finish(sets []*set, members []*member) {
 // madeBy returns what keeps an object, and would make it again: a Flux Kustomization or HelmRelease, or Argo CD.
 func madeBy(o *Object) string {
 	l := o.GetLabels()
-	for _, m := range []struct{ kind, prefix string }{{"Kustomization", "kustomize.toolkit.fluxcd.io/"}, {"HelmRelease", "helm.toolkit.fluxcd.io/"}} {
-		if name := l[m.prefix+"name"]; name != "" {
-			return m.kind + " " + l[m.prefix+"namespace"] + "/" + name
+	for _, m := range []struct{ kind, prefix string }{
+		{"Kustomization", "kustomize.toolkit.fluxcd.io/"}, {"HelmRelease", "helm.toolkit.fluxcd.io/"},
+	} {
+		name, namespace := l[m.prefix+"name"], l[m.prefix+"namespace"]
+		if len(content.IsDNS1123Subdomain(name))+len(content.IsDNS1123Label(namespace)) == 0 { // it is printed in a command
+			return m.kind + " " + namespace + "/" + name
 		}
 	}
 	if app := cmp.Or(o.GetAnnotations()["argocd.argoproj.io/tracking-id"], l["argocd.argoproj.io/instance"]); app != "" {
 		name, _, _ := strings.Cut(app, ":")
-		return "Argo CD Application " + name
+		return "Argo CD Application " + oneLine(name)
 	}
 	return ""
 }

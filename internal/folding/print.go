@@ -57,6 +57,9 @@ func (r *Result) register(hub hubconfig.Shared) []string {
 			out = append(out, fmt.Sprintf("kubectl label namespace %s %s=true", c.Namespace, hubv1.RegisterSecretsLabel))
 		}
 		what := strings.ToLower(c.Kind.GroupKind.String())
+		if c.Kind == origin.Kamaji && c.Key != "" {
+			out = append(out, fmt.Sprintf("kubectl annotate %s -n %s %s kamaji.clastix.io/kubeconfig-secret-key=%s", what, c.Namespace, c.Origin, c.Key))
+		}
 		if c.Kind == origin.Secret && c.Key != "" && c.Key != "value" {
 			out = append(out, fmt.Sprintf("kubectl annotate %s -n %s %s %s=%s", what, c.Namespace, c.Origin, hubv1.KubeConfigKeyAnnotation, c.Key))
 		}

@@ -215,12 +215,29 @@ func (f *folder) write(s *set, of map[string]*group) {
 		spec.Addons = append(spec.Addons, addon)
 	}
 	spec.Overlays = o.write(s)
+	for i := range spec.Overlays {
+		for _, a := range spec.Overlays[i].Addons {
+			if len(a.Patches) > maxOverlays {
+				s.blame(fmt.Sprintf("overlay %q of its set would need %d patches, and %d are the most", spec.Overlays[i].Name, len(a.Patches), maxOverlays))
+			}
+		}
+		when = cmp.Or(when, spec.Overlays[i].When)
+		if len(spec.Overlays[i].When) > maxWhen {
+			when = spec.Overlays[i].When
+		}
+	}
+	if len(when) > maxWhen {
+		s.blame("names alone do not tell its clusters from others, and there are too many of them to name them with their namespaces: give them a label")
+	}
 	if len(spec.Overlays) > maxOverlays {
 		s.blame(fmt.Sprintf("its set %q would need %d overlays, and %d are the most", s.name, len(spec.Overlays), maxOverlays))
 	}
 }
 
-// maxOverlays is how many overlays a set may have.
+// maxWhen is how long a condition may be.
+const maxWhen = 4096
+
+// maxOverlays is how many overlays a set may have, and how many patches an add-on in one.
 const maxOverlays = 100
 
 func (s *set) blame(why string) {
@@ -317,7 +334,8 @@ func (s *set) each(g *group, text func(*member) string) string {
 	}
 	out := "<< {" + strings.Join(rows, ", ") + "}[" + key + "] >>"
 	if len(out) > maxExpression {
-		g.blame("the objects of this add-on are called otherwise on each cluster, and adopt has no room for so many names: write their sets by hand")
+		g.blame("the objects of this add-on are called otherwise on each cluster, and adopt has no room for so many names: write their " +
+			"sets by hand")
 		return "x"
 	}
 	return out

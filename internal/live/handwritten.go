@@ -5,6 +5,7 @@ package live
 import (
 	"context"
 	"fmt"
+	"net/netip"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
@@ -19,11 +20,12 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/folding"
+	"github.com/chandler-hub/chandler/internal/kubeconfig"
 	"github.com/chandler-hub/chandler/internal/origin"
 )
 
-// HandWritten reads the Flux objects of all namespaces, and what their clusters may come from. Of Secrets it reads the
-// metadata only. It returns what the caller may not read, in full sentences.
+// HandWritten reads the Flux objects of all namespaces, and what their clusters may come from. Of Secrets it keeps the
+// metadata, and of those that objects name a fingerprint of the address and the CA in them. It returns what the caller may not read, in full sentences.
 func (r *Reader) HandWritten(ctx context.Context) (in folding.Input, notes []string, err error) {
 	in.Hub = r.Hub
 	for _, gvk := range []schema.GroupVersionKind{
@@ -41,6 +43,9 @@ func (r *Reader) HandWritten(ctx context.Context) (in folding.Input, notes []str
 		for i := range list.Items {
 			in.Objects = append(in.Objects, folding.Object{Unstructured: &list.Items[i]})
 		}
+	}
+	if in.Targets, err = r.targets(ctx, in.Objects); err != nil {
+		return in, nil, err
 	}
 	for _, k := range origin.Kinds {
 		found, note, err := r.origins(ctx, k)
@@ -81,8 +86,8 @@ func (r *Reader) origins(ctx context.Context, kind origin.Kind) (found []*unstru
 	list.SetGroupVersionKind(mapping.GroupVersionKind)
 	switch err := r.Client.List(ctx, list); {
 	case apierrors.IsForbidden(err):
-		return nil, fmt.Sprintf("you may not list the %ss of all namespaces: their labels are not known, and which object a cluster comes from is "+
-			"taken from the names", kind.Kind), nil
+		return nil, fmt.Sprintf("you may not list the %ss of all namespaces: their labels are not known, and which object a cluster comes from "+
+			"is taken from the names", kind.Kind), nil
 	case err != nil:
 		return nil, "", fmt.Errorf("list the %ss of all namespaces: %w", kind.Kind, err)
 	}
@@ -99,4 +104,50 @@ func (r *Reader) origins(ctx context.Context, kind origin.Kind) (found []*unstru
 		found = append(found, u)
 	}
 	return found, "", nil
+}
+
+// targets finds out where the kubeconfigs of objects lead. It keeps nothing of them but a fingerprint. A Secret that does not
+// exist, or that the caller may not read, is left out.
+func (r *Reader) targets(ctx context.Context, objects []folding.Object) (map[string]folding.Target, error) {
+	out := map[string]folding.Target{}
+	for i := range objects {
+		u := objects[i].Unstructured
+		name, _, _ := unstructured.NestedString(u.Object, "spec", "kubeConfig", "secretRef", "name")
+		key, _, _ := unstructured.NestedString(u.Object, "spec", "kubeConfig", "secretRef", "key")
+		at := u.GetNamespace() + "/" + name + "/" + key
+		if _, known := out[at]; known || name == "" {
+			continue
+		}
+		s := &corev1.Secret{}
+		switch err := r.Client.Get(ctx, client.ObjectKey{Namespace: u.GetNamespace(), Name: name}, s); {
+		case apierrors.IsForbidden(err):
+		case apierrors.IsNotFound(err):
+			out[at] = folding.Target{Problem: "does not exist: nobody can tell which cluster it is for"}
+		case err != nil:
+			return nil, fmt.Errorf("read Secret %s/%s: %w", u.GetNamespace(), name, err)
+		default:
+			out[at] = target(s.Data, key)
+		}
+	}
+	return out, nil
+}
+
+// target returns where a kubeconfig leads. What the hub refuses in one is the hub's to say: here everything is allowed.
+func target(data map[string][]byte, key string) folding.Target {
+	if key == "" {
+		key = "value"
+		if _, ok := data[key]; !ok && data["value.yaml"] != nil {
+			return folding.Target{Problem: "has it in key value.yaml: write that key into spec.kubeConfig.secretRef, the hub takes only value without"}
+		}
+	}
+	if _, ok := data[key]; !ok {
+		return folding.Target{Problem: fmt.Sprintf("has no key %q", key)}
+	}
+	everything := []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}
+	config, err := kubeconfig.Parse(data[key], kubeconfig.Rules{AllowedCIDRs: everything, AllowInsecureTLS: true, AllowProxy: true,
+		AllowMissingCA: true, AllowHTTP: true, AllowServices: true})
+	if err != nil {
+		return folding.Target{Problem: fmt.Sprintf("is refused (key %q): %s", key, err)}
+	}
+	return folding.Target{Fingerprint: config.TargetFingerprint()}
 }

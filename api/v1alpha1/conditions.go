@@ -262,6 +262,8 @@ const (
 	FluxObjectsInFolderReason = "FluxObjectsInFolder"
 	// TeamForbiddenReason: an add-on of a Team needs a right that the Team does not have on the cluster.
 	TeamForbiddenReason = "TeamForbidden"
+	// DefaultServiceAccountReason: Flux impersonates a ServiceAccount that no add-on names, and the cluster refuses that.
+	DefaultServiceAccountReason = "DefaultServiceAccount"
 	// RemovalsHeldReason: the set's removal guard has not granted a removal or a reinstallation.
 	RemovalsHeldReason = "RemovalsHeld"
 	// NotFromAddonSetReason: the hub did not make this delivery: its name, or the UID of its set, differs from what

@@ -5,7 +5,6 @@
 package fluxstate
 
 import (
-	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -36,6 +35,9 @@ type State struct {
 	// Finished is true if the object is being deleted and Flux has finished with it. Only the hub's finalizer keeps it,
 	// for the hub to see what it has left.
 	Finished bool
+	// DefaultAccount says, in words, which ServiceAccount Flux impersonates that the object does not name, and that the
+	// cluster refuses: Flux's flag --default-service-account. Empty for none.
+	DefaultAccount string
 }
 
 // Of returns the state of a HelmRelease or Kustomization.
@@ -43,14 +45,15 @@ func Of(obj client.Object) State {
 	s := State{Generation: obj.GetGeneration(), Deleting: !obj.GetDeletionTimestamp().IsZero(), Ready: metav1.ConditionUnknown}
 	s.Finished = s.Deleting && Finished(obj.GetFinalizers())
 	var conditions []metav1.Condition
+	named := false // a ServiceAccount
 	switch o := obj.(type) {
 	case *helmv2.HelmRelease:
-		conditions, s.Suspended = o.Status.Conditions, o.Spec.Suspend
+		conditions, s.Suspended, named = o.Status.Conditions, o.Spec.Suspend, o.Spec.ServiceAccountName != ""
 		if latest := o.Status.History.Latest(); latest != nil {
 			s.Version = latest.ChartVersion
 		}
 	case *kustomizev1.Kustomization:
-		conditions, s.Suspended = o.Status.Conditions, o.Spec.Suspend
+		conditions, s.Suspended, named = o.Status.Conditions, o.Spec.Suspend, o.Spec.ServiceAccountName != ""
 		s.Version = o.Status.LastAppliedRevision
 	}
 	if c := meta.FindStatusCondition(conditions, hubv1.ReadyCondition); c != nil {
@@ -66,6 +69,9 @@ func Of(obj client.Object) State {
 			s.take(c)
 			s.Ready = metav1.ConditionFalse // a successful rollback is True
 		}
+	}
+	if !named {
+		s.DefaultAccount = defaultAccount(obj.GetNamespace(), s.Message)
 	}
 	return s
 }
@@ -141,52 +147,6 @@ var buildFolder = regexp.MustCompile(`/\S*/kustomization-[0-9]+/`)
 // fleeting matches what differs between two attempts to connect: the port at our end, and a cloud's ID of the
 // request.
 var fleeting = regexp.MustCompile(`(?:\d+\.\d+\.\d+\.\d+|\[[0-9a-f:]+\]):\d+->|(?i:,? ?request ?id: [0-9a-f-]{36})`)
-
-// noFlux matches kustomize-controller's error when a folder holds Flux objects and the cluster has no Flux.
-var noFlux = regexp.MustCompile(`no matches for kind "(\w+)" in version "\w+\.toolkit\.fluxcd\.io/\w+"`)
-
-// What an API server says when a team's ServiceAccount lacks a right (Kubernetes, authorization/rbac and
-// rbac/escalation_check.go): the verb, the resource with its group, and the namespace, or that it wants to grant more
-// than it has. The names of the account and its namespace are internal/team's.
-var (
-	teamForbidden = regexp.MustCompile(teamUser + ` cannot (\w+) resource \\?"([\w./-]+)\\?" in ` +
-		`API group \\?"([\w.-]*)\\?" (?:at the cluster scope|in the namespace \\?"([a-z0-9-]+)\\?")`)
-	teamEscalates = regexp.MustCompile(teamUser + `.* attempting to grant RBAC permissions not currently held`)
-)
-
-const teamUser = `(?i)user \\?"system:serviceaccount:chandler-([a-z0-9-]+):([a-z0-9-]+)\\?"`
-
-// teamMay returns what a team lacked a right for, with whom to ask; "" if that was not the failure.
-func teamMay(message string) string {
-	if m := teamForbidden.FindStringSubmatch(message); m != nil && m[1] == m[2] {
-		resource, where := m[4], "at the cluster scope"
-		if m[5] != "" {
-			resource += "." + m[5]
-		}
-		if m[6] != "" {
-			where = fmt.Sprintf("in namespace %q", m[6])
-		}
-		return fmt.Sprintf("Team %q may not %s %s %s on this cluster: leave that out, or ask who keeps the Team", m[1], m[3], resource, where)
-	}
-	if m := teamEscalates.FindStringSubmatch(message); m != nil && m[1] == m[2] {
-		return fmt.Sprintf("Team %q may not grant rights that it does not have itself on this cluster: leave them out, or ask who keeps "+
-			"the Team", m[1])
-	}
-	return ""
-}
-
-// Reason returns a word for a failure that people can fix, and the remedy; "" if there is none.
-func Reason(s State) (reason, remedy string) {
-	if remedy := teamMay(s.Message); remedy != "" {
-		return hubv1.TeamForbiddenReason, remedy
-	}
-	if m := noFlux.FindStringSubmatch(s.Message); m != nil {
-		return hubv1.FluxObjectsInFolderReason,
-			fmt.Sprintf("the folder holds a %s, which only Flux understands, and there is no Flux on the cluster: "+
-				"write it as an add-on of the AddonSet instead, and let the path name plain manifests", m[1])
-	}
-	return "", ""
-}
 
 // noNodes matches signs that a pod waits to be scheduled.
 var noNodes = regexp.MustCompile(`(?i)deadline exceeded|time-?d? ?out|not ready|InProgress`)

@@ -9,6 +9,7 @@ import (
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/fluxstate"
@@ -95,6 +96,38 @@ func TestRetriesSayTheSame(t *testing.T) {
 	}
 	if a, b := of("kustomization-123"), of("kustomization-456"); a != b || a.Message != "failed to decode Kubernetes YAML from base/configmap.yaml: bad" {
 		t.Errorf("%q and %q", a.Message, b.Message)
+	}
+}
+
+// TestDefaultServiceAccount: whoever sets Flux's --default-service-account learns what it does to other clusters.
+func TestDefaultServiceAccount(t *testing.T) {
+	const (
+		lacks    = `ConfigMap/apps/x dry-run failed (Forbidden): configmaps "x" is forbidden: User "system:serviceaccount:flux-system:default" cannot patch resource "configmaps" in API group "" in the namespace "apps"`
+		noWay    = `serviceaccounts "robot" is forbidden: User "system:serviceaccount:chandler-shop:shop" cannot impersonate resource "serviceaccounts" in API group "" in the namespace "flux-system"`
+		since136 = `failed to query with labels: secrets is forbidden: User "system:serviceaccount:chandler-shop:shop" cannot impersonate-on:serviceaccount:list resource "secrets" in API group "" in the namespace "shop-apps"`
+	)
+	for _, tc := range []struct{ message, named, namespace, want string }{
+		{lacks, "", "flux-system", "ServiceAccount flux-system/default"},
+		{lacks, "default", "flux-system", ""},
+		{lacks, "", "other", ""},
+		{strings.ReplaceAll(lacks, ":default", ":flux-remote"), "", "flux-system", ""}, // the kubeconfig's
+		{noWay, "", "flux-system", "ServiceAccount flux-system/robot"},
+		{since136, "", "flux-system", "a ServiceAccount of namespace flux-system"},
+		{since136, "robot", "flux-system", ""},
+		{noWay, "robot", "flux-system", ""},
+		{noWay, "", "other", ""},
+	} {
+		meta, ready := metav1.ObjectMeta{Namespace: tc.namespace, Name: "x"}, []metav1.Condition{{Type: "Ready", Status: "False", Reason: "ReconciliationFailed", Message: tc.message}}
+		for _, o := range []client.Object{
+			&kustomizev1.Kustomization{ObjectMeta: meta, Spec: kustomizev1.KustomizationSpec{ServiceAccountName: tc.named}, Status: kustomizev1.KustomizationStatus{Conditions: ready}},
+			&helmv2.HelmRelease{ObjectMeta: meta, Spec: helmv2.HelmReleaseSpec{ServiceAccountName: tc.named}, Status: helmv2.HelmReleaseStatus{Conditions: ready}},
+		} {
+			s := fluxstate.Of(o)
+			reason, remedy := fluxstate.Reason(s)
+			if s.DefaultAccount != tc.want || (reason == hubv1.DefaultServiceAccountReason) != (tc.want != "") || !strings.Contains(remedy, tc.want) {
+				t.Errorf("%T, %s: %q, %s, %q", o, tc.message, s.DefaultAccount, reason, remedy)
+			}
+		}
 	}
 }
 

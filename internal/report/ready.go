@@ -110,7 +110,8 @@ func Ready(f Facts) status.Summary {
 		return status.Summary{Phase: status.Broken, Reason: f.Reason, Message: f.Why}
 	case len(t.failed) > 0:
 		reason := hubv1.AddonsFailedReason
-		for _, one := range []string{hubv1.FluxObjectsInFolderReason, hubv1.TeamForbiddenReason, hubv1.RenderFailedReason} {
+		for _, one := range []string{hubv1.FluxObjectsInFolderReason, hubv1.TeamForbiddenReason, hubv1.DefaultServiceAccountReason,
+			hubv1.RenderFailedReason} {
 			if t.reasons[one] == len(t.failed) {
 				reason = one // all of them for the one reason
 			}

@@ -5,14 +5,22 @@ package e2e
 import (
 	"context"
 	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/test/localfleet"
+	"github.com/chandler-hub/chandler/test/localfleet/parts"
 )
 
 // manyClusters is the fleet of the examples about many clusters.
@@ -21,7 +29,7 @@ type manyClusters struct {
 	clusters map[string]*localfleet.Cluster
 }
 
-// TestFleetExamples runs examples/multi-cluster.
+// TestFleetExamples runs examples/multi-cluster, and that half of examples/hub-spoke that brings a cluster its own Flux.
 func TestFleetExamples(t *testing.T) {
 	beside(t)
 	f := &manyClusters{startExamples(t, "hub-fleet"), map[string]*localfleet.Cluster{
@@ -34,6 +42,7 @@ func TestFleetExamples(t *testing.T) {
 	step(t, "multi-cluster: a team, an application, a release", f.team)
 	step(t, "multi-cluster: promotion", f.promote)
 	step(t, "multi-cluster: each leaves", f.leave)
+	step(t, "hub-spoke: a cluster with its own Flux", f.ownFlux)
 }
 
 // has wants a value in a ConfigMap of each of some clusters.
@@ -131,4 +140,73 @@ func (f *manyClusters) leave(t *testing.T) {
 			check(t, c.Client.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}))
 		}
 	}
+}
+
+// ownFlux brings Flux to a cluster, and then a folder with Flux objects. The pods of Flux are kwok's, so the same controllers are started
+// beside the cluster, as soon as it has their CRDs.
+func (f *manyClusters) ownFlux(t *testing.T) {
+	ctx := t.Context()
+	edge := clustersWithNodes(t, "edge")["edge"]
+	f.connect(t, "edge", edge)
+	files := f.push(t, "hub-spoke/git/fleet", "platform/fleet", "main")
+	maps.Copy(files, fluxManifests(t))
+	_, err := f.git.Commit("platform/fleet", files)
+	check(t, err)
+	f.push(t, "hub-spoke/git/apps", "edge/apps", "main")
+	f.apply(t, "hub-spoke/hub", "clusters.yaml", "own-flux.yaml")
+	soon(t, "the cluster has Flux's controllers", func() error {
+		var errs []error
+		for _, name := range []string{parts.SourceController, parts.KustomizeController, parts.HelmController} {
+			_, err := runs(ctx, edge, localfleet.FluxNamespace, name, 1)
+			errs = append(errs, err)
+		}
+		return errors.Join(errs...)
+	})
+	check(t, edge.StartFlux(ctx, localfleet.FluxOptions{}))
+	soon(t, "its Flux applies what the objects in the folder say", func() error {
+		_, err := runs(ctx, edge, "default", "default-podinfo", 1)
+		return errors.Join(err, wantData(ctx, edge, "default", "settings", "greeting", "hello from the edge"))
+	})
+	soon(t, "the set is Ready", func() error { return f.delivered(ctx, "flux-system", "own-flux", "edge") })
+	release := object("helm.toolkit.fluxcd.io/v2", "HelmRelease", "flux-system", "podinfo")
+	check(t, edge.Client.Get(ctx, client.ObjectKeyFromObject(release), release))
+	if _, remote, _ := unstructured.NestedMap(release.Object, "spec", "kubeConfig"); remote {
+		t.Error("the folder's HelmRelease has got a kubeconfig")
+	}
+	f.drop(t, addonSet("flux-system", "own-flux"))
+	check(t, errors.Join(wantNoNamespace(ctx, edge, localfleet.FluxNamespace), wantNoConfigMap(ctx, edge, "default", "settings"),
+		wantGone(ctx, edge.Client, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "default-podinfo"}})))
+}
+
+// fluxManifests returns a folder flux/ like the one that `flux install --export` writes: CRDs and Deployments of the controllers as their
+// modules have them, and the roles of module flux2.
+func fluxManifests(t *testing.T) map[string]string {
+	t.Helper()
+	files := map[string]string{
+		"flux/namespace.yaml": "apiVersion: v1\nkind: Namespace\nmetadata: {name: flux-system}\n",
+		"flux/kustomization.yaml": "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nnamespace: flux-system\n" +
+			"resources: [namespace.yaml, rbac, source-controller, kustomize-controller, helm-controller]\n",
+	}
+	sets := map[string]string{"rbac": parts.FluxRBAC, parts.SourceController: parts.SourceControllerInstall,
+		parts.KustomizeController: parts.KustomizeControllerInstall, parts.HelmController: parts.HelmControllerInstall}
+	for folder, set := range sets {
+		dir, err := parts.Files(set)
+		check(t, err)
+		check(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				return err
+			}
+			raw, err := os.ReadFile(path)
+			rel, _ := filepath.Rel(dir, path)
+			files["flux/"+folder+"/"+filepath.ToSlash(rel)] = string(raw)
+			return err
+		}))
+		if folder == "rbac" {
+			continue
+		}
+		files["flux/"+folder+"/account.yaml"] = "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: " + folder + "}\n"
+		files["flux/"+folder+"/kustomization.yaml"] = "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: [crd, manager, account.yaml]\n" +
+			"patches: [{target: {kind: Deployment}, patch: '[{\"op\":\"add\",\"path\":\"/spec/template/spec/serviceAccountName\",\"value\":\"" + folder + "\"}]'}]\n"
+	}
+	return files
 }

@@ -34,13 +34,15 @@ type tenancy struct {
 	clusters map[string]*localfleet.Cluster
 }
 
-// TestTenancyExamples runs examples/multi-tenancy, and then examples/team-isolation on the same clusters.
+// TestTenancyExamples runs examples/hub-spoke, examples/multi-tenancy and examples/team-isolation, one after the other on the same
+// clusters.
 func TestTenancyExamples(t *testing.T) {
 	beside(t)
 	f := &tenancy{clusters: clustersWithNodes(t, "staging", "production"), exampleFleet: startExamples(t, "hub-tenancy")}
 	for name, c := range f.clusters {
 		f.connect(t, name, c)
 	}
+	step(t, "hub-spoke", f.hubSpoke)
 	step(t, "multi-tenancy", f.multiTenancy)
 	step(t, "team-isolation", f.teamIsolation)
 }
@@ -90,6 +92,34 @@ func object(apiVersion, kind, namespace, name string) *unstructured.Unstructured
 	u.SetNamespace(namespace)
 	u.SetName(name)
 	return u
+}
+
+// hubSpoke runs the first half of examples/hub-spoke. The other half, a cluster with its own Flux, is in TestFleetExamples.
+func (f *tenancy) hubSpoke(t *testing.T) {
+	ctx := t.Context()
+	f.push(t, "hub-spoke/git/fleet", "platform/fleet", "main")
+	f.apply(t, "hub-spoke/hub", "clusters.yaml", "apps.yaml")
+	soon(t, "controllers, their resources and the application are Ready", func() error {
+		return f.delivered(ctx, "flux-system", "apps", "staging", "production")
+	})
+	template := object("flagger.app/v1beta1", "MetricTemplate", "flagger", "success")
+	check(t, f.each(func(env string, c *localfleet.Cluster) error {
+		_, flagger := runs(ctx, c, "flagger", "flagger", 1)
+		d, err := runs(ctx, c, "podinfo", "podinfo", 1)
+		if err != nil {
+			return errors.Join(err, flagger)
+		}
+		level := map[string]string{"staging": "--level=info", "production": "--level=warn"}[env]
+		if one := d.Spec.Template.Spec.Containers[0]; !slices.Contains(one.Command, level) || !slices.Contains(one.Env, corev1.EnvVar{Name: "PODINFO_UI_MESSAGE", Value: env}) {
+			err = fmt.Errorf("podinfo runs as %v with %v", one.Command, one.Env)
+		}
+		return errors.Join(err, flagger, c.Client.Get(ctx, client.ObjectKeyFromObject(template), template.DeepCopy()))
+	}))
+	f.drop(t, addonSet("flux-system", "apps"))
+	check(t, f.each(func(_ string, c *localfleet.Cluster) error {
+		return errors.Join(wantGone(ctx, c.Client, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "podinfo", Name: "podinfo"}}),
+			wantGone(ctx, c.Client, template.DeepCopy()), wantGone(ctx, c.Client, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "flagger", Name: "flagger"}}))
+	}))
 }
 
 func (f *tenancy) multiTenancy(t *testing.T) {

@@ -61,10 +61,11 @@ func clustersWithNodes(t *testing.T, names ...string) map[string]*localfleet.Clu
 	var mu sync.Mutex
 	var starts []func() error
 	out := map[string]*localfleet.Cluster{}
+	test, _, _ := strings.Cut(t.Name(), "/")
 	for _, name := range names {
 		starts = append(starts, func() error {
 			c, err := localfleet.StartCluster(t.Context(), localfleet.ClusterOptions{
-				Name: strings.ReplaceAll(t.Name(), "/", "-") + "-" + name, Dir: workDir, Scheme: scheme, Nodes: true})
+				Name: test + "-" + name, Dir: workDir, Scheme: scheme, Nodes: true})
 			if err == nil {
 				mu.Lock()
 				defer mu.Unlock()

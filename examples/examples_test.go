@@ -162,6 +162,11 @@ func TestTeams(t *testing.T) {
 // TestSamples: the examples that take the place of Flux's samples, as `chandler render -f` reads their folders.
 func TestSamples(t *testing.T) {
 	for dir, want := range map[string]map[string][]string{
+		"hub-spoke": {
+			"staging":    {"flux-system configs", "flux-system flagger", "flux-system podinfo"},
+			"production": {"flux-system configs", "flux-system flagger", "flux-system podinfo"},
+			"edge":       {"flux-system flux", "flux-system sync"},
+		},
 		"multi-tenancy": {
 			"staging":    {"dev-team podinfo", "dev-team settings", "flux-system kyverno", "flux-system policies", "flux-system team-dev-team"},
 			"production": {"dev-team podinfo", "dev-team settings", "flux-system kyverno", "flux-system policies", "flux-system team-dev-team"},

@@ -142,6 +142,9 @@ func TestReason(t *testing.T) {
 		if reason != want || (want == "") != (remedy == "") {
 			t.Errorf("%s: %q, %q", message, reason, remedy)
 		}
+		if reason == hubv1.FluxObjectsInFolderReason && !strings.Contains(remedy, "examples/hub-spoke") {
+			t.Errorf("%s: %q does not say how a cluster gets a Flux of its own", message, remedy)
+		}
 	}
 }
 

@@ -22,7 +22,8 @@ func Reason(s State) (reason, remedy string) {
 	if m := noFlux.FindStringSubmatch(s.Message); m != nil {
 		return hubv1.FluxObjectsInFolderReason,
 			fmt.Sprintf("the folder holds a %s, which only Flux understands, and there is no Flux on the cluster: "+
-				"write it as an add-on of the AddonSet instead, and let the path name plain manifests", m[1])
+				"write it as an add-on of the AddonSet instead, and let the path name plain manifests; or bring the cluster a Flux of "+
+				"its own, as an add-on that this one depends on (examples/hub-spoke)", m[1])
 	}
 	return "", ""
 }

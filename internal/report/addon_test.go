@@ -61,7 +61,8 @@ func TestAddonArrives(t *testing.T) {
 			verb: plan.Keep, out: report.Outcome{Applied: 3}, change: failing("ReconciliationFailed", noFlux),
 			want: hubv1.AddonStatus{State: hubv1.AddonFailed, Reason: hubv1.FluxObjectsInFolderReason, AppliedGeneration: 3, Version: "1.0.0",
 				Message: "the folder holds a HelmRelease, which only Flux understands, and there is no Flux on the cluster: " +
-					"write it as an add-on of the AddonSet instead, and let the path name plain manifests"},
+					"write it as an add-on of the AddonSet instead, and let the path name plain manifests; or bring the cluster a Flux of its own, " +
+					"as an add-on that this one depends on (examples/hub-spoke)"},
 		},
 		"FluxDoesNotReachTheCluster": {
 			verb: plan.Keep, out: report.Outcome{Applied: 3}, change: failing("StateError", "cluster unreachable"), unprobed: true,

@@ -42,7 +42,8 @@ func TestFleetExamples(t *testing.T) {
 	step(t, "multi-cluster: a team, an application, a release", f.team)
 	step(t, "multi-cluster: promotion", f.promote)
 	step(t, "multi-cluster: each leaves", f.leave)
-	step(t, "hub-spoke: a cluster with its own Flux", f.ownFlux)
+	step(t, "hub-spoke: a cluster with its own Flux", f.ownFlux) // meanwhile the others leave
+	step(t, "multi-cluster: all have left", f.left)
 }
 
 // has wants a value in a ConfigMap of each of some clusters.
@@ -121,7 +122,7 @@ func (f *manyClusters) promote(t *testing.T) {
 	check(t, f.has(ctx, "kaizen-dev-1-0", "vote", "question", map[string]string{"emea-dev": "Cats or dogs?"}))
 }
 
-// leave removes the release, a cluster, the application, the team, and at last the infrastructure.
+// leave removes the release and a cluster, and then begins with the application, the team and the infrastructure.
 func (f *manyClusters) leave(t *testing.T) {
 	ctx := t.Context()
 	f.drop(t, addonSet("kaizen", "vote-1-0"), registration("fleet", "asia-dev"))
@@ -129,9 +130,22 @@ func (f *manyClusters) leave(t *testing.T) {
 	check(t, errors.Join(wantNoConfigMap(ctx, f.clusters["emea-dev"], "kaizen-dev-1-0", "vote"), wantNoConfigMap(ctx, asia, "kaizen-dev", "vote"),
 		wantNoNamespace(ctx, asia, "chandler-kaizen"), wantNoNamespace(ctx, asia, "ingress")))
 	check(t, f.has(ctx, "kaizen-dev", "vote", "question", map[string]string{"emea-dev": "Tea or coffee?"}))
-	f.drop(t, addonSet("kaizen", "vote"))
+	for _, o := range f.rest() {
+		check(t, f.Client.Delete(ctx, o))
+	}
+}
+
+// rest is what is deleted last, at once: each of these waits for those before it.
+func (f *manyClusters) rest() []client.Object {
+	return []client.Object{addonSet("kaizen", "vote"), &hubv1.Team{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "kaizen"}},
+		addonSet("flux-system", "infrastructure")}
+}
+
+// left wants nothing of the example on the clusters but the team's namespaces.
+func (f *manyClusters) left(t *testing.T) {
+	ctx := t.Context()
+	f.drop(t, f.rest()...)
 	check(t, wantNoConfigMap(ctx, f.clusters["emea-qa"], "kaizen-qa", "vote"))
-	f.drop(t, &hubv1.Team{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "kaizen"}}, addonSet("flux-system", "infrastructure"))
 	for name, c := range f.clusters {
 		check(t, errors.Join(wantNoNamespace(ctx, c, "chandler-kaizen"), wantNoNamespace(ctx, c, "ingress")))
 		// The team's namespaces stay with what is in them, and the next test may have this cluster.

@@ -114,7 +114,7 @@ func AddRooms(mgr manager.Manager, config *hubconfig.Config, w World) error {
 			Client: c, Live: live, Origins: known, Config: config, Pool: w.Pool, Clock: now, HubUID: w.HubUID,
 			Recorder: mgr.GetEventRecorder("chandler-registration"),
 		}).SetupWithManager},
-		{"addonset", (&addonset.Reconciler{Programs: compiled, Client: c, Live: live, Config: config, Clock: now,
+		{"addonset", (&addonset.Reconciler{Programs: compiled, Client: c, Live: live, Config: config, Clock: now, Labels: known.Labels,
 			Recorder: mgr.GetEventRecorder("chandler-addonset")}).SetupWithManager},
 		{"delivery", (&delivery.Reconciler{Programs: compiled, Client: c, Live: live, Config: config, Shared: keeper,
 			Origins: known, Clock: now, Recorder: mgr.GetEventRecorder("chandler-delivery")}).SetupWithManager},

@@ -45,6 +45,8 @@ type Reconciler struct {
 	Config   *hubconfig.Config
 	Clock    clock.PassiveClock
 	Recorder events.EventRecorder
+	// Labels returns the labels that a registration is about to have: (*originreader.Reader).Labels; nil in tests that need none.
+	Labels func(context.Context, *hubv1.ClusterRegistration) (map[string]string, error)
 	// Programs are compiled sets, of all rooms; nil keeps none.
 	Programs *programs.Cache
 

@@ -52,6 +52,9 @@ type request struct {
 	grants []string
 	// orphan is true if all of it is to go, and its add-ons stay on the cluster.
 	orphan bool
+	// deselected returns whether all of it is to go if its registration has some labels; nil if it goes whatever the labels are.
+	deselected   func(labels map[string]string) bool
+	registration *hubv1.ClusterRegistration
 	// empty is true if all of it is to go, and it seems to have nothing on the cluster.
 	empty bool
 }
@@ -67,8 +70,19 @@ func (r *Reconciler) newRemovals(ctx context.Context, set *hubv1.AddonSet) *remo
 func (r *removals) of(d *hubv1.AddonDelivery, reg *hubv1.ClusterRegistration, selector *match.Selector) {
 	switch {
 	case reg == nil:
-	case status.Unregistered(reg), drain.Requested(reg), !status.Goes(reg) && selector != nil && !selector.Matches(reg):
+	case status.Unregistered(reg), drain.Requested(reg):
 		r.withdraw(d, reg)
+	case !status.Goes(reg) && selector != nil && !selector.Matches(reg):
+		r.withdraw(d, reg)
+		if q, ok := r.requests[guard.Withdrawal(string(d.UID))]; ok {
+			q.deselected = func(labels map[string]string) bool {
+				next := reg.DeepCopy()
+				next.Labels = labels
+				return !selector.Matches(next)
+			}
+			q.registration = reg
+			r.requests[guard.Withdrawal(string(d.UID))] = q
+		}
 	default:
 		r.change(d)
 	}
@@ -300,11 +314,26 @@ func (r *Reconciler) carryOut(ctx context.Context, asked *removals, v guard.Verd
 			errs = append(errs, r.grant(ctx, q.delivery, q.grants))
 		case q.empty:
 			errs = append(errs, remove(ctx, r.Client, q.delivery))
+		case q.deselected != nil:
+			errs = append(errs, r.deselect(ctx, q))
 		default:
 			errs = append(errs, withdraw(ctx, r.Client, q.delivery, q.orphan))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// deselect withdraws a delivery that the set does not select, unless it does as soon as the registration has the labels that
+// its origin has now. Somebody may change labels and selectors in one commit, and discovery may be busy with other clusters.
+// What it writes wakes this room.
+func (r *Reconciler) deselect(ctx context.Context, q request) error {
+	if r.Labels != nil {
+		labels, err := r.Labels(ctx, q.registration)
+		if err != nil || labels != nil && !q.deselected(labels) {
+			return err
+		}
+	}
+	return withdraw(ctx, r.Client, q.delivery, q.orphan)
 }
 
 // grant tells a delivery what it may remove or reinstall, in addition to what it has not finished yet.

@@ -240,7 +240,7 @@ func upToDate(reg *hubv1.ClusterRegistration, desired map[string]string) bool {
 	}
 	var theirs []string
 	for _, k := range strings.Split(reg.Annotations[hubv1.MirroredAnnotation], ",") {
-		if k, marked := strings.CutPrefix(k, keptMark); marked {
+		if k, marked := strings.CutPrefix(k, origin.KeptMark); marked {
 			theirs = append(theirs, k)
 		}
 	}
@@ -256,15 +256,12 @@ func upToDate(reg *hubv1.ClusterRegistration, desired map[string]string) bool {
 	return true
 }
 
-// keptMark stands before a label, in the annotation, whose value is somebody else's.
-const keptMark = "!"
-
 // mirrored returns the annotation for labels, some of which are somebody else's.
 func mirrored(desired map[string]string, theirs []string) string {
 	marked := make(map[string]string, len(desired))
 	for k := range desired {
 		if slices.Contains(theirs, k) {
-			k = keptMark + k
+			k = origin.KeptMark + k
 		}
 		marked[k] = ""
 	}

@@ -216,6 +216,30 @@ func (o *Reader) Still(ctx context.Context, kind origin.Kind, obj *unstructured.
 		there.Labels[hubv1.RegisterLabel] == obj.GetLabels()[hubv1.RegisterLabel], nil
 }
 
+// Labels returns the labels that a registration has as soon as discovery has copied those of its origin, read live; nil if the
+// origin does not exist, or does not want the registration.
+func (o *Reader) Labels(ctx context.Context, reg *hubv1.ClusterRegistration) (map[string]string, error) {
+	if reg.Spec.OriginRef == nil {
+		return nil, nil
+	}
+	kind, err := KindOf(reg)
+	if err != nil {
+		return nil, nil //nolint:nilerr // of a kind that the hub does not know it copies nothing
+	}
+	gvk, ok := o.version(kind)
+	if !ok {
+		return nil, nil
+	}
+	there, err := o.there(ctx, gvk, reg.Namespace, reg.Spec.OriginRef.Name)
+	if err != nil {
+		return nil, fmt.Errorf("read the labels of %s %s/%s: %w", kind.Kind, reg.Namespace, reg.Spec.OriginRef.Name, err)
+	}
+	if there == nil || there.DeletionTimestamp != nil || there.Labels[hubv1.RegisterLabel] != "true" {
+		return nil, nil
+	}
+	return origin.Labels(reg.Labels, reg.Annotations[hubv1.MirroredAnnotation], there.Labels), nil
+}
+
 // there reads the metadata of an origin live; nil if it does not exist.
 func (o *Reader) there(ctx context.Context, gvk schema.GroupVersionKind, namespace, name string) (*metav1.PartialObjectMetadata, error) {
 	list := &metav1.PartialObjectMetadataList{}

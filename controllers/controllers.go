@@ -35,8 +35,8 @@ import (
 
 // What the hub may do on the management cluster. It reads Secrets everywhere, because kubeconfigs lie beside their clusters,
 // and writes them only beside AddonSets, and where a Secret asks it to renew the token in it; so too the ConfigMaps by which
-// Flux logs in with a workload identity. It patches one label and one annotation of the objects that clusters come from. The end-to-end tests run it with these rights, and fail if it asks for
-// another, or does not use one.
+// Flux logs in with a workload identity. It patches one label and one annotation of the objects that clusters come from. The
+// end-to-end tests run it with these rights, and fail if it asks for another, or does not use one.
 //
 // +kubebuilder:rbac:groups=chandler.dev,resources=addonsets,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=chandler.dev,resources=teams,verbs=list;watch;patch

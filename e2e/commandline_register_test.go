@@ -58,6 +58,17 @@ func (g *generation) registers(t *testing.T) {
 			t.Errorf("it says\n%s", out)
 		}
 	})
+	step(t, "no rights for a namespace that a tenant of the cluster has made", func(t *testing.T) {
+		forged := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: account, Labels: map[string]string{"app.kubernetes.io/managed-by": "chandler"},
+			Annotations: map[string]string{hubv1.RegistrationAnnotation: edge.String()}}}
+		check(t, g.two.Client.Create(ctx, forged))
+		if out := run(t, 1, append(register, "--yes")...); !strings.Contains(out, "kubectl delete namespace "+account) {
+			t.Errorf("it says\n%s", out)
+		}
+		check(t, wantGone(ctx, g.two.Client, binding))
+		check(t, g.two.Client.Delete(ctx, forged))
+		soon(t, "the namespace is gone", func() error { return wantGone(ctx, g.two.Client, ns) })
+	})
 	step(t, "it is registered, and its add-ons arrive", func(t *testing.T) {
 		run(t, 0, append(register, "--yes")...)
 		soon(t, "an add-on", func() error {
@@ -119,6 +130,12 @@ func (g *generation) registers(t *testing.T) {
 		})
 	})
 	step(t, "with a lesser role, too", func(t *testing.T) {
+		_, kept, _ := strings.Cut(run(t, 0, "register", "fleet/viewer", "--role", "view", "--export"), "# For the management cluster")
+		_, kept, _ = strings.Cut(kept, "---\n")
+		apply(t, g.Client, kept) // the Secret is in Git, without its credential, and the hub has seen it so
+		soon(t, "the hub misses the credential", func() error {
+			return condition(ctx, g.Client, registration("fleet", "viewer"), hubv1.KubeConfigValidCondition, metav1.ConditionFalse, "KeyNotFound")
+		})
 		run(t, 0, "register", "fleet/viewer", "--kubeconfig", admin, "--role", "view", "--yes")
 		run(t, 0, "unregister", "viewer", "-n", "fleet", "--orphan", "--yes")
 		viewer := identity.Account("chandler", types.NamespacedName{Namespace: "fleet", Name: "viewer"})

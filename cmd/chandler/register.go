@@ -46,7 +46,8 @@ It checks first, says what it will do, and asks. Running it again changes nothin
 	f := cmd.Flags()
 	f.StringToStringVarP(&o.req.Labels, "labels", "l", nil, "labels of the cluster, by which AddonSets select it: KEY=VALUE[,KEY=VALUE]")
 	f.StringVar(&o.req.Role, "role", account.AdminRole, "ClusterRole that the hub has on the cluster: add-ons can do no more")
-	f.StringVar(&o.req.Address, "server", "", "address at which the hub and Flux reach the cluster, if it is another one than yours: https://HOST:PORT")
+	f.StringVar(&o.req.Address, "server", "", "address at which the hub and Flux reach the cluster, if it is another one than yours: "+
+		"https://HOST:PORT")
 	f.DurationVar(&o.req.Lifetime, "token-ttl", 720*time.Hour, "lifetime of the token; the hub renews it after a third")
 	f.BoolVar(&o.export, "export", false, "print YAML for Git, without the credential, and change nothing")
 	f.BoolVar(&o.wait, "wait", true, "wait until the hub reaches the cluster")

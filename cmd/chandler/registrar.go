@@ -18,6 +18,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/chandler-hub/chandler/internal/excerpt"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/live"
 	"github.com/chandler-hub/chandler/internal/registrar"
@@ -43,12 +44,15 @@ func newRegistrarOptions() *registrarOptions {
 
 func (o *registrarOptions) addFlags(cmd *cobra.Command, timeout time.Duration) {
 	f := cmd.Flags()
-	f.StringVar(o.cluster.KubeConfig, "kubeconfig", "", "kubeconfig of the workload cluster, with the rights of an administrator; it is not kept")
+	f.StringVar(o.cluster.KubeConfig, "kubeconfig", "", "kubeconfig of the workload cluster, with the rights of an administrator; it is "+
+		"not kept")
 	f.StringVar(o.cluster.Context, "context", "", "context of the workload cluster")
 	f.StringVar(o.hub.KubeConfig, "hub-kubeconfig", "", "kubeconfig of the management cluster (default: kubectl's)")
 	f.StringVar(o.hub.Context, "hub-context", "", "context of the management cluster (default: the current one)")
-	f.StringVarP(o.hub.Namespace, "namespace", "n", "", "namespace of the registration on the management cluster (default: that of the context)")
-	f.StringVar(&o.hubNamespace, "hub-namespace", hubconfig.DefaultNamespace, "the hub's namespace, where the hub publishes its flags in a ConfigMap")
+	f.StringVarP(o.hub.Namespace, "namespace", "n", "", "namespace of the registration on the management cluster (default: that of the "+
+		"context)")
+	f.StringVar(&o.hubNamespace, "hub-namespace", hubconfig.DefaultNamespace, "the hub's namespace, where the hub publishes its flags in "+
+		"a ConfigMap")
 	f.BoolVarP(&o.yes, "yes", "y", false, "do not ask")
 	f.DurationVar(&timeout, "timeout", timeout, "how long to wait for the hub")
 	o.reader.Hub.AddFlags(f, hubconfig.DefaultNamespace)
@@ -60,8 +64,12 @@ func (o *registrarOptions) addFlags(cmd *cobra.Command, timeout time.Duration) {
 	before := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		o.timeout = timeout
-		o.IOStreams = genericiooptions.IOStreams{In: cmd.InOrStdin(), Out: cmd.OutOrStdout(), ErrOut: cmd.ErrOrStderr()}
-		return before(cmd, args)
+		// A cluster that is hostile decides over parts of what is printed, and must not decide over the terminal.
+		o.IOStreams = genericiooptions.IOStreams{In: cmd.InOrStdin(), Out: visible{cmd.OutOrStdout()}, ErrOut: visible{cmd.ErrOrStderr()}}
+		if err := before(cmd, args); err != nil {
+			return errors.New(excerpt.VisibleLines(err.Error()))
+		}
+		return nil
 	}
 }
 
@@ -93,7 +101,8 @@ func (o *registrarOptions) name(arg string) (types.NamespacedName, error) {
 		namespace, name = *o.hub.Namespace, arg
 	}
 	if both && *o.hub.Namespace != "" && *o.hub.Namespace != namespace {
-		return types.NamespacedName{}, fmt.Errorf("cluster %s is not in namespace %q: leave out -n, or write the name alone", arg, *o.hub.Namespace)
+		return types.NamespacedName{}, fmt.Errorf("cluster %s is not in namespace %q: leave out -n, or write the name "+
+			"alone", arg, *o.hub.Namespace)
 	}
 	if namespace == "" {
 		var err error
@@ -131,4 +140,12 @@ func (o *registrarOptions) agreed(ctx context.Context) error {
 		}
 	}
 	return errors.New("nothing is changed")
+}
+
+// visible writes what is safe for a terminal.
+type visible struct{ to io.Writer }
+
+func (v visible) Write(p []byte) (int, error) {
+	_, err := io.WriteString(v.to, excerpt.VisibleLines(string(p)))
+	return len(p), err
 }

@@ -19,7 +19,11 @@ import (
 
 // expiry reports when the kubeconfig in use is about to expire. The message names the time, and not how much is left,
 // so that it does not change by itself. A token that the hub renews is none of anybody's business while it is in time.
-func (r *Reconciler) expiry(reg *hubv1.ClusterRegistration, inTime bool) {
+func (r *Reconciler) expiry(ctx context.Context, reg *hubv1.ClusterRegistration) error {
+	inTime, err := r.renewed(ctx, reg)
+	if err != nil {
+		return err
+	}
 	c := reg.Status.Credential
 	reason := ""
 	if c != nil && c.ExpirationTime != nil && !inTime {
@@ -27,7 +31,7 @@ func (r *Reconciler) expiry(reg *hubv1.ClusterRegistration, inTime bool) {
 	}
 	if reason == "" {
 		status.Clear(reg, hubv1.CredentialExpiringCondition)
-		return
+		return nil
 	}
 	verb, who := "expires", "whoever writes that Secret has to renew it"
 	if reason == hubv1.ExpiredReason {
@@ -39,6 +43,7 @@ func (r *Reconciler) expiry(reg *hubv1.ClusterRegistration, inTime bool) {
 	status.Set(reg, hubv1.CredentialExpiringCondition, metav1.ConditionTrue, reason, fmt.Sprintf(
 		"the kubeconfig in Secret %q, key %s, %s at %s; %s", c.SecretName, c.Key, verb, c.ExpirationTime.UTC().Format(time.RFC3339), who),
 		r.Clock.Now())
+	return nil
 }
 
 // renewed notes whether the hub renews the token of a registration, and returns whether that is in time: less than half of

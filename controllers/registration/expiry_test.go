@@ -24,13 +24,15 @@ import (
 func TestExpiry(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	recorder := events.NewFakeRecorder(100)
-	r := &Reconciler{Clock: clock, Recorder: recorder}
+	r := &Reconciler{Clock: clock, Recorder: recorder, Client: fake.NewClientBuilder().WithScheme(hubscheme.New()).Build()}
 	at := metav1.NewTime(clock.Now().AddDate(1, 0, 0))
 	reg := &hubv1.ClusterRegistration{Status: hubv1.ClusterRegistrationStatus{Credential: &hubv1.CredentialStatus{SecretName: "s", Key: "value", ExpirationTime: &at}}}
 	var days []int
 	for day := 365; day >= -2; day-- {
 		before := reg.DeepCopy()
-		r.expiry(reg, false)
+		if err := r.expiry(t.Context(), reg); err != nil {
+			t.Fatal(err)
+		}
 		r.tellExpiry(before, reg)
 		select {
 		case e := <-recorder.Events:
@@ -47,7 +49,7 @@ func TestExpiry(t *testing.T) {
 	}
 	later := metav1.NewTime(clock.Now().AddDate(1, 0, 0))
 	reg.Status.Credential.ExpirationTime = &later
-	if r.expiry(reg, false); status.Find(reg, hubv1.CredentialExpiringCondition) != nil {
+	if err := r.expiry(t.Context(), reg); err != nil || status.Find(reg, hubv1.CredentialExpiringCondition) != nil {
 		t.Error("a renewed credential is still said to expire")
 	}
 }
@@ -77,11 +79,9 @@ func TestExpiryOfARenewedToken(t *testing.T) {
 			reg := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "one"}}
 			reg.Status.Credential = &hubv1.CredentialStatus{SecretName: "s", Key: "value", Fingerprint: "f", ExpirationTime: &at}
 			r := &Reconciler{Clock: clocktesting.NewFakeClock(issued.Add(tc.age)), Client: fake.NewClientBuilder().WithScheme(hubscheme.New()).WithObjects(secret).Build()}
-			inTime, err := r.renewed(t.Context(), reg)
-			if err != nil {
+			if err := r.expiry(t.Context(), reg); err != nil {
 				t.Fatal(err)
 			}
-			r.expiry(reg, inTime)
 			if got := status.Reason(reg, hubv1.CredentialExpiringCondition); got != tc.want || !reg.Status.Credential.Renewed {
 				t.Errorf("reason %q, want %q; %+v", got, tc.want, reg.Status.Credential)
 			}

@@ -83,11 +83,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, reg *hubv1.ClusterRegistrati
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	inTime, err := r.renewed(ctx, reg)
-	if err != nil {
+	if err := r.expiry(ctx, reg); err != nil {
 		return ctrl.Result{}, err
 	}
-	r.expiry(reg, inTime)
 	again, doubt := r.suspend(reg, obj, refused)
 	if err := r.dated(ctx, before, reg); err != nil {
 		return ctrl.Result{}, err

@@ -3,6 +3,7 @@
 package tokens
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -67,7 +68,7 @@ func (r *Renewal) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Re
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	asked, asks := meta.Annotations[hubv1.RenewTokenAnnotation]
-	if !asks || meta.DeletionTimestamp != nil {
+	if _, mirror := meta.Labels[hubv1.MirrorLabel]; !asks || mirror || meta.DeletionTimestamp != nil {
 		return ctrl.Result{}, nil
 	}
 	now := r.Clock.Now()
@@ -126,12 +127,17 @@ func (r *Renewal) renew(ctx context.Context, reg *hubv1.ClusterRegistration, at 
 	}
 	raw, renewed, ok := config.Retoken(secret.Data[reg.Status.Credential.Key], text)
 	if !ok || !of(renewed, account) {
-		r.tell(reg, fmt.Sprintf("what the cluster gives is no token of ServiceAccount %s, or cannot be written in the place of the old one", account))
+		r.tell(reg, fmt.Sprintf("what the cluster gives is no token of ServiceAccount %s, or cannot be written in the place of the old "+
+			"one", account))
 		return r.failures.note(at, issued), nil
 	}
 	notes := token.Notes{Issued: issued, Expires: token.Expiry(issued, says, lifetime), Fingerprint: renewed.Fingerprint()}
 	if err := r.write(ctx, secret, reg.Status.Credential.Key, raw, notes); err != nil {
-		r.failures.note(at, issued)
+		if again := r.failures.note(at, issued); !apply.Lagged(err) {
+			// Not the text of the API server, which may quote what was refused.
+			r.tell(reg, fmt.Sprintf("the Secret cannot be written: %s", cmp.Or(apierrors.ReasonForError(err), "the API server does not answer")))
+			return again, nil
+		}
 		return 0, err
 	}
 	// However short the token lives, and if somebody puts the old one back each time.
@@ -158,10 +164,8 @@ func (r *Renewal) write(ctx context.Context, secret *corev1.Secret, key string, 
 		return fmt.Errorf("write the token into Secret %s: the patch cannot be written", secret.Name)
 	}
 	there := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: secret.Namespace, Name: secret.Name}}
-	if err := r.Client.Patch(ctx, there, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(hubv1.FieldManager)); err != nil {
-		return client.IgnoreNotFound(fmt.Errorf("write the token into Secret %s: %w", secret.Name, err))
-	}
-	return nil
+	change := client.RawPatch(types.MergePatchType, patch)
+	return client.IgnoreNotFound(r.Client.Patch(ctx, there, change, client.FieldOwner(hubv1.FieldManager)))
 }
 
 func (r *Renewal) tell(reg *hubv1.ClusterRegistration, why string) {

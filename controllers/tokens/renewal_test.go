@@ -12,8 +12,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -201,10 +203,12 @@ func TestOwnTokenIsLeftAlone(t *testing.T) {
 		change func(*renewable)
 		told   string
 	}{
-		"NobodyAsks":    {func(m *renewable) { delete(m.secret.Annotations, hubv1.RenewTokenAnnotation) }, ""},
-		"NoDuration":    {func(m *renewable) { m.secret.Annotations[hubv1.RenewTokenAnnotation] = "30 days" }, "such as 720h"},
-		"ForEver":       {func(m *renewable) { m.secret.Annotations[hubv1.RenewTokenAnnotation] = "876000h" }, "such as 720h"},
-		"DoesNotAnswer": {func(m *renewable) { status.Set(m.reg, hubv1.ReachableCondition, metav1.ConditionFalse, "Test", "", now) }, ""},
+		"NobodyAsks": {func(m *renewable) { delete(m.secret.Annotations, hubv1.RenewTokenAnnotation) }, ""},
+		"NoDuration": {func(m *renewable) { m.secret.Annotations[hubv1.RenewTokenAnnotation] = "30 days" }, "such as 720h"},
+		"ForEver":    {func(m *renewable) { m.secret.Annotations[hubv1.RenewTokenAnnotation] = "876000h" }, "such as 720h"},
+		"DoesNotAnswer": {func(m *renewable) {
+			status.Set(m.reg, hubv1.ReachableCondition, metav1.ConditionFalse, "Test", "", now)
+		}, ""},
 		"MayNotRegister": {func(m *renewable) {
 			status.Set(m.reg, hubv1.KubeConfigValidCondition, metav1.ConditionFalse, hubv1.NamespaceNotAllowedReason, "", now)
 		}, ""},
@@ -212,6 +216,8 @@ func TestOwnTokenIsLeftAlone(t *testing.T) {
 			ref := origin.Kamaji.Reference("one")
 			m.reg.Spec.OriginRef = &ref
 		}, ""},
+		// A member of a Team, say, registers a cluster by hand with the hub's own copy in his namespace, and annotates that.
+		"TheHubsOwnCopy": {func(m *renewable) { m.secret.Labels[hubv1.MirrorLabel] = "team" }, ""},
 		"BeingDeleted": {func(m *renewable) {
 			m.secret.Finalizers, m.secret.DeletionTimestamp = []string{"a/b"}, &metav1.Time{Time: now}
 		}, ""},
@@ -339,5 +345,25 @@ func TestOwnTokenMeanwhile(t *testing.T) {
 	}
 	if after, _ := m.look(t); string(after.Data["value"]) != theirs {
 		t.Errorf("the Secret has\n%s", after.Data["value"])
+	}
+}
+
+// A Secret that cannot be written: somebody is told, without what is in it, and the cluster is not asked all the time.
+func TestOwnTokenCannotBeWritten(t *testing.T) {
+	m := newRenewable(t, nil)
+	m.clock.SetTime(now.Add(tenDays))
+	asked := 0
+	m.room.Client = interceptor.NewClient(m.api, interceptor.Funcs{Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+		asked++
+		return apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("Secret").GroupKind(), "one", field.ErrorList{field.Forbidden(field.NewPath("data"), "it is immutable: hunter2")})
+	}})
+	for range 20 {
+		if _, again := m.look(t); again <= 0 {
+			t.Fatal("it is not tried again")
+		}
+	}
+	told := strings.Join(m.events(), "")
+	if asked != 1 || !strings.Contains(told, "Invalid") || strings.Contains(told, "hunter2") {
+		t.Errorf("%d writes, told %q", asked, told)
 	}
 }

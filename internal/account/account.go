@@ -135,11 +135,17 @@ func Called(u *unstructured.Unstructured) string {
 // namespace without the binding that gives its account rights may be anybody's: he may hold a token of a ServiceAccount that
 // he has made in it, labels and all, and would have the rights too.
 func (a Account) Check(there []*unstructured.Unstructured) error {
-	if namespace, binding := there[0], there[len(there)-1]; namespace != nil && binding == nil {
+	namespace, binding := there[0], there[len(there)-1]
+	if namespace != nil && binding == nil {
 		return fmt.Errorf("Namespace %s is on the cluster, and ClusterRoleBinding %s is not, so nothing shows that nobody else has tokens of "+
-			"accounts in it: a former run was cut short, or somebody has made it. Delete it, and run the command again: kubectl delete namespace %s",
+			"accounts in it: a former run was cut short, or somebody has made it. Delete it, and run the command again: kubectl delete "+
+			"namespace %s",
 			a.Name, a.Name, a.Name)
-	} else if namespace == nil && binding != nil && len(binding.GetOwnerReferences()) > 0 {
+	}
+	if binding == nil || len(binding.GetOwnerReferences()) == 0 { // that of a binding for Git is whoever applies it
+		return nil
+	}
+	if namespace == nil || namespace.GetUID() != binding.GetOwnerReferences()[0].UID {
 		return fmt.Errorf("ClusterRoleBinding %s is left of an account whose Namespace has gone: the cluster removes it in a moment; run the "+
 			"command again then, or after kubectl delete clusterrolebinding %s", a.Name, a.Name)
 	}
@@ -186,10 +192,12 @@ func (a Account) Owns(there *unstructured.Unstructured) error {
 	of, hub := there.GetAnnotations()[hubv1.RegistrationAnnotation], there.GetAnnotations()[hubv1.HubUIDAnnotation]
 	switch {
 	case there.GetLabels()["app.kubernetes.io/managed-by"] != "chandler" || of != a.Registration.String():
-		return fmt.Errorf("%s is on the cluster, and was not made for ClusterRegistration %s: delete it if nobody needs it, or choose another name",
+		return fmt.Errorf("%s is on the cluster, and was not made for ClusterRegistration %s: delete it if nobody needs it, or choose "+
+			"another name",
 			Called(there), a.Registration)
 	case hub != "" && a.HubUID != "" && hub != string(a.HubUID):
-		return fmt.Errorf("%s is that of another hub, on the management cluster whose kube-system has UID %s: choose another name or namespace, "+
+		return fmt.Errorf("%s is that of another hub, on the management cluster whose kube-system has UID %s: choose another name or "+
+			"namespace, "+
 			"or give the hubs different values of --hub-id", Called(there), hub)
 	}
 	return nil
@@ -215,13 +223,13 @@ const SecretKey = "value"
 // Fits returns an error if a Secret that is there is not one that registers this cluster by this account.
 func (a Account) Fits(there *corev1.Secret, clusterUID types.UID) error {
 	name := fmt.Sprintf("Secret %s/%s", there.Namespace, there.Name)
-	uid := there.Annotations[hubv1.ClusterUIDAnnotation]
+	uid, of := there.Annotations[hubv1.ClusterUIDAnnotation], there.Annotations[hubv1.AccountAnnotation]
 	switch {
-	case there.Annotations[hubv1.AccountAnnotation] == "":
+	case of == "":
 		return fmt.Errorf("%s is on the hub, and chandler register has not made it: choose another name", name)
-	case there.Annotations[hubv1.AccountAnnotation] != a.Key().String():
+	case of != a.Key().String():
 		return fmt.Errorf("%s says in annotation %s that it is for ServiceAccount %s on the cluster, and this hub would use %s: "+
-			"unregister that cluster first, or choose another name", name, hubv1.AccountAnnotation, there.Annotations[hubv1.AccountAnnotation], a.Key())
+			"unregister that cluster first, or choose another name", name, hubv1.AccountAnnotation, of, a.Key())
 	case uid != "" && clusterUID != "" && uid != string(clusterUID):
 		return fmt.Errorf("%s registers another cluster: its kube-system has UID %s, and this one's has %s: unregister that one first, or "+
 			"choose another name", name, uid, clusterUID)

@@ -97,7 +97,9 @@ func TestCompare(t *testing.T) {
 		"MoreAnnotations": {change: func(o *unstructured.Unstructured) { annotate(o, "a", "b") }, want: account.AsIs},
 		"OtherSubjects": {change: func(o *unstructured.Unstructured) { _ = unstructured.SetNestedSlice(o.Object, nil, "subjects") },
 			want: account.Differs},
-		"OtherRole": {change: func(o *unstructured.Unstructured) { _ = unstructured.SetNestedField(o.Object, "view", "roleRef", "name") },
+		"OtherRole": {change: func(o *unstructured.Unstructured) {
+			_ = unstructured.SetNestedField(o.Object, "view", "roleRef", "name")
+		},
 			err: "--role view"},
 		"Somebodys":         {change: func(o *unstructured.Unstructured) { o.SetLabels(nil) }, err: "was not made for"},
 		"OfAnotherName":     {change: func(o *unstructured.Unstructured) { annotate(o, "chandler.dev/registration", "fleet/edge2") }, err: "was not made for"},
@@ -124,6 +126,20 @@ func TestCompare(t *testing.T) {
 	}
 }
 
+// The namespace has gone and somebody has made one of its name, while the binding still waits for garbage collection.
+func TestBindingOfAnotherNamespace(t *testing.T) {
+	a := account.Of("chandler", "", edge, account.AdminRole)
+	there := a.Objects("gone")
+	there[0].SetUID("another")
+	if err := a.Check(there); err == nil {
+		t.Error("somebody's namespace is taken for that of the account")
+	}
+	there[0].SetUID("gone")
+	if err := a.Check(there); err != nil {
+		t.Error(err)
+	}
+}
+
 func annotate(o *unstructured.Unstructured, key, value string) {
 	annotations := o.GetAnnotations()
 	annotations[key] = value
@@ -140,6 +156,7 @@ func TestNamespaceOfAStranger(t *testing.T) {
 		ok    bool
 	}{"Nothing": {nil, true}, "NamespaceAlone": {[]int{0}, false}, "AllButTheBinding": {[]int{0, 1, 2, 3}, false}, "All": {[]int{0, 1, 2, 3, 4}, true}, "BindingIsLeft": {[]int{4}, false}} {
 		there := make([]*unstructured.Unstructured, len(all))
+		all[0].SetUID("u")
 		for _, i := range tc.there {
 			there[i] = all[i]
 		}
@@ -206,7 +223,7 @@ func TestKubeconfig(t *testing.T) {
 }
 
 func TestVersionAndClock(t *testing.T) {
-	for version, ok := range map[string]bool{"v1.36.3": true, "v1.22.0-gke.1": true, "v1.21.14": false, "": false, "hello": false} {
+	for version, ok := range map[string]bool{"v1.36.3": true, "v1.22.0-gke.1": true, "v1.36.3\x1b[2J": false, "v1.36.3\nWHERE": false, "v1.21.14": false, "": false, "hello": false} {
 		if err := account.CheckVersion(version); (err == nil) != ok {
 			t.Errorf("%q: %v", version, err)
 		}

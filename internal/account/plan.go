@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 	"sigs.k8s.io/yaml"
 
+	"github.com/chandler-hub/chandler/internal/excerpt"
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
 )
 
@@ -95,8 +96,9 @@ func (t Target) Kubeconfig(token string) (config *kubeconfig.Config, refused str
 		cluster["insecure-skip-tls-verify"] = true
 	}
 	named := func(body string, content any) []any { return []any{map[string]any{"name": "c", body: content}} }
-	raw, err := yaml.Marshal(map[string]any{"apiVersion": "v1", "kind": "Config", "current-context": "c", "clusters": named("cluster", cluster),
-		"users": named("user", map[string]any{"token": token}), "contexts": named("context", map[string]any{"cluster": "c", "user": "c"})})
+	raw, err := yaml.Marshal(map[string]any{"apiVersion": "v1", "kind": "Config", "current-context": "c",
+		"clusters": named("cluster", cluster), "users": named("user", map[string]any{"token": token}),
+		"contexts": named("context", map[string]any{"cluster": "c", "user": "c"})})
 	if err != nil {
 		return nil, "", fmt.Errorf("write a kubeconfig: %w", err)
 	}
@@ -117,10 +119,13 @@ func Lenient() kubeconfig.Rules {
 // leastVersion is the first with TokenRequest as the hub asks for it.
 const leastVersion = "1.22"
 
+// maxVersion is the longest text that is taken for a version.
+const maxVersion = 100
+
 // CheckVersion returns an error if a cluster is older than what the hub can log in to with a renewed token.
 func CheckVersion(gitVersion string) error {
 	v, err := version.ParseGeneric(gitVersion)
-	if err != nil {
+	if err != nil || excerpt.Visible(gitVersion) != gitVersion || len(gitVersion) > maxVersion {
 		return fmt.Errorf("the server does not say which version of Kubernetes it is: is it an API server?")
 	}
 	if v.LessThan(version.MustParseGeneric(leastVersion)) {

@@ -7,6 +7,8 @@ package excerpt
 import (
 	"fmt"
 	"strconv"
+	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -57,4 +59,21 @@ func thousands(n int) string {
 		s = s[:at] + "," + s[at:]
 	}
 	return s
+}
+
+// Visible makes a text that other people wrote safe for a terminal: what would move the cursor, or turn the text round, becomes
+// a blank.
+func Visible(s string) string { return visible(s, "") }
+
+// VisibleLines is Visible, and keeps the ends of lines.
+func VisibleLines(s string) string { return visible(s, "\n") }
+
+func visible(s, kept string) string {
+	return strings.Map(func(r rune) rune {
+		hidden := unicode.IsControl(r) || unicode.In(r, unicode.Bidi_Control) || r == '\u2028' || r == '\u2029' || r == '\ufeff'
+		if hidden && !strings.ContainsRune(kept, r) {
+			return ' '
+		}
+		return r
+	}, s)
 }

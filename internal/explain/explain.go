@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
@@ -18,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/excerpt"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/render"
 	"github.com/chandler-hub/chandler/internal/status"
@@ -141,17 +141,7 @@ func (e *explainer) notes() []string {
 // cluster names the cluster.
 func (e *explainer) cluster() string { return e.Registration.Namespace + "/" + e.Registration.Name }
 
-// visible makes a text that other people wrote safe for a terminal.
-func visible(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || unicode.In(r, unicode.Bidi_Control) || r == '\u2028' || r == '\u2029' || r == '\ufeff' {
-			return ' '
-		}
-		return r
-	}, s)
-}
-
-// oneLine also makes it fit one line.
-func oneLine(s string) string { return strings.Join(strings.Fields(visible(s)), " ") }
+// oneLine makes a text that other people wrote safe for a terminal, and fit one line.
+func oneLine(s string) string { return strings.Join(strings.Fields(excerpt.Visible(s)), " ") }
 
 func sprintf(format string, args ...any) string { return oneLine(fmt.Sprintf(format, args...)) }

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/chandler-hub/chandler/internal/compile"
+	"github.com/chandler-hub/chandler/internal/excerpt"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
 	"github.com/chandler-hub/chandler/internal/render"
 )
@@ -220,5 +221,5 @@ func inline(v any) string {
 	if err := enc.Encode(v); err != nil {
 		return "?"
 	}
-	return strings.TrimSpace(visible(out.String()))
+	return strings.TrimSpace(excerpt.Visible(out.String()))
 }

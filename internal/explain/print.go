@@ -66,7 +66,7 @@ type printer struct{ out bytes.Buffer }
 func (p *printer) text(s string) { p.out.WriteString(s) }
 
 // line writes one line. Here and in tables, every text that other people wrote is made safe.
-func (p *printer) line(s string) { p.text(visible(s) + "\n") }
+func (p *printer) line(s string) { p.text(excerpt.Visible(s) + "\n") }
 
 func (p *printer) flush(w io.Writer) error {
 	for _, line := range strings.SplitAfter(p.out.String(), "\n") {
@@ -84,7 +84,7 @@ func (p *printer) flush(w io.Writer) error {
 func (p *printer) lines(lines []Line) {
 	w := tabwriter.NewWriter(&p.out, 0, 8, 2, ' ', 0)
 	for _, l := range lines {
-		fmt.Fprintf(w, "%s:\t%s\n", l.Name, visible(l.Text))
+		fmt.Fprintf(w, "%s:\t%s\n", l.Name, excerpt.Visible(l.Text))
 	}
 	_ = w.Flush() // a buffer takes everything
 }
@@ -106,7 +106,7 @@ func (p *printer) table(title string, columns []string, rows [][]string) {
 	w := tabwriter.NewWriter(&p.out, 0, 8, 3, ' ', 0)
 	for _, r := range append([][]string{columns}, rows...) {
 		for i := range r {
-			r[i] = visible(r[i])
+			r[i] = excerpt.Visible(r[i])
 		}
 		fmt.Fprintln(w, strings.Join(r, "\t"))
 	}

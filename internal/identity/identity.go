@@ -42,7 +42,8 @@ func Mirror(hubID string, registration types.NamespacedName) string {
 // Account returns the name of the namespace on a cluster that has the hub's own ServiceAccount there, and of what binds its
 // rights. No Team may have a namespace that begins like it.
 func Account(hubID string, registration types.NamespacedName) string {
-	return name(digest(cutHash, "account", hubID, registration.Namespace, registration.Name), "chandler-"+registration.Namespace, registration.Name)
+	hash := digest(cutHash, "account", hubID, registration.Namespace, registration.Name)
+	return name(hash, "chandler-"+registration.Namespace, registration.Name)
 }
 
 // Delivery returns the name of the AddonDelivery of a set to a cluster.

@@ -111,7 +111,8 @@ func (r *Registrar) newToken(ctx context.Context, w *Work) (*kubeconfig.Config, 
 			return last == nil, nil
 		})
 		if err != nil {
-			return nil, token.Notes{}, fmt.Errorf("the cluster at %s gives ServiceAccount %s a token, and does not answer to it: %w", w.target.Server, key,
+			return nil, token.Notes{}, fmt.Errorf("the cluster at %s gives ServiceAccount %s a token, and does not answer to it: "+
+				"%w", w.target.Server, key,
 				errors.Join(last))
 		}
 	}

@@ -67,14 +67,14 @@ func (r Request) Validate() error {
 type Work struct {
 	Plan account.Plan
 
-	req           Request
-	account       account.Account
-	hub, cluster  *server
-	target        account.Target
-	objects       []*unstructured.Unstructured // as they are on the cluster; nil where there is none
-	secret        *corev1.Secret               // as it is on the hub; nil if there is none
-	current       *kubeconfig.Config           // in the Secret, if it is good for long enough
-	relabel, keep bool
+	req          Request
+	account      account.Account
+	hub, cluster *server
+	target       account.Target
+	objects      []*unstructured.Unstructured // as they are on the cluster; nil where there is none
+	secret       *corev1.Secret               // as it is on the hub; nil if there is none
+	current      *kubeconfig.Config           // in the Secret, if it is good for long enough
+	relabel      bool
 }
 
 // Check asks the hub and the cluster whether the cluster can be registered, and returns what that takes. It changes nothing.
@@ -82,13 +82,13 @@ func (r *Registrar) Check(ctx context.Context, req Request) (*Work, error) {
 	w := &Work{req: req}
 	var err error
 	if w.hub, err = ask(ctx, r.HubConfig); err != nil {
-		return nil, fmt.Errorf("the hub at %s: %w", r.HubConfig.Host, err)
+		return nil, fmt.Errorf("the hub at %s: %w", where(r.HubConfig), err)
 	}
 	if w.cluster, err = ask(ctx, r.Cluster); err != nil {
-		return nil, fmt.Errorf("the cluster at %s: %w", r.Cluster.Host, err)
+		return nil, fmt.Errorf("the cluster at %s: %w", where(r.Cluster), err)
 	}
 	w.account = account.Of(r.Hub.Hub.HubID, w.hub.uid, req.Name, req.Role)
-	w.Plan = account.Plan{Registration: req.Name.String(), Server: r.Cluster.Host, Version: w.cluster.version}
+	w.Plan = account.Plan{Registration: req.Name.String(), Server: where(r.Cluster), Version: w.cluster.version}
 	for _, check := range []func(context.Context, *Work) error{r.identity, r.way, r.namespace, r.registration, r.onHub, r.onCluster} {
 		if err := check(ctx, w); err != nil {
 			return nil, err
@@ -101,16 +101,22 @@ func (r *Registrar) Check(ctx context.Context, req Request) (*Work, error) {
 // identity checks that the cluster is a workload cluster that the hub can serve.
 func (r *Registrar) identity(_ context.Context, w *Work) error {
 	if w.cluster.uid == "" {
-		return fmt.Errorf("the cluster at %s: you may not read Namespace kube-system there: register it with the rights of an administrator", r.Cluster.Host)
+		return fmt.Errorf("the cluster at %s: you may not read Namespace kube-system there: register it with the rights of an "+
+			"administrator", where(r.Cluster))
 	}
-	if w.cluster.uid == w.hub.uid {
+	if w.cluster.uid == w.hub.uid || r.Cluster.Host == r.HubConfig.Host {
 		return fmt.Errorf("the kubeconfig leads to the management cluster itself, at %s: write the one of a workload cluster in --kubeconfig, "+
-			"and say by --hub-kubeconfig or --hub-context where the hub is", r.Cluster.Host)
+			"and say by --hub-kubeconfig or --hub-context where the hub is", where(r.Cluster))
+	}
+	if w.hub.uid == "" {
+		w.Plan.Warnings = append(w.Plan.Warnings, "you may not read Namespace kube-system on the hub, so nobody knows before whether the "+
+			"cluster is the "+
+			"management cluster itself: the hub refuses that")
 	}
 	if warning := account.Skew(w.cluster.clock, w.hub.clock); warning != "" {
 		w.Plan.Warnings = append(w.Plan.Warnings, warning)
 	}
-	return account.CheckVersion(w.cluster.version)
+	return nil
 }
 
 // way checks that the hub accepts the way to the cluster.
@@ -144,10 +150,12 @@ func (r *Registrar) namespace(ctx context.Context, w *Work) error {
 	u := &unstructured.Unstructured{}
 	u.SetNamespace(w.req.Name.Namespace)
 	u.SetLabels(map[string]string{hubv1.RegisterLabel: "true"})
-	verdict := r.Hub.Hub.Origins.Judge(origin.Secret, u, origin.Around{NamespaceLabels: ns.Labels, ClusterExists: func(string) bool { return false }})
+	verdict := r.Hub.Hub.Origins.Judge(origin.Secret, u, origin.Around{NamespaceLabels: ns.Labels,
+		ClusterExists: func(string) bool { return false }})
 	switch {
 	case verdict.Refused != "" && err != nil:
-		w.Plan.Warnings = append(w.Plan.Warnings, fmt.Sprintf("you may not read Namespace %s on the hub, so nobody knows before whether it has label %s",
+		w.Plan.Warnings = append(w.Plan.Warnings, fmt.Sprintf("you may not read Namespace %s on the hub, so nobody knows before whether it "+
+			"has label %s",
 			w.req.Name.Namespace, hubv1.RegisterSecretsLabel))
 	case verdict.Refused != "":
 		return fmt.Errorf("%s, or choose one by -n", verdict.Refused)
@@ -161,7 +169,8 @@ func (r *Registrar) registration(ctx context.Context, w *Work) error {
 	err := w.hub.client.Get(ctx, w.req.Name, reg)
 	switch {
 	case meta.IsNoMatchError(err):
-		return errors.New("the hub's API server has no ClusterRegistrations, so it is not a Chandler hub: choose another one by --hub-kubeconfig or --hub-context")
+		return errors.New("the hub's API server has no ClusterRegistrations, so it is not a Chandler hub: choose another one by " +
+			"--hub-kubeconfig or --hub-context")
 	case apierrors.IsNotFound(err):
 	case err != nil:
 		return fmt.Errorf("read ClusterRegistration %s: %w", w.req.Name, err)
@@ -170,9 +179,11 @@ func (r *Registrar) registration(ctx context.Context, w *Work) error {
 	case reg.Spec.KubeConfig != nil:
 		return fmt.Errorf("ClusterRegistration %s was written by hand, with a spec.kubeConfig of its own: choose another name", w.req.Name)
 	case reg.Spec.OriginRef != nil && (reg.Spec.OriginRef.Kind != origin.Secret.Kind || reg.Spec.OriginRef.Name != w.req.Name.Name):
-		return fmt.Errorf("ClusterRegistration %s is that of %s %q: choose another name", w.req.Name, reg.Spec.OriginRef.Kind, reg.Spec.OriginRef.Name)
+		return fmt.Errorf("ClusterRegistration %s is that of %s %q: choose another "+
+			"name", w.req.Name, reg.Spec.OriginRef.Kind, reg.Spec.OriginRef.Name)
 	case reg.Status.ClusterUID != "" && reg.Status.ClusterUID != w.cluster.uid:
-		return fmt.Errorf("ClusterRegistration %s is of another cluster: its kube-system has UID %s, and this one's has %s: unregister that one "+
+		return fmt.Errorf("ClusterRegistration %s is of another cluster: its kube-system has UID %s, and this one's has %s: unregister that "+
+			"one "+
 			"first, or choose another name", w.req.Name, reg.Status.ClusterUID, w.cluster.uid)
 	}
 	list := &hubv1.ClusterRegistrationList{}

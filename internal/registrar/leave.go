@@ -45,7 +45,8 @@ func (r *Registrar) Departure(ctx context.Context, name types.NamespacedName, or
 	d := &Departure{Name: name, Orphan: orphan, LeaveAccount: leaveAccount}
 	var err error
 	if d.reg, err = r.registered(ctx, name); meta.IsNoMatchError(err) {
-		return nil, errors.New("the hub's API server has no ClusterRegistrations, so it is not a Chandler hub: choose another one by --hub-kubeconfig or --hub-context")
+		return nil, errors.New("the hub's API server has no ClusterRegistrations, so it is not a Chandler hub: choose another one by " +
+			"--hub-kubeconfig or --hub-context")
 	}
 	if err != nil {
 		return nil, err
@@ -167,7 +168,9 @@ func (r *Registrar) Leave(ctx context.Context, d *Departure) error {
 
 // stays says what of the account is left, and how to remove it.
 func (d *Departure) stays() string {
-	return fmt.Sprintf(`The add-ons have left. These stay: Namespace %[1]s with the hub's account on the cluster, ClusterRoleBinding %[1]s there, and Secret %[2]s/%[3]s on the hub.
+	return fmt.Sprintf(`The add-ons have left. These stay:
+  Namespace and ClusterRoleBinding %[1]s, with the hub's account, on the cluster
+  Secret %[2]s/%[3]s on the hub
 Run the command again when the cluster answers, or with the rights of its administrator (--kubeconfig FILE). By hand, on the cluster:
   kubectl delete namespace %[1]s
   kubectl delete clusterrolebinding %[1]s
@@ -194,7 +197,8 @@ func (r *Registrar) ask(ctx context.Context, d *Departure) error {
 	if err != nil {
 		return err
 	}
-	if err := r.Hub.Client.Patch(ctx, d.origin.DeepCopy(), client.RawPatch(types.MergePatchType, patch), client.FieldOwner(fieldManager)); err != nil {
+	change := client.RawPatch(types.MergePatchType, patch)
+	if err := r.Hub.Client.Patch(ctx, d.origin.DeepCopy(), change, client.FieldOwner(fieldManager)); err != nil {
 		return fmt.Errorf("label %s: %w", account.Called(d.origin), err)
 	}
 	r.say("%s labelled %s=false", account.Called(d.origin), hubv1.RegisterLabel)
@@ -225,8 +229,9 @@ func (r *Registrar) gone(ctx context.Context, d *Departure) error {
 			tell(fmt.Sprintf("ClusterRegistration %s: %s", d.Name, c.Message))
 		}
 		if c := status.Find(reg, hubv1.ReachableCondition); c != nil && c.Status == metav1.ConditionFalse {
-			tell(fmt.Sprintf("ClusterRegistration %s: the cluster does not answer (%s); the hub lets the add-ons go when its --teardown-grace is over, "+
-				"or at once with: kubectl -n %s annotate clreg %s %s=true", d.Name, c.Message, d.Name.Namespace, d.Name.Name, hubv1.ForceUnregisterAnnotation))
+			tell(fmt.Sprintf("ClusterRegistration %s: the cluster does not answer (%s); the hub lets the add-ons go when its --teardown-grace "+
+				"is over, or at once with: kubectl -n %s annotate clreg %s %s=true", d.Name, c.Message, d.Name.Namespace, d.Name.Name,
+				hubv1.ForceUnregisterAnnotation))
 		}
 		held, err := r.held(ctx, d.Name)
 		for _, line := range held {
@@ -235,7 +240,8 @@ func (r *Registrar) gone(ctx context.Context, d *Departure) error {
 		return false, err
 	})
 	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("ClusterRegistration %s is still there after %s: %s. The hub goes on; run the command again to wait, and to remove the rest",
+		return fmt.Errorf("ClusterRegistration %s is still there after %s: %s. The hub goes on; run the command again to wait, and to "+
+			"remove the rest",
 			d.Name, r.Wait, last)
 	}
 	return err

@@ -76,6 +76,14 @@ func ask(ctx context.Context, config *rest.Config) (*server, error) {
 	return s, nil
 }
 
+// where names an API server, without what may be secret in its address.
+func where(config *rest.Config) string {
+	if u, err := url.Parse(config.Host); err == nil && u.User != nil {
+		return u.Redacted()
+	}
+	return config.Host
+}
+
 // maxAnswer bounds what is read of an answer, in bytes.
 const maxAnswer = 64 << 10
 
@@ -93,7 +101,9 @@ func versionOf(ctx context.Context, config *rest.Config) (string, time.Time, err
 	if err != nil {
 		return "", time.Time{}, err
 	}
-	resp, err := c.Do(req)
+	once := *c // a redirect would carry the credential on
+	once.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	resp, err := once.Do(req)
 	if err != nil {
 		var wrapped *url.Error
 		if errors.As(err, &wrapped) {
@@ -101,15 +111,19 @@ func versionOf(ctx context.Context, config *rest.Config) (string, time.Time, err
 		}
 		return "", time.Time{}, err
 	}
-	defer resp.Body.Close() //nolint:errcheck // was read
+	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return "", time.Time{}, fmt.Errorf("the server answers %s to GET /version: is the credential right, and is it an API server?", resp.Status)
+		return "", time.Time{}, fmt.Errorf("the server answers %s to GET /version: is the credential right, and is it an API "+
+			"server?", resp.Status)
 	}
 	var answer struct {
 		GitVersion string `json:"gitVersion"`
 	}
 	if err := json.NewDecoder(io.LimitReader(resp.Body, maxAnswer)).Decode(&answer); err != nil {
 		return "", time.Time{}, errors.New("the server's answer to GET /version is not that of an API server")
+	}
+	if err := account.CheckVersion(answer.GitVersion); err != nil {
+		return "", time.Time{}, err
 	}
 	clock, _ := http.ParseTime(resp.Header.Get("Date"))
 	return answer.GitVersion, clock, nil

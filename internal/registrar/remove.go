@@ -24,7 +24,8 @@ import (
 // removeAccount removes the hub's account from the cluster: by the account itself, or with the rights of the caller there.
 func (r *Registrar) removeAccount(ctx context.Context, d *Departure) error {
 	if of := d.secret.Annotations[hubv1.AccountAnnotation]; of != d.account.Key().String() {
-		return fmt.Errorf("Secret %s/%s says that the account is ServiceAccount %s, and that of this hub and name is %s: nothing is removed from the cluster",
+		return fmt.Errorf("Secret %s/%s says that the account is ServiceAccount %s, and that of this hub and name is %s: nothing is removed "+
+			"from the cluster",
 			d.secret.Namespace, d.secret.Name, of, d.account.Key())
 	}
 	config, own, err := r.wayIn(ctx, d)
@@ -33,15 +34,16 @@ func (r *Registrar) removeAccount(ctx context.Context, d *Departure) error {
 	}
 	config.Timeout = 15 * time.Second
 	c, err := client.New(config, client.Options{Scheme: hubscheme.New()})
-	if own && apierrors.IsUnauthorized(err) {
-		r.say("ServiceAccount %s is gone from the cluster, or its token is not valid any more", d.account.Key())
-		return nil
-	}
 	if err != nil {
 		return fmt.Errorf("reach the cluster: %w", err)
 	}
 	system := &corev1.Namespace{}
 	if err := c.Get(ctx, client.ObjectKey{Name: "kube-system"}, system); err != nil {
+		if own && apierrors.IsUnauthorized(err) {
+			return fmt.Errorf("the cluster does not accept the token of ServiceAccount %s: it has expired, or a former run has removed the "+
+				"account. "+
+				"With kubectl get namespace %s you see which", d.account.Key(), d.account.Name)
+		}
 		return fmt.Errorf("look which cluster it is: %w", err)
 	}
 	if uid := d.secret.Annotations[hubv1.ClusterUIDAnnotation]; uid != "" && uid != string(system.UID) {
@@ -77,7 +79,8 @@ func (r *Registrar) wayIn(ctx context.Context, d *Departure) (*rest.Config, bool
 		return nil, false, fmt.Errorf("Secret %s/%s: key %q: %w", s.Namespace, s.Name, account.SecretKey, err)
 	}
 	if of, _, ok := config.Account(); !ok || of != d.account.Key() {
-		return nil, false, fmt.Errorf("Secret %s/%s: the credential in it is no token of ServiceAccount %s", s.Namespace, s.Name, d.account.Key())
+		return nil, false, fmt.Errorf("Secret %s/%s: the credential in it is no token of ServiceAccount "+
+			"%s", s.Namespace, s.Name, d.account.Key())
 	}
 	return config.RESTConfig(), true, nil
 }
@@ -91,7 +94,8 @@ func (r *Registrar) remove(ctx context.Context, d *Departure, c client.Client, n
 		return fmt.Errorf("%w on the cluster", err)
 	}
 	if left != nil && len(left.GetOwnerReferences()) == 0 {
-		return errors.New("the account was made from YAML, as for Git, so nothing on the cluster removes its parts together: remove them where they were applied from")
+		return errors.New("the account was made from YAML, as for Git, so nothing on the cluster removes its parts together: remove them " +
+			"where they were applied from")
 	}
 	// In the foreground: the binding goes before the name of the namespace is free for somebody else.
 	err = c.Delete(ctx, namespace, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationForeground))
@@ -105,7 +109,8 @@ func (r *Registrar) remove(ctx context.Context, d *Departure, c client.Client, n
 		return apierrors.IsNotFound(err) || own && (apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err)), nil
 	})
 	if err != nil {
-		return fmt.Errorf("the cluster has not removed Namespace %s within %s: kubectl get namespace %s there says what it waits for", d.account.Name,
+		return fmt.Errorf("the cluster has not removed Namespace %s within %s: kubectl get namespace %s there says what it waits "+
+			"for", d.account.Name,
 			accountTime, d.account.Name)
 	}
 	return nil

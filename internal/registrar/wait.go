@@ -21,7 +21,7 @@ import (
 // `chandler explain` says of the cluster.
 func (r *Registrar) Reachable(ctx context.Context, w *Work) error {
 	var reg *hubv1.ClusterRegistration
-	told := ""
+	told, began := "", time.Now()
 	err := until(ctx, r.Wait, func(ctx context.Context) (bool, error) {
 		found, err := r.registered(ctx, w.req.Name)
 		if err != nil || found == nil {
@@ -34,7 +34,7 @@ func (r *Registrar) Reachable(ctx context.Context, w *Work) error {
 		}
 		told = state
 		valid := status.Find(reg, hubv1.KubeConfigValidCondition)
-		if valid != nil && valid.Status == metav1.ConditionFalse && valid.Reason != hubv1.SecretNotFoundReason {
+		if valid != nil && valid.Status == metav1.ConditionFalse && time.Since(began) > settled {
 			return false, fmt.Errorf("the hub does not accept the kubeconfig (%s): %s", valid.Reason, valid.Message)
 		}
 		c := reg.Status.Credential
@@ -56,8 +56,12 @@ func (r *Registrar) Reachable(ctx context.Context, w *Work) error {
 		return fmt.Errorf("the hub has not registered the cluster within %s: is it running, and is it the one with --hub-id %s? "+
 			"kubectl -n %s describe secret %s shows its events", r.Wait, r.Hub.Hub.HubID, w.req.Name.Namespace, w.req.Name.Name)
 	}
-	return fmt.Errorf("the hub has not reached the cluster within %s; it goes on trying, and chandler explain %s says how that goes", r.Wait, w.req.Name)
+	return fmt.Errorf("the hub has not reached the cluster within %s; it goes on trying, and chandler explain %s says how that "+
+		"goes", r.Wait, w.req.Name)
 }
+
+// settled is after how long the hub has seen what was written: before, it may still say what it thinks of what was there.
+const settled = 10 * time.Second
 
 // registered returns a registration; nil if there is none.
 func (r *Registrar) registered(ctx context.Context, name types.NamespacedName) (*hubv1.ClusterRegistration, error) {

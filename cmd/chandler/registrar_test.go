@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// What is wrong with a command is said before anybody is asked.
+func TestRegisterRefuses(t *testing.T) {
+	t.Setenv("KUBECONFIG", "/nowhere")
+	for args, want := range map[string]string{
+		"register":                                 "write the name that the cluster gets",
+		"register a b":                             "write the name that the cluster gets",
+		"register Edge -n fleet":                   `name "Edge"`,
+		"register fleet/a/b":                       "write NAME or NAMESPACE/NAME",
+		"register fleet/a -n other":                "leave out -n",
+		"register a -n fleet --token-ttl 1s":       "--token-ttl 1s",
+		"register a -n fleet --labels tier":        "tier",
+		"register a -n fleet --hub-context nobody": "find the hub",
+		"unregister":                               "write the name of a cluster",
+		"unregister fleet/":                        "write NAME or NAMESPACE/NAME",
+	} {
+		if _, err := run(strings.Fields(args)...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", args, err)
+		}
+	}
+}
+
+// What is exported is for Git: nothing secret is in it, and it does not depend on a hub that is there.
+func TestRegisterExport(t *testing.T) {
+	t.Setenv("KUBECONFIG", "/nowhere")
+	out, err := run("register", "edge1", "-n", "fleet", "--labels", "tier=prod", "--export", "--hub-id", "east")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"kind: ClusterRoleBinding", "name: cluster-admin", "chandler.dev/renew-token: 720h", "tier: prod"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("there is no %q in\n%s", want, out)
+		}
+	}
+	if strings.Contains(out, "\ndata:") || strings.Contains(out, "ownerReferences") {
+		t.Errorf("it prints\n%s", out)
+	}
+}

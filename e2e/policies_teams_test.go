@@ -134,6 +134,48 @@ func (p *guarded) teamRules(t *testing.T) {
 	p.oldSource(t)
 }
 
+const polTeam = `
+apiVersion: chandler.dev/v1alpha1
+kind: Team
+metadata: {name: pol-shop, namespace: flux-system}
+spec:
+  selectAll: true
+  namespaces: [{name: pol-shop-apps}]
+  sources: {allow: ["$URL"], kinds: [HelmRepository], requireVerification: $VERIFY}
+`
+
+const polTeamSet = `
+apiVersion: chandler.dev/v1alpha1
+kind: AddonSet
+metadata: {name: pol-shop, namespace: pol-shop}
+spec:
+  selectAll: true
+  sources: $SOURCES
+  addons: [$ADDONS{name: pol-shop-plain, manifests: {interval: 1m, objects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: pol-shop-plain}, data: {color: blue}}]}}]
+`
+
+// teamDelivers has a Team's set delivered under the policy. The hub makes the sources of its own chart, of which plain
+// manifests are made, where the Team allows others only, and where it wants signatures, which that has none of.
+func (p *guarded) teamDelivers(t *testing.T) {
+	ctx := t.Context()
+	namespace(t, p.jane, "pol-shop")
+	says := func(verify string) {
+		apply(t, p.jane, strings.NewReplacer("$URL", p.charts.URL(), "$VERIFY", verify).Replace(polTeam))
+	}
+	says("true")
+	apply(t, p.jane, strings.NewReplacer("$SOURCES", "[]", "$ADDONS", "").Replace(polTeamSet))
+	soon(t, "the team's plain manifests arrive", func() error { return wantData(ctx, p.one, "pol-shop-apps", "pol-shop-plain", "color", "blue") })
+	says("false")
+	apply(t, p.jane, strings.NewReplacer("$SOURCES", "[{name: charts, kind: HelmRepository, spec: {url: '"+p.charts.URL()+"', interval: 1m}}]",
+		"$ADDONS", "{name: web, helmRelease: {interval: 1m, chart: {spec: {chart: settings, sourceRef: {name: charts}}}, values: {color: red}}}, ").Replace(polTeamSet))
+	soon(t, "the team's chart arrives", func() error { return wantData(ctx, p.one, "pol-shop-apps", "web", "color", "red") })
+	set, team := addonSet("pol-shop", "pol-shop"), &hubv1.Team{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "pol-shop"}}
+	check(t, p.jane.Delete(ctx, set))
+	soon(t, "the set is gone", func() error { return wantGone(ctx, p.Client, set) })
+	check(t, p.jane.Delete(ctx, team))
+	soon(t, "the Team is gone", func() error { return wantGone(ctx, p.Client, team) })
+}
+
 // oldSource: a source from before the Team said anything may be suspended and labelled, but its spec is the Team's business.
 func (p *guarded) oldSource(t *testing.T) {
 	old := &unstructured.Unstructured{Object: map[string]any{

@@ -55,6 +55,7 @@ func TestPolicies(t *testing.T) {
 	step(t, "people are denied", p.denied)
 	step(t, "people suspend, reconcile and edit what is theirs", p.allowed)
 	step(t, "Git is people too", p.fromGit)
+	step(t, "a team delivers", p.teamDelivers)
 	step(t, "teams have the sources that they may have", p.teamSources)
 	step(t, "Flux runs known images", p.fluxImages)
 	step(t, "garbage is collected", p.collected)

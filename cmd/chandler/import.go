@@ -8,17 +8,24 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/folding"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
+	"github.com/chandler-hub/chandler/internal/layout"
 	"github.com/chandler-hub/chandler/internal/live"
 	"github.com/chandler-hub/chandler/internal/preview"
 )
@@ -126,14 +133,80 @@ func (o *importOptions) input(cmd *cobra.Command, args []string) (in folding.Inp
 // files reads the objects of files. It tells what cannot be read, and goes on.
 func (o *importOptions) files(args []string) (in folding.Input, unread int) {
 	r := renderOptions{files: args, stdin: o.In, stderr: o.ErrOut}
-	for _, file := range r.read() {
+	files := r.read()
+	for _, file := range files {
 		found, err := preview.Documents(file.name, file.raw)
 		r.unreadable(err, file.named)
 		for _, d := range found {
 			r.fail(take(&in, file.name, d))
 		}
 	}
+	for _, root := range args {
+		if info, err := os.Stat(root); err == nil && info.IsDir() {
+			o.build(&in, filepath.Clean(root), files)
+		}
+	}
 	return in, r.errors
+}
+
+// build adds the objects for other clusters that only come out of the folders of a repository: what its Kustomizations for
+// the management cluster apply. An object of a file in such a folder is what it is built from, and does not count itself.
+func (o *importOptions) build(in *folding.Input, root string, files []input) {
+	byPath := map[string][]byte{}
+	for _, f := range files {
+		if rel, err := filepath.Rel(root, f.name); err == nil && filepath.IsLocal(rel) {
+			byPath[filepath.ToSlash(rel)] = f.raw
+		}
+	}
+	tree, err := layout.New(byPath)
+	if err != nil {
+		fmt.Fprintln(o.ErrOut, "note:", err)
+		return
+	}
+	for _, made := range slices.Clone(in.Objects) {
+		k := &kustomizev1.Kustomization{}
+		if made.GetKind() != "Kustomization" || runtime.DefaultUnstructuredConverter.FromUnstructured(made.Unstructured.Object, k) != nil ||
+			k.Spec.KubeConfig != nil || k.Spec.Path == "" {
+			continue
+		}
+		built, err := tree.Build(k)
+		if errors.Is(err, layout.ErrNoFolder) {
+			continue
+		}
+		if err != nil {
+			fmt.Fprintf(o.ErrOut, "note: %s (%s, line %d) is for the management cluster, and what it applies is not known: %s\n", &made, made.File,
+				made.Line, strings.ReplaceAll(err.Error(), "\n", " "))
+			continue
+		}
+		folder := filepath.Join(root, filepath.FromSlash(layout.Folder(k))) + string(filepath.Separator)
+		for _, u := range built {
+			addBuilt(in, &made, folder, u)
+		}
+	}
+}
+
+// addBuilt adds an object that comes out of a folder, if it is for another cluster.
+func addBuilt(in *folding.Input, made *folding.Object, folder string, u *unstructured.Unstructured) {
+	group := u.GroupVersionKind().Group
+	kc, _, _ := unstructured.NestedMap(u.Object, "spec", "kubeConfig")
+	if kc == nil || group != helmv2.GroupVersion.Group && group != kustomizev1.GroupVersion.Group {
+		return
+	}
+	if u.GetNamespace() == "" {
+		u.SetNamespace("default") // as kubectl would
+	}
+	labels := u.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels["kustomize.toolkit.fluxcd.io/name"], labels["kustomize.toolkit.fluxcd.io/namespace"] = made.GetName(), made.GetNamespace()
+	u.SetLabels(labels)
+	same := (&folding.Object{Unstructured: u}).String()
+	in.Objects = slices.DeleteFunc(in.Objects, func(raw folding.Object) bool {
+		return raw.String() == same && (strings.HasPrefix(raw.File, folder) ||
+			equality.Semantic.DeepEqual(raw.Unstructured.Object["spec"], u.Object["spec"]))
+	})
+	in.Objects = append(in.Objects, folding.Object{File: made.File, Line: made.Line, Unstructured: u})
 }
 
 // take puts an object where it belongs. Of a Secret it keeps the metadata.

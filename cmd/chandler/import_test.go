@@ -116,3 +116,49 @@ func TestImportFails(t *testing.T) {
 		}
 	}
 }
+
+// TestImportBuilds: what a hub's Kustomizations make of a folder, as in the hub-and-spoke sample, is imported as it comes out; and
+// nothing is fetched for that.
+func TestImportBuilds(t *testing.T) {
+	of := func(cluster, path, more string) string {
+		return "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: " + path + ", namespace: " + cluster + "}\nspec:\n" +
+			"  interval: 1h\n  prune: true\n  targetNamespace: " + cluster + "\n  path: ./deploy/" + path +
+			"\n  sourceRef: {kind: GitRepository, name: flux-system, namespace: flux-system}\n" + more
+	}
+	const patch = "  patches:\n  - target: {kind: HelmRelease}\n    patch: |\n      - op: add\n        path: /spec/kubeConfig\n" +
+		"        value: {secretRef: {name: cluster-kubeconfig}}\n      - op: add\n        path: /spec/values/host\n        value: CLUSTER.example.org\n"
+	files := map[string]string{
+		"deploy/apps/kustomization.yaml": "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: [podinfo.yaml]\n",
+		"deploy/apps/podinfo.yaml": "apiVersion: source.toolkit.fluxcd.io/v1\nkind: HelmRepository\nmetadata: {name: podinfo}\nspec: {interval: 1h, url: https://charts.example.org}\n---\n" +
+			"apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: podinfo}\nspec:\n  interval: 1h\n  releaseName: podinfo\n" +
+			"  chart: {spec: {chart: podinfo, version: 6.x, sourceRef: {kind: HelmRepository, name: podinfo}}}\n  values: {replicas: 1}\n",
+		"deploy/plain/a/cm.yaml":             "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n",
+		"deploy/plain/b/kustomization.yaml":  "resources: [../../../other]\n",
+		"other/hr.yaml":                      "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: of-other, namespace: x}\nspec: {interval: 1h, chartRef: {kind: OCIRepository, name: a}, kubeConfig: {secretRef: {name: cluster-kubeconfig}}}\n",
+		"other/kustomization.yaml":           "resources: [hr.yaml]\n",
+		"deploy/remote/kustomization.yaml":   "resources: [\"https://github.com/example/example?ref=main\"]\n",
+		"deploy/file/kustomization.yaml":     "configMapGenerator: [{name: x, files: [\"a=https://127.0.0.1:1/x\"]}]\n",
+		"deploy/git/kustomization.yaml":      "resources: [\"github.com/example/example\"]\n",
+		"deploy/above/kustomization.yaml":    "resources: [../../../../etc]\n",
+		"deploy/circle/kustomization.yaml":   "resources: [../circle]\n",
+		"deploy/secrets/kustomization.yaml":  "secretGenerator: [{name: x, literals: [hunter2]}]\n",
+		"deploy/helm/kustomization.yaml":     "helmCharts: [{name: x}]\n",
+		"deploy/replaced/kustomization.yaml": "resources: [../apps]\nnamePrefix: \"${prefix}\"\n",
+	}
+	for _, cluster := range []string{"staging", "production"} {
+		files["hub/"+cluster+".yaml"] = of(cluster, "apps", strings.ReplaceAll(patch, "CLUSTER", cluster))
+	}
+	for _, path := range []string{"plain", "remote", "file", "git", "above", "circle", "secrets", "helm", "nowhere"} {
+		files["hub/"+path+".yaml"] = of("x", path, "")
+	}
+	files["hub/replaced.yaml"] = of("x", "replaced", "  postBuild: {substitute: {prefix: x}}\n")
+	_, out, errs, err := importing(t, files, "--cross-namespace-refs")
+	if err != nil {
+		t.Fatal(err, errs)
+	}
+	golden(t, "import/built.txt", out)
+	golden(t, "import/built-stderr.txt", errs)
+	if strings.Contains(out+errs, "hunter2") {
+		t.Error("it prints what is in a Secret")
+	}
+}

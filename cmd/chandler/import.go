@@ -40,6 +40,9 @@ type importOptions struct {
 	output    string
 	namespace string
 	cross     bool
+	clusters  string
+	// sources are those that objects of folders of clusters need.
+	sources []*unstructured.Unstructured
 }
 
 func importCommand() *cobra.Command {
@@ -54,6 +57,7 @@ changes on the clusters: every set is rendered for every cluster, and what does 
 It changes nothing itself. What it prints begins with what has to be done before it is applied.`,
 		Example: `  chandler import clusters/ > addonsets.yaml
   chandler import --live -o fleet/
+  chandler import fleet-repository/ --clusters clusters
   kubectl get helmreleases,kustomizations -A -o yaml | chandler import -`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if o.live != (len(args) == 0) {
@@ -73,6 +77,8 @@ It changes nothing itself. What it prints begins with what has to be done before
 		"the platform namespace of the sets; objects that Flux can deliver only from their own namespace get sets there")
 	f.BoolVar(&o.cross, "cross-namespace-refs", false, "fold objects of several namespaces into one set that refers to the sources of "+
 		"each; Flux must not run with --no-cross-namespace-refs")
+	f.StringVar(&o.clusters, "clusters", "", "the folder, in DIR, with one folder for each cluster that runs Flux itself, such as clusters; "+
+		"one that is called base is none")
 	o.flags.AddFlags(f)
 	o.reader.Hub.AddFlags(f, hubconfig.DefaultNamespace)
 	f.StringVar(&o.hubConfig, "hub-namespace", hubconfig.DefaultNamespace,
@@ -141,6 +147,9 @@ func (o *importOptions) files(args []string) (in folding.Input, unread int) {
 			r.fail(take(&in, file.name, d))
 		}
 	}
+	if o.clusters != "" {
+		return o.folders(args, files), r.errors
+	}
 	for _, root := range args {
 		if info, err := os.Stat(root); err == nil && info.IsDir() {
 			o.build(&in, filepath.Clean(root), files)
@@ -149,16 +158,45 @@ func (o *importOptions) files(args []string) (in folding.Input, unread int) {
 	return in, r.errors
 }
 
-// build adds the objects for other clusters that only come out of the folders of a repository: what its Kustomizations for
-// the management cluster apply. An object of a file in such a folder is what it is built from, and does not count itself.
-func (o *importOptions) build(in *folding.Input, root string, files []input) {
+// folders reads the folders of clusters that run Flux themselves.
+func (o *importOptions) folders(args []string, files []input) (in folding.Input) {
+	in.NotHere = true
+	for _, root := range args {
+		tree, err := treeOf(filepath.Clean(root), files)
+		var fleet *layout.Fleet
+		if err == nil {
+			fleet, err = tree.Clusters(filepath.ToSlash(o.clusters), o.namespace)
+		}
+		if err != nil {
+			fmt.Fprintln(o.ErrOut, "note:", err)
+			continue
+		}
+		for _, note := range fleet.Notes {
+			fmt.Fprintln(o.ErrOut, "note:", note)
+		}
+		for _, object := range fleet.Objects {
+			in.Objects = append(in.Objects, folding.Object{File: object.Folder, Line: 1, Unstructured: object.Unstructured})
+		}
+		o.sources = append(o.sources, fleet.Sources...)
+	}
+	return in
+}
+
+// treeOf returns the files below a folder.
+func treeOf(root string, files []input) (*layout.Tree, error) {
 	byPath := map[string][]byte{}
 	for _, f := range files {
 		if rel, err := filepath.Rel(root, f.name); err == nil && filepath.IsLocal(rel) {
 			byPath[filepath.ToSlash(rel)] = f.raw
 		}
 	}
-	tree, err := layout.New(byPath)
+	return layout.New(byPath)
+}
+
+// build adds the objects for other clusters that only come out of the folders of a repository: what its Kustomizations for
+// the management cluster apply. An object of a file in such a folder is what it is built from, and does not count itself.
+func (o *importOptions) build(in *folding.Input, root string, files []input) {
+	tree, err := treeOf(root, files)
 	if err != nil {
 		fmt.Fprintln(o.ErrOut, "note:", err)
 		return
@@ -246,22 +284,26 @@ func take(in *folding.Input, file string, d preview.Located) error {
 // write prints the result, or writes it into a folder.
 func (o *importOptions) write(result *folding.Result, hub hubconfig.Shared) error {
 	head := result.Head(hub)
+	var sources strings.Builder
+	if err := export(&sources, o.sources); err != nil {
+		return err
+	}
 	if o.output == "" {
-		if _, err := io.WriteString(o.Out, head); err != nil {
-			return err
-		}
+		text := head + sources.String()
 		for _, s := range result.Sets {
-			text, err := folding.YAML(s)
+			one, err := folding.YAML(s)
 			if err != nil {
 				return err
 			}
-			if _, err := io.WriteString(o.Out, "---\n"+text); err != nil {
-				return err
-			}
+			text += "---\n" + one
 		}
-		return nil
+		_, err := io.WriteString(o.Out, text)
+		return err
 	}
 	files := map[string]string{"README.md": "# Imported\n\n```\n" + head + "```\n"}
+	if sources.Len() > 0 {
+		files["sources.yaml"] = sources.String()
+	}
 	for _, s := range result.Sets {
 		text, err := folding.YAML(s)
 		if err != nil {
@@ -269,21 +311,29 @@ func (o *importOptions) write(result *folding.Result, hub hubconfig.Shared) erro
 		}
 		files[s.Namespace+"-"+s.Name+".yaml"] = text
 	}
-	if err := os.MkdirAll(o.output, 0o755); err != nil {
+	if err := save(o.output, files); err != nil {
 		return fmt.Errorf("--output: %w", err)
 	}
+	_, err := io.WriteString(o.Out, head)
+	return err
+}
+
+// save writes files into a folder, unless one of them is there already.
+func save(dir string, files map[string]string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
 	for name := range files {
-		if _, err := os.Stat(filepath.Join(o.output, name)); err == nil {
-			return fmt.Errorf("--output: %s exists already: choose another folder, or remove it", filepath.Join(o.output, name))
+		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
+			return fmt.Errorf("%s exists already: choose another folder, or remove it", filepath.Join(dir, name))
 		} else if !errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("--output: %w", err)
+			return err
 		}
 	}
 	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(o.output, name), []byte(text), 0o644); err != nil {
-			return fmt.Errorf("--output: %w", err)
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			return err
 		}
 	}
-	fmt.Fprint(o.Out, head)
 	return nil
 }

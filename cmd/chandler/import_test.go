@@ -162,3 +162,39 @@ func TestImportBuilds(t *testing.T) {
 		t.Error("it prints what is in a Secret")
 	}
 }
+
+// TestImportClusters: the layout of the samples in which each cluster runs Flux itself: groups, a base, and a branch for each
+// environment.
+func TestImportClusters(t *testing.T) {
+	git := func(branch string) string {
+		return "apiVersion: source.toolkit.fluxcd.io/v1\nkind: GitRepository\nmetadata: {name: flux-system, namespace: flux-system}\n" +
+			"spec: {interval: 1m, ref: {branch: " + branch + "}, url: \"https://git.example.org/fleet\", secretRef: {name: flux-system}}\n---\n" +
+			"apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: flux-system, namespace: flux-system}\n" +
+			"spec: {interval: 1m, prune: true, path: ./clusters, sourceRef: {kind: GitRepository, name: flux-system}}\n"
+	}
+	ks := func(name, path, more string) string {
+		return "---\napiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: " + name + ", namespace: flux-system}\n" +
+			"spec:\n  interval: 5m\n  prune: true\n  path: " + path + "\n  sourceRef: {kind: GitRepository, name: flux-system}\n" + more
+	}
+	const base = "resources: [../../base, gotk.yaml]\n"
+	files := map[string]string{
+		"clusters/base/kustomization.yaml": "resources: [apps.yaml]\n",
+		"clusters/base/apps.yaml": ks("policies", "./policies", "") + ks("apps", "./apps", "  dependsOn: [{name: policies}]\n") +
+			"---\napiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: podinfo, namespace: podinfo}\nspec:\n  interval: 1h\n" +
+			"  chart: {spec: {chart: podinfo, sourceRef: {kind: HelmRepository, name: charts, namespace: flux-system}}}\n",
+		"clusters/eu/eu-1/kustomization.yaml": base,
+		"clusters/eu/eu-1/gotk.yaml":          git("main"),
+		"clusters/eu/eu-2/kustomization.yaml": base + "patches:\n- target: {kind: Kustomization, name: apps}\n  patch: |\n    - {op: replace, path: /spec/path, value: ./apps-next}\n",
+		"clusters/eu/eu-2/gotk.yaml":          git("dev"),
+		"clusters/us-1/sync.yaml":             git("main") + ks("apps", "./apps", "") + ks("infra", "./infra", "") + ks("vars", "./apps", "  postBuild: {substituteFrom: [{kind: ConfigMap, name: v}]}\n") + ks("late", "./apps", "  dependsOn: [{name: nobody}]\n"),
+		"policies/cm.yaml":                    "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: p, namespace: default}\n",
+		"apps/cm.yaml":                        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: default}\n",
+		"infra/redis.yaml":                    "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: redis, namespace: redis}\nspec: {}\n",
+	}
+	_, out, errs, err := importing(t, files, "--clusters", "clusters")
+	if err != nil {
+		t.Fatal(err, errs)
+	}
+	golden(t, "import/clusters.txt", out)
+	golden(t, "import/clusters-stderr.txt", errs)
+}

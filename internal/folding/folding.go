@@ -59,6 +59,9 @@ type Input struct {
 	// CrossNamespace lets sets refer to sources of other namespaces, where the objects refer to those of their own. Flux with
 	// --no-cross-namespace-refs would refuse that.
 	CrossNamespace bool
+	// NotHere is true if the objects are not on the management cluster, so that there is nothing to adopt: Flux on each
+	// cluster has them.
+	NotHere bool
 	// Hub is the hub's configuration.
 	Hub hubconfig.Shared
 	Now time.Time
@@ -84,6 +87,8 @@ type Result struct {
 	Folded []*Object
 	// Makers are what makes folded objects, and would make them again after their adoption.
 	Makers []Maker
+	// NotHere is as in the input.
+	NotHere bool
 	// Ignored counts the Flux objects that are for the management cluster itself.
 	Ignored int
 }
@@ -122,7 +127,7 @@ type folder struct {
 // Fold folds.
 func Fold(in Input) *Result {
 	in.Objects = slices.SortedStableFunc(slices.Values(in.Objects), func(a, b Object) int { return cmp.Compare(a.key(), b.key()) })
-	f := &folder{in: &in, out: &Result{}, clusters: newClusters(&in), left: map[string]bool{}}
+	f := &folder{in: &in, out: &Result{NotHere: in.NotHere}, clusters: newClusters(&in), left: map[string]bool{}}
 	members := f.read()
 	// Each round leaves out what cannot be delivered as it is. The next one folds the others anew.
 	for {

@@ -20,6 +20,18 @@ func (r *Result) Steps(hub hubconfig.Shared) []string {
 	var out []string
 	step := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
 	n := 1
+	if r.NotHere {
+		step("%d. Register the clusters under these names, by `chandler register` or by labelled Secrets with their kubeconfigs:", n)
+		for _, c := range r.Clusters {
+			if !c.Registered {
+				step("     %s (namespace %s)", c.Name, c.Namespace)
+			}
+		}
+		step("%d. Suspend all Kustomizations and HelmReleases on each cluster, in every namespace (`flux suspend kustomization --all -n …`).", n+1)
+		step("   Never delete them: that would uninstall everything. `flux uninstall` removes Flux and leaves what it has delivered.")
+		step("%d. Apply the sources and the sets. Helm releases go on with an upgrade; objects stay, and get new owner labels.", n+2)
+		return out
+	}
 	if commands := r.register(hub); len(commands) > 0 {
 		step("%d. Register the clusters. Without an AddonSet, nothing is delivered:", n)
 		for _, c := range commands {

@@ -206,7 +206,10 @@ func (f *folder) write(s *set, of map[string]*group) {
 	}
 	o := overlays{of: map[string][]located{}, clusters: map[string][]*Cluster{}}
 	for _, g := range s.groups {
-		addon := hubv1.Addon{Name: g.name, When: when, DependsOn: s.dependencies(g, of), Adopt: s.adoption(g)}
+		addon := hubv1.Addon{Name: g.name, When: when, DependsOn: s.dependencies(g, of)}
+		if !f.in.NotHere {
+			addon.Adopt = s.adoption(g)
+		}
 		n := g.base()
 		setBody(&addon.AddonBody, g.kind, n.write())
 		for _, m := range g.members {

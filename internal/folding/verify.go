@@ -102,21 +102,21 @@ func (f *folder) render(s *set, program *compile.Program) {
 			continue
 		}
 		for _, g := range s.groups {
-			g.compare(c, result)
+			g.compare(c, result, f.in.NotHere)
 		}
 	}
 }
 
 // compare compares what comes out for a cluster with what is there.
-func (g *group) compare(c *Cluster, result *render.Result) {
+func (g *group) compare(c *Cluster, result *render.Result, notHere bool) {
 	i := slices.IndexFunc(g.members, func(m *member) bool { return m.cluster.String() == c.String() })
 	m := g.members[i]
-	if why := g.differs(m, result); why != "" {
+	if why := g.differs(m, result, notHere); why != "" {
 		g.set.wrong[m] = why
 	}
 }
 
-func (g *group) differs(m *member, result *render.Result) string {
+func (g *group) differs(m *member, result *render.Result, notHere bool) string {
 	if errs := result.Failed[g.name]; len(errs) > 0 {
 		return "as an add-on it cannot be rendered: " + errs.Error()
 	}
@@ -125,7 +125,11 @@ func (g *group) differs(m *member, result *render.Result) string {
 		return "as an add-on it would not be delivered: " + result.Excluded[g.name]
 	}
 	o := &result.Objects[i]
-	if want := (render.Adopt{Kind: m.GetKind(), Namespace: m.GetNamespace(), Name: m.GetName()}); o.Adopt == nil || *o.Adopt != want {
+	want := &render.Adopt{Kind: m.GetKind(), Namespace: m.GetNamespace(), Name: m.GetName()}
+	if notHere {
+		want = nil
+	}
+	if (want == nil) != (o.Adopt == nil) || want != nil && *o.Adopt != *want {
 		return "the add-on would adopt another object"
 	}
 	before, err := Meaning(m.Unstructured, nil)

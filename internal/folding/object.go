@@ -142,7 +142,10 @@ func (f *folder) findCluster(m *member, spec map[string]any) string {
 	}
 	secret, _, err := unstructured.NestedString(kc, "secretRef", "name")
 	key, _, keyErr := unstructured.NestedString(kc, "secretRef", "key")
-	if err != nil || keyErr != nil || secret == "" {
+	if err != nil || keyErr != nil {
+		return "spec.kubeConfig.secretRef holds something that is no text: put it in quotes, since YAML reads y, no and 1 as something else"
+	}
+	if secret == "" {
 		return "spec.kubeConfig.secretRef.name is missing: nobody can tell which cluster it is for"
 	}
 	for what, problems := range map[string][]string{

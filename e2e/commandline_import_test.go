@@ -101,7 +101,7 @@ spec: {url: %s, interval: 2s, ref: {branch: main}}
 			t.Fatal("it prints a kubeconfig")
 		}
 	}
-	sets, err := os.ReadFile(filepath.Join(dir, "imported-fleet.yaml"))
+	sets, err := os.ReadFile(filepath.Join(dir, "imported", "fleet.yaml"))
 	check(t, err)
 	if n := strings.Count(out, "kubectl "); n != 5 { // the namespace, and for each Secret its key and its label
 		t.Errorf("it prints %d commands:\n%s", n, out)

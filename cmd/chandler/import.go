@@ -52,9 +52,9 @@ func importCommand() *cobra.Command {
 		Use:   "import (DIR | FILE | -)... | --live",
 		Short: "Fold hand-written Flux objects for other clusters into AddonSets",
 		Long: `Reads HelmReleases and Kustomizations with spec.kubeConfig, one for each cluster and add-on, and prints the AddonSets that take
-them over: what most clusters have is the set's, what differs is in overlays, and adopt names the objects. Nothing is reinstalled, and nothing
-changes on the clusters: every set is rendered for every cluster, and what does not come out as it is stays as it is, with the reason.
-It changes nothing itself. What it prints begins with what has to be done before it is applied.`,
+them over: what most clusters have is the set's, what differs is in overlays, and adopt names the objects. Nothing is reinstalled, and
+nothing changes on the clusters: every set is rendered for every cluster, and what does not come out as it is stays as it is, with the
+reason. It changes nothing itself. What it prints begins with what has to be done before it is applied.`,
 		Example: `  chandler import clusters/ > addonsets.yaml
   chandler import --live -o fleet/
   chandler import fleet-repository/ --clusters clusters
@@ -72,7 +72,7 @@ It changes nothing itself. What it prints begins with what has to be done before
 	}
 	f := cmd.Flags()
 	f.BoolVar(&o.live, "live", false, "read the management cluster, and no files")
-	f.StringVarP(&o.output, "output", "o", "", "a folder to write the sets to, one file for each, in place of standard output")
+	f.StringVarP(&o.output, "output", "o", "", "a folder to write the sets to, NAMESPACE/NAME.yaml each, in place of standard output")
 	f.StringVarP(&o.namespace, "namespace", "n", "flux-system",
 		"the platform namespace of the sets; objects that Flux can deliver only from their own namespace get sets there")
 	f.BoolVar(&o.cross, "cross-namespace-refs", false, "fold objects of several namespaces into one set that refers to the sources of "+
@@ -309,7 +309,7 @@ func (o *importOptions) write(result *folding.Result, hub hubconfig.Shared) erro
 		if err != nil {
 			return err
 		}
-		files[s.Namespace+"-"+s.Name+".yaml"] = text
+		files[filepath.Join(s.Namespace, s.Name+".yaml")] = text
 	}
 	if err := save(o.output, files); err != nil {
 		return fmt.Errorf("--output: %w", err)
@@ -320,9 +320,6 @@ func (o *importOptions) write(result *folding.Result, hub hubconfig.Shared) erro
 
 // save writes files into a folder, unless one of them is there already.
 func save(dir string, files map[string]string) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
 	for name := range files {
 		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
 			return fmt.Errorf("%s exists already: choose another folder, or remove it", filepath.Join(dir, name))
@@ -331,6 +328,9 @@ func save(dir string, files map[string]string) error {
 		}
 	}
 	for name, text := range files {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
+			return err
+		}
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 			return err
 		}

@@ -72,7 +72,7 @@ func TestImport(t *testing.T) {
 	if printed != head {
 		t.Errorf("with -o it prints %q", printed)
 	}
-	if got, err := os.ReadFile(filepath.Join(to, "flux-system-fleet.yaml")); err != nil || string(got) != sets {
+	if got, err := os.ReadFile(filepath.Join(to, "flux-system", "fleet.yaml")); err != nil || string(got) != sets {
 		t.Errorf("the file is %q (%v), and without -o it is %q", got, err, sets)
 	}
 	if _, _, _, err := importing(t, files, "-o", to); err == nil || !strings.Contains(err.Error(), "exists already: choose another folder") {

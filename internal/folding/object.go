@@ -246,8 +246,8 @@ func local(kind, namespace string, spec map[string]any, crossNamespace bool) str
 // place writes the add-on's body for its set, and checks it as the compiler does.
 func (f *folder) place(m *member) string {
 	if !f.reach(m.home).To(m.cluster.registration()) {
-		return fmt.Sprintf("its set has to be in namespace %q, where Flux resolves its %s, and reaches only clusters that are registered there, and "+
-			"not %s: write it by hand, or make %q a platform namespace", m.home, m.local, m.cluster, m.home)
+		return fmt.Sprintf("its set has to be in namespace %q, where Flux resolves its %s, and reaches only clusters that are registered "+
+			"there, and not %s: write it by hand, or make %q a platform namespace", m.home, m.local, m.cluster, m.home)
 	}
 	m.body = body(m.GetKind(), m.GetNamespace(), m.GetName(), m.spec(), m.home)
 	checked, _ := escape(m.body).(map[string]any)

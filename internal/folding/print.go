@@ -27,7 +27,8 @@ func (r *Result) Steps(hub hubconfig.Shared) []string {
 				step("     %s (namespace %s)", c.Name, c.Namespace)
 			}
 		}
-		step("%d. Suspend all Kustomizations and HelmReleases on each cluster, in every namespace (`flux suspend kustomization --all -n …`).", n+1)
+		step("%d. Suspend all Kustomizations and HelmReleases on each cluster, in every namespace (`flux suspend kustomization --all -n …`).",
+			n+1)
 		step("   Never delete them: that would uninstall everything. `flux uninstall` removes Flux and leaves what it has delivered.")
 		step("%d. Apply the sources and the sets. Helm releases go on with an upgrade; objects stay, and get new owner labels.", n+2)
 		return out
@@ -70,7 +71,8 @@ func (r *Result) register(hub hubconfig.Shared) []string {
 		}
 		what := strings.ToLower(c.Kind.GroupKind.String())
 		if c.Kind == origin.Kamaji && c.Key != "" {
-			out = append(out, fmt.Sprintf("kubectl annotate %s -n %s %s kamaji.clastix.io/kubeconfig-secret-key=%s", what, c.Namespace, c.Origin, c.Key))
+			out = append(out, fmt.Sprintf("kubectl annotate %s -n %s %s kamaji.clastix.io/kubeconfig-secret-key=%s", what, c.Namespace, c.Origin,
+				c.Key))
 		}
 		if c.Kind == origin.Secret && c.Key != "" && c.Key != "value" {
 			out = append(out, fmt.Sprintf("kubectl annotate %s -n %s %s %s=%s", what, c.Namespace, c.Origin, hubv1.KubeConfigKeyAnnotation, c.Key))

@@ -221,7 +221,8 @@ func (f *folder) write(s *set, of map[string]*group) {
 	for i := range spec.Overlays {
 		for _, a := range spec.Overlays[i].Addons {
 			if len(a.Patches) > maxOverlays {
-				s.blame(fmt.Sprintf("overlay %q of its set would need %d patches, and %d are the most", spec.Overlays[i].Name, len(a.Patches), maxOverlays))
+				s.blame(fmt.Sprintf("overlay %q of its set would need %d patches, and %d are the most", spec.Overlays[i].Name, len(a.Patches),
+					maxOverlays))
 			}
 		}
 		when = cmp.Or(when, spec.Overlays[i].When)
@@ -230,7 +231,8 @@ func (f *folder) write(s *set, of map[string]*group) {
 		}
 	}
 	if len(when) > maxWhen {
-		s.blame("names alone do not tell its clusters from others, and there are too many of them to name them with their namespaces: give them a label")
+		s.blame("names alone do not tell its clusters from others, and there are too many of them to name them with their namespaces: give " +
+			"them a label")
 	}
 	if len(spec.Overlays) > maxOverlays {
 		s.blame(fmt.Sprintf("its set %q would need %d overlays, and %d are the most", s.name, len(spec.Overlays), maxOverlays))

@@ -148,39 +148,47 @@ func (t *Tree) local(folder string, depth int) error {
 	}
 	for _, n := range names {
 		name := path.Join(folder, n)
-		raw := t.files[name]
-		if raw == nil {
+		if t.files[name] == nil {
 			continue
 		}
-		k := types.Kustomization{}
-		if err := yaml.Unmarshal(raw, &k); err != nil {
-			return fmt.Errorf("%s: %w", name, err)
+		refs, err := t.references(name)
+		if err != nil {
+			return err
 		}
-		var all any
-		if err := yaml.Unmarshal(raw, &all); err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-		if remote(all) {
-			return fmt.Errorf("%s names an address, and nothing is fetched here", name)
-		}
-		t.secrets = t.secrets || len(k.SecretGenerator) > 0
-		for _, ref := range slices.Concat(k.Resources, k.Components, k.Bases) { //nolint:staticcheck // SA1019: people still have bases
+		for _, ref := range refs {
 			at := strings.TrimPrefix(path.Join("/"+folder, ref), "/")
-			switch {
-			case t.files[at] != nil:
-			case t.fs.IsDir("/"+at) && !strings.Contains(ref, "://"):
-				if err := t.local(at, depth+1); err != nil {
-					return err
-				}
-			default:
+			if t.files[at] != nil {
+				continue
+			}
+			if !t.fs.IsDir("/" + at) {
 				return fmt.Errorf("%s names %q, which is not in the files", name, ref)
 			}
-		}
-		if len(k.HelmCharts)+len(k.Generators)+len(k.Transformers)+len(k.Validators)+len(k.OpenAPI) > 0 {
-			return fmt.Errorf("%s has helmCharts, generators, transformers, validators or openapi, which are not built here", name)
+			if err := t.local(at, depth+1); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
+}
+
+// references returns the files and folders that a file of kustomize names. It refuses what would fetch or run something.
+func (t *Tree) references(name string) ([]string, error) {
+	k := types.Kustomization{}
+	if err := yaml.Unmarshal(t.files[name], &k); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	var all any
+	if err := yaml.Unmarshal(t.files[name], &all); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	if remote(all) {
+		return nil, fmt.Errorf("%s names an address, and nothing is fetched here", name)
+	}
+	t.secrets = t.secrets || len(k.SecretGenerator) > 0
+	if len(k.HelmCharts)+len(k.Generators)+len(k.Transformers)+len(k.Validators)+len(k.OpenAPI) > 0 {
+		return nil, fmt.Errorf("%s has helmCharts, generators, transformers, validators or openapi, which are not built here", name)
+	}
+	return slices.Concat(k.Resources, k.Components, k.Bases), nil //nolint:staticcheck // SA1019: people still have bases
 }
 
 // remote returns whether a file of kustomize holds an address outside of the texts that it passes on. Wherever it takes the

@@ -25,7 +25,8 @@ import (
 )
 
 // HandWritten reads the Flux objects of all namespaces, and what their clusters may come from. Of Secrets it keeps the
-// metadata, and of those that objects name a fingerprint of the address and the CA in them. It returns what the caller may not read, in full sentences.
+// metadata, and of those that objects name a fingerprint of the address and the CA in them. It returns what the caller may
+// not read, in full sentences.
 func (r *Reader) HandWritten(ctx context.Context) (in folding.Input, notes []string, err error) {
 	in.Hub = r.Hub
 	for _, gvk := range []schema.GroupVersionKind{
@@ -137,7 +138,8 @@ func target(data map[string][]byte, key string) folding.Target {
 	if key == "" {
 		key = "value"
 		if _, ok := data[key]; !ok && data["value.yaml"] != nil {
-			return folding.Target{Problem: "has it in key value.yaml: write that key into spec.kubeConfig.secretRef, the hub takes only value without"}
+			return folding.Target{Problem: "has it in key value.yaml: write that key into spec.kubeConfig.secretRef, since the hub takes only " +
+				"value without"}
 		}
 	}
 	if _, ok := data[key]; !ok {

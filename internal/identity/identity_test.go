@@ -87,6 +87,7 @@ func TestNamesAreStable(t *testing.T) {
 		{identity.FluxObject("chandler", reg, "cert-manager"), "tenant1-cert-manager-3d6beaa2"},
 		{identity.Mirror("chandler", reg), "tenant1-kubeconfig-87ad8f6d"},
 		{identity.Delivery("base", reg), "base-tenant1-410e392b"},
+		{identity.Account("chandler", types.NamespacedName{Namespace: "fleet", Name: "edge1"}), "chandler-fleet-edge1-380b5024"},
 		{identity.ClusterKey("chandler", reg), "d89def33f0a934a4"},
 		{identity.Revision("base", "0123456789", 1), "base-0123456789-e1"},
 		{identity.LabelValue("short"), "short"},

@@ -51,6 +51,7 @@ type Reconciler struct {
 	Programs *programs.Cache
 
 	registry registry
+	lately   lately
 	// changed wakes the matcher for every cluster in reach of a set.
 	changed *enqueue.Bell
 }
@@ -99,6 +100,7 @@ func (r *Reconciler) serve(ctx context.Context, set *hubv1.AddonSet) error {
 	if err := apply.StatusUnchanged(ctx, r.Client, before, set); err != nil {
 		return err
 	}
+	r.lately.note(client.ObjectKeyFromObject(set), fleet.removals.going)
 	r.tellGuard(before, set, verdict)
 	return errors.Join(r.carryOut(ctx, fleet.removals, verdict), r.pruneRevisions(ctx, set, fleet))
 }
@@ -202,6 +204,7 @@ func (r *Reconciler) finalize(ctx context.Context, set *hubv1.AddonSet) error {
 		return err
 	}
 	r.registry.drop(key)
+	r.lately.note(key, nil)
 	return apply.RemoveFinalizer(ctx, r.Client, set, hubv1.AddonSetFinalizer)
 }
 
@@ -238,6 +241,7 @@ func (r *Reconciler) retire(ctx context.Context, set *hubv1.AddonSet, deliveries
 	if err := apply.StatusUnchanged(ctx, r.Client, before, set); err != nil {
 		return err
 	}
+	r.lately.note(client.ObjectKeyFromObject(set), asked.going)
 	r.tellGuard(before, set, verdict)
 	var kept error
 	if set.Status.HeldRemovals != nil && !asked.doomed {

@@ -275,7 +275,7 @@ func (r *Reconciler) guard(ctx context.Context, set *hubv1.AddonSet, asked *remo
 	}
 	v := guard.Decide(guard.Input{
 		Wanted: asked.wanted, Held: set.Status.HeldRemovals, Removals: set.Status.Removals, Before: before,
-		Delivered: asked.delivered, Going: asked.going,
+		Delivered: asked.delivered, Going: r.lately.and(client.ObjectKeyFromObject(set), asked.going),
 		Approval: set.Annotations[hubv1.ApproveRemovalAnnotation], Now: r.Clock.Now(),
 		Off: set.Spec.RemovalGuard != nil && set.Spec.RemovalGuard.Mode == hubv1.RemovalGuardOff,
 	})

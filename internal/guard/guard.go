@@ -64,7 +64,7 @@ type Input struct {
 	Before []hubv1.RemovalCount
 	// Delivered maps each add-on to the clusters that have it.
 	Delivered map[string][]string
-	// Going maps each add-on to the clusters that it is going from and not gone yet. On a paused cluster that may
+	// Going maps each add-on to the clusters that it is going from and not gone yet, or was a moment ago. On a paused cluster that may
 	// take weeks.
 	Going map[string][]string
 	// Approval is the hash that somebody approved; empty for none.

@@ -200,7 +200,7 @@ func (w *World) checkDelivered() {
 					continue // the statuses say so: it cannot come, or the set cannot deliver it now that has a better claim
 				}
 				if !w.runs(c, s, a.name) {
-					w.violated("convergence", "add-on %s of %s is not on %s", a.name, name, c.name)
+					w.violated("convergence", "add-on %s of %s is not on %s%s", a.name, name, c.name, w.said(s, c, a.name))
 				}
 			}
 		}
@@ -225,6 +225,16 @@ func (w *World) leftToFlux(c *cluster, k apiserver.Key) bool {
 		return false
 	}
 	return w.told(c, &workload{addon: apiserver.Labels(o)[hubv1.AddonLabel], owner: k.String()}, "Flux goes on with it")
+}
+
+// said returns what a set's delivery to a cluster says of an add-on.
+func (w *World) said(s *set, c *cluster, addon string) string {
+	for _, d := range w.deliveries() {
+		if d.SetKey().String() == s.namespace+"/"+s.name && d.Spec.RegistrationRef.Key().String() == c.namespace+"/"+c.name {
+			return ": " + messageOf(d, addon)
+		}
+	}
+	return ""
 }
 
 // runs returns whether an add-on's workload is on a cluster, with an existing owner.

@@ -210,7 +210,7 @@ func (w *World) contradicted(s *set, c *cluster) []string {
 // stalled returns the add-ons of a set that cannot be delivered to a cluster as things are: they contradict
 // themselves, they do not render, another add-on has their Helm release, what they were moved from is still wanted
 // under its name, or what runs under their name is promised to another add-on; and those that wait for such an
-// add-on. The set's author has to see that, and correct it.
+// add-on, because they depend on it, or because it had their name before. The set's author has to see that, and correct it.
 func (w *World) stalled(s *set, c *cluster) []string {
 	out, claims := w.contradicted(s, c), w.claims(c, s.namespace)
 	for _, cl := range claims {
@@ -221,7 +221,11 @@ func (w *World) stalled(s *set, c *cluster) []string {
 	for before := -1; before < len(out); { // those that come after those that come after them, and so on
 		before = len(out)
 		for _, cl := range claims {
-			if cl.set == s && slices.Contains(out, cl.dependsOn) && !slices.Contains(out, cl.name) {
+			first := func(other claim) bool { // it had this name before, and cannot come
+				return other.set == s && other.comesAfter(cl) && !w.made(c, other) &&
+					(w.fails(c, other) || w.taken(c, other) || slices.Contains(out, other.dependsOn))
+			}
+			if cl.set == s && (slices.Contains(out, cl.dependsOn) || slices.ContainsFunc(claims, first)) && !slices.Contains(out, cl.name) {
 				out = append(out, cl.name)
 			}
 		}

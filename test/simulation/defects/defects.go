@@ -16,6 +16,8 @@ type Edit struct{ File, Old, New string }
 
 // Scripts names, by defect, a script of test/simulation/testdata that is red with it: seeds seldom get there.
 var Scripts = map[string]string{
+	"counted-when-granted":  "lost-long-after-it-was-granted",
+	"labels-on-their-way":   "selector-edited-while-a-label-is-on-its-way",
 	"half-applied":          "half-applied-and-dropped",
 	"account-gone":          "account-deleted-as-its-set-goes",
 	"terminating-secret":    "an-older-revision-from-a-hub-that-led-before",
@@ -49,6 +51,12 @@ var Defects = []Defect{
 	}},
 	{"hand-over-while-paused", "A hand-over goes on while the cluster is paused", "pause", []Edit{
 		{"internal/plan/leaving.go", "\t\tcase in.Suspend != \"\": // the other", "\t\tcase false && in.Suspend != \"\": // the other"},
+	}},
+	{"counted-when-granted", "A removal counts from when the guard has let it go, and not from when it goes", "guard", []Edit{
+		{"controllers/addonset/removals.go", "Going: r.lately.and(client.ObjectKeyFromObject(set), asked.going),", "Going: asked.going,"},
+	}},
+	{"labels-on-their-way", "A set deselects by labels that are still on their way", "loss", []Edit{
+		{"controllers/addonset/removals.go", "\tif r.Labels != nil {\n", "\tif r == nil {\n"},
 	}},
 	{"told-after", "An add-on is let go before anything says so", "orphans", []Edit{
 		{"controllers/delivery/announce.go", "\tfor _, d := range c.deliveries {\n\t\tif err := r.announceOf", "\tfor _, d := range c.deliveries[:0] {\n\t\tif err := r.announceOf"},
@@ -98,12 +106,13 @@ var Defects = []Defect{
 	{"rights-first", "A Team's rights go before what Flux needs them for", "teams", []Edit{
 		{"controllers/delivery/scope.go", "\tif !c.bringsAny(o) {\n", "\tif o != nil {\n"},
 	}},
-	{"token-kept", "A Team keeps the token of a cluster that it has lost", "teams", []Edit{
+	{"token-kept", "A Team keeps the token of a cluster that it has lost", "deletion", []Edit{
 		{"controllers/delivery/finish.go", "\tcase len(others) == 0:\n", "\tcase len(others) == 0 && !c.reach[d.Namespace].ByTeam():\n"},
 		{"controllers/tokens/reconciler.go", "errs := []error{r.dropUnused(ctx, reg, namespaces)}", "errs := []error{nil}"},
 	}},
 	{"team-namespace", "A team's add-on goes into a namespace that is not the team's", "teams", []Edit{
 		{"internal/fluxspec/defaults.go", "\t\tdefaultForTeam(d, team)\n", "\t\t_ = team\n"},
+		{"internal/fluxspec/team.go", "func (r *TeamRules) RefusesRelease(namespace string) string {\n", "func (r *TeamRules) RefusesRelease(namespace string) string {\n\tif r != nil {\n\t\treturn \"\"\n\t}\n"},
 	}},
 	{"one-scope", "A team's sets compete with the platform's for the names of add-ons", "convergence", []Edit{
 		{"controllers/delivery/scope.go", "\tif c.reach[namespace].ByTeam() || c.wasTeam[namespace] {\n", "\tif namespace == \"\" {\n"},

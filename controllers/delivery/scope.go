@@ -149,5 +149,6 @@ func (c *cluster) rightless(namespace string) string {
 			return ""
 		}
 	}
-	return fmt.Sprintf("the rights of Team %s/%s are gone from the cluster, and Flux cannot uninstall without them", from.Team.Namespace, from.Team.Name)
+	return fmt.Sprintf("the rights of Team %s/%s are gone from the cluster, and Flux cannot uninstall without them", from.Team.Namespace,
+		from.Team.Name)
 }

@@ -52,7 +52,8 @@ func (w *World) chartless(c *cluster, k apiserver.Key) bool {
 	name, _ := nested(o, "spec", "chartRef", "name").(string)
 	has := &workload{set: setNameOf(o), addon: apiserver.Labels(o)[hubv1.AddonLabel]}
 	fails := func(cl claim) bool { return w.fails(c, cl) && cl.speaksFor(has) }
-	return k.Kind == "HelmRelease" && slices.ContainsFunc(w.claims(c, k.Namespace), fails) && w.server.Get(keyOf("HelmChart", k.Namespace, name)) == nil
+	return k.Kind == "HelmRelease" && slices.ContainsFunc(w.claims(c, k.Namespace), fails) &&
+		w.server.Get(keyOf("HelmChart", k.Namespace, name)) == nil
 }
 
 // checkFailing: what does not render is reported where people look.

@@ -74,6 +74,7 @@ func (w *World) noteIdentity(write apiserver.Write) {
 	if w.identities[uid].cluster != of {
 		claim, _ := nested(write.New, "status", "clusterSince").(string)
 		w.identities[uid] = identified{of, w.firstMade(write.Key.Name, of, claim)}
+		w.noteWishes() // what its users want counts from now on, or what those of another registration do
 	}
 }
 

@@ -73,7 +73,8 @@ func (s *set) object() apiserver.Object {
 			data := a.reading()
 			data["version"] = a.version
 			o["manifests"] = apiserver.Object{"objects": []any{apiserver.Object{
-				"apiVersion": "v1", "kind": "ConfigMap", "metadata": apiserver.Object{"name": a.name, "namespace": cmp.Or(s.home, "default")}, "data": data,
+				"apiVersion": "v1", "kind": "ConfigMap", "data": data,
+				"metadata": apiserver.Object{"name": a.name, "namespace": cmp.Or(s.home, "default")},
 			}}}
 		default:
 			body := apiserver.Object{"chart": apiserver.Object{"spec": apiserver.Object{"chart": a.chart, "version": a.version,

@@ -88,7 +88,8 @@ func (w *World) writeTeam(name, hub string, selector map[string]any) {
 		spec["clusterSelector"] = apiserver.Object{"matchLabels": selector}
 	}
 	_, err := w.server.Apply("user", t.key(), apiserver.Object{
-		"apiVersion": "chandler.dev/v1alpha1", "kind": "Team", "metadata": apiserver.Object{"namespace": "flux-system", "name": name}, "spec": spec,
+		"apiVersion": "chandler.dev/v1alpha1", "kind": "Team", "spec": spec,
+		"metadata": apiserver.Object{"namespace": "flux-system", "name": name},
 	}, true)
 	w.refused(err)
 	rights := w.rightsOf(t)
@@ -231,7 +232,8 @@ func (w *World) checkTeams() {
 			w.violated("convergence", "Team %s has no AddonSet", name)
 			continue
 		}
-		if ready := status.IsTrue(typed(w, rights, &hubv1.AddonSet{}), hubv1.ReadyCondition); ready != status.IsTrue(there, hubv1.ReadyCondition) {
+		ready := status.IsTrue(typed(w, rights, &hubv1.AddonSet{}), hubv1.ReadyCondition)
+		if ready != status.IsTrue(there, hubv1.ReadyCondition) {
 			w.violated("status", "the AddonSet of Team %s is Ready: %t, and the Team says %s", name, ready, conditionOf(there))
 		}
 	}

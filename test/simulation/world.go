@@ -108,7 +108,8 @@ var start = time.Date(2026, 1, 5, 8, 0, 0, 0, time.UTC)
 
 func newWorld() *World {
 	w := &World{
-		clock: testclock.NewFakeClock(start), scheme: scheme(), config: flags(), sets: map[string]*set{}, teams: map[string]*team{}, tokens: map[string]issued{}, broken: map[string]bool{},
+		clock: testclock.NewFakeClock(start), scheme: scheme(), config: flags(), sets: map[string]*set{},
+		teams: map[string]*team{}, tokens: map[string]issued{}, broken: map[string]bool{},
 		flux: &flux{due: map[apiserver.Key]time.Time{}, failures: map[apiserver.Key]int{}}, orphans: map[string]orphan{},
 		deleted: map[any]bool{}, identities: map[any]identified{}, typed: map[string]runtime.Object{},
 	}

@@ -16,8 +16,9 @@ type Edit struct{ File, Old, New string }
 
 // Scripts names, by defect, a script of test/simulation/testdata that is red with it: seeds seldom get there.
 var Scripts = map[string]string{
+	"one-scope":             "team-has-an-add-on-of-a-platform-sets-name",
 	"counted-when-granted":  "lost-long-after-it-was-granted",
-	"labels-on-their-way":   "selector-edited-while-a-label-is-on-its-way",
+	"labels-on-their-way":   "selector-and-label-edited-in-one-commit",
 	"half-applied":          "half-applied-and-dropped",
 	"account-gone":          "account-deleted-as-its-set-goes",
 	"terminating-secret":    "an-older-revision-from-a-hub-that-led-before",
@@ -114,10 +115,10 @@ var Defects = []Defect{
 		{"internal/fluxspec/defaults.go", "\t\tdefaultForTeam(d, team)\n", "\t\t_ = team\n"},
 		{"internal/fluxspec/team.go", "func (r *TeamRules) RefusesRelease(namespace string) string {\n", "func (r *TeamRules) RefusesRelease(namespace string) string {\n\tif r != nil {\n\t\treturn \"\"\n\t}\n"},
 	}},
-	{"one-scope", "A team's sets compete with the platform's for the names of add-ons", "convergence", []Edit{
+	{"one-scope", "A team's sets compete with the platform's for the names of add-ons", "loss", []Edit{
 		{"controllers/delivery/scope.go", "\tif c.reach[namespace].ByTeam() || c.wasTeam[namespace] {\n", "\tif namespace == \"\" {\n"},
 	}},
-	{"token-not-renewed", "Nobody looks again for a token that had to wait for objects of a former cluster", "mirror", []Edit{
+	{"token-not-renewed", "Nobody looks again for a token that had to wait for objects of a former cluster", "convergence", []Edit{
 		{"controllers/tokens/reconciler.go", "\t\t\treturn otherTime, nil", "\t\t\treturn 0, nil"},
 	}},
 	{"rights-gone", "Flux tries for ever to uninstall what it has no rights for any more", "deletion", []Edit{

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
@@ -94,7 +95,7 @@ func (o *importOptions) run(cmd *cobra.Command, args []string) error {
 	in.Namespace, in.CrossNamespace, in.Now = o.namespace, o.cross, time.Now()
 	result := folding.Fold(in)
 	for _, l := range result.Left {
-		fmt.Fprintln(o.ErrOut, "left as it is:", l)
+		sayLine(o.ErrOut, "left as it is: %s", l)
 	}
 	if len(result.Sets) == 0 {
 		return errors.New(result.Nothing())
@@ -131,7 +132,7 @@ func (o *importOptions) input(cmd *cobra.Command, args []string) (in folding.Inp
 	}
 	in, notes, err := o.reader.HandWritten(cmd.Context())
 	for _, note := range notes {
-		fmt.Fprintln(o.ErrOut, "note:", note)
+		sayLine(o.ErrOut, "note: %s", note)
 	}
 	return in, 0, err
 }
@@ -168,11 +169,11 @@ func (o *importOptions) folders(args []string, files []input) (in folding.Input)
 			fleet, err = tree.Clusters(filepath.ToSlash(o.clusters), o.namespace)
 		}
 		if err != nil {
-			fmt.Fprintln(o.ErrOut, "note:", err)
+			sayLine(o.ErrOut, "note: %v", err)
 			continue
 		}
 		for _, note := range fleet.Notes {
-			fmt.Fprintln(o.ErrOut, "note:", note)
+			sayLine(o.ErrOut, "note: %s", note)
 		}
 		for _, object := range fleet.Objects {
 			in.Objects = append(in.Objects, folding.Object{File: object.Folder, Line: 1, Unstructured: object.Unstructured})
@@ -198,7 +199,7 @@ func treeOf(root string, files []input) (*layout.Tree, error) {
 func (o *importOptions) build(in *folding.Input, root string, files []input) {
 	tree, err := treeOf(root, files)
 	if err != nil {
-		fmt.Fprintln(o.ErrOut, "note:", err)
+		sayLine(o.ErrOut, "note: %v", err)
 		return
 	}
 	for _, made := range slices.Clone(in.Objects) {
@@ -212,8 +213,8 @@ func (o *importOptions) build(in *folding.Input, root string, files []input) {
 			continue
 		}
 		if err != nil {
-			fmt.Fprintf(o.ErrOut, "note: %s (%s, line %d) is for the management cluster, and what it applies is not known: %s\n", &made, made.File,
-				made.Line, strings.ReplaceAll(err.Error(), "\n", " "))
+			sayLine(o.ErrOut, "note: %s (%s, line %d) is for the management cluster, and what it applies is not known: %v", &made, made.File,
+				made.Line, err)
 			continue
 		}
 		folder := filepath.Join(root, filepath.FromSlash(layout.Folder(k))) + string(filepath.Separator)
@@ -247,6 +248,11 @@ func addBuilt(in *folding.Input, made *folding.Object, folder string, u *unstruc
 	in.Objects = append(in.Objects, folding.Object{File: made.File, Line: made.Line, Unstructured: u})
 }
 
+// taken are the kinds that take takes.
+var taken = []string{"helm.toolkit.fluxcd.io/HelmRelease", "kustomize.toolkit.fluxcd.io/Kustomization", "/Secret",
+	"cluster.x-k8s.io/Cluster", "kamaji.clastix.io/TenantControlPlane", hubv1.GroupVersion.Group + "/ClusterRegistration",
+	hubv1.GroupVersion.Group + "/AddonSet"}
+
 // take puts an object where it belongs. Of a Secret it keeps the metadata.
 func take(in *folding.Input, file string, d preview.Located) error {
 	u := d.Unstructured
@@ -254,7 +260,19 @@ func take(in *folding.Input, file string, d preview.Located) error {
 		u.SetNamespace("default") // as kubectl would
 	}
 	gvk := u.GroupVersionKind()
-	switch gvk.Group + "/" + gvk.Kind {
+	at := gvk.Group + "/" + gvk.Kind
+	if !slices.Contains(taken, at) {
+		return nil
+	}
+	// No API server has such an object, and its name would be printed in commands.
+	for field, problems := range map[string][]string{
+		"name": content.IsDNS1123Subdomain(u.GetName()), "namespace": content.IsDNS1123Label(u.GetNamespace()),
+	} {
+		if len(problems) > 0 {
+			return fmt.Errorf("%s, line %d: %s: metadata.%s is none that an object can have: %s", file, d.Line, gvk.Kind, field, problems[0])
+		}
+	}
+	switch at {
 	case "helm.toolkit.fluxcd.io/HelmRelease", "kustomize.toolkit.fluxcd.io/Kustomization":
 		in.Objects = append(in.Objects, folding.Object{File: file, Line: d.Line, Unstructured: u})
 	case "/Secret":

@@ -117,6 +117,42 @@ func TestImportFails(t *testing.T) {
 	}
 }
 
+// TestImportRefusesNames: what no API server takes as a name is refused when it is read, and what is said of it, as of a file,
+// is one line.
+func TestImportRefusesNames(t *testing.T) {
+	const evil = `"x\n---\nkind: Evil"`
+	good := strings.ReplaceAll(spoke, "NAME", "a") + "---\n"
+	meta := "metadata: {namespace: fleet, name: " + evil + "}\n"
+	for name, doc := range map[string]string{
+		"Kustomization":       strings.Replace(good, "a-apps", evil, 1),
+		"Namespace":           strings.Replace(good, "namespace: fleet", "namespace: "+evil, 1),
+		"Suspended":           "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\n" + meta + "spec: {suspend: true, kubeConfig: {secretRef: {}}}\n",
+		"Secret":              "apiVersion: v1\nkind: Secret\n" + meta,
+		"TenantControlPlane":  "apiVersion: kamaji.clastix.io/v1alpha1\nkind: TenantControlPlane\n" + meta,
+		"ClusterRegistration": "apiVersion: chandler.dev/v1alpha1\nkind: ClusterRegistration\n" + meta,
+		"AddonSet":            "apiVersion: chandler.dev/v1alpha1\nkind: AddonSet\n" + meta,
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, out, errs, err := importing(t, map[string]string{"in.yaml": good + doc, "a\n---\nb.yaml": strings.Replace(good, "a-apps", "'-'", 1)})
+			if err == nil || !strings.Contains(err.Error(), "2 documents could not be read") {
+				t.Errorf("it ends with %v", err)
+			}
+			lines := strings.Split(strings.TrimSpace(errs), "\n")
+			for _, line := range lines {
+				if strings.HasPrefix(line, "note: a --- b.yaml: illegal name") { // kustomize has no room for such a file
+					continue
+				}
+				if !strings.HasPrefix(line, "error: ") || !strings.Contains(line, " is none that an object can have: ") {
+					t.Errorf("it says %q", line)
+				}
+			}
+			if len(lines) != 3 || !strings.HasPrefix(out, "# 1 AddonSet of 1 object on 1 cluster\n") {
+				t.Errorf("it says %q, and prints %q", errs, out)
+			}
+		})
+	}
+}
+
 // TestImportBuilds: what a hub's Kustomizations make of a folder, as in the hub-and-spoke sample, is imported as it comes out; and
 // nothing is fetched for that.
 func TestImportBuilds(t *testing.T) {

@@ -10,11 +10,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/chandler-hub/chandler/internal/excerpt"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/preview"
 )
@@ -76,7 +76,7 @@ func (o *renderOptions) run() error {
 		o.fail(errors.New(text))
 	}
 	for _, text := range report.Warnings {
-		fmt.Fprintln(o.stderr, "warning:", text)
+		sayLine(o.stderr, "warning: %s", text)
 	}
 	if err := preview.Print(o.stdout, report, o.preview.Explain); err != nil {
 		return err
@@ -96,7 +96,7 @@ func (o *renderOptions) unreadable(err error, named bool) {
 	for _, e := range joined(err) {
 		var not *preview.NotObject
 		if errors.As(e, &not) && !named && !not.Meant() {
-			fmt.Fprintf(o.stderr, "warning: %v (left out)\n", e)
+			sayLine(o.stderr, "warning: %v (left out)", e)
 			continue
 		}
 		o.fail(e)
@@ -118,8 +118,13 @@ func joined(err error) []error {
 func (o *renderOptions) fail(err error) {
 	for _, e := range joined(err) {
 		o.errors++
-		fmt.Fprintln(o.stderr, "error:", strings.ReplaceAll(e.Error(), "\n", " "))
+		sayLine(o.stderr, "error: %v", e)
 	}
+}
+
+// sayLine prints one visible line. Names of files and objects in it are what other people chose.
+func sayLine(out io.Writer, format string, args ...any) {
+	fmt.Fprintln(out, excerpt.Visible(fmt.Sprintf(format, args...)))
 }
 
 // input is a file that has been read.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
@@ -130,7 +131,7 @@ func (c *clusters) source(namespace, secret, key string) (kind origin.Kind, name
 	obj := c.origin(origin.Secret, namespace, secret)
 	if obj != nil {
 		for _, ref := range obj.GetOwnerReferences() {
-			if ref.Kind == origin.Kamaji.Kind {
+			if ref.Kind == origin.Kamaji.Kind && len(content.IsDNS1123Subdomain(ref.Name)) == 0 { // it is printed in a command
 				return origin.Kamaji, ref.Name, false
 			}
 		}

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/excerpt"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 )
 
@@ -237,7 +238,7 @@ func (f *folder) dependable(members []*member) []*member {
 }
 
 // oneLine makes a text that people wrote safe for one line of a terminal or of a comment.
-func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+func oneLine(s string) string { return strings.Join(strings.Fields(excerpt.Visible(s)), " ") }
 
 func (c *Cluster) key() types.NamespacedName {
 	return types.NamespacedName{Namespace: c.Namespace, Name: c.Name}

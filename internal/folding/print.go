@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/excerpt"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/origin"
 )
@@ -120,13 +121,14 @@ func (l Left) String() string {
 	if l.File != "" {
 		where = " (" + l.where() + ")"
 	}
-	return fmt.Sprintf("%s%s: %s", l.Object, where, l.Reason)
+	return oneLine(fmt.Sprintf("%s%s: %s", l.Object, where, l.Reason))
 }
 
 // Head returns the comment that comes before the sets.
 func (r *Result) Head(hub hubconfig.Shared) string {
 	var b strings.Builder
-	line := func(text string) { b.WriteString(strings.TrimRight("# "+text, " ") + "\n") }
+	// Names of objects, files and labels are what other people chose: none of them ends the comment.
+	line := func(text string) { b.WriteString(strings.TrimRight("# "+excerpt.Visible(text), " ") + "\n") }
 	line(r.Summary())
 	line("")
 	for _, s := range r.Steps(hub) {

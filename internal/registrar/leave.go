@@ -51,29 +51,49 @@ func (r *Registrar) Departure(ctx context.Context, name types.NamespacedName, or
 	if err != nil {
 		return nil, err
 	}
-	secret := name
 	if d.reg != nil {
 		if err := r.originOf(ctx, d); err != nil {
 			return nil, err
 		}
-		if ref := d.reg.Spec.OriginRef; ref != nil {
-			secret.Name = ref.Name
-		}
 	}
-	s := &corev1.Secret{}
-	switch err := r.Hub.Client.Get(ctx, secret, s); {
-	case err == nil && s.Annotations[hubv1.AccountAnnotation] != "":
-		d.secret = s
-	case err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err):
-		return nil, fmt.Errorf("read Secret %s: %w", secret, err)
+	if err := r.secretOf(ctx, d); err != nil {
+		return nil, err
 	}
 	if d.reg == nil && d.secret == nil {
 		return nil, fmt.Errorf("there is no ClusterRegistration %s on the hub, and no Secret of chandler register", name)
 	}
-	if d.secret != nil {
-		d.account = account.Of(r.Hub.Hub.HubID, "", client.ObjectKeyFromObject(d.secret), "")
-	}
 	return d, nil
+}
+
+// secretOf reads the Secret that `chandler register` has made for the registration, if there is one. A Secret of the name alone
+// may be another cluster's: that of a registration is its origin.
+func (r *Registrar) secretOf(ctx context.Context, d *Departure) error {
+	key := d.Name
+	if d.reg != nil {
+		ref := d.reg.Spec.OriginRef
+		if ref == nil || ref.Kind != origin.Secret.Kind || d.reg.Spec.KubeConfig != nil {
+			return nil
+		}
+		key.Name = ref.Name
+	}
+	s := &corev1.Secret{}
+	switch err := r.Hub.Client.Get(ctx, key, s); {
+	case apierrors.IsNotFound(err), apierrors.IsForbidden(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("read Secret %s: %w", key, err)
+	}
+	a := account.Of(r.Hub.Hub.HubID, "", key, "")
+	of := s.Annotations[hubv1.AccountAnnotation]
+	if of == "" {
+		return nil
+	}
+	if of != a.Key().String() && (d.reg == nil || !d.LeaveAccount) {
+		return fmt.Errorf("Secret %s says that the account is ServiceAccount %s, and that of this hub and name is %s: nothing is changed. "+
+			"Is it the hub with --hub-id %s?", key, of, a.Key(), r.Hub.Hub.HubID)
+	}
+	d.secret, d.account = s, a
+	return nil
 }
 
 // originOf reads the object that a registration comes from, metadata alone.

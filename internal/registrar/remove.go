@@ -23,11 +23,6 @@ import (
 
 // removeAccount removes the hub's account from the cluster: by the account itself, or with the rights of the caller there.
 func (r *Registrar) removeAccount(ctx context.Context, d *Departure) error {
-	if of := d.secret.Annotations[hubv1.AccountAnnotation]; of != d.account.Key().String() {
-		return fmt.Errorf("Secret %s/%s says that the account is ServiceAccount %s, and that of this hub and name is %s: nothing is removed "+
-			"from the cluster",
-			d.secret.Namespace, d.secret.Name, of, d.account.Key())
-	}
 	config, own, err := r.wayIn(ctx, d)
 	if err != nil {
 		return err

@@ -115,9 +115,9 @@ const (
 	// InheritedAnnotation on a Flux object lists what was on the cluster when it was made, for it to take over. If it
 	// is deleted before Flux has recorded anything, it leaves that behind.
 	InheritedAnnotation = "chandler.dev/inherited"
-	// ClusterUIDAnnotation on a Flux object, or on a Secret that `chandler register` has made, is the UID of kube-system of the cluster that it was made for or, with
-	// workload identity, the target fingerprint. What Flux records about one cluster must never be applied to
-	// another.
+	// ClusterUIDAnnotation on a Flux object, or on a Secret that `chandler register` has made, is the UID of kube-system of the
+	// cluster that it was made for or, with workload identity, the target fingerprint. What Flux records about one cluster
+	// must never be applied to another.
 	ClusterUIDAnnotation = "chandler.dev/cluster-uid"
 	// SuspendedAnnotation on a Flux object says why the hub keeps it suspended. Without it, somebody else suspended
 	// the object.

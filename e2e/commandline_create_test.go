@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -22,6 +23,9 @@ func TestCreate(t *testing.T) {
 	beside(t)
 	h := startHub(t, hubOptions{name: "hub-create"})
 	ctx := t.Context()
+	namespace(t, h.Client, "fleet")
+	check(t, h.Client.Patch(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "fleet"}},
+		client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"chandler.dev/register-secrets":"true"}}}`))))
 	create := func(args string) (string, string, int) {
 		t.Helper()
 		return chandler(t, append(append([]string{"create"}, strings.Fields(args)...), "--kubeconfig", h.KubeconfigFile())...)
@@ -50,12 +54,19 @@ func TestCreate(t *testing.T) {
 	}
 	says(team, texts("created", "created"))
 	says(team, texts("unchanged", "unchanged"))
-	says(team+" --pod-security restricted", texts("unchanged", "configured"))
+	fails(team+" --pod-security restricted", "team.chandler.dev/shop exists, and differs in spec.namespaces: choose another name, or write --overwrite to change it")
+	says(team+" --pod-security restricted --overwrite", texts("unchanged", "configured"))
+	fails("team web -l env=staging --hub-namespace fleet --group shop-devs", "namespace fleet registers clusters, so admin kubeconfigs lie there")
 
 	// The hub's Teams decide what a set may do, before it is written.
 	fails("set web -n shop --all --from-git https://git.example.org/other/web --branch main", `AddonSet shop/web: sources[web].spec.url: `)
 	says("set web -n shop --all --from-git https://git.example.org/shop/web --branch main", "addonset.chandler.dev/web created\n")
-	says("source oci x -n shop --url oci://registry.example.org/x --tag latest", "ocirepository.source.toolkit.fluxcd.io/x created\n")
+	fails("source oci x -n shop --url oci://registry.example.org/x --tag latest", "OCIRepository shop/x: spec.url: Team shop: allows sources at https://git.example.org/shop/*")
+	says("source git x -n shop --url https://git.example.org/shop/x --branch main", "gitrepository.source.toolkit.fluxcd.io/x created\n")
+	fails("source git x -n shop --url https://git.example.org/shop/y --branch main", "gitrepository.source.toolkit.fluxcd.io/x exists, and differs in spec.url")
+	// Two people, who do not know of each other, and one name: what clusters have of the one would leave them.
+	says("set monitoring --selector env=prod --from-helm https://charts.example.org/prometheus", "addonset.chandler.dev/monitoring created\n")
+	fails("set monitoring --selector env=dev --from-helm https://charts.example.org/grafana", "addonset.chandler.dev/monitoring exists, and differs in spec.addons, spec.clusterSelector, spec.sources: ")
 	fails("source oci x -n nowhere --url oci://registry.example.org/x --tag latest", `namespace "nowhere"`)
 
 	// Somebody else's field is not taken by surprise.

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/api/equality"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -66,7 +66,8 @@ type creation struct {
 	hubConfig string
 	labels    map[string]string
 	export    bool
-	force     bool
+	// overwrite and force are those of a writer.
+	overwrite, force bool
 }
 
 // maker makes the objects that a command is asked for.
@@ -87,7 +88,9 @@ func (c *creation) addFlags(cmd *cobra.Command, hubConfigFlag string) {
 		"the hub's namespace, where the hub publishes its flags in a ConfigMap")
 	f.StringToStringVar(&c.labels, "label", nil, "labels of what is created: KEY=VALUE[,KEY=VALUE]")
 	f.BoolVar(&c.export, "export", false, "print YAML for Git, and change nothing")
-	f.BoolVar(&c.force, "force-conflicts", false, "take over fields that somebody else has set, as kubectl apply --server-side does")
+	f.BoolVar(&c.overwrite, "overwrite", false, "change what exists already")
+	f.BoolVar(&c.force, "force-conflicts", false,
+		"change what exists already, and take over fields that somebody else has set, as kubectl apply --server-side does")
 }
 
 // run makes the objects, checks them, and prints or applies them.
@@ -123,8 +126,34 @@ func (c *creation) run(cmd *cobra.Command, m maker) error {
 	if err := draft.Check(objects, teams, c.reader.Hub, time.Now()); err != nil {
 		return err
 	}
-	w := writer{client: c.reader.Client, out: cmd.OutOrStdout(), force: c.force}
+	if err := c.ofTeam(ctx, objects); err != nil {
+		return err
+	}
+	w := writer{client: c.reader.Client, out: cmd.OutOrStdout(), overwrite: c.overwrite || c.force, force: c.force}
 	return w.write(ctx, objects)
+}
+
+// ofTeam refuses hub namespaces in which the people of a team, who read Secrets there, would find admin kubeconfigs.
+func (c *creation) ofTeam(ctx context.Context, objects []*unstructured.Unstructured) error {
+	for _, u := range objects {
+		if u.GetKind() != "RoleBinding" {
+			continue
+		}
+		at := u.GetNamespace()
+		regs, ns := &hubv1.ClusterRegistrationList{}, &corev1.Namespace{}
+		if err := c.reader.Client.List(ctx, regs, client.InNamespace(at), client.Limit(1)); err != nil {
+			return fmt.Errorf("list the ClusterRegistrations of namespace %s: %w", at, err)
+		}
+		err := c.reader.Client.Get(ctx, client.ObjectKey{Name: at}, ns)
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("read namespace %s: %w", at, err)
+		}
+		if len(regs.Items) > 0 || ns.Labels[hubv1.RegisterSecretsLabel] == "true" {
+			return fmt.Errorf("namespace %s registers clusters, so admin kubeconfigs lie there, and the people of a team read Secrets in its hub "+
+				"namespaces: name another one by --hub-namespace", at)
+		}
+	}
+	return nil
 }
 
 // teams returns the Teams of the hub, which decide what a set may do. Who may not list them learns it from the hub.
@@ -152,85 +181,6 @@ func export(out io.Writer, objects []*unstructured.Unstructured) error {
 		}
 	}
 	return nil
-}
-
-// writer applies objects to the management cluster, and says of each what it did.
-type writer struct {
-	client client.Client
-	out    io.Writer
-	force  bool
-}
-
-// write applies the objects in their order. First the API server is asked about all of them, so that a mistake in the last
-// one does not leave the first ones behind.
-func (w *writer) write(ctx context.Context, objects []*unstructured.Unstructured) error {
-	made := map[string]bool{}
-	for _, u := range objects {
-		err := w.apply(ctx, u.DeepCopy(), client.DryRunAll)
-		if apierrors.IsNotFound(err) && made[u.GetNamespace()] {
-			err = nil // its namespace does not exist yet, and is made with it
-		}
-		if err != nil {
-			return w.wrap(u, err)
-		}
-		if u.GetKind() == "Namespace" {
-			made[u.GetName()] = true
-		}
-	}
-	for _, u := range objects {
-		before := &unstructured.Unstructured{}
-		before.SetGroupVersionKind(u.GroupVersionKind())
-		err := w.client.Get(ctx, client.ObjectKeyFromObject(u), before)
-		if client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("read %s: %w", called(u), err)
-		}
-		after := u.DeepCopy()
-		if err := w.apply(ctx, after); err != nil {
-			return w.wrap(u, err)
-		}
-		what := "configured"
-		switch {
-		case apierrors.IsNotFound(err):
-			what = "created"
-		case same(before, after):
-			what = "unchanged"
-		}
-		if _, err := fmt.Fprintln(w.out, called(u), what); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// same returns whether two states of an object differ in nothing that a user sees. The API server may note anew who set
-// what, though nothing else has changed.
-func same(before, after *unstructured.Unstructured) bool {
-	before, after = before.DeepCopy(), after.DeepCopy()
-	for _, u := range []*unstructured.Unstructured{before, after} {
-		u.SetManagedFields(nil)
-		u.SetResourceVersion("")
-		delete(u.Object, "status")
-	}
-	return equality.Semantic.DeepEqual(before.Object, after.Object)
-}
-
-func (w *writer) apply(ctx context.Context, u *unstructured.Unstructured, options ...client.ApplyOption) error {
-	options = append(options, client.FieldOwner(createManager))
-	if w.force {
-		options = append(options, client.ForceOwnership)
-	}
-	return w.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), options...)
-}
-
-func (w *writer) wrap(u *unstructured.Unstructured, err error) error {
-	switch {
-	case apierrors.IsConflict(err) && !w.force:
-		return fmt.Errorf("%s: somebody else has set some of its fields: %w. Change it where it comes from, or write --force-conflicts to take "+
-			"them over", called(u), err)
-	case apierrors.IsNotFound(err) && u.GetNamespace() != "":
-		return fmt.Errorf("%s: namespace %q, or the kind, does not exist: %w", called(u), u.GetNamespace(), err)
-	}
-	return fmt.Errorf("apply %s: %w", called(u), err)
 }
 
 // called returns what kubectl calls an object: addonset.chandler.dev/base.

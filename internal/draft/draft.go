@@ -18,10 +18,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
-
-	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
-	"github.com/chandler-hub/chandler/internal/hubconfig"
-	"github.com/chandler-hub/chandler/internal/preview"
 )
 
 // Object is what is common to all objects that a command makes.
@@ -146,41 +142,4 @@ func checkURL(flag, text string, schemes ...string) error {
 		return fmt.Errorf("%s holds a user or a password: put them into a Secret, and name that by --secret-ref", flag)
 	}
 	return nil
-}
-
-// Check checks objects as `chandler render` does. others are objects that the hub has already and that decide about
-// them: Teams.
-func Check(objects []*unstructured.Unstructured, others []hubv1.Team, hub hubconfig.Shared, now time.Time) error {
-	list := []any{}
-	for _, u := range objects {
-		list = append(list, u.Object)
-	}
-	for i := range others {
-		t := others[i].DeepCopy()
-		if slices.ContainsFunc(objects, func(u *unstructured.Unstructured) bool {
-			return u.GetKind() == "Team" && u.GetNamespace() == t.Namespace && u.GetName() == t.Name
-		}) {
-			continue
-		}
-		t.APIVersion, t.Kind, t.ManagedFields = hubv1.GroupVersion.String(), "Team", nil
-		list = append(list, t)
-	}
-	raw, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "items": list})
-	if err != nil {
-		return fmt.Errorf("write what is to be created: %w", err)
-	}
-	parsed, _, err := preview.Parse("what is to be created", raw)
-	if err != nil {
-		return err
-	}
-	fleet, err := preview.NewFleet(parsed, hub.Origins)
-	if err != nil {
-		return err
-	}
-	report := preview.Render(fleet, preview.Options{Shared: hub, Now: now})
-	errs := make([]error, len(report.Errors))
-	for i, text := range report.Errors {
-		errs[i] = errors.New(text)
-	}
-	return errors.Join(errs...)
 }

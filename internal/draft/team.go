@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
@@ -83,6 +85,9 @@ func (t Team) Make() ([]*unstructured.Unstructured, error) {
 		if ns == t.Namespace {
 			return nil, fmt.Errorf("hub namespace %q is the Team's own, a platform namespace: whoever writes there reaches every cluster. Name "+
 				"another one by --hub-namespace", ns)
+		}
+		if strings.HasPrefix(ns, "kube-") || ns == metav1.NamespaceDefault {
+			return nil, fmt.Errorf("hub namespace %q is Kubernetes' own, and a team's people read Secrets in theirs: name another one by --hub-namespace", ns)
 		}
 		out = append(out, document("v1", "Namespace", Object{Name: ns}))
 		people, err := t.people(ns)

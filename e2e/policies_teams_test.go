@@ -106,6 +106,8 @@ func (p *guarded) teamRules(t *testing.T) {
 			"https://git.example.org/dev/*, https://s3.example.org/dev-*, and this is at https://evil.example/x; ask who keeps the Team about its spec.sources.allow"},
 		{"GitRepository", "allows", "{url: 'https://git.example.org/dev/" + strings.Repeat("a", 1<<16) + "', interval: 1m}", "and this is at https://git.example.org/dev/aaa"},
 		{"GitRepository", "allows", git + ", recurseSubmodules: true}", "a submodule may be anywhere (spec.recurseSubmodules); ask who keeps the Team about its spec.sources.allow"},
+		{"GitRepository", "allows", git + ", proxySecretRef: {name: x}}", "and spec.proxySecretRef may send Flux anywhere; ask who keeps the Team about its spec.sources.allow"},
+		{"GitRepository", "default", git + ", proxySecretRef: {name: x}}", ""},
 		{"GitRepository", "allows", git + ", include: [{repository: {name: x}}]}", "what spec.include names is none of a set"},
 		{"HelmRepository", "allows", "{url: 'https://evil.example/x', interval: 1m}", "HelmRepository allows/app is not for Team"},
 		{"OCIRepository", "allows", "{url: 'oci://git.example.org/dev/app', interval: 1m}", "and this is at oci://git.example.org/dev/app"},

@@ -23,8 +23,7 @@ import (
 //   - what a chart, a folder in Git, a ConfigMap or a Secret holds;
 //   - remote bases of a folder and of its components: Flux's flag --no-remote-bases refuses these;
 //   - whether a kind that is not one of Kubernetes' own is of the cluster's scope;
-//   - where the index of an allowed Helm repository, or a chart that lists dependencies, sends Flux for a chart; and, if a
-//     source has a proxy and certificates of its own, what answers in place of its URL.
+//   - where the index of an allowed Helm repository, or a chart that lists dependencies, sends Flux for a chart.
 type TeamRules struct {
 	// Name of the Team, for messages.
 	Name string

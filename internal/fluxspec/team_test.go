@@ -116,7 +116,10 @@ func TestTeamSources(t *testing.T) {
 		want       []string
 	}{
 		"AnyWithoutRules":   {func(*fluxspec.TeamRules) {}, "GitRepository", "url: https://evil.example/x, recurseSubmodules: true, include: [{repository: {name: x}}]", nil},
-		"Allowed":           {allow, "GitRepository", "url: https://git.example.org/dev-team/app, secretRef: {name: s}, proxySecretRef: {name: s}, serviceAccountName: x", nil},
+		"Allowed":           {allow, "GitRepository", "url: https://git.example.org/dev-team/app, secretRef: {name: s}, serviceAccountName: x", nil},
+		"Proxy":             {allow, "GitRepository", "url: https://git.example.org/dev-team/app, proxySecretRef: {name: s}", []string{"proxySecretRef: Team dev-team: allows sources at https://git.example.org/dev-team/*, and proxySecretRef may send Flux anywhere"}},
+		"ProxyOfAny":        {signed, "GitRepository", "url: https://x.example/y, proxySecretRef: {name: s}" + verify, nil},
+		"STS":               {bucket, "Bucket", "endpoint: s3.example.org, bucketName: dev-a, sts: {provider: ldap, endpoint: 'https://evil.example'}", []string{"sts: Team dev-team"}},
 		"NotAllowed":        {allow, "GitRepository", "url: https://git.example.org/other/app", []string{`url: Team dev-team: allows sources at https://git.example.org/dev-team/*, and this is "https://git.example.org/other/app"; ask who keeps the Team`}},
 		"HelmNotAllowed":    {allow, "HelmRepository", "url: https://charts.example.org", []string{"url: Team dev-team"}},
 		"OCINotAllowed":     {allow, "OCIRepository", "url: oci://git.example.org/dev-team/app", []string{"url: Team dev-team"}},

@@ -26,6 +26,15 @@ func (r *TeamRules) checkSource(kind string, spec map[string]any) []Problem {
 		out = append(out, Problem{"recurseSubmodules",
 			r.Refusal(allowField, "allows sources at %s, and a submodule may be anywhere", some(r.Allow))})
 	}
+	// A Secret of the team's own, with a proxy and beside it a CA: whatever answers there would have the allowed URL.
+	if len(r.Allow) > 0 {
+		for _, field := range []string{"proxySecretRef", "sts"} {
+			if filled(spec[field]) {
+				out = append(out, Problem{field, r.Refusal(allowField, "allows sources at %s, and %s may send Flux anywhere; a proxy for everybody "+
+					"is source-controller's own", some(r.Allow), field)})
+			}
+		}
+	}
 	if include, ok := spec["include"].([]any); ok && len(include) > 0 && r.RestrictsSources() {
 		out = append(out, Problem{"include",
 			r.Refusal("spec.sources", "says which sources its sets may use, and what is included is no source of the set's own spec.sources")})

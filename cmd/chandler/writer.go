@@ -77,7 +77,8 @@ func (w *writer) ask(ctx context.Context, objects []*unstructured.Unstructured) 
 			continue
 		}
 		if fields := differences(before, after); len(fields) > 0 {
-			return fmt.Errorf("%s exists, and differs in %s: choose another name, or write --overwrite to change it", called(u), strings.Join(fields, ", "))
+			return fmt.Errorf("%s exists, and differs in %s: choose another name, or write --overwrite to change it", called(u),
+				strings.Join(fields, ", "))
 		}
 	}
 	return nil

@@ -87,7 +87,8 @@ func (t Team) Make() ([]*unstructured.Unstructured, error) {
 				"another one by --hub-namespace", ns)
 		}
 		if strings.HasPrefix(ns, "kube-") || ns == metav1.NamespaceDefault {
-			return nil, fmt.Errorf("hub namespace %q is Kubernetes' own, and a team's people read Secrets in theirs: name another one by --hub-namespace", ns)
+			return nil, fmt.Errorf("hub namespace %q is Kubernetes' own, and a team's people read Secrets in theirs: name another one by "+
+				"--hub-namespace", ns)
 		}
 		out = append(out, document("v1", "Namespace", Object{Name: ns}))
 		people, err := t.people(ns)

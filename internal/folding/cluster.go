@@ -3,11 +3,12 @@
 package folding
 
 import (
+	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
@@ -27,8 +28,10 @@ type Cluster struct {
 	Labels map[string]string
 	// Registered is true if the hub has the cluster already.
 	Registered bool
-	// target is where its kubeconfig leads, and served where the one of its registration does; empty if it is not known.
-	target, served string
+	// target and credential are those of its kubeconfig; empty if they are not known.
+	target, credential string
+	// used is the credential of its registration; nil if that has none.
+	used *hubv1.CredentialStatus
 	// Assumed is true if the origin was not read: its name follows from that of the Secret.
 	Assumed bool
 }
@@ -77,15 +80,15 @@ func (c *clusters) origin(kind origin.Kind, namespace, name string) *unstructure
 // serves it once.
 func (c *clusters) of(namespace, secret, key string) *Cluster {
 	at := namespace + "/" + secret
-	if known := c.bySecret[at]; known != nil {
-		return known
-	}
-	target := c.in.Targets[at+"/"+key].Fingerprint
+	own := c.in.Targets[at+"/"+key]
+	target := own.Fingerprint
 	if target != "" && c.byTarget[target] != nil {
-		c.bySecret[at] = c.byTarget[target]
 		return c.byTarget[target]
 	}
-	out := &Cluster{Namespace: namespace, Secret: secret, Key: key, target: target}
+	if known := c.bySecret[at]; known != nil { // with another key: findCluster refuses it
+		return known
+	}
+	out := &Cluster{Namespace: namespace, Secret: secret, Key: key, target: target, credential: own.Credential}
 	out.Kind, out.Origin, out.Assumed = c.source(namespace, secret, key)
 	out.Name = out.Origin
 	if obj := c.origin(out.Kind, namespace, out.Origin); obj != nil {
@@ -111,10 +114,35 @@ func (c *clusters) of(namespace, secret, key string) *Cluster {
 // register makes the cluster that of a registration.
 func (c *Cluster) register(reg *hubv1.ClusterRegistration) {
 	c.Namespace, c.Name, c.Registered, c.Labels = reg.Namespace, reg.Name, true, maps.Clone(reg.Labels)
-	c.served = ""
-	if reg.Status.Credential != nil {
-		c.served = reg.Status.Credential.TargetFingerprint
+	c.used = reg.Status.Credential
+}
+
+// another says why an object with a kubeconfig in a Secret would not be what it is with the credential that the hub has for
+// the cluster, and so with the rights of somebody else; "" if it is the same one.
+func (c *Cluster) another(own Target, namespace, secret, key string) string {
+	const rights = ": the hub has one credential for a cluster, and would apply the object with the rights of that one"
+	switch used := c.used; {
+	case used != nil && own.Fingerprint != "" && used.TargetFingerprint != "" && own.Fingerprint != used.TargetFingerprint:
+		return fmt.Sprintf("its kubeconfig (Secret %q) names another API server or CA than that of ClusterRegistration %s: the hub would not "+
+			"adopt it. Write the one that the registration has", secret, c)
+	case used != nil && own.Credential != "":
+		if own.Credential != used.Fingerprint {
+			return fmt.Sprintf("its kubeconfig (Secret %q) is of another user than that of ClusterRegistration %s", secret, c) + rights
+		}
+		return ""
+	case used != nil && used.SecretName != "" &&
+		(c.Namespace != namespace || used.SecretName != secret || used.Key != "" && used.Key != cmp.Or(key, "value")):
+		return fmt.Sprintf("its kubeconfig (Secret %q, key %q) was not read, and ClusterRegistration %s has its own from Secret %q, key %q. "+
+			"It may be of another user", secret, cmp.Or(key, "value"), c, used.SecretName, used.Key) + rights
 	}
+	if c.Namespace == namespace && c.Secret == secret && c.Key != key {
+		return fmt.Sprintf("spec.kubeConfig.secretRef.key is %q, and other objects take %q of the same Secret %q: the hub takes one of them for "+
+			"the cluster. Write the same key into all of them", key, c.Key, secret)
+	}
+	if own.Credential != c.credential {
+		return fmt.Sprintf("its kubeconfig (Secret %q) is of another user than that of cluster %s (Secret %q)", secret, c, c.Secret) + rights
+	}
+	return ""
 }
 
 // leadsTo returns whether a registration is of a cluster.
@@ -131,7 +159,8 @@ func (c *clusters) source(namespace, secret, key string) (kind origin.Kind, name
 	obj := c.origin(origin.Secret, namespace, secret)
 	if obj != nil {
 		for _, ref := range obj.GetOwnerReferences() {
-			if ref.Kind == origin.Kamaji.Kind && len(content.IsDNS1123Subdomain(ref.Name)) == 0 { // it is printed in a command
+			// Who makes a Secret writes who owns it. The hub takes the usual one only, which is of the administrator.
+			if ref.Kind == origin.Kamaji.Kind && origin.Kamaji.UsualSecret(ref.Name) == secret {
 				return origin.Kamaji, ref.Name, false
 			}
 		}

@@ -72,6 +72,8 @@ type Input struct {
 type Target struct {
 	// Fingerprint is the same for kubeconfigs that lead to the same API server.
 	Fingerprint string
+	// Credential is the same for kubeconfigs of the same user on it.
+	Credential string
 	// Problem says why the hub would not adopt an object with this kubeconfig; "" if it would.
 	Problem string
 }

@@ -156,20 +156,12 @@ func (f *folder) findCluster(m *member, spec map[string]any) string {
 			return what + " is none that an object can have: " + problems[0]
 		}
 	}
-	if target := f.in.Targets[m.GetNamespace()+"/"+secret+"/"+key]; target.Problem != "" {
-		return fmt.Sprintf("its kubeconfig (Secret %q) %s", secret, target.Problem)
+	own := f.in.Targets[m.GetNamespace()+"/"+secret+"/"+key]
+	if own.Problem != "" {
+		return fmt.Sprintf("its kubeconfig (Secret %q) %s", secret, own.Problem)
 	}
 	m.cluster = f.clusters.of(m.GetNamespace(), secret, key)
-	c := m.cluster
-	if c.served != "" && c.target != "" && c.served != c.target {
-		return fmt.Sprintf("its kubeconfig (Secret %q) names another API server or CA than that of ClusterRegistration %s: the hub would not "+
-			"adopt it. Write the one that the registration has", secret, c)
-	}
-	if c.Namespace == m.GetNamespace() && c.Secret == secret && c.Key != key {
-		return fmt.Sprintf("spec.kubeConfig.secretRef.key is %q, and other objects take %q of the same Secret %q: the hub takes one of them for "+
-			"the cluster. Write the same key into all of them", key, m.cluster.Key, secret)
-	}
-	return ""
+	return m.cluster.another(own, m.GetNamespace(), secret, key)
 }
 
 // keyProblems returns what is wrong with a key of a Secret.

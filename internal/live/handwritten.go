@@ -25,8 +25,8 @@ import (
 )
 
 // HandWritten reads the Flux objects of all namespaces, and what their clusters may come from. Of Secrets it keeps the
-// metadata, and of those that objects name a fingerprint of the address and the CA in them. It returns what the caller may
-// not read, in full sentences.
+// metadata, and of those that objects name two fingerprints: one of the address and the CA, and one with the user too. It
+// returns what the caller may not read, in full sentences.
 func (r *Reader) HandWritten(ctx context.Context) (in folding.Input, notes []string, err error) {
 	in.Hub = r.Hub
 	for _, gvk := range []schema.GroupVersionKind{
@@ -107,7 +107,7 @@ func (r *Reader) origins(ctx context.Context, kind origin.Kind) (found []*unstru
 	return found, "", nil
 }
 
-// targets finds out where the kubeconfigs of objects lead. It keeps nothing of them but a fingerprint. A Secret that does not
+// targets finds out where the kubeconfigs of objects lead. It keeps nothing of them but fingerprints. A Secret that does not
 // exist, or that the caller may not read, is left out.
 func (r *Reader) targets(ctx context.Context, objects []folding.Object) (map[string]folding.Target, error) {
 	out := map[string]folding.Target{}
@@ -151,5 +151,5 @@ func target(data map[string][]byte, key string) folding.Target {
 	if err != nil {
 		return folding.Target{Problem: fmt.Sprintf("is refused (key %q): %s", key, err)}
 	}
-	return folding.Target{Fingerprint: config.TargetFingerprint()}
+	return folding.Target{Fingerprint: config.TargetFingerprint(), Credential: config.Fingerprint()}
 }

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package folding_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/folding"
+	"github.com/chandler-hub/chandler/internal/origin"
+)
+
+// forCluster is a Kustomization with a kubeconfig in a Secret, which is written SECRET or SECRET:KEY.
+func forCluster(name, secret string) string {
+	secret, key, _ := strings.Cut(secret, ":")
+	return fmt.Sprintf("---\napiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: %s, namespace: flux-system}\n"+
+		"spec:\n  interval: 5m\n  path: ./%[1]s\n  prune: true\n  sourceRef: {kind: GitRepository, name: fleet}\n"+
+		"  kubeConfig: {secretRef: {name: %s, key: %q}}\n", name, secret, key)
+}
+
+// someone is a credential of a user for a cluster.
+func someone(user, cluster string) folding.Target {
+	return folding.Target{Fingerprint: cluster, Credential: cluster + " as " + user}
+}
+
+// registered is the registration of a Secret, or of a TenantControlPlane if the name says so.
+func registered(name string, kind origin.Kind, from string, credential *hubv1.CredentialStatus) hubv1.ClusterRegistration {
+	ref := kind.Reference(from)
+	return hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: name},
+		Spec: hubv1.ClusterRegistrationSpec{OriginRef: &ref}, Status: hubv1.ClusterRegistrationStatus{Credential: credential}}
+}
+
+// usedFrom is the credential of a registration.
+func usedFrom(t folding.Target, secret, key string) *hubv1.CredentialStatus {
+	return &hubv1.CredentialStatus{SecretName: secret, Key: key, Fingerprint: t.Credential, TargetFingerprint: t.Fingerprint}
+}
+
+// TestFoldWhoseCluster: an object is folded only to the cluster that it is for, and only as the user that it is applied as.
+func TestFoldWhoseCluster(t *testing.T) {
+	admin, team := someone("admin", "one"), someone("team", "one")
+	const rights = ": the hub has one credential for a cluster, and would apply the object with the rights of that one"
+	tenant := "---\napiVersion: kamaji.clastix.io/v1alpha1\nkind: TenantControlPlane\nmetadata: {name: edge1, namespace: flux-system}\n"
+	owned := "---\napiVersion: v1\nkind: Secret\nmetadata:\n  name: NAME\n  namespace: flux-system\n  ownerReferences: [{apiVersion: kamaji.clastix.io/v1alpha1, " +
+		"kind: TenantControlPlane, name: edge1, uid: x}]\n"
+	for name, tc := range map[string]struct {
+		objects       string
+		targets       map[string]folding.Target // by SECRET/KEY
+		registrations []hubv1.ClusterRegistration
+		// folded are the names of the objects that are folded, and their clusters.
+		folded []string
+		left   map[string]string
+	}{
+		"OneUser": {forCluster("base", "edge1") + forCluster("more", "copy"), map[string]folding.Target{"edge1/": admin, "copy/": admin}, nil,
+			[]string{"base", "more", "on edge1"}, nil},
+		"TwoUsers": {forCluster("base", "edge1") + forCluster("team", "edge1-team"), map[string]folding.Target{"edge1/": admin, "edge1-team/": team}, nil,
+			[]string{"base", "on edge1"},
+			map[string]string{"team": `its kubeconfig (Secret "edge1-team") is of another user than that of cluster flux-system/edge1 (Secret "edge1")` + rights}},
+		"AnotherUserThanTheHub": {forCluster("team", "edge1-team"), map[string]folding.Target{"edge1-team/": team},
+			[]hubv1.ClusterRegistration{registered("edge1", origin.Secret, "edge1", usedFrom(admin, "edge1", "value"))}, nil,
+			map[string]string{"team": `its kubeconfig (Secret "edge1-team") is of another user than that of ClusterRegistration flux-system/edge1` + rights}},
+		"TheUserOfTheHub": {forCluster("base", "copy"), map[string]folding.Target{"copy/": admin},
+			[]hubv1.ClusterRegistration{registered("edge1", origin.Secret, "edge1", usedFrom(admin, "edge1", "value"))},
+			[]string{"base", "on edge1"}, nil},
+		"NotReadAndTheSecretOfTheHub": {forCluster("base", "edge1"), nil,
+			[]hubv1.ClusterRegistration{registered("edge1", origin.Secret, "edge1", usedFrom(admin, "edge1", "value"))},
+			[]string{"base", "on edge1"}, nil},
+		"NotReadAndAnotherKey": {forCluster("team", "edge1:team"), nil,
+			[]hubv1.ClusterRegistration{registered("edge1", origin.Secret, "edge1", usedFrom(admin, "edge1", "value"))}, nil,
+			map[string]string{"team": `its kubeconfig (Secret "edge1", key "team") was not read, and ClusterRegistration flux-system/edge1 has its own ` +
+				`from Secret "edge1", key "value". It may be of another user` + rights}},
+		"TwoKeysOfACopy": {forCluster("base", "edge1") + forCluster("more", "copy:a") + forCluster("other", "copy:b"),
+			map[string]folding.Target{"edge1/": admin, "copy/a": admin, "copy/b": someone("admin", "two")}, nil,
+			[]string{"base", "more", "on copy", "on edge1", "other"}, nil},
+		// The hub takes the Secret that Kamaji makes, whoever else says that a Secret is the tenant's.
+		"SaysThatATenantOwnsIt": {tenant + strings.ReplaceAll(owned, "NAME", "edge1-team") + forCluster("team", "edge1-team"), nil, nil,
+			[]string{"on edge1-team", "team"}, nil},
+		"OfATenant": {tenant + strings.ReplaceAll(owned, "NAME", "edge1-admin-kubeconfig") + forCluster("base", "edge1-admin-kubeconfig:admin.conf"), nil, nil,
+			[]string{"base", "on edge1"}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := input(t, tc.objects)
+			in.Targets = map[string]folding.Target{}
+			for at, target := range tc.targets {
+				in.Targets["flux-system/"+at] = target
+			}
+			in.Registrations = tc.registrations
+			out := folding.Fold(in)
+			var got []string
+			for _, o := range out.Folded {
+				got = append(got, o.GetName())
+			}
+			for _, c := range out.Clusters {
+				got = append(got, "on "+c.Name)
+			}
+			slices.Sort(got)
+			if d := cmp.Diff(tc.folded, got); d != "" {
+				t.Errorf("other objects or clusters are folded (-want +got):\n%s", d)
+			}
+			left := map[string]string{}
+			for _, l := range out.Left {
+				left[l.GetName()] = l.Reason
+			}
+			if len(left) > 0 || len(tc.left) > 0 {
+				if d := cmp.Diff(tc.left, left); d != "" {
+					t.Errorf("other objects are left (-want +got):\n%s", d)
+				}
+			}
+		})
+	}
+}

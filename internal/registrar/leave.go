@@ -22,9 +22,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/account"
-	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/origin"
-	"github.com/chandler-hub/chandler/internal/status"
 )
 
 // Departure is what unregistering a cluster takes.
@@ -93,6 +91,18 @@ func (r *Registrar) secretOf(ctx context.Context, d *Departure) error {
 			"Is it the hub with --hub-id %s?", key, of, a.Key(), r.Hub.Hub.HubID)
 	}
 	d.secret, d.account = s, a
+	if d.reg != nil {
+		return nil
+	}
+	if d.Orphan && s.Labels[hubv1.RegisterLabel] != "false" {
+		return fmt.Errorf("there is no ClusterRegistration %s that --orphan could be written into, and Secret %s asks for one: run the "+
+			"command again when the hub has made it, or without --orphan if nothing is delivered there", d.Name, key)
+	}
+	d.origin = &unstructured.Unstructured{}
+	d.origin.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(origin.Secret.Kind))
+	d.origin.SetNamespace(s.Namespace)
+	d.origin.SetName(s.Name)
+	d.origin.SetUID(s.UID)
 	return nil
 }
 
@@ -125,6 +135,7 @@ func (r *Registrar) originOf(ctx context.Context, d *Departure) error {
 	d.origin.SetGroupVersionKind(mapping.GroupVersionKind)
 	d.origin.SetNamespace(m.Namespace)
 	d.origin.SetName(m.Name)
+	d.origin.SetUID(m.UID)
 	return nil
 }
 
@@ -142,12 +153,15 @@ func (d *Departure) Print(out io.Writer) error {
 		} else {
 			fmt.Fprintf(&b, "its %sadd-ons are uninstalled from the cluster\n", n)
 		}
-		switch {
-		case d.origin != nil:
-			fmt.Fprintf(&b, "%s: label %s becomes \"false\"\n", account.Called(d.origin), hubv1.RegisterLabel)
-		default:
-			fmt.Fprintf(&b, "ClusterRegistration %s: deleted\n", d.Name)
-		}
+	}
+	switch {
+	case d.origin == nil:
+		fmt.Fprintf(&b, "ClusterRegistration %s: deleted\n", d.Name)
+	case d.reg == nil:
+		fmt.Fprintf(&b, "%s: label %s becomes \"false\"; what the hub still delivers is uninstalled\n", account.Called(d.origin),
+			hubv1.RegisterLabel)
+	default:
+		fmt.Fprintf(&b, "%s: label %s becomes \"false\"\n", account.Called(d.origin), hubv1.RegisterLabel)
 	}
 	if d.secret != nil {
 		if !d.LeaveAccount {
@@ -161,13 +175,19 @@ func (d *Departure) Print(out io.Writer) error {
 
 // Leave unregisters the cluster. What it has not come to is done by the next run.
 func (r *Registrar) Leave(ctx context.Context, d *Departure) error {
-	if d.reg != nil {
-		if err := r.ask(ctx, d); err != nil {
-			return err
-		}
-		if err := r.gone(ctx, d); err != nil {
-			return err
-		}
+	now, err := r.Departure(ctx, d.Name, d.Orphan, d.LeaveAccount) // somebody has taken his time to say yes
+	if err != nil {
+		return err
+	}
+	if !d.same(now) {
+		return fmt.Errorf("the registration of cluster %s has become another one meanwhile: nothing is changed; run the command again", d.Name)
+	}
+	d = now
+	if err := r.ask(ctx, d); err != nil {
+		return err
+	}
+	if err := r.gone(ctx, d); err != nil {
+		return err
 	}
 	if d.secret == nil {
 		return nil
@@ -178,7 +198,7 @@ func (r *Registrar) Leave(ctx context.Context, d *Departure) error {
 		}
 	}
 	// The hub may have renewed the token meanwhile: the UID says that it is the Secret that was looked at.
-	err := r.Hub.Client.Delete(ctx, d.secret, client.Preconditions{UID: &d.secret.UID})
+	err = r.Hub.Client.Delete(ctx, d.secret, client.Preconditions{UID: &d.secret.UID})
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete Secret %s/%s on the hub: %w", d.secret.Namespace, d.secret.Name, err)
 	}
@@ -197,23 +217,50 @@ Run the command again when the cluster answers, or with the rights of its admini
 If the cluster is gone, add --leave-account.`, d.account.Name, d.secret.Namespace, d.secret.Name)
 }
 
+// same returns whether what is taken is what somebody has said yes to. A registration that was made again from its origin is.
+func (d *Departure) same(now *Departure) bool {
+	uid := func(o client.Object, none bool) types.UID {
+		if none {
+			return ""
+		}
+		return o.GetUID()
+	}
+	if d.origin == nil && uid(d.reg, d.reg == nil) != uid(now.reg, now.reg == nil) {
+		return false
+	}
+	return uid(d.origin, d.origin == nil) == uid(now.origin, now.origin == nil) &&
+		uid(d.secret, d.secret == nil) == uid(now.secret, now.secret == nil)
+}
+
+// is returns whether a registration of the name is the one that leaves, or was made again from its origin.
+func (d *Departure) is(reg *hubv1.ClusterRegistration) bool {
+	ref := reg.Spec.OriginRef
+	switch {
+	case d.reg != nil && (reg.UID == d.reg.UID || d.reg.Spec.OriginRef == nil):
+		return reg.UID == d.reg.UID
+	case d.reg != nil:
+		return ref != nil && *ref == *d.reg.Spec.OriginRef
+	}
+	return ref != nil && *ref == origin.Secret.Reference(d.secret.Name)
+}
+
 // ask asks the hub to unregister the cluster.
 func (r *Registrar) ask(ctx context.Context, d *Departure) error {
-	if d.Orphan && d.reg.Spec.DeletionPolicy != hubv1.DeletionPolicyOrphan {
-		patch := []byte(`{"spec":{"deletionPolicy":"` + string(hubv1.DeletionPolicyOrphan) + `"}}`)
-		if err := r.Hub.Client.Patch(ctx, d.reg, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(fieldManager)); err != nil {
-			return fmt.Errorf("set spec.deletionPolicy of ClusterRegistration %s: %w", d.Name, err)
+	if d.reg != nil {
+		if err := r.orphan(ctx, d, d.reg); err != nil {
+			return err
 		}
-		r.say("ClusterRegistration %s: spec.deletionPolicy is Orphan", d.Name)
 	}
 	if d.origin == nil {
-		if err := client.IgnoreNotFound(r.Hub.Client.Delete(ctx, d.reg)); err != nil {
+		err := r.Hub.Client.Delete(ctx, d.reg, client.Preconditions{UID: &d.reg.UID})
+		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("delete ClusterRegistration %s: %w", d.Name, err)
 		}
 		r.say("ClusterRegistration %s deleted", d.Name)
 		return nil
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": map[string]string{hubv1.RegisterLabel: "false"}}})
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": d.origin.GetUID(),
+		"labels": map[string]string{hubv1.RegisterLabel: "false"}}})
 	if err != nil {
 		return err
 	}
@@ -225,66 +272,18 @@ func (r *Registrar) ask(ctx context.Context, d *Departure) error {
 	return nil
 }
 
-// gone waits until the registration has gone, and says what it waits for.
-func (r *Registrar) gone(ctx context.Context, d *Departure) error {
-	told := map[string]bool{}
-	tell := func(line string) {
-		if line != "" && !told[line] {
-			r.say("%s", line)
-		}
-		told[line] = true
+// orphan has the hub leave the add-ons on the cluster, if that was asked for.
+func (r *Registrar) orphan(ctx context.Context, d *Departure, reg *hubv1.ClusterRegistration) error {
+	if !d.Orphan || reg.Spec.DeletionPolicy == hubv1.DeletionPolicyOrphan {
+		return nil
 	}
-	last := ""
-	err := until(ctx, r.Wait, func(ctx context.Context) (bool, error) {
-		reg, err := r.registered(ctx, d.Name)
-		if err != nil {
-			return false, err
-		}
-		if reg == nil || reg.UID != d.reg.UID {
-			r.say("ClusterRegistration %s is gone", d.Name)
-			return true, nil
-		}
-		if c := status.Find(reg, hubv1.ReadyCondition); c != nil && reg.DeletionTimestamp != nil {
-			last = c.Message
-			tell(fmt.Sprintf("ClusterRegistration %s: %s", d.Name, c.Message))
-		}
-		if c := status.Find(reg, hubv1.ReachableCondition); c != nil && c.Status == metav1.ConditionFalse {
-			tell(fmt.Sprintf("ClusterRegistration %s: the cluster does not answer (%s); the hub lets the add-ons go when its --teardown-grace "+
-				"is over, or at once with: kubectl -n %s annotate clreg %s %s=true", d.Name, c.Message, d.Name.Namespace, d.Name.Name,
-				hubv1.ForceUnregisterAnnotation))
-		}
-		held, err := r.held(ctx, d.Name)
-		for _, line := range held {
-			tell(line)
-		}
-		return false, err
-	})
-	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("ClusterRegistration %s is still there after %s: %s. The hub goes on; run the command again to wait, and to "+
-			"remove the rest",
-			d.Name, r.Wait, last)
+	patch := []byte(`{"spec":{"deletionPolicy":"` + string(hubv1.DeletionPolicyOrphan) + `"}}`)
+	change := client.RawPatch(types.MergePatchType, patch)
+	if err := r.Hub.Client.Patch(ctx, reg.DeepCopy(), change, client.FieldOwner(fieldManager)); err != nil {
+		return fmt.Errorf("set spec.deletionPolicy of ClusterRegistration %s: %w", d.Name, err)
 	}
-	return err
-}
-
-// held returns what removal guards hold on a cluster, and how to approve it.
-func (r *Registrar) held(ctx context.Context, name types.NamespacedName) ([]string, error) {
-	list := &hubv1.AddonDeliveryList{}
-	err := r.Hub.Client.List(ctx, list, client.MatchingLabels{hubv1.ClusterLabel: identity.LabelValue(name.Name)})
-	if err != nil {
-		if apierrors.IsForbidden(err) {
-			return nil, nil
-		}
-		return nil, fmt.Errorf("list the AddonDeliveries: %w", err)
-	}
-	var out []string
-	for i := range list.Items {
-		c := status.Find(&list.Items[i], hubv1.RemovalsHeldCondition)
-		if list.Items[i].Spec.RegistrationRef.Key() == name && c != nil && c.Status == metav1.ConditionTrue {
-			out = append(out, c.Message)
-		}
-	}
-	return out, nil
+	r.say("ClusterRegistration %s: spec.deletionPolicy is Orphan", d.Name)
+	return nil
 }
 
 // accountTime bounds the removal of the account. An API server remembers for ten seconds that it has let somebody in.

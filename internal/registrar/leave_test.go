@@ -4,7 +4,13 @@ package registrar
 
 import (
 	"bytes"
+	"encoding/base64"
+	"encoding/pem"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -122,5 +128,122 @@ func TestDepartureTakesItsOwnSecret(t *testing.T) {
 				t.Errorf("it would do\n%s", b.String())
 			}
 		})
+	}
+}
+
+// answering puts a way to a cluster into a Secret that answers everything with a status, and counts what it is asked. The token
+// expires at a time.
+func answering(t *testing.T, s *corev1.Secret, code int, expires time.Time) *atomic.Int32 {
+	t.Helper()
+	asked := &atomic.Int32{}
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(code)
+		_, _ = fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","code":%d}`, code)
+	}))
+	t.Cleanup(server.Close)
+	encode := base64.RawURLEncoding.EncodeToString
+	claims := fmt.Sprintf(`{"sub":"system:serviceaccount:%s","iat":1,"exp":%d}`, strings.ReplaceAll(s.Annotations[hubv1.AccountAnnotation], "/", ":"), expires.Unix())
+	target := account.Target{Server: server.URL, TLSServerName: "example.com",
+		CA: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})}
+	config, _, err := target.Kubeconfig(encode([]byte(`{}`)) + "." + encode([]byte(claims)) + "." + encode([]byte("s")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Data = map[string][]byte{account.SecretKey: config.Minimal()}
+	return asked
+}
+
+// The account goes only when the add-ons have gone. A registration that somebody deletes is made again, with all that it had
+// delivered: that it is absent at one look, or has another UID, is no sign that it has gone.
+func TestAccountIsTheLastToGo(t *testing.T) {
+	reg := registration("edge1", fromSecret("edge1"))
+	again := reg.DeepCopy()
+	again.UID = "again"
+	delivery := &hubv1.AddonDelivery{ObjectMeta: metav1.ObjectMeta{Namespace: "platform", Name: "d", Labels: map[string]string{hubv1.ClusterLabel: "edge1"}}}
+	delivery.Spec.RegistrationRef.Namespace, delivery.Spec.RegistrationRef.Name = "fleet", "edge1"
+	create := func(o client.Object) func(*testing.T, client.Client) {
+		return func(t *testing.T, c client.Client) {
+			if err := c.Create(t.Context(), o.DeepCopyObject().(client.Object)); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	for name, tc := range map[string]struct {
+		there  []client.Object
+		change func(*testing.T, client.Client)
+		asked  bool
+		says   string
+	}{
+		"NothingIsLeft":      {nil, nil, true, "These stay"},
+		"MadeAgainMeanwhile": {nil, create(again), false, "still there"},
+		"DeliveriesAreLeft":  {[]client.Object{delivery}, nil, false, "AddonDelivery platform/d"},
+		"DeletedAndMadeAgain": {[]client.Object{reg}, func(t *testing.T, c client.Client) {
+			if err := c.Delete(t.Context(), reg.DeepCopy()); err != nil {
+				t.Error(err)
+			}
+			create(again)(t, c)
+		}, false, "still there"},
+		"SecretIsAnother": {[]client.Object{reg}, func(t *testing.T, c client.Client) {
+			if err := c.Delete(t.Context(), made()); err != nil {
+				t.Error(err)
+			}
+			s := made()
+			s.UID = "another"
+			create(s)(t, c)
+		}, false, "meanwhile"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := made()
+			asked := answering(t, s, http.StatusServiceUnavailable, time.Now().Add(time.Hour))
+			r := onHub(append(tc.there, s)...)
+			d, err := r.Departure(t.Context(), edge1, false, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if tc.change != nil {
+				tc.change(t, r.Hub.Client)
+			}
+			err = r.Leave(t.Context(), d)
+			if (asked.Load() > 0) != tc.asked || err == nil || !strings.Contains(err.Error(), tc.says) {
+				t.Errorf("asked %d times: %v\n%s", asked.Load(), err, r.Out)
+			}
+			there := &corev1.Secret{}
+			if err := r.Hub.Client.Get(t.Context(), edge1, there); err != nil || (there.Labels[hubv1.RegisterLabel] == "false") == (tc.says == "meanwhile") {
+				t.Errorf("the Secret has labels %v (%v)", there.Labels, err)
+			}
+		})
+	}
+}
+
+// What was written by hand is deleted if it is what somebody has said yes to.
+func TestByHandIsAnotherMeanwhile(t *testing.T) {
+	reg := byHand("edge1", "elsewhere")
+	r := onHub(reg)
+	d, err := r.Departure(t.Context(), edge1, false, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := byHand("edge1", "elsewhere")
+	again.UID = "again"
+	if err := r.Hub.Client.Delete(t.Context(), reg); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Hub.Client.Create(t.Context(), again); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Leave(t.Context(), d); err == nil || !strings.Contains(err.Error(), "meanwhile") {
+		t.Error(err)
+	}
+	if err := r.Hub.Client.Get(t.Context(), edge1, again); err != nil {
+		t.Error(err)
+	}
+}
+
+// There is nothing into which --orphan could be written, and the hub would make a registration without it.
+func TestOrphanNeedsARegistration(t *testing.T) {
+	if _, err := onHub(made()).Departure(t.Context(), edge1, true, false); err == nil || !strings.Contains(err.Error(), "--orphan") {
+		t.Error(err)
 	}
 }

@@ -36,6 +36,8 @@ type Departure struct {
 	origin  *unstructured.Unstructured // nil if there is none
 	secret  *corev1.Secret             // that `chandler register` has made; nil if it has not
 	account account.Account
+	// user is another registration that serves a cluster by the Secret, which stays then, and the account too; "" if there is none.
+	user string
 }
 
 // Departure finds out what there is to unregister under a name. It changes nothing.
@@ -91,8 +93,9 @@ func (r *Registrar) secretOf(ctx context.Context, d *Departure) error {
 			"Is it the hub with --hub-id %s?", key, of, a.Key(), r.Hub.Hub.HubID)
 	}
 	d.secret, d.account = s, a
-	if d.reg != nil {
-		return nil
+	var err error
+	if d.user, err = r.userOf(ctx, d); err != nil || d.reg != nil {
+		return err
 	}
 	if d.Orphan && s.Labels[hubv1.RegisterLabel] != "false" {
 		return fmt.Errorf("there is no ClusterRegistration %s that --orphan could be written into, and Secret %s asks for one: run the "+
@@ -104,6 +107,27 @@ func (r *Registrar) secretOf(ctx context.Context, d *Departure) error {
 	d.origin.SetName(s.Name)
 	d.origin.SetUID(s.UID)
 	return nil
+}
+
+// userOf names a registration that is reached by the Secret, and does not leave; "" if there is none.
+func (r *Registrar) userOf(ctx context.Context, d *Departure) (string, error) {
+	list := &hubv1.ClusterRegistrationList{}
+	if err := r.Hub.Client.List(ctx, list, client.InNamespace(d.secret.Namespace)); err != nil {
+		return "", fmt.Errorf("look whether another registration uses Secret %s/%s: %w", d.secret.Namespace, d.secret.Name, err)
+	}
+	for i := range list.Items {
+		reg := &list.Items[i]
+		ref, own, c := reg.Spec.OriginRef, reg.Spec.KubeConfig, reg.Status.Credential
+		switch {
+		case reg.Name == d.Name.Name:
+		case own == nil && ref != nil && *ref == origin.Secret.Reference(d.secret.Name):
+			return "", fmt.Errorf("Secret %s/%s registers ClusterRegistration %s/%s: nothing is changed; unregister that one",
+				d.secret.Namespace, d.secret.Name, reg.Namespace, reg.Name)
+		case own != nil && own.SecretRef != nil && own.SecretRef.Name == d.secret.Name, c != nil && c.SecretName == d.secret.Name:
+			return fmt.Sprintf("ClusterRegistration %s/%s", reg.Namespace, reg.Name), nil
+		}
+	}
+	return "", nil
 }
 
 // originOf reads the object that a registration comes from, metadata alone.
@@ -163,7 +187,11 @@ func (d *Departure) Print(out io.Writer) error {
 	default:
 		fmt.Fprintf(&b, "%s: label %s becomes \"false\"\n", account.Called(d.origin), hubv1.RegisterLabel)
 	}
-	if d.secret != nil {
+	switch {
+	case d.secret == nil:
+	case d.user != "":
+		b.WriteString(d.kept() + "\n")
+	default:
 		if !d.LeaveAccount {
 			fmt.Fprintf(&b, "Namespace %s on the cluster, with the hub's account: deleted\n", d.account.Name)
 		}
@@ -171,6 +199,12 @@ func (d *Departure) Print(out io.Writer) error {
 	}
 	_, err := out.Write([]byte(b.String()))
 	return err
+}
+
+// kept says what stays for another registration.
+func (d *Departure) kept() string {
+	return fmt.Sprintf("Secret %s/%s, and Namespace %s on the cluster with the hub's account: stay, because %s uses them. Run the command again "+
+		"when that is unregistered", d.secret.Namespace, d.secret.Name, d.account.Name, d.user)
 }
 
 // Leave unregisters the cluster. What it has not come to is done by the next run.
@@ -190,6 +224,13 @@ func (r *Registrar) Leave(ctx context.Context, d *Departure) error {
 		return err
 	}
 	if d.secret == nil {
+		return nil
+	}
+	if d.user, err = r.userOf(ctx, d); err != nil { // again: the add-ons may have taken long
+		return err
+	}
+	if d.user != "" {
+		r.say("%s", d.kept())
 		return nil
 	}
 	if !d.LeaveAccount {

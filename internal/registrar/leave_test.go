@@ -80,7 +80,7 @@ func onHub(objects ...client.Object) *Registrar {
 	}
 	s := hubscheme.New()
 	s.AddKnownTypeWithName(kamaji, &unstructured.Unstructured{})
-	r := &Registrar{Out: &bytes.Buffer{}, Wait: 3 * time.Second}
+	r := &Registrar{Out: &bytes.Buffer{}, Wait: 2 * time.Second}
 	r.Hub = live.Reader{Client: fake.NewClientBuilder().WithScheme(s).WithRESTMapper(m).WithObjects(objects...).Build()}
 	r.Hub.Hub.HubID = hubID
 	return r
@@ -245,5 +245,57 @@ func TestByHandIsAnotherMeanwhile(t *testing.T) {
 func TestOrphanNeedsARegistration(t *testing.T) {
 	if _, err := onHub(made()).Departure(t.Context(), edge1, true, false); err == nil || !strings.Contains(err.Error(), "--orphan") {
 		t.Error(err)
+	}
+}
+
+// Another registration is reached by the Secret of the one that leaves: what it needs stays, and that is said before and after.
+func TestSecretThatAnotherRegistrationUses(t *testing.T) {
+	reported := registration("canary", nil)
+	reported.Status.Credential = &hubv1.CredentialStatus{SecretName: "edge1", Key: "value"}
+	for name, tc := range map[string]struct {
+		other *hubv1.ClusterRegistration
+		late  bool
+		stays bool
+		err   string
+	}{
+		"ByHand":          {byHand("canary", "edge1"), false, true, ""},
+		"ByHandMeanwhile": {byHand("canary", "edge1"), true, true, ""},
+		"InUse":           {reported, false, true, ""},
+		"AnotherSecret":   {byHand("canary", "edge2"), false, false, ""},
+		"ItsOrigin":       {registration("edge1-secret", fromSecret("edge1")), false, true, "fleet/edge1-secret: nothing is changed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := made()
+			s.Labels[hubv1.RegisterLabel] = "false"
+			r := onHub(s)
+			create := func() {
+				if err := r.Hub.Client.Create(t.Context(), tc.other); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if !tc.late {
+				create()
+			}
+			d, err := r.Departure(t.Context(), edge1, false, true)
+			if (err == nil) != (tc.err == "") || err != nil && !strings.Contains(err.Error(), tc.err) {
+				t.Fatal(err)
+			}
+			if err != nil {
+				return
+			}
+			var b strings.Builder
+			if err := d.Print(&b); err != nil || strings.Contains(b.String(), "because ClusterRegistration fleet/canary uses them") != (tc.stays && !tc.late) {
+				t.Errorf("%v, it would do\n%s", err, b.String())
+			}
+			if tc.late {
+				create()
+			}
+			if err := r.Leave(t.Context(), d); err != nil {
+				t.Fatal(err)
+			}
+			if err := r.Hub.Client.Get(t.Context(), edge1, &corev1.Secret{}); (err == nil) != tc.stays {
+				t.Errorf("the Secret: %v\n%s", err, r.Out)
+			}
+		})
 	}
 }

@@ -61,11 +61,13 @@ type clusters struct {
 	bySecret map[string]*Cluster
 	// byTarget has those whose API server is known, by its fingerprint.
 	byTarget map[string]*Cluster
+	// registered has those that the hub has already, by namespace and name.
+	registered map[string]*Cluster
 }
 
 func newClusters(in *Input) *clusters {
 	c := &clusters{in: in, origins: map[string]*unstructured.Unstructured{}, bySecret: map[string]*Cluster{},
-		byTarget: map[string]*Cluster{}}
+		byTarget: map[string]*Cluster{}, registered: map[string]*Cluster{}}
 	for _, o := range in.Origins {
 		c.origins[o.GetKind()+" "+o.GetNamespace()+"/"+o.GetName()] = o
 	}
@@ -103,6 +105,12 @@ func (c *clusters) of(namespace, secret, key string) *Cluster {
 		if reg.Namespace == namespace && leadsTo(reg, out) {
 			out.register(reg)
 		}
+	}
+	if out.Registered {
+		if known := c.registered[out.String()]; known != nil {
+			out = known
+		}
+		c.registered[out.String()] = out
 	}
 	c.bySecret[at] = out
 	if target != "" {
@@ -143,6 +151,48 @@ func (c *Cluster) another(own Target, namespace, secret, key string) string {
 		return fmt.Sprintf("its kubeconfig (Secret %q) is of another user than that of cluster %s (Secret %q)", secret, c, c.Secret) + rights
 	}
 	return ""
+}
+
+// known returns all clusters that are known, also those that no object is for. Two may have one name.
+func (c *clusters) known() []*Cluster {
+	all := map[*Cluster]bool{}
+	for _, one := range c.bySecret {
+		all[one] = true
+	}
+	for i := range c.in.Registrations {
+		reg := &c.in.Registrations[i]
+		if one := (&Cluster{Namespace: reg.Namespace, Name: reg.Name, Labels: reg.Labels, Registered: true}); c.registered[one.String()] == nil {
+			all[one] = true
+		}
+	}
+	return slices.SortedFunc(maps.Keys(all), func(a, b *Cluster) int {
+		return cmp.Or(cmp.Compare(a.String(), b.String()), cmp.Compare(a.what(), b.what()))
+	})
+}
+
+// what says what the cluster comes from.
+func (c *Cluster) what() string {
+	if c.Registered {
+		return "ClusterRegistration " + c.Name
+	}
+	return c.Kind.Kind + " " + c.Origin
+}
+
+// namesakes leaves out what is for a cluster whose name another one has: a set would select both.
+func (f *folder) namesakes(members []*member) []*member {
+	called := map[string][]string{}
+	for _, c := range f.clusters.known() {
+		called[c.String()] = append(called[c.String()], c.what())
+	}
+	return slices.DeleteFunc(members, func(m *member) bool {
+		all := called[m.cluster.String()]
+		if len(all) < 2 {
+			return false
+		}
+		f.leave(m.Object, "its cluster would be called %s, and so would another: %s. The hub gives one of them another name. Register both, and "+
+			"import then", m.cluster, strings.Join(all, " and "))
+		return true
+	})
 }
 
 // leadsTo returns whether a registration is of a cluster.

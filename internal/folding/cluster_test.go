@@ -41,6 +41,12 @@ func usedFrom(t folding.Target, secret, key string) *hubv1.CredentialStatus {
 	return &hubv1.CredentialStatus{SecretName: secret, Key: key, Fingerprint: t.Credential, TargetFingerprint: t.Fingerprint}
 }
 
+// twins says why objects of clusters with one name are left.
+func twins(one, other string) string {
+	return fmt.Sprintf("its cluster would be called flux-system/edge1, and so would another: %s and %s. The hub gives one of them another name. "+
+		"Register both, and import then", one, other)
+}
+
 // TestFoldWhoseCluster: an object is folded only to the cluster that it is for, and only as the user that it is applied as.
 func TestFoldWhoseCluster(t *testing.T) {
 	admin, team := someone("admin", "one"), someone("team", "one")
@@ -77,6 +83,27 @@ func TestFoldWhoseCluster(t *testing.T) {
 		"TwoKeysOfACopy": {forCluster("base", "edge1") + forCluster("more", "copy:a") + forCluster("other", "copy:b"),
 			map[string]folding.Target{"edge1/": admin, "copy/a": admin, "copy/b": someone("admin", "two")}, nil,
 			[]string{"base", "more", "on copy", "on edge1", "other"}, nil},
+		// The hub would give one of them another name, and nobody knows which.
+		"TwoOfOneName": {tenant + forCluster("on-tenant", "edge1-admin-kubeconfig:admin.conf") + forCluster("on-other", "edge1") + forCluster("third", "edge2"),
+			map[string]folding.Target{"edge1-admin-kubeconfig/admin.conf": admin, "edge1/": someone("admin", "two")}, nil,
+			[]string{"on edge2", "third"}, map[string]string{
+				"on-other": twins("Secret edge1", "TenantControlPlane edge1"), "on-tenant": twins("Secret edge1", "TenantControlPlane edge1")}},
+		"TwoOfOneNameOneWithoutObjects": {tenant + forCluster("other", "edge1") + strings.Replace(forCluster("a", "edge1-admin-kubeconfig:admin.conf"),
+			"  interval", "  suspend: true\n  interval", 1), nil, nil, nil, map[string]string{
+			"a":     "is suspended, and an add-on is not: `flux resume` it first, or leave it as it is",
+			"other": twins("Secret edge1", "TenantControlPlane edge1")}},
+		"NameOfARegistrationWithAnotherOrigin": {forCluster("on-other", "edge1"), map[string]folding.Target{"edge1/": admin},
+			[]hubv1.ClusterRegistration{registered("edge1", origin.Kamaji, "edge1", nil)}, nil,
+			map[string]string{"on-other": twins("ClusterRegistration edge1", "Secret edge1")}},
+		"NameOfARegistrationThatLeadsElsewhere": {forCluster("on-other", "edge1"), map[string]folding.Target{"edge1/": someone("admin", "two")},
+			[]hubv1.ClusterRegistration{registered("edge1", origin.Kamaji, "edge1", usedFrom(admin, "edge1-admin-kubeconfig", "admin.conf"))}, nil,
+			map[string]string{"on-other": twins("ClusterRegistration edge1", "Secret edge1")}},
+		"BesideARegistrationOfThatName": {tenant + forCluster("on-tenant", "edge1-admin-kubeconfig:admin.conf") + forCluster("on-other", "edge1"), nil,
+			[]hubv1.ClusterRegistration{registered("edge1", origin.Kamaji, "edge1", usedFrom(admin, "edge1-admin-kubeconfig", "admin.conf"))}, nil,
+			map[string]string{"on-tenant": twins("ClusterRegistration edge1", "Secret edge1"), "on-other": twins("ClusterRegistration edge1", "Secret edge1")}},
+		"OneRegistrationByItsSecretAndByACopy": {forCluster("base", "edge1") + forCluster("more", "copy"), map[string]folding.Target{"copy/": admin},
+			[]hubv1.ClusterRegistration{registered("edge1", origin.Secret, "edge1", usedFrom(admin, "edge1", "value"))},
+			[]string{"base", "more", "on edge1"}, nil},
 		// The hub takes the Secret that Kamaji makes, whoever else says that a Secret is the tenant's.
 		"SaysThatATenantOwnsIt": {tenant + strings.ReplaceAll(owned, "NAME", "edge1-team") + forCluster("team", "edge1-team"), nil, nil,
 			[]string{"on edge1-team", "team"}, nil},

@@ -43,6 +43,7 @@ func (f *folder) read() []*member {
 			out = append(out, m)
 		}
 	}
+	out = f.namesakes(out)
 	f.homes(out)
 	out = slices.DeleteFunc(out, func(m *member) bool {
 		why := f.place(m)

@@ -118,26 +118,12 @@ func shortName(c *Cluster) string {
 // reached returns the known clusters that the sets of a namespace may select.
 func (f *folder) reached(home string) []*Cluster {
 	var out []*Cluster
-	for _, c := range f.known() {
+	for _, c := range f.clusters.known() {
 		if f.reach(home).To(c.registration()) {
 			out = append(out, c)
 		}
 	}
 	return out
-}
-
-// known returns all clusters that are known, also those that no object is for.
-func (f *folder) known() []*Cluster {
-	at := map[string]*Cluster{}
-	for i := range f.in.Registrations {
-		reg := &f.in.Registrations[i]
-		c := &Cluster{Namespace: reg.Namespace, Name: reg.Name, Labels: reg.Labels, Registered: true}
-		at[c.String()] = c
-	}
-	for _, c := range f.clusters.bySecret {
-		at[c.String()] = c
-	}
-	return slices.SortedFunc(maps.Values(at), func(a, b *Cluster) int { return cmp.Compare(a.String(), b.String()) })
 }
 
 // explains returns a label that exactly some clusters have, of all that could be selected.

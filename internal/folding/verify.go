@@ -78,9 +78,9 @@ func (f *folder) render(s *set, program *compile.Program) {
 		s.blame("its AddonSet is refused: " + err.Error())
 		return
 	}
-	for _, c := range f.known() {
+	for _, c := range f.clusters.known() {
 		reg := c.registration()
-		wanted := slices.ContainsFunc(s.clusters, func(o *Cluster) bool { return o.String() == c.String() })
+		wanted := slices.Contains(s.clusters, c) // not by its name, which another may have
 		if !selector.Matches(reg) {
 			if wanted {
 				s.blame(fmt.Sprintf("its AddonSet would not select cluster %s: %s", c, selector.Why(reg)))
@@ -109,7 +109,7 @@ func (f *folder) render(s *set, program *compile.Program) {
 
 // compare compares what comes out for a cluster with what is there.
 func (g *group) compare(c *Cluster, result *render.Result, notHere bool) {
-	i := slices.IndexFunc(g.members, func(m *member) bool { return m.cluster.String() == c.String() })
+	i := slices.IndexFunc(g.members, func(m *member) bool { return m.cluster == c })
 	m := g.members[i]
 	if why := g.differs(m, result, notHere); why != "" {
 		g.set.wrong[m] = why

@@ -247,14 +247,15 @@ func (r *Registrar) Leave(ctx context.Context, d *Departure) error {
 	return nil
 }
 
-// stays says what of the account is left, and how to remove it.
+// stays says what of the account is left, and how to remove it. The binding goes first: whoever makes a namespace of the name again
+// would have its rights.
 func (d *Departure) stays() string {
 	return fmt.Sprintf(`The add-ons have left. These stay:
   Namespace and ClusterRoleBinding %[1]s, with the hub's account, on the cluster
   Secret %[2]s/%[3]s on the hub
 Run the command again when the cluster answers, or with the rights of its administrator (--kubeconfig FILE). By hand, on the cluster:
+  kubectl delete clusterrolebinding --ignore-not-found %[1]s %[1]s-self
   kubectl delete namespace %[1]s
-  kubectl delete clusterrolebinding %[1]s
 If the cluster is gone, add --leave-account.`, d.account.Name, d.secret.Namespace, d.secret.Name)
 }
 

@@ -91,8 +91,16 @@ spec: {url: %s, interval: 2s, ref: {branch: main}}
 		})
 	}
 
-	dir := filepath.Join(t.TempDir(), "out")
-	out, errs, code := chandler(t, "import", "--live", "-o", dir, "--kubeconfig", h.KubeconfigFile(), "--secret-namespaces=flux-system")
+	var dir, out, errs string
+	var code int
+	soon(t, "Flux has applied all of it", func() error { // it begins again every two seconds, and import leaves what is not Ready
+		dir = filepath.Join(t.TempDir(), "out")
+		out, errs, code = chandler(t, "import", "--live", "-o", dir, "--kubeconfig", h.KubeconfigFile(), "--secret-namespaces=flux-system")
+		if strings.Contains(errs, "let Flux finish first") {
+			return errors.New(errs)
+		}
+		return nil
+	})
 	if code != 0 || !strings.Contains(errs, "left as it is: HelmRelease imported/one-paused: is suspended") {
 		t.Fatalf("exit code %d: %s%s", code, out, errs)
 	}

@@ -180,8 +180,28 @@ func (f *folder) state(m *member, spec map[string]any) string {
 		return "is being deleted"
 	case spec["suspend"] == true:
 		return "is suspended, and an add-on is not: `flux resume` it first, or leave it as it is"
+	case !applied(m.Object):
+		return "is not Ready as it is written now, so what runs is something else, which nobody would remove after its adoption: let Flux " +
+			"finish first"
 	}
 	return ""
+}
+
+// applied returns whether Flux has applied an object as it is now. Of one in a file without a status nobody knows.
+func applied(o *Object) bool {
+	status, there := o.Unstructured.Object["status"].(map[string]any)
+	if o.File != "" && !there {
+		return true
+	}
+	if seen, _, err := unstructured.NestedInt64(status, "observedGeneration"); err != nil || seen != o.GetGeneration() {
+		return false
+	}
+	conditions, _ := status["conditions"].([]any)
+	return slices.ContainsFunc(conditions, func(c any) bool {
+		condition, _ := c.(map[string]any)
+		seen, there := condition["observedGeneration"]
+		return condition["type"] == "Ready" && condition["status"] == "True" && (!there || seen == o.GetGeneration())
+	})
 }
 
 // dependencies finds the objects that one depends on.

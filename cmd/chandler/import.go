@@ -176,7 +176,7 @@ func (o *importOptions) folders(args []string, files []input) (in folding.Input)
 			sayLine(o.ErrOut, "note: %s", note)
 		}
 		for _, object := range fleet.Objects {
-			in.Objects = append(in.Objects, folding.Object{File: object.Folder, Line: 1, Unstructured: object.Unstructured})
+			in.Objects = append(in.Objects, folding.Object{File: object.Folder, Line: 1, Built: true, Unstructured: object.Unstructured})
 		}
 		o.sources = append(o.sources, fleet.Sources...)
 	}
@@ -245,7 +245,7 @@ func addBuilt(in *folding.Input, made *folding.Object, folder string, u *unstruc
 		return raw.String() == same && (strings.HasPrefix(raw.File, folder) ||
 			equality.Semantic.DeepEqual(raw.Unstructured.Object["spec"], u.Object["spec"]))
 	})
-	in.Objects = append(in.Objects, folding.Object{File: made.File, Line: made.Line, Unstructured: u})
+	in.Objects = append(in.Objects, folding.Object{File: made.File, Line: made.Line, Built: true, Unstructured: u})
 }
 
 // taken are the kinds that take takes.

@@ -141,3 +141,23 @@ func TestFoldWhoseCluster(t *testing.T) {
 		})
 	}
 }
+
+// TestFoldOfVariables: `${` in a file may be Flux's to replace. As text, it would reach the release that is taken over.
+func TestFoldOfVariables(t *testing.T) {
+	const release = "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: web, namespace: flux-system$UID}\nspec:\n  interval: 5m\n" +
+		"  chart: {spec: {chart: web, version: 1.x, sourceRef: {kind: HelmRepository, name: charts}}}\n  kubeConfig: {secretRef: {name: edge1}}\n  values: {host: \"web.${domain}\"}\n"
+	for name, tc := range map[string]struct {
+		uid   string
+		built bool
+		left  bool
+	}{"AFile": {left: true}, "Built": {built: true}, "PrintedByTheAPIServer": {uid: ", uid: u"}} {
+		t.Run(name, func(t *testing.T) {
+			in := input(t, strings.Replace(release, "$UID", tc.uid, 1))
+			in.Objects[0].Built = tc.built
+			out := folding.Fold(in)
+			if len(out.Left) != map[bool]int{true: 1}[tc.left] || tc.left && !strings.Contains(out.Left[0].String(), "holds ${, which Flux replaces if spec.postBuild") {
+				t.Errorf("left %v", out.Left)
+			}
+		})
+	}
+}

@@ -26,6 +26,8 @@ type Object struct {
 	// File and Line are where it is; empty if it is on the management cluster.
 	File string
 	Line int
+	// Built is true if it comes out of a folder as Flux applies it.
+	Built bool
 	*unstructured.Unstructured
 }
 

@@ -3,6 +3,8 @@
 package folding
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -180,11 +182,24 @@ func (f *folder) state(m *member, spec map[string]any) string {
 		return "is being deleted"
 	case spec["suspend"] == true:
 		return "is suspended, and an add-on is not: `flux resume` it first, or leave it as it is"
+	case open(m.Object):
+		return "holds ${, which Flux replaces if spec.postBuild of what applies it says so: import the folder with that Kustomization, or " +
+			"--live"
 	case !applied(m.Object):
 		return "is not Ready as it is written now, so what runs is something else, which nobody would remove after its adoption: let Flux " +
 			"finish first"
 	}
 	return ""
+}
+
+// open returns whether an object of a file may have holes that Flux fills when it applies it. What an API server has printed
+// has none any more.
+func open(o *Object) bool {
+	if o.File == "" || o.Built || o.GetUID() != "" {
+		return false
+	}
+	raw, _ := json.Marshal(o.Unstructured.Object["spec"]) // what was read as YAML always can be written
+	return bytes.Contains(raw, []byte("${"))
 }
 
 // applied returns whether Flux has applied an object as it is now. Of one in a file without a status nobody knows.

@@ -41,14 +41,32 @@ func (f *failures) wait(at place, now time.Time) time.Duration {
 
 // note notes that a cluster has given no token, and returns after how long it is asked again.
 func (f *failures) note(at place, now time.Time) time.Duration {
+	return f.noteUntil(at, now, time.Time{})
+}
+
+// noteUntil is note for a token that the cluster is asked with, and which ends at a time; zero if nobody knows. The time between
+// two requests gets shorter as the end comes near, so that a cluster that is well again in time is not lost.
+func (f *failures) noteUntil(at place, now, ends time.Time) time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.entries == nil {
 		f.entries = map[place]failed{}
 	}
 	after := min(max(2*f.entries[at].after, firstRetry), lastRetry)
+	if left := ends.Sub(now); left > 0 {
+		after = min(after, max(left/10, firstRetry))
+	}
 	f.entries[at] = failed{now.Add(after), after}
 	return after
+}
+
+// forgive forgets that a cluster has given no token, and not that it has given one.
+func (f *failures) forgive(at place) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.entries[at].after > 0 {
+		delete(f.entries, at)
+	}
 }
 
 // rest notes that a cluster has given a token, and is not to be asked again for a while, whatever it says of it.

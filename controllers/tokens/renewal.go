@@ -58,6 +58,9 @@ func (r *Renewal) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Re
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
+	if !status.Online(reg) {
+		r.failures.forgive(at) // when it answers again, it may give a token again
+	}
 	if !may(reg) {
 		return ctrl.Result{}, nil // what it waits for wakes this room
 	}
@@ -67,8 +70,8 @@ func (r *Renewal) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Re
 	if err := r.Client.Get(ctx, key, meta); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	asked, asks := meta.Annotations[hubv1.RenewTokenAnnotation]
-	if _, mirror := meta.Labels[hubv1.MirrorLabel]; !asks || mirror || meta.DeletionTimestamp != nil {
+	asked, asks := asksFor(meta)
+	if !asks {
 		return ctrl.Result{}, nil
 	}
 	now := r.Clock.Now()
@@ -90,6 +93,13 @@ func (r *Renewal) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Re
 	return apply.Retried(ctrl.Result{RequeueAfter: again}, err)
 }
 
+// asksFor returns the lifetime of the tokens that a Secret asks for; false if it asks for none, or goes, or is a mirror.
+func asksFor(secret metav1.Object) (lifetime string, ok bool) {
+	lifetime, ok = secret.GetAnnotations()[hubv1.RenewTokenAnnotation]
+	_, mirror := secret.GetLabels()[hubv1.MirrorLabel]
+	return lifetime, ok && !mirror && secret.GetDeletionTimestamp() == nil
+}
+
 // may returns whether a registration is one whose credential somebody may have the hub renew: the cluster answers to the
 // kubeconfig that the Secret has, and nobody else renews it, as Kamaji and Cluster API do.
 func may(reg *hubv1.ClusterRegistration) bool {
@@ -101,8 +111,15 @@ func may(reg *hubv1.ClusterRegistration) bool {
 // renew asks for a token and writes it. It returns after how long to look again.
 func (r *Renewal) renew(ctx context.Context, reg *hubv1.ClusterRegistration, at place, lifetime time.Duration) (time.Duration, error) {
 	secret, config, err := credential.Secret(ctx, r.Live, r.Config, reg)
-	if err != nil || secret == nil {
-		return 0, err // the registration room reads it anew, and that wakes this one
+	if err != nil {
+		return 0, err
+	}
+	if secret == nil {
+		// The registration room reads it anew, and that wakes this one, unless it is put back before.
+		return otherSecret, nil
+	}
+	if _, asks := asksFor(secret); !asks {
+		return 0, nil // somebody has just said so, and the cache does not know yet
 	}
 	account, began, ok := config.Account()
 	if !ok {
@@ -111,9 +128,14 @@ func (r *Renewal) renew(ctx context.Context, reg *hubv1.ClusterRegistration, at 
 		return 0, nil
 	}
 	issued := r.Clock.Now()
-	if _, noted := token.NotesOf(secret.Annotations, config.Fingerprint(), issued); !noted && !began.IsZero() && !began.After(issued) {
+	notes, noted := token.NotesOf(secret.Annotations, config.Fingerprint(), issued)
+	ends := notes.Expires
+	if !noted {
+		ends, _ = config.Expiration()
+	}
+	if !noted && !began.IsZero() && !began.After(issued) {
 		// Somebody has written it who notes nothing. What the token says of itself is by the clock of the cluster.
-		if ends, ok := config.Expiration(); ok {
+		if !ends.IsZero() {
 			if wait := token.RenewIn(began, token.Expiry(began, ends, token.Longest), issued); wait > 0 {
 				return wait, nil
 			}
@@ -123,17 +145,17 @@ func (r *Renewal) renew(ctx context.Context, reg *hubv1.ClusterRegistration, at 
 		probe.Options{Rules: config.Rules(), UserAgent: "chandler-hub", Total: answerTime})
 	if failure != nil {
 		r.tell(reg, fmt.Sprintf("no new token of ServiceAccount %s: %s", account, failure.Message))
-		return r.failures.note(at, issued), nil
+		return r.failures.noteUntil(at, issued, ends), nil
 	}
 	raw, renewed, ok := config.Retoken(secret.Data[reg.Status.Credential.Key], text)
 	if !ok || !of(renewed, account) {
 		r.tell(reg, fmt.Sprintf("what the cluster gives is no token of ServiceAccount %s, or cannot be written in the place of the old "+
 			"one", account))
-		return r.failures.note(at, issued), nil
+		return r.failures.noteUntil(at, issued, ends), nil
 	}
-	notes := token.Notes{Issued: issued, Expires: token.Expiry(issued, says, lifetime), Fingerprint: renewed.Fingerprint()}
+	notes = token.Notes{Issued: issued, Expires: token.Expiry(issued, says, lifetime), Fingerprint: renewed.Fingerprint()}
 	if err := r.write(ctx, secret, reg.Status.Credential.Key, raw, notes); err != nil {
-		if again := r.failures.note(at, issued); !apply.Lagged(err) {
+		if again := r.failures.noteUntil(at, issued, ends); !apply.Lagged(err) {
 			// Not the text of the API server, which may quote what was refused.
 			r.tell(reg, fmt.Sprintf("the Secret cannot be written: %s", cmp.Or(apierrors.ReasonForError(err), "the API server does not answer")))
 			return again, nil
@@ -144,6 +166,9 @@ func (r *Renewal) renew(ctx context.Context, reg *hubv1.ClusterRegistration, at 
 	r.failures.rest(at, issued, leastApart)
 	return max(token.RenewIn(notes.Issued, notes.Expires, r.Clock.Now()), leastApart), nil
 }
+
+// otherSecret is how long to wait while the Secret is another one than the registration room has read.
+const otherSecret = time.Minute
 
 // leastApart is the time between two tokens of one cluster at least. The shortest token lives twice as long.
 const leastApart = token.Shortest / 2

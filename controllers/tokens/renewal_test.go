@@ -367,3 +367,74 @@ func TestOwnTokenCannotBeWritten(t *testing.T) {
 		t.Errorf("%d writes, told %q", asked, told)
 	}
 }
+
+// A cluster gives no tokens for a while, as in a long upgrade of its control plane, or it does not answer at all. It is asked again
+// before the token is over, however often it has failed.
+func TestOwnTokenIsAskedForInTime(t *testing.T) {
+	const life = time.Hour
+	for name, well := range map[string]time.Duration{"Soon": 21 * time.Minute, "Late": 51 * time.Minute, "AtTheEnd": 58 * time.Minute} {
+		for _, noted := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, noted %t", name, noted), func(t *testing.T) {
+				m := newRenewable(t, func(m *renewable) {
+					raw := []byte(registered(jwt(ownAccount, now, now.Add(life))))
+					m.secret.Data["value"], m.secret.Annotations = raw, map[string]string{}
+					if noted {
+						m.secret.Annotations = token.Notes{Issued: now, Expires: now.Add(life), Fingerprint: parse(t, raw).Fingerprint()}.Annotations()
+					}
+					m.secret.Annotations[hubv1.RenewTokenAnnotation] = "1h"
+				})
+				m.answer = func(a types.NamespacedName, l time.Duration) (string, time.Time, *probe.Failure) {
+					at := m.clock.Now()
+					if at.Sub(now) < well {
+						return "", time.Time{}, &probe.Failure{Reason: probe.ReasonNotReady, Message: "later"}
+					}
+					return jwt(a.Namespace+":"+a.Name, at, at.Add(l)), at.Add(l), nil
+				}
+				for m.clock.Now().Sub(now) < life {
+					_, again := m.look(t)
+					if m.writes > 0 {
+						if len(m.asked) > 60 {
+							t.Errorf("asked %d times", len(m.asked))
+						}
+						return
+					}
+					m.clock.SetTime(m.clock.Now().Add(again))
+					m.events()
+				}
+				t.Errorf("the cluster gives tokens after %s, and the hub has asked %d times, and not since", well, len(m.asked))
+			})
+		}
+	}
+}
+
+// A cluster that has been away is asked at once, and one that has just given a token is not.
+func TestOwnTokenOfAClusterThatComesBack(t *testing.T) {
+	for name, gives := range map[string]bool{"GaveNone": false, "GaveOne": true} {
+		t.Run(name, func(t *testing.T) {
+			m := newRenewable(t, nil)
+			m.clock.SetTime(now.Add(tenDays))
+			if !gives {
+				m.answer = func(types.NamespacedName, time.Duration) (string, time.Time, *probe.Failure) {
+					return "", time.Time{}, &probe.Failure{Message: "refused"}
+				}
+			}
+			m.look(t)
+			for _, online := range []metav1.ConditionStatus{metav1.ConditionFalse, metav1.ConditionTrue} {
+				s := &corev1.Secret{}
+				if err := m.api.Get(t.Context(), client.ObjectKeyFromObject(m.secret), s); err != nil {
+					t.Fatal(err)
+				}
+				s.Data = m.secret.Data // the old token is put back
+				if err := m.api.Update(t.Context(), s); err != nil {
+					t.Fatal(err)
+				}
+				status.Set(m.reg, hubv1.ReachableCondition, online, "Test", "", m.clock.Now())
+				m.pass(t, time.Second)
+				m.look(t)
+			}
+			if want := map[bool]int{false: 2, true: 1}[gives]; len(m.asked) != want {
+				t.Errorf("asked %d times, want %d", len(m.asked), want)
+			}
+		})
+	}
+}

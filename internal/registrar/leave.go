@@ -203,8 +203,8 @@ func (d *Departure) Print(out io.Writer) error {
 
 // kept says what stays for another registration.
 func (d *Departure) kept() string {
-	return fmt.Sprintf("Secret %s/%s, and Namespace %s on the cluster with the hub's account: stay, because %s uses them. Run the command again "+
-		"when that is unregistered", d.secret.Namespace, d.secret.Name, d.account.Name, d.user)
+	return fmt.Sprintf("Secret %s/%s, and Namespace %s on the cluster with the hub's account: stay, because %s uses them. Run the command "+
+		"again when that is unregistered", d.secret.Namespace, d.secret.Name, d.account.Name, d.user)
 }
 
 // Leave unregisters the cluster. What it has not come to is done by the next run.

@@ -126,15 +126,15 @@ func (c *creation) run(cmd *cobra.Command, m maker) error {
 	if err := draft.Check(objects, teams, c.reader.Hub, time.Now()); err != nil {
 		return err
 	}
-	if err := c.ofTeam(ctx, objects); err != nil {
+	if err := c.checkPeople(ctx, objects); err != nil {
 		return err
 	}
 	w := writer{client: c.reader.Client, out: cmd.OutOrStdout(), overwrite: c.overwrite || c.force, force: c.force}
 	return w.write(ctx, objects)
 }
 
-// ofTeam refuses hub namespaces in which the people of a team, who read Secrets there, would find admin kubeconfigs.
-func (c *creation) ofTeam(ctx context.Context, objects []*unstructured.Unstructured) error {
+// checkPeople refuses hub namespaces in which the people of a team, who read Secrets there, would find admin kubeconfigs.
+func (c *creation) checkPeople(ctx context.Context, objects []*unstructured.Unstructured) error {
 	for _, u := range objects {
 		if u.GetKind() != "RoleBinding" {
 			continue

@@ -27,23 +27,20 @@ type writer struct {
 // write applies the objects in their order. First the API server is asked about all of them, so that a mistake in the last
 // one does not leave the first ones behind.
 func (w *writer) write(ctx context.Context, objects []*unstructured.Unstructured) error {
-	if err := w.ask(ctx, objects); err != nil {
+	before, err := w.ask(ctx, objects)
+	if err != nil {
 		return err
 	}
-	for _, u := range objects {
-		before, err := w.before(ctx, u)
-		if err != nil {
-			return err
-		}
+	for i, u := range objects {
 		after := u.DeepCopy()
 		if err := w.apply(ctx, after); err != nil {
 			return w.wrap(u, err)
 		}
 		what := "configured"
 		switch {
-		case before == nil:
+		case before[i] == nil:
 			what = "created"
-		case len(differences(before, after)) == 0:
+		case len(differences(before[i], after)) == 0:
 			what = "unchanged"
 		}
 		if _, err := fmt.Fprintln(w.out, called(u), what); err != nil {
@@ -55,20 +52,23 @@ func (w *writer) write(ctx context.Context, objects []*unstructured.Unstructured
 
 // ask has the API server say what it would do. An object that exists is somebody's, also if he has made it by this command:
 // another selector, or another add-on, would take away what clusters have. So it stays as it is, unless the user says so.
-func (w *writer) ask(ctx context.Context, objects []*unstructured.Unstructured) error {
+// ask returns each object as it is before; nil for one that is none yet.
+func (w *writer) ask(ctx context.Context, objects []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	made := map[string]bool{}
-	for _, u := range objects {
+	all := make([]*unstructured.Unstructured, len(objects))
+	for i, u := range objects {
 		before, err := w.before(ctx, u)
 		if err != nil {
-			return err
+			return nil, err
 		}
+		all[i] = before
 		after := u.DeepCopy()
 		err = w.apply(ctx, after, client.DryRunAll)
 		if apierrors.IsNotFound(err) && made[u.GetNamespace()] {
 			continue // its namespace does not exist yet, and is made with it
 		}
 		if err != nil {
-			return w.wrap(u, err)
+			return nil, w.wrap(u, err)
 		}
 		if u.GetKind() == "Namespace" {
 			made[u.GetName()] = true
@@ -77,11 +77,11 @@ func (w *writer) ask(ctx context.Context, objects []*unstructured.Unstructured) 
 			continue
 		}
 		if fields := differences(before, after); len(fields) > 0 {
-			return fmt.Errorf("%s exists, and differs in %s: choose another name, or write --overwrite to change it", called(u),
+			return nil, fmt.Errorf("%s exists, and differs in %s: choose another name, or write --overwrite to change it", called(u),
 				strings.Join(fields, ", "))
 		}
 	}
-	return nil
+	return all, nil
 }
 
 // before returns an object as it is; nil if there is none.

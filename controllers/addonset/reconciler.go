@@ -223,7 +223,7 @@ func (r *Reconciler) retire(ctx context.Context, set *hubv1.AddonSet, deliveries
 		if err := r.Client.Get(ctx, key, reg); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("read registration %s: %w", key, err)
 		}
-		asked.withdraw(d, reg)
+		asked.withdraw(d, reg, nil)
 	}
 	if asked.failed != nil {
 		return asked.failed

@@ -71,26 +71,21 @@ func (r *removals) of(d *hubv1.AddonDelivery, reg *hubv1.ClusterRegistration, se
 	switch {
 	case reg == nil:
 	case status.Unregistered(reg), drain.Requested(reg):
-		r.withdraw(d, reg)
+		r.withdraw(d, reg, nil)
 	case !status.Goes(reg) && selector != nil && !selector.Matches(reg):
-		r.withdraw(d, reg)
-		if q, ok := r.requests[guard.Withdrawal(string(d.UID))]; ok {
-			q.deselected = func(labels map[string]string) bool {
-				next := reg.DeepCopy()
-				next.Labels = labels
-				return !selector.Matches(next)
-			}
-			q.registration = reg
-			r.requests[guard.Withdrawal(string(d.UID))] = q
-		}
+		r.withdraw(d, reg, func(labels map[string]string) bool {
+			next := reg.DeepCopy()
+			next.Labels = labels
+			return !selector.Matches(next)
+		})
 	default:
 		r.change(d)
 	}
 }
 
 // withdraw requests that a whole delivery goes. It does not count if its add-ons stay on the cluster, if they are
-// lost with the cluster anyway, or if somebody drains the cluster, by name.
-func (r *removals) withdraw(d *hubv1.AddonDelivery, reg *hubv1.ClusterRegistration) {
+// lost with the cluster anyway, or if somebody drains the cluster, by name. deselected is that of a request.
+func (r *removals) withdraw(d *hubv1.AddonDelivery, reg *hubv1.ClusterRegistration, deselected func(labels map[string]string) bool) {
 	r.goes(d)
 	if d.Withdrawn() || r.doomed && d.DeletionTimestamp != nil {
 		return
@@ -103,7 +98,8 @@ func (r *removals) withdraw(d *hubv1.AddonDelivery, reg *hubv1.ClusterRegistrati
 	if orphaned || drain.Requested(reg) || r.losesNothing(reg) {
 		addons, empty = nil, false
 	}
-	r.ask(d, guard.Withdrawal(string(d.UID)), addons, request{delivery: d, orphan: orphaned, empty: empty})
+	r.ask(d, guard.Withdrawal(string(d.UID)), addons,
+		request{delivery: d, orphan: orphaned, empty: empty, registration: reg, deselected: deselected})
 }
 
 // losesNothing returns whether nothing is lost when a registration is unregistered: its cluster goes, somebody forces

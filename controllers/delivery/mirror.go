@@ -293,7 +293,8 @@ func (r *Reconciler) dropForsaken(ctx context.Context, c *cluster) error {
 			if _, err := r.reachOf(ctx, c, m.Namespace); err != nil {
 				return err
 			}
-			teams := m.Labels[hubv1.MirrorLabel] == identity.TeamMirror // that one goes by its registration's labels, and there is none
+			// A Team reaches a cluster by the labels of its registration, which may have gone.
+			teams := m.Labels[hubv1.MirrorLabel] == identity.TeamMirror
 			if m.Name != identity.Mirror(r.Config.HubID, c.key) || !c.reaches(m.Namespace) && !teams {
 				continue
 			}

@@ -108,21 +108,10 @@ func ClustersOfTeam(c client.Reader) handler.MapFunc {
 	}
 }
 
-// UsersOfSecret returns a function that returns the registrations whose kubeconfig in use comes from a Secret.
+// UsersOfSecret returns a function that returns the registrations whose kubeconfig comes from a Secret, or is to come from it.
 func UsersOfSecret(c client.Reader) handler.MapFunc {
 	return func(ctx context.Context, obj client.Object) []reconcile.Request {
-		list := &hubv1.ClusterRegistrationList{}
-		if err := c.List(ctx, list, client.InNamespace(obj.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "list the registrations of a namespace")
-			return nil
-		}
-		var out []reconcile.Request
-		for i := range list.Items {
-			if in := list.Items[i].Status.Credential; in != nil && in.SecretName == obj.GetName() {
-				out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
-			}
-		}
-		return out
+		return Registrations(ctx, c, client.InNamespace(obj.GetNamespace()), client.MatchingFields{index.RegistrationSecret: obj.GetName()})
 	}
 }
 

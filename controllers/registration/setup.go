@@ -180,8 +180,7 @@ func setChanges() predicate.Predicate {
 }
 
 func (r *Reconciler) usersOfSecret(ctx context.Context, obj client.Object) []reconcile.Request {
-	out := enqueue.Registrations(ctx, r.Client, client.InNamespace(obj.GetNamespace()),
-		client.MatchingFields{index.RegistrationSecret: obj.GetName()})
+	out := enqueue.UsersOfSecret(r.Client)(ctx, obj)
 	if obj.GetLabels()[hubv1.RegisterLabel] != "" {
 		out = append(out, r.named(ctx, obj)...)
 	}

@@ -133,12 +133,10 @@ func (r *Renewal) renew(ctx context.Context, reg *hubv1.ClusterRegistration, at 
 	if !noted {
 		ends, _ = config.Expiration()
 	}
-	if !noted && !began.IsZero() && !began.After(issued) {
+	if !noted && !ends.IsZero() && !began.IsZero() && !began.After(issued) {
 		// Somebody has written it who notes nothing. What the token says of itself is by the clock of the cluster.
-		if !ends.IsZero() {
-			if wait := token.RenewIn(began, token.Expiry(began, ends, token.Longest), issued); wait > 0 {
-				return wait, nil
-			}
+		if wait := token.RenewIn(began, token.Expiry(began, ends, token.Longest), issued); wait > 0 {
+			return wait, nil
 		}
 	}
 	text, says, failure := r.Token(ctx, config, account, lifetime,

@@ -18,6 +18,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/chandler-hub/chandler/internal/excerpt"
 )
 
 // Object is what is common to all objects that a command makes.
@@ -54,7 +56,7 @@ func set(m map[string]any, v any, path ...string) {
 		}
 	case time.Duration:
 		if v != 0 {
-			set(m, short(v), path...)
+			set(m, excerpt.Duration(v), path...)
 		}
 		return
 	case []string:
@@ -69,18 +71,6 @@ func set(m map[string]any, v any, path ...string) {
 		return
 	}
 	_ = unstructured.SetNestedField(m, v, path...) // the same
-}
-
-// short writes a duration as people do: 10m, not 10m0s.
-func short(d time.Duration) string {
-	s := d.String()
-	if strings.HasSuffix(s, "m0s") {
-		s = strings.TrimSuffix(s, "0s")
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = strings.TrimSuffix(s, "0m")
-	}
-	return s
 }
 
 // check returns what is wrong with the names of an object.

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package excerpt shortens texts that other people wrote, so that they fit a status, a table or a line. It cuts
-// between characters, never within one.
+// between characters, never within one. It also makes such texts safe for a terminal, and writes durations as people do.
 package excerpt
 
 import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 )
@@ -67,6 +68,21 @@ func Visible(s string) string { return visible(s, "") }
 
 // VisibleLines is Visible, and keeps the ends of lines.
 func VisibleLines(s string) string { return visible(s, "\n") }
+
+// Line is Visible, and makes one blank of many, so that the text fits one line.
+func Line(s string) string { return strings.Join(strings.Fields(Visible(s)), " ") }
+
+// Duration writes a duration as people do: 10m and 720h, not 10m0s and 720h0m0s.
+func Duration(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
 
 func visible(s, kept string) string {
 	return strings.Map(func(r rune) rune {

@@ -5,6 +5,7 @@ package excerpt_test
 import (
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/chandler-hub/chandler/internal/excerpt"
@@ -65,5 +66,27 @@ func TestCut(t *testing.T) {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
 		})
+	}
+}
+
+func TestLine(t *testing.T) {
+	for in, want := range map[string]string{
+		"a b": "a b", " a\n\tb  ": "a b", "a\u202eb": "a b", "a\x1b[2Jb": "a [2Jb", "\ufeff": "",
+	} {
+		if got := excerpt.Line(in); got != want {
+			t.Errorf("%q: got %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestDuration(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		0: "0s", 30 * time.Second: "30s", 10 * time.Minute: "10m", 90 * time.Minute: "1h30m", 601 * time.Second: "10m1s",
+		720 * time.Hour: "720h", time.Hour + 10*time.Second: "1h0m10s", -10 * time.Minute: "-10m",
+	} {
+		got := excerpt.Duration(d)
+		if back, err := time.ParseDuration(got); got != want || err != nil || back != d {
+			t.Errorf("%s: got %q, want %q", d, got, want)
+		}
 	}
 }

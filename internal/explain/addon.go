@@ -11,6 +11,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/compile"
+	"github.com/chandler-hub/chandler/internal/excerpt"
 	"github.com/chandler-hub/chandler/internal/render"
 	"github.com/chandler-hub/chandler/internal/status"
 )
@@ -177,7 +178,7 @@ func (e *explainer) details(c claim) []Line {
 	}
 	if a := c.set.addon(c.row.Addon); a != nil {
 		if from := c.set.takesOver(a); len(from) > 0 {
-			lines = append(lines, Line{"Takes over", oneLine(strings.Join(from, "; "))})
+			lines = append(lines, Line{"Takes over", excerpt.Line(strings.Join(from, "; "))})
 		}
 	}
 	return lines
@@ -191,7 +192,7 @@ func (s *set) revisionText() string {
 	if s.invalid != nil {
 		text += "; the set as it is now does not compile: " + first(s.invalid)
 	}
-	return oneLine(text)
+	return excerpt.Line(text)
 }
 
 // takesOver lists what an add-on takes over that still exists.

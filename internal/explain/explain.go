@@ -8,7 +8,6 @@ package explain
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
@@ -141,7 +140,4 @@ func (e *explainer) notes() []string {
 // cluster names the cluster.
 func (e *explainer) cluster() string { return e.Registration.Namespace + "/" + e.Registration.Name }
 
-// oneLine makes a text that other people wrote safe for a terminal, and fit one line.
-func oneLine(s string) string { return strings.Join(strings.Fields(excerpt.Visible(s)), " ") }
-
-func sprintf(format string, args ...any) string { return oneLine(fmt.Sprintf(format, args...)) }
+func sprintf(format string, args ...any) string { return excerpt.Line(fmt.Sprintf(format, args...)) }

@@ -42,7 +42,7 @@ const (
 
 // body fills in the fields of an add-on, or the errors with which rendering it fails.
 func (e *explainer) body(s *set, name string, r *AddonReport) {
-	fail := func(text string) { r.Errors = append(r.Errors, oneLine(text)) }
+	fail := func(text string) { r.Errors = append(r.Errors, excerpt.Line(text)) }
 	a := s.addon(name)
 	switch {
 	case s.unrenderable != nil:
@@ -153,7 +153,7 @@ func by(layer string) string {
 	if layer == "set" {
 		return "the set"
 	}
-	return oneLine(layer)
+	return excerpt.Line(layer)
 }
 
 // manifests turns the releases that deliver plain objects back into what the author wrote. It leaves out of the spec

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/excerpt"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
 )
 
@@ -83,7 +84,7 @@ func (e *explainer) objectLines(s *set, a *hubv1.AddonStatus) []Line {
 	if applied == "" {
 		applied = "nothing yet"
 	}
-	return append(lines, Line{"Ready", ready}, Line{"Applied", oneLine(applied)})
+	return append(lines, Line{"Ready", ready}, Line{"Applied", excerpt.Line(applied)})
 }
 
 // helmApplied returns what Helm did last.

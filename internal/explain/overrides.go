@@ -9,6 +9,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/compile"
+	"github.com/chandler-hub/chandler/internal/excerpt"
 	"github.com/chandler-hub/chandler/internal/facts"
 )
 
@@ -35,7 +36,7 @@ func (e *explainer) overrides() []Override {
 		if o.Reason != "" {
 			why += "; its reason: " + o.Reason
 		}
-		out = append(out, Override{Addon: o.Name, State: state, Why: strings.TrimPrefix(oneLine(why), "; ")})
+		out = append(out, Override{Addon: o.Name, State: state, Why: strings.TrimPrefix(excerpt.Line(why), "; ")})
 	}
 	return out
 }

@@ -13,6 +13,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/compile"
+	"github.com/chandler-hub/chandler/internal/excerpt"
 	"github.com/chandler-hub/chandler/internal/guard"
 	"github.com/chandler-hub/chandler/internal/status"
 )
@@ -40,7 +41,7 @@ func (e *explainer) absent(s *set, addon string) Row {
 	r := Row{Addon: addon, Set: s.String(), State: NotSelected}
 	switch {
 	case s.selector != nil && s.selector.Why(e.Registration) != "":
-		r.Why = oneLine(s.selector.Why(e.Registration))
+		r.Why = excerpt.Line(s.selector.Why(e.Registration))
 	case s.invalid != nil:
 		r.State, r.Why = NotCompiled, first(s.invalid)
 	case s.object.DeletionTimestamp != nil:
@@ -57,7 +58,7 @@ var held = []string{hubv1.RevisionNotFoundReason, hubv1.InvalidSpecReason, hubv1
 func (e *explainer) trouble(s *set) (Row, bool) {
 	r := Row{Set: s.String()}
 	say := func(state hubv1.AddonState, why string) (Row, bool) {
-		r.State, r.Why = state, oneLine(why)
+		r.State, r.Why = state, excerpt.Line(why)
 		return r, true
 	}
 	switch {
@@ -136,7 +137,7 @@ func (e *explainer) row(s *set, name string) Row {
 	a := s.status(name)
 	switch {
 	case a != nil:
-		r.State, r.Version, r.Why = a.State, oneLine(a.Version), oneLine(a.Message)
+		r.State, r.Version, r.Why = a.State, excerpt.Line(a.Version), excerpt.Line(a.Message)
 		if a.Since != nil {
 			r.Since = &a.Since.Time
 		}
@@ -162,7 +163,7 @@ func (e *explainer) row(s *set, name string) Row {
 func (e *explainer) header() []Line {
 	reg := e.Registration
 	lines := []Line{{"Cluster", e.cluster()}, {"Origin", e.originText()}}
-	add := func(name, text string) { lines = append(lines, Line{name, oneLine(text)}) }
+	add := func(name, text string) { lines = append(lines, Line{name, excerpt.Line(text)}) }
 	add("Provider", cmp.Or(reg.Status.Provider, "unknown"))
 	add("Kubernetes", cmp.Or(reg.Status.KubernetesVersion, "unknown"))
 	nodes := "unknown"
@@ -193,7 +194,7 @@ func condition(c *metav1.Condition) string {
 	if c.Message != "" {
 		text += ": " + c.Message
 	}
-	return oneLine(text)
+	return excerpt.Line(text)
 }
 
 func (e *explainer) originText() string {
@@ -203,7 +204,7 @@ func (e *explainer) originText() string {
 	}
 	text := sprintf("%s %s/%s", ref.Kind, e.Registration.Namespace, ref.Name)
 	if e.Origin == nil && e.NoOrigin != "" {
-		text += ", " + oneLine(e.NoOrigin)
+		text += ", " + excerpt.Line(e.NoOrigin)
 	}
 	return text
 }

@@ -12,6 +12,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/compile"
+	"github.com/chandler-hub/chandler/internal/excerpt"
 	"github.com/chandler-hub/chandler/internal/match"
 	"github.com/chandler-hub/chandler/internal/provenance"
 	"github.com/chandler-hub/chandler/internal/render"
@@ -230,11 +231,11 @@ func (s *set) status(name string) *hubv1.AddonStatus {
 func first(err error) string {
 	errs, ok := err.(compile.Errors) //nolint:errorlint // made by compile, never wrapped
 	if !ok || len(errs) == 1 {
-		return oneLine(err.Error())
+		return excerpt.Line(err.Error())
 	}
 	more := fmt.Sprintf(" (and %d more errors)", len(errs)-1)
 	if len(errs) == 2 {
 		more = " (and 1 more error)"
 	}
-	return oneLine(errs[0].Error() + more)
+	return excerpt.Line(errs[0].Error() + more)
 }

@@ -28,6 +28,27 @@ func Has(s string) bool { return strings.Contains(s, open) }
 // Escape returns a template that evaluates to s.
 func Escape(s string) string { return strings.ReplaceAll(s, open, escaped) }
 
+// EscapeAll returns a copy of a JSON value in which no text is taken for an expression.
+func EscapeAll(v any) any {
+	switch v := v.(type) {
+	case string:
+		return Escape(v)
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for k, x := range v {
+			out[k] = EscapeAll(x)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, x := range v {
+			out[i] = EscapeAll(x)
+		}
+		return out
+	}
+	return v
+}
+
 // piece is a part of a template: literal text, or an expression.
 type piece struct {
 	text string

@@ -119,7 +119,7 @@ func (n *node) write() any {
 	case n.text != nil:
 		return n.text
 	case n.fields == nil:
-		return escape(n.leaf)
+		return expression.EscapeAll(n.leaf)
 	}
 	out := make(map[string]any, len(n.fields))
 	for k, f := range n.fields {

@@ -157,7 +157,7 @@ func Fold(in Input) *Result {
 func (f *folder) leave(o *Object, format string, args ...any) {
 	if !f.left[o.key()] {
 		f.left[o.key()] = true
-		f.out.Left = append(f.out.Left, Left{o, oneLine(fmt.Sprintf(format, args...))})
+		f.out.Left = append(f.out.Left, Left{o, excerpt.Line(fmt.Sprintf(format, args...))})
 	}
 }
 
@@ -204,7 +204,7 @@ func madeBy(o *Object) string {
 	}
 	if app := cmp.Or(o.GetAnnotations()["argocd.argoproj.io/tracking-id"], l["argocd.argoproj.io/instance"]); app != "" {
 		name, _, _ := strings.Cut(app, ":")
-		return "Argo CD Application " + oneLine(name)
+		return "Argo CD Application " + excerpt.Line(name)
 	}
 	return ""
 }
@@ -240,9 +240,6 @@ func (f *folder) dependable(members []*member) []*member {
 		}
 	}
 }
-
-// oneLine makes a text that people wrote safe for one line of a terminal or of a comment.
-func oneLine(s string) string { return strings.Join(strings.Fields(excerpt.Visible(s)), " ") }
 
 func (c *Cluster) key() types.NamespacedName {
 	return types.NamespacedName{Namespace: c.Namespace, Name: c.Name}

@@ -121,7 +121,7 @@ func (l Left) String() string {
 	if l.File != "" {
 		where = " (" + l.where() + ")"
 	}
-	return oneLine(fmt.Sprintf("%s%s: %s", l.Object, where, l.Reason))
+	return excerpt.Line(fmt.Sprintf("%s%s: %s", l.Object, where, l.Reason))
 }
 
 // Head returns the comment that comes before the sets.

@@ -427,7 +427,7 @@ func addonOverlays(changes []located) []hubv1.AddonOverlay {
 			case c.remove:
 				_ = unstructured.SetNestedField(body, nil, c.path...) // its parents are objects here
 			default:
-				_ = unstructured.SetNestedField(body, escape(c.value), c.path...) // the same
+				_ = unstructured.SetNestedField(body, expression.EscapeAll(c.value), c.path...) // the same
 			}
 		}
 		if len(body) > 0 {

@@ -9,10 +9,10 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	"unicode"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/chandler-hub/chandler/internal/excerpt"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/merge"
 )
@@ -93,11 +93,4 @@ func (r *Report) warn(format string, args ...any) {
 }
 
 // oneLine makes a text that people wrote safe for one line of a terminal, or of a comment in YAML.
-func oneLine(s string) string {
-	return strings.TrimSpace(strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || r == '\ufeff' {
-			return ' '
-		}
-		return r
-	}, s))
-}
+func oneLine(s string) string { return strings.TrimSpace(excerpt.Visible(s)) }

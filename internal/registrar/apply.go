@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandler-hub/chandler/internal/account"
+	"github.com/chandler-hub/chandler/internal/excerpt"
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
 	"github.com/chandler-hub/chandler/internal/token"
 )
@@ -27,7 +28,7 @@ func (r *Registrar) Apply(ctx context.Context, w *Work) error {
 	if err := r.makeAccount(ctx, w); err != nil {
 		return err
 	}
-	secret := w.account.Secret(w.req.Labels, token.Text(w.req.Lifetime), w.cluster.uid)
+	secret := w.account.Secret(w.req.Labels, excerpt.Duration(w.req.Lifetime), w.cluster.uid)
 	if w.current == nil {
 		config, notes, err := r.newToken(ctx, w)
 		if err != nil {

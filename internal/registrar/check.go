@@ -23,6 +23,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/account"
+	"github.com/chandler-hub/chandler/internal/excerpt"
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
 	"github.com/chandler-hub/chandler/internal/origin"
 	"github.com/chandler-hub/chandler/internal/probe"
@@ -54,7 +55,7 @@ func (r Request) Validate() error {
 			return fmt.Errorf("--labels %s=%s: %s", key, r.Labels[key], errs[0])
 		}
 	}
-	if _, ok := token.Lifetime(token.Text(r.Lifetime)); !ok {
+	if _, ok := token.Lifetime(excerpt.Duration(r.Lifetime)); !ok {
 		return fmt.Errorf("--token-ttl %s: write a duration from %s to %s, such as 720h", r.Lifetime, token.Shortest, token.Longest)
 	}
 	if errs := validation.IsDNS1123Subdomain(strings.ToLower(strings.ReplaceAll(r.Role, ":", "-"))); len(errs) > 0 {
@@ -213,7 +214,7 @@ func (r *Registrar) onHub(ctx context.Context, w *Work) error {
 		return err
 	}
 	w.secret = s
-	want := w.account.Secret(w.req.Labels, token.Text(w.req.Lifetime), w.cluster.uid)
+	want := w.account.Secret(w.req.Labels, excerpt.Duration(w.req.Lifetime), w.cluster.uid)
 	w.relabel = !contains(s.Labels, want.Labels) || !contains(s.Annotations, want.Annotations)
 	config, err := kubeconfig.Parse(s.Data[account.SecretKey], account.Lenient())
 	if err != nil {
@@ -300,7 +301,7 @@ func (r *Registrar) steps(w *Work) {
 		w.current = nil
 	}
 	step := account.Step{State: account.Missing, Object: "Secret " + w.req.Name.String(),
-		Note: fmt.Sprintf("with a token for %s, which the hub renews", token.Text(w.req.Lifetime))}
+		Note: fmt.Sprintf("with a token for %s, which the hub renews", excerpt.Duration(w.req.Lifetime))}
 	switch {
 	case w.secret == nil:
 	case w.current == nil:
@@ -316,7 +317,7 @@ func (r *Registrar) steps(w *Work) {
 // Export returns what would be made, for Git: what is on the cluster, and the Secret without its credential.
 func Export(hubID string, req Request) (cluster []*unstructured.Unstructured, secret *corev1.Secret) {
 	a := account.Of(hubID, "", req.Name, req.Role)
-	secret = a.Secret(req.Labels, token.Text(req.Lifetime), "")
+	secret = a.Secret(req.Labels, excerpt.Duration(req.Lifetime), "")
 	secret.CreationTimestamp = metav1.Time{}
 	return a.Objects(""), secret
 }

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/runtime"
-
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/expression"
 	"github.com/chandler-hub/chandler/internal/merge"
@@ -58,35 +56,11 @@ func (s *scope) add(layer string, values map[string]any) {
 // the cluster's owner.
 func (s *scope) addLiteral(layer string, values map[string]any, owner bool) {
 	for name, v := range values {
-		merge.Merge(s.raw, map[string]any{name: escape(v)}, merge.Options{Layer: layer, Trace: s.trace})
+		merge.Merge(s.raw, map[string]any{name: expression.EscapeAll(v)}, merge.Options{Layer: layer, Trace: s.trace})
 		if owner {
 			s.owners[name] = true
 		}
 	}
-}
-
-// escape returns a copy of a value in which no text is an expression.
-func escape(v any) any {
-	switch v := v.(type) {
-	case string:
-		if expression.Has(v) {
-			return expression.Escape(v)
-		}
-		return v
-	case map[string]any:
-		out := make(map[string]any, len(v))
-		for k, x := range v {
-			out[k] = escape(x)
-		}
-		return out
-	case []any:
-		out := make([]any, len(v))
-		for i, x := range v {
-			out[i] = escape(x)
-		}
-		return out
-	}
-	return runtime.DeepCopyJSONValue(v)
 }
 
 // eval evaluates a text that contains <<. decided names the variables of the cluster that influenced the result.

@@ -5,7 +5,6 @@
 package token
 
 import (
-	"strings"
 	"time"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
@@ -60,18 +59,6 @@ func NotesOf(annotations map[string]string, fingerprint string, now time.Time) (
 	n.Expires, err2 = time.Parse(time.RFC3339, annotations[hubv1.TokenExpiryAnnotation])
 	ok := err == nil && err2 == nil && annotations[hubv1.FingerprintAnnotation] == fingerprint && !n.Issued.After(now)
 	return n, ok
-}
-
-// Text writes a lifetime as people do: 720h, and not 720h0m0s.
-func Text(lifetime time.Duration) string {
-	text := lifetime.String()
-	if short, ok := strings.CutSuffix(text, "h0m0s"); ok {
-		return short + "h"
-	}
-	if short, ok := strings.CutSuffix(text, "m0s"); ok {
-		return short + "m"
-	}
-	return text
 }
 
 // Lifetime reads the value of annotation chandler.dev/renew-token. It returns false if that is no duration that a token may have.

@@ -81,12 +81,3 @@ func TestLifetime(t *testing.T) {
 		}
 	}
 }
-
-func TestText(t *testing.T) {
-	for lifetime, want := range map[time.Duration]string{720 * time.Hour: "720h", 10 * time.Minute: "10m", 90 * time.Minute: "1h30m", 601 * time.Second: "10m1s"} {
-		got := token.Text(lifetime)
-		if back, ok := token.Lifetime(got); got != want || !ok || back != lifetime {
-			t.Errorf("%s: %q, want %q", lifetime, got, want)
-		}
-	}
-}

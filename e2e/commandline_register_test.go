@@ -121,6 +121,8 @@ func (g *generation) registers(t *testing.T) {
 		})
 	})
 	step(t, "it leaves, and the account last", func(t *testing.T) {
+		left := &corev1.Secret{}
+		check(t, g.Client.Get(ctx, edge, left))
 		if out := run(t, 0, "unregister", "fleet/edge", "--yes"); !strings.Contains(out, "Namespace "+account+" deleted on the cluster") {
 			t.Errorf("it says\n%s", out)
 		}
@@ -128,6 +130,13 @@ func (g *generation) registers(t *testing.T) {
 		soon(t, "the account is gone", func() error {
 			return errors.Join(wantGone(ctx, g.two.Client, binding), wantGone(ctx, g.two.Client, ns))
 		})
+		left.ObjectMeta = metav1.ObjectMeta{Namespace: left.Namespace, Name: left.Name, Labels: left.Labels, Annotations: left.Annotations}
+		left.Labels[hubv1.RegisterLabel] = "false"
+		check(t, g.Client.Create(ctx, left)) // as if the command had been cut short before its end
+		if out := run(t, 0, "unregister", "fleet/edge", "--yes"); !strings.Contains(out, "the account is gone") {
+			t.Errorf("it says\n%s", out)
+		}
+		check(t, wantGone(ctx, g.Client, secret))
 	})
 	step(t, "with a lesser role, too", func(t *testing.T) {
 		_, kept, _ := strings.Cut(run(t, 0, "register", "fleet/viewer", "--role", "view", "--export"), "# For the management cluster")

@@ -247,16 +247,21 @@ func (r *Registrar) Leave(ctx context.Context, d *Departure) error {
 	return nil
 }
 
-// stays says what of the account is left, and how to remove it. The binding goes first: whoever makes a namespace of the name again
-// would have its rights.
+// stays says what of the account is left, and how to remove it.
 func (d *Departure) stays() string {
 	return fmt.Sprintf(`The add-ons have left. These stay:
   Namespace and ClusterRoleBinding %[1]s, with the hub's account, on the cluster
   Secret %[2]s/%[3]s on the hub
 Run the command again when the cluster answers, or with the rights of its administrator (--kubeconfig FILE). By hand, on the cluster:
-  kubectl delete clusterrolebinding --ignore-not-found %[1]s %[1]s-self
-  kubectl delete namespace %[1]s
-If the cluster is gone, add --leave-account.`, d.account.Name, d.secret.Namespace, d.secret.Name)
+%[4]s
+If the cluster is gone, add --leave-account.`, d.account.Name, d.secret.Namespace, d.secret.Name, d.byHand())
+}
+
+// byHand returns the commands that remove the account. The binding goes first: whoever makes a namespace of the name again would
+// have its rights.
+func (d *Departure) byHand() string {
+	return fmt.Sprintf(`  kubectl delete clusterrolebinding --ignore-not-found %[1]s %[1]s-self
+  kubectl delete namespace %[1]s`, d.account.Name)
 }
 
 // same returns whether what is taken is what somebody has said yes to. A registration that was made again from its origin is.

@@ -26,6 +26,7 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/account"
 	"github.com/chandler-hub/chandler/internal/hubscheme"
+	"github.com/chandler-hub/chandler/internal/kubeconfig"
 	"github.com/chandler-hub/chandler/internal/live"
 	"github.com/chandler-hub/chandler/internal/origin"
 )
@@ -131,13 +132,13 @@ func TestDepartureTakesItsOwnSecret(t *testing.T) {
 	}
 }
 
-// answering puts a way to a cluster into a Secret that answers everything with a status, and counts what it is asked. The token
-// expires at a time.
-func answering(t *testing.T, s *corev1.Secret, code int, expires time.Time) *atomic.Int32 {
+// answering puts a way to a cluster into a Secret that answers one request after the other with a status, and everything from then on
+// with the last one, and counts what it is asked. The token expires at a time.
+func answering(t *testing.T, s *corev1.Secret, expires time.Time, codes ...int) *atomic.Int32 {
 	t.Helper()
 	asked := &atomic.Int32{}
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		asked.Add(1)
+		code := codes[min(int(asked.Add(1)), len(codes))-1]
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(code)
 		_, _ = fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","code":%d}`, code)
@@ -196,7 +197,7 @@ func TestAccountIsTheLastToGo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := made()
-			asked := answering(t, s, http.StatusServiceUnavailable, time.Now().Add(time.Hour))
+			asked := answering(t, s, time.Now().Add(time.Hour), http.StatusServiceUnavailable)
 			r := onHub(append(tc.there, s)...)
 			d, err := r.Departure(t.Context(), edge1, false, false)
 			if err != nil {
@@ -295,6 +296,52 @@ func TestSecretThatAnotherRegistrationUses(t *testing.T) {
 			}
 			if err := r.Hub.Client.Get(t.Context(), edge1, &corev1.Secret{}); (err == nil) != tc.stays {
 				t.Errorf("the Secret: %v\n%s", err, r.Out)
+			}
+		})
+	}
+}
+
+// A former run has removed the account, and the Secret is still there. The cluster refuses the token, and goes on to refuse it.
+func TestAccountThatIsGone(t *testing.T) {
+	later, before := time.Now().Add(time.Hour), time.Now().Add(-time.Minute)
+	for name, tc := range map[string]struct {
+		expires time.Time
+		codes   []int
+		admin   bool
+		err     string
+	}{
+		"Refused":                  {later, []int{http.StatusUnauthorized}, false, ""},
+		"RefusedAndExpired":        {before, []int{http.StatusUnauthorized}, false, "has expired"},
+		"RefusedWithoutAnEnd":      {time.Time{}, []int{http.StatusUnauthorized}, false, "has expired"},
+		"RefusedToAnAdministrator": {later, []int{http.StatusUnauthorized}, true, "look which cluster it is"},
+		"RefusedForAMoment":        {later, []int{http.StatusUnauthorized, http.StatusServiceUnavailable}, false, "look which cluster it is"},
+		"Forbidden":                {later, []int{http.StatusForbidden}, false, "look which cluster it is"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := made()
+			s.Labels[hubv1.RegisterLabel] = "false"
+			answering(t, s, tc.expires, tc.codes...)
+			r := onHub(s)
+			if tc.admin {
+				config, err := kubeconfig.Parse(s.Data[account.SecretKey], account.Lenient())
+				if err != nil {
+					t.Fatal(err)
+				}
+				r.Cluster = config.RESTConfig()
+			}
+			d, err := r.Departure(t.Context(), edge1, false, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = r.Leave(t.Context(), d)
+			if (err == nil) != (tc.err == "") || err != nil && (!strings.Contains(err.Error(), tc.err) || !strings.Contains(err.Error(), "These stay")) {
+				t.Errorf("%v\n%s", err, r.Out)
+			}
+			if err := r.Hub.Client.Get(t.Context(), edge1, &corev1.Secret{}); (err == nil) != (tc.err != "") {
+				t.Errorf("the Secret: %v", err)
+			}
+			if said := fmt.Sprint(r.Out); tc.err == "" && (!strings.Contains(said, "the account is gone") || !strings.Contains(said, "kubectl delete clusterrolebinding")) {
+				t.Errorf("it says\n%s", said)
 			}
 		})
 	}

@@ -23,23 +23,19 @@ import (
 
 // removeAccount removes the hub's account from the cluster: by the account itself, or with the rights of the caller there.
 func (r *Registrar) removeAccount(ctx context.Context, d *Departure) error {
-	config, own, err := r.wayIn(ctx, d)
+	config, token, err := r.wayIn(ctx, d)
 	if err != nil {
 		return err
 	}
+	own := token != nil
 	config.Timeout = 15 * time.Second
 	c, err := client.New(config, client.Options{Scheme: hubscheme.New()})
 	if err != nil {
 		return fmt.Errorf("reach the cluster: %w", err)
 	}
-	system := &corev1.Namespace{}
-	if err := c.Get(ctx, client.ObjectKey{Name: "kube-system"}, system); err != nil {
-		if own && apierrors.IsUnauthorized(err) {
-			return fmt.Errorf("the cluster does not accept the token of ServiceAccount %s: it has expired, or a former run has removed the "+
-				"account. "+
-				"With kubectl get namespace %s you see which", d.account.Key(), d.account.Name)
-		}
-		return fmt.Errorf("look which cluster it is: %w", err)
+	system, err := r.whoIsThere(ctx, d, c, token)
+	if err != nil || system == nil {
+		return err
 	}
 	if uid := d.secret.Annotations[hubv1.ClusterUIDAnnotation]; uid != "" && uid != string(system.UID) {
 		return fmt.Errorf("another cluster answers: its kube-system has UID %s, and that of Secret %s/%s had %s", system.UID, d.secret.Namespace,
@@ -60,24 +56,56 @@ func (r *Registrar) removeAccount(ctx context.Context, d *Departure) error {
 	return r.remove(ctx, d, c, there, own)
 }
 
-// wayIn returns how to reach the cluster, and whether that is by the account's own token.
-func (r *Registrar) wayIn(ctx context.Context, d *Departure) (*rest.Config, bool, error) {
+// whoIsThere returns namespace kube-system of the cluster; nil if the account is gone: the cluster refuses its token (nil for an
+// administrator's), though that has not expired, and goes on to refuse it. An API server that has just started may do so for a
+// moment. If the cluster refuses everybody, nothing is lost but the Secret of an account that nobody can use.
+func (r *Registrar) whoIsThere(ctx context.Context, d *Departure, c client.Client, token *kubeconfig.Config) (*corev1.Namespace, error) {
+	system, began, refused, expired := &corev1.Namespace{}, time.Now(), false, true
+	if token != nil {
+		end, known := token.Expiration()
+		expired = !known || !began.Before(end)
+	}
+	err := until(ctx, accountTime, func(ctx context.Context) (bool, error) {
+		err := c.Get(ctx, client.ObjectKey{Name: "kube-system"}, system)
+		refused = token != nil && apierrors.IsUnauthorized(err)
+		if refused {
+			return expired || time.Since(began) > min(settled, r.Wait/3), nil
+		}
+		return err == nil, err
+	})
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("look which cluster it is: %w", err)
+	case refused && expired:
+		return nil, fmt.Errorf("the cluster does not accept the token of ServiceAccount %s, which has expired, or does not say when it does. "+
+			"With kubectl get namespace %s you see whether a former run has removed the account", d.account.Key(), d.account.Name)
+	case refused:
+		r.say(`The cluster does not accept the token of ServiceAccount %s, which has not expired: the account is gone. If the cluster refuses
+it for another reason, the account is still there, and its administrator removes it:
+%s`, d.account.Key(), d.byHand())
+		return nil, nil
+	}
+	return system, nil
+}
+
+// wayIn returns how to reach the cluster, and the account's own token if it is by that.
+func (r *Registrar) wayIn(ctx context.Context, d *Departure) (*rest.Config, *kubeconfig.Config, error) {
 	if r.Cluster != nil {
-		return rest.CopyConfig(r.Cluster), false, nil
+		return rest.CopyConfig(r.Cluster), nil, nil
 	}
 	s := &corev1.Secret{} // again: the hub may have renewed the token
 	if err := r.Hub.Client.Get(ctx, client.ObjectKeyFromObject(d.secret), s); err != nil {
-		return nil, false, fmt.Errorf("read Secret %s/%s: %w", d.secret.Namespace, d.secret.Name, err)
+		return nil, nil, fmt.Errorf("read Secret %s/%s: %w", d.secret.Namespace, d.secret.Name, err)
 	}
 	config, err := kubeconfig.Parse(s.Data[account.SecretKey], account.Lenient())
 	if err != nil {
-		return nil, false, fmt.Errorf("Secret %s/%s: key %q: %w", s.Namespace, s.Name, account.SecretKey, err)
+		return nil, nil, fmt.Errorf("Secret %s/%s: key %q: %w", s.Namespace, s.Name, account.SecretKey, err)
 	}
 	if of, _, ok := config.Account(); !ok || of != d.account.Key() {
-		return nil, false, fmt.Errorf("Secret %s/%s: the credential in it is no token of ServiceAccount "+
+		return nil, nil, fmt.Errorf("Secret %s/%s: the credential in it is no token of ServiceAccount "+
 			"%s", s.Namespace, s.Name, d.account.Key())
 	}
-	return config.RESTConfig(), true, nil
+	return config.RESTConfig(), config, nil
 }
 
 // remove deletes the namespace of the account, which owns the rest, and waits until the cluster refuses the account.

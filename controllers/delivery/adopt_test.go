@@ -3,12 +3,17 @@
 package delivery
 
 import (
+	"errors"
 	"testing"
 
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	"github.com/fluxcd/pkg/apis/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/fluxstate"
 )
 
 // TestAdoptKustomization: a Kustomization that somebody wrote for the cluster goes over to an add-on that applies the same folder to the same place. One that
@@ -35,6 +40,84 @@ func TestAdoptKustomization(t *testing.T) {
 			err := m.api.Get(t.Context(), client.ObjectKeyFromObject(old), &kustomizev1.Kustomization{})
 			if gone, made := err != nil, m.object(roomCluster, "app") != nil; gone != tc.want || made != tc.want || len(m.uninstalled) > 0 {
 				t.Errorf("the old one is gone: %t, the new one made: %t, want both %t; uninstalled %v; %+v", gone, made, tc.want, m.uninstalled, m.delivery(roomCluster, roomSet).Status.Addons)
+			}
+		})
+	}
+}
+
+// TestAdoptHistory: an add-on that takes over a hand-written HelmRelease gets its history, so that Flux leaves the release as it is. The history of one that
+// others may write is not taken, nor that of a failure; Flux upgrades the release then.
+func TestAdoptHistory(t *testing.T) {
+	released := metav1.Condition{Type: fluxstate.Released, Status: metav1.ConditionTrue, Reason: helmv2.InstallSucceededReason}
+	for name, tc := range map[string]struct {
+		change func(*helmv2.HelmRelease)
+		during func(*room)
+		want   bool
+	}{
+		"AsItIs":          {want: true},
+		"ElsewhereOnHub":  {change: func(o *helmv2.HelmRelease) { o.Namespace = roomCluster.Namespace }},
+		"Failed":          {change: func(o *helmv2.HelmRelease) { o.Status.Conditions[0].Status = metav1.ConditionFalse }},
+		"NeverInstalled":  {change: func(o *helmv2.HelmRelease) { o.Status.History = nil }},
+		"OfAnother":       {change: func(o *helmv2.HelmRelease) { o.Status.History[0].Name = "another" }},
+		"RecordedAsOther": {change: func(o *helmv2.HelmRelease) { o.Status.StorageNamespace = "another" }},
+		"HubRestarts":     {during: (*room).restart},
+		"FluxIsBusy":      {during: func(m *room) { m.busy = true }, want: true},
+		"APIError": {during: func(m *room) {
+			m.failing = func(what string) (error, bool) {
+				if what != "patch status of *v2.HelmRelease" {
+					return nil, false
+				}
+				m.failing = nil
+				return errors.New("a fault"), false
+			}
+		}, want: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			old := &helmv2.HelmRelease{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "by-hand", Finalizers: []string{fluxFinalizer}}}
+			old.Spec = helmv2.HelmReleaseSpec{ChartRef: &helmv2.CrossNamespaceSourceReference{Kind: "OCIRepository", Name: "chart"}, ReleaseName: "app", TargetNamespace: "apps", StorageNamespace: "apps",
+				KubeConfig: &meta.KubeConfigReference{SecretRef: &meta.SecretKeyReference{Name: roomCluster.Name}}}
+			old.Status = helmv2.HelmReleaseStatus{StorageNamespace: "apps", Conditions: []metav1.Condition{released}, ObservedPostRenderersDigest: "sha256:p",
+				History: helmv2.Snapshots{{Name: "app", Namespace: "apps", Version: 3, Digest: "sha256:d", ChartName: "chart-of-chart", ChartVersion: "1.0.0"}}}
+			if tc.change != nil {
+				tc.change(old)
+			}
+			adopting := releaseAddon("app")
+			adopting["adopt"] = map[string]any{"namespace": old.Namespace, "name": "by-hand"}
+			objects := append(addonsOf(roomSet, "1", adopting), old)
+			if old.Namespace != roomCluster.Namespace {
+				beside := kubeconfigSecret(roomCluster, "t0")
+				beside.Namespace = old.Namespace
+				objects = append(objects, beside)
+			}
+			m := newServedRoom(t, objects...)
+			for range 10 { // until the old one has gone, and the new one has not been made, or Flux has not looked at it
+				m.must(m.reconcile(roomCluster))
+				m.bookkeeping()
+				if m.api.Get(t.Context(), client.ObjectKeyFromObject(old), &helmv2.HelmRelease{}) != nil {
+					break
+				}
+				m.flux()
+			}
+			if tc.during != nil {
+				tc.during(m)
+			}
+			m.settle()
+			m.settle()
+			m.busy = false
+			m.settle()
+			adopted, ok := m.object(roomCluster, "app").(*helmv2.HelmRelease)
+			if !ok || adopted.Spec.Suspend || adopted.Annotations[hubv1.HashAnnotation] == "" || len(m.uninstalled) > 0 {
+				t.Fatalf("there is %+v; uninstalled %v; %+v", adopted, m.uninstalled, m.delivery(roomCluster, roomSet).Status.Addons)
+			}
+			latest := adopted.Status.History.Latest()
+			if got := latest != nil && latest.Digest == "sha256:d" && adopted.Status.ObservedPostRenderersDigest == "sha256:p"; got != tc.want {
+				t.Errorf("it has the history: %t, want %t: %+v", got, tc.want, adopted.Status)
+			}
+			if s := m.delivery(roomCluster, roomSet).Status.Addons[0].State; s != hubv1.AddonReady {
+				t.Errorf("its state is %s", s)
+			}
+			if n := len(m.r.histories.entries); n > 0 {
+				t.Errorf("%d histories are kept", n)
 			}
 		})
 	}

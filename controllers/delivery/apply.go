@@ -230,6 +230,15 @@ func (r *Reconciler) write(ctx context.Context, c *cluster, s plan.Step) outcome
 			r.inherit(ctx, c, d, w, o, there, there.inherited)
 		}
 	}
+	wait, err := r.hand(ctx, c, s.Key, there)
+	switch {
+	case err != nil:
+		return outcome{err: err}
+	case wait && there != nil && !there.Finished:
+		return outcome{applied: there.Applied}
+	case wait:
+		holdBack(o)
+	}
 	key := identity.ClusterKey(r.Config.HubID, c.key)
 	write := func() (client.Object, error) {
 		if s.Verb == plan.Update {

@@ -46,6 +46,7 @@ type Reconciler struct {
 	writes    echo.Writes[key]
 	sightings sightings
 	looks     looks
+	histories histories
 }
 
 // Reconcile brings the Flux objects of one cluster in line with its deliveries.
@@ -64,6 +65,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (ctrl
 	if len(c.deliveries) == 0 {
 		r.writes.Forget(c.key)
 		r.memory.forget(c.key)
+		r.histories.forget(c.key)
 		r.documents.forget(c.key)
 		steps := c.steps(r.Config) // of what Flux is done with
 		r.announce(ctx, c, steps)

@@ -122,7 +122,12 @@ func (m *room) interceptors() interceptor.Funcs {
 			return write(fmt.Sprintf("delete %T", obj), func() error { return c.Delete(ctx, obj, opts...) })
 		},
 		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
-			return write(fmt.Sprintf("patch %s of %T", sub, obj), func() error { return c.SubResource(sub).Patch(ctx, obj, patch, opts...) })
+			return write(fmt.Sprintf("patch %s of %T", sub, obj), func() error {
+				if _, flux := obj.(*helmv2.HelmRelease); flux { // its status is written with the rest here
+					return c.Patch(ctx, obj, patch)
+				}
+				return c.SubResource(sub).Patch(ctx, obj, patch, opts...)
+			})
 		},
 	}
 }
@@ -220,12 +225,17 @@ func (m *room) flux() {
 			}
 			controllerutil.AddFinalizer(obj, fluxFinalizer)
 			obj.SetGeneration(1)
+			if hr, ok := obj.(*helmv2.HelmRelease); ok {
+				hr.Status.ObservedGeneration = 1
+			}
 			if !suspended {
 				ready := metav1.Condition{Type: hubv1.ReadyCondition, Status: metav1.ConditionTrue, Reason: "Succeeded", ObservedGeneration: 1}
 				switch o := obj.(type) {
 				case *helmv2.HelmRelease:
 					apimeta.SetStatusCondition(&o.Status.Conditions, ready)
-					o.Status.History = helmv2.Snapshots{{Name: o.Spec.ReleaseName, ChartName: m.chartOf(o), ChartVersion: "1.0.0"}}
+					if latest := o.Status.History.Latest(); latest == nil || latest.Digest == "" {
+						o.Status.History = helmv2.Snapshots{{Name: o.Spec.ReleaseName, ChartName: m.chartOf(o), ChartVersion: "1.0.0"}}
+					}
 				case *kustomizev1.Kustomization:
 					if !apimeta.IsStatusConditionFalse(o.Status.Conditions, hubv1.ReadyCondition) {
 						apimeta.SetStatusCondition(&o.Status.Conditions, ready)

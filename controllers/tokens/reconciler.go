@@ -153,11 +153,11 @@ func (r *Reconciler) renew(ctx context.Context, reg *hubv1.ClusterRegistration, 
 		return r.failures.note(at, issued), nil
 	}
 	r.failures.forget(at)
-	expires = token.Expiry(issued, expires, team.TokenLifetime)
 	config, err := admin.WithToken(text)
 	if err != nil {
 		return 0, fmt.Errorf("write the kubeconfig of Team %s: %w", from.Team.Name, err)
 	}
+	expires = token.Expiry(issued, token.Of(config, expires), team.TokenLifetime)
 	u := r.mirror(reg, from, config.Minimal(), print, issued, expires)
 	if there != nil && there.DeletionTimestamp != nil {
 		u.SetUID(there.UID) // somebody has deleted it, and the hub's finalizer keeps it for as long as Flux needs it
@@ -197,7 +197,7 @@ func due(there *metav1.PartialObjectMetadata, print string, refused bool, now ti
 	if !ok {
 		return 0
 	}
-	wait := token.RenewIn(notes.Issued, notes.Expires, now)
+	wait := notes.RenewIn(now)
 	if refused {
 		wait = min(wait, max(notes.Issued.Add(refusedTime).Sub(now), 0))
 	}

@@ -82,7 +82,7 @@ func (r *Renewal) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Re
 		return ctrl.Result{}, nil
 	}
 	if notes, ok := token.NotesOf(meta.Annotations, reg.Status.Credential.Fingerprint, now); ok {
-		if wait := token.RenewIn(notes.Issued, token.Expiry(notes.Issued, notes.Expires, token.Longest), now); wait > 0 {
+		if wait := notes.RenewIn(now); wait > 0 {
 			return ctrl.Result{RequeueAfter: wait}, nil
 		}
 	}
@@ -134,8 +134,9 @@ func (r *Renewal) renew(ctx context.Context, reg *hubv1.ClusterRegistration, at 
 		ends, _ = config.Expiration()
 	}
 	if !noted && !ends.IsZero() && !began.IsZero() && !began.After(issued) {
-		// Somebody has written it who notes nothing. What the token says of itself is by the clock of the cluster.
-		if wait := token.RenewIn(began, token.Expiry(began, ends, token.Longest), issued); wait > 0 {
+		// Somebody has written it who notes nothing. When it was issued is by the clock of the cluster: if that is behind, the token
+		// is renewed too soon, and if it is ahead, at once, or somewhat late this one time.
+		if wait := (token.Notes{Issued: began, Expires: ends}).RenewIn(issued); wait > 0 {
 			return wait, nil
 		}
 	}
@@ -151,7 +152,7 @@ func (r *Renewal) renew(ctx context.Context, reg *hubv1.ClusterRegistration, at 
 			"one", account))
 		return r.failures.noteUntil(at, issued, ends), nil
 	}
-	notes = token.Notes{Issued: issued, Expires: token.Expiry(issued, says, lifetime), Fingerprint: renewed.Fingerprint()}
+	notes = token.Notes{Issued: issued, Expires: token.Expiry(issued, token.Of(renewed, says), lifetime), Fingerprint: renewed.Fingerprint()}
 	if err := r.write(ctx, secret, reg.Status.Credential.Key, raw, notes); err != nil {
 		if again := r.failures.noteUntil(at, issued, ends); !apply.Lagged(err) {
 			// Not the text of the API server, which may quote what was refused.
@@ -161,15 +162,12 @@ func (r *Renewal) renew(ctx context.Context, reg *hubv1.ClusterRegistration, at 
 		return 0, err
 	}
 	// However short the token lives, and if somebody puts the old one back each time.
-	r.failures.rest(at, issued, leastApart)
-	return max(token.RenewIn(notes.Issued, notes.Expires, r.Clock.Now()), leastApart), nil
+	r.failures.rest(at, issued, token.Apart)
+	return max(notes.RenewIn(r.Clock.Now()), token.Apart), nil
 }
 
 // otherSecret is how long to wait while the Secret is another one than the registration room has read.
 const otherSecret = time.Minute
-
-// leastApart is the time between two tokens of one cluster at least. The shortest token lives twice as long.
-const leastApart = token.Shortest / 2
 
 // of returns whether a kubeconfig has a token of an account.
 func of(c *kubeconfig.Config, account types.NamespacedName) bool {

@@ -283,10 +283,12 @@ func TestOwnTokenOfALiar(t *testing.T) {
 		"AnotherServer": {func(m *renewable) (string, time.Time, *probe.Failure) {
 			return good(m) + "}}]\nclusters: [{name: c, cluster: {server: https://203.0.113.9}}]\nx: [{y: {z: " + secret, now.Add(time.Hour), nil
 		}, false, firstRetry},
-		"ALineBreak":     {func(m *renewable) (string, time.Time, *probe.Failure) { return good(m) + "\n", now.Add(time.Hour), nil }, false, firstRetry},
-		"ExpiredLongAgo": {func(m *renewable) (string, time.Time, *probe.Failure) { return good(m), now.AddDate(-9, 0, 0), nil }, true, leastApart},
+		"ALineBreak": {func(m *renewable) (string, time.Time, *probe.Failure) { return good(m) + "\n", now.Add(time.Hour), nil }, false, firstRetry},
+		"ExpiredLongAgo": {func(m *renewable) (string, time.Time, *probe.Failure) {
+			return jwt(ownAccount, m.clock.Now(), now.AddDate(-9, 0, 0)), now.AddDate(-9, 0, 0), nil
+		}, true, token.Apart},
 		"NeverExpires": {func(m *renewable) (string, time.Time, *probe.Failure) {
-			return good(m), time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC), nil
+			return jwt(ownAccount, m.clock.Now(), time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)), time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC), nil
 		}, true, tenDays},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -323,7 +325,7 @@ func TestOwnTokenPutBack(t *testing.T) {
 		}
 		m.pass(t, 10*time.Second)
 	}
-	if most := int(time.Hour/leastApart) + 1; len(m.asked) > most {
+	if most := int(time.Hour/token.Apart) + 1; len(m.asked) > most {
 		t.Errorf("asked %d times within an hour, want at most %d", len(m.asked), most)
 	}
 }
@@ -436,5 +438,30 @@ func TestOwnTokenOfAClusterThatComesBack(t *testing.T) {
 				t.Errorf("asked %d times, want %d", len(m.asked), want)
 			}
 		})
+	}
+}
+
+// The clock of a cluster is hours away, and its tokens live for less time than that. They are renewed after a third of it, as those of
+// ten minutes are.
+func TestOwnTokenOfAWrongClock(t *testing.T) {
+	for _, skew := range []time.Duration{-3 * time.Hour, 0, 3 * time.Hour} {
+		for _, life := range []time.Duration{token.Shortest, time.Hour} {
+			m := newRenewable(t, nil)
+			m.clock.SetTime(now.Add(tenDays))
+			m.answer = func(types.NamespacedName, time.Duration) (string, time.Time, *probe.Failure) {
+				at := m.clock.Now().Add(skew)
+				return jwt(ownAccount, at, at.Add(life)), at.Add(life), nil
+			}
+			for range 3 {
+				_, again := m.look(t)
+				if again != life/3 {
+					t.Errorf("the clock is %s ahead: a token of %s is renewed after %s", skew, life, again)
+				}
+				m.pass(t, again)
+			}
+			if len(m.asked) != 3 {
+				t.Errorf("the clock is %s ahead: asked %d times for tokens of %s", skew, len(m.asked), life)
+			}
+		}
 	}
 }

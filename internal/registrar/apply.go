@@ -118,7 +118,7 @@ func (r *Registrar) newToken(ctx context.Context, w *Work) (*kubeconfig.Config, 
 		}
 	}
 	return config, token.Notes{Issued: issued, Fingerprint: config.Fingerprint(),
-		Expires: token.Expiry(issued, answer.Status.ExpirationTimestamp.Time, w.req.Lifetime)}, nil
+		Expires: token.Expiry(issued, token.Of(config, answer.Status.ExpirationTimestamp.Time), w.req.Lifetime)}, nil
 }
 
 // writeSecret creates the Secret, or writes into the one that was read, if it is still as it was then.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/kubeconfig"
 )
 
 // leastRenewal is how long a token is kept at least before the hub asks for another one, however short it is.
@@ -20,11 +21,33 @@ const (
 	Longest  = 365 * 24 * time.Hour
 )
 
-// Expiry returns when a token counts as expired of which a cluster says when it expires, and which was asked for with a
-// lifetime. The cluster may be wrong, or lie: a token that seemed to last for years would not be renewed, and one that
-// seemed to be over would be all the time.
-func Expiry(issued, says time.Time, lifetime time.Duration) time.Time {
-	return issued.Add(min(max(says.Sub(issued), Shortest), lifetime))
+// Apart is the time between two tokens of one cluster at least, whatever it says of them: the shortest one is renewed after so long.
+const Apart = Shortest / 3
+
+// Said is what a cluster says of a token, by its own clock. Issued is zero if it does not say.
+type Said struct {
+	Issued, Expires time.Time
+}
+
+// Of returns what the token in a kubeconfig says of itself. answer is what the cluster says besides of its end, and counts if the
+// token says nothing.
+func Of(c *kubeconfig.Config, answer time.Time) Said {
+	_, issued, _ := c.Account()
+	if expires, ok := c.Expiration(); ok && !issued.IsZero() {
+		return Said{issued, expires}
+	}
+	return Said{Expires: answer}
+}
+
+// Expiry returns when a token counts as expired, by the clock of whoever has asked for it, for a lifetime. How long it lives is the
+// time between the two that it says of itself: if the clock of the cluster is wrong, that is the same. The cluster may lie: a token
+// that seemed to last for years would not be renewed, and one that seemed to be over would be all the time.
+func Expiry(asked time.Time, says Said, lifetime time.Duration) time.Time {
+	from := says.Issued
+	if from.IsZero() {
+		from = asked
+	}
+	return asked.Add(min(max(says.Expires.Sub(from), Shortest), lifetime))
 }
 
 // RenewIn returns after how long a token is renewed: when a third of its time is over, so that a hub that is down, or
@@ -39,6 +62,12 @@ type Notes struct {
 	Issued, Expires time.Time
 	// Fingerprint is that of the kubeconfig with the token.
 	Fingerprint string
+}
+
+// RenewIn returns after how long the token is renewed. Whoever may write the Secret may write the notes: they count within what a token
+// may be asked for.
+func (n Notes) RenewIn(now time.Time) time.Duration {
+	return RenewIn(n.Issued, Expiry(n.Issued, Said{n.Issued, n.Expires}, Longest), now)
 }
 
 // Annotations returns the notes as the annotations of a Secret.

@@ -29,21 +29,38 @@ func TestRenewIn(t *testing.T) {
 	}
 }
 
-// What a cluster says of its token counts only within what it was asked for.
+// How long a token lives is what it says of itself, however wrong the clock of the cluster is, and counts only within what it was asked
+// for.
 func TestExpiry(t *testing.T) {
-	issued := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	asked := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	endOfTime := time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
+	// at is a token that was issued a while after it was asked for, by the clock of the cluster, and lives for a while.
+	at := func(skew, lifetime time.Duration) token.Said {
+		return token.Said{Issued: asked.Add(skew), Expires: asked.Add(skew + lifetime)}
+	}
 	for name, tc := range map[string]struct {
-		says time.Time
+		says token.Said
 		want time.Duration
 	}{
-		"AsAsked":   {issued.Add(24 * time.Hour), 24 * time.Hour},
-		"Shorter":   {issued.Add(time.Hour), time.Hour},
-		"Years":     {issued.AddDate(9, 0, 0), 24 * time.Hour},
-		"LongOver":  {issued.AddDate(-9, 0, 0), token.Shortest},
-		"EndOfTime": {time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC), 24 * time.Hour},
+		"AsAsked":               {at(0, 24*time.Hour), 24 * time.Hour},
+		"Shorter":               {at(0, time.Hour), time.Hour},
+		"TheShortest":           {at(0, 10*time.Minute), 10 * time.Minute},
+		"ClockIsHoursAhead":     {at(3*time.Hour, time.Hour), time.Hour},
+		"ClockIsHoursBehind":    {at(-3*time.Hour, time.Hour), time.Hour},
+		"ClockIsYearsAhead":     {at(9*8760*time.Hour, time.Hour), time.Hour},
+		"Years":                 {at(0, 9*8760*time.Hour), 24 * time.Hour},
+		"OverBeforeItBegins":    {at(0, -time.Hour), token.Shortest},
+		"EndOfTime":             {token.Said{Issued: asked, Expires: endOfTime}, 24 * time.Hour},
+		"SaysNoBeginning":       {token.Said{Expires: asked.Add(time.Hour)}, time.Hour},
+		"SaysNoBeginningAndLie": {token.Said{Expires: endOfTime}, 24 * time.Hour},
+		"SaysNothing":           {token.Said{}, token.Shortest},
 	} {
-		if got := token.Expiry(issued, tc.says, 24*time.Hour).Sub(issued); got != tc.want {
+		expires := token.Expiry(asked, tc.says, 24*time.Hour)
+		if got := expires.Sub(asked); got != tc.want {
 			t.Errorf("%s: %s, want %s", name, got, tc.want)
+		}
+		if got := token.RenewIn(asked, expires, asked); got != tc.want/3 || got < token.Apart {
+			t.Errorf("%s: it is renewed after %s, want a third of %s", name, got, tc.want)
 		}
 	}
 }

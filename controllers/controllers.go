@@ -83,7 +83,9 @@ func AddToManager(ctx context.Context, mgr manager.Manager, config *hubconfig.Co
 	if err := measured.Collect(c, mgr.Elected(), pool); err != nil {
 		return fmt.Errorf("register the metrics: %w", err)
 	}
-	return AddRooms(mgr, config, World{Client: c, Pool: pool, Token: probe.Token, Clock: clock.RealClock{}, HubUID: system.UID})
+	return AddRooms(mgr, config, World{
+		Client: c, Pool: pool, Token: probe.Token, Probe: probe.Once, Clock: clock.RealClock{}, HubUID: system.UID,
+	})
 }
 
 // World is what the rooms use from outside.
@@ -94,6 +96,8 @@ type World struct {
 	Pool *probe.Pool
 	// Token asks a cluster for a token of a ServiceAccount: probe.Token, except in tests.
 	Token tokens.Request
+	// Probe asks a cluster who it is, once: probe.Once, except in tests.
+	Probe tokens.Probe
 	Clock clock.PassiveClock
 	// HubUID is the kube-system UID of the management cluster itself.
 	HubUID types.UID
@@ -122,7 +126,7 @@ func AddRooms(mgr manager.Manager, config *hubconfig.Config, w World) error {
 		{"team", (&teams.Reconciler{Client: c, Live: live, Config: config, Clock: now}).SetupWithManager},
 		{"tokens", (&tokens.Reconciler{Client: c, Live: live, Config: config, Clock: now, Token: w.Token,
 			Recorder: mgr.GetEventRecorder("chandler-tokens")}).SetupWithManager},
-		{"renewal", (&tokens.Renewal{Client: c, Live: live, Config: config, Clock: now, Token: w.Token,
+		{"renewal", (&tokens.Renewal{Client: c, Live: live, Config: config, Clock: now, Token: w.Token, Probe: w.Probe,
 			Recorder: mgr.GetEventRecorder("chandler-tokens")}).SetupWithManager},
 		{"shared", keeper.SetupWithManager},
 		{"origins", known.SetupWithManager},

@@ -42,11 +42,15 @@ type Renewal struct {
 	Config   *hubconfig.Config
 	Clock    clock.PassiveClock
 	Recorder events.EventRecorder
-	// Token is probe.Token, except in tests.
+	// Token is probe.Token, and Probe is probe.Once, except in tests.
 	Token Request
+	Probe Probe
 
 	failures failures
 }
+
+// Probe asks a cluster who it is, as probe.Once does.
+type Probe func(ctx context.Context, cfg *kubeconfig.Config, opts probe.Options) probe.Result
 
 // Reconcile renews the token of one registration if a third of its time is over.
 func (r *Renewal) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Result, error) {
@@ -140,19 +144,11 @@ func (r *Renewal) renew(ctx context.Context, reg *hubv1.ClusterRegistration, at 
 			return wait, nil
 		}
 	}
-	text, says, failure := r.Token(ctx, config, account, lifetime,
-		probe.Options{Rules: config.Rules(), UserAgent: "chandler-hub", Total: answerTime})
-	if failure != nil {
-		r.tell(reg, fmt.Sprintf("no new token of ServiceAccount %s: %s", account, failure.Message))
+	raw, notes, why := r.another(ctx, config, account, lifetime, secret.Data[reg.Status.Credential.Key])
+	if why != "" {
+		r.tell(reg, why)
 		return r.failures.noteUntil(at, issued, ends), nil
 	}
-	raw, renewed, ok := config.Retoken(secret.Data[reg.Status.Credential.Key], text)
-	if !ok || !of(renewed, account) {
-		r.tell(reg, fmt.Sprintf("what the cluster gives is no token of ServiceAccount %s, or cannot be written in the place of the old "+
-			"one", account))
-		return r.failures.noteUntil(at, issued, ends), nil
-	}
-	notes = token.Notes{Issued: issued, Expires: token.Expiry(issued, token.Of(renewed, says), lifetime), Fingerprint: renewed.Fingerprint()}
 	if err := r.write(ctx, secret, reg.Status.Credential.Key, raw, notes); err != nil {
 		if again := r.failures.noteUntil(at, issued, ends); !apply.Lagged(err) {
 			// Not the text of the API server, which may quote what was refused.
@@ -164,6 +160,29 @@ func (r *Renewal) renew(ctx context.Context, reg *hubv1.ClusterRegistration, at 
 	// However short the token lives, and if somebody puts the old one back each time.
 	r.failures.rest(at, issued, token.Apart)
 	return max(notes.RenewIn(r.Clock.Now()), token.Apart), nil
+}
+
+// another asks the cluster for another token of an account, and tries it. It returns raw, the kubeconfig, with that token, or why there
+// is none: what works is never replaced by what may not, since nobody could take that back.
+func (r *Renewal) another(ctx context.Context, config *kubeconfig.Config, account types.NamespacedName, lifetime time.Duration,
+	raw []byte) (out []byte, notes token.Notes, why string) {
+	issued := r.Clock.Now()
+	opts := probe.Options{Rules: config.Rules(), UserAgent: "chandler-hub", Total: answerTime}
+	text, says, failure := r.Token(ctx, config, account, lifetime, opts)
+	if failure != nil {
+		return nil, notes, fmt.Sprintf("no new token of ServiceAccount %s: %s", account, failure.Message)
+	}
+	out, renewed, ok := config.Retoken(raw, text)
+	if !ok || !of(renewed, account) {
+		return nil, notes, fmt.Sprintf("what the cluster gives is no token of ServiceAccount %s, or cannot be written in the place of the "+
+			"old one", account)
+	}
+	if failure := r.Probe(ctx, renewed, opts).Err; failure != nil {
+		return nil, notes, fmt.Sprintf("the cluster has given a new token of ServiceAccount %s, which does not work, and the old one stays: %s",
+			account, failure.Message)
+	}
+	return out, token.Notes{Issued: issued, Expires: token.Expiry(issued, token.Of(renewed, says), lifetime),
+		Fingerprint: renewed.Fingerprint()}, ""
 }
 
 // otherSecret is how long to wait while the Secret is another one than the registration room has read.

@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"maps"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -68,6 +69,9 @@ type renewable struct {
 	lifetime time.Duration
 	// answer is what the cluster says; by default a new token of the account that it was asked for.
 	answer func(account types.NamespacedName, lifetime time.Duration) (string, time.Time, *probe.Failure)
+	// tried are the tokens that the hub has tried, and refuses is what the cluster says to them.
+	tried   []string
+	refuses *probe.Failure
 	// meanwhile happens while the cluster answers.
 	meanwhile func(client.Client)
 	writes    int
@@ -96,7 +100,7 @@ func newRenewable(t *testing.T, change func(*renewable)) *renewable {
 		m.writes++
 		return c.Patch(ctx, o, p, opts...)
 	}})
-	m.room = &Renewal{Client: counted, Live: m.api, Clock: m.clock, Recorder: m.told, Config: &hubconfig.Config{Rules: rules()}, Token: m.token}
+	m.room = &Renewal{Client: counted, Live: m.api, Clock: m.clock, Recorder: m.told, Config: &hubconfig.Config{Rules: rules()}, Token: m.token, Probe: m.probe}
 	return m
 }
 
@@ -124,6 +128,14 @@ func (m *renewable) token(_ context.Context, cfg *kubeconfig.Config, account typ
 		return m.answer(account, lifetime)
 	}
 	return jwt(account.Namespace+":"+account.Name, m.clock.Now(), m.clock.Now().Add(lifetime)), m.clock.Now().Add(lifetime), nil
+}
+
+func (m *renewable) probe(_ context.Context, cfg *kubeconfig.Config, opts probe.Options) probe.Result {
+	m.tried = append(m.tried, cfg.RESTConfig().BearerToken)
+	if opts.Total != answerTime || !reflect.DeepEqual(opts.Rules, cfg.Rules()) {
+		return probe.Result{Err: &probe.Failure{Message: "this is no way to ask"}}
+	}
+	return probe.Result{Err: m.refuses}
 }
 
 // look reconciles once, and returns the Secret and after how long the room looks again.
@@ -463,5 +475,26 @@ func TestOwnTokenOfAWrongClock(t *testing.T) {
 				t.Errorf("the clock is %s ahead: asked %d times for tokens of %s", skew, len(m.asked), life)
 			}
 		}
+	}
+}
+
+// The cluster gives a token to which it does not answer. The old one stays, and somebody is told; the cluster is asked again, and what
+// works then is written.
+func TestOwnTokenThatDoesNotWork(t *testing.T) {
+	m := newRenewable(t, nil)
+	m.clock.SetTime(now.Add(tenDays))
+	m.refuses = &probe.Failure{Reason: probe.ReasonUnauthorized, Message: "it does not accept the credential (401)"}
+	after, again := m.look(t)
+	if m.writes > 0 || again != firstRetry || string(after.Data["value"]) != string(m.secret.Data["value"]) {
+		t.Errorf("%d writes, again in %s", m.writes, again)
+	}
+	if told := strings.Join(m.events(), ""); !strings.Contains(told, "the old one stays") || !strings.Contains(told, "(401)") {
+		t.Errorf("told %q", told)
+	}
+	m.refuses = nil
+	m.pass(t, again)
+	after, _ = m.look(t)
+	if is := parse(t, after.Data["value"]).RESTConfig().BearerToken; m.writes != 1 || len(m.tried) != 2 || m.tried[1] != is || m.tried[0] == is {
+		t.Errorf("%d writes of what was tried %d times; it tried %q, and wrote %q", m.writes, len(m.tried), m.tried, is)
 	}
 }

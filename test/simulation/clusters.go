@@ -159,6 +159,11 @@ func (w *World) dial(address, token string) (*cluster, *team, error) {
 	return nil, nil, fmt.Errorf("dial tcp %s:6443: no route to host", address)
 }
 
+// probeOnce is what a renewed token is tried with.
+func (w *World) probeOnce(ctx context.Context, cfg *kubeconfig.Config, _ probe.Options) probe.Result {
+	return w.probe(ctx, cfg)
+}
+
 // probe is what the pool asks clusters with.
 func (w *World) probe(_ context.Context, cfg *kubeconfig.Config) probe.Result {
 	rest := cfg.RESTConfig()

@@ -87,7 +87,9 @@ func (w *World) startHub() {
 	m := &processManager{world: w, hub: h, live: &apiserver.Reader{Server: w.server, Scheme: w.scheme, Gate: gate}}
 	m.client = &apiserver.Client{Reader: cachedReader{h.cache, w, gate}, Server: w.server, Types: w.scheme, Actor: "hub", Gate: gate}
 	must(index.Add(ctx, h.cache))
-	must(controllers.AddRooms(m, w.config, controllers.World{Client: m.client, Pool: h.pool, Token: w.token, Clock: w.clock, HubUID: "hub"}))
+	must(controllers.AddRooms(m, w.config, controllers.World{
+		Client: m.client, Pool: h.pool, Token: w.token, Probe: w.probeOnce, Clock: w.clock, HubUID: "hub",
+	}))
 	for _, c := range m.warm {
 		must(c.Warmup(ctx))
 	}

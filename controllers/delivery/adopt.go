@@ -121,10 +121,7 @@ func (r *Reconciler) handWritten(ctx context.Context, c *cluster, o *render.Obje
 		}
 		return nil, fmt.Errorf("read the kubeconfig of %s %s: %w", o.Kind, name, err)
 	}
-	key := ref.Key
-	if key == "" {
-		key = render.MirrorKey
-	}
+	key := kubeconfig.FluxKey(secret.Data, ref.Key)
 	config, err := kubeconfig.Parse(secret.Data[key], r.Config.RulesFor(c.registration))
 	if err != nil {
 		return nil, refuse("has a kubeconfig (Secret %q, key %q) that is refused: which cluster it is for cannot be told", ref.Name, key)

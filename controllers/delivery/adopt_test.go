@@ -4,11 +4,13 @@ package delivery
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	"github.com/fluxcd/pkg/apis/meta"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -118,6 +120,49 @@ func TestAdoptHistory(t *testing.T) {
 			}
 			if n := len(m.r.histories.entries); n > 0 {
 				t.Errorf("%d histories are kept", n)
+			}
+		})
+	}
+}
+
+// TestAdoptTakesTheKeyThatFluxTakes: a kubeConfig without a key is that of value, and of value.yaml if there is no value.
+func TestAdoptTakesTheKeyThatFluxTakes(t *testing.T) {
+	here := string(roomKubeconfig("t0"))
+	elsewhere := strings.ReplaceAll(here, "192.0.2.7", "192.0.2.8")
+	if elsewhere == here {
+		t.Fatal("the kubeconfig has another form")
+	}
+	for name, tc := range map[string]struct {
+		key  string
+		data map[string]string
+		want bool
+	}{
+		"Value":              {"", map[string]string{"value": here}, true},
+		"ValueYAML":          {"", map[string]string{"value.yaml": here}, true},
+		"ValueFirst":         {"", map[string]string{"value": elsewhere, "value.yaml": here}, false},
+		"ValueBeforeTheRest": {"", map[string]string{"value": here, "value.yaml": elsewhere}, true},
+		"EmptyValue":         {"", map[string]string{"value": "", "value.yaml": here}, false},
+		"NeitherOfThem":      {"", map[string]string{"kubeconfig": here}, false},
+		"Named":              {"kubeconfig", map[string]string{"kubeconfig": here, "value": elsewhere}, true},
+		"NamedAndNotThere":   {"kubeconfig", map[string]string{"value": here}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			old := &kustomizev1.Kustomization{ObjectMeta: metav1.ObjectMeta{Namespace: roomCluster.Namespace, Name: "by-hand", Finalizers: []string{fluxFinalizer}}}
+			old.Spec.Path = "./app"
+			old.Spec.KubeConfig = &meta.KubeConfigReference{SecretRef: &meta.SecretKeyReference{Name: "by-hand", Key: tc.key}}
+			secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: roomCluster.Namespace, Name: "by-hand"}, Data: map[string][]byte{}}
+			for k, v := range tc.data {
+				secret.Data[k] = []byte(v)
+			}
+			adopting := kustomizationAddon("app")
+			adopting["adopt"] = map[string]any{"namespace": roomCluster.Namespace, "name": "by-hand"}
+			m := newRoom(t, append(addonsOf(roomSet, "1", adopting),
+				registered(roomCluster, "c1"), kubeconfigSecret(roomCluster, "t0"), deliveredTo(roomCluster, roomSet, "1"), old, secret)...)
+			m.settle()
+			m.settle()
+			err := m.api.Get(t.Context(), client.ObjectKeyFromObject(old), &kustomizev1.Kustomization{})
+			if gone := err != nil; gone != tc.want {
+				t.Errorf("it is adopted: %t; %+v", gone, m.delivery(roomCluster, roomSet).Status.Addons)
 			}
 		})
 	}

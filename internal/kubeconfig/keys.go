@@ -3,6 +3,7 @@
 package kubeconfig
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -47,6 +48,15 @@ func PickKey(data map[string][]byte, want string, order []string) (string, error
 		}
 	}
 	return "", keyNotFound(data, "the Secret has none of the keys "+strings.Join(order, ", "))
+}
+
+// FluxKey returns the key that Flux takes of a Secret, whether it is there or not: the one that is named, else value, and value.yaml
+// if there is no value.
+func FluxKey(data map[string][]byte, named string) string {
+	if key, err := PickKey(data, named, DefaultKeys[:2]); err == nil {
+		return key
+	}
+	return cmp.Or(named, DefaultKeys[0])
 }
 
 func keyNotFound(data map[string][]byte, what string) error {

@@ -135,13 +135,7 @@ func (r *Reader) targets(ctx context.Context, objects []folding.Object) (map[str
 
 // target returns where a kubeconfig leads. What the hub refuses in one is the hub's to say: here everything is allowed.
 func target(data map[string][]byte, key string) folding.Target {
-	if key == "" {
-		key = "value"
-		if _, ok := data[key]; !ok && data["value.yaml"] != nil {
-			return folding.Target{Problem: "has it in key value.yaml: write that key into spec.kubeConfig.secretRef, since the hub takes only " +
-				"value without"}
-		}
-	}
+	key = kubeconfig.FluxKey(data, key)
 	if _, ok := data[key]; !ok {
 		return folding.Target{Problem: fmt.Sprintf("has no key %q", key)}
 	}

@@ -272,7 +272,7 @@ const (
 	// AddonSetNotFoundReason: the delivery's namespace has no AddonSet of that name. The hub makes nothing for the
 	// delivery, and its add-ons stay as they are.
 	AddonSetNotFoundReason = "AddonSetNotFound"
-	// NamespaceTakenReason: another Team, or the platform, has a namespace that a Team claims.
+	// NamespaceTakenReason: another Team, or the platform, has a namespace that a Team claims, on the hub or on a cluster.
 	NamespaceTakenReason = "NamespaceTaken"
 	// NotOwnedReason: an object exists under the name of one that the hub would make, and it is not the hub's.
 	NotOwnedReason = "NotOwned"

@@ -85,10 +85,29 @@ func (r *Reconciler) serve(ctx context.Context, t *hubv1.Team) (*hubv1.AddonSet,
 	if err != nil {
 		return set, stalled(hubv1.InvalidSpecReason, "%s; what is on the clusters stays as it is", err), nil
 	}
+	shared, err := r.shared(ctx, t, all.Items)
+	if err != nil {
+		return nil, status.Summary{}, err
+	}
+	if len(shared) > 0 {
+		return set, stalled(hubv1.NamespaceTakenReason, "%s; what is on the clusters stays as it is", status.List(shared, 3)), nil
+	}
 	if set, err = r.write(ctx, t, set, spec); err != nil {
 		return nil, status.Summary{}, err
 	}
 	return set, r.stands(t, set, all.Items), nil
+}
+
+// shared returns the namespaces that an older Team has on one of the clusters of a Team.
+func (r *Reconciler) shared(ctx context.Context, t *hubv1.Team, all []hubv1.Team) ([]string, error) {
+	if len(all) < 2 {
+		return nil, nil
+	}
+	clusters := &hubv1.ClusterRegistrationList{}
+	if err := r.Client.List(ctx, clusters, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list the registrations: %w", err)
+	}
+	return team.Shared(t, all, clusters.Items, r.Config.IsPlatform), nil
 }
 
 // set returns the AddonSet that has the name of a Team's; nil if there is none.

@@ -139,6 +139,9 @@ func TestRefuses(t *testing.T) {
 	namesake := older.DeepCopy()
 	namesake.Namespace, namesake.Name = "platform-b", "shop"
 	younger := shop(func(o *hubv1.Team) { o.CreationTimestamp = metav1.NewTime(now) })
+	beside := older.DeepCopy()
+	beside.Spec.HubNamespaces = nil
+	cluster := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "c1"}}
 	for name, tc := range map[string]struct {
 		team   *hubv1.Team
 		more   []client.Object
@@ -150,6 +153,8 @@ func TestRefuses(t *testing.T) {
 		"InvalidNow":          {shop(func(o *hubv1.Team) { o.Spec.Namespaces[0].Name = "kube-system" }), []client.Object{ours}, hubv1.InvalidSpecReason, true},
 		"SomebodysSet":        {shop(nil), []client.Object{foreign}, hubv1.NotOwnedReason, true},
 		"NamespaceTaken":      {younger, []client.Object{older}, hubv1.NamespaceTakenReason, true},
+		"NamespaceShared":     {younger, []client.Object{beside, cluster}, hubv1.NamespaceTakenReason, false},
+		"NamespaceSharedNow":  {younger, []client.Object{beside, cluster, ours}, hubv1.NamespaceTakenReason, true},
 		"Namesake":            {younger, []client.Object{namesake}, hubv1.NotOwnedReason, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -158,7 +163,7 @@ func TestRefuses(t *testing.T) {
 			if c := status.Find(team, hubv1.ReadyCondition); c == nil || c.Reason != tc.reason || c.Message == "" {
 				t.Errorf("it says %+v", c)
 			}
-			if (set != nil) != tc.set || tc.reason != hubv1.NamespaceTakenReason && m.applied > 0 {
+			if (set != nil) != tc.set || name != "NamespaceTaken" && m.applied > 0 {
 				t.Errorf("set %v, %d writes", set != nil, m.applied)
 			}
 		})

@@ -26,6 +26,8 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("team").
 		For(&hubv1.Team{}, builder.WithPredicates(enqueue.Changes())).
 		Watches(&hubv1.Team{}, handler.EnqueueRequestsFromMapFunc(r.all), builder.WithPredicates(enqueue.Changes())). // rivals
+		Watches(&hubv1.ClusterRegistration{}, handler.EnqueueRequestsFromMapFunc(r.all),
+			builder.WithPredicates(predicate.LabelChangedPredicate{})). // which two Teams may select
 		Watches(&hubv1.AddonSet{}, handler.EnqueueRequestsFromMapFunc(ofSet), builder.WithPredicates(setChanges())).
 		WithLogConstructor(logkey.Of(mgr, "team", logkey.Team)).
 		Complete(reconcile.AsReconciler(mgr.GetClient(), r))

@@ -33,6 +33,15 @@ type member struct {
 
 func (m *member) String() string { return m.registration.Namespace + "/" + m.registration.Name }
 
+// registrations returns those of all clusters.
+func (f *Fleet) registrations() []hubv1.ClusterRegistration {
+	out := make([]hubv1.ClusterRegistration, len(f.members))
+	for i, m := range f.members {
+		out[i] = *m.registration
+	}
+	return out
+}
+
 // key names an object.
 type key struct {
 	schema.GroupKind

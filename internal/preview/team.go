@@ -42,6 +42,9 @@ func (r *renderer) teams() {
 		for _, rival := range team.Rivals(t, r.fleet.teams, r.isPlatform) {
 			r.out.fail("Team %s: %s", name, rival)
 		}
+		for _, shared := range team.Shared(t, r.fleet.teams, r.fleet.registrations(), r.isPlatform) {
+			r.out.fail("Team %s: %s", name, shared)
+		}
 		spec, err := team.Bootstrap(t)
 		if err != nil {
 			r.out.fail("Team %s: %s", name, err)

@@ -286,41 +286,6 @@ func desired(w *assembly.Wanted) plan.Desired {
 	}
 }
 
-// await notes the objects that stay because an add-on is to take them over and cannot be delivered now, unless
-// another add-on delivers the same. A platform set does not wait for a tenant's add-on: the tenant would have a veto.
-func (c *cluster) await(scope string, desired []plan.Desired, config *hubconfig.Config) {
-	for _, d := range c.deliveries {
-		if c.scope(d.Namespace) != scope {
-			continue
-		}
-		wins := func(k plan.Key) bool { return config.IsPlatform(k.Namespace) && !config.IsPlatform(d.Namespace) }
-		for k, why := range d.Awaits {
-			if o := c.objects[k]; o != nil && !c.goesOn(desired, o, why, wins) {
-				c.awaited[k] = why
-			}
-		}
-	}
-}
-
-// goesOn returns whether something is delivered that goes on with an awaited object. What would replace that object
-// waits: the add-on has given away what runs, and nobody can tell which of the two is meant. What wins against the
-// add-on that awaits the object does not wait.
-func (c *cluster) goesOn(desired []plan.Desired, o *object, why string, wins func(plan.Key) bool) bool {
-	there := false
-	for i := range desired {
-		d := &desired[i]
-		switch {
-		case d.Key != o.Key && !plan.Follows(*d, o.Observed):
-		case wins(d.Key), d.TakesOver(&o.Observed):
-			there = true
-		default:
-			d.Gate = cmp.Or(d.Gate, "waits: "+why)
-			there = there || d.Key == o.Key
-		}
-	}
-	return there
-}
-
 // recorded returns whether the status says which release an add-on goes on with, or its name says so.
 func (d *delivery) recorded(w *assembly.Wanted) bool {
 	s := d.addon(w.Addon)

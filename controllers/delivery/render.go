@@ -30,11 +30,11 @@ import (
 // render renders every delivery, and assembles the results.
 func (r *Reconciler) render(ctx context.Context, c *cluster) error {
 	in := assembly.Input{Foreign: c.foreign, Live: c.live()}
-	without, err := r.without(ctx, c)
-	if err != nil {
+	var err error
+	if c.missing, err = r.missing(ctx, c); err != nil {
 		return err
 	}
-	all := append(slices.Clone(c.deliveries), without...)
+	all := append(slices.Clone(c.deliveries), c.missing...)
 	for _, d := range all {
 		if d.program != nil && !d.leaving && c.registration != nil {
 			if err := r.renderDelivery(ctx, c, d, in.Live); err != nil {

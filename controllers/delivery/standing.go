@@ -225,9 +225,9 @@ func (r *Reconciler) warn(d *delivery, format string, args ...any) {
 	r.Recorder.Eventf(d.AddonDelivery, nil, corev1.EventTypeWarning, hubv1.DeliveryMadeAgainEvent, "Deliver", format, args...)
 }
 
-// without returns a delivery for each one that is missing while its objects exist: somebody took its finalizer off,
+// missing returns a delivery for each one that is missing while its objects exist: somebody took its finalizer off,
 // or it is about to be made again. Until then no other set takes what it has.
-func (r *Reconciler) without(ctx context.Context, c *cluster) ([]*delivery, error) {
+func (r *Reconciler) missing(ctx context.Context, c *cluster) ([]*delivery, error) {
 	var out []*delivery
 	seen := map[string]bool{}
 	for k, o := range c.objects {
@@ -245,7 +245,11 @@ func (r *Reconciler) without(ctx context.Context, c *cluster) ([]*delivery, erro
 			}
 			set = nil
 		}
-		out = append(out, &delivery{AddonDelivery: d, before: d, set: set})
+		stands := &delivery{AddonDelivery: d, before: d, set: set}
+		if stands.selected = c.selects(stands); stands.selected {
+			stands.wantedAgain = c.wantsAgain(stands)
+		}
+		out = append(out, stands)
 	}
 	return out, nil
 }

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package delivery
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/hubconfig"
+	"github.com/chandler-hub/chandler/internal/plan"
+)
+
+// await notes the objects that stay because an add-on is to take them over and cannot be delivered now, unless
+// another add-on delivers the same. A platform set does not wait for a tenant's add-on: the tenant would have a veto.
+func (c *cluster) await(scope string, desired []plan.Desired, config *hubconfig.Config) {
+	for _, d := range slices.Concat(c.deliveries, c.missing) {
+		if c.scope(d.Namespace) != scope {
+			continue
+		}
+		wins := func(k plan.Key) bool { return config.IsPlatform(k.Namespace) && !config.IsPlatform(d.Namespace) }
+		for _, awaits := range []map[plan.Key]string{d.Awaits, c.awaitsAgain(d, config)} {
+			for k, why := range awaits {
+				if o := c.objects[k]; o != nil && !c.goesOn(desired, o, why, wins) {
+					c.awaited[k] = why
+				}
+			}
+		}
+	}
+}
+
+// goesOn returns whether something is delivered that goes on with an awaited object. What would replace that object
+// waits: the add-on has given away what runs, and nobody can tell which of the two is meant. What wins against the
+// add-on that awaits the object does not wait.
+func (c *cluster) goesOn(desired []plan.Desired, o *object, why string, wins func(plan.Key) bool) bool {
+	there := false
+	for i := range desired {
+		d := &desired[i]
+		switch {
+		case d.Key != o.Key && !plan.Follows(*d, o.Observed):
+		case wins(d.Key), d.TakesOver(&o.Observed):
+			there = true
+		default:
+			d.Gate = cmp.Or(d.Gate, "waits: "+why)
+			there = there || d.Key == o.Key
+		}
+	}
+	return there
+}
+
+// awaitsAgain returns the objects of others that a set names as its own now, if somebody has deleted its delivery. Until
+// the hub makes it again, it has its revision of before, or it is missing. A platform set does not wait for that of a tenant's set.
+func (c *cluster) awaitsAgain(d *delivery, config *hubconfig.Config) map[plan.Key]string {
+	if d.leaving || !d.wantedAgain || d.DeletionTimestamp == nil && !slices.Contains(c.missing, d) {
+		return nil
+	}
+	out := map[plan.Key]string{}
+	for k, o := range c.objects {
+		own := k.Namespace == d.Namespace && o.delivery == d.Name
+		if !own && !(config.IsPlatform(k.Namespace) && !config.IsPlatform(d.Namespace)) && takesOver(d.set, o) {
+			out[k] = fmt.Sprintf("waits for delivery %s/%s to be made again, whose AddonSet takes it over", d.Namespace, d.Name)
+		}
+	}
+	return out
+}
+
+// takesOver returns whether a set says that an add-on of its own takes over from an object: by its name, or by movedFrom.
+func takesOver(set *hubv1.AddonSet, o *object) bool {
+	return slices.ContainsFunc(set.Spec.Addons, func(a hubv1.Addon) bool {
+		return a.Name == o.Addon || slices.ContainsFunc(a.MovedFrom, func(m hubv1.MovedAddon) bool {
+			return cmp.Or(m.Name, a.Name) == o.Addon && cmp.Or(m.AddonSet, set.Name) == o.Set &&
+				cmp.Or(m.Namespace, set.Namespace) == o.Key.Namespace
+		})
+	})
+}

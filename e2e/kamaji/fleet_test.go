@@ -46,6 +46,8 @@ type tenants struct {
 	round    int
 	gone     bool      // the first one is
 	joined   time.Time // when the second one got a node; zero if it has none
+	// dir is a folder of the test's, and binary the command line in it, once it is built.
+	dir, binary string
 }
 
 // snapshot tells an add-on that was changed from one that was installed again.
@@ -56,7 +58,7 @@ type snapshot struct {
 }
 
 func startTenants(t *testing.T) *tenants {
-	f := &tenants{Platform: platform, set: &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "base"}}}
+	f := &tenants{Platform: platform, dir: t.TempDir(), set: &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "base"}}}
 	f.one = &tenant{key: client.ObjectKey{Namespace: "tenants", Name: "one"}, label: "eu", region: "europe", pods: "10.36.0.0/16"}
 	f.two = &tenant{key: client.ObjectKey{Namespace: "tenants", Name: "two"}, label: "us", region: "america", pods: "10.40.0.0/16"}
 	t.Cleanup(func() {

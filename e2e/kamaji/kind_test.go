@@ -106,6 +106,8 @@ func ipv4Gateway(inspected []byte) (string, error) {
 
 func (k *kind) Client() client.Client { return k.client }
 
+func (k *kind) Kubeconfig() string { return "" }
+
 func (k *kind) CreateTenant(ctx context.Context, key client.ObjectKey, t Tenant) error {
 	port, err := k.nodePort(ctx)
 	if err != nil {

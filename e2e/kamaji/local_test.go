@@ -84,6 +84,8 @@ func (l *local) start(ctx context.Context, scheme *runtime.Scheme) error {
 
 func (l *local) Client() client.Client { return l.hub.Client }
 
+func (l *local) Kubeconfig() string { return l.hub.KubeconfigFile() }
+
 func (l *local) CreateTenant(ctx context.Context, key client.ObjectKey, t Tenant) error {
 	return l.kamaji.CreateTenant(ctx, key.Namespace, key.Name, localfleet.TenantOptions{Labels: t.Labels, Version: t.Version, PodCIDR: t.PodCIDR})
 }

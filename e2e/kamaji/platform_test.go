@@ -17,6 +17,8 @@ import (
 type Platform interface {
 	// Client is the administrator's on the management cluster. It caches nothing.
 	Client() client.Client
+	// Kubeconfig is a file for it; "" for kubectl's own.
+	Kubeconfig() string
 	// CreateTenant makes a TenantControlPlane in a namespace that is there. It does not wait until it is Ready.
 	CreateTenant(ctx context.Context, key client.ObjectKey, t Tenant) error
 	// TenantConfig is how the tests reach a tenant's own API: as its super-admin, with the credentials of this moment.

@@ -5,6 +5,7 @@ package kamaji
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -63,6 +64,7 @@ func TestTenants(t *testing.T) {
 	expect.Step(t, "a tenant is upgraded", f.upgrade)
 	expect.Step(t, "a tenant is deleted", f.deleted)
 	expect.Step(t, "a tenant is unregistered", f.unregistered)
+	expect.Step(t, "what was written by hand for it is imported", f.imported)
 }
 
 func (f *tenants) arrive(t *testing.T) {
@@ -213,9 +215,16 @@ func (f *tenants) deleted(t *testing.T) {
 	f.wantKept(t)
 }
 
-// unregistered: the add-ons of a tenant that stays leave it.
+// unregistered: the add-ons of a tenant that stays leave it, by one command, and what is Kamaji's stays as it is.
 func (f *tenants) unregistered(t *testing.T) {
-	expect.NoError(t, f.Client().Patch(t.Context(), f.two.object(), client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"metadata":{"labels":{%q:"false"}}}`, hubv1.RegisterLabel))))
+	theirs := f.ofKamaji(t, f.two)
+	out := f.chandler(t, "unregister", f.two.key.String(), "--yes", "--hub-kubeconfig", f.Kubeconfig())
+	if strings.Contains(out, "Secret") || !strings.Contains(out, "Cluster "+f.two.key.String()+" is unregistered") {
+		t.Errorf("it says\n%s", out)
+	}
+	if f.ofKamaji(t, f.two) != theirs {
+		t.Error("it has changed what is Kamaji's")
+	}
 	own := f.client(t, f.two)
 	for _, cm := range []client.ObjectKey{f.two.chart(), f.two.git()} {
 		f.soon(t, cm.Name+" has left the tenant", func() error {
@@ -231,6 +240,4 @@ func (f *tenants) unregistered(t *testing.T) {
 		expect.NoError(t, client.IgnoreNotFound(f.Client().Delete(t.Context(), set)))
 	}
 	f.soon(t, "nothing of the hub's is left", func() error { return expect.NothingOfOurs(t.Context(), f.Client()) })
-	expect.NoError(t, f.Client().Delete(t.Context(), f.two.object()))
-	f.soon(t, "Kamaji lets the tenant go", func() error { return expect.Gone(t.Context(), f.Client(), f.two.object()) })
 }

@@ -26,6 +26,8 @@ type Cluster struct {
 	Secret, Key string
 	// Labels of the origin that are known.
 	Labels map[string]string
+	// marks are the labels and annotations of the origin, as they are: nil if it was not read.
+	marks map[string]string
 	// Registered is true if the hub has the cluster already.
 	Registered bool
 	// target and credential are those of its kubeconfig; empty if they are not known.
@@ -48,6 +50,16 @@ func (c *Cluster) registration() *hubv1.ClusterRegistration {
 	reg.Labels[hubv1.NameLabel], reg.Labels[hubv1.ProviderLabel] = c.Name, c.Kind.Provider
 	reg.Status.Provider = c.Kind.Provider
 	return reg
+}
+
+// mark returns the command that gives the origin a label or an annotation. kubectl overwrites another value only if it is told to.
+func (c *Cluster) mark(verb, key, value string) string {
+	flag := ""
+	if is, there := c.marks[key]; there && is != value {
+		flag = "--overwrite "
+	}
+	kind := strings.ToLower(c.Kind.GroupKind.String())
+	return fmt.Sprintf("kubectl %s %s -n %s %s %s%s=%s", verb, kind, c.Namespace, c.Origin, flag, key, value)
 }
 
 // kamajiKeys are the keys that Kamaji gives the kubeconfigs in its Secrets.
@@ -95,6 +107,9 @@ func (c *clusters) of(namespace, secret, key string) *Cluster {
 	out.Name = out.Origin
 	if obj := c.origin(out.Kind, namespace, out.Origin); obj != nil {
 		out.Labels = origin.MirroredLabels(obj.GetLabels())
+		out.marks = map[string]string{}
+		maps.Copy(out.marks, obj.GetAnnotations())
+		maps.Copy(out.marks, obj.GetLabels())
 	}
 	for i := range c.in.Registrations {
 		reg := &c.in.Registrations[i]
@@ -132,7 +147,7 @@ func (c *Cluster) another(own Target, namespace, secret, key string) string {
 	switch used := c.used; {
 	case used != nil && own.Fingerprint != "" && used.TargetFingerprint != "" && own.Fingerprint != used.TargetFingerprint:
 		return fmt.Sprintf("its kubeconfig (Secret %q) names another API server or CA than that of ClusterRegistration %s: the hub would not "+
-			"adopt it. Write the one that the registration has", secret, c)
+			"adopt it. Write the one that the registration has: Secret %q, key %q", secret, c, used.SecretName, used.Key)
 	case used != nil && own.Credential != "":
 		if own.Credential != used.Fingerprint {
 			return fmt.Sprintf("its kubeconfig (Secret %q) is of another user than that of ClusterRegistration %s", secret, c) + rights

@@ -70,15 +70,13 @@ func (r *Result) register(hub hubconfig.Shared) []string {
 			allowed[c.Namespace] = true
 			out = append(out, fmt.Sprintf("kubectl label namespace %s %s=true", c.Namespace, hubv1.RegisterSecretsLabel))
 		}
-		what := strings.ToLower(c.Kind.GroupKind.String())
 		if c.Kind == origin.Kamaji && c.Key != "" {
-			out = append(out, fmt.Sprintf("kubectl annotate %s -n %s %s kamaji.clastix.io/kubeconfig-secret-key=%s", what, c.Namespace, c.Origin,
-				c.Key))
+			out = append(out, c.mark("annotate", "kamaji.clastix.io/kubeconfig-secret-key", c.Key))
 		}
 		if c.Kind == origin.Secret && c.Key != "" && c.Key != "value" {
-			out = append(out, fmt.Sprintf("kubectl annotate %s -n %s %s %s=%s", what, c.Namespace, c.Origin, hubv1.KubeConfigKeyAnnotation, c.Key))
+			out = append(out, c.mark("annotate", hubv1.KubeConfigKeyAnnotation, c.Key))
 		}
-		command := fmt.Sprintf("kubectl label %s -n %s %s %s=true", what, c.Namespace, c.Origin, hubv1.RegisterLabel)
+		command := c.mark("label", hubv1.RegisterLabel, "true")
 		if c.Assumed && c.Kind != origin.Secret {
 			command += fmt.Sprintf("   # guessed from Secret %s: it was not read", c.Secret)
 		}

@@ -33,16 +33,23 @@ const (
 )
 
 // BuildHub builds the hub from this checkout into a folder and returns the binary.
-func BuildHub(ctx context.Context, dir string) (string, error) {
+func BuildHub(ctx context.Context, dir string) (string, error) { return build(ctx, dir, "hub") }
+
+// BuildCommandLine builds chandler from this checkout into a folder and returns the binary.
+func BuildCommandLine(ctx context.Context, dir string) (string, error) {
+	return build(ctx, dir, "chandler")
+}
+
+func build(ctx context.Context, dir, name string) (string, error) {
 	root, err := parts.Root()
 	if err != nil {
 		return "", err
 	}
-	path := filepath.Join(dir, "hub")
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", path, "./cmd/hub")
+	path := filepath.Join(dir, name)
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", path, "./cmd/"+name)
 	cmd.Dir = root
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build the hub: %w\n%s", err, out)
+		return "", fmt.Errorf("build %s: %w\n%s", name, err, out)
 	}
 	return path, nil
 }

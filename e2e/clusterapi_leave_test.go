@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -112,6 +113,47 @@ func (f *capiFleet) moved(t *testing.T) {
 	})
 	check(t, wantGone(ctx, f.Client, registration("c1", "c1")))
 	untouched()
+}
+
+// unregister begins to unregister a Cluster by the command line.
+func (f *capiFleet) unregister(t *testing.T) {
+	f.theirs = f.ofClusterAPI(t)
+	f.leaving = chandlerStart(t, "unregister", "c3/c3", "--yes", "--hub-kubeconfig", f.KubeconfigFile())
+}
+
+// ofClusterAPI is what the command must leave as it is.
+func (f *capiFleet) ofClusterAPI(t *testing.T) string {
+	t.Helper()
+	tenant := capiObject("kamaji.clastix.io/v1alpha1", "TenantControlPlane", "c3")
+	tenant.SetName("c3-kcp")
+	var b strings.Builder
+	for _, o := range []*unstructured.Unstructured{capiClusterOf("c3"), tenant} {
+		check(t, f.Client.Get(t.Context(), client.ObjectKeyFromObject(o), o))
+		fmt.Fprint(&b, o.GetUID(), o.GetGeneration(), o.GetAnnotations(), o.GetFinalizers(), o.Object["spec"])
+	}
+	s := secret("c3", "c3-kubeconfig", nil)
+	check(t, f.Client.Get(t.Context(), client.ObjectKeyFromObject(s), s))
+	return b.String() + fmt.Sprint(s.UID, s.Labels) + string(s.Data["value"])
+}
+
+// unregistered: the command has taken the add-ons off, and has changed nothing of Cluster API's but the label. The tenant that is
+// labelled too, as its provider does, is not registered in its place.
+func (f *capiFleet) unregistered(t *testing.T) {
+	ctx := t.Context()
+	if out := f.leaving.ends(t, 0); strings.Contains(out, "Secret") {
+		t.Errorf("it says\n%s", out)
+	}
+	check(t, f.undelivered(ctx, f.tenant))
+	if f.ofClusterAPI(t) != f.theirs {
+		t.Error("it has changed what is Cluster API's")
+	}
+	list := &hubv1.ClusterRegistrationList{}
+	check(t, f.Client.List(ctx, list, client.InNamespace("c3")))
+	if len(list.Items) > 0 {
+		t.Errorf("there is a ClusterRegistration: %+v", list.Items[0].Spec)
+	}
+	f.register(t, "c3")
+	soon(t, "the add-ons are back", func() error { return errors.Join(f.delivered(ctx, f.tenant, "c3", f.color), f.ready(ctx, "c3")) })
 }
 
 // hold makes the infrastructure of a Cluster stay when it is deleted, and returns what lets it go.

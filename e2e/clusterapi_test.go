@@ -30,6 +30,8 @@ type capiFleet struct {
 	one, two, tenant *localfleet.Cluster
 	charts           *localfleet.ChartServer
 	color            string // of the set for plain Clusters
+	leaving          *running
+	theirs           string // what was Cluster API's before
 }
 
 // capiSet delivers a chart and manifests to the Clusters that are labelled for it. $COLOR is an expression or a value.
@@ -77,9 +79,11 @@ func TestClusterAPI(t *testing.T) {
 	step(t, "clusterctl moves it", f.moved)
 	step(t, "variables of a topology", f.topology)
 	step(t, "a Kamaji control plane registers once", f.kamaji)
-	step(t, "the Cluster is deleted, and the kubeconfig is gone before it", f.deleted)
-	step(t, "the same, while there is no hub", f.deletedUnseen)
+	f.unregister(t) // meanwhile others leave, and the hub is started again
+	step(t, "a Cluster is deleted while there is no hub, and the kubeconfig is gone before it", f.deletedUnseen)
 	step(t, "its namespace is deleted", f.namespaceDeleted)
+	step(t, "one was unregistered by a command, and comes back", f.unregistered)
+	step(t, "it is deleted, while the hub looks", f.deleted)
 	step(t, "it is drained before it is deleted", f.drained)
 }
 

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/e2e/expect"
 	"github.com/chandler-hub/chandler/test/localfleet"
 )
 
@@ -115,8 +116,8 @@ spec: {url: %s, interval: 2s, ref: {branch: main}}
 		t.Errorf("it prints %d commands:\n%s", n, out)
 	}
 	for _, line := range strings.Split(out, "\n") {
-		if _, command, ok := strings.Cut(line, "kubectl "); ok {
-			mark(t, h.Client, strings.Fields(command))
+		if strings.Contains(line, "kubectl ") {
+			expect.Kubectl(t, h.Client, line)
 		}
 	}
 	soon(t, "both clusters answer", func() error {
@@ -203,21 +204,4 @@ func deployedTo(ctx context.Context, c *localfleet.Cluster) (deployed, error) {
 		return out, errors.New("there is no record of the first revision")
 	}
 	return out, nil
-}
-
-// mark does what `kubectl label` or `kubectl annotate` does: KIND [-n NAMESPACE] NAME KEY=VALUE.
-func mark(t *testing.T, c client.Client, command []string) {
-	t.Helper()
-	verb, kind, rest := command[0], command[1], command[2:]
-	key := client.ObjectKey{}
-	if rest[0] == "-n" {
-		key.Namespace, rest = rest[1], rest[2:]
-	}
-	key.Name = rest[0]
-	name, value, _ := strings.Cut(rest[1], "=")
-	u := unstructuredOf("v1", map[string]string{"secret": "Secret", "namespace": "Namespace"}[kind])
-	u.SetNamespace(key.Namespace)
-	u.SetName(key.Name)
-	field := map[string]string{"label": "labels", "annotate": "annotations"}[verb]
-	check(t, c.Patch(t.Context(), u, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{%q:{%q:%q}}}`, field, name, value))))
 }

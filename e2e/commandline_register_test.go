@@ -3,10 +3,12 @@
 package e2e
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,19 +21,28 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/e2e/expect"
 	"github.com/chandler-hub/chandler/internal/identity"
+	"github.com/chandler-hub/chandler/test/faultproxy"
+	"github.com/chandler-hub/chandler/test/localfleet"
 )
 
 // registers takes a cluster in and out by one command each, with an account of the hub's own that the hub renews.
 func (g *generation) registers(t *testing.T) {
 	ctx := t.Context()
 	edge := types.NamespacedName{Namespace: "fleet", Name: "edge"}
+	port, err := localfleet.FreePort()
+	check(t, err)
+	proxy, err := faultproxy.Start(faultproxy.Options{Address: fmt.Sprintf("127.0.0.1:%d", port), Target: strings.TrimPrefix(g.two.Server(), "https://")})
+	check(t, err)
+	t.Cleanup(func() { _ = proxy.Close() })
 	admin := filepath.Join(t.TempDir(), "two.conf")
-	check(t, os.WriteFile(admin, kubeconfigOf(t, g.two), 0o600))
+	check(t, os.WriteFile(admin, bytes.ReplaceAll(kubeconfigOf(t, g.two), []byte(g.two.Server()), []byte(proxy.URL())), 0o600))
 	printed := ""
+	flags := []string{"--hub-kubeconfig", g.KubeconfigFile(), "--secret-namespaces=*", "--timeout=3m"}
 	run := func(t *testing.T, code int, args ...string) string {
 		t.Helper()
-		out, errs, got := chandler(t, append(args, "--hub-kubeconfig", g.KubeconfigFile(), "--secret-namespaces=*", "--timeout=3m")...)
+		out, errs, got := chandler(t, slices.Concat(args[:1], flags, args[1:])...)
 		if got != code {
 			t.Fatalf("chandler %s: exit code %d, want %d:\n%s\n%s", strings.Join(args, " "), got, code, out, errs)
 		}
@@ -44,10 +55,21 @@ func (g *generation) registers(t *testing.T) {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: account}}
 	secret := &corev1.Secret{}
 
-	step(t, "a cluster that a Secret registered leaves", func(t *testing.T) {
-		run(t, 0, "unregister", "fleet/two", "--yes")
+	var left types.UID
+	delivered := func() types.UID {
+		cm := &corev1.ConfigMap{}
+		check(t, g.two.Client.Get(ctx, types.NamespacedName{Namespace: "cmd-layers", Name: "cmd-layers"}, cm))
+		return cm.UID
+	}
+
+	step(t, "a cluster that a Secret registered leaves, and its add-ons stay", func(t *testing.T) {
+		left = delivered()
+		run(t, 0, "unregister", "fleet/two", "--orphan", "--yes")
 		check(t, wantGone(ctx, g.Client, registration("fleet", "two")))
 		check(t, g.Client.Get(ctx, types.NamespacedName{Namespace: "fleet", Name: "two"}, &corev1.Secret{}))
+		if delivered() != left {
+			t.Error("the add-on is another one")
+		}
 	})
 	step(t, "nothing is done without being asked", func(t *testing.T) {
 		if out := run(t, 1, register...); !strings.Contains(out, "--yes") || !strings.Contains(out, "ClusterRoleBinding "+account+", to ClusterRole cluster-admin") {
@@ -74,6 +96,9 @@ func (g *generation) registers(t *testing.T) {
 		soon(t, "an add-on", func() error {
 			return errors.Join(g.addonOf(ctx, "edge", "more", "cmd-extra", hubv1.AddonReady, ""), g.addonOf(ctx, "edge", "commands", "cmd-layers", hubv1.AddonReady, ""))
 		})
+		if delivered() != left {
+			t.Error("the add-on that was left is another one")
+		}
 		_, err := configMap(ctx, g.two, "default", "cmd-extra")
 		check(t, errors.Join(err, g.Client.Get(ctx, edge, secret)))
 		config, err := clientcmd.Load(secret.Data["value"])
@@ -146,8 +171,20 @@ func (g *generation) registers(t *testing.T) {
 			return condition(ctx, g.Client, registration("fleet", "viewer"), hubv1.KubeConfigValidCondition, metav1.ConditionFalse, "KeyNotFound")
 		})
 		run(t, 0, "register", "fleet/viewer", "--kubeconfig", admin, "--role", "view", "--yes")
-		run(t, 0, "unregister", "viewer", "-n", "fleet", "--orphan", "--yes")
 		viewer := identity.Account("chandler", types.NamespacedName{Namespace: "fleet", Name: "viewer"})
+		check(t, proxy.Set(faultproxy.Refuse))
+		out := run(t, 1, "unregister", "viewer", "-n", "fleet", "--orphan", "--yes")
+		check(t, wantGone(ctx, g.Client, registration("fleet", "viewer")))
+		if !strings.Contains(out, "the cluster at "+proxy.URL()+" cannot be reached") || !strings.Contains(out, "ClusterRegistration fleet/viewer is gone. These stay") {
+			t.Errorf("it says\n%s", out)
+		}
+		for line := range strings.Lines(out) { // by hand, with another way to the cluster
+			if strings.Contains(line, "kubectl delete ") {
+				expect.Kubectl(t, g.two.Client, line)
+			}
+		}
+		run(t, 0, "unregister", "viewer", "-n", "fleet", "--yes", "--leave-account", "--timeout=3s")
+		check(t, wantGone(ctx, g.Client, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "viewer"}}))
 		soon(t, "the account is gone", func() error {
 			var errs []error
 			for _, name := range []string{viewer, viewer + "-self"} {

@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -19,16 +20,11 @@ import (
 	"sigs.k8s.io/yaml"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/test/localfleet"
 )
 
 // buildCommandLine builds it once for all tests, and returns the binary.
-var buildCommandLine = sync.OnceValues(func() (string, error) {
-	binary := filepath.Join(workDir, "chandler")
-	if out, err := exec.Command("go", "build", "-o", binary, "../cmd/chandler").CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build chandler: %w\n%s", err, out)
-	}
-	return binary, nil
-})
+var buildCommandLine = sync.OnceValues(func() (string, error) { return localfleet.BuildCommandLine(context.Background(), workDir) })
 
 // chandler runs the command line and returns what it printed, and its exit code.
 func chandler(t *testing.T, args ...string) (stdout, stderr string, code int) {
@@ -44,6 +40,66 @@ func chandler(t *testing.T, args ...string) (stdout, stderr string, code int) {
 		t.Fatal(err)
 	}
 	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
+}
+
+// running is a command that goes on while the test looks at what it prints.
+type running struct {
+	cmd *exec.Cmd
+	out *lockedBuffer
+}
+
+// lockedBuffer is written and read at the same time.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// chandlerStart starts the command line.
+func chandlerStart(t *testing.T, args ...string) *running {
+	t.Helper()
+	binary, err := buildCommandLine()
+	check(t, err)
+	r := &running{cmd: exec.CommandContext(t.Context(), binary, args...), out: &lockedBuffer{}}
+	r.cmd.Stdout, r.cmd.Stderr = r.out, r.out
+	check(t, r.cmd.Start())
+	return r
+}
+
+// says waits for a line with a text, and returns the line.
+func (r *running) says(t *testing.T, text string) (line string) {
+	t.Helper()
+	soon(t, "it says "+text, func() error {
+		for l := range strings.Lines(r.out.String()) {
+			if line = strings.TrimSpace(l); strings.Contains(line, text) {
+				return nil
+			}
+		}
+		return fmt.Errorf("it says\n%s", r.out)
+	})
+	return line
+}
+
+// ends waits for its end, and returns all that it has printed.
+func (r *running) ends(t *testing.T, code int) string {
+	t.Helper()
+	_ = r.cmd.Wait()
+	t.Logf("%s\n%s", strings.Join(r.cmd.Args[1:], " "), r.out)
+	if got := r.cmd.ProcessState.ExitCode(); got != code {
+		t.Fatalf("chandler %s: exit code %d, want %d:\n%s", strings.Join(r.cmd.Args[1:], " "), got, code, r.out)
+	}
+	return r.out.String()
 }
 
 // TestCommandLine holds the command line to the hub: what is previewed from files is what the hub has made, to the byte, and

@@ -293,10 +293,19 @@ func (f fault) outlast(t *testing.T, w *ward) {
 		p.promise(t, f.name, "delete: what leaves is let go after the grace", f.noticed()+p.letGo()+slack, func(ctx context.Context) error {
 			return p.noDelivery(ctx, leaving)
 		})
-		p.label(t, map[string]any{hubv1.RegisterLabel: "false"})
+		flags := []string{"--yes", "--hub-kubeconfig", p.KubeconfigFile(), "--secret-namespaces=*"}
+		unregister := chandlerStart(t, append([]string{"unregister", p.name + "/" + p.name}, flags...)...)
+		line := unregister.says(t, "the cluster does not answer")
+		if f.mode == faultproxy.BlackHole || f.mode == faultproxy.Refuse { // somebody does not wait, and does what it says
+			_, command, _ := strings.Cut(line, "do not wait: chandler ")
+			if out, errs, code := chandler(t, append(strings.Fields(command), flags...)...); code != 0 {
+				t.Errorf("chandler %s: exit code %d: %s%s", command, code, out, errs)
+			}
+		}
 		p.promise(t, f.name, "delete: a cluster that is unregistered is let go", p.letGo()+slack, func(ctx context.Context) error {
 			return errors.Join(wantGone(ctx, p.Client, registration(p.name, p.name)), p.noObjects(ctx))
 		})
+		unregister.ends(t, 0)
 		p.promise(t, f.name, "delete: an event says what is left", slack, func(ctx context.Context) error {
 			return errors.Join(p.orphaned(ctx, leaving+"-chart"), p.orphaned(ctx, leaving+"-git"))
 		})

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/e2e/expect"
 	"github.com/chandler-hub/chandler/test/facade"
 )
 
@@ -157,10 +158,21 @@ func (g *guardedFleet) selector(t *testing.T) {
 	soon(t, "in the same hour the same three go again, and no other", func() error {
 		return errors.Join(g.held(ctx, "grd-selector", 17, &hash), g.left(ctx, "sel", 17))
 	})
-	g.approve(t, "grd-selector", hash)
+	unregister := chandlerStart(t, "unregister", "fleet/c19", "--yes", "--hub-kubeconfig", g.KubeconfigFile(), "--secret-namespaces=*")
+	line := unregister.says(t, "the removal guard of AddonSet flux-system/grd-selector holds it")
+	if !strings.Contains(line, "17 clusters would lose add-ons") {
+		t.Errorf("whoever unregisters one of them is told\n%s", line)
+	}
+	check(t, g.left(ctx, "sel", 17))
+	command, _, _ := strings.Cut(line, ";")
+	expect.Kubectl(t, g.Client, command)
 	soon(t, "the approval lets them go", func() error {
 		return errors.Join(g.left(ctx, "sel", 0), g.held(ctx, "grd-selector", 0, nil))
 	})
+	unregister.ends(t, 0)
+	check(t, wantGone(ctx, g.Client, registration("fleet", "c19")))
+	register := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{%q:"true"}}}`, hubv1.RegisterLabel))
+	check(t, g.Client.Patch(ctx, secret("fleet", "c19", nil), register)) // those that come after this want all twenty
 	g.remove(t, "flux-system", "grd-selector")
 }
 

@@ -357,11 +357,14 @@ func (f *teardownFleet) force(t *testing.T) {
 	ctx := t.Context()
 	f.mortal.StopAPIServer()
 	soon(t, "its objects are suspended", func() error { return f.suspended(ctx, secretName, 2) })
-	check(t, f.Client.Patch(ctx, secret(secretNamespace, secretName, nil), client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{%q:"false"}}}`, hubv1.RegisterLabel))))
+	unregister := chandlerStart(t, "unregister", secretNamespace+"/"+secretName, "--yes", "--hub-kubeconfig", f.KubeconfigFile(), "--secret-namespaces=*")
 	soon(t, "it waits", func() error {
 		return f.addonOf(ctx, secretName, "base", "td-chart", hubv1.AddonRemoving, "the cluster does not answer")
 	})
 	f.patchRegistration(t, secretName, fmt.Sprintf(`{"metadata":{"annotations":{%q:"true"}}}`, hubv1.ForceUnregisterAnnotation))
+	if out := unregister.ends(t, 0); !strings.Contains(out, "the cluster does not answer") {
+		t.Errorf("it says\n%s", out)
+	}
 	soon(t, "it is let go", func() error { return f.nothingFor(ctx, secretName) })
 	soon(t, "the set says what was left", func() error {
 		set := addonSet("flux-system", "base")

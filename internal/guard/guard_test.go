@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -462,5 +463,21 @@ func TestAnApprovalIsForOneTime(t *testing.T) {
 	}
 	if v = decide(Input{Wanted: wanted, Held: v.Held, Removals: v.Removals, Approval: v.Held.Hash}); len(v.Go) != 20 {
 		t.Errorf("approved anew: %d of 20", len(v.Go))
+	}
+}
+
+func TestMessage(t *testing.T) {
+	set := &hubv1.AddonSet{}
+	set.Namespace, set.Name = "flux-system", "base"
+	for want, held := range map[string]*hubv1.HeldRemovals{
+		"1 cluster would lose add-ons":        {Count: 1, Hash: "ab", Sample: []string{"fleet/a (x)"}},
+		"It keeps its add-ons. If this":       {Count: 1, Hash: "ab", Sample: []string{"fleet/a (x)"}},
+		"2 clusters would lose add-ons":       {Count: 2, Hash: "ab", Sample: []string{"fleet/a (x)"}},
+		"They keep their add-ons. If this is": {Count: 2, Hash: "ab", Sample: []string{"fleet/a (x)"}},
+	} {
+		set.Status.HeldRemovals = held
+		if got := Message(set); !strings.Contains(got, want) {
+			t.Errorf("%d: %s", held.Count, got)
+		}
 	}
 }

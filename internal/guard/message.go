@@ -19,9 +19,13 @@ func Message(set *hubv1.AddonSet) string {
 	if set.DeletionTimestamp != nil {
 		undo = "if not, set spec.deletionPolicy to Orphan, and apply the set again when it is gone: it goes on with what runs"
 	}
-	message := fmt.Sprintf("%d clusters would lose add-ons, or have them reinstalled, which is more than go without approval in an hour: %s. "+
-		"They keep their add-ons. If this is intended: %s; %s", held.Count, status.List(held.Sample, int(held.Count)), approval(set, held.Hash),
-		undo)
+	keep := "They keep their add-ons"
+	if held.Count == 1 {
+		keep = "It keeps its add-ons"
+	}
+	message := fmt.Sprintf("%s would lose add-ons, or have them reinstalled, which is more than go without approval in an hour: %s. "+
+		"%s. If this is intended: %s; %s", status.Count(held.Count, "cluster"), status.List(held.Sample, int(held.Count)), keep,
+		approval(set, held.Hash), undo)
 	if given := set.Annotations[hubv1.ApproveRemovalAnnotation]; given != "" {
 		message += fmt.Sprintf(". The present approval, %q, is for another list of removals", given)
 	}

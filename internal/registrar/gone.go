@@ -3,9 +3,11 @@
 package registrar
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,13 +16,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/account"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
 // departing is what gone has seen so far.
 type departing struct {
-	told map[string]bool
+	began time.Time
+	told  map[string]bool
+	// last is what the registration waited for at the last look.
 	last string
 	// asked is true once the registration was there, and not being deleted, after the hub was asked: the hub then deletes it
 	// only when nothing is left to do.
@@ -32,8 +37,11 @@ type departing struct {
 // gone waits until the registration has gone for good, and says what it waits for. One that somebody has deleted is made
 // again by the hub, with all that it had delivered: that it is absent at one look says nothing.
 func (r *Registrar) gone(ctx context.Context, d *Departure) error {
-	s := &departing{told: map[string]bool{}}
+	s := &departing{began: time.Now(), told: map[string]bool{}}
 	err := until(ctx, r.Wait, func(ctx context.Context) (bool, error) {
+		if err := r.stillUnwanted(ctx, d); err != nil {
+			return false, err
+		}
 		reg, err := r.registered(ctx, d.Name)
 		if err != nil {
 			return false, err
@@ -48,6 +56,9 @@ func (r *Registrar) gone(ctx context.Context, d *Departure) error {
 		return false, r.progress(ctx, d, s, reg)
 	})
 	switch {
+	case errors.Is(err, context.Canceled):
+		return fmt.Errorf("stopped; the hub goes on, and has not been told to stop. Run the command again to wait, and to remove the rest of "+
+			"cluster %s", d.Name)
 	case !errors.Is(err, context.DeadlineExceeded):
 		return err
 	case !s.absent.IsZero():
@@ -55,6 +66,39 @@ func (r *Registrar) gone(ctx context.Context, d *Departure) error {
 	}
 	return fmt.Errorf("ClusterRegistration %s is still there after %s: %s. The hub goes on; run the command again to wait, and to "+
 		"remove the rest", d.Name, r.Wait, s.last)
+}
+
+// stillUnwanted returns an error if somebody has set the label of the origin back, as Flux does with what it applies from Git. The
+// hub then keeps the cluster, or registers it again, and needs the account and the Secret.
+func (r *Registrar) stillUnwanted(ctx context.Context, d *Departure) error {
+	if d.origin == nil {
+		return nil
+	}
+	m := &metav1.PartialObjectMetadata{}
+	m.SetGroupVersionKind(d.origin.GroupVersionKind())
+	if err := r.Hub.Client.Get(ctx, client.ObjectKeyFromObject(d.origin), m); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("read %s: %w", account.Called(d.origin), err)
+	}
+	if m.Labels[hubv1.RegisterLabel] != "true" {
+		return nil
+	}
+	who := cmp.Or(applier(m), "somebody, or something that applies it,")
+	return fmt.Errorf("%s has set label %s of %s to \"true\" again: the cluster stays registered, or is registered again. Write \"false\" "+
+		"where the object comes from, and run the command again", who, hubv1.RegisterLabel, account.Called(d.origin))
+}
+
+// applier names what of Flux keeps an object; "" if nothing does.
+func applier(o metav1.Object) string {
+	labels := o.GetLabels()
+	for group, kind := range map[string]string{"kustomize.toolkit.fluxcd.io": "Kustomization", "helm.toolkit.fluxcd.io": "HelmRelease"} {
+		if name := labels[group+"/name"]; name != "" {
+			return fmt.Sprintf("%s %s/%s of Flux", kind, labels[group+"/namespace"], name)
+		}
+	}
+	return ""
 }
 
 // forGood returns whether a registration that is not there does not come back, and has left nothing.
@@ -83,28 +127,49 @@ func (r *Registrar) forGood(ctx context.Context, d *Departure, s *departing) (bo
 
 // progress says what a registration that is still there waits for.
 func (r *Registrar) progress(ctx context.Context, d *Departure, s *departing, reg *hubv1.ClusterRegistration) error {
-	tell := func(line string) {
-		if line != "" && !s.told[line] {
-			r.say("%s", line)
-		}
-		s.told[line] = true
-	}
-	if c := status.Find(reg, hubv1.ReadyCondition); c != nil && reg.DeletionTimestamp != nil {
-		s.last = c.Message
-		tell(fmt.Sprintf("ClusterRegistration %s: %s", d.Name, c.Message))
+	var now []string
+	ready, held := status.Find(reg, hubv1.ReadyCondition), status.Find(reg, hubv1.DeletionHeldCondition)
+	begun := reg.DeletionTimestamp != nil && ready != nil && ready.Reason == hubv1.TerminatingReason
+	late := time.Since(s.began) > min(settled, r.Wait/2)
+	switch {
+	case begun:
+		now = append(now, ready.Message)
+	case late && held != nil && held.Status == metav1.ConditionTrue:
+		now = append(now, held.Message)
+	case late:
+		now = append(now, fmt.Sprintf("the hub has not begun; is it running, and is it the one with --hub-id %s?", r.Hub.Hub.HubID))
 	}
 	if c := status.Find(reg, hubv1.ReachableCondition); c != nil && c.Status == metav1.ConditionFalse {
-		tell(fmt.Sprintf("ClusterRegistration %s: the cluster does not answer (%s); the hub lets the add-ons go when its --teardown-grace "+
-			"is over, or at once with: kubectl -n %s annotate clreg %s %s=true", d.Name, c.Message, d.Name.Namespace, d.Name.Name,
-			hubv1.ForceUnregisterAnnotation))
+		now = append(now, fmt.Sprintf("the cluster does not answer (%s)%s", c.Message, d.wayOut()))
 	}
 	deliveries, err := r.deliveries(ctx, d.Name)
 	for i := range deliveries {
 		if c := status.Find(&deliveries[i], hubv1.RemovalsHeldCondition); c != nil && c.Status == metav1.ConditionTrue {
-			tell(c.Message)
+			now = append(now, r.heldBy(ctx, &deliveries[i], c.Message))
 		}
 	}
+	for _, line := range now {
+		if !s.told[line] {
+			r.say("ClusterRegistration %s: %s", d.Name, line)
+		}
+		s.told[line] = true
+	}
+	s.last = strings.Join(now, "; ")
 	return err
+}
+
+// heldBy says what the removal guard of a set holds. The set names all that its approval would let go; here is what the delivery says
+// if the caller may not see the set.
+func (r *Registrar) heldBy(ctx context.Context, d *hubv1.AddonDelivery, here string) string {
+	set := &hubv1.AddonSet{}
+	if err := r.Hub.Client.Get(ctx, d.SetKey(), set); err != nil {
+		return here
+	}
+	c := status.Find(set, hubv1.RemovalsHeldCondition)
+	if c == nil || c.Status != metav1.ConditionTrue {
+		return here
+	}
+	return fmt.Sprintf("the removal guard of AddonSet %s holds it, with what else leaves that set: %s", d.SetKey(), c.Message)
 }
 
 // deliveries returns what the hub delivers to a cluster; nothing if the caller may not see it.

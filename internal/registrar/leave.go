@@ -36,6 +36,8 @@ type Departure struct {
 	origin  *unstructured.Unstructured // nil if there is none
 	secret  *corev1.Secret             // that `chandler register` has made; nil if it has not
 	account account.Account
+	// others are registrations of the same cluster that may go on with its add-ons.
+	others []string
 	// user is another registration that serves a cluster by the Secret, which stays then, and the account too; "" if there is none.
 	user string
 }
@@ -53,6 +55,9 @@ func (r *Registrar) Departure(ctx context.Context, name types.NamespacedName, or
 	}
 	if d.reg != nil {
 		if err := r.originOf(ctx, d); err != nil {
+			return nil, err
+		}
+		if err := r.othersOf(ctx, d); err != nil {
 			return nil, err
 		}
 	}
@@ -106,6 +111,7 @@ func (r *Registrar) secretOf(ctx context.Context, d *Departure) error {
 	d.origin.SetNamespace(s.Namespace)
 	d.origin.SetName(s.Name)
 	d.origin.SetUID(s.UID)
+	d.origin.SetLabels(s.Labels)
 	return nil
 }
 
@@ -160,6 +166,7 @@ func (r *Registrar) originOf(ctx context.Context, d *Departure) error {
 	d.origin.SetNamespace(m.Namespace)
 	d.origin.SetName(m.Name)
 	d.origin.SetUID(m.UID)
+	d.origin.SetLabels(m.Labels)
 	return nil
 }
 
@@ -167,16 +174,7 @@ func (r *Registrar) originOf(ctx context.Context, d *Departure) error {
 func (d *Departure) Print(out io.Writer) error {
 	var b strings.Builder
 	if d.reg != nil {
-		fmt.Fprintf(&b, "ClusterRegistration %s: ", d.Name)
-		n := ""
-		if c := d.reg.Status.AddonCounts; c != nil {
-			n = fmt.Sprintf("%d ", c.Total)
-		}
-		if d.Orphan || d.reg.Spec.DeletionPolicy == hubv1.DeletionPolicyOrphan {
-			fmt.Fprintf(&b, "its %sadd-ons stay on the cluster, and nobody looks after them any more\n", n)
-		} else {
-			fmt.Fprintf(&b, "its %sadd-ons are uninstalled from the cluster\n", n)
-		}
+		fmt.Fprintf(&b, "ClusterRegistration %s: %s\n", d.Name, d.addons())
 	}
 	switch {
 	case d.origin == nil:
@@ -186,6 +184,11 @@ func (d *Departure) Print(out io.Writer) error {
 			hubv1.RegisterLabel)
 	default:
 		fmt.Fprintf(&b, "%s: label %s becomes \"false\"\n", account.Called(d.origin), hubv1.RegisterLabel)
+	}
+	if d.origin != nil {
+		if by := applier(d.origin); by != "" {
+			fmt.Fprintf(&b, "  %s applies this object: write the label where it has it from, or it is set back\n", by)
+		}
 	}
 	switch {
 	case d.secret == nil:
@@ -233,6 +236,9 @@ func (r *Registrar) Leave(ctx context.Context, d *Departure) error {
 		r.say("%s", d.kept())
 		return nil
 	}
+	if err := r.stillUnwanted(ctx, d); err != nil {
+		return err
+	}
 	if !d.LeaveAccount {
 		if err := r.removeAccount(ctx, d); err != nil {
 			return fmt.Errorf("%w\n%s", err, d.stays())
@@ -249,12 +255,13 @@ func (r *Registrar) Leave(ctx context.Context, d *Departure) error {
 
 // stays says what of the account is left, and how to remove it.
 func (d *Departure) stays() string {
-	return fmt.Sprintf(`The add-ons have left. These stay:
+	return fmt.Sprintf(`ClusterRegistration %[4]s is gone. These stay:
   Namespace and ClusterRoleBinding %[1]s, with the hub's account, on the cluster
   Secret %[2]s/%[3]s on the hub
-Run the command again when the cluster answers, or with the rights of its administrator (--kubeconfig FILE). By hand, on the cluster:
-%[4]s
-If the cluster is gone, add --leave-account.`, d.account.Name, d.secret.Namespace, d.secret.Name, d.byHand())
+Run the command again when the cluster answers, or with the rights of its administrator (--kubeconfig FILE). Or by hand, on the cluster:
+%[5]s
+After that, or if the cluster is gone, add --leave-account: it removes the Secret alone.`,
+		d.account.Name, d.secret.Namespace, d.secret.Name, d.Name, d.byHand())
 }
 
 // byHand returns the commands that remove the account. The binding goes first: whoever makes a namespace of the name again would

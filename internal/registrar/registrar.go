@@ -105,11 +105,7 @@ func versionOf(ctx context.Context, config *rest.Config) (string, time.Time, err
 	once.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	resp, err := once.Do(req)
 	if err != nil {
-		var wrapped *url.Error
-		if errors.As(err, &wrapped) {
-			err = wrapped.Err // its text repeats the address
-		}
-		return "", time.Time{}, err
+		return "", time.Time{}, shortened(err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {

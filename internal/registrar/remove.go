@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -29,11 +30,12 @@ func (r *Registrar) removeAccount(ctx context.Context, d *Departure) error {
 	}
 	own := token != nil
 	config.Timeout = 15 * time.Second
+	r.say("Asking the cluster at %s to remove the hub's account", where(config))
 	c, err := client.New(config, client.Options{Scheme: hubscheme.New()})
 	if err != nil {
 		return fmt.Errorf("reach the cluster: %w", err)
 	}
-	system, err := r.whoIsThere(ctx, d, c, token)
+	system, err := r.whoIsThere(ctx, d, c, token, where(config))
 	if err != nil || system == nil {
 		return err
 	}
@@ -56,10 +58,20 @@ func (r *Registrar) removeAccount(ctx context.Context, d *Departure) error {
 	return r.remove(ctx, d, c, there, own)
 }
 
+// shortened returns the part of an error of HTTP that does not repeat the address.
+func shortened(err error) error {
+	var wrapped *url.Error
+	if errors.As(err, &wrapped) {
+		return wrapped.Err
+	}
+	return err
+}
+
 // whoIsThere returns namespace kube-system of the cluster; nil if the account is gone: the cluster refuses its token (nil for an
 // administrator's), though that has not expired, and goes on to refuse it. An API server that has just started may do so for a
 // moment. If the cluster refuses everybody, nothing is lost but the Secret of an account that nobody can use.
-func (r *Registrar) whoIsThere(ctx context.Context, d *Departure, c client.Client, token *kubeconfig.Config) (*corev1.Namespace, error) {
+func (r *Registrar) whoIsThere(ctx context.Context, d *Departure, c client.Client, token *kubeconfig.Config,
+	at string) (*corev1.Namespace, error) {
 	system, began, refused, expired := &corev1.Namespace{}, time.Now(), false, true
 	if token != nil {
 		end, known := token.Expiration()
@@ -74,6 +86,8 @@ func (r *Registrar) whoIsThere(ctx context.Context, d *Departure, c client.Clien
 		return err == nil, err
 	})
 	switch {
+	case err != nil && apierrors.ReasonForError(err) == metav1.StatusReasonUnknown: // nobody has answered as an API server does
+		return nil, fmt.Errorf("the cluster at %s cannot be reached, so the hub's account stays there: %w", at, shortened(err))
 	case err != nil:
 		return nil, fmt.Errorf("look which cluster it is: %w", err)
 	case refused && expired:

@@ -39,6 +39,9 @@ import (
 // cluster, that may mean less: both may have just been restored from a backup, or together with their CRD, and their
 // labels may follow. So what is older than the set or the registration waits until both have existed for
 // --teardown-grace.
+//
+// A Team may lose the cluster just then. Its set does not reach the cluster any more, and delivers nothing there. It makes
+// the delivery again all the same, as long as the Team has its rights there, which are waiting for what it withdraws.
 
 var fluxKinds = map[string]schema.GroupVersion{fluxspec.HelmReleaseKind: helmv2.GroupVersion,
 	fluxspec.KustomizationKind: kustomizev1.GroupVersion}
@@ -60,15 +63,18 @@ func (m *Matcher) recall(ctx context.Context, reg *hubv1.ClusterRegistration,
 		if len(objects) == 0 || !set.forgets(reg) {
 			continue
 		}
-		from := set.selector.Reach()
-		if objects = slices.DeleteFunc(objects, func(o client.Object) bool { return !m.stays(o, reg, key.Name, from) }); len(objects) == 0 {
+		if objects = slices.DeleteFunc(objects, func(o client.Object) bool { return !m.stays(o, reg, key.Name) }); len(objects) == 0 {
+			continue
+		}
+		if acts, err := reach.Acts(ctx, m.Live, m.Config, set.selector.Reach(), reg); err != nil || !acts {
+			errs = append(errs, err)
 			continue
 		}
 		if wait := m.mayFollow(reg, set.created, objects); wait > 0 {
 			again = pace.Sooner(again, wait)
 			continue
 		}
-		if there, err := m.anyThere(ctx, reg, key.Name, from, objects); err != nil || !there {
+		if there, err := m.anyThere(ctx, reg, key.Name, objects); err != nil || !there {
 			errs = append(errs, err)
 			continue
 		}
@@ -79,7 +85,7 @@ func (m *Matcher) recall(ctx context.Context, reg *hubv1.ClusterRegistration,
 
 // forgets returns whether nobody else makes a set's delivery to a cluster again.
 func (set *compiled) forgets(reg *hubv1.ClusterRegistration) bool {
-	if set.leaving || set.held || set.selector == nil || !set.selector.Reaches(reg) {
+	if set.leaving || set.held || set.selector == nil {
 		return false
 	}
 	return status.Goes(reg) || !set.selector.Matches(reg)
@@ -168,16 +174,19 @@ func (r *Reconciler) recallOne(ctx context.Context, set *hubv1.AddonSet, obj *me
 	} else if err != nil {
 		return false, fmt.Errorf("read ClusterRegistration %s: %w", regKey, err)
 	}
-	if obj.DeletionTimestamp != nil && !letsGo(reg) || !from.To(reg) {
+	if obj.DeletionTimestamp != nil && !letsGo(reg) {
 		return false, nil
+	}
+	if acts, err := reach.Acts(ctx, r.Live, r.Config, from, reg); err != nil || !acts {
+		return false, err
 	}
 	return true, r.deliver(ctx, reg, client.ObjectKeyFromObject(set), set.UID, set.Status.Revision, true)
 }
 
-// stays returns whether a Flux object is one that the hub made for a set on a cluster, and that cannot be removed
-// without its delivery.
-func (r *Reconciler) stays(obj client.Object, reg *hubv1.ClusterRegistration, set string, from match.Reach) bool {
-	return (obj.GetDeletionTimestamp() == nil || letsGo(reg)) && provenance.Object(obj, r.Config.HubID, set, reg, from)
+// stays returns whether a Flux object says that the hub made it for a set on a cluster, and cannot be removed without its
+// delivery.
+func (r *Reconciler) stays(obj client.Object, reg *hubv1.ClusterRegistration, set string) bool {
+	return (obj.GetDeletionTimestamp() == nil || letsGo(reg)) && provenance.Claims(obj, r.Config.HubID, set, client.ObjectKeyFromObject(reg))
 }
 
 // letsGo returns whether the add-ons of a cluster are let go. Then a Flux object that somebody has deleted needs its
@@ -188,8 +197,7 @@ func letsGo(reg *hubv1.ClusterRegistration) bool {
 
 // anyThere returns whether one of these Flux objects exists and is not being deleted. It reads live: objects that
 // were withdrawn a moment ago may still be in the cache after their delivery has gone.
-func (r *Reconciler) anyThere(ctx context.Context, reg *hubv1.ClusterRegistration, set string, from match.Reach,
-	objects []client.Object) (bool, error) {
+func (r *Reconciler) anyThere(ctx context.Context, reg *hubv1.ClusterRegistration, set string, objects []client.Object) (bool, error) {
 	for _, obj := range objects {
 		kind := fluxspec.KustomizationKind
 		if _, ok := obj.(*helmv2.HelmRelease); ok {
@@ -201,7 +209,7 @@ func (r *Reconciler) anyThere(ctx context.Context, reg *hubv1.ClusterRegistratio
 		if client.IgnoreNotFound(err) != nil {
 			return false, fmt.Errorf("look for %s %s/%s: %w", kind, obj.GetNamespace(), obj.GetName(), err)
 		}
-		if err == nil && r.stays(live, reg, set, from) {
+		if err == nil && r.stays(live, reg, set) {
 			return true, nil
 		}
 	}

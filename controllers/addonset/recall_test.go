@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/match"
+	"github.com/chandler-hub/chandler/internal/team"
 )
 
 // releaseOne is what the set has made on the cluster.
@@ -255,5 +257,42 @@ func TestRecallStaysInReach(t *testing.T) {
 		if err != nil || made != want || len(deliveries.Items) > 0 != want {
 			t.Errorf("%s: made is %t (%v), and there are %d deliveries", namespace, made, err, len(deliveries.Items))
 		}
+	}
+}
+
+// TestRecallAfterATeamHasLostTheCluster: while somebody's deletion of a delivery is under way, its Team loses the cluster. The set makes it again
+// and withdraws it for as long as the Team has its rights there. Without them, what is there may be forged.
+func TestRecallAfterATeamHasLostTheCluster(t *testing.T) {
+	rights := deliveryOne(func(d *hubv1.AddonDelivery) { d.Name = identity.Delivery("team-shop", fleetOne) })
+	between := releaseOne(func(o *helmv2.HelmRelease) { o.Name = identity.FluxObject("hub", fleetOne, "team-shop") })
+	for name, tc := range map[string]struct {
+		rights client.Object
+		want   int
+	}{
+		"the rights are there":              {rights, 1},
+		"the rights are to be made again":   {between, 1},
+		"the rights are another Team's":     {deliveryOne(func(d *hubv1.AddonDelivery) { d.Name = identity.Delivery("team-pay", fleetOne) }), 0},
+		"the team has written them":         {deliveryOne(func(d *hubv1.AddonDelivery) { d.Namespace, d.Name = "shop-team", rights.Name }), 0},
+		"the rights are of another cluster": {deliveryOne(func(d *hubv1.AddonDelivery) { d.Name = identity.Delivery("team-shop", types.NamespacedName{Name: "x"}) }), 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMatcherRoom(t, interceptor.Funcs{}, registrationOne("prod"), tc.rights, releaseOne(func(o *helmv2.HelmRelease) { o.Namespace = "shop-team" }))
+			shop := hubv1.Team{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "shop"}}
+			shop.Spec = hubv1.TeamSpec{HubNamespaces: []string{"shop-team"}, ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "dev"}},
+				Namespaces: []hubv1.TeamNamespace{{Name: "shop-apps"}}}
+			from := team.Reach("shop-team", []hubv1.Team{shop}, m.Config.IsPlatform)
+			selector, err := match.New(from, &hubv1.AddonSetSpec{SelectAll: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			m.registry.put(types.NamespacedName{Namespace: "shop-team", Name: "base"}, compiled{uid: "set", selector: selector, revision: "base-1-e2"})
+			m.look()
+			deliveries := &hubv1.AddonDeliveryList{}
+			err = m.api.List(t.Context(), deliveries, client.InNamespace("shop-team"))
+			again := slices.DeleteFunc(deliveries.Items, func(d hubv1.AddonDelivery) bool { return d.Name != identity.Delivery("base", fleetOne) })
+			if err != nil || len(again) != tc.want {
+				t.Errorf("there are %d deliveries, want %d (%v)", len(again), tc.want, err)
+			}
+		})
 	}
 }

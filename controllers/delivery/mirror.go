@@ -25,7 +25,6 @@ import (
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/render"
 	"github.com/chandler-hub/chandler/internal/status"
-	"github.com/chandler-hub/chandler/internal/team"
 	"github.com/chandler-hub/chandler/internal/workloadidentity"
 )
 
@@ -132,8 +131,7 @@ func (r *Reconciler) mirror(ctx context.Context, c *cluster, namespace string) e
 
 // hasToken returns whether a mirror has the token with which Flux delivers a Team's sets to this very cluster now.
 func (c *cluster) hasToken(there *metav1.PartialObjectMetadata, namespace string) bool {
-	from := c.reach[namespace]
-	rights := c.delivery(from.Team.Namespace, identity.Delivery(team.SetName(from.Team.Name), c.key))
+	from, rights := c.reach[namespace], c.rights(namespace)
 	if there == nil || there.Labels[hubv1.MirrorLabel] != identity.TeamMirror || rights == nil || c.registration == nil ||
 		there.Annotations[hubv1.FingerprintAnnotation] != credential.TeamFingerprint(c.registration, from, rights.AddonDelivery) {
 		return false

@@ -12,7 +12,6 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/assembly"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
-	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/pace"
 	"github.com/chandler-hub/chandler/internal/plan"
 	"github.com/chandler-hub/chandler/internal/team"
@@ -85,6 +84,17 @@ func (c *cluster) neededBy(o *object, config *hubconfig.Config) string {
 	return ""
 }
 
+// rights returns the delivery that brings the rights with which Flux delivers what is in a namespace that a Team governs;
+// nil if there is none.
+func (c *cluster) rights(namespace string) *delivery {
+	from := c.reach[namespace]
+	if !from.ByTeam() {
+		return nil
+	}
+	rights := team.Rights(from.Team, c.key)
+	return c.delivery(rights.Namespace, rights.Name)
+}
+
 // brings returns whether an object brings the rights with which Flux delivers what is in a namespace.
 func (c *cluster) brings(o *object, namespace string) bool {
 	from := c.reach[namespace]
@@ -140,8 +150,7 @@ func (c *cluster) rightless(namespace string) string {
 		}
 		return "the rights of the Team that governed the namespace are gone, and Flux cannot uninstall without them"
 	}
-	rights := c.delivery(from.Team.Namespace, identity.Delivery(team.SetName(from.Team.Name), c.key))
-	if rights != nil && !rights.leaving {
+	if rights := c.rights(namespace); rights != nil && !rights.leaving {
 		return ""
 	}
 	for _, o := range c.objects {

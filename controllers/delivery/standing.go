@@ -17,6 +17,7 @@ import (
 	"github.com/chandler-hub/chandler/controllers/demise"
 	"github.com/chandler-hub/chandler/controllers/reach"
 	"github.com/chandler-hub/chandler/internal/apply"
+	"github.com/chandler-hub/chandler/internal/fluxstate"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/match"
 	"github.com/chandler-hub/chandler/internal/plan"
@@ -54,7 +55,8 @@ func (r *Reconciler) reachOf(ctx context.Context, c *cluster, namespace string) 
 }
 
 // ours returns whether the hub made a Flux object that has the cluster's label: it has the name that the hub gives,
-// or belongs to a delivery that exists. In a namespace out of reach, only the latter counts.
+// or belongs to a delivery that exists. In a namespace out of reach, only the latter counts, unless its Team still has its
+// rights on the cluster, and Flux needs them for the object.
 func (r *Reconciler) ours(ctx context.Context, c *cluster, obj metav1.Object) (bool, error) {
 	if _, err := r.reachOf(ctx, c, obj.GetNamespace()); err != nil {
 		return false, err
@@ -67,7 +69,11 @@ func (c *cluster) made(hubID string, obj metav1.Object) bool {
 	if c.delivery(obj.GetNamespace(), obj.GetAnnotations()[hubv1.DeliveryAnnotation]) != nil {
 		return true
 	}
-	return c.reaches(obj.GetNamespace()) && obj.GetName() == identity.FluxObject(hubID, c.key, obj.GetLabels()[hubv1.AddonLabel])
+	if finished := obj.GetDeletionTimestamp() != nil && fluxstate.Finished(obj.GetFinalizers()); !c.reaches(obj.GetNamespace()) &&
+		(finished || c.rights(obj.GetNamespace()) == nil) {
+		return false
+	}
+	return obj.GetName() == identity.FluxObject(hubID, c.key, obj.GetLabels()[hubv1.AddonLabel])
 }
 
 // selects returns whether the set of a delivery selects the cluster now. Parsing a selector costs something, so

@@ -120,6 +120,24 @@ func TestTeamLoses(t *testing.T) {
 	}
 }
 
+// Somebody has deleted the team's delivery, and the Team loses the cluster before it is made again. The rights wait for what it has left.
+func TestTeamLosesTheClusterAsItsDeliveryIsMadeAgain(t *testing.T) {
+	m := teamRoom(t, true)
+	m.settle()
+	d := m.teamDelivery()
+	m.quietly(func() { m.must(m.api.Delete(t.Context(), d)) })
+	m.settle()
+	if m.teamDelivery() != nil {
+		t.Fatal("it is not made again")
+	}
+	edit(m, roomCluster.Namespace, roomCluster.Name, &hubv1.ClusterRegistration{}, func(r *hubv1.ClusterRegistration) { r.Labels["env"] = "dev" })
+	m.withdraw(roomCluster, "team-shop")
+	m.settle()
+	if o := m.object(roomCluster, "team-shop"); o == nil || o.GetDeletionTimestamp() != nil || m.object(roomCluster, "web") == nil {
+		t.Errorf("the rights go before what needs them: %v", m.objects())
+	}
+}
+
 // What somebody forges in a team's namespace for a cluster that the Team does not have is nobody's business.
 func TestTeamForges(t *testing.T) {
 	m := teamRoom(t, true)

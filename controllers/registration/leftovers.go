@@ -73,7 +73,10 @@ func (l *recallLook) recalled(ctx context.Context, o *metav1.PartialObjectMetada
 		return false, nil
 	}
 	from, err := reach.Of(ctx, l.r.Client, l.r.Config, o.Namespace)
-	if err != nil || !from.To(l.reg) {
+	if err != nil {
+		return false, err
+	}
+	if acts, err := reach.Acts(ctx, l.r.Live, l.r.Config, from, l.reg); err != nil || !acts {
 		return false, err
 	}
 	if _, known := l.sets[o.Namespace]; !known {
@@ -84,7 +87,7 @@ func (l *recallLook) recalled(ctx context.Context, o *metav1.PartialObjectMetada
 		l.sets[o.Namespace] = sets
 	}
 	made := func(set hubv1.AddonSet) bool {
-		return provenance.Object(o, l.r.Config.HubID, set.Name, l.reg, from)
+		return provenance.Claims(o, l.r.Config.HubID, set.Name, l.key)
 	}
 	if !slices.ContainsFunc(l.sets[o.Namespace], made) {
 		return false, nil

@@ -213,9 +213,7 @@ const otherTime = 30 * time.Second
 // rights returns the delivery that brings a Team's rights to a cluster; nil if there is none.
 func (r *Reconciler) rights(ctx context.Context, reg *hubv1.ClusterRegistration, from match.Reach) (*hubv1.AddonDelivery, error) {
 	d := &hubv1.AddonDelivery{}
-	key := types.NamespacedName{Namespace: from.Team.Namespace,
-		Name: identity.Delivery(team.SetName(from.Team.Name), client.ObjectKeyFromObject(reg))}
-	if err := r.Client.Get(ctx, key, d); err != nil {
+	if err := r.Client.Get(ctx, team.Rights(from.Team, client.ObjectKeyFromObject(reg)), d); err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
 	return d, nil

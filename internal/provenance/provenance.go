@@ -49,15 +49,9 @@ func Named(d *hubv1.AddonDelivery) bool {
 	return d.Name == identity.Delivery(d.Spec.AddonSetRef.Name, d.Spec.RegistrationRef.Key())
 }
 
-// Object returns whether the hub made a Flux object for a set on a cluster. Its name is the one that the hub gives,
-// it names the set's delivery, and it is in a namespace from which the set reaches the cluster. The caller passes the
-// set's name, because the object's label may have a shortened one.
-func Object(o metav1.Object, hubID, set string, reg *hubv1.ClusterRegistration, reach match.Reach) bool {
-	return Claims(o, hubID, set, types.NamespacedName{Namespace: reg.Namespace, Name: reg.Name}) && reach.To(reg)
-}
-
-// Claims returns whether a Flux object says that the hub made it for a set on a cluster. Anybody who may write Flux
-// objects in its namespace can claim that.
+// Claims returns whether a Flux object says that the hub made it for a set on a cluster: its name is the one that the hub
+// gives, and it names the set's delivery. Anybody who may write Flux objects in its namespace can claim that. The caller
+// passes the set's name, because the object's label may have a shortened one.
 func Claims(o metav1.Object, hubID, set string, reg types.NamespacedName) bool {
 	return o.GetName() == identity.FluxObject(hubID, reg, o.GetLabels()[hubv1.AddonLabel]) &&
 		o.GetAnnotations()[hubv1.DeliveryAnnotation] == identity.Delivery(set, reg)

@@ -90,25 +90,23 @@ func TestOfTeam(t *testing.T) {
 	}
 }
 
-func TestObject(t *testing.T) {
+func TestClaims(t *testing.T) {
 	one, long := types.NamespacedName{Namespace: "fleet", Name: "one"}, strings.Repeat("base", 20)
 	for name, tc := range map[string]struct {
-		namespace, name, delivery, set string
-		platform, want                 bool
+		name, delivery, set string
+		want                bool
 	}{
-		"made by the hub":         {"platform", "", "", "base", true, true},
-		"beside the registration": {"fleet", "", "", "base", false, true},
-		"of a set of a long name": {"fleet", "", identity.Delivery(long, one), long, false, true},
-		"out of reach":            {"tenant", "", "", "base", false, false},
-		"under another name":      {"platform", "mine", "", "base", true, false},
-		"of another set":          {"platform", "", "", "other", true, false},
-		"of no delivery":          {"platform", "", "base", "base", true, false},
+		"made by the hub":         {"", "", "base", true},
+		"of a set of a long name": {"", identity.Delivery(long, one), long, true},
+		"under another name":      {"mine", "", "base", false},
+		"of another set":          {"", "", "other", false},
+		"of no delivery":          {"", "base", "base", false},
 	} {
 		o := &metav1.ObjectMeta{
-			Namespace: tc.namespace, Name: cmp.Or(tc.name, identity.FluxObject("hub", one, "web")), Labels: map[string]string{hubv1.AddonLabel: "web"},
+			Name: cmp.Or(tc.name, identity.FluxObject("hub", one, "web")), Labels: map[string]string{hubv1.AddonLabel: "web"},
 			Annotations: map[string]string{hubv1.DeliveryAnnotation: cmp.Or(tc.delivery, identity.Delivery("base", one))},
 		}
-		if got := provenance.Object(o, "hub", tc.set, match.Missing(one), match.Reach{Namespace: tc.namespace, Platform: tc.platform}); got != tc.want {
+		if got := provenance.Claims(o, "hub", tc.set, one); got != tc.want {
 			t.Errorf("%s: %t, want %t", name, got, tc.want)
 		}
 	}

@@ -6,10 +6,18 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/match"
 )
+
+// Rights names the delivery that brings a Team's rights to a cluster. It is in the Team's own namespace, which is the
+// platform's, so nobody in the team can forge it.
+func Rights(t *match.Team, reg types.NamespacedName) types.NamespacedName {
+	return types.NamespacedName{Namespace: t.Namespace, Name: identity.Delivery(SetName(t.Name), reg)}
+}
 
 // Reach returns how far the AddonSets of a namespace reach that is no platform namespace. all may hold any Teams, and
 // platform says which namespaces are the platform's. A Team that is being deleted governs its namespaces until it is

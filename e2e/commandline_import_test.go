@@ -205,3 +205,83 @@ func deployedTo(ctx context.Context, c *localfleet.Cluster) (deployed, error) {
 	}
 	return out, nil
 }
+
+// ownFolder is the folder of a cluster that runs Flux itself, as in the samples of Flux.
+const ownFolder = `
+apiVersion: source.toolkit.fluxcd.io/v1
+kind: GitRepository
+metadata: {name: moved, namespace: flux-system}
+spec: {url: $GIT, interval: 1m, ref: {branch: main}}
+---
+apiVersion: source.toolkit.fluxcd.io/v1
+kind: HelmRepository
+metadata: {name: moved, namespace: flux-system}
+spec: {url: "https://charts.example.org", interval: 1m}
+---
+apiVersion: kustomize.toolkit.fluxcd.io/v1
+kind: Kustomization
+metadata: {name: moved-apps, namespace: flux-system}
+spec: {interval: 1m, prune: true, path: ./apps, sourceRef: {kind: GitRepository, name: moved}}
+---
+apiVersion: helm.toolkit.fluxcd.io/v2
+kind: HelmRelease
+metadata: {name: moved-chart, namespace: moved}
+spec:
+  interval: 1m
+  chart: {spec: {chart: settings, sourceRef: {kind: HelmRepository, name: moved, namespace: flux-system}}}
+  values: {color: blue}
+`
+
+// importClusters takes over what the Flux of a cluster has delivered there, as `chandler import --clusters` says.
+func (f *exampleFleet) importClusters(t *testing.T, name string, c *localfleet.Cluster) {
+	ctx, dir := t.Context(), t.TempDir()
+	files := map[string]string{"apps/cm.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: moved, namespace: default}\ndata: {a: b}\n",
+		"clusters/" + name + "/sync.yaml": f.addresses.Replace(strings.ReplaceAll(ownFolder, "$GIT", f.git.URL("moved")))}
+	_, err := f.git.Commit("moved", files)
+	check(t, err)
+	for file, text := range files {
+		check(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, file)), 0o755))
+		check(t, os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600))
+	}
+	namespace(t, c.Client, "moved")
+	apply(t, c.Client, files["clusters/"+name+"/sync.yaml"])
+	own := []client.Object{object("kustomize.toolkit.fluxcd.io/v1", "Kustomization", "flux-system", "moved-apps"),
+		object("helm.toolkit.fluxcd.io/v2", "HelmRelease", "moved", "moved-chart")}
+	uids := func() (out [2]types.UID, err error) {
+		for i, key := range []client.ObjectKey{{Namespace: "default", Name: "moved"}, {Namespace: "moved", Name: "moved-chart"}} {
+			cm := &corev1.ConfigMap{}
+			err = errors.Join(err, c.Client.Get(ctx, key, cm))
+			out[i] = cm.UID
+		}
+		return out, err
+	}
+	var before [2]types.UID
+	soon(t, "the cluster's own Flux delivers", func() error {
+		before, err = uids()
+		return err
+	})
+	out, errs, code := chandler(t, "import", dir, "--clusters", "clusters")
+	t.Log(out, errs)
+	if code != 0 || !strings.Contains(out, name+" (namespace flux-system)") {
+		t.Fatalf("exit code %d: %s%s", code, out, errs)
+	}
+	for _, o := range own { // as it says: suspend them, and then apply what it has printed
+		check(t, c.Client.Patch(ctx, o, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"suspend":true}}`))))
+	}
+	apply(t, f.Client, out)
+	soon(t, "the hub delivers it", func() error { return f.delivered(ctx, "flux-system", "fleet", name) })
+	after, err := uids()
+	check(t, err)
+	if after != before {
+		t.Errorf("the objects are %v, and were %v", after, before)
+	}
+	for _, o := range own { // as `flux uninstall` does, which leaves what they delivered
+		check(t, c.Client.Delete(ctx, o))
+	}
+	soon(t, "its own objects are gone", func() error { return errors.Join(wantGone(ctx, c.Client, own[0]), wantGone(ctx, c.Client, own[1])) })
+	if after, err = uids(); err != nil || after != before {
+		t.Errorf("the objects are %v, and were %v (%v)", after, before, err)
+	}
+	f.drop(t, addonSet("flux-system", "fleet"))
+	check(t, errors.Join(wantNoConfigMap(ctx, c, "default", "moved"), wantNoConfigMap(ctx, c, "moved", "moved-chart")))
+}

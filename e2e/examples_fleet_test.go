@@ -187,6 +187,7 @@ func (f *manyClusters) ownFlux(t *testing.T) {
 	if _, remote, _ := unstructured.NestedMap(release.Object, "spec", "kubeConfig"); remote {
 		t.Error("the folder's HelmRelease has got a kubeconfig")
 	}
+	f.importClusters(t, "edge", edge)
 	f.drop(t, addonSet("flux-system", "own-flux"))
 	check(t, errors.Join(wantNoNamespace(ctx, edge, localfleet.FluxNamespace), wantNoConfigMap(ctx, edge, "default", "settings"),
 		wantGone(ctx, edge.Client, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "default-podinfo"}})))

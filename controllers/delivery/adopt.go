@@ -59,7 +59,6 @@ func (r *Reconciler) adoptions(ctx context.Context, c *cluster, d *delivery, res
 		switch o := there.(type) {
 		case *helmv2.HelmRelease:
 			adopted[k].chart = o.Status.HelmChart
-			r.adoptHistory(c, o, &result.Objects[i])
 		case *kustomizev1.Kustomization:
 			adopted[k].applies(o)
 		}

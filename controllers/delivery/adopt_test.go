@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
-	"github.com/chandler-hub/chandler/internal/fluxstate"
 )
 
 // TestAdoptKustomization: a Kustomization that somebody wrote for the cluster goes over to an add-on that applies the same folder to the same place. One that
@@ -50,7 +49,6 @@ func TestAdoptKustomization(t *testing.T) {
 // TestAdoptHistory: an add-on that takes over a hand-written HelmRelease gets its history, so that Flux leaves the release as it is. The history of one that
 // others may write is not taken, nor that of a failure; Flux upgrades the release then.
 func TestAdoptHistory(t *testing.T) {
-	released := metav1.Condition{Type: fluxstate.Released, Status: metav1.ConditionTrue, Reason: helmv2.InstallSucceededReason}
 	for name, tc := range map[string]struct {
 		change func(*helmv2.HelmRelease)
 		during func(*room)
@@ -59,6 +57,7 @@ func TestAdoptHistory(t *testing.T) {
 		"AsItIs":          {want: true},
 		"ElsewhereOnHub":  {change: func(o *helmv2.HelmRelease) { o.Namespace = roomCluster.Namespace }},
 		"Failed":          {change: func(o *helmv2.HelmRelease) { o.Status.Conditions[0].Status = metav1.ConditionFalse }},
+		"OfAnOlderFlux":   {change: func(o *helmv2.HelmRelease) { o.Status.History[0].APIVersion = "" }},
 		"NeverInstalled":  {change: func(o *helmv2.HelmRelease) { o.Status.History = nil }},
 		"OfAnother":       {change: func(o *helmv2.HelmRelease) { o.Status.History[0].Name = "another" }},
 		"RecordedAsOther": {change: func(o *helmv2.HelmRelease) { o.Status.StorageNamespace = "another" }},
@@ -75,17 +74,8 @@ func TestAdoptHistory(t *testing.T) {
 		}, want: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			old := &helmv2.HelmRelease{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "by-hand", Finalizers: []string{fluxFinalizer}}}
-			old.Spec = helmv2.HelmReleaseSpec{ChartRef: &helmv2.CrossNamespaceSourceReference{Kind: "OCIRepository", Name: "chart"}, ReleaseName: "app", TargetNamespace: "apps", StorageNamespace: "apps",
-				KubeConfig: &meta.KubeConfigReference{SecretRef: &meta.SecretKeyReference{Name: roomCluster.Name}}}
-			old.Status = helmv2.HelmReleaseStatus{StorageNamespace: "apps", Conditions: []metav1.Condition{released}, ObservedPostRenderersDigest: "sha256:p",
-				History: helmv2.Snapshots{{Name: "app", Namespace: "apps", Version: 3, Digest: "sha256:d", ChartName: "chart-of-chart", ChartVersion: "1.0.0"}}}
-			if tc.change != nil {
-				tc.change(old)
-			}
-			adopting := releaseAddon("app")
-			adopting["adopt"] = map[string]any{"namespace": old.Namespace, "name": "by-hand"}
-			objects := append(addonsOf(roomSet, "1", adopting), old)
+			old := byHand(tc.change)
+			objects := append(addonsOf(roomSet, "1", adoptingAddonIn(old.Namespace, "app")), old)
 			if old.Namespace != roomCluster.Namespace {
 				beside := kubeconfigSecret(roomCluster, "t0")
 				beside.Namespace = old.Namespace

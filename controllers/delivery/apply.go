@@ -230,15 +230,7 @@ func (r *Reconciler) write(ctx context.Context, c *cluster, s plan.Step) outcome
 			r.inherit(ctx, c, d, w, o, there, there.inherited)
 		}
 	}
-	wait, err := r.hand(ctx, c, s.Key, there)
-	switch {
-	case err != nil:
-		return outcome{err: err}
-	case wait && there != nil && !there.Finished:
-		return outcome{applied: there.Applied}
-	case wait:
-		holdBack(o)
-	}
+	heldBack := there == nil && r.histories.of(c.key, s.Key) != nil && holdBack(o, w)
 	key := identity.ClusterKey(r.Config.HubID, c.key)
 	write := func() (client.Object, error) {
 		if s.Verb == plan.Update {
@@ -257,7 +249,12 @@ func (r *Reconciler) write(ctx context.Context, c *cluster, s plan.Step) outcome
 	}
 	r.ledger.note(s.Key, obj)
 	r.writes.Note(c.key, s.Key.Kind, obj, r.Clock.Now())
-	if there != nil && there.Held && c.suspended() == nil {
+	if heldBack {
+		r.histories.begin(c.key, s.Key, r.Clock.Now())
+	} else {
+		r.histories.note(c.key, s.Key, nil)
+	}
+	if heldBack || there != nil && there.Held && c.suspended() == nil {
 		c.lookAgain(soon) // it is resumed next, and no event tells of a write that changed nothing
 	}
 	c.log(ctx, s).Info("wrote the Flux object of an add-on", "verb", string(s.Verb))
@@ -285,6 +282,11 @@ func (r *Reconciler) remove(ctx context.Context, c *cluster, s plan.Step, left s
 	if !o.Finished {
 		if err := r.prepare(ctx, o, obj, s); err != nil {
 			return client.IgnoreNotFound(err)
+		}
+	}
+	if o.Foreign && s.Verb == plan.HandOver && !o.Deleting {
+		if err := r.keepHistory(ctx, c, s); err != nil {
+			return err
 		}
 	}
 	r.ledger.remove(s.Key, left, r.Clock.Now())

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -17,34 +18,54 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/assembly"
+	"github.com/chandler-hub/chandler/internal/fluxspec"
 	"github.com/chandler-hub/chandler/internal/fluxstate"
 	"github.com/chandler-hub/chandler/internal/plan"
-	"github.com/chandler-hub/chandler/internal/render"
 )
 
 // A HelmRelease without a history upgrades a release that it finds, whatever that is (helm-controller,
 // DetermineReleaseState: ReleaseStatusUnmanaged). So that an adopted release stays as it is, the new HelmRelease gets
-// the history of the hand-written one. It is made suspended, gets the history when Flux has looked at it, and is then
-// written as it should be. Flux compares the history with the release on the cluster, by digest. If it does not fit,
-// Flux upgrades as it would without one.
+// the history of the hand-written one. It is made suspended, and is resumed when Flux has looked at it and it has the
+// history. Flux compares the history with the release on the cluster, by digest. If it does not fit, Flux upgrades as it
+// would without one.
 
 // history is what Flux has noted of a release in the status of a HelmRelease.
 type history struct {
+	StorageNamespace             string             `json:"storageNamespace"`
 	History                      helmv2.Snapshots   `json:"history"`
 	ObservedPostRenderersDigest  string             `json:"observedPostRenderersDigest,omitempty"`
 	ObservedCommonMetadataDigest string             `json:"observedCommonMetadataDigest,omitempty"`
 	Conditions                   []metav1.Condition `json:"conditions"`
+	// made is when the hub made the object that is to get it.
+	made time.Time
 }
 
-// historyOf returns what Flux has noted of a release; nil if its last action has failed, or it was of another release.
-func historyOf(hr *helmv2.HelmRelease, release hubv1.HelmReleaseIdentity) *history {
-	latest, s := hr.Status.History.Latest(), hr.Status
-	released := apimeta.FindStatusCondition(s.Conditions, fluxstate.Released)
-	if latest == nil || released == nil || released.Status != metav1.ConditionTrue || latest.Name != release.Name ||
-		latest.Namespace != release.Namespace || s.StorageNamespace != release.StorageNamespace {
+// maxSnapshots is how many revisions of a release Flux remembers at most, unless its HelmRelease says more.
+const maxSnapshots = 5
+
+// historyOf returns what Flux has noted of the release that an add-on goes on with. It returns nil if Flux would do
+// something else with the release than leave it or upgrade it: its last action has failed, it is another release, or
+// it has another chart, for which Flux would reinstall. Of notes in a form of before, Flux checks no digest.
+func historyOf(hr *helmv2.HelmRelease, w *assembly.Wanted) *history {
+	s := hr.Status
+	latest, released := s.History.Latest(), apimeta.FindStatusCondition(s.Conditions, fluxstate.Released)
+	if latest == nil || released == nil || released.Status != metav1.ConditionTrue || s.StorageNamespace != w.Release.StorageNamespace ||
+		w.Chart != "" && latest.ChartName != w.Chart {
 		return nil
 	}
-	out := &history{s.History, s.ObservedPostRenderersDigest, s.ObservedCommonMetadataDigest, []metav1.Condition{*released}}
+	out := &history{StorageNamespace: s.StorageNamespace, ObservedPostRenderersDigest: s.ObservedPostRenderersDigest,
+		ObservedCommonMetadataDigest: s.ObservedCommonMetadataDigest, Conditions: []metav1.Condition{*released}}
+	for _, of := range s.History {
+		fits := of.Name == w.Release.Name && of.Namespace == w.Release.Namespace && of.APIVersion == helmv2.CurrentSnapshotAPIVersion
+		if !fits || len(out.History) == maxSnapshots {
+			break
+		}
+		out.History = append(out.History, of)
+	}
+	if len(out.History) == 0 {
+		return nil
+	}
 	if tested := apimeta.FindStatusCondition(s.Conditions, helmv2.TestSuccessCondition); tested != nil {
 		out.Conditions = append(out.Conditions, *tested)
 	}
@@ -58,7 +79,7 @@ type histories struct {
 	entries map[key]map[plan.Key]*history
 }
 
-// note remembers, or forgets, what an object of a cluster is to get.
+// note remembers what an object of a cluster is to get, or forgets it.
 func (h *histories) note(cluster key, k plan.Key, of *history) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -77,70 +98,130 @@ func (h *histories) note(cluster key, k plan.Key, of *history) {
 	h.entries[cluster][k] = of
 }
 
-// forget forgets a cluster.
-func (h *histories) forget(cluster key) {
+// forget forgets what the objects of a cluster are to get that nobody needs any more.
+func (h *histories) forget(cluster key, needed func(plan.Key) bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	delete(h.entries, cluster)
+	maps.DeleteFunc(h.entries[cluster], func(k plan.Key, _ *history) bool { return !needed(k) })
+	if len(h.entries[cluster]) == 0 {
+		delete(h.entries, cluster)
+	}
+}
+
+// begin notes when the hub has made the object that is to get a history.
+func (h *histories) begin(cluster key, k plan.Key, now time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if of := h.entries[cluster][k]; of != nil {
+		of.made = now
+	}
 }
 
 // of returns what an object is to get; nil for nothing.
 func (h *histories) of(cluster key, k plan.Key) *history {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.entries[cluster][k]
-}
-
-// adoptHistory remembers the history of a hand-written HelmRelease for the object that takes over from it. Only those count
-// that lie beside it: who can write the status of one, can write that of the other. Otherwise the owner of a namespace
-// could have Flux leave his own values in place of those of the platform.
-func (r *Reconciler) adoptHistory(c *cluster, hr *helmv2.HelmRelease, by *render.Object) {
-	if hr.Namespace != by.Namespace {
-		return
+	of := h.entries[cluster][k]
+	if of == nil {
+		return nil
 	}
-	k := plan.Key{Kind: by.Kind, Namespace: by.Namespace, Name: by.Name}
-	r.histories.note(c.key, k, historyOf(hr, releaseOf(hr)))
+	own := *of
+	return &own
 }
 
-// holdBack makes an object that Flux leaves alone, and that is written again as it should be.
-func holdBack(o *unstructured.Unstructured) {
+// historyNeeded returns whether an object may still get a history: it is held back, or is about to be made.
+func (c *cluster) historyNeeded(k plan.Key) bool {
+	if o := c.objects[k]; o != nil {
+		return o.heldBack
+	}
+	d, _ := c.wanted(k)
+	return d != nil
+}
+
+// keepHistory remembers the history of a hand-written HelmRelease that is handed over, for the object that takes over
+// from it. Only one that lies beside that counts: who can write the status of the one, can write that of the other.
+// Otherwise the owner of a namespace could have Flux leave his own values in place of those of the platform.
+func (r *Reconciler) keepHistory(ctx context.Context, c *cluster, s plan.Step) error {
+	_, w := c.wanted(s.To)
+	if w == nil || s.Key.Kind != fluxspec.HelmReleaseKind || s.Key.Namespace != s.To.Namespace {
+		return nil
+	}
+	hr := &helmv2.HelmRelease{}
+	if err := r.Live.Get(ctx, client.ObjectKey{Namespace: s.Key.Namespace, Name: s.Key.Name}, hr); err != nil {
+		return client.IgnoreNotFound(fmt.Errorf("read %s, whose release another object goes on with: %w", s.Key, err))
+	}
+	r.histories.note(c.key, s.To, historyOf(hr, w))
+	return nil
+}
+
+// adopting is the SuspendedAnnotation of an object that is to get a history.
+const adopting = "Adoption"
+
+// holdBack has Flux leave a new object alone for now, and notes on it the release that it is to go on with: if the
+// object goes before Flux has worked on it, that is left. It returns false for an object that Flux would reinstall if
+// its chart has another name than before, because nobody knows the name.
+func holdBack(o *unstructured.Unstructured, w *assembly.Wanted) bool {
+	strategy, _, _ := unstructured.NestedString(o.Object, "spec", "upgrade", "chartNameChangeStrategy")
+	want := desired(w)
+	has, err := json.Marshal(want.Has())
+	spec, ok := o.Object["spec"].(map[string]any)
+	if err != nil || !ok || w.Chart == "" && strategy == string(helmv2.ChartNameChangeStrategyReinstall) {
+		return false
+	}
 	a := o.GetAnnotations()
-	delete(a, hubv1.HashAnnotation)
+	a[hubv1.SuspendedAnnotation], a[hubv1.InheritedAnnotation] = adopting, string(has)
 	o.SetAnnotations(a)
-	spec := o.Object["spec"].(map[string]any)
 	spec["suspend"] = true
+	return true
 }
 
 // fluxLooks is how long Flux may take to look at a new object that is suspended.
 const fluxLooks = 10 * time.Second
 
-// hand gives an object the history that it is to go on with, and returns whether Flux has to leave the object alone for
-// now: it does not exist, or Flux has not looked at it. If Flux worked on it meanwhile, it would wait in vain for its own
-// status to reach its cache (helm-controller, waitForHistoryCacheSync).
-func (r *Reconciler) hand(ctx context.Context, c *cluster, k plan.Key, there *object) (wait bool, err error) {
-	of := r.histories.of(c.key, k)
-	if of == nil {
-		return false, nil
-	}
-	if there == nil || there.Finished {
-		c.lookAgain(soon)
-		return true, nil
-	}
+// goOn resumes an object that was held back, when it has the history. If Flux worked on it while that is written, Flux
+// would wait in vain for its own status to reach its cache (helm-controller, waitForHistoryCacheSync).
+func (r *Reconciler) goOn(ctx context.Context, c *cluster, s plan.Step) outcome {
+	o := c.objects[s.Key]
 	hr := &helmv2.HelmRelease{}
-	if err := r.Live.Get(ctx, client.ObjectKey{Namespace: k.Namespace, Name: k.Name}, hr); err != nil {
-		return true, fmt.Errorf("read %s, which goes on with a release: %w", k, err)
+	if err := r.Live.Get(ctx, client.ObjectKey{Namespace: s.Key.Namespace, Name: s.Key.Name}, hr); err != nil || hr.UID != o.uid {
+		return outcome{err: client.IgnoreNotFound(err), applied: o.Applied}
 	}
-	if len(hr.Status.History) == 0 && hr.Spec.Suspend && hr.UID == there.uid {
-		if hr.Status.ObservedGeneration < hr.Generation && r.Clock.Since(hr.CreationTimestamp.Time) < fluxLooks {
+	has := len(hr.Status.History) > 0
+	if of := r.histories.of(c.key, s.Key); of != nil && !has {
+		late := r.Clock.Since(of.made) >= fluxLooks
+		if hr.Status.ObservedGeneration < hr.Generation && !late {
 			c.lookAgain(soon)
-			return true, nil
+			return outcome{applied: o.Applied}
 		}
-		if err := r.writeHistory(ctx, hr, of); err != nil {
-			return true, err
+		err := r.writeHistory(ctx, hr, of)
+		if err != nil && !late {
+			c.lookAgain(time.Second)
+			return outcome{applied: o.Applied}
+		}
+		if has = err == nil; !has { // it is no more than a help
+			c.log(ctx, s).Error(err, "Flux upgrades a release that could have stayed as it is")
 		}
 	}
-	r.histories.note(c.key, k, nil)
-	return false, nil
+	annotations := map[string]any{hubv1.SuspendedAnnotation: nil}
+	if has {
+		annotations[hubv1.InheritedAnnotation] = nil
+	}
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": o.uid, "annotations": annotations}, "spec": map[string]any{"suspend": nil},
+	})
+	if err != nil {
+		return outcome{err: err, applied: o.Applied}
+	}
+	err = r.Client.Patch(ctx, hr, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(hubv1.FieldManager))
+	if err != nil {
+		return outcome{err: client.IgnoreNotFound(fmt.Errorf("resume %s: %w", s.Key, err)), applied: o.Applied}
+	}
+	r.histories.note(c.key, s.Key, nil)
+	if o.Generation > o.Applied { // somebody had edited it before
+		return outcome{applied: o.Applied}
+	}
+	r.ledger.note(s.Key, hr)
+	return outcome{applied: hr.Generation}
 }
 
 // writeHistory writes a history into a status. It leaves alone what Flux has written meanwhile.

@@ -192,6 +192,7 @@ func (r *Reconciler) observe(c *cluster, obj client.Object, kind string) *object
 		o.applies(kustomization)
 	}
 	_, o.Held = a[hubv1.SuspendedAnnotation]
+	o.heldBack = a[hubv1.SuspendedAnnotation] == adopting
 	o.Replaced = c.replaced(a[hubv1.ClusterUIDAnnotation])
 	if d := a[hubv1.DependsOnAnnotation]; d != "" {
 		o.DependsOn = strings.Split(d, ",")

@@ -24,6 +24,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/apply"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/pace"
+	"github.com/chandler-hub/chandler/internal/plan"
 )
 
 // Reconciler works on one cluster at a time.
@@ -65,7 +66,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (ctrl
 	if len(c.deliveries) == 0 {
 		r.writes.Forget(c.key)
 		r.memory.forget(c.key)
-		r.histories.forget(c.key)
+		r.histories.forget(c.key, func(plan.Key) bool { return false })
 		r.documents.forget(c.key)
 		steps := c.steps(r.Config) // of what Flux is done with
 		r.announce(ctx, c, steps)
@@ -83,6 +84,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (ctrl
 	if err := r.render(ctx, c); err != nil {
 		return ctrl.Result{}, err
 	}
+	r.histories.forget(c.key, c.historyNeeded)
 	mirrorErr := r.mirrors(ctx, c)
 	steps := c.steps(r.Config)
 	waryErr := r.wary(ctx, c, steps)

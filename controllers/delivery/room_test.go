@@ -116,7 +116,13 @@ func (m *room) interceptors() interceptor.Funcs {
 			return write(fmt.Sprintf("patch %T", obj), func() error { return c.Patch(ctx, obj, patch, opts...) })
 		},
 		Apply: func(ctx context.Context, c client.WithWatch, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
-			return write(fmt.Sprintf("apply %T", obj), func() error { return c.Apply(ctx, obj, opts...) })
+			return write(fmt.Sprintf("apply %T", obj), func() error {
+				err := c.Apply(ctx, obj, opts...)
+				if o, ok := obj.(metav1.Object); ok && err == nil && o.GetGeneration() == 0 {
+					o.SetGeneration(1) // as the API server says it; flux writes it
+				}
+				return err
+			})
 		},
 		Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
 			return write(fmt.Sprintf("delete %T", obj), func() error { return c.Delete(ctx, obj, opts...) })

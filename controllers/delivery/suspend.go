@@ -56,6 +56,9 @@ func (r *Reconciler) goes(ctx context.Context, k plan.Key) (bool, error) {
 // while the object was suspended. Over the whole hub, only so many clusters are resumed in a second. The others are
 // requeued.
 func (r *Reconciler) resume(ctx context.Context, c *cluster, s plan.Step) outcome {
+	if c.objects[s.Key].heldBack {
+		return r.goOn(ctx, c, s)
+	}
 	if !c.mayResume {
 		if c.mayResume = r.resumes.AllowN(c.now, 1); !c.mayResume {
 			c.lookAgain(time.Second)

@@ -128,12 +128,8 @@ func (c *Cluster) explain(a *hubv1.AddonStatus, o *Object) {
 		a.State, a.Reason = hubv1.AddonUnreachable, "" // no breaker opens without a probe; Flux tries again, less and less often
 		return
 	}
-	switch {
-	case a.State != hubv1.AddonSuspended:
-	case o.Held:
+	if o.Held && a.State == hubv1.AddonSuspended {
 		a.State, a.Message = hubv1.AddonProgressing, "it is being resumed"
-	case o.Hash == "": // the hub writes it again
-		a.State, a.Message = hubv1.AddonProgressing, "it is about to go on with a Helm release"
 	}
 	if reason, remedy := fluxstate.Reason(o.State); reason != "" && a.State == hubv1.AddonFailed {
 		a.Reason, a.Message = reason, remedy

@@ -16,6 +16,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
@@ -229,6 +230,30 @@ func TestNoToken(t *testing.T) {
 	}
 	if got := <-told.Events; !strings.Contains(got, hubv1.TokenFailedEvent) || !strings.Contains(got, "chandler-shop/shop") || !strings.Contains(got, "(403)") {
 		t.Errorf("told %q", got)
+	}
+}
+
+// The kubeconfig that is published is gone. It may come back as it was, which changes nothing in what the registration says of it but that it is valid.
+func TestKubeConfigComesBack(t *testing.T) {
+	for name, tc := range map[string]struct {
+		valid metav1.ConditionStatus
+		again time.Duration
+	}{
+		"before the registration room has looked": {metav1.ConditionTrue, lostTime},
+		"it says so": {metav1.ConditionFalse, 0},
+	} {
+		m := newRoom(t)
+		m.reg.Status.Credential.Fingerprint = "another one's"
+		status.Set(m.reg, hubv1.KubeConfigValidCondition, tc.valid, hubv1.SucceededReason, "", now)
+		if mirror, again, _ := m.reconcile(t); mirror != nil || again != tc.again || len(m.asked) > 0 {
+			t.Errorf("%s: mirror %v, again in %s, asked %v", name, mirror, again, m.asked)
+		}
+	}
+	lost, back := newRoom(t).reg, newRoom(t).reg
+	status.Set(lost, hubv1.KubeConfigValidCondition, metav1.ConditionFalse, hubv1.SecretNotFoundReason, "", now)
+	status.Set(back, hubv1.KubeConfigValidCondition, metav1.ConditionTrue, hubv1.SucceededReason, "", now)
+	if !answersOrMoves().Update(event.UpdateEvent{ObjectOld: lost, ObjectNew: back}) || answersOrMoves().Update(event.UpdateEvent{ObjectOld: back, ObjectNew: back}) {
+		t.Error("the room is not woken when it is back, or without a reason")
 	}
 }
 

@@ -59,12 +59,14 @@ func failing(d *hubv1.AddonDelivery) (n int) {
 	return n
 }
 
-// answersOrMoves lets through that a cluster answers, or is another one, or is reached otherwise, or has other labels.
+// answersOrMoves lets through that a cluster answers, or is another one, or is reached otherwise, or has other labels, or
+// that its kubeconfig is there again.
 func answersOrMoves() predicate.Predicate {
 	return predicate.Or(predicate.LabelChangedPredicate{}, predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			a, b := e.ObjectOld.(*hubv1.ClusterRegistration), e.ObjectNew.(*hubv1.ClusterRegistration)
 			return status.Online(a) != status.Online(b) || a.Status.ClusterID() != b.Status.ClusterID() ||
+				status.IsTrue(a, hubv1.KubeConfigValidCondition) != status.IsTrue(b, hubv1.KubeConfigValidCondition) ||
 				!equality.Semantic.DeepEqual(a.Status.Credential, b.Status.Credential)
 		},
 		DeleteFunc: func(event.DeleteEvent) bool { return false },

@@ -20,6 +20,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/apply"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/origin"
+	"github.com/chandler-hub/chandler/internal/pace"
 	"github.com/chandler-hub/chandler/internal/provenance"
 	"github.com/chandler-hub/chandler/internal/status"
 	"github.com/chandler-hub/chandler/internal/teardown"
@@ -75,6 +76,7 @@ func (r *Reconciler) finalize(ctx context.Context, reg *hubv1.ClusterRegistratio
 	case reason == "":
 		return ctrl.Result{RequeueAfter: time.Minute}, nil // held: look again whether the origin can be read
 	case left > 0:
+		again = pace.Sooner(again, r.settling(reg))
 		return apply.Retried(ctrl.Result{RequeueAfter: again}, found.unread) // the last delivery wakes us when it goes
 	case fresh:
 		// The matcher may have been making deliveries before it knew. Once it knows the condition, it makes no more.
@@ -221,12 +223,24 @@ func (r *Reconciler) counts(ctx context.Context, d *hubv1.AddonDelivery, reg *hu
 	from, err := reach.Of(ctx, r.Client, r.Config, d.Namespace)
 	if err == nil && from.ByTeam() {
 		// Its members can write deliveries, and finalizers, but no status. The cluster may be somebody else's.
-		return provenance.Reported(d, from) && controllerutil.ContainsFinalizer(d, hubv1.DeliveryFinalizer), nil
+		reported := provenance.Reported(d, from) || r.settling(reg) > 0
+		return reported && controllerutil.ContainsFinalizer(d, hubv1.DeliveryFinalizer), nil
 	}
 	if err != nil || from.To(reg) {
 		return err == nil, err
 	}
 	return r.wasTeams(ctx, d, reg)
+}
+
+// settling returns how much longer a registration that goes waits for deliveries from a Team's namespace on which the hub has
+// not reported. It may have made them all the same, and nobody would withdraw them later. The matcher withdraws them
+// meanwhile, whoever has made them.
+func (r *Reconciler) settling(reg *hubv1.ClusterRegistration) time.Duration {
+	c := status.Find(reg, hubv1.UnregisteringCondition)
+	if c == nil {
+		return 0
+	}
+	return max(0, recallTime-r.Clock.Since(c.LastTransitionTime.Time))
 }
 
 // wasTeams returns whether a Team governed the namespace of a delivery out of reach when the hub delivered it, as the delivery

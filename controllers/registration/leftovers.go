@@ -24,8 +24,8 @@ import (
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
-// recallTime is how long a forced deletion waits for a delivery to be made again. The matcher tries several times
-// within it.
+// recallTime is how long a forced deletion waits for a delivery to be made again, and any deletion for one that may not be
+// the hub's to be withdrawn. The matcher tries several times within it.
 const recallTime = time.Minute
 
 // recalled returns the Flux objects whose deliveries are about to be made again, to be withdrawn: somebody has

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
@@ -16,6 +17,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/hubscheme"
 	"github.com/chandler-hub/chandler/internal/identity"
+	"github.com/chandler-hub/chandler/internal/status"
 )
 
 // A member of a team writes a delivery by hand, of a set that does not exist, to a cluster that is registered in another namespace, and a finalizer of his
@@ -37,6 +39,38 @@ func TestForgedDeliveryHoldsUpUnregistration(t *testing.T) {
 	r := &Reconciler{Client: api, Live: api, Config: &hubconfig.Config{Shared: hubconfig.Shared{HubID: "hub", PlatformNamespaces: []string{"flux-system"}}}}
 	if left, err := r.deliveriesLeft(t.Context(), reg); err != nil || left != 0 {
 		t.Errorf("the registration waits for %d deliveries that a member of the team has written: %v", left, err)
+	}
+}
+
+// The hub has made a delivery from a Team's namespace, and nothing of it has come to the cluster, so its status names no add-on. Somebody in the team may have
+// written it as well. The registration waits for it to be withdrawn, and for no longer than a minute.
+func TestUnregistrationWaitsForWhatATeamWasToGet(t *testing.T) {
+	key, began := types.NamespacedName{Namespace: "fleet", Name: "one"}, time.Now().Truncate(time.Second)
+	for name, tc := range map[string]struct {
+		change func(d *hubv1.AddonDelivery)
+		after  time.Duration
+		want   int
+	}{
+		"AtOnce":     {func(*hubv1.AddonDelivery) {}, time.Second, 1},
+		"TooLong":    {func(*hubv1.AddonDelivery) {}, recallTime, 0},
+		"Reported":   {func(d *hubv1.AddonDelivery) { d.Status.Addons = []hubv1.AddonStatus{{Name: "till"}} }, recallTime, 1},
+		"NotTheHubs": {func(d *hubv1.AddonDelivery) { d.Finalizers = []string{"mallory.example/stays"} }, time.Second, 0},
+	} {
+		reg := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+		status.Set(reg, hubv1.UnregisteringCondition, metav1.ConditionTrue, hubv1.OriginLostReason, "", began)
+		team := &hubv1.Team{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "shop"}, Spec: hubv1.TeamSpec{HubNamespaces: []string{"shop-team"}, SelectAll: true,
+			Namespaces: []hubv1.TeamNamespace{{Name: "shop-apps"}}}}
+		d := &hubv1.AddonDelivery{ObjectMeta: metav1.ObjectMeta{Namespace: "shop-team", Name: identity.Delivery("store", key),
+			Finalizers: []string{hubv1.DeliveryFinalizer}, Labels: map[string]string{hubv1.ClusterKeyLabel: identity.ClusterKey("hub", key)}}}
+		d.Spec.RegistrationRef = hubv1.RegistrationReference{Namespace: key.Namespace, Name: key.Name}
+		d.Spec.AddonSetRef = hubv1.DeliveredSetReference{Name: "store", UID: "x"}
+		tc.change(d)
+		api := indextest.All(fake.NewClientBuilder().WithScheme(hubscheme.New())).WithObjects(reg, team, d).Build()
+		r := &Reconciler{Client: api, Live: api, Clock: clocktesting.NewFakePassiveClock(began.Add(tc.after)),
+			Config: &hubconfig.Config{Shared: hubconfig.Shared{HubID: "hub", PlatformNamespaces: []string{"flux-system"}}}}
+		if left, err := r.deliveriesLeft(t.Context(), reg); err != nil || left != tc.want {
+			t.Errorf("%s: it waits for %d deliveries, %v; want %d", name, left, err, tc.want)
+		}
 	}
 }
 

@@ -172,9 +172,9 @@ func (c *cluster) owed(o *object) string {
 }
 
 // between returns whether an add-on of a delivery is about to go on with what another object has left.
-func (c *cluster) between(heir func(plan.Key) bool) bool {
+func (c *cluster) between(from func(*object) bool) bool {
 	for _, o := range c.objects {
-		if o.Finished && len(o.Left) > 0 && heir(o.Heir) {
+		if o.Finished && len(o.Left) > 0 && from(o) {
 			return true
 		}
 	}

@@ -23,7 +23,9 @@ func TestOver(t *testing.T) {
 		unregistered bool
 		// heir is the object that is to go on with what another one has left; "" for none.
 		heir string
-		want bool
+		// other is the set that has let that go, if it is another one.
+		other string
+		want  bool
 	}{
 		"never had":                    {want: true},
 		"lost to another set":          {addons: last(hubv1.AddonStatus{State: hubv1.AddonLostTo}), want: true},
@@ -31,11 +33,14 @@ func TestOver(t *testing.T) {
 		"there":                        {there: true},
 		"takes over from another":      {heir: "one-a"},
 		"another takes something over": {heir: "one-b", want: true},
-		"the set stays":                {stays: true},
-		"the cluster goes":             {stays: true, unregistered: true, want: true},
+		"takes over from another set":  {heir: "one-a", other: "giver"},
+		"another set has let something go for an add-on of that name": {heir: "one-a", other: "stranger", want: true},
+		"the set stays":    {stays: true},
+		"the cluster goes": {stays: true, unregistered: true, want: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := &delivery{AddonDelivery: &hubv1.AddonDelivery{}, set: &hubv1.AddonSet{}, result: &render.Result{Objects: []render.Object{{Addon: "a", Kind: "HelmRelease", Namespace: "ns", Name: "one-a"}}}}
+			d := &delivery{AddonDelivery: &hubv1.AddonDelivery{}, set: &hubv1.AddonSet{}, result: &render.Result{Objects: []render.Object{{Addon: "a", Kind: "HelmRelease", Namespace: "ns", Name: "one-a",
+				MovedFrom: []hubv1.MovedAddon{{AddonSet: "giver", Namespace: "ns", Name: "old"}}}}}}
 			d.Name, d.Namespace, d.Status.Addons, d.selected = "d", "ns", tc.addons, true
 			d.before = d.AddonDelivery
 			if !tc.stays {
@@ -54,6 +59,9 @@ func TestOver(t *testing.T) {
 				k := plan.Key{Kind: "HelmRelease", Namespace: "ns", Name: "one-old"}
 				heir := plan.Key{Kind: k.Kind, Namespace: k.Namespace, Name: tc.heir}
 				c.objects[k] = &object{Observed: plan.Observed{Key: k, Addon: "old", Finished: true, Heir: heir, Left: []string{"Helm release old/old"}}, delivery: "d"}
+				if tc.other != "" {
+					c.objects[k].delivery, c.objects[k].Set = "of-"+tc.other, tc.other
+				}
 			}
 			if got := c.over(d)["a"]; got != tc.want {
 				t.Errorf("it is %t, want %t", got, tc.want)

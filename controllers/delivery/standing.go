@@ -20,7 +20,6 @@ import (
 	"github.com/chandler-hub/chandler/internal/fluxstate"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/match"
-	"github.com/chandler-hub/chandler/internal/plan"
 	"github.com/chandler-hub/chandler/internal/provenance"
 	"github.com/chandler-hub/chandler/internal/status"
 )
@@ -202,7 +201,7 @@ func (r *Reconciler) letBe(ctx context.Context, c *cluster, d *delivery) error {
 			return r.release(ctx, c, d) // nothing of it is left, and so it takes the mirror along
 		}
 	}
-	if d.wantedAgain && c.between(func(heir plan.Key) bool { by, _ := c.wanted(heir); return by == d }) {
+	if d.wantedAgain && c.between(func(o *object) bool { by, _ := c.wanted(o.Heir); return by == d }) {
 		return nil // the object that is made wakes us, or the end of what it waits for: a pause may last for weeks
 	}
 	if !c.told(d) {

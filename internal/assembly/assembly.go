@@ -314,6 +314,11 @@ func (a *assembler) settle(addon string, e entry, v verdict, to plan.Key) {
 	a.winners[addon] = winner{e.delivery, key, false}
 }
 
+// MovesFrom returns whether an object of a delivery takes over a live one by movedFrom.
+func MovesFrom(o *render.Object, l *Live) bool {
+	return l.Key != Key(o) && slices.ContainsFunc(o.MovedFrom, func(m hubv1.MovedAddon) bool { return l.isOf(m, m.Name) })
+}
+
 // moved returns the live objects that an object of a delivery takes over by movedFrom. It returns none if the object
 // itself exists already.
 func (a *assembler) moved(d *Delivery, o *render.Object) []*Live {

@@ -49,10 +49,11 @@ func (c *cluster) goesOn(desired []plan.Desired, o *object, why string, wins fun
 	return there
 }
 
-// awaitsAgain returns the objects of others that a set names as its own now, if somebody has deleted its delivery. Until
-// the hub makes it again, it has its revision of before, or it is missing. A platform set does not wait for that of a tenant's set.
+// awaitsAgain returns the objects of others that a set names as its own now, if its delivery was deleted: by somebody, or
+// by the set, which had left the cluster and selects it again. Until the hub makes the delivery again, it has its revision
+// of before, or it is missing. A platform set does not wait for that of a tenant's set.
 func (c *cluster) awaitsAgain(d *delivery, config *hubconfig.Config) map[plan.Key]string {
-	if d.leaving || !d.wantedAgain || d.DeletionTimestamp == nil && !slices.Contains(c.missing, d) {
+	if !c.wantsAgain(d) || d.DeletionTimestamp == nil && !slices.Contains(c.missing, d) {
 		return nil
 	}
 	out := map[plan.Key]string{}

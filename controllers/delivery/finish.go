@@ -83,7 +83,7 @@ func (d *delivery) recordedNow() bool {
 }
 
 // change requeues the cluster for what changes with time alone: a held removal may proceed, an override ends, a
-// hand-written object that is taken over has gone.
+// hand-written object that is taken over has gone, an add-on has been progressing for long on a cluster without nodes.
 func (c *cluster) change(steps []plan.Step, config *hubconfig.Config) {
 	for _, s := range steps {
 		switch {
@@ -98,6 +98,14 @@ func (c *cluster) change(steps []plan.Step, config *hubconfig.Config) {
 	for _, d := range c.deliveries {
 		if d.result != nil && !d.result.Until.IsZero() {
 			c.lookAgain(max(d.result.Until.Sub(c.now), time.Millisecond))
+		}
+		if c.registration == nil || c.registration.Status.Nodes == nil || *c.registration.Status.Nodes > 0 {
+			continue
+		}
+		for _, a := range d.Status.Addons {
+			if a.State == hubv1.AddonProgressing && a.Since != nil {
+				c.lookAgain(max(fluxstate.NodesGrace-c.now.Sub(a.Since.Time), time.Second))
+			}
 		}
 	}
 }

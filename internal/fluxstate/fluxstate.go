@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
@@ -151,9 +152,14 @@ var fleeting = regexp.MustCompile(`(?:\d+\.\d+\.\d+\.\d+|\[[0-9a-f:]+\]):\d+->|(
 // noNodes matches signs that a pod waits to be scheduled.
 var noNodes = regexp.MustCompile(`(?i)deadline exceeded|time-?d? ?out|not ready|InProgress`)
 
-// WaitsForNodes returns whether an add-on that is not Ready may just lack a node to run on.
-func WaitsForNodes(state hubv1.AddonState, s State) bool {
-	return state == hubv1.AddonProgressing || state == hubv1.AddonFailed && noNodes.MatchString(s.Message)
+// NodesGrace is how long an add-on may be progressing before it counts as one that lacks a node. Much of what is delivered
+// runs nothing, and is Ready within seconds: whoever waits for it must not be told that there is nothing to wait for.
+const NodesGrace = 30 * time.Second
+
+// WaitsForNodes returns whether an add-on that is not Ready, and has been progressing for so long, may just lack a node to
+// run on.
+func WaitsForNodes(state hubv1.AddonState, s State, progressing time.Duration) bool {
+	return state == hubv1.AddonProgressing && progressing >= NodesGrace || state == hubv1.AddonFailed && noNodes.MatchString(s.Message)
 }
 
 // maxMessage bounds a message that is copied into a status, in characters: Flux passes on texts of a remote server.

@@ -5,6 +5,7 @@ package fluxstate_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
@@ -152,17 +153,19 @@ func TestWaitsForNodes(t *testing.T) {
 	for _, tc := range []struct {
 		state   hubv1.AddonState
 		message string
+		since   time.Duration
 		want    bool
 	}{
-		{hubv1.AddonProgressing, "", true},
-		{hubv1.AddonFailed, "InstallFailed: Helm install failed: context deadline exceeded", true},
-		{hubv1.AddonFailed, "HealthCheckFailed: timeout waiting for: [Deployment/default/x status: 'InProgress']", true},
-		{hubv1.AddonFailed, "InstallFailed: resource not ready, name: x, kind: Deployment", true},
-		{hubv1.AddonFailed, "InstallFailed: values don't meet the specifications of the schema", false},
-		{hubv1.AddonReady, "", false},
-		{hubv1.AddonWaitingForDependency, "", false},
+		{hubv1.AddonProgressing, "", fluxstate.NodesGrace - time.Second, false},
+		{hubv1.AddonProgressing, "", fluxstate.NodesGrace, true},
+		{hubv1.AddonFailed, "InstallFailed: Helm install failed: context deadline exceeded", 0, true},
+		{hubv1.AddonFailed, "HealthCheckFailed: timeout waiting for: [Deployment/default/x status: 'InProgress']", 0, true},
+		{hubv1.AddonFailed, "InstallFailed: resource not ready, name: x, kind: Deployment", 0, true},
+		{hubv1.AddonFailed, "InstallFailed: values don't meet the specifications of the schema", 0, false},
+		{hubv1.AddonReady, "", 0, false},
+		{hubv1.AddonWaitingForDependency, "", 0, false},
 	} {
-		if got := fluxstate.WaitsForNodes(tc.state, fluxstate.State{Message: tc.message}); got != tc.want {
+		if got := fluxstate.WaitsForNodes(tc.state, fluxstate.State{Message: tc.message}, tc.since); got != tc.want {
 			t.Errorf("%s (%s): %v", tc.state, tc.message, got)
 		}
 	}

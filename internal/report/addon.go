@@ -5,6 +5,7 @@ package report
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
@@ -118,12 +119,12 @@ func (d *Delivery) stateOfStep(c *Cluster, a *hubv1.AddonStatus, s *Step, o *Obj
 	default:
 		a.State, a.Message = fluxstate.Addon(d.before(s.Addon), o.State, s.Applied)
 		a.Reason = reasonOf(a.State, o.State)
-		c.explain(a, o)
+		c.explain(d, a, o)
 	}
 }
 
 // explain says more about an add-on that is not Ready, where the hub knows more than Flux says.
-func (c *Cluster) explain(a *hubv1.AddonStatus, o *Object) {
+func (c *Cluster) explain(d *Delivery, a *hubv1.AddonStatus, o *Object) {
 	if a.State == hubv1.AddonFailed && c.Unprobed && !c.Reachable && fluxstate.Unreachable(o.State) {
 		a.State, a.Reason = hubv1.AddonUnreachable, "" // no breaker opens without a probe; Flux tries again, less and less often
 		return
@@ -135,13 +136,26 @@ func (c *Cluster) explain(a *hubv1.AddonStatus, o *Object) {
 		a.Reason, a.Message = reason, remedy
 		return
 	}
-	if c.Nodes != nil && *c.Nodes == 0 && fluxstate.WaitsForNodes(a.State, o.State) {
+	before := d.before(a.Name)
+	if c.Nodes != nil && *c.Nodes == 0 && fluxstate.WaitsForNodes(a.State, o.State, progressing(&before, c.Now)) {
 		message := "the cluster has no node yet"
 		if a.Message != "" {
 			message += "; Flux says: " + a.Message
 		}
 		a.State, a.Reason, a.Message = hubv1.AddonWaitingForNodes, "", message
 	}
+}
+
+// progressing returns for how long an add-on has been progressing, by its status before; what waited for nodes has been long
+// enough.
+func progressing(before *hubv1.AddonStatus, now time.Time) time.Duration {
+	switch {
+	case before.State == hubv1.AddonWaitingForNodes:
+		return fluxstate.NodesGrace
+	case before.State == hubv1.AddonProgressing && before.Since != nil:
+		return now.Sub(before.Since.Time)
+	}
+	return 0
 }
 
 // reinstalling returns the grant by which an add-on is being reinstalled, until it is Ready in its new place. If the

@@ -4,6 +4,7 @@ package report_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,6 +26,10 @@ func TestAddonArrives(t *testing.T) {
 		}
 	}
 	progressing := func(o *report.Object) { o.State.Ready = metav1.ConditionUnknown }
+	began := func(ago time.Duration) *hubv1.AddonStatus {
+		since := metav1.NewTime(clusterOf().Now.Add(-ago))
+		return &hubv1.AddonStatus{Name: "a", State: hubv1.AddonProgressing, Since: &since}
+	}
 	for name, tc := range map[string]struct {
 		verb plan.Verb
 		out  report.Outcome
@@ -34,6 +39,7 @@ func TestAddonArrives(t *testing.T) {
 		suspended string
 		noNodes   bool
 		unprobed  bool
+		before    *hubv1.AddonStatus
 		// want has no Name, Kind and Object, which are the step's.
 		want hubv1.AddonStatus
 	}{
@@ -69,9 +75,18 @@ func TestAddonArrives(t *testing.T) {
 			want: hubv1.AddonStatus{State: hubv1.AddonUnreachable, AppliedGeneration: 3, Version: "1.0.0",
 				Message: "StateError: cluster unreachable"},
 		},
+		"NoNodeAndFluxHasJustBegun": {
+			verb: plan.Keep, out: report.Outcome{Applied: 3}, change: progressing, noNodes: true, before: began(29 * time.Second),
+			want: hubv1.AddonStatus{State: hubv1.AddonProgressing, AppliedGeneration: 3, Version: "1.0.0"},
+		},
 		"NoNode": {
-			verb: plan.Keep, out: report.Outcome{Applied: 3}, change: progressing, noNodes: true,
+			verb: plan.Keep, out: report.Outcome{Applied: 3}, change: progressing, noNodes: true, before: began(30 * time.Second),
 			want: hubv1.AddonStatus{State: hubv1.AddonWaitingForNodes, AppliedGeneration: 3, Message: "the cluster has no node yet", Version: "1.0.0"},
+		},
+		"NoNodeStill": {
+			verb: plan.Keep, out: report.Outcome{Applied: 3}, change: progressing, noNodes: true,
+			before: &hubv1.AddonStatus{Name: "a", State: hubv1.AddonWaitingForNodes},
+			want:   hubv1.AddonStatus{State: hubv1.AddonWaitingForNodes, AppliedGeneration: 3, Message: "the cluster has no node yet", Version: "1.0.0"},
 		},
 		"NoNodeAndATimeout": {
 			verb: plan.Keep, out: report.Outcome{Applied: 3}, change: failing("InstallFailed", "context deadline exceeded"), noNodes: true,
@@ -152,7 +167,11 @@ func TestAddonArrives(t *testing.T) {
 			}
 			s.Wanted.DefaultRelease = true
 			suspend(c, tc.suspended)
-			got, ok := report.Addon(c, deliveryOf(), s)
+			d := deliveryOf()
+			if tc.before != nil {
+				d.Before = []hubv1.AddonStatus{*tc.before}
+			}
+			got, ok := report.Addon(c, d, s)
 			tc.want.Name, tc.want.Kind, tc.want.Object = "a", addonKey.Kind, addonKey.Name
 			if diff := cmp.Diff(tc.want, got); diff != "" || !ok {
 				t.Errorf("%t, -want +got:\n%s", ok, diff)

@@ -102,6 +102,15 @@ func (c *cluster) noMirror(namespace string) error {
 		team.SetName(from.Team.Name))
 }
 
+// mayWrite returns whether Flux could log in to the cluster for an object. For a Team nothing is made while its rights are
+// withdrawn, as after somebody has deleted their AddonSet: they may go in this very pass, and would not wait for it.
+func (c *cluster) mayWrite(s plan.Step) bool {
+	if rights := c.rights(s.Key.Namespace); s.Verb == plan.Create && rights != nil && rights.leaving {
+		return false
+	}
+	return c.mirrored[s.Key.Namespace] || s.Verb != plan.Create && !c.reach[s.Key.Namespace].ByTeam()
+}
+
 // log returns a logger that names the object of a step, and its set.
 func (c *cluster) log(ctx context.Context, s plan.Step) logr.Logger {
 	log := ctrl.LoggerFrom(ctx).WithValues(logkey.Addon, s.Addon, logkey.Object,
@@ -204,7 +213,7 @@ func (c *cluster) complete(d *delivery, w *assembly.Wanted) error {
 
 // write creates or updates one object, after the shared objects that it refers to.
 func (r *Reconciler) write(ctx context.Context, c *cluster, s plan.Step) outcome {
-	if !c.mirrored[s.Key.Namespace] && (s.Verb == plan.Create || c.reach[s.Key.Namespace].ByTeam()) {
+	if !c.mayWrite(s) {
 		return outcome{err: c.noMirror(s.Key.Namespace)}
 	}
 	d, w := c.wanted(s.Key)

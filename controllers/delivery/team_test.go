@@ -154,3 +154,20 @@ func TestTeamForges(t *testing.T) {
 		t.Errorf("the platform's: %v, told %v", o, m.told)
 	}
 }
+
+// Somebody deletes the AddonSet with a Team's rights, and then the team's Flux objects. They are made again when the rights are there
+// again: made now, they would be new as the rights go.
+func TestTeamWaitsForRightsThatGo(t *testing.T) {
+	m := teamRoom(t, true)
+	m.settle()
+	m.withdraw(roomCluster, "team-shop")
+	m.reconcile(roomCluster)
+	m.quietly(func() { m.must(m.api.Delete(t.Context(), m.object(roomCluster, "web"))) })
+	m.settle()
+	if o := m.object(roomCluster, "web"); o != nil && o.GetDeletionTimestamp() == nil {
+		t.Errorf("it is made again while the rights go: %v", m.objects())
+	}
+	if a := m.teamDelivery().Status.Addons; len(a) != 1 || a[0].State != hubv1.AddonWaitingForCluster {
+		t.Errorf("it says %+v", a)
+	}
+}

@@ -193,7 +193,7 @@ func (a *assembler) claims() (claims []claim, entries []entry) {
 				continue // its object was claimed above, and if it has none, none is made
 			}
 			c := a.claim(d, o.Addon, o.Release, Key(o))
-			c.Over = d.Over[o.Addon]
+			c.Over, c.Given = d.Over[o.Addon], a.given(i, o)
 			for _, l := range a.moved(d, o) {
 				if goesOnWith(o, l) {
 					c.Moved = append(c.Moved, l.Addon)
@@ -203,6 +203,32 @@ func (a *assembler) claims() (claims []claim, entries []entry) {
 		}
 	}
 	return claims, entries
+}
+
+// given returns whether an add-on of a delivery asks for something new under its name, and what runs under that name is to
+// go on as another set's: that set says so by movedFrom.
+func (a *assembler) given(delivery int, o *render.Object) bool {
+	d := &a.in.Deliveries[delivery]
+	return slices.ContainsFunc(a.in.Live, func(l Live) bool {
+		own := l.Delivery == d.Name && l.Key.Namespace == d.Namespace && l.Addon == o.Addon
+		return own && !l.Going && l.Key != Key(o) && a.taken(delivery, &l)
+	})
+}
+
+// taken returns whether an add-on of another delivery than this one is to go on with a live object.
+func (a *assembler) taken(delivery int, l *Live) bool {
+	for i := range a.in.Deliveries {
+		d := &a.in.Deliveries[i]
+		if i == delivery || d.Leaving || d.Result == nil {
+			continue
+		}
+		if slices.ContainsFunc(d.Result.Objects, func(o render.Object) bool {
+			return slices.ContainsFunc(o.MovedFrom, func(m hubv1.MovedAddon) bool { return l.isOf(m, m.Name) }) && goesOnWith(&o, l)
+		}) {
+			return true
+		}
+	}
+	return false
 }
 
 // keepTogether makes an add-on of manifests lose together with its CustomResourceDefinitions, which are a release of

@@ -120,6 +120,18 @@ func TestAssemble(t *testing.T) {
 			},
 			"s: lost a: Kustomization flux-system/one-a is there of another set, and this one is to leave the cluster",
 		},
+		"WhatWasMovedTakesTheNameAlong": {
+			assembly.Input{
+				Deliveries: []assembly.Delivery{
+					delivery("s", object("ks a")),
+					delivery("t", with(object("a"), func(o *render.Object) {
+						o.MovedFrom = []hubv1.MovedAddon{{Namespace: "flux-system", AddonSet: "s", Name: "a"}}
+					})),
+				},
+				Live: []assembly.Live{live("s", object("a"), true)},
+			},
+			"s: lost a: AddonSet flux-system/t delivers add-on \"a\": what runs under that name has been moved there\nt: a",
+		},
 		"AcrossKindsWaits": {
 			assembly.Input{Deliveries: []assembly.Delivery{delivery("s", object("ks a", "b"), object("b"))}},
 			"s: a gate(waits for add-on \"b\" (HelmRelease) to be Ready)\ns: b",

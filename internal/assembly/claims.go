@@ -29,6 +29,9 @@ type claim struct {
 	Priority int32
 	// Incumbent is true if the add-on's object exists and is this delivery's: between equals, the incumbent keeps it.
 	Incumbent bool
+	// Given is true if the add-on asks for something new, and what runs under its name has been moved to another set. That
+	// set wins between equals, as it would if it had gone on with that before.
+	Given bool
 	// Addon is the add-on's name. Only one delivery can have it on a cluster.
 	Addon string
 	// Moved are names of add-ons that this one takes over, if no other delivery has them any more.
@@ -92,6 +95,7 @@ func stronger(a, b claim) int {
 		boolFirst(a.Held, b.Held),
 		cmp.Compare(b.Priority, a.Priority),
 		boolFirst(a.Incumbent, b.Incumbent),
+		boolFirst(!a.Given, !b.Given),
 		cmp.Compare(a.Namespace, b.Namespace),
 		cmp.Compare(a.Set, b.Set),
 		cmp.Compare(a.Addon, b.Addon),
@@ -119,6 +123,8 @@ func lost(winner, loser claim, what string) string {
 		why = "it is there, and stays as it is for now"
 	case winner.Priority == loser.Priority && winner.Incumbent && !loser.Incumbent:
 		why = "it was there first"
+	case winner.Priority == loser.Priority && loser.Given && !winner.Given:
+		why = "what runs under that name has been moved there"
 	case winner.Priority > loser.Priority:
 		why = fmt.Sprintf("its priority is %d, and this set's is %d", winner.Priority, loser.Priority)
 	}

@@ -36,7 +36,7 @@ func (d *Delivery) staying(c *Cluster) []hubv1.AddonStatus {
 	}
 	var out []hubv1.AddonStatus
 	for _, o := range c.Objects {
-		if d.stays(o) {
+		if d.stays(o) && !c.comesInstead(d, o) {
 			out = append(out, d.stayingAs(c, o))
 		}
 	}
@@ -62,6 +62,14 @@ func (d *Delivery) staying(c *Cluster) []hubv1.AddonStatus {
 // stays returns whether an object of the delivery stays as it is.
 func (d *Delivery) stays(o *Object) bool {
 	return d.owns(o) && !o.Finished && !o.Yields && o.Replaced == "" && (d.holds(o.Addon) || o.Awaited != "")
+}
+
+// comesInstead returns whether the delivery wants something else under the name of an add-on whose object stays for
+// another set's: it waits, and so the add-on is not what the set asks for, whatever Flux says of that object.
+func (c *Cluster) comesInstead(d *Delivery, o *Object) bool {
+	return o.Awaited != "" && !d.holds(o.Addon) && slices.ContainsFunc(c.Steps, func(s Step) bool {
+		return s.Wanted != nil && s.By == d.key() && s.Addon == o.Addon && s.Key != o.Key
+	})
 }
 
 // stayingAs returns the status of an add-on whose object stays as it is.

@@ -15,6 +15,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/plan"
 	"github.com/chandler-hub/chandler/internal/render"
 	"github.com/chandler-hub/chandler/internal/report"
+	"github.com/chandler-hub/chandler/internal/status"
 )
 
 // TestStaying: the add-ons of a delivery that no step is about, and what is said of them.
@@ -109,6 +110,19 @@ func TestStaying(t *testing.T) {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestComesInstead: an add-on that waits for the object under its name to go on as another set's is not Ready with that.
+func TestComesInstead(t *testing.T) {
+	c, d := clusterOf(objectOf(func(o *report.Object) { o.Awaited = "add-on b cannot be delivered" })), deliveryOf()
+	s := stepOf(plan.AwaitDependency, report.Outcome{})
+	s.Key.Kind, s.Wanted.Kind = "Kustomization", "Kustomization"
+	c.Steps = []report.Step{s}
+	got, ready := report.Status(c, d)
+	if len(got.Addons) != 1 || got.Addons[0].State != hubv1.AddonWaitingForDependency || got.Addons[0].Kind != "Kustomization" ||
+		ready.Phase != status.Working || got.ObservedRevision != "" {
+		t.Errorf("%+v, %+v", ready, got)
 	}
 }
 

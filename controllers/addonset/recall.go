@@ -24,6 +24,7 @@ import (
 	"github.com/chandler-hub/chandler/controllers/reach"
 	"github.com/chandler-hub/chandler/internal/drain"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
+	"github.com/chandler-hub/chandler/internal/fluxstate"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/match"
 	"github.com/chandler-hub/chandler/internal/pace"
@@ -184,9 +185,11 @@ func (r *Reconciler) recallOne(ctx context.Context, set *hubv1.AddonSet, obj *me
 }
 
 // stays returns whether a Flux object says that the hub made it for a set on a cluster, and cannot be removed without its
-// delivery.
+// delivery. What somebody has deleted, Flux removes. But the cluster may not answer, and after its registration nobody would
+// let go what Flux tries in vain.
 func (r *Reconciler) stays(obj client.Object, reg *hubv1.ClusterRegistration, set string) bool {
-	return (obj.GetDeletionTimestamp() == nil || letsGo(reg)) && provenance.Claims(obj, r.Config.HubID, set, client.ObjectKeyFromObject(reg))
+	stuck := letsGo(reg) || status.Goes(reg) && slices.Contains(obj.GetFinalizers(), fluxstate.Finalizer)
+	return (obj.GetDeletionTimestamp() == nil || stuck) && provenance.Claims(obj, r.Config.HubID, set, client.ObjectKeyFromObject(reg))
 }
 
 // letsGo returns whether the add-ons of a cluster are let go. Then a Flux object that somebody has deleted needs its

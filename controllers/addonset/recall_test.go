@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/fluxstate"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/match"
 	"github.com/chandler-hub/chandler/internal/team"
@@ -72,18 +73,22 @@ func TestRecall(t *testing.T) {
 		"OfAnotherSet": {object: func(o *helmv2.HelmRelease) {
 			o.Annotations[hubv1.DeliveryAnnotation] = identity.Delivery("other", fleetOne)
 		}},
-		"NotTheHubs":                     {object: func(o *helmv2.HelmRelease) { o.Name = "mine" }},
-		"Elsewhere":                      {object: func(o *helmv2.HelmRelease) { o.Namespace = "stranger" }},
-		"OnItsWayOut":                    {object: deleting},
-		"OfAnotherClient":                {object: func(o *helmv2.HelmRelease) { o.Labels = nil }},
-		"Older":                          {object: older(2 * time.Hour), wantWait: true},
-		"OlderForLong":                   {object: older(4 * time.Hour), age: 2 * time.Hour, want: true},
-		"OlderAndUnregistered":           {object: older(2 * time.Hour), cluster: leavingFor(hubv1.UnregisteredReason), want: true},
-		"OlderAndDestroyed":              {object: older(2 * time.Hour), cluster: leavingFor(hubv1.OriginDeletedReason), want: true},
-		"OlderAndDrained":                {object: older(2 * time.Hour), cluster: drained, want: true},
-		"OlderAndMadeAgain":              {object: older(2 * time.Hour), cluster: leavingFor("")},
-		"OnItsWayOutOfAClusterThatGoes":  {object: deleting, cluster: leavingFor(hubv1.OriginDeletedReason), want: true},
-		"OnItsWayOutAndUnregistered":     {object: deleting, cluster: leavingFor(hubv1.UnregisteredReason)},
+		"NotTheHubs":                    {object: func(o *helmv2.HelmRelease) { o.Name = "mine" }},
+		"Elsewhere":                     {object: func(o *helmv2.HelmRelease) { o.Namespace = "stranger" }},
+		"OnItsWayOut":                   {object: deleting},
+		"OfAnotherClient":               {object: func(o *helmv2.HelmRelease) { o.Labels = nil }},
+		"Older":                         {object: older(2 * time.Hour), wantWait: true},
+		"OlderForLong":                  {object: older(4 * time.Hour), age: 2 * time.Hour, want: true},
+		"OlderAndUnregistered":          {object: older(2 * time.Hour), cluster: leavingFor(hubv1.UnregisteredReason), want: true},
+		"OlderAndDestroyed":             {object: older(2 * time.Hour), cluster: leavingFor(hubv1.OriginDeletedReason), want: true},
+		"OlderAndDrained":               {object: older(2 * time.Hour), cluster: drained, want: true},
+		"OlderAndMadeAgain":             {object: older(2 * time.Hour), cluster: leavingFor("")},
+		"OnItsWayOutOfAClusterThatGoes": {object: deleting, cluster: leavingFor(hubv1.OriginDeletedReason), want: true},
+		"FinishedAndUnregistered":       {object: deleting, cluster: leavingFor(hubv1.UnregisteredReason)},
+		"OnItsWayOutAndUnregistered": {object: func(o *helmv2.HelmRelease) {
+			deleting(o)
+			o.Finalizers = append(o.Finalizers, fluxstate.Finalizer)
+		}, cluster: leavingFor(hubv1.UnregisteredReason), want: true},
 		"UnregisteredAndItsSetIsNotRead": {cluster: leavingFor(hubv1.UnregisteredReason), held: true},
 	} {
 		t.Run(name, func(t *testing.T) {

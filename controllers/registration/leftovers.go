@@ -19,6 +19,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/reach"
+	"github.com/chandler-hub/chandler/internal/fluxstate"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/provenance"
 	"github.com/chandler-hub/chandler/internal/status"
@@ -69,8 +70,8 @@ type recallLook struct {
 
 // recalled returns whether the delivery of a Flux object is about to be made again.
 func (l *recallLook) recalled(ctx context.Context, o *metav1.PartialObjectMetadata) (bool, error) {
-	if o.DeletionTimestamp != nil && !hubv1.LetsGo(l.reason) { // Flux finalizes it, and its cluster answers
-		return false, nil
+	if o.DeletionTimestamp != nil && !hubv1.LetsGo(l.reason) && !slices.Contains(o.Finalizers, fluxstate.Finalizer) {
+		return false, nil // Flux has finished with it
 	}
 	from, err := reach.Of(ctx, l.r.Client, l.r.Config, o.Namespace)
 	if err != nil {

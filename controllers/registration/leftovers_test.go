@@ -20,6 +20,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/index/indextest"
+	"github.com/chandler-hub/chandler/internal/fluxstate"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/hubscheme"
 	"github.com/chandler-hub/chandler/internal/identity"
@@ -41,8 +42,13 @@ func TestRecalled(t *testing.T) {
 		reason string
 		want   bool
 	}{
-		"Left":              {nil, nil, false, hubv1.UnregisteredReason, true},
-		"BeingDeleted":      {func(o *kustomizev1.Kustomization) { o.DeletionTimestamp, o.Finalizers = &now, []string{"flux"} }, nil, false, hubv1.UnregisteredReason, false},
+		"Left": {nil, nil, false, hubv1.UnregisteredReason, true},
+		"BeingDeleted": {func(o *kustomizev1.Kustomization) {
+			o.DeletionTimestamp, o.Finalizers = &now, []string{fluxstate.Finalizer}
+		}, nil, false, hubv1.UnregisteredReason, true},
+		"DeletedAndDone": {func(o *kustomizev1.Kustomization) {
+			o.DeletionTimestamp, o.Finalizers = &now, []string{hubv1.FluxObjectFinalizer}
+		}, nil, false, hubv1.UnregisteredReason, false},
 		"DeletedAndStuck":   {func(o *kustomizev1.Kustomization) { o.DeletionTimestamp, o.Finalizers = &now, []string{"flux"} }, nil, false, hubv1.OriginDeletedReason, true},
 		"NotTheHubs":        {func(o *kustomizev1.Kustomization) { o.Name = "forged" }, nil, false, hubv1.UnregisteredReason, false},
 		"OutOfReach":        {func(o *kustomizev1.Kustomization) { o.Namespace = "stranger" }, func(s *hubv1.AddonSet) { s.Namespace = "stranger" }, false, hubv1.UnregisteredReason, false},

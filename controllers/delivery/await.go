@@ -4,8 +4,10 @@ package delivery
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
@@ -64,6 +66,37 @@ func (c *cluster) awaitsAgain(d *delivery, config *hubconfig.Config) map[plan.Ke
 		}
 	}
 	return out
+}
+
+// turnsBack returns whether a delivery on its way out stops there, since its set selects the cluster again: all that is left
+// of it stays for add-ons that take it over, or waits for that. Two sets that take over from each other would wait for ever
+// otherwise, each for the other one's delivery to be made again.
+func (c *cluster) turnsBack(d *delivery, steps []plan.Step) bool {
+	if !d.leaving || !c.wantsAgain(d) {
+		return false
+	}
+	stays := false
+	for _, s := range steps {
+		o := c.objects[s.Key]
+		if o == nil || o.Key.Namespace != d.Namespace || o.delivery != d.Name || s.Verb == plan.AwaitRemoval {
+			continue
+		}
+		awaited := s.Verb == plan.Hold && c.awaited[s.Key] != ""
+		if o.Deleting || !awaited && s.Verb != plan.AwaitDependants {
+			return false
+		}
+		stays = stays || awaited
+	}
+	return stays
+}
+
+// turnBack releases a delivery that turns back. Its set makes it again, with what is left of it.
+func (r *Reconciler) turnBack(ctx context.Context, c *cluster, d *delivery) error {
+	if still, err := r.makesAgain(ctx, d); err != nil || !still || !c.told(d) {
+		c.lookAgain(time.Second)
+		return err
+	}
+	return r.forgo(ctx, c, d)
 }
 
 // takesOver returns whether a set says that an add-on of its own takes over from an object: by its name, or by movedFrom.

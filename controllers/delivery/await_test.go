@@ -44,3 +44,46 @@ func TestAwaitIsNoVeto(t *testing.T) {
 		})
 	}
 }
+
+// A delivery on its way out stops there if its set selects the cluster again, and all that is left of it waits for others.
+func TestTurnsBack(t *testing.T) {
+	key := func(name string) plan.Key { return plan.Key{Kind: "HelmRelease", Namespace: "flux-system", Name: name} }
+	for name, tc := range map[string]struct {
+		verbs      map[string]plan.Verb
+		deselected bool
+		stays      bool
+		deleting   bool
+		want       bool
+	}{
+		"Awaited":                {verbs: map[string]plan.Verb{"web": plan.Hold}, want: true},
+		"AwaitedAndWhatItNeeds":  {verbs: map[string]plan.Verb{"web": plan.Hold, "hello": plan.AwaitDependants}, want: true},
+		"TheRestGoes":            {verbs: map[string]plan.Verb{"web": plan.Hold, "hello": plan.Uninstall}},
+		"TheRestIsHeld":          {verbs: map[string]plan.Verb{"web": plan.Hold, "hello": plan.Hold}},
+		"OnlyDependants":         {verbs: map[string]plan.Verb{"hello": plan.AwaitDependants}},
+		"BeingDeleted":           {verbs: map[string]plan.Verb{"web": plan.Hold}, deleting: true},
+		"NotSelected":            {verbs: map[string]plan.Verb{"web": plan.Hold}, deselected: true},
+		"NotOnItsWayOut":         {verbs: map[string]plan.Verb{"web": plan.Hold}, stays: true},
+		"AnotherTakesItOverNow":  {verbs: map[string]plan.Verb{"web": plan.Hold, "hello": plan.Update}},
+		"OthersObjectsAreOthers": {verbs: map[string]plan.Verb{"web": plan.Hold, "others": plan.Uninstall}, want: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := &delivery{
+				AddonDelivery: &hubv1.AddonDelivery{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "base-one"}},
+				set:           &hubv1.AddonSet{}, selected: !tc.deselected, leaving: !tc.stays,
+			}
+			c := &cluster{registration: &hubv1.ClusterRegistration{}, objects: map[plan.Key]*object{}, awaited: map[plan.Key]string{key("web"): "why"}}
+			var steps []plan.Step
+			for addon, verb := range tc.verbs {
+				o := &object{Observed: plan.Observed{Key: key(addon), Addon: addon, Deleting: tc.deleting}, delivery: d.Name}
+				if addon == "others" {
+					o.delivery = addon
+				}
+				c.objects[o.Key] = o
+				steps = append(steps, plan.Step{Key: o.Key, Addon: addon, Verb: verb}, plan.Step{Key: o.Key, Addon: addon, Verb: plan.AwaitRemoval})
+			}
+			if got := c.turnsBack(d, steps); got != tc.want {
+				t.Errorf("%t, want %t", got, tc.want)
+			}
+		})
+	}
+}

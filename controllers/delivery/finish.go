@@ -52,6 +52,8 @@ func (r *Reconciler) finish(ctx context.Context, c *cluster, steps []plan.Step, 
 		case d.failed != nil: // what is to become of it is not known
 		case d.deletedByHand():
 			errs = append(errs, r.letBe(ctx, c, d))
+		case c.turnsBack(d, steps):
+			errs = append(errs, r.turnBack(ctx, c, d))
 		case !d.leaving || !d.gone():
 		case c.told(d):
 			errs = append(errs, r.release(ctx, c, d))

@@ -181,13 +181,9 @@ func (r *Reconciler) letBe(ctx context.Context, c *cluster, d *delivery) error {
 		return nil // since it was read, as the answer to its status says: that wakes us
 	}
 	if d.wantedAgain {
-		// Live: a set that is being deleted does not make it again, and would not find it to withdraw it.
-		set := &hubv1.AddonSet{}
-		if err := r.Live.Get(ctx, d.SetKey(), set); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("read AddonSet %s: %w", d.SetKey(), err)
-		} else if err != nil || set.DeletionTimestamp != nil {
+		if still, err := r.makesAgain(ctx, d); err != nil || !still {
 			c.lookAgain(soon)
-			return nil
+			return err
 		}
 	}
 	if !c.abandoned(d) && !d.wantedAgain {
@@ -220,6 +216,23 @@ func (r *Reconciler) letBe(ctx context.Context, c *cluster, d *delivery) error {
 		r.warn(d, "deleted by hand, and ClusterRegistration %s does not exist: nothing is uninstalled, and Flux goes on with what it has. "+
 			"The delivery is made again when the cluster is registered again", c.key)
 	}
+	return r.forgo(ctx, c, d)
+}
+
+// makesAgain returns whether the set of a delivery makes it again after it is gone. It reads live: a set that is being
+// deleted does not, and would not find it to withdraw it.
+func (r *Reconciler) makesAgain(ctx context.Context, d *delivery) (bool, error) {
+	set := &hubv1.AddonSet{}
+	if err := r.Live.Get(ctx, d.SetKey(), set); client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("read AddonSet %s: %w", d.SetKey(), err)
+	} else if err != nil {
+		return false, nil
+	}
+	return set.DeletionTimestamp == nil, nil
+}
+
+// forgo lets a delivery go, and leaves what it has.
+func (r *Reconciler) forgo(ctx context.Context, c *cluster, d *delivery) error {
 	r.memory.drop(client.ObjectKeyFromObject(d))
 	r.waiting.Forget(client.ObjectKeyFromObject(d))
 	r.writes.Forget(c.key) // what was written there does not come into the cache any more

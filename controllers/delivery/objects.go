@@ -251,7 +251,7 @@ func (c *cluster) planInput(scope string, config *hubconfig.Config) plan.Input {
 			want.Labels, want.Recorded = render.Labels(d.target, w.Addon), d.recorded(w)
 			if o := c.objects[want.Key]; o != nil {
 				_, to, _ := want.Reinstall(&o.Observed)
-				want.MayReinstall = d.granted(guard.Reinstalled(string(o.uid), to.String()))
+				want.MayReinstall = c.mayReinstall(d, guard.Reinstalled(string(o.uid), to.String()))
 			}
 			in.Desired = append(in.Desired, want)
 		}
@@ -307,6 +307,12 @@ func (d *delivery) holds(addon string) bool {
 func (d *delivery) granted(removal string) bool {
 	off := d.set != nil && d.set.Spec.RemovalGuard != nil && d.set.Spec.RemovalGuard.Mode == hubv1.RemovalGuardOff
 	return off || d.leaving || slices.Contains(d.Spec.Removals, removal)
+}
+
+// mayReinstall returns whether the removal guard of the set grants a reinstall. What the set does not want on the cluster any more
+// leaves as it is: another set may be about to go on with it.
+func (c *cluster) mayReinstall(d *delivery, removal string) bool {
+	return !c.unwanted(d) && d.granted(removal)
 }
 
 // removal returns the facts that decide how an object leaves.

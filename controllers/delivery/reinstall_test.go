@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/render"
 )
@@ -111,6 +113,40 @@ func TestReinstallIsAsked(t *testing.T) {
 			m.settle()
 			if a := m.addon("app"); a.State != hubv1.AddonReady || a.Removal != "" {
 				t.Errorf("granted, it is %+v", a)
+			}
+		})
+	}
+}
+
+// What is to leave is not reinstalled before, whoever turns the removal guard off: another set may be about to go on with it as it is.
+func TestNoReinstallOfWhatLeaves(t *testing.T) {
+	for name, tc := range map[string]struct {
+		leave func(*hubv1.AddonSet)
+		want  hubv1.AddonState
+	}{
+		"ItStays": {func(*hubv1.AddonSet) {}, hubv1.AddonReady},
+		"NotSelected": {func(s *hubv1.AddonSet) {
+			s.Spec.SelectAll, s.Spec.ClusterSelector = false, &metav1.LabelSelector{MatchLabels: map[string]string{"no": "where"}}
+		}, hubv1.AddonHeld},
+		"ItsSetIsGoing": {func(s *hubv1.AddonSet) { s.Finalizers = []string{hubv1.AddonSetFinalizer} }, hubv1.AddonHeld},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newServedRoom(t, addonsOf(roomSet, "1", chartAddon("old", nil))...)
+			m.settle()
+			m.must(m.api.Create(t.Context(), addonsOf(roomSet, "2", chartAddon("new", nil))[1]))
+			m.roll("2")
+			m.settle()
+			set := &hubv1.AddonSet{}
+			edit(m, "flux-system", roomSet, set, func(s *hubv1.AddonSet) {
+				s.Spec.RemovalGuard = &hubv1.RemovalGuard{Mode: hubv1.RemovalGuardOff}
+				tc.leave(s)
+			})
+			if len(set.Finalizers) > 0 {
+				m.quietly(func() { m.must(m.api.Delete(t.Context(), set)) })
+			}
+			m.settle()
+			if a := m.addon("app"); a.State != tc.want {
+				t.Errorf("it is %+v", a)
 			}
 		})
 	}

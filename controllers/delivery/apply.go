@@ -239,7 +239,7 @@ func (r *Reconciler) write(ctx context.Context, c *cluster, s plan.Step) outcome
 			r.inherit(ctx, c, d, w, o, there, there.inherited)
 		}
 	}
-	heldBack := there == nil && r.histories.of(c.key, s.Key) != nil && holdBack(o, w)
+	heldBack := there == nil && r.histories.of(c.key, s.Key).fits(w) && holdBack(o, w) // the set may have changed since it was noted
 	key := identity.ClusterKey(r.Config.HubID, c.key)
 	write := func() (client.Object, error) {
 		if s.Verb == plan.Update {

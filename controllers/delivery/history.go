@@ -49,9 +49,8 @@ const maxSnapshots = 5
 // it has another chart, for which Flux would reinstall. Of notes in a form of before, Flux checks no digest.
 func historyOf(hr *helmv2.HelmRelease, w *assembly.Wanted) *history {
 	s := hr.Status
-	latest, released := s.History.Latest(), apimeta.FindStatusCondition(s.Conditions, fluxstate.Released)
-	if latest == nil || released == nil || released.Status != metav1.ConditionTrue || s.StorageNamespace != w.Release.StorageNamespace ||
-		w.Chart != "" && latest.ChartName != w.Chart {
+	released := apimeta.FindStatusCondition(s.Conditions, fluxstate.Released)
+	if released == nil || released.Status != metav1.ConditionTrue {
 		return nil
 	}
 	out := &history{StorageNamespace: s.StorageNamespace, ObservedPostRenderersDigest: s.ObservedPostRenderersDigest,
@@ -63,13 +62,24 @@ func historyOf(hr *helmv2.HelmRelease, w *assembly.Wanted) *history {
 		}
 		out.History = append(out.History, of)
 	}
-	if len(out.History) == 0 {
+	if !out.fits(w) {
 		return nil
 	}
 	if tested := apimeta.FindStatusCondition(s.Conditions, helmv2.TestSuccessCondition); tested != nil {
 		out.Conditions = append(out.Conditions, *tested)
 	}
 	return out
+}
+
+// fits returns whether Flux would leave or upgrade the release of an add-on that gets a history. If the history were of
+// another release or chart, Flux would uninstall that, and the removal guard has not been asked.
+func (h *history) fits(w *assembly.Wanted) bool {
+	if h == nil || len(h.History) == 0 {
+		return false
+	}
+	latest := h.History.Latest()
+	is := hubv1.HelmReleaseIdentity{Name: latest.Name, Namespace: latest.Namespace, StorageNamespace: h.StorageNamespace}
+	return is == w.Release && (w.Chart == "" || latest.ChartName == w.Chart)
 }
 
 // histories remembers the histories of hand-written HelmReleases until those that take over from them have got them. A
@@ -173,6 +183,16 @@ func holdBack(o *unstructured.Unstructured, w *assembly.Wanted) bool {
 	o.SetAnnotations(a)
 	spec["suspend"] = true
 	return true
+}
+
+// holdsBack returns whether an object of a delivery is about to be resumed, with or without a history.
+func (c *cluster) holdsBack(d *delivery) bool {
+	for k, o := range c.objects {
+		if k.Namespace == d.Namespace && o.delivery == d.Name && o.heldBack && !o.Deleting && c.suspended() == nil {
+			return true
+		}
+	}
+	return false
 }
 
 // fluxLooks is how long Flux may take to look at a new object that is suspended.

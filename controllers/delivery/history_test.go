@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -240,6 +241,49 @@ func TestHistoryOtherChart(t *testing.T) {
 	o := m.object(roomCluster, "app").(*helmv2.HelmRelease)
 	if got != nil && got.ChartName == "podinfo-old" && (o.Spec.Upgrade == nil || o.Spec.Upgrade.ChartNameChangeStrategy != "InPlaceUpdate") {
 		t.Errorf("the object is for chart podinfo, and has a history of chart %s: Flux may reinstall, and no guard has asked: %+v", got.ChartName, m.delivery(roomCluster, roomSet).Status.Addons)
+	}
+}
+
+// Between the old object and the new one the set gets another chart. The history is of the chart of before.
+func TestHistoryOtherChartMeanwhile(t *testing.T) {
+	of := func(chart string) map[string]any {
+		a := adoptingAddon("app", map[string]any{"chart": map[string]any{"spec": map[string]any{"chart": chart, "version": "1.x", "sourceRef": map[string]any{"kind": "HelmRepository", "name": "repo"}}}})
+		delete(a["helmRelease"].(map[string]any), "chartRef")
+		return a
+	}
+	old := byHand(func(o *helmv2.HelmRelease) { o.Status.History[0].ChartName = "podinfo" })
+	m := adoptRoom(t, old, of("podinfo"))
+	for range 10 {
+		m.must(m.reconcile(roomCluster))
+		m.bookkeeping()
+		m.flux()
+		if m.api.Get(t.Context(), client.ObjectKeyFromObject(old), &helmv2.HelmRelease{}) != nil {
+			break
+		}
+	}
+	if len(m.r.histories.entries) == 0 || m.object(roomCluster, "app") != nil {
+		t.Fatalf("it is not between the two: %+v", m.delivery(roomCluster, roomSet).Status)
+	}
+	replaceSet(m, of("another"))
+	if got := watchHistory(m, "app"); got != nil || m.object(roomCluster, "app") == nil || len(m.r.histories.entries) > 0 {
+		t.Errorf("for chart another it has the history %+v; kept %v; %+v", got, m.r.histories.entries, m.delivery(roomCluster, roomSet).Status.Addons)
+	}
+}
+
+// Somebody deletes the set and its delivery while the new object is suspended. Nobody could resume it later.
+func TestHistoryAbandoned(t *testing.T) {
+	m := adoptRoom(t, byHand(nil), adoptingAddon("app"))
+	o := m.untilSuspended("app")
+	edit(m, o.Namespace, o.Name, o, func(o *helmv2.HelmRelease) { o.Generation = 1 }) // Flux has not looked at it
+	m.busy = true
+	m.quietly(func() {
+		m.must(m.api.Delete(t.Context(), &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: o.Namespace, Name: roomSet}}))
+	})
+	m.delete(roomCluster, roomSet)
+	m.settle()
+	m.settle()
+	if o, ok := m.object(roomCluster, "app").(*helmv2.HelmRelease); !ok || o.Spec.Suspend || m.delivery(roomCluster, roomSet) != nil {
+		t.Errorf("there is %+v; delivery %v", o, m.delivery(roomCluster, roomSet))
 	}
 }
 

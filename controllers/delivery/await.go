@@ -53,13 +53,16 @@ func (c *cluster) goesOn(desired []plan.Desired, o *object, why string, wins fun
 
 // awaitsAgain returns the objects of others that a set names as its own now, if its delivery was deleted: by somebody, or
 // by the set, which had left the cluster and selects it again. Until the hub makes the delivery again, it has its revision
-// of before, or it is missing. A platform set does not wait for that of a tenant's set.
+// of before, or it is missing. A platform set does not wait for that of a tenant's set, and nobody for that of another scope.
 func (c *cluster) awaitsAgain(d *delivery, config *hubconfig.Config) map[plan.Key]string {
 	if !c.wantsAgain(d) || d.DeletionTimestamp == nil && !slices.Contains(c.missing, d) {
 		return nil
 	}
 	out := map[plan.Key]string{}
 	for k, o := range c.objects {
+		if c.scope(k.Namespace) != c.scope(d.Namespace) {
+			continue
+		}
 		own := k.Namespace == d.Namespace && o.delivery == d.Name
 		if !own && !(config.IsPlatform(k.Namespace) && !config.IsPlatform(d.Namespace)) && takesOver(d.set, o) {
 			out[k] = fmt.Sprintf("waits for delivery %s/%s to be made again, whose AddonSet takes it over", d.Namespace, d.Name)
@@ -85,9 +88,24 @@ func (c *cluster) turnsBack(d *delivery, steps []plan.Step) bool {
 		if o.Deleting || !awaited && s.Verb != plan.AwaitDependants {
 			return false
 		}
-		stays = stays || awaited
+		stays = stays || awaited || c.awaitsDependant(o)
 	}
 	return stays
+}
+
+// awaitsDependant returns whether something depends on an object that stays for an add-on that takes it over. That may be one
+// of the very set whose delivery is on its way out.
+func (c *cluster) awaitsDependant(o *object) bool {
+	for k, by := range c.objects {
+		if c.awaited[k] == "" || c.scope(k.Namespace) != c.scope(o.Key.Namespace) {
+			continue
+		}
+		after := k.Namespace == o.Key.Namespace && by.Set != o.Set && slices.Contains(by.DependsOn, plan.SetBefore(o.Set))
+		if after || slices.Contains(by.DependsOn, o.Addon) {
+			return true
+		}
+	}
+	return false
 }
 
 // turnBack releases a delivery that turns back. Its set makes it again, with what is left of it.

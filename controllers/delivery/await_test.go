@@ -4,12 +4,14 @@ package delivery
 
 import (
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/assembly"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
+	"github.com/chandler-hub/chandler/internal/match"
 	"github.com/chandler-hub/chandler/internal/plan"
 )
 
@@ -85,5 +87,56 @@ func TestTurnsBack(t *testing.T) {
 				t.Errorf("%t, want %t", got, tc.want)
 			}
 		})
+	}
+}
+
+// A set whose delivery was deleted waits for what it takes over, but not for what another scope has: a Team's member who forges an object of a
+// delivery that does not exist would keep another Team from dropping an add-on of that name.
+func TestAwaitsAgainInItsScope(t *testing.T) {
+	for name, tc := range map[string]struct {
+		awaits, has string
+		want        bool
+	}{
+		"ThePlatformThePlatforms":   {"flux-system", "flux-system", true},
+		"ThePlatformAClusterOwners": {"flux-system", "fleet", true},
+		"AClusterOwnerThePlatforms": {"fleet", "flux-system", false},
+		"ATeamItsOwn":               {"a-team", "a-team", true},
+		"ATeamAnotherTeams":         {"b-team", "a-team", false},
+		"ATeamAClusterOwners":       {"b-team", "fleet", false},
+		"ThePlatformATeams":         {"flux-system", "a-team", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := plan.Key{Kind: "HelmRelease", Namespace: tc.has, Name: "one-web"}
+			team := match.Reach{Team: &match.Team{}}
+			c := &cluster{registration: &hubv1.ClusterRegistration{}, reach: map[string]match.Reach{"a-team": team, "b-team": team},
+				objects: map[plan.Key]*object{k: {Observed: plan.Observed{Key: k, Addon: "web"}, delivery: "theirs"}}}
+			d := &delivery{AddonDelivery: &hubv1.AddonDelivery{ObjectMeta: metav1.ObjectMeta{Namespace: tc.awaits, Name: "mine"}}, selected: true,
+				set: &hubv1.AddonSet{Spec: hubv1.AddonSetSpec{Addons: []hubv1.Addon{{Name: "web"}}}}}
+			c.missing = []*delivery{d}
+			if got := c.awaitsAgain(d, &hubconfig.Config{Shared: hubconfig.Shared{PlatformNamespaces: []string{"flux-system"}}}); len(got) > 0 != tc.want {
+				t.Errorf("it waits for %v", got)
+			}
+		})
+	}
+}
+
+// A set that has left the cluster selects it again, and takes over what depends on it, of a set that does not. The latter waits for the former's
+// delivery to be made again, and that for what depends on it.
+func TestTurnsBackForWhatDependsOnIt(t *testing.T) {
+	other := releaseAddon("other")
+	other["dependsOn"] = []map[string]any{{"name": "app", "addonSet": roomSet}}
+	objects := append(addonsOf(roomSet, "1", releaseAddon("app")), addonsOf("extra", "1", other)...)
+	m := newServedRoom(t, append(objects, deliveredTo(roomCluster, "extra", "1"))...)
+	m.settle()
+	now := addonsOf(roomSet, "2", releaseAddon("app"), releaseAddon("other"))[0].(*hubv1.AddonSet)
+	edit(m, now.Namespace, roomSet, &hubv1.AddonSet{}, func(s *hubv1.AddonSet) { s.Spec = now.Spec })
+	edit(m, now.Namespace, "extra", &hubv1.AddonSet{}, func(s *hubv1.AddonSet) { s.Spec.SelectAll = false })
+	m.withdraw(roomCluster, roomSet)
+	m.withdraw(roomCluster, "extra")
+	m.settle()
+	m.clock.SetTime(m.clock.Now().Add(2 * time.Hour))
+	m.settle()
+	if base := m.delivery(roomCluster, roomSet); base != nil {
+		t.Errorf("it stays: %+v; %+v", base.Status.Addons, m.delivery(roomCluster, "extra").Status.Addons)
 	}
 }

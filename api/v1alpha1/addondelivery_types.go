@@ -22,6 +22,9 @@ type AddonDeliverySpec struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	RevisionName string `json:"revisionName"`
+	// start is when the cluster got that revision, and how it was before.
+	// +optional
+	Start *DeliveryStart `json:"start,omitempty"`
 	// removals are digests of the removals and reinstallations that the set's removal guard has granted. Each is a
 	// status.addons[].removal.
 	// +optional

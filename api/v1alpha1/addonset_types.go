@@ -80,6 +80,15 @@ type AddonSetSpec struct {
 	// removalGuard limits how much one edit takes away. It is not part of a revision.
 	// +optional
 	RemovalGuard *RemovalGuard `json:"removalGuard,omitempty"`
+
+	// rollout says how a new revision reaches the clusters. It is not part of a revision.
+	// +optional
+	Rollout *Rollout `json:"rollout,omitempty"`
+
+	// pause holds back new revisions: no cluster that has the set gets another one. Nothing is suspended. It is not part
+	// of a revision.
+	// +optional
+	Pause *RolloutPause `json:"pause,omitempty"`
 }
 
 // Source is a Flux source that the hub keeps beside the set.
@@ -261,10 +270,9 @@ type AddonSetStatus struct {
 	// clusters counts the clusters of this set.
 	// +optional
 	Clusters *ClusterCounts `json:"clusters,omitempty"`
-	// rollout is Complete, Progressing while a cluster does not have the newest revision, or Withdrawing while the
-	// set is being deleted.
+	// rollout of the newest revision.
 	// +optional
-	Rollout string `json:"rollout,omitempty"`
+	Rollout *RolloutStatus `json:"rollout,omitempty"`
 	// heldRemovals are the removals that the removal guard holds; absent if it holds none.
 	// +optional
 	HeldRemovals *HeldRemovals `json:"heldRemovals,omitempty"`
@@ -328,7 +336,7 @@ type ClusterCounts struct {
 // +kubebuilder:printcolumn:name="Failed",type=integer,JSONPath=`.status.clusters.failed`
 // +kubebuilder:printcolumn:name="Offline",type=integer,JSONPath=`.status.clusters.offline`
 // +kubebuilder:printcolumn:name="Held",type=integer,JSONPath=`.status.clusters.held`
-// +kubebuilder:printcolumn:name="Rollout",type=string,JSONPath=`.status.rollout`
+// +kubebuilder:printcolumn:name="Rollout",type=string,JSONPath=`.status.rollout.phase`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Revision",type=string,priority=1,JSONPath=`.status.revision`
 // +kubebuilder:printcolumn:name="Priority",type=integer,priority=1,JSONPath=`.spec.priority`

@@ -49,6 +49,9 @@ const (
 	RemovalsHeldCondition = "RemovalsHeld"
 	// RolloutCompleteCondition of an AddonSet: every matching cluster has the newest revision.
 	RolloutCompleteCondition = "RolloutComplete"
+	// RolloutPausedCondition of an AddonSet, only while true: its newest revision goes to no further cluster. It failed,
+	// somebody has paused or undone it, or it waits for an approval or a window.
+	RolloutPausedCondition = "RolloutPaused"
 	// HealthyCondition of an AddonSet: every add-on on every matching cluster is Ready now. kstatus ignores this
 	// condition, so one broken cluster does not block those who wait for the set.
 	HealthyCondition = "Healthy"
@@ -215,6 +218,9 @@ const (
 	NoClusterMatchesReason = "NoClusterMatches"
 )
 
+// RolloutFailedReason of an AddonSet's Ready: too many clusters of a wave failed on the newest revision.
+const RolloutFailedReason = "RolloutFailed"
+
 // Reasons of an add-on that is Held.
 const (
 	// DroppedReason: the set does not deliver it to the cluster any more.
@@ -318,6 +324,14 @@ const (
 	// TokenFailedEvent: a cluster has not given the hub a token, for a Team or for the hub itself. The hub asks again.
 	TokenFailedEvent = "TokenFailed"
 	DeliveredEvent   = "Delivered"
+
+	RolloutStartedEvent  = "RolloutStarted"
+	WaveStartedEvent     = "WaveStarted"
+	RolloutWaitsEvent    = "RolloutWaits"
+	RolloutFailedEvent   = "RolloutFailed"
+	RolloutCompleteEvent = "RolloutComplete"
+	// RollbackEvent: clusters get an older revision again, or have it.
+	RollbackEvent = "Rollback"
 	// DeliveryMadeAgainEvent: somebody deleted a delivery that its set wants. The hub makes it again, and nothing is
 	// removed.
 	DeliveryMadeAgainEvent = "DeliveryMadeAgain"

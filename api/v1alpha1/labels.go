@@ -21,6 +21,17 @@ const (
 	// status.heldRemovals.hash.
 	ApproveRemovalAnnotation = "chandler.dev/approve-removal"
 
+	// ApproveAnnotation on an AddonSet lets the wave after one with approval: Manual begin: <revision>/<wave>. Several are
+	// separated by commas.
+	ApproveAnnotation = "chandler.dev/approve"
+	// ExpediteAnnotation on an AddonSet ends soaks and windows for one revision: <revision>: <reason>.
+	ExpediteAnnotation = "chandler.dev/expedite"
+	// RetryAnnotation on an AddonSet has a revision that failed rolled out again: <revision>/<a mark that counts once>.
+	RetryAnnotation = "chandler.dev/retry"
+	// UndoAnnotation on an AddonSet gives its clusters an older revision while it has the newest: <newest>/<older>, and /now
+	// for all clusters at once.
+	UndoAnnotation = "chandler.dev/undo"
+
 	// ForceUnregisterAnnotation, when it is "true" on a ClusterRegistration that is being deleted, lets all its
 	// add-ons go at once. The hub uninstalls nothing and waits for nothing, and reports what is left on the cluster.
 	ForceUnregisterAnnotation = "chandler.dev/force-unregister"

@@ -11,6 +11,8 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/excerpt"
+	"github.com/chandler-hub/chandler/internal/identity"
+	"github.com/chandler-hub/chandler/internal/rollout"
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
@@ -34,6 +36,33 @@ type fleet struct {
 	nothing string
 	// removals are what the clusters are to lose.
 	removals *removals
+	// clusters are those of a rollout. waiting do not have the newest revision yet.
+	clusters []rollout.Cluster
+	waiting  []waiting
+	// rollout says what the rollout waits for.
+	rollout string
+}
+
+// waiting is a cluster that does not have the newest revision yet.
+type waiting struct {
+	name, why string
+	counts    bool
+}
+
+// admit sorts the clusters that do not have the newest revision yet. If all get it at once, they are behind, or have failed.
+// Otherwise nobody waits for them before the rollout has come to them.
+func (f *fleet) admit(everyone bool) {
+	for _, w := range f.waiting {
+		switch {
+		case w.why != "" && everyone && w.counts:
+			f.failedBehind = append(f.failedBehind, w.name+" ("+w.why+")")
+		case w.why != "":
+			f.failed = append(f.failed, w.name+" ("+w.why+")")
+		case everyone && w.counts:
+			f.behind = append(f.behind, w.name)
+		}
+	}
+	f.sum()
 }
 
 // expect counts a selected cluster that has no delivery yet.
@@ -46,17 +75,18 @@ func (f *fleet) expect(name string, online bool) {
 	f.behind = append(f.behind, name)
 }
 
-// count counts a cluster that has a delivery.
-func (f *fleet) count(set *hubv1.AddonSet, d *hubv1.AddonDelivery, online bool) {
+// count counts a cluster that has a delivery, and returns why its first failed add-on failed.
+func (f *fleet) count(set *hubv1.AddonSet, d *hubv1.AddonDelivery, online bool) (why string) {
 	name := d.Spec.RegistrationRef.Name
 	f.counts.Matched++
-	if status.IsTrue(d, hubv1.ReadyCondition) && sameContent(d.Status.ReadyRevision, d.Spec.RevisionName) {
+	if status.IsTrue(d, hubv1.ReadyCondition) && identity.SameContent(d.Status.ReadyRevision, d.Spec.RevisionName) {
 		f.counts.Ready++
 	}
 	if !online {
 		f.counts.Offline++
 	}
 	paused, why := f.look(d)
+	given := identity.SameContent(d.Spec.RevisionName, set.Status.Revision)
 	paused = paused || unserved(d)
 	if paused {
 		f.counts.Paused++
@@ -65,7 +95,7 @@ func (f *fleet) count(set *hubv1.AddonSet, d *hubv1.AddonDelivery, online bool) 
 		f.counts.Failed++
 	}
 	without := status.Reason(d, hubv1.ReadyCondition) == hubv1.AddonsLostReason && !status.IsTrue(d, hubv1.ReadyCondition)
-	switch updated := sameContent(d.Status.ReadyRevision, set.Status.Revision); {
+	switch updated := identity.SameContent(d.Status.ReadyRevision, set.Status.Revision); {
 	case without:
 		f.without++
 	case updated && why != "":
@@ -73,11 +103,14 @@ func (f *fleet) count(set *hubv1.AddonSet, d *hubv1.AddonDelivery, online bool) 
 		f.failed = append(f.failed, name+" ("+why+")")
 	case updated:
 		f.counts.Updated++
+	case !given:
+		f.waiting = append(f.waiting, waiting{name, why, online && !excused(d)})
 	case online && why != "":
 		f.failedBehind = append(f.failedBehind, name+" ("+why+")")
 	case online && !excused(d):
 		f.behind = append(f.behind, name)
 	}
+	return why
 }
 
 // look reads the add-ons of a cluster. It returns whether somebody has paused or suspended any, and why the first
@@ -145,9 +178,12 @@ func (r *Reconciler) summarize(set *hubv1.AddonSet, f *fleet, invalid error) {
 	if f.counts.Updated+f.without < f.counts.Matched {
 		complete, reason = metav1.ConditionFalse, hubv1.ProgressingReason
 		message = fmt.Sprintf("%s clusters have been Ready on the newest revision", f.counts.UpdatedSummary)
+		if s := set.Status.Rollout; s != nil && s.WaitingFor != "" {
+			reason, message = string(s.Phase), message+"; the rollout waits for "+s.WaitingFor
+		}
 	}
 	status.Set(set, hubv1.RolloutCompleteCondition, complete, reason, message, now)
-	set.Status.Rollout = map[metav1.ConditionStatus]string{metav1.ConditionTrue: "Complete", metav1.ConditionFalse: "Progressing"}[complete]
+	r.summarizeRollout(set, complete)
 
 	healthy, reason, message := metav1.ConditionTrue, hubv1.SucceededReason, "every add-on is Ready on every cluster"
 	if f.counts.Ready < f.counts.Matched {
@@ -159,13 +195,17 @@ func (r *Reconciler) summarize(set *hubv1.AddonSet, f *fleet, invalid error) {
 		}
 	}
 	status.Set(set, hubv1.HealthyCondition, healthy, reason, message, now)
-	status.Summarize(set, summary(f, invalid), now)
+	status.Summarize(set, summary(set, f, invalid), now)
 }
 
-func summary(f *fleet, invalid error) status.Summary {
-	switch updated := f.counts.UpdatedSummary + " clusters have been Ready on this revision"; {
+func summary(set *hubv1.AddonSet, f *fleet, invalid error) status.Summary {
+	updated := f.counts.UpdatedSummary + " clusters have been Ready on this revision"
+	switch {
 	case invalid != nil:
 		return status.Summary{Phase: status.Stalled, Reason: hubv1.InvalidSpecReason, Message: invalid.Error() + ". Clusters keep what they have"}
+	case set.Status.Rollout != nil && set.Status.Rollout.Phase == hubv1.RolloutFailed:
+		return status.Summary{Phase: status.Broken, Reason: hubv1.RolloutFailedReason, Message: updated + "; " + set.Status.Rollout.WaitingFor +
+			"; failed: " + status.List(set.Status.Rollout.Failed, 3)}
 	case f.counts.Matched == 0:
 		return status.Summary{Phase: status.Done, Reason: hubv1.NoClusterMatchesReason, Message: f.nothing + f.leaving()}
 	case len(f.failedBehind) > 0:
@@ -191,7 +231,7 @@ func summary(f *fleet, invalid error) status.Summary {
 
 // notes returns what is worth saying and lets nobody wait.
 func (f *fleet) notes() string {
-	var m string
+	m := f.rollout
 	if f.counts.Offline > 0 {
 		m += fmt.Sprintf("; %d offline", f.counts.Offline)
 	}

@@ -111,13 +111,16 @@ func TestSetSays(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			if _, err := r.roll(t.Context(), set, f); err != nil {
+				t.Fatal(err)
+			}
 			r.summarize(set, f, nil)
 			c := status.Find(set, hubv1.ReadyCondition)
 			if c.Status != tc.ready || c.Reason != tc.reason || c.Message != tc.says {
 				t.Errorf("got  %s %s: %s\nwant %s %s: %s", c.Status, c.Reason, c.Message, tc.ready, tc.reason, tc.says)
 			}
-			if n := set.Status.Clusters; n.ReadySummary != tc.clusters || n.UpdatedSummary != tc.updated || n.Failed != tc.failed || set.Status.Rollout != tc.rollout {
-				t.Errorf("CLUSTERS %s UPDATED %s FAILED %d ROLLOUT %s, want %s %s %d %s", n.ReadySummary, n.UpdatedSummary, n.Failed, set.Status.Rollout, tc.clusters, tc.updated, tc.failed, tc.rollout)
+			if n := set.Status.Clusters; n.ReadySummary != tc.clusters || n.UpdatedSummary != tc.updated || n.Failed != tc.failed || string(set.Status.Rollout.Phase) != tc.rollout {
+				t.Errorf("CLUSTERS %s UPDATED %s FAILED %d ROLLOUT %s, want %s %s %d %s", n.ReadySummary, n.UpdatedSummary, n.Failed, set.Status.Rollout.Phase, tc.clusters, tc.updated, tc.failed, tc.rollout)
 			}
 		})
 	}
@@ -159,7 +162,7 @@ func lists(fleet map[string]on) client.WithWatch {
 func TestSetBeingDeleted(t *testing.T) {
 	ready := on{reason: hubv1.AddonsReadyReason, phase: status.Done, addons: []hubv1.AddonStatus{addonIs("hello", hubv1.AddonReady, "")}, leaving: true}
 	set := &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "base", DeletionTimestamp: &metav1.Time{Time: fleetTime}}}
-	set.Status.Rollout = "Complete"
+	set.Status.Rollout = &hubv1.RolloutStatus{Phase: hubv1.RolloutDone}
 	set.Status.Clusters = &hubv1.ClusterCounts{Matched: 3, Ready: 2, ReadySummary: "2/3", UpdatedSummary: "2/3"}
 	r := &Reconciler{Config: &hubconfig.Config{}, Clock: clocktesting.NewFakePassiveClock(fleetTime), Recorder: events.NewFakeRecorder(10), Client: lists(nil), Live: lists(nil)}
 	if err := r.retire(t.Context(), set, []hubv1.AddonDelivery{ready.delivery("w1")}); err != nil {
@@ -168,7 +171,7 @@ func TestSetBeingDeleted(t *testing.T) {
 	if c := status.Find(set, hubv1.ReadyCondition); c.Message != "being withdrawn from 1 cluster: w1" {
 		t.Errorf("it says %q", c.Message)
 	}
-	if n := set.Status.Clusters; n.ReadySummary != "" || n.UpdatedSummary != "" || n.Leaving != 1 || set.Status.Rollout != "Withdrawing" {
-		t.Errorf("it counts %+v, ROLLOUT %s", n, set.Status.Rollout)
+	if n := set.Status.Clusters; n.ReadySummary != "" || n.UpdatedSummary != "" || n.Leaving != 1 || set.Status.Rollout.Phase != hubv1.RolloutWithdrawing {
+		t.Errorf("it counts %+v, ROLLOUT %s", n, set.Status.Rollout.Phase)
 	}
 }

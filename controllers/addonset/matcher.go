@@ -9,8 +9,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -110,20 +112,51 @@ func (m *Matcher) match(ctx context.Context, reg *hubv1.ClusterRegistration, key
 	case d == nil && set.held:
 		return nil // nobody knows what it should have
 	case d == nil:
-		return m.registry.write(key, func() error { return m.deliver(ctx, reg, key, set.uid, set.revision, true) })
+		return m.registry.write(key, func() error { return m.deliver(ctx, reg, key, set.uid, gift{revision: set.newcomers}, true) })
 	case d.DeletionTimestamp != nil:
 		return nil // made again when it is gone
 	case d.Spec.Withdrawal != "":
 		return callOff(ctx, m.Client, d)
 	}
-	revision := set.revision
-	if set.held || sameContent(d.Spec.RevisionName, revision) && has(d) {
-		revision = d.Spec.RevisionName
+	is := gift{d.Spec.RevisionName, d.Spec.Start}
+	wanted := set.gives(client.ObjectKeyFromObject(reg), is)
+	if identity.SameContent(is.revision, wanted.revision) && has(d) {
+		wanted.revision = is.revision
 	}
-	if d.Spec.AddonSetRef.UID == set.uid && d.Spec.RevisionName == revision {
+	if d.Spec.AddonSetRef.UID == set.uid && wanted.equal(is) {
 		return nil
 	}
-	return m.registry.write(key, func() error { return m.deliver(ctx, reg, key, set.uid, revision, false) })
+	return m.registry.write(key, func() error { return m.deliver(ctx, reg, key, set.uid, wanted, false) })
+}
+
+// gift is a revision, and how a cluster came to it.
+type gift struct {
+	revision string
+	start    *hubv1.DeliveryStart
+}
+
+func (g gift) equal(o gift) bool {
+	return g.revision == o.revision && equality.Semantic.DeepEqual(g.start, o.start)
+}
+
+// gives returns what a cluster is to have that has something now.
+func (c *compiled) gives(cluster types.NamespacedName, is gift) gift {
+	start, starts := c.starts[cluster]
+	switch {
+	case c.held:
+		return is
+	case c.everyone != "":
+		return gift{revision: c.everyone}
+	case starts:
+		return gift{start.Revision, start.Start}
+	}
+	for _, revision := range []string{c.revision, c.newcomers} {
+		if identity.SameContent(revision, is.revision) {
+			is.revision = revision // by a renderer of this epoch
+			break
+		}
+	}
+	return is
 }
 
 // has returns whether a cluster has the content of its delivery's revision. A hub with a new epoch leaves what an
@@ -137,18 +170,23 @@ func has(d *hubv1.AddonDelivery) bool {
 	if slices.ContainsFunc(s.Addons, func(a hubv1.AddonStatus) bool { return a.State == hubv1.AddonRemoving || a.State == hubv1.AddonHeld }) {
 		return false
 	}
-	return len(s.Conditions) == 0 || sameContent(s.ObservedRevision, d.Spec.RevisionName) || sameContent(s.ReadyRevision, d.Spec.RevisionName)
+	is := func(revision string) bool { return identity.SameContent(revision, d.Spec.RevisionName) }
+	return len(s.Conditions) == 0 || is(s.ObservedRevision) || is(s.ReadyRevision)
 }
 
 // deliver writes a delivery.
 func (r *Reconciler) deliver(ctx context.Context, reg *hubv1.ClusterRegistration, set types.NamespacedName, uid types.UID,
-	revision string, fresh bool) error {
+	what gift, fresh bool) error {
 	regKey := client.ObjectKeyFromObject(reg)
-	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+	spec := map[string]any{
 		"registrationRef": map[string]any{"namespace": reg.Namespace, "name": reg.Name},
 		"addonSetRef":     map[string]any{"name": set.Name, "uid": string(uid)},
-		"revisionName":    revision,
-	}}}
+		"revisionName":    what.revision,
+	}
+	if s := what.start; s != nil {
+		spec["start"] = map[string]any{"time": s.Time.UTC().Format(time.RFC3339), "healthy": s.Healthy}
+	}
+	u := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
 	u.SetGroupVersionKind(hubv1.GroupVersion.WithKind("AddonDelivery"))
 	u.SetNamespace(set.Namespace)
 	u.SetName(identity.Delivery(set.Name, regKey))

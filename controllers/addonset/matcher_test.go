@@ -61,7 +61,7 @@ func (r *matcherRoom) publish(revision string, held bool) {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	r.registry.put(r.set, compiled{uid: "set", selector: selector, revision: revision, held: held})
+	r.registry.put(r.set, compiled{uid: "set", selector: selector, revision: revision, everyone: revision, newcomers: revision, held: held})
 }
 
 // look has the matcher look at the cluster once, and returns its delivery, nil if there is none.

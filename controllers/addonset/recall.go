@@ -79,7 +79,7 @@ func (m *Matcher) recall(ctx context.Context, reg *hubv1.ClusterRegistration,
 			errs = append(errs, err)
 			continue
 		}
-		errs = append(errs, m.registry.write(key, func() error { return m.deliver(ctx, reg, key, set.uid, set.revision, true) }))
+		errs = append(errs, m.registry.write(key, func() error { return m.deliver(ctx, reg, key, set.uid, gift{revision: set.newcomers}, true) }))
 	}
 	return again, errors.Join(errs...)
 }
@@ -181,7 +181,7 @@ func (r *Reconciler) recallOne(ctx context.Context, set *hubv1.AddonSet, obj *me
 	if acts, err := reach.Acts(ctx, r.Live, r.Config, from, reg); err != nil || !acts {
 		return false, err
 	}
-	return true, r.deliver(ctx, reg, client.ObjectKeyFromObject(set), set.UID, set.Status.Revision, true)
+	return true, r.deliver(ctx, reg, client.ObjectKeyFromObject(set), set.UID, gift{revision: set.Status.Revision}, true)
 }
 
 // stays returns whether a Flux object says that the hub made it for a set on a cluster, and cannot be removed without its

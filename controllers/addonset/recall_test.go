@@ -290,7 +290,7 @@ func TestRecallAfterATeamHasLostTheCluster(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			m.registry.put(types.NamespacedName{Namespace: "shop-team", Name: "base"}, compiled{uid: "set", selector: selector, revision: "base-1-e2"})
+			m.registry.put(types.NamespacedName{Namespace: "shop-team", Name: "base"}, compiled{uid: "set", selector: selector, revision: "base-1-e2", everyone: "base-1-e2", newcomers: "base-1-e2"})
 			m.look()
 			deliveries := &hubv1.AddonDeliveryList{}
 			err = m.api.List(t.Context(), deliveries, client.InNamespace("shop-team"))

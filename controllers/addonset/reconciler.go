@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -34,6 +35,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/match"
 	"github.com/chandler-hub/chandler/internal/provenance"
+	"github.com/chandler-hub/chandler/internal/rollout"
 	"github.com/chandler-hub/chandler/internal/status"
 	"github.com/chandler-hub/chandler/internal/teardown"
 )
@@ -52,57 +54,70 @@ type Reconciler struct {
 
 	registry registry
 	lately   lately
-	// changed wakes the matcher for every cluster in reach of a set.
-	changed *enqueue.Bell
+	// changed wakes the matcher for every cluster in reach of a set, and starts for one cluster.
+	changed, starts *enqueue.Bell
 }
 
 // Reconcile compiles a set, keeps its revision, and reports how its clusters stand.
 func (r *Reconciler) Reconcile(ctx context.Context, set *hubv1.AddonSet) (ctrl.Result, error) {
-	reconcile := r.serve
+	var again time.Duration
+	var err error
 	switch {
 	case !set.DeletionTimestamp.IsZero():
-		reconcile = r.finalize
+		err = r.finalize(ctx, set)
 	case controllerutil.AddFinalizer(set, hubv1.AddonSetFinalizer):
-		reconcile = r.addFinalizer
+		err = r.addFinalizer(ctx, set)
+	default:
+		again, err = r.serve(ctx, set)
 	}
-	err := reconcile(ctx, set)
 	if errors.Is(err, programs.ErrBusy) {
 		return ctrl.Result{RequeueAfter: programs.Wait}, nil
 	}
-	return apply.Retried(ctrl.Result{}, err)
+	return apply.Retried(ctrl.Result{RequeueAfter: again}, err)
 }
 
-// serve does Reconcile's work for a set that is not being deleted.
-func (r *Reconciler) serve(ctx context.Context, set *hubv1.AddonSet) error {
+// serve does Reconcile's work for a set that is not being deleted, and returns after how long to do it again; 0 if only
+// when something happens.
+func (r *Reconciler) serve(ctx context.Context, set *hubv1.AddonSet) (time.Duration, error) {
 	before := set.DeepCopy()
 	selector, invalid, err := r.compile(ctx, set)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	if invalid == nil {
-		if err := r.snapshot(ctx, set); err != nil {
-			return err
-		}
-	}
-	r.publish(ctx, set, selector, invalid)
 	if invalid != nil {
+		r.hold(ctx, set, selector)
 		selector = nil // clusters keep what they have
+	} else if err := r.snapshot(ctx, set); err != nil {
+		return 0, err
 	}
 	fleet, err := r.observe(ctx, set, selector)
 	if err != nil {
-		return err
+		return 0, err
+	}
+	var next rollout.Decision
+	if invalid != nil {
+		fleet.admit(true)
+	} else {
+		if next, err = r.roll(ctx, set, fleet); err != nil {
+			return 0, err
+		}
+		r.publish(ctx, set, selector, &next)
 	}
 	verdict, err := r.guard(ctx, set, fleet.removals)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	r.summarize(set, fleet, invalid)
 	if err := apply.StatusUnchanged(ctx, r.Client, before, set); err != nil {
-		return err
+		return 0, err
 	}
 	r.lately.note(client.ObjectKeyFromObject(set), fleet.removals.going)
 	r.tellGuard(before, set, verdict)
-	return errors.Join(r.carryOut(ctx, fleet.removals, verdict), r.pruneRevisions(ctx, set, fleet))
+	if invalid == nil {
+		r.tellRollout(before, set)
+		r.begin(ctx, set, &next)
+	}
+	return r.until(&next), errors.Join(r.carryOut(ctx, fleet.removals, verdict), r.pruneRevisions(ctx, set, fleet))
 }
 
 // compile checks the set, by itself and against the others of its namespace. invalid is an error that the user must
@@ -133,6 +148,9 @@ func (r *Reconciler) compile(ctx context.Context, set *hubv1.AddonSet) (selector
 	if invalid == nil {
 		invalid = compile.CheckPriority(&set.Spec, author)
 	}
+	if invalid == nil {
+		_, invalid = rollout.New(set.Spec.Rollout)
+	}
 	if invalid != nil {
 		return selector, invalid, nil
 	}
@@ -150,13 +168,19 @@ func (r *Reconciler) compile(ctx context.Context, set *hubv1.AddonSet) (selector
 	return selector, compile.Graph(set.Name, specs), nil
 }
 
-// publish tells the matcher about a set. A set that does not compile is held: its clusters keep what they have.
-func (r *Reconciler) publish(ctx context.Context, set *hubv1.AddonSet, selector *match.Selector, invalid error) {
+// publish tells the matcher about a set, and which revision its clusters get at once.
+func (r *Reconciler) publish(ctx context.Context, set *hubv1.AddonSet, selector *match.Selector, next *rollout.Decision) {
 	c := compiled{uid: set.UID, created: set.CreationTimestamp.Time, generation: set.Generation, selector: selector,
-		revision: set.Status.Revision, held: invalid != nil}
-	if r.registry.put(client.ObjectKeyFromObject(set), c) && invalid == nil {
+		revision: set.Status.Revision, everyone: next.Everyone, newcomers: next.Newcomers}
+	if r.registry.put(client.ObjectKeyFromObject(set), c) {
 		r.changed.Ring(ctx, set)
 	}
+}
+
+// hold tells the matcher about a set that does not compile: its clusters keep what they have. selector may be nil.
+func (r *Reconciler) hold(_ context.Context, set *hubv1.AddonSet, selector *match.Selector) {
+	r.registry.put(client.ObjectKeyFromObject(set), compiled{uid: set.UID, created: set.CreationTimestamp.Time, generation: set.Generation,
+		selector: selector, revision: set.Status.Revision, held: true})
 }
 
 func (r *Reconciler) addFinalizer(ctx context.Context, set *hubv1.AddonSet) error {
@@ -232,7 +256,7 @@ func (r *Reconciler) retire(ctx context.Context, set *hubv1.AddonSet, deliveries
 	if err != nil {
 		return err
 	}
-	set.Status.Clusters, set.Status.Rollout = leavingCounts(set, deliveries), "Withdrawing"
+	set.Status.Clusters, set.Status.Rollout = leavingCounts(set, deliveries), &hubv1.RolloutStatus{Phase: hubv1.RolloutWithdrawing}
 	message := "being withdrawn from " + leavingText(deliveries)
 	if held := set.Status.HeldRemovals; held != nil {
 		message += fmt.Sprintf(", of which the removal guard holds %d: see condition %s", held.Count, hubv1.RemovalsHeldCondition)
@@ -295,7 +319,10 @@ func (r *Reconciler) observe(ctx context.Context, set *hubv1.AddonSet, selector 
 			f.removals.goes(d)
 			continue
 		}
-		f.count(set, d, online(byKey[key]))
+		why := f.count(set, d, online(byKey[key]))
+		if reg := byKey[key]; reg == nil || selector != nil && !status.Goes(reg) && selector.Matches(reg) {
+			f.clusters = append(f.clusters, candidate(d, reg, why))
+		}
 		f.removals.of(d, byKey[key], selector)
 	}
 	if f.removals.failed != nil {
@@ -305,6 +332,7 @@ func (r *Reconciler) observe(ctx context.Context, set *hubv1.AddonSet, selector 
 		reg := &regs.Items[i]
 		if key := client.ObjectKeyFromObject(reg); selector != nil && !served[key] && !status.Goes(reg) && selector.Matches(reg) {
 			f.expect(reg.Name, online(reg))
+			f.clusters = append(f.clusters, rollout.Cluster{Key: key, Labels: reg.Labels, Offline: !online(reg)})
 		}
 	}
 	set.Status.Orphans = teardown.Orphans(set.Status.Orphans, list.Items)

@@ -10,7 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/match"
+	"github.com/chandler-hub/chandler/internal/rollout"
 )
 
 // compiled is what the matcher needs to know of a set.
@@ -22,6 +24,11 @@ type compiled struct {
 	selector   *match.Selector
 	// revision is the one that clusters should have.
 	revision string
+	// everyone is the revision that all clusters get at once; "" if starts says which cluster gets which. newcomers is the
+	// revision of clusters without a delivery.
+	everyone, newcomers string
+	// starts are the clusters that get a revision, until the cache shows that they have it.
+	starts map[types.NamespacedName]rollout.Start
 	// held is true while nothing may change: the set does not compile.
 	held bool
 	// leaving is true while the set is being deleted. searched is true once every object that it has left on clusters
@@ -54,8 +61,12 @@ func (r *registry) put(key types.NamespacedName, c compiled) bool {
 		r.sets = map[types.NamespacedName]compiled{}
 	}
 	old, ok := r.sets[key]
+	if old.uid == c.uid {
+		c.starts = old.starts
+	}
 	r.sets[key] = c
-	return !ok || old.uid != c.uid || old.generation != c.generation || old.revision != c.revision || old.held != c.held ||
+	return !ok || old.everyone != c.everyone ||
+		old.uid != c.uid || old.generation != c.generation || old.revision != c.revision || old.held != c.held ||
 		old.leaving != c.leaving || old.reach() != c.reach()
 }
 
@@ -98,8 +109,11 @@ func (r *registry) strange(d *hubv1.AddonDelivery) bool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	set, ok := r.sets[d.SetKey()]
-	other := !set.leaving && !set.held && !sameContent(set.revision, d.Spec.RevisionName)
-	return ok && (set.uid != d.Spec.AddonSetRef.UID || other)
+	other := set.everyone != "" && !identity.SameContent(set.everyone, d.Spec.RevisionName)
+	if start, starts := set.starts[d.Spec.RegistrationRef.Key()]; starts {
+		other = other || !done(&start, d.Spec.RevisionName, d.Spec.Start)
+	}
+	return ok && (set.uid != d.Spec.AddonSetRef.UID || other && !set.leaving && !set.held)
 }
 
 // write writes a delivery of a set, unless the set is being deleted.

@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -26,15 +25,6 @@ import (
 const history = 5
 
 func labelValue(set string) string { return identity.LabelValue(set) }
-
-var epochSuffix = regexp.MustCompile(`-e[0-9]+$`)
-
-// sameContent returns whether two revisions hold the same content, even if renderers of different epochs made them. A
-// hub with a new epoch moves no cluster by itself: clusters that have the content stay on their revision until the
-// set changes.
-func sameContent(a, b string) bool {
-	return a != "" && epochSuffix.ReplaceAllString(a, "") == epochSuffix.ReplaceAllString(b, "")
-}
 
 // snapshot makes sure that the revision of the set's present content exists, and notes it in the status.
 func (r *Reconciler) snapshot(ctx context.Context, set *hubv1.AddonSet) error {
@@ -74,7 +64,7 @@ func (r *Reconciler) keepRevisions(ctx context.Context, set *hubv1.AddonSet, del
 	for i := range deliveries {
 		d := &deliveries[i]
 		name := d.Spec.RevisionName
-		if d.Withdrawn() || seen[name] || !sameContent(name, identity.Revision(set.Name, hash, render.Epoch)) {
+		if d.Withdrawn() || seen[name] || !identity.SameContent(name, identity.Revision(set.Name, hash, render.Epoch)) {
 			continue
 		}
 		seen[name] = true
@@ -171,7 +161,11 @@ func (r *Reconciler) pruneRevisions(ctx context.Context, set *hubv1.AddonSet, f 
 	if err != nil {
 		return err
 	}
-	idle := slices.DeleteFunc(revisions, func(c appsv1.ControllerRevision) bool { return c.Name == set.Status.Revision || f.inUse[c.Name] })
+	inUse := func(name string) bool {
+		is := set.Status.Rollout
+		return name == set.Status.Revision || f.inUse[name] || is != nil && (name == is.Revision || name == is.CompletedRevision)
+	}
+	idle := slices.DeleteFunc(revisions, func(c appsv1.ControllerRevision) bool { return inUse(c.Name) })
 	for i := 0; i < len(idle)-history; i++ {
 		if err := r.Client.Delete(ctx, &idle[i]); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("remove revision %s: %w", idle[i].Name, err)

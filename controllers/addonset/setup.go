@@ -4,6 +4,7 @@ package addonset
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -33,6 +34,7 @@ const countDelay = time.Second
 // SetupWithManager starts both controllers.
 func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 	r.changed = enqueue.NewBell(enqueue.InReach(r.Client, r.Config))
+	r.starts = enqueue.NewBell(enqueue.Itself)
 	err := ctrl.NewControllerManagedBy(mgr).Named("addonset").
 		For(&hubv1.AddonSet{},
 			builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, deletionChanged(), approvalChanged()))).
@@ -56,6 +58,7 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 		Watches(&hubv1.AddonDelivery{}, handler.EnqueueRequestsFromMapFunc(enqueue.RegistrationOfDelivery),
 			builder.WithPredicates(r.strangersAndDeletions())).
 		WatchesRawSource(r.changed).
+		WatchesRawSource(r.starts).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Config.Concurrency}).
 		WithLogConstructor(logkey.Of(mgr, "matcher", logkey.Cluster)).
 		Complete(reconcile.AsReconciler(mgr.GetClient(), m))
@@ -68,11 +71,16 @@ func deletionChanged() predicate.Predicate {
 	}}
 }
 
+// approvalChanged lets through what people ask of a set by its annotations.
 func approvalChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		return e.ObjectOld.GetAnnotations()[hubv1.ApproveRemovalAnnotation] != e.ObjectNew.GetAnnotations()[hubv1.ApproveRemovalAnnotation]
+		return slices.ContainsFunc(orders, func(of string) bool { return e.ObjectOld.GetAnnotations()[of] != e.ObjectNew.GetAnnotations()[of] })
 	}}
 }
+
+// orders are the annotations of a set that its room reads.
+var orders = []string{hubv1.ApproveRemovalAnnotation, hubv1.ApproveAnnotation, hubv1.ExpediteAnnotation, hubv1.RetryAnnotation,
+	hubv1.UndoAnnotation}
 
 func unregisteringChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {

@@ -210,7 +210,7 @@ func (r *Reconciler) goOn(ctx context.Context, c *cluster, s plan.Step) outcome 
 	if of := r.histories.of(c.key, s.Key); of != nil && !has {
 		late := r.Clock.Since(of.made) >= fluxLooks
 		if hr.Status.ObservedGeneration < hr.Generation && !late {
-			c.lookAgain(soon)
+			c.lookAgain(time.Second) // an event wakes us before, when Flux has looked
 			return outcome{applied: o.Applied}
 		}
 		err := r.writeHistory(ctx, hr, of)

@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"path"
+	"regexp"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -54,6 +55,15 @@ func Delivery(set string, registration types.NamespacedName) string {
 // Revision returns the name of the ControllerRevision for one content of a set, rendered by one epoch.
 func Revision(set, contentHash string, epoch int) string {
 	return fmt.Sprintf("%s-e%d", join(contentHash, set), epoch)
+}
+
+var epochSuffix = regexp.MustCompile(`-e[0-9]+$`)
+
+// SameContent returns whether two revisions hold the same content, even if renderers of different epochs made them. A
+// hub with a new epoch moves no cluster by itself: clusters that have the content stay on their revision until the set
+// changes. A revision without a name is none.
+func SameContent(a, b string) bool {
+	return a != "" && epochSuffix.ReplaceAllString(a, "") == epochSuffix.ReplaceAllString(b, "")
 }
 
 // Chart returns the name of the shared HelmChart with the given content hash.

@@ -34,13 +34,22 @@ func Status(c *Cluster, d *Delivery) (hubv1.AddonDeliveryStatus, status.Summary)
 	s.AddonCounts = Count(s.Addons)
 	ready := Ready(c.facts(d, &s))
 	unknown := !d.Leaving && (d.Result == nil || d.Frozen && d.hasAnother()) // nobody knows which revision the cluster has
-	if ready.Phase == status.Done && !unknown && s.ReadyRevision != d.Spec.RevisionName {
+	if ready.Phase == status.Done && !unknown && (s.ReadyRevision != d.Spec.RevisionName || startedAgain(d)) {
 		s.ReadyRevision, s.ReadyTime = d.Spec.RevisionName, &now
+		if start := d.Spec.Start; start != nil && now.Before(&start.Time) {
+			s.ReadyTime = &start.Time // another hub, whose clock is ahead, has given it the revision
+		}
 	}
 	if !unknown && !d.Frozen && !d.Leaving && c.written(d, s.Addons) && !c.handsOn(d) {
 		s.ObservedRevision = d.Spec.RevisionName
 	}
 	return s, ready
+}
+
+// startedAgain returns whether the cluster has got its revision anew since it was Ready on it: it had another one in
+// between, or the rollout of a revision that failed is tried again.
+func startedAgain(d *Delivery) bool {
+	return d.Spec.Start != nil && d.Status.ReadyTime != nil && d.Status.ReadyTime.Before(&d.Spec.Start.Time)
 }
 
 // addons returns one status for each add-on, by name, without Since.

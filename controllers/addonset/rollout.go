@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package addonset
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/compile"
+	"github.com/chandler-hub/chandler/internal/excerpt"
+	"github.com/chandler-hub/chandler/internal/identity"
+	"github.com/chandler-hub/chandler/internal/rollout"
+	"github.com/chandler-hub/chandler/internal/status"
+)
+
+// roll decides which clusters of a set get a revision now, and notes the state of the rollout in the set's status, in
+// memory. What the decision wants is done after the status has been written.
+func (r *Reconciler) roll(ctx context.Context, set *hubv1.AddonSet, f *fleet) (rollout.Decision, error) {
+	strategy, err := rollout.New(set.Spec.Rollout)
+	if err != nil {
+		return rollout.Decision{}, err // compile has checked it
+	}
+	revisions, err := r.revisions(ctx, r.Client, set)
+	if err != nil {
+		return rollout.Decision{}, err
+	}
+	byName := map[string]*appsv1.ControllerRevision{}
+	for i := range revisions {
+		byName[revisions[i].Name] = &revisions[i]
+	}
+	clusters := r.registry.foresee(client.ObjectKeyFromObject(set), f.clusters)
+	in := rollout.Input{
+		Set: client.ObjectKeyFromObject(set).String(), Strategy: strategy, Pause: set.Spec.Pause, Orders: rollout.Read(set.Annotations),
+		Revision: set.Status.Revision, State: set.Status.Rollout, Clusters: clusters, Now: r.Clock.Now(),
+		Exists: func(name string) bool { return name == set.Status.Revision || byName[name] != nil },
+	}
+	if strategy.AtOnce() && set.Spec.Pause == nil && set.Annotations[hubv1.UndoAnnotation] == "" {
+		in.Clusters = nil // there is nothing to decide about each
+	}
+	deltas := map[[2]string]*compile.Delta{}
+	in.Same = func(c *rollout.Cluster, revision string) bool {
+		delta, known := deltas[[2]string{c.Revision, revision}]
+		if !known {
+			delta = between(byName[c.Revision], byName[revision])
+			deltas[[2]string{c.Revision, revision}] = delta
+		}
+		return delta != nil && !delta.Touches(labels.Set(c.Labels))
+	}
+	out := rollout.Decide(in)
+	set.Status.Rollout = &out.State
+	if f.admit(out.Everyone != ""); out.State.WaitingFor != "" {
+		f.rollout = "; the rollout waits for " + out.State.WaitingFor
+	}
+	return out, nil
+}
+
+// summarizeRollout notes what the conditions say of a rollout.
+func (r *Reconciler) summarizeRollout(set *hubv1.AddonSet, complete metav1.ConditionStatus) {
+	is := set.Status.Rollout
+	if is == nil {
+		return // the set has never compiled
+	}
+	if is.Waves == nil && is.Phase != hubv1.RolloutPaused { // all at once
+		if is.Phase = hubv1.RolloutProgressing; complete == metav1.ConditionTrue {
+			is.Phase = hubv1.RolloutDone
+		}
+	}
+	switch is.Phase {
+	case hubv1.RolloutPaused, hubv1.RolloutFailed, hubv1.RolloutRolledBack, hubv1.RolloutWaitingForApproval, hubv1.RolloutWaitingForWindow:
+		status.Set(set, hubv1.RolloutPausedCondition, metav1.ConditionTrue, string(is.Phase), is.WaitingFor, r.Clock.Now())
+	default:
+		status.Clear(set, hubv1.RolloutPausedCondition)
+	}
+}
+
+// between returns the difference between two revisions; nil if it is not known, since one does not exist.
+func between(old, recent *appsv1.ControllerRevision) *compile.Delta {
+	if old == nil || recent == nil {
+		return nil
+	}
+	delta, err := compile.NewDelta(old.Data.Raw, recent.Data.Raw)
+	if err != nil {
+		return nil
+	}
+	return delta
+}
+
+// until returns after how long to decide again; 0 if only when something happens.
+func (r *Reconciler) until(next *rollout.Decision) time.Duration {
+	if next.Next.IsZero() {
+		return 0
+	}
+	return max(next.Next.Sub(r.Clock.Now()), 10*time.Millisecond)
+}
+
+// candidate returns what a rollout needs to know of a cluster. reg is nil if the registration does not exist.
+func candidate(d *hubv1.AddonDelivery, reg *hubv1.ClusterRegistration, why string) rollout.Cluster {
+	c := rollout.Cluster{Key: d.Spec.RegistrationRef.Key(), Revision: d.Spec.RevisionName, Start: d.Spec.Start}
+	if reg == nil {
+		c.Excused = "its registration is missing"
+		return c
+	}
+	c.Labels, c.Offline, c.Excused = reg.Labels, !status.Online(reg), pardon(d, reg)
+	s := &d.Status
+	if s.ObservedGeneration != d.Generation {
+		return c // the status is about another revision, perhaps
+	}
+	c.Ready = identity.SameContent(s.ReadyRevision, d.Spec.RevisionName) &&
+		(d.Spec.Start == nil || s.ReadyTime != nil && !s.ReadyTime.Before(&d.Spec.Start.Time))
+	c.Failed, c.FailedSince = failure(d, why)
+	c.Healthy = c.Ready && c.Failed == "" && status.IsTrue(d, hubv1.ReadyCondition)
+	return c
+}
+
+// failure returns why a delivery has failed, and since when. why is what fleet.look says of its add-ons.
+func failure(d *hubv1.AddonDelivery, why string) (string, time.Time) {
+	var since time.Time
+	for _, a := range d.Status.Addons {
+		if (a.State == hubv1.AddonFailed || a.State == hubv1.AddonNotOwned) && a.Since != nil && a.Since.After(since) {
+			since = a.Since.Time
+		}
+	}
+	if c := status.Find(d, hubv1.StalledCondition); why == "" && c != nil && c.Status == metav1.ConditionTrue {
+		return excerpt.Cut(c.Message, maxWhy), c.LastTransitionTime.Time
+	}
+	return why, since
+}
+
+// pardon says why nobody should wait for a cluster that answers, as far as the hub knows; "" if somebody should.
+func pardon(d *hubv1.AddonDelivery, reg *hubv1.ClusterRegistration) string {
+	if reason := status.Reason(reg, hubv1.SuspendedCondition); reason != "" && reason != hubv1.ClusterUnreachableReason {
+		return reason
+	}
+	for _, a := range d.Status.Addons {
+		switch a.State {
+		case hubv1.AddonHeld, hubv1.AddonSuspended, hubv1.AddonPaused, hubv1.AddonWaitingForNodes:
+			return fmt.Sprintf("%s is %s", a.Name, a.State)
+		}
+	}
+	switch reason := status.Reason(d, hubv1.ReadyCondition); reason {
+	case hubv1.DuplicateReason, hubv1.AddonsLostReason:
+		if !status.IsTrue(d, hubv1.ReadyCondition) {
+			return reason
+		}
+	}
+	return ""
+}
+
+// begin has the matcher do what was decided, after the status of the set has been written.
+func (r *Reconciler) begin(ctx context.Context, set *hubv1.AddonSet, out *rollout.Decision) {
+	for _, key := range r.registry.decide(client.ObjectKeyFromObject(set), out) {
+		r.starts.Ring(ctx, &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}})
+	}
+}
+
+// foresee returns the clusters of a set with what the matcher has been told to do and the cache does not show yet: a
+// cluster that is about to start takes its slot. What the cache shows is forgotten.
+func (r *registry) foresee(set types.NamespacedName, clusters []rollout.Cluster) []rollout.Cluster {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := r.sets[set]
+	there := map[types.NamespacedName]bool{}
+	for i := range clusters {
+		is := &clusters[i]
+		start, ok := c.starts[is.Key]
+		if !ok {
+			continue
+		}
+		if done(&start, is.Revision, is.Start) {
+			continue // and so it is not kept
+		}
+		there[is.Key] = true
+		is.Revision, is.Start, is.Ready, is.Failed = start.Revision, start.Start, false, ""
+	}
+	left := map[types.NamespacedName]rollout.Start{}
+	for key := range there {
+		left[key] = c.starts[key]
+	}
+	if c.starts != nil {
+		c.starts = left // the old map may be being read
+		r.sets[set] = c
+	}
+	return clusters
+}
+
+// done returns whether a cluster has what a start gives it.
+func done(s *rollout.Start, revision string, is *hubv1.DeliveryStart) bool {
+	if revision != s.Revision || (s.Start == nil) != (is == nil) {
+		return false
+	}
+	return s.Start == nil || is.Time.Equal(&s.Start.Time) && is.Healthy == s.Start.Healthy
+}
+
+// decide stores what was decided about a set, and returns the clusters that start.
+func (r *registry) decide(set types.NamespacedName, out *rollout.Decision) []types.NamespacedName {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c, ok := r.sets[set]
+	if !ok || c.leaving {
+		return nil
+	}
+	starts := map[types.NamespacedName]rollout.Start{}
+	for key, s := range c.starts {
+		if identity.SameContent(s.Revision, out.State.Revision) {
+			starts[key] = s
+		}
+	}
+	var keys []types.NamespacedName
+	for _, s := range out.Starts {
+		starts[s.Cluster] = s
+		keys = append(keys, s.Cluster)
+	}
+	c.starts = starts
+	r.sets[set] = c
+	return keys
+}
+
+// tellRollout sends an event when a rollout starts, reaches another wave, stops or is complete.
+func (r *Reconciler) tellRollout(before, set *hubv1.AddonSet) {
+	for _, e := range rollout.Events(before.Status.Rollout, set.Status.Rollout) {
+		typ := corev1.EventTypeNormal
+		if e.Warning {
+			typ = corev1.EventTypeWarning
+		}
+		r.Recorder.Eventf(set, nil, typ, e.Reason, "Rollout", "%s", e.Message)
+	}
+}

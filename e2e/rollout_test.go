@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/test/facade"
+	"github.com/chandler-hub/chandler/test/localfleet"
+)
+
+// waves is a set whose new revisions go through waves, with what follows the waves of its rollout, and values.
+const waves = `
+apiVersion: chandler.dev/v1alpha1
+kind: AddonSet
+metadata: {name: waves, namespace: flux-system}
+spec:
+  selectAll: true
+  sources: [{name: charts, kind: HelmRepository, spec: {url: %s, interval: 1m}}]
+  rollout:
+    onFailure: Rollback
+    deadline: 3m
+    waves:
+      - {name: canary, clusterSelector: {matchLabels: {ring: canary}}, soak: 5s, approval: Manual}
+      - {name: quarter, size: 25%%, maxConcurrency: 2}
+%s
+  addons:
+    - name: worker
+      helmRelease:
+        interval: 5s
+        timeout: 5s
+        targetNamespace: in-<< cluster.name >>
+        install: {createNamespace: true}
+        upgrade: {cleanupOnFail: true} # else Helm leaves what a failed upgrade has made
+        chart: {spec: {chart: worker, sourceRef: {name: charts}}}
+        values: {%s}
+`
+
+// rolling is a fleet of twelve clusters, which are one API server under twelve names, and a set with waves.
+type rolling struct {
+	*hub
+	target *localfleet.Cluster
+	charts *localfleet.ChartServer
+	// names of the clusters; the first is the canary.
+	names []string
+}
+
+// TestRollout: a bad edit stops at the canary and goes back; a good one soaks, waits for an approval and goes on, also over a
+// hub that is killed in the middle; a closed window holds it back.
+func TestRollout(t *testing.T) {
+	beside(t)
+	r := &rolling{target: workload(t, "with-nodes"), hub: startHub(t, hubOptions{name: "hub-waves", flux: &localfleet.FluxOptions{}})}
+	r.charts, _ = serve(t)
+	check(t, r.charts.Publish(os.DirFS("testdata"), "charts/worker"))
+	front, err := facade.New(r.target.Config)
+	check(t, err)
+	t.Cleanup(front.Close)
+	for i := range 12 {
+		name := fmt.Sprintf("c%02d", i)
+		kubeconfig, err := front.KubeConfig(name)
+		check(t, err)
+		ring := "rest"
+		if i == 0 {
+			ring = "canary"
+		}
+		registerBy(t, r.Client, "fleet", name, kubeconfig, map[string]string{"ring": ring})
+		r.names = append(r.names, name)
+	}
+	step(t, "the first revision goes to all at once", r.first)
+	step(t, "a bad edit stops at the canary and goes back", r.bad)
+	step(t, "a good edit soaks and waits for an approval", r.soak)
+	step(t, "it goes on in the waves, over a dead hub", r.goOn)
+	step(t, "a window holds the next one back", r.window)
+}
+
+func (r *rolling) apply(t *testing.T, more, values string) {
+	t.Helper()
+	apply(t, r.Client, fmt.Sprintf(waves, r.charts.URL(), more, values))
+}
+
+// colors returns the clusters by the color that they have.
+func (r *rolling) colors(ctx context.Context) (map[string][]string, error) {
+	out := map[string][]string{}
+	for _, name := range r.names {
+		data, err := configMap(ctx, r.target, "in-"+name, "worker")
+		if err != nil {
+			return nil, err
+		}
+		out[data["color"]] = append(out[data["color"]], name)
+	}
+	return out, nil
+}
+
+func (r *rolling) wantColor(ctx context.Context, color string, names ...string) error {
+	colors, err := r.colors(ctx)
+	if err == nil && !slices.Equal(colors[color], names) {
+		err = fmt.Errorf("%s is on %v, want %v", color, colors[color], names)
+	}
+	return err
+}
+
+// phase returns an error unless the rollout is in a phase, in a wave.
+func (r *rolling) phase(ctx context.Context, phase hubv1.RolloutPhase, wave string) error {
+	set := addonSet("flux-system", "waves")
+	if err := r.Client.Get(ctx, client.ObjectKeyFromObject(set), set); err != nil {
+		return err
+	}
+	if is := set.Status.Rollout; is == nil || is.Phase != phase || is.Wave != wave || set.Status.ObservedGeneration != set.Generation {
+		return fmt.Errorf("the rollout is %+v", is)
+	}
+	return nil
+}
+
+func (r *rolling) first(t *testing.T) {
+	r.apply(t, "", "color: blue")
+	soon(t, "all have it", func() error { return r.wantColor(t.Context(), "blue", r.names...) })
+	soon(t, "all are Ready", func() error {
+		return condition(t.Context(), r.Client, addonSet("flux-system", "waves"), hubv1.HealthyCondition, metav1.ConditionTrue, "")
+	})
+}
+
+func (r *rolling) bad(t *testing.T) {
+	ctx := t.Context()
+	most := r.watch(t)
+	r.apply(t, "", "color: red, broken: true")
+	soon(t, "it is rolled back", func() error { return r.phase(ctx, hubv1.RolloutRolledBack, "") })
+	soon(t, "the canary is as before", func() error {
+		if err := r.wantColor(ctx, "blue", r.names...); err != nil {
+			return err
+		}
+		left := &appsv1.DeploymentList{}
+		if err := r.target.Client.List(ctx, left, client.InNamespace("in-c00")); err != nil {
+			return err
+		}
+		if n := len(left.Items); n > 0 {
+			return fmt.Errorf("%d Deployments are left", n)
+		}
+		return nil
+	})
+	if got := most(); !slices.Equal(got, r.names[:1]) {
+		t.Errorf("the bad revision went to %v", got)
+	}
+	set := addonSet("flux-system", "waves")
+	soon(t, "the set says that Git is ahead", func() error {
+		if err := condition(ctx, r.Client, set, hubv1.RolloutPausedCondition, metav1.ConditionTrue, string(hubv1.RolloutRolledBack)); err != nil {
+			return err
+		}
+		return condition(ctx, r.Client, set, hubv1.RolloutCompleteCondition, metav1.ConditionFalse, "")
+	})
+}
+
+// watch notes which clusters get another revision than they have now. The returned function says which did.
+func (r *rolling) watch(t *testing.T) func() []string {
+	t.Helper()
+	watcher, err := client.NewWithWatch(r.Config, client.Options{Scheme: scheme})
+	check(t, err)
+	list := &hubv1.AddonDeliveryList{}
+	check(t, r.Client.List(t.Context(), list, client.InNamespace("flux-system")))
+	before := map[string]string{}
+	for _, d := range list.Items {
+		before[d.Name] = d.Spec.RevisionName
+	}
+	events, err := watcher.Watch(t.Context(), &hubv1.AddonDeliveryList{}, client.InNamespace("flux-system"))
+	check(t, err)
+	t.Cleanup(events.Stop)
+	var mu sync.Mutex
+	changed := map[string]bool{}
+	go func() {
+		for e := range events.ResultChan() {
+			if d, ok := e.Object.(*hubv1.AddonDelivery); ok && d.Spec.RevisionName != before[d.Name] {
+				mu.Lock()
+				changed[d.Spec.RegistrationRef.Name] = true
+				mu.Unlock()
+			}
+		}
+	}()
+	return func() (names []string) {
+		mu.Lock()
+		defer mu.Unlock()
+		for name := range changed {
+			names = append(names, name)
+		}
+		slices.Sort(names)
+		return names
+	}
+}
+
+func (r *rolling) soak(t *testing.T) {
+	ctx := t.Context()
+	r.apply(t, "", "color: green")
+	soon(t, "the canary has it", func() error { return r.wantColor(ctx, "green", r.names[0]) })
+	soon(t, "it waits for an approval", func() error { return r.phase(ctx, hubv1.RolloutWaitingForApproval, "canary") })
+	set := addonSet("flux-system", "waves")
+	check(t, r.Client.Get(ctx, client.ObjectKeyFromObject(set), set))
+	// WaveReady is cut to the second, so the soak may be.
+	if is := set.Status.Rollout; is.WaveReady == nil || conditionOf(set, hubv1.RolloutPausedCondition).LastTransitionTime.Sub(is.WaveReady.Time).Seconds() < 5 {
+		t.Errorf("Ready at %v, and it waited for the approval at %v: the soak is 5s", is.WaveReady, conditionOf(set, hubv1.RolloutPausedCondition).LastTransitionTime)
+	}
+	check(t, r.wantColor(ctx, "green", r.names[0]))
+}
+
+func (r *rolling) goOn(t *testing.T) {
+	ctx := t.Context()
+	r.stop()
+	set := addonSet("flux-system", "waves")
+	check(t, r.Client.Get(ctx, client.ObjectKeyFromObject(set), set))
+	approve := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, hubv1.ApproveAnnotation, set.Status.Rollout.Revision+"/canary")
+	check(t, r.Client.Patch(ctx, set, client.RawPatch(types.MergePatchType, approve)))
+	r.start(t)
+	soon(t, "the second wave begins", func() error {
+		colors, err := r.colors(ctx)
+		if err == nil && len(colors["green"]) < 2 {
+			err = fmt.Errorf("green is on %v", colors["green"])
+		}
+		return err
+	})
+	r.stop()
+	r.start(t)
+	soon(t, "all have it", func() error { return r.wantColor(ctx, "green", r.names...) })
+	soon(t, "it is complete", func() error { return r.phase(ctx, hubv1.RolloutDone, "") })
+	check(t, r.Client.Get(ctx, client.ObjectKeyFromObject(set), set))
+	var text []string
+	for _, w := range set.Status.Rollout.Waves {
+		text = append(text, fmt.Sprintf("%s %d/%d", w.Name, w.Done, w.Total))
+	}
+	if got := strings.Join(text, ", "); got != "canary 1/1, quarter 3/3, rest 8/8" {
+		t.Errorf("waves: %s", got)
+	}
+}
+
+func (r *rolling) window(t *testing.T) {
+	ctx := t.Context()
+	// The 29th of February: it opens within the next four years, and not today.
+	closed := "    windows: [{schedule: \"0 0 29 2 *\", duration: 1h, timeZone: Europe/Berlin}]"
+	r.apply(t, closed, "color: yellow")
+	soon(t, "it waits for the window", func() error { return r.phase(ctx, hubv1.RolloutWaitingForWindow, "canary") })
+	set := addonSet("flux-system", "waves")
+	check(t, r.Client.Get(ctx, client.ObjectKeyFromObject(set), set))
+	expedite := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, hubv1.ExpediteAnnotation, set.Status.Rollout.Revision+": a test")
+	check(t, r.Client.Patch(ctx, set, client.RawPatch(types.MergePatchType, expedite)))
+	soon(t, "somebody cannot wait", func() error { return r.wantColor(ctx, "yellow", r.names[0]) })
+}

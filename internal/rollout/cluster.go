@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/identity"
+)
+
+// Cluster is a cluster that a set selects.
+type Cluster struct {
+	// Key names its registration.
+	Key    types.NamespacedName
+	Labels map[string]string
+	// Revision is the one that the hub has given it; "" if there is no delivery yet.
+	Revision string
+	// Start is how it came to that revision; nil if an older hub, or a set without waves, gave it.
+	Start *hubv1.DeliveryStart
+	// Ready returns whether all its add-ons have been Ready on that revision since then, as the hub applied them.
+	Ready bool
+	// Healthy is true if they are Ready now, and none has failed.
+	Healthy bool
+	// Failed says which add-on failed, and why; "" if none has. FailedSince is since when.
+	Failed      string
+	FailedSince time.Time
+	// Offline is true while it does not answer.
+	Offline bool
+	// Excused says why nobody should wait for it: somebody has paused it, it sleeps, it has no nodes, the removal guard
+	// holds something, or nothing is delivered there.
+	Excused string
+}
+
+// changesNothing returns whether the revision changes nothing on a cluster, and nothing is left to be seen of the one that
+// it has.
+func (d *deciding) changesNothing(c *Cluster) bool {
+	return c.Ready && c.Failed == "" && d.Same(c, d.target)
+}
+
+// state is what a cluster is in a rollout.
+type state int
+
+const (
+	// pending: it does not have the revision yet.
+	pending state = iota
+	// running: it has the revision, and is not Ready on it yet.
+	running
+	// done: it has been Ready on the revision, or the revision changes nothing there.
+	done
+	// failed: it was healthy before, and failed on the revision.
+	failed
+	// skipped: nobody waits for it, and it gets nothing now.
+	skipped
+	// sickPending, sickRunning: like pending and running, but it was not healthy before. Nobody waits for it if anybody else
+	// can tell whether the revision is good.
+	sickPending
+	sickRunning
+	// sick: it was not healthy before, and is not now.
+	sick
+)
+
+// member is a cluster in its wave.
+type member struct {
+	*Cluster
+	is  state
+	why string // it failed
+}
+
+// place is a wave and its clusters.
+type place struct {
+	wave
+	members []member
+	n       [sick + 1]int
+}
+
+func (p *place) total() int { return len(p.members) }
+
+// busy returns how many clusters work on the revision.
+func (p *place) busy() int { return p.n[running] + p.n[sickRunning] }
+
+// over returns whether nobody has to wait for a cluster of the wave. If all that could answer were not healthy before,
+// the wave waits for them: nobody else can tell whether the revision is good.
+func (p *place) over() bool {
+	if p.n[pending]+p.n[running] > 0 {
+		return false
+	}
+	return p.n[done]+p.n[failed] > 0 || p.n[sickPending]+p.n[sickRunning] == 0
+}
+
+// tried returns whether a cluster of the wave has got the revision in this rollout, and whether one has other content. If
+// neither is true, there is nothing to soak and nothing to approve.
+func (p *place) tried(target string) (tried, concerned bool) {
+	for _, m := range p.members {
+		on := same(m.Revision, target)
+		tried = tried || on && m.Start != nil
+		concerned = concerned || !on && m.Revision != "" && m.is != done
+	}
+	return tried, concerned
+}
+
+// status counts the clusters of the wave.
+func (p *place) status() hubv1.WaveStatus {
+	n := func(of ...state) (sum int32) {
+		for _, s := range of {
+			sum += int32(p.n[s]) //nolint:gosec // as many as there are clusters
+		}
+		return sum
+	}
+	waiting, idle := n(pending), n(skipped, sick, sickPending, sickRunning)
+	s := hubv1.WaveStatus{Name: p.name, Done: n(done), Running: n(running), Failed: n(failed), Skipped: idle}
+	s.Total = waiting + idle + s.Done + s.Running + s.Failed
+	return s
+}
+
+// assign returns the waves with their clusters. The clusters of a wave are in the order of a hash of cluster and set.
+func (s *Strategy) assign(set string, clusters []Cluster) []place {
+	type ranked struct {
+		*Cluster
+		rank string
+	}
+	rest := make([]ranked, len(clusters))
+	for i := range clusters {
+		rest[i] = ranked{&clusters[i], identity.Hash(16, set, clusters[i].Key.String())}
+	}
+	slices.SortFunc(rest, func(a, b ranked) int {
+		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.Key.String(), b.Key.String()))
+	})
+	out := make([]place, len(s.waves))
+	for i, w := range s.waves {
+		out[i].wave = w
+		candidates := 0
+		for _, c := range rest {
+			if w.selector.Matches(labels.Set(c.Labels)) {
+				candidates++
+			}
+		}
+		size := of(w.size, candidates, candidates, true)
+		rest = slices.DeleteFunc(rest, func(c ranked) bool {
+			mine := out[i].total() < size && w.selector.Matches(labels.Set(c.Labels))
+			if mine {
+				out[i].members = append(out[i].members, member{Cluster: c.Cluster})
+			}
+			return mine
+		})
+	}
+	return out
+}
+
+// judge says what a cluster is in the rollout of a revision. passed is true if its wave has passed: what fails there now
+// fails by itself.
+func (d *deciding) judge(c *Cluster, passed bool) (is state, why string) {
+	on := same(c.Revision, d.target)
+	well := c.Start != nil && c.Start.Healthy
+	fails := c.Failed != "" && c.Start != nil && !c.FailedSince.Before(c.Start.Time.Time)
+	switch {
+	case c.Revision == "":
+		return skipped, "" // it gets a revision at once
+	case on && c.Ready && well && fails && !passed:
+		return failed, c.Failed
+	case on && c.Ready, !on && d.changesNothing(c):
+		return done, ""
+	case c.Excused != "", c.Offline && !(on && well):
+		return skipped, ""
+	case !on && d.well(c):
+		return pending, ""
+	case !on:
+		return sickPending, ""
+	case c.Start == nil:
+		return skipped, "" // it got the revision when there were no waves
+	}
+	late := d.now.Sub(c.Start.Time.Time) >= d.strategy.deadline
+	switch {
+	case well && fails:
+		return failed, c.Failed
+	case well && late:
+		return failed, "not Ready within " + d.strategy.deadline.String()
+	case well: // also if it does not answer any more: that may be the revision's fault
+		return running, ""
+	case fails, late, c.Offline:
+		return sick, ""
+	}
+	return sickRunning, ""
+}
+
+// well returns whether a cluster that is to get a revision is healthy. It is also if it would be, but for a revision that
+// has failed or has not been Ready there.
+func (d *deciding) well(c *Cluster) bool {
+	return c.Healthy || c.Start != nil && c.Start.Healthy && (!c.Ready || d.barred(c.Revision))
+}

@@ -1,0 +1,404 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/identity"
+)
+
+// Input is what a rollout is decided from.
+type Input struct {
+	// Set is the namespace/name of the set.
+	Set      string
+	Strategy *Strategy
+	Pause    *hubv1.RolloutPause
+	Orders   Orders
+	// Revision is the newest revision of the set.
+	Revision string
+	// Exists returns whether a revision exists.
+	Exists func(revision string) bool
+	// Same returns whether a revision changes nothing on a cluster, in comparison with the one that it has.
+	Same func(c *Cluster, revision string) bool
+	// State is what the last decision left; nil if there was none.
+	State    *hubv1.RolloutStatus
+	Clusters []Cluster
+	Now      time.Time
+}
+
+// Decision is what is to be done.
+type Decision struct {
+	// State is written before anything else is done.
+	State hubv1.RolloutStatus
+	// Everyone is the revision that every cluster gets at once; "" if Starts says who gets which.
+	Everyone string
+	// Newcomers is the revision that a cluster without a delivery gets.
+	Newcomers string
+	// Starts are the clusters that get a revision now, or begin anew with the one that they have.
+	Starts []Start
+	// Next is when to decide again, even if nothing happens; zero if never.
+	Next time.Time
+}
+
+// Start gives a cluster a revision.
+type Start struct {
+	Cluster  types.NamespacedName
+	Revision string
+	// Start is how it comes to it; nil if the revision changes nothing there.
+	Start *hubv1.DeliveryStart
+}
+
+// maxNamed limits the lists of names in the state.
+const maxNamed = 5
+
+// deciding is a decision that is being made.
+type deciding struct {
+	Input
+	strategy *Strategy
+	now      time.Time
+	// target is the revision that is rolled out. back is true if it is an older one, and atOnce if all clusters get it at
+	// the same time.
+	target       string
+	back, atOnce bool
+	state        hubv1.RolloutStatus
+	places       []place
+	paused       bool
+	starts       []Start
+	next         time.Time
+}
+
+// Decide decides what comes next.
+func Decide(in Input) Decision {
+	d := &deciding{Input: in, strategy: in.Strategy, now: in.Now}
+	if in.State != nil {
+		d.state = *in.State.DeepCopy()
+	}
+	retry := d.retry()
+	d.aim()
+	d.paused = d.pausedNow()
+	d.places = d.strategy.assign(d.Set, d.Clusters)
+	d.count()
+	if retry {
+		d.startAnew()
+	}
+	d.bar()
+	if d.state.WaitingFor = ""; d.held() {
+		return d.decision()
+	}
+	d.advance()
+	d.start()
+	return d.decision()
+}
+
+// retry takes the newest revision off the failed ones if somebody wants it tried again.
+func (d *deciding) retry() bool {
+	if !d.Orders.retried(d.Revision, d.state.Retried) {
+		return false
+	}
+	d.state.Retried = d.Orders.retry
+	d.state.FailedRevisions = slices.DeleteFunc(d.state.FailedRevisions, func(r string) bool { return same(r, d.Revision) })
+	d.state.Revision = ""
+	return true
+}
+
+// aim finds out which revision is rolled out, and begins anew if it is another one than before.
+func (d *deciding) aim() {
+	d.target, d.atOnce = d.Revision, d.strategy.atOnce
+	if to, now := d.Orders.undone(d.Revision); to != "" && d.Exists(to) && !same(to, d.Revision) {
+		d.target, d.back, d.atOnce = to, true, d.atOnce || now
+	} else if d.barred(d.Revision) && d.mayGoBack() {
+		d.target, d.back = d.state.CompletedRevision, true
+	}
+	if same(d.state.Revision, d.target) {
+		d.state.Revision = d.target // the same content, by a hub of another epoch
+		return
+	}
+	d.state.Revision, d.state.Started = d.target, at(d.now)
+	d.state.Wave, d.state.WaveReady, d.state.Phase = d.strategy.waves[0].name, nil, hubv1.RolloutProgressing
+}
+
+// mayGoBack returns whether clusters with the newest revision get the last completed one again if it fails.
+func (d *deciding) mayGoBack() bool {
+	c := d.state.CompletedRevision
+	return d.strategy.rollback && c != "" && !same(c, d.Revision) && d.Exists(c)
+}
+
+func at(t time.Time) *metav1.Time {
+	out := metav1.NewTime(t.UTC().Truncate(time.Second)) // as it is stored
+	return &out
+}
+
+// same returns whether two revisions have the same content.
+func same(a, b string) bool { return identity.SameContent(a, b) }
+
+func (d *deciding) barred(revision string) bool {
+	return slices.ContainsFunc(d.state.FailedRevisions, func(r string) bool { return same(r, revision) })
+}
+
+func (d *deciding) pausedNow() bool {
+	p := d.Pause
+	if p == nil || p.Until != nil && !d.now.Before(p.Until.Time) {
+		return false
+	}
+	if p.Until != nil {
+		d.look(p.Until.Time)
+	}
+	return true
+}
+
+// look has the next decision made at a time, if none is made before.
+func (d *deciding) look(t time.Time) {
+	if d.next.IsZero() || t.Before(d.next) {
+		d.next = t
+	}
+}
+
+// present returns the index of the present wave. If all have passed, it is their number. If somebody has removed or
+// renamed the wave, the rollout goes on with the first: what is done there is done.
+func (d *deciding) present() int {
+	if d.complete() {
+		return len(d.places)
+	}
+	i := slices.IndexFunc(d.places, func(p place) bool { return p.name == d.state.Wave })
+	if i < 0 {
+		d.state.Wave, d.state.WaveReady = d.places[0].name, nil
+		return 0
+	}
+	return i
+}
+
+func (d *deciding) complete() bool {
+	return d.state.Phase == hubv1.RolloutDone || d.state.Phase == hubv1.RolloutRolledBack
+}
+
+// count finds out what each cluster is.
+func (d *deciding) count() {
+	present := d.present()
+	d.state.Failed = nil
+	for i := range d.places {
+		p := &d.places[i]
+		for j := range p.members {
+			m := &p.members[j]
+			m.is, m.why = d.judge(m.Cluster, i < present)
+			p.n[m.is]++
+			if m.is == failed && len(d.state.Failed) < maxNamed {
+				d.state.Failed = append(d.state.Failed, fmt.Sprintf("%s (%s)", m.Key.Name, m.why))
+			}
+			if m.is == running || m.is == sickRunning {
+				d.look(m.Start.Time.Add(d.strategy.deadline))
+			}
+			if m.is == skipped && same(m.Revision, d.target) && m.Start != nil && m.Start.Healthy && m.Excused != "" {
+				// Nobody can tell later whether it failed by itself. So it counts as not healthy from now on.
+				d.give(m.Cluster, d.target, false, m.Start.Time.Time)
+			}
+		}
+	}
+}
+
+// startAnew lets the clusters that failed begin anew with the revision that they have.
+func (d *deciding) startAnew() {
+	d.state.Failed = nil
+	for i := range d.places {
+		p := &d.places[i]
+		for j := range p.members {
+			if m := &p.members[j]; m.is == failed {
+				p.n[failed]--
+				m.is = running
+				p.n[running]++
+				d.give(m.Cluster, d.target, true, d.now)
+			}
+		}
+	}
+}
+
+// bar notes that the revision has failed, if too many clusters of a wave have.
+func (d *deciding) bar() {
+	if d.back || d.atOnce || d.complete() {
+		return
+	}
+	for i := range d.places[:min(d.present()+1, len(d.places))] {
+		if p := &d.places[i]; p.n[failed] > p.failures(p.total()) && !d.barred(d.target) {
+			d.state.FailedRevisions = append(d.state.FailedRevisions, d.target)
+			if n := len(d.state.FailedRevisions) - maxNamed; n > 0 {
+				d.state.FailedRevisions = slices.Delete(d.state.FailedRevisions, 0, n)
+			}
+			d.state.Wave = p.name
+		}
+	}
+}
+
+// held returns whether nothing may start, and says why.
+func (d *deciding) held() bool {
+	switch {
+	case d.barred(d.target) && !d.back && !d.complete():
+		d.state.Phase, d.state.WaveReady = hubv1.RolloutFailed, nil
+		d.state.WaitingFor = fmt.Sprintf("another revision, since %s failed in wave %s; or for `chandler rollout retry`", d.target, d.state.Wave)
+		if d.mayGoBack() {
+			d.look(d.now) // it goes back in the next decision, after this one has been written
+		}
+	case d.paused && !d.complete():
+		d.state.Phase, d.state.WaitingFor = hubv1.RolloutPaused, pauseText(d.Pause)
+	default:
+		return d.paused
+	}
+	return true
+}
+
+func pauseText(p *hubv1.RolloutPause) string {
+	text := "the end of spec.pause"
+	if p.Reason != "" {
+		text += " (" + p.Reason + ")"
+	}
+	if p.Until != nil {
+		text += " until " + p.Until.UTC().Format(time.RFC3339)
+	}
+	return text
+}
+
+// advance goes on to the wave that may work now.
+func (d *deciding) advance() {
+	for i := d.present(); i < len(d.places); i++ {
+		p := &d.places[i]
+		if d.state.Wave != p.name {
+			d.state.Wave, d.state.WaveReady = p.name, nil
+		}
+		if d.back {
+			d.state.Phase = hubv1.RolloutRollingBack
+		} else {
+			d.state.Phase = hubv1.RolloutProgressing
+		}
+		if !d.atOnce && !d.passes(p) {
+			return
+		}
+	}
+	if d.atOnce && slices.ContainsFunc(d.places, func(p place) bool { return !p.over() }) {
+		return
+	}
+	d.state.Wave, d.state.WaveReady, d.state.Phase = "", nil, hubv1.RolloutDone
+	d.state.CompletedRevision = d.target
+	if d.back {
+		d.state.Phase = hubv1.RolloutRolledBack
+		d.state.WaitingFor = fmt.Sprintf("another revision than %s, which is not rolled out", d.Revision)
+	}
+}
+
+// passes returns whether the wave after this one may begin.
+func (d *deciding) passes(p *place) bool {
+	tried, concerned := p.tried(d.target)
+	if !tried && !concerned {
+		return true
+	}
+	if d.state.WaveReady == nil {
+		if !p.over() {
+			return false
+		}
+		d.state.WaveReady = at(d.now)
+	}
+	if d.back {
+		return true
+	}
+	soaked := d.state.WaveReady.Add(p.soak)
+	if _, expedited := d.Orders.expedited(d.target); tried && d.now.Before(soaked) && !expedited {
+		d.look(soaked)
+		d.state.Phase = hubv1.RolloutSoaking
+		d.state.WaitingFor = fmt.Sprintf("the soak of wave %s, until %s", p.name, soaked.UTC().Format(time.RFC3339))
+		return false
+	}
+	if p.manual && !d.Orders.approves(d.target, p.name) {
+		d.state.Phase = hubv1.RolloutWaitingForApproval
+		d.state.WaitingFor = fmt.Sprintf("somebody to approve wave %s: `chandler rollout approve`, or annotation %s=%s",
+			p.name, hubv1.ApproveAnnotation, Approval(d.target, p.name))
+		return false
+	}
+	return true
+}
+
+// start starts what may start: the clusters of the present wave, and those of earlier ones that were skipped then.
+func (d *deciding) start() {
+	d.startSame()
+	for i := range d.places[:min(d.present()+1, len(d.places))] {
+		p := &d.places[i]
+		slots := p.concurrency(p.total()) - p.busy()
+		if d.atOnce {
+			slots = p.total()
+		} else if p.n[failed] > p.failures(p.total()) && !d.back {
+			slots = 0 // it was completed before
+		}
+		slots = d.startSome(p, slots, pending, running)
+		d.startSome(p, slots, sickPending, sickRunning)
+	}
+}
+
+// startSome starts clusters of a wave that are in one state, which are in another then, and returns how many slots are left.
+func (d *deciding) startSome(p *place, slots int, from, to state) int {
+	for i := range p.members {
+		m := &p.members[i]
+		if m.is != from {
+			continue
+		}
+		if slots <= 0 || !d.admitted() {
+			return 0
+		}
+		slots--
+		m.is = to
+		p.n[from]--
+		p.n[to]++
+		d.give(m.Cluster, d.target, from == pending, d.now)
+	}
+	return slots
+}
+
+// startSame gives the revision to those clusters for which it changes nothing. They take no slot, and wait for no window.
+func (d *deciding) startSame() {
+	for i := range d.Clusters {
+		if c := &d.Clusters[i]; c.Revision != "" && !same(c.Revision, d.target) && d.changesNothing(c) {
+			d.starts = append(d.starts, Start{Cluster: c.Key, Revision: d.target})
+		}
+	}
+}
+
+// admitted returns whether a cluster may start now, by the windows.
+func (d *deciding) admitted() bool {
+	isOpen, until := open(d.strategy.windows, d.now)
+	if _, expedited := d.Orders.expedited(d.target); isOpen || expedited || d.back {
+		return true
+	}
+	if !until.IsZero() { // a schedule may be over
+		d.look(until)
+	}
+	d.state.WaitingFor = "a window, which opens at " + until.UTC().Format(time.RFC3339)
+	if !d.complete() && !slices.ContainsFunc(d.places, func(p place) bool { return p.busy() > 0 }) {
+		d.state.Phase = hubv1.RolloutWaitingForWindow
+	}
+	return false
+}
+
+func (d *deciding) give(c *Cluster, revision string, healthy bool, from time.Time) {
+	d.look(d.now.Add(d.strategy.deadline))
+	d.starts = append(d.starts, Start{Cluster: c.Key, Revision: revision, Start: &hubv1.DeliveryStart{Time: *at(from), Healthy: healthy}})
+}
+
+// decision returns what was decided.
+func (d *deciding) decision() Decision {
+	d.state.Waves = nil
+	for i := range d.places {
+		d.state.Waves = append(d.state.Waves, d.places[i].status())
+	}
+	out := Decision{State: d.state, Starts: d.starts, Next: d.next, Newcomers: d.target}
+	if c := d.state.CompletedRevision; !d.back && c != "" && d.Exists(c) {
+		out.Newcomers = c
+	}
+	if d.strategy.atOnce && !d.back && !d.paused {
+		out.Everyone, out.Newcomers, out.Starts, out.State.Waves = d.target, d.target, nil, nil
+	}
+	slices.SortStableFunc(out.Starts, func(a, b Start) int { return cmp.Compare(a.Cluster.String(), b.Cluster.String()) })
+	return out
+}

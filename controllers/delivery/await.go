@@ -10,6 +10,7 @@ import (
 	"time"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/assembly"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/plan"
 )
@@ -64,7 +65,7 @@ func (c *cluster) awaitsAgain(d *delivery, config *hubconfig.Config) map[plan.Ke
 			continue
 		}
 		own := k.Namespace == d.Namespace && o.delivery == d.Name
-		if !own && !(config.IsPlatform(k.Namespace) && !config.IsPlatform(d.Namespace)) && takesOver(d.set, o) {
+		if !own && !(config.IsPlatform(k.Namespace) && !config.IsPlatform(d.Namespace)) && takesOver(d.set, o) && !d.takesOver(o) {
 			out[k] = fmt.Sprintf("waits for delivery %s/%s to be made again, whose AddonSet takes it over", d.Namespace, d.Name)
 		}
 	}
@@ -115,6 +116,11 @@ func (r *Reconciler) turnBack(ctx context.Context, c *cluster, d *delivery) erro
 		return err
 	}
 	return r.forgo(ctx, c, d)
+}
+
+// takesOver returns whether a delivery takes over from an object as it is now, and need not be made again for that.
+func (d *delivery) takesOver(o *object) bool {
+	return slices.ContainsFunc(d.Wanted, func(w assembly.Wanted) bool { return plan.Follows(desired(&w), o.Observed) })
 }
 
 // takesOver returns whether a set says that an add-on of its own takes over from an object: by its name, or by movedFrom.

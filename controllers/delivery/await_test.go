@@ -13,6 +13,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/match"
 	"github.com/chandler-hub/chandler/internal/plan"
+	"github.com/chandler-hub/chandler/internal/render"
 )
 
 // What an add-on is to take over that cannot be delivered stays, and another workload of its name waits. A platform set's does not wait for
@@ -42,6 +43,37 @@ func TestAwaitIsNoVeto(t *testing.T) {
 			c.await("", desired, &hubconfig.Config{Shared: hubconfig.Shared{PlatformNamespaces: []string{"flux-system"}}})
 			if gated := desired[0].Gate != ""; gated != tc.gated || (c.awaited[there] != "") != tc.gated {
 				t.Errorf("gate %q, awaited %q; want %t", desired[0].Gate, c.awaited[there], tc.gated)
+			}
+		})
+	}
+}
+
+// What a set takes over stays until the delivery is made again that somebody has deleted, unless the delivery takes it over as it is.
+func TestAwaitsAgain(t *testing.T) {
+	for name, tc := range map[string]struct {
+		wanted  []string
+		deleted bool
+		want    bool
+	}{
+		"ItsRevisionIsOlder":    {wanted: []string{"web"}, deleted: true, want: true},
+		"ItTakesItOverAsItIs":   {wanted: []string{"web", "app"}, deleted: true},
+		"NobodyHasDeletedIt":    {wanted: []string{"web"}},
+		"NothingIsRenderedOfIt": {deleted: true, want: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			there := plan.Key{Kind: "HelmRelease", Namespace: "tenant", Name: "one-app"}
+			c := &cluster{registration: &hubv1.ClusterRegistration{}, objects: map[plan.Key]*object{there: {Observed: plan.Observed{Key: there, Addon: "app"}}}}
+			set := &hubv1.AddonSet{}
+			set.Spec.Addons = []hubv1.Addon{{Name: "web"}, {Name: "app"}}
+			d := &delivery{AddonDelivery: &hubv1.AddonDelivery{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "base-one"}}, set: set, selected: true}
+			if tc.deleted {
+				d.DeletionTimestamp = &metav1.Time{}
+			}
+			for _, addon := range tc.wanted {
+				d.Wanted = append(d.Wanted, assembly.Wanted{Object: render.Object{Kind: "Kustomization", Namespace: d.Namespace, Name: "one-" + addon, Addon: addon}})
+			}
+			if got := c.awaitsAgain(d, &hubconfig.Config{Shared: hubconfig.Shared{PlatformNamespaces: []string{"flux-system"}}}); (got[there] != "") != tc.want {
+				t.Errorf("%v, want %t", got, tc.want)
 			}
 		})
 	}

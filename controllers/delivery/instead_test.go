@@ -78,6 +78,13 @@ func TestOneIsServed(t *testing.T) {
 				!strings.Contains(status.Find(d, hubv1.ReadyCondition).Message, "fleet/one")) {
 				t.Errorf("the delivery of two says %+v", d.Status.Conditions)
 			}
+			if tc.two == 0 && tc.one > 0 {
+				edit(m, two.Namespace, two.Name, &hubv1.ClusterRegistration{}, of("")) // as one that was made again
+				m.settle(one, two)
+				if is, served := m.delivery(two, roomSet).Status.ClusterID, m.delivery(one, roomSet).Status.ClusterID; is != "c1" || served != "" {
+					t.Errorf("the delivery of two names cluster %q, and that of one %q", is, served)
+				}
+			}
 			if told := slices.Clone(m.told); len(told) != tc.letGo {
 				t.Errorf("told as left: %v", told)
 			}

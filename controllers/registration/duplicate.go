@@ -5,6 +5,7 @@ package registration
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -69,8 +70,9 @@ func (r *Reconciler) deliveredSince(ctx context.Context, reg *hubv1.ClusterRegis
 	return since, err
 }
 
-// madeAgain returns the registrations that do not say yet of which cluster they are, and through which the platform's
-// sets deliver to this one: they were made again. If the cluster does not answer to them, that may last.
+// madeAgain returns the registrations that do not say yet of which cluster they are, and were made again: the platform's sets
+// deliver to this one through them, or would if another registration were not served. If the cluster does not answer to
+// them, that may last.
 func (r *Reconciler) madeAgain(ctx context.Context, cluster string) ([]hubv1.ClusterRegistration, error) {
 	if cluster == "" {
 		return nil, nil
@@ -89,9 +91,27 @@ func (r *Reconciler) madeAgain(ctx context.Context, cluster string) ([]hubv1.Clu
 			return nil, err
 		} else if !since.IsZero() {
 			out = append(out, *reg)
+			continue
+		}
+		if stoodBack, err := r.stoodBack(ctx, reg, cluster); err != nil {
+			return nil, err
+		} else if stoodBack {
+			out = append(out, *reg)
 		}
 	}
 	return out, nil
+}
+
+// stoodBack returns whether another registration of a cluster was served instead of one, by the deliveries of the platform's
+// sets, which outlive it. Those in other namespaces anybody may have written.
+func (r *Reconciler) stoodBack(ctx context.Context, reg *hubv1.ClusterRegistration, cluster string) (bool, error) {
+	list := &hubv1.AddonDeliveryList{}
+	if err := r.Client.List(ctx, list, index.DeliveriesOf(client.ObjectKeyFromObject(reg)), client.UnsafeDisableDeepCopy); err != nil {
+		return false, fmt.Errorf("look for the deliveries of a registration that was made again: %w", err)
+	}
+	return slices.ContainsFunc(list.Items, func(d hubv1.AddonDelivery) bool {
+		return r.Config.IsPlatform(d.Namespace) && d.Status.ClusterID == cluster
+	}), nil
 }
 
 // duplicates sets the condition that another registration of the same cluster is served instead of this one, and

@@ -25,9 +25,11 @@ import (
 func TestTheOtherIsMadeAgain(t *testing.T) {
 	other := types.NamespacedName{Namespace: "fleet", Name: "two"}
 	for name, tc := range map[string]struct {
-		says, live  types.UID
-		object      string // the namespace of a Flux object of the other one
-		madeFor     string
+		says, live types.UID
+		object     string // the namespace of a Flux object of the other one
+		madeFor    string
+		// stoodBack is what a delivery in the namespace of object says of the cluster, in place of a Flux object.
+		stoodBack   string
 		goes, there bool
 		stays       bool
 	}{
@@ -39,6 +41,9 @@ func TestTheOtherIsMadeAgain(t *testing.T) {
 		"HasNotAnswered":       {there: true},
 		"ATenantMayHaveMadeIt": {object: "fleet", madeFor: "c1", there: true},
 		"OfAnotherCluster":     {object: "flux-system", madeFor: "c2", there: true},
+		"StoodBackBefore":      {object: "flux-system", stoodBack: "c1", there: true, stays: true},
+		"StoodBackElsewhere":   {object: "flux-system", stoodBack: "c2", there: true},
+		"ATenantMaySayThat":    {object: "fleet", stoodBack: "c1", there: true},
 		"AnswersElsewhereNow":  {live: "c2", object: "flux-system", madeFor: "c1", there: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -55,6 +60,9 @@ func TestTheOtherIsMadeAgain(t *testing.T) {
 				for _, o := range []client.Object{&helmv2.HelmRelease{}, &kustomizev1.Kustomization{}} {
 					b = b.WithIndex(o, index.ClusterKey, func(o client.Object) []string { return []string{o.GetLabels()[hubv1.ClusterKeyLabel]} })
 				}
+				b = b.WithIndex(&hubv1.AddonDelivery{}, index.DeliveryRegistration, func(o client.Object) []string {
+					return []string{o.(*hubv1.AddonDelivery).Spec.RegistrationRef.Key().String()}
+				})
 				if two != nil {
 					b = b.WithObjects(two)
 				}
@@ -68,7 +76,12 @@ func TestTheOtherIsMadeAgain(t *testing.T) {
 				live = nil
 			}
 			cache := builder(cached)
-			if tc.object != "" {
+			if tc.stoodBack != "" {
+				d := &hubv1.AddonDelivery{ObjectMeta: metav1.ObjectMeta{Namespace: tc.object, Name: "d"}}
+				d.Spec.RegistrationRef = hubv1.RegistrationReference{Namespace: other.Namespace, Name: other.Name}
+				d.Status.ClusterID = tc.stoodBack
+				cache = cache.WithObjects(d)
+			} else if tc.object != "" {
 				cache = cache.WithObjects(&helmv2.HelmRelease{ObjectMeta: metav1.ObjectMeta{
 					Namespace: tc.object, Name: "o", CreationTimestamp: metav1.NewTime(moment),
 					Annotations: map[string]string{hubv1.ClusterUIDAnnotation: tc.madeFor},

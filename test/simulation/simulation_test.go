@@ -108,8 +108,8 @@ func TestOpen(t *testing.T) {
 func playEach(t *testing.T, dir string, look func(*testing.T, Result)) {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(dir, "*.txt"))
-	if err != nil || len(names) == 0 {
-		t.Fatalf("%v, %v", names, err)
+	if err != nil {
+		t.Fatal(err)
 	}
 	for _, name := range names {
 		t.Run(strings.TrimSuffix(filepath.Base(name), ".txt"), func(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,12 +37,56 @@ func TestDeselectWaitsForLabels(t *testing.T) {
 			api := fake.NewClientBuilder().WithScheme(hubscheme.New()).WithObjects(d).Build()
 			r := &Reconciler{Client: api, Labels: func(context.Context, *hubv1.ClusterRegistration) (map[string]string, error) { return tc.labels, tc.err }}
 			selector := labels.SelectorFromSet(labels.Set{"tier": "gold"})
-			err := r.deselect(t.Context(), request{delivery: d, registration: &hubv1.ClusterRegistration{},
+			err := r.deselect(t.Context(), &hubv1.AddonSet{}, request{delivery: d, registration: &hubv1.ClusterRegistration{},
 				deselected: func(l map[string]string) bool { return !selector.Matches(labels.Set(l)) }})
 			if !errors.Is(err, tc.err) {
 				t.Fatal(err)
 			}
 			err = api.Get(t.Context(), client.ObjectKeyFromObject(d), &hubv1.AddonDelivery{})
+			if client.IgnoreNotFound(err) != nil || apierrors.IsNotFound(err) == tc.stays {
+				t.Errorf("it stays: %t, want %t; %v", !apierrors.IsNotFound(err), tc.stays, err)
+			}
+		})
+	}
+}
+
+// A Team's selector and the labels of clusters change in one commit, and the labels are seen first: the Team's rights are not withdrawn where
+// the Team stays.
+func TestDeselectWaitsForTheTeam(t *testing.T) {
+	gold := &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "gold"}}
+	for name, tc := range map[string]struct {
+		team  *hubv1.TeamSpec
+		of    string
+		goes  bool
+		stays bool
+	}{
+		"ItHasAll":         {team: &hubv1.TeamSpec{SelectAll: true}, of: "shop", stays: true},
+		"ItHasThoseLabels": {team: &hubv1.TeamSpec{ClusterSelector: gold}, of: "shop", stays: true},
+		"ItHasOthers":      {team: &hubv1.TeamSpec{ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "prod"}}}, of: "shop"},
+		"ItIsNotValid":     {team: &hubv1.TeamSpec{}, of: "shop"},
+		"ItGoes":           {team: &hubv1.TeamSpec{SelectAll: true}, of: "shop", goes: true},
+		"ItIsGone":         {of: "shop"},
+		"NobodysSet":       {team: &hubv1.TeamSpec{SelectAll: true}},
+		"AnothersSet":      {team: &hubv1.TeamSpec{SelectAll: true}, of: "other"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := &hubv1.AddonDelivery{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "team-shop-w1", UID: "d1"}}
+			b := fake.NewClientBuilder().WithScheme(hubscheme.New()).WithObjects(d)
+			if tc.team != nil {
+				shop := &hubv1.Team{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "shop"}, Spec: *tc.team}
+				if tc.goes {
+					shop.Finalizers, shop.DeletionTimestamp = []string{hubv1.TeamFinalizer}, &metav1.Time{Time: time.Now()}
+				}
+				b = b.WithObjects(shop)
+			}
+			api := b.Build()
+			set := &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "team-shop", Labels: map[string]string{hubv1.TeamLabel: tc.of}}}
+			reg := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"tier": "gold"}}}
+			r := &Reconciler{Client: api, Live: api}
+			if err := r.deselect(t.Context(), set, request{delivery: d, registration: reg}); err != nil {
+				t.Fatal(err)
+			}
+			err := api.Get(t.Context(), client.ObjectKeyFromObject(d), &hubv1.AddonDelivery{})
 			if client.IgnoreNotFound(err) != nil || apierrors.IsNotFound(err) == tc.stays {
 				t.Errorf("it stays: %t, want %t; %v", !apierrors.IsNotFound(err), tc.stays, err)
 			}

@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -20,6 +21,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/guard"
 	"github.com/chandler-hub/chandler/internal/match"
 	"github.com/chandler-hub/chandler/internal/status"
+	"github.com/chandler-hub/chandler/internal/team"
 )
 
 // removals are what the clusters of a set are to lose.
@@ -311,7 +313,7 @@ func (r *Reconciler) carryOut(ctx context.Context, asked *removals, v guard.Verd
 		case q.empty:
 			errs = append(errs, remove(ctx, r.Client, q.delivery))
 		case q.deselected != nil:
-			errs = append(errs, r.deselect(ctx, q))
+			errs = append(errs, r.deselect(ctx, asked.set, q))
 		default:
 			errs = append(errs, withdraw(ctx, r.Client, q.delivery, q.orphan))
 		}
@@ -322,14 +324,36 @@ func (r *Reconciler) carryOut(ctx context.Context, asked *removals, v guard.Verd
 // deselect withdraws a delivery that the set does not select, unless it does as soon as the registration has the labels that
 // its origin has now. Somebody may change labels and selectors in one commit, and discovery may be busy with other clusters.
 // What it writes wakes this room.
-func (r *Reconciler) deselect(ctx context.Context, q request) error {
+func (r *Reconciler) deselect(ctx context.Context, set *hubv1.AddonSet, q request) error {
 	if r.Labels != nil {
-		labels, err := r.Labels(ctx, q.registration)
-		if err != nil || labels != nil && !q.deselected(labels) {
+		next, err := r.Labels(ctx, q.registration)
+		if err != nil || next != nil && !q.deselected(next) {
 			return err
 		}
 	}
+	if has, err := r.teamHas(ctx, set, q.registration); err != nil || has {
+		return err
+	}
 	return withdraw(ctx, r.Client, q.delivery, q.orphan)
+}
+
+// teamHas returns whether the Team whose rights a set brings has a cluster. Then the set selects it as soon as the teams room
+// has copied the Team's selector, which wakes this room.
+func (r *Reconciler) teamHas(ctx context.Context, set *hubv1.AddonSet, reg *hubv1.ClusterRegistration) (bool, error) {
+	name := set.Labels[hubv1.TeamLabel]
+	if name == "" || set.Name != team.SetName(name) {
+		return false, nil
+	}
+	teams := &hubv1.TeamList{} // live, and all of the namespace: the hub may list them, and not get one
+	if err := r.Live.List(ctx, teams, client.InNamespace(set.Namespace)); err != nil {
+		return false, fmt.Errorf("read Team %s/%s: %w", set.Namespace, name, err)
+	}
+	i := slices.IndexFunc(teams.Items, func(t hubv1.Team) bool { return t.Name == name })
+	if i < 0 || teams.Items[i].DeletionTimestamp != nil {
+		return false, nil
+	}
+	selector, err := team.Selector(&teams.Items[i])
+	return err == nil && selector.Matches(labels.Set(reg.Labels)), nil
 }
 
 // grant tells a delivery what it may remove or reinstall, in addition to what it has not finished yet.

@@ -12,6 +12,7 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/excerpt"
+	"github.com/chandler-hub/chandler/internal/page"
 	"github.com/chandler-hub/chandler/internal/render"
 	"github.com/chandler-hub/chandler/internal/status"
 )
@@ -163,7 +164,7 @@ func (e *explainer) details(c claim) []Line {
 	lines := []Line{{"Cluster", e.cluster()}, {"AddonSet", c.row.Set}}
 	state := string(c.row.State)
 	if c.row.Since != nil {
-		state += " for " + since(c.row.Since, e.Now)
+		state += " for " + page.Since(c.row.Since, e.Now)
 	}
 	lines = append(lines, Line{"State", state})
 	if c.set.delivery != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/excerpt"
 	"github.com/chandler-hub/chandler/internal/guard"
+	"github.com/chandler-hub/chandler/internal/page"
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
@@ -172,7 +173,7 @@ func (e *explainer) header() []Line {
 	}
 	add("Nodes", nodes)
 	if reg.DeletionTimestamp != nil && !status.IsTrue(reg, hubv1.DeletionHeldCondition) {
-		add("Deleted", "being unregistered for "+since(&reg.DeletionTimestamp.Time, e.Now))
+		add("Deleted", "being unregistered for "+page.Since(&reg.DeletionTimestamp.Time, e.Now))
 	}
 	for _, typ := range []string{hubv1.ReadyCondition, hubv1.ReachableCondition, hubv1.KubeConfigValidCondition,
 		hubv1.UnregisteringCondition, hubv1.DeletionHeldCondition, hubv1.OriginIgnoredCondition} {

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package page writes what a command shows as kubectl does: lines with a name, and tables. Every text that other people wrote
+// is made safe for a terminal.
+package page
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/chandler-hub/chandler/internal/excerpt"
+)
+
+// Page is what is going to be written.
+type Page struct{ out bytes.Buffer }
+
+// Field is a line with a name.
+type Field struct{ Name, Text string }
+
+// Text adds a text of our own as it is.
+func (p *Page) Text(s string) { p.out.WriteString(s) }
+
+// Line adds one line.
+func (p *Page) Line(s string) { p.Text(excerpt.Visible(s) + "\n") }
+
+// Fields adds lines with names, one below the other.
+func Fields[F ~struct{ Name, Text string }](p *Page, fields []F) {
+	w := tabwriter.NewWriter(&p.out, 0, 8, 2, ' ', 0)
+	for _, each := range fields {
+		f := Field(each)
+		fmt.Fprintf(w, "%s:\t%s\n", f.Name, excerpt.Visible(f.Text))
+	}
+	_ = w.Flush() // a buffer takes everything
+}
+
+// Notes adds notes.
+func (p *Page) Notes(notes []string) {
+	for _, n := range notes {
+		p.Line("Note: " + n)
+	}
+}
+
+// Table adds a table after an empty line; nothing if it has no rows. The title may be empty.
+func (p *Page) Table(title string, columns []string, rows [][]string) {
+	if len(rows) == 0 {
+		return
+	}
+	p.Text("\n")
+	if title != "" {
+		p.Text(title + "\n")
+	}
+	w := tabwriter.NewWriter(&p.out, 0, 8, 3, ' ', 0)
+	for _, r := range append([][]string{columns}, rows...) {
+		for i := range r {
+			r[i] = excerpt.Visible(r[i])
+		}
+		fmt.Fprintln(w, strings.Join(r, "\t"))
+	}
+	_ = w.Flush() // a buffer takes everything
+}
+
+// Flush writes the page. No line ends with blanks.
+func (p *Page) Flush(w io.Writer) error {
+	for _, line := range strings.SplitAfter(p.out.String(), "\n") {
+		end := ""
+		if strings.HasSuffix(line, "\n") {
+			end = "\n"
+		}
+		if _, err := io.WriteString(w, strings.TrimRight(line, " \n")+end); err != nil {
+			return fmt.Errorf("write: %w", err)
+		}
+	}
+	return nil
+}
+
+// Dash returns a text, or - if it is empty.
+func Dash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+// Since says for how long something has been true.
+func Since(t *time.Time, now time.Time) string {
+	if t == nil {
+		return "-"
+	}
+	return duration.HumanDuration(max(now.Sub(*t), 0))
+}

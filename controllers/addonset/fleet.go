@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
-	"github.com/chandler-hub/chandler/internal/excerpt"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/rollout"
 	"github.com/chandler-hub/chandler/internal/status"
@@ -75,8 +74,8 @@ func (f *fleet) expect(name string, online bool) {
 	f.behind = append(f.behind, name)
 }
 
-// count counts a cluster that has a delivery, and returns why its first failed add-on failed.
-func (f *fleet) count(set *hubv1.AddonSet, d *hubv1.AddonDelivery, online bool) (why string) {
+// count counts a cluster that has a delivery.
+func (f *fleet) count(set *hubv1.AddonSet, d *hubv1.AddonDelivery, online bool) {
 	name := d.Spec.RegistrationRef.Name
 	f.counts.Matched++
 	if status.IsTrue(d, hubv1.ReadyCondition) && identity.SameContent(d.Status.ReadyRevision, d.Spec.RevisionName) {
@@ -110,7 +109,6 @@ func (f *fleet) count(set *hubv1.AddonSet, d *hubv1.AddonDelivery, online bool) 
 	case online && !excused(d):
 		f.behind = append(f.behind, name)
 	}
-	return why
 }
 
 // look reads the add-ons of a cluster. It returns whether somebody has paused or suspended any, and why the first
@@ -118,10 +116,6 @@ func (f *fleet) count(set *hubv1.AddonSet, d *hubv1.AddonDelivery, online bool) 
 func (f *fleet) look(d *hubv1.AddonDelivery) (paused bool, why string) {
 	for _, a := range d.Status.Addons {
 		switch a.State {
-		case hubv1.AddonFailed, hubv1.AddonNotOwned:
-			if why == "" {
-				why = fmt.Sprintf("%s: %s", a.Name, excerpt.Cut(a.Message, maxWhy))
-			}
 		case hubv1.AddonPaused:
 			paused = true
 		case hubv1.AddonSuspended:
@@ -131,14 +125,8 @@ func (f *fleet) look(d *hubv1.AddonDelivery) (paused bool, why string) {
 			f.lost[fmt.Sprintf("%s (%s)", a.Name, a.Message)]++
 		}
 	}
-	if c := d.Status.AddonCounts; why == "" && c != nil && c.Failed > 0 {
-		why = "an add-on failed"
-	}
-	return paused, why
+	return paused, rollout.Trouble(d)
 }
-
-// maxWhy is how much of a reason is kept for each cluster.
-const maxWhy = 200
 
 // sum sorts the names that were collected.
 func (f *fleet) sum() {

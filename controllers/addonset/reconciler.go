@@ -319,9 +319,9 @@ func (r *Reconciler) observe(ctx context.Context, set *hubv1.AddonSet, selector 
 			f.removals.goes(d)
 			continue
 		}
-		why := f.count(set, d, online(byKey[key]))
+		f.count(set, d, online(byKey[key]))
 		if reg := byKey[key]; reg == nil || selector != nil && !status.Goes(reg) && selector.Matches(reg) {
-			f.clusters = append(f.clusters, candidate(d, reg, why))
+			f.clusters = append(f.clusters, rollout.Observe(d, reg))
 		}
 		f.removals.of(d, byKey[key], selector)
 	}

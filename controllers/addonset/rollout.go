@@ -4,19 +4,15 @@ package addonset
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
-	"github.com/chandler-hub/chandler/internal/compile"
-	"github.com/chandler-hub/chandler/internal/excerpt"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/rollout"
 	"github.com/chandler-hub/chandler/internal/status"
@@ -46,15 +42,12 @@ func (r *Reconciler) roll(ctx context.Context, set *hubv1.AddonSet, f *fleet) (r
 	if strategy.AtOnce() && set.Spec.Pause == nil && set.Annotations[hubv1.UndoAnnotation] == "" {
 		in.Clusters = nil // there is nothing to decide about each
 	}
-	deltas := map[[2]string]*compile.Delta{}
-	in.Same = func(c *rollout.Cluster, revision string) bool {
-		delta, known := deltas[[2]string{c.Revision, revision}]
-		if !known {
-			delta = between(byName[c.Revision], byName[revision])
-			deltas[[2]string{c.Revision, revision}] = delta
+	in.Same = rollout.Unchanged(func(name string) []byte {
+		if revision := byName[name]; revision != nil {
+			return revision.Data.Raw
 		}
-		return delta != nil && !delta.Touches(labels.Set(c.Labels))
-	}
+		return nil
+	})
 	out := rollout.Decide(in)
 	set.Status.Rollout = &out.State
 	if f.admit(out.Everyone != ""); out.State.WaitingFor != "" {
@@ -82,77 +75,12 @@ func (r *Reconciler) summarizeRollout(set *hubv1.AddonSet, complete metav1.Condi
 	}
 }
 
-// between returns the difference between two revisions; nil if it is not known, since one does not exist.
-func between(old, recent *appsv1.ControllerRevision) *compile.Delta {
-	if old == nil || recent == nil {
-		return nil
-	}
-	delta, err := compile.NewDelta(old.Data.Raw, recent.Data.Raw)
-	if err != nil {
-		return nil
-	}
-	return delta
-}
-
 // until returns after how long to decide again; 0 if only when something happens.
 func (r *Reconciler) until(next *rollout.Decision) time.Duration {
 	if next.Next.IsZero() {
 		return 0
 	}
 	return max(next.Next.Sub(r.Clock.Now()), 10*time.Millisecond)
-}
-
-// candidate returns what a rollout needs to know of a cluster. reg is nil if the registration does not exist.
-func candidate(d *hubv1.AddonDelivery, reg *hubv1.ClusterRegistration, why string) rollout.Cluster {
-	c := rollout.Cluster{Key: d.Spec.RegistrationRef.Key(), Revision: d.Spec.RevisionName, Start: d.Spec.Start}
-	if reg == nil {
-		c.Excused = "its registration is missing"
-		return c
-	}
-	c.Labels, c.Offline, c.Excused = reg.Labels, !status.Online(reg), pardon(d, reg)
-	s := &d.Status
-	if s.ObservedGeneration != d.Generation {
-		return c // the status is about another revision, perhaps
-	}
-	c.Ready = identity.SameContent(s.ReadyRevision, d.Spec.RevisionName) &&
-		(d.Spec.Start == nil || s.ReadyTime != nil && !s.ReadyTime.Before(&d.Spec.Start.Time))
-	c.Failed, c.FailedSince = failure(d, why)
-	c.Healthy = c.Ready && c.Failed == "" && status.IsTrue(d, hubv1.ReadyCondition)
-	return c
-}
-
-// failure returns why a delivery has failed, and since when. why is what fleet.look says of its add-ons.
-func failure(d *hubv1.AddonDelivery, why string) (string, time.Time) {
-	var since time.Time
-	for _, a := range d.Status.Addons {
-		if (a.State == hubv1.AddonFailed || a.State == hubv1.AddonNotOwned) && a.Since != nil && a.Since.After(since) {
-			since = a.Since.Time
-		}
-	}
-	if c := status.Find(d, hubv1.StalledCondition); why == "" && c != nil && c.Status == metav1.ConditionTrue {
-		return excerpt.Cut(c.Message, maxWhy), c.LastTransitionTime.Time
-	}
-	return why, since
-}
-
-// pardon says why nobody should wait for a cluster that answers, as far as the hub knows; "" if somebody should.
-func pardon(d *hubv1.AddonDelivery, reg *hubv1.ClusterRegistration) string {
-	if reason := status.Reason(reg, hubv1.SuspendedCondition); reason != "" && reason != hubv1.ClusterUnreachableReason {
-		return reason
-	}
-	for _, a := range d.Status.Addons {
-		switch a.State {
-		case hubv1.AddonHeld, hubv1.AddonSuspended, hubv1.AddonPaused, hubv1.AddonWaitingForNodes:
-			return fmt.Sprintf("%s is %s", a.Name, a.State)
-		}
-	}
-	switch reason := status.Reason(d, hubv1.ReadyCondition); reason {
-	case hubv1.DuplicateReason, hubv1.AddonsLostReason:
-		if !status.IsTrue(d, hubv1.ReadyCondition) {
-			return reason
-		}
-	}
-	return ""
 }
 
 // begin has the matcher do what was decided, after the status of the set has been written.

@@ -172,7 +172,32 @@ func (s *story) decide() string {
 			break
 		}
 	}
+	s.survey(strategy)
 	return strings.Join(append(starts, s.text()), "\n") + "\n"
+}
+
+// survey holds what people are shown of each cluster to the counts of the state.
+func (s *story) survey(strategy *rollout.Strategy) {
+	if s.state.Waves == nil {
+		return // all at once
+	}
+	in := rollout.Input{Set: "flux-system/base", Strategy: strategy, Revision: s.revision, Same: s.unchanged, State: s.state, Now: s.now}
+	for _, name := range slices.Sorted(maps.Keys(s.clusters)) {
+		in.Clusters = append(in.Clusters, *s.clusters[name])
+	}
+	for i, w := range rollout.Survey(in, s.state.Revision) {
+		n := map[string]int32{}
+		for _, c := range w.Clusters {
+			n[c.State]++
+			if (c.Why == "") != (c.State != "Failed" && c.State != "Skipped") {
+				s.t.Errorf("%s: cluster %s is %s because of %q", s.t.Name(), c.Key.Name, c.State, c.Why)
+			}
+		}
+		got := hubv1.WaveStatus{Name: w.Name, Total: int32(len(w.Clusters)), Done: n["Done"], Running: n["Running"], Failed: n["Failed"], Skipped: n["Skipped"]} //nolint:gosec // a few
+		if got != s.state.Waves[i] && !strategy.AtOnce() {
+			s.t.Errorf("%s: at %s people are shown %+v, and the state has %+v", s.t.Name(), s.now.Format("15:04"), got, s.state.Waves[i])
+		}
+	}
 }
 
 // apply does what a decision wants, and says what that was.

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/compile"
+	"github.com/chandler-hub/chandler/internal/excerpt"
+	"github.com/chandler-hub/chandler/internal/identity"
+	"github.com/chandler-hub/chandler/internal/status"
+)
+
+// maxWhy is how much of a reason is kept for each cluster.
+const maxWhy = 200
+
+// Observe returns what a rollout needs to know of a cluster that has a delivery. reg is nil if the registration does not
+// exist.
+func Observe(d *hubv1.AddonDelivery, reg *hubv1.ClusterRegistration) Cluster {
+	c := Cluster{Key: d.Spec.RegistrationRef.Key(), Revision: d.Spec.RevisionName, Start: d.Spec.Start}
+	if reg == nil {
+		c.Excused = "its registration is missing"
+		return c
+	}
+	c.Labels, c.Offline, c.Excused = reg.Labels, !status.Online(reg), pardon(d, reg)
+	s := &d.Status
+	if s.ObservedGeneration != d.Generation {
+		return c // the status is about another revision, perhaps
+	}
+	c.Ready = identity.SameContent(s.ReadyRevision, d.Spec.RevisionName) &&
+		(d.Spec.Start == nil || s.ReadyTime != nil && !s.ReadyTime.Before(&d.Spec.Start.Time))
+	c.Failed, c.FailedSince = failure(d)
+	c.Healthy = c.Ready && c.Failed == "" && status.IsTrue(d, hubv1.ReadyCondition)
+	return c
+}
+
+// Trouble returns why the first add-on of a delivery that failed did; "" if none has.
+func Trouble(d *hubv1.AddonDelivery) string {
+	for _, a := range d.Status.Addons {
+		if a.State == hubv1.AddonFailed || a.State == hubv1.AddonNotOwned {
+			return fmt.Sprintf("%s: %s", a.Name, excerpt.Cut(a.Message, maxWhy))
+		}
+	}
+	if c := d.Status.AddonCounts; c != nil && c.Failed > 0 {
+		return "an add-on failed"
+	}
+	return ""
+}
+
+// failure returns why a delivery has failed, and since when.
+func failure(d *hubv1.AddonDelivery) (string, time.Time) {
+	why := Trouble(d)
+	if c := status.Find(d, hubv1.StalledCondition); why == "" && c != nil && c.Status == "True" {
+		return excerpt.Cut(c.Message, maxWhy), c.LastTransitionTime.Time
+	}
+	var since time.Time
+	for _, a := range d.Status.Addons {
+		if (a.State == hubv1.AddonFailed || a.State == hubv1.AddonNotOwned) && a.Since != nil && a.Since.After(since) {
+			since = a.Since.Time
+		}
+	}
+	return why, since
+}
+
+// pardon says why nobody should wait for a cluster that answers, as far as the hub knows; "" if somebody should.
+func pardon(d *hubv1.AddonDelivery, reg *hubv1.ClusterRegistration) string {
+	if reason := status.Reason(reg, hubv1.SuspendedCondition); reason != "" && reason != hubv1.ClusterUnreachableReason {
+		return reason
+	}
+	for _, a := range d.Status.Addons {
+		switch a.State {
+		case hubv1.AddonHeld, hubv1.AddonSuspended, hubv1.AddonPaused, hubv1.AddonWaitingForNodes:
+			return fmt.Sprintf("%s is %s", a.Name, a.State)
+		}
+	}
+	switch reason := status.Reason(d, hubv1.ReadyCondition); reason {
+	case hubv1.DuplicateReason, hubv1.AddonsLostReason:
+		if !status.IsTrue(d, hubv1.ReadyCondition) {
+			return reason
+		}
+	}
+	return ""
+}
+
+// Unchanged returns a function for Input.Same. raw returns the content of a revision, nil if there is none.
+func Unchanged(raw func(revision string) []byte) func(c *Cluster, revision string) bool {
+	deltas := map[[2]string]*compile.Delta{}
+	return func(c *Cluster, revision string) bool {
+		pair := [2]string{c.Revision, revision}
+		delta, known := deltas[pair]
+		if !known {
+			delta = between(raw(c.Revision), raw(revision))
+			deltas[pair] = delta
+		}
+		return delta != nil && !delta.Touches(labels.Set(c.Labels))
+	}
+}
+
+// between returns the difference between two revisions; nil if it is not known, since one does not exist.
+func between(old, recent []byte) *compile.Delta {
+	if old == nil || recent == nil {
+		return nil
+	}
+	delta, err := compile.NewDelta(old, recent)
+	if err != nil {
+		return nil
+	}
+	return delta
+}

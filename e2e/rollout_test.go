@@ -13,7 +13,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
@@ -83,6 +82,7 @@ func TestRollout(t *testing.T) {
 	step(t, "a good edit soaks and waits for an approval", r.soak)
 	step(t, "it goes on in the waves, over a dead hub", r.goOn)
 	step(t, "a window holds the next one back", r.window)
+	step(t, "somebody undoes it, and takes that back", r.undo)
 }
 
 func (r *rolling) apply(t *testing.T, more, values string) {
@@ -149,6 +149,7 @@ func (r *rolling) bad(t *testing.T) {
 		}
 		return nil
 	})
+	r.order(t, "is ahead of its clusters", "status", "waves")
 	if got := most(); !slices.Equal(got, r.names[:1]) {
 		t.Errorf("the bad revision went to %v", got)
 	}
@@ -216,8 +217,7 @@ func (r *rolling) goOn(t *testing.T) {
 	r.stop()
 	set := addonSet("flux-system", "waves")
 	check(t, r.Client.Get(ctx, client.ObjectKeyFromObject(set), set))
-	approve := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, hubv1.ApproveAnnotation, set.Status.Rollout.Revision+"/canary")
-	check(t, r.Client.Patch(ctx, set, client.RawPatch(types.MergePatchType, approve)))
+	r.order(t, "wave quarter begins", "approve", "waves", "--revision", set.Status.Rollout.Revision)
 	r.start(t)
 	soon(t, "the second wave begins", func() error {
 		colors, err := r.colors(ctx)
@@ -246,9 +246,29 @@ func (r *rolling) window(t *testing.T) {
 	closed := "    windows: [{schedule: \"0 0 29 2 *\", duration: 1h, timeZone: Europe/Berlin}]"
 	r.apply(t, closed, "color: yellow")
 	soon(t, "it waits for the window", func() error { return r.phase(ctx, hubv1.RolloutWaitingForWindow, "canary") })
-	set := addonSet("flux-system", "waves")
-	check(t, r.Client.Get(ctx, client.ObjectKeyFromObject(set), set))
-	expedite := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, hubv1.ExpediteAnnotation, set.Status.Rollout.Revision+": a test")
-	check(t, r.Client.Patch(ctx, set, client.RawPatch(types.MergePatchType, expedite)))
+	r.order(t, "it waits for no soak and no window any more", "expedite", "waves", "--reason", "a test")
 	soon(t, "somebody cannot wait", func() error { return r.wantColor(ctx, "yellow", r.names[0]) })
+}
+
+// undo goes back to the last completed revision, and forth again.
+func (r *rolling) undo(t *testing.T) {
+	ctx := t.Context()
+	r.order(t, "the clusters get revision", "undo", "waves", "--now")
+	soon(t, "all are as before", func() error { return r.wantColor(ctx, "green", r.names...) })
+	soon(t, "it is rolled back", func() error { return r.phase(ctx, hubv1.RolloutRolledBack, "") })
+	r.order(t, "which somebody has undone", "status", "waves", "--clusters")
+	r.order(t, "newest", "history", "waves")
+	r.order(t, "fleet/c00   canary    first\n", "plan", "waves")
+	r.order(t, "is rolled out again", "resume", "waves")
+	soon(t, "the canary has it again", func() error { return r.wantColor(ctx, "yellow", r.names[0]) })
+}
+
+// order runs `chandler rollout`, which has to say something.
+func (r *rolling) order(t *testing.T, want string, args ...string) {
+	t.Helper()
+	out, errs, code := chandler(t, append(append([]string{"rollout"}, args...), "-n", "flux-system", "--kubeconfig", r.KubeconfigFile())...)
+	if code != 0 || !strings.Contains(out, want) {
+		t.Fatalf("chandler rollout %s: exit code %d, and there is no %q in:\n%s%s", strings.Join(args, " "), code, want, out, errs)
+	}
+	t.Logf("chandler rollout %s:\n%s", strings.Join(args, " "), out)
 }

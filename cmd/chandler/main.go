@@ -39,6 +39,7 @@ func newCommand() *cobra.Command {
 	root.SetVersionTemplate("chandler {{.Version}}\n")
 	root.AddCommand(renderCommand())
 	root.AddCommand(explainCommand())
+	root.AddCommand(rolloutCommand())
 	root.AddCommand(createCommand())
 	root.AddCommand(importCommand())
 	root.AddCommand(registerCommand())

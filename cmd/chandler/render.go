@@ -63,15 +63,7 @@ func (o *renderOptions) run() error {
 	if err := o.preview.Complete(hubconfig.DefaultNamespace); err != nil {
 		return err
 	}
-	var objects []preview.Object
-	for _, in := range o.read() {
-		found, _, err := preview.Parse(in.name, in.raw)
-		o.unreadable(err, in.named)
-		objects = append(objects, found...)
-	}
-	fleet, err := preview.NewFleet(objects, o.preview.Origins)
-	o.fail(err)
-	report := preview.Render(fleet, o.preview)
+	report := preview.Render(o.fleet(), o.preview)
 	for _, text := range report.Errors {
 		o.fail(errors.New(text))
 	}
@@ -81,6 +73,24 @@ func (o *renderOptions) run() error {
 	if err := preview.Print(o.stdout, report, o.preview.Explain); err != nil {
 		return err
 	}
+	return o.result()
+}
+
+// fleet reads the fleet of the files, and reports what is wrong with them.
+func (o *renderOptions) fleet() *preview.Fleet {
+	var objects []preview.Object
+	for _, in := range o.read() {
+		found, _, err := preview.Parse(in.name, in.raw)
+		o.unreadable(err, in.named)
+		objects = append(objects, found...)
+	}
+	fleet, err := preview.NewFleet(objects, o.preview.Origins)
+	o.fail(err)
+	return fleet
+}
+
+// result returns how many errors there were.
+func (o *renderOptions) result() error {
 	switch o.errors {
 	case 0:
 		return nil

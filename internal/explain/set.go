@@ -16,6 +16,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/match"
 	"github.com/chandler-hub/chandler/internal/provenance"
 	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/rollout"
 	"github.com/chandler-hub/chandler/internal/status"
 	"github.com/chandler-hub/chandler/internal/team"
 )
@@ -153,6 +154,9 @@ func (s *set) check(specs map[string]*hubv1.AddonSetSpec) {
 	program, err := compile.Compile(&s.object.Spec, s.author())
 	if err == nil {
 		err = compile.CheckPriority(&s.object.Spec, s.author())
+	}
+	if err == nil {
+		_, err = rollout.New(s.object.Spec.Rollout)
 	}
 	if err == nil {
 		err = compile.Graph(s.Name, specs)

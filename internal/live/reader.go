@@ -6,7 +6,6 @@ package live
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -62,54 +62,85 @@ const maxNames = 20
 
 // Find returns the registration with a name, or namespace/name. An empty namespace means all.
 func (r *Reader) Find(ctx context.Context, name, namespace string) (*hubv1.ClusterRegistration, error) {
+	list := &hubv1.ClusterRegistrationList{}
+	of := kindOfObject{"cluster", "ClusterRegistration", fmt.Sprintf("label an origin %s: \"true\"", hubv1.RegisterLabel)}
+	at, err := r.find(ctx, list, of, name, namespace)
+	if err != nil {
+		return nil, err
+	}
+	return &list.Items[at], nil
+}
+
+// FindSet returns the AddonSet with a name, or namespace/name. An empty namespace means all.
+func (r *Reader) FindSet(ctx context.Context, name, namespace string) (*hubv1.AddonSet, error) {
+	list := &hubv1.AddonSetList{}
+	at, err := r.find(ctx, list, kindOfObject{"set", "AddonSet", "apply one"}, name, namespace)
+	if err != nil {
+		return nil, err
+	}
+	return &list.Items[at], nil
+}
+
+// kindOfObject is how people call what they look for, its kind, and what they do if there is none.
+type kindOfObject struct{ word, kind, advice string }
+
+// find lists the objects of a kind, and returns which one has a name, or namespace/name.
+func (r *Reader) find(ctx context.Context, list client.ObjectList, of kindOfObject, name, namespace string) (int, error) {
 	if ns, rest, ok := strings.Cut(name, "/"); ok {
 		if ns == "" || rest == "" || strings.Contains(rest, "/") {
-			return nil, fmt.Errorf("%q is not a cluster: write NAME or NAMESPACE/NAME", name)
+			return 0, fmt.Errorf("%q is not a %s: write NAME or NAMESPACE/NAME", name, of.word)
 		}
 		if namespace != "" && namespace != ns {
-			return nil, fmt.Errorf("cluster %s is not in namespace %q: leave out -n, or write the name alone", name, namespace)
+			return 0, fmt.Errorf("%s %s is not in namespace %q: leave out -n, or write the name alone", of.word, name, namespace)
 		}
 		namespace, name = ns, rest
 	}
-	list := &hubv1.ClusterRegistrationList{}
 	err := r.Client.List(ctx, list, client.InNamespace(namespace))
 	switch {
 	case meta.IsNoMatchError(err):
-		return nil, errors.New("this API server has no ClusterRegistrations, so it is not a Chandler hub: " +
-			"choose another one by --context or --kubeconfig")
+		return 0, fmt.Errorf("this API server has no %ss, so it is not a Chandler hub: choose another one by --context or --kubeconfig", of.kind)
 	case apierrors.IsForbidden(err) && namespace == "":
-		return nil, fmt.Errorf("list the ClusterRegistrations of all namespaces: %w; write -n NAMESPACE for a namespace that you may read", err)
+		return 0, fmt.Errorf("list the %ss of all namespaces: %w; write -n NAMESPACE for a namespace that you may read", of.kind, err)
 	case err != nil:
-		return nil, fmt.Errorf("list the ClusterRegistrations: %w", err)
+		return 0, fmt.Errorf("list the %ss: %w", of.kind, err)
 	}
-	return choose(list.Items, name, namespace)
+	var all []string
+	err = meta.EachListItem(list, func(o runtime.Object) error {
+		m, err := meta.Accessor(o)
+		if err == nil {
+			all = append(all, m.GetNamespace()+"/"+m.GetName())
+		}
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("read the %ss: %w", of.kind, err)
+	}
+	return choose(all, of, name, namespace)
 }
 
-func choose(regs []hubv1.ClusterRegistration, name, namespace string) (*hubv1.ClusterRegistration, error) {
-	var found []*hubv1.ClusterRegistration
-	var known, candidates []string
-	for i := range regs {
-		full := regs[i].Namespace + "/" + regs[i].Name
-		known = append(known, full)
-		if regs[i].Name == name {
-			found, candidates = append(found, &regs[i]), append(candidates, full)
+// choose returns which of all objects has a name.
+func choose(all []string, of kindOfObject, name, namespace string) (int, error) {
+	at := -1
+	var candidates []string
+	for i, full := range all {
+		if strings.HasSuffix(full, "/"+name) {
+			at, candidates = i, append(candidates, full)
 		}
 	}
 	where := "on this hub"
 	if namespace != "" {
 		where = fmt.Sprintf("in namespace %q", namespace)
 	}
-	slices.Sort(known)
+	slices.Sort(all)
 	slices.Sort(candidates)
 	switch {
-	case len(found) == 1:
-		return found[0], nil
-	case len(found) > 1:
-		return nil, fmt.Errorf("there are %d clusters called %q: %s; write one of these, or -n NAMESPACE", len(found), name,
+	case len(candidates) == 1:
+		return at, nil
+	case len(candidates) > 1:
+		return 0, fmt.Errorf("there are %d %ss called %q: %s; write one of these, or -n NAMESPACE", len(candidates), of.word, name,
 			status.List(candidates, maxNames))
-	case len(known) == 0:
-		return nil, fmt.Errorf("there is no ClusterRegistration %s: label an origin %s: \"true\", or leave out the namespace to look in all",
-			where, hubv1.RegisterLabel)
+	case len(all) == 0:
+		return 0, fmt.Errorf("there is no %s %s: %s, or leave out the namespace to look in all", of.kind, where, of.advice)
 	}
-	return nil, fmt.Errorf("there is no cluster %q %s; there are %s", name, where, status.List(known, maxNames))
+	return 0, fmt.Errorf("there is no %s %q %s; there are %s", of.word, name, where, status.List(all, maxNames))
 }

@@ -10,6 +10,7 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/match"
+	"github.com/chandler-hub/chandler/internal/rollout"
 )
 
 // compiled is a set that is ready to be rendered, or the part of it that compiles.
@@ -72,7 +73,9 @@ func (r *renderer) compile() {
 		r.refuse("AddonSet "+c.String(), priority)
 		graph := compile.Graph(s.Name, byNamespace[s.Namespace])
 		r.refuse("AddonSet "+c.String(), graph)
-		if err == nil && priority == nil && graph == nil {
+		_, strategy := rollout.New(s.Spec.Rollout)
+		r.refuse("AddonSet "+c.String(), strategy)
+		if err == nil && priority == nil && graph == nil && strategy == nil {
 			c.program = program
 		}
 	}

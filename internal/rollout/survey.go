@@ -26,6 +26,8 @@ type ClusterView struct {
 	State string
 	// Why says why it failed, or why nobody waits for it.
 	Why string
+	// Later is true if it gets the revision after the others of its wave, though nobody waits for it.
+	Later bool
 }
 
 // Survey returns the waves of the rollout of a revision as the clusters are now. It decides nothing.
@@ -51,7 +53,7 @@ func Survey(in Input, revision string) []WaveView {
 }
 
 func (d *deciding) view(m *member) ClusterView {
-	v := ClusterView{Cluster: m.Cluster, Why: m.why}
+	v := ClusterView{Cluster: m.Cluster, Why: m.why, Later: m.is == sickPending}
 	is := m.is
 	if d.strategy.atOnce && m.Start == nil {
 		is, v.Why = d.ofAll(m.Cluster)

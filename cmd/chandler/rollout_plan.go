@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/chandler-hub/chandler/internal/course"
+	"github.com/chandler-hub/chandler/internal/hubconfig"
+	"github.com/chandler-hub/chandler/internal/preview"
+)
+
+func rolloutPlanCommand() *cobra.Command {
+	var files []string
+	cmd := &cobra.Command{
+		Use:   "plan (SET | -f FILE|DIR|- [-f ...] [SET])",
+		Short: "Show how the next revision of a set would reach its clusters",
+		Long: `Shows which clusters are in which wave, in which order, and which of them start first with the next revision of a set. It reads
+the live hub; or, with -f, sets and clusters from files, as chandler render reads them. In files every cluster counts as healthy, and
+as one that has an older revision.`,
+		Example: `  chandler rollout plan cert-manager
+  chandler rollout plan -f fleet/ -f addons/cert-manager.yaml`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 1 || len(args) == 0 && len(files) == 0 {
+				return errors.New("rollout plan: write the name of a set, or files: chandler rollout plan SET, or -f FILE")
+			}
+			return nil
+		},
+	}
+	o := newRollout(cmd)
+	o.addHub(cmd)
+	cmd.Flags().StringArrayVarP(&files, "filename", "f", nil,
+		"file, folder (read recursively: *.yaml, *.yml, *.json) or - for standard input; may be repeated")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(files) > 0 {
+			name := ""
+			if len(args) > 0 {
+				name = args[0]
+			}
+			return o.planFiles(cmd, files, name)
+		}
+		in, err := o.find(cmd.Context(), args[0])
+		if err != nil {
+			return err
+		}
+		if err := o.clusters(cmd, in); err != nil {
+			return err
+		}
+		p, err := course.Plan(in)
+		if err != nil {
+			return err
+		}
+		return p.Flush(cmd.OutOrStdout())
+	}
+	return cmd
+}
+
+// planFiles prints the plans of the sets of files. If there are errors it prints what it can, and returns how many there are.
+func (o *rolloutOptions) planFiles(cmd *cobra.Command, files []string, name string) error {
+	r := &renderOptions{files: files, stdin: cmd.InOrStdin(), stdout: cmd.OutOrStdout(), stderr: cmd.ErrOrStderr()}
+	r.preview.Shared = o.reader.Hub
+	if err := r.preview.Complete(hubconfig.DefaultNamespace); err != nil {
+		return err
+	}
+	r.preview.Now = time.Now()
+	sets, registrations, report := preview.Select(r.fleet(), r.preview)
+	for _, text := range report.Errors {
+		r.fail(errors.New(text))
+	}
+	n := 0
+	for _, s := range sets {
+		full := s.Set.Namespace + "/" + s.Set.Name
+		if name != "" && name != full && name != s.Set.Name || *o.flags.Namespace != "" && *o.flags.Namespace != s.Set.Namespace {
+			continue
+		}
+		if n++; n > 1 {
+			fmt.Fprintln(r.stdout)
+		}
+		p, err := course.PlanOfFiles(&course.Input{Set: s.Set, Reach: s.Reach, Registrations: registrations, Now: r.preview.Now})
+		if err != nil {
+			r.fail(fmt.Errorf("AddonSet %s: %w", full, err))
+			continue
+		}
+		if err := p.Flush(r.stdout); err != nil {
+			return err
+		}
+	}
+	if n == 0 && r.errors == 0 {
+		r.fail(errors.New("there is no such AddonSet in the files"))
+	}
+	return r.result()
+}

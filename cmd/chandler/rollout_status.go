@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/chandler-hub/chandler/internal/course"
+)
+
+// again is how often `chandler rollout status --wait` looks.
+const again = 2 * time.Second
+
+func rolloutStatusCommand() *cobra.Command {
+	var clusters, wait bool
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use:   "status SET",
+		Short: "Show how the rollout of a set stands, and by which command it goes on",
+		Long: `Shows how the rollout of a set stands: the revision, the waves, what it waits for, and by which command it goes on. With --clusters
+it lists each cluster with its wave. With --wait it waits until every wave has passed, and ends with an error if the rollout fails
+or goes back.`,
+		Example: `  chandler rollout status cert-manager --clusters
+  chandler rollout status cert-manager -n flux-system --wait --timeout 1h`,
+		Args: oneSet("status"),
+	}
+	o := newRollout(cmd)
+	o.addHub(cmd)
+	f := cmd.Flags()
+	f.BoolVar(&clusters, "clusters", false, "list each cluster: its wave, its revision, and what it is in the rollout")
+	f.BoolVarP(&wait, "wait", "w", false, "wait until the rollout is complete")
+	f.DurationVar(&timeout, "timeout", 0, "how long to --wait; 0 is without an end")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if timeout != 0 && !wait {
+			return errors.New("rollout status: --timeout is how long to wait: write --wait too")
+		}
+		if wait {
+			if err := o.wait(cmd, args[0], timeout); err != nil {
+				return err
+			}
+		}
+		in, err := o.find(cmd.Context(), args[0])
+		if err != nil {
+			return err
+		}
+		if clusters {
+			if err := o.clusters(cmd, in); err != nil {
+				return err
+			}
+		}
+		p, err := course.Status(in, clusters)
+		if err != nil {
+			return err
+		}
+		return p.Flush(cmd.OutOrStdout())
+	}
+	return cmd
+}
+
+// wait waits until a rollout is complete, and says what changes meanwhile.
+func (o *rolloutOptions) wait(cmd *cobra.Command, name string, timeout time.Duration) error {
+	ctx := cmd.Context()
+	if timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, timeout, errTimeout)
+		defer cancel()
+	}
+	said := ""
+	for {
+		in, err := o.find(ctx, name)
+		if ctx.Err() != nil {
+			return fmt.Errorf("%w; the last that was seen of the rollout: %s", context.Cause(ctx), cmp.Or(said, "nothing"))
+		}
+		if err != nil {
+			return err
+		}
+		if over, err := course.Reached(in.Set); over {
+			return err
+		}
+		if text := course.Progress(in.Set); text != said {
+			sayLine(cmd.ErrOrStderr(), "%s", text)
+			said = text
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(again):
+		}
+	}
+}

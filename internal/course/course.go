@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package course says how the rollout of a set stands, how the next one would go, and which revisions there are; and it
+// writes the orders that people give. It asks the hub's own engine. It is pure: package live reads the objects.
+package course
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/match"
+	"github.com/chandler-hub/chandler/internal/page"
+	"github.com/chandler-hub/chandler/internal/provenance"
+	"github.com/chandler-hub/chandler/internal/rollout"
+	"github.com/chandler-hub/chandler/internal/status"
+)
+
+// Input is a set, and as much of what belongs to it as a report needs.
+type Input struct {
+	Set *hubv1.AddonSet
+	// Revisions are those of the set, the oldest first.
+	Revisions []appsv1.ControllerRevision
+	// Deliveries are those of the set.
+	Deliveries []hubv1.AddonDelivery
+	// Registrations are those of all clusters.
+	Registrations []hubv1.ClusterRegistration
+	// Reach is how far the sets of its namespace reach.
+	Reach match.Reach
+	// Notes say what could not be read.
+	Notes []string
+	Now   time.Time
+}
+
+func (in *Input) key() string { return in.Set.Namespace + "/" + in.Set.Name }
+
+// state returns the state of the rollout. A hub that has not seen the set has written none.
+func (in *Input) state() hubv1.RolloutStatus {
+	if in.Set.Status.Rollout == nil {
+		return hubv1.RolloutStatus{}
+	}
+	out := *in.Set.Status.Rollout
+	out.Revision = cmp.Or(out.Revision, in.Set.Status.Revision) // an older hub wrote the phase alone
+	return out
+}
+
+// command returns a command about a set, as people write it.
+func command(set *hubv1.AddonSet, verb, rest string) string {
+	text := fmt.Sprintf("chandler rollout %s %s -n %s", verb, set.Name, set.Namespace)
+	if rest != "" {
+		text += " " + rest
+	}
+	return text
+}
+
+// clusters returns the clusters of the set as the engine sees them, and those that have got nothing yet.
+func (in *Input) clusters() (clusters []rollout.Cluster, fresh []types.NamespacedName, err error) {
+	selector, err := match.New(in.Reach, &in.Set.Spec)
+	if err != nil {
+		return nil, nil, err
+	}
+	wanted := map[types.NamespacedName]*hubv1.ClusterRegistration{}
+	there := map[types.NamespacedName]bool{}
+	for i := range in.Registrations {
+		reg := &in.Registrations[i]
+		key := types.NamespacedName{Namespace: reg.Namespace, Name: reg.Name}
+		if there[key] = true; !status.Goes(reg) && selector.Matches(reg) {
+			wanted[key] = reg
+		}
+	}
+	for i := range in.Deliveries {
+		d := &in.Deliveries[i]
+		key := d.Spec.RegistrationRef.Key()
+		if !provenance.Named(d) || d.SetKey() != (types.NamespacedName{Namespace: in.Set.Namespace, Name: in.Set.Name}) {
+			continue // the hub did not make it, or for another set with the same label
+		}
+		if reg := wanted[key]; !d.Withdrawn() && (reg != nil || !there[key]) {
+			clusters = append(clusters, rollout.Observe(d, reg))
+		}
+		delete(wanted, key)
+	}
+	for key := range wanted {
+		fresh = append(fresh, key)
+	}
+	slices.SortFunc(fresh, func(a, b types.NamespacedName) int { return cmp.Compare(a.String(), b.String()) })
+	return clusters, fresh, nil
+}
+
+// engine returns what the hub decides from.
+func (in *Input) engine(clusters []rollout.Cluster) (rollout.Input, error) {
+	strategy, err := rollout.New(in.Set.Spec.Rollout)
+	if err != nil {
+		return rollout.Input{}, err
+	}
+	return rollout.Input{
+		Set: in.key(), Strategy: strategy, Pause: in.Set.Spec.Pause, Orders: rollout.Read(in.Set.Annotations),
+		Revision: in.Set.Status.Revision, State: in.Set.Status.Rollout, Clusters: clusters, Now: in.Now,
+		Exists: func(name string) bool { return in.find(name) != nil },
+		Same: rollout.Unchanged(func(name string) []byte {
+			if r := in.find(name); r != nil {
+				return r.Data.Raw
+			}
+			return nil
+		}),
+	}, nil
+}
+
+// find returns a revision by its name, or nil.
+func (in *Input) find(name string) *appsv1.ControllerRevision {
+	for i := range in.Revisions {
+		if in.Revisions[i].Name == name {
+			return &in.Revisions[i]
+		}
+	}
+	return nil
+}
+
+func ago(t, now time.Time) string {
+	return fmt.Sprintf("%s (%s ago)", t.UTC().Format(time.RFC3339), page.Since(&t, now))
+}

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package course_test
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"flag"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/course"
+	"github.com/chandler-hub/chandler/internal/crdschema"
+	"github.com/chandler-hub/chandler/internal/identity"
+	"github.com/chandler-hub/chandler/internal/match"
+	"github.com/chandler-hub/chandler/internal/page"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// load reads a set and what belongs to it from one file. A delivery gets the name that the hub gives.
+func load(t *testing.T, file string) *course.Input {
+	t.Helper()
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := &course.Input{Now: time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)}
+	for _, text := range strings.Split(string(raw), "\n---\n") {
+		var kind metav1.TypeMeta
+		decode(t, text, &kind, false)
+		switch kind.Kind {
+		case "AddonSet":
+			in.Set = decode(t, text, &hubv1.AddonSet{}, true)
+			in.Reach = match.Reach{Namespace: in.Set.Namespace, Platform: true}
+		case "AddonDelivery":
+			d := decode(t, text, &hubv1.AddonDelivery{}, true)
+			d.Name = cmp.Or(d.Name, identity.Delivery(d.Spec.AddonSetRef.Name, d.Spec.RegistrationRef.Key()))
+			in.Deliveries = append(in.Deliveries, *d)
+		case "ClusterRegistration":
+			in.Registrations = append(in.Registrations, *decode(t, text, &hubv1.ClusterRegistration{}, true))
+		case "ControllerRevision":
+			in.Revisions = append(in.Revisions, *decode(t, text, &appsv1.ControllerRevision{}, true))
+		default:
+			t.Fatalf("%s: what is %q", file, kind.Kind)
+		}
+	}
+	return in
+}
+
+func decode[T any](t *testing.T, text string, into *T, strict bool) *T {
+	t.Helper()
+	read := yaml.Unmarshal
+	if strict {
+		read = yaml.UnmarshalStrict
+	}
+	if err := read([]byte(text), into); err != nil {
+		t.Fatalf("%v in:\n%s", err, text)
+	}
+	return into
+}
+
+// play plays one command, with words as on the command line.
+func play(t *testing.T, in *course.Input, words []string) string {
+	t.Helper()
+	arg := func(i int) string {
+		if i < len(words) {
+			return words[i]
+		}
+		return ""
+	}
+	var p *page.Page
+	var order *course.Order
+	var err error
+	switch words[0] {
+	case "status":
+		p, err = course.Status(in, arg(1) == "--clusters")
+	case "plan":
+		p, err = course.Plan(in)
+	case "plan-of-files":
+		p, err = course.PlanOfFiles(&course.Input{Set: in.Set, Reach: in.Reach, Registrations: in.Registrations, Now: in.Now})
+	case "history":
+		p = course.History(in)
+	case "approve":
+		order, err = course.Approve(in, arg(1), "")
+	case "approve-seen":
+		order, err = course.Approve(in, "", arg(1))
+	case "expedite":
+		order, err = course.Expedite(in, strings.Join(words[1:], " "), "")
+	case "retry":
+		order, err = course.Retry(in, arg(1))
+	case "undo":
+		order, err = course.Undo(in, strings.TrimPrefix(arg(1), "--now"), words[len(words)-1] == "--now")
+	case "resume":
+		order, err = course.Resume(in)
+	case "pause":
+		order, err = course.Pause(in, arg(1), strings.Join(words[min(2, len(words)):], " "))
+	case "unpause":
+		order, err = course.Unpause(in)
+	case "wait":
+		over, err := course.Reached(in.Set)
+		if err != nil {
+			return "error: " + err.Error() + "\n"
+		}
+		return map[bool]string{true: "over: ", false: "waits: "}[over] + course.Progress(in.Set) + "\n"
+	default:
+		t.Fatalf("what is %q", words[0])
+	}
+	var out strings.Builder
+	switch {
+	case err != nil:
+		return "error: " + err.Error() + "\n"
+	case p != nil:
+		if err := p.Flush(&out); err != nil {
+			t.Fatal(err)
+		}
+		return out.String()
+	}
+	if order.Patch != nil {
+		raw, err := json.Marshal(order.Patch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		accepted(t, in.Set, raw)
+		out.WriteString(string(raw) + "\n")
+	}
+	out.WriteString(order.Says + "\n")
+	for _, n := range order.Notes {
+		out.WriteString("Note: " + n + "\n")
+	}
+	return out.String()
+}
+
+// accepted holds the set to its CRD, with an order's patch.
+func accepted(t *testing.T, set *hubv1.AddonSet, patch []byte) {
+	t.Helper()
+	schema, err := crdschema.Read(filepath.Join("..", "..", "config", "crd", "bases", "chandler.dev_addonsets.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var change struct {
+		Spec struct{ Pause *hubv1.RolloutPause }
+	}
+	if err := json.Unmarshal(patch, &change); err != nil {
+		t.Fatal(err)
+	}
+	after := set.DeepCopy()
+	if after.Spec.Pause = change.Spec.Pause; after.Spec.Pause == nil {
+		return
+	}
+	after.Status = hubv1.AddonSetStatus{}
+	raw, err := json.Marshal(after)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := schema.Check(t.Context(), raw); err != nil {
+		t.Errorf("%s: %v", patch, err)
+	}
+}
+
+// TestCommands plays the commands of each folder: those of args.txt, on the objects of in.yaml. A line that begins with + is a patch of
+// the set for the lines after it.
+func TestCommands(t *testing.T) {
+	folders, err := filepath.Glob(filepath.Join("testdata", "*"))
+	if err != nil || len(folders) == 0 {
+		t.Fatal(folders, err)
+	}
+	for _, dir := range folders {
+		t.Run(filepath.Base(dir), func(t *testing.T) {
+			lines, err := os.ReadFile(filepath.Join(dir, "args.txt"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			in := load(t, filepath.Join(dir, "in.yaml"))
+			var got strings.Builder
+			for _, line := range strings.Split(strings.TrimSpace(string(lines)), "\n") {
+				got.WriteString("$ " + line + "\n")
+				if patch, ok := strings.CutPrefix(line, "+"); ok {
+					decode(t, patch, in.Set, true)
+					got.WriteString("\n")
+					continue
+				}
+				got.WriteString(play(t, in, strings.Fields(line)) + "\n")
+			}
+			golden(t, filepath.Join(dir, "want.txt"), got.String())
+		})
+	}
+}
+
+func golden(t *testing.T, file, got string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	if d := gocmp.Diff(string(want), got); d != "" {
+		t.Errorf("%s: -want +got:\n%s", file, d)
+	}
+}

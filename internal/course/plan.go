@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package course
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/excerpt"
+	"github.com/chandler-hub/chandler/internal/page"
+	"github.com/chandler-hub/chandler/internal/rollout"
+)
+
+// next stands for the next revision of a set, and former for one that its clusters have, where nothing is known.
+const next, former = "next", "former"
+
+// Plan says how the next revision of a set would reach its clusters.
+func Plan(in *Input) (*page.Page, error) {
+	clusters, fresh, err := in.clusters()
+	if err != nil {
+		return nil, err
+	}
+	return in.plan(clusters, fresh)
+}
+
+// PlanOfFiles is Plan for a set that nothing is known of but files: its clusters count as healthy, and have an older revision.
+func PlanOfFiles(in *Input) (*page.Page, error) {
+	_, fresh, err := in.clusters()
+	if err != nil {
+		return nil, err
+	}
+	registrations := map[types.NamespacedName]*hubv1.ClusterRegistration{}
+	for i := range in.Registrations {
+		reg := &in.Registrations[i]
+		registrations[types.NamespacedName{Namespace: reg.Namespace, Name: reg.Name}] = reg
+	}
+	var clusters []rollout.Cluster
+	for _, key := range fresh {
+		clusters = append(clusters, rollout.Cluster{Key: key, Labels: registrations[key].Labels, Revision: former, Ready: true, Healthy: true})
+	}
+	return in.plan(clusters, nil)
+}
+
+func (in *Input) plan(clusters []rollout.Cluster, fresh []types.NamespacedName) (*page.Page, error) {
+	engine, err := in.engine(clusters)
+	if err != nil {
+		return nil, err
+	}
+	// Who starts first does not depend on when that is.
+	engine.Revision, engine.Pause = next, nil
+	engine.Orders = rollout.Read(map[string]string{hubv1.ExpediteAnnotation: rollout.Expedition(next, "")})
+	engine.Same = func(*rollout.Cluster, string) bool { return false }
+	first := map[types.NamespacedName]bool{}
+	decision := rollout.Decide(engine)
+	for _, s := range decision.Starts {
+		first[s.Cluster] = s.Revision == next
+	}
+	views := rollout.Survey(engine, next)
+
+	p := &page.Page{}
+	page.Fields(p, in.planHeader(engine.Strategy))
+	p.Notes(in.Notes)
+	if is := in.state(); is.Phase != "" && !complete(&is) {
+		p.Notes([]string{fmt.Sprintf("this is about the next revision; the rollout of %s is %s: %s", is.Revision, is.Phase,
+			command(in.Set, "status", ""))})
+	}
+	if len(clusters)+len(fresh) == 0 {
+		p.Text("\nThe set selects no cluster.\n")
+		return p, nil
+	}
+	if !engine.Strategy.AtOnce() {
+		p.Table("", []string{"WAVE", "CLUSTERS", "AT ONCE", "MAY FAIL", "THEN"}, waveRows(views))
+	}
+	p.Table("", []string{"CLUSTER", "WAVE", "STARTS"}, startRows(views, first, engine.Strategy.AtOnce(), fresh))
+	return p, nil
+}
+
+func (in *Input) planHeader(s *rollout.Strategy) []page.Field {
+	fields := []page.Field{{Name: "AddonSet", Text: in.key()}}
+	add := func(name, text string) { fields = append(fields, page.Field{Name: name, Text: excerpt.Line(text)}) }
+	if s.AtOnce() {
+		add("Strategy", "every cluster gets a new revision at once")
+	} else {
+		add("Strategy", "waves, one after the other")
+		add("Deadline", fmt.Sprintf("%s for each cluster", excerpt.Duration(s.Deadline())))
+		failure := "it stops, and each cluster stays as it is"
+		if s.GoesBack() {
+			failure = "the clusters that have it get the last completed revision again"
+		}
+		add("If it fails", failure)
+	}
+	if n, isOpen, until := s.Windows(in.Now); n > 0 && !s.AtOnce() {
+		text := "closed, and none opens any more"
+		switch {
+		case isOpen:
+			text = "open until " + until.UTC().Format(time.RFC3339)
+		case !until.IsZero():
+			text = "closed, opens at " + until.UTC().Format(time.RFC3339)
+		}
+		add("Windows", fmt.Sprintf("%d; now %s", n, text))
+	}
+	if p := in.Set.Spec.Pause; p != nil && (p.Until == nil || in.Now.Before(p.Until.Time)) {
+		add("Paused", pauseText(p))
+	}
+	return fields
+}
+
+func waveRows(views []rollout.WaveView) [][]string {
+	var rows [][]string
+	for i := range views {
+		w := &views[i]
+		var then []string
+		if w.Soak > 0 {
+			then = append(then, "soaks "+excerpt.Duration(w.Soak))
+		}
+		if w.Manual {
+			then = append(then, "waits for approval")
+		}
+		n := len(w.Clusters)
+		rows = append(rows, []string{w.Name, strconv.Itoa(n), strconv.Itoa(min(w.AtOnce, n)), strconv.Itoa(min(w.MayFail, n)),
+			strings.Join(then, ", ")})
+	}
+	return rows
+}
+
+func startRows(views []rollout.WaveView, first map[types.NamespacedName]bool, atOnce bool, fresh []types.NamespacedName) [][]string {
+	var rows [][]string
+	begun := slices.IndexFunc(views, func(w rollout.WaveView) bool {
+		return slices.ContainsFunc(w.Clusters, func(c rollout.ClusterView) bool { return first[c.Key] })
+	})
+	for i, w := range views {
+		for _, c := range w.Clusters {
+			starts := ""
+			switch {
+			case atOnce:
+				starts, w.Name = "first", "-"
+			case first[c.Key]:
+				starts = "first"
+			case c.Later:
+				starts = "after the others of its wave: " + excerpt.Line(c.Why)
+			case c.State == "Skipped":
+				starts = "skipped: " + excerpt.Line(c.Why)
+			case i <= begun:
+				starts = "when another one is done"
+			case i > 0:
+				starts = "after wave " + views[i-1].Name
+			}
+			rows = append(rows, []string{c.Key.String(), w.Name, page.Dash(starts)})
+		}
+	}
+	for _, key := range fresh {
+		rows = append(rows, []string{key.String(), "-", "at once: it has nothing yet, and waits for no wave"})
+	}
+	return rows
+}
+
+func pauseText(p *hubv1.RolloutPause) string {
+	text := "until somebody removes spec.pause"
+	if p.Until != nil {
+		text = "until " + p.Until.UTC().Format(time.RFC3339)
+	}
+	if p.Reason != "" {
+		text += ": " + p.Reason
+	}
+	return text
+}

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package course
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/excerpt"
+	"github.com/chandler-hub/chandler/internal/identity"
+	"github.com/chandler-hub/chandler/internal/page"
+	"github.com/chandler-hub/chandler/internal/rollout"
+	"github.com/chandler-hub/chandler/internal/status"
+)
+
+// Status says how the rollout of a set stands; clusters adds each cluster.
+func Status(in *Input, clusters bool) (*page.Page, error) {
+	p, is := &page.Page{}, in.state()
+	page.Fields(p, in.header(&is))
+	p.Notes(append(slices.Clone(in.Notes), in.doubts()...))
+	p.Table("", []string{"WAVE", "TOTAL", "DONE", "RUNNING", "FAILED", "SKIPPED", "STATE"}, waves(&is))
+	var failed [][]string
+	for _, text := range is.Failed {
+		name, why, _ := strings.Cut(text, " (")
+		failed = append(failed, []string{name, excerpt.Line(strings.TrimSuffix(why, ")"))})
+	}
+	p.Table("", []string{"FAILED", "WHY"}, failed)
+	if n := failures(&is); n > len(failed) {
+		p.Line(fmt.Sprintf("and %d more: %s", n-len(failed), command(in.Set, "status", "--clusters")))
+	}
+	if !clusters {
+		return p, nil
+	}
+	rows, err := in.clusterRows(&is)
+	if err != nil {
+		return nil, err
+	}
+	if len(rows) == 0 {
+		p.Text("\nThe set selects no cluster.\n")
+	}
+	p.Table("", []string{"CLUSTER", "WAVE", "REVISION", "STATE", "WHY"}, rows)
+	return p, nil
+}
+
+// header describes the rollout.
+func (in *Input) header(is *hubv1.RolloutStatus) []page.Field {
+	fields := []page.Field{{Name: "AddonSet", Text: in.key()}}
+	add := func(name, text string) {
+		if text != "" {
+			fields = append(fields, page.Field{Name: name, Text: excerpt.Line(text)})
+		}
+	}
+	if is.Phase == "" {
+		add("Phase", "none: the hub has not rolled out a revision of the set yet")
+		return fields
+	}
+	add("Phase", string(is.Phase))
+	add("Revision", is.Revision)
+	if is.Started != nil {
+		add("Started", ago(is.Started.Time, in.Now))
+	}
+	add("Present wave", is.Wave)
+	if is.WaveReady != nil {
+		add("Wave Ready", ago(is.WaveReady.Time, in.Now))
+	}
+	if c := in.Set.Status.Clusters; c != nil && len(is.Waves) == 0 && is.Phase != hubv1.RolloutWithdrawing {
+		add("Clusters", fmt.Sprintf("all at once; %s have been Ready on the newest revision, %d failed, %d offline", c.UpdatedSummary,
+			c.Failed, c.Offline))
+	}
+	if !identity.SameContent(is.CompletedRevision, is.Revision) {
+		add("Completed", is.CompletedRevision)
+	}
+	add("Ahead", in.ahead(is))
+	orders := rollout.Read(in.Set.Annotations)
+	if reason, ok := orders.Expedited(is.Revision); ok {
+		add("Expedited", cmp.Or(reason, "yes"))
+	}
+	add("Waits for", is.WaitingFor)
+	for i, text := range in.ways(is) {
+		add([]string{"To go on", "Or"}[min(i, 1)], text)
+	}
+	return fields
+}
+
+// ahead says that the set has a revision that its clusters do not get; "" if that is not so.
+func (in *Input) ahead(is *hubv1.RolloutStatus) string {
+	newest := in.Set.Status.Revision
+	if is.Phase != hubv1.RolloutRolledBack && is.Phase != hubv1.RolloutRollingBack || identity.SameContent(newest, is.Revision) {
+		return ""
+	}
+	have := "have"
+	if is.Phase == hubv1.RolloutRollingBack {
+		have = "get"
+	}
+	why := "somebody has undone (annotation " + hubv1.UndoAnnotation + ")"
+	if !in.undone() {
+		why = "failed, and is not rolled out again by itself"
+	}
+	return fmt.Sprintf("the set (Git) is ahead of its clusters: they %s %s, and not %s, which %s", have, is.Revision, newest, why)
+}
+
+// undone returns whether somebody has undone the newest revision.
+func (in *Input) undone() bool {
+	orders := rollout.Read(in.Set.Annotations)
+	return orders.Undone(in.Set.Status.Revision) != ""
+}
+
+// ways returns the commands by which the rollout goes on.
+func (in *Input) ways(is *hubv1.RolloutStatus) []string {
+	set, this := in.Set, "--revision "+is.Revision
+	switch is.Phase {
+	case hubv1.RolloutWaitingForApproval:
+		return []string{command(set, "approve", this)}
+	case hubv1.RolloutSoaking, hubv1.RolloutWaitingForWindow:
+		return []string{command(set, "expedite", this+" --reason TEXT")}
+	case hubv1.RolloutPaused:
+		return []string{command(set, "unpause", "")}
+	case hubv1.RolloutFailed:
+		return []string{"a new revision in Git", command(set, "retry", this), command(set, "undo", "")}
+	case hubv1.RolloutRolledBack:
+		if in.undone() {
+			return []string{"a new revision in Git", command(set, "resume", "")}
+		}
+		return []string{"a new revision in Git", command(set, "retry", "--revision "+set.Status.Revision)}
+	case hubv1.RolloutRollingBack:
+		if in.undone() {
+			return []string{command(set, "resume", "")}
+		}
+	}
+	return nil
+}
+
+// doubts say why the status may not be about the set as it is.
+func (in *Input) doubts() []string {
+	set := in.Set
+	switch c := status.Find(set, hubv1.StalledCondition); {
+	case set.DeletionTimestamp != nil:
+		return []string{"the set is being deleted, and withdrawn from its clusters"}
+	case set.Status.ObservedGeneration != set.Generation:
+		return []string{"the hub has not looked at the last change of the set yet; this is about the set as it was before"}
+	case c != nil:
+		return []string{"the set is not valid, so its last change is not rolled out: " + excerpt.Line(c.Message)}
+	}
+	return nil
+}
+
+// waves returns a row for each wave.
+func waves(is *hubv1.RolloutStatus) [][]string {
+	var rows [][]string
+	present := slices.IndexFunc(is.Waves, func(w hubv1.WaveStatus) bool { return w.Name == is.Wave })
+	if present < 0 && complete(is) {
+		present = len(is.Waves)
+	}
+	for i, w := range is.Waves {
+		state := "to come"
+		switch {
+		case i < present:
+			state = "passed"
+		case i == present:
+			state = "present"
+		}
+		row := []string{w.Name}
+		for _, n := range []int32{w.Total, w.Done, w.Running, w.Failed, w.Skipped} {
+			row = append(row, strconv.Itoa(int(n)))
+		}
+		rows = append(rows, append(row, state))
+	}
+	return rows
+}
+
+// complete returns whether nothing is left to do in a rollout.
+func complete(is *hubv1.RolloutStatus) bool {
+	return is.Phase == hubv1.RolloutDone || is.Phase == hubv1.RolloutRolledBack
+}
+
+func failures(is *hubv1.RolloutStatus) (n int) {
+	for _, w := range is.Waves {
+		n += int(w.Failed)
+	}
+	return n
+}
+
+// clusterRows returns a row for each cluster: wave by wave, in the order in which they start.
+func (in *Input) clusterRows(is *hubv1.RolloutStatus) ([][]string, error) {
+	clusters, fresh, err := in.clusters()
+	if err != nil {
+		return nil, err
+	}
+	engine, err := in.engine(clusters)
+	if err != nil {
+		return nil, err
+	}
+	var rows [][]string
+	for _, w := range rollout.Survey(engine, is.Revision) {
+		for _, c := range w.Clusters {
+			name := w.Name
+			if engine.Strategy.AtOnce() {
+				name = ""
+			}
+			rows = append(rows, []string{c.Key.String(), page.Dash(name), c.Revision, c.State, excerpt.Line(c.Why)})
+		}
+	}
+	for _, key := range fresh {
+		rows = append(rows, []string{key.String(), "-", "-", "New", "gets its first revision at once, without a wave"})
+	}
+	return rows, nil
+}
+
+// Reached says whether nobody has to wait for a rollout any longer, and why it cannot be completed without somebody.
+func Reached(set *hubv1.AddonSet) (over bool, err error) {
+	is := set.Status.Rollout
+	if set.DeletionTimestamp != nil {
+		return true, fmt.Errorf("AddonSet %s/%s is being deleted", set.Namespace, set.Name)
+	}
+	if is == nil || set.Status.ObservedGeneration != set.Generation {
+		return false, nil
+	}
+	if c := status.Find(set, hubv1.StalledCondition); c != nil {
+		return true, fmt.Errorf("AddonSet %s/%s is not valid: %s", set.Namespace, set.Name, excerpt.Line(c.Message))
+	}
+	switch is.Phase {
+	case hubv1.RolloutDone:
+		return true, nil
+	case hubv1.RolloutFailed, hubv1.RolloutRolledBack:
+		return true, fmt.Errorf("the rollout is %s, and waits for %s", is.Phase, excerpt.Line(is.WaitingFor))
+	}
+	return false, nil
+}
+
+// Progress says in one line how a rollout stands, for somebody who waits.
+func Progress(set *hubv1.AddonSet) string {
+	if set.Status.Rollout == nil || set.Status.ObservedGeneration != set.Generation {
+		return "the hub has not looked at the set yet"
+	}
+	is := set.Status.Rollout
+	text := string(is.Phase) + " " + is.Revision
+	for _, w := range is.Waves {
+		if w.Name == is.Wave {
+			text += fmt.Sprintf(", wave %s: %d of %d done", w.Name, w.Done, w.Total)
+			for _, n := range []struct {
+				n    int32
+				what string
+			}{{w.Running, "running"}, {w.Failed, "failed"}, {w.Skipped, "skipped"}} {
+				if n.n > 0 {
+					text += fmt.Sprintf(", %d %s", n.n, n.what)
+				}
+			}
+		}
+	}
+	if c := set.Status.Clusters; c != nil && len(is.Waves) == 0 {
+		text += ", " + c.UpdatedSummary + " clusters updated"
+	}
+	if is.WaitingFor != "" {
+		text += ", waits for " + is.WaitingFor
+	}
+	return excerpt.Line(text)
+}

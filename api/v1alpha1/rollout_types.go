@@ -26,7 +26,7 @@ type Rollout struct {
 	Waves []Wave `json:"waves,omitempty"`
 
 	// deadline is how long a cluster may take to be Ready on a new revision; 30 minutes by default. It counts from when
-	// the hub gave the cluster the revision, or from when the cluster answers again. After it, the cluster has failed.
+	// the hub gave the cluster the revision, also while the cluster does not answer. After it, the cluster has failed.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="must be a duration of more than nothing, such as 30m"
 	Deadline *metav1.Duration `json:"deadline,omitempty"`
@@ -101,16 +101,19 @@ type Wave struct {
 	// size limits the wave to so many of those clusters, a number or a percentage, rounded up. Which ones is decided by a
 	// hash of cluster and set: they are the same every time, and others for each set.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="type(self) == string || self >= 0 && self <= 2147483647",message="must be a number such as 5, or a percentage such as 25%"
 	Size *intstr.IntOrString `json:"size,omitempty"`
 
 	// maxConcurrency is how many clusters of the wave may work on the new revision at once, a number or a percentage,
 	// rounded up, at least 1; by default the whole wave.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="type(self) == string || self >= 0 && self <= 2147483647",message="must be a number such as 5, or a percentage such as 25%"
 	MaxConcurrency *intstr.IntOrString `json:"maxConcurrency,omitempty"`
 
 	// maxFailures is how many clusters of the wave may fail, a number or a percentage, rounded down; 0 by default. One
 	// more stops the rollout.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="type(self) == string || self >= 0 && self <= 2147483647",message="must be a number such as 5, or a percentage such as 25%"
 	MaxFailures *intstr.IntOrString `json:"maxFailures,omitempty"`
 
 	// soak is how long the next wave waits after the last cluster of this one was Ready on the revision, by the hub's clock.

@@ -6,7 +6,6 @@ package crdschema
 
 import (
 	"context"
-	"encoding/json"
 	"os"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
@@ -14,6 +13,7 @@ import (
 	structural "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apimachinery/pkg/util/json"
 	apiservercel "k8s.io/apiserver/pkg/apis/cel"
 	"sigs.k8s.io/yaml"
 )
@@ -57,7 +57,7 @@ func (s *Schema) Check(ctx context.Context, text []byte) error {
 	if err != nil {
 		return err
 	}
-	if err := json.Unmarshal(raw, &object); err != nil {
+	if err := json.Unmarshal(raw, &object); err != nil { // whole numbers are int64, as for the API server
 		return err
 	}
 	errs := validation.ValidateCustomResource(nil, object, s.open)

@@ -41,7 +41,30 @@ func TestWhatIsTakenCanBeRead(t *testing.T) {
 	}
 }
 
-// TestTimesHaveARule: each time and duration of a spec is checked by an expression, which reads it as Go does.
+// TestAmountsCanBeRead: a number or percentage of a wave is a 32-bit number in Go, and any number on the API server.
+func TestAmountsCanBeRead(t *testing.T) {
+	schema, err := crdschema.Read("../../config/crd/bases/chandler.dev_addonsets.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for amount, good := range map[string]bool{
+		"1": true, "2147483647": true, `"25%"`: true, "2147483648": false, "-2147483649": false, "-1": false, "1e30": false, "1.5": false, "{}": false,
+	} {
+		for _, field := range []string{"size", "maxConcurrency", "maxFailures"} {
+			raw, err := yaml.YAMLToJSON(fmt.Appendf(nil, "{apiVersion: chandler.dev/v1alpha1, kind: AddonSet, metadata: {name: x, namespace: tenant}, spec: {selectAll: true, rollout: {waves: [{name: first, %s: %s}]}, addons: [{name: x, manifests: {objects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: x}}]}}]}}", field, amount))
+			if err != nil {
+				t.Fatal(err)
+			}
+			invalid := schema.Check(t.Context(), raw)
+			read := json.Unmarshal(raw, &hubv1.AddonSet{}) == nil
+			if taken := invalid == nil; taken && !read || taken != good {
+				t.Errorf("%s: %s is taken: %t (%v), and can be read: %t", field, amount, taken, invalid, read)
+			}
+		}
+	}
+}
+
+// TestTimesHaveARule: each time, duration and amount of a spec is checked by an expression, which reads it as Go does.
 func TestTimesHaveARule(t *testing.T) {
 	files, err := filepath.Glob("../../config/crd/bases/*.yaml")
 	if err != nil || len(files) == 0 {
@@ -68,7 +91,7 @@ func TestTimesHaveARule(t *testing.T) {
 		var look func(path string, v any)
 		look = func(path string, v any) {
 			schema, _ := v.(map[string]any)
-			if schema["format"] == "date-time" || schema["format"] == "duration" {
+			if schema["format"] == "date-time" || schema["format"] == "duration" || schema["x-kubernetes-int-or-string"] == true {
 				if found++; schema["x-kubernetes-validations"] == nil {
 					t.Errorf("%s: %s has no rule", filepath.Base(file), path)
 				}

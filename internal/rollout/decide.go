@@ -367,14 +367,15 @@ func (d *deciding) startSame() {
 
 // admitted returns whether a cluster may start now, by the windows.
 func (d *deciding) admitted() bool {
-	isOpen, until := open(d.strategy.windows, d.now)
+	isOpen, opens := open(d.strategy.windows, d.now)
 	if _, expedited := d.Orders.expedited(d.target); isOpen || expedited || d.back {
 		return true
 	}
-	if !until.IsZero() { // a schedule may be over
-		d.look(until)
+	d.state.WaitingFor = "a window, and none opens any more"
+	if !opens.IsZero() {
+		d.look(opens)
+		d.state.WaitingFor = "a window, which opens at " + opens.Format(time.RFC3339)
 	}
-	d.state.WaitingFor = "a window, which opens at " + until.UTC().Format(time.RFC3339)
 	if !d.complete() && !slices.ContainsFunc(d.places, func(p place) bool { return p.busy() > 0 }) {
 		d.state.Phase = hubv1.RolloutWaitingForWindow
 	}

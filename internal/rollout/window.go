@@ -29,6 +29,9 @@ func newWindow(in hubv1.RolloutWindow) (window, error) {
 	if strings.Contains(in.Schedule, "TZ") {
 		return window{}, fmt.Errorf("schedule: %q names a time zone; write it as timeZone", in.Schedule)
 	}
+	if strings.HasPrefix(in.Schedule, "@every") {
+		return window{}, fmt.Errorf("schedule: %q says how often, and not when; write five fields, as in a CronJob", in.Schedule)
+	}
 	opens, err := cron.ParseStandard(in.Schedule)
 	if err != nil {
 		return window{}, fmt.Errorf("schedule: %q: %w", in.Schedule, err)
@@ -42,33 +45,20 @@ func newWindow(in hubv1.RolloutWindow) (window, error) {
 	return window{opens: opens, duration: in.Duration.Duration, zone: zone}, nil
 }
 
-// open returns whether a window is open at a time, and when that changes next. Without windows, it is always open, and the
-// time is zero.
-func open(windows []window, now time.Time) (isOpen bool, until time.Time) {
-	var next time.Time
+// open returns whether a window is open at a time, and otherwise when the next one opens; zero if none does any more. Without
+// windows, it is always open. It looks at one opening of each window, however many there are: anybody who writes a set says
+// how often one opens, and for how long.
+func open(windows []window, now time.Time) (isOpen bool, opens time.Time) {
 	for _, w := range windows {
-		// The last opening that still counts, if there is any, comes after this.
+		// The first opening that still counts, if there is any, comes after this.
 		opened := w.opens.Next(now.Add(-w.duration).In(w.zone))
-		if opened.IsZero() {
-			continue
-		}
-		if !opened.After(now) {
-			isOpen = true
-			for again := opened; !again.IsZero() && !again.After(now); again = w.opens.Next(again) {
-				opened = again
-			}
-			if closes := opened.Add(w.duration); closes.After(until) {
-				until = closes
-			}
-		} else if next.IsZero() || opened.Before(next) {
-			next = opened
+		switch {
+		case opened.IsZero():
+		case !opened.After(now):
+			return true, time.Time{}
+		case opens.IsZero() || opened.Before(opens):
+			opens = opened.UTC()
 		}
 	}
-	switch {
-	case len(windows) == 0:
-		return true, time.Time{}
-	case isOpen:
-		return true, until.UTC()
-	}
-	return false, next.UTC()
+	return len(windows) == 0, opens
 }

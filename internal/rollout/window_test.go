@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+)
+
+// TestOpenIsCheap: a tenant may write a window that opens every minute and stays open for a lifetime. It costs no more than another.
+func TestOpenIsCheap(t *testing.T) {
+	var windows []window
+	for range 16 {
+		w, err := newWindow(hubv1.RolloutWindow{Schedule: "* * * * *", Duration: metav1.Duration{Duration: 2000000 * time.Hour}, TimeZone: "Europe/Berlin"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		windows = append(windows, w)
+	}
+	done := make(chan bool, 1)
+	go func() {
+		isOpen, _ := open(windows, time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC))
+		done <- isOpen
+	}()
+	select {
+	case isOpen := <-done:
+		if !isOpen {
+			t.Error("it is not open")
+		}
+	case <-time.After(5 * time.Second):
+		t.Fatal("it takes more than five seconds")
+	}
+}
+
+// TestEveryIsNoWindow: "@every 1h" counts from when it is asked, and so it would never come.
+func TestEveryIsNoWindow(t *testing.T) {
+	_, err := newWindow(hubv1.RolloutWindow{Schedule: "@every 1h", Duration: metav1.Duration{Duration: time.Minute}})
+	if err == nil || !strings.Contains(err.Error(), "schedule") {
+		t.Error(err)
+	}
+}

@@ -158,6 +158,12 @@ func (r *rolling) bad(t *testing.T) {
 		if err := condition(ctx, r.Client, set, hubv1.RolloutPausedCondition, metav1.ConditionTrue, string(hubv1.RolloutRolledBack)); err != nil {
 			return err
 		}
+		if err := condition(ctx, r.Client, set, hubv1.ReadyCondition, metav1.ConditionFalse, hubv1.RolloutFailedReason); err != nil {
+			return err
+		}
+		if says := conditionOf(set, hubv1.ReadyCondition).Message; !strings.Contains(says, "failed: c00 (worker: ") {
+			return fmt.Errorf("it does not name the cluster: %s", says)
+		}
 		return condition(ctx, r.Client, set, hubv1.RolloutCompleteCondition, metav1.ConditionFalse, "")
 	})
 }

@@ -31,6 +31,8 @@ type options struct {
 	Once bool
 	// Teams has two teams arrive after that.
 	Teams bool
+	// Rollout shows after that how a bad edit stops at the first cluster.
+	Rollout bool
 	// Timeout bounds the wait for the add-ons.
 	Timeout time.Duration
 }
@@ -86,6 +88,11 @@ func run(ctx context.Context, o options) (err error) {
 		time.Since(labelled).Round(100*time.Millisecond), time.Since(started).Round(time.Second))
 	if o.Teams {
 		if err := f.teams(ctx, o.Timeout); err != nil {
+			return interrupted(ctx, err)
+		}
+	}
+	if o.Rollout {
+		if err := f.rollout(ctx, o.Timeout); err != nil {
 			return interrupted(ctx, err)
 		}
 	}

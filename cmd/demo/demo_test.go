@@ -52,6 +52,7 @@ func TestDemo(t *testing.T) {
 	expect.NoError(t, f.watch(ctx, expect.Patience))
 	expect.NoError(t, f.readBack(ctx))
 	expect.NoError(t, f.teams(ctx, expect.Patience))
+	expect.NoError(t, f.rollout(ctx, expect.Patience))
 	for _, row := range []string{"search  edge1    system:serviceaccount:chandler-search:search  yes                        no                      no\n"} {
 		if !strings.Contains(out.String(), row) {
 			t.Errorf("there is no %q in\n%s", row, out.String())

@@ -41,6 +41,7 @@ processes, labels them, and shows how the add-ons of examples/quickstart arrive.
 	cmd.Flags().StringVar(&o.Hub, "hub", "", "the hub's binary (default: built from this checkout)")
 	cmd.Flags().BoolVar(&o.Once, "once", false, "exit when every add-on is Ready and has been read back from every cluster")
 	cmd.Flags().BoolVar(&o.Teams, "teams", false, "then have the two teams of examples/teams arrive on two clusters")
+	cmd.Flags().BoolVar(&o.Rollout, "rollout", false, "then show how a bad edit of examples/rollout stops at the first cluster, and goes back")
 	cmd.Flags().DurationVar(&o.Timeout, "timeout", defaultTimeout, "how long the add-ons may take to arrive")
 	return cmd
 }

@@ -191,8 +191,8 @@ func summary(set *hubv1.AddonSet, f *fleet, invalid error) status.Summary {
 	switch {
 	case invalid != nil:
 		return status.Summary{Phase: status.Stalled, Reason: hubv1.InvalidSpecReason, Message: invalid.Error() + ". Clusters keep what they have"}
-	case set.Status.Rollout != nil && set.Status.Rollout.Phase == hubv1.RolloutFailed:
-		return status.Summary{Phase: status.Broken, Reason: hubv1.RolloutFailedReason, Message: updated + "; " + set.Status.Rollout.WaitingFor +
+	case rollout.Barred(set.Status.Rollout, set.Status.Revision):
+		return status.Summary{Phase: status.Broken, Reason: hubv1.RolloutFailedReason, Message: updated + f.rollout +
 			"; failed: " + status.List(set.Status.Rollout.Failed, 3)}
 	case f.counts.Matched == 0:
 		return status.Summary{Phase: status.Done, Reason: hubv1.NoClusterMatchesReason, Message: f.nothing + f.leaving()}

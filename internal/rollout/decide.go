@@ -139,8 +139,11 @@ func at(t time.Time) *metav1.Time {
 // same returns whether two revisions have the same content.
 func same(a, b string) bool { return identity.SameContent(a, b) }
 
-func (d *deciding) barred(revision string) bool {
-	return slices.ContainsFunc(d.state.FailedRevisions, func(r string) bool { return same(r, revision) })
+func (d *deciding) barred(revision string) bool { return Barred(&d.state, revision) }
+
+// Barred returns whether a revision has failed, and is not rolled out by itself. The state may be nil.
+func Barred(state *hubv1.RolloutStatus, revision string) bool {
+	return state != nil && slices.ContainsFunc(state.FailedRevisions, func(r string) bool { return same(r, revision) })
 }
 
 func (d *deciding) pausedNow() bool {
@@ -182,15 +185,15 @@ func (d *deciding) complete() bool {
 // count finds out what each cluster is.
 func (d *deciding) count() {
 	present := d.present()
-	d.state.Failed = nil
+	var named []string
 	for i := range d.places {
 		p := &d.places[i]
 		for j := range p.members {
 			m := &p.members[j]
 			m.is, m.why = d.judge(m.Cluster, i < present)
 			p.n[m.is]++
-			if m.is == failed && len(d.state.Failed) < maxNamed {
-				d.state.Failed = append(d.state.Failed, fmt.Sprintf("%s (%s)", m.Key.Name, m.why))
+			if m.is == failed && len(named) < maxNamed {
+				named = append(named, fmt.Sprintf("%s (%s)", m.Key.Name, m.why))
 			}
 			if m.is == running || m.is == sickRunning {
 				d.look(m.Start.Time.Add(d.strategy.deadline))
@@ -200,6 +203,9 @@ func (d *deciding) count() {
 				d.give(m.Cluster, d.target, false, m.Start.Time.Time)
 			}
 		}
+	}
+	if len(named) > 0 || !d.barred(d.Revision) { // else it says why the revision is barred, also after the rollback
+		d.state.Failed = named
 	}
 }
 

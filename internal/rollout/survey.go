@@ -126,7 +126,9 @@ func (s *Strategy) GoesBack() bool { return s.rollback }
 
 // Windows returns how many windows there are, whether one is open at a time, and when that changes; zero if never.
 func (s *Strategy) Windows(now time.Time) (n int, isOpen bool, until time.Time) {
-	isOpen, until = open(s.windows, now)
+	if isOpen, until = open(s.windows, now); isOpen {
+		until = closes(s.windows, now)
+	}
 	return len(s.windows), isOpen, until
 }
 

@@ -62,3 +62,32 @@ func open(windows []window, now time.Time) (isOpen bool, opens time.Time) {
 	}
 	return len(windows) == 0, opens
 }
+
+// closes returns when the last of the windows that are open at a time closes. It looks for the last opening by halves, since
+// there may be any number of them.
+func closes(windows []window, now time.Time) time.Time {
+	var out time.Time
+	for _, w := range windows {
+		before := func(t time.Time) (opened time.Time, is bool) {
+			opened = w.opens.Next(t.In(w.zone))
+			return opened, !opened.IsZero() && !opened.After(now)
+		}
+		from, to := now.Add(-w.duration), now
+		opened, isOpen := before(from)
+		if !isOpen {
+			continue
+		}
+		for to.Sub(from) > time.Second {
+			half := from.Add(to.Sub(from) / 2)
+			if later, is := before(half); is {
+				from, opened = half, later
+			} else {
+				to = half
+			}
+		}
+		if end := opened.Add(w.duration); end.After(out) {
+			out = end.UTC()
+		}
+	}
+	return out
+}

@@ -44,3 +44,26 @@ func TestEveryIsNoWindow(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestWindowCloses: a window that is open says when it closes, however often it opens.
+func TestWindowCloses(t *testing.T) {
+	now := time.Date(2026, 12, 1, 12, 0, 0, 0, time.UTC)
+	for schedule, want := range map[string]struct {
+		duration time.Duration
+		until    string
+	}{
+		"0 10 * * *":    {4 * time.Hour, "2026-12-01T13:00:00Z"},
+		"* * * 1-6 *":   {8760 * time.Hour, "2027-06-30T21:59:00Z"}, // a minute before midnight of a summer day
+		"* * * * *":     {2000000 * time.Hour, now.Add(2000000 * time.Hour).Format(time.RFC3339)},
+		"0 10,11 1 * *": {4 * time.Hour, "2026-12-01T14:00:00Z"},
+		"0 14 * * *":    {time.Hour, ""},
+	} {
+		s, err := New(&hubv1.Rollout{Windows: []hubv1.RolloutWindow{{Schedule: schedule, Duration: metav1.Duration{Duration: want.duration}, TimeZone: "Europe/Berlin"}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, isOpen, until := s.Windows(now); isOpen && until.Format(time.RFC3339) != want.until || isOpen != (want.until != "") {
+			t.Errorf("%s: open %t, %s; want %s", schedule, isOpen, until, want.until)
+		}
+	}
+}

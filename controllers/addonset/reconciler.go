@@ -94,18 +94,19 @@ func (r *Reconciler) serve(ctx context.Context, set *hubv1.AddonSet) (time.Durat
 	if err != nil {
 		return 0, err
 	}
+	verdict, err := r.guard(ctx, set, fleet.removals)
+	if err != nil {
+		return 0, err
+	}
 	var next rollout.Decision
 	if invalid != nil {
 		fleet.admit(true)
 	} else {
+		fleet.granted(&verdict)
 		if next, err = r.roll(ctx, set, fleet); err != nil {
 			return 0, err
 		}
 		r.publish(ctx, set, selector, &next)
-	}
-	verdict, err := r.guard(ctx, set, fleet.removals)
-	if err != nil {
-		return 0, err
 	}
 	r.summarize(set, fleet, invalid)
 	if err := apply.StatusUnchanged(ctx, r.Client, before, set); err != nil {

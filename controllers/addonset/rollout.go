@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/guard"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/rollout"
 	"github.com/chandler-hub/chandler/internal/status"
@@ -81,6 +82,22 @@ func (r *Reconciler) until(next *rollout.Decision) time.Duration {
 		return 0
 	}
 	return max(next.Next.Sub(r.Clock.Now()), 10*time.Millisecond)
+}
+
+// granted takes the excuse from the clusters to which the removal guard grants now what they ask for. Each removal asks first, so
+// to ask is no excuse: the cluster works on its revision.
+func (f *fleet) granted(v *guard.Verdict) {
+	now := map[types.NamespacedName]bool{}
+	for _, removal := range v.Go {
+		if q, ok := f.removals.requests[removal.Digest]; ok {
+			now[q.delivery.Spec.RegistrationRef.Key()] = true
+		}
+	}
+	for i := range f.clusters {
+		if c := &f.clusters[i]; c.Asks && now[c.Key] {
+			c.Excused, c.Asks = "", false
+		}
+	}
 }
 
 // begin has the matcher do what was decided, after the status of the set has been written.

@@ -35,6 +35,8 @@ type Cluster struct {
 	// Excused says why nobody should wait for it: somebody has paused it, it sleeps, it has no nodes, the removal guard
 	// holds something, or nothing is delivered there.
 	Excused string
+	// Asks is true if that is only because an add-on asks the removal guard, which may be about to grant it.
+	Asks bool
 }
 
 // changesNothing returns whether the revision changes nothing on a cluster, and nothing is left to be seen of the one that
@@ -165,6 +167,8 @@ func (d *deciding) judge(c *Cluster, passed bool) (is state, why string) {
 		return failed, c.Failed
 	case on && c.Ready, !on && d.changesNothing(c):
 		return done, ""
+	case on && well && fails: // also if the guard holds something else there, or somebody has suspended it to look
+		return failed, c.Failed
 	case c.Excused != "", c.Offline && !(on && well):
 		return skipped, ""
 	case !on && d.well(c):
@@ -176,8 +180,6 @@ func (d *deciding) judge(c *Cluster, passed bool) (is state, why string) {
 	}
 	late := d.now.Sub(c.Start.Time.Time) >= d.strategy.deadline
 	switch {
-	case well && fails:
-		return failed, c.Failed
 	case well && late:
 		return failed, "not Ready within " + d.strategy.deadline.String()
 	case well: // also if it does not answer any more: that may be the revision's fault

@@ -4,6 +4,7 @@ package rollout
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
@@ -27,6 +28,9 @@ func Observe(d *hubv1.AddonDelivery, reg *hubv1.ClusterRegistration) Cluster {
 		return c
 	}
 	c.Labels, c.Offline, c.Excused = reg.Labels, !status.Online(reg), pardon(d, reg)
+	if asks := asking(d); c.Excused == "" && asks != "" {
+		c.Excused, c.Asks = asks, true
+	}
 	s := &d.Status
 	if s.ObservedGeneration != d.Generation {
 		return c // the status is about another revision, perhaps
@@ -73,7 +77,7 @@ func pardon(d *hubv1.AddonDelivery, reg *hubv1.ClusterRegistration) string {
 	}
 	for _, a := range d.Status.Addons {
 		switch a.State {
-		case hubv1.AddonHeld, hubv1.AddonSuspended, hubv1.AddonPaused, hubv1.AddonWaitingForNodes:
+		case hubv1.AddonSuspended, hubv1.AddonPaused, hubv1.AddonWaitingForNodes:
 			return fmt.Sprintf("%s is %s", a.Name, a.State)
 		}
 	}
@@ -81,6 +85,16 @@ func pardon(d *hubv1.AddonDelivery, reg *hubv1.ClusterRegistration) string {
 	case hubv1.DuplicateReason, hubv1.AddonsLostReason:
 		if !status.IsTrue(d, hubv1.ReadyCondition) {
 			return reason
+		}
+	}
+	return ""
+}
+
+// asking says which add-on asks the removal guard for what it has not granted yet; "" if none does.
+func asking(d *hubv1.AddonDelivery) string {
+	for _, a := range d.Status.Addons {
+		if a.State == hubv1.AddonHeld && !slices.Contains(d.Spec.Removals, a.Removal) {
+			return fmt.Sprintf("%s is %s", a.Name, a.State)
 		}
 	}
 	return ""

@@ -258,8 +258,9 @@ type AddonSetStatus struct {
 	// observedGeneration is the generation that this status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// conditions: Ready, RolloutComplete and Healthy are always there; RemovalsHeld, Reconciling and Stalled are
-	// there only while true. Stalled means that the set does not compile.
+	// conditions: Ready, RolloutComplete and Healthy are always there, and RolloutEnforced if the set has waves;
+	// RemovalsHeld, RolloutPaused, Reconciling and Stalled are there only while true. Stalled means that the set does
+	// not compile.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

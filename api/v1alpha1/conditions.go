@@ -52,6 +52,9 @@ const (
 	// RolloutPausedCondition of an AddonSet, only while true: its newest revision goes to no further cluster. It failed,
 	// somebody has paused or undone it, or it waits for an approval or a window.
 	RolloutPausedCondition = "RolloutPaused"
+	// RolloutEnforcedCondition of an AddonSet with waves: nothing that it delivers changes without a new revision. If it is
+	// False, the message names what floats: a chart version that is a range, a branch, a ConfigMap of values.
+	RolloutEnforcedCondition = "RolloutEnforced"
 	// HealthyCondition of an AddonSet: every add-on on every matching cluster is Ready now. kstatus ignores this
 	// condition, so one broken cluster does not block those who wait for the set.
 	HealthyCondition = "Healthy"
@@ -217,6 +220,9 @@ const (
 	// NoClusterMatchesReason: the set is valid and selects no cluster; the message says which clusters are in reach.
 	NoClusterMatchesReason = "NoClusterMatches"
 )
+
+// SourcesFloatReason of RolloutEnforced: the message names what may change without a new revision.
+const SourcesFloatReason = "SourcesFloat"
 
 // RolloutFailedReason of an AddonSet's Ready: too many clusters of a wave failed on the newest revision.
 const RolloutFailedReason = "RolloutFailed"

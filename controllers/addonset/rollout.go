@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/guard"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/rollout"
@@ -51,6 +52,7 @@ func (r *Reconciler) roll(ctx context.Context, set *hubv1.AddonSet, f *fleet) (r
 	})
 	out := rollout.Decide(in)
 	set.Status.Rollout = &out.State
+	r.summarizeFloating(set, !strategy.AtOnce())
 	if f.admit(out.Everyone != ""); out.State.WaitingFor != "" {
 		f.rollout = "; the rollout waits for " + out.State.WaitingFor
 	}
@@ -74,6 +76,25 @@ func (r *Reconciler) summarizeRollout(set *hubv1.AddonSet, complete metav1.Condi
 	default:
 		status.Clear(set, hubv1.RolloutPausedCondition)
 	}
+}
+
+// summarizeFloating notes what the waves of a set do not hold back. It looks once for each generation: bodies may be large.
+func (r *Reconciler) summarizeFloating(set *hubv1.AddonSet, staged bool) {
+	if !staged {
+		status.Clear(set, hubv1.RolloutEnforcedCondition)
+		return
+	}
+	if c := status.Find(set, hubv1.RolloutEnforcedCondition); c != nil && c.ObservedGeneration == set.Generation {
+		return
+	}
+	floats := compile.Floating(&set.Spec)
+	if len(floats) == 0 {
+		status.Set(set, hubv1.RolloutEnforcedCondition, metav1.ConditionTrue, hubv1.SucceededReason,
+			"whatever the set delivers changes with its revision, so it goes through the waves", r.Clock.Now())
+		return
+	}
+	status.Set(set, hubv1.RolloutEnforcedCondition, metav1.ConditionFalse, hubv1.SourcesFloatReason,
+		"these may change without a new revision, on all clusters at once: "+status.List(floats, 5), r.Clock.Now())
 }
 
 // until returns after how long to decide again; 0 if only when something happens.

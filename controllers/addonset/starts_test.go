@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package addonset
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/rollout"
+	"github.com/chandler-hub/chandler/internal/status"
+)
+
+// TestStartsThatTheCacheDoesNotShow: argo-cd#23685, where a reconcile that runs again before the cache has caught up overruns
+// the budget. Here what the matcher has been told counts as started, until the cache shows it.
+func TestStartsThatTheCacheDoesNotShow(t *testing.T) {
+	set, one := types.NamespacedName{Namespace: "flux-system", Name: "base"}, types.NamespacedName{Namespace: "fleet", Name: "one"}
+	start := &hubv1.DeliveryStart{Time: metav1.NewTime(fleetTime), Healthy: true}
+	r := &registry{}
+	r.put(set, compiled{uid: "u", revision: "base-2-e1"})
+	r.decide(set, &rollout.Decision{State: hubv1.RolloutStatus{Revision: "base-2-e1"},
+		Starts: []rollout.Start{{Cluster: one, Revision: "base-2-e1", Start: start}}})
+	stale := rollout.Cluster{Key: one, Revision: "base-1-e1", Ready: true, Healthy: true}
+	for range 2 {
+		if got := r.foresee(set, []rollout.Cluster{stale})[0]; got.Revision != "base-2-e1" || got.Start != start || got.Ready {
+			t.Fatalf("it counts as %+v", got)
+		}
+	}
+	r.put(set, compiled{uid: "u", revision: "base-2-e1", generation: 2}) // the set is published again
+	if got := r.foresee(set, []rollout.Cluster{stale})[0]; got.Revision != "base-2-e1" {
+		t.Fatalf("after an edit it counts as %+v", got)
+	}
+	seen := rollout.Cluster{Key: one, Revision: "base-2-e1", Start: start, Ready: true}
+	if got := r.foresee(set, []rollout.Cluster{seen})[0]; !got.Ready {
+		t.Fatalf("what the cache shows counts as %+v", got)
+	}
+	// Somebody gives it the old one back: that is news, and not what the hub has told the matcher.
+	if got := r.foresee(set, []rollout.Cluster{stale})[0]; got.Revision != "base-1-e1" {
+		t.Fatalf("it is still expected: %+v", got)
+	}
+}
+
+// TestStartsOfAnOlderRevision: what has not begun when the set changes does not begin.
+func TestStartsOfAnOlderRevision(t *testing.T) {
+	set, one := types.NamespacedName{Namespace: "flux-system", Name: "base"}, types.NamespacedName{Namespace: "fleet", Name: "one"}
+	r := &registry{}
+	r.put(set, compiled{uid: "u", revision: "base-2-e1"})
+	r.decide(set, &rollout.Decision{State: hubv1.RolloutStatus{Revision: "base-2-e1"},
+		Starts: []rollout.Start{{Cluster: one, Revision: "base-2-e1", Start: &hubv1.DeliveryStart{Time: metav1.NewTime(fleetTime)}}}})
+	r.decide(set, &rollout.Decision{State: hubv1.RolloutStatus{Revision: "base-3-e1"}})
+	c := r.all()[set]
+	if got := c.gives(one, gift{revision: "base-1-e1"}); got.revision != "base-1-e1" {
+		t.Errorf("it gets %+v", got)
+	}
+}
+
+func TestFloatingIsSaid(t *testing.T) {
+	r := &Reconciler{Clock: clocktesting.NewFakePassiveClock(fleetTime.Add(time.Hour))}
+	set := &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Generation: 1}}
+	set.Spec.VariablesFrom = []hubv1.VariablesSource{{ConfigMap: "colors"}}
+	r.summarizeFloating(set, true)
+	want := "these may change without a new revision, on all clusters at once: variablesFrom: ConfigMap colors"
+	if c := status.Find(set, hubv1.RolloutEnforcedCondition); c == nil || c.Status != metav1.ConditionFalse || c.Message != want {
+		t.Errorf("it says %+v", c)
+	}
+	set.Spec.VariablesFrom, set.Generation = nil, 2
+	r.summarizeFloating(set, true)
+	if !status.IsTrue(set, hubv1.RolloutEnforcedCondition) {
+		t.Errorf("it says %+v", status.Find(set, hubv1.RolloutEnforcedCondition))
+	}
+	r.summarizeFloating(set, false)
+	if c := status.Find(set, hubv1.RolloutEnforcedCondition); c != nil {
+		t.Errorf("without waves it says %+v", c)
+	}
+}

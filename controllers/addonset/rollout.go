@@ -16,6 +16,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/guard"
 	"github.com/chandler-hub/chandler/internal/identity"
+	"github.com/chandler-hub/chandler/internal/render"
 	"github.com/chandler-hub/chandler/internal/rollout"
 	"github.com/chandler-hub/chandler/internal/status"
 )
@@ -48,15 +49,51 @@ func (r *Reconciler) roll(ctx context.Context, set *hubv1.AddonSet, f *fleet) (r
 		if revision := byName[name]; revision != nil {
 			return revision.Data.Raw
 		}
-		return nil
+		if name != set.Status.Revision {
+			return nil
+		}
+		raw, _, err := compile.Snapshot(&set.Spec) // it has just been made, and is not in the cache yet
+		if err != nil {
+			return nil
+		}
+		return raw
 	})
 	out := rollout.Decide(in)
+	if err := r.renew(ctx, set, &out, byName); err != nil {
+		return rollout.Decision{}, err
+	}
 	set.Status.Rollout = &out.State
 	r.summarizeFloating(set, !strategy.AtOnce())
 	if f.admit(out.Everyone != ""); out.State.WaitingFor != "" {
 		f.rollout = "; the rollout waits for " + out.State.WaitingFor
 	}
 	return out, nil
+}
+
+// renew has the clusters that go back get the older content by this epoch's renderer. A revision of an older epoch is left as it
+// is, so nothing would go back.
+func (r *Reconciler) renew(ctx context.Context, set *hubv1.AddonSet, out *rollout.Decision,
+	byName map[string]*appsv1.ControllerRevision) error {
+	old := out.State.Revision
+	name := identity.OfEpoch(old, render.Epoch)
+	if name == old || byName[old] == nil {
+		return nil
+	}
+	if byName[name] == nil {
+		if err := r.makeRevision(ctx, set, name, byName[old].Data.Raw); err != nil {
+			return err
+		}
+	}
+	names := []*string{&out.State.Revision, &out.State.CompletedRevision, &out.Newcomers}
+	for i := range out.Starts {
+		names = append(names, &out.Starts[i].Revision)
+	}
+	for _, n := range names {
+		if *n == old {
+			*n = name
+		}
+	}
+	return nil
 }
 
 // summarizeRollout notes what the conditions say of a rollout.
@@ -160,7 +197,7 @@ func (r *registry) foresee(set types.NamespacedName, clusters []rollout.Cluster)
 
 // done returns whether a cluster has what a start gives it.
 func done(s *rollout.Start, revision string, is *hubv1.DeliveryStart) bool {
-	if revision != s.Revision || (s.Start == nil) != (is == nil) {
+	if !identity.SameContent(revision, s.Revision) || (s.Start == nil) != (is == nil) {
 		return false
 	}
 	return s.Start == nil || is.Time.Equal(&s.Start.Time) && is.Healthy == s.Start.Healthy

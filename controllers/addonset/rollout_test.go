@@ -3,19 +3,25 @@
 package addonset
 
 import (
+	"context"
+	"slices"
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/enqueue"
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/rollout"
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
@@ -73,5 +79,84 @@ func TestAskingIsNoExcuse(t *testing.T) {
 	}
 	if err := r.Client.Get(t.Context(), client.ObjectKeyFromObject(asks), asks); err != nil || len(asks.Spec.Removals) != 1 {
 		t.Errorf("%v, granted: %v", err, asks.Spec.Removals)
+	}
+}
+
+// revisionOf is the revision of a set with its present content.
+func revisionOf(t *testing.T, set *hubv1.AddonSet, epoch int) *appsv1.ControllerRevision {
+	t.Helper()
+	raw, hash, err := compile.Snapshot(&set.Spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{
+		Namespace: set.Namespace, Name: identity.Revision(set.Name, hash, epoch), Labels: map[string]string{hubv1.AddonSetLabel: set.Name},
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(set, hubv1.GroupVersion.WithKind("AddonSet"))},
+	}, Data: runtime.RawExtension{Raw: raw}, Revision: 1}
+}
+
+// A revision fails after an upgrade of the hub. The one before is of an older epoch, which the hub leaves as it is: the clusters
+// that go back get its content by this epoch's renderer.
+func TestGoesBackAcrossAnUpgrade(t *testing.T) {
+	set, revision := rollingSet(t)
+	set.Spec.Rollout.OnFailure = hubv1.RollbackOnFailure
+	before := set.DeepCopy()
+	before.Spec.Addons[0].HelmRelease.Raw = []byte(`{"chartRef":{"kind":"OCIRepository","name":"before"}}`)
+	old := revisionOf(t, before, render.Epoch-1)
+	set.Status.Rollout = &hubv1.RolloutStatus{Revision: revision, CompletedRevision: old.Name, Wave: "canary", Phase: hubv1.RolloutFailed, FailedRevisions: []string{revision}}
+	canary, failed := clusterOf("canary", map[string]string{"ring": "canary"}, revision)
+	failed.Spec.Start = &hubv1.DeliveryStart{Time: metav1.NewTime(fleetTime.Add(-time.Minute)), Healthy: true}
+	failed.Status.ReadyRevision = old.Name
+	other, waits := clusterOf("other", nil, old.Name)
+	r := newRoom(t, set, old, canary, failed, other, waits)
+	r.starts = enqueue.NewBell(enqueue.Itself)
+	if _, err := r.Reconcile(t.Context(), set.DeepCopy()); err != nil {
+		t.Fatal(err)
+	}
+	starts := r.registry.sets[client.ObjectKeyFromObject(set)].starts
+	want := identity.OfEpoch(old.Name, render.Epoch)
+	if got := starts[client.ObjectKeyFromObject(canary)]; len(starts) != 1 || got.Revision != want {
+		t.Errorf("%+v, want %s", starts, want)
+	}
+	there := &appsv1.ControllerRevision{}
+	if err := r.Client.Get(t.Context(), types.NamespacedName{Namespace: set.Namespace, Name: want}, there); err != nil || string(there.Data.Raw) != string(old.Data.Raw) {
+		t.Errorf("%v, %s", err, there.Data.Raw)
+	}
+}
+
+// The cache does not have the newest revision when its rollout begins. What it changes is known all the same.
+func TestUnchangedBeforeTheCacheHasIt(t *testing.T) {
+	set, _ := rollingSet(t)
+	old := revisionOf(t, set, render.Epoch)
+	set.Status.Rollout = &hubv1.RolloutStatus{Revision: old.Name, CompletedRevision: old.Name, Phase: hubv1.RolloutDone}
+	set.Spec.Overlays = []hubv1.Overlay{{Name: "eu", ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"region": "eu"}}, Variables: map[string]apiextensionsv1.JSON{"a": {Raw: []byte("1")}}}}
+	canary, d := clusterOf("canary", map[string]string{"ring": "canary"}, old.Name)
+	r := newRoom(t, set, old, canary, d)
+	r.starts = enqueue.NewBell(enqueue.Itself)
+	r.Client = interceptor.NewClient(r.Client.(client.WithWatch), interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+		err := c.List(ctx, list, opts...)
+		if l, ok := list.(*appsv1.ControllerRevisionList); ok {
+			l.Items = slices.DeleteFunc(l.Items, func(r appsv1.ControllerRevision) bool { return r.Name != old.Name })
+		}
+		return err
+	}})
+	if _, err := r.Reconcile(t.Context(), set.DeepCopy()); err != nil {
+		t.Fatal(err)
+	}
+	starts := r.registry.sets[client.ObjectKeyFromObject(set)].starts
+	if got, ok := starts[client.ObjectKeyFromObject(canary)]; !ok || got.Start != nil {
+		t.Errorf("%+v", starts)
+	}
+}
+
+// After an upgrade of the hub, a cluster keeps its revision of the older epoch when its rollout is tried again. It has what it is to
+// have then, and does not count as one that never gets it.
+func TestTriedAgainAcrossAnUpgrade(t *testing.T) {
+	key, cluster := types.NamespacedName{Namespace: "flux-system", Name: "base"}, types.NamespacedName{Namespace: "fleet", Name: "one"}
+	start := &hubv1.DeliveryStart{Time: metav1.NewTime(fleetTime), Healthy: true}
+	r := &registry{sets: map[types.NamespacedName]compiled{key: {starts: map[types.NamespacedName]rollout.Start{cluster: {Cluster: cluster, Revision: "base-1-e3", Start: start}}}}}
+	out := r.foresee(key, []rollout.Cluster{{Key: cluster, Revision: "base-1-e2", Start: start, Ready: true}})
+	if !out[0].Ready || len(r.sets[key].starts) != 0 {
+		t.Errorf("%+v, %+v", out, r.sets[key].starts)
 	}
 }

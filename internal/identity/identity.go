@@ -66,6 +66,14 @@ func SameContent(a, b string) bool {
 	return a != "" && epochSuffix.ReplaceAllString(a, "") == epochSuffix.ReplaceAllString(b, "")
 }
 
+// OfEpoch returns the name of a revision with the same content, as a renderer of another epoch names it.
+func OfEpoch(revision string, epoch int) string {
+	return epochSuffix.ReplaceAllString(revision, fmt.Sprintf("-e%d", epoch))
+}
+
+// SameEpoch returns whether renderers of the same epoch made two revisions.
+func SameEpoch(a, b string) bool { return epochSuffix.FindString(a) == epochSuffix.FindString(b) }
+
 // Chart returns the name of the shared HelmChart with the given content hash.
 func Chart(chart, hash string) string {
 	return join(hash, "chandler", strings.ToLower(path.Base(chart)))

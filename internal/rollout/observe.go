@@ -100,10 +100,14 @@ func asking(d *hubv1.AddonDelivery) string {
 	return ""
 }
 
-// Unchanged returns a function for Input.Same. raw returns the content of a revision, nil if there is none.
+// Unchanged returns a function for Input.Same. raw returns the content of a revision, nil if there is none. Another epoch may
+// render the same content differently, so there it may change something everywhere.
 func Unchanged(raw func(revision string) []byte) func(c *Cluster, revision string) bool {
 	deltas := map[[2]string]*compile.Delta{}
 	return func(c *Cluster, revision string) bool {
+		if !identity.SameEpoch(c.Revision, revision) {
+			return false
+		}
 		pair := [2]string{c.Revision, revision}
 		delta, known := deltas[pair]
 		if !known {

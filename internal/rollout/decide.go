@@ -337,6 +337,9 @@ func (d *deciding) start() {
 			slots = p.total()
 		} else if p.n[failed] > p.failures(p.total()) && !d.back {
 			slots = 0 // it was completed before
+			if p.n[pending]+p.n[sickPending] > 0 {
+				d.state.WaitingFor = fmt.Sprintf("the clusters of wave %s that have failed since, or another revision", p.name)
+			}
 		}
 		slots = d.startSome(p, slots, pending, running)
 		d.startSome(p, slots, sickPending, sickRunning)
@@ -403,7 +406,7 @@ func (d *deciding) decision() Decision {
 	if c := d.state.CompletedRevision; !d.back && c != "" && d.Exists(c) {
 		out.Newcomers = c
 	}
-	if d.strategy.atOnce && !d.back && !d.paused {
+	if d.strategy.atOnce && !d.back && !d.paused && out.State.Phase != hubv1.RolloutFailed {
 		out.Everyone, out.Newcomers, out.Starts, out.State.Waves = d.target, d.target, nil, nil
 	}
 	slices.SortStableFunc(out.Starts, func(a, b Start) int { return cmp.Compare(a.Cluster.String(), b.Cluster.String()) })

@@ -34,6 +34,7 @@ kind: AddonSet
 metadata: {name: watched, namespace: flux-system}
 spec:
   selectAll: true
+  rollout: {waves: [{name: canary, size: 1}]}
   sources: [{name: charts, kind: HelmRepository, spec: {url: $CHARTS}}, {name: fleet, kind: GitRepository, spec: {url: $GIT, ref: {branch: main}}}]
   addons:
     - {name: met-chart, helmRelease: {interval: 1m, chart: {spec: {chart: settings, sourceRef: {name: charts}}}, values: {color: blue}}}

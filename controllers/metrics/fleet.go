@@ -53,6 +53,7 @@ func collectSets(list *hubv1.AddonSetList, out chan<- prometheus.Metric) {
 			held = int(h.Count)
 		}
 		gauge(out, setHeld, float64(held), name)
+		collectRollout(set.Status.Rollout, name, out)
 		if c := set.Status.Clusters; c != nil {
 			for state, n := range map[string]int32{
 				"matched": c.Matched, "ready": c.Ready, "updated": c.Updated, "failed": c.Failed, "offline": c.Offline, "leaving": c.Leaving,
@@ -63,6 +64,23 @@ func collectSets(list *hubv1.AddonSetList, out chan<- prometheus.Metric) {
 	}
 	for state, n := range counts {
 		gauge(out, addonSets, float64(n), state)
+	}
+}
+
+// collectRollout counts the clusters of each wave. A set without waves has none.
+func collectRollout(now *hubv1.RolloutStatus, set string, out chan<- prometheus.Metric) {
+	if now == nil || len(now.Waves) == 0 {
+		return
+	}
+	for _, phase := range rolloutPhases {
+		gauge(out, setRollout, is(now.Phase == phase), set, string(phase))
+	}
+	for _, w := range now.Waves {
+		for state, n := range map[string]int32{
+			"waiting": w.Total - w.Running - w.Done - w.Failed - w.Skipped, "running": w.Running, "done": w.Done, "failed": w.Failed, "skipped": w.Skipped,
+		} {
+			gauge(out, setWaves, float64(n), set, w.Name, state)
+		}
 	}
 }
 

@@ -48,6 +48,10 @@ var (
 		"1 if an AddonSet does not compile, else 0.", []string{"addonset"}, nil)
 	setHeld = prometheus.NewDesc("chandler_addonset_held_removals",
 		"Clusters for which the removal guard of an AddonSet holds something back.", []string{"addonset"}, nil)
+	setRollout = prometheus.NewDesc("chandler_addonset_rollout",
+		"1 for the phase that the rollout of an AddonSet with waves is in, and 0 for the others.", []string{"addonset", "phase"}, nil)
+	setWaves = prometheus.NewDesc("chandler_addonset_rollout_clusters",
+		"Clusters of a wave of an AddonSet: waiting, running, done, failed and skipped.", []string{"addonset", "wave", "state"}, nil)
 	setClusters = prometheus.NewDesc("chandler_addonset_clusters",
 		"Clusters of an AddonSet: matched, and of these ready, updated, failed and offline; and leaving.", []string{"addonset", "state"}, nil)
 	setAddons = prometheus.NewDesc("chandler_addonset_addons",
@@ -104,7 +108,7 @@ type Collector struct {
 func (c *Collector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		registrations, deliveries, addons, addonSets, registrationReachable, registrationSuspended, credentialExpiry,
-		setReady, setStalled, setHeld, setClusters, setAddons,
+		setReady, setStalled, setHeld, setRollout, setWaves, setClusters, setAddons,
 	} {
 		out <- d
 	}

@@ -74,6 +74,12 @@ func registrationState(reg *hubv1.ClusterRegistration) string {
 
 var setStates = []string{
 	stateTerminating, stateStalled, hubv1.NoClusterMatchesReason, stateReady, stateProgressing, stateAddonsFailed, hubv1.AddonsLostReason,
+	hubv1.RolloutFailedReason,
+}
+
+var rolloutPhases = []hubv1.RolloutPhase{
+	hubv1.RolloutProgressing, hubv1.RolloutSoaking, hubv1.RolloutWaitingForApproval, hubv1.RolloutWaitingForWindow, hubv1.RolloutPaused,
+	hubv1.RolloutFailed, hubv1.RolloutRollingBack, hubv1.RolloutRolledBack, hubv1.RolloutDone,
 }
 
 func setState(set *hubv1.AddonSet) string {
@@ -90,6 +96,8 @@ func setState(set *hubv1.AddonSet) string {
 		return stateAddonsFailed
 	case status.Reason(set, hubv1.ReadyCondition) == hubv1.AddonsLostReason:
 		return hubv1.AddonsLostReason
+	case status.Reason(set, hubv1.ReadyCondition) == hubv1.RolloutFailedReason:
+		return hubv1.RolloutFailedReason
 	}
 	return stateProgressing
 }

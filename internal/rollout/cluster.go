@@ -95,15 +95,15 @@ func (p *place) over() bool {
 	return p.n[done]+p.n[failed] > 0 || p.n[sickPending]+p.n[sickRunning] == 0
 }
 
-// tried returns whether a cluster of the wave has got the revision in this rollout, and whether one has other content. If
-// neither is true, there is nothing to soak and nothing to approve.
-func (p *place) tried(target string) (tried, concerned bool) {
-	for _, m := range p.members {
-		on := same(m.Revision, target)
-		tried = tried || on && m.Start != nil
-		concerned = concerned || !on && m.Revision != "" && m.is != done
-	}
-	return tried, concerned
+// concerned returns whether a cluster of the wave has got the revision in this rollout, or has other content. If none is,
+// there is nothing to soak and nothing to approve.
+func (p *place) concerned(target string) bool {
+	return slices.ContainsFunc(p.members, func(m member) bool {
+		if same(m.Revision, target) {
+			return m.Start != nil
+		}
+		return m.Revision != "" && m.is != done
+	})
 }
 
 // status counts the clusters of the wave.

@@ -298,9 +298,11 @@ func (d *deciding) advance() {
 
 // passes returns whether the wave after this one may begin.
 func (d *deciding) passes(p *place) bool {
-	tried, concerned := p.tried(d.target)
-	if !tried && !concerned {
+	if !p.concerned(d.target) {
 		return true
+	}
+	if p.n[done] == 0 && !p.over() {
+		d.state.WaveReady = nil // all were skipped, and now one can tell whether the revision is good
 	}
 	if d.state.WaveReady == nil {
 		if !p.over() {
@@ -312,7 +314,7 @@ func (d *deciding) passes(p *place) bool {
 		return true
 	}
 	soaked := d.state.WaveReady.Add(p.soak)
-	if _, expedited := d.Orders.expedited(d.target); tried && d.now.Before(soaked) && !expedited {
+	if _, expedited := d.Orders.expedited(d.target); d.now.Before(soaked) && !expedited {
 		d.look(soaked)
 		d.state.Phase = hubv1.RolloutSoaking
 		d.state.WaitingFor = fmt.Sprintf("the soak of wave %s, until %s", p.name, soaked.UTC().Format(time.RFC3339))

@@ -77,7 +77,8 @@ func collectRollout(now *hubv1.RolloutStatus, set string, out chan<- prometheus.
 	}
 	for _, w := range now.Waves {
 		for state, n := range map[string]int32{
-			"waiting": w.Total - w.Running - w.Done - w.Failed - w.Skipped, "running": w.Running, "done": w.Done, "failed": w.Failed, "skipped": w.Skipped,
+			"waiting": w.Total - w.Running - w.Done - w.Failed - w.Skipped, "running": w.Running,
+			"done": w.Done, "failed": w.Failed, "skipped": w.Skipped,
 		} {
 			gauge(out, setWaves, float64(n), set, w.Name, state)
 		}

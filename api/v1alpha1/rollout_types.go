@@ -262,7 +262,7 @@ type DeliveryStart struct {
 	Healthy bool `json:"healthy,omitempty"`
 }
 
-// UnmarshalJSON also reads the status of a hub before 0.2, in which status.rollout was the phase alone. The hub that leads
+// UnmarshalJSON also reads what a hub without waves has stored: status.rollout was the phase alone. The hub that leads
 // writes it anew when it starts.
 func (r *RolloutStatus) UnmarshalJSON(raw []byte) error {
 	var phase RolloutPhase

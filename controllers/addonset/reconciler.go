@@ -85,7 +85,7 @@ func (r *Reconciler) serve(ctx context.Context, set *hubv1.AddonSet) (time.Durat
 		return 0, err
 	}
 	if invalid != nil {
-		r.hold(ctx, set, selector)
+		r.publish(ctx, set, selector, nil)
 		selector = nil // clusters keep what they have
 	} else if err := r.snapshot(ctx, set); err != nil {
 		return 0, err
@@ -169,19 +169,17 @@ func (r *Reconciler) compile(ctx context.Context, set *hubv1.AddonSet) (selector
 	return selector, compile.Graph(set.Name, specs), nil
 }
 
-// publish tells the matcher about a set, and which revision its clusters get at once.
+// publish tells the matcher about a set, and which revision its clusters get at once. next is nil for a set that does not
+// compile: its clusters keep what they have, and the selector may be nil.
 func (r *Reconciler) publish(ctx context.Context, set *hubv1.AddonSet, selector *match.Selector, next *rollout.Decision) {
 	c := compiled{uid: set.UID, created: set.CreationTimestamp.Time, generation: set.Generation, selector: selector,
-		revision: set.Status.Revision, everyone: next.Everyone, newcomers: next.Newcomers}
-	if r.registry.put(client.ObjectKeyFromObject(set), c) {
+		revision: set.Status.Revision, held: next == nil}
+	if next != nil {
+		c.everyone, c.newcomers = next.Everyone, next.Newcomers
+	}
+	if r.registry.put(client.ObjectKeyFromObject(set), c) && next != nil {
 		r.changed.Ring(ctx, set)
 	}
-}
-
-// hold tells the matcher about a set that does not compile: its clusters keep what they have. selector may be nil.
-func (r *Reconciler) hold(_ context.Context, set *hubv1.AddonSet, selector *match.Selector) {
-	r.registry.put(client.ObjectKeyFromObject(set), compiled{uid: set.UID, created: set.CreationTimestamp.Time, generation: set.Generation,
-		selector: selector, revision: set.Status.Revision, held: true})
 }
 
 func (r *Reconciler) addFinalizer(ctx context.Context, set *hubv1.AddonSet) error {

@@ -81,6 +81,13 @@ type place struct {
 	n       [sick + 1]int
 }
 
+// move counts a member as something else from now on.
+func (p *place) move(m *member, to state) {
+	p.n[m.is]--
+	m.is = to
+	p.n[to]++
+}
+
 func (p *place) total() int { return len(p.members) }
 
 // busy returns how many clusters work on the revision.
@@ -178,10 +185,10 @@ func (d *deciding) judge(c *Cluster, passed bool) (is state, why string) {
 	case c.Start == nil:
 		return skipped, "" // it got the revision when there were no waves
 	}
-	late := d.now.Sub(c.Start.Time.Time) >= d.strategy.deadline
+	late := d.Now.Sub(c.Start.Time.Time) >= d.Strategy.deadline
 	switch {
 	case well && late:
-		return failed, "not Ready within " + d.strategy.deadline.String()
+		return failed, "not Ready within " + d.Strategy.deadline.String()
 	case well: // also if it does not answer any more: that may be the revision's fault
 		return running, ""
 	case fails, late, c.Offline:

@@ -62,8 +62,6 @@ const maxNamed = 5
 // deciding is a decision that is being made.
 type deciding struct {
 	Input
-	strategy *Strategy
-	now      time.Time
 	// target is the revision that is rolled out. back is true if it is an older one, and atOnce if all clusters get it at
 	// the same time.
 	target       string
@@ -77,14 +75,14 @@ type deciding struct {
 
 // Decide decides what comes next.
 func Decide(in Input) Decision {
-	d := &deciding{Input: in, strategy: in.Strategy, now: in.Now}
+	d := &deciding{Input: in}
 	if in.State != nil {
 		d.state = *in.State.DeepCopy()
 	}
 	retry := d.retry()
 	d.aim()
 	d.paused = d.pausedNow()
-	d.places = d.strategy.assign(d.Set, d.Clusters)
+	d.places = d.Strategy.assign(d.Set, d.Clusters)
 	d.count()
 	if retry {
 		d.startAnew()
@@ -111,7 +109,7 @@ func (d *deciding) retry() bool {
 
 // aim finds out which revision is rolled out, and begins anew if it is another one than before.
 func (d *deciding) aim() {
-	d.target, d.atOnce = d.Revision, d.strategy.atOnce
+	d.target, d.atOnce = d.Revision, d.Strategy.atOnce
 	if to, now := d.Orders.undone(d.Revision); to != "" && d.Exists(to) && !same(to, d.Revision) {
 		d.target, d.back, d.atOnce = to, true, d.atOnce || now
 	} else if d.barred(d.Revision) && d.mayGoBack() {
@@ -121,14 +119,14 @@ func (d *deciding) aim() {
 		d.state.Revision = d.target // the same content, by a hub of another epoch
 		return
 	}
-	d.state.Revision, d.state.Started = d.target, at(d.now)
-	d.state.Wave, d.state.WaveReady, d.state.Phase = d.strategy.waves[0].name, nil, hubv1.RolloutProgressing
+	d.state.Revision, d.state.Started = d.target, at(d.Now)
+	d.state.Wave, d.state.WaveReady, d.state.Phase = d.Strategy.waves[0].name, nil, hubv1.RolloutProgressing
 }
 
 // mayGoBack returns whether clusters with the newest revision get the last completed one again if it fails.
 func (d *deciding) mayGoBack() bool {
 	c := d.state.CompletedRevision
-	return d.strategy.rollback && c != "" && !same(c, d.Revision) && d.Exists(c)
+	return d.Strategy.rollback && c != "" && !same(c, d.Revision) && d.Exists(c)
 }
 
 func at(t time.Time) *metav1.Time {
@@ -143,12 +141,12 @@ func (d *deciding) barred(revision string) bool { return Barred(&d.state, revisi
 
 // Barred returns whether a revision has failed, and is not rolled out by itself. The state may be nil.
 func Barred(state *hubv1.RolloutStatus, revision string) bool {
-	return state != nil && slices.ContainsFunc(state.FailedRevisions, func(r string) bool { return same(r, revision) })
+	return state != nil && Listed(revision, state.FailedRevisions)
 }
 
 func (d *deciding) pausedNow() bool {
 	p := d.Pause
-	if p == nil || p.Until != nil && !d.now.Before(p.Until.Time) {
+	if p == nil || p.Until != nil && !d.Now.Before(p.Until.Time) {
 		return false
 	}
 	if p.Until != nil {
@@ -196,7 +194,7 @@ func (d *deciding) count() {
 				named = append(named, fmt.Sprintf("%s (%s)", m.Key.Name, m.why))
 			}
 			if m.is == running || m.is == sickRunning {
-				d.look(m.Start.Time.Add(d.strategy.deadline))
+				d.look(m.Start.Time.Add(d.Strategy.deadline))
 			}
 			if m.is == skipped && same(m.Revision, d.target) && m.Start != nil && m.Start.Healthy && m.Excused != "" {
 				// Nobody can tell later whether it failed by itself. So it counts as not healthy from now on.
@@ -216,10 +214,8 @@ func (d *deciding) startAnew() {
 		p := &d.places[i]
 		for j := range p.members {
 			if m := &p.members[j]; m.is == failed {
-				p.n[failed]--
-				m.is = running
-				p.n[running]++
-				d.give(m.Cluster, d.target, true, d.now)
+				p.move(m, running)
+				d.give(m.Cluster, d.target, true, d.Now)
 			}
 		}
 	}
@@ -248,7 +244,7 @@ func (d *deciding) held() bool {
 		d.state.Phase, d.state.WaveReady = hubv1.RolloutFailed, nil
 		d.state.WaitingFor = fmt.Sprintf("another revision, since %s failed in wave %s; or for `chandler rollout retry`", d.target, d.state.Wave)
 		if d.mayGoBack() {
-			d.look(d.now) // it goes back in the next decision, after this one has been written
+			d.look(d.Now) // it goes back in the next decision, after this one has been written
 		}
 	case d.paused && !d.complete():
 		d.state.Phase, d.state.WaitingFor = hubv1.RolloutPaused, pauseText(d.Pause)
@@ -308,19 +304,19 @@ func (d *deciding) passes(p *place) bool {
 		if !p.over() {
 			return false
 		}
-		d.state.WaveReady = at(d.now)
+		d.state.WaveReady = at(d.Now)
 	}
 	if d.back {
 		return true
 	}
 	soaked := d.state.WaveReady.Add(p.soak)
-	if _, expedited := d.Orders.expedited(d.target); d.now.Before(soaked) && !expedited {
+	if _, expedited := d.Orders.Expedited(d.target); d.Now.Before(soaked) && !expedited {
 		d.look(soaked)
 		d.state.Phase = hubv1.RolloutSoaking
 		d.state.WaitingFor = fmt.Sprintf("the soak of wave %s, until %s", p.name, soaked.UTC().Format(time.RFC3339))
 		return false
 	}
-	if p.manual && !d.Orders.approves(d.target, p.name) {
+	if p.manual && !d.Orders.Approves(d.target, p.name) {
 		d.state.Phase = hubv1.RolloutWaitingForApproval
 		d.state.WaitingFor = fmt.Sprintf("somebody to approve wave %s: `chandler rollout approve`, or annotation %s=%s",
 			p.name, hubv1.ApproveAnnotation, Approval(d.target, p.name))
@@ -359,10 +355,8 @@ func (d *deciding) startSome(p *place, slots int, from, to state) int {
 			return 0
 		}
 		slots--
-		m.is = to
-		p.n[from]--
-		p.n[to]++
-		d.give(m.Cluster, d.target, from == pending, d.now)
+		p.move(m, to)
+		d.give(m.Cluster, d.target, from == pending, d.Now)
 	}
 	return slots
 }
@@ -378,8 +372,8 @@ func (d *deciding) startSame() {
 
 // admitted returns whether a cluster may start now, by the windows.
 func (d *deciding) admitted() bool {
-	isOpen, opens := open(d.strategy.windows, d.now)
-	if _, expedited := d.Orders.expedited(d.target); isOpen || expedited || d.back {
+	isOpen, opens := open(d.Strategy.windows, d.Now)
+	if _, expedited := d.Orders.Expedited(d.target); isOpen || expedited || d.back {
 		return true
 	}
 	d.state.WaitingFor = "a window, and none opens any more"
@@ -394,7 +388,7 @@ func (d *deciding) admitted() bool {
 }
 
 func (d *deciding) give(c *Cluster, revision string, healthy bool, from time.Time) {
-	d.look(d.now.Add(d.strategy.deadline))
+	d.look(d.Now.Add(d.Strategy.deadline))
 	d.starts = append(d.starts, Start{Cluster: c.Key, Revision: revision, Start: &hubv1.DeliveryStart{Time: *at(from), Healthy: healthy}})
 }
 
@@ -408,7 +402,7 @@ func (d *deciding) decision() Decision {
 	if c := d.state.CompletedRevision; !d.back && c != "" && d.Exists(c) {
 		out.Newcomers = c
 	}
-	if d.strategy.atOnce && !d.back && !d.paused && out.State.Phase != hubv1.RolloutFailed {
+	if d.Strategy.atOnce && !d.back && !d.paused && out.State.Phase != hubv1.RolloutFailed {
 		out.Everyone, out.Newcomers, out.Starts, out.State.Waves = d.target, d.target, nil, nil
 	}
 	slices.SortStableFunc(out.Starts, func(a, b Start) int { return cmp.Compare(a.Cluster.String(), b.Cluster.String()) })

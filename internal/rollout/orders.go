@@ -46,8 +46,8 @@ func Undoing(revision, to string, now bool) string {
 	return revision + "/" + to
 }
 
-// expedited returns whether soaks and windows are ended for a revision, and why.
-func (o *Orders) expedited(revision string) (reason string, ok bool) {
+// Expedited returns whether soaks and windows are ended for a revision, and why.
+func (o *Orders) Expedited(revision string) (reason string, ok bool) {
 	of, reason, _ := strings.Cut(o.expedite, ":")
 	return strings.TrimSpace(reason), o.expedite != "" && same(of, revision)
 }
@@ -67,8 +67,8 @@ func (o *Orders) undone(revision string) (to string, now bool) {
 	return parts[1], len(parts) > 2 && parts[2] == "now"
 }
 
-// approves returns whether somebody lets the wave after the given one begin.
-func (o *Orders) approves(revision, wave string) bool {
+// Approves returns whether somebody lets the wave after the given one begin.
+func (o *Orders) Approves(revision, wave string) bool {
 	for text := range o.approved {
 		if of, name, ok := strings.Cut(text, "/"); ok && name == wave && same(of, revision) {
 			return true

@@ -32,14 +32,14 @@ type ClusterView struct {
 
 // Survey returns the waves of the rollout of a revision as the clusters are now. It decides nothing.
 func Survey(in Input, revision string) []WaveView {
-	d := &deciding{Input: in, strategy: in.Strategy, now: in.Now, target: revision}
+	d := &deciding{Input: in, target: revision}
 	if in.State != nil {
 		d.state = *in.State.DeepCopy()
 	}
 	if !same(d.state.Revision, revision) { // it has not begun
-		d.state.Phase, d.state.Wave = "", d.strategy.waves[0].name
+		d.state.Phase, d.state.Wave = "", d.Strategy.waves[0].name
 	}
-	d.places = d.strategy.assign(d.Set, d.Clusters)
+	d.places = d.Strategy.assign(d.Set, d.Clusters)
 	d.count()
 	out := make([]WaveView, len(d.places))
 	for i := range d.places {
@@ -55,7 +55,7 @@ func Survey(in Input, revision string) []WaveView {
 func (d *deciding) view(m *member) ClusterView {
 	v := ClusterView{Cluster: m.Cluster, Why: m.why, Later: m.is == sickPending}
 	is := m.is
-	if d.strategy.atOnce && m.Start == nil {
+	if d.Strategy.atOnce && m.Start == nil {
 		is, v.Why = d.ofAll(m.Cluster)
 	}
 	switch is {
@@ -142,9 +142,3 @@ func (o *Orders) Undone(newest string) string {
 	to, _ := o.undone(newest)
 	return to
 }
-
-// Approves returns whether somebody lets the wave after the given one begin.
-func (o *Orders) Approves(revision, wave string) bool { return o.approves(revision, wave) }
-
-// Expedited returns why soaks and windows are ended for a revision, and whether they are.
-func (o *Orders) Expedited(revision string) (reason string, ok bool) { return o.expedited(revision) }

@@ -176,6 +176,13 @@ func (w *World) upgrade() {
 						st[f] = older(st[f])
 					}
 				}
+				if roll, ok := st["rollout"].(map[string]any); ok && nested(next, "spec", "rollout") != nil {
+					for _, f := range []string{"revision", "completedRevision"} {
+						if roll[f] != nil {
+							roll[f] = older(roll[f])
+						}
+					}
+				}
 				_, err := w.server.Update("flux", "older", k, next, true)
 				w.refused(err)
 			}

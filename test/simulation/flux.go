@@ -139,6 +139,10 @@ func (f *flux) work(w *World, k apiserver.Key) {
 	}
 	delete(f.failures, k)
 	f.due[k] = w.clock.Now().Add(10 * time.Minute)
+	conditions, _ := nested(w.server.Get(k), "status", "conditions").([]any)
+	if len(conditions) > 0 && nested(conditions[0], "status") == "Unknown" { // it takes its time
+		f.due[k] = w.clock.Now().Add(time.Minute)
+	}
 }
 
 // addFinalizer and dropFinalizer are patches of metadata.
@@ -268,6 +272,9 @@ func (f *flux) helm(w *World, k apiserver.Key, hr *helmv2.HelmRelease) (failed b
 	if w.broken[hr.Labels[hubv1.AddonLabel]] {
 		w.report(k, hr, metav1.ConditionFalse, "InstallFailed", "timeout waiting for: [Deployment/x]")
 		return true
+	}
+	if failed, bad := f.misbehaves(w, k, hr, c, hr.Labels[hubv1.AddonLabel], version); bad {
+		return failed
 	}
 	w.give(c, name, k, string(hr.UID), setOf(hr), hr.Labels[hubv1.AddonLabel], chart)
 	hr.Status.StorageNamespace = hr.GetStorageNamespace()

@@ -68,6 +68,7 @@ func (w *World) forget() {
 			}
 		}
 	}
+	w.restRollouts()
 }
 
 // leaves returns whether a workload's Flux object is on its way out, or the delivery that it belongs to.

@@ -42,6 +42,7 @@ func (w *World) end() {
 			break
 		}
 	}
+	w.settleRollouts()
 	w.wait(90 * time.Minute)
 	if len(w.violations) > 0 {
 		return
@@ -55,6 +56,7 @@ func (w *World) end() {
 func (w *World) heal() {
 	w.fault = fault{}
 	clear(w.broken)
+	w.release()
 	for _, c := range w.clusters {
 		c.down, c.hung, c.refuses = false, false, false
 		if !c.gone && c.provider != "Secret" { // that of a Secret is the origin, and its deletion no fault

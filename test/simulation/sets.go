@@ -27,6 +27,8 @@ type set struct {
 	variables map[string]string
 	// home is the namespace on clusters of the Team whose set it is; "" if it is no Team's.
 	home string
+	// rollout names its strategy; "" for all clusters at once. held is until when its new revisions are held back; "-" without end.
+	rollout, held string
 	// deleted is true when the author has removed it.
 	deleted bool
 }
@@ -125,6 +127,7 @@ func (s *set) object() apiserver.Object {
 	if s.orphan {
 		spec["deletionPolicy"] = "Orphan"
 	}
+	s.staging(spec)
 	return apiserver.Object{
 		"apiVersion": "chandler.dev/v1alpha1", "kind": "AddonSet",
 		"metadata": apiserver.Object{"namespace": s.namespace, "name": s.name}, "spec": spec,

@@ -39,7 +39,7 @@ func Play(script []string) (Result, error) {
 // Draw makes a script from a seed. Its steps do not depend on what comes of them.
 func Draw(seed uint64, steps int) []string {
 	lots := func(of uint64) *draw { return &draw{rand.New(rand.NewPCG(seed, of))} }
-	d, more, expressions, registrations, teams := lots(42), lots(43), lots(44), lots(45), lots(46)
+	d, more, expressions, registrations, teams, rollouts := lots(42), lots(43), lots(44), lots(45), lots(46), lots(47)
 	script := []string{
 		"cluster w1 Secret tier=prod", "cluster w2 Kamaji tier=prod", "cluster w3 Secret tier=prod", "cluster w4 Hand tier=prod",
 		"cluster w5 Kamaji tier=prod",
@@ -53,6 +53,14 @@ func Draw(seed uint64, steps int) []string {
 		script = append(script, "team shop shop-team "+teams.one("tier=prod", "tier=prod", "all"),
 			"set shop-team store "+teams.one("tier=prod", "all")+" till:helm shelf:"+teams.one("kustomization", "manifests:till"))
 	}
+	added := 0
+	withRollout := rollouts.IntN(4) == 0
+	if withRollout {
+		script = append(script, "label "+rollouts.one("w1", "w2")+" ring canary", "label "+rollouts.one("w1", "w3", "w4")+" ring canary",
+			"set flux-system staged "+rollouts.one("tier=prod", "tier=prod", "all")+" core:helm edge:helm",
+			"rollout staged "+rollouts.one("canary", "approved", "sizes", "single"))
+		added = 4
+	}
 	script = append(script, d.one("wait 2m", "wait 5m", "run 300 "+d.number(1000)))
 	// What came later comes in some seeds only, and beside what they drew before.
 	later := []struct {
@@ -62,8 +70,10 @@ func Draw(seed uint64, steps int) []string {
 		{expressions, []func() string{nil, expressions.expression}[expressions.IntN(2)]},
 		{registrations, []func() string{nil, nil, registrations.second, registrations.elsewhere}[registrations.IntN(4)]},
 		{teams, map[bool]func() string{true: teams.team}[withTeam]},
+		{rollouts, map[bool]func() string{true: rollouts.rollout}[withRollout]},
+		{rollouts, map[bool]func() string{true: rollouts.rollout}[withRollout]}, // twice as many
 	}
-	for added := 0; len(script)-added < steps; {
+	for len(script)-added < steps {
 		for _, l := range later {
 			if l.step != nil && l.IntN(4) == 0 {
 				script, added = append(script, l.step()), added+1

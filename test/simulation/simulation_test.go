@@ -25,6 +25,7 @@ var (
 	steps = flag.Int("steps", 80, "steps of each")
 	story = flag.Bool("story", false, "print what comes of each script")
 	stop  = flag.Int("stop", 1, "after how many failures to stop")
+	with  = flag.String("with", "", "only seeds with such a step, such as rollout")
 )
 
 // TestSeeds tries a fixed set of seeds, or those that the flags say.
@@ -42,7 +43,11 @@ func TestSeeds(t *testing.T) {
 			told = time.Now()
 			t.Logf("%d seeds from %d on: %d failed", seed-*from, *from, failures)
 		}
-		r, err := Play(Draw(seed, *steps))
+		script := Draw(seed, *steps)
+		if *with != "" && !slices.ContainsFunc(script, func(line string) bool { return strings.HasPrefix(line, *with+" ") }) {
+			continue
+		}
+		r, err := Play(script)
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}

@@ -321,6 +321,7 @@ func init() {
 			return ""
 		}},
 	}
+	maps.Copy(verbs, rolloutVerbs())
 }
 
 func valueOrNull(v string) string {

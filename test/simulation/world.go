@@ -41,6 +41,11 @@ type World struct {
 	tokens map[string]issued
 	// broken are add-ons whose installation fails.
 	broken map[string]bool
+	// bad are versions of add-ons that misbehave, by add-on and version. rolls are the sets that have had waves.
+	bad   map[string]*bad
+	rolls map[apiserver.Key]*rolling
+	// seq counts writes.
+	seq    int
 	backup map[apiserver.Key]apiserver.Object
 	// authored is what the sets were when the backup was taken.
 	authored map[string]set
@@ -109,8 +114,9 @@ var start = time.Date(2026, 1, 5, 8, 0, 0, 0, time.UTC)
 func newWorld() *World {
 	w := &World{
 		clock: testclock.NewFakeClock(start), scheme: scheme(), config: flags(), sets: map[string]*set{},
-		teams: map[string]*team{}, tokens: map[string]issued{}, broken: map[string]bool{},
-		flux: &flux{due: map[apiserver.Key]time.Time{}, failures: map[apiserver.Key]int{}}, orphans: map[string]orphan{},
+		teams: map[string]*team{}, tokens: map[string]issued{}, broken: map[string]bool{}, bad: map[string]*bad{},
+		rolls: map[apiserver.Key]*rolling{},
+		flux:  &flux{due: map[apiserver.Key]time.Time{}, failures: map[apiserver.Key]int{}}, orphans: map[string]orphan{},
 		deleted: map[any]bool{}, identities: map[any]identified{}, typed: map[string]runtime.Object{},
 	}
 	w.server = apiserver.New(w.clock)
@@ -204,6 +210,7 @@ func (w *World) noticed(write apiserver.Write) {
 	w.changesHands(write)
 	w.noteIdentity(write)
 	w.noteRights(write)
+	w.noteRollouts(write)
 	if write.Actor == "user" || write.Actor == "flux" {
 		return
 	}

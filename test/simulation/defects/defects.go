@@ -23,6 +23,10 @@ var Scripts = map[string]string{
 	"account-gone":          "account-deleted-as-its-set-goes",
 	"terminating-secret":    "an-older-revision-from-a-hub-that-led-before",
 	"token-not-renewed":     "team-on-a-cluster-that-is-rebuilt-as-the-hub-crashes",
+	"slots-not-counted":     "rollout-one-at-a-time",
+	"told-before-written":   "rollout-and-its-status-is-not-written",
+	"soak-from-start":       "rollout-soaks-after-a-slow-canary",
+	"failed-goes-on":        "rollout-failed-and-its-canary-recovers",
 	"rights-gone":           "team-loses-a-paused-cluster",
 	"status-waits-for-ever": "renamed-while-paused-and-its-set-has-the-old-name-again",
 }
@@ -124,6 +128,18 @@ var Defects = []Defect{
 	{"rights-gone", "Flux tries for ever to uninstall what it has no rights for any more", "deletion", []Edit{
 		{"internal/teardown/teardown.go", "\tcase f.Reachable && f.Rightless != \"\" &&", "\tcase false && f.Reachable && f.Rightless != \"\" &&"},
 		{"controllers/delivery/scope.go", "\tif d := c.delivery(other.Key.Namespace, other.delivery); d != nil && ", "\tif d := c.delivery(other.Key.Namespace, other.delivery); false && d != nil && "},
+	}},
+	{"slots-not-counted", "A cluster that works on a revision takes no slot", "rollout", []Edit{
+		{"internal/rollout/decide.go", "slots := p.concurrency(p.total()) - p.busy()\n", "slots := p.concurrency(p.total())\n"},
+	}},
+	{"told-before-written", "Clusters are told to start before the status of the set is written", "rollout", []Edit{
+		{"controllers/addonset/reconciler.go", "\tr.summarize(set, fleet, invalid)\n", "\tr.summarize(set, fleet, invalid)\n\tif invalid == nil {\n\t\tr.begin(ctx, set, &next)\n\t}\n"},
+	}},
+	{"soak-from-start", "The soak of a wave counts from the start of the rollout", "rollout", []Edit{
+		{"internal/rollout/decide.go", "\t\td.state.WaveReady = at(d.now)\n", "\t\td.state.WaveReady = d.state.Started\n"},
+	}},
+	{"failed-goes-on", "A revision that failed in a wave goes on when its clusters have recovered", "rollout", []Edit{
+		{"internal/rollout/decide.go", "\td.bar()\n", "\td.state.FailedRevisions = nil\n\td.bar()\n"},
 	}},
 	{"replaced", "What Flux remembers of a cluster that was replaced meets the new one", "loss", []Edit{
 		{"controllers/delivery/gather.go", "\tcase uid != \"\" && c.registration", "\tcase false && uid != \"\" && c.registration"},

@@ -1,0 +1,443 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/identity"
+	"github.com/chandler-hub/chandler/internal/status"
+	"github.com/chandler-hub/chandler/test/simulation/apiserver"
+)
+
+// This file looks at how revisions reach clusters. It counts from what is written to deliveries, registrations and sets, and
+// never asks the hub's own rollout engine. What a process may not have known yet is no violation: a cluster whose state has
+// changed since the world was last at rest, or was another one when the rollout began, is left out of the counts.
+
+// rolling is what has come of a set that has, or has had, waves.
+type rolling struct {
+	uid any
+	// specs are the strategies that were written since the last rest, the newest last; nil for none.
+	specs []*hubv1.Rollout
+	// target is the revision that the set's status says is rolled out, and since when. began is the last rest before that, and rest the
+	// last one.
+	target      string
+	began, rest int
+	// approved are contents and waves, expedited contents.
+	approved, expedited map[string]bool
+	// undone are contents that somebody went back to; atOnce is true if somebody wanted that at once since the last rest.
+	undone map[string]bool
+	atOnce bool
+	// barred are contents that have failed.
+	barred  map[string]bool
+	retried string
+	// held is the spec.pause that a process knows.
+	held    *hubv1.RolloutPause
+	members map[types.NamespacedName]*rolled
+	// totals are how many clusters each wave has had at most since the rollout began.
+	totals map[int]int
+}
+
+// rolled is a cluster in it.
+type rolled struct {
+	wave int
+	// away is when it was last seen in a state in which nobody waits for it, before it got the revision. moved is when it last came to
+	// another wave.
+	away, moved int
+	revision    string
+	start       *hubv1.DeliveryStart
+	// readyAt is when it was first seen Ready on the revision since its start. lapsed is true if it has not counted as working on it
+	// for a while.
+	readyAt time.Time
+	lapsed  bool
+	// failed is true while an add-on has failed, and excused while nobody waits for the cluster.
+	failed, excused bool
+	// without is since when it has had no delivery.
+	without time.Time
+}
+
+// content returns a revision without the epoch of its renderer.
+func content(revision string) string {
+	if i := strings.LastIndex(revision, "-e"); i > 0 {
+		return revision[:i]
+	}
+	return revision
+}
+
+// noteRollouts is called after every write.
+func (w *World) noteRollouts(write apiserver.Write) {
+	w.seq++
+	if !write.Changed || write.Key.Group != "chandler.dev" {
+		return
+	}
+	if write.Key.Kind == "AddonSet" {
+		w.noteStrategy(write)
+	}
+	for _, s := range w.staged() {
+		r := w.rolls[s.key()]
+		if r == nil {
+			continue
+		}
+		set := typed(w, w.server.Get(s.key()), &hubv1.AddonSet{})
+		if write.Key.Kind == "AddonDelivery" && write.Old != nil && write.New != nil && w.at != nil &&
+			setNameOf(write.New) == s.namespace+"/"+s.name {
+			before, after := typed(w, write.Old, &hubv1.AddonDelivery{}), typed(w, write.New, &hubv1.AddonDelivery{})
+			if before.Spec.RevisionName != after.Spec.RevisionName || started(before.Spec.Start, after.Spec.Start) {
+				w.say("  %s gets %s", after.Spec.RegistrationRef.Name, after.Spec.RevisionName)
+			}
+			w.checkStart(s, r, set, before, after)
+		}
+		w.noteMembers(s, r, set)
+	}
+}
+
+// noteStrategy notes what people have written to a set, and what its status says of its target.
+func (w *World) noteStrategy(write apiserver.Write) {
+	if write.New == nil {
+		delete(w.rolls, write.Key)
+		return
+	}
+	set := typed(w, write.New, &hubv1.AddonSet{})
+	r := w.rolls[write.Key]
+	if r == nil || r.uid != set.UID {
+		if set.Spec.Rollout == nil {
+			return
+		}
+		r = &rolling{uid: set.UID, approved: map[string]bool{}, expedited: map[string]bool{}, undone: map[string]bool{},
+			barred: map[string]bool{}, members: map[types.NamespacedName]*rolled{}, totals: map[int]int{}}
+		w.rolls[write.Key] = r
+		r.specs = []*hubv1.Rollout{nil, set.Spec.Rollout}
+	}
+	if last := r.specs[len(r.specs)-1]; nested(write.Old, "metadata", "generation") != nested(write.New, "metadata", "generation") &&
+		!sameStrategy(last, set.Spec.Rollout) {
+		r.specs = append(r.specs, set.Spec.Rollout)
+	}
+	for text := range strings.SplitSeq(set.Annotations[hubv1.ApproveAnnotation], ",") {
+		revision, wave, _ := strings.Cut(text, "/")
+		r.approved[content(revision)+"/"+wave] = true
+	}
+	revision, _, _ := strings.Cut(set.Annotations[hubv1.ExpediteAnnotation], ":")
+	r.expedited[content(revision)] = true
+	if parts := strings.Split(set.Annotations[hubv1.UndoAnnotation], "/"); len(parts) > 1 {
+		r.undone[content(parts[1])] = true
+		r.atOnce = r.atOnce || len(parts) > 2
+	}
+	if set.Spec.Pause == nil || r.held == nil || !set.Spec.Pause.Until.Equal(r.held.Until) {
+		r.held = nil
+	}
+	if mark := set.Annotations[hubv1.RetryAnnotation]; mark != r.retried {
+		r.retried = mark
+		revision, _, _ := strings.Cut(mark, "/")
+		delete(r.barred, content(revision))
+	}
+	is := set.Status.Rollout
+	if is == nil {
+		return
+	}
+	if w.at != nil && is.Retried == r.retried { // it has seen who wants it tried again
+		for _, revision := range is.FailedRevisions {
+			r.barred[content(revision)] = true
+		}
+	}
+	target := content(is.Revision)
+	if is.Started != nil {
+		target += " " + is.Started.UTC().String()
+	}
+	if target != r.target {
+		w.say("  %s rolls out %s", set.Name, is.Revision)
+		r.target, r.began, r.totals = target, r.rest, map[int]int{}
+	}
+}
+
+func sameStrategy(a, b *hubv1.Rollout) bool {
+	name := func(of *hubv1.Rollout) string {
+		if of == nil || len(of.Waves) == 0 {
+			return ""
+		}
+		return of.Waves[0].Name + string(of.OnFailure) + of.Waves[0].Name
+	}
+	return name(a) == name(b)
+}
+
+// noteMembers notes how the clusters of a set stand now.
+func (w *World) noteMembers(s *set, r *rolling, set *hubv1.AddonSet) {
+	spec := r.specs[len(r.specs)-1]
+	if spec == nil {
+		return
+	}
+	placed := w.assign(s, spec)
+	sizes := map[int]int{}
+	for key, wave := range placed {
+		sizes[wave]++
+		m := r.members[key]
+		if m == nil {
+			m = &rolled{moved: w.seq, away: w.seq, wave: wave}
+			r.members[key] = m
+		}
+		if m.wave != wave {
+			m.wave, m.moved = wave, w.seq
+		}
+		w.noteMember(s, m, key, set, spec)
+	}
+	for wave, n := range sizes {
+		r.totals[wave] = max(r.totals[wave], n)
+	}
+	for key, m := range r.members {
+		if _, there := placed[key]; !there {
+			m.moved, m.away, m.wave, m.without = w.seq, w.seq, -1, time.Time{}
+		}
+	}
+}
+
+// noteMember notes how one cluster stands.
+func (w *World) noteMember(s *set, m *rolled, key types.NamespacedName, set *hubv1.AddonSet, spec *hubv1.Rollout) {
+	d := w.deliveryOf(s, keyOf("ClusterRegistration", key.Namespace, key.Name))
+	reg, _ := w.registrationAt(key)
+	if d == nil {
+		m.away, m.revision, m.start, m.readyAt = w.seq, "", nil, time.Time{}
+		return
+	}
+	if m.without = (time.Time{}); !identity.SameContent(m.revision, d.Spec.RevisionName) || started(m.start, d.Spec.Start) {
+		m.readyAt, m.lapsed = time.Time{}, false
+	}
+	m.revision, m.start = d.Spec.RevisionName, d.Spec.Start
+	current := d.Status.ObservedGeneration == d.Generation
+	m.failed = current && slices.ContainsFunc(d.Status.Addons, func(a hubv1.AddonStatus) bool {
+		return a.State == hubv1.AddonFailed || a.State == hubv1.AddonNotOwned
+	}) || current && status.IsTrue(d, hubv1.StalledCondition)
+	excused := reg == nil || d.DeletionTimestamp != nil || excusedFrom(d, reg)
+	m.excused = excused
+	if !identity.SameContent(d.Spec.RevisionName, targetOf(set)) {
+		if excused || m.failed || !current || !status.Online(reg) || !status.IsTrue(d, hubv1.ReadyCondition) {
+			m.away = w.seq
+		}
+		return
+	}
+	if d.Spec.Start == nil {
+		return
+	}
+	ready := current && identity.SameContent(d.Status.ReadyRevision, d.Spec.RevisionName) && d.Status.ReadyTime != nil &&
+		!d.Status.ReadyTime.Before(&d.Spec.Start.Time)
+	if ready && m.readyAt.IsZero() {
+		m.readyAt = w.clock.Now()
+	}
+	late := w.clock.Now().Sub(d.Spec.Start.Time.Time) >= deadlineOf(spec)
+	if !ready && (excused || m.failed || late || !d.Spec.Start.Healthy) {
+		m.lapsed = true
+	}
+}
+
+func targetOf(set *hubv1.AddonSet) string {
+	if set.Status.Rollout == nil {
+		return set.Status.Revision
+	}
+	return set.Status.Rollout.Revision
+}
+
+func deadlineOf(spec *hubv1.Rollout) time.Duration {
+	if spec.Deadline == nil {
+		return 30 * time.Minute
+	}
+	return spec.Deadline.Duration
+}
+
+// started returns whether a cluster has begun with what it has after another start.
+func started(before, after *hubv1.DeliveryStart) bool {
+	return after != nil && (before == nil || !before.Time.Equal(&after.Time))
+}
+
+// registrationAt returns a registration, and whether its set may count it.
+func (w *World) registrationAt(key types.NamespacedName) (reg *hubv1.ClusterRegistration, stays bool) {
+	o := w.server.Get(keyOf("ClusterRegistration", key.Namespace, key.Name))
+	if o == nil {
+		return nil, false
+	}
+	reg = typed(w, o, &hubv1.ClusterRegistration{})
+	return reg, !status.Goes(reg)
+}
+
+// assign returns the wave of each cluster of a set, by its number; what no wave owns is in one more. It does by itself what
+// docs/rollouts.md says.
+func (w *World) assign(s *set, spec *hubv1.Rollout) map[types.NamespacedName]int {
+	of := map[types.NamespacedName]labels.Set{}
+	for _, o := range w.server.List(kinds["ClusterRegistration"].GroupKind(), "") {
+		reg := typed(w, o, &hubv1.ClusterRegistration{})
+		if !status.Goes(reg) && matches(s.selector, reg.Labels) {
+			of[types.NamespacedName{Namespace: reg.Namespace, Name: reg.Name}] = reg.Labels
+		}
+	}
+	for _, d := range w.deliveries() {
+		key := d.Spec.RegistrationRef.Key()
+		if reg, _ := w.registrationAt(key); reg == nil && d.SetKey().String() == s.namespace+"/"+s.name && !forged(d) && !d.Withdrawn() {
+			of[key] = nil
+		}
+	}
+	var rest []types.NamespacedName
+	for key := range of {
+		rest = append(rest, key)
+	}
+	rank := func(key types.NamespacedName) string { return identity.Hash(16, s.namespace+"/"+s.name, key.String()) }
+	slices.SortFunc(rest, func(a, b types.NamespacedName) int { return cmp.Compare(rank(a), rank(b)) })
+	out := map[types.NamespacedName]int{}
+	for i := range spec.Waves {
+		wave := &spec.Waves[i]
+		owns := labels.Everything()
+		if wave.ClusterSelector != nil {
+			owns, _ = metav1.LabelSelectorAsSelector(wave.ClusterSelector)
+		}
+		var mine []types.NamespacedName
+		for _, key := range rest {
+			if owns.Matches(of[key]) {
+				mine = append(mine, key)
+			}
+		}
+		for _, key := range mine[:min(len(mine), share(wave.Size, len(mine), len(mine), true))] {
+			out[key] = i
+		}
+		rest = slices.DeleteFunc(rest, func(key types.NamespacedName) bool { _, taken := out[key]; return taken })
+	}
+	for _, key := range rest {
+		out[key] = len(spec.Waves)
+	}
+	return out
+}
+
+func share(of *intstr.IntOrString, total, otherwise int, up bool) int {
+	if of == nil {
+		return otherwise
+	}
+	n, err := intstr.GetScaledValueFromIntOrPercent(of, total, up)
+	must(err)
+	return n
+}
+
+// checkStart looks at a delivery that gets another revision, or begins anew with the one that it has.
+func (w *World) checkStart(s *set, r *rolling, set *hubv1.AddonSet, before, d *hubv1.AddonDelivery) {
+	to, key := d.Spec.RevisionName, d.Spec.RegistrationRef.Key()
+	if d.Spec.Start == nil || !started(before.Spec.Start, d.Spec.Start) || set.UID != d.Spec.AddonSetRef.UID || w.former != nil ||
+		len(r.specs) != 1 || r.specs[0] == nil {
+		return // it is no start, or a process cannot know yet what holds
+	}
+	if is := set.Status.Rollout; is == nil || !identity.SameContent(is.Revision, to) {
+		w.violated("rollout", "%s gets %s before the status of %s says that it is rolled out", key, to, s.name)
+		return
+	}
+	if r.barred[content(to)] && !r.undone[content(to)] && !identity.SameContent(before.Spec.RevisionName, to) {
+		w.violated("rollout", "%s gets %s, which has failed, and nobody wants it tried again", key, to)
+		return
+	}
+	if p := r.held; p != nil && (p.Until == nil || w.clock.Now().Before(p.Until.Time)) {
+		w.violated("rollout", "%s gets %s, and spec.pause of %s holds it", key, to, s.name)
+	}
+	m := r.members[key]
+	if m == nil || m.wave < 0 || r.atOnce || m.moved > r.rest {
+		return
+	}
+	w.checkConcurrency(r, m, key, to)
+	for other, o := range r.members {
+		if o.wave >= 0 && o.wave < m.wave && o.moved <= r.began && o.away <= r.began {
+			w.checkBefore(r, set, o, other, key, to)
+		}
+	}
+}
+
+// checkConcurrency: no more clusters of a wave work on a revision than may.
+func (w *World) checkConcurrency(r *rolling, m *rolled, key types.NamespacedName, to string) {
+	if m.wave >= len(r.specs[0].Waves) {
+		return // the last one has no limit
+	}
+	limit := max(1, share(r.specs[0].Waves[m.wave].MaxConcurrency, r.totals[m.wave], r.totals[m.wave], true))
+	busy := []string{key.Name}
+	for other, o := range r.members {
+		works := identity.SameContent(o.revision, to) && o.start != nil && o.readyAt.IsZero() && !o.lapsed
+		if o != m && o.wave == m.wave && o.moved <= r.rest && works && w.clock.Now().Sub(o.start.Time.Time) < deadlineOf(r.specs[0]) {
+			busy = append(busy, other.Name)
+		}
+	}
+	if slices.Sort(busy); len(busy) > limit {
+		w.violated("rollout", "%s work on %s at once, and of their wave %d may", strings.Join(busy, ", "), to, limit)
+	}
+}
+
+// checkBefore: a cluster of an earlier wave has the revision before one of a later wave, its soak is over, and its wave is approved.
+func (w *World) checkBefore(r *rolling, set *hubv1.AddonSet, o *rolled, other, key types.NamespacedName, to string) {
+	spec := r.specs[0]
+	wave := &spec.Waves[o.wave]
+	switch {
+	case !identity.SameContent(o.revision, to):
+		w.violated("rollout", "%s gets %s, and %s of wave %s has not got it", key, to, other, wave.Name)
+		return
+	case o.start == nil || o.lapsed:
+		return
+	case o.readyAt.IsZero() && w.clock.Now().Sub(o.start.Time.Time) < deadlineOf(spec):
+		w.violated("rollout", "%s gets %s, and %s of wave %s works on it", key, to, other, wave.Name)
+		return
+	case o.readyAt.IsZero() || !identity.SameContent(to, set.Status.Revision):
+		return // going back waits for nobody
+	}
+	if soak := wave.Soak; soak != nil && !r.expedited[content(to)] && w.clock.Now().Before(o.readyAt.Add(soak.Duration-time.Second)) {
+		w.violated("rollout", "%s gets %s, and %s of wave %s has been Ready on it for %s of %s", key, to, other, wave.Name,
+			w.clock.Now().Sub(o.readyAt), soak.Duration)
+	}
+	if wave.Approval == hubv1.ManualApproval && !r.approved[content(to)+"/"+wave.Name] {
+		w.violated("rollout", "%s gets %s, and nobody has approved wave %s", key, to, wave.Name)
+	}
+}
+
+// restRollouts is called at rest, when a process knows all that is written.
+func (w *World) restRollouts() {
+	for _, s := range w.staged() {
+		r := w.rolls[s.key()]
+		if r == nil {
+			continue
+		}
+		r.specs, r.rest = r.specs[len(r.specs)-1:], w.seq
+		set := typed(w, w.server.Get(s.key()), &hubv1.AddonSet{})
+		r.held = set.Spec.Pause
+		r.atOnce = strings.HasSuffix(set.Annotations[hubv1.UndoAnnotation], "/now")
+		w.restMembers(s, r, set)
+	}
+}
+
+// restMembers notes which revision has failed, and checks that no cluster waits for its first one.
+func (w *World) restMembers(s *set, r *rolling, set *hubv1.AddonSet) {
+	spec, failed := r.specs[0], map[int]int{}
+	if spec == nil {
+		return
+	}
+	for key, m := range r.members {
+		if m.wave < 0 {
+			continue
+		}
+		if reg, stays := w.registrationAt(key); m.revision == "" && stays && reg.DeletionTimestamp == nil {
+			if m.without.IsZero() {
+				m.without = w.clock.Now()
+			} else if w.clock.Now().Sub(m.without) > 20*time.Minute {
+				w.violated("rollout", "%s has waited for a delivery of %s since %s", key, s.name, m.without.UTC().Format(time.TimeOnly))
+			}
+		}
+		bad := m.failed && !m.excused && m.start != nil && m.start.Healthy && m.readyAt.IsZero() && m.moved <= r.began
+		if bad && identity.SameContent(m.revision, set.Status.Revision) && identity.SameContent(targetOf(set), set.Status.Revision) {
+			failed[m.wave]++
+		}
+	}
+	complete := set.Status.Rollout != nil && set.Status.Rollout.Phase == hubv1.RolloutDone
+	for wave, n := range failed {
+		allowed := 0
+		if wave < len(spec.Waves) {
+			allowed = share(spec.Waves[wave].MaxFailures, r.totals[wave], 0, false)
+		}
+		if n > allowed && !complete && !r.atOnce {
+			r.barred[content(set.Status.Revision)] = true
+		}
+	}
+}

@@ -136,7 +136,7 @@ var Defects = []Defect{
 		{"controllers/addonset/reconciler.go", "\tr.summarize(set, fleet, invalid)\n", "\tr.summarize(set, fleet, invalid)\n\tif invalid == nil {\n\t\tr.begin(ctx, set, &next)\n\t}\n"},
 	}},
 	{"soak-from-start", "The soak of a wave counts from the start of the rollout", "rollout", []Edit{
-		{"internal/rollout/decide.go", "\t\td.state.WaveReady = at(d.now)\n", "\t\td.state.WaveReady = d.state.Started\n"},
+		{"internal/rollout/decide.go", "\t\td.state.WaveReady = at(d.Now)\n", "\t\td.state.WaveReady = d.state.Started\n"},
 	}},
 	{"failed-goes-on", "A revision that failed in a wave goes on when its clusters have recovered", "rollout", []Edit{
 		{"internal/rollout/decide.go", "\td.bar()\n", "\td.state.FailedRevisions = nil\n\td.bar()\n"},

@@ -69,8 +69,10 @@ type deciding struct {
 	state        hubv1.RolloutStatus
 	places       []place
 	paused       bool
-	starts       []Start
-	next         time.Time
+	// opened is whether the windows let clusters start now; nil while nobody has asked.
+	opened *bool
+	starts []Start
+	next   time.Time
 }
 
 // Decide decides what comes next.
@@ -370,8 +372,16 @@ func (d *deciding) startSame() {
 	}
 }
 
-// admitted returns whether a cluster may start now, by the windows.
+// admitted returns whether clusters may start now, by the windows. They are asked once, for all clusters.
 func (d *deciding) admitted() bool {
+	if d.opened == nil {
+		is := d.askWindows()
+		d.opened = &is
+	}
+	return *d.opened
+}
+
+func (d *deciding) askWindows() bool {
 	isOpen, opens := open(d.Strategy.windows, d.Now)
 	if _, expedited := d.Orders.Expedited(d.target); isOpen || expedited || d.back {
 		return true

@@ -3,11 +3,14 @@
 package rollout
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/robfig/cron/v3"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 )
@@ -64,6 +67,37 @@ func TestWindowCloses(t *testing.T) {
 		}
 		if _, isOpen, until := s.Windows(now); isOpen && until.Format(time.RFC3339) != want.until || isOpen != (want.until != "") {
 			t.Errorf("%s: open %t, %s; want %s", schedule, isOpen, until, want.until)
+		}
+	}
+}
+
+// asked counts how often a schedule is asked.
+type asked struct {
+	cron.Schedule
+	n *int
+}
+
+func (a asked) Next(t time.Time) time.Time {
+	*a.n++
+	return a.Schedule.Next(t)
+}
+
+// TestWindowsAreAskedOnce: however many clusters start, or wait for a window.
+func TestWindowsAreAskedOnce(t *testing.T) {
+	for _, hour := range []int{12, 20} {
+		s, err := New(&hubv1.Rollout{Windows: []hubv1.RolloutWindow{{Schedule: "0 12 * * *", Duration: metav1.Duration{Duration: time.Hour}}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		s.windows[0].opens = asked{s.windows[0].opens, &n}
+		in := Input{Set: "a/b", Strategy: s, Revision: "r2", Exists: func(string) bool { return true }, Same: func(*Cluster, string) bool { return false },
+			Now: time.Date(2026, 6, 1, hour, 30, 0, 0, time.UTC)}
+		for i := range 20 {
+			in.Clusters = append(in.Clusters, Cluster{Key: types.NamespacedName{Namespace: "a", Name: fmt.Sprint(i)}, Revision: "r1", Ready: true, Healthy: i%2 == 0})
+		}
+		if out := Decide(in); n != 1 || len(out.Starts) != map[int]int{12: 20, 20: 0}[hour] {
+			t.Errorf("at %d:30 the window is asked %d times, and %d clusters start", hour, n, len(out.Starts))
 		}
 	}
 }

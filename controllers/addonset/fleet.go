@@ -137,17 +137,8 @@ func (f *fleet) sum() {
 	f.counts.UpdatedSummary = status.Fraction(f.counts.Updated, f.counts.Matched)
 }
 
-// excused returns whether nobody who waits for the set should wait for a cluster: somebody holds back an add-on of it
-// on purpose, or the cluster has no node to run anything on.
-func excused(d *hubv1.AddonDelivery) bool {
-	return unserved(d) || slices.ContainsFunc(d.Status.Addons, func(a hubv1.AddonStatus) bool {
-		switch a.State {
-		case hubv1.AddonHeld, hubv1.AddonSuspended, hubv1.AddonPaused, hubv1.AddonUnreachable, hubv1.AddonWaitingForNodes:
-			return true
-		}
-		return false
-	})
-}
+// excused returns whether nobody who waits for the set should wait for a cluster.
+func excused(d *hubv1.AddonDelivery) bool { return unserved(d) || rollout.Excused(d) }
 
 // unserved returns whether nothing is delivered through a registration, because another registration of its cluster
 // is served. It counts like a paused one.

@@ -4,7 +4,6 @@ package rollout
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
@@ -27,8 +26,8 @@ func Observe(d *hubv1.AddonDelivery, reg *hubv1.ClusterRegistration) Cluster {
 		c.Excused = "its registration is missing"
 		return c
 	}
-	c.Labels, c.Offline, c.Excused = reg.Labels, !status.Online(reg), pardon(d, reg)
-	if asks := asking(d); c.Excused == "" && asks != "" {
+	c.Labels, c.Offline, c.Excused = reg.Labels, !status.Online(reg) || whose(d, silent) != "", pardon(d, reg)
+	if asks := whose(d, asking); c.Excused == "" && asks != "" {
 		c.Excused, c.Asks = asks, true
 	}
 	s := &d.Status
@@ -75,26 +74,13 @@ func pardon(d *hubv1.AddonDelivery, reg *hubv1.ClusterRegistration) string {
 	if reason := status.Reason(reg, hubv1.SuspendedCondition); reason != "" && reason != hubv1.ClusterUnreachableReason {
 		return reason
 	}
-	for _, a := range d.Status.Addons {
-		switch a.State {
-		case hubv1.AddonSuspended, hubv1.AddonPaused, hubv1.AddonWaitingForNodes:
-			return fmt.Sprintf("%s is %s", a.Name, a.State)
-		}
+	if why := whose(d, heldBack, nodeless); why != "" {
+		return why
 	}
 	switch reason := status.Reason(d, hubv1.ReadyCondition); reason {
 	case hubv1.DuplicateReason, hubv1.AddonsLostReason:
 		if !status.IsTrue(d, hubv1.ReadyCondition) {
 			return reason
-		}
-	}
-	return ""
-}
-
-// asking says which add-on asks the removal guard for what it has not granted yet; "" if none does.
-func asking(d *hubv1.AddonDelivery) string {
-	for _, a := range d.Status.Addons {
-		if a.State == hubv1.AddonHeld && !slices.Contains(d.Spec.Removals, a.Removal) {
-			return fmt.Sprintf("%s is %s", a.Name, a.State)
 		}
 	}
 	return ""

@@ -4,9 +4,38 @@ package rollout_test
 
 import (
 	"testing"
+	"time"
 
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/rollout"
+	"github.com/chandler-hub/chandler/internal/status"
 )
+
+// observed is what a rollout sees of a cluster whose only add-on is in a state.
+func observed(state hubv1.AddonState, change func(*hubv1.AddonDelivery, *hubv1.ClusterRegistration)) (rollout.Cluster, *hubv1.AddonDelivery) {
+	d, reg := &hubv1.AddonDelivery{}, &hubv1.ClusterRegistration{}
+	status.Set(reg, hubv1.ReachableCondition, "True", "Answers", "", time.Unix(0, 0))
+	d.Spec.RevisionName = "base-2-e3"
+	d.Status.Addons = []hubv1.AddonStatus{{Name: "web", State: state, Removal: "asked"}}
+	if change != nil {
+		change(d, reg)
+	}
+	return rollout.Observe(d, reg), d
+}
+
+// Whoever waits for a set waits for the clusters that its rollout waits for, and for no others.
+func TestOneTableOfExcuses(t *testing.T) {
+	for _, state := range []hubv1.AddonState{
+		hubv1.AddonReady, hubv1.AddonProgressing, hubv1.AddonWaitingForDependency, hubv1.AddonWaitingForCluster, hubv1.AddonWaitingForNodes,
+		hubv1.AddonPaused, hubv1.AddonUnreachable, hubv1.AddonExcluded, hubv1.AddonFailed, hubv1.AddonSuspended, hubv1.AddonLostTo,
+		hubv1.AddonNotOwned, hubv1.AddonHeld, hubv1.AddonRemoving, hubv1.AddonOrphaned,
+	} {
+		c, d := observed(state, nil)
+		if of := rollout.Excused(d); of != (c.Excused != "" || c.Offline) {
+			t.Errorf("%s: for the set %t, and for its rollout %q, offline %t", state, of, c.Excused, c.Offline)
+		}
+	}
+}
 
 // A hub with a new epoch moves no cluster by itself. What changes nothing takes no slot, and so it must not be what another epoch
 // may render differently.

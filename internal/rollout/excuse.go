@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"fmt"
+	"slices"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+)
+
+// excuse is why nobody waits for an add-on.
+type excuse int
+
+const (
+	// heldBack: somebody holds it back on purpose.
+	heldBack excuse = iota + 1
+	// asking: it asks the removal guard.
+	asking
+	// silent: the cluster does not answer.
+	silent
+	// nodeless: the cluster has no node to run it on.
+	nodeless
+)
+
+// excuses are the states of an add-on in which nobody waits for it.
+var excuses = map[hubv1.AddonState]excuse{
+	hubv1.AddonSuspended:       heldBack,
+	hubv1.AddonPaused:          heldBack,
+	hubv1.AddonHeld:            asking,
+	hubv1.AddonUnreachable:     silent,
+	hubv1.AddonWaitingForNodes: nodeless,
+}
+
+// Excused returns whether nobody who waits for a set should wait for a cluster, since an add-on cannot go on there.
+func Excused(d *hubv1.AddonDelivery) bool {
+	return slices.ContainsFunc(d.Status.Addons, func(a hubv1.AddonStatus) bool { return excuses[a.State] != 0 })
+}
+
+// whose says which add-on has one of these excuses; "" if none has. What asks the removal guard has an excuse until that grants
+// it: then it works.
+func whose(d *hubv1.AddonDelivery, of ...excuse) string {
+	for _, a := range d.Status.Addons {
+		is := excuses[a.State]
+		if is == asking && slices.Contains(d.Spec.Removals, a.Removal) {
+			continue
+		}
+		if slices.Contains(of, is) {
+			return fmt.Sprintf("%s is %s", a.Name, a.State)
+		}
+	}
+	return ""
+}

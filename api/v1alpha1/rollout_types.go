@@ -104,14 +104,15 @@ type Wave struct {
 	// +kubebuilder:validation:XValidation:rule="type(self) == string || self >= 0 && self <= 2147483647",message="must be a number such as 5, or a percentage such as 25%"
 	Size *intstr.IntOrString `json:"size,omitempty"`
 
-	// maxConcurrency is how many clusters of the wave may work on the new revision at once, a number or a percentage,
-	// rounded up, at least 1; by default the whole wave.
+	// maxConcurrency is how many clusters of the wave may work on the new revision at once, a number or a percentage of those
+	// that take part, rounded up, at least 1; by default the whole wave.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="type(self) == string || self >= 0 && self <= 2147483647",message="must be a number such as 5, or a percentage such as 25%"
 	MaxConcurrency *intstr.IntOrString `json:"maxConcurrency,omitempty"`
 
-	// maxFailures is how many clusters of the wave may fail, a number or a percentage, rounded down; 0 by default. One
-	// more stops the rollout.
+	// maxFailures is how many clusters of the wave may fail, a number or a percentage of those that take part, rounded down; 0
+	// by default. One more stops the rollout. A cluster takes part if it was healthy before and the revision changes something
+	// there.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="type(self) == string || self >= 0 && self <= 2147483647",message="must be a number such as 5, or a percentage such as 25%"
 	MaxFailures *intstr.IntOrString `json:"maxFailures,omitempty"`

@@ -79,6 +79,23 @@ type place struct {
 	wave
 	members []member
 	n       [sick + 1]int
+	// fit are the clusters that can tell whether the revision is good: it changes something there, and they were healthy before.
+	// able are all that get it, or have got it. Limits that are percentages are of these, so that a cluster that does not
+	// answer, or was sick before, raises none.
+	fit, able int
+}
+
+// add counts a member as what it is.
+func (p *place) add(m *member, target string) {
+	p.n[m.is]++
+	well := m.is == pending || m.is == running || m.is == failed
+	by := m.is == done && m.Start != nil && same(m.Revision, target)
+	if well || by && m.Start.Healthy {
+		p.fit++
+	}
+	if well || by || m.is >= sickPending {
+		p.able++
+	}
 }
 
 // move counts a member as something else from now on.
@@ -89,6 +106,9 @@ func (p *place) move(m *member, to state) {
 }
 
 func (p *place) total() int { return len(p.members) }
+
+// failedTooMany returns whether more clusters of the wave have failed than may.
+func (p *place) failedTooMany() bool { return p.n[failed] > p.failures(p.fit) }
 
 // busy returns how many clusters work on the revision.
 func (p *place) busy() int { return p.n[running] + p.n[sickRunning] }

@@ -191,7 +191,7 @@ func (d *deciding) count() {
 		for j := range p.members {
 			m := &p.members[j]
 			m.is, m.why = d.judge(m.Cluster, i < present)
-			p.n[m.is]++
+			p.add(m, d.target)
 			if m.is == failed && len(named) < maxNamed {
 				named = append(named, fmt.Sprintf("%s (%s)", m.Key.Name, m.why))
 			}
@@ -229,7 +229,7 @@ func (d *deciding) bar() {
 		return
 	}
 	for i := range d.places[:min(d.present()+1, len(d.places))] {
-		if p := &d.places[i]; p.n[failed] > p.failures(p.total()) && !d.barred(d.target) {
+		if p := &d.places[i]; p.failedTooMany() && !d.barred(d.target) {
 			d.state.FailedRevisions = append(d.state.FailedRevisions, d.target)
 			if n := len(d.state.FailedRevisions) - maxNamed; n > 0 {
 				d.state.FailedRevisions = slices.Delete(d.state.FailedRevisions, 0, n)
@@ -332,35 +332,41 @@ func (d *deciding) start() {
 	d.startSame()
 	for i := range d.places[:min(d.present()+1, len(d.places))] {
 		p := &d.places[i]
-		slots := p.concurrency(p.total()) - p.busy()
-		if d.atOnce {
-			slots = p.total()
-		} else if p.n[failed] > p.failures(p.total()) && !d.back {
-			slots = 0 // it was completed before
-			if p.n[pending]+p.n[sickPending] > 0 {
-				d.state.WaitingFor = fmt.Sprintf("the clusters of wave %s that have failed since, or another revision", p.name)
-			}
+		d.startSome(p, d.slots(p, p.fit), pending, running)
+		if p.n[pending] == 0 {
+			d.startSome(p, d.slots(p, p.able), sickPending, sickRunning)
 		}
-		slots = d.startSome(p, slots, pending, running)
-		d.startSome(p, slots, sickPending, sickRunning)
 	}
 }
 
-// startSome starts clusters of a wave that are in one state, which are in another then, and returns how many slots are left.
-func (d *deciding) startSome(p *place, slots int, from, to state) int {
+// slots returns how many clusters of a wave may start now, if percentages are of so many.
+func (d *deciding) slots(p *place, all int) int {
+	switch {
+	case d.atOnce:
+		return p.total()
+	case p.failedTooMany() && !d.back: // it was completed before
+		if p.n[pending]+p.n[sickPending] > 0 {
+			d.state.WaitingFor = fmt.Sprintf("the clusters of wave %s that have failed since, or another revision", p.name)
+		}
+		return 0
+	}
+	return p.concurrency(all) - p.busy()
+}
+
+// startSome starts clusters of a wave that are in one state, which are in another then.
+func (d *deciding) startSome(p *place, slots int, from, to state) {
 	for i := range p.members {
 		m := &p.members[i]
 		if m.is != from {
 			continue
 		}
 		if slots <= 0 || !d.admitted() {
-			return 0
+			return
 		}
 		slots--
 		p.move(m, to)
 		d.give(m.Cluster, d.target, from == pending, d.Now)
 	}
-	return slots
 }
 
 // startSame gives the revision to those clusters for which it changes nothing. They take no slot, and wait for no window.

@@ -9,6 +9,7 @@ package rollout
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -140,8 +141,8 @@ func of(amount *intstr.IntOrString, total, otherwise int, up bool) int {
 	return n
 }
 
-// concurrency returns how many clusters of a wave of some size may work on a revision at once.
-func (w *wave) concurrency(total int) int { return max(1, of(w.maxConcurrency, total, total, true)) }
+// concurrency returns how many clusters of a wave may work on a revision at once, if a percentage is of so many.
+func (w *wave) concurrency(all int) int { return max(1, of(w.maxConcurrency, all, math.MaxInt32, true)) }
 
-// failures returns how many clusters of a wave of some size may fail.
-func (w *wave) failures(total int) int { return of(w.maxFailures, total, 0, false) }
+// failures returns how many clusters of a wave may fail, if a percentage is of so many.
+func (w *wave) failures(all int) int { return of(w.maxFailures, all, 0, false) }

@@ -3,6 +3,7 @@
 package rollout
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
@@ -44,7 +45,7 @@ func Survey(in Input, revision string) []WaveView {
 	out := make([]WaveView, len(d.places))
 	for i := range d.places {
 		p := &d.places[i]
-		out[i] = WaveView{Name: p.name, AtOnce: p.concurrency(p.total()), MayFail: p.failures(p.total()), Soak: p.soak, Manual: p.manual}
+		out[i] = WaveView{Name: p.name, AtOnce: p.concurrency(cmp.Or(p.fit, p.able)), MayFail: p.failures(p.fit), Soak: p.soak, Manual: p.manual}
 		for j := range p.members {
 			out[i].Clusters = append(out[i].Clusters, d.view(&p.members[j]))
 		}

@@ -142,7 +142,9 @@ func of(amount *intstr.IntOrString, total, otherwise int, up bool) int {
 }
 
 // concurrency returns how many clusters of a wave may work on a revision at once, if a percentage is of so many.
-func (w *wave) concurrency(all int) int { return max(1, of(w.maxConcurrency, all, math.MaxInt32, true)) }
+func (w *wave) concurrency(all int) int {
+	return max(1, of(w.maxConcurrency, all, math.MaxInt32, true))
+}
 
 // failures returns how many clusters of a wave may fail, if a percentage is of so many.
 func (w *wave) failures(all int) int { return of(w.maxFailures, all, 0, false) }

@@ -119,7 +119,7 @@ func (m *Matcher) match(ctx context.Context, reg *hubv1.ClusterRegistration, key
 		return callOff(ctx, m.Client, d)
 	}
 	is := gift{d.Spec.RevisionName, d.Spec.Start}
-	wanted := set.gives(client.ObjectKeyFromObject(reg), is)
+	wanted := set.gives(client.ObjectKeyFromObject(reg), d.UID, is)
 	if identity.SameContent(is.revision, wanted.revision) && has(d) {
 		wanted.revision = is.revision
 	}
@@ -140,14 +140,14 @@ func (g gift) equal(o gift) bool {
 }
 
 // gives returns what a cluster is to have that has something now.
-func (c *compiled) gives(cluster types.NamespacedName, is gift) gift {
+func (c *compiled) gives(cluster types.NamespacedName, delivery types.UID, is gift) gift {
 	start, starts := c.starts[cluster]
 	switch {
 	case c.held:
 		return is
 	case c.everyone != "":
 		return gift{revision: c.everyone}
-	case starts:
+	case starts && start.Delivery == delivery:
 		return gift{start.Revision, start.Start}
 	}
 	for _, revision := range []string{c.revision, c.newcomers} {

@@ -166,7 +166,7 @@ func (r *Reconciler) begin(ctx context.Context, set *hubv1.AddonSet, out *rollou
 }
 
 // foresee returns the clusters of a set with what the matcher has been told to do and the cache does not show yet: a
-// cluster that is about to start takes its slot. What the cache shows is forgotten.
+// cluster that is about to start takes its slot. What the cache shows is forgotten, and what a delivery was to get that is gone.
 func (r *registry) foresee(set types.NamespacedName, clusters []rollout.Cluster) []rollout.Cluster {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -178,7 +178,7 @@ func (r *registry) foresee(set types.NamespacedName, clusters []rollout.Cluster)
 		if !ok {
 			continue
 		}
-		if done(&start, is.Revision, is.Start) {
+		if done(&start, is.Revision, is.Start) || start.Delivery != is.Delivery {
 			continue // and so it is not kept
 		}
 		there[is.Key] = true
@@ -213,7 +213,7 @@ func (r *registry) decide(set types.NamespacedName, out *rollout.Decision) []typ
 	}
 	starts := map[types.NamespacedName]rollout.Start{}
 	for key, s := range c.starts {
-		if identity.SameContent(s.Revision, out.State.Revision) {
+		if !out.Held && identity.SameContent(s.Revision, out.State.Revision) {
 			starts[key] = s
 		}
 	}

@@ -53,7 +53,44 @@ func TestStartsOfAnOlderRevision(t *testing.T) {
 		Starts: []rollout.Start{{Cluster: one, Revision: "base-2-e1", Start: &hubv1.DeliveryStart{Time: metav1.NewTime(fleetTime)}}}})
 	r.decide(set, &rollout.Decision{State: hubv1.RolloutStatus{Revision: "base-3-e1"}})
 	c := r.all()[set]
-	if got := c.gives(one, gift{revision: "base-1-e1"}); got.revision != "base-1-e1" {
+	if got := c.gives(one, "", gift{revision: "base-1-e1"}); got.revision != "base-1-e1" {
+		t.Errorf("it gets %+v", got)
+	}
+}
+
+// TestStartsOfADeliveryThatIsGone: somebody deletes a delivery, and the cluster gets another one with the last revision that was
+// completed. What was decided about the old one does not concern it: the revision may have failed meanwhile.
+func TestStartsOfADeliveryThatIsGone(t *testing.T) {
+	set, one := types.NamespacedName{Namespace: "flux-system", Name: "base"}, types.NamespacedName{Namespace: "fleet", Name: "one"}
+	start := &hubv1.DeliveryStart{Time: metav1.NewTime(fleetTime)}
+	r := &registry{}
+	r.put(set, compiled{uid: "u", revision: "base-2-e1"})
+	r.decide(set, &rollout.Decision{State: hubv1.RolloutStatus{Revision: "base-2-e1"},
+		Starts: []rollout.Start{{Cluster: one, Delivery: "old", Revision: "base-2-e1", Start: start}}})
+	c := r.all()[set]
+	if got := c.gives(one, "old", gift{revision: "base-1-e1"}); got.revision != "base-2-e1" {
+		t.Errorf("the old one gets %+v", got)
+	}
+	if got := c.gives(one, "new", gift{revision: "base-1-e1"}); got.revision != "base-1-e1" {
+		t.Errorf("the new one gets %+v", got)
+	}
+	is := rollout.Cluster{Key: one, Delivery: "new", Revision: "base-1-e1", Ready: true}
+	if got := r.foresee(set, []rollout.Cluster{is})[0]; got.Revision != "base-1-e1" || len(r.sets[set].starts) != 0 {
+		t.Errorf("the new one counts as %+v, and expected is %v", got, r.sets[set].starts)
+	}
+}
+
+// TestStartsThatAreHeld: a cluster was told to start, and its delivery could not be written. When the revision has failed, or
+// somebody holds it, it does not start any more.
+func TestStartsThatAreHeld(t *testing.T) {
+	set, one := types.NamespacedName{Namespace: "flux-system", Name: "base"}, types.NamespacedName{Namespace: "fleet", Name: "one"}
+	r := &registry{}
+	r.put(set, compiled{uid: "u", revision: "base-2-e1"})
+	r.decide(set, &rollout.Decision{State: hubv1.RolloutStatus{Revision: "base-2-e1"},
+		Starts: []rollout.Start{{Cluster: one, Revision: "base-2-e1", Start: &hubv1.DeliveryStart{Time: metav1.NewTime(fleetTime)}}}})
+	r.decide(set, &rollout.Decision{State: hubv1.RolloutStatus{Revision: "base-2-e1", Phase: hubv1.RolloutFailed}, Held: true})
+	c := r.all()[set]
+	if got := c.gives(one, "", gift{revision: "base-1-e1"}); got.revision != "base-1-e1" {
 		t.Errorf("it gets %+v", got)
 	}
 }

@@ -19,6 +19,8 @@ type Cluster struct {
 	// Key names its registration.
 	Key    types.NamespacedName
 	Labels map[string]string
+	// Delivery identifies its delivery; "" if there is none yet.
+	Delivery types.UID
 	// Revision is the one that the hub has given it; "" if there is no delivery yet.
 	Revision string
 	// Start is how it came to that revision; nil if an older hub, or a set without waves, gave it.

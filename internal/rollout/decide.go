@@ -44,13 +44,17 @@ type Decision struct {
 	Newcomers string
 	// Starts are the clusters that get a revision now, or begin anew with the one that they have.
 	Starts []Start
+	// Held is true if no cluster may start, also none that was told to and has not begun.
+	Held bool
 	// Next is when to decide again, even if nothing happens; zero if never.
 	Next time.Time
 }
 
 // Start gives a cluster a revision.
 type Start struct {
-	Cluster  types.NamespacedName
+	Cluster types.NamespacedName
+	// Delivery is the one that gets it. If it is made anew, the cluster has another revision than what this was decided from.
+	Delivery types.UID
 	Revision string
 	// Start is how it comes to it; nil if the revision changes nothing there.
 	Start *hubv1.DeliveryStart
@@ -91,7 +95,9 @@ func Decide(in Input) Decision {
 	}
 	d.bar()
 	if d.state.WaitingFor = ""; d.held() {
-		return d.decision()
+		out := d.decision()
+		out.Held = true
+		return out
 	}
 	d.advance()
 	d.start()
@@ -373,7 +379,7 @@ func (d *deciding) startSome(p *place, slots int, from, to state) {
 func (d *deciding) startSame() {
 	for i := range d.Clusters {
 		if c := &d.Clusters[i]; c.Revision != "" && !same(c.Revision, d.target) && d.changesNothing(c) {
-			d.starts = append(d.starts, Start{Cluster: c.Key, Revision: d.target})
+			d.starts = append(d.starts, Start{Cluster: c.Key, Delivery: c.Delivery, Revision: d.target})
 		}
 	}
 }
@@ -405,7 +411,8 @@ func (d *deciding) askWindows() bool {
 
 func (d *deciding) give(c *Cluster, revision string, healthy bool, from time.Time) {
 	d.look(d.Now.Add(d.Strategy.deadline))
-	d.starts = append(d.starts, Start{Cluster: c.Key, Revision: revision, Start: &hubv1.DeliveryStart{Time: *at(from), Healthy: healthy}})
+	d.starts = append(d.starts, Start{Cluster: c.Key, Delivery: c.Delivery, Revision: revision,
+		Start: &hubv1.DeliveryStart{Time: *at(from), Healthy: healthy}})
 }
 
 // decision returns what was decided.

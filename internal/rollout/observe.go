@@ -21,7 +21,7 @@ const maxWhy = 200
 // Observe returns what a rollout needs to know of a cluster that has a delivery. reg is nil if the registration does not
 // exist.
 func Observe(d *hubv1.AddonDelivery, reg *hubv1.ClusterRegistration) Cluster {
-	c := Cluster{Key: d.Spec.RegistrationRef.Key(), Revision: d.Spec.RevisionName, Start: d.Spec.Start}
+	c := Cluster{Key: d.Spec.RegistrationRef.Key(), Delivery: d.UID, Revision: d.Spec.RevisionName, Start: d.Spec.Start}
 	if reg == nil {
 		c.Excused = "its registration is missing"
 		return c
@@ -31,9 +31,8 @@ func Observe(d *hubv1.AddonDelivery, reg *hubv1.ClusterRegistration) Cluster {
 		c.Excused, c.Asks = asks, true
 	}
 	s := &d.Status
-	if s.ObservedGeneration != d.Generation {
-		return c // the status is about another revision, perhaps
-	}
+	// The status may be about an older generation: a removal was granted, or somebody deletes the delivery. Of another revision it
+	// says neither ReadyRevision, nor a time after the start.
 	c.Ready = identity.SameContent(s.ReadyRevision, d.Spec.RevisionName) &&
 		(d.Spec.Start == nil || s.ReadyTime != nil && !s.ReadyTime.Before(&d.Spec.Start.Time))
 	c.Failed, c.FailedSince = failure(d)

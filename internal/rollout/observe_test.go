@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/rollout"
 	"github.com/chandler-hub/chandler/internal/status"
@@ -47,5 +49,26 @@ func TestAnotherEpochChangesSomething(t *testing.T) {
 	}
 	if c.Revision = "base-1-e3"; !same(c, "base-2-e3") {
 		t.Error("it changes something")
+	}
+}
+
+// A removal that is granted, and somebody who deletes a delivery, make a new generation of it. A cluster that was Ready on its revision
+// long ago would count as one that is late until the status is about that generation, and a good revision would fail.
+func TestAnotherGenerationOfADelivery(t *testing.T) {
+	reg := &hubv1.ClusterRegistration{}
+	began := metav1.NewTime(time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC))
+	d := &hubv1.AddonDelivery{ObjectMeta: metav1.ObjectMeta{Generation: 3}}
+	d.Spec.RevisionName, d.Spec.Start = "base-2-e1", &hubv1.DeliveryStart{Time: began, Healthy: true}
+	d.Status.ObservedGeneration, d.Status.ReadyRevision, d.Status.ReadyTime = 2, "base-2-e1", &began
+	if c := rollout.Observe(d, reg); !c.Ready {
+		t.Errorf("%+v", c)
+	}
+	d.Spec.Start.Time = metav1.NewTime(began.Add(time.Minute)) // it is tried again
+	if c := rollout.Observe(d, reg); c.Ready {
+		t.Errorf("tried again: %+v", c)
+	}
+	d.Spec.RevisionName = "base-3-e1"
+	if c := rollout.Observe(d, reg); c.Ready || c.Healthy {
+		t.Errorf("another revision: %+v", c)
 	}
 }

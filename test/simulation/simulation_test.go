@@ -25,6 +25,7 @@ var (
 	steps = flag.Int("steps", 80, "steps of each")
 	story = flag.Bool("story", false, "print what comes of each script")
 	stop  = flag.Int("stop", 1, "after how many failures to stop")
+	most  = flag.Duration("shrink", time.Minute, "how long to shrink the last failure")
 	with  = flag.String("with", "", "only seeds with such a step, such as rollout")
 )
 
@@ -57,7 +58,7 @@ func TestSeeds(t *testing.T) {
 		v := r.Violations[0]
 		t.Errorf("seed %d: %s: %s", seed, v.Invariant, v.Text)
 		if failures++; failures >= *stop {
-			r = Shrink(r, time.Minute)
+			r = Shrink(r, *most)
 			t.Fatalf("the story, shrunk:\n%s\nthe script:\n%s", strings.Join(r.Story, "\n"), strings.Join(r.Script, "\n"))
 		}
 	}

@@ -37,9 +37,9 @@ type rolling struct {
 	// undone are contents that somebody went back to; atOnce is true if somebody wanted that at once since the last rest.
 	undone map[string]bool
 	atOnce bool
-	// barred are contents that have failed.
-	barred  map[string]bool
-	retried string
+	// barred are contents that have failed, and broke those with which something has failed on a cluster that they were rolled out to.
+	barred, broke map[string]bool
+	retried       string
 	// held is the spec.pause that a process knows.
 	held    *hubv1.RolloutPause
 	members map[types.NamespacedName]*rolled
@@ -61,6 +61,8 @@ type rolled struct {
 	lapsed  bool
 	// failed is true while an add-on has failed, and excused while nobody waits for the cluster.
 	failed, excused bool
+	// broken is like failed, if that was said of another generation of the delivery.
+	broken bool
 	// without is since when it has had no delivery.
 	without time.Time
 }
@@ -113,7 +115,7 @@ func (w *World) noteStrategy(write apiserver.Write) {
 			return
 		}
 		r = &rolling{uid: set.UID, approved: map[string]bool{}, expedited: map[string]bool{}, undone: map[string]bool{},
-			barred: map[string]bool{}, members: map[types.NamespacedName]*rolled{}, totals: map[int]int{}}
+			barred: map[string]bool{}, broke: map[string]bool{}, members: map[types.NamespacedName]*rolled{}, totals: map[int]int{}}
 		w.rolls[write.Key] = r
 		r.specs = []*hubv1.Rollout{nil, set.Spec.Rollout}
 	}
@@ -143,11 +145,7 @@ func (w *World) noteStrategy(write apiserver.Write) {
 	if is == nil {
 		return
 	}
-	if w.at != nil && is.Retried == r.retried { // it has seen who wants it tried again
-		for _, revision := range is.FailedRevisions {
-			r.barred[content(revision)] = true
-		}
-	}
+	w.noteBarred(write, r, set)
 	target := content(is.Revision)
 	if is.Started != nil {
 		target += " " + is.Started.UTC().String()
@@ -156,6 +154,37 @@ func (w *World) noteStrategy(write apiserver.Write) {
 		w.say("  %s rolls out %s", set.Name, is.Revision)
 		r.target, r.began, r.totals = target, r.rest, map[int]int{}
 	}
+}
+
+// noteBarred notes which revisions the set's status says have failed. Something has to have failed on a cluster that got one.
+func (w *World) noteBarred(write apiserver.Write, r *rolling, set *hubv1.AddonSet) {
+	before := typed(w, write.New, &hubv1.AddonSet{}).Status.Rollout
+	if write.Old != nil {
+		before = typed(w, write.Old, &hubv1.AddonSet{}).Status.Rollout
+	}
+	for _, revision := range set.Status.Rollout.FailedRevisions {
+		of := content(revision)
+		if w.at != nil && set.Status.Rollout.Retried == r.retried { // it has seen who wants it tried again
+			r.barred[of] = true
+		}
+		known := before != nil && slices.ContainsFunc(before.FailedRevisions, func(r string) bool { return content(r) == of })
+		if w.at != nil && !known && !r.broke[of] && !w.late(r, of) {
+			w.violated("rollout", "%s says that %s has failed, and no cluster failed on it: %s", set.Name, revision, set.Status.Rollout.Failed)
+		}
+	}
+}
+
+// late returns whether a cluster has not been Ready on a content by its deadline.
+func (w *World) late(r *rolling, of string) bool {
+	for _, m := range r.members {
+		works := content(m.revision) == of && m.start != nil && m.readyAt.IsZero()
+		if works && slices.ContainsFunc(r.specs, func(spec *hubv1.Rollout) bool {
+			return spec != nil && w.clock.Now().Sub(m.start.Time.Time) >= deadlineOf(spec)
+		}) {
+			return true
+		}
+	}
+	return false
 }
 
 func sameStrategy(a, b *hubv1.Rollout) bool {
@@ -187,6 +216,9 @@ func (w *World) noteMembers(s *set, r *rolling, set *hubv1.AddonSet) {
 			m.wave, m.moved = wave, w.seq
 		}
 		w.noteMember(s, m, key, set, spec)
+		if m.revision != "" && m.start != nil && m.broken {
+			r.broke[content(m.revision)] = true
+		}
 	}
 	for wave, n := range sizes {
 		r.totals[wave] = max(r.totals[wave], n)
@@ -211,9 +243,10 @@ func (w *World) noteMember(s *set, m *rolled, key types.NamespacedName, set *hub
 	}
 	m.revision, m.start = d.Spec.RevisionName, d.Spec.Start
 	current := d.Status.ObservedGeneration == d.Generation
-	m.failed = current && slices.ContainsFunc(d.Status.Addons, func(a hubv1.AddonStatus) bool {
+	m.broken = status.IsTrue(d, hubv1.StalledCondition) || slices.ContainsFunc(d.Status.Addons, func(a hubv1.AddonStatus) bool {
 		return a.State == hubv1.AddonFailed || a.State == hubv1.AddonNotOwned
-	}) || current && status.IsTrue(d, hubv1.StalledCondition)
+	})
+	m.failed = current && m.broken
 	excused := reg == nil || d.DeletionTimestamp != nil || excusedFrom(d, reg)
 	m.excused = excused
 	if !identity.SameContent(d.Spec.RevisionName, targetOf(set)) {

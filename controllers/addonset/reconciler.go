@@ -306,6 +306,7 @@ func (r *Reconciler) observe(ctx context.Context, set *hubv1.AddonSet, selector 
 		return selector != nil && selectsAnother(selector, of, regs.Items)
 	}
 	served := make(map[types.NamespacedName]bool, len(list.Items))
+	f.clusters = make([]rollout.Cluster, 0, len(list.Items))
 	for i := range list.Items {
 		d := &list.Items[i]
 		if !provenance.Named(d) {

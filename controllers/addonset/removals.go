@@ -133,10 +133,9 @@ func (r *removals) change(d *hubv1.AddonDelivery) {
 // goes notes what is leaving: all of a delivery that is being withdrawn, and what another delivery may remove or
 // reinstall.
 func (r *removals) goes(d *hubv1.AddonDelivery) {
-	cluster := d.Spec.RegistrationRef.Key().String()
 	for _, a := range d.Status.Addons {
 		if a.State != hubv1.AddonOrphaned && (d.Withdrawn() || a.Removal != "" && slices.Contains(d.Spec.Removals, a.Removal)) {
-			r.going[r.named(a.Name)] = append(r.going[r.named(a.Name)], cluster)
+			r.going[r.named(a.Name)] = append(r.going[r.named(a.Name)], d.Spec.RegistrationRef.Key().String())
 		}
 	}
 }

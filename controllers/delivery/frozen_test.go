@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/render"
 	"github.com/chandler-hub/chandler/internal/status"
 )
@@ -86,7 +87,7 @@ func TestPausedIsNotWritten(t *testing.T) {
 func TestFrozenDropped(t *testing.T) {
 	m := newFrozenRoom(t)
 	revision := addonsOf(roomSet, "2", releaseAddon("app"))[1]
-	older := fmt.Sprintf("%s-e%d", withoutEpoch(revision.GetName()), render.Epoch-1)
+	older := identity.OfEpoch(revision.GetName(), render.Epoch-1)
 	revision.SetName(older)
 	m.quietly(func() { m.must(m.api.Create(t.Context(), revision)) })
 	edit(m, "flux-system", m.delivery(roomCluster, roomSet).Name, &hubv1.AddonDelivery{}, func(d *hubv1.AddonDelivery) {
@@ -166,7 +167,7 @@ func newFrozenRoom(t *testing.T) *room {
 	t.Helper()
 	m := newServedRoom(t, addonsOf(roomSet, "1", releaseAddon("app"), kustomizationAddon("git"))...)
 	m.settle()
-	older := fmt.Sprintf("%s-e%d", withoutEpoch(revisionOf(roomSet, "1")), render.Epoch-1)
+	older := identity.OfEpoch(revisionOf(roomSet, "1"), render.Epoch-1)
 	m.quietly(func() {
 		r := &appsv1.ControllerRevision{}
 		m.must(m.api.Get(t.Context(), client.ObjectKey{Namespace: "flux-system", Name: revisionOf(roomSet, "1")}, r))

@@ -5,7 +5,6 @@ package delivery
 import (
 	"fmt"
 	"maps"
-	"regexp"
 	"sync"
 	"time"
 
@@ -19,11 +18,6 @@ import (
 	"github.com/chandler-hub/chandler/internal/render"
 )
 
-// withoutEpoch returns the part of a revision's name that identifies its content, without the renderer's epoch.
-func withoutEpoch(revision string) string { return epochSuffix.ReplaceAllString(revision, "") }
-
-var epochSuffix = regexp.MustCompile(`-e[0-9]+$`)
-
 // genuine returns an error if a revision's content does not match its name. A revision never changes, so this is
 // checked once.
 func genuine(revision *appsv1.ControllerRevision, set string) error {
@@ -31,7 +25,7 @@ func genuine(revision *appsv1.ControllerRevision, set string) error {
 	if err != nil {
 		return err
 	}
-	if withoutEpoch(revision.Name) != withoutEpoch(identity.Revision(set, hash, render.Epoch)) {
+	if !identity.SameContent(revision.Name, identity.Revision(set, hash, render.Epoch)) {
 		return fmt.Errorf("ControllerRevision %q does not hold what its name says: the hub did not make it; what is delivered "+
 			"stays as it is. Delete it", revision.Name)
 	}

@@ -9,7 +9,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"path"
-	"regexp"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -57,22 +57,37 @@ func Revision(set, contentHash string, epoch int) string {
 	return fmt.Sprintf("%s-e%d", join(contentHash, set), epoch)
 }
 
-var epochSuffix = regexp.MustCompile(`-e[0-9]+$`)
+// epochAt returns where the epoch at the end of a revision's name begins, with its dash; its end if there is none. It is
+// asked of every cluster of a set, about once a second.
+func epochAt(revision string) int {
+	i := len(revision)
+	for i > 0 && revision[i-1] >= '0' && revision[i-1] <= '9' {
+		i--
+	}
+	if i == len(revision) || !strings.HasSuffix(revision[:i], "-e") {
+		return len(revision)
+	}
+	return i - len("-e")
+}
 
 // SameContent returns whether two revisions hold the same content, even if renderers of different epochs made them. A
 // hub with a new epoch moves no cluster by itself: clusters that have the content stay on their revision until the set
 // changes. A revision without a name is none.
 func SameContent(a, b string) bool {
-	return a != "" && epochSuffix.ReplaceAllString(a, "") == epochSuffix.ReplaceAllString(b, "")
+	return a != "" && a[:epochAt(a)] == b[:epochAt(b)]
 }
 
 // OfEpoch returns the name of a revision with the same content, as a renderer of another epoch names it.
 func OfEpoch(revision string, epoch int) string {
-	return epochSuffix.ReplaceAllString(revision, fmt.Sprintf("-e%d", epoch))
+	at := epochAt(revision)
+	if at == len(revision) {
+		return revision
+	}
+	return fmt.Sprintf("%s-e%d", revision[:at], epoch)
 }
 
 // SameEpoch returns whether renderers of the same epoch made two revisions.
-func SameEpoch(a, b string) bool { return epochSuffix.FindString(a) == epochSuffix.FindString(b) }
+func SameEpoch(a, b string) bool { return a[epochAt(a):] == b[epochAt(b):] }
 
 // Chart returns the name of the shared HelmChart with the given content hash.
 func Chart(chart, hash string) string {
@@ -100,11 +115,14 @@ func LabelValue(s string) string {
 func Hash(n int, parts ...string) string { return digest(n, parts...) }
 
 func digest(n int, parts ...string) string {
-	h := sha256.New()
+	var buffer [256]byte // on the stack: names of objects are short, and every event asks for some
+	text := buffer[:0]
 	for _, p := range parts {
-		fmt.Fprintf(h, "%d:%s,", len(p), p)
+		text = strconv.AppendInt(text, int64(len(p)), 10)
+		text = append(append(append(text, ':'), p...), ',')
 	}
-	return hex.EncodeToString(h.Sum(nil))[:n]
+	sum := sha256.Sum256(text)
+	return string(hex.AppendEncode(text[:0], sum[:])[:n])
 }
 
 // shortHash and cutHash are the numbers of hex digits of a hash at the end of a name. An attacker who chooses the

@@ -5,6 +5,7 @@ package rollout
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
@@ -160,7 +161,10 @@ func (s *Strategy) assign(set string, clusters []Cluster) []place {
 		rest[i] = ranked{&clusters[i], identity.Hash(16, set, clusters[i].Key.String())}
 	}
 	slices.SortFunc(rest, func(a, b ranked) int {
-		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.Key.String(), b.Key.String()))
+		if order := strings.Compare(a.rank, b.rank); order != 0 {
+			return order
+		}
+		return inOrder(a.Key, b.Key)
 	})
 	out := make([]place, len(s.waves))
 	for i, w := range s.waves {
@@ -181,6 +185,11 @@ func (s *Strategy) assign(set string, clusters []Cluster) []place {
 		})
 	}
 	return out
+}
+
+// inOrder compares the names of two registrations, by namespace and name.
+func inOrder(a, b types.NamespacedName) int {
+	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 }
 
 // judge says what a cluster is in the rollout of a revision. passed is true if its wave has passed: what fails there now

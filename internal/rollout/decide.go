@@ -3,7 +3,6 @@
 package rollout
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -428,6 +427,6 @@ func (d *deciding) decision() Decision {
 	if d.Strategy.atOnce && !d.back && !d.paused && out.State.Phase != hubv1.RolloutFailed {
 		out.Everyone, out.Newcomers, out.Starts, out.State.Waves = d.target, d.target, nil, nil
 	}
-	slices.SortStableFunc(out.Starts, func(a, b Start) int { return cmp.Compare(a.Cluster.String(), b.Cluster.String()) })
+	slices.SortStableFunc(out.Starts, func(a, b Start) int { return inOrder(a.Cluster, b.Cluster) })
 	return out
 }

@@ -20,11 +20,12 @@ func Orphans(list []hubv1.Orphan, deliveries []hubv1.AddonDelivery) []hubv1.Orph
 	out := slices.Clone(list)
 	for i := range deliveries {
 		for _, a := range deliveries[i].Status.Addons {
-			o := OrphanOf(&deliveries[i], a)
 			switch {
 			case a.State == hubv1.AddonOrphaned:
+				o := OrphanOf(&deliveries[i], a)
 				out = append(slices.DeleteFunc(out, func(old hubv1.Orphan) bool { return sameOrphan(old, o) }), o)
-			case a.AppliedGeneration > 0 && a.State != hubv1.AddonRemoving:
+			case len(out) > 0 && a.AppliedGeneration > 0 && a.State != hubv1.AddonRemoving:
+				o := OrphanOf(&deliveries[i], a)
 				// Whichever set delivers it: the name of an add-on is unique on a cluster.
 				out = slices.DeleteFunc(out, func(old hubv1.Orphan) bool { return old.Cluster == o.Cluster && old.Addon == o.Addon })
 			}

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/chandler-hub/chandler/controllers/documents"
 	"github.com/chandler-hub/chandler/controllers/echo"
 	"github.com/chandler-hub/chandler/controllers/originreader"
 	"github.com/chandler-hub/chandler/controllers/programs"
@@ -40,7 +41,7 @@ type Reconciler struct {
 	Programs *programs.Cache
 
 	memory    memory
-	documents documents
+	documents documents.Reader
 	ledger    ledger
 	resumes   *rate.Limiter
 	waiting   pace.Waiting
@@ -67,7 +68,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (ctrl
 		r.writes.Forget(c.key)
 		r.memory.forget(c.key)
 		r.histories.forget(c.key, func(plan.Key) bool { return false })
-		r.documents.forget(c.key)
+		r.documents.Forget(c.key)
 		steps := c.steps(r.Config) // of what Flux is done with
 		r.announce(ctx, c, steps)
 		_, err := r.apply(ctx, c, steps)

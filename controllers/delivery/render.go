@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/documents"
 	"github.com/chandler-hub/chandler/controllers/logkey"
 	"github.com/chandler-hub/chandler/internal/assembly"
 	"github.com/chandler-hub/chandler/internal/facts"
@@ -92,7 +93,7 @@ func (r *Reconciler) renderDelivery(ctx context.Context, c *cluster, d *delivery
 	memoryKey := client.ObjectKeyFromObject(d)
 	d.whole = func() (*render.Result, error) {
 		return render.Complete(d.program, d.target, in, func(ref render.Ref) (render.Document, error) {
-			return r.documents.read(ctx, r, c.key, d.Namespace, ref)
+			return r.documents.Read(ctx, r.from(), c.key, d.Namespace, ref)
 		})
 	}
 	lacks, err := r.lacks(ctx, c, d)
@@ -100,7 +101,7 @@ func (r *Reconciler) renderDelivery(ctx context.Context, c *cluster, d *delivery
 		return err
 	}
 	if there := r.memory.get(memoryKey, print, in.Now); there != nil && !lacks && !c.adopting(d, there.Result) {
-		known, err := r.documents.versions(ctx, r, c.key, d.Namespace, there.Refs)
+		known, err := r.documents.Versions(ctx, r.from(), c.key, d.Namespace, there.Refs)
 		if err != nil {
 			return err
 		}
@@ -118,7 +119,7 @@ func (r *Reconciler) renderDelivery(ctx context.Context, c *cluster, d *delivery
 	if err != nil {
 		return err
 	}
-	versions, err := r.documents.versions(ctx, r, c.key, d.Namespace, result.Refs)
+	versions, err := r.documents.Versions(ctx, r.from(), c.key, d.Namespace, result.Refs)
 	if err != nil {
 		return err
 	}
@@ -127,6 +128,9 @@ func (r *Reconciler) renderDelivery(ctx context.Context, c *cluster, d *delivery
 	r.memory.put(memoryKey, c.key, print, result, versions)
 	return nil
 }
+
+// from is where documents are read.
+func (r *Reconciler) from() documents.From { return documents.From{Cached: r.Client, Live: r.Live} }
 
 // identityRefusal says why Flux may not log in to the cluster by workload identity for the sets of a namespace; "" if it
 // may.

@@ -67,9 +67,9 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 		Watches(&sourcev1.Bucket{}, handler.EnqueueRequestsFromMapFunc(r.userOf(sourcev1.BucketKind)), builder.WithPredicates(onlyDeletions())).
 		WatchesMetadata(secret, ofAnnotation, builder.WithPredicates(mirrorChanges())).
 		WatchesMetadata(configMap, ofAnnotation, builder.WithPredicates(mirrorChanges())).
-		WatchesMetadata(secret, handler.EnqueueRequestsFromMapFunc(r.documents.readersOf("Secret")), changed).
+		WatchesMetadata(secret, handler.EnqueueRequestsFromMapFunc(r.documents.ReadersOf("Secret")), changed).
 		WatchesMetadata(secret, handler.EnqueueRequestsFromMapFunc(r.ofOrigin(origin.Secret)), changed).
-		WatchesMetadata(configMap, handler.EnqueueRequestsFromMapFunc(r.documents.readersOf("ConfigMap")), changed).
+		WatchesMetadata(configMap, handler.EnqueueRequestsFromMapFunc(r.documents.ReadersOf("ConfigMap")), changed).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Config.Concurrency}).
 		WithLogConstructor(logkey.Of(mgr, "delivery", logkey.Cluster)).
 		Build(r)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package delivery
+// Package documents reads the ConfigMaps and Secrets that sets refer to.
+package documents
 
 import (
 	"context"
@@ -18,14 +19,17 @@ import (
 	"github.com/chandler-hub/chandler/internal/render"
 )
 
-// documents reads the ConfigMaps and Secrets that sets refer to. The hub caches only their metadata, and reads their
-// bytes again after they have changed. documents remembers which cluster has read which of them, so that a change
-// wakes only those clusters.
-type documents struct {
+// Reader reads documents. The hub caches only their metadata, and reads their bytes again after they have changed. A Reader
+// remembers who has read which of them, so that a change wakes only those: clusters in one room, sets in another. The zero
+// value is ready to use.
+type Reader struct {
 	mu      sync.Mutex
 	cache   map[place]document
-	readers map[place]map[key]bool
+	readers map[place]map[types.NamespacedName]bool
 }
+
+// From is where documents are read: their metadata from the cache, and their bytes from the API server.
+type From struct{ Cached, Live client.Reader }
 
 // place identifies a document.
 type place struct {
@@ -39,10 +43,10 @@ type document struct {
 }
 
 // version returns a document's resourceVersion from the cache; empty if the document does not exist.
-func (d *documents) version(ctx context.Context, r *Reconciler, at place) (string, error) {
+func (d *Reader) version(ctx context.Context, from From, at place) (string, error) {
 	meta := &metav1.PartialObjectMetadata{}
 	meta.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(at.Kind))
-	err := r.Client.Get(ctx, types.NamespacedName{Namespace: at.namespace, Name: at.Name}, meta)
+	err := from.Cached.Get(ctx, types.NamespacedName{Namespace: at.namespace, Name: at.Name}, meta)
 	if apierrors.IsNotFound(err) {
 		return "", nil
 	}
@@ -52,34 +56,35 @@ func (d *documents) version(ctx context.Context, r *Reconciler, at place) (strin
 	return meta.ResourceVersion, nil
 }
 
-// versions returns the resourceVersions of several documents, and remembers that a cluster reads them.
-func (d *documents) versions(ctx context.Context, r *Reconciler, reader key, namespace string, refs []render.Ref) ([]string, error) {
+// Versions returns the resourceVersions of several documents, and remembers who reads them.
+func (d *Reader) Versions(ctx context.Context, from From, reader types.NamespacedName, namespace string,
+	refs []render.Ref) ([]string, error) {
 	out := make([]string, len(refs))
 	for i, ref := range refs {
 		at := place{namespace, ref}
 		d.note(at, reader)
 		var err error
-		if out[i], err = d.version(ctx, r, at); err != nil {
+		if out[i], err = d.version(ctx, from, at); err != nil {
 			return nil, err
 		}
 	}
 	return out, nil
 }
 
-func (d *documents) note(at place, reader key) {
+func (d *Reader) note(at place, reader types.NamespacedName) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.readers == nil {
-		d.readers, d.cache = map[place]map[key]bool{}, map[place]document{}
+		d.readers, d.cache = map[place]map[types.NamespacedName]bool{}, map[place]document{}
 	}
 	if d.readers[at] == nil {
-		d.readers[at] = map[key]bool{}
+		d.readers[at] = map[types.NamespacedName]bool{}
 	}
 	d.readers[at][reader] = true
 }
 
-// forget a cluster that has no deliveries any more, and the documents that no other cluster reads.
-func (d *documents) forget(reader key) {
+// Forget somebody who reads nothing any more, and the documents that nobody else reads.
+func (d *Reader) Forget(reader types.NamespacedName) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for at, readers := range d.readers {
@@ -91,8 +96,8 @@ func (d *documents) forget(reader key) {
 	}
 }
 
-// readersOf returns the clusters that have read a document.
-func (d *documents) readersOf(kind string) func(context.Context, client.Object) []reconcile.Request {
+// ReadersOf returns a map function from a document of a kind to those who have read it.
+func (d *Reader) ReadersOf(kind string) func(context.Context, client.Object) []reconcile.Request {
 	return func(_ context.Context, obj client.Object) []reconcile.Request {
 		d.mu.Lock()
 		defer d.mu.Unlock()
@@ -104,11 +109,12 @@ func (d *documents) readersOf(kind string) func(context.Context, client.Object) 
 	}
 }
 
-// read returns a document. Of a Secret it returns the names of its keys, and not their values.
-func (d *documents) read(ctx context.Context, r *Reconciler, reader key, namespace string, ref render.Ref) (render.Document, error) {
+// Read returns a document. Of a Secret it returns the names of its keys, and not their values.
+func (d *Reader) Read(ctx context.Context, from From, reader types.NamespacedName, namespace string,
+	ref render.Ref) (render.Document, error) {
 	at := place{namespace, ref}
 	d.note(at, reader)
-	version, err := d.version(ctx, r, at)
+	version, err := d.version(ctx, from, at)
 	if err != nil || version == "" {
 		return render.Document{}, err
 	}
@@ -118,7 +124,7 @@ func (d *documents) read(ctx context.Context, r *Reconciler, reader key, namespa
 	if ok && cached.resourceVersion == version {
 		return cached.Document, nil
 	}
-	doc, version, err := load(ctx, r.Live, at)
+	doc, version, err := load(ctx, from.Live, at)
 	if err != nil || !doc.Found {
 		return doc, err
 	}

@@ -120,7 +120,7 @@ func AddRooms(mgr manager.Manager, config *hubconfig.Config, w World) error {
 			Recorder: mgr.GetEventRecorder("chandler-registration"),
 		}).SetupWithManager},
 		{"addonset", (&addonset.Reconciler{Programs: compiled, Client: c, Live: live, Config: config, Clock: now, Labels: known.Labels,
-			Recorder: mgr.GetEventRecorder("chandler-addonset")}).SetupWithManager},
+			Shared: keeper, Recorder: mgr.GetEventRecorder("chandler-addonset")}).SetupWithManager},
 		{"delivery", (&delivery.Reconciler{Programs: compiled, Client: c, Live: live, Config: config, Shared: keeper,
 			Origins: known, Clock: now, Recorder: mgr.GetEventRecorder("chandler-delivery")}).SetupWithManager},
 		{"team", (&teams.Reconciler{Client: c, Live: live, Config: config, Clock: now}).SetupWithManager},

@@ -52,6 +52,7 @@ type rolling struct {
 	*hub
 	target *localfleet.Cluster
 	charts *localfleet.ChartServer
+	git    *localfleet.GitServer
 	// names of the clusters; the first is the canary.
 	names []string
 }
@@ -61,7 +62,7 @@ type rolling struct {
 func TestRollout(t *testing.T) {
 	beside(t)
 	r := &rolling{target: workload(t, "with-nodes"), hub: startHub(t, hubOptions{name: "hub-waves", flux: &localfleet.FluxOptions{}})}
-	r.charts, _ = serve(t)
+	r.charts, r.git = serve(t)
 	check(t, r.charts.Publish(os.DirFS("testdata"), "charts/worker"))
 	front, err := facade.New(r.target.Config)
 	check(t, err)
@@ -83,6 +84,7 @@ func TestRollout(t *testing.T) {
 	step(t, "it goes on in the waves, over a dead hub", r.goOn)
 	step(t, "a window holds the next one back", r.window)
 	step(t, "somebody undoes it, and takes that back", r.undo)
+	step(t, "upstream news goes through the waves", r.news)
 }
 
 func (r *rolling) apply(t *testing.T, more, values string) {

@@ -102,7 +102,7 @@ func restore(t *testing.T, c *localfleet.Cluster, want *unstructured.Unstructure
 	if !ok {
 		return
 	}
-	spec, err := compile.Spec(revision.Data.Raw)
+	spec, _, err := compile.Content(revision.Data.Raw)
 	check(t, err)
 	if _, err := compile.Compile(spec, compile.Author{Namespace: revision.Namespace, Set: revision.Labels[hubv1.AddonSetLabel], Platform: true}); err != nil {
 		t.Errorf("the revision does not compile any more: %v", err)

@@ -81,7 +81,8 @@ type AddonSetSpec struct {
 	// +optional
 	RemovalGuard *RemovalGuard `json:"removalGuard,omitempty"`
 
-	// rollout says how a new revision reaches the clusters. It is not part of a revision.
+	// rollout says how a new revision reaches the clusters. It is not part of a revision. Without it, up to three clusters get a new
+	// revision at once, and a larger fleet one cluster, then a quarter, then the rest.
 	// +optional
 	Rollout *Rollout `json:"rollout,omitempty"`
 
@@ -274,6 +275,11 @@ type AddonSetStatus struct {
 	// rollout of the newest revision.
 	// +optional
 	Rollout *RolloutStatus `json:"rollout,omitempty"`
+	// sources are what the set follows upstream, if its revisions pin that.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=100
+	Sources []FollowedSource `json:"sources,omitempty"`
 	// heldRemovals are the removals that the removal guard holds; absent if it holds none.
 	// +optional
 	HeldRemovals *HeldRemovals `json:"heldRemovals,omitempty"`

@@ -221,6 +221,9 @@ const (
 	NoClusterMatchesReason = "NoClusterMatches"
 )
 
+// SourcesNotReadyReason: the next revision of a set waits for what Flux has not read yet, or cannot read.
+const SourcesNotReadyReason = "SourcesNotReady"
+
 // SourcesFloatReason of RolloutEnforced: the message names what may change without a new revision.
 const SourcesFloatReason = "SourcesFloat"
 

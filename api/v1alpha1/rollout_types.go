@@ -18,7 +18,8 @@ type Rollout struct {
 	Strategy RolloutStrategy `json:"strategy,omitempty"`
 
 	// waves get a new revision one after the other. The first wave that matches a cluster owns it. What no wave owns is
-	// one more wave at the end, "rest".
+	// one more wave at the end, "rest". If there is none, a fleet of more than three clusters has the waves "first" (one cluster),
+	// "quarter" (25 %) and "rest".
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -42,6 +43,50 @@ type Rollout struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
 	Windows []RolloutWindow `json:"windows,omitempty"`
+
+	// sources says what becomes of upstream news: a new version in the range of a chart, a new commit of a branch, another image
+	// under an OCI tag, other content of a ConfigMap in variablesFrom. Pin (the default, but for strategy AllAtOnce) makes it a new
+	// revision of the set, which goes through the waves; each revision holds the versions, commits and digests that it was made
+	// with. Follow (the default of AllAtOnce) lets it reach all clusters at once, past every wave.
+	// +optional
+	Sources SourcesPolicy `json:"sources,omitempty"`
+}
+
+// SourcesPolicy says what becomes of upstream news.
+//
+// +kubebuilder:validation:Enum=Pin;Follow
+type SourcesPolicy string
+
+// The policies for sources.
+const (
+	// PinSources: upstream news is a new revision.
+	PinSources SourcesPolicy = "Pin"
+	// FollowSources: Flux follows upstream for every cluster.
+	FollowSources SourcesPolicy = "Follow"
+)
+
+// FollowedSource is something that a set follows upstream, because its revisions pin it.
+type FollowedSource struct {
+	// kind is HelmChart, GitRepository, OCIRepository or ConfigMap.
+	// +required
+	Kind string `json:"kind"`
+	// namespace and name of the object. But for a ConfigMap, the hub made it, and no cluster uses it.
+	// +required
+	Namespace string `json:"namespace"`
+	// +required
+	Name string `json:"name"`
+	// what it follows, for people.
+	// +optional
+	What string `json:"what,omitempty"`
+	// pinned is the version, commit or digest that the newest revision holds, or a hash of the ConfigMap's data.
+	// +optional
+	Pinned string `json:"pinned,omitempty"`
+	// upstream is what there is now. If it differs, the next revision has it, when the rollout of this one is over.
+	// +optional
+	Upstream string `json:"upstream,omitempty"`
+	// message says why upstream is not known.
+	// +optional
+	Message string `json:"message,omitempty"`
 }
 
 // RolloutStrategy is how a new revision reaches the clusters.

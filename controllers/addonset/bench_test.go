@@ -72,7 +72,7 @@ func busyRoom(tb testing.TB, n int) func() {
 		if err != nil {
 			tb.Fatal(err)
 		}
-		if _, err := r.roll(tb.Context(), set, f); err != nil {
+		if _, err := r.roll(tb.Context(), set, f, &revised{}); err != nil {
 			tb.Fatal(err)
 		}
 		r.summarize(set, f, nil)

@@ -38,8 +38,9 @@ type fleet struct {
 	// clusters are those of a rollout. waiting do not have the newest revision yet.
 	clusters []rollout.Cluster
 	waiting  []waiting
-	// rollout says what the rollout waits for.
+	// rollout says what the rollout waits for, and newest what the next revision waits for.
 	rollout string
+	newest  *revised
 }
 
 // waiting is a cluster that does not have the newest revision yet.
@@ -161,6 +162,9 @@ func (r *Reconciler) summarize(set *hubv1.AddonSet, f *fleet, invalid error) {
 			reason, message = string(s.Phase), message+"; the rollout waits for "+s.WaitingFor
 		}
 	}
+	if invalid == nil && f.newest.waiting() {
+		complete, reason, message = metav1.ConditionFalse, hubv1.SourcesNotReadyReason, f.newest.text()
+	}
 	status.Set(set, hubv1.RolloutCompleteCondition, complete, reason, message, now)
 	r.summarizeRollout(set, complete)
 
@@ -182,6 +186,10 @@ func summary(set *hubv1.AddonSet, f *fleet, invalid error) status.Summary {
 	switch {
 	case invalid != nil:
 		return status.Summary{Phase: status.Stalled, Reason: hubv1.InvalidSpecReason, Message: invalid.Error() + ". Clusters keep what they have"}
+	case f.newest.waiting():
+		phase := map[bool]status.Phase{true: status.Broken, false: status.Working}[f.newest.broken]
+		return status.Summary{Phase: phase, Reason: hubv1.SourcesNotReadyReason,
+			Message: f.newest.text() + ". Clusters keep what they have" + f.notes()}
 	case rollout.Barred(set.Status.Rollout, set.Status.Revision):
 		return status.Summary{Phase: status.Broken, Reason: hubv1.RolloutFailedReason, Message: updated + f.rollout +
 			"; failed: " + status.List(set.Status.Rollout.Failed, 3)}

@@ -111,7 +111,7 @@ func TestSetSays(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := r.roll(t.Context(), set, f); err != nil {
+			if _, err := r.roll(t.Context(), set, f, &revised{}); err != nil {
 				t.Fatal(err)
 			}
 			r.summarize(set, f, nil)

@@ -28,7 +28,7 @@ func TestRevisionsOfWhatIsHeldAreMadeAgain(t *testing.T) {
 	}}
 	set.Spec.SelectAll = true
 	set.Spec.Addons = []hubv1.Addon{{Name: "app", AddonBody: hubv1.AddonBody{HelmRelease: &apiextensionsv1.JSON{Raw: []byte(`{"chartRef":{"kind":"OCIRepository","name":"x"}}`)}}}}
-	raw, hash, err := compile.Snapshot(&set.Spec)
+	raw, hash, err := compile.Snapshot(&set.Spec, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

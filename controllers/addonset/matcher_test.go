@@ -265,7 +265,7 @@ func TestUnregisteredWithoutASet(t *testing.T) {
 func TestRevisionOutOfABackup(t *testing.T) {
 	set := &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "base", UID: "set"}}
 	set.Spec.Addons = []hubv1.Addon{{Name: "a"}}
-	raw, hash, err := compile.Snapshot(&set.Spec)
+	raw, hash, err := compile.Snapshot(&set.Spec, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -282,10 +282,10 @@ func TestRevisionOutOfABackup(t *testing.T) {
 			}, Data: runtime.RawExtension{Raw: []byte(tc.data)}}
 			r := newMatcherRoom(t, interceptor.Funcs{}, there)
 			r.Recorder = events.NewFakeRecorder(10)
-			if err := r.snapshot(t.Context(), set); (err != nil) != tc.fails {
+			if _, err := r.snapshot(t.Context(), set, nil); (err != nil) != tc.fails {
 				t.Fatal(err)
 			}
-			if err := r.snapshot(t.Context(), set); err != nil {
+			if _, err := r.snapshot(t.Context(), set, nil); err != nil {
 				t.Fatal(err)
 			}
 			if err := r.api.Get(t.Context(), client.ObjectKeyFromObject(there), there); err != nil {

@@ -26,10 +26,12 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/demise"
+	"github.com/chandler-hub/chandler/controllers/documents"
 	"github.com/chandler-hub/chandler/controllers/enqueue"
 	"github.com/chandler-hub/chandler/controllers/index"
 	"github.com/chandler-hub/chandler/controllers/programs"
 	"github.com/chandler-hub/chandler/controllers/reach"
+	"github.com/chandler-hub/chandler/controllers/sharedobjects"
 	"github.com/chandler-hub/chandler/internal/apply"
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
@@ -51,9 +53,12 @@ type Reconciler struct {
 	Labels func(context.Context, *hubv1.ClusterRegistration) (map[string]string, error)
 	// Programs are compiled sets, of all rooms; nil keeps none.
 	Programs *programs.Cache
+	// Shared makes what follows a set's sources upstream.
+	Shared *sharedobjects.Keeper
 
-	registry registry
-	lately   lately
+	documents documents.Reader
+	registry  registry
+	lately    lately
 	// changed wakes the matcher for every cluster in reach of a set, and starts for one cluster.
 	changed, starts *enqueue.Bell
 }
@@ -80,14 +85,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, set *hubv1.AddonSet) (ctrl.R
 // when something happens.
 func (r *Reconciler) serve(ctx context.Context, set *hubv1.AddonSet) (time.Duration, error) {
 	before := set.DeepCopy()
-	selector, invalid, err := r.compile(ctx, set)
+	program, selector, invalid, err := r.compile(ctx, set)
 	if err != nil {
 		return 0, err
 	}
+	newest := &revised{}
 	if invalid != nil {
 		r.publish(ctx, set, selector, nil)
 		selector = nil // clusters keep what they have
-	} else if err := r.snapshot(ctx, set); err != nil {
+	} else if newest, err = r.revise(ctx, set, program, selector); err != nil {
 		return 0, err
 	}
 	fleet, err := r.observe(ctx, set, selector)
@@ -99,52 +105,66 @@ func (r *Reconciler) serve(ctx context.Context, set *hubv1.AddonSet) (time.Durat
 		return 0, err
 	}
 	var next rollout.Decision
-	if invalid != nil {
+	switch {
+	case invalid != nil:
 		fleet.admit(true)
-	} else {
+	case set.Status.Revision == "": // the first one waits
+		fleet.admit(true)
+		r.publish(ctx, set, selector, nil)
+	default:
 		fleet.granted(&verdict)
-		if next, err = r.roll(ctx, set, fleet); err != nil {
+		if next, err = r.roll(ctx, set, fleet, newest); err != nil {
 			return 0, err
 		}
 		r.publish(ctx, set, selector, &next)
 	}
+	fleet.newest = newest
 	r.summarize(set, fleet, invalid)
 	if err := apply.StatusUnchanged(ctx, r.Client, before, set); err != nil {
 		return 0, err
 	}
 	r.lately.note(client.ObjectKeyFromObject(set), fleet.removals.going)
 	r.tellGuard(before, set, verdict)
-	if invalid == nil {
-		r.tellRollout(before, set)
+	if invalid == nil && set.Status.Revision != "" {
+		r.tellRollout(ctx, before, set)
 		r.begin(ctx, set, &next)
 	}
-	return r.until(&next), errors.Join(r.carryOut(ctx, fleet.removals, verdict), r.pruneRevisions(ctx, set, fleet))
+	err = errors.Join(r.carryOut(ctx, fleet.removals, verdict), r.pruneRevisions(ctx, set, fleet))
+	return sooner(r.until(&next), newest.lookAgain(set)), err
+}
+
+// sooner returns the sooner of two times to wait; 0 waits for ever.
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b == 0 {
+		return a + b
+	}
+	return min(a, b)
 }
 
 // compile checks the set, by itself and against the others of its namespace. invalid is an error that the user must
 // fix.
-func (r *Reconciler) compile(ctx context.Context, set *hubv1.AddonSet) (selector *match.Selector, invalid, err error) {
+func (r *Reconciler) compile(ctx context.Context, set *hubv1.AddonSet) (p *compile.Program, selector *match.Selector, invalid, err error) {
 	from, err := reach.Of(ctx, r.Client, r.Config, set.Namespace)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	if from.Broken() != "" {
-		return nil, errors.New(from.Broken()), nil
+		return nil, nil, errors.New(from.Broken()), nil
 	}
 	if selector, invalid = match.New(from, &set.Spec); invalid != nil {
-		return nil, invalid, nil
+		return nil, nil, invalid, nil
 	}
 	author := from.Author(set.Name)
 	name := ""
 	if set.UID != "" && set.Generation > 0 {
 		name = fmt.Sprintf("set %s %d", set.UID, set.Generation)
 	}
-	_, invalid = r.Programs.Get(name, author, func() ([]byte, error) {
-		raw, _, err := compile.Snapshot(&set.Spec)
+	p, invalid = r.Programs.Get(name, author, func() ([]byte, error) {
+		raw, _, err := compile.Snapshot(&set.Spec, nil)
 		return raw, err
 	})
 	if errors.Is(invalid, programs.ErrBusy) {
-		return nil, nil, invalid
+		return nil, nil, nil, invalid
 	}
 	if invalid == nil {
 		invalid = compile.CheckPriority(&set.Spec, author)
@@ -153,11 +173,11 @@ func (r *Reconciler) compile(ctx context.Context, set *hubv1.AddonSet) (selector
 		_, invalid = rollout.New(set.Spec.Rollout)
 	}
 	if invalid != nil {
-		return selector, invalid, nil
+		return nil, selector, invalid, nil
 	}
 	others := &hubv1.AddonSetList{}
 	if err := r.Client.List(ctx, others, client.InNamespace(set.Namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, nil, fmt.Errorf("list the sets: %w", err)
+		return nil, nil, nil, fmt.Errorf("list the sets: %w", err)
 	}
 	specs := map[string]*hubv1.AddonSetSpec{}
 	for i := range others.Items {
@@ -166,7 +186,7 @@ func (r *Reconciler) compile(ctx context.Context, set *hubv1.AddonSet) (selector
 		}
 	}
 	specs[set.Name] = &set.Spec
-	return selector, compile.Graph(set.Name, specs), nil
+	return p, selector, compile.Graph(set.Name, specs), nil
 }
 
 // publish tells the matcher about a set, and which revision its clusters get at once. next is nil for a set that does not
@@ -228,6 +248,7 @@ func (r *Reconciler) finalize(ctx context.Context, set *hubv1.AddonSet) error {
 	}
 	r.registry.drop(key)
 	r.lately.note(key, nil)
+	r.documents.Forget(key)
 	return apply.RemoveFinalizer(ctx, r.Client, set, hubv1.AddonSetFinalizer)
 }
 

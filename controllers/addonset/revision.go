@@ -18,6 +18,7 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/identity"
+	"github.com/chandler-hub/chandler/internal/pin"
 	"github.com/chandler-hub/chandler/internal/render"
 )
 
@@ -26,26 +27,27 @@ const history = 5
 
 func labelValue(set string) string { return identity.LabelValue(set) }
 
-// snapshot makes sure that the revision of the set's present content exists, and notes it in the status.
-func (r *Reconciler) snapshot(ctx context.Context, set *hubv1.AddonSet) error {
-	raw, hash, err := compile.Snapshot(&set.Spec)
+// snapshot makes sure that the revision of the set's present spec and some pins exists, notes it in the status, and returns its
+// content.
+func (r *Reconciler) snapshot(ctx context.Context, set *hubv1.AddonSet, pins *compile.Pins) ([]byte, error) {
+	raw, hash, err := compile.Snapshot(&set.Spec, pins)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	name := identity.Revision(set.Name, hash, render.Epoch)
 	there := &appsv1.ControllerRevision{}
 	err = r.Client.Get(ctx, client.ObjectKey{Namespace: set.Namespace, Name: name}, there)
 	if err == nil {
 		set.Status.Revision = name
-		return r.own(ctx, set, there, raw)
+		return raw, r.own(ctx, set, there, raw)
 	} else if !apierrors.IsNotFound(err) {
-		return err
+		return nil, err
 	}
 	if err := r.makeRevision(ctx, set, name, raw); err != nil {
-		return err
+		return nil, err
 	}
 	set.Status.Revision = name
-	return nil
+	return raw, nil
 }
 
 // keepRevisions makes the revisions again that the deliveries of a deleted set name, if the set's spec still gives
@@ -56,7 +58,7 @@ func (r *Reconciler) keepRevisions(ctx context.Context, set *hubv1.AddonSet, del
 	if slices.Contains(set.Finalizers, metav1.FinalizerDeleteDependents) || slices.Contains(set.Finalizers, metav1.FinalizerOrphanDependents) {
 		return nil // when that is off, it wakes us
 	}
-	raw, hash, err := compile.Snapshot(&set.Spec)
+	raw, hash, err := compile.Snapshot(&set.Spec, pin.Recorded(set.Status.Sources))
 	if err != nil {
 		return err
 	}

@@ -13,9 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
-	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/guard"
 	"github.com/chandler-hub/chandler/internal/identity"
+	"github.com/chandler-hub/chandler/internal/pin"
 	"github.com/chandler-hub/chandler/internal/render"
 	"github.com/chandler-hub/chandler/internal/rollout"
 	"github.com/chandler-hub/chandler/internal/status"
@@ -23,11 +23,12 @@ import (
 
 // roll decides which clusters of a set get a revision now, and notes the state of the rollout in the set's status, in
 // memory. What the decision wants is done after the status has been written.
-func (r *Reconciler) roll(ctx context.Context, set *hubv1.AddonSet, f *fleet) (rollout.Decision, error) {
+func (r *Reconciler) roll(ctx context.Context, set *hubv1.AddonSet, f *fleet, newest *revised) (rollout.Decision, error) {
 	strategy, err := rollout.New(set.Spec.Rollout)
 	if err != nil {
 		return rollout.Decision{}, err // compile has checked it
 	}
+	strategy = strategy.For(len(f.clusters))
 	revisions, err := r.revisions(ctx, r.Client, set)
 	if err != nil {
 		return rollout.Decision{}, err
@@ -52,18 +53,14 @@ func (r *Reconciler) roll(ctx context.Context, set *hubv1.AddonSet, f *fleet) (r
 		if name != set.Status.Revision {
 			return nil
 		}
-		raw, _, err := compile.Snapshot(&set.Spec) // it has just been made, and is not in the cache yet
-		if err != nil {
-			return nil
-		}
-		return raw
+		return newest.raw // it has just been made, and is not in the cache yet
 	})
 	out := rollout.Decide(in)
 	if err := r.renew(ctx, set, &out, byName); err != nil {
 		return rollout.Decision{}, err
 	}
 	set.Status.Rollout = &out.State
-	r.summarizeFloating(set, !strategy.AtOnce())
+	r.summarizeFloating(set, strategy.Chosen(), newest)
 	if f.admit(out.Everyone != ""); out.State.WaitingFor != "" {
 		f.rollout = "; the rollout waits for " + out.State.WaitingFor
 	}
@@ -115,23 +112,22 @@ func (r *Reconciler) summarizeRollout(set *hubv1.AddonSet, complete metav1.Condi
 	}
 }
 
-// summarizeFloating notes what the waves of a set do not hold back. It looks once for each generation: bodies may be large.
-func (r *Reconciler) summarizeFloating(set *hubv1.AddonSet, staged bool) {
-	if !staged {
+// summarizeFloating notes what the waves of a set do not hold back.
+func (r *Reconciler) summarizeFloating(set *hubv1.AddonSet, chosen bool, newest *revised) {
+	if !chosen {
 		status.Clear(set, hubv1.RolloutEnforcedCondition)
 		return
 	}
-	if c := status.Find(set, hubv1.RolloutEnforcedCondition); c != nil && c.ObservedGeneration == set.Generation {
-		return
+	enforced, reason := metav1.ConditionTrue, hubv1.SucceededReason
+	message := "whatever the set delivers changes with its revision, so it goes through the waves"
+	if len(newest.loose) > 0 {
+		enforced, reason = metav1.ConditionFalse, hubv1.SourcesFloatReason
+		message = "these may change without a new revision, on all clusters at once: " + status.List(newest.loose, 5)
 	}
-	floats := compile.Floating(&set.Spec)
-	if len(floats) == 0 {
-		status.Set(set, hubv1.RolloutEnforcedCondition, metav1.ConditionTrue, hubv1.SucceededReason,
-			"whatever the set delivers changes with its revision, so it goes through the waves", r.Clock.Now())
-		return
+	if len(newest.news) > 0 {
+		message += "; upstream has news, which waits for the end of this rollout: " + status.List(newest.news, 3)
 	}
-	status.Set(set, hubv1.RolloutEnforcedCondition, metav1.ConditionFalse, hubv1.SourcesFloatReason,
-		"these may change without a new revision, on all clusters at once: "+status.List(floats, 5), r.Clock.Now())
+	status.Set(set, hubv1.RolloutEnforcedCondition, enforced, reason, message, r.Clock.Now())
 }
 
 // until returns after how long to decide again; 0 if only when something happens.
@@ -228,12 +224,37 @@ func (r *registry) decide(set types.NamespacedName, out *rollout.Decision) []typ
 }
 
 // tellRollout sends an event when a rollout starts, reaches another wave, stops or is complete.
-func (r *Reconciler) tellRollout(before, set *hubv1.AddonSet) {
+func (r *Reconciler) tellRollout(ctx context.Context, before, set *hubv1.AddonSet) {
 	for _, e := range rollout.Events(before.Status.Rollout, set.Status.Rollout) {
 		typ := corev1.EventTypeNormal
 		if e.Warning {
 			typ = corev1.EventTypeWarning
 		}
+		if e.Reason == hubv1.RollbackEvent && e.Warning {
+			e.Message += r.downgrades(ctx, set)
+		}
 		r.Recorder.Eventf(set, nil, typ, e.Reason, "Rollout", "%s", e.Message)
 	}
+}
+
+// downgrades warns of charts that go back to an older version in a rollback; "" if there is none.
+func (r *Reconciler) downgrades(ctx context.Context, set *hubv1.AddonSet) string {
+	revisions, err := r.revisions(ctx, r.Client, set)
+	if err != nil {
+		return "" // the warning is not worth a failure
+	}
+	var from, to []byte
+	for i := range revisions {
+		switch revisions[i].Name {
+		case set.Status.Revision:
+			from = revisions[i].Data.Raw
+		case set.Status.Rollout.Revision:
+			to = revisions[i].Data.Raw
+		}
+	}
+	charts, err := pin.Downgrades(from, to)
+	if err != nil || len(charts) == 0 {
+		return ""
+	}
+	return "; Helm takes back neither CRDs nor what a chart has done to its data: " + status.List(charts, 3)
 }

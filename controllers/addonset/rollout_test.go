@@ -32,7 +32,7 @@ func rollingSet(t *testing.T) (*hubv1.AddonSet, string) {
 	set.Spec.SelectAll = true
 	set.Spec.Addons = []hubv1.Addon{{Name: "hello", AddonBody: hubv1.AddonBody{HelmRelease: &apiextensionsv1.JSON{Raw: []byte(`{"chartRef":{"kind":"OCIRepository","name":"x"}}`)}}}}
 	set.Spec.Rollout = &hubv1.Rollout{Waves: []hubv1.Wave{{Name: "canary", ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"ring": "canary"}}}}}
-	_, hash, err := compile.Snapshot(&set.Spec)
+	_, hash, err := compile.Snapshot(&set.Spec, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func TestAskingIsNoExcuse(t *testing.T) {
 // revisionOf is the revision of a set with its present content.
 func revisionOf(t *testing.T, set *hubv1.AddonSet, epoch int) *appsv1.ControllerRevision {
 	t.Helper()
-	raw, hash, err := compile.Snapshot(&set.Spec)
+	raw, hash, err := compile.Snapshot(&set.Spec, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

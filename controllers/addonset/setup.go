@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -35,6 +37,7 @@ const countDelay = time.Second
 func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 	r.changed = enqueue.NewBell(enqueue.InReach(r.Client, r.Config))
 	r.starts = enqueue.NewBell(enqueue.Itself)
+	configMap := &corev1.ConfigMap{}
 	err := ctrl.NewControllerManagedBy(mgr).Named("addonset").
 		For(&hubv1.AddonSet{},
 			builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, deletionChanged(), approvalChanged()))).
@@ -45,6 +48,14 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 			builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, deletionChanged()))).
 		Watches(&hubv1.ClusterRegistration{}, r.setsOfRegistration(),
 			builder.WithPredicates(predicate.Or(reachableOrLabels(), deletionChanged(), unregisteringChanged()))).
+		Watches(&sourcev1.HelmChart{}, handler.EnqueueRequestsFromMapFunc(r.followersOf(sourcev1.HelmChartKind)),
+			builder.WithPredicates(hasNews())).
+		Watches(&sourcev1.GitRepository{}, handler.EnqueueRequestsFromMapFunc(r.followersOf(sourcev1.GitRepositoryKind)),
+			builder.WithPredicates(hasNews())).
+		Watches(&sourcev1.OCIRepository{}, handler.EnqueueRequestsFromMapFunc(r.followersOf(sourcev1.OCIRepositoryKind)),
+			builder.WithPredicates(hasNews())).
+		WatchesMetadata(configMap, handler.EnqueueRequestsFromMapFunc(r.documents.ReadersOf("ConfigMap")),
+			builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Config.Concurrency}).
 		WithLogConstructor(logkey.Of(mgr, "addonset", logkey.Set)).
 		Complete(reconcile.AsReconciler(mgr.GetClient(), r))
@@ -62,6 +73,36 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Config.Concurrency}).
 		WithLogConstructor(logkey.Of(mgr, "matcher", logkey.Cluster)).
 		Complete(reconcile.AsReconciler(mgr.GetClient(), m))
+}
+
+// followersOf returns a map function from a source of a kind to the sets that follow it.
+func (r *Reconciler) followersOf(kind string) handler.MapFunc {
+	return func(ctx context.Context, obj client.Object) []reconcile.Request {
+		sets := &hubv1.AddonSetList{}
+		if err := r.Client.List(ctx, sets, client.MatchingFields{index.Uses: index.Source(kind, obj.GetNamespace(), obj.GetName())},
+			client.UnsafeDisableDeepCopy); err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "list the sets that follow a source", "source", client.ObjectKeyFromObject(obj).String())
+		}
+		out := make([]reconcile.Request, len(sets.Items))
+		for i := range sets.Items {
+			out[i].NamespacedName = client.ObjectKeyFromObject(&sets.Items[i])
+		}
+		return out
+	}
+}
+
+// hasNews lets through a source that has something else than before, has failed, or has gone.
+func hasNews() predicate.Predicate {
+	revision := func(o source) string {
+		if a := o.GetArtifact(); a != nil {
+			return a.Revision
+		}
+		return ""
+	}
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		a, b := e.ObjectOld.(source), e.ObjectNew.(source)
+		return revision(a) != revision(b) || revision(b) == "" && !slices.Equal(a.GetConditions(), b.GetConditions())
+	}}
 }
 
 func deletionChanged() predicate.Predicate {

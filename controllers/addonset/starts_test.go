@@ -98,18 +98,20 @@ func TestStartsThatAreHeld(t *testing.T) {
 func TestFloatingIsSaid(t *testing.T) {
 	r := &Reconciler{Clock: clocktesting.NewFakePassiveClock(fleetTime.Add(time.Hour))}
 	set := &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Generation: 1}}
-	set.Spec.VariablesFrom = []hubv1.VariablesSource{{ConfigMap: "colors"}}
-	r.summarizeFloating(set, true)
-	want := "these may change without a new revision, on all clusters at once: variablesFrom: ConfigMap colors"
-	if c := status.Find(set, hubv1.RolloutEnforcedCondition); c == nil || c.Status != metav1.ConditionFalse || c.Message != want {
-		t.Errorf("it says %+v", c)
+	says := func(newest revised, enforced metav1.ConditionStatus, want string) {
+		t.Helper()
+		r.summarizeFloating(set, true, &newest)
+		if c := status.Find(set, hubv1.RolloutEnforcedCondition); c == nil || c.Status != enforced || c.Message != want {
+			t.Errorf("it says %+v\nwant %s: %s", c, enforced, want)
+		}
 	}
-	set.Spec.VariablesFrom, set.Generation = nil, 2
-	r.summarizeFloating(set, true)
-	if !status.IsTrue(set, hubv1.RolloutEnforcedCondition) {
-		t.Errorf("it says %+v", status.Find(set, hubv1.RolloutEnforcedCondition))
-	}
-	r.summarizeFloating(set, false)
+	const all = "whatever the set delivers changes with its revision, so it goes through the waves"
+	says(revised{loose: []string{"variablesFrom: ConfigMap colors"}}, metav1.ConditionFalse,
+		"these may change without a new revision, on all clusters at once: variablesFrom: ConfigMap colors")
+	says(revised{}, metav1.ConditionTrue, all)
+	says(revised{news: []string{"branch main of GitRepository apps"}}, metav1.ConditionTrue,
+		all+"; upstream has news, which waits for the end of this rollout: branch main of GitRepository apps")
+	r.summarizeFloating(set, false, &revised{})
 	if c := status.Find(set, hubv1.RolloutEnforcedCondition); c != nil {
 		t.Errorf("without waves it says %+v", c)
 	}

@@ -413,7 +413,7 @@ func addonsOf(set, generation string, addons ...map[string]any) []client.Object 
 	if err := json.Unmarshal(raw, &s.Spec); err != nil {
 		panic(err)
 	}
-	content, hash, err := compile.Snapshot(&s.Spec)
+	content, hash, err := compile.Snapshot(&s.Spec, nil)
 	if err != nil {
 		panic(err)
 	}

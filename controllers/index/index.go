@@ -39,7 +39,8 @@ const (
 	ClusterID = "clusterID"
 	// ClusterKey of a Flux object: the cluster-key label.
 	ClusterKey = "clusterKey"
-	// Uses of a HelmRelease, Kustomization or HelmChart: the sources and charts that it refers to, as Source writes them.
+	// Uses of a HelmRelease, Kustomization or HelmChart: the sources and charts that it refers to, as Source writes them. Of an
+	// AddonSet: those that it follows.
 	Uses = "uses"
 	// KubeConfigSecret of a HelmRelease that is not the hub's: namespace/name of the Secret with its kubeconfig.
 	KubeConfigSecret = "kubeConfigSecret"
@@ -71,6 +72,12 @@ func UsesOf(obj client.Object) []string {
 			account(o.Namespace, o.Spec.ServiceAccountName)...)
 	case *sourcev1.HelmChart:
 		return one(o.Spec.SourceRef.Kind, "", o.Spec.SourceRef.Name)
+	case *hubv1.AddonSet:
+		var out []string
+		for i := range o.Status.Sources {
+			out = append(out, one(o.Status.Sources[i].Kind, o.Status.Sources[i].Namespace, o.Status.Sources[i].Name)...)
+		}
+		return out
 	}
 	return nil
 }
@@ -127,6 +134,7 @@ func Add(ctx context.Context, indexer client.FieldIndexer) error {
 		{&helmv2.HelmRelease{}, Uses, UsesOf},
 		{&kustomizev1.Kustomization{}, Uses, UsesOf},
 		{&sourcev1.HelmChart{}, Uses, UsesOf},
+		{&hubv1.AddonSet{}, Uses, UsesOf},
 		{&helmv2.HelmRelease{}, KubeConfigSecret, foreignSecret},
 	} {
 		if err := indexer.IndexField(ctx, i.obj, i.field, i.value); err != nil {

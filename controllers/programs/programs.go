@@ -67,7 +67,7 @@ func (c *Cache) Get(name string, author compile.Author, content func() ([]byte, 
 		if err != nil {
 			return nil, err
 		}
-		return compileRaw(raw, author)
+		return compile.Revision(raw, author)
 	}
 	team := author.Team.Hash()
 	if name != "" && team != "" {
@@ -141,7 +141,7 @@ func (c *Cache) fill(e *entry, raw []byte, author compile.Author) {
 	e.err = errors.New("the compiler has failed") // if it panics, whoever waits must not take nothing for a program
 	do := c.Compile
 	if do == nil {
-		do = compileRaw
+		do = compile.Revision
 	}
 	e.program, e.err = do(raw, author)
 	cost := costOfByte * len(raw)
@@ -191,12 +191,4 @@ func (c *Cache) leave(namespace string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.busy, namespace)
-}
-
-func compileRaw(raw []byte, author compile.Author) (*compile.Program, error) {
-	spec, err := compile.Spec(raw)
-	if err != nil {
-		return nil, err
-	}
-	return compile.Compile(spec, author)
 }

@@ -250,7 +250,8 @@ func (k *Keeper) reconcile(ctx context.Context, key id) (ctrl.Result, error) {
 
 // used returns whether anything refers to an object.
 func (k *Keeper) used(ctx context.Context, key id) (bool, error) {
-	for _, list := range []client.ObjectList{&helmv2.HelmReleaseList{}, &kustomizev1.KustomizationList{}, &sourcev1.HelmChartList{}} {
+	for _, list := range []client.ObjectList{&helmv2.HelmReleaseList{}, &kustomizev1.KustomizationList{}, &sourcev1.HelmChartList{},
+		&hubv1.AddonSetList{}} {
 		err := k.Client.List(ctx, list, client.MatchingFields{index.Uses: index.Source(key.kind, key.Namespace, key.Name)},
 			client.UnsafeDisableDeepCopy, client.Limit(1))
 		if err != nil {
@@ -270,6 +271,8 @@ func length(list client.ObjectList) int {
 	case *kustomizev1.KustomizationList:
 		return len(l.Items)
 	case *sourcev1.HelmChartList:
+		return len(l.Items)
+	case *hubv1.AddonSetList:
 		return len(l.Items)
 	}
 	return 0

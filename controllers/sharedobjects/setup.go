@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/enqueue"
 	"github.com/chandler-hub/chandler/controllers/index"
 )
@@ -29,7 +30,8 @@ func (k *Keeper) SetupWithManager(mgr manager.Manager) error {
 		to := handler.EnqueueRequestsFromMapFunc(usesOf(kind))
 		b := ctrl.NewControllerManagedBy(mgr).Named("shared-"+strings.ToLower(kind)).
 			For(obj, builder.WithPredicates(enqueue.Deletion())).
-			Watches(&helmv2.HelmRelease{}, to, builder.WithPredicates(usesChanged()))
+			Watches(&helmv2.HelmRelease{}, to, builder.WithPredicates(usesChanged())).
+			Watches(&hubv1.AddonSet{}, to, builder.WithPredicates(usesChanged()))
 		if kind != sourcev1.HelmChartKind {
 			b = b.Watches(&kustomizev1.Kustomization{}, to, builder.WithPredicates(usesChanged())).
 				Watches(&sourcev1.HelmChart{}, to, builder.WithPredicates(usesChanged()))

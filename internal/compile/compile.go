@@ -35,6 +35,8 @@ type Program struct {
 	Platform bool
 	// Team is what the Team of the set's namespace allows; nil if it has none.
 	Team *fluxspec.TeamRules
+	// Pins of the revision; nil if it has none.
+	Pins *Pins
 
 	templates map[string]*expression.Template
 	// namespaces are the names of the Team's namespaces that can be evaluated for a cluster, by their index.

@@ -22,12 +22,16 @@ type snapshot struct {
 	VariablesFrom []hubv1.VariablesSource         `json:"variablesFrom,omitempty"`
 	Addons        []hubv1.Addon                   `json:"addons"`
 	Overlays      []hubv1.Overlay                 `json:"overlays,omitempty"`
+	Pins          *Pins                           `json:"pins,omitempty"`
 }
 
-// Snapshot returns the content of a revision and a short hash of it. The same content has the same hash, so a set
-// that goes back to an older spec goes back to its old revision.
-func Snapshot(spec *hubv1.AddonSetSpec) (raw []byte, hash string, err error) {
-	raw, err = json.Marshal(snapshot{spec.DependsOn, spec.Sources, spec.Variables, spec.VariablesFrom, spec.Addons, spec.Overlays})
+// Snapshot returns the content of a revision and a short hash of it; pins may be nil. The same content has the same hash,
+// so a set that goes back to an older spec goes back to its old revision.
+func Snapshot(spec *hubv1.AddonSetSpec, pins *Pins) (raw []byte, hash string, err error) {
+	if pins.Empty() {
+		pins = nil
+	}
+	raw, err = json.Marshal(snapshot{spec.DependsOn, spec.Sources, spec.Variables, spec.VariablesFrom, spec.Addons, spec.Overlays, pins})
 	if err != nil {
 		return nil, "", fmt.Errorf("snapshot the set: %w", err)
 	}
@@ -59,14 +63,27 @@ func canonical(raw []byte) ([]byte, error) {
 	return json.Marshal(value)
 }
 
-// Spec returns the part of a set's spec that a revision contains.
-func Spec(raw []byte) (*hubv1.AddonSetSpec, error) {
+// Content returns the part of a set's spec that a revision contains, and its pins; nil if it has none.
+func Content(raw []byte) (*hubv1.AddonSetSpec, *Pins, error) {
 	var s snapshot
 	if err := json.Unmarshal(raw, &s); err != nil {
-		return nil, fmt.Errorf("read the revision: %w", err)
+		return nil, nil, fmt.Errorf("read the revision: %w", err)
 	}
 	return &hubv1.AddonSetSpec{
 		DependsOn: s.DependsOn, Sources: s.Sources, Variables: s.Variables, VariablesFrom: s.VariablesFrom, Addons: s.Addons,
 		Overlays: s.Overlays,
-	}, nil
+	}, s.Pins, nil
+}
+
+// Revision compiles the content of a revision.
+func Revision(raw []byte, author Author) (*Program, error) {
+	spec, pins, err := Content(raw)
+	if err != nil {
+		return nil, err
+	}
+	p, err := Compile(spec, author)
+	if err == nil {
+		p.Pins = pins
+	}
+	return p, err
 }

@@ -22,7 +22,7 @@ const setForSnapshot = `
 
 func snapshot(t *testing.T, spec *hubv1.AddonSetSpec) (raw []byte, hash string) {
 	t.Helper()
-	raw, hash, err := compile.Snapshot(spec)
+	raw, hash, err := compile.Snapshot(spec, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func TestSnapshotHash(t *testing.T) {
 func TestSnapshotRoundTrip(t *testing.T) {
 	want := addons(t, setForSnapshot)
 	raw, hash := snapshot(t, &hubv1.AddonSetSpec{Addons: want})
-	revision, err := compile.Spec(raw)
+	revision, _, err := compile.Content(raw)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +119,7 @@ func TestSnapshotKeepsNumbers(t *testing.T) {
 	in[0].HelmRelease.Raw = []byte(`{"chart": {"spec": {"chart": "podinfo", "sourceRef": {"kind": "HelmRepository", "name": "podinfo"}}},
 		"values": {"big": 9007199254740993, "ratio": 0.5, "small": -7}}`)
 	raw, _ := snapshot(t, &hubv1.AddonSetSpec{Addons: in})
-	revision, err := compile.Spec(raw)
+	revision, _, err := compile.Content(raw)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +138,7 @@ func TestSnapshotKeepsNumbers(t *testing.T) {
 }
 
 func TestSpecOfARevisionThatIsNone(t *testing.T) {
-	_, err := compile.Spec([]byte("{"))
+	_, _, err := compile.Content([]byte("{"))
 	if err == nil || err.Error() != "read the revision: unexpected end of JSON input" {
 		t.Errorf("got %v", err)
 	}

@@ -92,11 +92,12 @@ func (in *Input) clusters() (clusters []rollout.Cluster, fresh []types.Namespace
 }
 
 // engine returns what the hub decides from.
-func (in *Input) engine(clusters []rollout.Cluster) (rollout.Input, error) {
+func (in *Input) engine(clusters []rollout.Cluster, fresh int) (rollout.Input, error) {
 	strategy, err := rollout.New(in.Set.Spec.Rollout)
 	if err != nil {
 		return rollout.Input{}, err
 	}
+	strategy = strategy.For(len(clusters) + fresh)
 	return rollout.Input{
 		Set: in.key(), Strategy: strategy, Pause: in.Set.Spec.Pause, Orders: rollout.Read(in.Set.Annotations),
 		Revision: in.Set.Status.Revision, State: in.Set.Status.Rollout, Clusters: clusters, Now: in.Now,

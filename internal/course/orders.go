@@ -16,7 +16,9 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/excerpt"
 	"github.com/chandler-hub/chandler/internal/identity"
+	"github.com/chandler-hub/chandler/internal/pin"
 	"github.com/chandler-hub/chandler/internal/rollout"
+	"github.com/chandler-hub/chandler/internal/status"
 )
 
 // Order is what somebody wants of a rollout.
@@ -65,6 +67,9 @@ func (in *Input) present(seen string) (hubv1.RolloutStatus, *rollout.Strategy, e
 	strategy, err := rollout.New(in.Set.Spec.Rollout)
 	if err != nil {
 		return is, nil, in.refuse("%s", err)
+	}
+	if c := in.Set.Status.Clusters; c != nil {
+		strategy = strategy.For(int(c.Matched))
 	}
 	return is, strategy, nil
 }
@@ -214,6 +219,11 @@ func Undo(in *Input, to string, now bool) (*Order, error) {
 		"off by %s", newest, command(in.Set, "resume", "")))
 	if rollout.Listed(target.Name, is.FailedRevisions) {
 		order.Notes = append(order.Notes, fmt.Sprintf("revision %s has failed before", target.Name))
+	}
+	if from := in.find(newest); from != nil {
+		if charts, err := pin.Downgrades(from.Data.Raw, target.Data.Raw); err == nil && len(charts) > 0 {
+			order.Notes = append(order.Notes, "Helm takes back neither CRDs nor what a chart has done to its data: "+status.List(charts, 3))
+		}
 	}
 	return order, nil
 }

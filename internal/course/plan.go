@@ -48,7 +48,7 @@ func PlanOfFiles(in *Input) (*page.Page, error) {
 }
 
 func (in *Input) plan(clusters []rollout.Cluster, fresh []types.NamespacedName) (*page.Page, error) {
-	engine, err := in.engine(clusters)
+	engine, err := in.engine(clusters, len(fresh))
 	if err != nil {
 		return nil, err
 	}

@@ -32,6 +32,7 @@ func Status(in *Input, clusters bool) (*page.Page, error) {
 	if n := failures(&is); n > len(failed) {
 		p.Line(fmt.Sprintf("and %d more: %s", n-len(failed), command(in.Set, "status", "--clusters")))
 	}
+	p.Table("", []string{"FOLLOWS", "PINNED", "UPSTREAM"}, follows(in.Set))
 	if !clusters {
 		return p, nil
 	}
@@ -44,6 +45,20 @@ func Status(in *Input, clusters bool) (*page.Page, error) {
 	}
 	p.Table("", []string{"CLUSTER", "WAVE", "REVISION", "STATE", "WHY"}, rows)
 	return p, nil
+}
+
+// follows are the sources that the set pins, with what upstream has if that is something else.
+func follows(set *hubv1.AddonSet) [][]string {
+	var out [][]string
+	for i := range set.Status.Sources {
+		s := &set.Status.Sources[i]
+		upstream := cmp.Or(s.Upstream, "not known: "+cmp.Or(s.Message, "Flux has not read it yet"))
+		if s.Upstream == s.Pinned {
+			upstream = "the same"
+		}
+		out = append(out, []string{excerpt.Line(s.What), page.Dash(s.Pinned), excerpt.Line(upstream)})
+	}
+	return out
 }
 
 // header describes the rollout.
@@ -190,7 +205,7 @@ func (in *Input) clusterRows(is *hubv1.RolloutStatus) ([][]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	engine, err := in.engine(clusters)
+	engine, err := in.engine(clusters, len(fresh))
 	if err != nil {
 		return nil, err
 	}

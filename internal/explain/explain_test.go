@@ -116,7 +116,7 @@ func snapshots(t *testing.T, in *explain.Input, revisions map[string]*appsv1.Con
 			if there != nil { // an older one, which the file has
 				spec, epoch = decode(t, string(there.Data.Raw), &hubv1.AddonSetSpec{}, true), render.Epoch
 			}
-			raw, hash, err := compile.Snapshot(spec)
+			raw, hash, err := compile.Snapshot(spec, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

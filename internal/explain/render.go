@@ -50,11 +50,7 @@ func (e *explainer) revision(s *set) (*compile.Program, error) {
 			"delivered stays as it is. Delete it",
 			s.Namespace, name, s.delivery.Name, s)
 	}
-	spec, err := compile.Spec(there.Data.Raw)
-	if err != nil {
-		return nil, fmt.Errorf("ControllerRevision %s/%s: %w", s.Namespace, name, err)
-	}
-	return compile.Compile(spec, s.author())
+	return compile.Revision(there.Data.Raw, s.author())
 }
 
 // render renders a program of a set as the hub does.

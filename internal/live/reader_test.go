@@ -230,7 +230,7 @@ func fleet(t *testing.T) (*apiServer, *hubv1.ClusterRegistration) {
       manifestsFrom: [{kind: Secret, name: extra}]`), spec); err != nil {
 		t.Fatal(err)
 	}
-	raw, hash, err := compile.Snapshot(spec)
+	raw, hash, err := compile.Snapshot(spec, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -74,7 +74,7 @@ func (r *renderer) readConfigMaps() error {
 		if err != nil {
 			return err
 		}
-		doc, known := r.document(Ref{"ConfigMap", name})
+		doc, known := r.variables(name)
 		switch {
 		case !known:
 		case doc.Found:
@@ -90,6 +90,14 @@ func (r *renderer) readConfigMaps() error {
 	}
 	r.configMaps = layers
 	return nil
+}
+
+// variables returns a ConfigMap of variablesFrom, as the revision holds it or as it is now.
+func (r *renderer) variables(name string) (Document, bool) {
+	if data, pinned := r.p.Pins.ConfigMap(name); pinned {
+		return Document{Found: data != nil, Data: data}, true
+	}
+	return r.document(Ref{"ConfigMap", name})
 }
 
 // chosen evaluates a text that only the set may decide.

@@ -84,9 +84,26 @@ func (r *renderer) source(a *compile.Addon, s compile.Source) (*Shared, Errors) 
 		return nil, Errors{{Addon: a.Name, Path: path, Message: err.Error()}}
 	}
 	u.SetName(identity.Source(r.t.Set, s.Name, hash[:8]))
+	if hash, err = r.pin(u, hash, func(hash string) string { return identity.Source(r.t.Set, s.Name, hash[:8]) }); err != nil {
+		return nil, Errors{{Addon: a.Name, Path: path, Message: err.Error()}}
+	}
 	shared := &Shared{Object: u, Hash: hash}
 	r.sources[s.Name] = shared
 	return shared, nil
+}
+
+// pin holds an object that follows upstream at what the revision says, if it says anything. It returns the new hash.
+func (r *renderer) pin(u *unstructured.Unstructured, hash string, name func(hash string) string) (string, error) {
+	to := r.p.Pins.Source(pinKey(u))
+	if to == "" {
+		return hash, nil
+	}
+	u.Object["spec"] = pinned(u.GetKind(), u.Object["spec"].(map[string]any), to)
+	hash, err := stamp(u)
+	if err == nil {
+		u.SetName(name(hash))
+	}
+	return hash, err
 }
 
 func sourceKind(kind string) schema.GroupVersionKind { return sourcev1.GroupVersion.WithKind(kind) }
@@ -132,6 +149,9 @@ func (r *renderer) shareChart(spec map[string]any) (*Shared, error) {
 	}
 	chart, _ := chartSpec["chart"].(string)
 	u.SetName(identity.Chart(chart, hash[:10]))
+	if hash, err = r.pin(u, hash, func(hash string) string { return identity.Chart(chart, hash[:10]) }); err != nil {
+		return nil, err
+	}
 	spec["chartRef"] = map[string]any{"kind": sourcev1.HelmChartKind, "name": u.GetName(), "namespace": namespace}
 	return &Shared{Object: u, Hash: hash}, nil
 }

@@ -62,6 +62,9 @@ func (s *story) play(d *datadriven.TestData) string {
 	}
 	switch d.Cmd {
 	case "rollout": // the spec, as YAML
+		if s.spec = nil; d.Input == "" {
+			return "" // the set says nothing
+		}
 		s.spec = &hubv1.Rollout{}
 		if err := yaml.UnmarshalStrict([]byte(d.Input), s.spec); err != nil {
 			return err.Error()
@@ -152,6 +155,7 @@ func (s *story) decide() string {
 	if err != nil {
 		return err.Error()
 	}
+	strategy = strategy.For(len(s.clusters))
 	var starts []string
 	for range 20 {
 		before := s.state.DeepCopy()

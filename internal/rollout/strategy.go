@@ -27,11 +27,15 @@ const Deadline = 30 * time.Minute
 
 // Strategy is a checked spec.rollout.
 type Strategy struct {
-	atOnce   bool
-	waves    []wave
-	deadline time.Duration
-	rollback bool
-	windows  []window
+	atOnce bool
+	// implied is true if the set has no rollout block. usual is true if nobody has named waves, so that the usual ones go for a fleet
+	// of some size.
+	implied, usual bool
+	waves          []wave
+	deadline       time.Duration
+	rollback       bool
+	pins           bool
+	windows        []window
 }
 
 // wave is a checked wave. A nil amount is the default.
@@ -43,12 +47,28 @@ type wave struct {
 	manual                            bool
 }
 
-// New checks spec.rollout. Its error names the field. No spec means all clusters at once.
+// Few is up to how many clusters get a new revision at once if nobody has named waves.
+const Few = 3
+
+// usualWaves are those of a larger fleet if nobody has named any: one cluster, a quarter, the rest.
+func usualWaves() []hubv1.Wave {
+	one, quarter := intstr.FromInt32(1), intstr.FromString("25%")
+	return []hubv1.Wave{{Name: "first", Size: &one}, {Name: "quarter", Size: &quarter}}
+}
+
+// New checks spec.rollout. Its error names the field. A set without it has the usual waves, and follows upstream.
 func New(spec *hubv1.Rollout) (*Strategy, error) {
-	if spec == nil {
-		spec = &hubv1.Rollout{Strategy: hubv1.AllAtOnceStrategy}
+	implied := spec == nil
+	if implied {
+		spec = &hubv1.Rollout{Sources: hubv1.FollowSources}
 	}
-	s := &Strategy{atOnce: spec.Strategy == hubv1.AllAtOnceStrategy, deadline: Deadline, rollback: spec.OnFailure == hubv1.RollbackOnFailure}
+	s := &Strategy{atOnce: spec.Strategy == hubv1.AllAtOnceStrategy, deadline: Deadline, rollback: spec.OnFailure == hubv1.RollbackOnFailure,
+		implied: implied}
+	s.pins = spec.Sources == hubv1.PinSources || spec.Sources == "" && !s.atOnce
+	if s.usual = !s.atOnce && len(spec.Waves) == 0; s.usual {
+		spec = spec.DeepCopy()
+		spec.Waves = usualWaves()
+	}
 	if d := spec.Deadline; d != nil {
 		if d.Duration <= 0 {
 			return nil, fmt.Errorf("spec.rollout.deadline: %s is not longer than nothing", d.Duration)
@@ -86,6 +106,35 @@ func New(spec *hubv1.Rollout) (*Strategy, error) {
 
 // AtOnce returns whether all clusters get a new revision at once.
 func (s *Strategy) AtOnce() bool { return s.atOnce }
+
+// For returns the strategy for a fleet of some clusters: the usual waves are for those of more than a few.
+func (s *Strategy) For(clusters int) *Strategy {
+	if !s.usual || clusters > Few {
+		return s
+	}
+	out := *s
+	out.atOnce, out.waves = s.implied, s.waves[len(s.waves)-1:]
+	return &out
+}
+
+// Chosen returns whether somebody has chosen waves for the set, so that it says what they do not hold back.
+func (s *Strategy) Chosen() bool { return !s.implied && !s.atOnce }
+
+// Pins returns whether upstream news becomes a revision of the set.
+func (s *Strategy) Pins() bool { return s.pins }
+
+// UnderWay returns whether a rollout is on its way, or waits on its way, so that a new revision would begin it anew.
+func UnderWay(state *hubv1.RolloutStatus) bool {
+	if state == nil {
+		return false
+	}
+	switch state.Phase {
+	case hubv1.RolloutProgressing, hubv1.RolloutSoaking, hubv1.RolloutWaitingForApproval, hubv1.RolloutWaitingForWindow, hubv1.RolloutPaused,
+		hubv1.RolloutRollingBack:
+		return true
+	}
+	return false
+}
 
 // newWave checks a wave. Its error begins with the field.
 func newWave(in *hubv1.Wave) (wave, error) {

@@ -85,7 +85,7 @@ func (a asked) Next(t time.Time) time.Time {
 // TestWindowsAreAskedOnce: however many clusters start, or wait for a window.
 func TestWindowsAreAskedOnce(t *testing.T) {
 	for _, hour := range []int{12, 20} {
-		s, err := New(&hubv1.Rollout{Windows: []hubv1.RolloutWindow{{Schedule: "0 12 * * *", Duration: metav1.Duration{Duration: time.Hour}}}})
+		s, err := New(&hubv1.Rollout{Waves: []hubv1.Wave{{Name: "all"}}, Windows: []hubv1.RolloutWindow{{Schedule: "0 12 * * *", Duration: metav1.Duration{Duration: time.Hour}}}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -54,11 +54,13 @@ func Bootstrap(t *hubv1.Team) (*hubv1.AddonSetSpec, error) {
 	if err != nil {
 		return nil, fmt.Errorf("write the objects of Team %s: %w", t.Name, err)
 	}
-	spec := &hubv1.AddonSetSpec{SelectAll: t.Spec.SelectAll, DependsOn: slices.Clone(t.Spec.DependsOn), Addons: []hubv1.Addon{{
-		Name:           SetName(t.Name),
-		AddonBody:      hubv1.AddonBody{Manifests: &apiextensionsv1.JSON{Raw: raw}},
-		DeletionPolicy: hubv1.DeletionPolicyDelete,
-	}}}
+	spec := &hubv1.AddonSetSpec{SelectAll: t.Spec.SelectAll, DependsOn: slices.Clone(t.Spec.DependsOn),
+		// A right that is taken goes everywhere at once, and no cluster that fails keeps it on the others.
+		Rollout: &hubv1.Rollout{Strategy: hubv1.AllAtOnceStrategy}, Addons: []hubv1.Addon{{
+			Name:           SetName(t.Name),
+			AddonBody:      hubv1.AddonBody{Manifests: &apiextensionsv1.JSON{Raw: raw}},
+			DeletionPolicy: hubv1.DeletionPolicyDelete,
+		}}}
 	if !spec.SelectAll {
 		spec.ClusterSelector = t.Spec.ClusterSelector.DeepCopy()
 	}

@@ -176,7 +176,7 @@ func (w *World) upgrade() {
 						st[f] = older(st[f])
 					}
 				}
-				if roll, ok := st["rollout"].(map[string]any); ok && nested(next, "spec", "rollout") != nil {
+				if roll, ok := st["rollout"].(map[string]any); ok && nested(next, "spec", "rollout", "strategy") != string(hubv1.AllAtOnceStrategy) {
 					for _, f := range []string{"revision", "completedRevision"} {
 						if roll[f] != nil {
 							roll[f] = older(roll[f])

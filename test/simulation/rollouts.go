@@ -54,6 +54,7 @@ func amount(text string) *intstr.IntOrString {
 
 // staging returns the part of a set's spec that says how a revision reaches its clusters.
 func (s *set) staging(spec apiserver.Object) {
+	spec["rollout"] = apiserver.Object{"strategy": string(hubv1.AllAtOnceStrategy)}
 	if of := strategies[s.rollout]; of != nil {
 		block, err := runtime.DefaultUnstructuredConverter.ToUnstructured(of)
 		must(err)

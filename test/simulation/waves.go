@@ -111,17 +111,17 @@ func (w *World) noteStrategy(write apiserver.Write) {
 	set := typed(w, write.New, &hubv1.AddonSet{})
 	r := w.rolls[write.Key]
 	if r == nil || r.uid != set.UID {
-		if set.Spec.Rollout == nil {
+		if wavesOf(set) == nil {
 			return
 		}
 		r = &rolling{uid: set.UID, approved: map[string]bool{}, expedited: map[string]bool{}, undone: map[string]bool{},
 			barred: map[string]bool{}, broke: map[string]bool{}, members: map[types.NamespacedName]*rolled{}, totals: map[int]int{}}
 		w.rolls[write.Key] = r
-		r.specs = []*hubv1.Rollout{nil, set.Spec.Rollout}
+		r.specs = []*hubv1.Rollout{nil, wavesOf(set)}
 	}
 	if last := r.specs[len(r.specs)-1]; nested(write.Old, "metadata", "generation") != nested(write.New, "metadata", "generation") &&
-		!sameStrategy(last, set.Spec.Rollout) {
-		r.specs = append(r.specs, set.Spec.Rollout)
+		!sameStrategy(last, wavesOf(set)) {
+		r.specs = append(r.specs, wavesOf(set))
 	}
 	for text := range strings.SplitSeq(set.Annotations[hubv1.ApproveAnnotation], ",") {
 		revision, wave, _ := strings.Cut(text, "/")
@@ -185,6 +185,14 @@ func (w *World) late(r *rolling, of string) bool {
 		}
 	}
 	return false
+}
+
+// wavesOf returns how a set's revisions reach its clusters; nil for all at once.
+func wavesOf(set *hubv1.AddonSet) *hubv1.Rollout {
+	if r := set.Spec.Rollout; r != nil && r.Strategy != hubv1.AllAtOnceStrategy {
+		return r
+	}
+	return nil
 }
 
 func sameStrategy(a, b *hubv1.Rollout) bool {

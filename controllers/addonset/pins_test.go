@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package addonset
+
+import (
+	"strings"
+	"testing"
+
+	fluxmeta "github.com/fluxcd/pkg/apis/meta"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/enqueue"
+	"github.com/chandler-hub/chandler/controllers/index/indextest"
+	"github.com/chandler-hub/chandler/controllers/sharedobjects"
+	"github.com/chandler-hub/chandler/internal/compile"
+	"github.com/chandler-hub/chandler/internal/hubconfig"
+	"github.com/chandler-hub/chandler/internal/hubscheme"
+	"github.com/chandler-hub/chandler/internal/status"
+)
+
+// pinRoom is the sets' room with a set that follows a chart's range and a ConfigMap, and one cluster.
+type pinRoom struct {
+	*Reconciler
+	t   *testing.T
+	api client.WithWatch
+	// again says that the last look asked for another one.
+	again bool
+}
+
+func newPinRoom(t *testing.T) *pinRoom {
+	t.Helper()
+	set, _ := rollingSet(t)
+	set.Spec.Addons[0].HelmRelease = &apiextensionsv1.JSON{Raw: []byte(`{"chart":{"spec":{"chart":"hello","version":"1.x","sourceRef":{"kind":"HelmRepository","name":"charts"}}},"values":{"color":"<< vars.color >>"}}`)}
+	set.Spec.VariablesFrom = []hubv1.VariablesSource{{ConfigMap: "colors"}}
+	reg, _ := clusterOf("one", nil, "")
+	colors := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "colors"}, Data: map[string]string{"color": "blue"}}
+	api := indextest.All(fake.NewClientBuilder().WithScheme(hubscheme.New())).WithStatusSubresource(set, &sourcev1.HelmChart{}).WithObjects(set, reg, colors).Build()
+	config := &hubconfig.Config{Shared: hubconfig.Shared{HubID: "chandler", PlatformNamespaces: []string{"flux-system"}}}
+	clock := clocktesting.NewFakeClock(fleetTime)
+	r := &Reconciler{Client: api, Live: api, Config: config, Clock: clock, Recorder: events.NewFakeRecorder(100),
+		Shared: &sharedobjects.Keeper{Client: api, Live: api, Config: config, Clock: clock}}
+	r.changed, r.starts = enqueue.NewBell(enqueue.Itself), enqueue.NewBell(enqueue.Itself)
+	return &pinRoom{Reconciler: r, t: t, api: api}
+}
+
+// look reconciles the set and returns it, with what its newest revision pins.
+func (r *pinRoom) look() (*hubv1.AddonSet, *compile.Pins) {
+	r.t.Helper()
+	set := &hubv1.AddonSet{}
+	key := client.ObjectKey{Namespace: "flux-system", Name: "base"}
+	if err := r.api.Get(r.t.Context(), key, set); err != nil {
+		r.t.Fatal(err)
+	}
+	result, err := r.Reconcile(r.t.Context(), set)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.again = result.RequeueAfter > 0
+	if err := r.api.Get(r.t.Context(), key, set); err != nil || set.Status.Revision == "" {
+		return set, nil
+	}
+	revision := &appsv1.ControllerRevision{}
+	if err := r.api.Get(r.t.Context(), client.ObjectKey{Namespace: "flux-system", Name: set.Status.Revision}, revision); err != nil {
+		r.t.Fatal(err)
+	}
+	_, pins, err := compile.Content(revision.Data.Raw)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return set, pins
+}
+
+// chart is the HelmChart that follows the range.
+func (r *pinRoom) chart() *sourcev1.HelmChart {
+	r.t.Helper()
+	list := &sourcev1.HelmChartList{}
+	if err := r.api.List(r.t.Context(), list); err != nil || len(list.Items) != 1 {
+		r.t.Fatalf("%d charts: %v", len(list.Items), err)
+	}
+	return &list.Items[0]
+}
+
+// upstream has Flux read a version.
+func (r *pinRoom) upstream(version string) {
+	r.t.Helper()
+	chart := r.chart()
+	chart.Status.Artifact = &fluxmeta.Artifact{Revision: version}
+	if err := r.api.Status().Update(r.t.Context(), chart); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// phase writes a phase of the rollout, as if clusters were at work.
+func (r *pinRoom) phase(set *hubv1.AddonSet, phase hubv1.RolloutPhase) {
+	r.t.Helper()
+	set.Status.Rollout.Phase = phase
+	if err := r.api.Status().Update(r.t.Context(), set); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (r *pinRoom) wantVersion(pins *compile.Pins, version, color string) {
+	r.t.Helper()
+	want := &compile.Pins{Sources: map[string]string{compile.SourceKey("HelmChart", "flux-system", r.chart().Name): version},
+		ConfigMaps: map[string]map[string]string{"colors": {"color": color}}}
+	if !want.Equal(pins) {
+		r.t.Errorf("the revision pins %+v, want %+v", pins, want)
+	}
+}
+
+func TestPins(t *testing.T) {
+	r := newPinRoom(t)
+	set, _ := r.look()
+	if c := status.Find(set, hubv1.ReadyCondition); set.Status.Revision != "" || c.Reason != hubv1.SourcesNotReadyReason ||
+		!strings.HasPrefix(c.Message, "the next revision waits for Flux to read chart hello 1.x of HelmRepository charts") {
+		t.Fatalf("revision %q before Flux has read the chart; it says %+v", set.Status.Revision, c)
+	}
+	if sets := r.registry.all(); !sets[client.ObjectKeyFromObject(set)].held {
+		t.Errorf("the matcher may give something: %+v", sets)
+	}
+
+	chart := r.chart()
+	chart.Status.Conditions = []metav1.Condition{{Type: hubv1.ReadyCondition, Status: metav1.ConditionFalse, Message: "no chart version found"}}
+	if err := r.api.Status().Update(t.Context(), chart); err != nil {
+		t.Fatal(err)
+	}
+	if set, _ = r.look(); status.Find(set, hubv1.ReadyCondition).Status != metav1.ConditionFalse ||
+		!strings.Contains(status.Find(set, hubv1.ReadyCondition).Message, "chart hello 1.x of HelmRepository charts: no chart version found") {
+		t.Errorf("it says %+v", status.Find(set, hubv1.ReadyCondition))
+	}
+
+	r.upstream("1.0.0")
+	set, pins := r.look()
+	r.wantVersion(pins, "1.0.0", "blue")
+	first := set.Status.Revision
+
+	// News of every kind is one more revision; while one is on its way, it waits.
+	r.phase(set, hubv1.RolloutSoaking)
+	r.upstream("1.1.0")
+	if set, pins = r.look(); set.Status.Revision != first {
+		t.Errorf("news has begun the rollout anew: %+v", pins)
+	}
+	if set.Status.Rollout.Phase != hubv1.RolloutDone || !r.again {
+		t.Errorf("the rollout is %s, and nobody looks again for the news: %t", set.Status.Rollout.Phase, r.again)
+	}
+	if c := status.Find(set, hubv1.RolloutEnforcedCondition); c == nil || !strings.HasSuffix(c.Message, "waits for the end of this rollout: chart hello 1.x of HelmRepository charts") {
+		t.Errorf("it says %+v", c)
+	}
+	if is := set.Status.Sources; len(is) != 2 || is[1].Pinned != "1.0.0" || is[1].Upstream != "1.1.0" {
+		t.Errorf("sources: %+v", is)
+	}
+	colors := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "colors"}, Data: map[string]string{"color": "red"}}
+	if err := r.api.Update(t.Context(), colors); err != nil {
+		t.Fatal(err)
+	}
+	r.phase(set, hubv1.RolloutDone)
+	set, pins = r.look()
+	r.wantVersion(pins, "1.1.0", "red")
+
+	// Upstream goes: nothing changes.
+	second := set.Status.Revision
+	chart = r.chart()
+	chart.Status = sourcev1.HelmChartStatus{Conditions: []metav1.Condition{{Type: hubv1.ReadyCondition, Status: metav1.ConditionFalse, Message: "503"}}}
+	if err := r.api.Status().Update(t.Context(), chart); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.api.Delete(t.Context(), colors); err != nil {
+		t.Fatal(err)
+	}
+	r.phase(set, hubv1.RolloutDone)
+	if set, pins = r.look(); set.Status.Revision != second || status.Find(set, hubv1.ReadyCondition).Reason == hubv1.SourcesNotReadyReason {
+		t.Errorf("upstream is down, and the revision pins %+v; it says %+v", pins, status.Find(set, hubv1.ReadyCondition))
+	}
+}
+
+// TestPinsOfAForger: a revision that the hub did not make says nothing of what the next one holds.
+func TestPinsOfAForger(t *testing.T) {
+	r := newPinRoom(t)
+	r.look()
+	r.upstream("1.0.0")
+	set, _ := r.look()
+	revision := &appsv1.ControllerRevision{}
+	if err := r.api.Get(t.Context(), client.ObjectKey{Namespace: "flux-system", Name: set.Status.Revision}, revision); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.api.Delete(t.Context(), revision); err != nil {
+		t.Fatal(err)
+	}
+	revision.ResourceVersion, revision.UID = "", ""
+	revision.Data = runtime.RawExtension{Raw: []byte(strings.Replace(string(revision.Data.Raw), `"1.0.0"`, `"0.0.1"`, 1))}
+	if err := r.api.Create(t.Context(), revision); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.api.Get(t.Context(), client.ObjectKeyFromObject(set), set); err != nil {
+		t.Fatal(err)
+	}
+	r.phase(set, hubv1.RolloutSoaking)
+	_, _ = r.Reconcile(t.Context(), set) // it removes what is forged, and fails
+	all := &appsv1.ControllerRevisionList{}
+	if err := r.api.List(t.Context(), all); err != nil {
+		t.Fatal(err)
+	}
+	for i := range all.Items {
+		if there := &all.Items[i]; strings.Contains(string(there.Data.Raw), `"0.0.1"`) {
+			t.Errorf("revision %s holds what the forger wrote", there.Name)
+		}
+	}
+	_, pins := r.look()
+	r.wantVersion(pins, "1.0.0", "blue")
+}
+
+// TestFollow: with sources: Follow, nothing is pinned, and the set says what floats.
+func TestFollow(t *testing.T) {
+	r := newPinRoom(t)
+	set := &hubv1.AddonSet{}
+	if err := r.api.Get(t.Context(), client.ObjectKey{Namespace: "flux-system", Name: "base"}, set); err != nil {
+		t.Fatal(err)
+	}
+	set.Spec.Rollout.Sources = hubv1.FollowSources
+	if err := r.api.Update(t.Context(), set); err != nil {
+		t.Fatal(err)
+	}
+	set, pins := r.look()
+	if set.Status.Revision == "" || !pins.Empty() || len(set.Status.Sources) > 0 {
+		t.Errorf("revision %q pins %+v, and the set follows %+v", set.Status.Revision, pins, set.Status.Sources)
+	}
+	want := "these may change without a new revision, on all clusters at once: ConfigMap colors, chart hello 1.x of HelmRepository charts"
+	if c := status.Find(set, hubv1.RolloutEnforcedCondition); c == nil || c.Message != want {
+		t.Errorf("it says %+v", c)
+	}
+}

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/compile"
+	"github.com/chandler-hub/chandler/internal/expression"
+	"github.com/chandler-hub/chandler/internal/render"
+)
+
+const someCommit = "8a0a69e0f0910bb3e11b0a4789781ee4f11f8990"
+
+func floatingProgram(t *testing.T, text string) (*compile.Program, render.Target) {
+	t.Helper()
+	spec := &hubv1.AddonSetSpec{}
+	if err := yaml.UnmarshalStrict([]byte(text), spec); err != nil {
+		t.Fatal(err)
+	}
+	p, err := compile.Compile(spec, compile.Author{Namespace: "flux-system", Set: "base", Platform: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p, render.Target{HubID: "chandler", Namespace: "flux-system", Set: "base"}
+}
+
+func TestFloating(t *testing.T) {
+	const chart = `{addons: [{name: a, helmRelease: {chart: {spec: {chart: x, %s sourceRef: {kind: HelmRepository, name: charts}}}%s}}]%s}`
+	of := func(version, more, rest string) string {
+		return strings.Replace(strings.Replace(strings.Replace(chart, "%s", version, 1), "%s", more, 1), "%s", rest, 1)
+	}
+	eu := labels.Set{"region": "eu"}
+	for name, tc := range map[string]struct {
+		spec     string
+		clusters []labels.Set
+		maps     map[string]map[string]string
+		// what floats; a star marks what a cluster needs.
+		floats, loose []string
+	}{
+		"ExactChart":      {spec: of("version: 1.2.3,", "", "")},
+		"ExactChartWithV": {spec: of("version: v1.2.3,", "", "")},
+		"Range":           {spec: of("version: 1.x,", "", ""), floats: []string{"chart x 1.x of HelmRepository charts"}},
+		"NoVersion": {spec: of("", "", ""), clusters: []labels.Set{nil},
+			floats: []string{"*chart x * of HelmRepository charts"}},
+		"OverlayWithARange": {spec: of("version: 1.2.3,", "", `, overlays: [{name: o, clusterSelector: {matchLabels: {region: eu}},
+			addons: [{name: a, helmRelease: {chart: {spec: {version: ">1"}}}}]}]`), clusters: []labels.Set{nil},
+			floats: []string{"chart x >1 of HelmRepository charts"}},
+		"OverlayOfACluster": {spec: of("version: 1.2.3,", "", `, overlays: [{name: o, clusterSelector: {matchLabels: {region: eu}},
+			addons: [{name: a, helmRelease: {chart: {spec: {version: ">1"}}}}]}]`), clusters: []labels.Set{nil, eu},
+			floats: []string{"*chart x >1 of HelmRepository charts"}},
+		"TwoOverlaysTogether": {spec: of("version: 1.x,", "", `, overlays: [
+			{name: o, clusterSelector: {matchLabels: {region: eu}}, addons: [{name: a, helmRelease: {chart: {spec: {version: 2.x}}}}]},
+			{name: p, clusterSelector: {matchLabels: {region: eu}}, addons: [{name: a, helmRelease: {chart: {spec: {chart: z}}}}]}]`),
+			clusters: []labels.Set{eu}, floats: []string{"*chart z 2.x of HelmRepository charts", "chart x 1.x of HelmRepository charts",
+				"chart x 2.x of HelmRepository charts", "chart z 1.x of HelmRepository charts"}},
+		"OverlayWithACondition": {spec: of("version: 1.x,", "", `, overlays: [{name: o, when: "<< cluster.nodes > 3 >>",
+			addons: [{name: a, helmRelease: {chart: {spec: {version: 2.x}}}}]}]`), clusters: []labels.Set{eu},
+			floats: []string{"chart x 1.x of HelmRepository charts", "chart x 2.x of HelmRepository charts"}},
+		"LeftOut": {spec: of("version: 1.x,", "", `, overlays: [{name: o, clusterSelector: {matchLabels: {region: eu}}, addons: [{name: a, exclude: true}]}]`), clusters: []labels.Set{eu},
+			floats: []string{"chart x 1.x of HelmRepository charts"}},
+		"ExpressionOfTheSet":   {spec: of(`version: "<< vars.v >>",`, "", `, variables: {v: 1.2.3}`), clusters: []labels.Set{eu}},
+		"ExpressionWithARange": {spec: of(`version: "<< vars.v >>",`, "", `, variables: {v: 1.x}`), floats: []string{"chart x 1.x of HelmRepository charts"}},
+		"ExpressionOfAMap": {spec: of(`version: "<< vars.v >>",`, "", `, variablesFrom: [{configMap: m}]`), maps: map[string]map[string]string{"m": {"v": "1.x"}},
+			floats: []string{"chart x 1.x of HelmRepository charts"}},
+		"ExpressionOfTheCluster": {spec: of(`version: "<< cluster.labels.v >>",`, "", ""),
+			loose: []string{"addons[a].helmRelease.chart.spec.version: an expression that differs from cluster to cluster, or fails"}},
+		"ExpressionOfTheOrigin": {spec: of(`version: "<< vars.v >>",`, "", `, variables: {v: '<< has(origin.spec) ? "1.2.3" : "1.2.4" >>'}`),
+			loose: []string{"addons[a].helmRelease: an expression beside others that read the cluster's origin"}},
+		"ExpressionElsewhere": {spec: of("version: 1.x,", `, values: {name: "<< cluster.name >>"}`, ""), floats: []string{"chart x 1.x of HelmRepository charts"}},
+		"Commit": {spec: `{sources: [{name: g, kind: GitRepository, spec: {url: "https://x", ref: {commit: ` + someCommit + `}}}],
+			addons: [{name: a, kustomization: {sourceRef: {name: g}}}]}`},
+		"Branch": {spec: `{sources: [{name: g, kind: GitRepository, spec: {url: "https://x", ref: {branch: main}}}],
+			addons: [{name: a, kustomization: {sourceRef: {name: g}, postBuild: {substituteFrom: [{kind: Secret, name: s}]}}}]}`,
+			floats: []string{"branch main of GitRepository g"}, loose: []string{"addons[a].kustomization.postBuild.substituteFrom: Secret s"}},
+		"VerifiedTag": {spec: `{sources: [{name: g, kind: GitRepository, spec: {url: "https://x", ref: {tag: v1}, verify: {mode: Tag, secretRef: {name: k}}}}],
+			addons: [{name: a, kustomization: {sourceRef: {name: g}}}]}`,
+			loose: []string{"addons[a].kustomization.sourceRef: GitRepository g, whose verified signature is that of a tag, and a commit has none"}},
+		"PullRequest": {spec: `{sources: [{name: g, kind: GitRepository, spec: {url: "https://x", ref: {name: refs/pull/1/head}}}],
+			addons: [{name: a, kustomization: {sourceRef: {name: g}}}]}`,
+			loose: []string{"addons[a].kustomization.sourceRef: GitRepository g, whose ref.name is neither a branch nor a tag: Flux cannot fetch a commit from there"}},
+		"SourceOfSomebodyElse": {spec: `{addons: [{name: a, kustomization: {sourceRef: {kind: GitRepository, name: fleet}}}]}`,
+			loose: []string{"addons[a].kustomization.sourceRef: GitRepository fleet, which is not one of spec.sources"}},
+		"Bucket": {spec: `{sources: [{name: b, kind: Bucket, spec: {endpoint: x, bucketName: z}}], addons: [{name: a, kustomization: {sourceRef: {name: b}}}]}`,
+			loose: []string{"addons[a].kustomization.sourceRef: Bucket b, which has no revisions to go back to"}},
+		"Digest": {spec: `{sources: [{name: o, kind: OCIRepository, spec: {url: "oci://x", ref: {digest: "sha256:` + someCommit + someCommit[:24] + `"}}}],
+			addons: [{name: a, helmRelease: {chartRef: {kind: OCIRepository, name: o}}}]}`},
+		"OCITag": {spec: `{sources: [{name: o, kind: OCIRepository, spec: {url: "oci://x", ref: {tag: v1}}}],
+			addons: [{name: a, helmRelease: {chartRef: {kind: OCIRepository, name: o}, valuesFrom: [{kind: ConfigMap, name: v}]}}]}`,
+			floats: []string{"tag v1 of OCIRepository o"}, loose: []string{"addons[a].helmRelease.valuesFrom: ConfigMap v"}},
+		"ChartInGit": {spec: `{sources: [{name: g, kind: GitRepository, spec: {url: "https://x", ref: {tag: v1}}}],
+			addons: [{name: a, helmRelease: {chart: {spec: {chart: ./x, version: 1.2.3, sourceRef: {name: g}}}}}]}`,
+			floats: []string{"tag v1 of GitRepository g"}},
+		"ChartOfAnOwnRepository": {spec: `{sources: [{name: h, kind: HelmRepository, spec: {url: "https://x"}}],
+			addons: [{name: a, helmRelease: {chart: {spec: {chart: x, sourceRef: {name: h}}}}}]}`, floats: []string{"chart x * of HelmRepository h"}},
+		"Manifests": {spec: `{addons: [{name: a, manifests: {manifestsFrom: [{kind: ConfigMap, name: m, key: k}]}}]}`,
+			loose: []string{"addons[a].manifests.manifestsFrom: ConfigMap m"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, target := floatingProgram(t, tc.spec)
+			got := render.Floating(p, target, tc.clusters, tc.maps)
+			var floats []string
+			for _, f := range got.Objects {
+				floats = append(floats, map[bool]string{true: "*"}[f.Needed]+f.What)
+			}
+			if diff := cmp.Diff(tc.floats, floats); diff != "" {
+				t.Errorf("floats: -want +got:\n%s", diff)
+			}
+			if diff := cmp.Diff(tc.loose, got.Loose); diff != "" {
+				t.Errorf("loose: -want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestPinned: what floats is found under the name that it is rendered with, and the revision's pins replace it there.
+func TestPinned(t *testing.T) {
+	const git = `{sources: [{name: g, kind: GitRepository, spec: {url: "https://x", interval: 5m, secretRef: {name: s}%s}}],
+		addons: [{name: a, kustomization: {sourceRef: {name: g}}}]}`
+	of := func(ref string) string { return strings.Replace(git, "%s", ref, 1) }
+	for name, tc := range map[string]struct{ spec, to, want string }{
+		"Chart": {`{addons: [{name: a, helmRelease: {interval: 7m, chart: {spec: {chart: x, version: 1.x, sourceRef: {kind: HelmRepository, name: charts}}}}}]}`, "1.4.2",
+			`{chart: x, interval: 7m, reconcileStrategy: ChartVersion, sourceRef: {kind: HelmRepository, name: charts}, version: 1.4.2}`},
+		"Branch": {of(", ref: {branch: main}"), someCommit,
+			`{url: "https://x", interval: 1h, secretRef: {name: s}, ref: {branch: main, commit: ` + someCommit + `}}`},
+		"DefaultBranch": {of(""), someCommit,
+			`{url: "https://x", interval: 1h, secretRef: {name: s}, ref: {branch: master, commit: ` + someCommit + `}}`},
+		"Tag": {of(", ref: {tag: v1}"), someCommit,
+			`{url: "https://x", interval: 1h, secretRef: {name: s}, ref: {commit: ` + someCommit + `}}`},
+		"NameOfABranch": {of(", ref: {name: refs/heads/main}"), someCommit,
+			`{url: "https://x", interval: 1h, secretRef: {name: s}, ref: {branch: main, commit: ` + someCommit + `}}`},
+		"OCI": {`{sources: [{name: o, kind: OCIRepository, spec: {url: "oci://x", ref: {semver: 1.x, semverFilter: z}, verify: {provider: cosign}}}],
+			addons: [{name: a, helmRelease: {chartRef: {kind: OCIRepository, name: o}}}]}`, "sha256:" + someCommit + someCommit[:24],
+			`{url: "oci://x", interval: 10m, ref: {digest: "sha256:` + someCommit + someCommit[:24] + `"}, verify: {provider: cosign}}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, target := floatingProgram(t, tc.spec)
+			found := render.Floating(p, target, nil, nil)
+			if len(found.Objects) != 1 {
+				t.Fatalf("what floats: %+v", found)
+			}
+			float := &found.Objects[0]
+			target.Registration = types.NamespacedName{Namespace: "fleet", Name: "w1"}
+			last := func() *unstructured.Unstructured {
+				out, err := render.Render(p, target, &render.Input{Cluster: &expression.Cluster{Name: "w1"}})
+				if err != nil || len(out.Failed) > 0 {
+					t.Fatal(err, out.Failed)
+				}
+				shared := out.Objects[0].Shared
+				return shared[len(shared)-1].Object
+			}
+			floating := last()
+			if floating.GetName() != float.Object.GetName() {
+				t.Fatalf("it is rendered as %s, and found as %s", floating.GetName(), float.Key())
+			}
+			p.Pins = &compile.Pins{Sources: map[string]string{float.Key(): tc.to}}
+			pinned := last()
+			if pinned.GetName() == floating.GetName() {
+				t.Errorf("the copy has the name of what follows upstream: %s", pinned.GetName())
+			}
+			var want map[string]any
+			if err := yaml.Unmarshal([]byte(tc.want), &want); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, pinned.Object["spec"]); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestPinnedConfigMap: a cluster gets the variables that the revision holds, and nobody reads the ConfigMap.
+func TestPinnedConfigMap(t *testing.T) {
+	p, target := floatingProgram(t, `{variablesFrom: [{configMap: m}, {configMap: gone, optional: true}],
+		addons: [{name: a, helmRelease: {chartRef: {kind: OCIRepository, name: x, namespace: z}, values: {color: "<< vars.color >>"}}}]}`)
+	p.Pins = &compile.Pins{ConfigMaps: map[string]map[string]string{"m": {"color": "blue"}, "gone": nil}}
+	out, err := render.Render(p, target, &render.Input{Cluster: &expression.Cluster{Name: "w1"}})
+	if err != nil || len(out.Failed)+len(out.Refs)+len(out.Missing) > 0 {
+		t.Fatalf("%v, %+v", err, out)
+	}
+	if color, _, _ := unstructured.NestedString(out.Objects[0].Object.Object, "spec", "values", "color"); color != "blue" {
+		t.Errorf("the color is %q", color)
+	}
+}

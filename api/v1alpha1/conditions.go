@@ -230,6 +230,9 @@ const SourcesFloatReason = "SourcesFloat"
 // RolloutFailedReason of an AddonSet's Ready: too many clusters of a wave failed on the newest revision.
 const RolloutFailedReason = "RolloutFailed"
 
+// NotWrittenReason of an add-on that is Failed: the management cluster did not take a write of the hub, which is tried again.
+const NotWrittenReason = "NotWritten"
+
 // Reasons of an add-on that is Held.
 const (
 	// DroppedReason: the set does not deliver it to the cluster any more.

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -98,6 +99,18 @@ func Lagged(err error) bool {
 		return !slices.ContainsFunc(joined.Unwrap(), func(e error) bool { return !Lagged(e) })
 	}
 	return apierrors.IsConflict(err)
+}
+
+// Passes returns whether an error consists only of what may be gone at the next try: conflicts, and an API server that is not
+// reached, is slow, or has too much to do.
+func Passes(err error) bool {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		return !slices.ContainsFunc(joined.Unwrap(), func(e error) bool { return !Passes(e) })
+	}
+	var unreached *url.Error
+	return apierrors.IsConflict(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) || apierrors.IsTooManyRequests(err) ||
+		apierrors.IsServiceUnavailable(err) || apierrors.IsInternalError(err) || errors.Is(err, context.DeadlineExceeded) ||
+		errors.As(err, &unreached)
 }
 
 // Retried turns the result and error of a reconcile into what it returns to controller-runtime. If err consists only

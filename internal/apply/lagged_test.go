@@ -3,8 +3,10 @@
 package apply_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"testing"
 	"time"
 
@@ -30,6 +32,28 @@ func TestLagged(t *testing.T) {
 		"both, one inside": {errors.Join(conflict, errors.Join(other, conflict)), false},
 	} {
 		if got := apply.Lagged(tc.err); got != tc.want {
+			t.Errorf("%s: %t, want %t", name, got, tc.want)
+		}
+	}
+}
+
+func TestPasses(t *testing.T) {
+	things := schema.GroupResource{Resource: "things"}
+	for name, tc := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"conflict":    {apierrors.NewConflict(things, "a", errors.New("it has changed")), true},
+		"timeout":     {fmt.Errorf("update: %w", apierrors.NewTimeoutError("slow", 1)), true},
+		"overloaded":  {apierrors.NewTooManyRequests("later", 1), true},
+		"a webhook":   {apierrors.NewInternalError(errors.New("failed calling webhook")), true},
+		"not reached": {&url.Error{Op: "Patch", URL: "https://one", Err: errors.New("connection refused")}, true},
+		"no time":     {fmt.Errorf("update: %w", context.DeadlineExceeded), true},
+		"forbidden":   {apierrors.NewForbidden(things, "a", errors.New("a policy")), false},
+		"invalid":     {apierrors.NewBadRequest("what is this"), false},
+		"one of two":  {errors.Join(apierrors.NewTimeoutError("slow", 1), errors.New("x")), false},
+	} {
+		if got := apply.Passes(tc.err); got != tc.want {
 			t.Errorf("%s: %t, want %t", name, got, tc.want)
 		}
 	}

@@ -92,6 +92,9 @@ func failedStep(a *hubv1.AddonStatus, s *Step, o *Object) {
 		a.State = hubv1.AddonWaitingForCluster
 	default:
 		a.State = hubv1.AddonFailed
+		if s.Passes {
+			a.Reason = hubv1.NotWrittenReason
+		}
 		if o != nil {
 			a.AppliedGeneration = o.Applied
 		}

@@ -146,6 +146,10 @@ func TestAddonArrives(t *testing.T) {
 			verb: plan.Create, out: report.Outcome{Err: errBoom}, none: true,
 			want: hubv1.AddonStatus{State: hubv1.AddonFailed, Message: "boom"},
 		},
+		"NotTakenThisTime": {
+			verb: plan.Update, out: report.Outcome{Err: errBoom, Passes: true},
+			want: hubv1.AddonStatus{State: hubv1.AddonFailed, Reason: hubv1.NotWrittenReason, AppliedGeneration: 3, Message: "boom", Version: "1.0.0"},
+		},
 		"NotUpdated": {
 			verb: plan.Update, out: report.Outcome{Err: errBoom},
 			want: hubv1.AddonStatus{State: hubv1.AddonFailed, AppliedGeneration: 3, Message: "boom", Version: "1.0.0"},

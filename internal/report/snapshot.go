@@ -71,9 +71,9 @@ type Outcome struct {
 	// Left says what an object that was let go leaves on the cluster, and why.
 	Left string
 	// Err is why the step failed. NotOwned is true if the reason is that the object is not the hub's, and NoMirror if
-	// Flux's credentials for the cluster are not beside the set yet.
-	Err                error
-	NotOwned, NoMirror bool
+	// Flux's credentials for the cluster are not beside the set yet. Passes is true if the next try may succeed.
+	Err                        error
+	NotOwned, NoMirror, Passes bool
 }
 
 // Delivery is a delivery, with what the hub rendered and assembled for it.

@@ -4,13 +4,17 @@ package rollout
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/excerpt"
+	"github.com/chandler-hub/chandler/internal/fluxstate"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/status"
 )
@@ -53,8 +57,14 @@ func Trouble(d *hubv1.AddonDelivery) string {
 	return ""
 }
 
-// failure returns why a delivery has failed, and since when.
+// failure returns why a delivery has failed, and since when. What passes is no failure: if it does not pass, the cluster is late.
 func failure(d *hubv1.AddonDelivery) (string, time.Time) {
+	d = d.DeepCopy()
+	all := len(d.Status.Addons)
+	d.Status.Addons = slices.DeleteFunc(d.Status.Addons, passes)
+	if c := d.Status.AddonCounts; c != nil {
+		c.Failed -= int32(all - len(d.Status.Addons)) //nolint:gosec // no more than there are
+	}
 	why := Trouble(d)
 	if c := status.Find(d, hubv1.StalledCondition); why == "" && c != nil && c.Status == "True" {
 		return excerpt.Cut(c.Message, maxWhy), c.LastTransitionTime.Time
@@ -66,6 +76,16 @@ func failure(d *hubv1.AddonDelivery) (string, time.Time) {
 		}
 	}
 	return why, since
+}
+
+// passes returns whether an add-on failed for a reason that says nothing of its revision: Flux did not reach the cluster, or the
+// management cluster did not take a write of the hub.
+func passes(a hubv1.AddonStatus) bool {
+	if a.State != hubv1.AddonFailed {
+		return false
+	}
+	s := fluxstate.State{Ready: metav1.ConditionFalse, Reason: a.Reason, Message: strings.TrimPrefix(a.Message, a.Reason+": ")}
+	return a.Reason == hubv1.NotWrittenReason || fluxstate.Unreachable(s)
 }
 
 // pardon says why nobody should wait for a cluster that answers, as far as the hub knows; "" if somebody should.

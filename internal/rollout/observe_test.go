@@ -72,3 +72,27 @@ func TestAnotherGenerationOfADelivery(t *testing.T) {
 		t.Errorf("another revision: %+v", c)
 	}
 }
+
+// TestFailuresThatPass: a cluster on which something fails that says nothing of its revision has not failed, and is late if it goes on.
+func TestFailuresThatPass(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason, message string
+		failed          bool
+	}{
+		"NotReached": {"StateError", `StateError: Kubernetes cluster unreachable: Get "https://one/version": dial tcp 10.0.2.1:6443: connection refused`, false},
+		"NotWritten": {hubv1.NotWrittenReason, "Update HelmRelease flux-system/web: the server was unable to return a response in the time allotted", false},
+		"Upgrade":    {"UpgradeFailed", "UpgradeFailed: timeout waiting for: [Deployment/web]", true},
+		"Webhook":    {"UpgradeFailed", `UpgradeFailed: failed calling webhook "x": Post "https://x.svc/": connection refused`, true},
+		"Render":     {hubv1.RenderFailedReason, "no such variable", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, _ := observed(hubv1.AddonFailed, func(d *hubv1.AddonDelivery, _ *hubv1.ClusterRegistration) {
+				d.Status.Addons[0].Reason, d.Status.Addons[0].Message = tc.reason, tc.message
+				d.Status.AddonCounts = &hubv1.ObjectCounts{Failed: 1}
+			})
+			if (c.Failed != "") != tc.failed {
+				t.Errorf("it has failed: %q", c.Failed)
+			}
+		})
+	}
+}

@@ -180,10 +180,22 @@ func (w *World) staged() []*set {
 	return out
 }
 
+// rolled are the sets that exist and have, or have had, waves, in a fixed order. A revision that failed in a wave stays where it is if
+// the waves are taken away.
+func (w *World) rolled() []*set {
+	var out []*set
+	for _, name := range sortedKeys(w.sets) {
+		if s := w.sets[name]; w.rolls[s.key()] != nil && !s.deleted && w.server.Get(s.key()) != nil {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
 // release has nothing hold a rollout any more but what failed and what somebody has undone.
 func (w *World) release() {
 	clear(w.bad)
-	for _, s := range w.staged() {
+	for _, s := range w.rolled() {
 		if s.held != "" {
 			s.held = ""
 			w.write(s)
@@ -193,7 +205,7 @@ func (w *World) release() {
 
 // settleRollouts has all rollouts finish: first as they are, and then those that failed or were undone as well.
 func (w *World) settleRollouts() {
-	if len(w.staged()) == 0 {
+	if len(w.rolled()) == 0 {
 		return
 	}
 	w.approveWaves()
@@ -203,7 +215,7 @@ func (w *World) settleRollouts() {
 		if len(w.violations) > 0 {
 			return
 		}
-		for _, s := range w.staged() {
+		for _, s := range w.rolled() {
 			w.undo(s, "-")
 			if there := typed(w, w.server.Get(s.key()), &hubv1.AddonSet{}); failedRevision(there, there.Status.Revision) {
 				w.order(s, hubv1.RetryAnnotation, rollout.Retrial, fmt.Sprint("end-", w.seq))
@@ -217,11 +229,13 @@ func (w *World) settleRollouts() {
 
 // approveWaves approves each wave of each set's newest revision, and ends its soaks.
 func (w *World) approveWaves() {
-	for _, s := range w.staged() {
+	for _, s := range w.rolled() {
 		all := func(revision, _ string) string {
 			var waves []string
-			for _, wave := range strategies[s.rollout].Waves {
-				waves = append(waves, rollout.Approval(revision, wave.Name))
+			if of := strategies[s.rollout]; of != nil {
+				for _, wave := range of.Waves {
+					waves = append(waves, rollout.Approval(revision, wave.Name))
+				}
 			}
 			return strings.Join(waves, ",")
 		}
@@ -238,7 +252,7 @@ func failedRevision(set *hubv1.AddonSet, revision string) bool {
 
 // checkRolledOut: each cluster has its set's revision. Some may have an older one if that failed or was undone.
 func (w *World) checkRolledOut(older bool) {
-	for _, s := range w.staged() {
+	for _, s := range w.rolled() {
 		set := typed(w, w.server.Get(s.key()), &hubv1.AddonSet{})
 		newest := set.Status.Revision
 		r := w.rolls[s.key()]

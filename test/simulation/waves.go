@@ -164,7 +164,8 @@ func (w *World) noteBarred(write apiserver.Write, r *rolling, set *hubv1.AddonSe
 	}
 	for _, revision := range set.Status.Rollout.FailedRevisions {
 		of := content(revision)
-		if w.at != nil && set.Status.Rollout.Retried == r.retried { // it has seen who wants it tried again
+		again, _, _ := strings.Cut(r.retried, "/")
+		if w.at != nil && (content(again) != of || set.Status.Rollout.Retried == r.retried) { // it has seen who wants it tried again
 			r.barred[of] = true
 		}
 		known := before != nil && slices.ContainsFunc(before.FailedRevisions, func(r string) bool { return content(r) == of })
@@ -252,7 +253,8 @@ func (w *World) noteMember(s *set, m *rolled, key types.NamespacedName, set *hub
 	m.revision, m.start = d.Spec.RevisionName, d.Spec.Start
 	current := d.Status.ObservedGeneration == d.Generation
 	m.broken = status.IsTrue(d, hubv1.StalledCondition) || slices.ContainsFunc(d.Status.Addons, func(a hubv1.AddonStatus) bool {
-		return a.State == hubv1.AddonFailed || a.State == hubv1.AddonNotOwned
+		passes := strings.Contains(a.Message, "Kubernetes cluster unreachable") || strings.Contains(a.Message, errServer.Error())
+		return a.State == hubv1.AddonFailed && !passes || a.State == hubv1.AddonNotOwned
 	})
 	m.failed = current && m.broken
 	excused := reg == nil || d.DeletionTimestamp != nil || excusedFrom(d, reg)
@@ -380,8 +382,8 @@ func (w *World) checkStart(s *set, r *rolling, set *hubv1.AddonSet, before, d *h
 		w.violated("rollout", "%s gets %s, and spec.pause of %s holds it", key, to, s.name)
 	}
 	m := r.members[key]
-	if m == nil || m.wave < 0 || r.atOnce || m.moved > r.rest {
-		return
+	if m == nil || m.wave < 0 || r.atOnce || m.moved > r.rest || identity.SameContent(before.Spec.RevisionName, to) {
+		return // what is tried again where it failed may be tried on all of these at once: they have it
 	}
 	w.checkConcurrency(r, m, key, to)
 	for other, o := range r.members {

@@ -7,13 +7,13 @@ package simulation
 
 import (
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	testclock "k8s.io/utils/clock/testing"
 
@@ -176,7 +176,7 @@ func (w *World) violated(invariant, format string, args ...any) {
 	w.violations = append(w.violations, Violation{Invariant: invariant, Text: text, Step: len(w.story), form: format})
 }
 
-var errServer = errors.New("the API server is overloaded")
+var errServer = apierrors.NewTimeoutError("the API server is overloaded", 1)
 
 // gate is asked before every request of the hub.
 func (w *World) gate(h *hub, verb string, k apiserver.Key) (before, after error) {

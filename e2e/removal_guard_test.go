@@ -309,6 +309,7 @@ kind: AddonSet
 metadata: {name: grd-rename, namespace: flux-system}
 spec:
   clusterSelector: {matchLabels: {few: "yes"}}
+  rollout: {strategy: AllAtOnce} # so the first three by name are those that the guard lets go
   sources: [{name: charts, kind: HelmRepository, spec: {url: $CHARTS}}]
   addons:
     - {name: ren, helmRelease: {releaseName: "<< cluster.name + '-%s' >>", chart: {spec: {chart: settings, sourceRef: {name: charts}}}}}

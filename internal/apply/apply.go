@@ -6,14 +6,18 @@ package apply
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
+	"reflect"
 	"slices"
 
+	jsonpatch "github.com/evanphx/json-patch/v5"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -67,7 +71,7 @@ func Status(ctx context.Context, c client.Client, before, after client.Object) e
 	if equality.Semantic.DeepEqual(before, after) {
 		return nil
 	}
-	if err := c.Status().Patch(ctx, after, client.MergeFrom(before)); err != nil {
+	if err := c.Status().Patch(ctx, after, statusPatch{before: before}); err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("write status: %w", err))
 	}
 	return nil
@@ -80,10 +84,50 @@ func StatusUnchanged(ctx context.Context, c client.Client, before, after client.
 	if equality.Semantic.DeepEqual(before, after) {
 		return nil
 	}
-	if err := c.Status().Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := c.Status().Patch(ctx, after, statusPatch{before: before, locked: true}); err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("write status: %w", err))
 	}
 	return nil
+}
+
+// statusPatch is a merge patch of the status alone. client.MergeFrom would encode both objects as a whole, and compare that: the spec of
+// a set may have all its manifests.
+type statusPatch struct {
+	before client.Object
+	locked bool
+}
+
+// Type implements client.Patch.
+func (statusPatch) Type() types.PatchType { return types.MergePatchType }
+
+// Data implements client.Patch.
+func (p statusPatch) Data(after client.Object) ([]byte, error) {
+	was, err := json.Marshal(statusOf(p.before))
+	if err != nil {
+		return nil, err
+	}
+	is, err := json.Marshal(statusOf(after))
+	if err != nil {
+		return nil, err
+	}
+	patch, err := jsonpatch.CreateMergePatch(was, is)
+	if err != nil || !p.locked {
+		return patch, err
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(patch, &fields); err != nil {
+		return nil, err
+	}
+	meta := map[string]string{"resourceVersion": p.before.GetResourceVersion()}
+	if fields["metadata"], err = json.Marshal(meta); err != nil {
+		return nil, err
+	}
+	return json.Marshal(fields)
+}
+
+// statusOf returns an object that has the status of another one and nothing else.
+func statusOf(obj client.Object) any {
+	return map[string]any{"status": reflect.ValueOf(obj).Elem().FieldByName("Status").Interface()}
 }
 
 func bound(obj client.Object) {
@@ -128,10 +172,6 @@ func Retried(result ctrl.Result, err error) (ctrl.Result, error) {
 // RemoveFinalizer removes finalizers from an object, unless the object has changed since it was read: the change
 // may be a reason to keep it.
 func RemoveFinalizer(ctx context.Context, c client.Client, obj client.Object, finalizers ...string) error {
-	before, ok := obj.DeepCopyObject().(client.Object)
-	if !ok {
-		return fmt.Errorf("remove finalizer: %T is no object", obj)
-	}
 	var kept []string
 	for _, f := range obj.GetFinalizers() {
 		if !slices.Contains(finalizers, f) {
@@ -142,6 +182,9 @@ func RemoveFinalizer(ctx context.Context, c client.Client, obj client.Object, fi
 		return nil
 	}
 	obj.SetFinalizers(kept)
-	err := c.Patch(ctx, obj, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
-	return client.IgnoreNotFound(err)
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"finalizers": kept, "resourceVersion": obj.GetResourceVersion()}})
+	if err != nil {
+		return err
+	}
+	return client.IgnoreNotFound(c.Patch(ctx, obj, client.RawPatch(types.MergePatchType, patch)))
 }

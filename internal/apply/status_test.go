@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"strings"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+)
+
+// reported returns a set with long manifests, before and after its status has changed.
+func reported() (before, after *hubv1.AddonSet) {
+	before = &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "base", ResourceVersion: "7"}}
+	for range 20 {
+		before.Spec.Addons = append(before.Spec.Addons, hubv1.Addon{
+			Name: "a", AddonBody: hubv1.AddonBody{Manifests: &apiextensionsv1.JSON{Raw: []byte(`{"data":"` + strings.Repeat("x", 5000) + `"}`)}},
+		})
+	}
+	before.Status.ObservedGeneration = 3
+	before.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: "True"}}
+	after = before.DeepCopy()
+	after.Status.ObservedGeneration, after.Status.Conditions = 4, nil
+	return before, after
+}
+
+// TestStatusPatch: the patch of a status is what client.MergeFrom makes of the whole object.
+func TestStatusPatch(t *testing.T) {
+	before, after := reported()
+	for name, tc := range map[string]struct{ ours, theirs client.Patch }{
+		"":       {statusPatch{before: before}, client.MergeFrom(before)},
+		"locked": {statusPatch{before: before, locked: true}, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})},
+	} {
+		ours, err := tc.ours.Data(after)
+		if err != nil {
+			t.Fatal(err)
+		}
+		theirs, err := tc.theirs.Data(after)
+		if err != nil || string(ours) != string(theirs) || tc.ours.Type() != tc.theirs.Type() {
+			t.Errorf("%s: %s (%v), and client.MergeFrom has %s", name, ours, err, theirs)
+		}
+	}
+}
+
+func BenchmarkStatusPatch(b *testing.B) {
+	before, after := reported()
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := (statusPatch{before: before, locked: true}).Data(after); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkMergeFrom(b *testing.B) {
+	before, after := reported()
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}).Data(after); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -5,8 +5,7 @@ package simulation
 import (
 	"bytes"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
+	"crypto/ed25519"
 	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
@@ -87,10 +86,9 @@ func hexOf(s string) string {
 	return out[:8]
 }
 
-// authority is a CA certificate. Which one it is does not matter to anything that is simulated.
+// authority is a CA certificate, the same in each run: names of objects are digests of what it is in.
 var authority = sync.OnceValue(func() string {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(err)
+	key := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
 	t := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "ca"}, IsCA: true, BasicConstraintsValid: true,
 		NotBefore: time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC), NotAfter: time.Date(2090, 1, 1, 0, 0, 0, 0, time.UTC),

@@ -50,7 +50,7 @@ func (w *World) failsHere(c *cluster, s *set, addon string) bool {
 func (w *World) chartless(c *cluster, k apiserver.Key) bool {
 	o := w.server.Get(k)
 	name, _ := nested(o, "spec", "chartRef", "name").(string)
-	has := &workload{set: setNameOf(o), addon: apiserver.Labels(o)[hubv1.AddonLabel]}
+	has := &workload{set: setNameOf(o), addon: apiserver.Label(o, hubv1.AddonLabel)}
 	fails := func(cl claim) bool { return w.fails(c, cl) && cl.speaksFor(has) }
 	return k.Kind == "HelmRelease" && slices.ContainsFunc(w.claims(c, k.Namespace), fails) &&
 		w.server.Get(keyOf("HelmChart", k.Namespace, name)) == nil

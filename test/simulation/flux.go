@@ -36,6 +36,8 @@ const (
 type flux struct {
 	due      map[apiserver.Key]time.Time
 	failures map[apiserver.Key]int
+	// uids tells which object has a UID.
+	uids map[any]apiserver.Key
 }
 
 func isFlux(k apiserver.Key) bool { return k.Kind == "HelmRelease" || k.Kind == "Kustomization" }
@@ -46,11 +48,13 @@ func (f *flux) noticed(w *World, write apiserver.Write) {
 	case !write.Changed:
 	case isFlux(write.Key):
 		if write.New == nil {
+			delete(f.uids, nested(write.Old, "metadata", "uid"))
 			delete(f.due, write.Key)
 			delete(f.failures, write.Key)
 			return
 		}
 		if write.Old == nil || generationOf(write.Old) != generationOf(write.New) {
+			f.uids[nested(write.New, "metadata", "uid")] = write.Key
 			f.due[write.Key] = w.clock.Now()
 			delete(f.failures, write.Key)
 		}
@@ -59,7 +63,7 @@ func (f *flux) noticed(w *World, write apiserver.Write) {
 		if o == nil {
 			o = write.Old
 		}
-		if apiserver.Labels(o)[fluxmeta.LabelKeyWatch] != fluxmeta.LabelValueWatchEnabled {
+		if apiserver.Label(o, fluxmeta.LabelKeyWatch) != fluxmeta.LabelValueWatchEnabled {
 			return
 		}
 		for k := range f.due {
@@ -99,7 +103,9 @@ func (f *flux) ready(now time.Time) []apiserver.Key {
 			out = append(out, k)
 		}
 	}
-	slices.SortFunc(out, func(a, b apiserver.Key) int { return cmp.Compare(a.String(), b.String()) })
+	if len(out) > 1 {
+		slices.SortFunc(out, func(a, b apiserver.Key) int { return cmp.Compare(a.String(), b.String()) })
+	}
 	return out
 }
 
@@ -122,11 +128,11 @@ func (f *flux) work(w *World, k apiserver.Key) {
 	var failed bool
 	if k.Kind == "HelmRelease" {
 		hr := &helmv2.HelmRelease{}
-		must(apiserver.Into(o, hr))
+		must(w.server.Into(o, hr))
 		failed = f.helm(w, k, hr)
 	} else {
 		ks := &kustomizev1.Kustomization{}
-		must(apiserver.Into(o, ks))
+		must(w.server.Into(o, ks))
 		failed = f.kustomize(w, k, ks)
 	}
 	if w.server.Get(k) == nil {
@@ -181,13 +187,8 @@ func (w *World) report(k apiserver.Key, obj runtime.Object, ready metav1.Conditi
 	if o == nil {
 		return
 	}
-	next := apiserver.Clone(o)
-	raw, err := apiserver.FromTyped(obj)
+	st, err := runtime.DefaultUnstructuredConverter.ToUnstructured(statusOf(obj))
 	must(err)
-	st, _ := raw["status"].(map[string]any)
-	if st == nil {
-		st = map[string]any{}
-	}
 	c := map[string]any{
 		"type": "Ready", "status": string(ready), "reason": reason, "message": message, "observedGeneration": generationOf(o),
 		"lastTransitionTime": w.clock.Now().UTC().Format(time.RFC3339),
@@ -199,9 +200,15 @@ func (w *World) report(k apiserver.Key, obj runtime.Object, ready metav1.Conditi
 	if ready == metav1.ConditionTrue {
 		st["observedGeneration"] = generationOf(o)
 	}
-	next["status"] = st
-	_, err = w.server.Update("flux", "status", k, next, true)
+	_, err = w.server.Update("flux", "status", k, apiserver.Object{"status": st}, true)
 	must(err)
+}
+
+func statusOf(obj runtime.Object) any {
+	if hr, ok := obj.(*helmv2.HelmRelease); ok {
+		return &hr.Status
+	}
+	return &obj.(*kustomizev1.Kustomization).Status
 }
 
 var errNoSecret = fmt.Errorf("Secret not found")

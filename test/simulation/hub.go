@@ -66,6 +66,8 @@ type room struct {
 // workQueue is what the simulation needs of a queue of whatever requests.
 type workQueue interface {
 	ready(now time.Time) []string
+	// first is the first of ready.
+	first(now time.Time) (string, bool)
 	next() (time.Time, bool)
 }
 
@@ -281,7 +283,9 @@ type queue[R comparable] struct {
 	naming                                  func(R) string
 	dirty                                   map[R]bool
 	later                                   map[R]time.Time
-	failures                                map[R]int
+	// soonest is the first time in later, zero for none.
+	soonest  time.Time
+	failures map[R]int
 }
 
 func (q *queue[R]) Add(r R) {
@@ -293,9 +297,14 @@ func (q *queue[R]) AddAfter(r R, d time.Duration) {
 		q.Add(r)
 		return
 	}
-	at := q.world.clock.Now().Add(d)
+	now := q.world.clock.Now()
+	q.settle(now)
+	at := now.Add(d)
 	if was, ok := q.later[r]; !ok || at.Before(was) {
 		q.later[r] = at
+		if q.soonest.IsZero() || at.Before(q.soonest) {
+			q.soonest = at
+		}
 	}
 }
 
@@ -312,13 +321,37 @@ func (q *queue[R]) ShutDown()           {}
 func (q *queue[R]) Done(R)              {}
 func (q *queue[R]) Len() int            { return len(q.dirty) }
 
-// ready returns the requests that may be reconciled, sorted.
-func (q *queue[R]) ready(now time.Time) []string {
+// settle queues what has waited until now.
+func (q *queue[R]) settle(now time.Time) {
+	if q.soonest.IsZero() || q.soonest.After(now) {
+		return
+	}
+	q.soonest = time.Time{}
 	for r, at := range q.later {
 		if !at.After(now) {
 			delete(q.later, r)
 			q.dirty[r] = true
+		} else if q.soonest.IsZero() || at.Before(q.soonest) {
+			q.soonest = at
 		}
+	}
+}
+
+func (q *queue[R]) first(now time.Time) (name string, ok bool) {
+	q.settle(now)
+	for r := range q.dirty {
+		if n := q.naming(r); !ok || n < name {
+			name, ok = n, true
+		}
+	}
+	return name, ok
+}
+
+// ready returns the requests that may be reconciled, sorted.
+func (q *queue[R]) ready(now time.Time) []string {
+	q.settle(now)
+	if len(q.dirty) == 0 {
+		return nil
 	}
 	out := make([]string, 0, len(q.dirty))
 	for r := range q.dirty {
@@ -329,13 +362,8 @@ func (q *queue[R]) ready(now time.Time) []string {
 }
 
 // next returns when the next timer is over.
-func (q *queue[R]) next() (at time.Time, ok bool) {
-	for _, t := range q.later {
-		if !ok || t.Before(at) {
-			at, ok = t, true
-		}
-	}
-	return at, ok
+func (q *queue[R]) next() (time.Time, bool) {
+	return q.soonest, !q.soonest.IsZero()
 }
 
 func (q *queue[R]) take(name string) (R, bool) {

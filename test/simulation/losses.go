@@ -61,6 +61,10 @@ func (w *World) forget() {
 	if w.hub == nil || w.former != nil || w.clock.Now().Sub(w.edited) < time.Minute {
 		return
 	}
+	if w.changes == w.forgotten {
+		return // nothing has been written or done since
+	}
+	w.forgotten = w.changes
 	for _, c := range w.clusters {
 		for _, work := range c.workloads {
 			if work.unwanted && w.wantedThere(c, work) && !w.leaves(work) && !w.becomesAnother(work) && !w.wasAnother(work) {
@@ -114,10 +118,8 @@ func (w *World) wasAnother(work *workload) bool {
 
 // object returns the Flux object of a UID, nil if it is gone.
 func (w *World) object(uid string) apiserver.Object {
-	for k := range w.flux.due {
-		if o := w.server.Get(k); o != nil && nested(o, "metadata", "uid") == uid {
-			return o
-		}
+	if k, ok := w.flux.uids[uid]; ok {
+		return w.server.Get(k)
 	}
 	return nil
 }

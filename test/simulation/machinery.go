@@ -42,6 +42,28 @@ func (w *World) units() []unit {
 	return out
 }
 
+// first returns the first of units, as long as there is one: to make all of them takes long.
+func (w *World) first() (unit, bool) {
+	now := w.clock.Now()
+	for _, h := range w.hubs() {
+		for _, i := range h.cache.Informers() {
+			return unit{"see " + i.String(), i.Deliver}, true
+		}
+		for _, r := range h.rooms {
+			if req, ok := r.queue.first(now); ok {
+				return unit{r.name + " " + req, func() { w.reconcile(r, req) }}, true
+			}
+		}
+		if !h.again.After(now) {
+			return unit{"probe", func() { w.stepPool(h) }}, true
+		}
+	}
+	for _, k := range w.flux.ready(now) {
+		return unit{"flux " + k.String(), func() { w.flux.work(w, k) }}, true
+	}
+	return unit{}, false
+}
+
 func (w *World) reconcile(r *room, req string) {
 	w.reconciles++
 	w.running, w.at = r.name, r.hub
@@ -145,11 +167,10 @@ func (w *World) nextTimer() (at time.Time, ok bool) {
 func (w *World) wait(d time.Duration) {
 	end := w.clock.Now().Add(d)
 	for units := 0; len(w.violations) == 0; {
-		all := w.units()
-		if len(all) > 0 {
-			all[0].do()
+		if next, ok := w.first(); ok {
+			next.do()
 			if units++; units > 20000 {
-				w.violated("quiescence", "after %d steps within %s there is still something to do: %s", units, d, all[0].what)
+				w.violated("quiescence", "after %d steps within %s there is still something to do: %s", units, d, next.what)
 				return
 			}
 			continue

@@ -107,10 +107,14 @@ func (w *World) firstMade(name string, cluster any, claim string) time.Time {
 func (w *World) firstOf(c *cluster) *cluster {
 	var first *cluster
 	var rank string
-	for _, r := range w.registrationsOf(c) {
+	all, uid := w.registrationsOf(c), c.uid()
+	for _, r := range all {
 		reg := w.registered(r)
-		if reg == nil || status.Goes(reg) || reg.Status.ClusterUID != c.uid() {
+		if reg == nil || status.Goes(reg) || reg.Status.ClusterUID != uid {
 			continue
+		}
+		if len(all) == 1 {
+			return r
 		}
 		mine := w.identities[string(reg.UID)].since.UTC().Format(time.RFC3339) + reg.CreationTimestamp.UTC().Format(time.RFC3339) + reg.Name
 		if first == nil || mine < rank {
@@ -240,7 +244,7 @@ func registrationIn(o apiserver.Object) string {
 // deletes the deliveries, which say so.
 func (w *World) forsaken(r *cluster) bool {
 	o := w.server.Get(r.origin())
-	return w.registered(r) == nil && r.provider != "Hand" && o != nil && apiserver.Labels(o)[hubv1.RegisterLabel] == "" &&
+	return w.registered(r) == nil && r.provider != "Hand" && o != nil && apiserver.Label(o, hubv1.RegisterLabel) == "" &&
 		slices.ContainsFunc(w.deliveries(), func(d *hubv1.AddonDelivery) bool {
 			return d.Spec.RegistrationRef.Name == r.name && status.Reason(d, hubv1.ReadyCondition) == hubv1.RegistrationNotFoundReason
 		})

@@ -226,7 +226,7 @@ func (w *World) leftToFlux(c *cluster, k apiserver.Key) bool {
 	if w.server.Get(keyOf("AddonDelivery", k.Namespace, delivery)) != nil {
 		return false
 	}
-	return w.told(c, &workload{addon: apiserver.Labels(o)[hubv1.AddonLabel], owner: k.String()}, "Flux goes on with it")
+	return w.told(c, &workload{addon: apiserver.Label(o, hubv1.AddonLabel), owner: k.String()}, "Flux goes on with it")
 }
 
 // said returns what a set's delivery to a cluster says of an add-on.
@@ -405,9 +405,7 @@ func (w *World) toldBy(c *cluster, work *workload, words ...string) bool {
 	}
 	// A hub that was killed between a status and its event sends no event: what outlives the registration is the set's status.
 	for _, o := range w.server.List(kinds["AddonSet"].GroupKind(), "") {
-		set := &hubv1.AddonSet{}
-		must(apiserver.Into(o, set))
-		if lists(set.Status.Orphans) {
+		if lists(typed(w, o, &hubv1.AddonSet{}).Status.Orphans) {
 			return true
 		}
 	}
@@ -417,7 +415,7 @@ func (w *World) toldBy(c *cluster, work *workload, words ...string) bool {
 // checkMirrors: a mirror is as new as its source.
 func (w *World) checkMirrors() {
 	for _, o := range w.server.List(kinds["Secret"].GroupKind(), "") {
-		if apiserver.Labels(o)[hubv1.MirrorLabel] == "" {
+		if apiserver.Label(o, hubv1.MirrorLabel) == "" {
 			continue
 		}
 		key, _ := index.Registration(fmt.Sprint(nested(o, "metadata", "annotations", hubv1.RegistrationAnnotation)))

@@ -178,7 +178,7 @@ func (w *World) sharesFolder(a addon) bool {
 func (w *World) lingers(a addon) bool {
 	for k := range w.flux.due {
 		o := w.server.Get(k)
-		name := apiserver.Labels(o)[hubv1.AddonLabel]
+		name := apiserver.Label(o, hubv1.AddonLabel)
 		into, _ := nested(o, "spec", "targetNamespace").(string)
 		if a.form == "kustomization" && nested(o, "spec", "path") == "./"+a.chart && into == a.release && name != a.name &&
 			name != path.Base(a.movedFrom) {
@@ -193,7 +193,7 @@ func (w *World) lingers(a addon) bool {
 func (w *World) lingersElsewhere(s *set, a addon) bool {
 	for k := range w.flux.due {
 		o := w.server.Get(k)
-		of := &workload{set: setNameOf(o), addon: apiserver.Labels(o)[hubv1.AddonLabel]}
+		of := &workload{set: setNameOf(o), addon: apiserver.Label(o, hubv1.AddonLabel)}
 		into, _ := nested(o, "spec", "targetNamespace").(string)
 		if a.form == "kustomization" && nested(o, "spec", "path") == "./"+a.chart && into == a.release && of.addon != a.name &&
 			of.set != s.namespace+"/"+s.name && !(claim{s, a}).goesOnWith(of) {

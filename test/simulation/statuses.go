@@ -96,7 +96,7 @@ func (w *World) checkContradictions(d *hubv1.AddonDelivery, s *set, c *cluster) 
 			continue // that is said, and nobody knows yet whether it contradicts itself
 		}
 		there := &hubv1.AddonSet{}
-		must(apiserver.Into(w.server.Get(s.key()), there))
+		must(w.server.Into(w.server.Get(s.key()), there))
 		objects := map[string]status.Object{"delivery": d, "registration": w.registered(c), "AddonSet": there}
 		for _, kind := range sortedKeys(objects) {
 			o := objects[kind]
@@ -134,16 +134,11 @@ func (w *World) registered(c *cluster) *hubv1.ClusterRegistration {
 	return typed(w, o, &hubv1.ClusterRegistration{})
 }
 
-// typed returns an object as a Go type, which must not be changed. Each version of an object is converted once: the model asks
-// for the same ones over and over.
+// typed returns an object as a Go type, which must not be changed.
 func typed[T runtime.Object](w *World, o apiserver.Object, into T) T {
-	version, _ := nested(o, "metadata", "resourceVersion").(string)
-	if known, ok := w.typed[version].(T); ok {
-		return known
-	}
-	must(apiserver.Into(o, into))
-	w.typed[version] = into
-	return into
+	known, err := w.server.Typed(o, into)
+	must(err)
+	return known.(T)
 }
 
 func (w *World) deliveries() []*hubv1.AddonDelivery {
@@ -191,7 +186,7 @@ func (w *World) checkSet(s *set) {
 		return
 	}
 	there := &hubv1.AddonSet{}
-	must(apiserver.Into(o, there))
+	must(w.server.Into(o, there))
 	matched, gone := 0, 0
 	for _, c := range w.clusters {
 		switch registered := w.server.Get(c.registration()) != nil; {

@@ -17,6 +17,7 @@ import (
 // do carries out one line of a script. A step whose object does not exist does nothing, so that lines can be left out
 // of a script.
 func (w *World) do(line string) error {
+	w.changes++
 	f := strings.Fields(line)
 	if len(f) == 0 || strings.HasPrefix(f[0], "#") {
 		return nil
@@ -266,7 +267,7 @@ func init() {
 		}),
 		"unmirror": named("NAMESPACE", 1, func(w *World, c *cluster, f []string) { // somebody deletes the hub's own copy of the kubeconfig
 			for _, o := range w.server.List(kinds["Secret"].GroupKind(), f[0]) {
-				if apiserver.Labels(o)[hubv1.MirrorLabel] != "" &&
+				if apiserver.Label(o, hubv1.MirrorLabel) != "" &&
 					nested(o, "metadata", "annotations", hubv1.RegistrationAnnotation) == c.namespace+"/"+c.name {
 					w.remove(keyOf("Secret", f[0], nested(o, "metadata", "name").(string)))
 				}

@@ -39,9 +39,9 @@ func (w *World) rightsOf(t *team) *set { return w.sets[rules.SetName(t.name)] }
 
 // teamOf returns the Team whose hub namespace this is or was; nil if there is none.
 func (w *World) teamOf(namespace string) *team {
-	for _, name := range sortedKeys(w.teams) {
-		if w.teams[name].hub == namespace {
-			return w.teams[name]
+	for _, t := range w.teams { // a namespace is the hub namespace of one
+		if t.hub == namespace {
+			return t
 		}
 	}
 	return nil
@@ -101,7 +101,7 @@ func (w *World) noteRights(write apiserver.Write) {
 	if write.Key.Kind != "AddonSet" || write.Old != nil || write.New == nil {
 		return
 	}
-	if t := w.teams[apiserver.Labels(write.New)[hubv1.TeamLabel]]; t != nil {
+	if t := w.teams[apiserver.Label(write.New, hubv1.TeamLabel)]; t != nil {
 		w.rightsOf(t).deleted = t.deleted
 	}
 }
@@ -211,7 +211,7 @@ func (w *World) withdrawnAt(o apiserver.Object) time.Time {
 func (w *World) checkTeams() {
 	for _, o := range w.server.List(kinds["Secret"].GroupKind(), "") {
 		t, c := w.teamOf(nested(o, "metadata", "namespace").(string)), w.registrationOf(o)
-		if t == nil || c == nil || apiserver.Labels(o)[hubv1.MirrorLabel] == "" || t.has(w.labelsOf(c)) || w.nobodyKeeps(c, o) {
+		if t == nil || c == nil || apiserver.Label(o, hubv1.MirrorLabel) == "" || t.has(w.labelsOf(c)) || w.nobodyKeeps(c, o) {
 			continue
 		}
 		if w.server.Get(c.registration()) == nil && w.mirrorServes(o) {

@@ -47,7 +47,7 @@ func (w *World) labelsOf(c *cluster) map[string]string {
 		}
 	} else if c.provider == "Hand" || c.unregistered || !w.begun(c) {
 		return nil // whoever deletes a registration that has no origin unregisters the cluster
-	} else if o != nil && apiserver.Labels(o)[hubv1.RegisterLabel] == "false" {
+	} else if o != nil && apiserver.Label(o, hubv1.RegisterLabel) == "false" {
 		c.unregistered = true // it says so to the last
 		return nil
 	}
@@ -276,8 +276,8 @@ func (w *World) inDoubt(s *set, c *cluster) []string {
 func (w *World) made(c *cluster, cl claim) bool {
 	for k := range w.flux.due {
 		o := w.server.Get(k)
-		if k.Namespace == cl.set.namespace && apiserver.Labels(o)[hubv1.AddonSetLabel] == cl.set.name &&
-			apiserver.Labels(o)[hubv1.AddonLabel] == cl.name &&
+		if k.Namespace == cl.set.namespace && apiserver.Label(o, hubv1.AddonSetLabel) == cl.set.name &&
+			apiserver.Label(o, hubv1.AddonLabel) == cl.name &&
 			nested(o, "metadata", "annotations", hubv1.RegistrationAnnotation) == c.namespace+"/"+c.name {
 			return true
 		}
@@ -336,6 +336,7 @@ func (w *World) excluded(c *cluster, addon string) bool {
 
 // noteWishes marks what nobody wants any more, or wants in another place, after an edit.
 func (w *World) noteWishes() {
+	w.changes++
 	for _, c := range w.clusters {
 		w.labelsOf(c) // which keeps those that an origin has last
 	}

@@ -63,13 +63,14 @@ type World struct {
 	// quiet is true while a write of the hub is a violation.
 	quiet bool
 
+	// changes counts writes, steps, and what Flux does on clusters; forgotten is what it was when forget was last called.
+	changes, forgotten int
+
 	ids     int
 	losses  []loss
 	orphans map[string]orphan
 	// identities says of which cluster each registration says that it is, by the registration's UID.
 	identities map[any]identified
-	// typed are objects as Go types, by their resourceVersions.
-	typed map[string]runtime.Object
 	// deleted are the UIDs of Flux objects that users have deleted.
 	deleted    map[any]bool
 	violations []Violation
@@ -115,9 +116,9 @@ func newWorld() *World {
 	w := &World{
 		clock: testclock.NewFakeClock(start), scheme: scheme(), config: flags(), sets: map[string]*set{},
 		teams: map[string]*team{}, tokens: map[string]issued{}, broken: map[string]bool{}, bad: map[string]*bad{},
-		rolls: map[apiserver.Key]*rolling{},
-		flux:  &flux{due: map[apiserver.Key]time.Time{}, failures: map[apiserver.Key]int{}}, orphans: map[string]orphan{},
-		deleted: map[any]bool{}, identities: map[any]identified{}, typed: map[string]runtime.Object{},
+		rolls:   map[apiserver.Key]*rolling{},
+		flux:    &flux{due: map[apiserver.Key]time.Time{}, failures: map[apiserver.Key]int{}, uids: map[any]apiserver.Key{}},
+		orphans: map[string]orphan{}, deleted: map[any]bool{}, identities: map[any]identified{},
 	}
 	w.server = apiserver.New(w.clock)
 	w.server.OnWrite = w.noticed
@@ -206,6 +207,7 @@ func (w *World) gate(h *hub, verb string, k apiserver.Key) (before, after error)
 
 // noticed is called after every write.
 func (w *World) noticed(write apiserver.Write) {
+	w.changes++
 	w.flux.noticed(w, write)
 	w.changesHands(write)
 	w.noteIdentity(write)
@@ -222,7 +224,7 @@ func (w *World) noticed(write apiserver.Write) {
 	for _, c := range write.Verb + write.Key.String() {
 		w.trace = w.trace*1099511628211 ^ uint64(c)
 	}
-	if w.quiet && (write.New == nil || apiserver.Labels(write.New)[hubv1.MirrorLabel] != identity.TeamMirror) { // a token has to be renewed
+	if w.quiet && (write.New == nil || apiserver.Label(write.New, hubv1.MirrorLabel) != identity.TeamMirror) { // a token has to be renewed
 		w.violated("steady", "the hub wrote in a steady state: %s %s by %s%s", write.Verb, write.Key, write.Actor,
 			difference(write.Old, write.New))
 	}
@@ -280,6 +282,7 @@ func brief(v any) string {
 
 // give notes that a Flux object has a workload on a cluster.
 func (w *World) give(c *cluster, name string, k apiserver.Key, uid, set, addon, chart string) {
+	w.changes++
 	work := c.workloads[name]
 	comes := work == nil
 	if comes {
@@ -312,6 +315,7 @@ func (w *World) take(c *cluster, name string, k apiserver.Key, why string) {
 	if work == nil {
 		return
 	}
+	w.changes++
 	delete(c.workloads, name)
 	if !c.gone && !w.deleted[work.ownerUID] {
 		w.checkRightsLast(c, work)

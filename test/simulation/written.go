@@ -143,7 +143,7 @@ func asIfResumed(o apiserver.Object) apiserver.Object {
 
 func setNameOf(o apiserver.Object) string {
 	ns, _ := nested(o, "metadata", "namespace").(string)
-	return ns + "/" + apiserver.Labels(o)[hubv1.AddonSetLabel]
+	return ns + "/" + apiserver.Label(o, hubv1.AddonSetLabel)
 }
 
 // checkBounds: a status is bounded.

@@ -73,6 +73,8 @@ type Server struct {
 	version int64
 	uids    int64
 	kinds   map[schema.GroupKind]*kind
+	// decoded are objects as Go types. They must not be changed.
+	decoded map[decoding]runtime.Object
 }
 
 // kind holds the objects of one kind, and all that has ever happened to them.
@@ -88,7 +90,7 @@ type stored struct {
 
 // New returns an empty API server.
 func New(c clock.PassiveClock) *Server {
-	return &Server{Clock: c, kinds: map[schema.GroupKind]*kind{}}
+	return &Server{Clock: c, kinds: map[schema.GroupKind]*kind{}, decoded: map[decoding]runtime.Object{}}
 }
 
 func (s *Server) kind(gk schema.GroupKind) *kind {
@@ -185,7 +187,7 @@ func (s *Server) put(k Key, actor, verb string, next Object, o owners) Object {
 			m["generation"] = generation(old) + 1
 		}
 		there.owners = o
-		if reflect.DeepEqual(old, next) {
+		if equal(old, next) {
 			s.tell(Write{Key: k, Actor: actor, Verb: verb, Old: old, New: old})
 			return old
 		}
@@ -230,7 +232,7 @@ func keepSystemFields(old, next Object) {
 func specChanged(a, b Object) bool {
 	for _, o := range []Object{a, b} {
 		for f := range o {
-			if f != "metadata" && f != "status" && !reflect.DeepEqual(a[f], b[f]) {
+			if f != "metadata" && f != "status" && !equal(a[f], b[f]) {
 				return true
 			}
 		}
@@ -303,12 +305,18 @@ func drop(o Object) {
 
 // Update puts next in the place of an object. With status, only its status changes; without, all but the status.
 func (s *Server) Update(actor, verb string, k Key, next Object, status bool) (Object, error) {
+	next = Clone(next)
+	drop(next)
+	return s.update(actor, verb, k, next, status)
+}
+
+// update is Update of an object that may be changed. It may share parts with what is stored.
+func (s *Server) update(actor, verb string, k Key, next Object, status bool) (Object, error) {
 	there := s.kind(k.GroupKind()).objects[k.name()]
 	if there == nil {
 		return nil, apierrors.NewNotFound(k.resource(), k.Name)
 	}
 	old := there.object
-	next = Clone(next)
 	m := metadata(next)
 	if v, _ := m["resourceVersion"].(string); v != "" && v != metadata(old)["resourceVersion"] {
 		return nil, apierrors.NewConflict(k.resource(), k.Name,
@@ -319,7 +327,7 @@ func (s *Server) Update(actor, verb string, k Key, next Object, status bool) (Ob
 			fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", v, metadata(old)["uid"]))
 	}
 	if status {
-		changed := Clone(old)
+		changed := edited(old)
 		changed["status"] = next["status"]
 		if next["status"] == nil {
 			delete(changed, "status")
@@ -340,7 +348,6 @@ func (s *Server) Update(actor, verb string, k Key, next Object, status bool) (Ob
 			}
 		}
 	}
-	drop(next)
 	if status { // of which no owners are kept
 		return s.put(k, actor, verb, next, there.owners), nil
 	}
@@ -359,24 +366,22 @@ func (s *Server) Patch(actor string, k Key, patch []byte, status bool) (Object, 
 	if err := unmarshal(patch, &p); err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
-	next := Clone(old)
+	next := edited(old)
 	delete(metadata(next), "resourceVersion") // whoever wants a precondition says so
 	merge(next, p)
-	return s.Update(actor, "patch", k, next, status)
+	return s.update(actor, "patch", k, next, status)
 }
 
-// merge is RFC 7386.
+// merge is RFC 7386. What is in the objects within stays as it is: they are copied as far as they change.
 func merge(into, patch Object) {
 	for f, v := range patch {
 		switch v := v.(type) {
 		case nil:
 			delete(into, f)
 		case Object:
-			there, ok := into[f].(Object)
-			if !ok {
-				there = Object{}
-				into[f] = there
-			}
+			there, _ := into[f].(Object)
+			there = shallow(there)
+			into[f] = there
 			merge(there, v)
 		default:
 			into[f] = v
@@ -401,7 +406,7 @@ func (s *Server) Delete(actor string, k Key, p Preconditions) error {
 	if deleted(there.object) {
 		return nil
 	}
-	next := Clone(there.object)
+	next := edited(there.object)
 	metadata(next)["deletionTimestamp"] = s.Clock.Now().UTC().Format(time.RFC3339)
 	s.put(k, actor, "delete", next, there.owners)
 	return nil
@@ -455,6 +460,49 @@ func (s *Server) Apply(actor string, k Key, obj Object, force bool) (Object, err
 		}
 	}
 	return s.put(k, actor, "apply", next, o), nil
+}
+
+// edited returns a copy of an object of which all but the metadata's and the object's own fields is the same, and must
+// not be changed.
+func edited(o Object) Object {
+	next := shallow(o)
+	next["metadata"] = shallow(metadata(o))
+	return next
+}
+
+func shallow(o Object) Object {
+	out := make(Object, len(o)+1)
+	for f, v := range o {
+		out[f] = v
+	}
+	return out
+}
+
+// equal returns whether two values are the same, and is quick where they share parts.
+func equal(a, b any) bool {
+	switch a := a.(type) {
+	case Object:
+		b, ok := b.(Object)
+		if !ok || len(a) != len(b) || (a == nil) != (b == nil) {
+			return false
+		}
+		if reflect.ValueOf(a).UnsafePointer() == reflect.ValueOf(b).UnsafePointer() {
+			return true
+		}
+		for f, v := range a {
+			w, there := b[f]
+			if !there || !equal(v, w) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		b, ok := b.([]any)
+		return ok && (a == nil) == (b == nil) && slices.EqualFunc(a, b, equal)
+	case nil, string, bool, int64, float64:
+		return a == b
+	}
+	return reflect.DeepEqual(a, b)
 }
 
 // Clone copies an object, and makes of its values those that JSON has.

@@ -23,12 +23,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// zero empties an object that a pointer points to.
-func zero(obj runtime.Object) {
-	v := reflect.ValueOf(obj).Elem()
-	v.Set(reflect.Zero(v.Type()))
-}
-
 // Cache is a process's view of the server: informers, each of which shows the events of its kind up to some point,
 // until Deliver is called.
 type Cache struct {
@@ -38,7 +32,9 @@ type Cache struct {
 
 	mu        sync.Mutex
 	informers map[id]*Informer
-	indexes   map[id]map[string]client.IndexerFunc
+	// ordered are the same, sorted by what they are called.
+	ordered []*Informer
+	indexes map[id]map[string]client.IndexerFunc
 }
 
 // id tells the informers of a kind apart that have their objects in different forms.
@@ -68,6 +64,7 @@ type Informer struct {
 
 	id       id
 	gvk      schema.GroupVersionKind
+	kind     *kind
 	example  client.Object
 	of       *Cache
 	selector labels.Selector
@@ -103,7 +100,7 @@ func (c *Cache) informer(obj runtime.Object) (*Informer, error) {
 	if i := c.informers[key]; i != nil {
 		return i, nil
 	}
-	i := &Informer{id: key, gvk: gvk, of: c, selector: labels.Everything(), change: c.options.DefaultTransform,
+	i := &Informer{id: key, gvk: gvk, kind: c.server.kind(gvk.GroupKind()), of: c, selector: labels.Everything(), change: c.options.DefaultTransform,
 		objects: map[types.NamespacedName]client.Object{}}
 	for example, by := range c.options.ByObject {
 		of, err := apiutil.GVKForObject(example, c.scheme)
@@ -136,6 +133,8 @@ func (c *Cache) informer(obj runtime.Object) (*Informer, error) {
 		}
 	}
 	c.informers[key] = i
+	c.ordered = append(c.ordered, i)
+	slices.SortFunc(c.ordered, func(a, b *Informer) int { return cmp.Compare(a.String()+a.id.Group, b.String()+b.id.Group) })
 	return i, nil
 }
 
@@ -145,7 +144,7 @@ func (i *Informer) see(o Object) client.Object {
 		return nil
 	}
 	obj := i.example.DeepCopyObject().(client.Object)
-	if err := Into(o, obj); err != nil {
+	if err := i.of.server.Into(o, obj); err != nil {
 		panic(fmt.Sprintf("decode %s: %v", i, err))
 	}
 	if i.change != nil {
@@ -164,17 +163,16 @@ func (c *Cache) Informers() []*Informer {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var out []*Informer
-	for _, i := range c.informers {
+	for _, i := range c.ordered {
 		if i.Behind() > 0 || len(i.fresh) > 0 {
 			out = append(out, i)
 		}
 	}
-	slices.SortFunc(out, func(a, b *Informer) int { return cmp.Compare(a.String()+a.id.Group, b.String()+b.id.Group) })
 	return out
 }
 
 // Behind returns how much has happened that the informer does not show.
-func (i *Informer) Behind() int { return i.of.server.Position(i.id.GroupKind) - i.position }
+func (i *Informer) Behind() int { return len(i.kind.log) - i.position }
 
 // Deliver shows the next event. A new handler is told of all existing objects first.
 func (i *Informer) Deliver() {

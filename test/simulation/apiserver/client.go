@@ -59,7 +59,7 @@ func (r *Reader) Get(_ context.Context, name client.ObjectKey, obj client.Object
 	if there == nil {
 		return apierrors.NewNotFound(k.resource(), k.Name)
 	}
-	return Into(there, obj)
+	return r.Server.Into(there, obj)
 }
 
 // List implements client.Reader. It knows one field selector, metadata.name.
@@ -92,7 +92,7 @@ func (r *Reader) List(_ context.Context, list client.ObjectList, opts ...client.
 		if err != nil {
 			return err
 		}
-		if err := Into(there, item); err != nil {
+		if err := r.Server.Into(there, item); err != nil {
 			return err
 		}
 		items = append(items, item)
@@ -104,15 +104,21 @@ func (r *Reader) List(_ context.Context, list client.ObjectList, opts ...client.
 }
 
 // Labels returns the labels of an object.
-func Labels(o Object) map[string]string { return texts(metadata(o)["labels"]) }
-
-func texts(v any) map[string]string {
-	m, _ := v.(Object)
+func Labels(o Object) map[string]string {
+	m, _ := metadata(o)["labels"].(Object)
 	out := make(map[string]string, len(m))
 	for k, v := range m {
 		out[k], _ = v.(string)
 	}
 	return out
+}
+
+// Label returns one of the labels of an object; "" if it has none of that name.
+func Label(o Object, name string) string {
+	m, _ := o["metadata"].(Object)
+	m, _ = m["labels"].(Object)
+	v, _ := m[name].(string)
+	return v
 }
 
 // newObject returns an empty object of a kind, of the Go type that a list of that kind has.
@@ -153,25 +159,6 @@ func SetList(list client.ObjectList, items []runtime.Object) error {
 	return meta.SetList(list, items)
 }
 
-// Into fills an object of any form.
-func Into(from Object, into runtime.Object) error {
-	switch o := into.(type) {
-	case *unstructured.Unstructured:
-		o.Object = Clone(from)
-		return nil
-	case *metav1.PartialObjectMetadata:
-		gvk := o.GroupVersionKind()
-		*o = metav1.PartialObjectMetadata{}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(Object{"metadata": from["metadata"]}, o); err != nil {
-			return err
-		}
-		o.SetGroupVersionKind(gvk)
-		return nil
-	}
-	zero(into)
-	return runtime.DefaultUnstructuredConverter.FromUnstructured(from, into)
-}
-
 // Client writes to the server, and reads from a reader: the server itself, or a cache of it.
 type Client struct {
 	client.Reader
@@ -204,7 +191,7 @@ func (c *Client) do(verb string, k Key, obj runtime.Object, write func() (Object
 	if err != nil || there == nil || obj == nil {
 		return err
 	}
-	return Into(there, obj)
+	return c.Server.Into(there, obj)
 }
 
 // Create implements client.Client.

@@ -4,7 +4,6 @@ package apiserver
 
 import (
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -86,7 +85,7 @@ func (o owners) update(actor string, old, next Object) {
 	mine := manager{actor, false}
 	for path, v := range after {
 		was, had := before[path]
-		if had && reflect.DeepEqual(was, v) {
+		if had && equal(was, v) {
 			continue
 		}
 		for m := range o {
@@ -165,7 +164,7 @@ func (o owners) apply(actor string, into, config Object, force bool) ([]conflict
 	var conflicts []conflict
 	for path, v := range want {
 		is, there := live[path]
-		if there && reflect.DeepEqual(is, v) {
+		if there && equal(is, v) {
 			continue
 		}
 		for owner := range o {
@@ -180,7 +179,7 @@ func (o owners) apply(actor string, into, config Object, force bool) ([]conflict
 	}
 	for path, v := range want {
 		is, there := live[path]
-		if there && reflect.DeepEqual(is, v) {
+		if there && equal(is, v) {
 			continue
 		}
 		for owner := range o {

@@ -68,7 +68,7 @@ func wrap(obj *unstructured.Unstructured, err error) error {
 // the same object.
 func Status(ctx context.Context, c client.Client, before, after client.Object) error {
 	bound(after)
-	if equality.Semantic.DeepEqual(before, after) {
+	if equality.Semantic.DeepEqual(statusOf(before), statusOf(after)) {
 		return nil
 	}
 	if err := c.Status().Patch(ctx, after, statusPatch{before: before}); err != nil {
@@ -81,7 +81,7 @@ func Status(ctx context.Context, c client.Client, before, after client.Object) e
 // has changed since it was read.
 func StatusUnchanged(ctx context.Context, c client.Client, before, after client.Object) error {
 	bound(after)
-	if equality.Semantic.DeepEqual(before, after) {
+	if equality.Semantic.DeepEqual(statusOf(before), statusOf(after)) {
 		return nil
 	}
 	if err := c.Status().Patch(ctx, after, statusPatch{before: before, locked: true}); err != nil {
@@ -102,11 +102,11 @@ func (statusPatch) Type() types.PatchType { return types.MergePatchType }
 
 // Data implements client.Patch.
 func (p statusPatch) Data(after client.Object) ([]byte, error) {
-	was, err := json.Marshal(statusOf(p.before))
+	was, err := json.Marshal(map[string]any{"status": statusOf(p.before)})
 	if err != nil {
 		return nil, err
 	}
-	is, err := json.Marshal(statusOf(after))
+	is, err := json.Marshal(map[string]any{"status": statusOf(after)})
 	if err != nil {
 		return nil, err
 	}
@@ -125,9 +125,9 @@ func (p statusPatch) Data(after client.Object) ([]byte, error) {
 	return json.Marshal(fields)
 }
 
-// statusOf returns an object that has the status of another one and nothing else.
+// statusOf returns the status of an object, which must not be changed.
 func statusOf(obj client.Object) any {
-	return map[string]any{"status": reflect.ValueOf(obj).Elem().FieldByName("Status").Interface()}
+	return reflect.ValueOf(obj).Elem().FieldByName("Status").Addr().Interface()
 }
 
 func bound(obj client.Object) {

@@ -65,3 +65,14 @@ func BenchmarkMergeFrom(b *testing.B) {
 		}
 	}
 }
+
+func BenchmarkStatusAsItWas(b *testing.B) {
+	before, _ := reported()
+	after := before.DeepCopy()
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := Status(b.Context(), nil, before, after); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -17,7 +18,12 @@ import (
 	"github.com/chandler-hub/chandler/test/simulation/apiserver"
 )
 
-func init() { ctrl.SetLogger(logr.Discard()) } // what is to be read is the story
+func init() {
+	ctrl.SetLogger(logr.Discard()) // what is to be read is the story
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(1600) // a world is small
+	}
+}
 
 var (
 	seeds = flag.Int("seeds", 0, "how many seeds to try; 0 for those of every day")

@@ -73,8 +73,7 @@ type Server struct {
 	version int64
 	uids    int64
 	kinds   map[schema.GroupKind]*kind
-	// decoded are objects as Go types. They must not be changed.
-	decoded map[decoding]runtime.Object
+	decoded *decoder
 }
 
 // kind holds the objects of one kind, and all that has ever happened to them.
@@ -90,7 +89,7 @@ type stored struct {
 
 // New returns an empty API server.
 func New(c clock.PassiveClock) *Server {
-	return &Server{Clock: c, kinds: map[schema.GroupKind]*kind{}, decoded: map[decoding]runtime.Object{}}
+	return &Server{Clock: c, kinds: map[schema.GroupKind]*kind{}, decoded: newDecoder()}
 }
 
 func (s *Server) kind(gk schema.GroupKind) *kind {

@@ -72,6 +72,9 @@ type Informer struct {
 
 	position int
 	objects  map[types.NamespacedName]client.Object
+	// sorted are the keys of objects, and values what the indexes say of them; nil if they have changed.
+	sorted   []types.NamespacedName
+	values   map[types.NamespacedName]map[string][]string
 	handlers []toolscache.ResourceEventHandler
 	// fresh are handlers that have not been told which objects exist.
 	fresh []toolscache.ResourceEventHandler
@@ -100,8 +103,9 @@ func (c *Cache) informer(obj runtime.Object) (*Informer, error) {
 	if i := c.informers[key]; i != nil {
 		return i, nil
 	}
-	i := &Informer{id: key, gvk: gvk, kind: c.server.kind(gvk.GroupKind()), of: c, selector: labels.Everything(), change: c.options.DefaultTransform,
-		objects: map[types.NamespacedName]client.Object{}}
+	i := &Informer{id: key, gvk: gvk, kind: c.server.kind(gvk.GroupKind()), of: c, selector: labels.Everything(),
+		change: c.options.DefaultTransform, objects: map[types.NamespacedName]client.Object{},
+		values: map[types.NamespacedName]map[string][]string{}}
 	for example, by := range c.options.ByObject {
 		of, err := apiutil.GVKForObject(example, c.scheme)
 		if err != nil {
@@ -202,7 +206,7 @@ func (i *Informer) Relist() {
 	for _, key := range i.keys() {
 		if now[key] == nil {
 			old := i.objects[key]
-			delete(i.objects, key)
+			i.set(key, nil)
 			for _, h := range i.handlers {
 				h.OnDelete(toolscache.DeletedFinalStateUnknown{Key: key.String(), Obj: old})
 			}
@@ -213,7 +217,40 @@ func (i *Informer) Relist() {
 	}
 }
 
+// set has a new object, or nil for one that is gone, in place of another.
+func (i *Informer) set(key types.NamespacedName, obj client.Object) {
+	delete(i.values, key)
+	if _, there := i.objects[key]; there != (obj != nil) {
+		i.sorted = nil
+	}
+	if obj == nil {
+		delete(i.objects, key)
+		return
+	}
+	i.objects[key] = obj
+}
+
+// indexed returns what an index says of an object.
+func (i *Informer) indexed(key types.NamespacedName, field string) ([]string, error) {
+	if known, ok := i.values[key][field]; ok {
+		return known, nil
+	}
+	value := i.of.indexes[i.id][field]
+	if value == nil {
+		return nil, fmt.Errorf("%s has no index %s", i, field)
+	}
+	if i.values[key] == nil {
+		i.values[key] = map[string][]string{}
+	}
+	i.values[key][field] = value(i.objects[key])
+	return i.values[key][field], nil
+}
+
+// keys returns the keys of all objects, sorted. They must not be changed.
 func (i *Informer) keys() []types.NamespacedName {
+	if i.sorted != nil {
+		return i.sorted
+	}
 	keys := make([]types.NamespacedName, 0, len(i.objects))
 	for k := range i.objects {
 		keys = append(keys, k)
@@ -221,6 +258,7 @@ func (i *Informer) keys() []types.NamespacedName {
 	slices.SortFunc(keys, func(a, b types.NamespacedName) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
+	i.sorted = keys
 	return keys
 }
 
@@ -237,17 +275,17 @@ func (i *Informer) show(e Event) {
 	old, had := i.objects[key]
 	switch {
 	case next != nil && had:
-		i.objects[key] = next
+		i.set(key, next)
 		for _, h := range i.handlers {
 			h.OnUpdate(old, next)
 		}
 	case next != nil:
-		i.objects[key] = next
+		i.set(key, next)
 		for _, h := range i.handlers {
 			h.OnAdd(next, false)
 		}
 	case had:
-		delete(i.objects, key)
+		i.set(key, nil)
 		if gone := i.see(e.Old); e.New == nil && gone != nil {
 			old = gone
 		}
@@ -327,11 +365,11 @@ func (c *Cache) List(_ context.Context, list client.ObjectList, opts ...client.L
 		if o.FieldSelector != nil {
 			matches := true
 			for _, r := range o.FieldSelector.Requirements() {
-				value := c.indexes[i.id][r.Field]
-				if value == nil {
-					return fmt.Errorf("%s has no index %s", i, r.Field)
+				values, err := i.indexed(key, r.Field)
+				if err != nil {
+					return err
 				}
-				matches = matches && slices.Contains(value(obj), r.Value)
+				matches = matches && slices.Contains(values, r.Value)
 			}
 			if !matches {
 				continue

@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -322,12 +323,16 @@ func (r *Reconciler) carryOut(ctx context.Context, asked *removals, v guard.Verd
 
 // deselect withdraws a delivery that the set does not select, unless it does as soon as the registration has the labels that
 // its origin has now. Somebody may change labels and selectors in one commit, and discovery may be busy with other clusters.
-// What it writes wakes this room.
+// What it writes wakes this room; if the origin goes before, nothing does, so this room looks again.
 func (r *Reconciler) deselect(ctx context.Context, set *hubv1.AddonSet, q request) error {
 	if r.Labels != nil {
 		next, err := r.Labels(ctx, q.registration)
-		if err != nil || next != nil && !q.deselected(next) {
+		if err != nil {
 			return err
+		}
+		if next != nil && !q.deselected(next) {
+			return apierrors.NewConflict(hubv1.GroupVersion.WithResource("clusterregistrations").GroupResource(), q.registration.Name,
+				errors.New("it does not have the labels of its origin yet"))
 		}
 	}
 	if has, err := r.teamHas(ctx, set, q.registration); err != nil || has {

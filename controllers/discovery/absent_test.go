@@ -36,15 +36,17 @@ func TestSecretThatIsNotThere(t *testing.T) {
 		condition       *metav1.Condition
 		again           time.Duration
 		goes            bool
+		tier            string
 	}{
-		"BeingDeleted":        {deleting: true, seen: "u"},
-		"BeingDeletedCounted": {deleting: true, seen: "u", condition: missing(20 * time.Minute), again: 40*time.Minute + 10*time.Millisecond},
-		"BeingDeletedLong":    {deleting: true, seen: "u", condition: missing(time.Hour), goes: true},
-		"Gone":                {seen: "u", condition: missing(time.Minute), again: 59*time.Minute + 10*time.Millisecond},
-		"GoneLong":            {seen: "u", condition: missing(time.Hour), goes: true},
-		"OutOfABackup":        {seen: "u", seenBy: "before", condition: missing(time.Hour)},
-		"NeverSeen":           {condition: missing(time.Hour)},
-		"ThereAgain":          {there: true, seen: "u", condition: missing(time.Hour)},
+		"BeingDeletedWithALabel": {deleting: true, seen: "u", tier: "gold"},
+		"BeingDeleted":           {deleting: true, seen: "u"},
+		"BeingDeletedCounted":    {deleting: true, seen: "u", condition: missing(20 * time.Minute), again: 40*time.Minute + 10*time.Millisecond},
+		"BeingDeletedLong":       {deleting: true, seen: "u", condition: missing(time.Hour), goes: true},
+		"Gone":                   {seen: "u", condition: missing(time.Minute), again: 59*time.Minute + 10*time.Millisecond},
+		"GoneLong":               {seen: "u", condition: missing(time.Hour), goes: true},
+		"OutOfABackup":           {seen: "u", seenBy: "before", condition: missing(time.Hour)},
+		"NeverSeen":              {condition: missing(time.Hour)},
+		"ThereAgain":             {there: true, seen: "u", condition: missing(time.Hour)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			scheme := hubscheme.New()
@@ -52,6 +54,9 @@ func TestSecretThatIsNotThere(t *testing.T) {
 			reg := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "one", UID: "r"}, Spec: hubv1.ClusterRegistrationSpec{OriginRef: &ref}}
 			reg.Labels = map[string]string{hubv1.NameLabel: "one", hubv1.ProviderLabel: origin.Secret.Provider}
 			reg.Annotations = map[string]string{hubv1.MirroredAnnotation: hubv1.NameLabel + "," + hubv1.ProviderLabel}
+			if tc.tier != "" {
+				reg.Annotations = nil // the fake client takes it for somebody else's
+			}
 			reg.Status.OriginUID, reg.Status.OriginSeenBy = tc.seen, cmp.Or(tc.seenBy, reg.UID)
 			if tc.condition != nil {
 				reg.Status.Conditions = []metav1.Condition{*tc.condition}
@@ -60,6 +65,9 @@ func TestSecretThatIsNotThere(t *testing.T) {
 				WithIndex(reg, index.RegistrationOrigin, func(client.Object) []string { return []string{index.Origin(ref)} }).
 				WithIndex(&corev1.Secret{}, metav1.ObjectNameField, func(o client.Object) []string { return []string{o.GetName()} })
 			secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "one", UID: "u", Labels: map[string]string{hubv1.RegisterLabel: "true"}}}
+			if tc.tier != "" {
+				secret.Labels["tier"] = tc.tier
+			}
 			if tc.deleting {
 				at := metav1.NewTime(now)
 				secret.DeletionTimestamp, secret.Finalizers = &at, []string{"foregroundDeletion"}
@@ -80,6 +88,9 @@ func TestSecretThatIsNotThere(t *testing.T) {
 			err = api.Get(t.Context(), client.ObjectKeyFromObject(reg), reg)
 			if gone := err != nil; gone != tc.goes || result.RequeueAfter != tc.again {
 				t.Errorf("gone: %t (%v), looks again after %s; want %t, %s", gone, err, result.RequeueAfter, tc.goes, tc.again)
+			}
+			if reg.Labels["tier"] != tc.tier {
+				t.Errorf("the registration has tier %q, want %q", reg.Labels["tier"], tc.tier)
 			}
 		})
 	}

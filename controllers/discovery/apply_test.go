@@ -54,7 +54,7 @@ func TestApplyYields(t *testing.T) {
 				},
 			})}
 			req := Request{Kind: origin.Secret, NamespacedName: types.NamespacedName{Namespace: "fleet", Name: "one"}}
-			err := r.apply(t.Context(), req, &unstructured.Unstructured{}, "one", map[string]string{"env": "prod"})
+			err := r.apply(t.Context(), req, &unstructured.Unstructured{}, nil, "one", map[string]string{"env": "prod"})
 			if (err != nil) != tc.failed {
 				t.Errorf("got error %v", err)
 			}

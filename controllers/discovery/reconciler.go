@@ -65,6 +65,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, req Request) (reconcile.Resu
 	if r.writes.Behind(req, version(reg), r.Clock.Now()) {
 		return reconcile.Result{RequeueAfter: echo.Wait}, nil
 	}
+	if verdict.Copied && reg != nil {
+		// Somebody may have written a label right before the deletion, or with it. What a set selects by it stays then.
+		if err := r.ensure(ctx, req, obj, reg); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
 	if obj == nil || verdict.Origin == teardown.OriginGone {
 		return r.absent(ctx, req, verdict, reg)
 	}
@@ -176,7 +182,7 @@ func (r *Reconciler) ensure(ctx context.Context, req Request, obj *unstructured.
 	if upToDate(reg, desired) {
 		return nil
 	}
-	if err := r.apply(ctx, req, obj, name, desired); apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+	if err := r.apply(ctx, req, obj, reg, name, desired); apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return nil // nothing is made here any more, and the origin goes too
 	} else if err != nil {
 		return err
@@ -278,14 +284,18 @@ func keys(m map[string]string) string {
 }
 
 // apply writes the fields that discovery owns. Labels that somebody else has set to another value are theirs: they are left
-// out, and an event says so.
-func (r *Reconciler) apply(ctx context.Context, req Request, obj *unstructured.Unstructured, name string, desired map[string]string) error {
+// out, and an event says so. An origin that is being deleted has no registration made.
+func (r *Reconciler) apply(ctx context.Context, req Request, obj *unstructured.Unstructured, reg *hubv1.ClusterRegistration, name string,
+	desired map[string]string) error {
 	ref := req.Kind.Reference(req.Name)
 	write := func(labels map[string]string, theirs []string) error {
 		u := &unstructured.Unstructured{}
 		u.SetGroupVersionKind(hubv1.GroupVersion.WithKind("ClusterRegistration"))
 		u.SetNamespace(req.Namespace)
 		u.SetName(name)
+		if obj.GetDeletionTimestamp() != nil {
+			u.SetUID(reg.UID)
+		}
 		u.SetLabels(labels)
 		u.SetFinalizers([]string{hubv1.RegistrationFinalizer}) // the registration room's, and one write less than if it did
 		u.SetAnnotations(map[string]string{hubv1.MirroredAnnotation: mirrored(desired, theirs)})

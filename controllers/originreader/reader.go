@@ -217,7 +217,7 @@ func (o *Reader) Still(ctx context.Context, kind origin.Kind, obj *unstructured.
 }
 
 // Labels returns the labels that a registration has as soon as discovery has copied those of its origin, read live; nil if the
-// origin does not exist, or does not want the registration.
+// origin does not exist, or does not want the registration. A Secret that is being deleted is asked as long as it exists.
 func (o *Reader) Labels(ctx context.Context, reg *hubv1.ClusterRegistration) (map[string]string, error) {
 	if reg.Spec.OriginRef == nil {
 		return nil, nil
@@ -234,7 +234,7 @@ func (o *Reader) Labels(ctx context.Context, reg *hubv1.ClusterRegistration) (ma
 	if err != nil {
 		return nil, fmt.Errorf("read the labels of %s %s/%s: %w", kind.Kind, reg.Namespace, reg.Spec.OriginRef.Name, err)
 	}
-	if there == nil || there.DeletionTimestamp != nil || there.Labels[hubv1.RegisterLabel] != "true" {
+	if there == nil || there.DeletionTimestamp != nil && kind.IsCluster() || there.Labels[hubv1.RegisterLabel] != "true" {
 		return nil, nil
 	}
 	return origin.Labels(reg.Labels, reg.Annotations[hubv1.MirroredAnnotation], there.Labels), nil

@@ -29,6 +29,8 @@ type Verdict struct {
 	Origin teardown.Origin
 	// AtOnce is true if an unwanted origin has the label with the value "false", so that no delay runs.
 	AtOnce bool
+	// Copied is true if an origin that counts as gone still exists, and its labels count as long as it does.
+	Copied bool
 	// Refused says why an origin with the label is not registered; "" otherwise.
 	Refused string
 	// Reason is the reason of a refusal that also forbids taking the kubeconfig from this origin; "" otherwise.
@@ -55,7 +57,7 @@ func (p Policy) Judge(k Kind, obj *unstructured.Unstructured, around Around) Ver
 	case deleted:
 		// Only the way to the cluster is being deleted. A finalizer or a foreground deletion, such as a prune by Argo
 		// CD, may keep the object for long, so it counts as gone already.
-		return Verdict{Origin: teardown.OriginGone}
+		return Verdict{Origin: teardown.OriginGone, Copied: value == "true" && p.allows(obj.GetNamespace(), around.NamespaceLabels)}
 	case value == "true":
 	case labelled:
 		return Verdict{Origin: teardown.OriginUnwanted, Refused: fmt.Sprintf("label %s is %q; write \"true\" or \"false\"", hubv1.RegisterLabel,

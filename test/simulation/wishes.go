@@ -40,16 +40,15 @@ func matches(selector map[string]any, labels map[string]string) bool {
 func (w *World) labelsOf(c *cluster) map[string]string {
 	o := w.server.Get(c.origin())
 	if o != nil && nested(o, "metadata", "deletionTimestamp") == nil {
-		c.labels, c.unregistered, c.seen = apiserver.Labels(o), false, nil
-		if nested(w.server.Get(c.registration()), "metadata", "uid") == c.ownUID {
-			c.labels = maps.Clone(c.labels)
-			maps.Copy(c.labels, c.own)
-		}
+		w.noteLabels(c, o)
+		c.unregistered, c.seen = false, nil
 	} else if c.provider == "Hand" || c.unregistered || !w.begun(c) {
 		return nil // whoever deletes a registration that has no origin unregisters the cluster
 	} else if o != nil && apiserver.Label(o, hubv1.RegisterLabel) == "false" {
 		c.unregistered = true // it says so to the last
 		return nil
+	} else if o != nil && c.provider == "Secret" && apiserver.Label(o, hubv1.RegisterLabel) == "true" {
+		w.noteLabels(c, o) // what somebody writes on it counts as long as it exists
 	}
 	if c.provider != "Hand" && c.labels[hubv1.RegisterLabel] != "true" {
 		return nil
@@ -58,6 +57,14 @@ func (w *World) labelsOf(c *cluster) map[string]string {
 		return w.lastSeen(c, apiserver.Labels(reg))
 	}
 	return c.labels
+}
+
+// noteLabels keeps the labels that a cluster's origin has.
+func (w *World) noteLabels(c *cluster, o apiserver.Object) {
+	c.labels = apiserver.Labels(o)
+	if nested(w.server.Get(c.registration()), "metadata", "uid") == c.ownUID {
+		maps.Copy(c.labels, c.own)
+	}
 }
 
 // lastSeen returns the labels of a cluster whose origin has gone. What was written on the origin right before that, the

@@ -4,6 +4,8 @@ package sharedobjects
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strings"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
@@ -26,7 +28,9 @@ import (
 
 // SetupWithManager starts one controller for each kind.
 func (k *Keeper) SetupWithManager(mgr manager.Manager) error {
-	for kind, obj := range objects() {
+	kinds := objects()
+	for _, kind := range slices.Sorted(maps.Keys(kinds)) { // in one order, for whoever runs the rooms one by one
+		obj := kinds[kind]
 		to := handler.EnqueueRequestsFromMapFunc(usesOf(kind))
 		b := ctrl.NewControllerManagedBy(mgr).Named("shared-"+strings.ToLower(kind)).
 			For(obj, builder.WithPredicates(enqueue.Deletion())).

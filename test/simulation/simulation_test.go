@@ -4,6 +4,7 @@ package simulation
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -80,6 +81,30 @@ func TestDeterminism(t *testing.T) {
 		b, _ := Play(Draw(seed, 40))
 		if a.Trace != b.Trace || strings.Join(a.Story, "\n") != strings.Join(b.Story, "\n") {
 			t.Errorf("seed %d: %d writes and %d, the stories are the same: %t", seed, a.Writes, b.Writes, strings.Join(a.Story, "\n") == strings.Join(b.Story, "\n"))
+		}
+	}
+}
+
+// TestSameOrder: the rooms are started, and what exists from the beginning is made, in one order. Else a seed draws other things each time.
+func TestSameOrder(t *testing.T) {
+	var first string
+	for range 10 {
+		w := newWorld()
+		w.startHub()
+		var names []string
+		for _, r := range w.hub.rooms {
+			names = append(names, r.name)
+		}
+		for _, gk := range w.server.Kinds() {
+			for _, o := range w.server.List(gk, "") {
+				names = append(names, fmt.Sprint(nested(o, "metadata", "name"), " ", nested(o, "metadata", "uid")))
+			}
+		}
+		w.stopHub()
+		if got := strings.Join(names, ", "); first == "" {
+			first = got
+		} else if got != first {
+			t.Fatalf("%s, and before that %s", got, first)
 		}
 	}
 }

@@ -125,12 +125,13 @@ func newWorld() *World {
 	for _, ns := range []string{"kube-system", "chandler-system", "flux-system", "fleet", "team", "stranger"} {
 		w.make(apiserver.Key{Kind: "Namespace", Name: ns}, apiserver.Object{"apiVersion": "v1"})
 	}
-	for plural, group := range map[string]string{
-		"tenantcontrolplanes": "kamaji.clastix.io", "clusters": "cluster.x-k8s.io",
-		"addonsets": "chandler.dev", "addondeliveries": "chandler.dev", "clusterregistrations": "chandler.dev", "teams": "chandler.dev",
+	for _, crd := range []string{
+		"tenantcontrolplanes.kamaji.clastix.io", "clusters.cluster.x-k8s.io", "addonsets.chandler.dev", "addondeliveries.chandler.dev",
+		"clusterregistrations.chandler.dev", "teams.chandler.dev",
 	} {
+		plural, group, _ := strings.Cut(crd, ".")
 		version := map[string]string{"tenantcontrolplanes": "v1alpha1", "clusters": "v1beta2"}[plural]
-		w.make(apiserver.Key{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: plural + "." + group}, apiserver.Object{
+		w.make(apiserver.Key{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: crd}, apiserver.Object{
 			"apiVersion": "apiextensions.k8s.io/v1",
 			"spec":       apiserver.Object{"group": group, "versions": []any{apiserver.Object{"name": version, "served": true, "storage": true}}},
 			"status":     apiserver.Object{"conditions": []any{apiserver.Object{"type": "Established", "status": "True"}}},

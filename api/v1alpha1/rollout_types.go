@@ -278,6 +278,10 @@ type WaveStatus struct {
 	// name of the wave.
 	// +required
 	Name string `json:"name"`
+	// passed is true if the waves after it need not wait for it any more. Its clusters that were skipped may still get the
+	// revision.
+	// +optional
+	Passed bool `json:"passed,omitempty"`
 	// total is how many clusters it has.
 	// +optional
 	Total int32 `json:"total"`

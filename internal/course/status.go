@@ -173,7 +173,7 @@ func waves(is *hubv1.RolloutStatus) [][]string {
 	for i, w := range is.Waves {
 		state := "to come"
 		switch {
-		case i < present:
+		case w.Passed, i < present:
 			state = "passed"
 		case i == present:
 			state = "present"

@@ -81,7 +81,9 @@ type member struct {
 type place struct {
 	wave
 	members []member
-	n       [sick + 1]int
+	// passed is true if the waves after it need not wait for it any more.
+	passed bool
+	n      [sick + 1]int
 	// fit are the clusters that can tell whether the revision is good: it changes something there, and they were healthy before.
 	// able are all that get it, or have got it. Limits that are percentages are of these, so that a cluster that does not
 	// answer, or was sick before, raises none.
@@ -145,7 +147,7 @@ func (p *place) status() hubv1.WaveStatus {
 		return sum
 	}
 	waiting, idle := n(pending), n(skipped, sick, sickPending, sickRunning)
-	s := hubv1.WaveStatus{Name: p.name, Done: n(done), Running: n(running), Failed: n(failed), Skipped: idle}
+	s := hubv1.WaveStatus{Name: p.name, Passed: p.passed, Done: n(done), Running: n(running), Failed: n(failed), Skipped: idle}
 	s.Total = waiting + idle + s.Done + s.Running + s.Failed
 	return s
 }
@@ -193,7 +195,7 @@ func inOrder(a, b types.NamespacedName) int {
 }
 
 // judge says what a cluster is in the rollout of a revision. passed is true if its wave has passed: what fails there now
-// fails by itself.
+// fails by itself. So does what was Ready on a completed revision before that is rolled out once more.
 func (d *deciding) judge(c *Cluster, passed bool) (is state, why string) {
 	on := same(c.Revision, d.target)
 	well := c.Start != nil && c.Start.Healthy
@@ -201,7 +203,7 @@ func (d *deciding) judge(c *Cluster, passed bool) (is state, why string) {
 	switch {
 	case c.Revision == "":
 		return skipped, "" // it gets a revision at once
-	case on && c.Ready && well && fails && !passed:
+	case on && c.Ready && well && fails && !passed && !d.completedBefore(c):
 		return failed, c.Failed
 	case on && c.Ready, !on && d.changesNothing(c):
 		return done, ""
@@ -226,6 +228,11 @@ func (d *deciding) judge(c *Cluster, passed bool) (is state, why string) {
 		return sick, ""
 	}
 	return sickRunning, ""
+}
+
+// completedBefore returns whether a cluster has got the revision in an earlier rollout, which was completed.
+func (d *deciding) completedBefore(c *Cluster) bool {
+	return same(d.target, d.state.CompletedRevision) && d.state.Started != nil && c.Start.Time.Before(d.state.Started)
 }
 
 // well returns whether a cluster that is to get a revision is healthy. It is also if it would be, but for a revision that

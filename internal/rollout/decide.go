@@ -87,7 +87,7 @@ func Decide(in Input) Decision {
 	retry := d.retry()
 	d.aim()
 	d.paused = d.pausedNow()
-	d.places = d.Strategy.assign(d.Set, d.Clusters)
+	d.place()
 	d.count()
 	if retry {
 		d.startAnew()
@@ -128,6 +128,7 @@ func (d *deciding) aim() {
 	}
 	d.state.Revision, d.state.Started = d.target, at(d.Now)
 	d.state.Wave, d.state.WaveReady, d.state.Phase = d.Strategy.waves[0].name, nil, hubv1.RolloutProgressing
+	d.state.Waves = nil
 }
 
 // mayGoBack returns whether clusters with the newest revision get the last completed one again if it fails.
@@ -169,18 +170,14 @@ func (d *deciding) look(t time.Time) {
 	}
 }
 
-// present returns the index of the present wave. If all have passed, it is their number. If somebody has removed or
-// renamed the wave, the rollout goes on with the first: what is done there is done.
-func (d *deciding) present() int {
-	if d.complete() {
-		return len(d.places)
+// place puts the clusters into their waves. A wave has passed by its name: one that somebody has put before others, or renamed,
+// has not.
+func (d *deciding) place() {
+	d.places = d.Strategy.assign(d.Set, d.Clusters)
+	for i := range d.places {
+		p := &d.places[i]
+		p.passed = d.complete() || slices.ContainsFunc(d.state.Waves, func(w hubv1.WaveStatus) bool { return w.Passed && w.Name == p.name })
 	}
-	i := slices.IndexFunc(d.places, func(p place) bool { return p.name == d.state.Wave })
-	if i < 0 {
-		d.state.Wave, d.state.WaveReady = d.places[0].name, nil
-		return 0
-	}
-	return i
 }
 
 func (d *deciding) complete() bool {
@@ -189,13 +186,12 @@ func (d *deciding) complete() bool {
 
 // count finds out what each cluster is.
 func (d *deciding) count() {
-	present := d.present()
 	var named []string
 	for i := range d.places {
 		p := &d.places[i]
 		for j := range p.members {
 			m := &p.members[j]
-			m.is, m.why = d.judge(m.Cluster, i < present)
+			m.is, m.why = d.judge(m.Cluster, p.passed)
 			p.add(m, d.target)
 			if m.is == failed && len(named) < maxNamed {
 				named = append(named, fmt.Sprintf("%s (%s)", m.Key.Name, m.why))
@@ -228,12 +224,13 @@ func (d *deciding) startAnew() {
 	}
 }
 
-// bar notes that the revision has failed, if too many clusters of a wave have.
+// bar notes that the revision has failed, if too many clusters of a wave have. One that has started may have come to a wave that is
+// still to come.
 func (d *deciding) bar() {
 	if d.back || d.atOnce || d.complete() {
 		return
 	}
-	for i := range d.places[:min(d.present()+1, len(d.places))] {
+	for i := range d.places {
 		if p := &d.places[i]; p.failedTooMany() && !d.barred(d.target) {
 			d.state.FailedRevisions = append(d.state.FailedRevisions, d.target)
 			if n := len(d.state.FailedRevisions) - maxNamed; n > 0 {
@@ -274,8 +271,11 @@ func pauseText(p *hubv1.RolloutPause) string {
 
 // advance goes on to the wave that may work now.
 func (d *deciding) advance() {
-	for i := d.present(); i < len(d.places); i++ {
+	for i := range d.places {
 		p := &d.places[i]
+		if p.passed {
+			continue
+		}
 		if d.state.Wave != p.name {
 			d.state.Wave, d.state.WaveReady = p.name, nil
 		}
@@ -284,12 +284,17 @@ func (d *deciding) advance() {
 		} else {
 			d.state.Phase = hubv1.RolloutProgressing
 		}
-		if !d.atOnce && !d.passes(p) {
-			return
+		if !d.atOnce {
+			if p.passed = d.passes(p); !p.passed {
+				return
+			}
 		}
 	}
 	if d.atOnce && slices.ContainsFunc(d.places, func(p place) bool { return !p.over() }) {
 		return
+	}
+	for i := range d.places {
+		d.places[i].passed = true
 	}
 	d.state.Wave, d.state.WaveReady, d.state.Phase = "", nil, hubv1.RolloutDone
 	d.state.CompletedRevision = d.target
@@ -332,11 +337,17 @@ func (d *deciding) passes(p *place) bool {
 	return true
 }
 
-// start starts what may start: the clusters of the present wave, and those of earlier ones that were skipped then.
+// start starts what may start: the clusters of the first wave that has not passed, and those of others that were skipped when
+// theirs did.
 func (d *deciding) start() {
 	d.startSame()
-	for i := range d.places[:min(d.present()+1, len(d.places))] {
+	present := true
+	for i := range d.places {
 		p := &d.places[i]
+		if !p.passed && !present && !d.atOnce {
+			continue
+		}
+		present = present && p.passed
 		d.startSome(p, d.slots(p, p.fit), pending, running)
 		if p.n[pending] == 0 {
 			d.startSome(p, d.slots(p, p.able), sickPending, sickRunning)

@@ -197,7 +197,7 @@ func (s *story) survey(strategy *rollout.Strategy) {
 				s.t.Errorf("%s: cluster %s is %s because of %q", s.t.Name(), c.Key.Name, c.State, c.Why)
 			}
 		}
-		got := hubv1.WaveStatus{Name: w.Name, Total: int32(len(w.Clusters)), Done: n["Done"], Running: n["Running"], Failed: n["Failed"], Skipped: n["Skipped"]} //nolint:gosec // a few
+		got := hubv1.WaveStatus{Name: w.Name, Passed: s.state.Waves[i].Passed, Total: int32(len(w.Clusters)), Done: n["Done"], Running: n["Running"], Failed: n["Failed"], Skipped: n["Skipped"]} //nolint:gosec // a few
 		if got != s.state.Waves[i] && !strategy.AtOnce() {
 			s.t.Errorf("%s: at %s people are shown %+v, and the state has %+v", s.t.Name(), s.now.Format("15:04"), got, s.state.Waves[i])
 		}

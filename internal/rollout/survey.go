@@ -38,9 +38,9 @@ func Survey(in Input, revision string) []WaveView {
 		d.state = *in.State.DeepCopy()
 	}
 	if !same(d.state.Revision, revision) { // it has not begun
-		d.state.Phase, d.state.Wave = "", d.Strategy.waves[0].name
+		d.state.Phase, d.state.Wave, d.state.Waves = "", d.Strategy.waves[0].name, nil
 	}
-	d.places = d.Strategy.assign(d.Set, d.Clusters)
+	d.place()
 	d.count()
 	out := make([]WaveView, len(d.places))
 	for i := range d.places {

@@ -310,6 +310,10 @@ type DeliveryStart struct {
 	// fail a rollout.
 	// +optional
 	Healthy bool `json:"healthy,omitempty"`
+	// withoutNodes says that the cluster was known to have no node before. If it is false, a cluster without nodes is not
+	// excused: the revision may have taken them away.
+	// +optional
+	WithoutNodes bool `json:"withoutNodes,omitempty"`
 }
 
 // UnmarshalJSON also reads what a hub without waves has stored: status.rollout was the phase alone. The hub that leads

@@ -184,7 +184,11 @@ func (r *Reconciler) deliver(ctx context.Context, reg *hubv1.ClusterRegistration
 		"revisionName":    what.revision,
 	}
 	if s := what.start; s != nil {
-		spec["start"] = map[string]any{"time": s.Time.UTC().Format(time.RFC3339), "healthy": s.Healthy}
+		start := map[string]any{"time": s.Time.UTC().Format(time.RFC3339), "healthy": s.Healthy}
+		if s.WithoutNodes {
+			start["withoutNodes"] = true
+		}
+		spec["start"] = start
 	}
 	u := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
 	u.SetGroupVersionKind(hubv1.GroupVersion.WithKind("AddonDelivery"))

@@ -27,6 +27,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/match"
 	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/rollout"
 )
 
 // matcherRoom is the matcher with an API server of its own, one cluster and one set in a platform namespace that selects tier=prod.
@@ -108,6 +109,20 @@ func deliveryOne(change func(*hubv1.AddonDelivery)) *hubv1.AddonDelivery {
 func TestMatcherSaysWhoseADeliveryIs(t *testing.T) {
 	if d := newMatcherRoom(t, interceptor.Funcs{}, registrationOne("prod")).look(); d == nil || d.Spec.AddonSetRef.UID != "set" {
 		t.Errorf("a delivery was made without the UID of its set: %+v", d)
+	}
+}
+
+// TestMatcherStoresStarts: how a cluster came to its revision outlives the process, also that it had no nodes then.
+func TestMatcherStoresStarts(t *testing.T) {
+	r := newMatcherRoom(t, interceptor.Funcs{}, registrationOne("prod"), deliveryOne(func(d *hubv1.AddonDelivery) { d.Spec.AddonSetRef.UID = "set" }))
+	for _, want := range []hubv1.DeliveryStart{{Time: metav1.NewTime(fleetTime), Healthy: true, WithoutNodes: true}, {Time: metav1.NewTime(fleetTime.Add(time.Hour))}} {
+		c := r.registry.sets[r.set]
+		c.everyone, c.starts = "", map[types.NamespacedName]rollout.Start{fleetOne: {Cluster: fleetOne, Delivery: "delivery", Revision: "base-2-e2", Start: &want}}
+		r.registry.sets[r.set] = c
+		got := r.look().Spec.Start
+		if got == nil || !got.Time.Equal(&want.Time) || got.Healthy != want.Healthy || got.WithoutNodes != want.WithoutNodes {
+			t.Errorf("%+v, want %+v", got, want)
+		}
 	}
 }
 

@@ -35,9 +35,13 @@ type Cluster struct {
 	FailedSince time.Time
 	// Offline is true while it does not answer.
 	Offline bool
-	// Excused says why nobody should wait for it: somebody has paused it, it sleeps, it has no nodes, the removal guard
-	// holds something, or nothing is delivered there.
+	// Excused says why nobody should wait for it: somebody has paused it, it sleeps, the removal guard holds something, or
+	// nothing is delivered there.
 	Excused string
+	// Nodeless says which add-on waits for nodes, since the cluster has none; "" if none does. WithoutNodes is true if it is known
+	// to have none.
+	Nodeless     string
+	WithoutNodes bool
 	// Asks is true if that is only because an add-on asks the removal guard, which may be about to grant it.
 	Asks bool
 }
@@ -200,16 +204,19 @@ func (d *deciding) judge(c *Cluster, passed bool) (is state, why string) {
 	on := same(c.Revision, d.target)
 	well := c.Start != nil && c.Start.Healthy
 	fails := c.Failed != "" && c.Start != nil && !c.FailedSince.Before(c.Start.Time.Time)
+	excuse := d.excuse(c)
 	switch {
 	case c.Revision == "":
 		return skipped, "" // it gets a revision at once
 	case on && c.Ready && well && fails && !passed && !d.completedBefore(c):
 		return failed, c.Failed
+	case on && c.Ready && well && c.lostNodes() && !passed && !d.completedBefore(c):
+		return failed, "it has no nodes any more"
 	case on && c.Ready, !on && d.changesNothing(c):
 		return done, ""
 	case on && well && fails: // also if the guard holds something else there, or somebody has suspended it to look
 		return failed, c.Failed
-	case c.Excused != "", c.Offline && !(on && well):
+	case excuse != "", c.Offline && !(on && well):
 		return skipped, ""
 	case !on && d.well(c):
 		return pending, ""
@@ -230,6 +237,21 @@ func (d *deciding) judge(c *Cluster, passed bool) (is state, why string) {
 	return sickRunning, ""
 }
 
+// lostNodes returns whether an add-on waits for nodes on a cluster that was healthy, and not known to have none, when it got its
+// revision: that may have taken them away.
+func (c *Cluster) lostNodes() bool {
+	return c.Nodeless != "" && c.Start != nil && c.Start.Healthy && !c.Start.WithoutNodes
+}
+
+// excuse says why nobody should wait for a cluster; "" if somebody should. Whoever is Ready on a revision that has not failed
+// has lost its nodes by something else.
+func (d *deciding) excuse(c *Cluster) string {
+	if c.Excused == "" && !(c.lostNodes() && d.inDoubt(c)) {
+		return c.Nodeless
+	}
+	return c.Excused
+}
+
 // completedBefore returns whether a cluster has got the revision in an earlier rollout, which was completed.
 func (d *deciding) completedBefore(c *Cluster) bool {
 	return same(d.target, d.state.CompletedRevision) && d.state.Started != nil && c.Start.Time.Before(d.state.Started)
@@ -238,5 +260,8 @@ func (d *deciding) completedBefore(c *Cluster) bool {
 // well returns whether a cluster that is to get a revision is healthy. It is also if it would be, but for a revision that
 // has failed or has not been Ready there.
 func (d *deciding) well(c *Cluster) bool {
-	return c.Healthy || c.Start != nil && c.Start.Healthy && (!c.Ready || d.barred(c.Revision))
+	return c.Healthy || c.Start != nil && c.Start.Healthy && d.inDoubt(c)
 }
+
+// inDoubt returns whether what is wrong with a cluster may be the fault of the revision that it has.
+func (d *deciding) inDoubt(c *Cluster) bool { return !c.Ready || d.barred(c.Revision) }

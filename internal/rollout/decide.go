@@ -199,7 +199,7 @@ func (d *deciding) count() {
 			if m.is == running || m.is == sickRunning {
 				d.look(m.Start.Time.Add(d.Strategy.deadline))
 			}
-			if m.is == skipped && same(m.Revision, d.target) && m.Start != nil && m.Start.Healthy && m.Excused != "" {
+			if m.is == skipped && same(m.Revision, d.target) && m.Start != nil && m.Start.Healthy && d.excuse(m.Cluster) != "" {
 				// Nobody can tell later whether it failed by itself. So it counts as not healthy from now on.
 				d.give(m.Cluster, d.target, false, m.Start.Time.Time)
 			}
@@ -419,10 +419,14 @@ func (d *deciding) askWindows() bool {
 	return false
 }
 
+// give gives a cluster a revision. Whether it had no nodes before is known from the first revision that it never got Ready on.
 func (d *deciding) give(c *Cluster, revision string, healthy bool, from time.Time) {
 	d.look(d.Now.Add(d.Strategy.deadline))
-	d.starts = append(d.starts, Start{Cluster: c.Key, Delivery: c.Delivery, Revision: revision,
-		Start: &hubv1.DeliveryStart{Time: *at(from), Healthy: healthy}})
+	start := &hubv1.DeliveryStart{Time: *at(from), Healthy: healthy, WithoutNodes: c.WithoutNodes}
+	if c.Start != nil && d.inDoubt(c) {
+		start.WithoutNodes = c.Start.WithoutNodes
+	}
+	d.starts = append(d.starts, Start{Cluster: c.Key, Delivery: c.Delivery, Revision: revision, Start: start})
 }
 
 // decision returns what was decided.

@@ -19,7 +19,7 @@ const (
 	asking
 	// silent: the cluster does not answer.
 	silent
-	// nodeless: the cluster has no node to run it on.
+	// nodeless: the cluster has no node to run it on. That is none if its revision may have taken them away.
 	nodeless
 )
 
@@ -34,7 +34,12 @@ var excuses = map[hubv1.AddonState]excuse{
 
 // Excused returns whether nobody who waits for a set should wait for a cluster, since an add-on cannot go on there.
 func Excused(d *hubv1.AddonDelivery) bool {
-	return slices.ContainsFunc(d.Status.Addons, func(a hubv1.AddonStatus) bool { return excuses[a.State] != 0 })
+	c := Cluster{Start: d.Spec.Start, Nodeless: whose(d, nodeless)}
+	lost := c.lostNodes() && !ready(d)
+	return slices.ContainsFunc(d.Status.Addons, func(a hubv1.AddonStatus) bool {
+		is := excuses[a.State]
+		return is != 0 && (is != nodeless || !lost)
+	})
 }
 
 // whose says which add-on has one of these excuses; "" if none has. What asks the removal guard has an excuse until that grants

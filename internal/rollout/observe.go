@@ -31,17 +31,23 @@ func Observe(d *hubv1.AddonDelivery, reg *hubv1.ClusterRegistration) Cluster {
 		return c
 	}
 	c.Labels, c.Offline, c.Excused = reg.Labels, !status.Online(reg) || whose(d, silent) != "", pardon(d, reg)
+	c.Nodeless, c.WithoutNodes = whose(d, nodeless), reg.Status.Nodes != nil && *reg.Status.Nodes == 0
 	if asks := whose(d, asking); c.Excused == "" && asks != "" {
 		c.Excused, c.Asks = asks, true
 	}
-	s := &d.Status
 	// The status may be about an older generation: a removal was granted, or somebody deletes the delivery. Of another revision it
 	// says neither ReadyRevision, nor a time after the start.
-	c.Ready = identity.SameContent(s.ReadyRevision, d.Spec.RevisionName) &&
-		(d.Spec.Start == nil || s.ReadyTime != nil && !s.ReadyTime.Before(&d.Spec.Start.Time))
+	c.Ready = ready(d)
 	c.Failed, c.FailedSince = failure(d)
 	c.Healthy = c.Ready && c.Failed == "" && status.IsTrue(d, hubv1.ReadyCondition)
 	return c
+}
+
+// ready returns whether a delivery has been Ready on its revision since it got it.
+func ready(d *hubv1.AddonDelivery) bool {
+	s, start := &d.Status, d.Spec.Start
+	return identity.SameContent(s.ReadyRevision, d.Spec.RevisionName) &&
+		(start == nil || s.ReadyTime != nil && !s.ReadyTime.Before(&start.Time))
 }
 
 // Trouble returns why the first add-on of a delivery that failed did; "" if none has.
@@ -93,7 +99,7 @@ func pardon(d *hubv1.AddonDelivery, reg *hubv1.ClusterRegistration) string {
 	if reason := status.Reason(reg, hubv1.SuspendedCondition); reason != "" && reason != hubv1.ClusterUnreachableReason {
 		return reason
 	}
-	if why := whose(d, heldBack, nodeless); why != "" {
+	if why := whose(d, heldBack); why != "" {
 		return why
 	}
 	switch reason := status.Reason(d, hubv1.ReadyCondition); reason {

@@ -33,7 +33,7 @@ func TestOneTableOfExcuses(t *testing.T) {
 		hubv1.AddonNotOwned, hubv1.AddonHeld, hubv1.AddonRemoving, hubv1.AddonOrphaned,
 	} {
 		c, d := observed(state, nil)
-		if of := rollout.Excused(d); of != (c.Excused != "" || c.Offline) {
+		if of := rollout.Excused(d); of != (c.Excused != "" || c.Offline || c.Nodeless != "") {
 			t.Errorf("%s: for the set %t, and for its rollout %q, offline %t", state, of, c.Excused, c.Offline)
 		}
 	}
@@ -94,5 +94,30 @@ func TestFailuresThatPass(t *testing.T) {
 				t.Errorf("it has failed: %q", c.Failed)
 			}
 		})
+	}
+}
+
+// Whoever waits for a set waits for a cluster that has lost its nodes since it got the revision, and for no other without nodes.
+func TestWaitsForLostNodes(t *testing.T) {
+	began := metav1.NewTime(time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC))
+	for name, tc := range map[string]struct {
+		start   *hubv1.DeliveryStart
+		ready   string
+		excused bool
+	}{
+		"it had nodes":                    {&hubv1.DeliveryStart{Time: began, Healthy: true}, "base-1-e3", false},
+		"it had nodes, and was Ready":     {&hubv1.DeliveryStart{Time: began, Healthy: true}, "base-2-e3", true},
+		"it had none":                     {&hubv1.DeliveryStart{Time: began, Healthy: true, WithoutNodes: true}, "base-1-e3", true},
+		"it was not healthy":              {&hubv1.DeliveryStart{Time: began}, "base-1-e3", true},
+		"it got the revision as all did":  {nil, "base-1-e3", true},
+		"it is new, and has no nodes yet": {nil, "", true},
+	} {
+		none := int32(0)
+		c, d := observed(hubv1.AddonWaitingForNodes, func(d *hubv1.AddonDelivery, reg *hubv1.ClusterRegistration) {
+			d.Spec.Start, d.Status.ReadyRevision, d.Status.ReadyTime, reg.Status.Nodes = tc.start, tc.ready, &began, &none
+		})
+		if rollout.Excused(d) != tc.excused || c.Nodeless != "web is WaitingForNodes" || !c.WithoutNodes || c.Excused != "" {
+			t.Errorf("%s: excused %t; %+v", name, rollout.Excused(d), c)
+		}
 	}
 }

@@ -111,6 +111,14 @@ func (s *story) play(d *datadriven.TestData) string {
 		return each(func(c *rollout.Cluster) { c.Excused = "paused" })
 	case "resume":
 		return each(func(c *rollout.Cluster) { c.Excused = "" })
+	case "nodes-gone": // an add-on waits for nodes
+		return each(func(c *rollout.Cluster) {
+			c.WithoutNodes, c.Nodeless, c.Healthy = true, "web is WaitingForNodes", false
+		})
+	case "nodes-back":
+		return each(func(c *rollout.Cluster) { c.WithoutNodes, c.Nodeless, c.Healthy = false, "", c.Ready && c.Failed == "" })
+	case "asleep": // there are no nodes, and no add-on waits for one
+		return each(func(c *rollout.Cluster) { c.WithoutNodes = true })
 	case "label":
 		for _, a := range d.CmdArgs[1:] {
 			s.clusters[d.CmdArgs[0].Key].Labels[a.Key] = a.Vals[0]

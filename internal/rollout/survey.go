@@ -83,7 +83,7 @@ func (d *deciding) ofAll(c *Cluster) (is state, why string) {
 		return done, ""
 	case c.Failed != "":
 		return failed, c.Failed
-	case c.Excused != "", c.Offline:
+	case d.excuse(c) != "", c.Offline:
 		return skipped, ""
 	}
 	return running, ""
@@ -91,9 +91,9 @@ func (d *deciding) ofAll(c *Cluster) (is state, why string) {
 
 // pardoned says why nobody waits for a cluster.
 func (d *deciding) pardoned(m *member, is state) string {
-	switch {
-	case is == skipped && m.Excused != "":
-		return m.Excused
+	switch excuse := d.excuse(m.Cluster); {
+	case is == skipped && excuse != "":
+		return excuse
 	case is == skipped && m.Offline:
 		return "does not answer"
 	case is == skipped:

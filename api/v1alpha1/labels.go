@@ -31,6 +31,9 @@ const (
 	// UndoAnnotation on an AddonSet gives its clusters an older revision while it has the newest: <newest>/<older>, and /now
 	// for all clusters at once.
 	UndoAnnotation = "chandler.dev/undo"
+	// RolloutAnnotation on an AddonSet is what the hub must not forget of its rollouts if the status is lost: the last revision
+	// that was completed, and those that failed. The hub reads it only then.
+	RolloutAnnotation = "chandler.dev/rollout"
 
 	// ForceUnregisterAnnotation, when it is "true" on a ClusterRegistration that is being deleted, lets all its
 	// add-ons go at once. The hub uninstalls nothing and waits for nothing, and reports what is left on the cluster.

@@ -109,7 +109,7 @@ func (m *Matcher) match(ctx context.Context, reg *hubv1.ClusterRegistration, key
 	switch {
 	case set.leaving || set.selector == nil || !set.selector.Matches(reg):
 		return nil // the set's reconciler withdraws what is there: it sees the fleet, and so how much goes at once
-	case d == nil && set.held:
+	case d == nil && (set.held || set.newcomers == ""):
 		return nil // nobody knows what it should have
 	case d == nil:
 		return m.registry.write(key, func() error { return m.deliver(ctx, reg, key, set.uid, gift{revision: set.newcomers}, true) })

@@ -86,7 +86,7 @@ func (m *Matcher) recall(ctx context.Context, reg *hubv1.ClusterRegistration,
 
 // forgets returns whether nobody else makes a set's delivery to a cluster again.
 func (set *compiled) forgets(reg *hubv1.ClusterRegistration) bool {
-	if set.leaving || set.held || set.selector == nil {
+	if set.leaving || set.held || set.selector == nil || set.newcomers == "" {
 		return false
 	}
 	return status.Goes(reg) || !set.selector.Matches(reg)

@@ -128,8 +128,9 @@ func (r *Reconciler) serve(ctx context.Context, set *hubv1.AddonSet) (time.Durat
 	if invalid == nil && set.Status.Revision != "" {
 		r.tellRollout(ctx, before, set)
 		r.begin(ctx, set, &next)
+		err = r.keepRecord(ctx, set)
 	}
-	err = errors.Join(r.carryOut(ctx, fleet.removals, verdict), r.pruneRevisions(ctx, set, fleet))
+	err = errors.Join(err, r.carryOut(ctx, fleet.removals, verdict), r.pruneRevisions(ctx, set, fleet))
 	return sooner(r.until(&next), newest.lookAgain(set)), err
 }
 

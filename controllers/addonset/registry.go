@@ -25,7 +25,7 @@ type compiled struct {
 	// revision is the one that clusters should have.
 	revision string
 	// everyone is the revision that all clusters get at once; "" if starts says which cluster gets which. newcomers is the
-	// revision of clusters without a delivery.
+	// revision of clusters without a delivery; "" if they get none.
 	everyone, newcomers string
 	// starts are the clusters that get a revision, until the cache shows that they have it.
 	starts map[types.NamespacedName]rollout.Start
@@ -65,7 +65,7 @@ func (r *registry) put(key types.NamespacedName, c compiled) bool {
 		c.starts = old.starts
 	}
 	r.sets[key] = c
-	return !ok || old.everyone != c.everyone ||
+	return !ok || old.everyone != c.everyone || (old.newcomers == "") != (c.newcomers == "") ||
 		old.uid != c.uid || old.generation != c.generation || old.revision != c.revision || old.held != c.held ||
 		old.leaving != c.leaving || old.reach() != c.reach()
 }

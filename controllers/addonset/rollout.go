@@ -40,7 +40,7 @@ func (r *Reconciler) roll(ctx context.Context, set *hubv1.AddonSet, f *fleet, ne
 	clusters := r.registry.foresee(client.ObjectKeyFromObject(set), f.clusters)
 	in := rollout.Input{
 		Set: client.ObjectKeyFromObject(set).String(), Strategy: strategy, Pause: set.Spec.Pause, Orders: rollout.Read(set.Annotations),
-		Revision: set.Status.Revision, State: set.Status.Rollout, Clusters: clusters, Now: r.Clock.Now(),
+		Revision: set.Status.Revision, State: rolled(set), Clusters: clusters, Now: r.Clock.Now(),
 		Exists: func(name string) bool { return name == set.Status.Revision || byName[name] != nil },
 	}
 	if strategy.AtOnce() && set.Spec.Pause == nil && set.Annotations[hubv1.UndoAnnotation] == "" {

@@ -4,6 +4,7 @@ package addonset
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -158,5 +159,71 @@ func TestTriedAgainAcrossAnUpgrade(t *testing.T) {
 	out := r.foresee(key, []rollout.Cluster{{Key: cluster, Revision: "base-1-e2", Start: start, Ready: true}})
 	if !out[0].Ready || len(r.sets[key].starts) != 0 {
 		t.Errorf("%+v, %+v", out, r.sets[key].starts)
+	}
+}
+
+// A revision has failed, and the clusters have the one before again. Then the status of the set is lost, as after a restored backup: the
+// set still knows what has failed, and what new clusters get. It writes that once.
+func TestStatusIsLost(t *testing.T) {
+	set, revision := rollingSet(t)
+	before := set.DeepCopy()
+	before.Spec.Addons[0].HelmRelease.Raw = []byte(`{"chartRef":{"kind":"OCIRepository","name":"before"}}`)
+	old := revisionOf(t, before, render.Epoch)
+	set.Annotations = map[string]string{hubv1.RetryAnnotation: revision + "/once"}
+	set.Spec.Rollout.OnFailure = hubv1.RollbackOnFailure
+	set.Status.Rollout = &hubv1.RolloutStatus{Revision: old.Name, CompletedRevision: old.Name, Phase: hubv1.RolloutRolledBack, FailedRevisions: []string{revision}, Retried: revision + "/once"}
+	canary, d := clusterOf("canary", map[string]string{"ring": "canary"}, old.Name)
+	d.Finalizers = nil
+	r := newRoom(t, set, old, canary, d)
+	r.starts = enqueue.NewBell(enqueue.Itself)
+	writes := 0
+	r.Client = interceptor.NewClient(r.Client.(client.WithWatch), interceptor.Funcs{Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+		writes++
+		return c.Patch(ctx, obj, patch, opts...)
+	}})
+	stored := &hubv1.AddonSet{}
+	for range 3 {
+		if err := r.Client.Get(t.Context(), client.ObjectKeyFromObject(set), stored); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.Reconcile(t.Context(), stored); err != nil {
+			t.Fatal(err)
+		}
+		c := r.registry.sets[client.ObjectKeyFromObject(set)]
+		if s := stored.Status.Rollout; s.Revision != old.Name || len(s.FailedRevisions) != 1 || s.Phase != hubv1.RolloutRolledBack || len(c.starts) != 0 || c.newcomers != old.Name {
+			t.Fatalf("%+v, starts %v, new clusters get %s", s, c.starts, c.newcomers)
+		}
+		if err := r.Client.Get(t.Context(), client.ObjectKeyFromObject(set), stored); err != nil {
+			t.Fatal(err)
+		}
+		stored.Status = hubv1.AddonSetStatus{}
+		if err := r.Client.Status().Update(t.Context(), stored); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if writes != 1 {
+		t.Errorf("%d writes", writes)
+	}
+	// Its revisions are lost as well, and its deliveries.
+	if err := errors.Join(r.Client.Delete(t.Context(), old), r.Client.Delete(t.Context(), d)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Reconcile(t.Context(), stored); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := (&Matcher{Reconciler: r}).Reconcile(t.Context(), canary); err != nil {
+		t.Fatal(err)
+	}
+	list := &hubv1.AddonDeliveryList{}
+	if err := r.Client.List(t.Context(), list); err != nil || len(list.Items) > 0 {
+		t.Errorf("%v: %+v", err, list.Items)
+	}
+	// All at once, only what has failed is kept. When nothing has, the annotation goes.
+	stored.Status.Rollout.Waves, stored.Status.Rollout.FailedRevisions = nil, nil
+	if err := r.keepRecord(t.Context(), stored); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Client.Get(t.Context(), client.ObjectKeyFromObject(set), stored); err != nil || stored.Annotations[hubv1.RolloutAnnotation] != "" {
+		t.Errorf("%v: %v", err, stored.Annotations)
 	}
 }

@@ -39,7 +39,8 @@ type Decision struct {
 	State hubv1.RolloutStatus
 	// Everyone is the revision that every cluster gets at once; "" if Starts says who gets which.
 	Everyone string
-	// Newcomers is the revision that a cluster without a delivery gets.
+	// Newcomers is the revision that a cluster without a delivery gets; "" if none, since the newest has failed and no other one
+	// exists.
 	Newcomers string
 	// Starts are the clusters that get a revision now, or begin anew with the one that they have.
 	Starts []Start
@@ -438,6 +439,8 @@ func (d *deciding) decision() Decision {
 	out := Decision{State: d.state, Starts: d.starts, Next: d.next, Newcomers: d.target}
 	if c := d.state.CompletedRevision; !d.back && c != "" && d.Exists(c) {
 		out.Newcomers = c
+	} else if !d.back && d.barred(d.target) {
+		out.Newcomers = ""
 	}
 	if d.Strategy.atOnce && !d.back && !d.paused && out.State.Phase != hubv1.RolloutFailed {
 		out.Everyone, out.Newcomers, out.Starts, out.State.Waves = d.target, d.target, nil, nil

@@ -147,8 +147,15 @@ func (s *story) play(d *datadriven.TestData) string {
 	case "wait-next": // until the decision wants to be made again
 		s.now = s.next
 		return s.decide()
-	case "forget": // the status is lost
-		s.state = nil
+	case "lose-status": // but not what is kept beside it
+		s.state = rollout.Recall("flux-system/base", nil, rollout.Record("flux-system/base", s.state))
+		return s.decide()
+	case "lose-everything": // also the deliveries, and every revision but the newest
+		for _, c := range s.clusters {
+			*c = rollout.Cluster{Key: c.Key, Labels: c.Labels}
+		}
+		s.revisions = []string{s.revision}
+		s.state = rollout.Recall("flux-system/base", nil, rollout.Record("flux-system/base", s.state))
 		return s.decide()
 	}
 	return "unknown command " + d.Cmd
@@ -232,7 +239,7 @@ func (s *story) apply(out rollout.Decision) []string {
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.clusters)) {
 		switch c := s.clusters[name]; {
-		case c.Revision == "":
+		case c.Revision == "" && out.Newcomers != "":
 			give(c, out.Newcomers, nil)
 		case out.Everyone != "" && c.Revision != out.Everyone:
 			give(c, out.Everyone, nil)

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"encoding/json"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+)
+
+// record is what must outlive the status of a set. A backup keeps it with the set.
+type record struct {
+	// Set is its namespace/name. Somebody may make another one of its manifest.
+	Set       string   `json:"set"`
+	Completed string   `json:"completed,omitempty"`
+	Failed    []string `json:"failed,omitempty"`
+	Retried   string   `json:"retried,omitempty"`
+}
+
+// Record returns what is to be kept of a state beside it; "" if there is nothing. The state may be nil.
+func Record(set string, s *hubv1.RolloutStatus) string {
+	if s == nil || s.CompletedRevision == "" && len(s.FailedRevisions) == 0 {
+		return ""
+	}
+	raw, _ := json.Marshal(record{set, s.CompletedRevision, s.FailedRevisions, s.Retried}) // it has only texts
+	return string(raw)
+}
+
+// Recall returns the state that a decision is made from: the one in the status or, if that is lost, what was kept of it. What
+// somebody has written there by hand is taken as it is: who may do that may as well change the set.
+func Recall(set string, s *hubv1.RolloutStatus, kept string) *hubv1.RolloutStatus {
+	r := record{}
+	if s != nil && s.Revision != "" || kept == "" || json.Unmarshal([]byte(kept), &r) != nil || r.Set != set {
+		return s
+	}
+	if n := len(r.Failed) - maxNamed; n > 0 {
+		r.Failed = r.Failed[n:]
+	}
+	return &hubv1.RolloutStatus{CompletedRevision: r.Completed, FailedRevisions: r.Failed, Retried: r.Retried}
+}

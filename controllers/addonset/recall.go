@@ -181,7 +181,11 @@ func (r *Reconciler) recallOne(ctx context.Context, set *hubv1.AddonSet, obj *me
 	if acts, err := reach.Acts(ctx, r.Live, r.Config, from, reg); err != nil || !acts {
 		return false, err
 	}
-	return true, r.deliver(ctx, reg, client.ObjectKeyFromObject(set), set.UID, gift{revision: set.Status.Revision}, true)
+	revision, err := r.remade(ctx, set)
+	if err != nil {
+		return false, err
+	}
+	return true, r.deliver(ctx, reg, client.ObjectKeyFromObject(set), set.UID, gift{revision: revision}, true)
 }
 
 // stays returns whether a Flux object says that the hub made it for a set on a cluster, and cannot be removed without its

@@ -11,10 +11,12 @@ import (
 	"time"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -22,6 +24,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/fluxstate"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/match"
+	"github.com/chandler-hub/chandler/internal/rollout"
 	"github.com/chandler-hub/chandler/internal/team"
 )
 
@@ -207,6 +210,38 @@ func TestRecallAll(t *testing.T) {
 				t.Errorf("there are %d deliveries (%v)", len(deliveries.Items), err)
 			}
 		})
+	}
+}
+
+// TestRecallAllGivesNothingThatFailed: the guard may hold what is made again to be withdrawn, and the cluster has it meanwhile.
+func TestRecallAllGivesNothingThatFailed(t *testing.T) {
+	state := &hubv1.RolloutStatus{Revision: "base-2-e2", Phase: hubv1.RolloutFailed, CompletedRevision: "base-1-e2", FailedRevisions: []string{"base-2-e2"}}
+	older := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "base-0-e2", Labels: map[string]string{hubv1.AddonSetLabel: "base"},
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "chandler.dev/v1alpha1", Kind: "AddonSet", Name: "base", UID: "set", Controller: ptr.To(true)}}}}
+	for name, tc := range map[string]struct {
+		status      *hubv1.RolloutStatus
+		annotations map[string]string
+		want        string
+	}{
+		"nothing has failed":       {&hubv1.RolloutStatus{Revision: "base-2-e2", Phase: hubv1.RolloutDone, CompletedRevision: "base-2-e2"}, nil, "base-2-e2"},
+		"it has failed":            {state, nil, "base-1-e2"},
+		"it is being withdrawn":    {withdrawing(state), nil, "base-1-e2"},
+		"its status is lost":       {nil, map[string]string{hubv1.RolloutAnnotation: rollout.Record("flux-system/base", state)}, "base-1-e2"},
+		"none was completed":       {&hubv1.RolloutStatus{FailedRevisions: state.FailedRevisions}, nil, "base-0-e2"},
+		"somebody has undone it":   {&hubv1.RolloutStatus{CompletedRevision: "base-2-e2"}, map[string]string{hubv1.UndoAnnotation: "base-2-e2/base-0-e2"}, "base-0-e2"},
+		"a set of an older hub's":  {&hubv1.RolloutStatus{Phase: hubv1.RolloutDone}, nil, "base-2-e2"},
+		"it has no rollout so far": {nil, nil, "base-2-e2"},
+	} {
+		set := &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "base", UID: "set", Annotations: tc.annotations}}
+		set.Status.Revision, set.Status.Rollout = "base-2-e2", tc.status
+		r := newMatcherRoom(t, interceptor.Funcs{}, registrationOne("prod"), releaseOne(func(*helmv2.HelmRelease) {}), older.DeepCopy())
+		if made, err := r.recallAll(t.Context(), set, nil); err != nil || !made {
+			t.Errorf("%s: made is %t (%v)", name, made, err)
+		}
+		d := &hubv1.AddonDelivery{}
+		if err := r.api.Get(t.Context(), types.NamespacedName{Namespace: "flux-system", Name: identity.Delivery("base", fleetOne)}, d); err != nil || d.Spec.RevisionName != tc.want {
+			t.Errorf("%s: it gets %s, want %s (%v)", name, d.Spec.RevisionName, tc.want, err)
+		}
 	}
 }
 

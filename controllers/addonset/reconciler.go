@@ -277,7 +277,7 @@ func (r *Reconciler) retire(ctx context.Context, set *hubv1.AddonSet, deliveries
 	if err != nil {
 		return err
 	}
-	set.Status.Clusters, set.Status.Rollout = leavingCounts(set, deliveries), &hubv1.RolloutStatus{Phase: hubv1.RolloutWithdrawing}
+	set.Status.Clusters, set.Status.Rollout = leavingCounts(set, deliveries), withdrawing(rolled(set))
 	message := "being withdrawn from " + leavingText(deliveries)
 	if held := set.Status.HeldRemovals; held != nil {
 		message += fmt.Sprintf(", of which the removal guard holds %d: see condition %s", held.Count, hubv1.RemovalsHeldCondition)

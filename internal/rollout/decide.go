@@ -135,7 +135,7 @@ func (d *deciding) aim() {
 // mayGoBack returns whether clusters with the newest revision get the last completed one again if it fails.
 func (d *deciding) mayGoBack() bool {
 	c := d.state.CompletedRevision
-	return d.Strategy.rollback && c != "" && !same(c, d.Revision) && d.Exists(c)
+	return d.Strategy.rollback && c != "" && !same(c, d.Revision) && !d.barred(c) && d.Exists(c)
 }
 
 func at(t time.Time) *metav1.Time {

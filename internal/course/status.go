@@ -237,10 +237,13 @@ func Reached(set *hubv1.AddonSet) (over bool, err error) {
 	if c := status.Find(set, hubv1.StalledCondition); c != nil {
 		return true, fmt.Errorf("AddonSet %s/%s is not valid: %s", set.Namespace, set.Name, excerpt.Line(c.Message))
 	}
-	switch is.Phase {
-	case hubv1.RolloutDone:
+	orders := rollout.Read(set.Annotations)
+	switch {
+	case is.Revision != "" && !orders.Followed(set.Status.Revision, is):
+		return false, nil // it was over before somebody gave an order
+	case is.Phase == hubv1.RolloutDone:
 		return true, nil
-	case hubv1.RolloutFailed, hubv1.RolloutRolledBack:
+	case is.Phase == hubv1.RolloutFailed, is.Phase == hubv1.RolloutRolledBack:
 		return true, fmt.Errorf("the rollout is %s, and waits for %s", is.Phase, excerpt.Line(is.WaitingFor))
 	}
 	return false, nil

@@ -67,6 +67,19 @@ func (o *Orders) undone(revision string) (to string, now bool) {
 	return parts[1], len(parts) > 2 && parts[2] == "now"
 }
 
+// Followed returns whether the hub has seen which revision is to be rolled out by these orders, if a set has a newest one and a
+// state.
+func (o *Orders) Followed(newest string, s *hubv1.RolloutStatus) bool {
+	to, _ := o.undone(newest)
+	switch {
+	case o.retried(newest, s.Retried):
+		return false
+	case to != "":
+		return same(to, s.Revision)
+	}
+	return same(newest, s.Revision) || Barred(s, newest)
+}
+
 // Approves returns whether somebody lets the wave after the given one begin.
 func (o *Orders) Approves(revision, wave string) bool {
 	for text := range o.approved {

@@ -80,6 +80,8 @@ func TestRollout(t *testing.T) {
 	}
 	step(t, "the first revision goes to all at once", r.first)
 	step(t, "a bad edit stops at the canary and goes back", r.bad)
+	step(t, "somebody tries it again", r.retry)
+	step(t, "somebody pauses it, and unpauses", r.paused)
 	step(t, "a good edit soaks and waits for an approval", r.soak)
 	step(t, "it goes on in the waves, over a dead hub", r.goOn)
 	step(t, "a window holds the next one back", r.window)
@@ -137,6 +139,7 @@ func (r *rolling) bad(t *testing.T) {
 	ctx := t.Context()
 	most := r.watch(t)
 	r.apply(t, "", "color: red, broken: true")
+	r.refused(t, "the rollout is ", "status", "waves", "--wait", "--timeout", "10m")
 	soon(t, "it is rolled back", func() error { return r.phase(ctx, hubv1.RolloutRolledBack, "") })
 	soon(t, "the canary is as before", func() error {
 		if err := r.wantColor(ctx, "blue", r.names...); err != nil {
@@ -206,9 +209,40 @@ func (r *rolling) watch(t *testing.T) func() []string {
 	}
 }
 
+// retry rolls out once more what has failed. It fails again, on the canary alone.
+func (r *rolling) retry(t *testing.T) {
+	ctx := t.Context()
+	most := r.watch(t)
+	r.order(t, "is tried again; it begins again with wave canary", "retry", "waves")
+	r.refused(t, "the rollout is ", "status", "waves", "--wait", "--timeout", "10m")
+	soon(t, "it is rolled back", func() error { return r.phase(ctx, hubv1.RolloutRolledBack, "") })
+	soon(t, "the canary is as before", func() error { return r.wantColor(ctx, "blue", r.names...) })
+	if got := most(); !slices.Equal(got, r.names[:1]) {
+		t.Errorf("the bad revision went to %v", got)
+	}
+	set := addonSet("flux-system", "waves")
+	check(t, r.Client.Get(ctx, client.ObjectKeyFromObject(set), set))
+	if is := set.Status.Rollout; is.Retried == "" || is.Retried != set.Annotations[hubv1.RetryAnnotation] {
+		t.Errorf("the hub has followed %q of %q", is.Retried, set.Annotations[hubv1.RetryAnnotation])
+	}
+	if kept := set.Annotations[hubv1.RolloutAnnotation]; !strings.Contains(kept, set.Status.Rollout.FailedRevisions[0]) {
+		t.Errorf("beside the status it keeps %s", kept)
+	}
+}
+
+// paused holds a good edit back for a while.
+func (r *rolling) paused(t *testing.T) {
+	ctx := t.Context()
+	r.order(t, "paused; no cluster that has the set gets another revision", "pause", "waves", "--reason", "a test")
+	r.apply(t, "", "color: green")
+	soon(t, "it is paused", func() error { return r.phase(ctx, hubv1.RolloutPaused, "canary") })
+	r.order(t, "the end of spec.pause (a test)", "status", "waves")
+	check(t, r.wantColor(ctx, "blue", r.names...))
+	r.order(t, "the pause is over; the rollout goes on", "unpause", "waves")
+}
+
 func (r *rolling) soak(t *testing.T) {
 	ctx := t.Context()
-	r.apply(t, "", "color: green")
 	soon(t, "the canary has it", func() error { return r.wantColor(ctx, "green", r.names[0]) })
 	soon(t, "it waits for an approval", func() error { return r.phase(ctx, hubv1.RolloutWaitingForApproval, "canary") })
 	set := addonSet("flux-system", "waves")
@@ -236,8 +270,8 @@ func (r *rolling) goOn(t *testing.T) {
 	})
 	r.stop()
 	r.start(t)
-	soon(t, "all have it", func() error { return r.wantColor(ctx, "green", r.names...) })
-	soon(t, "it is complete", func() error { return r.phase(ctx, hubv1.RolloutDone, "") })
+	r.order(t, " Complete\n", "status", "waves", "--wait", "--timeout", "10m")
+	check(t, r.wantColor(ctx, "green", r.names...))
 	check(t, r.Client.Get(ctx, client.ObjectKeyFromObject(set), set))
 	var text []string
 	for _, w := range set.Status.Rollout.Waves {
@@ -274,9 +308,20 @@ func (r *rolling) undo(t *testing.T) {
 // order runs `chandler rollout`, which has to say something.
 func (r *rolling) order(t *testing.T, want string, args ...string) {
 	t.Helper()
+	r.run(t, 0, want, args...)
+}
+
+// refused runs `chandler rollout`, which has to end with an error that says something.
+func (r *rolling) refused(t *testing.T, want string, args ...string) {
+	t.Helper()
+	r.run(t, 1, want, args...)
+}
+
+func (r *rolling) run(t *testing.T, wantCode int, want string, args ...string) {
+	t.Helper()
 	out, errs, code := chandler(t, append(append([]string{"rollout"}, args...), "-n", "flux-system", "--kubeconfig", r.KubeconfigFile())...)
-	if code != 0 || !strings.Contains(out, want) {
+	if text := []string{out, errs}[wantCode]; code != wantCode || !strings.Contains(text, want) {
 		t.Fatalf("chandler rollout %s: exit code %d, and there is no %q in:\n%s%s", strings.Join(args, " "), code, want, out, errs)
 	}
-	t.Logf("chandler rollout %s:\n%s", strings.Join(args, " "), out)
+	t.Logf("chandler rollout %s:\n%s%s", strings.Join(args, " "), out, errs)
 }

@@ -130,7 +130,7 @@ var Defects = []Defect{
 		{"controllers/delivery/scope.go", "\tif d := c.delivery(other.Key.Namespace, other.delivery); d != nil && ", "\tif d := c.delivery(other.Key.Namespace, other.delivery); false && d != nil && "},
 	}},
 	{"slots-not-counted", "A cluster that works on a revision takes no slot", "rollout", []Edit{
-		{"internal/rollout/decide.go", "\treturn p.concurrency(all) - p.busy()\n", "\treturn p.concurrency(all)\n"},
+		{"internal/rollout/start.go", "\treturn p.concurrency(all) - p.busy()\n", "\treturn p.concurrency(all)\n"},
 	}},
 	{"told-before-written", "Clusters are told to start before the status of the set is written", "rollout", []Edit{
 		{"controllers/addonset/reconciler.go", "\tr.summarize(set, fleet, invalid)\n", "\tr.summarize(set, fleet, invalid)\n\tif invalid == nil {\n\t\tr.begin(ctx, set, &next)\n\t}\n"},

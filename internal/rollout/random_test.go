@@ -107,7 +107,7 @@ func (d *day) play() {
 	if d.oneIn(2) {
 		d.spec.OnFailure = hubv1.RollbackOnFailure
 	}
-	for i := range d.IntN(4) {
+	for i := range 1 + d.IntN(3) { // without any, it has the usual ones
 		d.spec.Waves = append(d.spec.Waves, d.wave(fmt.Sprintf("w%d", i)))
 	}
 	if d.oneIn(3) {

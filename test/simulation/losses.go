@@ -87,6 +87,27 @@ func (w *World) leaves(work *workload) bool {
 		"spec", "withdrawal") != nil
 }
 
+// noteDeselected is called after every write.
+func (w *World) noteDeselected(write apiserver.Write) {
+	if write.Key.Kind != "AddonDelivery" || nested(write.Old, "spec", "withdrawal") != nil || nested(write.New, "spec", "withdrawal") == nil {
+		return
+	}
+	d := typed(w, write.New, &hubv1.AddonDelivery{})
+	s, c := w.sets[d.SetKey().Name], w.cluster(d.Spec.RegistrationRef.Name)
+	if s != nil && c != nil && s.namespace == d.Namespace && !w.selects(s, c) {
+		w.deselected[string(d.UID)] = true
+	}
+}
+
+// wasDeselected returns whether the delivery of a workload's Flux object was withdrawn since its set did not select the cluster then. That
+// is not taken back.
+func (w *World) wasDeselected(work *workload) bool {
+	o := w.object(work.ownerUID)
+	namespace, _ := nested(o, "metadata", "namespace").(string)
+	name, _ := nested(o, "metadata", "annotations", hubv1.DeliveryAnnotation).(string)
+	return w.deselected[nested(w.server.Get(keyOf("AddonDelivery", namespace, name)), "metadata", "uid")]
+}
+
 // becomesAnother returns whether the Flux object of a workload asks for another one, and Flux has not done that yet:
 // leaving the object as it is does not take such an edit back.
 func (w *World) becomesAnother(work *workload) bool {

@@ -127,7 +127,11 @@ func (w *World) claims(c *cluster, namespace string) []claim {
 // name is no question here: until then it is wanted as it is.
 func (w *World) wanted(c *cluster, work *workload) bool {
 	claims := w.claims(c, work.namespace())
+	goes := w.wasDeselected(work)
 	return slices.ContainsFunc(claims, func(cl claim) bool {
+		if goes && work.set == cl.set.namespace+"/"+cl.set.name {
+			return false // it was leaving before its set wanted it again; only another set can still take it over
+		}
 		if w.contradicts(c, cl, work) {
 			return true
 		}

@@ -71,6 +71,8 @@ type World struct {
 	orphans map[string]orphan
 	// identities says of which cluster each registration says that it is, by the registration's UID.
 	identities map[any]identified
+	// deselected are the UIDs of deliveries that were withdrawn when their sets did not select the cluster.
+	deselected map[any]bool
 	// deleted are the UIDs of Flux objects that users have deleted.
 	deleted    map[any]bool
 	violations []Violation
@@ -118,7 +120,7 @@ func newWorld() *World {
 		teams: map[string]*team{}, tokens: map[string]issued{}, broken: map[string]bool{}, bad: map[string]*bad{},
 		rolls:   map[apiserver.Key]*rolling{},
 		flux:    &flux{due: map[apiserver.Key]time.Time{}, failures: map[apiserver.Key]int{}, uids: map[any]apiserver.Key{}},
-		orphans: map[string]orphan{}, deleted: map[any]bool{}, identities: map[any]identified{},
+		orphans: map[string]orphan{}, deleted: map[any]bool{}, deselected: map[any]bool{}, identities: map[any]identified{},
 	}
 	w.server = apiserver.New(w.clock)
 	w.server.OnWrite = w.noticed
@@ -213,6 +215,7 @@ func (w *World) noticed(write apiserver.Write) {
 	w.changesHands(write)
 	w.noteIdentity(write)
 	w.noteRights(write)
+	w.noteDeselected(write)
 	w.noteRollouts(write)
 	if write.Actor == "user" || write.Actor == "flux" {
 		return

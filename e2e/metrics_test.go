@@ -160,8 +160,8 @@ func promcheck(t *testing.T, scrape string) {
 	file := filepath.Join(t.TempDir(), "scrape.txt")
 	check(t, os.WriteFile(file, []byte(scrape), 0o600))
 	args := []string{"run", ".", file}
-	for _, name := range []string{"rules.yaml", "dashboard.json"} {
-		args = append(args, filepath.Join("..", "..", "config", "observability", name))
+	for _, name := range []string{"config/observability/rules.yaml", "config/observability/dashboard.json", "examples/rollout/waits.yaml"} {
+		args = append(args, filepath.Join("..", "..", name))
 	}
 	cmd := exec.CommandContext(t.Context(), "go", args...)
 	cmd.Dir = filepath.Join("..", "hack", "promcheck")

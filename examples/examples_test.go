@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 
@@ -196,6 +197,57 @@ func TestSamples(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// TestRolloutAlerts: the Alerts are for kinds that Flux accepts there (notification-controller, api/v1, CrossNamespaceObjectReference),
+// and the one for add-ons matches what the hub makes of the set.
+func TestRolloutAlerts(t *testing.T) {
+	type alert struct {
+		Kind     string
+		Metadata metav1.ObjectMeta
+		Spec     struct {
+			EventSources []struct {
+				Kind, Name  string
+				MatchLabels map[string]string
+			}
+		}
+	}
+	text, err := examples.Read("rollout/alerts.yaml", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := examples.Read("rollout/addonset.yaml", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const cluster = "apiVersion: chandler.dev/v1alpha1\nkind: ClusterRegistration\n" +
+		"metadata: {namespace: fleet, name: one, labels: {tier: prod}}\nspec: {kubeConfig: {secretRef: {name: one, key: value}}}\n"
+	fleet, err := preview.NewFleet(checked(t, "addonset.yaml", set+"---\n"+cluster), origin.Policy{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := preview.Render(fleet, preview.Options{Shared: shared}).Clusters[0].Objects
+	watched := 0
+	for _, doc := range documents(t, text) {
+		a := &alert{}
+		if err := yaml.Unmarshal(doc, a); err != nil {
+			t.Fatal(err)
+		}
+		for _, source := range a.Spec.EventSources {
+			if source.Kind != "HelmRelease" && source.Kind != "Kustomization" {
+				t.Errorf("%s: Flux has no events of a %s", a.Metadata.Name, source.Kind)
+			}
+			for _, o := range made {
+				if m := o.Manifest; source.Name == "*" && m.GetKind() == source.Kind && m.GetNamespace() == a.Metadata.Namespace &&
+					labels.SelectorFromSet(source.MatchLabels).Matches(labels.Set(m.GetLabels())) {
+					watched++
+				}
+			}
+		}
+	}
+	if len(made) != 1 || watched != 1 {
+		t.Errorf("the Alert watches %d of %d objects", watched, len(made))
 	}
 }
 

@@ -10,6 +10,8 @@ CLUSTERS ?= 500
 ADDONS ?= 5
 DEAD ?= 0.1
 FLUX ?= false
+ROLLOUT ?= false
+SETS ?= 100
 SEEDS ?= 1000
 FROM ?= 0
 IMAGE ?= chandler-hub:dev
@@ -91,8 +93,8 @@ benchmark: ## Measure compiling and rendering, in microseconds and allocations (
 	$(GO) test -run '^$$' -bench . -benchmem -count $(COUNT) ./internal/render ./internal/expression
 
 .PHONY: bench
-bench: tools ## Measure a hub with a fleet against a bare client in the same run: CLUSTERS=500 ADDONS=5 DEAD=0.1 FLUX=false (docs/performance.md).
-	@$(GO) run ./bench -clusters=$(CLUSTERS) -addons=$(ADDONS) -dead=$(DEAD) -flux=$(FLUX)
+bench: tools ## Measure a hub with a fleet against a bare client in the same run: CLUSTERS=500 ADDONS=5 DEAD=0.1 FLUX=false; or with ROLLOUT=true rollouts: CLUSTERS=500 SETS=100 (docs/performance.md).
+	@$(GO) run ./bench -clusters=$(CLUSTERS) -addons=$(ADDONS) -dead=$(DEAD) -flux=$(FLUX) -rollout=$(ROLLOUT) -sets=$(SETS)
 
 .PHONY: generate
 generate: ## Write deepcopy functions, CRDs, RBAC and the reference of the API, and copy CRDs, RBAC and policies into the chart.

@@ -7,4 +7,7 @@
 // etcd, the API servers and the hub are real. The workload clusters are one API server under many names, so the hub's
 // probes are real too. Flux runs only if you ask for it. Without Flux, the bench writes the statuses that Flux would
 // report.
+//
+// With -rollout it measures rollouts in waves, and compares them with the same edits of the same sets that reach all
+// clusters at once.
 package main

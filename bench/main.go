@@ -23,6 +23,8 @@ func main() {
 	flag.IntVar(&p.Clusters, "clusters", 500, "clusters of the fleet")
 	flag.IntVar(&p.Addons, "addons", 5, "add-ons of each")
 	flag.Float64Var(&p.Dead, "dead", 0.1, "share of the clusters that hang in the last phase")
+	flag.BoolVar(&p.Rollout, "rollout", false, "measure rollouts in waves instead, of sets with one add-on")
+	flag.IntVar(&p.Sets, "sets", 100, "with -rollout: sets that change at the same time")
 	flag.BoolVar(&p.Flux, "flux", false, "run the Flux controllers too")
 	flag.DurationVar(&p.ProbeInterval.Duration, "probe-interval", time.Minute,
 		"the hub's; the clusters that are probed share the machine with all else")
@@ -31,7 +33,11 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	ctx, cancel := context.WithTimeout(ctx, *timeout)
-	err := bench(ctx, p, *profiles)
+	measure := benchRollouts
+	if !p.Rollout {
+		measure, p.Sets = bench, 0
+	}
+	err := measure(ctx, p, *profiles)
 	cancel()
 	stop()
 	if err != nil {

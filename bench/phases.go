@@ -27,9 +27,10 @@ type run struct {
 	result   Result
 
 	manifests []manifest
-	atRest    measured // with the whole fleet
-	bares     int      // how often the bare client has run
-	profiles  string   // the folder for them; none are taken if it is empty
+	atRest    measured      // with the whole fleet
+	bares     int           // how often the bare client has run
+	works     time.Duration // how long Flux takes for a change, if the bench stands in for it
+	profiles  string        // the folder for them; none are taken if it is empty
 }
 
 // measured is what the hub holds with a given number of Flux objects.
@@ -52,7 +53,7 @@ const (
 )
 
 func newRun(f *fleet, p Parameters, out io.Writer) (*run, error) {
-	r := &run{fleet: f, p: p, out: out, result: Result{Parameters: p, CPUs: runtime.NumCPU(), Objects: p.Clusters * p.Addons}}
+	r := &run{fleet: f, p: p, out: out, works: work, result: Result{Parameters: p, CPUs: runtime.NumCPU(), Objects: p.Clusters * p.Addons}}
 	config := rest.CopyConfig(f.management.Config)
 	config.QPS = -1
 	c, err := dynamic.NewForConfig(config)
@@ -264,7 +265,7 @@ func (r *run) fluxFollows(ctx context.Context) (stop func()) {
 	if r.p.Flux {
 		return func() {}
 	}
-	return r.observer.follow(func(o reported) {
+	return r.observer.follow(r.works, func(o reported) {
 		if err := r.reporter.report(ctx, o, "True", "ReconciliationSucceeded", "applied"); err != nil && ctx.Err() == nil {
 			_, _ = fmt.Fprintln(r.out, "  report:", err)
 		}

@@ -19,6 +19,9 @@ type Parameters struct {
 	Addons   int     `json:"addons"`
 	Dead     float64 `json:"dead"`
 	Flux     bool    `json:"flux"`
+	// Rollout measures rollouts, and nothing else; Sets is how many of them at the same time.
+	Rollout bool `json:"rollout,omitempty"`
+	Sets    int  `json:"sets,omitempty"`
 	// ProbeInterval is the hub's --probe-interval.
 	ProbeInterval metav1.Duration `json:"probe_interval"`
 }
@@ -72,10 +75,13 @@ func wanted(tag reflect.StructTag, value float64, addons int) (text string, met 
 }
 
 // Write prints a table for people, and one line of JSON.
-func (r *Result) Write(out io.Writer) error {
+func (r *Result) Write(out io.Writer) error { return write(out, r, r.Addons) }
+
+// write prints the fields of a result that say what they are, and the result as one line of JSON.
+func write(out io.Writer, result any, addons int) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintf(w, "FIELD\tVALUE\tTO REACH\tMET\tWHAT\n")
-	v := reflect.ValueOf(*r)
+	v := reflect.ValueOf(result).Elem()
 	for i := range v.NumField() {
 		f := v.Type().Field(i)
 		what, ok := f.Tag.Lookup("what")
@@ -83,7 +89,7 @@ func (r *Result) Write(out io.Writer) error {
 			continue
 		}
 		value := v.Field(i).Float()
-		reach, met := wanted(f.Tag, value, r.Addons)
+		reach, met := wanted(f.Tag, value, addons)
 		mark := ""
 		if reach != "" {
 			mark = map[bool]string{true: "yes", false: "NO"}[met]
@@ -93,5 +99,5 @@ func (r *Result) Write(out io.Writer) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	return json.NewEncoder(out).Encode(r)
+	return json.NewEncoder(out).Encode(result)
 }

@@ -27,11 +27,10 @@ func addonName(i int) string { return fmt.Sprintf("addon-%02d", i) }
 var changing = addonName(0)
 
 // newSet returns a set as people write them: half of the add-ons are charts and half Kustomizations, with values from expressions and
-// an overlay that matches.
-func newSet(addons int, charts, git string) *unstructured.Unstructured {
-	list := make([]any, addons)
-	for i := range list {
-		name := addonName(i)
+// an overlay that matches. A change of it reaches all clusters at once.
+func newSet(name string, addons []string, charts, git string) *unstructured.Unstructured {
+	list := make([]any, len(addons))
+	for i, name := range addons {
 		if i%2 == 0 {
 			list[i] = map[string]any{"name": name, "helmRelease": map[string]any{
 				"chart": map[string]any{"spec": map[string]any{"chart": "settings", "sourceRef": map[string]any{"name": "charts"}}},
@@ -48,6 +47,7 @@ func newSet(addons int, charts, git string) *unstructured.Unstructured {
 	set := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
 		"clusterSelector": map[string]any{"matchLabels": map[string]any{"fleet": "yes"}},
 		"removalGuard":    map[string]any{"mode": "Off"},
+		"rollout":         map[string]any{"strategy": string(hubv1.AllAtOnceStrategy)},
 		"sources": []any{
 			map[string]any{"name": "charts", "kind": "HelmRepository", "spec": map[string]any{"url": charts}},
 			map[string]any{"name": "fleet", "kind": "GitRepository", "spec": map[string]any{"url": git, "ref": map[string]any{"branch": "main"}}},
@@ -55,21 +55,30 @@ func newSet(addons int, charts, git string) *unstructured.Unstructured {
 		"addons": list,
 		"overlays": []any{map[string]any{
 			"name": "eu", "clusterSelector": map[string]any{"matchLabels": map[string]any{"region": "eu"}},
-			"addons": []any{map[string]any{"name": changing, "helmRelease": map[string]any{"values": map[string]any{"replicas": int64(3)}}}},
+			"addons": []any{map[string]any{"name": addons[0], "helmRelease": map[string]any{"values": map[string]any{"replicas": int64(3)}}}},
 		}},
 	}}}
 	set.SetGroupVersionKind(hubv1.GroupVersion.WithKind("AddonSet"))
 	set.SetNamespace(sets)
-	set.SetName(setName)
+	set.SetName(name)
 	return set
 }
 
 func (f *fleet) createSet(ctx context.Context, p Parameters) error {
-	charts, git := "http://127.0.0.1:1", "http://127.0.0.1:1/fleet.git" // nobody looks there without Flux
-	if f.charts != nil {
-		charts, git = f.charts.URL(), f.git.URL("fleet")
+	addons := make([]string, p.Addons)
+	for i := range addons {
+		addons[i] = addonName(i)
 	}
-	return f.management.Client.Create(ctx, newSet(p.Addons, charts, git))
+	charts, git := f.upstream()
+	return f.management.Client.Create(ctx, newSet(setName, addons, charts, git))
+}
+
+// upstream returns where the chart is, and where the repository.
+func (f *fleet) upstream() (charts, git string) {
+	if f.charts == nil {
+		return "http://127.0.0.1:1", "http://127.0.0.1:1/fleet.git" // nobody looks there without Flux
+	}
+	return f.charts.URL(), f.git.URL("fleet")
 }
 
 // changeSet gives one add-on another value, for every cluster.

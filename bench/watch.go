@@ -37,6 +37,7 @@ type observer struct {
 	latest   time.Time // of the last that was made, or whose spec was changed
 	changed  int       // how often a spec was changed
 	follower workqueue.TypedDelayingInterface[reported]
+	works    time.Duration // how long the follower lets Flux work on a change
 	wake     chan struct{}
 }
 
@@ -111,14 +112,14 @@ func (o *observer) update(kind schema.GroupVersionResource, before, after any) {
 		o.changed++
 	}
 	if o.follower != nil {
-		o.follower.AddAfter(now.reported, work)
+		o.follower.AddAfter(now.reported, o.works)
 	}
 	o.signal()
 }
 
 // follow calls a function for every change of a spec from now on, after the time that Flux works on it, until the function that it
 // returns is called, which waits for those under way.
-func (o *observer) follow(do func(reported)) (stop func()) {
+func (o *observer) follow(works time.Duration, do func(reported)) (stop func()) {
 	queue := workqueue.NewTypedDelayingQueue[reported]()
 	var workers sync.WaitGroup
 	for range reporters {
@@ -134,7 +135,7 @@ func (o *observer) follow(do func(reported)) (stop func()) {
 		})
 	}
 	o.mu.Lock()
-	o.follower = queue
+	o.follower, o.works = queue, works
 	o.mu.Unlock()
 	return func() {
 		o.mu.Lock()

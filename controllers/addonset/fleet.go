@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/identity"
@@ -45,24 +46,43 @@ type fleet struct {
 
 // waiting is a cluster that does not have the newest revision yet.
 type waiting struct {
+	key       types.NamespacedName
 	name, why string
 	counts    bool
 }
 
-// admit sorts the clusters that do not have the newest revision yet. If all get it at once, they are behind, or have failed.
-// Otherwise nobody waits for them before the rollout has come to them.
-func (f *fleet) admit(everyone bool) {
+// admit sorts the clusters that do not have the newest revision yet. Those that get it now are behind, or have failed: all, or
+// the ones in coming. Nobody waits for the others before the rollout has come to them.
+func (f *fleet) admit(everyone bool, coming map[types.NamespacedName]bool) {
 	for _, w := range f.waiting {
+		now := everyone || coming[w.key]
 		switch {
-		case w.why != "" && everyone && w.counts:
+		case w.why != "" && now && w.counts:
 			f.failedBehind = append(f.failedBehind, w.name+" ("+w.why+")")
 		case w.why != "":
 			f.failed = append(f.failed, w.name+" ("+w.why+")")
-		case everyone && w.counts:
+		case now && w.counts:
 			f.behind = append(f.behind, w.name)
 		}
 	}
 	f.sum()
+}
+
+// coming returns the clusters that are about to get the newest revision: those that start now, and those of which the matcher has been
+// told before, which the cache does not show yet.
+func (f *fleet) coming(newest string, starts []rollout.Start) map[types.NamespacedName]bool {
+	out := map[types.NamespacedName]bool{}
+	for i := range f.clusters {
+		if c := &f.clusters[i]; identity.SameContent(c.Revision, newest) {
+			out[c.Key] = true
+		}
+	}
+	for i := range starts {
+		if identity.SameContent(starts[i].Revision, newest) {
+			out[starts[i].Cluster] = true
+		}
+	}
+	return out
 }
 
 // expect counts a selected cluster that has no delivery yet.
@@ -104,7 +124,7 @@ func (f *fleet) count(set *hubv1.AddonSet, d *hubv1.AddonDelivery, online bool) 
 	case updated:
 		f.counts.Updated++
 	case !given:
-		f.waiting = append(f.waiting, waiting{name, why, online && !excused(d)})
+		f.waiting = append(f.waiting, waiting{d.Spec.RegistrationRef.Key(), name, why, online && !excused(d)})
 	case online && why != "":
 		f.failedBehind = append(f.failedBehind, name+" ("+why+")")
 	case online && !excused(d):

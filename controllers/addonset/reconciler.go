@@ -107,9 +107,9 @@ func (r *Reconciler) serve(ctx context.Context, set *hubv1.AddonSet) (time.Durat
 	var next rollout.Decision
 	switch {
 	case invalid != nil:
-		fleet.admit(true)
+		fleet.admit(true, nil)
 	case set.Status.Revision == "": // the first one waits
-		fleet.admit(true)
+		fleet.admit(true, nil)
 		r.publish(ctx, set, selector, nil)
 	default:
 		fleet.granted(&verdict)

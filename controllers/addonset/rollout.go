@@ -61,7 +61,7 @@ func (r *Reconciler) roll(ctx context.Context, set *hubv1.AddonSet, f *fleet, ne
 	}
 	set.Status.Rollout = &out.State
 	r.summarizeFloating(set, strategy.Chosen(), newest)
-	if f.admit(out.Everyone != ""); out.State.WaitingFor != "" {
+	if f.admit(out.Everyone != "", f.coming(set.Status.Revision, out.Starts)); out.State.WaitingFor != "" {
 		f.rollout = "; the rollout waits for " + out.State.WaitingFor
 	}
 	return out, nil

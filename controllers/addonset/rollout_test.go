@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -80,6 +81,30 @@ func TestAskingIsNoExcuse(t *testing.T) {
 	}
 	if err := r.Client.Get(t.Context(), client.ObjectKeyFromObject(asks), asks); err != nil || len(asks.Spec.Removals) != 1 {
 		t.Errorf("%v, granted: %v", err, asks.Spec.Removals)
+	}
+}
+
+// Whoever waits for the set waits for the clusters that are about to start, from the first look at the edit on. A Kustomization with
+// wait: true took the set for Ready in the second before the canary had the revision.
+func TestReadyWaitsForWhoStarts(t *testing.T) {
+	set, _ := rollingSet(t)
+	set.Status.Rollout = &hubv1.RolloutStatus{Revision: "base-1-e3", CompletedRevision: "base-1-e3", Phase: hubv1.RolloutDone}
+	one, canary := clusterOf("canary", map[string]string{"ring": "canary"}, "base-1-e3")
+	two, other := clusterOf("other", nil, "base-1-e3")
+	r := newRoom(t, set, one, canary, two, other)
+	r.starts = enqueue.NewBell(enqueue.Itself)
+	stored := &hubv1.AddonSet{}
+	for range 2 { // the second time the matcher has been told, and the cache does not show it yet
+		if err := r.Client.Get(t.Context(), client.ObjectKeyFromObject(set), stored); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.Reconcile(t.Context(), stored); err != nil {
+			t.Fatal(err)
+		}
+		if c := status.Find(stored, hubv1.ReadyCondition); c.Status != metav1.ConditionFalse || c.Reason != hubv1.ProgressingReason ||
+			!strings.Contains(c.Message, "not yet: canary") || strings.Contains(c.Message, "other") {
+			t.Errorf("Ready is %s %s: %s", c.Status, c.Reason, c.Message)
+		}
 	}
 }
 

@@ -6,18 +6,22 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	fluxmeta "github.com/fluxcd/pkg/apis/meta"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
@@ -40,8 +44,8 @@ type revised struct {
 	// waits says what the next revision waits for; empty if there is none to come. broken is true if Flux cannot read that.
 	waits  string
 	broken bool
-	// undone is true while somebody wants another revision than the newest one: news waits until that is over.
-	undone bool
+	// stopped is true while somebody wants no news.
+	stopped bool
 	// loose names what changes without a revision, and news what upstream has that waits for the end of a rollout.
 	loose, news []string
 	// again is after how long to look again; 0 if only when something happens.
@@ -61,7 +65,7 @@ func (n *revised) text() string {
 // lookAgain returns after how long to look again; 0 if only when something happens. No event tells of the end of a rollout, for which
 // news waits.
 func (n *revised) lookAgain(set *hubv1.AddonSet) time.Duration {
-	if len(n.news) > 0 && !n.undone && !rollout.UnderWay(set.Status.Rollout) {
+	if len(n.news) > 0 && !n.stopped && !rollout.UnderWay(set.Status.Rollout) {
 		return sooner(n.again, time.Second)
 	}
 	return n.again
@@ -78,7 +82,11 @@ func (r *Reconciler) revise(ctx context.Context, set *hubv1.AddonSet, p *compile
 		raw, err := r.snapshot(ctx, set, nil)
 		return &revised{raw: raw}, err
 	}
-	u, err := r.upstream(ctx, set, p, selector, strategy.Pins())
+	in := pin.Input{}
+	if in.Present, in.SameSpec, err = r.pinned(ctx, set); err != nil {
+		return nil, err
+	}
+	u, err := r.upstream(ctx, set, p, selector, in.Present, strategy.Pins())
 	if err != nil {
 		return nil, err
 	}
@@ -91,13 +99,11 @@ func (r *Reconciler) revise(ctx context.Context, set *hubv1.AddonSet, p *compile
 		out.raw, err = r.snapshot(ctx, set, nil)
 		return out, err
 	}
-	in := pin.Input{Floats: u.floats}
-	if in.Present, in.SameSpec, err = r.pinned(ctx, set); err != nil {
+	in.Floats = u.floats
+	if out.stopped, err = r.stopped(ctx, set, out); err != nil {
 		return nil, err
 	}
-	orders := rollout.Read(set.Annotations)
-	out.undone = orders.Undone(set.Status.Revision) != ""
-	in.Hold = out.undone || !strategy.AtOnce() && rollout.UnderWay(set.Status.Rollout)
+	in.Hold = out.stopped || !strategy.AtOnce() && rollout.UnderWay(set.Status.Rollout)
 	next := pin.Next(in)
 	if out.waits, out.broken, out.news = next.Waits, next.Broken, next.News; out.waits == "" {
 		if out.raw, err = r.snapshot(ctx, set, next.Pins); err != nil {
@@ -105,15 +111,42 @@ func (r *Reconciler) revise(ctx context.Context, set *hubv1.AddonSet, p *compile
 		}
 		in.Present = next.Pins
 	}
+	out.loose = append(out.loose, pin.Unheld(u.floats, in.Present)...)
 	set.Status.Sources = followed(set.Namespace, u.floats, in.Present)
 	return out, nil
+}
+
+// stopped returns whether somebody wants no news now: he has paused the set, or wants another revision than the newest one.
+func (r *Reconciler) stopped(ctx context.Context, set *hubv1.AddonSet, n *revised) (bool, error) {
+	if p := set.Spec.Pause; p != nil {
+		if p.Until == nil {
+			return true, nil
+		}
+		if left := p.Until.Sub(r.Clock.Now()); left > 0 {
+			n.again = sooner(n.again, left)
+			return true, nil
+		}
+	}
+	orders := rollout.Read(set.Annotations)
+	to := orders.Undone(set.Status.Revision)
+	if to == "" {
+		return false, nil
+	}
+	err := r.Client.Get(ctx, client.ObjectKey{Namespace: set.Namespace, Name: to}, &appsv1.ControllerRevision{})
+	if apierrors.IsNotFound(err) {
+		return false, nil // nobody can go there
+	}
+	return err == nil, client.IgnoreNotFound(err)
 }
 
 // pinned returns the pins of the newest revision, and whether it holds the present spec. A revision that is not what its name
 // says, or is not in the cache yet, has none.
 func (r *Reconciler) pinned(ctx context.Context, set *hubv1.AddonSet) (pins *compile.Pins, same bool, err error) {
 	revision := &appsv1.ControllerRevision{}
-	err = r.Client.Get(ctx, client.ObjectKey{Namespace: set.Namespace, Name: set.Status.Revision}, revision)
+	key := client.ObjectKey{Namespace: set.Namespace, Name: set.Status.Revision}
+	if err = r.Client.Get(ctx, key, revision); apierrors.IsNotFound(err) && set.Status.Revision != "" {
+		err = r.Live.Get(ctx, key, revision) // it may have been made a moment ago
+	}
 	if set.Status.Revision == "" || apierrors.IsNotFound(err) {
 		return nil, false, nil
 	}
@@ -153,9 +186,9 @@ const (
 
 // upstream finds what the clusters of a set follow upstream. If follow is true, it has Flux read each of that.
 func (r *Reconciler) upstream(ctx context.Context, set *hubv1.AddonSet, p *compile.Program, selector *match.Selector,
-	follow bool) (*upstream, error) {
+	present *compile.Pins, follow bool) (*upstream, error) {
 	u := &upstream{}
-	maps, err := r.configMaps(ctx, set, p, u)
+	maps, err := r.configMaps(ctx, set, p, present, u)
 	if err != nil {
 		return nil, err
 	}
@@ -163,8 +196,7 @@ func (r *Reconciler) upstream(ctx context.Context, set *hubv1.AddonSet, p *compi
 	if err != nil {
 		return nil, err
 	}
-	target := render.Target{HubID: r.Config.HubID, Namespace: set.Namespace, Set: set.Name}
-	found := render.Floating(p, target, clusters, maps)
+	found := r.surveys.of(set, p, render.ChoicesOf(p, clusters), maps, r.Config.HubID)
 	for _, name := range found.Loose {
 		u.say(name)
 	}
@@ -174,7 +206,11 @@ func (r *Reconciler) upstream(ctx context.Context, set *hubv1.AddonSet, p *compi
 			u.say(fmt.Sprintf("%s and %d more: a set can pin %d sources", f.What, len(found.Objects)-i-1, maxFloats))
 			break
 		}
-		one := pin.Float{Key: f.Key(), What: f.What, Needed: f.Needed}
+		one := pin.Float{Key: f.Key(), What: f.What, Used: f.Got, Needed: f.Needed}
+		if follow && f.Object.GetNamespace() != set.Namespace && !p.Platform {
+			// Never, since Floating refuses it: what the hub makes here, it makes with its own rights.
+			return nil, fmt.Errorf("%s is in namespace %s, and the set may use none there", one.What, f.Object.GetNamespace())
+		}
 		if follow {
 			if err := r.read(ctx, f, &one, u); err != nil {
 				return nil, err
@@ -216,7 +252,7 @@ func (u *upstream) lookIn(d time.Duration) {
 }
 
 // configMaps reads the ConfigMaps of variablesFrom.
-func (r *Reconciler) configMaps(ctx context.Context, set *hubv1.AddonSet, p *compile.Program,
+func (r *Reconciler) configMaps(ctx context.Context, set *hubv1.AddonSet, p *compile.Program, present *compile.Pins,
 	u *upstream) (map[string]map[string]string, error) {
 	key, from := client.ObjectKeyFromObject(set), documents.From{Cached: r.Client, Live: r.Live}
 	if len(p.VariablesFrom) == 0 {
@@ -233,13 +269,16 @@ func (r *Reconciler) configMaps(ctx context.Context, set *hubv1.AddonSet, p *com
 		if err != nil {
 			return nil, err
 		}
-		for k, v := range doc.Data {
-			size += len(k) + len(v)
+		raw, err := json.Marshal(doc.Data) // as it is stored: it may be several times as long
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", what, err)
 		}
-		if size > maxPinned {
-			u.say(fmt.Sprintf("variablesFrom: %s, whose data are too large for a revision: %d KiB are the most", what, maxPinned>>10))
-			break
+		if size+len(raw) > maxPinned {
+			u.say(fmt.Sprintf("variablesFrom: %s, whose data are too large for a revision: %d KiB are the most for all", what, maxPinned>>10))
+			maps[v.Name] = doc.Data
+			continue
 		}
+		size += len(raw)
 		one := pin.Float{Key: v.Name, ConfigMap: true, What: what, Needed: true, Known: doc.Found || v.Optional, Data: doc.Data}
 		if doc.Found && one.Data == nil {
 			one.Data = map[string]string{}
@@ -248,6 +287,9 @@ func (r *Reconciler) configMaps(ctx context.Context, set *hubv1.AddonSet, p *com
 			one.Why = fmt.Sprintf("it is not in namespace %q; make it, or write optional: true", set.Namespace)
 		}
 		maps[v.Name] = one.Data
+		if data, ok := present.ConfigMap(v.Name); ok && !one.Known {
+			maps[v.Name] = data // the next revision keeps it, so it decides what that follows
+		}
 		u.floats = append(u.floats, one)
 	}
 	return maps, nil
@@ -310,12 +352,56 @@ func artifact(f *render.Float, obj source) (upstream, why string) {
 		if err != nil {
 			return "", err.Error()
 		}
-		return upstream, ""
+		return upstream, failure(obj)
 	}
+	return "", failure(obj)
+}
+
+// failure returns why a source fails; "" if it does not.
+func failure(obj source) string {
 	if c := apimeta.FindStatusCondition(obj.GetConditions(), hubv1.ReadyCondition); c != nil && c.Status == metav1.ConditionFalse {
-		return "", c.Message
+		return c.Message
 	}
-	return "", ""
+	return ""
+}
+
+// surveys remembers what each set follows: to find it costs as much as to render some clusters.
+type surveys struct {
+	mu  sync.Mutex
+	all map[types.NamespacedName]survey
+}
+
+type survey struct {
+	program *compile.Program
+	choices string
+	maps    map[string]map[string]string
+	found   render.Floats
+}
+
+// of returns what the clusters of a set follow. Nobody may change it.
+func (s *surveys) of(set *hubv1.AddonSet, p *compile.Program, clusters render.Choices, maps map[string]map[string]string,
+	hub string) render.Floats {
+	key := client.ObjectKeyFromObject(set)
+	s.mu.Lock()
+	last, ok := s.all[key]
+	s.mu.Unlock()
+	if ok && last.program == p && last.choices == clusters.Key && equality.Semantic.DeepEqual(last.maps, maps) {
+		return last.found
+	}
+	found := render.Floating(p, render.Target{HubID: hub, Namespace: set.Namespace, Set: set.Name}, clusters, maps)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.all == nil {
+		s.all = map[types.NamespacedName]survey{}
+	}
+	s.all[key] = survey{p, clusters.Key, maps, found}
+	return found
+}
+
+func (s *surveys) forget(set types.NamespacedName) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.all, set)
 }
 
 // followed says what a set follows, and what its newest revision holds of it.

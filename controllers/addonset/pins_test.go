@@ -183,6 +183,109 @@ func TestPins(t *testing.T) {
 	}
 }
 
+// edit changes the set's spec.
+func (r *pinRoom) edit(change func(*hubv1.AddonSet)) {
+	r.t.Helper()
+	set := &hubv1.AddonSet{}
+	if err := r.api.Get(r.t.Context(), client.ObjectKey{Namespace: "flux-system", Name: "base"}, set); err != nil {
+		r.t.Fatal(err)
+	}
+	change(set)
+	if err := r.api.Update(r.t.Context(), set); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// TestPinsOfATenant: a set outside the platform namespaces has nothing made elsewhere, whatever its expressions give.
+func TestPinsOfATenant(t *testing.T) {
+	r := newPinRoom(t)
+	set := &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: "evil", UID: "evil", Generation: 1, Finalizers: []string{hubv1.AddonSetFinalizer}}}
+	set.Spec.SelectAll, set.Spec.Rollout = true, &hubv1.Rollout{}
+	set.Spec.Addons = []hubv1.Addon{{Name: "hello", AddonBody: hubv1.AddonBody{HelmRelease: &apiextensionsv1.JSON{Raw: []byte(
+		`{"chart":{"spec":{"chart":"hello","version":"1.x","sourceRef":{"kind":"HelmRepository","name":"private","namespace":"<< 'flux-system' >>"}}}}`)}}}}
+	if err := r.api.Create(t.Context(), set); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Reconcile(t.Context(), set); err != nil {
+		t.Fatal(err)
+	}
+	list := &sourcev1.HelmChartList{}
+	if err := r.api.List(t.Context(), list); err != nil || len(list.Items) > 0 {
+		t.Errorf("%d charts: %v", len(list.Items), err)
+	}
+	if c := status.Find(set, hubv1.RolloutEnforcedCondition); c == nil || c.Status != metav1.ConditionFalse {
+		t.Errorf("it says %+v", c)
+	}
+}
+
+// TestPinsThatAreNotThereYet: while the newest revision holds nothing, the set does not say that everything goes through the waves.
+func TestPinsThatAreNotThereYet(t *testing.T) {
+	r := newPinRoom(t)
+	r.edit(func(s *hubv1.AddonSet) { s.Spec.Rollout.Sources = hubv1.FollowSources })
+	r.look()
+	r.edit(func(s *hubv1.AddonSet) { s.Spec.Rollout.Sources = hubv1.PinSources })
+	want := func(set *hubv1.AddonSet) {
+		t.Helper()
+		if c := status.Find(set, hubv1.RolloutEnforcedCondition); c == nil || c.Status != metav1.ConditionFalse {
+			t.Errorf("it says %+v", c)
+		}
+	}
+	set, _ := r.look()
+	want(set)
+	r.phase(set, hubv1.RolloutSoaking)
+	r.upstream("1.0.0")
+	set, _ = r.look()
+	want(set)
+}
+
+// TestPinsAndPeople: who pauses a set wants no news; who undoes it to what does not exist wants nothing.
+func TestPinsAndPeople(t *testing.T) {
+	r := newPinRoom(t)
+	r.look()
+	r.upstream("1.0.0")
+	set, _ := r.look()
+	r.edit(func(s *hubv1.AddonSet) { s.Spec.Pause = &hubv1.RolloutPause{Reason: "freeze"} })
+	r.upstream("1.1.0")
+	_, pins := r.look()
+	r.wantVersion(pins, "1.0.0", "blue")
+	r.edit(func(s *hubv1.AddonSet) {
+		s.Spec.Pause, s.Annotations = nil, map[string]string{hubv1.UndoAnnotation: set.Status.Revision + "/nowhere"}
+	})
+	set, _ = r.look() // the rollout is paused until now
+	_, pins = r.look()
+	r.wantVersion(pins, "1.1.0", "blue")
+}
+
+// TestLargeConfigMap: what a revision cannot hold is said, and holds up nothing else.
+func TestLargeConfigMap(t *testing.T) {
+	r := newPinRoom(t)
+	r.edit(func(s *hubv1.AddonSet) {
+		s.Spec.VariablesFrom = append(s.Spec.VariablesFrom, hubv1.VariablesSource{ConfigMap: "second"})
+	})
+	for name, text := range map[string]string{"colors": strings.Repeat("<", maxPinned/4), "second": "x"} {
+		m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: name}, Data: map[string]string{"color": text}}
+		if err := r.api.Update(t.Context(), m); client.IgnoreNotFound(err) != nil {
+			t.Fatal(err)
+		} else if err != nil {
+			if err := r.api.Create(t.Context(), m); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	r.look()
+	r.upstream("1.0.0")
+	set, pins := r.look()
+	if _, ok := pins.ConfigMap("colors"); ok {
+		t.Error("the large one is in the revision")
+	}
+	if data, _ := pins.ConfigMap("second"); data["color"] != "x" {
+		t.Errorf("the other one: %v", data)
+	}
+	if c := status.Find(set, hubv1.RolloutEnforcedCondition); c == nil || !strings.Contains(c.Message, "ConfigMap colors, whose data are too large") {
+		t.Errorf("it says %+v", c)
+	}
+}
+
 // TestPinsOfAForger: a revision that the hub did not make says nothing of what the next one holds.
 func TestPinsOfAForger(t *testing.T) {
 	r := newPinRoom(t)

@@ -57,6 +57,7 @@ type Reconciler struct {
 	Shared *sharedobjects.Keeper
 
 	documents documents.Reader
+	surveys   surveys
 	registry  registry
 	lately    lately
 	// changed wakes the matcher for every cluster in reach of a set, and starts for one cluster.
@@ -250,6 +251,7 @@ func (r *Reconciler) finalize(ctx context.Context, set *hubv1.AddonSet) error {
 	r.registry.drop(key)
 	r.lately.note(key, nil)
 	r.documents.Forget(key)
+	r.surveys.forget(key)
 	return apply.RemoveFinalizer(ctx, r.Client, set, hubv1.AddonSetFinalizer)
 }
 

@@ -28,7 +28,7 @@ func (r *Reconciler) roll(ctx context.Context, set *hubv1.AddonSet, f *fleet, ne
 	if err != nil {
 		return rollout.Decision{}, err // compile has checked it
 	}
-	strategy = strategy.For(len(f.clusters))
+	strategy = strategy.For(len(f.clusters), set.Status.Rollout)
 	revisions, err := r.revisions(ctx, r.Client, set)
 	if err != nil {
 		return rollout.Decision{}, err
@@ -125,7 +125,11 @@ func (r *Reconciler) summarizeFloating(set *hubv1.AddonSet, chosen bool, newest 
 		message = "these may change without a new revision, on all clusters at once: " + status.List(newest.loose, 5)
 	}
 	if len(newest.news) > 0 {
-		message += "; upstream has news, which waits for the end of this rollout: " + status.List(newest.news, 3)
+		until := "for the end of this rollout"
+		if newest.stopped {
+			until = "while the set is paused, or its newest revision undone"
+		}
+		message += "; upstream has news, which waits " + until + ": " + status.List(newest.news, 3)
 	}
 	status.Set(set, hubv1.RolloutEnforcedCondition, enforced, reason, message, r.Clock.Now())
 }

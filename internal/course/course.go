@@ -97,7 +97,7 @@ func (in *Input) engine(clusters []rollout.Cluster, fresh int) (rollout.Input, e
 	if err != nil {
 		return rollout.Input{}, err
 	}
-	strategy = strategy.For(len(clusters) + fresh)
+	strategy = strategy.For(len(clusters)+fresh, in.Set.Status.Rollout)
 	return rollout.Input{
 		Set: in.key(), Strategy: strategy, Pause: in.Set.Spec.Pause, Orders: rollout.Read(in.Set.Annotations),
 		Revision: in.Set.Status.Revision, State: in.Set.Status.Rollout, Clusters: clusters, Now: in.Now,

@@ -69,7 +69,7 @@ func (in *Input) present(seen string) (hubv1.RolloutStatus, *rollout.Strategy, e
 		return is, nil, in.refuse("%s", err)
 	}
 	if c := in.Set.Status.Clusters; c != nil {
-		strategy = strategy.For(int(c.Matched))
+		strategy = strategy.For(int(c.Matched), in.Set.Status.Rollout)
 	}
 	return is, strategy, nil
 }

@@ -26,8 +26,8 @@ type Float struct {
 	ConfigMap bool
 	// What says what it is, for people.
 	What string
-	// Needed is true if a cluster of the set gets it.
-	Needed bool
+	// Used is true if a cluster of the set gets it. Needed is true if no revision may be made without it.
+	Used, Needed bool
 	// Upstream is what it has now; empty if that is not known. Why says why not; empty while Flux is at work.
 	Upstream, Why string
 	// Data of a ConfigMap; nil if it does not exist. Known is false if that is not known.
@@ -113,32 +113,52 @@ type Output struct {
 //
 // An edit of the set takes what upstream has now. While the present revision is on its way, upstream news waits for its end:
 // otherwise a branch with a commit every ten minutes would never get past a canary that soaks for an hour. What upstream
-// does not show now keeps its pin, so a source that fails changes nothing. What was never seen is waited for, if a cluster
-// needs it: a chart that does not exist breaks no cluster.
+// does not show now keeps its pin, so a source that fails changes nothing. What was never seen is waited for, if it is
+// needed: a chart that does not exist breaks no cluster. What is not needed makes no revision by itself.
 func Next(in Input) Output {
 	if in.SameSpec && in.Hold {
 		out := Output{Pins: in.Present.Clone()}
 		for i := range in.Floats {
-			if f := &in.Floats[i]; f.isNews(in.Present) {
+			if f := &in.Floats[i]; f.holds(in.Present) && f.isNews(in.Present) {
 				out.News = append(out.News, f.What)
 			}
 		}
 		return out
 	}
 	out := Output{Pins: (*compile.Pins)(nil).Clone()}
-	if in.SameSpec {
-		out.Pins = in.Present.Clone() // a cluster that left may come back, and its pin with it
-	}
+	changed := !in.SameSpec
 	for i := range in.Floats {
 		f := &in.Floats[i]
 		switch {
 		case f.take(out.Pins):
+			changed = changed || f.Needed && f.isNews(in.Present)
 		case f.keep(in.Present, out.Pins):
-		case out.Waits != "" && (out.Broken || f.Why == ""):
-		case f.Why == "": // also one that no cluster needs: otherwise it would be a revision of its own a moment later
+		case !f.Needed: // it concerns few clusters, or none: nobody waits for it
+		case f.Why == "" && out.Waits == "":
 			out.Waits = "Flux to read " + f.What
-		case f.Needed:
+		case f.Why != "" && !out.Broken:
 			out.Waits, out.Broken = f.What+": "+f.Why, true
+		}
+	}
+	if !changed && out.Waits == "" && sameMaps(out.Pins, in.Present) {
+		out.Pins = in.Present.Clone()
+	}
+	return out
+}
+
+// sameMaps returns whether two pins hold the same ConfigMaps. One may have become too large to be held.
+func sameMaps(a, b *compile.Pins) bool {
+	maps := func(p *compile.Pins) *compile.Pins { return &compile.Pins{ConfigMaps: p.Clone().ConfigMaps} }
+	return maps(a).Equal(maps(b))
+}
+
+// Unheld names what clusters get and a revision does not hold.
+func Unheld(floats []Float, pins *compile.Pins) []string {
+	var out []string
+	for i := range floats {
+		f := &floats[i]
+		if (f.ConfigMap || f.Used) && !f.holds(pins) {
+			out = append(out, f.What)
 		}
 	}
 	return out
@@ -215,6 +235,12 @@ func hash(data map[string]string) string {
 		parts = append(parts, k, data[k])
 	}
 	return identity.Hash(12, parts...)
+}
+
+// holds returns whether a revision holds anything of it.
+func (f *Float) holds(pins *compile.Pins) bool {
+	_, ok := pins.ConfigMap(f.Key)
+	return f.ConfigMap && ok || !f.ConfigMap && pins.Source(f.Key) != ""
 }
 
 // isNews returns whether upstream has something else than a revision.

@@ -52,7 +52,7 @@ func TestNext(t *testing.T) {
 	const chart = "HelmChart/flux-system/x"
 	has := func(version string) *compile.Pins { return &compile.Pins{Sources: map[string]string{chart: version}} }
 	float := func(upstream, why string) pin.Float {
-		return pin.Float{Key: chart, What: "chart x", Needed: true, Upstream: upstream, Why: why}
+		return pin.Float{Key: chart, What: "chart x", Used: true, Needed: true, Upstream: upstream, Why: why}
 	}
 	unneeded := func(f pin.Float) pin.Float { f.Needed = false; return f }
 	colors := func(data map[string]string) pin.Float {
@@ -62,13 +62,18 @@ func TestNext(t *testing.T) {
 		in   pin.Input
 		want pin.Output
 	}{
-		"First":           {pin.Input{Floats: []pin.Float{float("1.0.0", "")}}, pin.Output{Pins: has("1.0.0")}},
-		"FluxIsAtWork":    {pin.Input{Floats: []pin.Float{float("", "")}}, pin.Output{Pins: &compile.Pins{}, Waits: "Flux to read chart x"}},
-		"DoesNotExist":    {pin.Input{Floats: []pin.Float{float("", "no such chart")}}, pin.Output{Pins: &compile.Pins{}, Waits: "chart x: no such chart", Broken: true}},
-		"NobodyNeedsIt":   {pin.Input{Floats: []pin.Float{unneeded(float("", "no such chart"))}}, pin.Output{Pins: &compile.Pins{}}},
-		"UnneededAtWork":  {pin.Input{Floats: []pin.Float{unneeded(float("", ""))}}, pin.Output{Pins: &compile.Pins{}, Waits: "Flux to read chart x"}},
-		"BrokenComesLast": {pin.Input{Floats: []pin.Float{unneeded(float("", "")), {Key: "a", What: "a", Needed: true, Why: "broken"}}}, pin.Output{Pins: &compile.Pins{}, Waits: "a: broken", Broken: true}},
-		"News":            {pin.Input{Present: has("1.0.0"), SameSpec: true, Floats: []pin.Float{float("1.1.0", "")}}, pin.Output{Pins: has("1.1.0")}},
+		"First":          {pin.Input{Floats: []pin.Float{float("1.0.0", "")}}, pin.Output{Pins: has("1.0.0")}},
+		"FluxIsAtWork":   {pin.Input{Floats: []pin.Float{float("", "")}}, pin.Output{Pins: &compile.Pins{}, Waits: "Flux to read chart x"}},
+		"DoesNotExist":   {pin.Input{Floats: []pin.Float{float("", "no such chart")}}, pin.Output{Pins: &compile.Pins{}, Waits: "chart x: no such chart", Broken: true}},
+		"NobodyNeedsIt":  {pin.Input{Floats: []pin.Float{unneeded(float("", "no such chart"))}}, pin.Output{Pins: &compile.Pins{}}},
+		"UnneededAtWork": {pin.Input{Floats: []pin.Float{unneeded(float("", ""))}}, pin.Output{Pins: &compile.Pins{}}},
+		"UnneededNews":   {pin.Input{Present: has("1.0.0"), SameSpec: true, Floats: []pin.Float{unneeded(float("1.1.0", ""))}}, pin.Output{Pins: has("1.0.0")}},
+		"UnneededNewsWithOthers": {pin.Input{Present: has("1.0.0"), SameSpec: true, Floats: []pin.Float{unneeded(float("1.1.0", "")), colors(map[string]string{"a": "b"})}},
+			pin.Output{Pins: &compile.Pins{Sources: has("1.1.0").Sources, ConfigMaps: map[string]map[string]string{"colors": {"a": "b"}}}}},
+		"MapGotTooLarge":            {pin.Input{Present: &compile.Pins{ConfigMaps: map[string]map[string]string{"colors": {"a": "b"}}}, SameSpec: true}, pin.Output{Pins: &compile.Pins{}}},
+		"NothingHeldDuringARollout": {pin.Input{Present: &compile.Pins{}, SameSpec: true, Hold: true, Floats: []pin.Float{float("1.1.0", "")}}, pin.Output{Pins: &compile.Pins{}}},
+		"BrokenComesLast":           {pin.Input{Floats: []pin.Float{unneeded(float("", "")), {Key: "a", What: "a", Needed: true, Why: "broken"}}}, pin.Output{Pins: &compile.Pins{}, Waits: "a: broken", Broken: true}},
+		"News":                      {pin.Input{Present: has("1.0.0"), SameSpec: true, Floats: []pin.Float{float("1.1.0", "")}}, pin.Output{Pins: has("1.1.0")}},
 		"NewsDuringARollout": {pin.Input{Present: has("1.0.0"), SameSpec: true, Hold: true, Floats: []pin.Float{float("1.1.0", "")}},
 			pin.Output{Pins: has("1.0.0"), News: []string{"chart x"}}},
 		"NoNewsDuringARollout": {pin.Input{Present: has("1.0.0"), SameSpec: true, Hold: true, Floats: []pin.Float{float("1.0.0", "")}}, pin.Output{Pins: has("1.0.0")}},
@@ -96,6 +101,15 @@ func TestNext(t *testing.T) {
 				t.Errorf("the present pins have changed: %+v", tc.in.Present)
 			}
 		})
+	}
+}
+
+func TestUnheld(t *testing.T) {
+	floats := []pin.Float{{Key: "HelmChart/a/b", What: "used", Used: true}, {Key: "HelmChart/a/c", What: "held", Used: true}, {Key: "HelmChart/a/d", What: "unused"},
+		{Key: "m", ConfigMap: true, What: "map"}}
+	got := pin.Unheld(floats, &compile.Pins{Sources: map[string]string{"HelmChart/a/c": "1.0.0"}})
+	if diff := cmp.Diff([]string{"used", "map"}, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
 	}
 }
 

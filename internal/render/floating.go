@@ -25,8 +25,13 @@ type Float struct {
 	Repository *Shared
 	// What says what it follows, for people.
 	What string
-	// Needed is true if a cluster gets it.
+	// Needed is true if a cluster gets it, and the set's author has written it down. What only comes of several overlays that meet on
+	// a cluster may be a mistake: it concerns that cluster alone.
 	Needed bool
+
+	// Got is true if a cluster gets it.
+	Got     bool
+	written bool
 }
 
 // Key is how compile.Pins name it.
@@ -44,80 +49,124 @@ type Floats struct {
 	Loose []string
 }
 
-// Floating finds what changes without a new revision on the clusters with some labels. configMaps are the data of
+// Choices are the different choices of overlays that some clusters have, in a fixed order. Two clusters with the same choice follow
+// the same upstream.
+type Choices struct {
+	all []choice
+	// More says that there are more than are told apart.
+	More bool
+	// Key tells these choices from others.
+	Key string
+}
+
+// choice is the overlays that the labels of a cluster choose, by index, and those that have a condition beside.
+type choice struct{ sure, maybe []int }
+
+// maxChoices and maxConditions are how many choices, and how many overlays with conditions in one, are told apart.
+const maxChoices, maxConditions = 256, 4
+
+// ChoicesOf returns the choices of clusters with some labels.
+func ChoicesOf(p *compile.Program, clusters []labels.Set) Choices {
+	found := map[string]choice{}
+	for _, set := range clusters {
+		var c choice
+		for i := range p.Overlays {
+			o := &p.Overlays[i]
+			switch {
+			case o.Selector != nil && !o.Selector.Matches(set):
+			case o.When != nil:
+				c.maybe = append(c.maybe, i)
+			default:
+				c.sure = append(c.sure, i)
+			}
+		}
+		found[fmt.Sprint(c.sure, c.maybe)] = c
+	}
+	var out Choices
+	keys := slices.Sorted(maps.Keys(found))
+	if out.More = len(keys) > maxChoices; out.More {
+		keys = keys[:maxChoices]
+	}
+	for _, key := range keys {
+		out.all = append(out.all, found[key])
+	}
+	out.Key = strings.Join(keys, ";")
+	return out
+}
+
+// Floating finds what changes without a new revision on clusters with some choices of overlays. configMaps are the data of
 // variablesFrom. What a cluster's own overrides and variables decide is none of it: they decide neither charts nor sources.
 //
-// Beside what the clusters get, it looks at what a cluster would get that has none of the overlays, or only one: a new cluster
-// mostly is one of these, and what it gets is then known before.
-func Floating(p *compile.Program, t Target, clusters []labels.Set, configMaps map[string]map[string]string) Floats {
+// Beside what the clusters get, it looks at what a cluster would get that has none of the overlays, or only one: that is what the
+// set's author has written down, and what most new clusters get.
+func Floating(p *compile.Program, t Target, clusters Choices, configMaps map[string]map[string]string) Floats {
 	unpinned := *p
 	unpinned.Pins = &compile.Pins{ConfigMaps: configMaps}
-	f := finder{program: &unpinned, target: t, seen: map[string]bool{}}
-	for _, set := range clusters {
-		sure, maybe := layering(p, set)
-		f.layered(sure, maybe)
+	f := finder{program: &unpinned, target: t, seen: map[string]bool{}, found: map[string]*Float{}, loose: map[string]bool{},
+		plain: map[string][]string{}, budgets: newBudgets()}
+	if clusters.More {
+		f.say("overlays", "more than %d choices of them are not told apart", maxChoices)
 	}
-	f.likely = true
-	f.layered(nil, nil)
+	f.look(nil, true)
 	for i := range p.Overlays {
-		f.layered([]int{i}, nil)
+		f.look([]int{i}, true)
 	}
-	return f.found
-}
-
-// layering returns the overlays that the labels of a cluster choose, and those that have a condition beside.
-func layering(p *compile.Program, set labels.Set) (sure, maybe []int) {
-	for i := range p.Overlays {
-		o := &p.Overlays[i]
-		switch {
-		case o.Selector != nil && !o.Selector.Matches(set):
-		case o.When != nil:
-			maybe = append(maybe, i)
-		default:
-			sure = append(sure, i)
-		}
+	for _, c := range clusters.all {
+		f.layered(c)
 	}
-	return sure, maybe
+	return f.floats()
 }
-
-// maxConditions is how many overlays with conditions of one cluster are told apart.
-const maxConditions = 4
 
 // layered looks at all clusters that surely have some overlays, and maybe others.
-func (f *finder) layered(sure, maybe []int) {
-	if len(maybe) > maxConditions {
+func (f *finder) layered(c choice) {
+	if len(c.maybe) > maxConditions {
 		f.say("overlays", "more than %d with a condition for one cluster", maxConditions)
-		maybe = nil
+		c.maybe = nil
 	}
-	for mask := range 1 << len(maybe) {
-		overlays := slices.Clone(sure)
-		for i, overlay := range maybe {
+	for mask := range 1 << len(c.maybe) {
+		overlays := slices.Clone(c.sure)
+		for i, overlay := range c.maybe {
 			if mask&(1<<i) != 0 {
 				overlays = append(overlays, overlay)
 			}
 		}
 		slices.Sort(overlays)
-		f.needed = !f.likely && len(maybe) == 0
+		f.needed = len(c.maybe) == 0
 		if key := fmt.Sprint(f.needed, overlays); !f.seen[key] && !f.seen[fmt.Sprint(true, overlays)] {
 			f.seen[key] = true
-			f.look(overlays)
+			f.look(overlays, false)
 		}
 	}
 }
 
-// look looks at a cluster that has some overlays.
-func (f *finder) look(overlays []int) {
+// look looks at a cluster that has some overlays. written is true if that is what the set's author has written down: none, or one.
+func (f *finder) look(overlays []int, written bool) {
 	p := f.program
-	f.renderer = &renderer{p: p, t: f.target, in: &Input{}, out: &Result{}, sources: map[string]*Shared{}, team: p.Team, budgets: newBudgets()}
+	f.renderer = &renderer{p: p, t: f.target, in: &Input{}, out: &Result{}, sources: map[string]*Shared{}, team: p.Team, budgets: f.budgets}
 	_ = f.readConfigMaps() // what cannot be read makes expressions fail, which is said there
+	named, all := map[string]bool{}, len(overlays) == 0
 	for _, i := range overlays {
-		f.overlays = append(f.overlays, &p.Overlays[i])
+		o := &p.Overlays[i]
+		f.overlays = append(f.overlays, o)
+		all = all || len(o.Variables) > 0
+		for name := range o.Addons {
+			named[name] = true
+		}
 	}
 	f.own = f.newScope(&f.budgets.own, nil, nil)
-	f.scope = f.own
+	f.scope, f.written = f.own, written
 	for i := range p.Addons {
-		f.addon(&p.Addons[i])
+		a := &p.Addons[i]
+		if all || named[a.Name] {
+			f.now = a.Name
+			f.addon(a)
+			continue
+		}
+		for _, key := range f.plain[a.Name] { // as without overlays, where it was found
+			f.found[key].Got = f.found[key].Got || f.needed
+		}
 	}
+	f.budgets = f.renderer.budgets
 }
 
 // finder collects what floats.
@@ -125,19 +174,40 @@ type finder struct {
 	*renderer // of the cluster that it looks at now
 	program   *compile.Program
 	target    Target
-	found     Floats
-	// seen are the choices of overlays that it has looked at.
-	seen map[string]bool
-	// likely is true once the clusters have been looked at. needed is true if a cluster gets what is found now.
-	likely, needed bool
+	found     map[string]*Float
+	loose     map[string]bool
+	// plain are the keys of what each add-on follows without overlays; now is the add-on that it looks at.
+	plain map[string][]string
+	now   string
+	// seen are the choices of overlays that it has looked at. budgets are for all looks together.
+	seen    map[string]bool
+	budgets budgets
+	// needed is true if a cluster gets what is found now, and written if the set's author has written it down.
+	needed, written bool
+}
+
+// floats returns what was found, in a fixed order: what is needed first.
+func (f *finder) floats() Floats {
+	out := Floats{Loose: slices.Sorted(maps.Keys(f.loose))}
+	for _, key := range slices.Sorted(maps.Keys(f.found)) {
+		one := f.found[key]
+		one.Needed = one.Got && one.written
+		out.Objects = append(out.Objects, *one)
+	}
+	slices.SortStableFunc(out.Objects, func(a, b Float) int { return order(a.Got) - order(b.Got) })
+	return out
+}
+
+func order(first bool) int {
+	if first {
+		return 0
+	}
+	return 1
 }
 
 // say names what no revision can hold, if a cluster may get it.
 func (f *finder) say(path, format string, args ...any) {
-	text := path + ": " + fmt.Sprintf(format, args...)
-	if !slices.Contains(f.found.Loose, text) {
-		f.found.Loose = append(f.found.Loose, text)
-	}
+	f.loose[path+": "+fmt.Sprintf(format, args...)] = true
 }
 
 // decisive are the fields of a body that decide which chart or source an add-on has, and how often Flux looks for a new one.
@@ -145,6 +215,16 @@ var decisive = []string{"chart", "chartRef", "sourceRef", "interval"}
 
 func (f *finder) addon(a *compile.Addon) {
 	path := "addons[" + a.Name + "]." + compile.Field(a.Kind)
+	if a.When != nil {
+		yes, _, err := condition(f.scope, a.When)
+		if err == nil && !yes {
+			return
+		}
+		if needed := f.needed; err != nil { // it depends on the cluster
+			f.needed = false
+			defer func() { f.needed = needed }()
+		}
+	}
 	l, errs := f.layers(a, nil)
 	if l.excluded != "" {
 		return
@@ -170,11 +250,28 @@ func (f *finder) addon(a *compile.Addon) {
 		}
 		return
 	}
+	if why := f.refused(a, body); why != "" {
+		f.say(path, "%s", why)
+		return
+	}
 	if f.p.UsesOrigin() && differs(plain) {
 		f.say(path, "an expression beside others that read the cluster's origin")
 		return
 	}
 	f.sourcesOf(a, path, body)
+}
+
+// refused says which source a body may not name, as when it is rendered: expressions and patches may have written what the set could not.
+func (f *finder) refused(a *compile.Addon, body map[string]any) string {
+	for _, ref := range fluxspec.AllReferences(a.Kind, body) {
+		if _, ours := f.p.Own(ref); !ours && f.team.RestrictsSources() {
+			return compile.NotOwned(f.team, ref)
+		}
+		if namespace, said := ref.Ref["namespace"]; said && namespace != f.target.Namespace && !f.p.Platform {
+			return fmt.Sprintf("refers to namespace %v, which a set outside the platform namespaces may not", namespace)
+		}
+	}
+	return ""
 }
 
 // differs returns whether a value holds an expression.
@@ -222,6 +319,12 @@ func (f *finder) sourcesOf(a *compile.Addon, path string, body map[string]any) {
 			f.say(path+"."+ref.Path, "%v %v, which is not one of spec.sources", kind, ref.Ref["name"])
 		}
 	}
+	for _, p := range fluxspec.Check(a.Kind, body, f.author()) {
+		if field, _, _ := strings.Cut(p.Path, "."); slices.Contains(decisive, field) {
+			f.say(path+"."+p.Path, "%s", p.Message)
+			return
+		}
+	}
 	if a.Kind != fluxspec.HelmReleaseKind {
 		return
 	}
@@ -239,17 +342,22 @@ func (f *finder) sourcesOf(a *compile.Addon, path string, body map[string]any) {
 }
 
 func (f *finder) add(one Float) {
-	one.Needed = f.needed
-	at := slices.IndexFunc(f.found.Objects, func(o Float) bool { return o.Key() == one.Key() })
-	if at < 0 {
-		f.found.Objects = append(f.found.Objects, one)
-		return
+	there := f.found[one.Key()]
+	if there == nil {
+		there = &one
+		f.found[one.Key()] = there
 	}
-	f.found.Objects[at].Needed = f.found.Objects[at].Needed || f.needed
+	if len(f.overlays) == 0 {
+		f.plain[f.now] = append(f.plain[f.now], one.Key())
+	}
+	there.Got, there.written = there.Got || f.needed, there.written || f.written
 }
 
 // ownSource looks at one of the set's own sources.
 func (f *finder) ownSource(path, name string, s *Shared) {
+	if include, _, _ := unstructured.NestedSlice(s.Object.Object, "spec", "include"); len(include) > 0 {
+		f.say(path, "%s %s, which includes others", s.Object.GetKind(), name)
+	}
 	if !follows(s.Object) {
 		return
 	}

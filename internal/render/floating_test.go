@@ -3,6 +3,8 @@
 package render_test
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,6 +17,7 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/expression"
+	"github.com/chandler-hub/chandler/internal/fluxspec"
 	"github.com/chandler-hub/chandler/internal/render"
 )
 
@@ -43,24 +46,24 @@ func TestFloating(t *testing.T) {
 		spec     string
 		clusters []labels.Set
 		maps     map[string]map[string]string
-		// what floats; a star marks what a cluster needs.
+		// what floats; + marks what a cluster gets, and * what no revision is made without.
 		floats, loose []string
 	}{
 		"ExactChart":      {spec: of("version: 1.2.3,", "", "")},
 		"ExactChartWithV": {spec: of("version: v1.2.3,", "", "")},
 		"Range":           {spec: of("version: 1.x,", "", ""), floats: []string{"chart x 1.x of HelmRepository charts"}},
 		"NoVersion": {spec: of("", "", ""), clusters: []labels.Set{nil},
-			floats: []string{"*chart x * of HelmRepository charts"}},
+			floats: []string{"+*chart x * of HelmRepository charts"}},
 		"OverlayWithARange": {spec: of("version: 1.2.3,", "", `, overlays: [{name: o, clusterSelector: {matchLabels: {region: eu}},
 			addons: [{name: a, helmRelease: {chart: {spec: {version: ">1"}}}}]}]`), clusters: []labels.Set{nil},
 			floats: []string{"chart x >1 of HelmRepository charts"}},
 		"OverlayOfACluster": {spec: of("version: 1.2.3,", "", `, overlays: [{name: o, clusterSelector: {matchLabels: {region: eu}},
 			addons: [{name: a, helmRelease: {chart: {spec: {version: ">1"}}}}]}]`), clusters: []labels.Set{nil, eu},
-			floats: []string{"*chart x >1 of HelmRepository charts"}},
+			floats: []string{"+*chart x >1 of HelmRepository charts"}},
 		"TwoOverlaysTogether": {spec: of("version: 1.x,", "", `, overlays: [
 			{name: o, clusterSelector: {matchLabels: {region: eu}}, addons: [{name: a, helmRelease: {chart: {spec: {version: 2.x}}}}]},
 			{name: p, clusterSelector: {matchLabels: {region: eu}}, addons: [{name: a, helmRelease: {chart: {spec: {chart: z}}}}]}]`),
-			clusters: []labels.Set{eu}, floats: []string{"*chart z 2.x of HelmRepository charts", "chart x 1.x of HelmRepository charts",
+			clusters: []labels.Set{eu}, floats: []string{"+chart z 2.x of HelmRepository charts", "chart x 1.x of HelmRepository charts",
 				"chart x 2.x of HelmRepository charts", "chart z 1.x of HelmRepository charts"}},
 		"OverlayWithACondition": {spec: of("version: 1.x,", "", `, overlays: [{name: o, when: "<< cluster.nodes > 3 >>",
 			addons: [{name: a, helmRelease: {chart: {spec: {version: 2.x}}}}]}]`), clusters: []labels.Set{eu},
@@ -76,6 +79,16 @@ func TestFloating(t *testing.T) {
 		"ExpressionOfTheOrigin": {spec: of(`version: "<< vars.v >>",`, "", `, variables: {v: '<< has(origin.spec) ? "1.2.3" : "1.2.4" >>'}`),
 			loose: []string{"addons[a].helmRelease: an expression beside others that read the cluster's origin"}},
 		"ExpressionElsewhere": {spec: of("version: 1.x,", `, values: {name: "<< cluster.name >>"}`, ""), floats: []string{"chart x 1.x of HelmRepository charts"}},
+		"OverlayThatNamesIt": {spec: of("version: 1.x,", "", `, overlays: [{name: o, clusterSelector: {matchLabels: {region: eu}},
+			addons: [{name: a, helmRelease: {values: {a: 1}}}]}]`), clusters: []labels.Set{eu}, floats: []string{"+*chart x 1.x of HelmRepository charts"}},
+		"OverlayOfAnother": {spec: `{addons: [{name: a, helmRelease: {chart: {spec: {chart: x, version: 1.x, sourceRef: {kind: HelmRepository, name: charts}}}}}, {name: b, manifests: {manifestsFrom: [{kind: ConfigMap, name: m}]}}],
+			overlays: [{name: o, clusterSelector: {matchLabels: {region: eu}}, addons: [{name: b, exclude: true}]}]}`, clusters: []labels.Set{eu},
+			loose: []string{"addons[b].manifests.manifestsFrom: ConfigMap m"}, floats: []string{"+*chart x 1.x of HelmRepository charts"}},
+		"NeverDelivered": {spec: strings.Replace(of("version: 1.x,", "", ""), "name: a,", `name: a, when: "<< false >>",`, 1), clusters: []labels.Set{eu}},
+		"SometimesDelivered": {spec: strings.Replace(of("version: 1.x,", "", ""), "name: a,", `name: a, when: "<< cluster.nodes > 3 >>",`, 1), clusters: []labels.Set{eu},
+			floats: []string{"chart x 1.x of HelmRepository charts"}},
+		"Include": {spec: `{sources: [{name: g, kind: GitRepository, spec: {url: "https://x", ref: {commit: ` + someCommit + `}, include: [{repository: {name: h}}]}}],
+			addons: [{name: a, kustomization: {sourceRef: {name: g}}}]}`, loose: []string{"addons[a].kustomization.sourceRef: GitRepository g, which includes others"}},
 		"Commit": {spec: `{sources: [{name: g, kind: GitRepository, spec: {url: "https://x", ref: {commit: ` + someCommit + `}}}],
 			addons: [{name: a, kustomization: {sourceRef: {name: g}}}]}`},
 		"Branch": {spec: `{sources: [{name: g, kind: GitRepository, spec: {url: "https://x", ref: {branch: main}}}],
@@ -106,11 +119,12 @@ func TestFloating(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, target := floatingProgram(t, tc.spec)
-			got := render.Floating(p, target, tc.clusters, tc.maps)
+			got := render.Floating(p, target, render.ChoicesOf(p, tc.clusters), tc.maps)
 			var floats []string
 			for _, f := range got.Objects {
-				floats = append(floats, map[bool]string{true: "*"}[f.Needed]+f.What)
+				floats = append(floats, map[bool]string{true: "+"}[f.Got]+map[bool]string{true: "*"}[f.Needed]+f.What)
 			}
+			slices.Sort(floats)
 			if diff := cmp.Diff(tc.floats, floats); diff != "" {
 				t.Errorf("floats: -want +got:\n%s", diff)
 			}
@@ -118,6 +132,43 @@ func TestFloating(t *testing.T) {
 				t.Errorf("loose: -want +got:\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestFloatingOfATenant: what expressions and patches write is held to what the set may do, as when it is rendered.
+func TestFloatingOfATenant(t *testing.T) {
+	const chart = `{addons: [{name: a, helmRelease: {chart: {spec: {chart: x, version: 1.x, sourceRef: {kind: HelmRepository, %s}}}}}]%s}`
+	for name, text := range map[string]string{
+		"Expression": fmt.Sprintf(chart, `name: charts, namespace: "<< 'flux-system' >>"`, ""),
+		"Patch": fmt.Sprintf(chart, "name: charts", `, overlays: [{name: o, clusterSelector: {matchLabels: {a: b}}, addons: [{name: a,
+			patches: [{op: add, path: /chart/spec/sourceRef/namespace, value: flux-system}]}]}]`),
+	} {
+		spec := &hubv1.AddonSetSpec{}
+		if err := yaml.UnmarshalStrict([]byte(text), spec); err != nil {
+			t.Fatal(err)
+		}
+		p, err := compile.Compile(spec, compile.Author{Namespace: "tenant", Set: "base"})
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		target := render.Target{HubID: "chandler", Namespace: "tenant", Set: "base"}
+		for _, f := range render.Floating(p, target, render.ChoicesOf(p, []labels.Set{{"a": "b"}}), nil).Objects {
+			if f.Object.GetNamespace() != "tenant" {
+				t.Errorf("%s: it follows %s", name, f.Key())
+			}
+		}
+	}
+	spec := &hubv1.AddonSetSpec{}
+	if err := yaml.UnmarshalStrict([]byte(fmt.Sprintf(chart, `name: "<< 'handmade' >>"`, "")), spec); err != nil {
+		t.Fatal(err)
+	}
+	team := &fluxspec.TeamRules{Name: "dev", Namespaces: []string{"apps"}, Allow: []string{"https://git.example.org/*"}}
+	p, err := compile.Compile(spec, compile.Author{Namespace: "tenant", Set: "base", Team: team})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f := render.Floating(p, render.Target{HubID: "chandler", Namespace: "tenant", Set: "base"}, render.Choices{}, nil); len(f.Objects) > 0 {
+		t.Errorf("a team's set follows what is not its own: %s", f.Objects[0].What)
 	}
 }
 
@@ -143,7 +194,7 @@ func TestPinned(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, target := floatingProgram(t, tc.spec)
-			found := render.Floating(p, target, nil, nil)
+			found := render.Floating(p, target, render.Choices{}, nil)
 			if len(found.Objects) != 1 {
 				t.Fatalf("what floats: %+v", found)
 			}

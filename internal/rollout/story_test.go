@@ -170,7 +170,7 @@ func (s *story) decide() string {
 	if err != nil {
 		return err.Error()
 	}
-	strategy = strategy.For(len(s.clusters))
+	strategy = strategy.For(len(s.clusters), s.state)
 	var starts []string
 	for range 20 {
 		before := s.state.DeepCopy()

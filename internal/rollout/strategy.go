@@ -107,9 +107,10 @@ func New(spec *hubv1.Rollout) (*Strategy, error) {
 // AtOnce returns whether all clusters get a new revision at once.
 func (s *Strategy) AtOnce() bool { return s.atOnce }
 
-// For returns the strategy for a fleet of some clusters: the usual waves are for those of more than a few.
-func (s *Strategy) For(clusters int) *Strategy {
-	if !s.usual || clusters > Few {
+// For returns the strategy for a fleet of some clusters: the usual waves are for those of more than a few. A rollout that has begun
+// in waves goes on in them, whatever clusters leave; state may be nil.
+func (s *Strategy) For(clusters int, state *hubv1.RolloutStatus) *Strategy {
+	if !s.usual || clusters > Few || UnderWay(state) && state.Wave != "" && state.Wave != Rest {
 		return s
 	}
 	out := *s

@@ -69,13 +69,15 @@ func (r *Reconciler) newRemovals(ctx context.Context, set *hubv1.AddonSet) *remo
 }
 
 // of adds one delivery that is not being withdrawn yet. reg is nil if the registration does not exist, and selector
-// is nil if the set does not compile. Nothing is removed in either case.
+// is nil if the set does not compile. Nothing is removed in either case. While a registration goes, and it is not known yet whether its
+// cluster goes too, the loss of its labels asks for nothing; but what the guard holds stays on its list, so that the hash that people
+// are shown does not change twice.
 func (r *removals) of(d *hubv1.AddonDelivery, reg *hubv1.ClusterRegistration, selector *match.Selector) {
 	switch {
 	case reg == nil:
 	case status.Unregistered(reg), drain.Requested(reg):
 		r.withdraw(d, reg, nil)
-	case !status.Goes(reg) && selector != nil && !selector.Matches(reg):
+	case selector != nil && !selector.Matches(reg) && (!status.Goes(reg) || r.set.Status.HeldRemovals != nil):
 		r.withdraw(d, reg, func(labels map[string]string) bool {
 			next := reg.DeepCopy()
 			next.Labels = labels

@@ -33,6 +33,7 @@ func TestRemovals(t *testing.T) {
 		w.reg.Status.Conditions = []metav1.Condition{{Type: hubv1.DrainingCondition, Status: metav1.ConditionTrue, Reason: hubv1.DrainInProgressReason}}
 	}
 	deselected := func(w *world) { w.reg.Labels = nil }
+	held := func(w *world) { w.set.Status.HeldRemovals = &hubv1.HeldRemovals{Count: 17} }
 	// The generations that the hub led to are not known any more: one add-on is on Hold, and Flux says of the other that it runs.
 	restored := func(w *world) {
 		w.delivery.Status.Addons[0] = hubv1.AddonStatus{Name: "a", State: hubv1.AddonProgressing, Version: "1.0.0"}
@@ -64,6 +65,11 @@ func TestRemovals(t *testing.T) {
 		"SecretMissing":              {[]func(*world){unregistering(hubv1.OriginMissingReason)}, ""},
 		"SecretLost":                 {[]func(*world){unregistering(hubv1.OriginLostReason)}, "all of it: a b"},
 		"AboutToBeMadeAgain":         {[]func(*world){unregistering("")}, ""},
+		"DeselectedAndMadeAgain":     {[]func(*world){deselected, unregistering("")}, ""},
+		"HeldAndMadeAgain":           {[]func(*world){deselected, held, unregistering("")}, "all of it: a b"},
+		"HeldAndItsLabelRemoved":     {[]func(*world){deselected, held, unregistering(hubv1.LabelRemovedReason)}, "all of it: a b"},
+		"HeldAndGoesWithItsCluster":  {[]func(*world){deselected, held, unregistering(hubv1.OriginDeletedReason)}, "all of it, free"},
+		"SelectedWhileOthersAreHeld": {[]func(*world){held, unregistering("")}, ""},
 		"GoesWithItsCluster":         {[]func(*world){unregistering(hubv1.OriginDeletedReason)}, "all of it, free"},
 		"AnotherStays":               {[]func(*world){unregistering(hubv1.SameClusterReason)}, "all of it: a b"},
 		"AnotherGetsIt":              {[]func(*world){unregistering(hubv1.SameClusterReason), func(w *world) { w.elsewhere = true }}, "all of it, free"},

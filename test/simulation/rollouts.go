@@ -24,7 +24,7 @@ import (
 var strategies = map[string]*hubv1.Rollout{
 	"canary": {
 		Waves: []hubv1.Wave{
-			{Name: "canary", ClusterSelector: canaries, Soak: lasts(30 * time.Minute)},
+			{Name: "canary", ClusterSelector: canaries, Soak: lasts(halfAnHour)},
 			{Name: "half", Size: amount("50%"), MaxConcurrency: amount("1"), Soak: lasts(5 * time.Minute)},
 		},
 		Deadline: lasts(20 * time.Minute),
@@ -40,8 +40,16 @@ var strategies = map[string]*hubv1.Rollout{
 		},
 		Deadline: lasts(10 * time.Minute), OnFailure: hubv1.RollbackOnFailure,
 	},
+	"usual":   nil, // the set says nothing
+	"unnamed": {OnFailure: hubv1.RollbackOnFailure},
+	"evenhours": {
+		Waves:   []hubv1.Wave{{Name: "early", Size: amount("1"), Soak: lasts(10 * time.Minute)}, {Name: "late", MaxConcurrency: amount("2")}},
+		Windows: []hubv1.RolloutWindow{{Schedule: "0 */2 * * *", Duration: metav1.Duration{Duration: halfAnHour}}},
+	},
 	"single": {Waves: []hubv1.Wave{{Name: "all", MaxConcurrency: amount("1"), MaxFailures: amount("1")}}},
 }
+
+const halfAnHour = 30 * time.Minute
 
 var canaries = &metav1.LabelSelector{MatchLabels: map[string]string{"ring": "canary"}}
 
@@ -54,8 +62,10 @@ func amount(text string) *intstr.IntOrString {
 
 // staging returns the part of a set's spec that says how a revision reaches its clusters.
 func (s *set) staging(spec apiserver.Object) {
-	spec["rollout"] = apiserver.Object{"strategy": string(hubv1.AllAtOnceStrategy)}
-	if of := strategies[s.rollout]; of != nil {
+	switch of := strategies[s.rollout]; {
+	case s.rollout == "":
+		spec["rollout"] = apiserver.Object{"strategy": string(hubv1.AllAtOnceStrategy)}
+	case of != nil:
 		block, err := runtime.DefaultUnstructuredConverter.ToUnstructured(of)
 		must(err)
 		spec["rollout"] = block
@@ -308,7 +318,7 @@ func (d *draw) rollout() string {
 	case 20:
 		return "unhold staged"
 	case 21:
-		return "rollout staged " + d.one("canary", "approved", "sizes", "single", "-")
+		return "rollout staged " + d.one("canary", "approved", "sizes", "single", "evenhours", "usual", "unnamed", "-")
 	case 22:
 		return "label " + c + " ring " + d.one("canary", "-")
 	case 23:

@@ -58,7 +58,7 @@ func Draw(seed uint64, steps int) []string {
 	if withRollout {
 		script = append(script, "label "+rollouts.one("w1", "w2")+" ring canary", "label "+rollouts.one("w1", "w3", "w4")+" ring canary",
 			"set flux-system staged "+rollouts.one("tier=prod", "tier=prod", "all")+" core:helm edge:helm",
-			"rollout staged "+rollouts.one("canary", "approved", "sizes", "single"))
+			"rollout staged "+rollouts.one("canary", "approved", "sizes", "single", "evenhours", "usual", "unnamed"))
 		added = 4
 	}
 	script = append(script, d.one("wait 2m", "wait 5m", "run 300 "+d.number(1000)))

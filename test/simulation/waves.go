@@ -59,8 +59,9 @@ type rolled struct {
 	// for a while.
 	readyAt time.Time
 	lapsed  bool
-	// failed is true while an add-on has failed, and excused while nobody waits for the cluster.
+	// failed is true while an add-on has failed, since failedAt, and excused while nobody waits for the cluster.
 	failed, excused bool
+	failedAt        time.Time
 	// broken is like failed, if that was said of another generation of the delivery.
 	broken bool
 	// without is since when it has had no delivery.
@@ -190,11 +191,23 @@ func (w *World) late(r *rolling, of string) bool {
 
 // wavesOf returns how a set's revisions reach its clusters; nil for all at once.
 func wavesOf(set *hubv1.AddonSet) *hubv1.Rollout {
-	if r := set.Spec.Rollout; r != nil && r.Strategy != hubv1.AllAtOnceStrategy {
-		return r
+	r := set.Spec.Rollout.DeepCopy()
+	switch {
+	case r == nil:
+		r = &hubv1.Rollout{}
+	case r.Strategy == hubv1.AllAtOnceStrategy:
+		return nil
 	}
-	return nil
+	if len(r.Waves) == 0 {
+		r.Waves = usualWaves
+	}
+	return r
 }
+
+// usualWaves are those of a set that names none, with more than few clusters. Up to that many are one wave, or get a revision at once.
+var usualWaves = []hubv1.Wave{{Name: "first", Size: amount("1")}, {Name: "quarter", Size: amount("25%")}}
+
+const few = 3
 
 func sameStrategy(a, b *hubv1.Rollout) bool {
 	name := func(of *hubv1.Rollout) string {
@@ -256,7 +269,9 @@ func (w *World) noteMember(s *set, m *rolled, key types.NamespacedName, set *hub
 		passes := strings.Contains(a.Message, "Kubernetes cluster unreachable") || strings.Contains(a.Message, errServer.Error())
 		return a.State == hubv1.AddonFailed && !passes || a.State == hubv1.AddonNotOwned
 	})
-	m.failed = current && m.broken
+	if failed := current && m.broken; failed != m.failed {
+		m.failed, m.failedAt = failed, w.clock.Now()
+	}
 	excused := reg == nil || d.DeletionTimestamp != nil || excusedFrom(d, reg)
 	m.excused = excused
 	if !identity.SameContent(d.Spec.RevisionName, targetOf(set)) {
@@ -332,6 +347,9 @@ func (w *World) assign(s *set, spec *hubv1.Rollout) map[types.NamespacedName]int
 	slices.SortFunc(rest, func(a, b types.NamespacedName) int { return cmp.Compare(rank(a), rank(b)) })
 	out := map[types.NamespacedName]int{}
 	for i := range spec.Waves {
+		if spec.Waves[0].Name == usualWaves[0].Name && len(of) <= few {
+			break
+		}
 		wave := &spec.Waves[i]
 		owns := labels.Everything()
 		if wave.ClusterSelector != nil {
@@ -361,126 +379,4 @@ func share(of *intstr.IntOrString, total, otherwise int, up bool) int {
 	n, err := intstr.GetScaledValueFromIntOrPercent(of, total, up)
 	must(err)
 	return n
-}
-
-// checkStart looks at a delivery that gets another revision, or begins anew with the one that it has.
-func (w *World) checkStart(s *set, r *rolling, set *hubv1.AddonSet, before, d *hubv1.AddonDelivery) {
-	to, key := d.Spec.RevisionName, d.Spec.RegistrationRef.Key()
-	if d.Spec.Start == nil || !started(before.Spec.Start, d.Spec.Start) || set.UID != d.Spec.AddonSetRef.UID || w.former != nil ||
-		len(r.specs) != 1 || r.specs[0] == nil {
-		return // it is no start, or a process cannot know yet what holds
-	}
-	if is := set.Status.Rollout; is == nil || !identity.SameContent(is.Revision, to) {
-		w.violated("rollout", "%s gets %s before the status of %s says that it is rolled out", key, to, s.name)
-		return
-	}
-	if r.barred[content(to)] && !r.undone[content(to)] && !identity.SameContent(before.Spec.RevisionName, to) {
-		w.violated("rollout", "%s gets %s, which has failed, and nobody wants it tried again", key, to)
-		return
-	}
-	if p := r.held; p != nil && (p.Until == nil || w.clock.Now().Before(p.Until.Time)) {
-		w.violated("rollout", "%s gets %s, and spec.pause of %s holds it", key, to, s.name)
-	}
-	m := r.members[key]
-	if m == nil || m.wave < 0 || r.atOnce || m.moved > r.rest || identity.SameContent(before.Spec.RevisionName, to) {
-		return // what is tried again where it failed may be tried on all of these at once: they have it
-	}
-	w.checkConcurrency(r, m, key, to)
-	for other, o := range r.members {
-		if o.wave >= 0 && o.wave < m.wave && o.moved <= r.began && o.away <= r.began {
-			w.checkBefore(r, set, o, other, key, to)
-		}
-	}
-}
-
-// checkConcurrency: no more clusters of a wave work on a revision than may.
-func (w *World) checkConcurrency(r *rolling, m *rolled, key types.NamespacedName, to string) {
-	if m.wave >= len(r.specs[0].Waves) {
-		return // the last one has no limit
-	}
-	limit := max(1, share(r.specs[0].Waves[m.wave].MaxConcurrency, r.totals[m.wave], r.totals[m.wave], true))
-	busy := []string{key.Name}
-	for other, o := range r.members {
-		works := identity.SameContent(o.revision, to) && o.start != nil && o.readyAt.IsZero() && !o.lapsed
-		if o != m && o.wave == m.wave && o.moved <= r.rest && works && w.clock.Now().Sub(o.start.Time.Time) < deadlineOf(r.specs[0]) {
-			busy = append(busy, other.Name)
-		}
-	}
-	if slices.Sort(busy); len(busy) > limit {
-		w.violated("rollout", "%s work on %s at once, and of their wave %d may", strings.Join(busy, ", "), to, limit)
-	}
-}
-
-// checkBefore: a cluster of an earlier wave has the revision before one of a later wave, its soak is over, and its wave is approved.
-func (w *World) checkBefore(r *rolling, set *hubv1.AddonSet, o *rolled, other, key types.NamespacedName, to string) {
-	spec := r.specs[0]
-	wave := &spec.Waves[o.wave]
-	switch {
-	case !identity.SameContent(o.revision, to):
-		w.violated("rollout", "%s gets %s, and %s of wave %s has not got it", key, to, other, wave.Name)
-		return
-	case o.start == nil || o.lapsed:
-		return
-	case o.readyAt.IsZero() && w.clock.Now().Sub(o.start.Time.Time) < deadlineOf(spec):
-		w.violated("rollout", "%s gets %s, and %s of wave %s works on it", key, to, other, wave.Name)
-		return
-	case o.readyAt.IsZero() || !identity.SameContent(to, set.Status.Revision):
-		return // going back waits for nobody
-	}
-	if soak := wave.Soak; soak != nil && !r.expedited[content(to)] && w.clock.Now().Before(o.readyAt.Add(soak.Duration-time.Second)) {
-		w.violated("rollout", "%s gets %s, and %s of wave %s has been Ready on it for %s of %s", key, to, other, wave.Name,
-			w.clock.Now().Sub(o.readyAt), soak.Duration)
-	}
-	if wave.Approval == hubv1.ManualApproval && !r.approved[content(to)+"/"+wave.Name] {
-		w.violated("rollout", "%s gets %s, and nobody has approved wave %s", key, to, wave.Name)
-	}
-}
-
-// restRollouts is called at rest, when a process knows all that is written.
-func (w *World) restRollouts() {
-	for _, s := range w.staged() {
-		r := w.rolls[s.key()]
-		if r == nil {
-			continue
-		}
-		r.specs, r.rest = r.specs[len(r.specs)-1:], w.seq
-		set := typed(w, w.server.Get(s.key()), &hubv1.AddonSet{})
-		r.held = set.Spec.Pause
-		r.atOnce = strings.HasSuffix(set.Annotations[hubv1.UndoAnnotation], "/now")
-		w.restMembers(s, r, set)
-	}
-}
-
-// restMembers notes which revision has failed, and checks that no cluster waits for its first one.
-func (w *World) restMembers(s *set, r *rolling, set *hubv1.AddonSet) {
-	spec, failed := r.specs[0], map[int]int{}
-	if spec == nil {
-		return
-	}
-	for key, m := range r.members {
-		if m.wave < 0 {
-			continue
-		}
-		if reg, stays := w.registrationAt(key); m.revision == "" && stays && reg.DeletionTimestamp == nil {
-			if m.without.IsZero() {
-				m.without = w.clock.Now()
-			} else if w.clock.Now().Sub(m.without) > 20*time.Minute {
-				w.violated("rollout", "%s has waited for a delivery of %s since %s", key, s.name, m.without.UTC().Format(time.TimeOnly))
-			}
-		}
-		bad := m.failed && !m.excused && m.start != nil && m.start.Healthy && m.readyAt.IsZero() && m.moved <= r.began
-		if bad && identity.SameContent(m.revision, set.Status.Revision) && identity.SameContent(targetOf(set), set.Status.Revision) {
-			failed[m.wave]++
-		}
-	}
-	complete := set.Status.Rollout != nil && set.Status.Rollout.Phase == hubv1.RolloutDone
-	for wave, n := range failed {
-		allowed := 0
-		if wave < len(spec.Waves) {
-			allowed = share(spec.Waves[wave].MaxFailures, r.totals[wave], 0, false)
-		}
-		if n > allowed && !complete && !r.atOnce {
-			r.barred[content(set.Status.Revision)] = true
-		}
-	}
 }

@@ -16,7 +16,7 @@ import (
 func TestRolloutInvariantFails(t *testing.T) {
 	for _, tc := range []struct {
 		script string
-		// gives is the revision that all clusters get; "" for the newest, and "-" for none.
+		// gives is the revision that all clusters get; "" for the newest, "again" for the one that they have, and "-" for none.
 		gives, want string
 	}{
 		{"version staged core 1.1.0;wait 1m", "staged-0123456789-e3", "before the status of staged says"},
@@ -28,6 +28,8 @@ func TestRolloutInvariantFails(t *testing.T) {
 		{"hold staged -;version staged core 1.1.0;wait 5m", "", "and spec.pause of staged holds it"},
 		{"spoil core 1.1.0 all;version staged core 1.1.0;wait 5m", "", "which has failed, and nobody wants it tried again"},
 		{"rollout staged approved;wait 5m;version staged core 1.1.0;wait 5m", "-", "w2 has staged-"},
+		{"rollout staged evenhours;wait 45m;version staged core 1.1.0;wait 1m", "", "and no window of staged is open"},
+		{"version staged core 1.1.0;wait 5m", "again", "begins anew with staged-"},
 	} {
 		t.Run(tc.want, func(t *testing.T) {
 			w := newWorld()
@@ -60,12 +62,14 @@ func (w *World) giveAll(revision string) {
 	}
 	for _, c := range slices.Backward(w.clusters) {
 		d := w.deliveryOf(s, c.registration())
-		if revision == "-" || d.Spec.RevisionName == revision {
+		if revision == "-" || revision == "again" && d.Spec.Start == nil || d.Spec.RevisionName == revision {
 			continue
 		}
 		next := apiserver.Clone(w.server.Get(keyOf("AddonDelivery", d.Namespace, d.Name)))
 		spec := next["spec"].(map[string]any)
-		spec["revisionName"] = revision
+		if revision != "again" {
+			spec["revisionName"] = revision
+		}
 		spec["start"] = apiserver.Object{"time": w.clock.Now().UTC().Format(time.RFC3339), "healthy": true}
 		w.at = w.hub
 		_, err := w.server.Update("chandler", "older", keyOf("AddonDelivery", d.Namespace, d.Name), next, false)

@@ -27,6 +27,10 @@ var Scripts = map[string]string{
 	"told-before-written":   "rollout-and-its-status-is-not-written",
 	"soak-from-start":       "rollout-soaks-after-a-slow-canary",
 	"failed-goes-on":        "rollout-failed-and-its-canary-recovers",
+	"soak-says-nothing":     "rollout-canary-fails-in-its-soak",
+	"always-a-window":       "rollout-waits-for-its-window",
+	"passing-failure":       "rollout-canary-is-not-reached-for-a-moment",
+	"stale-generation":      "rollout-and-deliveries-are-deleted-in-a-soak",
 	"rights-gone":           "team-loses-a-paused-cluster",
 	"status-waits-for-ever": "renamed-while-paused-and-its-set-has-the-old-name-again",
 }
@@ -140,6 +144,18 @@ var Defects = []Defect{
 	}},
 	{"failed-goes-on", "A revision that failed in a wave goes on when its clusters have recovered", "rollout", []Edit{
 		{"internal/rollout/decide.go", "\td.bar()\n", "\td.state.FailedRevisions = nil\n\td.bar()\n"},
+	}},
+	{"soak-says-nothing", "A cluster that fails while its wave soaks does not count", "rollout", []Edit{
+		{"internal/rollout/cluster.go", "\tcase on && c.Ready && well && fails && !passed &&", "\tcase false && on && c.Ready && well && fails && !passed &&"},
+	}},
+	{"always-a-window", "A window that has closed counts as open", "rollout", []Edit{
+		{"internal/rollout/start.go", "Expedited(d.target); isOpen || expedited ||", "Expedited(d.target); true || isOpen || expedited ||"},
+	}},
+	{"passing-failure", "A cluster that Flux does not reach for a moment has failed on the revision", "rollout", []Edit{
+		{"internal/rollout/observe.go", "a.Reason == hubv1.NotWrittenReason || fluxstate.Unreachable(s)", "false && fluxstate.Unreachable(s)"},
+	}},
+	{"stale-generation", "A cluster is late from when its delivery gets another generation until that is observed", "rollout", []Edit{
+		{"internal/rollout/observe.go", "\tc.Ready = ready(d)", "\tc.Ready = d.Status.ObservedGeneration == d.Generation && ready(d)"},
 	}},
 	{"replaced", "What Flux remembers of a cluster that was replaced meets the new one", "loss", []Edit{
 		{"controllers/delivery/gather.go", "\tcase uid != \"\" && c.registration", "\tcase false && uid != \"\" && c.registration"},

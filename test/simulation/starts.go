@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/identity"
+)
+
+// checkStart looks at a delivery that gets another revision, or begins anew with the one that it has.
+func (w *World) checkStart(s *set, r *rolling, set *hubv1.AddonSet, before, d *hubv1.AddonDelivery) {
+	to, key := d.Spec.RevisionName, d.Spec.RegistrationRef.Key()
+	if d.Spec.Start == nil || !started(before.Spec.Start, d.Spec.Start) || set.UID != d.Spec.AddonSetRef.UID || w.former != nil ||
+		len(r.specs) != 1 || r.specs[0] == nil {
+		return // it is no start, or a process cannot know yet what holds
+	}
+	if is := set.Status.Rollout; is == nil || !identity.SameContent(is.Revision, to) {
+		w.violated("rollout", "%s gets %s before the status of %s says that it is rolled out", key, to, s.name)
+		return
+	}
+	if r.barred[content(to)] && !r.undone[content(to)] && !identity.SameContent(before.Spec.RevisionName, to) {
+		w.violated("rollout", "%s gets %s, which has failed, and nobody wants it tried again", key, to)
+		return
+	}
+	if p := r.held; p != nil && (p.Until == nil || w.clock.Now().Before(p.Until.Time)) {
+		w.violated("rollout", "%s gets %s, and spec.pause of %s holds it", key, to, s.name)
+	}
+	w.checkAnew(r, set, before, d)
+	w.checkWindow(r, set, before, d)
+	m := r.members[key]
+	if m == nil || m.wave < 0 || r.atOnce || m.moved > r.rest || identity.SameContent(before.Spec.RevisionName, to) {
+		return // what is tried again where it failed may be tried on all of these at once: they have it
+	}
+	w.checkConcurrency(r, m, key, to)
+	for other, o := range r.members {
+		if o.wave >= 0 && o.wave < m.wave && o.moved <= r.began && o.away <= r.began {
+			w.checkBefore(r, set, o, other, key, to)
+		}
+	}
+}
+
+// checkAnew: a cluster that has got a revision begins anew with it only if somebody wants that. Its deadline would never be over
+// otherwise.
+func (w *World) checkAnew(r *rolling, set *hubv1.AddonSet, before, d *hubv1.AddonDelivery) {
+	revision, _, _ := strings.Cut(r.retried, "/")
+	wanted := content(revision) == content(set.Status.Revision) // also if the clusters are on their way back to an older one
+	if to := d.Spec.RevisionName; before.Spec.Start != nil && identity.SameContent(before.Spec.RevisionName, to) && !wanted {
+		w.violated("rollout", "%s begins anew with %s, and nobody wants it tried again", d.Spec.RegistrationRef.Key(), to)
+	}
+}
+
+// tried is for how long a write may be tried again after a window has closed.
+const tried = 10 * time.Minute
+
+// checkWindow: a cluster gets a newer revision in a window, or if somebody has opened them all.
+func (w *World) checkWindow(r *rolling, set *hubv1.AddonSet, before, d *hubv1.AddonDelivery) {
+	to := d.Spec.RevisionName
+	if len(r.specs[0].Windows) == 0 || r.expedited[content(to)] || identity.SameContent(before.Spec.RevisionName, to) ||
+		!identity.SameContent(to, set.Status.Revision) {
+		return
+	}
+	now := w.clock.Now().UTC() // that of the strategy "evenhours", the only one
+	if open := now.Truncate(2 * time.Hour); now.Sub(open) >= halfAnHour+tried {
+		w.violated("rollout", "%s gets %s at %s, and no window of %s is open", d.Spec.RegistrationRef.Key(), to,
+			now.Format(time.TimeOnly), set.Name)
+	}
+}
+
+// checkConcurrency: no more clusters of a wave work on a revision than may.
+func (w *World) checkConcurrency(r *rolling, m *rolled, key types.NamespacedName, to string) {
+	if m.wave >= len(r.specs[0].Waves) {
+		return // the last one has no limit
+	}
+	limit := max(1, share(r.specs[0].Waves[m.wave].MaxConcurrency, r.totals[m.wave], r.totals[m.wave], true))
+	busy := []string{key.Name}
+	for other, o := range r.members {
+		works := identity.SameContent(o.revision, to) && o.start != nil && o.readyAt.IsZero() && !o.lapsed
+		if o != m && o.wave == m.wave && o.moved <= r.rest && works && w.clock.Now().Sub(o.start.Time.Time) < deadlineOf(r.specs[0]) {
+			busy = append(busy, other.Name)
+		}
+	}
+	if slices.Sort(busy); len(busy) > limit {
+		w.violated("rollout", "%s work on %s at once, and of their wave %d may", strings.Join(busy, ", "), to, limit)
+	}
+}
+
+// checkBefore: a cluster of an earlier wave has the revision before one of a later wave, its soak is over, and its wave is approved.
+func (w *World) checkBefore(r *rolling, set *hubv1.AddonSet, o *rolled, other, key types.NamespacedName, to string) {
+	spec := r.specs[0]
+	wave := &spec.Waves[o.wave]
+	switch {
+	case !identity.SameContent(o.revision, to):
+		w.violated("rollout", "%s gets %s, and %s of wave %s has not got it", key, to, other, wave.Name)
+		return
+	case o.start == nil || o.lapsed:
+		return
+	case o.readyAt.IsZero() && w.clock.Now().Sub(o.start.Time.Time) < deadlineOf(spec):
+		w.violated("rollout", "%s gets %s, and %s of wave %s works on it", key, to, other, wave.Name)
+		return
+	case o.readyAt.IsZero() || !identity.SameContent(to, set.Status.Revision):
+		return // going back waits for nobody
+	}
+	if soak := wave.Soak; soak != nil && !r.expedited[content(to)] && w.clock.Now().Before(o.readyAt.Add(soak.Duration-time.Second)) {
+		w.violated("rollout", "%s gets %s, and %s of wave %s has been Ready on it for %s of %s", key, to, other, wave.Name,
+			w.clock.Now().Sub(o.readyAt), soak.Duration)
+	}
+	if wave.Approval == hubv1.ManualApproval && !r.approved[content(to)+"/"+wave.Name] {
+		w.violated("rollout", "%s gets %s, and nobody has approved wave %s", key, to, wave.Name)
+	}
+}
+
+// restRollouts is called at rest, when a process knows all that is written.
+func (w *World) restRollouts() {
+	for _, s := range w.staged() {
+		r := w.rolls[s.key()]
+		if r == nil {
+			continue
+		}
+		r.specs, r.rest = r.specs[len(r.specs)-1:], w.seq
+		set := typed(w, w.server.Get(s.key()), &hubv1.AddonSet{})
+		r.held = set.Spec.Pause
+		r.atOnce = strings.HasSuffix(set.Annotations[hubv1.UndoAnnotation], "/now")
+		w.restMembers(s, r, set)
+	}
+}
+
+// restMembers notes which revision has failed, and checks that no cluster waits for its first one.
+func (w *World) restMembers(s *set, r *rolling, set *hubv1.AddonSet) {
+	spec, failed := r.specs[0], map[int]int{}
+	if spec == nil {
+		return
+	}
+	for key, m := range r.members {
+		if m.wave < 0 {
+			continue
+		}
+		if reg, stays := w.registrationAt(key); m.revision == "" && stays && reg.DeletionTimestamp == nil {
+			if m.without.IsZero() {
+				m.without = w.clock.Now()
+			} else if w.clock.Now().Sub(m.without) > 20*time.Minute {
+				w.violated("rollout", "%s has waited for a delivery of %s since %s", key, s.name, m.without.UTC().Format(time.TimeOnly))
+			}
+		}
+		bad := m.failed && !m.excused && m.start != nil && m.start.Healthy && m.moved <= r.began && (m.readyAt.IsZero() || r.soaked(m))
+		if bad && identity.SameContent(m.revision, set.Status.Revision) && identity.SameContent(targetOf(set), set.Status.Revision) {
+			failed[m.wave]++
+		}
+	}
+	complete := set.Status.Rollout != nil && set.Status.Rollout.Phase == hubv1.RolloutDone
+	for wave, n := range failed {
+		allowed := 0
+		if wave < len(spec.Waves) {
+			allowed = share(spec.Waves[wave].MaxFailures, r.totals[wave], 0, false)
+		}
+		if n > allowed && !complete && !r.atOnce {
+			r.barred[content(set.Status.Revision)] = true
+		}
+	}
+}
+
+// soaked returns whether a cluster that had been Ready on a revision failed before the soak of its wave could be over.
+func (r *rolling) soaked(m *rolled) bool {
+	if spec := r.specs[0]; m.wave < len(spec.Waves) && spec.Waves[m.wave].Soak != nil && !r.expedited[content(m.revision)] {
+		return m.failedAt.Before(m.readyAt.Add(spec.Waves[m.wave].Soak.Duration))
+	}
+	return false
+}

@@ -33,7 +33,7 @@ func (r *renderer) cluster(m *member) {
 	out := Cluster{Namespace: m.registration.Namespace, Name: m.registration.Name}
 	in, unreadable := r.input(m)
 	for _, text := range unreadable {
-		r.out.fail("ClusterRegistration %s: %s", m, text)
+		r.errors.add(m.String(), ": "+text)
 		out.Refused = append(out.Refused, Note{Reason: oneLine(text)})
 	}
 	var all []*delivery
@@ -89,13 +89,13 @@ func (r *renderer) input(m *member) (in render.Input, unreadable []string) {
 
 // deliver renders one set, and reports the add-ons that cannot be rendered.
 func (r *renderer) deliver(m *member, d *delivery, in render.Input, out *Cluster) *render.Result {
-	where := fmt.Sprintf("ClusterRegistration %s, AddonSet %s", m, d.compiled)
+	about := ", AddonSet " + d.String()
 	target := render.Target{
 		HubID: r.options.HubID, Namespace: d.set.Namespace, Set: d.set.Name, Delivery: d.name(m),
 		Registration: m.key(), Chart: r.options.Chart, FluxShards: r.options.FluxShards,
 	}
 	if why := workloadidentity.Refusal(m.registration.Namespace, d.set.Namespace, r.isPlatform); in.Identity != "" && why != "" {
-		r.refuse(where, errors.New(why))
+		r.refuseOn(m.String(), about, errors.New(why))
 		out.Failed = append(out.Failed, Note{Set: d.String(), Reason: oneLine(why)})
 		return nil
 	}
@@ -104,19 +104,19 @@ func (r *renderer) deliver(m *member, d *delivery, in render.Input, out *Cluster
 		return r.fleet.document(target.Namespace, ref), nil
 	})
 	if err != nil {
-		r.refuse(where, err)
+		r.refuseOn(m.String(), about, err)
 		out.Failed = append(out.Failed, Note{Set: d.String(), Reason: oneLine(err.Error())})
 		return nil
 	}
 	for _, refused := range result.Refused {
-		r.out.fail("%s: %s", where, refused)
+		r.errors.add(m.String(), fmt.Sprintf("%s: %s", about, refused))
 		n := Note{Set: d.String(), Addon: refused.Addon}
 		refused.Why.Addon = ""
 		n.Reason = oneLine(refused.String())
 		out.Refused = append(out.Refused, n)
 	}
 	for _, a := range d.program.Addons {
-		r.refuse(where, errorOf(result.Failed[a.Name]))
+		r.refuseOn(m.String(), about, errorOf(result.Failed[a.Name]))
 		for _, e := range result.Failed[a.Name] {
 			e.Addon = ""
 			out.Failed = append(out.Failed, Note{d.String(), a.Name, oneLine(e.Error())})
@@ -150,13 +150,14 @@ func (r *renderer) overrides(m *member, all []*delivery) {
 		o := &m.registration.Spec.Overrides[i]
 		switch {
 		case o.Until != nil && !r.options.Now.Before(o.Until.Time):
-			r.out.warn("ClusterRegistration %s: the override of add-on %q is over since %s", m, o.Name, o.Until.UTC().Format("2006-01-02T15:04:05Z"))
+			r.warnings.add(m.String(), fmt.Sprintf(": the override of add-on %q is over since %s", o.Name,
+				o.Until.UTC().Format("2006-01-02T15:04:05Z")))
 		case slices.Contains(known, o.Name):
 		case len(known) == 0:
-			r.out.fail("ClusterRegistration %s: override of add-on %q: no AddonSet delivers anything to this cluster", m, o.Name)
+			r.errors.add(m.String(), fmt.Sprintf(": override of add-on %q: no AddonSet delivers anything to this cluster", o.Name))
 		default:
-			r.out.fail("ClusterRegistration %s: override of add-on %q: no AddonSet delivers one of that name to this cluster; there are %s", m,
-				o.Name, strings.Join(known, ", "))
+			r.errors.add(m.String(), fmt.Sprintf(": override of add-on %q: no AddonSet delivers one of that name to this cluster; there are %s",
+				o.Name, strings.Join(known, ", ")))
 		}
 	}
 }

@@ -6,7 +6,6 @@
 package preview
 
 import (
-	"fmt"
 	"strings"
 	"time"
 
@@ -35,7 +34,8 @@ type Report struct {
 	Shared []*unstructured.Unstructured
 	// Clusters by namespace and name.
 	Clusters []Cluster
-	// Errors, and Warnings, in full sentences that name the object: those of sets first, then those of clusters.
+	// Errors, and Warnings, in full sentences that name the object: those of sets first, then those of clusters. What several clusters
+	// have in common is one sentence.
 	Errors, Warnings []string
 }
 
@@ -82,14 +82,6 @@ type Variable struct {
 	Value string
 	// Layer that set it.
 	Layer string
-}
-
-func (r *Report) fail(format string, args ...any) {
-	r.Errors = append(r.Errors, oneLine(fmt.Sprintf(format, args...)))
-}
-
-func (r *Report) warn(format string, args ...any) {
-	r.Warnings = append(r.Warnings, oneLine(fmt.Sprintf(format, args...)))
 }
 
 // oneLine makes a text that people wrote safe for one line of a terminal, or of a comment in YAML.

@@ -25,7 +25,10 @@ func (c *compiled) String() string { return c.set.Namespace + "/" + c.set.Name }
 
 // Render returns what the hub would make of a fleet.
 func Render(f *Fleet, o Options) *Report {
-	r := &renderer{fleet: f, options: o, out: &Report{Warnings: slices.Clone(f.warnings)}, shared: map[key]bool{}}
+	r := &renderer{fleet: f, options: o, out: &Report{}, shared: map[key]bool{}}
+	for _, text := range f.warnings {
+		r.warn("%s", text)
+	}
 	r.teams()
 	r.compile()
 	r.unused()
@@ -33,6 +36,7 @@ func Render(f *Fleet, o Options) *Report {
 	for _, m := range chosen {
 		r.cluster(m)
 	}
+	r.out.Errors, r.out.Warnings = r.errors.lines(), r.warnings.lines()
 	return r.out
 }
 
@@ -44,7 +48,13 @@ type renderer struct {
 	all    []*hubv1.AddonSet
 	sets   []*compiled
 	shared map[key]bool
+	// errors and warnings become those of the report.
+	errors, warnings ledger
 }
+
+func (r *renderer) fail(format string, args ...any) { r.errors.add("", fmt.Sprintf(format, args...)) }
+
+func (r *renderer) warn(format string, args ...any) { r.warnings.add("", fmt.Sprintf(format, args...)) }
 
 // compile compiles every set. A set with wrong references to other sets is not rendered either.
 func (r *renderer) compile() {
@@ -59,12 +69,12 @@ func (r *renderer) compile() {
 		c := &compiled{set: s, reach: r.reach(s.Namespace)}
 		r.sets = append(r.sets, c)
 		if why := c.reach.Broken(); why != "" {
-			r.out.fail("AddonSet %s: %s", c, why)
+			r.fail("AddonSet %s: %s", c, why)
 			continue
 		}
 		var err error
 		if c.selector, err = match.New(c.reach, &s.Spec); err != nil {
-			r.out.fail("AddonSet %s: %s", c, err)
+			r.fail("AddonSet %s: %s", c, err)
 		}
 		author := c.reach.Author(s.Name)
 		program, err := compile.Compile(&s.Spec, author)
@@ -81,33 +91,36 @@ func (r *renderer) compile() {
 	}
 }
 
-// refuse reports each of the errors that an error joins.
-func (r *renderer) refuse(where string, err error) {
+// refuse reports each of the errors that an error joins. about names what they are about.
+func (r *renderer) refuse(about string, err error) { r.refuseOn("", about, err) }
+
+// refuseOn is refuse for one cluster. about begins with what follows its name.
+func (r *renderer) refuseOn(cluster, about string, err error) {
 	switch err := err.(type) { //nolint:errorlint // made by compile and render, never wrapped
 	case nil:
 	case compile.Errors:
 		for _, e := range err {
-			r.out.fail("%s: %s", where, e)
+			r.errors.add(cluster, fmt.Sprintf("%s: %s", about, e))
 		}
 	default:
-		r.out.fail("%s: %s", where, err)
+		r.errors.add(cluster, fmt.Sprintf("%s: %s", about, err))
 	}
 }
 
 // unused warns of objects that have no effect.
 func (r *renderer) unused() {
 	if len(r.fleet.sets) == 0 {
-		r.out.warn("there is no AddonSet in the files")
+		r.warn("there is no AddonSet in the files")
 	}
 	if len(r.fleet.members) == 0 {
-		r.out.warn("there is no cluster in the files: write a ClusterRegistration, or label an origin %s: \"true\"", hubv1.RegisterLabel)
+		r.warn("there is no cluster in the files: write a ClusterRegistration, or label an origin %s: \"true\"", hubv1.RegisterLabel)
 		return
 	}
 	for _, c := range r.sets {
 		if c.selector == nil || slices.ContainsFunc(r.fleet.members, func(m *member) bool { return c.selector.Matches(m.registration) }) {
 			continue
 		}
-		r.out.warn("AddonSet %s selects no cluster (%s): %s", c, c.selector, r.whyNot(c))
+		r.warn("AddonSet %s selects no cluster (%s): %s", c, c.selector, r.whyNot(c))
 	}
 }
 
@@ -141,9 +154,9 @@ func (r *renderer) choose() []*member {
 	}
 	switch {
 	case len(known) == 0:
-		r.out.fail("there is no cluster in the files, and so none that is called %q", want)
+		r.fail("there is no cluster in the files, and so none that is called %q", want)
 	case len(chosen) == 0:
-		r.out.fail("there is no cluster %q in the files; there are %s", want, strings.Join(known, ", "))
+		r.fail("there is no cluster %q in the files; there are %s", want, strings.Join(known, ", "))
 	}
 	return chosen
 }

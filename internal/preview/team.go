@@ -32,27 +32,27 @@ func (r *renderer) teams() {
 		t := &r.fleet.teams[i]
 		name := t.Namespace + "/" + t.Name
 		if !r.isPlatform(t.Namespace) {
-			r.out.fail("Team %s: namespace %q is not a platform namespace, so it governs nothing", name, t.Namespace)
+			r.fail("Team %s: namespace %q is not a platform namespace, so it governs nothing", name, t.Namespace)
 			continue
 		}
 		if err := team.Check(t); err != nil {
-			r.out.fail("Team %s: %s", name, err)
+			r.fail("Team %s: %s", name, err)
 			continue
 		}
 		for _, rival := range team.Rivals(t, r.fleet.teams, r.isPlatform) {
-			r.out.fail("Team %s: %s", name, rival)
+			r.fail("Team %s: %s", name, rival)
 		}
 		for _, shared := range team.Shared(t, r.fleet.teams, r.fleet.registrations(), r.isPlatform) {
-			r.out.fail("Team %s: %s", name, shared)
+			r.fail("Team %s: %s", name, shared)
 		}
 		spec, err := team.Bootstrap(t)
 		if err != nil {
-			r.out.fail("Team %s: %s", name, err)
+			r.fail("Team %s: %s", name, err)
 			continue
 		}
 		set := &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: t.Namespace, Name: team.SetName(t.Name)}, Spec: *spec}
 		if slices.ContainsFunc(r.fleet.sets, func(s *hubv1.AddonSet) bool { return s.Namespace == set.Namespace && s.Name == set.Name }) {
-			r.out.fail("Team %s: AddonSet %q is in the files, and the hub would make one of that name: rename it, or the Team", name, set.Name)
+			r.fail("Team %s: AddonSet %q is in the files, and the hub would make one of that name: rename it, or the Team", name, set.Name)
 			continue
 		}
 		r.all = append(r.all, set)

@@ -63,7 +63,8 @@ func (o *renderOptions) run() error {
 	if err := o.preview.Complete(hubconfig.DefaultNamespace); err != nil {
 		return err
 	}
-	report := preview.Render(o.fleet(), o.preview)
+	fleet := o.fleet()
+	report := preview.Render(fleet, o.preview)
 	for _, text := range report.Errors {
 		o.fail(errors.New(text))
 	}
@@ -84,6 +85,7 @@ func (o *renderOptions) fleet() *preview.Fleet {
 		o.unreadable(err, in.named)
 		objects = append(objects, found...)
 	}
+	o.preview.Incomplete = o.errors > 0
 	fleet, err := preview.NewFleet(objects, o.preview.Origins)
 	o.fail(err)
 	return fleet

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -188,24 +187,6 @@ func leading(raw []byte) int {
 		}
 	}
 	return 0
-}
-
-var yamlLine = regexp.MustCompile(`line (\d+): `)
-
-// syntax reports a document that does not parse, by its line in the file.
-func (p *parser) syntax(d document, err error) {
-	line := d.line + 1
-	text := strings.TrimPrefix(strings.TrimPrefix(err.Error(), "error converting YAML to JSON: "), "yaml: ")
-	if m := yamlLine.FindStringSubmatchIndex(text); m != nil {
-		n, _ := strconv.Atoi(text[m[2]:m[3]])
-		line, text = d.line+n, text[m[1]:]
-	}
-	if isTemplate(d.raw, err) {
-		before, _, _ := bytes.Cut(d.raw, []byte("{{"))
-		line = d.line + 1 + bytes.Count(before, []byte("\n"))
-		text = "holds {{ and }} outside of quotes: if it is a Helm template, render that first; if it is text for Helm, put it in quotes"
-	}
-	p.errs = append(p.errs, errors.New(oneLine(fmt.Sprintf("%s, line %d: %s", p.file, line, text))))
 }
 
 func (p *parser) object(u *unstructured.Unstructured) {

@@ -37,7 +37,7 @@ func TestParse(t *testing.T) {
 		"NotKubernetes": {in: "replicas: 1\n---\n[1, 2]\n---\ntext\n", err: "f.yaml, line 1: " + none + "\nf.yaml, line 3: " + none + "\nf.yaml, line 5: " + none},
 		"ItemOfAList":   {in: "---\n{apiVersion: v1, kind: List, items: [1]}\n", err: "f.yaml, line 2: " + none},
 		"HelmTemplate":  {in: "apiVersion: v1\nkind: Service\nmetadata: {name: {{ .Release.Name }}}\n", ignored: 1},
-		"Line":          {in: registration + "---\na: 1\n---\nb: 1\nc: d: e\n", want: []string{"ClusterRegistration default/a"}, err: "f.yaml, line 5: " + none + "\nf.yaml, line 8: mapping values are not allowed in this context"},
+		"Line":          {in: registration + "---\na: 1\n---\nb: 1\nc: d: e\n", want: []string{"ClusterRegistration default/a"}, err: "f.yaml, line 5: " + none + "\nf.yaml, line 8: mapping values are not allowed in this context: a value that holds \": \" must be in quotes"},
 		"NameIsNoText":  {in: "{apiVersion: v1, kind: ConfigMap, metadata: {name: y, namespace: 1}}", err: "f.yaml: ConfigMap: metadata.name: is true, which is no text; put it in quotes; metadata.namespace: is 1, which is no text; put it in quotes"},
 		"KindIsNoText":  {in: "{apiVersion: v1, kind: 1}", err: "f.yaml, line 1: this object of v1 has no kind; write one"},
 		"PercentSign":   {in: "apiVersion: chandler.dev/v1alpha1\nkind: AddonSet\nmetadata: {name: '100%d'}\nspec: {x: 1}", err: `f.yaml: AddonSet default/100%d: spec.x: is no field of an AddonSet; correct its name, or remove it`},

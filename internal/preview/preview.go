@@ -26,6 +26,8 @@ type Options struct {
 	Cluster string
 	// Explain asks for who set what.
 	Explain bool
+	// Incomplete is true if some of the files could not be read. Then nothing is said of what the files do not have: it may be in those.
+	Incomplete bool
 }
 
 // Report is the result for a fleet.

@@ -38,6 +38,7 @@ func options() preview.Options {
 func report(t *testing.T, in []byte, o preview.Options) (*preview.Report, []error) {
 	t.Helper()
 	objects, _, unreadable := preview.Parse("in.yaml", in)
+	o.Incomplete = unreadable != nil
 	fleet, err := preview.NewFleet(objects, origin.Policy{SecretNamespaces: []string{"flux-system"}})
 	return preview.Render(fleet, o), []error{unreadable, err}
 }

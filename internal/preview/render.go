@@ -109,6 +109,9 @@ func (r *renderer) refuseOn(cluster, about string, err error) {
 
 // unused warns of objects that have no effect.
 func (r *renderer) unused() {
+	if r.options.Incomplete {
+		return
+	}
 	if len(r.fleet.sets) == 0 {
 		r.warn("there is no AddonSet in the files")
 	}

@@ -91,6 +91,7 @@ fuzz: ## Run every fuzz target for FUZZTIME each (default 1m). What they find be
 .PHONY: benchmark
 benchmark: ## Measure compiling and rendering, in microseconds and allocations (docs/performance.md).
 	$(GO) test -run '^$$' -bench . -benchmem -count $(COUNT) ./internal/render ./internal/expression
+	$(GO) test -run '^$$' -bench . -benchtime 1x ./internal/diff
 
 .PHONY: bench
 bench: tools ## Measure a hub with a fleet against a bare client in the same run: CLUSTERS=500 ADDONS=5 DEAD=0.1 FLUX=false; or with ROLLOUT=true rollouts: CLUSTERS=500 SETS=100 (docs/performance.md).

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package diff_test
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/chandler-hub/chandler/internal/diff"
+	"github.com/chandler-hub/chandler/internal/hubconfig"
+	"github.com/chandler-hub/chandler/internal/manifestchart"
+	"github.com/chandler-hub/chandler/internal/origin"
+	"github.com/chandler-hub/chandler/internal/preview"
+	"github.com/chandler-hub/chandler/internal/render"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+var now = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
+
+func options() preview.Options {
+	return preview.Options{
+		Shared: hubconfig.Shared{
+			HubID: "chandler", PlatformNamespaces: []string{"flux-system"},
+			Chart: render.ManifestChart{URL: "http://chandler.chandler-system.svc", Name: manifestchart.Name, Version: manifestchart.Version},
+		},
+		Now: now,
+	}
+}
+
+// fleet reads the files of a case that are there.
+func fleet(t testing.TB, files ...string) *preview.Fleet {
+	t.Helper()
+	var objects []preview.Object
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		if os.IsNotExist(err) {
+			continue
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		found, _, err := preview.Parse(filepath.Base(file), raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		objects = append(objects, found...)
+	}
+	f, err := preview.NewFleet(objects, origin.Policy{SecretNamespaces: []string{"flux-system"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func computed(t testing.TB, dir string) *diff.Result {
+	t.Helper()
+	file := func(name string) string { return filepath.Join(dir, name+".yaml") }
+	return diff.Compute(&diff.Input{Before: fleet(t, file("fleet"), file("old")), After: fleet(t, file("fleet"), file("new")), Options: options(),
+		From: "main", To: "fleet/"})
+}
+
+// outputs are all that a result looks like.
+func outputs(t *testing.T, r *diff.Result) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	write := func(name string, err error, b *bytes.Buffer) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		out[name] = b.String()
+	}
+	b := &bytes.Buffer{}
+	write("want.txt", diff.Text(b, r, diff.TextOptions{}), b)
+	b = &bytes.Buffer{}
+	write("want.md", diff.Markdown(b, r, 0), b)
+	b = &bytes.Buffer{}
+	write("want.json", diff.JSON(b, r), b)
+	return out
+}
+
+// TestGolden compares old.yaml with new.yaml, each with fleet.yaml, of every folder under testdata. want.txt is what comes out; want.md
+// and want.json are kept of one case.
+func TestGolden(t *testing.T) {
+	dirs, err := filepath.Glob("testdata/*")
+	if err != nil || len(dirs) == 0 {
+		t.Fatal("there are no cases", err)
+	}
+	for _, dir := range dirs {
+		t.Run(filepath.Base(dir), func(t *testing.T) {
+			got := outputs(t, computed(t, dir))
+			if d := cmp.Diff(got, outputs(t, computed(t, dir))); d != "" {
+				t.Errorf("not the same the second time: %s", d)
+			}
+			for name, text := range got {
+				if file := filepath.Join(dir, name); name == "want.txt" || filepath.Base(dir) == "upgrade" || filepath.Base(dir) == "removed" {
+					golden(t, file, text)
+				}
+			}
+		})
+	}
+}
+
+func golden(t *testing.T, file, got string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(string(want), got); d != "" {
+		t.Errorf("%s: -want +got, and go test -update writes it:\n%s", file, d)
+	}
+}
+
+// TestNothingSecret: no output has what a Secret holds, and no hash of it.
+func TestNothingSecret(t *testing.T) {
+	for name, text := range outputs(t, computed(t, "testdata/secrets")) {
+		for _, secret := range []string{"hunter", "aHVudGVy"} {
+			if strings.Contains(text, secret) {
+				t.Errorf("%s has %q:\n%s", name, secret, text)
+			}
+		}
+	}
+}
+
+// TestMarkdownFits: the summary comes first, and what does not fit is counted.
+func TestMarkdownFits(t *testing.T) {
+	r := computed(t, "testdata/removed")
+	whole := &strings.Builder{}
+	if err := diff.Markdown(whole, r, 0); err != nil {
+		t.Fatal(err)
+	}
+	for _, most := range []int{whole.Len(), 4000, 3000, 600, 50} {
+		b := &strings.Builder{}
+		if err := diff.Markdown(b, r, most); err != nil {
+			t.Fatal(err)
+		}
+		got := b.String()
+		if len(got) > most || !strings.HasPrefix(got, diff.Mark[:min(20, most)]) {
+			t.Errorf("%d bytes of at most %d:\n%s", len(got), most, got)
+		}
+		if most > 600 && strings.Count(got, "<details>")+strings.Count(got, "more, about") == 0 || strings.Count(got, "<details>") != strings.Count(got, "</details>") {
+			t.Errorf("in %d bytes something is missing silently:\n%s", most, got)
+		}
+	}
+}
+
+// TestNamesMoveNothing: what other people chose moves no cursor, closes no block and calls nobody.
+func TestNamesMoveNothing(t *testing.T) {
+	evil := "a\x1b[2J```\n</details><script>@everyone\u202e"
+	r := &diff.Result{From: evil, To: evil, Summary: diff.Summary{Changed: 1}, Warnings: []string{evil}, Groups: []diff.Group{{
+		Clusters: []string{evil}, Where: evil, State: diff.Stays, Changes: []diff.Change{{Kind: diff.Changed, Set: evil, Addon: evil, Reason: evil,
+			Fields: []diff.Field{{Path: evil, Op: "Changed", Old: []byte(`"` + "```\u202e" + `"`), New: []byte("1"), Layer: evil}}}}}}}
+	for name, text := range outputs(t, r) {
+		if strings.ContainsAny(text, "\x1b\u202e") && name != "want.json" {
+			t.Errorf("%s has what moves a cursor: %q", name, text)
+		}
+		if name == "want.md" && (strings.Contains(text, "<script>@") && !strings.Contains(text, "````diff") || strings.Contains(text, "**@everyone")) {
+			t.Errorf("%s lets a name out of its block: %s", name, text)
+		}
+	}
+}

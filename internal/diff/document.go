@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package diff
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	"sigs.k8s.io/yaml"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/fluxspec"
+	"github.com/chandler-hub/chandler/internal/preview"
+	"github.com/chandler-hub/chandler/internal/status"
+)
+
+// The fields of a document that are none of a Flux object's spec.
+const (
+	sourcesField  = "sources"
+	objectsField  = "objects"
+	contentsField = "manifestsFrom"
+	afterField    = "dependsOn"
+	policyField   = "deletionPolicy"
+)
+
+// document returns what a Flux object says, as people write it in a set: with the template of its chart, its sources, and its
+// manifests as objects. What names the cluster, or is a hash, is left out: the same edit is to look the same on every cluster.
+func document(i *preview.Item) map[string]any {
+	spec, _ := i.Manifest.Object["spec"].(map[string]any)
+	doc := maps.Clone(spec)
+	delete(doc, "kubeConfig")
+	if kc, ok := spec["kubeConfig"].(map[string]any); ok {
+		doc["kubeConfig"] = "Secret"
+		if kc["configMapRef"] != nil {
+			doc["kubeConfig"] = "workload identity"
+		}
+	}
+	delete(doc, afterField)
+	if after := i.Manifest.GetAnnotations()[hubv1.DependsOnAnnotation]; after != "" {
+		doc[afterField] = after
+	}
+	if policy := i.Manifest.GetAnnotations()[hubv1.DeletionPolicyAnnotation]; policy != "" {
+		doc[policyField] = policy
+	}
+	names, sources := map[string]string{}, map[string]any{}
+	for _, s := range i.Shared {
+		kind, name := s.Object.GetKind(), s.Object.GetName()
+		switch {
+		case kind == "ServiceAccount", s.InPlace:
+		case kind == sourcev1.HelmChartKind:
+			delete(doc, "chartRef")
+			if i.Form != fluxspec.ManifestsKind {
+				doc["chart"] = map[string]any{"spec": s.Object.Object["spec"]}
+			}
+		default:
+			names[name] = withoutHash(name)
+			sources[kind+" "+names[name]] = s.Object.Object["spec"]
+		}
+	}
+	if i.Form == fluxspec.ManifestsKind {
+		manifests(doc)
+	}
+	if len(names) > 0 {
+		doc = renamed(doc, names).(map[string]any)
+	}
+	if len(sources) > 0 {
+		doc[sourcesField] = sources
+	}
+	return doc
+}
+
+// manifests puts the objects of a release that delivers manifests in place of its values.
+func manifests(doc map[string]any) {
+	values, _ := doc["values"].(map[string]any)
+	delete(doc, "values")
+	delete(doc, "valuesFrom")
+	objects := map[string]any{}
+	list, _ := values["objects"].([]any)
+	for n, x := range list {
+		text, _ := x.(string)
+		var o map[string]any
+		if yaml.Unmarshal([]byte(text), &o) != nil || o == nil {
+			objects[fmt.Sprint(n)] = text
+			continue
+		}
+		objects[nameOf(o)] = o
+	}
+	if len(objects) > 0 {
+		doc[objectsField] = objects
+	}
+	if versions, ok := values["versions"].(map[string]any); ok {
+		doc[contentsField] = versions
+	}
+}
+
+// nameOf names an object of a manifest.
+func nameOf(o map[string]any) string {
+	meta, _ := o["metadata"].(map[string]any)
+	name := fmt.Sprintf("%v %v", o["kind"], meta["name"])
+	if ns, ok := meta["namespace"]; ok {
+		name = fmt.Sprintf("%v %v/%v", o["kind"], ns, meta["name"])
+	}
+	return name
+}
+
+// withoutHash takes the hash of its content off the name of a source.
+func withoutHash(name string) string {
+	if at := strings.LastIndex(name, "-"); at > 0 {
+		return name[:at]
+	}
+	return name
+}
+
+// renamed returns a value with the names of sources as they are without hashes. It copies what it changes.
+func renamed(v any, names map[string]string) any {
+	switch v := v.(type) {
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for k, x := range v {
+			if name, ok := x.(string); ok && k == "name" && names[name] != "" {
+				x = names[name]
+			}
+			out[k] = renamed(x, names)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, x := range v {
+			out[i] = renamed(x, names)
+		}
+		return out
+	}
+	return v
+}
+
+// what says in a few words what an object delivers.
+func what(i *preview.Item) string {
+	doc := document(i)
+	text := func(path ...string) string {
+		var at any = doc
+		for _, k := range path {
+			m, _ := at.(map[string]any)
+			at = m[k]
+		}
+		s, _ := at.(string)
+		return s
+	}
+	switch {
+	case i.Form == fluxspec.ManifestsKind:
+		objects, _ := doc[objectsField].(map[string]any)
+		if contents, _ := doc[contentsField].(map[string]any); len(contents) > 0 {
+			return fmt.Sprintf("manifests: %s, and what %s or Secrets have", status.Count(len(objects), "object"),
+				status.Count(len(contents), "ConfigMap"))
+		}
+		return "manifests: " + status.Count(len(objects), "object")
+	case text("chart", "spec", "chart") != "":
+		return strings.TrimSpace("chart " + text("chart", "spec", "chart") + " " + text("chart", "spec", "version"))
+	case text("chartRef", "name") != "":
+		return fmt.Sprintf("the chart of %s %s", text("chartRef", "kind"), text("chartRef", "name"))
+	case text("sourceRef", "name") != "":
+		folder := text("path")
+		if folder == "" {
+			folder = "."
+		}
+		return fmt.Sprintf("folder %s of %s %s", folder, text("sourceRef", "kind"), text("sourceRef", "name"))
+	}
+	return i.Key.Kind
+}

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package diff
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/chandler-hub/chandler/internal/preview"
+)
+
+// comparing collects the fields in which two objects differ.
+type comparing struct {
+	old, next *preview.Item
+	out       []Field
+}
+
+// fields returns in which fields an object is not as before.
+func fields(old, next *preview.Item) []Field {
+	c := &comparing{old: old, next: next}
+	c.maps(nil, document(old), document(next), false)
+	return c.out
+}
+
+// maps compares two objects, field by field. secret is true below the content of a Secret.
+func (c *comparing) maps(path []string, old, next map[string]any, secret bool) {
+	keys := slices.Collect(maps.Keys(old))
+	for k := range next {
+		if _, ok := old[k]; !ok {
+			keys = append(keys, k)
+		}
+	}
+	slices.Sort(keys)
+	for _, k := range keys {
+		was, there := old[k]
+		is, here := next[k]
+		hide := secret || (isSecret(old) || isSecret(next)) && (k == "data" || k == "stringData")
+		c.values(append(path[:len(path):len(path)], k), value{was, there}, value{is, here}, hide)
+	}
+}
+
+// value is a value, or none.
+type value struct {
+	is    any
+	there bool
+}
+
+func (c *comparing) values(path []string, old, next value, secret bool) {
+	if old.there == next.there && reflect.DeepEqual(old.is, next.is) {
+		return
+	}
+	if len(path) > whole[path[0]] { // the layers of the fields differ, and that of an object is none
+		old, next = orEmpty(old, next), orEmpty(next, old)
+	}
+	if was, is, ok := both[map[string]any](old, next); ok {
+		c.maps(path, was, is, secret)
+		return
+	}
+	if was, is, ok := both[[]any](old, next); ok && !secret {
+		if a, b := byName(was), byName(is); a != nil && b != nil {
+			c.maps(path, a, b, secret)
+			return
+		}
+	}
+	c.differ(path, old, next, secret)
+}
+
+// whole is how many names the path of what comes or goes as a whole has: an object of a manifest, or a source.
+var whole = map[string]int{objectsField: 2, sourcesField: 2}
+
+// orEmpty returns an empty object for none, if the other one is an object with fields.
+func orEmpty(v, other value) value {
+	if m, ok := other.is.(map[string]any); ok && !v.there && len(m) > 0 {
+		return value{map[string]any{}, true}
+	}
+	return v
+}
+
+func both[T any](old, next value) (was, is T, ok bool) {
+	was, a := old.is.(T)
+	is, b := next.is.(T)
+	return was, is, a && b
+}
+
+// byName returns a list of objects that all have names of their own by these; nil for any other list, and for one whose order may say
+// something.
+func byName(list []any) map[string]any {
+	out := map[string]any{}
+	for _, x := range list {
+		m, _ := x.(map[string]any)
+		name, _ := m["name"].(string)
+		if name == "" || out["name="+name] != nil {
+			return nil
+		}
+		out["name="+name] = m
+	}
+	return out
+}
+
+// differ notes a field.
+func (c *comparing) differ(path []string, old, next value, secret bool) {
+	f := Field{Path: join(path), Op: "Changed", Hidden: secret || path[0] == contentsField}
+	switch {
+	case !old.there:
+		f.Op = "Added"
+	case !next.there:
+		f.Op = "Removed"
+	}
+	layer, was := layerOf(c.next, path), layerOf(c.old, path)
+	if f.Layer = layer; f.Op == "Removed" {
+		f.Layer = was
+	} else if was != layer && old.there {
+		f.Was = was
+	}
+	if !f.Hidden {
+		f.Old, f.New = shown(old), shown(next)
+		f.Hidden = old.there && next.there && string(f.Old) == string(f.New)
+	}
+	if f.Hidden {
+		f.Old, f.New = nil, nil
+	}
+	c.out = append(c.out, f)
+}
+
+// layerOf returns which layer set the field at a path of a document.
+func layerOf(i *preview.Item, path []string) string {
+	switch path[0] {
+	case sourcesField, policyField:
+		return "the set"
+	case afterField, "kubeConfig":
+		return "hub"
+	case objectsField:
+		return i.Layer([]string{"values", "objects"})
+	case contentsField:
+		return i.Layer([]string{"values", "versions"})
+	}
+	for at, k := range path { // layers are known for whole lists
+		if strings.HasPrefix(k, "name=") {
+			path = path[:at]
+			break
+		}
+	}
+	return i.Layer(path)
+}
+
+// shown returns a value as JSON, without what is secret in it.
+func shown(v value) json.RawMessage {
+	if !v.there {
+		return nil
+	}
+	raw, err := json.Marshal(redacted(v.is))
+	if err != nil {
+		return nil
+	}
+	return raw
+}
+
+const notShown = "(not shown)"
+
+// secretText matches a text that has a Secret in it, in YAML or JSON.
+var secretText = regexp.MustCompile(`(?m)["']?kind["']?\s*:\s*["']?Secret\b`)
+
+func isSecret(m map[string]any) bool { return m["kind"] == "Secret" && m["apiVersion"] == "v1" }
+
+// redacted returns a value in which the content of every Secret is left out.
+func redacted(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for k, x := range v {
+			if out[k] = redacted(x); isSecret(v) && (k == "data" || k == "stringData") {
+				out[k] = notShown
+			}
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, x := range v {
+			out[i] = redacted(x)
+		}
+		return out
+	case string:
+		if secretText.MatchString(v) {
+			return notShown
+		}
+	}
+	return v
+}
+
+// join writes a path as people do: a.b["c.d"][name=e].
+func join(path []string) string {
+	var out strings.Builder
+	for i, k := range path {
+		switch {
+		case strings.HasPrefix(k, "name="):
+			fmt.Fprintf(&out, "[%s]", k)
+		case k == "" || strings.ContainsAny(k, ". /[]"):
+			fmt.Fprintf(&out, "[%q]", k)
+		default:
+			if i > 0 {
+				out.WriteByte('.')
+			}
+			out.WriteString(k)
+		}
+	}
+	return out.String()
+}

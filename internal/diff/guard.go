@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package diff
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/guard"
+	"github.com/chandler-hub/chandler/internal/preview"
+	"github.com/chandler-hub/chandler/internal/status"
+)
+
+// Guard is what the removal guard of a set would hold.
+type Guard struct {
+	Set string `json:"set"`
+	// Wanted is how many clusters lose add-ons, or have them reinstalled; Goes, of how many that happens without approval within an
+	// hour; Held, how many wait for somebody to approve.
+	Wanted int `json:"wanted"`
+	Goes   int `json:"goes"`
+	Held   int `json:"held"`
+	// Sample names a few of the held ones, with their add-ons.
+	Sample []string `json:"sample"`
+	// Message says how to approve it.
+	Message string `json:"message"`
+}
+
+// losses are what the clusters of a set lose.
+type losses struct {
+	wanted []guard.Removal
+	// delivered says on which clusters each add-on is.
+	delivered map[string][]string
+}
+
+// loses notes what a cluster has, and what it loses, for the removal guards.
+func (c *computing) loses(p *preview.Pair, changes []Change) {
+	name := p.Name.String()
+	for i := range p.Old.Items {
+		o := &p.Old.Items[i]
+		l := c.guards[o.Set]
+		if l == nil {
+			l = &losses{delivered: map[string][]string{}}
+			c.guards[o.Set] = l
+		}
+		l.delivered[o.Addon] = append(l.delivered[o.Addon], name)
+	}
+	going := map[string][]string{}
+	for i := range changes {
+		ch := &changes[i]
+		set, addon := ch.Set, ch.Addon
+		if ch.FromSet != "" {
+			set = ch.FromSet
+		}
+		if ch.FromAddon != "" {
+			addon = ch.FromAddon
+		}
+		if ch.Kind == Removed || ch.Kind == Reinstalled {
+			going[set] = append(going[set], addon)
+		}
+	}
+	for set, addons := range going {
+		slices.Sort(addons)
+		c.guards[set].wanted = append(c.guards[set].wanted, guard.Removal{Cluster: name, Digest: name, Addons: slices.Compact(addons)})
+	}
+}
+
+// guard asks the removal guard of each set.
+func (c *computing) guard(now time.Time) {
+	for _, name := range slices.Sorted(maps.Keys(c.guards)) {
+		l, pair := c.guards[name], c.pairs[name]
+		for _, clusters := range l.delivered {
+			slices.Sort(clusters)
+		}
+		for addon := range l.delivered {
+			l.delivered[addon] = slices.Compact(l.delivered[addon]) // the definitions of an add-on are a release of their own
+		}
+		if len(l.wanted) == 0 || pair == nil || pair.Old == nil {
+			continue
+		}
+		set := pair.Old
+		spec := &set.Spec
+		if pair.New != nil {
+			spec = &pair.New.Spec
+		}
+		v := guard.Decide(guard.Input{Wanted: l.wanted, Delivered: l.delivered, Held: set.Status.HeldRemovals, Removals: set.Status.Removals,
+			Off: spec.RemovalGuard != nil && spec.RemovalGuard.Mode == hubv1.RemovalGuardOff, Now: now})
+		if v.Held == nil {
+			continue
+		}
+		held := int(v.Held.Count)
+		what := fmt.Sprintf("what %s would lose, or have reinstalled", status.Count(held, "cluster"))
+		c.out.Guards = append(c.out.Guards, Guard{Set: name, Wanted: len(l.wanted), Goes: len(v.Go), Held: held, Sample: v.Held.Sample,
+			Message: guard.MessageHere(set, what)})
+	}
+}

@@ -122,6 +122,7 @@ func newRenderer(f *Fleet, o Options) *renderer {
 	r := &renderer{fleet: f, options: o, out: &Report{Warnings: slices.Clone(f.warnings)}, shared: map[key]bool{}}
 	r.teams()
 	r.compile()
+	r.out.Errors, r.out.Warnings = r.errors.lines(), append(r.out.Warnings, r.warnings.lines()...)
 	return r
 }
 

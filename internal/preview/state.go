@@ -17,7 +17,6 @@ import (
 // had names the sets that have delivered to it: what a set has delivered stays while its selector cannot be read.
 func (r *renderer) state(m *member, live []assembly.Live, scope func(string) string, had []string) *State {
 	out := &State{Refs: map[string][]render.Ref{}}
-	begun := len(r.out.Errors)
 	notes := Cluster{Namespace: m.registration.Namespace, Name: m.registration.Name}
 	in, unreadable := r.input(m)
 	for _, text := range unreadable {
@@ -46,11 +45,12 @@ func (r *renderer) state(m *member, live []assembly.Live, scope func(string) str
 		}
 		out.deliveries = append(out.deliveries, a)
 	}
-	said := len(r.out.Errors)
+	r.errors = ledger{} // the notes have what it says, and 5,000 clusters may say the same
 	r.overrides(m, all)
-	for _, text := range r.out.Errors[said:] {
-		out.Refused = append(out.Refused, strings.TrimPrefix(text, "ClusterRegistration "+m.String()+": "))
+	for _, e := range r.errors.entries {
+		out.Refused = append(out.Refused, oneLine(strings.TrimPrefix(e.text, ": ")))
 	}
+	r.errors, r.warnings = ledger{}, ledger{}
 	out.portions = assembleScopes(out.deliveries, live, scope)
 	for i := range out.portions {
 		out.Items = append(out.Items, all[i].items(m, &out.portions[i])...)
@@ -60,7 +60,6 @@ func (r *renderer) state(m *member, live []assembly.Live, scope func(string) str
 	for _, n := range notes.Refused {
 		out.Refused = append(out.Refused, n.String())
 	}
-	r.out.Errors = r.out.Errors[:begun] // 5,000 clusters may say the same
 	return out
 }
 

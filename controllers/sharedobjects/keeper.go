@@ -39,6 +39,8 @@ type Keeper struct {
 
 	mu      sync.Mutex
 	records map[id]*record
+	// lost is what was deleted, as it was, until somebody has looked whether it is needed.
+	lost map[id]client.Object
 }
 
 // Unseen is how long the cache may take to show an object that was made. After that the object does not exist:
@@ -213,10 +215,11 @@ func (k *Keeper) reconcile(ctx context.Context, key id) (ctrl.Result, error) {
 	there := objects()[key.kind]
 	if err := k.Client.Get(ctx, key.NamespacedName, there); err != nil {
 		if apierrors.IsNotFound(err) {
-			rec.hash, rec.idleSince = "", time.Time{}
+			return ctrl.Result{}, k.again(ctx, key, rec)
 		}
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+		return ctrl.Result{}, err
 	}
+	k.found(key)
 	used, err := k.used(ctx, key)
 	if err != nil {
 		return ctrl.Result{}, err

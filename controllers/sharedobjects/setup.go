@@ -33,7 +33,7 @@ func (k *Keeper) SetupWithManager(mgr manager.Manager) error {
 		obj := kinds[kind]
 		to := handler.EnqueueRequestsFromMapFunc(usesOf(kind))
 		b := ctrl.NewControllerManagedBy(mgr).Named("shared-"+strings.ToLower(kind)).
-			For(obj, builder.WithPredicates(enqueue.Deletion())).
+			For(obj, builder.WithPredicates(enqueue.Deletion(), k.deletions(kind))).
 			Watches(&helmv2.HelmRelease{}, to, builder.WithPredicates(usesChanged())).
 			Watches(&hubv1.AddonSet{}, to, builder.WithPredicates(usesChanged()))
 		if kind != sourcev1.HelmChartKind {

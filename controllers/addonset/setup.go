@@ -29,9 +29,21 @@ import (
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
-// countDelay collects events of a set's clusters. The set's status is counted over the whole fleet, so it is counted
-// once for many events, and at most this often.
-const countDelay = time.Second
+// The set's status is counted over the whole fleet, so it is counted once for many events of its clusters: at most once in countDelay, and
+// above 2,500 clusters at most once in perCluster for each of them, so that the share of a processor that this takes does not grow.
+const (
+	countDelay = time.Second
+	perCluster = 400 * time.Microsecond
+)
+
+// delay returns for how long the events of a set's clusters are collected.
+func (r *Reconciler) delay(ctx context.Context, req reconcile.Request) time.Duration {
+	set := &hubv1.AddonSet{}
+	if err := r.Client.Get(ctx, req.NamespacedName, set, client.UnsafeDisableDeepCopy); err != nil || set.Status.Clusters == nil {
+		return countDelay
+	}
+	return max(countDelay, time.Duration(set.Status.Clusters.Matched)*perCluster)
+}
 
 // SetupWithManager starts both controllers.
 func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
@@ -175,7 +187,7 @@ func (r *Reconciler) dependentSets(ctx context.Context, obj client.Object) []rec
 }
 
 func (r *Reconciler) setOfDelivery() handler.EventHandler {
-	return enqueue.Later(countDelay, func(_ context.Context, obj client.Object) []reconcile.Request {
+	return enqueue.LaterBy(r.delay, func(_ context.Context, obj client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: obj.GetNamespace(),
 			Name: obj.(*hubv1.AddonDelivery).Spec.AddonSetRef.Name}}}
 	})
@@ -183,7 +195,7 @@ func (r *Reconciler) setOfDelivery() handler.EventHandler {
 
 // setsOfRegistration returns the sets that deliver to a cluster, and those without any cluster, which say why.
 func (r *Reconciler) setsOfRegistration() handler.EventHandler {
-	return enqueue.Later(countDelay, func(ctx context.Context, obj client.Object) []reconcile.Request {
+	return enqueue.LaterBy(r.delay, func(ctx context.Context, obj client.Object) []reconcile.Request {
 		deliveries := &hubv1.AddonDeliveryList{}
 		if err := r.Client.List(ctx, deliveries, index.DeliveriesOf(client.ObjectKeyFromObject(obj)), client.UnsafeDisableDeepCopy); err != nil {
 			ctrl.LoggerFrom(ctx).Error(err, "list deliveries", logkey.Cluster, client.ObjectKeyFromObject(obj).String())

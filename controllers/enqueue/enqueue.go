@@ -25,10 +25,15 @@ import (
 
 // Later enqueues what of returns after a delay, so that many events make one reconcile.
 func Later(delay time.Duration, of handler.MapFunc) handler.EventHandler {
+	return LaterBy(func(context.Context, reconcile.Request) time.Duration { return delay }, of)
+}
+
+// LaterBy is Later with a delay that differs between requests.
+func LaterBy(delay func(context.Context, reconcile.Request) time.Duration, of handler.MapFunc) handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	add := func(ctx context.Context, obj client.Object, q queue) {
 		for _, req := range of(ctx, obj) {
-			q.AddAfter(req, delay)
+			q.AddAfter(req, delay(ctx, req))
 		}
 	}
 	return handler.Funcs{

@@ -4,7 +4,6 @@ package rollout
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -52,32 +51,38 @@ func ready(d *hubv1.AddonDelivery) bool {
 
 // Trouble returns why the first add-on of a delivery that failed did; "" if none has.
 func Trouble(d *hubv1.AddonDelivery) string {
-	for _, a := range d.Status.Addons {
-		if a.State == hubv1.AddonFailed || a.State == hubv1.AddonNotOwned {
+	return trouble(d, func(*hubv1.AddonStatus) bool { return true })
+}
+
+// trouble is Trouble of the add-ons that count.
+func trouble(d *hubv1.AddonDelivery, counts func(*hubv1.AddonStatus) bool) string {
+	uncounted := int32(0)
+	for i := range d.Status.Addons {
+		switch a := &d.Status.Addons[i]; {
+		case !counts(a):
+			uncounted++
+		case isFailed(a):
 			return fmt.Sprintf("%s: %s", a.Name, excerpt.Cut(a.Message, maxWhy))
 		}
 	}
-	if c := d.Status.AddonCounts; c != nil && c.Failed > 0 {
+	if c := d.Status.AddonCounts; c != nil && c.Failed > uncounted {
 		return "an add-on failed"
 	}
 	return ""
 }
 
+func isFailed(a *hubv1.AddonStatus) bool { return a.State == hubv1.AddonFailed || a.State == hubv1.AddonNotOwned }
+
 // failure returns why a delivery has failed, and since when. What passes is no failure: if it does not pass, the cluster is late.
 func failure(d *hubv1.AddonDelivery) (string, time.Time) {
-	d = d.DeepCopy()
-	all := len(d.Status.Addons)
-	d.Status.Addons = slices.DeleteFunc(d.Status.Addons, passes)
-	if c := d.Status.AddonCounts; c != nil {
-		c.Failed -= int32(all - len(d.Status.Addons)) //nolint:gosec // no more than there are
-	}
-	why := Trouble(d)
+	lasts := func(a *hubv1.AddonStatus) bool { return !passes(a) }
+	why := trouble(d, lasts)
 	if c := status.Find(d, hubv1.StalledCondition); why == "" && c != nil && c.Status == "True" {
 		return excerpt.Cut(c.Message, maxWhy), c.LastTransitionTime.Time
 	}
 	var since time.Time
-	for _, a := range d.Status.Addons {
-		if (a.State == hubv1.AddonFailed || a.State == hubv1.AddonNotOwned) && a.Since != nil && a.Since.After(since) {
+	for i := range d.Status.Addons {
+		if a := &d.Status.Addons[i]; isFailed(a) && lasts(a) && a.Since != nil && a.Since.After(since) {
 			since = a.Since.Time
 		}
 	}
@@ -86,7 +91,7 @@ func failure(d *hubv1.AddonDelivery) (string, time.Time) {
 
 // passes returns whether an add-on failed for a reason that says nothing of its revision: Flux did not reach the cluster, or the
 // management cluster did not take a write of the hub.
-func passes(a hubv1.AddonStatus) bool {
+func passes(a *hubv1.AddonStatus) bool {
 	if a.State != hubv1.AddonFailed {
 		return false
 	}

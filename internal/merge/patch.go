@@ -119,10 +119,43 @@ func options() *jsonpatch.ApplyOptions {
 func (p *Patch) locate(raw []byte, whole error) error {
 	for i := range p.decoded {
 		if _, err := p.decoded[:i+1].ApplyWithOptions(raw, options()); err != nil {
-			return fmt.Errorf("patches[%d]: %s %s: %w", i, p.operations[i].Op, p.operations[i].Path, plain(err))
+			err = plain(err)
+			if errors.Is(err, errNothing) {
+				err = p.missing(raw, i)
+			}
+			return fmt.Errorf("patches[%d]: %s %s: %w", i, p.operations[i].Op, p.operations[i].Path, err)
 		}
 	}
 	return fmt.Errorf("patches: %w", plain(whole))
+}
+
+var errNothing = errors.New("there is nothing at that path")
+
+// missing says which part of an operation's path does not exist, and how it could: people append to a list that no layer has begun. raw is
+// the document before the first operation.
+func (p *Patch) missing(raw []byte, i int) error {
+	op, doc := &p.operations[i], any(nil)
+	before, err := p.decoded[:i].ApplyWithOptions(raw, options())
+	if err != nil || json.Unmarshal(before, &doc) != nil || op.Op != "add" {
+		return errNothing
+	}
+	parts := Pointer(op.Path)
+	for n, part := range parts[:len(parts)-1] {
+		m, ok := doc.(map[string]any)
+		if !ok {
+			return errNothing
+		}
+		if doc, ok = m[part]; ok {
+			continue
+		}
+		made := "{}"
+		if next := parts[n+1]; next == "-" || next == "0" {
+			made = "[]"
+		}
+		at := strings.Join(strings.Split(op.Path, "/")[:n+2], "/")
+		return fmt.Errorf("there is no %s; add it before, by {op: add, path: %s, value: %s}", at, at, made)
+	}
+	return errNothing
 }
 
 // plain rewords the library's errors, which contain the whole value that was tested.
@@ -131,7 +164,7 @@ func plain(err error) error {
 	case errors.Is(err, jsonpatch.ErrTestFailed):
 		return errors.New("the value there is another one")
 	case errors.Is(err, jsonpatch.ErrMissing), errors.Is(err, jsonpatch.ErrInvalidIndex):
-		return errors.New("there is nothing at that path")
+		return errNothing
 	}
 	var size *jsonpatch.AccumulatedCopySizeError
 	if errors.As(err, &size) {

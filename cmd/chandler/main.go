@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -23,9 +24,18 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := newCommand().ExecuteContext(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "chandler:", err)
-		os.Exit(1)
+		os.Exit(ended(err))
 	}
+}
+
+// ended says what went wrong, and returns the exit code.
+func ended(err error) int {
+	code := &exit{1, err}
+	_ = errors.As(err, &code)
+	if code.err != nil {
+		fmt.Fprintln(os.Stderr, "chandler:", code.err)
+	}
+	return code.code
 }
 
 func newCommand() *cobra.Command {
@@ -38,6 +48,7 @@ func newCommand() *cobra.Command {
 	}
 	root.SetVersionTemplate("chandler {{.Version}}\n")
 	root.AddCommand(renderCommand())
+	root.AddCommand(diffCommand())
 	root.AddCommand(explainCommand())
 	root.AddCommand(rolloutCommand())
 	root.AddCommand(createCommand())

@@ -79,16 +79,22 @@ func (o *renderOptions) run() error {
 
 // fleet reads the fleet of the files, and reports what is wrong with them.
 func (o *renderOptions) fleet() *preview.Fleet {
-	var objects []preview.Object
-	for _, in := range o.read() {
-		found, _, err := preview.Parse(in.name, in.raw)
-		o.unreadable(err, in.named)
-		objects = append(objects, found...)
-	}
+	objects := o.objects(o.read())
 	o.preview.Incomplete = o.errors > 0
 	fleet, err := preview.NewFleet(objects, o.preview.Origins)
 	o.fail(err)
 	return fleet
+}
+
+// objects parses files, and reports what is wrong with them.
+func (o *renderOptions) objects(files []input) []preview.Object {
+	var objects []preview.Object
+	for _, in := range files {
+		found, _, err := preview.Parse(in.name, in.raw)
+		o.unreadable(err, in.named)
+		objects = append(objects, found...)
+	}
+	return objects
 }
 
 // result returns how many errors there were.

@@ -171,6 +171,11 @@ func Compute(in *Input) *Result {
 // Equal returns whether nothing would happen.
 func (r *Result) Equal() bool { return len(r.Groups) == 0 }
 
+// Quiet returns whether there is nothing to say but that.
+func (r *Result) Quiet() bool {
+	return r.Equal() && len(r.Problems)+len(r.Warnings)+len(r.Notes) == 0 && r.Fleet.Snapshot == nil
+}
+
 // computing is a result that is being made.
 type computing struct {
 	cmp *preview.Comparison

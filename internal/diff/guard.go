@@ -3,7 +3,6 @@
 package diff
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -11,7 +10,6 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/guard"
 	"github.com/chandler-hub/chandler/internal/preview"
-	"github.com/chandler-hub/chandler/internal/status"
 )
 
 // Guard is what the removal guard of a set would hold.
@@ -24,8 +22,8 @@ type Guard struct {
 	Held   int `json:"held"`
 	// Sample names a few of the held ones, with their add-ons.
 	Sample []string `json:"sample"`
-	// Message says how to approve it.
-	Message string `json:"message"`
+	// Approve is the command that approves it, if all of it is intended, when it is held.
+	Approve string `json:"approve"`
 }
 
 // losses are what the clusters of a set lose.
@@ -91,8 +89,7 @@ func (c *computing) guard(now time.Time) {
 			continue
 		}
 		held := int(v.Held.Count)
-		what := fmt.Sprintf("what %s would lose, or have reinstalled", status.Count(held, "cluster"))
 		c.out.Guards = append(c.out.Guards, Guard{Set: name, Wanted: len(l.wanted), Goes: len(v.Go), Held: held, Sample: v.Held.Sample,
-			Message: guard.MessageHere(set, what)})
+			Approve: guard.Command(set)})
 	}
 }

@@ -92,7 +92,8 @@ func summary(r *Result) string {
 	listed("Notes", len(r.Notes), func(i int) string { return r.Notes[i] })
 	for i := range r.Guards {
 		g := &r.Guards[i]
-		fmt.Fprintf(&out, "\n> **%s.** First: %s. %s\n", prose(g.title()), prose(strings.Join(g.Sample, ", ")), prose(g.Message))
+		fmt.Fprintf(&out, "\n> **%s.** First: %s. If all of it is intended, when it is held: `%s`\n", prose(g.title()),
+			prose(strings.Join(g.Sample, ", ")), code(g.Approve))
 	}
 	return out.String()
 }

@@ -170,7 +170,7 @@ func (t *terminal) guards(r *Result) {
 		t.line("")
 		t.line("%s", t.paint(red, g.title()))
 		t.line("  first: %s", t.paint("0", strings.Join(g.Sample, ", ")))
-		t.line("  %s", t.paint("0", g.Message))
+		t.line("  if all of it is intended, when it is held: %s", t.paint("0", g.Approve))
 	}
 }
 

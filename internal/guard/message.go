@@ -38,10 +38,9 @@ const WholeSet = "the removal of all its add-ons from this cluster"
 // MessageHere says on one cluster what the guard of a set holds there. The command in it looks the hash up: if the
 // message had the hash itself, each cluster that joins the held removals would change the status of all others.
 func MessageHere(set *hubv1.AddonSet, what string) string {
-	lookup := fmt.Sprintf("$(kubectl get addonset -n %s %s -o jsonpath='{.status.heldRemovals.hash}')", set.Namespace, set.Name)
 	return fmt.Sprintf("the removal guard of AddonSet %s/%s holds %s, together with the other removals of that set. If all of them are "+
 		"intended: %s",
-		set.Namespace, set.Name, what, approval(set, lookup))
+		set.Namespace, set.Name, what, Command(set))
 }
 
 // SomeAddons describes held removals of some add-ons of a set from a cluster.
@@ -57,4 +56,9 @@ func ReinstallHeld(from, to string) string {
 
 func approval(set *hubv1.AddonSet, hash string) string {
 	return fmt.Sprintf("kubectl annotate addonset -n %s %s --overwrite %s=%s", set.Namespace, set.Name, hubv1.ApproveRemovalAnnotation, hash)
+}
+
+// Command approves all that the guard of a set holds then. It looks the hash up.
+func Command(set *hubv1.AddonSet) string {
+	return approval(set, fmt.Sprintf("$(kubectl get addonset -n %s %s -o jsonpath='{.status.heldRemovals.hash}')", set.Namespace, set.Name))
 }

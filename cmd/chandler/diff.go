@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/chandler-hub/chandler/internal/diff"
+	"github.com/chandler-hub/chandler/internal/hubconfig"
+	"github.com/chandler-hub/chandler/internal/preview"
+	"github.com/chandler-hub/chandler/internal/status"
+)
+
+// diffOptions are the flags of `chandler diff`.
+type diffOptions struct {
+	renderOptions
+	against   []string
+	output    string
+	maxLength int
+	all       bool
+}
+
+// exit ends the program with a code of its own; without an error it says nothing.
+type exit struct {
+	code int
+	err  error
+}
+
+func (e *exit) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit code %d", e.code)
+	}
+	return e.err.Error()
+}
+
+func (e *exit) Unwrap() error { return e.err }
+
+// The exit codes of `chandler diff`, which are those of diff.
+const (
+	differ    = 1
+	uncertain = 2
+)
+
+func diffCommand() *cobra.Command {
+	o := &diffOptions{}
+	cmd := &cobra.Command{
+		Use:   "diff -f NEW [-f ...] --against OLD|REVISION",
+		Short: "Show what the hub would do to every cluster if files became others",
+		Long: `Compares what the hub makes of a fleet with what it would make of it from other files, and shows everything that it would do to
+every cluster, grouped by equal change: what comes and goes, what Flux would uninstall and install again, which set wins, what the removal guard
+would hold, and in which waves it happens. Each changed field has the layer that set it. What Secrets hold is never read.
+
+OLD is a file or folder, or a Git revision, such as main: then the same paths are read as they are there, by the program git.
+
+The exit code is 0 if nothing would change, 1 if something would, and 2 if something is wrong or could not be compared.`,
+		Example: `  chandler diff -f fleet/ --against main
+  chandler diff -f prod/ --against qa/ --output markdown --max-length 60000`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return &exit{uncertain, fmt.Errorf("diff: %q is no flag: write files as -f %s", args[0], args[0])}
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.stdin, o.stdout, o.stderr = cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()
+			o.preview.Now = time.Now()
+			err := o.run(cmd.Context())
+			var code *exit
+			if err != nil && !errors.As(err, &code) {
+				err = &exit{uncertain, err}
+			}
+			return err
+		},
+	}
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &exit{uncertain, err} })
+	f := cmd.Flags()
+	f.StringArrayVarP(&o.files, "filename", "f", nil,
+		"what is new: file, folder (read recursively: *.yaml, *.yml, *.json) or - for standard input; may be repeated")
+	f.StringArrayVar(&o.against, "against", nil, "what is there now: files or folders, or one Git revision of the files of -f")
+	f.StringVarP(&o.output, "output", "o", "text", "text, markdown or json")
+	f.IntVar(&o.maxLength, "max-length", 0, "how many bytes of Markdown to write at the most; what does not fit is counted (0: no limit)")
+	f.BoolVar(&o.all, "all", false, "show every group, change and value of the text in full")
+	o.preview.AddFlags(f, hubconfig.DefaultNamespace)
+	return cmd
+}
+
+func (o *diffOptions) run(ctx context.Context) error {
+	switch {
+	case !slices.Contains([]string{"text", "markdown", "json"}, o.output):
+		return fmt.Errorf("diff: --output is %q: write text, markdown or json", o.output)
+	case len(o.files) == 0:
+		return errors.New("diff: write what is new: -f FILE|DIR")
+	case len(o.against) == 0:
+		return errors.New("diff: write what is there now: --against DIR, or a Git revision such as --against main")
+	}
+	if err := o.preview.Complete(hubconfig.DefaultNamespace); err != nil {
+		return err
+	}
+	in, err := o.input(ctx)
+	if err != nil {
+		return err
+	}
+	return o.show(in)
+}
+
+// input reads both sides.
+func (o *diffOptions) input(ctx context.Context) (*diff.Input, error) {
+	in := &diff.Input{Options: o.preview, To: names(o.files)}
+	next := o.objects(o.read())
+	if o.errors > 0 { // what cannot be read would look as if it were gone
+		return nil, fmt.Errorf("%w in what is new: nothing is compared", o.result())
+	}
+	old, from, err := o.old(ctx)
+	if err != nil {
+		return nil, err
+	}
+	in.From = from
+	if in.After, err = preview.NewFleet(next, o.preview.Origins); err == nil && !in.After.HasClusters() {
+		in.After, err = preview.NewFleet(preview.Complete(next, old, preview.IsCluster), o.preview.Origins)
+	}
+	if err != nil {
+		return nil, err
+	}
+	in.Before, err = preview.NewFleet(old, o.preview.Origins)
+	o.fail(err)
+	return in, nil
+}
+
+// old reads what is there now.
+func (o *diffOptions) old(ctx context.Context) (objects []preview.Object, from string, err error) {
+	old := &renderOptions{files: o.against, stdin: o.stdin, stderr: o.stderr}
+	if _, err := os.Stat(o.against[0]); err == nil || len(o.against) > 1 || o.against[0] == "-" {
+		objects = old.objects(old.read())
+	} else {
+		inputs, err := atRevision(ctx, o.against[0], o.files)
+		if err != nil {
+			return nil, "", err
+		}
+		objects = old.objects(inputs)
+	}
+	o.errors += old.errors
+	return objects, names(o.against), nil
+}
+
+// show writes the result, and ends with the exit code.
+func (o *diffOptions) show(in *diff.Input) error {
+	r := diff.Compute(in)
+	var err error
+	switch o.output {
+	case "json":
+		err = diff.JSON(o.stdout, r)
+	case "markdown":
+		err = diff.Markdown(o.stdout, r, o.maxLength)
+	default:
+		if !r.Quiet() {
+			err = diff.Text(o.stdout, r, diff.TextOptions{All: o.all, Colour: coloured(o.stdout)})
+		}
+	}
+	switch {
+	case err != nil:
+		return err
+	case o.errors > 0:
+		return &exit{uncertain, o.result()}
+	case r.Fleet.Clusters == 0:
+		return errors.New("there is no cluster on either side, so nothing is compared: write ClusterRegistrations by -f too")
+	case len(r.Problems) > 0:
+		return &exit{uncertain, errors.New("not everything could be compared")}
+	case !r.Equal():
+		return &exit{code: differ}
+	}
+	sayLine(o.stderr, "no changes on %s", status.Count(r.Fleet.Clusters, "cluster"))
+	return nil
+}
+
+// coloured returns whether somebody looks at a terminal that has colours.
+func coloured(out any) bool {
+	f, ok := out.(*os.File)
+	if !ok || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// diffed runs the command, and returns what it writes and its exit code.
+func diffed(t *testing.T, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	root := newCommand()
+	var out, errs strings.Builder
+	root.SetArgs(append([]string{"diff"}, args...))
+	root.SetIn(strings.NewReader(""))
+	root.SetOut(&out)
+	root.SetErr(&errs)
+	if err := root.ExecuteContext(t.Context()); err != nil {
+		exits := &exit{1, err}
+		_ = errors.As(err, &exits)
+		if code = exits.code; exits.err != nil {
+			errs.WriteString(exits.err.Error() + "\n")
+		}
+	}
+	return out.String(), errs.String(), code
+}
+
+func write(t *testing.T, file, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// repository makes a Git repository of one commit, with a fleet in a folder whose name needs quotes.
+func repository(t *testing.T) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	folder := filepath.Join(dir, "the fleet")
+	write(t, filepath.Join(folder, "fleet.yaml"), registrationFile)
+	write(t, filepath.Join(folder, "sets", "set.yaml"), setFile)
+	write(t, filepath.Join(folder, "notes.txt"), "no YAML: {")
+	inGit(t, dir, "init", "-q", "-b", "main")
+	inGit(t, dir, "add", ".")
+	inGit(t, dir, "commit", "-q", "-m", "one")
+	return folder
+}
+
+func inGit(t *testing.T, dir string, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "git", append([]string{"-c", "user.name=t", "-c", "user.email=t@example.com", "-c", "commit.gpgsign=false"}, args...)...)
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("git %v: %v: %s", args, err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// TestDiffAgainst: what is there now is a folder, a file, or a revision; the exit code says whether anything changes.
+func TestDiffAgainst(t *testing.T) {
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("there is no git")
+	}
+	folder := repository(t)
+	old := filepath.Join(t.TempDir(), "old")
+	write(t, filepath.Join(old, "all.yaml"), registrationFile+"---\n"+setFile)
+	broken := filepath.Join(t.TempDir(), "broken")
+	write(t, filepath.Join(broken, "all.yaml"), registrationFile+"---\n"+strings.Replace(setFile, "selectAll", "selectall", 1))
+	empty := filepath.Join(t.TempDir(), "empty")
+	write(t, filepath.Join(empty, "set.yaml"), setFile)
+	unchanged, changed := "no changes on 1 cluster\n", "+ new"
+	check := func(name string, args []string, code int, stdout, stderr string) {
+		t.Helper()
+		out, errs, got := diffed(t, args...)
+		if got != code || !strings.Contains(out, stdout) || !strings.Contains(errs, stderr) {
+			t.Errorf("%s: diff %v ends with %d, want %d:\n%s\n%s", name, args, got, code, out, errs)
+		}
+	}
+	check("the same folder", []string{"-f", folder, "--against", old}, 0, "", unchanged)
+	check("the same revision", []string{"-f", folder, "--against", "main"}, 0, "", unchanged)
+	write(t, filepath.Join(folder, "sets", "more.yaml"), strings.ReplaceAll(setFile, "name: a", "name: b"))
+	check("another file", []string{"-f", folder, "--against", "HEAD"}, 1, changed, "")
+	check("one file of it", []string{"-f", filepath.Join(folder, "sets", "set.yaml"), "-f", filepath.Join(folder, "fleet.yaml"), "--against", "main"}, 0, "", unchanged)
+	check("a new file", []string{"-f", filepath.Join(folder, "sets", "more.yaml"), "-f", filepath.Join(folder, "fleet.yaml"), "--against", "main"}, 1, changed, "")
+	check("Markdown", []string{"-f", folder, "--against", "main", "-o", "markdown"}, 1, "<details>", "")
+	check("JSON", []string{"-f", folder, "--against", "main", "-o", "json"}, 1, `"kind": "New"`, "")
+	check("the clusters of the other side", []string{"-f", empty, "--against", old}, 0, "", unchanged)
+	check("no clusters", []string{"-f", empty, "--against", empty}, 2, "", "there is no cluster on either side")
+	check("a typo in what is new", []string{"-f", broken, "--against", old}, 2, "", "selectall")
+	check("a typo in what is there", []string{"-f", old, "--against", broken}, 2, "new a", "selectall")
+	check("no revision", []string{"-f", folder, "--against", "nope"}, 2, "", "is neither a file, nor a folder, nor a revision")
+	check("an option of git", []string{"-f", folder, "--against=--output=x"}, 2, "", "is no Git revision")
+	check("no repository", []string{"-f", old, "--against", "main"}, 2, "", "is in no Git repository")
+	check("no such flag", []string{"--nope"}, 2, "", "unknown flag")
+	check("an argument", []string{folder}, 2, "", "is no flag")
+	t.Setenv("PATH", "")
+	check("no git", []string{"-f", folder, "--against", "main"}, 2, "", "the program git, which reads revisions, is not in the path")
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package diff_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apimachinery/pkg/util/json"
+)
+
+// TestSchema holds the JSON of every case to docs/diff.schema.json, which says of each field that there is no other.
+func TestSchema(t *testing.T) {
+	raw, err := os.ReadFile("../../docs/diff.schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	published, in := &apiextensionsv1.JSONSchemaProps{}, &apiextensions.JSONSchemaProps{}
+	if err := json.Unmarshal(raw, published); err != nil {
+		t.Fatal(err)
+	}
+	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(published, in, nil); err != nil {
+		t.Fatal(err)
+	}
+	schema, _, err := validation.NewSchemaValidator(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := func(text string) error {
+		var v any
+		if err := json.Unmarshal([]byte(text), &v); err != nil {
+			return err
+		}
+		return validation.ValidateCustomResource(nil, v, schema).ToAggregate()
+	}
+	dirs, err := filepath.Glob("testdata/*")
+	if err != nil || len(dirs) == 0 {
+		t.Fatal("there are no cases", err)
+	}
+	for _, dir := range dirs {
+		if err := check(outputs(t, computed(t, dir))["want.json"]); err != nil {
+			t.Errorf("%s: %v", dir, err)
+		}
+	}
+	for _, wrong := range []string{`{}`, `{"from":"a","to":"b","fleet":{"clusters":1,"else":2},"summary":{"changed":0,"unchanged":0,"addons":{}},"groups":[],"guards":[],"rollouts":[],"problems":[],"warnings":[],"notes":[]}`} {
+		if check(wrong) == nil {
+			t.Errorf("the schema accepts %s", wrong)
+		}
+	}
+}

@@ -39,7 +39,11 @@ func (r *renderer) cluster(m *member) {
 	var all []*delivery
 	var deliveries []assembly.Delivery
 	for _, c := range r.sets {
-		if c.selector == nil || !c.selector.Matches(m.registration) {
+		if c.selector == nil {
+			continue
+		}
+		if !c.selector.Matches(m.registration) {
+			out.NotSelected = append(out.NotSelected, Note{Set: c.String(), Reason: oneLine(c.selector.Why(m.registration))})
 			continue
 		}
 		d := &delivery{compiled: c}
@@ -54,6 +58,9 @@ func (r *renderer) cluster(m *member) {
 	r.overrides(m, all)
 	for i, o := range assembly.Assemble(assembly.Input{Deliveries: deliveries}) {
 		r.outcome(all[i], &o, &out)
+	}
+	for _, n := range slices.Concat(out.Lost, out.NotOwned) {
+		r.warnings.add(m.String(), fmt.Sprintf(", AddonSet %s: add-on %q is not delivered: %s", n.Set, n.Addon, n.Reason))
 	}
 	r.out.Clusters = append(r.out.Clusters, out)
 }

@@ -53,6 +53,8 @@ type Cluster struct {
 	// Refused are overrides and variables of the cluster's owner that have no effect. The add-ons are rendered
 	// without them.
 	Refused []Note
+	// NotSelected are the sets that do not select the cluster. They are printed with Explain, and where no set selects it.
+	NotSelected []Note
 	// Variables, only with Explain.
 	Variables []Variable
 }

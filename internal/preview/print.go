@@ -57,7 +57,8 @@ func (p *printer) cluster(c *Cluster) {
 		p.write("\n")
 	}
 	p.comment("cluster %s/%s", c.Namespace, c.Name)
-	if len(c.Objects)+len(c.Excluded)+len(c.Lost)+len(c.NotOwned)+len(c.Failed) == 0 {
+	nothing := len(c.Objects)+len(c.Excluded)+len(c.Lost)+len(c.NotOwned)+len(c.Failed) == 0
+	if nothing {
 		p.comment("no AddonSet delivers anything to this cluster")
 	}
 	p.notes("failed", c.Failed)
@@ -65,6 +66,9 @@ func (p *printer) cluster(c *Cluster) {
 	p.notes("left out", c.Excluded)
 	p.notes("lost", c.Lost)
 	p.notes("not owned", c.NotOwned)
+	if p.explain || nothing {
+		p.notes("not selected", c.NotSelected)
+	}
 	if p.explain {
 		p.variables(c.Variables)
 	}

@@ -89,7 +89,7 @@ func TestImportFails(t *testing.T) {
 		stderr, problem string
 	}{
 		"NothingThere":  {"# nothing\n", false, "", "there is nothing to fold: 0 objects with spec.kubeConfig are left as they are, and 0 are for the management cluster itself, or the hub's"},
-		"NoYAML":        {good + "---\na: b: c\n", true, "error: in.yaml, line 11: mapping values are not allowed in this context\n", "1 document could not be read, and is not in what was printed"},
+		"NoYAML":        {good + "---\na: b: c\n", true, "error: in.yaml, line 11: mapping values are not allowed in this context: a value that holds \": \" must be in quotes\n", "1 document could not be read, and is not in what was printed"},
 		"NameIsNoText":  {good + "---\n" + strings.Replace(good, "name: a-apps", "name: 1", 1), true, "error: in.yaml: Kustomization: metadata.name: is 1, which is no text; put it in quotes\n", "1 document could not be read, and is not in what was printed"},
 		"WrongSet":      {good + "---\napiVersion: chandler.dev/v1alpha1\nkind: AddonSet\nmetadata: {name: x}\nspec: {addons: {}}\n", true, "error: in.yaml, line 11: AddonSet default/x: spec.addons: is object, and must be a list\n", "1 document could not be read, and is not in what was printed"},
 		"OfTheHub":      {strings.Replace(good, "  kubeConfig: {secretRef: {name: a}}\n", "", 1), false, "", "there is nothing to fold: 0 objects with spec.kubeConfig are left as they are, and 1 is for the management cluster itself, or the hub's"},

@@ -66,6 +66,7 @@ func (r *renderer) compile() {
 		byNamespace[s.Namespace][s.Name] = &s.Spec
 	}
 	for _, s := range r.all {
+		r.warnOfOldForm(s)
 		c := &compiled{set: s, reach: r.reach(s.Namespace)}
 		r.sets = append(r.sets, c)
 		if why := c.reach.Broken(); why != "" {

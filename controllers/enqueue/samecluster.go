@@ -13,6 +13,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/index"
+	"github.com/chandler-hub/chandler/internal/precedence"
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
@@ -27,15 +28,16 @@ func SameCluster(c client.Reader) handler.MapFunc {
 	}
 }
 
-// ComesOrGoes lets through a registration that goes, or that turns out to be of another cluster: that may change
-// which of the cluster's other registrations is served.
+// ComesOrGoes lets through a registration that goes, that is led elsewhere, or that turns out to be of another cluster: that
+// may change which of the cluster's other registrations is served.
 func ComesOrGoes() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			a, b := e.ObjectOld.(*hubv1.ClusterRegistration), e.ObjectNew.(*hubv1.ClusterRegistration)
 			return a.Status.ClusterID() != b.Status.ClusterID() || !a.Status.ClusterSince.Equal(b.Status.ClusterSince) ||
-				authority(a) != authority(b) || status.Goes(a) != status.Goes(b)
+				authority(a) != authority(b) || status.Goes(a) != status.Goes(b) ||
+				precedence.LedElsewhere(a) != precedence.LedElsewhere(b)
 		},
 	}
 }

@@ -141,6 +141,11 @@ func (r *Reconciler) duplicates(ctx context.Context, reg *hubv1.ClusterRegistrat
 // does not answer: an expired kubeconfig must not change what is delivered to a cluster.
 func standsBack(reg, instead *hubv1.ClusterRegistration) string {
 	name := instead.Namespace + "/" + instead.Name
+	if precedence.LedElsewhere(reg) {
+		return fmt.Sprintf("this was the cluster of ClusterRegistration %s as well (%s), by Secret %q. Now spec.kubeConfig names Secret %q, "+
+			"to which no cluster has answered yet: until then that one is served, and nothing is delivered through this one",
+			name, sameness(&reg.Status), reg.Status.Credential.SecretName, reg.Spec.KubeConfig.SecretRef.Name)
+	}
 	remedy := "Remove one of them, and the other is served"
 	if status.Online(reg) && !status.Online(instead) {
 		remedy = fmt.Sprintf("The cluster answers here, and not through %s: repair its kubeconfig, or remove it, and this one is served", name)

@@ -46,6 +46,17 @@ func TestStandsBack(t *testing.T) {
 	}
 }
 
+// TestStandsBackLedElsewhere: who is led elsewhere says by which Secret it was of the cluster, and which one nobody has answered to.
+func TestStandsBackLedElsewhere(t *testing.T) {
+	reg := &hubv1.ClusterRegistration{}
+	reg.Spec.KubeConfig = &hubv1.KubeConfigSource{SecretRef: &hubv1.SecretKeyReference{Name: "typo"}}
+	reg.Status.Credential = &hubv1.CredentialStatus{SecretName: "one"}
+	got := standsBack(reg, &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "served"}})
+	if !strings.Contains(got, `by Secret "one"`) || !strings.Contains(got, `names Secret "typo"`) || !strings.Contains(got, "fleet/served") {
+		t.Error(got)
+	}
+}
+
 // TestMadeAgainIsServedAgain: a registration that somebody deletes, and that is made again, has been of its cluster since a platform
 // set has delivered through it. Who has registered the cluster a second time is not served for that.
 func TestMadeAgainIsServedAgain(t *testing.T) {

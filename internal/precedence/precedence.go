@@ -18,7 +18,8 @@ import (
 // itself. All are registrations that say that they are of that cluster, the one in question among them or not. One
 // that goes stands back for others; for itself it counts as before, since it may be made again.
 //
-// Only rivals stand back for each other. Of those, one in a platform namespace goes before the others, and then who came first goes first.
+// Only rivals stand back for each other. Of those, one in a platform namespace goes before the others, then one that is
+// not led elsewhere, and then who came first goes first.
 func Instead(
 	reg *hubv1.ClusterRegistration, all []hubv1.ClusterRegistration, platform func(namespace string) bool,
 ) *hubv1.ClusterRegistration {
@@ -57,8 +58,19 @@ func before(a, b *hubv1.ClusterRegistration, platform func(namespace string) boo
 	if p, q := platform(a.Namespace), platform(b.Namespace); p != q {
 		return p
 	}
+	if p, q := LedElsewhere(a), LedElsewhere(b); p != q {
+		return q
+	}
 	return cmp.Or(since(a).Compare(since(b)), a.CreationTimestamp.Compare(b.CreationTimestamp.Time),
 		cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name)) < 0
+}
+
+// LedElsewhere returns whether a registration names another Secret than the one by which its cluster has answered.
+// It may be of another cluster, or of none, as soon as somebody edits it, and what it is taken for until that is
+// answered must not decide what goes from a cluster to which another registration leads.
+func LedElsewhere(reg *hubv1.ClusterRegistration) bool {
+	from, is := reg.Spec.KubeConfig, reg.Status.Credential
+	return from != nil && from.SecretRef != nil && is != nil && is.SecretName != "" && is.SecretName != from.SecretRef.Name
 }
 
 // since is when a registration came to be of its cluster. What an older hub has written does not say.

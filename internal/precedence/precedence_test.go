@@ -51,6 +51,17 @@ func named(r *hubv1.ClusterRegistration) {
 
 func undated(r *hubv1.ClusterRegistration) { r.Status.ClusterSince = nil }
 
+// led is one whose spec names another Secret than the one by which its cluster has answered.
+func led(r *hubv1.ClusterRegistration) {
+	r.Status.Credential.SecretName = "one"
+	r.Spec.KubeConfig = &hubv1.KubeConfigSource{SecretRef: &hubv1.SecretKeyReference{Name: "other"}}
+}
+
+func stays(r *hubv1.ClusterRegistration) {
+	led(r)
+	r.Spec.KubeConfig.SecretRef.Name = "one"
+}
+
 // TestInstead: of several registrations of one cluster one is served, and all of them agree on which.
 func TestInstead(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -73,6 +84,9 @@ func TestInstead(t *testing.T) {
 		"NamedAlike":        {"nobody has asked it", []hubv1.ClusterRegistration{reg("a", "x", time.Hour, named), reg("a", "y", 0, named)}, []string{"a/x"}},
 		"GoesAndCameLater":  {"it is served no more than before", []hubv1.ClusterRegistration{reg("a", "x", time.Hour), reg("a", "y", 0, goes)}, []string{"a/x"}},
 		"HeldThoughDeleted": {"it stays, and is served as before", []hubv1.ClusterRegistration{reg("a", "x", time.Hour, held), reg("a", "y", 0)}, []string{"a/x"}},
+		"LedElsewhere":      {"who is led elsewhere stands back before anybody has answered there", []hubv1.ClusterRegistration{reg("a", "x", time.Hour, led), reg("a", "y", 0, stays)}, []string{"a/y"}},
+		"BothLedElsewhere":  {"who came first goes first", []hubv1.ClusterRegistration{reg("a", "x", time.Hour, led), reg("a", "y", 0, led)}, []string{"a/x"}},
+		"PlatformsLed":      {"for no tenant's", []hubv1.ClusterRegistration{reg("fleet", "x", time.Hour, led), reg("a", "y", 0)}, []string{"fleet/x"}},
 		"TwoOfThePlatforms": {"who came first goes first", []hubv1.ClusterRegistration{reg("fleet", "x", 0), reg("fleet", "y", time.Hour), reg("a", "z", 2*time.Hour)}, []string{"fleet/y"}},
 	} {
 		t.Run(name, func(t *testing.T) {

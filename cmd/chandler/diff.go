@@ -3,7 +3,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -11,9 +10,11 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
 
 	"github.com/chandler-hub/chandler/internal/diff"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
+	"github.com/chandler-hub/chandler/internal/live"
 	"github.com/chandler-hub/chandler/internal/preview"
 	"github.com/chandler-hub/chandler/internal/status"
 )
@@ -21,10 +22,31 @@ import (
 // diffOptions are the flags of `chandler diff`.
 type diffOptions struct {
 	renderOptions
-	against   []string
-	output    string
-	maxLength int
-	all       bool
+	hubOptions
+	against, revisions, fleetFiles []string
+	output                         string
+	maxLength                      int
+	all, prune                     bool
+	// live is the hub, if it is asked.
+	live *live.Fleet
+}
+
+// hubOptions are the flags of a command that reads a whole fleet from a live hub.
+type hubOptions struct {
+	flags        *genericclioptions.ConfigFlags
+	hubNamespace string
+	reader       live.Reader
+}
+
+// add adds the flags.
+func (o *hubOptions) add(cmd *cobra.Command) {
+	o.flags = genericclioptions.NewConfigFlags(true)
+	// As in `chandler explain`: --cluster would be one of the kubeconfig.
+	o.flags.ClusterName, o.flags.CacheDir = nil, nil
+	o.flags.AddFlags(cmd.Flags())
+	o.reader.Hub.AddFlags(cmd.Flags(), hubconfig.DefaultNamespace)
+	cmd.Flags().StringVar(&o.hubNamespace, "hub-namespace", hubconfig.DefaultNamespace,
+		"the hub's namespace, where the hub publishes its flags in a ConfigMap")
 }
 
 // exit ends the program with a code of its own; without an error it says nothing.
@@ -51,17 +73,21 @@ const (
 func diffCommand() *cobra.Command {
 	o := &diffOptions{}
 	cmd := &cobra.Command{
-		Use:   "diff -f NEW [-f ...] --against OLD|REVISION",
+		Use:   "diff -f NEW [-f ...] [--against OLD|REVISION] [--fleet SNAPSHOT]",
 		Short: "Show what the hub would do to every cluster if files became others",
 		Long: `Compares what the hub makes of a fleet with what it would make of it from other files, and shows everything that it would do to
-every cluster, grouped by equal change: what comes and goes, what Flux would uninstall and install again, which set wins, what the removal guard
-would hold, and in which waves it happens. Each changed field has the layer that set it. What Secrets hold is never read.
+every cluster, grouped by equal change: what comes and goes, what Flux would uninstall and install again, which set wins, what the removal
+guard would hold, and in which waves it happens. Each changed field has the layer that set it. What Secrets hold is never read.
 
-OLD is a file or folder, or a Git revision, such as main: then the same paths are read as they are there, by the program git.
+OLD is a file or folder, or a Git revision, such as main: then the same paths are read as they are there, by the program git. Without
+--against the files are compared with the live hub, which is only read. With --fleet, both sides have the clusters of an export
+(chandler export fleet). With two --revision, two revisions of a set are compared on the clusters of the live hub.
 
 The exit code is 0 if nothing would change, 1 if something would, and 2 if something is wrong or could not be compared.`,
 		Example: `  chandler diff -f fleet/ --against main
-  chandler diff -f prod/ --against qa/ --output markdown --max-length 60000`,
+  chandler diff -f addons/ --against main --fleet fleet.yaml --output markdown --max-length 60000
+  chandler diff -f addons/
+  chandler diff --revision base-1a2b3c4d5e-e3 --revision base-6f7a8b9c0d-e3`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return &exit{uncertain, fmt.Errorf("diff: %q is no flag: write files as -f %s", args[0], args[0])}
@@ -71,7 +97,7 @@ The exit code is 0 if nothing would change, 1 if something would, and 2 if somet
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.stdin, o.stdout, o.stderr = cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()
 			o.preview.Now = time.Now()
-			err := o.run(cmd.Context())
+			err := o.run(cmd)
 			var code *exit
 			if err != nil && !errors.As(err, &code) {
 				err = &exit{uncertain, err}
@@ -84,26 +110,18 @@ The exit code is 0 if nothing would change, 1 if something would, and 2 if somet
 	f.StringArrayVarP(&o.files, "filename", "f", nil,
 		"what is new: file, folder (read recursively: *.yaml, *.yml, *.json) or - for standard input; may be repeated")
 	f.StringArrayVar(&o.against, "against", nil, "what is there now: files or folders, or one Git revision of the files of -f")
+	f.StringArrayVar(&o.fleetFiles, "fleet", nil, "what both sides know of the fleet: an export of it, or files; may be repeated")
+	f.StringArrayVar(&o.revisions, "revision", nil, "a revision of a set on the live hub: the old one first, then the new one")
+	f.BoolVar(&o.prune, "prune", false, "against the live hub: AddonSets and Teams that are not in the files count as removed")
 	f.StringVarP(&o.output, "output", "o", "text", "text, markdown or json")
 	f.IntVar(&o.maxLength, "max-length", 0, "how many bytes of Markdown to write at the most; what does not fit is counted (0: no limit)")
 	f.BoolVar(&o.all, "all", false, "show every group, change and value of the text in full")
-	o.preview.AddFlags(f, hubconfig.DefaultNamespace)
+	o.add(cmd)
 	return cmd
 }
 
-func (o *diffOptions) run(ctx context.Context) error {
-	switch {
-	case !slices.Contains([]string{"text", "markdown", "json"}, o.output):
-		return fmt.Errorf("diff: --output is %q: write text, markdown or json", o.output)
-	case len(o.files) == 0:
-		return errors.New("diff: write what is new: -f FILE|DIR")
-	case len(o.against) == 0:
-		return errors.New("diff: write what is there now: --against DIR, or a Git revision such as --against main")
-	}
-	if err := o.preview.Complete(hubconfig.DefaultNamespace); err != nil {
-		return err
-	}
-	in, err := o.input(ctx)
+func (o *diffOptions) run(cmd *cobra.Command) error {
+	in, err := o.input(cmd)
 	if err != nil {
 		return err
 	}
@@ -111,17 +129,45 @@ func (o *diffOptions) run(ctx context.Context) error {
 }
 
 // input reads both sides.
-func (o *diffOptions) input(ctx context.Context) (*diff.Input, error) {
-	in := &diff.Input{Options: o.preview, To: names(o.files)}
+func (o *diffOptions) input(cmd *cobra.Command) (*diff.Input, error) {
+	switch n := len(o.revisions); {
+	case !slices.Contains([]string{"text", "markdown", "json"}, o.output):
+		return nil, fmt.Errorf("diff: --output is %q: write text, markdown or json", o.output)
+	case n > 0 && (n != 2 || len(o.files)+len(o.against)+len(o.fleetFiles) > 0):
+		return nil, errors.New("diff: write two revisions and no files: --revision OLD --revision NEW")
+	case n == 2:
+		return o.betweenRevisions(cmd)
+	case len(o.files) == 0:
+		return nil, errors.New("diff: write what is new: -f FILE|DIR")
+	case len(o.against) == 0 && len(o.fleetFiles) > 0:
+		return nil, errors.New("diff: an export of a fleet has no sets: write --against DIR|REVISION too")
+	case len(o.against) == 0:
+		return o.againstHub(cmd)
+	}
+	return o.againstFiles(cmd)
+}
+
+// againstFiles compares files with files.
+func (o *diffOptions) againstFiles(cmd *cobra.Command) (*diff.Input, error) {
+	in := &diff.Input{From: names(o.against), To: names(o.files)}
 	next := o.objects(o.read())
 	if o.errors > 0 { // what cannot be read would look as if it were gone
 		return nil, fmt.Errorf("%w in what is new: nothing is compared", o.result())
 	}
-	old, from, err := o.old(ctx)
+	known, err := o.known(cmd, in)
 	if err != nil {
 		return nil, err
 	}
-	in.From = from
+	if err := o.reader.Hub.Complete(hubconfig.DefaultNamespace); err != nil {
+		return nil, err
+	}
+	o.preview.Shared = o.reader.Hub
+	in.Options = o.preview
+	old, err := o.oldFiles(cmd.Context())
+	if err != nil {
+		return nil, err
+	}
+	next, old = whole(next, known), whole(old, known)
 	if in.After, err = preview.NewFleet(next, o.preview.Origins); err == nil && !in.After.HasClusters() {
 		in.After, err = preview.NewFleet(preview.Complete(next, old, preview.IsCluster), o.preview.Origins)
 	}
@@ -133,25 +179,12 @@ func (o *diffOptions) input(ctx context.Context) (*diff.Input, error) {
 	return in, nil
 }
 
-// old reads what is there now.
-func (o *diffOptions) old(ctx context.Context) (objects []preview.Object, from string, err error) {
-	old := &renderOptions{files: o.against, stdin: o.stdin, stderr: o.stderr}
-	if _, err := os.Stat(o.against[0]); err == nil || len(o.against) > 1 || o.against[0] == "-" {
-		objects = old.objects(old.read())
-	} else {
-		inputs, err := atRevision(ctx, o.against[0], o.files)
-		if err != nil {
-			return nil, "", err
-		}
-		objects = old.objects(inputs)
-	}
-	o.errors += old.errors
-	return objects, names(o.against), nil
-}
-
 // show writes the result, and ends with the exit code.
 func (o *diffOptions) show(in *diff.Input) error {
 	r := diff.Compute(in)
+	if o.live != nil { // it has read what sets refer to meanwhile
+		r.Notes = append(r.Notes, o.live.Notes...)
+	}
 	var err error
 	switch o.output {
 	case "json":
@@ -169,7 +202,8 @@ func (o *diffOptions) show(in *diff.Input) error {
 	case o.errors > 0:
 		return &exit{uncertain, o.result()}
 	case r.Fleet.Clusters == 0:
-		return errors.New("there is no cluster on either side, so nothing is compared: write ClusterRegistrations by -f too")
+		return errors.New("there is no cluster on either side, so nothing is compared: write ClusterRegistrations by -f, or an " +
+			"export by --fleet")
 	case len(r.Problems) > 0:
 		return &exit{uncertain, errors.New("not everything could be compared")}
 	case !r.Equal():

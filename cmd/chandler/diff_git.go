@@ -61,8 +61,8 @@ func filesAt(ctx context.Context, revision, name string) ([]input, error) {
 	}
 	commit, err := git(ctx, dir, "rev-parse", "--verify", "--quiet", revision+"^{commit}")
 	if err != nil {
-		return nil, fmt.Errorf("--against %s: is neither a file, nor a folder, nor a revision of the Git repository that has %s. A shallow clone, "+
-			"as CI makes one, has only the newest commit: fetch the other one too", revision, name)
+		return nil, fmt.Errorf("--against %s: is neither a file, nor a folder, nor a revision of the Git repository that has %s. A shallow "+
+			"clone, as CI makes one, has only the newest commit: fetch the other one too", revision, name)
 	}
 	at := strings.TrimSpace(string(prefix))
 	if named {

@@ -53,6 +53,7 @@ func newCommand() *cobra.Command {
 	root.AddCommand(rolloutCommand())
 	root.AddCommand(createCommand())
 	root.AddCommand(importCommand())
+	root.AddCommand(exportCommand())
 	root.AddCommand(registerCommand())
 	root.AddCommand(unregisterCommand())
 	root.AddCommand(versionCommand())

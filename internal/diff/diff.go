@@ -26,6 +26,8 @@ type Input struct {
 	From, To string
 	// Snapshot is when the fleet was exported; zero if it was not.
 	Snapshot time.Time
+	// Notes say what was not looked at.
+	Notes []string
 }
 
 // Result is everything that the hub would do.
@@ -165,6 +167,7 @@ func Compute(in *Input) *Result {
 	c.sets()
 	c.cmp.Each(c.cluster)
 	c.result(in.Options.Now)
+	c.out.Notes = append(c.out.Notes, in.Notes...)
 	return c.out
 }
 

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/origin"
 	"github.com/chandler-hub/chandler/internal/render"
 )
@@ -22,7 +23,10 @@ type Fleet struct {
 	teams     []hubv1.Team
 	members   []*member
 	documents map[key]render.Document
-	warnings  []string
+	// read reads a document that is not among them; nil if there are no others. pins are what revisions hold, by set.
+	read     func(namespace string, ref render.Ref) render.Document
+	pins     map[string]*compile.Pins
+	warnings []string
 }
 
 // member is one cluster.
@@ -118,5 +122,11 @@ func (f *Fleet) warn(format string, args ...any) {
 
 // document returns a ConfigMap or Secret that a set of a namespace refers to.
 func (f *Fleet) document(namespace string, ref render.Ref) render.Document {
-	return f.documents[key{schema.GroupKind{Kind: ref.Kind}, namespace, ref.Name}]
+	k := key{schema.GroupKind{Kind: ref.Kind}, namespace, ref.Name}
+	doc, known := f.documents[k]
+	if !known && f.read != nil {
+		doc = f.read(namespace, ref)
+		f.documents[k] = doc
+	}
+	return doc
 }

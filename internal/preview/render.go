@@ -87,6 +87,7 @@ func (r *renderer) compile() {
 		_, strategy := rollout.New(s.Spec.Rollout)
 		r.refuse("AddonSet "+c.String(), strategy)
 		if err == nil && priority == nil && graph == nil && strategy == nil {
+			program.Pins = r.fleet.pins[c.String()]
 			c.program = program
 		}
 	}

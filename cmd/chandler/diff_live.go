@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/compile"
+	"github.com/chandler-hub/chandler/internal/diff"
+	"github.com/chandler-hub/chandler/internal/hubconfig"
+	"github.com/chandler-hub/chandler/internal/live"
+	"github.com/chandler-hub/chandler/internal/preview"
+	"github.com/chandler-hub/chandler/internal/snapshot"
+)
+
+// hub reads the fleet of the live hub.
+func (o *hubOptions) hub(cmd *cobra.Command) (*live.Fleet, error) {
+	config, err := o.flags.ToRESTConfig()
+	if err != nil {
+		return nil, fmt.Errorf("find the hub: %w", err)
+	}
+	if o.reader.Client, err = live.Connect(config); err != nil {
+		return nil, err
+	}
+	if err := o.reader.Ask(cmd.Context(), o.hubNamespace, cmd.Flags()); err != nil {
+		return nil, err
+	}
+	return o.reader.Fleet(cmd.Context())
+}
+
+// againstHub compares files with the live hub. What the files do not have stays as it is, unless somebody wants it gone.
+func (o *diffOptions) againstHub(cmd *cobra.Command) (*diff.Input, error) {
+	next := o.objects(o.read())
+	if o.errors > 0 {
+		return nil, fmt.Errorf("%w in what is new: nothing is compared", o.result())
+	}
+	fleet, err := o.hub(cmd)
+	if err != nil {
+		return nil, err
+	}
+	in := &diff.Input{From: "the hub", To: names(o.files)}
+	whole := preview.Complete(next, fleet.Objects, func(*preview.Object) bool { return true })
+	if o.prune {
+		whole = preview.Complete(next, fleet.Objects, func(one *preview.Object) bool { return !preview.IsDelivered(one) })
+	} else if n := delivered(whole) - delivered(next); n > 0 {
+		in.Notes = append(in.Notes, fmt.Sprintf("%d of the hub's AddonSets and Teams, which the files do not have, stay as they are; with "+
+			"--prune they count as removed", n))
+	}
+	return in, o.fleets(in, fleet, fleet.Objects, whole)
+}
+
+func delivered(objects []preview.Object) (n int) {
+	for i := range objects {
+		if preview.IsDelivered(&objects[i]) {
+			n++
+		}
+	}
+	return n
+}
+
+// fleets makes both sides of objects of the live hub.
+func (o *diffOptions) fleets(in *diff.Input, from *live.Fleet, old, next []preview.Object) (err error) {
+	o.preview.Shared = o.reader.Hub
+	in.Options = o.preview
+	if in.Before, err = preview.NewFleet(old, o.preview.Origins); err != nil {
+		return err
+	}
+	if in.After, err = preview.NewFleet(next, o.preview.Origins); err != nil {
+		return err
+	}
+	in.Before.ReadBy(from.Document)
+	in.After.ReadBy(from.Document)
+	o.live = from
+	return nil
+}
+
+// betweenRevisions compares two revisions of a set, on the clusters that the set has now.
+func (o *diffOptions) betweenRevisions(cmd *cobra.Command) (*diff.Input, error) {
+	fleet, err := o.hub(cmd)
+	if err != nil {
+		return nil, err
+	}
+	found, name, err := o.reader.FindRevisions(cmd.Context(), o.revisions, *o.flags.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	in := &diff.Input{From: "revision " + o.revisions[0], To: "revision " + o.revisions[1]}
+	var sides [2][]preview.Object
+	var pins [2]*compile.Pins
+	for i := range found {
+		spec, held, err := compile.Content(found[i].Data.Raw)
+		if err != nil {
+			return nil, fmt.Errorf("ControllerRevision %s: %w", found[i].Name, err)
+		}
+		pins[i] = held
+		for _, one := range fleet.Objects {
+			if one.Set != nil && one.Namespace == name.Namespace && one.Name == name.Name {
+				one.Set = withContent(one.Set, spec)
+			}
+			sides[i] = append(sides[i], one)
+		}
+	}
+	if err := o.fleets(in, fleet, sides[0], sides[1]); err != nil {
+		return nil, err
+	}
+	in.Before.Pin(name.String(), pins[0])
+	in.After.Pin(name.String(), pins[1])
+	return in, nil
+}
+
+// withContent returns a set with the content of a revision.
+func withContent(set *hubv1.AddonSet, content *hubv1.AddonSetSpec) *hubv1.AddonSet {
+	out := set.DeepCopy()
+	out.Spec.DependsOn, out.Spec.Sources, out.Spec.Addons = content.DependsOn, content.Sources, content.Addons
+	out.Spec.Variables, out.Spec.VariablesFrom, out.Spec.Overlays = content.Variables, content.VariablesFrom, content.Overlays
+	return out
+}
+
+// known reads what is known of the fleet beside the files: an export, or files.
+func (o *diffOptions) known(cmd *cobra.Command, in *diff.Input) ([]preview.Object, error) {
+	var out []preview.Object
+	from := &renderOptions{files: o.fleetFiles, stdin: o.stdin, stderr: o.stderr}
+	for _, one := range from.read() {
+		s, err := snapshot.Read(one.name, one.raw)
+		switch {
+		case err != nil:
+			return nil, err
+		case s != nil:
+			if err := hubconfig.Adopt(cmd.Flags(), s.Hub); err != nil {
+				return nil, fmt.Errorf("%s: %w", one.name, err)
+			}
+			if in.Snapshot.IsZero() || s.Taken.Time.Before(in.Snapshot) {
+				in.Snapshot = s.Taken.Time
+			}
+			out = append(out, s.Objects(one.name)...)
+		default:
+			out = append(out, from.objects([]input{one})...)
+		}
+	}
+	if from.errors > 0 {
+		return nil, fmt.Errorf("%w in what is known of the fleet", from.result())
+	}
+	return out, nil
+}
+
+// isFile returns whether there is a file or folder of a name.
+func isFile(name string) bool {
+	_, err := os.Stat(name)
+	return err == nil || name == "-"
+}
+
+// whole returns objects together with what is known of the fleet.
+func whole(objects, known []preview.Object) []preview.Object {
+	return preview.Complete(objects, known, func(*preview.Object) bool { return true })
+}
+
+// oldFiles reads what is there now.
+func (o *diffOptions) oldFiles(ctx context.Context) ([]preview.Object, error) {
+	old := &renderOptions{files: o.against, stdin: o.stdin, stderr: o.stderr}
+	var inputs []input
+	if len(o.against) > 1 || isFile(o.against[0]) {
+		inputs = old.read()
+	} else {
+		var err error
+		if inputs, err = atRevision(ctx, o.against[0], o.files); err != nil {
+			return nil, err
+		}
+	}
+	objects := old.objects(inputs)
+	o.errors += old.errors
+	return objects, nil
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/chandler-hub/chandler/internal/preview"
+	"github.com/chandler-hub/chandler/internal/snapshot"
+	"github.com/chandler-hub/chandler/internal/status"
+)
+
+func exportCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "export",
+		Short: "Write what a live hub knows, for use elsewhere",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(exportFleetCommand())
+	return cmd
+}
+
+func exportFleetCommand() *cobra.Command {
+	o := &hubOptions{}
+	cmd := &cobra.Command{
+		Use:   "fleet",
+		Short: "Write the clusters of a live hub, without credentials, for chandler diff --fleet",
+		Long: `Writes what a live hub knows of its fleet: registrations with their labels and facts, what they come from, the hub's flags, and the
+ConfigMaps that the sets refer to. Of Secrets it writes the names of the keys that sets refer to, and nothing that they hold. With it,
+chandler diff --fleet needs no access to the hub. The file says when it was made, and the diff says how old that is.`,
+		Example: `  chandler export fleet > fleet.yaml
+  chandler diff -f addons/ --against main --fleet fleet.yaml`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.exportFleet(cmd) },
+	}
+	o.add(cmd)
+	return cmd
+}
+
+func (o *hubOptions) exportFleet(cmd *cobra.Command) error {
+	from, err := o.hub(cmd)
+	if err != nil {
+		return err
+	}
+	fleet, err := preview.NewFleet(from.Objects, o.reader.Hub.Origins)
+	if err != nil {
+		return err
+	}
+	fleet.ReadBy(from.Document)
+	now := time.Now()
+	// Which ConfigMaps sets refer to may depend on the cluster: so everything is rendered once. What is wrong is no matter here.
+	preview.Render(fleet, preview.Options{Shared: o.reader.Hub, Now: now})
+	for _, n := range from.Notes {
+		sayLine(cmd.ErrOrStderr(), "warning: %s", n)
+	}
+	s := snapshot.Of(from.Objects, from.Documents, o.reader.Published(cmd.Context(), o.hubNamespace), now)
+	raw, err := s.Write()
+	if err != nil {
+		return err
+	}
+	if _, err := cmd.OutOrStdout().Write(raw); err != nil {
+		return fmt.Errorf("write: %w", err)
+	}
+	sayLine(cmd.ErrOrStderr(), "exported %s", status.Count(len(s.Registrations), "cluster"))
+	return nil
+}

@@ -12,7 +12,7 @@ import (
 
 // FS holds every example.
 //
-//go:embed charts cni git hub-spoke kamaji multi-cluster multi-tenancy policies quickstart rollout team-isolation teams workload-identity
+//go:embed charts cni environments git hub-spoke kamaji multi-cluster multi-tenancy policies quickstart rollout team-isolation teams workload-identity
 var FS embed.FS
 
 // Read returns a file with its ${…} variables filled in.

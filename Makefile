@@ -103,6 +103,7 @@ generate: ## Write deepcopy functions, CRDs, RBAC and the reference of the API, 
 	$(GOTOOL) controller-gen crd paths=./api/... output:crd:dir=config/crd/bases
 	$(GOTOOL) controller-gen rbac:roleName=chandler-hub paths=./controllers/... paths=./internal/origin output:rbac:dir=config/rbac
 	$(GOTOOL) crd-ref-docs --source-path=api/v1alpha1 --config=hack/apidoc.yaml --renderer=markdown --output-path=docs/api.md --log-level=ERROR
+	$(GO) run ./hack/crds
 	@# Helm reads nothing outside its chart.
 	rm -rf charts/chandler/files && mkdir -p charts/chandler/files/policies
 	cp -R config/crd/bases charts/chandler/files/crd && cp config/rbac/role.yaml charts/chandler/files/

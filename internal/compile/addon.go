@@ -96,7 +96,7 @@ func (c *compiler) resolve(addon, field, kind string, body map[string]any) {
 		case ok && !slices.Contains(ref.Kinds, s.Kind):
 			c.fail("", addon, join(field, ref.Path), "source %q of this set is of kind %s, and this takes %s", name, s.Kind,
 				strings.Join(ref.Kinds, ", "))
-			ref.Ref["kind"] = s.Kind // that it is missing is no second error
+			ref.Ref["kind"] = fluxspec.Hole{Sample: fluxspec.TextSample} // that it is missing, or another, is no second error
 		case ok:
 			ref.Ref["kind"] = s.Kind
 		case hole:

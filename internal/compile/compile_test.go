@@ -123,7 +123,7 @@ func TestCompileRefuses(t *testing.T) {
 		},
 		"MisspeltField": {
 			addons: `[{name: x, helmRelease: {chart: {spec: {chart: podinfo, versoin: 6.x, sourceRef: {kind: HelmRepository, name: podinfo}}}}}]`,
-			want:   []string{`add-on "x": helmRelease.chart.spec.versoin: is not a field of a Flux HelmRelease`},
+			want:   []string{`add-on "x": helmRelease.chart.spec.versoin: is not a field of a Flux HelmRelease; did you mean version?`},
 		},
 		"MisspeltFieldOfAKustomization": {
 			addons: `[{name: x, kustomization: {$KS, pahts: ./a}}]`,

@@ -17,6 +17,8 @@ import (
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	sigsjson "sigs.k8s.io/json"
+
+	"github.com/chandler-hub/chandler/internal/crdschema"
 )
 
 // The kinds of Flux objects that deliver add-ons.
@@ -41,6 +43,8 @@ type Author struct {
 	Platform bool
 	// Team is what the Team allows that governs the namespace; nil if none does. None governs a platform namespace.
 	Team *TeamRules
+	// Schemas are those of Flux's CRDs; nil for those that are built in.
+	Schemas *crdschema.Library
 }
 
 // refused are fields that the hub sets itself, or that mean something else in an AddonSet. The value says what to do
@@ -54,26 +58,41 @@ var refused = map[string]string{
 // Check validates a body, which is the spec of a Flux object of the given kind before defaults. It returns the
 // problems, or nil. Paths are relative to the body. A Hole stands for a value that is not known yet.
 func Check(kind string, body map[string]any, author Author) []Problem {
-	problems := CheckPart(kind, body, author)
+	problems := decodable(kind, body)
+	whole := checkSchema(kind, body, author, false)
+	if len(problems)+len(whole) > 0 { // what is missing is said best by required
+		problems = beside(checkSchema(kind, body, author, true), problems)
+	}
+	if len(problems) == 0 {
+		problems = append(references(kind, body, author), author.Team.checkPart(kind, body)...)
+	}
 	if len(problems) == 0 {
 		problems = append(required(kind, body), author.Team.checkWhole(kind, body)...)
+	}
+	if len(problems) == 0 {
+		problems = whole
 	}
 	return sorted(problems)
 }
 
 // CheckPart validates the part of a body that an overlay sets. It checks what Check does, but requires no field.
 func CheckPart(kind string, body map[string]any, author Author) []Problem {
+	problems := beside(checkSchema(kind, body, author, true), decodable(kind, body))
+	if len(problems) == 0 {
+		problems = append(references(kind, body, author), author.Team.checkPart(kind, body)...)
+	}
+	return sorted(problems)
+}
+
+// decodable returns the fields that are the hub's, and those that do not decode.
+func decodable(kind string, body map[string]any) []Problem {
 	var problems []Problem
 	for field, remedy := range refused {
 		if _, ok := body[field]; ok {
 			problems = append(problems, Problem{field, remedy})
 		}
 	}
-	problems = append(problems, decode(kind, body)...)
-	if len(problems) == 0 {
-		problems = append(references(kind, body, author), author.Team.checkPart(kind, body)...)
-	}
-	return sorted(problems)
+	return append(problems, decode(kind, body)...)
 }
 
 func sorted(problems []Problem) []Problem {
@@ -81,7 +100,7 @@ func sorted(problems []Problem) []Problem {
 	return problems
 }
 
-// decode decodes the body into the Flux type, strictly: a misspelt field is an error.
+// decode decodes the body into the Flux type. Manifests are of a type of ours, without a CRD: there, a misspelt field is an error.
 func decode(kind string, body map[string]any) []Problem {
 	raw, err := json.Marshal(body)
 	if err != nil {
@@ -90,6 +109,9 @@ func decode(kind string, body map[string]any) []Problem {
 	unknown, err := sigsjson.UnmarshalStrict(raw, newSpec(kind))
 	if err != nil {
 		return locate(kind, body, nil, err)
+	}
+	if kind != ManifestsKind {
+		return nil // the CRD tells
 	}
 	problems := make([]Problem, 0, len(unknown))
 	for _, u := range unknown {

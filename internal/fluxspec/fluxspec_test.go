@@ -32,7 +32,7 @@ func TestCheck(t *testing.T) {
 		"Good":              {kind: "HelmRelease", body: chart + "values: {a: {b: [1, null]}}", author: platform},
 		"GoodKustomization": {kind: "Kustomization", body: "{sourceRef: {kind: GitRepository, name: fleet}, path: ./a}", author: platform},
 		"MisspeltField": {kind: "HelmRelease", author: platform, body: "chart: {spec: {chart: podinfo, versoin: 6.x, sourceRef: {kind: HelmRepository, name: podinfo}}}",
-			want: []fluxspec.Problem{{Path: "chart.spec.versoin", Message: "is not a field of a Flux HelmRelease"}}},
+			want: []fluxspec.Problem{{Path: "chart.spec.versoin", Message: "is not a field of a Flux HelmRelease; did you mean version?"}}},
 		"DurationWithoutUnit": {kind: "HelmRelease", author: platform, body: chart + "interval: '10'\ntimeout: 5m",
 			want: []fluxspec.Problem{{Path: "interval", Message: `missing unit in duration "10"; write a duration such as 10m`}}},
 		"WrongTypes": {kind: "Kustomization", author: platform, body: "{sourceRef: {kind: GitRepository, name: fleet}, prune: 'yes', path: 3, patches: {}}",

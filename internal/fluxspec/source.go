@@ -32,10 +32,10 @@ func CheckSource(kind string, spec map[string]any, author Author) []Problem {
 	}
 	problems := decode(kind, spec)
 	address := map[bool]string{true: "endpoint", false: "url"}[kind == sourcev1.BucketKind]
-	if len(problems) == 0 && !isThere(spec, address) {
+	if _, said := spec[address]; len(problems) == 0 && said && !isThere(spec, address) {
 		problems = append(problems, Problem{address, "is required"})
 	}
-	if len(problems) == 0 {
+	if problems = beside(checkSchema(kind, spec, author, len(problems) > 0), problems); len(problems) == 0 {
 		problems = author.Team.checkSource(kind, spec)
 	}
 	return sorted(problems)

@@ -82,7 +82,7 @@ func TestTeamAttacks(t *testing.T) {
 		"KubeSystemByExpression":       {addon: with(chart, `, targetNamespace: "<< 'kube-system' >>"`), want: `"kube-system" is not`},
 		"KubeSystemByALabel":           {addon: with(chart, `, targetNamespace: "<< cluster.labels.region >>"`), want: `"eu" is not`},
 		"KubeSystemByAPatch":           {addon: with(chart, ""), more: overlaid("patches: [{op: add, path: /targetNamespace, value: kube-system}]"), want: `"kube-system" is not`},
-		"HubsNamespaceByAPatch":        {addon: with(chart, ""), more: overlaid("patches: [{op: add, path: /targetNamespace, value: ''}]"), want: `"" is not`},
+		"HubsNamespaceByAPatch":        {addon: with(chart, ""), more: overlaid("patches: [{op: add, path: /targetNamespace, value: ''}]"), want: "targetNamespace: is empty"},
 		"NoNamespaceByACopy":           {addon: with(chart, ", values: {x: null}"), more: overlaid("patches: [{op: copy, from: /values/x, path: /targetNamespace}]"), want: "targetNamespace: must not be null"},
 		"NoNamespaceByExpression":      {addon: with(chart, `, targetNamespace: "<< null >>"`), want: "targetNamespace: must not be null"},
 		"RecordsElsewhere":             {addon: with(chart, ", storageNamespace: kube-system"), want: `storageNamespace: Team dev-team: "kube-system"`},

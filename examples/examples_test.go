@@ -282,7 +282,7 @@ func TestSchemaOfWorkloadIdentity(t *testing.T) {
 		"TwoAudiences":      {"{workloadIdentity: {provider: generic, address: 'https://a', audiences: ['a,b'], serviceAccountName: a}}", "should match"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := s.Refuses([]byte("{apiVersion: chandler.dev/v1alpha1, kind: ClusterRegistration, metadata: {name: a}, spec: {kubeConfig: "+tc.kubeConfig+"}}"))
+			got := s.Refuses([]byte("{apiVersion: chandler.dev/v1alpha1, kind: ClusterRegistration, metadata: {name: a}, spec: {kubeConfig: " + tc.kubeConfig + "}}"))
 			if tc.says == "" && got != nil || tc.says != "" && (got == nil || !strings.Contains(got.Error(), tc.says)) {
 				t.Errorf("got %v, want %q", got, tc.says)
 			}

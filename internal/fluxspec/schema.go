@@ -67,6 +67,9 @@ func checkSchema(kind string, body map[string]any, author Author, partial bool) 
 	}
 	for _, p := range found {
 		p.Path = strings.TrimPrefix(strings.TrimPrefix(p.Path, "spec"), ".")
+		if strings.HasPrefix(p.Message, `is "OCIRepository"`) && p.Path == "chart.spec.sourceRef.kind" {
+			p.Message += "; for an OCIRepository write chartRef in place of chart"
+		}
 		problems = append(problems, Problem(p))
 	}
 	return problems

@@ -125,7 +125,8 @@ func (s *Schema) reword(path string, e *field.Error, rule bool) string {
 		return fmt.Sprintf("is %s, and %s", quote(text), detail)
 	}
 	if isText {
-		return fmt.Sprintf("is %s: %s", quote(text), e.Detail)
+		detail, _, _ := strings.Cut(e.Detail, " (e.g. ") // and the regular expression
+		return fmt.Sprintf("is %s: %s", quote(text), detail)
 	}
 	return e.Detail
 }

@@ -15,12 +15,13 @@ import (
 	sigsjson "sigs.k8s.io/json"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/crdschema"
 	"github.com/chandler-hub/chandler/internal/origin"
 	"github.com/chandler-hub/chandler/internal/render"
 )
 
-// strict decodes an object of the hub's own kinds into its type, and returns what does not fit.
-func strict(u *unstructured.Unstructured, into any) []string {
+// strict decodes an object of the hub's own kinds into its type, and returns what does not fit, and what the API server would refuse.
+func strict(u *unstructured.Unstructured, into any, schemas *crdschema.Library) []string {
 	kind := u.GetKind()
 	if v := u.GetAPIVersion(); v != hubv1.GroupVersion.String() {
 		return []string{fmt.Sprintf("apiVersion: is %q; write %s", v, hubv1.GroupVersion)}
@@ -29,27 +30,11 @@ func strict(u *unstructured.Unstructured, into any) []string {
 	if err != nil {
 		return []string{"cannot be written as JSON"}
 	}
-	unknown, err := sigsjson.UnmarshalStrict(raw, into)
-	if err != nil {
-		return []string{locate(u.Object, kind, err)}
-	}
 	var problems []string
-	for _, e := range unknown {
-		path, ok := strings.CutPrefix(e.Error(), `unknown field "`)
-		if !ok {
-			problems = append(problems, e.Error())
-			continue
-		}
-		problems = append(problems, strings.TrimSuffix(path, `"`)+": is no field of "+article(kind)+"; correct its name, or remove it")
+	if _, err := sigsjson.UnmarshalStrict(raw, into); err != nil {
+		problems = []string{locate(u.Object, kind, err)}
 	}
-	return problems
-}
-
-func article(kind string) string {
-	if strings.ContainsAny(kind[:1], "AEIOU") {
-		return "an " + kind
-	}
-	return "a " + kind
+	return beside(refused(u, schemas, crdschema.Options{}), problems)
 }
 
 // locate finds the field that does not decode, since the decoder only sometimes names it. It tries each field alone,
@@ -93,8 +78,11 @@ func decodes(kind string, doc any) error {
 		return err
 	}
 	var into any = &hubv1.ClusterRegistration{}
-	if kind == setKind.Kind {
+	switch kind {
+	case setKind.Kind:
 		into = &hubv1.AddonSet{}
+	case teamKind.Kind:
+		into = &hubv1.Team{}
 	}
 	_, err = sigsjson.UnmarshalStrict(raw, into)
 	return err

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/crdschema"
 	"github.com/chandler-hub/chandler/internal/origin"
 	"github.com/chandler-hub/chandler/internal/render"
 )
@@ -52,8 +53,14 @@ var (
 
 // Parse reads a file of YAML or JSON documents. It returns the objects that the hub would read, the number of other
 // objects, and all errors, joined. A document that is not an object is a *NotObject among the errors.
+// Objects of our kinds, and Flux sources, are held to the CRDs that are built in.
 func Parse(name string, raw []byte) (objects []Object, ignored int, err error) {
-	p := parser{file: name}
+	return ParseWith(name, raw, nil)
+}
+
+// ParseWith is Parse with the schemas of some CRDs in place of those that are built in.
+func ParseWith(name string, raw []byte, schemas *crdschema.Library) (objects []Object, ignored int, err error) {
+	p := parser{file: name, schemas: schemas}
 	for _, d := range split(raw) {
 		p.document(d)
 	}
@@ -62,6 +69,7 @@ func Parse(name string, raw []byte) (objects []Object, ignored int, err error) {
 
 type parser struct {
 	file    string
+	schemas *crdschema.Library
 	objects []Object
 	ignored int
 	errs    []error
@@ -199,7 +207,12 @@ func (p *parser) object(u *unstructured.Unstructured) {
 			return
 		}
 	default:
+		if text := misnamed(u); text != "" {
+			p.fail("%s %s: %s", gk.Kind, strings.Trim(u.GetNamespace()+"/"+u.GetName(), "/"), text)
+			return
+		}
 		if !slices.Contains(lookedAt, gk) {
+			p.source(u)
 			p.ignored++
 			return
 		}
@@ -220,13 +233,13 @@ func (p *parser) object(u *unstructured.Unstructured) {
 	switch gk {
 	case setKind:
 		o.Set = &hubv1.AddonSet{}
-		problems = strict(u, o.Set)
+		problems = strict(u, o.Set, p.schemas)
 	case teamKind:
 		o.Team = &hubv1.Team{}
-		problems = strict(u, o.Team)
+		problems = strict(u, o.Team, p.schemas)
 	case registrationKind:
 		o.Registration = &hubv1.ClusterRegistration{}
-		problems = strict(u, o.Registration)
+		problems = strict(u, o.Registration, p.schemas)
 	case configMapKind:
 		o.Document, problems = configMap(u)
 	case origin.Secret.GroupKind:
@@ -280,7 +293,7 @@ func Documents(name string, raw []byte) ([]Located, error) {
 
 // Strict decodes an object of the hub's own kinds into its type, and returns what does not fit.
 func Strict(u *unstructured.Unstructured, into any) error {
-	problems := strict(u, into)
+	problems := strict(u, into, nil)
 	if len(problems) == 0 {
 		return nil
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 func TestParse(t *testing.T) {
-	const registration = "apiVersion: chandler.dev/v1alpha1\nkind: ClusterRegistration\nmetadata: {name: a}\n"
+	const registration = "apiVersion: chandler.dev/v1alpha1\nkind: ClusterRegistration\nmetadata: {name: a}\nspec: {}\n"
 	const none = "this is no Kubernetes object: it has neither apiVersion nor kind; write both, or leave it out"
 	cases := map[string]struct {
 		in      string
@@ -26,21 +26,22 @@ func TestParse(t *testing.T) {
 		"Default":       {in: registration, want: []string{"ClusterRegistration default/a"}},
 		"Windows":       {in: strings.ReplaceAll("---\n"+registration+"---\n"+strings.ReplaceAll(registration, "a}", "b}"), "\n", "\r\n"), want: []string{"ClusterRegistration default/a", "ClusterRegistration default/b"}},
 		"SeparatorText": {in: "--- # the first\n" + registration + "---\t\n" + strings.ReplaceAll(registration, "a}", "b}"), want: []string{"ClusterRegistration default/a", "ClusterRegistration default/b"}},
-		"Dashes":        {in: registration + "spec:\n  overrides:\n  - name: x\n    reason: |\n      ---\n      not a separator\n", want: []string{"ClusterRegistration default/a"}},
+		"Dashes":        {in: strings.TrimSuffix(registration, "spec: {}\n") + "spec:\n  overrides:\n  - name: x\n    reason: |\n      ---\n      not a separator\n", want: []string{"ClusterRegistration default/a"}},
 		"JSON":          {in: "{\n\t\"apiVersion\": \"v1\",\n\t\"kind\": \"ConfigMap\",\n\t\"metadata\": {\"name\": \"a\", \"namespace\": \"b\"}\n}\n", want: []string{"ConfigMap b/a"}},
 		"ListInAList":   {in: "{apiVersion: v1, kind: List, items: [{apiVersion: v1, kind: SecretList, items: [{apiVersion: v1, kind: Secret, metadata: {name: a}}]}, {apiVersion: v1, kind: Pod}]}", want: []string{"Secret default/a"}, ignored: 1},
 		"TypedList":     {in: "{apiVersion: v1, kind: SecretList, items: [{metadata: {name: a}}]}", want: []string{"Secret default/a"}},
 		"OtherGroups":   {in: "{apiVersion: example.com/v1, kind: Secret}\n---\n{apiVersion: example.com/v1, kind: AddonSet}\n---\n{apiVersion: infrastructure.cluster.x-k8s.io/v1, kind: Cluster}", ignored: 3},
-		"NoAPIVersion":  {in: registration + "---\n# A fragment.\n\nkind: ClusterRegistration\nmetadata: {name: b}\n", want: []string{"ClusterRegistration default/a"}, err: "f.yaml, line 7: this ClusterRegistration has no apiVersion; write apiVersion: chandler.dev/v1alpha1"},
+		"NoAPIVersion":  {in: registration + "---\n# A fragment.\n\nkind: ClusterRegistration\nmetadata: {name: b}\n", want: []string{"ClusterRegistration default/a"}, err: "f.yaml, line 8: this ClusterRegistration has no apiVersion; write apiVersion: chandler.dev/v1alpha1"},
 		"OtherKind":     {in: "kind: Kustomization\n", err: "f.yaml, line 1: this Kustomization has no apiVersion; write its apiVersion"},
 		"NoKind":        {in: "apiVersion: chandler.dev/v1alpha1\nmetadata: {name: a}\n", err: "f.yaml, line 1: this object of chandler.dev/v1alpha1 has no kind; write one"},
 		"NotKubernetes": {in: "replicas: 1\n---\n[1, 2]\n---\ntext\n", err: "f.yaml, line 1: " + none + "\nf.yaml, line 3: " + none + "\nf.yaml, line 5: " + none},
 		"ItemOfAList":   {in: "---\n{apiVersion: v1, kind: List, items: [1]}\n", err: "f.yaml, line 2: " + none},
 		"HelmTemplate":  {in: "apiVersion: v1\nkind: Service\nmetadata: {name: {{ .Release.Name }}}\n", ignored: 1},
-		"Line":          {in: registration + "---\na: 1\n---\nb: 1\nc: d: e\n", want: []string{"ClusterRegistration default/a"}, err: "f.yaml, line 5: " + none + "\nf.yaml, line 8: mapping values are not allowed in this context: a value that holds \": \" must be in quotes"},
+		"Line":          {in: registration + "---\na: 1\n---\nb: 1\nc: d: e\n", want: []string{"ClusterRegistration default/a"}, err: "f.yaml, line 6: " + none + "\nf.yaml, line 9: mapping values are not allowed in this context: a value that holds \": \" must be in quotes"},
 		"NameIsNoText":  {in: "{apiVersion: v1, kind: ConfigMap, metadata: {name: y, namespace: 1}}", err: "f.yaml: ConfigMap: metadata.name: is true, which is no text; put it in quotes; metadata.namespace: is 1, which is no text; put it in quotes"},
 		"KindIsNoText":  {in: "{apiVersion: v1, kind: 1}", err: "f.yaml, line 1: this object of v1 has no kind; write one"},
-		"PercentSign":   {in: "apiVersion: chandler.dev/v1alpha1\nkind: AddonSet\nmetadata: {name: '100%d'}\nspec: {x: 1}", err: `f.yaml: AddonSet default/100%d: spec.x: is no field of an AddonSet; correct its name, or remove it`},
+		"PercentSign": {in: "apiVersion: chandler.dev/v1alpha1\nkind: AddonSet\nmetadata: {name: '100%d'}\nspec: {x: 1}", err: "f.yaml: AddonSet default/100%d: metadata.name: is \"100%d\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric " +
+			"characters, '-' or '.', and must start and end with an alphanumeric character\nf.yaml: AddonSet default/100%d: spec.x: is not a field of an AddonSet; correct its name, or remove it"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

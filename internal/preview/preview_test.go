@@ -172,9 +172,9 @@ func TestOutputReadsBack(t *testing.T) {
 func TestOneCluster(t *testing.T) {
 	in := []byte(`
 {apiVersion: v1, kind: List, items: [
-  {apiVersion: chandler.dev/v1alpha1, kind: ClusterRegistration, metadata: {name: a, namespace: x}},
-  {apiVersion: chandler.dev/v1alpha1, kind: ClusterRegistration, metadata: {name: a, namespace: "y"}},
-  {apiVersion: chandler.dev/v1alpha1, kind: ClusterRegistration, metadata: {name: b, namespace: "y"}},
+  {apiVersion: chandler.dev/v1alpha1, kind: ClusterRegistration, metadata: {name: a, namespace: x}, spec: {}},
+  {apiVersion: chandler.dev/v1alpha1, kind: ClusterRegistration, metadata: {name: a, namespace: "y"}, spec: {}},
+  {apiVersion: chandler.dev/v1alpha1, kind: ClusterRegistration, metadata: {name: b, namespace: "y"}, spec: {}},
 ]}`)
 	cases := map[string]struct {
 		cluster    string

@@ -22,6 +22,7 @@ import (
 // renderOptions are the flags of `chandler render`.
 type renderOptions struct {
 	files          []string
+	crds           string
 	preview        preview.Options
 	stdin          io.Reader
 	stdout, stderr io.Writer
@@ -51,6 +52,7 @@ cluster is empty unless the files say it in the status of a ClusterRegistration:
 		"file, folder (read recursively: *.yaml, *.yml, *.json) or - for standard input; may be repeated")
 	f.StringVar(&o.preview.Cluster, "cluster", "", "only this cluster: NAME or NAMESPACE/NAME")
 	f.BoolVar(&o.preview.Explain, "explain", false, "show for each field, and for each variable, who set it")
+	f.StringVar(&o.crds, "crds", "", crdsUsage)
 	o.preview.AddFlags(f, hubconfig.DefaultNamespace)
 	if err := cmd.MarkFlagRequired("filename"); err != nil {
 		panic(err)
@@ -61,6 +63,10 @@ cluster is empty unless the files say it in the status of a ClusterRegistration:
 // run prints everything that can be rendered, also if there are errors. Then it returns how many there are.
 func (o *renderOptions) run() error {
 	if err := o.preview.Complete(hubconfig.DefaultNamespace); err != nil {
+		return err
+	}
+	var err error
+	if o.preview.Schemas, err = readCRDs(o.crds); err != nil {
 		return err
 	}
 	fleet := o.fleet()
@@ -90,7 +96,7 @@ func (o *renderOptions) fleet() *preview.Fleet {
 func (o *renderOptions) objects(files []input) []preview.Object {
 	var objects []preview.Object
 	for _, in := range files {
-		found, _, err := preview.Parse(in.name, in.raw)
+		found, _, err := preview.ParseWith(in.name, in.raw, o.preview.Schemas)
 		o.unreadable(err, in.named)
 		objects = append(objects, found...)
 	}

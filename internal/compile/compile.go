@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/crdschema"
 	"github.com/chandler-hub/chandler/internal/expression"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
 	"github.com/chandler-hub/chandler/internal/merge"
@@ -37,6 +38,8 @@ type Program struct {
 	Team *fluxspec.TeamRules
 	// Pins of the revision; nil if it has none.
 	Pins *Pins
+	// Schemas are those of Flux's CRDs that the bodies are held to; nil for those that are built in.
+	Schemas *crdschema.Library
 
 	templates map[string]*expression.Template
 	// namespaces are the names of the Team's namespaces that can be evaluated for a cluster, by their index.
@@ -196,7 +199,7 @@ func (e Errors) Error() string {
 // Compile checks a set and returns its program. The error is Errors.
 func Compile(spec *hubv1.AddonSetSpec, author Author) (*Program, error) {
 	c := compiler{author: author, kinds: map[string]string{},
-		p: &Program{Platform: author.Platform, templates: map[string]*expression.Template{}, Sources: map[string]Source{}}}
+		p: &Program{Platform: author.Platform, Schemas: author.Schemas, templates: map[string]*expression.Template{}, Sources: map[string]Source{}}}
 	c.team(spec)
 	c.sets(spec)
 	c.sources(spec)

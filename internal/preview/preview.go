@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/chandler-hub/chandler/internal/crdschema"
 	"github.com/chandler-hub/chandler/internal/excerpt"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/merge"
@@ -26,6 +27,8 @@ type Options struct {
 	Cluster string
 	// Explain asks for who set what.
 	Explain bool
+	// Schemas are those of CRDs in place of those that are built in; nil for none.
+	Schemas *crdschema.Library
 	// Incomplete is true if some of the files could not be read. Then nothing is said of what the files do not have: it may be in those.
 	Incomplete bool
 }

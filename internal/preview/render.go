@@ -78,6 +78,7 @@ func (r *renderer) compile() {
 			r.fail("AddonSet %s: %s", c, err)
 		}
 		author := c.reach.Author(s.Name)
+		author.Schemas = r.options.Schemas
 		program, err := compile.Compile(&s.Spec, author)
 		r.refuse("AddonSet "+c.String(), err)
 		priority := compile.CheckPriority(&s.Spec, author)

@@ -134,7 +134,7 @@ type renderer struct {
 }
 
 func (r *renderer) author() compile.Author {
-	return compile.Author{Namespace: r.t.Namespace, Set: r.t.Set, Platform: r.p.Platform, Team: r.team}
+	return compile.Author{Namespace: r.t.Namespace, Set: r.t.Set, Platform: r.p.Platform, Team: r.team, Schemas: r.p.Schemas}
 }
 
 // releasesOnce rejects add-ons of the set that have the same Helm release on this cluster: each would upgrade over

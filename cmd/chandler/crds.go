@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/chandler-hub/chandler/internal/crdschema"
+)
+
+const crdsUsage = "folder with CRDs (*.yaml, *.yml, *.json) that count in place of those that are built in: Flux's of another version, say"
+
+// readCRDs reads the CRDs in a folder and its folders. It returns nil for no folder.
+func readCRDs(dir string) (*crdschema.Library, error) {
+	if dir == "" {
+		return nil, nil
+	}
+	names, err := list(dir)
+	if err != nil {
+		return nil, fmt.Errorf("--crds: %w", err)
+	}
+	var files [][]byte
+	for _, name := range names {
+		raw, err := os.ReadFile(name)
+		if err != nil {
+			return nil, fmt.Errorf("--crds: %w", err)
+		}
+		files = append(files, raw)
+	}
+	l, err := crdschema.Parse(files...)
+	if err != nil {
+		return nil, fmt.Errorf("--crds %s: %w", dir, err)
+	}
+	if l.ID == "" {
+		return nil, fmt.Errorf("--crds %s: there is no CustomResourceDefinition in it", dir)
+	}
+	return l, nil
+}

@@ -25,8 +25,8 @@ const out = "internal/crdschema/crds"
 var controllers = map[string][]string{
 	"helm-controller":      {"helm.toolkit.fluxcd.io_helmreleases"},
 	"kustomize-controller": {"kustomize.toolkit.fluxcd.io_kustomizations"},
-	"source-controller": {"source.toolkit.fluxcd.io_buckets", "source.toolkit.fluxcd.io_gitrepositories", "source.toolkit.fluxcd.io_helmcharts",
-		"source.toolkit.fluxcd.io_helmrepositories", "source.toolkit.fluxcd.io_ocirepositories"},
+	"source-controller": {"source.toolkit.fluxcd.io_buckets", "source.toolkit.fluxcd.io_gitrepositories",
+		"source.toolkit.fluxcd.io_helmcharts", "source.toolkit.fluxcd.io_helmrepositories", "source.toolkit.fluxcd.io_ocirepositories"},
 }
 
 // ours are the kinds that people write. AddonDeliveries are the hub's.
@@ -57,7 +57,8 @@ func run() error {
 			return err
 		}
 		for _, r := range resources {
-			if err := write(filepath.Join(dir, "config/crd/bases", r+".yaml"), "github.com/fluxcd/"+controller+"@"+version+", Apache-2.0"); err != nil {
+			from := "github.com/fluxcd/" + controller + "@" + version + ", Apache-2.0"
+			if err := write(filepath.Join(dir, "config/crd/bases", r+".yaml"), from); err != nil {
 				return err
 			}
 		}

@@ -199,7 +199,8 @@ func (e Errors) Error() string {
 // Compile checks a set and returns its program. The error is Errors.
 func Compile(spec *hubv1.AddonSetSpec, author Author) (*Program, error) {
 	c := compiler{author: author, kinds: map[string]string{},
-		p: &Program{Platform: author.Platform, Schemas: author.Schemas, templates: map[string]*expression.Template{}, Sources: map[string]Source{}}}
+		p: &Program{Platform: author.Platform, Schemas: author.Schemas, templates: map[string]*expression.Template{},
+			Sources: map[string]Source{}}}
 	c.team(spec)
 	c.sets(spec)
 	c.sources(spec)

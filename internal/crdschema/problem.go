@@ -228,8 +228,8 @@ func wanted(node *structural.Structural, v *structural.ValueValidation) string {
 	case v.Format == "duration":
 		return "a duration such as 10m"
 	}
-	words := map[string]string{"string": "a text; put it in quotes", "boolean": "true or false", "integer": "a whole number", "number": "a number",
-		"array": "a list", "object": "an object"}
+	words := map[string]string{"string": "a text; put it in quotes", "boolean": "true or false", "integer": "a whole number",
+		"number": "a number", "array": "a list", "object": "an object"}
 	if word := words[node.Type]; word != "" {
 		return word
 	}

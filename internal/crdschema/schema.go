@@ -86,8 +86,9 @@ type Options struct {
 	Holes []string
 }
 
-// Check returns what the API server would refuse a new object for, and the fields that it would drop, in the order of their paths. It changes
-// the object: it drops these fields and fills in defaults. The status is not looked at. Numbers are int64 or float64.
+// Check returns what the API server would refuse a new object for, and the fields that it would drop, in the order of their
+// paths. It changes the object: it drops these fields and fills in defaults. The status is not looked at. Numbers are int64
+// or float64.
 func (s *Schema) Check(object map[string]any, o Options) []Problem {
 	delete(object, "status")
 	c := checker{s: s, object: object, o: o}

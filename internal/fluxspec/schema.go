@@ -111,11 +111,12 @@ var releaseName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9](
 func names(spec map[string]any) []Problem {
 	var problems []Problem
 	wrong := func(field, form string) {
-		problems = append(problems, Problem{field, fmt.Sprintf("is %q: write lower-case letters, digits and %s, with a letter or a digit at both ends",
-			spec[field], form)})
+		problems = append(problems, Problem{field, fmt.Sprintf("is %q: write lower-case letters, digits and %s, with a letter or a digit "+
+			"at both ends", spec[field], form)})
 	}
 	for _, field := range []string{"targetNamespace", "storageNamespace"} {
-		if name, _ := spec[field].(string); name != "" && len(name) <= validation.DNS1123LabelMaxLength && len(validation.IsDNS1123Label(name)) > 0 {
+		name, _ := spec[field].(string)
+		if name != "" && len(name) <= validation.DNS1123LabelMaxLength && len(validation.IsDNS1123Label(name)) > 0 {
 			wrong(field, "-")
 		}
 	}

@@ -24,17 +24,18 @@ func (w *World) checkStart(s *set, r *rolling, set *hubv1.AddonSet, before, d *h
 		w.violated("rollout", "%s gets %s before the status of %s says that it is rolled out", key, to, s.name)
 		return
 	}
-	if r.barred[content(to)] && !r.undone[content(to)] && !identity.SameContent(before.Spec.RevisionName, to) {
+	has := identity.SameContent(before.Spec.RevisionName, to) // what is tried again, also while spec.pause holds it
+	if r.barred[content(to)] && !r.undone[content(to)] && !has {
 		w.violated("rollout", "%s gets %s, which has failed, and nobody wants it tried again", key, to)
 		return
 	}
-	if p := r.held; p != nil && (p.Until == nil || w.clock.Now().Before(p.Until.Time)) {
+	if p := r.held; p != nil && !has && (p.Until == nil || w.clock.Now().Before(p.Until.Time)) {
 		w.violated("rollout", "%s gets %s, and spec.pause of %s holds it", key, to, s.name)
 	}
 	w.checkAnew(r, set, before, d)
 	w.checkWindow(r, set, before, d)
 	m := r.members[key]
-	if m == nil || m.wave < 0 || r.atOnce || m.moved > r.rest || identity.SameContent(before.Spec.RevisionName, to) {
+	if m == nil || m.wave < 0 || r.atOnce || m.moved > r.rest || has {
 		return // what is tried again where it failed may be tried on all of these at once: they have it
 	}
 	w.checkConcurrency(r, m, key, to)

@@ -265,17 +265,18 @@ func (w *World) noteMember(s *set, m *rolled, key types.NamespacedName, set *hub
 	}
 	m.revision, m.start = d.Spec.RevisionName, d.Spec.Start
 	current := d.Status.ObservedGeneration == d.Generation
-	m.broken = status.IsTrue(d, hubv1.StalledCondition) || slices.ContainsFunc(d.Status.Addons, func(a hubv1.AddonStatus) bool {
-		passes := strings.Contains(a.Message, "Kubernetes cluster unreachable") || strings.Contains(a.Message, errServer.Error())
-		return a.State == hubv1.AddonFailed && !passes || a.State == hubv1.AddonNotOwned
-	})
-	if failed := current && m.broken; failed != m.failed {
+	m.broken = brokenSince(d, time.Time{})
+	since := time.Time{}
+	if d.Spec.Start != nil {
+		since = d.Spec.Start.Time.Time // what has failed since before is no fault of this revision, unless it is late
+	}
+	if failed := current && brokenSince(d, since); failed != m.failed {
 		m.failed, m.failedAt = failed, w.clock.Now()
 	}
 	excused := reg == nil || d.DeletionTimestamp != nil || excusedFrom(d, reg)
 	m.excused = excused
 	if !identity.SameContent(d.Spec.RevisionName, targetOf(set)) {
-		if excused || m.failed || !current || !status.Online(reg) || !status.IsTrue(d, hubv1.ReadyCondition) {
+		if excused || m.broken || !current || !status.Online(reg) || !status.IsTrue(d, hubv1.ReadyCondition) {
 			m.away = w.seq
 		}
 		return
@@ -292,6 +293,17 @@ func (w *World) noteMember(s *set, m *rolled, key types.NamespacedName, set *hub
 	if !ready && (excused || m.failed || late || !d.Spec.Start.Healthy) {
 		m.lapsed = true
 	}
+}
+
+// brokenSince returns whether something of a delivery has failed since a time or later.
+func brokenSince(d *hubv1.AddonDelivery, since time.Time) bool {
+	if c := status.Find(d, hubv1.StalledCondition); c != nil && c.Status == metav1.ConditionTrue && !c.LastTransitionTime.Time.Before(since) {
+		return true
+	}
+	return slices.ContainsFunc(d.Status.Addons, func(a hubv1.AddonStatus) bool {
+		passes := strings.Contains(a.Message, "Kubernetes cluster unreachable") || strings.Contains(a.Message, errServer.Error())
+		return (a.State == hubv1.AddonFailed && !passes || a.State == hubv1.AddonNotOwned) && (a.Since == nil || !a.Since.Time.Before(since))
+	})
 }
 
 func targetOf(set *hubv1.AddonSet) string {

@@ -112,6 +112,7 @@ The exit code is 0 if nothing would change, 1 if something would, and 2 if somet
 	f.StringArrayVar(&o.against, "against", nil, "what is there now: files or folders, or one Git revision of the files of -f")
 	f.StringArrayVar(&o.fleetFiles, "fleet", nil, "what both sides know of the fleet: an export of it, or files; may be repeated")
 	f.StringArrayVar(&o.revisions, "revision", nil, "a revision of a set on the live hub: the old one first, then the new one")
+	f.StringVar(&o.crds, "crds", "", crdsUsage)
 	f.BoolVar(&o.prune, "prune", false, "against the live hub: AddonSets and Teams that are not in the files count as removed")
 	f.StringVarP(&o.output, "output", "o", "text", "text, markdown or json")
 	f.IntVar(&o.maxLength, "max-length", 0, "how many bytes of Markdown to write at the most; what does not fit is counted (0: no limit)")
@@ -121,6 +122,10 @@ The exit code is 0 if nothing would change, 1 if something would, and 2 if somet
 }
 
 func (o *diffOptions) run(cmd *cobra.Command) error {
+	var err error
+	if o.preview.Schemas, err = readCRDs(o.crds); err != nil {
+		return err
+	}
 	in, err := o.input(cmd)
 	if err != nil {
 		return err

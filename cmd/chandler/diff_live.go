@@ -124,7 +124,7 @@ func withContent(set *hubv1.AddonSet, content *hubv1.AddonSetSpec) *hubv1.AddonS
 // known reads what is known of the fleet beside the files: an export, or files.
 func (o *diffOptions) known(cmd *cobra.Command, in *diff.Input) ([]preview.Object, error) {
 	var out []preview.Object
-	from := &renderOptions{files: o.fleetFiles, stdin: o.stdin, stderr: o.stderr}
+	from := &renderOptions{files: o.fleetFiles, preview: o.preview, stdin: o.stdin, stderr: o.stderr}
 	for _, one := range from.read() {
 		s, err := snapshot.Read(one.name, one.raw)
 		switch {
@@ -161,7 +161,7 @@ func whole(objects, known []preview.Object) []preview.Object {
 
 // oldFiles reads what is there now.
 func (o *diffOptions) oldFiles(ctx context.Context) ([]preview.Object, error) {
-	old := &renderOptions{files: o.against, stdin: o.stdin, stderr: o.stderr}
+	old := &renderOptions{files: o.against, preview: o.preview, stdin: o.stdin, stderr: o.stderr}
 	var inputs []input
 	if len(o.against) > 1 || isFile(o.against[0]) {
 		inputs = old.read()

@@ -56,7 +56,7 @@ func (r *renderer) cluster(m *member) {
 		all, deliveries = append(all, d), append(deliveries, d.assembly(m))
 	}
 	r.overrides(m, all)
-	for i, o := range assembly.Assemble(assembly.Input{Deliveries: deliveries}) {
+	for i, o := range assembleScopes(deliveries, nil, r.scope) {
 		r.outcome(all[i], &o, &out)
 	}
 	for _, n := range slices.Concat(out.Lost, out.NotOwned) {

@@ -232,10 +232,10 @@ func learn(m, from *member) *member {
 
 // scope returns the namespace if a Team governs it: what its sets deliver is assembled and planned apart from all else.
 func (c *Comparison) scope(namespace string) string {
-	if c.before.reach(namespace).ByTeam() || c.after.reach(namespace).ByTeam() {
-		return namespace
+	if s := c.before.scope(namespace); s != "" {
+		return s
 	}
-	return ""
+	return c.after.scope(namespace)
 }
 
 // live returns the objects of a state as those that are there.

@@ -63,6 +63,14 @@ func (r *renderer) state(m *member, live []assembly.Live, scope func(string) str
 	return out
 }
 
+// scope returns the namespace if a Team governs it, and "" for all others together.
+func (r *renderer) scope(namespace string) string {
+	if r.reach(namespace).ByTeam() {
+		return namespace
+	}
+	return ""
+}
+
 // assembleScopes assembles each scope by itself, and returns the portions in the order of the deliveries.
 func assembleScopes(deliveries []assembly.Delivery, live []assembly.Live, scope func(string) string) []assembly.Portion {
 	out := make([]assembly.Portion, len(deliveries))

@@ -183,8 +183,9 @@ spec:
 			t.Errorf("an unknown cluster: exit code %d: %s", code, errs)
 		}
 	})
-	t.Run("register", g.registers)
 	g.patchRegistration(t, "one", `{"spec":{"overrides":null}}`)
+	t.Run("diff", g.diffs)
+	t.Run("register", g.registers)
 	g.remove(t, "flux-system", "commands")
 	g.remove(t, "flux-system", "more")
 }

@@ -203,6 +203,11 @@ func TestExportFleet(t *testing.T) {
 	if len(h.asked) != n {
 		t.Errorf("the hub was asked %v", h.asked[n:])
 	}
+	// A folder may have the export too.
+	write(t, filepath.Join(dir, "new", "fleet.yaml"), out.String())
+	if _, said, code := diffed(t, args...); code != 1 || !strings.Contains(said, "is an export of a fleet (left out)") {
+		t.Errorf("with the export among the files it ends with %d: %s", code, said)
+	}
 	if err := os.Remove(filepath.Join(dir, "fleet.yaml")); err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/excerpt"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/preview"
+	"github.com/chandler-hub/chandler/internal/snapshot"
 )
 
 // renderOptions are the flags of `chandler render`.
@@ -96,6 +97,10 @@ func (o *renderOptions) fleet() *preview.Fleet {
 func (o *renderOptions) objects(files []input) []preview.Object {
 	var objects []preview.Object
 	for _, in := range files {
+		if s, err := snapshot.Read(in.name, in.raw); s != nil && err == nil {
+			sayLine(o.stderr, "warning: %s is an export of a fleet (left out): chandler diff reads it by --fleet", in.name)
+			continue
+		}
 		found, _, err := preview.ParseWith(in.name, in.raw, o.preview.Schemas)
 		o.unreadable(err, in.named)
 		objects = append(objects, found...)

@@ -109,12 +109,12 @@ const few = 3
 func named(clusters []string, where string) string {
 	n := status.Count(len(clusters), "cluster")
 	switch {
+	case len(clusters) == 1:
+		return "cluster " + clusters[0]
 	case where == "all":
 		return fmt.Sprintf("all %s", n)
 	case where != "":
 		return fmt.Sprintf("%s (%s)", n, where)
-	case len(clusters) == 1:
-		return "cluster " + clusters[0]
 	}
 	return fmt.Sprintf("%s (%s)", n, list(clusters))
 }

@@ -45,15 +45,16 @@ func (w *World) failsHere(c *cluster, s *set, addon string) bool {
 	return slices.ContainsFunc(w.claims(c, s.namespace), func(cl claim) bool { return cl.set == s && cl.name == addon && w.fails(c, cl) })
 }
 
-// chartless returns whether somebody has deleted the chart of an add-on that does not render, or that stays for an
-// add-on that does not render under its new name: nobody knows which chart it was.
+// chartless returns whether the chart was deleted, before the process that runs had begun to watch, of an add-on that does not
+// render, or that stays for an add-on that does not render under its new name: nobody knows which chart it was.
 func (w *World) chartless(c *cluster, k apiserver.Key) bool {
 	o := w.server.Get(k)
 	name, _ := nested(o, "spec", "chartRef", "name").(string)
 	has := &workload{set: setNameOf(o), addon: apiserver.Label(o, hubv1.AddonLabel)}
 	fails := func(cl claim) bool { return w.fails(c, cl) && cl.speaksFor(has) }
-	return k.Kind == "HelmRelease" && slices.ContainsFunc(w.claims(c, k.Namespace), fails) &&
-		w.server.Get(keyOf("HelmChart", k.Namespace, name)) == nil
+	chart := keyOf("HelmChart", k.Namespace, name)
+	return k.Kind == "HelmRelease" && slices.ContainsFunc(w.claims(c, k.Namespace), fails) && w.server.Get(chart) == nil &&
+		!w.chartsGone[chart].After(w.hubBegan)
 }
 
 // checkFailing: what does not render is reported where people look.

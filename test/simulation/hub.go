@@ -95,7 +95,7 @@ func (w *World) startHub() {
 	for _, c := range m.warm {
 		must(c.Warmup(ctx))
 	}
-	w.hub = h
+	w.hub, w.hubBegan = h, w.clock.Now()
 	for _, i := range h.cache.Informers() {
 		i.Deliver() // to those who have just begun to watch
 	}

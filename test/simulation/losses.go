@@ -87,8 +87,11 @@ func (w *World) leaves(work *workload) bool {
 		"spec", "withdrawal") != nil
 }
 
-// noteDeselected is called after every write.
+// noteDeselected is called after every write. A mark that a hub left when it was killed may be taken back.
 func (w *World) noteDeselected(write apiserver.Write) {
+	if uid, _ := nested(write.New, "metadata", "uid").(string); w.deselected[uid] && nested(write.New, "spec", "withdrawal") == nil {
+		delete(w.deselected, uid)
+	}
 	if write.Key.Kind != "AddonDelivery" || nested(write.Old, "spec", "withdrawal") != nil || nested(write.New, "spec", "withdrawal") == nil {
 		return
 	}

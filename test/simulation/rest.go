@@ -285,9 +285,30 @@ func (w *World) checkLeft() {
 	}
 }
 
-// staysAnyway returns whether a workload that nobody wants stays all the same: it is awaited, or its delivery is of an older epoch.
+// staysAnyway returns whether a workload that nobody wants stays all the same: it is awaited, its delivery is of an older epoch, or who
+// has a better claim on its name cannot come.
 func (w *World) staysAnyway(c *cluster, work *workload) bool {
-	return w.awaited(c, work) || w.withdrawnLater(work.set, c) || w.frozen(c, work.set) && (w.excluded(c, work.addon) || w.has(work))
+	return w.awaited(c, work) || w.unrivalled(c, work) || w.withdrawnLater(work.set, c) ||
+		w.frozen(c, work.set) && (w.excluded(c, work.addon) || w.has(work))
+}
+
+// unrivalled returns whether a workload is what its set wants, and each other set with that name has nothing there and cannot deliver
+// it as things are: what would take the name takes nothing away before it can come.
+func (w *World) unrivalled(c *cluster, work *workload) bool {
+	var own *claim
+	var rivals []claim
+	for _, cl := range w.claims(c, work.namespace()) {
+		switch {
+		case cl.name != work.addon:
+		case work.set == cl.set.namespace+"/"+cl.set.name:
+			own = &cl
+		default:
+			rivals = append(rivals, cl)
+		}
+	}
+	return own != nil && own.fits(work) && len(rivals) > 0 && !slices.ContainsFunc(rivals, func(cl claim) bool {
+		return w.made(c, cl) || !slices.Contains(w.stalled(cl.set, c), cl.name)
+	})
 }
 
 // awaited returns whether a workload stays as it is for an add-on that cannot be delivered yet: its own, as an edit

@@ -73,6 +73,9 @@ type World struct {
 	identities map[any]identified
 	// deselected are the UIDs of deliveries that were withdrawn when their sets did not select the cluster.
 	deselected map[any]bool
+	// chartsGone is when each HelmChart was deleted last, and hubBegan when the process that runs began.
+	chartsGone map[apiserver.Key]time.Time
+	hubBegan   time.Time
 	// deleted are the UIDs of Flux objects that users have deleted.
 	deleted    map[any]bool
 	violations []Violation
@@ -120,7 +123,8 @@ func newWorld() *World {
 		teams: map[string]*team{}, tokens: map[string]issued{}, broken: map[string]bool{}, bad: map[string]*bad{},
 		rolls:   map[apiserver.Key]*rolling{},
 		flux:    &flux{due: map[apiserver.Key]time.Time{}, failures: map[apiserver.Key]int{}, uids: map[any]apiserver.Key{}},
-		orphans: map[string]orphan{}, deleted: map[any]bool{}, deselected: map[any]bool{}, identities: map[any]identified{},
+		orphans: map[string]orphan{}, deleted: map[any]bool{}, deselected: map[any]bool{}, chartsGone: map[apiserver.Key]time.Time{},
+		identities: map[any]identified{},
 	}
 	w.server = apiserver.New(w.clock)
 	w.server.OnWrite = w.noticed
@@ -216,6 +220,9 @@ func (w *World) noticed(write apiserver.Write) {
 	w.noteIdentity(write)
 	w.noteRights(write)
 	w.noteDeselected(write)
+	if write.Key.Kind == "HelmChart" && write.New == nil {
+		w.chartsGone[write.Key] = w.clock.Now()
+	}
 	w.noteRollouts(write)
 	if write.Actor == "user" || write.Actor == "flux" {
 		return

@@ -105,7 +105,8 @@ const (
 	AddonProgressing AddonState = "Progressing"
 	// AddonWaitingForDependency: an add-on that this one depends on is not Ready yet.
 	AddonWaitingForDependency AddonState = "WaitingForDependency"
-	// AddonWaitingForCluster: the cluster has not answered yet, so the hub has made nothing.
+	// AddonWaitingForCluster: the cluster has not answered yet, so the hub has made nothing; with reason FactUnknown, an expression rests
+	// on what the cluster has not told yet, and what runs of the add-on stays as it is.
 	AddonWaitingForCluster AddonState = "WaitingForCluster"
 	// AddonWaitingForNodes: the cluster has no node yet, so nothing can run there. This is not a failure.
 	AddonWaitingForNodes AddonState = "WaitingForNodes"

@@ -273,6 +273,9 @@ const (
 	// RenderFailedReason: an expression of the set fails for this cluster, also without the variables and overrides
 	// of the cluster's owner. The add-ons concerned stay on the cluster as they are.
 	RenderFailedReason = "RenderFailed"
+	// FactUnknownReason of Ready, and of an add-on that is WaitingForCluster: an expression rests on a fact about the cluster that nobody
+	// knows yet, which the message names. What is delivered stays as it is; it goes on by itself when the fact is known.
+	FactUnknownReason = "FactUnknown"
 	// ReadFailedReason: the hub could not read an object that it needs to render the delivery. It tries again; until
 	// then the add-ons stay as they are.
 	ReadFailedReason = "ReadFailed"

@@ -38,7 +38,8 @@ func renderCommand() *cobra.Command {
 		Long: `Reads AddonSets, ClusterRegistrations, origins (TenantControlPlanes, Cluster API Clusters, labelled Secrets), ConfigMaps and
 Secrets from files, and prints every Flux object that the hub would make of them. It needs no cluster and no network.
 Clusters that are only origins in the files are registered as the hub would. What the hub learns from a running
-cluster is empty unless the files say it in the status of a ClusterRegistration: its UID, its endpoint and its nodes.`,
+cluster is not known unless the files say it in the status of a ClusterRegistration: its UID, its version, its endpoint and its
+nodes. A value that rests on what is not known holds a placeholder, and a warning says where to write it.`,
 		Example: `  chandler render -f fleet/ --cluster tenant1 --explain
   kubectl get addonsets,clusterregistrations,configmaps -A -o yaml | chandler render -f -`,
 		Args: cobra.NoArgs,
@@ -52,6 +53,7 @@ cluster is empty unless the files say it in the status of a ClusterRegistration:
 	f.StringArrayVarP(&o.files, "filename", "f", nil,
 		"file, folder (read recursively: *.yaml, *.yml, *.json) or - for standard input; may be repeated")
 	f.StringVar(&o.preview.Cluster, "cluster", "", "only this cluster: NAME or NAMESPACE/NAME")
+	f.BoolVar(&o.preview.Strict, "strict", false, "make an error of every warning about the fleet, so that the command exits with 1")
 	f.BoolVar(&o.preview.Explain, "explain", false, "show for each field, and for each variable, who set it")
 	f.StringVar(&o.crds, "crds", "", crdsUsage)
 	o.preview.AddFlags(f, hubconfig.DefaultNamespace)

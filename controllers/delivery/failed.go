@@ -22,6 +22,10 @@ import (
 // AddonSet could stop all others.
 func (d *delivery) fail(err error) {
 	d.result = nil
+	if compile.Waits(err) {
+		d.reason, d.unrenderable = hubv1.FactUnknownReason, err.Error()
+		return
+	}
 	if errors.As(err, &compile.Error{}) { // the set's or the cluster's to mend: trying again does not help
 		d.reason, d.unrenderable = hubv1.RenderFailedReason, err.Error()
 		return

@@ -110,6 +110,9 @@ func (a *assembler) addonGate(d *Delivery, w *Wanted) string {
 		case !ok && ref.AddonSet != "" && slices.Contains(d.Pending, ref.AddonSet):
 			return fmt.Sprintf("waits for add-on %q of AddonSet %q, which selects this cluster and is not on it yet", ref.Name, ref.AddonSet)
 		case !ok && ref.AddonSet == "" && d.Result != nil && d.Result.Failed[ref.Name] != nil:
+			if d.Result.Failed[ref.Name].Waits() {
+				return fmt.Sprintf("waits for add-on %q, which waits for a fact about the cluster", ref.Name)
+			}
 			return fmt.Sprintf("waits for add-on %q, which cannot be rendered", ref.Name)
 		case ok && to.key.Kind != w.Kind && !a.ready(to):
 			return fmt.Sprintf("waits for add-on %q (%s) to be Ready", ref.Name, to.key.Kind)

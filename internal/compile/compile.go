@@ -171,6 +171,8 @@ type Error struct {
 	Path string
 	// Message says what is wrong and what to write instead.
 	Message string
+	// Fact is the fact about the cluster that is not known yet, if that is all that is wrong; see package expression.
+	Fact string
 }
 
 func (e Error) Error() string {
@@ -259,7 +261,7 @@ type compiler struct {
 }
 
 func (c *compiler) fail(overlay, addon, path, format string, args ...any) {
-	c.errs = append(c.errs, Error{overlay, addon, path, fmt.Sprintf(format, args...)})
+	c.errs = append(c.errs, Error{Overlay: overlay, Addon: addon, Path: path, Message: fmt.Sprintf(format, args...)})
 }
 
 func (c *compiler) sets(spec *hubv1.AddonSetSpec) {

@@ -32,9 +32,9 @@ type Cluster struct {
 	PodCIDRs, ServiceCIDRs []string
 	Nodes                  int64
 
-	// Unasked is true for a cluster that the hub cannot probe. Then reading a field that only the cluster knows is an
-	// error. It is not 0 or "", because an expression would decide as if that were known.
-	Unasked bool
+	// Unknown are the fields that nobody knows, by the names that expressions have for them. Reading one is an error
+	// (type Unknown).
+	Unknown map[string]Lack
 }
 
 // Version is a Kubernetes version in parts.
@@ -91,9 +91,6 @@ func init() {
 	field(clusterShape, "nodes", cel.IntType, func(c *Cluster) any { return c.Nodes })
 }
 
-// onlyTheClusterKnows are the fields that come from a probe.
-var onlyTheClusterKnows = map[string]bool{"uid": true, "kubernetesVersion": true, "version": true, "nodes": true}
-
 func newShape[T any](name string) *shape {
 	return &shape{
 		celType: types.NewObjectType(name, traits.FieldTesterType, traits.IndexerType),
@@ -112,15 +109,18 @@ func field[T any](s *shape, name string, t *cel.Type, get func(*T) any) {
 			if !ok {
 				return nil, fmt.Errorf("no such field: %s", name)
 			}
-			value := get(v)
-			if c, ok := target.(*Cluster); ok && c.Unasked && onlyTheClusterKnows[name] && isEmpty(value) {
-				return nil, fmt.Errorf("cluster.%s is not known: the cluster is registered with a workload identity, and the hub cannot ask it. "+
-					"Use a label or a variable of the cluster, or test with has(cluster.%s)", name, name)
+			if c, ok := target.(*Cluster); ok && len(c.Unknown) > 0 {
+				if err := c.lacks(name); err != nil {
+					return nil, err
+				}
 			}
-			return value, nil
+			return get(v), nil
 		},
 		IsSet: func(target any) bool {
 			v, ok := target.(*T)
+			if c, is := target.(*Cluster); is && c.lacks(name) != nil {
+				return false
+			}
 			return ok && !isEmpty(get(v))
 		},
 	}

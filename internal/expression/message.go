@@ -34,6 +34,9 @@ func (p *part) eval(r *run) (v ref.Val, err error) {
 	if !ok {
 		return v, nil
 	}
+	if unknown := (*Unknown)(nil); errors.As(failed.Unwrap(), &unknown) {
+		return nil, unknown
+	}
 	message := failed.Error()
 	if key, ok := strings.CutPrefix(message, "no such key: "); ok {
 		return nil, errors.New(p.missing(r.in, key))

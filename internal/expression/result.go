@@ -115,6 +115,8 @@ func (w *writer) value(v ref.Val, depth int) (any, error) {
 		return w.list(v, depth)
 	case object:
 		return w.object(v, depth)
+	case *types.Err: // of a field of an object
+		return nil, v.Unwrap()
 	case *types.Optional:
 		if !v.HasValue() {
 			return nil, errors.New("an optional without a value cannot be part of a list or map; use orValue, or ? before it")

@@ -32,7 +32,7 @@ func Cluster(reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured) *ex
 		Name: reg.Name, Namespace: reg.Namespace, Labels: reg.Labels, Annotations: annotations(reg.Annotations),
 		Provider: reg.Status.Provider, UID: string(reg.Status.ClusterUID),
 		KubernetesVersion: reg.Status.KubernetesVersion, Version: version(reg.Status.KubernetesVersion),
-		HubEndpoint: reg.Status.Endpoint, Unasked: Identity(reg) != "",
+		HubEndpoint: reg.Status.Endpoint,
 	}
 	if reg.Status.Nodes != nil {
 		c.Nodes = int64(*reg.Status.Nodes)
@@ -48,6 +48,7 @@ func Cluster(reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured) *ex
 	if n.Host == "" {
 		c.APIServer = endpoint(reg.Status.Endpoint)
 	}
+	c.Unknown = unknown(reg, obj, c)
 	return c
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
@@ -79,8 +80,11 @@ kind: Cluster
 spec: {controlPlaneEndpoint: {host: api.example.org, port: 443}, clusterNetwork: {pods: {cidrBlocks: [10.1.0.0/16, "fd00::/48"]}, services: {cidrBlocks: [10.2.0.0/16]}}}`, base(func(c *expression.Cluster) {
 			c.APIServer, c.PodCIDRs, c.ServiceCIDRs = expression.Endpoint{Host: "api.example.org", Port: 443}, []string{"10.1.0.0/16", "fd00::/48"}, []string{"10.2.0.0/16"}
 		})},
-		"Secret":       {"", "Secret", "apiVersion: v1\nkind: Secret", base(func(*expression.Cluster) {})},
-		"OriginIsGone": {"kamaji.clastix.io", "TenantControlPlane", "", base(func(*expression.Cluster) {})},
+		"Secret": {"", "Secret", "apiVersion: v1\nkind: Secret", base(func(*expression.Cluster) {})},
+		"OriginIsGone": {"kamaji.clastix.io", "TenantControlPlane", "", base(func(c *expression.Cluster) {
+			gone := expression.Lack{Why: `its origin, TenantControlPlane "t1", is not there`}
+			c.Unknown = map[string]expression.Lack{"podCIDRs": gone, "serviceCIDRs": gone}
+		})},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -93,7 +97,36 @@ spec: {controlPlaneEndpoint: {host: api.example.org, port: 443}, clusterNetwork:
 	}
 }
 
-// A Secret's data must reach no expression, by whatever way.
+// TestUnknown: what nobody has found out is unknown; what was found out once stays known.
+func TestUnknown(t *testing.T) {
+	const silent = "the cluster has not answered yet"
+	for name, tc := range map[string]struct {
+		reg, origin string
+		want        map[string]string
+	}{
+		"All": {"{status: {clusterUID: u, kubernetesVersion: v1.33.2, nodes: 0, endpoint: \"https://a\"}}", "", nil},
+		"NotReachableAnyMore": {"{status: {clusterUID: u, kubernetesVersion: v1.33.2, nodes: 3, endpoint: \"https://a\", " +
+			"conditions: [{type: Reachable, status: \"False\"}]}}", "", nil},
+		"Nothing": {"{}", "", map[string]string{"uid": silent, "kubernetesVersion": silent, "version": silent, "nodes": silent, "apiServer": silent,
+			"hubEndpoint": silent}},
+		"NodesMayNotBeListed": {"{status: {clusterUID: u, kubernetesVersion: v1.33.2, endpoint: \"https://a\"}}", "", map[string]string{
+			"nodes": "the cluster has not told how many nodes it has. The hub's account there needs the right to list nodes"}},
+		"OriginSaysWhere": {"{spec: {originRef: {apiGroup: kamaji.clastix.io, kind: TenantControlPlane, name: t}}}",
+			"{kind: TenantControlPlane, spec: {networkProfile: {address: 192.0.2.1, port: 6443}}}", map[string]string{
+				"uid": silent, "kubernetesVersion": silent, "version": silent, "nodes": silent, "hubEndpoint": silent}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := map[string]string{}
+			for fact, lack := range facts.Cluster(read[hubv1.ClusterRegistration](t, tc.reg), object(t, tc.origin)).Unknown {
+				got[fact] = lack.Why
+			}
+			if d := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); d != "" {
+				t.Errorf("-want +got:\n%s", d)
+			}
+		})
+	}
+}
+
 // TestIdentity: what is in use counts, and what is asked for only while nothing is.
 func TestIdentity(t *testing.T) {
 	const asked = "spec: {kubeConfig: {workloadIdentity: {provider: aws, cluster: a, serviceAccountName: s}}}"
@@ -111,13 +144,14 @@ func TestIdentity(t *testing.T) {
 			if got := facts.Identity(reg); got != tc.want {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
-			if got := facts.Cluster(reg, nil).Unasked; got != (tc.want != "") {
-				t.Errorf("unasked: %t", got)
+			if got := facts.Cluster(reg, nil).Unknown["version"].Stays; got != (tc.want != "") {
+				t.Errorf("the version will never be known: %t", got)
 			}
 		})
 	}
 }
 
+// A Secret's data must reach no expression, by whatever way.
 func TestOriginOfASecretHasNoData(t *testing.T) {
 	got := facts.Origin(object(t, `
 apiVersion: v1

@@ -88,15 +88,16 @@ func (r *renderer) input(m *member) (in render.Input, unreadable []string) {
 	in = render.Input{
 		Cluster: facts.Cluster(m.registration, m.origin), Origin: facts.Origin(m.origin), Identity: facts.Identity(m.registration),
 		Overrides: m.registration.Spec.Overrides, ServiceAccount: m.registration.Spec.ServiceAccountName, Now: r.options.Now,
-		Explain: r.options.Explain,
+		Explain: r.options.Explain, Mark: true,
 	}
+	facts.InFiles(m.registration, in.Cluster)
 	in.Variables, unreadable = facts.Variables(m.registration, m.origin)
 	return in, unreadable
 }
 
 // deliver renders one set, and reports the add-ons that cannot be rendered.
 func (r *renderer) deliver(m *member, d *delivery, in render.Input, out *Cluster) *render.Result {
-	about := ", AddonSet " + d.String()
+	about := d.about()
 	target := render.Target{
 		HubID: r.options.HubID, Namespace: d.set.Namespace, Set: d.set.Name, Delivery: d.name(m),
 		Registration: m.key(), Chart: r.options.Chart, FluxShards: r.options.FluxShards,
@@ -110,6 +111,10 @@ func (r *renderer) deliver(m *member, d *delivery, in render.Input, out *Cluster
 	result, err := render.Complete(d.program, target, &in, func(ref render.Ref) (render.Document, error) {
 		return r.fleet.document(target.Namespace, ref), nil
 	})
+	if compile.Waits(err) {
+		r.waits(m, d, "", err, out)
+		return nil
+	}
 	if err != nil {
 		r.refuseOn(m.String(), about, err)
 		out.Failed = append(out.Failed, Note{Set: d.String(), Reason: oneLine(err.Error())})
@@ -122,12 +127,10 @@ func (r *renderer) deliver(m *member, d *delivery, in render.Input, out *Cluster
 		n.Reason = oneLine(refused.String())
 		out.Refused = append(out.Refused, n)
 	}
+	d.result = result
+	r.unknown(m, d, out)
 	for _, a := range d.program.Addons {
-		r.refuseOn(m.String(), about, errorOf(result.Failed[a.Name]))
-		for _, e := range result.Failed[a.Name] {
-			e.Addon = ""
-			out.Failed = append(out.Failed, Note{d.String(), a.Name, oneLine(e.Error())})
-		}
+		r.failed(m, d, a.Name, result, out)
 		if why, ok := result.Excluded[a.Name]; ok {
 			out.Excluded = append(out.Excluded, Note{d.String(), a.Name, oneLine(why)})
 		}

@@ -137,6 +137,9 @@ func (d *discovery) complete(m *member) {
 	if reg.Status.Provider == "" {
 		reg.Status.Provider = provider
 	}
+	if kc := reg.Spec.KubeConfig; reg.Status.Endpoint == "" && kc != nil && kc.WorkloadIdentity != nil {
+		reg.Status.Endpoint = kc.WorkloadIdentity.Address
+	}
 	if reg.Status.KubernetesVersion == "" {
 		reg.Status.KubernetesVersion = kubernetesVersion(m.origin)
 	}

@@ -31,6 +31,8 @@ type Options struct {
 	Schemas *crdschema.Library
 	// Incomplete is true if some of the files could not be read. Then nothing is said of what the files do not have: it may be in those.
 	Incomplete bool
+	// Strict makes an error of every warning.
+	Strict bool
 }
 
 // Report is the result for a fleet.
@@ -53,6 +55,11 @@ type Cluster struct {
 	Excluded, Lost, NotOwned []Note
 	// Failed add-ons cannot be rendered. There is one note for each error.
 	Failed []Note
+	// Unknown are values that rest on facts about the cluster that the files do not say, and add-ons that are not rendered for
+	// that.
+	Unknown []Note
+	// waiting are those of them that are not rendered.
+	waiting []Note
 	// Refused are overrides and variables of the cluster's owner that have no effect. The add-ons are rendered
 	// without them.
 	Refused []Note

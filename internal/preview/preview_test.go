@@ -230,3 +230,24 @@ func FuzzRender(f *testing.F) {
 		}
 	})
 }
+
+// TestStrict: with --strict, what is a warning without it is an error, and nothing else changes.
+func TestStrict(t *testing.T) {
+	in, err := os.ReadFile("testdata/unknown-facts/in.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lax, _ := report(t, in, options())
+	o := options()
+	o.Strict = true
+	strict, _ := report(t, in, o)
+	if len(lax.Errors) > 0 || len(lax.Warnings) == 0 || len(strict.Warnings) > 0 {
+		t.Errorf("errors %v, warnings %v, with --strict warnings %v", lax.Errors, lax.Warnings, strict.Warnings)
+	}
+	if d := cmp.Diff(lax.Warnings, strict.Errors); d != "" {
+		t.Errorf("the warnings are not the errors: -want +got:\n%s", d)
+	}
+	if d := cmp.Diff(printed(t, lax, false), printed(t, strict, false)); d != "" {
+		t.Errorf("what is printed is not the same: -want +got:\n%s", d)
+	}
+}

@@ -57,12 +57,13 @@ func (p *printer) cluster(c *Cluster) {
 		p.write("\n")
 	}
 	p.comment("cluster %s/%s", c.Namespace, c.Name)
-	nothing := len(c.Objects)+len(c.Excluded)+len(c.Lost)+len(c.NotOwned)+len(c.Failed) == 0
+	nothing := len(c.Objects)+len(c.Excluded)+len(c.Lost)+len(c.NotOwned)+len(c.Failed)+len(c.Unknown) == 0
 	if nothing {
 		p.comment("no AddonSet delivers anything to this cluster")
 	}
 	p.notes("failed", c.Failed)
 	p.notes("refused", c.Refused)
+	p.notes("not known", c.Unknown)
 	p.notes("left out", c.Excluded)
 	p.notes("lost", c.Lost)
 	p.notes("not owned", c.NotOwned)

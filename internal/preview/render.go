@@ -37,6 +37,9 @@ func Render(f *Fleet, o Options) *Report {
 		r.cluster(m)
 	}
 	r.out.Errors, r.out.Warnings = r.errors.lines(), r.warnings.lines()
+	if o.Strict {
+		r.out.strictly()
+	}
 	return r.out
 }
 

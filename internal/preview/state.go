@@ -56,7 +56,7 @@ func (r *renderer) state(m *member, live []assembly.Live, scope func(string) str
 		out.Items = append(out.Items, all[i].items(m, &out.portions[i])...)
 		out.Lost = append(out.Lost, notes2(all[i].String(), &out.portions[i])...)
 	}
-	out.Failed, out.Excluded = notes.Failed, notes.Excluded
+	out.Failed, out.Excluded = append(notes.Failed, notes.waiting...), notes.Excluded
 	for _, n := range notes.Refused {
 		out.Refused = append(out.Refused, n.String())
 	}

@@ -61,6 +61,8 @@ type Input struct {
 	Now time.Time
 	// Explain asks for traces, which record who set what.
 	Explain bool
+	// Mark asks for a placeholder in each value that rests on an unknown fact. Without it, such an add-on fails.
+	Mark bool
 }
 
 // Layer is a named set of variables.
@@ -124,6 +126,8 @@ type Result struct {
 	Excluded map[string]string
 	// Failed maps each add-on that cannot be rendered to its errors. What runs of it stays.
 	Failed map[string]Errors
+	// Unknown are the values that rest on facts about the cluster that nobody knows, and hold a placeholder. Only with Mark.
+	Unknown []Unknown
 	// Refused are variables and overrides of the cluster's owner that are not allowed or not valid, in the order of
 	// the set. Everything is delivered without them.
 	Refused []Refusal

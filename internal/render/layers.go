@@ -154,10 +154,10 @@ func (r *renderer) matchOverlays() error {
 				}
 				return err
 			})
-			if err != nil {
+			if err != nil && !r.leavesOpen(o, err) {
 				return err
 			}
-			if !yes {
+			if err != nil || !yes {
 				continue
 			}
 		}
@@ -220,6 +220,10 @@ type layered struct {
 // layers merges an add-on's body with the overlays, and with overrides of the cluster.
 func (r *renderer) layers(a *compile.Addon, overrides []change) (layered, Errors) {
 	l := layered{body: a.Body}
+	if open, ok := r.undecided[a.Name]; ok {
+		open.Addon = a.Name
+		return l, Errors{open}
+	}
 	if r.in.Explain {
 		l.trace = merge.NewTrace(a.Body, SetLayer)
 	}

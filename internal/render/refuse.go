@@ -74,7 +74,10 @@ func (p *pair) decide(where compile.Error, f func(*scope) error) error {
 	if err == nil {
 		return nil
 	}
-	where.Message = err.Error()
+	where.Message, where.Fact = err.Error(), compile.Fact(err)
+	if where.Fact != "" { // what the cluster's owner wrote may be right
+		return where
+	}
 	if without := f(p.base); without != nil {
 		where.Message = both(where.Message, without.Error())
 		return where
@@ -126,6 +129,7 @@ func (t *attempt) failed() bool { return len(t.errs) > 0 }
 // try makes an attempt.
 func (r *renderer) try(a *compile.Addon, s *scope, without []leftOut, overrides []change) attempt {
 	r.scope, s.said, s.failing = s, nil, nil
+	r.marks = nil
 	t := attempt{scope: s, without: without, overrides: overrides}
 	t.made, t.errs = r.addon(a, overrides)
 	if t.blame = unique(s.failing); len(t.blame) == 0 { // it is what came out that is wrong
@@ -144,7 +148,7 @@ func (r *renderer) deliver(a *compile.Addon) {
 	case len(r.out.Missing) > 0: // it is rendered again with them
 	case !whole.failed():
 		r.commit(a, whole.made)
-	case len(r.names())+len(overrides) == 0:
+	case len(r.names())+len(overrides) == 0, whole.errs.Waits():
 		r.out.Failed[a.Name] = whole.errs
 	default:
 		r.deliverWithout(a, whole)
@@ -157,6 +161,10 @@ func (r *renderer) commit(a *compile.Addon, m made) {
 		return
 	}
 	r.out.Objects = append(r.out.Objects, m.objects...)
+	for _, u := range m.unknown {
+		u.Addon = a.Name // of a source, too: the add-on gets it
+		r.out.Unknown = append(r.out.Unknown, u)
+	}
 }
 
 // deliverWithout finds out what causes a failure. It tries without variables first, because an override counts more,
@@ -183,6 +191,8 @@ func (r *renderer) deliverWithout(a *compile.Addon, whole attempt) {
 	base := r.try(a, r.base(), nil, nil)
 	switch {
 	case len(r.out.Missing) > 0:
+	case base.errs.Waits(): // whatever the cluster's owner wrote, it comes
+		r.out.Failed[a.Name] = base.errs
 	case base.failed():
 		r.out.Failed[a.Name] = held(whole.errs, base.errs)
 	default:

@@ -129,6 +129,11 @@ type renderer struct {
 	// overrides are the indices in Input.Overrides of the overrides that have not ended.
 	overrides []int
 	sources   map[string]*Shared // those that have been evaluated: no variable of the cluster has a say in them
+	// marks are the values of the present attempt that rest on unknown facts, and sourceMarks those of each source.
+	marks       []Unknown
+	sourceMarks map[string][]Unknown
+	// undecided are the add-ons of overlays of which it is not known whether they apply.
+	undecided map[string]compile.Error
 	// team is what the set's Team allows on this cluster; nil if the set is no team's.
 	team *fluxspec.TeamRules
 }
@@ -174,6 +179,8 @@ type made struct {
 	objects []Object
 	// excluded says why the cluster does not get the add-on; empty if it does.
 	excluded string
+	// unknown are the values in the objects that rest on unknown facts.
+	unknown []Unknown
 }
 
 // addon renders one add-on with the variables of r.scope and some of the cluster's overrides, or says why the cluster
@@ -186,7 +193,7 @@ func (r *renderer) addon(a *compile.Addon, overrides []change) (made, Errors) {
 		yes, decided, err := condition(r.scope, a.When)
 		switch {
 		case err != nil:
-			return wrong("when", "%s", err)
+			return made{}, Errors{{Addon: a.Name, Path: "when", Message: err.Error(), Fact: compile.Fact(err)}}
 		case len(decided) > 0 && !a.Optional:
 			return wrong("when", "depends on the cluster's variable %s, and the set does not let a cluster leave this add-on out (optional: true "+
 				"would)", quoted(decided))
@@ -208,7 +215,7 @@ func (r *renderer) addon(a *compile.Addon, overrides []change) (made, Errors) {
 	}
 	if changed || r.team != r.p.Team { // what the Team allows may differ from cluster to cluster
 		field := compile.Field(a.Kind)
-		for _, p := range fluxspec.Check(a.Kind, body, r.author()) {
+		for _, p := range r.unmarked(a.Name, field, fluxspec.Check(a.Kind, body, r.author())) {
 			errs = append(errs, compile.Error{Addon: a.Name, Path: trim(field + "." + p.Path), Message: p.Message})
 		}
 		if len(errs) > 0 {
@@ -228,12 +235,12 @@ func (r *renderer) addon(a *compile.Addon, overrides []change) (made, Errors) {
 	}
 	last := &objects[len(objects)-1]
 	last.Adopt, last.Trace = adopt, l.trace
-	return made{objects: objects}, nil
+	return made{objects: objects, unknown: r.marks}, nil
 }
 
 // evaluate evaluates the expressions in a body. changed is true if the result differs from the compiled body.
 func (r *renderer) evaluate(a *compile.Addon, l layered) (body map[string]any, changed bool, errs Errors) {
-	e := evaluator{scope: r.scope, allowed: func(path, variables []string) error {
+	e := evaluator{scope: r.scope, mark: r.in.Mark, allowed: func(path, variables []string) error {
 		switch {
 		case a.MayInsert(path):
 			return nil
@@ -244,9 +251,8 @@ func (r *renderer) evaluate(a *compile.Addon, l layered) (body map[string]any, c
 	}}
 	body, _ = e.value(nil, l.body).(map[string]any)
 	field := compile.Field(a.Kind)
-	for _, p := range e.problems {
-		errs = append(errs, compile.Error{Addon: a.Name, Path: trim(field + "." + joinPath(p.path)), Message: p.message})
-	}
+	errs = e.errors(a.Name, field)
+	r.note(a.Name, field, e.marks)
 	slices.SortFunc(errs, func(a, b compile.Error) int { return slices.Compare([]string{a.Path}, []string{b.Path}) })
 	return body, l.changed || e.evaluated, errs
 }
@@ -265,7 +271,7 @@ func (r *renderer) adopt(a *compile.Addon) (*Adopt, Errors) {
 		}
 		text, err := r.scope.chosen(f.text)
 		if err != nil {
-			return nil, Errors{{Addon: a.Name, Path: f.path, Message: err.Error()}}
+			return nil, Errors{{Addon: a.Name, Path: f.path, Message: err.Error(), Fact: compile.Fact(err)}}
 		}
 		// This is checked before anybody reads the document: a client rejects such a name.
 		if what := validation.IsDNS1123Subdomain(text); len(what) > 0 {

@@ -136,7 +136,7 @@ func (s *scope) evaluate(name string, raw any, v *variable) {
 	value := e.value(nil, raw)
 	v.decided = append(v.decided, e.decided...)
 	if len(e.problems) > 0 {
-		v.err = fmt.Errorf("variable %q: %s", name, e.problems[0].text())
+		v.err = fmt.Errorf("variable %q: %w", name, worst(e.problems))
 		return
 	}
 	if value != expression.Absent {
@@ -144,17 +144,40 @@ func (s *scope) evaluate(name string, raw any, v *variable) {
 	}
 }
 
-// problem is something wrong at a path.
+// problem is something wrong at a path, with the text there.
 type problem struct {
-	path    []string
-	message string
+	path []string
+	err  error
+	text string
 }
 
-func (p problem) text() string {
+func (p problem) Error() string {
 	if len(p.path) == 0 {
-		return p.message
+		return p.err.Error()
 	}
-	return strings.Join(p.path, ".") + ": " + p.message
+	return strings.Join(p.path, ".") + ": " + p.err.Error()
+}
+
+func (p problem) Unwrap() error { return p.err }
+
+// worst returns the problem to tell of: one that somebody has to mend, before a fact that is not known yet.
+func worst(problems []problem) problem {
+	for _, p := range problems {
+		if compile.Fact(p.err) == "" {
+			return p
+		}
+	}
+	return problems[0]
+}
+
+// errors returns the problems in a document as errors of an add-on, by their paths below the document's.
+func (e *evaluator) errors(addon, path string) Errors {
+	var out Errors
+	for _, p := range e.problems {
+		at := trim(path + "." + joinPath(p.path))
+		out = append(out, compile.Error{Addon: addon, Path: at, Message: p.err.Error(), Fact: compile.Fact(p.err)})
+	}
+	return out
 }
 
 // evaluator evaluates the expressions in a document.
@@ -164,8 +187,12 @@ type evaluator struct {
 	// everywhere.
 	allowed func(path []string, variables []string) error
 
+	// mark asks for marks in place of the problems that are only for want of a fact.
+	mark bool
+
 	decided  []string
 	problems []problem
+	marks    []mark
 	// evaluated is true once an expression was evaluated.
 	evaluated bool
 	// size is about how many bytes of JSON the results have together. Many expressions may give the same large value,
@@ -221,9 +248,13 @@ func (e *evaluator) text(path []string, text string) any {
 		e.failing = append(e.failing, e.decided...)
 		err = fmt.Errorf("the results of the expressions are together larger than %d bytes", maxObject)
 	}
+	if fact := compile.Fact(err); fact != "" && e.mark {
+		e.marks = append(e.marks, mark{path, text, err})
+		return placeholder(fact, text, err)
+	}
 	if err != nil {
 		e.failing = append(e.failing, e.said[before:]...)
-		e.problems = append(e.problems, problem{path, err.Error()})
+		e.problems = append(e.problems, problem{path, err, text})
 		return nil
 	}
 	return value

@@ -51,19 +51,18 @@ func (r *renderer) ownSources(a *compile.Addon, body map[string]any) ([]Shared, 
 
 func (r *renderer) source(a *compile.Addon, s compile.Source) (*Shared, Errors) {
 	if there := r.sources[s.Name]; there != nil {
+		r.marks = append(r.marks, r.sourceMarks[s.Name]...)
 		return there, nil
 	}
-	e := evaluator{scope: r.scope, allowed: func(_, variables []string) error {
+	e := evaluator{scope: r.scope, mark: r.in.Mark, allowed: func(_, variables []string) error {
 		return fmt.Errorf("depends on the cluster's variable %s, and a cluster's variables cannot decide sources", quoted(variables))
 	}}
 	spec, _ := e.value(nil, s.Spec).(map[string]any)
-	var errs Errors
 	path := fmt.Sprintf("sources[%s].spec", s.Name)
-	for _, p := range e.problems {
-		errs = append(errs, compile.Error{Addon: a.Name, Path: trim(path + "." + joinPath(p.path)), Message: p.message})
-	}
+	errs := e.errors(a.Name, path)
+	r.noteSource(s.Name, path, e.marks)
 	if len(errs) == 0 && e.evaluated {
-		for _, p := range fluxspec.CheckSource(s.Kind, spec, r.author()) {
+		for _, p := range r.unmarked("", path, fluxspec.CheckSource(s.Kind, spec, r.author())) {
 			errs = append(errs, compile.Error{Addon: a.Name, Path: trim(path + "." + p.Path), Message: p.Message})
 		}
 	}

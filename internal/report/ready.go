@@ -51,6 +51,8 @@ type tally struct {
 	failed, waiting, held, suspended, lost []string
 	// reasons counts the failed add-ons by reason.
 	reasons map[string]int
+	// unknown counts those that wait for a fact about the cluster.
+	unknown int
 	// delivered is true if the cluster has something of the set.
 	delivered bool
 }
@@ -77,6 +79,9 @@ func tallyOf(addons []hubv1.AddonStatus) tally {
 		case hubv1.AddonHeld:
 			t.held = append(t.held, fmt.Sprintf("%s stays as it is: %s", a.Name, a.Message))
 		default:
+			if a.Reason == hubv1.FactUnknownReason {
+				t.unknown++
+			}
 			text := fmt.Sprintf("%s is %s", a.Name, a.State)
 			if a.Message != "" {
 				text += " (" + a.Message + ")"
@@ -103,6 +108,8 @@ func Ready(f Facts) status.Summary {
 		return status.Summary{Phase: status.Working, Reason: hubv1.TerminatingReason, Message: fmt.Sprintf(
 			"deleted by hand; it goes when AddonSet %s withdraws it, which takes its add-ons off the cluster as far as the removal "+
 				"guard lets it", f.Set)}
+	case f.Unrendered && f.Reason == hubv1.FactUnknownReason:
+		return f.waits()
 	case f.Unrendered && !(f.Frozen && f.paused()):
 		if f.Frozen && counts.Total > 0 && counts.Ready == counts.Total {
 			return frozen(counts)
@@ -118,14 +125,13 @@ func Ready(f Facts) status.Summary {
 		}
 		return status.Summary{Phase: status.Broken, Reason: reason, Message: status.List(t.failed, 2)}
 	case !f.Answered:
-		return status.Summary{Phase: status.Working, Reason: hubv1.WaitingForClusterReason,
-			Message: "nothing is made before the cluster has answered"}
+		return unanswered
 	case f.paused():
 		return status.Summary{Phase: f.keeps(&t), Reason: f.Suspended.Reason, Message: f.Suspended.Message + "; what runs stays as it is"}
 	case f.Suspended != nil:
 		return status.Summary{Phase: status.Working, Reason: f.Suspended.Reason, Message: f.Suspended.Message + "; what runs stays as it is"}
 	case len(t.waiting) > 0:
-		return status.Summary{Phase: status.Working, Reason: hubv1.ProgressingReason, Message: status.List(t.waiting, 3)}
+		return status.Summary{Phase: status.Working, Reason: t.progress(), Message: status.List(t.waiting, 3)}
 	case len(t.held) > 0:
 		return status.Summary{Phase: status.Working, Reason: hubv1.RemovalsHeldReason, Message: status.List(t.held, 3)}
 	case len(t.suspended) > 0:
@@ -140,6 +146,26 @@ func Ready(f Facts) status.Summary {
 		return status.Summary{Phase: status.Done, Reason: hubv1.AddonsReadyReason, Message: "no add-on of this set is for this cluster"}
 	}
 	return status.Summary{Phase: status.Done, Reason: hubv1.AddonsReadyReason, Message: status.SomeReady(counts.Ready, counts.Total)}
+}
+
+// unanswered is the summary of a delivery to a cluster that has not answered yet.
+var unanswered = status.Summary{Phase: status.Working, Reason: hubv1.WaitingForClusterReason,
+	Message: "nothing is made before the cluster has answered"}
+
+// waits returns the summary of a delivery of which nothing can be rendered for want of a fact about the cluster.
+func (f *Facts) waits() status.Summary {
+	if !f.Answered {
+		return unanswered
+	}
+	return status.Summary{Phase: status.Working, Reason: f.Reason, Message: f.Why + "; what is delivered stays as it is"}
+}
+
+// progress returns the reason of a delivery that waits: the fact about the cluster that is missing, if it waits for nothing else.
+func (t *tally) progress() string {
+	if t.unknown == len(t.waiting) {
+		return hubv1.FactUnknownReason
+	}
+	return hubv1.ProgressingReason
 }
 
 // keeps returns the phase of a delivery that is paused or has suspended objects. It is Ready if it was Ready before,

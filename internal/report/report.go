@@ -104,7 +104,8 @@ func (c *Cluster) written(d *Delivery, addons []hubv1.AddonStatus) bool {
 		waits := func(s Step) bool {
 			return s.Addon == a.Name && s.Key.Namespace == d.Namespace && s.Key.Name == a.Object && c.waits(&s)
 		}
-		if a.AppliedGeneration == 0 || a.Reason == hubv1.RenderFailedReason || slices.ContainsFunc(c.Steps, waits) {
+		unrendered := a.Reason == hubv1.RenderFailedReason || a.Reason == hubv1.FactUnknownReason
+		if a.AppliedGeneration == 0 || unrendered || slices.ContainsFunc(c.Steps, waits) {
 			return false
 		}
 	}

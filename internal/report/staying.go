@@ -55,6 +55,9 @@ func (d *Delivery) staying(c *Cluster) []hubv1.AddonStatus {
 			out, i = append(out, hubv1.AddonStatus{Name: name}), len(out)
 		}
 		out[i].State, out[i].Reason, out[i].Message = hubv1.AddonFailed, hubv1.RenderFailedReason, excerpt.Of(withoutName(errs), status.MaxNote)
+		if errs.Waits() {
+			out[i].State, out[i].Reason = hubv1.AddonWaitingForCluster, hubv1.FactUnknownReason
+		}
 	}
 	return out
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/chandler-hub/chandler/internal/excerpt"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
@@ -28,6 +29,9 @@ type renderOptions struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	errors         int
+	// flagSet is that of the command, and hubNamespace is the one that it names.
+	flagSet      *pflag.FlagSet
+	hubNamespace string
 }
 
 func renderCommand() *cobra.Command {
@@ -45,7 +49,7 @@ nodes. A value that rests on what is not known holds a placeholder, and a warnin
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.stdin, o.stdout, o.stderr = cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()
-			o.preview.Now = time.Now()
+			o.preview.Now, o.flagSet = time.Now(), cmd.Flags()
 			return o.run()
 		},
 	}
@@ -57,6 +61,8 @@ nodes. A value that rests on what is not known holds a placeholder, and a warnin
 	f.BoolVar(&o.preview.Explain, "explain", false, "show for each field, and for each variable, who set it")
 	f.StringVar(&o.crds, "crds", "", crdsUsage)
 	o.preview.AddFlags(f, hubconfig.DefaultNamespace)
+	f.StringVar(&o.hubNamespace, "hub-namespace", hubconfig.DefaultNamespace,
+		"the hub's namespace: if its ConfigMap chandler-hub is in the files, that says the hub's flags that are not written")
 	if err := cmd.MarkFlagRequired("filename"); err != nil {
 		panic(err)
 	}
@@ -65,14 +71,15 @@ nodes. A value that rests on what is not known holds a placeholder, and a warnin
 
 // run prints everything that can be rendered, also if there are errors. Then it returns how many there are.
 func (o *renderOptions) run() error {
-	if err := o.preview.Complete(hubconfig.DefaultNamespace); err != nil {
+	objects := o.objects(o.read())
+	if err := o.adopt(objects); err != nil {
 		return err
 	}
 	var err error
 	if o.preview.Schemas, err = readCRDs(o.crds); err != nil {
 		return err
 	}
-	fleet := o.fleet()
+	fleet := o.fleet(objects)
 	report := preview.Render(fleet, o.preview)
 	for _, text := range report.Errors {
 		o.fail(errors.New(text))
@@ -86,13 +93,20 @@ func (o *renderOptions) run() error {
 	return o.result()
 }
 
-// fleet reads the fleet of the files, and reports what is wrong with them.
-func (o *renderOptions) fleet() *preview.Fleet {
-	objects := o.objects(o.read())
+// fleet makes the fleet of the objects of files, and reports what is wrong with them.
+func (o *renderOptions) fleet(objects []preview.Object) *preview.Fleet {
 	o.preview.Incomplete = o.errors > 0
 	fleet, err := preview.NewFleet(objects, o.preview.Origins)
 	o.fail(err)
 	return fleet
+}
+
+// adopt takes the flags that nobody wrote from what the hub has published, if that is in the files.
+func (o *renderOptions) adopt(objects []preview.Object) error {
+	if err := hubconfig.Adopt(o.flagSet, preview.Published(objects, o.hubNamespace)); err != nil {
+		return fmt.Errorf("ConfigMap %s/%s: %w", o.hubNamespace, hubconfig.ConfigMapName, err)
+	}
+	return o.preview.Complete(o.hubNamespace)
 }
 
 // objects parses files, and reports what is wrong with them.

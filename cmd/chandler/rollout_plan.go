@@ -67,7 +67,7 @@ func (o *rolloutOptions) planFiles(cmd *cobra.Command, files []string, name stri
 		return err
 	}
 	r.preview.Now = time.Now()
-	sets, registrations, report := preview.Select(r.fleet(), r.preview)
+	sets, registrations, report := preview.Select(r.fleet(r.objects(r.read())), r.preview)
 	for _, text := range report.Errors {
 		r.fail(errors.New(text))
 	}

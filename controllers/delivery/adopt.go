@@ -9,7 +9,6 @@ import (
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
-	fluxmeta "github.com/fluxcd/pkg/apis/meta"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,10 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/index"
+	"github.com/chandler-hub/chandler/internal/assembly"
 	"github.com/chandler-hub/chandler/internal/compile"
-	"github.com/chandler-hub/chandler/internal/fluxspec"
 	"github.com/chandler-hub/chandler/internal/fluxstate"
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
 	"github.com/chandler-hub/chandler/internal/plan"
@@ -52,7 +50,7 @@ func (r *Reconciler) adoptions(ctx context.Context, c *cluster, d *delivery, res
 		adopted[k] = &object{
 			state: fluxstate.Of(there),
 			Observed: plan.Observed{
-				Key: k, Addon: o.Addon, Foreign: true, Release: releaseOf(there), Generation: there.GetGeneration(),
+				Key: k, Addon: o.Addon, Foreign: true, Release: assembly.ReleaseOf(there), Generation: there.GetGeneration(),
 				Deleting: there.GetDeletionTimestamp() != nil, Suspended: fluxstate.Of(there).Suspended,
 			},
 		}
@@ -62,9 +60,10 @@ func (r *Reconciler) adoptions(ctx context.Context, c *cluster, d *delivery, res
 		case *kustomizev1.Kustomization:
 			adopted[k].applies(o)
 		}
-		if _, kept := in.Releases[o.Addon]; !kept && o.Kind == fluxspec.HelmReleaseKind {
-			in.Releases[o.Addon] = render.Kept{HelmReleaseIdentity: releaseOf(there), From: "HelmRelease " + k.Namespace + "/" + k.Name}
-			again = true
+		if _, kept := in.Releases[o.Addon]; !kept {
+			if release, ok := assembly.Adopted(o, there); ok {
+				in.Releases[o.Addon], again = release, true
+			}
 		}
 	}
 	if !again {
@@ -86,7 +85,7 @@ func (r *Reconciler) adoptions(ctx context.Context, c *cluster, d *delivery, res
 func (r *Reconciler) handWritten(ctx context.Context, c *cluster, o *render.Object) (client.Object, error) {
 	obj := newObject(plan.Key{Kind: o.Kind})
 	name := types.NamespacedName{Namespace: o.Adopt.Namespace, Name: o.Adopt.Name}
-	if name == (types.NamespacedName{Namespace: o.Namespace, Name: o.Name}) {
+	if !assembly.Adopts(o) {
 		return nil, nil
 	}
 	if err := r.Live.Get(ctx, name, obj); err != nil {
@@ -95,20 +94,11 @@ func (r *Reconciler) handWritten(ctx context.Context, c *cluster, o *render.Obje
 		}
 		return nil, fmt.Errorf("read %s %s: %w", o.Kind, name, err)
 	}
-	refuse := func(format string, args ...any) error {
-		return compile.Error{Addon: o.Addon, Path: "adopt", Message: fmt.Sprintf("%s %s ", o.Kind, name) + fmt.Sprintf(format,
-			args...) + "; it is left alone"}
+	if err := assembly.RefuseAdoption(o, obj, c.unprobed()); err != nil {
+		return nil, err
 	}
-	if obj.GetLabels()[hubv1.ClusterKeyLabel] != "" {
-		return nil, refuse("is a hub's own: write movedFrom for what a set delivers")
-	}
-	ref := secretRefOf(obj)
-	if c.unprobed() {
-		return nil, refuse("cannot be told to be for this cluster: that is registered with a workload identity, and has no kubeconfig to compare")
-	}
-	if ref == nil {
-		return nil, refuse("has no spec.kubeConfig.secretRef, so it is for no other cluster than the hub's")
-	}
+	refuse := func(format string, args ...any) error { return assembly.NotAdopted(o, format, args...) }
+	ref := assembly.LoginOf(obj)
 	if what := validation.IsDNS1123Subdomain(ref.Name); len(what) > 0 { // a client refuses to ask for such a name
 		return nil, refuse("has spec.kubeConfig.secretRef.name %q, which no Secret can be called (%s): correct it there, or drop adopt here",
 			ref.Name, what[0])
@@ -147,14 +137,6 @@ func (r *Reconciler) dropChart(ctx context.Context, o *object) error {
 		return nil
 	}
 	return client.IgnoreNotFound(r.Client.Delete(ctx, chart))
-}
-
-func secretRefOf(obj client.Object) *fluxmeta.SecretKeyReference {
-	kc := index.KubeConfig(obj)
-	if kc == nil {
-		return nil
-	}
-	return kc.SecretRef
 }
 
 // adopting returns whether an add-on is still to take over what it adopts.

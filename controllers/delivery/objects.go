@@ -121,7 +121,7 @@ func (r *Reconciler) gatherForeign(ctx context.Context, c *cluster) error {
 	}
 	for i := range list.Items {
 		hr := &list.Items[i]
-		c.foreign = append(c.foreign, assembly.Foreign{Key: keyOf(hr, fluxspec.HelmReleaseKind), Release: releaseOf(hr)})
+		c.foreign = append(c.foreign, assembly.Foreign{Key: keyOf(hr, fluxspec.HelmReleaseKind), Release: assembly.ReleaseOf(hr)})
 	}
 	return nil
 }
@@ -130,20 +130,9 @@ func keyOf(obj client.Object, kind string) plan.Key {
 	return plan.Key{Kind: kind, Namespace: obj.GetNamespace(), Name: obj.GetName()}
 }
 
-// releaseOf returns the Helm release of a HelmRelease, as helm-controller names it; zero for a Kustomization.
-func releaseOf(obj client.Object) hubv1.HelmReleaseIdentity {
-	hr, ok := obj.(*helmv2.HelmRelease)
-	if !ok {
-		return hubv1.HelmReleaseIdentity{}
-	}
-	return hubv1.HelmReleaseIdentity{Name: hr.GetReleaseName(), Namespace: hr.GetReleaseNamespace(),
-		StorageNamespace: hr.GetStorageNamespace()}
-}
-
 // applies notes what a Kustomization applies, and where.
 func (o *object) applies(k *kustomizev1.Kustomization) {
-	o.Content = plan.Content{Namespace: k.Spec.TargetNamespace, Names: plan.Names(k.Spec.NamePrefix, k.Spec.NameSuffix),
-		Folder: plan.FolderOf(k.Spec.Path)}
+	o.Content = assembly.ContentOf(k)
 	o.Mark = k.Annotations[hubv1.AppliedAsAnnotation]
 	o.AppliedAs = plan.ReadMark(o.Mark, succeeded(k))
 }
@@ -171,20 +160,18 @@ func accountOf(obj client.Object) string {
 
 func (r *Reconciler) observe(c *cluster, obj client.Object, kind string) *object {
 	a := obj.GetAnnotations()
-	k := keyOf(obj, kind)
+	k, is := keyOf(obj, kind), assembly.LiveOf(obj)
 	o := &object{state: r.sightings.settled(obj.GetUID(), fluxstate.Of(obj)), uid: obj.GetUID(), version: obj.GetResourceVersion(),
-		finalizers: obj.GetFinalizers(), uses: index.UsesOf(obj), delivery: a[hubv1.DeliveryAnnotation],
+		finalizers: obj.GetFinalizers(), uses: index.UsesOf(obj), delivery: is.Delivery, kept: is.Kept,
 		orphan: a[hubv1.DeletionPolicyAnnotation] == string(hubv1.DeletionPolicyOrphan)}
 	if d := obj.GetDeletionTimestamp(); d != nil {
 		o.deleted = d.Time
 	}
 	o.account = accountOf(obj)
-	o.kept, _ = render.ParseRelease(a[hubv1.ReleaseAnnotation])
 	o.inherited = inherited(a)
 	o.Observed = plan.Observed{
-		Key: k, Addon: obj.GetLabels()[hubv1.AddonLabel], Set: obj.GetLabels()[hubv1.AddonSetLabel], Hash: a[hubv1.HashAnnotation],
-		Labels:     obj.GetLabels(),
-		Generation: obj.GetGeneration(), Deleting: o.state.Deleting, Suspended: o.state.Suspended, Release: releaseOf(obj),
+		Key: k, Addon: is.Addon, Set: is.Set, Hash: is.Hash, Labels: obj.GetLabels(),
+		Generation: obj.GetGeneration(), Deleting: o.state.Deleting, Suspended: o.state.Suspended, Release: is.Release,
 		InstalledAs: index.InstalledAs(obj),
 		Finished:    o.state.Finished, Noted: o.state.Version != "", Heir: plan.ParseKey(a[hubv1.HeirAnnotation]),
 	}

@@ -29,6 +29,7 @@ import (
 	"github.com/chandler-hub/chandler/controllers/enqueue"
 	"github.com/chandler-hub/chandler/controllers/index"
 	"github.com/chandler-hub/chandler/controllers/logkey"
+	"github.com/chandler-hub/chandler/internal/assembly"
 	"github.com/chandler-hub/chandler/internal/origin"
 	"github.com/chandler-hub/chandler/internal/status"
 )
@@ -141,7 +142,7 @@ func (r *Reconciler) clusterOfForeign(ctx context.Context, obj client.Object) []
 	if obj.GetLabels()[hubv1.ClusterKeyLabel] != "" {
 		return nil
 	}
-	ref := secretRefOf(obj)
+	ref := assembly.LoginOf(obj)
 	if ref == nil {
 		return nil
 	}

@@ -16,6 +16,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/index"
+	"github.com/chandler-hub/chandler/internal/assembly"
 	"github.com/chandler-hub/chandler/internal/plan"
 )
 
@@ -45,7 +46,7 @@ func TestCacheKeepsWhatIsRead(t *testing.T) {
 				if d := cmp.Diff(index.UsesOf(whole), index.UsesOf(cached.(client.Object))); d != "" {
 					t.Errorf("uses: -whole +cached:\n%s", d)
 				}
-				if whose == "somebody else's" && !cmp.Equal(secretRefOf(whole), secretRefOf(cached.(client.Object))) {
+				if whose == "somebody else's" && !cmp.Equal(assembly.LoginOf(whole), assembly.LoginOf(cached.(client.Object))) {
 					t.Error("which cluster it is for is not kept")
 				}
 				if index.ByWorkloadIdentity(whole) != index.ByWorkloadIdentity(cached.(client.Object)) {

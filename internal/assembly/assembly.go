@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/compile"
@@ -24,6 +25,9 @@ type Delivery struct {
 	// Platform and Priority decide conflicts.
 	Platform bool
 	Priority int32
+	// Since is when the set could first be delivered to the cluster, if that is what is known instead of the live objects; zero if not, or if
+	// nothing is there yet. Between equals, who came first keeps what both want.
+	Since time.Time
 	// Leaving is true if the delivery is being withdrawn.
 	Leaving bool
 	// Result is nil if rendering failed: the delivery's objects stay as they are.
@@ -279,6 +283,7 @@ func (a *assembler) claim(d *Delivery, addon string, release hubv1.HelmReleaseId
 	return claim{
 		Namespace: d.Namespace, Set: d.Set, Platform: d.Platform, Priority: d.Priority, Addon: addon,
 		Incumbent: l != nil && l.Delivery == d.Name,
+		Since:     d.Since,
 		Release:   compile.Release{Namespace: release.StorageNamespace, Name: release.Name},
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/chandler-hub/chandler/internal/compile"
 )
@@ -32,6 +33,8 @@ type claim struct {
 	// Given is true if the add-on asks for something new, and what runs under its name has been moved to another set. That
 	// set wins between equals, as it would if it had gone on with that before.
 	Given bool
+	// Since is when the set came to the cluster; zero sorts last. It decides where no live objects do.
+	Since time.Time
 	// Addon is the add-on's name. Only one delivery can have it on a cluster.
 	Addon string
 	// Moved are names of add-ons that this one takes over, if no other delivery has them any more.
@@ -96,10 +99,17 @@ func stronger(a, b claim) int {
 		cmp.Compare(b.Priority, a.Priority),
 		boolFirst(a.Incumbent, b.Incumbent),
 		boolFirst(!a.Given, !b.Given),
+		boolFirst(!a.Since.IsZero(), !b.Since.IsZero()),
+		a.Since.Compare(b.Since),
 		cmp.Compare(a.Namespace, b.Namespace),
 		cmp.Compare(a.Set, b.Set),
 		cmp.Compare(a.Addon, b.Addon),
 	)
+}
+
+// first returns whether a claim is known to be older than another one.
+func (c claim) first(o claim) bool {
+	return c.Given == o.Given && c.Incumbent == o.Incumbent && !c.Since.IsZero() && (o.Since.IsZero() || c.Since.Before(o.Since))
 }
 
 func boolFirst(a, b bool) int {
@@ -122,6 +132,8 @@ func lost(winner, loser claim, what string) string {
 	case winner.Held && !loser.Held:
 		why = "it is there, and stays as it is for now"
 	case winner.Priority == loser.Priority && winner.Incumbent && !loser.Incumbent:
+		why = "it was there first"
+	case winner.Priority == loser.Priority && winner.first(loser):
 		why = "it was there first"
 	case winner.Priority == loser.Priority && loser.Given && !winner.Given:
 		why = "what runs under that name has been moved there"

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -16,7 +15,6 @@ import (
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/facts"
 	"github.com/chandler-hub/chandler/internal/identity"
-	"github.com/chandler-hub/chandler/internal/plan"
 	"github.com/chandler-hub/chandler/internal/render"
 )
 
@@ -79,17 +77,11 @@ func (e *explainer) releases(s *set, p *compile.Program) map[string]render.Kept 
 // live are the Flux objects of the cluster.
 func (e *explainer) live() []assembly.Live {
 	var out []assembly.Live
-	for _, o := range e.flux() {
-		l := assembly.Live{
-			Key:   plan.Key{Namespace: o.GetNamespace(), Name: o.GetName()},
-			Addon: o.GetLabels()[hubv1.AddonLabel], Set: o.GetLabels()[hubv1.AddonSetLabel], Delivery: o.GetAnnotations()[hubv1.DeliveryAnnotation],
-		}
-		if hr, ok := o.(*helmv2.HelmRelease); ok {
-			l.Release = hubv1.HelmReleaseIdentity{Name: hr.GetReleaseName(), Namespace: hr.GetReleaseNamespace(),
-				StorageNamespace: hr.GetStorageNamespace()}
-		}
-		l.Kept, _ = render.ParseRelease(o.GetAnnotations()[hubv1.ReleaseAnnotation])
-		out = append(out, l)
+	for i := range e.Releases {
+		out = append(out, assembly.LiveOf(&e.Releases[i]))
+	}
+	for i := range e.Kustomizations {
+		out = append(out, assembly.LiveOf(&e.Kustomizations[i]))
 	}
 	return out
 }

@@ -36,6 +36,11 @@ func (r *renderer) cluster(m *member) {
 		r.errors.add(m.String(), ": "+text)
 		out.Refused = append(out.Refused, Note{Reason: oneLine(text)})
 	}
+	s := r.standing(m)
+	if out.Nothing, out.Paused = oneLine(s.nothing), oneLine(s.paused); s.nothing != "" {
+		r.out.Clusters = append(r.out.Clusters, out)
+		return
+	}
 	var all []*delivery
 	var deliveries []assembly.Delivery
 	for _, c := range r.sets {
@@ -51,14 +56,16 @@ func (r *renderer) cluster(m *member) {
 		case c.program == nil:
 			out.Failed = append(out.Failed, Note{Set: c.String(), Reason: "the set does not compile"})
 		default:
-			d.result = r.deliver(m, d, in, &out)
+			in.Releases = assembly.Releases(c.program, c.set.Namespace, d.name(m), s.live, nil)
+			d.result = r.deliver(m, d, s, in, &out)
 		}
-		all, deliveries = append(all, d), append(deliveries, d.assembly(m))
+		all, deliveries = append(all, d), append(deliveries, r.claimant(m, d))
 	}
 	r.overrides(m, all)
-	for i, o := range assembleScopes(deliveries, nil, r.scope) {
-		r.outcome(all[i], &o, &out)
+	for i, o := range assembleScopes(deliveries, s, r.scope) {
+		r.outcome(m, all[i], s, &o, &out)
 	}
+	s.left(&out)
 	for _, n := range slices.Concat(out.Lost, out.NotOwned) {
 		r.warnings.add(m.String(), fmt.Sprintf(", AddonSet %s: add-on %q is not delivered: %s", n.Set, n.Addon, n.Reason))
 	}
@@ -72,10 +79,13 @@ func (m *member) key() types.NamespacedName {
 	return types.NamespacedName{Namespace: m.registration.Namespace, Name: m.registration.Name}
 }
 
-func (d *delivery) assembly(m *member) assembly.Delivery {
+func (r *renderer) claimant(m *member, d *delivery) assembly.Delivery {
 	out := assembly.Delivery{
 		Namespace: d.set.Namespace, Set: d.set.Name, Name: d.name(m), Platform: d.reach.Platform, Priority: d.set.Spec.Priority, Result: d.result,
 		Latched: true, // no gate holds anything back: this is where it all leads to
+	}
+	if !r.fleet.dump() { // else the objects say who came first
+		out.Since = latest(d.set.CreationTimestamp, m.registration.CreationTimestamp)
 	}
 	if d.program != nil {
 		out.DependsOn, out.Priority = d.program.DependsOn, d.program.Team.Priority(out.Priority)
@@ -96,7 +106,7 @@ func (r *renderer) input(m *member) (in render.Input, unreadable []string) {
 }
 
 // deliver renders one set, and reports the add-ons that cannot be rendered.
-func (r *renderer) deliver(m *member, d *delivery, in render.Input, out *Cluster) *render.Result {
+func (r *renderer) deliver(m *member, d *delivery, s *standing, in render.Input, out *Cluster) *render.Result {
 	about := d.about()
 	target := render.Target{
 		HubID: r.options.HubID, Namespace: d.set.Namespace, Set: d.set.Name, Delivery: d.name(m),
@@ -108,9 +118,15 @@ func (r *renderer) deliver(m *member, d *delivery, in render.Input, out *Cluster
 		return nil
 	}
 	in.Documents = nil // another set's are in another namespace, perhaps
-	result, err := render.Complete(d.program, target, &in, func(ref render.Ref) (render.Document, error) {
-		return r.fleet.document(target.Namespace, ref), nil
-	})
+	whole := func() (*render.Result, error) {
+		return render.Complete(d.program, target, &in, func(ref render.Ref) (render.Document, error) {
+			return r.fleet.document(target.Namespace, ref), nil
+		})
+	}
+	result, err := whole()
+	if err == nil {
+		result, err = r.adopt(m, d, s.live, &in, result, whole)
+	}
 	if compile.Waits(err) {
 		r.waits(m, d, "", err, out)
 		return nil
@@ -132,7 +148,7 @@ func (r *renderer) deliver(m *member, d *delivery, in render.Input, out *Cluster
 	for _, a := range d.program.Addons {
 		r.failed(m, d, a.Name, result, out)
 		if why, ok := result.Excluded[a.Name]; ok {
-			out.Excluded = append(out.Excluded, Note{d.String(), a.Name, oneLine(why)})
+			out.Excluded = append(out.Excluded, Note{Set: d.String(), Addon: a.Name, Reason: oneLine(why)})
 		}
 	}
 	out.Variables = append(out.Variables, variables(d.String(), result)...)
@@ -173,9 +189,20 @@ func (r *renderer) overrides(m *member, all []*delivery) {
 }
 
 // outcome copies what one delivery won and lost into the report.
-func (r *renderer) outcome(d *delivery, o *assembly.Portion, out *Cluster) {
+func (r *renderer) outcome(m *member, d *delivery, s *standing, o *assembly.Portion, out *Cluster) {
 	for i := range o.Wanted {
 		w := &o.Wanted[i]
+		if why, there := s.unmade(w); why != "" {
+			n := stays(d.String(), w.Addon, assembly.Key(&w.Object), why)
+			if there {
+				out.Stays = append(out.Stays, n)
+			} else {
+				out.Later = append(out.Later, n.Note)
+			}
+			s.told(assembly.Key(&w.Object))
+			continue
+		}
+		s.told(assembly.Key(&w.Object))
 		one := Rendered{Set: d.String(), Addon: w.Addon, Remarks: remarks(&w.Object), Manifest: w.Manifest(), form: w.Form, trace: w.Trace}
 		if base, ok := strings.CutSuffix(w.Addon, compile.CRDSuffix); ok && !d.has(w.Addon) {
 			one.Addon, one.CRDs, one.trace = base, true, d.trace(base)
@@ -188,6 +215,7 @@ func (r *renderer) outcome(d *delivery, o *assembly.Portion, out *Cluster) {
 		}
 		out.Objects = append(out.Objects, one)
 	}
+	s.held(m, d, o, out)
 	out.Lost = append(out.Lost, notes(d.String(), o.Lost)...)
 	out.NotOwned = append(out.NotOwned, notes(d.String(), o.NotOwned)...)
 }
@@ -218,7 +246,7 @@ func (r *renderer) share(s *render.Shared) {
 func notes(set string, why map[string]string) []Note {
 	var out []Note
 	for _, addon := range slices.Sorted(maps.Keys(why)) {
-		out = append(out, Note{set, addon, oneLine(why[addon])})
+		out = append(out, Note{Set: set, Addon: addon, Reason: oneLine(why[addon])})
 	}
 	return out
 }

@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client" //nolint:depguard // the Object interface
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/compile"
@@ -24,8 +25,10 @@ type Fleet struct {
 	members   []*member
 	documents map[key]render.Document
 	// read reads a document that is not among them; nil if there are no others. pins are what revisions hold, by set.
-	read     func(namespace string, ref render.Ref) render.Document
-	pins     map[string]*compile.Pins
+	read func(namespace string, ref render.Ref) render.Document
+	pins map[string]*compile.Pins
+	// flux are the Flux objects of the files, whoever made them. Only a dump has those of the hub.
+	flux     []client.Object
 	warnings []string
 }
 
@@ -63,6 +66,10 @@ func NewFleet(objects []Object, policy origin.Policy) (*Fleet, error) {
 	var errs []error
 	for i := range objects {
 		o := &objects[i]
+		if o.Flux != nil {
+			f.flux = append(f.flux, o.Flux)
+			continue
+		}
 		if file, ok := seen[o.key()]; ok {
 			errs = append(errs, fmt.Errorf("%s: %s exists twice: it is in %s already; remove one of them", o.File, o, file))
 			continue

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/controller-runtime/pkg/client" //nolint:depguard // the Object interface
 	"sigs.k8s.io/yaml"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
@@ -38,6 +39,8 @@ type Object struct {
 	Origin       *unstructured.Unstructured
 	// Document is set for a ConfigMap, and for a Secret.
 	Document *render.Document
+	// Flux is a HelmRelease or Kustomization, the hub's or somebody else's.
+	Flux client.Object
 }
 
 // String names the object in messages.
@@ -199,6 +202,10 @@ func leading(raw []byte) int {
 
 func (p *parser) object(u *unstructured.Unstructured) {
 	gk := u.GroupVersionKind().GroupKind()
+	if flux := fluxObject(u); flux != nil {
+		p.objects = append(p.objects, Object{File: p.file, Kind: gk, Namespace: flux.GetNamespace(), Name: flux.GetName(), Flux: flux})
+		return
+	}
 	_, allows := u.GetLabels()[hubv1.RegisterSecretsLabel]
 	switch gk {
 	case namespaceKind:

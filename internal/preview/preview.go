@@ -49,7 +49,12 @@ type Report struct {
 // Cluster is the result for one cluster, in the order of its sets and of their add-ons.
 type Cluster struct {
 	Namespace, Name string
+	// Nothing says why nothing at all is delivered, and Paused why nothing is made or changed now; empty if neither is so.
+	Nothing, Paused string
 	Objects         []Rendered
+	// Later are add-ons that are made when a pause ends. Stays are objects of the files that stay as they are, whatever the sets say now.
+	Later []Note
+	Stays []Staying
 	// Excluded add-ons are not for this cluster, Lost ones go to another set, and NotOwned ones belong to somebody
 	// else.
 	Excluded, Lost, NotOwned []Note
@@ -88,6 +93,12 @@ type Rendered struct {
 // Note says why an add-on cannot be rendered, or what it is rendered without. Without an add-on it is about the whole
 // set, and without a set about the whole cluster.
 type Note struct{ Set, Addon, Reason string }
+
+// Staying is an object that stays as it is, with the reason.
+type Staying struct {
+	Note
+	Object string
+}
 
 // Variable is a variable that expressions of a set can read.
 type Variable struct {

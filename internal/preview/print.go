@@ -57,11 +57,22 @@ func (p *printer) cluster(c *Cluster) {
 		p.write("\n")
 	}
 	p.comment("cluster %s/%s", c.Namespace, c.Name)
-	nothing := len(c.Objects)+len(c.Excluded)+len(c.Lost)+len(c.NotOwned)+len(c.Failed)+len(c.Unknown) == 0
+	if c.Nothing != "" {
+		p.comment("%s", c.Nothing)
+		return
+	}
+	if c.Paused != "" {
+		p.comment("%s; what is there stays as it is, and nothing is made", c.Paused)
+	}
+	nothing := len(c.Later)+len(c.Stays)+len(c.Objects)+len(c.Excluded)+len(c.Lost)+len(c.NotOwned)+len(c.Failed)+len(c.Unknown) == 0
 	if nothing {
 		p.comment("no AddonSet delivers anything to this cluster")
 	}
 	p.notes("failed", c.Failed)
+	p.notes("later", c.Later)
+	for _, n := range c.Stays {
+		p.comment("stays: %s: add-on %s of AddonSet %s: %s", n.Object, n.Addon, n.Set, n.Reason)
+	}
 	p.notes("refused", c.Refused)
 	p.notes("not known", c.Unknown)
 	p.notes("left out", c.Excluded)

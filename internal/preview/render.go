@@ -51,6 +51,8 @@ type renderer struct {
 	all    []*hubv1.AddonSet
 	sets   []*compiled
 	shared map[key]bool
+	// twins are the registrations of each cluster; nil until somebody asks.
+	twins map[string][]hubv1.ClusterRegistration
 	// errors and warnings become those of the report.
 	errors, warnings ledger
 }

@@ -32,13 +32,13 @@ func (r *renderer) state(m *member, live []assembly.Live, scope func(string) str
 			notes.Failed = append(notes.Failed, Note{Set: c.String(), Reason: "the set does not compile"})
 		} else {
 			in.Releases = assembly.Releases(c.program, c.set.Namespace, d.name(m), live, nil)
-			d.result = r.deliver(m, d, in, &notes)
+			d.result = r.deliver(m, d, &standing{live: live}, in, &notes)
 		}
 		if d.result != nil {
 			out.Refs[c.String()] = d.result.Refs
 		}
 		all, out.Sets = append(all, d), append(out.Sets, c.String())
-		a := d.assembly(m)
+		a := r.claimant(m, d)
 		a.Ready = true
 		if c.program != nil {
 			a.Moves = c.program.Moves()
@@ -51,7 +51,7 @@ func (r *renderer) state(m *member, live []assembly.Live, scope func(string) str
 		out.Refused = append(out.Refused, oneLine(strings.TrimPrefix(e.text, ": ")))
 	}
 	r.errors, r.warnings = ledger{}, ledger{}
-	out.portions = assembleScopes(out.deliveries, live, scope)
+	out.portions = assembleScopes(out.deliveries, &standing{live: live}, scope)
 	for i := range out.portions {
 		out.Items = append(out.Items, all[i].items(m, &out.portions[i])...)
 		out.Lost = append(out.Lost, notes2(all[i].String(), &out.portions[i])...)
@@ -72,7 +72,7 @@ func (r *renderer) scope(namespace string) string {
 }
 
 // assembleScopes assembles each scope by itself, and returns the portions in the order of the deliveries.
-func assembleScopes(deliveries []assembly.Delivery, live []assembly.Live, scope func(string) string) []assembly.Portion {
+func assembleScopes(deliveries []assembly.Delivery, on *standing, scope func(string) string) []assembly.Portion {
 	out := make([]assembly.Portion, len(deliveries))
 	at := map[string][]int{}
 	for i := range deliveries {
@@ -80,11 +80,11 @@ func assembleScopes(deliveries []assembly.Delivery, live []assembly.Live, scope 
 		at[s] = append(at[s], i)
 	}
 	for s, indices := range at {
-		var part assembly.Input
+		part := assembly.Input{Foreign: on.foreign}
 		for _, i := range indices {
 			part.Deliveries = append(part.Deliveries, deliveries[i])
 		}
-		for _, l := range live {
+		for _, l := range on.live {
 			if scope(l.Key.Namespace) == s {
 				part.Live = append(part.Live, l)
 			}

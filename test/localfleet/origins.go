@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
@@ -92,6 +93,11 @@ func createWithStatus(ctx context.Context, c client.Client, u *unstructured.Unst
 	if err := c.Create(ctx, u); err != nil {
 		return err
 	}
-	u.Object["status"] = status
-	return c.Status().Update(ctx, u)
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error { // the hub may have marked it meanwhile
+		if err := c.Get(ctx, client.ObjectKeyFromObject(u), u); err != nil {
+			return err
+		}
+		u.Object["status"] = status
+		return c.Status().Update(ctx, u)
+	})
 }

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package preview
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/assembly"
+	"github.com/chandler-hub/chandler/internal/breaker"
+	"github.com/chandler-hub/chandler/internal/drain"
+	"github.com/chandler-hub/chandler/internal/origin"
+	"github.com/chandler-hub/chandler/internal/plan"
+	"github.com/chandler-hub/chandler/internal/precedence"
+	"github.com/chandler-hub/chandler/internal/status"
+)
+
+// standing is what the hub does with a cluster as a whole.
+type standing struct {
+	// nothing says why nothing is delivered at all; empty if something is.
+	nothing string
+	// paused says why what is there stays as it is, and nothing is made; empty if it is not so. ends says when that is over.
+	paused, ends string
+	// dump is true if the files have what the hub has made: what they do not have is not there.
+	dump bool
+	// live are the hub's objects for the cluster, and foreign those of others, as far as the files have them.
+	live    []assembly.Live
+	foreign []assembly.Foreign
+	// said are the objects of which something has been said.
+	said map[plan.Key]bool
+}
+
+func (r *renderer) standing(m *member) *standing {
+	s := &standing{live: r.live(m), foreign: r.foreign(m), dump: r.fleet.dump()}
+	s.paused, s.ends = r.paused(m)
+	if s.nothing = r.unserved(m); s.nothing == "" {
+		s.nothing = r.drained(m)
+	}
+	return s
+}
+
+func (m *member) kind() (origin.Kind, error) {
+	if m.registration.Spec.OriginRef == nil {
+		return origin.Secret, nil
+	}
+	return origin.KindOf(*m.registration.Spec.OriginRef)
+}
+
+// paused says why the Flux objects of a cluster are suspended, and until when: by what the registration and its origin say, and by what
+// the hub has found out about a cluster that does not answer.
+func (r *renderer) paused(m *member) (why, ends string) {
+	was := status.Find(m.registration, hubv1.SuspendedCondition)
+	facts := breaker.Facts{Pause: m.registration.Spec.Pause, Answered: true, Now: r.options.Now}
+	if was != nil && was.Reason == hubv1.ClusterUnreachableReason {
+		facts.Down, facts.Open = true, was.Reason
+	}
+	if kind, err := m.kind(); err == nil && m.origin != nil {
+		facts.Expected, facts.Maintenance = kind.Still(m.origin), kind.Maintenance(m.origin)
+	}
+	switch d := breaker.Decide(facts); d.Reason {
+	case "":
+		return "", ""
+	case hubv1.ClusterUnreachableReason:
+		return "suspended: " + d.Message, "when the cluster answers"
+	default:
+		return "paused: " + d.Message, "when the pause ends"
+	}
+}
+
+// drained says that the add-ons of a cluster are uninstalled before it is deleted; "" if that is not so.
+func (r *renderer) drained(m *member) string {
+	kind, err := m.kind()
+	if err != nil || m.origin == nil {
+		return ""
+	}
+	d := drain.Decide(drain.Facts{Spec: m.registration.Spec.DrainBeforeDeletion, Kind: kind, Origin: m.origin, Now: r.options.Now})
+	if d.Reason == "" && !(d.Keep && drain.Requested(m.registration)) {
+		return ""
+	}
+	return fmt.Sprintf("drained: %s %q has annotation %s, so its add-ons are uninstalled before it is deleted", kind.Kind, m.origin.GetName(),
+		hubv1.DrainAnnotation)
+}
+
+// unserved says which other registration of the same cluster is served; "" if this one is. Only a status says that two are of one cluster.
+func (r *renderer) unserved(m *member) string {
+	id := m.registration.Status.ClusterID()
+	if id == "" {
+		return ""
+	}
+	if r.twins == nil {
+		r.twins = r.byCluster()
+	}
+	all := r.twins[id]
+	at := slices.IndexFunc(all, func(o hubv1.ClusterRegistration) bool {
+		return o.Namespace == m.registration.Namespace && o.Name == m.registration.Name
+	})
+	if at < 0 {
+		return ""
+	}
+	first := precedence.Instead(&all[at], all, r.isPlatform)
+	if first == nil {
+		return ""
+	}
+	return fmt.Sprintf("not served: ClusterRegistration %s/%s of the same cluster is, so nothing is delivered through this one",
+		first.Namespace, first.Name)
+}
+
+// byCluster returns the registrations of each cluster that says who it is.
+func (r *renderer) byCluster() map[string][]hubv1.ClusterRegistration {
+	out := map[string][]hubv1.ClusterRegistration{}
+	for _, reg := range r.fleet.registrations() {
+		if reg.UID == "" { // of a file that nobody has applied
+			reg.UID = types.UID(reg.Namespace + "/" + reg.Name)
+		}
+		if id := reg.Status.ClusterID(); id != "" {
+			out[id] = append(out[id], reg)
+		}
+	}
+	return out
+}

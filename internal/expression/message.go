@@ -5,6 +5,7 @@ package expression
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -16,6 +17,8 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/interpreter"
+
+	"github.com/chandler-hub/chandler/internal/nearest"
 )
 
 // eval evaluates an expression, and rewords its error for somebody who writes YAML.
@@ -81,11 +84,30 @@ func (l lookup) missing(in Input, key string) (string, bool) {
 			return fmt.Sprintf("%s is not a map, and has no %q", where, key), name == key
 		}
 		if !there {
-			return fmt.Sprintf("%s has no %q", where, key), name == key
+			return fmt.Sprintf("%s has no %q", where, key) + meant(key, at), name == key
 		}
 		at, where = next, where+"."+name
 	}
 	return "", false
+}
+
+// meant asks for the key of a map that is nearest to one that it does not have; "" if none is near.
+func meant(key string, of any) string {
+	var names []string
+	switch m := of.(type) {
+	case map[string]any:
+		names = slices.Sorted(maps.Keys(m))
+	case map[string]string:
+		names = slices.Sorted(maps.Keys(m))
+	}
+	return didYouMean(key, names)
+}
+
+func didYouMean(written string, names []string) string {
+	if name := nearest.To(written, names); name != "" {
+		return fmt.Sprintf("; did you mean %q?", name)
+	}
+	return ""
 }
 
 // issue makes an error of the first thing that is wrong with an expression. The parsed expression is nil if that is its
@@ -115,6 +137,13 @@ func issue(p piece, parsed *ast.AST, issues *cel.Issues) *Error {
 			message = fmt.Sprintf("there is no function %q", m[1])
 		}
 	}
+	if m := noField.FindStringSubmatch(message); m != nil {
+		var names []string
+		for _, typ := range slices.Sorted(maps.Keys(shapes)) {
+			names = append(names, shapes[typ].names...)
+		}
+		message += didYouMean(m[1], names)
+	}
 	return &Error{p.start + min(at, utf8.RuneCountInString(p.text)) + 1, message}
 }
 
@@ -127,6 +156,7 @@ func isCall(e ast.Expr, id int64) bool {
 
 var (
 	undeclared = regexp.MustCompile(`^undeclared reference to '(.*)' \(in container '.*'\)$`)
+	noField    = regexp.MustCompile(`^undefined field '(.*)'$`)
 	badKey     = regexp.MustCompile(`^found no matching overload for '@key' applied to '\((.*)\)'$`)
 	quoted     = regexp.MustCompile(`'[^' ]+'`)
 	goParser   = regexp.MustCompile(`(?:netip\.)?\bParse[A-Za-z]+\(("[^"]*")\)`)

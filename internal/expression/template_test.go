@@ -139,11 +139,11 @@ func TestLiterals(t *testing.T) {
 
 func TestCompileErrors(t *testing.T) {
 	for _, test := range []struct{ text, want string }{
-		{"<< cluster.nam >>", "column 11: undefined field 'nam'"},
-		{"été-<< cluster.nam >>", "column 15: undefined field 'nam'"},
-		{"a\n<< 'é' +\n  cluster.nam >>", "column 21: undefined field 'nam'"},
-		{"<< 1 >> << cluster.version.mayor >>", "column 27: undefined field 'mayor'"},
-		{"<< cluster.?nam >>", "column 11: undefined field 'nam'"},
+		{"<< cluster.nam >>", "column 11: undefined field 'nam'; did you mean \"name\"?"},
+		{"été-<< cluster.nam >>", "column 15: undefined field 'nam'; did you mean \"name\"?"},
+		{"a\n<< 'é' +\n  cluster.nam >>", "column 21: undefined field 'nam'; did you mean \"name\"?"},
+		{"<< 1 >> << cluster.version.mayor >>", "column 27: undefined field 'mayor'; did you mean \"major\"?"},
+		{"<< cluster.?nam >>", "column 11: undefined field 'nam'; did you mean \"name\"?"},
 		{"<< foo.x >>", `column 4: there is no variable "foo": there are cluster, origin and vars`},
 		{"<< env('x') >>", `column 7: there is no function "env"`},
 		{"<< vars.x.upper() >>", `column 16: there is no function "upper"`},

@@ -160,7 +160,11 @@ func locate(kind string, body map[string]any, whole []string, err error) []Probl
 			}
 		}
 		if e := decodesAlone(kind, path, v); e != nil {
-			problems = append(problems, Problem{strings.Join(path, "."), plain(e)})
+			text := plain(e)
+			if said := notText(v); said != "" && decodesAlone(kind, path, "text") == nil {
+				text = said
+			}
+			problems = append(problems, Problem{strings.Join(path, "."), text})
 		}
 	}
 	walk(whole, body)
@@ -168,6 +172,22 @@ func locate(kind string, body map[string]any, whole []string, err error) []Probl
 		return []Problem{{Message: plain(err)}}
 	}
 	return problems
+}
+
+// notText says that a value must be text; "" if it is neither a number nor a boolean. YAML reads on, yes, y, no, off and n as one.
+func notText(v any) string {
+	switch v.(type) {
+	case bool, int64, float64:
+		return fmt.Sprintf("is %v, ", v) + noText
+	}
+	return ""
+}
+
+const noText = "which YAML reads as no text; put it in quotes"
+
+// WantsText returns whether a field must be text, and is something else.
+func WantsText(p Problem) bool {
+	return strings.HasSuffix(p.Message, noText) || strings.HasSuffix(p.Message, "must be a string")
 }
 
 func decodesAlone(kind string, path []string, v any) error {

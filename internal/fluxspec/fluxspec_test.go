@@ -38,7 +38,7 @@ func TestCheck(t *testing.T) {
 		"WrongTypes": {kind: "Kustomization", author: platform, body: "{sourceRef: {kind: GitRepository, name: fleet}, prune: 'yes', path: 3, patches: {}}",
 			want: []fluxspec.Problem{
 				{Path: "patches", Message: "is object, and must be a list"},
-				{Path: "path", Message: "is number, and must be a string"},
+				{Path: "path", Message: "is 3, which YAML reads as no text; put it in quotes"},
 				{Path: "prune", Message: "is string, and must be true or false"},
 			}},
 		"Refused": {kind: "HelmRelease", author: platform, body: chart + "kubeConfig: {secretRef: {name: x}}\nsuspend: true",

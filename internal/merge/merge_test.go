@@ -81,12 +81,12 @@ func TestPatch(t *testing.T) {
 		"AppendToNothing": {`{a: {b~c: {}}}`, []op{value(op{Op: "add", Path: "/a/b~0c/list/-"}, "x")}, "",
 			"patches[0]: add /a/b~0c/list/-: there is no /a/b~0c/list; add it before, by {op: add, path: /a/b~0c/list, value: []}"},
 		"BeyondTheEnd": {`{a: [1]}`, []op{value(op{Op: "add", Path: "/a/3"}, "x")}, "", "patches[0]: add /a/3: there is nothing at that path"},
-		"NoSlash":    {`{}`, []op{value(op{Op: "add", Path: "a"}, "x")}, "", `patches[0]: path "a" must name a field, such as /values/tolerations/-`},
-		"NoValue":    {`{}`, []op{{Op: "add", Path: "/a"}}, "", "patches[0]: add needs a value; a null is written by merging it"},
-		"NoFrom":     {`{}`, []op{{Op: "copy", Path: "/a"}}, "", "patches[0]: copy needs from"},
-		"WholeGone":  {`{a: 1}`, []op{value(op{Op: "replace", Path: "/"}, "x")}, "", "patches[0]: path \"/\" must name a field, such as /values/tolerations/-"},
-		"UnknownOp":  {`{}`, []op{{Op: "drop", Path: "/a"}}, "", `patches[0]: op "drop" is none of add, remove, replace, move, copy, test`},
-		"CopyBombed": {`{a: ` + string(make200k()) + `}`, bomb(), "", "patches[5]: copy /b: copies more than 1048576 bytes"},
+		"NoSlash":      {`{}`, []op{value(op{Op: "add", Path: "a"}, "x")}, "", `patches[0]: path "a" must name a field, such as /values/tolerations/-`},
+		"NoValue":      {`{}`, []op{{Op: "add", Path: "/a"}}, "", "patches[0]: add needs a value; a null is written by merging it"},
+		"NoFrom":       {`{}`, []op{{Op: "copy", Path: "/a"}}, "", "patches[0]: copy needs from"},
+		"WholeGone":    {`{a: 1}`, []op{value(op{Op: "replace", Path: "/"}, "x")}, "", "patches[0]: path \"/\" must name a field, such as /values/tolerations/-"},
+		"UnknownOp":    {`{}`, []op{{Op: "drop", Path: "/a"}}, "", `patches[0]: op "drop" is none of add, remove, replace, move, copy, test`},
+		"CopyBombed":   {`{a: ` + string(make200k()) + `}`, bomb(), "", "patches[5]: copy /b: copies more than 1048576 bytes"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

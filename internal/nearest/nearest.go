@@ -6,8 +6,11 @@ package nearest
 import "strings"
 
 // To returns the name that differs least from what is written; "" if none is near. Of two that differ as much it
-// returns the first.
+// returns the first. To one or two letters nothing is near.
 func To(written string, names []string) string {
+	if len(written) < 3 {
+		return ""
+	}
 	best, least := "", 1+max(1, len(written)/3)
 	for _, name := range names {
 		d := distance(strings.ToLower(written), strings.ToLower(name))

@@ -216,7 +216,7 @@ func (r *renderer) addon(a *compile.Addon, overrides []change) (made, Errors) {
 	if changed || r.team != r.p.Team { // what the Team allows may differ from cluster to cluster
 		field := compile.Field(a.Kind)
 		for _, p := range r.unmarked(a.Name, field, fluxspec.Check(a.Kind, body, r.author())) {
-			errs = append(errs, compile.Error{Addon: a.Name, Path: trim(field + "." + p.Path), Message: p.Message})
+			errs = append(errs, compile.Error{Addon: a.Name, Path: trim(field + "." + p.Path), Message: blame(p, l.body, body)})
 		}
 		if len(errs) > 0 {
 			return made{}, errs

@@ -71,7 +71,9 @@ func trouble(d *hubv1.AddonDelivery, counts func(*hubv1.AddonStatus) bool) strin
 	return ""
 }
 
-func isFailed(a *hubv1.AddonStatus) bool { return a.State == hubv1.AddonFailed || a.State == hubv1.AddonNotOwned }
+func isFailed(a *hubv1.AddonStatus) bool {
+	return a.State == hubv1.AddonFailed || a.State == hubv1.AddonNotOwned
+}
 
 // failure returns why a delivery has failed, and since when. What passes is no failure: if it does not pass, the cluster is late.
 func failure(d *hubv1.AddonDelivery) (string, time.Time) {

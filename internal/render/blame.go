@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/chandler-hub/chandler/internal/excerpt"
+	"github.com/chandler-hub/chandler/internal/expression"
+	"github.com/chandler-hub/chandler/internal/fluxspec"
+)
+
+// maxShown is how much of an expression a message shows.
+const maxShown = 200
+
+// blame returns what is wrong with a field of a finished body. If an expression has given the value, it names the expression, and never the
+// value: that may be another person's variable. before is the body with its expressions as text.
+func blame(p fluxspec.Problem, before, body map[string]any) string {
+	path := strings.Split(p.Path, ".")
+	text, _, _ := unstructured.NestedString(before, path...)
+	if !expression.Has(text) {
+		return p.Message
+	}
+	shown := excerpt.Cut(text, maxShown)
+	v, _, _ := unstructured.NestedFieldNoCopy(body, path...)
+	is := ""
+	switch v.(type) {
+	case bool:
+		is = "true or false"
+	case int64, float64:
+		is = "a number"
+	}
+	inner, whole := strings.CutPrefix(strings.TrimSpace(text), "<<")
+	inner, closed := strings.CutSuffix(inner, ">>")
+	if is == "" || !fluxspec.WantsText(p) {
+		return p.Message + "; it comes from " + shown
+	}
+	message := fmt.Sprintf("%s gives %s, and must give a text", shown, is)
+	if whole && closed && len(text) <= maxShown && !strings.Contains(inner, "<<") {
+		message += fmt.Sprintf(": write << string(%s) >>", strings.TrimSpace(inner))
+	}
+	return message
+}

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	sigsjson "sigs.k8s.io/json"
 
@@ -202,8 +201,6 @@ func secret(u *unstructured.Unstructured) (*render.Document, *unstructured.Unstr
 	d.Keys = slices.Sorted(maps.Keys(keys))
 	kept := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": origin.Secret.Kind,
 		"metadata": u.Object["metadata"]}}
-	annotations := kept.GetAnnotations()
-	delete(annotations, corev1.LastAppliedConfigAnnotation) // holds the data
-	kept.SetAnnotations(annotations)
+	kept.SetAnnotations(WithoutCopies(kept.GetAnnotations(), true))
 	return d, kept, nil
 }

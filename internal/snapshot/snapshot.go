@@ -12,7 +12,6 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -21,6 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/origin"
 	"github.com/chandler-hub/chandler/internal/preview"
 	"github.com/chandler-hub/chandler/internal/render"
 )
@@ -91,7 +91,7 @@ func Of(objects []preview.Object, documents map[Ref]render.Document, hub map[str
 		case o.Registration != nil && o.Registration.DeletionTimestamp == nil:
 			s.Registrations = append(s.Registrations, registration(o.Registration))
 		case o.Origin != nil:
-			s.Origins = append(s.Origins, origin(o.Origin))
+			s.Origins = append(s.Origins, known(o.Origin))
 		}
 	}
 	for _, ref := range slices.SortedFunc(maps.Keys(documents), compare) {
@@ -116,8 +116,8 @@ func compare(a, b Ref) int {
 
 // registration leaves out how the hub logs in to the cluster, but for a workload identity, which is no credential.
 func registration(reg *hubv1.ClusterRegistration) Registration {
-	out := Registration{Namespace: reg.Namespace, Name: reg.Name, Labels: reg.Labels, Annotations: plain(reg.Annotations),
-		Spec: *reg.Spec.DeepCopy(),
+	out := Registration{Namespace: reg.Namespace, Name: reg.Name, Labels: reg.Labels,
+		Annotations: preview.WithoutCopies(reg.Annotations, false), Spec: *reg.Spec.DeepCopy(),
 		Facts: Facts{Provider: reg.Status.Provider, Endpoint: reg.Status.Endpoint, KubernetesVersion: reg.Status.KubernetesVersion,
 			ClusterUID: string(reg.Status.ClusterUID), Nodes: reg.Status.Nodes}}
 	if kc := out.Spec.KubeConfig; kc != nil && kc.WorkloadIdentity == nil {
@@ -126,19 +126,18 @@ func registration(reg *hubv1.ClusterRegistration) Registration {
 	return out
 }
 
-func plain(annotations map[string]string) map[string]string {
-	out := maps.Clone(annotations)
-	delete(out, corev1.LastAppliedConfigAnnotation)
-	return out
-}
-
-// origin keeps what expressions can read; of a Secret that is its metadata.
-func origin(u *unstructured.Unstructured) map[string]any {
+// known keeps what expressions can read; of a Secret that is its labels and what is the hub's: nobody knows what tools keep in
+// the annotations of one.
+func known(u *unstructured.Unstructured) map[string]any {
 	out := &unstructured.Unstructured{Object: map[string]any{"apiVersion": u.GetAPIVersion(), "kind": u.GetKind()}}
 	out.SetNamespace(u.GetNamespace())
 	out.SetName(u.GetName())
 	out.SetLabels(u.GetLabels())
-	out.SetAnnotations(plain(u.GetAnnotations()))
+	annotations := preview.WithoutCopies(u.GetAnnotations(), false)
+	if u.GroupVersionKind().GroupKind() == origin.Secret.GroupKind {
+		maps.DeleteFunc(annotations, func(name, _ string) bool { return !preview.IsOurs(name) })
+	}
+	out.SetAnnotations(annotations)
 	if uid := u.GetUID(); uid != "" {
 		out.SetUID(uid)
 	}

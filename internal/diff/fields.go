@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -23,7 +22,7 @@ type comparing struct {
 // fields returns in which fields an object is not as before.
 func fields(old, next *preview.Item) []Field {
 	c := &comparing{old: old, next: next}
-	c.maps(nil, document(old), document(next), false)
+	c.maps(nil, veil(document(old), false).(map[string]any), veil(document(next), false).(map[string]any), false)
 	return c.out
 }
 
@@ -39,7 +38,7 @@ func (c *comparing) maps(path []string, old, next map[string]any, secret bool) {
 	for _, k := range keys {
 		was, there := old[k]
 		is, here := next[k]
-		hide := secret || (isSecret(old) || isSecret(next)) && (k == "data" || k == "stringData")
+		hide := secret || hides(old, k) || hides(next, k)
 		c.values(append(path[:len(path):len(path)], k), value{was, there}, value{is, here}, hide)
 	}
 }
@@ -117,6 +116,12 @@ func (c *comparing) differ(path []string, old, next value, secret bool) {
 	} else if was != layer && old.there {
 		f.Was = was
 	}
+	if _, was := old.is.(veiled); was {
+		f.Hidden = true
+	}
+	if _, is := next.is.(veiled); is {
+		f.Hidden = true
+	}
 	if !f.Hidden {
 		f.Old, f.New = shown(old), shown(next)
 		f.Hidden = old.there && next.there && string(f.Old) == string(f.New)
@@ -148,48 +153,16 @@ func layerOf(i *preview.Item, path []string) string {
 	return i.Layer(path)
 }
 
-// shown returns a value as JSON, without what is secret in it.
+// shown returns a value as JSON. What is veiled in it says only that.
 func shown(v value) json.RawMessage {
 	if !v.there {
 		return nil
 	}
-	raw, err := json.Marshal(redacted(v.is))
+	raw, err := json.Marshal(v.is)
 	if err != nil {
 		return nil
 	}
 	return raw
-}
-
-const notShown = "(not shown)"
-
-// secretText matches a text that has a Secret in it, in YAML or JSON.
-var secretText = regexp.MustCompile(`(?m)["']?kind["']?\s*:\s*["']?Secret\b`)
-
-func isSecret(m map[string]any) bool { return m["kind"] == "Secret" && m["apiVersion"] == "v1" }
-
-// redacted returns a value in which the content of every Secret is left out.
-func redacted(v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		out := make(map[string]any, len(v))
-		for k, x := range v {
-			if out[k] = redacted(x); isSecret(v) && (k == "data" || k == "stringData") {
-				out[k] = notShown
-			}
-		}
-		return out
-	case []any:
-		out := make([]any, len(v))
-		for i, x := range v {
-			out[i] = redacted(x)
-		}
-		return out
-	case string:
-		if secretText.MatchString(v) {
-			return notShown
-		}
-	}
-	return v
 }
 
 // join writes a path as people do: a.b["c.d"][name=e].

@@ -154,7 +154,7 @@ type Problem struct {
 func Compute(in *Input) *Result {
 	in.Options.Explain = true
 	c := &computing{
-		cmp: preview.NewComparison(in.Before, in.After, in.Options), groups: newGroups(), problems: newGroups(), warned: newGroups(),
+		cmp: preview.NewComparison(in.Before, in.After, in.Options), groups: newGroups(), problems: newGroups(), warned: newGroups(), noted: newGroups(),
 		guards: map[string]*losses{}, changed: map[string]map[types.NamespacedName]bool{}, had: map[string]map[types.NamespacedName]bool{},
 		floats: map[string]string{},
 		out: &Result{From: in.From, To: in.To, Summary: Summary{Addons: map[Kind]int{}}, Groups: []Group{}, Guards: []Guard{},
@@ -164,6 +164,7 @@ func Compute(in *Input) *Result {
 		at := in.Snapshot.UTC()
 		c.out.Fleet.Snapshot, c.out.Fleet.Age = &at, int64(in.Options.Now.Sub(at).Seconds())
 	}
+	c.exported = !in.Snapshot.IsZero()
 	c.sets()
 	c.cmp.Each(c.cluster)
 	c.result(in.Options.Now)
@@ -183,14 +184,16 @@ func (r *Result) Quiet() bool {
 type computing struct {
 	cmp *preview.Comparison
 	out *Result
-	// groups are by the changes, problems by what is wrong, and warned by what somebody else has to mend.
-	groups, problems, warned *groups
-	guards                   map[string]*losses
+	// groups are by the changes, problems by what is wrong, warned by what somebody else has to mend, and noted by what else is to know.
+	groups, problems, warned, noted *groups
+	guards                          map[string]*losses
 	// changed are the clusters that a set changes something on, and had are those that it has delivered to.
 	changed, had map[string]map[types.NamespacedName]bool
 	// floats are the ConfigMaps that are not as before, by the set that refers to them.
 	floats map[string]string
 	pairs  map[string]*preview.SetPair
+	// exported is true if the clusters are those of an export, which does not say how the hub logs in to them.
+	exported bool
 }
 
 func (c *computing) sets() {
@@ -240,13 +243,17 @@ func (c *computing) cluster(p *preview.Pair) {
 		}
 	}
 	name := p.Name.String()
-	all := [...]*groups{c.groups, c.problems, c.warned}
+	all := [...]*groups{c.groups, c.problems, c.warned, c.noted}
 	for _, g := range all {
 		g.know(labels)
 	}
 	c.troubles(p, name, labels)
 	c.notes(p)
+	c.elsewhere(p, name, labels)
 	changes := c.changes(p)
+	if text := standing(p, len(changes) > 0); text != "" {
+		c.noted.add("", text, name, labels)
+	}
 	c.loses(p, changes)
 	if len(changes) == 0 {
 		c.out.Summary.Unchanged++
@@ -337,6 +344,9 @@ func (c *computing) result(now time.Time) {
 	}
 	for _, g := range c.warned.sorted() {
 		c.out.Warnings = append(c.out.Warnings, c.warned.name(g)+": "+g.text)
+	}
+	for _, g := range c.noted.sorted() {
+		c.out.Notes = append(c.out.Notes, c.noted.name(g)+": "+g.text)
 	}
 	c.guard(now)
 	c.rollouts(now)

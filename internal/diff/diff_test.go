@@ -171,3 +171,46 @@ func TestNamesMoveNothing(t *testing.T) {
 		}
 	}
 }
+
+// TestLongLines: one long line leaves room for all others, and for the count of what does not fit.
+func TestLongLines(t *testing.T) {
+	long := strings.Repeat("long ", 4000)
+	r := &diff.Result{From: "main", To: "fleet/", Summary: diff.Summary{Changed: 3}, Warnings: []string{long, "the second"}, Notes: []string{long}}
+	for _, name := range []string{long, "b", "c"} {
+		r.Groups = append(r.Groups, diff.Group{Clusters: []string{name}, State: diff.Stays, Changes: []diff.Change{{Kind: diff.Changed, Set: "s", Addon: "a", Reason: long}}})
+	}
+	for _, most := range []int{6000, 2000, 1000} {
+		b := &strings.Builder{}
+		if err := diff.Markdown(b, r, most); err != nil {
+			t.Fatal(err)
+		}
+		got := b.String()
+		if len(got) > most || most > 2000 && !strings.Contains(got, "the second") || strings.Count(got, "<details>") < 3 && !strings.Contains(got, "more section") && !strings.Contains(got, "sections") {
+			t.Errorf("at most %d bytes:\n%s", most, got)
+		}
+	}
+}
+
+// TestProse: quotes stay quotes, and nothing is struck out or becomes a link.
+func TestProse(t *testing.T) {
+	b := &strings.Builder{}
+	if err := diff.Markdown(b, &diff.Result{Warnings: []string{`"a" ~~b~~ c\*d https://example.com www.example.com #1`}}, 0); err != nil {
+		t.Fatal(err)
+	}
+	want := "- &#34;a&#34; \\~\\~b\\~\\~ c\\\\\\*d https:\u200b//example.com www\u200b.example.com \\#1\n"
+	if !strings.Contains(b.String(), want) {
+		t.Errorf("want %q in %q", want, b.String())
+	}
+}
+
+// TestColoured: also in colour, what other people chose is made visible.
+func TestColoured(t *testing.T) {
+	evil := "a\x1b[2Jb"
+	b := &strings.Builder{}
+	if err := diff.Text(b, &diff.Result{From: evil, To: evil, Notes: []string{evil}}, diff.TextOptions{Colour: true}); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(b.String(), "\x1b[2J") {
+		t.Errorf("%q clears the terminal", b.String())
+	}
+}

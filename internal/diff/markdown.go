@@ -21,11 +21,15 @@ const Mark = "<!-- chandler diff -->"
 // does not fit is counted.
 func Markdown(w io.Writer, r *Result, most int) error {
 	var out strings.Builder
-	out.WriteString(Mark + "\n" + summary(r))
+	const room = 200 // for the last line, and for its numbers
+	head := Mark + "\n" + summary(r)
+	if most > room {
+		head = cut(head, most-room)
+	}
+	out.WriteString(head)
 	left, clusters := 0, 0
 	for _, s := range sections(r) {
-		// Room for the last line, and for its numbers.
-		if most > 0 && (left > 0 || out.Len()+len(s.text)+200 > most) {
+		if most > 0 && out.Len()+len(s.text)+room > most {
 			left, clusters = left+1, clusters+s.clusters
 			continue
 		}
@@ -160,7 +164,12 @@ func markdownChange(c *Change) []string {
 	return lines
 }
 
-const maxMarkdownValue = 200
+// How many characters of a value, of a title and of a line there are at the most: a long one leaves no room for all others.
+const (
+	maxMarkdownValue = 200
+	maxTitle         = 300
+	maxLine          = 600
+)
 
 var ticks = regexp.MustCompile("`+")
 
@@ -173,9 +182,9 @@ func details(title string, lines []string) string {
 		}
 	}
 	var out strings.Builder
-	fmt.Fprintf(&out, "<details><summary>%s</summary>\n\n%sdiff\n", html.EscapeString(excerpt.Line(title)), fence)
+	fmt.Fprintf(&out, "<details><summary>%s</summary>\n\n%sdiff\n", html.EscapeString(excerpt.Cut(excerpt.Line(title), maxTitle)), fence)
 	for _, l := range lines {
-		out.WriteString(excerpt.Visible(l) + "\n")
+		out.WriteString(excerpt.Cut(excerpt.Visible(l), maxLine) + "\n")
 	}
 	fmt.Fprintf(&out, "%s\n</details>\n", fence)
 	return out.String()
@@ -183,9 +192,13 @@ func details(title string, lines []string) string {
 
 // prose makes a text that other people wrote safe in Markdown: one line, without markup and without a name that is called.
 func prose(s string) string {
-	s = html.EscapeString(excerpt.Line(s))
-	return strings.NewReplacer("*", `\*`, "_", `\_`, "`", "\\`", "[", `\[`, "]", `\]`, "|", `\|`, "@", "@\u200b", "#", `\#`).Replace(s)
+	return html.EscapeString(markup.Replace(excerpt.Cut(excerpt.Line(s), maxLine)))
 }
+
+// markup is escaped before HTML is: the entities of HTML have a # of their own. What is invisible keeps a name from being called, and an
+// address from becoming a link.
+var markup = strings.NewReplacer(`\`, `\\`, "*", `\*`, "_", `\_`, "`", "\\`", "[", `\[`, "]", `\]`, "|", `\|`, "~", `\~`,
+	"#", `\#`, "@", "@\u200b", "://", ":\u200b//", "www.", "www\u200b.")
 
 // code makes a text safe between backticks.
 func code(s string) string { return strings.ReplaceAll(excerpt.Line(s), "`", "'") }

@@ -32,7 +32,7 @@ const (
 // Text writes a result for a terminal.
 func Text(w io.Writer, r *Result, o TextOptions) error {
 	t := &terminal{out: bufio.NewWriter(w), TextOptions: o}
-	t.line("%s → %s", r.From, r.To)
+	t.line("%s → %s", t.paint("0", r.From), t.paint("0", r.To))
 	if fleet := r.fleet(); fleet != "" {
 		t.line("%s", fleet)
 	}
@@ -48,7 +48,7 @@ func Text(w io.Writer, r *Result, o TextOptions) error {
 		t.line("%s", t.paint(yellow, "warning: "+s))
 	}
 	for _, s := range r.Notes {
-		t.line("note: %s", s)
+		t.line("note: %s", t.paint("0", s))
 	}
 	t.groups(r)
 	t.guards(r)
@@ -80,7 +80,7 @@ func (t *terminal) paint(colour, s string) string {
 	return "\x1b[" + colour + "m" + s + "\x1b[0m"
 }
 
-// line writes a line. What other people chose among the arguments is made safe by paint or by plainly.
+// line writes a line. What other people chose among the arguments is made safe by paint.
 func (t *terminal) line(format string, args ...any) {
 	s := fmt.Sprintf(format, args...)
 	if !t.Colour {

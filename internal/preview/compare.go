@@ -24,8 +24,10 @@ type Pair struct {
 	Before, After *hubv1.ClusterRegistration
 	// Old has what the cluster has, and New what it is to have.
 	Old, New *State
-	// Steps are the plan that the hub would make.
+	// Steps are the plan that the hub would make if nothing were paused.
 	Steps []plan.Step
+	// WasPaused and Paused say why what is there stays as it is; empty if it is not so. Ends says when that is over.
+	WasPaused, Paused, Ends string
 }
 
 // State is what the sets of one fleet make of a cluster.
@@ -193,10 +195,13 @@ func (c *Comparison) pair(old, next *member) *Pair {
 	if old != nil {
 		p.Name, p.Before = old.key(), old.registration
 		p.Old = c.before.state(old, nil, c.scope, nil)
+		p.WasPaused, p.Ends = c.before.paused(old)
+		p.Paused = p.WasPaused // what leaves the fleet leaves as it was
 	}
 	if next != nil {
 		p.Name, p.After = next.key(), next.registration
 		p.New = c.after.state(next, p.Old.live(), c.scope, p.Old.Sets)
+		p.Paused, p.Ends = c.after.paused(next)
 	}
 	c.plan(p)
 	return p

@@ -16,7 +16,7 @@ func readCRDs(dir string) (*crdschema.Library, error) {
 	if dir == "" {
 		return nil, nil
 	}
-	names, err := list(dir)
+	names, _, err := list(dir)
 	if err != nil {
 		return nil, fmt.Errorf("--crds: %w", err)
 	}

@@ -207,8 +207,11 @@ func (o *renderOptions) read() []input {
 		case err != nil:
 			o.fail(err)
 		case info.IsDir():
-			names, err := list(name)
+			names, left, err := list(name)
 			o.fail(err)
+			for _, n := range left {
+				sayLine(o.stderr, "warning: %s is no regular file (left out)", n)
+			}
 			for _, n := range names {
 				add(n, false, func() ([]byte, error) { return os.ReadFile(n) })
 			}
@@ -221,15 +224,37 @@ func (o *renderOptions) read() []input {
 
 var extensions = []string{".yaml", ".yml", ".json"}
 
-// list returns the files of a folder and its folders, sorted.
-func list(dir string) ([]string, error) {
-	var names []string
-	err := fs.WalkDir(os.DirFS(dir), ".", func(path string, d fs.DirEntry, err error) error {
-		if err == nil && !d.IsDir() && slices.Contains(extensions, filepath.Ext(path)) {
-			names = append(names, filepath.Join(dir, path))
+// list returns the regular files of a folder and its folders, sorted, with links to such in the folder, and what is left out: reading a
+// pipe would wait for ever. A link that leads out of the folder is an error.
+func list(dir string) (names, left []string, err error) {
+	root, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	var outside []error
+	err = fs.WalkDir(os.DirFS(dir), ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !slices.Contains(extensions, filepath.Ext(path)) {
+			return err
 		}
-		return err
+		name := filepath.Join(dir, path)
+		target, err := filepath.EvalSymlinks(filepath.Join(root, path))
+		if err != nil {
+			outside = append(outside, err)
+			return nil
+		}
+		info, err := os.Stat(target)
+		switch within, _ := filepath.Rel(root, target); {
+		case err != nil:
+			outside = append(outside, err)
+		case !filepath.IsLocal(within):
+			outside = append(outside, fmt.Errorf("%s is a link that leads out of the folder, to %s: name that file too, or remove the link", name, target))
+		case info.Mode().IsRegular():
+			names = append(names, name)
+		default:
+			left = append(left, name)
+		}
+		return nil
 	})
 	slices.Sort(names)
-	return names, err
+	return names, left, errors.Join(append(outside, err)...)
 }

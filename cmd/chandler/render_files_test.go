@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestOnlyRegularFiles: a pipe in a folder does not hang the command, and a link may not lead out of the folder.
+func TestOnlyRegularFiles(t *testing.T) {
+	dir, other := t.TempDir(), filepath.Join(t.TempDir(), "other.yaml")
+	write(t, filepath.Join(dir, "in", "fleet.yaml"), registrationFile)
+	write(t, filepath.Join(dir, "set.txt"), setFile)
+	write(t, other, "replicas: 1\n")
+	for link, target := range map[string]string{"set.yaml": "set.txt", "out.yaml": other, "gone.yaml": "nothing"} {
+		if err := os.Symlink(target, filepath.Join(dir, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := syscall.Mkfifo(filepath.Join(dir, "pipe.yaml"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan string, 1)
+	go func() {
+		said, err := rendered(t, dir, "", "-f", dir)
+		if err == nil || err.Error() != "2 errors" {
+			said += "ends with " + err.Error()
+		}
+		done <- said
+	}()
+	select {
+	case said := <-done:
+		for _, want := range []string{"warning: pipe.yaml is no regular file (left out)", "error: out.yaml is a link that leads out of the folder", "nothing: no such file"} {
+			if !strings.Contains(said, want) {
+				t.Errorf("%q is missing", want)
+			}
+		}
+		if strings.Contains(said, "ends with") || strings.Contains(said, "set") || t.Failed() {
+			t.Errorf("render says\n%s", said)
+		}
+	case <-time.After(30 * time.Second):
+		t.Fatal("the command hangs")
+	}
+}

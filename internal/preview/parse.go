@@ -138,10 +138,13 @@ func isTemplate(raw []byte, err error) bool {
 	return strings.Contains(err.Error(), "invalid map key") && bytes.Contains(raw, []byte("{{"))
 }
 
-// ours matches the kinds that the hub reads, in a document that does not parse.
+// ours matches the kinds that the hub reads, in a document that does not parse. Charts have templates of ConfigMaps and Secrets too.
 var ours = func() *regexp.Regexp {
 	var kinds []string
 	for _, k := range lookedAt {
+		if k == configMapKind || k == origin.Secret.GroupKind {
+			continue
+		}
 		kinds = append(kinds, regexp.QuoteMeta(k.Kind))
 	}
 	return regexp.MustCompile(`(?m)^kind:\s*["']?(` + strings.Join(kinds, "|") + `)["']?\s*$`)

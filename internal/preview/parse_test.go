@@ -37,6 +37,8 @@ func TestParse(t *testing.T) {
 		"NotKubernetes": {in: "replicas: 1\n---\n[1, 2]\n---\ntext\n", err: "f.yaml, line 1: " + none + "\nf.yaml, line 3: " + none + "\nf.yaml, line 5: " + none},
 		"ItemOfAList":   {in: "---\n{apiVersion: v1, kind: List, items: [1]}\n", err: "f.yaml, line 2: " + none},
 		"HelmTemplate":  {in: "apiVersion: v1\nkind: Service\nmetadata: {name: {{ .Release.Name }}}\n", ignored: 1},
+		"HelmConfigMap": {in: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Release.Name }}}\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: {{ .Release.Name }}}\n", ignored: 2},
+		"Export":        {in: "apiVersion: chandler.dev/v1alpha1\nkind: FleetSnapshot\n", err: "f.yaml: FleetSnapshot : this is an export of a fleet, which only chandler diff reads: a file of its own, by --fleet"},
 		"Line":          {in: registration + "---\na: 1\n---\nb: 1\nc: d: e\n", want: []string{"ClusterRegistration default/a"}, err: "f.yaml, line 6: " + none + "\nf.yaml, line 9: mapping values are not allowed in this context: a value that holds \": \" must be in quotes"},
 		"NameIsNoText":  {in: "{apiVersion: v1, kind: ConfigMap, metadata: {name: y, namespace: 1}}", err: "f.yaml: ConfigMap: metadata.name: is true, which is no text; put it in quotes; metadata.namespace: is 1, which is no text; put it in quotes"},
 		"KindIsNoText":  {in: "{apiVersion: v1, kind: 1}", err: "f.yaml, line 1: this object of v1 has no kind; write one"},

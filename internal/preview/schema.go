@@ -57,6 +57,8 @@ func misnamed(u *unstructured.Unstructured) string {
 	gk, want := u.GroupVersionKind().GroupKind(), hubv1.GroupVersion.String()
 	known := slices.Contains(kinds, strings.TrimSuffix(gk.Kind, "List"))
 	switch {
+	case gk.Group == hubv1.GroupVersion.Group && gk.Kind == "FleetSnapshot": // one of several documents, or in a list
+		return "this is an export of a fleet, which only chandler diff reads: a file of its own, by --fleet"
 	case gk.Group == hubv1.GroupVersion.Group && !known:
 		text := fmt.Sprintf("there is no kind %s of %s", gk.Kind, gk.Group)
 		if like := nearest.To(gk.Kind, kinds); like != "" {

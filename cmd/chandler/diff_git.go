@@ -3,17 +3,15 @@
 package main
 
 import (
-	"archive/tar"
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -82,39 +80,53 @@ func filesAt(ctx context.Context, revision, name string) ([]input, error) {
 	if err != nil || len(listed) == 0 {
 		return nil, err
 	}
-	archived, err := git(ctx, root, slices.Concat([]string{"-c", "core.autocrlf=false", "archive", "--format=tar", id}, only)...)
+	var paths []string
+	for p := range strings.SplitSeq(strings.TrimSuffix(string(listed), "\x00"), "\x00") {
+		if !strings.Contains(p, "\n") && (named || slices.Contains(extensions, path.Ext(p))) {
+			paths = append(paths, p)
+		}
+	}
+	return blobs(ctx, root, id, revision, paths, named)
+}
+
+// blobs returns files of a commit as they are stored, whatever attributes say of them. It follows links within the tree.
+func blobs(ctx context.Context, root, id, revision string, paths []string, named bool) ([]input, error) {
+	var ask strings.Builder
+	for _, p := range paths {
+		ask.WriteString(id + ":" + p + "\n")
+	}
+	raw, err := gitWith(ctx, root, ask.String(), "cat-file", "--batch", "--follow-symlinks")
 	if err != nil {
 		return nil, err
 	}
-	return untar(archived, revision, named)
-}
-
-// untar returns the files of an archive that could be the hub's objects, by their names in the repository.
-func untar(raw []byte, revision string, named bool) ([]input, error) {
 	var out []input
-	r := tar.NewReader(bytes.NewReader(raw))
-	for {
-		h, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			return out, nil
-		} else if err != nil {
-			return nil, fmt.Errorf("read the archive of %s: %w", revision, err)
+	for _, p := range paths {
+		head, rest, _ := bytes.Cut(raw, []byte("\n"))
+		words := strings.Fields(string(head))
+		size, err := strconv.Atoi(string(head[bytes.LastIndexByte(head, 32)+1:]))
+		if err != nil || len(words) < 2 || size >= len(rest) {
+			return nil, fmt.Errorf("read %s of %s: git says %q", p, revision, head)
 		}
-		if h.Typeflag != tar.TypeReg || !named && !slices.Contains(extensions, path.Ext(h.Name)) {
-			continue
+		switch content := rest[:size]; {
+		case words[0] == "symlink" || words[0] == "dangling" || words[0] == "loop" || words[0] == "notdir":
+			return nil, fmt.Errorf("%s of %s is a link that leads to no file of the repository", p, revision)
+		case words[1] == "blob":
+			out = append(out, input{revision + ":" + p, content, named})
 		}
-		content, err := io.ReadAll(r)
-		if err != nil {
-			return nil, fmt.Errorf("read %s of %s: %w", h.Name, revision, err)
-		}
-		out = append(out, input{revision + ":" + h.Name, content, named})
+		raw = rest[size+1:]
 	}
+	return out, nil
 }
 
 // git runs git in a folder, and returns what it prints.
 func git(ctx context.Context, dir string, args ...string) ([]byte, error) {
+	return gitWith(ctx, dir, "", args...)
+}
+
+// gitWith is git with something to read.
+func gitWith(ctx context.Context, dir, stdin string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, "git", args...)
-	cmd.Dir = dir
+	cmd.Dir, cmd.Stdin = dir, strings.NewReader(stdin)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {

@@ -105,3 +105,21 @@ func TestDiffAgainst(t *testing.T) {
 	t.Setenv("PATH", "")
 	check("no git", []string{"-f", folder, "--against", "main"}, 2, "", "the program git, which reads revisions, is not in the path")
 }
+
+// TestBlobs: a revision has what is stored, whatever attributes say of an archive, and what links lead to.
+func TestBlobs(t *testing.T) {
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("there is no git")
+	}
+	folder := repository(t)
+	write(t, filepath.Join(folder, ".gitattributes"), "*.yaml export-ignore\n")
+	write(t, filepath.Join(folder, "more.txt"), strings.ReplaceAll(setFile, "name: a", "name: b"))
+	if err := os.Symlink("more.txt", filepath.Join(folder, "more.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	inGit(t, folder, "add", ".")
+	inGit(t, folder, "commit", "-q", "-m", "two")
+	if out, errs, code := diffed(t, "-f", folder, "--against", "HEAD"); code != 0 {
+		t.Errorf("ends with %d:\n%s\n%s", code, out, errs)
+	}
+}

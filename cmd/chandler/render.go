@@ -247,7 +247,8 @@ func list(dir string) (names, left []string, err error) {
 		case err != nil:
 			outside = append(outside, err)
 		case !filepath.IsLocal(within):
-			outside = append(outside, fmt.Errorf("%s is a link that leads out of the folder, to %s: name that file too, or remove the link", name, target))
+			outside = append(outside, fmt.Errorf("%s is a link that leads out of the folder, to %s: name that file too, or remove the link",
+				name, target))
 		case info.Mode().IsRegular():
 			names = append(names, name)
 		default:

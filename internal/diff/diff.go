@@ -154,7 +154,8 @@ type Problem struct {
 func Compute(in *Input) *Result {
 	in.Options.Explain = true
 	c := &computing{
-		cmp: preview.NewComparison(in.Before, in.After, in.Options), groups: newGroups(), problems: newGroups(), warned: newGroups(), noted: newGroups(),
+		cmp: preview.NewComparison(in.Before, in.After, in.Options), groups: newGroups(), problems: newGroups(), warned: newGroups(),
+		noted:  newGroups(),
 		guards: map[string]*losses{}, changed: map[string]map[types.NamespacedName]bool{}, had: map[string]map[types.NamespacedName]bool{},
 		floats: map[string]string{},
 		out: &Result{From: in.From, To: in.To, Summary: Summary{Addons: map[Kind]int{}}, Groups: []Group{}, Guards: []Guard{},

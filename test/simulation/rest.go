@@ -131,7 +131,7 @@ func keptOpen(o apiserver.Object) bool {
 // registration, or the delivery.
 func (w *World) unseen(o apiserver.Object) bool {
 	c := w.registrationOf(o)
-	if c == nil || !w.deleted[nested(o, "metadata", "uid")] || !w.there(c).gone {
+	if c == nil || !w.deleted[nested(o, "metadata", "uid")] || !w.unreachable(c) {
 		return false
 	}
 	reg := w.registered(c)
@@ -143,6 +143,11 @@ func (w *World) unseen(o apiserver.Object) bool {
 		})
 	}
 	return reg.Spec.OriginRef != nil && !reg.SawOrigin()
+}
+
+// unreachable returns whether nothing leads to a registration's cluster any more: it has been destroyed, or the Secret that it comes from deleted.
+func (w *World) unreachable(c *cluster) bool {
+	return w.there(c).gone || w.server.Get(w.there(c).secret()) == nil
 }
 
 // mirrorServes returns whether a Flux object uses a mirror.
@@ -361,7 +366,7 @@ func (w *World) waitsForHeir(o apiserver.Object) bool {
 		if !mine || c == nil {
 			return false
 		}
-		if w.there(c).gone && strings.Contains(conditionOf(d), "nothing is changed before the cluster has answered") {
+		if w.unreachable(c) && strings.Contains(conditionOf(d), "nothing is changed before the cluster has answered") {
 			return true // absence removes nothing: nobody knows whether a cluster goes whose registration has not seen its origin
 		}
 		return strings.Contains(conditionOf(d), "is to take it over, and cannot be delivered here now") &&

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -258,12 +259,32 @@ func (p *patient) orphaned(ctx context.Context, addon string) error {
 	if err := p.Client.List(ctx, events); err != nil {
 		return err
 	}
+	var others []string
 	for _, e := range events.Items {
-		if e.Reason == hubv1.AddonOrphanedEvent && strings.Contains(e.Note, fmt.Sprintf("%q", addon)) && strings.Contains(e.Note, p.name+"/"+p.name) {
+		if !strings.Contains(e.Note, p.name+"/"+p.name) {
+			continue
+		}
+		if e.Reason == hubv1.AddonOrphanedEvent && strings.Contains(e.Note, fmt.Sprintf("%q", addon)) {
 			return nil
 		}
+		others = append(others, fmt.Sprintf("%s: %s", e.Reason, e.Note))
 	}
-	return fmt.Errorf("no event says that %s is left on %s", addon, p.name)
+	return fmt.Errorf("no event says that %s is left on %s; there are\n%s\nand the hub logged of events\n%s", addon, p.name,
+		strings.Join(others, "\n"), strings.Join(p.logged("event"), "\n"))
+}
+
+// logged returns the errors in the hub's log that mention something.
+func (p *patient) logged(what string) (lines []string) {
+	raw, err := os.ReadFile(p.process.Log)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	for line := range strings.Lines(string(raw)) {
+		if strings.Contains(line, `"level":"ERROR"`) && strings.Contains(line, what) {
+			lines = append(lines, strings.TrimSpace(line))
+		}
+	}
+	return lines
 }
 
 // sweep removes what was left on the cluster, with Helm's own records: others come after.

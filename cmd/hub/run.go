@@ -66,6 +66,7 @@ func (o *options) run(ctx context.Context) error {
 		goruntime.SetMutexProfileFraction(100) // one in a hundred waits for a lock, which costs nothing to speak of
 	}
 	restConfig.UserAgent = "chandler-hub"
+	restConfig.Wrap(keepEvents)
 	if err := limit(ctx, restConfig); err != nil {
 		return err
 	}

@@ -10,7 +10,6 @@ import (
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
-	fluxmeta "github.com/fluxcd/pkg/apis/meta"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client" //nolint:depguard // the Object interface
@@ -83,10 +82,10 @@ func Remains(obj client.Object) (recorded, tried, never bool) {
 func Unnoted(o *kustomizev1.Kustomization) string {
 	s := Of(o)
 	if len(o.Status.History) == 0 || o.Status.LastAppliedRevision != "" ||
-		o.Status.Inventory != nil && len(o.Status.Inventory.Entries) > 0 || Unreachable(s) && attempts(o) == 1 {
+		o.Status.Inventory != nil && len(o.Status.Inventory.Entries) > 0 || Unreachable(s) && !begun(s) && attempts(o) == 1 {
 		return ""
 	}
-	if Unreachable(s) {
+	if Unreachable(s) && !appliedLine.MatchString(s.Message) {
 		return "what was applied of it, if anything was, before the cluster fell silent: Flux has noted nothing of it"
 	}
 	text, first := "what was applied of it, in part: Flux has noted nothing of it", s.Message
@@ -116,10 +115,10 @@ func attempts(o *kustomizev1.Kustomization) (n int64) {
 	return n
 }
 
-// MayHaveApplied returns whether a Kustomization has failed in the middle of applying. kustomize-controller gives
-// other reasons for failures before that, and for failures after it has recorded what it applied.
-func MayHaveApplied(s State) bool {
-	return s.Ready == metav1.ConditionFalse && s.Reason == fluxmeta.ReconciliationFailedReason && !Unreachable(s)
+// begun returns whether an attempt that lost the cluster had sent something that is no dry run. Everything is tried dry first, stage by
+// stage. The answer to an object that is then applied may get lost, and the cluster have it all the same (ssa, ApplyAll and ApplyAllStaged).
+func begun(s State) bool {
+	return strings.Contains(s.Message, " apply failed: ") || appliedLine.MatchString(s.Message)
 }
 
 // appliedLine matches how kustomize-controller names, at the end of a failure, an object that it has applied before

@@ -71,6 +71,11 @@ func TestLeft(t *testing.T) {
 		"NoWayThere": {tried(`dry-run failed: failed to get server groups: Get "https://192.0.2.7:6443/api": dial tcp: i/o timeout`), "what was applied of it, if anything was: Flux has noted nothing"},
 		"NoWayThereAnyMore": {tried(`dry-run failed: failed to get server groups: Get "https://192.0.2.7:6443/api": dial tcp: i/o timeout`, twice),
 			"what was applied of it, if anything was, before the cluster fell silent: Flux has noted nothing of it"},
+		"FellSilentAsItApplied": {tried(`ConfigMap/apps/web apply failed: Patch "https://192.0.2.7:6443/api/v1/namespaces/apps/configmaps/web": EOF`),
+			"what was applied of it, if anything was, before the cluster fell silent: Flux has noted nothing of it"},
+		"FellSilentAfterItsNamespaces": {tried("ConfigMap/apps/web dry-run failed: Patch \"https://192.0.2.7:6443/api\": connect: connection refused\nNamespace/apps created\n"),
+			"what was applied of it, in part: Flux has noted nothing of it, and names Namespace/apps as applied by its last try; " +
+				"its last message: ReconciliationFailed: ConfigMap/apps/web dry-run failed: Patch \"https://192.0.2.7:6443/api\": connect: connection refused"},
 		"Many": {kustomization(many...), "what it applied (7 objects in namespaces ns0, ns1, ns2, ns3, ns4 and 2 more)"},
 		"One":  {kustomization("default_a__ConfigMap"), "what it applied (1 object in namespaces default)"},
 	} {
@@ -79,27 +84,6 @@ func TestLeft(t *testing.T) {
 				t.Errorf("got  %s\nwant %s", got, tc.want)
 			}
 		})
-	}
-}
-
-// TestMayHaveApplied: Flux applies one object after the other, and notes them when all are there.
-func TestMayHaveApplied(t *testing.T) {
-	for name, tc := range map[string]struct {
-		state fluxstate.State
-		want  bool
-	}{
-		"failed half way":             {fluxstate.State{Ready: metav1.ConditionFalse, Reason: "ReconciliationFailed", Message: "dry-run failed: the second object is refused"}, true},
-		"not healthy":                 {fluxstate.State{Ready: metav1.ConditionFalse, Reason: "HealthCheckFailed"}, false},
-		"does not build":              {fluxstate.State{Ready: metav1.ConditionFalse, Reason: "BuildFailed"}, false},
-		"does not get at the cluster": {fluxstate.State{Ready: metav1.ConditionFalse, Reason: "ReconciliationFailed", Message: "Kubernetes cluster unreachable"}, false},
-		"waits for its source":        {fluxstate.State{Ready: metav1.ConditionFalse, Reason: "ArtifactFailed"}, false},
-		"waits for something else":    {fluxstate.State{Ready: metav1.ConditionFalse, Reason: "DependencyNotReady"}, false},
-		"is at work":                  {fluxstate.State{Ready: metav1.ConditionUnknown}, false},
-		"has applied, and noted, all": {fluxstate.State{Ready: metav1.ConditionTrue}, false},
-	} {
-		if got := fluxstate.MayHaveApplied(tc.state); got != tc.want {
-			t.Errorf("%s: %t", name, got)
-		}
 	}
 }
 

@@ -20,6 +20,8 @@ import (
 	"github.com/chandler-hub/chandler/controllers/addonset"
 	"github.com/chandler-hub/chandler/controllers/delivery"
 	"github.com/chandler-hub/chandler/controllers/discovery"
+	"github.com/chandler-hub/chandler/controllers/enqueue"
+	"github.com/chandler-hub/chandler/controllers/fluxcrds"
 	"github.com/chandler-hub/chandler/controllers/index"
 	"github.com/chandler-hub/chandler/controllers/metrics"
 	"github.com/chandler-hub/chandler/controllers/originreader"
@@ -83,8 +85,12 @@ func AddToManager(ctx context.Context, mgr manager.Manager, config *hubconfig.Co
 	if err := measured.Collect(c, mgr.Elected(), pool); err != nil {
 		return fmt.Errorf("register the metrics: %w", err)
 	}
+	flux := &fluxcrds.Reader{Live: mgr.GetAPIReader()}
+	if _, err := flux.Read(ctx); err != nil {
+		mgr.GetLogger().Error(err, "The CRDs of Flux cannot be read; those that are built in count")
+	}
 	return AddRooms(mgr, config, World{
-		Client: c, Pool: pool, Token: probe.Token, Probe: probe.Once, Clock: clock.RealClock{}, HubUID: system.UID,
+		Flux: flux, Client: c, Pool: pool, Token: probe.Token, Probe: probe.Once, Clock: clock.RealClock{}, HubUID: system.UID,
 	})
 }
 
@@ -99,6 +105,8 @@ type World struct {
 	// Probe asks a cluster who it is, once: probe.Once, except in tests.
 	Probe tokens.Probe
 	Clock clock.PassiveClock
+	// Flux reads Flux's CRDs; nil for those that are built in.
+	Flux *fluxcrds.Reader
 	// HubUID is the kube-system UID of the management cluster itself.
 	HubUID types.UID
 }
@@ -109,6 +117,13 @@ func AddRooms(mgr manager.Manager, config *hubconfig.Config, w World) error {
 	known := originreader.New(mgr.GetClient(), live, config.Origins)
 	keeper := &sharedobjects.Keeper{Client: c, Config: config, Live: live, Clock: now}
 	compiled := &programs.Cache{Slots: min(2, config.Concurrency/2)}
+	rejudged := enqueue.NewBell(enqueue.AllSets(c))
+	if w.Flux != nil {
+		w.Flux.Changed, compiled.Schemas = rejudged, w.Flux.Library
+		if err := w.Flux.SetupWithManager(mgr); err != nil {
+			return fmt.Errorf("set up fluxcrds: %w", err)
+		}
+	}
 	for _, room := range []struct {
 		name  string
 		setup func(manager.Manager) error
@@ -119,8 +134,8 @@ func AddRooms(mgr manager.Manager, config *hubconfig.Config, w World) error {
 			Client: c, Live: live, Origins: known, Config: config, Pool: w.Pool, Clock: now, HubUID: w.HubUID,
 			Recorder: mgr.GetEventRecorder("chandler-registration"),
 		}).SetupWithManager},
-		{"addonset", (&addonset.Reconciler{Programs: compiled, Client: c, Live: live, Config: config, Clock: now, Labels: known.Labels,
-			Shared: keeper, Recorder: mgr.GetEventRecorder("chandler-addonset")}).SetupWithManager},
+		{"addonset", (&addonset.Reconciler{Programs: compiled, Rejudged: rejudged, Client: c, Live: live, Config: config, Clock: now,
+			Labels: known.Labels, Shared: keeper, Recorder: mgr.GetEventRecorder("chandler-addonset")}).SetupWithManager},
 		{"delivery", (&delivery.Reconciler{Programs: compiled, Client: c, Live: live, Config: config, Shared: keeper,
 			Origins: known, Clock: now, Recorder: mgr.GetEventRecorder("chandler-delivery")}).SetupWithManager},
 		{"team", (&teams.Reconciler{Client: c, Live: live, Config: config, Clock: now}).SetupWithManager},

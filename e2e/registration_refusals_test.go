@@ -10,7 +10,9 @@ import (
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	eventsv1 "k8s.io/api/events/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -177,6 +179,30 @@ func TestSetsSayWhatIsWrong(t *testing.T) {
 	if there.UID != hr.UID || there.Generation != hr.Generation {
 		t.Error("the typo touched what was delivered")
 	}
+	const crd, field = "helmreleases.helm.toolkit.fluxcd.io", "brandNew"
+	apply(t, h.Client, set("clusterSelector: {matchLabels: {tier: prod}}", strings.Replace(addon, "{chart: ", "{"+field+": true, chart: ", 1)))
+	soon(t, "a field that the installed CRD does not have stalls the set", func() error {
+		if err := condition(ctx, h.Client, obj, hubv1.StalledCondition, metav1.ConditionTrue, hubv1.InvalidSpecReason); err != nil {
+			return err
+		}
+		if m := conditionOf(obj, hubv1.StalledCondition).Message; !strings.Contains(m, "helmRelease."+field+": is not a field of a Flux HelmRelease") {
+			return fmt.Errorf("message %q", m)
+		}
+		return nil
+	})
+	check(t, h.Client.Patch(ctx, &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: crd}}, client.RawPatch(types.JSONPatchType,
+		[]byte(`[{"op":"add","path":"/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/`+field+`","value":{"type":"boolean"}}]`))))
+	soon(t, "a CRD that has it lets it pass, and nobody touches the set", func() error {
+		u := &unstructured.Unstructured{}
+		u.SetGroupVersionKind(helmv2.GroupVersion.WithKind("HelmRelease"))
+		if err := h.Client.Get(ctx, key, u); err != nil {
+			return err
+		}
+		if is, _, _ := unstructured.NestedBool(u.Object, "spec", field); !is {
+			return fmt.Errorf("the HelmRelease has spec %v", u.Object["spec"])
+		}
+		return nil
+	})
 	apply(t, h.Client, set("clusterSelector: {matchLabels: {tier: prod}}", addon))
 
 	t.Run("foreign edits are undone, suspend is not", func(t *testing.T) {

@@ -53,6 +53,8 @@ type Reconciler struct {
 	Labels func(context.Context, *hubv1.ClusterRegistration) (map[string]string, error)
 	// Programs are compiled sets, of all rooms; nil keeps none.
 	Programs *programs.Cache
+	// Rejudged is rung when sets are to be compiled anew, though they are as they were.
+	Rejudged *enqueue.Bell
 	// Shared makes what follows a set's sources upstream.
 	Shared *sharedobjects.Keeper
 

@@ -68,6 +68,7 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 			builder.WithPredicates(hasNews())).
 		WatchesMetadata(configMap, handler.EnqueueRequestsFromMapFunc(r.documents.ReadersOf("ConfigMap")),
 			builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
+		WatchesRawSource(r.Rejudged).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Config.Concurrency}).
 		WithLogConstructor(logkey.Of(mgr, "addonset", logkey.Set)).
 		Complete(reconcile.AsReconciler(mgr.GetClient(), r))

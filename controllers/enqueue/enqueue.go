@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
@@ -64,6 +65,22 @@ func InReach(c client.Reader, config *hubconfig.Config) handler.MapFunc {
 			return Registrations(ctx, c)
 		}
 		return Registrations(ctx, c, client.InNamespace(set.GetNamespace()))
+	}
+}
+
+// AllSets returns a function that returns all AddonSets, whatever the event is about.
+func AllSets(c client.Reader) handler.MapFunc {
+	return func(ctx context.Context, _ client.Object) []reconcile.Request {
+		sets := &hubv1.AddonSetList{}
+		if err := c.List(ctx, sets, client.UnsafeDisableDeepCopy); err != nil {
+			log.FromContext(ctx).Error(err, "List the sets")
+			return nil
+		}
+		out := make([]reconcile.Request, len(sets.Items))
+		for i := range sets.Items {
+			out[i].NamespacedName = client.ObjectKeyFromObject(&sets.Items[i])
+		}
+		return out
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/chandler-hub/chandler/internal/compile"
+	"github.com/chandler-hub/chandler/internal/crdschema"
 	"github.com/chandler-hub/chandler/internal/identity"
 )
 
@@ -38,6 +39,8 @@ type Cache struct {
 	Slots int
 	// Compile is compile.Compile, except in tests.
 	Compile func(raw []byte, author compile.Author) (*compile.Program, error)
+	// Schemas returns those of Flux's CRDs that bodies are held to; nil for those that are built in.
+	Schemas func() *crdschema.Library
 
 	mu      sync.Mutex
 	names   map[string]string // to the content's hash
@@ -69,9 +72,12 @@ func (c *Cache) Get(name string, author compile.Author, content func() ([]byte, 
 		}
 		return compile.Revision(raw, author)
 	}
-	team := author.Team.Hash()
-	if name != "" && team != "" {
-		name += " team " + team
+	if c.Schemas != nil {
+		author.Schemas = c.Schemas()
+	}
+	team, schemas := author.Team.Hash(), author.Schemas.Hash()
+	if name != "" && team+schemas != "" {
+		name += " team " + team + " schemas " + schemas
 	}
 	if e := c.named(name); e != nil {
 		<-e.done
@@ -91,7 +97,7 @@ func (c *Cache) Get(name string, author compile.Author, content func() ([]byte, 
 	if author.Platform {
 		platform = "platform"
 	}
-	e, mine := c.of(identity.Hash(64, author.Namespace, author.Set, platform, team, string(raw)), name)
+	e, mine := c.of(identity.Hash(64, author.Namespace, author.Set, platform, team, schemas, string(raw)), name)
 	if mine {
 		c.fill(e, raw, author)
 	}

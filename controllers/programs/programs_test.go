@@ -12,6 +12,7 @@ import (
 
 	"github.com/chandler-hub/chandler/controllers/programs"
 	"github.com/chandler-hub/chandler/internal/compile"
+	"github.com/chandler-hub/chandler/internal/crdschema"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
 )
 
@@ -175,5 +176,26 @@ func TestCacheIsBounded(t *testing.T) {
 	get("huge", large+large+large+large)
 	if compiled != 1508 {
 		t.Errorf("compiled %d times, want 1508: what is larger than the cache is not kept", compiled)
+	}
+}
+
+// TestSchemas: a program that was compiled by other CRDs is not taken for the same, whatever name its content has.
+func TestSchemas(t *testing.T) {
+	schemas := &crdschema.Library{ID: "one"}
+	var compiled []string
+	c := &programs.Cache{Schemas: func() *crdschema.Library { return schemas }, Compile: func(_ []byte, author compile.Author) (*compile.Program, error) {
+		compiled = append(compiled, author.Schemas.ID)
+		return &compile.Program{}, nil
+	}}
+	for _, id := range []string{"one", "one", "two", "two", "one"} {
+		schemas = &crdschema.Library{ID: id}
+		for _, name := range []string{"revision", ""} {
+			if _, err := c.Get(name, compile.Author{Namespace: "flux-system", Set: "a", Platform: true}, content("one")); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if !slices.Equal(compiled, []string{"one", "two"}) {
+		t.Errorf("compiled by %v", compiled)
 	}
 }

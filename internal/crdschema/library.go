@@ -7,6 +7,8 @@ package crdschema
 import (
 	"bytes"
 	"embed"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"path"
 	"strings"
@@ -53,6 +55,34 @@ func Parse(files ...[]byte) (*Library, error) {
 		l.ID = identity.Hash(16, parts...)
 	}
 	return l, nil
+}
+
+// Of returns the library of some CRDs. If one of them cannot be read, it returns an error, and the library of the others.
+func Of(crds []apiextensionsv1.CustomResourceDefinition) (*Library, error) {
+	l := &Library{schemas: map[schema.GroupVersionKind]*Schema{}}
+	var parts []string
+	var errs []error
+	for i := range crds {
+		raw, err := json.Marshal(crds[i].Spec)
+		if err == nil {
+			_, err = l.Add(&crds[i])
+		}
+		if errs = append(errs, err); err == nil {
+			parts = append(parts, string(raw))
+		}
+	}
+	if len(parts) > 0 {
+		l.ID = identity.Hash(16, parts...)
+	}
+	return l, errors.Join(errs...)
+}
+
+// Hash returns what differs between libraries of different content; "" for none of its own.
+func (l *Library) Hash() string {
+	if l == nil {
+		return ""
+	}
+	return l.ID
 }
 
 func documents(file []byte) [][]byte {

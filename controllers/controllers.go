@@ -117,9 +117,9 @@ func AddRooms(mgr manager.Manager, config *hubconfig.Config, w World) error {
 	known := originreader.New(mgr.GetClient(), live, config.Origins)
 	keeper := &sharedobjects.Keeper{Client: c, Config: config, Live: live, Clock: now}
 	compiled := &programs.Cache{Slots: min(2, config.Concurrency/2)}
-	rejudged := enqueue.NewBell(enqueue.AllSets(c))
+	sets, clusters := enqueue.NewBell(enqueue.AllSets(c)), enqueue.NewBell(enqueue.Everywhere(c))
 	if w.Flux != nil {
-		w.Flux.Changed, compiled.Schemas = rejudged, w.Flux.Library
+		w.Flux.Changed, compiled.Schemas = []*enqueue.Bell{sets, clusters}, w.Flux.Library
 		if err := w.Flux.SetupWithManager(mgr); err != nil {
 			return fmt.Errorf("set up fluxcrds: %w", err)
 		}
@@ -134,9 +134,9 @@ func AddRooms(mgr manager.Manager, config *hubconfig.Config, w World) error {
 			Client: c, Live: live, Origins: known, Config: config, Pool: w.Pool, Clock: now, HubUID: w.HubUID,
 			Recorder: mgr.GetEventRecorder("chandler-registration"),
 		}).SetupWithManager},
-		{"addonset", (&addonset.Reconciler{Programs: compiled, Rejudged: rejudged, Client: c, Live: live, Config: config, Clock: now,
+		{"addonset", (&addonset.Reconciler{Programs: compiled, Rejudged: sets, Client: c, Live: live, Config: config, Clock: now,
 			Labels: known.Labels, Shared: keeper, Recorder: mgr.GetEventRecorder("chandler-addonset")}).SetupWithManager},
-		{"delivery", (&delivery.Reconciler{Programs: compiled, Client: c, Live: live, Config: config, Shared: keeper,
+		{"delivery", (&delivery.Reconciler{Programs: compiled, Rejudged: clusters, Client: c, Live: live, Config: config, Shared: keeper,
 			Origins: known, Clock: now, Recorder: mgr.GetEventRecorder("chandler-delivery")}).SetupWithManager},
 		{"team", (&teams.Reconciler{Client: c, Live: live, Config: config, Clock: now}).SetupWithManager},
 		{"tokens", (&tokens.Reconciler{Client: c, Live: live, Config: config, Clock: now, Token: w.Token,

@@ -19,6 +19,7 @@ import (
 
 	"github.com/chandler-hub/chandler/controllers/documents"
 	"github.com/chandler-hub/chandler/controllers/echo"
+	"github.com/chandler-hub/chandler/controllers/enqueue"
 	"github.com/chandler-hub/chandler/controllers/originreader"
 	"github.com/chandler-hub/chandler/controllers/programs"
 	"github.com/chandler-hub/chandler/controllers/sharedobjects"
@@ -39,6 +40,8 @@ type Reconciler struct {
 	Recorder events.EventRecorder
 	// Programs are compiled sets, of all rooms; nil keeps none.
 	Programs *programs.Cache
+	// Rejudged is rung when clusters are to be rendered anew, though all that concerns them is as it was.
+	Rejudged *enqueue.Bell
 
 	memory    memory
 	documents documents.Reader

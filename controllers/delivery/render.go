@@ -248,7 +248,7 @@ func (d *delivery) has(addon string) bool { return d.program == nil || d.program
 // fingerprint covers everything that a result depends on, except time and documents.
 func fingerprint(d *delivery, in *render.Input) (string, error) {
 	raw, err := json.Marshal([]any{d.Spec.RevisionName, d.target, in.Cluster, in.Origin, in.Identity, in.Variables,
-		in.Overrides, in.ServiceAccount, in.Releases, d.program.Team.Hash()})
+		in.Overrides, in.ServiceAccount, in.Releases, d.program.Team.Hash(), d.program.Schemas.Hash()})
 	if err != nil {
 		return "", fmt.Errorf("fingerprint the input: %w", err)
 	}

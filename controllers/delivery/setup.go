@@ -71,6 +71,7 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 		WatchesMetadata(secret, handler.EnqueueRequestsFromMapFunc(r.documents.ReadersOf("Secret")), changed).
 		WatchesMetadata(secret, handler.EnqueueRequestsFromMapFunc(r.ofOrigin(origin.Secret)), changed).
 		WatchesMetadata(configMap, handler.EnqueueRequestsFromMapFunc(r.documents.ReadersOf("ConfigMap")), changed).
+		WatchesRawSource(r.Rejudged).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Config.Concurrency}).
 		WithLogConstructor(logkey.Of(mgr, "delivery", logkey.Cluster)).
 		Build(r)

@@ -37,8 +37,8 @@ var names = []string{
 // that are built in.
 type Reader struct {
 	Live client.Reader
-	// Changed is rung when the schemas have changed, and everything is to be judged anew.
-	Changed *enqueue.Bell
+	// Changed are rung when the schemas have changed, and everything is to be judged anew.
+	Changed []*enqueue.Bell
 
 	current atomic.Pointer[crdschema.Library]
 }
@@ -80,7 +80,9 @@ func (r *Reader) SetupWithManager(mgr manager.Manager) error {
 		Complete(reconcile.Func(func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 			changed, err := r.Read(ctx)
 			if changed {
-				r.Changed.Ring(ctx, crd)
+				for _, bell := range r.Changed {
+					bell.Ring(ctx, crd)
+				}
 			}
 			return reconcile.Result{}, err
 		}))

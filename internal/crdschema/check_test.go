@@ -3,6 +3,7 @@
 package crdschema_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -127,6 +128,23 @@ func BenchmarkCheck(b *testing.B) {
 		}
 		if p := s.Check(m, crdschema.Options{}); len(p) > 0 {
 			b.Fatal(p)
+		}
+	}
+}
+
+// TestRuleThatCannotBeCompiled: the CRD of a later Flux may have a rule that calls what only a later API server knows. The other
+// rules count.
+func TestRuleThatCannotBeCompiled(t *testing.T) {
+	l, err := crdschema.Parse([]byte(`{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: buckets.source.toolkit.fluxcd.io},
+		spec: {group: source.toolkit.fluxcd.io, scope: Namespaced, names: {kind: Bucket, plural: buckets}, versions: [{name: v1, served: true, storage: true,
+		schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {count: {type: integer}},
+		x-kubernetes-validations: [{rule: self.count.ofTomorrow()}, {rule: self.count > 1, message: is too few}]}}}}}]}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for count, want := range map[string]string{"1": "[spec: is too few]", "2": "[]"} {
+		if got := fmt.Sprint(l.Of(kinds["Bucket"]).Check(object(t, "Bucket", "{count: "+count+"}"), crdschema.Options{})); got != want {
+			t.Errorf("count %s: %s, want %s", count, got, want)
 		}
 	}
 }

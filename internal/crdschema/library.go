@@ -67,9 +67,7 @@ func Of(crds []apiextensionsv1.CustomResourceDefinition) (*Library, error) {
 		if err == nil {
 			_, err = l.Add(&crds[i])
 		}
-		if errs = append(errs, err); err == nil {
-			parts = append(parts, string(raw))
-		}
+		errs, parts = append(errs, err), append(parts, string(raw)) // of one that cannot be read, some versions may count
 	}
 	if len(parts) > 0 {
 		l.ID = identity.Hash(16, parts...)

@@ -105,10 +105,16 @@ func (s *Schema) Check(object map[string]any, o Options) []Problem {
 	if rules := s.cel(); rules != nil && !o.Partial && !c.blocked {
 		c.rules = true
 		errs, _ := rules.Validate(context.Background(), nil, s.structural, object, nil, apiservercel.RuntimeCELCostBudget)
-		c.add(errs)
+		c.add(slices.DeleteFunc(errs, notCompiled))
 	}
 	slices.SortStableFunc(c.out, func(a, b Problem) int { return strings.Compare(a.Path, b.Path) })
 	return c.out
+}
+
+// notCompiled returns whether an error is of a rule that cannot be compiled. The API server has compiled it: it is a later one
+// than our libraries, and knows functions that they do not. Such a rule refuses nothing here.
+func notCompiled(e *field.Error) bool {
+	return strings.HasPrefix(e.Detail, "rule compile error: ") || strings.HasPrefix(e.Detail, "rule compiler initialization error: ")
 }
 
 // Refuses returns what the API server would refuse a new object for, in its own words; nil for nothing. It leaves out what Check

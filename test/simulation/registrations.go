@@ -140,9 +140,11 @@ func (w *World) wantedThere(c *cluster, work *workload) bool {
 	return w.some(c, func(r *cluster) bool { return w.knownThere(r, c, work) && w.wanted(r, work) })
 }
 
-// knownThere returns whether a registration has said that it is of a cluster, or has brought a workload there.
+// knownThere returns whether a registration has said that it is of a cluster, or has brought a workload there. What it has said counts as
+// long as it exists, or something that has it made again: whoever then deletes another one, which has its add-ons, unregisters the cluster.
 func (w *World) knownThere(r, c *cluster, work *workload) bool {
-	return r.said == string(c.uid()) || w.registrationOf(w.object(work.ownerUID)) == r
+	said := r.said == string(c.uid()) && (w.server.Get(r.registration()) != nil || w.server.Get(r.origin()) != nil)
+	return said || w.registrationOf(w.object(work.ownerUID)) == r
 }
 
 // registrationOf returns the registration of a Flux object, or nil.

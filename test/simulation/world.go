@@ -336,9 +336,22 @@ func (w *World) take(c *cluster, name string, k apiserver.Key, why string) {
 		if w.deleted[nested(o, "metadata", "uid")] {
 			work.unwanted, work.approved = true, true
 		}
+		work.approved = work.approved || w.leadsElsewhere(o)
 	}
 	w.say("  %s loses %s (of %s): %s", c.name, name, k, why)
 	w.lost(c, work, why)
+}
+
+// leadsElsewhere returns whether the registration of a Flux object has gone, or is of another cluster now: then all that it brought goes,
+// and no edit of a set is to blame.
+func (w *World) leadsElsewhere(o apiserver.Object) bool {
+	r := w.registrationOf(o)
+	if r == nil {
+		return false
+	}
+	reg := w.registered(r)
+	return reg == nil || reg.DeletionTimestamp != nil || reg.Status.ClusterUID != "" &&
+		string(reg.Status.ClusterUID) != nested(o, "metadata", "annotations", hubv1.ClusterUIDAnnotation)
 }
 
 // leave notes that a Flux object goes and leaves its workloads.

@@ -75,7 +75,7 @@ func drawFleet(dice *rand.Rand, number int) *drawnFleet {
 	for i := range 1 + dice.IntN(5) {
 		s := drawSet(dice, fmt.Sprintf("s%d", names[i]))
 		if s.namespace == "flux-system" && dice.IntN(3) == 0 {
-			s.dependsOn = ground.name // nobody else has its add-on: who loses all of them is never Ready, and nothing comes after it
+			s.dependsOn = ground.name // nobody else has its add-on
 		}
 		if i > 0 && dice.IntN(3) == 0 {
 			f.late = append(f.late, s)

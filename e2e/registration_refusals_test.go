@@ -179,6 +179,31 @@ func TestSetsSayWhatIsWrong(t *testing.T) {
 	if there.UID != hr.UID || there.Generation != hr.Generation {
 		t.Error("the typo touched what was delivered")
 	}
+	const prod = "clusterSelector: {matchLabels: {tier: prod}}"
+	apply(t, h.Client, set(prod+", dependsOn: [{name: later}]", strings.Replace(addon, "{chart: ", "{values: {a: 1}, chart: ", 1)))
+	soon(t, "a set that depends on one that does not exist says which", func() error {
+		if err := condition(ctx, h.Client, obj, hubv1.StalledCondition, metav1.ConditionTrue, hubv1.InvalidSpecReason); err != nil {
+			return err
+		}
+		if m := conditionOf(obj, hubv1.StalledCondition).Message; !strings.Contains(m, `there is no AddonSet "later" in this namespace`) {
+			return fmt.Errorf("message %q", m)
+		}
+		return nil
+	})
+	check(t, h.Client.Get(ctx, key, there))
+	if there.UID != hr.UID || there.Generation != hr.Generation {
+		t.Error("that touched what was delivered")
+	}
+	apply(t, h.Client, strings.Replace(set("clusterSelector: {matchLabels: {tier: gold}}", addon), "name: s,", "name: later,", 1))
+	soon(t, "it goes on when the other comes, though that is on none of its clusters", func() error {
+		if err := h.Client.Get(ctx, key, there); err != nil {
+			return err
+		}
+		if there.UID != hr.UID || there.Generation == hr.Generation {
+			return fmt.Errorf("it has generation %d still", there.Generation)
+		}
+		return nil
+	})
 	const crd, field = "helmreleases.helm.toolkit.fluxcd.io", "brandNew"
 	apply(t, h.Client, set("clusterSelector: {matchLabels: {tier: prod}}", strings.Replace(addon, "{chart: ", "{"+field+": true, chart: ", 1)))
 	soon(t, "a field that the installed CRD does not have stalls the set", func() error {

@@ -28,7 +28,8 @@ type AddonSetSpec struct {
 
 	// dependsOn lists sets of the same namespace. On a cluster that has both sets, the hub makes or changes the
 	// add-ons of this set only when all add-ons of the other have been Ready on its present revision. A set that is
-	// not on the cluster is ignored. Removal runs in reverse order.
+	// not on the cluster is ignored. If there is no such set at all, this one is Stalled until there is. Removal runs
+	// in reverse order.
 	// +optional
 	// +listType=map
 	// +listMapKey=name

@@ -180,6 +180,22 @@ func TestAssemble(t *testing.T) {
 			}},
 			"s: a\nt: b",
 		},
+		"AnotherSetThatHasLostAllItsAddons": {
+			assembly.Input{Deliveries: []assembly.Delivery{
+				with(delivery("s", object("a")), func(d *assembly.Delivery) { d.DependsOn = []string{"t"} }),
+				delivery("t", object("b")),
+				with(delivery("u", object("b")), func(d *assembly.Delivery) { d.Priority = 1 }),
+			}},
+			"s: a\nt: lost b: AddonSet flux-system/u delivers add-on \"b\": its priority is 1, and this set's is 0\nu: b",
+		},
+		"AnotherSetThatHasLostSomeOfThem": {
+			assembly.Input{Deliveries: []assembly.Delivery{
+				with(delivery("s", object("a")), func(d *assembly.Delivery) { d.DependsOn = []string{"t"} }),
+				delivery("t", object("b"), object("c")),
+				with(delivery("u", object("b")), func(d *assembly.Delivery) { d.Priority = 1 }),
+			}},
+			"s: a gate(waits for AddonSet \"t\", whose add-ons have not all been Ready yet)\nt: c\nt: lost b: AddonSet flux-system/u delivers add-on \"b\": its priority is 1, and this set's is 0\nu: b",
+		},
 		"AnotherSetThatIsComing": {
 			assembly.Input{Deliveries: []assembly.Delivery{with(delivery("s", object("a")), func(d *assembly.Delivery) { d.DependsOn, d.Pending = []string{"t"}, []string{"t"} })}},
 			"s: a gate(waits for AddonSet \"t\", which selects this cluster and is not on it yet)",

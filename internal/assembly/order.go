@@ -96,11 +96,19 @@ func (a *assembler) setGate(d *Delivery) string {
 		if slices.Contains(d.Pending, name) {
 			return fmt.Sprintf("waits for AddonSet %q, which selects this cluster and is not on it yet", name)
 		}
-		if other := a.set(d.Namespace, name); other != nil && !other.Ready {
+		if other := a.set(d.Namespace, name); other != nil && !other.Ready && !a.lostAll(other) {
 			return fmt.Sprintf("waits for AddonSet %q, whose add-ons have not all been Ready yet", name)
 		}
 	}
 	return ""
+}
+
+// lostAll returns whether other sets deliver all that a delivery would, so that it has nothing to be Ready with. To wait for those
+// sets instead could be to wait for each other: nobody has looked for cycles there.
+func (a *assembler) lostAll(d *Delivery) bool {
+	out := &a.out[slices.IndexFunc(a.in.Deliveries, func(o Delivery) bool { return o.Namespace == d.Namespace && o.Name == d.Name })]
+	others := len(out.Wanted) + len(out.HandedOver) + len(out.NotOwned)
+	return d.Result != nil && len(d.Result.Failed) == 0 && len(out.Lost) > 0 && others == 0
 }
 
 func (a *assembler) addonGate(d *Delivery, w *Wanted) string {

@@ -13,6 +13,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/expression"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
 	"github.com/chandler-hub/chandler/internal/merge"
+	"github.com/chandler-hub/chandler/internal/nearest"
 )
 
 // field returns the name of the field that holds an add-on's body, the body's kind, and the body; "" if there is not
@@ -195,7 +196,8 @@ func (c *compiler) addonOverlay(overlay, addon string, body *hubv1.AddonBody, pa
 	out := AddonOverlay{Exclude: exclude}
 	want, ok := c.kinds[addon]
 	if !ok {
-		c.fail(overlay, addon, "", "there is no add-on of that name in this set; it has %s", strings.Join(c.names(), ", "))
+		c.fail(overlay, addon, "", "there is no add-on of that name in this set%s; it has %s", nearest.Meant(addon, c.names()),
+			strings.Join(c.names(), ", "))
 		return out
 	}
 	name, kind, n := field(body)

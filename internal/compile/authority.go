@@ -56,10 +56,24 @@ func (c *compiler) overridable(in *hubv1.Addon, kind string) openPaths {
 				c.fail("", in.Name, "overridable", "%q cannot be opened: only the set may decide %s", (*in.Overridable)[i], strings.Join(never, "."))
 				break
 			}
+			if why := fluxspec.Lacks(kind, p, c.author); why != "" {
+				c.fail("", in.Name, "overridable", "%q %s", (*in.Overridable)[i], why+begins(kind, p))
+			}
 		}
 	}
 	open.variables = append(split(insertable[kind]), open.overrides...)
 	return open
+}
+
+// begins says how a path is meant that begins elsewhere.
+func begins(kind string, path []string) string {
+	switch {
+	case path[0] == Field(kind) && len(path) > 1:
+		return "; paths begin within it: write " + strings.Join(path[1:], ".")
+	case kind == fluxspec.HelmReleaseKind && len(path) == 1:
+		return "; one of the chart's values is opened as values." + path[0]
+	}
+	return ""
 }
 
 // MayOverride returns whether a cluster's override may change a path of the add-on's body.

@@ -173,6 +173,8 @@ type Error struct {
 	Message string
 	// Fact is the fact about the cluster that is not known yet, if that is all that is wrong; see package expression.
 	Fact string
+	// Absent is true if what it names is not there, and may still come: it may be in another repository.
+	Absent bool
 }
 
 func (e Error) Error() string {

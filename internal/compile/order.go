@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/chandler-hub/chandler/internal/fluxspec"
+	"github.com/chandler-hub/chandler/internal/nearest"
 )
 
 // dependencies rejects unknown names and cycles. Flux drops whole batches of events when its dependencies form a
@@ -21,8 +22,8 @@ func (c *compiler) dependencies() {
 				continue // Graph looks at other sets
 			}
 			if _, ok := c.kinds[d.Name]; !ok {
-				c.fail("", a.Name, "dependsOn", "there is no add-on %q in this set; it has %s. For one of another set, write its addonSet", d.Name,
-					strings.Join(c.names(), ", "))
+				c.fail("", a.Name, "dependsOn", "there is no add-on %q in this set%s; it has %s. For one of another set, write its addonSet", d.Name,
+					nearest.Meant(d.Name, c.names()), strings.Join(c.names(), ", "))
 				continue
 			}
 			needs[a.Name] = append(needs[a.Name], d.Name)

@@ -46,6 +46,25 @@ func (s *Schema) unknown(path string) string {
 	return out
 }
 
+// Lacks says that the names of a path, such as spec and interval, lead to no field; "" if they may lead to one.
+func (s *Schema) Lacks(path ...string) string {
+	node := s.structural
+	for i, name := range path {
+		p, ok := node.Properties[name]
+		switch {
+		case ok:
+			node = &p
+		case node.AdditionalProperties != nil && node.AdditionalProperties.Structural != nil:
+			node = node.AdditionalProperties.Structural
+		case node.XPreserveUnknownFields || node.AdditionalProperties != nil || node.Items != nil:
+			return ""
+		default:
+			return s.unknown(strings.Join(path[:i+1], "."))
+		}
+	}
+	return ""
+}
+
 func article(kind string) string {
 	if strings.ContainsAny(kind[:1], "AEIOU") {
 		return "an " + kind

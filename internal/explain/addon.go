@@ -274,6 +274,8 @@ func (e *explainer) setBefore(namespace, name string) Row {
 			r.State, r.Why = Pending, "the set selects the cluster, and is not on it yet"
 		case s.delivery.Status.ReadyRevision == s.delivery.Spec.RevisionName:
 			r.State, r.Why = hubv1.AddonReady, ""
+		case status.Reason(s.delivery, hubv1.ReadyCondition) == hubv1.AddonsLostReason:
+			r.Why = "it is ignored: other sets deliver all its add-ons here"
 		default:
 			r.State, r.Why = hubv1.AddonProgressing, "its add-ons have not all been Ready on its present revision"
 		}

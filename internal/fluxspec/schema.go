@@ -28,6 +28,21 @@ func gvk(kind string) schema.GroupVersionKind {
 	return sourcev1.GroupVersion.WithKind(kind)
 }
 
+// Lacks says that a path within a body leads to no field; "" if it may lead to one.
+func Lacks(kind string, path []string, author Author) string {
+	if kind == ManifestsKind {
+		if len(decode(kind, map[string]any{path[0]: nil})) == 0 {
+			return ""
+		}
+		return "is not a field of " + called(kind)
+	}
+	s := author.Schemas.Of(gvk(kind))
+	if s == nil {
+		return ""
+	}
+	return s.Lacks(append([]string{"spec"}, path...)...)
+}
+
 // checkSchema validates a body by the CRD of its Flux kind, as the API server will when the hub applies it. Fields that the hub fills
 // in may be missing, and in a partial body any. Helm values are left out: they may hold anything.
 func checkSchema(kind string, body map[string]any, author Author, partial bool) []Problem {

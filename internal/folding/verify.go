@@ -48,7 +48,7 @@ func (f *folder) verify(sets []*set) map[*member]string {
 func (f *folder) compile(s *set, others map[string]*hubv1.AddonSetSpec) *compile.Program {
 	program, err := compile.Compile(&s.object.Spec, f.author(s))
 	if err == nil {
-		err = compile.Graph(s.name, others)
+		_, err = compile.Split(compile.Graph(s.name, others)) // another set may be in another folder
 	}
 	if err == nil {
 		return program

@@ -21,6 +21,14 @@ func To(written string, names []string) string {
 	return best
 }
 
+// Meant returns a question to add to a message, such as "; did you mean web?"; "" if none is near.
+func Meant(written string, names []string) string {
+	if like := To(written, names); like != "" {
+		return "; did you mean " + like + "?"
+	}
+	return ""
+}
+
 // distance counts the letters to add, remove, change, or swap with their neighbour, to make one text of another.
 func distance(a, b string) int {
 	var before, row []int

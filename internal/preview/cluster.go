@@ -213,6 +213,7 @@ func (r *renderer) outcome(m *member, d *delivery, s *standing, o *assembly.Port
 				one.chart, _ = s.Object.Object["spec"].(map[string]any)
 			}
 		}
+		r.wanted.note(d.String(), one.Addon, one.Manifest, w.Shared)
 		out.Objects = append(out.Objects, one)
 	}
 	s.held(m, d, o, out)

@@ -28,7 +28,9 @@ type Fleet struct {
 	read func(namespace string, ref render.Ref) render.Document
 	pins map[string]*compile.Pins
 	// flux are the Flux objects of the files, whoever made them. Only a dump has those of the hub.
-	flux     []client.Object
+	flux []client.Object
+	// sources are the Flux sources of the files.
+	sources  []key
 	warnings []string
 }
 
@@ -68,6 +70,10 @@ func NewFleet(objects []Object, policy origin.Policy) (*Fleet, error) {
 		o := &objects[i]
 		if o.Flux != nil {
 			f.flux = append(f.flux, o.Flux)
+			continue
+		}
+		if o.Source {
+			f.sources = append(f.sources, o.key())
 			continue
 		}
 		if file, ok := seen[o.key()]; ok {
@@ -126,6 +132,9 @@ func (f *Fleet) take(o *Object, d *discovery) {
 func (f *Fleet) warn(format string, args ...any) {
 	f.warnings = append(f.warnings, oneLine(fmt.Sprintf(format, args...)))
 }
+
+// live returns whether the fleet has all that a hub has: then what is not in it is nowhere.
+func (f *Fleet) live() bool { return f.read != nil }
 
 // document returns a ConfigMap or Secret that a set of a namespace refers to.
 func (f *Fleet) document(namespace string, ref render.Ref) render.Document {

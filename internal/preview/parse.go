@@ -41,6 +41,8 @@ type Object struct {
 	Document *render.Document
 	// Flux is a HelmRelease or Kustomization, the hub's or somebody else's.
 	Flux client.Object
+	// Source is true for a Flux source. The hub does not read it, and add-ons refer to it.
+	Source bool
 }
 
 // String names the object in messages.

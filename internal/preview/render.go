@@ -25,7 +25,7 @@ func (c *compiled) String() string { return c.set.Namespace + "/" + c.set.Name }
 
 // Render returns what the hub would make of a fleet.
 func Render(f *Fleet, o Options) *Report {
-	r := &renderer{fleet: f, options: o, out: &Report{}, shared: map[key]bool{}}
+	r := &renderer{fleet: f, options: o, out: &Report{}, shared: map[key]bool{}, wanted: sources{}}
 	for _, text := range f.warnings {
 		r.warn("%s", text)
 	}
@@ -36,6 +36,7 @@ func Render(f *Fleet, o Options) *Report {
 	for _, m := range chosen {
 		r.cluster(m)
 	}
+	r.warnOfSources()
 	r.out.Errors, r.out.Warnings = r.errors.lines(), r.warnings.lines()
 	if o.Strict {
 		r.out.strictly()
@@ -51,6 +52,8 @@ type renderer struct {
 	all    []*hubv1.AddonSet
 	sets   []*compiled
 	shared map[key]bool
+	// wanted are the sources that add-ons refer to.
+	wanted sources
 	// twins are the registrations of each cluster; nil until somebody asks.
 	twins map[string][]hubv1.ClusterRegistration
 	// errors and warnings become those of the report.
@@ -89,6 +92,11 @@ func (r *renderer) compile() {
 		priority := compile.CheckPriority(&s.Spec, author)
 		r.refuse("AddonSet "+c.String(), priority)
 		graph := compile.Graph(s.Name, byNamespace[s.Namespace])
+		if !r.fleet.live() {
+			var absent compile.Errors
+			absent, graph = compile.Split(graph)
+			r.warnOfAbsent(c, absent)
+		}
 		r.refuse("AddonSet "+c.String(), graph)
 		_, strategy := rollout.New(s.Spec.Rollout)
 		r.refuse("AddonSet "+c.String(), strategy)
@@ -133,6 +141,7 @@ func (r *renderer) unused() {
 		}
 		r.warn("AddonSet %s selects no cluster (%s): %s", c, c.selector, r.whyNot(c))
 	}
+	r.dangling()
 }
 
 // maxWhy is how many clusters a message names.

@@ -71,9 +71,12 @@ func misnamed(u *unstructured.Unstructured) string {
 	return ""
 }
 
-// source checks a Flux source. The hub does not read it: Flux does.
+// source notes a Flux source, and checks it. The hub does not read it: Flux does.
 func (p *parser) source(u *unstructured.Unstructured) {
 	gk := u.GroupVersionKind().GroupKind()
+	if gk.Group == sourcev1.GroupVersion.Group && u.GetName() != "" {
+		p.objects = append(p.objects, Object{File: p.file, Kind: gk, Namespace: u.GetNamespace(), Name: u.GetName(), Source: true})
+	}
 	if gk.Group != sourcev1.GroupVersion.Group || !slices.Contains(fluxspec.SourceKinds, gk.Kind) {
 		return
 	}

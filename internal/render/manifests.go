@@ -5,6 +5,7 @@ package render
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
@@ -16,6 +17,8 @@ import (
 	"github.com/chandler-hub/chandler/internal/fluxspec"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/merge"
+	"github.com/chandler-hub/chandler/internal/nearest"
+	"github.com/chandler-hub/chandler/internal/status"
 )
 
 // mergeObjects merges the objects of a layer into those of the body, by their identity, and adds the others. It
@@ -156,6 +159,9 @@ func (r *renderer) manifestsFrom(sources []fluxspec.ManifestsSource) (from []any
 			return nil, nil, false, fmt.Errorf("manifestsFrom: %s %q is not in namespace %q; make it, or write optional: true", s.Kind, s.Name,
 				r.t.Namespace)
 		}
+		if s.Key != "" && doc.Found && !s.Optional && !slices.Contains(doc.Keys, s.Key) {
+			return nil, nil, false, fmt.Errorf("manifestsFrom: %s %q has no key %q; %s", s.Kind, s.Name, s.Key, hasKeys(doc.Keys, s.Key))
+		}
 		keys := doc.Keys
 		if s.Key != "" {
 			keys = []string{s.Key}
@@ -173,6 +179,14 @@ func (r *renderer) manifestsFrom(sources []fluxspec.ManifestsSource) (from []any
 		values["versions"] = versions
 	}
 	return from, values, crds, nil
+}
+
+// hasKeys says which keys a document has in place of one.
+func hasKeys(keys []string, meant string) string {
+	if len(keys) == 0 {
+		return "it has none"
+	}
+	return "it has " + status.List(keys, 3) + nearest.Meant(meant, keys)
 }
 
 // chartRepository returns the source of the hub's own chart. The hub updates it in place: the hub's address is not

@@ -29,9 +29,9 @@ func TestWaitsForFacts(t *testing.T) {
 		"Variable": {rest: "variables: {count: << cluster.nodes >>}\naddons: [{name: x, helmRelease: {" + release + "{a: << vars.count >>}}}, {name: z, helmRelease: {" + release + "{}}}]", want: "waits made"},
 		"SomethingElse": {rest: "addons: [{name: x, helmRelease: {" + release + "{a: << cluster.nodes >>, b: << cluster.labels.x >>}}}, {name: z, helmRelease: {" + release + "{}}}]",
 			want: "fails made"},
-		"OwnerAsksForIt": {rest: "variables: {big: false}\naddons: [{name: x, overridable: [helmRelease.values], helmRelease: {" + release + "{a: << vars.big && cluster.nodes > 3 >>}}}, " +
+		"OwnerAsksForIt": {rest: "variables: {big: false}\naddons: [{name: x, overridable: [values], helmRelease: {" + release + "{a: << vars.big && cluster.nodes > 3 >>}}}, " +
 			"{name: z, helmRelease: {" + release + "{}}}]", vars: "big: true", want: "waits made"},
-		"OwnerSaysItselfInstead": {rest: "variables: {count: << cluster.nodes >>}\naddons: [{name: x, overridable: [helmRelease.values], helmRelease: {" + release + "{a: << vars.count >>}}}, " +
+		"OwnerSaysItselfInstead": {rest: "variables: {count: << cluster.nodes >>}\naddons: [{name: x, overridable: [values], helmRelease: {" + release + "{a: << vars.count >>}}}, " +
 			"{name: z, helmRelease: {" + release + "{}}}]", vars: "count: 3", want: "made made"},
 		"Overlay": {rest: "addons: [{name: x, helmRelease: {" + release + "{}}}, {name: z, helmRelease: {" + release + "{}}}]\n" +
 			"overlays: [{name: o, when: << cluster.nodes > 3 >>, addons: [{name: x, helmRelease: {values: {a: 1}}}]}]", want: "waits made"},

@@ -56,6 +56,7 @@ func newCommand() *cobra.Command {
 	root.AddCommand(exportCommand())
 	root.AddCommand(registerCommand())
 	root.AddCommand(unregisterCommand())
+	root.AddCommand(uiCommand())
 	root.AddCommand(versionCommand())
 	return root
 }

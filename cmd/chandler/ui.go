@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+
+	"github.com/chandler-hub/chandler/internal/hubconfig"
+	"github.com/chandler-hub/chandler/internal/live"
+	"github.com/chandler-hub/chandler/internal/ui"
+)
+
+// uiOptions are the flags of `chandler ui`.
+type uiOptions struct {
+	flags        *genericclioptions.ConfigFlags
+	hubNamespace string
+	port         uint16
+	noOpen       bool
+	reader       live.Reader
+}
+
+func uiCommand() *cobra.Command {
+	o := &uiOptions{flags: genericclioptions.NewConfigFlags(true)}
+	o.flags.ClusterName, o.flags.CacheDir = nil, nil // as in `chandler explain`
+	cmd := &cobra.Command{
+		Use:   "ui",
+		Short: "Show the fleet as a page in a browser",
+		Long: `Serves a page about the fleet, and opens it in a browser: clusters and add-ons, what fails and why, one cluster's
+story, one add-on's. It runs on this machine until Ctrl-C, listens on the loopback interface alone, and reads with your kubeconfig and
+your rights. It never reads a Secret. The address that it prints has a token: whoever has it can see what you can see, as long as the command runs.`,
+		Example: `  chandler ui
+  chandler ui --no-open --port 8111
+  chandler ui -n team-a`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
+	}
+	f := cmd.Flags()
+	o.flags.AddFlags(f)
+	o.reader.Hub.AddIdentityFlags(f, hubconfig.DefaultNamespace)
+	f.StringVar(&o.hubNamespace, "hub-namespace", hubconfig.DefaultNamespace,
+		"the hub's namespace, where the hub publishes its flags in a ConfigMap")
+	f.Uint16Var(&o.port, "port", 0, "the port to listen on (default: any that is free)")
+	f.BoolVar(&o.noOpen, "no-open", false, "print the address, and open no browser")
+	return cmd
+}
+
+func (o *uiOptions) run(cmd *cobra.Command) error {
+	ctx := cmd.Context()
+	config, err := o.flags.ToRESTConfig()
+	if err != nil {
+		return fmt.Errorf("find the hub: %w", err)
+	}
+	config = ui.Restrict(config)
+	if o.reader.Client, err = live.Connect(config); err != nil {
+		return err
+	}
+	if err := o.reader.Ask(ctx, o.hubNamespace, cmd.Flags()); err != nil {
+		return err
+	}
+	var listen net.ListenConfig
+	listener, err := listen.Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(int(o.port))))
+	if err != nil {
+		return fmt.Errorf("listen on the loopback interface: %w", err)
+	}
+	defer listener.Close()
+	sayLine(cmd.ErrOrStderr(), "Reading the fleet from %s …", config.Host)
+	fleet, err := ui.NewWatch(ctx, config, o.reader.Client, *o.flags.Namespace)
+	if err != nil {
+		return err
+	}
+	server := ui.New(ui.Options{Fleet: fleet, Reader: &o.reader, Address: listener.Addr().String(), Hub: config.Host, Now: time.Now})
+	if _, err := fmt.Fprintln(cmd.OutOrStdout(), server.URL()); err != nil {
+		return err
+	}
+	if !o.noOpen {
+		if err := openBrowser(ctx, server.Ticket()); err != nil {
+			sayLine(cmd.ErrOrStderr(), "No browser was opened (%s): open the address above.", err)
+		}
+	}
+	sayLine(cmd.ErrOrStderr(), "Ctrl-C ends it.")
+	return server.Serve(ctx, listener)
+}
+
+// openBrowser opens an address in the browser of this person. It does not wait for it.
+func openBrowser(ctx context.Context, url string) error {
+	name, args := "xdg-open", []string{url}
+	switch runtime.GOOS {
+	case "darwin":
+		name = "open"
+	case "windows":
+		name, args = "rundll32", []string{"url.dll,FileProtocolHandler", url}
+	}
+	c := exec.CommandContext(context.WithoutCancel(ctx), name, args...) // a browser outlives the command
+	if err := c.Start(); err != nil {
+		return err
+	}
+	go func() { _ = c.Wait() }() // whether it worked is for everybody to see
+	return nil
+}

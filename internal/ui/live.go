@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ui
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+const (
+	// settle is how long a stream waits for more changes before it looks.
+	settle = 200 * time.Millisecond
+	// costly is how long it waits at least between two looks that ask the hub anew.
+	costly = 1200 * time.Millisecond
+	// tick is how often it looks though nothing has changed: times go on.
+	tick = 10 * time.Second
+)
+
+// recorder keeps a fragment of a page.
+type recorder struct {
+	header http.Header
+	code   int
+	body   bytes.Buffer
+}
+
+func (r *recorder) Header() http.Header         { return r.header }
+func (r *recorder) WriteHeader(code int)        { r.code = code }
+func (r *recorder) Write(p []byte) (int, error) { return r.body.Write(p) }
+
+// live sends the part of a page that changes, whenever it has changed. The address of the page is its parameter; only a page that can be
+// got can be followed.
+func (s *Server) live(w http.ResponseWriter, r *http.Request) {
+	at, err := url.ParseRequestURI(r.URL.Query().Get("at"))
+	if err != nil || at.IsAbs() || at.Host != "" || strings.HasPrefix(at.Path, "//") {
+		s.deny(w, http.StatusBadRequest, "There is no such page.")
+		return
+	}
+	page := r.Clone(context.WithValue(r.Context(), streaming{}, true))
+	page.URL, page.RequestURI, page.Method = at, at.RequestURI(), http.MethodGet
+	w.Header().Set("Content-Type", "text/event-stream")
+	stream := http.NewResponseController(w)
+	var last [sha256.Size]byte
+	wait := settle
+	if at.Path != "/" {
+		wait = costly
+	}
+	for {
+		changed := s.Fleet.Changed()
+		s.Fleet.Index() // from now on a change closes the channel
+		out := &recorder{header: http.Header{}}
+		s.pages.ServeHTTP(out, page.Clone(page.Context()))
+		if sum := sha256.Sum256(out.body.Bytes()); sum != last {
+			last = sum
+			if send(w, out.body.String()) != nil || stream.Flush() != nil {
+				return
+			}
+		}
+		if !pause(r.Context(), nil, wait) || !pause(r.Context(), changed, tick) {
+			return
+		}
+	}
+}
+
+// pause waits for a change, or for a time; it returns false if nobody listens any more.
+func pause(ctx context.Context, changed <-chan struct{}, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-changed:
+	case <-timer.C:
+	}
+	return true
+}
+
+// send sends a fragment as one event.
+func send(w http.ResponseWriter, fragment string) error {
+	fragment = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(fragment)
+	_, err := fmt.Fprintf(w, "event: view\ndata: %s\n\n", strings.ReplaceAll(fragment, "\n", "\ndata: "))
+	return err
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Swaps the part of the page that changes when the server sends it anew. Without this file, a reload does the same.
+"use strict";
+(() => {
+  const live = document.getElementById("live");
+  const connection = document.getElementById("connection");
+  if (!live || !window.EventSource) return;
+
+  // An element is found again by its id, or by its kind and address and which of those it is.
+  const kin = (e) => e.id ? [document.getElementById(e.id)] :
+    [...live.querySelectorAll(e.tagName)].filter((o) =>
+      o.getAttribute("href") === e.getAttribute("href") && o.getAttribute("aria-label") === e.getAttribute("aria-label"));
+  const scrolls = () => [...live.querySelectorAll(".scroll")].map((e) => e.scrollLeft);
+
+  let waiting = null;
+  const swap = (html) => {
+    const selection = window.getSelection();
+    if (selection && !selection.isCollapsed && live.contains(selection.anchorNode)) {
+      waiting = html; // somebody is about to copy something
+      return;
+    }
+    waiting = null;
+    const active = live.contains(document.activeElement) ? document.activeElement : null;
+    const nth = active ? kin(active).indexOf(active) : -1;
+    const places = scrolls();
+    live.replaceChildren(...new DOMParser().parseFromString(html, "text/html").body.childNodes);
+    [...live.querySelectorAll(".scroll")].forEach((e, i) => { e.scrollLeft = places[i] || 0; });
+    if (active) {
+      const same = kin(active);
+      const next = same[nth] || same[0] || document.getElementById("main");
+      if (next) next.focus({ preventScroll: true });
+    }
+    countdown();
+  };
+
+  const countdown = () => {
+    for (const e of document.querySelectorAll("time[data-until]")) {
+      const left = Math.max(0, Math.round((Date.parse(e.dateTime) - Date.now()) / 1000));
+      const h = Math.floor(left / 3600), m = Math.floor(left / 60) % 60, s = left % 60;
+      e.textContent = (h ? h + "h" : "") + (h || m ? m + "m" : "") + s + "s";
+    }
+  };
+  setInterval(countdown, 1000);
+  countdown();
+  document.addEventListener("selectionchange", () => { if (waiting !== null && window.getSelection().isCollapsed) swap(waiting); });
+
+  const source = new EventSource("/live?at=" + encodeURIComponent(location.pathname + location.search));
+  source.addEventListener("view", (event) => swap(event.data));
+  source.onopen = () => { connection.textContent = "live"; connection.className = "on"; };
+  source.onerror = () => { connection.textContent = "not connected: what you see may be old"; connection.className = "off"; };
+  window.addEventListener("pagehide", () => source.close());
+
+  // "/" goes to the search, as on many pages.
+  document.addEventListener("keydown", (event) => {
+    const search = document.getElementById("search");
+    if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || !search) return;
+    if (/^(INPUT|TEXTAREA|SELECT)$/.test(document.activeElement.tagName)) return;
+    event.preventDefault();
+    search.focus();
+    search.select();
+  });
+})();

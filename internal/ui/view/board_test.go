@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package view_test
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/chandler-hub/chandler/internal/ui/uitest"
+	"github.com/chandler-hub/chandler/internal/ui/view"
+)
+
+func board(t *testing.T, f *view.Fleet, query string) *view.Board {
+	t.Helper()
+	v, err := url.ParseQuery(query)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return view.NewIndex(f).Board(view.ParseQuery("/", v))
+}
+
+// TestAPageHoldsAScreenful: however large the fleet, and whatever is asked.
+func TestAPageHoldsAScreenful(t *testing.T) {
+	f := uitest.Fleet(1000, 10)
+	for _, query := range []string{"", "page=20", "page=9999", "page=-1", "page=x", "group=" + "chandler.dev%2Fname", "state=ready", "q=cluster"} {
+		b := board(t, f, query)
+		if n := len(b.Rows) + len(b.Groups); n == 0 || n > 50 {
+			t.Errorf("%q shows %d rows", query, n)
+		}
+		if len(b.Columns) > 12 {
+			t.Errorf("%q shows %d columns", query, len(b.Columns))
+		}
+	}
+}
+
+func TestTheWorstComesFirst(t *testing.T) {
+	b := board(t, uitest.Fleet(300, 10), "")
+	last := view.Failed
+	for _, r := range b.Rows {
+		if r.Class < last {
+			t.Errorf("%s is %s, after a cluster that is %s", r.Name, r.Class, last)
+		}
+		last = r.Class
+	}
+	if b.Rows[0].Class != view.Failed || !strings.Contains(b.Rows[0].Why, "UpgradeFailed") {
+		t.Errorf("first: %+v", b.Rows[0])
+	}
+}
+
+// TestFilters: each leaves out what it should, and the totals go on counting the other states.
+func TestFilters(t *testing.T) {
+	f := uitest.Fleet(300, 10)
+	for query, want := range map[string]func(view.Row) bool{
+		"state=failed":                   func(r view.Row) bool { return r.Class == view.Failed },
+		"state=trouble":                  func(r view.Row) bool { return r.State == "Unreachable" },
+		"q=CLUSTER-001":                  func(r view.Row) bool { return strings.HasPrefix(r.Name, "cluster-001") },
+		"q=deadline+exceeded":            func(r view.Row) bool { return r.Class == view.Failed },
+		"q=tenants-3%2F":                 func(r view.Row) bool { return r.Namespace == "tenants-3" },
+		"addon=cilium&version=1.16.0":    func(r view.Row) bool { return r.Class == view.Failed },
+		"set=flux-system%2Fcert-manager": func(r view.Row) bool { return len(r.Cells) == 1 },
+	} {
+		b := board(t, f, query)
+		if len(b.Rows) == 0 {
+			t.Errorf("%s shows nothing", query)
+		}
+		for _, r := range b.Rows {
+			if !want(r) {
+				t.Errorf("%s shows %+v", query, r)
+			}
+		}
+	}
+	if b := board(t, f, "state=failed"); b.All != 300 || len(b.Totals) < 4 {
+		t.Errorf("the totals are %+v of %d", b.Totals, b.All)
+	}
+	if b := board(t, f, "labels=env%3Dprod,region!%3Deu-west"); b.All == 0 || b.All >= 100 {
+		t.Errorf("%d clusters have the labels", b.All)
+	}
+	if b := board(t, f, "labels=%3D%3Dx"); b.Problem == "" || b.All != 300 {
+		t.Errorf("labels that are not understood: %q, %d clusters", b.Problem, b.All)
+	}
+}
+
+// TestGroups: each leads to its clusters, also that of the clusters without the label.
+func TestGroups(t *testing.T) {
+	f := uitest.Fleet(300, 10)
+	b := board(t, f, "group=env&labels=region%3Deu-west")
+	if len(b.Groups) != 4 {
+		t.Fatalf("%d groups", len(b.Groups))
+	}
+	sum := 0
+	for _, g := range b.Groups {
+		sum += g.N
+		to, err := url.Parse(g.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if there := board(t, f, to.RawQuery); there.All != g.N || there.Query.Group != "" {
+			t.Errorf("group %q has %d clusters, and its page %s %d", g.Value, g.N, g.URL, there.All)
+		}
+	}
+	if sum != b.All {
+		t.Errorf("the groups have %d clusters, and there are %d", sum, b.All)
+	}
+}
+
+// TestBars: what is there is seen, and the parts fill the bar and no more.
+func TestBars(t *testing.T) {
+	b := board(t, uitest.Fleet(1000, 10), "")
+	for _, s := range b.Sets {
+		end := 0
+		for _, p := range s.Bar.Parts {
+			if p.Width < 5 || p.X != end {
+				t.Errorf("%s: %+v", s.Name, s.Bar.Parts)
+			}
+			end = p.X + p.Width
+		}
+		if end < 980 || end > 1000 || !strings.Contains(s.Bar.Text, "Ready") {
+			t.Errorf("%s ends at %d: %s", s.Name, end, s.Bar.Text)
+		}
+	}
+}
+
+// TestWhatMayNotBeRead: without registrations, or without deliveries, the page shows the rest.
+func TestWhatMayNotBeRead(t *testing.T) {
+	f := uitest.Fleet(20, 2)
+	if b := board(t, &view.Fleet{Deliveries: f.Deliveries}, ""); len(b.Rows) != 20 || b.Rows[1].State != "NoRegistration" {
+		t.Errorf("%+v", b.Rows)
+	}
+	if b := board(t, &view.Fleet{Registrations: f.Registrations, Sets: f.Sets}, ""); len(b.Rows) != 20 || len(b.Columns) != 0 {
+		t.Errorf("%+v", b.Rows)
+	}
+	if b := board(t, &view.Fleet{}, "group=x"); len(b.Rows)+len(b.Groups) != 0 {
+		t.Errorf("%+v", b)
+	}
+}
+
+func BenchmarkBoard(b *testing.B) {
+	f := uitest.Fleet(5000, 10)
+	b.Run("Index", func(b *testing.B) {
+		for b.Loop() {
+			view.NewIndex(f)
+		}
+	})
+	x := view.NewIndex(f)
+	for _, name := range []string{"", "group=env", "q=cluster-1"} {
+		v, _ := url.ParseQuery(name)
+		b.Run("Page/"+name, func(b *testing.B) {
+			for b.Loop() {
+				x.Board(view.ParseQuery("/", v))
+			}
+		})
+	}
+}

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package view makes the views of `chandler ui`: what is known of a fleet goes in, and what a page shows comes out. It counts, groups,
+// filters and pages, so that a page of 50,000 add-ons holds a screenful of them. It is pure: package ui reads and serves.
+package view
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/excerpt"
+	"github.com/chandler-hub/chandler/internal/status"
+)
+
+// Fleet is what is known of a hub. Nothing in it is changed.
+type Fleet struct {
+	Registrations []*hubv1.ClusterRegistration
+	Sets          []*hubv1.AddonSet
+	Deliveries    []*hubv1.AddonDelivery
+	// Notes say what could not be read.
+	Notes []string
+}
+
+// Class is how good or bad a state is. The smaller, the worse.
+type Class int
+
+// The classes.
+const (
+	Failed Class = iota
+	Trouble
+	Busy
+	Paused
+	Ready
+	Off
+)
+
+// Classes are all of them, the worst first.
+var Classes = []Class{Failed, Trouble, Busy, Paused, Ready, Off}
+
+var classes = [...]struct{ name, word, sign string }{
+	Failed:  {"failed", "failed", "✗"},
+	Trouble: {"trouble", "need a look", "!"},
+	Busy:    {"busy", "on their way", "…"},
+	Paused:  {"paused", "paused", "‖"},
+	Ready:   {"ready", "Ready", "✓"},
+	Off:     {"off", "have nothing", "–"},
+}
+
+// String is its name in addresses and in style sheets.
+func (c Class) String() string { return classes[c].name }
+
+// Word is how people call clusters or add-ons of the class.
+func (c Class) Word() string { return classes[c].word }
+
+// Sign stands beside the word, so that colour is never alone.
+func (c Class) Sign() string { return classes[c].sign }
+
+// ClassOf returns the class of an add-on's state.
+func ClassOf(s hubv1.AddonState) Class {
+	switch s {
+	case hubv1.AddonFailed:
+		return Failed
+	case hubv1.AddonProgressing, hubv1.AddonWaitingForDependency, hubv1.AddonWaitingForCluster, hubv1.AddonWaitingForNodes,
+		hubv1.AddonRemoving, "Pending", "":
+		return Busy
+	case hubv1.AddonPaused, hubv1.AddonSuspended:
+		return Paused
+	case hubv1.AddonReady:
+		return Ready
+	case hubv1.AddonExcluded, hubv1.AddonLostTo, hubv1.AddonOrphaned, "NotSelected", "NotHere":
+		return Off
+	}
+	return Trouble
+}
+
+// Index is a fleet in the order in which pages show it.
+type Index struct {
+	*Fleet
+	clusters []*cluster
+	byKey    map[types.NamespacedName]*cluster
+	sets     map[types.NamespacedName]*hubv1.AddonSet
+	// labels are the label keys of the registrations.
+	labels []string
+}
+
+// cluster is one cluster with all that is delivered to it.
+type cluster struct {
+	key types.NamespacedName
+	// reg is nil if it does not exist, or may not be read.
+	reg   *hubv1.ClusterRegistration
+	cells []cell
+	class Class
+	word  string
+	why   string
+}
+
+// cell is one add-on of one set on one cluster.
+type cell struct {
+	*hubv1.AddonStatus
+	delivery *hubv1.AddonDelivery
+}
+
+// NewIndex puts a fleet in order.
+func NewIndex(f *Fleet) *Index {
+	x := &Index{Fleet: f, byKey: make(map[types.NamespacedName]*cluster, len(f.Registrations)),
+		sets: map[types.NamespacedName]*hubv1.AddonSet{}}
+	keys := map[string]bool{}
+	for _, reg := range f.Registrations {
+		x.at(types.NamespacedName{Namespace: reg.Namespace, Name: reg.Name}).reg = reg
+		for k := range reg.Labels {
+			keys[k] = true
+		}
+	}
+	for k := range keys {
+		x.labels = append(x.labels, k)
+	}
+	slices.Sort(x.labels)
+	for _, d := range f.Deliveries {
+		c := x.at(d.Spec.RegistrationRef.Key())
+		for i := range d.Status.Addons {
+			c.cells = append(c.cells, cell{&d.Status.Addons[i], d})
+		}
+	}
+	for _, s := range f.Sets {
+		x.sets[types.NamespacedName{Namespace: s.Namespace, Name: s.Name}] = s
+	}
+	for _, c := range x.clusters {
+		slices.SortFunc(c.cells, func(a, b cell) int {
+			return cmp.Or(cmp.Compare(ClassOf(a.State), ClassOf(b.State)), cmp.Compare(a.Name, b.Name),
+				cmp.Compare(a.delivery.Namespace, b.delivery.Namespace))
+		})
+		c.judge()
+	}
+	slices.SortFunc(x.clusters, func(a, b *cluster) int { return cmp.Or(cmp.Compare(a.class, b.class), compareKeys(a.key, b.key)) })
+	return x
+}
+
+func compareKeys(a, b types.NamespacedName) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+}
+
+func (x *Index) at(key types.NamespacedName) *cluster {
+	c := x.byKey[key]
+	if c == nil {
+		c = &cluster{key: key}
+		x.byKey[key] = c
+		x.clusters = append(x.clusters, c)
+	}
+	return c
+}
+
+// judge says how a cluster stands, by the worst that is known of it.
+func (c *cluster) judge() {
+	say := func(class Class, word, why string) {
+		c.class, c.word, c.why = class, word, excerpt.Cut(excerpt.Line(why), maxWhy)
+	}
+	worst := Off
+	var of cell
+	if len(c.cells) > 0 {
+		of = c.cells[0] // sorted
+		worst = ClassOf(of.State)
+	}
+	switch {
+	case worst == Failed:
+		say(Failed, "Failed", of.Name+": "+of.Message)
+		return
+	case c.reg == nil:
+		say(Trouble, "NoRegistration", "there is no ClusterRegistration of this name, or you may not see it")
+		return
+	}
+	ready := status.Find(c.reg, hubv1.ReadyCondition)
+	switch {
+	case c.reg.DeletionTimestamp != nil:
+		say(Busy, "Leaving", reasonOf(c.reg, hubv1.UnregisteringCondition))
+	case status.Find(c.reg, hubv1.StalledCondition) != nil:
+		say(Failed, "Stalled", reasonOf(c.reg, hubv1.StalledCondition))
+	case worst == Trouble && of.State != hubv1.AddonUnreachable:
+		say(Trouble, string(of.State), of.Name+": "+of.Message)
+	case !status.Online(c.reg) && status.Find(c.reg, hubv1.ReachableCondition) != nil:
+		say(Trouble, "Unreachable", reasonOf(c.reg, hubv1.ReachableCondition))
+	case worst == Trouble, worst == Busy:
+		say(worst, string(cmp.Or(of.State, "Pending")), of.Name+": "+of.Message)
+	case status.IsTrue(c.reg, hubv1.SuspendedCondition):
+		say(Paused, "Paused", reasonOf(c.reg, hubv1.SuspendedCondition))
+	case worst == Paused:
+		say(Paused, string(of.State), of.Name+": "+of.Message)
+	case worst == Ready && (ready == nil || ready.Status == "True"):
+		say(Ready, "Ready", "")
+	case ready == nil:
+		say(Busy, "Pending", "the hub has not looked at it yet")
+	case ready.Status == "True", ready.Reason == hubv1.NoAddonSetReason:
+		say(Off, "NoAddons", ready.Message)
+	default:
+		say(Busy, cmp.Or(ready.Reason, "NotReady"), ready.Message)
+	}
+}
+
+// maxWhy is how much of a message a table shows.
+const maxWhy = 240
+
+func reasonOf(o status.Object, condition string) string {
+	c := status.Find(o, condition)
+	if c == nil {
+		return ""
+	}
+	if c.Message == "" {
+		return c.Reason
+	}
+	return c.Reason + ": " + c.Message
+}
+
+// Time is a moment for people: how long ago it was, and exactly when.
+type Time struct {
+	At  time.Time
+	Now time.Time
+}
+
+// TimeOf returns nil for no time.
+func TimeOf(at *time.Time, now time.Time) *Time {
+	if at == nil || at.IsZero() {
+		return nil
+	}
+	return &Time{At: *at, Now: now}
+}

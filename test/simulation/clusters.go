@@ -68,6 +68,8 @@ type workload struct {
 	into string
 	// unwanted is true when nobody wanted it at some time since it was last quiet.
 	unwanted bool
+	// through is the registration that it was taken away through: the guard counts those, wherever they lead.
+	through string
 	// missed is true if somebody wanted it at some time while it existed: then it is no loss if it goes.
 	missed bool
 	// approved is true when somebody has approved that it goes, or is reinstalled.

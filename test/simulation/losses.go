@@ -3,6 +3,7 @@
 package simulation
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -26,7 +27,7 @@ func (w *World) lost(c *cluster, work *workload, why string) {
 	}
 	uid, _ := nested(w.server.Get(keyOf("AddonSet", namespace, name)), "metadata", "uid").(string)
 	now := w.clock.Now()
-	w.losses = append(w.losses, loss{at: now, cluster: c.name, set: work.set, setUID: uid, addon: work.addon})
+	w.losses = append(w.losses, loss{at: now, cluster: cmp.Or(work.through, c.name), set: work.set, setUID: uid, addon: work.addon})
 	clusters := map[string]bool{}
 	for _, l := range w.losses {
 		same := l.setUID == uid && l.set == work.set && l.addon == work.addon || w.movedFrom(work, l)

@@ -171,7 +171,7 @@ func (w *World) leadBack() {
 	for _, c := range w.clusters {
 		switch to := w.there(c); {
 		case w.server.Get(c.registration()) == nil || to == c || !to.gone && !c.gone && w.server.Get(to.secret()) != nil:
-		case c.twin != nil:
+		case c.twin != nil || c.gone:
 			w.remove(c.registration())
 		default:
 			w.repoint(c, c)

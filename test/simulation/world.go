@@ -332,6 +332,7 @@ func (w *World) take(c *cluster, name string, k apiserver.Key, why string) {
 		w.checkRightsLast(c, work)
 	}
 	if o := w.server.Get(k); o != nil {
+		work.through = registrationIn(o)
 		work.set = setNameOf(o) // whose guard lets it go: it may have come from another set, and not have been applied since
 		if w.deleted[nested(o, "metadata", "uid")] {
 			work.unwanted, work.approved = true, true

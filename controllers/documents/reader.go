@@ -6,6 +6,7 @@ package documents
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -109,7 +110,7 @@ func (d *Reader) ReadersOf(kind string) func(context.Context, client.Object) []r
 	}
 }
 
-// Read returns a document. Of a Secret it returns the names of its keys, and not their values.
+// Read returns a document. Of a Secret it returns the names of its keys and of the objects that they hold, and not their values.
 func (d *Reader) Read(ctx context.Context, from From, reader types.NamespacedName, namespace string,
 	ref render.Ref) (render.Document, error) {
 	at := place{namespace, ref}
@@ -146,6 +147,7 @@ func load(ctx context.Context, live client.Reader, at place) (render.Document, s
 			doc.Keys, doc.CRDs = append(doc.Keys, k), doc.CRDs || render.HoldsCRD(string(v))
 		}
 		slices.Sort(doc.Keys)
+		doc.Objects = render.Held(maps.All(s.Data))
 		return doc, s.ResourceVersion, nil
 	}
 	m := &corev1.ConfigMap{}

@@ -3,6 +3,7 @@
 package diff
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"strings"
@@ -78,14 +79,29 @@ func manifests(doc map[string]any) {
 	delete(doc, "valuesFrom")
 	objects := map[string]any{}
 	list, _ := values["objects"].([]any)
+	groups := map[string]map[string]bool{}
+	read := make([]map[string]any, len(list))
 	for n, x := range list {
 		text, _ := x.(string)
-		var o map[string]any
-		if yaml.Unmarshal([]byte(text), &o) != nil || o == nil {
+		if yaml.Unmarshal([]byte(text), &read[n]) != nil || read[n] == nil {
 			objects[fmt.Sprint(n)] = text
 			continue
 		}
-		objects[nameOf(o)] = o
+		name := nameOf(read[n])
+		if groups[name] == nil {
+			groups[name] = map[string]bool{}
+		}
+		groups[name][groupOf(read[n])] = true
+	}
+	for _, o := range read {
+		if o == nil {
+			continue
+		}
+		name := nameOf(o)
+		if len(groups[name]) > 1 { // two kinds of the same name
+			name += " of " + cmp.Or(groupOf(o), "v1")
+		}
+		objects[name] = o
 	}
 	if len(objects) > 0 {
 		doc[objectsField] = objects
@@ -93,6 +109,15 @@ func manifests(doc map[string]any) {
 	if versions, ok := values["versions"].(map[string]any); ok {
 		doc[contentsField] = versions
 	}
+}
+
+func groupOf(o map[string]any) string {
+	apiVersion, _ := o["apiVersion"].(string)
+	group, _, ok := strings.Cut(apiVersion, "/")
+	if !ok {
+		return ""
+	}
+	return group
 }
 
 // nameOf names an object of a manifest.

@@ -294,5 +294,8 @@ func isClusterScoped(apiVersion, kind string) bool {
 	if !found {
 		group = "" // apiVersion is v1
 	}
-	return slices.Contains(clusterScoped[group], kind)
+	return IsClusterScoped(group, kind)
 }
+
+// IsClusterScoped returns whether objects of a kind of Kubernetes itself are in no namespace.
+func IsClusterScoped(group, kind string) bool { return slices.Contains(clusterScoped[group], kind) }

@@ -4,6 +4,7 @@ package live
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 
@@ -61,7 +62,7 @@ func (g *gatherer) configMap(name types.NamespacedName) (render.Document, error)
 	return doc, nil
 }
 
-// secret keeps nothing of the Secret's content.
+// secret keeps nothing of the Secret's content but which objects it holds.
 func (g *gatherer) secret(name types.NamespacedName) (render.Document, error) {
 	s := &corev1.Secret{}
 	if err := g.Client.Get(g.ctx, name, s); err != nil {
@@ -72,5 +73,6 @@ func (g *gatherer) secret(name types.NamespacedName) (render.Document, error) {
 		doc.Keys, doc.CRDs = append(doc.Keys, k), doc.CRDs || crd.Match(v)
 	}
 	slices.Sort(doc.Keys)
+	doc.Objects = render.Held(maps.All(s.Data))
 	return doc, nil
 }

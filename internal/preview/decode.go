@@ -186,7 +186,7 @@ func secret(u *unstructured.Unstructured) (*render.Document, *unstructured.Unstr
 	if problems := metadata(u); len(problems) > 0 {
 		return nil, nil, problems
 	}
-	d := &render.Document{Found: true, Version: "preview"}
+	d := &render.Document{Found: true, Version: "preview", Objects: map[string][]render.ObjectID{}}
 	keys := map[string]bool{}
 	for _, field := range []string{"data", "stringData"} {
 		m, _ := u.Object[field].(map[string]any)
@@ -196,6 +196,9 @@ func secret(u *unstructured.Unstructured) (*render.Document, *unstructured.Unstr
 				text = string(raw)
 			}
 			keys[k], d.CRDs = true, d.CRDs || render.HoldsCRD(text)
+			if ids := render.Identities(text); len(ids) > 0 {
+				d.Objects[k] = ids
+			}
 		}
 	}
 	d.Keys = slices.Sorted(maps.Keys(keys))

@@ -3,6 +3,8 @@
 package render
 
 import (
+	"iter"
+	"maps"
 	"regexp"
 	"slices"
 	"time"
@@ -84,6 +86,8 @@ type Document struct {
 	Keys []string
 	// CRDs is true if its objects include a CustomResourceDefinition.
 	CRDs bool
+	// Objects are those that its keys hold. Those of a Secret are compared, and never told.
+	Objects map[string][]ObjectID
 	// Data of a ConfigMap.
 	Data map[string]string
 }
@@ -110,12 +114,24 @@ func ConfigMap(data map[string]string) Document {
 	}
 	slices.Sort(d.Keys)
 	d.CRDs = slices.ContainsFunc(d.Keys, func(k string) bool { return HoldsCRD(data[k]) })
+	d.Objects = Held(maps.All(data))
 	parts := make([]string, 0, 2*len(d.Keys))
 	for _, k := range d.Keys {
 		parts = append(parts, k, data[k])
 	}
 	d.Version = identity.Hash(16, parts...)
 	return d
+}
+
+// Held returns the objects that the keys of a ConfigMap or Secret hold.
+func Held[T string | []byte](data iter.Seq2[string, T]) map[string][]ObjectID {
+	out := map[string][]ObjectID{}
+	for k, v := range data {
+		if ids := Identities(string(v)); len(ids) > 0 {
+			out[k] = ids
+		}
+	}
+	return out
 }
 
 // Result is what a set renders to for a cluster.

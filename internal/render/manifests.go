@@ -3,6 +3,7 @@
 package render
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -22,7 +23,8 @@ import (
 )
 
 // mergeObjects merges the objects of a layer into those of the body, by their identity, and adds the others. It
-// returns the rest of the layer, which is merged like any other body.
+// returns the rest of the layer, which is merged like any other body. An object that names no namespace is the same as one that
+// names the target namespace.
 func mergeObjects(body, layer map[string]any, o merge.Options) (map[string]any, error) {
 	objects, ok := layer["objects"].([]any)
 	if !ok {
@@ -32,19 +34,32 @@ func mergeObjects(body, layer map[string]any, o merge.Options) (map[string]any, 
 	if !ok && body["objects"] != nil {
 		return nil, fmt.Errorf("manifests.objects is one expression, and objects cannot be merged into what is not known yet")
 	}
-	for _, x := range objects {
-		object, _ := x.(map[string]any)
-		at := -1
-		for i := range there {
-			if t, ok := there[i].(map[string]any); ok && object != nil && objectIdentity(t) == objectIdentity(object) {
-				at = i
-			}
+	own, _ := body["targetNamespace"].(string)
+	other, _ := layer["targetNamespace"].(string)
+	target := cmp.Or(other, own)
+	index := map[ObjectID]int{}
+	for i := range there {
+		if o, ok := there[i].(map[string]any); ok {
+			index[identify(o).in(target)] = i
 		}
-		if at < 0 {
+	}
+	mine := map[ObjectID]int{}
+	for i, x := range objects {
+		object, _ := x.(map[string]any)
+		id := identify(object).in(target)
+		if id.Name == "" { // which is told later, or it is an expression
 			there = append(there, x)
 			continue
 		}
-		merge.Merge(there[at].(map[string]any), object, merge.Options{})
+		if first, ok := mine[id]; ok {
+			return nil, fmt.Errorf("manifests.objects[%d] is the same object as objects[%d], %s; write one entry for it", i, first, id)
+		}
+		mine[id] = i
+		if at, ok := index[id]; ok {
+			merge.Merge(there[at].(map[string]any), object, merge.Options{})
+			continue
+		}
+		there = append(there, x)
 	}
 	rest := make(map[string]any, len(layer))
 	for k, v := range layer {
@@ -54,11 +69,6 @@ func mergeObjects(body, layer map[string]any, o merge.Options) (map[string]any, 
 	}
 	merge.Merge(body, map[string]any{"objects": there}, o)
 	return rest, nil
-}
-
-func objectIdentity(o map[string]any) [4]string {
-	u := unstructured.Unstructured{Object: o}
-	return [4]string{u.GetAPIVersion(), u.GetKind(), u.GetNamespace(), u.GetName()}
 }
 
 func isCRD(o map[string]any) bool {

@@ -233,6 +233,11 @@ func (r *renderer) addon(a *compile.Addon, overrides []change) (made, Errors) {
 	if len(r.out.Missing) > 0 {
 		return made{}, nil
 	}
+	if a.Kind == fluxspec.ManifestsKind {
+		if why := r.duplicate(a, l.body, body); why != "" {
+			return wrong("manifests", "%s", why)
+		}
+	}
 	last := &objects[len(objects)-1]
 	last.Adopt, last.Trace = adopt, l.trace
 	return made{objects: objects, unknown: r.marks}, nil

@@ -53,6 +53,7 @@ func TestPage(t *testing.T) {
 	step(t, "the page shows it", p.fleet)
 	step(t, "a change is seen", p.change)
 	step(t, "the story of a cluster", p.story)
+	step(t, "somebody approves a rollout", p.approve)
 	if d, err := time.ParseDuration(os.Getenv("CHANDLER_HOLD")); err == nil { // for somebody who changes the page
 		fmt.Println("KUBECONFIG=" + p.KubeconfigFile())
 		time.Sleep(d)
@@ -167,4 +168,56 @@ func (p *paged) change(t *testing.T) {
 func (p *paged) story(t *testing.T) {
 	p.wants(t, "/clusters/fleet/c00", "Kubernetes", "worker", "✓ Ready", "ring=canary", "Secret fleet/c00", "Recent events")
 	p.wants(t, "/clusters/fleet/c00/addons/worker", "Add-on worker is Ready on cluster fleet/c00", "values.color", `"blue"`, "AddonSet", "reads no Secrets")
+}
+
+var hiddenField = regexp.MustCompile(`<input type="hidden" name="([a-z]+)" value="([^"]*)">`)
+
+// confirm sends the form of a page that asks whether an order is meant.
+func (p *paged) confirm(t *testing.T, path string) {
+	t.Helper()
+	r, err := p.Client.Get(p.base + path)
+	check(t, err)
+	defer r.Body.Close()
+	raw, err := io.ReadAll(r.Body)
+	check(t, err)
+	_, page, _ := strings.Cut(string(raw), `<form method="post"`)
+	form := url.Values{}
+	for _, m := range hiddenField.FindAllStringSubmatch(page, -1) {
+		form.Set(m[1], html.UnescapeString(m[2]))
+	}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.base+path, strings.NewReader(form.Encode()))
+	check(t, err)
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	req.Header.Set("Origin", p.base)
+	answer, err := p.Client.Do(req)
+	check(t, err)
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		text, _ := io.ReadAll(answer.Body)
+		t.Fatalf("%s: %s\n%s", path, answer.Status, shown(string(text)))
+	}
+}
+
+// approve rolls out an edit, and approves it after its canary.
+func (p *paged) approve(t *testing.T) {
+	const set = "/sets/flux-system/waves"
+	p.apply(t, "", "color: green")
+	soon(t, "it waits for an approval", func() error { return p.phase(t.Context(), hubv1.RolloutWaitingForApproval, "canary") })
+	soon(t, "the page says so", func() error {
+		if page := p.get(t, set); !strings.Contains(page, "! WaitingForApproval") {
+			return fmt.Errorf("it shows %s", page)
+		}
+		return nil
+	})
+	p.wants(t, set, "canary now", "1 done, 11 to come", "Approve …", "soak 5s; then somebody approves")
+	p.wants(t, set+"/order/approve", "wave canary is approved for revision", "Wave quarter has 3 clusters, of which 2 may work on it at once; 11 are still to come in all.")
+	p.confirm(t, set+"/order/approve")
+	soon(t, "all have it", func() error { return p.wantColor(t.Context(), "green", p.names...) })
+	soon(t, "the page says that it is complete", func() error {
+		if page := p.get(t, set); !strings.Contains(page, "✓ Complete") || !strings.Contains(page, "12 done") {
+			return fmt.Errorf("it shows %s", page)
+		}
+		return nil
+	})
+	p.wants(t, set+"/order/undo", "12 clusters have another revision, and get waves-")
 }

@@ -43,8 +43,8 @@ func (r *Reader) Deliveries(ctx context.Context, in *course.Input) error {
 	return nil
 }
 
-// Clusters reads which clusters there are, and how far the set reaches.
-func (r *Reader) Clusters(ctx context.Context, in *course.Input) error {
+// Reach reads how far the set reaches.
+func (r *Reader) Reach(ctx context.Context, in *course.Input) error {
 	platform := func(namespace string) bool { return slices.Contains(r.Hub.PlatformNamespaces, namespace) }
 	if in.Reach = (match.Reach{Namespace: in.Set.Namespace, Platform: true}); !platform(in.Set.Namespace) {
 		teams := &hubv1.TeamList{}
@@ -52,6 +52,14 @@ func (r *Reader) Clusters(ctx context.Context, in *course.Input) error {
 			return fmt.Errorf("list the Teams, which say how far the set reaches: %w", err)
 		}
 		in.Reach = team.Reach(in.Set.Namespace, teams.Items, platform)
+	}
+	return nil
+}
+
+// Clusters reads which clusters there are, and how far the set reaches.
+func (r *Reader) Clusters(ctx context.Context, in *course.Input) error {
+	if err := r.Reach(ctx, in); err != nil {
+		return err
 	}
 	list := &hubv1.ClusterRegistrationList{}
 	err := r.Client.List(ctx, list)

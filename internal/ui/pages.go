@@ -23,6 +23,7 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/excerpt"
 	"github.com/chandler-hub/chandler/internal/explain"
+	"github.com/chandler-hub/chandler/internal/origin"
 	"github.com/chandler-hub/chandler/internal/page"
 	"github.com/chandler-hub/chandler/internal/ui/view"
 )
@@ -31,7 +32,7 @@ import (
 var files embed.FS
 
 // names are the views, each with a file of templates: "form" is what stays while "live" is swapped.
-var names = []string{"fleet", "cluster", "clusteraddon", "addon", "error"}
+var names = []string{"fleet", "cluster", "clusteraddon", "addon", "sets", "rollout", "order", "error"}
 
 var templates = parse()
 
@@ -40,6 +41,7 @@ func parse() map[string]*template.Template {
 		"ago":   func(t *view.Time) string { return page.Since(&t.At, t.Now) },
 		"exact": func(t *view.Time) string { return t.At.UTC().Format(time.RFC3339) },
 		"dash":  page.Dash,
+		"until": func(t *view.Time) string { return max(0, t.At.Sub(t.Now)).Truncate(time.Second).String() },
 	}
 	out := map[string]*template.Template{}
 	for _, name := range names {
@@ -95,6 +97,9 @@ func (s *Server) views() http.Handler {
 	show("/clusters/{namespace}/{name}", s.cluster)
 	show("/clusters/{namespace}/{name}/addons/{addon}", s.clusterAddon)
 	show("/addons/{addon}", s.addon)
+	show("/sets", s.sets)
+	show("/sets/{namespace}/{name}", s.rollout)
+	show("/sets/{namespace}/{name}/order/{verb}", s.confirm)
 	mux.HandleFunc("GET /", func(w http.ResponseWriter, r *http.Request) {
 		s.write(w, r, s.trouble(http.StatusNotFound, "There is no such page."))
 	})
@@ -156,19 +161,17 @@ func (s *Server) explained(r *http.Request) (*explain.Input, error) {
 	if err != nil {
 		return nil, err
 	}
-	in.Notes = append(in.Notes, notes...)
+	if ref := reg.Spec.OriginRef; ref != nil && ref.Kind == origin.Secret.Kind && in.Origin == nil {
+		in.NoOrigin = "" // it is a Secret, and this page reads none
+	}
 	return in, nil
 }
-
-// notes are on every page that renders something.
-var notes = []string{"this page reads no Secrets: what rests on the keys of one is told by chandler explain"}
 
 func (s *Server) cluster(r *http.Request) (*content, error) {
 	in, err := s.explained(r)
 	if err != nil {
 		return nil, err
 	}
-	in.Notes = in.Notes[:len(in.Notes)-len(notes)]
 	reg := in.Registration
 	events, note := s.events(r.Context(), reg.Namespace, reg.Name)
 	for i := range in.Deliveries[:min(len(in.Deliveries), maxEventful)] {

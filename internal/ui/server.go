@@ -14,6 +14,8 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/chandler-hub/chandler/internal/live"
 )
 
@@ -42,11 +44,16 @@ type Server struct {
 	mu sync.Mutex
 	// tickets let a browser in once, until a time.
 	tickets map[string]time.Time
+	// said is what the last orders have said, by set.
+	said map[types.NamespacedName]said
+	// may is whether the caller may patch a set.
+	may map[types.NamespacedName]answer
 }
 
 // New returns a server. It makes the secrets of its session anew.
 func New(o Options) *Server {
-	s := &Server{Options: o, token: random(), session: random(), form: random(), tickets: map[string]time.Time{}}
+	s := &Server{Options: o, token: random(), session: random(), form: random(), tickets: map[string]time.Time{},
+		said: map[types.NamespacedName]said{}, may: map[types.NamespacedName]answer{}}
 	_, port, _ := net.SplitHostPort(o.Address)
 	s.hosts = []string{net.JoinHostPort("127.0.0.1", port), net.JoinHostPort("localhost", port), net.JoinHostPort("::1", port)}
 	s.cookie = "chandler-ui-" + port // cookies know no ports

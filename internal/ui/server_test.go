@@ -5,6 +5,7 @@ package ui_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -14,14 +15,18 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
@@ -66,6 +71,9 @@ type served struct {
 	server *ui.Server
 	fleet  *known
 	base   string
+	hub    client.Client
+	// forbid has the hub refuse orders.
+	forbid *atomic.Bool
 }
 
 func serve(t *testing.T, f *view.Fleet, objects ...client.Object) *served {
@@ -73,9 +81,22 @@ func serve(t *testing.T, f *view.Fleet, objects ...client.Object) *served {
 	var handler http.Handler
 	h := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handler.ServeHTTP(w, r) }))
 	address := h.Listener.Addr().String()
-	c := fake.NewClientBuilder().WithScheme(hubscheme.New()).WithObjects(objects...).WithStatusSubresource(&hubv1.AddonSet{}).
+	forbid := &atomic.Bool{}
+	rights := interceptor.Funcs{
+		Create: func(_ context.Context, _ client.WithWatch, o client.Object, _ ...client.CreateOption) error {
+			o.(*authorizationv1.SelfSubjectAccessReview).Status.Allowed = !forbid.Load()
+			return nil
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			if forbid.Load() {
+				return apierrors.NewForbidden(hubv1.GroupVersion.WithResource("addonsets").GroupResource(), o.GetName(), errors.New("refused here"))
+			}
+			return c.Patch(ctx, o, p, opts...)
+		},
+	}
+	c := fake.NewClientBuilder().WithInterceptorFuncs(rights).WithScheme(hubscheme.New()).WithObjects(objects...).WithStatusSubresource(&hubv1.AddonSet{}).
 		WithIndex(&corev1.Event{}, "involvedObject.name", func(o client.Object) []string { return []string{o.(*corev1.Event).InvolvedObject.Name} }).Build()
-	s := &served{t: t, fleet: &known{changed: make(chan struct{})}, base: "http://" + address}
+	s := &served{t: t, fleet: &known{changed: make(chan struct{})}, base: "http://" + address, hub: c, forbid: forbid}
 	s.fleet.set(f)
 	reader := &live.Reader{Client: c, Hub: hubconfig.Shared{HubID: "chandler", PlatformNamespaces: []string{"flux-system"}}}
 	s.server = ui.New(ui.Options{Fleet: s.fleet, Reader: reader, Address: address, Hub: "https://hub.example", Now: func() time.Time { return uitest.Now }})
@@ -242,6 +263,8 @@ func hostileFleet() *view.Fleet {
 	}
 	for _, s := range f.Sets {
 		s.Status.Rollout.WaitingFor = hostile
+		s.Status.Rollout.Failed = []string{hostile}
+		s.Spec.Pause = &hubv1.RolloutPause{Reason: hostile}
 	}
 	f.Notes = []string{hostile}
 	return f
@@ -255,7 +278,9 @@ func TestHostileTexts(t *testing.T) {
 	s := serve(t, f, append(objects, event)...)
 	q := url.QueryEscape(hostile)
 	for _, path := range []string{"/", "/?group=x", "/?q=" + q, "/?labels=" + q, "/?group=" + q, "/?addon=" + q + "&set=" + q + "&version=" + q,
-		"/clusters/tenants-0/cluster-0000", "/clusters/tenants-0/cluster-0000/addons/cert-manager", "/clusters/tenants-0/none"} {
+		"/clusters/tenants-0/cluster-0000", "/clusters/tenants-0/cluster-0000/addons/cert-manager", "/clusters/tenants-0/none",
+		"/addons/cert-manager", "/sets", "/sets/flux-system/cert-manager", "/sets/flux-system/cert-manager/order/pause?reason=" + q + "&until=" + q,
+		"/sets/flux-system/cert-manager/order/undo?to=" + q} {
 		code, body, _ := s.get(path)
 		for _, bad := range []string{"<script>alert", "<img", "<svg onload", "\u202e", "\x1b", "ZgotmplZ"} {
 			if strings.Contains(body, bad) {

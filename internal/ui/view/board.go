@@ -46,6 +46,8 @@ type Board struct {
 	Labels []string
 	States []Class
 	Reset  string
+
+	allSets []SetBar
 }
 
 // Total is how many clusters have a class.
@@ -312,6 +314,7 @@ func (b *Board) sets(x *Index) {
 	slices.SortFunc(b.Sets, func(a, b SetBar) int {
 		return cmp.Or(cmp.Compare(worst(a.Bar), worst(b.Bar)), cmp.Compare(a.Name, b.Name))
 	})
+	b.allSets = b.Sets
 	b.MoreSets = max(0, len(b.Sets)-maxSets)
 	b.Sets = b.Sets[:len(b.Sets)-b.MoreSets]
 }

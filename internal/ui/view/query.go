@@ -151,9 +151,9 @@ func ClusterAddonURL(namespace, name, addon string) string {
 // AddonURL is the address of an add-on's story.
 func AddonURL(addon string) string { return path("addons", addon) }
 
-// SetURL is the address of the clusters that have a set.
-func SetURL(namespace, name string) string {
-	return Query{path: "/", Set: namespace + "/" + name}.URL()
+// SetURL is the address of a set, or of something below it.
+func SetURL(namespace, name string, more ...string) string {
+	return path(append([]string{"sets", namespace, name}, more...)...)
 }
 
 // path joins the parts of an address. Names come from the API server, and may hold anything that it accepts.

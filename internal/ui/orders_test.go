@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ui_test
+
+import (
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/ui/uitest"
+	"github.com/chandler-hub/chandler/internal/ui/view"
+)
+
+// waiting is a fleet whose first set waits for an approval, after its canary.
+func waiting() *view.Fleet {
+	f := uitest.Fleet(20, 2)
+	s := f.Sets[0]
+	s.Spec.Rollout = &hubv1.Rollout{Waves: []hubv1.Wave{{Name: "canary", ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{hubv1.NameLabel: "cluster-0000"}}, Approval: "Manual"}}}
+	r := s.Status.Rollout
+	r.Phase, r.Wave, r.CompletedRevision, r.WaitingFor = hubv1.RolloutWaitingForApproval, "canary", "cert-manager-1111111111-e3", "somebody to approve wave canary"
+	r.Waves = []hubv1.WaveStatus{{Name: "canary", Total: 1, Done: 1}, {Name: "rest", Total: 19}}
+	for _, d := range f.Deliveries[2:] {
+		if d.Spec.AddonSetRef.Name == s.Name {
+			d.Spec.RevisionName, d.Status.ReadyRevision = r.CompletedRevision, r.CompletedRevision
+		}
+	}
+	return f
+}
+
+var hidden = regexp.MustCompile(`<input type="hidden" name="([a-z]+)" value="([^"]*)">`)
+
+// form fills in the form that confirms an order.
+func (s *served) form(path string) url.Values {
+	s.t.Helper()
+	code, body, _ := s.get(path)
+	if code != http.StatusOK {
+		s.t.Fatalf("%s: %d %s", path, code, body)
+	}
+	_, body, _ = strings.Cut(body, `<form method="post"`)
+	out := url.Values{}
+	for _, m := range hidden.FindAllStringSubmatch(body, -1) {
+		out.Set(m[1], m[2])
+	}
+	return out
+}
+
+func (s *served) annotation(key string) string {
+	s.t.Helper()
+	set := &hubv1.AddonSet{}
+	if err := s.hub.Get(s.t.Context(), client.ObjectKey{Namespace: "flux-system", Name: "cert-manager"}, set); err != nil {
+		s.t.Fatal(err)
+	}
+	return set.Annotations[key]
+}
+
+const approval = "/sets/flux-system/cert-manager/order/approve"
+
+// TestAnOrderIsConfirmed: a page says what it does to how many clusters, and changes nothing; its form does it, once.
+func TestAnOrderIsConfirmed(t *testing.T) {
+	f := waiting()
+	s := serve(t, f, f.Sets[0])
+	form := s.form(approval)
+	_, body, _ := s.get(approval)
+	for _, want := range []string{"wave canary is approved for revision cert-manager-2222222222-e3; wave rest begins", "Wave rest has 19 clusters"} {
+		if !strings.Contains(body, want) {
+			t.Errorf("it does not say %q:\n%s", want, body)
+		}
+	}
+	if got := s.annotation(hubv1.ApproveAnnotation); got != "" {
+		t.Fatalf("to look at it approves %s", got)
+	}
+	code, body, _ := s.do(http.MethodPost, approval, map[string]string{"Origin": s.base}, form)
+	if code != http.StatusOK || !strings.Contains(body, "wave canary is approved for revision") {
+		t.Errorf("%d %s", code, body)
+	}
+	if got := s.annotation(hubv1.ApproveAnnotation); got != "cert-manager-2222222222-e3/canary" {
+		t.Errorf("it is %q", got)
+	}
+}
+
+// TestAnOrderOfAnother: without the form of our own page, from another page, or about what has changed meanwhile, nothing happens.
+func TestAnOrderOfAnother(t *testing.T) {
+	f := waiting()
+	s := serve(t, f, f.Sets[0])
+	right := s.form(approval)
+	without := func(key, value string) url.Values {
+		out := url.Values{}
+		for k := range right {
+			out.Set(k, right.Get(k))
+		}
+		out.Set(key, value)
+		return out
+	}
+	ours := map[string]string{"Origin": s.base}
+	for name, tc := range map[string]struct {
+		path   string
+		header map[string]string
+		form   url.Values
+		want   int
+	}{
+		"NoForm":        {approval, ours, url.Values{}, 403},
+		"WrongForm":     {approval, ours, without("form", "x"), 403},
+		"NoOrigin":      {approval, nil, right, 403},
+		"OtherOrigin":   {approval, map[string]string{"Origin": "https://evil.example"}, right, 403},
+		"OtherPort":     {approval, map[string]string{"Origin": "http://127.0.0.1:1"}, right, 403},
+		"CrossSite":     {approval, map[string]string{"Origin": s.base, "Sec-Fetch-Site": "cross-site"}, right, 403},
+		"InTheAddress":  {approval + "?" + right.Encode(), ours, url.Values{}, 403},
+		"Changed":       {approval, ours, without("seen", "cert-manager-1111111111-e3"), 409},
+		"UnknownVerb":   {"/sets/flux-system/cert-manager/order/delete", ours, right, 404},
+		"UnknownSet":    {"/sets/flux-system/none/order/approve", ours, right, 404},
+		"NotASet":       {"/sets/flux-system/..%2Fx/order/approve", ours, right, 404},
+		"NotNow":        {"/sets/flux-system/cert-manager/order/retry", ours, right, 409},
+		"NoReason":      {"/sets/flux-system/cert-manager/order/pause", ours, right, 409},
+		"NotADuration":  {"/sets/flux-system/cert-manager/order/pause", ours, without("until", "soon"), 409},
+		"FormTooLarge":  {approval, ours, without("reason", strings.Repeat("x", 1<<20)), 403},
+		"ThroughStream": {"/live?at=" + url.QueryEscape(approval), ours, right, 405},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s.t = t
+			if code, body, _ := s.do(http.MethodPost, tc.path, tc.header, tc.form); code != tc.want {
+				t.Errorf("%d, want %d: %.300s", code, tc.want, body)
+			}
+		})
+	}
+	s.t = t
+	if got := s.annotation(hubv1.ApproveAnnotation); got != "" {
+		t.Errorf("it is approved: %q", got)
+	}
+}
+
+// TestWhoMayNotOrder: the page says so, and offers nothing.
+func TestWhoMayNotOrder(t *testing.T) {
+	f := waiting()
+	s := serve(t, f, f.Sets[0])
+	s.forbid.Store(true)
+	_, body, _ := s.get("/sets/flux-system/cert-manager")
+	if !strings.Contains(body, "You may not patch this set") || strings.Contains(body, "order/approve") {
+		t.Errorf("%s", body)
+	}
+	form := s.form(approval)
+	if code, body, _ := s.do(http.MethodPost, approval, map[string]string{"Origin": s.base}, form); code != http.StatusConflict || !strings.Contains(body, "you may not patch AddonSet") {
+		t.Errorf("%d %s", code, body)
+	}
+}
+
+// TestARolloutIsShown: its waves, what it waits for, what can be ordered, and each cluster.
+func TestARolloutIsShown(t *testing.T) {
+	f := waiting()
+	s := serve(t, f, f.Sets[0])
+	_, body, _ := s.get("/sets/flux-system/cert-manager")
+	for _, want := range []string{"WaitingForApproval", "somebody to approve wave canary", `aria-current="step"`, "1 done", "order/approve", "order/pause", "cluster-0019"} {
+		if !strings.Contains(body, want) {
+			t.Errorf("it does not say %q", want)
+		}
+	}
+	if strings.Contains(body, "order/retry") || strings.Contains(body, "order/resume") {
+		t.Error("it offers what cannot be ordered now")
+	}
+	if _, body, _ := s.get("/sets"); !strings.Contains(body, "flux-system/cilium") || strings.Index(body, "cert-manager") > strings.Index(body, "cilium") {
+		t.Errorf("who waits for somebody does not come first: %s", body)
+	}
+}

@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package view
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/course"
+	"github.com/chandler-hub/chandler/internal/excerpt"
+	"github.com/chandler-hub/chandler/internal/page"
+	"github.com/chandler-hub/chandler/internal/rollout"
+	"github.com/chandler-hub/chandler/internal/status"
+)
+
+// Rollout is how new revisions of a set reach its clusters.
+type Rollout struct {
+	Namespace, Name string
+	Class           Class
+	State           string
+	// Said is what the last order from here has said.
+	Said  []string
+	Facts []Fact
+	// Soaked is when the soak ends.
+	Soaked  *Time
+	Notes   []string
+	Actions []Action
+	// MayNot is true if the caller may give no orders.
+	MayNot   bool
+	Clusters string
+	Bar      Bar
+	Waves    []Wave
+	Failed   []Member
+	Members  []Member
+	Pager    Pager
+	Follows  [][]string
+	History  []Revision
+	// Held is how many clusters wait with a removal, and where that is approved.
+	Held    int
+	HeldURL string
+}
+
+// Action is an order that can be given now.
+type Action struct{ Verb, Text, URL string }
+
+// Wave is a wave.
+type Wave struct {
+	Name, State     string
+	Present         bool
+	Total           int
+	Bar             Bar
+	AtOnce, MayFail int
+	Soak            string
+	Manual          bool
+}
+
+// Member is a cluster in a rollout.
+type Member struct {
+	Cluster, URL, Wave, Revision, Why string
+	Class                             Class
+	State                             string
+}
+
+// Revision is one of the revisions of a set.
+type Revision struct {
+	Number, Name, Marks string
+	Created             *Time
+	Clusters            int
+}
+
+// ClassOfPhase returns the class of a rollout.
+func ClassOfPhase(p hubv1.RolloutPhase) Class {
+	switch p {
+	case hubv1.RolloutFailed:
+		return Failed
+	case hubv1.RolloutRollingBack, hubv1.RolloutRolledBack, hubv1.RolloutWaitingForApproval:
+		return Trouble
+	case hubv1.RolloutPaused, hubv1.RolloutWaitingForWindow:
+		return Paused
+	case hubv1.RolloutDone:
+		return Ready
+	case "":
+		return Off
+	case hubv1.RolloutProgressing, hubv1.RolloutSoaking, hubv1.RolloutWithdrawing:
+	}
+	return Busy
+}
+
+// Verbs are the orders that can be given, with the words on their buttons.
+var Verbs = []struct{ Verb, Text string }{
+	{"approve", "Approve"}, {"expedite", "Expedite"}, {"retry", "Retry"}, {"undo", "Undo"}, {"resume", "Take the undo off"},
+	{"pause", "Pause"}, {"unpause", "End the pause"},
+}
+
+// Wish is what somebody wants to order, as a form says it.
+type Wish struct {
+	Verb, Wave, To, Reason, Until string
+	Now                           bool
+	// Seen is what he saw when he decided that.
+	Seen string
+}
+
+// Order writes the order for a wish, as the command line does.
+func Order(in *course.Input, w Wish) (*course.Order, error) {
+	seen := ""
+	if in.Set.Status.Rollout != nil {
+		seen = in.Set.Status.Rollout.Revision
+	}
+	switch w.Verb {
+	case "approve":
+		return course.Approve(in, w.Wave, seen)
+	case "expedite":
+		return course.Expedite(in, w.Reason, seen)
+	case "retry":
+		return course.Retry(in, in.Set.Status.Revision)
+	case "undo":
+		return course.Undo(in, w.To, w.Now)
+	case "resume":
+		return course.Resume(in)
+	case "pause":
+		return course.Pause(in, w.Until, w.Reason)
+	}
+	return course.Unpause(in)
+}
+
+// Seen is what a person has seen of a set who gives an order: its revisions, and where its rollout is.
+func Seen(set *hubv1.AddonSet) string {
+	out := set.Status.Revision
+	if r := set.Status.Rollout; r != nil {
+		out += " " + r.Revision + " " + r.Wave
+	}
+	return out
+}
+
+// NewRollout tells how a rollout stands. Notes of the input say what could not be read.
+func NewRollout(in *course.Input, q Query, may bool) *Rollout {
+	set := in.Set
+	look, err := course.Look(in)
+	r := &Rollout{Namespace: set.Namespace, Name: set.Name, State: string(cmp.Or(look.State.Phase, "None")),
+		Class: ClassOfPhase(look.State.Phase),
+		Notes: append(slices.Clone(in.Notes), look.Doubts...), MayNot: !may, Follows: look.Follows, Soaked: TimeOf(look.Soaked, in.Now)}
+	r.Clusters = Query{path: "/", Set: set.Namespace + "/" + set.Name}.URL()
+	if err != nil {
+		r.Notes = append(r.Notes, excerpt.Line(err.Error()))
+	}
+	for _, f := range look.Header {
+		if f.Name != "AddonSet" && f.Name != "Phase" {
+			r.Facts = append(r.Facts, Fact{Name: f.Name, Text: f.Text})
+		}
+	}
+	if h := set.Status.HeldRemovals; h != nil {
+		r.Held, r.HeldURL = int(h.Count), SetURL(set.Namespace, set.Name, "removals")
+	}
+	for _, v := range Verbs {
+		if _, err := Order(in, Wish{Verb: v.Verb, Reason: "-"}); may && err == nil {
+			r.Actions = append(r.Actions, Action{v.Verb, v.Text, SetURL(set.Namespace, set.Name, "order", v.Verb)})
+		}
+	}
+	r.waves(look)
+	r.members(look, q)
+	r.history(in)
+	return r
+}
+
+var stateClasses = map[string]Class{"Pending": Off, "Running": Busy, "Done": Ready, "Failed": Failed, "Skipped": Paused}
+
+func (r *Rollout) waves(look *course.View) {
+	var all [Off + 1]int
+	n := 0
+	present := slices.IndexFunc(look.Waves, func(w rollout.WaveView) bool { return w.Name == look.State.Wave })
+	if look.Complete {
+		present = len(look.Waves)
+	}
+	for i := range look.Waves {
+		v := &look.Waves[i]
+		var counts [Off + 1]int
+		for j := range v.Clusters {
+			counts[stateClasses[v.Clusters[j].State]]++
+		}
+		for class, k := range counts {
+			all[class] += k
+		}
+		n += len(v.Clusters)
+		w := Wave{Name: v.Name, State: "to come", Total: len(v.Clusters), Bar: wording(bar(counts, len(v.Clusters))),
+			AtOnce: min(v.AtOnce, len(v.Clusters)), MayFail: min(v.MayFail, len(v.Clusters)), Manual: v.Manual}
+		if v.Soak > 0 {
+			w.Soak = excerpt.Duration(v.Soak)
+		}
+		passed := slices.ContainsFunc(look.State.Waves, func(s hubv1.WaveStatus) bool { return s.Name == v.Name && s.Passed })
+		switch {
+		case passed, i < present:
+			w.State = "passed"
+		case i == present:
+			w.State, w.Present = "now", true
+		}
+		if !look.AtOnce {
+			r.Waves = append(r.Waves, w)
+		}
+	}
+	r.Bar = wording(bar(all, n))
+}
+
+// wording says what the classes are in a rollout.
+func wording(b Bar) Bar {
+	words := map[Class]string{Failed: "failed", Busy: "running", Paused: "skipped", Ready: "done", Off: "to come"}
+	texts := make([]string, len(b.Parts))
+	for i, p := range b.Parts {
+		texts[i] = strconv.Itoa(p.N) + " " + words[p.Class]
+	}
+	if len(texts) > 0 {
+		b.Text = strings.Join(texts, ", ")
+	}
+	return b
+}
+
+// members are the clusters: those that failed, and then all, wave by wave.
+func (r *Rollout) members(look *course.View, q Query) {
+	var all []Member
+	for i := range look.Waves {
+		w := &look.Waves[i]
+		name := w.Name
+		if look.AtOnce {
+			name = ""
+		}
+		for j := range w.Clusters {
+			c := &w.Clusters[j]
+			m := Member{Cluster: c.Key.String(), URL: ClusterURL(c.Key.Namespace, c.Key.Name), Wave: page.Dash(name), Revision: c.Revision,
+				Why: excerpt.Cut(excerpt.Line(c.Why), 2*maxWhy), Class: stateClasses[c.State], State: c.State}
+			if all = append(all, m); m.Class == Failed && len(r.Failed) < perPage {
+				r.Failed = append(r.Failed, m)
+			}
+		}
+	}
+	for _, key := range look.Fresh {
+		all = append(all, Member{Cluster: key.String(), URL: ClusterURL(key.Namespace, key.Name), Wave: "-", Revision: "-", Class: Busy,
+			State: "New", Why: "gets its first revision at once, without a wave"})
+	}
+	from, to, pager := q.page(len(all), perPage)
+	r.Members, r.Pager = all[from:to], pager
+}
+
+func (r *Rollout) history(in *course.Input) {
+	counts := course.Counts(in)
+	for i := len(in.Revisions) - 1; i >= 0; i-- {
+		v := &in.Revisions[i]
+		r.History = append(r.History, Revision{Number: strconv.FormatInt(v.Revision, 10), Name: v.Name, Clusters: counts[v.Name],
+			Marks: strings.Join(course.Marks(in, v.Name), ", "), Created: TimeOf(&v.CreationTimestamp.Time, in.Now)})
+	}
+}
+
+// Confirmation says what an order does, before somebody gives it.
+type Confirmation struct {
+	Namespace, Name, URL, Back string
+	Wish                       Wish
+	Title, Button              string
+	Says                       string
+	Concerns                   string
+	Notes                      []string
+	// Problem says why it cannot be given.
+	Problem string
+	MayNot  bool
+	// Revisions can be undone to.
+	Revisions   []Revision
+	NeedsReason bool
+}
+
+// NewConfirmation says what the order of a wish does to how many clusters.
+func NewConfirmation(in *course.Input, w Wish, may bool, problem string) *Confirmation {
+	set := in.Set
+	c := &Confirmation{Namespace: set.Namespace, Name: set.Name, URL: SetURL(set.Namespace, set.Name, "order", w.Verb),
+		Back: SetURL(set.Namespace, set.Name), Wish: w, MayNot: !may, NeedsReason: w.Verb == "pause" || w.Verb == "expedite",
+		Notes: slices.Clone(in.Notes), Problem: excerpt.Line(problem)}
+	c.Wish.Seen = Seen(set)
+	for _, v := range Verbs {
+		if v.Verb == w.Verb {
+			c.Button, c.Title = v.Text, v.Text+": "+set.Namespace+"/"+set.Name
+		}
+	}
+	w.Reason = cmp.Or(w.Reason, "-") // the form asks for one
+	order, err := Order(in, w)
+	if err != nil {
+		c.Problem = cmp.Or(c.Problem, excerpt.Line(err.Error()))
+		return c
+	}
+	c.Says, c.Notes = order.Says, append(c.Notes, order.Notes...)
+	c.Concerns = concerns(in, w)
+	if w.Verb == "undo" {
+		r := &Rollout{}
+		r.history(in)
+		c.Revisions = slices.DeleteFunc(r.History, func(v Revision) bool { return v.Name == set.Status.Revision })
+	}
+	return c
+}
+
+// concerns says how many clusters an order is about.
+func concerns(in *course.Input, w Wish) string {
+	look, err := course.Look(in)
+	if err != nil {
+		return "It is not known how many clusters this is about: " + excerpt.Line(err.Error())
+	}
+	count := func(states ...string) (n int) {
+		for i := range look.Waves {
+			for j := range look.Waves[i].Clusters {
+				if slices.Contains(states, look.Waves[i].Clusters[j].State) {
+					n++
+				}
+			}
+		}
+		return n
+	}
+	say := func(n int, one, more string) string {
+		return status.Count(n, "cluster") + map[bool]string{true: one, false: more}[n == 1]
+	}
+	switch w.Verb {
+	case "approve":
+		return approves(look)
+	case "expedite", "unpause":
+		return say(count("Pending"), " still has to get the revision.", " still have to get the revision.")
+	case "retry", "resume":
+		return say(course.Without(in, in.Set.Status.Revision), " has another revision, and gets it.", " have another revision, and get it.")
+	case "undo":
+		target, err := course.Target(in, w.To)
+		if err != nil {
+			return ""
+		}
+		return say(course.Without(in, target), " has another revision, and gets ", " have another revision, and get ") + target + "."
+	}
+	return say(count("Pending"), " has not got the revision yet, and stays as it is", " have not got the revision yet, and stay as they are") +
+		"; " + say(count("Running"), " is under way and goes on.", " are under way and go on.")
+}
+
+// approves says what begins after the present wave.
+func approves(look *course.View) string {
+	at := slices.IndexFunc(look.Waves, func(w rollout.WaveView) bool { return w.Name == look.State.Wave })
+	if at < 0 || at+1 >= len(look.Waves) {
+		return "It is the last wave: no cluster gets anything new by this."
+	}
+	next := &look.Waves[at+1]
+	left := 0
+	for i := range look.Waves[at+1:] {
+		left += len(look.Waves[at+1+i].Clusters)
+	}
+	return "Wave " + next.Name + " has " + status.Count(len(next.Clusters), "cluster") + ", of which " +
+		strconv.Itoa(min(next.AtOnce, len(next.Clusters))) + " may work on it at once; " + strconv.Itoa(left) + " are still to come in all."
+}
+
+// SetRow is a set in the list of sets.
+type SetRow struct {
+	SetBar
+	Class    Class
+	State    string
+	Revision string
+	Started  *Time
+}
+
+// SetRows lists the sets, those that wait for somebody first.
+func (x *Index) SetRows(now time.Time) []SetRow {
+	b := &Board{Query: Query{path: "/"}}
+	b.sets(x)
+	var out []SetRow
+	for _, bar := range b.allSets {
+		ns, name, _ := strings.Cut(bar.Name, "/")
+		s := x.sets[types.NamespacedName{Namespace: ns, Name: name}]
+		row := SetRow{SetBar: bar, State: page.Dash(bar.Phase), Class: Off}
+		if r := s.Status.Rollout; r != nil {
+			row.Class, row.Revision = ClassOfPhase(r.Phase), r.Revision
+			if r.Started != nil {
+				row.Started = TimeOf(&r.Started.Time, now)
+			}
+		}
+		if bar.Phase == "Stalled" {
+			row.Class = Failed
+		}
+		out = append(out, row)
+	}
+	slices.SortStableFunc(out, func(a, b SetRow) int { return cmp.Compare(a.Class, b.Class) })
+	return out
+}

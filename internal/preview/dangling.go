@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,12 +30,18 @@ func (r *renderer) warnOfAbsent(c *compiled, absent compile.Errors) {
 		return
 	}
 	for _, e := range absent {
+		if hasVariable(e.Message) {
+			continue
+		}
 		r.warn("AddonSet %s, which the hub reports as Stalled until that is there: %s", c, e)
 	}
 }
 
 // dangling warns of what leads nowhere, whatever the clusters.
 func (r *renderer) dangling() {
+	if r.options.Incomplete {
+		return
+	}
 	for _, m := range r.fleet.members {
 		if s := &m.registration.Spec; s.OriginRef == nil && s.KubeConfig == nil {
 			r.warnings.add(m.String(), ": spec has neither originRef nor kubeConfig, and no origin in the files has its name: without one the "+
@@ -60,7 +67,7 @@ func (r *renderer) movedFrom(c *compiled) {
 					there = append(there, o.Name)
 				}
 			}
-			if slices.Contains(there, m.AddonSet) {
+			if slices.Contains(there, m.AddonSet) || hasVariable(m.Namespace+m.AddonSet) {
 				continue
 			}
 			there = slices.DeleteFunc(there, func(name string) bool { return name == c.set.Name && m.Namespace == c.set.Namespace })
@@ -89,6 +96,9 @@ func (r *renderer) overlays(c *compiled) {
 			whyNone(c.set.Spec.Overlays[i].ClusterSelector, of))
 	}
 }
+
+// hasVariable returns whether Flux substitutes variables in a text before the API server sees it: nobody knows here what it names.
+func hasVariable(text string) bool { return strings.Contains(text, "${") }
 
 func count(n int, what string) string {
 	if n == 1 {
@@ -173,7 +183,7 @@ func (r *renderer) warnOfSources() {
 				there = append(there, o.name)
 			}
 		}
-		if slices.Contains(there, at.name) {
+		if slices.Contains(there, at.name) || hasVariable(at.namespace+at.name) {
 			continue
 		}
 		addons := r.wanted[at]

@@ -32,6 +32,7 @@ func Render(f *Fleet, o Options) *Report {
 	r.teams()
 	r.compile()
 	r.unused()
+	r.dangling()
 	chosen := r.choose()
 	for _, m := range chosen {
 		r.cluster(m)
@@ -141,7 +142,6 @@ func (r *renderer) unused() {
 		}
 		r.warn("AddonSet %s selects no cluster (%s): %s", c, c.selector, r.whyNot(c))
 	}
-	r.dangling()
 }
 
 // maxWhy is how many clusters a message names.

@@ -100,7 +100,7 @@ func (p *parser) source(u *unstructured.Unstructured) {
 func substituted(paths []string, path string, v any) []string {
 	switch v := v.(type) {
 	case string:
-		if strings.Contains(v, "${") {
+		if hasVariable(v) {
 			return append(paths, path)
 		}
 	case map[string]any:

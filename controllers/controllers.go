@@ -25,6 +25,7 @@ import (
 	"github.com/chandler-hub/chandler/controllers/index"
 	"github.com/chandler-hub/chandler/controllers/metrics"
 	"github.com/chandler-hub/chandler/controllers/originreader"
+	"github.com/chandler-hub/chandler/controllers/profiles"
 	"github.com/chandler-hub/chandler/controllers/programs"
 	"github.com/chandler-hub/chandler/controllers/registration"
 	"github.com/chandler-hub/chandler/controllers/sharedobjects"
@@ -124,6 +125,11 @@ func AddRooms(mgr manager.Manager, config *hubconfig.Config, w World) error {
 			return fmt.Errorf("set up fluxcrds: %w", err)
 		}
 	}
+	shown := func(manager.Manager) error { return nil }
+	if config.ClusterProfiles {
+		shown = (&profiles.Reconciler{Client: c, Live: live, Origins: known, Config: config,
+			Recorder: mgr.GetEventRecorder("chandler-profiles")}).SetupWithManager
+	}
 	for _, room := range []struct {
 		name  string
 		setup func(manager.Manager) error
@@ -143,6 +149,7 @@ func AddRooms(mgr manager.Manager, config *hubconfig.Config, w World) error {
 			Recorder: mgr.GetEventRecorder("chandler-tokens")}).SetupWithManager},
 		{"renewal", (&tokens.Renewal{Client: c, Live: live, Config: config, Clock: now, Token: w.Token, Probe: w.Probe,
 			Recorder: mgr.GetEventRecorder("chandler-tokens")}).SetupWithManager},
+		{"profiles", shown},
 		{"shared", keeper.SetupWithManager},
 		{"origins", known.SetupWithManager},
 	} {

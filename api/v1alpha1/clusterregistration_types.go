@@ -115,13 +115,13 @@ type Pause struct {
 
 // OriginReference names the object that a cluster comes from, in the registration's namespace.
 type OriginReference struct {
-	// apiGroup of the origin: kamaji.clastix.io, cluster.x-k8s.io, or empty for a Secret.
+	// apiGroup of the origin: kamaji.clastix.io, cluster.x-k8s.io, multicluster.x-k8s.io, or empty for a Secret.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	APIGroup string `json:"apiGroup,omitempty"`
-	// kind of the origin: TenantControlPlane, Cluster or Secret.
+	// kind of the origin: TenantControlPlane, Cluster, Secret or ClusterProfile.
 	// +required
-	// +kubebuilder:validation:Enum=TenantControlPlane;Cluster;Secret
+	// +kubebuilder:validation:Enum=TenantControlPlane;Cluster;Secret;ClusterProfile
 	Kind string `json:"kind"`
 	// name of the origin.
 	// +required
@@ -275,6 +275,9 @@ type CredentialStatus struct {
 	// key is the Secret's key that the kubeconfig came from.
 	// +optional
 	Key string `json:"key,omitempty"`
+	// context is the kubeconfig's context that the origin names; absent for its current one.
+	// +optional
+	Context string `json:"context,omitempty"`
 	// fingerprint is a digest of the kubeconfig, or of the ConfigMap for workload identity, that the Flux objects
 	// use.
 	// +optional
@@ -321,7 +324,7 @@ type SetResult struct {
 
 // ClusterRegistration is one workload cluster that the hub serves.
 //
-// Discovery makes one for each TenantControlPlane, Cluster API Cluster or Secret labelled chandler.dev/register:
+// Discovery makes one for each TenantControlPlane, Cluster API Cluster, Secret or ClusterProfile labelled chandler.dev/register:
 // "true", with the same name and in the same namespace. People may write one by hand, with spec.kubeConfig.
 //
 // +kubebuilder:object:root=true

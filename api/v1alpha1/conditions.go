@@ -315,6 +315,7 @@ const (
 	NotRegisteredEvent     = "NotRegistered"
 	ReRegisteredEvent      = "RegisteredAgain"
 	LabelConflictEvent     = "LabelConflict"
+	NoProfileEvent         = "NoClusterProfile"
 	KubeConfigChangedEvent = "KubeConfigChanged"
 	ReachableEvent         = "ClusterReachable"
 	ClusterReplacedEvent   = "ClusterReplaced"

@@ -191,6 +191,8 @@ const (
 	DiscoveryFieldManager = "chandler-discovery"
 	// RegistrationFieldManager owns the labels that come from probes.
 	RegistrationFieldManager = "chandler-registration"
+	// ProfileFieldManager owns the ClusterProfiles that the hub makes.
+	ProfileFieldManager = "chandler-profiles"
 	// GuardFieldManager owns spec.removals and spec.withdrawal of deliveries.
 	GuardFieldManager = "chandler-guard"
 	// SuspendFieldManager owns spec.suspend of generated objects while the hub suspends them. It is a manager of its

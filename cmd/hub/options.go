@@ -46,6 +46,8 @@ func (o *options) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.chartAddress, "chart-bind-address", ":8082",
 		"address of the Helm repository with the chart that delivers plain manifests, 0 for none")
 	f.DurationVar(&c.ProbeInterval, "probe-interval", time.Minute, "time between two probes of a cluster that answers")
+	f.BoolVar(&c.ClusterProfiles, "cluster-profiles", false,
+		"show each registration to other tools as a ClusterProfile (multicluster.x-k8s.io), if that CRD is installed")
 	f.IntVar(&c.Concurrency, "concurrent", 16, "how many clusters each room works on at a time")
 	f.StringSliceVar(&o.allowed, kubeconfig.FlagTargetCIDRs, nil,
 		"lifts the rules about loopback, link-local and denied addresses for these CIDRs")

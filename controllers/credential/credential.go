@@ -50,7 +50,9 @@ func Secret(ctx context.Context, live client.Reader, config *hubconfig.Config, r
 		}
 		return nil, nil, fmt.Errorf("read the kubeconfig: %w", err)
 	}
-	parsed, err := kubeconfig.Parse(secret.Data[published.Key], config.RulesFor(reg))
+	rules := config.RulesFor(reg)
+	rules.Context = published.Context
+	parsed, err := kubeconfig.Parse(secret.Data[published.Key], rules)
 	if err != nil || parsed.Fingerprint() != published.Fingerprint {
 		return nil, nil, nil
 	}

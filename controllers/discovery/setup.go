@@ -6,7 +6,6 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -39,7 +38,7 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 	if err := watch(origin.Secret, originreader.Example(origin.Secret, corev1.SchemeGroupVersion.WithKind("Secret"))); err != nil {
 		return err
 	}
-	if err := c.Watch(source.TypedKind(mgr.GetCache(), client.Object(originreader.Namespace()), r.enqueueSecrets(),
+	if err := c.Watch(source.TypedKind(mgr.GetCache(), client.Object(originreader.Namespace()), r.enqueuePointers(),
 		originreader.AllowsSecrets())); err != nil {
 		return err
 	}
@@ -72,18 +71,21 @@ func enqueueOrigin(kind origin.Kind) handler.TypedEventHandler[client.Object, Re
 	})
 }
 
-// enqueueSecrets enqueues the Secrets of a namespace that ask to be registered.
-func (r *Reconciler) enqueueSecrets() handler.TypedEventHandler[client.Object, Request] {
+// enqueuePointers enqueues what asks to be registered in a namespace and only says how to reach a cluster: its labels decide about that.
+func (r *Reconciler) enqueuePointers() handler.TypedEventHandler[client.Object, Request] {
 	return handler.TypedEnqueueRequestsFromMapFunc(func(ctx context.Context, namespace client.Object) []Request {
-		list := &metav1.PartialObjectMetadataList{}
-		list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
-		if err := r.Client.List(ctx, list, client.InNamespace(namespace.GetName()), client.HasLabels{hubv1.RegisterLabel}); err != nil {
-			log.FromContext(ctx).Error(err, "list the Secrets of a namespace", "namespace", namespace.GetName())
-			return nil
-		}
-		out := make([]Request, len(list.Items))
-		for i := range list.Items {
-			out[i] = Request{Kind: origin.Secret, NamespacedName: client.ObjectKeyFromObject(&list.Items[i])}
+		var out []Request
+		for _, kind := range origin.Kinds {
+			if kind.IsCluster() {
+				continue
+			}
+			found, err := r.Origins.Labelled(ctx, kind, namespace.GetName())
+			if err != nil {
+				log.FromContext(ctx).Error(err, "list what may register clusters in a namespace", "kind", kind.Kind, "namespace", namespace.GetName())
+			}
+			for _, name := range found {
+				out = append(out, Request{Kind: kind, NamespacedName: name})
+			}
 		}
 		return out
 	})

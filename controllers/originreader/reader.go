@@ -69,6 +69,12 @@ func (o *Reader) OnInstalled(s Starter) { o.starters = append(o.starters, s) }
 // called before the manager starts.
 func (o *Reader) OnChange(tell func(context.Context, origin.Kind)) { o.tell = append(o.tell, tell) }
 
+// Installed returns whether a kind is watched, and its CRD is there.
+func (o *Reader) Installed(kind origin.Kind) bool {
+	_, ok := o.version(kind)
+	return ok
+}
+
 // Get reads an origin from the cache, and says what it asks for. The object is nil if it does not exist. A Secret
 // that is being deleted still exists, and its kubeconfig is used.
 func (o *Reader) Get(ctx context.Context, kind origin.Kind, key types.NamespacedName) (*unstructured.Unstructured, origin.Verdict, error) {
@@ -125,7 +131,7 @@ func (o *Reader) judge(ctx context.Context, kind origin.Kind, obj *unstructured.
 		_, err := o.read(ctx, origin.ClusterAPI, gvk, types.NamespacedName{Namespace: obj.GetNamespace(), Name: name})
 		return err == nil
 	}}
-	if kind == origin.Secret {
+	if !kind.IsCluster() {
 		// A Namespace that is not in the cache yet allows nothing. The rooms look again when it is.
 		namespace := Namespace()
 		if err := o.cache.Get(ctx, types.NamespacedName{Name: obj.GetNamespace()}, namespace); client.IgnoreNotFound(err) != nil {
@@ -160,6 +166,49 @@ func (o *Reader) Asking(ctx context.Context, key types.NamespacedName) ([]origin
 	return out, nil
 }
 
+// Labelled returns the origins of a kind in a namespace that say, in a label, whether they ask to be registered. It reads the cache.
+func (o *Reader) Labelled(ctx context.Context, kind origin.Kind, namespace string) ([]types.NamespacedName, error) {
+	gvk, ok := o.version(kind)
+	if !ok {
+		return nil, nil
+	}
+	var list client.ObjectList = &unstructured.UnstructuredList{}
+	if kind == origin.Secret {
+		list = &metav1.PartialObjectMetadataList{}
+	}
+	list.GetObjectKind().SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+	if err := o.cache.List(ctx, list, client.InNamespace(namespace), client.HasLabels{hubv1.RegisterLabel}); err != nil {
+		return nil, fmt.Errorf("list the %ss of namespace %s: %w", kind.Kind, namespace, err)
+	}
+	var out []types.NamespacedName
+	err := meta.EachListItem(list, func(o runtime.Object) error {
+		out = append(out, client.ObjectKeyFromObject(o.(client.Object)))
+		return nil
+	})
+	return out, err
+}
+
+// NamingSecret returns the ClusterProfiles that name a Secret as the one with their kubeconfig. Other origins' Secrets are known by
+// their names.
+func (o *Reader) NamingSecret(ctx context.Context, secret types.NamespacedName) ([]types.NamespacedName, error) {
+	gvk, ok := o.version(origin.ClusterProfile)
+	if !ok {
+		return nil, nil
+	}
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+	if err := o.cache.List(ctx, list, client.InNamespace(secret.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list the ClusterProfiles of namespace %s: %w", secret.Namespace, err)
+	}
+	var out []types.NamespacedName
+	for i := range list.Items {
+		if source, err := origin.ClusterProfile.KubeConfig(&list.Items[i]); err == nil && source.Secret == secret.Name {
+			out = append(out, client.ObjectKeyFromObject(&list.Items[i]))
+		}
+	}
+	return out, nil
+}
+
 // Namespace returns an empty Namespace to watch or read; only its metadata is cached.
 func Namespace() *metav1.PartialObjectMetadata {
 	m := &metav1.PartialObjectMetadata{}
@@ -179,26 +228,25 @@ func AllowsSecrets() predicate.Predicate {
 }
 
 // Deleted returns whether an origin that Get found to be gone was deleted: it does not exist, read live, and the CRD
-// is still the one that the registration's origin was of. A Secret that is being deleted counts as gone.
+// is still the one that the registration's origin was of. What only says how to reach a cluster counts as gone while it is being deleted.
 func (o *Reader) Deleted(ctx context.Context, kind origin.Kind, reg *hubv1.ClusterRegistration, name string) (bool, error) {
 	gvk, ok := o.version(kind)
 	if !ok {
 		return false, nil
 	}
-	if !kind.IsCluster() {
-		there, err := o.there(ctx, gvk, reg.Namespace, name)
-		return err == nil && reg.SawOrigin() && (there == nil || there.DeletionTimestamp != nil), err
-	}
-	crd := &apiextensionsv1.CustomResourceDefinition{}
-	if err := o.live.Get(ctx, types.NamespacedName{Name: kind.CRD}, crd); err != nil {
-		return false, client.IgnoreNotFound(err)
-	}
-	facts := teardown.OriginFacts{Seen: reg.SawOrigin(), Kind: crd.CreationTimestamp.Time, Registration: reg.CreationTimestamp.Time}
-	if crd.DeletionTimestamp != nil || !teardown.Deleted(facts) {
-		return false, nil
+	if kind.CRD != "" {
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		if err := o.live.Get(ctx, types.NamespacedName{Name: kind.CRD}, crd); err != nil {
+			return false, client.IgnoreNotFound(err)
+		}
+		facts := teardown.OriginFacts{Seen: reg.SawOrigin(), Kind: crd.CreationTimestamp.Time, Registration: reg.CreationTimestamp.Time}
+		if crd.DeletionTimestamp != nil || !teardown.Deleted(facts) {
+			return false, nil
+		}
 	}
 	there, err := o.there(ctx, gvk, reg.Namespace, name)
-	return err == nil && there == nil, err
+	goes := there != nil && there.DeletionTimestamp != nil && !kind.IsCluster()
+	return err == nil && reg.SawOrigin() && (there == nil || goes), err
 }
 
 // Still returns whether an origin, read live, asks for what the cache says: it exists, is not being deleted, and has

@@ -187,7 +187,7 @@ func (r *Reconciler) publish(reg *hubv1.ClusterRegistration, secret string, chos
 		return
 	}
 	next := &hubv1.CredentialStatus{
-		SecretName: secret, Key: chosen.key,
+		SecretName: secret, Key: chosen.key, Context: chosen.context,
 		Fingerprint: chosen.config.Fingerprint(), TargetFingerprint: chosen.config.TargetFingerprint(),
 		AuthorityFingerprint: chosen.config.AuthorityFingerprint(),
 	}

@@ -29,8 +29,9 @@ import (
 
 // candidate is one kubeconfig that passed every check.
 type candidate struct {
-	key    string
-	config *kubeconfig.Config
+	key     string
+	context string // of the kubeconfig, if its origin names one
+	config  *kubeconfig.Config
 }
 
 // resolution is the result of the search for a kubeconfig.
@@ -92,7 +93,7 @@ func (r *Reconciler) fromMirror(ctx context.Context, reg *hubv1.ClusterRegistrat
 		config, err := kubeconfig.Parse(mirror.Data[render.MirrorKey], r.Config.RulesFor(reg))
 		if err == nil && config.Fingerprint() == mirror.Annotations[hubv1.FingerprintAnnotation] &&
 			config.TargetFingerprint() == credential.TargetFingerprint {
-			found.secret, found.candidates = credential.SecretName, []candidate{{credential.Key, config}}
+			found.secret, found.candidates = credential.SecretName, []candidate{{credential.Key, credential.Context, config}}
 			return found
 		}
 	}
@@ -138,7 +139,7 @@ func kubeConfigSource(reg *hubv1.ClusterRegistration, obj *unstructured.Unstruct
 	}
 	if obj == nil {
 		if c := reg.Status.Credential; c != nil && !reg.DeletionTimestamp.IsZero() {
-			return origin.Source{Secret: c.SecretName, Key: c.Key}, "", nil // to clean up, the last known way in will do
+			return origin.Source{Secret: c.SecretName, Key: c.Key, Context: c.Context}, "", nil // to clean up, the last known way in will do
 		}
 		if verdict.Origin == teardown.OriginGone {
 			return origin.Source{}, hubv1.OriginNotFoundReason,
@@ -161,6 +162,7 @@ func kubeConfigSource(reg *hubv1.ClusterRegistration, obj *unstructured.Unstruct
 // read reads and checks the Secret. Only its metadata is cached. Its bytes are read again when they have changed.
 func (r *Reconciler) read(ctx context.Context, namespace string, source origin.Source, rules kubeconfig.Rules) (resolution, string, error) {
 	key := types.NamespacedName{Namespace: namespace, Name: source.Secret}
+	rules.Context = source.Context
 	meta := &metav1.PartialObjectMetadata{}
 	meta.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
 	if err := r.Client.Get(ctx, key, meta); err != nil {
@@ -212,7 +214,7 @@ func check(secret *corev1.Secret, source origin.Source, rules kubeconfig.Rules) 
 			lastErr = fmt.Errorf("Secret %q, key %q: %w", secret.Name, key, err)
 			continue
 		}
-		found.candidates = append(found.candidates, candidate{key, config})
+		found.candidates = append(found.candidates, candidate{key, source.Context, config})
 	}
 	if len(found.candidates) == 0 {
 		return found, reasonOf(lastErr), lastErr
@@ -254,7 +256,7 @@ func (c *secretCache) get(key types.NamespacedName, meta metav1.Object, source o
 	defer c.mu.Unlock()
 	e, ok := c.entries[key]
 	same := ok && e.uid == meta.GetUID() && e.version == meta.GetResourceVersion() && e.source.Key == source.Key &&
-		slices.Equal(e.source.Candidates, source.Candidates) && e.services == rules.AllowServices
+		e.source.Context == source.Context && slices.Equal(e.source.Candidates, source.Candidates) && e.services == rules.AllowServices
 	return e.parsed, same
 }
 

@@ -150,7 +150,7 @@ func TestKubeConfigSource(t *testing.T) {
 		"UnknownKind": {
 			reg:    hubv1.ClusterRegistration{Spec: hubv1.ClusterRegistrationSpec{OriginRef: &hubv1.OriginReference{Kind: "Shoot", Name: "one"}}},
 			reason: hubv1.OriginKindNotInstalledReason,
-			err:    `spec.originRef: the hub does not know kind "Shoot" of group ""; write TenantControlPlane.kamaji.clastix.io, Cluster.cluster.x-k8s.io or Secret`,
+			err:    `spec.originRef: the hub does not know kind "Shoot" of group ""; write TenantControlPlane.kamaji.clastix.io, Cluster.cluster.x-k8s.io, Secret or ClusterProfile.multicluster.x-k8s.io`,
 		},
 	}
 	for name, tc := range cases {

@@ -184,6 +184,14 @@ func (r *Reconciler) usersOfSecret(ctx context.Context, obj client.Object) []rec
 	if obj.GetLabels()[hubv1.RegisterLabel] != "" {
 		out = append(out, r.named(ctx, obj)...)
 	}
+	profiles, err := r.Origins.NamingSecret(ctx, client.ObjectKeyFromObject(obj))
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "look for who names a Secret", "secret", client.ObjectKeyFromObject(obj).String())
+	}
+	for _, p := range profiles {
+		out = append(out, enqueue.Registrations(ctx, r.Client, client.InNamespace(p.Namespace),
+			client.MatchingFields{index.RegistrationOrigin: index.Origin(origin.ClusterProfile.Reference(p.Name))})...)
+	}
 	return out
 }
 

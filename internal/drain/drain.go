@@ -77,10 +77,10 @@ type Decision struct {
 // Decide decides from the facts.
 func Decide(f Facts) Decision {
 	switch {
-	case f.Kind.GroupKind == origin.Secret.GroupKind && f.Spec != nil:
+	case !f.Kind.IsCluster() && f.Spec != nil:
 		return Decision{Keep: true, Idle: "spec.drainBeforeDeletion has no effect: it is only for clusters that come from a TenantControlPlane " +
 			"or a Cluster"}
-	case f.Kind.GroupKind == origin.Secret.GroupKind:
+	case !f.Kind.IsCluster():
 		return Decision{Keep: true}
 	case f.Origin == nil || f.Origin.GetDeletionTimestamp() != nil:
 		return Decision{Keep: true} // absence brings nothing back, and who is going needs no permission any more

@@ -116,7 +116,7 @@ func attempts(o *kustomizev1.Kustomization) (n int64) {
 }
 
 // begun returns whether an attempt that lost the cluster had sent something that is no dry run. Everything is tried dry first, stage by
-// stage. The answer to an object that is then applied may get lost, and the cluster have it all the same (ssa, ApplyAll and ApplyAllStaged).
+// stage. The answer to an object that is then applied may get lost, and the cluster have it all the same (ssa, ApplyAll).
 func begun(s State) bool {
 	return strings.Contains(s.Message, " apply failed: ") || appliedLine.MatchString(s.Message)
 }

@@ -52,6 +52,8 @@ type Config struct {
 	ProbeInterval time.Duration
 	// Concurrency is how many clusters each room works on at a time.
 	Concurrency int
+	// ClusterProfiles has the hub make a ClusterProfile of each registration.
+	ClusterProfiles bool
 }
 
 // RulesFor returns the rules for the kubeconfig of a registration. Kamaji and Cluster API write kubeconfigs that name
@@ -60,7 +62,7 @@ type Config struct {
 func (c *Config) RulesFor(reg *hubv1.ClusterRegistration) kubeconfig.Rules {
 	rules := c.Rules
 	if ref := reg.Spec.OriginRef; ref != nil && reg.Spec.KubeConfig == nil {
-		if kind, err := origin.KindOf(*ref); err == nil && kind != origin.Secret {
+		if kind, err := origin.KindOf(*ref); err == nil && kind.IsCluster() {
 			rules.AllowServices = true
 		}
 	}

@@ -102,6 +102,17 @@ func (c *Config) Host() string { return c.host }
 // Port returns the port of the server.
 func (c *Config) Port() uint16 { return c.port }
 
+// Cluster returns how the cluster is reached, without any credential: those of a proxy are left out too.
+func (c *Config) Cluster() clientcmdv1.Cluster {
+	out := clientcmdv1.Cluster{Server: c.server, TLSServerName: c.tlsServerName, InsecureSkipTLSVerify: c.insecure,
+		CertificateAuthorityData: slices.Clone(c.ca)}
+	if proxy, err := url.Parse(c.proxyURL); err == nil {
+		proxy.User = nil
+		out.ProxyURL = proxy.String()
+	}
+	return out
+}
+
 // Minimal returns a kubeconfig in YAML with exactly one cluster, user and context, and only the fields that were checked.
 // The bytes depend on nothing but the checked content: names, order and formatting of the input do not show, and
 // Parse(Minimal()) has the same Minimal. They hold credentials and belong into a Secret. The caller may change the result.

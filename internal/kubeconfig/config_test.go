@@ -106,3 +106,28 @@ func TestRESTConfigKeepsCredentialsFromPlainHTTP(t *testing.T) {
 		t.Errorf("RESTConfig for plain http holds credentials or another host: %s", r.Host)
 	}
 }
+
+// TestContext: an origin may name another context than the current one.
+func TestContext(t *testing.T) {
+	text := `{current-context: one, contexts: [{name: one, context: {cluster: one, user: u}}, {name: two, context: {cluster: two, user: u}}],
+  clusters: [{name: one, cluster: {` + goodCluster + `}}, {name: two, cluster: {` + strings.Replace(goodCluster, "6443", "6444", 1) + `}}],
+  users: [{name: u, user: {` + goodUser + `}}]}`
+	for context, port := range map[string]uint16{"": 6443, "one": 6443, "two": 6444} {
+		if c := parse(t, text, kubeconfig.Rules{Context: context}); c.Port() != port {
+			t.Errorf("context %q: port %d, want %d", context, c.Port(), port)
+		}
+	}
+	_, err := kubeconfig.Parse(fill(t, text), kubeconfig.Rules{Context: "three"})
+	if err == nil || !strings.Contains(err.Error(), `lacks context "three"`) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestCluster: how a cluster is reached may be shown to others, and no credential with it.
+func TestCluster(t *testing.T) {
+	c := parse(t, document(goodCluster+`, proxy-url: "http://user:word@proxy.example.org:3128"`, goodUser), kubeconfig.Rules{AllowProxy: true})
+	got := c.Cluster()
+	if got.Server != c.Server() || len(got.CertificateAuthorityData) == 0 || got.ProxyURL != "http://proxy.example.org:3128" {
+		t.Errorf("got %+v", got)
+	}
+}

@@ -3,6 +3,7 @@
 package kubeconfig
 
 import (
+	"fmt"
 	"slices"
 )
 
@@ -34,7 +35,7 @@ func Parse(raw []byte, rules Rules) (*Config, error) {
 	if err := checkEverywhere(clusters, users, rules); err != nil {
 		return nil, err
 	}
-	cluster, user, err := current(root, clusters, users)
+	cluster, user, err := current(root, rules.Context, clusters, users)
 	if err != nil {
 		return nil, err
 	}
@@ -85,8 +86,8 @@ func checkEverywhere(clusters, users []entry, rules Rules) error {
 	return nil
 }
 
-// current resolves the current context to its cluster and user.
-func current(root mapping, clusters, users []entry) (cluster, user mapping, err error) {
+// current resolves a context to its cluster and user: the one of a name, or, if that is empty, the current one.
+func current(root mapping, name string, clusters, users []entry) (cluster, user mapping, err error) {
 	fail := func(field, message string) (mapping, mapping, error) {
 		return mapping{}, mapping{}, &Error{Reason: ReasonContext, Field: field, Message: message}
 	}
@@ -94,16 +95,22 @@ func current(root mapping, clusters, users []entry) (cluster, user mapping, err 
 	if err != nil {
 		return mapping{}, mapping{}, err
 	}
-	name, err := root.str("current-context")
-	if err != nil {
-		return mapping{}, mapping{}, err
+	field := "contexts"
+	if name == "" {
+		field = "current-context"
+		if name, err = root.str(field); err != nil {
+			return mapping{}, mapping{}, err
+		}
 	}
 	if name == "" && len(contexts) != 1 {
 		return fail("current-context", "is missing, and there is not exactly one context; name the context to use")
 	}
 	i := slices.IndexFunc(contexts, func(e entry) bool { return e.name == name || name == "" })
 	if i < 0 {
-		return fail("current-context", "names a context that is not in contexts; correct it")
+		if field == "contexts" {
+			return fail(field, fmt.Sprintf("lacks context %q, which its origin names; correct one of them", name))
+		}
+		return fail(field, "names a context that is not in contexts; correct it")
 	}
 	context := contexts[i].body
 	cluster, ok, err := refer(context, "cluster", clusters)

@@ -25,6 +25,8 @@ type Rules struct {
 	// AllowServices accepts Services of the management cluster. It is set for the kubeconfigs that Kamaji and Cluster API
 	// write, and by a flag for all.
 	AllowServices bool
+	// Context is the context to use; "" for the current one.
+	Context string
 
 	// ForbiddenHosts are further names of the hub's API server, beyond kubernetes.default and its variants.
 	ForbiddenHosts []HostPort

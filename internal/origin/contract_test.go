@@ -8,13 +8,15 @@ import (
 	kamajiv1alpha1 "github.com/clastix/kamaji/api/v1alpha1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
 	"github.com/chandler-hub/chandler/internal/origin"
 )
 
-// TestPathsAreTheirs holds the paths that this package reads against the Go types of Kamaji and Cluster API: the package
+// TestPathsAreTheirs holds the paths that this package reads against the Go types of Kamaji, Cluster API and SIG Multicluster: the package
 // itself reads maps, so that no field or state that it does not know can break it.
 func TestPathsAreTheirs(t *testing.T) {
 	tcp := &kamajiv1alpha1.TenantControlPlane{}
@@ -31,6 +33,18 @@ func TestPathsAreTheirs(t *testing.T) {
 	}
 	if got := kamajiv1alpha1.GroupVersion.Group; got != origin.Kamaji.Group {
 		t.Errorf("Kamaji's group is %q", got)
+	}
+	p := &inventoryv1alpha1.ClusterProfile{}
+	p.Status.AccessProviders = []inventoryv1alpha1.AccessProvider{{Name: origin.SecretReader, Cluster: clientcmdv1.Cluster{Server: "https://192.0.2.7",
+		Extensions: []clientcmdv1.NamedExtension{{Name: origin.ExecExtension, Extension: runtime.RawExtension{Raw: []byte(`{"name":"s","key":"value"}`)}}}}}}
+	if got, err := origin.ClusterProfile.KubeConfig(fromType(t, p)); err != nil || got.Secret != "s" || got.Key != "value" {
+		t.Errorf("ClusterProfile: %+v, %v", got, err)
+	}
+	if got := origin.ClusterProfile.Network(fromType(t, p)); got.Host != "192.0.2.7" || got.Port != 443 {
+		t.Errorf("ClusterProfile: %+v", got)
+	}
+	if got := inventoryv1alpha1.GroupVersion.Group; got != origin.ClusterProfile.Group {
+		t.Errorf("the group of ClusterProfiles is %q", got)
 	}
 	if got := clusterv1.GroupVersion.Group; got != origin.ClusterAPI.Group {
 		t.Errorf("Cluster API's group is %q", got)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package origin knows the kinds of objects that clusters come from: Kamaji's TenantControlPlane, Cluster API's
-// Cluster, and plain Secrets. It is pure. Each kind has a file of its own and is listed in Kinds. No other package
+// Cluster, plain Secrets, and ClusterProfiles. It is pure. Each kind has a file of its own and is listed in Kinds. No other package
 // knows the fields of a kind.
 //
 // Origins are read as unstructured objects. Their APIs grow fields and states that this hub does not know, and an
@@ -20,7 +20,7 @@ import (
 )
 
 // Kinds are the kinds of origins.
-var Kinds = []Kind{Kamaji, ClusterAPI, Secret}
+var Kinds = []Kind{Kamaji, ClusterAPI, Secret, ClusterProfile}
 
 // Kind is one kind of origin. Kinds are comparable.
 type Kind struct {
@@ -32,6 +32,7 @@ type Kind struct {
 	// CRD is the name of the CustomResourceDefinition; empty for a Secret.
 	CRD string
 
+	points bool // it only says how to reach a cluster
 	traits traits
 }
 
@@ -81,8 +82,8 @@ func KindOf(ref hubv1.OriginReference) (Kind, error) {
 }
 
 // IsCluster returns whether an origin of this kind is the cluster itself, so that both are created and deleted
-// together. A Secret only says how to reach a cluster.
-func (k Kind) IsCluster() bool { return k.CRD != "" }
+// together. A Secret or a ClusterProfile only says how to reach a cluster.
+func (k Kind) IsCluster() bool { return !k.points }
 
 // Reference returns the reference to an origin of this kind.
 func (k Kind) Reference(name string) hubv1.OriginReference {
@@ -197,6 +198,8 @@ type Source struct {
 	Secret string
 	// Key is the only key that may be read; "" if nobody named one.
 	Key string
+	// Context is the context of the kubeconfig to use; "" for its current one.
+	Context string
 	// Candidates are the keys to try, in order. The hub uses the first one with which the cluster answers. Empty
 	// means the usual keys.
 	Candidates []string

@@ -4,6 +4,7 @@ package origin_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -24,6 +25,12 @@ func object(t *testing.T, text string) *unstructured.Unstructured {
 	return u
 }
 
+// profile returns a ClusterProfile whose second access provider is configured so.
+func profile(config string) string {
+	return "{metadata: {name: p1, namespace: tenants}, status: {accessProviders: [{name: google}, {name: kubeconfig-secretreader, cluster: " +
+		"{server: 'https://192.0.2.7:6443', extensions: [{name: client.authentication.k8s.io/exec, extension: " + config + "}]}}]}}"
+}
+
 func TestKubeConfig(t *testing.T) {
 	cases := map[string]struct {
 		kind     origin.Kind
@@ -40,6 +47,13 @@ func TestKubeConfig(t *testing.T) {
 		"CAPINew":           {kind: origin.ClusterAPI, object: "{metadata: {name: c1}, status: {phase: Provisioning}}", notReady: `the control plane of Cluster "c1" is not initialized yet; the Cluster is Provisioning`},
 		"Secret":            {kind: origin.Secret, object: "{metadata: {name: s1}}", want: origin.Source{Secret: "s1"}},
 		"SecretKey":         {kind: origin.Secret, object: "{metadata: {name: s1, annotations: {chandler.dev/kubeconfig-key: admin}}}", want: origin.Source{Secret: "s1", Key: "admin"}},
+		"Profile":           {kind: origin.ClusterProfile, object: profile("{name: s, key: value, context: admin}"), want: origin.Source{Secret: "s", Key: "value", Context: "admin"}},
+		"ProfileBeside":     {kind: origin.ClusterProfile, object: profile("{name: s, key: value, namespace: tenants}"), want: origin.Source{Secret: "s", Key: "value"}},
+		"ProfileOfOld":      {kind: origin.ClusterProfile, object: strings.Replace(profile("{name: s, key: value}"), "accessProviders", "credentialProviders", 1), want: origin.Source{Secret: "s", Key: "value"}},
+		"ProfileNew":        {kind: origin.ClusterProfile, object: "{metadata: {name: p1}}", notReady: `ClusterProfile "p1" has no status.accessProviders yet`},
+		"ProfileElsewhere":  {kind: origin.ClusterProfile, object: profile("{name: s, key: value, namespace: kube-system}"), notReady: `ClusterProfile "p1": access provider kubeconfig-secretreader names a Secret in namespace "kube-system"; the hub reads the Secrets of clusters only beside what names them`},
+		"ProfileOfCloud":    {kind: origin.ClusterProfile, object: "{metadata: {name: p1}, status: {accessProviders: [{name: google}, {name: aws}]}}", notReady: `ClusterProfile "p1": of its access providers, google, aws, the hub can use none: it runs no program for a credential, and reads one from a Secret if the provider is kubeconfig-secretreader. A cluster of a cloud can be registered by hand, with spec.kubeConfig.workloadIdentity`},
+		"ProfileNoKey":      {kind: origin.ClusterProfile, object: profile("{name: s}"), notReady: `ClusterProfile "p1": access provider kubeconfig-secretreader names no Secret: extension client.authentication.k8s.io/exec needs name and key`},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -93,6 +107,15 @@ func TestJudge(t *testing.T) {
 		"SecretDeletedFalse":      {kind: origin.Secret, object: "{metadata: {name: x, namespace: flux-system, deletionTimestamp: '2026-11-21T12:00:00Z', labels: {chandler.dev/register: 'false'}}}", want: origin.Verdict{Origin: teardown.OriginUnwanted, AtOnce: true}},
 		"SecretMoving":            {kind: origin.Secret, object: "{metadata: {name: x, namespace: flux-system, deletionTimestamp: '2026-11-21T12:00:00Z', annotations: {clusterctl.cluster.x-k8s.io/delete-for-move: ''}, labels: {chandler.dev/register: 'true'}}}", want: origin.Verdict{Origin: teardown.OriginDeleting}},
 		"Moving":                  {kind: origin.ClusterAPI, object: "{metadata: {name: x, annotations: {clusterctl.cluster.x-k8s.io/delete-for-move: ''}, labels: {chandler.dev/register: 'true'}}}", want: origin.Verdict{Origin: teardown.OriginDeleting}},
+		"Profile":                 {kind: origin.ClusterProfile, object: labelled(""), labels: map[string]string{hubv1.RegisterSecretsLabel: "true"}, want: origin.Verdict{Origin: teardown.OriginWanted}},
+		"ProfileElsewhere": {kind: origin.ClusterProfile, object: labelled(""), want: origin.Verdict{Origin: teardown.OriginUnwanted, Reason: hubv1.NamespaceNotAllowedReason,
+			Refused: strings.Replace(elsewhere.Refused, "Secrets", "ClusterProfiles", 1)}},
+		"ProfileOfOurs": {kind: origin.ClusterProfile, object: "{metadata: {name: x, namespace: flux-system, labels: {chandler.dev/register: 'true'}, ownerReferences: [{apiVersion: chandler.dev/v1alpha1, kind: ClusterRegistration, name: x}]}}",
+			want: origin.Verdict{Origin: teardown.OriginUnwanted, Refused: `the hub itself made it, of ClusterRegistration "x"`}},
+		"ProfileOfCloud": {kind: origin.ClusterProfile, object: "{metadata: {name: x, namespace: flux-system, labels: {chandler.dev/register: 'true'}}, status: {accessProviders: [{name: google}]}}",
+			want: origin.Verdict{Origin: teardown.OriginUnwanted, Refused: "of its access providers, google, the hub can use none: it runs no program for a credential, and reads one from a " +
+				"Secret if the provider is kubeconfig-secretreader. A cluster of a cloud can be registered by hand, with spec.kubeConfig.workloadIdentity"}},
+		"ProfileDeleted": {kind: origin.ClusterProfile, object: "{metadata: {name: x, namespace: flux-system, deletionTimestamp: '2026-11-21T12:00:00Z', labels: {chandler.dev/register: 'true'}}}", want: origin.Verdict{Origin: teardown.OriginGone, Copied: true}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -16,8 +16,8 @@ import (
 type Policy struct {
 	// RegisterAll holds the Flag of each kind that is registered without the label.
 	RegisterAll []string
-	// SecretNamespaces are the namespaces in which a labelled Secret registers a cluster, beside the namespaces with
-	// the label; "*" means all. A user who can write a Secret in such a namespace can have the hub deliver add-ons,
+	// SecretNamespaces are the namespaces in which a labelled Secret or ClusterProfile registers a cluster, beside the namespaces with
+	// the label; "*" means all. A user who can write one in such a namespace can have the hub deliver add-ons,
 	// with the secrets in them, to a server of his choice.
 	SecretNamespaces []string
 }
@@ -65,10 +65,10 @@ func (p Policy) Judge(k Kind, obj *unstructured.Unstructured, around Around) Ver
 	case k.Flag == "" || !slices.Contains(p.RegisterAll, k.Flag):
 		return Verdict{Origin: teardown.OriginUnwanted}
 	}
-	if k == Secret && !p.allows(obj.GetNamespace(), around.NamespaceLabels) {
+	if !k.IsCluster() && !p.allows(obj.GetNamespace(), around.NamespaceLabels) {
 		return Verdict{Origin: teardown.OriginUnwanted, Reason: hubv1.NamespaceNotAllowedReason, Refused: fmt.Sprintf(
-			"Secrets in namespace %q may not register clusters; label %s: \"true\" on the Namespace allows it, or --secret-namespaces",
-			obj.GetNamespace(), hubv1.RegisterSecretsLabel)}
+			"%ss in namespace %q may not register clusters; label %s: \"true\" on the Namespace allows it, or --secret-namespaces",
+			k.Kind, obj.GetNamespace(), hubv1.RegisterSecretsLabel)}
 	}
 	if why := k.traits.refuse(obj, around.ClusterExists); why != "" {
 		return Verdict{Origin: teardown.OriginUnwanted, Refused: why}
@@ -80,7 +80,7 @@ func (p Policy) Judge(k Kind, obj *unstructured.Unstructured, around Around) Ver
 // management cluster has them now (cmd/clusterctl/api/v1alpha3, DeleteForMoveAnnotation).
 const moveAnnotation = "clusterctl.cluster.x-k8s.io/delete-for-move"
 
-// allows returns whether Secrets in a namespace may register clusters. The right to label a Namespace decides that on
+// allows returns whether Secrets and ClusterProfiles in a namespace may register clusters. The right to label a Namespace decides that on
 // a cluster with tenants; the right to write Secrets in it does not.
 func (p Policy) allows(namespace string, labels map[string]string) bool {
 	return labels[hubv1.RegisterSecretsLabel] == "true" || slices.Contains(p.SecretNamespaces, "*") ||

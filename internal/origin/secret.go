@@ -12,7 +12,7 @@ import (
 )
 
 // Secret is the kind of Secrets with a kubeconfig. Policy decides where they register clusters.
-var Secret = Kind{GroupKind: schema.GroupKind{Kind: "Secret"}, Provider: "Secret", traits: secret{}}
+var Secret = Kind{GroupKind: schema.GroupKind{Kind: "Secret"}, Provider: "Secret", points: true, traits: secret{}}
 
 type secret struct{ plain }
 

@@ -34,6 +34,7 @@ const (
 	Clusterctl            = "clusterctl"
 	Helm                  = "helm"
 	Kustomize             = "kustomize"
+	SecretReader          = "kubeconfig-secretreader" // the plugin by which others read a kubeconfig Secret that a ClusterProfile names
 )
 
 // Names of the file sets that belong to no part, for Files. SourceController, KustomizeController, HelmController, Kamaji and
@@ -43,6 +44,7 @@ const (
 const (
 	ClusterAPICRDs     = "cluster-api-crds"
 	ClusterAPIWebhooks = "cluster-api-webhooks"
+	ClusterInventory   = "cluster-inventory"
 	Prometheus         = "prometheus-operator"
 	KwokStages         = "kwok-stages"
 
@@ -107,7 +109,8 @@ const (
 	fluxFolder = "config/[cm]*" // crd and manager
 	capiModule = "sigs.k8s.io/cluster-api"
 
-	kamajiModule = "github.com/clastix/kamaji"
+	kamajiModule    = "github.com/clastix/kamaji"
+	inventoryModule = "sigs.k8s.io/cluster-inventory-api"
 
 	modulePath = "github.com/chandler-hub/chandler"
 	// keyScheme is changed when hack/tools fills a folder of the cache in another way than before.
@@ -129,6 +132,7 @@ func All() []Part {
 		{Name: ClusterAPI, Pins: ClusterAPI, Package: capiModule, LDFlags: strip},
 		{Name: Clusterctl, Pins: ClusterAPI, Package: capiModule + "/cmd/clusterctl", LDFlags: strip},
 		{Name: Helm, Pins: Helm, Package: "helm.sh/helm/v4/cmd/helm", LDFlags: strip},
+		{Name: SecretReader, Pins: ClusterInventory, Package: inventoryModule + "/plugins/kubeconfig-secretreader/cmd/plugin", LDFlags: strip},
 		{Name: Kustomize, Pins: Kustomize, Package: "sigs.k8s.io/kustomize/kustomize/v5", LDFlags: strip},
 	}
 }
@@ -143,6 +147,7 @@ func AllFiles() []FileSet {
 		{Name: ClusterAPI, Pins: ClusterAPI, Module: capiModule, Files: "config/crd/bases/cluster.x-k8s.io_clusters.yaml"},
 		{Name: ClusterAPICRDs, Pins: ClusterAPI, Module: capiModule, Files: "config/crd/bases/*.yaml"},
 		{Name: ClusterAPIWebhooks, Pins: ClusterAPI, Module: capiModule, Files: "config/webhook/manifests.yaml"},
+		{Name: ClusterInventory, Pins: ClusterInventory, Module: inventoryModule, Files: "config/crd/bases/*_clusterprofiles.yaml"},
 		{Name: Prometheus, Pins: Prometheus, Module: "github.com/prometheus-operator/prometheus-operator",
 			Files: "example/prometheus-operator-crd/*_servicemonitors.yaml"},
 		{Name: KwokStages, Pins: Kwok, Module: "sigs.k8s.io/kwok", Files: "kustomize/stage/[np]od*/fast/*-*.yaml"}, // nodes' and pods'

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package profiles shows registrations to other tools as ClusterProfiles of SIG Multicluster's cluster inventory, if the operator wants
+// that. A profile goes with its registration. It holds no credential: it says in which Secret the cluster's kubeconfig is.
+package profiles
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
+	"k8s.io/client-go/tools/events"
+	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/credential"
+	"github.com/chandler-hub/chandler/controllers/originreader"
+	"github.com/chandler-hub/chandler/internal/hubconfig"
+	"github.com/chandler-hub/chandler/internal/identity"
+	"github.com/chandler-hub/chandler/internal/inventory"
+	"github.com/chandler-hub/chandler/internal/origin"
+	"github.com/chandler-hub/chandler/internal/status"
+)
+
+// +kubebuilder:rbac:groups=multicluster.x-k8s.io,resources=clusterprofiles,verbs=create;delete
+// +kubebuilder:rbac:groups=multicluster.x-k8s.io,resources=clusterprofiles/status,verbs=patch
+
+// Reconciler works on one registration at a time.
+type Reconciler struct {
+	Client   client.Client
+	Live     client.Reader
+	Origins  *originreader.Reader
+	Config   *hubconfig.Config
+	Recorder events.EventRecorder
+
+	shown shown
+}
+
+// Reconcile brings the profile of a registration up to date.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	reg := &hubv1.ClusterRegistration{}
+	if err := r.Client.Get(ctx, req.NamespacedName, reg); err != nil {
+		r.shown.forget(req.NamespacedName)
+		return ctrl.Result{}, client.IgnoreNotFound(err) // its profile goes with it: it is the owner
+	}
+	if !r.Origins.Installed(origin.ClusterProfile) {
+		return ctrl.Result{}, nil
+	}
+	has, err := r.profile(ctx, req.NamespacedName)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if has != nil && !inventory.Owned(has, reg) {
+		r.Recorder.Eventf(reg, has, corev1.EventTypeWarning, hubv1.NoProfileEvent, "Show",
+			"not shown as a ClusterProfile: there is one of that name already, which the hub did not make. Rename one of them")
+		return ctrl.Result{}, nil
+	}
+	if status.Goes(reg) {
+		return ctrl.Result{}, r.remove(ctx, has)
+	}
+	want := inventory.Spec(reg, r.Config.HubID)
+	if has, err = r.apply(ctx, has, want); err != nil {
+		if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+			return ctrl.Result{}, nil // the registration goes too
+		}
+		return ctrl.Result{}, err
+	}
+	access, err := r.access(ctx, reg, has)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{}, r.applyStatus(ctx, has, inventory.Status(reg, access))
+}
+
+// profile returns the profile of a name from the cache; nil if there is none.
+func (r *Reconciler) profile(ctx context.Context, key types.NamespacedName) (*inventoryv1alpha1.ClusterProfile, error) {
+	u, _, err := r.Origins.Get(ctx, origin.ClusterProfile, key)
+	if err != nil || u == nil {
+		return nil, err
+	}
+	p := &inventoryv1alpha1.ClusterProfile{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, p); err != nil {
+		return nil, fmt.Errorf("read ClusterProfile %s: %w", key, err)
+	}
+	return p, nil
+}
+
+func (r *Reconciler) remove(ctx context.Context, has *inventoryv1alpha1.ClusterProfile) error {
+	if has == nil || has.DeletionTimestamp != nil {
+		return nil
+	}
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(inventoryv1alpha1.GroupVersion.WithKind(origin.ClusterProfile.Kind))
+	u.SetNamespace(has.Namespace)
+	u.SetName(has.Name)
+	if err := r.Client.Delete(ctx, u, client.Preconditions{UID: &has.UID}); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("delete ClusterProfile %s/%s: %w", has.Namespace, has.Name, err)
+	}
+	return nil
+}
+
+// apply writes all but the status, if it differs, and returns the profile as it is then. An annotation says which labels are the
+// registration's, so that one that it loses is taken off.
+func (r *Reconciler) apply(ctx context.Context, has, want *inventoryv1alpha1.ClusterProfile) (*inventoryv1alpha1.ClusterProfile, error) {
+	labels := strings.Join(slices.Sorted(maps.Keys(want.Labels)), ",")
+	want.Annotations = map[string]string{hubv1.MirroredAnnotation: labels}
+	if has != nil && has.Annotations[hubv1.MirroredAnnotation] == labels && has.Spec == want.Spec && holds(has.Labels, want.Labels) {
+		return has, nil
+	}
+	if has != nil && has.Spec.ClusterManager != want.Spec.ClusterManager {
+		return has, r.remove(ctx, has) // that field is immutable: the profile is made again when it is gone
+	}
+	u, err := toUnstructured(want)
+	if err != nil {
+		return nil, err
+	}
+	delete(u.Object, "status")
+	err = r.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(hubv1.ProfileFieldManager),
+		client.ForceOwnership)
+	if err != nil {
+		return nil, fmt.Errorf("apply ClusterProfile %s/%s: %w", want.Namespace, want.Name, err)
+	}
+	if has == nil {
+		has = want
+	}
+	return has, nil
+}
+
+// holds returns whether labels have all that are wanted.
+func holds(labels, want map[string]string) bool {
+	for k, v := range want {
+		if has, ok := labels[k]; !ok || has != v {
+			return false
+		}
+	}
+	return true
+}
+
+// access returns how the cluster is reached, without a credential; nil if no Secret says so. It reads the Secret only when the hub uses
+// another kubeconfig than it has shown, or when somebody has edited what it showed: whoever edits the address has others' credentials
+// sent there.
+func (r *Reconciler) access(ctx context.Context, reg *hubv1.ClusterRegistration,
+	has *inventoryv1alpha1.ClusterProfile) (*clientcmdv1.Cluster, error) {
+	c := reg.Status.Credential
+	if c == nil || c.SecretName == "" {
+		return nil, nil
+	}
+	key := client.ObjectKeyFromObject(reg)
+	if cluster := accessOf(has); cluster != nil && r.shown.is(key, c, cluster) {
+		return cluster, nil
+	}
+	config, err := credential.Read(ctx, r.Live, r.Config, reg)
+	if err != nil || config == nil {
+		return nil, err // the registration room looks at it first, and its status wakes this room
+	}
+	cluster := config.Cluster()
+	r.shown.note(key, c, &cluster)
+	return &cluster, nil
+}
+
+// accessOf returns what a profile says about how its cluster is reached.
+func accessOf(p *inventoryv1alpha1.ClusterProfile) *clientcmdv1.Cluster {
+	for _, a := range p.Status.AccessProviders {
+		if a.Name == origin.SecretReader {
+			cluster := a.Cluster.DeepCopy()
+			cluster.Extensions = nil
+			return cluster
+		}
+	}
+	return nil
+}
+
+func (r *Reconciler) applyStatus(ctx context.Context, has *inventoryv1alpha1.ClusterProfile,
+	want inventoryv1alpha1.ClusterProfileStatus) error {
+	if equality.Semantic.DeepEqual(has.Status, want) {
+		return nil
+	}
+	p := &inventoryv1alpha1.ClusterProfile{TypeMeta: has.TypeMeta, Status: want}
+	p.Namespace, p.Name = has.Namespace, has.Name
+	u, err := toUnstructured(p)
+	if err != nil {
+		return err
+	}
+	delete(u.Object, "spec")
+	err = r.Client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(hubv1.ProfileFieldManager),
+		client.ForceOwnership)
+	if err != nil {
+		return client.IgnoreNotFound(fmt.Errorf("write the status of ClusterProfile %s/%s: %w", has.Namespace, has.Name, err))
+	}
+	return nil
+}
+
+// toUnstructured converts a profile, without the nulls that its Go type writes for times that are not set.
+func toUnstructured(p *inventoryv1alpha1.ClusterProfile) (*unstructured.Unstructured, error) {
+	raw, err := json.Marshal(p)
+	if err != nil {
+		return nil, err
+	}
+	u := &unstructured.Unstructured{}
+	if err := json.Unmarshal(raw, &u.Object); err != nil {
+		return nil, err
+	}
+	u.SetGroupVersionKind(inventoryv1alpha1.GroupVersion.WithKind(origin.ClusterProfile.Kind))
+	unstructured.RemoveNestedField(u.Object, "metadata", "creationTimestamp")
+	properties, _, _ := unstructured.NestedSlice(u.Object, "status", "properties")
+	for _, p := range properties {
+		delete(p.(map[string]any), "lastObservedTime")
+	}
+	if len(properties) > 0 {
+		err = unstructured.SetNestedSlice(u.Object, properties, "status", "properties")
+	}
+	return u, err
+}
+
+// shown remembers, as digests, which way to a cluster its profile shows, and of which kubeconfig that is.
+type shown struct {
+	mu sync.Mutex
+	of map[types.NamespacedName][2]string
+}
+
+func (s *shown) is(key types.NamespacedName, c *hubv1.CredentialStatus, cluster *clientcmdv1.Cluster) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.of[key] == [2]string{c.Fingerprint, digest(cluster)}
+}
+
+func (s *shown) note(key types.NamespacedName, c *hubv1.CredentialStatus, cluster *clientcmdv1.Cluster) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.of == nil {
+		s.of = map[types.NamespacedName][2]string{}
+	}
+	s.of[key] = [2]string{c.Fingerprint, digest(cluster)}
+}
+
+func (s *shown) forget(key types.NamespacedName) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.of, key)
+}
+
+func digest(cluster *clientcmdv1.Cluster) string {
+	raw, _ := json.Marshal(cluster) // plain fields
+	return identity.Hash(32, string(raw))
+}

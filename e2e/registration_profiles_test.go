@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+	"sigs.k8s.io/cluster-inventory-api/pkg/access"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/origin"
+	"github.com/chandler-hub/chandler/test/localfleet"
+	"github.com/chandler-hub/chandler/test/localfleet/parts"
+)
+
+// TestClusterProfiles has one hub show its cluster as a ClusterProfile, a consumer of SIG Multicluster's get in by it, and another hub,
+// on another management cluster, deliver an add-on by a copy of it.
+func TestClusterProfiles(t *testing.T) {
+	beside(t)
+	ctx := t.Context()
+	check(t, inventoryv1alpha1.AddToScheme(scheme))
+	cluster := workload(t, "workload-a")
+	crds, err := localfleet.CRDs(parts.ClusterInventory)
+	check(t, err)
+	producer := startHub(t, hubOptions{name: "hub-shows", args: []string{"--cluster-profiles", "--hub-id=shows"}})
+	source := register(t, producer.Client, "fleet", "w1", cluster, map[string]string{"env": "prod"})
+	reg := registration("fleet", "w1")
+	soon(t, "the cluster answers", func() error {
+		return condition(ctx, producer.Client, reg, hubv1.ReachableCondition, metav1.ConditionTrue, hubv1.ProbeSucceededReason)
+	})
+	installCRDs(t, producer, crds...)
+	profile := &inventoryv1alpha1.ClusterProfile{}
+	key := client.ObjectKey{Namespace: "fleet", Name: "w1"}
+	shown := func() error {
+		if err := producer.Client.Get(ctx, key, profile); err != nil {
+			return err
+		}
+		return wantShown(profile, cluster)
+	}
+	soon(t, "a CRD that comes later is picked up: the cluster is shown", shown)
+
+	t.Run("a consumer gets in by it", func(t *testing.T) {
+		plugin, err := parts.Path(parts.SecretReader)
+		check(t, err)
+		config, err := access.New([]access.Provider{{Name: origin.SecretReader, ExecConfig: &clientcmdapi.ExecConfig{
+			APIVersion: "client.authentication.k8s.io/v1", Command: plugin, InteractiveMode: clientcmdapi.NeverExecInteractiveMode, ProvideClusterInfo: true,
+			Env: []clientcmdapi.ExecEnvVar{{Name: "KUBECONFIG", Value: producer.KubeconfigFile()}},
+		}}}).BuildConfigFromCP(profile)
+		check(t, err)
+		c, err := client.New(config, client.Options{})
+		check(t, err)
+		there := &corev1.Namespace{}
+		check(t, c.Get(ctx, client.ObjectKey{Name: "kube-system"}, there))
+		if uid := string(there.UID); property(profile, "chandler.dev/cluster-uid") != uid {
+			t.Errorf("the profile says cluster %q, and it is %q", property(profile, "chandler.dev/cluster-uid"), uid)
+		}
+	})
+	t.Run("an edit of the address is undone", func(t *testing.T) {
+		check(t, producer.Client.Status().Patch(ctx, profile.DeepCopy(), client.RawPatch(types.JSONPatchType,
+			[]byte(`[{"op":"replace","path":"/status/accessProviders/0/cluster/server","value":"https://192.0.2.66"}]`))))
+		soon(t, "the address is the cluster's again", shown)
+	})
+	t.Run("labels come and go", func(t *testing.T) {
+		check(t, producer.Client.Patch(ctx, source, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"env":null,"region":"eu"}}}`))))
+		soon(t, "the profile has the labels of the registration", func() error {
+			check(t, producer.Client.Get(ctx, key, profile))
+			if _, env := profile.Labels["env"]; env || profile.Labels["region"] != "eu" {
+				return fmt.Errorf("labels %v", profile.Labels)
+			}
+			return nil
+		})
+	})
+	t.Run("somebody else's is left alone", func(t *testing.T) {
+		theirs := &inventoryv1alpha1.ClusterProfile{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "w2"}}
+		theirs.Spec.ClusterManager.Name = "theirs"
+		check(t, producer.Client.Create(ctx, theirs))
+		register(t, producer.Client, "fleet", "w2", cluster, nil)
+		soon(t, "an event says so", func() error { return wantEvent(ctx, producer, "w2", "which the hub did not make") })
+		check(t, producer.Client.Get(ctx, client.ObjectKeyFromObject(theirs), theirs))
+		if theirs.Spec.ClusterManager.Name != "theirs" || len(theirs.OwnerReferences) > 0 || len(theirs.Status.AccessProviders) > 0 {
+			t.Errorf("it was changed: %+v", theirs)
+		}
+	})
+	t.Run("its own are not registered", func(t *testing.T) {
+		check(t, producer.Client.Patch(ctx, profile.DeepCopy(), client.RawPatch(types.MergePatchType,
+			fmt.Appendf(nil, `{"metadata":{"labels":{%q:"true"}}}`, hubv1.RegisterLabel))))
+		soon(t, "an event says why", func() error { return wantEvent(ctx, producer, "w1", "the hub itself made it") })
+	})
+	t.Run("another hub delivers by a copy", func(t *testing.T) { consumed(t, producer, profile, cluster, crds) })
+	t.Run("it goes with the registration", func(t *testing.T) {
+		check(t, producer.Client.Patch(ctx, source, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{%q:"false"}}}`, hubv1.RegisterLabel))))
+		soon(t, "the profile is gone", func() error { return wantGone(ctx, producer.Client, profile.DeepCopy()) })
+	})
+}
+
+// wantShown wants a profile to say what is true of a cluster that answers.
+func wantShown(p *inventoryv1alpha1.ClusterProfile, cluster *localfleet.Cluster) error {
+	var errs []error
+	if c := meta.FindStatusCondition(p.Status.Conditions, inventoryv1alpha1.ClusterConditionControlPlaneHealthy); c == nil || c.Status != metav1.ConditionTrue {
+		errs = append(errs, fmt.Errorf("ControlPlaneHealthy is %+v", c))
+	}
+	if p.Spec.ClusterManager.Name != "chandler-shows" || p.Labels[inventoryv1alpha1.LabelClusterManagerKey] != "chandler-shows" {
+		errs = append(errs, fmt.Errorf("cluster manager %q, labels %v", p.Spec.ClusterManager.Name, p.Labels))
+	}
+	if !strings.HasPrefix(p.Status.Version.Kubernetes, "v1.") {
+		errs = append(errs, fmt.Errorf("version %q", p.Status.Version.Kubernetes))
+	}
+	if len(p.Status.AccessProviders) != 1 || p.Status.AccessProviders[0].Cluster.Server != cluster.Config.Host {
+		errs = append(errs, fmt.Errorf("access providers %+v, want server %s", p.Status.AccessProviders, cluster.Config.Host))
+	}
+	return errors.Join(errs...)
+}
+
+func property(p *inventoryv1alpha1.ClusterProfile, name string) string {
+	for _, have := range p.Status.Properties {
+		if have.Name == name {
+			return have.Value
+		}
+	}
+	return ""
+}
+
+// consumed has a second hub register a cluster by a copy of its profile and Secret, as a tool makes them that carries an inventory from one
+// management cluster to another.
+func consumed(t *testing.T, producer *hub, profile *inventoryv1alpha1.ClusterProfile, cluster *localfleet.Cluster, crds []string) {
+	ctx := t.Context()
+	consumer := startHub(t, hubOptions{name: "hub-consumes", flux: &localfleet.FluxOptions{}, args: []string{"--secret-namespaces=inventory", "--unregister-delay=1s"}})
+	installCRDs(t, consumer, crds...)
+	for _, ns := range []string{"fleet", "inventory"} {
+		namespace(t, consumer.Client, ns)
+	}
+	kubeconfig := &corev1.Secret{}
+	check(t, producer.Client.Get(ctx, client.ObjectKey{Namespace: "fleet", Name: "w1"}, kubeconfig))
+	carry := func(ns string) *inventoryv1alpha1.ClusterProfile {
+		c := &inventoryv1alpha1.ClusterProfile{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "remote", Labels: map[string]string{hubv1.RegisterLabel: "true", "env": "prod"}},
+			Spec: profile.Spec}
+		check(t, consumer.Client.Create(ctx, c))
+		c.Status = *profile.Status.DeepCopy()
+		c.Status.AccessProviders[0].Cluster.Extensions[0].Extension.Raw = fmt.Appendf(nil, `{"name":"w1","key":"value","namespace":%q}`, ns)
+		check(t, consumer.Client.Status().Update(ctx, c))
+		return c
+	}
+	elsewhere := carry("fleet")
+	soon(t, "where nobody may register clusters, it registers none", func() error {
+		return wantEvent(ctx, consumer, elsewhere.Name, "ClusterProfiles in namespace \"fleet\" may not register clusters")
+	})
+	if err := consumer.Client.Get(ctx, client.ObjectKeyFromObject(elsewhere), registration("fleet", "remote")); !apierrors.IsNotFound(err) {
+		t.Errorf("it is registered: %v", err)
+	}
+	carried, reg := carry("inventory"), registration("inventory", "remote")
+	soon(t, "the Secret is missing", func() error {
+		return condition(ctx, consumer.Client, reg, hubv1.KubeConfigValidCondition, metav1.ConditionFalse, hubv1.SecretNotFoundReason)
+	})
+	check(t, consumer.Client.Create(ctx, secret("inventory", "w1", kubeconfig.Data)))
+	apply(t, consumer.Client, `
+apiVersion: chandler.dev/v1alpha1
+kind: AddonSet
+metadata: {name: shown, namespace: flux-system}
+spec:
+  clusterSelector: {matchLabels: {env: prod}}
+  addons:
+    - name: shown
+      manifests:
+        objects:
+          - apiVersion: v1
+            kind: ConfigMap
+            metadata: {name: by-profile, namespace: default}
+            data: {cluster: "<< cluster.name >>"}
+`)
+	soon(t, "the add-on is there", func() error { return wantData(ctx, cluster, "default", "by-profile", "cluster", "remote") })
+	check(t, consumer.Client.Patch(ctx, carried, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{%q:"false"}}}`, hubv1.RegisterLabel))))
+	soon(t, "the add-on is gone, and the registration", func() error {
+		return errors.Join(wantGone(ctx, consumer.Client, reg), goneThere(ctx, cluster, "by-profile"))
+	})
+}
+
+func goneThere(ctx context.Context, cluster *localfleet.Cluster, name string) error {
+	return wantGone(ctx, cluster.Client, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}})
+}

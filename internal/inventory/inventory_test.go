@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package inventory_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
+	"sigs.k8s.io/yaml"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/inventory"
+)
+
+func TestStatus(t *testing.T) {
+	at := metav1.NewTime(time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC))
+	reg := func(change func(*hubv1.ClusterRegistration)) *hubv1.ClusterRegistration {
+		r := &hubv1.ClusterRegistration{}
+		r.Namespace, r.Name, r.UID, r.CreationTimestamp = "fleet", "w1", "u1", at
+		change(r)
+		return r
+	}
+	answers := func(r *hubv1.ClusterRegistration) {
+		nodes := int32(3)
+		r.Status.ClusterUID, r.Status.Provider, r.Status.KubernetesVersion, r.Status.Nodes = "c1", "Secret", "v1.36.3", &nodes
+		r.Status.Conditions = []metav1.Condition{{Type: hubv1.ReachableCondition, Status: metav1.ConditionTrue, Reason: hubv1.ProbeSucceededReason,
+			Message: "it answers", LastTransitionTime: at}}
+		r.Status.Credential = &hubv1.CredentialStatus{SecretName: "s", Key: "value", Context: "admin"}
+	}
+	access := &clientcmdv1.Cluster{Server: "https://192.0.2.7:6443", CertificateAuthorityData: []byte("CA")}
+	for name, tc := range map[string]struct {
+		reg    *hubv1.ClusterRegistration
+		access *clientcmdv1.Cluster
+		want   string
+	}{
+		"New": {reg: reg(func(*hubv1.ClusterRegistration) {}), want: `
+conditions: [{type: ControlPlaneHealthy, status: Unknown, reason: NotProbed, message: the hub has not asked the cluster yet, lastTransitionTime: "2026-11-24T12:00:00Z"}]
+version: {}
+`},
+		"Answers": {reg: reg(answers), access: access, want: `
+conditions: [{type: ControlPlaneHealthy, status: "True", reason: ProbeSucceeded, message: it answers, lastTransitionTime: "2026-11-24T12:00:00Z"}]
+version: {kubernetes: v1.36.3}
+properties:
+- {name: chandler.dev/cluster-uid, value: c1, lastObservedTime: null}
+- {name: chandler.dev/provider, value: Secret, lastObservedTime: null}
+- {name: chandler.dev/nodes, value: "3", lastObservedTime: null}
+accessProviders:
+- name: kubeconfig-secretreader
+  cluster:
+    server: https://192.0.2.7:6443
+    certificate-authority-data: Q0E=
+    extensions: [{name: client.authentication.k8s.io/exec, extension: {name: s, key: value, namespace: fleet, context: admin}}]
+`},
+		"WithoutSecret": {reg: reg(func(r *hubv1.ClusterRegistration) {
+			answers(r)
+			r.Status.Credential.SecretName = "" // a workload identity
+		}), access: access, want: `
+conditions: [{type: ControlPlaneHealthy, status: "True", reason: ProbeSucceeded, message: it answers, lastTransitionTime: "2026-11-24T12:00:00Z"}]
+version: {kubernetes: v1.36.3}
+properties:
+- {name: chandler.dev/cluster-uid, value: c1, lastObservedTime: null}
+- {name: chandler.dev/provider, value: Secret, lastObservedTime: null}
+- {name: chandler.dev/nodes, value: "3", lastObservedTime: null}
+`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := yaml.Marshal(inventory.Status(tc.reg, tc.access))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(values(t, tc.want), values(t, string(got))); d != "" {
+				t.Errorf("-want +got:\n%s", d)
+			}
+		})
+	}
+}
+
+func values(t *testing.T, text string) (out map[string]any) {
+	t.Helper()
+	if err := yaml.Unmarshal([]byte(text), &out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// TestSpec: a profile has the labels of its registration, but for the one that would register it, and is owned by it.
+func TestSpec(t *testing.T) {
+	r := &hubv1.ClusterRegistration{}
+	r.Namespace, r.Name, r.UID = "fleet", "w1", "u1"
+	r.Labels = map[string]string{"env": "prod", hubv1.RegisterLabel: "true"}
+	p := inventory.Spec(r, "east")
+	if d := cmp.Diff(map[string]string{"env": "prod", "x-k8s.io/cluster-manager": "chandler-east"}, p.Labels); d != "" {
+		t.Errorf("-want +got:\n%s", d)
+	}
+	if p.Spec.ClusterManager.Name != "chandler-east" || inventory.Spec(r, "chandler").Spec.ClusterManager.Name != "chandler" {
+		t.Errorf("cluster manager %q", p.Spec.ClusterManager.Name)
+	}
+	other := r.DeepCopy()
+	other.UID = "u2"
+	if !inventory.Owned(p, r) || inventory.Owned(p, other) {
+		t.Error("it is not owned by its registration, or by another one")
+	}
+	if r.Labels[hubv1.RegisterLabel] != "true" {
+		t.Error("the registration was changed")
+	}
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package origin
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+)
+
+// What the hub may do with them:
+// +kubebuilder:rbac:groups=multicluster.x-k8s.io,resources=clusterprofiles,verbs=list;watch;patch
+
+// ClusterProfile is the kind by which cluster managers tell each other of clusters (SIG Multicluster, KEP 4322). Like a Secret, it only
+// says how to reach a cluster, and so Policy decides where one registers a cluster.
+var ClusterProfile = Kind{
+	GroupKind: schema.GroupKind{Group: "multicluster.x-k8s.io", Kind: "ClusterProfile"},
+	Provider:  "ClusterProfile",
+	CRD:       "clusterprofiles.multicluster.x-k8s.io",
+	points:    true,
+	traits:    clusterProfile{},
+}
+
+type clusterProfile struct{ plain }
+
+const (
+	// SecretReader is the access provider whose credentials are in a kubeconfig Secret
+	// (cluster-inventory-api, plugins/kubeconfig-secretreader). All others run a program of the consumer's.
+	SecretReader = "kubeconfig-secretreader"
+	// ExecExtension is the extension of an access provider's cluster that configures its plugin (k8s.io/client-go,
+	// tools/clientcmd, ExecCredential's cluster config).
+	ExecExtension = "client.authentication.k8s.io/exec"
+)
+
+// kubeConfig reads what the access provider kubeconfig-secretreader is configured with. The hub takes the whole kubeconfig from the
+// Secret, the server too: whoever may write the profile's status, and not the Secret, must not lead its credentials elsewhere.
+func (c clusterProfile) kubeConfig(obj *unstructured.Unstructured) (Source, error) {
+	provider, names := accessProvider(obj)
+	if provider == nil && len(names) == 0 {
+		return Source{}, &NotReady{fmt.Sprintf("ClusterProfile %q has no status.accessProviders yet", obj.GetName())}
+	}
+	if why := c.unusable(obj); why != "" {
+		return Source{}, &NotReady{fmt.Sprintf("ClusterProfile %q: %s", obj.GetName(), why)}
+	}
+	secret := execConfig(provider)
+	return Source{Secret: secret["name"], Key: secret["key"], Context: secret["context"]}, nil
+}
+
+func (clusterProfile) usualSecret(name string) string { return name }
+
+// network reads the address that an access provider gives.
+func (clusterProfile) network(obj *unstructured.Unstructured) Network {
+	provider, _ := accessProvider(obj)
+	server, _, _ := unstructured.NestedString(provider, "cluster", "server")
+	u, err := url.Parse(server)
+	if err != nil || u.Hostname() == "" {
+		return Network{}
+	}
+	n := Network{Host: u.Hostname(), Port: 443}
+	if port, err := strconv.ParseInt(u.Port(), 10, 64); err == nil {
+		n.Port = port
+	}
+	return n
+}
+
+func (clusterProfile) version(obj *unstructured.Unstructured) string {
+	v, _, _ := unstructured.NestedString(obj.Object, "status", "version", "kubernetes")
+	return v
+}
+
+func (c clusterProfile) refuse(obj *unstructured.Unstructured, _ func(string) bool) string {
+	for _, o := range obj.GetOwnerReferences() {
+		if o.Kind == "ClusterRegistration" && strings.HasPrefix(o.APIVersion, hubv1.GroupVersion.Group+"/") {
+			return fmt.Sprintf("the hub itself made it, of ClusterRegistration %q", o.Name)
+		}
+	}
+	return c.unusable(obj)
+}
+
+// unusable returns why the hub cannot use the access providers of a profile; "" if it can, or if there are none yet.
+func (clusterProfile) unusable(obj *unstructured.Unstructured) string {
+	provider, names := accessProvider(obj)
+	switch {
+	case provider == nil && len(names) == 0:
+		return ""
+	case provider == nil:
+		return fmt.Sprintf("of its access providers, %s, the hub can use none: it runs no program for a credential, and reads one from a "+
+			"Secret if the provider is %s. A cluster of a cloud can be registered by hand, with spec.kubeConfig.workloadIdentity",
+			strings.Join(names, ", "), SecretReader)
+	}
+	secret := execConfig(provider)
+	switch namespace := secret["namespace"]; {
+	case secret["name"] == "" || secret["key"] == "":
+		return fmt.Sprintf("access provider %s names no Secret: extension %s needs name and key", SecretReader, ExecExtension)
+	case namespace != "" && namespace != obj.GetNamespace():
+		return fmt.Sprintf("access provider %s names a Secret in namespace %q; the hub reads the Secrets of clusters only beside what names "+
+			"them", SecretReader, namespace)
+	}
+	return ""
+}
+
+// accessProvider returns the access provider whose credentials are in a Secret, nil if there is none, and the names of all. What is in
+// status.accessProviders counts before what is in credentialProviders, its older name.
+func accessProvider(obj *unstructured.Unstructured) (provider map[string]any, names []string) {
+	for _, field := range []string{"accessProviders", "credentialProviders"} {
+		all, _, _ := unstructured.NestedSlice(obj.Object, "status", field)
+		for _, p := range all {
+			p, _ := p.(map[string]any)
+			name, _, _ := unstructured.NestedString(p, "name")
+			if name == SecretReader && provider == nil {
+				provider = p
+			}
+			if name != "" && !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return provider, names
+}
+
+// execConfig returns the texts that an access provider's plugin is configured with.
+func execConfig(provider map[string]any) map[string]string {
+	out := map[string]string{}
+	extensions, _, _ := unstructured.NestedSlice(provider, "cluster", "extensions")
+	for _, e := range extensions {
+		e, _ := e.(map[string]any)
+		config, _ := e["extension"].(map[string]any)
+		if e["name"] != ExecExtension {
+			continue
+		}
+		for k, v := range config {
+			if text, ok := v.(string); ok {
+				out[k] = text
+			}
+		}
+	}
+	return out
+}

@@ -35,9 +35,9 @@ func uiCommand() *cobra.Command {
 		Use:   "ui",
 		Short: "Show the fleet as a page in a browser",
 		Long: `Serves a page about the fleet, and opens it in a browser: clusters and add-ons, what fails and why, one cluster's
-story, one add-on's, rollouts. It runs on this machine until Ctrl-C, listens on the loopback interface alone, and works with your
-kubeconfig and your rights. It writes nothing but what you order on the page and confirm there, and never reads a Secret. The address that it
-prints has a token: whoever has it can do what you can do here, as long as the command runs.`,
+story, one add-on's, rollouts, held removals. It runs on this machine until Ctrl-C, listens on the loopback interface alone, and works
+with your kubeconfig and your rights. It writes nothing but what you order on the page and confirm there, and never reads a Secret. The
+address that it prints has a token: whoever has it can do what you can do here, as long as the command runs.`,
 		Example: `  chandler ui
   chandler ui --no-open --port 8111
   chandler ui -n team-a`,

@@ -142,6 +142,11 @@ func hash(removals []Removal, since *metav1.Time) string {
 	return identity.Hash(8, parts...)
 }
 
+// Holds returns whether these removals are exactly what a guard holds: its hash is of the same ones.
+func Holds(held *hubv1.HeldRemovals, removals []Removal) bool {
+	return held != nil && len(removals) > 0 && hash(removals, held.Since) == held.Hash
+}
+
 func holding(held []Removal, in Input) *hubv1.HeldRemovals {
 	if len(held) == 0 {
 		return nil

@@ -148,24 +148,30 @@ func (s *Server) ask(r *http.Request, problem string) (*content, error) {
 
 // orders adds what changes something.
 func (s *Server) orders(mux *http.ServeMux) {
-	mux.HandleFunc("POST /sets/{namespace}/{name}/order/{verb}", func(w http.ResponseWriter, r *http.Request) {
-		for _, part := range []string{"namespace", "name"} {
-			if len(validation.IsDNS1123Subdomain(r.PathValue(part))) > 0 || !known(r.PathValue("verb")) {
-				s.write(w, r, s.trouble(http.StatusNotFound, "There is nothing of this name."))
-				return
+	post := func(pattern string, order func(*http.Request) error, ask func(*http.Request, string) (*content, error)) {
+		mux.HandleFunc("POST "+pattern, func(w http.ResponseWriter, r *http.Request) {
+			for _, part := range []string{"namespace", "name"} {
+				if len(validation.IsDNS1123Subdomain(r.PathValue(part))) > 0 {
+					s.write(w, r, s.trouble(http.StatusNotFound, "There is nothing of this name."))
+					return
+				}
 			}
-		}
-		s.answer(w, r, s.order(r))
-	})
+			// If the hub writes to the set meanwhile, it begins anew.
+			err := retry.OnError(retry.DefaultRetry, func(err error) bool { return errors.Is(err, errMeanwhile) }, func() error { return order(r) })
+			s.answer(w, r, err, ask)
+		})
+	}
+	post("/sets/{namespace}/{name}/order/{verb}", s.order, s.ask)
+	post("/sets/{namespace}/{name}/removals/approve", s.approve, s.askRemovals)
 }
 
 // answer leads back to the set after an order. If the order was not given, it asks again, and says why.
-func (s *Server) answer(w http.ResponseWriter, r *http.Request, problem error) {
+func (s *Server) answer(w http.ResponseWriter, r *http.Request, problem error, ask func(*http.Request, string) (*content, error)) {
 	if problem == nil {
 		http.Redirect(w, r, view.SetURL(r.PathValue("namespace"), r.PathValue("name")), http.StatusSeeOther)
 		return
 	}
-	c, err := s.ask(r, problem.Error())
+	c, err := ask(r, problem.Error())
 	if err != nil {
 		c = s.failed(err)
 	} else {
@@ -174,21 +180,19 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, problem error) {
 	s.write(w, r, c)
 }
 
-// order gives an order: what was confirmed, to the set as it was seen then. If the hub writes to the set meanwhile, it begins anew.
-func (s *Server) order(r *http.Request) error {
-	return retry.OnError(retry.DefaultRetry, func(err error) bool { return errors.Is(err, errMeanwhile) },
-		func() error { return s.orderOnce(r) })
-}
-
 // errMeanwhile is for somebody else's change between reading and writing.
 var errMeanwhile = errors.New("somebody else has changed it meanwhile: nothing is changed. Look again")
 
-func (s *Server) orderOnce(r *http.Request) error {
+// order gives an order: what was confirmed, to the set as it was seen then.
+func (s *Server) order(r *http.Request) error {
+	w := wish(r)
+	if !known(w.Verb) {
+		return fmt.Errorf("%w: there is no order %q", errNotThere, w.Verb)
+	}
 	in, err := s.course(r)
 	if err != nil {
 		return err
 	}
-	w := wish(r)
 	if seen := view.Seen(in.Set); w.Seen != seen {
 		return fmt.Errorf("the set has changed since you looked (%s, and now %s): nothing is changed. Look again", w.Seen, seen)
 	}

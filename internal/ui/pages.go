@@ -32,7 +32,7 @@ import (
 var files embed.FS
 
 // names are the views, each with a file of templates: "form" is what stays while "live" is swapped.
-var names = []string{"fleet", "cluster", "clusteraddon", "addon", "sets", "rollout", "order", "error"}
+var names = []string{"fleet", "cluster", "clusteraddon", "addon", "sets", "rollout", "order", "removals", "held", "heldapprove", "error"}
 
 var templates = parse()
 
@@ -100,6 +100,9 @@ func (s *Server) views() http.Handler {
 	show("/sets", s.sets)
 	show("/sets/{namespace}/{name}", s.rollout)
 	show("/sets/{namespace}/{name}/order/{verb}", s.confirm)
+	show("/removals", s.removals)
+	show("/sets/{namespace}/{name}/removals", s.held)
+	show("/sets/{namespace}/{name}/removals/approve", s.confirmRemovals)
 	mux.HandleFunc("GET /", func(w http.ResponseWriter, r *http.Request) {
 		s.write(w, r, s.trouble(http.StatusNotFound, "There is no such page."))
 	})

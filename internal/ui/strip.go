@@ -74,7 +74,8 @@ func stripDelivery(o *hubv1.AddonDelivery) *hubv1.AddonDelivery {
 	for i := range s.Addons {
 		a := &s.Addons[i]
 		out.Status.Addons[i] = hubv1.AddonStatus{Name: one(a.Name), Kind: one(a.Kind), State: unique.Make(a.State).Value(), Since: a.Since,
-			Version: one(a.Version), Reason: one(a.Reason), Message: one(a.Message), Removal: a.Removal}
+			Version: one(a.Version), Reason: one(a.Reason), Message: one(a.Message), Removal: a.Removal,
+			AppliedGeneration: a.AppliedGeneration}
 	}
 	return out
 }

@@ -127,7 +127,7 @@ type Pager struct {
 // page returns which of n rows are on the page of a query.
 func (q Query) page(n, size int) (from, to int, p Pager) {
 	p = Pager{Pages: max(1, (n+size-1)/size), All: n}
-	p.Page = min(q.Page, p.Pages)
+	p.Page = max(1, min(q.Page, p.Pages))
 	from = (p.Page - 1) * size
 	to = min(n, from+size)
 	p.From, p.To = min(from+1, to), to

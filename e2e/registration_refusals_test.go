@@ -228,7 +228,31 @@ func TestSetsSayWhatIsWrong(t *testing.T) {
 		}
 		return nil
 	})
-	apply(t, h.Client, set("clusterSelector: {matchLabels: {tier: prod}}", addon))
+	apply(t, h.Client, set(prod, strings.Replace(addon, "{chart: ", "{driftDetection: {mode: \"<< 'brand' + 'New' >>\"}, chart: ", 1)))
+	soon(t, "what the CRD refuses on the cluster is told there", func() error {
+		list := &hubv1.AddonDeliveryList{}
+		if err := h.Client.List(ctx, list); err != nil || len(list.Items) == 0 {
+			return fmt.Errorf("%d deliveries (%v)", len(list.Items), err)
+		}
+		for i := range list.Items {
+			if a := list.Items[i].Status.Addons; len(a) == 1 && strings.Contains(a[0].Message, `driftDetection.mode: is "brandNew"`) {
+				return nil
+			}
+		}
+		return fmt.Errorf("status %+v", list.Items[0].Status)
+	})
+	check(t, h.Client.Patch(ctx, &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: crd}}, client.RawPatch(types.JSONPatchType,
+		[]byte(`[{"op":"add","path":"/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/driftDetection/properties/mode/enum/-","value":"`+field+`"}]`))))
+	soon(t, "and written when the CRD takes it, though nothing else wakes the cluster", func() error {
+		if err := h.Client.Get(ctx, key, there); err != nil {
+			return err
+		}
+		if there.UID != hr.UID || there.Spec.DriftDetection == nil || there.Spec.DriftDetection.Mode != field {
+			return fmt.Errorf("it has %+v", there.Spec.DriftDetection)
+		}
+		return nil
+	})
+	apply(t, h.Client, set(prod, addon))
 
 	t.Run("foreign edits are undone, suspend is not", func(t *testing.T) {
 		edit := `{"metadata":{"labels":{"chandler.dev/addon":null}},"spec":{"suspend":true,"targetNamespace":"elsewhere"}}`

@@ -158,6 +158,42 @@ spec:
 		check(t, g.sameAsLive(t, out))
 	})
 
+	t.Run("get", func(t *testing.T) {
+		flags := []string{"--kubeconfig", g.KubeconfigFile()}
+		for args, wants := range map[string][]string{
+			"get clusters":                              {"one", "two", "True"},
+			"get clusters one -o name":                  {"clusterregistration.chandler.dev/one"},
+			"get sets -n flux-system --no-headers":      {"commands", "more"},
+			"get deliveries --cluster one --set more":   {"/one", "more", "AddonsReady"},
+			"get addons one":                            {"cmd-layers", "cmd-extra", "Ready"},
+			"get addons -l region=eu --addon cmd-extra": {"/one", "Ready"},
+			"get addons one --addon cmd-layers -o json": {`"addonSet": "flux-system/commands"`, `"state": "Ready"`},
+		} {
+			soon(t, args, func() error {
+				out, errs, code := chandler(t, append(strings.Fields(args), flags...)...)
+				if code != 0 {
+					return fmt.Errorf("exit code %d: %s", code, errs)
+				}
+				for _, want := range wants {
+					if !strings.Contains(out, want) {
+						return fmt.Errorf("it does not say %q:\n%s", want, out)
+					}
+				}
+				return nil
+			})
+		}
+		if _, errs, code := chandler(t, append([]string{"get", "addons", "three"}, flags...)...); code != 1 || !strings.Contains(errs, `no cluster "three"`) {
+			t.Errorf("an unknown cluster: exit code %d: %s", code, errs)
+		}
+		watch := chandlerStart(t, append([]string{"get", "clusters", "one", "-w", "-o", "wide"}, flags...)...)
+		watch.says(t, "one")
+		g.patchRegistration(t, "one", `{"spec":{"pause":{"until":"2099-01-01T00:00:00Z","reason":"a test"}}}`)
+		watch.says(t, "2099-01-01T00:00:00Z")
+		g.patchRegistration(t, "one", `{"spec":{"pause":null}}`)
+		check(t, watch.cmd.Process.Signal(os.Interrupt))
+		watch.ends(t, 0)
+	})
+
 	t.Run("explain", func(t *testing.T) {
 		flags := []string{"--kubeconfig", g.KubeconfigFile(), "--platform-namespaces=flux-system,platform"}
 		for args, wants := range map[string][]string{

@@ -47,6 +47,7 @@ func newCommand() *cobra.Command {
 		Version:       version.Get().String(),
 	}
 	root.SetVersionTemplate("chandler {{.Version}}\n")
+	root.AddCommand(getCommand())
 	root.AddCommand(renderCommand())
 	root.AddCommand(diffCommand())
 	root.AddCommand(explainCommand())

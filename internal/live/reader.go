@@ -32,10 +32,10 @@ type Reader struct {
 }
 
 // Connect returns a client for the hub's API server. It has no cache, because a command reads each object once.
-func Connect(config *rest.Config) (client.Client, error) {
+func Connect(config *rest.Config) (client.WithWatch, error) {
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst = 50, 100 // a few dozen reads, and then it is over
-	c, err := client.New(config, client.Options{Scheme: hubscheme.New()})
+	c, err := client.NewWithWatch(config, client.Options{Scheme: hubscheme.New()})
 	if err != nil {
 		return nil, fmt.Errorf("reach the hub at %s: %w", config.Host, err)
 	}

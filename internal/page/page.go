@@ -12,7 +12,9 @@ import (
 	"text/tabwriter"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/cli-runtime/pkg/printers"
 
 	"github.com/chandler-hub/chandler/internal/excerpt"
 )
@@ -46,7 +48,7 @@ func (p *Page) Notes(notes []string) {
 	}
 }
 
-// Table adds a table after an empty line; nothing if it has no rows. The title may be empty.
+// Table adds a table, as kubectl writes it, after an empty line; nothing if it has no rows. The title may be empty.
 func (p *Page) Table(title string, columns []string, rows [][]string) {
 	if len(rows) == 0 {
 		return
@@ -55,14 +57,18 @@ func (p *Page) Table(title string, columns []string, rows [][]string) {
 	if title != "" {
 		p.Text(title + "\n")
 	}
-	w := tabwriter.NewWriter(&p.out, 0, 8, 3, ' ', 0)
-	for _, r := range append([][]string{columns}, rows...) {
-		for i := range r {
-			r[i] = excerpt.Visible(r[i])
-		}
-		fmt.Fprintln(w, strings.Join(r, "\t"))
+	table := &metav1.Table{}
+	for _, c := range columns {
+		table.ColumnDefinitions = append(table.ColumnDefinitions, metav1.TableColumnDefinition{Name: c, Type: "string"})
 	}
-	_ = w.Flush() // a buffer takes everything
+	for _, r := range rows {
+		cells := make([]any, len(r))
+		for i := range r {
+			cells[i] = excerpt.Visible(r[i])
+		}
+		table.Rows = append(table.Rows, metav1.TableRow{Cells: cells})
+	}
+	_ = printers.NewTablePrinter(printers.PrintOptions{}).PrintObj(table, &p.out) // a buffer takes everything
 }
 
 // Flush writes the page. No line ends with blanks.

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/listing"
+	"github.com/chandler-hub/chandler/internal/page"
+)
+
+func getCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "get",
+		Short: "List clusters, sets, deliveries or add-ons, and watch them",
+		Long: `Lists what is on a live hub, a line for each. Without -n it is that of all namespaces. It reads page by page, so it may be asked of
+any fleet.`,
+		Example: `  chandler get clusters
+  chandler get addons tenant1
+  chandler get sets -n flux-system -w`,
+	}
+	cmd.RunE = oneOf(cmd)
+	cmd.AddCommand(getClustersCommand(), getSetsCommand(), getDeliveriesCommand(), getAddonsCommand())
+	return cmd
+}
+
+// getOptions are the flags of `chandler get`.
+type getOptions struct {
+	flags                        *genericclioptions.ConfigFlags
+	output, selector             string
+	all, watch, failed, noHeader bool
+	// cluster, set and addon are for deliveries and add-ons alone.
+	cluster, set, addon string
+}
+
+// outputs are the forms of output.
+var outputs = []string{"", "wide", "json", "yaml", "name"}
+
+func newGet(cmd *cobra.Command, kind kindToGet, selects string) *getOptions {
+	o := &getOptions{flags: genericclioptions.NewConfigFlags(true)}
+	// As in `chandler explain`: --cluster would be one of the kubeconfig.
+	o.flags.ClusterName, o.flags.CacheDir = nil, nil
+	f := cmd.Flags()
+	o.flags.AddFlags(f)
+	f.BoolVarP(&o.all, "all-namespaces", "A", false, "those of all namespaces, as without -n")
+	f.StringVarP(&o.output, "output", "o", "", "wide, json, yaml or name (default: a table)")
+	f.BoolVarP(&o.watch, "watch", "w", false, "go on, and print each line that changes")
+	f.StringVarP(&o.selector, "selector", "l", "", "only those "+selects+", such as tier=prod,region!=eu")
+	f.BoolVar(&o.failed, "failed", false, "only those that somebody has to look at")
+	f.BoolVar(&o.noHeader, "no-headers", false, "no line with the names of the columns")
+	f.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		if name == "label" {
+			name = "selector"
+		}
+		return pflag.NormalizedName(name)
+	})
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return o.run(cmd, kind, args) }
+	return o
+}
+
+// check returns what is wrong with the flags.
+func (o *getOptions) check(kind kindToGet, args []string) error {
+	switch {
+	case !slices.Contains(outputs, o.output):
+		return fmt.Errorf("get %s: there is no output %q: write -o wide, json, yaml or name", kind.what, o.output)
+	case o.all && *o.flags.Namespace != "":
+		return fmt.Errorf("get %s: write -n for one namespace, or -A for all, and not both", kind.what)
+	case o.watch && o.output != "" && o.output != "wide":
+		return fmt.Errorf("get %s: --watch prints lines of a table: leave out -o %s", kind.what, o.output)
+	case o.watch && len(args) > 1:
+		return fmt.Errorf("get %s: --watch follows one name, or all: leave out the names", kind.what)
+	}
+	for _, a := range args {
+		if ns, name, both := strings.Cut(a, "/"); ns == "" || both && (name == "" || strings.Contains(name, "/")) {
+			return fmt.Errorf("get %s: %q is not a name: write NAME or NAMESPACE/NAME", kind.what, a)
+		}
+	}
+	return nil
+}
+
+// kindToGet is one of the kinds that `chandler get` lists.
+type kindToGet struct {
+	// what and one are what people call it, and kinds is its kind in the plural.
+	what, one, kinds string
+	list             func() client.ObjectList
+	columns          []page.Column
+	// items returns what an object shows: itself, or its add-ons.
+	items func(o *getOptions, object client.Object) []item
+	// byCluster says that names and labels are those of clusters, and the objects deliveries.
+	byCluster bool
+}
+
+// item is one line.
+type item struct {
+	row listing.Row
+	// object is what JSON and YAML show, and name what kubectl calls it.
+	object any
+	name   string
+}
+
+func getClustersCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "clusters [NAME...]",
+		Aliases: []string{"cluster", "clusterregistrations", "clusterregistration", "clreg"},
+		Short:   "List the clusters, and how each of them is",
+		Long: `Lists ClusterRegistrations: whether all add-ons are Ready, whether the cluster answers, its version, and how many of its add-ons
+are Ready. --failed lists those that do not answer, have no valid credential, or have an add-on that failed.`,
+		Example: `  chandler get clusters -l tier=prod
+  chandler get clusters --failed -w
+  chandler get clusters tenants/tenant1 -o yaml`,
+	}
+	newGet(cmd, kindToGet{
+		what: "clusters", one: "cluster", kinds: "ClusterRegistrations", columns: listing.ClusterColumns,
+		list: func() client.ObjectList { return &hubv1.ClusterRegistrationList{} },
+		items: func(_ *getOptions, object client.Object) []item {
+			return []item{{row: listing.Cluster(object.(*hubv1.ClusterRegistration), now()), object: object}}
+		},
+	}, "with these labels")
+	return cmd
+}
+
+func getSetsCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "sets [NAME...]",
+		Aliases: []string{"set", "addonsets", "addonset", "aset"},
+		Short:   "List the sets, and how many of their clusters are Ready",
+		Long: `Lists AddonSets: on how many of its clusters all add-ons are Ready, how many have been Ready on the newest revision, and how its
+rollout stands. --failed lists those that do not compile, that have failed on a cluster, or whose rollout has failed.`,
+		Example: `  chandler get sets
+  chandler get sets cert-manager -n flux-system -w
+  chandler get sets --failed -o name`,
+	}
+	newGet(cmd, kindToGet{
+		what: "sets", one: "set", kinds: "AddonSets", columns: listing.SetColumns,
+		list: func() client.ObjectList { return &hubv1.AddonSetList{} },
+		items: func(_ *getOptions, object client.Object) []item {
+			return []item{{row: listing.Set(object.(*hubv1.AddonSet), now()), object: object}}
+		},
+	}, "with these labels")
+	return cmd
+}
+
+func getDeliveriesCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "deliveries [NAME...]",
+		Aliases: []string{"delivery", "addondeliveries", "addondelivery", "adel"},
+		Short:   "List what each set delivers to each cluster",
+		Long: `Lists AddonDeliveries: one for each set on each of its clusters. They are in the namespaces of the sets. -l selects by the labels
+of the clusters.`,
+		Example: `  chandler get deliveries --set cert-manager --failed
+  chandler get deliveries -l tier=prod -o wide`,
+	}
+	o := newGet(cmd, kindToGet{
+		what: "deliveries", one: "delivery", kinds: "AddonDeliveries", columns: listing.DeliveryColumns,
+		list: func() client.ObjectList { return &hubv1.AddonDeliveryList{} },
+		items: func(_ *getOptions, object client.Object) []item {
+			return []item{{row: listing.Delivery(object.(*hubv1.AddonDelivery), now()), object: object}}
+		},
+	}, "whose clusters have these labels")
+	cmd.Flags().StringVar(&o.cluster, "cluster", "", "only those to one cluster, as NAME or NAMESPACE/NAME")
+	cmd.Flags().StringVar(&o.set, "set", "", "only those of one set")
+	return cmd
+}
+
+func getAddonsCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "addons [CLUSTER...]",
+		Aliases: []string{"addon"},
+		Short:   "List the add-ons of clusters, or the clusters of an add-on",
+		Long: `Lists add-ons: where each is, in which version, and how it stands. With a CLUSTER it reads what is delivered there, and nothing
+else. -n is the namespace of the sets, and -l selects by the labels of the clusters. --failed lists those that failed, and those in whose
+place somebody else's object stands. With -o name it prints the Flux objects.`,
+		Example: `  chandler get addons tenant1
+  chandler get addons --addon cert-manager -o wide
+  chandler get addons -l tier=prod --failed -w`,
+	}
+	o := newGet(cmd, kindToGet{
+		what: "add-ons", one: "cluster", kinds: "AddonDeliveries", columns: listing.AddonColumns, byCluster: true,
+		list:  func() client.ObjectList { return &hubv1.AddonDeliveryList{} },
+		items: addonItems,
+	}, "on clusters with these labels")
+	cmd.Flags().StringVar(&o.set, "set", "", "only those of one set")
+	cmd.Flags().StringVar(&o.addon, "addon", "", "only those of one name")
+	return cmd
+}
+
+// groups are the API groups of the Flux objects that an add-on can be.
+var groups = map[string]string{"HelmRelease": "helm.toolkit.fluxcd.io", "Kustomization": "kustomize.toolkit.fluxcd.io"}
+
+func addonItems(o *getOptions, object client.Object) []item {
+	var out []item
+	for _, a := range listing.Addons(object.(*hubv1.AddonDelivery), o.addon) {
+		it := item{row: a.Row(now()), object: a}
+		if a.Object != "" {
+			it.name = strings.ToLower(a.Kind) + "." + groups[a.Kind] + "/" + a.Object
+		}
+		out = append(out, it)
+	}
+	return out
+}
+
+var errNotFound = errors.New("not everything was found")

@@ -1,0 +1,408 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/identity"
+	"github.com/chandler-hub/chandler/internal/listing"
+	"github.com/chandler-hub/chandler/internal/live"
+	"github.com/chandler-hub/chandler/internal/page"
+)
+
+var now = time.Now
+
+// question is one thing to ask the API server, and which of the answers are meant.
+type question struct {
+	live.Query
+	arg  string
+	keep func(client.Object) bool
+}
+
+// getter asks, and writes.
+type getter struct {
+	*getOptions
+	kind   kindToGet
+	client client.WithWatch
+	out    io.Writer
+	table  *page.List
+	stream *listing.Stream
+	// single says that somebody has asked for one name, and named are the objects that have it.
+	single bool
+	named  []any
+	// seen is what was shown of each row, if somebody watches.
+	seen  map[string]string
+	count int
+}
+
+func (o *getOptions) run(cmd *cobra.Command, kind kindToGet, args []string) error {
+	if err := o.check(kind, args); err != nil {
+		return err
+	}
+	config, err := o.flags.ToRESTConfig()
+	if err != nil {
+		return fmt.Errorf("find the hub: %w", err)
+	}
+	g := &getter{getOptions: o, kind: kind, out: cmd.OutOrStdout(), seen: map[string]string{}}
+	if g.client, err = live.Connect(config); err != nil {
+		return err
+	}
+	g.table = &page.List{Columns: kind.columns, Wide: o.output == "wide", NoHeaders: o.noHeader, Colour: coloured(g.out)}
+	if *o.flags.Namespace != "" {
+		g.table.Without = "Namespace"
+	}
+	if o.output == "json" || o.output == "yaml" {
+		g.single = len(args) == 1 && !kind.byCluster
+		g.stream = &listing.Stream{W: g.out, YAML: o.output == "yaml", Plain: kind.byCluster}
+	}
+	questions, err := g.questions(cmd.Context(), args)
+	if err != nil {
+		return err
+	}
+	if o.watch {
+		return g.follow(cmd, questions[0])
+	}
+	return g.answer(cmd, questions)
+}
+
+// answer lists what is asked for, once.
+func (g *getter) answer(cmd *cobra.Command, questions []question) error {
+	missing := false
+	for _, q := range questions {
+		_, found, err := g.ask(cmd.Context(), q)
+		if err != nil {
+			return err
+		}
+		if found == 0 && q.arg != "" {
+			if err := g.absent(cmd.Context(), q); err != nil {
+				sayLine(cmd.ErrOrStderr(), "chandler: %s", err)
+				missing = true
+			}
+		}
+	}
+	if g.stream != nil && !missing {
+		if err := g.end(); err != nil {
+			return err
+		}
+	}
+	switch {
+	case missing && len(questions) == 1:
+		return &exit{code: 1} // it has been said
+	case missing:
+		return errNotFound
+	case g.count == 0 && g.stream == nil:
+		sayLine(cmd.ErrOrStderr(), "%s", g.none())
+	}
+	return nil
+}
+
+// none says that there is nothing to show.
+func (g *getter) none() string {
+	text := "No " + g.kind.what + " found"
+	if g.failed {
+		text = "No failed " + g.kind.what + " found"
+	}
+	if ns := *g.flags.Namespace; ns != "" {
+		text += " in namespace " + ns
+	}
+	return text + "."
+}
+
+// absent says that a name is not there. A cluster without add-ons is.
+func (g *getter) absent(ctx context.Context, q question) error {
+	namespace, name := g.place(q.arg)
+	if g.kind.byCluster {
+		there, err := live.Selected(ctx, g.client, client.MatchingFields{"metadata.name": name})
+		if err != nil {
+			return err
+		}
+		for key := range there {
+			if ns, _, both := strings.Cut(q.arg, "/"); !both || key.Namespace == ns {
+				return nil
+			}
+		}
+		return fmt.Errorf("there is no cluster %q on this hub: chandler get clusters lists them", q.arg)
+	}
+	where := "on this hub"
+	if namespace != "" {
+		where = "in namespace " + namespace
+	}
+	return fmt.Errorf("there is no %s %q %s: chandler get %s lists them", g.kind.one, name, where, g.kind.what)
+}
+
+// place returns the namespace and the name that somebody means by NAME or NAMESPACE/NAME.
+func (g *getter) place(arg string) (namespace, name string) {
+	if ns, name, both := strings.Cut(arg, "/"); both {
+		return ns, name
+	}
+	return *g.flags.Namespace, arg
+}
+
+// questions returns what to ask: once for each name, so that nobody reads everything for one object.
+func (g *getter) questions(ctx context.Context, args []string) ([]question, error) {
+	base := question{keep: func(client.Object) bool { return true }}
+	base.Query = live.Query{Client: g.client, Kinds: g.kind.kinds, List: g.kind.list, Namespace: *g.flags.Namespace}
+	selector, err := labels.Parse(g.selector)
+	if err != nil {
+		return nil, fmt.Errorf("get %s: --selector %q: %w", g.kind.what, g.selector, err)
+	}
+	if _, deliveries := g.kind.list().(*hubv1.AddonDeliveryList); deliveries {
+		if selector, err = g.ofDeliveries(ctx, &base, selector); err != nil {
+			return nil, err
+		}
+	}
+	base.Options = []client.ListOption{client.MatchingLabelsSelector{Selector: selector}}
+	if len(args) == 0 {
+		return []question{base}, nil
+	}
+	var out []question
+	for _, arg := range args {
+		q := base
+		q.arg, q.Options = arg, slices.Clone(base.Options)
+		if namespace, name := g.place(arg); !g.kind.byCluster {
+			q.Namespace, q.Options = namespace, append(q.Options, client.MatchingFields{"metadata.name": name})
+			if *g.flags.Namespace != "" && namespace != *g.flags.Namespace {
+				return nil, fmt.Errorf("%s %s is not in namespace %q: leave out -n, or write the name alone", g.kind.one, arg, *g.flags.Namespace)
+			}
+			// The API server has looked at the name; what stands in for one may not have.
+			q.keep = both(base.keep, func(o client.Object) bool { return o.GetName() == name })
+		} else {
+			q.keep = both(base.keep, toCluster(arg))
+			q.Options = []client.ListOption{client.MatchingLabelsSelector{Selector: with(selector, hubv1.ClusterLabel, labelOf(arg))}}
+		}
+		out = append(out, q)
+	}
+	return out, nil
+}
+
+// atOnce is up to how many clusters are asked for by their names. Of more, everything is read, page by page.
+const atOnce = 50
+
+// ofDeliveries narrows a question to the deliveries of certain clusters and of a set, and returns the selector for it.
+func (g *getter) ofDeliveries(ctx context.Context, q *question, selector labels.Selector) (labels.Selector, error) {
+	of := labels.Everything()
+	if !selector.Empty() {
+		clusters, err := live.Selected(ctx, g.client, client.MatchingLabelsSelector{Selector: selector})
+		if err != nil {
+			return nil, err
+		}
+		q.keep = both(q.keep, func(o client.Object) bool { return clusters[registration(o)] })
+		if names := slices.Collect(maps.Keys(clusters)); len(names) <= atOnce {
+			var values []string
+			for _, n := range names {
+				values = append(values, identity.LabelValue(n.Name))
+			}
+			slices.Sort(values)
+			of = with(of, hubv1.ClusterLabel, append(values, "")...) // no cluster has an empty name
+		}
+	}
+	if g.cluster != "" {
+		q.keep = both(q.keep, toCluster(g.cluster))
+		of = with(of, hubv1.ClusterLabel, labelOf(g.cluster))
+	}
+	if g.set != "" {
+		q.keep = both(q.keep, func(o client.Object) bool {
+			d, ok := o.(*hubv1.AddonDelivery)
+			return ok && d.Spec.AddonSetRef.Name == g.set
+		})
+		of = with(of, hubv1.AddonSetLabel, identity.LabelValue(g.set))
+	}
+	return of, nil
+}
+
+// with narrows a selector to objects whose label has one of some values.
+func with(s labels.Selector, label string, values ...string) labels.Selector {
+	r, err := labels.NewRequirement(label, selection.In, values)
+	if err != nil {
+		return labels.Nothing() // no object can have a label of such a value
+	}
+	return s.Add(*r)
+}
+
+func labelOf(cluster string) string {
+	return identity.LabelValue(cluster[strings.Index(cluster, "/")+1:])
+}
+
+func registration(o client.Object) types.NamespacedName {
+	return o.(*hubv1.AddonDelivery).Spec.RegistrationRef.Key()
+}
+
+func toCluster(arg string) func(client.Object) bool {
+	namespace, name, named := strings.Cut(arg, "/")
+	return func(o client.Object) bool {
+		key := registration(o)
+		return !named && key.Name == arg || named && key.Namespace == namespace && key.Name == name
+	}
+}
+
+func both(a, b func(client.Object) bool) func(client.Object) bool {
+	return func(o client.Object) bool { return a(o) && b(o) }
+}
+
+// ask lists, and writes page by page. It returns the version to watch from, and how many objects there were.
+func (g *getter) ask(ctx context.Context, q question) (version string, found int, err error) {
+	version, err = q.Pages(ctx, func(objects []client.Object) error {
+		var items []item
+		for _, o := range objects {
+			if q.keep(o) {
+				found++
+				items = append(items, g.items(o)...)
+			}
+		}
+		return g.write(items)
+	})
+	return version, found, err
+}
+
+// items returns what an object shows.
+func (g *getter) items(o client.Object) []item {
+	var out []item
+	for _, it := range g.kind.items(g.getOptions, o) {
+		if g.failed && !it.row.Failed && g.seen[it.row.Key] == "" {
+			continue
+		}
+		out = append(out, it)
+	}
+	return out
+}
+
+func (g *getter) write(items []item) error {
+	g.count += len(items)
+	var rows []page.Row
+	for _, it := range items {
+		if o, ok := it.object.(client.Object); ok && (g.stream != nil || g.output == "name") {
+			if err := g.identify(o, &it); err != nil {
+				return err
+			}
+		}
+		var err error
+		switch {
+		case g.single:
+			g.named = append(g.named, it.object)
+		case g.stream != nil:
+			err = g.stream.Add(it.object)
+		case g.output == "name" && it.name != "":
+			_, err = fmt.Fprintln(g.out, it.name)
+		case g.output != "name":
+			rows = append(rows, it.row.Row)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return g.table.Write(g.out, rows)
+}
+
+// end ends what is written as JSON or YAML. One object that somebody has named is written as it is.
+func (g *getter) end() error {
+	if g.single && len(g.named) == 1 {
+		return listing.One(g.out, g.named[0], g.output == "yaml")
+	}
+	for _, o := range g.named {
+		if err := g.stream.Add(o); err != nil {
+			return err
+		}
+	}
+	return g.stream.Close()
+}
+
+// identify says what an object is, which a list does not, and leaves out who has set what.
+func (g *getter) identify(o client.Object, it *item) error {
+	gvk, err := apiutil.GVKForObject(o, g.client.Scheme())
+	if err != nil {
+		return err
+	}
+	o.GetObjectKind().SetGroupVersionKind(gvk)
+	o.SetManagedFields(nil)
+	it.name = strings.ToLower(gvk.Kind) + "." + gvk.Group + "/" + o.GetName()
+	return nil
+}
+
+// follow lists, and then writes each line that changes. When the API server has forgotten where it was, it lists again.
+func (g *getter) follow(cmd *cobra.Command, q question) error {
+	ctx := cmd.Context()
+	for first := true; ctx.Err() == nil; first = false {
+		there := map[string]bool{}
+		version, err := q.Pages(ctx, func(objects []client.Object) error {
+			for _, o := range slices.DeleteFunc(slices.Clone(objects), func(o client.Object) bool { return !q.keep(o) }) {
+				for _, it := range g.kind.items(g.getOptions, o) {
+					there[it.row.Key] = true
+				}
+			}
+			return g.changes(q, objects)
+		})
+		if err == nil && first && g.count == 0 {
+			err = g.nothing(cmd, q, len(there))
+		}
+		if err == nil {
+			maps.DeleteFunc(g.seen, func(key, _ string) bool { return !there[key] })
+			err = q.Follow(ctx, version, func(o client.Object, deleted bool) error {
+				if deleted {
+					return g.gone(q, o)
+				}
+				return g.changes(q, []client.Object{o})
+			})
+		}
+		if err != nil && ctx.Err() == nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// nothing says that there is nothing to show yet. A name that does not exist is an error.
+func (g *getter) nothing(cmd *cobra.Command, q question, there int) error {
+	if q.arg != "" && there == 0 {
+		if err := g.absent(cmd.Context(), q); err != nil {
+			return err
+		}
+	}
+	sayLine(cmd.ErrOrStderr(), "%s", g.none())
+	return nil
+}
+
+// changes writes the rows that say something else than before.
+func (g *getter) changes(q question, objects []client.Object) error {
+	var items []item
+	for _, o := range objects {
+		if !q.keep(o) {
+			continue
+		}
+		for _, it := range g.items(o) {
+			if told := it.row.Told(); g.seen[it.row.Key] != told {
+				g.seen[it.row.Key] = told
+				items = append(items, it)
+			}
+		}
+	}
+	return g.write(items)
+}
+
+// gone writes the rows of an object that does not exist any more.
+func (g *getter) gone(q question, o client.Object) error {
+	var items []item
+	for _, it := range g.kind.items(g.getOptions, o) {
+		if !q.keep(o) || g.seen[it.row.Key] == "" {
+			continue
+		}
+		delete(g.seen, it.row.Key)
+		it.row.Gone()
+		items = append(items, it)
+	}
+	return g.write(items)
+}

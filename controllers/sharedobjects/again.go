@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -33,11 +34,17 @@ func (k *Keeper) deletions(kind string) predicate.Predicate {
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		if k.lost == nil {
-			k.lost = map[id]client.Object{}
+			k.lost = map[id]lost{}
 		}
-		k.lost[id{kind, client.ObjectKeyFromObject(e.Object)}] = e.Object
+		k.lost[id{kind, client.ObjectKeyFromObject(e.Object)}] = lost{e.Object, k.Clock.Now()}
 		return true
 	}}
+}
+
+// lost is an object that was deleted, as it was, and when that was seen.
+type lost struct {
+	client.Object
+	at time.Time
 }
 
 // found forgets what was lost: it is there again.
@@ -47,34 +54,60 @@ func (k *Keeper) found(key id) {
 	delete(k.lost, key)
 }
 
-// again makes an object that was deleted as it was, if something still refers to it and nobody has made it since.
-func (k *Keeper) again(ctx context.Context, key id, rec *record) error {
+// again makes an object that was deleted as it was, if something refers to it and nobody has made it since. What nothing refers to is
+// remembered for as long as it would have been kept: what refers to it may be about to be made again itself.
+func (k *Keeper) again(ctx context.Context, key id, rec *record) (ctrl.Result, error) {
 	k.mu.Lock()
-	was := k.lost[key]
+	was, deleted := k.lost[key]
 	k.mu.Unlock()
 	if rec.hash != "" && k.Clock.Since(rec.at) < Unseen {
-		return nil // the cache does not show it yet
+		return ctrl.Result{}, nil // the cache does not show it yet
 	}
 	rec.hash, rec.idleSince = "", time.Time{}
-	if was == nil {
-		return nil
+	if !deleted {
+		return ctrl.Result{}, nil
 	}
 	used, err := k.used(ctx, key)
 	if err != nil {
-		return err
+		return ctrl.Result{}, err
 	}
 	if used {
-		u, err := k.asItWas(was)
+		return ctrl.Result{}, k.remake(ctx, key, rec, was)
+	}
+	if left := k.Config.ChartRetention - k.Clock.Since(was.at); left > 0 {
+		return ctrl.Result{RequeueAfter: left + time.Millisecond}, nil
+	}
+	k.found(key)
+	return ctrl.Result{}, nil
+}
+
+// remake makes an object that was deleted, and then what it refers to, if that was deleted too.
+func (k *Keeper) remake(ctx context.Context, key id, rec *record, was lost) error {
+	u, err := k.asItWas(was.Object)
+	if err != nil {
+		return err
+	}
+	_, err = apply.Create(ctx, k.Client, k.Live, u, hubv1.FieldManager, k.ours)
+	if err != nil && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		return err
+	}
+	rec.hash, rec.at = was.GetAnnotations()[hubv1.HashAnnotation], k.Clock.Now()
+	k.found(key)
+	for _, use := range index.UsesOf(was.Object) {
+		source, ok := parse(use)
+		k.mu.Lock()
+		gone, deleted := k.lost[source]
+		k.mu.Unlock()
+		if !ok || !deleted || source == key {
+			continue
+		}
+		sourceRec, release := k.record(source)
+		err := k.remake(ctx, source, sourceRec, gone)
+		release()
 		if err != nil {
 			return err
 		}
-		if _, err = apply.Create(ctx, k.Client, k.Live, u, hubv1.FieldManager, k.ours); err != nil &&
-			!apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
-			return err
-		}
-		rec.hash, rec.at = was.GetAnnotations()[hubv1.HashAnnotation], k.Clock.Now()
 	}
-	k.found(key)
 	return nil
 }
 

@@ -11,6 +11,8 @@ import (
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -20,6 +22,7 @@ import (
 	"github.com/chandler-hub/chandler/controllers/index/indextest"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/hubscheme"
+	"github.com/chandler-hub/chandler/internal/render"
 )
 
 // TestAgain: a chart that somebody deletes is made again as it was while a HelmRelease refers to it, whether or not anybody renders it.
@@ -43,7 +46,8 @@ func TestAgain(t *testing.T) {
 			release := &helmv2.HelmRelease{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "app"}}
 			release.Spec.ChartRef = &helmv2.CrossNamespaceSourceReference{Kind: sourcev1.HelmChartKind, Name: tc.ref}
 			api := indextest.All(fake.NewClientBuilder().WithScheme(hubscheme.New())).WithObjects(release).Build()
-			k := &Keeper{Client: api, Live: api, Config: &hubconfig.Config{Shared: hubconfig.Shared{HubID: "hub"}}, Clock: clocktesting.NewFakePassiveClock(time.Now())}
+			clock := clocktesting.NewFakePassiveClock(time.Now())
+			k := &Keeper{Client: api, Live: api, Config: &hubconfig.Config{Shared: hubconfig.Shared{HubID: "hub"}, ChartRetention: time.Minute}, Clock: clock}
 			key := id{sourcev1.HelmChartKind, client.ObjectKeyFromObject(chart)}
 			if !k.deletions(key.kind).Delete(event.DeleteEvent{Object: chart}) {
 				t.Fatal("nobody looks")
@@ -63,9 +67,59 @@ func TestAgain(t *testing.T) {
 			if tc.again && (!equality.Semantic.DeepEqual(there.Spec, chart.Spec) || !maps.Equal(there.Labels, ours) || !maps.Equal(there.Annotations, chart.Annotations) || len(there.Finalizers) > 0) {
 				t.Errorf("it is %+v", there)
 			}
-			if _, err := k.reconcile(t.Context(), key); err != nil || len(k.lost) > 0 && !tc.made {
+			clock.SetTime(clock.Now().Add(time.Minute))
+			if _, err := k.reconcile(t.Context(), key); err != nil || len(k.lost) > 0 {
 				t.Errorf("it remembers %v, %v", k.lost, err)
 			}
 		})
+	}
+}
+
+// TestAgainWithItsSource: somebody deletes a chart and then its source, which nothing seems to refer to any more. Both are made again.
+func TestAgainWithItsSource(t *testing.T) {
+	source := &sourcev1.HelmRepository{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "charts", Labels: map[string]string{hubv1.SourceLabel: "hub"}}}
+	source.Spec.URL = "https://charts.example.org"
+	chart := &sourcev1.HelmChart{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "chart", Labels: map[string]string{hubv1.ChartLabel: "hub"}}}
+	chart.Spec.SourceRef = sourcev1.LocalHelmChartSourceReference{Kind: sourcev1.HelmRepositoryKind, Name: "charts"}
+	release := &helmv2.HelmRelease{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "app"}}
+	release.Spec.ChartRef = &helmv2.CrossNamespaceSourceReference{Kind: sourcev1.HelmChartKind, Name: "chart"}
+	api := indextest.All(fake.NewClientBuilder().WithScheme(hubscheme.New())).WithObjects(release).Build()
+	k := &Keeper{Client: api, Live: api, Config: &hubconfig.Config{Shared: hubconfig.Shared{HubID: "hub"}, ChartRetention: time.Minute},
+		Clock: clocktesting.NewFakePassiveClock(time.Now())}
+	k.deletions(sourcev1.HelmChartKind).Delete(event.DeleteEvent{Object: chart})
+	k.deletions(sourcev1.HelmRepositoryKind).Delete(event.DeleteEvent{Object: source})
+	for _, key := range []id{{sourcev1.HelmRepositoryKind, client.ObjectKeyFromObject(source)}, {sourcev1.HelmChartKind, client.ObjectKeyFromObject(chart)}} {
+		if _, err := k.reconcile(t.Context(), key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	there := &sourcev1.HelmRepository{}
+	if err := api.Get(t.Context(), client.ObjectKeyFromObject(source), there); err != nil || there.Spec.URL != source.Spec.URL {
+		t.Errorf("%+v, %v", there.Spec, err)
+	}
+}
+
+// TestRetentionBeginsWithTheLastUse: what was asked for long ago, and used ever since, is kept for its time when its last user goes.
+func TestRetentionBeginsWithTheLastUse(t *testing.T) {
+	source := &sourcev1.HelmRepository{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "charts", Labels: map[string]string{hubv1.SourceLabel: "hub"}}}
+	api := indextest.All(fake.NewClientBuilder().WithScheme(hubscheme.New())).WithObjects(source).Build()
+	clock := clocktesting.NewFakePassiveClock(time.Now())
+	k := &Keeper{Client: api, Live: api, Config: &hubconfig.Config{Shared: hubconfig.Shared{HubID: "hub"}, ChartRetention: time.Minute}, Clock: clock}
+	whole, err := runtime.DefaultUnstructuredConverter.ToUnstructured(source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := &unstructured.Unstructured{Object: whole}
+	u.SetGroupVersionKind(sourcev1.GroupVersion.WithKind(sourcev1.HelmRepositoryKind))
+	if _, err := k.Ensure(t.Context(), &render.Shared{Object: u}); err != nil {
+		t.Fatal(err)
+	}
+	clock.SetTime(clock.Now().Add(time.Hour))
+	got, err := k.reconcile(t.Context(), id{sourcev1.HelmRepositoryKind, client.ObjectKeyFromObject(source)})
+	if err != nil || got.RequeueAfter < time.Minute {
+		t.Errorf("looks again after %s, %v", got.RequeueAfter, err)
+	}
+	if err := api.Get(t.Context(), client.ObjectKeyFromObject(source), &sourcev1.HelmRepository{}); err != nil {
+		t.Error(err)
 	}
 }

@@ -40,7 +40,7 @@ type Keeper struct {
 	mu      sync.Mutex
 	records map[id]*record
 	// lost is what was deleted, as it was, until somebody has looked whether it is needed.
-	lost map[id]client.Object
+	lost map[id]lost
 }
 
 // Unseen is how long the cache may take to show an object that was made. After that the object does not exist:
@@ -124,7 +124,7 @@ func (k *Keeper) Ensure(ctx context.Context, s *render.Shared) (seen bool, err e
 	key := id{s.Object.GetKind(), client.ObjectKeyFromObject(s.Object)}
 	rec, release := k.record(key)
 	defer release()
-	rec.idleSince = k.Clock.Now()
+	rec.idleSince = time.Time{} // its retention begins when it is seen unused from now on
 	there := objects()[key.kind]
 	err = k.Client.Get(ctx, key.NamespacedName, there)
 	switch {
@@ -148,8 +148,6 @@ func (k *Keeper) Ensure(ctx context.Context, s *render.Shared) (seen bool, err e
 	}
 	if err == nil {
 		rec.hash, rec.at = s.Hash, k.Clock.Now()
-	} else if rec.hash == "" {
-		rec.idleSince = time.Time{} // it may never be there, and whoever asked for it asks again
 	}
 	return seen, err
 }
@@ -215,7 +213,7 @@ func (k *Keeper) reconcile(ctx context.Context, key id) (ctrl.Result, error) {
 	there := objects()[key.kind]
 	if err := k.Client.Get(ctx, key.NamespacedName, there); err != nil {
 		if apierrors.IsNotFound(err) {
-			return ctrl.Result{}, k.again(ctx, key, rec)
+			return k.again(ctx, key, rec)
 		}
 		return ctrl.Result{}, err
 	}

@@ -105,7 +105,7 @@ func (w *World) checkDeletions() {
 			if nested(o, "kind") == "ServiceAccount" && w.twinServes(o) {
 				continue // as does the twin of a ServiceAccount, without which Flux would remove nothing
 			}
-			if keptOpen(o) || w.unseen(o) {
+			if keptOpen(o) || w.unseen(o) || w.heirWaits(o) {
 				continue
 			}
 			if nested(o, "metadata", "deletionTimestamp") != nil && !w.waitsForHeir(o) {
@@ -143,6 +143,17 @@ func (w *World) unseen(o apiserver.Object) bool {
 		})
 	}
 	return reg.Spec.OriginRef != nil && !reg.SawOrigin()
+}
+
+// heirWaits returns whether an object that Flux has finished with is kept for another one, which waits for an add-on that does not render.
+func (w *World) heirWaits(o apiserver.Object) bool {
+	heir, _ := nested(o, "metadata", "annotations", hubv1.HeirAnnotation).(string)
+	return heir != "" && slices.ContainsFunc(w.deliveries(), func(d *hubv1.AddonDelivery) bool {
+		return slices.ContainsFunc(d.Status.Addons, func(a hubv1.AddonStatus) bool {
+			return a.State == hubv1.AddonWaitingForDependency && strings.HasSuffix(heir, d.Namespace+"/"+a.Object) &&
+				strings.Contains(a.Message, "cannot be rendered")
+		})
+	})
 }
 
 // unreachable returns whether nothing leads to a registration's cluster any more: it has been destroyed, or the Secret that it comes from deleted.

@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"html"
 	"io"
@@ -11,6 +12,8 @@ import (
 	"net/http/cookiejar"
 	"net/url"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -54,6 +57,7 @@ func TestPage(t *testing.T) {
 	step(t, "a change is seen", p.change)
 	step(t, "the story of a cluster", p.story)
 	step(t, "somebody approves a rollout", p.approve)
+	step(t, "somebody undoes it in a browser", p.browser)
 	if d, err := time.ParseDuration(os.Getenv("CHANDLER_HOLD")); err == nil { // for somebody who changes the page
 		fmt.Println("KUBECONFIG=" + p.KubeconfigFile())
 		time.Sleep(d)
@@ -220,4 +224,29 @@ func (p *paged) approve(t *testing.T) {
 		return nil
 	})
 	p.wants(t, set+"/order/undo", "12 clusters have another revision, and get waves-")
+}
+
+// browser has a real browser undo the rollout.
+func (p *paged) browser(t *testing.T) {
+	if _, err := exec.LookPath(cmp.Or(os.Getenv("CHROMIUM"), "chromium")); err != nil {
+		t.Skip("there is no Chromium: install Debian's package chromium (apt-get install chromium), or name one in $CHROMIUM")
+	}
+	driver := filepath.Join(t.TempDir(), "browser")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-C", filepath.Join("..", "test", "browser"), "-o", driver, ".").CombinedOutput(); err != nil {
+		t.Fatalf("build test/browser: %s\n%s", err, out)
+	}
+	steps := []string{"open " + p.address, "see live", "see 12 Ready", "open " + p.base + "/sets/flux-system/waves", "see ✓ Complete",
+		"click .actions a[href$=undo]", "see 12 clusters have another revision", "click #confirm", "see the clusters get revision waves-", "see Take the undo off", "quiet"}
+	if dir := os.Getenv("CHANDLER_IMAGES"); dir != "" {
+		for _, scheme := range []string{"light", "dark"} {
+			steps = append(steps, "size 1280 800", "scheme "+scheme, "open "+p.base+"/clusters/fleet/c00", "see live", "picture "+dir+"/cluster-"+scheme+".png",
+				"open "+p.base+"/clusters/fleet/c00/addons/worker", "see live", "picture "+dir+"/cluster-addon-"+scheme+".png")
+		}
+	}
+	browser := exec.CommandContext(t.Context(), driver)
+	browser.Stdin = strings.NewReader(strings.Join(steps, "\n"))
+	out, err := browser.CombinedOutput()
+	t.Logf("%s", out)
+	check(t, err)
+	soon(t, "all have what they had", func() error { return p.wantColor(t.Context(), "blue", p.names...) })
 }

@@ -97,9 +97,10 @@ func run(ctx context.Context, o options) (err error) {
 		}
 	}
 	if o.Once {
+		f.out.line("Without --once the fleet stays, and so does a page about it: what chandler ui shows.")
 		return nil
 	}
-	f.explain()
+	f.explain(ctx)
 	<-ctx.Done()
 	return interrupted(ctx, nil)
 }

@@ -134,7 +134,7 @@ func (f *fleet) readBack(ctx context.Context) error {
 }
 
 // explain prints commands for looking around.
-func (f *fleet) explain() {
+func (f *fleet) explain(ctx context.Context) {
 	write := func(c *localfleet.Cluster) string {
 		path := filepath.Join(f.dir, c.Name+".kubeconfig")
 		raw, err := c.Kubeconfig("you", "system:masters")
@@ -148,6 +148,11 @@ func (f *fleet) explain() {
 	}
 	f.out.line("")
 	f.out.line("Look around while it runs:")
+	if address, err := f.page(ctx); err == nil {
+		f.out.linef("  %s    # the fleet in a browser, as chandler ui shows it", address)
+	} else {
+		f.out.linef("  the page is not there: %s", err)
+	}
 	f.out.linef("  export KUBECONFIG=%s    # the management cluster", write(f.hub))
 	f.out.line("  kubectl get chandler -A")
 	f.out.line("  kubectl get helmreleases,kustomizations -n flux-system")

@@ -166,3 +166,15 @@ func TestARolloutIsShown(t *testing.T) {
 		t.Errorf("who waits for somebody does not come first: %s", body)
 	}
 }
+
+// TestAnOrderToACompleteRollout: one that is in no wave can be paused as well.
+func TestAnOrderToACompleteRollout(t *testing.T) {
+	f := uitest.Fleet(20, 2)
+	s := serve(t, f, f.Sets[0])
+	const pause = "/sets/flux-system/cert-manager/order/pause"
+	form := s.form(pause)
+	form.Set("reason", "a freeze")
+	if code, body, _ := s.do(http.MethodPost, pause, map[string]string{"Origin": s.base}, form); code != http.StatusOK || !strings.Contains(body, "paused; no cluster") {
+		t.Errorf("%d %s", code, body)
+	}
+}

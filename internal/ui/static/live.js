@@ -12,23 +12,24 @@
       o.getAttribute("href") === e.getAttribute("href") && o.getAttribute("aria-label") === e.getAttribute("aria-label"));
   const scrolls = () => [...live.querySelectorAll(".scroll")].map((e) => e.scrollLeft);
 
-  let waiting = null;
+  let waiting = null, pressed = false;
   const swap = (html) => {
     const selection = window.getSelection();
-    if (selection && !selection.isCollapsed && live.contains(selection.anchorNode)) {
-      waiting = html; // somebody is about to copy something
+    if (pressed || selection && !selection.isCollapsed && live.contains(selection.anchorNode)) {
+      waiting = html; // somebody is in the middle of a click, or about to copy something
       return;
     }
     waiting = null;
+    const next = new DOMParser().parseFromString(html, "text/html").body;
+    if (next.innerHTML.trim() === live.innerHTML.trim()) return;
     const active = live.contains(document.activeElement) ? document.activeElement : null;
     const nth = active ? kin(active).indexOf(active) : -1;
     const places = scrolls();
-    live.replaceChildren(...new DOMParser().parseFromString(html, "text/html").body.childNodes);
+    live.replaceChildren(...next.childNodes);
     [...live.querySelectorAll(".scroll")].forEach((e, i) => { e.scrollLeft = places[i] || 0; });
     if (active) {
       const same = kin(active);
-      const next = same[nth] || same[0] || document.getElementById("main");
-      if (next) next.focus({ preventScroll: true });
+      (same[nth] || same[0] || document.getElementById("main")).focus({ preventScroll: true });
     }
     countdown();
   };
@@ -42,7 +43,10 @@
   };
   setInterval(countdown, 1000);
   countdown();
-  document.addEventListener("selectionchange", () => { if (waiting !== null && window.getSelection().isCollapsed) swap(waiting); });
+  const later = () => setTimeout(() => { if (waiting !== null) swap(waiting); });
+  document.addEventListener("selectionchange", later);
+  document.addEventListener("pointerdown", () => { pressed = true; });
+  for (const end of ["pointerup", "pointercancel"]) document.addEventListener(end, () => { pressed = false; later(); });
 
   const source = new EventSource("/live?at=" + encodeURIComponent(location.pathname + location.search));
   source.addEventListener("view", (event) => swap(event.data));

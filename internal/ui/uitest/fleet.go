@@ -98,6 +98,7 @@ func delivery(reg *hubv1.ClusterRegistration, s *hubv1.AddonSet, c, a int) *hubv
 	}
 	d.Status.Addons = []hubv1.AddonStatus{addon}
 	if addon.State == hubv1.AddonReady {
+		status.Set(d, hubv1.ReadyCondition, metav1.ConditionTrue, hubv1.AddonsReadyReason, "all add-ons are Ready", since.Time)
 		d.Status.ReadyRevision = d.Spec.RevisionName
 	}
 	d.Status.ObservedGeneration = 1

@@ -131,9 +131,9 @@ func Order(in *course.Input, w Wish) (*course.Order, error) {
 
 // Seen is what a person has seen of a set who gives an order: its revisions, and where its rollout is.
 func Seen(set *hubv1.AddonSet) string {
-	out := set.Status.Revision
+	out := "revision " + set.Status.Revision
 	if r := set.Status.Rollout; r != nil {
-		out += " " + r.Revision + " " + r.Wave
+		out += ", of which " + page.Dash(r.Revision) + " is rolled out, in wave " + page.Dash(r.Wave)
 	}
 	return out
 }

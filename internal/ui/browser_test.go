@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ui_test
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/ui/uitest"
+	"github.com/chandler-hub/chandler/internal/ui/view"
+)
+
+// driver builds what drives a browser, once.
+var driver = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "chandler-browser-")
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "browser")
+	out, err := exec.Command("go", "build", "-C", filepath.Join("..", "..", "test", "browser"), "-o", path, ".").CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("build test/browser: %w\n%s", err, out)
+	}
+	return path, err
+})
+
+// browse has a browser do some steps with a page; test/browser says which there are. @ is the address of the page.
+func (s *served) browse(steps ...string) {
+	s.t.Helper()
+	if testing.Short() {
+		s.t.Skip("needs a browser")
+	}
+	if _, err := exec.LookPath(cmp.Or(os.Getenv("CHROMIUM"), "chromium")); err != nil {
+		s.t.Skip("there is no Chromium: install Debian's package chromium (apt-get install chromium), or name one in $CHROMIUM")
+	}
+	binary, err := driver()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	cmd := exec.CommandContext(s.t.Context(), binary)
+	script := "size 1280 800\nopen " + s.server.URL() + "\nsee live\n" + strings.Join(steps, "\n") + "\nquiet\n"
+	cmd.Stdin = strings.NewReader(strings.ReplaceAll(script, "@", s.base))
+	out, err := cmd.CombinedOutput()
+	s.t.Logf("%s", out)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// sound are checks of a page by hand: what a screen reader and a keyboard need, and contrast.
+var sound = []string{
+	`true document.documentElement.lang === "en" && document.title.length > 12 && document.querySelectorAll("h1").length === 1 && document.querySelectorAll("main").length === 1`,
+	`true [...document.querySelectorAll("table")].every(t => t.caption && t.caption.textContent.trim() && t.tHead && [...t.tHead.querySelectorAll("th")].every(c => c.scope === "col") && [...t.tBodies].every(b => [...b.rows].every(r => r.closest("table").querySelectorAll("tbody th").length === 0 || r.querySelector("th[scope=row]"))))`,
+	`true [...document.querySelectorAll("input:not([type=hidden]), select")].every(e => e.labels && e.labels.length && e.labels[0].textContent.trim())`,
+	`true [...document.querySelectorAll("a, button")].every(e => e.textContent.trim() || e.getAttribute("aria-label"))`,
+	`true [...document.querySelectorAll("[tabindex]")].every(e => e.tabIndex <= 0) && [...document.querySelectorAll(".scroll")].every(e => e.tabIndex === 0 && e.getAttribute("role") === "region" && (e.getAttribute("aria-label") || document.getElementById(e.getAttribute("aria-labelledby"))))`,
+	`true (() => { let last = 1; return [...document.querySelectorAll("h1, h2, h3")].every(h => { const n = +h.tagName[1]; const ok = n <= last + 1; last = n; return ok; }); })()`,
+	`true new Set([...document.querySelectorAll("[id]")].map(e => e.id)).size === document.querySelectorAll("[id]").length`,
+	`true [...document.querySelectorAll(".state")].every(e => /[a-zA-Z0-9]/.test(e.textContent))`,
+	`true [...document.querySelectorAll("time")].every(e => !isNaN(Date.parse(e.dateTime)))`,
+	`true document.documentElement.scrollWidth <= window.innerWidth`,
+	`true (() => {
+  const rgb = (c) => (c.match(/[\d.]+/g) || []).map(Number);
+  const lum = (c) => { const [r, g, b] = c.map(v => { v /= 255; return v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; }); return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
+  const back = (e) => { for (; e; e = e.parentElement) { const c = rgb(getComputedStyle(e).backgroundColor); if (c.length === 3 || c[3] === 1) return c.slice(0, 3); } return [255, 255, 255]; };
+  const bad = [...document.querySelectorAll("body *")].filter(e => [...e.childNodes].some(n => n.nodeType === 3 && n.data.trim()) && e.getClientRects().length && !e.closest("svg, noscript, option, .skip")).filter(e => {
+    const a = lum(rgb(getComputedStyle(e).color).slice(0, 3)), b = lum(back(e)); return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05) < 4.5; });
+  window.pale = bad.map(e => e.outerHTML.slice(0, 120)); return !bad.length; })()`,
+}
+
+// checked holds a page to that, in both schemes and on a phone, and takes pictures of one with a name if CHANDLER_IMAGES names a folder. Those
+// of one cluster are taken by TestPage in e2e: a made fleet has no story.
+func checked(name, path, text string) []string {
+	steps := []string{"open @" + path, "see " + text, "see live"}
+	for _, scheme := range []string{"light", "dark"} {
+		steps = append(steps, "scheme "+scheme)
+		for _, s := range sound {
+			steps = append(steps, strings.Join(strings.Fields(s), " "))
+		}
+		if dir := os.Getenv("CHANDLER_IMAGES"); dir != "" && name != "" {
+			if name == "groups" {
+				steps = append(steps, "true (document.getElementById('clusters').scrollIntoView(), true)")
+			}
+			steps = append(steps, fmt.Sprintf("picture %s/%s-%s.png", dir, name, scheme))
+		}
+	}
+	steps = append(steps, "size 390 800", strings.Join(strings.Fields(sound[len(sound)-2]), " "))
+	if dir := os.Getenv("CHANDLER_IMAGES"); dir != "" && name == "fleet" {
+		steps = append(steps, fmt.Sprintf("picture %s/%s-phone.png", dir, name))
+	}
+	return append(steps, "size 1280 800", "scheme light")
+}
+
+// TestPagesInABrowser: every page is sound, in both schemes and on a phone, with 5,000 clusters, and loads nothing that it should not.
+func TestPagesInABrowser(t *testing.T) {
+	f := uitest.Fleet(5000, 10)
+	staged(f)
+	s := serve(t, f, append(objects(f, 11), f.Sets[0], f.Sets[1], f.Sets[2])...)
+	var steps []string
+	for _, p := range [][3]string{
+		{"fleet", "/", "5000 clusters"}, {"groups", "/?group=region", "ap-south"}, {"addon", "/addons/cilium", "Where it is otherwise"},
+		{"", "/clusters/tenants-3/cluster-0011", "Recent events"}, {"", "/clusters/tenants-3/cluster-0011/addons/cilium", "cilium on cluster-0011"},
+		{"sets", "/sets", "flux-system/velero"}, {"rollout", "/sets/flux-system/cilium", "WaitingForApproval"},
+		{"order", "/sets/flux-system/cilium/order/approve", "What this does"}, {"", "/sets/flux-system/cilium/order/pause", "Why, for people"},
+	} {
+		steps = append(steps, checked(p[0], p[1], p[2])...)
+	}
+	steps = append(steps, "quiet")
+	steps = append(steps, checked("", "/clusters/x/y", "does not exist")...) // the browser complains of a 404
+	s.browse(append(steps, "open @/", "print performance.getEntriesByType('navigation')[0].duration",
+		"true performance.getEntriesByType('navigation')[0].duration < 5000", "forget")...)
+	h := holding(t)
+	s = serve(t, h, h.Sets[0])
+	s.browse(append(checked("removals", heldList, "This is exactly what the hub asks about"), checked("", heldForm, "Approve the removals from 8 clusters")...)...)
+}
+
+// staged puts the second set of a fleet into a rollout that waits for somebody.
+func staged(f *view.Fleet) {
+	s := f.Sets[1]
+	wave := func(name, env string) hubv1.Wave {
+		return hubv1.Wave{Name: name, ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"env": env}}, Soak: &metav1.Duration{Duration: time.Hour}, Approval: "Manual"}
+	}
+	s.Spec.Rollout = &hubv1.Rollout{Waves: []hubv1.Wave{wave("dev", "dev"), wave("staging", "staging")}}
+	r, started := s.Status.Rollout, metav1.NewTime(uitest.Now.Add(-3*time.Hour))
+	r.Phase, r.Wave, r.CompletedRevision, r.Started = hubv1.RolloutWaitingForApproval, "dev", s.Name+"-1111111111-e3", &started
+	r.WaitingFor = "somebody to approve wave dev"
+	r.Waves = []hubv1.WaveStatus{{Name: "dev"}, {Name: "staging"}, {Name: "rest"}}
+	envs := map[string]string{}
+	for _, reg := range f.Registrations {
+		envs[reg.Name] = reg.Labels["env"]
+	}
+	for _, d := range f.Deliveries {
+		if d.Spec.AddonSetRef.Name == s.Name && envs[d.Spec.RegistrationRef.Name] != "dev" {
+			d.Spec.RevisionName = r.CompletedRevision
+			if d.Status.ReadyRevision != "" {
+				d.Status.ReadyRevision = r.CompletedRevision
+			}
+		}
+	}
+}
+
+// objects are a cluster of a fleet of ten add-ons and what is delivered there.
+func objects(f *view.Fleet, cluster int) []client.Object {
+	out := []client.Object{f.Registrations[cluster]}
+	for _, d := range f.Deliveries[10*cluster : 10*cluster+10] {
+		d.Labels = map[string]string{hubv1.ClusterLabel: f.Registrations[cluster].Name}
+		out = append(out, d)
+	}
+	return out
+}
+
+// TestTheKeyboard: from the address to a filter, a cluster and back, without a mouse; and the focus stays when the page changes.
+func TestTheKeyboard(t *testing.T) {
+	f := uitest.Fleet(60, 3)
+	s := serve(t, f, f.Registrations[11], f.Sets[0], f.Sets[1], f.Sets[2])
+	go func() { // the browser waits for it
+		time.Sleep(3 * time.Second)
+		for range 100 {
+			time.Sleep(300 * time.Millisecond)
+			more := uitest.Fleet(60, 3)
+			more.Registrations[11].Status.KubernetesVersion = "v1.99.0"
+			s.fleet.set(more)
+		}
+	}()
+	s.browse(`true !location.href.includes("token") && document.cookie === ""`,
+		"press Tab", "focus .skip", "press Enter", "true location.hash === '#main'",
+		"press /", "focus #search", `true (document.activeElement.value = "", true)`, "type cluster-0011", "press Enter", "see 1 cluster", `true new URLSearchParams(location.search).get("q") === "cluster-0011"`,
+		`true (document.querySelector(".grid tbody th a").focus(), true)`, "see v1.99.0", `focus .grid tbody th a[href="/clusters/tenants-3/cluster-0011"]`,
+		"press Enter", "true location.pathname === '/clusters/tenants-3/cluster-0011'", "see tenants-3/cluster-0011", "true (history.back(), true)", "see 1 cluster",
+		"open @/", "click .totals a.failed", "see cluster-0011", "gone cluster-0001")
+}
+
+// TestWithoutScripts: a page shows the same, filters, and gives orders.
+func TestWithoutScripts(t *testing.T) {
+	f := waiting()
+	s := serve(t, f, f.Sets[0])
+	s.browse("script off", "open @/?q=cluster-0007", "press Tab", "see Chandler", "open @"+approval, "see What this does", "click #confirm", "see its clusters in the fleet")
+	if got := s.annotation(hubv1.ApproveAnnotation); got != "cert-manager-2222222222-e3/canary" {
+		t.Errorf("it is %q", got)
+	}
+}

@@ -219,6 +219,7 @@ spec:
 			t.Errorf("an unknown cluster: exit code %d: %s", code, errs)
 		}
 	})
+	t.Run("reconcile", g.reconciles)
 	g.patchRegistration(t, "one", `{"spec":{"overrides":null}}`)
 	t.Run("diff", g.diffs)
 	t.Run("register", g.registers)

@@ -51,6 +51,7 @@ func newCommand() *cobra.Command {
 	root.AddCommand(renderCommand())
 	root.AddCommand(diffCommand())
 	root.AddCommand(explainCommand())
+	root.AddCommand(reconcileCommand())
 	root.AddCommand(rolloutCommand())
 	root.AddCommand(createCommand())
 	root.AddCommand(importCommand())

@@ -6,6 +6,7 @@ package live
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -57,6 +58,15 @@ func (r *Reader) Ask(ctx context.Context, namespace string, flags *pflag.FlagSet
 	return r.Hub.Complete(namespace)
 }
 
+// ErrSeveral: a name is that of several objects.
+var ErrSeveral = errors.New("the name is not enough")
+
+// several is ErrSeveral with its own text.
+type several string
+
+func (s several) Error() string        { return string(s) }
+func (s several) Is(target error) bool { return target == ErrSeveral }
+
 // maxNames is how many names an error lists.
 const maxNames = 20
 
@@ -95,7 +105,10 @@ func (r *Reader) find(ctx context.Context, list client.ObjectList, of kindOfObje
 		}
 		namespace, name = ns, rest
 	}
-	err := r.Client.List(ctx, list, client.InNamespace(namespace))
+	err := r.Client.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{"metadata.name": name})
+	if err == nil && meta.LenList(list) == 0 { // what there is, for the message
+		err = r.Client.List(ctx, list, client.InNamespace(namespace), client.Limit(pageSize))
+	}
 	switch {
 	case meta.IsNoMatchError(err):
 		return 0, fmt.Errorf("this API server has no %ss, so it is not a Chandler hub: choose another one by --context or --kubeconfig", of.kind)
@@ -137,8 +150,8 @@ func choose(all []string, of kindOfObject, name, namespace string) (int, error) 
 	case len(candidates) == 1:
 		return at, nil
 	case len(candidates) > 1:
-		return 0, fmt.Errorf("there are %d %ss called %q: %s; write one of these, or -n NAMESPACE", len(candidates), of.word, name,
-			status.List(candidates, maxNames))
+		return 0, several(fmt.Sprintf("there are %d %ss called %q: %s; write one of these, or -n NAMESPACE", len(candidates), of.word, name,
+			status.List(candidates, maxNames)))
 	case len(all) == 0:
 		return 0, fmt.Errorf("there is no %s %s: %s, or leave out the namespace to look in all", of.kind, where, of.advice)
 	}

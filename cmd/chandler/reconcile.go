@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandler-hub/chandler/internal/request"
+	"github.com/chandler-hub/chandler/internal/status"
+)
+
+// reconcileOptions are the flags of `chandler reconcile`.
+type reconcileOptions struct {
+	*liveOptions
+	sources, wait bool
+	timeout       time.Duration
+	out, errs     io.Writer
+}
+
+func reconcileCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "reconcile CLUSTER [ADDON]",
+		Short: "Have Flux look at a cluster's add-ons now",
+		Long: `Has Flux look at the add-ons of a cluster now, or at one of them, by Flux's annotation reconcile.fluxcd.io/requestedAt, as flux
+reconcile does. With --with-source it first has Flux read the sources of these add-ons anew, which other clusters may have in common
+with this one. It waits until Flux has looked at each, and says how each is. What is suspended is left out, and said.
+
+CLUSTER is NAME or NAMESPACE/NAME; without -n it is looked for in all namespaces. The exit code is 0 if everything is Ready, or with
+--wait=false has been asked for; and 1 if something is not Ready, is suspended, or the time is over.`,
+		Example: `  chandler reconcile edge1
+  chandler reconcile fleet/edge1 cert-manager --with-source --timeout 10m`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) < 1 || len(args) > 2 {
+				return errors.New("reconcile: write a cluster, and optionally one of its add-ons: chandler reconcile CLUSTER [ADDON]")
+			}
+			return nil
+		},
+	}
+	o := &reconcileOptions{liveOptions: newLive(cmd)}
+	cmd.ValidArgsFunction = o.completeNames(1, registrationNames)
+	f := cmd.Flags()
+	f.BoolVar(&o.sources, "with-source", false, "have the sources read first")
+	f.BoolVar(&o.wait, "wait", true, "wait until Flux has looked")
+	f.DurationVar(&o.timeout, "timeout", 5*time.Minute, "how long to wait")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		o.out, o.errs = visible{cmd.OutOrStdout()}, cmd.ErrOrStderr()
+		addon := ""
+		if len(args) > 1 {
+			addon = args[1]
+		}
+		return o.run(cmd.Context(), args[0], addon)
+	}
+	return cmd
+}
+
+func (o *reconcileOptions) run(ctx context.Context, name, addon string) error {
+	if err := o.connect(); err != nil {
+		return err
+	}
+	reg, err := o.reader.Find(ctx, name, *o.flags.Namespace)
+	if err != nil {
+		return err
+	}
+	deliveries, err := o.deliveries(ctx, reg)
+	if err != nil {
+		return err
+	}
+	objects := request.Objects(deliveries, addon)
+	if len(objects) == 0 && addon != "" {
+		return fmt.Errorf("cluster %s/%s has no add-on %q with an object of Flux's: chandler get addons -A -l chandler.dev/cluster=%s lists them",
+			reg.Namespace, reg.Name, addon, reg.Name)
+	} else if len(objects) == 0 {
+		return fmt.Errorf("cluster %s/%s has no add-on with an object of Flux's: chandler explain %s says why", reg.Namespace, reg.Name, name)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, o.timeout, errTimeout)
+	defer cancel()
+	failed := 0
+	if o.sources {
+		sources, err := o.sourcesOf(ctx, objects)
+		if err != nil {
+			return err
+		}
+		// A chart is read from what is known of its repository: so that comes first.
+		for _, charts := range []bool{false, true} {
+			more, err := o.ask(ctx, slices.DeleteFunc(slices.Clone(sources), func(s request.Object) bool {
+				return (s.Kind.Kind == "HelmChart") != charts
+			}), true)
+			if failed += more; err != nil {
+				return err
+			}
+		}
+	}
+	more, err := o.ask(ctx, objects, o.wait)
+	if err != nil {
+		return err
+	}
+	if failed += more; failed > 0 {
+		return fmt.Errorf("%s not Ready, or suspended", status.Are(failed, "object"))
+	}
+	return nil
+}
+
+// sourcesOf returns the sources of objects, each once.
+func (o *reconcileOptions) sourcesOf(ctx context.Context, objects []request.Object) (out []request.Object, err error) {
+	seen := map[string]bool{}
+	for i := range objects {
+		u, err := o.get(ctx, &objects[i])
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range request.Sources(u, objects[i].Addon) {
+			if key := s.Kind.Kind + " " + s.Namespace + "/" + s.Name; !seen[key] {
+				seen[key], out = true, append(out, s)
+			}
+		}
+	}
+	return out, nil
+}
+
+func (o *reconcileOptions) get(ctx context.Context, of *request.Object) (*unstructured.Unstructured, error) {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(of.Kind)
+	if err := o.reader.Client.Get(ctx, client.ObjectKey{Namespace: of.Namespace, Name: of.Name}, u); err != nil {
+		return nil, fmt.Errorf("read %s: %w", of, err)
+	}
+	return u, nil
+}
+
+// ask asks Flux to look at objects, waits, and returns how many are not Ready.
+func (o *reconcileOptions) ask(ctx context.Context, objects []request.Object, wait bool) (failed int, err error) {
+	at := time.Now().Format(time.RFC3339Nano)
+	raw, err := json.Marshal(request.Patch(at))
+	if err != nil {
+		return 0, err
+	}
+	var asked []request.Object
+	for i := range objects {
+		one := &objects[i]
+		u, err := o.get(ctx, one)
+		if err != nil {
+			return failed, err
+		}
+		if why := request.Never(u); why != "" {
+			fmt.Fprintf(o.out, "%s: left out, %s\n", one, why)
+			if u.GetKind() != "HelmRepository" {
+				failed++
+			}
+			continue
+		}
+		err = o.reader.Client.Patch(ctx, u, client.RawPatch(types.MergePatchType, raw), client.FieldOwner(request.Manager))
+		if apierrors.IsForbidden(err) {
+			return failed, fmt.Errorf("you may not patch %s: %w", one, err)
+		} else if err != nil {
+			return failed, fmt.Errorf("ask for %s: %w", one, err)
+		}
+		if !wait {
+			fmt.Fprintf(o.out, "%s: asked for\n", one)
+			continue
+		}
+		asked = append(asked, *one)
+	}
+	more, err := o.await(ctx, asked, at)
+	return failed + more, err
+}
+
+// await waits until Flux has looked at objects, and says what it waits for.
+func (o *reconcileOptions) await(ctx context.Context, asked []request.Object, at string) (failed int, err error) {
+	said := ""
+	for len(asked) > 0 {
+		var left []request.Object
+		waits := ""
+		for i := range asked {
+			u, err := o.get(ctx, &asked[i])
+			if err != nil && ctx.Err() == nil {
+				return failed, err
+			}
+			if err != nil {
+				left = append(left, asked[i])
+				continue
+			}
+			outcome := request.Look(u, at)
+			if !outcome.Over {
+				left, waits = append(left, asked[i]), fmt.Sprintf("%s: %s", &asked[i], outcome.Text)
+				continue
+			}
+			if outcome.Failed {
+				failed++
+			}
+			fmt.Fprintf(o.out, "%s: %s\n", &asked[i], outcome.Text)
+		}
+		if asked = left; len(asked) == 0 {
+			break
+		}
+		if text := fmt.Sprintf("waiting for %s; %s", status.Count(len(asked), "object"), waits); text != said && waits != "" {
+			sayLine(o.errs, "%s", text)
+			said = text
+		}
+		select {
+		case <-ctx.Done():
+			return failed, fmt.Errorf("%w; %s not finished, such as %s", context.Cause(ctx), status.Are(len(asked), "object"), &asked[0])
+		case <-time.After(again / 2):
+		}
+	}
+	return failed, nil
+}

@@ -30,6 +30,13 @@ func (g *generation) says(t *testing.T, args string, wants ...string) (out strin
 	return out
 }
 
+// happened: what a real hub, and Flux, have told of a cluster and a set.
+func (g *generation) happened(t *testing.T) {
+	g.says(t, "events one", "LAST-SEEN", "ClusterRegistration fleet/one", "HelmRelease flux-system/")
+	g.says(t, "events set commands", "AddonSet flux-system/commands", "RevisionCreated")
+	g.says(t, "events -n flux-system", "AddonSet flux-system/commands", "AddonSet flux-system/more")
+}
+
 // reconciles: Flux itself looks, and says so.
 func (g *generation) reconciles(t *testing.T) {
 	g.says(t, "reconcile one cmd-layers --with-source --timeout 2m", "cmd-layers: HelmRelease flux-system/", ": Ready (")

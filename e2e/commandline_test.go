@@ -220,6 +220,7 @@ spec:
 		}
 	})
 	t.Run("reconcile", g.reconciles)
+	t.Run("events", g.happened)
 	g.patchRegistration(t, "one", `{"spec":{"overrides":null}}`)
 	t.Run("diff", g.diffs)
 	t.Run("register", g.registers)

@@ -67,6 +67,7 @@ const completionTime = 2 * time.Second
 // The kinds of which names are completed.
 var (
 	registrationNames = hubv1.GroupVersion.WithKind("ClusterRegistrationList")
+	setNames          = hubv1.GroupVersion.WithKind("AddonSetList")
 )
 
 // complete returns the names of a kind in the namespace of -n, or as NAMESPACE/NAME in all namespaces. Without an answer there are none.

@@ -52,6 +52,7 @@ func newCommand() *cobra.Command {
 	root.AddCommand(diffCommand())
 	root.AddCommand(explainCommand())
 	root.AddCommand(reconcileCommand())
+	root.AddCommand(eventsCommand())
 	root.AddCommand(rolloutCommand())
 	root.AddCommand(createCommand())
 	root.AddCommand(importCommand())

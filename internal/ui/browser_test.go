@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -21,19 +20,16 @@ import (
 	"github.com/chandler-hub/chandler/internal/ui/view"
 )
 
-// driver builds what drives a browser, once.
-var driver = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "chandler-browser-")
+// driver builds what drives a browser.
+func driver(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "browser")
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-C", filepath.Join("..", "..", "test", "browser"), "-o", path, ".").CombinedOutput()
 	if err != nil {
-		return "", err
+		t.Fatalf("build test/browser: %s\n%s", err, out)
 	}
-	path := filepath.Join(dir, "browser")
-	out, err := exec.Command("go", "build", "-C", filepath.Join("..", "..", "test", "browser"), "-o", path, ".").CombinedOutput()
-	if err != nil {
-		err = fmt.Errorf("build test/browser: %w\n%s", err, out)
-	}
-	return path, err
-})
+	return path
+}
 
 // browse has a browser do some steps with a page; test/browser says which there are. @ is the address of the page.
 func (s *served) browse(steps ...string) {
@@ -44,11 +40,7 @@ func (s *served) browse(steps ...string) {
 	if _, err := exec.LookPath(cmp.Or(os.Getenv("CHROMIUM"), "chromium")); err != nil {
 		s.t.Skip("there is no Chromium: install Debian's package chromium (apt-get install chromium), or name one in $CHROMIUM")
 	}
-	binary, err := driver()
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	cmd := exec.CommandContext(s.t.Context(), binary)
+	cmd := exec.CommandContext(s.t.Context(), driver(s.t))
 	script := "size 1280 800\nopen " + s.server.URL() + "\nsee live\n" + strings.Join(steps, "\n") + "\nquiet\n"
 	cmd.Stdin = strings.NewReader(strings.ReplaceAll(script, "@", s.base))
 	out, err := cmd.CombinedOutput()

@@ -187,9 +187,14 @@ spec:
 		}
 		watch := chandlerStart(t, append([]string{"get", "clusters", "one", "-w", "-o", "wide"}, flags...)...)
 		watch.says(t, "one")
-		g.patchRegistration(t, "one", `{"spec":{"pause":{"until":"2099-01-01T00:00:00Z","reason":"a test"}}}`)
+		if out, errs, code := chandler(t, append([]string{"pause", "cluster", "one", "--until", "2099-01-01T00:00:00Z", "--reason", "a test"}, flags...)...); code != 0 {
+			t.Errorf("pause: exit code %d: %s%s", code, out, errs)
+		}
 		watch.says(t, "2099-01-01T00:00:00Z")
-		g.patchRegistration(t, "one", `{"spec":{"pause":null}}`)
+		watch.says(t, "Paused")
+		if out, errs, code := chandler(t, append([]string{"resume", "cluster", "one"}, flags...)...); code != 0 {
+			t.Errorf("resume: exit code %d: %s%s", code, out, errs)
+		}
 		check(t, watch.cmd.Process.Signal(os.Interrupt))
 		watch.ends(t, 0)
 	})
@@ -201,6 +206,7 @@ spec:
 			"explain two":            {"cmd-extra", "Excluded", "its when is not true here"},
 			"explain two cmd-layers": {"hello two.example.com", `overlay "us"`, "the set"},
 			"explain one cmd-layers": {"9007199254740993", "the cluster's override"},
+			"tree cluster one":       {"├─ AddonSet flux-system/commands  Ready=True", "HelmRelease flux-system/", "Ready=True ("},
 		} {
 			soon(t, args, func() error { // the override may still be on its way, which it would say
 				out, errs, code := chandler(t, append(strings.Fields(args), flags...)...)

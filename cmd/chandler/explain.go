@@ -51,6 +51,7 @@ looked for in all namespaces.`,
 	}
 	f := cmd.Flags()
 	o.flags.AddFlags(f)
+	cmd.ValidArgsFunction = completeNames(o.flags, "ClusterRegistration", false)
 	o.reader.Hub.AddIdentityFlags(f, hubconfig.DefaultNamespace)
 	f.StringVar(&o.hubNamespace, "hub-namespace", hubconfig.DefaultNamespace,
 		"the hub's namespace, where the hub publishes its flags in a ConfigMap")

@@ -15,10 +15,11 @@ import (
 
 func exportCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "export",
-		Short: "Write what a live hub knows, for use elsewhere",
-		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Use:     "export",
+		Short:   "Write what a live hub knows, for use elsewhere",
+		Example: "  chandler export fleet > fleet.yaml",
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(exportFleetCommand())
 	return cmd

@@ -64,6 +64,13 @@ func newGet(cmd *cobra.Command, kind kindToGet, selects string) *getOptions {
 		return pflag.NormalizedName(name)
 	})
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return o.run(cmd, kind, args) }
+	names := "ClusterRegistration"
+	if kind.what == "sets" {
+		names = "AddonSet"
+	}
+	if kind.what != "deliveries" { // nobody writes their names
+		cmd.ValidArgsFunction = completeNames(o.flags, names, true)
+	}
 	return o
 }
 

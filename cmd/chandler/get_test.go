@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -17,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
@@ -31,6 +33,8 @@ type listedHub struct {
 	// asked are the queries, and most is how many objects one answer had at the most.
 	asked []string
 	most  int
+	// patches are what was written.
+	patches []string
 	// watched are the events that whoever watches gets.
 	watched []string
 }
@@ -107,8 +111,15 @@ func (h *listedHub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if in, ok := strings.CutPrefix(rest, "namespaces/"); ok {
 		namespace, rest, _ = strings.Cut(in, "/")
 	}
-	if !ours || hubKinds[rest] == "" {
+	resource, _, _ := strings.Cut(rest, "/")
+	if !ours || hubKinds[resource] == "" {
 		refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound)
+		return
+	}
+	if r.Method == http.MethodPatch {
+		body, _ := io.ReadAll(r.Body)
+		h.patches = append(h.patches, r.URL.Path+" "+r.URL.Query().Get("fieldManager")+" "+string(body))
+		_ = json.NewEncoder(w).Encode(h.objects[0].Object)
 		return
 	}
 	if h.asked = append(h.asked, r.URL.Path+"?"+r.URL.RawQuery); r.URL.Query().Get("watch") != "" {
@@ -286,4 +297,67 @@ func (l *lines) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.b.String()
+}
+
+// TestPause: the pause of a cluster is one patch of its registration.
+func TestPause(t *testing.T) {
+	h := newListedHub(t)
+	out, err := run("pause", "cluster", "berlin", "--until", "12h", "--reason", "freeze")
+	if want := "ClusterRegistration fleet/berlin: paused; nothing is made, changed or removed there until 2026-06-02T00:00:00Z. What runs stays\n"; err != nil || out != want {
+		t.Errorf("it says %q, and ends with %v", out, err)
+	}
+	want := []string{`/apis/chandler.dev/v1alpha1/namespaces/fleet/clusterregistrations/berlin chandler-rollout {"spec":{"pause":{"reason":"freeze","until":"2026-06-02T00:00:00Z"}}}`}
+	if !slices.Equal(h.patches, want) {
+		t.Errorf("it writes %q", h.patches)
+	}
+	if _, err = run("resume", "cluster", "berlin"); err == nil || !strings.Contains(err.Error(), "it is not paused") {
+		t.Errorf("resume ends with %v", err)
+	}
+	if _, err = run("pause", "cluster", "berlin"); err == nil || !strings.Contains(err.Error(), "reason") {
+		t.Errorf("without a reason it ends with %v", err)
+	}
+	if out, err = run("resume", "cluster", "edge1", "-n", "stores"); err != nil || len(h.patches) != 2 || !strings.HasSuffix(h.patches[1], `{"spec":{"pause":null}}`) {
+		t.Errorf("resume says %q, ends with %v, and has written %q", out, err, h.patches)
+	}
+}
+
+// TestRemovalsList: the sets whose guard holds something.
+func TestRemovalsList(t *testing.T) {
+	h := newListedHub(t)
+	if out, errs, err := runBoth("removals", "list"); err != nil || out != "" || errs != "No held removals found.\n" {
+		t.Errorf("it says %q and %q, and ends with %v", out, errs, err)
+	}
+	held := map[string]any{"count": int64(12), "hash": "0123456789abcdef", "since": "2026-06-01T09:00:00Z", "sample": []any{"fleet/berlin (web)"}}
+	if err := unstructured.SetNestedField(h.objects[3].Object, held, "status", "heldRemovals"); err != nil {
+		t.Fatal(err)
+	}
+	out, err := run("removals", "list")
+	golden(t, "get/removals.txt", out)
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// TestTreeOfSet: the clusters of a set.
+func TestTreeOfSet(t *testing.T) {
+	newListedHub(t)
+	out, err := run("tree", "set", "base")
+	golden(t, "get/tree-set.txt", out)
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// TestEveryCommandHasAnExample: also those that are only there for the ones below them.
+func TestEveryCommandHasAnExample(t *testing.T) {
+	var look func(*cobra.Command)
+	look = func(cmd *cobra.Command) {
+		if cmd.HasParent() && !strings.Contains(cmd.Example, "  "+cmd.CommandPath()) {
+			t.Errorf("%s has no example", cmd.CommandPath())
+		}
+		for _, c := range cmd.Commands() {
+			look(c)
+		}
+	}
+	look(newCommand())
 }

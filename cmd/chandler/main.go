@@ -48,6 +48,10 @@ func newCommand() *cobra.Command {
 	}
 	root.SetVersionTemplate("chandler {{.Version}}\n")
 	root.AddCommand(getCommand())
+	root.AddCommand(treeCommand())
+	root.AddCommand(pauseAllCommand())
+	root.AddCommand(resumeAllCommand())
+	root.AddCommand(removalsCommand())
 	root.AddCommand(renderCommand())
 	root.AddCommand(diffCommand())
 	root.AddCommand(explainCommand())
@@ -66,9 +70,10 @@ func newCommand() *cobra.Command {
 
 func versionCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "version",
-		Short: "Print which build this is",
-		Args:  cobra.NoArgs,
+		Use:     "version",
+		Short:   "Print which build this is",
+		Example: "  chandler version",
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, err := fmt.Fprintln(cmd.OutOrStdout(), "chandler", version.Get())
 			return err

@@ -116,16 +116,18 @@ func (o *registrarOptions) name(arg string) (types.NamespacedName, error) {
 	return types.NamespacedName{Namespace: namespace, Name: name}, nil
 }
 
+func (o *registrarOptions) agreed(ctx context.Context) error { return agreed(ctx, o.In, o.Out, o.yes) }
+
 // agreed asks whether to go on.
-func (o *registrarOptions) agreed(ctx context.Context) error {
-	if o.yes {
+func agreed(ctx context.Context, from io.Reader, to io.Writer, yes bool) error {
+	if yes {
 		return nil
 	}
-	in, ok := o.In.(*os.File)
+	in, ok := from.(*os.File)
 	if !ok || !term.IsTerminal(int(in.Fd())) {
 		return errors.New("nothing is changed: there is no terminal to ask at; --yes does it without asking")
 	}
-	fmt.Fprint(o.Out, "\nGo on? [y/N] ")
+	fmt.Fprint(to, "\nGo on? [y/N] ")
 	answer := make(chan string, 1)
 	go func() {
 		line, _ := bufio.NewReader(io.LimitReader(in, 100)).ReadString('\n')

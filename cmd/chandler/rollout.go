@@ -52,6 +52,7 @@ func newRollout(cmd *cobra.Command) *rolloutOptions {
 	// As in `chandler explain`: --cluster would be one of the kubeconfig.
 	o.flags.ClusterName, o.flags.CacheDir = nil, nil
 	o.flags.AddFlags(cmd.Flags())
+	cmd.ValidArgsFunction = completeNames(o.flags, "AddonSet", false)
 	return o
 }
 
@@ -165,10 +166,7 @@ func (o *rolloutOptions) order(cmd *cobra.Command, name string, revisions bool, 
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(out, order.Says)
-	for _, note := range order.Notes {
-		fmt.Fprintln(out, "Note: "+note)
-	}
+	order.Print(out)
 	return nil
 }
 

@@ -124,3 +124,14 @@ func (in *Input) find(name string) *appsv1.ControllerRevision {
 func ago(t, now time.Time) string {
 	return fmt.Sprintf("%s (%s ago)", t.UTC().Format(time.RFC3339), page.Since(&t, now))
 }
+
+// Own returns the deliveries of the set: the label that they were read by may be cut, and so be that of another set too.
+func (in *Input) Own() []hubv1.AddonDelivery {
+	var out []hubv1.AddonDelivery
+	for _, d := range in.Deliveries {
+		if d.Spec.AddonSetRef.Name == in.Set.Name {
+			out = append(out, d)
+		}
+	}
+	return out
+}

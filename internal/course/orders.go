@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,6 +30,14 @@ type Order struct {
 	Says string
 	// Notes are what else there is to know.
 	Notes []string
+}
+
+// Print writes what follows.
+func (o *Order) Print(w io.Writer) {
+	fmt.Fprintln(w, o.Says)
+	for _, note := range o.Notes {
+		fmt.Fprintln(w, "Note: "+note)
+	}
 }
 
 // annotate returns an order that sets an annotation, or removes it if the value is nil. The patch applies to the set as it was read:

@@ -24,9 +24,9 @@ func Pause(in *Input, until, reason string) (*Order, error) {
 	pause := map[string]any{"reason": reason, "until": nil}
 	text := "until somebody ends that: " + command(in.Set, "unpause", "")
 	if until != "" {
-		end, err := in.end(until)
+		end, err := endOf(until, in.Now)
 		if err != nil {
-			return nil, err
+			return nil, in.refuse("%s", err)
 		}
 		at := end.UTC().Format(time.RFC3339)
 		pause["until"], text = at, "until "+at
@@ -39,17 +39,17 @@ func Pause(in *Input, until, reason string) (*Order, error) {
 	return order, nil
 }
 
-// end returns the time that somebody means by a time or a duration.
-func (in *Input) end(until string) (time.Time, error) {
+// endOf returns the time that somebody means by a time or a duration.
+func endOf(until string, now time.Time) (time.Time, error) {
 	end, err := time.Parse(time.RFC3339, until)
 	if d, notDuration := time.ParseDuration(until); err != nil && notDuration == nil {
-		end, err = in.Now.Add(d).Truncate(time.Second), nil
+		end, err = now.Add(d).Truncate(time.Second), nil
 	}
 	switch {
 	case err != nil:
-		return end, in.refuse("--until %q is neither a time such as 2026-06-01T18:00:00Z nor a duration such as 12h", until)
-	case !end.After(in.Now):
-		return end, in.refuse("--until %s is over", end.UTC().Format(time.RFC3339))
+		return end, fmt.Errorf("--until %q is neither a time such as 2026-06-01T18:00:00Z nor a duration such as 12h", until)
+	case !end.After(now):
+		return end, fmt.Errorf("--until %s is over", end.UTC().Format(time.RFC3339))
 	}
 	return end, nil
 }

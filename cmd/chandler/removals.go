@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/course"
+	"github.com/chandler-hub/chandler/internal/excerpt"
+	"github.com/chandler-hub/chandler/internal/live"
+	"github.com/chandler-hub/chandler/internal/page"
+	"github.com/chandler-hub/chandler/internal/status"
+)
+
+func removalsCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "removals",
+		Short: "See what the removal guard holds, and approve it",
+		Example: `  chandler removals list
+  chandler removals approve cert-manager`,
+	}
+	cmd.RunE = oneOf(cmd)
+	cmd.AddCommand(removalsListCommand(), removalsApproveCommand())
+	return cmd
+}
+
+func removalsListCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "list [SET]",
+		Short: "List the sets whose guard holds removals, or exactly what it holds of one",
+		Long: `Lists the sets whose removal guard holds something. With a SET it lists each add-on that would leave a cluster, or be installed
+anew. It finds that as the hub does, and says so if the hub's hash is of something else.`,
+		Example: `  chandler removals list
+  chandler removals list cert-manager -n flux-system`,
+		Args: cobra.MaximumNArgs(1),
+	}
+	o := newRollout(cmd)
+	o.addHub(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return o.listHeld(cmd)
+		}
+		in, err := o.held(cmd, args[0])
+		if err != nil {
+			return err
+		}
+		return course.HeldPage(in).Flush(cmd.OutOrStdout())
+	}
+	return cmd
+}
+
+func removalsApproveCommand() *cobra.Command {
+	var yes bool
+	var hash string
+	cmd := &cobra.Command{
+		Use:   "approve SET",
+		Short: "Approve what the removal guard of a set holds",
+		Long: `Shows exactly what the removal guard of a set holds, asks, and sets annotation chandler.dev/approve-removal to its hash. If
+something else is held by then, nothing is approved. Without a terminal it does nothing unless you write --yes. With --hash it approves
+what has that hash, and nothing else.`,
+		Example: `  chandler removals approve cert-manager
+  chandler removals approve flux-system/cert-manager --hash 9f86d081884c7d65 --yes`,
+		Args: oneName("set"),
+	}
+	o := newRollout(cmd)
+	o.addHub(cmd)
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	cmd.Flags().StringVar(&hash, "hash", "", "approve only what has this hash")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		in, err := o.held(cmd, args[0])
+		if err != nil {
+			return err
+		}
+		if err := course.HeldPage(in).Flush(cmd.OutOrStdout()); err != nil {
+			return err
+		}
+		if hash == "" {
+			if hash, err = course.MayApprove(in); err != nil {
+				return err
+			}
+		}
+		if err := agreed(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout(), yes); err != nil {
+			return err
+		}
+		name := in.Set.Namespace + "/" + in.Set.Name
+		return o.order(cmd, name, false, func(in *course.Input) (*course.Order, error) { return course.ApproveRemovals(in, hash) })
+	}
+	return cmd
+}
+
+// held reads what a set's guard may hold.
+func (o *rolloutOptions) held(cmd *cobra.Command, name string) (*course.Input, error) {
+	in, err := o.find(cmd.Context(), name)
+	if err != nil || in.Set.Status.HeldRemovals == nil {
+		return in, err
+	}
+	if err := o.reader.Ask(cmd.Context(), o.hubNamespace, cmd.Flags()); err != nil {
+		return nil, err
+	}
+	return in, read(cmd.Context(), in, o.reader.Deliveries, o.reader.Clusters)
+}
+
+// listHeld lists the sets whose guard holds something.
+func (o *rolloutOptions) listHeld(cmd *cobra.Command) error {
+	config, err := o.flags.ToRESTConfig()
+	if err != nil {
+		return fmt.Errorf("find the hub: %w", err)
+	}
+	c, err := live.Connect(config)
+	if err != nil {
+		return err
+	}
+	q := &live.Query{Client: c, Kinds: "AddonSets", Namespace: *o.flags.Namespace,
+		List: func() client.ObjectList { return &hubv1.AddonSetList{} }}
+	var rows []page.Row
+	_, err = q.Pages(cmd.Context(), func(objects []client.Object) error {
+		for _, object := range objects {
+			set, ok := object.(*hubv1.AddonSet)
+			if !ok {
+				return errors.New("the API server listed something else than AddonSets")
+			}
+			held := set.Status.HeldRemovals
+			if held == nil {
+				continue
+			}
+			since := "-"
+			if held.Since != nil {
+				since = page.Since(&held.Since.Time, now())
+			}
+			some := strings.Join(held.Sample, ", ")
+			if more := int(held.Count) - len(held.Sample); more > 0 {
+				some += fmt.Sprintf(" and %s", status.Count(more, "other cluster"))
+			}
+			rows = append(rows, page.Row{Cells: []string{set.Namespace, set.Name, strconv.Itoa(int(held.Count)), since, excerpt.Line(some)}})
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return err
+	case len(rows) == 0:
+		sayLine(cmd.ErrOrStderr(), "No held removals found.")
+		return nil
+	}
+	list := &page.List{Columns: []page.Column{{Name: "Namespace"}, {Name: "Set"}, {Name: "Clusters"}, {Name: "Since"}, {Name: "Would lose"}}}
+	return list.Write(cmd.OutOrStdout(), rows)
+}

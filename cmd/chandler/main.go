@@ -54,6 +54,7 @@ func newCommand() *cobra.Command {
 	root.AddCommand(removalsCommand())
 	root.AddCommand(renderCommand())
 	root.AddCommand(diffCommand())
+	root.AddCommand(doctorCommand())
 	root.AddCommand(explainCommand())
 	root.AddCommand(reconcileCommand())
 	root.AddCommand(eventsCommand())

@@ -172,3 +172,27 @@ func builtIn(kind schema.GroupVersionKind) *Schema {
 	}
 	return read.(func() *Schema)()
 }
+
+// BuiltIn returns the CRDs of Flux that are built in, without what is for people and without the status.
+func BuiltIn() ([]apiextensionsv1.CustomResourceDefinition, error) {
+	files, err := embedded.ReadDir("crds")
+	if err != nil {
+		return nil, fmt.Errorf("the CRDs that are built in: %w", err)
+	}
+	var out []apiextensionsv1.CustomResourceDefinition
+	for _, file := range files {
+		if strings.HasSuffix(file.Name(), "."+hubv1.GroupVersion.Group+".json") {
+			continue
+		}
+		raw, err := embedded.ReadFile(path.Join("crds", file.Name()))
+		if err != nil {
+			return nil, fmt.Errorf("the CRDs that are built in: %w", err)
+		}
+		crd := apiextensionsv1.CustomResourceDefinition{}
+		if err := json.Unmarshal(raw, &crd); err != nil {
+			return nil, fmt.Errorf("CRD %s: %w", file.Name(), err)
+		}
+		out = append(out, crd)
+	}
+	return out, nil
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+
+	"github.com/chandler-hub/chandler/internal/doctor"
+	"github.com/chandler-hub/chandler/internal/hubconfig"
+	"github.com/chandler-hub/chandler/internal/live"
+)
+
+func doctorCommand() *cobra.Command {
+	flags := genericclioptions.NewConfigFlags(true)
+	flags.ClusterName, flags.CacheDir, flags.Namespace = nil, nil, nil
+	var at live.Examination
+	var output string
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Find what is wrong with a hub, its Flux and its fleet, and say what to do",
+		Long: `Looks at a live hub, at the Flux beside it and at its fleet, and says what is wrong and what to do. It only reads, page by page,
+and shows nothing that is secret. What you may not read is named as not checked. docs/doctor.md has every code.
+
+The exit code is 0 if nothing or only warnings were found, 1 if something is an error, and 2 if the hub was not reached.`,
+		Example: `  chandler doctor
+  chandler doctor --context management -o json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if output != "text" && output != "json" {
+				return &exit{2, fmt.Errorf("doctor: --output is %q: write text or json", output)}
+			}
+			config, err := flags.ToRESTConfig()
+			if err != nil {
+				return &exit{2, fmt.Errorf("find the hub: %w", err)}
+			}
+			facts, err := live.Examine(cmd.Context(), config, at)
+			if err != nil {
+				return &exit{2, err}
+			}
+			report := doctor.Examine(facts)
+			if err := showReport(cmd.OutOrStdout(), report, output); err != nil {
+				return &exit{2, err}
+			}
+			if report.Errors > 0 {
+				return &exit{1, nil}
+			}
+			return nil
+		},
+	}
+	f := cmd.Flags()
+	flags.AddFlags(f)
+	f.StringVarP(&output, "output", "o", "text", "text or json")
+	f.StringVar(&at.HubNamespace, "hub-namespace", hubconfig.DefaultNamespace, "the hub's namespace")
+	f.StringVar(&at.FluxNamespace, "flux-namespace", "flux-system", "the namespace of Flux's controllers")
+	return cmd
+}
+
+func showReport(out io.Writer, report doctor.Report, output string) error {
+	if output == "text" {
+		return report.Page(colourful(out)).Flush(out)
+	}
+	raw, err := json.MarshalIndent(report, "", "  ")
+	if err != nil {
+		return fmt.Errorf("write the report: %w", err)
+	}
+	_, err = fmt.Fprintf(out, "%s\n", raw)
+	return err
+}
+
+// colourful returns whether colours may be written: on a terminal, and where nobody has asked for none (https://no-color.org).
+func colourful(out io.Writer) bool {
+	file, ok := out.(*os.File)
+	return ok && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(file.Fd()))
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestDoctorNotReached: exit code 2 is for a hub that does not answer, and for flags that are wrong.
+func TestDoctorNotReached(t *testing.T) {
+	config := filepath.Join(t.TempDir(), "config")
+	text := "{apiVersion: v1, kind: Config, current-context: c, clusters: [{name: c, cluster: {server: 'https://127.0.0.1:1'}}], contexts: [{name: c, context: {cluster: c}}]}"
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for args, want := range map[string]string{
+		"doctor --kubeconfig " + config:                "reach the hub at https://127.0.0.1:1",
+		"doctor -o wide --kubeconfig " + config:        `--output is "wide": write text or json`,
+		"doctor --context none --kubeconfig " + config: "find the hub",
+	} {
+		cmd := newCommand()
+		cmd.SetArgs(strings.Fields(args))
+		err := cmd.Execute()
+		code := &exit{}
+		if !errors.As(err, &code) || code.code != 2 || !strings.Contains(err.Error(), want) {
+			t.Errorf("chandler %s: %v, want exit code 2 and %q", args, err, want)
+		}
+	}
+}

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+)
+
+// Facts are what is known of a hub. What was not read is nil or zero, and Unread says so.
+type Facts struct {
+	// Now is the time of the API server, or of the caller if the server did not say.
+	Now time.Time
+	// Unread is what could not be read.
+	Unread []Unread
+
+	// HubNamespace is where the hub should be.
+	HubNamespace string
+	// PlatformNamespaces and Shards are what the hub was started with, or the defaults.
+	PlatformNamespaces []string
+	Shards             []string
+	// FluxNamespace is where Flux should be.
+	FluxNamespace string
+	// Epoch is that of this command line.
+	Epoch int
+
+	Hub    Hub
+	Clock  Clock
+	CRDs   CRDs
+	Policy Policies
+	Rights Rights
+	Flux   Flux
+	Access Access
+	Fleet  Fleet
+	// Sources are Flux sources that fail, with Flux's words; SourcesRead is how many were looked at.
+	Sources     []Source
+	SourcesRead int
+}
+
+// Unread is something that could not be found out.
+type Unread struct {
+	Check Check
+	// What and why.
+	What string
+	// Remedy is what lets the caller find out.
+	Remedy string
+}
+
+// Skip notes what could not be found out.
+func (f *Facts) Skip(check Check, what, remedy string) {
+	for _, u := range f.Unread {
+		if u.Check == check && u.What == what {
+			return
+		}
+	}
+	f.Unread = append(f.Unread, Unread{check, what, remedy})
+}
+
+// Workload is a Deployment with its pods.
+type Workload struct {
+	Namespace, Name string
+	// Component is helm-controller, kustomize-controller, source-controller or hub.
+	Component string
+	// Version is the tag of its image.
+	Version         string
+	Args            []string
+	ServiceAccount  string
+	Replicas, Ready int32
+	Pods            []Pod
+}
+
+// Pod is one of a workload's.
+type Pod struct {
+	Name     string
+	Restarts int32
+	// Ended is why it ended last, such as OOMKilled; EndedAt is when.
+	Ended   string
+	EndedAt time.Time
+	// Waiting is why it does not run, such as CrashLoopBackOff.
+	Waiting string
+}
+
+// Hub is what shows that a hub runs.
+type Hub struct {
+	// Published are the namespaces with a ConfigMap chandler-hub.
+	Published []string
+	Leases    []Lease
+	Workloads []Workload
+	// Read: Deployments, Leases and ConfigMaps of all namespaces could be looked at, or at least those of the hub's.
+	Read bool
+}
+
+// Lease is by which the replicas of a hub agree who leads.
+type Lease struct {
+	Namespace, Holder string
+	Renewed           time.Time
+	// Lasts is for how long a holder may be silent.
+	Lasts time.Duration
+}
+
+// Clock compares clocks. Without Server nothing is known.
+type Clock struct {
+	Server, Caller time.Time
+	// Trip is how long the API server took to answer.
+	Trip time.Duration
+}
+
+// CRDs are those that are installed, by name. Wanted are ours, of this version; FluxWanted are Flux's, of the version that the hub
+// is tested with.
+type CRDs struct {
+	Read               bool
+	Installed          map[string]*apiextensionsv1.CustomResourceDefinition
+	Wanted, FluxWanted []apiextensionsv1.CustomResourceDefinition
+}
+
+// Policies are the admission policies of this version, and those that are installed.
+type Policies struct {
+	Read            bool
+	Wanted          []admissionv1.ValidatingAdmissionPolicy
+	WantedBindings  []admissionv1.ValidatingAdmissionPolicyBinding
+	Installed       []admissionv1.ValidatingAdmissionPolicy
+	InstalledBounds []admissionv1.ValidatingAdmissionPolicyBinding
+}
+
+// Right is one verb on one resource.
+type Right struct{ Verb, Group, Resource, Subresource, Namespace, Name string }
+
+// Rights are those that the hub's ServiceAccount lacks.
+type Rights struct {
+	Read    bool
+	Account string
+	Asked   int
+	Lacks   []Right
+	// Everything: it may do whatever it likes.
+	Everything bool
+}
+
+// Flux are its controllers.
+type Flux struct {
+	Read      bool
+	Workloads []Workload
+	// Kinds are HelmReleases and Kustomizations.
+	Kinds []Kind
+}
+
+// Kind counts the objects of a kind.
+type Kind struct {
+	Kind, Component string
+	Count           int64
+	// Interval is the median of a sample.
+	Interval time.Duration
+}
+
+// Access is who may read Secrets in a platform namespace.
+type Access struct {
+	Read bool
+	// Readers are by namespace, and whoever may in all namespaces is in each.
+	Readers []Reader
+}
+
+// Reader is somebody who may read Secrets.
+type Reader struct {
+	Subject rbacv1.Subject
+	// Namespace is a platform namespace; empty for all.
+	Namespace string
+	// Binding gives it.
+	Binding string
+	// Everything: he may do anything at all there.
+	Everything bool
+}
+
+// Source is a Flux source that fails.
+type Source struct{ Name, Reason, Message string }

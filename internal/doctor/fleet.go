@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/identity"
+	"github.com/chandler-hub/chandler/internal/status"
+)
+
+// Class is a kind of fault and its reason.
+type Class struct{ Code, Reason string }
+
+// Fleet counts clusters, sets and deliveries. It takes them one by one, and keeps no more than some names.
+type Fleet struct {
+	Clusters, Ready, Sets, Teams, Deliveries int
+	// Cut: there are more deliveries than were looked at.
+	Cut bool
+	// WorkloadIdentity is how many clusters are reached by it.
+	WorkloadIdentity int
+
+	// classes are faults by what they are, in the order in which they came.
+	classes   []Class
+	counts    map[Class]*Objects
+	revisions map[string]string // the newest of each set
+}
+
+// add counts an object with a fault.
+func (f *Fleet) add(code, reason, name string) {
+	c := Class{code, reason}
+	if f.counts == nil {
+		f.counts = map[Class]*Objects{}
+	}
+	if f.counts[c] == nil {
+		f.counts[c] = &Objects{}
+		f.classes = append(f.classes, c)
+	}
+	f.counts[c].Add(name)
+}
+
+// of returns the reasons of a code with how many have it, the most first.
+func (f *Fleet) of(code string) (out []Class) {
+	for _, c := range f.classes {
+		if c.Code == code {
+			out = append(out, c)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Class) int { return f.counts[b].Count - f.counts[a].Count })
+	return out
+}
+
+// all returns the objects of a code, of all reasons.
+func (f *Fleet) all(code string) (o Objects) {
+	for _, c := range f.of(code) {
+		o.Count += f.counts[c].Count
+		o.Names = append(o.Names, f.counts[c].Names...)
+	}
+	o.Names = first(o.Names)
+	return o
+}
+
+// late is for how long something may be on its way before somebody should look.
+const late = 10 * time.Minute
+
+// Registration takes one cluster.
+func (f *Fleet) Registration(r *hubv1.ClusterRegistration, now time.Time) {
+	name := r.Namespace + "/" + r.Name
+	f.Clusters++
+	if r.Status.UsesWorkloadIdentity() || r.Spec.KubeConfig != nil && r.Spec.KubeConfig.WorkloadIdentity != nil {
+		f.WorkloadIdentity++
+	}
+	f.health(r, name, now)
+	f.credential(r, name, now)
+	for i := range r.Spec.Overrides {
+		if until := r.Spec.Overrides[i].Until; until != nil && !until.After(now) {
+			f.add(overrideOver, "", name+" "+r.Spec.Overrides[i].Name)
+		}
+	}
+	if p := r.Spec.Pause; p != nil && p.Until != nil && !p.Until.After(now) {
+		f.add(pauseOver, "", name)
+	}
+	if c := status.Find(r, hubv1.OverridesRefusedCondition); c != nil && c.Status == metav1.ConditionTrue {
+		f.add(overrideRefused, c.Reason, name)
+	}
+}
+
+func (f *Fleet) health(r *hubv1.ClusterRegistration, name string, now time.Time) {
+	failed := func(condition string) (string, bool) {
+		c := status.Find(r, condition)
+		if c == nil || c.Status != metav1.ConditionFalse {
+			return "", false
+		}
+		return c.Reason, true
+	}
+	ready := status.Find(r, hubv1.ReadyCondition)
+	if ready == nil || r.Status.ObservedGeneration < r.Generation {
+		if now.Sub(r.CreationTimestamp.Time) > late {
+			f.add(clusterUnseen, "", name)
+		}
+		return
+	}
+	if status.IsTrue(r, hubv1.DuplicateCondition) {
+		f.add(clusterDuplicate, "", name)
+		return
+	}
+	if wanted(r) {
+		return
+	}
+	if reason, ok := failed(hubv1.KubeConfigValidCondition); ok {
+		f.add(clusterKubeConfig, reason, name)
+	} else if reason, ok := failed(hubv1.ReachableCondition); ok {
+		f.add(clusterUnreachable, reason, name)
+	} else if ready.Status == metav1.ConditionTrue {
+		f.Ready++
+	} else if !slices.Contains(underWay, ready.Reason) {
+		f.add(clusterNotReady, ready.Reason, name)
+	} else if now.Sub(ready.LastTransitionTime.Time) > late {
+		f.add(clusterSlow, ready.Reason, name)
+	}
+}
+
+// underWay are the reasons of Ready for what ends by itself.
+var underWay = []string{hubv1.ProgressingReason, hubv1.AddonsLeavingReason, hubv1.DrainInProgressReason}
+
+// wanted returns whether somebody wants a cluster not to be served, or not to be reachable.
+func wanted(r *hubv1.ClusterRegistration) bool {
+	suspended := status.IsTrue(r, hubv1.SuspendedCondition) && status.Reason(r, hubv1.SuspendedCondition) != hubv1.ClusterUnreachableReason
+	return suspended || status.IsTrue(r, hubv1.MaintenanceCondition) || !r.DeletionTimestamp.IsZero()
+}
+
+// rotating is how long before its end a credential is replaced at the latest, if a controller does it.
+const rotating = 12 * time.Hour
+
+func (f *Fleet) credential(r *hubv1.ClusterRegistration, name string, now time.Time) {
+	c := r.Status.Credential
+	if c == nil || c.ExpirationTime == nil {
+		return
+	}
+	reason := status.Expiring(c.ExpirationTime.Time, now)
+	rotated := c.Renewed || r.Spec.OriginRef != nil && r.Spec.OriginRef.Kind != "Secret"
+	if reason == "" || rotated && reason != hubv1.ExpiredReason && c.ExpirationTime.Sub(now) > rotating {
+		return
+	}
+	f.add(credentialExpires, reason, name+" ("+status.ExpiresIn(c.ExpirationTime.Time, now)+")")
+}
+
+// Set takes one set.
+func (f *Fleet) Set(s *hubv1.AddonSet, epoch int, now time.Time) {
+	name := s.Namespace + "/" + s.Name
+	f.Sets++
+	ready := status.Find(s, hubv1.ReadyCondition)
+	if ready == nil || s.Status.ObservedGeneration < s.Generation {
+		if now.Sub(s.CreationTimestamp.Time) > late {
+			f.add(setUnseen, "", name)
+		}
+		return
+	}
+	switch {
+	case status.IsTrue(s, hubv1.StalledCondition):
+		f.add(setStalled, ready.Reason, name)
+	case ready.Reason == hubv1.NoClusterMatchesReason:
+		f.add(setMatchesNothing, "", name)
+	case ready.Reason == hubv1.SourcesNotReadyReason:
+		f.add(setSources, "", name)
+	}
+	if status.IsTrue(s, hubv1.RemovalsHeldCondition) {
+		f.add(setHeld, "", name)
+	}
+	stopped := status.Reason(s, hubv1.RolloutPausedCondition)
+	if stopped == string(hubv1.RolloutFailed) || stopped == string(hubv1.RolloutRolledBack) {
+		f.add(setFailed, stopped, name)
+	}
+	rev := s.Status.Revision
+	if rev != "" && identity.OfEpoch(rev, epoch) != rev {
+		f.add(setEpoch, "", name+" ("+rev+")")
+	}
+	if f.revisions == nil {
+		f.revisions = map[string]string{}
+	}
+	f.revisions[name] = rev
+}
+
+// Delivery takes one delivery. The sets come first.
+func (f *Fleet) Delivery(d *hubv1.AddonDelivery) {
+	f.Deliveries++
+	set := d.Namespace + "/" + d.Spec.AddonSetRef.Name
+	if rev, newest := d.Spec.RevisionName, f.revisions[set]; rev != "" && newest != "" && !identity.SameEpoch(rev, newest) {
+		f.add(deliveryFrozen, set, d.Namespace+"/"+d.Name)
+	}
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package live
+
+import (
+	"slices"
+	"strings"
+
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/doctor"
+)
+
+// mostDeliveries is how many deliveries are looked at.
+const mostDeliveries = 10_000
+
+// fleet goes through clusters, sets, Teams and deliveries, page by page.
+func (e *examiner) fleet() error {
+	f, now := &e.facts.Fleet, e.facts.Now
+	skip := []doctor.Check{doctor.CheckCredentials, doctor.CheckOverrides}
+	if !e.read(doctor.CheckClusters, "ClusterRegistrations", e.pages(&hubv1.ClusterRegistrationList{}, func(l client.ObjectList) bool {
+		for _, r := range l.(*hubv1.ClusterRegistrationList).Items {
+			f.Registration(&r, now)
+		}
+		return true
+	})) {
+		for _, check := range skip {
+			e.facts.Skip(check, "ClusterRegistrations: see check "+string(doctor.CheckClusters), "")
+		}
+	}
+	e.namespaces = map[string]bool{}
+	e.read(doctor.CheckSets, "AddonSets", e.pages(&hubv1.AddonSetList{}, func(l client.ObjectList) bool {
+		for _, s := range l.(*hubv1.AddonSetList).Items {
+			e.namespaces[s.Namespace] = true
+			f.Set(&s, e.facts.Epoch, now)
+		}
+		return true
+	}))
+	e.read(doctor.CheckFlux, "Teams, and so whether --no-remote-bases matters", e.pages(&hubv1.TeamList{}, func(l client.ObjectList) bool {
+		f.Teams += meta.LenList(l)
+		return true
+	}))
+	e.read(doctor.CheckSets, "AddonDeliveries", e.pages(&hubv1.AddonDeliveryList{}, func(l client.ObjectList) bool {
+		for _, d := range l.(*hubv1.AddonDeliveryList).Items {
+			f.Delivery(&d)
+		}
+		f.Cut = f.Deliveries >= mostDeliveries && l.GetContinue() != ""
+		return !f.Cut
+	}))
+	return nil
+}
+
+// sources goes through the sources of Flux in namespaces with sets.
+func (e *examiner) sources() error {
+	for kind, list := range map[string]client.ObjectList{
+		sourcev1.GitRepositoryKind: &sourcev1.GitRepositoryList{}, sourcev1.OCIRepositoryKind: &sourcev1.OCIRepositoryList{},
+		sourcev1.HelmRepositoryKind: &sourcev1.HelmRepositoryList{}, sourcev1.HelmChartKind: &sourcev1.HelmChartList{},
+		sourcev1.BucketKind: &sourcev1.BucketList{},
+	} {
+		e.read(doctor.CheckSources, kind+"s", e.pages(list, func(l client.ObjectList) bool {
+			return meta.EachListItem(l, func(o runtime.Object) error {
+				e.source(kind, o)
+				return nil
+			}) == nil
+		}))
+	}
+	slices.SortFunc(e.facts.Sources, func(a, b doctor.Source) int { return strings.Compare(a.Name, b.Name) })
+	return nil
+}
+
+// source takes one source.
+func (e *examiner) source(kind string, o runtime.Object) {
+	s, ok := o.(interface {
+		client.Object
+		GetConditions() []metav1.Condition
+	})
+	if !ok || !e.namespaces[s.GetNamespace()] || suspended(o) {
+		return
+	}
+	e.facts.SourcesRead++
+	if c := meta.FindStatusCondition(s.GetConditions(), hubv1.ReadyCondition); c != nil && c.Status == metav1.ConditionFalse {
+		name := kind + " " + s.GetNamespace() + "/" + s.GetName()
+		e.facts.Sources = append(e.facts.Sources, doctor.Source{Name: name, Reason: c.Reason, Message: c.Message})
+	}
+}
+
+func suspended(o runtime.Object) bool {
+	switch s := o.(type) {
+	case *sourcev1.GitRepository:
+		return s.Spec.Suspend
+	case *sourcev1.OCIRepository:
+		return s.Spec.Suspend
+	case *sourcev1.HelmRepository:
+		return s.Spec.Suspend
+	case *sourcev1.HelmChart:
+		return s.Spec.Suspend
+	case *sourcev1.Bucket:
+		return s.Spec.Suspend
+	}
+	return false
+}

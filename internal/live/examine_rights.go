@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package live
+
+import (
+	"fmt"
+	"io/fs"
+	"strings"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/chandler-hub/chandler/config"
+	"github.com/chandler-hub/chandler/internal/crdschema"
+	"github.com/chandler-hub/chandler/internal/doctor"
+)
+
+// manifests calls take with each object of some files of config.
+func manifests(pattern string, take func(kind string, text []byte) error) error {
+	files, err := fs.Glob(config.Files, pattern)
+	if err != nil {
+		return fmt.Errorf("read the manifests that are built in: %w", err)
+	}
+	for _, file := range files {
+		raw, err := config.Files.ReadFile(file)
+		if err != nil {
+			return fmt.Errorf("read %s, which is built in: %w", file, err)
+		}
+		for text := range strings.SplitSeq(string(raw), "\n---\n") {
+			kind := metav1.TypeMeta{}
+			if err := yaml.Unmarshal([]byte(text), &kind); err != nil {
+				return fmt.Errorf("read %s, which is built in: %w", file, err)
+			}
+			if err := take(kind.Kind, []byte(text)); err != nil {
+				return fmt.Errorf("read %s, which is built in: %w", file, err)
+			}
+		}
+	}
+	return nil
+}
+
+// crds reads our CRDs and Flux's.
+func (e *examiner) crds() error {
+	c := &e.facts.CRDs
+	err := manifests("crd/bases/*.yaml", func(_ string, text []byte) error {
+		crd := apiextensionsv1.CustomResourceDefinition{}
+		err := yaml.Unmarshal(text, &crd)
+		c.Wanted = append(c.Wanted, crd)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if c.FluxWanted, err = crdschema.BuiltIn(); err != nil {
+		return err
+	}
+	c.Installed = map[string]*apiextensionsv1.CustomResourceDefinition{}
+	for _, wanted := range [][]apiextensionsv1.CustomResourceDefinition{c.Wanted, c.FluxWanted} {
+		for i := range wanted {
+			crd := &apiextensionsv1.CustomResourceDefinition{}
+			err := e.client.Get(e.ctx, client.ObjectKey{Name: wanted[i].Name}, crd)
+			if apierrors.IsNotFound(err) {
+				continue
+			}
+			if !e.read(doctor.CheckCRDs, "CustomResourceDefinitions", err) {
+				return nil
+			}
+			c.Installed[crd.Name] = crd
+		}
+	}
+	c.Read = true
+	return nil
+}
+
+// policies reads the admission policies.
+func (e *examiner) policies() error {
+	p := &e.facts.Policy
+	err := manifests("policies/*.yaml", func(kind string, text []byte) error {
+		switch kind {
+		case "ValidatingAdmissionPolicy":
+			one := admissionv1.ValidatingAdmissionPolicy{}
+			err := yaml.Unmarshal(text, &one)
+			p.Wanted = append(p.Wanted, one)
+			return err
+		case "ValidatingAdmissionPolicyBinding":
+			one := admissionv1.ValidatingAdmissionPolicyBinding{}
+			err := yaml.Unmarshal(text, &one)
+			p.WantedBindings = append(p.WantedBindings, one)
+			return err
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	policies, bindings := &admissionv1.ValidatingAdmissionPolicyList{}, &admissionv1.ValidatingAdmissionPolicyBindingList{}
+	p.Read = e.read(doctor.CheckPolicies, "ValidatingAdmissionPolicies", e.client.List(e.ctx, policies, client.Limit(page))) &&
+		e.read(doctor.CheckPolicies, "ValidatingAdmissionPolicyBindings", e.client.List(e.ctx, bindings, client.Limit(page)))
+	p.Installed, p.InstalledBounds = policies.Items, bindings.Items
+	return nil
+}
+
+// account returns the ServiceAccount of the hub.
+func (e *examiner) account() (namespace, name string) {
+	for _, w := range e.facts.Hub.Workloads {
+		if w.ServiceAccount != "" && w.Namespace == e.facts.HubNamespace {
+			return w.Namespace, w.ServiceAccount
+		}
+	}
+	return e.facts.HubNamespace, "chandler"
+}
+
+// rights asks for each right of the hub's role whether its ServiceAccount has it.
+func (e *examiner) rights() error {
+	namespace, name := e.account()
+	r := &e.facts.Rights
+	r.Account = fmt.Sprintf("system:serviceaccount:%s:%s", namespace, name)
+	var wanted []doctor.Right
+	err := manifests("rbac/role.yaml", func(kind string, text []byte) error {
+		role := rbacv1.Role{} // a ClusterRole reads the same
+		err := yaml.Unmarshal(text, &role)
+		in := ""
+		if kind == "Role" {
+			in = namespace
+		}
+		wanted = append(wanted, doctor.RightsOf(role.Rules, in)...)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	groups := []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"}
+	for _, right := range append(wanted, doctor.Right{Verb: "*", Group: "*", Resource: "*"}) {
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: r.Account, Groups: groups,
+			ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: right.Verb, Group: right.Group, Resource: right.Resource,
+				Subresource: right.Subresource, Namespace: right.Namespace, Name: right.Name}}}
+		err := e.client.Create(e.ctx, review)
+		if apierrors.IsForbidden(err) {
+			e.facts.Skip(doctor.CheckRights, "the rights of "+r.Account+": you may not create SubjectAccessReviews",
+				"ask an administrator to run chandler doctor")
+			return nil
+		}
+		if !e.read(doctor.CheckRights, "the rights of "+r.Account, err) {
+			return nil
+		}
+		switch {
+		case right.Verb == "*":
+			r.Everything = review.Status.Allowed
+		case !review.Status.Allowed:
+			r.Lacks = append(r.Lacks, right)
+		}
+	}
+	r.Asked, r.Read = len(wanted), true
+	return nil
+}
+
+// access looks for who may read Secrets in the platform namespaces.
+func (e *examiner) access() error {
+	roles := map[string][2]bool{}
+	note := func(namespace, name string, rules []rbacv1.PolicyRule) {
+		if reads, everything := doctor.Reads(rules); reads {
+			roles[namespace+"/"+name] = [2]bool{true, everything}
+		}
+	}
+	add := func(namespace, kind, name string, ref rbacv1.RoleRef, subjects []rbacv1.Subject) {
+		in := namespace
+		if ref.Kind == "ClusterRole" {
+			in = ""
+		}
+		role := roles[in+"/"+ref.Name]
+		for _, s := range subjects {
+			if role[0] {
+				e.facts.Access.Readers = append(e.facts.Access.Readers, doctor.Reader{Subject: s, Namespace: namespace, Binding: kind + " " + name,
+					Everything: role[1]})
+			}
+		}
+	}
+	take := func(l client.ObjectList) bool {
+		return meta.EachListItem(l, func(o runtime.Object) error {
+			switch r := o.(type) {
+			case *rbacv1.ClusterRole:
+				note("", r.Name, r.Rules)
+			case *rbacv1.Role:
+				note(r.Namespace, r.Name, r.Rules)
+			case *rbacv1.ClusterRoleBinding:
+				add("", "ClusterRoleBinding", r.Name, r.RoleRef, r.Subjects)
+			case *rbacv1.RoleBinding:
+				add(r.Namespace, "RoleBinding", r.Namespace+"/"+r.Name, r.RoleRef, r.Subjects)
+			}
+			return nil
+		}) == nil
+	}
+	read := func(what string, list client.ObjectList, opts ...client.ListOption) bool {
+		return e.read(doctor.CheckMirrors, what, e.pages(list, take, opts...))
+	}
+	ok := read("ClusterRoles", &rbacv1.ClusterRoleList{}) && read("ClusterRoleBindings", &rbacv1.ClusterRoleBindingList{})
+	for _, ns := range e.facts.PlatformNamespaces {
+		in := client.InNamespace(ns)
+		ok = ok && read("Roles in namespace "+ns, &rbacv1.RoleList{}, in) && read("RoleBindings in namespace "+ns, &rbacv1.RoleBindingList{}, in)
+	}
+	e.facts.Access.Read = ok
+	return nil
+}

@@ -94,6 +94,7 @@ func TestGeneration(t *testing.T) {
 	t.Run("authority", g.authority)
 	t.Run("manifests", g.manifests)
 	t.Run("manifests from ConfigMaps and Secrets", g.manifestsFrom)
+	t.Run("copies of Secrets", g.copiedSecrets)
 	t.Run("manifests that are applied once", g.applyOnce)
 	t.Run("Flux objects in a folder", g.fluxObjects)
 }

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"strings"
@@ -156,6 +157,64 @@ spec:
 	g.remove(t, "flux-system", "documents")
 	soon(t, "everything goes with the add-on", func() error {
 		return errors.Join(wantNoConfigMap(ctx, g.one, "default", "gen-from-a"), wantGone(ctx, g.one.Client, secret("default", "gen-secret", nil)))
+	})
+}
+
+// copiedSecrets: a Secret arrives as a Secret, with all that it holds and nothing that tools keep of it; what changes in it arrives, too.
+// No object of the hub has any of it.
+func (g *generation) copiedSecrets(t *testing.T) {
+	ctx := t.Context()
+	content := map[string][]byte{".dockerconfigjson": []byte(`{"auths":{"registry.example.org":{"auth":"aHVudGVyMg=="}}}`),
+		"odd": []byte("hunter2, [{}] \\ = \"'\r\n---\n{{ .Values }} ${x}\n\n"), "empty": {}}
+	s := secret("flux-system", "gen-pull", content)
+	s.Type = corev1.SecretTypeDockerConfigJson
+	s.Annotations = map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "hunter2"}
+	check(t, g.Client.Create(ctx, s))
+	g.apply(t, `
+apiVersion: chandler.dev/v1alpha1
+kind: AddonSet
+metadata: {name: copies, namespace: flux-system}
+spec:
+  selectAll: true
+  addons:
+    - name: gen-copies
+      manifests: {interval: 1h, manifestsFrom: [{kind: Secret, name: gen-pull, copyAs: {}}, {kind: Secret, name: gen-pull, key: odd, copyAs: {name: gen-part, namespace: kube-public, labels: {a: b}}}]}
+`)
+	arrives := func(c *localfleet.Cluster) func() error {
+		return func() error {
+			whole, part := secret("default", "gen-pull", nil), secret("kube-public", "gen-part", nil)
+			if err := errors.Join(c.Client.Get(ctx, client.ObjectKeyFromObject(whole), whole), c.Client.Get(ctx, client.ObjectKeyFromObject(part), part)); err != nil {
+				return err
+			}
+			if whole.Type != corev1.SecretTypeDockerConfigJson || len(whole.Data) != len(content) || len(part.Data) != 1 || part.Labels["a"] != "b" {
+				return fmt.Errorf("they are of type %s with %d keys, and with %d and labels %v", whole.Type, len(whole.Data), len(part.Data), part.Labels)
+			}
+			for k, v := range content {
+				if !bytes.Equal(whole.Data[k], v) {
+					return fmt.Errorf("key %s has %q", k, whole.Data[k])
+				}
+			}
+			if !bytes.Equal(part.Data["odd"], content["odd"]) || strings.Contains(fmt.Sprint(whole.Annotations), "hunter2") {
+				return fmt.Errorf("the part has %q, and the whole annotations %v", part.Data["odd"], whole.Annotations)
+			}
+			return nil
+		}
+	}
+	soon(t, "both copies arrive", arrives(g.one))
+	soon(t, "on every cluster", arrives(g.two))
+	content["odd"] = []byte("other")
+	s.Data = content
+	check(t, g.Client.Update(ctx, s))
+	soon(t, "a change arrives", arrives(g.one))
+	for kind, list := range map[string]client.ObjectList{"HelmRelease": unstructuredList("helm.toolkit.fluxcd.io/v2", "HelmRelease"), "AddonDelivery": unstructuredList("chandler.dev/v1alpha1", "AddonDelivery"), "Event": unstructuredList("v1", "Event")} {
+		check(t, g.Client.List(ctx, list))
+		if raw := fmt.Sprint(list); strings.Contains(raw, "hunter2") || strings.Contains(raw, "aHVudGVy") {
+			t.Errorf("a %s holds what is secret", kind)
+		}
+	}
+	g.remove(t, "flux-system", "copies")
+	soon(t, "the copies go with the add-on", func() error {
+		return errors.Join(wantGone(ctx, g.one.Client, secret("default", "gen-pull", nil)), wantGone(ctx, g.one.Client, secret("kube-public", "gen-part", nil)))
 	})
 }
 

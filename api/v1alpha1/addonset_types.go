@@ -145,7 +145,7 @@ type AddonBody struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Kustomization *apiextensionsv1.JSON `json:"kustomization,omitempty"`
 
-	// manifests are plain objects: objects, manifestsFrom [{kind: ConfigMap or Secret, name, key, optional}],
+	// manifests are plain objects: objects, manifestsFrom [{kind: ConfigMap or Secret, name, key, optional, copyAs}],
 	// targetNamespace, strategy (Reconcile or ApplyOnce), interval and timeout.
 	// +optional
 	// +kubebuilder:validation:Type=object

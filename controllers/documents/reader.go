@@ -6,8 +6,6 @@ package documents
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -142,12 +140,8 @@ func load(ctx context.Context, live client.Reader, at place) (render.Document, s
 		if err := live.Get(ctx, name, s); err != nil {
 			return render.Document{}, "", notFound(err, at)
 		}
-		doc := render.Document{Found: true, Version: s.ResourceVersion}
-		for k, v := range s.Data {
-			doc.Keys, doc.CRDs = append(doc.Keys, k), doc.CRDs || render.HoldsCRD(string(v))
-		}
-		slices.Sort(doc.Keys)
-		doc.Objects = render.Held(maps.All(s.Data))
+		doc := render.Secret(s.Labels, s.Type, s.Data)
+		doc.Version = s.ResourceVersion
 		return doc, s.ResourceVersion, nil
 	}
 	m := &corev1.ConfigMap{}

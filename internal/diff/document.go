@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
@@ -103,6 +104,13 @@ func manifests(doc map[string]any) {
 		}
 		objects[name] = o
 	}
+	secrets, _ := values["secrets"].([]any)
+	for _, x := range secrets {
+		if s, ok := x.(map[string]any); ok {
+			name, copied := copyOf(s)
+			objects[name] = copied
+		}
+	}
 	if len(objects) > 0 {
 		doc[objectsField] = objects
 	}
@@ -118,6 +126,23 @@ func groupOf(o map[string]any) string {
 		return ""
 	}
 	return group
+}
+
+// copyOf describes a Secret that the chart makes of another one: it has nothing of what they hold.
+func copyOf(secret map[string]any) (name string, copied map[string]any) {
+	copied = map[string]any{"copyOf": secret["from"], "type": secret["type"]}
+	for _, field := range []string{"labels", "annotations"} {
+		if v, said := secret[field]; said {
+			copied[field] = v
+		}
+	}
+	data, _ := secret["data"].(map[string]any)
+	keys := []any{}
+	for _, k := range slices.Sorted(maps.Keys(data)) {
+		keys = append(keys, k)
+	}
+	copied["keys"] = keys
+	return nameOf(map[string]any{"kind": "Secret", "metadata": secret}), copied
 }
 
 // nameOf names an object of a manifest.

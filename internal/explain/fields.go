@@ -178,10 +178,7 @@ func (t *table) manifests(objects []render.Object, spec map[string]any) {
 				fmt.Sprintf("objects %06d", len(t.fields))})
 		}
 	}
-	from, _ := spec["valuesFrom"].([]any)
-	for i, x := range from {
-		m, _ := x.(map[string]any)
-		value := map[string]any{"kind": m["kind"], "name": m["name"], "key": m["valuesKey"]}
+	for i, value := range manifestsFrom(spec) {
 		t.fields = append(t.fields, Field{fmt.Sprintf("manifestsFrom[%d]", i), inline(value), t.by([]string{"manifestsFrom"}),
 			fmt.Sprintf("manifestsFrom %06d", i)})
 	}
@@ -193,6 +190,30 @@ func (t *table) manifests(objects []render.Object, spec map[string]any) {
 	for _, k := range []string{"chartRef", "values", "valuesFrom", "driftDetection"} {
 		delete(spec, k)
 	}
+}
+
+// manifestsFrom returns the keys that objects come from, and then the Secrets that are copied.
+func manifestsFrom(spec map[string]any) (out []any) {
+	from, _ := spec["valuesFrom"].([]any)
+	for _, x := range from {
+		m, _ := x.(map[string]any)
+		if at, _ := m["targetPath"].(string); !strings.HasPrefix(at, "copies.") {
+			out = append(out, map[string]any{"kind": m["kind"], "name": m["name"], "key": m["valuesKey"]})
+		}
+	}
+	secrets, _, _ := unstructured.NestedSlice(spec, "values", "secrets")
+	for _, x := range secrets {
+		m, _ := x.(map[string]any)
+		to := map[string]any{}
+		for _, field := range []string{"name", "namespace", "labels", "annotations"} {
+			if v, said := m[field]; said {
+				to[field] = v
+			}
+		}
+		data, _ := m["data"].(map[string]any)
+		out = append(out, map[string]any{"kind": "Secret", "name": m["from"], fluxspec.CopyAs: to, "keys": slices.Sorted(maps.Keys(data))})
+	}
+	return out
 }
 
 var plainKey = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)

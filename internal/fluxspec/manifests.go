@@ -15,7 +15,8 @@ const ManifestsKind = "Manifests"
 type Manifests struct {
 	// Objects are delivered as they are written.
 	Objects []map[string]any `json:"objects,omitempty"`
-	// ManifestsFrom are ConfigMaps and Secrets of the set's namespace that hold objects as YAML.
+	// ManifestsFrom are ConfigMaps and Secrets of the set's namespace that hold objects as YAML, and Secrets that are
+	// copied to the cluster.
 	ManifestsFrom []ManifestsSource `json:"manifestsFrom,omitempty"`
 	// TargetNamespace is the namespace for objects that name none, and where Helm keeps its records. Default:
 	// default.
@@ -28,13 +29,15 @@ type Manifests struct {
 	Timeout  *metav1.Duration `json:"timeout,omitempty"`
 }
 
-// ManifestsSource is a ConfigMap or Secret that holds objects.
+// ManifestsSource is a ConfigMap or Secret that holds objects, or a Secret that is copied.
 type ManifestsSource struct {
 	Kind string `json:"kind"`
 	Name string `json:"name"`
-	// Key that holds them; all keys if it is empty.
+	// Key that holds them, or that is copied; all keys if it is empty.
 	Key      string `json:"key,omitempty"`
 	Optional bool   `json:"optional,omitempty"`
+	// CopyAs has the Secret itself delivered, in place of objects that it holds.
+	CopyAs *SecretCopy `json:"copyAs,omitempty"`
 }
 
 // The strategies of manifests.
@@ -67,6 +70,7 @@ func requiredManifests(body map[string]any) []Problem {
 		if !isThere(m, "name") {
 			problems = append(problems, Problem{fmt.Sprintf("manifestsFrom[%d].name", i), "is required"})
 		}
+		problems = append(problems, checkCopy(fmt.Sprintf("manifestsFrom[%d]", i), m)...)
 	}
 	switch s := body["strategy"].(type) {
 	case nil, Hole:

@@ -170,6 +170,7 @@ func (r *TeamRules) checkPart(kind string, body map[string]any) []Problem {
 	case ManifestsKind:
 		objects, _ := body["objects"].([]any)
 		out = append(out, r.checkObjects("objects", objects, "", "")...)
+		out = append(out, r.checkCopies(body)...)
 	}
 	return out
 }

@@ -62,6 +62,7 @@ func TestTeamBodies(t *testing.T) {
 		"Webhook":             {"Manifests", objects("{apiVersion: admissionregistration.k8s.io/v1, kind: MutatingWebhookConfiguration, metadata: {name: a}}"), []string{"objects[0].kind: "}},
 		"Policy":              {"Manifests", objects("{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicyBinding, metadata: {name: a}}"), []string{"objects[0].kind: "}},
 		"APIService":          {"Manifests", objects("{apiVersion: apiregistration.k8s.io/v1, kind: APIService, metadata: {name: a}}"), []string{"objects[0].kind: "}},
+		"Copies":              {"Manifests", "manifestsFrom: [{kind: Secret, name: a, copyAs: {}}, {kind: Secret, name: a, copyAs: {namespace: apps}}, {kind: Secret, name: a, copyAs: {namespace: kube-system}}]", []string{"manifestsFrom[2].copyAs.namespace: Team dev-team: "}},
 		"OthersKind":          {"Manifests", objects("{apiVersion: example.org/v1, kind: Namespace, metadata: {name: a}}"), nil},
 		"RoleBinding":         {"Manifests", objects("{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: a, namespace: apps}}"), nil},
 		"List":                {"Manifests", objects("{apiVersion: v1, kind: List, metadata: {name: a}, items: [{apiVersion: v1, kind: Secret, metadata: {namespace: kube-system}}, {apiVersion: v1, kind: Node}]}"), []string{`objects[0].items[0].metadata.namespace: `, "objects[0].items[1].kind: "}},

@@ -4,9 +4,6 @@ package live
 
 import (
 	"fmt"
-	"maps"
-	"regexp"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,9 +17,6 @@ type place struct {
 	namespace string
 	render.Ref
 }
-
-// crd matches a text whose objects include a CustomResourceDefinition, as the hub does (controllers/delivery).
-var crd = regexp.MustCompile(`(?m)["']?kind["']?\s*:\s*["']?CustomResourceDefinition\b`)
 
 // document reads a ConfigMap or Secret that a set refers to. For a Secret it keeps only the names of the keys, and
 // whether it contains CustomResourceDefinitions.
@@ -55,11 +49,7 @@ func (g *gatherer) configMap(name types.NamespacedName) (render.Document, error)
 	if err := g.Client.Get(g.ctx, name, m); err != nil {
 		return render.Document{}, err
 	}
-	doc := render.ConfigMap(m.Data)
-	for _, text := range m.Data {
-		doc.CRDs = doc.CRDs || crd.MatchString(text)
-	}
-	return doc, nil
+	return render.ConfigMap(m.Data), nil
 }
 
 // secret keeps nothing of the Secret's content but which objects it holds.
@@ -68,11 +58,7 @@ func (g *gatherer) secret(name types.NamespacedName) (render.Document, error) {
 	if err := g.Client.Get(g.ctx, name, s); err != nil {
 		return render.Document{}, err
 	}
-	doc := render.Document{Found: true, Version: s.ResourceVersion}
-	for k, v := range s.Data {
-		doc.Keys, doc.CRDs = append(doc.Keys, k), doc.CRDs || crd.Match(v)
-	}
-	slices.Sort(doc.Keys)
-	doc.Objects = render.Held(maps.All(s.Data))
+	doc := render.Secret(s.Labels, s.Type, s.Data)
+	doc.Version = s.ResourceVersion
 	return doc, nil
 }

@@ -202,7 +202,7 @@ func (f *Fleet) Document(namespace string, ref render.Ref) render.Document {
 		f.note("%s", err)
 	}
 	if ref.Kind == "Secret" && doc.Found {
-		doc = preview.SecretDocument(doc.Keys, doc.CRDs) // the resource version says nothing to a person
+		doc = preview.SecretDocument(&doc) // the resource version says nothing to a person
 	}
 	f.Documents[at] = doc
 	return doc

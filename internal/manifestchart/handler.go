@@ -8,11 +8,14 @@ import (
 	"time"
 )
 
-// Handler serves the Helm repository: its index, and the chart's archive next to it.
+// Handler serves the Helm repository: its index, and the archives of all versions of the chart next to it.
 func Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /index.yaml", content("application/yaml", Index()))
 	mux.Handle("GET /"+archiveName, content("application/gzip", Archive()))
+	for name, archive := range Older() {
+		mux.Handle("GET /"+name, content("application/gzip", archive))
+	}
 	return mux
 }
 

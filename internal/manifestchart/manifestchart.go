@@ -12,7 +12,10 @@ import (
 	"embed"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"path"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -22,18 +25,28 @@ const (
 	Name = "chandler-manifests"
 	// Version of the chart. It must change with every change of the chart: source-controller keeps its copy of a
 	// version, and two replicas of the hub must not serve different bytes for the same version.
-	Version = "1.0.0"
+	Version = "1.1.0"
 )
 
-const archiveName = Name + "-" + Version + ".tgz"
+const (
+	archiveSuffix = ".tgz"
+	archiveName   = Name + "-" + Version + archiveSuffix
+	olderFolder   = "older"
+)
 
 // The files are listed one by one, so that no file of an editor or a system gets into the archive.
 //
-//go:embed chart/Chart.yaml chart/values.yaml chart/templates/_documents.tpl chart/templates/objects.yaml
+//go:embed chart/Chart.yaml chart/values.yaml chart/templates/_documents.tpl chart/templates/_secrets.tpl chart/templates/objects.yaml
 var files embed.FS
 
+// older are the archives of former versions, as they were served. What a former epoch has delivered stays as it is, and Flux goes on
+// asking for the chart that it names.
+//
+//go:embed older/*.tgz
+var older embed.FS
+
 // fileNames is the order in the archive. Helm wants Chart.yaml first.
-var fileNames = []string{"Chart.yaml", "templates/_documents.tpl", "templates/objects.yaml", "values.yaml"}
+var fileNames = []string{"Chart.yaml", "templates/_documents.tpl", "templates/_secrets.tpl", "templates/objects.yaml", "values.yaml"}
 
 // epoch is the time of every file in the archive and of the index, so that the bytes do not depend on when they are
 // made.
@@ -68,14 +81,18 @@ var archive = sync.OnceValue(func() []byte {
 	return out.Bytes()
 })
 
-// Index returns the index.yaml of a Helm repository with the chart. The caller must not change it.
+// Index returns the index.yaml of a Helm repository with the chart, and with its former versions. The caller must not change it.
 func Index() []byte { return index() }
 
 var index = sync.OnceValue(func() []byte {
-	return fmt.Appendf(nil, `apiVersion: v1
-entries:
-  %[1]s:
-  - apiVersion: v2
+	var out bytes.Buffer
+	made := epoch.Format(time.RFC3339)
+	fmt.Fprintf(&out, "apiVersion: v1\nentries:\n  %s:\n", Name)
+	versions := Older()
+	versions[archiveName] = Archive()
+	for _, name := range slices.Backward(slices.Sorted(maps.Keys(versions))) {
+		version := strings.TrimSuffix(strings.TrimPrefix(name, Name+"-"), archiveSuffix)
+		fmt.Fprintf(&out, `  - apiVersion: v2
     created: "%[4]s"
     description: Applies the Kubernetes objects that its values hold.
     digest: %[5]s
@@ -84,9 +101,24 @@ entries:
     urls:
     - %[3]s
     version: %[2]s
-generated: "%[4]s"
-`, Name, Version, archiveName, epoch.Format(time.RFC3339), digest(Archive()))
+`, Name, version, name, made, digest(versions[name]))
+	}
+	fmt.Fprintf(&out, "generated: \"%s\"\n", made)
+	return out.Bytes()
 })
+
+// Older returns the archives of former versions by their names.
+func Older() map[string][]byte {
+	out := map[string][]byte{}
+	entries, err := older.ReadDir(olderFolder)
+	must(err)
+	for _, e := range entries {
+		data, err := older.ReadFile(path.Join(olderFolder, e.Name()))
+		must(err)
+		out[e.Name()] = data
+	}
+	return out
+}
 
 func digest(data []byte) string {
 	sum := sha256.Sum256(data)

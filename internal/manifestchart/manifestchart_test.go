@@ -23,11 +23,24 @@ import (
 
 // archiveDigest pins the archive. A change of the chart must come with a change of Version, in Chart.yaml too: a hub
 // that is being updated serves the old bytes and the new ones at the same time, and they need different names.
-const archiveDigest = "bc3c5bf7482a59c765a070400167711ba7f40edc0daf79c263da9d6a6100fa8e"
+const archiveDigest = "a8a2698d7c95734d6149273983f647304e29d17b677597009ee1769b39b286d3"
+
+// olderDigests pins what former versions were. They are served as they were: Flux takes other bytes for another chart.
+var olderDigests = map[string]string{
+	"chandler-manifests-1.0.0.tgz": "bc3c5bf7482a59c765a070400167711ba7f40edc0daf79c263da9d6a6100fa8e",
+}
 
 func TestArchiveIsPinned(t *testing.T) {
 	if got := digest(Archive()); got != archiveDigest {
-		t.Errorf("the chart has the digest %s: change Version, then the pin", got)
+		t.Errorf("the chart has the digest %s: keep the archive of the former one in older, change Version, then the pin", got)
+	}
+	if len(Older()) != len(olderDigests) {
+		t.Errorf("there are %d former versions, and %d are pinned", len(Older()), len(olderDigests))
+	}
+	for name, data := range Older() {
+		if got := digest(data); got != olderDigests[name] || name == archiveName {
+			t.Errorf("%s has the digest %s", name, got)
+		}
 	}
 }
 
@@ -104,8 +117,13 @@ func TestIndexHasTheChart(t *testing.T) {
 	if err := yaml.Unmarshal(Index(), &index); err != nil {
 		t.Fatal(err)
 	}
-	if index.APIVersion != "v1" || len(index.Entries) != 1 || len(index.Entries[Name]) != 1 {
+	if index.APIVersion != "v1" || len(index.Entries) != 1 || len(index.Entries[Name]) != 1+len(olderDigests) {
 		t.Fatalf("got\n%s", Index())
+	}
+	for _, e := range index.Entries[Name][1:] {
+		if name := Name + "-" + e.Version + ".tgz"; e.Digest != olderDigests[name] || len(e.URLs) != 1 || e.URLs[0] != name {
+			t.Errorf("a former version is listed as %+v", e)
+		}
 	}
 	got := index.Entries[Name][0]
 	if got.Digest != digest(Archive()) || len(got.URLs) != 1 || got.URLs[0] != Name+"-"+Version+".tgz" {
@@ -139,11 +157,12 @@ func TestHandler(t *testing.T) {
 		{"HEAD", "/index.yaml", "", 200, "application/yaml", indexTag, nil},
 		{"GET", "/index.yaml", indexTag, 304, "", indexTag, nil},
 		{"GET", "/index.yaml", archiveTag, 200, "application/yaml", indexTag, Index()},
-		{"GET", "/chandler-manifests-1.0.0.tgz", "", 200, "application/gzip", archiveTag, Archive()},
-		{"HEAD", "/chandler-manifests-1.0.0.tgz", "", 200, "application/gzip", archiveTag, nil},
-		{"GET", "/chandler-manifests-1.0.0.tgz", archiveTag, 304, "", archiveTag, nil},
+		{"GET", "/chandler-manifests-1.1.0.tgz", "", 200, "application/gzip", archiveTag, Archive()},
+		{"GET", "/chandler-manifests-1.0.0.tgz", "", 200, "application/gzip", `"` + olderDigests["chandler-manifests-1.0.0.tgz"] + `"`, Older()["chandler-manifests-1.0.0.tgz"]},
+		{"HEAD", "/chandler-manifests-1.1.0.tgz", "", 200, "application/gzip", archiveTag, nil},
+		{"GET", "/chandler-manifests-1.1.0.tgz", archiveTag, 304, "", archiveTag, nil},
 		{"POST", "/index.yaml", "", 405, "", "", nil},
-		{"DELETE", "/chandler-manifests-1.0.0.tgz", "", 405, "", "", nil},
+		{"DELETE", "/chandler-manifests-1.1.0.tgz", "", 405, "", "", nil},
 		{"GET", "/", "", 404, "", "", nil},
 		{"GET", "/index.yaml/", "", 404, "", "", nil},
 		{"GET", "/chandler-manifests-0.9.0.tgz", "", 404, "", "", nil},

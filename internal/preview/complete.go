@@ -31,9 +31,11 @@ func (f *Fleet) Pin(set string, pins *compile.Pins) {
 	f.pins[set] = pins
 }
 
-// SecretDocument returns what is known of a Secret: its keys, and whether it contains CustomResourceDefinitions.
-func SecretDocument(keys []string, crds bool) render.Document {
-	return render.Document{Found: true, Version: "preview", Keys: keys, CRDs: crds}
+// SecretDocument returns what is known of a Secret, without its version.
+func SecretDocument(of *render.Document) render.Document {
+	doc := *of
+	doc.Found, doc.Version = true, "preview"
+	return doc
 }
 
 // IsCluster returns whether an object is a cluster, or says something about one.

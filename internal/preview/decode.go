@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	sigsjson "sigs.k8s.io/json"
 
@@ -180,14 +181,13 @@ func configMap(u *unstructured.Unstructured) (*render.Document, []string) {
 	return &d, nil
 }
 
-// secret keeps the metadata of a Secret, the names of its keys, and whether it contains CustomResourceDefinitions. It
-// keeps nothing else of its content.
+// secret keeps the metadata of a Secret, the names of its keys, and what kinds of things it contains. It keeps nothing else
+// of its content.
 func secret(u *unstructured.Unstructured) (*render.Document, *unstructured.Unstructured, []string) {
 	if problems := metadata(u); len(problems) > 0 {
 		return nil, nil, problems
 	}
-	d := &render.Document{Found: true, Version: "preview", Objects: map[string][]render.ObjectID{}}
-	keys := map[string]bool{}
+	data := map[string][]byte{}
 	for _, field := range []string{"data", "stringData"} {
 		m, _ := u.Object[field].(map[string]any)
 		for k, v := range m {
@@ -195,15 +195,14 @@ func secret(u *unstructured.Unstructured) (*render.Document, *unstructured.Unstr
 			if raw, err := base64.StdEncoding.DecodeString(text); err == nil && field == "data" {
 				text = string(raw)
 			}
-			keys[k], d.CRDs = true, d.CRDs || render.HoldsCRD(text)
-			if ids := render.Identities(text); len(ids) > 0 {
-				d.Objects[k] = ids
-			}
+			data[k] = []byte(text)
 		}
 	}
-	d.Keys = slices.Sorted(maps.Keys(keys))
+	kind, _ := u.Object["type"].(string)
+	of := render.Secret(u.GetLabels(), corev1.SecretType(kind), data)
+	d := SecretDocument(&of)
 	kept := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": origin.Secret.Kind,
 		"metadata": u.Object["metadata"]}}
 	kept.SetAnnotations(WithoutCopies(kept.GetAnnotations(), true))
-	return d, kept, nil
+	return &d, kept, nil
 }

@@ -58,7 +58,7 @@ func (e explainer) body(path []string) string {
 // manifests returns who set a field of the release that delivers manifests.
 func (e explainer) manifests(path []string) string {
 	switch {
-	case path[0] == "valuesFrom", isWithin(path, "values", "versions"):
+	case path[0] == "valuesFrom", isWithin(path, "values", "versions"), isWithin(path, "values", "secrets"):
 		return e.body([]string{"manifestsFrom"})
 	case isWithin(path, "values", "objects"):
 		return e.body([]string{"objects"})

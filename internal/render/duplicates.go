@@ -100,7 +100,7 @@ type place struct {
 	index int
 	ref   Ref
 	key   string
-	// implied is true if the object does not name the namespace itself.
+	// A place with a ref and no key is a copy of that Secret. implied is true if the object does not name the namespace itself.
 	implied bool
 }
 
@@ -121,6 +121,13 @@ func (r *renderer) duplicate(a *compile.Addon, layers, body map[string]any) stri
 	}
 	for _, s := range from {
 		doc, _ := r.document(Ref{s.Kind, s.Name})
+		if s.CopyAs != nil {
+			copied := ObjectID{Kind: s.Kind, Namespace: s.CopyAs.Namespace, Name: cmp.Or(s.CopyAs.Name, s.Name)}
+			if why := once.add([]ObjectID{copied}, place{ref: Ref{s.Kind, s.Name}}); doc.Found && why != "" {
+				return why
+			}
+			continue
+		}
 		for _, key := range doc.Keys {
 			if s.Key != "" && s.Key != key {
 				continue
@@ -166,7 +173,7 @@ func (c *occurrences) add(ids []ObjectID, at place) string {
 			continue
 		}
 		what, remedy := id.String(), ". Remove one of them"
-		if first.ref.Kind == "Secret" && at.ref.Kind == "Secret" {
+		if first.ref.Kind == "Secret" && at.ref.Kind == "Secret" && first.key != "" && at.key != "" {
 			what = "an object" // its name may be nobody's business
 		}
 		if first.implied != at.implied {
@@ -181,6 +188,9 @@ func (c *occurrences) add(ids []ObjectID, at place) string {
 func (r *renderer) where(a *compile.Addon, layers map[string]any, at place) string {
 	if at.key != "" {
 		return fmt.Sprintf("in key %q of %s %q", at.key, at.ref.Kind, at.ref.Name)
+	}
+	if at.ref.Name != "" {
+		return fmt.Sprintf("as the copy of %s %q", at.ref.Kind, at.ref.Name)
 	}
 	if layer, index := r.wrote(a, layers, at.index); layer != "" {
 		return fmt.Sprintf("as objects[%d] of %s", index, layer)

@@ -3,12 +3,17 @@
 package render
 
 import (
+	"bytes"
+	"cmp"
+	"fmt"
 	"iter"
 	"maps"
 	"regexp"
 	"slices"
 	"time"
+	"unicode/utf8"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
@@ -90,6 +95,12 @@ type Document struct {
 	Objects map[string][]ObjectID
 	// Data of a ConfigMap.
 	Data map[string]string
+	// Type of a Secret.
+	Type string
+	// Binary are those of a Secret's keys whose values are not text.
+	Binary []string
+	// Credential says what a Secret is by which somebody can log in to a cluster; empty if it is none.
+	Credential string
 }
 
 // Kept is a Helm release that an add-on goes on with.
@@ -132,6 +143,35 @@ func Held[T string | []byte](data iter.Seq2[string, T]) map[string][]ObjectID {
 		}
 	}
 	return out
+}
+
+// kubeConfig are the fields that a kubeconfig has, in YAML or JSON.
+var kubeConfig = []*regexp.Regexp{regexp.MustCompile(`\bclusters["']?\s*:`), regexp.MustCompile(`\bcontexts["']?\s*:`),
+	regexp.MustCompile(`\busers["']?\s*:`)}
+
+// Secret returns the document of an existing Secret, which has nothing of its values. Its version is the caller's to say.
+func Secret(labels map[string]string, kind corev1.SecretType, data map[string][]byte) Document {
+	d := Document{Found: true, Keys: slices.Sorted(maps.Keys(data)), Type: string(cmp.Or(kind, corev1.SecretTypeOpaque))}
+	d.Objects = Held(maps.All(data))
+	for _, k := range d.Keys {
+		v := data[k]
+		d.CRDs = d.CRDs || crd.Match(v)
+		if bytes.ContainsRune(v, utf8.RuneError) { // that is also what stands for anything else
+			d.Binary = append(d.Binary, k)
+		}
+		if !slices.ContainsFunc(kubeConfig, func(field *regexp.Regexp) bool { return !field.Match(v) }) { // it has all of them
+			d.Credential = fmt.Sprintf("has a kubeconfig in key %q", k)
+		}
+	}
+	switch _, registers := labels[hubv1.RegisterLabel]; {
+	case labels[hubv1.ClusterKeyLabel] != "" || labels[hubv1.MirrorLabel] != "":
+		d.Credential = "is the hub's copy of a kubeconfig"
+	case registers:
+		d.Credential = "registers a cluster"
+	case kind == corev1.SecretTypeServiceAccountToken, kind == corev1.SecretTypeBootstrapToken:
+		d.Credential = "has a token of the management cluster"
+	}
+	return d
 }
 
 // Result is what a set renders to for a cluster.

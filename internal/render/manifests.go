@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
@@ -119,7 +118,7 @@ func (r *renderer) manifests(a *compile.Addon, body map[string]any) ([]release, 
 			texts = append(texts, string(text))
 		}
 	}
-	from, values, crdsFrom, err := r.manifestsFrom(m.ManifestsFrom)
+	from, err := r.manifestsFrom(m.ManifestsFrom)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -128,21 +127,21 @@ func (r *renderer) manifests(a *compile.Addon, body map[string]any) ([]release, 
 			"chart": r.t.Chart.Name, "version": r.t.Chart.Version, "interval": "1h",
 			"sourceRef": map[string]any{"kind": sourcev1.HelmRepositoryKind, "name": identity.ChartRepository(r.t.HubID)},
 		}},
-		"values": values,
+		"values": from.values(),
 	}
 	for _, f := range []string{"interval", "timeout", "targetNamespace"} {
 		if v, ok := body[f]; ok {
 			spec[f] = v
 		}
 	}
-	if len(from) > 0 {
-		spec["valuesFrom"] = from
+	if len(from.references) > 0 {
+		spec["valuesFrom"] = from.references
 	}
 	if m.Strategy == fluxspec.StrategyApplyOnce {
 		spec["driftDetection"] = map[string]any{"mode": "disabled"}
 	}
 	rest := release{name: a.Name, selects: selectOthers, dependsOn: a.DependsOn, objects: texts, movedFrom: a.MovedFrom}
-	if len(crds) == 0 && !crdsFrom {
+	if len(crds) == 0 && !from.crds {
 		return []release{rest}, spec, nil
 	}
 	first := release{name: a.Name + compile.CRDSuffix, selects: selectCRDs, dependsOn: a.DependsOn, objects: crds}
@@ -152,43 +151,6 @@ func (r *renderer) manifests(a *compile.Addon, body map[string]any) ([]release, 
 	}
 	rest.dependsOn = append(a.DependsOn[:len(a.DependsOn):len(a.DependsOn)], hubv1.AddonReference{Name: first.name})
 	return []release{first, rest}, spec, nil
-}
-
-// manifestsFrom refers to ConfigMaps and Secrets by valuesFrom. Flux reads them, so that no Flux object contains
-// them, and nothing secret passes through the hub. The version of each is a value, so that Flux upgrades when it
-// changes.
-func (r *renderer) manifestsFrom(sources []fluxspec.ManifestsSource) (from []any, values map[string]any, crds bool, err error) {
-	values = map[string]any{}
-	versions := map[string]any{}
-	for _, s := range sources {
-		doc, known := r.document(Ref{s.Kind, s.Name})
-		if !known {
-			continue
-		}
-		if !doc.Found && !s.Optional {
-			return nil, nil, false, fmt.Errorf("manifestsFrom: %s %q is not in namespace %q; make it, or write optional: true", s.Kind, s.Name,
-				r.t.Namespace)
-		}
-		if s.Key != "" && doc.Found && !s.Optional && !slices.Contains(doc.Keys, s.Key) {
-			return nil, nil, false, fmt.Errorf("manifestsFrom: %s %q has no key %q; %s", s.Kind, s.Name, s.Key, hasKeys(doc.Keys, s.Key))
-		}
-		keys := doc.Keys
-		if s.Key != "" {
-			keys = []string{s.Key}
-		}
-		for _, k := range keys {
-			from = append(from, map[string]any{
-				"kind": s.Kind, "name": s.Name, "valuesKey": k, "targetPath": fmt.Sprintf("from.d%d", len(from)), "literal": true,
-				"optional": s.Optional,
-			})
-		}
-		versions[s.Kind+"/"+s.Name] = doc.Version
-		crds = crds || doc.CRDs
-	}
-	if len(versions) > 0 {
-		values["versions"] = versions
-	}
-	return from, values, crds, nil
 }
 
 // hasKeys says which keys a document has in place of one.

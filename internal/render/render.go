@@ -21,7 +21,7 @@ import (
 
 // Epoch is raised whenever this package renders the same input to different objects. It is part of every revision's
 // name. A hub with a new epoch leaves the objects of older revisions as they are, until the set is rolled out again.
-const Epoch = 3
+const Epoch = 4
 
 // Errors are the problems of a set, or of an add-on, on one cluster.
 type Errors = compile.Errors

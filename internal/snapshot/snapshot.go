@@ -68,12 +68,15 @@ type ConfigMap struct {
 	Data      map[string]string `json:"data,omitempty"`
 }
 
-// Secret says of one that a set refers to which keys it has, and whether it contains CustomResourceDefinitions.
+// Secret says of one that a set refers to which keys it has, and what decides whether and how it is copied or taken apart.
 type Secret struct {
-	Namespace string   `json:"namespace"`
-	Name      string   `json:"name"`
-	Keys      []string `json:"keys,omitempty"`
-	CRDs      bool     `json:"crds,omitempty"`
+	Namespace  string   `json:"namespace"`
+	Name       string   `json:"name"`
+	Type       string   `json:"type,omitempty"`
+	Keys       []string `json:"keys,omitempty"`
+	CRDs       bool     `json:"crds,omitempty"`
+	Binary     []string `json:"binary,omitempty"`
+	Credential string   `json:"credential,omitempty"`
 }
 
 // Ref names a document that a set refers to.
@@ -101,7 +104,7 @@ func Of(objects []preview.Object, documents map[Ref]render.Document, hub map[str
 		case ref.Kind == "ConfigMap":
 			s.ConfigMaps = append(s.ConfigMaps, ConfigMap{ref.Namespace, ref.Name, doc.Data})
 		default:
-			s.Secrets = append(s.Secrets, Secret{ref.Namespace, ref.Name, doc.Keys, doc.CRDs})
+			s.Secrets = append(s.Secrets, Secret{ref.Namespace, ref.Name, doc.Type, doc.Keys, doc.CRDs, doc.Binary, doc.Credential})
 		}
 	}
 	slices.SortFunc(s.Registrations, func(a, b Registration) int {
@@ -206,7 +209,7 @@ func (s *Snapshot) Objects(file string) []preview.Object {
 		add(preview.Object{Kind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: m.Namespace, Name: m.Name, Document: &doc})
 	}
 	for _, m := range s.Secrets {
-		doc := preview.SecretDocument(m.Keys, m.CRDs)
+		doc := preview.SecretDocument(&render.Document{Type: m.Type, Keys: m.Keys, CRDs: m.CRDs, Binary: m.Binary, Credential: m.Credential})
 		add(preview.Object{Kind: schema.GroupKind{Kind: "Secret"}, Namespace: m.Namespace, Name: m.Name, Document: &doc})
 	}
 	return merged(out)

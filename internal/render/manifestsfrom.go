@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/chandler-hub/chandler/internal/fluxspec"
+)
+
+// contents are what ConfigMaps and Secrets add to a release that delivers manifests. Flux reads them, so that no Flux object contains
+// them, and nothing secret passes through the hub.
+type contents struct {
+	// references are the entries of valuesFrom.
+	references []any
+	// versions of the documents are values, so that Flux upgrades when one changes.
+	versions map[string]any
+	// secrets are those that the chart makes of others.
+	secrets []any
+	// crds is true if there are CustomResourceDefinitions among the objects.
+	crds bool
+}
+
+func (c *contents) values() map[string]any {
+	out := map[string]any{}
+	if len(c.versions) > 0 {
+		out["versions"] = c.versions
+	}
+	if len(c.secrets) > 0 {
+		out["secrets"] = c.secrets
+	}
+	return out
+}
+
+// refer has Flux read a key. under is the map of values that it is put into; what it is called there is returned.
+func (c *contents) refer(s fluxspec.ManifestsSource, key, under, prefix string, optional bool) string {
+	name := fmt.Sprintf("%s%d", prefix, len(c.references))
+	c.references = append(c.references, map[string]any{
+		"kind": s.Kind, "name": s.Name, "valuesKey": key, "targetPath": under + "." + name, "literal": true, "optional": optional,
+	})
+	return name
+}
+
+func (r *renderer) manifestsFrom(sources []fluxspec.ManifestsSource) (*contents, error) {
+	out := &contents{versions: map[string]any{}}
+	for _, s := range sources {
+		doc, known := r.document(Ref{s.Kind, s.Name})
+		if !known {
+			continue
+		}
+		if !doc.Found && !s.Optional {
+			return nil, fmt.Errorf("manifestsFrom: %s %q is not in namespace %q; make it, or write optional: true", s.Kind, s.Name, r.t.Namespace)
+		}
+		if s.Key != "" && doc.Found && !s.Optional && !slices.Contains(doc.Keys, s.Key) {
+			return nil, fmt.Errorf("manifestsFrom: %s %q has no key %q; %s", s.Kind, s.Name, s.Key, hasKeys(doc.Keys, s.Key))
+		}
+		keys := doc.Keys
+		if s.Key != "" {
+			keys = []string{s.Key}
+		}
+		out.versions[s.Kind+"/"+s.Name] = doc.Version
+		if s.CopyAs != nil {
+			if err := out.copySecret(s, &doc, keys); err != nil {
+				return nil, fmt.Errorf("manifestsFrom: %w", err)
+			}
+			continue
+		}
+		for _, k := range keys {
+			out.refer(s, k, "from", "d", s.Optional)
+		}
+		out.crds = out.crds || doc.CRDs
+	}
+	return out, nil
+}
+
+// copySecret has the chart make a Secret with the content of another one. What is not text would come out as something else. What
+// somebody can log in to a cluster with is not copied to others: that is never meant, and would give them away.
+func (c *contents) copySecret(s fluxspec.ManifestsSource, doc *Document, keys []string) error {
+	if !doc.Found {
+		return nil
+	}
+	if doc.Credential != "" {
+		return fmt.Errorf("%s %q %s, and is not copied to clusters", s.Kind, s.Name, doc.Credential)
+	}
+	data := map[string]any{}
+	for _, k := range keys {
+		switch {
+		case slices.Contains(doc.Keys, k) && slices.Contains(doc.Binary, k):
+			return fmt.Errorf("key %q of Secret %q is not UTF-8, and Flux can only copy text; write key: to copy another one alone", k, s.Name)
+		case slices.Contains(doc.Keys, k):
+			data[k] = c.refer(s, k, "copies", "c", false)
+		}
+	}
+	if len(data) == 0 && s.Key != "" {
+		return nil // it is optional
+	}
+	secret := map[string]any{"name": s.Name, "from": s.Name, "type": typeOf(doc.Type, data), "data": data}
+	for field, text := range map[string]string{"name": s.CopyAs.Name, "namespace": s.CopyAs.Namespace} {
+		if text != "" {
+			secret[field] = text
+		}
+	}
+	for field, texts := range map[string]map[string]string{"labels": s.CopyAs.Labels, "annotations": s.CopyAs.Annotations} {
+		if len(texts) > 0 {
+			values := make(map[string]any, len(texts))
+			for k, v := range texts {
+				values[k] = v
+			}
+			secret[field] = values
+		}
+	}
+	c.secrets = append(c.secrets, secret)
+	return nil
+}
+
+// needs are the keys of which an API server wants all in a Secret of a type.
+var needs = map[corev1.SecretType][]string{
+	corev1.SecretTypeDockercfg:        {corev1.DockerConfigKey},
+	corev1.SecretTypeDockerConfigJson: {corev1.DockerConfigJsonKey},
+	corev1.SecretTypeSSHAuth:          {corev1.SSHAuthPrivateKey},
+	corev1.SecretTypeTLS:              {corev1.TLSCertKey, corev1.TLSPrivateKeyKey},
+}
+
+// typeOf returns the type of a copy. A part of a Secret may lack what its type needs: then it is of none.
+func typeOf(of string, data map[string]any) string {
+	for _, key := range needs[corev1.SecretType(of)] {
+		if _, there := data[key]; !there {
+			return string(corev1.SecretTypeOpaque)
+		}
+	}
+	_, name := data[corev1.BasicAuthUsernameKey]
+	_, password := data[corev1.BasicAuthPasswordKey]
+	if of == string(corev1.SecretTypeBasicAuth) && !name && !password {
+		return string(corev1.SecretTypeOpaque)
+	}
+	return of
+}

@@ -159,19 +159,28 @@ func (o *diffOptions) againstFiles(cmd *cobra.Command) (*diff.Input, error) {
 	if o.errors > 0 { // what cannot be read would look as if it were gone
 		return nil, fmt.Errorf("%w in what is new: nothing is compared", o.result())
 	}
+	// The new files say first which flags the hub has: it is one hub that does what changes.
+	if err := adopt(cmd.Flags(), o.hubOptions.hubNamespace, next); err != nil {
+		return nil, err
+	}
 	known, err := o.known(cmd, in)
 	if err != nil {
 		return nil, err
 	}
-	if err := o.reader.Hub.Complete(hubconfig.DefaultNamespace); err != nil {
-		return nil, err
-	}
-	o.preview.Shared = o.reader.Hub
-	in.Options = o.preview
 	old, err := o.oldFiles(cmd.Context())
 	if err != nil {
 		return nil, err
 	}
+	for _, objects := range [][]preview.Object{known, old} {
+		if err := adopt(cmd.Flags(), o.hubOptions.hubNamespace, objects); err != nil {
+			return nil, err
+		}
+	}
+	if err := o.reader.Hub.Complete(o.hubOptions.hubNamespace); err != nil {
+		return nil, err
+	}
+	o.preview.Shared = o.reader.Hub
+	in.Options = o.preview
 	next, old = whole(next, known), whole(old, known)
 	if in.After, err = preview.NewFleet(next, o.preview.Origins); err == nil && !in.After.HasClusters() {
 		in.After, err = preview.NewFleet(preview.Complete(next, old, preview.IsCluster), o.preview.Origins)

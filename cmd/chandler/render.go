@@ -103,10 +103,18 @@ func (o *renderOptions) fleet(objects []preview.Object) *preview.Fleet {
 
 // adopt takes the flags that nobody wrote from what the hub has published, if that is in the files.
 func (o *renderOptions) adopt(objects []preview.Object) error {
-	if err := hubconfig.Adopt(o.flagSet, preview.Published(objects, o.hubNamespace)); err != nil {
-		return fmt.Errorf("ConfigMap %s/%s: %w", o.hubNamespace, hubconfig.ConfigMapName, err)
+	if err := adopt(o.flagSet, o.hubNamespace, objects); err != nil {
+		return err
 	}
 	return o.preview.Complete(o.hubNamespace)
+}
+
+// adopt takes the flags that nobody wrote, and no other objects gave, from what the hub has published.
+func adopt(flags *pflag.FlagSet, hubNamespace string, objects []preview.Object) error {
+	if err := hubconfig.Adopt(flags, preview.Published(objects, hubNamespace)); err != nil {
+		return fmt.Errorf("ConfigMap %s/%s: %w", hubNamespace, hubconfig.ConfigMapName, err)
+	}
+	return nil
 }
 
 // objects parses files, and reports what is wrong with them.

@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/chandler-hub/chandler/internal/course"
-	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/preview"
 )
 
@@ -62,12 +61,16 @@ as one that has an older revision.`,
 // planFiles prints the plans of the sets of files. If there are errors it prints what it can, and returns how many there are.
 func (o *rolloutOptions) planFiles(cmd *cobra.Command, files []string, name string) error {
 	r := &renderOptions{files: files, stdin: cmd.InOrStdin(), stdout: cmd.OutOrStdout(), stderr: cmd.ErrOrStderr()}
+	objects := r.objects(r.read())
+	if err := adopt(cmd.Flags(), o.hubNamespace, objects); err != nil {
+		return err
+	}
 	r.preview.Shared = o.reader.Hub
-	if err := r.preview.Complete(hubconfig.DefaultNamespace); err != nil {
+	if err := r.preview.Complete(o.hubNamespace); err != nil {
 		return err
 	}
 	r.preview.Now = time.Now()
-	sets, registrations, report := preview.Select(r.fleet(r.objects(r.read())), r.preview)
+	sets, registrations, report := preview.Select(r.fleet(objects), r.preview)
 	for _, text := range report.Errors {
 		r.fail(errors.New(text))
 	}

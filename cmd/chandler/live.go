@@ -7,13 +7,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -35,12 +31,6 @@ func newLive(cmd *cobra.Command) *liveOptions {
 	// As in `chandler explain`: --cluster would be one of the kubeconfig.
 	o.flags.ClusterName, o.flags.CacheDir = nil, nil
 	o.flags.AddFlags(cmd.Flags())
-	namespaces := func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return o.complete(corev1.SchemeGroupVersion.WithKind("NamespaceList"), nil)
-	}
-	if err := cmd.RegisterFlagCompletionFunc("namespace", namespaces); err != nil {
-		panic(err)
-	}
 	return o
 }
 
@@ -59,74 +49,6 @@ func (o *liveOptions) connect() error {
 	}
 	o.reader.Client, o.client = c, c
 	return nil
-}
-
-// completionTime is how long a shell waits for the hub. Nobody waits longer for a key.
-const completionTime = 2 * time.Second
-
-// The kinds of which names are completed.
-var (
-	registrationNames = hubv1.GroupVersion.WithKind("ClusterRegistrationList")
-	setNames          = hubv1.GroupVersion.WithKind("AddonSetList")
-)
-
-// complete returns the names of a kind in the namespace of -n, or as NAMESPACE/NAME in all namespaces. Without an answer there are none.
-func (o *liveOptions) complete(kind schema.GroupVersionKind, taken []string) ([]string, cobra.ShellCompDirective) {
-	config, err := o.flags.ToRESTConfig()
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	config.Timeout = completionTime
-	ctx, cancel := context.WithTimeout(context.Background(), completionTime)
-	defer cancel()
-	names := make(chan []string, 1)
-	go func() { // discovery does not know of ctx
-		c, err := live.Connect(config)
-		if err != nil {
-			names <- nil
-			return
-		}
-		list := &metav1.PartialObjectMetadataList{}
-		list.SetGroupVersionKind(kind)
-		opts := []client.ListOption{client.Limit(1000)}
-		if *o.flags.Namespace != "" && kind.Group != corev1.GroupName {
-			opts = append(opts, client.InNamespace(*o.flags.Namespace))
-		}
-		if c.List(ctx, list, opts...) != nil {
-			list.Items = nil
-		}
-		var out []string
-		for i := range list.Items {
-			name := list.Items[i].Name
-			if list.Items[i].Namespace != "" && *o.flags.Namespace == "" {
-				name = list.Items[i].Namespace + "/" + name
-			}
-			if !slices.Contains(taken, name) {
-				out = append(out, name)
-			}
-		}
-		names <- out
-	}()
-	select {
-	case <-ctx.Done():
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	case out := <-names:
-		return out, cobra.ShellCompDirectiveNoFileComp
-	}
-}
-
-// completeNames completes the names of kinds, for as many arguments as most says; 0 is any number.
-func (o *liveOptions) completeNames(most int, kinds ...schema.GroupVersionKind) cobra.CompletionFunc {
-	return func(_ *cobra.Command, args []string, _ string) (out []string, how cobra.ShellCompDirective) {
-		if most > 0 && len(args) >= most {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		for _, kind := range kinds {
-			names, _ := o.complete(kind, args)
-			out = append(out, names...)
-		}
-		return out, cobra.ShellCompDirectiveNoFileComp
-	}
 }
 
 // deliveries reads the deliveries to a cluster. Who may not list them everywhere gets those beside the sets that the registration names.

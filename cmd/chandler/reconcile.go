@@ -49,7 +49,7 @@ CLUSTER is NAME or NAMESPACE/NAME; without -n it is looked for in all namespaces
 		},
 	}
 	o := &reconcileOptions{liveOptions: newLive(cmd)}
-	cmd.ValidArgsFunction = o.completeNames(1, registrationNames)
+	cmd.ValidArgsFunction = completeNames(o.flags, "ClusterRegistration", false)
 	f := cmd.Flags()
 	f.BoolVar(&o.sources, "with-source", false, "have the sources read first")
 	f.BoolVar(&o.wait, "wait", true, "wait until Flux has looked")

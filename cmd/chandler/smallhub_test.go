@@ -267,17 +267,25 @@ func smallFleet(t *testing.T) string {
 	return strings.TrimSpace(string(raw))
 }
 
-// TestNamesAreCompleted: they come from the live hub, and from its first page alone, which is of two here.
+// TestNamesAreCompleted: of clusters, and where both may stand, of sets too.
 func TestNamesAreCompleted(t *testing.T) {
 	newSmallHub(t, smallFleet(t))
 	for args, want := range map[string]string{
-		"__complete reconcile":             "fleet/edge1\nfleet/edge2\n",
-		"__complete reconcile -n fleet":    "edge1\nedge2\n",
-		"__complete reconcile fleet/edge1": ":4\n",
-		"__complete reconcile --namespace": "fleet\nflux-system\n",
+		"reconcile":             "edge1 edge2 edge3 elsewhere",
+		"reconcile fleet/edge1": "",
+		"events":                "edge1 edge2 edge3 elsewhere base logs",
+		"events set":            "base logs",
+		"events cluster":        "edge1 edge2 edge3 elsewhere",
+		"events cluster edge1":  "",
 	} {
-		out, err := run(append(strings.Fields(args), "")...)
-		if err != nil || !strings.HasPrefix(out, want) {
+		out, err := run(append(append([]string{"__complete"}, strings.Fields(args)...), "")...)
+		var got []string
+		for line := range strings.Lines(out) {
+			if name, _, named := strings.Cut(line, "\t"); named {
+				got = append(got, name)
+			}
+		}
+		if err != nil || strings.Join(got, " ") != want {
 			t.Errorf("%s: %v, and it completes\n%s", args, err, out)
 		}
 	}

@@ -35,14 +35,17 @@ func subjectArgs(verb string) cobra.PositionalArgs {
 }
 
 // completeSubject completes the names of clusters and sets.
-func (o *liveOptions) completeSubject(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+func (o *liveOptions) completeSubject(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	clusters, sets := completeNames(o.flags, "ClusterRegistration", true), completeNames(o.flags, "AddonSet", true)
 	switch {
 	case len(args) == 0:
-		return o.completeNames(1, registrationNames, setNames)(cmd, args, typed)
+		names, _ := clusters(cmd, args, begun)
+		more, how := sets(cmd, args, begun)
+		return append(names, more...), how
 	case len(args) == 1 && args[0] == subjects[0]:
-		return o.complete(registrationNames, nil)
+		return clusters(cmd, args, begun)
 	case len(args) == 1 && args[0] == subjects[1]:
-		return o.complete(setNames, nil)
+		return sets(cmd, args, begun)
 	}
 	return nil, cobra.ShellCompDirectiveNoFileComp
 }

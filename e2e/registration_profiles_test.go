@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -67,10 +68,25 @@ func TestClusterProfiles(t *testing.T) {
 			t.Errorf("the profile says cluster %q, and it is %q", property(profile, "chandler.dev/cluster-uid"), uid)
 		}
 	})
-	t.Run("an edit of the address is undone", func(t *testing.T) {
-		check(t, producer.Client.Status().Patch(ctx, profile.DeepCopy(), client.RawPatch(types.JSONPatchType,
-			[]byte(`[{"op":"replace","path":"/status/accessProviders/0/cluster/server","value":"https://192.0.2.66"}]`))))
-		soon(t, "the address is the cluster's again", shown)
+	t.Run("what somebody writes into it is undone", func(t *testing.T) {
+		check(t, producer.Client.Patch(ctx, profile.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"ownerReferences":null}}`))))
+		for what, patch := range map[string]string{
+			"another address": `{"op":"replace","path":"/status/accessProviders/0/cluster/server","value":"https://192.0.2.66"}`,
+			"a proxy":         `{"op":"add","path":"/status/accessProviders/0/cluster/proxy-url","value":"http://192.0.2.66:3128"}`,
+			"a provider":      `{"op":"add","path":"/status/accessProviders/-","value":{"name":"eks","cluster":{"server":"https://192.0.2.66"}}}`,
+			"an old field":    `{"op":"add","path":"/status/credentialProviders","value":[{"name":"eks","cluster":{"server":"https://192.0.2.66"}}]}`,
+		} {
+			check(t, producer.Client.Status().Patch(ctx, profile.DeepCopy(), client.RawPatch(types.JSONPatchType, []byte("["+patch+"]"))))
+			soon(t, what+" is gone, and the registration owns the profile", func() error {
+				if err := shown(); err != nil {
+					return err
+				}
+				if access := profile.Status.AccessProviders[0].Cluster; access.ProxyURL != "" || len(profile.Status.CredentialProviders) > 0 || len(profile.OwnerReferences) != 1 {
+					return fmt.Errorf("owners %v, status %+v", profile.OwnerReferences, profile.Status)
+				}
+				return nil
+			})
+		}
 	})
 	t.Run("labels come and go", func(t *testing.T) {
 		check(t, producer.Client.Patch(ctx, source, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"env":null,"region":"eu"}}}`))))
@@ -99,6 +115,13 @@ func TestClusterProfiles(t *testing.T) {
 		soon(t, "an event says why", func() error { return wantEvent(ctx, producer, "w1", "the hub itself made it") })
 	})
 	t.Run("another hub delivers by a copy", func(t *testing.T) { consumed(t, producer, profile, cluster, crds) })
+	t.Run("it comes again with its CRD", func(t *testing.T) {
+		crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: origin.ClusterProfile.CRD}}
+		check(t, producer.Client.Delete(ctx, crd.DeepCopy()))
+		soon(t, "the CRD is gone", func() error { return wantGone(ctx, producer.Client, crd.DeepCopy()) })
+		installCRDs(t, producer, crds...)
+		soon(t, "the cluster is shown again", shown)
+	})
 	t.Run("it goes with the registration", func(t *testing.T) {
 		check(t, producer.Client.Patch(ctx, source, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{%q:"false"}}}`, hubv1.RegisterLabel))))
 		soon(t, "the profile is gone", func() error { return wantGone(ctx, producer.Client, profile.DeepCopy()) })

@@ -28,6 +28,7 @@ import (
 	"github.com/chandler-hub/chandler/controllers/index"
 	"github.com/chandler-hub/chandler/controllers/logkey"
 	"github.com/chandler-hub/chandler/controllers/originreader"
+	"github.com/chandler-hub/chandler/internal/excerpt"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/origin"
 	"github.com/chandler-hub/chandler/internal/status"
@@ -84,7 +85,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req Request) (reconcile.Resu
 		return reconcile.Result{}, r.remove(ctx, obj, reg, "its origin is being deleted")
 	}
 	if verdict.Refused != "" {
-		r.Recorder.Eventf(obj, nil, corev1.EventTypeWarning, hubv1.NotRegisteredEvent, "Register", "not registered: %s", verdict.Refused)
+		r.Recorder.Eventf(obj, nil, corev1.EventTypeWarning, hubv1.NotRegisteredEvent, "Register", "not registered: %s",
+			excerpt.Of(verdict.Refused, 900))
 	}
 	if reg == nil || verdict.Refused != "" && !verdict.AtOnce {
 		return reconcile.Result{}, nil

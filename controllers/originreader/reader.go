@@ -202,6 +202,9 @@ func (o *Reader) NamingSecret(ctx context.Context, secret types.NamespacedName) 
 	}
 	var out []types.NamespacedName
 	for i := range list.Items {
+		if list.Items[i].GetLabels()[hubv1.RegisterLabel] == "" {
+			continue // one that registers nothing is not even looked at: its author decides how much it says
+		}
 		if source, err := origin.ClusterProfile.KubeConfig(&list.Items[i]); err == nil && source.Secret == secret.Name {
 			out = append(out, client.ObjectKeyFromObject(&list.Items[i]))
 		}

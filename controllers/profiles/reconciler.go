@@ -28,6 +28,7 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/credential"
 	"github.com/chandler-hub/chandler/controllers/originreader"
+	"github.com/chandler-hub/chandler/internal/apply"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/inventory"
@@ -63,7 +64,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if has != nil && !inventory.Owned(has, reg) {
+	if has != nil && !inventory.Owned(has, r.Config.HubID) {
 		r.Recorder.Eventf(reg, has, corev1.EventTypeWarning, hubv1.NoProfileEvent, "Show",
 			"not shown as a ClusterProfile: there is one of that name already, which the hub did not make. Rename one of them")
 		return ctrl.Result{}, nil
@@ -82,7 +83,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{}, r.applyStatus(ctx, has, inventory.Status(reg, access))
+	return apply.Retried(ctrl.Result{}, r.writeStatus(ctx, has, inventory.Status(reg, access)))
 }
 
 // profile returns the profile of a name from the cache; nil if there is none.
@@ -117,11 +118,9 @@ func (r *Reconciler) remove(ctx context.Context, has *inventoryv1alpha1.ClusterP
 func (r *Reconciler) apply(ctx context.Context, has, want *inventoryv1alpha1.ClusterProfile) (*inventoryv1alpha1.ClusterProfile, error) {
 	labels := strings.Join(slices.Sorted(maps.Keys(want.Labels)), ",")
 	want.Annotations = map[string]string{hubv1.MirroredAnnotation: labels}
-	if has != nil && has.Annotations[hubv1.MirroredAnnotation] == labels && has.Spec == want.Spec && holds(has.Labels, want.Labels) {
+	if has != nil && has.Annotations[hubv1.MirroredAnnotation] == labels && has.Spec == want.Spec && holds(has.Labels, want.Labels) &&
+		equality.Semantic.DeepEqual(has.OwnerReferences, want.OwnerReferences) {
 		return has, nil
-	}
-	if has != nil && has.Spec.ClusterManager != want.Spec.ClusterManager {
-		return has, r.remove(ctx, has) // that field is immutable: the profile is made again when it is gone
 	}
 	u, err := toUnstructured(want)
 	if err != nil {
@@ -133,10 +132,8 @@ func (r *Reconciler) apply(ctx context.Context, has, want *inventoryv1alpha1.Clu
 	if err != nil {
 		return nil, fmt.Errorf("apply ClusterProfile %s/%s: %w", want.Namespace, want.Name, err)
 	}
-	if has == nil {
-		has = want
-	}
-	return has, nil
+	made := &inventoryv1alpha1.ClusterProfile{}
+	return made, runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, made) // which has become what the API server answered
 }
 
 // holds returns whether labels have all that are wanted.
@@ -183,21 +180,27 @@ func accessOf(p *inventoryv1alpha1.ClusterProfile) *clientcmdv1.Cluster {
 	return nil
 }
 
-func (r *Reconciler) applyStatus(ctx context.Context, has *inventoryv1alpha1.ClusterProfile,
+// writeStatus replaces the whole status, if it differs. What others write into it goes: a consumer would send its own credentials to a
+// server that somebody adds, or the hub's through his proxy.
+func (r *Reconciler) writeStatus(ctx context.Context, has *inventoryv1alpha1.ClusterProfile,
 	want inventoryv1alpha1.ClusterProfileStatus) error {
 	if equality.Semantic.DeepEqual(has.Status, want) {
 		return nil
 	}
-	p := &inventoryv1alpha1.ClusterProfile{TypeMeta: has.TypeMeta, Status: want}
-	p.Namespace, p.Name = has.Namespace, has.Name
-	u, err := toUnstructured(p)
+	u, err := toUnstructured(&inventoryv1alpha1.ClusterProfile{Status: want})
 	if err != nil {
 		return err
 	}
-	delete(u.Object, "spec")
-	err = r.Client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(hubv1.ProfileFieldManager),
-		client.ForceOwnership)
+	patch, err := json.Marshal([]map[string]any{
+		{"op": "test", "path": "/metadata/resourceVersion", "value": has.ResourceVersion},
+		{"op": "add", "path": "/status", "value": u.Object["status"]},
+	})
 	if err != nil {
+		return err
+	}
+	u.SetNamespace(has.Namespace)
+	u.SetName(has.Name)
+	if err := r.Client.Status().Patch(ctx, u, client.RawPatch(types.JSONPatchType, patch)); err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("write the status of ClusterProfile %s/%s: %w", has.Namespace, has.Name, err))
 	}
 	return nil

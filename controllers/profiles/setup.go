@@ -3,6 +3,8 @@
 package profiles
 
 import (
+	"context"
+
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -16,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/enqueue"
 	"github.com/chandler-hub/chandler/controllers/logkey"
 	"github.com/chandler-hub/chandler/internal/origin"
 	"github.com/chandler-hub/chandler/internal/status"
@@ -23,8 +26,10 @@ import (
 
 // SetupWithManager starts the room. It does nothing before the CRD of ClusterProfiles is installed.
 func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
+	all := enqueue.NewBell(enqueue.Everywhere(r.Client))
 	c, err := ctrl.NewControllerManagedBy(mgr).Named("profiles").
 		For(&hubv1.ClusterRegistration{}, builder.WithPredicates(showsOtherwise())).
+		WatchesRawSource(all).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Config.Concurrency}).
 		WithLogConstructor(logkey.Of(mgr, "profiles", logkey.Cluster)).
 		Build(r)
@@ -41,6 +46,11 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 		}
 		return c.Watch(source.Kind(mgr.GetCache(), client.Object(&hubv1.ClusterRegistration{}), &handler.EnqueueRequestForObject{},
 			predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }, DeleteFunc: func(event.DeleteEvent) bool { return false }}))
+	})
+	r.Origins.OnChange(func(ctx context.Context, kind origin.Kind) {
+		if kind == origin.ClusterProfile { // all profiles have gone with their CRD
+			all.Ring(ctx, &hubv1.ClusterRegistration{})
+		}
 	})
 	return nil
 }

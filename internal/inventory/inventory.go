@@ -6,7 +6,6 @@ package inventory
 
 import (
 	"encoding/json"
-	"maps"
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -38,29 +37,30 @@ func ClusterManager(hubID string) string {
 	return "chandler-" + hubID
 }
 
-// Owned returns whether a profile was made of a registration.
-func Owned(p *inventoryv1alpha1.ClusterProfile, reg *hubv1.ClusterRegistration) bool {
-	owner := metav1.GetControllerOf(p)
-	return owner != nil && owner.UID == reg.UID
+// Owned returns whether a profile is a hub's: it names the hub as its cluster manager, and nobody can change that field. An owner is no
+// proof: whoever edits the profile may take it off, or put it on another.
+func Owned(p *inventoryv1alpha1.ClusterProfile, hubID string) bool {
+	return p.Spec.ClusterManager.Name == ClusterManager(hubID)
 }
 
-// Spec returns the profile of a registration without its status. Labels of the registration are the profile's too, but for the one that
-// would register it.
+// Spec returns the profile of a registration without its status. Labels of the registration are the profile's too, but for those by which
+// other tools know what is theirs, and those of the hub that are about the registration and not its cluster.
 func Spec(reg *hubv1.ClusterRegistration, hubID string) *inventoryv1alpha1.ClusterProfile {
 	manager, yes := ClusterManager(hubID), true
 	p := &inventoryv1alpha1.ClusterProfile{
 		TypeMeta: metav1.TypeMeta{APIVersion: inventoryv1alpha1.GroupVersion.String(), Kind: origin.ClusterProfile.Kind},
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: reg.Namespace, Name: reg.Name, Labels: maps.Clone(reg.Labels),
+			Namespace: reg.Namespace, Name: reg.Name, Labels: origin.MirroredLabels(reg.Labels),
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: hubv1.GroupVersion.String(), Kind: "ClusterRegistration", Name: reg.Name,
 				UID: reg.UID, Controller: &yes}},
 		},
 		Spec: inventoryv1alpha1.ClusterProfileSpec{DisplayName: reg.Name, ClusterManager: inventoryv1alpha1.ClusterManager{Name: manager}},
 	}
-	if p.Labels == nil {
-		p.Labels = map[string]string{}
+	for _, k := range []string{hubv1.NameLabel, hubv1.ProviderLabel, hubv1.KubernetesMinorLabel} {
+		if v, ok := reg.Labels[k]; ok {
+			p.Labels[k] = v
+		}
 	}
-	delete(p.Labels, hubv1.RegisterLabel)
 	p.Labels[inventoryv1alpha1.LabelClusterManagerKey] = manager
 	return p
 }

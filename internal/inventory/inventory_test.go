@@ -86,22 +86,21 @@ func values(t *testing.T, text string) (out map[string]any) {
 	return out
 }
 
-// TestSpec: a profile has the labels of its registration, but for the one that would register it, and is owned by it.
+// TestSpec: a profile has the labels of its registration, but for marks of other tools and the one that would register it.
 func TestSpec(t *testing.T) {
 	r := &hubv1.ClusterRegistration{}
 	r.Namespace, r.Name, r.UID = "fleet", "w1", "u1"
-	r.Labels = map[string]string{"env": "prod", hubv1.RegisterLabel: "true"}
+	r.Labels = map[string]string{"env": "prod", hubv1.RegisterLabel: "true", hubv1.ProviderLabel: "Secret", "kapp.k14s.io/app": "1"}
 	p := inventory.Spec(r, "east")
-	if d := cmp.Diff(map[string]string{"env": "prod", "x-k8s.io/cluster-manager": "chandler-east"}, p.Labels); d != "" {
+	if d := cmp.Diff(map[string]string{"env": "prod", hubv1.ProviderLabel: "Secret", "x-k8s.io/cluster-manager": "chandler-east"}, p.Labels); d != "" {
 		t.Errorf("-want +got:\n%s", d)
 	}
 	if p.Spec.ClusterManager.Name != "chandler-east" || inventory.Spec(r, "chandler").Spec.ClusterManager.Name != "chandler" {
 		t.Errorf("cluster manager %q", p.Spec.ClusterManager.Name)
 	}
-	other := r.DeepCopy()
-	other.UID = "u2"
-	if !inventory.Owned(p, r) || inventory.Owned(p, other) {
-		t.Error("it is not owned by its registration, or by another one")
+	p.OwnerReferences = nil // by somebody
+	if !inventory.Owned(p, "east") || inventory.Owned(p, "west") {
+		t.Error("it is not the hub's, or another one's")
 	}
 	if r.Labels[hubv1.RegisterLabel] != "true" {
 		t.Error("the registration was changed")

@@ -106,9 +106,8 @@ func (c *Config) Port() uint16 { return c.port }
 func (c *Config) Cluster() clientcmdv1.Cluster {
 	out := clientcmdv1.Cluster{Server: c.server, TLSServerName: c.tlsServerName, InsecureSkipTLSVerify: c.insecure,
 		CertificateAuthorityData: slices.Clone(c.ca)}
-	if proxy, err := url.Parse(c.proxyURL); err == nil {
-		proxy.User = nil
-		out.ProxyURL = proxy.String()
+	if proxy, err := url.Parse(c.proxyURL); err == nil && proxy.Host != "" {
+		out.ProxyURL = (&url.URL{Scheme: proxy.Scheme, Host: proxy.Host}).String() // all else may be a credential
 	}
 	return out
 }

@@ -125,7 +125,7 @@ func TestContext(t *testing.T) {
 
 // TestCluster: how a cluster is reached may be shown to others, and no credential with it.
 func TestCluster(t *testing.T) {
-	c := parse(t, document(goodCluster+`, proxy-url: "http://user:word@proxy.example.org:3128"`, goodUser), kubeconfig.Rules{AllowProxy: true})
+	c := parse(t, document(goodCluster+`, proxy-url: "http://user:word@proxy.example.org:3128/?apikey=word#word"`, goodUser), kubeconfig.Rules{AllowProxy: true})
 	got := c.Cluster()
 	if got.Server != c.Server() || len(got.CertificateAuthorityData) == 0 || got.ProxyURL != "http://proxy.example.org:3128" {
 		t.Errorf("got %+v", got)

@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/excerpt"
+	"github.com/chandler-hub/chandler/internal/status"
 )
 
 // What the hub may do with them:
@@ -93,7 +95,7 @@ func (clusterProfile) unusable(obj *unstructured.Unstructured) string {
 	case provider == nil:
 		return fmt.Sprintf("of its access providers, %s, the hub can use none: it runs no program for a credential, and reads one from a "+
 			"Secret if the provider is %s. A cluster of a cloud can be registered by hand, with spec.kubeConfig.workloadIdentity",
-			strings.Join(names, ", "), SecretReader)
+			status.List(names, 3), SecretReader)
 	}
 	secret := execConfig(provider)
 	switch namespace := secret["namespace"]; {
@@ -106,18 +108,22 @@ func (clusterProfile) unusable(obj *unstructured.Unstructured) string {
 	return ""
 }
 
+// How much is told of access providers: nobody bounds what a profile says.
+const maxName, maxNames = 63, 16
+
 // accessProvider returns the access provider whose credentials are in a Secret, nil if there is none, and the names of all. What is in
 // status.accessProviders counts before what is in credentialProviders, its older name.
 func accessProvider(obj *unstructured.Unstructured) (provider map[string]any, names []string) {
 	for _, field := range []string{"accessProviders", "credentialProviders"} {
-		all, _, _ := unstructured.NestedSlice(obj.Object, "status", field)
+		value, _, _ := unstructured.NestedFieldNoCopy(obj.Object, "status", field)
+		all, _ := value.([]any)
 		for _, p := range all {
 			p, _ := p.(map[string]any)
 			name, _, _ := unstructured.NestedString(p, "name")
 			if name == SecretReader && provider == nil {
 				provider = p
 			}
-			if name != "" && !slices.Contains(names, name) {
+			if name = excerpt.Of(name, maxName); name != "" && len(names) < maxNames && !slices.Contains(names, name) {
 				names = append(names, name)
 			}
 		}
@@ -128,7 +134,8 @@ func accessProvider(obj *unstructured.Unstructured) (provider map[string]any, na
 // execConfig returns the texts that an access provider's plugin is configured with.
 func execConfig(provider map[string]any) map[string]string {
 	out := map[string]string{}
-	extensions, _, _ := unstructured.NestedSlice(provider, "cluster", "extensions")
+	value, _, _ := unstructured.NestedFieldNoCopy(provider, "cluster", "extensions")
+	extensions, _ := value.([]any)
 	for _, e := range extensions {
 		e, _ := e.(map[string]any)
 		config, _ := e["extension"].(map[string]any)

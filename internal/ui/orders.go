@@ -114,7 +114,7 @@ func (s *Server) rollout(r *http.Request) (*content, error) {
 
 // wish reads what somebody wants from the address, or from a form.
 func wish(r *http.Request) view.Wish {
-	get := func(key string) string { return excerpt.Cut(excerpt.Line(r.FormValue(key)), 1024) }
+	get := func(key string) string { return excerpt.Cut(excerpt.Line(r.FormValue(key)), 2048) } // what was seen has up to four long names
 	return view.Wish{Verb: r.PathValue("verb"), Wave: get("wave"), To: get("to"), Reason: get("reason"), Until: get("until"),
 		Seen: get("seen"), Now: get("now") != ""}
 }

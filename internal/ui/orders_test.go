@@ -9,10 +9,13 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/excerpt"
 	"github.com/chandler-hub/chandler/internal/ui/uitest"
 	"github.com/chandler-hub/chandler/internal/ui/view"
 )
@@ -176,5 +179,86 @@ func TestAnOrderToACompleteRollout(t *testing.T) {
 	form.Set("reason", "a freeze")
 	if code, body, _ := s.do(http.MethodPost, pause, map[string]string{"Origin": s.base}, form); code != http.StatusOK || !strings.Contains(body, "paused; no cluster") {
 		t.Errorf("%d %s", code, body)
+	}
+}
+
+// TestAnEditMeanwhileAsksAgain: whoever approved one cluster has not approved nineteen, though wave and revision are the same.
+func TestAnEditMeanwhileAsksAgain(t *testing.T) {
+	for name, edit := range map[string]func(*hubv1.AddonSet){
+		"Waves":     func(s *hubv1.AddonSet) { s.Generation++; s.Spec.Rollout.Waves = s.Spec.Rollout.Waves[:1] },
+		"Phase":     func(s *hubv1.AddonSet) { s.Status.Rollout.Phase = hubv1.RolloutPaused },
+		"Completed": func(s *hubv1.AddonSet) { s.Status.Rollout.CompletedRevision = "cert-manager-0000000000-e2" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := waiting()
+			f.Sets[0].Spec.Rollout.Waves = append(f.Sets[0].Spec.Rollout.Waves, hubv1.Wave{Name: "second", Approval: "Manual",
+				ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{hubv1.NameLabel: "cluster-0001"}}})
+			s := serve(t, f, f.Sets[0])
+			form := s.form(approval)
+			set := &hubv1.AddonSet{}
+			if err := s.hub.Get(t.Context(), client.ObjectKeyFromObject(f.Sets[0]), set); err != nil {
+				t.Fatal(err)
+			}
+			edit(set)
+			wanted := set.DeepCopy()
+			if err := s.hub.Update(t.Context(), set); err != nil {
+				t.Fatal(err)
+			}
+			wanted.ResourceVersion = set.ResourceVersion
+			if err := s.hub.Status().Update(t.Context(), wanted); err != nil {
+				t.Fatal(err)
+			}
+			code, body, _ := s.do(http.MethodPost, approval, map[string]string{"Origin": s.base}, form)
+			if got := s.annotation(hubv1.ApproveAnnotation); got != "" || code != http.StatusConflict || !strings.Contains(body, "has changed since you looked") {
+				t.Errorf("%d, approved is %q", code, got)
+			}
+		})
+	}
+}
+
+// TestAnOrderSeesOneLine: what a form sends back is what was seen, whatever of it is empty.
+func TestAnOrderSeesOneLine(t *testing.T) {
+	for _, status := range []hubv1.AddonSetStatus{{}, {Rollout: &hubv1.RolloutStatus{}}, {Revision: "a-1-e1", Rollout: &hubv1.RolloutStatus{Revision: "a-1-e1"}}} {
+		if seen := view.Seen(&hubv1.AddonSet{Status: status}); seen != excerpt.Line(seen) {
+			t.Errorf("%q", seen)
+		}
+	}
+}
+
+// TestAnApprovalOfAnotherWave: the page counts the clusters after the wave that it approves.
+func TestAnApprovalOfAnotherWave(t *testing.T) {
+	f := waiting()
+	f.Sets[0].Spec.Rollout.Waves = append(f.Sets[0].Spec.Rollout.Waves, hubv1.Wave{Name: "second", Approval: "Manual",
+		ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{hubv1.NameLabel: "cluster-0001"}}})
+	s := serve(t, f, f.Sets[0])
+	for address, want := range map[string]string{approval: "Wave second has 1 cluster,", approval + "?wave=second": "Wave rest has 18 clusters,"} {
+		if _, body, _ := s.get(address); !strings.Contains(body, want) {
+			t.Errorf("%s does not say %q: %s", address, want, body)
+		}
+	}
+}
+
+// TestAnUndoNamesItsTarget: the form goes to the revision that the page has shown, also if another one is the last completed one by then.
+func TestAnUndoNamesItsTarget(t *testing.T) {
+	f := uitest.Fleet(20, 1)
+	set := f.Sets[0]
+	objects := []client.Object{set}
+	for i, name := range []string{"cert-manager-0000000000-e1", "cert-manager-1111111111-e2", "cert-manager-2222222222-e3"} {
+		objects = append(objects, &appsv1.ControllerRevision{Revision: int64(i + 1), Data: runtime.RawExtension{Raw: []byte(`{}`)},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: name, Labels: map[string]string{hubv1.AddonSetLabel: "cert-manager"},
+				OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(set, hubv1.GroupVersion.WithKind("AddonSet"))}}})
+	}
+	set.Status.Rollout.CompletedRevision, set.Status.Rollout.Phase = "cert-manager-0000000000-e1", hubv1.RolloutProgressing
+	s := serve(t, f, objects...)
+	const undo = "/sets/flux-system/cert-manager/order/undo"
+	form := s.form(undo)
+	if got := form.Get("to"); got != "cert-manager-0000000000-e1" {
+		t.Errorf("the form goes to %q", got)
+	}
+	if code, _, _ := s.do(http.MethodPost, undo, map[string]string{"Origin": s.base}, form); code != http.StatusOK {
+		t.Errorf("%d", code)
+	}
+	if got := s.annotation(hubv1.UndoAnnotation); !strings.HasSuffix(got, "/cert-manager-0000000000-e1") {
+		t.Errorf("it is %q", got)
 	}
 }

@@ -129,13 +129,15 @@ func Order(in *course.Input, w Wish) (*course.Order, error) {
 	return course.Unpause(in)
 }
 
-// Seen is what a person has seen of a set who gives an order: its revisions, and where its rollout is.
+// Seen is what a person has seen of a set who gives an order: which edit of it, its revisions, and where its rollout is. It is one line
+// without blanks at its ends, as a form sends it.
 func Seen(set *hubv1.AddonSet) string {
-	out := "revision " + set.Status.Revision
+	out := "generation " + strconv.FormatInt(set.Generation, 10) + ", revision " + page.Dash(set.Status.Revision)
 	if r := set.Status.Rollout; r != nil {
-		out += ", of which " + page.Dash(r.Revision) + " is rolled out, in wave " + page.Dash(r.Wave)
+		out += ", of which " + page.Dash(r.Revision) + " is rolled out, in wave " + page.Dash(r.Wave) +
+			", which is " + page.Dash(string(r.Phase)) + "; complete was " + page.Dash(r.CompletedRevision)
 	}
-	return out
+	return excerpt.Line(out)
 }
 
 // NewRollout tells how a rollout stands. Notes of the input say what could not be read.
@@ -291,6 +293,10 @@ func NewConfirmation(in *course.Input, w Wish, may bool, problem string) *Confir
 	c.Says, c.Notes = order.Says, append(c.Notes, order.Notes...)
 	c.Concerns = concerns(in, w)
 	if w.Verb == "undo" {
+		// The form names the revision that is shown here. What is the right one by itself may be another one a moment later.
+		if target, err := course.Target(in, w.To); err == nil {
+			c.Wish.To = target
+		}
 		r := &Rollout{}
 		r.history(in)
 		c.Revisions = slices.DeleteFunc(r.History, func(v Revision) bool { return v.Name == set.Status.Revision })
@@ -319,7 +325,7 @@ func concerns(in *course.Input, w Wish) string {
 	}
 	switch w.Verb {
 	case "approve":
-		return approves(look)
+		return approves(look, cmp.Or(w.Wave, look.State.Wave))
 	case "expedite", "unpause":
 		return say(count("Pending"), " still has to get the revision.", " still have to get the revision.")
 	case "retry", "resume":
@@ -335,9 +341,9 @@ func concerns(in *course.Input, w Wish) string {
 		"; " + say(count("Running"), " is under way and goes on.", " are under way and go on.")
 }
 
-// approves says what begins after the present wave.
-func approves(look *course.View) string {
-	at := slices.IndexFunc(look.Waves, func(w rollout.WaveView) bool { return w.Name == look.State.Wave })
+// approves says what begins after the wave that is approved.
+func approves(look *course.View, wave string) string {
+	at := slices.IndexFunc(look.Waves, func(w rollout.WaveView) bool { return w.Name == wave })
 	if at < 0 || at+1 >= len(look.Waves) {
 		return "It is the last wave: no cluster gets anything new by this."
 	}

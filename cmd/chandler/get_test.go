@@ -267,12 +267,8 @@ func TestGetWatch(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- cmd.ExecuteContext(ctx) }()
-	lists := func() int {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		return len(slices.DeleteFunc(slices.Clone(h.asked), func(s string) bool { return strings.Contains(s, "watch=") }))
-	}
-	for until := time.Now().Add(20 * time.Second); lists() < 2 && time.Now().Before(until); time.Sleep(10 * time.Millisecond) {
+	const printed = 7 // the heading, two clusters, what the watch brings of both, and both once more after the second list
+	for until := time.Now().Add(20 * time.Second); strings.Count(out.String(), "\n") < printed && time.Now().Before(until); time.Sleep(10 * time.Millisecond) {
 	}
 	stop()
 	if err := <-done; err != nil {

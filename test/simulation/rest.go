@@ -156,7 +156,7 @@ func (w *World) heirWaits(o apiserver.Object) bool {
 	})
 }
 
-// unreachable returns whether nothing leads to a registration's cluster any more: it has been destroyed, or the Secret that it comes from deleted.
+// unreachable returns whether nothing leads to a registration's cluster any more: it, or the Secret that it comes from, is gone.
 func (w *World) unreachable(c *cluster) bool {
 	return w.there(c).gone || w.server.Get(w.there(c).secret()) == nil
 }

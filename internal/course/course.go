@@ -34,7 +34,10 @@ type Input struct {
 	Reach match.Reach
 	// Notes say what could not be read.
 	Notes []string
-	Now   time.Time
+	// Unknown says why it is not known how many clusters the set has: not all of them, or not all deliveries, could be read. A page then
+	// shows no numbers.
+	Unknown string
+	Now     time.Time
 }
 
 func (in *Input) key() string { return in.Set.Namespace + "/" + in.Set.Name }

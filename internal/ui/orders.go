@@ -80,6 +80,9 @@ func (s *Server) course(r *http.Request) (*course.Input, error) {
 		}
 	}
 	fleet := s.Fleet.Index()
+	if in.Unknown = fleet.Unknown(in.Reach); in.Unknown != "" {
+		in.Notes = append(in.Notes, in.Unknown)
+	}
 	in.Notes = append(in.Notes, fleet.Notes...)
 	for _, d := range fleet.Deliveries {
 		if d.Namespace == set.Namespace && d.Spec.AddonSetRef.Name == set.Name {

@@ -262,3 +262,21 @@ func TestAnUndoNamesItsTarget(t *testing.T) {
 		t.Errorf("it is %q", got)
 	}
 }
+
+// TestWhatIsNotKnownIsNotCounted: a page that has read one namespace does not say how many clusters a set of the platform has.
+func TestWhatIsNotKnownIsNotCounted(t *testing.T) {
+	f := waiting()
+	f.Namespace, f.Registrations = "flux-system", nil
+	s := serve(t, f, f.Sets[0])
+	const page = "/sets/flux-system/cert-manager"
+	counts := regexp.MustCompile(`[0-9]+ (clusters?\b|at once|done|to come)`)
+	for _, path := range []string{page, approval, page + "/order/pause"} {
+		_, body, _ := s.get(path)
+		if got := counts.FindString(body); got != "" || !strings.Contains(body, "not known how many clusters: only namespace flux-system was read") {
+			t.Errorf("%s says %q: %s", path, got, body)
+		}
+	}
+	if code, _, _ := s.do(http.MethodPost, approval, map[string]string{"Origin": s.base}, s.form(approval)); code != http.StatusOK || s.annotation(hubv1.ApproveAnnotation) == "" {
+		t.Errorf("it cannot be ordered: %d", code)
+	}
+}

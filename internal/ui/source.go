@@ -42,6 +42,9 @@ type Watch struct {
 	notes    []string
 	troubles map[string]string
 	stores   map[string]cache.Store
+	// namespace is the only one that is listed, or empty. unlisted are the kinds that the caller may not list.
+	namespace string
+	unlisted  []string
 }
 
 // kinds are what a Watch lists, by their resources.
@@ -59,7 +62,7 @@ var kinds = []struct {
 // NewWatch begins to list and watch the fleet in a namespace; an empty one means all. It returns when everything has been listed once.
 // What the caller may not list is noted, and is no error, unless that is everything.
 func NewWatch(ctx context.Context, config *rest.Config, c client.Client, namespace string) (*Watch, error) {
-	w := &Watch{changed: make(chan struct{}), troubles: map[string]string{}, stores: map[string]cache.Store{}}
+	w := &Watch{changed: make(chan struct{}), troubles: map[string]string{}, stores: map[string]cache.Store{}, namespace: namespace}
 	config = rest.CopyConfig(config)
 	config.GroupVersion, config.APIPath = &hubv1.GroupVersion, "/apis"
 	config.NegotiatedSerializer = serializer.NewCodecFactory(hubscheme.New()).WithoutConversion()
@@ -77,7 +80,7 @@ func NewWatch(ctx context.Context, config *rest.Config, c client.Client, namespa
 				kind.plural)
 		case apierrors.IsForbidden(err):
 			refused = err
-			w.notes = append(w.notes, mayNot(kind.plural, namespace))
+			w.notes, w.unlisted = append(w.notes, mayNot(kind.plural, namespace)), append(w.unlisted, kind.plural)
 			continue
 		case err != nil:
 			return nil, fmt.Errorf("list the %s: %w", kind.plural, err)
@@ -159,7 +162,7 @@ func (w *Watch) Index() *view.Index {
 	if w.index != nil {
 		return w.index
 	}
-	f := &view.Fleet{Notes: slices.Clone(w.notes)}
+	f := &view.Fleet{Notes: slices.Clone(w.notes), Namespace: w.namespace, Unlisted: w.unlisted}
 	for _, kind := range kinds {
 		if text := w.troubles[kind.plural]; text != "" {
 			f.Notes = append(f.Notes, text)

@@ -24,6 +24,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/hubscheme"
+	"github.com/chandler-hub/chandler/internal/match"
 	"github.com/chandler-hub/chandler/internal/ui"
 	"github.com/chandler-hub/chandler/internal/ui/uitest"
 	"github.com/chandler-hub/chandler/internal/ui/view"
@@ -133,6 +134,9 @@ func TestWhatMayNotBeListed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if got := w.Index().Unknown(match.Reach{Namespace: "flux-system", Platform: true}); !strings.Contains(got, "AddonDeliveries could not be listed") {
+		t.Errorf("it is %q", got)
+	}
 	b := w.Index().Board(view.ParseQuery("/", url.Values{}))
 	if b.All != 3 || len(b.Notes) != 1 || !strings.Contains(b.Notes[0], "You may not list the AddonDeliveries of all namespaces") {
 		t.Errorf("%d clusters, %q", b.All, b.Notes)
@@ -145,8 +149,17 @@ func TestWhatMayNotBeListed(t *testing.T) {
 	}
 	h.mu.Unlock()
 	h = &watched{fleet: h.fleet}
-	if _, err := h.watch(t, "tenants-1"); err != nil {
+	if w, err = h.watch(t, "tenants-1"); err != nil {
 		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		reach match.Reach
+		known bool
+	}{{match.Reach{Namespace: "tenants-1"}, true}, {match.Reach{Namespace: "tenants-1", Team: &match.Team{}}, false},
+		{match.Reach{Namespace: "tenants-2"}, false}, {match.Reach{Namespace: "tenants-1", Platform: true}, false}} {
+		if got := w.Index().Unknown(tc.reach); (got == "") != tc.known {
+			t.Errorf("%+v: %q", tc.reach, got)
+		}
 	}
 	h.mu.Lock()
 	for _, asked := range h.asked {

@@ -34,13 +34,15 @@ type Rollout struct {
 	// MayNot is true if the caller may give no orders.
 	MayNot   bool
 	Clusters string
-	Bar      Bar
-	Waves    []Wave
-	Failed   []Member
-	Members  []Member
-	Pager    Pager
-	Follows  [][]string
-	History  []Revision
+	// Unknown says why there are no numbers of clusters.
+	Unknown string
+	Bar     Bar
+	Waves   []Wave
+	Failed  []Member
+	Members []Member
+	Pager   Pager
+	Follows [][]string
+	History []Revision
 	// Held is how many clusters wait with a removal, and where that is approved.
 	Held    int
 	HeldURL string
@@ -71,7 +73,7 @@ type Member struct {
 type Revision struct {
 	Number, Name, Marks string
 	Created             *Time
-	Clusters            int
+	Clusters            string
 }
 
 // ClassOfPhase returns the class of a rollout.
@@ -165,7 +167,14 @@ func NewRollout(in *course.Input, q Query, may bool) *Rollout {
 		}
 	}
 	r.waves(look)
-	r.members(look, q)
+	if r.Unknown = in.Unknown; r.Unknown == "" {
+		r.members(look, q)
+	} else {
+		r.Bar = Bar{Text: r.Unknown}
+		for i := range r.Waves {
+			r.Waves[i].Bar = Bar{}
+		}
+	}
 	r.history(in)
 	return r
 }
@@ -251,7 +260,11 @@ func (r *Rollout) history(in *course.Input) {
 	counts := course.Counts(in)
 	for i := len(in.Revisions) - 1; i >= 0; i-- {
 		v := &in.Revisions[i]
-		r.History = append(r.History, Revision{Number: strconv.FormatInt(v.Revision, 10), Name: v.Name, Clusters: counts[v.Name],
+		clusters := strconv.Itoa(counts[v.Name])
+		if in.Unknown != "" {
+			clusters = "-"
+		}
+		r.History = append(r.History, Revision{Number: strconv.FormatInt(v.Revision, 10), Name: v.Name, Clusters: clusters,
 			Marks: strings.Join(course.Marks(in, v.Name), ", "), Created: TimeOf(&v.CreationTimestamp.Time, in.Now)})
 	}
 }
@@ -306,6 +319,9 @@ func NewConfirmation(in *course.Input, w Wish, may bool, problem string) *Confir
 
 // concerns says how many clusters an order is about.
 func concerns(in *course.Input, w Wish) string {
+	if in.Unknown != "" {
+		return "It is " + in.Unknown + "."
+	}
 	look, err := course.Look(in)
 	if err != nil {
 		return "It is not known how many clusters this is about: " + excerpt.Line(err.Error())

@@ -13,6 +13,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/excerpt"
+	"github.com/chandler-hub/chandler/internal/match"
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
@@ -23,6 +24,23 @@ type Fleet struct {
 	Deliveries    []*hubv1.AddonDelivery
 	// Notes say what could not be read.
 	Notes []string
+	// Namespace is the only namespace that was read; "" for all of them.
+	Namespace string
+	// Unlisted are the kinds that could not be listed.
+	Unlisted []string
+}
+
+// Unknown says why it is not known how many clusters a set has; "" if it is. A set whose reach ends at its own namespace needs no other.
+func (f *Fleet) Unknown(reach match.Reach) string {
+	for _, kind := range f.Unlisted {
+		if kind == "ClusterRegistrations" || kind == "AddonDeliveries" {
+			return "not known how many clusters: the " + kind + " could not be listed"
+		}
+	}
+	if f.Namespace != "" && (f.Namespace != reach.Namespace || reach.Platform || reach.Team != nil) {
+		return "not known how many clusters: only namespace " + f.Namespace + " was read"
+	}
+	return ""
 }
 
 // Class is how good or bad a state is. The smaller, the worse.

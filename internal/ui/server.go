@@ -11,6 +11,7 @@ import (
 	"encoding/base64"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -160,8 +161,8 @@ func (s *Server) ourHost(host string) bool {
 }
 
 func (s *Server) known(r *http.Request) bool {
-	c, err := r.Cookie(s.cookie)
-	return err == nil && same(c.Value, s.session)
+	// Another server of this machine may have set one of the same name, for another path.
+	return slices.ContainsFunc(r.CookiesNamed(s.cookie), func(c *http.Cookie) bool { return same(c.Value, s.session) })
 }
 
 // maxForm is how large a form may be.
@@ -198,7 +199,7 @@ func (s *Server) deny(w http.ResponseWriter, code int, text string) {
 
 // Serve serves until the context ends.
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
-	server := &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10,
+	server := &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10,
 		BaseContext: func(net.Listener) context.Context { return ctx }}
 	go func() {
 		<-ctx.Done()

@@ -378,8 +378,15 @@ func TestRestricted(t *testing.T) {
 	const ours = "/apis/chandler.dev/v1alpha1/namespaces/a/addonsets/b"
 	for request, allowed := range map[string]bool{
 		"GET /api/v1/secrets": false, "GET /api/v1/namespaces/a/secrets": false, "GET /api/v1/namespaces/a/secrets/b": false,
-		"GET /k8s/clusters/c-1/api/v1/namespaces/a/secrets/b": false, "GET /api/v1/namespaces/a/secrets/": false, "GET /api/v1/watch/secrets": true,
-		"GET /api/v1/namespaces/secrets": true, "GET /api/v1/namespaces/secrets/events": true, "GET /apis/chandler.dev/v1alpha1/addonsets": true,
+		"GET /k8s/clusters/c-1/api/v1/namespaces/a/secrets/b": false, "GET /api/v1/namespaces/a/secrets/": false, "GET /api/v1/watch/secrets": false,
+		"GET /api/v1/watch/namespaces/a/secrets/b": false, "GET /api//v1/secrets": false, "GET /api/v1/x/../secrets": false,
+		"GET /api/v1/namespaces/a/services/x/proxy/secrets": false, "GET /api/v1/namespaces/a/pods/x/exec": false, "GET /api/v1/namespaces/a/pods": false,
+		"GET /api": true, "GET /api/v1": true, "GET /apis": true, "GET /apis/chandler.dev/v1alpha1": true, "GET /version": true, "GET /metrics": false,
+		"GET /apis/chandler.dev/v1alpha1/teams": true, "GET /apis/apps/v1/namespaces/a/controllerrevisions/b": true, "GET /apis/apps/v1/deployments": false,
+		"GET /apis/helm.toolkit.fluxcd.io/v2/helmreleases": true, "GET /apis/kustomize.toolkit.fluxcd.io/v1/namespaces/a/kustomizations": true,
+		"GET /apis/kamaji.clastix.io/v1alpha1/namespaces/a/tenantcontrolplanes/b": true, "GET /api/v1/namespaces/a/configmaps/b": true,
+		"PATCH /api/v1/namespaces/addonsets/x": false, "PATCH /apis/other.dev/v1/namespaces/a/addonsets/b": false, "POST /api": false, "DELETE /apis/chandler.dev/v1alpha1": false,
+		"GET /api/v1/namespaces/secrets": false, "GET /api/v1/namespaces/secrets/events": true, "GET /apis/chandler.dev/v1alpha1/addonsets": true,
 		"PATCH " + ours: true, "PATCH " + ours + "/status": false, "PUT " + ours: false, "DELETE " + ours: false, "POST " + ours: false,
 		"POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews": true, "PATCH /apis/chandler.dev/v1alpha1/namespaces/a/clusterregistrations/b": false,
 	} {
@@ -410,4 +417,44 @@ func TestServeByHand(t *testing.T) {
 	s := serve(t, f, f.Registrations[11], f.Sets[0], f.Sets[1], f.Deliveries[110], f.Deliveries[111])
 	fmt.Println(s.server.URL())
 	time.Sleep(d)
+}
+
+// TestRestrictedBehindAPrefix: an API server may be at a path of a proxy, and what is beside it is not asked.
+func TestRestrictedBehindAPrefix(t *testing.T) {
+	hub := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	t.Cleanup(hub.Close)
+	c, err := rest.HTTPClientFor(ui.Restrict(&rest.Config{Host: hub.URL + "/k8s/clusters/c-1"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]int{"/k8s/clusters/c-1/apis/chandler.dev/v1alpha1/addonsets": 200, "/k8s/clusters/c-1/api/v1/secrets": 403,
+		"/apis/chandler.dev/v1alpha1/addonsets": 403, "/k8s/clusters/c-2/api": 403} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, hub.URL+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := c.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Body.Close(); r.StatusCode != want {
+			t.Errorf("%s: %d", path, r.StatusCode)
+		}
+	}
+}
+
+// TestACookieOfAnother: a server on another port may set a cookie of our name for a longer path, which the browser sends first.
+func TestACookieOfAnother(t *testing.T) {
+	s := serve(t, uitest.Fleet(1, 1))
+	at, err := url.Parse(s.base + "/sets")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Jar.SetCookies(at, []*http.Cookie{{Name: s.Jar.Cookies(at)[0].Name, Value: "x", Path: "/sets"}})
+	if n := len(s.Jar.Cookies(at)); n != 2 {
+		t.Fatalf("%d cookies", n)
+	}
+	if code, _, _ := s.get("/sets"); code != http.StatusOK {
+		t.Errorf("%d", code)
+	}
 }

@@ -7,25 +7,44 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/origin"
 )
 
-// Restrict makes all clients of a configuration unable to do what a page never does: to read a Secret, or to write anything but an
-// AddonSet and questions about the caller's own rights. It is a net below the code above it, which asks for none of that.
+// Restrict makes all clients of a configuration unable to do what a page never does. They may read the kinds that pages show, order
+// something of an AddonSet, and ask about the caller's own rights. It is a net below the code above it, which asks for nothing else.
 func Restrict(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &restricted{next} })
+	prefix := ""
+	if base, _, err := rest.DefaultServerUrlFor(config); err == nil {
+		prefix = strings.TrimSuffix(base.Path, "/") // of a proxy for many API servers
+	}
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &restricted{next, prefix} })
 	return config
 }
 
-type restricted struct{ next http.RoundTripper }
+type restricted struct {
+	next   http.RoundTripper
+	prefix string
+}
 
 // RoundTrip answers in the API server's place what may not be asked.
 func (t *restricted) RoundTrip(r *http.Request) (*http.Response, error) {
-	if why := refused(r.Method, r.URL.Path); why != "" {
+	path, ok := strings.CutPrefix(r.URL.Path, t.prefix)
+	why := elsewhere
+	if ok {
+		why = refused(r.Method, path)
+	}
+	if why != "" {
 		if r.Body != nil {
 			_ = r.Body.Close()
 		}
@@ -34,24 +53,57 @@ func (t *restricted) RoundTrip(r *http.Request) (*http.Response, error) {
 	return t.next.RoundTrip(r)
 }
 
-// refused returns why a request may not be made; "" if it may.
+// readable are the kinds that a page reads. There is no Secret among them.
+var readable = map[schema.GroupResource]bool{
+	{Resource: "configmaps"}: true, {Resource: "events"}: true,
+	{Group: hubv1.GroupVersion.Group, Resource: "clusterregistrations"}: true,
+	{Group: hubv1.GroupVersion.Group, Resource: "addonsets"}:            true,
+	{Group: hubv1.GroupVersion.Group, Resource: "addondeliveries"}:      true,
+	{Group: hubv1.GroupVersion.Group, Resource: "teams"}:                true,
+	{Group: "apps", Resource: "controllerrevisions"}:                    true,
+	{Group: helmv2.GroupVersion.Group, Resource: "helmreleases"}:        true,
+	{Group: kustomizev1.GroupVersion.Group, Resource: "kustomizations"}: true,
+	// What clusters come from.
+	{Group: origin.Kamaji.Group, Resource: "tenantcontrolplanes"}:     true,
+	{Group: origin.ClusterAPI.Group, Resource: "clusters"}:            true,
+	{Group: origin.ClusterProfile.Group, Resource: "clusterprofiles"}: true,
+}
+
+const elsewhere = "chandler ui does not ask for such a path"
+
+// refused returns why a request may not be made; "" if it may. Only what is listed may.
 func refused(method, path string) string {
-	parts := strings.Split(strings.Trim(path, "/"), "/")
-	for i, part := range parts {
-		// Whatever the prefix of the API server: .../api/v1/secrets, .../api/v1/namespaces/NAMESPACE/secrets, and below.
-		core := i >= 2 && parts[i-2] == "api" && parts[i-1] == "v1"
-		inNamespace := i >= 4 && parts[i-4] == "api" && parts[i-3] == "v1" && parts[i-2] == "namespaces"
-		if part == "secrets" && (core || inNamespace) {
-			return "chandler ui reads no Secrets"
-		}
-	}
-	last := parts[len(parts)-1]
+	parts := strings.Split(strings.TrimPrefix(path, "/"), "/")
+	most := map[string]int{"api": 2, "apis": 3, "version": 1}[parts[0]] // of what asks which kinds there are
 	switch {
+	case slices.ContainsFunc(parts, func(p string) bool { return p == "" || p == "." || p == ".." }):
+		return elsewhere
+	case len(parts) <= most && method == http.MethodGet:
+		return ""
+	case len(parts) <= most || most < 2:
+		return elsewhere
+	}
+	of := schema.GroupResource{}
+	if parts[0] == "apis" {
+		of.Group = parts[1]
+	}
+	parts = parts[most:]
+	if len(parts) > 2 && parts[0] == "namespaces" {
+		parts = parts[2:]
+	}
+	of.Resource = parts[0]
+	named := len(parts) == 2
+	rights := schema.GroupResource{Group: "authorization.k8s.io", Resource: "selfsubjectaccessreviews"}
+	switch {
+	case len(parts) > 2:
+		return "chandler ui does not ask for parts of objects"
+	case method == http.MethodGet && readable[of]:
+		return ""
 	case method == http.MethodGet:
+		return "chandler ui reads no " + of.String()
+	case method == http.MethodPost && !named && of == rights:
 		return ""
-	case method == http.MethodPost && last == "selfsubjectaccessreviews":
-		return ""
-	case method == http.MethodPatch && len(parts) >= 2 && parts[len(parts)-2] == "addonsets":
+	case method == http.MethodPatch && named && of == schema.GroupResource{Group: hubv1.GroupVersion.Group, Resource: "addonsets"}:
 		return ""
 	}
 	return "chandler ui writes nothing but orders to AddonSets"

@@ -20,6 +20,8 @@ const (
 	costly = 1200 * time.Millisecond
 	// tick is how often it looks though nothing has changed: times go on.
 	tick = 10 * time.Second
+	// stalled is how long a fragment may take on its way.
+	stalled = 30 * time.Second
 )
 
 // recorder keeps a fragment of a page.
@@ -57,6 +59,7 @@ func (s *Server) live(w http.ResponseWriter, r *http.Request) {
 		s.pages.ServeHTTP(out, page.Clone(page.Context()))
 		if sum := sha256.Sum256(out.body.Bytes()); sum != last {
 			last = sum
+			_ = stream.SetWriteDeadline(time.Now().Add(stalled)) // a browser that does not read any more
 			if send(w, out.body.String()) != nil || stream.Flush() != nil {
 				return
 			}

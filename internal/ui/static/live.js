@@ -48,11 +48,21 @@
   document.addEventListener("pointerdown", () => { pressed = true; });
   for (const end of ["pointerup", "pointercancel"]) document.addEventListener(end, () => { pressed = false; later(); });
 
-  const source = new EventSource("/live?at=" + encodeURIComponent(location.pathname + location.search));
-  source.addEventListener("view", (event) => swap(event.data));
-  source.onopen = () => { connection.textContent = "live"; connection.className = "on"; };
-  source.onerror = () => { connection.textContent = "not connected: what you see may be old"; connection.className = "off"; };
-  window.addEventListener("pagehide", () => source.close());
+  // A browser allows a few connections to a host at once, so a tab that nobody sees holds none. A stream begins with the present state.
+  let source = null;
+  const close = () => { if (source) source.close(); source = null; };
+  const open = () => {
+    close();
+    if (document.hidden) return;
+    source = new EventSource("/live?at=" + encodeURIComponent(location.pathname + location.search));
+    source.addEventListener("view", (event) => swap(event.data));
+    source.onopen = () => { connection.textContent = "live"; connection.className = "on"; };
+    source.onerror = () => { connection.textContent = "not connected: what you see may be old"; connection.className = "off"; };
+  };
+  document.addEventListener("visibilitychange", open);
+  window.addEventListener("pagehide", close);
+  window.addEventListener("pageshow", (event) => { if (event.persisted) open(); });
+  open();
 
   // "/" goes to the search, as on many pages.
   document.addEventListener("keydown", (event) => {

@@ -20,11 +20,13 @@ type Story struct {
 	Namespace, Name string
 	Header          []Fact
 	Labels          []Label
-	Rows            []AddonRow
-	Overrides       []explain.Override
-	Orphans         []Orphan
-	Events          []Event
-	Notes           []string
+	// MoreLabels is how many are left out.
+	MoreLabels int
+	Rows       []AddonRow
+	Overrides  []explain.Override
+	Orphans    []Orphan
+	Events     []Event
+	Notes      []string
 }
 
 // Fact is a line of a header.
@@ -36,6 +38,9 @@ type Fact struct {
 
 // Label is a label of a cluster, and the clusters that have it too.
 type Label struct{ Key, Value, URL string }
+
+// maxShown is how many labels of a cluster its story shows.
+const maxShown = 100
 
 // AddonRow is an add-on of one set on the cluster; without Addon it is about the set.
 type AddonRow struct {
@@ -67,6 +72,8 @@ func NewStory(in *explain.Input, events []corev1.Event) *Story {
 		s.Labels = append(s.Labels, Label{k, v, Query{path: "/", Labels: k + "=" + v}.URL()})
 	}
 	slices.SortFunc(s.Labels, func(a, b Label) int { return cmp.Compare(a.Key, b.Key) })
+	shown := min(maxShown, len(s.Labels))
+	s.Labels, s.MoreLabels = s.Labels[:shown], len(s.Labels)-shown
 	for i := range reg.Status.Orphans {
 		o := &reg.Status.Orphans[i]
 		s.Orphans = append(s.Orphans, Orphan{o.Addon, o.AddonSet, excerpt.Line(o.Message), TimeOf(&o.Since.Time, in.Now)})

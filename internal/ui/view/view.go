@@ -101,7 +101,7 @@ type Index struct {
 	clusters []*cluster
 	byKey    map[types.NamespacedName]*cluster
 	sets     map[types.NamespacedName]*hubv1.AddonSet
-	// labels are the label keys of the registrations.
+	// labels are the label keys of the registrations, those of most of them first.
 	labels []string
 }
 
@@ -126,17 +126,18 @@ type cell struct {
 func NewIndex(f *Fleet) *Index {
 	x := &Index{Fleet: f, byKey: make(map[types.NamespacedName]*cluster, len(f.Registrations)),
 		sets: map[types.NamespacedName]*hubv1.AddonSet{}}
-	keys := map[string]bool{}
+	keys := map[string]int{}
 	for _, reg := range f.Registrations {
 		x.at(types.NamespacedName{Namespace: reg.Namespace, Name: reg.Name}).reg = reg
 		for k := range reg.Labels {
-			keys[k] = true
+			keys[k]++
 		}
 	}
 	for k := range keys {
 		x.labels = append(x.labels, k)
 	}
-	slices.Sort(x.labels)
+	// Those of most clusters come first: one cluster with many labels takes no place in the choice from the others.
+	slices.SortFunc(x.labels, func(a, b string) int { return cmp.Or(cmp.Compare(keys[b], keys[a]), cmp.Compare(a, b)) })
 	for _, d := range f.Deliveries {
 		c := x.at(d.Spec.RegistrationRef.Key())
 		for i := range d.Status.Addons {

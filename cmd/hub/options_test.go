@@ -13,6 +13,7 @@ import (
 
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
+	"github.com/chandler-hub/chandler/internal/manifestchart"
 	"github.com/chandler-hub/chandler/internal/origin"
 	"github.com/chandler-hub/chandler/internal/render"
 )
@@ -48,7 +49,7 @@ func TestDefaults(t *testing.T) {
 			HubID:              "chandler",
 			PlatformNamespaces: []string{"chandler-system", "flux-system"},
 			Origins:            origin.Policy{SecretNamespaces: []string{"chandler-system", "flux-system"}},
-			Chart:              render.ManifestChart{URL: "http://chandler.chandler-system.svc", Name: "chandler-manifests", Version: "1.0.0"},
+			Chart:              render.ManifestChart{URL: "http://chandler.chandler-system.svc", Name: "chandler-manifests", Version: manifestchart.Version},
 		},
 		Rules:           kubeconfig.Rules{ForbiddenHosts: hub.hosts, ForbiddenAddrs: hub.addrs},
 		UnregisterDelay: 5 * time.Minute,
@@ -77,7 +78,7 @@ func TestFlags(t *testing.T) {
 			HubID:              "eu",
 			PlatformNamespaces: []string{"hub", "flux-system"},
 			Origins:            origin.Policy{RegisterAll: []string{"kamaji", "capi"}, SecretNamespaces: []string{"hub", "flux-system"}},
-			Chart:              render.ManifestChart{URL: "http://hub.example.org/charts", Name: "chandler-manifests", Version: "1.0.0"},
+			Chart:              render.ManifestChart{URL: "http://hub.example.org/charts", Name: "chandler-manifests", Version: manifestchart.Version},
 		},
 		Rules: kubeconfig.Rules{
 			AllowInsecureTLS: true,

@@ -70,7 +70,14 @@ func (r *Reconciler) resume(ctx context.Context, c *cluster, s plan.Step) outcom
 			return outcome{err: err}
 		}
 	}
-	return r.writeSuspend(ctx, c, s, func(*unstructured.Unstructured) {})
+	// Only as it was seen: if somebody has deleted it while it was suspended, Flux has let go what it had applied, and spec.suspend is all
+	// that tells.
+	out := r.writeSuspend(ctx, c, s, func(u *unstructured.Unstructured) { u.SetResourceVersion(c.objects[s.Key].version) })
+	if apierrors.IsConflict(out.err) {
+		c.lookAgain(soon)
+		out.err = nil
+	}
+	return out
 }
 
 func (r *Reconciler) writeSuspend(ctx context.Context, c *cluster, s plan.Step, fill func(*unstructured.Unstructured)) outcome {

@@ -145,7 +145,21 @@ func (g *generation) setAfterSet(t *testing.T) {
 		)
 	})
 	g.remove(t, "flux-system", "second")
-	soon(t, "without the other there is no cycle", func() error {
+	soon(t, "without the other there is no cycle, and a name that leads nowhere", func() error {
+		set := addonSet("flux-system", "first")
+		if err := condition(ctx, g.Client, set, hubv1.StalledCondition, metav1.ConditionTrue, hubv1.InvalidSpecReason); err != nil {
+			return err
+		}
+		if err := g.Client.Get(ctx, client.ObjectKeyFromObject(set), set); err != nil {
+			return err
+		}
+		if c := conditionOf(set, hubv1.StalledCondition); !strings.Contains(c.Message, `there is no AddonSet "second"`) {
+			return errors.New(c.Message)
+		}
+		return nil
+	})
+	g.apply(t, chartSet("flux-system", "first", "", settings("mov-first", "")))
+	soon(t, "without that it is Ready", func() error {
 		return condition(ctx, g.Client, addonSet("flux-system", "first"), hubv1.ReadyCondition, metav1.ConditionTrue, "")
 	})
 	g.remove(t, "flux-system", "first")

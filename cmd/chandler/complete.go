@@ -44,11 +44,7 @@ func completeNames(flags *genericclioptions.ConfigFlags, kind string, many bool)
 
 // namesOf returns namespace/name of the objects of a kind. It reads nothing but metadata.
 func namesOf(ctx context.Context, flags *genericclioptions.ConfigFlags, kind string) ([]string, error) {
-	config, err := flags.ToRESTConfig()
-	if err != nil {
-		return nil, err
-	}
-	c, err := live.Connect(config)
+	c, err := connectTo(flags)
 	if err != nil {
 		return nil, err
 	}

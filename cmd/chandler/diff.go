@@ -5,15 +5,12 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
 
 	"github.com/chandler-hub/chandler/internal/diff"
-	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/live"
 	"github.com/chandler-hub/chandler/internal/preview"
 	"github.com/chandler-hub/chandler/internal/status"
@@ -29,24 +26,6 @@ type diffOptions struct {
 	all, prune                     bool
 	// live is the hub, if it is asked.
 	live *live.Fleet
-}
-
-// hubOptions are the flags of a command that reads a whole fleet from a live hub.
-type hubOptions struct {
-	flags        *genericclioptions.ConfigFlags
-	hubNamespace string
-	reader       live.Reader
-}
-
-// add adds the flags.
-func (o *hubOptions) add(cmd *cobra.Command) {
-	o.flags = genericclioptions.NewConfigFlags(true)
-	// As in `chandler explain`: --cluster would be one of the kubeconfig.
-	o.flags.ClusterName, o.flags.CacheDir = nil, nil
-	o.flags.AddFlags(cmd.Flags())
-	o.reader.Hub.AddFlags(cmd.Flags(), hubconfig.DefaultNamespace)
-	cmd.Flags().StringVar(&o.hubNamespace, "hub-namespace", hubconfig.DefaultNamespace,
-		"the hub's namespace, where the hub publishes its flags in a ConfigMap")
 }
 
 // exit ends the program with a code of its own; without an error it says nothing.
@@ -118,6 +97,7 @@ The exit code is 0 if nothing would change, 1 if something would, and 2 if somet
 	f.IntVar(&o.maxLength, "max-length", 0, "how many bytes of Markdown to write at the most; what does not fit is counted (0: no limit)")
 	f.BoolVar(&o.all, "all", false, "show every group, change and value of the text in full")
 	o.add(cmd)
+	o.addShared(cmd)
 	return cmd
 }
 
@@ -225,14 +205,4 @@ func (o *diffOptions) show(in *diff.Input) error {
 	}
 	sayLine(o.stderr, "no changes on %s", status.Count(r.Fleet.Clusters, "cluster"))
 	return nil
-}
-
-// coloured returns whether somebody looks at a terminal that has colours.
-func coloured(out any) bool {
-	f, ok := out.(*os.File)
-	if !ok || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
-		return false
-	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }

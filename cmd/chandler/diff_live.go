@@ -20,14 +20,7 @@ import (
 
 // hub reads the fleet of the live hub.
 func (o *hubOptions) hub(cmd *cobra.Command) (*live.Fleet, error) {
-	config, err := o.flags.ToRESTConfig()
-	if err != nil {
-		return nil, fmt.Errorf("find the hub: %w", err)
-	}
-	if o.reader.Client, err = live.Connect(config); err != nil {
-		return nil, err
-	}
-	if err := o.reader.Ask(cmd.Context(), o.hubNamespace, cmd.Flags()); err != nil {
+	if err := o.ask(cmd); err != nil {
 		return nil, err
 	}
 	return o.reader.Fleet(cmd.Context())

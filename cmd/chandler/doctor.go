@@ -6,11 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
 
 	"github.com/chandler-hub/chandler/internal/doctor"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
@@ -18,8 +15,8 @@ import (
 )
 
 func doctorCommand() *cobra.Command {
-	flags := genericclioptions.NewConfigFlags(true)
-	flags.ClusterName, flags.CacheDir, flags.Namespace = nil, nil, nil
+	flags := kubectlFlags()
+	flags.Namespace = nil // it looks at a whole hub
 	var at live.Examination
 	var output string
 	cmd := &cobra.Command{
@@ -64,7 +61,7 @@ The exit code is 0 if nothing or only warnings were found, 1 if something is an 
 
 func showReport(out io.Writer, report doctor.Report, output string) error {
 	if output == "text" {
-		return report.Page(colourful(out)).Flush(out)
+		return report.Page(coloured(out)).Flush(out)
 	}
 	raw, err := json.MarshalIndent(report, "", "  ")
 	if err != nil {
@@ -72,10 +69,4 @@ func showReport(out io.Writer, report doctor.Report, output string) error {
 	}
 	_, err = fmt.Fprintf(out, "%s\n", raw)
 	return err
-}
-
-// colourful returns whether colours may be written: on a terminal, and where nobody has asked for none (https://no-color.org).
-func colourful(out io.Writer) bool {
-	file, ok := out.(*os.File)
-	return ok && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(file.Fd()))
 }

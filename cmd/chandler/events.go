@@ -22,7 +22,7 @@ import (
 
 // eventsOptions are the flags of `chandler events`.
 type eventsOptions struct {
-	*liveOptions
+	hubOptions
 	watch bool
 	list  *page.List
 	cmd   *cobra.Command
@@ -49,7 +49,8 @@ exit code is 0 also if there is no event, and 1 if there is no such thing or it 
 			return subjectArgs("events")(cmd, args)
 		},
 	}
-	o := &eventsOptions{liveOptions: newLive(cmd), cmd: cmd, shown: map[types.UID]string{}}
+	o := &eventsOptions{cmd: cmd, shown: map[types.UID]string{}}
+	o.add(cmd)
 	cmd.ValidArgsFunction = o.completeSubject
 	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "go on with what happens")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -4,31 +4,22 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/chandler-hub/chandler/internal/explain"
-	"github.com/chandler-hub/chandler/internal/hubconfig"
-	"github.com/chandler-hub/chandler/internal/live"
 )
 
 // explainOptions are the flags of `chandler explain`.
 type explainOptions struct {
 	genericiooptions.IOStreams
-	flags        *genericclioptions.ConfigFlags
-	hubNamespace string
-	reader       live.Reader
+	hubOptions
 }
 
 func explainCommand() *cobra.Command {
-	o := &explainOptions{flags: genericclioptions.NewConfigFlags(true)}
-	// kubectl's --cluster names a cluster of the kubeconfig; people would take it for the cluster to explain. The
-	// command caches nothing.
-	o.flags.ClusterName, o.flags.CacheDir = nil, nil
+	o := &explainOptions{}
 	cmd := &cobra.Command{
 		Use:   "explain CLUSTER [ADDON]",
 		Short: "Show which add-ons a cluster has, which it does not have, and why",
@@ -49,27 +40,17 @@ looked for in all namespaces.`,
 			return o.run(cmd, args)
 		},
 	}
-	f := cmd.Flags()
-	o.flags.AddFlags(f)
+	o.add(cmd)
+	o.addIdentity(cmd)
 	cmd.ValidArgsFunction = completeNames(o.flags, "ClusterRegistration", false)
-	o.reader.Hub.AddIdentityFlags(f, hubconfig.DefaultNamespace)
-	f.StringVar(&o.hubNamespace, "hub-namespace", hubconfig.DefaultNamespace,
-		"the hub's namespace, where the hub publishes its flags in a ConfigMap")
 	return cmd
 }
 
 func (o *explainOptions) run(cmd *cobra.Command, args []string) error {
-	config, err := o.flags.ToRESTConfig()
-	if err != nil {
-		return fmt.Errorf("find the hub: %w", err)
-	}
-	if o.reader.Client, err = live.Connect(config); err != nil {
+	if err := o.ask(cmd); err != nil {
 		return err
 	}
 	ctx := cmd.Context()
-	if err := o.reader.Ask(ctx, o.hubNamespace, cmd.Flags()); err != nil {
-		return err
-	}
 	reg, err := o.reader.Find(ctx, args[0], *o.flags.Namespace)
 	if err != nil {
 		return err

@@ -39,6 +39,7 @@ chandler diff --fleet needs no access to the hub. The file says when it was made
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.exportFleet(cmd) },
 	}
 	o.add(cmd)
+	o.addShared(cmd)
 	return cmd
 }
 

@@ -46,9 +46,7 @@ type getOptions struct {
 var outputs = []string{"", "wide", "json", "yaml", "name"}
 
 func newGet(cmd *cobra.Command, kind kindToGet, selects string) *getOptions {
-	o := &getOptions{flags: genericclioptions.NewConfigFlags(true)}
-	// As in `chandler explain`: --cluster would be one of the kubeconfig.
-	o.flags.ClusterName, o.flags.CacheDir = nil, nil
+	o := &getOptions{flags: kubectlFlags()}
 	f := cmd.Flags()
 	o.flags.AddFlags(f)
 	f.BoolVarP(&o.all, "all-namespaces", "A", false, "those of all namespaces, as without -n")

@@ -54,14 +54,11 @@ func (o *getOptions) run(cmd *cobra.Command, kind kindToGet, args []string) erro
 	if err := o.check(kind, args); err != nil {
 		return err
 	}
-	config, err := o.flags.ToRESTConfig()
+	c, err := connectTo(o.flags)
 	if err != nil {
-		return fmt.Errorf("find the hub: %w", err)
-	}
-	g := &getter{getOptions: o, kind: kind, out: cmd.OutOrStdout(), seen: map[string]string{}}
-	if g.client, err = live.Connect(config); err != nil {
 		return err
 	}
+	g := &getter{getOptions: o, kind: kind, client: c, out: cmd.OutOrStdout(), seen: map[string]string{}}
 	g.table = &page.List{Columns: kind.columns, Wide: o.output == "wide", NoHeaders: o.noHeader, Colour: coloured(g.out)}
 	if *o.flags.Namespace != "" {
 		g.table.Without = "Namespace"

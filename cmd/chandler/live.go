@@ -4,13 +4,10 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
@@ -18,41 +15,8 @@ import (
 	"github.com/chandler-hub/chandler/internal/live"
 )
 
-// liveOptions are what commands that look at a live hub have in common.
-type liveOptions struct {
-	flags  *genericclioptions.ConfigFlags
-	reader live.Reader
-	client client.WithWatch
-}
-
-// newLive returns the options, and adds kubectl's flags to a command.
-func newLive(cmd *cobra.Command) *liveOptions {
-	o := &liveOptions{flags: genericclioptions.NewConfigFlags(true)}
-	// As in `chandler explain`: --cluster would be one of the kubeconfig.
-	o.flags.ClusterName, o.flags.CacheDir = nil, nil
-	o.flags.AddFlags(cmd.Flags())
-	return o
-}
-
-// connect finds the hub.
-func (o *liveOptions) connect() error {
-	if o.reader.Client != nil {
-		return nil
-	}
-	config, err := o.flags.ToRESTConfig()
-	if err != nil {
-		return fmt.Errorf("find the hub: %w", err)
-	}
-	c, err := live.Connect(config)
-	if err != nil {
-		return err
-	}
-	o.reader.Client, o.client = c, c
-	return nil
-}
-
 // deliveries reads the deliveries to a cluster. Who may not list them everywhere gets those beside the sets that the registration names.
-func (o *liveOptions) deliveries(ctx context.Context, reg *hubv1.ClusterRegistration) ([]hubv1.AddonDelivery, error) {
+func (o *hubOptions) deliveries(ctx context.Context, reg *hubv1.ClusterRegistration) ([]hubv1.AddonDelivery, error) {
 	var out []hubv1.AddonDelivery
 	read := func(namespace string) error {
 		q := &live.Query{Client: o.client, Kinds: "AddonDeliveries", Namespace: namespace,

@@ -50,7 +50,7 @@ func resumeAllCommand() *cobra.Command {
 
 func pauseClusterCommand() *cobra.Command {
 	var until, reason string
-	h := &hubFlags{}
+	h := &hubOptions{}
 	cmd := &cobra.Command{
 		Use:   "cluster NAME [--until TIME|DURATION] --reason TEXT",
 		Short: "Have a cluster stay as it is",
@@ -74,7 +74,7 @@ undone or removed there. New revisions of its sets do not wait for it.`,
 }
 
 func resumeClusterCommand() *cobra.Command {
-	h := &hubFlags{}
+	h := &hubOptions{}
 	cmd := &cobra.Command{
 		Use:   "cluster NAME",
 		Short: "Deliver to a cluster again",
@@ -92,7 +92,7 @@ stay suspended.`,
 }
 
 // orderCluster finds a registration, has an order made, and patches the registration.
-func (h *hubFlags) orderCluster(cmd *cobra.Command, name string,
+func (h *hubOptions) orderCluster(cmd *cobra.Command, name string,
 	write func(*hubv1.ClusterRegistration, time.Time) (*course.Order, error),
 ) error {
 	if err := h.connect(); err != nil {

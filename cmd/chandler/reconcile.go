@@ -23,7 +23,7 @@ import (
 
 // reconcileOptions are the flags of `chandler reconcile`.
 type reconcileOptions struct {
-	*liveOptions
+	hubOptions
 	sources, wait bool
 	timeout       time.Duration
 	out, errs     io.Writer
@@ -48,7 +48,8 @@ CLUSTER is NAME or NAMESPACE/NAME; without -n it is looked for in all namespaces
 			return nil
 		},
 	}
-	o := &reconcileOptions{liveOptions: newLive(cmd)}
+	o := &reconcileOptions{}
+	o.add(cmd)
 	cmd.ValidArgsFunction = completeNames(o.flags, "ClusterRegistration", false)
 	f := cmd.Flags()
 	f.BoolVar(&o.sources, "with-source", false, "have the sources read first")

@@ -109,18 +109,13 @@ func (o *rolloutOptions) held(cmd *cobra.Command, name string) (*course.Input, e
 
 // listHeld lists the sets whose guard holds something.
 func (o *rolloutOptions) listHeld(cmd *cobra.Command) error {
-	config, err := o.flags.ToRESTConfig()
-	if err != nil {
-		return fmt.Errorf("find the hub: %w", err)
-	}
-	c, err := live.Connect(config)
-	if err != nil {
+	if err := o.connect(); err != nil {
 		return err
 	}
-	q := &live.Query{Client: c, Kinds: "AddonSets", Namespace: *o.flags.Namespace,
+	q := &live.Query{Client: o.client, Kinds: "AddonSets", Namespace: *o.flags.Namespace,
 		List: func() client.ObjectList { return &hubv1.AddonSetList{} }}
 	var rows []page.Row
-	_, err = q.Pages(cmd.Context(), func(objects []client.Object) error {
+	_, err := q.Pages(cmd.Context(), func(objects []client.Object) error {
 		for _, object := range objects {
 			set, ok := object.(*hubv1.AddonSet)
 			if !ok {

@@ -12,14 +12,11 @@ import (
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/course"
-	"github.com/chandler-hub/chandler/internal/hubconfig"
-	"github.com/chandler-hub/chandler/internal/live"
 )
 
 func rolloutCommand() *cobra.Command {
@@ -40,30 +37,21 @@ without -n it is looked for in all namespaces.`,
 }
 
 // rolloutOptions are what the commands of `chandler rollout` have in common.
-type rolloutOptions struct {
-	flags        *genericclioptions.ConfigFlags
-	hubNamespace string
-	reader       live.Reader
-}
+type rolloutOptions struct{ hubOptions }
 
 // newRollout returns the options, and adds their flags to a command.
 func newRollout(cmd *cobra.Command) *rolloutOptions {
-	o := &rolloutOptions{flags: genericclioptions.NewConfigFlags(true)}
-	// As in `chandler explain`: --cluster would be one of the kubeconfig.
-	o.flags.ClusterName, o.flags.CacheDir = nil, nil
-	o.flags.AddFlags(cmd.Flags())
+	o := &rolloutOptions{}
+	o.add(cmd)
 	cmd.ValidArgsFunction = completeNames(o.flags, "AddonSet", false)
 	return o
 }
 
 // addHub adds the flags for what only the hub knows: how far sets reach, and, for files, which clusters it would register.
 func (o *rolloutOptions) addHub(cmd *cobra.Command) {
-	f := cmd.Flags()
-	o.reader.Hub.AddFlags(f, hubconfig.DefaultNamespace)
-	f.StringVar(&o.hubNamespace, "hub-namespace", hubconfig.DefaultNamespace,
-		"the hub's namespace, where the hub publishes its flags in a ConfigMap")
+	o.addShared(cmd)
 	for _, unused := range []string{"chart-url", "flux-shards"} {
-		if err := f.MarkHidden(unused); err != nil {
+		if err := cmd.Flags().MarkHidden(unused); err != nil {
 			panic(err)
 		}
 	}
@@ -71,14 +59,8 @@ func (o *rolloutOptions) addHub(cmd *cobra.Command) {
 
 // find connects to the hub, and finds the set.
 func (o *rolloutOptions) find(ctx context.Context, name string) (*course.Input, error) {
-	if o.reader.Client == nil {
-		config, err := o.flags.ToRESTConfig()
-		if err != nil {
-			return nil, fmt.Errorf("find the hub: %w", err)
-		}
-		if o.reader.Client, err = live.Connect(config); err != nil {
-			return nil, err
-		}
+	if err := o.connect(); err != nil {
+		return nil, err
 	}
 	set, err := o.reader.FindSet(ctx, name, *o.flags.Namespace)
 	if err != nil {

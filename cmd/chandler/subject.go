@@ -35,7 +35,7 @@ func subjectArgs(verb string) cobra.PositionalArgs {
 }
 
 // completeSubject completes the names of clusters and sets.
-func (o *liveOptions) completeSubject(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func (o *hubOptions) completeSubject(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	clusters, sets := completeNames(o.flags, "ClusterRegistration", true), completeNames(o.flags, "AddonSet", true)
 	switch {
 	case len(args) == 0:
@@ -51,7 +51,7 @@ func (o *liveOptions) completeSubject(cmd *cobra.Command, args []string, begun s
 }
 
 // subject finds what a command is about.
-func (o *liveOptions) subject(ctx context.Context, verb string, args []string) (*subject, error) {
+func (o *hubOptions) subject(ctx context.Context, verb string, args []string) (*subject, error) {
 	if err := o.connect(); err != nil {
 		return nil, err
 	}

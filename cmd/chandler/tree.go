@@ -3,14 +3,9 @@
 package main
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
 
 	"github.com/chandler-hub/chandler/internal/course"
-	"github.com/chandler-hub/chandler/internal/hubconfig"
-	"github.com/chandler-hub/chandler/internal/live"
 	"github.com/chandler-hub/chandler/internal/tree"
 )
 
@@ -28,48 +23,8 @@ A name is NAME or NAMESPACE/NAME; without -n it is looked for in all namespaces.
 	return cmd
 }
 
-// hubFlags are where the hub is, and who it is.
-type hubFlags struct {
-	flags        *genericclioptions.ConfigFlags
-	hubNamespace string
-	reader       live.Reader
-}
-
-func (h *hubFlags) add(cmd *cobra.Command) {
-	h.flags = genericclioptions.NewConfigFlags(true)
-	// As in `chandler explain`: --cluster would be one of the kubeconfig.
-	h.flags.ClusterName, h.flags.CacheDir = nil, nil
-	f := cmd.Flags()
-	h.flags.AddFlags(f)
-}
-
-// addIdentity adds the flags of ask.
-func (h *hubFlags) addIdentity(cmd *cobra.Command) {
-	f := cmd.Flags()
-	h.reader.Hub.AddIdentityFlags(f, hubconfig.DefaultNamespace)
-	f.StringVar(&h.hubNamespace, "hub-namespace", hubconfig.DefaultNamespace,
-		"the hub's namespace, where the hub publishes its flags in a ConfigMap")
-}
-
-func (h *hubFlags) connect() error {
-	config, err := h.flags.ToRESTConfig()
-	if err != nil {
-		return fmt.Errorf("find the hub: %w", err)
-	}
-	h.reader.Client, err = live.Connect(config)
-	return err
-}
-
-// ask connects, and asks the hub who it is.
-func (h *hubFlags) ask(cmd *cobra.Command) error {
-	if err := h.connect(); err != nil {
-		return err
-	}
-	return h.reader.Ask(cmd.Context(), h.hubNamespace, cmd.Flags())
-}
-
 func treeClusterCommand() *cobra.Command {
-	h := &hubFlags{}
+	h := &hubOptions{}
 	cmd := &cobra.Command{
 		Use:   "cluster NAME",
 		Short: "Show the sets of a cluster, their add-ons and the Flux objects",
@@ -103,7 +58,7 @@ it. It reads what belongs to that cluster alone. chandler explain says why an ad
 }
 
 func treeSetCommand() *cobra.Command {
-	h := &hubFlags{}
+	h := &hubOptions{}
 	cmd := &cobra.Command{
 		Use:   "set NAME",
 		Short: "Show the clusters of a set",

@@ -12,25 +12,20 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
 
-	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/live"
 	"github.com/chandler-hub/chandler/internal/ui"
 )
 
 // uiOptions are the flags of `chandler ui`.
 type uiOptions struct {
-	flags        *genericclioptions.ConfigFlags
-	hubNamespace string
-	port         uint16
-	noOpen       bool
-	reader       live.Reader
+	hubOptions
+	port   uint16
+	noOpen bool
 }
 
 func uiCommand() *cobra.Command {
-	o := &uiOptions{flags: genericclioptions.NewConfigFlags(true)}
-	o.flags.ClusterName, o.flags.CacheDir = nil, nil // as in `chandler explain`
+	o := &uiOptions{}
 	cmd := &cobra.Command{
 		Use:   "ui",
 		Short: "Show the fleet as a page in a browser",
@@ -44,11 +39,9 @@ address that it prints has a token: whoever has it can do what you can do here, 
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}
+	o.add(cmd)
+	o.addIdentity(cmd)
 	f := cmd.Flags()
-	o.flags.AddFlags(f)
-	o.reader.Hub.AddIdentityFlags(f, hubconfig.DefaultNamespace)
-	f.StringVar(&o.hubNamespace, "hub-namespace", hubconfig.DefaultNamespace,
-		"the hub's namespace, where the hub publishes its flags in a ConfigMap")
 	f.Uint16Var(&o.port, "port", 0, "the port to listen on (default: any that is free)")
 	f.BoolVar(&o.noOpen, "no-open", false, "print the address, and open no browser")
 	return cmd

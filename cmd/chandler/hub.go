@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandler-hub/chandler/internal/hubconfig"
+	"github.com/chandler-hub/chandler/internal/live"
+)
+
+// hubOptions are the flags by which a command finds a live hub, and what reads from it.
+type hubOptions struct {
+	flags        *genericclioptions.ConfigFlags
+	hubNamespace string
+	reader       live.Reader
+	client       client.WithWatch // the reader's, once it is connected
+}
+
+// kubectlFlags returns the flags by which kubectl finds a cluster. Its --cluster names a cluster of the kubeconfig, and people would take
+// it for one of the fleet. The commands cache nothing.
+func kubectlFlags() *genericclioptions.ConfigFlags {
+	flags := genericclioptions.NewConfigFlags(true)
+	flags.ClusterName, flags.CacheDir = nil, nil
+	return flags
+}
+
+// connectTo connects to the hub that flags lead to.
+func connectTo(flags *genericclioptions.ConfigFlags) (client.WithWatch, error) {
+	config, err := flags.ToRESTConfig()
+	if err != nil {
+		return nil, fmt.Errorf("find the hub: %w", err)
+	}
+	return live.Connect(config)
+}
+
+// add adds the flags by which the hub is found.
+func (o *hubOptions) add(cmd *cobra.Command) {
+	o.flags = kubectlFlags()
+	o.flags.AddFlags(cmd.Flags())
+}
+
+// addIdentity adds the flags that say which objects are the hub's. ask asks the hub for what is not written.
+func (o *hubOptions) addIdentity(cmd *cobra.Command) {
+	o.reader.Hub.AddIdentityFlags(cmd.Flags(), hubconfig.DefaultNamespace)
+	o.addNamespace(cmd)
+}
+
+// addShared adds the flags that decide what is rendered for a fleet. ask asks the hub for what is not written.
+func (o *hubOptions) addShared(cmd *cobra.Command) {
+	o.reader.Hub.AddFlags(cmd.Flags(), hubconfig.DefaultNamespace)
+	o.addNamespace(cmd)
+}
+
+func (o *hubOptions) addNamespace(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&o.hubNamespace, "hub-namespace", hubconfig.DefaultNamespace,
+		"the hub's namespace, where the hub publishes its flags in a ConfigMap")
+}
+
+// connect connects to the hub, unless that is done.
+func (o *hubOptions) connect() error {
+	if o.reader.Client != nil {
+		return nil
+	}
+	c, err := connectTo(o.flags)
+	if err != nil {
+		return err
+	}
+	o.reader.Client, o.client = c, c
+	return nil
+}
+
+// ask connects, and asks the hub for the flags that are not written.
+func (o *hubOptions) ask(cmd *cobra.Command) error {
+	if err := o.connect(); err != nil {
+		return err
+	}
+	return o.reader.Ask(cmd.Context(), o.hubNamespace, cmd.Flags())
+}

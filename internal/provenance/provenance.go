@@ -58,9 +58,10 @@ func Claims(o metav1.Object, hubID, set string, reg types.NamespacedName) bool {
 }
 
 // Reported returns whether the hub has reported on a delivery of a namespace that a Team governs. Nobody else can write
-// its status, so the hub made it, also if the Team has another selector by now, or the registration does not exist.
+// its status, so the hub made it, also if the Team has another selector by now, or the registration does not exist. It may
+// have nothing on the cluster any more, and still wait for the removal guard to let it go.
 func Reported(d *hubv1.AddonDelivery, reach match.Reach) bool {
-	return reach.ByTeam() && len(d.Status.Addons) > 0
+	return reach.ByTeam() && (len(d.Status.Addons) > 0 || d.Status.ReadyRevision != "")
 }
 
 // Of returns the standing of a delivery. set and reg are nil if they do not exist. reach is that of its namespace.

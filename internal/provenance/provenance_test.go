@@ -87,6 +87,10 @@ func TestOfTeam(t *testing.T) {
 		if !provenance.Reported(d, of(tc.env)) || provenance.Reported(d, match.Reach{Namespace: "shop"}) {
 			t.Errorf("%s: whether the hub has reported on it", name)
 		}
+		d.Status = hubv1.AddonDeliveryStatus{ReadyRevision: "base-1"}
+		if !provenance.Reported(d, of(tc.env)) {
+			t.Errorf("%s: the hub has delivered it once, and nothing is there any more", name)
+		}
 	}
 }
 

@@ -21,6 +21,9 @@ func (w *World) checkStart(s *set, r *rolling, set *hubv1.AddonSet, before, d *h
 		return // it is no start, or a process cannot know yet what holds
 	}
 	if is := set.Status.Rollout; is == nil || !identity.SameContent(is.Revision, to) {
+		if slices.Contains(r.lately, content(to)) {
+			return // the room that starts clusters hears of another revision after the status of the set is written
+		}
 		w.violated("rollout", "%s gets %s before the status of %s says that it is rolled out", key, to, s.name)
 		return
 	}
@@ -123,7 +126,7 @@ func (w *World) restRollouts() {
 		if r == nil {
 			continue
 		}
-		r.specs, r.rest = r.specs[len(r.specs)-1:], w.seq
+		r.specs, r.rest, r.lately = r.specs[len(r.specs)-1:], w.seq, r.lately[max(0, len(r.lately)-1):]
 		set := typed(w, w.server.Get(s.key()), &hubv1.AddonSet{})
 		r.held = set.Spec.Pause
 		r.atOnce = strings.HasSuffix(set.Annotations[hubv1.UndoAnnotation], "/now")
@@ -148,7 +151,7 @@ func (w *World) restMembers(s *set, r *rolling, set *hubv1.AddonSet) {
 				w.violated("rollout", "%s has waited for a delivery of %s since %s", key, s.name, m.without.UTC().Format(time.TimeOnly))
 			}
 		}
-		bad := m.failed && !m.excused && m.start != nil && m.start.Healthy && m.moved <= r.began && (m.readyAt.IsZero() || r.soaked(m))
+		bad := m.failed && !m.excused && m.start != nil && m.start.Healthy && m.moved <= r.began && (m.readyAt.IsZero() || r.soaks(set, m))
 		if bad && identity.SameContent(m.revision, set.Status.Revision) && identity.SameContent(targetOf(set), set.Status.Revision) {
 			failed[m.wave]++
 		}
@@ -165,8 +168,12 @@ func (w *World) restMembers(s *set, r *rolling, set *hubv1.AddonSet) {
 	}
 }
 
-// soaked returns whether a cluster that had been Ready on a revision failed before the soak of its wave could be over.
-func (r *rolling) soaked(m *rolled) bool {
+// soaks returns whether a cluster that had been Ready on a revision failed before the soak of its wave could be over. The soak of a wave
+// that has passed does not begin again, should a cluster of it get the revision anew.
+func (r *rolling) soaks(set *hubv1.AddonSet, m *rolled) bool {
+	if is := set.Status.Rollout; is != nil && m.wave < len(is.Waves) && is.Waves[m.wave].Passed {
+		return false
+	}
 	if spec := r.specs[0]; m.wave < len(spec.Waves) && spec.Waves[m.wave].Soak != nil && !r.expedited[content(m.revision)] {
 		return m.failedAt.Before(m.readyAt.Add(spec.Waves[m.wave].Soak.Duration))
 	}

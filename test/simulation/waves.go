@@ -30,8 +30,10 @@ type rolling struct {
 	specs []*hubv1.Rollout
 	// target is the revision that the set's status says is rolled out, and since when. began is the last rest before that, and rest the
 	// last one.
+	// lately are the contents that it named since then, and the one before.
 	target      string
 	began, rest int
+	lately      []string
 	// approved are contents and waves, expedited contents.
 	approved, expedited map[string]bool
 	// undone are contents that somebody went back to; atOnce is true if somebody wanted that at once since the last rest.
@@ -155,6 +157,7 @@ func (w *World) noteStrategy(write apiserver.Write) {
 		w.say("  %s rolls out %s", set.Name, is.Revision)
 		r.target, r.began, r.totals = target, r.rest, map[int]int{}
 	}
+	r.lately = append(r.lately, content(is.Revision))
 }
 
 // noteBarred notes which revisions the set's status says have failed. Something has to have failed on a cluster that got one.

@@ -151,10 +151,11 @@ func (t *Tree) local(folder string, depth int) error {
 		if t.files[name] == nil {
 			continue
 		}
-		refs, err := t.references(name)
+		refs, secrets, err := References(name, t.files[name])
 		if err != nil {
 			return err
 		}
+		t.secrets = t.secrets || secrets
 		for _, ref := range refs {
 			at := strings.TrimPrefix(path.Join("/"+folder, ref), "/")
 			if t.files[at] != nil {
@@ -171,24 +172,25 @@ func (t *Tree) local(folder string, depth int) error {
 	return nil
 }
 
-// references returns the files and folders that a file of kustomize names. It refuses what would fetch or run something.
-func (t *Tree) references(name string) ([]string, error) {
+// References returns the files and folders that a file of kustomize names, and whether it makes Secrets. It refuses what would fetch or run
+// something.
+func References(name string, raw []byte) (refs []string, secrets bool, err error) {
 	k := types.Kustomization{}
-	if err := yaml.Unmarshal(t.files[name], &k); err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+	if err := yaml.Unmarshal(raw, &k); err != nil {
+		return nil, false, fmt.Errorf("%s: %w", name, err)
 	}
 	var all any
-	if err := yaml.Unmarshal(t.files[name], &all); err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+	if err := yaml.Unmarshal(raw, &all); err != nil {
+		return nil, false, fmt.Errorf("%s: %w", name, err)
 	}
 	if remote(all) {
-		return nil, fmt.Errorf("%s names an address, and nothing is fetched here", name)
+		return nil, false, fmt.Errorf("%s names an address, and nothing is fetched here", name)
 	}
-	t.secrets = t.secrets || len(k.SecretGenerator) > 0
 	if len(k.HelmCharts)+len(k.Generators)+len(k.Transformers)+len(k.Validators)+len(k.OpenAPI) > 0 {
-		return nil, fmt.Errorf("%s has helmCharts, generators, transformers, validators or openapi, which are not built here", name)
+		return nil, false, fmt.Errorf("%s has helmCharts, generators, transformers, validators or openapi, which are not built here", name)
 	}
-	return slices.Concat(k.Resources, k.Components, k.Bases), nil //nolint:staticcheck // SA1019: people still have bases
+	//nolint:staticcheck // SA1019: people still have bases
+	return slices.Concat(k.Resources, k.Components, k.Bases), len(k.SecretGenerator) > 0, nil
 }
 
 // remote returns whether a file of kustomize holds an address outside of the texts that it passes on. Wherever it takes the

@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package inflate makes the objects that a Flux object puts on its cluster: what Helm makes of a chart, and kustomize of a folder, by the
+// libraries that Flux uses, with the settings that Flux gives them. It asks no cluster and no network. Charts and folders come from the
+// caller, who has fetched them.
+//
+// Nothing here reads a Secret. What rests on one is an error that says so.
+package inflate
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	"helm.sh/helm/v4/pkg/chart/loader/archive"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/chandler-hub/chandler/internal/excerpt"
+)
+
+// Object is a Flux object, and what it is about.
+type Object struct {
+	// Flux is a HelmRelease or Kustomization, and Shared are the HelmCharts and sources that the hub makes for it.
+	Flux   *unstructured.Unstructured
+	Shared []*unstructured.Unstructured
+	// Version of Kubernetes on its cluster, such as v1.34.2; empty if nobody knows.
+	Version string
+}
+
+// Source is a Flux source.
+type Source struct {
+	Kind, Namespace, Name string
+	Spec                  map[string]any
+	// Local says where the caller has its content, if it does not come from the address in its spec.
+	Local string
+}
+
+// String names a source in messages.
+func (s *Source) String() string { return s.Kind + " " + s.Namespace + "/" + s.Name }
+
+// Chart is a chart as it was packaged.
+type Chart struct {
+	// Digest tells it from others.
+	Digest string
+	Files  []*archive.BufferedFile
+}
+
+// Folder is the content of a source, with regular files alone.
+type Folder struct {
+	Digest string
+	// Root is where it is on disk.
+	Root string
+}
+
+// From has what Flux objects refer to.
+type From interface {
+	// Source returns a source that the hub does not make; nil if it is not known.
+	Source(kind, namespace, name string) *Source
+	// Local says where the content of a source is, if it is not to be fetched.
+	Local(kind, namespace, name string) string
+	// Chart and Folder return the content of a source.
+	Chart(ctx context.Context, spec *sourcev1.HelmChartSpec, source *Source) (*Chart, error)
+	Folder(ctx context.Context, source *Source) (*Folder, error)
+	// ConfigMap returns the data of one on the management cluster.
+	ConfigMap(namespace, name string) (data map[string]string, found bool)
+	// HasSecret returns whether there is a Secret.
+	HasSecret(namespace, name string) bool
+}
+
+// Result is what a Flux object puts on its cluster.
+type Result struct {
+	Objects []*unstructured.Unstructured
+	// CRDs are those of the folder crds/ of a chart, which Helm does not count to the release.
+	CRDs []*unstructured.Unstructured
+	// Again is what came out when it was done once more, if a chart may come out otherwise each time.
+	Again []*unstructured.Unstructured
+	// Notes say what is assumed.
+	Notes []string
+}
+
+// Inflater makes objects. It keeps what several clusters have in common.
+type Inflater struct {
+	From    From
+	results *kept[*Result]
+	builds  *kept[*build]
+}
+
+// How much is kept: most clusters of a fleet have one of a few results.
+const (
+	keptResults = 200
+	keptBuilds  = 50
+	// longest is how many characters of an error are told.
+	longest = 400
+)
+
+// New returns an Inflater.
+func New(from From) *Inflater {
+	return &Inflater{From: from, results: newKept[*Result](keptResults), builds: newKept[*build](keptBuilds)}
+}
+
+// Input is a Flux object with everything that decides what comes out of it, but the content of its source.
+type Input struct {
+	// Key is equal if all of it is equal, whatever the object is called.
+	Key string
+
+	object  *Object
+	release *helmv2.HelmRelease
+	chart   *sourcev1.HelmChartSpec
+	kust    *kustomizev1.Kustomization
+	source  *Source
+}
+
+// Source names the source of its content.
+func (in *Input) Source() string { return in.source.String() }
+
+// aside are the fields of a Flux object's spec that say when and how something is applied, and not what.
+var aside = []string{"kubeConfig", "dependsOn", "interval", "retryInterval", "timeout", "serviceAccountName", "suspend", "chart",
+	"chartRef", "sourceRef", "prune", "wait", "force", "healthChecks", "healthCheckExprs", "deletionPolicy", "driftDetection", "rollback", "uninstall",
+	"persistentClient", "maxHistory", "storageNamespace"}
+
+// Input finds out what a Flux object is made of. It fetches nothing.
+func (f *Inflater) Input(o *Object) (*Input, error) {
+	in := &Input{object: o}
+	spec, _ := o.Flux.Object["spec"].(map[string]any)
+	rest := maps.Clone(spec)
+	for _, field := range aside {
+		delete(rest, field)
+	}
+	say := map[string]any{"kind": o.Flux.GetKind(), "spec": rest, "version": o.Version}
+	var err error
+	switch o.Flux.GetKind() {
+	case helmv2.HelmReleaseKind:
+		in.release = &helmv2.HelmRelease{}
+		if err = decode(o.Flux, in.release); err == nil {
+			err = f.chartOf(in, spec)
+		}
+		say["chart"], say["name"], say["namespace"] = in.chart, in.release.GetReleaseName(), in.release.GetReleaseNamespace()
+		say["values"] = f.documents(o, in.release.Spec.ValuesFrom)
+	case kustomizev1.KustomizationKind:
+		in.kust = &kustomizev1.Kustomization{}
+		if err = decode(o.Flux, in.kust); err == nil {
+			ref := in.kust.Spec.SourceRef
+			in.source, err = f.source(o, ref.Kind, ref.Namespace, ref.Name)
+		}
+		if in.kust.Spec.PostBuild != nil {
+			say["from"] = f.documents(o, in.kust.Spec.PostBuild.SubstituteFrom)
+		}
+	default:
+		err = fmt.Errorf("is a %s, of which nobody knows what it puts on a cluster", o.Flux.GetKind())
+	}
+	if err != nil {
+		return nil, err
+	}
+	say["source"], say["local"] = in.source.Spec, in.source.Local
+	if in.source.Spec == nil {
+		say["source"] = in.source.String()
+	}
+	in.Key = hash(say)
+	return in, nil
+}
+
+func decode(u *unstructured.Unstructured, into any) error {
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, into); err != nil {
+		return fmt.Errorf("read the %s: %w", u.GetKind(), err)
+	}
+	return nil
+}
+
+func hash(v any) string {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return ""
+	}
+	sum := sha256.Sum256(raw)
+	return string(sum[:])
+}
+
+// documents returns what the ConfigMaps hold that an object refers to. References are of two types with the same fields.
+func (f *Inflater) documents(o *Object, refs any) any {
+	raw, err := json.Marshal(refs)
+	if err != nil {
+		return nil
+	}
+	var names []struct{ Kind, Name string }
+	if json.Unmarshal(raw, &names) != nil {
+		return nil
+	}
+	var out []any
+	for _, ref := range names {
+		if ref.Kind == configMapKind {
+			data, found := f.From.ConfigMap(o.Flux.GetNamespace(), ref.Name)
+			out = append(out, ref.Name, found, data)
+		} else {
+			out = append(out, ref.Name, f.From.HasSecret(o.Flux.GetNamespace(), ref.Name))
+		}
+	}
+	return out
+}
+
+// chartOf finds the chart of a HelmRelease, and where it comes from.
+func (f *Inflater) chartOf(in *Input, spec map[string]any) error {
+	o, r := in.object, in.release
+	if ref := r.Spec.ChartRef; ref != nil && ref.Kind != sourcev1.HelmChartKind {
+		var err error
+		in.source, err = f.source(o, ref.Kind, ref.Namespace, ref.Name)
+		return err
+	} else if ref != nil {
+		chart := o.shared(sourcev1.HelmChartKind, ref.Name)
+		if chart == nil {
+			return fmt.Errorf("HelmChart %s/%s is not known", o.Flux.GetNamespace(), ref.Name)
+		}
+		spec = map[string]any{"chart": map[string]any{"spec": chart.Object["spec"]}}
+	}
+	template, _, _ := unstructured.NestedMap(spec, "chart", "spec")
+	in.chart = &sourcev1.HelmChartSpec{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(template, in.chart); err != nil {
+		return fmt.Errorf("read the chart: %w", err)
+	}
+	namespace, _, _ := unstructured.NestedString(template, "sourceRef", "namespace")
+	var err error
+	in.source, err = f.source(o, in.chart.SourceRef.Kind, namespace, in.chart.SourceRef.Name)
+	in.chart.SourceRef = sourcev1.LocalHelmChartSourceReference{}
+	return err
+}
+
+func (o *Object) shared(kind, name string) *unstructured.Unstructured {
+	i := slices.IndexFunc(o.Shared, func(u *unstructured.Unstructured) bool { return u.GetKind() == kind && u.GetName() == name })
+	if i < 0 {
+		return nil
+	}
+	return o.Shared[i]
+}
+
+func (f *Inflater) source(o *Object, kind, namespace, name string) (*Source, error) {
+	if namespace == "" {
+		namespace = o.Flux.GetNamespace()
+	}
+	local := f.From.Local(kind, namespace, name)
+	if u := o.shared(kind, name); u != nil {
+		spec, _ := u.Object["spec"].(map[string]any)
+		return &Source{Kind: kind, Namespace: namespace, Name: name, Spec: spec, Local: local}, nil
+	}
+	if s := f.From.Source(kind, namespace, name); s != nil {
+		return s, nil
+	}
+	if local != "" {
+		return &Source{Kind: kind, Namespace: namespace, Name: name, Local: local}, nil
+	}
+	return nil, fmt.Errorf("%s %s/%s is not in the files: add it, or map it to a folder", kind, namespace, name)
+}
+
+// Objects returns what a Flux object puts on its cluster. The result is shared: nobody may change it.
+func (f *Inflater) Objects(ctx context.Context, in *Input) (*Result, error) {
+	if one, err, ok := f.results.get(in.Key); ok {
+		return one, err
+	}
+	var out *Result
+	var err error
+	if in.release != nil {
+		out, err = f.helm(ctx, in)
+	} else {
+		out, err = f.kustomize(ctx, in)
+	}
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("not finished: %w", ctx.Err())
+	}
+	if err != nil { // templates quote whole files in what they say
+		err = errors.New(excerpt.Cut(strings.Join(strings.Fields(err.Error()), " "), longest))
+	}
+	f.results.put(in.Key, out, err)
+	return out, err
+}
+
+// kept keeps the newest of some results.
+type kept[T any] struct {
+	most  int
+	by    map[string]answer[T]
+	order []string
+}
+
+type answer[T any] struct {
+	value T
+	err   error
+}
+
+func newKept[T any](most int) *kept[T] { return &kept[T]{most: most, by: map[string]answer[T]{}} }
+
+func (k *kept[T]) get(key string) (T, error, bool) {
+	a, ok := k.by[key]
+	return a.value, a.err, ok
+}
+
+func (k *kept[T]) put(key string, value T, err error) {
+	if len(k.order) >= k.most {
+		delete(k.by, k.order[0])
+		k.order = k.order[1:]
+	}
+	k.by[key] = answer[T]{value, err}
+	k.order = append(k.order, key)
+}

@@ -1,0 +1,1 @@
+{{- define "name" }}{{ .Release.Name }}-{{ .Chart.Name }}{{ end }}

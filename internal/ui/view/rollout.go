@@ -16,7 +16,6 @@ import (
 	"github.com/chandler-hub/chandler/internal/excerpt"
 	"github.com/chandler-hub/chandler/internal/page"
 	"github.com/chandler-hub/chandler/internal/rollout"
-	"github.com/chandler-hub/chandler/internal/status"
 )
 
 // Rollout is how new revisions of a set reach its clusters.
@@ -267,109 +266,6 @@ func (r *Rollout) history(in *course.Input) {
 		r.History = append(r.History, Revision{Number: strconv.FormatInt(v.Revision, 10), Name: v.Name, Clusters: clusters,
 			Marks: strings.Join(course.Marks(in, v.Name), ", "), Created: TimeOf(&v.CreationTimestamp.Time, in.Now)})
 	}
-}
-
-// Confirmation says what an order does, before somebody gives it.
-type Confirmation struct {
-	Namespace, Name, URL, Back string
-	Wish                       Wish
-	Title, Button              string
-	Says                       string
-	Concerns                   string
-	Notes                      []string
-	// Problem says why it cannot be given.
-	Problem string
-	MayNot  bool
-	// Revisions can be undone to.
-	Revisions   []Revision
-	NeedsReason bool
-}
-
-// NewConfirmation says what the order of a wish does to how many clusters.
-func NewConfirmation(in *course.Input, w Wish, may bool, problem string) *Confirmation {
-	set := in.Set
-	c := &Confirmation{Namespace: set.Namespace, Name: set.Name, URL: SetURL(set.Namespace, set.Name, "order", w.Verb),
-		Back: SetURL(set.Namespace, set.Name), Wish: w, MayNot: !may, NeedsReason: w.Verb == "pause" || w.Verb == "expedite",
-		Notes: slices.Clone(in.Notes), Problem: excerpt.Line(problem)}
-	c.Wish.Seen = Seen(set)
-	for _, v := range Verbs {
-		if v.Verb == w.Verb {
-			c.Button, c.Title = v.Text, v.Text+": "+set.Namespace+"/"+set.Name
-		}
-	}
-	w.Reason = cmp.Or(w.Reason, "-") // the form asks for one
-	order, err := Order(in, w)
-	if err != nil {
-		c.Problem = cmp.Or(c.Problem, excerpt.Line(err.Error()))
-		return c
-	}
-	c.Says, c.Notes = order.Says, append(c.Notes, order.Notes...)
-	c.Concerns = concerns(in, w)
-	if w.Verb == "undo" {
-		// The form names the revision that is shown here. What is the right one by itself may be another one a moment later.
-		if target, err := course.Target(in, w.To); err == nil {
-			c.Wish.To = target
-		}
-		r := &Rollout{}
-		r.history(in)
-		c.Revisions = slices.DeleteFunc(r.History, func(v Revision) bool { return v.Name == set.Status.Revision })
-	}
-	return c
-}
-
-// concerns says how many clusters an order is about.
-func concerns(in *course.Input, w Wish) string {
-	if in.Unknown != "" {
-		return "It is " + in.Unknown + "."
-	}
-	look, err := course.Look(in)
-	if err != nil {
-		return "It is not known how many clusters this is about: " + excerpt.Line(err.Error())
-	}
-	count := func(states ...string) (n int) {
-		for i := range look.Waves {
-			for j := range look.Waves[i].Clusters {
-				if slices.Contains(states, look.Waves[i].Clusters[j].State) {
-					n++
-				}
-			}
-		}
-		return n
-	}
-	say := func(n int, one, more string) string {
-		return status.Count(n, "cluster") + map[bool]string{true: one, false: more}[n == 1]
-	}
-	switch w.Verb {
-	case "approve":
-		return approves(look, cmp.Or(w.Wave, look.State.Wave))
-	case "expedite", "unpause":
-		return say(count("Pending"), " still has to get the revision.", " still have to get the revision.")
-	case "retry", "resume":
-		return say(course.Without(in, in.Set.Status.Revision), " has another revision, and gets it.", " have another revision, and get it.")
-	case "undo":
-		target, err := course.Target(in, w.To)
-		if err != nil {
-			return ""
-		}
-		return say(course.Without(in, target), " has another revision, and gets ", " have another revision, and get ") + target + "."
-	}
-	return say(count("Pending"), " has not got the revision yet, and stays as it is", " have not got the revision yet, and stay as they are") +
-		"; " + say(count("Running"), " is under way and goes on.", " are under way and go on.")
-}
-
-// approves says what begins after the wave that is approved.
-func approves(look *course.View, wave string) string {
-	at := slices.IndexFunc(look.Waves, func(w rollout.WaveView) bool { return w.Name == wave })
-	if at < 0 || at+1 >= len(look.Waves) {
-		return "It is the last wave: no cluster gets anything new by this."
-	}
-	next := &look.Waves[at+1]
-	left := 0
-	for i := range look.Waves[at+1:] {
-		left += len(look.Waves[at+1+i].Clusters)
-	}
-	return "Wave " + next.Name + " has " + status.Count(len(next.Clusters), "cluster") + ", of which " +
-		strconv.Itoa(min(next.AtOnce, len(next.Clusters))) + " may work on it at once; " + strconv.Itoa(left) + " are still to come in all."
 }
 
 // SetRow is a set in the list of sets.

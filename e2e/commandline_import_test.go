@@ -96,7 +96,7 @@ spec: {url: %s, interval: 2s, ref: {branch: main}}
 	var code int
 	soon(t, "Flux has applied all of it", func() error { // it begins again every two seconds, and import leaves what is not Ready
 		dir = filepath.Join(t.TempDir(), "out")
-		out, errs, code = chandler(t, "import", "--live", "-o", dir, "--kubeconfig", h.KubeconfigFile(), "--secret-namespaces=flux-system")
+		out, errs, code = chandler(t, "import", "--live", "--output-dir", dir, "--kubeconfig", h.KubeconfigFile(), "--secret-namespaces=flux-system")
 		if strings.Contains(errs, "let Flux finish first") {
 			return errors.New(errs)
 		}

@@ -24,8 +24,12 @@ func TestCompletion(t *testing.T) {
 		"resume set mon":                "monitoring\tin namespace platform\n",
 		"rollout approve b":             "base\tin namespace flux-system\n",
 		"removals approve base ":        "",
+		"explain fleet/berlin w":        "web\n",
+		"reconcile fleet/berlin ":       "dns\nweb\n",
 		"explain e":                     "edge1\tin namespace stores\n",
 		"get clusters --context none e": "",
+		"get addons --set mon":          "monitoring\tin namespace platform\n",
+		"get clusters -o ":              "wide\njson\nyaml\nname\n",
 	} {
 		out, _, err := runBoth(append([]string{"__complete"}, strings.Split(words, " ")...)...)
 		out, directive, _ := strings.Cut(out, ":")

@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -52,9 +51,9 @@ func oneOf(cmd *cobra.Command) func(*cobra.Command, []string) error {
 		}
 		path := strings.TrimPrefix(cmd.CommandPath(), "chandler ")
 		if len(args) == 0 {
-			return fmt.Errorf("%s: write one of %s", path, strings.Join(known, ", "))
+			return &exit{uncertain, fmt.Errorf("%s: write one of %s", path, strings.Join(known, ", "))}
 		}
-		return fmt.Errorf("%s: there is no %q: write one of %s", path, args[0], strings.Join(known, ", "))
+		return &exit{uncertain, fmt.Errorf("%s: there is no %q: write one of %s", path, args[0], strings.Join(known, ", "))}
 	}
 }
 
@@ -86,7 +85,8 @@ func (c *creation) addFlags(cmd *cobra.Command, hubConfigFlag string) {
 	c.reader.Hub.AddIdentityFlags(f, hubconfig.DefaultNamespace)
 	f.StringVar(&c.hubConfig, hubConfigFlag, hubconfig.DefaultNamespace,
 		"the hub's namespace, where the hub publishes its flags in a ConfigMap")
-	f.StringToStringVar(&c.labels, "label", nil, "labels of what is created: KEY=VALUE[,KEY=VALUE]")
+	f.StringToStringVar(&c.labels, "labels", nil, "labels of what is created: KEY=VALUE[,KEY=VALUE]")
+	otherName(f, "label", "labels")
 	f.BoolVar(&c.export, "export", false, "print YAML for Git, and change nothing")
 	f.BoolVar(&c.overwrite, "overwrite", false, "change what exists already")
 	f.BoolVar(&c.force, "force-conflicts", false,
@@ -110,10 +110,10 @@ func (c *creation) run(cmd *cobra.Command, m maker) error {
 	}
 	config, err := c.flags.ToRESTConfig()
 	if err != nil {
-		return fmt.Errorf("find the hub: %w; --export prints what would be created, without one", err)
+		return &exit{uncertain, fmt.Errorf("find the hub: %w; --export prints what would be created, without one", err)}
 	}
 	if c.reader.Client, err = live.Connect(config); err != nil {
-		return err
+		return &exit{uncertain, err}
 	}
 	ctx := cmd.Context()
 	if err := c.reader.Ask(ctx, c.hubConfig, cmd.Flags()); err != nil {
@@ -163,7 +163,7 @@ func (c *creation) teams(ctx context.Context) ([]hubv1.Team, error) {
 	case err == nil, apierrors.IsForbidden(err):
 		return list.Items, nil
 	case meta.IsNoMatchError(err):
-		return nil, errors.New("this API server has no Teams, so it is not a Chandler hub: choose another one by --context or --kubeconfig")
+		return nil, fmt.Errorf("this API server has no Teams, so %w: choose another one by --context or --kubeconfig", live.ErrNoHub)
 	default:
 		return nil, fmt.Errorf("list the Teams: %w", err)
 	}

@@ -28,7 +28,8 @@ of the set (spec.sources), and the hub keeps it; with --source the set refers to
 
   # A source that exists, as flux create helmrelease takes it:
   chandler create set hello --all --source HelmRepository/charts --chart hello --export`,
-		Args: oneName("set"),
+		ValidArgsFunction: newName,
+		Args:              oneName("set"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s.Name, s.Labels = args[0], c.labels
 			var err error

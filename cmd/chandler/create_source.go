@@ -65,8 +65,9 @@ func sourceCommand(use, kind, what, example string, own func(*pflag.FlagSet, *dr
 		Short: "Create " + what,
 		Long: "Creates " + what + " for Flux, with the flags of flux create source " + use + ". It writes no Secret: name one by " +
 			"--secret-ref.",
-		Example: example,
-		Args:    oneName("source"),
+		Example:           example,
+		ValidArgsFunction: newName,
+		Args:              oneName("source"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s.Name, s.Labels = args[0], c.labels
 			return c.run(cmd, s)

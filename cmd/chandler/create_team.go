@@ -22,7 +22,8 @@ ClusterRegistrations: with these they would reach further than the Team allows.`
 
   # For Git, with a quota, for the clusters of two environments:
   chandler create team shop --selector 'env in (staging, production)' --quota requests.cpu=8,requests.memory=16Gi --export`,
-		Args: oneName("team"),
+		ValidArgsFunction: newName,
+		Args:              oneName("team"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			t.Name, t.Labels = args[0], c.labels
 			return c.run(cmd, t)

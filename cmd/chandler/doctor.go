@@ -23,30 +23,28 @@ func doctorCommand() *cobra.Command {
 		Use:   "doctor",
 		Short: "Find what is wrong with a hub, its Flux and its fleet, and say what to do",
 		Long: `Looks at a live hub, at the Flux beside it and at its fleet, and says what is wrong and what to do. It only reads, page by page,
-and shows nothing that is secret. What you may not read is named as not checked. docs/doctor.md has every code.
-
-The exit code is 0 if nothing or only warnings were found, 1 if something is an error, and 2 if the hub was not reached.`,
+and shows nothing that is secret. What you may not read is named as not checked. docs/doctor.md has every code.`,
 		Example: `  chandler doctor
   chandler doctor --context management -o json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if output != "text" && output != "json" {
-				return &exit{2, fmt.Errorf("doctor: --output is %q: write text or json", output)}
+				return &exit{uncertain, fmt.Errorf("doctor: --output is %q: write text or json", output)}
 			}
 			config, err := flags.ToRESTConfig()
 			if err != nil {
-				return &exit{2, fmt.Errorf("find the hub: %w", err)}
+				return &exit{uncertain, fmt.Errorf("find the hub: %w", err)}
 			}
 			facts, err := live.Examine(cmd.Context(), config, at)
 			if err != nil {
-				return &exit{2, err}
+				return &exit{uncertain, err}
 			}
 			report := doctor.Examine(facts)
 			if err := showReport(cmd.OutOrStdout(), report, output); err != nil {
-				return &exit{2, err}
+				return &exit{uncertain, err}
 			}
 			if report.Errors > 0 {
-				return &exit{1, nil}
+				return &exit{failed, nil}
 			}
 			return nil
 		},

@@ -38,8 +38,7 @@ func eventsCommand() *cobra.Command {
 Or those of a set and its deliveries. Without a NAME it shows what the hub tells of all. Events are kept for an hour, unless your
 API server is told otherwise.
 
-NAME is NAME or NAMESPACE/NAME; without -n it is looked for in all namespaces. Write cluster or set before it if there are both. The
-exit code is 0 also if there is no event, and 1 if there is no such thing or it could not be read.`,
+` + subjectNames,
 		Example: `  chandler events edge1
   chandler events set base -n flux-system -w`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -52,9 +51,13 @@ exit code is 0 also if there is no event, and 1 if there is no such thing or it 
 	o := &eventsOptions{cmd: cmd, shown: map[types.UID]string{}}
 	o.add(cmd)
 	cmd.ValidArgsFunction = o.completeSubject
-	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "go on with what happens")
+	o.addAll(cmd)
+	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "go on, and print what happens")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		o.list = &page.List{Columns: chronicle.Columns, Colour: coloured(cmd.OutOrStdout())}
+		if err := o.oneOrAll(cmd); err != nil {
+			return err
+		}
 		scope, err := o.scope(cmd.Context(), args)
 		if err != nil {
 			return err

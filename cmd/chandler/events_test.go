@@ -24,7 +24,7 @@ func TestEvents(t *testing.T) {
 		{"events set base", "RolloutStarted AddonFailed", "", 0},
 		{"events edge2", "", "No events found.\n", 0},
 		{"events nobody", "", `there is no cluster "nobody"`, 1},
-		{"events two sets", "", "chandler events set NAME", 1},
+		{"events two sets", "", "chandler events set NAME", 2},
 	} {
 		newSmallHub(t, smallFleet(t))
 		out, errs, code := runSmall(t, c.args)

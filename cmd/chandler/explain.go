@@ -42,7 +42,7 @@ looked for in all namespaces.`,
 	}
 	o.add(cmd)
 	o.addIdentity(cmd)
-	cmd.ValidArgsFunction = completeNames(o.flags, "ClusterRegistration", false)
+	cmd.ValidArgsFunction = o.completeAddon
 	return cmd
 }
 

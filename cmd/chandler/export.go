@@ -18,9 +18,8 @@ func exportCommand() *cobra.Command {
 		Use:     "export",
 		Short:   "Write what a live hub knows, for use elsewhere",
 		Example: "  chandler export fleet > fleet.yaml",
-		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	cmd.RunE = oneOf(cmd)
 	cmd.AddCommand(exportFleetCommand())
 	return cmd
 }

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -55,20 +54,10 @@ func newGet(cmd *cobra.Command, kind kindToGet, selects string) *getOptions {
 	f.StringVarP(&o.selector, "selector", "l", "", "only those "+selects+", such as tier=prod,region!=eu")
 	f.BoolVar(&o.failed, "failed", false, "only those that somebody has to look at")
 	f.BoolVar(&o.noHeader, "no-headers", false, "no line with the names of the columns")
-	f.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
-		if name == "label" {
-			name = "selector"
-		}
-		return pflag.NormalizedName(name)
-	})
+	otherName(f, "label", "selector")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return o.run(cmd, kind, args) }
-	names := "ClusterRegistration"
-	if kind.what == "sets" {
-		names = "AddonSet"
-	}
-	if kind.what != "deliveries" { // nobody writes their names
-		cmd.ValidArgsFunction = completeNames(o.flags, names, true)
-	}
+	cmd.ValidArgsFunction = completeNames(o.flags, kind.names, true)
+	complete(cmd, "output", cobra.FixedCompletions(outputs[1:], cobra.ShellCompDirectiveNoFileComp))
 	return o
 }
 
@@ -96,8 +85,10 @@ func (o *getOptions) check(kind kindToGet, args []string) error {
 type kindToGet struct {
 	// what and one are what people call it, and kinds is its kind in the plural.
 	what, one, kinds string
-	list             func() client.ObjectList
-	columns          []page.Column
+	// names is the kind whose names people write.
+	names   string
+	list    func() client.ObjectList
+	columns []page.Column
 	// items returns what an object shows: itself, or its add-ons.
 	items func(o *getOptions, object client.Object) []item
 	// byCluster says that names and labels are those of clusters, and the objects deliveries.
@@ -124,7 +115,7 @@ are Ready. --failed lists those that do not answer, have no valid credential, or
   chandler get clusters tenants/tenant1 -o yaml`,
 	}
 	newGet(cmd, kindToGet{
-		what: "clusters", one: "cluster", kinds: "ClusterRegistrations", columns: listing.ClusterColumns,
+		what: "clusters", one: "cluster", kinds: "ClusterRegistrations", names: "ClusterRegistration", columns: listing.ClusterColumns,
 		list: func() client.ObjectList { return &hubv1.ClusterRegistrationList{} },
 		items: func(_ *getOptions, object client.Object) []item {
 			return []item{{row: listing.Cluster(object.(*hubv1.ClusterRegistration), now()), object: object}}
@@ -145,7 +136,7 @@ rollout stands. --failed lists those that do not compile, that have failed on a 
   chandler get sets --failed -o name`,
 	}
 	newGet(cmd, kindToGet{
-		what: "sets", one: "set", kinds: "AddonSets", columns: listing.SetColumns,
+		what: "sets", one: "set", kinds: "AddonSets", names: "AddonSet", columns: listing.SetColumns,
 		list: func() client.ObjectList { return &hubv1.AddonSetList{} },
 		items: func(_ *getOptions, object client.Object) []item {
 			return []item{{row: listing.Set(object.(*hubv1.AddonSet), now()), object: object}}
@@ -165,14 +156,16 @@ of the clusters.`,
   chandler get deliveries -l tier=prod -o wide`,
 	}
 	o := newGet(cmd, kindToGet{
-		what: "deliveries", one: "delivery", kinds: "AddonDeliveries", columns: listing.DeliveryColumns,
+		what: "deliveries", one: "delivery", kinds: "AddonDeliveries", names: "AddonDelivery", columns: listing.DeliveryColumns,
 		list: func() client.ObjectList { return &hubv1.AddonDeliveryList{} },
 		items: func(_ *getOptions, object client.Object) []item {
 			return []item{{row: listing.Delivery(object.(*hubv1.AddonDelivery), now()), object: object}}
 		},
 	}, "whose clusters have these labels")
 	cmd.Flags().StringVar(&o.cluster, "cluster", "", "only those to one cluster, as NAME or NAMESPACE/NAME")
-	cmd.Flags().StringVar(&o.set, "set", "", "only those of one set")
+	cmd.Flags().StringVar(&o.set, "set", "", "only those of one set, as NAME or NAMESPACE/NAME")
+	complete(cmd, "cluster", completeNames(o.flags, "ClusterRegistration", true))
+	complete(cmd, "set", completeNames(o.flags, "AddonSet", true))
 	return cmd
 }
 
@@ -189,12 +182,13 @@ place somebody else's object stands. With -o name it prints the Flux objects.`,
   chandler get addons -l tier=prod --failed -w`,
 	}
 	o := newGet(cmd, kindToGet{
-		what: "add-ons", one: "cluster", kinds: "AddonDeliveries", columns: listing.AddonColumns, byCluster: true,
+		what: "add-ons", one: "cluster", kinds: "AddonDeliveries", names: "ClusterRegistration", columns: listing.AddonColumns, byCluster: true,
 		list:  func() client.ObjectList { return &hubv1.AddonDeliveryList{} },
 		items: addonItems,
 	}, "on clusters with these labels")
-	cmd.Flags().StringVar(&o.set, "set", "", "only those of one set")
+	cmd.Flags().StringVar(&o.set, "set", "", "only those of one set, as NAME or NAMESPACE/NAME")
 	cmd.Flags().StringVar(&o.addon, "addon", "", "only those of one name")
+	complete(cmd, "set", completeNames(o.flags, "AddonSet", true))
 	return cmd
 }
 

@@ -52,7 +52,7 @@ type getter struct {
 
 func (o *getOptions) run(cmd *cobra.Command, kind kindToGet, args []string) error {
 	if err := o.check(kind, args); err != nil {
-		return err
+		return &exit{uncertain, err}
 	}
 	c, err := connectTo(o.flags)
 	if err != nil {
@@ -156,7 +156,7 @@ func (g *getter) questions(ctx context.Context, args []string) ([]question, erro
 	base.Query = live.Query{Client: g.client, Kinds: g.kind.kinds, List: g.kind.list, Namespace: *g.flags.Namespace}
 	selector, err := labels.Parse(g.selector)
 	if err != nil {
-		return nil, fmt.Errorf("get %s: --selector %q: %w", g.kind.what, g.selector, err)
+		return nil, &exit{uncertain, fmt.Errorf("get %s: --selector %q: %w", g.kind.what, g.selector, err)}
 	}
 	if _, deliveries := g.kind.list().(*hubv1.AddonDeliveryList); deliveries {
 		if selector, err = g.ofDeliveries(ctx, &base, selector); err != nil {
@@ -213,11 +213,12 @@ func (g *getter) ofDeliveries(ctx context.Context, q *question, selector labels.
 		of = with(of, hubv1.ClusterLabel, labelOf(g.cluster))
 	}
 	if g.set != "" {
+		namespace, name := g.place(g.set)
 		q.keep = both(q.keep, func(o client.Object) bool {
 			d, ok := o.(*hubv1.AddonDelivery)
-			return ok && d.Spec.AddonSetRef.Name == g.set
+			return ok && d.Spec.AddonSetRef.Name == name && (namespace == "" || d.Namespace == namespace)
 		})
-		of = with(of, hubv1.AddonSetLabel, identity.LabelValue(g.set))
+		of = with(of, hubv1.AddonSetLabel, identity.LabelValue(name))
 	}
 	return of, nil
 }
@@ -328,78 +329,4 @@ func (g *getter) identify(o client.Object, it *item) error {
 	o.SetManagedFields(nil)
 	it.name = strings.ToLower(gvk.Kind) + "." + gvk.Group + "/" + o.GetName()
 	return nil
-}
-
-// follow lists, and then writes each line that changes. When the API server has forgotten where it was, it lists again.
-func (g *getter) follow(cmd *cobra.Command, q question) error {
-	ctx := cmd.Context()
-	for first := true; ctx.Err() == nil; first = false {
-		there := map[string]bool{}
-		version, err := q.Pages(ctx, func(objects []client.Object) error {
-			for _, o := range slices.DeleteFunc(slices.Clone(objects), func(o client.Object) bool { return !q.keep(o) }) {
-				for _, it := range g.kind.items(g.getOptions, o) {
-					there[it.row.Key] = true
-				}
-			}
-			return g.changes(q, objects)
-		})
-		if err == nil && first && g.count == 0 {
-			err = g.nothing(cmd, q, len(there))
-		}
-		if err == nil {
-			maps.DeleteFunc(g.seen, func(key, _ string) bool { return !there[key] })
-			err = q.Follow(ctx, version, func(o client.Object, deleted bool) error {
-				if deleted {
-					return g.gone(q, o)
-				}
-				return g.changes(q, []client.Object{o})
-			})
-		}
-		if err != nil && ctx.Err() == nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// nothing says that there is nothing to show yet. A name that does not exist is an error.
-func (g *getter) nothing(cmd *cobra.Command, q question, there int) error {
-	if q.arg != "" && there == 0 {
-		if err := g.absent(cmd.Context(), q); err != nil {
-			return err
-		}
-	}
-	sayLine(cmd.ErrOrStderr(), "%s", g.none())
-	return nil
-}
-
-// changes writes the rows that say something else than before.
-func (g *getter) changes(q question, objects []client.Object) error {
-	var items []item
-	for _, o := range objects {
-		if !q.keep(o) {
-			continue
-		}
-		for _, it := range g.items(o) {
-			if told := it.row.Told(); g.seen[it.row.Key] != told {
-				g.seen[it.row.Key] = told
-				items = append(items, it)
-			}
-		}
-	}
-	return g.write(items)
-}
-
-// gone writes the rows of an object that does not exist any more.
-func (g *getter) gone(q question, o client.Object) error {
-	var items []item
-	for _, it := range g.kind.items(g.getOptions, o) {
-		if !q.keep(o) || g.seen[it.row.Key] == "" {
-			continue
-		}
-		delete(g.seen, it.row.Key)
-		it.row.Gone()
-		items = append(items, it)
-	}
-	return g.write(items)
 }

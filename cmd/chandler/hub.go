@@ -4,8 +4,10 @@ package main
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -19,6 +21,17 @@ type hubOptions struct {
 	hubNamespace string
 	reader       live.Reader
 	client       client.WithWatch // the reader's, once it is connected
+	all          bool
+}
+
+// otherName has a flag known by another name too, which the help does not show.
+func otherName(f *pflag.FlagSet, other, name string) {
+	f.SetNormalizeFunc(func(_ *pflag.FlagSet, written string) pflag.NormalizedName {
+		if written == other {
+			written = name
+		}
+		return pflag.NormalizedName(written)
+	})
 }
 
 // kubectlFlags returns the flags by which kubectl finds a cluster. Its --cluster names a cluster of the kubeconfig, and people would take
@@ -33,15 +46,33 @@ func kubectlFlags() *genericclioptions.ConfigFlags {
 func connectTo(flags *genericclioptions.ConfigFlags) (client.WithWatch, error) {
 	config, err := flags.ToRESTConfig()
 	if err != nil {
-		return nil, fmt.Errorf("find the hub: %w", err)
+		return nil, &exit{uncertain, fmt.Errorf("find the hub: %w", err)}
 	}
-	return live.Connect(config)
+	c, err := live.Connect(config)
+	if err != nil {
+		return nil, &exit{uncertain, err}
+	}
+	return c, nil
 }
 
 // add adds the flags by which the hub is found.
 func (o *hubOptions) add(cmd *cobra.Command) {
 	o.flags = kubectlFlags()
 	o.flags.AddFlags(cmd.Flags())
+}
+
+// addAll adds the flag for all namespaces, which is what goes without -n, for people who are used to it.
+func (o *hubOptions) addAll(cmd *cobra.Command) {
+	cmd.Flags().BoolVarP(&o.all, "all-namespaces", "A", false, "those of all namespaces, as without -n")
+}
+
+// oneOrAll returns an error for one namespace and all at once.
+func (o *hubOptions) oneOrAll(cmd *cobra.Command) error {
+	if o.all && *o.flags.Namespace != "" {
+		return &exit{uncertain, fmt.Errorf("%s: write -n for one namespace, or -A for all, and not both",
+			strings.TrimPrefix(cmd.CommandPath(), "chandler "))}
+	}
+	return nil
 }
 
 // addIdentity adds the flags that say which objects are the hub's. ask asks the hub for what is not written.

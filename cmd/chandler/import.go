@@ -57,7 +57,7 @@ them over: what most clusters have is the set's, what differs is in overlays, an
 nothing changes on the clusters: every set is rendered for every cluster, and what does not come out as it is stays as it is, with the
 reason. It changes nothing itself. What it prints begins with what has to be done before it is applied.`,
 		Example: `  chandler import clusters/ > addonsets.yaml
-  chandler import --live -o fleet/
+  chandler import --live --output-dir fleet/
   chandler import fleet-repository/ --clusters clusters
   kubectl get helmreleases,kustomizations -A -o yaml | chandler import -`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -71,9 +71,10 @@ reason. It changes nothing itself. What it prints begins with what has to be don
 			return o.run(cmd, args)
 		},
 	}
+	cmd.ValidArgsFunction = fileNames
 	f := cmd.Flags()
 	f.BoolVar(&o.live, "live", false, "read the management cluster, and no files")
-	f.StringVarP(&o.output, "output", "o", "", "a folder to write the sets to, NAMESPACE/NAME.yaml each, in place of standard output")
+	f.StringVar(&o.output, "output-dir", "", "a folder to write the sets to, NAMESPACE/NAME.yaml each, in place of standard output")
 	f.StringVarP(&o.namespace, "namespace", "n", "flux-system",
 		"the platform namespace of the sets; objects that Flux can deliver only from their own namespace get sets there")
 	f.BoolVar(&o.cross, "cross-namespace-refs", false, "fold objects of several namespaces into one set that refers to the sources of "+
@@ -122,10 +123,10 @@ func (o *importOptions) input(cmd *cobra.Command, args []string) (in folding.Inp
 	}
 	config, err := o.flags.ToRESTConfig()
 	if err != nil {
-		return in, 0, fmt.Errorf("find the management cluster: %w", err)
+		return in, 0, &exit{uncertain, fmt.Errorf("find the management cluster: %w", err)}
 	}
 	if o.reader.Client, err = live.Connect(config); err != nil {
-		return in, 0, err
+		return in, 0, &exit{uncertain, err}
 	}
 	if err := o.reader.Ask(cmd.Context(), o.hubConfig, cmd.Flags()); err != nil {
 		return in, 0, err
@@ -330,7 +331,7 @@ func (o *importOptions) write(result *folding.Result, hub hubconfig.Shared) erro
 		files[filepath.Join(s.Namespace, s.Name+".yaml")] = text
 	}
 	if err := save(o.output, files); err != nil {
-		return fmt.Errorf("--output: %w", err)
+		return fmt.Errorf("--output-dir: %w", err)
 	}
 	_, err := io.WriteString(o.Out, head)
 	return err

@@ -64,7 +64,7 @@ func TestImport(t *testing.T) {
 		t.Error("it prints what is in a Secret")
 	}
 	to := filepath.Join(t.TempDir(), "out")
-	_, printed, _, err := importing(t, files, "-o", to)
+	_, printed, _, err := importing(t, files, "--output-dir", to)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func TestImport(t *testing.T) {
 	if got, err := os.ReadFile(filepath.Join(to, "flux-system", "fleet.yaml")); err != nil || string(got) != sets {
 		t.Errorf("the file is %q (%v), and without -o it is %q", got, err, sets)
 	}
-	if _, _, _, err := importing(t, files, "-o", to); err == nil || !strings.Contains(err.Error(), "exists already: choose another folder") {
+	if _, _, _, err := importing(t, files, "--output-dir", to); err == nil || !strings.Contains(err.Error(), "exists already: choose another folder") {
 		t.Errorf("it writes over files: %v", err)
 	}
 }

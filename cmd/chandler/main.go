@@ -30,7 +30,7 @@ func main() {
 
 // ended says what went wrong, and returns the exit code.
 func ended(err error) int {
-	code := &exit{1, err}
+	code := &exit{uncertain, err} // of a command that has not begun
 	_ = errors.As(err, &code)
 	if code.err != nil {
 		fmt.Fprintln(os.Stderr, "chandler:", code.err)
@@ -40,8 +40,13 @@ func ended(err error) int {
 
 func newCommand() *cobra.Command {
 	root := &cobra.Command{
-		Use:           "chandler",
-		Short:         "Add-ons for every cluster of a fleet, delivered by Flux",
+		Use:   "chandler",
+		Short: "Add-ons for every cluster of a fleet, delivered by Flux",
+		Long: `Shows and steers a hub that brings add-ons to every cluster of a fleet through Flux. It works with your kubeconfig and your rights,
+as kubectl does; called kubectl-chandler it is also kubectl chandler.`,
+		Example: `  chandler get clusters --failed
+  chandler explain tenant1 cert-manager
+  chandler rollout status cert-manager`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Version:       version.Get().String(),
@@ -66,6 +71,9 @@ func newCommand() *cobra.Command {
 	root.AddCommand(unregisterCommand())
 	root.AddCommand(uiCommand())
 	root.AddCommand(versionCommand())
+	root.AddCommand(completionCommand())
+	root.SetUsageFunc(usage)
+	finish(root)
 	return root
 }
 

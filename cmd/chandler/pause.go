@@ -17,91 +17,75 @@ import (
 )
 
 func pauseAllCommand() *cobra.Command {
+	var until, reason string
 	cmd := &cobra.Command{
-		Use:   "pause",
+		Use:   "pause [cluster|set] NAME [--until TIME|DURATION] --reason TEXT",
 		Short: "Have a cluster stay as it is, or hold back new revisions of a set",
-		Example: `  chandler pause cluster tenant1 --until 12h --reason 'change freeze'
+		Long: `Of a cluster it suspends the Flux objects, by spec.pause of the registration. What runs stays as it is: nothing is made, changed,
+undone or removed there. New revisions of its sets do not wait for it.
+
+Of a set it holds back new revisions, as chandler rollout pause does: no cluster that has the set gets another revision; nothing is
+suspended, and new clusters get what is completed. If Flux applies the set from Git, the place for spec.pause is there.
+
+` + subjectNames,
+		Example: `  chandler pause tenant1 --until 12h --reason 'change freeze'
+  chandler pause cluster tenants/tenant1 --reason 'somebody looks into it'
   chandler pause set cert-manager --until 2027-01-02T08:00:00Z --reason holidays`,
+		Args: subjectArgs("pause"),
 	}
-	cmd.RunE = oneOf(cmd)
-	set := pauseCommand()
-	set.Use, set.Args = "set NAME [--until TIME|DURATION] --reason TEXT", oneName("set")
-	set.Long += " It is the same as chandler rollout pause."
-	set.Example = "  chandler pause set cert-manager --until 12h --reason 'change freeze'"
-	cmd.AddCommand(pauseClusterCommand(), set)
-	return cmd
+	o := &rolloutOptions{}
+	o.add(cmd)
+	addUntil(cmd, &until)
+	addReason(cmd, &reason)
+	return o.orders(cmd, "pause", func(reg *hubv1.ClusterRegistration, now time.Time) (*course.Order, error) {
+		return course.PauseCluster(reg, until, reason, now)
+	}, func(in *course.Input) (*course.Order, error) { return course.Pause(in, until, reason) })
 }
 
 func resumeAllCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "resume",
+		Use:   "resume [cluster|set] NAME",
 		Short: "End the pause of a cluster or a set",
-		Example: `  chandler resume cluster tenant1
+		Long: `Removes spec.pause. Of a cluster, the hub resumes the Flux objects; those that somebody suspended by hand stay suspended. Of a set,
+new revisions go on, as by chandler rollout unpause. If Flux applies the object from Git, and spec.pause is there, remove it there.
+
+` + subjectNames,
+		Example: `  chandler resume tenant1
   chandler resume set cert-manager`,
+		Args: subjectArgs("resume"),
 	}
-	cmd.RunE = oneOf(cmd)
-	set := unpauseCommand()
-	set.Use, set.Args = "set NAME", oneName("set")
-	set.Long += " It is the same as chandler rollout unpause."
-	set.Example = "  chandler resume set cert-manager"
-	cmd.AddCommand(resumeClusterCommand(), set)
-	return cmd
+	o := &rolloutOptions{}
+	o.add(cmd)
+	return o.orders(cmd, "resume", course.ResumeCluster, course.Unpause)
 }
 
-func pauseClusterCommand() *cobra.Command {
-	var until, reason string
-	h := &hubOptions{}
-	cmd := &cobra.Command{
-		Use:   "cluster NAME [--until TIME|DURATION] --reason TEXT",
-		Short: "Have a cluster stay as it is",
-		Long: `Suspends the Flux objects of a cluster, by spec.pause of its registration. What runs stays as it is: nothing is made, changed,
-undone or removed there. New revisions of its sets do not wait for it.`,
-		Example: `  chandler pause cluster tenant1 --until 12h --reason 'change freeze'
-  chandler pause cluster tenants/tenant1 --reason 'somebody looks into it'`,
-		Args: oneName("cluster"),
-	}
-	h.add(cmd)
-	cmd.ValidArgsFunction = completeNames(h.flags, "ClusterRegistration", false)
-	cmd.Flags().StringVar(&until, "until", "", "when it ends, as a time such as 2027-01-02T08:00:00Z or a duration such as 12h (default: "+
+func addUntil(cmd *cobra.Command, until *string) {
+	cmd.Flags().StringVar(until, "until", "", "when it ends, as a time such as 2027-01-02T08:00:00Z or a duration such as 12h (default: "+
 		"when somebody ends it)")
-	addReason(cmd, &reason)
+}
+
+// orders has a command give an order to a cluster or to a set.
+func (o *rolloutOptions) orders(cmd *cobra.Command, verb string,
+	toCluster func(*hubv1.ClusterRegistration, time.Time) (*course.Order, error), toSet func(*course.Input) (*course.Order, error),
+) *cobra.Command {
+	cmd.ValidArgsFunction = o.completeSubject
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return h.orderCluster(cmd, args[0], func(reg *hubv1.ClusterRegistration, now time.Time) (*course.Order, error) {
-			return course.PauseCluster(reg, until, reason, now)
-		})
+		s, err := o.subject(cmd.Context(), verb, args)
+		switch {
+		case err != nil:
+			return err
+		case s.cluster != nil:
+			return o.orderCluster(cmd, s.cluster, toCluster)
+		}
+		return o.order(cmd, s.set.Namespace+"/"+s.set.Name, false, toSet)
 	}
 	return cmd
 }
 
-func resumeClusterCommand() *cobra.Command {
-	h := &hubOptions{}
-	cmd := &cobra.Command{
-		Use:   "cluster NAME",
-		Short: "Deliver to a cluster again",
-		Long: `Removes spec.pause from the registration of a cluster, and the hub resumes its Flux objects. Those that somebody suspended by hand
-stay suspended.`,
-		Example: "  chandler resume cluster tenant1",
-		Args:    oneName("cluster"),
-	}
-	h.add(cmd)
-	cmd.ValidArgsFunction = completeNames(h.flags, "ClusterRegistration", false)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return h.orderCluster(cmd, args[0], course.ResumeCluster)
-	}
-	return cmd
-}
-
-// orderCluster finds a registration, has an order made, and patches the registration.
-func (h *hubOptions) orderCluster(cmd *cobra.Command, name string,
+// orderCluster has an order made for a registration, and patches the registration.
+func (o *hubOptions) orderCluster(cmd *cobra.Command, reg *hubv1.ClusterRegistration,
 	write func(*hubv1.ClusterRegistration, time.Time) (*course.Order, error),
 ) error {
-	if err := h.connect(); err != nil {
-		return err
-	}
-	reg, err := h.reader.Find(cmd.Context(), name, *h.flags.Namespace)
-	if err != nil {
-		return err
-	}
 	order, err := write(reg, now())
 	if err != nil {
 		return err
@@ -110,7 +94,7 @@ func (h *hubOptions) orderCluster(cmd *cobra.Command, name string,
 	if err != nil {
 		return err
 	}
-	err = h.reader.Client.Patch(cmd.Context(), reg, client.RawPatch(types.MergePatchType, raw), client.FieldOwner(course.Manager))
+	err = o.reader.Client.Patch(cmd.Context(), reg, client.RawPatch(types.MergePatchType, raw), client.FieldOwner(course.Manager))
 	switch {
 	case apierrors.IsForbidden(err):
 		return fmt.Errorf("you may not patch ClusterRegistration %s/%s: %w", reg.Namespace, reg.Name, err)

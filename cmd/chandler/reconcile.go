@@ -37,8 +37,7 @@ func reconcileCommand() *cobra.Command {
 reconcile does. With --with-source it first has Flux read the sources of these add-ons anew, which other clusters may have in common
 with this one. It waits until Flux has looked at each, and says how each is. What is suspended is left out, and said.
 
-CLUSTER is NAME or NAMESPACE/NAME; without -n it is looked for in all namespaces. The exit code is 0 if everything is Ready, or with
---wait=false has been asked for; and 1 if something is not Ready, is suspended, or the time is over.`,
+CLUSTER is NAME or NAMESPACE/NAME; without -n it is looked for in all namespaces.`,
 		Example: `  chandler reconcile edge1
   chandler reconcile fleet/edge1 cert-manager --with-source --timeout 10m`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -50,7 +49,7 @@ CLUSTER is NAME or NAMESPACE/NAME; without -n it is looked for in all namespaces
 	}
 	o := &reconcileOptions{}
 	o.add(cmd)
-	cmd.ValidArgsFunction = completeNames(o.flags, "ClusterRegistration", false)
+	cmd.ValidArgsFunction = o.completeAddon
 	f := cmd.Flags()
 	f.BoolVar(&o.sources, "with-source", false, "have the sources read first")
 	f.BoolVar(&o.wait, "wait", true, "wait until Flux has looked")

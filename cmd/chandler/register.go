@@ -35,6 +35,7 @@ It checks first, says what it will do, and asks. Running it again changes nothin
 		Example: `  chandler register edge1 --kubeconfig edge1.conf -n fleet --labels tier=prod
   chandler register edge1 --context kind-edge1 --server https://172.18.0.5:6443 -n fleet --yes
   chandler register edge1 -n fleet --export`,
+		ValidArgsFunction: newName,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return errors.New("register: write the name that the cluster gets: chandler register NAME --kubeconfig FILE")
@@ -44,7 +45,7 @@ It checks first, says what it will do, and asks. Running it again changes nothin
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args[0]) },
 	}
 	f := cmd.Flags()
-	f.StringToStringVarP(&o.req.Labels, "labels", "l", nil, "labels of the cluster, by which AddonSets select it: KEY=VALUE[,KEY=VALUE]")
+	f.StringToStringVar(&o.req.Labels, "labels", nil, "labels of the cluster, by which AddonSets select it: KEY=VALUE[,KEY=VALUE]")
 	f.StringVar(&o.req.Role, "role", account.AdminRole, "ClusterRole that the hub has on the cluster: add-ons can do no more")
 	f.StringVar(&o.req.Address, "server", "", "address at which the hub and Flux reach the cluster, if it is another one than yours: "+
 		"https://HOST:PORT")
@@ -76,7 +77,7 @@ func (o *registerOptions) run(cmd *cobra.Command, arg string) error {
 	ctx := cmd.Context()
 	work, err := r.Check(ctx, o.req)
 	if err != nil {
-		return err
+		return decide(err)
 	}
 	if err := work.Plan.Print(o.Out); err != nil {
 		return err

@@ -67,7 +67,9 @@ func (o *registrarOptions) addFlags(cmd *cobra.Command, timeout time.Duration) {
 		// A cluster that is hostile decides over parts of what is printed, and must not decide over the terminal.
 		o.IOStreams = genericiooptions.IOStreams{In: cmd.InOrStdin(), Out: visible{cmd.OutOrStdout()}, ErrOut: visible{cmd.ErrOrStderr()}}
 		if err := before(cmd, args); err != nil {
-			return errors.New(excerpt.VisibleLines(err.Error()))
+			code := &exit{failed, err} // what was begun has failed, also if it is for a cluster that does not answer
+			_ = errors.As(err, &code)
+			return &exit{code.code, errors.New(excerpt.VisibleLines(err.Error()))}
 		}
 		return nil
 	}
@@ -77,18 +79,18 @@ func (o *registrarOptions) addFlags(cmd *cobra.Command, timeout time.Duration) {
 func (o *registrarOptions) connect(cmd *cobra.Command) (*registrar.Registrar, error) {
 	config, err := o.hub.ToRESTConfig()
 	if err != nil {
-		return nil, fmt.Errorf("find the hub: %w", err)
+		return nil, &exit{uncertain, fmt.Errorf("find the hub: %w", err)}
 	}
 	if o.reader.Client, err = live.Connect(config); err != nil {
-		return nil, err
+		return nil, &exit{uncertain, err}
 	}
 	if err := o.reader.Ask(cmd.Context(), o.hubNamespace, cmd.Flags()); err != nil {
-		return nil, err
+		return nil, decide(err)
 	}
 	r := &registrar.Registrar{Hub: o.reader, HubConfig: config, Out: o.Out, Wait: o.timeout}
 	if *o.cluster.KubeConfig != "" || *o.cluster.Context != "" {
 		if r.Cluster, err = o.cluster.ToRESTConfig(); err != nil {
-			return nil, fmt.Errorf("find the cluster: %w", err)
+			return nil, &exit{uncertain, fmt.Errorf("find the cluster: %w", err)}
 		}
 	}
 	return r, nil

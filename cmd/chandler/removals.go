@@ -43,7 +43,11 @@ anew. It finds that as the hub does, and says so if the hub's hash is of somethi
 	}
 	o := newRollout(cmd)
 	o.addHub(cmd)
+	o.addAll(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := o.oneOrAll(cmd); err != nil {
+			return err
+		}
 		if len(args) == 0 {
 			return o.listHeld(cmd)
 		}

@@ -28,9 +28,8 @@ An order is an annotation of the set that names a revision, so it never applies 
 without -n it is looked for in all namespaces.`,
 		Example: `  chandler rollout status cert-manager
   chandler rollout approve cert-manager`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	cmd.RunE = oneOf(cmd)
 	cmd.AddCommand(rolloutStatusCommand(), rolloutPlanCommand(), rolloutHistoryCommand())
 	cmd.AddCommand(rolloutOrderCommands()...)
 	return cmd

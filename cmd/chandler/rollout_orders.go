@@ -44,6 +44,7 @@ approved also before it is done. It sets annotation chandler.dev/approve.`,
 	}
 	o := newRollout(cmd)
 	addSeen(cmd, &seen)
+	cmd.ValidArgsFunction = o.completeWave
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return o.order(cmd, args[0], false, func(in *course.Input) (*course.Order, error) {
 			wave := ""
@@ -141,8 +142,7 @@ clusters get what is completed. If Flux applies the set from Git, the place for 
 		Args: oneSet("pause"),
 	}
 	o := newRollout(cmd)
-	cmd.Flags().StringVar(&until, "until", "", "when it ends, as a time such as 2027-01-02T08:00:00Z or a duration such as 12h (default: "+
-		"when somebody ends it)")
+	addUntil(cmd, &until)
 	addReason(cmd, &reason)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return o.order(cmd, args[0], false, func(in *course.Input) (*course.Order, error) { return course.Pause(in, until, reason) })

@@ -14,7 +14,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/course"
 )
 
-// again is how often `chandler rollout status --wait` looks.
+// again is how often `chandler rollout status --watch` looks.
 const again = 2 * time.Second
 
 func rolloutStatusCommand() *cobra.Command {
@@ -24,21 +24,22 @@ func rolloutStatusCommand() *cobra.Command {
 		Use:   "status SET",
 		Short: "Show how the rollout of a set stands, and by which command it goes on",
 		Long: `Shows how the rollout of a set stands: the revision, the waves, what it waits for, and by which command it goes on. With --clusters
-it lists each cluster with its wave. With --wait it waits until every wave has passed, and ends with an error if the rollout fails
-or goes back.`,
+it lists each cluster with its wave. With --watch it goes on, says what changes, and ends when every wave has passed, or with an error if
+the rollout fails or goes back. --wait is another name of --watch.`,
 		Example: `  chandler rollout status cert-manager --clusters
-  chandler rollout status cert-manager -n flux-system --wait --timeout 1h`,
+  chandler rollout status cert-manager -n flux-system --watch --timeout 1h`,
 		Args: oneSet("status"),
 	}
 	o := newRollout(cmd)
 	o.addHub(cmd)
 	f := cmd.Flags()
 	f.BoolVar(&clusters, "clusters", false, "list each cluster: its wave, its revision, and what it is in the rollout")
-	f.BoolVarP(&wait, "wait", "w", false, "wait until the rollout is complete")
-	f.DurationVar(&timeout, "timeout", 0, "how long to --wait; 0 is without an end")
+	f.BoolVarP(&wait, "watch", "w", false, "go on, and print what changes, until the rollout is complete")
+	f.DurationVar(&timeout, "timeout", 0, "how long to --watch; 0 is without an end")
+	otherName(f, "wait", "watch")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if timeout != 0 && !wait {
-			return errors.New("rollout status: --timeout is how long to wait: write --wait too")
+			return &exit{uncertain, errors.New("rollout status: --timeout is how long to wait: write --watch too")}
 		}
 		if wait {
 			if err := o.wait(cmd, args[0], timeout); err != nil {

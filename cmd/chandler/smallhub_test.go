@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,9 +32,13 @@ type smallHub struct {
 	mu      sync.Mutex
 	objects []*unstructured.Unstructured
 	// asked are the requests, but for discovery. stale has it say once that a page is too old. patched is called after each patch.
-	asked   []string
-	stale   bool
-	patched func(u *unstructured.Unstructured)
+	asked []string
+	stale bool
+	// forbidden is the end of a path that nobody may read.
+	forbidden string
+	patched   func(u *unstructured.Unstructured)
+	// told are the events that a watch of one name gets.
+	told []string
 	// events are what watches get; an empty one ends the watch.
 	events chan string
 }
@@ -82,6 +87,11 @@ func (h *smallHub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	h.asked = append(h.asked, r.Method+" "+r.URL.String())
+	if h.forbidden != "" && strings.HasSuffix(r.URL.Path, h.forbidden) {
+		refuse(w, http.StatusForbidden, metav1.StatusReasonForbidden)
+		h.mu.Unlock()
+		return
+	}
 	gv, rest := "", strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	if gv, rest = rest[1], rest[2:]; strings.HasPrefix(r.URL.Path, "/apis/") {
 		gv, rest = gv+"/"+rest[0], rest[1:]
@@ -189,6 +199,10 @@ func (h *smallHub) lists(w http.ResponseWriter, r *http.Request, gv, kind string
 func (h *smallHub) watches(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusOK)
 	w.(http.Flusher).Flush()
+	if about := r.URL.Query().Get("fieldSelector"); about != "" {
+		h.tells(w, r, strings.TrimPrefix(about, "involvedObject.name="))
+		return
+	}
 	for {
 		select {
 		case <-r.Context().Done():
@@ -200,6 +214,22 @@ func (h *smallHub) watches(w http.ResponseWriter, r *http.Request) {
 			fmt.Fprintln(w, e)
 			w.(http.Flusher).Flush()
 		}
+	}
+}
+
+// tells sends what is told of objects of a name.
+func (h *smallHub) tells(w http.ResponseWriter, r *http.Request, name string) {
+	for sent := 0; r.Context().Err() == nil; time.Sleep(10 * time.Millisecond) {
+		h.mu.Lock()
+		told := h.told[sent:]
+		h.mu.Unlock()
+		sent += len(told)
+		for _, e := range told {
+			if strings.Contains(e, `"name":"`+name+`"},`) {
+				fmt.Fprintln(w, e)
+			}
+		}
+		w.(http.Flusher).Flush()
 	}
 }
 
@@ -247,7 +277,7 @@ func runSmall(t *testing.T, args string) (stdout, stderr string, code int) {
 	cmd.SetErr(&errs)
 	cmd.SetIn(strings.NewReader(""))
 	if err := cmd.ExecuteContext(t.Context()); err != nil {
-		code = 1
+		code = uncertain
 		var e *exit
 		if errors.As(err, &e) {
 			code = e.code

@@ -51,11 +51,11 @@ func (o *uiOptions) run(cmd *cobra.Command) error {
 	ctx := cmd.Context()
 	config, err := o.flags.ToRESTConfig()
 	if err != nil {
-		return fmt.Errorf("find the hub: %w", err)
+		return &exit{uncertain, fmt.Errorf("find the hub: %w", err)}
 	}
 	config = ui.Restrict(config)
 	if o.reader.Client, err = live.Connect(config); err != nil {
-		return err
+		return &exit{uncertain, err}
 	}
 	if err := o.reader.Ask(ctx, o.hubNamespace, cmd.Flags()); err != nil {
 		return err

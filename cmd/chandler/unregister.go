@@ -34,6 +34,7 @@ Kamaji and Cluster API, and those that were registered by hand, are unregistered
 		},
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args[0]) },
 	}
+	cmd.ValidArgsFunction = completeNames(o.hub, "ClusterRegistration", false)
 	f := cmd.Flags()
 	f.BoolVar(&o.orphan, "orphan", false, "leave the add-ons on the cluster as they are")
 	f.BoolVar(&o.leaveAccount, "leave-account", false, "do not remove the hub's account from the cluster, such as one that is gone")
@@ -53,7 +54,7 @@ func (o *unregisterOptions) run(cmd *cobra.Command, arg string) error {
 	ctx := cmd.Context()
 	departure, err := r.Departure(ctx, name, o.orphan, o.leaveAccount)
 	if err != nil {
-		return err
+		return decide(err)
 	}
 	if err := departure.Print(o.Out); err != nil {
 		return err

@@ -66,7 +66,7 @@ func (f *Fleet) list(what string, list client.ObjectList, needed bool, opts ...c
 	case err == nil:
 		return true, nil
 	case meta.IsNoMatchError(err) && needed:
-		return false, fmt.Errorf("this API server has no %s, so it is not a Chandler hub: choose another one by --context or --kubeconfig", what)
+		return false, fmt.Errorf("this API server has no %s, so %w: choose another one by --context or --kubeconfig", what, ErrNoHub)
 	case meta.IsNoMatchError(err):
 		return false, nil
 	case apierrors.IsForbidden(err) && !needed:

@@ -70,7 +70,7 @@ func (q *Query) Pages(ctx context.Context, take func([]client.Object) error) (ve
 func (q *Query) refused(err error) error {
 	switch {
 	case meta.IsNoMatchError(err):
-		return fmt.Errorf("this API server has no %s, so it is not a Chandler hub: choose another one by --context or --kubeconfig", q.Kinds)
+		return fmt.Errorf("this API server has no %s, so %w: choose another one by --context or --kubeconfig", q.Kinds, ErrNoHub)
 	case apierrors.IsForbidden(err) && q.Namespace == "":
 		return fmt.Errorf("list the %s of all namespaces: %w; write -n NAMESPACE for a namespace that you may read", q.Kinds, err)
 	case q.Namespace != "":

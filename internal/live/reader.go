@@ -58,6 +58,9 @@ func (r *Reader) Ask(ctx context.Context, namespace string, flags *pflag.FlagSet
 	return r.Hub.Complete(namespace)
 }
 
+// ErrNoHub: an API server has no kinds of ours.
+var ErrNoHub = errors.New("it is not a Chandler hub")
+
 // ErrSeveral: a name is that of several objects.
 var ErrSeveral = errors.New("the name is not enough")
 
@@ -111,7 +114,7 @@ func (r *Reader) find(ctx context.Context, list client.ObjectList, of kindOfObje
 	}
 	switch {
 	case meta.IsNoMatchError(err):
-		return 0, fmt.Errorf("this API server has no %ss, so it is not a Chandler hub: choose another one by --context or --kubeconfig", of.kind)
+		return 0, fmt.Errorf("this API server has no %ss, so %w: choose another one by --context or --kubeconfig", of.kind, ErrNoHub)
 	case apierrors.IsForbidden(err) && namespace == "":
 		return 0, fmt.Errorf("list the %ss of all namespaces: %w; write -n NAMESPACE for a namespace that you may read", of.kind, err)
 	case err != nil:

@@ -4,7 +4,6 @@ package registrar
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -25,6 +24,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/account"
 	"github.com/chandler-hub/chandler/internal/excerpt"
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
+	"github.com/chandler-hub/chandler/internal/live"
 	"github.com/chandler-hub/chandler/internal/origin"
 	"github.com/chandler-hub/chandler/internal/probe"
 	"github.com/chandler-hub/chandler/internal/token"
@@ -170,8 +170,8 @@ func (r *Registrar) registration(ctx context.Context, w *Work) error {
 	err := w.hub.client.Get(ctx, w.req.Name, reg)
 	switch {
 	case meta.IsNoMatchError(err):
-		return errors.New("the hub's API server has no ClusterRegistrations, so it is not a Chandler hub: choose another one by " +
-			"--hub-kubeconfig or --hub-context")
+		return fmt.Errorf("the hub's API server has no ClusterRegistrations, so %w: choose another one by --hub-kubeconfig or "+
+			"--hub-context", live.ErrNoHub)
 	case apierrors.IsNotFound(err):
 	case err != nil:
 		return fmt.Errorf("read ClusterRegistration %s: %w", w.req.Name, err)

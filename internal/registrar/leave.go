@@ -5,7 +5,6 @@ package registrar
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -22,6 +21,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/account"
+	"github.com/chandler-hub/chandler/internal/live"
 	"github.com/chandler-hub/chandler/internal/origin"
 )
 
@@ -47,8 +47,8 @@ func (r *Registrar) Departure(ctx context.Context, name types.NamespacedName, or
 	d := &Departure{Name: name, Orphan: orphan, LeaveAccount: leaveAccount}
 	var err error
 	if d.reg, err = r.registered(ctx, name); meta.IsNoMatchError(err) {
-		return nil, errors.New("the hub's API server has no ClusterRegistrations, so it is not a Chandler hub: choose another one by " +
-			"--hub-kubeconfig or --hub-context")
+		return nil, fmt.Errorf("the hub's API server has no ClusterRegistrations, so %w: choose another one by --hub-kubeconfig or "+
+			"--hub-context", live.ErrNoHub)
 	}
 	if err != nil {
 		return nil, err

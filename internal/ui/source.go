@@ -21,6 +21,7 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/excerpt"
 	"github.com/chandler-hub/chandler/internal/hubscheme"
+	"github.com/chandler-hub/chandler/internal/live"
 	"github.com/chandler-hub/chandler/internal/ui/view"
 )
 
@@ -76,8 +77,8 @@ func NewWatch(ctx context.Context, config *rest.Config, c client.Client, namespa
 		err := c.List(ctx, kind.list(), client.InNamespace(namespace), client.Limit(1))
 		switch {
 		case meta.IsNoMatchError(err), apierrors.IsNotFound(err):
-			return nil, fmt.Errorf("this API server has no %s, so it is not a Chandler hub: choose another one by --context or --kubeconfig",
-				kind.plural)
+			return nil, fmt.Errorf("this API server has no %s, so %w: choose another one by --context or --kubeconfig",
+				kind.plural, live.ErrNoHub)
 		case apierrors.IsForbidden(err):
 			refused = err
 			w.notes, w.unlisted = append(w.notes, mayNot(kind.plural, namespace)), append(w.unlisted, kind.plural)

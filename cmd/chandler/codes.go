@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/chandler-hub/chandler/internal/live"
+)
+
+// failed is the exit code of what was asked and is not so, or was tried and is not done. uncertain is that of what could not even be
+// asked.
+const failed = 1
+
+// outcome says when a command ends with 0 and with 1.
+type outcome struct{ done, failed string }
+
+// outcomes are those of the commands for which done and failed does not say enough. The exit code 2 is the same for all.
+var outcomes = map[string]outcome{
+	"chandler create": {
+		"everything is created, or was there as it is",
+		"it is not valid, the hub refuses it, or something else is there",
+	},
+	"chandler diff":    {"nothing would change", "something would change"},
+	"chandler doctor":  {"nothing or only warnings were found", "something is an error"},
+	"chandler events":  {"shown, also if there is no event", "there is no such cluster or set"},
+	"chandler explain": {"", "there is no such cluster or add-on"},
+	"chandler export":  {"", "something could not be read or written"},
+	"chandler get": {
+		"listed, also if there is nothing to list",
+		"something that was named does not exist, also when the rest was printed",
+	},
+	"chandler import": {
+		"the sets are written; what is left as it is counts as well",
+		"nothing can be folded, or a document could not be read",
+	},
+	"chandler pause": {"", "there is no such cluster or set, or the order means nothing for it"},
+	"chandler reconcile": {
+		"everything is Ready, or with --wait=false has been asked for",
+		"something is not Ready or is suspended, or the time is over",
+	},
+	"chandler register": {
+		"the cluster is registered, and the hub reaches it",
+		"a check fails, you say no, or the hub does not reach it in time",
+	},
+	"chandler removals approve": {"it is approved", "nothing is held, the hash is another one, or you say no"},
+	"chandler render": {
+		"everything is rendered",
+		"something is wrong; the rest is printed all the same",
+	},
+	"chandler resume":       {"", "there is no such cluster or set, or it is not paused"},
+	"chandler rollout":      {"", "there is no such set, or the order means nothing for it"},
+	"chandler rollout plan": {"", "there is no such set, or something in the files is wrong"},
+	"chandler rollout status": {
+		"",
+		"there is no such set; with --watch, the rollout failed or goes back, or the time is over",
+	},
+	"chandler tree": {"", "there is no such cluster or set"},
+	"chandler unregister": {
+		"nothing of the hub is left there",
+		"a check fails, you say no, or the time is over",
+	},
+}
+
+// outcomeOf returns that of a command: its own, that of a command above it, or the common one.
+func outcomeOf(cmd *cobra.Command) outcome {
+	out := outcome{}
+	for c := cmd; c != nil; c = c.Parent() {
+		if own, known := outcomes[c.CommandPath()]; known {
+			out = own
+			break
+		}
+	}
+	return outcome{cmp.Or(out.done, "done"), cmp.Or(out.failed, "it failed")}
+}
+
+// unasked is what all commands say of the exit code 2.
+const unasked = "the command line is wrong, the hub was not reached, or a right is missing"
+
+// exitCode returns the exit code for an error of a command that has begun. What its author has decided counts.
+func exitCode(err error) int {
+	var decided *exit
+	var network net.Error
+	switch {
+	case errors.As(err, &decided):
+		return decided.code
+	case errors.Is(err, errTimeout), errors.Is(err, context.Canceled):
+		return failed
+	case errors.As(err, &network), meta.IsNoMatchError(err), errors.Is(err, live.ErrNoHub):
+		return uncertain
+	}
+	for _, is := range []func(error) bool{apierrors.IsForbidden, apierrors.IsUnauthorized, apierrors.IsServiceUnavailable,
+		apierrors.IsServerTimeout, apierrors.IsTooManyRequests, apierrors.IsInternalError} {
+		if is(err) {
+			return uncertain
+		}
+	}
+	return failed
+}
+
+// finish has all commands end with the exit codes that docs/commands.md promises. An error without one has come before a command began: its
+// flags or its arguments are wrong.
+func finish(cmd *cobra.Command) {
+	for _, c := range cmd.Commands() {
+		finish(c)
+	}
+	run := cmd.RunE
+	if run == nil {
+		return
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return decide(run(cmd, args))
+	}
+}
+
+// decide gives an error its exit code, unless it has one.
+func decide(err error) error {
+	var decided *exit
+	if err == nil || errors.As(err, &decided) {
+		return err
+	}
+	return &exit{exitCode(err), err}
+}

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+// walk calls a function with every command of the tree that people see.
+func walk(t *testing.T, each func(*testing.T, *cobra.Command)) {
+	t.Helper()
+	var below func(*cobra.Command)
+	below = func(cmd *cobra.Command) {
+		t.Run(strings.ReplaceAll(cmd.CommandPath(), " ", "-"), func(t *testing.T) { each(t, cmd) })
+		for _, c := range cmd.Commands() {
+			if c.IsAvailableCommand() && c.Name() != "help" {
+				below(c)
+			}
+		}
+	}
+	below(newCommand())
+}
+
+// TestHelp: what each command says of itself is one text, which people look at when it changes.
+func TestHelp(t *testing.T) {
+	want := map[string]bool{}
+	walk(t, func(t *testing.T, cmd *cobra.Command) {
+		out, err := run(append(strings.Fields(cmd.CommandPath())[1:], "--help")...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := strings.ReplaceAll(cmd.CommandPath(), " ", "-") + ".txt"
+		want[name] = true
+		golden(t, "help/"+name, out)
+	})
+	files, err := os.ReadDir(filepath.Join("testdata", "help"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if want[f.Name()] {
+			continue
+		}
+		if !*update {
+			t.Errorf("testdata/help/%s is of no command", f.Name())
+		} else if err := os.Remove(filepath.Join("testdata", "help", f.Name())); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// sentences are what a description consists of; a Short is no sentence, and has no full stop.
+var sentence = regexp.MustCompile(`^[A-Z].*[^.]$`)
+
+// TestEveryCommandIsExplained: what it does, when it ends with which code, and at least one line that works as it stands.
+func TestEveryCommandIsExplained(t *testing.T) {
+	walk(t, func(t *testing.T, cmd *cobra.Command) {
+		if !sentence.MatchString(cmd.Short) || len(cmd.Short) > 80 {
+			t.Errorf("its short text is %q", cmd.Short)
+		}
+		if cmd.Long != "" && (len(cmd.Long) <= len(cmd.Short) || strings.TrimSpace(cmd.Long) != cmd.Long || !strings.HasSuffix(cmd.Long, ".")) {
+			t.Errorf("its long text is %q", cmd.Long)
+		}
+		if !cmd.HasAvailableSubCommands() && !strings.Contains(cmd.UsageString(), "\nExit codes:\n  0  ") {
+			t.Error("it does not say its exit codes")
+		}
+		own := 0
+		for _, line := range exampleLines(cmd.Example) {
+			path, err := works(line)
+			if err != nil {
+				t.Errorf("%s: %v", line, err)
+			}
+			if path == cmd.CommandPath() || strings.HasPrefix(path, cmd.CommandPath()+" ") {
+				own++
+			}
+		}
+		if own == 0 {
+			t.Errorf("it has no example of its own: %q", cmd.Example)
+		}
+	})
+}
+
+// TestExamplesAreHeld: examples that do not work are found.
+func TestExamplesAreHeld(t *testing.T) {
+	for line, want := range map[string]string{
+		"chandler get clusters --labels a=b":         "unknown flag",
+		"chandler get clusters -o":                   "needs an argument",
+		"kubectl get pods":                           "no line of chandler",
+		"chandler explain":                           "write a cluster",
+		"chandler pause edge1":                       "required flag",
+		"chandler get clusters -l tier=prod -w":      "",
+		"cat a | chandler get clusters edge1 > file": "",
+	} {
+		path, err := works(line)
+		if want == "" && (err != nil || path != "chandler get clusters") || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %s, %v", line, path, err)
+		}
+	}
+}
+
+// exampleLines returns the lines of an example, without comments, and with those that go on in the next one put together.
+func exampleLines(example string) []string {
+	var out []string
+	for line := range strings.Lines(strings.ReplaceAll(example, "\\\n", " ")) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+			out = append(out, line)
+		}
+	}
+	return out
+}
+
+var (
+	// substituted is what a shell runs for its output, and redirected what it writes into a file.
+	substituted = regexp.MustCompile(`^source <\((.*)\)$`)
+	redirected  = regexp.MustCompile(` > \S+$`)
+)
+
+// works returns which command a line of an example calls, or why it would not work: it has flags that do not exist or wrong arguments, or
+// lacks something.
+func works(line string) (path string, err error) {
+	line = redirected.ReplaceAllString(line, "")
+	if m := substituted.FindStringSubmatch(line); m != nil {
+		line = m[1]
+	}
+	if _, after, piped := strings.Cut(line, " | "); piped {
+		line = after
+	}
+	args := words(line)
+	if args[0] != "chandler" {
+		return "", fmt.Errorf("it is no line of chandler: %q", args)
+	}
+	cmd, rest, err := newCommand().Find(args[1:])
+	if err != nil {
+		return "", err
+	}
+	if err := cmd.ParseFlags(rest); err != nil {
+		return "", err
+	}
+	if err := cmd.ValidateRequiredFlags(); err != nil {
+		return "", err
+	}
+	return cmd.CommandPath(), cmd.ValidateArgs(cmd.Flags().Args())
+}
+
+// TestNamesAreCompletedEverywhere: whatever takes an argument says how it is completed, if only that it is not.
+func TestNamesAreCompletedEverywhere(t *testing.T) {
+	n := 0
+	walk(t, func(t *testing.T, cmd *cobra.Command) {
+		takes := slices.ContainsFunc([][]string{{"x"}, {"x", "y"}, {"bash"}}, func(args []string) bool { return cmd.ValidateArgs(args) == nil })
+		if !takes || cmd.HasAvailableSubCommands() {
+			return
+		}
+		if n++; cmd.ValidArgsFunction == nil {
+			t.Errorf("nothing completes the arguments of %s", cmd.UseLine())
+		}
+	})
+	if n < 20 {
+		t.Errorf("only %d commands take arguments", n)
+	}
+}
+
+// TestExitCodes: 1 is for an answer that is no good, and 2 for a question that could not be asked.
+func TestExitCodes(t *testing.T) {
+	h := newSmallHub(t, smallFleet(t))
+	for args, want := range map[string]int{
+		"get clusters":                         0,
+		"get clusters nobody":                  1,
+		"get clusters -o nonsense":             2,
+		"get clusters --nonsense":              2,
+		"get clusters -n a -A":                 2,
+		"get clusters -l a=b=c":                2,
+		"get":                                  2,
+		"get nonsense":                         2,
+		"nonsense":                             2,
+		"tree":                                 2,
+		"tree nobody":                          1,
+		"tree edge1":                           0,
+		"tree set base":                        0,
+		"events -A":                            0,
+		"events -A -n fleet":                   2,
+		"explain edge1 nothing":                1,
+		"pause edge1":                          2,
+		"pause edge1 --reason x --until never": 1,
+		"resume edge1":                         1,
+		"rollout":                              2,
+		"rollout status base --timeout 1s":     2,
+		"removals list -A":                     0,
+		"doctor -o nonsense":                   2,
+		"diff":                                 2,
+		"export":                               2,
+		"version":                              0,
+		"completion nonsense":                  2,
+	} {
+		if out, errs, code := runSmall(t, args); code != want {
+			t.Errorf("chandler %s: exit code %d, want %d:\n%s%s", args, code, want, out, errs)
+		}
+	}
+	h.forbidden = "/namespaces/fleet/clusterregistrations"
+	if _, errs, code := runSmall(t, "get clusters -n fleet"); code != 2 || !strings.Contains(errs, "refused here") {
+		t.Errorf("without a right: exit code %d: %s", code, errs)
+	}
+	h.forbidden = ""
+	for _, args := range []string{"get clusters", "tree edge1", "create team a --all", "ui --no-open", "register a -n b", "import --live", "rollout status a", "doctor"} {
+		for _, context := range []string{" --context nobody", " --hub-context nobody", " --server https://127.0.0.1:1"} {
+			if register := strings.HasPrefix(args, "register"); register != strings.Contains(context, "hub-context") {
+				continue
+			}
+			if _, errs, code := runSmall(t, args+context); code != 2 {
+				t.Errorf("chandler %s%s: exit code %d: %s", args, context, code, errs)
+			}
+		}
+	}
+}

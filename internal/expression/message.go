@@ -19,6 +19,7 @@ import (
 	"github.com/google/cel-go/interpreter"
 
 	"github.com/chandler-hub/chandler/internal/nearest"
+	"github.com/chandler-hub/chandler/internal/status"
 )
 
 // eval evaluates an expression, and rewords its error for somebody who writes YAML.
@@ -44,7 +45,21 @@ func (p *part) eval(r *run) (v ref.Val, err error) {
 	if key, ok := strings.CutPrefix(message, "no such key: "); ok {
 		return nil, errors.New(p.missing(r.in, key))
 	}
-	return nil, errors.New(plain(message))
+	return nil, errors.New(plain(message) + p.reads())
+}
+
+// reads names the values of the cluster, of its origin and the variables that an expression reads, for an error that names none. It shows
+// none of them: the same mistake on many clusters is one message.
+func (p *part) reads() string {
+	var names []string
+	for _, l := range p.lookups {
+		names = append(names, strings.Join(append([]string{l.root}, l.path...), "."))
+	}
+	slices.Sort(names)
+	if names = slices.Compact(names); len(names) == 0 {
+		return ""
+	}
+	return "; it reads " + status.List(names, 5)
 }
 
 // missing says where a key was not found, if that can be told from the paths that the expression reads.

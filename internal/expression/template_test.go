@@ -177,18 +177,18 @@ func TestEvalErrors(t *testing.T) {
 		{"<< has(vars.x) || origin.x >>", `origin has no "x"`},
 		{"<< cluster.labels.zone >>", `cluster.labels has no "zone"`},
 		{"<< vars[origin.name] >>", `no such key: "base"`},
-		{"<< vars.zones[3] >>", "index out of bounds: 3"},
-		{"<< vars.replicas + 'x' >>", "found no matching overload for '+' applied to '(int, string)'"},
-		{"<< string(vars.nothing) >>", "found no matching overload for 'string' applied to '(null)'"},
-		{"<< vars.replicas ? 1 : 2 >>", "a value is of the wrong type for its operator: && || ! and ?: take true or false"},
-		{"<< vars.domain.map(x, x) >>", "only a list or a map can be looped over"},
-		{"<< vars.zones[vars.pools] >>", "a value is of the wrong type for an index or a key"},
+		{"<< vars.zones[3] >>", "index out of bounds: 3; it reads vars.zones"},
+		{"<< vars.replicas + 'x' >>", "found no matching overload for '+' applied to '(int, string)'; it reads vars.replicas"},
+		{"<< string(vars.nothing) >>", "found no matching overload for 'string' applied to '(null)'; it reads vars.nothing"},
+		{"<< vars.replicas ? 1 : 2 >>", "a value is of the wrong type for its operator: && || ! and ?: take true or false; it reads vars.replicas"},
+		{"<< vars.domain.map(x, x) >>", "only a list or a map can be looped over; it reads vars.domain"},
+		{"<< vars.zones[vars.pools] >>", "a value is of the wrong type for an index or a key; it reads vars.pools, vars.zones"},
 		{"<< 1 / 0 >>", "division by zero"},
 		{"<< 1.0 / 0.0 >>", "+Inf is not a number that JSON can hold"},
 		{"x<< 0.0 / 0.0 >>", "NaN is not a number that JSON can hold"},
 		{"<< 9223372036854775808u >>", "9223372036854775808 is too large for a whole number in JSON"},
 		{"<< {1: 2} >>", "a key of a map is of type int, and must be a string"},
-		{"<< {vars.zones: 2} >>", "a key of a map cannot be of type list"},
+		{"<< {vars.zones: 2} >>", "a key of a map cannot be of type list; it reads vars.zones"},
 		{"<< [int] >>", "a value of type type cannot be a result"},
 		{"<< [vars.?host] >>", "an optional without a value cannot be part of a list or map; use orValue, or ? before it"},
 		{"x<< vars.?host >>", "an optional without a value cannot be inserted into text; use orValue"},
@@ -197,6 +197,8 @@ func TestEvalErrors(t *testing.T) {
 		{"x<< cluster.labels >>", "a map cannot be inserted into text; let the expression be the whole string"},
 		{"x<< cluster >>", "a map cannot be inserted into text; let the expression be the whole string"},
 		{"<< timestamp('2024-01-01T00:00:00Z').getHours('Europe/Berlin') >>", `"Europe/Berlin" is not supported as a time zone: write an offset such as +02:00`},
+		{"<< int(cluster.labels.region) + vars.replicas + int(cluster.labels.region) >>",
+			"type conversion error from 'string' to 'int'; it reads cluster.labels.region, vars.replicas"},
 		{"<< int('x') >>", "type conversion error from 'string' to 'int'"},
 		{"<< duration('x') >>", "type conversion error from 'string' to 'duration'"},
 	} {
@@ -214,7 +216,7 @@ func TestEvalErrors(t *testing.T) {
 
 func TestNothingKnown(t *testing.T) {
 	for text, want := range map[string]string{
-		"<< cluster.name >>": "no cluster is known here",
+		"<< cluster.name >>": "no cluster is known here; it reads cluster.name",
 		"<< vars.x >>":       `vars has no "x"`,
 		"<< origin.x >>":     `origin has no "x"`,
 	} {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/chandler-hub/chandler/internal/identity"
+	"github.com/chandler-hub/chandler/internal/status"
 )
 
 // TeamRules are what a Team allows the AddonSets of its hub namespaces. A nil TeamRules allows everything.
@@ -140,13 +141,7 @@ func (r *TeamRules) itsNamespaces() string {
 }
 
 // some lists the first few of many texts.
-func some(all []string) string {
-	const few = 5
-	if len(all) <= few {
-		return strings.Join(all, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(all[:few], ", "), len(all)-few)
-}
+func some(all []string) string { return status.List(all, 5) }
 
 // checkPart checks what can be told from a part of a body alone.
 func (r *TeamRules) checkPart(kind string, body map[string]any) []Problem {

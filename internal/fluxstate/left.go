@@ -94,12 +94,8 @@ func Unnoted(o *kustomizev1.Kustomization) string {
 		applied = append(applied, m[1])
 		first = strings.Replace(first, m[0], "", 1)
 	}
-	if n := len(applied); n > 0 {
-		text += ", and names " + strings.Join(applied[:min(maxNamed, n)], ", ")
-		if n > maxNamed {
-			text += fmt.Sprintf(" and %d more", n-maxNamed)
-		}
-		text += " as applied by its last try"
+	if len(applied) > 0 {
+		text += ", and names " + status.List(applied, maxNamed) + " as applied by its last try"
 	}
 	if s.Message == "" {
 		return text + "; it is trying again"
@@ -163,10 +159,7 @@ func objects(ids []string) string {
 		names []string
 	}{{" in namespaces ", in}, {", with namespaces ", namespaces}, {", with CRDs ", crds}} {
 		if names := unique(part.names); len(names) > 0 {
-			text += part.what + strings.Join(names[:min(maxNamed, len(names))], ", ")
-			if more := len(names) - maxNamed; more > 0 {
-				text += fmt.Sprintf(" and %d more", more)
-			}
+			text += part.what + status.List(names, maxNamed)
 		}
 	}
 	return text + ")"

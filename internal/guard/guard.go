@@ -15,13 +15,13 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/identity"
+	"github.com/chandler-hub/chandler/internal/status"
 )
 
 // sampled is how many held removals a status names.
@@ -169,12 +169,7 @@ func holding(held []Removal, in Input) *hubv1.HeldRemovals {
 }
 
 // shorten returns at most three of the names.
-func shorten(names []string) string {
-	if len(names) > 3 {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:3], ", "), len(names)-3)
-	}
-	return strings.Join(names, ", ")
-}
+func shorten(names []string) string { return status.List(names, 3) }
 
 // remember keeps the digests of granted removals for as long as they may be wanted again. It returns nil if there is
 // nothing to keep.

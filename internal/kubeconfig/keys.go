@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/chandler-hub/chandler/internal/status"
 )
 
 // DefaultKeys is the order in which the keys of a Secret are tried if none is named. After them comes the key of a
@@ -66,11 +68,8 @@ func keyNotFound(data map[string][]byte, what string) error {
 	}
 	slices.Sort(names)
 	has := "it is empty"
-	switch n := len(names); {
-	case n > keyNamesShown:
-		has = fmt.Sprintf("it has %s and %d more", strings.Join(names[:keyNamesShown], ", "), n-keyNamesShown)
-	case n > 0:
-		has = "it has " + strings.Join(names, ", ")
+	if len(names) > 0 {
+		has = "it has " + status.List(names, keyNamesShown)
 	}
 	return &Error{Reason: ReasonKeyNotFound, Message: what + " (" + has + "); name the key that holds the kubeconfig"}
 }

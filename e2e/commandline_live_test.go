@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"errors"
+	"os"
 	"strings"
 	"testing"
 
@@ -34,7 +35,16 @@ func (g *generation) says(t *testing.T, args string, wants ...string) (out strin
 func (g *generation) happened(t *testing.T) {
 	g.says(t, "events one", "LAST-SEEN", "ClusterRegistration fleet/one", "HelmRelease flux-system/")
 	g.says(t, "events set commands", "AddonSet flux-system/commands", "RevisionCreated")
+	g.says(t, "logs one cmd-layers", "HelmRelease flux-system/", "Helm release ", "Ready=True", "AddonSet flux-system/commands", "RevisionCreated")
 	g.says(t, "events -n flux-system", "AddonSet flux-system/commands", "AddonSet flux-system/more")
+	story := chandlerStart(t, "logs", "one", "cmd-layers", "-f", "--kubeconfig", g.KubeconfigFile())
+	story.says(t, "Helm release ")
+	g.patchRegistration(t, "one", `{"spec":{"pause":{"reason":"a test of its story"}}}`)
+	story.says(t, "a test of its story")
+	g.patchRegistration(t, "one", `{"spec":{"pause":null}}`)
+	soon(t, "the pause is over", func() error { return g.addonOf(t.Context(), "one", "commands", "cmd-layers", hubv1.AddonReady, "") })
+	check(t, story.cmd.Process.Signal(os.Interrupt))
+	story.ends(t, 0)
 }
 
 // reconciles: Flux itself looks, and says so.

@@ -41,6 +41,7 @@ var outcomes = map[string]outcome{
 		"the sets are written; what is left as it is counts as well",
 		"nothing can be folded, or a document could not be read",
 	},
+	"chandler logs":  {"", "there is no such cluster, or it does not have the add-on"},
 	"chandler pause": {"", "there is no such cluster or set, or the order means nothing for it"},
 	"chandler reconcile": {
 		"everything is Ready, or with --wait=false has been asked for",

@@ -24,6 +24,7 @@ func TestCompletion(t *testing.T) {
 		"resume set mon":                "monitoring\tin namespace platform\n",
 		"rollout approve b":             "base\tin namespace flux-system\n",
 		"removals approve base ":        "",
+		"logs stores/berlin ":           "",
 		"explain fleet/berlin w":        "web\n",
 		"reconcile fleet/berlin ":       "dns\nweb\n",
 		"explain e":                     "edge1\tin namespace stores\n",

@@ -186,6 +186,8 @@ func TestExitCodes(t *testing.T) {
 		"tree set base":                        0,
 		"events -A":                            0,
 		"events -A -n fleet":                   2,
+		"logs edge1 nothing":                   1,
+		"logs edge1":                           2,
 		"explain edge1 nothing":                1,
 		"pause edge1":                          2,
 		"pause edge1 --reason x --until never": 1,

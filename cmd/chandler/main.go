@@ -63,6 +63,7 @@ as kubectl does; called kubectl-chandler it is also kubectl chandler.`,
 	root.AddCommand(explainCommand())
 	root.AddCommand(reconcileCommand())
 	root.AddCommand(eventsCommand())
+	root.AddCommand(logsCommand())
 	root.AddCommand(rolloutCommand())
 	root.AddCommand(createCommand())
 	root.AddCommand(importCommand())

@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/chronicle"
+	"github.com/chandler-hub/chandler/internal/live"
+	"github.com/chandler-hub/chandler/internal/page"
+	"github.com/chandler-hub/chandler/internal/request"
+)
+
+// logsOptions are the flags of `chandler logs`.
+type logsOptions struct {
+	hubOptions
+	watch, follow bool
+	tail          int
+	cmd           *cobra.Command
+	list          *page.List
+	story         *chronicle.Story
+	// looked is when the deliveries to the cluster were listed last.
+	looked time.Time
+	// shown are the lines that were printed or left out, and said the notes.
+	shown, said map[string]bool
+}
+
+func logsCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "logs CLUSTER ADDON",
+		Short: "Tell the story of an add-on on a cluster, in order of time",
+		Long: `Tells what has happened to one add-on on one cluster, the newest last: what the hub has told of the cluster, the set and what
+it delivers there; what Flux has told of the HelmRelease or Kustomization and its sources; when the conditions of all these became what they
+are; and which revisions of the release Helm has applied, with the version of the chart and how that went.
+
+With -w or -f it goes on, and prints what happens, each thing once. Events are kept for an hour, unless your API server is told otherwise;
+conditions and Helm's history stay. It reads the management cluster alone, and no Secret: what the Pods say is on the workload cluster.
+
+CLUSTER is NAME or NAMESPACE/NAME; without -n it is looked for in all namespaces.`,
+		Example: `  chandler logs edge1 cert-manager
+  chandler logs fleet/edge1 cert-manager -f`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return fmt.Errorf("logs: write a cluster and one of its add-ons: chandler logs CLUSTER ADDON")
+			}
+			return nil
+		},
+	}
+	o := &logsOptions{cmd: cmd, shown: map[string]bool{}, said: map[string]bool{}}
+	o.add(cmd)
+	cmd.ValidArgsFunction = o.completeAddon
+	f := cmd.Flags()
+	f.BoolVarP(&o.watch, "watch", "w", false, "go on, and print what happens")
+	f.BoolVarP(&o.follow, "follow", "f", false, "the same as --watch")
+	f.IntVar(&o.tail, "tail", 200, "how many lines of what has been to print at the most, the newest; 0 is without a limit")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		o.list = &page.List{Columns: chronicle.StoryColumns, Colour: coloured(cmd.OutOrStdout())}
+		return o.run(cmd.Context(), args[0], args[1])
+	}
+	return cmd
+}
+
+func (o *logsOptions) run(ctx context.Context, cluster, addon string) error {
+	if err := o.connect(); err != nil {
+		return err
+	}
+	reg, err := o.reader.Find(ctx, cluster, *o.flags.Namespace)
+	if err != nil {
+		return err
+	}
+	o.story = &chronicle.Story{Addon: addon, Registration: reg}
+	if err := o.read(ctx); err != nil {
+		return err
+	}
+	if len(o.story.Deliveries) == 0 {
+		return fmt.Errorf("cluster %s/%s has no add-on %q: chandler explain %s %s says why", reg.Namespace, reg.Name, addon, cluster, addon)
+	}
+	entries, versions := o.story.Entries(), map[chronicle.Subject]string{}
+	for _, of := range o.story.Subjects() {
+		versions[of], err = o.past(ctx, of, func(e *corev1.Event) { entries = append(entries, o.story.Told(e)...) })
+		if err != nil {
+			return err
+		}
+	}
+	chronicle.SortEntries(entries)
+	if n := len(entries) - o.tail; o.tail > 0 && n > 0 {
+		sayLine(o.cmd.ErrOrStderr(), "%d older lines are left out: --tail 0 prints all", n)
+		for i := range entries[:n] {
+			o.isNew(entries[i].Row())
+		}
+	}
+	if err := o.print(entries); err != nil || !o.watch && !o.follow {
+		return err
+	}
+	err = o.goOn(ctx, versions)
+	if ctx.Err() != nil {
+		return nil // somebody has seen enough
+	}
+	return err
+}
+
+// relisted is how often it looks for deliveries that have come. Those that are known are read more often.
+const relisted = 30 * time.Second
+
+// read reads the objects of the story. Which deliveries there are is asked seldom: of many clusters that is work for the API server.
+func (o *logsOptions) read(ctx context.Context) error {
+	s := o.story
+	if time.Since(o.looked) > relisted {
+		all, err := o.deliveries(ctx, s.Registration)
+		if err != nil {
+			return err
+		}
+		s.Deliveries, o.looked = slices.DeleteFunc(all, func(d hubv1.AddonDelivery) bool {
+			return !slices.ContainsFunc(d.Status.Addons, func(a hubv1.AddonStatus) bool { return a.Name == s.Addon })
+		}), time.Now()
+	} else {
+		for i := range s.Deliveries {
+			// One that is gone stays as it was: it is the end of the story.
+			if err := o.client.Get(ctx, client.ObjectKeyFromObject(&s.Deliveries[i]), &s.Deliveries[i]); client.IgnoreNotFound(err) != nil {
+				return fmt.Errorf("read AddonDelivery %s/%s: %w", s.Deliveries[i].Namespace, s.Deliveries[i].Name, err)
+			}
+		}
+		if err := o.client.Get(ctx, client.ObjectKeyFromObject(s.Registration), s.Registration); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("read ClusterRegistration %s/%s: %w", s.Registration.Namespace, s.Registration.Name, err)
+		}
+	}
+	s.Flux = nil
+	for _, one := range request.Objects(s.Deliveries, s.Addon) {
+		u, err := o.object(ctx, &one)
+		if err != nil {
+			return err
+		}
+		if u == nil {
+			continue
+		}
+		s.Flux = append(s.Flux, u)
+		for _, source := range request.Sources(u, s.Addon) {
+			if u, err = o.object(ctx, &source); err != nil {
+				return err
+			} else if u != nil {
+				s.Flux = append(s.Flux, u)
+			}
+		}
+	}
+	return nil
+}
+
+// object reads one of Flux's; nil if it is not there, or may not be read, which is said once.
+func (o *logsOptions) object(ctx context.Context, of *request.Object) (*unstructured.Unstructured, error) {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(of.Kind)
+	switch err := o.client.Get(ctx, client.ObjectKey{Namespace: of.Namespace, Name: of.Name}, u); {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case apierrors.IsForbidden(err):
+		o.note(fmt.Sprintf("you may not read %s, so the story lacks what it says", of))
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("read %s: %w", of, err)
+	}
+	return u, nil
+}
+
+func (o *logsOptions) note(text string) {
+	if !o.said[text] {
+		o.said[text] = true
+		sayLine(o.cmd.ErrOrStderr(), "Note: %s", text)
+	}
+}
+
+// about asks for the events of one object: the API server leaves out those of all the others.
+func (o *logsOptions) about(of chronicle.Subject) *live.Query {
+	return &live.Query{Client: o.client, Kinds: "Events", Namespace: of.Namespace,
+		List:    func() client.ObjectList { return &corev1.EventList{} },
+		Options: []client.ListOption{client.MatchingFields{"involvedObject.name": of.Name}}}
+}
+
+// past reads the events of one object. It returns the version to follow them from, or "" if nobody may read them.
+func (o *logsOptions) past(ctx context.Context, of chronicle.Subject, take func(*corev1.Event)) (string, error) {
+	version, err := o.about(of).Pages(ctx, func(objects []client.Object) error {
+		for _, object := range objects {
+			if e, ok := object.(*corev1.Event); ok {
+				take(e)
+			}
+		}
+		return nil
+	})
+	if apierrors.IsForbidden(err) {
+		o.note(fmt.Sprintf("you may not list the events in namespace %s, so the story lacks them", of.Namespace))
+		return "", nil
+	}
+	return version, err
+}
+
+// news is an event, or why there are no more.
+type news struct {
+	event *corev1.Event
+	err   error
+}
+
+// goOn prints what happens, until somebody ends it.
+func (o *logsOptions) goOn(ctx context.Context, versions map[chronicle.Subject]string) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	heard := make(chan news)
+	for of, version := range versions {
+		if version != "" {
+			go o.listen(ctx, of, version, heard)
+		}
+	}
+	tick := time.NewTicker(again)
+	defer tick.Stop()
+	for {
+		var entries []chronicle.Entry
+		var err error
+		select {
+		case <-ctx.Done():
+			return nil
+		case n := <-heard:
+			if n.err != nil {
+				return n.err
+			}
+			entries = o.story.Told(n.event)
+		case <-tick.C:
+			entries, err = o.again(ctx, versions, heard)
+		}
+		if err == nil {
+			err = o.print(entries)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// again reads the objects again, and listens to those that are new.
+func (o *logsOptions) again(ctx context.Context, versions map[chronicle.Subject]string, heard chan<- news) ([]chronicle.Entry, error) {
+	if err := o.read(ctx); err != nil {
+		return nil, err
+	}
+	entries := o.story.Entries()
+	for _, of := range o.story.Subjects() {
+		if _, known := versions[of]; known {
+			continue
+		}
+		version, err := o.past(ctx, of, func(e *corev1.Event) { entries = append(entries, o.story.Told(e)...) })
+		if err != nil {
+			return nil, err
+		}
+		if versions[of] = version; version != "" {
+			go o.listen(ctx, of, version, heard)
+		}
+	}
+	chronicle.SortEntries(entries)
+	return entries, nil
+}
+
+// listen tells the events of one object. When the API server has forgotten where it was, it reads all of them again.
+func (o *logsOptions) listen(ctx context.Context, of chronicle.Subject, version string, heard chan<- news) {
+	tell := func(n news) error {
+		select {
+		case heard <- n:
+		case <-ctx.Done():
+		}
+		return nil
+	}
+	query := o.about(of)
+	take := func(objects []client.Object) error {
+		for _, object := range objects {
+			if e, ok := object.(*corev1.Event); ok {
+				_ = tell(news{event: e})
+			}
+		}
+		return nil
+	}
+	for ctx.Err() == nil {
+		err := query.Follow(ctx, version, func(object client.Object, deleted bool) error {
+			if deleted {
+				return nil
+			}
+			return take([]client.Object{object})
+		})
+		if err == nil && ctx.Err() == nil {
+			version, err = query.Pages(ctx, take)
+		}
+		if err != nil {
+			_ = tell(news{err: err})
+			return
+		}
+	}
+}
+
+// print writes entries that have not been written yet.
+func (o *logsOptions) print(entries []chronicle.Entry) error {
+	var rows []page.Row
+	for i := range entries {
+		if row := entries[i].Row(); o.isNew(row) {
+			rows = append(rows, row)
+		}
+	}
+	return o.list.Write(o.cmd.OutOrStdout(), rows)
+}
+
+// isNew returns whether a line has not been there yet, and keeps in mind that it has.
+func (o *logsOptions) isNew(row page.Row) bool {
+	line := strings.Join(row.Cells, "\n")
+	if o.shown[line] {
+		return false
+	}
+	o.shown[line] = true
+	return true
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+// storied is what a cluster with a story has beside the objects of testdata/live.
+const storied = `
+---
+apiVersion: v1
+kind: Event
+metadata: {name: s1, namespace: flux-system, uid: s1, creationTimestamp: "2026-06-01T11:30:00Z"}
+involvedObject: {apiVersion: chandler.dev/v1alpha1, kind: AddonDelivery, namespace: flux-system, name: base-edge3-77aa}
+related: {kind: Kustomization, namespace: flux-system, name: edge3-policies-77aa}
+type: Warning
+reason: AddonFailed
+message: 'add-on "policies": it is another one'
+---
+apiVersion: v1
+kind: Event
+metadata: {name: s2, namespace: flux-system, uid: s2, creationTimestamp: "2026-06-01T11:40:00Z"}
+involvedObject: {apiVersion: source.toolkit.fluxcd.io/v1, kind: HelmRepository, namespace: flux-system, name: jetstack}
+type: Normal
+reason: NewArtifact
+message: stored fetched index
+count: 3`
+
+// TestLogs: a story has the events, the conditions and the history of one add-on, in order of time, and nothing of another one.
+func TestLogs(t *testing.T) {
+	h := newSmallHub(t, smallFleet(t)+storied)
+	for _, u := range h.objects {
+		if u.GetName() == "edge3-cert-manager-77aa" && u.GetKind() == "HelmRelease" {
+			status := `{"conditions": [
+				{"type": "Ready", "status": "False", "reason": "InstallFailed", "message": "timed out", "lastTransitionTime": "2026-06-01T11:19:00Z"},
+				{"type": "Released", "status": "False", "reason": "InstallFailed", "message": "timed out", "lastTransitionTime": "2026-06-01T11:19:00Z"}],
+				"history": [{"name": "cm", "namespace": "cm", "version": 1, "chartName": "cert-manager", "chartVersion": "1.18.2", "status": "failed", "lastDeployed": "2026-06-01T11:14:00Z"}]}`
+			change(t, u, "status", status)
+			change(t, u, "spec", `{"chart": {"spec": {"chart": "cert-manager", "sourceRef": {"kind": "HelmRepository", "name": "jetstack"}}}}`)
+		}
+	}
+	out, errs, code := runSmall(t, "logs edge3 cert-manager")
+	if code != 0 || errs != "" {
+		t.Errorf("exit code %d: %s", code, errs)
+	}
+	golden(t, "logs.txt", out)
+	if asked := h.lines("secrets"); len(asked) > 0 {
+		t.Errorf("it asked %q", asked)
+	}
+	for _, line := range h.lines("/events") {
+		if !strings.Contains(line, "involvedObject.name") {
+			t.Errorf("it reads the events of everything: %s", line)
+		}
+	}
+	for args, want := range map[string]string{
+		"logs edge3 cert-manager --tail 1": "older lines are left out",
+		"logs edge3 nothing":               `cluster fleet/edge3 has no add-on "nothing": chandler explain edge3 nothing says why`,
+		"logs edge3":                       "chandler logs CLUSTER ADDON",
+		"logs nobody cert-manager":         `there is no cluster "nobody"`,
+	} {
+		if out, errs, _ := runSmall(t, args); !strings.Contains(errs, want) || strings.Count(out, "\n") > 2 {
+			t.Errorf("%s: %s\n%s", args, errs, out)
+		}
+	}
+	h.forbidden = "/namespaces/flux-system/events"
+	if out, errs, code := runSmall(t, "logs edge3 cert-manager"); code != 0 || !strings.Contains(errs, "you may not list the events in namespace flux-system") || !strings.Contains(out, "Helm release cm/cm") {
+		t.Errorf("without the right to read events: exit code %d, %s\n%s", code, errs, out)
+	}
+}
+
+// change sets a field of an object.
+func change(t *testing.T, u *unstructured.Unstructured, field, text string) {
+	t.Helper()
+	var value map[string]any
+	if err := yaml.Unmarshal([]byte(text), &value); err != nil {
+		t.Fatal(err)
+	}
+	u.Object[field] = value
+}
+
+// TestLogsAreFollowed: what is told and what changes is shown once, and Ctrl-C is no error.
+func TestLogsAreFollowed(t *testing.T) {
+	h := newSmallHub(t, smallFleet(t))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	cmd, out := newCommand(), &heard{}
+	cmd.SetArgs([]string{"logs", "edge3", "cert-manager", "-f"})
+	cmd.SetOut(out)
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.ExecuteContext(ctx) }()
+	wait := func(want string) {
+		t.Helper()
+		for end := time.Now().Add(20 * time.Second); !strings.Contains(out.String(), want) && time.Now().Before(end); {
+			time.Sleep(10 * time.Millisecond)
+		}
+	}
+	wait("InstallFailed")
+	event := func(uid, name, reason, version string) string {
+		return `{"type":"ADDED","object":{"apiVersion":"v1","kind":"Event","metadata":{"name":"` + uid + `","namespace":"flux-system","uid":"` + uid + `","resourceVersion":"` + version + `","creationTimestamp":"2026-06-01T12:00:00Z"},"involvedObject":{"apiVersion":"helm.toolkit.fluxcd.io/v2","kind":"HelmRelease","namespace":"flux-system","name":"` + name + `"},"type":"Normal","reason":"` + reason + `","message":"it happened"}}`
+	}
+	h.mu.Lock()
+	h.told = []string{event("n1", "edge3-cert-manager-77aa", "InstallSucceeded", "101"), event("n2", "edge1-cert-manager-1fc32e0c", "Elsewhere", "102"), event("n1", "edge3-cert-manager-77aa", "InstallSucceeded", "101")}
+	for _, u := range h.objects {
+		if u.GetName() == "edge3-cert-manager-77aa" && u.GetKind() == "HelmRelease" {
+			change(t, u, "status", `{"conditions": [{"type": "Ready", "status": "True", "reason": "InstallSucceeded", "message": "installed", "lastTransitionTime": "2026-06-01T12:00:00Z"}]}`)
+		}
+	}
+	h.mu.Unlock()
+	wait("it happened")
+	wait("InstallSucceeded: installed")
+	time.Sleep(again + again/2) // it looks once more, and finds nothing new
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	text := out.String()
+	for _, once := range []string{"it happened", "InstallSucceeded: installed", "timed out", "TIME"} {
+		if n := strings.Count(text, once); n != 1 {
+			t.Errorf("%q is there %d times", once, n)
+		}
+	}
+	if strings.Contains(text, "Elsewhere") {
+		t.Errorf("it shows\n%s", text)
+	}
+}

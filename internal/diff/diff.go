@@ -38,6 +38,8 @@ type Result struct {
 	Summary Summary `json:"summary"`
 	// Groups of clusters with the same changes, the biggest first.
 	Groups []Group `json:"groups"`
+	// Settings are those of sets and clusters that are not as before, and show in no Flux object: a removal guard, a pause.
+	Settings []string `json:"settings"`
 	// Guards are the sets whose removal guard would hold something.
 	Guards []Guard `json:"guards"`
 	// Rollouts are the sets that get a new revision.
@@ -155,11 +157,11 @@ func Compute(in *Input) *Result {
 	in.Options.Explain = true
 	c := &computing{
 		cmp: preview.NewComparison(in.Before, in.After, in.Options), groups: newGroups(), problems: newGroups(), warned: newGroups(),
-		noted:  newGroups(),
+		noted: newGroups(), set: newGroups(),
 		guards: map[string]*losses{}, changed: map[string]map[types.NamespacedName]bool{}, had: map[string]map[types.NamespacedName]bool{},
 		floats: map[string]string{},
 		out: &Result{From: in.From, To: in.To, Summary: Summary{Addons: map[Kind]int{}}, Groups: []Group{}, Guards: []Guard{},
-			Rollouts: []Rollout{}, Problems: []Problem{}, Warnings: []string{}, Notes: []string{}},
+			Settings: []string{}, Rollouts: []Rollout{}, Problems: []Problem{}, Warnings: []string{}, Notes: []string{}},
 	}
 	if !in.Snapshot.IsZero() {
 		at := in.Snapshot.UTC()
@@ -173,8 +175,8 @@ func Compute(in *Input) *Result {
 	return c.out
 }
 
-// Equal returns whether nothing would happen.
-func (r *Result) Equal() bool { return len(r.Groups) == 0 }
+// Equal returns whether nothing would happen, now or later.
+func (r *Result) Equal() bool { return len(r.Groups)+len(r.Settings) == 0 }
 
 // Quiet returns whether there is nothing to say but that.
 func (r *Result) Quiet() bool {
@@ -185,9 +187,10 @@ func (r *Result) Quiet() bool {
 type computing struct {
 	cmp *preview.Comparison
 	out *Result
-	// groups are by the changes, problems by what is wrong, warned by what somebody else has to mend, and noted by what else is to know.
-	groups, problems, warned, noted *groups
-	guards                          map[string]*losses
+	// groups are by the changes, problems by what is wrong, warned by what somebody else has to mend, noted by what else is to know, and set
+	// by settings.
+	groups, problems, warned, noted, set *groups
+	guards                               map[string]*losses
 	// changed are the clusters that a set changes something on, and had are those that it has delivered to.
 	changed, had map[string]map[types.NamespacedName]bool
 	// floats are the ConfigMaps that are not as before, by the set that refers to them.
@@ -201,6 +204,7 @@ func (c *computing) sets() {
 	c.pairs = map[string]*preview.SetPair{}
 	for _, s := range c.cmp.Sets() {
 		c.pairs[s.Name] = &s
+		c.settings(&s)
 	}
 	for _, side := range []struct {
 		name   string
@@ -244,13 +248,14 @@ func (c *computing) cluster(p *preview.Pair) {
 		}
 	}
 	name := p.Name.String()
-	all := [...]*groups{c.groups, c.problems, c.warned, c.noted}
+	all := [...]*groups{c.groups, c.problems, c.warned, c.noted, c.set}
 	for _, g := range all {
 		g.know(labels)
 	}
 	c.troubles(p, name, labels)
 	c.notes(p)
 	c.elsewhere(p, name, labels)
+	c.settingsOf(p, name, labels)
 	changes := c.changes(p)
 	if text := standing(p, len(changes) > 0); text != "" {
 		c.noted.add("", text, name, labels)
@@ -345,6 +350,9 @@ func (c *computing) result(now time.Time) {
 	}
 	for _, g := range c.warned.sorted() {
 		c.out.Warnings = append(c.out.Warnings, c.warned.name(g)+": "+g.text)
+	}
+	for _, g := range c.set.sorted() {
+		c.out.Settings = append(c.out.Settings, c.set.name(g)+": "+g.text)
 	}
 	for _, g := range c.noted.sorted() {
 		c.out.Notes = append(c.out.Notes, c.noted.name(g)+": "+g.text)

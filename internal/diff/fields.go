@@ -3,6 +3,7 @@
 package diff
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -158,11 +159,13 @@ func shown(v value) json.RawMessage {
 	if !v.there {
 		return nil
 	}
-	raw, err := json.Marshal(v.is)
-	if err != nil {
+	var out bytes.Buffer
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false) // people read it
+	if e.Encode(v.is) != nil {
 		return nil
 	}
-	return raw
+	return bytes.TrimSpace(out.Bytes())
 }
 
 // join writes a path as people do: a.b["c.d"][name=e].

@@ -92,6 +92,7 @@ func summary(r *Result) string {
 		}
 	}
 	listed("Could not be compared", len(r.Problems), func(i int) string { return r.Problems[i].line() })
+	listed("Settings", len(r.Settings), func(i int) string { return r.Settings[i] })
 	listed("Warnings", len(r.Warnings), func(i int) string { return r.Warnings[i] })
 	listed("Notes", len(r.Notes), func(i int) string { return r.Notes[i] })
 	for i := range r.Guards {
@@ -173,8 +174,11 @@ const (
 
 var ticks = regexp.MustCompile("`+")
 
-// details is a part that a reader unfolds.
+// details is a part that a reader unfolds, if there is more than its title.
 func details(title string, lines []string) string {
+	if len(lines) == 0 {
+		return "- " + prose(excerpt.Cut(title, maxTitle)) + "\n"
+	}
 	fence := "```"
 	for _, l := range lines {
 		for _, t := range ticks.FindAllString(l, -1) {

@@ -46,7 +46,7 @@ func TestSchema(t *testing.T) {
 			t.Errorf("%s: %v", dir, err)
 		}
 	}
-	for _, wrong := range []string{`{}`, `{"from":"a","to":"b","fleet":{"clusters":1,"else":2},"summary":{"changed":0,"unchanged":0,"addons":{}},"groups":[],"guards":[],"rollouts":[],"problems":[],"warnings":[],"notes":[]}`} {
+	for _, wrong := range []string{`{}`, `{"from":"a","to":"b","fleet":{"clusters":1,"else":2},"summary":{"changed":0,"unchanged":0,"addons":{}},"groups":[],"guards":[],"rollouts":[],"problems":[],"warnings":[],"settings":[],"notes":[]}`} {
 		if check(wrong) == nil {
 			t.Errorf("the schema accepts %s", wrong)
 		}

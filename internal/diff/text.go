@@ -50,6 +50,7 @@ func Text(w io.Writer, r *Result, o TextOptions) error {
 	for _, s := range r.Notes {
 		t.line("note: %s", t.paint("0", s))
 	}
+	t.settings(r)
 	t.groups(r)
 	t.guards(r)
 	t.rollouts(r)
@@ -130,6 +131,16 @@ func (t *terminal) changes(changes []Change) {
 	}
 	if len(changes) > n {
 		t.line("  … and %d more", len(changes)-n)
+	}
+}
+
+func (t *terminal) settings(r *Result) {
+	n := t.limit(len(r.Settings), maxGroups)
+	for _, s := range r.Settings[:n] {
+		t.line("%s %s", t.paint(yellow, "~"), t.paint("0", s))
+	}
+	if len(r.Settings) > n {
+		t.line("… and %d more settings", len(r.Settings)-n)
 	}
 }
 

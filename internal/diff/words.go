@@ -25,8 +25,11 @@ var signs = map[Kind]string{Removed: "-", Reinstalled: "!", LetGo: "-", Winner: 
 // headline says in one line what happens.
 func (r *Result) headline() string {
 	text := fmt.Sprintf("%d of %s change", r.Summary.Changed, status.Count(r.Fleet.Clusters, "cluster"))
-	if r.Equal() {
+	if len(r.Groups) == 0 {
 		text = fmt.Sprintf("No changes on %s", status.Count(r.Fleet.Clusters, "cluster"))
+	}
+	if len(r.Settings) > 0 {
+		text += ", " + status.Count(len(r.Settings), "setting") + " changed"
 	}
 	if len(r.Problems) > 0 {
 		text += ", as far as it could be compared"

@@ -98,16 +98,22 @@ bench: tools ## Measure a hub with a fleet against a bare client in the same run
 	@$(GO) run ./bench -clusters=$(CLUSTERS) -addons=$(ADDONS) -dead=$(DEAD) -flux=$(FLUX) -rollout=$(ROLLOUT) -sets=$(SETS)
 
 .PHONY: generate
-generate: ## Write deepcopy functions, CRDs, RBAC and the reference of the API, and copy CRDs, RBAC and policies into the chart.
+generate: ## Write deepcopy functions, CRDs, RBAC, the references of the API and of the commands, and copy CRDs, RBAC and policies into the chart.
 	$(GOTOOL) controller-gen object:headerFile=hack/boilerplate.go.txt paths=./api/...
 	$(GOTOOL) controller-gen crd paths=./api/... output:crd:dir=config/crd/bases
 	$(GOTOOL) controller-gen rbac:roleName=chandler-hub paths=./controllers/... paths=./internal/origin output:rbac:dir=config/rbac
 	$(GOTOOL) crd-ref-docs --source-path=api/v1alpha1 --config=hack/apidoc.yaml --renderer=markdown --output-path=docs/api.md --log-level=ERROR
 	$(GO) run ./hack/crds
+	@# The commands say themselves what they take: see cmd/chandler/reference_test.go.
+	$(GO) test -count=1 ./cmd/chandler -run '^TestReference$$' -update >/dev/null
 	@# Helm reads nothing outside its chart.
 	rm -rf charts/chandler/files && mkdir -p charts/chandler/files/policies
 	cp -R config/crd/bases charts/chandler/files/crd && cp config/rbac/role.yaml charts/chandler/files/
 	cp $$(ls config/policies/*.yaml | grep -v /kustomization.yaml) charts/chandler/files/policies/
+
+.PHONY: man
+man: ## Write the man pages of the command line into dist/man.
+	$(GO) test -count=1 ./cmd/chandler -run '^TestManPages$$' -args -man "$(CURDIR)/dist/man" >/dev/null
 
 .PHONY: fmt
 fmt: ## Format the code.

@@ -14,7 +14,7 @@ cd "$copy"
 make --no-print-directory generate
 go mod tidy
 status=0
-for path in api config charts internal/crdschema/crds docs/api.md go.mod go.sum; do
+for path in api config charts internal/crdschema/crds docs/api.md docs/cli go.mod go.sum; do
   diff -ru "$root/$path" "$copy/$path" || status=1
 done
 if [ "$status" != 0 ]; then

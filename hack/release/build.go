@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -45,8 +46,38 @@ func (r *release) sbomName(command string, p platform) string {
 	return command + "_" + r.version + "_" + p.String() + ".cdx.json"
 }
 
+// manPages returns the man pages of the command line, with the date of the commit. The commands write them themselves, in a test: see
+// cmd/chandler/reference_test.go.
+func (r *release) manPages(ctx context.Context) ([]file, error) {
+	dir := filepath.Join(r.work, "man")
+	cmd := exec.CommandContext(ctx, "go", "test", "-count=1", "./cmd/chandler", "-run", "^TestManPages$", "-args", "-man", dir)
+	cmd.Dir = r.root
+	cmd.Env = append(os.Environ(), "GOFLAGS=", "GOWORK=off", "TZ=UTC", fmt.Sprintf("SOURCE_DATE_EPOCH=%d", r.made.Unix()))
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	if err := cmd.Run(); err != nil {
+		return nil, fmt.Errorf("man pages: %w", err)
+	}
+	entries, err := os.ReadDir(dir) // sorted
+	if err != nil {
+		return nil, err
+	}
+	var out []file
+	for _, e := range entries {
+		content, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, file{"man/" + e.Name(), 0o644, content})
+	}
+	return out, nil
+}
+
 func (r *release) buildArchives(ctx context.Context) error {
 	license, err := os.ReadFile(filepath.Join(r.root, "LICENSE"))
+	if err != nil {
+		return err
+	}
+	pages, err := r.manPages(ctx)
 	if err != nil {
 		return err
 	}
@@ -65,7 +96,9 @@ func (r *release) buildArchives(ctx context.Context) error {
 		files := []file{{filepath.Base(binary), 0o755, content}, {"LICENSE", 0o644, license}}
 		pack := packTar
 		if p.os == "windows" {
-			pack = packZip
+			pack = packZip // nobody has man there
+		} else {
+			files = append(files, pages...)
 		}
 		archive, err := pack(files, r.made)
 		if err != nil {

@@ -32,18 +32,38 @@ func (r *release) checkArchives(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
-		binary := files["chandler"]
-		if p.os == "windows" {
-			binary = files["chandler.exe"]
-		}
-		if binary == nil || files["LICENSE"] == nil || len(files) != 2 {
-			return fmt.Errorf("%s does not hold the binary and the licence, and nothing else", name)
+		binary, err := checkFiles(files, p.os == "windows")
+		if err != nil {
+			return fmt.Errorf("%s %w", name, err)
 		}
 		if err := r.checkBinary(ctx, "chandler", p, binary); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
 	return nil
+}
+
+// checkFiles returns the binary of an archive's files. Beside it there are the licence and, but for Windows, the man pages, and nothing else.
+func checkFiles(files map[string][]byte, windows bool) ([]byte, error) {
+	binary, pages := files["chandler"], 0
+	if windows {
+		binary = files["chandler.exe"]
+	}
+	for name, content := range files {
+		if !strings.HasPrefix(name, "man/chandler") || !strings.HasSuffix(name, ".1") {
+			continue
+		}
+		if pages++; !bytes.Contains(content, []byte(".SH NAME")) {
+			return nil, fmt.Errorf("has %s, which is no man page", name)
+		}
+	}
+	switch {
+	case binary == nil || files["LICENSE"] == nil || len(files) != pages+2:
+		return nil, errors.New("does not hold the binary, the licence and the man pages, and nothing else")
+	case windows != (files["man/chandler.1"] == nil) || windows && pages > 0:
+		return nil, errors.New("has no man pages, or some for Windows")
+	}
+	return binary, nil
 }
 
 // checkBinary holds a binary against the release: platform, commit, version, SBOM. One of this machine's platform is run.

@@ -42,6 +42,37 @@ func TestArchives(t *testing.T) {
 	}
 }
 
+// TestArchiveHolds: the binary, the licence and, but for Windows, the man pages; and nothing else.
+func TestArchiveHolds(t *testing.T) {
+	page := []byte(".SH NAME")
+	for _, c := range []struct {
+		names   string
+		windows bool
+		want    string
+	}{
+		{"chandler LICENSE man/chandler.1 man/chandler-get.1", false, ""},
+		{"chandler.exe LICENSE", true, ""},
+		{"chandler LICENSE", false, "man pages"},
+		{"chandler LICENSE man/chandler-get.1", false, "man pages"},
+		{"chandler.exe LICENSE man/chandler.1", true, "man pages"},
+		{"chandler LICENSE man/chandler.1 more", false, "nothing else"},
+		{"LICENSE man/chandler.1", false, "nothing else"},
+		{"chandler man/chandler.1", false, "nothing else"},
+	} {
+		files := map[string][]byte{}
+		for _, name := range strings.Fields(c.names) {
+			files[name] = page
+		}
+		binary, err := checkFiles(files, c.windows)
+		if c.want == "" && (err != nil || binary == nil) || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %v, want %q", c.names, err, c.want)
+		}
+	}
+	if _, err := checkFiles(map[string][]byte{"chandler": page, "LICENSE": page, "man/chandler.1": []byte("x")}, false); err == nil {
+		t.Error("it takes anything for a man page")
+	}
+}
+
 // fixture is a release of which only the folder exists, for one platform.
 func fixture(t *testing.T) *release {
 	p := []platform{{"linux", "amd64"}}

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
+	"github.com/spf13/cobra/doc"
+	"github.com/spf13/pflag"
+)
+
+// The reference and the man pages are written by tests: the commands are in a main package, which no other program can import, and what
+// writes pages is in no binary this way.
+
+var man = flag.String("man", "", "folder to write the man pages to")
+
+// reference is where the pages of the commands are.
+var reference = filepath.Join("..", "..", "docs", "cli")
+
+// TestReference: the pages of docs/cli are what the commands say. With -update it writes them.
+func TestReference(t *testing.T) {
+	root := newCommand()
+	pages := map[string]string{"README.md": referenceIndex(root)}
+	for _, c := range shown(root) {
+		var b strings.Builder
+		b.WriteString(generatedMark)
+		writeCommand(&b, c, 1)
+		pages[c.Name()+".md"] = b.String()
+	}
+	if *update {
+		if err := os.RemoveAll(reference); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.MkdirAll(reference, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, text := range pages {
+		path := filepath.Join(reference, name)
+		if *update {
+			if err := os.WriteFile(path, []byte(text), 0o644); err != nil { //nolint:gosec // a page of the repository
+				t.Fatal(err)
+			}
+		}
+		if got, err := os.ReadFile(path); err != nil || cmp.Diff(string(got), text) != "" {
+			t.Errorf("%s is not what the command says: run make generate (%v)", path, err)
+		}
+	}
+	files, err := os.ReadDir(reference)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if _, known := pages[f.Name()]; !known {
+			t.Errorf("docs/cli/%s is of no command: run make generate", f.Name())
+		}
+	}
+}
+
+const generatedMark = "<!-- Written by make generate, of what the command says of itself. -->\n\n"
+
+// shown returns the commands below one that people see.
+func shown(cmd *cobra.Command) []*cobra.Command {
+	return slices.DeleteFunc(slices.Clone(cmd.Commands()), func(c *cobra.Command) bool { return !c.IsAvailableCommand() || c.Name() == "help" })
+}
+
+func referenceIndex(root *cobra.Command) string {
+	var b strings.Builder
+	b.WriteString(generatedMark + "# The command line, flag by flag\n\n" + root.Long + "\n\n[Commands](../commands.md) is the guide: what the commands are for, " +
+		"and what they print. Here is everything that they take.\n\n| | |\n|---|---|\n")
+	for _, c := range shown(root) {
+		fmt.Fprintf(&b, "| [chandler %s](%s.md) | %s |\n", c.Name(), c.Name(), c.Short)
+	}
+	b.WriteString("\n## Flags of kubectl\n\nBy these every command that asks a hub finds it.\n\n```\n" + kubectlFlagsOf(root).FlagUsages() + "```\n")
+	return b.String()
+}
+
+// kubectlFlagsOf returns all the flags that commands have in common with kubectl.
+func kubectlFlagsOf(root *cobra.Command) *pflag.FlagSet {
+	get, _, err := root.Find([]string{"get", "clusters"})
+	if err != nil {
+		panic(err)
+	}
+	_, kubectls := flagsOf(get)
+	return kubectls
+}
+
+func writeCommand(b *strings.Builder, cmd *cobra.Command, level int) {
+	fmt.Fprintf(b, "%s %s\n\n", strings.Repeat("#", level), cmd.CommandPath())
+	text := cmd.Short + "."
+	if cmd.Long != "" {
+		text = cmd.Long
+	}
+	b.WriteString(escaped(text) + "\n")
+	if below := shown(cmd); len(below) > 0 {
+		b.WriteString("\n| | |\n|---|---|\n")
+		for _, c := range below {
+			path := c.CommandPath()
+			fmt.Fprintf(b, "| [%s](#%s) | %s |\n", path, strings.ReplaceAll(path, " ", "-"), c.Short)
+		}
+	} else {
+		b.WriteString("\n```\n" + cmd.UseLine() + "\n```\n")
+	}
+	if len(cmd.Aliases) > 0 {
+		b.WriteString("\nAlso called " + strings.Join(cmd.Aliases, ", ") + ".\n")
+	}
+	b.WriteString("\n```sh\n" + unindented(cmd.Example) + "\n```\n")
+	own, kubectls := flagsOf(cmd)
+	if !cmd.HasAvailableSubCommands() {
+		b.WriteString("\n```\n" + own.FlagUsages() + "```\n")
+	}
+	if kubectls.HasFlags() {
+		b.WriteString("\nBeside these it takes the [flags of kubectl](README.md#flags-of-kubectl)")
+		var without []string
+		kubectlFlagsOf(cmd.Root()).VisitAll(func(f *pflag.Flag) {
+			if kubectls.Lookup(f.Name) == nil && own.Lookup(f.Name) == nil {
+				without = append(without, "`--"+f.Name+"`")
+			}
+		})
+		if len(without) > 0 {
+			b.WriteString(", but for " + strings.Join(without, ", "))
+		}
+		b.WriteString(".\n")
+	}
+	if codes := codesOf(cmd); codes != nil {
+		b.WriteString("\n| exit code | |\n|---|---|\n")
+		for code, text := range codes {
+			fmt.Fprintf(b, "| %d | %s |\n", code, text)
+		}
+	}
+	for _, c := range shown(cmd) {
+		b.WriteString("\n")
+		writeCommand(b, c, level+1)
+	}
+}
+
+// escaped returns a text as Markdown that shows it as it is.
+func escaped(text string) string {
+	return strings.NewReplacer("<", "\\<", "*", "\\*", "_", "\\_", "[", "\\[", "|", "\\|").Replace(text)
+}
+
+func unindented(example string) string {
+	lines := strings.Split(example, "\n")
+	for i := range lines {
+		lines[i] = strings.TrimPrefix(lines[i], "  ")
+	}
+	return strings.Join(lines, "\n")
+}
+
+// TestManPages: there is a page for each command, and it says what the help says. With -man it writes them to a folder.
+func TestManPages(t *testing.T) {
+	dir := *man
+	if dir == "" {
+		dir = t.TempDir()
+	} else if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	root := newCommand()
+	root.DisableAutoGenTag = true // it has the date
+	say(root)
+	// Their date is $SOURCE_DATE_EPOCH, which a release sets.
+	if err := doc.GenManTree(root, &doc.GenManHeader{Section: "1", Source: "Chandler", Manual: "Chandler"}, dir); err != nil {
+		t.Fatal(err)
+	}
+	walk(t, func(t *testing.T, cmd *cobra.Command) {
+		raw, err := os.ReadFile(filepath.Join(dir, strings.ReplaceAll(cmd.CommandPath(), " ", "-")+".1"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{".TH ", ".SH NAME", ".SH SYNOPSIS", ".SH DESCRIPTION", ".SH EXAMPLE"} {
+			if !strings.Contains(string(raw), want) {
+				t.Errorf("there is no %q in\n%s", want, raw)
+			}
+		}
+		if !cmd.HasAvailableSubCommands() && !strings.Contains(string(raw), "Exit codes") {
+			t.Error("it does not say its exit codes")
+		}
+	})
+}
+
+// say has the descriptions of commands say the exit codes too, for pages that are made of descriptions.
+func say(cmd *cobra.Command) {
+	if cmd.Long == "" {
+		cmd.Long = cmd.Short + "."
+	}
+	if codes := codesOf(cmd); codes != nil {
+		cmd.Long += "\n\nExit codes:\n"
+		for code, text := range codes {
+			cmd.Long += fmt.Sprintf("\n- %d: %s", code, text)
+		}
+	}
+	for _, c := range cmd.Commands() {
+		say(c)
+	}
+}

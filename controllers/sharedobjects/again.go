@@ -67,6 +67,11 @@ func (k *Keeper) again(ctx context.Context, key id, rec *record) (ctrl.Result, e
 	if !deleted {
 		return ctrl.Result{}, nil
 	}
+	// Whoever renders the object comes first. What the cache knows of it is what the hub's version of Flux's API knows: a field of a newer
+	// one is not in it, and 1h is 1h0m0s.
+	if left := Unseen - k.Clock.Since(was.at); left > 0 {
+		return ctrl.Result{RequeueAfter: left}, nil
+	}
 	used, err := k.used(ctx, key)
 	if err != nil {
 		return ctrl.Result{}, err

@@ -10,6 +10,7 @@ import (
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -57,6 +58,13 @@ func TestAgain(t *testing.T) {
 				rec.hash, rec.at = "abc", k.Clock.Now()
 				release()
 			}
+			if got, err := k.reconcile(t.Context(), key); err != nil || tc.again && got.RequeueAfter <= 0 {
+				t.Fatalf("it does not look again: %v, %v", got, err)
+			}
+			if err := api.Get(t.Context(), key.NamespacedName, &sourcev1.HelmChart{}); !apierrors.IsNotFound(err) {
+				t.Fatalf("whoever renders it does not come first: %v", err)
+			}
+			clock.SetTime(clock.Now().Add(Unseen - time.Millisecond*time.Duration(map[bool]int{true: 1}[tc.made])))
 			if _, err := k.reconcile(t.Context(), key); err != nil {
 				t.Fatal(err)
 			}
@@ -84,10 +92,11 @@ func TestAgainWithItsSource(t *testing.T) {
 	release := &helmv2.HelmRelease{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "app"}}
 	release.Spec.ChartRef = &helmv2.CrossNamespaceSourceReference{Kind: sourcev1.HelmChartKind, Name: "chart"}
 	api := indextest.All(fake.NewClientBuilder().WithScheme(hubscheme.New())).WithObjects(release).Build()
-	k := &Keeper{Client: api, Live: api, Config: &hubconfig.Config{Shared: hubconfig.Shared{HubID: "hub"}, ChartRetention: time.Minute},
-		Clock: clocktesting.NewFakePassiveClock(time.Now())}
+	clock := clocktesting.NewFakePassiveClock(time.Now())
+	k := &Keeper{Client: api, Live: api, Config: &hubconfig.Config{Shared: hubconfig.Shared{HubID: "hub"}, ChartRetention: time.Minute}, Clock: clock}
 	k.deletions(sourcev1.HelmChartKind).Delete(event.DeleteEvent{Object: chart})
 	k.deletions(sourcev1.HelmRepositoryKind).Delete(event.DeleteEvent{Object: source})
+	clock.SetTime(clock.Now().Add(Unseen))
 	for _, key := range []id{{sourcev1.HelmRepositoryKind, client.ObjectKeyFromObject(source)}, {sourcev1.HelmChartKind, client.ObjectKeyFromObject(chart)}} {
 		if _, err := k.reconcile(t.Context(), key); err != nil {
 			t.Fatal(err)

@@ -126,14 +126,16 @@ func (o *logsOptions) read(ctx context.Context) error {
 		}), time.Now()
 	} else {
 		for i := range s.Deliveries {
-			// One that is gone stays as it was: it is the end of the story.
-			if err := o.client.Get(ctx, client.ObjectKeyFromObject(&s.Deliveries[i]), &s.Deliveries[i]); client.IgnoreNotFound(err) != nil {
-				return fmt.Errorf("read AddonDelivery %s/%s: %w", s.Deliveries[i].Namespace, s.Deliveries[i].Name, err)
+			d, err := reread(ctx, o.client, &s.Deliveries[i], &hubv1.AddonDelivery{})
+			if err != nil {
+				return err
 			}
+			s.Deliveries[i] = *d
 		}
-		if err := o.client.Get(ctx, client.ObjectKeyFromObject(s.Registration), s.Registration); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("read ClusterRegistration %s/%s: %w", s.Registration.Namespace, s.Registration.Name, err)
-		}
+	}
+	var err error
+	if s.Registration, err = reread(ctx, o.client, s.Registration, &hubv1.ClusterRegistration{}); err != nil {
+		return err
 	}
 	s.Flux = nil
 	for _, one := range request.Objects(s.Deliveries, s.Addon) {
@@ -154,6 +156,19 @@ func (o *logsOptions) read(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// reread returns an object as it is now, or, if it is gone, as it was: that is the end of its story. What is read goes into an empty
+// object: into a full one, what is not there any more would stay.
+func reread[T client.Object](ctx context.Context, c client.Client, was, empty T) (T, error) {
+	err := c.Get(ctx, client.ObjectKeyFromObject(was), empty)
+	if apierrors.IsNotFound(err) {
+		return was, nil
+	}
+	if err != nil {
+		return was, fmt.Errorf("read %s/%s: %w", was.GetNamespace(), was.GetName(), err)
+	}
+	return empty, nil
 }
 
 // object reads one of Flux's; nil if it is not there, or may not be read, which is said once.

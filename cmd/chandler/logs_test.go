@@ -112,15 +112,24 @@ func TestLogsAreFollowed(t *testing.T) {
 			change(t, u, "status", `{"conditions": [{"type": "Ready", "status": "True", "reason": "InstallSucceeded", "message": "installed", "lastTransitionTime": "2026-06-01T12:00:00Z"}]}`)
 		}
 	}
+	for _, u := range h.objects {
+		if u.GetName() == "base-edge3-77aa" {
+			change(t, u, "status", `{"addons": [{"name": "cert-manager", "kind": "HelmRelease", "object": "edge3-cert-manager-77aa", "state": "Ready", "since": "2026-06-01T12:00:01Z"}]}`)
+		}
+	}
 	h.mu.Unlock()
 	wait("it happened")
 	wait("InstallSucceeded: installed")
+	wait(`add-on "cert-manager"`)
 	time.Sleep(again + again/2) // it looks once more, and finds nothing new
 	cancel()
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
 	text := out.String()
+	if !strings.Contains(text, "Ready               add-on \"cert-manager\"\n") {
+		t.Errorf("what the delivery says now is not there, or with what it said before:\n%s", text)
+	}
 	for _, once := range []string{"it happened", "InstallSucceeded: installed", "timed out", "TIME"} {
 		if n := strings.Count(text, once); n != 1 {
 			t.Errorf("%q is there %d times", once, n)

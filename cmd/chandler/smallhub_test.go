@@ -299,21 +299,45 @@ func smallFleet(t *testing.T) string {
 
 // TestNamesAreCompleted: of clusters, and where both may stand, of sets too.
 func TestNamesAreCompleted(t *testing.T) {
-	newSmallHub(t, smallFleet(t))
+	h := newSmallHub(t, smallFleet(t))
+	for _, u := range h.objects {
+		if u.GetKind() == "AddonSet" && u.GetName() == "base" {
+			status, _, _ := unstructured.NestedMap(u.Object, "status", "rollout")
+			status["waves"] = []any{map[string]any{"name": "rest"}, map[string]any{"name": "canary"}}
+			if err := unstructured.SetNestedMap(u.Object, status, "status", "rollout"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 	for args, want := range map[string]string{
 		"reconcile":             "edge1 edge2 edge3 elsewhere",
-		"reconcile fleet/edge1": "",
+		"reconcile fleet/edge1": "cert-manager policies",
 		"events":                "edge1 edge2 edge3 elsewhere base logs",
 		"events set":            "base logs",
 		"events cluster":        "edge1 edge2 edge3 elsewhere",
 		"events cluster edge1":  "",
+		"tree":                  "edge1 edge2 edge3 elsewhere base logs",
+		"pause set":             "--reason base logs", // cobra adds what is required
+		"resume cluster":        "edge1 edge2 edge3 elsewhere",
+		"logs":                  "edge1 edge2 edge3 elsewhere",
+		"logs edge3":            "cert-manager policies",
+		"explain edge1 x":       "",
+		"rollout approve":       "base logs",
+		"rollout approve base":  "canary rest",
+		"rollout approve logs":  "",
+		"get deliveries":        "base-edge1-1fc32e0c base-edge3-77aa",
+		"unregister":            "edge1 edge2 edge3 elsewhere",
+		"register":              "",
+		"create set":            "",
 	} {
 		out, err := run(append(append([]string{"__complete"}, strings.Fields(args)...), "")...)
 		var got []string
 		for line := range strings.Lines(out) {
-			if name, _, named := strings.Cut(line, "\t"); named {
-				got = append(got, name)
+			if strings.HasPrefix(line, ":") {
+				break
 			}
+			name, _, _ := strings.Cut(strings.TrimSpace(line), "\t")
+			got = append(got, name)
 		}
 		if err != nil || strings.Join(got, " ") != want {
 			t.Errorf("%s: %v, and it completes\n%s", args, err, out)

@@ -50,6 +50,13 @@ type Result struct {
 	Warnings []string `json:"warnings"`
 	// Notes say what was not looked at.
 	Notes []string `json:"notes"`
+	// Tried is what the API servers of a sample of clusters make of it, if they were asked.
+	Tried []Tried `json:"tried,omitempty"`
+
+	comparison *preview.Comparison
+	// clusters are all of both fleets, and standing is how likely each is to answer.
+	clusters []string
+	standing map[string]int
 }
 
 // Fleet is what is known of the clusters.
@@ -145,7 +152,7 @@ type Field struct {
 
 // Problem is why something could not be compared.
 type Problem struct {
-	// Side is Old, New or Both.
+	// Side is Old, New or Both; or Live for what a dry run could not tell.
 	Side     string   `json:"side"`
 	Text     string   `json:"text"`
 	Clusters []string `json:"clusters,omitempty"`
@@ -163,6 +170,7 @@ func Compute(in *Input) *Result {
 		out: &Result{From: in.From, To: in.To, Summary: Summary{Addons: map[Kind]int{}}, Groups: []Group{}, Guards: []Guard{},
 			Settings: []string{}, Rollouts: []Rollout{}, Problems: []Problem{}, Warnings: []string{}, Notes: []string{}},
 	}
+	c.out.comparison, c.out.standing = c.cmp, map[string]int{}
 	if !in.Snapshot.IsZero() {
 		at := in.Snapshot.UTC()
 		c.out.Fleet.Snapshot, c.out.Fleet.Age = &at, int64(in.Options.Now.Sub(at).Seconds())
@@ -180,7 +188,7 @@ func (r *Result) Equal() bool { return len(r.Groups)+len(r.Settings) == 0 }
 
 // Quiet returns whether there is nothing to say but that.
 func (r *Result) Quiet() bool {
-	return r.Equal() && len(r.Problems)+len(r.Warnings)+len(r.Notes) == 0 && r.Fleet.Snapshot == nil
+	return r.Equal() && len(r.Problems)+len(r.Warnings)+len(r.Notes)+len(r.Tried) == 0 && r.Fleet.Snapshot == nil
 }
 
 // computing is a result that is being made.
@@ -248,6 +256,7 @@ func (c *computing) cluster(p *preview.Pair) {
 		}
 	}
 	name := p.Name.String()
+	c.out.clusters, c.out.standing[name] = append(c.out.clusters, name), standingOf(p)
 	all := [...]*groups{c.groups, c.problems, c.warned, c.noted, c.set}
 	for _, g := range all {
 		g.know(labels)

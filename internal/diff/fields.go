@@ -135,6 +135,9 @@ func (c *comparing) differ(path []string, old, next value, secret bool) {
 
 // layerOf returns which layer set the field at a path of a document.
 func layerOf(i *preview.Item, path []string) string {
+	if i == nil { // an object of a cluster
+		return ""
+	}
 	switch path[0] {
 	case sourcesField, policyField:
 		return "the set"

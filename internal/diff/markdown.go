@@ -123,6 +123,14 @@ func sections(r *Result) []section {
 		}
 		out = append(out, section{details(p.title+": "+brief(p.changes), lines), p.clusters})
 	}
+	for i := range r.Tried {
+		t := &r.Tried[i]
+		var lines []string
+		for j := range t.Objects {
+			lines = append(lines, markdownTried(&t.Objects[j])...)
+		}
+		out = append(out, section{details(t.title(), lines), t.Clusters})
+	}
 	return out
 }
 
@@ -144,9 +152,13 @@ func markdownChange(c *Change) []string {
 	if more := c.explained(); more != "" {
 		head += ": " + more
 	}
-	lines := []string{strings.Replace(head, "~", "#", 1)}
-	for i := range c.Fields {
-		f := &c.Fields[i]
+	return append([]string{strings.Replace(head, "~", "#", 1)}, markdownFields(c.Fields)...)
+}
+
+func markdownFields(fields []Field) []string {
+	var lines []string
+	for i := range fields {
+		f := &fields[i]
 		by := ""
 		if b := f.blame(); b != "" {
 			by = "   # " + b

@@ -13,8 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 )
 
-// TestSchema holds the JSON of every case to docs/diff.schema.json, which says of each field that there is no other.
-func TestSchema(t *testing.T) {
+// schema returns what holds a text to docs/diff.schema.json, which says of each field that there is no other.
+func schema(t *testing.T) func(text string) error {
+	t.Helper()
 	raw, err := os.ReadFile("../../docs/diff.schema.json")
 	if err != nil {
 		t.Fatal(err)
@@ -26,17 +27,22 @@ func TestSchema(t *testing.T) {
 	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(published, in, nil); err != nil {
 		t.Fatal(err)
 	}
-	schema, _, err := validation.NewSchemaValidator(in)
+	validator, _, err := validation.NewSchemaValidator(in)
 	if err != nil {
 		t.Fatal(err)
 	}
-	check := func(text string) error {
+	return func(text string) error {
 		var v any
 		if err := json.Unmarshal([]byte(text), &v); err != nil {
 			return err
 		}
-		return validation.ValidateCustomResource(nil, v, schema).ToAggregate()
+		return validation.ValidateCustomResource(nil, v, validator).ToAggregate()
 	}
+}
+
+// TestSchema holds the JSON of every case to the schema.
+func TestSchema(t *testing.T) {
+	check := schema(t)
 	dirs, err := filepath.Glob("testdata/*")
 	if err != nil || len(dirs) == 0 {
 		t.Fatal("there are no cases", err)

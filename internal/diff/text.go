@@ -52,6 +52,7 @@ func Text(w io.Writer, r *Result, o TextOptions) error {
 	}
 	t.settings(r)
 	t.groups(r)
+	t.tried(r)
 	t.guards(r)
 	t.rollouts(r)
 	if err := t.out.Flush(); err != nil {

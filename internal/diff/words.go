@@ -179,26 +179,38 @@ type paragraph struct {
 	clusters int
 }
 
-// paragraphs returns the groups, the biggest first, numbered where a later one says that it is like another one.
-func (r *Result) paragraphs() []paragraph {
-	var out []paragraph
+// folds returns the groups, the biggest first; those that differ in values alone are together, if they are many.
+func (r *Result) folds() [][]*Group {
+	var out [][]*Group
 	shapes := map[string][]*Group{}
 	for i := range r.Groups {
 		s := r.Groups[i].shape()
 		shapes[s] = append(shapes[s], &r.Groups[i])
 	}
 	told := map[string]bool{}
-	var before []*Group
 	for i := range r.Groups {
 		g := &r.Groups[i]
 		s := g.shape()
-		if told[s] {
-			continue
-		}
-		alike := shapes[s]
-		p := paragraph{title: g.title(), changes: g.Changes, clusters: len(g.Clusters)}
-		if len(alike) > few {
+		switch {
+		case told[s]:
+		case len(shapes[s]) > few:
 			told[s] = true
+			out = append(out, shapes[s])
+		default:
+			out = append(out, []*Group{g})
+		}
+	}
+	return out
+}
+
+// paragraphs returns the groups, the biggest first, numbered where a later one says that it is like another one.
+func (r *Result) paragraphs() []paragraph {
+	var out []paragraph
+	var before []*Group
+	for _, alike := range r.folds() {
+		g := alike[0]
+		p := paragraph{title: g.title(), changes: g.Changes, clusters: len(g.Clusters)}
+		if len(alike) > 1 {
 			p.clusters = 0
 			for _, a := range alike {
 				p.clusters += len(a.Clusters)

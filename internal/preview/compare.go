@@ -181,6 +181,23 @@ func (c *Comparison) Each(each func(*Pair)) {
 	}
 }
 
+// One returns the pair of the cluster with a namespace/name; nil if neither fleet has it.
+func (c *Comparison) One(cluster string) *Pair {
+	var found [2]*member
+	for i, members := range [][]*member{c.before.fleet.members, c.after.fleet.members} {
+		if at := slices.IndexFunc(members, func(m *member) bool { return m.key().String() == cluster }); at >= 0 {
+			found[i] = members[at]
+		}
+	}
+	if found[0] == nil && found[1] == nil {
+		return nil
+	}
+	return c.pair(found[0], found[1])
+}
+
+// ByTeam returns whether a Team governs the sets of a namespace: then Flux comes to their clusters with a token of the Team's.
+func (c *Comparison) ByTeam(namespace string) bool { return c.scope(namespace) != "" }
+
 func (m *member) before(o *member) bool {
 	if m.registration.Namespace != o.registration.Namespace {
 		return m.registration.Namespace < o.registration.Namespace

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package config has the manifests of this folder that `chandler doctor` holds an installed hub to.
+// Package config has the manifests of this folder, which `chandler install` applies, and to which `chandler doctor` holds an installed
+// hub. There is no second copy of them.
 package config
 
 import "embed"
 
-// Files are our CRDs, the rights of the hub, and the admission policies.
+// Files are what config/default builds: our CRDs, the rights of the hub, the admission policies and the hub itself.
 //
-//go:embed crd/bases/*.yaml rbac/role.yaml policies/*.yaml
+//go:embed crd/*.yaml crd/bases/*.yaml rbac/*.yaml policies/*.yaml manager/*.yaml default/*.yaml
 var Files embed.FS

@@ -139,6 +139,36 @@ func objects(t *testing.T, text string) []*unstructured.Unstructured {
 	}
 }
 
+// TestInstallRenderings holds `chandler install --export` to config/ and to the chart.
+func TestInstallRenderings(t *testing.T) {
+	beside(t)
+	for name, tc := range map[string]struct {
+		want string
+		args []string
+	}{
+		"config/default": {kustomize(t, filepath.Join("..", "config", "default")), []string{"--image=chandler-hub:v0.1.0"}},
+		"the chart": {
+			helm(t, nil, "template", "chandler", chart, "--namespace", "platform", "--set",
+				"image.repository=example.org/hub,image.tag=v1,replicas=3,fluxNamespace=flux,hubID=eu,platformNamespaces={a,platform},extraArgs={--probe-interval=30s}"),
+			[]string{"--image=example.org/hub:v1", "--replicas=3", "--flux-namespace=flux", "--namespace=platform", "--", "--hub-id=eu", "--platform-namespaces=a,platform", "--probe-interval=30s"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out, errs, code := chandler(t, append([]string{"install", "--export"}, tc.args...)...)
+			if code != 0 {
+				t.Fatal(errs)
+			}
+			want, got := normalized(t, tc.want), normalized(t, out)
+			if name != "config/default" {
+				delete(got, "Namespace platform") // Helm makes none
+			}
+			if d := cmp.Diff(want, got); d != "" {
+				t.Errorf("-%s +chandler install:\n%s", name, d)
+			}
+		})
+	}
+}
+
 // TestChartValues: what the values say is what the Deployment has, and a wrong one is refused.
 func TestChartValues(t *testing.T) {
 	beside(t)

@@ -41,6 +41,10 @@ var outcomes = map[string]outcome{
 		"the sets are written; what is left as it is counts as well",
 		"nothing can be folded, or a document could not be read",
 	},
+	"chandler install": {
+		"the hub runs; with --wait=false it is applied, with --export printed",
+		"it is refused, something else has set a field, or the hub does not run in time",
+	},
 	"chandler logs":  {"", "there is no such cluster, or it does not have the add-on"},
 	"chandler pause": {"", "there is no such cluster or set, or the order means nothing for it"},
 	"chandler reconcile": {
@@ -64,6 +68,10 @@ var outcomes = map[string]outcome{
 		"there is no such set; with --watch, the rollout failed or goes back, or the time is over",
 	},
 	"chandler tree": {"", "there is no such cluster or set"},
+	"chandler uninstall": {
+		"the hub is gone, and what was to go with it",
+		"it is refused, you say no, there is no hub, or the time is over",
+	},
 	"chandler unregister": {
 		"nothing of the hub is left there",
 		"a check fails, you say no, or the time is over",

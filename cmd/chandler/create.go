@@ -129,7 +129,7 @@ func (c *creation) run(cmd *cobra.Command, m maker) error {
 	if err := c.checkPeople(ctx, objects); err != nil {
 		return err
 	}
-	w := writer{client: c.reader.Client, out: cmd.OutOrStdout(), overwrite: c.overwrite || c.force, force: c.force}
+	w := writer{client: c.reader.Client, out: cmd.OutOrStdout(), manager: createManager, overwrite: c.overwrite || c.force, force: c.force}
 	return w.write(ctx, objects)
 }
 

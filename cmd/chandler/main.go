@@ -52,6 +52,8 @@ as kubectl does; called kubectl-chandler it is also kubectl chandler.`,
 		Version:       version.Get().String(),
 	}
 	root.SetVersionTemplate("chandler {{.Version}}\n")
+	root.AddCommand(installCommand())
+	root.AddCommand(uninstallCommand())
 	root.AddCommand(getCommand())
 	root.AddCommand(treeCommand())
 	root.AddCommand(pauseAllCommand())

@@ -20,6 +20,10 @@ import (
 type writer struct {
 	client client.Client
 	out    io.Writer
+	// manager is the field manager. It is the user's, and so not the hub's.
+	manager string
+	// dry has it change nothing, and say what would become of each object.
+	dry bool
 	// overwrite has it change objects that exist, and force take over fields that somebody else has set.
 	overwrite, force bool
 }
@@ -31,9 +35,23 @@ func (w *writer) write(ctx context.Context, objects []*unstructured.Unstructured
 	if err != nil {
 		return err
 	}
+	return w.put(ctx, objects, before)
+}
+
+// put applies objects that the API server has been asked about. before is each as it was then.
+func (w *writer) put(ctx context.Context, objects, before []*unstructured.Unstructured) error {
+	var options []client.ApplyOption
+	dry := ""
+	if w.dry {
+		options, dry = append(options, client.DryRunAll), " (server dry run)"
+	}
 	for i, u := range objects {
 		after := u.DeepCopy()
-		if err := w.apply(ctx, after); err != nil {
+		err := w.apply(ctx, after, options...)
+		if w.dry && apierrors.IsNotFound(err) && before[i] == nil {
+			err = nil // its namespace would be made too
+		}
+		if err != nil {
 			return w.wrap(u, err)
 		}
 		what := "configured"
@@ -43,7 +61,7 @@ func (w *writer) write(ctx context.Context, objects []*unstructured.Unstructured
 		case len(differences(before[i], after)) == 0:
 			what = "unchanged"
 		}
-		if _, err := fmt.Fprintln(w.out, called(u), what); err != nil {
+		if _, err := fmt.Fprintln(w.out, called(u), what+dry); err != nil {
 			return err
 		}
 	}
@@ -125,7 +143,7 @@ func differences(before, after *unstructured.Unstructured) []string {
 }
 
 func (w *writer) apply(ctx context.Context, u *unstructured.Unstructured, options ...client.ApplyOption) error {
-	options = append(options, client.FieldOwner(createManager))
+	options = append(options, client.FieldOwner(w.manager))
 	if w.force {
 		options = append(options, client.ForceOwnership)
 	}

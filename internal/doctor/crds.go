@@ -44,7 +44,7 @@ func ourCRDs(f *Facts) []Finding {
 		case !served || len(lacks) > 0:
 			out = append(out, older(want, lacks, served, "CRDOlder", crdRemedy))
 		default:
-			if _, more := compare(there, want); len(more) > 0 {
+			if more := Unknown(want, there); len(more) > 0 {
 				out = append(out, Finding{Severity: Warning, Code: "CRDNewer", Objects: first(more), Count: len(more),
 					What:   fmt.Sprintf("CRD %s has %s that this command line does not know", want.Name, status.Count(len(more), "field")),
 					Remedy: "take the command line of the hub's version"})
@@ -93,6 +93,12 @@ func older(want *apiextensionsv1.CustomResourceDefinition, lacks []string, serve
 }
 
 func first(names []string) []string { return names[:min(len(names), maxObjects)] }
+
+// Unknown returns the fields of an installed CRD that ours does not have, by their paths.
+func Unknown(ours, there *apiextensionsv1.CustomResourceDefinition) []string {
+	_, more := compare(there, ours)
+	return more
+}
 
 // compare returns whether a CRD serves the version of another one, and the paths of fields in it that it lacks.
 func compare(want, there *apiextensionsv1.CustomResourceDefinition) (served bool, lacks []string) {

@@ -12,6 +12,15 @@ import (
 // github.com/chandler-hub/chandler/internal/version.release=v0.1.0".
 var release string
 
+// image is the hub's image of the release, by tag and digest. The linker sets it in the command line.
+var image string
+
+// Image returns the hub's image of this release, by tag and digest; "" in a build from a checkout.
+func Image() string { return image }
+
+// Released returns whether this is a release.
+func Released() bool { return release != "" }
+
 // unreleased is the version of a build from a checkout.
 const unreleased = "v0.0.0-dev"
 

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+)
+
+// What is wrong with a command is said before a cluster is asked, with the exit code of a wrong command.
+func TestInstallRefuses(t *testing.T) {
+	t.Setenv("KUBECONFIG", "/nowhere")
+	for args, want := range map[string]string{
+		"install":                                      "--image: say which image",
+		"install --image hub":                          "no tag",
+		"install --image hub:v1 fleet":                 "stand behind --",
+		"install --image hub:v1 --dry-run=client":      "write none or server",
+		"install --image hub:v1 --replicas=-1":         "--replicas",
+		"install --image hub:v1 -n A":                  `namespace "A"`,
+		"install --image hub:v1 -- fleet":              `"fleet" is no flag of the hub`,
+		"install --image hub:v1 -- --register-all=all": "--register-all",
+		"uninstall --addons=delete":                    "write keep, remove or orphan",
+		"uninstall now":                                "unknown command",
+	} {
+		_, err := run(strings.Fields(args)...)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", args, err, want)
+		}
+		var code *exit
+		if errors.As(err, &code) && code.code != uncertain {
+			t.Errorf("%s: exit code %d", args, code.code)
+		}
+	}
+}
+
+// TestWaiter: what is waited for is said once, and what it was when the time is over.
+func TestWaiter(t *testing.T) {
+	var out strings.Builder
+	w := &waiter{out: &out, timeout: time.Minute, pause: time.Millisecond}
+	texts := []string{"a: 0/2", "a: 0/2", "a: 1/2", ""}
+	err := w.until(t.Context(), func(context.Context) (string, error) {
+		text := texts[0]
+		texts = texts[1:]
+		return text, nil
+	})
+	if err != nil || out.String() != "a: 0/2\na: 1/2\n" {
+		t.Errorf("%v, and it says %q", err, out.String())
+	}
+	w.timeout = 10 * time.Millisecond
+	err = w.until(t.Context(), func(context.Context) (string, error) { return "a: 1/2", nil })
+	if err == nil || !strings.Contains(err.Error(), "a: 1/2") {
+		t.Errorf("it says %v", err)
+	}
+}

@@ -197,7 +197,7 @@ func (a *assembler) claims() (claims []claim, entries []entry) {
 				continue // its object was claimed above, and if it has none, none is made
 			}
 			c := a.claim(d, o.Addon, o.Release, Key(o))
-			c.Over, c.Given = d.Over[o.Addon], a.given(i, o)
+			c.Over, c.Given, c.Promised = d.Over[o.Addon], a.given(i, o), a.promised(i, o)
 			for _, l := range a.moved(d, o) {
 				if goesOnWith(o, l) {
 					c.Moved = append(c.Moved, l.Addon)
@@ -217,6 +217,33 @@ func (a *assembler) given(delivery int, o *render.Object) bool {
 		own := l.Delivery == d.Name && l.Key.Namespace == d.Namespace && l.Addon == o.Addon
 		return own && !l.Going && l.Key != Key(o) && a.taken(delivery, &l)
 	})
+}
+
+// promised returns whether what runs under the name of an add-on is another set's, is something else than the add-on asks for,
+// and is to go on under another name.
+func (a *assembler) promised(delivery int, o *render.Object) bool {
+	d := &a.in.Deliveries[delivery]
+	return slices.ContainsFunc(a.in.Live, func(l Live) bool {
+		own := l.Delivery == d.Name && l.Key.Namespace == d.Namespace
+		return !own && l.Addon == o.Addon && !l.Going && !goesOnWith(o, &l) && a.renamedTo(delivery, &l)
+	})
+}
+
+// renamedTo returns whether an add-on of another delivery than this one is to go on with a live object under another name, and
+// the name is free in its own set.
+func (a *assembler) renamedTo(delivery int, l *Live) bool {
+	for i := range a.in.Deliveries {
+		d := &a.in.Deliveries[i]
+		if i == delivery || d.Leaving || d.Result == nil {
+			continue
+		}
+		named := func(o render.Object) bool { return o.Addon == l.Addon }
+		goesOn := func(o render.Object) bool { return MovesFrom(&o, l) && goesOnWith(&o, l) }
+		if !slices.ContainsFunc(d.Result.Objects, named) && slices.ContainsFunc(d.Result.Objects, goesOn) {
+			return true
+		}
+	}
+	return false
 }
 
 // taken returns whether an add-on of another delivery than this one is to go on with a live object.

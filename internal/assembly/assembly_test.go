@@ -132,6 +132,30 @@ func TestAssemble(t *testing.T) {
 			},
 			"s: lost a: AddonSet flux-system/t delivers add-on \"a\": what runs under that name has been moved there\nt: a",
 		},
+		"WhatWasRenamedComesBeforeAStrongerSetsAddonOfItsOldName": {
+			assembly.Input{
+				Deliveries: []assembly.Delivery{
+					delivery("s", with(object("ks b"), func(o *render.Object) {
+						o.MovedFrom = []hubv1.MovedAddon{{Namespace: "flux-system", AddonSet: "s", Name: "a"}}
+					})),
+					with(delivery("t", with(object("ks a"), func(o *render.Object) { o.Path = "other" })), func(d *assembly.Delivery) { d.Priority = 1 }),
+				},
+				Live: []assembly.Live{live("s", object("ks a"), true)},
+			},
+			"s: b for(Kustomization flux-system/one-a)\nt: lost a: AddonSet flux-system/s delivers add-on \"a\": what runs under that name has been moved there",
+		},
+		"AStrongerSetsAddonGoesOnWithWhatWasRenamed": {
+			assembly.Input{
+				Deliveries: []assembly.Delivery{
+					delivery("s", with(object("ks b"), func(o *render.Object) {
+						o.MovedFrom = []hubv1.MovedAddon{{Namespace: "flux-system", AddonSet: "s", Name: "a"}}
+					})),
+					with(delivery("t", object("ks a")), func(d *assembly.Delivery) { d.Priority = 1 }),
+				},
+				Live: []assembly.Live{live("s", object("ks a"), true)},
+			},
+			"s: lost b: AddonSet flux-system/t delivers add-on \"a\": its priority is 1, and this set's is 0 (for now)\nt: a",
+		},
 		"AcrossKindsWaits": {
 			assembly.Input{Deliveries: []assembly.Delivery{delivery("s", object("ks a", "b"), object("b"))}},
 			"s: a gate(waits for add-on \"b\" (HelmRelease) to be Ready)\ns: b",

@@ -26,6 +26,10 @@ type claim struct {
 	// class it wins, whatever the priority: otherwise its workload would have two owners. A platform set wins against
 	// it all the same.
 	Held bool
+	// Promised is true if the add-on asks for something else than what runs under its name, which is another set's, and an
+	// add-on that had this name before is to go on with that. It comes first, whatever the priority: both would wait for
+	// each other otherwise.
+	Promised bool
 	// Priority of the set: the higher one wins within a class.
 	Priority int32
 	// Incumbent is true if the add-on's object exists and is this delivery's: between equals, the incumbent keeps it.
@@ -96,6 +100,7 @@ func stronger(a, b claim) int {
 		boolFirst(!a.Over, !b.Over),
 		boolFirst(a.Platform, b.Platform),
 		boolFirst(a.Held, b.Held),
+		boolFirst(!a.Promised, !b.Promised),
 		cmp.Compare(b.Priority, a.Priority),
 		boolFirst(a.Incumbent, b.Incumbent),
 		boolFirst(!a.Given, !b.Given),
@@ -131,6 +136,8 @@ func lost(winner, loser claim, what string) string {
 		why = "platform sets win over others"
 	case winner.Held && !loser.Held:
 		why = "it is there, and stays as it is for now"
+	case winner.Held == loser.Held && loser.Promised && !winner.Promised:
+		why = "what runs under that name has been moved there"
 	case winner.Priority == loser.Priority && winner.Incumbent && !loser.Incumbent:
 		why = "it was there first"
 	case winner.Priority == loser.Priority && winner.first(loser):

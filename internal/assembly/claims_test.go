@@ -27,6 +27,7 @@ func TestDecide(t *testing.T) {
 		"PlatformBeatsHeld":   {[]claim{{Set: "a", Addon: "x", Held: true, Incumbent: true}, {Set: "b", Addon: "x", Platform: true}}, []string{"b"}, "platform sets win"},
 		"OfHeldThePriority":   {[]claim{{Set: "a", Addon: "x", Held: true}, {Set: "b", Addon: "x", Held: true, Priority: 1}}, []string{"b"}, "its priority is 1"},
 		"WhatWasMoved":        {[]claim{{Set: "a", Addon: "x", Given: true}, {Set: "b", Addon: "x"}}, []string{"b"}, "has been moved there"},
+		"WhatWasRenamed":      {[]claim{{Set: "a", Addon: "x", Promised: true, Priority: 1}, {Set: "b", Addon: "y", Moved: []string{"x"}}}, []string{"b"}, "has been moved there"},
 		"NameBreaksTies":      {[]claim{{Set: "b", Addon: "x"}, {Set: "a", Addon: "x"}}, []string{"a"}, `AddonSet /a delivers add-on "x"`},
 		"SameRelease":         {[]claim{{Set: "a", Addon: "x", Release: release}, {Set: "b", Addon: "y", Release: release}}, []string{"a"}, `Helm release "cert-manager" in namespace "cm", as its add-on "x"`},
 		"KustomizationsShare": {[]claim{{Set: "a", Addon: "x"}, {Set: "b", Addon: "y"}, {Set: "c", Addon: "z"}}, []string{"a", "b", "c"}, ""},

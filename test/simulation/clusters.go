@@ -46,7 +46,8 @@ type cluster struct {
 	own    map[string]string
 	ownUID any
 	// said is the UID of the cluster that its registration has last said to be of. One that its origin has made again goes on with it.
-	said any
+	// leaves is the UID of the registration that the hub has deleted: if it has no deliveries any more when it has gone, it begins anew.
+	said, leaves any
 	// labels are those that its origin had last.
 	labels map[string]string
 	// seen are the labels that the registration had when the origin went; nil while there is an origin.

@@ -55,10 +55,38 @@ func (w *World) movedFrom(work *workload, l loss) bool {
 		l.setUID == nested(w.server.Get(keyOf("AddonSet", namespace, from)), "metadata", "uid")
 }
 
+// noteOverwritten is called after every write. While two processes run, and until the one that stays has seen all that the other one has
+// written, it may overwrite that with what it knows itself, which may be older, or the other way round: what has come by that goes. No
+// precondition of the API server spans a delivery and its Flux objects.
+func (w *World) noteOverwritten(write apiserver.Write) {
+	if w.wrote == nil || w.at == nil || !isFlux(write.Key) || write.Old == nil || write.New == nil || write.Actor == "user" ||
+		write.Actor == "flux" {
+		return
+	}
+	uid, differs := nested(write.New, "metadata", "uid"), false
+	for _, field := range []string{"path", "targetNamespace"} {
+		differs = differs || nested(write.Old, "spec", field) != nested(write.New, "spec", field)
+	}
+	if !differs {
+		return
+	}
+	for _, c := range w.clusters {
+		for _, work := range c.workloads {
+			if by := w.wrote[uid]; by != nil && by != w.at && work.ownerUID == uid && !brings(write.New, work.name) {
+				work.unwanted, work.approved = true, true
+			}
+		}
+	}
+	w.wrote[uid] = w.at
+}
+
 // forget is called at rest: caches are complete, nothing is queued, and a minute has passed since the last edit. The
 // hub has seen what is wanted then. If it is removed later, nobody has asked for that, whatever was wanted before.
 // What was leaving before it was wanted again may leave: Flux may already be at it.
 func (w *World) forget() {
+	if w.former == nil {
+		w.wrote = nil
+	}
 	if w.hub == nil || w.former != nil || w.clock.Now().Sub(w.edited) < time.Minute {
 		return
 	}

@@ -61,15 +61,19 @@ func (w *World) noteIdentity(write apiserver.Write) {
 		return
 	}
 	uid, of := nested(write.New, "metadata", "uid"), nested(write.New, "status", "clusterUID")
-	switch r := w.cluster(write.Key.Name); {
+	r := w.cluster(write.Key.Name)
+	switch {
 	case r == nil:
 	case of != nil:
 		r.said = of
-	case write.New == nil && r.provider == "Hand":
-		r.said = nil // nobody makes it again
+	case write.New == nil && (r.provider == "Hand" || r.leaves == nested(write.Old, "metadata", "uid") && !w.begun(r)):
+		r.said = nil // nobody makes it again, or it begins anew
 	}
 	if write.New == nil {
 		return
+	}
+	if r != nil && write.Verb == "delete" && write.Actor == "hub" {
+		r.leaves = uid
 	}
 	if w.identities[uid].cluster != of {
 		claim, _ := nested(write.New, "status", "clusterSince").(string)
@@ -141,9 +145,12 @@ func (w *World) wantedThere(c *cluster, work *workload) bool {
 }
 
 // knownThere returns whether a registration has said that it is of a cluster, or has brought a workload there. What it has said counts as
-// long as it exists, or something that has it made again: whoever then deletes another one, which has its add-ons, unregisters the cluster.
+// long as it stays, or something exists that has it made again: whoever then deletes another one, which has its add-ons, unregisters
+// the cluster.
 func (w *World) knownThere(r, c *cluster, work *workload) bool {
-	said := r.said == string(c.uid()) && (w.server.Get(r.registration()) != nil || w.server.Get(r.origin()) != nil)
+	reg := w.server.Get(r.registration())
+	stays := reg != nil && nested(reg, "metadata", "deletionTimestamp") == nil
+	said := r.said == string(c.uid()) && (stays || w.server.Get(r.origin()) != nil)
 	return said || w.registrationOf(w.object(work.ownerUID)) == r
 }
 

@@ -32,7 +32,9 @@ type World struct {
 	config *hubconfig.Config
 	hub    *hub
 	// former is the process that led before, while it does not know that another one does.
-	former   *hub
+	former *hub
+	// wrote is who has changed what a Flux object brings since two processes run, by its UID; nil when that is over, and at rest.
+	wrote    map[any]*hub
 	flux     *flux
 	clusters []*cluster
 	sets     map[string]*set
@@ -224,6 +226,7 @@ func (w *World) noticed(write apiserver.Write) {
 		w.chartsGone[write.Key] = w.clock.Now()
 	}
 	w.noteRollouts(write)
+	w.noteOverwritten(write)
 	if write.Actor == "user" || write.Actor == "flux" {
 		return
 	}

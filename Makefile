@@ -25,6 +25,9 @@ REGISTRY ?= ghcr.io/chandler-hub
 DEMO_PARTS = etcd kube-apiserver kube-controller-manager kube-scheduler kwok kwok-stages-files kamaji kamaji-files cluster-api-files \
 	$(foreach c,source kustomize helm,$(c)-controller $(c)-controller-files)
 
+# What a real node is made of, beside containerd and runc, which the system has.
+NODE_PARTS = kubelet kube-proxy coredns bridge host-local loopback
+
 ##@ Try it
 
 .PHONY: demo
@@ -48,6 +51,10 @@ image: ## Build the hub's image with Docker: IMAGE=registry.example.org/chandler
 .PHONY: tools
 tools: ## Download or build etcd, kube-apiserver, Flux and the rest into a cache folder outside the checkout; nothing to do when they are there.
 	@$(GO) run ./hack/tools
+
+.PHONY: tools-node
+tools-node: tools ## Build kubelet, kube-proxy, CoreDNS and CNI plugins too: minutes, once.
+	@$(GO) run ./hack/tools $(NODE_PARTS)
 
 .PHONY: test
 test: tools ## Every test: unit, API server, end to end with real Flux controllers and workload clusters.

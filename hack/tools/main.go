@@ -136,10 +136,14 @@ func addAll(ctx context.Context, out io.Writer, cache string, items []item) erro
 	return nil
 }
 
-// selected returns the items of these names, or all if there are no names.
+// selected returns the items of these names. If there are no names, it returns all but those of a real node.
 func selected(names []string) ([]item, error) {
 	var items []item
-	for _, p := range parts.All() {
+	programs := parts.All()
+	if len(names) > 0 {
+		programs = append(programs, parts.Node()...)
+	}
+	for _, p := range programs {
 		path, prebuilt := parts.Prebuilt(p.Name)
 		if !prebuilt {
 			var err error

@@ -35,6 +35,14 @@ const (
 	Helm                  = "helm"
 	Kustomize             = "kustomize"
 	SecretReader          = "kubeconfig-secretreader" // the plugin by which others read a kubeconfig Secret that a ClusterProfile names
+
+	// The parts of a real node; see Node. The last three are plugins of CNI, which go by these names.
+	Kubelet   = "kubelet"
+	KubeProxy = "kube-proxy"
+	CoreDNS   = "coredns"
+	Bridge    = "bridge"
+	HostLocal = "host-local"
+	Loopback  = "loopback"
 )
 
 // Names of the file sets that belong to no part, for Files. SourceController, KustomizeController, HelmController, Kamaji and
@@ -66,7 +74,8 @@ const (
 	EnvAssets = "KUBEBUILDER_ASSETS"
 )
 
-// ErrNotBuilt is wrapped by the error for a part or a file set that is not in the cache yet.
+// ErrNotBuilt is wrapped by the error for a part or a file set that is not in the cache yet. Those of Node come by
+// `make tools-node`.
 var ErrNotBuilt = errors.New("not built yet: run `make tools`")
 
 // Part is a program that is built from a Go module as its authors published it.
@@ -102,7 +111,11 @@ const (
 	kubeLDFlags = strip + " -X k8s.io/component-base/version.gitVersion=" + kubeVersion +
 		" -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=36"
 
-	kubePins   = "kubernetes"
+	kubePins = "kubernetes"
+	// kubeletPins has the same version, and sums for more modules: a change of the sums would build the API server anew.
+	kubeletPins = "kubelet"
+	cniModule   = "github.com/containernetworking/plugins/plugins/"
+
 	kubeCmd    = "k8s.io/kubernetes/cmd/"
 	fluxModule = "github.com/fluxcd/"
 	fluxFiles  = "config/crd/bases/*.yaml"
@@ -137,6 +150,19 @@ func All() []Part {
 	}
 }
 
+// Node lists the parts of a real node, which take minutes to build, and which only the tests on one need. They are not
+// among All.
+func Node() []Part {
+	return []Part{
+		{Name: Kubelet, Pins: kubeletPins, Package: kubeCmd + Kubelet, LDFlags: kubeLDFlags},
+		{Name: KubeProxy, Pins: kubeletPins, Package: kubeCmd + KubeProxy, LDFlags: kubeLDFlags},
+		{Name: CoreDNS, Pins: CoreDNS, Package: "github.com/coredns/coredns", LDFlags: strip},
+		{Name: Bridge, Pins: "cni", Package: cniModule + "main/" + Bridge, LDFlags: strip},
+		{Name: HostLocal, Pins: "cni", Package: cniModule + "ipam/" + HostLocal, LDFlags: strip},
+		{Name: Loopback, Pins: "cni", Package: cniModule + "main/" + Loopback, LDFlags: strip},
+	}
+}
+
 // AllFiles lists the file sets. Their versions are pinned with the parts.
 func AllFiles() []FileSet {
 	return []FileSet{
@@ -163,14 +189,15 @@ func AllFiles() []FileSet {
 // Path returns the binary of a part. A prebuilt etcd and kube-apiserver in $KUBEBUILDER_ASSETS are preferred. The error
 // for a part that is not there wraps ErrNotBuilt.
 func Path(name string) (string, error) {
-	i := slices.IndexFunc(All(), func(p Part) bool { return p.Name == name })
+	known := append(All(), Node()...)
+	i := slices.IndexFunc(known, func(p Part) bool { return p.Name == name })
 	if i < 0 {
 		return "", fmt.Errorf("there is no part %q", name)
 	}
 	if path, ok := Prebuilt(name); ok {
 		return path, nil
 	}
-	path, err := All()[i].Binary()
+	path, err := known[i].Binary()
 	if err != nil {
 		return "", err
 	}

@@ -27,7 +27,7 @@ func TestPathsAreDistinctAndInTheCache(t *testing.T) {
 		}
 		seen[path] = name
 	}
-	for _, p := range All() {
+	for _, p := range append(All(), Node()...) {
 		path, err := p.Binary()
 		check(p.Name, path, err)
 	}
@@ -40,7 +40,7 @@ func TestPathsAreDistinctAndInTheCache(t *testing.T) {
 func TestPath(t *testing.T) {
 	t.Setenv(EnvToolsDir, t.TempDir())
 	t.Setenv(EnvAssets, "")
-	if _, err := Path("kubelet"); err == nil || errors.Is(err, ErrNotBuilt) {
+	if _, err := Path("kubeadm"); err == nil || errors.Is(err, ErrNotBuilt) {
 		t.Errorf("an unknown part gave %v", err)
 	}
 	if _, err := Path(Etcd); !errors.Is(err, ErrNotBuilt) || !strings.Contains(err.Error(), "make tools") {
@@ -107,16 +107,18 @@ func TestPinsDecideThePath(t *testing.T) {
 }
 
 func TestKubernetesVersionIsThePinnedOne(t *testing.T) {
-	dir, err := PinsDir(kubePins)
-	if err != nil {
-		t.Fatal(err)
-	}
-	content, err := os.ReadFile(filepath.Join(dir, "go.mod"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(string(content), "k8s.io/kubernetes "+kubeVersion+"\n") {
-		t.Errorf("%s/go.mod pins another Kubernetes than %s", kubePins, kubeVersion)
+	for _, pins := range []string{kubePins, kubeletPins} {
+		dir, err := PinsDir(pins)
+		if err != nil {
+			t.Fatal(err)
+		}
+		content, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(content), "k8s.io/kubernetes "+kubeVersion+"\n") {
+			t.Errorf("%s/go.mod pins another Kubernetes than %s", pins, kubeVersion)
+		}
 	}
 	minor := strings.Split(kubeVersion, ".")[1]
 	if !strings.HasSuffix(kubeLDFlags, "gitMinor="+minor) {

@@ -58,7 +58,7 @@ tools-node: tools ## Build kubelet, kube-proxy, CoreDNS and CNI plugins too: min
 
 .PHONY: test
 test: tools ## Every test: unit, API server, end to end with real Flux controllers and workload clusters.
-	$(GO) run ./hack/slowest -timeout 20m -p 2 $$($(GO) list ./... | grep -v -e /e2e$$ -e /e2e/kamaji$$ -e /cmd/demo$$)
+	$(GO) run ./hack/slowest -timeout 20m -p 2 $$($(GO) list ./... | grep -v -e /e2e$$ -e /e2e/kamaji$$ -e /e2e/node$$ -e /test/node$$ -e /cmd/demo$$)
 	@# Not from the cache: it does not know that these tests build the hub. They wait more than they work: the two small packages run, one
 	@# after the other, beside the large one, of whose tests three run beside each other.
 	$(GO) run ./hack/slowest -timeout 60m -count=1 -p 2 -parallel 3 ./e2e ./e2e/kamaji ./cmd/demo
@@ -70,6 +70,10 @@ test: tools ## Every test: unit, API server, end to end with real Flux controlle
 .PHONY: e2e-kind
 e2e-kind: ## The tests of e2e/kamaji on kind, with Kamaji, Flux and the hub as people install them: needs Docker and the internet. ARGS=--plan to see what is done, --keep to keep the cluster.
 	@$(GO) build -o bin/e2e-kind ./hack/kind && exec bin/e2e-kind $(ARGS)
+
+.PHONY: e2e-node
+e2e-node: tools-node ## One real node in namespaces of its own, with Flux and the hub as pods: needs root, containerd and runc (docs/development.md).
+	$(GO) test -count=1 -v -p 1 -timeout 20m ./test/node ./e2e/node
 
 .PHONY: test-unit
 test-unit: ## The tests that need no binaries, in seconds.

@@ -5,10 +5,6 @@ package e2e
 import (
 	"context"
 	"errors"
-	"io/fs"
-	"maps"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -163,8 +159,12 @@ func (f *manyClusters) ownFlux(t *testing.T) {
 	edge := clustersWithNodes(t, "edge")["edge"]
 	f.connect(t, "edge", edge)
 	files := f.push(t, "hub-spoke/git/fleet", "platform/fleet", "main")
-	maps.Copy(files, fluxManifests(t))
-	_, err := f.git.Commit("platform/fleet", files)
+	flux, err := localfleet.FluxManifests()
+	check(t, err)
+	for name, content := range flux {
+		files["flux/"+name] = content
+	}
+	_, err = f.git.Commit("platform/fleet", files)
 	check(t, err)
 	f.push(t, "hub-spoke/git/apps", "edge/apps", "main")
 	f.apply(t, "hub-spoke/hub", "clusters.yaml", "own-flux.yaml")
@@ -191,37 +191,4 @@ func (f *manyClusters) ownFlux(t *testing.T) {
 	f.drop(t, addonSet("flux-system", "own-flux"))
 	check(t, errors.Join(wantNoNamespace(ctx, edge, localfleet.FluxNamespace), wantNoConfigMap(ctx, edge, "default", "settings"),
 		wantGone(ctx, edge.Client, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "default-podinfo"}})))
-}
-
-// fluxManifests returns a folder flux/ like the one that `flux install --export` writes: CRDs and Deployments of the controllers as their
-// modules have them, and the roles of module flux2.
-func fluxManifests(t *testing.T) map[string]string {
-	t.Helper()
-	files := map[string]string{
-		"flux/namespace.yaml": "apiVersion: v1\nkind: Namespace\nmetadata: {name: flux-system}\n",
-		"flux/kustomization.yaml": "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nnamespace: flux-system\n" +
-			"resources: [namespace.yaml, rbac, source-controller, kustomize-controller, helm-controller]\n",
-	}
-	sets := map[string]string{"rbac": parts.FluxRBAC, parts.SourceController: parts.SourceControllerInstall,
-		parts.KustomizeController: parts.KustomizeControllerInstall, parts.HelmController: parts.HelmControllerInstall}
-	for folder, set := range sets {
-		dir, err := parts.Files(set)
-		check(t, err)
-		check(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-			if err != nil || d.IsDir() {
-				return err
-			}
-			raw, err := os.ReadFile(path)
-			rel, _ := filepath.Rel(dir, path)
-			files["flux/"+folder+"/"+filepath.ToSlash(rel)] = string(raw)
-			return err
-		}))
-		if folder == "rbac" {
-			continue
-		}
-		files["flux/"+folder+"/account.yaml"] = "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: " + folder + "}\n"
-		files["flux/"+folder+"/kustomization.yaml"] = "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: [crd, manager, account.yaml]\n" +
-			"patches: [{target: {kind: Deployment}, patch: '[{\"op\":\"add\",\"path\":\"/spec/template/spec/serviceAccountName\",\"value\":\"" + folder + "\"}]'}]\n"
-	}
-	return files
 }

@@ -31,6 +31,8 @@ type authority struct {
 	key    crypto.Signer
 	cert   *x509.Certificate
 	newKey func() (crypto.Signer, error)
+	// addresses of its servers beside loopback.
+	addresses []net.IP
 }
 
 func newAuthority(name string, newKey func() (crypto.Signer, error)) (*authority, error) {
@@ -80,13 +82,13 @@ func (a *authority) trusted(own ...tls.Certificate) *tls.Config {
 	return &tls.Config{RootCAs: roots, Certificates: own}
 }
 
-// server issues a certificate for an API server on loopback.
+// server issues a certificate for an API server on loopback and at the authority's addresses.
 func (a *authority) server(from, to time.Time) (certificate, key []byte, err error) {
 	return a.issue(&x509.Certificate{
 		NotBefore: from, NotAfter: to,
 		Subject:     pkix.Name{CommonName: "kube-apiserver"},
 		DNSNames:    []string{"localhost", "kubernetes", "kubernetes.default.svc"},
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		IPAddresses: append([]net.IP{net.IPv4(127, 0, 0, 1)}, a.addresses...),
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	})
 }

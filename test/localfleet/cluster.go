@@ -34,6 +34,11 @@ type ClusterOptions struct {
 	// Nodes makes pods look as if they ran: it starts kube-controller-manager, kube-scheduler, and kwok with one
 	// node.
 	Nodes bool
+	// Address is where the API server listens; loopback if it is empty. Pods have a loopback of their own, and need another.
+	Address string
+	// Kubelets prepares for real ones at Address, which package realnode starts: an API server that they and pods can talk
+	// to, with all controllers and a scheduler, as ControllerManager and Nodes have them otherwise.
+	Kubelets bool
 	// Audit writes every mutating request into a log, and every request of the hub; see Writes and HubRequests.
 	Audit bool
 	// Trusts is a cluster whose ServiceAccounts may log in to this one, with tokens for the audience Audience: as users
@@ -80,6 +85,9 @@ func StartCluster(ctx context.Context, o ClusterOptions) (*Cluster, error) {
 func (c *Cluster) start(ctx context.Context, o ClusterOptions) error {
 	if err := c.startControlPlane(ctx, o); err != nil {
 		return err
+	}
+	if o.Kubelets {
+		return c.serveKubelets(ctx)
 	}
 	if o.ControllerManager || o.Nodes {
 		if err := c.startControllerManager(ctx, o); err != nil {

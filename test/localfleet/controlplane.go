@@ -5,6 +5,7 @@ package localfleet
 import (
 	"context"
 	"fmt"
+	"net"
 	"path/filepath"
 	"time"
 
@@ -25,6 +26,10 @@ func (c *Cluster) startControlPlane(ctx context.Context, o ClusterOptions) error
 	if c.authority, err = newAuthority(o.Name, ecdsaKey); err != nil {
 		return err
 	}
+	if o.Address == "" {
+		o.Address = "127.0.0.1"
+	}
+	c.authority.addresses = []net.IP{net.ParseIP(o.Address), apiServerIP}
 	c.probe = c.authority.prober()
 	etcd, err := c.startEtcd(ctx)
 	if err != nil {
@@ -114,22 +119,21 @@ func (c *Cluster) configureAPIServer(o ClusterOptions, etcd string) error {
 	}); err != nil {
 		return err
 	}
-	c.server = fmt.Sprintf("https://127.0.0.1:%d", port)
+	c.server = fmt.Sprintf("https://%s:%d", o.Address, port)
 	args := []string{
-		"--etcd-servers=" + etcd, "--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", port),
+		"--etcd-servers=" + etcd, "--bind-address=" + o.Address, fmt.Sprintf("--secure-port=%d", port),
 		"--tls-cert-file=" + in("apiserver.crt"), "--tls-private-key-file=" + in("apiserver.key"), "--client-ca-file=" + in("ca.crt"),
 		"--cert-dir=" + c.dir,
 		"--service-account-key-file=" + in("service-accounts.crt"), "--service-account-signing-key-file=" + in("service-accounts.key"),
 		"--service-account-issuer=" + c.server, "--service-account-jwks-uri=" + c.server + "/openid/v1/jwks",
 		"--service-cluster-ip-range=10.96.0.0/16",
-		"--authorization-mode=RBAC", "--allow-privileged=true",
-		"--endpoint-reconciler-type=none", // a write every ten seconds less
+		"--allow-privileged=true",
 	}
-	if !o.ControllerManager && !o.Nodes {
-		// The plugin rejects pods whose ServiceAccount does not exist. Without a controller manager, no
-		// ServiceAccount exists.
-		args = append(args, "--disable-admission-plugins=ServiceAccount")
+	more, err := c.forNodes(o)
+	if err != nil {
+		return err
 	}
+	args = append(args, more...)
 	if o.Trusts != nil {
 		trust, err := c.trust(o.Trusts)
 		if err != nil {
@@ -146,6 +150,23 @@ func (c *Cluster) configureAPIServer(o ClusterOptions, etcd string) error {
 	}
 	c.apiServer = command{name: parts.KubeAPIServer, path: path, args: args, ready: answers(c.probe, c.server+"/readyz")}
 	return nil
+}
+
+// forNodes returns the flags that depend on what nodes the cluster has.
+func (c *Cluster) forNodes(o ClusterOptions) ([]string, error) {
+	if o.Kubelets {
+		return c.forKubelets()
+	}
+	args := []string{
+		"--authorization-mode=RBAC",
+		"--endpoint-reconciler-type=none", // a write every ten seconds less
+	}
+	if !o.ControllerManager && !o.Nodes {
+		// The plugin rejects pods whose ServiceAccount does not exist. Without a controller manager, no
+		// ServiceAccount exists.
+		args = append(args, "--disable-admission-plugins=ServiceAccount")
+	}
+	return args, nil
 }
 
 // waitForNamespace waits for one that the API server makes after it has become ready.

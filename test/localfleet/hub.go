@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -151,9 +152,18 @@ func (c *Cluster) ApplyPolicies(ctx context.Context) error {
 
 // applyFile applies every object of a file.
 func (c *Cluster) applyFile(ctx context.Context, file string) error {
-	return eachObject(file, func(u *unstructured.Unstructured) error {
+	return eachObject(file, c.applyObject(ctx))
+}
+
+// Apply applies every object of a text, as an administrator.
+func (c *Cluster) Apply(ctx context.Context, text string) error {
+	return eachObjectOf(strings.NewReader(text), c.applyObject(ctx))
+}
+
+func (c *Cluster) applyObject(ctx context.Context) func(*unstructured.Unstructured) error {
+	return func(u *unstructured.Unstructured) error {
 		return c.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner("localfleet"), client.ForceOwnership)
-	})
+	}
 }
 
 // eachObject calls a function with every object of a file.
@@ -163,6 +173,10 @@ func eachObject(file string, f func(*unstructured.Unstructured) error) error {
 		return err
 	}
 	defer func() { _ = r.Close() }()
+	return eachObjectOf(r, f)
+}
+
+func eachObjectOf(r io.Reader, f func(*unstructured.Unstructured) error) error {
 	objects := yaml.NewYAMLOrJSONDecoder(r, 4096)
 	for {
 		u := &unstructured.Unstructured{}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/chandler-hub/chandler/test/localfleet/parts"
+)
+
+// programs of the system that a node needs. Debian has them in the packages of the same names, and nft and ip in nftables and iproute2.
+var programs = []string{"containerd", "ctr", "containerd-shim-runc-v2", "runc", "nft", "ip"}
+
+// Missing returns nil if this machine can run a node, and otherwise one line that says what it lacks.
+func Missing() error {
+	if runtime.GOOS != "linux" {
+		return errors.New("a real node needs Linux")
+	}
+	var missing []string
+	if os.Geteuid() != 0 {
+		missing = append(missing, "root")
+	}
+	var absent []string
+	for _, program := range programs {
+		if _, err := exec.LookPath(program); err != nil {
+			absent = append(absent, program)
+		}
+	}
+	if len(absent) > 0 {
+		missing = append(missing, strings.Join(absent, ", ")+" (apt-get install containerd runc nftables iproute2)")
+	}
+	if !hasCgroups() {
+		missing = append(missing, "cgroup v1 at /sys/fs/cgroup")
+	}
+	for _, part := range append(parts.Node(), parts.All()...) {
+		if _, err := parts.Path(part.Name); err != nil {
+			missing = append(missing, "`make tools-node`")
+			break
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	return fmt.Errorf("a real node needs %s", strings.Join(missing, "; "))
+}
+
+// Require skips a test that does not run in a place for a node; see Main.
+func Require(t *testing.T) {
+	t.Helper()
+	if Inside() {
+		return
+	}
+	if err := Missing(); err != nil {
+		t.Skip(err)
+	}
+	t.Skip("not started by node.Main")
+}

@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -118,6 +119,27 @@ func blobs(ctx context.Context, root, id, revision string, paths []string, named
 	return out, nil
 }
 
+// rootOf returns the folder of the Git repository that a folder is in. git itself takes any folder for a repository that has what one
+// has (HEAD, objects, refs, config), and carries out what its config says. A pull request can bring such a folder. It cannot bring one
+// that is named .git: no git takes that in.
+func rootOf(dir string) (string, error) {
+	dir, err := filepath.Abs(dir)
+	if err == nil {
+		dir, err = filepath.EvalSymlinks(dir)
+	}
+	if err != nil {
+		return "", fmt.Errorf("look for a Git repository: %w", err)
+	}
+	for at := dir; ; at = filepath.Dir(at) {
+		if _, err := os.Lstat(filepath.Join(at, ".git")); err == nil {
+			return at, nil
+		}
+		if at == filepath.Dir(at) {
+			return "", errors.New("there is no .git in it, nor in a folder above")
+		}
+	}
+}
+
 // git runs git in a folder, and returns what it prints.
 func git(ctx context.Context, dir string, args ...string) ([]byte, error) {
 	return gitWith(ctx, dir, "", args...)
@@ -125,7 +147,12 @@ func git(ctx context.Context, dir string, args ...string) ([]byte, error) {
 
 // gitWith is git with something to read.
 func gitWith(ctx context.Context, dir, stdin string, args ...string) ([]byte, error) {
+	root, err := rootOf(dir)
+	if err != nil {
+		return nil, err
+	}
 	cmd := exec.CommandContext(ctx, "git", args...)
+	cmd.Env = append(os.Environ(), "GIT_DIR="+filepath.Join(root, ".git"), "GIT_WORK_TREE="+root)
 	cmd.Dir, cmd.Stdin = dir, strings.NewReader(stdin)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr

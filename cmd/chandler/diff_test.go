@@ -106,6 +106,31 @@ func TestDiffAgainst(t *testing.T) {
 	check("no git", []string{"-f", folder, "--against", "main"}, 2, "", "the program git, which reads revisions, is not in the path")
 }
 
+// TestFilesAreNoRepository: files of a pull request look like a repository, whose config names a program. It does not run.
+func TestFilesAreNoRepository(t *testing.T) {
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("there is no git")
+	}
+	folder := repository(t)
+	ran := filepath.Join(t.TempDir(), "ran")
+	for name, text := range map[string]string{
+		"HEAD": "ref: refs/heads/main\n", "objects/pack/.keep": "", "refs/heads/main": strings.Repeat("1", 40) + "\n",
+		"config": "[core]\n\trepositoryformatversion = 1\n\tbare = false\n\tworktree = " + folder + "\n[extensions]\n\tpartialClone = evil\n" +
+			"[remote \"evil\"]\n\turl = " + folder + "\n\tpromisor = true\n\tuploadpack = \"touch " + ran + "; false; #\"\n",
+	} {
+		write(t, filepath.Join(folder, filepath.FromSlash(name)), text)
+	}
+	inGit(t, filepath.Dir(folder), "add", "-f", ".")
+	inGit(t, filepath.Dir(folder), "commit", "-q", "-m", "evil")
+	out, errs, code := diffed(t, "-f", folder, "--against", "main")
+	if _, err := os.Stat(ran); err == nil {
+		t.Errorf("it has run: %d\n%s\n%s", code, out, errs)
+	}
+	if code != 0 {
+		t.Errorf("ends with %d:\n%s\n%s", code, out, errs)
+	}
+}
+
 // TestBlobs: a revision has what is stored, whatever attributes say of an archive, and what links lead to.
 func TestBlobs(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {

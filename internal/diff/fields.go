@@ -64,10 +64,36 @@ func (c *comparing) values(path []string, old, next value, secret bool) {
 	if was, is, ok := both[[]any](old, next); ok && !secret {
 		if a, b := byName(was), byName(is); a != nil && b != nil {
 			c.maps(path, a, b, secret)
+			c.order(path, was, is)
 			return
 		}
 	}
 	c.differ(path, old, next, secret)
+}
+
+// order notes that the elements which two lists have in common come in another order: containers start in theirs, and a variable of the
+// environment refers to those before it.
+func (c *comparing) order(path []string, old, next []any) {
+	was, is := namesIn(old, next), namesIn(next, old)
+	if slices.Equal(was, is) {
+		return
+	}
+	at := append(path[:len(path):len(path)], "order")
+	c.differ(at, value{strings.Join(was, ", "), true}, value{strings.Join(is, ", "), true}, false)
+	c.out[len(c.out)-1].Layer = layerOf(c.next, path)
+}
+
+// namesIn returns the names of a list's elements that another list has too.
+func namesIn(list, other []any) []string {
+	there := byName(other)
+	var out []string
+	for _, x := range list {
+		m, _ := x.(map[string]any)
+		if name, _ := m["name"].(string); there["name="+name] != nil {
+			out = append(out, name)
+		}
+	}
+	return out
 }
 
 // whole is how many names the path of what comes or goes as a whole has: an object of a manifest, or a source.

@@ -24,7 +24,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -96,8 +95,8 @@ type hub struct {
 	args       []string
 	kubeconfig string // another way for the hub to its API server; empty for none
 	process    *localfleet.Process
-	// withoutRights is the span in which the test took the hub's rights away.
-	withoutRights struct{ from, to time.Time }
+	// withoutRights are the spans in which the test took the hub's rights away.
+	withoutRights []span
 }
 
 // hubArgs make the hub fast enough for a test, and let it reach loopback.

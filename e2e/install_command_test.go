@@ -155,10 +155,10 @@ func (c *commanded) refusals(t *testing.T) {
 // uninstalls runs the command while the hub's processes run, as its pods would.
 func (c *commanded) uninstalls(t *testing.T, args ...string) string {
 	t.Helper()
-	c.withoutRights.from = time.Now()
+	from := time.Now()
 	out := c.does(t, append([]string{"uninstall", "--yes"}, args...)...)
 	c.stop()
-	c.withoutRights.to = time.Now()
+	c.withoutRights = append(c.withoutRights, span{from, time.Now()})
 	for _, gone := range []client.Object{
 		c.deployment(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "chandler-hub"}},
 		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: hubNamespace, Name: "chandler"}},

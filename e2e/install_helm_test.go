@@ -132,10 +132,10 @@ func (r *release) upgrade(t *testing.T) {
 func (r *release) uninstall(t *testing.T) {
 	ctx := t.Context()
 	// The replicas are still there when their rights go, as it may well be in life, and must do no harm.
-	r.withoutRights.from = time.Now()
+	from := time.Now()
 	helm(t, r.Cluster, "uninstall", "chandler", "--namespace", hubNamespace, "--wait", "--timeout", expect.Patience.String())
 	r.stop()
-	r.withoutRights.to = time.Now()
+	r.withoutRights = append(r.withoutRights, span{from, time.Now()})
 	for _, gone := range []client.Object{
 		r.deployment(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: hubNamespace, Name: "chandler"}},
 		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "chandler-hub"}},

@@ -106,7 +106,8 @@ func (c *compiler) resolve(addon, field, kind string, body map[string]any) {
 			ref.Ref["kind"] = fluxspec.Hole{Sample: ref.Kinds[0]}
 		case ref.Ref["kind"] == nil && name != "" && len(c.p.Sources) > 0 && c.author.Team == nil: // see ownSources for a Team's
 			c.fail("", addon, join(field, ref.Path),
-				"the set has no source %q; it has %s. For a source that is not the set's, write its kind: %s%s", name, c.sourceNames(), strings.Join(ref.Kinds, ", "), nearest.Meant(name, slices.Sorted(maps.Keys(c.p.Sources))))
+				"the set has no source %q; it has %s. For a source that is not the set's, write its kind: %s%s",
+				name, c.sourceNames(), strings.Join(ref.Kinds, ", "), nearest.Meant(name, slices.Sorted(maps.Keys(c.p.Sources))))
 			ref.Ref["kind"] = fluxspec.Hole{Sample: fluxspec.TextSample} // that it is missing is no second error
 		}
 	}

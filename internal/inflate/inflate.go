@@ -124,8 +124,8 @@ func (in *Input) Source() string { return in.source.String() }
 
 // aside are the fields of a Flux object's spec that say when and how something is applied, and not what.
 var aside = []string{"kubeConfig", "dependsOn", "interval", "retryInterval", "timeout", "serviceAccountName", "suspend", "chart",
-	"chartRef", "sourceRef", "prune", "wait", "force", "healthChecks", "healthCheckExprs", "deletionPolicy", "driftDetection", "rollback", "uninstall",
-	"persistentClient", "maxHistory", "storageNamespace"}
+	"chartRef", "sourceRef", "prune", "wait", "force", "healthChecks", "healthCheckExprs", "deletionPolicy", "driftDetection", "rollback",
+	"uninstall", "persistentClient", "maxHistory", "storageNamespace"}
 
 // Input finds out what a Flux object is made of. It fetches nothing.
 func (f *Inflater) Input(o *Object) (*Input, error) {

@@ -80,6 +80,7 @@ func (o *options) complete(hub apiServer) (*hubconfig.Config, error) {
 	if c.RemovalDelay < 0 {
 		return nil, fmt.Errorf("--removal-delay must not be negative")
 	}
+	c.WritesOfCluster = writesOfCluster
 	if o.chartAddress == "0" {
 		c.Chart.URL = ""
 	}

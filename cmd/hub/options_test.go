@@ -58,6 +58,7 @@ func TestDefaults(t *testing.T) {
 		ChartRetention:  10 * time.Minute,
 		ProbeInterval:   time.Minute,
 		Concurrency:     16,
+		WritesOfCluster: 8,
 	}
 	if d := cmp.Diff(want, complete(t, hub), comparable, cmpopts.EquateEmpty()); d != "" {
 		t.Errorf("-want +got:\n%s", d)
@@ -86,8 +87,9 @@ func TestFlags(t *testing.T) {
 			AllowedCIDRs:     []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")},
 			ForbiddenCIDRs:   []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")},
 		},
-		ProbeInterval: time.Second,
-		Concurrency:   1,
+		ProbeInterval:   time.Second,
+		Concurrency:     1,
+		WritesOfCluster: 8,
 	}
 	if d := cmp.Diff(want, c, comparable, cmpopts.EquateEmpty()); d != "" {
 		t.Errorf("-want +got:\n%s", d)

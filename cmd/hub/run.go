@@ -116,6 +116,10 @@ func (o *options) run(ctx context.Context) error {
 // takes the most.
 const writesAtATime = 64
 
+// writesOfCluster is how many Flux objects of one cluster are written at a time. With ten add-ons it takes a new cluster two rounds, and
+// eight clusters at the same time have what the API server takes.
+const writesOfCluster = 8
+
 // limit turns off the client's own rate limit if the API server has priority and fairness, which then decides how
 // much the hub may ask of it.
 func limit(ctx context.Context, config *rest.Config) error {

@@ -14,7 +14,6 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -26,7 +25,6 @@ import (
 	"github.com/chandler-hub/chandler/internal/apply"
 	"github.com/chandler-hub/chandler/internal/assembly"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
-	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/plan"
 	"github.com/chandler-hub/chandler/internal/render"
 	"github.com/chandler-hub/chandler/internal/team"
@@ -45,49 +43,64 @@ type outcome struct {
 func (r *Reconciler) apply(ctx context.Context, c *cluster, steps []plan.Step) (map[plan.Key]outcome, error) {
 	outcomes := make(map[plan.Key]outcome, len(steps))
 	errs := []error{r.keepStays(ctx, c)}
-	for _, s := range steps {
-		var out outcome
-		switch s.Verb {
-		case plan.Create, plan.Update:
-			out = r.write(ctx, c, s)
-		case plan.LetGo:
-			if out = c.announced[s.Key]; out.err == nil {
-				out.err = r.remove(ctx, c, s, out.left)
+	for len(steps) > 0 {
+		beside := steps[:c.together(steps, r.Config.WritesOfCluster)]
+		steps = steps[len(beside):]
+		for i, out := range r.carryOut(ctx, c, beside) {
+			s := beside[i]
+			if _, goes := outcomes[s.Key]; !goes || s.Verb != plan.AwaitRemoval { // the object of another set may go by the same name before
+				outcomes[s.Key] = out
 			}
-		case plan.Uninstall, plan.HandOver, plan.Finish:
-			out.err = r.remove(ctx, c, s, "")
-		case plan.Suspend:
-			out = r.suspend(ctx, c, s)
-		case plan.Resume:
-			out = r.resume(ctx, c, s)
-		case plan.AwaitResume, plan.AwaitCluster:
-			if o := c.objects[s.Key]; o != nil {
-				out.applied = o.Applied
-			}
-		case plan.Hold, plan.Ask, plan.AwaitDependants:
-			out.applied = c.objects[s.Key].Applied
-			switch s.Meanwhile {
-			case plan.Suspend:
-				out = r.suspend(ctx, c, s)
-			case plan.Resume:
-				out = r.resume(ctx, c, s)
-			}
-		case plan.Keep:
-			out.applied = c.objects[s.Key].Applied
-			out.err = r.keep(ctx, c, s)
-		}
-		if _, goes := outcomes[s.Key]; !goes || s.Verb != plan.AwaitRemoval { // the object of another set may go by the same name before
-			outcomes[s.Key] = out
-		}
-		if out.err != nil && !errors.Is(out.err, apply.ErrNotOwned) && !errors.Is(out.err, errNoMirror) &&
-			!apierrors.HasStatusCause(out.err, corev1.NamespaceTerminatingCause) {
-			errs = append(errs, out.err)
-			if !apply.Lagged(out.err) {
-				c.log(ctx, s).Error(out.err, "an add-on was not brought in line")
+			if out.err != nil && !errors.Is(out.err, apply.ErrNotOwned) && !errors.Is(out.err, errNoMirror) &&
+				!apierrors.HasStatusCause(out.err, corev1.NamespaceTerminatingCause) {
+				errs = append(errs, out.err)
+				if !apply.Lagged(out.err) {
+					c.log(ctx, s).Error(out.err, "an add-on was not brought in line")
+				}
 			}
 		}
 	}
 	return outcomes, errors.Join(errs...)
+}
+
+// carryOut carries out one step, or several writes beside each other, and returns the outcome of each.
+func (r *Reconciler) carryOut(ctx context.Context, c *cluster, steps []plan.Step) []outcome {
+	if steps[0].Verb.Writes() {
+		return r.write(ctx, c, steps)
+	}
+	return []outcome{r.step(ctx, c, steps[0])}
+}
+
+// step carries out a step that is no write.
+func (r *Reconciler) step(ctx context.Context, c *cluster, s plan.Step) (out outcome) {
+	switch s.Verb {
+	case plan.LetGo:
+		if out = c.announced[s.Key]; out.err == nil {
+			out.err = r.remove(ctx, c, s, out.left)
+		}
+	case plan.Uninstall, plan.HandOver, plan.Finish:
+		out.err = r.remove(ctx, c, s, "")
+	case plan.Suspend:
+		out = r.suspend(ctx, c, s)
+	case plan.Resume:
+		out = r.resume(ctx, c, s)
+	case plan.AwaitResume, plan.AwaitCluster:
+		if o := c.objects[s.Key]; o != nil {
+			out.applied = o.Applied
+		}
+	case plan.Hold, plan.Ask, plan.AwaitDependants:
+		out.applied = c.objects[s.Key].Applied
+		switch s.Meanwhile {
+		case plan.Suspend:
+			out = r.suspend(ctx, c, s)
+		case plan.Resume:
+			out = r.resume(ctx, c, s)
+		}
+	case plan.Keep:
+		out.applied = c.objects[s.Key].Applied
+		out.err = r.keep(ctx, c, s)
+	}
+	return out
 }
 
 var errNoMirror = errors.New("the mirror of the kubeconfig, or of the workload identity, is not in place yet")
@@ -209,75 +222,6 @@ func (c *cluster) complete(d *delivery, w *assembly.Wanted) error {
 		}
 	}
 	return fmt.Errorf("add-on %q does not render any more", w.Addon)
-}
-
-// write creates or updates one object, after the shared objects that it refers to.
-func (r *Reconciler) write(ctx context.Context, c *cluster, s plan.Step) outcome {
-	if !c.mayWrite(s) {
-		return outcome{err: c.noMirror(s.Key.Namespace)}
-	}
-	d, w := c.wanted(s.Key)
-	if err := r.need(ctx, c, d, w); err != nil {
-		return outcome{err: err}
-	}
-	o, there := w.Manifest(), c.objects[s.Key]
-	o.SetFinalizers([]string{hubv1.FluxObjectFinalizer})
-	var goesOn []string
-	switch {
-	case there == nil:
-	case there.Finished:
-		goesOn = r.inherit(ctx, c, d, w, o, there, there.Left)
-		if gone, err := r.takeOff(ctx, there, hubv1.FluxObjectFinalizer); err != nil || !gone { // somebody else may keep it
-			return outcome{err: err}
-		}
-	default:
-		if err := r.tellOvertaken(ctx, c, d, w, there); err != nil {
-			return outcome{err: err, applied: there.Applied}
-		}
-		mark(o, w, &there.Observed)
-		if !there.Noted {
-			r.inherit(ctx, c, d, w, o, there, there.inherited)
-		}
-	}
-	heldBack := there == nil && r.histories.of(c.key, s.Key).fits(w) && holdBack(o, w) // the set may have changed since it was noted
-	key := identity.ClusterKey(r.Config.HubID, c.key)
-	write := func() (client.Object, error) {
-		if s.Verb == plan.Update {
-			return apply.Update(ctx, r.Client, o, hubv1.FieldManager)
-		}
-		return apply.Create(ctx, r.Client, r.Live, o, hubv1.FieldManager, func(there client.Object) bool {
-			return there.GetLabels()[hubv1.ClusterKeyLabel] == key
-		})
-	}
-	obj, err := write()
-	if err != nil {
-		if len(goesOn) > 0 { // nothing remembers it any more
-			r.tellLeft(ctx, c, d, there, goesOn, "it could not be made again yet")
-		}
-		return outcome{err: err}
-	}
-	r.ledger.note(s.Key, obj)
-	r.writes.Note(c.key, s.Key.Kind, obj, r.Clock.Now())
-	if heldBack {
-		r.histories.begin(c.key, s.Key, r.Clock.Now())
-	} else {
-		r.histories.note(c.key, s.Key, nil)
-	}
-	if heldBack || there != nil && there.Held && c.suspended() == nil {
-		c.lookAgain(soon) // it is resumed next, and no event tells of a write that changed nothing
-	}
-	c.log(ctx, s).Info("wrote the Flux object of an add-on", "verb", string(s.Verb))
-	return outcome{applied: obj.GetGeneration()}
-}
-
-// mark notes on a Kustomization what it has applied, if it is to apply something else from now on.
-func mark(o *unstructured.Unstructured, w *assembly.Wanted, there *plan.Observed) {
-	want := desired(w)
-	if m := want.Mark(there); m != "" {
-		a := o.GetAnnotations()
-		a[hubv1.AppliedAsAnnotation] = m
-		o.SetAnnotations(a)
-	}
 }
 
 // remove deletes one object. Flux reads spec.suspend when it finalizes: if the object is suspended, Flux removes

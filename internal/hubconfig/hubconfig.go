@@ -52,6 +52,9 @@ type Config struct {
 	ProbeInterval time.Duration
 	// Concurrency is how many clusters each room works on at a time.
 	Concurrency int
+	// WritesOfCluster is how many Flux objects of one cluster are written at a time. 0 and 1 mean one after the other. It is no flag: how
+	// much the API server takes of all clusters is found out by internal/pressure.
+	WritesOfCluster int
 	// ClusterProfiles has the hub make a ClusterProfile of each registration.
 	ClusterProfiles bool
 }

@@ -40,6 +40,9 @@ const (
 	Hold Verb = "Hold"
 )
 
+// Writes returns whether the verb writes what is desired.
+func (v Verb) Writes() bool { return v == Create || v == Update }
+
 // Step is what to do with one object, and why, if that is not obvious.
 type Step struct {
 	Key    Key

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -28,6 +30,12 @@ func main() {
 	flag.BoolVar(&p.Flux, "flux", false, "run the Flux controllers too")
 	flag.DurationVar(&p.ProbeInterval.Duration, "probe-interval", time.Minute,
 		"the hub's; the clusters that are probed share the machine with all else")
+	writes := flag.Int("writes", 0, "measure instead what a write costs the API server, by how it is written; so many of each")
+	fills := []int{0, 5000, 25000}
+	flag.Func("fills", "with -writes: how many HelmReleases are there already (default 0,5000,25000)", func(v string) (err error) {
+		fills, err = numbers(v)
+		return err
+	})
 	profiles := flag.String("profiles", "", "an existing folder for the hub's profiles; none are taken without")
 	timeout := flag.Duration("timeout", time.Hour, "give up after this time")
 	flag.Parse()
@@ -37,13 +45,30 @@ func main() {
 	if !p.Rollout {
 		measure, p.Sets = bench, 0
 	}
-	err := measure(ctx, p, *profiles)
+	var err error
+	if *writes > 0 {
+		err = benchWrites(ctx, *writes, fills)
+	} else {
+		err = measure(ctx, p, *profiles)
+	}
 	cancel()
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
+}
+
+// numbers reads numbers that commas separate.
+func numbers(list string) (out []int, err error) {
+	for text := range strings.SplitSeq(list, ",") {
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, n)
+	}
+	return out, nil
 }
 
 func bench(ctx context.Context, p Parameters, profiles string) (err error) {

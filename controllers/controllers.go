@@ -61,6 +61,7 @@ import (
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=get;create;update,namespace=chandler-system
+// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,resourceNames=hub.chandler.dev,verbs=list
 // +kubebuilder:rbac:groups="",resources=events,verbs=create,namespace=chandler-system
 
 // AddToManager adds every room to a manager.

@@ -25,6 +25,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/doctor"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/manifests"
+	"github.com/chandler-hub/chandler/internal/onehub"
 )
 
 // lookAround finds out what there is of a hub on a management cluster. It changes nothing.
@@ -47,10 +48,8 @@ func lookAround(ctx context.Context, c client.Client, namespace string) (manifes
 	if err := c.List(ctx, leases, client.MatchingFields{"metadata.name": hubconfig.LeaseName}); err != nil {
 		return there, fmt.Errorf("list the Leases of hubs, in all namespaces: %w", err)
 	}
-	for i := range leases.Items {
-		if l := &leases.Items[i]; l.Namespace != namespace && alive(l, time.Now()) {
-			there.Elsewhere = append(there.Elsewhere, fmt.Sprintf("Lease %s/%s of %s", l.Namespace, l.Name, *l.Spec.HolderIdentity))
-		}
+	if first := onehub.First(namespace, leases.Items, time.Now()); first != nil { // the hub would do nothing
+		there.Elsewhere = append(there.Elsewhere, fmt.Sprintf("Lease %s/%s", first.Namespace, first.Name))
 	}
 	published := &corev1.ConfigMap{}
 	err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: hubconfig.ConfigMapName}, published)

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -24,10 +25,10 @@ import (
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers"
 	"github.com/chandler-hub/chandler/controllers/index"
 	"github.com/chandler-hub/chandler/controllers/metrics"
+	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/hubscheme"
 	"github.com/chandler-hub/chandler/internal/pressure"
 	"github.com/chandler-hub/chandler/internal/version"
@@ -70,20 +71,9 @@ func (o *options) run(ctx context.Context) error {
 	if err := limit(ctx, restConfig); err != nil {
 		return err
 	}
-	mgr, err := ctrl.NewManager(restConfig, manager.Options{
-		Scheme:                        hubscheme.New(),
-		Cache:                         index.CacheOptions(),
-		Client:                        client.Options{Cache: &client.CacheOptions{Unstructured: true}},
-		Metrics:                       server.Options{BindAddress: o.metricsAddress},
-		HealthProbeBindAddress:        o.healthAddress,
-		PprofBindAddress:              o.pprofAddress,
-		LeaderElection:                o.leaderElection,
-		LeaderElectionID:              "hub." + hubv1.GroupVersion.Group,
-		LeaderElectionNamespace:       o.namespace,
-		LeaderElectionReleaseOnCancel: true,
-	})
+	mgr, err := o.manager(ctx, restConfig)
 	if err != nil {
-		return fmt.Errorf("make the manager: %w", err)
+		return err
 	}
 	if config.Rules.ServiceCIDRs, err = serviceCIDRs(ctx, mgr.GetAPIReader()); err != nil {
 		return err
@@ -110,6 +100,50 @@ func (o *options) run(ctx context.Context) error {
 		return err
 	}
 	return mgr.Start(ctx)
+}
+
+// manager makes the manager, which works only if no other hub was on this management cluster first.
+func (o *options) manager(ctx context.Context, config *rest.Config) (manager.Manager, error) {
+	first, err := newSeniority(config, o.namespace)
+	if err != nil {
+		return nil, err
+	}
+	lease, err := first.lock()
+	if err != nil {
+		return nil, err
+	}
+	mgr, err := ctrl.NewManager(config, manager.Options{
+		Scheme:                              hubscheme.New(),
+		Cache:                               index.CacheOptions(),
+		Client:                              client.Options{Cache: &client.CacheOptions{Unstructured: true}},
+		Metrics:                             server.Options{BindAddress: o.metricsAddress},
+		HealthProbeBindAddress:              o.healthAddress,
+		PprofBindAddress:                    o.pprofAddress,
+		LeaderElection:                      o.leaderElection,
+		LeaderElectionID:                    hubconfig.LeaseName,
+		LeaderElectionNamespace:             o.namespace,
+		LeaderElectionResourceLockInterface: lease,
+		LeaderElectionReleaseOnCancel:       true,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make the manager: %w", err)
+	}
+	refused, err := first.look(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if o.leaderElection { // it waits for its turn
+		lease.LockConfig.EventRecorder = mgr.GetEventRecorderFor(lease.Identity()) //nolint:staticcheck // client-go's elector has no other
+		return mgr, mgr.AddReadyzCheck("seniority", first.Ready)
+	}
+	if refused != "" {
+		return nil, errors.New(refused)
+	}
+	alone, err := first.alone()
+	if err != nil {
+		return nil, err
+	}
+	return mgr, mgr.Add(alone)
 }
 
 // writesAtATime is the maximum number of writes under way: twice the number with which an API server on two cores

@@ -54,7 +54,7 @@ func hubMissing(f *Facts) []Finding {
 		return one(Finding{Severity: Warning, Code: "HubNotSeen",
 			What: fmt.Sprintf("a hub has been here (ConfigMap chandler-hub in %s), and neither a Deployment nor a Lease says whether one runs",
 				list(f.Hub.Published)),
-			Remedy: "start the hub; where it runs outside of the cluster and without --leader-elect, nothing is wrong"})
+			Remedy: "start the hub, or delete that ConfigMap if it is gone"})
 	}
 	return one(Finding{Severity: Error, Code: "HubMissing",
 		What: fmt.Sprintf("there is no hub: no Deployment, no Lease and no ConfigMap chandler-hub, in namespace %s or any other",
@@ -65,9 +65,7 @@ func hubMissing(f *Facts) []Finding {
 // hubsTwice finds two hubs on one management cluster.
 func hubsTwice(f *Facts) []Finding {
 	var out []Finding
-	remedy := "scale one of the Deployments to 0, and uninstall it (docs/uninstall.md): two hubs on one management cluster undo each " +
-		"other's " +
-		"work (docs/scale.md#several-hubs)"
+	remedy := "uninstall one of them (docs/uninstall.md)"
 	var leads, runs Objects
 	for _, l := range f.Hub.Leases {
 		if l.alive(f.Now) {
@@ -82,10 +80,12 @@ func hubsTwice(f *Facts) []Finding {
 	switch {
 	case leads.Count > 1:
 		out = append(out, leads.about(Finding{Severity: Error, Code: "HubTwice",
-			What: fmt.Sprintf("%d hubs lead on this management cluster, each in its namespace", leads.Count), Remedy: remedy}))
+			What: fmt.Sprintf("%d hubs lead on this management cluster, each in its namespace, and undo each other's work: one of them is of a "+
+				"version that does not refuse (docs/scale.md#several-hubs)", leads.Count), Remedy: remedy}))
 	case runs.Count > 1:
 		out = append(out, runs.about(Finding{Severity: Error, Code: "HubTwice",
-			What: fmt.Sprintf("%d Deployments run a hub on this management cluster", runs.Count), Remedy: remedy}))
+			What: fmt.Sprintf("%d Deployments run a hub on this management cluster: the one that came later does nothing "+
+				"(docs/scale.md#several-hubs)", runs.Count), Remedy: remedy}))
 	case len(f.Hub.Published) > 1:
 		o := Objects{}
 		for _, ns := range f.Hub.Published {

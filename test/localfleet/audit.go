@@ -20,7 +20,7 @@ import (
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 rules:
-  - {level: Metadata, users: ["` + HubUser + `"], omitStages: [RequestReceived]}
+  - {level: Metadata, users: ["` + HubUser + `", "` + SecondHubUser + `"], omitStages: [RequestReceived]}
   - {level: None, verbs: [get, list, watch]}
   - {level: Metadata, omitStages: [RequestReceived, ResponseStarted]}
 `
@@ -46,8 +46,11 @@ func (c *Cluster) Writes(userAgent string, since time.Time) ([]auditv1.Event, er
 }
 
 // HubRequests returns every request for an object that the hub made.
-func (c *Cluster) HubRequests() ([]auditv1.Event, error) {
-	return c.requests(func(e *auditv1.Event) bool { return e.User.Username == HubUser })
+func (c *Cluster) HubRequests() ([]auditv1.Event, error) { return c.RequestsOf(HubUser) }
+
+// RequestsOf returns every request for an object that a user made.
+func (c *Cluster) RequestsOf(user string) ([]auditv1.Event, error) {
+	return c.requests(func(e *auditv1.Event) bool { return e.User.Username == user })
 }
 
 // DeniedByRBAC returns whether a request was denied for lack of rights, either at once, or because it would have

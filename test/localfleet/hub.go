@@ -30,6 +30,9 @@ const (
 	// HubUser is the hub's user name at its API server, by config/rbac/account.yaml.
 	HubUser = "system:serviceaccount:" + hubNamespace + ":chandler"
 
+	// SecondHubUser is that of a hub that somebody installs in namespace second.
+	SecondHubUser = "system:serviceaccount:second:chandler"
+
 	hubNamespace = "chandler-system"
 )
 
@@ -79,28 +82,34 @@ type HubOptions struct {
 	Kubeconfig string // a file
 	Env        []string
 	Args       []string
+	// Health is the address of /healthz and /readyz, for a hub that is not expected to become ready: RunHub waits until it lives.
+	Health string
 }
 
 // RunHub is StartHub with other options than StartHub's own.
 func (c *Cluster) RunHub(ctx context.Context, o HubOptions) (*Process, error) {
-	port, err := FreePort()
-	if err != nil {
-		return nil, err
+	health, path := o.Health, "/healthz"
+	if health == "" {
+		port, err := FreePort()
+		if err != nil {
+			return nil, err
+		}
+		health, path = fmt.Sprintf("127.0.0.1:%d", port), "/readyz"
 	}
 	if c.charts == 0 {
+		var err error
 		if c.charts, err = FreePort(); err != nil {
 			return nil, err
 		}
 	}
 	charts := fmt.Sprintf("127.0.0.1:%d", c.charts)
-	health := fmt.Sprintf("127.0.0.1:%d", port)
 	return start(ctx, command{
 		name: fmt.Sprintf("hub-%d", time.Now().UnixNano()), path: o.Binary, dir: c.dir,
 		args: append([]string{
 			"--metrics-bind-address=0", "--health-probe-bind-address=" + health, "--chart-bind-address=" + charts, "--chart-url=http://" + charts,
 		}, o.Args...),
 		env:   append([]string{"KUBECONFIG=" + o.Kubeconfig}, o.Env...),
-		ready: answers(c.probe, "http://"+health+"/readyz"),
+		ready: answers(c.probe, "http://"+health+path),
 	})
 }
 

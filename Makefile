@@ -147,8 +147,9 @@ release: ## Make what a release publishes into dist/, and check it; publishes no
 release-dry-run: ## The same for a checkout with changes and without a tag. Needs no network.
 release release-dry-run:
 	@$(GO) run ./hack/tools helm kustomize >/dev/null
+	@$(GO) -C hack/krew build -o ../../bin/krew sigs.k8s.io/krew/cmd/krew
 	@$(GO) -C hack/release run . -version "$(VERSION)" -registry "$(REGISTRY)" $(if $(filter %-dry-run,$@),-dry-run) $(ARGS) \
-	  -helm "$$($(GO) run ./hack/tools -print helm | cut -d' ' -f2-)" -kustomize "$$($(GO) run ./hack/tools -print kustomize | cut -d' ' -f2-)"
+	  -krew "$(CURDIR)/bin/krew" -helm "$$($(GO) run ./hack/tools -print helm | cut -d' ' -f2-)" -kustomize "$$($(GO) run ./hack/tools -print kustomize | cut -d' ' -f2-)"
 
 .PHONY: help
 help: ## Show this.

@@ -36,8 +36,8 @@ func (r *release) checkChecksums(context.Context) error {
 	if string(written) != now {
 		return fmt.Errorf("%s says\n%sand the files are\n%s", checksumsName, written, now)
 	}
-	// Every platform's archive and SBOM, the image's SBOMs, the chart and the manifests.
-	if want, got := 2*len(r.commands)+len(r.images)+2, strings.Count(now, "\n"); want != got {
+	// Every platform's archive and SBOM, the image's SBOMs, the chart, the manifests and the one for krew.
+	if want, got := 2*len(r.commands)+len(r.images)+3, strings.Count(now, "\n"); want != got {
 		return fmt.Errorf("%d files are published, and not %d:\n%s", got, want, now)
 	}
 	return nil

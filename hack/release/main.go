@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command release makes everything that a release publishes into a folder, and checks what it has made: archives of the command line,
-// the image of the hub, the chart, the manifests, SBOMs and checksums. It publishes nothing, and needs no network once the modules are
+// Command release makes everything that a release publishes into a folder, and checks what it has made: archives of the command line
+// with a manifest for krew, the image of the hub, the chart, the manifests, SBOMs and checksums. It publishes nothing, and needs no network once the modules are
 // there. .github/workflows/release.yaml publishes the folder, and docs/development.md says how a release is made.
 //
 //	go -C hack/release run . -version v0.1.0
@@ -25,6 +25,7 @@ func main() {
 	flag.StringVar(&o.registry, "registry", "ghcr.io/chandler-hub", "where the image is published: the registry's host and the owner")
 	flag.StringVar(&o.helm, "helm", "helm", "the helm to package with")
 	flag.StringVar(&o.kustomize, "kustomize", "kustomize", "the kustomize to build the manifests with")
+	flag.StringVar(&o.krew, "krew", "krew", "the krew to check the plugin manifest with")
 	flag.BoolVar(&o.dryRun, "dry-run", false, "the checkout may have changes and no tag, and the changelog may call the version Unreleased")
 	only := flag.String("only", "", "for a dry run: one platform instead of all, such as linux_amd64")
 	flag.Parse()
@@ -40,8 +41,8 @@ func main() {
 }
 
 type options struct {
-	version, out, registry, helm, kustomize string
-	dryRun                                  bool
+	version, out, registry, helm, kustomize, krew string
+	dryRun                                        bool
 	// commands are the platforms of the command line, images those of the hub.
 	commands, images []platform
 }
@@ -78,9 +79,11 @@ func run(ctx context.Context, o options) error {
 		{"image", r.buildImage},
 		{"chart", r.packageChart},
 		{"manifests", r.buildManifests},
+		{"krew manifest", r.writeKrew},
 		{"checksums", r.writeChecksums},
 		{"check of the checksums", r.checkChecksums},
 		{"check of the archives", r.checkArchives},
+		{"check of the krew manifest, by krew", r.checkKrew},
 		{"check of the image", r.checkImage},
 		{"check of the manifests", r.checkManifests},
 		{"check of the chart, from a registry on loopback", r.checkPublished},

@@ -4,7 +4,9 @@ package main
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"debug/buildinfo"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -90,7 +92,7 @@ func TestChecksums(t *testing.T) {
 	} {
 		r := fixture(t)
 		p := r.commands[0]
-		for _, f := range []string{r.archiveName(p), r.sbomName("chandler", p), r.sbomName("hub", p), r.chartName(), "install.yaml"} {
+		for _, f := range []string{r.archiveName(p), r.sbomName("chandler", p), r.sbomName("hub", p), r.chartName(), "install.yaml", krewName} {
 			if err := os.WriteFile(r.path(f), []byte(f), 0o644); err != nil {
 				t.Fatal(err)
 			}
@@ -105,6 +107,34 @@ func TestChecksums(t *testing.T) {
 		}
 		if err := r.checkChecksums(t.Context()); (err != nil) != (spoil != nil) {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestKrew: the manifest names each archive as it is published, with its checksum and the binary in it.
+func TestKrew(t *testing.T) {
+	r := fixture(t)
+	r.commands = []platform{{"linux", "amd64"}, {"windows", "arm64"}}
+	for _, p := range r.commands {
+		if err := os.WriteFile(r.path(r.archiveName(p)), []byte(p.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := r.writeKrew(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	manifest, err := os.ReadFile(r.path(krewName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const from = "https://github.com/chandler-hub/chandler/releases/download/v0.1.0/chandler_v0.1.0_"
+	for _, want := range []string{
+		"version: v0.1.0\n",
+		"{os: linux, arch: amd64}\n    uri: " + from + "linux_amd64.tar.gz\n    sha256: " + fmt.Sprintf("%x", sha256.Sum256([]byte("linux_amd64"))) + "\n    bin: chandler\n",
+		"{os: windows, arch: arm64}\n    uri: " + from + "windows_arm64.zip\n    sha256: " + fmt.Sprintf("%x", sha256.Sum256([]byte("windows_arm64"))) + "\n    bin: chandler.exe\n",
+	} {
+		if !strings.Contains(string(manifest), want) {
+			t.Errorf("it does not say %q:\n%s", want, manifest)
 		}
 	}
 }

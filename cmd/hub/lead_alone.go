@@ -93,6 +93,9 @@ func (a *alone) write(ctx context.Context, holder string) {
 
 // elected returns whether a replica with --leader-elect holds the Lease and lives.
 func elected(l *coordinationv1.Lease, now time.Time) bool {
+	if ptr.Deref(l.Spec.HolderIdentity, "") == "" || l.Spec.RenewTime == nil {
+		return false
+	}
 	lasts := time.Duration(ptr.Deref(l.Spec.LeaseDurationSeconds, 0)) * time.Second
-	return ptr.Deref(l.Spec.HolderIdentity, "") != "" && lasts < aloneLasts && l.Spec.RenewTime != nil && now.Sub(l.Spec.RenewTime.Time) <= lasts
+	return lasts < aloneLasts && now.Sub(l.Spec.RenewTime.Time) <= lasts
 }

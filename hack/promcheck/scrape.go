@@ -88,7 +88,7 @@ func (s scraped) selector(v *parser.VectorSelector) error {
 		return fmt.Errorf("there is no metric %s", v.Name)
 	}
 	for _, m := range v.LabelMatchers {
-		if m.Name == labels.MetricName {
+		if m.Name == model.MetricNameLabel {
 			continue
 		}
 		values, ok := there[m.Name]

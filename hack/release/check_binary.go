@@ -43,7 +43,8 @@ func (r *release) checkArchives(ctx context.Context) error {
 	return nil
 }
 
-// checkFiles returns the binary of an archive's files. Beside it there are the licence and, but for Windows, the man pages, and nothing else.
+// checkFiles returns the binary of an archive's files. Beside it there are the licence and, but for Windows, the man pages, and nothing
+// else.
 func checkFiles(files map[string][]byte, windows bool) ([]byte, error) {
 	binary, pages := files["chandler"], 0
 	if windows {
@@ -123,7 +124,7 @@ func (r *release) checkSBOM(command string, p platform, info *buildinfo.BuildInf
 	if err != nil {
 		return err
 	}
-	defer f.Close() //nolint:errcheck // only read
+	defer f.Close()
 	var b cdx.BOM
 	if err := cdx.NewBOMDecoder(f, cdx.BOMFileFormatJSON).Decode(&b); err != nil {
 		return err

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command release makes everything that a release publishes into a folder, and checks what it has made: archives of the command line
-// with a manifest for krew, the image of the hub, the chart, the manifests, SBOMs and checksums. It publishes nothing, and needs no network once the modules are
-// there. .github/workflows/release.yaml publishes the folder, and docs/development.md says how a release is made.
+// with a manifest for krew, the image of the hub, the chart, the manifests, SBOMs and checksums. It publishes nothing, and needs no
+// network once the modules are there. .github/workflows/release.yaml publishes the folder, and docs/development.md says how a release is
+// made.
 //
 //	go -C hack/release run . -version v0.1.0
 package main
@@ -68,7 +69,7 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(work) //nolint:errcheck // thrown away
+	defer os.RemoveAll(work)
 	r.work = work
 	for _, step := range []struct {
 		name string

@@ -21,7 +21,7 @@ func (r *release) writeSBOM(binary, command string, p platform) error {
 	if err != nil {
 		return err
 	}
-	defer f.Close() //nolint:errcheck // closed below where it matters
+	defer f.Close() // closed below where it matters
 	encoder := cdx.NewBOMEncoder(f, cdx.BOMFileFormatJSON)
 	encoder.SetPretty(true)
 	if err := encoder.Encode(bom(info, command, r.version, r.made)); err != nil {

@@ -72,7 +72,8 @@ func Refuse(there There, o Options, hubID, build string, skew bool) error {
 	}
 	if len(there.Elsewhere) > 0 {
 		return fmt.Errorf("a hub is on this management cluster already (%s), and two undo each other's work: upgrade that one with "+
-			"--namespace, or uninstall it first (docs/uninstall.md). The Lease of a hub that is gone can be deleted", strings.Join(there.Elsewhere, ", "))
+			"--namespace, or uninstall it first (docs/uninstall.md). The Lease of a hub that is gone can be deleted",
+			strings.Join(there.Elsewhere, ", "))
 	}
 	if there.HubID != "" && there.HubID != hubID {
 		return fmt.Errorf("the hub in namespace %s has --hub-id=%s, and would get %s: the ID never changes while add-ons are delivered. "+

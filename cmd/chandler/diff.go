@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -20,12 +21,13 @@ import (
 type diffOptions struct {
 	renderOptions
 	hubOptions
+	chartOptions
 	against, revisions, fleetFiles []string
 	output                         string
 	maxLength                      int
 	all, prune                     bool
-	// live is the hub, if it is asked.
-	live *live.Fleet
+	// asked is the hub, if it is asked.
+	asked *live.Fleet
 }
 
 // exit ends the program with a code of its own; without an error it says nothing.
@@ -62,10 +64,17 @@ OLD is a file or folder, or a Git revision, such as main: then the same paths ar
 --against the files are compared with the live hub, which is only read. With --fleet, both sides have the clusters of an export
 (chandler export fleet). With two --revision, two revisions of a set are compared on the clusters of the live hub.
 
+With --charts it shows also what becomes of the objects in the clusters: charts and folders are fetched from where Flux would fetch them,
+and made by the libraries that Flux uses, in a process of its own without anything of yours but what --auth-file gives. With --live the
+API server of one cluster of each group tries it, by a dry run as Flux, through kubeconfigs of the hub that you may read. What could not be
+fetched, made or tried is said, with the reason.
+
 The exit code is 0 if nothing would change, 1 if something would, and 2 if something is wrong or could not be compared.`,
 		Example: `  chandler diff -f fleet/ --against main
   chandler diff -f addons/ --against main --fleet fleet.yaml --output markdown --max-length 60000
   chandler diff -f addons/
+  chandler diff -f fleet/ --against main --charts --source GitRepository/flux-system/fleet=.
+  chandler diff -f addons/ --live --clusters tenant1,tenant2
   chandler diff --revision base-1a2b3c4d5e-e3 --revision base-6f7a8b9c0d-e3`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -96,6 +105,7 @@ The exit code is 0 if nothing would change, 1 if something would, and 2 if somet
 	f.StringVarP(&o.output, "output", "o", "text", "text, markdown or json")
 	f.IntVar(&o.maxLength, "max-length", 0, "how many bytes of Markdown to write at the most; what does not fit is counted (0: no limit)")
 	f.BoolVar(&o.all, "all", false, "show every group, change and value of the text in full")
+	o.addCharts(f)
 	o.add(cmd)
 	o.addShared(cmd)
 	return cmd
@@ -110,7 +120,42 @@ func (o *diffOptions) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	return o.show(in)
+	r, err := o.compare(cmd.Context(), in)
+	if err != nil {
+		return err
+	}
+	return o.show(r)
+}
+
+// compare compares both sides, with the objects of the clusters if somebody asks for them.
+func (o *diffOptions) compare(ctx context.Context, in *diff.Input) (*diff.Result, error) {
+	var makers *diff.Makers
+	if o.charts || o.live {
+		done, err := o.prepareCharts(ctx, o.against)
+		if done != nil {
+			defer done()
+		}
+		if err != nil {
+			return nil, err
+		}
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, o.timeout)
+		defer cancel()
+		makers = o.makers(ctx, in)
+	}
+	if o.charts {
+		in.Charts = makers
+	}
+	r := diff.Compute(in)
+	if o.live {
+		if err := o.try(ctx, r, makers); err != nil {
+			return nil, err
+		}
+	}
+	if o.asked != nil { // it has read what sets refer to meanwhile
+		r.Notes = append(r.Notes, o.asked.Notes...)
+	}
+	return r, nil
 }
 
 // input reads both sides.
@@ -118,6 +163,10 @@ func (o *diffOptions) input(cmd *cobra.Command) (*diff.Input, error) {
 	switch n := len(o.revisions); {
 	case !slices.Contains([]string{"text", "markdown", "json"}, o.output):
 		return nil, fmt.Errorf("diff: --output is %q: write text, markdown or json", o.output)
+	case len(o.clusters) > 0 && !o.live:
+		return nil, errors.New("diff: --clusters says where --live tries it: write --live too")
+	case len(o.sources)+len(o.oldOnes) > 0 && !o.live && !o.charts:
+		return nil, errors.New("diff: --source says what --charts and --live make objects of: write one of them too")
 	case n > 0 && (n != 2 || len(o.files)+len(o.against)+len(o.fleetFiles) > 0):
 		return nil, errors.New("diff: write two revisions and no files: --revision OLD --revision NEW")
 	case n == 2:
@@ -174,11 +223,7 @@ func (o *diffOptions) againstFiles(cmd *cobra.Command) (*diff.Input, error) {
 }
 
 // show writes the result, and ends with the exit code.
-func (o *diffOptions) show(in *diff.Input) error {
-	r := diff.Compute(in)
-	if o.live != nil { // it has read what sets refer to meanwhile
-		r.Notes = append(r.Notes, o.live.Notes...)
-	}
+func (o *diffOptions) show(r *diff.Result) error {
 	var err error
 	switch o.output {
 	case "json":

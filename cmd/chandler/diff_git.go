@@ -50,6 +50,68 @@ func atRevision(ctx context.Context, revision string, files []string) ([]input, 
 }
 
 func filesAt(ctx context.Context, revision, name string) ([]input, error) {
+	c, err := commitOf(ctx, revision, name)
+	if err != nil {
+		return nil, err
+	}
+	listed, err := git(ctx, c.root, slices.Concat([]string{"ls-tree", "-r", "-z", "--name-only", c.id}, c.only())...)
+	if err != nil || len(listed) == 0 {
+		return nil, err
+	}
+	var paths []string
+	for p := range strings.SplitSeq(strings.TrimSuffix(string(listed), "\x00"), "\x00") {
+		if !strings.Contains(p, "\n") && (c.named || slices.Contains(extensions, path.Ext(p))) {
+			paths = append(paths, p)
+		}
+	}
+	return blobs(ctx, c.root, c.id, revision, paths, c.named)
+}
+
+// regularAt returns the regular files of a folder at a revision, by their paths in the folder: what Flux takes of a repository.
+func regularAt(ctx context.Context, revision, folder string) ([]input, error) {
+	c, err := commitOf(ctx, revision, folder)
+	if err != nil {
+		return nil, err
+	}
+	listed, err := git(ctx, c.root, slices.Concat([]string{"ls-tree", "-r", "-z", c.id}, c.only())...)
+	if err != nil || len(listed) == 0 {
+		return nil, err
+	}
+	var paths []string
+	for line := range strings.SplitSeq(strings.TrimSuffix(string(listed), "\x00"), "\x00") {
+		head, p, _ := strings.Cut(line, "\t")
+		if strings.HasPrefix(head, "100") && !strings.Contains(p, "\n") {
+			paths = append(paths, p)
+		}
+	}
+	out, err := blobs(ctx, c.root, c.id, revision, paths, false)
+	for i := range out {
+		out[i].name = strings.TrimPrefix(strings.TrimPrefix(out[i].name, revision+":"), c.at)
+		out[i].name = strings.TrimPrefix(out[i].name, "/")
+		if c.named {
+			out[i].name = path.Base(c.at)
+		}
+	}
+	return out, err
+}
+
+// commit is a revision of the repository that holds a file or folder.
+type commit struct {
+	root, id string
+	// at is the path from the root; named is true if it is no folder.
+	at    string
+	named bool
+}
+
+// only are the arguments by which git looks at nothing else.
+func (c *commit) only() []string {
+	if c.at == "" {
+		return []string{"--"}
+	}
+	return []string{"--", c.at}
+}
+
+func commitOf(ctx context.Context, revision, name string) (*commit, error) {
 	dir, named := name, false
 	if info, err := os.Stat(name); err != nil || !info.IsDir() {
 		dir, named = filepath.Dir(name), true
@@ -58,7 +120,7 @@ func filesAt(ctx context.Context, revision, name string) ([]input, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--against %s: is neither a file nor a folder, and %s is in no Git repository: %w", revision, name, err)
 	}
-	commit, err := git(ctx, dir, "rev-parse", "--verify", "--quiet", revision+"^{commit}")
+	id, err := git(ctx, dir, "rev-parse", "--verify", "--quiet", revision+"^{commit}")
 	if err != nil {
 		return nil, fmt.Errorf("--against %s: is neither a file, nor a folder, nor a revision of the Git repository that has %s. A shallow "+
 			"clone, as CI makes one, has only the newest commit: fetch the other one too", revision, name)
@@ -67,27 +129,11 @@ func filesAt(ctx context.Context, revision, name string) ([]input, error) {
 	if named {
 		at += filepath.Base(name)
 	}
-	at = path.Clean("/" + at)[1:]
 	top, err := git(ctx, dir, "rev-parse", "--show-toplevel")
 	if err != nil {
 		return nil, err
 	}
-	root, id := strings.TrimSpace(string(top)), strings.TrimSpace(string(commit))
-	only := []string{"--"}
-	if at != "" {
-		only = append(only, at)
-	}
-	listed, err := git(ctx, root, slices.Concat([]string{"ls-tree", "-r", "-z", "--name-only", id}, only)...)
-	if err != nil || len(listed) == 0 {
-		return nil, err
-	}
-	var paths []string
-	for p := range strings.SplitSeq(strings.TrimSuffix(string(listed), "\x00"), "\x00") {
-		if !strings.Contains(p, "\n") && (named || slices.Contains(extensions, path.Ext(p))) {
-			paths = append(paths, p)
-		}
-	}
-	return blobs(ctx, root, id, revision, paths, named)
+	return &commit{root: strings.TrimSpace(string(top)), id: strings.TrimSpace(string(id)), at: path.Clean("/" + at)[1:], named: named}, nil
 }
 
 // blobs returns files of a commit as they are stored, whatever attributes say of them. It follows links within the tree.

@@ -68,7 +68,9 @@ func (o *diffOptions) fleets(in *diff.Input, from *live.Fleet, old, next []previ
 	}
 	in.Before.ReadBy(from.Document)
 	in.After.ReadBy(from.Document)
-	o.live = from
+	in.Before.SourcesBy(from.Source)
+	in.After.SourcesBy(from.Source)
+	o.asked = from
 	return nil
 }
 

@@ -16,10 +16,12 @@ import (
 
 	"github.com/go-logr/logr"
 
+	"github.com/chandler-hub/chandler/internal/sandbox"
 	"github.com/chandler-hub/chandler/internal/version"
 )
 
 func main() {
+	sandbox.Main()
 	log.SetLogger(logr.Discard())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

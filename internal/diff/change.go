@@ -38,6 +38,8 @@ func (c *computing) changes(p *preview.Pair) []Change {
 	for i := range p.New.Items {
 		if one, ok := c.arrives(p, s, &p.New.Items[i]); ok {
 			out = append(out, one)
+		} else if one := c.keeps(p, s, &p.New.Items[i]); one != nil {
+			out = append(out, *one)
 		}
 	}
 	for _, step := range s.leaving {
@@ -109,7 +111,7 @@ func (c *computing) comes(p *preview.Pair, s *steps, n *preview.Item, step plan.
 		out.Reason = fmt.Sprintf("goes on with %s %s/%s, where that is there", n.Adopt.Kind, n.Adopt.Namespace,
 			strings.ReplaceAll(n.Adopt.Name, p.Name.Name, "<cluster>"))
 	}
-	out.What = what(n)
+	out.What, out.next = what(n), n
 	if step.Verb != plan.Create {
 		out.Reason = strings.TrimPrefix(out.Reason+"; "+step.Reason, "; ")
 	}
@@ -119,7 +121,7 @@ func (c *computing) comes(p *preview.Pair, s *steps, n *preview.Item, step plan.
 // became returns the change of an object that was another one, or had other fields.
 func (c *computing) became(p *preview.Pair, kind Kind, old, n *preview.Item, reason string) Change {
 	out := changeOf(kind, n)
-	out.Reason = reason
+	out.Reason, out.old, out.next = reason, old, n
 	if old.Form == n.Form { // else each field is another one
 		out.Fields = fields(old, n)
 	}
@@ -150,7 +152,7 @@ func (c *computing) became(p *preview.Pair, kind Kind, old, n *preview.Item, rea
 func (c *computing) leaves(p *preview.Pair, step plan.Step) Change {
 	old := p.Old.Find(step.Key)
 	out := changeOf(Removed, old)
-	out.What, out.Reason = what(old), c.gone(p, old)
+	out.What, out.Reason, out.old = what(old), c.gone(p, old), old
 	switch step.Verb {
 	case plan.LetGo:
 		out.Kind, out.Reason = LetGo, out.Reason+"; "+step.Reason+", so it stays on the cluster and nobody delivers it"

@@ -28,6 +28,8 @@ type Input struct {
 	Snapshot time.Time
 	// Notes say what was not looked at.
 	Notes []string
+	// Charts make the objects of the clusters, if these are to be compared too.
+	Charts *Makers
 }
 
 // Result is everything that the hub would do.
@@ -53,7 +55,7 @@ type Result struct {
 	// Tried is what the API servers of a sample of clusters make of it, if they were asked.
 	Tried []Tried `json:"tried,omitempty"`
 
-	comparison *preview.Comparison
+	computing *computing
 	// clusters are all of both fleets, and standing is how likely each is to answer.
 	clusters []string
 	standing map[string]int
@@ -110,9 +112,11 @@ const (
 	Changed     Kind = "Changed"
 	Waits       Kind = "Waits"
 	NotWon      Kind = "NotDelivered"
+	// Content is a Flux object that stays as it is, and refers to what does not.
+	Content Kind = "Content"
 )
 
-var kinds = []Kind{Removed, Reinstalled, LetGo, Winner, Moved, Adopted, New, Changed, Waits, NotWon}
+var kinds = []Kind{Removed, Reinstalled, LetGo, Winner, Moved, Adopted, New, Changed, Content, Waits, NotWon}
 
 // Change is what happens to one Flux object of a cluster.
 type Change struct {
@@ -133,6 +137,11 @@ type Change struct {
 	// Reason says why, where that is not plain.
 	Reason string  `json:"reason,omitempty"`
 	Fields []Field `json:"fields,omitempty"`
+	// Inside is what it does to the objects of the cluster, if these are compared.
+	Inside *Inside `json:"inside,omitempty"`
+
+	// old and next are the Flux object before and after, until its objects are made.
+	old, next *preview.Item
 }
 
 // Field is a field of an object that is not as before.
@@ -170,12 +179,15 @@ func Compute(in *Input) *Result {
 		out: &Result{From: in.From, To: in.To, Summary: Summary{Addons: map[Kind]int{}}, Groups: []Group{}, Guards: []Guard{},
 			Settings: []string{}, Rollouts: []Rollout{}, Problems: []Problem{}, Warnings: []string{}, Notes: []string{}},
 	}
-	c.out.comparison, c.out.standing = c.cmp, map[string]int{}
+	c.out.computing, c.out.standing = c, map[string]int{}
 	if !in.Snapshot.IsZero() {
 		at := in.Snapshot.UTC()
 		c.out.Fleet.Snapshot, c.out.Fleet.Age = &at, int64(in.Options.Now.Sub(at).Seconds())
 	}
 	c.exported = !in.Snapshot.IsZero()
+	if in.Charts != nil {
+		c.insides = &insides{makers: in.Charts, kept: map[string]*Inside{}}
+	}
 	c.sets()
 	c.cmp.Each(c.cluster)
 	c.result(in.Options.Now)
@@ -204,6 +216,8 @@ type computing struct {
 	// floats are the ConfigMaps that are not as before, by the set that refers to them.
 	floats map[string]string
 	pairs  map[string]*preview.SetPair
+	// insides are what changes do to objects; nil if these are not compared.
+	insides *insides
 	// exported is true if the clusters are those of an export, which does not say how the hub logs in to them.
 	exported bool
 }
@@ -266,6 +280,7 @@ func (c *computing) cluster(p *preview.Pair) {
 	c.elsewhere(p, name, labels)
 	c.settingsOf(p, name, labels)
 	changes := c.changes(p)
+	changes = c.inside(p, changes, name, labels)
 	if text := standing(p, len(changes) > 0); text != "" {
 		c.noted.add("", text, name, labels)
 	}
@@ -277,6 +292,9 @@ func (c *computing) cluster(p *preview.Pair) {
 	c.out.Summary.Changed++
 	for i := range changes {
 		c.out.Summary.Addons[changes[i].Kind]++
+		if changes[i].Kind == Content { // no revision of the set brings it
+			continue
+		}
 		for _, set := range []string{changes[i].Set, changes[i].FromSet} {
 			if set != "" {
 				mark(c.changed, set, p.Name)

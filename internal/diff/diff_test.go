@@ -7,6 +7,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -62,8 +63,10 @@ func fleet(t testing.TB, files ...string) *preview.Fleet {
 func computed(t testing.TB, dir string) *diff.Result {
 	t.Helper()
 	file := func(name string) string { return filepath.Join(dir, name+".yaml") }
-	return diff.Compute(&diff.Input{Before: fleet(t, file("fleet"), file("old")), After: fleet(t, file("fleet"), file("new")), Options: options(),
-		From: "main", To: "fleet/"})
+	in := &diff.Input{Before: fleet(t, file("fleet"), file("old")), After: fleet(t, file("fleet"), file("new")), Options: options(),
+		From: "main", To: "fleet/"}
+	withCharts(dir, in)
+	return diff.Compute(in)
 }
 
 // outputs are all that a result looks like.
@@ -85,8 +88,11 @@ func outputs(t *testing.T, r *diff.Result) map[string]string {
 	return out
 }
 
+// whole are the cases of which every output is kept.
+var whole = []string{"upgrade", "removed", "charts"}
+
 // TestGolden compares old.yaml with new.yaml, each with fleet.yaml, of every folder under testdata. want.txt is what comes out; want.md
-// and want.json are kept of one case.
+// and want.json are kept of a few cases.
 func TestGolden(t *testing.T) {
 	dirs, err := filepath.Glob("testdata/*")
 	if err != nil || len(dirs) == 0 {
@@ -99,7 +105,7 @@ func TestGolden(t *testing.T) {
 				t.Errorf("not the same the second time: %s", d)
 			}
 			for name, text := range got {
-				if file := filepath.Join(dir, name); name == "want.txt" || filepath.Base(dir) == "upgrade" || filepath.Base(dir) == "removed" {
+				if file := filepath.Join(dir, name); name == "want.txt" || slices.Contains(whole, filepath.Base(dir)) {
 					golden(t, file, text)
 				}
 			}

@@ -152,10 +152,11 @@ func markdownChange(c *Change) []string {
 	if more := c.explained(); more != "" {
 		head += ": " + more
 	}
-	return append([]string{strings.Replace(head, "~", "#", 1)}, markdownFields(c.Fields)...)
+	lines := append([]string{strings.Replace(head, "~", "#", 1)}, markdownFields("    ", c.Fields)...)
+	return append(lines, markdownInside(c.Inside)...)
 }
 
-func markdownFields(fields []Field) []string {
+func markdownFields(indent string, fields []Field) []string {
 	var lines []string
 	for i := range fields {
 		f := &fields[i]
@@ -168,10 +169,10 @@ func markdownFields(fields []Field) []string {
 			old, next = notShown, notShown
 		}
 		if f.Op != "Added" {
-			lines = append(lines, fmt.Sprintf("-     %s: %s", f.Path, old))
+			lines = append(lines, fmt.Sprintf("- %s%s: %s", indent, f.Path, old))
 		}
 		if f.Op != "Removed" {
-			lines = append(lines, fmt.Sprintf("+     %s: %s%s", f.Path, next, by))
+			lines = append(lines, fmt.Sprintf("+ %s%s: %s%s", indent, f.Path, next, by))
 		}
 	}
 	return lines

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/inflate"
 	"github.com/chandler-hub/chandler/internal/preview"
 	"github.com/chandler-hub/chandler/internal/status"
 )
@@ -93,11 +94,35 @@ func (r *Result) named(names []string) ([]Pick, error) {
 	return out, nil
 }
 
+// Move is a change of one cluster, with the Flux object before and after; nil where there is none.
+type Move struct {
+	Change
+	Old, New *preview.Item
+	pair     *preview.Pair
+}
+
+// Object returns one of the two with all that belongs to it.
+func (m *Move) Object(item *preview.Item) *inflate.Object { return object(m.pair, item) }
+
+// Moves computes once more what changes on one cluster and does something to its objects.
+func (r *Result) Moves(cluster string) (out []Move) {
+	p := r.Pair(cluster)
+	if p == nil {
+		return nil
+	}
+	for _, one := range r.computing.changes(p) {
+		if one.touches() {
+			out = append(out, Move{Change: one, Old: one.old, New: one.next, pair: p})
+		}
+	}
+	return out
+}
+
 // Pair computes once more what one cluster has, and what it is to have; nil if it is not known.
-func (r *Result) Pair(cluster string) *preview.Pair { return r.comparison.One(cluster) }
+func (r *Result) Pair(cluster string) *preview.Pair { return r.computing.cmp.One(cluster) }
 
 // ByTeam returns whether a Team governs the sets of a namespace.
-func (r *Result) ByTeam(namespace string) bool { return r.comparison.ByTeam(namespace) }
+func (r *Result) ByTeam(namespace string) bool { return r.computing.cmp.ByTeam(namespace) }
 
 // How well a cluster stands, as far as the files say it. Those that say nothing are between those that answer and those that do not.
 const (

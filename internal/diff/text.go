@@ -129,6 +129,7 @@ func (t *terminal) changes(changes []Change) {
 		}
 		t.line("  %s %s", t.paint(colours[sign], sign+" "+words[c.Kind]), t.paint("0", text))
 		t.fields(c.Fields)
+		t.inside(c.Inside)
 	}
 	if len(changes) > n {
 		t.line("  … and %d more", len(changes)-n)
@@ -145,7 +146,9 @@ func (t *terminal) settings(r *Result) {
 	}
 }
 
-func (t *terminal) fields(fields []Field) {
+func (t *terminal) fields(fields []Field) { t.fieldsAt("      ", fields) }
+
+func (t *terminal) fieldsAt(indent string, fields []Field) {
 	n := t.limit(len(fields), maxFields)
 	for i := range fields[:n] {
 		f := &fields[i]
@@ -169,10 +172,10 @@ func (t *terminal) fields(fields []Field) {
 		if b := f.blame(); b != "" {
 			by = "  " + t.paint(cyan, "["+b+"]")
 		}
-		t.line("      %s: %s%s", t.paint("0", f.Path), is, by)
+		t.line("%s%s: %s%s", indent, t.paint("0", f.Path), is, by)
 	}
 	if len(fields) > n {
-		t.line("      … and %d more fields", len(fields)-n)
+		t.line("%s… and %d more fields", indent, len(fields)-n)
 	}
 }
 

@@ -209,7 +209,7 @@ func (t *terminal) tried(r *Result) {
 // markdownTried writes what becomes of an object of a cluster.
 func markdownTried(o *TriedObject) []string {
 	head := fmt.Sprintf("%s %s %s", outcomeSigns[o.Outcome], outcomeWords[o.Outcome], o.subject())
-	lines := append([]string{strings.Replace(head, "~", "#", 1)}, markdownFields(o.Fields)...)
+	lines := append([]string{strings.Replace(head, "~", "#", 1)}, markdownFields("    ", o.Fields)...)
 	if o.More > 0 {
 		lines = append(lines, fmt.Sprintf("      … and %d more fields", o.More))
 	}

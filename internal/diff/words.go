@@ -16,11 +16,11 @@ import (
 // words are how a report names a kind, and signs how it marks it.
 var words = map[Kind]string{
 	Removed: "REMOVED", Reinstalled: "REINSTALLED", LetGo: "let go", Winner: "another set wins", Moved: "moved", Adopted: "adopted",
-	New: "new", Changed: "changed", Waits: "waits", NotWon: "not delivered",
+	New: "new", Changed: "changed", Content: "other content", Waits: "waits", NotWon: "not delivered",
 }
 
 var signs = map[Kind]string{Removed: "-", Reinstalled: "!", LetGo: "-", Winner: "!", Moved: "~", Adopted: "+", New: "+", Changed: "~",
-	Waits: "!", NotWon: "!"}
+	Content: "~", Waits: "!", NotWon: "!"}
 
 // headline says in one line what happens.
 func (r *Result) headline() string {
@@ -165,7 +165,7 @@ func (g *Group) shape() string {
 			fields[j] = f
 			fields[j].Old, fields[j].New = nil, nil
 		}
-		c.Fields, c.Reason, c.What = fields, "", ""
+		c.Fields, c.Reason, c.What, c.Inside = fields, "", "", c.Inside.shape()
 		changes[i] = c
 	}
 	return string(g.State) + text(changes)
@@ -255,12 +255,13 @@ func without(changes, others []Change) (rest []Change, all bool) {
 			continue
 		}
 		more, all := beside(changes[i].Fields, base.Fields)
-		if !all {
+		inside, within := changes[i].Inside.beside(base.Inside)
+		if !all || !within {
 			return nil, false
 		}
-		if len(more) > 0 {
+		if len(more) > 0 || inside != nil {
 			one := changes[i]
-			one.Fields = more
+			one.Fields, one.Inside = more, inside
 			rest = append(rest, one)
 		}
 		delete(there, changes[i].key())
@@ -287,7 +288,7 @@ func beside(fields, others []Field) (rest []Field, all bool) {
 // key tells the changes of a cluster apart, whatever their fields.
 func (c *Change) key() string {
 	one := *c
-	one.Fields = nil
+	one.Fields, one.Inside = nil, nil
 	return text(one)
 }
 
@@ -303,6 +304,9 @@ func weight(changes []Change) int {
 	n := len(changes)
 	for i := range changes {
 		n += len(changes[i].Fields)
+		if in := changes[i].Inside; in != nil {
+			n += len(in.Objects)
+		}
 	}
 	return n
 }

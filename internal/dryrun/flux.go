@@ -42,17 +42,10 @@ func PartOf(flux *unstructured.Unstructured, release hubv1.HelmReleaseIdentity, 
 		return p
 	}
 	p.Wanted = wanted.Objects
-	policy, action := "Create", "install"
-	if old != nil {
-		policy, action = "Skip", "upgrade"
-	}
-	if said, _ := at(action, "crds").(string); said != "" {
-		policy = said
-	}
-	switch {
-	case policy == "CreateReplace":
+	switch inflate.CRDPolicy(flux, old != nil) {
+	case inflate.CRDReplace:
 		p.crds = wanted.CRDs
-	case policy == "Create":
+	case inflate.CRDCreate:
 		p.once = wanted.CRDs
 	}
 	return p

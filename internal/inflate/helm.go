@@ -32,19 +32,24 @@ import (
 var (
 	// chance matches what may come out otherwise each time. A word too many costs a second run, and nothing else.
 	chance = regexp.MustCompile(`\b(rand\w*|shuffle|gen[A-Z]\w*|uuidv4|now|date\w*|ago|htpasswd|bcrypt|encryptAES|keys|values)\b`)
+	// lookup matches a look at the objects of the cluster.
+	lookup = regexp.MustCompile(`\blookup\b`)
 	// asks matches a question for the APIs of the cluster.
 	asks = regexp.MustCompile(`APIVersions`)
 )
 
 // helm makes what a HelmRelease puts on its cluster.
 func (f *Inflater) helm(ctx context.Context, in *Input) (*Result, error) {
-	spec := in.chart
-	if spec == nil {
-		spec = &sourcev1.HelmChartSpec{}
-	}
+	spec := in.chartSpec()
 	chart, err := f.From.Chart(ctx, spec, in.source)
 	if err != nil {
 		return nil, err
+	}
+	packed := chart.Files
+	if packed == nil && f.Read != nil {
+		if packed, err = f.Read(chart); err != nil {
+			return nil, fmt.Errorf("read the chart: %w", err)
+		}
 	}
 	namespace := in.object.Flux.GetNamespace()
 	values, err := chartutil.ChartValuesFromReferences(ctx, logr.Discard(), documents{from: f.From}, namespace, in.release.GetValues(),
@@ -52,7 +57,7 @@ func (f *Inflater) helm(ctx context.Context, in *Input) (*Result, error) {
 	if err != nil {
 		return nil, fmt.Errorf("its values: %w", err)
 	}
-	files, err := WithValuesFiles(chart.Files, spec)
+	files, err := WithValuesFiles(packed, spec)
 	if err != nil {
 		return nil, err
 	}
@@ -186,6 +191,9 @@ func (r *release) load() (*chartv2.Chart, error) {
 // capabilities returns what a chart can ask about the cluster.
 func (r *release) capabilities(out *Result) (*common.Capabilities, error) {
 	all := common.DefaultCapabilities.Copy()
+	if r.matches(lookup) {
+		out.Notes = append(out.Notes, "the chart looks what its cluster has (lookup): here it finds nothing")
+	}
 	if r.matches(asks) {
 		out.Notes = append(out.Notes, "the chart may ask which APIs its cluster has: those of Kubernetes itself count, and no others")
 	}
@@ -267,6 +275,25 @@ func crds(chart *chartv2.Chart) ([]*unstructured.Unstructured, error) {
 		})...)
 	}
 	return out, nil
+}
+
+// What helm-controller does with the folder crds/ of a chart: it leaves out what it has, makes what is not there, or replaces all.
+const (
+	CRDSkip    = "Skip"
+	CRDCreate  = "Create"
+	CRDReplace = "CreateReplace"
+)
+
+// CRDPolicy returns what becomes of the folder crds/ of the chart of a HelmRelease.
+func CRDPolicy(flux *unstructured.Unstructured, upgrade bool) string {
+	policy, action := CRDCreate, "install"
+	if upgrade {
+		policy, action = CRDSkip, "upgrade"
+	}
+	if said, _, _ := unstructured.NestedString(flux.Object, "spec", action, "crds"); said != "" {
+		policy = said
+	}
+	return policy
 }
 
 // maxName is the longest name of a release.

@@ -21,6 +21,7 @@ import (
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"helm.sh/helm/v4/pkg/chart/loader/archive"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -51,7 +52,11 @@ func (s *Source) String() string { return s.Kind + " " + s.Namespace + "/" + s.N
 type Chart struct {
 	// Digest tells it from others.
 	Digest string
-	Files  []*archive.BufferedFile
+	// Version is that of the chart, as far as whoever fetched it knows.
+	Version string
+	// Path is where it is on disk: an archive, or a folder. Files are what it has, once they are read.
+	Path  string
+	Files []*archive.BufferedFile
 }
 
 // Folder is the content of a source, with regular files alone.
@@ -89,7 +94,11 @@ type Result struct {
 
 // Inflater makes objects. It keeps what several clusters have in common.
 type Inflater struct {
-	From    From
+	From From
+	// Read reads the files of a chart that the caller has on disk.
+	Read func(*Chart) ([]*archive.BufferedFile, error)
+	// Work has a task done elsewhere, if it is set: charts and folders are other people's programs.
+	Work    func(context.Context, *Task) (*Result, error)
 	results *kept[*Result]
 	builds  *kept[*build]
 }
@@ -126,6 +135,11 @@ func (in *Input) Source() string { return in.source.String() }
 var aside = []string{"kubeConfig", "dependsOn", "interval", "retryInterval", "timeout", "serviceAccountName", "suspend", "chart",
 	"chartRef", "sourceRef", "prune", "wait", "force", "healthChecks", "healthCheckExprs", "deletionPolicy", "driftDetection", "rollback",
 	"uninstall", "persistentClient", "maxHistory", "storageNamespace"}
+
+// IsAside returns whether a field of a Flux object's spec says when and how something is applied, and not what.
+func IsAside(field string) bool {
+	return slices.Contains(aside, field) && field != "chart" && field != "chartRef" && field != "sourceRef"
+}
 
 // Input finds out what a Flux object is made of. It fetches nothing.
 func (f *Inflater) Input(o *Object) (*Input, error) {
@@ -184,24 +198,27 @@ func hash(v any) string {
 	return string(sum[:])
 }
 
-// documents returns what the ConfigMaps hold that an object refers to. References are of two types with the same fields.
+// documents returns what the ConfigMaps hold that an object refers to.
 func (f *Inflater) documents(o *Object, refs any) any {
-	raw, err := json.Marshal(refs)
-	if err != nil {
-		return nil
-	}
-	var names []struct{ Kind, Name string }
-	if json.Unmarshal(raw, &names) != nil {
-		return nil
-	}
 	var out []any
-	for _, ref := range names {
+	for _, ref := range referred(refs) {
 		if ref.Kind == configMapKind {
 			data, found := f.From.ConfigMap(o.Flux.GetNamespace(), ref.Name)
 			out = append(out, ref.Name, found, data)
 		} else {
 			out = append(out, ref.Name, f.From.HasSecret(o.Flux.GetNamespace(), ref.Name))
 		}
+	}
+	return out
+}
+
+type reference struct{ Kind, Name string }
+
+// referred returns to what references lead. They are of two types with the same fields.
+func referred(refs any) (out []reference) {
+	raw, err := json.Marshal(refs)
+	if err != nil || json.Unmarshal(raw, &out) != nil {
+		return nil
 	}
 	return out
 }
@@ -228,7 +245,7 @@ func (f *Inflater) chartOf(in *Input, spec map[string]any) error {
 	namespace, _, _ := unstructured.NestedString(template, "sourceRef", "namespace")
 	var err error
 	in.source, err = f.source(o, in.chart.SourceRef.Kind, namespace, in.chart.SourceRef.Name)
-	in.chart.SourceRef = sourcev1.LocalHelmChartSourceReference{}
+	in.chart.SourceRef, in.chart.Interval = sourcev1.LocalHelmChartSourceReference{}, metav1.Duration{} // they say when, and not what
 	return err
 }
 
@@ -263,13 +280,7 @@ func (f *Inflater) Objects(ctx context.Context, in *Input) (*Result, error) {
 	if one, err, ok := f.results.get(in.Key); ok {
 		return one, err
 	}
-	var out *Result
-	var err error
-	if in.release != nil {
-		out, err = f.helm(ctx, in)
-	} else {
-		out, err = f.kustomize(ctx, in)
-	}
+	out, err := f.made(ctx, in)
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("not finished: %w", ctx.Err())
 	}
@@ -278,6 +289,20 @@ func (f *Inflater) Objects(ctx context.Context, in *Input) (*Result, error) {
 	}
 	f.results.put(in.Key, out, err)
 	return out, err
+}
+
+func (f *Inflater) made(ctx context.Context, in *Input) (*Result, error) {
+	switch {
+	case f.Work != nil:
+		task, err := f.task(ctx, in)
+		if err != nil {
+			return nil, err
+		}
+		return f.Work(ctx, task)
+	case in.release != nil:
+		return f.helm(ctx, in)
+	}
+	return f.kustomize(ctx, in)
 }
 
 // kept keeps the newest of some results.

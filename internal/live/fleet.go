@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -206,6 +207,20 @@ func (f *Fleet) Document(namespace string, ref render.Ref) render.Document {
 	}
 	f.Documents[at] = doc
 	return doc
+}
+
+// Source reads the spec of a Flux source. What cannot be read is noted, and counts as not known.
+func (f *Fleet) Source(kind, namespace, name string) map[string]any {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(sourcev1.GroupVersion.WithKind(kind))
+	if err := f.reader.Client.Get(f.ctx, client.ObjectKey{Namespace: namespace, Name: name}, u); err != nil {
+		if !apierrors.IsNotFound(err) {
+			f.note("read %s %s/%s: %s", kind, namespace, name, err)
+		}
+		return nil
+	}
+	spec, _ := u.Object["spec"].(map[string]any)
+	return spec
 }
 
 // Published returns the flags that the hub publishes; nil if it publishes none, or the caller may not read them.

@@ -5,6 +5,9 @@ package preview
 import (
 	"slices"
 
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/render"
@@ -22,6 +25,37 @@ func (f *Fleet) HasClusters() bool { return len(f.members) > 0 }
 
 // ReadBy has a fleet read the ConfigMaps and Secrets that are not in its files.
 func (f *Fleet) ReadBy(read func(namespace string, ref render.Ref) render.Document) { f.read = read }
+
+// SourcesBy has a fleet read the Flux sources that are not in its files.
+func (f *Fleet) SourcesBy(read func(kind, namespace, name string) map[string]any) {
+	f.readSource = read
+}
+
+// Source returns the spec of a Flux source that the hub does not make; nil if it is not known. An object of the files without a namespace
+// gets one from whatever applies it.
+func (f *Fleet) Source(kind, namespace, name string) map[string]any {
+	for _, ns := range []string{namespace, ""} {
+		if spec, ok := f.specs[key{schema.GroupKind{Group: sourcev1.GroupVersion.Group, Kind: kind}, ns, name}]; ok {
+			return spec
+		}
+	}
+	if f.readSource == nil {
+		return nil
+	}
+	spec := f.readSource(kind, namespace, name)
+	f.specs[key{schema.GroupKind{Group: sourcev1.GroupVersion.Group, Kind: kind}, namespace, name}] = spec
+	return spec
+}
+
+// Document returns a ConfigMap, or what is known of a Secret, that something in a namespace refers to.
+func (f *Fleet) Document(namespace string, ref render.Ref) render.Document {
+	return f.document(namespace, ref)
+}
+
+// HasSecret returns whether the files have a Secret.
+func (f *Fleet) HasSecret(namespace, name string) bool {
+	return f.documents[key{schema.GroupKind{Kind: "Secret"}, namespace, name}].Found
+}
 
 // Pin says what a revision of a set, as namespace/name, holds in place of what floats.
 func (f *Fleet) Pin(set string, pins *compile.Pins) {

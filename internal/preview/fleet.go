@@ -29,9 +29,11 @@ type Fleet struct {
 	pins map[string]*compile.Pins
 	// flux are the Flux objects of the files, whoever made them. Only a dump has those of the hub.
 	flux []client.Object
-	// sources are the Flux sources of the files.
-	sources  []key
-	warnings []string
+	// sources are the Flux sources of the files, and specs what these say. readSource reads one that is not among them.
+	sources    []key
+	specs      map[key]map[string]any
+	readSource func(kind, namespace, name string) map[string]any
+	warnings   []string
 }
 
 // member is one cluster.
@@ -62,7 +64,7 @@ func (o *Object) key() key { return key{o.Kind, o.Namespace, o.Name} }
 // NewFleet collects the objects of all files, and registers the origins among them as discovery would. It returns a
 // fleet even with an error: of two objects with the same name it keeps the first.
 func NewFleet(objects []Object, policy origin.Policy) (*Fleet, error) {
-	f := &Fleet{documents: map[key]render.Document{}}
+	f := &Fleet{documents: map[key]render.Document{}, specs: map[key]map[string]any{}}
 	d := newDiscovery(policy, f.warn)
 	seen := map[key]string{}
 	var errs []error
@@ -74,6 +76,7 @@ func NewFleet(objects []Object, policy origin.Policy) (*Fleet, error) {
 		}
 		if o.Source {
 			f.sources = append(f.sources, o.key())
+			f.specs[o.key()] = o.Spec
 			continue
 		}
 		if file, ok := seen[o.key()]; ok {

@@ -41,8 +41,9 @@ type Object struct {
 	Document *render.Document
 	// Flux is a HelmRelease or Kustomization, the hub's or somebody else's.
 	Flux client.Object
-	// Source is true for a Flux source. The hub does not read it, and add-ons refer to it.
+	// Source is true for a Flux source. The hub does not read it, and add-ons refer to it. Spec is that of the source.
 	Source bool
+	Spec   map[string]any
 }
 
 // String names the object in messages.

@@ -74,13 +74,13 @@ func misnamed(u *unstructured.Unstructured) string {
 // source notes a Flux source, and checks it. The hub does not read it: Flux does.
 func (p *parser) source(u *unstructured.Unstructured) {
 	gk := u.GroupVersionKind().GroupKind()
+	spec, _ := u.Object["spec"].(map[string]any)
 	if gk.Group == sourcev1.GroupVersion.Group && u.GetName() != "" {
-		p.objects = append(p.objects, Object{File: p.file, Kind: gk, Namespace: u.GetNamespace(), Name: u.GetName(), Source: true})
+		p.objects = append(p.objects, Object{File: p.file, Kind: gk, Namespace: u.GetNamespace(), Name: u.GetName(), Source: true, Spec: spec})
 	}
 	if gk.Group != sourcev1.GroupVersion.Group || !slices.Contains(fluxspec.SourceKinds, gk.Kind) {
 		return
 	}
-	spec, _ := u.Object["spec"].(map[string]any)
 	address := "url"
 	if gk.Kind == sourcev1.BucketKind {
 		address = "endpoint"

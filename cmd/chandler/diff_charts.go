@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	"github.com/spf13/pflag"
+
+	"github.com/chandler-hub/chandler/internal/diff"
+	"github.com/chandler-hub/chandler/internal/fetch"
+	"github.com/chandler-hub/chandler/internal/fluxspec"
+	"github.com/chandler-hub/chandler/internal/inflate"
+	"github.com/chandler-hub/chandler/internal/manifestchart"
+	"github.com/chandler-hub/chandler/internal/preview"
+	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/sandbox"
+)
+
+// chartOptions are the flags that have diff look at the objects of clusters, and what it looks with.
+type chartOptions struct {
+	charts, live       bool
+	sources, oldOnes   []string
+	clusters           []string
+	authFile           string
+	timeout            time.Duration
+	box                *sandbox.Box
+	dir                string
+	auth               fetch.Auth
+	fetched            map[string]fetchedOnce
+	hubChart           render.ManifestChart
+	oldLocal, newLocal map[string]string
+}
+
+type fetchedOnce struct {
+	content *fetch.Content
+	err     error
+}
+
+func (o *chartOptions) addCharts(f *pflag.FlagSet) {
+	f.BoolVar(&o.charts, "charts", false, "show also what becomes of the objects in the clusters: fetch charts and folders, and make their objects")
+	f.BoolVar(&o.live, "live", false, "have the API servers of a sample of clusters try it, by a dry run through the hub's kubeconfigs that you may read")
+	f.StringSliceVar(&o.clusters, "clusters", nil, "with --live: these clusters, NAME or NAMESPACE/NAME, in place of one of each group")
+	f.StringArrayVar(&o.sources, "source", nil,
+		"a copy of what a Flux source has, in place of its address: KIND/NAMESPACE/NAME=PATH; may be repeated. Where --against is a Git "+
+			"revision, the old side has PATH as it is there")
+	f.StringArrayVar(&o.oldOnes, "against-source", nil, "the same for the old side alone")
+	f.StringVar(&o.authFile, "auth-file", "", "credentials for the addresses of charts and folders, by host: the auths of a Docker config.json")
+	f.DurationVar(&o.timeout, "timeout", 10*time.Minute, "with --charts or --live: how long all of it may take; what is left then is not compared")
+}
+
+// prepareCharts makes what objects are made with. The caller calls the function when it is done.
+func (o *chartOptions) prepareCharts(ctx context.Context, against []string) (done func(), err error) {
+	o.box, o.fetched = &sandbox.Box{}, map[string]fetchedOnce{}
+	if o.dir, err = os.MkdirTemp("", "chandler-diff-"); err != nil {
+		return nil, fmt.Errorf("make a folder for charts: %w", err)
+	}
+	done = func() {
+		o.box.Close()
+		_ = os.RemoveAll(o.dir) // what is left there is nobody's
+	}
+	if o.authFile != "" {
+		raw, err := os.ReadFile(o.authFile)
+		if err == nil {
+			o.auth, err = fetch.ParseAuth(raw)
+		}
+		if err != nil {
+			return done, fmt.Errorf("--auth-file %s: %w", o.authFile, err)
+		}
+	}
+	if o.newLocal, err = localSources("--source", o.sources); err != nil {
+		return done, err
+	}
+	o.oldLocal = maps.Clone(o.newLocal)
+	if len(against) == 1 && !isFile(against[0]) {
+		for name, at := range o.newLocal {
+			if o.oldLocal[name], err = o.atRevision(ctx, against[0], at); err != nil {
+				return done, fmt.Errorf("--source %s: %w", name, err)
+			}
+		}
+	}
+	only, err := localSources("--against-source", o.oldOnes)
+	maps.Copy(o.oldLocal, only)
+	return done, err
+}
+
+// localSources reads KIND/NAMESPACE/NAME=PATH.
+func localSources(flag string, written []string) (map[string]string, error) {
+	out := map[string]string{}
+	for _, one := range written {
+		name, at, ok := strings.Cut(one, "=")
+		parts := strings.Split(name, "/")
+		if !ok || len(parts) != 3 || !slices.Contains(fluxspec.SourceKinds, parts[0]) {
+			return nil, fmt.Errorf("%s %s: write KIND/NAMESPACE/NAME=PATH, such as GitRepository/flux-system/fleet=.; the kinds are %s", flag, one,
+				strings.Join(fluxspec.SourceKinds, ", "))
+		}
+		at, err := filepath.Abs(at)
+		if err == nil {
+			at, err = filepath.EvalSymlinks(at)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s %s: there is no such file or folder", flag, one)
+		}
+		out[name] = at
+	}
+	return out, nil
+}
+
+// atRevision writes a folder as it is at a Git revision.
+func (o *chartOptions) atRevision(ctx context.Context, revision, folder string) (string, error) {
+	files, err := regularAt(ctx, revision, folder)
+	if err != nil {
+		return "", err
+	}
+	dir, err := os.MkdirTemp(o.dir, "revision-")
+	if err != nil {
+		return "", err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = root.Close() }()
+	for _, f := range files {
+		if err := root.MkdirAll(path.Dir(f.name), 0o700); err != nil {
+			return "", err
+		}
+		if err := root.WriteFile(f.name, f.raw, 0o600); err != nil {
+			return "", err
+		}
+	}
+	if info, err := os.Stat(folder); err == nil && !info.IsDir() {
+		return filepath.Join(dir, filepath.Base(folder)), nil
+	}
+	return dir, nil
+}
+
+// makers return what makes the objects of both sides.
+func (o *chartOptions) makers(ctx context.Context, in *diff.Input) *diff.Makers {
+	o.hubChart = in.Options.Shared.Chart
+	side := func(fleet *preview.Fleet, local map[string]string) diff.Making {
+		i := inflate.New(&wares{chartOptions: o, fleet: fleet, local: local})
+		i.Work = o.box.Make
+		return &making{ctx, i}
+	}
+	return &diff.Makers{Old: side(in.Before, o.oldLocal), New: side(in.After, o.newLocal)}
+}
+
+// making is an Inflater for as long as there is time.
+type making struct {
+	ctx context.Context //nolint:containedctx // it is that of one command
+	*inflate.Inflater
+}
+
+// Objects makes objects, unless the time is over.
+func (m *making) Objects(in *inflate.Input) (*inflate.Result, error) {
+	out, err := m.Inflater.Objects(m.ctx, in)
+	if m.ctx.Err() != nil {
+		return nil, errors.New("the time was over before (--timeout)")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", in.Source(), err)
+	}
+	return out, nil
+}
+
+// wares are what the Flux objects of one side refer to.
+type wares struct {
+	*chartOptions
+	fleet *preview.Fleet
+	local map[string]string
+}
+
+// Local says where there is a copy of what a source has.
+func (w *wares) Local(kind, namespace, name string) string {
+	return w.local[kind+"/"+namespace+"/"+name]
+}
+
+// Source returns a source that the hub does not make.
+func (w *wares) Source(kind, namespace, name string) *inflate.Source {
+	spec := w.fleet.Source(kind, namespace, name)
+	if spec == nil {
+		return nil
+	}
+	return &inflate.Source{Kind: kind, Namespace: namespace, Name: name, Spec: spec, Local: w.Local(kind, namespace, name)}
+}
+
+// ConfigMap returns what one holds.
+func (w *wares) ConfigMap(namespace, name string) (data map[string]string, found bool) {
+	doc := w.fleet.Document(namespace, render.Ref{Kind: "ConfigMap", Name: name})
+	return doc.Data, doc.Found
+}
+
+// HasSecret returns whether the files have a Secret.
+func (w *wares) HasSecret(namespace, name string) bool { return w.fleet.HasSecret(namespace, name) }
+
+// Chart returns a chart, which is fetched once.
+func (w *wares) Chart(ctx context.Context, spec *sourcev1.HelmChartSpec, s *inflate.Source) (*inflate.Chart, error) {
+	url, _ := s.Spec["url"].(string)
+	switch {
+	case s.Kind == sourcev1.HelmRepositoryKind && s.Local == "" && spec.Chart == manifestchart.Name && url == w.hubChart.URL:
+		return w.ownChart(spec.Version)
+	case s.Local != "" && s.Kind == sourcev1.HelmRepositoryKind:
+		return localChart(s.Local, spec)
+	case s.Local != "" && s.Kind == sourcev1.OCIRepositoryKind:
+		return &inflate.Chart{Digest: s.Local, Path: s.Local}, nil
+	case s.Kind == sourcev1.HelmRepositoryKind || s.Kind == sourcev1.OCIRepositoryKind:
+		c, err := w.fetch(ctx, &fetch.Request{Kind: s.Kind, Spec: s.Spec, Chart: spec.Chart, Version: spec.Version,
+			Packed: s.Kind == sourcev1.OCIRepositoryKind})
+		if err != nil {
+			return nil, err
+		}
+		return &inflate.Chart{Digest: c.Digest, Version: c.Version, Path: c.Path}, nil
+	}
+	f, err := w.Folder(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	at := filepath.Join(f.Root, filepath.FromSlash(path.Clean("/"+spec.Chart)))
+	if within, err := filepath.EvalSymlinks(at); err != nil || !isWithin(f.Root, within) {
+		return nil, fmt.Errorf("it has no folder %q", spec.Chart)
+	}
+	return &inflate.Chart{Digest: f.Digest + " " + spec.Chart, Path: at}, nil
+}
+
+func isWithin(root, name string) bool {
+	rel, err := filepath.Rel(root, name)
+	return err == nil && filepath.IsLocal(rel)
+}
+
+// localChart finds a chart in a copy of a repository: the chart itself, a folder with its name, or its archive.
+func localChart(at string, spec *sourcev1.HelmChartSpec) (*inflate.Chart, error) {
+	is := func(name string) bool { _, err := os.Stat(name); return err == nil }
+	for _, name := range []string{at, filepath.Join(at, spec.Chart)} {
+		if info, err := os.Stat(name); err == nil && (!info.IsDir() || is(filepath.Join(name, "Chart.yaml"))) && isWithin(at, name) {
+			return &inflate.Chart{Digest: name, Path: name}, nil
+		}
+	}
+	archive := filepath.Join(at, spec.Chart+"-"+spec.Version+".tgz")
+	if is(archive) && isWithin(at, archive) {
+		return &inflate.Chart{Digest: archive, Path: archive}, nil
+	}
+	return nil, fmt.Errorf("%s has neither the chart %s nor %s", at, spec.Chart, filepath.Base(archive))
+}
+
+// ownChart returns the chart that the hub serves itself.
+func (w *wares) ownChart(version string) (*inflate.Chart, error) {
+	name := manifestchart.Name + "-" + version + ".tgz"
+	raw := manifestchart.Older()[name]
+	if version == manifestchart.Version || version == "" {
+		raw = manifestchart.Archive()
+	}
+	if raw == nil {
+		return nil, fmt.Errorf("this build of chandler has no version %s of the hub's chart: use the build of the hub", version)
+	}
+	at := filepath.Join(w.dir, name)
+	if err := os.WriteFile(at, raw, 0o600); err != nil {
+		return nil, fmt.Errorf("keep the chart: %w", err)
+	}
+	return &inflate.Chart{Digest: name, Version: version, Path: at}, nil
+}
+
+// Folder returns the content of a source, which is fetched once.
+func (w *wares) Folder(ctx context.Context, s *inflate.Source) (*inflate.Folder, error) {
+	if s.Local != "" {
+		return &inflate.Folder{Digest: s.Local, Root: s.Local}, nil
+	}
+	c, err := w.fetch(ctx, &fetch.Request{Kind: s.Kind, Spec: s.Spec})
+	if err != nil {
+		return nil, err
+	}
+	return &inflate.Folder{Digest: c.Digest, Root: c.Path}, nil
+}
+
+// often are the fields of a source that say when it is fetched, and not what.
+var often = []string{"interval", "timeout", "suspend", "accessFrom"}
+
+func (o *chartOptions) fetch(ctx context.Context, r *fetch.Request) (*fetch.Content, error) {
+	what := *r
+	what.Spec = maps.Clone(r.Spec)
+	for _, field := range often {
+		delete(what.Spec, field)
+	}
+	raw, err := json.Marshal(what)
+	if err != nil {
+		return nil, fmt.Errorf("read the source: %w", err)
+	}
+	if one, ok := o.fetched[string(raw)]; ok {
+		return one.content, one.err
+	}
+	if r.Dir, err = os.MkdirTemp(o.dir, "source-"); err != nil {
+		return nil, fmt.Errorf("make a folder for it: %w", err)
+	}
+	r.Auth = o.auth
+	content, err := o.box.Fetch(ctx, r)
+	if err != nil && ctx.Err() == nil {
+		err = fmt.Errorf("it cannot be fetched: %w", err)
+	}
+	o.fetched[string(raw)] = fetchedOnce{content, err}
+	return content, err
+}

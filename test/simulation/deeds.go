@@ -170,6 +170,11 @@ func (w *World) upgrade() {
 				next, _ = w.server.Update("chandler", "older", k, next, false)
 				next = apiserver.Clone(next)
 			}
+			if undo, ok := nested(next, "metadata", "annotations", hubv1.UndoAnnotation).(string); ok { // its author has seen older names
+				next["metadata"].(map[string]any)["annotations"].(map[string]any)[hubv1.UndoAnnotation] = strings.ReplaceAll(undo, now, before)
+				next, _ = w.server.Update("user", "older", k, next, false)
+				next = apiserver.Clone(next)
+			}
 			if st, ok := next["status"].(map[string]any); ok {
 				for _, f := range []string{"revision", "observedRevision", "readyRevision"} {
 					if st[f] != nil {

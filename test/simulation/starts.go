@@ -50,13 +50,20 @@ func (w *World) checkStart(s *set, r *rolling, set *hubv1.AddonSet, before, d *h
 }
 
 // checkAnew: a cluster that has got a revision begins anew with it only if somebody wants that. Its deadline would never be over
-// otherwise.
+// otherwise. Whoever was to get another one meanwhile, by an edit that was then taken back, begins anew once.
 func (w *World) checkAnew(r *rolling, set *hubv1.AddonSet, before, d *hubv1.AddonDelivery) {
 	revision, _, _ := strings.Cut(r.retried, "/")
-	wanted := content(revision) == content(set.Status.Revision) // also if the clusters are on their way back to an older one
+	wanted := content(revision) == content(set.Status.Revision) || // also if the clusters are on their way back to an older one
+		r.hadAnother(content(d.Spec.RevisionName))
 	if to := d.Spec.RevisionName; before.Spec.Start != nil && identity.SameContent(before.Spec.RevisionName, to) && !wanted {
 		w.violated("rollout", "%s begins anew with %s, and nobody wants it tried again", d.Spec.RegistrationRef.Key(), to)
 	}
+}
+
+// hadAnother returns whether another content was to be rolled out after this one, since the last rest.
+func (r *rolling) hadAnother(to string) bool {
+	first := max(0, slices.Index(r.lately, to))
+	return slices.ContainsFunc(r.lately[first:], func(other string) bool { return other != to })
 }
 
 // tried is for how long a write may be tried again after a window has closed.
@@ -98,6 +105,9 @@ func (w *World) checkConcurrency(r *rolling, m *rolled, key types.NamespacedName
 func (w *World) checkBefore(r *rolling, set *hubv1.AddonSet, o *rolled, other, key types.NamespacedName, to string) {
 	spec := r.specs[0]
 	wave := &spec.Waves[o.wave]
+	if r.passed[wave.Name] || r.passed[""] {
+		return
+	}
 	switch {
 	case !identity.SameContent(o.revision, to):
 		w.violated("rollout", "%s gets %s, and %s of wave %s has not got it", key, to, other, wave.Name)

@@ -34,6 +34,9 @@ type rolling struct {
 	target      string
 	began, rest int
 	lately      []string
+	// passed are the waves that had passed, by their names, when people wrote another strategy; "" for all. They do not soak, and nobody
+	// has to approve them, by what that says.
+	passed map[string]bool
 	// approved are contents and waves, expedited contents.
 	approved, expedited map[string]bool
 	// undone are contents that somebody went back to; atOnce is true if somebody wanted that at once since the last rest.
@@ -155,7 +158,13 @@ func (w *World) noteStrategy(write apiserver.Write) {
 	}
 	if target != r.target {
 		w.say("  %s rolls out %s", set.Name, is.Revision)
-		r.target, r.began, r.totals = target, r.rest, map[int]int{}
+		r.target, r.began, r.totals, r.passed = target, r.rest, map[int]int{}, map[string]bool{}
+	}
+	if len(r.specs) > 1 {
+		r.passed[""] = r.passed[""] || is.Phase == hubv1.RolloutDone
+		for _, wave := range is.Waves {
+			r.passed[wave.Name] = r.passed[wave.Name] || wave.Passed
+		}
 	}
 	r.lately = append(r.lately, content(is.Revision))
 }

@@ -64,6 +64,7 @@ func (m *Matcher) recall(ctx context.Context, reg *hubv1.ClusterRegistration,
 		if len(objects) == 0 || !set.forgets(reg) {
 			continue
 		}
+		again = pace.Sooner(again, m.uninstalls(objects))
 		if objects = slices.DeleteFunc(objects, func(o client.Object) bool { return !m.stays(o, reg, key.Name) }); len(objects) == 0 {
 			continue
 		}
@@ -188,11 +189,23 @@ func (r *Reconciler) recallOne(ctx context.Context, set *hubv1.AddonSet, obj *me
 	return true, r.deliver(ctx, reg, client.ObjectKeyFromObject(set), set.UID, gift{revision: revision}, true)
 }
 
+// uninstalls returns how long Flux may still take to remove what somebody has deleted; 0 if there is nothing to wait for.
+func (r *Reconciler) uninstalls(objects []client.Object) (wait time.Duration) {
+	for _, obj := range objects {
+		if at := obj.GetDeletionTimestamp(); at != nil && slices.Contains(obj.GetFinalizers(), fluxstate.Finalizer) {
+			wait = pace.Sooner(wait, max(0, r.Config.TeardownGrace-r.Clock.Since(at.Time)))
+		}
+	}
+	return wait
+}
+
 // stays returns whether a Flux object says that the hub made it for a set on a cluster, and cannot be removed without its
 // delivery. What somebody has deleted, Flux removes. But the cluster may not answer, and after its registration nobody would
-// let go what Flux tries in vain.
+// let go what Flux tries in vain. Or the credentials were rotated, and nobody gives Flux the new ones: what it has not removed
+// within --teardown-grace needs its delivery as well.
 func (r *Reconciler) stays(obj client.Object, reg *hubv1.ClusterRegistration, set string) bool {
-	stuck := letsGo(reg) || status.Goes(reg) && slices.Contains(obj.GetFinalizers(), fluxstate.Finalizer)
+	tries := slices.Contains(obj.GetFinalizers(), fluxstate.Finalizer)
+	stuck := letsGo(reg) || tries && (status.Goes(reg) || r.uninstalls([]client.Object{obj}) == 0)
 	return (obj.GetDeletionTimestamp() == nil || stuck) && provenance.Claims(obj, r.Config.HubID, set, client.ObjectKeyFromObject(reg))
 }
 

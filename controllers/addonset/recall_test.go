@@ -62,6 +62,10 @@ func TestRecall(t *testing.T) {
 	deleting := func(o *helmv2.HelmRelease) {
 		o.Finalizers, o.DeletionTimestamp = []string{"x/y"}, &metav1.Time{Time: time.Now()}
 	}
+	uninstalling := func(o *helmv2.HelmRelease) {
+		deleting(o)
+		o.Finalizers = append(o.Finalizers, fluxstate.Finalizer)
+	}
 	for name, tc := range map[string]struct {
 		object   func(*helmv2.HelmRelease)
 		cluster  func(*hubv1.ClusterRegistration)
@@ -88,10 +92,16 @@ func TestRecall(t *testing.T) {
 		"OlderAndMadeAgain":             {object: older(2 * time.Hour), cluster: leavingFor("")},
 		"OnItsWayOutOfAClusterThatGoes": {object: deleting, cluster: leavingFor(hubv1.OriginDeletedReason), want: true},
 		"FinishedAndUnregistered":       {object: deleting, cluster: leavingFor(hubv1.UnregisteredReason)},
-		"OnItsWayOutAndUnregistered": {object: func(o *helmv2.HelmRelease) {
+		"OnItsWayOutAndUnregistered":    {object: uninstalling, cluster: leavingFor(hubv1.UnregisteredReason), want: true},
+		"OnItsWayOutForLong": {object: func(o *helmv2.HelmRelease) {
+			uninstalling(o)
+			o.DeletionTimestamp = &metav1.Time{Time: time.Now().Add(-2 * time.Hour)}
+		}, want: true},
+		"OnItsWayOutByFlux": {object: uninstalling, wantWait: true},
+		"FinishedForLong": {object: func(o *helmv2.HelmRelease) {
 			deleting(o)
-			o.Finalizers = append(o.Finalizers, fluxstate.Finalizer)
-		}, cluster: leavingFor(hubv1.UnregisteredReason), want: true},
+			o.DeletionTimestamp = &metav1.Time{Time: time.Now().Add(-2 * time.Hour)}
+		}},
 		"UnregisteredAndItsSetIsNotRead": {cluster: leavingFor(hubv1.UnregisteredReason), held: true},
 	} {
 		t.Run(name, func(t *testing.T) {

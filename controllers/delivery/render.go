@@ -57,6 +57,7 @@ func (r *Reconciler) render(ctx context.Context, c *cluster) error {
 			a.DependsOn, a.Moves = d.program.DependsOn, d.program.Moves()
 		}
 		if d.set != nil {
+			a.Ends = d.set.DeletionTimestamp != nil
 			a.Priority = c.reach[d.Namespace].Author("").Team.Priority(d.set.Spec.Priority)
 		}
 		in.Deliveries = append(in.Deliveries, a)

@@ -28,8 +28,8 @@ type Delivery struct {
 	// Since is when the set could first be delivered to the cluster, if that is what is known instead of the live objects; zero if not, or if
 	// nothing is there yet. Between equals, who came first keeps what both want.
 	Since time.Time
-	// Leaving is true if the delivery is being withdrawn.
-	Leaving bool
+	// Leaving is true if the delivery is being withdrawn, and Ends if its set is being deleted.
+	Leaving, Ends bool
 	// Result is nil if rendering failed: the delivery's objects stay as they are.
 	Result *render.Result
 	// Stays names add-ons that have an object and stay as they are, whatever Result says.
@@ -308,7 +308,7 @@ func Held(d *Delivery, addon string) bool {
 func (a *assembler) claim(d *Delivery, addon string, release hubv1.HelmReleaseIdentity, key plan.Key) claim {
 	l := a.live[key]
 	return claim{
-		Namespace: d.Namespace, Set: d.Set, Platform: d.Platform, Priority: d.Priority, Addon: addon,
+		Namespace: d.Namespace, Set: d.Set, Platform: d.Platform, Priority: d.Priority, Addon: addon, Ends: d.Ends,
 		Incumbent: l != nil && l.Delivery == d.Name,
 		Since:     d.Since,
 		Release:   compile.Release{Namespace: release.StorageNamespace, Name: release.Name},

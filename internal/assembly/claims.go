@@ -30,6 +30,9 @@ type claim struct {
 	// add-on that had this name before is to go on with that. It comes first, whatever the priority: both would wait for
 	// each other otherwise.
 	Promised bool
+	// Ends is true if the set is being deleted. What another set of its class wants goes to that at once, even if a removal guard holds the
+	// rest: an edit of the set that comes late would take it away.
+	Ends bool
 	// Priority of the set: the higher one wins within a class.
 	Priority int32
 	// Incumbent is true if the add-on's object exists and is this delivery's: between equals, the incumbent keeps it.
@@ -101,6 +104,7 @@ func stronger(a, b claim) int {
 		boolFirst(a.Platform, b.Platform),
 		boolFirst(a.Held, b.Held),
 		boolFirst(!a.Promised, !b.Promised),
+		boolFirst(!a.Ends, !b.Ends),
 		cmp.Compare(b.Priority, a.Priority),
 		boolFirst(a.Incumbent, b.Incumbent),
 		boolFirst(!a.Given, !b.Given),
@@ -114,7 +118,8 @@ func stronger(a, b claim) int {
 
 // first returns whether a claim is known to be older than another one.
 func (c claim) first(o claim) bool {
-	return c.Given == o.Given && c.Incumbent == o.Incumbent && !c.Since.IsZero() && (o.Since.IsZero() || c.Since.Before(o.Since))
+	same := c.Ends == o.Ends && c.Given == o.Given && c.Incumbent == o.Incumbent
+	return same && !c.Since.IsZero() && (o.Since.IsZero() || c.Since.Before(o.Since))
 }
 
 func boolFirst(a, b bool) int {
@@ -138,6 +143,8 @@ func lost(winner, loser claim, what string) string {
 		why = "it is there, and stays as it is for now"
 	case winner.Held == loser.Held && loser.Promised && !winner.Promised:
 		why = "what runs under that name has been moved there"
+	case winner.Held == loser.Held && loser.Ends && !winner.Ends:
+		why = "this set is being deleted"
 	case winner.Priority == loser.Priority && winner.Incumbent && !loser.Incumbent:
 		why = "it was there first"
 	case winner.Priority == loser.Priority && winner.first(loser):

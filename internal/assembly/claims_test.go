@@ -23,6 +23,8 @@ func TestDecide(t *testing.T) {
 		"PriorityBeatsFirst":  {[]claim{{Set: "a", Addon: "x", Incumbent: true}, {Set: "b", Addon: "x", Priority: 1}}, []string{"b"}, "its priority is 1"},
 		"FirstStays":          {[]claim{{Set: "a", Addon: "x"}, {Set: "b", Addon: "x", Incumbent: true}}, []string{"b"}, "there first"},
 		"WhoLeavesGetsNoMore": {[]claim{{Set: "a", Addon: "x", Platform: true, Priority: 1, Over: true}, {Set: "b", Addon: "x"}}, []string{"b"}, "is leaving the cluster"},
+		"WhoEndsGivesUp":      {[]claim{{Set: "a", Addon: "x", Priority: 1, Incumbent: true, Ends: true}, {Set: "b", Addon: "x"}}, []string{"b"}, "is being deleted"},
+		"NotToATenant":        {[]claim{{Set: "a", Addon: "x", Platform: true, Ends: true}, {Set: "b", Addon: "x", Priority: 1}}, []string{"a"}, "platform sets win"},
 		"HeldStays":           {[]claim{{Set: "a", Addon: "x", Held: true}, {Set: "b", Addon: "x", Priority: 1}}, []string{"a"}, "stays as it is for now"},
 		"PlatformBeatsHeld":   {[]claim{{Set: "a", Addon: "x", Held: true, Incumbent: true}, {Set: "b", Addon: "x", Platform: true}}, []string{"b"}, "platform sets win"},
 		"OfHeldThePriority":   {[]claim{{Set: "a", Addon: "x", Held: true}, {Set: "b", Addon: "x", Held: true, Priority: 1}}, []string{"b"}, "its priority is 1"},

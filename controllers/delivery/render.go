@@ -62,6 +62,7 @@ func (r *Reconciler) render(ctx context.Context, c *cluster) error {
 		}
 		in.Deliveries = append(in.Deliveries, a)
 	}
+	c.trustFlux(&in)
 	c.yields = map[plan.Key]bool{}
 	for i, out := range c.assemble(in) {
 		all[i].Portion = out
@@ -177,6 +178,22 @@ func (c *cluster) live() []assembly.Live {
 		out = append(out, l)
 	}
 	return out
+}
+
+// trustFlux has Flux's word alone say whether an object is Ready that stays as it is. A hub that died before it reported has left an older
+// generation in the status, nobody writes the object again, and what depends on it would wait for ever.
+func (c *cluster) trustFlux(in *assembly.Input) {
+	for i := range in.Live {
+		l := &in.Live[i]
+		d := c.delivery(l.Key.Namespace, l.Delivery)
+		at := slices.IndexFunc(in.Deliveries, func(a assembly.Delivery) bool { return a.Namespace == l.Key.Namespace && a.Name == l.Delivery })
+		if d == nil || at < 0 || !assembly.Held(&in.Deliveries[at], l.Addon) {
+			continue
+		}
+		o := c.objects[l.Key]
+		state, _ := report.State(was(d, o.Addon), o.state, o.Applied, true)
+		l.Ready = state == hubv1.AddonReady
+	}
 }
 
 // lives returns whether an add-on of a delivery has its own object.

@@ -75,7 +75,9 @@ func TestObjectsAreWrittenBesideEachOther(t *testing.T) {
 
 // Only writes that come in a row are carried out together, and what takes the place of a finished object is written alone.
 func TestTogether(t *testing.T) {
-	key := func(name string) plan.Key { return plan.Key{Kind: fluxspec.HelmReleaseKind, Namespace: "flux-system", Name: name} }
+	key := func(name string) plan.Key {
+		return plan.Key{Kind: fluxspec.HelmReleaseKind, Namespace: "flux-system", Name: name}
+	}
 	c := &cluster{objects: map[plan.Key]*object{
 		key("finished"): {Observed: plan.Observed{Finished: true}}, key("there"): {},
 	}}
@@ -101,4 +103,3 @@ func TestTogether(t *testing.T) {
 		})
 	}
 }
-

@@ -49,15 +49,19 @@ type fetchedOnce struct {
 }
 
 func (o *chartOptions) addCharts(f *pflag.FlagSet) {
-	f.BoolVar(&o.charts, "charts", false, "show also what becomes of the objects in the clusters: fetch charts and folders, and make their objects")
-	f.BoolVar(&o.live, "live", false, "have the API servers of a sample of clusters try it, by a dry run through the hub's kubeconfigs that you may read")
+	f.BoolVar(&o.charts, "charts", false,
+		"show also what becomes of the objects in the clusters: fetch charts and folders, and make their objects")
+	f.BoolVar(&o.live, "live", false,
+		"have the API servers of a sample of clusters try it, by a dry run through the hub's kubeconfigs that you may read")
 	f.StringSliceVar(&o.clusters, "clusters", nil, "with --live: these clusters, NAME or NAMESPACE/NAME, in place of one of each group")
 	f.StringArrayVar(&o.sources, "source", nil,
 		"a copy of what a Flux source has, in place of its address: KIND/NAMESPACE/NAME=PATH; may be repeated. Where --against is a Git "+
 			"revision, the old side has PATH as it is there")
 	f.StringArrayVar(&o.oldOnes, "against-source", nil, "the same for the old side alone")
-	f.StringVar(&o.authFile, "auth-file", "", "credentials for the addresses of charts and folders, by host: the auths of a Docker config.json")
-	f.DurationVar(&o.timeout, "timeout", 10*time.Minute, "with --charts or --live: how long all of it may take; what is left then is not compared")
+	f.StringVar(&o.authFile, "auth-file", "",
+		"credentials for the addresses of charts and folders, by host: the auths of a Docker config.json")
+	f.DurationVar(&o.timeout, "timeout", 10*time.Minute,
+		"with --charts or --live: how long all of it may take; what is left then is not compared")
 }
 
 // prepareCharts makes what objects are made with. The caller calls the function when it is done.

@@ -124,7 +124,8 @@ func (n *insides) of(p *preview.Pair, kind Kind, old, next *preview.Item) (insid
 	key := string(kind) + "\x00"
 	for i := range sides {
 		if s := &sides[i]; s.item != nil {
-			key += s.input.Key + "\x00" + s.item.Release.Namespace + "\x00" + inflate.CRDPolicy(s.item.Manifest, old != nil) + fmt.Sprint(prunes(s.item)) + "\x00"
+			key += s.input.Key + "\x00" + s.item.Release.Namespace + "\x00" +
+				inflate.CRDPolicy(s.item.Manifest, old != nil) + fmt.Sprint(prunes(s.item)) + "\x00"
 		}
 	}
 	if one, ok := n.kept[key]; ok {

@@ -86,7 +86,8 @@ func agreed(a, b any) any {
 
 func sortedIdentities(m map[identity]*unstructured.Unstructured) []identity {
 	return slices.SortedFunc(maps.Keys(m), func(a, b identity) int {
-		return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.group, b.group), cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name))
+		return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.group, b.group),
+			cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name))
 	})
 }
 

@@ -117,7 +117,8 @@ func digest(raw []byte) string {
 func refused(url string, code int) error {
 	switch code {
 	case http.StatusUnauthorized, http.StatusForbidden:
-		return fmt.Errorf("GET %s: %d %s. Credentials come by --auth-file, and a copy of the content by --source", url, code, http.StatusText(code))
+		return fmt.Errorf("GET %s: %d %s. Credentials come by --auth-file, and a copy of the content by --source",
+			url, code, http.StatusText(code))
 	}
 	return fmt.Errorf("GET %s: %d %s", url, code, http.StatusText(code))
 }

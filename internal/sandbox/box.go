@@ -92,8 +92,7 @@ func (b *Box) do(ctx context.Context, r *request, most time.Duration) (*answer, 
 	case err = <-failed:
 	case <-ctx.Done():
 		b.end()
-		<-failed
-		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		if err = errors.Join(ctx.Err(), <-failed); errors.Is(err, context.DeadlineExceeded) {
 			return nil, fmt.Errorf("it was not done in %s", most)
 		}
 		return nil, ctx.Err() //nolint:wrapcheck // the command is being ended

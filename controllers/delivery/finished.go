@@ -11,9 +11,11 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/apply"
@@ -146,6 +148,25 @@ func (r *Reconciler) tellLeft(ctx context.Context, c *cluster, d *delivery, o *o
 	r.warnLeft(ctx, c, d, o.Key, "Remove", "add-on %q (%s %q) has left %s on cluster %s, with its namespaces and CRDs: its "+
 		"Flux object was deleted, and Flux has not removed that; %s",
 		o.Addon, o.Key.Kind, o.Key.Name, nameLeft(left), c.key, next)
+}
+
+// tellStray says what a finished object has left that may not be the hub's, before it loses the hub's finalizer: the hub may have made it
+// in a namespace of a Team, or of the platform, that is none any more. The event is in the object's own namespace: whoever has forged
+// the object tells himself.
+func (r *Reconciler) tellStray(ctx context.Context, c *cluster, obj client.Object) error {
+	if !controllerutil.ContainsFinalizer(obj, hubv1.FluxObjectFinalizer) {
+		return nil
+	}
+	there := obj.DeepCopyObject().(client.Object)
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(obj), there); err != nil || there.GetUID() != obj.GetUID() {
+		return client.IgnoreNotFound(err)
+	}
+	if noted, tried, _ := fluxstate.Remains(there); noted || tried {
+		r.Recorder.Eventf(there, nil, corev1.EventTypeWarning, hubv1.AddonOrphanedEvent, "Remove",
+			"add-on %q (%s) stays on cluster %s: its Flux object was deleted, Flux has not removed it, and the hub delivers nothing from "+
+				"this namespace to that cluster", obj.GetLabels()[hubv1.AddonLabel], obj.GetName(), c.key)
+	}
+	return nil
 }
 
 // nameLeft names what an object has left.

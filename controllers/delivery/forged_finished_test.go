@@ -3,9 +3,12 @@
 package delivery
 
 import (
+	"strings"
 	"testing"
 	"time"
 
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
@@ -82,4 +85,25 @@ func TestForgedFinishedInReachComesToRest(t *testing.T) {
 		t.Errorf("%d writes, told %v", m.writes-before, m.told[told:])
 	}
 	t.Logf("told %d; platform's: %+v; tenant's %+v", told, m.delivery(roomCluster, roomSet).Status.Addons, m.tenantsDelivery().Status.Addons)
+}
+
+// A finished object in a namespace that does not reach the cluster may still be what a Team has left there: its own namespace is told, once.
+func TestFinishedOutOfReachIsTold(t *testing.T) {
+	for name, has := range map[string]bool{"NothingIsLeft": false, "AReleaseIsLeft": true} {
+		t.Run(name, func(t *testing.T) {
+			m := newServedRoom(t, addonsOf(roomSet, "1", releaseAddon("app"))...)
+			m.forgedFinished("evil", "x", []string{"Helm release app/app"}, nil, "evil/x")
+			if has {
+				hr := &helmv2.HelmRelease{}
+				m.must(m.api.Get(t.Context(), types.NamespacedName{Namespace: "evil", Name: identity.FluxObject("hub", roomCluster, "x")}, hr))
+				hr.Status.History = helmv2.Snapshots{{Name: "x", Namespace: "x", Version: 1}}
+				m.quietly(func() { m.must(m.api.Update(t.Context(), hr)) })
+			}
+			m.settle()
+			m.settle()
+			if told := len(m.told) == 1 && strings.Contains(m.told[0], `add-on "x"`); told != has || len(m.told) > 1 {
+				t.Errorf("told %v", m.told)
+			}
+		})
+	}
 }

@@ -138,6 +138,10 @@ func (c *cluster) inherits(d *delivery) bool {
 func (r *Reconciler) dismiss(ctx context.Context, c *cluster) error {
 	var errs []error
 	for _, obj := range c.strays {
+		if err := r.tellStray(ctx, c, obj); err != nil {
+			errs = append(errs, err)
+			continue
+		}
 		if err := apply.RemoveFinalizer(ctx, r.Client, obj, hubv1.FluxObjectFinalizer); err != nil {
 			errs = append(errs, fmt.Errorf("take the hub's finalizer off %s/%s: %w", obj.GetNamespace(), obj.GetName(), err))
 		}

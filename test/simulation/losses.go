@@ -80,6 +80,18 @@ func (w *World) noteOverwritten(write apiserver.Write) {
 	w.wrote[uid] = w.at
 }
 
+// noteCutOff is called after every write. An object that somebody has deleted, and whose add-on stays, is made again as soon as it is gone.
+// A hub that dies between the two makes it again after its restart; if the add-on is dropped just then, nothing is reported (ADR 23).
+func (w *World) noteCutOff(write apiserver.Write) {
+	if w.at == nil || !w.at.dead || !isFlux(write.Key) || write.New != nil || !w.deleted[nested(write.Old, "metadata", "uid")] {
+		return
+	}
+	_, name, _ := strings.Cut(setNameOf(write.Old), "/")
+	if s := w.sets[name]; s != nil && s.addon(apiserver.Label(write.Old, hubv1.AddonLabel)) != nil {
+		w.cutOff[nested(write.Old, "metadata", "uid")] = true
+	}
+}
+
 // forget is called at rest: caches are complete, nothing is queued, and a minute has passed since the last edit. The
 // hub has seen what is wanted then. If it is removed later, nobody has asked for that, whatever was wanted before.
 // What was leaving before it was wanted again may leave: Flux may already be at it.

@@ -290,7 +290,7 @@ func (w *World) checkLeft() {
 		}
 		for _, name := range sortedKeys(c.workloads) {
 			work := c.workloads[name]
-			if !w.lives(work.ownerUID) && !w.told(c, work) {
+			if !w.lives(work.ownerUID) && !w.told(c, work) && !w.cutOff[work.ownerUID] {
 				w.violated("orphans", "%s stays on %s without an owner (add-on %s of %s), and nothing says so", name, c.name, work.addon, work.set)
 			}
 			if w.lives(work.ownerUID) && !w.wantedThere(c, work) && w.some(c, w.serves) && !w.unnoted(work) &&
@@ -335,6 +335,10 @@ func (w *World) awaited(c *cluster, work *workload) bool {
 		return true
 	}
 	return slices.ContainsFunc(w.claims(c, work.namespace()), func(cl claim) bool {
+		platform := cl.set.namespace == "flux-system"
+		if cl.name == work.addon && work.set != cl.set.namespace+"/"+cl.set.name && platform == (work.namespace() == "flux-system") {
+			return slices.Contains(w.stalled(cl.set, c), cl.name) // who takes over by the name waits for what it depends on
+		}
 		if !cl.goesOnWith(work) {
 			return false
 		}
@@ -380,7 +384,8 @@ func (w *World) waitsForHeir(o apiserver.Object) bool {
 		if w.unreachable(c) && strings.Contains(conditionOf(d), "nothing is changed before the cluster has answered") {
 			return true // absence removes nothing: nobody knows whether a cluster goes whose registration has not seen its origin
 		}
-		return strings.Contains(conditionOf(d), "is to take it over, and cannot be delivered here now") &&
+		says := conditionOf(d)
+		return (strings.Contains(says, "is to take it over, and cannot be delivered here now") || strings.Contains(says, " goes on with it (")) &&
 			w.withdrawnLater(d.SetKey().String(), c)
 	})
 }

@@ -37,7 +37,7 @@ func (w *World) checkStatuses() {
 		}
 		w.checkContradictions(d, s, c)
 		w.checkFailing(d, s, c)
-		chartless := func(a hubv1.AddonStatus) bool { return w.saysChartless(d, c, a) }
+		chartless := func(a hubv1.AddonStatus) bool { return w.saysChartless(d, c, a) || w.yieldsLater(s, c, a) }
 		known := len(w.stalled(s, c)) > 0 || slices.ContainsFunc(d.Status.Addons, chartless)
 		if !status.IsTrue(d, hubv1.ReadyCondition) && !lostAll(d) && !known &&
 			!w.waitsForHeir(w.server.Get(keyOf("AddonDelivery", d.Namespace, d.Name))) {
@@ -84,6 +84,16 @@ func (w *World) checkStatuses() {
 // saysChartless returns whether an add-on stays as it is for one that does not render, and its status says that Flux misses its chart.
 func (w *World) saysChartless(d *hubv1.AddonDelivery, c *cluster, a hubv1.AddonStatus) bool {
 	return strings.Contains(a.Message, "chart is not ready") && w.chartless(c, keyOf(a.Kind, d.Namespace, a.Object))
+}
+
+// yieldsLater returns whether an add-on stays until another set's of its name comes, which has a better claim and waits for what cannot be
+// delivered now; and says so.
+func (w *World) yieldsLater(s *set, c *cluster, a hubv1.AddonStatus) bool {
+	own := s.addon(a.Name)
+	return own != nil && strings.Contains(a.Message, " takes it over; it waits for ") &&
+		slices.ContainsFunc(w.claims(c, s.namespace), func(cl claim) bool {
+			return cl.set != s && cl.name == a.Name && w.beats(c, cl, claim{s, *own}, "") && slices.Contains(w.stalled(cl.set, c), cl.name)
+		})
 }
 
 // checkContradictions: what the hub refuses to do is said where people look, with what to do.
@@ -203,7 +213,13 @@ func (w *World) checkSet(s *set) {
 	}
 	lost := w.someLostAll(func(d *hubv1.AddonDelivery) bool {
 		return d.Namespace == s.namespace && d.Spec.AddonSetRef.Name == s.name
-	}) || slices.ContainsFunc(w.clusters, func(c *cluster) bool { return len(w.stalled(s, c)) > 0 })
+	}) || slices.ContainsFunc(w.clusters, func(c *cluster) bool { return len(w.stalled(s, c)) > 0 }) ||
+		slices.ContainsFunc(w.deliveries(), func(d *hubv1.AddonDelivery) bool {
+			c := w.cluster(d.Spec.RegistrationRef.Name)
+			return c != nil && d.SetKey().String() == s.namespace+"/"+s.name && slices.ContainsFunc(d.Status.Addons, func(a hubv1.AddonStatus) bool {
+				return w.yieldsLater(s, c, a)
+			})
+		})
 	if !status.IsTrue(there, hubv1.ReadyCondition) && !lost && !w.waitsForHeir(o) {
 		w.violated("status", "AddonSet %s is not Ready at rest: %s", s.name, conditionOf(there))
 	}

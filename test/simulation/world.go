@@ -78,10 +78,10 @@ type World struct {
 	// chartsGone is when each HelmChart was deleted last, and hubBegan when the process that runs began.
 	chartsGone map[apiserver.Key]time.Time
 	hubBegan   time.Time
-	// deleted are the UIDs of Flux objects that users have deleted.
-	deleted    map[any]bool
-	violations []Violation
-	story      []string
+	// deleted are the UIDs of Flux objects that users have deleted. cutOff are those of them that a process let go as its last deed.
+	deleted, cutOff map[any]bool
+	violations      []Violation
+	story           []string
 	// writes counts those of the hub, and trace is a digest of them.
 	writes, reconciles int
 	trace              uint64
@@ -125,8 +125,8 @@ func newWorld() *World {
 		teams: map[string]*team{}, tokens: map[string]issued{}, broken: map[string]bool{}, bad: map[string]*bad{},
 		rolls:   map[apiserver.Key]*rolling{},
 		flux:    &flux{due: map[apiserver.Key]time.Time{}, failures: map[apiserver.Key]int{}, uids: map[any]apiserver.Key{}},
-		orphans: map[string]orphan{}, deleted: map[any]bool{}, deselected: map[any]bool{}, chartsGone: map[apiserver.Key]time.Time{},
-		identities: map[any]identified{},
+		orphans: map[string]orphan{}, deleted: map[any]bool{}, cutOff: map[any]bool{}, deselected: map[any]bool{},
+		chartsGone: map[apiserver.Key]time.Time{}, identities: map[any]identified{},
 	}
 	w.server = apiserver.New(w.clock)
 	w.server.OnWrite = w.noticed
@@ -227,6 +227,7 @@ func (w *World) noticed(write apiserver.Write) {
 	}
 	w.noteRollouts(write)
 	w.noteOverwritten(write)
+	w.noteCutOff(write)
 	if write.Actor == "user" || write.Actor == "flux" {
 		return
 	}

@@ -403,7 +403,7 @@ func going(t *testing.T, w *ward, name, kind string, remove func(*testing.T, *pa
 		remove(t, p)
 		w.pace.fault(1)
 		p.act(t)
-		p.promise(t, name, "apply, change, delete: let go at once", slack, func(ctx context.Context) error {
+		p.promise(t, name, "apply, change, delete: let go at once", delivery.FluxTakes+slack, func(ctx context.Context) error {
 			return errors.Join(wantGone(ctx, p.Client, registration(p.name, p.name)), p.noObjects(ctx))
 		})
 		check(t, p.has(ctx, changing, "blue"))

@@ -176,7 +176,7 @@ func (r *Reconciler) recallOne(ctx context.Context, set *hubv1.AddonSet, obj *me
 	} else if err != nil {
 		return false, fmt.Errorf("read ClusterRegistration %s: %w", regKey, err)
 	}
-	if obj.DeletionTimestamp != nil && !letsGo(reg) {
+	if obj.DeletionTimestamp != nil && (!letsGo(reg) || !slices.Contains(obj.Finalizers, fluxstate.Finalizer)) {
 		return false, nil
 	}
 	if acts, err := reach.Acts(ctx, r.Live, r.Config, from, reg); err != nil || !acts {
@@ -202,10 +202,11 @@ func (r *Reconciler) uninstalls(objects []client.Object) (wait time.Duration) {
 // stays returns whether a Flux object says that the hub made it for a set on a cluster, and cannot be removed without its
 // delivery. What somebody has deleted, Flux removes. But the cluster may not answer, and after its registration nobody would
 // let go what Flux tries in vain. Or the credentials were rotated, and nobody gives Flux the new ones: what it has not removed
-// within --teardown-grace needs its delivery as well.
+// within --teardown-grace needs its delivery as well. What Flux has finished with goes without one: the delivery that let it go is
+// through, and was to be made again for nothing.
 func (r *Reconciler) stays(obj client.Object, reg *hubv1.ClusterRegistration, set string) bool {
 	tries := slices.Contains(obj.GetFinalizers(), fluxstate.Finalizer)
-	stuck := letsGo(reg) || tries && (status.Goes(reg) || r.uninstalls([]client.Object{obj}) == 0)
+	stuck := tries && (letsGo(reg) || status.Goes(reg) || r.uninstalls([]client.Object{obj}) == 0)
 	return (obj.GetDeletionTimestamp() == nil || stuck) && provenance.Claims(obj, r.Config.HubID, set, client.ObjectKeyFromObject(reg))
 }
 

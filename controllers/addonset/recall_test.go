@@ -90,7 +90,8 @@ func TestRecall(t *testing.T) {
 		"OlderAndDestroyed":             {object: older(2 * time.Hour), cluster: leavingFor(hubv1.OriginDeletedReason), want: true},
 		"OlderAndDrained":               {object: older(2 * time.Hour), cluster: drained, want: true},
 		"OlderAndMadeAgain":             {object: older(2 * time.Hour), cluster: leavingFor("")},
-		"OnItsWayOutOfAClusterThatGoes": {object: deleting, cluster: leavingFor(hubv1.OriginDeletedReason), want: true},
+		"OnItsWayOutOfAClusterThatGoes": {object: uninstalling, cluster: leavingFor(hubv1.OriginDeletedReason), want: true},
+		"FinishedOfAClusterThatGoes":    {object: deleting, cluster: leavingFor(hubv1.OriginDeletedReason)},
 		"FinishedAndUnregistered":       {object: deleting, cluster: leavingFor(hubv1.UnregisteredReason)},
 		"OnItsWayOutAndUnregistered":    {object: uninstalling, cluster: leavingFor(hubv1.UnregisteredReason), want: true},
 		"OnItsWayOutForLong": {object: func(o *helmv2.HelmRelease) {

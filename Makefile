@@ -111,6 +111,11 @@ benchmark: ## Measure compiling and rendering, in microseconds and allocations (
 bench: tools ## Measure a hub with a fleet against a bare client in the same run: CLUSTERS=500 ADDONS=5 DEAD=0.1 FLUX=false; or with ROLLOUT=true rollouts: CLUSTERS=500 SETS=100 (docs/performance.md).
 	@$(GO) run ./bench -clusters=$(CLUSTERS) -addons=$(ADDONS) -dead=$(DEAD) -flux=$(FLUX) -rollout=$(ROLLOUT) -sets=$(SETS)
 
+.PHONY: bench-check
+bench-check: tools ## Measure a fleet of 200 clusters, three minutes, and fail if a quarter is lost against the runs in docs/growth.json; RECORD=3 appends so many runs there instead.
+	@$(GO) run ./bench -clusters=200 -noise=15s -commit=$$(git describe --always --dirty) \
+	  $(if $(RECORD),-runs=$(RECORD) -record=docs/growth.json,-check=docs/growth.json)
+
 .PHONY: generate
 generate: ## Write deepcopy functions, CRDs, RBAC, the references of the API and of the commands, and copy CRDs, RBAC and policies into the chart.
 	$(GOTOOL) controller-gen object:headerFile=hack/boilerplate.go.txt paths=./api/...

@@ -13,41 +13,54 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-var update = flag.Bool("update", false, "draw docs/growth.svg again")
+var update = flag.Bool("update", false, "draw the pictures of docs/growth.json again")
 
-// The picture in docs is what the recorded runs give.
+// checkedSize is the fleet of make bench-check.
+var checkedSize = Parameters{Clusters: 200, Addons: 5, Dead: 0.1, ProbeInterval: metav1.Duration{Duration: time.Minute}}
+
+// The pictures in docs are what the recorded runs give.
 func TestGrowth(t *testing.T) {
-	in, err := os.Open(filepath.Join("..", "docs", "growth.json"))
+	results, err := readFile(filepath.Join("..", "docs", "growth.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = in.Close() }()
-	results, err := readResults(in)
-	if err != nil {
-		t.Fatal(err)
+	for name, picture := range map[string]struct {
+		results []Result
+		along   axis
+	}{"growth.svg": {bySize(results), size}, "growth-history.svg": {history(results, checkedSize), when}} {
+		t.Run(name, func(t *testing.T) {
+			var got bytes.Buffer
+			if err := plot(&got, picture.results, picture.along); err != nil || len(picture.results) == 0 {
+				t.Fatalf("of %d results: %v", len(picture.results), err)
+			}
+			golden(t, filepath.Join("..", "docs", name), got.Bytes())
+			for d := xml.NewDecoder(&got); ; {
+				if _, err := d.Token(); errors.Is(err, io.EOF) {
+					break
+				} else if err != nil {
+					t.Fatalf("the picture is no XML: %v", err)
+				}
+			}
+		})
 	}
-	var got bytes.Buffer
-	if err := plot(&got, results); err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join("..", "docs", "growth.svg")
+}
+
+// golden compares with a file, or writes it.
+func golden(t *testing.T, file string, got []byte) {
+	t.Helper()
 	if *update {
-		if err := os.WriteFile(file, got.Bytes(), 0o644); err != nil {
+		if err := os.WriteFile(file, got, 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
 	want, err := os.ReadFile(file)
-	if err != nil || !bytes.Equal(want, got.Bytes()) {
-		t.Errorf("docs/growth.svg is not what docs/growth.json gives (%v): go test ./bench -update", err)
-	}
-	for d := xml.NewDecoder(&got); ; {
-		if _, err := d.Token(); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			t.Fatalf("the picture is no XML: %v", err)
-		}
+	if err != nil || !bytes.Equal(want, got) {
+		t.Errorf("%s is not what docs/growth.json gives (%v): go test ./bench -update", file, err)
 	}
 }
 

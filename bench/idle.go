@@ -24,7 +24,7 @@ func (r *run) idle(ctx context.Context) error {
 		return err
 	}
 	r.profile(ctx, "noise")
-	noisy, err := r.spent(ctx, idleTime, func(ctx context.Context) (err error) {
+	noisy, err := r.spent(ctx, r.noise, func(ctx context.Context) (err error) {
 		events, err = r.reporter.noise(ctx, objects, idleRate)
 		return err
 	})

@@ -37,19 +37,38 @@ func main() {
 		return err
 	})
 	profiles := flag.String("profiles", "", "an existing folder for the hub's profiles; none are taken without")
+	noise := flag.Duration("noise", time.Minute, "how long Flux's status noise is")
+	runs := flag.Int("runs", 1, "measure so many times")
+	against := flag.String("check", "", "a file of recorded runs: fail if a quarter is lost against the newest ones of this size")
+	into := flag.String("record", "", "a file to append each run to, as a line of JSON")
+	commit := flag.String("commit", "", "what is measured, for -record")
 	timeout := flag.Duration("timeout", time.Hour, "give up after this time")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	ctx, cancel := context.WithTimeout(ctx, *timeout)
-	measure := benchRollouts
 	if !p.Rollout {
-		measure, p.Sets = bench, 0
+		p.Sets = 0
+	}
+	run := func() (Result, error) {
+		r, err := bench(ctx, p, *noise, *profiles)
+		r.Commit, r.Date = *commit, time.Now().UTC().Format(time.DateOnly)
+		if err == nil && *into != "" {
+			err = record(*into, &r)
+		}
+		return r, err
 	}
 	var err error
-	if *writes > 0 {
+	switch {
+	case *writes > 0:
 		err = benchWrites(ctx, *writes, fills)
-	} else {
-		err = measure(ctx, p, *profiles)
+	case p.Rollout:
+		err = benchRollouts(ctx, p, *profiles)
+	case *against != "":
+		err = checked(os.Stdout, *against, run)
+	default:
+		for n := 0; n < *runs && err == nil; n++ {
+			_, err = run()
+		}
 	}
 	cancel()
 	stop()
@@ -71,26 +90,27 @@ func numbers(list string) (out []int, err error) {
 	return out, nil
 }
 
-func bench(ctx context.Context, p Parameters, profiles string) (err error) {
+// bench measures once, and prints what it gives.
+func bench(ctx context.Context, p Parameters, noise time.Duration, profiles string) (result Result, err error) {
 	if p.Clusters < 2 || p.Addons < 1 || p.Dead < 0 || p.Dead > 1 {
-		return fmt.Errorf("-clusters must be at least 2, -addons at least 1, and -dead from 0 to 1")
+		return result, fmt.Errorf("-clusters must be at least 2, -addons at least 1, and -dead from 0 to 1")
 	}
 	fmt.Printf("%d clusters x %d add-ons, Flux there: %t\n", p.Clusters, p.Addons, p.Flux)
 	f, err := startFleet(ctx, p)
 	if err != nil {
-		return err
+		return result, err
 	}
 	defer func() { err = errors.Join(err, f.stop()) }()
 	r, err := newRun(f, p, os.Stdout)
 	if err != nil {
-		return err
+		return result, err
 	}
-	r.profiles = profiles
+	r.profiles, r.noise = profiles, noise
 	if err := r.all(ctx); err != nil {
-		return errors.Join(err, fmt.Errorf("the end of the hub's log:\n%s", f.hub.process.Tail(30)))
+		return result, errors.Join(err, fmt.Errorf("the end of the hub's log:\n%s", f.hub.process.Tail(30)))
 	}
 	if err := r.finish(); err != nil {
-		return err
+		return result, err
 	}
-	return r.result.Write(os.Stdout)
+	return r.result, r.result.Write(os.Stdout)
 }

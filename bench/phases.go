@@ -31,6 +31,7 @@ type run struct {
 	bares     int           // how often the bare client has run
 	works     time.Duration // how long Flux takes for a change, if the bench stands in for it
 	profiles  string        // the folder for them; none are taken if it is empty
+	noise     time.Duration // of Flux's statuses
 }
 
 // measured is what the hub holds with a given number of Flux objects.
@@ -45,11 +46,10 @@ const (
 	settled = 6 * time.Second
 	// rested is the same for a hub that has no progress to report.
 	rested   = 3 * time.Second
-	sampled  = 1000             // objects, at most, that the bare client writes
-	singles  = 60               // clusters that come one at a time
-	tens     = 60               // clusters that come at ten a second
-	idleTime = 60 * time.Second // of status noise
-	idleRate = 20               // statuses a second
+	sampled  = 1000 // objects, at most, that the bare client writes
+	singles  = 60   // clusters that come one at a time
+	tens     = 60   // clusters that come at ten a second
+	idleRate = 20   // statuses a second of noise
 )
 
 func newRun(f *fleet, p Parameters, out io.Writer) (*run, error) {
@@ -72,7 +72,7 @@ func (r *run) all(ctx context.Context) error {
 		{"until all is Ready", r.untilReady},
 		{"the bare client, and a restart", r.bare},
 		{"one add-on changed everywhere", r.change},
-		{"a minute of noise", r.idle},
+		{"Flux's status noise", r.idle},
 		{"clusters that come one at a time", r.arrivals},
 		{"clusters that come ten a second", r.crowd},
 		{"a fifth more clusters, and memory", r.memory},

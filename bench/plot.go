@@ -10,7 +10,9 @@ import (
 	"fmt"
 	"html"
 	"io"
+	"maps"
 	"math"
+	"os"
 	"slices"
 )
 
@@ -46,7 +48,7 @@ const (
 
 var colors = []string{"#1f6feb", "#d1570a", "#2da44e"}
 
-// readResults reads lines of JSON as a bench prints them, and sorts them by size.
+// readResults reads lines of JSON as a bench prints them.
 func readResults(in io.Reader) ([]Result, error) {
 	var out []Result
 	lines := bufio.NewScanner(in)
@@ -61,22 +63,74 @@ func readResults(in io.Reader) ([]Result, error) {
 		}
 		out = append(out, r)
 	}
-	slices.SortFunc(out, func(a, b Result) int { return cmp.Compare(a.Clusters, b.Clusters) })
 	return out, lines.Err()
 }
 
-// plot draws results over the size of the fleet, as SVG. It takes only those with as many add-ons as the smallest
-// fleet. The same results give the same bytes.
-func plot(out io.Writer, results []Result) error {
+// readFile reads a file of recorded runs.
+func readFile(file string) ([]Result, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	return readResults(f)
+}
+
+// history returns what was recorded of one size, one result for each commit, in the order in which they were recorded.
+func history(results []Result, p Parameters) (out []Result) {
+	for begin := 0; begin < len(results); {
+		end := begin + 1
+		for end < len(results) && results[end].Commit == results[begin].Commit && results[end].Date == results[begin].Date {
+			end++
+		}
+		of := slices.DeleteFunc(slices.Clone(results[begin:end]), func(r Result) bool { return r.Parameters != p })
+		if begin = end; len(of) > 0 {
+			out = append(out, median(of))
+		}
+	}
+	return out
+}
+
+// bySize returns the newest results over the size of the fleet. It takes only those with as many add-ons as the smallest fleet.
+func bySize(results []Result) []Result {
+	out := slices.Collect(maps.Values(newest(results)))
+	slices.SortFunc(out, func(a, b Result) int {
+		return cmp.Or(cmp.Compare(a.Clusters, b.Clusters), cmp.Compare(a.Addons, b.Addons))
+	})
+	return slices.DeleteFunc(out, func(r Result) bool { return r.Addons != out[0].Addons })
+}
+
+// axis is where a picture has a result, from 0 to 1, and what stands below it.
+type axis func(results []Result, i int) (at float64, label string)
+
+// size is the axis of the size of the fleet, by its logarithm.
+func size(results []Result, i int) (at float64, label string) {
+	first, last := math.Log(float64(results[0].Clusters)), math.Log(float64(results[len(results)-1].Clusters))
+	label = fmt.Sprint(results[i].Clusters)
+	if last == first {
+		return 0.5, label
+	}
+	return (math.Log(float64(results[i].Clusters)) - first) / (last - first), label
+}
+
+// when is the axis of what was recorded one after the other.
+func when(results []Result, i int) (at float64, label string) {
+	if len(results) == 1 {
+		return 0.5, results[i].Date
+	}
+	return float64(i) / float64(len(results)-1), results[i].Date
+}
+
+// plot draws results along an axis, as SVG. The same results give the same bytes.
+func plot(out io.Writer, results []Result, along axis) error {
 	var b bytes.Buffer
-	results = slices.DeleteFunc(slices.Clone(results), func(r Result) bool { return r.Addons != results[0].Addons })
 	rows := (len(panels) + 1) / 2
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" font-family="sans-serif" font-size="11">`+"\n",
 		2*panelWidth, rows*panelHeight)
 	fmt.Fprintf(&b, `<rect width="100%%" height="100%%" fill="white"/>`+"\n")
 	for i, p := range panels {
 		fmt.Fprintf(&b, `<g transform="translate(%d,%d)">`+"\n", i%2*panelWidth, i/2*panelHeight)
-		p.draw(&b, results)
+		p.draw(&b, results, along)
 		fmt.Fprintln(&b, "</g>")
 	}
 	fmt.Fprintln(&b, "</svg>")
@@ -84,7 +138,7 @@ func plot(out io.Writer, results []Result) error {
 	return err
 }
 
-func (p panel) draw(b *bytes.Buffer, results []Result) {
+func (p panel) draw(b *bytes.Buffer, results []Result, along axis) {
 	fmt.Fprintf(b, `<text x="%d" y="16" font-size="13">%s</text>`+"\n", left, html.EscapeString(p.title))
 	most := 0.0
 	for i := range results {
@@ -100,27 +154,24 @@ func (p panel) draw(b *bytes.Buffer, results []Result) {
 			left, panelWidth-right, y, y, left-6, y+4, v)
 	}
 	for i := range results {
-		x := across(results, i)
-		fmt.Fprintf(b, `<text x="%.1f" y="%d" text-anchor="middle">%d</text>`+"\n", x, panelHeight-below+16, results[i].Clusters)
+		x, label := across(results, i, along)
+		fmt.Fprintf(b, `<text x="%.1f" y="%d" text-anchor="middle">%s</text>`+"\n", x, panelHeight-below+16, html.EscapeString(label))
 	}
 	for n, c := range p.curves {
 		fmt.Fprintf(b, `<text x="%d" y="29" fill="%s">%s</text>`+"\n", left+n*90, colors[n], html.EscapeString(c.name))
 		fmt.Fprintf(b, `<polyline fill="none" stroke="%s" stroke-width="2" points="`, colors[n])
 		for i := range results {
-			fmt.Fprintf(b, "%.1f,%.1f ", across(results, i), height(c.value(&results[i]), most))
+			x, _ := across(results, i, along)
+			fmt.Fprintf(b, "%.1f,%.1f ", x, height(c.value(&results[i]), most))
 		}
 		fmt.Fprintln(b, `"/>`)
 	}
 }
 
-// across returns the horizontal position of a result, by the logarithm of its size.
-func across(results []Result, i int) float64 {
-	first, last := math.Log(float64(results[0].Clusters)), math.Log(float64(results[len(results)-1].Clusters))
-	width := float64(panelWidth - left - right - 20)
-	if last == first {
-		return left + width/2
-	}
-	return left + 10 + width*(math.Log(float64(results[i].Clusters))-first)/(last-first)
+// across returns the horizontal position of a result, and what stands below it.
+func across(results []Result, i int, along axis) (x float64, label string) {
+	at, label := along(results, i)
+	return left + 10 + float64(panelWidth-left-right-20)*at, label
 }
 
 // height returns the vertical position of a value.

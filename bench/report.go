@@ -29,6 +29,10 @@ type Parameters struct {
 // Result is what a run measured. A field's tags say what it is, and what is to be reached.
 type Result struct {
 	Parameters
+	// Commit and Date say of which hub, and when, if the run is recorded.
+	Commit string `json:"commit,omitempty"`
+	Date   string `json:"date,omitempty"`
+
 	CPUs                    int     `json:"cpus"`
 	Objects                 int     `json:"flux_objects"`
 	RawPerSecond            float64 `json:"raw_per_s" what:"Flux objects a bare client applies in a second"`
@@ -44,7 +48,7 @@ type Result struct {
 	ChangeSeconds           float64 `json:"change_s" what:"and how long it took until the last Flux object was changed"`
 	WritesPerChangedCluster float64 `json:"writes_per_changed_cluster" what:"writes for each cluster of that, the set's own aside" atMost:"3"`
 	SetWrites               float64 `json:"set_writes" what:"the set's own: its revision, and its status about once a second"`
-	IdleWrites              float64 `json:"idle_writes" what:"a minute of Flux's status noise, 20 a second" atMost:"0"`
+	IdleWrites              float64 `json:"idle_writes" what:"in Flux's status noise, 20 a second for a minute (-noise)" atMost:"0"`
 	IdleCPU                 float64 `json:"idle_cpu_ms_per_event" what:"what an event of it costs the hub"`
 	ProbeCPU                float64 `json:"probe_cpu_ms" what:"what a probe costs the hub"`
 	RestartSeconds          float64 `json:"restart_s" what:"until a restarted hub has looked at everything" atMost:"20"`
@@ -76,6 +80,9 @@ func wanted(tag reflect.StructTag, value float64, addons int) (text string, met 
 
 // Write prints a table for people, and one line of JSON.
 func (r *Result) Write(out io.Writer) error { return write(out, r, r.Addons) }
+
+// line prints a result as one line of JSON.
+func (r *Result) line(out io.Writer) error { return json.NewEncoder(out).Encode(r) }
 
 // write prints the fields of a result that say what they are, and the result as one line of JSON.
 func write(out io.Writer, result any, addons int) error {

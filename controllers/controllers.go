@@ -93,6 +93,7 @@ func AddToManager(ctx context.Context, mgr manager.Manager, config *hubconfig.Co
 	}
 	return AddRooms(mgr, config, World{
 		Flux: flux, Client: c, Pool: pool, Token: probe.Token, Probe: probe.Once, Clock: clock.RealClock{}, HubUID: system.UID,
+		Keep: measured.Keep,
 	})
 }
 
@@ -111,6 +112,8 @@ type World struct {
 	Flux *fluxcrds.Reader
 	// HubUID is the kube-system UID of the management cluster itself.
 	HubUID types.UID
+	// Keep is told what the rooms keep in memory; nil if nobody asks.
+	Keep func(map[string]metrics.Kept) error
 }
 
 // AddRooms adds every room to a manager whose cache has the indexes (index.Add).
@@ -131,6 +134,14 @@ func AddRooms(mgr manager.Manager, config *hubconfig.Config, w World) error {
 		shown = (&profiles.Reconciler{Client: c, Live: live, Origins: known, Config: config,
 			Recorder: mgr.GetEventRecorder("chandler-profiles")}).SetupWithManager
 	}
+	delivering := &delivery.Reconciler{Programs: compiled, Rejudged: clusters, Client: c, Live: live, Config: config, Shared: keeper,
+		Origins: known, Clock: now, Recorder: mgr.GetEventRecorder("chandler-delivery")}
+	if w.Keep != nil {
+		if err := w.Keep(map[string]metrics.Kept{"programs": compiled.Kept, "documents": delivering.Documents,
+			"renderings": delivering.Renderings, "shared": keeper.Kept}); err != nil {
+			return fmt.Errorf("register the metrics of what is kept: %w", err)
+		}
+	}
 	for _, room := range []struct {
 		name  string
 		setup func(manager.Manager) error
@@ -143,8 +154,7 @@ func AddRooms(mgr manager.Manager, config *hubconfig.Config, w World) error {
 		}).SetupWithManager},
 		{"addonset", (&addonset.Reconciler{Programs: compiled, Rejudged: sets, Client: c, Live: live, Config: config, Clock: now,
 			Labels: known.Labels, Shared: keeper, Recorder: mgr.GetEventRecorder("chandler-addonset")}).SetupWithManager},
-		{"delivery", (&delivery.Reconciler{Programs: compiled, Rejudged: clusters, Client: c, Live: live, Config: config, Shared: keeper,
-			Origins: known, Clock: now, Recorder: mgr.GetEventRecorder("chandler-delivery")}).SetupWithManager},
+		{"delivery", delivering.SetupWithManager},
 		{"team", (&teams.Reconciler{Client: c, Live: live, Config: config, Clock: now}).SetupWithManager},
 		{"tokens", (&tokens.Reconciler{Client: c, Live: live, Config: config, Clock: now, Token: w.Token,
 			Recorder: mgr.GetEventRecorder("chandler-tokens")}).SetupWithManager},

@@ -70,6 +70,13 @@ func (m *memory) put(key types.NamespacedName, cluster key, fingerprint string, 
 	m.entries[key] = &remembered{&slim, cluster, fingerprint, versions}
 }
 
+// kept returns how many deliveries' renderings are remembered.
+func (m *memory) kept() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.entries)
+}
+
 func (m *memory) drop(key types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -98,5 +98,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (ctrl
 	return c.retried(ctx, after, errors.Join(mirrorErr, waryErr, applyErr, finishErr))
 }
 
+// Documents returns how many documents are kept, and how many bytes they take, about.
+func (r *Reconciler) Documents() (entries, bytes int) { return r.documents.Kept() }
+
+// Renderings returns how many deliveries' renderings are kept, without their bodies. Their bytes are not counted.
+func (r *Reconciler) Renderings() (entries, bytes int) { return r.memory.kept(), -1 }
+
 // key names the registration that a reconcile is about.
 type key = types.NamespacedName

@@ -4,6 +4,7 @@
 package documents
 
 import (
+	"container/list"
 	"context"
 	"fmt"
 	"sync"
@@ -22,10 +23,18 @@ import (
 // remembers who has read which of them, so that a change wakes only those: clusters in one room, sets in another. The zero
 // value is ready to use.
 type Reader struct {
+	// Most is how many bytes of documents are kept, about; DefaultMost if it is not set. What is read beyond that is read each time.
+	Most int
+
 	mu      sync.Mutex
-	cache   map[place]document
+	cache   map[place]*document
+	recent  list.List // of places, the last read first
+	bytes   int
 	readers map[place]map[types.NamespacedName]bool
 }
+
+// DefaultMost is 128 MiB: a hundred of the largest documents that there are, and all of a usual fleet.
+const DefaultMost = 128 << 20
 
 // From is where documents are read: their metadata from the cache, and their bytes from the API server.
 type From struct{ Cached, Live client.Reader }
@@ -39,6 +48,68 @@ type place struct {
 type document struct {
 	resourceVersion string
 	render.Document
+	bytes int
+	at    *list.Element
+}
+
+// Kept returns how many documents are kept, and how many bytes they take, about.
+func (d *Reader) Kept() (entries, bytes int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.cache), d.bytes
+}
+
+// known returns a document as it was read, if it has not changed since.
+func (d *Reader) known(at place, version string) (render.Document, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	doc := d.cache[at]
+	if doc == nil || doc.resourceVersion != version {
+		return render.Document{}, false
+	}
+	d.recent.MoveToFront(doc.at)
+	return doc.Document, true
+}
+
+// keep remembers a document, and forgets those that nobody has read for longest if they are too much.
+func (d *Reader) keep(at place, version string, doc render.Document) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.drop(at)
+	kept := &document{version, doc, size(&doc), d.recent.PushFront(at)}
+	d.cache[at] = kept
+	d.bytes += kept.bytes
+	most := d.Most
+	if most == 0 {
+		most = DefaultMost
+	}
+	for d.bytes > most {
+		d.drop(d.recent.Back().Value.(place))
+	}
+}
+
+// drop forgets a document. The caller holds the lock.
+func (d *Reader) drop(at place) {
+	doc := d.cache[at]
+	if doc == nil {
+		return
+	}
+	d.recent.Remove(doc.at)
+	d.bytes -= doc.bytes
+	delete(d.cache, at)
+}
+
+// size returns what a document takes, about.
+func size(doc *render.Document) int {
+	const entry = 64
+	bytes := entry
+	for k, v := range doc.Data {
+		bytes += entry + len(k) + len(v)
+	}
+	for k, objects := range doc.Objects {
+		bytes += entry + len(k) + 4*entry*len(objects)
+	}
+	return bytes + entry*(len(doc.Keys)+len(doc.Binary))
 }
 
 // version returns a document's resourceVersion from the cache; empty if the document does not exist.
@@ -74,7 +145,7 @@ func (d *Reader) note(at place, reader types.NamespacedName) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.readers == nil {
-		d.readers, d.cache = map[place]map[types.NamespacedName]bool{}, map[place]document{}
+		d.readers, d.cache = map[place]map[types.NamespacedName]bool{}, map[place]*document{}
 	}
 	if d.readers[at] == nil {
 		d.readers[at] = map[types.NamespacedName]bool{}
@@ -90,7 +161,7 @@ func (d *Reader) Forget(reader types.NamespacedName) {
 		delete(readers, reader)
 		if len(readers) == 0 {
 			delete(d.readers, at)
-			delete(d.cache, at)
+			d.drop(at)
 		}
 	}
 }
@@ -117,19 +188,14 @@ func (d *Reader) Read(ctx context.Context, from From, reader types.NamespacedNam
 	if err != nil || version == "" {
 		return render.Document{}, err
 	}
-	d.mu.Lock()
-	cached, ok := d.cache[at]
-	d.mu.Unlock()
-	if ok && cached.resourceVersion == version {
-		return cached.Document, nil
+	if doc, ok := d.known(at, version); ok {
+		return doc, nil
 	}
 	doc, version, err := load(ctx, from.Live, at)
 	if err != nil || !doc.Found {
 		return doc, err
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.cache[at] = document{version, doc}
+	d.keep(at, version, doc)
 	return doc, nil
 }
 

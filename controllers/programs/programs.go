@@ -170,6 +170,13 @@ func (c *Cache) fill(e *entry, raw []byte, author compile.Author) {
 	}
 }
 
+// Kept returns how many programs are kept, and how many bytes they take, about.
+func (c *Cache) Kept() (entries, bytes int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.entries), c.cost
+}
+
 func (c *Cache) drop(e *entry) {
 	c.recent.Remove(e.at)
 	c.cost -= e.cost

@@ -96,6 +96,13 @@ func (k *Keeper) take(key id) *record {
 	return r
 }
 
+// Kept returns how many objects are remembered. Their bytes are not counted.
+func (k *Keeper) Kept() (entries, bytes int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return len(k.records), -1
+}
+
 // Gone is called when somebody has deleted an object, so that it is not taken for one that the cache does not show
 // yet. It does not block: a caller that works on the object has its own record, and the next caller starts with a new
 // one.

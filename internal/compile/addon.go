@@ -9,8 +9,10 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/excerpt"
 	"github.com/chandler-hub/chandler/internal/expression"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
 	"github.com/chandler-hub/chandler/internal/merge"
@@ -82,9 +84,21 @@ func (c *compiler) addon(in *hubv1.Addon) Addon {
 	c.ownSources("", in.Name, name, kind, known)
 	c.resolve(in.Name, name, kind, known)
 	for _, p := range fluxspec.Check(kind, known, c.author) {
-		c.fail("", in.Name, join(name, p.Path), "%s", p.Message)
+		c.fail("", in.Name, join(name, p.Path), "%s%s", p.Message, from(out.Body, p.Path))
 	}
 	return out
+}
+
+// maxShown is how much of an expression a message shows.
+const maxShown = 200
+
+// from says which expression gives a field of a body; "" if none does.
+func from(body map[string]any, path string) string {
+	text, _, _ := unstructured.NestedString(body, strings.Split(path, ".")...)
+	if !expression.Has(text) {
+		return ""
+	}
+	return "; it comes from " + excerpt.Cut(text, maxShown)
 }
 
 // resolve fills in the kind of each reference to one of the set's own sources, and rejects references that do not
@@ -226,7 +240,7 @@ func (c *compiler) addonOverlay(overlay, addon string, body *hubv1.AddonBody, pa
 			part := c.holes(out.Body)
 			c.ownSources(overlay, addon, name, kind, part)
 			for _, p := range fluxspec.CheckPart(kind, part, c.author) {
-				c.fail(overlay, addon, join(name, p.Path), "%s", p.Message)
+				c.fail(overlay, addon, join(name, p.Path), "%s%s", p.Message, from(out.Body, p.Path))
 			}
 		}
 	}

@@ -292,7 +292,7 @@ func (c *compiler) sources(spec *hubv1.AddonSetSpec) {
 			continue
 		}
 		for _, p := range fluxspec.CheckSource(s.Kind, c.holes(s.Spec), c.author) {
-			c.fail("", "", join(path+".spec", p.Path), "%s", p.Message)
+			c.fail("", "", join(path+".spec", p.Path), "%s%s", p.Message, from(s.Spec, p.Path))
 		}
 	}
 }

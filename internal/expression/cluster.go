@@ -18,6 +18,8 @@ type Input struct {
 	Cluster *Cluster
 	// Origin and Vars hold JSON values: nil, bool, int64, float64, string, []any, map[string]any.
 	Origin, Vars map[string]any
+	// Names returns the names of all variables, for messages: Vars has those that are read. Nil if there are no others.
+	Names func() []string
 	// Budget is what many evaluations may cost together, in the units of MaxCost; each takes from it. Nil for no such bound.
 	Budget *int64
 }

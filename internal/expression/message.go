@@ -99,7 +99,11 @@ func (l lookup) missing(in Input, key string) (string, bool) {
 			return fmt.Sprintf("%s is not a map, and has no %q", where, key), name == key
 		}
 		if !there {
-			return fmt.Sprintf("%s has no %q", where, key) + meant(key, at), name == key
+			text := fmt.Sprintf("%s has no %q", where, key) + meant(key, at)
+			if where == varsName && in.Names != nil {
+				text = fmt.Sprintf("%s has no %q", where, key) + didYouMean(key, in.Names())
+			}
+			return text, name == key
 		}
 		at, where = next, where+"."+name
 	}

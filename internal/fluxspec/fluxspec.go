@@ -102,6 +102,9 @@ func sorted(problems []Problem) []Problem {
 
 // decode decodes the body into the Flux type. Manifests are of a type of ours, without a CRD: there, a misspelt field is an error.
 func decode(kind string, body map[string]any) []Problem {
+	if kind != ManifestsKind {
+		body = withoutHoles(body)
+	}
 	raw, err := json.Marshal(body)
 	if err != nil {
 		return []Problem{{Message: "cannot be written as JSON"}}
@@ -123,6 +126,24 @@ func decode(kind string, body map[string]any) []Problem {
 		problems = append(problems, Problem{strings.TrimSuffix(path, `"`), "is not a field of " + called(kind)})
 	}
 	return problems
+}
+
+// withoutHoles returns a body without the values of which not even the type is known. In JSON they would be null, which no duration takes.
+func withoutHoles(body map[string]any) map[string]any {
+	out := make(map[string]any, len(body))
+	for k, v := range body {
+		switch v := v.(type) {
+		case Hole:
+			if v.Sample != nil {
+				out[k] = v
+			}
+		case map[string]any:
+			out[k] = withoutHoles(v)
+		default:
+			out[k] = v
+		}
+	}
+	return out
 }
 
 func newSpec(kind string) any {

@@ -14,6 +14,5 @@ type Hole struct {
 // TextSample is valid as a text, a duration and a quantity.
 const TextSample = "1m"
 
-// MarshalJSON writes the sample. Every field of a Go type accepts null, so for an unknown type only the name of its
-// field is checked.
+// MarshalJSON writes the sample.
 func (h Hole) MarshalJSON() ([]byte, error) { return json.Marshal(h.Sample) }

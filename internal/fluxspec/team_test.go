@@ -278,3 +278,20 @@ func TestTeamHash(t *testing.T) {
 		t.Error("the same rules have two hashes")
 	}
 }
+
+// TestHoleOfAnyType: nothing is said of a value that only a cluster gives, also where it must be a duration.
+func TestHoleOfAnyType(t *testing.T) {
+	hole := fluxspec.Hole{}
+	bodies := map[string]map[string]any{
+		"HelmRelease":   {"interval": hole, "timeout": hole, "values": map[string]any{"a": hole}, "chartRef": map[string]any{"kind": "OCIRepository", "name": hole}},
+		"Kustomization": {"interval": hole, "retryInterval": hole, "path": hole, "prune": hole, "sourceRef": map[string]any{"kind": "GitRepository", "name": hole}},
+	}
+	for kind, body := range bodies {
+		if got := fluxspec.Check(kind, body, fluxspec.Author{Namespace: "flux-system", Platform: true}); len(got) > 0 {
+			t.Errorf("%s: %v", kind, got)
+		}
+	}
+	if got := fluxspec.CheckSource("HelmRepository", map[string]any{"interval": hole, "url": hole}, fluxspec.Author{Namespace: "flux-system", Platform: true}); len(got) > 0 {
+		t.Errorf("a source: %v", got)
+	}
+}

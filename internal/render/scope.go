@@ -4,6 +4,7 @@ package render
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -99,7 +100,8 @@ func (s *scope) template(t *expression.Template) (value any, decided []string, e
 		}
 		decided = append(decided, v.decided...)
 	}
-	value, err = t.Eval(expression.Input{Cluster: s.cluster, Origin: s.origin, Vars: s.values, Budget: &s.budget.cost})
+	value, err = t.Eval(expression.Input{Cluster: s.cluster, Origin: s.origin, Vars: s.values, Budget: &s.budget.cost,
+		Names: func() []string { return slices.Sorted(maps.Keys(s.raw)) }})
 	return value, decided, err
 }
 

@@ -229,6 +229,7 @@ spec:
 	t.Run("events", g.happened)
 	g.patchRegistration(t, "one", `{"spec":{"overrides":null}}`)
 	t.Run("diff", g.diffs)
+	t.Run("objects", g.diffsObjects)
 	t.Run("register", g.registers)
 	g.remove(t, "flux-system", "commands")
 	g.remove(t, "flux-system", "more")

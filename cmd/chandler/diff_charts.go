@@ -245,14 +245,17 @@ func isWithin(root, name string) bool {
 
 // localChart finds a chart in a copy of a repository: the chart itself, a folder with its name, or its archive.
 func localChart(at string, spec *sourcev1.HelmChartSpec) (*inflate.Chart, error) {
-	is := func(name string) bool { _, err := os.Stat(name); return err == nil }
+	is := func(name string) bool { // a link that leads elsewhere is not there
+		real, err := filepath.EvalSymlinks(name)
+		return err == nil && isWithin(at, real)
+	}
 	for _, name := range []string{at, filepath.Join(at, spec.Chart)} {
-		if info, err := os.Stat(name); err == nil && (!info.IsDir() || is(filepath.Join(name, "Chart.yaml"))) && isWithin(at, name) {
+		if info, err := os.Stat(name); err == nil && (!info.IsDir() || is(filepath.Join(name, "Chart.yaml"))) && is(name) {
 			return &inflate.Chart{Digest: name, Path: name}, nil
 		}
 	}
 	archive := filepath.Join(at, spec.Chart+"-"+spec.Version+".tgz")
-	if is(archive) && isWithin(at, archive) {
+	if is(archive) {
 		return &inflate.Chart{Digest: archive, Path: archive}, nil
 	}
 	return nil, fmt.Errorf("%s has neither the chart %s nor %s", at, spec.Chart, filepath.Base(archive))
@@ -278,13 +281,37 @@ func (w *wares) ownChart(version string) (*inflate.Chart, error) {
 // Folder returns the content of a source, which is fetched once.
 func (w *wares) Folder(ctx context.Context, s *inflate.Source) (*inflate.Folder, error) {
 	if s.Local != "" {
-		return &inflate.Folder{Digest: s.Local, Root: s.Local}, nil
+		return w.copied(s)
 	}
 	c, err := w.fetch(ctx, &fetch.Request{Kind: s.Kind, Spec: s.Spec})
 	if err != nil {
 		return nil, err
 	}
 	return &inflate.Folder{Digest: c.Digest, Root: c.Path}, nil
+}
+
+// copied returns what Flux would take of a copy that the caller has.
+func (w *wares) copied(s *inflate.Source) (*inflate.Folder, error) {
+	var ignore *string
+	if text, ok := s.Spec["ignore"].(string); ok {
+		ignore = &text
+	}
+	key := fmt.Sprintf("copy\x00%s\x00%v", s.Local, s.Spec["ignore"])
+	one, ok := w.fetched[key]
+	if !ok {
+		one.content = &fetch.Content{Digest: key}
+		dir, err := os.MkdirTemp(w.dir, "copy-")
+		if err == nil {
+			one.content.Path = filepath.Join(dir, "content")
+			err = fetch.Copy(s.Local, one.content.Path, ignore)
+		}
+		one.err = err
+		w.fetched[key] = one
+	}
+	if one.err != nil {
+		return nil, one.err
+	}
+	return &inflate.Folder{Digest: one.content.Digest, Root: one.content.Path}, nil
 }
 
 // often are the fields of a source that say when it is fetched, and not what.

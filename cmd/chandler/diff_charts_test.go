@@ -107,8 +107,16 @@ func TestDiffCharts(t *testing.T) {
 	if err := os.Symlink("/etc/hostname", filepath.Join(repo, "addons", "policies", "b.yaml")); err != nil {
 		t.Fatal(err)
 	}
-	if out, errs, code := diffed(t, append([]string{"--charts"}, here...)...); code == 0 {
-		t.Errorf("a link that leads out ends with 0:\n%s\n%s", out, errs)
+	check("a link, which Flux does not take along", here, 1, "on the cluster: 1 changed\n        ~ ConfigMap default/policy\n")
+	// A clone in CI has the credential it was cloned with.
+	inGit(t, repo, "config", "http.extraheader", "AUTHORIZATION: basic hunter2")
+	write(t, filepath.Join(repo, "policies", "a.yaml"), policy)
+	inGit(t, repo, "add", "policies")
+	inGit(t, repo, "commit", "-q", "-m", "two")
+	whole := []string{"-f", filepath.Join(repo, "fleet"), "--against", "main", "--source", "GitRepository/flux-system/fleet=" + repo, "--charts", "--all"}
+	write(t, filepath.Join(repo, "policies", "kustomization.yaml"), "configMapGenerator: [{name: a, files: [a=../.git/config]}]\n")
+	if out, errs, code := diffed(t, whole...); code != 2 || strings.Contains(out+errs, "hunter2") {
+		t.Errorf("a folder that wants .git/config ends with %d:\n%s\n%s", code, out, errs)
 	}
 	check("no such path", append([]string{"--source", "GitRepository/a/b=none"}, here...), 2, "there is no such file or folder")
 	check("no such kind", append([]string{"--source", "Git/a/b=."}, here...), 2, "write KIND/NAMESPACE/NAME=PATH")

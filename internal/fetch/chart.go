@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"strings"
 
 	"helm.sh/helm/v4/pkg/chart/loader/archive"
 	"helm.sh/helm/v4/pkg/ignore"
@@ -59,7 +60,7 @@ func readFolder(name string) ([]*archive.BufferedFile, error) {
 		if err != nil {
 			return err
 		}
-		if name != "." && rules.Ignore(name, info) {
+		if name != "." && (strings.EqualFold(d.Name(), gitFolder) || rules.Ignore(name, info)) {
 			if d.IsDir() {
 				return fs.SkipDir
 			}

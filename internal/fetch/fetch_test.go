@@ -143,7 +143,7 @@ func TestHelmRepository(t *testing.T) {
 	}))
 	t.Cleanup(s.Close)
 	host := strings.TrimPrefix(s.URL, "http://")
-	auth, err := fetch.ParseAuth([]byte(`{"auths": {"` + host + `": {"auth": "` + base64.StdEncoding.EncodeToString([]byte("me:hunter2")) + `"}}}`))
+	auth, err := fetch.ParseAuth([]byte(`{"auths": {"http://` + host + `": {"auth": "` + base64.StdEncoding.EncodeToString([]byte("me:hunter2")) + `"}}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -253,5 +253,75 @@ func TestAuth(t *testing.T) {
 	got, err := fetch.ParseAuth([]byte(`{"auths": {"https://Index.docker.io/v1/": {"username": "a", "password": "b"}, "empty": {}}}`))
 	if err != nil || len(got) != 1 || got["registry-1.docker.io"].User != "a" {
 		t.Errorf("%v, %v", got, err)
+	}
+}
+
+// TestCredentialsInTheClear: whoever writes the address of a source does not decide that credentials go without TLS.
+func TestCredentialsInTheClear(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "" {
+			t.Errorf("%s got credentials over http", r.URL.Path)
+		}
+		w.Header().Set("WWW-Authenticate", "Basic")
+		w.WriteHeader(http.StatusUnauthorized)
+	}))
+	t.Cleanup(s.Close)
+	host := strings.TrimPrefix(s.URL, "http://")
+	auth, err := fetch.ParseAuth([]byte(`{"auths": {"` + host + `": {"username": "me", "password": "hunter2"}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range []*fetch.Request{
+		{Kind: "HelmRepository", Spec: map[string]any{"url": s.URL}, Chart: "web", Auth: auth},
+		{Kind: "GitRepository", Spec: map[string]any{"url": s.URL}, Auth: auth},
+		{Kind: "OCIRepository", Spec: map[string]any{"url": "oci://" + host + "/a", "insecure": true}, Auth: auth},
+	} {
+		if _, err := do(t, r); err == nil {
+			t.Errorf("%s is fetched", r.Kind)
+		}
+	}
+}
+
+// TestProxy: what a proxy would connect to is checked as far as it is written.
+func TestProxy(t *testing.T) {
+	for _, url := range []string{"http://169.254.169.254", "http://metadata.google.internal", "http://METADATA.google.internal.:80"} {
+		_, err := do(t, &fetch.Request{Kind: "HelmRepository", Spec: map[string]any{"url": url}, Chart: "a"})
+		if err == nil || !strings.Contains(err.Error(), "is no address of a source: it is that of a cloud's metadata service") {
+			t.Errorf("%s: %v", url, err)
+		}
+	}
+}
+
+// TestCopy: of a clone, only what Flux would take.
+func TestCopy(t *testing.T) {
+	from, into := t.TempDir(), filepath.Join(t.TempDir(), "content")
+	for name, text := range map[string]string{"a/b.yaml": "b", "c.txt": "c", ".git/config": "hunter2", "sub/.git": "gitdir: elsewhere", "d.yaml": "d"} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(from, name)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(from, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, to := range map[string]string{"in.yaml": ".git/config", "out.yaml": "/etc/hostname", "dir": ".git"} {
+		if err := os.Symlink(to, filepath.Join(from, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ignore := "*.txt"
+	if err := fetch.Copy(from, into, &ignore); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(files(t, into), " "); got != "a/b.yaml=b d.yaml=d" {
+		t.Errorf("it has taken %s", got)
+	}
+	if err := os.WriteFile(filepath.Join(from, "Chart.yaml"), []byte("name: a"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	chart, err := fetch.ReadChart(from)
+	for _, f := range chart {
+		if err != nil || strings.Contains(string(f.Data), "hunter2") {
+			t.Errorf("a chart has %s, %v", f.Name, err)
+		}
 	}
 }

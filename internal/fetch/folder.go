@@ -90,6 +90,48 @@ func untar(raw []byte, dir string) error {
 	}
 }
 
+// gitFolder is where Git keeps a repository: its history, and often a credential in its config. No source has it.
+const gitFolder = ".git"
+
+// Copy writes what source-controller would take of a folder into a new one: regular files, nothing of Git's own, and nothing that
+// .sourceignore or spec.ignore leaves out. A clone holds more than that: links to anywhere, and the credential it was cloned with.
+func Copy(from, dir string, ignore *string) error {
+	root, err := os.OpenRoot(from)
+	if err != nil {
+		return fmt.Errorf("%s is no folder that can be read", from)
+	}
+	defer func() { _ = root.Close() }()
+	f, err := newFolder(dir)
+	if err != nil {
+		return err
+	}
+	defer f.close()
+	err = fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case strings.EqualFold(d.Name(), gitFolder) && d.IsDir():
+			return fs.SkipDir
+		case !d.Type().IsRegular() || strings.EqualFold(d.Name(), gitFolder):
+			return nil
+		}
+		return f.copy(root, name)
+	})
+	if err != nil {
+		return fmt.Errorf("copy %s: %w", from, err)
+	}
+	return leaveOut(dir, ignore)
+}
+
+func (f *folder) copy(root *os.Root, name string) error {
+	in, err := root.Open(name)
+	if err != nil {
+		return err //nolint:wrapcheck // names the file
+	}
+	defer func() { _ = in.Close() }()
+	return f.write(name, in)
+}
+
 // leaveOut removes what source-controller leaves out: what .sourceignore or spec.ignore says, and what no cluster needs.
 func leaveOut(dir string, spec *string) error {
 	var patterns string

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/chandler-hub/chandler/internal/account"
+	"github.com/chandler-hub/chandler/internal/kubeconfig"
 )
 
 // Credential is a user with a password.
@@ -27,8 +28,20 @@ type Credential struct {
 	Password string `json:"password"`
 }
 
-// Auth are credentials by host, with its port if it has one.
+// Auth are credentials by host, with its port if it has one. Those for a host without TLS have http:// before it: whoever writes the
+// address of a source could otherwise have them sent in the clear.
 type Auth map[string]Credential
+
+const plain = "http://"
+
+// of returns the credential for an address.
+func (a Auth) of(scheme, host string) (Credential, bool) {
+	if scheme == "http" {
+		host = plain + host
+	}
+	c, ok := a[strings.ToLower(host)]
+	return c, ok
+}
 
 // ParseAuth reads the auths of a config.json of Docker. It runs no credential helper. An error quotes nothing of it.
 func ParseAuth(raw []byte) (Auth, error) {
@@ -57,6 +70,9 @@ func ParseAuth(raw []byte) (Auth, error) {
 			continue
 		}
 		out[hostOf(name)] = c
+		if strings.HasPrefix(strings.ToLower(name), plain) {
+			out[plain+hostOf(name)] = c
+		}
 	}
 	if len(out) == 0 && (len(file.CredHelpers) > 0 || file.CredsStore != "") {
 		return nil, errors.New("has its credentials in a helper, which is a program, and is not run: write them into auths")
@@ -118,6 +134,17 @@ func allowed(address string) error {
 	return nil
 }
 
+// allowedHost refuses by its name, or as it is written, what allowed refuses.
+func allowedHost(host string) error {
+	if addr, err := netip.ParseAddr(host); err == nil {
+		return allowed(netip.AddrPortFrom(addr, 443).String())
+	}
+	if kubeconfig.IsMetadata(host) {
+		return fmt.Errorf("%s is no address of a source: it is that of a cloud's metadata service", host)
+	}
+	return nil
+}
+
 // bounded sends credentials to their host alone, and reads no more than is allowed in all.
 type bounded struct {
 	*fetching
@@ -128,9 +155,13 @@ func (b *bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.URL.Scheme != "http" && r.URL.Scheme != "https" {
 		return nil, fmt.Errorf("%s is not fetched from: http and https are", r.URL.Scheme)
 	}
+	// Where a proxy connects, nobody here sees to which address.
+	if err := allowedHost(r.URL.Hostname()); err != nil {
+		return nil, err
+	}
 	r = r.Clone(r.Context())
 	r.Header.Set("User-Agent", "chandler")
-	if c, ok := b.auth[strings.ToLower(r.URL.Host)]; ok && r.Header.Get("Authorization") == "" {
+	if c, ok := b.auth.of(r.URL.Scheme, r.URL.Host); ok && r.Header.Get("Authorization") == "" {
 		r.SetBasicAuth(c.User, c.Password)
 	}
 	resp, err := b.next.RoundTrip(r)

@@ -38,7 +38,11 @@ func (h *fetching) repository(url string, insecure bool) (*remote.Repository, er
 	}
 	repo.PlainHTTP, repo.MaxMetadataBytes = insecure, maxManifest
 	repo.Client = &auth.Client{Client: h.client, Credential: func(_ context.Context, host string) (auth.Credential, error) {
-		c := h.auth[strings.ToLower(host)]
+		scheme := "https"
+		if insecure {
+			scheme = "http"
+		}
+		c, _ := h.auth.of(scheme, host)
 		return auth.Credential{Username: c.User, Password: c.Password}, nil
 	}}
 	return repo, nil

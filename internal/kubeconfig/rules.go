@@ -161,6 +161,9 @@ func (r Rules) checkHost(host string, port uint16) error {
 	return nil
 }
 
+// IsMetadata returns whether a host is the name of a cloud's metadata service.
+func IsMetadata(host string) bool { return slices.Contains(metadataHosts, canonicalHost(host)) }
+
 // isService returns whether a canonical name resolves only inside of the management cluster: SERVICE.NAMESPACE.svc,
 // also with a cluster domain. A shorter name may belong to anything (kind's do); its addresses are checked.
 func isService(name string) bool {

@@ -235,6 +235,9 @@ func (o *diffOptions) show(r *diff.Result) error {
 			err = diff.Text(o.stdout, r, diff.TextOptions{All: o.all, Colour: coloured(o.stdout)})
 		}
 	}
+	for _, u := range r.Unseen {
+		sayLine(o.stderr, "note: %s as before, not looked into: %s", status.Count(u.Objects, "Flux object"), u.Reason)
+	}
 	switch {
 	case err != nil:
 		return err

@@ -9,6 +9,7 @@ package diff
 import (
 	"cmp"
 	"encoding/json"
+	"maps"
 	"slices"
 	"time"
 
@@ -52,6 +53,8 @@ type Result struct {
 	Warnings []string `json:"warnings"`
 	// Notes say what was not looked at.
 	Notes []string `json:"notes"`
+	// Unseen are Flux objects that stay as they are, and whose objects nobody could make.
+	Unseen []Unseen `json:"unseen,omitempty"`
 	// Tried is what the API servers of a sample of clusters make of it, if they were asked.
 	Tried []Tried `json:"tried,omitempty"`
 
@@ -168,6 +171,13 @@ type Problem struct {
 	Where    string   `json:"where,omitempty"`
 }
 
+// Unseen counts Flux objects that stay as they are with everything that is known of what they refer to, and that nobody could look into for
+// the same reason.
+type Unseen struct {
+	Objects int    `json:"objects"`
+	Reason  string `json:"reason"`
+}
+
 // Compute compares two fleets.
 func Compute(in *Input) *Result {
 	in.Options.Explain = true
@@ -175,7 +185,7 @@ func Compute(in *Input) *Result {
 		cmp: preview.NewComparison(in.Before, in.After, in.Options), groups: newGroups(), problems: newGroups(), warned: newGroups(),
 		noted: newGroups(), set: newGroups(),
 		guards: map[string]*losses{}, changed: map[string]map[types.NamespacedName]bool{}, had: map[string]map[types.NamespacedName]bool{},
-		floats: map[string]string{},
+		floats: map[string]string{}, unseen: map[string]int{},
 		out: &Result{From: in.From, To: in.To, Summary: Summary{Addons: map[Kind]int{}}, Groups: []Group{}, Guards: []Guard{},
 			Settings: []string{}, Rollouts: []Rollout{}, Problems: []Problem{}, Warnings: []string{}, Notes: []string{}},
 	}
@@ -218,6 +228,8 @@ type computing struct {
 	pairs  map[string]*preview.SetPair
 	// insides are what changes do to objects; nil if these are not compared.
 	insides *insides
+	// unseen counts Flux objects that stay as they are, by why their objects are not known.
+	unseen map[string]int
 	// exported is true if the clusters are those of an export, which does not say how the hub logs in to them.
 	exported bool
 }
@@ -383,6 +395,9 @@ func (c *computing) result(now time.Time) {
 	}
 	for _, g := range c.noted.sorted() {
 		c.out.Notes = append(c.out.Notes, c.noted.name(g)+": "+g.text)
+	}
+	for _, reason := range slices.Sorted(maps.Keys(c.unseen)) {
+		c.out.Unseen = append(c.out.Unseen, Unseen{c.unseen[reason], reason})
 	}
 	c.guard(now)
 	c.rollouts(now)

@@ -90,9 +90,6 @@ type insides struct {
 // keptInsides is how many results are kept.
 const keptInsides = 1000
 
-// trouble is why one of the two sides cannot be made.
-type trouble struct{ side, text string }
-
 // object returns a Flux object with all that belongs to it.
 func object(p *preview.Pair, item *preview.Item) *inflate.Object {
 	out := &inflate.Object{Flux: item.Manifest, Version: versionOf(p.Before, p.After)}
@@ -102,7 +99,8 @@ func object(p *preview.Pair, item *preview.Item) *inflate.Object {
 	return out
 }
 
-// of returns what a change does to the objects. One of old and next may be nil. Same is true if nothing of what they are made of changes.
+// of returns what a change does to the objects. One of old and next may be nil. Same is true if nothing of what they are made of changes,
+// also where nobody knows what that comes to.
 func (n *insides) of(p *preview.Pair, kind Kind, old, next *preview.Item) (inside *Inside, same bool, troubles []trouble) {
 	sides := [2]side{{item: old}, {item: next}}
 	for i, makes := range []Making{n.makers.Old, n.makers.New} {
@@ -115,10 +113,12 @@ func (n *insides) of(p *preview.Pair, kind Kind, old, next *preview.Item) (insid
 			troubles = append(troubles, troubled(i, s.item, err))
 		}
 	}
+	a, b := sides[0].input, sides[1].input
+	same = (kind == Changed || kind == Content) && a != nil && b != nil && a.Key == b.Key
 	if len(troubles) > 0 {
-		return nil, false, troubles
+		return nil, same, troubles
 	}
-	if (kind == Changed || kind == Content) && sides[0].input.Key == sides[1].input.Key {
+	if same {
 		return &Inside{Objects: []ObjectChange{}, Same: true}, true, nil
 	}
 	key := string(kind) + "\x00"
@@ -158,15 +158,6 @@ func (n *insides) keep(key string, inside *Inside) {
 	n.order = append(n.order, key)
 }
 
-func troubled(i int, item *preview.Item, err error) trouble {
-	addon := item.Addon
-	if item.CRDs {
-		addon = "the CustomResourceDefinitions of " + addon
-	}
-	note := preview.Note{Set: item.Set, Addon: addon, Reason: "its objects are not known: " + err.Error()}
-	return trouble{[]string{"Old", "New"}[i], note.String()}
-}
-
 // keeps returns a change for a Flux object that stays as it is, for inside to look at what it refers to; nil if nobody asks.
 func (c *computing) keeps(p *preview.Pair, s *steps, n *preview.Item) *Change {
 	old := p.Old.Find(n.Key)
@@ -195,11 +186,11 @@ func (c *computing) inside(p *preview.Pair, changes []Change, name string, label
 			c.problems.add("New", note.String(), name, labels)
 		}
 		found, same, troubles := c.insides.of(p, one.Kind, old, next)
-		for _, t := range troubles {
-			// Of what is not changed, only one side that is not known is worth a word: the other side says that it was known.
-			if one.Kind != Content || len(troubles) == 1 {
-				c.problems.add(t.side, t.text, name, labels)
-			}
+		if one.Kind == Content && same {
+			c.secrets(next, name, labels)
+		}
+		if len(troubles) > 0 {
+			c.unmade(&one, same, troubles, name, labels)
 		}
 		switch {
 		case one.Kind == Content && (same || found == nil):

@@ -141,7 +141,8 @@ func IsAside(field string) bool {
 	return slices.Contains(aside, field) && field != "chart" && field != "chartRef" && field != "sourceRef"
 }
 
-// Input finds out what a Flux object is made of. It fetches nothing.
+// Input finds out what a Flux object is made of. It fetches nothing. If the source of its content is not known, it returns an error with an
+// Input whose Key has the rest.
 func (f *Inflater) Input(o *Object) (*Input, error) {
 	in := &Input{object: o}
 	spec, _ := o.Flux.Object["spec"].(map[string]any)
@@ -154,32 +155,49 @@ func (f *Inflater) Input(o *Object) (*Input, error) {
 	switch o.Flux.GetKind() {
 	case helmv2.HelmReleaseKind:
 		in.release = &helmv2.HelmRelease{}
-		if err = decode(o.Flux, in.release); err == nil {
-			err = f.chartOf(in, spec)
+		if err = decode(o.Flux, in.release); err != nil {
+			return nil, err
 		}
+		err = f.chartOf(in, spec)
 		say["chart"], say["name"], say["namespace"] = in.chart, in.release.GetReleaseName(), in.release.GetReleaseNamespace()
 		say["values"] = f.documents(o, in.release.Spec.ValuesFrom)
 	case kustomizev1.KustomizationKind:
 		in.kust = &kustomizev1.Kustomization{}
-		if err = decode(o.Flux, in.kust); err == nil {
-			ref := in.kust.Spec.SourceRef
-			in.source, err = f.source(o, ref.Kind, ref.Namespace, ref.Name)
+		if err = decode(o.Flux, in.kust); err != nil {
+			return nil, err
 		}
+		ref := in.kust.Spec.SourceRef
+		in.source, err = f.source(o, ref.Kind, ref.Namespace, ref.Name)
 		if in.kust.Spec.PostBuild != nil {
 			say["from"] = f.documents(o, in.kust.Spec.PostBuild.SubstituteFrom)
 		}
 	default:
-		err = fmt.Errorf("is a %s, of which nobody knows what it puts on a cluster", o.Flux.GetKind())
+		return nil, fmt.Errorf("is a %s, of which nobody knows what it puts on a cluster", o.Flux.GetKind())
 	}
 	if err != nil {
-		return nil, err
+		say["unknown"] = err.Error()
+		in.Key = hash(say)
+		return in, err
 	}
-	say["source"], say["local"] = in.source.Spec, in.source.Local
+	say["source"], say["local"], say["included"] = in.source.Spec, in.source.Local, f.included(in.source)
 	if in.source.Spec == nil {
 		say["source"] = in.source.String()
 	}
 	in.Key = hash(say)
 	return in, nil
+}
+
+// included returns the specs of the sources whose content a GitRepository takes into its own.
+func (f *Inflater) included(s *Source) (out []any) {
+	list, _, _ := unstructured.NestedSlice(s.Spec, "include")
+	for i := range list {
+		one, _ := list[i].(map[string]any)
+		name, _, _ := unstructured.NestedString(one, "repository", "name")
+		if of := f.From.Source(s.Kind, s.Namespace, name); of != nil {
+			out = append(out, name, of.Spec, of.Local)
+		}
+	}
+	return out
 }
 
 func decode(u *unstructured.Unstructured, into any) error {
@@ -208,6 +226,22 @@ func (f *Inflater) documents(o *Object, refs any) any {
 		} else {
 			out = append(out, ref.Name, f.From.HasSecret(o.Flux.GetNamespace(), ref.Name))
 		}
+	}
+	return out
+}
+
+// Secrets names the Secrets, in the namespace of a Flux object, whose content decides what it puts on its cluster.
+func Secrets(flux *unstructured.Unstructured) (out []string) {
+	for _, path := range [][]string{{"spec", "valuesFrom"}, {"spec", "postBuild", "substituteFrom"}} {
+		refs, _, _ := unstructured.NestedSlice(flux.Object, path...)
+		for _, ref := range referred(refs) {
+			if ref.Kind == "Secret" {
+				out = append(out, ref.Name)
+			}
+		}
+	}
+	if name, _, _ := unstructured.NestedString(flux.Object, "spec", "decryption", "secretRef", "name"); name != "" {
+		out = append(out, name)
 	}
 	return out
 }

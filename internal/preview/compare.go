@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
@@ -157,6 +158,13 @@ func (c *Comparison) Sets() []SetPair {
 // Changed returns whether a ConfigMap or Secret is not the same in both fleets.
 func (c *Comparison) Changed(namespace string, ref render.Ref) bool {
 	return c.before.fleet.document(namespace, ref).Version != c.after.fleet.document(namespace, ref).Version
+}
+
+// SecretChanged returns whether both files have a Secret, and not with the same content.
+func (c *Comparison) SecretChanged(namespace, name string) bool {
+	k := key{schema.GroupKind{Kind: "Secret"}, namespace, name}
+	old, next := c.before.fleet.contents[k], c.after.fleet.contents[k]
+	return old != "" && next != "" && old != next
 }
 
 // Registrations returns those of the clusters of the new fleet.

@@ -3,6 +3,7 @@
 package preview
 
 import (
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -183,9 +184,9 @@ func configMap(u *unstructured.Unstructured) (*render.Document, []string) {
 
 // secret keeps the metadata of a Secret, the names of its keys, and what kinds of things it contains. It keeps nothing else
 // of its content.
-func secret(u *unstructured.Unstructured) (*render.Document, *unstructured.Unstructured, []string) {
+func secret(u *unstructured.Unstructured) (doc *render.Document, kept *unstructured.Unstructured, content string, problems []string) {
 	if problems := metadata(u); len(problems) > 0 {
-		return nil, nil, problems
+		return nil, nil, "", problems
 	}
 	data := map[string][]byte{}
 	for _, field := range []string{"data", "stringData"} {
@@ -201,8 +202,13 @@ func secret(u *unstructured.Unstructured) (*render.Document, *unstructured.Unstr
 	kind, _ := u.Object["type"].(string)
 	of := render.Secret(u.GetLabels(), corev1.SecretType(kind), data)
 	d := SecretDocument(&of)
-	kept := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": origin.Secret.Kind,
+	kept = &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": origin.Secret.Kind,
 		"metadata": u.Object["metadata"]}}
 	kept.SetAnnotations(WithoutCopies(kept.GetAnnotations(), true))
-	return &d, kept, nil
+	raw, err := json.Marshal(data)
+	if err != nil {
+		panic(err) // texts and bytes
+	}
+	sum := sha256.Sum256(raw)
+	return &d, kept, string(sum[:]), nil
 }

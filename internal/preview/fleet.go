@@ -24,6 +24,8 @@ type Fleet struct {
 	teams     []hubv1.Team
 	members   []*member
 	documents map[key]render.Document
+	// contents changes when what a Secret of the files holds does.
+	contents map[key]string
 	// read reads a document that is not among them; nil if there are no others. pins are what revisions hold, by set.
 	read func(namespace string, ref render.Ref) render.Document
 	pins map[string]*compile.Pins
@@ -64,7 +66,7 @@ func (o *Object) key() key { return key{o.Kind, o.Namespace, o.Name} }
 // NewFleet collects the objects of all files, and registers the origins among them as discovery would. It returns a
 // fleet even with an error: of two objects with the same name it keeps the first.
 func NewFleet(objects []Object, policy origin.Policy) (*Fleet, error) {
-	f := &Fleet{documents: map[key]render.Document{}, specs: map[key]map[string]any{}}
+	f := &Fleet{documents: map[key]render.Document{}, contents: map[key]string{}, specs: map[key]map[string]any{}}
 	d := newDiscovery(policy, f.warn)
 	seen := map[key]string{}
 	var errs []error
@@ -121,6 +123,9 @@ func (f *Fleet) take(o *Object, d *discovery) {
 	}
 	if o.Document != nil {
 		f.documents[o.key()] = *o.Document
+	}
+	if o.content != "" {
+		f.contents[o.key()] = o.content
 	}
 	if o.Kind == namespaceKind {
 		d.namespaces[o.Name] = o.Origin.GetLabels()

@@ -44,6 +44,9 @@ type Object struct {
 	// Source is true for a Flux source. The hub does not read it, and add-ons refer to it. Spec is that of the source.
 	Source bool
 	Spec   map[string]any
+
+	// content changes when that of a Secret does. It is compared, and never told.
+	content string
 }
 
 // String names the object in messages.
@@ -256,7 +259,7 @@ func (p *parser) object(u *unstructured.Unstructured) {
 	case configMapKind:
 		o.Document, problems = configMap(u)
 	case origin.Secret.GroupKind:
-		o.Document, o.Origin, problems = secret(u)
+		o.Document, o.Origin, o.content, problems = secret(u)
 	default:
 		o.Origin, problems = u, metadata(u)
 	}

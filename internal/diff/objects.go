@@ -38,8 +38,9 @@ type Inside struct {
 	// Notes say what is assumed.
 	Notes []string `json:"notes,omitempty"`
 
-	// chance is true if something comes out otherwise each time.
-	chance bool
+	// chance is true if something comes out otherwise each time, and asks if a chart or its values are not as before, and what comes out rests
+	// on the cluster.
+	chance, asks bool
 }
 
 // ObjectChange is what happens to one object of a cluster.
@@ -196,7 +197,7 @@ func (c *computing) inside(p *preview.Pair, changes []Change, name string, label
 		case one.Kind == Content && (same || found == nil):
 			continue
 		case one.Kind == Content && len(found.Objects) == 0:
-			if found.chance {
+			if found.chance || found.asks {
 				note := preview.Note{Set: one.Set, Addon: one.Addon, Reason: strings.Join(found.Notes, "; ")}
 				c.problems.add("New", note.String(), name, labels)
 			}
@@ -262,12 +263,23 @@ func compareObjects(kind Kind, old, next *side) *Inside {
 		c.leaves(old, was[id])
 	}
 	c.definitions(old, next)
+	c.asks(old, next)
 	slices.SortStableFunc(c.out.Objects, func(a, b ObjectChange) int {
 		return cmp.Compare(slices.Index(objectKinds, a.Kind), slices.Index(objectKinds, b.Kind))
 	})
 	slices.Sort(c.out.Notes)
 	c.out.Notes = slices.Compact(c.out.Notes)
 	return c.out
+}
+
+// asks says that objects which come out the same here may not do so on their cluster.
+func (c *comparedObjects) asks(old, next *side) {
+	a, b := old.result, next.result
+	if a == nil || b == nil || !a.Asks && !b.Asks || a.MadeOf == b.MadeOf || len(c.out.Objects) > 0 {
+		return
+	}
+	c.out.asks = true
+	c.note("the chart or its values are not as before, and its objects are the same as far as they can be made without the cluster")
 }
 
 func changeOfObject(kind ObjectKind, u *unstructured.Unstructured) ObjectChange {

@@ -4,6 +4,7 @@ package inflate
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -36,6 +37,8 @@ var (
 	lookup = regexp.MustCompile(`\blookup\b`)
 	// asks matches a question for the APIs of the cluster.
 	asks = regexp.MustCompile(`APIVersions`)
+	// reads matches a look at the other files of the chart.
+	reads = regexp.MustCompile(`\bFiles\b`)
 )
 
 // helm makes what a HelmRelease puts on its cluster.
@@ -63,8 +66,14 @@ func (f *Inflater) helm(ctx context.Context, in *Input) (*Result, error) {
 	}
 	r := &release{HelmRelease: in.release, files: files, values: values, version: in.object.Version}
 	out, err := r.result()
-	if err != nil || !r.chance() {
-		return out, err
+	if err != nil {
+		return nil, err
+	}
+	if out.Asks {
+		out.MadeOf = r.madeOf()
+	}
+	if !r.chance() {
+		return out, nil
 	}
 	again, err := r.result()
 	if err != nil {
@@ -112,18 +121,33 @@ type release struct {
 	version string
 }
 
-// chance returns whether the release may come out otherwise each time. Values may be templates too.
-func (r *release) chance() bool {
+// chance returns whether the release may come out otherwise each time.
+func (r *release) chance() bool { return r.matches(chance) }
+
+// matches looks into all that may be a template: values too, other files where templates read them, and charts that are packed within: these
+// are not read, and match.
+func (r *release) matches(pattern *regexp.Regexp) bool {
 	raw, err := yaml.Marshal(r.values)
-	return err != nil || chance.Match(raw) || r.matches(chance)
+	if err != nil || pattern.Match(raw) {
+		return true
+	}
+	template := func(f *archive.BufferedFile) bool {
+		return strings.Contains(f.Name, "templates/") || path.Base(f.Name) == chartv2util.ValuesfileName
+	}
+	all := slices.ContainsFunc(r.files, func(f *archive.BufferedFile) bool { return template(f) && reads.Match(f.Data) })
+	return slices.ContainsFunc(r.files, func(f *archive.BufferedFile) bool {
+		return (all || template(f)) && pattern.Match(f.Data) || strings.HasPrefix(f.Name, "charts/") && path.Ext(f.Name) == ".tgz"
+	})
 }
 
-// matches looks into all files, also into those of charts that are packed within: these are not read, and match.
-func (r *release) matches(pattern *regexp.Regexp) bool {
-	return slices.ContainsFunc(r.files, func(f *archive.BufferedFile) bool {
-		template := strings.Contains(f.Name, "templates/") || path.Base(f.Name) == chartv2util.ValuesfileName
-		return template && pattern.Match(f.Data) || strings.HasPrefix(f.Name, "charts/") && path.Ext(f.Name) == ".tgz"
-	})
+// madeOf returns what tells the files and values of the release from others.
+func (r *release) madeOf() string {
+	files := map[string][]byte{}
+	for _, f := range r.files {
+		files[f.Name] = f.Data
+	}
+	sum := hash(map[string]any{"files": files, "values": r.values, "version": r.version})
+	return hex.EncodeToString([]byte(sum))
 }
 
 // result does what helm-controller does, up to the objects that it would apply.
@@ -192,13 +216,16 @@ func (r *release) load() (*chartv2.Chart, error) {
 func (r *release) capabilities(out *Result) (*common.Capabilities, error) {
 	all := common.DefaultCapabilities.Copy()
 	if r.matches(lookup) {
+		out.Asks = true
 		out.Notes = append(out.Notes, "the chart looks what its cluster has (lookup): here it finds nothing")
 	}
 	if r.matches(asks) {
+		out.Asks = true
 		out.Notes = append(out.Notes, "the chart may ask which APIs its cluster has: those of Kubernetes itself count, and no others")
 	}
 	if r.version == "" {
 		if r.matches(regexp.MustCompile(`KubeVersion|kubeVersion|Capabilities`)) {
+			out.Asks = true
 			out.Notes = append(out.Notes, fmt.Sprintf("the version of Kubernetes is not known: it counts as %s", all.KubeVersion.Version))
 		}
 		return all, nil

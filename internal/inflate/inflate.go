@@ -90,6 +90,9 @@ type Result struct {
 	Again []*unstructured.Unstructured
 	// Notes say what is assumed.
 	Notes []string
+	// Asks is true if what comes out may rest on what its cluster has. MadeOf tells then what it is made of from anything else.
+	Asks   bool
+	MadeOf string
 }
 
 // Inflater makes objects. It keeps what several clusters have in common.

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 	"sigs.k8s.io/cluster-inventory-api/pkg/access"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -207,6 +208,59 @@ spec:
 	soon(t, "the add-on is gone, and the registration", func() error {
 		return errors.Join(wantGone(ctx, consumer.Client, reg), goneThere(ctx, cluster, "by-profile"))
 	})
+	t.Run("a cloud's needs an identity that somebody names", func(t *testing.T) { cloud(t, consumer, profile) })
+}
+
+// cloud: the address and the program of a cloud's access provider count for nothing. A registration names the identity and the cluster, and
+// has the profile's labels.
+func cloud(t *testing.T, consumer *hub, profile *inventoryv1alpha1.ClusterProfile) {
+	ctx := t.Context()
+	eks := &inventoryv1alpha1.ClusterProfile{ObjectMeta: metav1.ObjectMeta{Namespace: "inventory", Name: "eks", Labels: map[string]string{hubv1.RegisterLabel: "true", "region": "eu"}},
+		Spec: profile.Spec}
+	check(t, consumer.Client.Create(ctx, eks))
+	eks.Status.AccessProviders = []inventoryv1alpha1.AccessProvider{{Name: "eks", Cluster: clientcmdv1.Cluster{Server: "https://192.0.2.66"}}}
+	check(t, consumer.Client.Status().Update(ctx, eks))
+	soon(t, "an event says how to register it", func() error {
+		return wantEvent(ctx, consumer, "eks", "write a ClusterRegistration with spec.originRef")
+	})
+	reg := registration("inventory", "eks")
+	if err := wantGone(ctx, consumer.Client, reg); err != nil {
+		t.Errorf("it is registered: %v", err)
+	}
+	apply(t, consumer.Client, `
+apiVersion: chandler.dev/v1alpha1
+kind: ClusterRegistration
+metadata: {name: eks, namespace: inventory}
+spec:
+  originRef: {apiGroup: multicluster.x-k8s.io, kind: ClusterProfile, name: eks}
+  kubeConfig: {workloadIdentity: {provider: aws, cluster: "arn:aws:eks:eu-central-1:123456789012:cluster/prod", serviceAccountName: fleet}}
+`)
+	apply(t, consumer.Client, `
+apiVersion: chandler.dev/v1alpha1
+kind: AddonSet
+metadata: {name: clouds, namespace: inventory}
+spec:
+  clusterSelector: {matchLabels: {region: eu}}
+  addons: [{name: clouds, manifests: {objects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: clouds}}]}}]
+`)
+	soon(t, "it has the profile's labels, and Flux logs in by the identity", func() error {
+		if err := condition(ctx, consumer.Client, reg, hubv1.KubeConfigValidCondition, metav1.ConditionTrue, ""); err != nil {
+			return err
+		}
+		if reg.Labels["region"] != "eu" {
+			return fmt.Errorf("labels %v", reg.Labels)
+		}
+		list := &corev1.ConfigMapList{}
+		if err := consumer.Client.List(ctx, list, client.InNamespace("inventory"), client.HasLabels{hubv1.ClusterKeyLabel}); err != nil {
+			return err
+		}
+		if len(list.Items) != 1 || list.Items[0].Data["serviceAccountName"] != "fleet" || list.Items[0].Data["address"] != "" {
+			return fmt.Errorf("%+v", list.Items)
+		}
+		return nil
+	})
+	check(t, consumer.Client.Patch(ctx, eks, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{%q:"false"}}}`, hubv1.RegisterLabel))))
+	soon(t, "it goes as its profile says", func() error { return wantGone(ctx, consumer.Client, reg) })
 }
 
 func goneThere(ctx context.Context, cluster *localfleet.Cluster, name string) error {

@@ -63,6 +63,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req Request) (reconcile.Resu
 	if err != nil {
 		return reconcile.Result{}, err
 	}
+	if verdict.NoKubeConfig && reg != nil && reg.Spec.KubeConfig != nil { // somebody who may write registrations has said how to get in
+		verdict = origin.Verdict{Origin: teardown.OriginWanted}
+	}
 	if r.writes.Behind(req, version(reg), r.Clock.Now()) {
 		return reconcile.Result{RequeueAfter: echo.Wait}, nil
 	}

@@ -48,7 +48,7 @@ func (c clusterProfile) kubeConfig(obj *unstructured.Unstructured) (Source, erro
 	if provider == nil && len(names) == 0 {
 		return Source{}, &NotReady{fmt.Sprintf("ClusterProfile %q has no status.accessProviders yet", obj.GetName())}
 	}
-	if why := c.unusable(obj); why != "" {
+	if why := c.noKubeConfig(obj); why != "" {
 		return Source{}, &NotReady{fmt.Sprintf("ClusterProfile %q: %s", obj.GetName(), why)}
 	}
 	secret := execConfig(provider)
@@ -77,25 +77,25 @@ func (clusterProfile) version(obj *unstructured.Unstructured) string {
 	return v
 }
 
-func (c clusterProfile) refuse(obj *unstructured.Unstructured, _ func(string) bool) string {
+func (clusterProfile) refuse(obj *unstructured.Unstructured, _ func(string) bool) string {
 	for _, o := range obj.GetOwnerReferences() {
 		if o.Kind == "ClusterRegistration" && strings.HasPrefix(o.APIVersion, hubv1.GroupVersion.Group+"/") {
 			return fmt.Sprintf("the hub itself made it, of ClusterRegistration %q", o.Name)
 		}
 	}
-	return c.unusable(obj)
+	return ""
 }
 
-// unusable returns why the hub cannot use the access providers of a profile; "" if it can, or if there are none yet.
-func (clusterProfile) unusable(obj *unstructured.Unstructured) string {
+// noKubeConfig returns why the hub cannot use the access providers of a profile; "" if it can, or if there are none yet.
+func (clusterProfile) noKubeConfig(obj *unstructured.Unstructured) string {
 	provider, names := accessProvider(obj)
 	switch {
 	case provider == nil && len(names) == 0:
 		return ""
 	case provider == nil:
 		return fmt.Sprintf("of its access providers, %s, the hub can use none: it runs no program for a credential, and reads one from a "+
-			"Secret if the provider is %s. A cluster of a cloud can be registered by hand, with spec.kubeConfig.workloadIdentity",
-			status.List(names, 3), SecretReader)
+			"Secret if the provider is %s. For a cluster of a cloud, write a ClusterRegistration with %s and the identity to use: "+
+			"spec.kubeConfig.workloadIdentity (docs/sources.md#a-cluster-of-a-cloud)", status.List(names, 3), SecretReader, ClusterProfile.Written(obj.GetName()))
 	}
 	secret := execConfig(provider)
 	switch namespace := secret["namespace"]; {

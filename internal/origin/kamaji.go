@@ -27,7 +27,7 @@ var Kamaji = Kind{
 	traits:    kamaji{},
 }
 
-type kamaji struct{}
+type kamaji struct{ plain }
 
 // kamajiKeyAnnotation is Kamaji's own (api/v1alpha1/types.go, KubeconfigSecretKeyAnnotation).
 const kamajiKeyAnnotation = "kamaji.clastix.io/kubeconfig-secret-key"

@@ -56,6 +56,8 @@ type traits interface {
 	// refuse returns why an origin must not be registered, because another object registers its cluster; "" if it
 	// may.
 	refuse(obj *unstructured.Unstructured, clusterExists func(name string) bool) string
+	// noKubeConfig returns why an origin has no kubeconfig that the hub can take, and will not have one as it is; "" if it may.
+	noKubeConfig(obj *unstructured.Unstructured) string
 }
 
 // plain is a kind of origin that tells only where its kubeconfig is.
@@ -67,6 +69,7 @@ func (plain) state(*unstructured.Unstructured) string                     { retu
 func (plain) still(*unstructured.Unstructured) breaker.State              { return breaker.State{} }
 func (plain) maintenance(*unstructured.Unstructured) breaker.State        { return breaker.State{} }
 func (plain) refuse(*unstructured.Unstructured, func(string) bool) string { return "" }
+func (plain) noKubeConfig(*unstructured.Unstructured) string              { return "" }
 
 // KindOf returns the kind that a reference names.
 func KindOf(ref hubv1.OriginReference) (Kind, error) {

@@ -52,7 +52,7 @@ func TestKubeConfig(t *testing.T) {
 		"ProfileOfOld":      {kind: origin.ClusterProfile, object: strings.Replace(profile("{name: s, key: value}"), "accessProviders", "credentialProviders", 1), want: origin.Source{Secret: "s", Key: "value"}},
 		"ProfileNew":        {kind: origin.ClusterProfile, object: "{metadata: {name: p1}}", notReady: `ClusterProfile "p1" has no status.accessProviders yet`},
 		"ProfileElsewhere":  {kind: origin.ClusterProfile, object: profile("{name: s, key: value, namespace: kube-system}"), notReady: `ClusterProfile "p1": access provider kubeconfig-secretreader names a Secret in namespace "kube-system"; the hub reads the Secrets of clusters only beside what names them`},
-		"ProfileOfCloud":    {kind: origin.ClusterProfile, object: "{metadata: {name: p1}, status: {accessProviders: [{name: google}, {name: aws}]}}", notReady: `ClusterProfile "p1": of its access providers, google, aws, the hub can use none: it runs no program for a credential, and reads one from a Secret if the provider is kubeconfig-secretreader. A cluster of a cloud can be registered by hand, with spec.kubeConfig.workloadIdentity`},
+		"ProfileOfCloud":    {kind: origin.ClusterProfile, object: "{metadata: {name: p1}, status: {accessProviders: [{name: google}, {name: aws}]}}", notReady: `ClusterProfile "p1": of its access providers, google, aws, the hub can use none: it runs no program for a credential, and reads one from a Secret if the provider is kubeconfig-secretreader. For a cluster of a cloud, write a ClusterRegistration with spec.originRef: {apiGroup: "multicluster.x-k8s.io", kind: ClusterProfile, name: p1} and the identity to use: spec.kubeConfig.workloadIdentity (docs/sources.md#a-cluster-of-a-cloud)`},
 		"ProfileNoKey":      {kind: origin.ClusterProfile, object: profile("{name: s}"), notReady: `ClusterProfile "p1": access provider kubeconfig-secretreader names no Secret: extension client.authentication.k8s.io/exec needs name and key`},
 	}
 	for name, tc := range cases {
@@ -114,7 +114,9 @@ func TestJudge(t *testing.T) {
 			want: origin.Verdict{Origin: teardown.OriginUnwanted, Refused: `the hub itself made it, of ClusterRegistration "x"`}},
 		"ProfileOfCloud": {kind: origin.ClusterProfile, object: "{metadata: {name: x, namespace: flux-system, labels: {chandler.dev/register: 'true'}}, status: {accessProviders: [{name: google}]}}",
 			want: origin.Verdict{Origin: teardown.OriginUnwanted, Refused: "of its access providers, google, the hub can use none: it runs no program for a credential, and reads one from a " +
-				"Secret if the provider is kubeconfig-secretreader. A cluster of a cloud can be registered by hand, with spec.kubeConfig.workloadIdentity"}},
+				"Secret if the provider is kubeconfig-secretreader. For a cluster of a cloud, write a ClusterRegistration with "+
+				"spec.originRef: {apiGroup: \"multicluster.x-k8s.io\", kind: ClusterProfile, name: x} and the identity to use: "+
+				"spec.kubeConfig.workloadIdentity (docs/sources.md#a-cluster-of-a-cloud)", NoKubeConfig: true}},
 		"ProfileDeleted": {kind: origin.ClusterProfile, object: "{metadata: {name: x, namespace: flux-system, deletionTimestamp: '2026-11-21T12:00:00Z', labels: {chandler.dev/register: 'true'}}}", want: origin.Verdict{Origin: teardown.OriginGone, Copied: true}},
 	}
 	for name, tc := range cases {

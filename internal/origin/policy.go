@@ -33,6 +33,9 @@ type Verdict struct {
 	Copied bool
 	// Refused says why an origin with the label is not registered; "" otherwise.
 	Refused string
+	// NoKubeConfig is true if it is refused only because the hub can take no kubeconfig from it: a registration that has its own, with
+	// spec.originRef, is served.
+	NoKubeConfig bool
 	// Reason is the reason of a refusal that also forbids taking the kubeconfig from this origin; "" otherwise.
 	Reason string
 }
@@ -72,6 +75,9 @@ func (p Policy) Judge(k Kind, obj *unstructured.Unstructured, around Around) Ver
 	}
 	if why := k.traits.refuse(obj, around.ClusterExists); why != "" {
 		return Verdict{Origin: teardown.OriginUnwanted, Refused: why}
+	}
+	if why := k.traits.noKubeConfig(obj); why != "" {
+		return Verdict{Origin: teardown.OriginUnwanted, Refused: why, NoKubeConfig: true}
 	}
 	return Verdict{Origin: teardown.OriginWanted}
 }

@@ -138,6 +138,7 @@ func (g *guardedFleet) selector(t *testing.T) {
 		return errors.Join(g.held(ctx, "grd-selector", 17, &hash), g.left(ctx, "sel", 17))
 	})
 	soon(t, "an event says so", func() error { return wantEvent(ctx, g.hub, "grd-selector", "17 clusters would lose add-ons") })
+	doctorFinds(t, g.KubeconfigFile(), "RemovalsHeld")
 	soon(t, "a set that holds on purpose is Ready", func() error {
 		return condition(ctx, g.Client, addonSet("flux-system", "grd-selector"), hubv1.ReadyCondition, metav1.ConditionTrue, "")
 	})

@@ -104,6 +104,7 @@ func (r *rolling) news(t *testing.T) {
 		return nil
 	})
 	check(t, u.want(ctx, "1.1.0 sour two", r.names[0]))
+	doctorFinds(t, r.KubeconfigFile(), "SetSourcesNotReady")
 	check(t, r.Client.Delete(ctx, addonSet("flux-system", "follows")))
 }
 

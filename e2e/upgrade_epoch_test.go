@@ -99,6 +99,8 @@ func TestEpoch(t *testing.T) {
 		t.Errorf("nobody has rolled a set, and the new hub wrote: %s", strings.Join(writes, ", "))
 	}
 
+	doctorFinds(t, h.KubeconfigFile(), "EpochOfHub", "DeliveriesFrozen")
+
 	// What is missing of what the old hub made is made by the new one, and the rest stays.
 	lost := &kustomizev1.KustomizationList{}
 	check(t, h.Client.List(ctx, lost, client.MatchingLabels{hubv1.AddonSetLabel: "ep-resting"}))

@@ -377,31 +377,3 @@ func TestColour(t *testing.T) {
 		t.Errorf("%q", coloured.String())
 	}
 }
-
-// TestDocumented: docs/doctor.md has a row for every code that the tests above find, and no others.
-func TestDocumented(t *testing.T) {
-	raw, err := os.ReadFile("../../docs/doctor.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	found := map[string]bool{}
-	for _, tc := range cases {
-		for one := range strings.SplitSeq(tc.want, ", ") {
-			if at := strings.LastIndex(one, " "); at > 0 {
-				found[one[at+1:]] = true
-			}
-		}
-	}
-	for code := range found {
-		if !strings.Contains(string(raw), "| `"+code+"` |") {
-			t.Errorf("docs/doctor.md has no row for %s", code)
-		}
-	}
-	for line := range strings.Lines(string(raw)) {
-		if code, ok := strings.CutPrefix(line, "| `"); ok {
-			if code, _, _ = strings.Cut(code, "`"); !found[code] {
-				t.Errorf("docs/doctor.md has a row for %s, which no test finds", code)
-			}
-		}
-	}
-}

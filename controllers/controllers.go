@@ -62,6 +62,7 @@ import (
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=get;create;update,namespace=chandler-system
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,resourceNames=hub.chandler.dev,verbs=list
+// +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
 // +kubebuilder:rbac:groups="",resources=events,verbs=create,namespace=chandler-system
 
 // AddToManager adds every room to a manager.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	appsv1 "k8s.io/api/apps/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -48,11 +49,21 @@ func lookAround(ctx context.Context, c client.Client, namespace string) (manifes
 	if err := c.List(ctx, leases, client.MatchingFields{"metadata.name": hubconfig.LeaseName}); err != nil {
 		return there, fmt.Errorf("list the Leases of hubs, in all namespaces: %w", err)
 	}
-	if first := onehub.First(namespace, leases.Items, time.Now()); first != nil { // the hub would do nothing
+	first, err := onehub.First(namespace, leases.Items, time.Now(), func(r *authorizationv1.SubjectAccessReview) (bool, error) {
+		err := c.Create(ctx, r)
+		if apierrors.IsForbidden(err) {
+			return true, nil // the hub itself may ask
+		}
+		return r.Status.Allowed, err
+	})
+	if err != nil {
+		return there, fmt.Errorf("ask whether what holds the Lease of a hub may do a hub's work: %w", err)
+	}
+	if first != nil { // the hub would do nothing
 		there.Elsewhere = append(there.Elsewhere, fmt.Sprintf("Lease %s/%s", first.Namespace, first.Name))
 	}
 	published := &corev1.ConfigMap{}
-	err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: hubconfig.ConfigMapName}, published)
+	err = c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: hubconfig.ConfigMapName}, published)
 	if client.IgnoreNotFound(err) != nil {
 		return there, fmt.Errorf("read ConfigMap %s/%s: %w", namespace, hubconfig.ConfigMapName, err)
 	}

@@ -13,6 +13,8 @@ import (
 
 	"github.com/go-logr/logr"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -20,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 	authenticationv1client "k8s.io/client-go/kubernetes/typed/authentication/v1"
+	authorizationv1client "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
@@ -40,6 +43,7 @@ const (
 type seniority struct {
 	leases    coordinationv1client.LeasesGetter
 	reviews   authenticationv1client.SelfSubjectReviewsGetter
+	rights    authorizationv1client.SubjectAccessReviewsGetter
 	namespace string
 	log       logr.Logger
 
@@ -59,14 +63,30 @@ func newSeniority(config *rest.Config, namespace string) (*seniority, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a client for reviews: %w", err)
 	}
-	return &seniority{leases: leases, reviews: reviews, namespace: namespace, log: ctrl.Log.WithName("seniority")}, nil
+	rights, err := authorizationv1client.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("make a client for reviews of rights: %w", err)
+	}
+	return &seniority{leases: leases, reviews: reviews, rights: rights, namespace: namespace, log: ctrl.Log.WithName("seniority")}, nil
 }
 
-// look returns why this hub must do nothing; "" if it may work. A hub that may not list Leases works: it has the rights of an older
-// version, and nothing else says that there are two.
-func (s *seniority) look(ctx context.Context) (string, error) {
+// first returns the Lease of a hub that was here before this one.
+func (s *seniority) first(ctx context.Context) (*coordinationv1.Lease, error) {
 	list, err := s.leases.Leases(metav1.NamespaceAll).List(ctx, metav1.ListOptions{
 		FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, hubconfig.LeaseName).String()})
+	if err != nil {
+		return nil, err
+	}
+	return onehub.First(s.namespace, list.Items, time.Now(), func(r *authorizationv1.SubjectAccessReview) (bool, error) {
+		r, err := s.rights.SubjectAccessReviews().Create(ctx, r, metav1.CreateOptions{})
+		return err == nil && r.Status.Allowed, err
+	})
+}
+
+// look returns why this hub must do nothing; "" if it may work. A hub that may not look works: it has the rights of an older version, and
+// nothing else says that there are two.
+func (s *seniority) look(ctx context.Context) (string, error) {
+	first, err := s.first(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if apierrors.IsForbidden(err) {
@@ -80,7 +100,7 @@ func (s *seniority) look(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("look for other hubs on this management cluster: %w", err)
 	}
 	refused := ""
-	if first := onehub.First(s.namespace, list.Items, time.Now()); first != nil {
+	if first != nil {
 		refused = onehub.Refused(s.namespace, first)
 	}
 	if refused != s.refused {
@@ -128,23 +148,24 @@ func (s *seniority) Ready(r *http.Request) error {
 	return err
 }
 
-// own makes the hub's ServiceAccount the owner of its Lease, so that the Lease goes when the hub is uninstalled, by whatever tool.
+// own makes the hub's ServiceAccount the owner of its Lease, by which others know it for a hub's, and which takes the Lease along when the
+// hub is uninstalled, by whatever tool.
 func (s *seniority) own(ctx context.Context) error {
 	owner := s.owner(ctx)
-	if owner == nil {
+	if len(owner) == 0 {
 		return nil
 	}
 	lease, err := s.leases.Leases(s.namespace).Get(ctx, hubconfig.LeaseName, metav1.GetOptions{})
-	if err != nil || len(lease.OwnerReferences) == 1 && lease.OwnerReferences[0].UID == owner.UID {
+	if err != nil || len(lease.OwnerReferences) == 1 && lease.OwnerReferences[0].UID == owner[0].UID {
 		return err
 	}
-	lease.OwnerReferences = []metav1.OwnerReference{*owner}
+	lease.OwnerReferences = owner
 	_, err = s.leases.Leases(s.namespace).Update(ctx, lease, metav1.UpdateOptions{})
 	return err
 }
 
-// owner returns the ServiceAccount that the hub runs as; nil if it runs as somebody else.
-func (s *seniority) owner(ctx context.Context) *metav1.OwnerReference {
+// owner returns the ServiceAccount that the hub runs as; none if it runs as somebody else.
+func (s *seniority) owner(ctx context.Context) []metav1.OwnerReference {
 	me, err := s.reviews.SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
 	if err != nil {
 		return nil // Kubernetes before 1.28
@@ -153,7 +174,7 @@ func (s *seniority) owner(ctx context.Context) *metav1.OwnerReference {
 	if err != nil || namespace != s.namespace || me.Status.UserInfo.UID == "" {
 		return nil
 	}
-	return &metav1.OwnerReference{APIVersion: "v1", Kind: "ServiceAccount", Name: name, UID: types.UID(me.Status.UserInfo.UID)}
+	return []metav1.OwnerReference{{APIVersion: "v1", Kind: "ServiceAccount", Name: name, UID: types.UID(me.Status.UserInfo.UID)}}
 }
 
 // lock is the Lease of replicas that agree who leads, of a hub that leads only if no other was here first.
@@ -162,8 +183,8 @@ type lock struct {
 	seniority *seniority
 
 	// The elector calls the lock from one goroutine.
-	leads  bool
-	looked time.Time
+	leads, owned bool
+	looked       time.Time
 }
 
 func (s *seniority) lock() (*lock, error) {
@@ -182,7 +203,26 @@ type recordWriter func(context.Context, resourcelock.LeaderElectionRecord) error
 
 // Create makes the Lease, with which this hub leads.
 func (l *lock) Create(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
-	return l.write(ctx, r, l.LeaseLock.Create)
+	return l.write(ctx, r, l.makeLease)
+}
+
+// sameSecond is longer than what the creation times of two objects do not tell apart.
+const sameSecond = 1100 * time.Millisecond
+
+// makeLease makes the Lease, with its owner, and waits until any other that the API server gives the same time is there too.
+func (l *lock) makeLease(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
+	lease := &coordinationv1.Lease{ObjectMeta: l.LeaseMeta, Spec: resourcelock.LeaderElectionRecordToLeaseSpec(&r)}
+	lease.OwnerReferences = l.seniority.owner(ctx)
+	if _, err := l.seniority.leases.Leases(l.seniority.namespace).Create(ctx, lease, metav1.CreateOptions{}); err != nil {
+		return err
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(sameSecond):
+	}
+	_, _, err := l.Get(ctx) // the lock remembers what it writes to
+	return err
 }
 
 // Update takes the Lease over, renews it or gives it back.
@@ -209,6 +249,7 @@ func (l *lock) write(ctx context.Context, r resourcelock.LeaderElectionRecord, w
 	if err := write(ctx, r); err != nil {
 		return err
 	}
+	l.own(ctx)
 	// Another hub may have come at the same moment: the older Lease leads.
 	refused, err := l.seniority.look(ctx)
 	if err == nil && refused != "" {
@@ -219,17 +260,25 @@ func (l *lock) write(ctx context.Context, r resourcelock.LeaderElectionRecord, w
 		return err
 	}
 	l.leads, l.looked = true, now.Time
-	if err := l.seniority.own(ctx); err != nil {
-		l.seniority.log.Error(err, "the Lease stays when the hub is uninstalled")
+	return nil
+}
+
+// own sees to the owner of the Lease.
+func (l *lock) own(ctx context.Context) {
+	err := l.seniority.own(ctx)
+	if l.owned = err == nil; err != nil {
+		l.seniority.log.Error(err, "other hubs do not know this one, and its Lease stays when it is uninstalled")
 	}
 	_, _, _ = l.Get(ctx) // the version that has an owner now
-	return nil
 }
 
 // still returns why a hub that leads must stop: the one that was here before it has come back.
 func (l *lock) still(ctx context.Context) error {
 	if time.Since(l.looked) < lookAgain && l.seniority.why() == "" {
 		return nil
+	}
+	if !l.owned {
+		l.own(ctx)
 	}
 	refused, err := l.seniority.look(ctx)
 	if err != nil {

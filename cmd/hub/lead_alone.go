@@ -45,7 +45,7 @@ func (a *alone) Start(ctx context.Context) error {
 	defer renew.Stop()
 	a.write(ctx, a.holder)
 	if err := a.own(ctx); err != nil && !apierrors.IsNotFound(err) {
-		a.log.Error(err, "the Lease stays when the hub is uninstalled")
+		a.log.Error(err, "other hubs do not know this one, and its Lease stays when it is uninstalled")
 	}
 	for {
 		select {
@@ -82,6 +82,7 @@ func (a *alone) write(ctx context.Context, holder string) {
 	lease.Spec = coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: ptr.To(int32(aloneLasts / time.Second)),
 		AcquireTime: &a.since, RenewTime: &now, LeaseTransitions: lease.Spec.LeaseTransitions}
 	if missing {
+		lease.OwnerReferences = a.owner(ctx)
 		_, err = leases.Create(ctx, lease, metav1.CreateOptions{})
 	} else {
 		_, err = leases.Update(ctx, lease, metav1.UpdateOptions{})

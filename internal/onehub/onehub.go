@@ -6,10 +6,14 @@ package onehub
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/excerpt"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 )
@@ -22,27 +26,53 @@ const Silent = time.Hour
 const maxHolder = 80
 
 // First returns the Lease of a hub that was on this management cluster before the one in namespace own; nil if that one is the first. What
-// counts is when the API server made each Lease. Nobody else can write that, so whoever may write a Lease somewhere cannot come before a
-// hub that is there.
-func First(own string, leases []coordinationv1.Lease, now time.Time) *coordinationv1.Lease {
+// counts is when the API server made each Lease, and that may says of a review that its owner may do a hub's work: anybody may write a
+// Lease in his namespace, early, and let it sleep until a hub is there that he wants to stop.
+func First(own string, leases []coordinationv1.Lease, now time.Time, may func(*authorizationv1.SubjectAccessReview) (bool, error)) (
+	*coordinationv1.Lease, error) {
+	for _, l := range before(own, leases, now) {
+		review := review(l)
+		if review == nil {
+			continue
+		}
+		if is, err := may(review); err != nil || is {
+			return l, err
+		}
+	}
+	return nil, nil
+}
+
+// before returns the Leases that are older than the one in namespace own, the oldest first.
+func before(own string, leases []coordinationv1.Lease, now time.Time) (out []*coordinationv1.Lease) {
 	order := func(a, b *coordinationv1.Lease) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Namespace, b.Namespace))
 	}
-	var mine, first *coordinationv1.Lease
+	var mine *coordinationv1.Lease
 	for i := range leases {
 		l := &leases[i]
-		switch {
-		case l.Namespace == own:
+		if l.Namespace == own {
 			mine = l
-		case !installed(l, now):
-		case first == nil || order(l, first) < 0:
-			first = l
+		} else if installed(l, now) {
+			out = append(out, l)
 		}
 	}
-	if first == nil || mine != nil && order(mine, first) < 0 {
+	out = slices.DeleteFunc(out, func(l *coordinationv1.Lease) bool { return mine != nil && order(mine, l) < 0 })
+	slices.SortFunc(out, order)
+	return out
+}
+
+// review asks whether the owner of a Lease, a ServiceAccount beside it, may deliver everywhere, as every hub may and nobody else needs to; nil
+// if it has no such owner. The API server takes a Lease away whose owner is not there.
+func review(l *coordinationv1.Lease) *authorizationv1.SubjectAccessReview {
+	if len(l.OwnerReferences) != 1 || l.OwnerReferences[0].Kind != "ServiceAccount" || l.OwnerReferences[0].APIVersion != "v1" {
 		return nil
 	}
-	return first
+	return &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User:   serviceaccount.MakeUsername(l.Namespace, l.OwnerReferences[0].Name),
+		Groups: append(serviceaccount.MakeGroupNames(l.Namespace), "system:authenticated"),
+		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "create", Group: hubv1.GroupVersion.Group, Version: hubv1.GroupVersion.Version,
+			Resource: "addondeliveries"},
+	}}
 }
 
 // installed returns whether a Lease is that of a hub that is there, be it that it is down for now.

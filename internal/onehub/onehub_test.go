@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -17,8 +18,9 @@ var now = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 // lease is one that was made and renewed so long ago.
 func lease(namespace string, made, renewed time.Duration) coordinationv1.Lease {
 	return coordinationv1.Lease{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "hub.chandler.dev", CreationTimestamp: metav1.NewTime(now.Add(-made))},
-		Spec:       coordinationv1.LeaseSpec{HolderIdentity: ptr.To(namespace + "-a"), RenewTime: &metav1.MicroTime{Time: now.Add(-renewed)}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "hub.chandler.dev", CreationTimestamp: metav1.NewTime(now.Add(-made)),
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "ServiceAccount", Name: "chandler", UID: "1"}}},
+		Spec: coordinationv1.LeaseSpec{HolderIdentity: ptr.To(namespace + "-a"), RenewTime: &metav1.MicroTime{Time: now.Add(-renewed)}},
 	}
 }
 
@@ -30,6 +32,9 @@ func TestFirst(t *testing.T) {
 	never.Spec.RenewTime = nil
 	other := lease("other", 9*h, s)
 	other.Name = "kube-scheduler"
+	// A tenant may write a Lease, and name as its owner what is in his namespace.
+	forged, nobodys, pods := lease("forged", 9*h, s), lease("nobodys", 9*h, s), lease("pods", 9*h, s)
+	nobodys.OwnerReferences, pods.OwnerReferences[0].Kind = nil, "Pod"
 	for name, tc := range map[string]struct {
 		leases []coordinationv1.Lease
 		want   string
@@ -48,12 +53,25 @@ func TestFirst(t *testing.T) {
 		"of the same second, a later name":     {[]coordinationv1.Lease{lease("own", h, s), lease("z", h, s)}, ""},
 		"one that is being deleted":            {[]coordinationv1.Lease{lease("own", h, s), going}, ""},
 		"one that nobody has ever held":        {[]coordinationv1.Lease{lease("own", h, s), never}, ""},
+		"one whose owner is no hub":            {[]coordinationv1.Lease{lease("own", h, s), forged}, ""},
+		"one whose owner is no hub, and a hub": {[]coordinationv1.Lease{lease("own", h, s), forged, lease("a", 2*h, s)}, "a"},
+		"one that nobody owns":                 {[]coordinationv1.Lease{lease("own", h, s), nobodys, pods}, ""},
 		"a Lease of something else":            {[]coordinationv1.Lease{other}, ""},
 		"one without a holder: it is upgraded": {[]coordinationv1.Lease{func() coordinationv1.Lease { l := lease("a", h, s); l.Spec.HolderIdentity = nil; return l }()}, "a"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := ""
-			if first := First("own", tc.leases, now); first != nil {
+			first, err := First("own", tc.leases, now, func(r *authorizationv1.SubjectAccessReview) (bool, error) {
+				a := r.Spec.ResourceAttributes
+				if a.Namespace != "" || a.Verb != "create" || a.Group != "chandler.dev" || a.Resource != "addondeliveries" {
+					t.Errorf("it asks for %+v", a)
+				}
+				return r.Spec.User != "system:serviceaccount:forged:chandler", nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+			if first != nil {
 				got = first.Namespace
 			}
 			if got != tc.want {

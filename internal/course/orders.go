@@ -248,7 +248,7 @@ func (in *Input) target(to string) (*appsv1.ControllerRevision, error) {
 	})
 	switch {
 	case at < 0:
-		return nil, in.refuse("there is no revision %q; there are %s", to, in.known())
+		return nil, in.refuse("there is no revision %q; by number and name the set has: %s", to, in.known())
 	case identity.SameContent(in.Revisions[at].Name, newest):
 		return nil, in.refuse("revision %s is what the set has; the clusters get it by %s", in.Revisions[at].Name, command(in.Set, "resume", ""))
 	}
@@ -271,7 +271,7 @@ func (in *Input) before(newest string) (*appsv1.ControllerRevision, error) {
 			return r, nil
 		}
 	}
-	return nil, in.refuse("there is no revision before the newest; name one by --to: there are %s", in.known())
+	return nil, in.refuse("there is no revision before the newest, and so none to go back to")
 }
 
 // known lists the revisions.
@@ -283,10 +283,13 @@ func (in *Input) known() string {
 	return cmp.Or(strings.Join(out, ", "), "none")
 }
 
-// Resume takes an undo back.
+// Resume takes an undo back. If nothing is undone, and the set is paused, that is what somebody means.
 func Resume(in *Input) (*Order, error) {
 	newest := in.Set.Status.Revision
 	if in.Set.Annotations[hubv1.UndoAnnotation] == "" {
+		if in.Set.Spec.Pause != nil {
+			return Unpause(in)
+		}
 		if is := in.state(); rollout.Listed(newest, is.FailedRevisions) {
 			return nil, in.refuse("nothing is undone: revision %s failed, and %s rolls it out again", newest, command(in.Set, "retry", ""))
 		}

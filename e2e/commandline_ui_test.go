@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
@@ -235,18 +236,30 @@ func (p *paged) browser(t *testing.T) {
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-C", filepath.Join("..", "test", "browser"), "-o", driver, ".").CombinedOutput(); err != nil {
 		t.Fatalf("build test/browser: %s\n%s", err, out)
 	}
-	steps := []string{"open " + p.address, "see live", "see 12 Ready", "open " + p.base + "/sets/flux-system/waves", "see ✓ Complete",
+	const connected = "true document.getElementById('connection').className === 'on'"
+	steps := []string{"open " + p.address, connected, "see 12 Ready", "open " + p.base + "/sets/flux-system/waves", "see ✓ Complete",
 		"click .actions a[href$=undo]", "see 12 clusters have another revision", "click #confirm", "see the clusters get revision waves-", "see Take the undo off", "quiet"}
-	if dir := os.Getenv("CHANDLER_IMAGES"); dir != "" {
-		for _, scheme := range []string{"light", "dark"} {
-			steps = append(steps, "size 1280 800", "scheme "+scheme, "open "+p.base+"/clusters/fleet/c00", "see live", "picture "+dir+"/cluster-"+scheme+".png",
-				"open "+p.base+"/clusters/fleet/c00/addons/worker", "see live", "picture "+dir+"/cluster-addon-"+scheme+".png")
-		}
+	run := func(steps []string) {
+		t.Helper()
+		browser := exec.CommandContext(t.Context(), driver)
+		browser.Stdin = strings.NewReader(strings.Join(steps, "\n"))
+		out, err := browser.CombinedOutput()
+		t.Logf("%s", out)
+		check(t, err)
 	}
-	browser := exec.CommandContext(t.Context(), driver)
-	browser.Stdin = strings.NewReader(strings.Join(steps, "\n"))
-	out, err := browser.CombinedOutput()
-	t.Logf("%s", out)
-	check(t, err)
+	run(steps)
 	soon(t, "all have what they had", func() error { return p.wantColor(t.Context(), "blue", p.names...) })
+	dir := os.Getenv("CHANDLER_IMAGES")
+	if dir == "" {
+		return
+	}
+	soon(t, "all is quiet", func() error {
+		return condition(t.Context(), p.hub.Client, addonSet("flux-system", "waves"), hubv1.HealthyCondition, metav1.ConditionTrue, "")
+	})
+	steps = []string{"open " + p.address, "see 12 Ready"}
+	for _, scheme := range []string{"light", "dark"} {
+		steps = append(steps, "size 1280 800", "scheme "+scheme, "open "+p.base+"/clusters/fleet/c00", connected, "picture "+dir+"/cluster-"+scheme+".png",
+			"open "+p.base+"/clusters/fleet/c00/addons/worker", connected, "picture "+dir+"/cluster-addon-"+scheme+".png")
+	}
+	run(steps)
 }

@@ -41,7 +41,7 @@ func (s *served) browse(steps ...string) {
 		s.t.Skip("there is no Chromium: install Debian's package chromium (apt-get install chromium), or name one in $CHROMIUM")
 	}
 	cmd := exec.CommandContext(s.t.Context(), driver(s.t))
-	script := "size 1280 800\nopen " + s.server.URL() + "\nsee live\n" + strings.Join(steps, "\n") + "\nquiet\n"
+	script := "size 1280 800\nopen " + s.server.URL() + "\n" + connected + "\n" + strings.Join(steps, "\n") + "\nquiet\n"
 	cmd.Stdin = strings.NewReader(strings.ReplaceAll(script, "@", s.base))
 	out, err := cmd.CombinedOutput()
 	s.t.Logf("%s", out)
@@ -71,18 +71,27 @@ var sound = []string{
   window.pale = bad.map(e => e.outerHTML.slice(0, 120)); return !bad.length; })()`,
 }
 
+// connected: the page says that it hears of changes.
+const connected = "true document.getElementById('connection').className === 'on'"
+
 // checked holds a page to that, in both schemes and on a phone, and takes pictures of one with a name if CHANDLER_IMAGES names a folder. Those
 // of one cluster are taken by TestPage in e2e: a made fleet has no story.
 func checked(name, path, text string) []string {
-	steps := []string{"open @" + path, "see " + text, "see live"}
+	steps := []string{"open @" + path, "see " + text, connected}
 	for _, scheme := range []string{"light", "dark"} {
 		steps = append(steps, "scheme "+scheme)
 		for _, s := range sound {
 			steps = append(steps, strings.Join(strings.Fields(s), " "))
 		}
+		if file := os.Getenv("CHANDLER_AXE"); file != "" {
+			steps = append(steps, "axe "+file)
+		}
 		if dir := os.Getenv("CHANDLER_IMAGES"); dir != "" && name != "" {
 			if name == "groups" {
 				steps = append(steps, "true (document.getElementById('clusters').scrollIntoView(), true)")
+			}
+			if name == "fleet" {
+				steps = append(steps, "size 1280 1250") // sets and clusters
 			}
 			steps = append(steps, fmt.Sprintf("picture %s/%s-%s.png", dir, name, scheme))
 		}

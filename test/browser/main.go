@@ -15,6 +15,7 @@
 //	scheme dark     what the person prefers: dark or light
 //	script off      from now on without JavaScript; script on
 //	picture FILE    a picture of the window
+//	axe FILE        axe-core, from a file, finds nothing that is wrong with the page
 //	quiet           the browser has complained about nothing since the last quiet: no refused load, no fault of a script
 //	forget          forget what it has complained about
 package main
@@ -150,10 +151,33 @@ func step(ctx context.Context, verb, rest string) error {
 		}
 		fmt.Println(out)
 		return nil
+	case "axe":
+		return axe(ctx, rest)
 	case "quiet", "forget":
 		return judge(verb == "quiet")
 	}
 	return setting(ctx, verb, rest)
+}
+
+// axe has axe-core look at the page.
+func axe(ctx context.Context, file string) error {
+	script, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	const look = `;window.found = undefined; axe.run().then(r => window.found = r.violations.flatMap(v => v.nodes.map(n =>
+		v.id + ": " + v.help + ": " + n.html.slice(0, 200))).join("\n"), e => window.found = "axe: " + e); 0`
+	if _, err := chromedp.Run(ctx, chromedp.Evaluate[int](string(script)+look)); err != nil {
+		return err
+	}
+	if err := until(ctx, "window.found !== undefined"); err != nil {
+		return err
+	}
+	found, err := chromedp.Run(ctx, chromedp.Evaluate[string]("window.found"))
+	if err == nil && found != "" {
+		err = errors.New(found)
+	}
+	return err
 }
 
 // judge forgets what the browser has complained about, or fails because of it.

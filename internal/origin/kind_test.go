@@ -114,8 +114,8 @@ func TestJudge(t *testing.T) {
 			want: origin.Verdict{Origin: teardown.OriginUnwanted, Refused: `the hub itself made it, of ClusterRegistration "x"`}},
 		"ProfileOfCloud": {kind: origin.ClusterProfile, object: "{metadata: {name: x, namespace: flux-system, labels: {chandler.dev/register: 'true'}}, status: {accessProviders: [{name: google}]}}",
 			want: origin.Verdict{Origin: teardown.OriginUnwanted, Refused: "of its access providers, google, the hub can use none: it runs no program for a credential, and reads one from a " +
-				"Secret if the provider is kubeconfig-secretreader. For a cluster of a cloud, write a ClusterRegistration with "+
-				"spec.originRef: {apiGroup: \"multicluster.x-k8s.io\", kind: ClusterProfile, name: x} and the identity to use: "+
+				"Secret if the provider is kubeconfig-secretreader. For a cluster of a cloud, write a ClusterRegistration with " +
+				"spec.originRef: {apiGroup: \"multicluster.x-k8s.io\", kind: ClusterProfile, name: x} and the identity to use: " +
 				"spec.kubeConfig.workloadIdentity (docs/sources.md#a-cluster-of-a-cloud)", NoKubeConfig: true}},
 		"ProfileDeleted": {kind: origin.ClusterProfile, object: "{metadata: {name: x, namespace: flux-system, deletionTimestamp: '2026-11-21T12:00:00Z', labels: {chandler.dev/register: 'true'}}}", want: origin.Verdict{Origin: teardown.OriginGone, Copied: true}},
 	}

@@ -61,8 +61,8 @@ func before(own string, leases []coordinationv1.Lease, now time.Time) (out []*co
 	return out
 }
 
-// review asks whether the owner of a Lease, a ServiceAccount beside it, may deliver everywhere, as every hub may and nobody else needs to; nil
-// if it has no such owner. The API server takes a Lease away whose owner is not there.
+// review asks whether the owner of a Lease, a ServiceAccount beside it, may deliver everywhere, as every hub may and nobody else needs
+// to; nil if it has no such owner. The API server takes a Lease away whose owner is not there.
 func review(l *coordinationv1.Lease) *authorizationv1.SubjectAccessReview {
 	if len(l.OwnerReferences) != 1 || l.OwnerReferences[0].Kind != "ServiceAccount" || l.OwnerReferences[0].APIVersion != "v1" {
 		return nil
@@ -70,8 +70,8 @@ func review(l *coordinationv1.Lease) *authorizationv1.SubjectAccessReview {
 	return &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User:   serviceaccount.MakeUsername(l.Namespace, l.OwnerReferences[0].Name),
 		Groups: append(serviceaccount.MakeGroupNames(l.Namespace), "system:authenticated"),
-		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "create", Group: hubv1.GroupVersion.Group, Version: hubv1.GroupVersion.Version,
-			Resource: "addondeliveries"},
+		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "create", Group: hubv1.GroupVersion.Group,
+			Version: hubv1.GroupVersion.Version, Resource: "addondeliveries"},
 	}}
 }
 

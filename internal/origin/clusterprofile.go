@@ -95,7 +95,8 @@ func (clusterProfile) noKubeConfig(obj *unstructured.Unstructured) string {
 	case provider == nil:
 		return fmt.Sprintf("of its access providers, %s, the hub can use none: it runs no program for a credential, and reads one from a "+
 			"Secret if the provider is %s. For a cluster of a cloud, write a ClusterRegistration with %s and the identity to use: "+
-			"spec.kubeConfig.workloadIdentity (docs/sources.md#a-cluster-of-a-cloud)", status.List(names, 3), SecretReader, ClusterProfile.Written(obj.GetName()))
+			"spec.kubeConfig.workloadIdentity (docs/sources.md#a-cluster-of-a-cloud)",
+			status.List(names, 3), SecretReader, ClusterProfile.Written(obj.GetName()))
 	}
 	secret := execConfig(provider)
 	switch namespace := secret["namespace"]; {

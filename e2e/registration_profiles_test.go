@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -22,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/e2e/expect"
 	"github.com/chandler-hub/chandler/internal/origin"
 	"github.com/chandler-hub/chandler/test/localfleet"
 	"github.com/chandler-hub/chandler/test/localfleet/parts"
@@ -160,7 +162,7 @@ func property(p *inventoryv1alpha1.ClusterProfile, name string) string {
 // management cluster to another.
 func consumed(t *testing.T, producer *hub, profile *inventoryv1alpha1.ClusterProfile, cluster *localfleet.Cluster, crds []string) {
 	ctx := t.Context()
-	consumer := startHub(t, hubOptions{name: "hub-consumes", flux: &localfleet.FluxOptions{}, args: []string{"--secret-namespaces=inventory", "--unregister-delay=1s"}})
+	consumer := startHub(t, hubOptions{name: "hub-consumes", flux: &localfleet.FluxOptions{}, args: []string{"--secret-namespaces=inventory", "--unregister-delay=1s", "--teardown-grace=30s"}})
 	installCRDs(t, consumer, crds...)
 	for _, ns := range []string{"fleet", "inventory"} {
 		namespace(t, consumer.Client, ns)
@@ -218,12 +220,13 @@ func cloud(t *testing.T, consumer *hub, profile *inventoryv1alpha1.ClusterProfil
 	eks := &inventoryv1alpha1.ClusterProfile{ObjectMeta: metav1.ObjectMeta{Namespace: "inventory", Name: "eks", Labels: map[string]string{hubv1.RegisterLabel: "true", "region": "eu"}},
 		Spec: profile.Spec}
 	check(t, consumer.Client.Create(ctx, eks))
+	reg := registration("inventory", "eks")
+	expect.Lasts(t, time.Second, "before it says how to reach its cluster, nothing is registered", func() error { return wantGone(ctx, consumer.Client, reg) })
 	eks.Status.AccessProviders = []inventoryv1alpha1.AccessProvider{{Name: "eks", Cluster: clientcmdv1.Cluster{Server: "https://192.0.2.66"}}}
 	check(t, consumer.Client.Status().Update(ctx, eks))
 	soon(t, "an event says how to register it", func() error {
 		return wantEvent(ctx, consumer, "eks", "write a ClusterRegistration with spec.originRef")
 	})
-	reg := registration("inventory", "eks")
 	if err := wantGone(ctx, consumer.Client, reg); err != nil {
 		t.Errorf("it is registered: %v", err)
 	}

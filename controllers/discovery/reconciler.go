@@ -83,6 +83,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req Request) (reconcile.Resu
 	}
 	switch verdict.Origin {
 	case teardown.OriginWanted:
+		if reg == nil && req.Kind.Silent(obj) {
+			return reconcile.Result{}, nil // what it says wakes us
+		}
 		return reconcile.Result{}, r.ensure(ctx, req, obj, reg)
 	case teardown.OriginDeleting:
 		return reconcile.Result{}, r.remove(ctx, obj, reg, "its origin is being deleted")

@@ -44,8 +44,8 @@ const (
 // kubeConfig reads what the access provider kubeconfig-secretreader is configured with. The hub takes the whole kubeconfig from the
 // Secret, the server too: whoever may write the profile's status, and not the Secret, must not lead its credentials elsewhere.
 func (c clusterProfile) kubeConfig(obj *unstructured.Unstructured) (Source, error) {
-	provider, names := accessProvider(obj)
-	if provider == nil && len(names) == 0 {
+	provider, _ := accessProvider(obj)
+	if c.silent(obj) {
 		return Source{}, &NotReady{fmt.Sprintf("ClusterProfile %q has no status.accessProviders yet", obj.GetName())}
 	}
 	if why := c.noKubeConfig(obj); why != "" {
@@ -86,11 +86,17 @@ func (clusterProfile) refuse(obj *unstructured.Unstructured, _ func(string) bool
 	return ""
 }
 
+// silent returns whether a profile has no access providers yet: whoever makes one writes its status after it.
+func (clusterProfile) silent(obj *unstructured.Unstructured) bool {
+	provider, names := accessProvider(obj)
+	return provider == nil && len(names) == 0
+}
+
 // noKubeConfig returns why the hub cannot use the access providers of a profile; "" if it can, or if there are none yet.
-func (clusterProfile) noKubeConfig(obj *unstructured.Unstructured) string {
+func (c clusterProfile) noKubeConfig(obj *unstructured.Unstructured) string {
 	provider, names := accessProvider(obj)
 	switch {
-	case provider == nil && len(names) == 0:
+	case c.silent(obj):
 		return ""
 	case provider == nil:
 		return fmt.Sprintf("of its access providers, %s, the hub can use none: it runs no program for a credential, and reads one from a "+

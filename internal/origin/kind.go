@@ -58,6 +58,8 @@ type traits interface {
 	refuse(obj *unstructured.Unstructured, clusterExists func(name string) bool) string
 	// noKubeConfig returns why an origin has no kubeconfig that the hub can take, and will not have one as it is; "" if it may.
 	noKubeConfig(obj *unstructured.Unstructured) string
+	// silent returns whether an origin has not said yet how to reach its cluster, so that nobody knows whether the hub can.
+	silent(obj *unstructured.Unstructured) bool
 }
 
 // plain is a kind of origin that tells only where its kubeconfig is.
@@ -70,6 +72,10 @@ func (plain) still(*unstructured.Unstructured) breaker.State              { retu
 func (plain) maintenance(*unstructured.Unstructured) breaker.State        { return breaker.State{} }
 func (plain) refuse(*unstructured.Unstructured, func(string) bool) string { return "" }
 func (plain) noKubeConfig(*unstructured.Unstructured) string              { return "" }
+func (plain) silent(*unstructured.Unstructured) bool                      { return false }
+
+// Silent returns whether an origin has not said yet how to reach its cluster. Nothing is registered of it before.
+func (k Kind) Silent(obj *unstructured.Unstructured) bool { return k.traits.silent(obj) }
 
 // KindOf returns the kind that a reference names.
 func KindOf(ref hubv1.OriginReference) (Kind, error) {

@@ -37,6 +37,10 @@ const (
 	lookAgain = 10 * time.Second
 	// renewDeadline is controller-runtime's: a leader that has not renewed its Lease for so long gives up.
 	renewDeadline = 10 * time.Second
+	// remembered is for how long it counts that an account may not do a hub's work. Whoever has many namespaces may have as many Leases.
+	remembered = 10 * time.Minute
+	// manyAccounts are no fleet's: somebody writes other owners into his Leases again and again.
+	manyAccounts = 1000
 )
 
 // seniority lets a hub work only if no hub of another namespace was on this management cluster before it (docs/adr/0030).
@@ -50,6 +54,8 @@ type seniority struct {
 	mu      sync.Mutex
 	refused string // why the hub does nothing; "" if it may work
 	blind   bool   // it has been said that the hub may not look
+	// none are accounts that may not do a hub's work, and when that was said.
+	none map[string]time.Time
 }
 
 func newSeniority(config *rest.Config, namespace string) (*seniority, error) {
@@ -67,7 +73,8 @@ func newSeniority(config *rest.Config, namespace string) (*seniority, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a client for reviews of rights: %w", err)
 	}
-	return &seniority{leases: leases, reviews: reviews, rights: rights, namespace: namespace, log: ctrl.Log.WithName("seniority")}, nil
+	return &seniority{leases: leases, reviews: reviews, rights: rights, namespace: namespace, none: map[string]time.Time{},
+		log: ctrl.Log.WithName("seniority")}, nil
 }
 
 // first returns the Lease of a hub that was here before this one.
@@ -78,9 +85,29 @@ func (s *seniority) first(ctx context.Context) (*coordinationv1.Lease, error) {
 		return nil, err
 	}
 	return onehub.First(s.namespace, list.Items, time.Now(), func(r *authorizationv1.SubjectAccessReview) (bool, error) {
-		r, err := s.rights.SubjectAccessReviews().Create(ctx, r, metav1.CreateOptions{})
-		return err == nil && r.Status.Allowed, err
+		return s.may(ctx, r)
 	})
+}
+
+// may asks the API server about the rights of an account.
+func (s *seniority) may(ctx context.Context, r *authorizationv1.SubjectAccessReview) (bool, error) {
+	s.mu.Lock()
+	said, known := s.none[r.Spec.User]
+	s.mu.Unlock()
+	if known && time.Since(said) < remembered {
+		return false, nil
+	}
+	answer, err := s.rights.SubjectAccessReviews().Create(ctx, r, metav1.CreateOptions{})
+	if err != nil || answer.Status.Allowed {
+		return err == nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.none) >= manyAccounts {
+		clear(s.none)
+	}
+	s.none[r.Spec.User] = time.Now()
+	return false, nil
 }
 
 // look returns why this hub must do nothing; "" if it may work. A hub that may not look works: it has the rights of an older version, and
@@ -280,7 +307,9 @@ func (l *lock) still(ctx context.Context) error {
 	if !l.owned {
 		l.own(ctx)
 	}
-	refused, err := l.seniority.look(ctx)
+	within, cancel := context.WithTimeout(ctx, renewDeadline/2) // the rest is for renewing the Lease
+	defer cancel()
+	refused, err := l.seniority.look(within)
 	if err != nil {
 		return nil // who cannot be asked now has not come back
 	}

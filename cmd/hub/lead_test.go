@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -31,7 +32,8 @@ func hubIn(t *testing.T, leases *fake.Clientset, namespace string) *lock {
 	me.PrependReactor("create", "subjectaccessreviews", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, &authorizationv1.SubjectAccessReview{Status: authorizationv1.SubjectAccessReviewStatus{Allowed: true}}, nil
 	})
-	s := &seniority{leases: leases.CoordinationV1(), reviews: me.AuthenticationV1(), rights: me.AuthorizationV1(), namespace: namespace, log: logr.Discard()}
+	s := &seniority{leases: leases.CoordinationV1(), reviews: me.AuthenticationV1(), rights: me.AuthorizationV1(), namespace: namespace,
+		none: map[string]time.Time{}, log: logr.Discard()}
 	l, err := s.lock()
 	if err != nil {
 		t.Fatal(err)
@@ -89,5 +91,33 @@ func TestTwoAtOnce(t *testing.T) {
 	lease, err := leases.CoordinationV1().Leases("a").Get(ctx, "hub.chandler.dev", metav1.GetOptions{})
 	if err != nil || len(lease.OwnerReferences) != 1 || lease.OwnerReferences[0].Name != "chandler" {
 		t.Errorf("the Lease has owners %v: %v", lease.OwnerReferences, err)
+	}
+}
+
+// TestManyForged: whoever has many namespaces, each with an old Lease, has the hub ask about each once in a while, and not whenever it looks.
+func TestManyForged(t *testing.T) {
+	leases, asked := fake.NewClientset(), 0
+	l := hubIn(t, leases, "own")
+	rights := fake.NewClientset()
+	rights.PrependReactor("create", "subjectaccessreviews", func(clienttesting.Action) (bool, runtime.Object, error) {
+		asked++
+		return true, &authorizationv1.SubjectAccessReview{}, nil
+	})
+	l.seniority.rights = rights.AuthorizationV1()
+	now := metav1.NowMicro()
+	for i := range 40 {
+		forged := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: fmt.Sprintf("forged-%d", i), Name: "hub.chandler.dev",
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "ServiceAccount", Name: "default", UID: "1"}}}, Spec: coordinationv1.LeaseSpec{RenewTime: &now}}
+		if err := leases.Tracker().Add(forged); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 3 {
+		if refused, err := l.seniority.look(t.Context()); refused != "" || err != nil {
+			t.Errorf("%q, %v", refused, err)
+		}
+	}
+	if asked != 40 {
+		t.Errorf("it has asked %d times about 40", asked)
 	}
 }

@@ -83,9 +83,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, req Request) (reconcile.Resu
 	}
 	switch verdict.Origin {
 	case teardown.OriginWanted:
-		if reg == nil && req.Kind.Silent(obj) {
-			return reconcile.Result{}, nil // what it says wakes us
-		}
 		return reconcile.Result{}, r.ensure(ctx, req, obj, reg)
 	case teardown.OriginDeleting:
 		return reconcile.Result{}, r.remove(ctx, obj, reg, "its origin is being deleted")
@@ -168,6 +165,9 @@ func (r *Reconciler) find(ctx context.Context, req Request) (*hubv1.ClusterRegis
 func (r *Reconciler) ensure(ctx context.Context, req Request, obj *unstructured.Unstructured, reg *hubv1.ClusterRegistration) error {
 	if reg != nil && status.Goes(reg) {
 		return nil // made again when it is gone; the registration room lets it go
+	}
+	if reg == nil && req.Kind.Silent(obj) {
+		return nil // what it says wakes us
 	}
 	name, fresh, err := r.name(ctx, req, obj, reg)
 	if byHand := (writtenByHand{}); errors.As(err, &byHand) {

@@ -119,7 +119,7 @@ annotation chandler.dev/undo, and chandler rollout resume takes it off.`,
 func resumeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "resume SET",
-		Short: "Take an undo off, so that the clusters get the newest revision again; or end a pause",
+		Short: "Take an undo off, or end a pause",
 		Long: `Takes annotation chandler.dev/undo off. The newest revision is rolled out again, wave by wave, unless it has failed: then
 chandler rollout retry has it tried again. If nothing is undone, it ends a pause, as chandler rollout unpause does.`,
 		Example: "  chandler rollout resume cert-manager",

@@ -161,17 +161,20 @@ func (c *Cluster) ApplyPolicies(ctx context.Context) error {
 
 // applyFile applies every object of a file.
 func (c *Cluster) applyFile(ctx context.Context, file string) error {
-	return eachObject(file, c.applyObject(ctx))
+	return eachObject(file, applyObject(ctx, c.Client))
 }
 
 // Apply applies every object of a text, as an administrator.
-func (c *Cluster) Apply(ctx context.Context, text string) error {
-	return eachObjectOf(strings.NewReader(text), c.applyObject(ctx))
+func (c *Cluster) Apply(ctx context.Context, text string) error { return Apply(ctx, c.Client, text) }
+
+// Apply applies every object of a text with somebody's client.
+func Apply(ctx context.Context, c client.Client, text string) error {
+	return eachObjectOf(strings.NewReader(text), applyObject(ctx, c))
 }
 
-func (c *Cluster) applyObject(ctx context.Context) func(*unstructured.Unstructured) error {
+func applyObject(ctx context.Context, c client.Client) func(*unstructured.Unstructured) error {
 	return func(u *unstructured.Unstructured) error {
-		return c.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner("localfleet"), client.ForceOwnership)
+		return c.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner("localfleet"), client.ForceOwnership)
 	}
 }
 

@@ -26,12 +26,12 @@ const KamajiNamespace = "kamaji-system"
 // Kamaji is the real operator on a management cluster: it issues the certificates of its tenants and writes their
 // Deployments, and a runner in the kubelet's place runs these as processes.
 type Kamaji struct {
-	hub       *Cluster
-	dir       string
-	authority *authority // of the store and of the webhooks
-	proxy     *serviceProxy
-	runner    *runner
-	unlock    func()
+	hub    *Cluster
+	dir    string
+	keys   *KamajiKeys
+	proxy  *serviceProxy
+	runner *runner
+	unlock func()
 }
 
 // StartKamaji starts Kamaji on a cluster that has its CRDs, and a kube-controller-manager that leaves Deployments alone. It ends
@@ -56,8 +56,7 @@ func (k *Kamaji) start(ctx context.Context) error {
 	if err := os.Mkdir(k.dir, 0o700); err != nil {
 		return err
 	}
-	// Kamaji reads only RSA keys.
-	if k.authority, err = newAuthority("kamaji", rsaKey); err != nil {
+	if k.keys, err = NewKamajiKeys(); err != nil {
 		return err
 	}
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: KamajiNamespace}}
@@ -92,13 +91,15 @@ func (k *Kamaji) startManager(ctx context.Context) error {
 	if err := os.MkdirAll(certs, 0o700); err != nil {
 		return err
 	}
-	certificate, key, err := k.authority.server(k.authority.cert.NotBefore, time.Now().Add(certificateLife))
+	server, err := k.keys.Server()
 	if err != nil {
 		return err
 	}
 	in := func(name string) string { return filepath.Join(certs, name) }
-	if err := writeFiles(map[string][]byte{in("ca.crt"): k.authority.pem(), in("tls.crt"): certificate, in("tls.key"): key}); err != nil {
-		return err
+	for name, content := range server {
+		if err := writeFiles(map[string][]byte{in(name): content}); err != nil {
+			return err
+		}
 	}
 	return k.hub.run(ctx, command{
 		name: parts.Kamaji, path: path,
@@ -117,7 +118,7 @@ func (k *Kamaji) startManager(ctx context.Context) error {
 
 // webhooksAnswer is an error until somebody with our certificate listens on Kamaji's port.
 func (k *Kamaji) webhooksAnswer(ctx context.Context) error {
-	d := tls.Dialer{NetDialer: &net.Dialer{Timeout: answerTimeout}, Config: k.authority.trusted()}
+	d := tls.Dialer{NetDialer: &net.Dialer{Timeout: answerTimeout}, Config: k.keys.authority.trusted()}
 	conn, err := d.DialContext(ctx, "tcp", kamajiAddress)
 	if err != nil {
 		return err
@@ -173,7 +174,9 @@ func NewTenant(namespace, name string, o TenantOptions) *unstructured.Unstructur
 		"controlPlane": map[string]any{
 			"deployment": map[string]any{"replicas": int64(1)}, "service": map[string]any{"serviceType": string(o.ServiceType)},
 		},
-		"kubernetes":     map[string]any{"version": version, "kubelet": map[string]any{"cgroupfs": "systemd"}},
+		"kubernetes": map[string]any{"version": version, "kubelet": map[string]any{
+			"cgroupfs": "systemd", "preferredAddressTypes": []any{"InternalIP"}, // nobody resolves the names of nodes
+		}},
 		"networkProfile": network,
 		"addons":         map[string]any{"coreDNS": map[string]any{}, "kubeProxy": map[string]any{}},
 	}

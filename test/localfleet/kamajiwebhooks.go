@@ -19,7 +19,7 @@ const (
 // registerWebhooks does what Kamaji's chart does, with URLs for Services. Its webhook for telemetry, which is off, is left out.
 func (k *Kamaji) registerWebhooks(ctx context.Context) error {
 	to := func(path string) admissionv1.WebhookClientConfig {
-		return admissionv1.WebhookClientConfig{URL: ptr.To(kamajiURL + path), CABundle: k.authority.pem()}
+		return admissionv1.WebhookClientConfig{URL: ptr.To(kamajiURL + path), CABundle: k.keys.Authority()}
 	}
 	rules := func(group, version, resource string, on ...admissionv1.OperationType) []admissionv1.RuleWithOperations {
 		return []admissionv1.RuleWithOperations{{

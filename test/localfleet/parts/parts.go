@@ -47,7 +47,7 @@ const (
 
 // Names of the file sets that belong to no part, for Files. SourceController, KustomizeController, HelmController, Kamaji and
 // ClusterAPI name file sets too; that of ClusterAPI is the one CRD that the hub reads. All are CRDs, but for
-// ClusterAPIWebhooks, for KwokStages: what kwok does with nodes and pods, for the charts, which the examples deliver, and
+// ClusterAPIWebhooks, for KwokStages: what kwok does with nodes and pods, for the charts, which tests or the examples deliver, and
 // for what installs Flux on a cluster: the folders crd and manager of each controller, and FluxRBAC.
 const (
 	ClusterAPICRDs     = "cluster-api-crds"
@@ -56,6 +56,7 @@ const (
 	Prometheus         = "prometheus-operator"
 	KwokStages         = "kwok-stages"
 
+	KamajiChart                = "kamaji-chart"
 	KyvernoChart               = "kyverno-chart"
 	FlaggerCharts              = "flagger-charts" // flagger, and podinfo, an application to try it with
 	SourceControllerInstall    = "source-controller-install"
@@ -170,6 +171,7 @@ func AllFiles() []FileSet {
 		{Name: KustomizeController, Pins: KustomizeController, Module: fluxModule + KustomizeController, Files: fluxFiles},
 		{Name: HelmController, Pins: HelmController, Module: fluxModule + HelmController, Files: fluxFiles},
 		{Name: Kamaji, Pins: Kamaji, Module: kamajiModule, Files: "charts/kamaji/crds/*.yaml"},
+		{Name: KamajiChart, Pins: Kamaji, Module: kamajiModule, Files: "charts/kamaji"},
 		{Name: ClusterAPI, Pins: ClusterAPI, Module: capiModule, Files: "config/crd/bases/cluster.x-k8s.io_clusters.yaml"},
 		{Name: ClusterAPICRDs, Pins: ClusterAPI, Module: capiModule, Files: "config/crd/bases/*.yaml"},
 		{Name: ClusterAPIWebhooks, Pins: ClusterAPI, Module: capiModule, Files: "config/webhook/manifests.yaml"},

@@ -5,12 +5,10 @@
 package node
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -30,14 +28,13 @@ import (
 	"github.com/chandler-hub/chandler/e2e/expect"
 	"github.com/chandler-hub/chandler/internal/hubscheme"
 	"github.com/chandler-hub/chandler/test/localfleet"
-	"github.com/chandler-hub/chandler/test/localfleet/parts"
 	"github.com/chandler-hub/chandler/test/node"
 )
 
 const (
 	namespace = "chandler-system"
 	chart     = "../../charts/chandler"
-	image     = "docker.io/library/chandler-hub"
+	image     = "chandler-hub"
 )
 
 // quick makes the hub fit for a test.
@@ -45,12 +42,13 @@ var quick = []string{"--unregister-delay=1s", "--removal-delay=1s", "--probe-int
 
 func TestMain(m *testing.M) { os.Exit(node.Main(m, prepare)) }
 
-// prepare builds two hubs as the Dockerfile does: each says another version.
+// prepare builds two hubs as the Dockerfile does: each says another version. And a pod that asks for others.
 func prepare(ctx context.Context, dir string) error {
 	const version = "-X github.com/chandler-hub/chandler/internal/version.release="
 	return errors.Join(
 		node.Build(ctx, "./cmd/hub", filepath.Join(dir, "hub-v1"), version+"v9.0.1"),
 		node.Build(ctx, "./cmd/hub", filepath.Join(dir, "hub-v2"), version+"v9.0.2"),
+		node.Build(ctx, "./test/node/hello", filepath.Join(dir, "hello")),
 	)
 }
 
@@ -84,6 +82,7 @@ func TestHub(t *testing.T) {
 	expect.Step(t, "the chart installs the hub", in.install)
 	expect.Step(t, "two pods run with what their security context says", in.confined)
 	expect.Step(t, "a cluster registers, and an add-on arrives", in.arrive)
+	expect.Step(t, "the network lets nobody but Flux to its charts", in.isolated)
 	expect.Step(t, "the policies know the hub and Flux by their tokens", in.fenced)
 	expect.Step(t, "the other pod takes over when the one that leads is deleted", in.failOver)
 	expect.Step(t, "an upgrade replaces the pods, and the chart is served all the time", in.upgrade)
@@ -91,33 +90,11 @@ func TestHub(t *testing.T) {
 	expect.Step(t, "the hub is uninstalled, and the add-on stays", in.uninstall)
 }
 
-// flux installs the controllers as `flux install` would, from images with our builds of them.
-func (in *installation) flux(t *testing.T) {
-	dir := t.TempDir()
-	files, err := localfleet.FluxManifests()
-	expect.NoError(t, err)
-	for name, content := range files {
-		expect.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755))
-		expect.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
-	}
-	text := run(t, nil, parts.Kustomize, "build", dir)
-	for _, found := range regexp.MustCompile(`image: (fluxcd/(\S+):\S+)`).FindAllStringSubmatch(text, -1) {
-		path, err := parts.Path(found[2])
-		expect.NoError(t, err)
-		expect.NoError(t, in.Load(t.Context(), node.Image{Ref: "docker.io/" + found[1], Files: map[string]string{"/manager": path},
-			Entrypoint: []string{"/manager"}, User: "65534"}))
-	}
-	expect.Apply(t, in.Client, text)
-	for _, name := range []string{parts.SourceController, parts.KustomizeController, parts.HelmController} {
-		expect.NoError(t, in.Available(t.Context(), client.ObjectKey{Namespace: localfleet.FluxNamespace, Name: name}))
-	}
-}
+func (in *installation) flux(t *testing.T) { expect.NoError(t, in.InstallFlux(t.Context())) }
 
 func (in *installation) install(t *testing.T) {
 	for _, version := range []string{"v1", "v2"} {
-		// As the Dockerfile: a file system with the hub, and a user by number.
-		expect.NoError(t, in.Load(t.Context(), node.Image{Ref: image + ":" + version,
-			Files: map[string]string{"/hub": filepath.Join(node.Dir(), "hub-"+version)}, Entrypoint: []string{"/hub"}, User: "65532:65532"}))
+		expect.NoError(t, in.Load(t.Context(), node.HubImage(image+":"+version, filepath.Join(node.Dir(), "hub-"+version))))
 	}
 	values := "secretNamespaces: ['*']\nextraArgs: [" + strings.Join(quick, ", ") + "]\nimage: {repository: " + image + "}\n"
 	expect.NoError(t, os.WriteFile(in.values, []byte(values), 0o600))
@@ -128,27 +105,8 @@ func (in *installation) install(t *testing.T) {
 
 func (in *installation) helm(t *testing.T, verb, tag string) {
 	t.Helper()
-	run(t, in.Cluster, parts.Helm, verb, "chandler", chart, "--namespace", namespace, "--values", in.values, "--set", "image.tag="+tag,
-		"--wait", "--timeout", expect.Patience.String())
-}
-
-// run runs a program to its end, and returns what it printed.
-func run(t *testing.T, c *localfleet.Cluster, part string, args ...string) string {
-	t.Helper()
-	path, err := parts.Path(part)
-	expect.NoError(t, err)
-	home := filepath.Join(node.Dir(), part)
-	cmd := exec.CommandContext(t.Context(), path, args...)
-	cmd.Env = append(os.Environ(), "HELM_CACHE_HOME="+home, "HELM_CONFIG_HOME="+home, "HELM_DATA_HOME="+home)
-	if c != nil {
-		cmd.Env = append(cmd.Env, "KUBECONFIG="+c.KubeconfigFile())
-	}
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	if err := cmd.Run(); err != nil {
-		t.Fatalf("%s %s: %v\n%s", part, strings.Join(args, " "), err, stderr.String())
-	}
-	return stdout.String()
+	expect.NoError(t, in.Helm(t.Context(), verb, "chandler", chart, "--namespace", namespace, "--values", in.values, "--set", "image.tag="+tag,
+		"--wait", "--timeout", expect.Patience.String()))
 }
 
 // pods returns the hub's that are not going.
@@ -350,7 +308,7 @@ func (in *installation) calm(t *testing.T) {
 }
 
 func (in *installation) uninstall(t *testing.T) {
-	run(t, in.Cluster, parts.Helm, "uninstall", "chandler", "--namespace", namespace, "--wait", "--timeout", expect.Patience.String())
+	expect.NoError(t, in.Helm(t.Context(), "uninstall", "chandler", "--namespace", namespace, "--wait", "--timeout", expect.Patience.String()))
 	expect.NoError(t, expect.Gone(t.Context(), in.Client, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "chandler"}}))
 	expect.Soon(t, "its processes are gone", func() error {
 		if left := processes(t, "/hub"); len(left) > 0 {

@@ -78,27 +78,36 @@ func joinCgroups(name string) ([]hierarchy, error) {
 	}
 	for _, h := range all {
 		parent := filepath.Join(h.mount, h.own)
-		dir := filepath.Join(parent, name)
-		if err := os.Mkdir(dir, 0o755); err != nil {
+		if err := makeCgroup(parent, name); err != nil {
 			return nil, err
 		}
-		for _, file := range []string{"cpuset.cpus", "cpuset.mems"} { // a new cpuset is empty, and takes nobody
-			content, err := os.ReadFile(filepath.Join(parent, file))
-			if errors.Is(err, fs.ErrNotExist) {
-				continue
-			}
-			if err == nil {
-				err = os.WriteFile(filepath.Join(dir, file), content, 0o600)
-			}
-			if err != nil {
-				return nil, err
-			}
-		}
+		dir := filepath.Join(parent, name)
 		if err := os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte("0"), 0o600); err != nil {
 			return nil, fmt.Errorf("enter %s: %w", dir, err)
 		}
 	}
 	return all, nil
+}
+
+// makeCgroup makes one in another.
+func makeCgroup(parent, name string) error {
+	dir := filepath.Join(parent, name)
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return err
+	}
+	for _, file := range []string{"cpuset.cpus", "cpuset.mems"} { // a new cpuset is empty, and takes nobody
+		content, err := os.ReadFile(filepath.Join(parent, file))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, file), content, 0o600)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // removeCgroups removes the cgroups of a place, from the innermost.

@@ -7,16 +7,22 @@ const (
 	Name = "node1"
 	// Address is the node's, and that of everything that its pods are to reach beside it.
 	Address = "10.244.255.2"
+	// pods is the range of addresses of its pods.
+	pods = "10.244.0.0/24"
+
+	// A worker has a network of its own with the node, which is its gateway.
+	gateway       = "10.244.254.1"
+	workerAddress = "10.244.254.2"
 
 	// dnsIP is the address of CoreDNS, below the range of Services of package localfleet.
 	dnsIP  = "10.96.0.10"
 	domain = "cluster.local"
 
-	pauseImage   = "local.test/pause:1"
-	coreDNSImage = "local.test/coredns:1"
+	pauseImage = "local.test/pause:1"
+	dnsImage   = "local.test/coredns:1"
 )
 
-// containerdConfig is filled with the folder of the node, once it is known.
+// What stands in braces here and below is filled in by machine.fill.
 const containerdConfig = `version = 2
 root = "{dir}/containerd"
 state = "/run/containerd"
@@ -49,23 +55,24 @@ const containerdSocket = "/run/containerd/containerd.sock"
 
 const cniConfig = `{"cniVersion": "1.0.0", "name": "pods", "plugins": [
   {"type": "bridge", "bridge": "cni0", "isGateway": true, "ipMasq": false, "hairpinMode": true,
-   "ipam": {"type": "host-local", "dataDir": "/run/ipam", "ranges": [[{"subnet": "10.244.0.0/24"}]], "routes": [{"dst": "0.0.0.0/0"}]}}
+   "ipam": {"type": "host-local", "dataDir": "/run/ipam", "ranges": [[{"subnet": "{pods}"}]], "routes": [{"dst": "0.0.0.0/0"}]}}
 ]}
 `
 
 const kubeletConfig = `apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
-address: ` + Address + `
+address: {address}
 authentication: {anonymous: {enabled: false}, webhook: {enabled: true}, x509: {clientCAFile: {ca}}}
 authorization: {mode: Webhook}
 containerRuntimeEndpoint: unix://` + containerdSocket + `
 cgroupDriver: cgroupfs
+cgroupRoot: {cgroup}
 failCgroupV1: false
 failSwapOn: false
 oomScoreAdj: 0
 clusterDNS: [` + dnsIP + `]
 clusterDomain: ` + domain + `
-resolvConf: {dir}/no-resolver
+resolvConf: {dir}/resolv.conf
 volumePluginDir: {dir}/volume-plugins
 podLogsDir: {dir}/pod-logs
 imageGCHighThresholdPercent: 100
@@ -76,13 +83,13 @@ nodeStatusUpdateFrequency: 2s
 const proxyConfig = `apiVersion: kubeproxy.config.k8s.io/v1alpha1
 kind: KubeProxyConfiguration
 mode: nftables
-bindAddress: ` + Address + `
-clusterCIDR: 10.244.0.0/16
-hostnameOverride: ` + Name + `
+bindAddress: {address}
+clusterCIDR: {pods}
+hostnameOverride: {name}
 oomScoreAdj: 0
 clientConnection: {kubeconfig: {dir}/kube-proxy.conf}
 conntrack: {maxPerCore: 0, min: 0, tcpEstablishedTimeout: 0s, tcpCloseWaitTimeout: 0s}
-healthzBindAddress: ` + Address + `:10256
+healthzBindAddress: {address}:10256
 metricsBindAddress: 127.0.0.1:10249
 `
 
@@ -139,7 +146,7 @@ spec:
       dnsPolicy: Default
       containers:
       - name: coredns
-        image: ` + coreDNSImage + `
+        image: ` + dnsImage + `
         imagePullPolicy: Never
         args: [-conf, /etc/coredns/Corefile]
         readinessProbe: {httpGet: {path: /ready, port: 8181}, periodSeconds: 1}

@@ -20,8 +20,9 @@ import (
 
 // Image is one of a single layer.
 type Image struct {
-	// Ref is its name with its tag.
-	Ref string
+	// Ref is its name with its tag, and Refs are more of them.
+	Ref  string
+	Refs []string
 	// Files of the image, by their absolute paths, from files of this machine.
 	Files map[string]string
 	// Entrypoint is the program.
@@ -52,7 +53,7 @@ func (i Image) Write(w io.Writer) error {
 	}
 	name := sha256.Sum256(config)
 	configFile := hex.EncodeToString(name[:]) + ".json"
-	manifest, err := json.Marshal([]any{map[string]any{"Config": configFile, "RepoTags": []string{i.Ref}, "Layers": []string{"layer.tar"}}})
+	manifest, err := json.Marshal([]any{map[string]any{"Config": configFile, "RepoTags": i.names(), "Layers": []string{"layer.tar"}}})
 	if err != nil {
 		return err
 	}
@@ -70,11 +71,20 @@ func (i Image) Write(w io.Writer) error {
 	return archive.close()
 }
 
+// names are all that it has, each once.
+func (i Image) names() []string {
+	all := i.Refs
+	if i.Ref != "" {
+		all = append([]string{i.Ref}, all...)
+	}
+	return slices.Compact(slices.Sorted(slices.Values(all)))
+}
+
 func (i Image) writeLayer(w io.Writer) error {
 	a := &archive{tar: tar.NewWriter(w), folders: map[string]bool{".": true}}
 	for _, to := range slices.Sorted(maps.Keys(i.Files)) {
 		if err := a.copy(strings.TrimPrefix(to, "/"), i.Files[to]); err != nil {
-			return fmt.Errorf("image %s: %w", i.Ref, err)
+			return fmt.Errorf("image %v: %w", i.names(), err)
 		}
 	}
 	return a.close()

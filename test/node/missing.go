@@ -14,8 +14,9 @@ import (
 	"github.com/chandler-hub/chandler/test/localfleet/parts"
 )
 
-// programs of the system that a node needs. Debian has them in the packages of the same names, and nft and ip in nftables and iproute2.
-var programs = []string{"containerd", "ctr", "containerd-shim-runc-v2", "runc", "nft", "ip"}
+// programs of the system that a node needs. Debian has them in the packages of the same names, nft and ip in nftables and iproute2, and the
+// last ones everywhere.
+var programs = []string{"containerd", "ctr", "containerd-shim-runc-v2", "runc", "nft", "iptables", "ip", "unshare", "nsenter", "ldd"}
 
 // Missing returns nil if this machine can run a node, and otherwise one line that says what it lacks.
 func Missing() error {
@@ -33,7 +34,7 @@ func Missing() error {
 		}
 	}
 	if len(absent) > 0 {
-		missing = append(missing, strings.Join(absent, ", ")+" (apt-get install containerd runc nftables iproute2)")
+		missing = append(missing, strings.Join(absent, ", ")+" (apt-get install containerd runc nftables iptables iproute2)")
 	}
 	if !hasCgroups() {
 		missing = append(missing, "cgroup v1 at /sys/fs/cgroup")

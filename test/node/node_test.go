@@ -164,8 +164,7 @@ func TestPods(t *testing.T) {
 	check(t, err)
 	defer func() { check(t, n.Stop()) }()
 	t.Logf("the node and its DNS took %s", time.Since(start).Round(100*time.Millisecond))
-	check(t, n.Load(t.Context(), node.Image{Ref: "local.test/hello:1", Files: map[string]string{"/hello": filepath.Join(node.Dir(), "hello")},
-		Entrypoint: []string{"/hello"}, User: "65532"}))
+	check(t, n.Load(t.Context(), node.HelloImage("local.test/hello:1", filepath.Join(node.Dir(), "hello"))))
 	check(t, n.Apply(t.Context(), hello))
 	key := client.ObjectKey{Namespace: "default", Name: "hello"}
 	check(t, n.Available(t.Context(), key))

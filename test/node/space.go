@@ -11,7 +11,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"syscall"
-	"testing"
 
 	"github.com/chandler-hub/chandler/test/localfleet/parts"
 )
@@ -22,8 +21,12 @@ const (
 	// envDir is the folder of the place.
 	envDir = "CHANDLER_NODE_DIR"
 
-	stageSetUp  = "set-up"
-	stageInside = "inside"
+	// envMachine is the name of the machine that stageMachine is for.
+	envMachine = "CHANDLER_NODE_MACHINE"
+
+	stageSetUp   = "set-up"
+	stageInside  = "inside"
+	stageMachine = "machine"
 
 	// prefix of the names of folders and cgroups.
 	prefix = "chandler-node-"
@@ -38,12 +41,18 @@ func Entering() bool { return os.Getenv(envStage) != "" }
 // Dir is the folder of the place, in which everything goes that is to go with it.
 func Dir() string { return os.Getenv(envDir) }
 
+// Tests are those of a package: a testing.M, or what runs one.
+type Tests interface{ Run() int }
+
 // Main runs the tests of a package in a place for a node, and removes the place. prepare runs before, outside, where
 // there is a network; it may put things into the folder. If the machine can run no node, the tests are skipped by Require.
-func Main(m *testing.M, prepare func(ctx context.Context, dir string) error) int {
+func Main(m Tests, prepare func(ctx context.Context, dir string) error) int {
 	switch os.Getenv(envStage) {
 	case stageSetUp:
 		fmt.Fprintln(os.Stderr, "node:", setUp()) // it only returns if it fails
+		return 1
+	case stageMachine:
+		fmt.Fprintln(os.Stderr, "node:", setUpMachine(os.Getenv(envMachine))) // likewise
 		return 1
 	case stageInside:
 		return m.Run()
@@ -87,6 +96,9 @@ func Enter(ctx context.Context, prepare func(ctx context.Context, dir string) er
 	}
 	return enter(ctx, dir, args)
 }
+
+// machineFile is where a machine of its own in this place says under which number its first process runs, once it is set up.
+func machineFile(name string) string { return filepath.Join(Dir(), name, "pid") }
 
 func buildPause(ctx context.Context, dir string) error {
 	return Build(ctx, "./test/node/pause", filepath.Join(dir, "pause"))

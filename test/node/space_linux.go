@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -74,6 +75,11 @@ func setUpMounts() error {
 	if err := mount("proc", "/proc", "proc", 0, ""); err != nil {
 		return err
 	}
+	return mountOwn(hierarchies)
+}
+
+// mountOwn mounts what is of this network namespace, or of these machines' parts.
+func mountOwn(hierarchies []hierarchy) error {
 	if err := mount("sysfs", "/sys", "sysfs", 0, ""); err != nil { // it shows the interfaces of this network
 		return err
 	}
@@ -92,6 +98,41 @@ func setUpMounts() error {
 		}
 	}
 	return mount("", "/", "", syscall.MS_REC|syscall.MS_SHARED, "") // kubelet and containerd pass mounts to each other
+}
+
+// setUpMachine makes another machine around this process, which has network, mount and UTS namespaces of its own, and stays
+// until somebody ends it.
+func setUpMachine(name string) error {
+	runtime.LockOSThread()
+	if err := mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
+		return err
+	}
+	hierarchies, err := hierarchies()
+	if err != nil {
+		return err
+	}
+	for _, h := range hierarchies {
+		if err := makeCgroup(filepath.Join(h.mount, h.own), name); err != nil {
+			return err
+		}
+	}
+	if err := mountOwn(hierarchies); err != nil {
+		return err
+	}
+	if err := errors.Join(syscall.Sethostname([]byte(name)), ip("link set lo up"), forward()); err != nil {
+		return err
+	}
+	file := machineFile(name)
+	if err := os.WriteFile(file+".new", fmt.Append(nil, os.Getpid()), 0o600); err != nil {
+		return err
+	}
+	if err := os.Rename(file+".new", file); err != nil {
+		return err
+	}
+	end := make(chan os.Signal, 1)
+	signal.Notify(end, os.Interrupt, syscall.SIGTERM)
+	<-end
+	return errors.New("ended")
 }
 
 // sysctls are of the whole machine, and a kubelet writes them. It gets files in their place.
@@ -133,10 +174,22 @@ func setUpNetwork() error {
 		"link set node0 up",
 		"route add default dev node0",
 	} {
-		if out, err := exec.Command("ip", strings.Fields(line)...).CombinedOutput(); err != nil {
-			return fmt.Errorf("ip %s: %w: %s", line, err, out)
+		if err := ip(line); err != nil {
+			return err
 		}
 	}
+	return forward()
+}
+
+func ip(line string) error {
+	if out, err := exec.Command("ip", strings.Fields(line)...).CombinedOutput(); err != nil {
+		return fmt.Errorf("ip %s: %w: %s", line, err, out)
+	}
+	return nil
+}
+
+// forward has packets of pods go on.
+func forward() error {
 	// The second has traffic between pods of one bridge go by the rules of kube-proxy.
 	for _, each := range []string{"ipv4/ip_forward", "bridge/bridge-nf-call-iptables"} {
 		if err := os.WriteFile(filepath.Join("/proc/sys/net", each), []byte("1"), 0o600); err != nil {

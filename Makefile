@@ -75,12 +75,13 @@ e2e-kind: ## The tests of e2e/kamaji on kind, with Kamaji, Flux and the hub as p
 	@$(GO) build -o bin/e2e-kind ./hack/kind && exec bin/e2e-kind $(ARGS)
 
 .PHONY: e2e-node
-e2e-node: tools-node ## One real node in namespaces of its own, with Flux and the hub as pods: needs root, containerd and runc (docs/development.md).
+e2e-node: tools-node ## One real node in namespaces of its own, with Kamaji, its tenants, Flux and the hub as pods: needs root, containerd and runc (docs/development.md).
 	$(GO) test -count=1 -v -p 1 -timeout 20m ./test/node ./e2e/node
+	CHANDLER_PLATFORM=node $(GO) test -count=1 -v -timeout 30m ./e2e/kamaji
 
 .PHONY: test-unit
 test-unit: ## The tests that need no binaries, in seconds.
-	$(GO) test -short ./api/... ./internal/... ./cmd/... ./controllers/... ./docs ./e2e/expect ./test/{faultproxy,faultyapi,kindfleet,localfleet}/...
+	$(GO) test -short ./api/... ./internal/... ./cmd/... ./controllers/... ./docs ./e2e/expect ./test/{faultproxy,faultyapi,kindfleet,localfleet}/... ./test/node/netpolicy
 
 .PHONY: simulate
 simulate: ## The whole hub in memory against random days: SEEDS=10000 FROM=0 (docs/simulation.md). One process per core; the first failing seed of each is shrunk to a short story.

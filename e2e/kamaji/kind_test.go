@@ -109,7 +109,7 @@ func (k *kind) Client() client.Client { return k.client }
 func (k *kind) Kubeconfig() string { return "" }
 
 func (k *kind) CreateTenant(ctx context.Context, key client.ObjectKey, t Tenant) error {
-	port, err := k.nodePort(ctx)
+	port, err := nodePort(ctx, k.client)
 	if err != nil {
 		return err
 	}
@@ -119,15 +119,15 @@ func (k *kind) CreateTenant(ctx context.Context, key client.ObjectKey, t Tenant)
 }
 
 // nodePort returns a port of the node that no Service has: the network profile of a tenant has to name it beforehand.
-func (k *kind) nodePort(ctx context.Context) (int, error) {
+func nodePort(ctx context.Context, c client.Client) (int, error) {
 	services := &corev1.ServiceList{}
-	if err := k.client.List(ctx, services); err != nil {
+	if err := c.List(ctx, services); err != nil {
 		return 0, err
 	}
 	tenants := &unstructured.UnstructuredList{}
 	tenants.SetAPIVersion("kamaji.clastix.io/v1alpha1")
 	tenants.SetKind("TenantControlPlaneList")
-	if err := k.client.List(ctx, tenants); err != nil {
+	if err := c.List(ctx, tenants); err != nil {
 		return 0, err
 	}
 	taken := map[int]bool{}
@@ -154,6 +154,8 @@ func (k *kind) TenantConfig(ctx context.Context, key client.ObjectKey) (*rest.Co
 
 // JoinNode does nothing: who would be the node, and pull its images?
 func (k *kind) JoinNode(context.Context, client.ObjectKey) (bool, error) { return false, nil }
+
+func (k *kind) Hello(context.Context, string) (bool, error) { return false, nil }
 
 func (k *kind) Versions() (older, newest string) { return "v1.30.0", localfleet.NewestTenant }
 

@@ -103,13 +103,21 @@ func (l *local) JoinNode(ctx context.Context, key client.ObjectKey) (bool, error
 	return true, tenant.JoinNode(ctx)
 }
 
+// Hello does nothing: kwok says that pods run, whatever their image.
+func (l *local) Hello(context.Context, string) (bool, error) { return false, nil }
+
 // superAdmin reads the credential that works as soon as a tenant is Ready; admin.conf does a moment later.
 func superAdmin(ctx context.Context, c client.Client, key client.ObjectKey) (*rest.Config, error) {
+	return configOf(ctx, c, key, "super-admin.conf")
+}
+
+// configOf reads one of the kubeconfigs that Kamaji keeps of a tenant.
+func configOf(ctx context.Context, c client.Client, key client.ObjectKey, name string) (*rest.Config, error) {
 	s := &corev1.Secret{}
 	if err := c.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: key.Name + "-admin-kubeconfig"}, s); err != nil {
 		return nil, err
 	}
-	return clientcmd.RESTConfigFromKubeConfig(s.Data["super-admin.conf"])
+	return clientcmd.RESTConfigFromKubeConfig(s.Data[name])
 }
 
 func (l *local) Versions() (older, newest string) { return "v1.30.0", localfleet.NewestTenant }
@@ -142,8 +150,11 @@ func (l *local) Dump(t *testing.T) {
 	})
 }
 
-func (l *local) Denied() ([]string, error) {
-	requests, err := l.hub.HubRequests()
+func (l *local) Denied() ([]string, error) { return denied(l.hub) }
+
+// denied returns what RBAC did not let the hub of a cluster do, by the audit log.
+func denied(c *localfleet.Cluster) ([]string, error) {
+	requests, err := c.HubRequests()
 	var denied []string
 	for i := range requests {
 		if r := &requests[i]; localfleet.DeniedByRBAC(r) {

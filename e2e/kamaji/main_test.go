@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package kamaji holds the end-to-end tests with the real Kamaji operator. The environment variable CHANDLER_PLATFORM
-// says what they run on: local (the default) means processes of this machine, kind means a kind cluster that `make
-// e2e-kind` has set up.
+// says what they run on: local (the default) means processes of this machine, node means pods on a real node of it (package
+// test/node), kind means a kind cluster that `make e2e-kind` has set up.
 package kamaji
 
 import (
@@ -24,15 +24,24 @@ const EnvPlatform = "CHANDLER_PLATFORM"
 // platforms start what the tests run on, by the value of EnvPlatform.
 var platforms = map[string]func(context.Context, *runtime.Scheme) (Platform, error){
 	"local": startLocal,
+	"node":  startNode,
 	"kind":  startKind,
 }
 
 // platform is shared by all tests: each has namespaces and tenants of its own.
 var platform Platform
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
+func TestMain(m *testing.M) {
+	if os.Getenv(EnvPlatform) == "node" {
+		os.Exit(onNode(tests{m}))
+	}
+	os.Exit(tests{m}.Run())
+}
 
-func run(m *testing.M) int {
+// tests are all of the package, on a platform of their own.
+type tests struct{ *testing.M }
+
+func (m tests) Run() int {
 	log.SetLogger(logr.Discard())
 	name := os.Getenv(EnvPlatform)
 	if name == "" {
@@ -48,7 +57,7 @@ func run(m *testing.M) int {
 		fmt.Fprintf(os.Stderr, "start the platform %s: %v\n", name, err)
 		return 1
 	}
-	code := m.Run()
+	code := m.M.Run()
 	denied, err := platform.Denied()
 	if err != nil || len(denied) > 0 {
 		fmt.Fprintf(os.Stderr, "--- FAIL: config/rbac does not let the hub do what it tried: %v %v\n", denied, err)

@@ -5,12 +5,14 @@ package kamaji
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
@@ -67,6 +69,9 @@ func (f *tenants) nextPods(t *testing.T) {
 	if f.joined.IsZero() {
 		return
 	}
+	image := "registry.example.org/hello:" + f.name()
+	real, err := f.Hello(t.Context(), image)
+	expect.NoError(t, err)
 	expect.Apply(t, f.Client(), fmt.Sprintf(podsSet, f.ChartsURL(), f.name()))
 	f.soon(t, f.name()+" runs on the node", func() error {
 		own, err := f.tryClient(t.Context(), f.two)
@@ -77,12 +82,49 @@ func (f *tenants) nextPods(t *testing.T) {
 		if err := own.Get(t.Context(), f.two.hello(), d); err != nil {
 			return err
 		}
-		if image := d.Spec.Template.Spec.Containers[0].Image; image != "registry.example.org/hello:"+f.name() {
-			return errors.New("it has the image " + image)
+		if now := d.Spec.Template.Spec.Containers[0].Image; now != image {
+			return errors.New("it has the image " + now)
 		}
 		return available(d)
 	})
 	f.soon(t, "and is Ready", func() error { return expect.Delivered(t.Context(), f.Client(), f.podsSet(), f.two.key) })
+	if real {
+		f.helloAnswers(t)
+	}
+}
+
+// helloAnswers: each pod is reached by the others by the name of their Service, which the tenant's DNS knows. The tests ask the
+// first pod through the tenant's API server.
+func (f *tenants) helloAnswers(t *testing.T) {
+	t.Helper()
+	var heard []string
+	f.soon(t, "both pods answer by their Service", func() error {
+		config, err := f.TenantConfig(t.Context(), f.two.key)
+		if err != nil {
+			return err
+		}
+		all, err := kubernetes.NewForConfig(config)
+		if err != nil {
+			return err
+		}
+		hello, from := f.two.hello(), map[string]string{"from": "http://hello.hello.svc.cluster.local"}
+		name, err := all.CoreV1().Services(hello.Namespace).ProxyGet("http", hello.Name, "80", "/", from).DoRaw(t.Context())
+		if err != nil {
+			return fmt.Errorf("%w: %s", err, name)
+		}
+		pod, err := all.CoreV1().Pods(hello.Namespace).Get(t.Context(), string(name), metav1.GetOptions{})
+		if err != nil || pod.DeletionTimestamp != nil {
+			return errors.Join(err, fmt.Errorf("it was %q that answered", name))
+		}
+		if line := pod.Name + " on " + pod.Spec.NodeName; !slices.Contains(heard, line) {
+			heard = append(heard, line)
+		}
+		if len(heard) < 2 {
+			return fmt.Errorf("only %v answered", heard)
+		}
+		return nil
+	})
+	t.Logf("%v answered", heard)
 }
 
 // nodeStays: the node lives longer than one that does not renew its lease, and so does all that runs on it, Kamaji's own add-on too.

@@ -13,7 +13,7 @@ import (
 )
 
 // Platform is what the tests run on: a management cluster with Kamaji, Flux and the hub, where tenants can be made. The tests
-// know nothing else of it, so that the same ones run on processes of this machine and on kind.
+// know nothing else of it, so that the same ones run on processes of this machine, on a real node of it, and on kind.
 type Platform interface {
 	// Client is the administrator's on the management cluster. It caches nothing.
 	Client() client.Client
@@ -25,6 +25,9 @@ type Platform interface {
 	TenantConfig(ctx context.Context, key client.ObjectKey) (*rest.Config, error)
 	// JoinNode gives a tenant that is Ready a node, on which pods run, or seem to. It returns false where tenants have none.
 	JoinNode(ctx context.Context, key client.ObjectKey) (bool, error)
+	// Hello gives the nodes of tenants an image by this name, of a server that says the name of its pod. It returns false where pods
+	// only seem to run.
+	Hello(ctx context.Context, image string) (bool, error)
 	// Versions are two versions of Kubernetes that Kamaji accepts: it can upgrade a tenant from the first to the second, which is
 	// what tenants get that ask for none.
 	Versions() (older, newest string)

@@ -14,25 +14,41 @@ import (
 	"time"
 )
 
-const cgroupRoot = "/sys/fs/cgroup"
+const (
+	cgroupRoot = "/sys/fs/cgroup"
 
-// hierarchy is one of cgroup v1.
+	// Files of v2: the controllers that a cgroup may use, and those that it hands out.
+	controllersFile = "cgroup.controllers"
+	subtreeFile     = "cgroup.subtree_control"
+)
+
+// controllers are those that a kubelet needs.
+var controllers = []string{"cpu", "cpuset", "memory", "pids"}
+
+// hierarchy is one of cgroup v1, or the one of v2.
 type hierarchy struct {
 	mount string // where it is
-	names string // its controllers, or name=…, as in /proc/self/cgroup
-	own   string // the cgroup of this process, below mount
+	names string // its controllers, or name=…, as in /proc/self/cgroup; empty for v2
+	own   string // the cgroup below which a place is, below mount
 }
 
-// option is by what the hierarchy is mounted again.
-func (h hierarchy) option() string {
-	if strings.HasPrefix(h.names, "name=") {
-		return "none," + h.names
+// again mounts the hierarchy over a folder, as the cgroup namespace of this process shows it.
+func (h hierarchy) again() error {
+	switch {
+	case h.names == "":
+		return mount("cgroup2", h.mount, "cgroup2", 0, "")
+	case strings.HasPrefix(h.names, "name="):
+		return mount("cgroup", h.mount, "cgroup", 0, "none,"+h.names)
 	}
-	return h.names
+	return mount("cgroup", h.mount, "cgroup", 0, h.names)
 }
 
 // hierarchies returns those of this machine that are mounted as usual.
 func hierarchies() ([]hierarchy, error) {
+	if _, err := os.Stat(filepath.Join(cgroupRoot, controllersFile)); err == nil {
+		// A cgroup with processes has none below it that is limited, but for the root.
+		return []hierarchy{{mount: cgroupRoot, own: "/"}}, nil
+	}
 	file, err := os.Open("/proc/self/cgroup")
 	if err != nil {
 		return nil, err
@@ -58,19 +74,30 @@ func hierarchies() ([]hierarchy, error) {
 	return found, lines.Err()
 }
 
-// hasCgroups says whether the machine has the controllers that a kubelet needs.
+// hasCgroups says whether the machine gives a place the controllers that a kubelet needs.
 func hasCgroups() bool {
-	found, err := hierarchies()
-	for _, controller := range []string{"cpu", "cpuset", "memory", "pids"} {
-		has := func(h hierarchy) bool { return slices.Contains(strings.Split(h.names, ","), controller) }
-		if err != nil || !slices.ContainsFunc(found, has) {
+	all, err := hierarchies()
+	var given []string
+	for _, h := range all {
+		if h.names != "" {
+			given = append(given, strings.Split(h.names, ",")...)
+			continue
+		}
+		content, err := os.ReadFile(filepath.Join(h.mount, subtreeFile))
+		if err != nil {
+			return false
+		}
+		given = append(given, strings.Fields(string(content))...)
+	}
+	for _, controller := range controllers {
+		if err != nil || !slices.Contains(given, controller) {
 			return false
 		}
 	}
 	return true
 }
 
-// joinCgroups moves this process into a new cgroup below its own in every hierarchy, so that what limits it still does.
+// joinCgroups moves this process into a new cgroup in every hierarchy: with v1 below its own, so that what limits it still does.
 func joinCgroups(name string) ([]hierarchy, error) {
 	all, err := hierarchies()
 	if err != nil {
@@ -81,12 +108,38 @@ func joinCgroups(name string) ([]hierarchy, error) {
 		if err := makeCgroup(parent, name); err != nil {
 			return nil, err
 		}
-		dir := filepath.Join(parent, name)
-		if err := os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte("0"), 0o600); err != nil {
-			return nil, fmt.Errorf("enter %s: %w", dir, err)
+		if err := enterCgroup(filepath.Join(parent, name)); err != nil {
+			return nil, err
 		}
 	}
 	return all, nil
+}
+
+func enterCgroup(dir string) error {
+	if err := os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte("0"), 0o600); err != nil {
+		return fmt.Errorf("enter %s: %w", dir, err)
+	}
+	return nil
+}
+
+// handOut has the root of a cgroup namespace limit those below it. With v2 it has no process of its own then.
+func handOut(all []hierarchy) error {
+	for _, h := range all {
+		if h.names != "" {
+			continue
+		}
+		if err := makeCgroup(h.mount, "init"); err != nil {
+			return err
+		}
+		if err := enterCgroup(filepath.Join(h.mount, "init")); err != nil {
+			return err
+		}
+		added := []byte("+" + strings.Join(controllers, " +"))
+		if err := os.WriteFile(filepath.Join(h.mount, subtreeFile), added, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // makeCgroup makes one in another.
@@ -95,9 +148,9 @@ func makeCgroup(parent, name string) error {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return err
 	}
-	for _, file := range []string{"cpuset.cpus", "cpuset.mems"} { // a new cpuset is empty, and takes nobody
+	for _, file := range []string{"cpuset.cpus", "cpuset.mems"} { // a new cpuset of v1 is empty, and takes nobody
 		content, err := os.ReadFile(filepath.Join(parent, file))
-		if errors.Is(err, fs.ErrNotExist) {
+		if errors.Is(err, fs.ErrNotExist) || len(strings.TrimSpace(string(content))) == 0 {
 			continue
 		}
 		if err == nil {

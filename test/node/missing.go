@@ -37,7 +37,10 @@ func Missing() error {
 		missing = append(missing, strings.Join(absent, ", ")+" (apt-get install containerd runc nftables iptables iproute2)")
 	}
 	if !hasCgroups() {
-		missing = append(missing, "cgroup v1 at /sys/fs/cgroup")
+		missing = append(missing, "cgroups at /sys/fs/cgroup, with cpu, cpuset, memory and pids")
+	}
+	if _, err := os.Stat("/proc/sys/net/bridge"); err != nil {
+		missing = append(missing, "the kernel's br_netfilter (modprobe br_netfilter)")
 	}
 	for _, part := range append(parts.Node(), parts.All()...) {
 		if _, err := parts.Path(part.Name); err != nil {

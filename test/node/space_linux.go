@@ -75,7 +75,10 @@ func setUpMounts() error {
 	if err := mount("proc", "/proc", "proc", 0, ""); err != nil {
 		return err
 	}
-	return mountOwn(hierarchies)
+	if err := mountOwn(hierarchies); err != nil {
+		return err
+	}
+	return handOut(hierarchies)
 }
 
 // mountOwn mounts what is of this network namespace, or of these machines' parts.
@@ -90,10 +93,10 @@ func mountOwn(hierarchies []hierarchy) error {
 		}
 	}
 	for _, h := range hierarchies {
-		if err := os.Mkdir(h.mount, 0o755); err != nil {
+		if err := os.MkdirAll(h.mount, 0o755); err != nil {
 			return err
 		}
-		if err := mount("cgroup", h.mount, "cgroup", 0, h.option()); err != nil {
+		if err := h.again(); err != nil {
 			return err
 		}
 	}

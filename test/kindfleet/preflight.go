@@ -42,5 +42,5 @@ func Preflight(look func(string) (string, error), run func(argv ...string) error
 		return nil
 	}
 	return errors.New("this needs Docker, kind, kubectl, Helm and the internet: " + strings.Join(missing,
-		"; ") + ". Without them, `make test` runs the same tests on local processes")
+		"; ") + ". Without them, `make e2e-node` runs the same tests on pods of a real node, and `make test` on local processes")
 }

@@ -105,14 +105,17 @@ func ReadMark(mark string, succeeded int64) string {
 	return applied
 }
 
-// Reinstall returns from where to where Flux would move an object's workload if the object were updated; false if the
-// workload stays where it is.
+// Reinstall returns from where to where Flux would move an object's workload if the object were updated, or is to move it already and
+// has not; false if the workload stays where it is.
 func (d *Desired) Reinstall(o *Observed) (from, to Place, anew bool) {
 	if o == nil {
 		return from, to, false
 	}
 	from, to = Place{Release: o.Release, Namespace: o.Namespace, Names: o.Names},
 		Place{Release: d.Release, Namespace: d.Namespace, Names: d.Names}
+	if o.moves() {
+		from.Release = o.InstalledAs
+	}
 	if d.changesChart(o) {
 		from.Chart, to.Chart = cmp.Or(o.Installed, o.Chart), d.Chart
 	}
@@ -192,6 +195,9 @@ func (p Place) String() string {
 	}
 	return "what it applies into " + into
 }
+
+// moves returns whether a HelmRelease asks for another release than Flux has installed: Flux uninstalls that one as soon as it can.
+func (o *Observed) moves() bool { return o.InstalledAs.Name != "" }
 
 // asks returns whether the object is to be reinstalled, and the removal guard has not granted that.
 func (d *Desired) asks(o *Observed) bool {

@@ -28,6 +28,10 @@ func TestReinstall(t *testing.T) {
 		return d
 	}
 	old := func(o *plan.Observed) { o.Release = release("old") }
+	written := func(more func(*plan.Observed)) func(*plan.Observed) { // for another release than Flux has installed
+		return func(o *plan.Observed) { o.Release, o.InstalledAs = release("new"), release("old"); more(o) }
+	}
+	down := func(o *plan.Observed) { o.Held, o.Suspended = true, true }
 	chart := func(name string) plan.Desired { return desired(func(d *plan.Desired) { d.Chart = name }) }
 	runs := func(chart, installed string) func(*plan.Observed) {
 		return func(o *plan.Observed) { o.Release, o.Chart, o.Installed = release("new"), chart, installed }
@@ -56,6 +60,11 @@ func TestReinstall(t *testing.T) {
 		"FromChartRefSame":  {chart("a"), runs("", "a"), plan.Update, false},
 		"NothingKnown":      {chart("a"), runs("", ""), plan.Update, false},
 		"Names":             {desired(func(d *plan.Desired) { d.Release, d.Names = hubv1.HelmReleaseIdentity{}, "x-*" }), func(o *plan.Observed) {}, plan.Ask, true},
+		"WrittenWhileDown":  {desired(nil), written(down), plan.Ask, true},
+		"WrittenAndMayGoOn": {desired(func(d *plan.Desired) { d.MayReinstall = true }), written(down), plan.Update, true},
+		"WrittenOnce":       {desired(func(d *plan.Desired) { d.Once = true }), written(down), plan.Resume, false},
+		"WrittenAndAtIt":    {desired(func(d *plan.Desired) { d.Hash, d.MayReinstall = "h1", true }), written(func(*plan.Observed) {}), plan.Keep, true},
+		"WrittenAndBack":    {desired(func(d *plan.Desired) { d.Release = release("old") }), written(down), plan.Update, false},
 		"NoTargetNamespace": {desired(func(d *plan.Desired) { d.Release = hubv1.HelmReleaseIdentity{} }), func(o *plan.Observed) { o.Namespace = "y" }, plan.Ask, true},
 	}
 	for name, tc := range cases {

@@ -164,8 +164,15 @@ func (in *Input) arrival(d Desired, o *Observed, leaving []Observed) Step {
 		return step
 	}
 	if o != nil {
-		// An object that is about to be resumed is updated before that, if it may be updated.
-		if s, ok := in.hold(d.Addon, o); ok && (s.Verb != Resume || d.Once || d.Gate != "" || !in.MayCreate || upToDate(d, o) || d.asks(o)) {
+		// An object that is about to be resumed is updated before that, if it may be updated. What was written for a cluster that was down,
+		// and for which Flux reinstalls as soon as it is resumed, counts when it is: the guard is asked again.
+		s, ok := in.hold(d.Addon, o)
+		if ok && s.Verb == Resume && o.moves() && !d.Once && d.asks(o) {
+			from, to, _ := d.Reinstall(o)
+			s.Verb, s.Reason, s.Reinstall = Ask, guard.ReinstallHeld(from.String(), to.String()), &to
+			return s
+		}
+		if ok && (s.Verb != Resume || d.Once || d.Gate != "" || !in.MayCreate || upToDate(d, o) || d.asks(o)) {
 			return s
 		}
 	}

@@ -16,7 +16,7 @@ type facts struct {
 	allVars, origin bool
 }
 
-// lookup is a path from a variable, such as vars.a.b, that an expression reads.
+// lookup is a path from a variable, such as vars.a.b, that an expression reads. Without a path it is all of the variable.
 type lookup struct {
 	root string
 	path []string
@@ -79,15 +79,14 @@ func (f *facts) note(e ast.Expr, lookups *[]lookup) {
 				f.vars = append(f.vars, l.path[0])
 			}
 		}
-		if len(l.path) > 0 && !l.optional {
-			*lookups = append(*lookups, l)
-		}
+		*lookups = append(*lookups, l)
 		return
 	}
 	if e.Kind() == ast.CallKind && e.AsCall().FunctionName() == operators.In {
 		if args := e.AsCall().Args(); len(args) == 2 && isIdent(args[1], varsName) {
 			if name, ok := literal(args[0]); ok {
 				f.vars = append(f.vars, name)
+				*lookups = append(*lookups, lookup{root: varsName, path: []string{name}, optional: true})
 				return
 			}
 		}

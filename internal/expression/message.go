@@ -48,6 +48,14 @@ func (p *part) eval(r *run) (v ref.Val, err error) {
 	return nil, errors.New(plain(message) + p.reads())
 }
 
+// result says of what is wrong with what an expression gives also what the expression reads.
+func (p *part) result(err error) error {
+	if unknown := (*Unknown)(nil); err == nil || errors.As(err, &unknown) {
+		return err
+	}
+	return errors.New(err.Error() + p.reads())
+}
+
 // reads names the values of the cluster, of its origin and the variables that an expression reads, for an error that names none. It shows
 // none of them: the same mistake on many clusters is one message.
 func (p *part) reads() string {
@@ -65,11 +73,11 @@ func (p *part) reads() string {
 // missing says where a key was not found, if that can be told from the paths that the expression reads.
 func (p *part) missing(in Input, key string) string {
 	for _, l := range p.lookups {
-		if where, ok := l.missing(in, key); ok {
+		if where, ok := l.missing(in, key); ok && !l.optional {
 			return where
 		}
 	}
-	return fmt.Sprintf("no such key: %q", key)
+	return fmt.Sprintf("no such key: %q", key) + p.reads()
 }
 
 func (l lookup) missing(in Input, key string) (string, bool) {
@@ -79,6 +87,8 @@ func (l lookup) missing(in Input, key string) (string, bool) {
 		at = in.Vars
 	case l.root == originName:
 		at = in.Origin
+	case len(l.path) == 0:
+		return "", false
 	case in.Cluster != nil && l.path[0] == "labels":
 		at = map[string]any{"labels": in.Cluster.Labels}
 	case in.Cluster != nil && l.path[0] == "annotations":
@@ -176,6 +186,7 @@ func isCall(e ast.Expr, id int64) bool {
 var (
 	undeclared = regexp.MustCompile(`^undeclared reference to '(.*)' \(in container '.*'\)$`)
 	noField    = regexp.MustCompile(`^undefined field '(.*)'$`)
+	either     = regexp.MustCompile(`^found no matching overload for '_\?_:_' applied to '\(([^,]+), ([^,]+), ([^,]+)\)'$`)
 	badKey     = regexp.MustCompile(`^found no matching overload for '@key' applied to '\((.*)\)'$`)
 	quoted     = regexp.MustCompile(`'[^' ]+'`)
 	goParser   = regexp.MustCompile(`(?:netip\.)?\bParse[A-Za-z]+\(("[^"]*")\)`)
@@ -210,6 +221,12 @@ func plain(s string) string {
 	}
 	if s == "no such overload" {
 		return "a value is of the wrong type for its operator: && || ! and ?: take true or false"
+	}
+	if m := either.FindStringSubmatch(s); m != nil {
+		if m[1] != "bool" && m[1] != "dyn" {
+			return "what is before ? must be true or false, and is of type " + m[1]
+		}
+		return fmt.Sprintf("? : gives either type %s or type %s: make both of one type", m[2], m[3])
 	}
 	if m := badKey.FindStringSubmatch(s); m != nil {
 		return notAKey(m[1])

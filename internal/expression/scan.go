@@ -89,7 +89,8 @@ func scan(text string) ([]piece, *Error) {
 		end := holeEnd(body)
 		switch holes++; {
 		case end < 0:
-			return nil, &Error{column, "the expression has no closing >>; write <<< for a literal <<"}
+			return nil, &Error{column, "the expression has no closing >>; write <<< for a literal <<. " +
+				"If the >> is there, put the whole value in quotes: for YAML it ends at a comma or #"}
 		case strings.TrimSpace(body[:end]) == "":
 			return nil, &Error{column, "the expression is empty; write <<< for a literal <<"}
 		case !utf8.ValidString(body[:end]):

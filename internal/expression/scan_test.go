@@ -71,7 +71,7 @@ func TestScan(t *testing.T) {
 }
 
 func TestScanErrors(t *testing.T) {
-	noEnd := "the expression has no closing >>; write <<< for a literal <<"
+	noEnd := "the expression has no closing >>; write <<< for a literal <<. If the >> is there, put the whole value in quotes: for YAML it ends at a comma or #"
 	empty := "the expression is empty; write <<< for a literal <<"
 	for _, test := range []struct{ text, want string }{
 		{"<<", "column 1: " + noEnd},

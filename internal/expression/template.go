@@ -142,10 +142,10 @@ func (t *Template) Eval(in Input) (any, error) {
 			return nil, err
 		}
 		out, size, err := toJSON(v)
-		if err == nil {
-			err = r.pay(size)
+		if err != nil {
+			return nil, t.parts[0].result(err)
 		}
-		return out, err
+		return out, r.pay(size)
 	}
 	var out strings.Builder
 	for i := range t.parts {
@@ -155,6 +155,7 @@ func (t *Template) Eval(in Input) (any, error) {
 			v, err := p.eval(r)
 			if err == nil {
 				text, err = toText(v)
+				err = p.result(err)
 			}
 			if err != nil {
 				return nil, err

@@ -3,16 +3,15 @@
 package compile
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
-	"github.com/chandler-hub/chandler/internal/excerpt"
 	"github.com/chandler-hub/chandler/internal/expression"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
 	"github.com/chandler-hub/chandler/internal/merge"
@@ -84,21 +83,9 @@ func (c *compiler) addon(in *hubv1.Addon) Addon {
 	c.ownSources("", in.Name, name, kind, known)
 	c.resolve(in.Name, name, kind, known)
 	for _, p := range fluxspec.Check(kind, known, c.author) {
-		c.fail("", in.Name, join(name, p.Path), "%s%s", p.Message, from(out.Body, p.Path))
+		c.fail("", in.Name, join(name, p.Path), "%s", Blame(p, out.Body, known))
 	}
 	return out
-}
-
-// maxShown is how much of an expression a message shows.
-const maxShown = 200
-
-// from says which expression gives a field of a body; "" if none does.
-func from(body map[string]any, path string) string {
-	text, _, _ := unstructured.NestedString(body, strings.Split(path, ".")...)
-	if !expression.Has(text) {
-		return ""
-	}
-	return "; it comes from " + excerpt.Cut(text, maxShown)
 }
 
 // resolve fills in the kind of each reference to one of the set's own sources, and rejects references that do not
@@ -120,8 +107,8 @@ func (c *compiler) resolve(addon, field, kind string, body map[string]any) {
 			ref.Ref["kind"] = fluxspec.Hole{Sample: ref.Kinds[0]}
 		case ref.Ref["kind"] == nil && name != "" && len(c.p.Sources) > 0 && c.author.Team == nil: // see ownSources for a Team's
 			c.fail("", addon, join(field, ref.Path),
-				"the set has no source %q; it has %s. For a source that is not the set's, write its kind: %s%s",
-				name, c.sourceNames(), strings.Join(ref.Kinds, ", "), nearest.Meant(name, slices.Sorted(maps.Keys(c.p.Sources))))
+				"the set has no source %q; it has %s%s For a source that is not the set's, write its kind: %s",
+				name, c.sourceNames(), cmp.Or(nearest.Meant(name, slices.Sorted(maps.Keys(c.p.Sources))), "."), strings.Join(ref.Kinds, ", "))
 			ref.Ref["kind"] = fluxspec.Hole{Sample: fluxspec.TextSample} // that it is missing is no second error
 		}
 	}
@@ -226,8 +213,8 @@ func (c *compiler) addonOverlay(overlay, addon string, body *hubv1.AddonBody, pa
 	out := AddonOverlay{Exclude: exclude}
 	want, ok := c.kinds[addon]
 	if !ok {
-		c.fail(overlay, addon, "", "there is no add-on of that name in this set%s; it has %s", nearest.Meant(addon, c.names()),
-			strings.Join(c.names(), ", "))
+		c.fail(overlay, addon, "", "there is no add-on of that name in this set; it has %s%s", strings.Join(c.names(), ", "),
+			nearest.Meant(addon, c.names()))
 		return out
 	}
 	name, kind, n := field(body)
@@ -240,7 +227,7 @@ func (c *compiler) addonOverlay(overlay, addon string, body *hubv1.AddonBody, pa
 			part := c.holes(out.Body)
 			c.ownSources(overlay, addon, name, kind, part)
 			for _, p := range fluxspec.CheckPart(kind, part, c.author) {
-				c.fail(overlay, addon, join(name, p.Path), "%s%s", p.Message, from(out.Body, p.Path))
+				c.fail(overlay, addon, join(name, p.Path), "%s", Blame(p, out.Body, part))
 			}
 		}
 	}

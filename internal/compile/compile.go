@@ -291,8 +291,9 @@ func (c *compiler) sources(spec *hubv1.AddonSetSpec) {
 		if s.Spec == nil {
 			continue
 		}
-		for _, p := range fluxspec.CheckSource(s.Kind, c.holes(s.Spec), c.author) {
-			c.fail("", "", join(path+".spec", p.Path), "%s%s", p.Message, from(s.Spec, p.Path))
+		known := c.holes(s.Spec)
+		for _, p := range fluxspec.CheckSource(s.Kind, known, c.author) {
+			c.fail("", "", join(path+".spec", p.Path), "%s", Blame(p, s.Spec, known))
 		}
 	}
 }

@@ -3,6 +3,7 @@
 package compile
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -22,8 +23,8 @@ func (c *compiler) dependencies() {
 				continue // Graph looks at other sets
 			}
 			if _, ok := c.kinds[d.Name]; !ok {
-				c.fail("", a.Name, "dependsOn", "there is no add-on %q in this set%s; it has %s. For one of another set, write its addonSet", d.Name,
-					nearest.Meant(d.Name, c.names()), strings.Join(c.names(), ", "))
+				c.fail("", a.Name, "dependsOn", "there is no add-on %q in this set; it has %s%s For one of another set, write its addonSet", d.Name,
+					strings.Join(c.names(), ", "), cmp.Or(nearest.Meant(d.Name, c.names()), "."))
 				continue
 			}
 			needs[a.Name] = append(needs[a.Name], d.Name)

@@ -176,23 +176,59 @@ func (r *renderer) warnOfSources() {
 	if r.options.Incomplete {
 		return
 	}
+	var order []group
+	absent := map[group][]string{}
 	for _, at := range slices.SortedFunc(maps.Keys(r.wanted), compareSources) {
-		var there []string
-		for _, o := range r.fleet.sources {
-			if o.GroupKind == at.GroupKind && (o.namespace == at.namespace || o.namespace == "") { // a kustomization may say the namespace
-				there = append(there, o.name)
-			}
-		}
+		there := r.fleet.sourcesLike(at.key)
 		if slices.Contains(there, at.name) || hasVariable(at.namespace+at.name) {
 			continue
 		}
-		addons := r.wanted[at]
-		who := fmt.Sprintf("add-on %q", addons[0])
-		if len(addons) > 1 {
-			who = "add-ons " + status.List(addons, maxWhy)
+		g := group{at.set, at.Kind, at.namespace, addonsOf(r.wanted[at])}
+		if absent[g] == nil {
+			order = append(order, g)
 		}
-		r.warn("AddonSet %s: %s: %s %s/%s is not in the files%s", at.set, who, at.Kind, at.namespace, at.name, nearest.Meant(at.name, there))
+		absent[g] = append(absent[g], at.name)
 	}
+	for _, g := range order {
+		r.warnOfGroup(g, absent[g])
+	}
+}
+
+// group is what is said together of sources: a name with an expression may give one for each cluster.
+type group struct{ set, kind, namespace, addons string }
+
+func (r *renderer) warnOfGroup(g group, names []string) {
+	if len(names) > maxWhy {
+		r.warn("AddonSet %s: %s: %d of kind %s in namespace %s are not in the files: %s", g.set, g.addons, len(names), g.kind, g.namespace,
+			status.List(names, maxWhy))
+		return
+	}
+	for _, name := range names {
+		there := r.fleet.sourcesLike(key{schema.GroupKind{Group: sourcev1.GroupVersion.Group, Kind: g.kind}, g.namespace, name})
+		also := nearest.Meant(name, there)
+		if also == "" && len(there) > 0 {
+			also = "; the files have " + status.List(there, maxWhy)
+		}
+		r.warn("AddonSet %s: %s: %s %s/%s is not in the files%s", g.set, g.addons, g.kind, g.namespace, name, also)
+	}
+}
+
+// sourcesLike returns the names of the sources in the files that have the kind and the namespace of one.
+func (f *Fleet) sourcesLike(k key) []string {
+	var there []string
+	for _, o := range f.sources {
+		if o.GroupKind == k.GroupKind && (o.namespace == k.namespace || o.namespace == "") { // a kustomization may say the namespace
+			there = append(there, o.name)
+		}
+	}
+	return there
+}
+
+func addonsOf(names []string) string {
+	if len(names) == 1 {
+		return fmt.Sprintf("add-on %q", names[0])
+	}
+	return "add-ons " + status.List(names, maxWhy)
 }
 
 func compareSources(a, b source) int {

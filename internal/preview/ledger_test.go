@@ -16,9 +16,17 @@ func TestLedger(t *testing.T) {
 		l.add(fmt.Sprintf("fleet/c%03d", i), ", AddonSet flux-system/base: no label")
 	}
 	l.add("fleet/c007", ": its own mistake")
+	for i := range 450 {
+		name := fmt.Sprintf("c%03d", i)
+		l.add("fleet/"+name, ", AddonSet flux-system/base: is \""+name+"_X\"") // the mistake is the same, and shows the name
+	}
+	l.add("fleet/c007", ", AddonSet flux-system/base: is \"c0071_X\"") // no name of it
 	want := []string{"AddonSet flux-system/base: is wrong",
 		"450 ClusterRegistrations (fleet/c000, fleet/c001, fleet/c002 and 447 more), AddonSet flux-system/base: no label",
-		"ClusterRegistration fleet/c007: its own mistake"}
+		"ClusterRegistration fleet/c007: its own mistake",
+		"450 ClusterRegistrations (fleet/c000, fleet/c001, fleet/c002 and 447 more), AddonSet flux-system/base: is \"c000_X\" " +
+			"(so on fleet/c000, and likewise on the others)",
+		"ClusterRegistration fleet/c007, AddonSet flux-system/base: is \"c0071_X\""}
 	if got := l.lines(); !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}

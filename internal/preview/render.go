@@ -117,7 +117,11 @@ func (r *renderer) refuseOn(cluster, about string, err error) {
 	case nil:
 	case compile.Errors:
 		for _, e := range err {
-			r.errors.add(cluster, fmt.Sprintf("%s: %s", about, e))
+			r.refuseOn(cluster, about, e)
+		}
+	case compile.Error:
+		if !err.Absent || !r.options.Incomplete {
+			r.errors.add(cluster, fmt.Sprintf("%s: %s", about, err))
 		}
 	default:
 		r.errors.add(cluster, fmt.Sprintf("%s: %s", about, err))

@@ -98,6 +98,8 @@ func remedy(text, line string) string {
 	switch {
 	case strings.Contains(text, "cannot start any token"):
 		return text + ": put the value in quotes"
+	case strings.Contains(text, "expected ','"):
+		return text + ": close the bracket, or put a value that holds one of [ ] { } or a comma in quotes"
 	case strings.Contains(text, "end of stream"):
 		return "a quote or bracket is opened here, and never closed"
 	case strings.Contains(text, "expected key"), strings.Contains(text, "expected '-' indicator"):

@@ -84,8 +84,8 @@ func (r *renderer) readConfigMaps() error {
 			}
 			layers = append(layers, Layer{fmt.Sprintf("ConfigMap %q", name), values})
 		case !from.Optional:
-			return compile.Error{Path: path, Message: fmt.Sprintf("ConfigMap %q is not in namespace %q; make it, or write optional: true", name,
-				r.t.Namespace)}
+			return compile.Error{Path: path, Absent: true,
+				Message: fmt.Sprintf("ConfigMap %q is not in namespace %q; make it, or write optional: true", name, r.t.Namespace)}
 		}
 	}
 	r.configMaps = layers

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
 )
 
@@ -52,7 +53,8 @@ func (r *renderer) manifestsFrom(sources []fluxspec.ManifestsSource) (*contents,
 			continue
 		}
 		if !doc.Found && !s.Optional {
-			return nil, fmt.Errorf("manifestsFrom: %s %q is not in namespace %q; make it, or write optional: true", s.Kind, s.Name, r.t.Namespace)
+			return nil, compile.Error{Path: "manifestsFrom", Absent: true,
+				Message: fmt.Sprintf("%s %q is not in namespace %q; make it, or write optional: true", s.Kind, s.Name, r.t.Namespace)}
 		}
 		if s.Key != "" && doc.Found && !s.Optional && !slices.Contains(doc.Keys, s.Key) {
 			return nil, fmt.Errorf("manifestsFrom: %s %q has no key %q; %s", s.Kind, s.Name, s.Key, hasKeys(doc.Keys, s.Key))

@@ -5,6 +5,7 @@
 package render
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -216,7 +217,7 @@ func (r *renderer) addon(a *compile.Addon, overrides []change) (made, Errors) {
 	if changed || r.team != r.p.Team { // what the Team allows may differ from cluster to cluster
 		field := compile.Field(a.Kind)
 		for _, p := range r.unmarked(a.Name, field, fluxspec.Check(a.Kind, body, r.author())) {
-			errs = append(errs, compile.Error{Addon: a.Name, Path: trim(field + "." + p.Path), Message: blame(p, l.body, body)})
+			errs = append(errs, compile.Error{Addon: a.Name, Path: trim(field + "." + p.Path), Message: compile.Blame(p, l.body, body)})
 		}
 		if len(errs) > 0 {
 			return made{}, errs
@@ -227,6 +228,10 @@ func (r *renderer) addon(a *compile.Addon, overrides []change) (made, Errors) {
 		return made{}, errs
 	}
 	objects, err := r.objects(a, body, used)
+	if one := (compile.Error{}); errors.As(err, &one) {
+		one.Addon = a.Name
+		return made{}, Errors{one}
+	}
 	if err != nil {
 		return wrong("", "%s", err)
 	}

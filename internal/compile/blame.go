@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package render
+package compile
 
 import (
 	"fmt"
@@ -16,9 +16,9 @@ import (
 // maxShown is how much of an expression a message shows.
 const maxShown = 200
 
-// blame returns what is wrong with a field of a finished body. If an expression has given the value, it names the expression, and never the
-// value: that may be another person's variable. before is the body with its expressions as text.
-func blame(p fluxspec.Problem, before, body map[string]any) string {
+// Blame returns what is wrong with a field of a body. If an expression gives the value, it names the expression, and how to write it.
+// before is the body with its expressions as text; body has what they give, or a Hole of that type.
+func Blame(p fluxspec.Problem, before, body map[string]any) string {
 	path := strings.Split(p.Path, ".")
 	text, _, _ := unstructured.NestedString(before, path...)
 	if !expression.Has(text) {
@@ -26,11 +26,14 @@ func blame(p fluxspec.Problem, before, body map[string]any) string {
 	}
 	shown := excerpt.Cut(text, maxShown)
 	v, _, _ := unstructured.NestedFieldNoCopy(body, path...)
+	if h, ok := v.(fluxspec.Hole); ok {
+		v = h.Sample
+	}
 	is := ""
 	switch v.(type) {
 	case bool:
 		is = "true or false"
-	case int64, float64:
+	case int, int64, float64:
 		is = "a number"
 	}
 	inner, whole := strings.CutPrefix(strings.TrimSpace(text), "<<")

@@ -46,22 +46,29 @@ func (l *Limit) Bound() int {
 
 // Wrap bounds the writes through a transport. Reads pass, and so do the writes of leader election.
 func (l *Limit) Wrap(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(req *http.Request) (*http.Response, error) {
-		if !isWrite(req) {
-			return next.RoundTrip(req)
-		}
-		if err := l.acquire(req.Context()); err != nil {
-			return nil, err
-		}
-		res, err := next.RoundTrip(req)
-		l.release(err == nil, res != nil && res.StatusCode == http.StatusTooManyRequests)
-		return res, err
-	})
+	return &roundTripper{l, next}
 }
 
-type roundTripper func(*http.Request) (*http.Response, error)
+type roundTripper struct {
+	limit *Limit
+	next  http.RoundTripper
+}
 
-func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+func (r *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
+	if !isWrite(req) {
+		return r.next.RoundTrip(req)
+	}
+	if err := r.limit.acquire(req.Context()); err != nil {
+		return nil, err
+	}
+	res, err := r.next.RoundTrip(req)
+	r.limit.release(err == nil, res != nil && res.StatusCode == http.StatusTooManyRequests)
+	return res, err
+}
+
+// WrappedRoundTripper lets client-go cancel a request that takes too long (k8s.io/client-go/transport, tryCancelRequest). Without, it
+// logs a warning for each.
+func (r *roundTripper) WrappedRoundTripper() http.RoundTripper { return r.next }
 
 func isWrite(req *http.Request) bool {
 	switch req.Method {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/chandler-hub/chandler/internal/pressure"
@@ -139,5 +140,14 @@ func TestWaits(t *testing.T) {
 	case <-done:
 	case <-time.After(10 * time.Second):
 		t.Fatal("a write waits for ever")
+	}
+}
+
+// TestUnwraps: client-go finds the transport in it, to cancel requests.
+func TestUnwraps(t *testing.T) {
+	next := newServer()
+	wrapped, ok := pressure.New(1, clocktesting.NewFakePassiveClock(start)).Wrap(next).(utilnet.RoundTripperWrapper)
+	if !ok || wrapped.WrappedRoundTripper() != http.RoundTripper(next) {
+		t.Errorf("it is %T", wrapped)
 	}
 }

@@ -130,6 +130,7 @@ func (o *diffOptions) run(cmd *cobra.Command) error {
 // compare compares both sides, with the objects of the clusters if somebody asks for them.
 func (o *diffOptions) compare(ctx context.Context, in *diff.Input) (*diff.Result, error) {
 	var makers *diff.Makers
+	outer := ctx // without --timeout: what is left then is not compared, and the rest is shown
 	if o.charts || o.live {
 		done, err := o.prepareCharts(ctx, o.against)
 		if done != nil {
@@ -146,7 +147,10 @@ func (o *diffOptions) compare(ctx context.Context, in *diff.Input) (*diff.Result
 	if o.charts {
 		in.Charts = makers
 	}
-	r := diff.Compute(in)
+	r, err := unlessEnded(outer, func() (*diff.Result, error) { return diff.Compute(in), nil })
+	if err != nil {
+		return nil, err
+	}
 	if o.live {
 		if err := o.try(ctx, r, makers); err != nil {
 			return nil, err
@@ -184,7 +188,11 @@ func (o *diffOptions) input(cmd *cobra.Command) (*diff.Input, error) {
 // againstFiles compares files with files.
 func (o *diffOptions) againstFiles(cmd *cobra.Command) (*diff.Input, error) {
 	in := &diff.Input{From: names(o.against), To: names(o.files)}
-	next := o.objects(o.read())
+	files, err := o.read(cmd.Context())
+	if err != nil {
+		return nil, err
+	}
+	next := o.objects(files)
 	if o.errors > 0 { // what cannot be read would look as if it were gone
 		return nil, fmt.Errorf("%w in what is new: nothing is compared", o.result())
 	}

@@ -16,6 +16,10 @@ import (
 
 func TestMain(m *testing.M) {
 	sandbox.Main() // diff --charts starts this program for what it does not trust
+	if os.Getenv(asProgram) != "" {
+		main()
+		os.Exit(0)
+	}
 	os.Exit(m.Run())
 }
 

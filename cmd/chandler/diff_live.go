@@ -28,7 +28,11 @@ func (o *hubOptions) hub(cmd *cobra.Command) (*live.Fleet, error) {
 
 // againstHub compares files with the live hub. What the files do not have stays as it is, unless somebody wants it gone.
 func (o *diffOptions) againstHub(cmd *cobra.Command) (*diff.Input, error) {
-	next := o.objects(o.read())
+	files, err := o.read(cmd.Context())
+	if err != nil {
+		return nil, err
+	}
+	next := o.objects(files)
 	if o.errors > 0 {
 		return nil, fmt.Errorf("%w in what is new: nothing is compared", o.result())
 	}
@@ -120,7 +124,11 @@ func withContent(set *hubv1.AddonSet, content *hubv1.AddonSetSpec) *hubv1.AddonS
 func (o *diffOptions) known(cmd *cobra.Command, in *diff.Input) ([]preview.Object, error) {
 	var out []preview.Object
 	from := &renderOptions{files: o.fleetFiles, preview: o.preview, stdin: o.stdin, stderr: o.stderr}
-	for _, one := range from.read() {
+	files, err := from.read(cmd.Context())
+	if err != nil {
+		return nil, err
+	}
+	for _, one := range files {
 		s, err := snapshot.Read(one.name, one.raw)
 		switch {
 		case err != nil:
@@ -158,13 +166,14 @@ func whole(objects, known []preview.Object) []preview.Object {
 func (o *diffOptions) oldFiles(ctx context.Context) ([]preview.Object, error) {
 	old := &renderOptions{files: o.against, preview: o.preview, stdin: o.stdin, stderr: o.stderr}
 	var inputs []input
+	var err error
 	if len(o.against) > 1 || isFile(o.against[0]) {
-		inputs = old.read()
+		inputs, err = old.read(ctx)
 	} else {
-		var err error
-		if inputs, err = atRevision(ctx, o.against[0], o.files); err != nil {
-			return nil, err
-		}
+		inputs, err = atRevision(ctx, o.against[0], o.files)
+	}
+	if err != nil {
+		return nil, err
 	}
 	objects := old.objects(inputs)
 	o.errors += old.errors

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -117,9 +118,9 @@ func (o *importOptions) input(cmd *cobra.Command, args []string) (in folding.Inp
 		if err := o.reader.Hub.Complete(hubconfig.DefaultNamespace); err != nil {
 			return in, 0, err
 		}
-		in, unread = o.files(args)
+		in, unread, err = o.files(cmd.Context(), args)
 		in.Hub = o.reader.Hub
-		return in, unread, nil
+		return in, unread, err
 	}
 	config, err := o.flags.ToRESTConfig()
 	if err != nil {
@@ -139,9 +140,12 @@ func (o *importOptions) input(cmd *cobra.Command, args []string) (in folding.Inp
 }
 
 // files reads the objects of files. It tells what cannot be read, and goes on.
-func (o *importOptions) files(args []string) (in folding.Input, unread int) {
+func (o *importOptions) files(ctx context.Context, args []string) (in folding.Input, unread int, err error) {
 	r := renderOptions{files: args, stdin: o.In, stderr: o.ErrOut}
-	files := r.read()
+	files, err := r.read(ctx)
+	if err != nil {
+		return in, 0, err
+	}
 	for _, file := range files {
 		found, err := preview.Documents(file.name, file.raw)
 		r.unreadable(err, file.named)
@@ -150,14 +154,14 @@ func (o *importOptions) files(args []string) (in folding.Input, unread int) {
 		}
 	}
 	if o.clusters != "" {
-		return o.folders(args, files), r.errors
+		return o.folders(args, files), r.errors, nil
 	}
 	for _, root := range args {
 		if info, err := os.Stat(root); err == nil && info.IsDir() {
 			o.build(&in, filepath.Clean(root), files)
 		}
 	}
-	return in, r.errors
+	return in, r.errors, nil
 }
 
 // folders reads the folders of clusters that run Flux themselves.

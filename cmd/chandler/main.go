@@ -25,6 +25,7 @@ func main() {
 	log.SetLogger(logr.Discard())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the program as it is
 	if err := newCommand().ExecuteContext(ctx); err != nil {
 		os.Exit(ended(err))
 	}

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -50,7 +51,7 @@ nodes. A value that rests on what is not known holds a placeholder, and a warnin
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.stdin, o.stdout, o.stderr = cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()
 			o.preview.Now, o.flagSet = time.Now(), cmd.Flags()
-			return o.run()
+			return o.run(cmd.Context())
 		},
 	}
 	f := cmd.Flags()
@@ -70,12 +71,15 @@ nodes. A value that rests on what is not known holds a placeholder, and a warnin
 }
 
 // run prints everything that can be rendered, also if there are errors. Then it returns how many there are.
-func (o *renderOptions) run() error {
-	objects := o.objects(o.read())
+func (o *renderOptions) run(ctx context.Context) error {
+	files, err := o.read(ctx)
+	if err != nil {
+		return err
+	}
+	objects := o.objects(files)
 	if err := o.adopt(objects); err != nil {
 		return err
 	}
-	var err error
 	if o.preview.Schemas, err = readCRDs(o.crds); err != nil {
 		return err
 	}
@@ -188,8 +192,9 @@ type input struct {
 	named bool
 }
 
-// read reads every file once. If a file cannot be read, it reports an error and goes on with the others.
-func (o *renderOptions) read() []input {
+// read reads every file once. If a file cannot be read, it reports an error and goes on with the others. It returns an error if the command
+// is being ended.
+func (o *renderOptions) read(ctx context.Context) ([]input, error) {
 	var out []input
 	seen := map[string]bool{}
 	add := func(name string, named bool, read func() ([]byte, error)) {
@@ -197,9 +202,11 @@ func (o *renderOptions) read() []input {
 			return
 		}
 		seen[name] = true
-		raw, err := read()
+		raw, err := unlessEnded(ctx, read)
 		if err != nil {
-			o.fail(err)
+			if ctx.Err() == nil {
+				o.fail(err)
+			}
 			return
 		}
 		out = append(out, input{name, raw, named})
@@ -227,7 +234,35 @@ func (o *renderOptions) read() []input {
 			add(name, true, func() ([]byte, error) { return os.ReadFile(name) })
 		}
 	}
-	return out
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("%w while files were read: nothing is done", errEnded)
+	}
+	return out, nil
+}
+
+// errEnded is why a command that somebody ends has not done what it is for.
+var errEnded error = endedBySignal{}
+
+type endedBySignal struct{}
+
+func (endedBySignal) Error() string { return "ended by a signal" }
+func (endedBySignal) Unwrap() error { return context.Canceled }
+
+// unlessEnded does what may wait for ever, such as reading a pipe, and waits no longer than the command goes on.
+func unlessEnded[T any](ctx context.Context, do func() (T, error)) (out T, err error) {
+	done := make(chan struct{})
+	var of T
+	var failed error
+	go func() {
+		defer close(done)
+		of, failed = do()
+	}()
+	select {
+	case <-done:
+		return of, failed
+	case <-ctx.Done():
+		return out, errEnded
+	}
 }
 
 var extensions = []string{".yaml", ".yml", ".json"}

@@ -61,7 +61,11 @@ as one that has an older revision.`,
 // planFiles prints the plans of the sets of files. If there are errors it prints what it can, and returns how many there are.
 func (o *rolloutOptions) planFiles(cmd *cobra.Command, files []string, name string) error {
 	r := &renderOptions{files: files, stdin: cmd.InOrStdin(), stdout: cmd.OutOrStdout(), stderr: cmd.ErrOrStderr()}
-	objects := r.objects(r.read())
+	inputs, err := r.read(cmd.Context())
+	if err != nil {
+		return err
+	}
+	objects := r.objects(inputs)
 	if err := adopt(cmd.Flags(), o.hubNamespace, objects); err != nil {
 		return err
 	}

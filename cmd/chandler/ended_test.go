@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// asProgram is a variable that has the test binary be chandler.
+const asProgram = "CHANDLER_TEST_AS_PROGRAM"
+
+// TestEnded: a command that waits for a pipe ends at once when somebody ends it, says so, and shows nothing.
+func TestEnded(t *testing.T) {
+	fleet := filepath.Join(t.TempDir(), "fleet.yaml")
+	write(t, fleet, unseenFleet)
+	for name, tc := range map[string]struct {
+		args string
+		code int
+		sent os.Signal
+	}{
+		"diff of standard input":        {args: "diff -f - --against FILE", code: uncertain, sent: syscall.SIGTERM},
+		"diff of a pipe":                {args: "diff -f PIPE --against FILE", code: uncertain, sent: os.Interrupt},
+		"diff of a pipe with the hub":   {args: "diff -f PIPE", code: uncertain, sent: syscall.SIGTERM},
+		"diff against a pipe":           {args: "diff -f FILE --against PIPE", code: uncertain, sent: syscall.SIGTERM},
+		"diff with a fleet from a pipe": {args: "diff -f FILE --against FILE --fleet PIPE", code: uncertain, sent: syscall.SIGTERM},
+		"render of a pipe":              {args: "render -f PIPE", code: failed, sent: syscall.SIGTERM},
+		"import of a pipe":              {args: "import PIPE", code: failed, sent: syscall.SIGTERM},
+		"rollout plan of a pipe":        {args: "rollout plan -f PIPE", code: failed, sent: syscall.SIGTERM},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pipe := filepath.Join(t.TempDir(), "pipe")
+			if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+				t.Skip("no pipes here:", err)
+			}
+			cmd := exec.Command(os.Args[0], strings.Fields(strings.NewReplacer("FILE", fleet, "PIPE", pipe).Replace(tc.args))...)
+			cmd.Env = append(os.Environ(), asProgram+"=1")
+			var out, errs bytes.Buffer
+			cmd.Stdout, cmd.Stderr = &out, &errs
+			in, err := cmd.StdinPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			late := time.AfterFunc(30*time.Second, func() { _ = cmd.Process.Kill() })
+			defer late.Stop()
+			// It reads as soon as it has taken more than a pipe holds, and as soon as a named pipe can be opened for writing.
+			if strings.Contains(tc.args, "PIPE") {
+				w, err := os.OpenFile(pipe, os.O_WRONLY, 0)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer func() { _ = w.Close() }()
+			} else if _, err := in.Write(bytes.Repeat([]byte("#\n"), 1<<19)); err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Process.Signal(tc.sent); err != nil {
+				t.Fatal(err)
+			}
+			_ = cmd.Wait() // the code says it
+			if code := cmd.ProcessState.ExitCode(); code != tc.code || !strings.Contains(errs.String(), "ended by a signal") || out.Len() > 0 {
+				t.Errorf("ends with %d, want %d:\n%s\n%s", code, tc.code, &out, &errs)
+			}
+		})
+	}
+}

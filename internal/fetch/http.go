@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -134,13 +135,20 @@ func allowed(address string) error {
 	return nil
 }
 
-// allowedHost refuses by its name, or as it is written, what allowed refuses.
+// number matches a host that ends in a number, which is an address to whoever resolves it (URL Standard, 3.5), or nothing.
+var number = regexp.MustCompile(`(?i)^(.*\.)?([0-9]*|0x[0-9a-f]*)\.?$`)
+
+// allowedHost refuses by its name, or as it is written, what allowed refuses. It refuses what only looks like a name: resolvers take 2852039166
+// and 0xA9FEA9FE for addresses.
 func allowedHost(host string) error {
 	if addr, err := netip.ParseAddr(host); err == nil {
 		return allowed(netip.AddrPortFrom(addr, 443).String())
 	}
-	if kubeconfig.IsMetadata(host) {
+	switch {
+	case kubeconfig.IsMetadata(host):
 		return fmt.Errorf("%s is no address of a source: it is that of a cloud's metadata service", host)
+	case number.MatchString(host):
+		return fmt.Errorf("%s is no address of a source: write an IP address as four numbers", host)
 	}
 	return nil
 }

@@ -54,7 +54,7 @@ func Connect(ctx context.Context, cfg *kubeconfig.Config, user, uid string) (cli
 	if err != nil {
 		return nil, fmt.Errorf("its API server does not say which kinds it has: %w", err)
 	}
-	return c, nil
+	return newCareful(c, config, httpClient)
 }
 
 // guarded connects only to addresses that the rules allow, whatever a name resolves to now.

@@ -57,8 +57,8 @@ func (c *careful) tries(gvk schema.GroupVersionKind) error {
 	if !asked {
 		err = c.verifier.HasSupport(gvk)
 		if err != nil {
-			err = apierrors.NewBadRequest(fmt.Sprintf("not tried: whoever serves %s in version %s does not say in its OpenAPI that it knows dryRun, "+
-				"and could write", gvk.GroupKind(), gvk.Version))
+			err = apierrors.NewBadRequest(fmt.Sprintf("not tried: whoever serves %s in version %s does not say in its OpenAPI that it knows "+
+				"dryRun, and could write", gvk.GroupKind(), gvk.Version))
 		}
 		c.known[gvk] = err
 	}

@@ -138,8 +138,8 @@ func allowed(address string) error {
 // number matches a host that ends in a number, which is an address to whoever resolves it (URL Standard, 3.5), or nothing.
 var number = regexp.MustCompile(`(?i)^(.*\.)?([0-9]*|0x[0-9a-f]*)\.?$`)
 
-// allowedHost refuses by its name, or as it is written, what allowed refuses. It refuses what only looks like a name: resolvers take 2852039166
-// and 0xA9FEA9FE for addresses.
+// allowedHost refuses by its name, or as it is written, what allowed refuses. It refuses what only looks like a name: resolvers take
+// 2852039166 and 0xA9FEA9FE for addresses.
 func allowedHost(host string) error {
 	if addr, err := netip.ParseAddr(host); err == nil {
 		return allowed(netip.AddrPortFrom(addr, 443).String())

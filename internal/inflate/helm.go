@@ -124,8 +124,8 @@ type release struct {
 // chance returns whether the release may come out otherwise each time.
 func (r *release) chance() bool { return r.matches(chance) }
 
-// matches looks into all that may be a template: values too, other files where templates read them, and charts that are packed within: these
-// are not read, and match.
+// matches looks into all that may be a template: values too, other files where templates read them, and charts that are packed within:
+// these are not read, and match.
 func (r *release) matches(pattern *regexp.Regexp) bool {
 	raw, err := yaml.Marshal(r.values)
 	if err != nil || pattern.Match(raw) {

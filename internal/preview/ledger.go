@@ -11,8 +11,8 @@ import (
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
-// ledger collects sentences about clusters. What is the same for several clusters is said once, with their number, and so is what differs in
-// nothing but the clusters' names.
+// ledger collects sentences about clusters. What is the same for several clusters is said once, with their number, and so is what differs
+// in nothing but the clusters' names.
 type ledger struct {
 	entries []*entry
 	byText  map[string]*entry

@@ -3,9 +3,7 @@
 package compile
 
 import (
-	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -16,7 +14,6 @@ import (
 	"github.com/chandler-hub/chandler/internal/fluxspec"
 	"github.com/chandler-hub/chandler/internal/merge"
 	"github.com/chandler-hub/chandler/internal/nearest"
-	"github.com/chandler-hub/chandler/internal/status"
 )
 
 // field returns the name of the field that holds an add-on's body, the body's kind, and the body; "" if there is not
@@ -105,22 +102,11 @@ func (c *compiler) resolve(addon, field, kind string, body map[string]any) {
 			ref.Ref["kind"] = s.Kind
 		case hole:
 			ref.Ref["kind"] = fluxspec.Hole{Sample: ref.Kinds[0]}
-		case ref.Ref["kind"] == nil && name != "" && len(c.p.Sources) > 0 && c.author.Team == nil: // see ownSources for a Team's
-			c.fail("", addon, join(field, ref.Path),
-				"the set has no source %q; it has %s%s For a source that is not the set's, write its kind: %s",
-				name, c.sourceNames(), cmp.Or(nearest.Meant(name, slices.Sorted(maps.Keys(c.p.Sources))), "."), strings.Join(ref.Kinds, ", "))
+		case c.p.NoSource(ref) != "" && c.author.Team == nil: // see ownSources for a Team's
+			c.fail("", addon, join(field, ref.Path), "%s", c.p.NoSource(ref))
 			ref.Ref["kind"] = fluxspec.Hole{Sample: fluxspec.TextSample} // that it is missing is no second error
 		}
 	}
-}
-
-// sourceNames names the set's own sources: "charts (HelmRepository), fleet (GitRepository)", with a bound.
-func (c *compiler) sourceNames() string {
-	var names []string
-	for _, name := range slices.Sorted(maps.Keys(c.p.Sources)) {
-		names = append(names, fmt.Sprintf("%s (%s)", name, c.p.Sources[name].Kind))
-	}
-	return status.List(names, 5)
 }
 
 // when compiles a condition: one expression that returns a boolean.

@@ -107,6 +107,15 @@ func (t *Template) Vars() []string { return slices.Clone(t.facts.vars) }
 // AllVars returns whether vars is used in another way than by the name of a variable, so that any may be read.
 func (t *Template) AllVars() bool { return t.facts.allVars }
 
+// Reads names what the expressions read, to end a message with: "; it reads vars.replicas", or "".
+func (t *Template) Reads() string {
+	var all part
+	for i := range t.parts {
+		all.lookups = append(all.lookups, t.parts[i].lookups...)
+	}
+	return all.reads()
+}
+
 // UsesOrigin returns whether anything of origin is read.
 func (t *Template) UsesOrigin() bool { return t.facts.origin }
 

@@ -174,7 +174,7 @@ func condition(s *scope, t *expression.Template) (yes bool, decided []string, er
 	}
 	yes, ok := v.(bool)
 	if !ok {
-		return false, nil, fmt.Errorf("must give true or false")
+		return false, nil, fmt.Errorf("must give true or false%s", t.Reads())
 	}
 	return yes, decided, nil
 }

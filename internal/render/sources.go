@@ -36,6 +36,12 @@ func (r *renderer) ownSources(a *compile.Addon, body map[string]any) ([]Shared, 
 		if !ok && r.team.RestrictsSources() {
 			return nil, Errors{{Addon: a.Name, Path: compile.Field(a.Kind) + "." + ref.Path, Message: compile.NotOwned(r.team, ref)}}
 		}
+		if why := r.p.NoSource(ref); why != "" {
+			field := compile.Field(a.Kind)
+			if p := r.unmarked(a.Name, field, []fluxspec.Problem{{Path: ref.Path, Message: why}}); len(p) > 0 {
+				return nil, Errors{{Addon: a.Name, Path: field + "." + ref.Path, Message: why}}
+			}
+		}
 		if !ok {
 			continue
 		}

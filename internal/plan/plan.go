@@ -157,25 +157,34 @@ func (d *Desired) obstructed(observed map[Key]*Observed) bool {
 	return observed[d.Key] != nil && slices.ContainsFunc(d.Predecessors, there)
 }
 
+// stays returns the step for a desired object that is there and is not brought up to date now: it is let go, or the
+// cluster's suspension comes first; false if neither is so.
+func (in *Input) stays(d Desired, o *Observed) (Step, bool) {
+	if o.Replaced != "" && !(o.Finished && len(o.Left) == 0) {
+		return Step{Key: d.Key, Addon: d.Addon, Verb: LetGo, Reason: o.Replaced}, true
+	}
+	s, ok := in.hold(d.Addon, o)
+	if !ok || s.Verb != Resume {
+		return s, ok
+	}
+	// What was written for a cluster that was down, and for which Flux reinstalls as soon as it is resumed, counts when
+	// it is: the guard is asked again.
+	if o.moves() && !d.Once && d.asks(o) {
+		from, to, _ := d.Reinstall(o)
+		s.Verb, s.Reason, s.Reinstall = Ask, guard.ReinstallHeld(from.String(), to.String()), &to
+		return s, true
+	}
+	// An object that is about to be resumed is updated before that, if it may be updated.
+	return s, d.Once || d.Gate != "" || !in.MayCreate || upToDate(d, o) || d.asks(o)
+}
+
 func (in *Input) arrival(d Desired, o *Observed, leaving []Observed) Step {
-	step := Step{Key: d.Key, Addon: d.Addon}
-	if o != nil && o.Replaced != "" && !(o.Finished && len(o.Left) == 0) {
-		step.Verb, step.Reason = LetGo, o.Replaced
-		return step
-	}
 	if o != nil {
-		// An object that is about to be resumed is updated before that, if it may be updated. What was written for a cluster that was down,
-		// and for which Flux reinstalls as soon as it is resumed, counts when it is: the guard is asked again.
-		s, ok := in.hold(d.Addon, o)
-		if ok && s.Verb == Resume && o.moves() && !d.Once && d.asks(o) {
-			from, to, _ := d.Reinstall(o)
-			s.Verb, s.Reason, s.Reinstall = Ask, guard.ReinstallHeld(from.String(), to.String()), &to
-			return s
-		}
-		if ok && (s.Verb != Resume || d.Once || d.Gate != "" || !in.MayCreate || upToDate(d, o) || d.asks(o)) {
-			return s
+		if step, ok := in.stays(d, o); ok {
+			return step
 		}
 	}
+	step := Step{Key: d.Key, Addon: d.Addon}
 	gone := o == nil || o.Finished // which is made again, and goes on with what it has left
 	switch {
 	case gone && in.Suspend != "":

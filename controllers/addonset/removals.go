@@ -220,36 +220,73 @@ func there(d *hubv1.AddonDelivery, a *hubv1.AddonStatus) bool {
 	return a.AppliedGeneration > 0 || a.Version != "" // the generation of what came out of a backup is not known
 }
 
-// before returns what was counted of the set's add-ons under the names, or in the sets, that they had before.
-// Renaming or moving an add-on does not reset the hour. It reads live: a removal that another set grants at this
-// moment counts.
+// before returns what was counted of the set's add-ons under the names, or in the sets, that they had before, and in the
+// sets that they go on in. Renaming or moving an add-on, or moving it back, does not reset the hour. It reads live: a
+// removal that another set grants at this moment counts.
 func (r *Reconciler) before(ctx context.Context, set *hubv1.AddonSet) ([]hubv1.RemovalCount, error) {
 	var out []hubv1.RemovalCount
 	sets := map[types.NamespacedName]*hubv1.AddonSet{client.ObjectKeyFromObject(set): set}
+	counted := func(by types.NamespacedName, addon, here string) error {
+		other := sets[by]
+		if other == nil { // read once, however many add-ons were moved
+			var err error
+			if other, err = r.present(ctx, by); err != nil {
+				return fmt.Errorf("read AddonSet %s, from or to which add-on %q was moved: %w", by, here, err)
+			}
+			sets[by] = other
+		}
+		if other.Status.Removals == nil {
+			return nil
+		}
+		for _, n := range other.Status.Removals.Counts {
+			if n.Addon == addon {
+				n.Addon = here
+				out = append(out, n)
+			}
+		}
+		return nil
+	}
 	for i := range set.Spec.Addons {
 		a := &set.Spec.Addons[i]
 		for _, from := range a.MovedFrom {
-			key := types.NamespacedName{Namespace: cmp.Or(from.Namespace, set.Namespace), Name: cmp.Or(from.AddonSet, set.Name)}
-			other := sets[key]
-			if other == nil { // read once, however many add-ons were moved from it
-				var err error
-				if other, err = r.present(ctx, key); err != nil {
-					return nil, fmt.Errorf("read AddonSet %s, from which add-on %q was moved: %w", key, a.Name, err)
+			if err := counted(movedFrom(set, from), cmp.Or(from.Name, a.Name), a.Name); err != nil {
+				return nil, err
+			}
+		}
+	}
+	err := r.takers(ctx, set, counted)
+	return out, err
+}
+
+// takers calls a function with the sets that have taken over add-ons of a set, or are about to, and the names of each add-on
+// there and here. Whoever may write a set in another namespace has no say in what this one may remove.
+func (r *Reconciler) takers(ctx context.Context, set *hubv1.AddonSet, each func(by types.NamespacedName, addon, here string) error) error {
+	all, own := &hubv1.AddonSetList{}, client.ObjectKeyFromObject(set)
+	if err := r.Client.List(ctx, all, client.UnsafeDisableDeepCopy); err != nil { // only read
+		return fmt.Errorf("list AddonSets, to which add-ons may have been moved: %w", err)
+	}
+	for i := range all.Items {
+		to, key := &all.Items[i], client.ObjectKeyFromObject(&all.Items[i])
+		if key == own || key.Namespace != own.Namespace && !r.Config.IsPlatform(key.Namespace) {
+			continue
+		}
+		for _, a := range to.Spec.Addons {
+			for _, from := range a.MovedFrom {
+				if movedFrom(to, from) != own {
+					continue
 				}
-				sets[key] = other
-			}
-			if other.Status.Removals == nil {
-				continue
-			}
-			for _, n := range other.Status.Removals.Counts {
-				if n.Addon == cmp.Or(from.Name, a.Name) {
-					n.Addon = a.Name
-					out = append(out, n)
+				if err := each(key, a.Name, cmp.Or(from.Name, a.Name)); err != nil {
+					return err
 				}
 			}
 		}
 	}
-	return out, nil
+	return nil
+}
+
+// movedFrom returns the set that a movedFrom of another set names.
+func movedFrom(set *hubv1.AddonSet, from hubv1.MovedAddon) types.NamespacedName {
+	return types.NamespacedName{Namespace: cmp.Or(from.Namespace, set.Namespace), Name: cmp.Or(from.AddonSet, set.Name)}
 }
 
 // present returns a set, read live if the cache has it, and an empty one otherwise. A set that is too new for the

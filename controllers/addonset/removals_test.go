@@ -205,7 +205,13 @@ func TestCountedBefore(t *testing.T) {
 	}
 	extra := &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "extra"}}
 	extra.Status.Removals = counts("logs", "moved", "other")
-	r := newMatcherRoom(t, interceptor.Funcs{}, extra)
+	taker := func(namespace string) *hubv1.AddonSet {
+		s := &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "taker"}}
+		s.Spec.Addons = []hubv1.Addon{{Name: "next", MovedFrom: []hubv1.MovedAddon{{Namespace: "flux-system", AddonSet: "base", Name: "left"}}}}
+		s.Status.Removals = counts("next", "another")
+		return s
+	}
+	r := newMatcherRoom(t, interceptor.Funcs{}, extra, taker("flux-system"), taker("tenant")) // the tenant's has no say
 	set := &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "base"}}
 	set.Spec.Addons = []hubv1.Addon{
 		{Name: "moved", MovedFrom: []hubv1.MovedAddon{{AddonSet: "extra"}}},
@@ -229,10 +235,10 @@ func TestCountedBefore(t *testing.T) {
 	for _, n := range got {
 		names = append(names, n.Addon)
 	}
-	if live != 1 {
-		t.Errorf("%d live reads, and one set is there to be read", live)
+	if live != 2 {
+		t.Errorf("%d live reads, and two sets are there to be read", live)
 	}
-	if want := "moved new new"; strings.Join(names, " ") != want {
+	if want := "moved new new left"; strings.Join(names, " ") != want {
 		t.Errorf("it is %q, want %q", names, want)
 	}
 }

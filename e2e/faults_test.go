@@ -39,7 +39,7 @@ const (
 	faultsProbeInterval = 5 * time.Second
 	// slack is what everything may take beside what it waits for, on a small machine that has much else to do. It takes a second or two
 	// where nothing else runs: the table says how long.
-	slack = 30 * time.Second
+	slack = time.Minute
 )
 
 // fault is something that is wrong with an API server, or on the way to it.
@@ -101,7 +101,7 @@ func lasting(t *testing.T, w *ward) {
 	t.Run("lasting", func(t *testing.T) {
 		w.pace.work(1)
 		p := w.admit(t, "lasting", "Cluster", w.kubeconfig(t))
-		p.promise(t, p.name, "its add-ons arrive", 2*slack, func(ctx context.Context) error {
+		p.promise(t, p.name, "its add-ons arrive", slack, func(ctx context.Context) error {
 			return errors.Join(p.has(ctx, changing, "blue"), p.has(ctx, leaving, "blue"))
 		})
 		check(t, w.proxy.Set(faultproxy.TLSHang))
@@ -117,7 +117,7 @@ func well(t *testing.T, w *ward) {
 	t.Run("well", func(t *testing.T) {
 		w.pace.work(1)
 		p := w.admit(t, "well-"+w.cluster.Name, "Cluster", w.kubeconfig(t))
-		p.promise(t, p.name, "its add-ons arrive", 2*slack, func(ctx context.Context) error {
+		p.promise(t, p.name, "its add-ons arrive", slack, func(ctx context.Context) error {
 			return errors.Join(p.has(ctx, changing, "blue"), p.has(ctx, leaving, "blue"), p.state(ctx, changing, hubv1.AddonReady, ""), p.state(ctx, leaving, hubv1.AddonReady, ""))
 		})
 		w.pace.calm(1)
@@ -285,7 +285,7 @@ func (f fault) outlast(t *testing.T, w *ward) {
 	t.Run(f.name, func(t *testing.T) {
 		ctx := t.Context()
 		p := w.admit(t, f.name, "Cluster", w.kubeconfig(t))
-		p.promise(t, f.name, "its add-ons arrive", 2*slack, func(ctx context.Context) error {
+		p.promise(t, f.name, "its add-ons arrive", slack, func(ctx context.Context) error {
 			return errors.Join(p.has(ctx, changing, "blue"), p.has(ctx, leaving, "blue"))
 		})
 		check(t, w.proxy.Set(f.mode))
@@ -345,7 +345,7 @@ func secretGone(t *testing.T, w *ward) {
 			return p.condition(ctx, hubv1.KubeConfigValidCondition, metav1.ConditionFalse, hubv1.SecretNotFoundReason)
 		})
 		check(t, p.Client.Create(ctx, secret(name, p.secret, map[string][]byte{"value": kubeconfig})))
-		p.promise(t, name, "apply: its add-ons arrive when it is there", 2*slack, func(ctx context.Context) error {
+		p.promise(t, name, "apply: its add-ons arrive when it is there", slack, func(ctx context.Context) error {
 			return errors.Join(p.has(ctx, changing, "blue"), p.has(ctx, leaving, "blue"))
 		})
 		check(t, p.Client.Delete(ctx, secret(name, p.secret, nil)))
@@ -354,9 +354,9 @@ func secretGone(t *testing.T, w *ward) {
 			return p.condition(ctx, hubv1.KubeConfigValidCondition, metav1.ConditionFalse, hubv1.SecretNotFoundReason)
 		})
 		p.act(t)
-		p.promise(t, name, "change: lands all the same", 2*slack, func(ctx context.Context) error { return p.has(ctx, changing, "green") })
+		p.promise(t, name, "change: lands all the same", slack, func(ctx context.Context) error { return p.has(ctx, changing, "green") })
 		p.promise(t, name, "apply: arrives all the same", slack, func(ctx context.Context) error { return p.has(ctx, arriving, "green") })
-		p.promise(t, name, "delete: is uninstalled all the same", 2*slack, func(ctx context.Context) error { return p.lacks(ctx, leaving) })
+		p.promise(t, name, "delete: is uninstalled all the same", slack, func(ctx context.Context) error { return p.lacks(ctx, leaving) })
 		w.pace.fault(-1)
 		p.discharge(t)
 	})
@@ -397,7 +397,7 @@ func going(t *testing.T, w *ward, name, kind string, remove func(*testing.T, *pa
 		defer w.pace.work(-1)
 		p := w.admit(t, name, kind, w.kubeconfig(t))
 		p.patch(t, map[string]any{"metadata": map[string]any{"finalizers": []string{"example.org/its-own-controller"}}})
-		p.promise(t, name, "its add-ons arrive", 2*slack, func(ctx context.Context) error {
+		p.promise(t, name, "its add-ons arrive", slack, func(ctx context.Context) error {
 			return errors.Join(p.has(ctx, changing, "blue"), p.has(ctx, leaving, "blue"))
 		})
 		remove(t, p)
@@ -414,7 +414,7 @@ func going(t *testing.T, w *ward, name, kind string, remove func(*testing.T, *pa
 		}
 		w.pace.fault(-1)
 		p.patch(t, map[string]any{"metadata": map[string]any{"finalizers": nil}})
-		p.promise(t, name, "nothing of the hub holds it", 2*slack, func(ctx context.Context) error { return gone(ctx, p) })
+		p.promise(t, name, "nothing of the hub holds it", slack, func(ctx context.Context) error { return gone(ctx, p) })
 		p.sweep(t)
 	})
 }

@@ -21,6 +21,7 @@ func TestFluxChanges(t *testing.T) {
 	release := func(generation, ready int64, status metav1.ConditionStatus, message string) *helmv2.HelmRelease {
 		o := &helmv2.HelmRelease{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "a", Generation: generation}}
 		o.Status.Conditions = []metav1.Condition{{Type: hubv1.ReadyCondition, Status: status, Reason: "R", Message: message, ObservedGeneration: ready}}
+		o.Status.ObservedGeneration = ready
 		return o
 	}
 	labelled := release(2, 2, "Unknown", "again")

@@ -245,7 +245,7 @@ func (m *room) flux() {
 				case *kustomizev1.Kustomization:
 					if !apimeta.IsStatusConditionFalse(o.Status.Conditions, hubv1.ReadyCondition) {
 						apimeta.SetStatusCondition(&o.Status.Conditions, ready)
-						o.Status.LastAppliedRevision = "main@sha1:1"
+						o.Status.LastAppliedRevision, o.Status.ObservedGeneration = "main@sha1:1", 1
 						o.Status.Inventory = &kustomizev1.ResourceInventory{Entries: []kustomizev1.ResourceRef{{ID: "default_a__ConfigMap"}}}
 					}
 				}

@@ -83,7 +83,7 @@ func slimHelmRelease(in any) (any, error) {
 	if ByWorkloadIdentity(o) || o.Labels[hubv1.ClusterKeyLabel] == "" {
 		spec.KubeConfig = o.Spec.KubeConfig
 	}
-	status := helmv2.HelmReleaseStatus{Conditions: slimConditions(o.Status.Conditions)}
+	status := helmv2.HelmReleaseStatus{Conditions: slimConditions(o.Status.Conditions), ObservedGeneration: o.Status.ObservedGeneration}
 	if latest := o.Status.History.Latest(); latest != nil {
 		as := InstalledAs(o) // next to always none
 		status.StorageNamespace = as.StorageNamespace

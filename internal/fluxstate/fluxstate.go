@@ -25,7 +25,7 @@ type State struct {
 	Generation int64
 	// Ready is the status of the Ready condition, Unknown if there is none.
 	Ready metav1.ConditionStatus
-	// ReadyGeneration is the generation that the Ready condition describes.
+	// ReadyGeneration is the generation that the Ready condition describes, and that Flux is done with if it is True.
 	ReadyGeneration int64
 	Reason          string
 	Message         string
@@ -46,21 +46,29 @@ func Of(obj client.Object) State {
 	s := State{Generation: obj.GetGeneration(), Deleting: !obj.GetDeletionTimestamp().IsZero(), Ready: metav1.ConditionUnknown}
 	s.Finished = s.Deleting && Finished(obj.GetFinalizers())
 	var conditions []metav1.Condition
-	named := false // a ServiceAccount
+	var observed int64 // generation
+	named := false     // a ServiceAccount
 	switch o := obj.(type) {
 	case *helmv2.HelmRelease:
 		conditions, s.Suspended, named = o.Status.Conditions, o.Spec.Suspend, o.Spec.ServiceAccountName != ""
+		observed = o.Status.ObservedGeneration
 		if latest := o.Status.History.Latest(); latest != nil {
 			s.Version = latest.ChartVersion
 		}
 	case *kustomizev1.Kustomization:
 		conditions, s.Suspended, named = o.Status.Conditions, o.Spec.Suspend, o.Spec.ServiceAccountName != ""
+		observed = o.Status.ObservedGeneration
 		s.Version = o.Status.LastAppliedRevision
 	}
 	if c := meta.FindStatusCondition(conditions, hubv1.ReadyCondition); c != nil {
 		s.take(c)
-		if c.Status == metav1.ConditionFalse && atWork[c.Reason] {
+		switch {
+		case c.Status == metav1.ConditionFalse && atWork[c.Reason]:
 			s.Ready = metav1.ConditionUnknown
+		case c.Status == metav1.ConditionTrue:
+			// If the spec changes while Flux reconciles, the condition says the new generation of what was done with the old
+			// one (fluxcd/pkg/runtime/patch, patchStatusConditions). The status says the one that Flux has read.
+			s.ReadyGeneration = min(s.ReadyGeneration, observed)
 		}
 	}
 	if s.Ready == metav1.ConditionUnknown {

@@ -3,6 +3,7 @@
 package fluxstate_test
 
 import (
+	"cmp"
 	"strings"
 	"testing"
 	"time"
@@ -26,13 +27,16 @@ func TestAddon(t *testing.T) {
 		before     hubv1.AddonStatus
 		ready      metav1.Condition
 		generation int64
+		observed   int64 // by Flux; that of the condition if it is 0
 		suspended  bool
 		deleting   bool
 		want       hubv1.AddonState
 		says       string
 	}{
-		"Ready":            {ready: cond("True", 3, "Succeeded", "done"), generation: 3, want: hubv1.AddonReady},
-		"ReadyBefore":      {ready: cond("True", 2, "Succeeded", "done"), generation: 3, want: hubv1.AddonProgressing},
+		"Ready":       {ready: cond("True", 3, "Succeeded", "done"), generation: 3, want: hubv1.AddonReady},
+		"ReadyBefore": {ready: cond("True", 2, "Succeeded", "done"), generation: 3, want: hubv1.AddonProgressing},
+		// What Flux did with the spec before, said of the one that was written meanwhile.
+		"ReadyTooSoon":     {before: ready, ready: cond("True", 3, "Succeeded", "done"), generation: 3, observed: 2, want: hubv1.AddonProgressing},
 		"EditedByOthers":   {before: ready, ready: cond("True", 4, "Succeeded", "done"), generation: 4, want: hubv1.AddonProgressing},
 		"RoutineReconcile": {before: ready, ready: cond("Unknown", 3, "Progressing", "building"), generation: 3, want: hubv1.AddonReady},
 		"FirstReconcile":   {ready: cond("Unknown", 3, "Progressing", "building"), generation: 3, want: hubv1.AddonProgressing},
@@ -57,8 +61,8 @@ func TestAddon(t *testing.T) {
 				*meta.DeletionTimestamp = metav1.Now()
 			}
 			states := map[string]fluxstate.State{
-				"HelmRelease":   fluxstate.Of(&helmv2.HelmRelease{ObjectMeta: meta, Spec: helmv2.HelmReleaseSpec{Suspend: tc.suspended}, Status: helmv2.HelmReleaseStatus{Conditions: []metav1.Condition{tc.ready}}}),
-				"Kustomization": fluxstate.Of(&kustomizev1.Kustomization{ObjectMeta: meta, Spec: kustomizev1.KustomizationSpec{Suspend: tc.suspended}, Status: kustomizev1.KustomizationStatus{Conditions: []metav1.Condition{tc.ready}}}),
+				"HelmRelease":   fluxstate.Of(&helmv2.HelmRelease{ObjectMeta: meta, Spec: helmv2.HelmReleaseSpec{Suspend: tc.suspended}, Status: helmv2.HelmReleaseStatus{Conditions: []metav1.Condition{tc.ready}, ObservedGeneration: cmp.Or(tc.observed, tc.ready.ObservedGeneration)}}),
+				"Kustomization": fluxstate.Of(&kustomizev1.Kustomization{ObjectMeta: meta, Spec: kustomizev1.KustomizationSpec{Suspend: tc.suspended}, Status: kustomizev1.KustomizationStatus{Conditions: []metav1.Condition{tc.ready}, ObservedGeneration: cmp.Or(tc.observed, tc.ready.ObservedGeneration)}}),
 			}
 			for kind, s := range states {
 				got, says := fluxstate.Addon(tc.before, s, applied)

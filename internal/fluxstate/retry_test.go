@@ -53,7 +53,7 @@ func TestHelmRetries(t *testing.T) {
 		{"Flux begins with that", 3, []metav1.Condition{running(3), failed}, hubv1.AddonProgressing, true},
 		{"it succeeds", 3, []metav1.Condition{condition("Ready", "True", "UpgradeSucceeded", 3, "ok"), condition("Released", "True", "UpgradeSucceeded", 3, "ok")}, hubv1.AddonReady, true},
 	} {
-		s := fluxstate.Of(&helmv2.HelmRelease{ObjectMeta: metav1.ObjectMeta{Generation: step.generation}, Status: helmv2.HelmReleaseStatus{Conditions: step.conditions}})
+		s := fluxstate.Of(&helmv2.HelmRelease{ObjectMeta: metav1.ObjectMeta{Generation: step.generation}, Status: helmv2.HelmReleaseStatus{Conditions: step.conditions, ObservedGeneration: step.generation}})
 		state, message := fluxstate.Addon(before, s, step.generation)
 		if state != step.want {
 			t.Errorf("%s: %s, want %s", step.what, state, step.want)

@@ -33,6 +33,7 @@ func (w *World) checkWrite(write apiserver.Write) {
 		w.checkPaused(write)
 	case write.Key.Group == "chandler.dev":
 		w.checkBounds(write)
+		w.checkReady(write)
 	}
 }
 
@@ -69,6 +70,29 @@ func (w *World) checkSecret(write apiserver.Write) {
 			if ns := write.Key.Namespace; c.address == string(address[1]) && ns != c.namespace && ns != "flux-system" {
 				w.violated("secrets", "the kubeconfig of %s lies in namespace %s", c.name, ns)
 			}
+		}
+	}
+}
+
+// checkReady: an add-on becomes Ready, of what the hub has written last, when Flux has done that, and not before.
+func (w *World) checkReady(write apiserver.Write) {
+	if write.Key.Kind != "AddonDelivery" {
+		return
+	}
+	before, d := &hubv1.AddonDelivery{}, &hubv1.AddonDelivery{}
+	must(w.server.Into(write.New, d))
+	if write.Old != nil {
+		must(w.server.Into(write.Old, before))
+	}
+	for _, a := range d.Status.Addons {
+		if a.State != hubv1.AddonReady || slices.ContainsFunc(before.Status.Addons, func(b hubv1.AddonStatus) bool {
+			return b.State == a.State && b.Object == a.Object && b.AppliedGeneration == a.AppliedGeneration
+		}) {
+			continue
+		}
+		o := w.server.Get(keyOf(a.Kind, d.Namespace, a.Object))
+		if done, _ := nested(o, "status", "observedGeneration").(int64); o != nil && nested(o, "spec", "suspend") != true && done < a.AppliedGeneration {
+			w.violated("status", "%s says that add-on %s is Ready at generation %d of its %s, and Flux has done %d", d.Name, a.Name, a.AppliedGeneration, a.Kind, done)
 		}
 	}
 }

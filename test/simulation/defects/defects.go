@@ -160,4 +160,7 @@ var Defects = []Defect{
 	{"replaced", "What Flux remembers of a cluster that was replaced meets the new one", "loss", []Edit{
 		{"controllers/delivery/gather.go", "\tcase uid != \"\" && c.registration", "\tcase false && uid != \"\" && c.registration"},
 	}},
+	{"ready-too-soon", "What Flux did before a change counts for the change", "status", []Edit{
+		{"internal/fluxstate/fluxstate.go", "\t\t\ts.ReadyGeneration = min(s.ReadyGeneration, observed)\n", "\t\t\t_ = observed\n"},
+	}},
 }

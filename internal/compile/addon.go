@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/excerpt"
 	"github.com/chandler-hub/chandler/internal/expression"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
 	"github.com/chandler-hub/chandler/internal/merge"
@@ -123,7 +124,7 @@ func (c *compiler) when(overlay, addon, text string) *expression.Template {
 		return nil
 	}
 	if t.Type() != expression.Bool && t.Type() != expression.Dyn {
-		c.fail(overlay, addon, "when", "must be one expression that gives true or false, and nothing else")
+		c.fail(overlay, addon, "when", "%s gives %s, and must be one expression that gives true or false", excerpt.Cut(text, maxShown), typeName(t.Type()))
 	}
 	return t
 }

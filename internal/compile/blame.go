@@ -11,6 +11,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/excerpt"
 	"github.com/chandler-hub/chandler/internal/expression"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
+	"github.com/chandler-hub/chandler/internal/jsontype"
 )
 
 // maxShown is how much of an expression a message shows.
@@ -29,21 +30,32 @@ func Blame(p fluxspec.Problem, before, body map[string]any) string {
 	if h, ok := v.(fluxspec.Hole); ok {
 		v = h.Sample
 	}
-	is := ""
-	switch v.(type) {
-	case bool:
-		is = "true or false"
-	case int, int64, float64:
-		is = "a number"
-	}
+	is := jsontype.Of(v)
 	inner, whole := strings.CutPrefix(strings.TrimSpace(text), "<<")
 	inner, closed := strings.CutSuffix(inner, ">>")
-	if is == "" || !fluxspec.WantsText(p) {
+	if is != jsontype.Boolean && is != jsontype.Number || !fluxspec.WantsText(p) {
 		return p.Message + "; it comes from " + shown
 	}
-	message := fmt.Sprintf("%s gives %s, and must give a text", shown, is)
+	message := fmt.Sprintf("%s gives %s, and must give %s", shown, is, jsontype.Text)
 	if whole && closed && len(text) <= maxShown && !strings.Contains(inner, "<<") {
 		message += fmt.Sprintf(": write << string(%s) >>", strings.TrimSpace(inner))
 	}
 	return message
+}
+
+// typeName is how messages call the type of what an expression gives.
+func typeName(t expression.Type) string {
+	switch t {
+	case expression.Text, expression.String:
+		return jsontype.Text
+	case expression.Bool:
+		return jsontype.Boolean
+	case expression.Int, expression.Double:
+		return jsontype.Number
+	case expression.List:
+		return jsontype.List
+	case expression.Map:
+		return jsontype.Object
+	}
+	return "a value"
 }

@@ -3,6 +3,7 @@
 package crdschema
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/chandler-hub/chandler/internal/excerpt"
+	"github.com/chandler-hub/chandler/internal/jsontype"
 	"github.com/chandler-hub/chandler/internal/nearest"
 )
 
@@ -226,14 +228,11 @@ func sort(v any) string {
 		case "null", "":
 			return "null"
 		case "object", "array", "string", "boolean", "integer", "number":
-			return map[string]string{"object": "an object", "array": "a list", "string": "a text", "boolean": "true or false", "integer": "a number",
-				"number": "a number"}[v]
+			return jsontype.Name(v)
 		}
 		return "the text " + quote(v)
-	case map[string]any:
-		return "an object"
-	case []any:
-		return "a list"
+	case map[string]any, []any:
+		return jsontype.Of(v)
 	}
 	return quote(v)
 }
@@ -241,18 +240,16 @@ func sort(v any) string {
 func wanted(node *structural.Structural, v *structural.ValueValidation) string {
 	switch {
 	case node.XIntOrString:
-		return "a number or a text"
+		return jsontype.Number + " or " + jsontype.Text
 	case v.Format == "date-time":
 		return "a time such as 2026-01-31T12:00:00Z"
 	case v.Format == "duration":
 		return "a duration such as 10m"
 	}
-	words := map[string]string{"string": "a text; put it in quotes", "boolean": "true or false", "integer": "a whole number",
-		"number": "a number", "array": "a list", "object": "an object"}
-	if word := words[node.Type]; word != "" {
-		return word
+	if node.Type == "string" {
+		return jsontype.Quoted
 	}
-	return "something else"
+	return cmp.Or(jsontype.Name(node.Type), "something else")
 }
 
 // quote shows a value, cut short.

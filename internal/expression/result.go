@@ -13,6 +13,8 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
+
+	"github.com/chandler-hub/chandler/internal/jsontype"
 )
 
 // toJSON returns the result of a template that is one expression, and about how large it is, in bytes.
@@ -175,7 +177,7 @@ func (w *writer) mapping(m traits.Mapper, depth int) (any, error) {
 		k := it.Next()
 		key, ok := k.(types.String)
 		if !ok {
-			return nil, fmt.Errorf("a key of a map is of type %s, and must be a string", k.Type().TypeName())
+			return nil, fmt.Errorf("a key of a map is of type %s, and must be %s", k.Type().TypeName(), jsontype.Text)
 		}
 		if err := w.spend(len(key)); err != nil {
 			return nil, err

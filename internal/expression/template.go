@@ -33,7 +33,7 @@ type Template struct {
 // second.
 func (t *Template) Work() int { return t.work }
 
-// part is a part of a template: literal text, or an expression.
+// part is a part of a template: literal text, or an expression, whose text is for messages.
 type part struct {
 	text    string
 	program interpreter.Interpretable
@@ -64,6 +64,7 @@ func compile(text string) (*Template, *Error) {
 		if e != nil {
 			return nil, e
 		}
+		compiled.text = p.text
 		t.parts = append(t.parts, compiled)
 		if len(pieces) == 1 {
 			t.typ = typ
@@ -114,6 +115,19 @@ func (t *Template) Reads() string {
 		all.lookups = append(all.lookups, t.parts[i].lookups...)
 	}
 	return all.reads()
+}
+
+// String returns the template as people write it, for messages.
+func (t *Template) String() string {
+	var out strings.Builder
+	for i := range t.parts {
+		if p := &t.parts[i]; p.program != nil {
+			out.WriteString("<< " + strings.TrimSpace(p.text) + " >>")
+		} else {
+			out.WriteString(p.text)
+		}
+	}
+	return out.String()
 }
 
 // UsesOrigin returns whether anything of origin is read.

@@ -192,7 +192,7 @@ func TestEvalErrors(t *testing.T) {
 		{"<< int(cluster.labels[?'zone'].orValue('x')) >>", "type conversion error from 'string' to 'int'; it reads cluster.labels.zone"},
 		{"<< 'replicas' in vars ? int('x') : 0 >>", "type conversion error from 'string' to 'int'; it reads vars.replicas"},
 		{"<< origin.map(k, int(k)) >>", "type conversion error from 'string' to 'int'; it reads origin"},
-		{"<< {1: 2} >>", "a key of a map is of type int, and must be a string"},
+		{"<< {1: 2} >>", "a key of a map is of type int, and must be a text"},
 		{"<< {vars.zones: 2} >>", "a key of a map cannot be of type list; it reads vars.zones"},
 		{"<< [int] >>", "a value of type type cannot be a result"},
 		{"<< [vars.?host] >>", "an optional without a value cannot be part of a list or map; use orValue, or ? before it; it reads vars.host"},

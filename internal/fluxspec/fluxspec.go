@@ -6,6 +6,7 @@
 package fluxspec
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -19,6 +20,7 @@ import (
 	sigsjson "sigs.k8s.io/json"
 
 	"github.com/chandler-hub/chandler/internal/crdschema"
+	"github.com/chandler-hub/chandler/internal/jsontype"
 )
 
 // The kinds of Flux objects that deliver add-ons.
@@ -208,7 +210,7 @@ const noText = "which YAML reads as no text; put it in quotes"
 
 // WantsText returns whether a field must be text, and is something else.
 func WantsText(p Problem) bool {
-	return strings.HasSuffix(p.Message, noText) || strings.HasSuffix(p.Message, "must be a string")
+	return strings.HasSuffix(p.Message, noText) || strings.HasSuffix(p.Message, "must be "+jsontype.Text)
 }
 
 func decodesAlone(kind string, path []string, v any) error {
@@ -229,20 +231,12 @@ func plain(err error) string {
 	s := strings.TrimPrefix(err.Error(), "json: ")
 	if from, rest, ok := strings.Cut(s, " into Go "); ok {
 		typ := rest[strings.LastIndex(rest, " ")+1:]
-		words := map[string]string{
-			"string": "a string", "bool": "true or false", "int": "a number", "int64": "a number", "v1.Duration": "a duration such as 10m",
+		from = strings.TrimPrefix(from, "cannot unmarshal ")
+		must := cmp.Or(jsontype.Name(typ), jsontype.Object)
+		if typ == "v1.Duration" {
+			must = "a duration such as 10m"
 		}
-		w := words[typ]
-		switch {
-		case w != "":
-		case strings.HasPrefix(typ, "[]"):
-			w = "a list"
-		case strings.HasPrefix(typ, "map["):
-			w = "an object"
-		default:
-			w = "an object"
-		}
-		return fmt.Sprintf("is %s, and must be %s", strings.TrimPrefix(from, "cannot unmarshal "), w)
+		return fmt.Sprintf("is %s, and must be %s", cmp.Or(jsontype.Name(from), from), must)
 	}
 	if strings.HasPrefix(s, "time: ") {
 		return strings.TrimPrefix(s, "time: ") + "; write a duration such as 10m"

@@ -37,9 +37,9 @@ func TestCheck(t *testing.T) {
 			want: []fluxspec.Problem{{Path: "interval", Message: `missing unit in duration "10"; write a duration such as 10m`}}},
 		"WrongTypes": {kind: "Kustomization", author: platform, body: "{sourceRef: {kind: GitRepository, name: fleet}, prune: 'yes', path: 3, patches: {}}",
 			want: []fluxspec.Problem{
-				{Path: "patches", Message: "is object, and must be a list"},
+				{Path: "patches", Message: "is an object, and must be a list"},
 				{Path: "path", Message: "is 3, which YAML reads as no text; put it in quotes"},
-				{Path: "prune", Message: "is string, and must be true or false"},
+				{Path: "prune", Message: "is a text, and must be true or false"},
 			}},
 		"Refused": {kind: "HelmRelease", author: platform, body: chart + "kubeConfig: {secretRef: {name: x}}\nsuspend: true",
 			want: []fluxspec.Problem{

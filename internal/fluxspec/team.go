@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/chandler-hub/chandler/internal/identity"
+	"github.com/chandler-hub/chandler/internal/jsontype"
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
@@ -179,7 +180,7 @@ func (r *TeamRules) checkNamespace(path string, v any) []Problem {
 			return []Problem{{path, r.Refusal(namespacesField, "%q is not %s", v, r.itsNamespaces())}}
 		}
 	default:
-		return []Problem{{path, "must be a string"}}
+		return []Problem{{path, "must be " + jsontype.Text}}
 	}
 	return nil
 }

@@ -53,7 +53,7 @@ func TestTeamBodies(t *testing.T) {
 		"Valued":              {"HelmRelease", teamChart + "valuesFrom: [{kind: Secret, name: s}]\npostRenderers: [{kustomize: {patches: [{patch: x}]}}]", nil},
 		"Objects":             {"Manifests", objects("{apiVersion: v1, kind: Secret, metadata: {name: a}}, {apiVersion: v1, kind: Secret, metadata: {name: b, namespace: apps}}, {apiVersion: v1, kind: Secret, metadata: {name: b, namespace: ''}}"), nil},
 		"OtherObjects":        {"Manifests", objects("{apiVersion: v1, kind: Secret, metadata: {name: a, namespace: kube-system}}"), []string{`objects[0].metadata.namespace: Team dev-team: "kube-system"`}},
-		"NoTextNamespace":     {"Manifests", objects("{apiVersion: v1, kind: Secret, metadata: {name: a, namespace: [kube-system]}}"), []string{"objects[0].metadata.namespace: must be a string"}},
+		"NoTextNamespace":     {"Manifests", objects("{apiVersion: v1, kind: Secret, metadata: {name: a, namespace: [kube-system]}}"), []string{"objects[0].metadata.namespace: must be a text"}},
 		"ManifestsTarget":     {"Manifests", objects("{apiVersion: v1, kind: Secret, metadata: {name: a}}") + "\ntargetNamespace: default", []string{"targetNamespace: Team dev-team"}},
 		"ManifestsNullTarget": {"Manifests", objects("{apiVersion: v1, kind: Secret, metadata: {name: a}}") + "\ntargetNamespace: null", []string{"targetNamespace: Team dev-team: the default counts"}},
 		"Namespace":           {"Manifests", objects("{apiVersion: v1, kind: Namespace, metadata: {name: a}}"), []string{"objects[0].kind: Team dev-team: a Namespace is the whole cluster's, and its add-ons bring objects of its namespaces only; a platform set can deliver it; ask who keeps the Team"}},

@@ -108,7 +108,7 @@ var refused = map[string]refusal{
 	"key-mismatch":     {reason: kubeconfig.ReasonCredentialInvalid, field: fieldUser + ".client-key-data", text: "does not belong to client-certificate-data"},
 	"no-credential":    {reason: kubeconfig.ReasonCredentialMissing, field: fieldUser, text: "has no credential; give token, or client-certificate-data and client-key-data"},
 	"token-header":     {reason: kubeconfig.ReasonCredentialInvalid, field: fieldUser + ".token", text: "holds characters that no token has"},
-	"token-number":     {reason: kubeconfig.ReasonMalformed, field: fieldUser + ".token", text: "must be a string; put it into quotes"},
+	"token-number":     {reason: kubeconfig.ReasonMalformed, field: fieldUser + ".token", text: "must be a text; put it in quotes"},
 
 	"ca-garbage":             {reason: kubeconfig.ReasonInvalidCA, field: fieldCA, text: "holds no PEM certificate"},
 	"ca-key":                 {reason: kubeconfig.ReasonInvalidCA, field: fieldCA, text: "holds no PEM certificate"},

@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/chandler-hub/chandler/internal/jsontype"
 )
 
 const (
@@ -156,7 +158,7 @@ func (m mapping) str(key string) (string, error) {
 	case n == nil:
 		return "", nil
 	case n.Kind != yaml.ScalarNode || n.ShortTag() != "!!str":
-		return "", malformed(m.field(key), "must be a string; put it into quotes")
+		return "", malformed(m.field(key), "must be "+jsontype.Quoted)
 	}
 	return n.Value, nil
 }
@@ -167,7 +169,7 @@ func (m mapping) boolean(key string) (bool, error) {
 	case n == nil:
 		return false, nil
 	case n.Kind != yaml.ScalarNode || n.ShortTag() != "!!bool":
-		return false, malformed(m.field(key), "must be true or false")
+		return false, malformed(m.field(key), "must be "+jsontype.Boolean)
 	}
 	return strings.EqualFold(n.Value, "true"), nil
 }
@@ -198,14 +200,14 @@ func (m mapping) entries(key, bodyKey string) ([]entry, error) {
 		return nil, nil
 	}
 	if list.Kind != yaml.SequenceNode {
-		return nil, malformed(m.field(key), "must be a list")
+		return nil, malformed(m.field(key), "must be "+jsontype.List)
 	}
 	seen := map[string]bool{}
 	result := make([]entry, 0, len(list.Content))
 	for i, n := range list.Content {
 		item := mapping{node: n, path: fmt.Sprintf("%s[%d]", m.field(key), i)}
 		if n.Kind != yaml.MappingNode {
-			return nil, malformed(item.path, "must be a mapping with name and "+bodyKey)
+			return nil, malformed(item.path, "must be "+jsontype.Object+" with name and "+bodyKey)
 		}
 		name, err := item.str("name")
 		if err != nil {
@@ -214,7 +216,7 @@ func (m mapping) entries(key, bodyKey string) ([]entry, error) {
 		body := item.get(bodyKey)
 		switch {
 		case body != nil && body.Kind != yaml.MappingNode:
-			return nil, malformed(item.field(bodyKey), "must be a mapping")
+			return nil, malformed(item.field(bodyKey), "must be "+jsontype.Object)
 		case seen[name]: // clientcmd refuses it, other parsers take the first or the last
 			return nil, ruleYAML.refuse(Rules{}, item.field("name"), "the name occurs twice in the list")
 		}

@@ -3,6 +3,7 @@
 package preview
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
@@ -17,6 +18,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/crdschema"
+	"github.com/chandler-hub/chandler/internal/jsontype"
 	"github.com/chandler-hub/chandler/internal/origin"
 	"github.com/chandler-hub/chandler/internal/render"
 )
@@ -116,17 +118,12 @@ func plain(err error) string {
 	text := strings.TrimPrefix(err.Error(), "json: ")
 	if is, rest, ok := strings.Cut(text, " into Go "); ok {
 		want := rest[strings.LastIndex(rest, " ")+1:]
-		words := map[string]string{"string": "text; put it in quotes", "bool": "true or false", "int32": "a whole number",
-			"int64": "a whole number"}
-		word := words[want]
-		switch {
-		case word != "":
-		case strings.HasPrefix(want, "[]"):
-			word = "a list"
-		default:
-			word = "an object"
+		word := cmp.Or(jsontype.Name(want), jsontype.Object)
+		if word == jsontype.Text {
+			word = jsontype.Quoted
 		}
-		return fmt.Sprintf("is %s, and must be %s", strings.TrimPrefix(is, "cannot unmarshal "), word)
+		is = strings.TrimPrefix(is, "cannot unmarshal ")
+		return fmt.Sprintf("is %s, and must be %s", cmp.Or(jsontype.Name(is), is), word)
 	}
 	if strings.HasPrefix(text, "parsing time ") {
 		return "is no time; write one such as 2026-01-31T12:00:00Z"
@@ -167,7 +164,7 @@ func texts(doc map[string]any, path ...string) []string {
 	}
 	for _, k := range slices.Sorted(maps.Keys(m)) {
 		if _, ok := m[k].(string); !ok {
-			problems = append(problems, fmt.Sprintf("%s.%s: must be text; put the value in quotes", strings.Join(path, "."), k))
+			problems = append(problems, fmt.Sprintf("%s.%s: must be %s", strings.Join(path, "."), k, jsontype.Quoted))
 		}
 	}
 	return problems

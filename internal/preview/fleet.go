@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -14,6 +15,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/compile"
+	"github.com/chandler-hub/chandler/internal/facts"
 	"github.com/chandler-hub/chandler/internal/origin"
 	"github.com/chandler-hub/chandler/internal/render"
 )
@@ -45,6 +47,22 @@ type member struct {
 }
 
 func (m *member) String() string { return m.registration.Namespace + "/" + m.registration.Name }
+
+// shows returns the values of the cluster's labels, annotations and variables, as messages show them.
+func (m *member) shows() []string {
+	out := slices.Concat(slices.Collect(maps.Values(m.registration.Labels)), slices.Collect(maps.Values(m.registration.Annotations)))
+	layers, _ := facts.Variables(m.registration, m.origin)
+	for _, layer := range layers {
+		for _, v := range layer.Values {
+			switch v := v.(type) {
+			case string, bool, int64, float64:
+				out = append(out, fmt.Sprint(v))
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.DeleteFunc(slices.Compact(out), func(v string) bool { return v == "" })
+}
 
 // registrations returns those of all clusters.
 func (f *Fleet) registrations() []hubv1.ClusterRegistration {

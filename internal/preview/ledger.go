@@ -3,7 +3,9 @@
 package preview
 
 import (
+	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -12,18 +14,20 @@ import (
 )
 
 // ledger collects sentences about clusters. What is the same for several clusters is said once, with their number, and so is what differs
-// in nothing but the clusters' names.
+// in nothing but what the clusters are called, or what their labels and variables say.
 type ledger struct {
 	entries []*entry
 	byText  map[string]*entry
+	// values returns what a sentence about a cluster may show of it, beside its name; nil for nothing.
+	values func(cluster string) []string
 }
 
 // entry is what is said of some clusters; of none if it is not about clusters.
 type entry struct {
 	text     string
 	clusters []string
-	// named is true if the text has the name of the first cluster, and stands for those with the names of the others.
-	named bool
+	// example is the cluster whose text it is, if that stands for those of the others too; "" otherwise.
+	example string
 }
 
 // add notes a sentence. about begins with what follows the cluster's name, such as ": spec.variables: ..."; without a cluster it is all.
@@ -46,8 +50,9 @@ func (l *ledger) lines() []string {
 	var out []string
 	for _, e := range l.merged() {
 		text := e.text
-		if e.named {
-			text += fmt.Sprintf(" (so on %s, and likewise on the others)", e.clusters[0])
+		if e.example != "" {
+			text += fmt.Sprintf(" (so on %s, and likewise on the others)", e.example)
+			slices.Sort(e.clusters)
 		}
 		switch n := len(e.clusters); n {
 		case 0:
@@ -61,31 +66,53 @@ func (l *ledger) lines() []string {
 	return out
 }
 
-// merged returns the entries, those of one cluster each that differ in its name alone as one.
+// merged returns the entries, those that differ in what they show of their clusters alone as one.
 func (l *ledger) merged() []*entry {
 	var out []*entry
 	first := map[string]*entry{}
 	for _, e := range l.entries {
-		if len(e.clusters) != 1 {
-			out = append(out, e)
-			continue
-		}
-		like := nameless(e.text, e.clusters[0])
-		if f := first[like]; f != nil && like != e.text {
-			f.clusters, f.named = append(f.clusters, e.clusters[0]), true
-			continue
-		}
 		own := &entry{text: e.text, clusters: slices.Clone(e.clusters)}
+		if len(e.clusters) == 0 {
+			out = append(out, own)
+			continue
+		}
+		like := l.impersonal(e)
+		if f := first[like]; f != nil && like != e.text {
+			f.clusters, f.example = append(f.clusters, e.clusters...), cmp.Or(f.example, f.clusters[0])
+			continue
+		}
 		first[like] = own
 		out = append(out, own)
 	}
 	return out
 }
 
-// nameless returns a text with marks in place of a cluster's name and namespace, where these are words of it.
-func nameless(text, cluster string) string {
-	namespace, name, _ := strings.Cut(cluster, "/")
-	return without(without(text, name, "\x00"), namespace, "\x01")
+// head is the beginning of a sentence: where the mistake is. What it names is never a cluster's.
+var head = regexp.MustCompile(`^(, AddonSet [^ :]+)?: (add-on "[^"]*": )?([^: ]+: )?`)
+
+// impersonal returns the text of an entry with marks in place of what it shows of its clusters, where these are words of it: their name,
+// if it is one cluster, and what the labels and variables of all of them say.
+func (l *ledger) impersonal(e *entry) string {
+	at := head.FindString(e.text)
+	text := e.text[len(at):]
+	if len(e.clusters) == 1 {
+		namespace, name, _ := strings.Cut(e.clusters[0], "/")
+		text = without(without(text, name, "\x00"), namespace, "\x01")
+	}
+	if l.values == nil {
+		return at + text
+	}
+	values := slices.Clone(l.values(e.clusters[0]))
+	slices.SortFunc(values, func(a, b string) int { return cmp.Or(len(b)-len(a), cmp.Compare(a, b)) })
+	for _, v := range slices.Compact(values) {
+		if !strings.Contains(text, v) {
+			continue
+		}
+		if !slices.ContainsFunc(e.clusters[1:], func(c string) bool { return !slices.Contains(l.values(c), v) }) {
+			text = without(text, v, "\x02")
+		}
+	}
+	return at + text
 }
 
 func without(text, word, mark string) string {

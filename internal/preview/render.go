@@ -26,6 +26,7 @@ func (c *compiled) String() string { return c.set.Namespace + "/" + c.set.Name }
 // Render returns what the hub would make of a fleet.
 func Render(f *Fleet, o Options) *Report {
 	r := &renderer{fleet: f, options: o, out: &Report{}, shared: map[key]bool{}, wanted: sources{}}
+	r.errors.values, r.warnings.values = r.shows, r.shows
 	for _, text := range f.warnings {
 		r.warn("%s", text)
 	}
@@ -57,8 +58,21 @@ type renderer struct {
 	wanted sources
 	// twins are the registrations of each cluster; nil until somebody asks.
 	twins map[string][]hubv1.ClusterRegistration
+	// shown is what messages may show of each cluster; nil until somebody asks.
+	shown map[string][]string
 	// errors and warnings become those of the report.
 	errors, warnings ledger
+}
+
+// shows returns what a message about a cluster may show of it: the values of its labels, annotations and variables.
+func (r *renderer) shows(cluster string) []string {
+	if r.shown == nil {
+		r.shown = map[string][]string{}
+		for _, m := range r.fleet.members {
+			r.shown[m.String()] = m.shows()
+		}
+	}
+	return r.shown[cluster]
 }
 
 func (r *renderer) fail(format string, args ...any) { r.errors.add("", fmt.Sprintf(format, args...)) }

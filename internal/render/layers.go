@@ -12,8 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/chandler-hub/chandler/internal/compile"
+	"github.com/chandler-hub/chandler/internal/excerpt"
 	"github.com/chandler-hub/chandler/internal/expression"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
+	"github.com/chandler-hub/chandler/internal/jsontype"
 	"github.com/chandler-hub/chandler/internal/merge"
 )
 
@@ -174,9 +176,26 @@ func condition(s *scope, t *expression.Template) (yes bool, decided []string, er
 	}
 	yes, ok := v.(bool)
 	if !ok {
-		return false, nil, fmt.Errorf("must give true or false%s", t.Reads())
+		return false, nil, fmt.Errorf("%s gives %s, and must give true or false%s", excerpt.Cut(t.String(), maxShown), given(v), t.Reads())
 	}
 	return yes, decided, nil
+}
+
+// maxShown is how much of an expression, and of what it gives, a message shows.
+const maxShown = 80
+
+// given says what an expression gives.
+func given(v any) string {
+	switch v := v.(type) {
+	case string:
+		return fmt.Sprintf("the text %q", excerpt.Cut(v, maxShown))
+	case int64, float64:
+		return fmt.Sprint(v)
+	}
+	if name := jsontype.Of(v); name != "" {
+		return name
+	}
+	return "nothing" // an optional without a value
 }
 
 // activeOverrides leaves out the overrides that have ended, and records when the next one ends.

@@ -3,9 +3,11 @@
 package main
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,6 +19,8 @@ import (
 	"github.com/chandler-hub/chandler/internal/compile"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/hubconfig"
+	rules "github.com/chandler-hub/chandler/internal/kubeconfig"
 )
 
 // storedHub is an API server that lists what it has, and notes what it was asked.
@@ -213,5 +217,50 @@ func TestExportFleet(t *testing.T) {
 	}
 	if _, said, code := diffed(t, args...); code != 2 || !strings.Contains(said, "no such file") {
 		t.Errorf("without the export it ends with %d: %s", code, said)
+	}
+}
+
+// TestDiffLiveRules: a kubeconfig that the hub would refuse is not used, by the rules that the hub publishes; if it publishes none, by those of
+// a hub without flags.
+func TestDiffLiveRules(t *testing.T) {
+	h, server := newStoredHub(t)
+	const one = "{apiVersion: chandler.dev/v1alpha1, kind: ClusterRegistration, metadata: {name: a, namespace: fleet}, spec: {kubeConfig: {secretRef: {name: a}}}, " +
+		"status: {clusterUID: u1, kubernetesVersion: v1.33.2, credential: {secretName: a, key: value}}}"
+	kubeconfig := `{"apiVersion": "v1", "kind": "Config", "current-context": "c", "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}],
+  "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}], "users": [{"name": "c", "user": {"token": "hunter2"}}]}`
+	h.objects["apis/chandler.dev/v1alpha1/clusterregistrations"] = "- " + one
+	h.objects["apis/chandler.dev/v1alpha1/namespaces/fleet/clusterregistrations/a"] = one
+	h.objects["api/v1/namespaces/fleet/secrets/a"] = "{apiVersion: v1, kind: Secret, metadata: {name: a, namespace: fleet}, data: {value: " +
+		base64.StdEncoding.EncodeToString([]byte(kubeconfig)) + "}}"
+	file := filepath.Join(t.TempDir(), "set.yaml")
+	write(t, file, "{apiVersion: chandler.dev/v1alpha1, kind: AddonSet, metadata: {name: added, namespace: flux-system}, spec: {selectAll: true, addons: "+
+		"[{name: added, manifests: {objects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}]}}]}}")
+	const at = "api/v1/namespaces/chandler-system/configmaps/chandler-hub"
+	older, loopback := h.objects[at], []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+	unknown := "by which rules the hub checks kubeconfigs is not known"
+	for _, tc := range []struct {
+		name        string
+		rules       *rules.Rules
+		want, never string
+	}{
+		{"Older", nil, unknown, "connection refused"},
+		{"Strict", &rules.Rules{}, "(the hub's flag --allow-target-cidrs lifts this)", unknown},
+		{"OneIsLifted", &rules.Rules{AllowedCIDRs: loopback}, "(the hub's flag --allow-missing-ca lifts this)", unknown},
+		{"Lifted", &rules.Rules{AllowMissingCA: true, AllowedCIDRs: loopback},
+			"the cluster is not asked: ", "lifts this"},
+	} {
+		h.objects[at] = older
+		if tc.rules != nil {
+			config := &hubconfig.Config{Shared: hubconfig.Shared{HubID: "chandler", PlatformNamespaces: []string{"flux-system"}}, Rules: *tc.rules}
+			data, err := json.Marshal(config.Published())
+			if err != nil {
+				t.Fatal(err)
+			}
+			h.objects[at] = "{apiVersion: v1, kind: ConfigMap, metadata: {name: chandler-hub, namespace: chandler-system}, data: " + string(data) + "}"
+		}
+		out, errs, code := diffed(t, "--server", server, "-f", file, "--live")
+		if said := out + errs; code != 2 || !strings.Contains(said, tc.want) || strings.Contains(said, tc.never) || strings.Contains(said, "hunter2") {
+			t.Errorf("%s: ends with %d, want 2, %q, and not %q:\n%s\n%s", tc.name, code, tc.want, tc.never, out, errs)
+		}
 	}
 }

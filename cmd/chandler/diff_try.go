@@ -14,9 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
-	"github.com/chandler-hub/chandler/internal/account"
 	"github.com/chandler-hub/chandler/internal/diff"
 	"github.com/chandler-hub/chandler/internal/dryrun"
+	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/inflate"
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
 	"github.com/chandler-hub/chandler/internal/preview"
@@ -44,9 +44,17 @@ func (o *diffOptions) try(ctx context.Context, r *diff.Result, makers *diff.Make
 	if err := o.connect(); err != nil {
 		return err
 	}
+	rules, unknown, err := o.reader.Rules(ctx, o.hubOptions.hubNamespace)
+	if err != nil {
+		return err
+	}
+	if unknown != "" {
+		sayLine(o.stderr, "note: by which rules the hub checks kubeconfigs is not known, and those of a hub without flags count: %s", unknown)
+	}
+	hub := &hubconfig.Config{Rules: rules}
 	tries := make([]*trying, len(picks))
 	for i := range picks { // charts are made one after the other
-		tries[i] = &trying{hub: o.client, result: r, makers: makers, pick: picks[i]}
+		tries[i] = &trying{hub: o.client, config: hub, result: r, makers: makers, pick: picks[i]}
 		tries[i].prepare()
 	}
 	g := &errgroup.Group{}
@@ -69,6 +77,7 @@ func (o *diffOptions) try(ctx context.Context, r *diff.Result, makers *diff.Make
 // trying is the change on one cluster.
 type trying struct {
 	hub    client.Client
+	config *hubconfig.Config // with the hub's rules for kubeconfigs
 	result *diff.Result
 	makers *diff.Makers
 	pick   diff.Pick
@@ -201,7 +210,7 @@ func (t *trying) connect(ctx context.Context, at login) (client.Client, error) {
 			raw = secret.Data[key]
 		}
 	}
-	config, err := kubeconfig.Parse(raw, account.Lenient())
+	config, err := kubeconfig.Parse(raw, t.rules(ctx))
 	if err != nil {
 		return nil, fmt.Errorf("the kubeconfig in Secret %s/%s: %w", at.namespace, at.secret, err)
 	}
@@ -210,6 +219,16 @@ func (t *trying) connect(ctx context.Context, at login) (client.Client, error) {
 		return nil, fmt.Errorf("the cluster is not asked: %w", err)
 	}
 	return c, nil
+}
+
+// rules are those by which the hub checks the kubeconfig of the cluster. Files may say of a registration what they want: what lifts a rule
+// is only what the hub has.
+func (t *trying) rules(ctx context.Context) kubeconfig.Rules {
+	name, reg := t.result.Pair(t.pick.Cluster).Name, &hubv1.ClusterRegistration{}
+	if t.hub.Get(ctx, client.ObjectKey{Namespace: name.Namespace, Name: name.Name}, reg) != nil {
+		return t.config.Rules
+	}
+	return t.config.RulesFor(reg)
 }
 
 // uid is that of the cluster, as far as the hub knows it.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/preview"
 	"github.com/chandler-hub/chandler/internal/snapshot"
 	"github.com/chandler-hub/chandler/internal/status"
@@ -58,7 +59,7 @@ func (o *hubOptions) exportFleet(cmd *cobra.Command) error {
 	for _, n := range from.Notes {
 		sayLine(cmd.ErrOrStderr(), "warning: %s", n)
 	}
-	s := snapshot.Of(from.Objects, from.Documents, o.reader.Published(cmd.Context(), o.hubNamespace), now)
+	s := snapshot.Of(from.Objects, from.Documents, hubconfig.OnlyShared(o.reader.Published(cmd.Context(), o.hubNamespace)), now)
 	raw, err := s.Write()
 	if err != nil {
 		return err

@@ -51,7 +51,7 @@ func (o *options) addFlags(f *pflag.FlagSet) {
 	f.IntVar(&c.Concurrency, "concurrent", 16, "how many clusters each room works on at a time")
 	f.StringSliceVar(&o.allowed, kubeconfig.FlagTargetCIDRs, nil,
 		"lifts the rules about loopback, link-local and denied addresses for these CIDRs")
-	f.StringSliceVar(&o.denied, "deny-target-cidrs", nil,
+	f.StringSliceVar(&o.denied, hubconfig.FlagDeniedCIDRs, nil,
 		"CIDRs in which no workload cluster may be, such as the management cluster's pod network")
 	f.BoolVar(&c.Rules.AllowInsecureTLS, kubeconfig.FlagInsecureTLS, false, "accept kubeconfigs with insecure-skip-tls-verify")
 	f.BoolVar(&c.Rules.AllowProxy, kubeconfig.FlagProxy, false, "accept kubeconfigs with proxy-url")
@@ -94,7 +94,7 @@ func (o *options) complete(hub apiServer) (*hubconfig.Config, error) {
 	if c.Rules.AllowedCIDRs, err = prefixes(kubeconfig.FlagTargetCIDRs, o.allowed); err != nil {
 		return nil, err
 	}
-	if c.Rules.ForbiddenCIDRs, err = prefixes("deny-target-cidrs", o.denied); err != nil {
+	if c.Rules.ForbiddenCIDRs, err = prefixes(hubconfig.FlagDeniedCIDRs, o.denied); err != nil {
 		return nil, err
 	}
 	c.Rules.ForbiddenHosts, c.Rules.ForbiddenAddrs = hub.hosts, hub.addrs

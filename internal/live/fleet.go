@@ -21,6 +21,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
+	"github.com/chandler-hub/chandler/internal/kubeconfig"
 	"github.com/chandler-hub/chandler/internal/origin"
 	"github.com/chandler-hub/chandler/internal/preview"
 	"github.com/chandler-hub/chandler/internal/render"
@@ -230,6 +231,30 @@ func (r *Reader) Published(ctx context.Context, namespace string) map[string]str
 		return nil
 	}
 	return published.Data
+}
+
+// Rules returns the rules by which the hub checks kubeconfigs, as it publishes them. If it is not known which they are, it says why, and
+// they are those of a hub without flags.
+func (r *Reader) Rules(ctx context.Context, namespace string) (rules kubeconfig.Rules, unknown string, err error) {
+	where := fmt.Sprintf("ConfigMap %s/%s", namespace, hubconfig.ConfigMapName)
+	published := &corev1.ConfigMap{}
+	err = r.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: hubconfig.ConfigMapName}, published)
+	switch {
+	case apierrors.IsForbidden(err):
+		return rules, "you may not read " + where, nil
+	case apierrors.IsNotFound(err):
+		return rules, "there is no " + where + " (--hub-namespace)", nil
+	case err != nil:
+		return rules, "", fmt.Errorf("read %s: %w", where, err)
+	}
+	rules, whole, err := hubconfig.PublishedRules(published.Data)
+	if err != nil {
+		return rules, "", fmt.Errorf("%s: %w", where, err)
+	}
+	if !whole {
+		unknown = where + " has none, or not all: it is that of another version of the hub"
+	}
+	return rules, unknown, nil
 }
 
 // FindRevisions returns the revisions of these names, which must be of one set, and that set's name.

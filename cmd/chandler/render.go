@@ -91,6 +91,9 @@ func (o *renderOptions) run(ctx context.Context) error {
 	for _, text := range report.Warnings {
 		sayLine(o.stderr, "warning: %s", text)
 	}
+	for _, text := range report.Notes {
+		sayLine(o.stderr, "note: %s", text)
+	}
 	if err := preview.Print(o.stdout, report, o.preview.Explain); err != nil {
 		return err
 	}

@@ -38,8 +38,12 @@ func (r *renderer) cluster(m *member) {
 	}
 	s := r.standing(m)
 	if out.Nothing, out.Paused = oneLine(s.nothing), oneLine(s.paused); s.nothing != "" {
+		r.notes.add(m.String(), ": "+s.nothing)
 		r.out.Clusters = append(r.out.Clusters, out)
 		return
+	}
+	if s.paused != "" {
+		r.notes.add(m.String(), ": "+s.paused+standstill)
 	}
 	var all []*delivery
 	var deliveries []assembly.Delivery
@@ -68,6 +72,9 @@ func (r *renderer) cluster(m *member) {
 	s.left(&out)
 	for _, n := range slices.Concat(out.Lost, out.NotOwned) {
 		r.warnings.add(m.String(), fmt.Sprintf(", AddonSet %s: add-on %q is not delivered: %s", n.Set, n.Addon, n.Reason))
+	}
+	if out.empty() && len(r.sets) > 0 { // else a warning says that there is none
+		r.notes.add(m.String(), ": "+undelivered)
 	}
 	r.out.Clusters = append(r.out.Clusters, out)
 }

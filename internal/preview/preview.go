@@ -44,6 +44,8 @@ type Report struct {
 	// Errors, and Warnings, in full sentences that name the object: those of sets first, then those of clusters. What several clusters
 	// have in common is one sentence.
 	Errors, Warnings []string
+	// Notes say which clusters get nothing, or nothing new, though nothing is wrong. The clusters have them too, for Print.
+	Notes []string
 }
 
 // Cluster is the result for one cluster, in the order of its sets and of their add-ons.
@@ -73,6 +75,17 @@ type Cluster struct {
 	// Variables, only with Explain.
 	Variables []Variable
 }
+
+// empty returns whether there is nothing to say of a cluster.
+func (c *Cluster) empty() bool {
+	return len(c.Later)+len(c.Stays)+len(c.Objects)+len(c.Excluded)+len(c.Lost)+len(c.NotOwned)+len(c.Failed)+len(c.Unknown) == 0
+}
+
+// undelivered is said of a cluster to which no set delivers anything.
+const undelivered = "no AddonSet delivers anything to this cluster"
+
+// standstill is said of a paused cluster, after the reason.
+const standstill = "; what is there stays as it is, and nothing is made"
 
 // Rendered is one Flux object.
 type Rendered struct {

@@ -71,6 +71,7 @@ func run(t *testing.T, in []byte, o preview.Options) outcome {
 	}
 	say("error", r.Errors...)
 	say("warning", r.Warnings...)
+	say("note", r.Notes...)
 	return outcome{printed(t, r, o.Explain), lines.String()}
 }
 

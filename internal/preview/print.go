@@ -62,11 +62,11 @@ func (p *printer) cluster(c *Cluster) {
 		return
 	}
 	if c.Paused != "" {
-		p.comment("%s; what is there stays as it is, and nothing is made", c.Paused)
+		p.comment("%s", c.Paused+standstill)
 	}
-	nothing := len(c.Later)+len(c.Stays)+len(c.Objects)+len(c.Excluded)+len(c.Lost)+len(c.NotOwned)+len(c.Failed)+len(c.Unknown) == 0
+	nothing := c.empty()
 	if nothing {
-		p.comment("no AddonSet delivers anything to this cluster")
+		p.comment(undelivered)
 	}
 	p.notes("failed", c.Failed)
 	p.notes("later", c.Later)

@@ -26,7 +26,7 @@ func (c *compiled) String() string { return c.set.Namespace + "/" + c.set.Name }
 // Render returns what the hub would make of a fleet.
 func Render(f *Fleet, o Options) *Report {
 	r := &renderer{fleet: f, options: o, out: &Report{}, shared: map[key]bool{}, wanted: sources{}}
-	r.errors.values, r.warnings.values = r.shows, r.shows
+	r.errors.values, r.warnings.values, r.notes.values = r.shows, r.shows, r.shows
 	for _, text := range f.warnings {
 		r.warn("%s", text)
 	}
@@ -39,7 +39,7 @@ func Render(f *Fleet, o Options) *Report {
 		r.cluster(m)
 	}
 	r.warnOfSources()
-	r.out.Errors, r.out.Warnings = r.errors.lines(), r.warnings.lines()
+	r.out.Errors, r.out.Warnings, r.out.Notes = r.errors.lines(), r.warnings.lines(), r.notes.lines()
 	if o.Strict {
 		r.out.strictly()
 	}
@@ -60,8 +60,8 @@ type renderer struct {
 	twins map[string][]hubv1.ClusterRegistration
 	// shown is what messages may show of each cluster; nil until somebody asks.
 	shown map[string][]string
-	// errors and warnings become those of the report.
-	errors, warnings ledger
+	// errors, warnings and notes become those of the report.
+	errors, warnings, notes ledger
 }
 
 // shows returns what a message about a cluster may show of it: the values of its labels, annotations and variables.

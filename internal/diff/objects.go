@@ -14,6 +14,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/inflate"
 	"github.com/chandler-hub/chandler/internal/plan"
 	"github.com/chandler-hub/chandler/internal/preview"
+	"github.com/chandler-hub/chandler/internal/status"
 )
 
 // Making makes the objects that Flux objects of one fleet put on their clusters.
@@ -200,11 +201,17 @@ func (c *computing) inside(p *preview.Pair, changes []Change, name string, label
 			if found.chance || found.asks {
 				note := preview.Note{Set: one.Set, Addon: one.Addon, Reason: strings.Join(found.Notes, "; ")}
 				c.problems.add("New", note.String(), name, labels)
+			} else {
+				note := preview.Note{Set: one.Set, Addon: one.Addon, Reason: "what it refers to is not as before, and changes none of its objects"}
+				c.noted.add("", note.String(), name, labels)
 			}
 			continue
 		case found != nil:
 			inside := *found
 			inside.By = one.layers()
+			if ignored := one.ignored(found); ignored != "" {
+				inside.Notes = append(slices.Clone(inside.Notes), ignored)
+			}
 			one.Inside = &inside
 		}
 		out = append(out, one)
@@ -234,6 +241,35 @@ func (c *Change) layers() []string {
 	slices.Sort(out)
 	return slices.Compact(out)
 }
+
+// ignored says which values have no effect: all of them, where values alone decide what objects there are and none is otherwise than before.
+// A misspelt value looks so.
+func (c *Change) ignored(in *Inside) string {
+	if c.Kind != Changed || in.Same || in.asks || in.chance || len(in.Objects) > 0 {
+		return ""
+	}
+	var names []string
+	for i := range c.Fields {
+		head, _, _ := strings.Cut(c.Fields[i].Path, ".")
+		switch {
+		case head == "values":
+			names = append(names, c.Fields[i].Path)
+		case !inflate.IsAside(head):
+			return "" // as another version of the chart
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	verb := "change"
+	if len(names) == 1 {
+		verb = "changes"
+	}
+	return fmt.Sprintf("%s %s nothing in the chart: is it the name that the chart's values have?", status.List(names, mostIgnored), verb)
+}
+
+// mostIgnored is how many values a note names.
+const mostIgnored = 5
 
 // identity is an object of a cluster, of whatever version.
 type identity struct{ group, kind, namespace, name string }

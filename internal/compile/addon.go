@@ -124,7 +124,8 @@ func (c *compiler) when(overlay, addon, text string) *expression.Template {
 		return nil
 	}
 	if t.Type() != expression.Bool && t.Type() != expression.Dyn {
-		c.fail(overlay, addon, "when", "%s gives %s, and must be one expression that gives true or false", excerpt.Cut(text, maxShown), typeName(t.Type()))
+		c.fail(overlay, addon, "when", "%s gives %s, and must be one expression that gives true or false", excerpt.Cut(text, maxShown),
+			typeName(t.Type()))
 	}
 	return t
 }

@@ -100,7 +100,9 @@ func switches(r *kubeconfig.Rules) map[string]*bool {
 
 // ranges are the rules about addresses.
 func ranges(r *kubeconfig.Rules) map[string]*[]netip.Prefix {
-	return map[string]*[]netip.Prefix{kubeconfig.FlagTargetCIDRs: &r.AllowedCIDRs, FlagDeniedCIDRs: &r.ForbiddenCIDRs, serviceCIDRs: &r.ServiceCIDRs}
+	return map[string]*[]netip.Prefix{
+		kubeconfig.FlagTargetCIDRs: &r.AllowedCIDRs, FlagDeniedCIDRs: &r.ForbiddenCIDRs, serviceCIDRs: &r.ServiceCIDRs,
+	}
 }
 
 func joined(prefixes []netip.Prefix) string {

@@ -42,11 +42,13 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 	configMap := &metav1.PartialObjectMetadata{}
 	configMap.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
 	ofAnnotation := handler.EnqueueRequestsFromMapFunc(enqueue.RegistrationOfObject)
+	ofFlux := enqueue.UrgentFirst(enqueue.RegistrationOfObject, enqueue.Stays)
 	changed := builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})
 	c, err := ctrl.NewControllerManagedBy(mgr).Named("delivery").
-		Watches(&hubv1.AddonDelivery{}, handler.EnqueueRequestsFromMapFunc(enqueue.RegistrationOfDelivery),
+		Watches(&hubv1.AddonDelivery{}, enqueue.UrgentFirst(enqueue.RegistrationOfDelivery, enqueue.SettledDelivery),
 			builder.WithPredicates(enqueue.Changes())).
-		Watches(&hubv1.ClusterRegistration{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(registrationChanges())).
+		Watches(&hubv1.ClusterRegistration{}, enqueue.UrgentFirst(enqueue.Itself, enqueue.SettledRegistration),
+			builder.WithPredicates(registrationChanges())).
 		Watches(&hubv1.ClusterRegistration{}, handler.EnqueueRequestsFromMapFunc(enqueue.SameCluster(r.Client)),
 			builder.WithPredicates(enqueue.ComesOrGoes())).
 		Watches(&hubv1.AddonSet{}, handler.EnqueueRequestsFromMapFunc(r.clustersOfSet), builder.WithPredicates(setChanges())).
@@ -54,8 +56,8 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 			builder.WithPredicates(enqueue.Changes())).
 		Watches(&appsv1.ControllerRevision{}, handler.EnqueueRequestsFromMapFunc(r.clustersOfRevision),
 			builder.WithPredicates(comesOrChangesHands())).
-		Watches(&helmv2.HelmRelease{}, ofAnnotation, builder.WithPredicates(fluxChanges(&r.sightings))).
-		Watches(&kustomizev1.Kustomization{}, ofAnnotation, builder.WithPredicates(fluxChanges(&r.sightings))).
+		Watches(&helmv2.HelmRelease{}, ofFlux, builder.WithPredicates(fluxChanges(&r.sightings))).
+		Watches(&kustomizev1.Kustomization{}, ofFlux, builder.WithPredicates(fluxChanges(&r.sightings))).
 		Watches(&helmv2.HelmRelease{}, handler.EnqueueRequestsFromMapFunc(r.clusterOfForeign), builder.WithPredicates(comesOrGoes())).
 		Watches(&sourcev1.HelmChart{}, handler.EnqueueRequestsFromMapFunc(r.userOf(sourcev1.HelmChartKind)),
 			builder.WithPredicates(onlyDeletions())).

@@ -200,7 +200,12 @@ func (r *run) restart(ctx context.Context) error {
 		return err
 	}
 	writes, err := r.hub.writes(ctx)
+	if err != nil {
+		return err
+	}
 	r.result.RestartSeconds, r.result.RestartWrites = last.Sub(begin).Seconds(), max(writes, r.result.RestartWrites)
+	cpu, err := r.hub.cpu() // of the process since its start
+	r.result.RestartCPU = float64(cpu.Microseconds()) / 1000 / float64(max(len(r.observer.in(sets)), 1))
 	return err
 }
 

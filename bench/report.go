@@ -53,6 +53,7 @@ type Result struct {
 	ProbeCPU                float64 `json:"probe_cpu_ms" what:"what a probe costs the hub"`
 	RestartSeconds          float64 `json:"restart_s" what:"until a restarted hub has looked at everything" atMost:"20"`
 	RestartWrites           float64 `json:"restart_writes" what:"what it writes meanwhile" atMost:"0"`
+	RestartCPU              float64 `json:"restart_cpu_ms_per_object,omitempty" what:"processor time of the hub for that, for each Flux object"`
 	ResidentMiB             float64 `json:"rss_mib" what:"memory of the hub with the whole fleet"`
 	KiBPerObject            float64 `json:"kib_per_object" what:"live heap for each Flux object, between the fleet and a fifth more" atMost:"10"`
 	RSSKiBPerObject         float64 `json:"rss_kib_per_object" what:"the same of resident memory"`

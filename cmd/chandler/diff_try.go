@@ -225,7 +225,7 @@ func (t *trying) connect(ctx context.Context, at login) (client.Client, error) {
 // is only what the hub has.
 func (t *trying) rules(ctx context.Context) kubeconfig.Rules {
 	name, reg := t.result.Pair(t.pick.Cluster).Name, &hubv1.ClusterRegistration{}
-	if t.hub.Get(ctx, client.ObjectKey{Namespace: name.Namespace, Name: name.Name}, reg) != nil {
+	if t.hub.Get(ctx, name, reg) != nil {
 		return t.config.Rules
 	}
 	return t.config.RulesFor(reg)

@@ -198,13 +198,7 @@ func (c *computing) inside(p *preview.Pair, changes []Change, name string, label
 		case one.Kind == Content && (same || found == nil):
 			continue
 		case one.Kind == Content && len(found.Objects) == 0:
-			if found.chance || found.asks {
-				note := preview.Note{Set: one.Set, Addon: one.Addon, Reason: strings.Join(found.Notes, "; ")}
-				c.problems.add("New", note.String(), name, labels)
-			} else {
-				note := preview.Note{Set: one.Set, Addon: one.Addon, Reason: "what it refers to is not as before, and changes none of its objects"}
-				c.noted.add("", note.String(), name, labels)
-			}
+			c.untouched(&one, found, name, labels)
 			continue
 		case found != nil:
 			inside := *found
@@ -217,6 +211,17 @@ func (c *computing) inside(p *preview.Pair, changes []Change, name string, label
 		out = append(out, one)
 	}
 	return out
+}
+
+// untouched says of an add-on whose source or ConfigMap is another one that none of its objects changes, or why that is not known.
+func (c *computing) untouched(one *Change, found *Inside, name string, labels map[string]string) {
+	note := preview.Note{Set: one.Set, Addon: one.Addon, Reason: "what it refers to is not as before, and changes none of its objects"}
+	if found.chance || found.asks {
+		note.Reason = strings.Join(found.Notes, "; ")
+		c.problems.add("New", note.String(), name, labels)
+		return
+	}
+	c.noted.add("", note.String(), name, labels)
 }
 
 // touches returns whether a change does something to the objects of its cluster now.

@@ -96,7 +96,7 @@ func startFleet(ctx context.Context, p Parameters) (_ *fleet, err error) {
 	}
 	watching, unwatch := context.WithCancel(ctx)
 	f.unwatch = unwatch
-	if f.observer, err = observe(watching, f.management.Config); err != nil {
+	if f.observer, err = observe(watching, f.management.Config, kinds, hubv1.ClusterLabel); err != nil {
 		return nil, err
 	}
 	f.probeInterval = p.ProbeInterval.Duration

@@ -79,16 +79,20 @@ func (r *raw) capture(ctx context.Context, most int) ([]manifest, error) {
 			return nil, err
 		}
 		for i := range list.Items {
-			u := &list.Items[i]
-			o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": u.GetAPIVersion(), "kind": u.GetKind(), "spec": u.Object["spec"]}}
-			o.SetName(u.GetName())
-			o.SetNamespace(rawNamespace)
-			o.SetLabels(u.GetLabels())
-			o.SetAnnotations(u.GetAnnotations())
-			out = append(out, manifest{kind, o})
+			out = append(out, manifest{kind, bareCopy(&list.Items[i])})
 		}
 	}
 	return out, nil
+}
+
+// bareCopy returns an object as a bare client writes it into its own namespace.
+func bareCopy(u *unstructured.Unstructured) *unstructured.Unstructured {
+	o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": u.GetAPIVersion(), "kind": u.GetKind(), "spec": u.Object["spec"]}}
+	o.SetName(u.GetName())
+	o.SetNamespace(rawNamespace)
+	o.SetLabels(u.GetLabels())
+	o.SetAnnotations(u.GetAnnotations())
+	return o
 }
 
 // apply applies every manifest, and returns how many that were in a second.

@@ -20,8 +20,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
-
-	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 )
 
 // kinds are Flux's.
@@ -31,6 +29,7 @@ var kinds = []schema.GroupVersionResource{
 
 // observer sees every Flux object come and go: when the last one of a cluster was made, and when any was changed.
 type observer struct {
+	label    string // of an object, with its cluster
 	mu       sync.Mutex
 	objects  map[types.UID]made
 	clusters map[string]*seen
@@ -52,13 +51,14 @@ type seen struct {
 	last  time.Time
 }
 
-// observe watches until the context ends. It returns when it knows what is there.
-func observe(ctx context.Context, config *rest.Config) (*observer, error) {
+// observe watches objects of some kinds, which name their cluster in a label, until the context ends. It returns when it
+// knows what is there.
+func observe(ctx context.Context, config *rest.Config, kinds []schema.GroupVersionResource, label string) (*observer, error) {
 	c, err := metadata.NewForConfig(config)
 	if err != nil {
 		return nil, err
 	}
-	o := &observer{objects: map[types.UID]made{}, clusters: map[string]*seen{}, wake: make(chan struct{}, 1)}
+	o := &observer{label: label, objects: map[types.UID]made{}, clusters: map[string]*seen{}, wake: make(chan struct{}, 1)}
 	factory := metadatainformer.NewSharedInformerFactory(c, 0)
 	for _, kind := range kinds {
 		_, err := factory.ForResource(kind).Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
@@ -84,7 +84,7 @@ func (o *observer) add(kind schema.GroupVersionResource, obj any) {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	cluster := m.Labels[hubv1.ClusterLabel]
+	cluster := m.Labels[o.label]
 	o.objects[m.UID] = made{reported{kind, types.NamespacedName{Namespace: m.Namespace, Name: m.Name}, m.Generation}, cluster}
 	s := o.clusters[cluster]
 	if s == nil {
@@ -106,7 +106,7 @@ func (o *observer) update(kind schema.GroupVersionResource, before, after any) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.latest = time.Now()
-	now := made{reported{kind, types.NamespacedName{Namespace: a.Namespace, Name: a.Name}, a.Generation}, a.Labels[hubv1.ClusterLabel]}
+	now := made{reported{kind, types.NamespacedName{Namespace: a.Namespace, Name: a.Name}, a.Generation}, a.Labels[o.label]}
 	o.objects[a.UID] = now
 	if a.Namespace == sets {
 		o.changed++

@@ -92,7 +92,7 @@ func (w *World) checkReady(write apiserver.Write) {
 		}
 		o := w.server.Get(keyOf(a.Kind, d.Namespace, a.Object))
 		done, _ := nested(o, "status", "observedGeneration").(int64)
-		if o != nil && nested(o, "spec", "suspend") != true && done < a.AppliedGeneration {
+		if o != nil && nested(o, "spec", "suspend") != true && nested(o, "metadata", "deletionTimestamp") == nil && done < a.AppliedGeneration {
 			w.violated("status", "%s says that add-on %s is Ready at generation %d of its %s, and Flux has done %d",
 				d.Name, a.Name, a.AppliedGeneration, a.Kind, done)
 		}

@@ -50,6 +50,9 @@ type sightings struct {
 type sighting struct {
 	state      uint64 // its hash: 50,000 messages would be megabytes
 	generation int64
+	// begun is whether Flux may have begun with this generation. A Kustomization says so by Ready=Unknown; before that, what it says
+	// has failed is an attempt at the generation before (fluxstate.State.ReadyGeneration).
+	begun bool
 	// ready is the last generation for which Flux has said True, if that was the last thing that it said; else 0.
 	ready int64
 	// failed is the state when Flux said that the object had failed, if that was the last thing that it said; else nil.
@@ -61,18 +64,27 @@ var seed = maphash.MakeSeed()
 
 // news returns whether an object's state differs from the one before.
 func (s *sightings) news(obj client.Object) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	was, known := s.objects[obj.GetUID()]
 	state := fluxstate.Of(obj)
-	is := sighting{state: maphash.Comparable(seed, state), generation: state.Generation}
+	begins := state.Ready == metav1.ConditionUnknown && state.ReadyGeneration == state.Generation
+	begun := !known || begins || was.begun && was.generation == state.Generation
+	if !begun {
+		state = unbegun(state)
+	}
+	is := sighting{state: maphash.Comparable(seed, state), generation: state.Generation, begun: begun}
 	if state.Ready == metav1.ConditionTrue {
 		is.ready = state.ReadyGeneration
 	}
 	if fluxstate.Failing(state) {
 		is.failed = &state
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	was, known := s.objects[obj.GetUID()]
 	if known && (was.state == is.state || was.routine(state)) {
+		if was.begun != begun {
+			was.begun = begun
+			s.objects[obj.GetUID()] = was
+		}
 		return false
 	}
 	if s.objects == nil {
@@ -80,6 +92,14 @@ func (s *sightings) news(obj client.Object) bool {
 	}
 	s.objects[obj.GetUID()] = is
 	return true
+}
+
+// unbegun returns the state of an object whose generation Flux has not begun with.
+func unbegun(state fluxstate.State) fluxstate.State {
+	if fluxstate.OfAttempt(state) && state.ReadyGeneration == state.Generation {
+		state.Ready, state.Reason, state.Message, state.ReadyGeneration = metav1.ConditionUnknown, "", "", state.Generation-1
+	}
+	return state
 }
 
 // routine returns whether a state is the middle of a reconcile of an object that was Ready, or had failed, and that
@@ -93,7 +113,11 @@ func (was sighting) routine(state fluxstate.State) bool {
 func (s *sightings) settled(uid types.UID, state fluxstate.State) fluxstate.State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch was := s.objects[uid]; {
+	was, known := s.objects[uid]
+	if known && (was.generation != state.Generation || !was.begun) {
+		state = unbegun(state)
+	}
+	switch {
 	case !was.routine(state):
 	case was.failed != nil:
 		state.Ready, state.ReadyGeneration, state.Reason, state.Message = was.failed.Ready, was.failed.ReadyGeneration,

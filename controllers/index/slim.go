@@ -11,6 +11,7 @@ import (
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -83,7 +84,8 @@ func slimHelmRelease(in any) (any, error) {
 	if ByWorkloadIdentity(o) || o.Labels[hubv1.ClusterKeyLabel] == "" {
 		spec.KubeConfig = o.Spec.KubeConfig
 	}
-	status := helmv2.HelmReleaseStatus{Conditions: slimConditions(o.Status.Conditions), ObservedGeneration: o.Status.ObservedGeneration}
+	status := helmv2.HelmReleaseStatus{Conditions: slimConditions(o.Status.Conditions), ObservedGeneration: o.Status.ObservedGeneration,
+		LastAttemptedGeneration: o.Status.LastAttemptedGeneration, Failures: min(o.Status.Failures, 1)}
 	if latest := o.Status.History.Latest(); latest != nil {
 		as := InstalledAs(o) // next to always none
 		status.StorageNamespace = as.StorageNamespace
@@ -138,13 +140,14 @@ func slimKustomization(in any) (any, error) {
 	return o, nil
 }
 
-// slimConditions keeps Ready, and for a HelmRelease why its last attempt failed. A success has the same message on
-// every cluster; each failure has its own.
+// slimConditions keeps Ready, and for a HelmRelease why its last attempt failed, and that it was released if Ready does not
+// say it. A success has the same message on every cluster; each failure has its own.
 func slimConditions(in []metav1.Condition) []metav1.Condition {
 	var out []metav1.Condition
+	working := apimeta.IsStatusConditionPresentAndEqual(in, hubv1.ReadyCondition, metav1.ConditionUnknown)
 	for _, c := range in {
 		ready, failed := c.Type == hubv1.ReadyCondition, c.Type == fluxstate.Remediated ||
-			c.Type == fluxstate.Released && c.Status == metav1.ConditionFalse
+			c.Type == fluxstate.Released && (working || c.Status == metav1.ConditionFalse)
 		if !ready && !failed {
 			continue
 		}

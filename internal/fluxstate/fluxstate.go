@@ -5,6 +5,7 @@
 package fluxstate
 
 import (
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	fluxmeta "github.com/fluxcd/pkg/apis/meta"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client" //nolint:depguard // the Object interface
@@ -25,7 +27,9 @@ type State struct {
 	Generation int64
 	// Ready is the status of the Ready condition, Unknown if there is none.
 	Ready metav1.ConditionStatus
-	// ReadyGeneration is the generation that the Ready condition describes, and that Flux is done with if it is True.
+	// ReadyGeneration is the generation that Ready describes. Flux's condition may name a newer one: if the spec changes
+	// while Flux is at work on the one before, the patch of the conditions takes the generation of the latest object
+	// (fluxcd/pkg/runtime/patch, patchStatusConditions).
 	ReadyGeneration int64
 	Reason          string
 	Message         string
@@ -46,12 +50,13 @@ func Of(obj client.Object) State {
 	s := State{Generation: obj.GetGeneration(), Deleting: !obj.GetDeletionTimestamp().IsZero(), Ready: metav1.ConditionUnknown}
 	s.Finished = s.Deleting && Finished(obj.GetFinalizers())
 	var conditions []metav1.Condition
-	var observed int64 // generation
-	named := false     // a ServiceAccount
+	// Success is of the generation that Flux has read, and failure of an action of the one that it has tried.
+	observed, tried := int64(0), int64(math.MaxInt64)
+	named := false // a ServiceAccount
 	switch o := obj.(type) {
 	case *helmv2.HelmRelease:
 		conditions, s.Suspended, named = o.Status.Conditions, o.Spec.Suspend, o.Spec.ServiceAccountName != ""
-		observed = o.Status.ObservedGeneration
+		observed, tried = o.Status.ObservedGeneration, triedGeneration(o)
 		if latest := o.Status.History.Latest(); latest != nil {
 			s.Version = latest.ChartVersion
 		}
@@ -65,18 +70,22 @@ func Of(obj client.Object) State {
 		switch {
 		case c.Status == metav1.ConditionFalse && atWork[c.Reason]:
 			s.Ready = metav1.ConditionUnknown
+		case c.Status == metav1.ConditionFalse && ofAction(conditions, c):
+			s.ReadyGeneration = min(s.ReadyGeneration, tried)
 		case c.Status == metav1.ConditionTrue:
-			// If the spec changes while Flux reconciles, the condition says the new generation of what was done with the old
-			// one (fluxcd/pkg/runtime/patch, patchStatusConditions). The status says the one that Flux has read.
 			s.ReadyGeneration = min(s.ReadyGeneration, observed)
 		}
 	}
 	if s.Ready == metav1.ConditionUnknown {
 		// Flux sets Unknown at the start of every reconcile, also of a routine one, with a text that changes.
 		s.Reason, s.Message = "", ""
-		if c := lastFailure(conditions, s.Generation); c != nil {
-			s.take(c)
+		failure, success := lastFailure(conditions, s.Generation), released(conditions, s.Generation)
+		switch {
+		case failure != nil && tried >= s.Generation:
+			s.take(failure)
 			s.Ready = metav1.ConditionFalse // a successful rollback is True
+		case success != nil && observed == s.Generation:
+			s.take(success)
 		}
 	}
 	if !named {
@@ -113,6 +122,36 @@ const (
 	Released   = helmv2.ReleasedCondition
 )
 
+// triedGeneration returns the generation at which the last action of a HelmRelease failed, if one has. helm-controller
+// sets lastAttemptedGeneration and forgets its failures before the first action for a generation, in one write, and
+// counts the failure with the action (reconcileRelease, MustResetFailures).
+func triedGeneration(o *helmv2.HelmRelease) int64 {
+	switch {
+	case o.Status.LastAttemptedGeneration == 0:
+		return math.MaxInt64 // it has tried nothing, and what failed is no action
+	case o.Status.Failures == 0:
+		return o.Status.LastAttemptedGeneration - 1
+	}
+	return o.Status.LastAttemptedGeneration
+}
+
+// ofAction returns whether Ready sums up a failed action of Helm.
+func ofAction(conditions []metav1.Condition, ready *metav1.Condition) bool {
+	return slices.ContainsFunc(conditions, func(c metav1.Condition) bool {
+		return (c.Type == Remediated || c.Type == Released) && c.Reason == ready.Reason
+	})
+}
+
+// released returns the condition of a HelmRelease that has been released at a generation; nil if it has not. If something on the
+// cluster changes back what Helm has applied, helm-controller corrects that at each look, and Ready is Unknown for good.
+func released(conditions []metav1.Condition, generation int64) *metav1.Condition {
+	c := meta.FindStatusCondition(conditions, Released)
+	if c == nil || c.Status != metav1.ConditionTrue || c.ObservedGeneration != generation {
+		return nil
+	}
+	return c
+}
+
 // lastFailure returns the condition of the failure of the last attempt at a generation of a HelmRelease, nil if it
 // did not fail. helm-controller leaves these conditions as they are until the next attempt is over, and copies them
 // into Ready at the end of each attempt. While it tries again, Ready is Unknown, and these conditions still say why
@@ -127,6 +166,13 @@ func lastFailure(conditions []metav1.Condition, generation int64) *metav1.Condit
 	}
 	return c
 }
+
+// OfAttempt returns whether a Kustomization failed in an attempt that Flux began with Ready=Unknown. Before it begins, it fails for
+// want of its source or of a dependency (kustomize-controller, Reconcile and reconcile).
+func OfAttempt(s State) bool { return s.Ready == metav1.ConditionFalse && attempted[s.Reason] }
+
+var attempted = map[string]bool{fluxmeta.ReconciliationFailedReason: true, fluxmeta.HealthCheckFailedReason: true,
+	fluxmeta.BuildFailedReason: true, fluxmeta.PruneFailedReason: true}
 
 // Failing returns whether Flux reports a failure for the present generation.
 func Failing(s State) bool {

@@ -37,6 +37,8 @@ const (
 type flux struct {
 	due      map[apiserver.Key]time.Time
 	failures map[apiserver.Key]int
+	// begun are the generations that kustomize-controller has begun with last.
+	begun map[apiserver.Key]int64
 	// uids tells which object has a UID.
 	uids map[any]apiserver.Key
 }
@@ -52,6 +54,7 @@ func (f *flux) noticed(w *World, write apiserver.Write) {
 			delete(f.uids, nested(write.Old, "metadata", "uid"))
 			delete(f.due, write.Key)
 			delete(f.failures, write.Key)
+			delete(f.begun, write.Key)
 			return
 		}
 		if write.Old == nil || generationOf(write.Old) != generationOf(write.New) {
@@ -137,6 +140,9 @@ func (f *flux) work(w *World, k apiserver.Key) {
 	} else {
 		ks := &kustomizev1.Kustomization{}
 		must(w.server.Into(o, ks))
+		if f.begins(k, ks) { // and says so
+			w.report(k, ks, metav1.ConditionUnknown, "Progressing", "Reconciliation in progress")
+		}
 		failed = f.kustomize(w, k, ks)
 	}
 	if w.server.Get(k) == nil {
@@ -155,12 +161,22 @@ func (f *flux) work(w *World, k apiserver.Key) {
 	}
 }
 
+// begins returns whether kustomize-controller begins with another generation of an object that it may work on.
+func (f *flux) begins(k apiserver.Key, o *kustomizev1.Kustomization) bool {
+	if o.Spec.Suspend || o.DeletionTimestamp != nil || f.begun[k] == o.Generation {
+		return false
+	}
+	f.begun[k] = o.Generation
+	return true
+}
+
 // overtaken plays, for some changes, that the controller was at work on the spec before. It ends that first, and its Ready says the
 // generation that was written meanwhile (fluxcd/pkg/runtime/patch, patchStatusConditions).
 func (f *flux) overtaken(w *World, k apiserver.Key, o apiserver.Object) bool {
 	generation, conditions := generationOf(o), nested(o, "status", "conditions")
 	list, _ := conditions.([]any)
-	if len(list) != 1 || nested(list[0], "status") != "True" || nested(list[0], "observedGeneration") == generation ||
+	if len(list) != 1 || nested(list[0], "status") != "True" && (k.Kind != "Kustomization" || nested(list[0], "status") != "False") ||
+		nested(list[0], "observedGeneration") == generation ||
 		nested(o, "spec", "suspend") == true || nested(o, "metadata", "deletionTimestamp") != nil {
 		return false
 	}

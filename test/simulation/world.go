@@ -123,8 +123,9 @@ func newWorld() *World {
 	w := &World{
 		clock: testclock.NewFakeClock(start), scheme: scheme(), config: flags(), sets: map[string]*set{},
 		teams: map[string]*team{}, tokens: map[string]issued{}, broken: map[string]bool{}, bad: map[string]*bad{},
-		rolls:   map[apiserver.Key]*rolling{},
-		flux:    &flux{due: map[apiserver.Key]time.Time{}, failures: map[apiserver.Key]int{}, uids: map[any]apiserver.Key{}},
+		rolls: map[apiserver.Key]*rolling{},
+		flux: &flux{due: map[apiserver.Key]time.Time{}, failures: map[apiserver.Key]int{}, begun: map[apiserver.Key]int64{},
+			uids: map[any]apiserver.Key{}},
 		orphans: map[string]orphan{}, deleted: map[any]bool{}, cutOff: map[any]bool{}, deselected: map[any]bool{},
 		chartsGone: map[apiserver.Key]time.Time{}, identities: map[any]identified{},
 	}

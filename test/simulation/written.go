@@ -74,7 +74,11 @@ func (w *World) checkSecret(write apiserver.Write) {
 	}
 }
 
-// checkReady: an add-on becomes Ready, of what the hub has written last, when Flux has done that, and not before.
+// ofAttempt are the reasons for which kustomize-controller fails when it has begun.
+var ofAttempt = map[string]bool{"ReconciliationFailed": true, "HealthCheckFailed": true, "BuildFailed": true, "PruneFailed": true}
+
+// checkReady: an add-on becomes Ready, of what the hub has written last, when Flux has done that, and not before. It fails when Flux has
+// begun with it.
 func (w *World) checkReady(write apiserver.Write) {
 	if write.Key.Kind != "AddonDelivery" {
 		return
@@ -85,14 +89,24 @@ func (w *World) checkReady(write apiserver.Write) {
 		must(w.server.Into(write.Old, before))
 	}
 	for _, a := range d.Status.Addons {
-		if a.State != hubv1.AddonReady || slices.ContainsFunc(before.Status.Addons, func(b hubv1.AddonStatus) bool {
+		was := slices.ContainsFunc(before.Status.Addons, func(b hubv1.AddonStatus) bool {
 			return b.State == a.State && b.Object == a.Object && b.AppliedGeneration == a.AppliedGeneration
-		}) {
+		})
+		if was || a.State != hubv1.AddonReady && a.State != hubv1.AddonFailed {
 			continue
 		}
-		o := w.server.Get(keyOf(a.Kind, d.Namespace, a.Object))
+		k := keyOf(a.Kind, d.Namespace, a.Object)
+		if a.State == hubv1.AddonFailed {
+			if a.Kind == "Kustomization" && ofAttempt[a.Reason] && w.flux.begun[k] < a.AppliedGeneration {
+				w.violated("status", "%s says that add-on %s has failed at generation %d, with which Flux has not begun",
+					d.Name, a.Name, a.AppliedGeneration)
+			}
+			continue
+		}
+		o := w.server.Get(k)
 		done, _ := nested(o, "status", "observedGeneration").(int64)
-		if o != nil && nested(o, "spec", "suspend") != true && nested(o, "metadata", "deletionTimestamp") == nil && done < a.AppliedGeneration {
+		if o != nil && nested(o, "spec", "suspend") != true && nested(o, "metadata", "deletionTimestamp") == nil &&
+			done < a.AppliedGeneration {
 			w.violated("status", "%s says that add-on %s is Ready at generation %d of its %s, and Flux has done %d",
 				d.Name, a.Name, a.AppliedGeneration, a.Kind, done)
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 
@@ -90,8 +91,12 @@ func (l *ledger) merged() []*entry {
 // head is the beginning of a sentence: where the mistake is. What it names is never a cluster's.
 var head = regexp.MustCompile(`^(, AddonSet [^ :]+)?: (add-on "[^"]*": )?([^: ]+: )?`)
 
+// quotation matches what a sentence quotes.
+var quotation = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
+
 // impersonal returns the text of an entry with marks in place of what it shows of its clusters, where these are words of it: their name,
-// if it is one cluster, and what the labels and variables of all of them say.
+// if it is one cluster, and what the labels and variables of all of them say. A value that is a word counts where it is quoted alone: it
+// may be one of the sentence's own.
 func (l *ledger) impersonal(e *entry) string {
 	at := head.FindString(e.text)
 	text := e.text[len(at):]
@@ -105,11 +110,14 @@ func (l *ledger) impersonal(e *entry) string {
 	values := slices.Clone(l.values(e.clusters[0]))
 	slices.SortFunc(values, func(a, b string) int { return cmp.Or(len(b)-len(a), cmp.Compare(a, b)) })
 	for _, v := range slices.Compact(values) {
-		if !strings.Contains(text, v) {
-			continue
-		}
 		if !slices.ContainsFunc(e.clusters[1:], func(c string) bool { return !slices.Contains(l.values(c), v) }) {
-			text = without(text, v, "\x02")
+			as := strconv.Quote(v)
+			text = quotation.ReplaceAllStringFunc(text, func(q string) string {
+				return without(without(q, as[1:len(as)-1], "\x02"), v, "\x02")
+			})
+			if strings.ContainsFunc(v, func(r rune) bool { return !unicode.IsLetter(r) }) {
+				text = without(text, v, "\x02")
+			}
 		}
 	}
 	return at + text

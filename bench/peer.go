@@ -20,16 +20,12 @@ import (
 	"text/tabwriter"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/chandler-hub/chandler/internal/hubscheme"
 	"github.com/chandler-hub/chandler/test/localfleet"
 )
 
@@ -88,11 +84,10 @@ type PeerResult struct {
 // peerRun is one measurement of a peer.
 type peerRun struct {
 	peer
-	p          Parameters
-	management *localfleet.Cluster
-	raw        *raw
-	observer   *observer
-	result     PeerResult
+	*bed
+	p        Parameters
+	observer *observer
+	result   PeerResult
 }
 
 const (
@@ -106,45 +101,27 @@ func benchPeer(ctx context.Context, out io.Writer, p Parameters, o PeerOptions) 
 	if !ok {
 		return fmt.Errorf("-peer=%s: there are %s", o.Name, strings.Join(slices.Sorted(maps.Keys(peers())), ", "))
 	}
-	dir, err := os.MkdirTemp("", "chandler-bench-")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	crds, err := localfleet.CRDs(kind.crds...)
 	if err != nil {
 		return err
 	}
-	cluster, err := localfleet.StartCluster(ctx, localfleet.ClusterOptions{Name: "management", Dir: dir, CRDPaths: append(crds, o.CRDs),
-		Scheme: hubscheme.New()})
+	bare, err := startBed(ctx, append(crds, o.CRDs), sets, rawNamespace)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, cluster.Stop()) }()
-	for _, ns := range []string{sets, rawNamespace} {
-		if err := cluster.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}); err != nil {
-			return err
-		}
-	}
-	config := rest.CopyConfig(cluster.Config)
-	config.QPS = -1
-	c, err := dynamic.NewForConfig(config)
-	if err != nil {
-		return err
-	}
+	defer func() { err = errors.Join(err, bare.stop()) }()
 	watching, unwatch := context.WithCancel(ctx)
 	defer unwatch()
-	r := &peerRun{peer: kind, p: p, management: cluster, raw: &raw{client: c},
-		result: PeerResult{Parameters: p, Peer: o.Name, CPUs: runtime.NumCPU()}}
-	if r.observer, err = observe(watching, cluster.Config, kind.made, kind.label); err != nil {
+	r := &peerRun{peer: kind, bed: bare, p: p, result: PeerResult{Parameters: p, Peer: o.Name, CPUs: runtime.NumCPU()}}
+	if r.observer, err = observe(watching, bare.cluster.Config, kind.made, kind.label); err != nil {
 		return err
 	}
-	stop, err := r.start(ctx, dir, o)
+	stop, err := r.start(ctx, o)
 	if err != nil {
 		return err
 	}
 	if err := errors.Join(r.measure(ctx), stop()); err != nil {
-		log, _ := os.ReadFile(filepath.Join(dir, peerLog)) // the first error says more
+		log, _ := os.ReadFile(filepath.Join(r.dir, peerLog)) // the first error says more
 		return errors.Join(err, fmt.Errorf("the end of the peer's log:\n%s", log[max(0, len(log)-4000):]))
 	}
 	if err := r.bare(ctx); err != nil {
@@ -154,19 +131,19 @@ func benchPeer(ctx context.Context, out io.Writer, p Parameters, o PeerOptions) 
 }
 
 // start starts the peer. What it returns stops it.
-func (r *peerRun) start(ctx context.Context, dir string, o PeerOptions) (stop func() error, err error) {
-	args, err := r.args(dir)
+func (r *peerRun) start(ctx context.Context, o PeerOptions) (stop func() error, err error) {
+	args, err := r.args(r.dir)
 	if err != nil {
 		return nil, err
 	}
-	log, err := os.Create(filepath.Join(dir, peerLog))
+	log, err := os.Create(filepath.Join(r.dir, peerLog))
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	cmd := exec.CommandContext(ctx, o.Binary, append(args, strings.Fields(o.Args)...)...)
-	cmd.Env = slices.Concat(os.Environ(), []string{"KUBECONFIG=" + r.management.KubeconfigFile()}, r.env)
-	cmd.Stdout, cmd.Stderr, cmd.Dir = log, log, dir
+	cmd.Env = slices.Concat(os.Environ(), []string{"KUBECONFIG=" + r.cluster.KubeconfigFile()}, r.env)
+	cmd.Stdout, cmd.Stderr, cmd.Dir = log, log, r.dir
 	cmd.Cancel, cmd.WaitDelay = func() error { return cmd.Process.Signal(syscall.SIGTERM) }, 30*time.Second
 	if err := cmd.Start(); err != nil {
 		cancel()
@@ -237,17 +214,17 @@ func (r *peerRun) measure(ctx context.Context) error {
 func (r *peerRun) admit(ctx context.Context, name string) error {
 	o := r.input(name)
 	status := o.Object["status"]
-	if err := r.management.Client.Create(ctx, o); err != nil || status == nil {
+	if err := r.cluster.Client.Create(ctx, o); err != nil || status == nil {
 		return err
 	}
 	o.Object["status"] = status
-	return r.management.Client.Status().Update(ctx, o)
+	return r.cluster.Client.Status().Update(ctx, o)
 }
 
 func (r *peerRun) applyRules(ctx context.Context, color string) error {
 	for _, o := range r.rules(r.p.Addons, color) {
 		//nolint:staticcheck // Apply of the typed client wants an apply configuration, which these kinds do not have.
-		if err := r.management.Client.Patch(ctx, o, client.Apply, client.FieldOwner("bench"), client.ForceOwnership); err != nil {
+		if err := r.cluster.Client.Patch(ctx, o, client.Apply, client.FieldOwner("bench"), client.ForceOwnership); err != nil {
 			return err
 		}
 	}

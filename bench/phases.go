@@ -12,9 +12,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/rest"
 )
 
 // run is one run of the bench, phase by phase.
@@ -54,10 +51,9 @@ const (
 
 func newRun(f *fleet, p Parameters, out io.Writer) (*run, error) {
 	r := &run{fleet: f, p: p, out: out, works: work, result: Result{Parameters: p, CPUs: runtime.NumCPU(), Objects: p.Clusters * p.Addons}}
-	config := rest.CopyConfig(f.management.Config)
-	config.QPS = -1
-	c, err := dynamic.NewForConfig(config)
-	r.raw, r.reporter = &raw{c}, &reporter{client: c, last: map[reported]bool{}}
+	var err error
+	r.raw, err = newRaw(f.management.Config)
+	r.reporter = &reporter{client: r.raw.client, last: map[reported]bool{}}
 	return r, err
 }
 

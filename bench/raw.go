@@ -29,6 +29,14 @@ const (
 // raw is a bare client: it only applies the objects that it is given, with the same informers open as the hub.
 type raw struct{ client dynamic.Interface }
 
+// newRaw returns a bare client that nothing slows down.
+func newRaw(config *rest.Config) (*raw, error) {
+	config = rest.CopyConfig(config)
+	config.QPS = -1
+	c, err := dynamic.NewForConfig(config)
+	return &raw{client: c}, err
+}
+
 // watch opens the hub's informers, with the hub's own settings, until the function that it returns is called.
 func (r *raw) watch(ctx context.Context, config *rest.Config, scheme *runtime.Scheme) (stop func(), err error) {
 	options := index.CacheOptions()

@@ -16,13 +16,11 @@ import (
 	"text/tabwriter"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/rest"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/hubscheme"
@@ -35,13 +33,12 @@ const (
 	restful      = 0.05 // of a core
 )
 
-// writesBed is an API server without a hub, and what writes to it.
+// writesBed is a bed, and what was written there.
 type writesBed struct {
-	cluster *localfleet.Cluster
-	raw     *raw
-	out     io.Writer
-	there   int // HelmReleases that fill it
-	made    int // batches so far, for their names
+	*bed
+	out   io.Writer
+	there int // HelmReleases that fill it
+	made  int // batches so far, for their names
 }
 
 // way is one way to write an object.
@@ -113,11 +110,6 @@ var ways = []way{
 // counts is processor time, which hardly depends on what else the machine does; the rates do.
 // fills are how many HelmReleases are there already.
 func benchWrites(ctx context.Context, n int, fills []int) (err error) {
-	dir, err := os.MkdirTemp("", "chandler-bench-")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	crds, err := localfleet.FluxCRDs()
 	if err != nil {
 		return err
@@ -126,22 +118,12 @@ func benchWrites(ctx context.Context, n int, fills []int) (err error) {
 	if err != nil {
 		return err
 	}
-	cluster, err := localfleet.StartCluster(ctx, localfleet.ClusterOptions{Name: "management", Dir: dir,
-		CRDPaths: append(crds, filepath.Join(root, "config", "crd", "bases")), Scheme: hubscheme.New()})
+	bare, err := startBed(ctx, append(crds, filepath.Join(root, "config", "crd", "bases")), rawNamespace)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, cluster.Stop()) }()
-	if err := cluster.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: rawNamespace}}); err != nil {
-		return err
-	}
-	config := rest.CopyConfig(cluster.Config)
-	config.QPS = -1
-	c, err := dynamic.NewForConfig(config)
-	if err != nil {
-		return err
-	}
-	b := &writesBed{cluster: cluster, raw: &raw{client: c}, out: os.Stdout}
+	defer func() { err = errors.Join(err, bare.stop()) }()
+	b := &writesBed{bed: bare, out: os.Stdout}
 	return b.all(ctx, n, fills)
 }
 

@@ -103,9 +103,11 @@ func (c *compiler) resolve(addon, field, kind string, body map[string]any) {
 			ref.Ref["kind"] = s.Kind
 		case hole:
 			ref.Ref["kind"] = fluxspec.Hole{Sample: ref.Kinds[0]}
-		case c.p.NoSource(ref) != "" && c.author.Team == nil: // see ownSources for a Team's
-			c.fail("", addon, join(field, ref.Path), "%s", c.p.NoSource(ref))
-			ref.Ref["kind"] = fluxspec.Hole{Sample: fluxspec.TextSample} // that it is missing is no second error
+		case c.author.Team == nil: // see ownSources for a Team's
+			if why := c.p.NoSource(ref); why != "" {
+				c.fail("", addon, join(field, ref.Path), "%s", why)
+				ref.Ref["kind"] = fluxspec.Hole{Sample: fluxspec.TextSample} // that it is missing is no second error
+			}
 		}
 	}
 }

@@ -247,9 +247,7 @@ func (c *Change) layers() []string {
 	return slices.Compact(out)
 }
 
-// ignored says which values have no effect: all of them, where values alone decide what objects there are and none is otherwise than
-// before.
-// A misspelt value looks so.
+// ignored says that values have no effect: they alone decide what objects there are, and no object changes. A misspelt value looks so.
 func (c *Change) ignored(in *Inside) string {
 	if c.Kind != Changed || in.Same || in.asks || in.chance || len(in.Objects) > 0 {
 		return ""

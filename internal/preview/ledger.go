@@ -110,10 +110,14 @@ func (l *ledger) impersonal(e *entry) string {
 	values := slices.Clone(l.values(e.clusters[0]))
 	slices.SortFunc(values, func(a, b string) int { return cmp.Or(len(b)-len(a), cmp.Compare(a, b)) })
 	for _, v := range slices.Compact(values) {
+		as := strconv.Quote(v)
+		as = as[1 : len(as)-1]
+		if !strings.Contains(text, v) && !strings.Contains(text, as) {
+			continue
+		}
 		if !slices.ContainsFunc(e.clusters[1:], func(c string) bool { return !slices.Contains(l.values(c), v) }) {
-			as := strconv.Quote(v)
 			text = quotation.ReplaceAllStringFunc(text, func(q string) string {
-				return without(without(q, as[1:len(as)-1], "\x02"), v, "\x02")
+				return without(without(q, as, "\x02"), v, "\x02")
 			})
 			if strings.ContainsFunc(v, func(r rune) bool { return !unicode.IsLetter(r) }) {
 				text = without(text, v, "\x02")

@@ -159,8 +159,8 @@ func (r *peerRun) start(ctx context.Context, o PeerOptions) (stop func() error, 
 		default:
 		}
 		cancel()
-		err := <-ended // that it was stopped, and how
-		if exit := new(exec.ExitError); err != nil && !errors.As(err, &exit) {
+		err := <-ended // context.Canceled if the peer ends with 0 (exec.Cmd.Wait), and otherwise with what it ends
+		if exit := new(exec.ExitError); err != nil && !errors.Is(err, context.Canceled) && !errors.As(err, &exit) {
 			return errors.Join(err, log.Close())
 		}
 		return log.Close()

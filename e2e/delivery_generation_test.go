@@ -262,7 +262,9 @@ spec:
   addons:
     - {name: gen-auth, helmRelease: {interval: 2s, chart: {spec: {chart: settings, version: "<< vars.version >>", sourceRef: {name: charts}}}, values: {color: blue}}}
 `)
-	soon(t, "it arrives", func() error { return wantData(ctx, g.one, "gen-auth", "gen-auth", "color", "blue") })
+	soon(t, "it arrives", func() error {
+		return errors.Join(wantData(ctx, g.one, "gen-auth", "gen-auth", "color", "blue"), g.addonOf(ctx, "one", "authority", "gen-auth", hubv1.AddonReady, ""))
+	})
 	for name, tc := range map[string]struct{ patch, want string }{
 		"a variable that decides the chart": {`{"spec":{"variables":{"version":"9.9.9"}}}`, "no cluster may decide this"},
 		"an override of the chart":          {`{"spec":{"overrides":[{"name":"gen-auth","helmRelease":{"chart":{"spec":{"version":"9.9.9"}}}}]}}`, "is for the set to decide"},

@@ -16,6 +16,7 @@ import (
 	"github.com/fluxcd/pkg/apis/meta"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -137,12 +138,17 @@ func (o *object) applies(k *kustomizev1.Kustomization) {
 	o.AppliedAs = plan.ReadMark(o.Mark, succeeded(k))
 }
 
-// succeeded returns the last generation that Flux has applied with success, as far as its status says. Flux also
-// raises observedGeneration when it stalls because an expression does not compile, and has applied nothing then
-// (kustomize-controller, reconcile).
+// succeeded returns the last generation that Flux has applied with success, as far as its status says. Flux also raises
+// observedGeneration where it has applied nothing: when it stalls because an expression does not compile, and when it is suspended
+// while Ready=True is of a generation before (kustomize-controller, Reconcile and finalizeStatus). After a resume, until Flux has
+// ended its attempt, only the mark can tell (plan.Desired.Mark).
 func succeeded(k *kustomizev1.Kustomization) int64 {
-	if c := apimeta.FindStatusCondition(k.Status.Conditions, hubv1.ReadyCondition); c != nil && c.Reason == meta.InvalidCELExpressionReason {
+	c := apimeta.FindStatusCondition(k.Status.Conditions, hubv1.ReadyCondition)
+	switch {
+	case c != nil && c.Reason == meta.InvalidCELExpressionReason:
 		return 0
+	case c != nil && c.Status == metav1.ConditionTrue:
+		return min(k.Status.ObservedGeneration, c.ObservedGeneration)
 	}
 	return k.Status.ObservedGeneration
 }

@@ -79,13 +79,14 @@ const ReleasePrefix = "Helm release "
 // Mark returns the note for a Kustomization that is about to be updated: what Flux has applied, if that differs from
 // what it is to apply from now on. Until Flux has succeeded with the new content, its inventory, and so what Flux
 // would remove, is of the old one. A Kustomization that is written again without a change keeps its mark: Flux is
-// about to succeed with its generation.
+// about to succeed with its generation. One that is resumed gets it anew: Flux may have raised observedGeneration to
+// that of the suspension, and has applied nothing (kustomize-controller, finalizeStatus).
 func (d *Desired) Mark(o *Observed) string {
 	applied := cmp.Or(o.AppliedAs, o.hash())
 	if d.Release.Name != "" || applied == d.hash() {
 		return ""
 	}
-	if o.AppliedAs != "" && !d.Moves(o) {
+	if o.AppliedAs != "" && !o.Suspended && !d.Moves(o) {
 		return o.Mark
 	}
 	return fmt.Sprintf("%d %s", o.Generation, applied)
@@ -95,8 +96,7 @@ func (d *Desired) Mark(o *Observed) string {
 func (d *Desired) Moves(o *Observed) bool { return d.Release.Name == "" && d.Content != o.Content }
 
 // ReadMark returns what Mark noted; "" if it noted nothing, or if Flux has succeeded with a later generation than it
-// was noted of. succeeded is status.observedGeneration of the Kustomization, which only moves on when it gets Ready
-// (kustomize-controller, finalizeStatus).
+// was noted of. succeeded is the generation that Flux has applied with success.
 func ReadMark(mark string, succeeded int64) string {
 	generation, applied, _ := strings.Cut(mark, " ")
 	if n, err := strconv.ParseInt(generation, 10, 64); err != nil || succeeded > n {

@@ -142,6 +142,11 @@ func TestMark(t *testing.T) {
 	if m := noted(wants("/b"), later); m != mark {
 		t.Errorf("of one that is written once more as it is: %q, want %q", m, mark)
 	}
+	resumed := later
+	resumed.Suspended = true
+	if m := noted(wants("/b"), resumed); plan.ReadMark(m, 4) != later.AppliedAs || plan.ReadMark(m, 5) != "" {
+		t.Errorf("of one that is resumed, after Flux has observed the suspension: %q", m)
+	}
 	if m := noted(wants("/a"), later); m != "" {
 		t.Errorf("of one that goes back: %q", m)
 	}

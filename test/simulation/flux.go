@@ -405,6 +405,7 @@ func (f *flux) kustomize(w *World, k apiserver.Key, ks *kustomizev1.Kustomizatio
 		w.addFinalizer(k)
 	}
 	if ks.Spec.Suspend {
+		w.observe(k, ks)
 		return false
 	}
 	ref := ks.Spec.SourceRef
@@ -450,6 +451,18 @@ func (f *flux) kustomize(w *World, k apiserver.Key, ks *kustomizev1.Kustomizatio
 	w.tried(ks, "ReconciliationSucceeded")
 	w.report(k, ks, metav1.ConditionTrue, "ReconciliationSucceeded", "Applied revision: main@sha1:0")
 	return false
+}
+
+// observe raises the observed generation of a suspended Kustomization that is Ready, though Flux has applied nothing of it
+// (kustomize-controller, finalizeStatus).
+func (w *World) observe(k apiserver.Key, ks *kustomizev1.Kustomization) {
+	if !meta.IsStatusConditionTrue(ks.Status.Conditions, hubv1.ReadyCondition) || ks.Status.ObservedGeneration == ks.Generation {
+		return
+	}
+	next := apiserver.Clone(w.server.Get(k))
+	must(unstructured.SetNestedField(next, ks.Generation, "status", "observedGeneration"))
+	_, err := w.server.Update("flux", "status", k, next, true)
+	must(err)
 }
 
 // tried counts a try to apply, and how it ended.

@@ -15,6 +15,7 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/excerpt"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
+	"github.com/chandler-hub/chandler/internal/fluxstate"
 )
 
 func (e *explainer) flux() []metav1.Object {
@@ -57,11 +58,12 @@ func (e *explainer) objectLines(s *set, a *hubv1.AddonStatus) []Line {
 	var conditions []metav1.Condition
 	var suspended bool
 	var applied string
+	var of int64 // the generation that Ready describes
 	switch o := o.(type) {
 	case *helmv2.HelmRelease:
-		conditions, suspended, applied = o.Status.Conditions, o.Spec.Suspend, e.helmApplied(o)
+		conditions, suspended, applied, of = o.Status.Conditions, o.Spec.Suspend, e.helmApplied(o), fluxstate.Of(o).ReadyGeneration
 	case *kustomizev1.Kustomization:
-		conditions, suspended, applied = o.Status.Conditions, o.Spec.Suspend, o.Status.LastAppliedRevision
+		conditions, suspended, applied, of = o.Status.Conditions, o.Spec.Suspend, o.Status.LastAppliedRevision, fluxstate.Of(o).ReadyGeneration
 	}
 	var remarks []string
 	if suspended {
@@ -77,7 +79,7 @@ func (e *explainer) objectLines(s *set, a *hubv1.AddonStatus) []Line {
 	ready := "Unknown: Flux has not looked at it yet"
 	if c := meta.FindStatusCondition(conditions, hubv1.ReadyCondition); c != nil {
 		ready = condition(c)
-		if c.ObservedGeneration < o.GetGeneration() {
+		if min(c.ObservedGeneration, of) < o.GetGeneration() {
 			ready += " (of an older generation)"
 		}
 	}

@@ -39,6 +39,8 @@ type flux struct {
 	failures map[apiserver.Key]int
 	// begun are the generations that kustomize-controller has begun with last.
 	begun map[apiserver.Key]int64
+	// missed are the generations that it had not begun with when the hub was started, which cannot know that.
+	missed map[apiserver.Key]int64
 	// uids tells which object has a UID.
 	uids map[any]apiserver.Key
 }
@@ -158,6 +160,18 @@ func (f *flux) work(w *World, k apiserver.Key) {
 	conditions, _ := nested(w.server.Get(k), "status", "conditions").([]any)
 	if len(conditions) > 0 && nested(conditions[0], "status") == "Unknown" { // it takes its time
 		f.due[k] = w.clock.Now().Add(time.Minute)
+	}
+}
+
+// forgotten notes what a hub that starts has not seen.
+func (f *flux) forgotten(w *World) {
+	f.missed = map[apiserver.Key]int64{}
+	for _, o := range w.server.List(kinds["Kustomization"].GroupKind(), "") {
+		namespace, _ := nested(o, "metadata", "namespace").(string)
+		name, _ := nested(o, "metadata", "name").(string)
+		if k := keyOf("Kustomization", namespace, name); f.begun[k] < generationOf(o) {
+			f.missed[k] = generationOf(o)
+		}
 	}
 }
 

@@ -96,6 +96,7 @@ func (w *World) startHub() {
 		must(c.Warmup(ctx))
 	}
 	w.hub, w.hubBegan = h, w.clock.Now()
+	w.flux.forgotten(w)
 	for _, i := range h.cache.Informers() {
 		i.Deliver() // to those who have just begun to watch
 	}

@@ -78,7 +78,7 @@ func (w *World) checkSecret(write apiserver.Write) {
 var ofAttempt = map[string]bool{"ReconciliationFailed": true, "HealthCheckFailed": true, "BuildFailed": true, "PruneFailed": true}
 
 // checkReady: an add-on becomes Ready, of what the hub has written last, when Flux has done that, and not before. It fails when Flux has
-// begun with it.
+// begun with it, or had failed when the hub was started, which cannot know then what was tried.
 func (w *World) checkReady(write apiserver.Write) {
 	if write.Key.Kind != "AddonDelivery" {
 		return
@@ -97,7 +97,8 @@ func (w *World) checkReady(write apiserver.Write) {
 		}
 		k := keyOf(a.Kind, d.Namespace, a.Object)
 		if a.State == hubv1.AddonFailed {
-			if a.Kind == "Kustomization" && ofAttempt[a.Reason] && w.flux.begun[k] < a.AppliedGeneration {
+			if a.Kind == "Kustomization" && ofAttempt[a.Reason] && w.flux.begun[k] < a.AppliedGeneration &&
+				w.flux.missed[k] != a.AppliedGeneration {
 				w.violated("status", "%s says that add-on %s has failed at generation %d, with which Flux has not begun",
 					d.Name, a.Name, a.AppliedGeneration)
 			}

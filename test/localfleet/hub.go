@@ -108,7 +108,8 @@ func (c *Cluster) RunHub(ctx context.Context, o HubOptions) (*Process, error) {
 		args: append([]string{
 			"--metrics-bind-address=0", "--health-probe-bind-address=" + health, "--chart-bind-address=" + charts, "--chart-url=http://" + charts,
 		}, o.Args...),
-		env:   append([]string{"KUBECONFIG=" + o.Kubeconfig}, o.Env...),
+		// Whatever the tests run with, the hub takes the memory that users see.
+		env:   append([]string{"GOGC=", "KUBECONFIG=" + o.Kubeconfig}, o.Env...),
 		ready: answers(c.probe, "http://"+health+path),
 	})
 }

@@ -21,6 +21,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/credential"
+	"github.com/chandler-hub/chandler/controllers/index"
 	"github.com/chandler-hub/chandler/internal/apply"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/render"
@@ -280,14 +281,12 @@ func (r *Reconciler) mirrorObject(c *cluster, namespace string, content map[stri
 func (r *Reconciler) dropForsaken(ctx context.Context, c *cluster) error {
 	var errs []error
 	for _, kind := range []string{secretKind, configMapKind} {
-		list := &metav1.PartialObjectMetadataList{}
-		list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind + "List"))
-		mirrors := client.MatchingLabels{hubv1.ClusterKeyLabel: identity.ClusterKey(r.Config.HubID, c.key)}
-		if err := r.Client.List(ctx, list, mirrors, client.HasLabels{hubv1.MirrorLabel}); err != nil {
-			return fmt.Errorf("look for mirrors that nobody needs: %w", err)
+		mirrors, err := index.Mirrors(ctx, r.Client, kind, identity.ClusterKey(r.Config.HubID, c.key))
+		if err != nil {
+			return err
 		}
-		for i := range list.Items {
-			m := &list.Items[i]
+		for i := range mirrors {
+			m := &mirrors[i]
 			if _, err := r.reachOf(ctx, c, m.Namespace); err != nil {
 				return err
 			}

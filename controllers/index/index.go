@@ -13,6 +13,8 @@ import (
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	fluxmeta "github.com/fluxcd/pkg/apis/meta"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -37,7 +39,7 @@ const (
 	RegistrationSecret = "secret"
 	// ClusterID of a ClusterRegistration: the UID of its cluster.
 	ClusterID = "clusterID"
-	// ClusterKey of a Flux object: the cluster-key label.
+	// ClusterKey of a Flux object, and of a mirror's metadata: the cluster-key label.
 	ClusterKey = "clusterKey"
 	// Uses of a HelmRelease, Kustomization or HelmChart: the sources and charts that it refers to, as Source writes them. Of an
 	// AddonSet: those that it follows.
@@ -131,6 +133,8 @@ func Add(ctx context.Context, indexer client.FieldIndexer) error {
 		}},
 		{&helmv2.HelmRelease{}, ClusterKey, clusterKey},
 		{&kustomizev1.Kustomization{}, ClusterKey, clusterKey},
+		{metadata("Secret"), ClusterKey, mirrorKey},
+		{metadata("ConfigMap"), ClusterKey, mirrorKey},
 		{&helmv2.HelmRelease{}, Uses, UsesOf},
 		{&kustomizev1.Kustomization{}, Uses, UsesOf},
 		{&sourcev1.HelmChart{}, Uses, UsesOf},
@@ -178,6 +182,30 @@ func clusterKey(o client.Object) []string {
 		return []string{v}
 	}
 	return nil
+}
+
+func mirrorKey(o client.Object) []string {
+	if o.GetLabels()[hubv1.MirrorLabel] == "" {
+		return nil
+	}
+	return clusterKey(o)
+}
+
+func metadata(kind string) *metav1.PartialObjectMetadata {
+	m := &metav1.PartialObjectMetadata{}
+	m.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
+	return m
+}
+
+// Mirrors returns the metadata of what looks like a cluster's mirrors, by its key. kind is Secret or ConfigMap. Who made them, and of
+// which namespace they are, is for the caller to look at.
+func Mirrors(ctx context.Context, c client.Reader, kind, clusterKey string) ([]metav1.PartialObjectMetadata, error) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind + "List"))
+	if err := c.List(ctx, list, client.MatchingFields{ClusterKey: clusterKey}); err != nil {
+		return nil, fmt.Errorf("list the mirrors of a cluster: %w", err)
+	}
+	return list.Items, nil
 }
 
 // FluxObjects returns the HelmReleases and then the Kustomizations that name a cluster, by its key. They are the

@@ -12,7 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/index/indextest"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
+	"github.com/chandler-hub/chandler/internal/hubscheme"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
 	"github.com/chandler-hub/chandler/internal/render"
@@ -54,7 +56,7 @@ func TestFromMirror(t *testing.T) {
 		"UnderAnotherName": {[]*corev1.Secret{renamed}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := fake.NewClientBuilder()
+			b := indextest.All(fake.NewClientBuilder().WithScheme(hubscheme.New()))
 			for _, m := range tc.mirrors {
 				b = b.WithObjects(m)
 			}

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/index"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
 	"github.com/chandler-hub/chandler/internal/origin"
@@ -102,15 +103,13 @@ func (r *Reconciler) fromMirror(ctx context.Context, reg *hubv1.ClusterRegistrat
 
 // mirrorsOf returns the names of a registration's mirrors. Those with the credential in use come first.
 func (r *Reconciler) mirrorsOf(ctx context.Context, reg *hubv1.ClusterRegistration) ([]types.NamespacedName, error) {
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
 	of := client.ObjectKeyFromObject(reg)
-	err := r.Client.List(ctx, list, client.MatchingLabels{hubv1.ClusterKeyLabel: identity.ClusterKey(r.Config.HubID, of),
-		hubv1.MirrorLabel: "true"}) // and none with a Team's token
+	mirrors, err := index.Mirrors(ctx, r.Client, "Secret", identity.ClusterKey(r.Config.HubID, of))
 	var current, older []types.NamespacedName
-	for i := range list.Items {
-		m := &list.Items[i]
+	for i := range mirrors {
+		m := &mirrors[i]
 		switch {
+		case m.Labels[hubv1.MirrorLabel] != "true": // it has a Team's token
 		case m.Name != identity.Mirror(r.Config.HubID, of) || !r.Config.IsPlatform(m.Namespace) && m.Namespace != reg.Namespace:
 		case m.Annotations[hubv1.FingerprintAnnotation] == reg.Status.Credential.Fingerprint:
 			current = append(current, client.ObjectKeyFromObject(m))

@@ -11,7 +11,6 @@ import (
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -69,16 +68,15 @@ func (r *Reconciler) uses(ctx context.Context, reg *hubv1.ClusterRegistration, n
 // for it: the last delivery may have gone while a token was on its way.
 func (r *Reconciler) dropUnused(ctx context.Context, reg *hubv1.ClusterRegistration, delivered []string) error {
 	key := client.ObjectKeyFromObject(reg)
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
-	mine := client.MatchingLabels{hubv1.ClusterKeyLabel: identity.ClusterKey(r.Config.HubID, key), hubv1.MirrorLabel: identity.TeamMirror}
-	if err := r.Client.List(ctx, list, mine); err != nil {
-		return fmt.Errorf("list the mirrors: %w", err)
+	mirrors, err := index.Mirrors(ctx, r.Client, "Secret", identity.ClusterKey(r.Config.HubID, key))
+	if err != nil {
+		return err
 	}
 	var errs []error
-	for i := range list.Items {
-		m := &list.Items[i]
-		if m.Name != identity.Mirror(r.Config.HubID, key) || slices.Contains(delivered, m.Namespace) {
+	for i := range mirrors {
+		m := &mirrors[i]
+		if m.Labels[hubv1.MirrorLabel] != identity.TeamMirror || m.Name != identity.Mirror(r.Config.HubID, key) ||
+			slices.Contains(delivered, m.Namespace) {
 			continue
 		}
 		errs = append(errs, r.drop(ctx, reg, m))

@@ -134,6 +134,7 @@ func (r cachedReader) List(ctx context.Context, list client.ObjectList, opts ...
 			return err
 		}
 	}
+	r.world.checkList(list, opts)
 	return r.Reader.List(ctx, list, opts...)
 }
 

@@ -3,6 +3,7 @@
 package simulation
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"os"
@@ -14,8 +15,11 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/test/simulation/apiserver"
 )
 
@@ -209,6 +213,10 @@ func TestInvariantsFail(t *testing.T) {
 		}},
 		{"teams", func(w *World) { w.take(w.cluster("w1"), "helm:default/team-shop", apiserver.Key{}, "somebody") }},
 		{"teams", func(w *World) { w.teams["shop"].deleted = true; w.checkRest() }},
+		{"lookup", func(w *World) {
+			must(cachedReader{Reader: w.hub.cache, world: w}.List(context.Background(), &metav1.PartialObjectMetadataList{
+				TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "SecretList"}}, client.MatchingLabels{hubv1.MirrorLabel: "true"}))
+		}},
 		{"bounded", func(w *World) {
 			w.checkWrite(apiserver.Write{Key: keyOf("AddonSet", "flux-system", "base"), Changed: true, New: apiserver.Object{
 				"status": apiserver.Object{"conditions": []any{apiserver.Object{"message": strings.Repeat("x", 33000)}}},

@@ -11,6 +11,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/index"
@@ -71,6 +73,20 @@ func (w *World) checkSecret(write apiserver.Write) {
 				w.violated("secrets", "the kubeconfig of %s lies in namespace %s", c.name, ns)
 			}
 		}
+	}
+}
+
+// growing are the kinds of which each cluster has some.
+var growing = []string{"SecretList", "ConfigMapList", "HelmReleaseList", "KustomizationList"}
+
+// checkList: what is looked up of these kinds is looked up by an index. Else the work for one cluster grows with the fleet.
+func (w *World) checkList(list client.ObjectList, opts []client.ListOption) {
+	o := client.ListOptions{}
+	o.ApplyOptions(opts)
+	gvk, err := apiutil.GVKForObject(list, w.scheme)
+	must(err)
+	if o.FieldSelector == nil && slices.Contains(growing, gvk.Kind) {
+		w.violated("lookup", "a room reads every object of a %s", gvk.Kind)
 	}
 }
 

@@ -102,7 +102,8 @@ func write(out io.Writer, result any, addons int) error {
 		if reach != "" {
 			mark = map[bool]string{true: "yes", false: "NO"}[met]
 		}
-		_, _ = fmt.Fprintf(w, "%s\t%.4g\t%s\t%s\t%s\n", f.Tag.Get("json"), value, reach, mark, what)
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		_, _ = fmt.Fprintf(w, "%s\t%.4g\t%s\t%s\t%s\n", name, value, reach, mark, what)
 	}
 	if err := w.Flush(); err != nil {
 		return err

@@ -41,6 +41,8 @@ func TestCheck(t *testing.T) {
 				{Path: "path", Message: "is 3, which YAML reads as no text; put it in quotes"},
 				{Path: "prune", Message: "is a text, and must be true or false"},
 			}},
+		"Substitutes": {kind: "Kustomization", author: platform, body: "{sourceRef: {kind: GitRepository, name: fleet}, postBuild: {substitute: {text: a, size: 3}}}",
+			want: []fluxspec.Problem{{Path: "postBuild.substitute.size", Message: "is 3, which YAML reads as no text; put it in quotes"}}},
 		"Refused": {kind: "HelmRelease", author: platform, body: chart + "kubeConfig: {secretRef: {name: x}}\nsuspend: true",
 			want: []fluxspec.Problem{
 				{Path: "kubeConfig", Message: "is set by the hub for each cluster; remove it"},

@@ -44,7 +44,8 @@ func Lacks(kind string, path []string, author Author) string {
 }
 
 // checkSchema validates a body by the CRD of its Flux kind, as the API server will when the hub applies it. Fields that the hub fills
-// in may be missing, and in a partial body any. Helm values are left out: they may hold anything.
+// in may be missing, and in a partial body any. Helm values are left out: they may hold anything. So may a text that Flux substitutes:
+// only that it is one is looked at, for a fleet has another one on each cluster.
 func checkSchema(kind string, body map[string]any, author Author, partial bool) []Problem {
 	s := author.Schemas.Of(gvk(kind))
 	if s == nil {
@@ -72,6 +73,9 @@ func checkSchema(kind string, body map[string]any, author Author, partial bool) 
 		}
 	}
 	problems := names(spec)
+	if kind == KustomizationKind {
+		blank(spec)
+	}
 	object := map[string]any{"apiVersion": gvk(kind).GroupVersion().String(), "kind": gvk(kind).Kind,
 		"metadata": map[string]any{"name": "generated", "namespace": "generated"}, "spec": spec}
 	var found []crdschema.Problem
@@ -88,6 +92,17 @@ func checkSchema(kind string, body map[string]any, author Author, partial bool) 
 		problems = append(problems, Problem(p))
 	}
 	return problems
+}
+
+// blank empties the texts that Flux substitutes in what a Kustomization applies.
+func blank(spec map[string]any) {
+	build, _ := spec["postBuild"].(map[string]any)
+	substitute, _ := build["substitute"].(map[string]any)
+	for name, v := range substitute {
+		if _, ok := v.(string); ok {
+			substitute[name] = ""
+		}
+	}
 }
 
 // copier copies a body, with a sample in place of each Hole.

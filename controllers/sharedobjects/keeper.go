@@ -133,7 +133,7 @@ func (k *Keeper) Ensure(ctx context.Context, s *render.Shared) (seen bool, err e
 	defer release()
 	rec.idleSince = time.Time{} // its retention begins when it is seen unused from now on
 	there := objects()[key.kind]
-	err = k.Client.Get(ctx, key.NamespacedName, there)
+	err = k.Client.Get(ctx, key.NamespacedName, there, client.UnsafeDisableDeepCopy) // it is only read
 	switch {
 	case err == nil && there.GetDeletionTimestamp() != nil && controllerutil.ContainsFinalizer(there, hubv1.TwinFinalizer):
 		return true, nil // it serves until nobody uses it

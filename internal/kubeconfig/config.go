@@ -5,18 +5,21 @@ package kubeconfig
 import (
 	"bytes"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"net/http" //nolint:depguard // the proxy of a rest.Config
 	"net/url"
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
+	"go.yaml.in/yaml/v2"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"                               //nolint:depguard // the Config struct
 	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1" //nolint:depguard // the structs of a kubeconfig
-	"sigs.k8s.io/yaml"
 )
 
 // FingerprintLength is the number of hex digits in a fingerprint: 128 bits of a SHA-256.
@@ -65,23 +68,44 @@ func (c *Config) finish() (*Config, error) {
 }
 
 // marshal writes what was checked as a kubeconfig. It is not kept: a hub holds thousands of Configs, and each would be twice as large.
+// It writes what sigs.k8s.io/yaml writes of clientcmdv1.Config, byte for byte: the fingerprint covers it, and what Flux reads would be
+// written anew if it changed. That library goes by way of JSON, which takes more than twice as long, and a hub that starts does it for each cluster.
 func (c *Config) marshal() ([]byte, error) {
-	return yaml.Marshal(clientcmdv1.Config{
-		APIVersion:     "v1",
-		Kind:           "Config",
-		CurrentContext: minimalContext,
-		Contexts: []clientcmdv1.NamedContext{{Name: minimalContext, Context: clientcmdv1.Context{
-			Cluster: minimalCluster, AuthInfo: minimalUser,
-		}}},
-		Clusters: []clientcmdv1.NamedCluster{{Name: minimalCluster, Cluster: clientcmdv1.Cluster{
-			Server: c.server, TLSServerName: c.tlsServerName, InsecureSkipTLSVerify: c.insecure,
-			CertificateAuthorityData: c.ca, ProxyURL: c.proxyURL,
-		}}},
-		AuthInfos: []clientcmdv1.NamedAuthInfo{{Name: minimalUser, AuthInfo: clientcmdv1.AuthInfo{
-			Token: c.token, Username: c.username, Password: c.password,
-			ClientCertificateData: c.cert, ClientKeyData: c.key,
-		}}},
+	type object = map[string]any
+	named := func(name, kind string, fields object) []object { return []object{{"name": name, kind: fields}} }
+	for _, text := range []string{c.server, c.tlsServerName, c.proxyURL, c.token, c.username, c.password} {
+		if strings.ContainsFunc(text, unwritable) {
+			return nil, errors.New("a text has a control character")
+		}
+	}
+	cluster, user := object{"server": c.server}, object{}
+	if c.insecure {
+		cluster["insecure-skip-tls-verify"] = true
+	}
+	set := func(in object, field, text string) {
+		if text != "" {
+			in[field] = text
+		}
+	}
+	set(cluster, "tls-server-name", c.tlsServerName)
+	set(cluster, "certificate-authority-data", base64.StdEncoding.EncodeToString(c.ca))
+	set(cluster, "proxy-url", c.proxyURL)
+	set(user, "token", c.token)
+	set(user, "username", c.username)
+	set(user, "password", c.password)
+	set(user, "client-certificate-data", base64.StdEncoding.EncodeToString(c.cert))
+	set(user, "client-key-data", base64.StdEncoding.EncodeToString(c.key))
+	return yaml.Marshal(object{
+		"apiVersion": "v1", "kind": "Config", "current-context": minimalContext,
+		"contexts": named(minimalContext, "context", object{"cluster": minimalCluster, "user": minimalUser}),
+		"clusters": named(minimalCluster, "cluster", cluster),
+		"users":    named(minimalUser, "user", user),
 	})
+}
+
+// unwritable returns whether a YAML document may not hold a character as it is (YAML 1.1, c-printable), other than those that JSON escapes.
+func unwritable(r rune) bool {
+	return r >= 0x7f && r < 0xa0 && r != 0x85 || r == utf8.RuneError || r == 0xfffe || r == 0xffff
 }
 
 func fingerprint(b []byte) string {

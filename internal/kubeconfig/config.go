@@ -69,7 +69,8 @@ func (c *Config) finish() (*Config, error) {
 
 // marshal writes what was checked as a kubeconfig. It is not kept: a hub holds thousands of Configs, and each would be twice as large.
 // It writes what sigs.k8s.io/yaml writes of clientcmdv1.Config, byte for byte: the fingerprint covers it, and what Flux reads would be
-// written anew if it changed. That library goes by way of JSON, which takes more than twice as long, and a hub that starts does it for each cluster.
+// written anew if it changed. That library goes by way of JSON, which takes more than twice as long, and a hub that starts does it for
+// each cluster.
 func (c *Config) marshal() ([]byte, error) {
 	type object = map[string]any
 	named := func(name, kind string, fields object) []object { return []object{{"name": name, kind: fields}} }

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1" //nolint:depguard // the structs of a kubeconfig
+	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
 	"sigs.k8s.io/yaml"
 )
 

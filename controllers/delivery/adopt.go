@@ -58,7 +58,7 @@ func (r *Reconciler) adoptions(ctx context.Context, c *cluster, d *delivery, res
 		case *helmv2.HelmRelease:
 			adopted[k].chart = o.Status.HelmChart
 		case *kustomizev1.Kustomization:
-			adopted[k].applies(o)
+			adopted[k].applies(o, r.sightings.succeeded(o))
 		}
 		if _, kept := in.Releases[o.Addon]; !kept {
 			if release, ok := assembly.Adopted(o, there); ok {

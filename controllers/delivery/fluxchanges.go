@@ -7,6 +7,7 @@ import (
 	"maps"
 	"sync"
 
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -58,6 +59,8 @@ type sighting struct {
 	// failed is the state when Flux said that the object had failed, if that was the last thing that it said; else nil.
 	// Few objects have it.
 	failed *fluxstate.State
+	// succeeded is the last generation of a Kustomization that Flux has applied with success, and observed the one that it has observed.
+	succeeded, observed int64
 }
 
 var seed = maphash.MakeSeed()
@@ -69,11 +72,15 @@ func (s *sightings) news(obj client.Object) bool {
 	was, known := s.objects[obj.GetUID()]
 	state := fluxstate.Of(obj)
 	begins := state.Ready == metav1.ConditionUnknown && state.ReadyGeneration == state.Generation
-	begun := !known || begins || was.begun && was.generation == state.Generation
+	// Of one that is seen for the first time, Flux has not begun with a generation of which it has said nothing.
+	begun := begins || !known && state.ReadyGeneration >= state.Generation || was.begun && was.generation == state.Generation
 	if !begun {
 		state = unbegun(state)
 	}
 	is := sighting{state: maphash.Comparable(seed, state), generation: state.Generation, begun: begun}
+	if k, ok := obj.(*kustomizev1.Kustomization); ok {
+		is.succeeded, is.observed = was.done(known, k), k.Status.ObservedGeneration
+	}
 	if state.Ready == metav1.ConditionTrue {
 		is.ready = state.ReadyGeneration
 	}
@@ -81,8 +88,8 @@ func (s *sightings) news(obj client.Object) bool {
 		is.failed = &state
 	}
 	if known && (was.state == is.state || was.routine(state)) {
-		if was.begun != begun {
-			was.begun = begun
+		if was.begun != begun || was.succeeded != is.succeeded || was.observed != is.observed {
+			was.begun, was.succeeded, was.observed = begun, is.succeeded, is.observed
 			s.objects[obj.GetUID()] = was
 		}
 		return false

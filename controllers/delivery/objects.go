@@ -13,10 +13,7 @@ import (
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
-	"github.com/fluxcd/pkg/apis/meta"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -131,26 +128,11 @@ func keyOf(obj client.Object, kind string) plan.Key {
 	return plan.Key{Kind: kind, Namespace: obj.GetNamespace(), Name: obj.GetName()}
 }
 
-// applies notes what a Kustomization applies, and where.
-func (o *object) applies(k *kustomizev1.Kustomization) {
+// applies notes what a Kustomization applies, and where. done is the last generation that Flux has applied with success.
+func (o *object) applies(k *kustomizev1.Kustomization, done int64) {
 	o.Content = assembly.ContentOf(k)
 	o.Mark = k.Annotations[hubv1.AppliedAsAnnotation]
-	o.AppliedAs = plan.ReadMark(o.Mark, succeeded(k))
-}
-
-// succeeded returns the last generation that Flux has applied with success, as far as its status says. Flux also raises
-// observedGeneration where it has applied nothing: when it stalls because an expression does not compile, and when it is suspended
-// while Ready=True is of a generation before (kustomize-controller, Reconcile and finalizeStatus). After a resume, until Flux has
-// ended its attempt, only the mark can tell (plan.Desired.Mark).
-func succeeded(k *kustomizev1.Kustomization) int64 {
-	c := apimeta.FindStatusCondition(k.Status.Conditions, hubv1.ReadyCondition)
-	switch {
-	case c != nil && c.Reason == meta.InvalidCELExpressionReason:
-		return 0
-	case c != nil && c.Status == metav1.ConditionTrue:
-		return min(k.Status.ObservedGeneration, c.ObservedGeneration)
-	}
-	return k.Status.ObservedGeneration
+	o.AppliedAs = plan.ReadMark(o.Mark, done)
 }
 
 // accountOf returns the ServiceAccount that Flux acts as on the cluster.
@@ -182,7 +164,7 @@ func (r *Reconciler) observe(c *cluster, obj client.Object, kind string) *object
 		Finished:    o.state.Finished, Noted: o.state.Version != "", Heir: plan.ParseKey(a[hubv1.HeirAnnotation]),
 	}
 	if kustomization, ok := obj.(*kustomizev1.Kustomization); ok {
-		o.applies(kustomization)
+		o.applies(kustomization, r.sightings.succeeded(kustomization))
 	}
 	_, o.Held = a[hubv1.SuspendedAnnotation]
 	o.heldBack = a[hubv1.SuspendedAnnotation] == adopting

@@ -42,7 +42,7 @@ func (r *Reconciler) tellOvertaken(ctx context.Context, c *cluster, d *delivery,
 		return client.IgnoreNotFound(fmt.Errorf("look what Flux has applied of %s: %w", o.Key, err))
 	}
 	s := fluxstate.Of(k)
-	tried := plan.ReadMark(o.Mark, s.ReadyGeneration) == "" && plan.ReadMark(o.Mark, succeeded(k)) != ""
+	tried := plan.ReadMark(o.Mark, s.ReadyGeneration) == "" && plan.ReadMark(o.Mark, r.sightings.succeeded(k)) != ""
 	if tried || fluxstate.Unnoted(k) != "" || fluxstate.FirstTry(k) {
 		r.warnLeft(ctx, c, d, o.Key, "Deliver",
 			"add-on %q (%s %q) may leave something on cluster %s: it gets another folder or namespace, and Flux has not succeeded "+

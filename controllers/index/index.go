@@ -185,7 +185,7 @@ func clusterKey(o client.Object) []string {
 }
 
 func mirrorKey(o client.Object) []string {
-	if o.GetLabels()[hubv1.MirrorLabel] == "" {
+	if _, ok := o.GetLabels()[hubv1.MirrorLabel]; !ok {
 		return nil
 	}
 	return clusterKey(o)

@@ -75,7 +75,7 @@ func (c *Config) marshal() ([]byte, error) {
 	type object = map[string]any
 	named := func(name, kind string, fields object) []object { return []object{{"name": name, kind: fields}} }
 	for _, text := range []string{c.server, c.tlsServerName, c.proxyURL, c.token, c.username, c.password} {
-		if strings.ContainsFunc(text, unwritable) {
+		if !utf8.ValidString(text) || strings.ContainsFunc(text, unwritable) {
 			return nil, errors.New("a text has a control character")
 		}
 	}
@@ -106,7 +106,7 @@ func (c *Config) marshal() ([]byte, error) {
 
 // unwritable returns whether a YAML document may not hold a character as it is (YAML 1.1, c-printable), other than those that JSON escapes.
 func unwritable(r rune) bool {
-	return r >= 0x7f && r < 0xa0 && r != 0x85 || r == utf8.RuneError || r == 0xfffe || r == 0xffff
+	return r >= 0x7f && r < 0xa0 && r != 0x85 || r == 0xfffe || r == 0xffff
 }
 
 func fingerprint(b []byte) string {

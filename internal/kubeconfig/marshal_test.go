@@ -15,7 +15,7 @@ import (
 // which is another password.
 func TestMarshal(t *testing.T) {
 	texts := []string{"", "plain", "1234", "0x1f", "1e3", "1_000", "1:30", "0o17", "yes", "No", "~", "null", "true", "=", "<<", "<b>&amp;", "a: b", "a #b", "#a",
-		"- a", "? a", "'a'", `"a"`, `back\slash`, "%a", "@a", "`a`", "{a}", "[a]", "*a", "&a", "!a", "|", ">", " a", "a ", "a\nb", "a\n", "\ta", "a\tb", "\x00\x1f", "\x7f", "\u0099", "\u00a0", "\uffff", "\U0001ffff",
+		"- a", "? a", "'a'", `"a"`, `back\slash`, "%a", "@a", "`a`", "{a}", "[a]", "*a", "&a", "!a", "|", ">", " a", "a ", "a\nb", "a\n", "\ta", "a\tb", "\x00\x1f", "\x7f", "\u0099", "\u00a0", "\uffff", "a\ufffdb", "\U0001ffff",
 		"\u2028", "\ufeff", "日本語", "😀", strings.Repeat("word ", 60), strings.Repeat("QUJD", 2000), "2001-01-01", ".inf", ".NaN", "-", "--- a", "http://u:p@h:1/?a=b&c=d"}
 	of := func(c *Config) {
 		t.Helper()

@@ -79,8 +79,8 @@ const ReleasePrefix = "Helm release "
 // Mark returns the note for a Kustomization that is about to be updated: what Flux has applied, if that differs from
 // what it is to apply from now on. Until Flux has succeeded with the new content, its inventory, and so what Flux
 // would remove, is of the old one. A Kustomization that is written again without a change keeps its mark: Flux is
-// about to succeed with its generation. One that is resumed gets it anew: Flux may have raised observedGeneration to
-// that of the suspension, and has applied nothing (kustomize-controller, finalizeStatus).
+// about to succeed with its generation. One that is written as it is resumed gets it anew: Flux may have raised
+// observedGeneration to that of the suspension, and has applied nothing (kustomize-controller, finalizeStatus).
 func (d *Desired) Mark(o *Observed) string {
 	applied := cmp.Or(o.AppliedAs, o.hash())
 	if d.Release.Name != "" || applied == d.hash() {

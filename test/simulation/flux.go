@@ -39,7 +39,7 @@ type flux struct {
 	failures map[apiserver.Key]int
 	// begun are the generations that kustomize-controller has begun with last.
 	begun map[apiserver.Key]int64
-	// missed are the generations that it had not begun with when the hub was started, which cannot know that.
+	// missed are the generations that it had not begun with when the hub was started, and of which its Ready speaks: the hub cannot know.
 	missed map[apiserver.Key]int64
 	// uids tells which object has a UID.
 	uids map[any]apiserver.Key
@@ -169,7 +169,9 @@ func (f *flux) forgotten(w *World) {
 	for _, o := range w.server.List(kinds["Kustomization"].GroupKind(), "") {
 		namespace, _ := nested(o, "metadata", "namespace").(string)
 		name, _ := nested(o, "metadata", "name").(string)
-		if k := keyOf("Kustomization", namespace, name); f.begun[k] < generationOf(o) {
+		conditions, _ := nested(o, "status", "conditions").([]any)
+		says := len(conditions) > 0 && nested(conditions[0], "observedGeneration") == generationOf(o)
+		if k := keyOf("Kustomization", namespace, name); says && f.begun[k] < generationOf(o) {
 			f.missed[k] = generationOf(o)
 		}
 	}

@@ -162,10 +162,12 @@ func progressing(before *hubv1.AddonStatus, now time.Time) time.Duration {
 }
 
 // reinstalling returns the grant by which an add-on is being reinstalled, until it is Ready in its new place. If the
-// cluster is paused in between, what runs still has to go, and counts until then.
+// cluster is paused in between, what runs still has to go, and counts until then. Ready has to be of what the object says now: a hub
+// that was killed as it wrote that does not know that it did.
 func (d *Delivery) reinstalling(a *hubv1.AddonStatus, o *Object) string {
 	granted := d.before(a.Name).Removal
-	if o == nil || a.State == hubv1.AddonReady || !slices.Contains(d.Spec.Removals, granted) || granted == guard.Dropped(string(o.UID)) {
+	done := o != nil && a.State == hubv1.AddonReady && o.State.ReadyGeneration >= o.State.Generation
+	if o == nil || done || !slices.Contains(d.Spec.Removals, granted) || granted == guard.Dropped(string(o.UID)) {
 		return ""
 	}
 	return granted

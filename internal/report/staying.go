@@ -95,6 +95,7 @@ func (d *Delivery) stayingAs(c *Cluster, o *Object) hubv1.AddonStatus {
 		a.State, a.Message = c.keptSuspended(), c.Suspended.Message
 	}
 	a.Before = kept(before, &a, o, o.Hash)
+	a.Removal = d.reinstalling(&a, o) // what a version of the hub before this one has begun counts until it is done
 	if d.Abandoned {
 		a.State, a.AppliedGeneration = hubv1.AddonOrphaned, 0
 		a.Message = fmt.Sprintf("its AddonDelivery was deleted by hand while nobody was there to withdraw it; %s is left, and "+

@@ -59,21 +59,33 @@ func (w *World) movedFrom(work *workload, l loss) bool {
 // written, it may overwrite that with what it knows itself, which may be older, or the other way round: what has come by that goes. No
 // precondition of the API server spans a delivery and its Flux objects.
 func (w *World) noteOverwritten(write apiserver.Write) {
-	if w.wrote == nil || w.at == nil || !isFlux(write.Key) || write.Old == nil || write.New == nil || write.Actor == "user" ||
-		write.Actor == "flux" {
+	if w.wrote == nil || w.at == nil || write.Old == nil || write.New == nil || write.Actor == "user" || write.Actor == "flux" {
 		return
 	}
-	uid, differs := nested(write.New, "metadata", "uid"), false
+	uid := nested(write.New, "metadata", "uid")
+	if write.Key.Kind == "AddonDelivery" { // each of the two goes by what the other one has given the cluster
+		if nested(write.Old, "spec", "revisionName") != nested(write.New, "spec", "revisionName") {
+			by := w.wrote[uid]
+			w.wrote[uid] = w.at
+			w.disputed[write.Key] = w.disputed[write.Key] || by != nil && by != w.at
+		}
+		return
+	}
+	differs := false
 	for _, field := range []string{"path", "targetNamespace"} {
 		differs = differs || nested(write.Old, "spec", field) != nested(write.New, "spec", field)
 	}
-	if !differs {
+	if !isFlux(write.Key) || !differs {
 		return
 	}
-	for _, c := range w.clusters {
-		for _, work := range c.workloads {
-			if by := w.wrote[uid]; by != nil && by != w.at && work.ownerUID == uid && !brings(write.New, work.name) {
-				work.unwanted, work.approved = true, true
+	by := w.wrote[uid]
+	delivery, _ := nested(write.New, "metadata", "annotations", hubv1.DeliveryAnnotation).(string)
+	if by != nil && by != w.at || w.disputed[keyOf("AddonDelivery", write.Key.Namespace, delivery)] {
+		for _, c := range w.clusters {
+			for _, work := range c.workloads {
+				if work.ownerUID == uid && !brings(write.New, work.name) {
+					work.unwanted, work.approved = true, true
+				}
 			}
 		}
 	}

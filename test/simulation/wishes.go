@@ -368,4 +368,15 @@ func (w *World) noteWish(c *cluster, work *workload) {
 	} else {
 		work.unwanted = true
 	}
+	if (addon{name: work.addon}).optional() && w.excludedAsItGoes(c, work.addon) {
+		work.unwanted = true
+	}
+}
+
+// excludedAsItGoes returns whether a registration that is being deleted leaves an add-on out: its deliveries follow it as long as it is
+// there, also if another registration of the cluster is served after it.
+func (w *World) excludedAsItGoes(c *cluster, addon string) bool {
+	return w.some(c, func(r *cluster) bool {
+		return nested(w.server.Get(r.registration()), "metadata", "deletionTimestamp") != nil && w.excluded(r, addon)
+	})
 }

@@ -33,8 +33,10 @@ type World struct {
 	hub    *hub
 	// former is the process that led before, while it does not know that another one does.
 	former *hub
-	// wrote is who has changed what a Flux object brings since two processes run, by its UID; nil when that is over, and at rest.
+	// wrote is who has changed what a Flux object brings, or a delivery's revision, since two processes run, by its UID; nil when that is
+	// over, and at rest. disputed are the deliveries of which both have changed it.
 	wrote    map[any]*hub
+	disputed map[apiserver.Key]bool
 	flux     *flux
 	clusters []*cluster
 	sets     map[string]*set

@@ -58,9 +58,8 @@ type sighting struct {
 	ready int64
 	// failed is the state when Flux said that the object had failed, if that was the last thing that it said; else nil.
 	// Few objects have it.
-	failed *fluxstate.State
-	// succeeded is the last generation of a Kustomization that Flux has applied with success, and observed the one that it has observed.
-	succeeded, observed int64
+	failed  *fluxstate.State
+	applied applied
 }
 
 var seed = maphash.MakeSeed()
@@ -79,7 +78,7 @@ func (s *sightings) news(obj client.Object) bool {
 	}
 	is := sighting{state: maphash.Comparable(seed, state), generation: state.Generation, begun: begun}
 	if k, ok := obj.(*kustomizev1.Kustomization); ok {
-		is.succeeded, is.observed = was.done(known, k), k.Status.ObservedGeneration
+		is.applied = was.applied.and(known, k)
 	}
 	if state.Ready == metav1.ConditionTrue {
 		is.ready = state.ReadyGeneration
@@ -88,8 +87,8 @@ func (s *sightings) news(obj client.Object) bool {
 		is.failed = &state
 	}
 	if known && (was.state == is.state || was.routine(state)) {
-		if was.begun != begun || was.succeeded != is.succeeded || was.observed != is.observed {
-			was.begun, was.succeeded, was.observed = begun, is.succeeded, is.observed
+		if was.begun != begun || was.applied != is.applied {
+			was.begun, was.applied = begun, is.applied
 			s.objects[obj.GetUID()] = was
 		}
 		return false

@@ -11,25 +11,49 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 )
 
-// succeeded returns the last generation that Flux has applied with success, as far as the hub has seen. status.observedGeneration alone
-// does not say so: a suspension raises it, and nothing lowers it when the object is resumed and fails. A hub that has not seen the
-// object before it was suspended goes by its status then.
+// applied is what the hub has seen Flux apply of a Kustomization. status.observedGeneration alone does not say it: a suspension raises it,
+// and nothing lowers it when the object is resumed and fails.
+type applied struct {
+	// succeeded is the last generation that Flux has applied with success, and observed the one that it has observed.
+	succeeded, observed int64
+	// from and to are the generations at which the object was suspended last, and suspended is whether it is.
+	from, to  int64
+	suspended bool
+}
+
+// succeeded returns the last generation of a Kustomization that Flux has applied with success, as far as the hub has seen. A hub that sees
+// the object for the first time goes by its status.
 func (s *sightings) succeeded(k *kustomizev1.Kustomization) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	was, known := s.objects[k.UID]
-	return was.done(known, k)
+	return was.applied.and(known, k).succeeded
 }
 
-// done is succeeded, with the sighting before.
-func (was sighting) done(known bool, k *kustomizev1.Kustomization) int64 {
-	says := saysSucceeded(k)
-	// Of a suspended object, Flux may end what it was at work on; then it observes the suspension itself, and tries nothing.
-	idle := k.Spec.Suspend && (k.Status.ObservedGeneration == was.observed || k.Status.ObservedGeneration == k.Generation)
-	if known && (idle || !meta.IsStatusConditionTrue(k.Status.Conditions, hubv1.ReadyCondition)) {
-		return min(says, was.succeeded)
+// and is what is known when an object has been seen once more.
+func (was applied) and(known bool, k *kustomizev1.Kustomization) applied {
+	is := was
+	is.observed, is.suspended = k.Status.ObservedGeneration, k.Spec.Suspend
+	if is.suspended {
+		is.to = k.Generation
+		if !was.suspended {
+			is.from = k.Generation
+		}
 	}
-	return says
+	// Flux observes a suspension, and an expression that does not compile, and tries nothing.
+	tried := is.observed != was.observed && (is.observed < is.from || is.observed > is.to) && !uncompiled(k)
+	switch {
+	case !known:
+		is.succeeded = saysSucceeded(k)
+	case tried:
+		is.succeeded = is.observed
+	}
+	return is
+}
+
+func uncompiled(k *kustomizev1.Kustomization) bool {
+	c := meta.FindStatusCondition(k.Status.Conditions, hubv1.ReadyCondition)
+	return c != nil && c.Reason == fluxmeta.InvalidCELExpressionReason
 }
 
 // saysSucceeded returns the last generation that Flux has applied with success, as far as the status says. Flux also raises
@@ -38,7 +62,7 @@ func (was sighting) done(known bool, k *kustomizev1.Kustomization) int64 {
 func saysSucceeded(k *kustomizev1.Kustomization) int64 {
 	c := meta.FindStatusCondition(k.Status.Conditions, hubv1.ReadyCondition)
 	switch {
-	case c != nil && c.Reason == fluxmeta.InvalidCELExpressionReason:
+	case uncompiled(k):
 		return 0
 	case c != nil && c.Status == metav1.ConditionTrue:
 		return min(k.Status.ObservedGeneration, c.ObservedGeneration)

@@ -56,6 +56,10 @@ func TestSucceededSoFar(t *testing.T) {
 		"resumed, and applied":          {[]status{{3, 3, yes, 3, false}, {5, 5, yes, 3, true}, {6, 5, unknown, 6, false}, {6, 6, yes, 6, false}}, 6},
 		"overtaken, and suspended":      {[]status{{3, 3, unknown, 3, false}, {4, 3, yes, 4, false}, {5, 5, yes, 4, true}}, 3},
 		"overtaken, suspended, deleted": {[]status{{3, 3, unknown, 3, false}, {4, 3, yes, 4, false}, {5, 3, yes, 4, true}, {5, 5, yes, 4, true}, {6, 5, yes, 4, true}}, 3},
+		"overtaken, suspended, resumed": {[]status{{3, 3, unknown, 3, false}, {4, 3, yes, 4, false}, {5, 3, yes, 4, true}, {5, 5, yes, 4, true}, {6, 5, yes, 4, false}}, 3},
+		"suspended while at work":       {[]status{{3, 3, unknown, 3, false}, {4, 3, unknown, 3, false}, {5, 3, unknown, 3, true}, {5, 3, yes, 5, true}, {5, 5, yes, 5, true}, {6, 5, yes, 5, false}, {6, 5, no, 6, false}}, 3},
+		"written while suspended":       {[]status{{3, 3, yes, 3, false}, {4, 3, yes, 3, true}, {5, 4, yes, 3, true}, {6, 4, yes, 3, false}, {6, 5, unknown, 6, false}}, 3},
+		"success that nobody saw":       {[]status{{3, 3, yes, 3, false}, {4, 3, yes, 3, false}, {4, 4, no, 4, false}}, 4},
 		"applied while it is written":   {[]status{{4, 3, unknown, 4, false}, {5, 4, yes, 5, true}, {5, 5, yes, 5, true}}, 4},
 		"applied, and tried again":      {[]status{{3, 3, yes, 3, false}, {3, 3, unknown, 3, false}, {3, 3, no, 3, false}}, 3},
 	} {

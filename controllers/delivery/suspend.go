@@ -32,7 +32,11 @@ func (r *Reconciler) suspend(ctx context.Context, c *cluster, s plan.Step) outco
 		return outcome{err: err, applied: c.objects[s.Key].Applied}
 	}
 	return r.writeSuspend(ctx, c, s, func(u *unstructured.Unstructured) {
-		u.SetAnnotations(map[string]string{hubv1.SuspendedAnnotation: c.suspended().Reason})
+		a := map[string]string{hubv1.SuspendedAnnotation: c.suspended().Reason}
+		if o := c.objects[s.Key]; o.AppliedAs != "" {
+			a[hubv1.AppliedAsAnnotation] = o.Mark // this field manager may have it since the last resume
+		}
+		u.SetAnnotations(a)
 		u.Object["spec"] = map[string]any{"suspend": true}
 	})
 }
@@ -72,7 +76,13 @@ func (r *Reconciler) resume(ctx context.Context, c *cluster, s plan.Step) outcom
 	}
 	// Only as it was seen: if somebody has deleted it while it was suspended, Flux has let go what it had applied, and spec.suspend is all
 	// that tells.
-	out := r.writeSuspend(ctx, c, s, func(u *unstructured.Unstructured) { u.SetResourceVersion(c.objects[s.Key].version) })
+	out := r.writeSuspend(ctx, c, s, func(u *unstructured.Unstructured) {
+		o := c.objects[s.Key]
+		u.SetResourceVersion(o.version)
+		if m := o.Remark(); m != "" {
+			u.SetAnnotations(map[string]string{hubv1.AppliedAsAnnotation: m})
+		}
+	})
 	if apierrors.IsConflict(out.err) {
 		c.lookAgain(soon)
 		out.err = nil

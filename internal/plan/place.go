@@ -92,6 +92,15 @@ func (d *Desired) Mark(o *Observed) string {
 	return fmt.Sprintf("%d %s", o.Generation, applied)
 }
 
+// Remark returns the mark of a Kustomization that is about to be resumed; "" if it has none. The suspension may have raised
+// observedGeneration, so that the mark that it has says nothing to a hub that starts later.
+func (o *Observed) Remark() string {
+	if o.AppliedAs == "" {
+		return ""
+	}
+	return fmt.Sprintf("%d %s", o.Generation, o.AppliedAs)
+}
+
 // Moves returns whether a Kustomization is to apply something else from now on, or elsewhere.
 func (d *Desired) Moves(o *Observed) bool { return d.Release.Name == "" && d.Content != o.Content }
 

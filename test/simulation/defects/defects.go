@@ -164,7 +164,7 @@ var Defects = []Defect{
 		{"internal/fluxstate/fluxstate.go", "\t\t\ts.ReadyGeneration = min(s.ReadyGeneration, observed)\n", "\t\t\t_ = observed\n"},
 	}},
 	{"failed-too-soon", "What failed before a change counts for the change", "status", []Edit{
-		{"controllers/delivery/fluxchanges.go", "begun := !known ||", "begun := true ||"},
+		{"controllers/delivery/fluxchanges.go", "begun := begins ||", "begun := true || begins ||"},
 		{"controllers/delivery/fluxchanges.go", "\tif known && (was.generation", "\tif false && known && (was.generation"},
 	}},
 }

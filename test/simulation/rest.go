@@ -125,13 +125,13 @@ func keptOpen(o apiserver.Object) bool {
 	})
 }
 
-// unseen returns whether a Flux object that a user has deleted is for a cluster that is gone, and whose registration
-// has not seen its origin, for example because it was just made again; or was not made again any more, and the
-// delivery says so. Absence removes nothing: as without the hub, Flux tries to uninstall it until somebody deletes the
-// registration, or the delivery.
+// unseen returns whether a Flux object that a user has deleted, or that waits for another one to take over what it has, is for a
+// cluster that is gone, and whose registration has not seen its origin, for example because it was just made again; or
+// was not made again any more, and the delivery says so. Absence removes nothing: as without the hub, Flux tries to
+// uninstall it until somebody deletes the registration, or the delivery.
 func (w *World) unseen(o apiserver.Object) bool {
-	c := w.registrationOf(o)
-	if c == nil || !w.deleted[nested(o, "metadata", "uid")] || !w.unreachable(c) {
+	c, heir := w.registrationOf(o), nested(o, "metadata", "annotations", hubv1.HeirAnnotation)
+	if c == nil || !w.deleted[nested(o, "metadata", "uid")] && heir == nil || !w.unreachable(c) {
 		return false
 	}
 	reg := w.registered(c)

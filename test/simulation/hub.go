@@ -150,7 +150,8 @@ func (w *World) overlap(writes int) {
 	if w.hub == nil || w.former != nil {
 		return
 	}
-	w.former, w.hub, w.wrote, w.disputed = w.hub, nil, map[any]*hub{}, map[apiserver.Key]bool{}
+	w.former, w.hub, w.wrote = w.hub, nil, map[any]*hub{}
+	w.replaced, w.disputed = map[apiserver.Key][]any{}, map[apiserver.Key]bool{}
 	w.former.leads, w.former.until, w.former.writes = false, w.clock.Now().Add(15*time.Second), writes
 	w.startHub()
 }

@@ -64,10 +64,11 @@ func (w *World) noteOverwritten(write apiserver.Write) {
 	}
 	uid := nested(write.New, "metadata", "uid")
 	if write.Key.Kind == "AddonDelivery" { // each of the two goes by what the other one has given the cluster
-		if nested(write.Old, "spec", "revisionName") != nested(write.New, "spec", "revisionName") {
+		if before, now := nested(write.Old, "spec", "revisionName"), nested(write.New, "spec", "revisionName"); before != now {
 			by := w.wrote[uid]
-			w.wrote[uid] = w.at
-			w.disputed[write.Key] = w.disputed[write.Key] || by != nil && by != w.at
+			back := by != nil && by != w.at && slices.Contains(w.replaced[write.Key], now)
+			w.wrote[uid], w.replaced[write.Key] = w.at, append(w.replaced[write.Key], before)
+			w.disputed[write.Key] = w.disputed[write.Key] || back
 		}
 		return
 	}
@@ -80,7 +81,8 @@ func (w *World) noteOverwritten(write apiserver.Write) {
 	}
 	by := w.wrote[uid]
 	delivery, _ := nested(write.New, "metadata", "annotations", hubv1.DeliveryAnnotation).(string)
-	if by != nil && by != w.at || w.disputed[keyOf("AddonDelivery", write.Key.Namespace, delivery)] {
+	disputed := write.Key.Kind == "Kustomization" && w.disputed[keyOf("AddonDelivery", write.Key.Namespace, delivery)]
+	if by != nil && by != w.at || disputed {
 		for _, c := range w.clusters {
 			for _, work := range c.workloads {
 				if work.ownerUID == uid && !brings(write.New, work.name) {

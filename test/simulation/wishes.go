@@ -368,15 +368,14 @@ func (w *World) noteWish(c *cluster, work *workload) {
 	} else {
 		work.unwanted = true
 	}
-	if (addon{name: work.addon}).optional() && w.excludedAsItGoes(c, work.addon) {
+	if (addon{name: work.addon}).optional() && w.excludedAsItGoes(work) {
 		work.unwanted = true
 	}
 }
 
-// excludedAsItGoes returns whether a registration that is being deleted leaves an add-on out: its deliveries follow it as long as it is
-// there, also if another registration of the cluster is served after it.
-func (w *World) excludedAsItGoes(c *cluster, addon string) bool {
-	return w.some(c, func(r *cluster) bool {
-		return nested(w.server.Get(r.registration()), "metadata", "deletionTimestamp") != nil && w.excluded(r, addon)
-	})
+// excludedAsItGoes returns whether the registration that a workload is delivered through is being deleted, and leaves it out: its
+// deliveries follow it as long as it is there, also if another registration of the cluster is served after it.
+func (w *World) excludedAsItGoes(work *workload) bool {
+	through := w.registrationOf(w.server.Get(w.flux.uids[work.ownerUID]))
+	return through != nil && nested(w.server.Get(through.registration()), "metadata", "deletionTimestamp") != nil && w.excluded(through, work.addon)
 }

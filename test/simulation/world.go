@@ -34,8 +34,10 @@ type World struct {
 	// former is the process that led before, while it does not know that another one does.
 	former *hub
 	// wrote is who has changed what a Flux object brings, or a delivery's revision, since two processes run, by its UID; nil when that is
-	// over, and at rest. disputed are the deliveries of which both have changed it.
+	// over, and at rest. replaced are the revisions that a delivery had meanwhile, and disputed the deliveries to which one of the two
+	// processes has given such a revision again.
 	wrote    map[any]*hub
+	replaced map[apiserver.Key][]any
 	disputed map[apiserver.Key]bool
 	flux     *flux
 	clusters []*cluster

@@ -377,5 +377,6 @@ func (w *World) noteWish(c *cluster, work *workload) {
 // deliveries follow it as long as it is there, also if another registration of the cluster is served after it.
 func (w *World) excludedAsItGoes(work *workload) bool {
 	through := w.registrationOf(w.server.Get(w.flux.uids[work.ownerUID]))
-	return through != nil && nested(w.server.Get(through.registration()), "metadata", "deletionTimestamp") != nil && w.excluded(through, work.addon)
+	return through != nil && w.excluded(through, work.addon) &&
+		nested(w.server.Get(through.registration()), "metadata", "deletionTimestamp") != nil
 }

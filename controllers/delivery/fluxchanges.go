@@ -58,7 +58,8 @@ type sighting struct {
 	ready int64
 	// failed is the state when Flux said that the object had failed, if that was the last thing that it said; else nil.
 	// Few objects have it.
-	failed  *fluxstate.State
+	failed *fluxstate.State
+	// applied is of a Kustomization.
 	applied applied
 }
 

@@ -51,6 +51,7 @@ func (was applied) and(known bool, k *kustomizev1.Kustomization) applied {
 	return is
 }
 
+// uncompiled returns whether Flux has stalled, because an expression of the Kustomization does not compile.
 func uncompiled(k *kustomizev1.Kustomization) bool {
 	c := meta.FindStatusCondition(k.Status.Conditions, hubv1.ReadyCondition)
 	return c != nil && c.Reason == fluxmeta.InvalidCELExpressionReason
@@ -60,11 +61,10 @@ func uncompiled(k *kustomizev1.Kustomization) bool {
 // observedGeneration where it has applied nothing: when it stalls because an expression does not compile, and when it is suspended
 // while Ready=True is of a generation before (kustomize-controller, Reconcile and finalizeStatus).
 func saysSucceeded(k *kustomizev1.Kustomization) int64 {
-	c := meta.FindStatusCondition(k.Status.Conditions, hubv1.ReadyCondition)
-	switch {
-	case uncompiled(k):
+	if uncompiled(k) {
 		return 0
-	case c != nil && c.Status == metav1.ConditionTrue:
+	}
+	if c := meta.FindStatusCondition(k.Status.Conditions, hubv1.ReadyCondition); c != nil && c.Status == metav1.ConditionTrue {
 		return min(k.Status.ObservedGeneration, c.ObservedGeneration)
 	}
 	return k.Status.ObservedGeneration

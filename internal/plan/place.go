@@ -89,7 +89,7 @@ func (d *Desired) Mark(o *Observed) string {
 	if o.AppliedAs != "" && !o.Suspended && !d.Moves(o) {
 		return o.Mark
 	}
-	return fmt.Sprintf("%d %s", o.Generation, applied)
+	return o.note(applied)
 }
 
 // Remark returns the mark of a Kustomization that is about to be resumed; "" if it has none. The suspension may have raised
@@ -98,8 +98,11 @@ func (o *Observed) Remark() string {
 	if o.AppliedAs == "" {
 		return ""
 	}
-	return fmt.Sprintf("%d %s", o.Generation, o.AppliedAs)
+	return o.note(o.AppliedAs)
 }
+
+// note is what ReadMark reads: what Flux has applied, as long as it has not succeeded with a later generation than the present one.
+func (o *Observed) note(applied string) string { return fmt.Sprintf("%d %s", o.Generation, applied) }
 
 // Moves returns whether a Kustomization is to apply something else from now on, or elsewhere.
 func (d *Desired) Moves(o *Observed) bool { return d.Release.Name == "" && d.Content != o.Content }

@@ -5,7 +5,6 @@ package simulation
 import (
 	"cmp"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"hash/fnv"
 	"slices"
@@ -14,17 +13,15 @@ import (
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	fluxmeta "github.com/fluxcd/pkg/apis/meta"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/test/simulation/apiserver"
 )
 
-// This file is the model of helm-controller 1.6 and kustomize-controller 1.9. What it does, and why, is in their sources as named in the
-// comments; what it leaves out is in docs/simulation.md.
+// This file, helm.go and kustomize.go are the model of helm-controller 1.6 and kustomize-controller 1.9. What it does, and why, is in
+// their sources as named in the comments; what it leaves out is in docs/simulation.md.
 
 const (
 	helmGroup      = "helm.toolkit.fluxcd.io"
@@ -300,210 +297,3 @@ func setOf(o metav1.Object) string {
 }
 
 func releaseName(storage, name string) string { return "helm:" + storage + "/" + name }
-
-// helm is helm-controller's Reconcile.
-func (f *flux) helm(w *World, k apiserver.Key, hr *helmv2.HelmRelease) (failed bool) {
-	if hr.DeletionTimestamp != nil {
-		return f.uninstall(w, k, hr)
-	}
-	if !slices.Contains(hr.Finalizers, fluxFinalizer) {
-		w.addFinalizer(k)
-	}
-	if hr.Spec.Suspend {
-		return false
-	}
-	chart, version, ok := w.chartOf(k, hr)
-	if !ok {
-		w.report(k, hr, metav1.ConditionFalse, "HelmChartNotReady", "chart is not ready")
-		return true
-	}
-	c, err := w.target(k, hr.Spec.KubeConfig, hr.GetStorageNamespace(), hr.GetReleaseNamespace())
-	if err != nil {
-		reason := "StateError"
-		if errors.Is(err, errNoSecret) {
-			reason = "RESTClientError"
-		}
-		w.report(k, hr, metav1.ConditionFalse, reason, err.Error())
-		return true
-	}
-	name := releaseName(hr.GetStorageNamespace(), hr.GetReleaseName())
-	if last := hr.Status.History.Latest(); last != nil {
-		was := releaseName(hr.Status.StorageNamespace, last.Name)
-		if was != name || last.Namespace != hr.GetReleaseNamespace() || last.ChartName != chart {
-			w.take(c, was, k, "Flux reinstalls it: "+was+" of chart "+last.ChartName+" becomes "+name+" of chart "+chart)
-			hr.Status.History = nil
-		}
-	}
-	if w.broken[hr.Labels[hubv1.AddonLabel]] {
-		w.report(k, hr, metav1.ConditionFalse, "InstallFailed", "timeout waiting for: [Deployment/x]")
-		return true
-	}
-	if failed, bad := f.misbehaves(w, k, hr, c, hr.Labels[hubv1.AddonLabel], version); bad {
-		return failed
-	}
-	w.give(c, name, k, string(hr.UID), setOf(hr), hr.Labels[hubv1.AddonLabel], chart)
-	hr.Status.StorageNamespace = hr.GetStorageNamespace()
-	hr.Status.History = helmv2.Snapshots{{
-		Name: hr.GetReleaseName(), Namespace: hr.GetReleaseNamespace(), ChartName: chart, ChartVersion: version, Version: 1,
-		Status: "deployed", Digest: "sha256:0", ConfigDigest: "sha256:0",
-	}}
-	w.report(k, hr, metav1.ConditionTrue, "InstallSucceeded", "Helm install succeeded")
-	return false
-}
-
-// chartOf returns name and version of the chart, if it has been fetched. It has as soon as it and its repository
-// exist.
-func (w *World) chartOf(k apiserver.Key, hr *helmv2.HelmRelease) (name, version string, ok bool) {
-	ref := hr.Spec.ChartRef
-	if ref == nil || ref.Kind != "HelmChart" {
-		return "", "", false
-	}
-	chart := w.server.Get(apiserver.Key{Group: sourceGroup, Kind: "HelmChart", Namespace: cmp.Or(ref.Namespace, k.Namespace), Name: ref.Name})
-	if chart == nil {
-		return "", "", false
-	}
-	name, _ = nested(chart, "spec", "chart").(string)
-	version, _ = nested(chart, "spec", "version").(string)
-	source, _ := nested(chart, "spec", "sourceRef", "name").(string)
-	kind, _ := nested(chart, "spec", "sourceRef", "kind").(string)
-	return name, version,
-		w.server.Get(apiserver.Key{Group: sourceGroup, Kind: kind, Namespace: cmp.Or(ref.Namespace, k.Namespace), Name: source}) != nil
-}
-
-// uninstall is helm-controller's reconcileDelete.
-func (f *flux) uninstall(w *World, k apiserver.Key, hr *helmv2.HelmRelease) (failed bool) {
-	last := hr.Status.History.Latest() // whether its own finalizer is there, or only somebody else's
-	if released := meta.FindStatusCondition(hr.Status.Conditions, helmv2.ReleasedCondition); released != nil &&
-		released.Reason == helmv2.UninstallSucceededReason {
-		w.uninstalled(k, nil)
-		last = nil
-	}
-	if !hr.Spec.Suspend && last != nil {
-		c, err := w.target(k, hr.Spec.KubeConfig)
-		switch {
-		case errors.Is(err, errNoSecret): // skipped, and the release forgotten (helmrelease_controller.go:507)
-		case err != nil:
-			w.report(k, hr, metav1.ConditionFalse, "UninstallFailed", err.Error())
-			return true
-		default:
-			w.take(c, releaseName(hr.Status.StorageNamespace, last.Name), k, "its Flux object is deleted")
-			w.uninstalled(k, hr.Status.History)
-		}
-	}
-	w.leave(k, string(hr.UID))
-	w.dropFinalizer(k, fluxFinalizer)
-	return false
-}
-
-// uninstalled says in a HelmRelease's status that it was uninstalled. helm-controller writes the condition before it
-// takes its finalizer off, and clears the history after that (fluxcd/pkg, runtime/patch, Helper.Patch): an object
-// that another finalizer keeps is seen with its history.
-func (w *World) uninstalled(k apiserver.Key, history helmv2.Snapshots) {
-	next := apiserver.Clone(w.server.Get(k))
-	status := apiserver.Object{"conditions": []any{map[string]any{
-		"type": helmv2.ReleasedCondition, "status": "False", "reason": helmv2.UninstallSucceededReason, "message": "Helm uninstall succeeded",
-		"lastTransitionTime": w.clock.Now().UTC().Format(time.RFC3339),
-	}}}
-	if len(history) > 0 {
-		status["history"], _, _ = unstructured.NestedFieldCopy(next, "status", "history")
-	}
-	next["status"] = status
-	_, err := w.server.Update("flux", "status", k, next, true)
-	must(err)
-}
-
-// kustomize is kustomize-controller's Reconcile.
-func (f *flux) kustomize(w *World, k apiserver.Key, ks *kustomizev1.Kustomization) (failed bool) {
-	if ks.DeletionTimestamp != nil {
-		return f.prune(w, k, ks)
-	}
-	if !slices.Contains(ks.Finalizers, fluxFinalizer) {
-		w.addFinalizer(k)
-	}
-	if ks.Spec.Suspend {
-		w.observe(k, ks)
-		return false
-	}
-	ref := ks.Spec.SourceRef
-	if w.server.Get(apiserver.Key{Group: sourceGroup, Kind: ref.Kind, Namespace: cmp.Or(ref.Namespace, k.Namespace), Name: ref.Name}) == nil {
-		w.report(k, ks, metav1.ConditionFalse, "ArtifactFailed", "source is not there")
-		return true
-	}
-	c, err := w.target(k, ks.Spec.KubeConfig, ks.Spec.TargetNamespace)
-	if err != nil {
-		if !errors.Is(err, errNoSecret) {
-			w.tried(ks, "ReconciliationFailed") // it counts what did not reach the cluster as well (kustomization_controller.go:475)
-		}
-		w.report(k, ks, metav1.ConditionFalse, "ReconciliationFailed", err.Error())
-		return true
-	}
-	addon := ks.Labels[hubv1.AddonLabel]
-	names := objectsOf(ks.Spec.Path, ks.Spec.TargetNamespace)
-	for i, name := range names {
-		if w.broken[addon] && i > 0 {
-			// What was applied stays, and no inventory is stored (kustomization_controller.go:489-507).
-			w.tried(ks, "ReconciliationFailed")
-			w.report(k, ks, metav1.ConditionFalse, "ReconciliationFailed", "dry-run failed: the second object is refused")
-			return true
-		}
-		w.give(c, name, k, string(ks.UID), setOf(ks), addon, "")
-		c.workloads[name].into = ks.Spec.TargetNamespace
-	}
-	if ks.Spec.Prune && ks.Status.Inventory != nil {
-		for _, e := range ks.Status.Inventory.Entries {
-			if name := inventoryName(e.ID); !slices.Contains(names, name) {
-				if work := c.workloads[name]; work != nil && work.into == ks.Spec.TargetNamespace {
-					work.approved = true // which folder it is, is content, as a version of a chart is: the guard does not look into add-ons
-				}
-				w.take(c, name, k, "it is in the source no more, or goes elsewhere")
-			}
-		}
-	}
-	ks.Status.Inventory = &kustomizev1.ResourceInventory{}
-	for _, name := range names {
-		ks.Status.Inventory.Entries = append(ks.Status.Inventory.Entries, kustomizev1.ResourceRef{ID: inventoryID(name), Version: "v1"})
-	}
-	ks.Status.LastAppliedRevision = "main@sha1:0"
-	w.tried(ks, "ReconciliationSucceeded")
-	w.report(k, ks, metav1.ConditionTrue, "ReconciliationSucceeded", "Applied revision: main@sha1:0")
-	return false
-}
-
-// observe raises the observed generation of a suspended Kustomization that is Ready, though Flux has applied nothing of it
-// (kustomize-controller, finalizeStatus).
-func (w *World) observe(k apiserver.Key, ks *kustomizev1.Kustomization) {
-	if !meta.IsStatusConditionTrue(ks.Status.Conditions, hubv1.ReadyCondition) || ks.Status.ObservedGeneration == ks.Generation {
-		return
-	}
-	next := apiserver.Clone(w.server.Get(k))
-	must(unstructured.SetNestedField(next, ks.Generation, "status", "observedGeneration"))
-	_, err := w.server.Update("flux", "status", k, next, true)
-	must(err)
-}
-
-// tried counts a try to apply, and how it ended.
-func (w *World) tried(ks *kustomizev1.Kustomization, how string) {
-	ks.Status.History.Upsert("sha256:0", w.clock.Now(), 0, how, nil)
-}
-
-// prune is kustomize-controller's finalize.
-func (f *flux) prune(w *World, k apiserver.Key, ks *kustomizev1.Kustomization) (failed bool) {
-	prunes := ks.Spec.DeletionPolicy == kustomizev1.DeletionPolicyDelete ||
-		ks.Spec.DeletionPolicy == kustomizev1.DeletionPolicyWaitForTermination ||
-		ks.Spec.DeletionPolicy != kustomizev1.DeletionPolicyOrphan && ks.Spec.Prune
-	if prunes && !ks.Spec.Suspend && ks.Status.Inventory != nil && len(ks.Status.Inventory.Entries) > 0 {
-		account := ks.Spec.ServiceAccountName
-		if account == "" || w.server.Get(apiserver.Key{Kind: "ServiceAccount", Namespace: k.Namespace, Name: account}) != nil {
-			c, err := w.target(k, ks.Spec.KubeConfig)
-			if err != nil {
-				return true // no condition is written; the finalizer hangs
-			}
-			for _, e := range ks.Status.Inventory.Entries {
-				w.take(c, inventoryName(e.ID), k, "its Flux object is deleted")
-			}
-		}
-	}
-	w.leave(k, string(ks.UID))
-	w.dropFinalizer(k, fluxFinalizer)
-	return false
-}

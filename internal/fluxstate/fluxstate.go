@@ -31,8 +31,10 @@ type State struct {
 	// while Flux is at work on the one before, the patch of the conditions takes the generation of the latest object
 	// (fluxcd/pkg/runtime/patch, patchStatusConditions).
 	ReadyGeneration int64
-	Reason          string
-	Message         string
+	// Observed is true if Flux has finished with Generation once: status.observedGeneration. A new object has none.
+	Observed bool
+	Reason   string
+	Message  string
 	// Version is the chart version or source revision that Flux last applied.
 	Version   string
 	Suspended bool
@@ -65,6 +67,7 @@ func Of(obj client.Object) State {
 		observed = o.Status.ObservedGeneration
 		s.Version = o.Status.LastAppliedRevision
 	}
+	s.Observed = observed == s.Generation
 	if c := meta.FindStatusCondition(conditions, hubv1.ReadyCondition); c != nil {
 		s.take(c)
 		switch {
@@ -84,7 +87,7 @@ func Of(obj client.Object) State {
 		case failure != nil && tried >= s.Generation:
 			s.take(failure)
 			s.Ready = metav1.ConditionFalse // a successful rollback is True
-		case success != nil && observed == s.Generation:
+		case success != nil && s.Observed:
 			s.take(success)
 		}
 	}
@@ -232,7 +235,7 @@ func Addon(before hubv1.AddonStatus, s State, applied int64) (hubv1.AddonState, 
 		return hubv1.AddonSuspended, "suspended; `flux resume` lets it go on"
 	case s.Ready == metav1.ConditionTrue && current:
 		return hubv1.AddonReady, ""
-	case s.Ready == metav1.ConditionUnknown && before.State == hubv1.AddonReady && before.AppliedGeneration == applied &&
+	case s.Ready == metav1.ConditionUnknown && s.Observed && before.State == hubv1.AddonReady && before.AppliedGeneration == applied &&
 		s.Generation == applied:
 		return hubv1.AddonReady, "" // a routine reconcile of something that was Ready
 	case s.Ready == metav1.ConditionFalse && current:

@@ -102,6 +102,7 @@ func TestRemember(t *testing.T) {
 		return out
 	}
 	trying := fluxstate.State{Generation: 2, Ready: metav1.ConditionUnknown, ReadyGeneration: 2}
+	routine := fluxstate.State{Generation: 2, Ready: metav1.ConditionUnknown, ReadyGeneration: 2, Observed: true}
 	for name, tc := range map[string]struct {
 		before  hubv1.AddonStatus
 		state   fluxstate.State
@@ -112,7 +113,8 @@ func TestRemember(t *testing.T) {
 		"SomethingElse":   {failed, fluxstate.State{Generation: 3, Ready: metav1.ConditionUnknown, ReadyGeneration: 3}, 3, hubv1.AddonProgressing},
 		"NotRendered":     {with(func(a *hubv1.AddonStatus) { a.Reason, a.Message = hubv1.RenderFailedReason, "no such variable" }), trying, 2, hubv1.AddonProgressing},
 		"NotApplied":      {with(func(a *hubv1.AddonStatus) { a.Reason, a.Message = "", "the API server says no" }), trying, 2, hubv1.AddonProgressing},
-		"WasReady":        {hubv1.AddonStatus{State: hubv1.AddonReady, AppliedGeneration: 2}, trying, 2, hubv1.AddonReady},
+		"WasReady":        {hubv1.AddonStatus{State: hubv1.AddonReady, AppliedGeneration: 2}, routine, 2, hubv1.AddonReady},
+		"MadeAgain":       {hubv1.AddonStatus{State: hubv1.AddonReady, AppliedGeneration: 2}, trying, 2, hubv1.AddonProgressing},
 		"Recovered":       {failed, fluxstate.State{Generation: 2, Ready: metav1.ConditionTrue, ReadyGeneration: 2}, 2, hubv1.AddonReady},
 		"ForeignEdit":     {failed, fluxstate.State{Generation: 3, Ready: metav1.ConditionUnknown, ReadyGeneration: 3}, 2, hubv1.AddonProgressing},
 		"NotBegunToRetry": {failed, fluxstate.State{Generation: 2, Ready: metav1.ConditionFalse, ReadyGeneration: 2, Reason: "BuildFailed", Message: "x"}, 2, hubv1.AddonFailed},

@@ -19,9 +19,10 @@ import (
 // State returns the state of an add-on and a message, from its status before and the state of its object. applied is
 // the object's generation after the hub's last write. stays is true if the hub leaves the object as it is, so that
 // whoever wrote it last, Flux's word counts. That may have been another version of the hub, or this one: its answer may
-// have been lost, or somebody has deleted the delivery since.
+// have been lost, or somebody has deleted the delivery since. An object that is older than the hub's last write, as a cache that is behind
+// shows it, says nothing of that write.
 func State(before hubv1.AddonStatus, s fluxstate.State, applied int64, stays bool) (hubv1.AddonState, string) {
-	if stays && applied != s.Generation {
+	if stays && applied < s.Generation {
 		applied, before.AppliedGeneration = s.Generation, s.Generation
 	}
 	return fluxstate.Addon(before, s, applied)

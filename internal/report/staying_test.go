@@ -129,7 +129,9 @@ func TestComesInstead(t *testing.T) {
 // TestState: of an object that stays as it is, Flux's word counts, whoever wrote it last.
 func TestState(t *testing.T) {
 	rewritten := fluxstate.State{Generation: 5, Ready: metav1.ConditionTrue, ReadyGeneration: 5}
-	routine := fluxstate.State{Generation: 5, Ready: metav1.ConditionUnknown}
+	routine := fluxstate.State{Generation: 5, Ready: metav1.ConditionUnknown, Observed: true}
+	behind := fluxstate.State{Generation: 2, Ready: metav1.ConditionFalse, ReadyGeneration: 2, Reason: "BuildFailed", Observed: true}
+	again := fluxstate.State{Generation: 4, Ready: metav1.ConditionUnknown}
 	for name, tc := range map[string]struct {
 		object fluxstate.State
 		stays  bool
@@ -139,6 +141,8 @@ func TestState(t *testing.T) {
 		"StaysAsOthersWroteIt":    {object: rewritten, stays: true, want: hubv1.AddonReady},
 		"StaysInARoutine":         {object: routine, stays: true, want: hubv1.AddonReady},
 		"EditedByOthersRoutinely": {object: routine, want: hubv1.AddonProgressing},
+		"OlderThanTheLastWrite":   {object: behind, stays: true, want: hubv1.AddonProgressing},
+		"MadeAgain":               {object: again, stays: true, want: hubv1.AddonProgressing},
 	} {
 		before := hubv1.AddonStatus{State: hubv1.AddonReady, AppliedGeneration: 3}
 		if got, _ := report.State(before, tc.object, 3, tc.stays); got != tc.want {

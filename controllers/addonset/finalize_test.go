@@ -10,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -35,6 +36,7 @@ func TestFinalizeWaitsForDeliveries(t *testing.T) {
 		var applied, looked, deleted int
 		r := &Reconciler{
 			Config: &hubconfig.Config{},
+			Clock:  clock.RealClock{},
 			Client: interceptor.NewClient(nil, interceptor.Funcs{
 				Apply: func(context.Context, client.WithWatch, runtime.ApplyConfiguration, ...client.ApplyOption) error {
 					<-landed
@@ -71,7 +73,7 @@ func TestFinalizeWaitsForDeliveries(t *testing.T) {
 			}
 		}
 		finalize := func() {
-			if err := r.finalize(ctx, set); err != nil {
+			if _, err := r.finalize(ctx, set); err != nil {
 				t.Error(err)
 			}
 		}

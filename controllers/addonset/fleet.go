@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -277,12 +278,24 @@ func leavingCounts(set *hubv1.AddonSet, deliveries []hubv1.AddonDelivery) *hubv1
 	return counts
 }
 
-// leavingText names the clusters that a set still has to leave.
-func leavingText(deliveries []hubv1.AddonDelivery) string {
-	names := make([]string, len(deliveries))
-	for i := range deliveries {
-		names[i] = deliveries[i].Spec.RegistrationRef.Name
+// leavingText names what a set that is being deleted waits for: the clusters that it still has to leave, and Flux objects that somebody
+// has deleted and Flux is uninstalling.
+func leavingText(deliveries []hubv1.AddonDelivery, held *hubv1.HeldRemovals, uninstalling []string) string {
+	var parts []string
+	if len(deliveries) > 0 {
+		names := make([]string, len(deliveries))
+		for i := range deliveries {
+			names[i] = deliveries[i].Spec.RegistrationRef.Name
+		}
+		slices.Sort(names)
+		part := fmt.Sprintf("being withdrawn from %s: %s", status.Count(len(names), "cluster"), status.List(names, 5))
+		if held != nil {
+			part += fmt.Sprintf(", of which the removal guard holds %d: see condition %s", held.Count, hubv1.RemovalsHeldCondition)
+		}
+		parts = append(parts, part)
 	}
-	slices.Sort(names)
-	return fmt.Sprintf("%s: %s", status.Count(len(names), "cluster"), status.List(names, 5))
+	if len(uninstalling) > 0 {
+		parts = append(parts, "waits until Flux has removed what somebody has deleted: "+status.List(uninstalling, 5))
+	}
+	return strings.Join(parts, "; ")
 }

@@ -129,18 +129,31 @@ func (m *Matcher) leftovers(ctx context.Context, reg *hubv1.ClusterRegistration,
 	return left, nil
 }
 
-// recallAll makes deliveries of a set that is being deleted again, if their Flux objects exist. It returns whether
-// there are any. Objects for a cluster that is not registered any more stay as they are. So do objects that claim to
-// be for a cluster out of the set's reach: anybody who may write Flux objects in a namespace can claim that.
-func (r *Reconciler) recallAll(ctx context.Context, set *hubv1.AddonSet, existing []hubv1.AddonDelivery) (bool, error) {
+// lookForFlux is after how long a set that is being deleted looks again whether Flux has removed what somebody has deleted: no event tells
+// the set's room.
+const lookForFlux = 10 * time.Second
+
+// remains are what a set that is being deleted has on clusters without a delivery.
+type remains struct {
+	// recalled is true if deliveries were made again.
+	recalled bool
+	// uninstalling are Flux objects that somebody has deleted, and that Flux is at work on. The set has to stay until Flux is done:
+	// if the cluster goes, or Flux gets no further, nobody else makes the delivery again.
+	uninstalling []string
+}
+
+// recallAll makes deliveries of a set that is being deleted again, if their Flux objects exist. Objects for a cluster that is not
+// registered any more stay as they are. So do objects that claim to be for a cluster out of the set's reach: anybody who may write Flux
+// objects in a namespace can claim that.
+func (r *Reconciler) recallAll(ctx context.Context, set *hubv1.AddonSet, existing []hubv1.AddonDelivery) (out remains, err error) {
 	if going, err := demise.Namespace(ctx, r.Live, set.Namespace); err != nil || going || set.Status.Revision == "" {
-		return false, err
+		return out, err
 	}
 	from, err := reach.Of(ctx, r.Client, r.Config, set.Namespace)
 	if err != nil {
-		return false, err
+		return out, err
 	}
-	there, made := map[types.NamespacedName]bool{}, false
+	there := map[types.NamespacedName]bool{}
 	for i := range existing {
 		there[existing[i].Spec.RegistrationRef.Key()] = true
 	}
@@ -148,7 +161,7 @@ func (r *Reconciler) recallAll(ctx context.Context, set *hubv1.AddonSet, existin
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(fluxKinds[kind].WithKind(kind + "List"))
 		if err := r.Live.List(ctx, list, client.InNamespace(set.Namespace), setLabels(set.Name)); err != nil {
-			return false, fmt.Errorf("look for what the set has left: %w", err)
+			return out, fmt.Errorf("look for what the set has left: %w", err)
 		}
 		for i := range list.Items {
 			obj := &list.Items[i]
@@ -156,37 +169,41 @@ func (r *Reconciler) recallAll(ctx context.Context, set *hubv1.AddonSet, existin
 			if !ok || there[regKey] || !provenance.Claims(obj, r.Config.HubID, set.Name, regKey) {
 				continue
 			}
-			again, err := r.recallOne(ctx, set, obj, regKey, from)
+			again, waits, err := r.recallOne(ctx, set, obj, regKey, from)
 			if err != nil {
-				return false, err
+				return out, err
 			}
-			there[regKey], made = again, made || again
+			if waits {
+				out.uninstalling = append(out.uninstalling, fmt.Sprintf("%s %s/%s", kind, obj.Namespace, obj.Name))
+			}
+			there[regKey], out.recalled = again, out.recalled || again
 		}
 	}
-	return made, nil
+	return out, nil
 }
 
 // recallOne makes the delivery of a set to one cluster again, for a Flux object that claims to be of it. It returns whether
-// it has.
+// it has, and otherwise whether Flux is still at work on the object.
 func (r *Reconciler) recallOne(ctx context.Context, set *hubv1.AddonSet, obj *metav1.PartialObjectMetadata, regKey types.NamespacedName,
-	from match.Reach) (bool, error) {
+	from match.Reach) (again, waits bool, err error) {
 	reg := &hubv1.ClusterRegistration{}
 	if err := r.Live.Get(ctx, regKey, reg); apierrors.IsNotFound(err) {
-		return false, nil
+		return false, false, nil
 	} else if err != nil {
-		return false, fmt.Errorf("read ClusterRegistration %s: %w", regKey, err)
+		return false, false, fmt.Errorf("read ClusterRegistration %s: %w", regKey, err)
 	}
-	if obj.DeletionTimestamp != nil && (!letsGo(reg) || !slices.Contains(obj.Finalizers, fluxstate.Finalizer)) {
-		return false, nil
+	stays := r.stays(obj, reg, set.Name)
+	if !stays && !slices.Contains(obj.Finalizers, fluxstate.Finalizer) {
+		return false, false, nil
 	}
-	if acts, err := reach.Acts(ctx, r.Live, r.Config, from, reg); err != nil || !acts {
-		return false, err
+	if acts, err := reach.Acts(ctx, r.Live, r.Config, from, reg); err != nil || !acts || !stays {
+		return false, acts && err == nil, err
 	}
 	revision, err := r.remade(ctx, set)
 	if err != nil {
-		return false, err
+		return false, false, err
 	}
-	return true, r.deliver(ctx, reg, client.ObjectKeyFromObject(set), set.UID, gift{revision: revision}, true)
+	return true, false, r.deliver(ctx, reg, client.ObjectKeyFromObject(set), set.UID, gift{revision: revision}, true)
 }
 
 // uninstalls returns how long Flux may still take to remove what somebody has deleted; 0 if there is nothing to wait for.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -25,6 +27,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/match"
 	"github.com/chandler-hub/chandler/internal/rollout"
+	"github.com/chandler-hub/chandler/internal/status"
 	"github.com/chandler-hub/chandler/internal/team"
 )
 
@@ -44,6 +47,13 @@ func older(age time.Duration) func(*helmv2.HelmRelease) {
 	return func(o *helmv2.HelmRelease) { o.CreationTimestamp = metav1.NewTime(time.Now().Add(-age)) }
 }
 
+// uninstalling is what somebody has deleted so long ago, and what Flux has not finished with.
+func uninstalling(ago time.Duration) func(*helmv2.HelmRelease) {
+	return func(o *helmv2.HelmRelease) {
+		o.Finalizers, o.DeletionTimestamp = []string{hubv1.FluxObjectFinalizer, fluxstate.Finalizer}, &metav1.Time{Time: time.Now().Add(-ago)}
+	}
+}
+
 // leavingFor has a registration go, for a reason.
 func leavingFor(reason string) func(*hubv1.ClusterRegistration) {
 	return func(reg *hubv1.ClusterRegistration) {
@@ -61,10 +71,6 @@ func drained(reg *hubv1.ClusterRegistration) {
 func TestRecall(t *testing.T) {
 	deleting := func(o *helmv2.HelmRelease) {
 		o.Finalizers, o.DeletionTimestamp = []string{"x/y"}, &metav1.Time{Time: time.Now()}
-	}
-	uninstalling := func(o *helmv2.HelmRelease) {
-		deleting(o)
-		o.Finalizers = append(o.Finalizers, fluxstate.Finalizer)
 	}
 	for name, tc := range map[string]struct {
 		object   func(*helmv2.HelmRelease)
@@ -90,15 +96,12 @@ func TestRecall(t *testing.T) {
 		"OlderAndDestroyed":             {object: older(2 * time.Hour), cluster: leavingFor(hubv1.OriginDeletedReason), want: true},
 		"OlderAndDrained":               {object: older(2 * time.Hour), cluster: drained, want: true},
 		"OlderAndMadeAgain":             {object: older(2 * time.Hour), cluster: leavingFor("")},
-		"OnItsWayOutOfAClusterThatGoes": {object: uninstalling, cluster: leavingFor(hubv1.OriginDeletedReason), want: true},
+		"OnItsWayOutOfAClusterThatGoes": {object: uninstalling(0), cluster: leavingFor(hubv1.OriginDeletedReason), want: true},
 		"FinishedOfAClusterThatGoes":    {object: deleting, cluster: leavingFor(hubv1.OriginDeletedReason)},
 		"FinishedAndUnregistered":       {object: deleting, cluster: leavingFor(hubv1.UnregisteredReason)},
-		"OnItsWayOutAndUnregistered":    {object: uninstalling, cluster: leavingFor(hubv1.UnregisteredReason), want: true},
-		"OnItsWayOutForLong": {object: func(o *helmv2.HelmRelease) {
-			uninstalling(o)
-			o.DeletionTimestamp = &metav1.Time{Time: time.Now().Add(-2 * time.Hour)}
-		}, want: true},
-		"OnItsWayOutByFlux": {object: uninstalling, wantWait: true},
+		"OnItsWayOutAndUnregistered":    {object: uninstalling(0), cluster: leavingFor(hubv1.UnregisteredReason), want: true},
+		"OnItsWayOutForLong":            {object: uninstalling(2 * time.Hour), want: true},
+		"OnItsWayOutByFlux":             {object: uninstalling(0), wantWait: true},
 		"FinishedForLong": {object: func(o *helmv2.HelmRelease) {
 			deleting(o)
 			o.DeletionTimestamp = &metav1.Time{Time: time.Now().Add(-2 * time.Hour)}
@@ -181,6 +184,7 @@ func TestRecallAll(t *testing.T) {
 		set     func(*hubv1.AddonSet)
 		objects []client.Object
 		want    bool
+		waits   bool
 	}{
 		"There":                    {want: true},
 		"OlderThanTheRegistration": {object: older(2 * time.Hour), want: true},
@@ -193,6 +197,18 @@ func TestRecallAll(t *testing.T) {
 		"OnItsWayOut": {object: func(o *helmv2.HelmRelease) {
 			o.Finalizers, o.DeletionTimestamp = []string{"x/y"}, &metav1.Time{Time: time.Now()}
 		}},
+		"OnItsWayOutByFlux":             {object: uninstalling(0), waits: true},
+		"OnItsWayOutForLong":            {object: uninstalling(2 * time.Hour), want: true},
+		"OnItsWayOutOfAClusterThatGoes": {object: uninstalling(0), cluster: leavingFor(hubv1.OriginDeletedReason), want: true},
+		"OnItsWayOutAndUnregistered":    {object: uninstalling(0), cluster: leavingFor(hubv1.UnregisteredReason), want: true},
+		"OnItsWayOutOfOneThatIsNotRegistered": {object: func(o *helmv2.HelmRelease) {
+			uninstalling(0)(o)
+			o.Annotations[hubv1.RegistrationAnnotation] = "fleet/two"
+		}},
+		"FinishedOfAClusterThatGoes": {object: func(o *helmv2.HelmRelease) {
+			uninstalling(0)(o)
+			o.Finalizers = []string{hubv1.FluxObjectFinalizer}
+		}, cluster: leavingFor(hubv1.OriginDeletedReason)},
 		"ItsNamespaceGoes":   {objects: []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "flux-system", Finalizers: []string{"x/y"}, DeletionTimestamp: &metav1.Time{Time: time.Now()}}}}},
 		"ItHasNeverCompiled": {set: func(set *hubv1.AddonSet) { set.Status.Revision = "" }},
 	} {
@@ -212,9 +228,9 @@ func TestRecallAll(t *testing.T) {
 				tc.set(set)
 			}
 			r := newMatcherRoom(t, interceptor.Funcs{}, append(tc.objects, reg, o)...)
-			made, err := r.recallAll(t.Context(), set, nil)
-			if err != nil || made != tc.want {
-				t.Errorf("made is %t (%v)", made, err)
+			left, err := r.recallAll(t.Context(), set, nil)
+			if err != nil || left.recalled != tc.want || len(left.uninstalling) > 0 != tc.waits {
+				t.Errorf("it comes to %+v (%v)", left, err)
 			}
 			deliveries := &hubv1.AddonDeliveryList{}
 			if err := r.api.List(t.Context(), deliveries); err != nil || len(deliveries.Items) > 0 != tc.want {
@@ -246,8 +262,8 @@ func TestRecallAllGivesNothingThatFailed(t *testing.T) {
 		set := &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "base", UID: "set", Annotations: tc.annotations}}
 		set.Status.Revision, set.Status.Rollout = "base-2-e2", tc.status
 		r := newMatcherRoom(t, interceptor.Funcs{}, registrationOne("prod"), releaseOne(func(*helmv2.HelmRelease) {}), older.DeepCopy())
-		if made, err := r.recallAll(t.Context(), set, nil); err != nil || !made {
-			t.Errorf("%s: made is %t (%v)", name, made, err)
+		if left, err := r.recallAll(t.Context(), set, nil); err != nil || !left.recalled {
+			t.Errorf("%s: it comes to %+v (%v)", name, left, err)
 		}
 		d := &hubv1.AddonDelivery{}
 		if err := r.api.Get(t.Context(), types.NamespacedName{Namespace: "flux-system", Name: identity.Delivery("base", fleetOne)}, d); err != nil || d.Spec.RevisionName != tc.want {
@@ -279,7 +295,7 @@ func TestRecalledAtOnce(t *testing.T) {
 		if err := r.api.Get(t.Context(), r.set, set); err != nil {
 			t.Fatal(err)
 		}
-		if err := r.finalize(t.Context(), set); err != nil {
+		if _, err := r.finalize(t.Context(), set); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -292,21 +308,82 @@ func TestRecalledAtOnce(t *testing.T) {
 	}
 }
 
+// TestSetWaitsForFlux: somebody deletes a Flux object, its delivery and its set, and Flux cannot uninstall it. The set stays until Flux is done,
+// and says so. If the cluster goes meanwhile, the delivery is made again, by which the object is let go.
+func TestSetWaitsForFlux(t *testing.T) {
+	two := types.NamespacedName{Namespace: "fleet", Name: "two"}
+	other := deliveryOne(func(d *hubv1.AddonDelivery) {
+		d.Name, d.UID, d.Spec.RegistrationRef.Name, d.Spec.AddonSetRef.UID = identity.Delivery("base", two), "two", "two", "set"
+		d.Finalizers = []string{hubv1.DeliveryFinalizer}
+		d.Spec.Withdrawal, d.DeletionTimestamp = d.UID, &metav1.Time{Time: time.Now()}
+	})
+	for name, tc := range map[string]struct {
+		deliveries []client.Object
+		says       string
+	}{
+		"alone":                     {nil, "waits until Flux has removed what somebody has deleted: HelmRelease flux-system/"},
+		"beside another withdrawal": {[]client.Object{other}, "being withdrawn from 1 cluster: two; waits until Flux has removed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			reg := registrationOne("prod")
+			reg.Finalizers = []string{hubv1.RegistrationFinalizer}
+			r := newMatcherRoom(t, interceptor.Funcs{}, append(tc.deliveries, reg, releaseOne(uninstalling(0)),
+				&hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "base", UID: "set", Finalizers: []string{hubv1.AddonSetFinalizer}, DeletionTimestamp: &metav1.Time{Time: time.Now()}},
+					Status: hubv1.AddonSetStatus{Revision: "base-1-e2"}})...)
+			clock := clocktesting.NewFakePassiveClock(time.Now())
+			r.Recorder, r.Clock = events.NewFakeRecorder(10), clock
+			look := func() (*hubv1.AddonSet, time.Duration) {
+				set := &hubv1.AddonSet{}
+				if err := r.api.Get(t.Context(), r.set, set); err != nil {
+					t.Fatal(err)
+				}
+				again, err := r.finalize(t.Context(), set)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return set, again
+			}
+			look()
+			set, again := look()
+			if c := status.Find(set, hubv1.ReadyCondition); again == 0 || c == nil || !strings.Contains(c.Message, tc.says) {
+				t.Errorf("it looks again after %s, and says %+v", again, c)
+			}
+			if err := r.api.Delete(t.Context(), reg); err != nil {
+				t.Fatal(err)
+			}
+			clock.SetTime(clock.Now().Add(again))
+			look()
+			d := &hubv1.AddonDelivery{}
+			if err := r.api.Get(t.Context(), types.NamespacedName{Namespace: "flux-system", Name: identity.Delivery("base", fleetOne)}, d); err != nil {
+				t.Errorf("the delivery is not made again: %v", err)
+			}
+		})
+	}
+}
+
 // TestRecallStaysInReach: a tenant writes a HelmRelease that looks as if a set of his had delivered it to a cluster of another namespace, and
 // deletes the set. No delivery is made for that cluster.
 func TestRecallStaysInReach(t *testing.T) {
 	for namespace, want := range map[string]bool{"tenant": false, "flux-system": true, fleetOne.Namespace: true} {
 		forged := releaseOne(func(o *helmv2.HelmRelease) { o.Namespace = namespace })
+		deleted := releaseOne(func(o *helmv2.HelmRelease) {
+			uninstalling(0)(o)
+			o.Namespace = namespace
+		})
 		r := newMatcherRoom(t, interceptor.Funcs{}, registrationOne("prod"), forged)
 		set := &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "base", UID: "set"}}
 		set.Status.Revision = "base-1-e2"
-		made, err := r.recallAll(t.Context(), set, nil)
+		left, err := r.recallAll(t.Context(), set, nil)
 		deliveries := &hubv1.AddonDeliveryList{}
 		if err == nil {
 			err = r.api.List(t.Context(), deliveries)
 		}
-		if err != nil || made != want || len(deliveries.Items) > 0 != want {
-			t.Errorf("%s: made is %t (%v), and there are %d deliveries", namespace, made, err, len(deliveries.Items))
+		if err != nil || left.recalled != want || len(deliveries.Items) > 0 != want {
+			t.Errorf("%s: it comes to %+v (%v), and there are %d deliveries", namespace, left, err, len(deliveries.Items))
+		}
+		r = newMatcherRoom(t, interceptor.Funcs{}, registrationOne("prod"), deleted)
+		if left, err := r.recallAll(t.Context(), set, nil); err != nil || len(left.uninstalling) > 0 != want {
+			t.Errorf("%s: of one that Flux uninstalls, it comes to %+v (%v)", namespace, left, err)
 		}
 	}
 }

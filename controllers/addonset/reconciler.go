@@ -72,7 +72,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, set *hubv1.AddonSet) (ctrl.R
 	var err error
 	switch {
 	case !set.DeletionTimestamp.IsZero():
-		err = r.finalize(ctx, set)
+		again, err = r.finalize(ctx, set)
 	case controllerutil.AddFinalizer(set, hubv1.AddonSetFinalizer):
 		err = r.addFinalizer(ctx, set)
 	default:
@@ -216,49 +216,57 @@ func (r *Reconciler) addFinalizer(ctx context.Context, set *hubv1.AddonSet) erro
 	return nil
 }
 
-// finalize withdraws the set from every cluster, and removes its finalizer when nothing is left on any.
-func (r *Reconciler) finalize(ctx context.Context, set *hubv1.AddonSet) error {
+// finalize withdraws the set from every cluster, and removes its finalizer when nothing is left on any. It returns after how long to look
+// again; 0 if something wakes it.
+func (r *Reconciler) finalize(ctx context.Context, set *hubv1.AddonSet) (time.Duration, error) {
 	if !controllerutil.ContainsFinalizer(set, hubv1.AddonSetFinalizer) {
-		return nil
+		return 0, nil
 	}
 	key := client.ObjectKeyFromObject(set)
 	if forsaken, err := demise.AnyKind(ctx, r.Live, demise.Sets); err != nil {
-		return err
+		return 0, err
 	} else if forsaken {
-		return r.forsake(ctx, set)
+		return 0, r.forsake(ctx, set)
 	}
 	r.registry.leave(key, set.UID, set.Generation)
 	r.registry.settle(key) // a delivery that lands after we have looked would be left without its set
 	// Live: as would a delivery that is not in the cache yet.
 	list := &hubv1.AddonDeliveryList{}
 	if err := r.Live.List(ctx, list, client.InNamespace(set.Namespace), setLabels(set.Name)); err != nil {
-		return fmt.Errorf("list the deliveries: %w", err)
+		return 0, fmt.Errorf("list the deliveries: %w", err)
 	}
 	deliveries := slices.DeleteFunc(list.Items, func(d hubv1.AddonDelivery) bool {
 		return d.Spec.AddonSetRef.Name != set.Name || !provenance.Named(&d)
 	})
 	// All are withdrawn together, and at the end. In between, no delivery goes that has anything left.
-	if len(deliveries) == 0 || !r.registry.searched(key) {
-		if made, err := r.recallAll(ctx, set, deliveries); err != nil || made {
-			return err // what was made wakes us
+	found, now := r.registry.searched(key), r.Clock.Now()
+	if len(deliveries) == 0 || found.due(now) {
+		left, err := r.recallAll(ctx, set, deliveries)
+		if err != nil || left.recalled {
+			return 0, err // what was made wakes us
 		}
-		r.registry.search(key)
+		found = &search{now, left.uninstalling}
+		r.registry.search(key, *found)
+	}
+	if len(found.uninstalling) > 0 {
+		return lookForFlux, r.retire(ctx, set, deliveries, found.uninstalling)
 	}
 	if len(deliveries) > 0 {
-		return r.retire(ctx, set, deliveries)
+		return 0, r.retire(ctx, set, deliveries, nil)
 	}
 	if err := r.deleteRevisions(ctx, set); err != nil {
-		return err
+		return 0, err
 	}
 	r.registry.drop(key)
 	r.lately.note(key, nil)
 	r.documents.Forget(key)
 	r.surveys.forget(key)
-	return apply.RemoveFinalizer(ctx, r.Client, set, hubv1.AddonSetFinalizer)
+	return 0, apply.RemoveFinalizer(ctx, r.Client, set, hubv1.AddonSetFinalizer)
 }
 
-// retire withdraws the set from its clusters, as far as the guard grants it.
-func (r *Reconciler) retire(ctx context.Context, set *hubv1.AddonSet, deliveries []hubv1.AddonDelivery) error {
+// retire withdraws the set from its clusters, as far as the guard grants it, and says what it waits for: these clusters, and the Flux
+// objects without a delivery that Flux is uninstalling.
+func (r *Reconciler) retire(ctx context.Context, set *hubv1.AddonSet, deliveries []hubv1.AddonDelivery, uninstalling []string) error {
 	before := set.DeepCopy()
 	asked := r.newRemovals(ctx, set)
 	var err error
@@ -282,11 +290,8 @@ func (r *Reconciler) retire(ctx context.Context, set *hubv1.AddonSet, deliveries
 		return err
 	}
 	set.Status.Clusters, set.Status.Rollout = leavingCounts(set, deliveries), withdrawing(rolled(set))
-	message := "being withdrawn from " + leavingText(deliveries)
-	if held := set.Status.HeldRemovals; held != nil {
-		message += fmt.Sprintf(", of which the removal guard holds %d: see condition %s", held.Count, hubv1.RemovalsHeldCondition)
-	}
-	status.Summarize(set, status.Summary{Phase: status.Working, Reason: hubv1.TerminatingReason, Message: message}, r.Clock.Now())
+	status.Summarize(set, status.Summary{Phase: status.Working, Reason: hubv1.TerminatingReason,
+		Message: leavingText(deliveries, set.Status.HeldRemovals, uninstalling)}, r.Clock.Now())
 	if err := apply.StatusUnchanged(ctx, r.Client, before, set); err != nil {
 		return err
 	}

@@ -31,9 +31,21 @@ type compiled struct {
 	starts map[types.NamespacedName]rollout.Start
 	// held is true while nothing may change: the set does not compile.
 	held bool
-	// leaving is true while the set is being deleted. searched is true once every object that it has left on clusters
-	// has a delivery.
-	leaving, searched bool
+	// leaving is true while the set is being deleted. search is when it was last searched for what it has left on clusters, and what Flux
+	// was uninstalling of that; nil before every other object has a delivery.
+	leaving bool
+	search  *search
+}
+
+// search is what a set that is being deleted was found to have left.
+type search struct {
+	at           time.Time
+	uninstalling []string
+}
+
+// due returns whether it is time to search again.
+func (s *search) due(now time.Time) bool {
+	return s == nil || len(s.uninstalling) > 0 && now.Sub(s.at) >= lookForFlux
 }
 
 // reach differs if the set reaches other clusters, as after an edit of its Team.
@@ -72,23 +84,22 @@ func (r *registry) put(key types.NamespacedName, c compiled) bool {
 
 // leave notes that a set is being deleted: no write of a delivery of it may begin any more.
 func (r *registry) leave(key types.NamespacedName, uid types.UID, generation int64) {
-	r.put(key, compiled{uid: uid, generation: generation, leaving: true, searched: r.searched(key)})
+	r.put(key, compiled{uid: uid, generation: generation, leaving: true, search: r.searched(key)})
 }
 
-// search notes that a set that is being deleted has been searched for what it has left on clusters, and searched
-// returns whether it has.
-func (r *registry) search(key types.NamespacedName) {
+// search notes what a set that is being deleted was found to have left, and searched returns what was noted last.
+func (r *registry) search(key types.NamespacedName, found search) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	set := r.sets[key]
-	set.searched = true
+	set.search = &found
 	r.sets[key] = set
 }
 
-func (r *registry) searched(key types.NamespacedName) bool {
+func (r *registry) searched(key types.NamespacedName) *search {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	return r.sets[key].searched
+	return r.sets[key].search
 }
 
 func (r *registry) drop(key types.NamespacedName) {

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/reach"
@@ -30,8 +31,8 @@ import (
 const recallTime = time.Minute
 
 // recalled returns the Flux objects whose deliveries are about to be made again, to be withdrawn: somebody has
-// deleted the deliveries, and the objects still exist. The matcher makes them again, and can do so while the
-// registration exists. It reads live, as deliveriesLeft does.
+// deleted the deliveries, and the objects still exist. The matcher makes them again, or the set's room if the set is being deleted, and
+// can do so while the registration exists. It reads live, as deliveriesLeft does.
 func (r *Reconciler) recalled(ctx context.Context, reg *hubv1.ClusterRegistration, reason string) ([]string, error) {
 	var out []string
 	key := client.ObjectKeyFromObject(reg)
@@ -70,7 +71,8 @@ type recallLook struct {
 
 // recalled returns whether the delivery of a Flux object is about to be made again.
 func (l *recallLook) recalled(ctx context.Context, o *metav1.PartialObjectMetadata) (bool, error) {
-	if o.DeletionTimestamp != nil && !hubv1.LetsGo(l.reason) && !slices.Contains(o.Finalizers, fluxstate.Finalizer) {
+	uninstalling := o.DeletionTimestamp != nil && slices.Contains(o.Finalizers, fluxstate.Finalizer)
+	if o.DeletionTimestamp != nil && !hubv1.LetsGo(l.reason) && !uninstalling {
 		return false, nil // Flux has finished with it
 	}
 	from, err := reach.Of(ctx, l.r.Client, l.r.Config, o.Namespace)
@@ -87,8 +89,11 @@ func (l *recallLook) recalled(ctx context.Context, o *metav1.PartialObjectMetada
 		}
 		l.sets[o.Namespace] = sets
 	}
+	// A set that is being deleted searches at once for what it has left. But while Flux is at work, it only looks from time to time, and
+	// would be too late. Members of a team can write such a set and such an object, so those have a minute.
+	searches := uninstalling && (!from.ByTeam() || l.r.settling(l.reg) > 0)
 	made := func(set hubv1.AddonSet) bool {
-		return provenance.Claims(o, l.r.Config.HubID, set.Name, l.key)
+		return (set.DeletionTimestamp == nil || searches) && provenance.Claims(o, l.r.Config.HubID, set.Name, l.key)
 	}
 	if !slices.ContainsFunc(l.sets[o.Namespace], made) {
 		return false, nil
@@ -139,14 +144,17 @@ func (r *Reconciler) taken(ctx context.Context, reg, delivery types.NamespacedNa
 	return d.Spec.RegistrationRef.Key() != reg, nil
 }
 
-// withdrawing returns the sets of a namespace whose deliveries the matcher makes again. A set that does not compile
-// is not one of them, and a set that is being deleted searches for what it has left itself.
+// withdrawing returns the sets of a namespace whose deliveries are made again. A set that does not compile is not one of them, unless it
+// is being deleted.
 func (r *Reconciler) withdrawing(ctx context.Context, namespace string) ([]hubv1.AddonSet, error) {
 	sets := &hubv1.AddonSetList{}
 	if err := r.Live.List(ctx, sets, client.InNamespace(namespace)); err != nil {
 		return nil, fmt.Errorf("list the AddonSets of namespace %s: %w", namespace, err)
 	}
 	return slices.DeleteFunc(sets.Items, func(set hubv1.AddonSet) bool {
-		return set.DeletionTimestamp != nil || status.IsTrue(&set, hubv1.StalledCondition)
+		if set.DeletionTimestamp != nil {
+			return !controllerutil.ContainsFinalizer(&set, hubv1.AddonSetFinalizer)
+		}
+		return status.IsTrue(&set, hubv1.StalledCondition)
 	}), nil
 }

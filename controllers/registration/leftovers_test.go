@@ -49,11 +49,17 @@ func TestRecalled(t *testing.T) {
 		"DeletedAndDone": {func(o *kustomizev1.Kustomization) {
 			o.DeletionTimestamp, o.Finalizers = &now, []string{hubv1.FluxObjectFinalizer}
 		}, nil, false, hubv1.UnregisteredReason, false},
-		"DeletedAndStuck":   {func(o *kustomizev1.Kustomization) { o.DeletionTimestamp, o.Finalizers = &now, []string{"flux"} }, nil, false, hubv1.OriginDeletedReason, true},
-		"NotTheHubs":        {func(o *kustomizev1.Kustomization) { o.Name = "forged" }, nil, false, hubv1.UnregisteredReason, false},
-		"OutOfReach":        {func(o *kustomizev1.Kustomization) { o.Namespace = "stranger" }, func(s *hubv1.AddonSet) { s.Namespace = "stranger" }, false, hubv1.UnregisteredReason, false},
-		"OfASetThatIsGone":  {nil, func(s *hubv1.AddonSet) { s.Name = "other" }, false, hubv1.UnregisteredReason, false},
-		"OfASetThatGoes":    {nil, func(s *hubv1.AddonSet) { s.DeletionTimestamp, s.Finalizers = &now, []string{"f"} }, false, hubv1.UnregisteredReason, false},
+		"DeletedAndStuck":  {func(o *kustomizev1.Kustomization) { o.DeletionTimestamp, o.Finalizers = &now, []string{"flux"} }, nil, false, hubv1.OriginDeletedReason, true},
+		"NotTheHubs":       {func(o *kustomizev1.Kustomization) { o.Name = "forged" }, nil, false, hubv1.UnregisteredReason, false},
+		"OutOfReach":       {func(o *kustomizev1.Kustomization) { o.Namespace = "stranger" }, func(s *hubv1.AddonSet) { s.Namespace = "stranger" }, false, hubv1.UnregisteredReason, false},
+		"OfASetThatIsGone": {nil, func(s *hubv1.AddonSet) { s.Name = "other" }, false, hubv1.UnregisteredReason, false},
+		"OfASetThatGoes":   {nil, func(s *hubv1.AddonSet) { s.DeletionTimestamp, s.Finalizers = &now, []string{"f"} }, false, hubv1.UnregisteredReason, false},
+		"BeingDeletedOfASetThatGoes": {func(o *kustomizev1.Kustomization) {
+			o.DeletionTimestamp, o.Finalizers = &now, []string{fluxstate.Finalizer}
+		}, func(s *hubv1.AddonSet) { s.DeletionTimestamp, s.Finalizers = &now, []string{hubv1.AddonSetFinalizer} }, false, hubv1.OriginDeletedReason, true},
+		"BeingDeletedOfASetThatTheHubIsDoneWith": {func(o *kustomizev1.Kustomization) {
+			o.DeletionTimestamp, o.Finalizers = &now, []string{fluxstate.Finalizer}
+		}, func(s *hubv1.AddonSet) { s.DeletionTimestamp, s.Finalizers = &now, []string{"f"} }, false, hubv1.OriginDeletedReason, false},
 		"OfASetThatIsWrong": {nil, func(s *hubv1.AddonSet) { s.Status.Conditions = stalled() }, false, hubv1.UnregisteredReason, false},
 		"OfALongName": {func(o *kustomizev1.Kustomization) {
 			o.Labels[hubv1.AddonSetLabel], o.Annotations[hubv1.DeliveryAnnotation] = identity.LabelValue(long), identity.Delivery(long, reg)

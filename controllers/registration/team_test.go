@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -14,6 +15,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/index/indextest"
+	"github.com/chandler-hub/chandler/internal/fluxstate"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/hubscheme"
 	"github.com/chandler-hub/chandler/internal/identity"
@@ -70,6 +72,30 @@ func TestUnregistrationWaitsForWhatATeamWasToGet(t *testing.T) {
 			Config: &hubconfig.Config{Shared: hubconfig.Shared{HubID: "hub", PlatformNamespaces: []string{"flux-system"}}}}
 		if left, err := r.deliveriesLeft(t.Context(), reg); err != nil || left != tc.want {
 			t.Errorf("%s: it waits for %d deliveries, %v; want %d", name, left, err, tc.want)
+		}
+	}
+}
+
+// A set in a Team's namespace is being deleted, and waits until Flux has uninstalled what somebody has deleted. If the cluster goes, the registration waits until
+// the set has noticed, and no longer than a minute: a member of the team can write all of that.
+func TestUnregistrationWaitsForASetOfATeamThatGoes(t *testing.T) {
+	key, began := types.NamespacedName{Namespace: "fleet", Name: "one"}, time.Now().Truncate(time.Second)
+	for after, want := range map[time.Duration]int{time.Second: 1, recallTime: 0} {
+		reg := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+		status.Set(reg, hubv1.UnregisteringCondition, metav1.ConditionTrue, hubv1.OriginDeletedReason, "", began)
+		team := &hubv1.Team{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "shop"}, Spec: hubv1.TeamSpec{HubNamespaces: []string{"shop-team"}, SelectAll: true,
+			Namespaces: []hubv1.TeamNamespace{{Name: "shop-apps"}}}}
+		set := &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop-team", Name: "store", Finalizers: []string{hubv1.AddonSetFinalizer}, DeletionTimestamp: &metav1.Time{Time: began}}}
+		object := &kustomizev1.Kustomization{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shop-team", Name: identity.FluxObject("hub", key, "till"), Finalizers: []string{fluxstate.Finalizer}, DeletionTimestamp: &metav1.Time{Time: began},
+			Labels:      map[string]string{hubv1.ClusterKeyLabel: identity.ClusterKey("hub", key), hubv1.AddonLabel: "till", hubv1.AddonSetLabel: "store"},
+			Annotations: map[string]string{hubv1.DeliveryAnnotation: identity.Delivery("store", key)},
+		}}
+		api := indextest.All(fake.NewClientBuilder().WithScheme(hubscheme.New())).WithObjects(reg, team, set, object).Build()
+		r := &Reconciler{Client: api, Live: api, Clock: clocktesting.NewFakePassiveClock(began.Add(after)),
+			Config: &hubconfig.Config{Shared: hubconfig.Shared{HubID: "hub", PlatformNamespaces: []string{"flux-system"}}}}
+		if left, err := r.recalled(t.Context(), reg, hubv1.OriginDeletedReason); err != nil || len(left) != want {
+			t.Errorf("after %s it waits for %v, %v; want %d", after, left, err, want)
 		}
 	}
 }

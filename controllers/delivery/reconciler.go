@@ -80,6 +80,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (ctrl
 	if r.writes.Behind(c.key, c.version, c.now) {
 		return ctrl.Result{RequeueAfter: echo.Wait}, nil
 	}
+	if gone, err := r.showsGone(ctx, c); err != nil || gone {
+		return ctrl.Result{}, err
+	}
 	if forsaken, err := r.forsaken(ctx, c); err != nil {
 		return ctrl.Result{}, err
 	} else if forsaken {

@@ -227,6 +227,27 @@ func (r *Reconciler) letBe(ctx context.Context, c *cluster, d *delivery) error {
 	return r.forgo(ctx, c, d)
 }
 
+// showsGone returns whether the cache still shows a delivery that somebody has deleted, and that is gone: this hub has let it go,
+// or the one that led before. Nothing is made for it any more. If its set is gone as well, nobody would ever remove that. The event
+// that it is gone wakes us.
+func (r *Reconciler) showsGone(ctx context.Context, c *cluster) (bool, error) {
+	for _, d := range c.deliveries {
+		if !d.deletedByHand() {
+			continue
+		}
+		there := &metav1.PartialObjectMetadata{}
+		there.SetGroupVersionKind(hubv1.GroupVersion.WithKind(deliveryKind))
+		err := r.Live.Get(ctx, client.ObjectKeyFromObject(d), there)
+		if client.IgnoreNotFound(err) != nil {
+			return false, fmt.Errorf("look whether delivery %s/%s is still there: %w", d.Namespace, d.Name, err)
+		}
+		if err != nil || there.UID != d.UID {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
 // makesAgain returns whether the set of a delivery makes it again after it is gone. It reads live: a set that is being
 // deleted does not, and would not find it to withdraw it.
 func (r *Reconciler) makesAgain(ctx context.Context, d *delivery) (bool, error) {

@@ -33,6 +33,7 @@ var Scripts = map[string]string{
 	"stale-generation":      "rollout-and-deliveries-are-deleted-in-a-soak",
 	"rights-gone":           "team-loses-a-paused-cluster",
 	"status-waits-for-ever": "renamed-while-paused-and-its-set-has-the-old-name-again",
+	"delivery-gone":         "delivery-is-let-go-and-its-object-made-again",
 }
 
 // Defects are all of them.
@@ -105,6 +106,9 @@ var Defects = []Defect{
 	}},
 	{"own-writes-unseen", "A room decides from a cache that is older than its own writes", "loss", []Edit{
 		{"controllers/delivery/reconciler.go", "\tif r.writes.Behind(c.key, c.version, c.now) {", "\tif false && r.writes.Behind(c.key, c.version, c.now) {"},
+	}},
+	{"delivery-gone", "Something is made for a delivery that the cache still shows, and that is gone", "convergence", []Edit{
+		{"controllers/delivery/reconciler.go", "err != nil || gone {", "err != nil || false && gone {"},
 	}},
 	{"nil-registration", "A room takes a registration for given", "panic", []Edit{
 		{"controllers/delivery/gather.go", "\tif c.registration == nil {\n\t\treturn nil\n\t}\n\treturn status.Find(c.registration, hubv1.SuspendedCondition)", "\treturn status.Find(c.registration, hubv1.SuspendedCondition)"},

@@ -117,8 +117,8 @@ func (w *World) checkBefore(r *rolling, set *hubv1.AddonSet, o *rolled, other, k
 	case o.readyAt.IsZero() && w.clock.Now().Sub(o.start.Time.Time) < deadlineOf(spec):
 		w.violated("rollout", "%s gets %s, and %s of wave %s works on it", key, to, other, wave.Name)
 		return
-	case o.readyAt.IsZero() || !identity.SameContent(to, set.Status.Revision):
-		return // going back waits for nobody
+	case o.readyAt.IsZero() || !identity.SameContent(to, set.Status.Revision) || r.wentBack[wave.Name]:
+		return // going back waits for no soak and no approval
 	}
 	if soak := wave.Soak; soak != nil && !r.expedited[content(to)] && w.clock.Now().Before(o.readyAt.Add(soak.Duration-time.Second)) {
 		w.violated("rollout", "%s gets %s, and %s of wave %s has been Ready on it for %s of %s", key, to, other, wave.Name,

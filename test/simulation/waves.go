@@ -37,6 +37,9 @@ type rolling struct {
 	// passed are the waves that had passed, by their names, when people wrote another strategy; "" for all. They do not soak, and nobody
 	// has to approve them, by what that says.
 	passed map[string]bool
+	// wentBack are the waves that passed while the set had a newer revision, which asks for no soak and no approval. They have passed, also
+	// if the set then comes to have this one.
+	wentBack map[string]bool
 	// approved are contents and waves, expedited contents.
 	approved, expedited map[string]bool
 	// undone are contents that somebody went back to; atOnce is true if somebody wanted that at once since the last rest.
@@ -121,7 +124,8 @@ func (w *World) noteStrategy(write apiserver.Write) {
 			return
 		}
 		r = &rolling{uid: set.UID, approved: map[string]bool{}, expedited: map[string]bool{}, undone: map[string]bool{},
-			barred: map[string]bool{}, broke: map[string]bool{}, members: map[types.NamespacedName]*rolled{}, totals: map[int]int{}}
+			barred: map[string]bool{}, broke: map[string]bool{}, members: map[types.NamespacedName]*rolled{}, totals: map[int]int{},
+			passed: map[string]bool{}, wentBack: map[string]bool{}}
 		w.rolls[write.Key] = r
 		r.specs = []*hubv1.Rollout{nil, wavesOf(set)}
 	}
@@ -158,15 +162,20 @@ func (w *World) noteStrategy(write apiserver.Write) {
 	}
 	if target != r.target {
 		w.say("  %s rolls out %s", set.Name, is.Revision)
-		r.target, r.began, r.totals, r.passed = target, r.rest, map[int]int{}, map[string]bool{}
+		r.target, r.began, r.totals, r.passed, r.wentBack = target, r.rest, map[int]int{}, map[string]bool{}, map[string]bool{}
 	}
-	if len(r.specs) > 1 {
-		r.passed[""] = r.passed[""] || is.Phase == hubv1.RolloutDone
-		for _, wave := range is.Waves {
-			r.passed[wave.Name] = r.passed[wave.Name] || wave.Passed
-		}
-	}
+	r.notePassed(set)
 	r.lately = append(r.lately, content(is.Revision))
+}
+
+// notePassed notes the waves that the set's status says have passed, where they need no soak and no approval.
+func (r *rolling) notePassed(set *hubv1.AddonSet) {
+	is, another, back := set.Status.Rollout, len(r.specs) > 1, !identity.SameContent(targetOf(set), set.Status.Revision)
+	r.passed[""] = r.passed[""] || another && is.Phase == hubv1.RolloutDone
+	for _, wave := range is.Waves {
+		r.passed[wave.Name] = r.passed[wave.Name] || another && wave.Passed
+		r.wentBack[wave.Name] = r.wentBack[wave.Name] || back && wave.Passed
+	}
 }
 
 // noteBarred notes which revisions the set's status says have failed. Something has to have failed on a cluster that got one.

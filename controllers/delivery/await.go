@@ -23,10 +23,10 @@ func (c *cluster) await(scope string, desired []plan.Desired, config *hubconfig.
 			continue
 		}
 		wins := func(k plan.Key) bool { return config.IsPlatform(k.Namespace) && !config.IsPlatform(d.Namespace) }
-		for _, awaits := range []map[plan.Key]string{d.Awaits, c.awaitsAgain(d, config)} {
-			for k, why := range awaits {
-				if o := c.objects[k]; o != nil && !c.goesOn(desired, o, why, wins) {
-					c.awaited[k] = why
+		for _, awaits := range []map[plan.Key]assembly.Await{d.Awaits, c.awaitsAgain(d, config)} {
+			for k, await := range awaits {
+				if o := c.objects[k]; o != nil && !c.goesOn(desired, o, await, wins) {
+					c.awaited[k] = await.Why
 				}
 			}
 		}
@@ -35,38 +35,56 @@ func (c *cluster) await(scope string, desired []plan.Desired, config *hubconfig.
 
 // goesOn returns whether something is delivered that goes on with an awaited object. What would replace that object
 // waits: the add-on has given away what runs, and nobody can tell which of the two is meant. What wins against the
-// add-on that awaits the object does not wait.
-func (c *cluster) goesOn(desired []plan.Desired, o *object, why string, wins func(plan.Key) bool) bool {
-	there := false
+// add-on that awaits the object does not wait. If that one could not go on with the object either, there is nothing to save
+// for it: neither an edit of the add-on waits, nor what has the name of the one that awaits it, and keeps it from coming.
+func (c *cluster) goesOn(desired []plan.Desired, o *object, await assembly.Await, wins func(plan.Key) bool) bool {
+	there, of := false, c.delivery(o.Key.Namespace, o.delivery)
 	for i := range desired {
 		d := &desired[i]
+		edited := d.Addon == o.Addon && of != nil && of.wants(d.Key)
 		switch {
 		case d.Key != o.Key && !plan.Follows(*d, o.Observed):
 		case wins(d.Key), d.TakesOver(&o.Observed):
 			there = true
+		case (edited || d.Addon == await.Addon) && !mayTakeOver(await, o):
+			there = true
 		default:
-			d.Gate = cmp.Or(d.Gate, "waits: "+why)
+			d.Gate = cmp.Or(d.Gate, "waits: "+await.Why)
 			there = there || d.Key == o.Key
 		}
 	}
 	return there
 }
 
+// mayTakeOver returns whether an add-on could go on with an object that stays for it, as soon as Flux has done what that asks
+// for. If the add-on does not come out, nobody knows.
+func mayTakeOver(await assembly.Await, o *object) bool {
+	if !await.Known {
+		return true
+	}
+	if await.By == nil {
+		return false
+	}
+	by, then := desired(&assembly.Wanted{Object: *await.By}), o.Observed
+	then.InstalledAs, then.AppliedAs = hubv1.HelmReleaseIdentity{}, ""
+	return by.TakesOver(&then)
+}
+
 // awaitsAgain returns the objects of others that a set names as its own now, if its delivery was deleted: by somebody, or
 // by the set, which had left the cluster and selects it again. Until the hub makes the delivery again, it has its revision
 // of before, or it is missing. A platform set does not wait for that of a tenant's set, and nobody for that of another scope.
-func (c *cluster) awaitsAgain(d *delivery, config *hubconfig.Config) map[plan.Key]string {
+func (c *cluster) awaitsAgain(d *delivery, config *hubconfig.Config) map[plan.Key]assembly.Await {
 	if !c.wantsAgain(d) || d.DeletionTimestamp == nil && !slices.Contains(c.missing, d) {
 		return nil
 	}
-	out := map[plan.Key]string{}
+	out := map[plan.Key]assembly.Await{}
 	for k, o := range c.objects {
 		if c.scope(k.Namespace) != c.scope(d.Namespace) {
 			continue
 		}
 		own := k.Namespace == d.Namespace && o.delivery == d.Name
 		if !own && !(config.IsPlatform(k.Namespace) && !config.IsPlatform(d.Namespace)) && takesOver(d.set, o) && !d.takesOver(o) {
-			out[k] = fmt.Sprintf("waits for delivery %s/%s to be made again, whose AddonSet takes it over", d.Namespace, d.Name)
+			out[k] = assembly.Await{Why: fmt.Sprintf("waits for delivery %s/%s to be made again, whose AddonSet takes it over", d.Namespace, d.Name)}
 		}
 	}
 	return out

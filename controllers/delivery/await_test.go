@@ -34,7 +34,7 @@ func TestAwaitIsNoVeto(t *testing.T) {
 				Key: there, Addon: "app", Release: hubv1.HelmReleaseIdentity{Name: "other", Namespace: "x", StorageNamespace: "x"},
 			}}}}
 			d := &delivery{AddonDelivery: &hubv1.AddonDelivery{ObjectMeta: metav1.ObjectMeta{Namespace: tc.awaits}}}
-			d.Portion = assembly.Portion{Awaits: map[plan.Key]string{there: "renamed is to take it over"}}
+			d.Portion = assembly.Portion{Awaits: map[plan.Key]assembly.Await{there: {Why: "renamed is to take it over"}}}
 			c.deliveries = []*delivery{d}
 			desired := []plan.Desired{{
 				Key: plan.Key{Kind: "HelmRelease", Namespace: tc.delivers, Name: "mine"}, Addon: "app",
@@ -43,6 +43,57 @@ func TestAwaitIsNoVeto(t *testing.T) {
 			c.await("", desired, &hubconfig.Config{Shared: hubconfig.Shared{PlatformNamespaces: []string{"flux-system"}}})
 			if gated := desired[0].Gate != ""; gated != tc.gated || (c.awaited[there] != "") != tc.gated {
 				t.Errorf("gate %q, awaited %q; want %t", desired[0].Gate, c.awaited[there], tc.gated)
+			}
+		})
+	}
+}
+
+// What awaits an object and could not go on with it has no edit of the add-on wait for it, nor who keeps it from coming by its name.
+func TestAwaitOfWhatCannotGoOn(t *testing.T) {
+	there := plan.Key{Kind: "Kustomization", Namespace: "flux-system", Name: "one-app"}
+	folder := func(name string) *render.Object {
+		return &render.Object{Addon: "app", Kind: there.Kind, Namespace: there.Namespace, Name: there.Name, Path: name}
+	}
+	renamed := folder("a")
+	renamed.Addon, renamed.Name = "new", "one-new"
+	release := &render.Object{Addon: "app", Kind: "HelmRelease", Namespace: there.Namespace, Name: there.Name}
+	for name, tc := range map[string]struct {
+		await   assembly.Await
+		set     string
+		desired *render.Object
+		behind  bool
+		gated   bool
+	}{
+		"AnEditOfWhatCanGoOn":             {assembly.Await{Addon: "app", Known: true, By: folder("a")}, "base", folder("b"), false, true},
+		"AnEditBeforeFluxHasApplied":      {assembly.Await{Addon: "new", Known: true, By: renamed}, "base", folder("b"), true, true},
+		"AnEditOfWhatGoesElsewhere":       {assembly.Await{Addon: "app", Known: true, By: folder("c")}, "base", folder("b"), false, false},
+		"AnEditOfWhatIsAnotherKind":       {assembly.Await{Addon: "app", Known: true, By: release}, "base", folder("b"), false, false},
+		"AnEditOfWhatIsDroppedThere":      {assembly.Await{Addon: "app", Known: true}, "base", folder("b"), false, false},
+		"AnEditOfWhatDoesNotComeOut":      {assembly.Await{Addon: "app"}, "base", folder("b"), false, true},
+		"AnotherKindOfWhatIsAnotherKind":  {assembly.Await{Addon: "app", Known: true, By: folder("c")}, "base", release, false, false},
+		"AnEditOfWhatGetsAnotherName":     {assembly.Await{Addon: "new", Known: true, By: release}, "base", folder("b"), false, false},
+		"AnothersOfItsName":               {assembly.Await{Addon: "app", Known: true, By: folder("c")}, "strong", release, false, false},
+		"AnothersOfWhatGetsAnotherName":   {assembly.Await{Addon: "new", Known: true, By: folder("c")}, "strong", release, false, true},
+		"AnothersOfItsNameWhereItCanGoOn": {assembly.Await{Addon: "app", Known: true, By: folder("a")}, "strong", release, false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := &cluster{awaited: map[plan.Key]string{}, objects: map[plan.Key]*object{
+				there: {Observed: plan.Observed{Key: there, Addon: "app", Content: assembly.Content(folder("a"))}, delivery: "base"}}}
+			for _, set := range []string{"base", "extra", "strong"} {
+				c.deliveries = append(c.deliveries, &delivery{AddonDelivery: &hubv1.AddonDelivery{
+					ObjectMeta: metav1.ObjectMeta{Namespace: there.Namespace, Name: set}}})
+			}
+			if tc.behind {
+				c.objects[there].AppliedAs = "another folder"
+			}
+			wanted := assembly.Wanted{Object: *tc.desired}
+			c.delivery(there.Namespace, tc.set).Wanted = []assembly.Wanted{wanted}
+			tc.await.Why = "extra is to take it over"
+			c.delivery(there.Namespace, "extra").Awaits = map[plan.Key]assembly.Await{there: tc.await}
+			all := []plan.Desired{desired(&wanted)}
+			c.await("", all, &hubconfig.Config{Shared: hubconfig.Shared{PlatformNamespaces: []string{there.Namespace}}})
+			if gated := all[0].Gate != ""; gated != tc.gated || !gated && c.awaited[there] != "" {
+				t.Errorf("gate %q, awaited %q; want %t", all[0].Gate, c.awaited[there], tc.gated)
 			}
 		})
 	}
@@ -72,7 +123,7 @@ func TestAwaitsAgain(t *testing.T) {
 			for _, addon := range tc.wanted {
 				d.Wanted = append(d.Wanted, assembly.Wanted{Object: render.Object{Kind: "Kustomization", Namespace: d.Namespace, Name: "one-" + addon, Addon: addon}})
 			}
-			if got := c.awaitsAgain(d, &hubconfig.Config{Shared: hubconfig.Shared{PlatformNamespaces: []string{"flux-system"}}}); (got[there] != "") != tc.want {
+			if got := c.awaitsAgain(d, &hubconfig.Config{Shared: hubconfig.Shared{PlatformNamespaces: []string{"flux-system"}}}); (got[there].Why != "") != tc.want {
 				t.Errorf("%v, want %t", got, tc.want)
 			}
 		})

@@ -88,8 +88,18 @@ type Portion struct {
 	Yields map[plan.Key]bool
 	// NotOwned maps each add-on whose release belongs to somebody else to a text that names the owner.
 	NotOwned map[string]string
-	// Awaits maps objects that another add-on will take over, once it can be delivered, to a text for the status.
-	Awaits map[plan.Key]string
+	// Awaits are objects that another add-on will take over, once it can be delivered.
+	Awaits map[plan.Key]Await
+}
+
+// Await says for which add-on an object stays.
+type Await struct {
+	// Addon names that add-on, or the part of it that has to do with the object; empty if no add-on is known. Why is a text
+	// for the status.
+	Addon, Why string
+	// Known is true if it is known what the add-on will deliver in place of the object. By is that; nil for nothing.
+	Known bool
+	By    *render.Object
 }
 
 // Wanted is an object to be delivered.
@@ -122,7 +132,7 @@ func Assemble(in Input) []Portion {
 	}
 	for range in.Deliveries {
 		a.out = append(a.out, Portion{Lost: map[string]string{}, HandedOver: map[string]bool{}, NotOwned: map[string]string{},
-			Awaits: map[plan.Key]string{}, Yields: map[plan.Key]bool{}})
+			Awaits: map[plan.Key]Await{}, Yields: map[plan.Key]bool{}})
 	}
 	a.decide()
 	a.await()

@@ -87,8 +87,14 @@ func describe(in assembly.Input) string {
 			}
 			lines = append(lines, set+": lost "+addon+": "+why)
 		}
-		for k, why := range out.Awaits {
-			lines = append(lines, set+": "+k.Name+" stays: "+why)
+		for k, await := range out.Awaits {
+			line := set + ": " + k.Name + " stays: " + await.Why
+			if by := await.By; by != nil {
+				line += fmt.Sprintf(" (as %s %s)", by.Kind, by.Addon)
+			} else if await.Known {
+				line += " (as nothing)"
+			}
+			lines = append(lines, line)
 		}
 		for k := range out.Yields {
 			lines = append(lines, set+": "+k.Namespace+"/"+k.Name+" goes")
@@ -321,7 +327,7 @@ func TestAssemble(t *testing.T) {
 				Live: []assembly.Live{live("s", object("old"), true)},
 			},
 			"s: lost new: AddonSet flux-system/t delivers add-on \"new\": its priority is 5, and this set's is 0\n" +
-				"s: one-old stays: add-on \"new\" of AddonSet flux-system/s is to take it over, and cannot be delivered here now\nt: new",
+				"s: one-old stays: add-on \"new\" of AddonSet flux-system/s is to take it over, and cannot be delivered here now (as HelmRelease new)\nt: new",
 		},
 		"ARenamedAddonThatDoesNotComeOutStaysUnderItsOldName": {
 			assembly.Input{
@@ -329,6 +335,30 @@ func TestAssemble(t *testing.T) {
 				Live:       []assembly.Live{live("s", object("old"), true)},
 			},
 			"s: one-old stays: add-on \"new\" of AddonSet flux-system/s is to take it over, and cannot be delivered here now",
+		},
+		"TheDefinitionsOfARenamedAddonStayForItsDefinitions": {
+			assembly.Input{
+				Deliveries: []assembly.Delivery{renamed(delivery("s", object("new"), object("new-crds"))),
+					with(delivery("t", object("new")), func(d *assembly.Delivery) { d.Priority = 5 }),
+					with(delivery("u", object("new-crds")), func(d *assembly.Delivery) { d.Priority = 5 })},
+				Live: []assembly.Live{live("s", object("old"), true), live("s", object("old-crds"), true)},
+			},
+			"s: lost new-crds: AddonSet flux-system/u delivers add-on \"new-crds\": its priority is 5, and this set's is 0\n" +
+				"s: lost new: AddonSet flux-system/t delivers add-on \"new\": its priority is 5, and this set's is 0\n" +
+				"s: one-old stays: add-on \"new\" of AddonSet flux-system/s is to take it over, and cannot be delivered here now (as HelmRelease new)\n" +
+				"s: one-old-crds stays: add-on \"new\" of AddonSet flux-system/s is to take it over, and cannot be delivered here now " +
+				"(as HelmRelease new-crds)\nt: new\nu: new-crds",
+		},
+		"OfTwoThatAreToTakeOneOverNobodyKnowsWhichWill": {
+			assembly.Input{
+				Deliveries: []assembly.Delivery{with(renamed(delivery("s", object("new"), object("also"))), func(d *assembly.Delivery) {
+					d.Moves["also"] = d.Moves["new"]
+				}), with(delivery("t", object("new"), object("also")), func(d *assembly.Delivery) { d.Priority = 5 })},
+				Live: []assembly.Live{live("s", object("old"), true)},
+			},
+			"s: lost also: AddonSet flux-system/t delivers add-on \"also\": its priority is 5, and this set's is 0\n" +
+				"s: lost new: AddonSet flux-system/t delivers add-on \"new\": its priority is 5, and this set's is 0\n" +
+				"s: one-old stays: add-on \"also\" of AddonSet flux-system/s is to take it over, and cannot be delivered here now\nt: also\nt: new",
 		},
 		"ARenamedAddonThatIsNotForThisClusterGoes": {
 			assembly.Input{

@@ -245,16 +245,24 @@ func (w *World) stalled(s *set, c *cluster) []string {
 }
 
 // promised returns whether what runs under the name of a claim belongs to another claim, which is moved from it and
-// cannot have it yet: what would replace it waits.
+// cannot have it yet: what would replace it waits. If the other one brings something else anyway, nothing waits for it, but
+// while it is refused, or does not render, the hub does not know.
 func (w *World) promised(c *cluster, cl claim, claims []claim) bool {
 	for _, work := range w.there(c).workloads {
 		if work.addon == cl.name && !cl.fits(work) && slices.ContainsFunc(claims, func(other claim) bool {
-			return other.goesOnWith(work) && other.fits(work) && !w.made(c, other)
+			return other.goesOnWith(work) && !w.made(c, other) && (other.couldGoOn(work) || w.fails(c, other) || w.contradicts(c, other, work))
 		}) {
 			return true
 		}
 	}
 	return false
+}
+
+// couldGoOn returns whether a claim could have a workload from another add-on without a reinstall. Under another name a new Flux object
+// upgrades a Helm release to whatever chart; under the same name it is the same object, and Flux minds the chart.
+func (cl claim) couldGoOn(work *workload) bool {
+	renamed := cl.name != work.addon || cl.set.namespace != work.namespace()
+	return cl.fits(work) || renamed && cl.form != "kustomization" && strings.HasPrefix(work.name, "helm:")
 }
 
 // comesAfter returns whether a claim is moved from another one that is also wanted. Nobody can tell which of the two

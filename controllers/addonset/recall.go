@@ -142,6 +142,35 @@ type remains struct {
 	uninstalling []string
 }
 
+// waitedFor returns whether a registration that goes may wait for a delivery of a set that is being deleted: it has none, and Flux
+// objects of the set are there. It asks the cache, since it asks often, and says more than recallAll finds.
+func (r *Reconciler) waitedFor(ctx context.Context, set *hubv1.AddonSet, deliveries []hubv1.AddonDelivery) (bool, error) {
+	regs := &hubv1.ClusterRegistrationList{}
+	if err := r.Client.List(ctx, regs, client.UnsafeDisableDeepCopy); err != nil {
+		return false, fmt.Errorf("list the ClusterRegistrations: %w", err)
+	}
+	for i := range regs.Items {
+		reg := &regs.Items[i]
+		key := client.ObjectKeyFromObject(reg)
+		has := func(d hubv1.AddonDelivery) bool { return d.Spec.RegistrationRef.Key() == key }
+		if !status.Goes(reg) || slices.ContainsFunc(deliveries, has) {
+			continue
+		}
+		objects, err := index.FluxObjects(ctx, r.Client, identity.ClusterKey(r.Config.HubID, key))
+		if err != nil {
+			return false, fmt.Errorf("look for what sets have left on %s: %w", key, err)
+		}
+		claims := func(o client.Object) bool {
+			there := o.GetDeletionTimestamp() == nil || slices.Contains(o.GetFinalizers(), fluxstate.Finalizer)
+			return there && o.GetNamespace() == set.Namespace && provenance.Claims(o, r.Config.HubID, set.Name, key)
+		}
+		if slices.ContainsFunc(objects, claims) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
 // recallAll makes deliveries of a set that is being deleted again, if their Flux objects exist. Objects for a cluster that is not
 // registered any more stay as they are. So do objects that claim to be for a cluster out of the set's reach: anybody who may write Flux
 // objects in a namespace can claim that.
@@ -153,51 +182,87 @@ func (r *Reconciler) recallAll(ctx context.Context, set *hubv1.AddonSet, existin
 	if err != nil {
 		return out, err
 	}
+	objects, err := r.leftOf(ctx, set)
+	if err != nil {
+		return out, err
+	}
 	there := map[types.NamespacedName]bool{}
 	for i := range existing {
 		there[existing[i].Spec.RegistrationRef.Key()] = true
 	}
+	clusters := map[types.NamespacedName]*hubv1.ClusterRegistration{}
+	for _, obj := range objects {
+		key := obj.cluster
+		if there[key] {
+			continue
+		}
+		if _, known := clusters[key]; !known {
+			if clusters[key], err = r.readCluster(ctx, key, from); err != nil {
+				return out, err
+			}
+		}
+		again, waits, err := r.recallOne(ctx, set, obj.PartialObjectMetadata, clusters[key])
+		if err != nil {
+			return out, err
+		}
+		if waits {
+			out.uninstalling = append(out.uninstalling, fmt.Sprintf("%s %s/%s", obj.Kind, obj.Namespace, obj.Name))
+		}
+		there[key], out.recalled = again, out.recalled || again
+	}
+	return out, nil
+}
+
+// leftover is a Flux object that claims to be of a set on a cluster.
+type leftover struct {
+	*metav1.PartialObjectMetadata
+	cluster types.NamespacedName
+}
+
+// leftOf returns the Flux objects that claim to be of a set, read live.
+func (r *Reconciler) leftOf(ctx context.Context, set *hubv1.AddonSet) ([]leftover, error) {
+	var out []leftover
 	for _, kind := range slices.Sorted(maps.Keys(fluxKinds)) {
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(fluxKinds[kind].WithKind(kind + "List"))
 		if err := r.Live.List(ctx, list, client.InNamespace(set.Namespace), setLabels(set.Name)); err != nil {
-			return out, fmt.Errorf("look for what the set has left: %w", err)
+			return nil, fmt.Errorf("look for what the set has left: %w", err)
 		}
 		for i := range list.Items {
 			obj := &list.Items[i]
-			regKey, ok := index.Registration(obj.Annotations[hubv1.RegistrationAnnotation])
-			if !ok || there[regKey] || !provenance.Claims(obj, r.Config.HubID, set.Name, regKey) {
-				continue
+			obj.Kind = kind
+			cluster, ok := index.Registration(obj.Annotations[hubv1.RegistrationAnnotation])
+			if ok && provenance.Claims(obj, r.Config.HubID, set.Name, cluster) {
+				out = append(out, leftover{obj, cluster})
 			}
-			again, waits, err := r.recallOne(ctx, set, obj, regKey, from)
-			if err != nil {
-				return out, err
-			}
-			if waits {
-				out.uninstalling = append(out.uninstalling, fmt.Sprintf("%s %s/%s", kind, obj.Namespace, obj.Name))
-			}
-			there[regKey], out.recalled = again, out.recalled || again
 		}
 	}
 	return out, nil
 }
 
+// readCluster returns a registration, read live; nil if there is none, or the hub does not act on it for a namespace.
+func (r *Reconciler) readCluster(ctx context.Context, key types.NamespacedName, from match.Reach) (*hubv1.ClusterRegistration, error) {
+	reg := &hubv1.ClusterRegistration{}
+	if err := r.Live.Get(ctx, key, reg); apierrors.IsNotFound(err) {
+		return nil, nil
+	} else if err != nil {
+		return nil, fmt.Errorf("read ClusterRegistration %s: %w", key, err)
+	}
+	if acts, err := reach.Acts(ctx, r.Live, r.Config, from, reg); err != nil || !acts {
+		return nil, err
+	}
+	return reg, nil
+}
+
 // recallOne makes the delivery of a set to one cluster again, for a Flux object that claims to be of it. It returns whether
 // it has, and otherwise whether Flux is still at work on the object.
-func (r *Reconciler) recallOne(ctx context.Context, set *hubv1.AddonSet, obj *metav1.PartialObjectMetadata, regKey types.NamespacedName,
-	from match.Reach) (again, waits bool, err error) {
-	reg := &hubv1.ClusterRegistration{}
-	if err := r.Live.Get(ctx, regKey, reg); apierrors.IsNotFound(err) {
-		return false, false, nil
-	} else if err != nil {
-		return false, false, fmt.Errorf("read ClusterRegistration %s: %w", regKey, err)
-	}
-	stays := r.stays(obj, reg, set.Name)
-	if !stays && !slices.Contains(obj.Finalizers, fluxstate.Finalizer) {
+func (r *Reconciler) recallOne(ctx context.Context, set *hubv1.AddonSet, obj *metav1.PartialObjectMetadata,
+	reg *hubv1.ClusterRegistration) (again, waits bool, err error) {
+	if reg == nil {
 		return false, false, nil
 	}
-	if acts, err := reach.Acts(ctx, r.Live, r.Config, from, reg); err != nil || !acts || !stays {
-		return false, acts && err == nil, err
+	if !r.stays(obj, reg, set.Name) {
+		return false, slices.Contains(obj.Finalizers, fluxstate.Finalizer), nil
 	}
 	revision, err := r.remade(ctx, set)
 	if err != nil {

@@ -308,6 +308,79 @@ func TestRecalledAtOnce(t *testing.T) {
 	}
 }
 
+// TestHeldSetSearchesForARegistrationThatGoes: a set that is being deleted has searched, and its guard holds its deliveries. A registration
+// that goes waits for one that somebody has deleted.
+func TestHeldSetSearchesForARegistrationThatGoes(t *testing.T) {
+	for name, tc := range map[string]struct {
+		object func(*helmv2.HelmRelease)
+		goes   bool
+		want   bool
+	}{
+		"Waits":         {uninstalling(0), true, true},
+		"DoesNotGo":     {uninstalling(0), false, false},
+		"KeptByAnother": {func(o *helmv2.HelmRelease) { uninstalling(0)(o); o.Finalizers = []string{"members.example/held"} }, true, false},
+		"OfAnotherSet": {func(o *helmv2.HelmRelease) {
+			o.Annotations[hubv1.DeliveryAnnotation] = identity.Delivery("other", fleetOne)
+		}, true, false},
+		"NothingDeleted": {func(*helmv2.HelmRelease) {}, true, true},
+	} {
+		reg := registrationOne("prod")
+		reg.Finalizers = []string{hubv1.RegistrationFinalizer}
+		if tc.goes {
+			reg.DeletionTimestamp = &metav1.Time{Time: time.Now()}
+		}
+		r := newMatcherRoom(t, interceptor.Funcs{}, reg, releaseOne(tc.object))
+		set := &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "base", UID: "set"}}
+		waited, err := r.waitedFor(t.Context(), set, nil)
+		if err != nil || waited != tc.want {
+			t.Errorf("%s: %t, %v", name, waited, err)
+		}
+		if waited, err = r.waitedFor(t.Context(), set, []hubv1.AddonDelivery{*deliveryOne(nil)}); err != nil || waited {
+			t.Errorf("%s: beside its delivery: %t, %v", name, waited, err)
+		}
+	}
+	found := &search{at: time.Unix(100, 0)}
+	for after, want := range map[time.Duration]bool{lookForFlux - 1: false, lookForFlux: true} {
+		if found.due(found.at.Add(after), true) != want || found.due(found.at.Add(after), false) {
+			t.Errorf("after %s a search is due or not", after)
+		}
+	}
+}
+
+// TestASearchReadsEachClusterOnce: a set that is being deleted may have left many objects on each of many clusters.
+func TestASearchReadsEachClusterOnce(t *testing.T) {
+	const clusters, addons = 5, 4
+	var objects []client.Object
+	for i := range clusters {
+		key := types.NamespacedName{Namespace: "fleet", Name: fmt.Sprintf("c%d", i)}
+		objects = append(objects, &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}})
+		for a := range addons {
+			name := fmt.Sprintf("app%d", a)
+			objects = append(objects, releaseOne(func(o *helmv2.HelmRelease) {
+				uninstalling(0)(o)
+				o.Name = identity.FluxObject("hub", key, name)
+				o.Labels = map[string]string{hubv1.ClusterKeyLabel: identity.ClusterKey("hub", key), hubv1.AddonLabel: name, hubv1.AddonSetLabel: "base"}
+				o.Annotations = map[string]string{
+					hubv1.DeliveryAnnotation: identity.Delivery("base", key), hubv1.RegistrationAnnotation: key.String()}
+			}))
+		}
+	}
+	r := newMatcherRoom(t, interceptor.Funcs{}, objects...)
+	reads := 0
+	r.Live = interceptor.NewClient(r.api.(client.WithWatch), interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+			reads++
+			return c.Get(ctx, key, obj, opts...)
+		},
+	})
+	set := &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "base", UID: "set"}}
+	set.Status.Revision = "base-1-e2"
+	left, err := r.recallAll(t.Context(), set, nil)
+	if err != nil || len(left.uninstalling) != clusters*addons || reads > clusters+1 {
+		t.Errorf("%d objects, %d reads, %v", len(left.uninstalling), reads, err)
+	}
+}
+
 // TestSetWaitsForFlux: somebody deletes a Flux object, its delivery and its set, and Flux cannot uninstall it. The set stays until Flux is done,
 // and says so. If the cluster goes meanwhile, the delivery is made again, by which the object is let go.
 func TestSetWaitsForFlux(t *testing.T) {

@@ -240,7 +240,11 @@ func (r *Reconciler) finalize(ctx context.Context, set *hubv1.AddonSet) (time.Du
 	})
 	// All are withdrawn together, and at the end. In between, no delivery goes that has anything left.
 	found, now := r.registry.searched(key), r.Clock.Now()
-	if len(deliveries) == 0 || found.due(now) {
+	waited, err := r.waitedFor(ctx, set, deliveries)
+	if err != nil {
+		return 0, err
+	}
+	if len(deliveries) == 0 || found.due(now, waited) {
 		left, err := r.recallAll(ctx, set, deliveries)
 		if err != nil || left.recalled {
 			return 0, err // what was made wakes us
@@ -248,7 +252,7 @@ func (r *Reconciler) finalize(ctx context.Context, set *hubv1.AddonSet) (time.Du
 		found = &search{now, left.uninstalling}
 		r.registry.search(key, *found)
 	}
-	if len(found.uninstalling) > 0 {
+	if len(found.uninstalling) > 0 || waited && len(deliveries) > 0 {
 		return lookForFlux, r.retire(ctx, set, deliveries, found.uninstalling)
 	}
 	if len(deliveries) > 0 {

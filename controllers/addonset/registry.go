@@ -43,9 +43,9 @@ type search struct {
 	uninstalling []string
 }
 
-// due returns whether it is time to search again.
-func (s *search) due(now time.Time) bool {
-	return s == nil || len(s.uninstalling) > 0 && now.Sub(s.at) >= lookForFlux
+// due returns whether it is time to search again. waited is true if a registration that goes waits for what the search may find.
+func (s *search) due(now time.Time, waited bool) bool {
+	return s == nil || (waited || len(s.uninstalling) > 0) && now.Sub(s.at) >= lookForFlux
 }
 
 // reach differs if the set reaches other clusters, as after an edit of its Team.

@@ -62,7 +62,7 @@ func (r *Reconciler) finalize(ctx context.Context, reg *hubv1.ClusterRegistratio
 	fresh := r.goes(reg, reason, decision)
 	var recalled []string
 	if reason != "" && left == 0 && !fresh {
-		if recalled, err = r.recalled(ctx, reg, reason); err != nil {
+		if recalled, err = r.recalled(ctx, reg); err != nil {
 			return ctrl.Result{}, err
 		}
 	}

@@ -33,10 +33,10 @@ const recallTime = time.Minute
 // recalled returns the Flux objects whose deliveries are about to be made again, to be withdrawn: somebody has
 // deleted the deliveries, and the objects still exist. The matcher makes them again, or the set's room if the set is being deleted, and
 // can do so while the registration exists. It reads live, as deliveriesLeft does.
-func (r *Reconciler) recalled(ctx context.Context, reg *hubv1.ClusterRegistration, reason string) ([]string, error) {
+func (r *Reconciler) recalled(ctx context.Context, reg *hubv1.ClusterRegistration) ([]string, error) {
 	var out []string
 	key := client.ObjectKeyFromObject(reg)
-	look := recallLook{r: r, reg: reg, key: key, reason: reason, sets: map[string][]hubv1.AddonSet{}, taken: map[types.NamespacedName]bool{}}
+	look := recallLook{r: r, reg: reg, key: key, sets: map[string][]hubv1.AddonSet{}, taken: map[types.NamespacedName]bool{}}
 	for _, list := range []*metav1.PartialObjectMetadataList{
 		{TypeMeta: metav1.TypeMeta{APIVersion: helmv2.GroupVersion.String(), Kind: helmv2.HelmReleaseKind + "List"}},
 		{TypeMeta: metav1.TypeMeta{APIVersion: kustomizev1.GroupVersion.String(), Kind: kustomizev1.KustomizationKind + "List"}},
@@ -60,10 +60,9 @@ func (r *Reconciler) recalled(ctx context.Context, reg *hubv1.ClusterRegistratio
 
 // recallLook is one call of recalled for a registration. It remembers what it has read.
 type recallLook struct {
-	r      *Reconciler
-	reg    *hubv1.ClusterRegistration
-	key    types.NamespacedName
-	reason string
+	r   *Reconciler
+	reg *hubv1.ClusterRegistration
+	key types.NamespacedName
 	// sets are those that make deliveries again, by namespace. taken are names of deliveries that another cluster has.
 	sets  map[string][]hubv1.AddonSet
 	taken map[types.NamespacedName]bool
@@ -72,8 +71,8 @@ type recallLook struct {
 // recalled returns whether the delivery of a Flux object is about to be made again.
 func (l *recallLook) recalled(ctx context.Context, o *metav1.PartialObjectMetadata) (bool, error) {
 	uninstalling := o.DeletionTimestamp != nil && slices.Contains(o.Finalizers, fluxstate.Finalizer)
-	if o.DeletionTimestamp != nil && !hubv1.LetsGo(l.reason) && !uninstalling {
-		return false, nil // Flux has finished with it
+	if o.DeletionTimestamp != nil && !uninstalling {
+		return false, nil // Flux has finished with it, whoever keeps it: no delivery is made again for that
 	}
 	from, err := reach.Of(ctx, l.r.Client, l.r.Config, o.Namespace)
 	if err != nil {

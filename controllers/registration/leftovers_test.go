@@ -39,33 +39,34 @@ func TestRecalled(t *testing.T) {
 		object func(o *kustomizev1.Kustomization)
 		set    func(s *hubv1.AddonSet)
 		taken  bool
-		reason string
 		want   bool
 	}{
-		"Left": {nil, nil, false, hubv1.UnregisteredReason, true},
+		"Left": {nil, nil, false, true},
 		"BeingDeleted": {func(o *kustomizev1.Kustomization) {
 			o.DeletionTimestamp, o.Finalizers = &now, []string{fluxstate.Finalizer}
-		}, nil, false, hubv1.UnregisteredReason, true},
+		}, nil, false, true},
 		"DeletedAndDone": {func(o *kustomizev1.Kustomization) {
 			o.DeletionTimestamp, o.Finalizers = &now, []string{hubv1.FluxObjectFinalizer}
-		}, nil, false, hubv1.UnregisteredReason, false},
-		"DeletedAndStuck":  {func(o *kustomizev1.Kustomization) { o.DeletionTimestamp, o.Finalizers = &now, []string{"flux"} }, nil, false, hubv1.OriginDeletedReason, true},
-		"NotTheHubs":       {func(o *kustomizev1.Kustomization) { o.Name = "forged" }, nil, false, hubv1.UnregisteredReason, false},
-		"OutOfReach":       {func(o *kustomizev1.Kustomization) { o.Namespace = "stranger" }, func(s *hubv1.AddonSet) { s.Namespace = "stranger" }, false, hubv1.UnregisteredReason, false},
-		"OfASetThatIsGone": {nil, func(s *hubv1.AddonSet) { s.Name = "other" }, false, hubv1.UnregisteredReason, false},
-		"OfASetThatGoes":   {nil, func(s *hubv1.AddonSet) { s.DeletionTimestamp, s.Finalizers = &now, []string{"f"} }, false, hubv1.UnregisteredReason, false},
+		}, nil, false, false},
+		"DeletedAndKeptByAnother": {func(o *kustomizev1.Kustomization) {
+			o.DeletionTimestamp, o.Finalizers = &now, []string{"members.example/held"}
+		}, nil, false, false},
+		"NotTheHubs":       {func(o *kustomizev1.Kustomization) { o.Name = "forged" }, nil, false, false},
+		"OutOfReach":       {func(o *kustomizev1.Kustomization) { o.Namespace = "stranger" }, func(s *hubv1.AddonSet) { s.Namespace = "stranger" }, false, false},
+		"OfASetThatIsGone": {nil, func(s *hubv1.AddonSet) { s.Name = "other" }, false, false},
+		"OfASetThatGoes":   {nil, func(s *hubv1.AddonSet) { s.DeletionTimestamp, s.Finalizers = &now, []string{"f"} }, false, false},
 		"BeingDeletedOfASetThatGoes": {func(o *kustomizev1.Kustomization) {
 			o.DeletionTimestamp, o.Finalizers = &now, []string{fluxstate.Finalizer}
-		}, func(s *hubv1.AddonSet) { s.DeletionTimestamp, s.Finalizers = &now, []string{hubv1.AddonSetFinalizer} }, false, hubv1.OriginDeletedReason, true},
+		}, func(s *hubv1.AddonSet) { s.DeletionTimestamp, s.Finalizers = &now, []string{hubv1.AddonSetFinalizer} }, false, true},
 		"BeingDeletedOfASetThatTheHubIsDoneWith": {func(o *kustomizev1.Kustomization) {
 			o.DeletionTimestamp, o.Finalizers = &now, []string{fluxstate.Finalizer}
-		}, func(s *hubv1.AddonSet) { s.DeletionTimestamp, s.Finalizers = &now, []string{"f"} }, false, hubv1.OriginDeletedReason, false},
-		"OfASetThatIsWrong": {nil, func(s *hubv1.AddonSet) { s.Status.Conditions = stalled() }, false, hubv1.UnregisteredReason, false},
+		}, func(s *hubv1.AddonSet) { s.DeletionTimestamp, s.Finalizers = &now, []string{"f"} }, false, false},
+		"OfASetThatIsWrong": {nil, func(s *hubv1.AddonSet) { s.Status.Conditions = stalled() }, false, false},
 		"OfALongName": {func(o *kustomizev1.Kustomization) {
 			o.Labels[hubv1.AddonSetLabel], o.Annotations[hubv1.DeliveryAnnotation] = identity.LabelValue(long), identity.Delivery(long, reg)
-		}, func(s *hubv1.AddonSet) { s.Name = long }, false, hubv1.UnregisteredReason, true},
-		"SaysAnotherDelivery": {func(o *kustomizev1.Kustomization) { o.Annotations[hubv1.DeliveryAnnotation] = "other" }, nil, false, hubv1.UnregisteredReason, false},
-		"ItsNameIsTaken":      {nil, nil, true, hubv1.ForcedReason, false},
+		}, func(s *hubv1.AddonSet) { s.Name = long }, false, true},
+		"SaysAnotherDelivery": {func(o *kustomizev1.Kustomization) { o.Annotations[hubv1.DeliveryAnnotation] = "other" }, nil, false, false},
+		"ItsNameIsTaken":      {nil, nil, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			scheme := hubscheme.New()
@@ -90,7 +91,7 @@ func TestRecalled(t *testing.T) {
 				}
 			}
 			r := &Reconciler{Client: api, Live: api, Config: &hubconfig.Config{Shared: hubconfig.Shared{HubID: "hub", PlatformNamespaces: []string{"flux-system"}}}}
-			if got, err := r.recalled(t.Context(), match.Missing(reg), tc.reason); err != nil || len(got) > 0 != tc.want {
+			if got, err := r.recalled(t.Context(), match.Missing(reg)); err != nil || len(got) > 0 != tc.want {
 				t.Errorf("got %v, %v; want %t", got, err, tc.want)
 			}
 		})

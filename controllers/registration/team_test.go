@@ -94,7 +94,7 @@ func TestUnregistrationWaitsForASetOfATeamThatGoes(t *testing.T) {
 		api := indextest.All(fake.NewClientBuilder().WithScheme(hubscheme.New())).WithObjects(reg, team, set, object).Build()
 		r := &Reconciler{Client: api, Live: api, Clock: clocktesting.NewFakePassiveClock(began.Add(after)),
 			Config: &hubconfig.Config{Shared: hubconfig.Shared{HubID: "hub", PlatformNamespaces: []string{"flux-system"}}}}
-		if left, err := r.recalled(t.Context(), reg, hubv1.OriginDeletedReason); err != nil || len(left) != want {
+		if left, err := r.recalled(t.Context(), reg); err != nil || len(left) != want {
 			t.Errorf("after %s it waits for %v, %v; want %d", after, left, err, want)
 		}
 	}

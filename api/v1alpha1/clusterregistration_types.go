@@ -272,6 +272,9 @@ type CredentialStatus struct {
 	// secretName is the Secret, in the registration's namespace, that the kubeconfig came from.
 	// +optional
 	SecretName string `json:"secretName,omitempty"`
+	// fromSpec is true if spec.kubeConfig named that Secret, and not the origin.
+	// +optional
+	FromSpec bool `json:"fromSpec,omitempty"`
 	// key is the Secret's key that the kubeconfig came from.
 	// +optional
 	Key string `json:"key,omitempty"`

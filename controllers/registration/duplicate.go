@@ -142,9 +142,12 @@ func (r *Reconciler) duplicates(ctx context.Context, reg *hubv1.ClusterRegistrat
 func standsBack(reg, instead *hubv1.ClusterRegistration) string {
 	name := instead.Namespace + "/" + instead.Name
 	if precedence.LedElsewhere(reg) {
-		return fmt.Sprintf("this was the cluster of ClusterRegistration %s as well (%s), by Secret %q. Now spec.kubeConfig names Secret %q, "+
-			"to which no cluster has answered yet: until then that one is served, and nothing is delivered through this one",
-			name, sameness(&reg.Status), reg.Status.Credential.SecretName, reg.Spec.KubeConfig.SecretRef.Name)
+		now := "spec.kubeConfig does not name it any more, and no cluster has answered to what is there instead"
+		if kc := reg.Spec.KubeConfig; kc != nil && kc.SecretRef != nil {
+			now = fmt.Sprintf("spec.kubeConfig names Secret %q, to which no cluster has answered yet", kc.SecretRef.Name)
+		}
+		return fmt.Sprintf("this was the cluster of ClusterRegistration %s as well (%s), by Secret %q. Now %s: until then that one is "+
+			"served, and nothing is delivered through this one", name, sameness(&reg.Status), reg.Status.Credential.SecretName, now)
 	}
 	remedy := "Remove one of them, and the other is served"
 	if status.Online(reg) && !status.Online(instead) {

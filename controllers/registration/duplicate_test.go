@@ -55,6 +55,11 @@ func TestStandsBackLedElsewhere(t *testing.T) {
 	if !strings.Contains(got, `by Secret "one"`) || !strings.Contains(got, `names Secret "typo"`) || !strings.Contains(got, "fleet/served") {
 		t.Error(got)
 	}
+	reg.Spec.KubeConfig, reg.Status.Credential.FromSpec = nil, true
+	got = standsBack(reg, &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "served"}})
+	if !strings.Contains(got, `by Secret "one"`) || !strings.Contains(got, "does not name it any more") || !strings.Contains(got, "fleet/served") {
+		t.Error(got)
+	}
 }
 
 // TestMadeAgainIsServedAgain: a registration that somebody deletes, and that is made again, has been of its cluster since a platform

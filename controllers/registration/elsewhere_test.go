@@ -36,7 +36,7 @@ func TestLedElsewhere(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, reg := &Reconciler{Clock: clock.RealClock{}, Pool: probe.NewPool(probe.PoolOptions{})}, &hubv1.ClusterRegistration{}
-			r.publish(reg, "one", old, true)
+			r.publish(reg, resolution{secret: "one"}, old, true)
 			status.Set(reg, hubv1.ReachableCondition, tc.was, "Before", "", time.Now())
 			r.reachable(reg, resolution{candidates: []candidate{tc.next}}, tc.next, tc.result, tc.fresh)
 			if got := status.Find(reg, hubv1.ReachableCondition).Status; got != tc.want {

@@ -68,11 +68,15 @@ func TestFromMirror(t *testing.T) {
 			}
 			reg := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: of.Namespace, Name: of.Name}}
 			reg.Status.Credential = &hubv1.CredentialStatus{
-				SecretName: "one", Key: "value", Fingerprint: inUse.Fingerprint(), TargetFingerprint: inUse.TargetFingerprint(),
+				SecretName: "one", FromSpec: true, Key: "value", Fingerprint: inUse.Fingerprint(), TargetFingerprint: inUse.TargetFingerprint(),
 			}
 			got := ""
-			for _, c := range r.fromMirror(t.Context(), reg, resolution{}).candidates {
+			found := r.fromMirror(t.Context(), reg, resolution{})
+			for _, c := range found.candidates {
 				got = c.config.Fingerprint()
+			}
+			if found.fromSpec != (got != "") {
+				t.Errorf("fromSpec is %t, and spec.kubeConfig named what is in use", found.fromSpec)
 			}
 			want := ""
 			if c, err := kubeconfig.Parse(tc.want, lenient); err == nil {

@@ -55,7 +55,7 @@ func (r *Reconciler) probe(reg *hubv1.ClusterRegistration, found resolution) *re
 	fresh := ok && fingerprint == chosen.config.Fingerprint()
 	refused := r.reachable(reg, found, chosen, result, fresh)
 	if refused == nil {
-		r.publish(reg, found.secret, chosen, fresh && result.Err == nil)
+		r.publish(reg, found, chosen, fresh && result.Err == nil)
 	}
 	return refused
 }
@@ -181,13 +181,13 @@ func (r *Reconciler) failures(reg *hubv1.ClusterRegistration, found resolution, 
 // publish decides which kubeconfig the Flux objects use: the last one to which the cluster has answered. Until it has,
 // nobody knows which cluster that is: one of the same address may have been built anew, and Flux would uninstall there
 // what it remembers of the old one. Flux could do nothing with credentials to which the cluster does not answer.
-func (r *Reconciler) publish(reg *hubv1.ClusterRegistration, secret string, chosen candidate, answered bool) {
+func (r *Reconciler) publish(reg *hubv1.ClusterRegistration, found resolution, chosen candidate, answered bool) {
 	c := reg.Status.Credential
 	if inUse := c != nil && c.Fingerprint == chosen.config.Fingerprint(); !answered && !inUse {
 		return
 	}
 	next := &hubv1.CredentialStatus{
-		SecretName: secret, Key: chosen.key, Context: chosen.context,
+		SecretName: found.secret, FromSpec: found.fromSpec, Key: chosen.key, Context: chosen.context,
 		Fingerprint: chosen.config.Fingerprint(), TargetFingerprint: chosen.config.TargetFingerprint(),
 		AuthorityFingerprint: chosen.config.AuthorityFingerprint(),
 	}

@@ -43,9 +43,9 @@ func TestPublish(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r, reg := &Reconciler{Clock: clock.RealClock{}}, &hubv1.ClusterRegistration{}
 			if tc.inUse != nil {
-				r.publish(reg, "one", *tc.inUse, true)
+				r.publish(reg, resolution{secret: "one"}, *tc.inUse, true)
 			}
-			r.publish(reg, "one", tc.next, tc.answered)
+			r.publish(reg, resolution{secret: "one"}, tc.next, tc.answered)
 			got := ""
 			if c := reg.Status.Credential; c != nil {
 				got = c.Fingerprint

@@ -39,6 +39,8 @@ type candidate struct {
 type resolution struct {
 	secret     string
 	candidates []candidate
+	// fromSpec is true if spec.kubeConfig names the Secret, or did when the cluster answered to what the hub goes on with.
+	fromSpec bool
 	// refused says why the other keys that could have held it do not pass.
 	refused []string
 	// waiting is true if the origin is not ready to give one yet: that is no failure.
@@ -64,6 +66,8 @@ func (r *Reconciler) resolve(ctx context.Context, reg *hubv1.ClusterRegistration
 		}
 		return found
 	}
+	// Without either, it is the last known way in.
+	found.fromSpec = reg.Spec.KubeConfig != nil || obj == nil && reg.Status.Credential != nil && reg.Status.Credential.FromSpec
 	keys := make([]string, len(found.candidates))
 	for i, c := range found.candidates {
 		keys[i] = c.key
@@ -95,6 +99,7 @@ func (r *Reconciler) fromMirror(ctx context.Context, reg *hubv1.ClusterRegistrat
 		if err == nil && config.Fingerprint() == mirror.Annotations[hubv1.FingerprintAnnotation] &&
 			config.TargetFingerprint() == credential.TargetFingerprint {
 			found.secret, found.candidates = credential.SecretName, []candidate{{credential.Key, credential.Context, config}}
+			found.fromSpec = credential.FromSpec
 			return found
 		}
 	}

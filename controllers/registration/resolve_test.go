@@ -12,11 +12,16 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/index/indextest"
+	"github.com/chandler-hub/chandler/internal/hubconfig"
+	"github.com/chandler-hub/chandler/internal/hubscheme"
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
 	"github.com/chandler-hub/chandler/internal/origin"
 	"github.com/chandler-hub/chandler/internal/probe"
+	"github.com/chandler-hub/chandler/internal/status"
 	"github.com/chandler-hub/chandler/internal/teardown"
 )
 
@@ -165,6 +170,44 @@ func TestKubeConfigSource(t *testing.T) {
 			}
 			if d := cmp.Diff(tc.want, got); d != "" {
 				t.Errorf("-want +got:\n%s", d)
+			}
+		})
+	}
+}
+
+// TestFromSpec: the status remembers whether spec.kubeConfig or the origin named the Secret to which the cluster has answered.
+func TestFromSpec(t *testing.T) {
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "tenants", Name: "one"}, Data: map[string][]byte{"value": kubeConfigFor("https://192.0.2.1:6443")}}
+	api := indextest.All(fake.NewClientBuilder().WithScheme(hubscheme.New())).WithObjects(secret).Build()
+	obj := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"namespace": "tenants", "name": "one"}}}
+	written, deleted := &hubv1.KubeConfigSource{SecretRef: &hubv1.SecretKeyReference{Name: "one"}}, &metav1.Time{Time: moment}
+	for name, tc := range map[string]struct {
+		spec    *hubv1.KubeConfigSource
+		origin  *unstructured.Unstructured
+		deleted *metav1.Time
+		was     bool
+		want    bool
+	}{
+		"Written":                {written, obj, nil, false, true},
+		"ByItsOrigin":            {nil, obj, nil, false, false},
+		"LeftToItsOrigin":        {nil, obj, nil, true, false},
+		"WithoutEither":          {nil, nil, deleted, true, true},
+		"WithoutItsOwnOrigin":    {nil, nil, deleted, false, false},
+		"WrittenAndWithoutThose": {written, nil, deleted, false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &Reconciler{Client: api, Live: api, Clock: clocktesting.NewFakePassiveClock(moment),
+				Config: &hubconfig.Config{Shared: hubconfig.Shared{HubID: "hub"}, Rules: lenient}}
+			reg := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "tenants", Name: "one", DeletionTimestamp: tc.deleted}}
+			reg.Spec.KubeConfig, reg.Spec.OriginRef = tc.spec, &hubv1.OriginReference{Kind: "Secret", Name: "one"}
+			reg.Status.Credential = &hubv1.CredentialStatus{SecretName: "one", Key: "value", FromSpec: tc.was}
+			found := r.resolve(t.Context(), reg, tc.origin, origin.Verdict{})
+			if len(found.candidates) != 1 {
+				t.Fatal(status.Find(reg, hubv1.KubeConfigValidCondition))
+			}
+			r.publish(reg, found, found.candidates[0], true)
+			if got := reg.Status.Credential.FromSpec; got != tc.want {
+				t.Errorf("fromSpec is %t, want %t", got, tc.want)
 			}
 		})
 	}

@@ -65,12 +65,18 @@ func before(a, b *hubv1.ClusterRegistration, platform func(namespace string) boo
 		cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name)) < 0
 }
 
-// LedElsewhere returns whether a registration names another Secret than the one by which its cluster has answered.
-// It may be of another cluster, or of none, as soon as somebody edits it, and what it is taken for until that is
-// answered must not decide what goes from a cluster to which another registration leads.
+// LedElsewhere returns whether a registration names another Secret than the one by which its cluster has answered, or
+// named that one and does not any more. It may be of another cluster, or of none, as soon as somebody edits it, and what
+// it is taken for until that is answered must not decide what goes from a cluster to which another registration leads.
 func LedElsewhere(reg *hubv1.ClusterRegistration) bool {
 	from, is := reg.Spec.KubeConfig, reg.Status.Credential
-	return from != nil && from.SecretRef != nil && is != nil && is.SecretName != "" && is.SecretName != from.SecretRef.Name
+	switch {
+	case is == nil || is.SecretName == "":
+		return false
+	case from == nil || from.SecretRef == nil:
+		return is.FromSpec
+	}
+	return is.SecretName != from.SecretRef.Name
 }
 
 // since is when a registration came to be of its cluster. What an older hub has written does not say.

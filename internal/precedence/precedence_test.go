@@ -57,9 +57,17 @@ func led(r *hubv1.ClusterRegistration) {
 	r.Spec.KubeConfig = &hubv1.KubeConfigSource{SecretRef: &hubv1.SecretKeyReference{Name: "other"}}
 }
 
+// left is one whose spec named the Secret by which its cluster has answered, and leaves that to its origin now.
+func left(r *hubv1.ClusterRegistration) {
+	r.Status.Credential.SecretName, r.Status.Credential.FromSpec = "one", true
+}
+
+// origins is one whose origin has always named it.
+func origins(r *hubv1.ClusterRegistration) { r.Status.Credential.SecretName = "one" }
+
 func stays(r *hubv1.ClusterRegistration) {
 	led(r)
-	r.Spec.KubeConfig.SecretRef.Name = "one"
+	r.Spec.KubeConfig.SecretRef.Name, r.Status.Credential.FromSpec = "one", true
 }
 
 // TestInstead: of several registrations of one cluster one is served, and all of them agree on which.
@@ -85,6 +93,8 @@ func TestInstead(t *testing.T) {
 		"GoesAndCameLater":  {"it is served no more than before", []hubv1.ClusterRegistration{reg("a", "x", time.Hour), reg("a", "y", 0, goes)}, []string{"a/x"}},
 		"HeldThoughDeleted": {"it stays, and is served as before", []hubv1.ClusterRegistration{reg("a", "x", time.Hour, held), reg("a", "y", 0)}, []string{"a/x"}},
 		"LedElsewhere":      {"who is led elsewhere stands back before anybody has answered there", []hubv1.ClusterRegistration{reg("a", "x", time.Hour, led), reg("a", "y", 0, stays)}, []string{"a/y"}},
+		"LedBack":           {"nor has anybody where its origin leads", []hubv1.ClusterRegistration{reg("a", "x", time.Hour, left), reg("a", "y", 0, stays)}, []string{"a/y"}},
+		"ByItsOrigin":       {"nobody has edited it", []hubv1.ClusterRegistration{reg("a", "x", time.Hour, origins), reg("a", "y", 0, stays)}, []string{"a/x"}},
 		"BothLedElsewhere":  {"who came first goes first", []hubv1.ClusterRegistration{reg("a", "x", time.Hour, led), reg("a", "y", 0, led)}, []string{"a/x"}},
 		"PlatformsLed":      {"for no tenant's", []hubv1.ClusterRegistration{reg("fleet", "x", time.Hour, led), reg("a", "y", 0)}, []string{"fleet/x"}},
 		"TwoOfThePlatforms": {"who came first goes first", []hubv1.ClusterRegistration{reg("fleet", "x", 0), reg("fleet", "y", time.Hour), reg("a", "z", 2*time.Hour)}, []string{"fleet/y"}},

@@ -235,7 +235,7 @@ func (a *assembler) promised(delivery int, o *render.Object) bool {
 	d := &a.in.Deliveries[delivery]
 	return slices.ContainsFunc(a.in.Live, func(l Live) bool {
 		own := l.Delivery == d.Name && l.Key.Namespace == d.Namespace
-		return !own && l.Addon == o.Addon && !l.Going && !goesOnWith(o, &l) && a.renamedTo(delivery, &l)
+		return !own && l.Addon == o.Addon && !l.Going && !(goesOnWith(o, &l) && isRelease(o, &l)) && a.renamedTo(delivery, &l)
 	})
 }
 
@@ -408,6 +408,11 @@ func (a *assembler) moved(d *Delivery, o *render.Object) []*Live {
 // cannot, the live object either goes, or belongs to another set that has an add-on of that name.
 func goesOnWith(o *render.Object, l *Live) bool {
 	return l.Key.Kind == o.Kind && l.Content == Content(o) // a renamed HelmRelease keeps its release
+}
+
+// isRelease returns whether an object asks for the Helm release of a live one; true of two Kustomizations.
+func isRelease(o *render.Object, l *Live) bool {
+	return o.Release.Name == l.Release.Name && o.Release.StorageNamespace == l.Release.StorageNamespace
 }
 
 // isOf returns whether a live object is the add-on that a movedFrom names.

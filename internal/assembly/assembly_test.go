@@ -150,6 +150,19 @@ func TestAssemble(t *testing.T) {
 			},
 			"s: b for(Kustomization flux-system/one-a)\nt: lost a: AddonSet flux-system/s delivers add-on \"a\": what runs under that name has been moved there",
 		},
+		"WhatWasRenamedComesBeforeAStrongerSetsOtherReleaseOfItsOldName": {
+			assembly.Input{
+				Deliveries: []assembly.Delivery{
+					delivery("s", with(object("b"), func(o *render.Object) {
+						o.MovedFrom = []hubv1.MovedAddon{{Namespace: "flux-system", AddonSet: "s", Name: "a"}}
+					})),
+					with(delivery("t", with(object("a"), func(o *render.Object) { o.Release.StorageNamespace = "other" })),
+						func(d *assembly.Delivery) { d.Priority = 1 }),
+				},
+				Live: []assembly.Live{live("s", object("a"), true)},
+			},
+			"s: b for(HelmRelease flux-system/one-a)\nt: lost a: AddonSet flux-system/s delivers add-on \"a\": what runs under that name has been moved there",
+		},
 		"AStrongerSetsAddonGoesOnWithWhatWasRenamed": {
 			assembly.Input{
 				Deliveries: []assembly.Delivery{

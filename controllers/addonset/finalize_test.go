@@ -53,6 +53,10 @@ func TestFinalizeWaitsForDeliveries(t *testing.T) {
 				},
 			}),
 			Live: interceptor.NewClient(nil, interceptor.Funcs{
+				Get: func(_ context.Context, _ client.WithWatch, _ client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
+					obj.SetUID(set.UID)
+					return nil
+				},
 				List: func(_ context.Context, _ client.WithWatch, list client.ObjectList, _ ...client.ListOption) error {
 					switch l := list.(type) {
 					case *hubv1.AddonDeliveryList:
@@ -65,7 +69,7 @@ func TestFinalizeWaitsForDeliveries(t *testing.T) {
 			}),
 		}
 		m := &Matcher{Reconciler: r}
-		sets := compiled{selector: selector, revision: "base-1-e2", everyone: "base-1-e2", newcomers: "base-1-e2"}
+		sets := compiled{uid: set.UID, selector: selector, revision: "base-1-e2", everyone: "base-1-e2", newcomers: "base-1-e2"}
 		r.registry.put(key, sets)
 		deliver := func() {
 			if err := m.match(ctx, reg, key, sets, nil); err != nil {

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -112,7 +113,7 @@ func (m *Matcher) match(ctx context.Context, reg *hubv1.ClusterRegistration, key
 	case d == nil && (set.held || set.newcomers == ""):
 		return nil // nobody knows what it should have
 	case d == nil:
-		return m.registry.write(key, func() error { return m.deliver(ctx, reg, key, set.uid, gift{revision: set.newcomers}, true) })
+		return m.create(ctx, reg, key, set)
 	case d.DeletionTimestamp != nil:
 		return nil // made again when it is gone
 	case d.Spec.Withdrawal != "":
@@ -126,7 +127,25 @@ func (m *Matcher) match(ctx context.Context, reg *hubv1.ClusterRegistration, key
 	if d.Spec.AddonSetRef.UID == set.uid && wanted.equal(is) {
 		return nil
 	}
-	return m.registry.write(key, func() error { return m.deliver(ctx, reg, key, set.uid, wanted, false) })
+	return m.registry.write(key, func() error { return m.deliver(ctx, reg, key, set.uid, wanted, d.UID) })
+}
+
+// create makes the delivery of a set that has none, unless the set is gone, or goes. The registry knows that as soon as this process does,
+// but the one that led before may have let the delivery go, and the set. Nobody would ever withdraw what is made then. So the set is read
+// live. When the cache shows what has become of it, that wakes its room.
+func (m *Matcher) create(ctx context.Context, reg *hubv1.ClusterRegistration, key types.NamespacedName, set compiled) error {
+	return m.registry.write(key, func() error {
+		there := &metav1.PartialObjectMetadata{}
+		there.SetGroupVersionKind(hubv1.GroupVersion.WithKind("AddonSet"))
+		err := m.Live.Get(ctx, key, there)
+		switch {
+		case client.IgnoreNotFound(err) != nil:
+			return fmt.Errorf("look whether AddonSet %s is still there: %w", key, err)
+		case err != nil, there.UID != set.uid, there.DeletionTimestamp != nil:
+			return nil
+		}
+		return m.deliver(ctx, reg, key, set.uid, gift{revision: set.newcomers}, "")
+	})
 }
 
 // gift is a revision, and how a cluster came to it.
@@ -174,9 +193,9 @@ func has(d *hubv1.AddonDelivery) bool {
 	return len(s.Conditions) == 0 || is(s.ObservedRevision) || is(s.ReadyRevision)
 }
 
-// deliver writes a delivery.
+// deliver writes a delivery. was is the UID of the one that is there; "" makes one.
 func (r *Reconciler) deliver(ctx context.Context, reg *hubv1.ClusterRegistration, set types.NamespacedName, uid types.UID,
-	what gift, fresh bool) error {
+	what gift, was types.UID) error {
 	regKey := client.ObjectKeyFromObject(reg)
 	spec := map[string]any{
 		"registrationRef": map[string]any{"namespace": reg.Namespace, "name": reg.Name},
@@ -201,7 +220,8 @@ func (r *Reconciler) deliver(ctx context.Context, reg *hubv1.ClusterRegistration
 		hubv1.ClusterLabel:             identity.LabelValue(reg.Name),
 		hubv1.AddonSetLabel:            labelValue(set.Name),
 	})
-	if !fresh {
+	if was != "" {
+		u.SetUID(was) // never make one that has gone meanwhile: its set may be gone as well
 		_, err := apply.Update(ctx, r.Client, u, hubv1.FieldManager)
 		return err
 	}

@@ -4,6 +4,8 @@ package addonset
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -18,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/index/indextest"
@@ -40,6 +43,9 @@ type matcherRoom struct {
 
 func newMatcherRoom(t *testing.T, funcs interceptor.Funcs, objects ...client.Object) *matcherRoom {
 	t.Helper()
+	if !slices.ContainsFunc(objects, func(o client.Object) bool { return o.GetName() == "base" }) {
+		objects = append(objects, setBase())
+	}
 	scheme := hubscheme.New()
 	b := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithReturnManagedFields().
 		WithStatusSubresource(&hubv1.AddonDelivery{}, &hubv1.ClusterRegistration{}, &hubv1.AddonSet{}).WithInterceptorFuncs(funcs)
@@ -53,6 +59,10 @@ func newMatcherRoom(t *testing.T, funcs interceptor.Funcs, objects ...client.Obj
 	out := &matcherRoom{Matcher: &Matcher{Reconciler: r}, t: t, api: api, set: types.NamespacedName{Namespace: "flux-system", Name: "base"}}
 	out.publish("base-1-e2", false)
 	return out
+}
+
+func setBase() *hubv1.AddonSet {
+	return &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "base", UID: "set"}}
 }
 
 // publish has the set compiled, or found not to compile.
@@ -83,6 +93,13 @@ func (r *matcherRoom) look() *hubv1.AddonDelivery {
 		return nil
 	}
 	return d
+}
+
+func (r *matcherRoom) delete(o client.Object) {
+	r.t.Helper()
+	if err := r.api.Delete(r.t.Context(), o); err != nil {
+		r.t.Fatal(err)
+	}
 }
 
 var fleetOne = types.NamespacedName{Namespace: "fleet", Name: "one"}
@@ -159,6 +176,81 @@ func TestMatcherClaims(t *testing.T) {
 				t.Error("it is written again, with nothing to say")
 			}
 		})
+	}
+}
+
+// TestNothingIsMadeForASetThatIsGone: the hub that led before has let a set go, with its delivery, and the cache does not show that yet. A set
+// that is being deleted, or was made again, says itself what it delivers.
+func TestNothingIsMadeForASetThatIsGone(t *testing.T) {
+	unread := errors.New("no answer")
+	for name, tc := range map[string]struct {
+		set  *hubv1.AddonSet
+		err  error // of the live read
+		want bool
+	}{
+		"There": {set: setBase(), want: true}, "Gone": {},
+		"BeingDeleted": {set: &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "base", UID: "set",
+			Finalizers: []string{hubv1.AddonSetFinalizer}, DeletionTimestamp: &metav1.Time{Time: time.Now()}}}},
+		"MadeAgain": {set: &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "base", UID: "again"}}},
+		"NotKnown":  {set: setBase(), err: unread},
+	} {
+		for tier, left := range map[string]client.Object{"prod": nil, "dev": releaseOne(older(0))} { // by match, and by recall
+			t.Run(name+"/"+tier, func(t *testing.T) {
+				objects := []client.Object{registrationOne(tier)}
+				if left != nil {
+					objects = append(objects, left)
+				}
+				if tc.set != nil {
+					objects = append(objects, tc.set)
+				}
+				r := newMatcherRoom(t, interceptor.Funcs{}, objects...)
+				if tc.set == nil {
+					r.delete(setBase())
+				}
+				r.Live = interceptor.NewClient(r.api.(client.WithWatch), interceptor.Funcs{
+					Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+						if tc.err != nil && key == r.set {
+							return tc.err
+						}
+						return c.Get(ctx, key, obj, opts...)
+					},
+				})
+				if _, err := r.Reconcile(t.Context(), registrationOne(tier)); !errors.Is(err, tc.err) {
+					t.Fatalf("got %v, want %v", err, tc.err)
+				}
+				list := &hubv1.AddonDeliveryList{}
+				if err := r.api.List(t.Context(), list); err != nil || len(list.Items) > 0 != tc.want {
+					t.Errorf("there are %d deliveries (%v)", len(list.Items), err)
+				}
+			})
+		}
+	}
+}
+
+// TestUpdateMakesNothing: the cache still shows a delivery that the hub that led before has let go, and its set says something else by now.
+func TestUpdateMakesNothing(t *testing.T) {
+	was := deliveryOne(func(d *hubv1.AddonDelivery) { d.Spec.AddonSetRef.UID = "set" })
+	r := newMatcherRoom(t, interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			if l, ok := list.(*hubv1.AddonDeliveryList); ok {
+				l.Items = []hubv1.AddonDelivery{*was}
+				return nil
+			}
+			return c.List(ctx, list, opts...)
+		},
+	}, registrationOne("prod"))
+	r.publish("base-2-e2", false)
+	if d := r.look(); d != nil {
+		t.Errorf("it was made again: %+v", d)
+	}
+}
+
+// TestSetThatIsGoneIsForgotten: somebody has taken the finalizer off a set, or the hub that led before has. It delivers nothing any more.
+func TestSetThatIsGoneIsForgotten(t *testing.T) {
+	r := newMatcherRoom(t, interceptor.Funcs{}, registrationOne("prod"))
+	r.delete(setBase())
+	if _, err := r.reconcileNamed(t.Context(), reconcile.Request{NamespacedName: r.set}); err != nil || len(r.registry.all()) > 0 {
+		t.Errorf("remembered: %v (%v)", r.registry.all(), err)
 	}
 }
 
@@ -262,15 +354,15 @@ func TestWithdrawWhatIsGoing(t *testing.T) {
 // TestUnregisteredWithoutASet: the set of a delivery is gone with its finalizer taken off, and the cluster is unregistered. Nobody else than
 // the matcher can withdraw it; a delivery whose set is there is left to that set, and its removal guard.
 func TestUnregisteredWithoutASet(t *testing.T) {
-	for name, set := range map[string]*hubv1.AddonSet{"Gone": nil, "There": {ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "base", UID: "set"}}} {
+	for name, gone := range map[string]bool{"Gone": true, "There": false} {
 		reg := registrationOne("prod")
 		reg.Finalizers, reg.DeletionTimestamp = []string{hubv1.RegistrationFinalizer}, &metav1.Time{Time: time.Now()}
 		reg.Status.Conditions = []metav1.Condition{{Type: hubv1.UnregisteringCondition, Status: metav1.ConditionTrue, Reason: hubv1.UnregisteredReason}}
-		objects := []client.Object{reg, deliveryOne(nil)}
-		if set != nil {
-			objects = append(objects, set)
+		r := newMatcherRoom(t, interceptor.Funcs{}, reg, deliveryOne(nil))
+		if gone {
+			r.delete(setBase())
 		}
-		if d := newMatcherRoom(t, interceptor.Funcs{}, objects...).look(); d.Withdrawn() != (set == nil) {
+		if d := r.look(); d.Withdrawn() != gone {
 			t.Errorf("%s: withdrawn: %t", name, d.Withdrawn())
 		}
 	}

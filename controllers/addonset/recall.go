@@ -80,7 +80,7 @@ func (m *Matcher) recall(ctx context.Context, reg *hubv1.ClusterRegistration,
 			errs = append(errs, err)
 			continue
 		}
-		errs = append(errs, m.registry.write(key, func() error { return m.deliver(ctx, reg, key, set.uid, gift{revision: set.newcomers}, true) }))
+		errs = append(errs, m.create(ctx, reg, key, set))
 	}
 	return again, errors.Join(errs...)
 }
@@ -268,7 +268,7 @@ func (r *Reconciler) recallOne(ctx context.Context, set *hubv1.AddonSet, obj *me
 	if err != nil {
 		return false, false, err
 	}
-	return true, false, r.deliver(ctx, reg, client.ObjectKeyFromObject(set), set.UID, gift{revision: revision}, true)
+	return true, false, r.deliver(ctx, reg, client.ObjectKeyFromObject(set), set.UID, gift{revision: revision}, "")
 }
 
 // uninstalls returns how long Flux may still take to remove what somebody has deleted; 0 if there is nothing to wait for.

@@ -477,7 +477,8 @@ func TestRecallAfterATeamHasLostTheCluster(t *testing.T) {
 		"the rights are of another cluster": {deliveryOne(func(d *hubv1.AddonDelivery) { d.Name = identity.Delivery("team-shop", types.NamespacedName{Name: "x"}) }), 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := newMatcherRoom(t, interceptor.Funcs{}, registrationOne("prod"), tc.rights, releaseOne(func(o *helmv2.HelmRelease) { o.Namespace = "shop-team" }))
+			m := newMatcherRoom(t, interceptor.Funcs{}, registrationOne("prod"), tc.rights, releaseOne(func(o *helmv2.HelmRelease) { o.Namespace = "shop-team" }),
+				&hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop-team", Name: "base", UID: "set"}})
 			shop := hubv1.Team{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "shop"}}
 			shop.Spec = hubv1.TeamSpec{HubNamespaces: []string{"shop-team"}, ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "dev"}},
 				Namespaces: []hubv1.TeamNamespace{{Name: "shop-apps"}}}

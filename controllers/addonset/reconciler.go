@@ -261,11 +261,16 @@ func (r *Reconciler) finalize(ctx context.Context, set *hubv1.AddonSet) (time.Du
 	if err := r.deleteRevisions(ctx, set); err != nil {
 		return 0, err
 	}
+	r.forget(key)
+	return 0, apply.RemoveFinalizer(ctx, r.Client, set, hubv1.AddonSetFinalizer)
+}
+
+// forget drops what is remembered of a set that is gone.
+func (r *Reconciler) forget(key types.NamespacedName) {
 	r.registry.drop(key)
 	r.lately.note(key, nil)
 	r.documents.Forget(key)
 	r.surveys.forget(key)
-	return 0, apply.RemoveFinalizer(ctx, r.Client, set, hubv1.AddonSetFinalizer)
 }
 
 // retire withdraws the set from its clusters, as far as the guard grants it, and says what it waits for: these clusters, and the Flux

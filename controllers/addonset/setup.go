@@ -9,6 +9,7 @@ import (
 
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -71,7 +72,7 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 		WatchesRawSource(r.Rejudged).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Config.Concurrency}).
 		WithLogConstructor(logkey.Of(mgr, "addonset", logkey.Set)).
-		Complete(reconcile.AsReconciler(mgr.GetClient(), r))
+		Complete(reconcile.Func(r.reconcileNamed))
 	if err != nil {
 		return err
 	}
@@ -86,6 +87,19 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Config.Concurrency}).
 		WithLogConstructor(logkey.Of(mgr, "matcher", logkey.Cluster)).
 		Complete(reconcile.AsReconciler(mgr.GetClient(), m))
+}
+
+// reconcileNamed reconciles a set, and forgets one that is gone. It is not always this process that has let it go: the one that led before
+// may have, or somebody has taken its finalizer off. The matcher would go on to deliver it.
+func (r *Reconciler) reconcileNamed(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	set := &hubv1.AddonSet{}
+	if err := r.Client.Get(ctx, req.NamespacedName, set); apierrors.IsNotFound(err) {
+		r.forget(req.NamespacedName)
+		return reconcile.Result{}, nil
+	} else if err != nil {
+		return reconcile.Result{}, err
+	}
+	return r.Reconcile(ctx, set)
 }
 
 // followersOf returns a map function from a source of a kind to the sets that follow it.

@@ -34,6 +34,8 @@ var Scripts = map[string]string{
 	"rights-gone":           "team-loses-a-paused-cluster",
 	"status-waits-for-ever": "renamed-while-paused-and-its-set-has-the-old-name-again",
 	"delivery-gone":         "delivery-is-let-go-and-its-object-made-again",
+	"set-gone":              "set-is-let-go-that-another-process-still-sees",
+	"set-remembered":        "set-and-its-deliveries-deleted-while-two-hubs-run",
 }
 
 // Defects are all of them.
@@ -109,6 +111,13 @@ var Defects = []Defect{
 	}},
 	{"delivery-gone", "Something is made for a delivery that the cache still shows, and that is gone", "convergence", []Edit{
 		{"controllers/delivery/reconciler.go", "err != nil || gone {", "err != nil || false && gone {"},
+	}},
+	{"set-gone", "A delivery is made of a set that is gone, which the cache does not show", "status", []Edit{
+		{"controllers/addonset/matcher.go", "\t\tcase err != nil, there.UID != set.uid, there.DeletionTimestamp != nil:", "\t\tcase false:"},
+	}},
+	{"set-remembered", "A set that another process has let go is delivered for ever", "status", []Edit{
+		{"controllers/addonset/matcher.go", "\t\tcase err != nil, there.UID != set.uid, there.DeletionTimestamp != nil:", "\t\tcase false:"},
+		{"controllers/addonset/setup.go", "\t\tr.forget(req.NamespacedName)\n", ""},
 	}},
 	{"nil-registration", "A room takes a registration for given", "panic", []Edit{
 		{"controllers/delivery/gather.go", "\tif c.registration == nil {\n\t\treturn nil\n\t}\n\treturn status.Find(c.registration, hubv1.SuspendedCondition)", "\treturn status.Find(c.registration, hubv1.SuspendedCondition)"},

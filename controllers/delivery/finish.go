@@ -50,6 +50,7 @@ func (r *Reconciler) finish(ctx context.Context, c *cluster, steps []plan.Step, 
 		r.tell(ctx, c, d)
 		switch {
 		case d.failed != nil: // what is to become of it is not known
+		case d.UID != d.before.UID: // another one has taken its name, as the API server's answer says
 		case d.deletedByHand():
 			errs = append(errs, r.letBe(ctx, c, d))
 		case c.turnsBack(d, steps):

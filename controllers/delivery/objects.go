@@ -306,7 +306,7 @@ func (c *cluster) removal(o plan.Observed, config *hubconfig.Config) teardown.Fa
 		f.Orphan = f.Orphan || d.leaving && d.Orphaned() || d.set != nil && d.set.Spec.DeletionPolicy == hubv1.DeletionPolicyOrphan
 		switch s := d.addon(o.Addon); {
 		case d.leaving:
-			f.Since = d.DeletionTimestamp.Time
+			f.Since = d.before.DeletionTimestamp.Time // the API server's answer to a write may be another delivery
 		case s != nil && report.Leaves(s) && s.Since != nil:
 			f.Since = s.Since.Time
 		}

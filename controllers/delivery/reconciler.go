@@ -94,6 +94,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (ctrl
 	r.histories.forget(c.key, c.historyNeeded)
 	mirrorErr := r.mirrors(ctx, c)
 	steps := c.steps(r.Config)
+	if gone, err := r.makesForGone(ctx, c, steps); err != nil || gone {
+		return apply.Retried(ctrl.Result{}, errors.Join(mirrorErr, err))
+	}
 	waryErr := r.wary(ctx, c, steps)
 	r.announce(ctx, c, steps)
 	outcomes, applyErr := r.apply(ctx, c, steps)

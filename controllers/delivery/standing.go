@@ -20,6 +20,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/fluxstate"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/match"
+	"github.com/chandler-hub/chandler/internal/plan"
 	"github.com/chandler-hub/chandler/internal/provenance"
 	"github.com/chandler-hub/chandler/internal/status"
 )
@@ -227,25 +228,52 @@ func (r *Reconciler) letBe(ctx context.Context, c *cluster, d *delivery) error {
 	return r.forgo(ctx, c, d)
 }
 
-// showsGone returns whether the cache still shows a delivery that somebody has deleted, and that is gone: this hub has let it go,
-// or the one that led before. Nothing is made for it any more. If its set is gone as well, nobody would ever remove that. The event
-// that it is gone wakes us.
+// showsGone returns whether the cache still shows a delivery as deleted that is gone: this hub has let it go, or the one that led before.
+// Nothing is made for it any more. If its set is gone as well, nobody would ever remove that. Nor is it reported on: another one may
+// have its name. The event that it is gone wakes us.
 func (r *Reconciler) showsGone(ctx context.Context, c *cluster) (bool, error) {
+	return r.anyGone(ctx, c, func(d *delivery) bool { return d.before.DeletionTimestamp != nil })
+}
+
+// makesForGone returns the same of the deliveries for which something is to be made. That somebody has deleted one may not be in the cache
+// either, if it was the hub that led before that has let it go.
+func (r *Reconciler) makesForGone(ctx context.Context, c *cluster, steps []plan.Step) (bool, error) {
+	makes := map[*delivery]bool{}
+	for _, s := range steps {
+		if d, _ := c.wanted(s.Key); s.Verb == plan.Create && c.mayWrite(s) {
+			makes[d] = true
+		}
+	}
+	return r.anyGone(ctx, c, func(d *delivery) bool { return makes[d] })
+}
+
+func (r *Reconciler) anyGone(ctx context.Context, c *cluster, of func(*delivery) bool) (bool, error) {
 	for _, d := range c.deliveries {
-		if !d.deletedByHand() {
+		if !of(d) {
 			continue
 		}
-		there := &metav1.PartialObjectMetadata{}
-		there.SetGroupVersionKind(hubv1.GroupVersion.WithKind(deliveryKind))
-		err := r.Live.Get(ctx, client.ObjectKeyFromObject(d), there)
-		if client.IgnoreNotFound(err) != nil {
-			return false, fmt.Errorf("look whether delivery %s/%s is still there: %w", d.Namespace, d.Name, err)
-		}
-		if err != nil || there.UID != d.UID {
-			return true, nil
+		if there, err := r.stillThere(ctx, d); err != nil || !there {
+			return err == nil, err
 		}
 	}
 	return false, nil
+}
+
+// stillThere returns whether a delivery is there as the cache shows it: it is not gone, nor deleted meanwhile. It reads that live, once
+// in a reconcile.
+func (r *Reconciler) stillThere(ctx context.Context, d *delivery) (bool, error) {
+	if d.there != nil {
+		return *d.there, nil
+	}
+	live := &metav1.PartialObjectMetadata{}
+	live.SetGroupVersionKind(hubv1.GroupVersion.WithKind(deliveryKind))
+	err := r.Live.Get(ctx, client.ObjectKeyFromObject(d), live)
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("look whether delivery %s/%s is still there: %w", d.Namespace, d.Name, err)
+	}
+	there := err == nil && live.UID == d.UID && (live.DeletionTimestamp == nil || d.before.DeletionTimestamp != nil)
+	d.there = &there
+	return there, nil
 }
 
 // makesAgain returns whether the set of a delivery makes it again after it is gone. It reads live: a set that is being

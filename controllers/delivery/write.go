@@ -125,6 +125,7 @@ func (r *Reconciler) send(ctx context.Context, c *cluster, o *written) outcome {
 
 func (r *Reconciler) put(ctx context.Context, c *cluster, o *written) (client.Object, error) {
 	if o.step.Verb == plan.Update {
+		o.obj.SetUID(o.there.uid) // never make one that has gone meanwhile
 		return apply.Update(ctx, r.Client, o.obj, hubv1.FieldManager)
 	}
 	key := identity.ClusterKey(r.Config.HubID, c.key)

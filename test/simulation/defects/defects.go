@@ -34,6 +34,7 @@ var Scripts = map[string]string{
 	"rights-gone":           "team-loses-a-paused-cluster",
 	"status-waits-for-ever": "renamed-while-paused-and-its-set-has-the-old-name-again",
 	"delivery-gone":         "delivery-is-let-go-and-its-object-made-again",
+	"delivery-gone-unseen":  "set-and-all-of-it-deleted-while-two-hubs-run",
 	"set-gone":              "set-is-let-go-that-another-process-still-sees",
 	"set-remembered":        "set-and-its-deliveries-deleted-while-two-hubs-run",
 }
@@ -110,7 +111,10 @@ var Defects = []Defect{
 		{"controllers/delivery/reconciler.go", "\tif r.writes.Behind(c.key, c.version, c.now) {", "\tif false && r.writes.Behind(c.key, c.version, c.now) {"},
 	}},
 	{"delivery-gone", "Something is made for a delivery that the cache still shows, and that is gone", "convergence", []Edit{
-		{"controllers/delivery/reconciler.go", "err != nil || gone {", "err != nil || false && gone {"},
+		{"controllers/delivery/standing.go", "\tthere := err == nil &&", "\tthere := true || err == nil &&"},
+	}},
+	{"delivery-gone-unseen", "The same, and the cache does not even show that it was deleted", "convergence", []Edit{
+		{"controllers/delivery/standing.go", "\tthere := err == nil &&", "\tthere := d.before.DeletionTimestamp == nil || err == nil &&"},
 	}},
 	{"set-gone", "A delivery is made of a set that is gone, which the cache does not show", "status", []Edit{
 		{"controllers/addonset/matcher.go", "\t\tcase err != nil, there.UID != set.uid, there.DeletionTimestamp != nil:", "\t\tcase false:"},

@@ -103,19 +103,27 @@ func startFleet(ctx context.Context, p Parameters) (_ *fleet, err error) {
 	return f, f.startHub(ctx)
 }
 
-func (f *fleet) startHub(ctx context.Context) error {
-	for _, address := range []*string{&f.hub.metrics, &f.hub.pprof} {
-		port, err := localfleet.FreePort()
-		if err != nil {
+func (f *fleet) startHub(ctx context.Context) error { return f.launch(ctx, f.hub) }
+
+// launch starts a process of the hub. Later arguments count.
+func (f *fleet) launch(ctx context.Context, h *hub, args ...string) error {
+	for _, address := range []*string{&h.metrics, &h.pprof} {
+		var err error
+		if *address, err = freeAddress(); err != nil {
 			return err
 		}
-		*address = fmt.Sprintf("127.0.0.1:%d", port)
 	}
 	var err error
-	f.hub.process, err = f.management.StartHub(ctx, f.hub.binary,
-		"--allow-target-cidrs=127.0.0.0/8", "--secret-namespaces="+clusters, "--unregister-delay=1s", "--removal-delay=0s",
-		"--probe-interval="+f.probeInterval.String(), "--metrics-bind-address="+f.hub.metrics, "--pprof-bind-address="+f.hub.pprof)
+	h.process, err = f.management.StartHub(ctx, h.binary, append([]string{
+		"--allow-target-cidrs=127.0.0.0/8", "--secret-namespaces=" + clusters, "--unregister-delay=1s", "--removal-delay=0s",
+		"--probe-interval=" + f.probeInterval.String(), "--metrics-bind-address=" + h.metrics, "--pprof-bind-address=" + h.pprof,
+	}, args...)...)
 	return err
+}
+
+func freeAddress() (string, error) {
+	port, err := localfleet.FreePort()
+	return fmt.Sprintf("127.0.0.1:%d", port), err
 }
 
 func (f *fleet) stop() error {

@@ -248,7 +248,8 @@ func (r *peerRun) bare(ctx context.Context) error {
 	}
 	var objects []manifest
 	for _, kind := range r.made {
-		list, err := r.raw.client.Resource(kind).Namespace(sets).List(ctx, metav1.ListOptions{Limit: int64(sampled / len(r.made))})
+		some := metav1.ListOptions{Limit: int64(sampled(r.p.Clusters*r.p.Addons) / len(r.made))}
+		list, err := r.raw.client.Resource(kind).Namespace(sets).List(ctx, some)
 		if err != nil {
 			return err
 		}

@@ -25,6 +25,7 @@ type run struct {
 
 	manifests []manifest
 	atRest    measured      // with the whole fleet
+	larger    measured      // with a fifth more
 	bares     int           // how often the bare client has run
 	works     time.Duration // how long Flux takes for a change, if the bench stands in for it
 	profiles  string        // the folder for them; none are taken if it is empty
@@ -43,10 +44,9 @@ const (
 	settled = 6 * time.Second
 	// rested is the same for a hub that has no progress to report.
 	rested   = 3 * time.Second
-	sampled  = 1000 // objects, at most, that the bare client writes
-	singles  = 60   // clusters that come one at a time
-	tens     = 60   // clusters that come at ten a second
-	idleRate = 20   // statuses a second of noise
+	singles  = 60 // clusters that come one at a time
+	tens     = 60 // clusters that come at ten a second
+	idleRate = 20 // statuses a second of noise
 )
 
 func newRun(f *fleet, p Parameters, out io.Writer) (*run, error) {
@@ -73,6 +73,8 @@ func (r *run) all(ctx context.Context) error {
 		{"clusters that come ten a second", r.crowd},
 		{"a fifth more clusters, and memory", r.memory},
 		{"the bare client, and a restart", r.bare},
+		{"a cluster that comes at a restart", r.soon},
+		{"another replica takes over", r.takeOver},
 		{"a part of the fleet is dead", r.dead},
 	} {
 		begin := time.Now()
@@ -122,7 +124,7 @@ func (r *run) measure(ctx context.Context) (m measured, err error) {
 	if m.heap, err = r.hub.heap(ctx); err != nil {
 		return m, err
 	}
-	m.resident, err = r.hub.resident()
+	m.resident, err = r.hub.memory(residentNow)
 	return m, err
 }
 
@@ -132,7 +134,7 @@ func (r *run) measure(ctx context.Context) (m measured, err error) {
 func (r *run) bare(ctx context.Context) error {
 	if r.manifests == nil {
 		var err error
-		if r.manifests, err = r.raw.capture(ctx, sampled); err != nil {
+		if r.manifests, err = r.raw.capture(ctx, sampled(r.result.Objects)); err != nil {
 			return err
 		}
 	}
@@ -181,28 +183,6 @@ func (r *run) rawRates(ctx context.Context) (made, changed float64, err error) {
 	defer stop()
 	changed, err = r.raw.apply(ctx, changes)
 	return made, changed, err
-}
-
-// restart starts the hub, which was stopped, and waits until it has reconciled everything. Of two restarts the later
-// one counts, because the fleet is larger then.
-func (r *run) restart(ctx context.Context) error {
-	begin := time.Now()
-	if err := r.startHub(ctx); err != nil {
-		return err
-	}
-	r.profile(ctx, "restart")
-	last, err := r.hub.quiet(ctx, rested)
-	if err != nil {
-		return err
-	}
-	writes, err := r.hub.writes(ctx)
-	if err != nil {
-		return err
-	}
-	r.result.RestartSeconds, r.result.RestartWrites = last.Sub(begin).Seconds(), max(writes, r.result.RestartWrites)
-	cpu, err := r.hub.cpu() // of the process since its start
-	r.result.RestartCPU = float64(cpu.Microseconds()) / 1000 / float64(max(len(r.observer.in(sets)), 1))
-	return err
 }
 
 // fanout measures the hub: from the creation of the set to the last Flux object.
@@ -290,6 +270,7 @@ func (r *run) memory(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	r.larger = all
 	objects := float64(all.objects - r.atRest.objects)
 	r.result.ResidentMiB = r.atRest.resident / (1 << 20)
 	r.result.KiBPerObject = (all.heap - r.atRest.heap) / 1024 / objects

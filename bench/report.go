@@ -54,6 +54,9 @@ type Result struct {
 	RestartSeconds          float64 `json:"restart_s" what:"until a restarted hub has looked at everything" atMost:"20"`
 	RestartWrites           float64 `json:"restart_writes" what:"what it writes meanwhile" atMost:"0"`
 	RestartCPU              float64 `json:"restart_cpu_ms_per_object,omitempty" what:"processor time of the hub for that, for each Flux object"`
+	RestartFirst            float64 `json:"restart_first_s,omitempty" what:"from the start of a hub to the last object of a cluster that is labelled when it is ready" atMost:"10"`
+	RestartPeak             float64 `json:"restart_peak_ratio,omitempty" what:"the most memory that a restart takes, over what the hub held before" atMost:"1.3"`
+	TakeOverSeconds         float64 `json:"take_over_s,omitempty" what:"from when another replica has the lease to the last object of a cluster that was labelled before" atMost:"5"`
 	ResidentMiB             float64 `json:"rss_mib" what:"memory of the hub with the whole fleet"`
 	KiBPerObject            float64 `json:"kib_per_object" what:"live heap for each Flux object, between the fleet and a fifth more" atMost:"10"`
 	RSSKiBPerObject         float64 `json:"rss_kib_per_object" what:"the same of resident memory"`

@@ -129,17 +129,23 @@ func (h *hub) heap(ctx context.Context) (float64, error) {
 // cpu is the time that the hub has spent so far.
 func (h *hub) cpu() (time.Duration, error) { return h.process.CPU() }
 
-// resident is the memory that the hub holds, in bytes.
-func (h *hub) resident() (float64, error) {
+// Lines of /proc/PID/status.
+const (
+	residentNow = "VmRSS:"
+	residentMax = "VmHWM:" // since the start of the process
+)
+
+// memory is what a line of the hub's status says, in bytes.
+func (h *hub) memory(of string) (float64, error) {
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", h.process.PID()))
 	if err != nil {
 		return 0, err
 	}
 	for line := range strings.Lines(string(raw)) {
-		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+		if rest, ok := strings.CutPrefix(line, of); ok {
 			kib, err := strconv.ParseFloat(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(rest), "kB")), 64)
 			return kib * 1024, err
 		}
 	}
-	return 0, fmt.Errorf("the hub's status has no VmRSS")
+	return 0, fmt.Errorf("the hub's status has no %s", of)
 }

@@ -28,12 +28,13 @@ const (
 	// HubUserAgent is how the hub calls itself to API servers.
 	HubUserAgent = "chandler-hub"
 	// HubUser is the hub's user name at its API server, by config/rbac/account.yaml.
-	HubUser = "system:serviceaccount:" + hubNamespace + ":chandler"
+	HubUser = "system:serviceaccount:" + HubNamespace + ":chandler"
 
 	// SecondHubUser is that of a hub that somebody installs in namespace second.
 	SecondHubUser = "system:serviceaccount:second:chandler"
 
-	hubNamespace = "chandler-system"
+	// HubNamespace is that of the hub's ServiceAccount and lease.
+	HubNamespace = "chandler-system"
 )
 
 // BuildHub builds the hub from this checkout into a folder and returns the binary.
@@ -123,7 +124,7 @@ func (c *Cluster) grantHub(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: hubNamespace}}
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: HubNamespace}}
 	if err := client.IgnoreAlreadyExists(c.Client.Create(ctx, ns)); err != nil {
 		return err
 	}
@@ -132,7 +133,7 @@ func (c *Cluster) grantHub(ctx context.Context) error {
 			return fmt.Errorf("config/rbac/%s: %w", file, err)
 		}
 	}
-	kubeconfig, err := c.Kubeconfig(HubUser, "system:serviceaccounts", "system:serviceaccounts:"+hubNamespace)
+	kubeconfig, err := c.Kubeconfig(HubUser, "system:serviceaccounts", "system:serviceaccounts:"+HubNamespace)
 	if err != nil {
 		return err
 	}

@@ -46,6 +46,7 @@ type fleet struct {
 // hub is the process that the bench measures.
 type hub struct {
 	process        *localfleet.Process
+	started        time.Time
 	binary         string
 	metrics, pprof string
 	pause          time.Duration // between two scrapes
@@ -114,6 +115,7 @@ func (f *fleet) launch(ctx context.Context, h *hub, args ...string) error {
 		}
 	}
 	var err error
+	h.started = time.Now()
 	h.process, err = f.management.StartHub(ctx, h.binary, append([]string{
 		"--allow-target-cidrs=127.0.0.0/8", "--secret-namespaces=" + clusters, "--unregister-delay=1s", "--removal-delay=0s",
 		"--probe-interval=" + f.probeInterval.String(), "--metrics-bind-address=" + h.metrics, "--pprof-bind-address=" + h.pprof,

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/chandler-hub/chandler/controllers/tenure"
 )
 
 // run is one run of the bench, phase by phase.
@@ -113,6 +115,10 @@ func (r *run) registerFleet(ctx context.Context) error {
 		return err
 	}
 	if err := r.reachable(ctx, r.p.Clusters); err != nil {
+		return err
+	}
+	// In its first seconds the hub also looks what another process does.
+	if err := r.wait(ctx, time.Until(r.hub.started.Add(tenure.Overlap))); err != nil {
 		return err
 	}
 	_, err := r.hub.quiet(ctx, rested)

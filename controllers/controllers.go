@@ -30,6 +30,7 @@ import (
 	"github.com/chandler-hub/chandler/controllers/registration"
 	"github.com/chandler-hub/chandler/controllers/sharedobjects"
 	"github.com/chandler-hub/chandler/controllers/teams"
+	"github.com/chandler-hub/chandler/controllers/tenure"
 	"github.com/chandler-hub/chandler/controllers/tokens"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
@@ -65,8 +66,8 @@ import (
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
 // +kubebuilder:rbac:groups="",resources=events,verbs=create,namespace=chandler-system
 
-// AddToManager adds every room to a manager.
-func AddToManager(ctx context.Context, mgr manager.Manager, config *hubconfig.Config) error {
+// AddToManager adds every room to a manager. led is the tenure of this process.
+func AddToManager(ctx context.Context, mgr manager.Manager, config *hubconfig.Config, led *tenure.Tenure) error {
 	system := &corev1.Namespace{}
 	if err := mgr.GetAPIReader().Get(ctx, types.NamespacedName{Name: "kube-system"}, system); err != nil {
 		return fmt.Errorf("read this cluster's own identity: %w", err)
@@ -94,7 +95,7 @@ func AddToManager(ctx context.Context, mgr manager.Manager, config *hubconfig.Co
 	}
 	return AddRooms(mgr, config, World{
 		Flux: flux, Client: c, Pool: pool, Token: probe.Token, Probe: probe.Once, Clock: clock.RealClock{}, HubUID: system.UID,
-		Keep: measured.Keep,
+		Keep: measured.Keep, Tenure: led,
 	})
 }
 
@@ -109,6 +110,8 @@ type World struct {
 	// Probe asks a cluster who it is, once: probe.Once, except in tests.
 	Probe tokens.Probe
 	Clock clock.PassiveClock
+	// Tenure is that of this process.
+	Tenure *tenure.Tenure
 	// Flux reads Flux's CRDs; nil for those that are built in.
 	Flux *fluxcrds.Reader
 	// HubUID is the kube-system UID of the management cluster itself.
@@ -136,7 +139,7 @@ func AddRooms(mgr manager.Manager, config *hubconfig.Config, w World) error {
 			Recorder: mgr.GetEventRecorder("chandler-profiles")}).SetupWithManager
 	}
 	delivering := &delivery.Reconciler{Programs: compiled, Rejudged: clusters, Client: c, Live: live, Config: config, Shared: keeper,
-		Origins: known, Clock: now, Recorder: mgr.GetEventRecorder("chandler-delivery")}
+		Origins: known, Clock: now, Recorder: mgr.GetEventRecorder("chandler-delivery"), Tenure: w.Tenure}
 	if w.Keep != nil {
 		if err := w.Keep(map[string]metrics.Kept{"programs": compiled.Kept, "documents": delivering.Documents,
 			"renderings": delivering.Renderings, "shared": keeper.Kept}); err != nil {
@@ -154,7 +157,7 @@ func AddRooms(mgr manager.Manager, config *hubconfig.Config, w World) error {
 			Recorder: mgr.GetEventRecorder("chandler-registration"),
 		}).SetupWithManager},
 		{"addonset", (&addonset.Reconciler{Programs: compiled, Rejudged: sets, Client: c, Live: live, Config: config, Clock: now,
-			Labels: known.Labels, Shared: keeper, Recorder: mgr.GetEventRecorder("chandler-addonset")}).SetupWithManager},
+			Labels: known.Labels, Shared: keeper, Recorder: mgr.GetEventRecorder("chandler-addonset"), Tenure: w.Tenure}).SetupWithManager},
 		{"delivery", delivering.SetupWithManager},
 		{"team", (&teams.Reconciler{Client: c, Live: live, Config: config, Clock: now}).SetupWithManager},
 		{"tokens", (&tokens.Reconciler{Client: c, Live: live, Config: config, Clock: now, Token: w.Token,

@@ -28,6 +28,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/chandler-hub/chandler/controllers/tenure"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/onehub"
 )
@@ -50,6 +51,8 @@ type seniority struct {
 	rights    authorizationv1client.SubjectAccessReviewsGetter
 	namespace string
 	log       logr.Logger
+	// led is told when this process has the Lease.
+	led *tenure.Tenure
 
 	mu      sync.Mutex
 	refused string // why the hub does nothing; "" if it may work
@@ -58,7 +61,7 @@ type seniority struct {
 	none map[string]time.Time
 }
 
-func newSeniority(config *rest.Config, namespace string) (*seniority, error) {
+func newSeniority(config *rest.Config, namespace string, led *tenure.Tenure) (*seniority, error) {
 	config = rest.AddUserAgent(rest.CopyConfig(config), "leader-election")
 	config.Timeout = renewDeadline / 2
 	leases, err := coordinationv1client.NewForConfig(config)
@@ -73,7 +76,7 @@ func newSeniority(config *rest.Config, namespace string) (*seniority, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a client for reviews of rights: %w", err)
 	}
-	return &seniority{leases: leases, reviews: reviews, rights: rights, namespace: namespace, none: map[string]time.Time{},
+	return &seniority{leases: leases, reviews: reviews, rights: rights, namespace: namespace, none: map[string]time.Time{}, led: led,
 		log: ctrl.Log.WithName("seniority")}, nil
 }
 
@@ -266,7 +269,12 @@ func (l *lock) write(ctx context.Context, r resourcelock.LeaderElectionRecord, w
 		if err := l.still(ctx); err != nil {
 			return err
 		}
-		return write(ctx, r)
+		at := time.Now()
+		if err := write(ctx, r); err != nil {
+			return err
+		}
+		l.seniority.led.Renew(at)
+		return nil
 	}
 	if err := l.seniority.wait(ctx); err != nil {
 		return err
@@ -287,6 +295,7 @@ func (l *lock) write(ctx context.Context, r resourcelock.LeaderElectionRecord, w
 		return err
 	}
 	l.leads, l.looked = true, now.Time
+	l.seniority.led.Renew(now.Time)
 	return nil
 }
 

@@ -21,6 +21,8 @@ const (
 	// aloneLasts is for how long a hub without --leader-elect may be silent. No other replica waits for it.
 	aloneLasts = 5 * time.Minute
 	aloneRenew = 2 * time.Minute
+	// aloneBeats is how often it notes that it has not stood still: replicas with --leader-elect renew their Lease so often.
+	aloneBeats = 2 * time.Second
 )
 
 // alone has a hub without --leader-elect seen by others: it writes the Lease too, though it does not wait for it.
@@ -40,9 +42,11 @@ func (s *seniority) alone() (*alone, error) {
 
 // Start implements manager.Runnable. It ends with an error if another hub turns out to have been here first.
 func (a *alone) Start(ctx context.Context) error {
-	look, renew := time.NewTicker(lookAgain), time.NewTicker(aloneRenew)
+	look, renew, beat := time.NewTicker(lookAgain), time.NewTicker(aloneRenew), time.NewTicker(aloneBeats)
 	defer look.Stop()
 	defer renew.Stop()
+	defer beat.Stop()
+	a.led.Renew(time.Now())
 	a.write(ctx, a.holder)
 	if err := a.own(ctx); err != nil && !apierrors.IsNotFound(err) {
 		a.log.Error(err, "other hubs do not know this one, and its Lease stays when it is uninstalled")
@@ -56,6 +60,8 @@ func (a *alone) Start(ctx context.Context) error {
 			return nil
 		case <-renew.C:
 			a.write(ctx, a.holder)
+		case <-beat.C:
+			a.led.Renew(time.Now())
 		case <-look.C:
 			if refused, err := a.look(ctx); err == nil && refused != "" {
 				return errors.New(refused)

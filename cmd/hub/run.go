@@ -28,6 +28,7 @@ import (
 	"github.com/chandler-hub/chandler/controllers"
 	"github.com/chandler-hub/chandler/controllers/index"
 	"github.com/chandler-hub/chandler/controllers/metrics"
+	"github.com/chandler-hub/chandler/controllers/tenure"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/hubscheme"
 	"github.com/chandler-hub/chandler/internal/pressure"
@@ -71,14 +72,15 @@ func (o *options) run(ctx context.Context) error {
 	if err := limit(ctx, restConfig); err != nil {
 		return err
 	}
-	mgr, err := o.manager(ctx, restConfig)
+	led := &tenure.Tenure{}
+	mgr, err := o.manager(ctx, restConfig, led)
 	if err != nil {
 		return err
 	}
 	if config.Rules.ServiceCIDRs, err = serviceCIDRs(ctx, mgr.GetAPIReader()); err != nil {
 		return err
 	}
-	if err := controllers.AddToManager(ctx, mgr, config); err != nil {
+	if err := controllers.AddToManager(ctx, mgr, config, led); err != nil {
 		return err
 	}
 	if err := mgr.Add(&publisher{mgr.GetClient(), mgr.GetAPIReader(), o.namespace, config.Published()}); err != nil {
@@ -103,8 +105,8 @@ func (o *options) run(ctx context.Context) error {
 }
 
 // manager makes the manager, which works only if no other hub was on this management cluster first.
-func (o *options) manager(ctx context.Context, config *rest.Config) (manager.Manager, error) {
-	first, err := newSeniority(config, o.namespace)
+func (o *options) manager(ctx context.Context, config *rest.Config, led *tenure.Tenure) (manager.Manager, error) {
+	first, err := newSeniority(config, o.namespace, led)
 	if err != nil {
 		return nil, err
 	}

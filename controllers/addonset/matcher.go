@@ -132,9 +132,12 @@ func (m *Matcher) match(ctx context.Context, reg *hubv1.ClusterRegistration, key
 
 // create makes the delivery of a set that has none, unless the set is gone, or goes. The registry knows that as soon as this process does,
 // but the one that led before may have let the delivery go, and the set. Nobody would ever withdraw what is made then. So the set is read
-// live. When the cache shows what has become of it, that wakes its room.
+// live, unless no other process is at work. When the cache shows what has become of the set, that wakes its room.
 func (m *Matcher) create(ctx context.Context, reg *hubv1.ClusterRegistration, key types.NamespacedName, set compiled) error {
 	return m.registry.write(key, func() error {
+		if m.Tenure.Alone(m.Clock.Now()) {
+			return m.deliver(ctx, reg, key, set.uid, gift{revision: set.newcomers}, "")
+		}
 		there := &metav1.PartialObjectMetadata{}
 		there.SetGroupVersionKind(hubv1.GroupVersion.WithKind("AddonSet"))
 		err := m.Live.Get(ctx, key, there)

@@ -24,6 +24,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/index/indextest"
+	"github.com/chandler-hub/chandler/controllers/tenure"
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/hubscheme"
@@ -184,11 +185,13 @@ func TestMatcherClaims(t *testing.T) {
 func TestNothingIsMadeForASetThatIsGone(t *testing.T) {
 	unread := errors.New("no answer")
 	for name, tc := range map[string]struct {
-		set  *hubv1.AddonSet
-		err  error // of the live read
-		want bool
+		set *hubv1.AddonSet
+		err error // of the live read
+		// alone is true if no other process is at work.
+		alone bool
+		want  bool
 	}{
-		"There": {set: setBase(), want: true}, "Gone": {},
+		"There": {set: setBase(), want: true}, "Gone": {}, "NobodyElseWorks": {set: setBase(), err: unread, alone: true, want: true},
 		"BeingDeleted": {set: &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "base", UID: "set",
 			Finalizers: []string{hubv1.AddonSetFinalizer}, DeletionTimestamp: &metav1.Time{Time: time.Now()}}}},
 		"MadeAgain": {set: &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "base", UID: "again"}}},
@@ -215,6 +218,12 @@ func TestNothingIsMadeForASetThatIsGone(t *testing.T) {
 						return c.Get(ctx, key, obj, opts...)
 					},
 				})
+				if tc.alone {
+					r.Tenure = &tenure.Tenure{}
+					r.Tenure.Renew(r.Clock.Now().Add(-time.Hour))
+					r.Tenure.Renew(r.Clock.Now())
+					tc.err = nil
+				}
 				if _, err := r.Reconcile(t.Context(), registrationOne(tier)); !errors.Is(err, tc.err) {
 					t.Fatalf("got %v, want %v", err, tc.err)
 				}

@@ -32,6 +32,7 @@ import (
 	"github.com/chandler-hub/chandler/controllers/programs"
 	"github.com/chandler-hub/chandler/controllers/reach"
 	"github.com/chandler-hub/chandler/controllers/sharedobjects"
+	"github.com/chandler-hub/chandler/controllers/tenure"
 	"github.com/chandler-hub/chandler/internal/apply"
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
@@ -57,6 +58,8 @@ type Reconciler struct {
 	Rejudged *enqueue.Bell
 	// Shared makes what follows a set's sources upstream.
 	Shared *sharedobjects.Keeper
+	// Tenure is that of this process; nil if nothing is known of it.
+	Tenure *tenure.Tenure
 
 	documents documents.Reader
 	surveys   surveys

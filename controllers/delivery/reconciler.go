@@ -23,6 +23,7 @@ import (
 	"github.com/chandler-hub/chandler/controllers/originreader"
 	"github.com/chandler-hub/chandler/controllers/programs"
 	"github.com/chandler-hub/chandler/controllers/sharedobjects"
+	"github.com/chandler-hub/chandler/controllers/tenure"
 	"github.com/chandler-hub/chandler/internal/apply"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/pace"
@@ -42,6 +43,8 @@ type Reconciler struct {
 	Programs *programs.Cache
 	// Rejudged is rung when clusters are to be rendered anew, though all that concerns them is as it was.
 	Rejudged *enqueue.Bell
+	// Tenure is that of this process; nil if nothing is known of it.
+	Tenure *tenure.Tenure
 
 	memory    memory
 	documents documents.Reader

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/tenure"
 )
 
 // TestCacheShowsDeliveryThatIsGone: somebody has deleted a delivery, and then its Flux object, and the delivery was let go. While the cache still shows
@@ -169,6 +170,19 @@ func TestStillThereIsReadOnce(t *testing.T) {
 	m.settle()
 	if len(m.objects()) != 2 || *reads != 1 {
 		t.Errorf("%d objects, and %d reads, want 2 and 1", len(m.objects()), *reads)
+	}
+}
+
+// TestAloneNothingIsRead: if no other process is at work, what comes new costs no read.
+func TestAloneNothingIsRead(t *testing.T) {
+	m := newServedRoom(t, addonsOf(roomSet, "1", releaseAddon("app"))...)
+	m.r.Tenure = &tenure.Tenure{}
+	m.r.Tenure.Renew(m.clock.Now().Add(-time.Hour))
+	m.r.Tenure.Renew(m.clock.Now())
+	reads := m.readsOf(m.delivery(roomCluster, roomSet), nil)
+	m.settle()
+	if len(m.objects()) != 1 || *reads != 0 {
+		t.Errorf("%d objects, and %d reads, want 1 and 0", len(m.objects()), *reads)
 	}
 }
 

@@ -260,10 +260,13 @@ func (r *Reconciler) anyGone(ctx context.Context, c *cluster, of func(*delivery)
 }
 
 // stillThere returns whether a delivery is there as the cache shows it: it is not gone, nor deleted meanwhile. It reads that live, once
-// in a reconcile.
+// in a reconcile; but if it was not deleted when this process saw it last, only another process could have let it go.
 func (r *Reconciler) stillThere(ctx context.Context, d *delivery) (bool, error) {
 	if d.there != nil {
 		return *d.there, nil
+	}
+	if d.before.DeletionTimestamp == nil && r.Tenure.Alone(r.Clock.Now()) {
+		return true, nil
 	}
 	live := &metav1.PartialObjectMetadata{}
 	live.SetGroupVersionKind(hubv1.GroupVersion.WithKind(deliveryKind))

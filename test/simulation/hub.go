@@ -28,6 +28,7 @@ import (
 	"github.com/chandler-hub/chandler/controllers"
 	"github.com/chandler-hub/chandler/controllers/discovery"
 	"github.com/chandler-hub/chandler/controllers/index"
+	"github.com/chandler-hub/chandler/controllers/tenure"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/manifestchart"
 	"github.com/chandler-hub/chandler/internal/origin"
@@ -44,6 +45,7 @@ type hub struct {
 	pool   *probe.Pool
 	rooms  []*room
 	cancel context.CancelFunc
+	tenure tenure.Tenure
 	// dead is true when the process has crashed: nothing that it still does has an effect.
 	dead bool
 	// again is when the pool is to be asked again.
@@ -90,11 +92,12 @@ func (w *World) startHub() {
 	m.client = &apiserver.Client{Reader: cachedReader{h.cache, w, gate}, Server: w.server, Types: w.scheme, Actor: "hub", Gate: gate}
 	must(index.Add(ctx, h.cache))
 	must(controllers.AddRooms(m, w.config, controllers.World{
-		Client: m.client, Pool: h.pool, Token: w.token, Probe: w.probeOnce, Clock: w.clock, HubUID: "hub",
+		Client: m.client, Pool: h.pool, Token: w.token, Probe: w.probeOnce, Clock: w.clock, HubUID: "hub", Tenure: &h.tenure,
 	}))
 	for _, c := range m.warm {
 		must(c.Warmup(ctx))
 	}
+	h.tenure.Renew(w.clock.Now())
 	w.hub, w.hubBegan = h, w.clock.Now()
 	w.flux.forgotten(w)
 	for _, i := range h.cache.Informers() {
@@ -153,6 +156,7 @@ func (w *World) overlap(writes int) {
 	w.former, w.hub, w.wrote = w.hub, nil, map[any]*hub{}
 	w.replaced, w.disputed = map[apiserver.Key][]any{}, map[apiserver.Key]bool{}
 	w.former.leads, w.former.until, w.former.writes = false, w.clock.Now().Add(15*time.Second), writes
+	w.former.tenure.Renew(w.clock.Now().Add(-15 * time.Second)) // after which another one may lead
 	w.startHub()
 }
 

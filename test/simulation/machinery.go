@@ -66,6 +66,9 @@ func (w *World) first() (unit, bool) {
 
 func (w *World) reconcile(r *room, req string) {
 	w.reconciles++
+	if r.hub.leads {
+		r.hub.tenure.Renew(w.clock.Now())
+	}
 	w.running, w.at = r.name, r.hub
 	err := w.caught(r, req)
 	w.running, w.at = "", nil

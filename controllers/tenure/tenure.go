@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package tenure says whether another process of the hub may be at work.
+package tenure
+
+import (
+	"sync"
+	"time"
+)
+
+const (
+	// Overlap is for how long what another process does may matter after this one has begun to lead. One that stood still may go on for
+	// the 15 seconds for which a lease is good (controller-runtime's LeaseDuration), and a cache may show as much later what it did.
+	Overlap = 30 * time.Second
+	// lasts is for how long a leader that cannot renew its lease goes on (controller-runtime's RenewDeadline). If one has not renewed it for
+	// longer, it stood still, and another process may lead.
+	lasts = 10 * time.Second
+)
+
+// Tenure is the time for which this process leads. The zero value has not begun to. Of nil, nothing is noted, and nothing is known.
+type Tenure struct {
+	mu             sync.Mutex
+	begun, renewed time.Time
+}
+
+// Renew notes that the process had its lease at a time.
+func (t *Tenure) Renew(at time.Time) {
+	if t == nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.begun.IsZero() {
+		t.begun = at
+	}
+	t.renewed = at
+}
+
+// Alone returns whether no other process is at work, as far as leases tell.
+func (t *Tenure) Alone(now time.Time) bool {
+	if t == nil {
+		return false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return !t.begun.IsZero() && now.Sub(t.begun) > Overlap && now.Sub(t.renewed) < lasts
+}

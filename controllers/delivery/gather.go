@@ -300,6 +300,18 @@ func (r *Reconciler) gatherDelivery(ctx context.Context, c *cluster, in *hubv1.A
 	return d
 }
 
+// revision reads a revision, live if the cache does not have it: the delivery that names it may have been faster. While nobody knows what
+// the delivery takes over from others, they would remove it.
+func (r *Reconciler) revision(ctx context.Context, name types.NamespacedName) (*appsv1.ControllerRevision, error) {
+	revision := &appsv1.ControllerRevision{}
+	err := r.Client.Get(ctx, name, revision, client.UnsafeDisableDeepCopy)
+	if apierrors.IsNotFound(err) {
+		revision = &appsv1.ControllerRevision{}
+		err = r.Live.Get(ctx, name, revision)
+	}
+	return revision, err
+}
+
 // gatherProgram reads the revision of a delivery, if anything may be made for it.
 func (r *Reconciler) gatherProgram(ctx context.Context, c *cluster, d *delivery) error {
 	if d.leaving || d.failed != nil {
@@ -311,8 +323,7 @@ func (r *Reconciler) gatherProgram(ctx context.Context, c *cluster, d *delivery)
 	}
 	in := d.AddonDelivery
 	d.frozen = !strings.HasSuffix(in.Spec.RevisionName, fmt.Sprintf("-e%d", render.Epoch))
-	revision := &appsv1.ControllerRevision{}
-	err := r.Client.Get(ctx, types.NamespacedName{Namespace: in.Namespace, Name: in.Spec.RevisionName}, revision, client.UnsafeDisableDeepCopy)
+	revision, err := r.revision(ctx, types.NamespacedName{Namespace: in.Namespace, Name: in.Spec.RevisionName})
 	if apierrors.IsNotFound(err) {
 		d.reason, d.unrenderable = hubv1.RevisionNotFoundReason,
 			fmt.Sprintf("ControllerRevision %q does not exist; what is delivered stays as it is", in.Spec.RevisionName)

@@ -11,6 +11,8 @@ import (
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -73,6 +75,43 @@ func TestHandOverWaitsForAPause(t *testing.T) {
 			m.settle()
 			if got := m.orphans(roomCluster); len(got) > 0 {
 				t.Errorf("what goes on is said to be an orphan: %v", got)
+			}
+		})
+	}
+}
+
+// What a set is to take over stays while nobody knows what is in its revision, and goes on when somebody does. A cache that is behind is not
+// enough for that: the revision is read live.
+func TestHandOverToARevisionThatIsNotKnown(t *testing.T) {
+	gone := func(m *room) {
+		m.quietly(func() {
+			m.must(m.api.Delete(t.Context(), &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: revisionOf("new", "1")}}))
+		})
+	}
+	behind := func(m *room) {
+		m.r.Client = interceptor.NewClient(m.api, interceptor.Funcs{
+			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+				if key.Name == revisionOf("new", "1") {
+					return apierrors.NewNotFound(appsv1.Resource("controllerrevisions"), key.Name)
+				}
+				return c.Get(ctx, key, obj, opts...)
+			},
+		})
+	}
+	for name, tc := range map[string]struct {
+		of    func(*room)
+		known bool
+	}{
+		"Gone": {of: gone}, "Unreadable": {of: func(m *room) { m.unreadable("*v1.ControllerRevision " + revisionOf("new", "1")) }},
+		"NotInTheCache": {of: behind, known: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := moving(t, releaseAddon("app"), releaseAddon("renamed"))
+			tc.of(m)
+			m.move()
+			m.settle()
+			if o := m.object(roomCluster, "app"); len(m.uninstalled) > 0 || (o == nil) != tc.known || (m.object(roomCluster, "renamed") != nil) != tc.known {
+				t.Errorf("uninstalled %v, let go %v; the old object: %v", m.uninstalled, m.released, o)
 			}
 		})
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/chandler-hub/chandler/controllers/documents"
 	"github.com/chandler-hub/chandler/controllers/logkey"
 	"github.com/chandler-hub/chandler/internal/assembly"
+	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/facts"
 	"github.com/chandler-hub/chandler/internal/fluxstate"
 	"github.com/chandler-hub/chandler/internal/identity"
@@ -53,8 +54,11 @@ func (r *Reconciler) render(ctx context.Context, c *cluster) error {
 			Leaving: d.leaving, Result: d.result, Stays: d.stays, Over: c.over(d), Pending: pending,
 			Latched: d.Status.ObservedRevision == d.Spec.RevisionName, Ready: d.Status.ReadyRevision == d.Spec.RevisionName,
 		}
-		if d.program != nil {
+		switch {
+		case d.program != nil:
 			a.DependsOn, a.Moves = d.program.DependsOn, d.program.Moves()
+		case d.unread(): // what it is to take over stays
+			a.Moves = compile.Moves(&d.set.Spec, c.reach[d.Namespace].Author(d.set.Name))
 		}
 		if d.set != nil {
 			a.Ends = d.set.DeletionTimestamp != nil
@@ -69,6 +73,12 @@ func (r *Reconciler) render(ctx context.Context, c *cluster) error {
 		maps.Copy(c.yields, out.Yields)
 	}
 	return ctx.Err() // else all that could not be read for that would look like a failure of each delivery
+}
+
+// unread returns whether a delivery counts, and nobody knows what is in its revision.
+func (d *delivery) unread() bool {
+	return d.program == nil && !d.leaving && d.set != nil &&
+		(d.failed != nil || d.reason == hubv1.RevisionNotFoundReason || d.reason == hubv1.InvalidSpecReason)
 }
 
 // renderDelivery renders one delivery, or returns the last result if the input is the same.

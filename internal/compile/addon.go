@@ -3,6 +3,7 @@
 package compile
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -132,6 +133,12 @@ func (c *compiler) when(overlay, addon, text string) *expression.Template {
 	return t
 }
 
+// filled returns an earlier name of an add-on with all fields filled in.
+func filled(m hubv1.MovedAddon, author Author, addon string) hubv1.MovedAddon {
+	m.Namespace, m.AddonSet, m.Name = cmp.Or(m.Namespace, author.Namespace), cmp.Or(m.AddonSet, author.Set), cmp.Or(m.Name, addon)
+	return m
+}
+
 func (c *compiler) movedFrom(in *hubv1.Addon) []hubv1.MovedAddon {
 	var out []hubv1.MovedAddon
 	for i, m := range in.MovedFrom {
@@ -140,15 +147,7 @@ func (c *compiler) movedFrom(in *hubv1.Addon) []hubv1.MovedAddon {
 			c.fail("", in.Name, path+".namespace", "is %q: a set outside the platform namespaces may take over only from sets in its own "+
 				"namespace, %q", m.Namespace, c.author.Namespace)
 		}
-		if m.Namespace == "" {
-			m.Namespace = c.author.Namespace
-		}
-		if m.AddonSet == "" {
-			m.AddonSet = c.author.Set
-		}
-		if m.Name == "" {
-			m.Name = in.Name
-		}
+		m = filled(m, c.author, in.Name)
 		if m.Name == in.Name && m.AddonSet == c.author.Set && m.Namespace == c.author.Namespace {
 			c.fail("", in.Name, path, "names the add-on itself")
 		}

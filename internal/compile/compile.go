@@ -134,6 +134,19 @@ func (p *Program) Moves() map[string][]hubv1.MovedAddon {
 	return out
 }
 
+// Moves returns the earlier names of a set's add-ons as far as its author may give them, for a set that is not compiled.
+func Moves(set *hubv1.AddonSetSpec, author Author) map[string][]hubv1.MovedAddon {
+	out := map[string][]hubv1.MovedAddon{}
+	for i := range set.Addons {
+		for _, m := range set.Addons[i].MovedFrom {
+			if m = filled(m, author, set.Addons[i].Name); m.Namespace == author.Namespace || author.Platform {
+				out[set.Addons[i].Name] = append(out[set.Addons[i].Name], m)
+			}
+		}
+	}
+	return out
+}
+
 // UsesOrigin returns whether any expression reads the origin.
 func (p *Program) UsesOrigin() bool {
 	for _, t := range p.templates {

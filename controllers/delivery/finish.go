@@ -18,6 +18,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/apply"
+	"github.com/chandler-hub/chandler/internal/assembly"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
 	"github.com/chandler-hub/chandler/internal/fluxstate"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
@@ -39,7 +40,7 @@ func (r *Reconciler) finish(ctx context.Context, c *cluster, steps []plan.Step, 
 			c.lookAgain(wait)
 			continue
 		}
-		again = again || d.Status.ReadyRevision != d.before.Status.ReadyRevision || d.recordedNow()
+		again = again || d.Status.ReadyRevision != d.before.Status.ReadyRevision || d.recordedNow() || c.gated() && d.readyNow()
 		if err := apply.Status(ctx, r.Client, d.before, d.AddonDelivery); err != nil {
 			errs = append(errs, err)
 			continue
@@ -82,6 +83,22 @@ func (d *delivery) recordedNow() bool {
 	return slices.ContainsFunc(d.Status.Addons, func(a hubv1.AddonStatus) bool {
 		before := d.addon(a.Name)
 		return a.Release != nil && (before == nil || before.Release == nil || *before.Release != *a.Release)
+	})
+}
+
+// gated returns whether something waits on this cluster for what it depends on.
+func (c *cluster) gated() bool {
+	return slices.ContainsFunc(c.deliveries, func(d *delivery) bool {
+		return slices.ContainsFunc(d.Wanted, func(w assembly.Wanted) bool { return w.Gate != "" })
+	})
+}
+
+// readyNow returns whether this pass reports an add-on Ready that was not. It may have been all the time: a delivery that was made again
+// finds its objects as they are to be, and whether the generation that Flux has reported on is the hub's is known from the status.
+func (d *delivery) readyNow() bool {
+	return slices.ContainsFunc(d.Status.Addons, func(a hubv1.AddonStatus) bool {
+		before := d.addon(a.Name)
+		return a.State == hubv1.AddonReady && (before == nil || before.State != hubv1.AddonReady)
 	})
 }
 

@@ -46,15 +46,20 @@ func (w *World) failsHere(c *cluster, s *set, addon string) bool {
 }
 
 // chartless returns whether the chart was deleted, before the process that runs had begun to watch, of an add-on that does not
-// render, or that stays for an add-on that does not render under its new name: nobody knows which chart it was.
+// render, or that stays for an add-on that does not render under its new name: nobody knows which chart it was. Of an add-on whose delivery
+// is being withdrawn, nobody makes it again, since Flux uninstalls without it.
 func (w *World) chartless(c *cluster, k apiserver.Key) bool {
 	o := w.server.Get(k)
 	name, _ := nested(o, "spec", "chartRef", "name").(string)
 	has := &workload{set: setNameOf(o), addon: apiserver.Label(o, hubv1.AddonLabel)}
 	fails := func(cl claim) bool { return w.fails(c, cl) && cl.speaksFor(has) }
 	chart := keyOf("HelmChart", k.Namespace, name)
-	return k.Kind == "HelmRelease" && slices.ContainsFunc(w.claims(c, k.Namespace), fails) && w.server.Get(chart) == nil &&
-		!w.chartsGone[chart].After(w.hubBegan)
+	if k.Kind != "HelmRelease" || w.server.Get(chart) != nil {
+		return false
+	}
+	uid, _ := nested(o, "metadata", "uid").(string)
+	return w.leaves(&workload{ownerUID: uid}) ||
+		slices.ContainsFunc(w.claims(c, k.Namespace), fails) && !w.chartsGone[chart].After(w.hubBegan)
 }
 
 // checkFailing: what does not render is reported where people look.

@@ -4,6 +4,7 @@ package simulation
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -122,7 +123,7 @@ func (w *World) forget() {
 	w.forgotten = w.changes
 	for _, c := range w.clusters {
 		for _, work := range c.workloads {
-			if work.unwanted && w.wantedThere(c, work) && !w.leaves(work) && !w.becomesAnother(work) && !w.wasAnother(work) {
+			if (work.unwanted || work.approved) && w.wantedThere(c, work) && !w.leaves(work) && !w.becomesAnother(work) && !w.wasAnother(work) {
 				work.unwanted, work.approved = false, false
 			}
 		}
@@ -224,6 +225,14 @@ func (w *World) approve(s *set) {
 	if held == "" {
 		return
 	}
+	a := approval{hash: held}
+	sample, _ := nested(w.server.Get(s.key()), "status", "heldRemovals", "sample").([]any)
+	for _, of := range sample { // fleet/w1 (hello, web)
+		registration, _, _ := strings.Cut(fmt.Sprint(of), " ")
+		a.registrations = append(a.registrations, registration)
+	}
+	w.approvals[s.key()] = a
+	w.noteCovered(s.key(), a)
 	for _, c := range w.clusters {
 		for _, work := range c.workloads {
 			if work.unwanted && (work.set == s.namespace+"/"+s.name || s.takesOver(work) ||
@@ -233,4 +242,29 @@ func (w *World) approve(s *set) {
 		}
 	}
 	w.patch(s.key(), `{"metadata":{"annotations":{%q:%q}}}`, hubv1.ApproveRemovalAnnotation, held)
+}
+
+// noteCovered marks what an approval is about: all that a set has on the clusters that it names. Another set may want some of that at the
+// moment, and take it over, or not want it any more when it goes.
+func (w *World) noteCovered(of apiserver.Key, a approval) {
+	for _, c := range w.clusters {
+		for _, work := range c.workloads {
+			if work.set == of.Namespace+"/"+of.Name && slices.Contains(a.registrations, registrationIn(w.object(work.ownerUID))) {
+				work.approved = true
+			}
+		}
+	}
+}
+
+// noteApproved is called after every write. An approval is of exactly what the guard held, and lasts for as long as the guard holds
+// something. Some of it may have been wanted again meanwhile, so that the list became another one. When it is the same again, it goes.
+func (w *World) noteApproved(write apiserver.Write) {
+	a, ok := w.approvals[write.Key]
+	if !ok || nested(write.New, "status", "heldRemovals") != nil {
+		return
+	}
+	if nested(write.New, "metadata", "annotations", hubv1.ApproveRemovalAnnotation) == a.hash {
+		w.noteCovered(write.Key, a)
+	}
+	delete(w.approvals, write.Key)
 }

@@ -217,7 +217,7 @@ func (w *World) checkSet(s *set) {
 		slices.ContainsFunc(w.deliveries(), func(d *hubv1.AddonDelivery) bool {
 			c := w.cluster(d.Spec.RegistrationRef.Name)
 			return c != nil && d.SetKey().String() == s.namespace+"/"+s.name && slices.ContainsFunc(d.Status.Addons, func(a hubv1.AddonStatus) bool {
-				return w.yieldsLater(s, c, a)
+				return w.yieldsLater(s, c, a) || w.saysChartless(d, c, a)
 			})
 		})
 	if !status.IsTrue(there, hubv1.ReadyCondition) && !lost && !w.waitsForHeir(o) {

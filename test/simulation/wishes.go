@@ -360,14 +360,20 @@ func (w *World) noteWishes() {
 		w.labelsOf(c) // which keeps those that an origin has last
 	}
 	for _, c := range w.clusters {
-		for _, work := range c.workloads {
-			w.noteWish(c, work)
-			if _, name, ok := strings.Cut(work.set, "/"); ok && work.unwanted && w.sets[name] != nil && w.sets[name].off {
-				work.approved = true
-			}
-		}
+		w.noteWishesOf(c)
 	}
 	w.noteTeams()
+}
+
+// noteWishesOf does it for one cluster. Whose a workload is may decide who may have another one: an add-on is not refused any more once
+// what it contradicted belongs to somebody else.
+func (w *World) noteWishesOf(c *cluster) {
+	for _, work := range c.workloads {
+		w.noteWish(c, work)
+		if _, name, ok := strings.Cut(work.set, "/"); ok && work.unwanted && w.sets[name] != nil && w.sets[name].off {
+			work.approved = true
+		}
+	}
 }
 
 func (w *World) noteWish(c *cluster, work *workload) {

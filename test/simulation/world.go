@@ -72,9 +72,11 @@ type World struct {
 	// changes counts writes, steps, and what Flux does on clusters; forgotten is what it was when forget was last called.
 	changes, forgotten int
 
-	ids     int
-	losses  []loss
-	orphans map[string]orphan
+	ids    int
+	losses []loss
+	// approvals are what somebody has approved of each set, while its guard holds something.
+	approvals map[apiserver.Key]approval
+	orphans   map[string]orphan
 	// identities says of which cluster each registration says that it is, by the registration's UID.
 	identities map[any]identified
 	// deselected are the UIDs of deliveries that were withdrawn when their sets did not select the cluster.
@@ -112,6 +114,12 @@ type loss struct {
 	setUID              string
 }
 
+// approval is of removals that a guard held: its hash, and the registrations that the set's status named.
+type approval struct {
+	hash          string
+	registrations []string
+}
+
 // orphan is a workload that nobody owns any more.
 type orphan struct {
 	cluster *cluster
@@ -126,7 +134,7 @@ var start = time.Date(2026, 1, 5, 8, 0, 0, 0, time.UTC)
 func newWorld() *World {
 	w := &World{
 		clock: testclock.NewFakeClock(start), scheme: scheme(), config: flags(), sets: map[string]*set{},
-		teams: map[string]*team{}, tokens: map[string]issued{}, broken: map[string]bool{}, bad: map[string]*bad{},
+		teams: map[string]*team{}, tokens: map[string]issued{}, approvals: map[apiserver.Key]approval{}, broken: map[string]bool{}, bad: map[string]*bad{},
 		rolls: map[apiserver.Key]*rolling{},
 		flux: &flux{due: map[apiserver.Key]time.Time{}, failures: map[apiserver.Key]int{}, begun: map[apiserver.Key]int64{},
 			uids: map[any]apiserver.Key{}},
@@ -227,6 +235,7 @@ func (w *World) noticed(write apiserver.Write) {
 	w.noteIdentity(write)
 	w.noteRights(write)
 	w.noteDeselected(write)
+	w.noteApproved(write)
 	if write.Key.Kind == "HelmChart" && write.New == nil {
 		w.chartsGone[write.Key] = w.clock.Now()
 	}
@@ -257,10 +266,14 @@ func (w *World) changesHands(write apiserver.Write) {
 		return
 	}
 	for _, c := range w.clusters {
+		passes := false
 		for _, work := range c.workloads {
 			if work.ownerUID == nested(write.New, "metadata", "uid") {
-				work.set = setNameOf(write.New)
+				work.set, passes = setNameOf(write.New), true
 			}
+		}
+		if passes {
+			w.noteWishesOf(c)
 		}
 	}
 }
@@ -315,9 +328,14 @@ func (w *World) give(c *cluster, name string, k apiserver.Key, uid, set, addon, 
 		w.violated("owners", "%s on %s belongs to two Flux objects: %s and %s", name, c.name, work.owner, k)
 	}
 	delete(w.orphans, c.name+" "+name)
+	passes := !comes && (work.set != set || work.addon != addon)
 	work.owner, work.ownerUID, work.set, work.addon, work.chart = k.String(), uid, set, addon, chart
 	if comes && (w.onlyStays(c, work) || w.leaves(work)) { // what comes while it is being removed goes again: nobody misses it
 		work.unwanted = true
+		return
+	}
+	if passes {
+		w.noteWishesOf(c)
 		return
 	}
 	w.noteWish(c, work)

@@ -37,6 +37,8 @@ var Scripts = map[string]string{
 	"delivery-gone-unseen":  "set-and-all-of-it-deleted-while-two-hubs-run",
 	"set-gone":              "set-is-let-go-that-another-process-still-sees",
 	"set-remembered":        "set-and-its-deliveries-deleted-while-two-hubs-run",
+	"revision-unknown":      "moved-to-a-revision-that-the-cache-does-not-have",
+	"opened-unseen":         "made-again-and-renamed-beside-what-it-depends-on",
 }
 
 // Defects are all of them.
@@ -60,7 +62,7 @@ var Defects = []Defect{
 		{"controllers/addonset/removals.go", "\t\treturn a.Removal == \"\" || !slices.Contains(d.Spec.Removals, a.Removal)\n\tcase a.State == hubv1.AddonHeld:\n\t\treturn true", "\t\treturn false\n\tcase a.State == hubv1.AddonHeld:\n\t\treturn false"},
 	}},
 	{"frozen-and-gone", "A frozen delivery whose objects are gone is not served", "status", []Edit{
-		{"controllers/delivery/gather.go", "\trevision := &appsv1.ControllerRevision{}\n", "\tif d.frozen {\n\t\td.reason, d.unrenderable = hubv1.FrozenReason, \"frozen\"\n\t\treturn nil\n\t}\n\trevision := &appsv1.ControllerRevision{}\n"},
+		{"controllers/delivery/gather.go", "\trevision, err := r.revision(", "\tif d.frozen {\n\t\td.reason, d.unrenderable = hubv1.FrozenReason, \"frozen\"\n\t\treturn nil\n\t}\n\trevision, err := r.revision("},
 	}},
 	{"hand-over-while-paused", "A hand-over goes on while the cluster is paused", "pause", []Edit{
 		{"internal/plan/leaving.go", "\t\tcase in.Suspend != \"\": // the other", "\t\tcase false && in.Suspend != \"\": // the other"},
@@ -122,6 +124,13 @@ var Defects = []Defect{
 	{"set-remembered", "A set that another process has let go is delivered for ever", "status", []Edit{
 		{"controllers/addonset/matcher.go", "\t\tcase err != nil, there.UID != set.uid, there.DeletionTimestamp != nil:", "\t\tcase false:"},
 		{"controllers/addonset/setup.go", "\t\tr.forget(req.NamespacedName)\n", ""},
+	}},
+	{"revision-unknown", "An add-on goes that is moved to a revision which the cache does not have", "loss", []Edit{
+		{"controllers/delivery/gather.go", "\tif apierrors.IsNotFound(err) {\n\t\trevision =", "\tif false {\n\t\trevision ="},
+		{"controllers/delivery/render.go", "\t\tcase d.unread():", "\t\tcase false:"},
+	}},
+	{"opened-unseen", "Nobody looks again at what waits for an add-on that was Ready all the time", "convergence", []Edit{
+		{"controllers/delivery/finish.go", " || c.gated() && d.readyNow()", ""},
 	}},
 	{"nil-registration", "A room takes a registration for given", "panic", []Edit{
 		{"controllers/delivery/gather.go", "\tif c.registration == nil {\n\t\treturn nil\n\t}\n\treturn status.Find(c.registration, hubv1.SuspendedCondition)", "\treturn status.Find(c.registration, hubv1.SuspendedCondition)"},

@@ -120,9 +120,11 @@ func (d *Delivery) stateOfStep(c *Cluster, a *hubv1.AddonStatus, s *Step, o *Obj
 	case s.Verb == plan.AwaitRemoval || o == nil:
 		a.State = hubv1.AddonProgressing
 	default:
-		a.State, a.Message = fluxstate.Addon(d.before(s.Addon), o.State, s.Applied)
-		a.Reason = reasonOf(a.State, o.State)
-		c.explain(d, a, o)
+		before, seen := d.before(s.Addon), *o
+		seen.State = fluxstate.Remember(o.State, before, s.Applied)
+		a.State, a.Message = fluxstate.Addon(before, seen.State, s.Applied)
+		a.Reason = reasonOf(a.State, seen.State)
+		c.explain(d, a, &seen)
 	}
 }
 

@@ -64,7 +64,7 @@ type rolled struct {
 	revision    string
 	start       *hubv1.DeliveryStart
 	// readyAt is when it was first seen Ready on the revision since its start. lapsed is true if it has not counted as working on it
-	// for a while.
+	// for a while, or was started while two processes ran.
 	readyAt time.Time
 	lapsed  bool
 	// failed is true while an add-on has failed, since failedAt, and excused while nobody waits for the cluster.
@@ -282,7 +282,7 @@ func (w *World) noteMember(s *set, m *rolled, key types.NamespacedName, set *hub
 		return
 	}
 	if m.without = (time.Time{}); !identity.SameContent(m.revision, d.Spec.RevisionName) || started(m.start, d.Spec.Start) {
-		m.readyAt, m.lapsed = time.Time{}, false
+		m.readyAt, m.lapsed = time.Time{}, w.former != nil // each of two processes may start one
 	}
 	m.revision, m.start = d.Spec.RevisionName, d.Spec.Start
 	current := d.Status.ObservedGeneration == d.Generation

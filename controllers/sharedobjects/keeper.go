@@ -138,7 +138,7 @@ func (k *Keeper) Ensure(ctx context.Context, s *render.Shared) (seen bool, err e
 	case err == nil && there.GetDeletionTimestamp() != nil && controllerutil.ContainsFinalizer(there, hubv1.TwinFinalizer):
 		return true, nil // it serves until nobody uses it
 	case err == nil && there.GetDeletionTimestamp() != nil:
-		return true, fmt.Errorf("%s %s is being deleted; it is made again when it is gone", key.kind, key)
+		return true, fmt.Errorf("%s %s %w", key.kind, key, apply.ErrBeingDeleted)
 	case err == nil && (!s.InPlace || there.GetAnnotations()[hubv1.HashAnnotation] == s.Hash || rec.hash == s.Hash):
 		return true, nil
 	case err == nil:

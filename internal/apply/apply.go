@@ -145,8 +145,11 @@ func Lagged(err error) bool {
 	return apierrors.IsConflict(err)
 }
 
-// Passes returns whether an error consists only of what may be gone at the next try: conflicts, and an API server that is not
-// reached, is slow, or has too much to do.
+// ErrBeingDeleted says that an object is there, and on its way out. Whoever needs it makes it again when it is gone.
+var ErrBeingDeleted = errors.New("is being deleted; it is made again when it is gone")
+
+// Passes returns whether an error consists only of what may be gone at the next try: conflicts, what is still being deleted, and an API
+// server that is not reached, is slow, or has too much to do.
 func Passes(err error) bool {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		return !slices.ContainsFunc(joined.Unwrap(), func(e error) bool { return !Passes(e) })
@@ -154,7 +157,7 @@ func Passes(err error) bool {
 	var unreached *url.Error
 	return apierrors.IsConflict(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) || apierrors.IsTooManyRequests(err) ||
 		apierrors.IsServiceUnavailable(err) || apierrors.IsInternalError(err) || errors.Is(err, context.DeadlineExceeded) ||
-		errors.As(err, &unreached)
+		errors.As(err, &unreached) || errors.Is(err, ErrBeingDeleted)
 }
 
 // Retried turns the result and error of a reconcile into what it returns to controller-runtime. If err consists only

@@ -49,6 +49,7 @@ func TestPasses(t *testing.T) {
 		"a webhook":   {apierrors.NewInternalError(errors.New("failed calling webhook")), true},
 		"not reached": {&url.Error{Op: "Patch", URL: "https://one", Err: errors.New("connection refused")}, true},
 		"no time":     {fmt.Errorf("update: %w", context.DeadlineExceeded), true},
+		"going":       {fmt.Errorf("HelmChart flux-system/a %w", apply.ErrBeingDeleted), true},
 		"forbidden":   {apierrors.NewForbidden(things, "a", errors.New("a policy")), false},
 		"invalid":     {apierrors.NewBadRequest("what is this"), false},
 		"one of two":  {errors.Join(apierrors.NewTimeoutError("slow", 1), errors.New("x")), false},

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/apply"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/status"
 	"github.com/chandler-hub/chandler/test/simulation/apiserver"
@@ -322,7 +323,8 @@ func brokenSince(d *hubv1.AddonDelivery, since time.Time) bool {
 		return true
 	}
 	return slices.ContainsFunc(d.Status.Addons, func(a hubv1.AddonStatus) bool {
-		passes := strings.Contains(a.Message, "Kubernetes cluster unreachable") || strings.Contains(a.Message, errServer.Error())
+		passes := strings.Contains(a.Message, "Kubernetes cluster unreachable") || strings.Contains(a.Message, errServer.Error()) ||
+			strings.Contains(a.Message, apply.ErrBeingDeleted.Error())
 		return (a.State == hubv1.AddonFailed && !passes || a.State == hubv1.AddonNotOwned) && (a.Since == nil || !a.Since.Time.Before(since))
 	})
 }

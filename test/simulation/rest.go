@@ -301,11 +301,19 @@ func (w *World) checkLeft() {
 	}
 }
 
-// staysAnyway returns whether a workload that nobody wants stays all the same: it is awaited, its delivery is of an older epoch, or who
-// has a better claim on its name cannot come.
+// staysAnyway returns whether a workload that nobody wants stays all the same: it is awaited, its delivery is of an older epoch, who
+// has a better claim on its name cannot come, or nobody has heard that the cluster is not to be registered.
 func (w *World) staysAnyway(c *cluster, work *workload) bool {
-	return w.awaited(c, work) || w.unrivalled(c, work) || w.withdrawnLater(work.set, c) ||
+	return w.awaited(c, work) || w.unheard(c) || w.unrivalled(c, work) || w.withdrawnLater(work.set, c) ||
 		w.frozen(c, work.set) && (w.excluded(c, work.addon) || w.has(work))
+}
+
+// unheard returns whether the origin of a registration has lost its label right before it went. Absence removes nothing, and the
+// registration may lead to another cluster, so that it goes on.
+func (w *World) unheard(c *cluster) bool {
+	reg := w.registered(c)
+	return c.provider == "Secret" && reg != nil && reg.DeletionTimestamp == nil && w.server.Get(c.origin()) == nil &&
+		c.labels[hubv1.RegisterLabel] != "true" && !status.Unregistered(reg)
 }
 
 // unrivalled returns whether a workload is what its set wants, and each other set with that name has nothing there and cannot deliver

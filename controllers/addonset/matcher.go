@@ -135,20 +135,25 @@ func (m *Matcher) match(ctx context.Context, reg *hubv1.ClusterRegistration, key
 // live, unless no other process is at work. When the cache shows what has become of the set, that wakes its room.
 func (m *Matcher) create(ctx context.Context, reg *hubv1.ClusterRegistration, key types.NamespacedName, set compiled) error {
 	return m.registry.write(key, func() error {
-		if m.Tenure.Alone(m.Clock.Now()) {
-			return m.deliver(ctx, reg, key, set.uid, gift{revision: set.newcomers}, "")
-		}
-		there := &metav1.PartialObjectMetadata{}
-		there.SetGroupVersionKind(hubv1.GroupVersion.WithKind("AddonSet"))
-		err := m.Live.Get(ctx, key, there)
-		switch {
-		case client.IgnoreNotFound(err) != nil:
-			return fmt.Errorf("look whether AddonSet %s is still there: %w", key, err)
-		case err != nil, there.UID != set.uid, there.DeletionTimestamp != nil:
-			return nil
+		if still, err := m.stillThere(ctx, key, set.uid); err != nil || !still {
+			return err
 		}
 		return m.deliver(ctx, reg, key, set.uid, gift{revision: set.newcomers}, "")
 	})
+}
+
+// stillThere returns whether a set is there, with its UID, and is not being deleted.
+func (m *Matcher) stillThere(ctx context.Context, key types.NamespacedName, uid types.UID) (bool, error) {
+	if m.Tenure.Alone(m.Clock.Now()) {
+		return true, nil
+	}
+	live := &metav1.PartialObjectMetadata{}
+	live.SetGroupVersionKind(hubv1.GroupVersion.WithKind("AddonSet"))
+	err := m.Live.Get(ctx, key, live)
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("look whether AddonSet %s is still there: %w", key, err)
+	}
+	return err == nil && live.UID == uid && live.DeletionTimestamp == nil, nil
 }
 
 // gift is a revision, and how a cluster came to it.

@@ -163,26 +163,21 @@ func TestCacheDoesNotShowDeletion(t *testing.T) {
 	}
 }
 
-// TestStillThereIsReadOnce: before what a delivery brings is made, it is read live once, and not at all while nothing is made.
+// TestStillThereIsReadOnce: before what a delivery brings is made, it is read live once, and not at all while nothing is made, or if no other
+// process is at work.
 func TestStillThereIsReadOnce(t *testing.T) {
-	m := newServedRoom(t, addonsOf(roomSet, "1", releaseAddon("app"), releaseAddon("other"))...)
-	reads := m.readsOf(m.delivery(roomCluster, roomSet), nil)
-	m.settle()
-	if len(m.objects()) != 2 || *reads != 1 {
-		t.Errorf("%d objects, and %d reads, want 2 and 1", len(m.objects()), *reads)
-	}
-}
-
-// TestAloneNothingIsRead: if no other process is at work, what comes new costs no read.
-func TestAloneNothingIsRead(t *testing.T) {
-	m := newServedRoom(t, addonsOf(roomSet, "1", releaseAddon("app"))...)
-	m.r.Tenure = &tenure.Tenure{}
-	m.r.Tenure.Renew(m.clock.Now().Add(-time.Hour))
-	m.r.Tenure.Renew(m.clock.Now())
-	reads := m.readsOf(m.delivery(roomCluster, roomSet), nil)
-	m.settle()
-	if len(m.objects()) != 1 || *reads != 0 {
-		t.Errorf("%d objects, and %d reads, want 1 and 0", len(m.objects()), *reads)
+	for alone, want := range map[bool]int{false: 1, true: 0} {
+		m := newServedRoom(t, addonsOf(roomSet, "1", releaseAddon("app"), releaseAddon("other"))...)
+		if alone {
+			m.r.Tenure = &tenure.Tenure{}
+			m.r.Tenure.Renew(m.clock.Now().Add(-time.Hour))
+			m.r.Tenure.Renew(m.clock.Now())
+		}
+		reads := m.readsOf(m.delivery(roomCluster, roomSet), nil)
+		m.settle()
+		if len(m.objects()) != 2 || *reads != want {
+			t.Errorf("alone %t: %d objects, and %d reads, want 2 and %d", alone, len(m.objects()), *reads, want)
+		}
 	}
 }
 

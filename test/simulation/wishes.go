@@ -365,8 +365,8 @@ func (w *World) noteWishes() {
 	w.noteTeams()
 }
 
-// noteWishesOf does it for one cluster. Whose a workload is may decide who may have another one: an add-on is not refused any more once
-// what it contradicted belongs to somebody else.
+// noteWishesOf marks what is on one cluster. Whose a workload is may decide who may have another one: an add-on is not refused any more
+// once what it contradicted belongs to somebody else.
 func (w *World) noteWishesOf(c *cluster) {
 	for _, work := range c.workloads {
 		w.noteWish(c, work)

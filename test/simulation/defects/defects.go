@@ -119,10 +119,10 @@ var Defects = []Defect{
 		{"controllers/delivery/standing.go", "\tthere := err == nil &&", "\tthere := d.before.DeletionTimestamp == nil || err == nil &&"},
 	}},
 	{"set-gone", "A delivery is made of a set that is gone, which the cache does not show", "status", []Edit{
-		{"controllers/addonset/matcher.go", "\t\tcase err != nil, there.UID != set.uid, there.DeletionTimestamp != nil:", "\t\tcase false:"},
+		{"controllers/addonset/matcher.go", "\treturn err == nil && live.UID == uid && live.DeletionTimestamp == nil, nil", "\treturn true, nil"},
 	}},
 	{"set-remembered", "A set that another process has let go is delivered for ever", "status", []Edit{
-		{"controllers/addonset/matcher.go", "\t\tcase err != nil, there.UID != set.uid, there.DeletionTimestamp != nil:", "\t\tcase false:"},
+		{"controllers/addonset/matcher.go", "\treturn err == nil && live.UID == uid && live.DeletionTimestamp == nil, nil", "\treturn true, nil"},
 		{"controllers/addonset/setup.go", "\t\tr.forget(req.NamespacedName)\n", ""},
 	}},
 	{"revision-unknown", "An add-on goes that is moved to a revision which the cache does not have", "loss", []Edit{

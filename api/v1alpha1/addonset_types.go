@@ -3,6 +3,8 @@
 package v1alpha1
 
 import (
+	"cmp"
+
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -239,6 +241,11 @@ type MovedAddon struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=53
 	Name string `json:"name,omitempty"`
+}
+
+// Of returns the name with its defaults filled in, as an add-on of a set gives it.
+func (m MovedAddon) Of(namespace, set, addon string) MovedAddon {
+	return MovedAddon{Namespace: cmp.Or(m.Namespace, namespace), AddonSet: cmp.Or(m.AddonSet, set), Name: cmp.Or(m.Name, addon)}
 }
 
 // Adoption names a Flux object of the add-on's kind that somebody wrote by hand.

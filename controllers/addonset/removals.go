@@ -194,7 +194,7 @@ func renamed(set *hubv1.AddonSet) map[string]string {
 	out := map[string]string{}
 	for _, a := range slices.Backward(set.Spec.Addons) {
 		for _, from := range a.MovedFrom {
-			if cmp.Or(from.AddonSet, set.Name) == set.Name && cmp.Or(from.Namespace, set.Namespace) == set.Namespace {
+			if movedFrom(set, from) == client.ObjectKeyFromObject(set) {
 				out[cmp.Or(from.Name, a.Name)] = a.Name
 			}
 		}
@@ -286,7 +286,8 @@ func (r *Reconciler) takers(ctx context.Context, set *hubv1.AddonSet, each func(
 
 // movedFrom returns the set that a movedFrom of another set names.
 func movedFrom(set *hubv1.AddonSet, from hubv1.MovedAddon) types.NamespacedName {
-	return types.NamespacedName{Namespace: cmp.Or(from.Namespace, set.Namespace), Name: cmp.Or(from.AddonSet, set.Name)}
+	of := from.Of(set.Namespace, set.Name, "")
+	return types.NamespacedName{Namespace: of.Namespace, Name: of.AddonSet}
 }
 
 // present returns a set, read live if the cache has it, and an empty one otherwise. A set that is too new for the

@@ -145,8 +145,7 @@ func (d *delivery) takesOver(o *object) bool {
 func takesOver(set *hubv1.AddonSet, o *object) bool {
 	return slices.ContainsFunc(set.Spec.Addons, func(a hubv1.Addon) bool {
 		return a.Name == o.Addon || slices.ContainsFunc(a.MovedFrom, func(m hubv1.MovedAddon) bool {
-			return cmp.Or(m.Name, a.Name) == o.Addon && cmp.Or(m.AddonSet, set.Name) == o.Set &&
-				cmp.Or(m.Namespace, set.Namespace) == o.Key.Namespace
+			return m.Of(set.Namespace, set.Name, a.Name) == hubv1.MovedAddon{Namespace: o.Key.Namespace, AddonSet: o.Set, Name: o.Addon}
 		})
 	})
 }

@@ -3,7 +3,6 @@
 package compile
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -133,12 +132,6 @@ func (c *compiler) when(overlay, addon, text string) *expression.Template {
 	return t
 }
 
-// filled returns an earlier name of an add-on with all fields filled in.
-func filled(m hubv1.MovedAddon, author Author, addon string) hubv1.MovedAddon {
-	m.Namespace, m.AddonSet, m.Name = cmp.Or(m.Namespace, author.Namespace), cmp.Or(m.AddonSet, author.Set), cmp.Or(m.Name, addon)
-	return m
-}
-
 func (c *compiler) movedFrom(in *hubv1.Addon) []hubv1.MovedAddon {
 	var out []hubv1.MovedAddon
 	for i, m := range in.MovedFrom {
@@ -147,7 +140,7 @@ func (c *compiler) movedFrom(in *hubv1.Addon) []hubv1.MovedAddon {
 			c.fail("", in.Name, path+".namespace", "is %q: a set outside the platform namespaces may take over only from sets in its own "+
 				"namespace, %q", m.Namespace, c.author.Namespace)
 		}
-		m = filled(m, c.author, in.Name)
+		m = m.Of(c.author.Namespace, c.author.Set, in.Name)
 		if m.Name == in.Name && m.AddonSet == c.author.Set && m.Namespace == c.author.Namespace {
 			c.fail("", in.Name, path, "names the add-on itself")
 		}

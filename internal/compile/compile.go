@@ -139,7 +139,7 @@ func Moves(set *hubv1.AddonSetSpec, author Author) map[string][]hubv1.MovedAddon
 	out := map[string][]hubv1.MovedAddon{}
 	for i := range set.Addons {
 		for _, m := range set.Addons[i].MovedFrom {
-			if m = filled(m, author, set.Addons[i].Name); m.Namespace == author.Namespace || author.Platform {
+			if m = m.Of(author.Namespace, author.Set, set.Addons[i].Name); m.Namespace == author.Namespace || author.Platform {
 				out[set.Addons[i].Name] = append(out[set.Addons[i].Name], m)
 			}
 		}

@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -27,6 +28,7 @@ import (
 	"github.com/chandler-hub/chandler/controllers/originreader"
 	"github.com/chandler-hub/chandler/controllers/profiles"
 	"github.com/chandler-hub/chandler/controllers/programs"
+	"github.com/chandler-hub/chandler/controllers/recorder"
 	"github.com/chandler-hub/chandler/controllers/registration"
 	"github.com/chandler-hub/chandler/controllers/sharedobjects"
 	"github.com/chandler-hub/chandler/controllers/teams"
@@ -124,6 +126,9 @@ type World struct {
 func AddRooms(mgr manager.Manager, config *hubconfig.Config, w World) error {
 	c, live, now := w.Client, mgr.GetAPIReader(), w.Clock
 	known := originreader.New(mgr.GetClient(), live, config.Origins)
+	recorderOf := func(room string) events.EventRecorder {
+		return recorder.Bounded(mgr.GetEventRecorder("chandler-" + room))
+	}
 	keeper := &sharedobjects.Keeper{Client: c, Config: config, Live: live, Clock: now}
 	compiled := &programs.Cache{Slots: min(2, config.Concurrency/2)}
 	sets, clusters := enqueue.NewBell(enqueue.AllSets(c)), enqueue.NewBell(enqueue.Everywhere(c))
@@ -136,10 +141,10 @@ func AddRooms(mgr manager.Manager, config *hubconfig.Config, w World) error {
 	shown := func(manager.Manager) error { return nil }
 	if config.ClusterProfiles {
 		shown = (&profiles.Reconciler{Client: c, Live: live, Origins: known, Config: config,
-			Recorder: mgr.GetEventRecorder("chandler-profiles")}).SetupWithManager
+			Recorder: recorderOf("profiles")}).SetupWithManager
 	}
 	delivering := &delivery.Reconciler{Programs: compiled, Rejudged: clusters, Client: c, Live: live, Config: config, Shared: keeper,
-		Origins: known, Clock: now, Recorder: mgr.GetEventRecorder("chandler-delivery"), Tenure: w.Tenure}
+		Origins: known, Clock: now, Recorder: recorderOf("delivery"), Tenure: w.Tenure}
 	if w.Keep != nil {
 		if err := w.Keep(map[string]metrics.Kept{"programs": compiled.Kept, "documents": delivering.Documents,
 			"renderings": delivering.Renderings, "shared": keeper.Kept}); err != nil {
@@ -151,19 +156,19 @@ func AddRooms(mgr manager.Manager, config *hubconfig.Config, w World) error {
 		setup func(manager.Manager) error
 	}{
 		{"discovery", (&discovery.Reconciler{Client: c, Live: live, Origins: known, Config: config, Clock: now,
-			Recorder: mgr.GetEventRecorder("chandler-discovery")}).SetupWithManager},
+			Recorder: recorderOf("discovery")}).SetupWithManager},
 		{"registration", (&registration.Reconciler{
 			Client: c, Live: live, Origins: known, Config: config, Pool: w.Pool, Clock: now, HubUID: w.HubUID,
-			Recorder: mgr.GetEventRecorder("chandler-registration"),
+			Recorder: recorderOf("registration"),
 		}).SetupWithManager},
 		{"addonset", (&addonset.Reconciler{Programs: compiled, Rejudged: sets, Client: c, Live: live, Config: config, Clock: now,
-			Labels: known.Labels, Shared: keeper, Recorder: mgr.GetEventRecorder("chandler-addonset"), Tenure: w.Tenure}).SetupWithManager},
+			Labels: known.Labels, Shared: keeper, Recorder: recorderOf("addonset"), Tenure: w.Tenure}).SetupWithManager},
 		{"delivery", delivering.SetupWithManager},
 		{"team", (&teams.Reconciler{Client: c, Live: live, Config: config, Clock: now}).SetupWithManager},
 		{"tokens", (&tokens.Reconciler{Client: c, Live: live, Config: config, Clock: now, Token: w.Token,
-			Recorder: mgr.GetEventRecorder("chandler-tokens")}).SetupWithManager},
+			Recorder: recorderOf("tokens")}).SetupWithManager},
 		{"renewal", (&tokens.Renewal{Client: c, Live: live, Config: config, Clock: now, Token: w.Token, Probe: w.Probe,
-			Recorder: mgr.GetEventRecorder("chandler-tokens")}).SetupWithManager},
+			Recorder: recorderOf("tokens")}).SetupWithManager},
 		{"profiles", shown},
 		{"shared", keeper.SetupWithManager},
 		{"origins", known.SetupWithManager},

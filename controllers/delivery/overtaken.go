@@ -19,15 +19,10 @@ import (
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
-// maxEventNote keeps the note of an event below the 1024 bytes that the API server takes.
-const maxEventNote = 900
-
 // warnLeft sends an event that an add-on has left something on a cluster. k is its Flux object, and action is what
 // the hub was doing.
 func (r *Reconciler) warnLeft(ctx context.Context, c *cluster, d *delivery, k plan.Key, action, format string, args ...any) {
-	// An annotation may be longer than the note of an event.
-	note := excerpt.Of(fmt.Sprintf(format, args...), maxEventNote)
-	r.Recorder.Eventf(r.about(ctx, c, d, k.Namespace), newObject(k), corev1.EventTypeWarning, hubv1.AddonOrphanedEvent, action, "%s", note)
+	r.Recorder.Eventf(r.about(ctx, c, d, k.Namespace), newObject(k), corev1.EventTypeWarning, hubv1.AddonOrphanedEvent, action, format, args...)
 }
 
 // tellOvertaken sends an event about a Kustomization that is about to get another folder or place before Flux has

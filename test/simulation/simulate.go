@@ -5,6 +5,7 @@ package simulation
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 )
@@ -307,22 +308,32 @@ func (d *draw) place(c string) string {
 	return "fleet " + c
 }
 
-// Shrink drops steps of a script as long as the same invariant fails in the same way, for so long at most.
+// Shrink drops steps of a script as long as the same invariant fails in the same way, for so long at most: halves, quarters and so on to
+// single ones, and then again, because what was needed by a step that has gone can go too.
 func Shrink(r Result, limit time.Duration) Result {
 	began := time.Now()
-	for size := max(1, len(r.Script)/2); size >= 1; size /= 2 {
-		for at := 0; at < len(r.Script); {
-			if time.Since(began) > limit {
-				return r
+	for {
+		before := len(r.Script)
+		for size := max(1, before/2); size >= 1; size /= 2 {
+			for at := 0; at < len(r.Script); {
+				if time.Since(began) > limit {
+					return r
+				}
+				shorter := slices.Concat(r.Script[:at], r.Script[min(at+size, len(r.Script)):])
+				if s, err := Play(shorter); err == nil && r.failsLike(s) {
+					r = s
+					continue
+				}
+				at += size
 			}
-			shorter := append(append([]string{}, r.Script[:at]...), r.Script[min(at+size, len(r.Script)):]...)
-			if s, err := Play(shorter); err == nil && len(s.Violations) > 0 && s.Violations[0].Invariant == r.Violations[0].Invariant &&
-				s.Violations[0].form == r.Violations[0].form {
-				r = s
-				continue
-			}
-			at += size
+		}
+		if len(r.Script) == before {
+			return r
 		}
 	}
-	return r
+}
+
+// failsLike returns whether a shorter script's result shows the same.
+func (r Result) failsLike(s Result) bool {
+	return len(s.Violations) > 0 && s.Violations[0].Invariant == r.Violations[0].Invariant && s.Violations[0].form == r.Violations[0].form
 }

@@ -121,7 +121,8 @@ const (
 	// with another name than its own would give.
 	ReleaseAnnotation = "chandler.dev/release"
 	// AppliedAsAnnotation on a Kustomization records what Flux had applied when the hub changed it: a digest of its
-	// folder and places, and the generation that applied them. It counts until Flux has succeeded with the change.
+	// folder and places, and the last generation that is known not to have applied the change. It counts until Flux has
+	// succeeded with a later one.
 	AppliedAsAnnotation = "chandler.dev/applied-as"
 	// HeirAnnotation on a Flux object that is handed over names the object, as kind namespace/name, that takes over
 	// what it leaves on the cluster.

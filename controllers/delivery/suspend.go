@@ -33,8 +33,8 @@ func (r *Reconciler) suspend(ctx context.Context, c *cluster, s plan.Step) outco
 	}
 	return r.writeSuspend(ctx, c, s, func(u *unstructured.Unstructured) {
 		a := map[string]string{hubv1.SuspendedAnnotation: c.suspended().Reason}
-		if o := c.objects[s.Key]; o.AppliedAs != "" {
-			a[hubv1.AppliedAsAnnotation] = o.Mark // this field manager may have it since the last resume
+		if m := c.objects[s.Key].MarkSuspended(); m != "" {
+			a[hubv1.AppliedAsAnnotation] = m
 		}
 		u.SetAnnotations(a)
 		u.Object["spec"] = map[string]any{"suspend": true}
@@ -79,7 +79,7 @@ func (r *Reconciler) resume(ctx context.Context, c *cluster, s plan.Step) outcom
 	out := r.writeSuspend(ctx, c, s, func(u *unstructured.Unstructured) {
 		o := c.objects[s.Key]
 		u.SetResourceVersion(o.version)
-		if m := o.Remark(); m != "" {
+		if m := o.MarkResumed(); m != "" {
 			u.SetAnnotations(map[string]string{hubv1.AppliedAsAnnotation: m})
 		}
 	})

@@ -89,20 +89,33 @@ func (d *Desired) Mark(o *Observed) string {
 	if o.AppliedAs != "" && !o.Suspended && !d.Moves(o) {
 		return o.Mark
 	}
-	return o.note(applied)
+	return note(o.Generation, applied)
 }
 
-// Remark returns the mark of a Kustomization that is about to be resumed; "" if it has none. The suspension may have raised
+// MarkSuspended returns the mark of a Kustomization that is about to be suspended; "" if Flux has applied what it is to apply. Flux raises
+// observedGeneration to that of the suspension. And if it was at work when the spec had changed, its Ready=True, which is of the generation
+// before, may name a later one. So a hub that starts later could not tell from a mark of an earlier generation.
+func (o *Observed) MarkSuspended() string {
+	generation := o.Generation
+	if !o.Suspended {
+		generation++ // by the suspension itself
+	}
+	return o.markOf(generation)
+}
+
+// MarkResumed returns the mark of a Kustomization that is about to be resumed; "" if it has none. The suspension may have raised
 // observedGeneration, so that the mark that it has says nothing to a hub that starts later.
-func (o *Observed) Remark() string {
+func (o *Observed) MarkResumed() string { return o.markOf(o.Generation) }
+
+func (o *Observed) markOf(generation int64) string {
 	if o.AppliedAs == "" {
 		return ""
 	}
-	return o.note(o.AppliedAs)
+	return note(generation, o.AppliedAs)
 }
 
-// note is what ReadMark reads: what Flux has applied, as long as it has not succeeded with a later generation than the present one.
-func (o *Observed) note(applied string) string { return fmt.Sprintf("%d %s", o.Generation, applied) }
+// note is what ReadMark reads: what Flux has applied, as long as it has not succeeded with a later generation.
+func note(generation int64, applied string) string { return fmt.Sprintf("%d %s", generation, applied) }
 
 // Moves returns whether a Kustomization is to apply something else from now on, or elsewhere.
 func (d *Desired) Moves(o *Observed) bool { return d.Release.Name == "" && d.Content != o.Content }

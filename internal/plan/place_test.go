@@ -147,6 +147,16 @@ func TestMark(t *testing.T) {
 	if m := noted(wants("/b"), resumed); plan.ReadMark(m, 4) != later.AppliedAs || plan.ReadMark(m, 5) != "" {
 		t.Errorf("of one that is resumed, after Flux has observed the suspension: %q", m)
 	}
+	// Flux observes the suspension, at 5, and its Ready=True may name generation 4, though it is of 3.
+	if m := later.MarkSuspended(); plan.ReadMark(m, 5) != later.AppliedAs || plan.ReadMark(m, 6) != "" {
+		t.Errorf("of one that is about to be suspended: %q", m)
+	}
+	if m := resumed.MarkSuspended(); plan.ReadMark(m, 4) != later.AppliedAs || plan.ReadMark(m, 5) != "" || m != resumed.MarkResumed() {
+		t.Errorf("of one that somebody has suspended: %q, and about to be resumed: %q", m, resumed.MarkResumed())
+	}
+	if m := new(has("/a")).MarkSuspended(); m != "" {
+		t.Errorf("of one that has come to what it was to apply, and is about to be suspended: %q", m)
+	}
 	if m := noted(wants("/a"), later); m != "" {
 		t.Errorf("of one that goes back: %q", m)
 	}

@@ -186,7 +186,7 @@ func (w *World) lets(h *hub, o apiserver.Object) bool {
 }
 
 // asIfResumed returns an object without what suspends it, and without what each write changes: the reason for
-// suspending it may change.
+// suspending it may change, and of what Flux has applied, the generation since which it has not applied anything else.
 func asIfResumed(o apiserver.Object) apiserver.Object {
 	o = apiserver.Clone(o)
 	for _, path := range [][]string{
@@ -194,6 +194,10 @@ func asIfResumed(o apiserver.Object) apiserver.Object {
 		{"metadata", "resourceVersion"}, {"metadata", "managedFields"},
 	} {
 		unstructured.RemoveNestedField(o, path...)
+	}
+	if mark, ok := nested(o, "metadata", "annotations", hubv1.AppliedAsAnnotation).(string); ok {
+		_, applied, _ := strings.Cut(mark, " ")
+		_ = unstructured.SetNestedField(o, applied, "metadata", "annotations", hubv1.AppliedAsAnnotation)
 	}
 	return o
 }

@@ -37,8 +37,8 @@ func (o *Observed) Leaves(noted, tried, never bool, inherited []string) []string
 }
 
 // finish returns the step for a finished object. It goes if nothing is left, or if another object has recorded as its
-// own what is left. If another object is to go on with that, this one waits for it, because nothing else records it.
-// Otherwise it is reported and let go.
+// own what is left. If another object is to go on with that, this one waits for it, because nothing else records it; not if the
+// other one waits for add-ons that may never be Ready. Otherwise it is reported and let go.
 func (in *Input) finish(o Observed, observed map[Key]*Observed) Step {
 	s := Step{Key: o.Key, Addon: o.Addon, Verb: Finish}
 	if len(o.Left) == 0 {
@@ -53,6 +53,9 @@ func (in *Input) finish(o Observed, observed map[Key]*Observed) Step {
 		s.Reason = heir.String() + " has taken it over"
 	case heir != Key{} && in.Suspend != "":
 		s.Verb, s.Reason = Hold, heir.String()+" takes it over when that is over: "+in.Suspend
+	case heir != Key{} && in.gate(heir, observed) != "": // it may never come
+		s.Verb, s.Reason = LetGo, "its Flux object was deleted, and Flux has not removed it; "+heir.String()+" takes it over later: it "+
+			in.gate(heir, observed)
 	case heir != Key{}:
 		s.Verb, s.Reason, s.To = HandOver, heir.String()+" takes it over", heir
 	default:
@@ -67,6 +70,16 @@ func (in *Input) finish(o Observed, observed map[Key]*Observed) Step {
 		}
 	}
 	return s
+}
+
+// gate says what an object that is to go on with something waits for; "" for nothing.
+func (in *Input) gate(k Key, observed map[Key]*Observed) string {
+	for i := range in.Desired {
+		if d := &in.Desired[i]; d.Key == k && d.gated(observed[k]) {
+			return d.Gate
+		}
+	}
+	return ""
 }
 
 // before returns what happens to a finished object in whose place another one cannot be made yet. If nothing is left,

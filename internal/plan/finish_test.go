@@ -35,6 +35,9 @@ func TestFinish(t *testing.T) {
 	gated.Gate = "waits for x"
 	changed.Gate, changed.Hash = "waits for x", "changed"
 	another.Release.Name = "other"
+	later, edited := next, next
+	later.Gate = "waits for x"
+	edited.Gate, edited.Hash = "waits for x", "changed"
 	hold := teardown.Decision{Mode: teardown.Hold, Reason: "not yet"}
 	all := func(o ...plan.Observed) []plan.Observed { return o }
 	for name, tc := range map[string]struct {
@@ -58,6 +61,9 @@ func TestFinish(t *testing.T) {
 		"TheHeirIsNotNamedYet":         {desired: []plan.Desired{next}, observed: all(done()), want: "HandOver old, AwaitRemoval new"},
 		"TheHeirIsMade":                {desired: []plan.Desired{next}, observed: all(done(toNew)), want: "HandOver old, Create new"},
 		"TheHeirWaitsForAPause":        {desired: []plan.Desired{next}, observed: all(done(toNew)), suspend: "paused", want: "Hold old, AwaitResume new"},
+		"TheHeirsGateIsShut":           {desired: []plan.Desired{later}, observed: all(done(toNew)), want: "LetGo old, AwaitDependency new"},
+		"TheHeirsGateIsShutForAChange": {desired: []plan.Desired{edited}, observed: all(done(toNew), heir()), want: "LetGo old, AwaitDependency new"},
+		"TheHeirIsThereAsItIsToBe":     {desired: []plan.Desired{later}, observed: all(done(toNew), heir()), want: "HandOver old, Keep new"},
 		"FluxHasNotNotedTheHeir":       {desired: []plan.Desired{next}, observed: all(done(toNew), heir()), want: "HandOver old, Keep new"},
 		"FluxHasNotedTheHeir":          {desired: []plan.Desired{next}, observed: all(done(toNew), heir(noted)), want: "Finish old, Keep new"},
 		"TheHeirIsSomethingElseNow":    {desired: []plan.Desired{another}, observed: all(done(toNew), heir(func(o *plan.Observed) { o.Release.Name = "other" })), want: "LetGo old, Keep new"},

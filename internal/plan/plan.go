@@ -178,6 +178,11 @@ func (in *Input) stays(d Desired, o *Observed) (Step, bool) {
 	return s, d.Once || d.Gate != "" || !in.MayCreate || upToDate(d, o) || d.asks(o)
 }
 
+// gated returns whether a desired object may not be made or updated yet because of its gate. What goes on as it is does not wait for it.
+func (d *Desired) gated(o *Observed) bool {
+	return d.Gate != "" && (o == nil || o.Finished && len(o.Left) == 0 || !d.Once && o.Hash != d.Hash)
+}
+
 func (in *Input) arrival(d Desired, o *Observed, leaving []Observed) Step {
 	if o != nil {
 		if step, ok := in.stays(d, o); ok {
@@ -194,7 +199,7 @@ func (in *Input) arrival(d Desired, o *Observed, leaving []Observed) Step {
 	case !in.MayCreate && !o.Deleting && !d.Once && !upToDate(d, o):
 		// As after its registration was made again: the cluster's UID and version are part of what is desired.
 		step.Verb, step.Reason = AwaitCluster, "nothing is changed before the cluster has answered"
-	case d.Gate != "" && (o == nil || o.Finished && len(o.Left) == 0 || !d.Once && o.Hash != d.Hash):
+	case d.gated(o):
 		step.Verb, step.Reason = AwaitDependency, d.Gate
 	case gone && replaced(d, leaving) != "":
 		step.Verb, step.Reason = AwaitRemoval, "waits for "+replaced(d, leaving)+", which delivered this add-on before, to be gone"

@@ -28,7 +28,7 @@ func (w *World) lost(c *cluster, work *workload, why string) {
 	}
 	uid, _ := nested(w.server.Get(keyOf("AddonSet", namespace, name)), "metadata", "uid").(string)
 	now := w.clock.Now()
-	w.losses = append(w.losses, loss{at: now, cluster: cmp.Or(work.through, c.name), set: work.set, setUID: uid, addon: work.addon})
+	w.losses = append(w.losses, loss{at: now, cluster: cmp.Or(work.through, c.name), set: work.set, setUID: uid, addon: w.nowCalled(work)})
 	clusters := map[string]bool{}
 	for _, l := range w.losses {
 		same := l.setUID == uid && l.set == work.set && l.addon == work.addon || w.movedFrom(work, l)
@@ -40,6 +40,21 @@ func (w *World) lost(c *cluster, work *workload, why string) {
 		w.violated("guard", "%d clusters have lost add-on %s of %s within an hour, nobody has approved that, and %d may",
 			len(clusters), work.addon, work.set, limit)
 	}
+}
+
+// nowCalled returns the name of a workload's add-on, or the one that its set gives it now if no other add-on of the set has that name.
+func (w *World) nowCalled(work *workload) string {
+	namespace, name, _ := strings.Cut(work.set, "/")
+	s := w.sets[name]
+	if s == nil || s.namespace != namespace || s.addon(work.addon) != nil {
+		return work.addon
+	}
+	for _, a := range s.addons {
+		if (claim{s, a}).goesOnWith(work) {
+			return a.name
+		}
+	}
+	return work.addon
 }
 
 // movedFrom returns whether a lost workload is of an add-on that the workload's add-on was called before, in a set

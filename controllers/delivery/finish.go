@@ -93,12 +93,14 @@ func (c *cluster) gated() bool {
 	})
 }
 
-// readyNow returns whether this pass reports an add-on Ready that was not. It may have been all the time: a delivery that was made again
-// finds its objects as they are to be, and whether the generation that Flux has reported on is the hub's is known from the status.
+// readyNow returns whether this pass reports an add-on Ready that was not, or was of an older generation. It may have been all the time: a
+// delivery that was made again finds its objects as they are to be, a hub that died may not have said what it had written, and whether the
+// generation that Flux has reported on is the hub's is known from the status.
 func (d *delivery) readyNow() bool {
 	return slices.ContainsFunc(d.Status.Addons, func(a hubv1.AddonStatus) bool {
 		before := d.addon(a.Name)
-		return a.State == hubv1.AddonReady && (before == nil || before.State != hubv1.AddonReady)
+		return a.State == hubv1.AddonReady &&
+			(before == nil || before.State != hubv1.AddonReady || before.AppliedGeneration != a.AppliedGeneration)
 	})
 }
 

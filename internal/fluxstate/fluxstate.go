@@ -190,6 +190,7 @@ func Failing(s State) bool {
 // process of the hub may have seen the failure. applied is the object's generation after the hub's last write.
 func Remember(s State, before hubv1.AddonStatus, applied int64) State {
 	message, ok := strings.CutPrefix(before.Message, before.Reason+": ")
+	ok = ok || explained[before.Reason]
 	if s.Ready != metav1.ConditionUnknown || before.State != hubv1.AddonFailed || before.Reason == "" || !ok ||
 		before.AppliedGeneration != applied || s.Generation != applied || s.ReadyGeneration != s.Generation {
 		return s

@@ -68,6 +68,11 @@ func TestAddonArrives(t *testing.T) {
 			before: &hubv1.AddonStatus{Name: "a", State: hubv1.AddonFailed, Reason: "HealthCheckFailed", AppliedGeneration: 3, Message: "HealthCheckFailed: no"},
 			want:   hubv1.AddonStatus{State: hubv1.AddonFailed, Reason: "HealthCheckFailed", AppliedGeneration: 3, Message: "HealthCheckFailed: no", Version: "1.0.0"},
 		},
+		"FluxTriesAgainAfterARestartForAReasonToMend": {
+			verb: plan.Keep, out: report.Outcome{Applied: 3}, change: progressing,
+			before: &hubv1.AddonStatus{Name: "a", State: hubv1.AddonFailed, Reason: hubv1.FluxObjectsInFolderReason, AppliedGeneration: 3, Message: "the folder holds a HelmRelease"},
+			want:   hubv1.AddonStatus{State: hubv1.AddonFailed, Reason: hubv1.FluxObjectsInFolderReason, AppliedGeneration: 3, Message: "the folder holds a HelmRelease", Version: "1.0.0"},
+		},
 		"FluxFailsForAReasonToMend": {
 			verb: plan.Keep, out: report.Outcome{Applied: 3}, change: failing("ReconciliationFailed", noFlux),
 			want: hubv1.AddonStatus{State: hubv1.AddonFailed, Reason: hubv1.FluxObjectsInFolderReason, AppliedGeneration: 3, Version: "1.0.0",

@@ -87,8 +87,9 @@ func (d *Delivery) stayingAs(c *Cluster, o *Object) hubv1.AddonStatus {
 	if o.Applied == 0 && (d.Frozen || o.Awaited != "") {
 		a.AppliedGeneration = o.State.Generation
 	}
-	a.State, a.Message = State(before, o.State, o.Applied, true)
-	a.Reason = reasonOf(a.State, o.State)
+	seen := fluxstate.Remember(o.State, before, o.Applied)
+	a.State, a.Message = State(before, seen, o.Applied, true)
+	a.Reason = reasonOf(a.State, seen)
 	if a.State == hubv1.AddonReady {
 		a.Message = o.Awaited
 	}

@@ -59,6 +59,11 @@ func TestStaying(t *testing.T) {
 			},
 			want: &hubv1.AddonStatus{State: hubv1.AddonFailed, Reason: "InstallFailed", AppliedGeneration: 3, Version: "1.0.0", Message: "InstallFailed: no"},
 		},
+		"FluxTriesAgainAfterARestart": {
+			delivery: frozen, object: func(o *report.Object) { o.State.Ready = metav1.ConditionUnknown },
+			before: hubv1.AddonStatus{State: hubv1.AddonFailed, Reason: "HealthCheckFailed", AppliedGeneration: 3, Message: "HealthCheckFailed: no"},
+			want:   &hubv1.AddonStatus{State: hubv1.AddonFailed, Reason: "HealthCheckFailed", AppliedGeneration: 3, Version: "1.0.0", Message: "HealthCheckFailed: no"},
+		},
 		"DoesNotRender": {delivery: failed, want: &hubv1.AddonStatus{
 			State: hubv1.AddonFailed, Reason: hubv1.RenderFailedReason, AppliedGeneration: 3, Version: "1.0.0", Message: "values: no such key",
 		}},

@@ -247,7 +247,7 @@ func (r *Reconciler) remove(ctx context.Context, c *cluster, s plan.Step, left s
 	if o.Deleting {
 		return r.unfinalize(ctx, c, s)
 	}
-	if err := r.Client.Delete(ctx, obj); err != nil {
+	if err := r.Client.Delete(ctx, obj, o.itself()...); err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("delete %s %s: %w", s.Key.Kind, s.Key.Name, err))
 	}
 	c.log(ctx, s).Info("deleted the Flux object of an add-on", "verb", string(s.Verb), "why", s.Reason)
@@ -260,6 +260,14 @@ func (r *Reconciler) remove(ctx context.Context, c *cluster, s plan.Step, left s
 	return nil
 }
 
+// itself has a deletion be of the very object that was seen, which the removal guard grants, and not of one that took its name meanwhile.
+func (o *object) itself() []client.DeleteOption {
+	if o.uid == "" {
+		return nil
+	}
+	return []client.DeleteOption{client.Preconditions{UID: &o.uid}}
+}
+
 // prepare suspends or resumes an object before it is deleted. If the object is handed over, prepare also notes who
 // takes it over, and adds the hub's finalizer to an object that an older hub made.
 func (r *Reconciler) prepare(ctx context.Context, o *object, obj client.Object, s plan.Step) error {
@@ -270,6 +278,9 @@ func (r *Reconciler) prepare(ctx context.Context, o *object, obj client.Object, 
 	}
 	change := map[string]any{"spec": map[string]any{"suspend": suspend}}
 	meta := map[string]any{}
+	if o.uid != "" {
+		meta["uid"] = o.uid
+	}
 	if handsOver {
 		meta["annotations"] = map[string]any{hubv1.HeirAnnotation: s.To.String()}
 		if !o.Deleting && !slices.Contains(o.finalizers, hubv1.FluxObjectFinalizer) {

@@ -320,7 +320,7 @@ func (r *Reconciler) dropMirror(ctx context.Context, c *cluster, kind, namespace
 	if err := apply.RemoveFinalizer(ctx, r.Client, there, hubv1.MirrorFinalizer); err != nil {
 		return fmt.Errorf("let the mirror go: %w", err)
 	}
-	return client.IgnoreNotFound(r.Client.Delete(ctx, there))
+	return client.IgnoreNotFound(r.Client.Delete(ctx, there, client.Preconditions{UID: &there.UID}))
 }
 
 // ignoreNotOwned ignores that somebody else's object has a mirror's name: that does not matter to a caller that

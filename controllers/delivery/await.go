@@ -12,6 +12,7 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/assembly"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
+	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/plan"
 )
 
@@ -145,7 +146,8 @@ func (d *delivery) takesOver(o *object) bool {
 func takesOver(set *hubv1.AddonSet, o *object) bool {
 	return slices.ContainsFunc(set.Spec.Addons, func(a hubv1.Addon) bool {
 		return a.Name == o.Addon || slices.ContainsFunc(a.MovedFrom, func(m hubv1.MovedAddon) bool {
-			return m.Of(set.Namespace, set.Name, a.Name) == hubv1.MovedAddon{Namespace: o.Key.Namespace, AddonSet: o.Set, Name: o.Addon}
+			m = m.Of(set.Namespace, set.Name, a.Name)
+			return m.Name == o.Addon && identity.LabelValue(m.AddonSet) == o.Set && m.Namespace == o.Key.Namespace
 		})
 	})
 }

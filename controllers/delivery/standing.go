@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
@@ -315,13 +316,12 @@ func (r *Reconciler) missing(ctx context.Context, c *cluster) ([]*delivery, erro
 		}
 		seen[name] = true
 		d := &hubv1.AddonDelivery{ObjectMeta: metav1.ObjectMeta{Namespace: k.Namespace, Name: o.delivery}}
-		d.Spec.AddonSetRef.Name = o.Set
-		set := &hubv1.AddonSet{} // its label is its name, but for very long ones: those are as if it had no priority
-		if err := r.Client.Get(ctx, d.SetKey(), set); err != nil {
-			if !apierrors.IsNotFound(err) {
-				return nil, fmt.Errorf("read the set: %w", err)
-			}
-			set = nil
+		set, err := r.labelled(ctx, k.Namespace, o.Set)
+		if err != nil {
+			return nil, err
+		}
+		if d.Spec.AddonSetRef.Name = o.Set; set != nil {
+			d.Spec.AddonSetRef.Name = set.Name
 		}
 		stands := &delivery{AddonDelivery: d, before: d, set: set}
 		if stands.selected = c.selects(stands); stands.selected {
@@ -330,4 +330,26 @@ func (r *Reconciler) missing(ctx context.Context, c *cluster) ([]*delivery, erro
 		out = append(out, stands)
 	}
 	return out, nil
+}
+
+// labelled returns the set that a label names; nil if there is none. The label is the set's name, but for very long ones.
+func (r *Reconciler) labelled(ctx context.Context, namespace, label string) (*hubv1.AddonSet, error) {
+	set := &hubv1.AddonSet{}
+	err := r.Client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: label}, set)
+	if err == nil {
+		return set, nil
+	}
+	if !apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("read the set: %w", err)
+	}
+	list := &hubv1.AddonSetList{}
+	if err := r.Client.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("look for the set: %w", err)
+	}
+	for i := range list.Items {
+		if identity.LabelValue(list.Items[i].Name) == label {
+			return &list.Items[i], nil
+		}
+	}
+	return nil, nil
 }

@@ -30,7 +30,7 @@ func (t *Tenure) Renew(at time.Time) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.begun.IsZero() {
+	if t.begun.IsZero() || at.Sub(t.renewed) >= lasts { // it stood still, and another process may have led meanwhile
 		t.begun = at
 	}
 	t.renewed = at

@@ -125,8 +125,22 @@ func TestClusterProfiles(t *testing.T) {
 		installCRDs(t, producer, crds...)
 		soon(t, "the cluster is shown again", shown)
 	})
+	// There is no garbage collector on this management cluster: it is the hub that removes the profile.
+	unregister := func(asks string) {
+		check(t, producer.Client.Patch(ctx, source, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, hubv1.RegisterLabel, asks))))
+	}
 	t.Run("it goes with the registration", func(t *testing.T) {
-		check(t, producer.Client.Patch(ctx, source, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{%q:"false"}}}`, hubv1.RegisterLabel))))
+		unregister("false")
+		soon(t, "the profile is gone", func() error { return wantGone(ctx, producer.Client, profile.DeepCopy()) })
+	})
+	t.Run("the registration went unseen", func(t *testing.T) {
+		unregister("true")
+		soon(t, "the cluster is shown again", shown)
+		producer.stop()
+		unregister("false")
+		check(t, producer.Client.Patch(ctx, reg, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
+		check(t, producer.Client.Delete(ctx, reg))
+		producer.start(t)
 		soon(t, "the profile is gone", func() error { return wantGone(ctx, producer.Client, profile.DeepCopy()) })
 	})
 }

@@ -53,9 +53,11 @@ type Reconciler struct {
 // Reconcile brings the profile of a registration up to date.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	reg := &hubv1.ClusterRegistration{}
-	if err := r.Client.Get(ctx, req.NamespacedName, reg); err != nil {
+	if err := r.Client.Get(ctx, req.NamespacedName, reg); apierrors.IsNotFound(err) {
 		r.shown.forget(req.NamespacedName)
-		return ctrl.Result{}, client.IgnoreNotFound(err) // its profile goes with it: it is the owner
+		return ctrl.Result{}, r.removeLeft(ctx, req.NamespacedName)
+	} else if err != nil {
+		return ctrl.Result{}, err
 	}
 	if !r.Origins.Installed(origin.ClusterProfile) {
 		return ctrl.Result{}, nil
@@ -97,6 +99,21 @@ func (r *Reconciler) profile(ctx context.Context, key types.NamespacedName) (*in
 		return nil, fmt.Errorf("read ClusterProfile %s: %w", key, err)
 	}
 	return p, nil
+}
+
+// removeLeft removes the hub's profile of a registration that has gone. The registration is its owner, so the garbage collector would
+// remove it too. But this room may have missed that the registration goes: it took a moment only, or the cache did not hold the profile
+// then, right after its CRD came.
+func (r *Reconciler) removeLeft(ctx context.Context, key types.NamespacedName) error {
+	has, err := r.profile(ctx, key)
+	if err != nil || has == nil || !inventory.Owned(has, r.Config.HubID) {
+		return err
+	}
+	// The cache of registrations may be behind the one of profiles.
+	if err := r.Live.Get(ctx, key, &hubv1.ClusterRegistration{}); !apierrors.IsNotFound(err) {
+		return err
+	}
+	return r.remove(ctx, has)
 }
 
 func (r *Reconciler) remove(ctx context.Context, has *inventoryv1alpha1.ClusterProfile) error {

@@ -66,9 +66,6 @@ func (w *World) first() (unit, bool) {
 
 func (w *World) reconcile(r *room, req string) {
 	w.reconciles++
-	if r.hub.leads {
-		r.hub.tenure.Renew(w.clock.Now())
-	}
 	w.running, w.at = r.name, r.hub
 	err := w.caught(r, req)
 	w.running, w.at = "", nil
@@ -139,16 +136,28 @@ func (w *World) sleep(atMost time.Duration) bool {
 	if !ok || next.Sub(w.clock.Now()) > atMost {
 		return false
 	}
-	w.clock.SetTime(later(next, w.clock.Now()))
+	w.passTo(next)
 	return true
 }
 
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
+// passTo lets time pass, in which whoever leads renews his lease.
+func (w *World) passTo(at time.Time) {
+	now := w.clock.Now()
+	for now.Before(at) {
+		if now = now.Add(renews); now.After(at) {
+			now = at
+		}
+		for _, h := range w.hubs() {
+			if h.leads {
+				h.tenure.Renew(now)
+			}
+		}
 	}
-	return b
+	w.clock.SetTime(now)
 }
+
+// renews is how often a leader renews its lease, about (controller-runtime's RetryPeriod is 2 seconds).
+const renews = 5 * time.Second
 
 func (w *World) nextTimer() (at time.Time, ok bool) {
 	note := func(t time.Time, is bool) {
@@ -181,9 +190,9 @@ func (w *World) wait(d time.Duration) {
 		w.forget()
 		next, ok := w.nextTimer()
 		if !ok || next.After(end) {
-			w.clock.SetTime(later(end, w.clock.Now()))
+			w.passTo(end)
 			return
 		}
-		w.clock.SetTime(later(next, w.clock.Now()))
+		w.passTo(next)
 	}
 }

@@ -42,15 +42,18 @@ func (w *World) lost(c *cluster, work *workload, why string) {
 	}
 }
 
-// nowCalled returns the name of a workload's add-on, or the one that its set gives it now if no other add-on of the set has that name.
+// nowCalled returns the name of a workload's add-on, or the one that its set gives it now. The old name may be another add-on's.
 func (w *World) nowCalled(work *workload) string {
 	namespace, name, _ := strings.Cut(work.set, "/")
 	s := w.sets[name]
-	if s == nil || s.namespace != namespace || s.addon(work.addon) != nil {
+	if s == nil || s.namespace != namespace {
+		return work.addon
+	}
+	if a := s.addon(work.addon); a != nil && work.id > a.after {
 		return work.addon
 	}
 	for _, a := range s.addons {
-		if (claim{s, a}).goesOnWith(work) {
+		if (claim{s, a}).goesOnWith(work) && work.id > a.after {
 			return a.name
 		}
 	}

@@ -40,6 +40,8 @@ type addon struct {
 	dependsOn                                    string
 	// needs is what an expression of its body reads: vars.NAME or cluster.labels.KEY; "" for no expression.
 	needs string
+	// after is the last workload that there was when the add-on was added: it is none of the add-on's, whatever that is called.
+	after int
 }
 
 // optional returns whether a cluster may exclude an add-on: its name says it.

@@ -162,6 +162,7 @@ func init() {
 				if w.sharesFolder(a) {
 					return
 				}
+				a.after = w.ids
 				s.addons = append(s.addons, a)
 				w.write(s)
 			}

@@ -58,6 +58,9 @@ func (r *Reconciler) finalize(ctx context.Context, reg *hubv1.ClusterRegistratio
 		return ctrl.Result{}, err
 	}
 	again, _ := r.suspend(reg, obj, refused)
+	if err := r.dated(ctx, before, reg); err != nil { // it may stay after all, and then is no older there than it is
+		return ctrl.Result{}, err
+	}
 	reason := unregisteringReason(facts, decision)
 	fresh := r.goes(reg, reason, decision)
 	var recalled []string

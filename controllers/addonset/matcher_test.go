@@ -421,22 +421,24 @@ func TestMatcherOfAnOlderEpoch(t *testing.T) {
 	for name, tc := range map[string]struct {
 		observed, ready, want string
 		state                 hubv1.AddonState
+		after                 time.Duration // its set it was made
 	}{
-		"has it":              {"base-1-e1", "base-1-e1", "base-1-e1", hubv1.AddonReady},
-		"not Ready yet":       {"base-1-e1", "base-0-e1", "base-1-e1", hubv1.AddonProgressing},
-		"out of a backup":     {"", "", "base-1-e1", ""},
-		"edited in between":   {"base-0-e1", "base-0-e1", "base-1-e2", hubv1.AddonReady},
-		"has what it had":     {"base-0-e1", "base-1-e1", "base-1-e1", hubv1.AddonReady},
-		"of an older one yet": {"base-0-e0", "base-0-e0", "base-1-e2", hubv1.AddonReady},
-		"edited once more":    {"", "base-0-e1", "base-1-e2", hubv1.AddonReady},
-		"a removal is held":   {"base-1-e1", "base-0-e1", "base-1-e2", hubv1.AddonHeld},
-		"something leaves":    {"base-1-e1", "base-1-e1", "base-1-e2", hubv1.AddonRemoving},
-		"paused before":       {"", "", "base-1-e2", hubv1.AddonPaused},
+		"has it":              {"base-1-e1", "base-1-e1", "base-1-e1", hubv1.AddonReady, 0},
+		"not Ready yet":       {"base-1-e1", "base-0-e1", "base-1-e1", hubv1.AddonProgressing, 0},
+		"out of a backup":     {"", "", "base-1-e1", "", 0},
+		"made again":          {"", "", "base-1-e2", "", time.Second},
+		"edited in between":   {"base-0-e1", "base-0-e1", "base-1-e2", hubv1.AddonReady, 0},
+		"has what it had":     {"base-0-e1", "base-1-e1", "base-1-e1", hubv1.AddonReady, 0},
+		"of an older one yet": {"base-0-e0", "base-0-e0", "base-1-e2", hubv1.AddonReady, 0},
+		"edited once more":    {"", "base-0-e1", "base-1-e2", hubv1.AddonReady, 0},
+		"a removal is held":   {"base-1-e1", "base-0-e1", "base-1-e2", hubv1.AddonHeld, 0},
+		"something leaves":    {"base-1-e1", "base-1-e1", "base-1-e2", hubv1.AddonRemoving, 0},
+		"paused before":       {"", "", "base-1-e2", hubv1.AddonPaused, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newMatcherRoom(t, interceptor.Funcs{}, registrationOne("prod"))
 			d := r.look()
-			d.Spec.RevisionName = "base-1-e1"
+			d.Spec.RevisionName, d.CreationTimestamp = "base-1-e1", metav1.NewTime(time.Time{}.Add(tc.after))
 			if err := r.api.Update(t.Context(), d); err != nil {
 				t.Fatal(err)
 			}

@@ -282,8 +282,8 @@ func (r *Reconciler) mirrorObject(c *cluster, namespace string, content map[stri
 	return u
 }
 
-// dropForsaken lets the mirrors go of a cluster that has no delivery any more, as when somebody has deleted the deliveries
-// and their Flux objects. Nobody comes after, and Flux has nothing there to use them for.
+// dropForsaken lets the mirrors go of a cluster that has no delivery in their namespace any more, as when somebody has deleted the
+// deliveries and their Flux objects. Nobody comes after, and Flux has nothing there to use them for.
 func (r *Reconciler) dropForsaken(ctx context.Context, c *cluster) error {
 	var errs []error
 	for _, kind := range []string{secretKind, configMapKind} {
@@ -293,6 +293,9 @@ func (r *Reconciler) dropForsaken(ctx context.Context, c *cluster) error {
 		}
 		for i := range mirrors {
 			m := &mirrors[i]
+			if slices.ContainsFunc(c.deliveries, func(d *delivery) bool { return d.Namespace == m.Namespace }) {
+				continue
+			}
 			if _, err := r.reachOf(ctx, c, m.Namespace); err != nil {
 				return err
 			}

@@ -104,7 +104,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (ctrl
 	r.announce(ctx, c, steps)
 	outcomes, applyErr := r.apply(ctx, c, steps)
 	after, finishErr := r.finish(ctx, c, steps, outcomes)
-	return c.retried(ctx, after, errors.Join(mirrorErr, waryErr, applyErr, finishErr))
+	return c.retried(ctx, after, errors.Join(mirrorErr, waryErr, applyErr, finishErr, r.dropForsaken(ctx, c)))
 }
 
 // Documents returns how many documents are kept, and how many bytes they take, about.

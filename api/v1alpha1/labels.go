@@ -114,8 +114,8 @@ const (
 	// reverse order, also when the set is gone.
 	DependsOnAnnotation = "chandler.dev/depends-on"
 	// DeletionPolicyAnnotation on a Flux object is the deletion policy of the add-on when the hub last applied it.
-	// The hub reads it when the set no longer has the add-on. On an AddonDelivery it is the policy of the set or the
-	// registration when the delivery was withdrawn.
+	// The hub reads it when the set no longer has the add-on. On an AddonDelivery that is withdrawn, Orphan says that its
+	// add-ons stay: by the policy of the set or the registration at that time, or because the registration let them go.
 	DeletionPolicyAnnotation = "chandler.dev/deletion-policy"
 	// ReleaseAnnotation is the Helm release (name,namespace,storage namespace) of an add-on that took over a release
 	// with another name than its own would give.

@@ -53,7 +53,7 @@ func (m *Matcher) Reconcile(ctx context.Context, reg *hubv1.ClusterRegistration)
 	again, err := m.recall(ctx, reg, existing)
 	errs := []error{err}
 	if drain.Requested(reg) {
-		errs = append(errs, m.withdrawAll(ctx, existing)) // also what comes from a set that does not compile now
+		errs = append(errs, m.withdrawAll(ctx, existing, false)) // also what comes from a set that does not compile now
 		return apply.Retried(ctrl.Result{}, errors.Join(errs...))
 	}
 	sets := m.registry.all()
@@ -75,7 +75,7 @@ func (m *Matcher) leave(ctx context.Context, reg *hubv1.ClusterRegistration, exi
 		return err
 	}
 	if letsGo(reg) {
-		return m.withdrawAll(ctx, existing)
+		return m.withdrawAll(ctx, existing, true)
 	}
 	// If the set does not exist, nobody else would.
 	for key := range existing {
@@ -86,13 +86,15 @@ func (m *Matcher) leave(ctx context.Context, reg *hubv1.ClusterRegistration, exi
 			return fmt.Errorf("look for AddonSet %s: %w", key, err)
 		}
 	}
-	return m.withdrawAll(ctx, existing)
+	return m.withdrawAll(ctx, existing, false)
 }
 
-func (m *Matcher) withdrawAll(ctx context.Context, existing map[types.NamespacedName]*hubv1.AddonDelivery) error {
+// withdrawAll withdraws deliveries. letGo is true if what they brought stays on the cluster. That is not counted, so the deliveries are
+// marked with it: the cluster may be registered again before they have gone.
+func (m *Matcher) withdrawAll(ctx context.Context, existing map[types.NamespacedName]*hubv1.AddonDelivery, letGo bool) error {
 	var errs []error
 	for _, key := range sorted(existing) {
-		errs = append(errs, withdraw(ctx, m.Client, existing[key], existing[key].Orphaned()))
+		errs = append(errs, withdraw(ctx, m.Client, existing[key], letGo || existing[key].Orphaned()))
 	}
 	return errors.Join(errs...)
 }

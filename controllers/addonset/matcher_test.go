@@ -471,3 +471,19 @@ func TestMatcherServesWhatStays(t *testing.T) {
 		}
 	}
 }
+
+// TestMatcherLetsGo: what a registration lets go as it goes is not counted by the guard. So its delivery says that it stays: the cluster may be
+// registered again before the delivery has gone.
+func TestMatcherLetsGo(t *testing.T) {
+	r := newMatcherRoom(t, interceptor.Funcs{}, registrationOne("prod"))
+	r.look()
+	reg := registrationOne("prod")
+	reg.Finalizers, reg.DeletionTimestamp = []string{hubv1.RegistrationFinalizer}, &metav1.Time{Time: time.Now()}
+	reg.Status.Conditions = []metav1.Condition{{Type: hubv1.UnregisteringCondition, Status: metav1.ConditionTrue, Reason: hubv1.SameClusterReason}}
+	if _, err := r.Reconcile(t.Context(), reg); err != nil {
+		t.Fatal(err)
+	}
+	if d := r.look(); d == nil || d.DeletionTimestamp == nil || !d.Orphaned() {
+		t.Errorf("the delivery is %+v", d)
+	}
+}

@@ -303,7 +303,7 @@ func (c *cluster) removal(o plan.Observed, config *hubconfig.Config) teardown.Fa
 		if d.announced(o.Key, o.Addon) {
 			f.LetGo = "it has been told of as let go"
 		}
-		f.Orphan = f.Orphan || d.leaving && d.Orphaned() || d.set != nil && d.set.Spec.DeletionPolicy == hubv1.DeletionPolicyOrphan
+		f.Orphan = f.Orphan || d.set != nil && d.set.Spec.DeletionPolicy == hubv1.DeletionPolicyOrphan
 		switch s := d.addon(o.Addon); {
 		case d.leaving:
 			f.Since = d.before.DeletionTimestamp.Time // the API server's answer to a write may be another delivery
@@ -327,6 +327,9 @@ func (c *cluster) removal(o plan.Observed, config *hubconfig.Config) teardown.Fa
 		if drain.Requested(reg) {
 			f.Grace = max(f.Grace, drain.Timeout(reg.Spec.DrainBeforeDeletion)) // what is let go is not drained
 		}
+	}
+	if d != nil && d.leaving && d.Orphaned() && !f.Orphan && f.LetGo == "" {
+		f.LetGo = "its add-ons were to stay when its delivery was withdrawn"
 	}
 	return f
 }

@@ -39,6 +39,12 @@ var Scripts = map[string]string{
 	"set-remembered":        "set-and-its-deliveries-deleted-while-two-hubs-run",
 	"revision-unknown":      "moved-to-a-revision-that-the-cache-does-not-have",
 	"opened-unseen":         "made-again-and-renamed-beside-what-it-depends-on",
+	"mark-too-old":          "a-folder-that-is-not-applied-yet-is-paused-and-an-upgrade-follows",
+	"heir-may-never-come":   "renamed-and-what-it-depends-on-cannot-be-rendered",
+	"dated-too-early":       "one-that-goes-is-led-to-anothers-cluster-and-stays",
+	"taken-for-restored":    "made-again-with-a-change-right-before-an-upgrade",
+	"copy-kept":             "nothing-is-left-in-one-of-two-namespaces",
+	"uninstalled-after-all": "unregistered-beside-a-twin-and-registered-again",
 }
 
 // Defects are all of them.
@@ -192,5 +198,23 @@ var Defects = []Defect{
 	{"failed-too-soon", "What failed before a change counts for the change", "status", []Edit{
 		{"controllers/delivery/fluxchanges.go", "begun := begins ||", "begun := true || begins ||"},
 		{"controllers/delivery/fluxchanges.go", "\tif known && (was.generation", "\tif false && known && (was.generation"},
+	}},
+	{"mark-too-old", "Of a suspended Kustomization, a hub that starts later takes for applied what it is to apply", "orphans", []Edit{
+		{"internal/plan/place.go", "func (o *Observed) MarkSuspended() string {\n", "func (o *Observed) MarkSuspended() string {\n\tif o.AppliedAs != \"\" {\n\t\treturn o.Mark\n\t}\n"},
+	}},
+	{"heir-may-never-come", "What a deleted Flux object has left waits, unsaid, for an add-on that may never come", "orphans", []Edit{
+		{"internal/plan/finish.go", "\tcase heir != Key{} && in.gate(", "\tcase false && heir != Key{} && in.gate("},
+	}},
+	{"dated-too-early", "A registration that goes, and is led to another cluster, was there before all others", "status", []Edit{
+		{"controllers/registration/finalize.go", "\tif err := r.dated(ctx, before, reg); err != nil {", "\tif err := error(nil); err != nil {"},
+	}},
+	{"taken-for-restored", "A delivery that was made again has what it names, though nobody has looked at it", "convergence", []Edit{
+		{"controllers/addonset/matcher.go", "\t\treturn !d.CreationTimestamp.After(created)\n", "\t\treturn true\n"},
+	}},
+	{"copy-kept", "A kubeconfig's copy stays in a namespace that has no delivery of its cluster any more", "mirror", []Edit{
+		{"controllers/delivery/reconciler.go", "finishErr, r.dropForsaken(ctx, c)))", "finishErr))"},
+	}},
+	{"uninstalled-after-all", "What was let go, and not counted, is uninstalled after all", "guard", []Edit{
+		{"controllers/addonset/matcher.go", "letGo || existing[key].Orphaned()", "existing[key].Orphaned()"},
 	}},
 }

@@ -293,14 +293,16 @@ func (r *Reconciler) dropForsaken(ctx context.Context, c *cluster) error {
 		}
 		for i := range mirrors {
 			m := &mirrors[i]
-			if slices.ContainsFunc(c.deliveries, func(d *delivery) bool { return d.Namespace == m.Namespace }) {
+			teams := m.Labels[hubv1.MirrorLabel] == identity.TeamMirror
+			served := func(d *delivery) bool { return d.Namespace == m.Namespace }
+			// Beside other deliveries, the tokens room knows whether a Team needs its copy: it goes by all that are there, also by forged ones.
+			if slices.ContainsFunc(c.deliveries, served) || teams && len(c.deliveries) > 0 {
 				continue
 			}
 			if _, err := r.reachOf(ctx, c, m.Namespace); err != nil {
 				return err
 			}
 			// A Team reaches a cluster by the labels of its registration, which may have gone.
-			teams := m.Labels[hubv1.MirrorLabel] == identity.TeamMirror
 			if m.Name != identity.Mirror(r.Config.HubID, c.key) || !c.reaches(m.Namespace) && !teams {
 				continue
 			}

@@ -4,6 +4,7 @@ package delivery
 
 import (
 	"bytes"
+	"slices"
 	"testing"
 	"time"
 
@@ -224,5 +225,21 @@ func TestMirrorThatNobodyNeeds(t *testing.T) {
 				t.Errorf("the mirror is there: %t", got != nil)
 			}
 		})
+	}
+}
+
+// TestMirrorsThatNobodyNeeds: a copy of the kubeconfig goes from a namespace in which no delivery is left, also if there is one in another
+// namespace. A Team's stays beside others: the tokens room, which has made it, decides.
+func TestMirrorsThatNobodyNeeds(t *testing.T) {
+	m := newServedRoom(t, addonsOf(roomSet, "1", releaseAddon("app"))...)
+	m.settle()
+	for namespace, kind := range map[string]string{roomCluster.Namespace: "true", teamNamespace: identity.TeamMirror} {
+		left := m.mirrorOf(roomCluster)
+		left.Namespace, left.UID, left.ResourceVersion, left.Labels[hubv1.MirrorLabel] = namespace, "", "", kind
+		m.quietly(func() { m.must(m.api.Create(t.Context(), left)) })
+	}
+	m.settle(roomCluster)
+	if got := m.secrets(); !slices.Equal(got, []string{"flux-system", teamNamespace}) {
+		t.Errorf("there are copies in %v", got)
 	}
 }

@@ -75,7 +75,7 @@ func (m *Matcher) leave(ctx context.Context, reg *hubv1.ClusterRegistration, exi
 		return err
 	}
 	if letsGo(reg) {
-		return m.withdrawAll(ctx, existing, true)
+		return m.withdrawAll(ctx, existing, leaves(reg))
 	}
 	// If the set does not exist, nobody else would.
 	for key := range existing {
@@ -86,11 +86,11 @@ func (m *Matcher) leave(ctx context.Context, reg *hubv1.ClusterRegistration, exi
 			return fmt.Errorf("look for AddonSet %s: %w", key, err)
 		}
 	}
-	return m.withdrawAll(ctx, existing, false)
+	return m.withdrawAll(ctx, existing, leaves(reg))
 }
 
-// withdrawAll withdraws deliveries. letGo is true if what they brought stays on the cluster. That is not counted, so the deliveries are
-// marked with it: the cluster may be registered again before they have gone.
+// withdrawAll withdraws deliveries. letGo is true if what they brought stays on the cluster. They are marked with that: the cluster may be
+// registered again before they have gone, and nobody has counted what is uninstalled then.
 func (m *Matcher) withdrawAll(ctx context.Context, existing map[types.NamespacedName]*hubv1.AddonDelivery, letGo bool) error {
 	var errs []error
 	for _, key := range sorted(existing) {

@@ -298,6 +298,12 @@ func letsGo(reg *hubv1.ClusterRegistration) bool {
 	return hubv1.LetsGo(status.Reason(reg, hubv1.UnregisteringCondition))
 }
 
+// leaves returns whether a registration that goes leaves on the cluster what was delivered through it, counted by the guard or not. That is
+// let go also if the cluster is registered again before it is done.
+func leaves(reg *hubv1.ClusterRegistration) bool {
+	return letsGo(reg) || status.Reason(reg, hubv1.UnregisteringCondition) == hubv1.OriginLostReason
+}
+
 // anyThere returns whether one of these Flux objects exists and is not being deleted. It reads live: objects that
 // were withdrawn a moment ago may still be in the cache after their delivery has gone.
 func (r *Reconciler) anyThere(ctx context.Context, reg *hubv1.ClusterRegistration, set string, objects []client.Object) (bool, error) {

@@ -104,7 +104,7 @@ func (r *removals) withdraw(d *hubv1.AddonDelivery, reg *hubv1.ClusterRegistrati
 		addons, empty = nil, false
 	}
 	r.ask(d, guard.Withdrawal(string(d.UID)), addons,
-		request{delivery: d, orphan: orphaned, empty: empty, registration: reg, deselected: deselected})
+		request{delivery: d, orphan: orphaned || leaves(reg), empty: empty, registration: reg, deselected: deselected})
 }
 
 // losesNothing returns whether nothing is lost when a registration is unregistered: its cluster goes, somebody forces

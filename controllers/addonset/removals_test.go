@@ -63,21 +63,21 @@ func TestRemovals(t *testing.T) {
 		"UnregisteredAndBroken":      {[]func(*world){unregistering(hubv1.UnregisteredReason), func(w *world) { w.broken = true }}, "all of it: a b"},
 		"LabelRemoved":               {[]func(*world){unregistering(hubv1.LabelRemovedReason)}, ""},
 		"SecretMissing":              {[]func(*world){unregistering(hubv1.OriginMissingReason)}, ""},
-		"SecretLost":                 {[]func(*world){unregistering(hubv1.OriginLostReason)}, "all of it: a b"},
+		"SecretLost":                 {[]func(*world){unregistering(hubv1.OriginLostReason)}, "all of it let go: a b"},
 		"AboutToBeMadeAgain":         {[]func(*world){unregistering("")}, ""},
 		"DeselectedAndMadeAgain":     {[]func(*world){deselected, unregistering("")}, ""},
 		"HeldAndMadeAgain":           {[]func(*world){deselected, held, unregistering("")}, "all of it: a b"},
 		"HeldAndItsLabelRemoved":     {[]func(*world){deselected, held, unregistering(hubv1.LabelRemovedReason)}, "all of it: a b"},
-		"HeldAndGoesWithItsCluster":  {[]func(*world){deselected, held, unregistering(hubv1.OriginDeletedReason)}, "all of it, free"},
+		"HeldAndGoesWithItsCluster":  {[]func(*world){deselected, held, unregistering(hubv1.OriginDeletedReason)}, "all of it let go, free"},
 		"SelectedWhileOthersAreHeld": {[]func(*world){held, unregistering("")}, ""},
-		"GoesWithItsCluster":         {[]func(*world){unregistering(hubv1.OriginDeletedReason)}, "all of it, free"},
-		"AnotherStays":               {[]func(*world){unregistering(hubv1.SameClusterReason)}, "all of it: a b"},
-		"AnotherGetsIt":              {[]func(*world){unregistering(hubv1.SameClusterReason), func(w *world) { w.elsewhere = true }}, "all of it, free"},
+		"GoesWithItsCluster":         {[]func(*world){unregistering(hubv1.OriginDeletedReason)}, "all of it let go, free"},
+		"AnotherStays":               {[]func(*world){unregistering(hubv1.SameClusterReason)}, "all of it let go: a b"},
+		"AnotherGetsIt":              {[]func(*world){unregistering(hubv1.SameClusterReason), func(w *world) { w.elsewhere = true }}, "all of it let go, free"},
 		"DeselectedHere":             {[]func(*world){deselected, func(w *world) { w.elsewhere = true }}, "all of it: a b"},
 		"Drained":                    {[]func(*world){drained}, "all of it, free"},
 		"DrainedAndBroken":           {[]func(*world){drained, func(w *world) { w.broken = true }}, "all of it, free"},
-		"OrphanedBySet":              {[]func(*world){deselected, func(w *world) { w.set.Spec.DeletionPolicy = hubv1.DeletionPolicyOrphan }}, "all of it, free"},
-		"OrphanedByRegistration":     {[]func(*world){deselected, func(w *world) { w.reg.Spec.DeletionPolicy = hubv1.DeletionPolicyOrphan }}, "all of it, free"},
+		"OrphanedBySet":              {[]func(*world){deselected, func(w *world) { w.set.Spec.DeletionPolicy = hubv1.DeletionPolicyOrphan }}, "all of it let go, free"},
+		"OrphanedByRegistration":     {[]func(*world){deselected, func(w *world) { w.reg.Spec.DeletionPolicy = hubv1.DeletionPolicyOrphan }}, "all of it let go, free"},
 		"NothingThereYet":            {[]func(*world){deselected, func(w *world) { w.delivery.Status.Addons = nil }}, "all of it, unmarked"},
 		"OneOnItsWayOut":             {[]func(*world){deselected, func(w *world) { w.delivery.Status.Addons, w.going = nil, true }}, "all of it, free"},
 		"RenamedMeanwhile":           {[]func(*world){deselected, renamed}, "all of it: b c"},
@@ -187,6 +187,8 @@ func (w *world) asked(t *testing.T) string {
 		return what + ", unmarked"
 	case q.grants != nil:
 		what = cmp.Or(strings.Join(q.grants, " "), "takes back")
+	case q.orphan:
+		what = "all of it let go"
 	}
 	if len(asked.Addons) == 0 {
 		return what + ", free"

@@ -267,6 +267,24 @@ func (o *Reader) Still(ctx context.Context, kind origin.Kind, obj *unstructured.
 		there.Labels[hubv1.RegisterLabel] == obj.GetLabels()[hubv1.RegisterLabel], nil
 }
 
+// Behind returns whether the cache does not show yet what became of an origin: read live, it is there or not, is being deleted or not, or has
+// a label, other than the cache says. obj is what the cache has of it; nil for nothing.
+func (o *Reader) Behind(ctx context.Context, kind origin.Kind, key types.NamespacedName, obj *unstructured.Unstructured) (bool, error) {
+	gvk, ok := o.version(kind)
+	if !ok {
+		return false, nil
+	}
+	there, err := o.there(ctx, gvk, key.Namespace, key.Name)
+	if err != nil {
+		return false, fmt.Errorf("look what became of %s %s: %w", kind.Kind, key, err)
+	}
+	if there == nil || obj == nil {
+		return (there == nil) != (obj == nil), nil
+	}
+	return there.UID != obj.GetUID() || (there.DeletionTimestamp == nil) != (obj.GetDeletionTimestamp() == nil) ||
+		there.Labels[hubv1.RegisterLabel] != obj.GetLabels()[hubv1.RegisterLabel], nil
+}
+
 // Labels returns the labels that a registration has as soon as discovery has copied those of its origin, read live; nil if the
 // origin does not exist, or does not want the registration. A Secret that is being deleted is asked as long as it exists.
 func (o *Reader) Labels(ctx context.Context, reg *hubv1.ClusterRegistration) (map[string]string, error) {

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -47,6 +48,10 @@ func (r *Reconciler) finalize(ctx context.Context, reg *hubv1.ClusterRegistratio
 		r.probed.replace(key, nil, r.Pool.Remove)
 		return ctrl.Result{}, apply.RemoveFinalizer(ctx, r.Client, reg, hubv1.RegistrationFinalizer)
 	}
+	reason := unregisteringReason(facts, decision)
+	if behind, err := r.behind(ctx, reg, obj, reason); err != nil || behind {
+		return ctrl.Result{RequeueAfter: time.Second}, err
+	}
 	before := reg.DeepCopy()
 	status.Clear(reg, hubv1.DeletionHeldCondition)
 	left, err := r.deliveriesLeft(ctx, reg)
@@ -61,7 +66,6 @@ func (r *Reconciler) finalize(ctx context.Context, reg *hubv1.ClusterRegistratio
 	if err := r.dated(ctx, before, reg); err != nil { // it may stay after all, and then is no older there than it is
 		return ctrl.Result{}, err
 	}
-	reason := unregisteringReason(facts, decision)
 	fresh := r.goes(reg, reason, decision)
 	var recalled []string
 	if reason != "" && left == 0 && !fresh {
@@ -93,6 +97,17 @@ func (r *Reconciler) finalize(ctx context.Context, reg *hubv1.ClusterRegistratio
 	}
 	r.forget(key, reg)
 	return ctrl.Result{}, apply.RemoveFinalizer(ctx, r.Client, reg, hubv1.RegistrationFinalizer)
+}
+
+// behind returns whether the cache does not show yet what became of the origin of a registration that is about to go. If the origin has come
+// back, the registration is made again, and nothing is to be withdrawn: what has begun to leave goes on.
+func (r *Reconciler) behind(ctx context.Context, reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured, reason string) (bool, error) {
+	kind, err := kindOf(reg)
+	if err != nil || reg.Spec.OriginRef == nil || reason == "" || reason == hubv1.ForcedReason ||
+		status.Reason(reg, hubv1.UnregisteringCondition) == reason {
+		return false, nil //nolint:nilerr // of a kind that the hub does not know it waits for nothing
+	}
+	return r.Origins.Behind(ctx, kind, types.NamespacedName{Namespace: reg.Namespace, Name: reg.Spec.OriginRef.Name}, obj)
 }
 
 // goes says why a registration goes, and since when. It returns whether the status did not say so before.

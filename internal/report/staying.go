@@ -37,8 +37,13 @@ func (d *Delivery) staying(c *Cluster) []hubv1.AddonStatus {
 	}
 	var out []hubv1.AddonStatus
 	for _, o := range c.Objects {
-		if d.stays(o) && !c.comesInstead(d, o) {
+		switch {
+		case d.stays(o) && !c.comesInstead(d, o):
 			out = append(out, d.stayingAs(c, o))
+		case d.excludedYet(o):
+			a := d.stayingAs(c, o)
+			a.Message = d.Result.Excluded[o.Addon] + "; what is there stays until the set changes"
+			out = append(out, a)
 		}
 	}
 	slices.SortFunc(out, func(a, b hubv1.AddonStatus) int {
@@ -66,6 +71,16 @@ func (d *Delivery) staying(c *Cluster) []hubv1.AddonStatus {
 // stays returns whether an object of the delivery stays as it is.
 func (d *Delivery) stays(o *Object) bool {
 	return d.owns(o) && !o.Finished && !o.Yields && o.Replaced == "" && (d.holds(o.Addon) || o.Awaited != "")
+}
+
+// excludedYet returns whether an object stays of an add-on that is excluded, because the revision is another version's of the hub. To say no
+// more than that it is excluded would hide from the removal guard that it is there.
+func (d *Delivery) excludedYet(o *Object) bool {
+	if !d.Frozen || d.Result == nil || !d.owns(o) || o.Finished || o.Replaced != "" {
+		return false
+	}
+	_, excluded := d.Result.Excluded[o.Addon]
+	return excluded
 }
 
 // comesInstead returns whether the delivery wants something else under the name of an add-on whose object stays for

@@ -32,6 +32,9 @@ func TestStaying(t *testing.T) {
 			}
 		}
 	}
+	excluded := func(d *report.Delivery) {
+		d.Result.Excluded = map[string]string{"a": "the cluster's override leaves it out"}
+	}
 	awaited := func(o *report.Object) { o.Awaited = "add-on b cannot be delivered" }
 	ready := hubv1.AddonStatus{State: hubv1.AddonReady, AppliedGeneration: 3, Version: "1.0.0"}
 	for name, tc := range map[string]struct {
@@ -43,8 +46,12 @@ func TestStaying(t *testing.T) {
 		// want has no Name, Kind and Object; nil for no entry.
 		want *hubv1.AddonStatus
 	}{
-		"Unrendered":              {delivery: unrendered, want: &ready},
-		"Frozen":                  {delivery: frozen, want: &ready},
+		"Unrendered": {delivery: unrendered, want: &ready},
+		"Frozen":     {delivery: frozen, want: &ready},
+		"FrozenAndExcluded": {delivery: both(func(d *report.Delivery) { d.Frozen = true }, excluded), want: &hubv1.AddonStatus{
+			State: hubv1.AddonReady, AppliedGeneration: 3, Version: "1.0.0",
+			Message: "the cluster's override leaves it out; what is there stays until the set changes",
+		}},
 		"FrozenByAnotherVersion":  {delivery: frozen, object: func(o *report.Object) { o.Applied = 0 }, want: &ready},
 		"UnrenderedAndUnrecorded": {delivery: unrendered, object: func(o *report.Object) { o.Applied = 0 }, want: &hubv1.AddonStatus{State: hubv1.AddonReady, Version: "1.0.0"}},
 		"Awaited": {object: awaited, want: &hubv1.AddonStatus{

@@ -45,6 +45,9 @@ var Scripts = map[string]string{
 	"taken-for-restored":    "made-again-with-a-change-right-before-an-upgrade",
 	"copy-kept":             "nothing-is-left-in-one-of-two-namespaces",
 	"uninstalled-after-all": "unregistered-beside-a-twin-and-registered-again",
+	"lost-after-all":        "its-secret-comes-back-when-it-is-let-go",
+	"back-unseen":           "its-registration-is-deleted-before-the-secret-is-seen-again",
+	"excluded-uncounted":    "excluded-on-a-silent-cluster-and-an-upgrade-follows",
 }
 
 // Defects are all of them.
@@ -216,5 +219,14 @@ var Defects = []Defect{
 	}},
 	{"uninstalled-after-all", "What was let go, and not counted, is uninstalled after all", "guard", []Edit{
 		{"controllers/addonset/matcher.go", "letGo || existing[key].Orphaned()", "existing[key].Orphaned()"},
+	}},
+	{"lost-after-all", "What was let go because its Secret was gone is uninstalled after all", "loss", []Edit{
+		{"controllers/addonset/recall.go", "\treturn letsGo(reg) || status.Reason(", "\treturn letsGo(reg) || false && status.Reason("},
+	}},
+	{"back-unseen", "What is to leave is withdrawn before the cache shows that the Secret has come back", "loss", []Edit{
+		{"controllers/registration/finalize.go", "err != nil || behind {", "err != nil || false && behind {"},
+	}},
+	{"excluded-uncounted", "What a frozen cluster's owner has excluded, and is still there, counts as gone", "guard", []Edit{
+		{"internal/report/staying.go", "\tif !d.Frozen || d.Result == nil ||", "\tif true || !d.Frozen || d.Result == nil ||"},
 	}},
 }

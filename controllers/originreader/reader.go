@@ -252,21 +252,6 @@ func (o *Reader) Deleted(ctx context.Context, kind origin.Kind, reg *hubv1.Clust
 	return err == nil && reg.SawOrigin() && (there == nil || goes), err
 }
 
-// Still returns whether an origin, read live, asks for what the cache says: it exists, is not being deleted, and has
-// the same label.
-func (o *Reader) Still(ctx context.Context, kind origin.Kind, obj *unstructured.Unstructured) (bool, error) {
-	gvk, ok := o.version(kind)
-	if !ok {
-		return false, nil
-	}
-	there, err := o.there(ctx, gvk, obj.GetNamespace(), obj.GetName())
-	if err != nil || there == nil {
-		return false, err
-	}
-	return there.UID == obj.GetUID() && there.DeletionTimestamp == nil &&
-		there.Labels[hubv1.RegisterLabel] == obj.GetLabels()[hubv1.RegisterLabel], nil
-}
-
 // Behind returns whether the cache does not show yet what became of an origin: read live, it is there or not, is being deleted or not, or has
 // a label, other than the cache says. obj is what the cache has of it; nil for nothing.
 func (o *Reader) Behind(ctx context.Context, kind origin.Kind, key types.NamespacedName, obj *unstructured.Unstructured) (bool, error) {

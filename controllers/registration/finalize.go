@@ -131,11 +131,8 @@ func (r *Reconciler) remade(ctx context.Context, reg *hubv1.ClusterRegistration,
 	if f.KindDeleted || obj == nil || err != nil {
 		return true, nil
 	}
-	still, err := r.Origins.Still(ctx, kind, obj)
-	if err != nil {
-		return false, fmt.Errorf("look whether %s %s still wants its registration: %w", obj.GetKind(), obj.GetName(), err)
-	}
-	return still, nil
+	behind, err := r.Origins.Behind(ctx, kind, client.ObjectKeyFromObject(obj), obj)
+	return !behind && r.Origins.Installed(kind), err
 }
 
 // endFacts returns the facts that decide how a registration ends.

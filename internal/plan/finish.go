@@ -48,14 +48,14 @@ func (in *Input) finish(o Observed, observed map[Key]*Observed) Step {
 		s.Verb, s.Reason = LetGo, o.Replaced
 		return s
 	}
-	switch heir, has := in.heir(o, observed); {
+	heir, has := in.heir(o, observed)
+	switch gate := in.gate(heir, observed); {
 	case has:
 		s.Reason = heir.String() + " has taken it over"
 	case heir != Key{} && in.Suspend != "":
 		s.Verb, s.Reason = Hold, heir.String()+" takes it over when that is over: "+in.Suspend
-	case heir != Key{} && in.gate(heir, observed) != "": // it may never come
-		s.Verb, s.Reason = LetGo, "its Flux object was deleted, and Flux has not removed it; "+heir.String()+" takes it over later: it "+
-			in.gate(heir, observed)
+	case gate != "": // it may never come
+		s.Verb, s.Reason = LetGo, "its Flux object was deleted, and Flux has not removed it; "+heir.String()+" takes it over later: it "+gate
 	case heir != Key{}:
 		s.Verb, s.Reason, s.To = HandOver, heir.String()+" takes it over", heir
 	default:

@@ -206,7 +206,7 @@ var Defects = []Defect{
 		{"internal/plan/place.go", "func (o *Observed) MarkSuspended() string {\n", "func (o *Observed) MarkSuspended() string {\n\tif o.AppliedAs != \"\" {\n\t\treturn o.Mark\n\t}\n"},
 	}},
 	{"heir-may-never-come", "What a deleted Flux object has left waits, unsaid, for an add-on that may never come", "orphans", []Edit{
-		{"internal/plan/finish.go", "\tcase heir != Key{} && in.gate(", "\tcase false && heir != Key{} && in.gate("},
+		{"internal/plan/finish.go", "\tcase gate != \"\": // it", "\tcase false && gate != \"\": // it"},
 	}},
 	{"dated-too-early", "A registration that goes, and is led to another cluster, was there before all others", "status", []Edit{
 		{"controllers/registration/finalize.go", "\tif err := r.dated(ctx, before, reg); err != nil {", "\tif err := error(nil); err != nil {"},

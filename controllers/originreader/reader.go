@@ -252,8 +252,8 @@ func (o *Reader) Deleted(ctx context.Context, kind origin.Kind, reg *hubv1.Clust
 	return err == nil && reg.SawOrigin() && (there == nil || goes), err
 }
 
-// Behind returns whether the cache does not show yet what became of an origin: read live, it is there or not, is being deleted or not, or has
-// a label, other than the cache says. obj is what the cache has of it; nil for nothing.
+// Behind returns whether the cache does not show yet what became of an origin: read live, it is there or not, is being deleted or not, or
+// has a label, other than the cache says. obj is what the cache has of it; nil for nothing.
 func (o *Reader) Behind(ctx context.Context, kind origin.Kind, key types.NamespacedName, obj *unstructured.Unstructured) (bool, error) {
 	gvk, ok := o.version(kind)
 	if !ok {

@@ -4,6 +4,7 @@ package registration
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -59,11 +60,8 @@ func (r *Reconciler) finalize(ctx context.Context, reg *hubv1.ClusterRegistratio
 		return ctrl.Result{}, err
 	}
 	found, refused, err := r.access(ctx, reg, nil, origin.Verdict{Origin: teardown.OriginUnknown})
-	if err != nil {
-		return ctrl.Result{}, err
-	}
 	again, _ := r.suspend(reg, obj, refused)
-	if err := r.dated(ctx, before, reg); err != nil { // it may stay after all, and then is no older there than it is
+	if err := errors.Join(err, r.dated(ctx, before, reg)); err != nil { // it may stay after all, and then is no older there than it is
 		return ctrl.Result{}, err
 	}
 	fresh := r.goes(reg, reason, decision)
@@ -99,9 +97,10 @@ func (r *Reconciler) finalize(ctx context.Context, reg *hubv1.ClusterRegistratio
 	return ctrl.Result{}, apply.RemoveFinalizer(ctx, r.Client, reg, hubv1.RegistrationFinalizer)
 }
 
-// behind returns whether the cache does not show yet what became of the origin of a registration that is about to go. If the origin has come
-// back, the registration is made again, and nothing is to be withdrawn: what has begun to leave goes on.
-func (r *Reconciler) behind(ctx context.Context, reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured, reason string) (bool, error) {
+// behind returns whether the cache does not show yet what became of the origin of a registration that is about to go. If the origin has
+// come back, the registration is made again, and nothing is to be withdrawn: what has begun to leave goes on.
+func (r *Reconciler) behind(ctx context.Context, reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured,
+	reason string) (bool, error) {
 	kind, err := kindOf(reg)
 	if err != nil || reg.Spec.OriginRef == nil || reason == "" || reason == hubv1.ForcedReason ||
 		status.Reason(reg, hubv1.UnregisteringCondition) == reason {

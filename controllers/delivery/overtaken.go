@@ -22,7 +22,8 @@ import (
 // warnLeft sends an event that an add-on has left something on a cluster. k is its Flux object, and action is what
 // the hub was doing.
 func (r *Reconciler) warnLeft(ctx context.Context, c *cluster, d *delivery, k plan.Key, action, format string, args ...any) {
-	r.Recorder.Eventf(r.about(ctx, c, d, k.Namespace), newObject(k), corev1.EventTypeWarning, hubv1.AddonOrphanedEvent, action, format, args...)
+	about := r.about(ctx, c, d, k.Namespace)
+	r.Recorder.Eventf(about, newObject(k), corev1.EventTypeWarning, hubv1.AddonOrphanedEvent, action, format, args...)
 }
 
 // tellOvertaken sends an event about a Kustomization that is about to get another folder or place before Flux has

@@ -73,8 +73,8 @@ func (d *Delivery) stays(o *Object) bool {
 	return d.owns(o) && !o.Finished && !o.Yields && o.Replaced == "" && (d.holds(o.Addon) || o.Awaited != "")
 }
 
-// excludedYet returns whether an object stays of an add-on that is excluded, because the revision is another version's of the hub. To say no
-// more than that it is excluded would hide from the removal guard that it is there.
+// excludedYet returns whether an object stays of an add-on that is excluded, because the revision is another version's
+// of the hub. To say no more than that it is excluded would hide from the removal guard that it is there.
 func (d *Delivery) excludedYet(o *Object) bool {
 	if !d.Frozen || d.Result == nil || !d.owns(o) || o.Finished || o.Replaced != "" {
 		return false

@@ -169,7 +169,7 @@ func (r *Reconciler) pruneRevisions(ctx context.Context, set *hubv1.AddonSet, f 
 	}
 	idle := slices.DeleteFunc(revisions, func(c appsv1.ControllerRevision) bool { return inUse(c.Name) })
 	for i := 0; i < len(idle)-history; i++ {
-		if err := r.Client.Delete(ctx, &idle[i]); client.IgnoreNotFound(err) != nil {
+		if err := r.Client.Delete(ctx, &idle[i], client.Preconditions{UID: &idle[i].UID}); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("remove revision %s: %w", idle[i].Name, err)
 		}
 	}
@@ -184,7 +184,7 @@ func (r *Reconciler) deleteRevisions(ctx context.Context, set *hubv1.AddonSet) e
 		return err
 	}
 	for i := range revisions {
-		if err := r.Client.Delete(ctx, &revisions[i]); client.IgnoreNotFound(err) != nil {
+		if err := r.Client.Delete(ctx, &revisions[i], client.Preconditions{UID: &revisions[i].UID}); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("remove revision %s: %w", revisions[i].Name, err)
 		}
 	}

@@ -136,7 +136,7 @@ func (r *Reconciler) dropChart(ctx context.Context, o *object) error {
 	if l["helm.toolkit.fluxcd.io/name"] != o.Key.Name || l["helm.toolkit.fluxcd.io/namespace"] != o.Key.Namespace {
 		return nil
 	}
-	return client.IgnoreNotFound(r.Client.Delete(ctx, chart))
+	return client.IgnoreNotFound(r.Client.Delete(ctx, chart, client.Preconditions{UID: &chart.UID}))
 }
 
 // adopting returns whether an add-on is still to take over what it adopts.

@@ -198,11 +198,11 @@ func metadata(kind string) *metav1.PartialObjectMetadata {
 }
 
 // Mirrors returns the metadata of what looks like a cluster's mirrors, by its key. kind is Secret or ConfigMap. Who made them, and of
-// which namespace they are, is for the caller to look at.
+// which namespace they are, is for the caller to look at. They are the cache's own, so nobody may write to them.
 func Mirrors(ctx context.Context, c client.Reader, kind, clusterKey string) ([]metav1.PartialObjectMetadata, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind + "List"))
-	if err := c.List(ctx, list, client.MatchingFields{ClusterKey: clusterKey}); err != nil {
+	if err := c.List(ctx, list, client.MatchingFields{ClusterKey: clusterKey}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list the mirrors of a cluster: %w", err)
 	}
 	return list.Items, nil

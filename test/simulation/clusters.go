@@ -56,27 +56,6 @@ type cluster struct {
 	workloads map[string]*workload
 }
 
-// workload is a Helm release, or an object that a Kustomization applied.
-type workload struct {
-	// id is another one after a reinstall.
-	id int
-	// name is helm:<namespace of its records>/<release>, or object:<namespace>/<name>.
-	name string
-	// owner is the Flux object that made it, or took it over; set and addon are of its labels.
-	owner, ownerUID, set, addon string
-	chart                       string
-	// into is the targetNamespace of the Kustomization that applied it last.
-	into string
-	// unwanted is true when nobody wanted it at some time since it was last quiet.
-	unwanted bool
-	// through is the registration that it was taken away through: the guard counts those, wherever they lead.
-	through string
-	// missed is true if somebody wanted it at some time while it existed: then it is no loss if it goes.
-	missed bool
-	// approved is true when somebody has approved that it goes, or is reinstalled.
-	approved bool
-}
-
 func (c *cluster) uid() types.UID {
 	return types.UID(fmt.Sprintf("11111111-0000-4000-8000-%s%04d", hexOf(c.name), c.life))
 }

@@ -107,23 +107,10 @@ type fault struct {
 	kind string
 }
 
-// loss is a workload that left a live cluster, or was reinstalled.
-type loss struct {
-	at                  time.Time
-	cluster, set, addon string
-	setUID              string
-}
-
 // approval is of removals that a guard held: its hash, and the registrations that the set's status named.
 type approval struct {
 	hash          string
 	registrations []string
-}
-
-// orphan is a workload that nobody owns any more.
-type orphan struct {
-	cluster *cluster
-	work    *workload
 }
 
 var scheme = sync.OnceValue(hubscheme.New)
@@ -314,87 +301,6 @@ func brief(v any) string {
 	return s
 }
 
-// give notes that a Flux object has a workload on a cluster.
-func (w *World) give(c *cluster, name string, k apiserver.Key, uid, set, addon, chart string) {
-	w.changes++
-	work := c.workloads[name]
-	comes := work == nil
-	if comes {
-		w.ids++
-		work = &workload{id: w.ids, name: name}
-		c.workloads[name] = work
-		w.say("  %s gets %s (of %s)", c.name, name, k)
-	}
-	if work.ownerUID != uid && work.ownerUID != "" && w.lives(work.ownerUID) && !twoRegistrations(w.object(work.ownerUID), w.server.Get(k)) {
-		w.violated("owners", "%s on %s belongs to two Flux objects: %s and %s", name, c.name, work.owner, k)
-	}
-	delete(w.orphans, c.name+" "+name)
-	passes := !comes && (work.set != set || work.addon != addon)
-	work.owner, work.ownerUID, work.set, work.addon, work.chart = k.String(), uid, set, addon, chart
-	if comes && (w.onlyStays(c, work) || w.leaves(work)) { // what comes while it is being removed goes again: nobody misses it
-		work.unwanted = true
-		return
-	}
-	if passes {
-		w.noteWishesOf(c)
-		return
-	}
-	w.noteWish(c, work)
-}
-
-// lives returns whether a Flux object with a UID exists and is not being deleted.
-func (w *World) lives(uid string) bool {
-	o := w.object(uid)
-	return o != nil && nested(o, "metadata", "deletionTimestamp") == nil && nested(o, "spec", "suspend") != true
-}
-
-// take removes a workload from a cluster: Flux uninstalls it.
-func (w *World) take(c *cluster, name string, k apiserver.Key, why string) {
-	work := c.workloads[name]
-	if work == nil {
-		return
-	}
-	w.changes++
-	delete(c.workloads, name)
-	if !c.gone && !w.deleted[work.ownerUID] {
-		w.checkRightsLast(c, work)
-	}
-	if o := w.server.Get(k); o != nil {
-		work.through = registrationIn(o)
-		work.set = setNameOf(o) // whose guard lets it go: it may have come from another set, and not have been applied since
-		if w.deleted[nested(o, "metadata", "uid")] {
-			work.unwanted, work.approved = true, true
-		}
-		work.approved = work.approved || w.leadsElsewhere(o)
-	}
-	w.say("  %s loses %s (of %s): %s", c.name, name, k, why)
-	w.lost(c, work, why)
-}
-
-// leadsElsewhere returns whether the registration of a Flux object has gone, or is of another cluster now: then all that it brought goes,
-// and no edit of a set is to blame.
-func (w *World) leadsElsewhere(o apiserver.Object) bool {
-	r := w.registrationOf(o)
-	if r == nil {
-		return false
-	}
-	reg := w.registered(r)
-	return reg == nil || reg.DeletionTimestamp != nil || reg.Status.ClusterUID != "" &&
-		string(reg.Status.ClusterUID) != nested(o, "metadata", "annotations", hubv1.ClusterUIDAnnotation)
-}
-
-// leave notes that a Flux object goes and leaves its workloads.
-func (w *World) leave(k apiserver.Key, uid string) {
-	for _, c := range w.clusters {
-		for _, name := range sortedKeys(c.workloads) {
-			if work := c.workloads[name]; work.ownerUID == uid {
-				w.say("  %s keeps %s, and its Flux object is gone", c.name, name)
-				w.orphans[c.name+" "+name] = orphan{c, work}
-			}
-		}
-	}
-}
-
 func sortedKeys[T any](m map[string]T) []string {
 	keys := make([]string, 0, len(m))
 	for k := range m {
@@ -402,25 +308,6 @@ func sortedKeys[T any](m map[string]T) []string {
 	}
 	slices.Sort(keys)
 	return keys
-}
-
-// objectsOf returns the names of what a Kustomization applies, according to its path.
-func objectsOf(path, namespace string) []string {
-	base := strings.TrimPrefix(path, "./")
-	if namespace == "" {
-		namespace = base
-	}
-	return []string{"object:" + namespace + "/" + base + "-a", "object:" + namespace + "/" + base + "-b"}
-}
-
-func inventoryID(name string) string {
-	ns, n, _ := strings.Cut(strings.TrimPrefix(name, "object:"), "/")
-	return ns + "_" + n + "__ConfigMap"
-}
-
-func inventoryName(id string) string {
-	parts := strings.Split(id, "_")
-	return "object:" + parts[0] + "/" + parts[1]
 }
 
 // addCluster makes a cluster and its origin.

@@ -18,23 +18,17 @@ package apiserver
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
-	"reflect"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 )
-
-// Object is an object as JSON has it.
-type Object = map[string]any
 
 // Key names an object.
 type Key struct {
@@ -213,49 +207,6 @@ func (s *Server) tell(w Write) {
 	}
 }
 
-// keepSystemFields undoes what no client may write.
-func keepSystemFields(old, next Object) {
-	was, m := metadata(old), metadata(next)
-	for _, f := range []string{"uid", "creationTimestamp", "generation", "deletionTimestamp", "resourceVersion"} {
-		if f == "deletionTimestamp" && m[f] != nil && was[f] == nil {
-			continue // set by Delete
-		}
-		if was[f] == nil {
-			delete(m, f)
-		} else {
-			m[f] = was[f]
-		}
-	}
-}
-
-func specChanged(a, b Object) bool {
-	for _, o := range []Object{a, b} {
-		for f := range o {
-			if f != "metadata" && f != "status" && !equal(a[f], b[f]) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-func deletedNow(a, b Object) bool { return !deleted(a) && deleted(b) }
-
-func metadata(o Object) Object {
-	m, _ := o["metadata"].(Object)
-	if m == nil {
-		m = Object{}
-		o["metadata"] = m
-	}
-	return m
-}
-
-func deleted(o Object) bool { return metadata(o)["deletionTimestamp"] != nil }
-
-func generation(o Object) int64 { g, _ := metadata(o)["generation"].(int64); return g }
-
-func finalizers(o Object) []any { f, _ := metadata(o)["finalizers"].([]any); return f }
-
 // Create makes an object that does not exist.
 func (s *Server) Create(actor string, k Key, obj Object) (Object, error) {
 	if s.Get(k) != nil {
@@ -288,18 +239,6 @@ func (s *Server) takes(k Key) error {
 		return err
 	}
 	return nil
-}
-
-// drop removes nulls: the JSON objects of the API server hold none.
-func drop(o Object) {
-	for f, v := range o {
-		switch v := v.(type) {
-		case nil:
-			delete(o, f)
-		case Object:
-			drop(v)
-		}
-	}
 }
 
 // Update puts next in the place of an object. With status, only its status changes; without, all but the status.
@@ -369,23 +308,6 @@ func (s *Server) Patch(actor string, k Key, patch []byte, status bool) (Object, 
 	delete(metadata(next), "resourceVersion") // whoever wants a precondition says so
 	merge(next, p)
 	return s.update(actor, "patch", k, next, status)
-}
-
-// merge is RFC 7386. What is in the objects within stays as it is: they are copied as far as they change.
-func merge(into, patch Object) {
-	for f, v := range patch {
-		switch v := v.(type) {
-		case nil:
-			delete(into, f)
-		case Object:
-			there, _ := into[f].(Object)
-			there = shallow(there)
-			into[f] = there
-			merge(there, v)
-		default:
-			into[f] = v
-		}
-	}
 }
 
 // Preconditions of a deletion; an empty field requires nothing.
@@ -459,90 +381,4 @@ func (s *Server) Apply(actor string, k Key, obj Object, force bool) (Object, err
 		}
 	}
 	return s.put(k, actor, "apply", next, o), nil
-}
-
-// edited returns a copy of an object of which all but the metadata's and the object's own fields is the same, and must
-// not be changed.
-func edited(o Object) Object {
-	next := shallow(o)
-	next["metadata"] = shallow(metadata(o))
-	return next
-}
-
-func shallow(o Object) Object {
-	out := make(Object, len(o)+1)
-	for f, v := range o {
-		out[f] = v
-	}
-	return out
-}
-
-// equal returns whether two values are the same, and is quick where they share parts.
-func equal(a, b any) bool {
-	switch a := a.(type) {
-	case Object:
-		b, ok := b.(Object)
-		if !ok || len(a) != len(b) || (a == nil) != (b == nil) {
-			return false
-		}
-		if reflect.ValueOf(a).UnsafePointer() == reflect.ValueOf(b).UnsafePointer() {
-			return true
-		}
-		for f, v := range a {
-			w, there := b[f]
-			if !there || !equal(v, w) {
-				return false
-			}
-		}
-		return true
-	case []any:
-		b, ok := b.([]any)
-		return ok && (a == nil) == (b == nil) && slices.EqualFunc(a, b, equal)
-	case nil, string, bool, int64, float64:
-		return a == b
-	}
-	return reflect.DeepEqual(a, b)
-}
-
-// Clone copies an object, and makes of its values those that JSON has.
-func Clone(o Object) Object {
-	c, _ := cloneValue(o).(Object)
-	return c
-}
-
-func cloneValue(v any) any {
-	switch v := v.(type) {
-	case Object:
-		out := make(Object, len(v))
-		for f, x := range v {
-			out[f] = cloneValue(x)
-		}
-		return out
-	case []any:
-		out := make([]any, len(v))
-		for i, x := range v {
-			out[i] = cloneValue(x)
-		}
-		return out
-	case nil, string, bool, int64, float64:
-		return v
-	case int:
-		return int64(v)
-	case int32:
-		return int64(v)
-	}
-	raw, err := json.Marshal(v)
-	if err != nil {
-		panic(err)
-	}
-	var out any
-	if err := unmarshal(raw, &out); err != nil {
-		panic(err)
-	}
-	return out
-}
-
-// FromTyped returns an object as JSON has it.
-func FromTyped(obj runtime.Object) (Object, error) {
-	return runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 }

@@ -42,6 +42,7 @@ func main() {
 	against := flag.String("check", "", "a file of recorded runs: fail if a quarter is lost against the newest ones of this size")
 	into := flag.String("record", "", "a file to append each run to, as a line of JSON")
 	commit := flag.String("commit", "", "what is measured, for -record")
+	settings := flag.Bool("flux-settings", false, "measure instead Flux's controllers with these add-ons, by how they are set")
 	peer := peerFlags()
 	timeout := flag.Duration("timeout", time.Hour, "give up after this time")
 	flag.Parse()
@@ -62,6 +63,8 @@ func main() {
 	switch {
 	case *writes > 0:
 		err = benchWrites(ctx, *writes, fills)
+	case *settings:
+		err = benchFluxSettings(ctx, os.Stdout, p)
 	case peer.Name != "":
 		err = benchPeer(ctx, os.Stdout, p, *peer)
 	case p.Rollout:

@@ -214,6 +214,11 @@ func (r *rollouts) fill(ctx context.Context, label string, names []string) error
 	charts, git := r.upstream()
 	for _, name := range names {
 		set := newSet(name, []string{name}, charts, git)
+		if r.p.Flux {
+			if err := apart(set); err != nil {
+				return err
+			}
+		}
 		if label == "fifth" {
 			clusters = r.p.Clusters / fifth
 			if err := unstructured.SetNestedField(set.Object, label, "spec", "clusterSelector", "matchLabels", "part"); err != nil {

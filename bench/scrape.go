@@ -14,13 +14,18 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+
+	"github.com/chandler-hub/chandler/test/localfleet"
 )
 
 // families are the metrics of one scrape.
 type families map[string]*dto.MetricFamily
 
-func (h *hub) scrape(ctx context.Context) (families, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+h.metrics+"/metrics", nil)
+func (h *hub) scrape(ctx context.Context) (families, error) { return scrape(ctx, h.metrics) }
+
+// scrape reads the metrics of a process.
+func scrape(ctx context.Context, address string) (families, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/metrics", nil)
 	if err != nil {
 		return nil, err
 	}
@@ -136,8 +141,11 @@ const (
 )
 
 // memory is what a line of the hub's status says, in bytes.
-func (h *hub) memory(of string) (float64, error) {
-	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", h.process.PID()))
+func (h *hub) memory(of string) (float64, error) { return memory(h.process, of) }
+
+// memory is what a line of a process's status says, in bytes.
+func memory(p *localfleet.Process, of string) (float64, error) {
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID()))
 	if err != nil {
 		return 0, err
 	}
@@ -147,5 +155,5 @@ func (h *hub) memory(of string) (float64, error) {
 			return kib * 1024, err
 		}
 	}
-	return 0, fmt.Errorf("the hub's status has no %s", of)
+	return 0, fmt.Errorf("the status of %s has no %s", p.Name, of)
 }

@@ -70,7 +70,34 @@ func (f *fleet) createSet(ctx context.Context, p Parameters) error {
 		addons[i] = addonName(i)
 	}
 	charts, git := f.upstream()
-	return f.management.Client.Create(ctx, newSet(setName, addons, charts, git))
+	set := newSet(setName, addons, charts, git)
+	if p.Flux {
+		if err := apart(set); err != nil {
+			return err
+		}
+	}
+	return f.management.Client.Create(ctx, set)
+}
+
+// apart gives the Helm releases of each cluster a namespace of its own, and an interval that is longer than a measurement: where Flux is there,
+// all clusters are one.
+func apart(set *unstructured.Unstructured) error {
+	addons, _, err := unstructured.NestedSlice(set.Object, "spec", "addons")
+	if err != nil {
+		return err
+	}
+	for _, a := range addons {
+		addon := a.(map[string]any)
+		for _, kind := range []string{"helmRelease", "kustomization"} {
+			if of, ok := addon[kind].(map[string]any); ok {
+				of["interval"] = "3h"
+				if kind == "helmRelease" {
+					of["targetNamespace"], of["install"] = "<< cluster.name >>", map[string]any{"createNamespace": true}
+				}
+			}
+		}
+	}
+	return unstructured.SetNestedSlice(set.Object, addons, "spec", "addons")
 }
 
 // upstream returns where the chart is, and where the repository.

@@ -87,6 +87,15 @@ func (c *Cluster) StartFlux(ctx context.Context, o FluxOptions) error {
 	return SideBySide(starts...)
 }
 
+// RestartFlux ends one of Flux's controllers, and starts it again with these arguments and Flux's own delays. It returns the new process.
+func (c *Cluster) RestartFlux(ctx context.Context, part string, args ...string) (*Process, error) {
+	if p := c.process(part); p != nil {
+		p.Stop()
+	}
+	err := c.startFluxController(ctx, part, part, args)
+	return c.process(part), err
+}
+
 func fluxShard(name string) string { return parts.KustomizeController + "-" + name }
 
 // StopFluxShard ends the kustomize-controller of a shard.
@@ -118,7 +127,7 @@ func (c *Cluster) startFluxController(ctx context.Context, part, name string, ar
 	}
 	// Temporary files go where everything of this fleet is removed.
 	tmp := filepath.Join(c.dir, name)
-	if err := os.Mkdir(tmp, 0o700); err != nil {
+	if err := os.MkdirAll(tmp, 0o700); err != nil { // it is there if the controller is started again
 		return err
 	}
 	health := fmt.Sprintf("127.0.0.1:%d", port)

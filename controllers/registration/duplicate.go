@@ -36,7 +36,9 @@ func (r *Reconciler) ofCluster(ctx context.Context, reg *hubv1.ClusterRegistrati
 // dated notes since when a registration is of its cluster. before is the registration as it was read. A registration
 // that was deleted and made again has left its Flux objects: it counts as of the cluster since the platform's sets
 // began to deliver through it, so that one that came in between does not take precedence. In other namespaces
-// somebody may have made such an object before there was any registration.
+// somebody may have made such an object before there was any registration. What leaves does not count: if somebody has
+// unregistered it, and registers it again before that is done, one that came in between may have its add-ons by now,
+// and would lose them to nobody.
 func (r *Reconciler) dated(ctx context.Context, before, reg *hubv1.ClusterRegistration) error {
 	was, is := before.Status.ClusterID(), reg.Status.ClusterID()
 	if is == "" {
@@ -45,7 +47,11 @@ func (r *Reconciler) dated(ctx context.Context, before, reg *hubv1.ClusterRegist
 	if is == "" || was == is {
 		return nil
 	}
-	since, err := r.deliveredSince(ctx, reg, is)
+	leaves, err := r.leavingOf(ctx, reg)
+	if err != nil {
+		return err
+	}
+	since, err := r.deliveredSince(ctx, reg, is, leaves)
 	if err != nil {
 		return err
 	}
@@ -56,13 +62,31 @@ func (r *Reconciler) dated(ctx context.Context, before, reg *hubv1.ClusterRegist
 	return nil
 }
 
+// leavingOf returns the deliveries of a registration that are being withdrawn.
+func (r *Reconciler) leavingOf(ctx context.Context, reg *hubv1.ClusterRegistration) (map[types.NamespacedName]bool, error) {
+	list := &hubv1.AddonDeliveryList{}
+	if err := r.Client.List(ctx, list, index.DeliveriesOf(client.ObjectKeyFromObject(reg)), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("look for deliveries that leave: %w", err)
+	}
+	out := map[types.NamespacedName]bool{}
+	for i := range list.Items {
+		if d := &list.Items[i]; d.Withdrawn() {
+			out[client.ObjectKeyFromObject(d)] = true
+		}
+	}
+	return out, nil
+}
+
 // deliveredSince returns since when the platform's sets have delivered through a registration to a cluster, by the
-// Flux objects that exist; zero if there are none. In other namespaces anybody may have made them.
-func (r *Reconciler) deliveredSince(ctx context.Context, reg *hubv1.ClusterRegistration, cluster string) (metav1.Time, error) {
+// Flux objects that exist, but for those of some deliveries; zero if there are none. In other namespaces anybody may
+// have made them.
+func (r *Reconciler) deliveredSince(ctx context.Context, reg *hubv1.ClusterRegistration, cluster string,
+	without map[types.NamespacedName]bool) (metav1.Time, error) {
 	objects, err := index.FluxObjects(ctx, r.Client, identity.ClusterKey(r.Config.HubID, client.ObjectKeyFromObject(reg)))
 	var since metav1.Time
 	for _, obj := range objects {
-		made, stays := obj.GetCreationTimestamp(), obj.GetDeletionTimestamp() == nil && r.Config.IsPlatform(obj.GetNamespace())
+		of := types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.GetAnnotations()[hubv1.DeliveryAnnotation]}
+		made, stays := obj.GetCreationTimestamp(), obj.GetDeletionTimestamp() == nil && r.Config.IsPlatform(obj.GetNamespace()) && !without[of]
 		if stays && obj.GetAnnotations()[hubv1.ClusterUIDAnnotation] == cluster && (since.IsZero() || made.Before(&since)) {
 			since = made
 		}
@@ -87,7 +111,7 @@ func (r *Reconciler) madeAgain(ctx context.Context, cluster string) ([]hubv1.Clu
 		if reg.Status.ClusterID() != "" {
 			continue
 		}
-		if since, err := r.deliveredSince(ctx, reg, cluster); err != nil {
+		if since, err := r.deliveredSince(ctx, reg, cluster, nil); err != nil {
 			return nil, err
 		} else if !since.IsZero() {
 			out = append(out, *reg)

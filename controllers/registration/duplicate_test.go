@@ -69,26 +69,43 @@ func TestMadeAgainIsServedAgain(t *testing.T) {
 	object := func(namespace, uid string) *helmv2.HelmRelease {
 		return &helmv2.HelmRelease{ObjectMeta: metav1.ObjectMeta{
 			Namespace: namespace, Name: "o", CreationTimestamp: metav1.NewTime(moment.Add(-time.Hour)),
-			Annotations: map[string]string{hubv1.ClusterUIDAnnotation: uid},
+			Annotations: map[string]string{hubv1.ClusterUIDAnnotation: uid, hubv1.DeliveryAnnotation: "d"},
 			Labels:      map[string]string{hubv1.ClusterKeyLabel: identity.ClusterKey("hub", client.ObjectKey{Namespace: "fleet", Name: "one"})},
 		}}
 	}
 	goes := object("flux-system", "c1")
 	goes.DeletionTimestamp, goes.Finalizers = &metav1.Time{Time: moment}, []string{hubv1.FluxObjectFinalizer}
+	delivery := func(namespace string, withdrawal types.UID) *hubv1.AddonDelivery {
+		return &hubv1.AddonDelivery{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "d", UID: "u", DeletionTimestamp: &metav1.Time{Time: moment},
+				Finalizers: []string{hubv1.DeliveryFinalizer}},
+			Spec: hubv1.AddonDeliverySpec{Withdrawal: withdrawal, RegistrationRef: hubv1.RegistrationReference{Namespace: "fleet", Name: "one"}},
+		}
+	}
 	for name, tc := range map[string]struct {
 		was    types.UID
 		object *helmv2.HelmRelease
+		going  *hubv1.AddonDelivery // the one of the object, if it is being deleted
 		ago    time.Duration
 	}{
-		"MadeAgain":             {"", object("flux-system", "c1"), time.Hour},
-		"ATenantMayHaveMadeIt":  {"", object("fleet", "c1"), 0},
-		"MadeForAnotherCluster": {"", object("flux-system", "c0"), 0},
-		"ItIsLetGo":             {"", goes, 0},
-		"LedThere":              {"c0", object("flux-system", "c0"), 0},
-		"NothingChanges":        {"c1", object("flux-system", "c1"), time.Minute},
+		"MadeAgain":             {"", object("flux-system", "c1"), nil, time.Hour},
+		"ATenantMayHaveMadeIt":  {"", object("fleet", "c1"), nil, 0},
+		"MadeForAnotherCluster": {"", object("flux-system", "c0"), nil, 0},
+		"ItIsLetGo":             {"", goes, nil, 0},
+		"ItIsWithdrawn":         {"", object("flux-system", "c1"), delivery("flux-system", "u"), 0},
+		"DeletedByHand":         {"", object("flux-system", "c1"), delivery("flux-system", ""), time.Hour},
+		"ATenantsIsWithdrawn":   {"", object("flux-system", "c1"), delivery("fleet", "u"), time.Hour},
+		"LedThere":              {"c0", object("flux-system", "c0"), nil, 0},
+		"NothingChanges":        {"c1", object("flux-system", "c1"), nil, time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := fake.NewClientBuilder().WithScheme(scheme).WithObjects(tc.object)
+			b := fake.NewClientBuilder().WithScheme(scheme).WithObjects(tc.object).
+				WithIndex(&hubv1.AddonDelivery{}, index.DeliveryRegistration, func(o client.Object) []string {
+					return []string{o.(*hubv1.AddonDelivery).Spec.RegistrationRef.Key().String()}
+				})
+			if tc.going != nil {
+				b = b.WithObjects(tc.going)
+			}
 			for _, o := range []client.Object{&helmv2.HelmRelease{}, &kustomizev1.Kustomization{}} {
 				b = b.WithIndex(o, index.ClusterKey, func(o client.Object) []string { return []string{o.GetLabels()[hubv1.ClusterKeyLabel]} })
 			}

@@ -83,8 +83,8 @@ func (w *World) noteIdentity(write apiserver.Write) {
 }
 
 // firstMade returns since when a registration is of the cluster that it turns out to be of. If it was made again,
-// that is since a platform set has delivered through it; otherwise it is now. Its own claim counts if there is an
-// object of that time, since the hub may not know yet that the object goes.
+// that is since a platform set has delivered through it what does not leave; otherwise it is now. Its own claim counts
+// if there is an object of that time, since the hub may not know yet that the object goes.
 func (w *World) firstMade(name string, cluster any, claim string) time.Time {
 	first := w.clock.Now().Truncate(time.Second)
 	for _, kind := range []string{"HelmRelease", "Kustomization"} {
@@ -96,7 +96,7 @@ func (w *World) firstMade(name string, cluster any, claim string) time.Time {
 				continue
 			}
 			made, err := time.Parse(time.RFC3339, at)
-			goes := nested(o, "metadata", "deletionTimestamp") != nil
+			goes := nested(o, "metadata", "deletionTimestamp") != nil || w.withdraws(o)
 			if err == nil && (!goes || at == claim) && made.Before(first) {
 				first = made
 			}
@@ -126,6 +126,14 @@ func (w *World) firstOf(c *cluster) *cluster {
 		}
 	}
 	return first
+}
+
+// withdraws returns whether the delivery of a Flux object is being withdrawn.
+func (w *World) withdraws(o apiserver.Object) bool {
+	return slices.ContainsFunc(w.deliveries(), func(d *hubv1.AddonDelivery) bool {
+		return d.Withdrawn() && d.Namespace == nested(o, "metadata", "namespace") &&
+			d.Name == nested(o, "metadata", "annotations", hubv1.DeliveryAnnotation)
+	})
 }
 
 // unserved returns whether another registration of the cluster is served than this one.

@@ -48,6 +48,7 @@ var Scripts = map[string]string{
 	"lost-after-all":        "its-secret-comes-back-when-it-is-let-go",
 	"back-unseen":           "its-registration-is-deleted-before-the-secret-is-seen-again",
 	"excluded-uncounted":    "excluded-on-a-silent-cluster-and-an-upgrade-follows",
+	"leaves-and-is-first":   "registered-again-behind-a-twin-that-has-come",
 }
 
 // Defects are all of them.
@@ -225,6 +226,9 @@ var Defects = []Defect{
 	}},
 	{"back-unseen", "What is to leave is withdrawn before the cache shows that the Secret has come back", "loss", []Edit{
 		{"controllers/registration/finalize.go", "err != nil || behind {", "err != nil || false && behind {"},
+	}},
+	{"leaves-and-is-first", "What leaves lets a registration that was made again take precedence", "loss", []Edit{
+		{"controllers/registration/duplicate.go", " && !without[of]", " && (of.Name != \"\" || !without[of])"},
 	}},
 	{"excluded-uncounted", "What a frozen cluster's owner has excluded, and is still there, counts as gone", "guard", []Edit{
 		{"internal/report/staying.go", "\tif !d.Frozen || d.Result == nil ||", "\tif true || !d.Frozen || d.Result == nil ||"},

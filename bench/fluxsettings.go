@@ -12,7 +12,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/chandler-hub/chandler/test/localfleet"
 	"github.com/chandler-hub/chandler/test/localfleet/parts"
 )
 
@@ -46,8 +45,9 @@ type fluxRound struct {
 	holds float64
 }
 
-// benchFluxSettings delivers a set to a fleet by Flux's controllers, and starts these again by each setting in turn. It prints how fast they
-// reconcile a fleet in which nothing is to be done, what that costs, and how long a change of one add-on takes until all of it is Ready.
+// benchFluxSettings delivers a set to a fleet by Flux's controllers, and starts these again by each setting in turn. It
+// prints how fast they reconcile a fleet in which nothing is to be done, what that costs, and how long a change of one
+// add-on takes until all of it is Ready.
 func benchFluxSettings(ctx context.Context, out io.Writer, p Parameters) (err error) {
 	p.Flux = true
 	f, err := startFleet(ctx, p)
@@ -122,13 +122,15 @@ func (r *run) fluxRounds(ctx context.Context, s fluxSetting) ([]fluxRound, error
 			if err != nil {
 				return err
 			}
-			all := 0
-			for _, o := range r.observer.in(sets) {
-				if o.kind.Resource == c.kind+"s" {
-					all++
-				}
+			if out[i], err = r.fluxRound(ctx, address, c.kind, begin); err != nil {
+				return err
 			}
-			out[i], err = r.fluxRound(ctx, p, address, c.kind, all, begin)
+			cpu, err := p.CPU()
+			if err != nil {
+				return err
+			}
+			resident, err := memory(p, residentNow)
+			out[i].cpu, out[i].mib = cpu.Seconds(), resident/(1<<20)
 			return err
 		})
 	}
@@ -136,7 +138,13 @@ func (r *run) fluxRounds(ctx context.Context, s fluxSetting) ([]fluxRound, error
 }
 
 // fluxRound waits until a controller has reconciled all of its objects.
-func (r *run) fluxRound(ctx context.Context, p *localfleet.Process, address, kind string, all int, begin time.Time) (m fluxRound, err error) {
+func (r *run) fluxRound(ctx context.Context, address, kind string, begin time.Time) (m fluxRound, err error) {
+	all := 0
+	for _, o := range r.observer.in(sets) {
+		if o.kind.Resource == kind+"s" {
+			all++
+		}
+	}
 	for {
 		f, err := scrape(ctx, address)
 		if err != nil {
@@ -151,18 +159,10 @@ func (r *run) fluxRound(ctx context.Context, p *localfleet.Process, address, kin
 					m.holds += h.GetHistogram().GetSampleSum() / m.reconciles
 				}
 			}
-			break
+			return m, nil
 		}
 		if err := r.wait(ctx, 250*time.Millisecond); err != nil {
 			return m, err
 		}
 	}
-	cpu, err := p.CPU()
-	if err != nil {
-		return m, err
-	}
-	m.cpu = cpu.Seconds()
-	resident, err := memory(p, residentNow)
-	m.mib = resident / (1 << 20)
-	return m, err
 }

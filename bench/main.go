@@ -30,12 +30,6 @@ func main() {
 	flag.BoolVar(&p.Flux, "flux", false, "run the Flux controllers too")
 	flag.DurationVar(&p.ProbeInterval.Duration, "probe-interval", time.Minute,
 		"the hub's; the clusters that are probed share the machine with all else")
-	writes := flag.Int("writes", 0, "measure instead what a write costs the API server, by how it is written; so many of each")
-	fills := []int{0, 5000, 25000}
-	flag.Func("fills", "with -writes: how many HelmReleases are there already (default 0,5000,25000)", func(v string) (err error) {
-		fills, err = numbers(v)
-		return err
-	})
 	profiles := flag.String("profiles", "", "an existing folder for the hub's profiles; none are taken without")
 	noise := flag.Duration("noise", time.Minute, "how long Flux's status noise is")
 	runs := flag.Int("runs", 1, "measure so many times")
@@ -43,6 +37,7 @@ func main() {
 	into := flag.String("record", "", "a file to append each run to, as a line of JSON")
 	commit := flag.String("commit", "", "what is measured, for -record")
 	settings := flag.Bool("flux-settings", false, "measure instead Flux's controllers with these add-ons, by how they are set")
+	writes, fills := writesFlags()
 	peer := peerFlags()
 	timeout := flag.Duration("timeout", time.Hour, "give up after this time")
 	flag.Parse()
@@ -62,7 +57,7 @@ func main() {
 	var err error
 	switch {
 	case *writes > 0:
-		err = benchWrites(ctx, *writes, fills)
+		err = benchWrites(ctx, *writes, *fills)
 	case *settings:
 		err = benchFluxSettings(ctx, os.Stdout, p)
 	case peer.Name != "":
@@ -82,6 +77,16 @@ func main() {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
+}
+
+// writesFlags say how many writes to measure, and beside how many HelmReleases.
+func writesFlags() (writes *int, fills *[]int) {
+	fills = &[]int{0, 5000, 25000}
+	flag.Func("fills", "with -writes: how many HelmReleases are there already (default 0,5000,25000)", func(v string) (err error) {
+		*fills, err = numbers(v)
+		return err
+	})
+	return flag.Int("writes", 0, "measure instead what a write costs the API server, by how it is written; so many of each"), fills
 }
 
 // numbers reads numbers that commas separate.

@@ -79,8 +79,8 @@ func (f *fleet) createSet(ctx context.Context, p Parameters) error {
 	return f.management.Client.Create(ctx, set)
 }
 
-// apart gives the Helm releases of each cluster a namespace of its own, and an interval that is longer than a measurement: where Flux is there,
-// all clusters are one.
+// apart gives the Helm releases of each cluster a namespace of its own, since all clusters of a bench are one, and the
+// add-ons an interval that is longer than a measurement.
 func apart(set *unstructured.Unstructured) error {
 	addons, _, err := unstructured.NestedSlice(set.Object, "spec", "addons")
 	if err != nil {

@@ -114,7 +114,7 @@ func (w *World) checkReady(write apiserver.Write) {
 		k := keyOf(a.Kind, d.Namespace, a.Object)
 		if a.State == hubv1.AddonFailed {
 			if a.Kind == "Kustomization" && ofAttempt[a.Reason] && w.flux.begun[k] < a.AppliedGeneration &&
-				w.flux.missed[k] != a.AppliedGeneration {
+				w.flux.missed[k] < a.AppliedGeneration {
 				w.violated("status", "%s says that add-on %s has failed at generation %d, with which Flux has not begun",
 					d.Name, a.Name, a.AppliedGeneration)
 			}

@@ -21,8 +21,6 @@ type fluxSetting struct {
 	args []string
 }
 
-const cached = "--feature-gates=CacheSecretsAndConfigMaps=true"
-
 // fluxSettings are those that are measured, on one fleet. The first is Flux as it is installed, and comes again at the end: what differs
 // between the two is the machine.
 var fluxSettings = []fluxSetting{
@@ -31,7 +29,7 @@ var fluxSettings = []fluxSetting{
 	{"--concurrent=10", []string{"--concurrent=10"}},
 	{"--concurrent=20", []string{"--concurrent=20"}},
 	{"--concurrent=10, --kube-api-qps=500", []string{"--concurrent=10", "--kube-api-qps=500", "--kube-api-burst=1000"}},
-	{"--concurrent=10, Secrets from a cache", []string{"--concurrent=10", cached}},
+	{"--concurrent=10, Secrets from a cache", []string{"--concurrent=10", "--feature-gates=CacheSecretsAndConfigMaps=true"}},
 	{"as installed, again", nil},
 }
 
@@ -60,7 +58,10 @@ func benchFluxSettings(ctx context.Context, out io.Writer, p Parameters) (err er
 		return err
 	}
 	begin := time.Now()
-	if err := errors.Join(r.registerFleet(ctx), r.createSet(ctx, p)); err != nil {
+	if err := r.registerFleet(ctx); err != nil {
+		return err
+	}
+	if err := r.createSet(ctx, p); err != nil {
 		return err
 	}
 	last, err := r.delivered(ctx)
@@ -91,20 +92,6 @@ func benchFluxSettings(ctx context.Context, out io.Writer, p Parameters) (err er
 		}
 	}
 	return w.Flush()
-}
-
-// delivered waits until every delivery has the revision of the set, and all of it is Ready. It returns when the hub wrote the last of that.
-func (r *run) delivered(ctx context.Context) (time.Time, error) {
-	for {
-		// The set's room makes the revision, and then the deliveries name it.
-		last, err := r.hub.quiet(ctx, rested)
-		if err != nil {
-			return last, err
-		}
-		if left, err := r.undelivered(ctx); err != nil || left == 0 {
-			return last, err
-		}
-	}
 }
 
 // fluxRounds starts the controllers with a setting, beside each other as in a cluster, and measures their first round.

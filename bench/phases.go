@@ -231,18 +231,27 @@ func (r *run) untilReady(ctx context.Context) error {
 }
 
 func (r *run) allReady(ctx context.Context) error {
-	if !r.p.Flux {
-		if err := r.reporter.ready(ctx, r.observer.in(sets)); err != nil {
-			return err
-		}
+	if r.p.Flux {
+		_, err := r.delivered(ctx)
+		return err
 	}
+	if err := r.reporter.ready(ctx, r.observer.in(sets)); err != nil {
+		return err
+	}
+	_, err := r.hub.quiet(ctx, settled)
+	return err
+}
+
+// delivered waits until Flux has done all, and every delivery is Ready. It returns when the hub wrote the last of that.
+func (r *run) delivered(ctx context.Context) (time.Time, error) {
 	for {
-		if _, err := r.hub.quiet(ctx, settled); err != nil || !r.p.Flux {
-			return err
+		last, err := r.hub.quiet(ctx, settled)
+		if err != nil {
+			return last, err
 		}
 		// A hub that writes nothing may be waiting for Flux, which may take longer for one object.
 		if left, err := r.undelivered(ctx); err != nil || left == 0 {
-			return err
+			return last, err
 		}
 	}
 }

@@ -211,14 +211,8 @@ func (r *rollouts) all(ctx context.Context) error {
 func (r *rollouts) fill(ctx context.Context, label string, names []string) error {
 	begin := time.Now()
 	there, clusters := r.observer.count(), r.p.Clusters
-	charts, git := r.upstream()
 	for _, name := range names {
-		set := newSet(name, []string{name}, charts, git)
-		if r.p.Flux {
-			if err := apart(set); err != nil {
-				return err
-			}
-		}
+		set := r.newSet(name, []string{name})
 		if label == "fifth" {
 			clusters = r.p.Clusters / fifth
 			if err := unstructured.SetNestedField(set.Object, label, "spec", "clusterSelector", "matchLabels", "part"); err != nil {

@@ -69,35 +69,28 @@ func (f *fleet) createSet(ctx context.Context, p Parameters) error {
 	for i := range addons {
 		addons[i] = addonName(i)
 	}
-	charts, git := f.upstream()
-	set := newSet(setName, addons, charts, git)
-	if p.Flux {
-		if err := apart(set); err != nil {
-			return err
-		}
-	}
-	return f.management.Client.Create(ctx, set)
+	return f.management.Client.Create(ctx, f.newSet(setName, addons))
 }
 
-// apart gives the Helm releases of each cluster a namespace of its own, since all clusters of a bench are one, and the
-// add-ons an interval that is longer than a measurement.
-func apart(set *unstructured.Unstructured) error {
-	addons, _, err := unstructured.NestedSlice(set.Object, "spec", "addons")
-	if err != nil {
-		return err
+// newSet returns a set that this fleet can deliver. Where Flux is there, the Helm releases of each cluster have a
+// namespace of their own, since all clusters of a bench are one, and the add-ons have an interval that is longer than a
+// measurement.
+func (f *fleet) newSet(name string, addons []string) *unstructured.Unstructured {
+	charts, git := f.upstream()
+	set := newSet(name, addons, charts, git)
+	if f.charts == nil {
+		return set
 	}
-	for _, a := range addons {
+	for _, a := range set.Object["spec"].(map[string]any)["addons"].([]any) {
 		addon := a.(map[string]any)
-		for _, kind := range []string{"helmRelease", "kustomization"} {
-			if of, ok := addon[kind].(map[string]any); ok {
-				of["interval"] = "3h"
-				if kind == "helmRelease" {
-					of["targetNamespace"], of["install"] = "<< cluster.name >>", map[string]any{"createNamespace": true}
-				}
-			}
+		if k, ok := addon["kustomization"].(map[string]any); ok {
+			k["interval"] = "3h"
+			continue
 		}
+		h := addon["helmRelease"].(map[string]any)
+		h["interval"], h["targetNamespace"], h["install"] = "3h", "<< cluster.name >>", map[string]any{"createNamespace": true}
 	}
-	return unstructured.SetNestedSlice(set.Object, addons, "spec", "addons")
+	return set
 }
 
 // upstream returns where the chart is, and where the repository.

@@ -75,7 +75,7 @@ func (m *Matcher) leave(ctx context.Context, reg *hubv1.ClusterRegistration, exi
 		return err
 	}
 	if letsGo(reg) {
-		return m.withdrawAll(ctx, existing, leaves(reg))
+		return m.withdrawAll(ctx, existing, true)
 	}
 	// If the set does not exist, nobody else would.
 	for key := range existing {

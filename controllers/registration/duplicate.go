@@ -36,9 +36,9 @@ func (r *Reconciler) ofCluster(ctx context.Context, reg *hubv1.ClusterRegistrati
 // dated notes since when a registration is of its cluster. before is the registration as it was read. A registration
 // that was deleted and made again has left its Flux objects: it counts as of the cluster since the platform's sets
 // began to deliver through it, so that one that came in between does not take precedence. In other namespaces
-// somebody may have made such an object before there was any registration. What leaves does not count: if somebody has
-// unregistered it, and registers it again before that is done, one that came in between may have its add-ons by now,
-// and would lose them to nobody.
+// somebody may have made such an object before there was any registration. What is being withdrawn does not count. Its
+// users have unregistered the cluster, and registered it again before that was done. Another registration may have the
+// add-ons by now, and if that one stood back, they would be uninstalled.
 func (r *Reconciler) dated(ctx context.Context, before, reg *hubv1.ClusterRegistration) error {
 	was, is := before.Status.ClusterID(), reg.Status.ClusterID()
 	if is == "" {
@@ -64,17 +64,14 @@ func (r *Reconciler) dated(ctx context.Context, before, reg *hubv1.ClusterRegist
 
 // leavingOf returns the deliveries of a registration that are being withdrawn.
 func (r *Reconciler) leavingOf(ctx context.Context, reg *hubv1.ClusterRegistration) (map[types.NamespacedName]bool, error) {
-	list := &hubv1.AddonDeliveryList{}
-	if err := r.Client.List(ctx, list, index.DeliveriesOf(client.ObjectKeyFromObject(reg)), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("look for deliveries that leave: %w", err)
-	}
+	deliveries, err := r.deliveriesOf(ctx, reg)
 	out := map[types.NamespacedName]bool{}
-	for i := range list.Items {
-		if d := &list.Items[i]; d.Withdrawn() {
+	for i := range deliveries {
+		if d := &deliveries[i]; d.Withdrawn() {
 			out[client.ObjectKeyFromObject(d)] = true
 		}
 	}
-	return out, nil
+	return out, err
 }
 
 // deliveredSince returns since when the platform's sets have delivered through a registration to a cluster, by the
@@ -129,13 +126,10 @@ func (r *Reconciler) madeAgain(ctx context.Context, cluster string) ([]hubv1.Clu
 // stoodBack returns whether another registration of a cluster was served instead of one, by the deliveries of the platform's
 // sets, which outlive it. Those in other namespaces anybody may have written.
 func (r *Reconciler) stoodBack(ctx context.Context, reg *hubv1.ClusterRegistration, cluster string) (bool, error) {
-	list := &hubv1.AddonDeliveryList{}
-	if err := r.Client.List(ctx, list, index.DeliveriesOf(client.ObjectKeyFromObject(reg)), client.UnsafeDisableDeepCopy); err != nil {
-		return false, fmt.Errorf("look for the deliveries of a registration that was made again: %w", err)
-	}
-	return slices.ContainsFunc(list.Items, func(d hubv1.AddonDelivery) bool {
+	deliveries, err := r.deliveriesOf(ctx, reg)
+	return slices.ContainsFunc(deliveries, func(d hubv1.AddonDelivery) bool {
 		return r.Config.IsPlatform(d.Namespace) && d.Status.ClusterID == cluster
-	}), nil
+	}), err
 }
 
 // duplicates sets the condition that another registration of the same cluster is served instead of this one, and

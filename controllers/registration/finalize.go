@@ -4,7 +4,6 @@ package registration
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -59,9 +58,8 @@ func (r *Reconciler) finalize(ctx context.Context, reg *hubv1.ClusterRegistratio
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	found, refused, err := r.access(ctx, reg, nil, origin.Verdict{Origin: teardown.OriginUnknown})
-	again, _ := r.suspend(reg, obj, refused)
-	if err := errors.Join(err, r.dated(ctx, before, reg)); err != nil { // it may stay after all, and then is no older there than it is
+	found, again, err := r.lastAccess(ctx, before, reg, obj)
+	if err != nil {
 		return ctrl.Result{}, err
 	}
 	fresh := r.goes(reg, reason, decision)
@@ -95,6 +93,18 @@ func (r *Reconciler) finalize(ctx context.Context, reg *hubv1.ClusterRegistratio
 	}
 	r.forget(key, reg)
 	return ctrl.Result{}, apply.RemoveFinalizer(ctx, r.Client, reg, hubv1.RegistrationFinalizer)
+}
+
+// lastAccess is access for a registration that goes, and suspend after it. The registration may stay after all, and then
+// it is no older on its cluster than it is.
+func (r *Reconciler) lastAccess(ctx context.Context, before, reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured) (
+	found resolution, again time.Duration, err error) {
+	found, refused, err := r.access(ctx, reg, nil, origin.Verdict{Origin: teardown.OriginUnknown})
+	if err != nil {
+		return found, 0, err
+	}
+	again, _ = r.suspend(reg, obj, refused)
+	return found, again, r.dated(ctx, before, reg)
 }
 
 // behind returns whether the cache does not show yet what became of the origin of a registration that is about to go. If the origin has

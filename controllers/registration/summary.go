@@ -63,16 +63,25 @@ type unready struct{ set, reason, message string }
 // maxSets is how many sets status.sets names.
 const maxSets = 20
 
+// deliveriesOf lists the deliveries to the cluster of a registration. They are the cache's own, so nobody may write to them.
+func (r *Reconciler) deliveriesOf(ctx context.Context, reg *hubv1.ClusterRegistration) ([]hubv1.AddonDelivery, error) {
+	list := &hubv1.AddonDeliveryList{}
+	if err := r.Client.List(ctx, list, index.DeliveriesOf(client.ObjectKeyFromObject(reg)), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list the deliveries: %w", err)
+	}
+	return list.Items, nil
+}
+
 // deliveries counts the add-ons of a cluster and sets status.sets.
 func (r *Reconciler) deliveries(ctx context.Context, reg, instead *hubv1.ClusterRegistration) (served, error) {
 	out := served{addons: map[string]bool{}, instead: instead}
-	list := &hubv1.AddonDeliveryList{}
-	if err := r.Client.List(ctx, list, index.DeliveriesOf(client.ObjectKeyFromObject(reg)), client.UnsafeDisableDeepCopy); err != nil {
-		return out, fmt.Errorf("list the deliveries: %w", err)
+	deliveries, err := r.deliveriesOf(ctx, reg)
+	if err != nil {
+		return out, err
 	}
 	results := map[string]string{}
-	for i := range list.Items {
-		d := &list.Items[i]
+	for i := range deliveries {
+		d := &deliveries[i]
 		if counts, err := r.counts(ctx, d, reg); err != nil {
 			return out, err
 		} else if !counts {
@@ -98,7 +107,7 @@ func (r *Reconciler) deliveries(ctx context.Context, reg, instead *hubv1.Cluster
 	slices.Sort(out.leaving)
 	slices.Sort(out.suspended)
 	slices.SortFunc(out.unready, func(a, b unready) int { return cmp.Compare(a.set, b.set) })
-	reg.Status.Orphans = teardown.Orphans(reg.Status.Orphans, list.Items)
+	reg.Status.Orphans = teardown.Orphans(reg.Status.Orphans, deliveries)
 	if instead != nil { // a drain is over when all is gone from the cluster, through whichever registration it came
 		if err := r.leftThrough(ctx, instead, &out); err != nil {
 			return out, err

@@ -210,7 +210,7 @@ var Defects = []Defect{
 		{"internal/plan/finish.go", "\tcase gate != \"\": // it", "\tcase false && gate != \"\": // it"},
 	}},
 	{"dated-too-early", "A registration that goes, and is led to another cluster, was there before all others", "status", []Edit{
-		{"controllers/registration/finalize.go", "errors.Join(err, r.dated(ctx, before, reg)); err != nil {", "errors.Join(err); err != nil {"},
+		{"controllers/registration/finalize.go", "\treturn found, again, r.dated(ctx, before, reg)", "\treturn found, again, nil"},
 	}},
 	{"taken-for-restored", "A delivery that was made again has what it names, though nobody has looked at it", "convergence", []Edit{
 		{"controllers/addonset/matcher.go", "\t\treturn !d.CreationTimestamp.After(created)\n", "\t\treturn true\n"},

@@ -220,6 +220,7 @@ var Defects = []Defect{
 	}},
 	{"uninstalled-after-all", "What was let go, and not counted, is uninstalled after all", "guard", []Edit{
 		{"controllers/addonset/matcher.go", "letGo || existing[key].Orphaned()", "existing[key].Orphaned()"},
+		{"controllers/addonset/removals.go", "orphan: orphaned || leaves(reg),", "orphan: orphaned,"},
 	}},
 	{"lost-after-all", "What was let go because its Secret was gone is uninstalled after all", "loss", []Edit{
 		{"controllers/addonset/recall.go", "\treturn letsGo(reg) || status.Reason(", "\treturn letsGo(reg) || false && status.Reason("},

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// idle measures the cost of a minute in which Flux writes many statuses and nothing changes, and how much memory an
+// idle measures the cost of a time in which Flux writes many statuses and nothing changes, and how much memory an
 // idle hub holds.
 func (r *run) idle(ctx context.Context) error {
 	writes, err := r.hub.writes(ctx)

@@ -31,7 +31,7 @@ func main() {
 	flag.DurationVar(&p.ProbeInterval.Duration, "probe-interval", time.Minute,
 		"the hub's; the clusters that are probed share the machine with all else")
 	profiles := flag.String("profiles", "", "an existing folder for the hub's profiles; none are taken without")
-	noise := flag.Duration("noise", time.Minute, "how long Flux's status noise is")
+	noise := flag.Duration("noise", 30*time.Second, "how long Flux's status noise is")
 	runs := flag.Int("runs", 1, "measure so many times")
 	against := flag.String("check", "", "a file of recorded runs: fail if a quarter is lost against the newest ones of this size")
 	into := flag.String("record", "", "a file to append each run to, as a line of JSON")

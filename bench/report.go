@@ -48,7 +48,7 @@ type Result struct {
 	ChangeSeconds           float64 `json:"change_s" what:"and how long it took until the last Flux object was changed"`
 	WritesPerChangedCluster float64 `json:"writes_per_changed_cluster" what:"writes for each cluster of that, the set's own aside" atMost:"3"`
 	SetWrites               float64 `json:"set_writes" what:"the set's own: its revision, and its status about once a second"`
-	IdleWrites              float64 `json:"idle_writes" what:"in Flux's status noise, 20 a second for a minute (-noise)" atMost:"0"`
+	IdleWrites              float64 `json:"idle_writes" what:"in Flux's status noise, 20 a second (-noise)" atMost:"0"`
 	IdleCPU                 float64 `json:"idle_cpu_ms_per_event" what:"what an event of it costs the hub"`
 	ProbeCPU                float64 `json:"probe_cpu_ms" what:"what a probe costs the hub"`
 	RestartSeconds          float64 `json:"restart_s" what:"until a restarted hub has looked at everything" atMost:"20"`

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/apply"
 	"github.com/chandler-hub/chandler/internal/live"
 	"github.com/chandler-hub/chandler/internal/manifests"
 	"github.com/chandler-hub/chandler/internal/registrar"
@@ -158,8 +159,7 @@ func (o *uninstallOptions) deleteAll(ctx context.Context, kind string, which fun
 		return err
 	}
 	for _, object := range all {
-		uid := object.GetUID()
-		if err := client.IgnoreNotFound(o.client.Delete(ctx, object, client.Preconditions{UID: &uid})); err != nil {
+		if err := apply.Delete(ctx, o.client, object); err != nil {
 			return fmt.Errorf("delete %s %s/%s: %w", kind, object.GetNamespace(), object.GetName(), err)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/apply"
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/pin"
@@ -123,7 +124,7 @@ func (r *Reconciler) own(ctx context.Context, set *hubv1.AddonSet, there *appsv1
 	if !bytes.Equal(there.Data.Raw, raw) {
 		hash, err := compile.ContentHash(there.Data.Raw)
 		if err != nil || there.Name != identity.Revision(set.Name, hash, render.Epoch) {
-			if err := r.Client.Delete(ctx, there, client.Preconditions{UID: &there.UID}); client.IgnoreNotFound(err) != nil {
+			if err := apply.Delete(ctx, r.Client, there); err != nil {
 				return fmt.Errorf("remove revision %s, which does not hold what its name says: %w", there.Name, err)
 			}
 			return fmt.Errorf("ControllerRevision %s/%s did not hold what its name says: it is removed, and made anew", there.Namespace, there.Name)
@@ -169,7 +170,7 @@ func (r *Reconciler) pruneRevisions(ctx context.Context, set *hubv1.AddonSet, f 
 	}
 	idle := slices.DeleteFunc(revisions, func(c appsv1.ControllerRevision) bool { return inUse(c.Name) })
 	for i := 0; i < len(idle)-history; i++ {
-		if err := r.Client.Delete(ctx, &idle[i], client.Preconditions{UID: &idle[i].UID}); client.IgnoreNotFound(err) != nil {
+		if err := apply.Delete(ctx, r.Client, &idle[i]); err != nil {
 			return fmt.Errorf("remove revision %s: %w", idle[i].Name, err)
 		}
 	}
@@ -184,7 +185,7 @@ func (r *Reconciler) deleteRevisions(ctx context.Context, set *hubv1.AddonSet) e
 		return err
 	}
 	for i := range revisions {
-		if err := r.Client.Delete(ctx, &revisions[i], client.Preconditions{UID: &revisions[i].UID}); client.IgnoreNotFound(err) != nil {
+		if err := apply.Delete(ctx, r.Client, &revisions[i]); err != nil {
 			return fmt.Errorf("remove revision %s: %w", revisions[i].Name, err)
 		}
 	}

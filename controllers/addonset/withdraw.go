@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/apply"
 )
 
 // withdraw removes a delivery, with what it has on its cluster. Its finalizer keeps it until the cluster is clean.
@@ -35,7 +36,7 @@ func remove(ctx context.Context, c client.Client, d *hubv1.AddonDelivery) error 
 	if d.DeletionTimestamp != nil {
 		return nil
 	}
-	if err := c.Delete(ctx, d, client.Preconditions{UID: &d.UID}); client.IgnoreNotFound(err) != nil {
+	if err := apply.Delete(ctx, c, d); err != nil {
 		return fmt.Errorf("withdraw delivery %s: %w", d.Name, err)
 	}
 	return nil

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandler-hub/chandler/controllers/index"
+	"github.com/chandler-hub/chandler/internal/apply"
 	"github.com/chandler-hub/chandler/internal/assembly"
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/fluxstate"
@@ -136,7 +137,7 @@ func (r *Reconciler) dropChart(ctx context.Context, o *object) error {
 	if l["helm.toolkit.fluxcd.io/name"] != o.Key.Name || l["helm.toolkit.fluxcd.io/namespace"] != o.Key.Namespace {
 		return nil
 	}
-	return client.IgnoreNotFound(r.Client.Delete(ctx, chart, client.Preconditions{UID: &chart.UID}))
+	return apply.Delete(ctx, r.Client, chart)
 }
 
 // adopting returns whether an add-on is still to take over what it adopts.

@@ -325,7 +325,7 @@ func (r *Reconciler) dropMirror(ctx context.Context, c *cluster, kind, namespace
 	if err := apply.RemoveFinalizer(ctx, r.Client, there, hubv1.MirrorFinalizer); err != nil {
 		return fmt.Errorf("let the mirror go: %w", err)
 	}
-	return client.IgnoreNotFound(r.Client.Delete(ctx, there, client.Preconditions{UID: &there.UID}))
+	return apply.Delete(ctx, r.Client, there)
 }
 
 // ignoreNotOwned ignores that somebody else's object has a mirror's name: that does not matter to a caller that

@@ -124,7 +124,8 @@ func (r *Reconciler) remove(ctx context.Context, has *inventoryv1alpha1.ClusterP
 	u.SetGroupVersionKind(inventoryv1alpha1.GroupVersion.WithKind(origin.ClusterProfile.Kind))
 	u.SetNamespace(has.Namespace)
 	u.SetName(has.Name)
-	if err := r.Client.Delete(ctx, u, client.Preconditions{UID: &has.UID}); client.IgnoreNotFound(err) != nil {
+	u.SetUID(has.UID)
+	if err := apply.Delete(ctx, r.Client, u); err != nil {
 		return fmt.Errorf("delete ClusterProfile %s/%s: %w", has.Namespace, has.Name, err)
 	}
 	return nil

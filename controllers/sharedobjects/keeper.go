@@ -249,9 +249,8 @@ func (k *Keeper) reconcile(ctx context.Context, key id) (ctrl.Result, error) {
 	if err := apply.RemoveFinalizer(ctx, k.Client, there, hubv1.TwinFinalizer); err != nil {
 		return ctrl.Result{}, err
 	}
-	uid := there.GetUID()
-	if err := k.Client.Delete(ctx, there, client.Preconditions{UID: &uid}); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(fmt.Errorf("remove %s %s: %w", key.kind, key, err))
+	if err := apply.Delete(ctx, k.Client, there); err != nil {
+		return ctrl.Result{}, fmt.Errorf("remove %s %s: %w", key.kind, key, err)
 	}
 	return ctrl.Result{}, nil
 }

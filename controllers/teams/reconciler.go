@@ -208,7 +208,7 @@ func (r *Reconciler) finalize(ctx context.Context, t *hubv1.Team) error {
 		return apply.RemoveFinalizer(ctx, r.Client, t, hubv1.TeamFinalizer)
 	}
 	if set.DeletionTimestamp == nil {
-		if err := r.Client.Delete(ctx, set, client.Preconditions{UID: &set.UID}); client.IgnoreNotFound(err) != nil {
+		if err := apply.Delete(ctx, r.Client, set); err != nil {
 			return fmt.Errorf("delete AddonSet %q: %w", set.Name, err)
 		}
 	}

@@ -102,5 +102,5 @@ func (r *Reconciler) drop(ctx context.Context, reg *hubv1.ClusterRegistration, m
 	if err := apply.RemoveFinalizer(ctx, r.Client, m, hubv1.MirrorFinalizer); err != nil {
 		return fmt.Errorf("let the mirror go: %w", err)
 	}
-	return client.IgnoreNotFound(r.Client.Delete(ctx, m, client.Preconditions{UID: &m.UID}))
+	return apply.Delete(ctx, r.Client, m)
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package apply writes to the management cluster. It server-side applies exactly the fields that the hub owns, and
-// patches a status only if it has changed.
+// Package apply writes to the management cluster. It server-side applies exactly the fields that the hub owns, patches a
+// status only if it has changed, and deletes only what was seen.
 package apply
 
 import (
@@ -55,6 +55,13 @@ func Update(ctx context.Context, c client.Client, obj *unstructured.Unstructured
 	u := obj.DeepCopy()
 	err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(manager), client.ForceOwnership)
 	return u, wrap(obj, err)
+}
+
+// Delete deletes the very object that was seen, and not one that took its name meanwhile: that one gives a conflict. It is no error if
+// the object is gone.
+func Delete(ctx context.Context, c client.Client, obj client.Object) error {
+	uid := obj.GetUID()
+	return client.IgnoreNotFound(c.Delete(ctx, obj, client.Preconditions{UID: &uid}))
 }
 
 func wrap(obj *unstructured.Unstructured, err error) error {

@@ -21,6 +21,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/account"
+	"github.com/chandler-hub/chandler/internal/apply"
 	"github.com/chandler-hub/chandler/internal/live"
 	"github.com/chandler-hub/chandler/internal/origin"
 )
@@ -245,8 +246,7 @@ func (r *Registrar) Leave(ctx context.Context, d *Departure) error {
 		}
 	}
 	// The hub may have renewed the token meanwhile: the UID says that it is the Secret that was looked at.
-	err = r.Hub.Client.Delete(ctx, d.secret, client.Preconditions{UID: &d.secret.UID})
-	if client.IgnoreNotFound(err) != nil {
+	if err := apply.Delete(ctx, r.Hub.Client, d.secret); err != nil {
 		return fmt.Errorf("delete Secret %s/%s on the hub: %w", d.secret.Namespace, d.secret.Name, err)
 	}
 	r.say("Secret %s/%s deleted on the hub", d.secret.Namespace, d.secret.Name)
@@ -306,8 +306,7 @@ func (r *Registrar) ask(ctx context.Context, d *Departure) error {
 		}
 	}
 	if d.origin == nil {
-		err := r.Hub.Client.Delete(ctx, d.reg, client.Preconditions{UID: &d.reg.UID})
-		if client.IgnoreNotFound(err) != nil {
+		if err := apply.Delete(ctx, r.Hub.Client, d.reg); err != nil {
 			return fmt.Errorf("delete ClusterRegistration %s: %w", d.Name, err)
 		}
 		r.say("ClusterRegistration %s deleted", d.Name)

@@ -131,7 +131,7 @@ func AddRooms(mgr manager.Manager, config *hubconfig.Config, w World) error {
 	}
 	keeper := &sharedobjects.Keeper{Client: c, Config: config, Live: live, Clock: now}
 	compiled := &programs.Cache{Slots: min(2, config.Concurrency/2)}
-	sets, clusters := enqueue.NewBell(enqueue.AllSets(c)), enqueue.NewBell(enqueue.Everywhere(c))
+	sets, clusters := enqueue.NewBell(enqueue.AllSets(c)), enqueue.NewFleetBell(enqueue.Everywhere(c))
 	if w.Flux != nil {
 		w.Flux.Changed, compiled.Schemas = []*enqueue.Bell{sets, clusters}, w.Flux.Library
 		if err := w.Flux.SetupWithManager(mgr); err != nil {

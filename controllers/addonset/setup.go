@@ -48,7 +48,7 @@ func (r *Reconciler) delay(ctx context.Context, req reconcile.Request) time.Dura
 
 // SetupWithManager starts both controllers.
 func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
-	r.changed = enqueue.NewBell(enqueue.InReach(r.Client, r.Config))
+	r.changed = enqueue.NewFleetBell(enqueue.InReach(r.Client, r.Config))
 	r.starts = enqueue.NewBell(enqueue.Itself)
 	configMap := &corev1.ConfigMap{}
 	err := ctrl.NewControllerManagedBy(mgr).Named("addonset").

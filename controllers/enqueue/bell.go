@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
@@ -15,14 +16,18 @@ import (
 // Bell is a source of events that come from the hub itself: one room tells another something that no watch reports.
 // Ring fills the queue before it returns, and never waits, so a reconcile may ring.
 type Bell struct {
-	of handler.MapFunc
+	of       handler.MapFunc
+	priority int
 
 	mu     sync.Mutex
 	queues []workqueue.TypedRateLimitingInterface[reconcile.Request]
 }
 
-// NewBell returns a bell that enqueues what of returns.
+// NewBell returns a bell that enqueues what of returns, each as what concerns one cluster or set.
 func NewBell(of handler.MapFunc) *Bell { return &Bell{of: of} }
+
+// NewFleetBell returns a bell that enqueues what of returns, as what concerns the whole fleet.
+func NewFleetBell(of handler.MapFunc) *Bell { return &Bell{of: of, priority: Fleet} }
 
 // Start is called by the controller that watches the bell. Rings before that are lost: the controller starts with
 // everything that exists.
@@ -41,8 +46,13 @@ func (b *Bell) Ring(ctx context.Context, obj client.Object) {
 	if len(queues) == 0 {
 		return
 	}
-	for _, req := range b.of(ctx, obj) {
-		for _, q := range queues {
+	requests := b.of(ctx, obj)
+	for _, q := range queues {
+		if ordered, ok := q.(priorityqueue.PriorityQueue[reconcile.Request]); ok {
+			ordered.AddWithOpts(priorityqueue.AddOpts{Priority: &b.priority}, requests...)
+			continue
+		}
+		for _, req := range requests {
 			q.Add(req)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -41,6 +42,36 @@ func LaterBy(delay func(context.Context, reconcile.Request) time.Duration, of ha
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { add(ctx, e.Object, q) },
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) { add(ctx, e.ObjectNew, q) },
 		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { add(ctx, e.Object, q) },
+	}
+}
+
+// LaterForAll is Later for what concerns the whole fleet. What a first list holds comes last, as always.
+func LaterForAll(delay time.Duration, of handler.MapFunc) handler.EventHandler {
+	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	later := Later(delay, of)
+	all := func(ctx context.Context, obj client.Object, q queue) bool {
+		ordered, ok := q.(priorityqueue.PriorityQueue[reconcile.Request])
+		if ok {
+			ordered.AddWithOpts(priorityqueue.AddOpts{After: delay, Priority: new(Fleet)}, of(ctx, obj)...)
+		}
+		return ok
+	}
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
+			if e.IsInInitialList || !all(ctx, e.Object, q) {
+				later.Create(ctx, e, q)
+			}
+		},
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
+			if !all(ctx, e.ObjectNew, q) {
+				later.Update(ctx, e, q)
+			}
+		},
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) {
+			if !all(ctx, e.Object, q) {
+				later.Delete(ctx, e, q)
+			}
+		},
 	}
 }
 

@@ -16,9 +16,14 @@ import (
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
-// Urgent is the priority of what a starting hub finds unsettled: after what changes meanwhile (0), and before what is as it should be
-// (handler.LowPriority, which controller-runtime gives to all that a first list holds).
-const Urgent = handler.LowPriority / 2
+const (
+	// Urgent is the priority of what a starting hub finds unsettled: after what changes meanwhile (0), and before what is as it should be
+	// (handler.LowPriority, which controller-runtime gives to all that a first list holds).
+	Urgent = handler.LowPriority / 2
+	// Fleet is the priority of what a change of a set, or the first look at one, asks of all clusters. What concerns one of them goes
+	// before it: a cluster that comes does not wait for five thousand others.
+	Fleet = handler.LowPriority / 10
+)
 
 // UrgentFirst enqueues what of returns. Of a first list, those that are not settled come before the others. Everything is looked at in any
 // case, so who has an object look settled, or not, gains nothing but an earlier or a later place.

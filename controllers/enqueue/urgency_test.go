@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -83,6 +84,65 @@ func TestStartByUrgency(t *testing.T) {
 	if want := []string{"new", "c", "a", "b"}; !slices.Equal(got, want) {
 		t.Errorf("the clusters were looked at in the order %q, want %q", got, want)
 	}
+}
+
+// TestOneClusterGoesBeforeTheFleet holds that a cluster that comes or changes does not wait for what a set asks of all clusters.
+func TestOneClusterGoesBeforeTheFleet(t *testing.T) {
+	all := func(context.Context, client.Object) []reconcile.Request {
+		return []reconcile.Request{named("a"), named("b"), named("c")}
+	}
+	own := func(ctx context.Context, q priorityqueue.PriorityQueue[reconcile.Request]) {
+		handler.EnqueueRequestsFromMapFunc(Itself).Create(ctx, event.CreateEvent{Object: registration("new")}, q)
+		handler.EnqueueRequestsFromMapFunc(Itself).Update(ctx, event.UpdateEvent{ObjectOld: changed("b", "1"), ObjectNew: changed("b", "2")}, q)
+		handler.EnqueueRequestsFromMapFunc(Itself).Create(ctx, event.CreateEvent{Object: registration("d"), IsInInitialList: true}, q)
+	}
+	want := []string{"new", "b", "a", "c", "d"}
+	t.Run("a bell", func(t *testing.T) {
+		got := order(t, len(want), func(ctx context.Context, q priorityqueue.PriorityQueue[reconcile.Request]) {
+			bell := NewFleetBell(all)
+			if err := bell.Start(ctx, q); err != nil {
+				t.Fatal(err)
+			}
+			bell.Ring(ctx, registration("any"))
+			own(ctx, q)
+		})
+		if !slices.Equal(got, want) {
+			t.Errorf("the clusters were looked at in the order %q, want %q", got, want)
+		}
+	})
+	t.Run("a watch", func(t *testing.T) {
+		got := order(t, len(want), func(ctx context.Context, q priorityqueue.PriorityQueue[reconcile.Request]) {
+			LaterForAll(0, all).Update(ctx, event.UpdateEvent{ObjectOld: changed("set", "1"), ObjectNew: changed("set", "2")}, q)
+			own(ctx, q)
+		})
+		if !slices.Equal(got, want) {
+			t.Errorf("the clusters were looked at in the order %q, want %q", got, want)
+		}
+	})
+	t.Run("a first list", func(t *testing.T) {
+		got := order(t, 4, func(ctx context.Context, q priorityqueue.PriorityQueue[reconcile.Request]) {
+			LaterForAll(0, all).Create(ctx, event.CreateEvent{Object: registration("set"), IsInInitialList: true}, q)
+			UrgentFirst(RegistrationOfDelivery, SettledDelivery).Create(ctx, event.CreateEvent{Object: unsettled("urgent"), IsInInitialList: true}, q)
+		})
+		if want := []string{"urgent", "a", "b", "c"}; !slices.Equal(got, want) {
+			t.Errorf("the clusters were looked at in the order %q, want %q", got, want)
+		}
+	})
+}
+
+func named(name string) reconcile.Request { return Itself(context.Background(), registration(name))[0] }
+
+// changed returns a registration at a resource version.
+func changed(name, version string) *hubv1.ClusterRegistration {
+	reg := registration(name)
+	reg.ResourceVersion = version
+	return reg
+}
+
+func unsettled(cluster string) *hubv1.AddonDelivery {
+	d := delivery(cluster)
+	d.Status.ReadyRevision = "web-1"
+	return d
 }
 
 // order fills a queue before anybody takes from it, and returns what comes out.

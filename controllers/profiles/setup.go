@@ -26,7 +26,7 @@ import (
 
 // SetupWithManager starts the room. It does nothing before the CRD of ClusterProfiles is installed.
 func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
-	all := enqueue.NewBell(enqueue.Everywhere(r.Client))
+	all := enqueue.NewFleetBell(enqueue.Everywhere(r.Client))
 	c, err := ctrl.NewControllerManagedBy(mgr).Named("profiles").
 		For(&hubv1.ClusterRegistration{}, builder.WithPredicates(showsOtherwise())).
 		WatchesRawSource(all).

@@ -52,9 +52,9 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 		Watches(&helmv2.HelmRelease{}, enqueue.Later(countDelay, enqueue.RegistrationOfObject), builder.WithPredicates(evidenceChanges())).
 		Watches(&kustomizev1.Kustomization{}, enqueue.Later(countDelay, enqueue.RegistrationOfObject), builder.WithPredicates(evidenceChanges())).
 		Watches(&hubv1.AddonDelivery{}, enqueue.Later(countDelay, enqueue.RegistrationOfDelivery), builder.WithPredicates(deliveryCounts())).
-		Watches(&hubv1.Team{}, enqueue.Later(countDelay, enqueue.Everywhere(r.Client)),
+		Watches(&hubv1.Team{}, enqueue.LaterForAll(countDelay, enqueue.Everywhere(r.Client)),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&hubv1.AddonSet{}, enqueue.Later(countDelay, enqueue.InReach(r.Client, r.Config)), builder.WithPredicates(setChanges())).
+		Watches(&hubv1.AddonSet{}, enqueue.LaterForAll(countDelay, enqueue.InReach(r.Client, r.Config)), builder.WithPredicates(setChanges())).
 		WatchesRawSource(news).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Config.Concurrency}).
 		WithLogConstructor(logkey.Of(mgr, "registration", logkey.Cluster)).

@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,7 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-var update = flag.Bool("update", false, "draw the pictures of docs/growth.json again")
+var update = flag.Bool("update", false, "make the pictures and the table of docs/growth.json again")
 
 // checkedSize is the fleet of make bench-check.
 var checkedSize = Parameters{Clusters: 200, Addons: 5, Dead: 0.1, ProbeInterval: metav1.Duration{Duration: time.Minute}}
@@ -50,6 +51,39 @@ func TestGrowth(t *testing.T) {
 	}
 }
 
+// The table in docs/performance.md is what the newest runs of each size give.
+func TestTable(t *testing.T) {
+	results, err := readFile(filepath.Join("..", "docs", "growth.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join("..", "docs", "performance.md")
+	page, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, found := bytes.Cut(page, []byte(tableBegin))
+	_, after, closed := bytes.Cut(rest, []byte(tableEnd))
+	if !found || !closed {
+		t.Fatalf("%s has no %q and %q", file, tableBegin, tableEnd)
+	}
+	golden(t, file, slices.Concat(before, []byte(tableBegin), table(results), []byte(tableEnd), after))
+}
+
+func TestTableOfRuns(t *testing.T) {
+	size := Parameters{Clusters: 1000, Addons: 5}
+	of := func(commit, date string, rate, first float64) Result {
+		return Result{Parameters: size, Commit: commit, Date: date, RawPerSecond: rate, RestartFirst: first}
+	}
+	// The run of an older commit does not count, and midnight parts no runs.
+	got := string(table([]Result{of("a", "2026-01-01", 900, 1), of("b", "2026-01-02", 210, 0), of("b", "2026-01-03", 190.4, 3), of("b", "2026-01-03", 200, 0)}))
+	for _, want := range []string{"| 1,000 × 5 |", "| 3 of b, 2026-01-03 |", "| 200 (190 to 210) |", "`restart_first_s`, from the start", "| at most 10 | 3 |", "| at least 0.6, 0.65 with ten add-ons | 0 |", "held before | at most 1.3 | – |"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+}
+
 // golden compares with a file, or writes it.
 func golden(t *testing.T, file string, got []byte) {
 	t.Helper()
@@ -72,7 +106,7 @@ func TestWrite(t *testing.T) {
 	}
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	for field, want := range map[string]string{
-		"fanout_ratio": "at least 0.55 yes", "new_cluster_ms_p99": "at most 1000 NO", "idle_writes": "at most 0 yes", "restart_writes": "at most 0 NO", "writes_ratio": "at least 0.8 NO",
+		"fanout_ratio": "at least 0.6 yes", "new_cluster_ms_p99": "at most 1000 NO", "idle_writes": "at most 0 yes", "restart_writes": "at most 0 NO", "writes_ratio": "at least 0.8 NO",
 	} {
 		found := false
 		for _, l := range lines {

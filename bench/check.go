@@ -82,19 +82,29 @@ func orUnknown(commit string) string {
 
 // newest returns the median of the runs of the newest commit, for each size. Results are in the order in which they were recorded.
 func newest(results []Result) map[Parameters]Result {
-	groups := map[Parameters][]Result{}
-	for _, r := range results {
-		g := groups[r.Parameters]
-		if len(g) > 0 && (g[0].Commit != r.Commit || g[0].Date != r.Date) {
-			g = nil
-		}
-		groups[r.Parameters] = append(g, r)
-	}
 	out := map[Parameters]Result{}
-	for p, g := range groups {
-		out[p] = median(g)
+	for p, runs := range newestRuns(results) {
+		out[p] = median(runs)
 	}
 	return out
+}
+
+// newestRuns returns the runs of the newest commit, for each size.
+func newestRuns(results []Result) map[Parameters][]Result {
+	out := map[Parameters][]Result{}
+	for _, r := range results {
+		runs := out[r.Parameters]
+		if len(runs) > 0 && !sameHub(runs[0], r) {
+			runs = nil
+		}
+		out[r.Parameters] = append(runs, r)
+	}
+	return out
+}
+
+// sameHub returns whether two runs measured the same hub: the same commit, or of the oldest runs, which name none, the same day.
+func sameHub(a, b Result) bool {
+	return a.Commit == b.Commit && (a.Commit != "" || a.Date == b.Date)
 }
 
 // median returns the median of each figure of runs, the lower one of two; the rest is the first run's.

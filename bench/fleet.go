@@ -104,17 +104,24 @@ func startFleet(ctx context.Context, p Parameters) (_ *fleet, err error) {
 	return f, f.startHub(ctx)
 }
 
-func (f *fleet) startHub(ctx context.Context) error { return f.launch(ctx, f.hub) }
-
-// launch starts a process of the hub. Later arguments count.
-func (f *fleet) launch(ctx context.Context, h *hub, args ...string) error {
-	for _, address := range []*string{&h.metrics, &h.pprof} {
-		var err error
-		if *address, err = freeAddress(); err != nil {
-			return err
-		}
+func (f *fleet) startHub(ctx context.Context) error {
+	if err := f.hub.listen(); err != nil {
+		return err
 	}
-	var err error
+	return f.launch(ctx, f.hub)
+}
+
+// listen chooses the addresses of the next process.
+func (h *hub) listen() (err error) {
+	if h.metrics, err = freeAddress(); err != nil {
+		return err
+	}
+	h.pprof, err = freeAddress()
+	return err
+}
+
+// launch starts a process of the hub, at the addresses that were chosen, and waits until it is ready. Later arguments count.
+func (f *fleet) launch(ctx context.Context, h *hub, args ...string) (err error) {
 	h.started = time.Now()
 	h.process, err = f.management.StartHub(ctx, h.binary, append([]string{
 		"--allow-target-cidrs=127.0.0.0/8", "--secret-namespaces=" + clusters, "--unregister-delay=1s", "--removal-delay=0s",

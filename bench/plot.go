@@ -80,7 +80,7 @@ func readFile(file string) ([]Result, error) {
 func history(results []Result, p Parameters) (out []Result) {
 	for begin := 0; begin < len(results); {
 		end := begin + 1
-		for end < len(results) && results[end].Commit == results[begin].Commit && results[end].Date == results[begin].Date {
+		for end < len(results) && sameHub(results[begin], results[end]) {
 			end++
 		}
 		of := slices.DeleteFunc(slices.Clone(results[begin:end]), func(r Result) bool { return r.Parameters != p })

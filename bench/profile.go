@@ -6,9 +6,11 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"time"
 
 	"k8s.io/client-go/rest"
 )
@@ -30,6 +32,26 @@ func (r *run) profile(ctx context.Context, name string) {
 			err = fetch(ctx, api, r.management.Config.Host, cpu, filepath.Join(r.profiles, name+".api.cpu.pprof"))
 		}
 		r.complain(err)
+	}()
+}
+
+// profileStart takes a processor profile of a hub that is about to start, from when it answers: the larger the fleet, the longer, but it
+// ends before the restart does.
+func (r *run) profileStart(ctx context.Context, address string) {
+	if r.profiles == "" {
+		return
+	}
+	which := fmt.Sprintf("profile?seconds=%d", max(5, r.result.Objects/1000))
+	go func() {
+		for ctx.Err() == nil {
+			c, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+			if err == nil {
+				_ = c.Close()
+				r.save(ctx, which, "restart.cpu")
+				return
+			}
+			_ = r.wait(ctx, 20*time.Millisecond)
+		}
 	}()
 }
 

@@ -4,12 +4,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/test/localfleet"
 )
@@ -17,11 +19,15 @@ import (
 // restart starts the hub, which was stopped, and waits until it has reconciled everything. Of two restarts the later
 // one counts, because the fleet is larger then.
 func (r *run) restart(ctx context.Context) error {
-	begin := time.Now()
-	if err := r.startHub(ctx); err != nil {
+	if err := r.hub.listen(); err != nil {
 		return err
 	}
-	r.profile(ctx, "restart")
+	r.profileStart(ctx, r.hub.pprof)
+	begin := time.Now()
+	if err := r.launch(ctx, r.hub); err != nil {
+		return err
+	}
+	r.result.RestartReady = time.Since(begin).Seconds()
 	last, err := r.hub.quiet(ctx, rested)
 	if err != nil {
 		return err
@@ -55,6 +61,7 @@ func (r *run) soon(ctx context.Context) error {
 	if err := r.startHub(ctx); err != nil {
 		return err
 	}
+	ready := time.Since(begin)
 	if err := r.register(ctx, name); err != nil {
 		return err
 	}
@@ -63,8 +70,33 @@ func (r *run) soon(ctx context.Context) error {
 		return err
 	}
 	r.result.RestartFirst = last.Sub(begin).Seconds()
+	made, err := r.made(ctx, name)
+	if err != nil {
+		return err
+	}
+	_, _ = fmt.Fprintf(r.out, "  ready after %.1f s, registered after %.0f s, its delivery there after %.0f s, its last object after %.1f s\n",
+		ready.Seconds(), made[0].Sub(begin).Seconds(), made[1].Sub(begin).Seconds(), last.Sub(begin).Seconds())
 	_, err = r.hub.quiet(ctx, rested)
 	return err
+}
+
+// made returns when a cluster's registration and its delivery were made, to the second.
+func (r *run) made(ctx context.Context, cluster string) (out [2]time.Time, err error) {
+	registrations, deliveries := &hubv1.ClusterRegistrationList{}, &hubv1.AddonDeliveryList{}
+	if err := errors.Join(r.management.Client.List(ctx, registrations), r.management.Client.List(ctx, deliveries)); err != nil {
+		return out, err
+	}
+	for i := range registrations.Items {
+		if reg := &registrations.Items[i]; reg.Name == cluster {
+			out[0] = reg.CreationTimestamp.Time
+		}
+	}
+	for i := range deliveries.Items {
+		if d := &deliveries.Items[i]; d.Spec.RegistrationRef.Name == cluster {
+			out[1] = d.CreationTimestamp.Time
+		}
+	}
+	return out, nil
 }
 
 // takeOver kills the replica that leads, with another one waiting, and registers a cluster at once. What is left of the lease is not
@@ -75,6 +107,9 @@ func (r *run) takeOver(ctx context.Context) error {
 		return err
 	}
 	r.hub.process.Stop()
+	if err := r.hub.listen(); err != nil {
+		return err
+	}
 	if err := r.launch(ctx, r.hub, "--leader-elect"); err != nil {
 		return err
 	}
@@ -86,6 +121,9 @@ func (r *run) takeOver(ctx context.Context) error {
 		return err
 	}
 	first, second := r.hub.process, *r.hub
+	if err := second.listen(); err != nil {
+		return err
+	}
 	if err := r.launch(ctx, &second, "--leader-elect", "--chart-bind-address="+charts, "--chart-url=http://"+charts); err != nil {
 		return err
 	}

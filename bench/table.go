@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// What stands around the table in docs/performance.md.
+const (
+	tableBegin = "<!-- This table is made of growth.json: go test ./bench -update -->\n"
+	tableEnd   = "<!-- until here -->\n"
+)
+
+// table returns the newest runs of each size without Flux as a table in Markdown: of several runs the median, with the least and the
+// most behind it. What no run has measured is a dash.
+func table(results []Result) []byte {
+	runs := newestRuns(results)
+	sizes := slices.DeleteFunc(slices.Collect(maps.Keys(runs)), func(p Parameters) bool { return p.Flux || p.Rollout })
+	slices.SortFunc(sizes, func(a, b Parameters) int {
+		return cmp.Or(cmp.Compare(a.Addons, b.Addons), cmp.Compare(a.Clusters, b.Clusters))
+	})
+	var out bytes.Buffer
+	row := func(first, reach string, cell func(Parameters) string) {
+		fmt.Fprintf(&out, "| %s | %s |", first, reach)
+		for _, p := range sizes {
+			fmt.Fprintf(&out, " %s |", cell(p))
+		}
+		out.WriteByte('\n')
+	}
+	row("clusters × add-ons", "to reach", func(p Parameters) string { return thousands(p.Clusters) + " × " + strconv.Itoa(p.Addons) })
+	row("---", "---", func(Parameters) string { return "---" })
+	row("runs", "", func(p Parameters) string {
+		last := runs[p][len(runs[p])-1]
+		return fmt.Sprintf("%d of %s, %s", len(runs[p]), orUnknown(last.Commit), last.Date)
+	})
+	fields := reflect.TypeFor[Result]()
+	for i := range fields.NumField() {
+		f := fields.Field(i)
+		what, ok := f.Tag.Lookup("what")
+		if !ok {
+			continue
+		}
+		name, _, optional := strings.Cut(f.Tag.Get("json"), ",")
+		row("`"+name+"`, "+what, reach(f.Tag), func(p Parameters) string {
+			values := make([]float64, 0, len(runs[p]))
+			for _, r := range runs[p] {
+				if v := reflect.ValueOf(r).Field(i).Float(); v != 0 || !optional {
+					values = append(values, v)
+				}
+			}
+			return spanned(values)
+		})
+	}
+	return out.Bytes()
+}
+
+// reach returns what is to be reached for a field.
+func reach(tag reflect.StructTag) string {
+	if most, ok := tag.Lookup("atMost"); ok {
+		return "at most " + most
+	}
+	if least, ok := tag.Lookup("atLeast"); ok {
+		least, ten, more := strings.Cut(least, " at 5 add-ons, ")
+		if more {
+			return "at least " + least + ", " + strings.TrimSuffix(ten, " at 10") + " with ten add-ons"
+		}
+		return "at least " + least
+	}
+	return ""
+}
+
+// spanned returns the median of values, with the least and the most behind it if they differ.
+func spanned(values []float64) string {
+	if len(values) == 0 {
+		return "–"
+	}
+	slices.Sort(values)
+	least, middle, most := short(values[0]), short(values[(len(values)-1)/2]), short(values[len(values)-1])
+	if least == most {
+		return middle
+	}
+	return middle + " (" + least + " to " + most + ")"
+}
+
+// short returns a number with about three digits.
+func short(v float64) string {
+	digits := 2
+	switch {
+	case v >= 100 || v == float64(int(v)):
+		digits = 0
+	case v >= 10:
+		digits = 1
+	}
+	return strconv.FormatFloat(v, 'f', digits, 64)
+}
+
+func thousands(n int) string {
+	if n < 1000 {
+		return strconv.Itoa(n)
+	}
+	return fmt.Sprintf("%d,%03d", n/1000, n%1000)
+}

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// idle measures the cost of a time in which Flux writes many statuses and nothing changes, and how much memory an
-// idle hub holds.
+// idle measures what it costs the hub that Flux writes many statuses while nothing changes, and how much memory an idle
+// hub holds.
 func (r *run) idle(ctx context.Context) error {
 	writes, err := r.hub.writes(ctx)
 	if err != nil {

@@ -32,46 +32,38 @@ func Later(delay time.Duration, of handler.MapFunc) handler.EventHandler {
 
 // LaterBy is Later with a delay that differs between requests.
 func LaterBy(delay func(context.Context, reconcile.Request) time.Duration, of handler.MapFunc) handler.EventHandler {
-	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
-	add := func(ctx context.Context, obj client.Object, q queue) {
-		for _, req := range of(ctx, obj) {
-			q.AddAfter(req, delay(ctx, req))
-		}
-	}
-	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { add(ctx, e.Object, q) },
-		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) { add(ctx, e.ObjectNew, q) },
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { add(ctx, e.Object, q) },
-	}
+	return later(nil, delay, of)
 }
 
-// LaterForAll is Later for what concerns the whole fleet. What a first list holds comes last, as always.
+// LaterForAll is Later for what concerns the whole fleet.
 func LaterForAll(delay time.Duration, of handler.MapFunc) handler.EventHandler {
+	return later(new(Fleet), func(context.Context, reconcile.Request) time.Duration { return delay }, of)
+}
+
+// later enqueues what of returns, after a delay, with a priority; nil is controller-runtime's own. What a first list holds comes last in
+// any case.
+func later(priority *int, delay func(context.Context, reconcile.Request) time.Duration, of handler.MapFunc) handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
-	later := Later(delay, of)
-	all := func(ctx context.Context, obj client.Object, q queue) bool {
+	add := func(ctx context.Context, obj client.Object, q queue, priority *int) {
 		ordered, ok := q.(priorityqueue.PriorityQueue[reconcile.Request])
-		if ok {
-			ordered.AddWithOpts(priorityqueue.AddOpts{After: delay, Priority: new(Fleet)}, of(ctx, obj)...)
+		for _, req := range of(ctx, obj) {
+			if after := delay(ctx, req); ok {
+				ordered.AddWithOpts(priorityqueue.AddOpts{After: after, Priority: priority}, req)
+			} else {
+				q.AddAfter(req, after)
+			}
 		}
-		return ok
 	}
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
-			if e.IsInInitialList || !all(ctx, e.Object, q) {
-				later.Create(ctx, e, q)
+			if e.IsInInitialList {
+				add(ctx, e.Object, q, nil)
+				return
 			}
+			add(ctx, e.Object, q, priority)
 		},
-		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
-			if !all(ctx, e.ObjectNew, q) {
-				later.Update(ctx, e, q)
-			}
-		},
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) {
-			if !all(ctx, e.Object, q) {
-				later.Delete(ctx, e, q)
-			}
-		},
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) { add(ctx, e.ObjectNew, q, priority) },
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { add(ctx, e.Object, q, priority) },
 	}
 }
 

@@ -14,7 +14,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -70,7 +69,7 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 		WatchesMetadata(configMap, handler.EnqueueRequestsFromMapFunc(r.documents.ReadersOf("ConfigMap")),
 			builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
 		WatchesRawSource(r.Rejudged).
-		WithOptions(controller.Options{MaxConcurrentReconciles: r.Config.Concurrency}).
+		WithOptions(enqueue.Options(r.Config.Concurrency)).
 		WithLogConstructor(logkey.Of(mgr, "addonset", logkey.Set)).
 		Complete(reconcile.Func(r.reconcileNamed))
 	if err != nil {
@@ -84,7 +83,7 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 			builder.WithPredicates(r.strangersAndDeletions())).
 		WatchesRawSource(r.changed).
 		WatchesRawSource(r.starts).
-		WithOptions(controller.Options{MaxConcurrentReconciles: r.Config.Concurrency}).
+		WithOptions(enqueue.Options(r.Config.Concurrency)).
 		WithLogConstructor(logkey.Of(mgr, "matcher", logkey.Cluster)).
 		Complete(reconcile.AsReconciler(mgr.GetClient(), m))
 }

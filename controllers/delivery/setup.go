@@ -17,7 +17,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -74,7 +73,7 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 		WatchesMetadata(secret, handler.EnqueueRequestsFromMapFunc(r.ofOrigin(origin.Secret)), changed).
 		WatchesMetadata(configMap, handler.EnqueueRequestsFromMapFunc(r.documents.ReadersOf("ConfigMap")), changed).
 		WatchesRawSource(r.Rejudged).
-		WithOptions(controller.Options{MaxConcurrentReconciles: r.Config.Concurrency}).
+		WithOptions(enqueue.Options(r.Config.Concurrency)).
 		WithLogConstructor(logkey.Of(mgr, "delivery", logkey.Cluster)).
 		Build(r)
 	if err != nil {

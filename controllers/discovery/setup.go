@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/enqueue"
 	"github.com/chandler-hub/chandler/controllers/logkey"
 	"github.com/chandler-hub/chandler/controllers/originreader"
 	"github.com/chandler-hub/chandler/internal/origin"
@@ -23,12 +24,12 @@ import (
 
 // SetupWithManager starts discovery: Secrets at once, the other kinds when their CRDs exist.
 func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
-	c, err := controller.NewTyped("discovery", mgr, controller.TypedOptions[Request]{
-		Reconciler: r, MaxConcurrentReconciles: r.Config.Concurrency,
-		LogConstructor: logkey.OfAny(mgr, "discovery", logkey.Origin, func(req Request) string {
-			return req.Kind.Kind + " " + req.NamespacedName.String()
-		}),
+	options := enqueue.OptionsOf[Request](r.Config.Concurrency)
+	options.Reconciler = r
+	options.LogConstructor = logkey.OfAny(mgr, "discovery", logkey.Origin, func(req Request) string {
+		return req.Kind.Kind + " " + req.NamespacedName.String()
 	})
+	c, err := controller.NewTyped("discovery", mgr, options)
 	if err != nil {
 		return err
 	}

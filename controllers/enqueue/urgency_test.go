@@ -148,8 +148,7 @@ func unsettled(cluster string) *hubv1.AddonDelivery {
 // order fills a queue before anybody takes from it, and returns what comes out.
 func order(t *testing.T, n int, fill func(context.Context, priorityqueue.PriorityQueue[reconcile.Request])) []string {
 	t.Helper()
-	q := priorityqueue.New[reconcile.Request](t.Name())
-	t.Cleanup(q.ShutDown)
+	q := queueOf(t)
 	fill(t.Context(), q)
 	var out []string
 	for range n {

@@ -10,7 +10,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -30,7 +29,7 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 	c, err := ctrl.NewControllerManagedBy(mgr).Named("profiles").
 		For(&hubv1.ClusterRegistration{}, builder.WithPredicates(showsOtherwise())).
 		WatchesRawSource(all).
-		WithOptions(controller.Options{MaxConcurrentReconciles: r.Config.Concurrency}).
+		WithOptions(enqueue.Options(r.Config.Concurrency)).
 		WithLogConstructor(logkey.Of(mgr, "profiles", logkey.Cluster)).
 		Build(r)
 	if err != nil {

@@ -15,7 +15,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -56,7 +55,7 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&hubv1.AddonSet{}, enqueue.LaterForAll(countDelay, enqueue.InReach(r.Client, r.Config)), builder.WithPredicates(setChanges())).
 		WatchesRawSource(news).
-		WithOptions(controller.Options{MaxConcurrentReconciles: r.Config.Concurrency}).
+		WithOptions(enqueue.Options(r.Config.Concurrency)).
 		WithLogConstructor(logkey.Of(mgr, "registration", logkey.Cluster)).
 		Build(reconcile.AsReconciler(mgr.GetClient(), r))
 	if err != nil {

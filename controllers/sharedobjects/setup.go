@@ -35,7 +35,8 @@ func (k *Keeper) SetupWithManager(mgr manager.Manager) error {
 		b := ctrl.NewControllerManagedBy(mgr).Named("shared-"+strings.ToLower(kind)).
 			For(obj, builder.WithPredicates(enqueue.Deletion(), k.deletions(kind))).
 			Watches(&helmv2.HelmRelease{}, to, builder.WithPredicates(usesChanged())).
-			Watches(&hubv1.AddonSet{}, to, builder.WithPredicates(usesChanged()))
+			Watches(&hubv1.AddonSet{}, to, builder.WithPredicates(usesChanged())).
+			WithOptions(enqueue.Options(1))
 		if kind != sourcev1.HelmChartKind {
 			b = b.Watches(&kustomizev1.Kustomization{}, to, builder.WithPredicates(usesChanged())).
 				Watches(&sourcev1.HelmChart{}, to, builder.WithPredicates(usesChanged()))

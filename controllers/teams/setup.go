@@ -29,6 +29,7 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 		Watches(&hubv1.ClusterRegistration{}, handler.EnqueueRequestsFromMapFunc(r.all),
 			builder.WithPredicates(predicate.LabelChangedPredicate{})). // which two Teams may select
 		Watches(&hubv1.AddonSet{}, handler.EnqueueRequestsFromMapFunc(ofSet), builder.WithPredicates(setChanges())).
+		WithOptions(enqueue.Options(1)).
 		WithLogConstructor(logkey.Of(mgr, "team", logkey.Team)).
 		Complete(reconcile.AsReconciler(mgr.GetClient(), r))
 }

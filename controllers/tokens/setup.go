@@ -9,7 +9,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -32,7 +31,7 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 		Watches(&hubv1.Team{}, handler.EnqueueRequestsFromMapFunc(enqueue.ClustersOfTeam(r.Client)),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WatchesMetadata(secret, handler.EnqueueRequestsFromMapFunc(enqueue.RegistrationOfObject), builder.WithPredicates(ofTeams())).
-		WithOptions(controller.Options{MaxConcurrentReconciles: r.Config.Concurrency}).
+		WithOptions(enqueue.Options(r.Config.Concurrency)).
 		WithLogConstructor(logkey.Of(mgr, "tokens", logkey.Cluster)).
 		Complete(r)
 }
@@ -93,7 +92,7 @@ func (r *Renewal) SetupWithManager(mgr manager.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("renewal").
 		Watches(&hubv1.ClusterRegistration{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(becomesUsable())).
 		WatchesMetadata(secret, handler.EnqueueRequestsFromMapFunc(enqueue.UsersOfSecret(r.Client)), builder.WithPredicates(asksForRenewal())).
-		WithOptions(controller.Options{MaxConcurrentReconciles: r.Config.Concurrency}).
+		WithOptions(enqueue.Options(r.Config.Concurrency)).
 		WithLogConstructor(logkey.Of(mgr, "renewal", logkey.Cluster)).
 		Complete(r)
 }

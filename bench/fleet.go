@@ -218,10 +218,15 @@ func (f *fleet) reachable(ctx context.Context, n int) error {
 
 // each calls a function for every item, with the given number of workers, and returns the first error.
 func each[T any](workers int, items []T, do func(T) error) error {
+	return eachIndex(workers, len(items), func(i int) error { return do(items[i]) })
+}
+
+// eachIndex calls a function for every index below n, with the given number of workers, and returns the first error.
+func eachIndex(workers, n int, do func(i int) error) error {
 	var g errgroup.Group
 	g.SetLimit(workers)
-	for _, item := range items {
-		g.Go(func() error { return do(item) })
+	for i := range n {
+		g.Go(func() error { return do(i) })
 	}
 	return g.Wait()
 }

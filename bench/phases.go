@@ -26,12 +26,14 @@ type run struct {
 	result   Result
 
 	manifests []manifest
-	atRest    measured      // with the whole fleet
-	larger    measured      // with a fifth more
-	bares     int           // how often the bare client has run
-	works     time.Duration // how long Flux takes for a change, if the bench stands in for it
-	profiles  string        // the folder for them; none are taken if it is empty
-	noise     time.Duration // of Flux's statuses
+	asked     map[request]float64 // by the hub in its fan-out
+	replicas  []replica           // of what it made
+	atRest    measured            // with the whole fleet
+	larger    measured            // with a fifth more
+	bares     int                 // how often the bare client has run
+	works     time.Duration       // how long Flux takes for a change, if the bench stands in for it
+	profiles  string              // the folder for them; none are taken if it is empty
+	noise     time.Duration       // of Flux's statuses
 }
 
 // measured is what the hub holds with a given number of Flux objects.
@@ -155,6 +157,16 @@ func (r *run) bare(ctx context.Context) error {
 	}
 	r.bares++
 	n := float64(r.bares)
+	if !r.p.Flux { // whose requests would be counted as the hub's
+		replayed, err := r.replay(ctx)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(r.raw.remove(ctx, r.observer, there), r.raw.forget(ctx)); err != nil {
+			return err
+		}
+		r.result.ReplayPerSecond += (replayed - r.result.ReplayPerSecond) / n
+	}
 	r.result.RawPerSecond += (rate - r.result.RawPerSecond) / n
 	r.result.RawChangesPerSecond += (changes - r.result.RawChangesPerSecond) / n
 	return r.restart(ctx)
@@ -197,6 +209,10 @@ func (r *run) fanout(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	asked, err := r.askedSoFar(ctx)
+	if err != nil {
+		return err
+	}
 	begin := time.Now()
 	r.profile(ctx, "fanout")
 	if err := r.createSet(ctx, r.p); err != nil {
@@ -209,6 +225,12 @@ func (r *run) fanout(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	now, err := r.askedSoFar(ctx)
+	if err != nil {
+		return err
+	}
+	r.asked = since(asked, now, r.p.Clusters)
+	_, _ = fmt.Fprintln(r.out, "  "+describe(r.asked, r.p.Clusters))
 	took := r.observer.last().Sub(begin).Seconds()
 	r.result.FanoutPerSecond = float64(r.result.Objects) / took
 	r.result.WritesRatio = (after - before) / took // over the bare client's, when that is known
@@ -331,6 +353,9 @@ func (r *run) finish() error {
 		return errors.New("the bare client has not run")
 	}
 	r.result.FanoutRatio = r.result.FanoutPerSecond / r.result.RawPerSecond
+	if r.result.ReplayPerSecond > 0 {
+		r.result.ReplayRatio = r.result.FanoutPerSecond / r.result.ReplayPerSecond
+	}
 	r.result.WritesRatio /= r.result.RawPerSecond
 	r.result.ChangeWritesRatio /= r.result.RawChangesPerSecond
 	return nil

@@ -99,7 +99,12 @@ func (r *raw) capture(ctx context.Context, most int) ([]manifest, error) {
 
 // bareCopy returns an object as a bare client writes it into its own namespace.
 func bareCopy(u *unstructured.Unstructured) *unstructured.Unstructured {
-	o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": u.GetAPIVersion(), "kind": u.GetKind(), "spec": u.Object["spec"]}}
+	o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": u.GetAPIVersion(), "kind": u.GetKind()}}
+	for _, field := range []string{"spec", "data", "type"} {
+		if v, ok := u.Object[field]; ok {
+			o.Object[field] = v
+		}
+	}
 	o.SetName(u.GetName())
 	o.SetNamespace(rawNamespace)
 	o.SetLabels(u.GetLabels())
@@ -110,15 +115,18 @@ func bareCopy(u *unstructured.Unstructured) *unstructured.Unstructured {
 // apply applies every manifest, and returns how many that were in a second.
 func (r *raw) apply(ctx context.Context, manifests []manifest) (float64, error) {
 	begin := time.Now()
-	err := each(rawWriters, manifests, func(m manifest) error {
-		_, err := r.client.Resource(m.kind).Namespace(rawNamespace).Apply(ctx, m.obj.GetName(), m.obj,
-			metav1.ApplyOptions{FieldManager: "bench", Force: true})
-		if err != nil {
-			return fmt.Errorf("apply %s %s: %w", m.kind.Resource, m.obj.GetName(), err)
-		}
-		return nil
-	})
+	err := each(rawWriters, manifests, func(m manifest) error { return r.put(ctx, m) })
 	return float64(len(manifests)) / time.Since(begin).Seconds(), err
+}
+
+// put applies an object.
+func (r *raw) put(ctx context.Context, m manifest) error {
+	_, err := r.client.Resource(m.kind).Namespace(rawNamespace).Apply(ctx, m.obj.GetName(), m.obj,
+		metav1.ApplyOptions{FieldManager: "bench", Force: true})
+	if err != nil {
+		return fmt.Errorf("apply %s %s: %w", m.kind.Resource, m.obj.GetName(), err)
+	}
+	return nil
 }
 
 // changed returns one manifest of each cluster, with another value.

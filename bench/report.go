@@ -39,6 +39,8 @@ type Result struct {
 	FanoutPerSecond         float64 `json:"fanout_per_s" what:"Flux objects the hub makes in a second"`
 	FanoutRatio             float64 `json:"fanout_ratio" what:"the hub's over the bare client's" atLeast:"0.6 at 5 add-ons, 0.65 at 10"`
 	WritesRatio             float64 `json:"writes_ratio" what:"all that the hub writes meanwhile, over the bare client's" atLeast:"0.8"`
+	ReplayPerSecond         float64 `json:"replay_per_s,omitempty" what:"Flux objects of a bare client that sends as many requests of each kind as the hub"`
+	ReplayRatio             float64 `json:"replay_ratio,omitempty" what:"the hub's over that: what is missing is the hub's own"`
 	NewClusterP50           float64 `json:"new_cluster_ms_p50" what:"from the label to the last Flux object, one cluster at a time"`
 	NewClusterP99           float64 `json:"new_cluster_ms_p99" what:"the same" atMost:"1000"`
 	NewCluster10P50         float64 `json:"new_cluster_10ps_ms_p50" what:"with ten clusters a second"`

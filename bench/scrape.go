@@ -25,11 +25,16 @@ func (h *hub) scrape(ctx context.Context) (families, error) { return scrape(ctx,
 
 // scrape reads the metrics of a process.
 func scrape(ctx context.Context, address string) (families, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/metrics", nil)
+	return scrapeURL(ctx, http.DefaultClient, "http://"+address+"/metrics")
+}
+
+// scrapeURL reads the metrics behind an address.
+func scrapeURL(ctx context.Context, c *http.Client, url string) (families, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return nil, err
 	}
-	res, err := http.DefaultClient.Do(req)
+	res, err := c.Do(req)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -159,8 +160,7 @@ func (w *World) checkPaused(write apiserver.Write) {
 	if made := nested(write.New, "metadata", "annotations", hubv1.ClusterUIDAnnotation); made != nil && made != string(reg.Status.ClusterUID) {
 		return // what Flux remembers of a cluster that was replaced must not meet the new one
 	}
-	suspends := write.Old != nil && nested(write.New, "spec", "suspend") == true
-	if !suspends || !reflect.DeepEqual(asIfResumed(write.Old), asIfResumed(write.New)) {
+	if write.Old == nil || nested(write.New, "spec", "suspend") != true || !onlySuspends(write.Old, write.New) {
 		w.violated("pause", "cluster %s is paused, and the hub wrote: %s %s%s", key, write.Verb, write.Key, difference(write.Old, write.New))
 	}
 }
@@ -200,6 +200,31 @@ func asIfResumed(o apiserver.Object) apiserver.Object {
 		_ = unstructured.SetNestedField(o, applied, "metadata", "annotations", hubv1.AppliedAsAnnotation)
 	}
 	return o
+}
+
+// onlySuspends returns whether a write changes nothing but what suspends an object. It may leave out a note of what Flux had applied if Flux
+// has succeeded since.
+func onlySuspends(before, after apiserver.Object) bool {
+	was, is := asIfResumed(before), asIfResumed(after)
+	note := []string{"metadata", "annotations", hubv1.AppliedAsAnnotation}
+	mark, _ := nested(before, note...).(string)
+	since, _, _ := strings.Cut(mark, " ")
+	if n, err := strconv.ParseInt(since, 10, 64); err == nil && n < succeeded(before) && nested(is, note...) == nil {
+		unstructured.RemoveNestedField(was, note...)
+	}
+	return reflect.DeepEqual(was, is)
+}
+
+// succeeded returns the generation that a Flux object is Ready at, 0 if it is not Ready.
+func succeeded(o apiserver.Object) int64 {
+	conditions, _ := nested(o, "status", "conditions").([]any)
+	for _, c := range conditions {
+		if nested(c, "type") == "Ready" && nested(c, "status") == "True" {
+			n, _ := nested(c, "observedGeneration").(int64)
+			return n
+		}
+	}
+	return 0
 }
 
 func setNameOf(o apiserver.Object) string {

@@ -21,7 +21,7 @@ const turn = 4
 //
 // controller-runtime's own queue is strict: a request waits as long as there is one of a higher priority. Whoever changes twenty objects of
 // his own in a loop would keep it busy with them, and what a platform's set asks of the fleet, or the look at everything after a start,
-// would never come.
+// would never come (docs/adr/0031-nobody-waits-for-good.md).
 func Options(concurrency int) controller.Options { return OptionsOf[reconcile.Request](concurrency) }
 
 // OptionsOf is Options for a room with requests of its own.

@@ -14,6 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
+// now is the priority of a request whose turn has come: before all that changes.
+const now = 1
+
 // turn is how often what has waited longest comes, whatever its priority: with each fourth request.
 const turn = 4
 
@@ -44,7 +47,7 @@ type turns[R comparable] struct {
 	limiter workqueue.TypedRateLimiter[R]
 
 	mu     sync.Mutex
-	handed int // since the last turn
+	before int // how many have come in a row before one that waits for longer, and has a lower priority
 	// low are the requests of a low priority that wait, or whose time has not come. byTime has those whose turn has not come.
 	low    map[R]*waiting[R]
 	byTime byTime[R]
@@ -54,7 +57,7 @@ type turns[R comparable] struct {
 // waiting is a request of a low priority.
 type waiting[R comparable] struct {
 	request  R
-	priority int
+	priority int // below 0
 	due      time.Time
 	place    int // among those that are due at the same time
 	index    int // in byTime, -1 if its turn has come
@@ -83,6 +86,17 @@ func (q *turns[R]) AddWithOpts(o priorityqueue.AddOpts, requests ...R) {
 		q.PriorityQueue.AddWithOpts(one, r)
 	}
 }
+
+// Add implements workqueue.TypedInterface.
+func (q *turns[R]) Add(r R) { q.AddWithOpts(priorityqueue.AddOpts{}, r) }
+
+// AddAfter implements workqueue.TypedDelayingInterface.
+func (q *turns[R]) AddAfter(r R, after time.Duration) {
+	q.AddWithOpts(priorityqueue.AddOpts{After: after}, r)
+}
+
+// AddRateLimited implements workqueue.TypedRateLimitingInterface.
+func (q *turns[R]) AddRateLimited(r R) { q.AddWithOpts(priorityqueue.AddOpts{RateLimited: true}, r) }
 
 // wait notes a request of a low priority, and when its time comes.
 func (q *turns[R]) wait(r R, priority int, due time.Time) {
@@ -124,6 +138,9 @@ func (q *turns[R]) Get() (R, bool) {
 
 // GetWithPriority implements priorityqueue.PriorityQueue. The priority of a request whose turn has come is the one that it was added with:
 // controller-runtime adds it with that again.
+//
+// What was noted of a request until here is dropped, also if it was added again in the moment between: whoever works on it begins after
+// this, and sees what that was about.
 func (q *turns[R]) GetWithPriority() (r R, priority int, shutdown bool) {
 	r, priority, shutdown = q.PriorityQueue.GetWithPriority()
 	if shutdown {
@@ -131,18 +148,29 @@ func (q *turns[R]) GetWithPriority() (r R, priority int, shutdown bool) {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if w := q.forget(r); w != nil {
-		priority = w.priority
+	if w := q.forget(r); priority == now {
+		priority = 0 // it has changed after its turn had come
+		if w != nil {
+			priority = w.priority
+		}
 	}
-	if q.handed++; q.handed < turn {
-		return r, priority, false
-	}
-	q.handed = 0
-	if len(q.byTime) > 0 && !q.byTime[0].due.After(time.Now()) {
-		w := heap.Pop(&q.byTime).(*waiting[R])
-		q.PriorityQueue.AddWithOpts(priorityqueue.AddOpts{Priority: new(1)}, w.request)
-	}
+	q.next(priority)
 	return r, priority, false
+}
+
+// next has the request come next that has waited longest, if others of a higher priority have come before it often enough. priority is that
+// of the last one.
+func (q *turns[R]) next(priority int) {
+	if len(q.byTime) == 0 || priority <= q.byTime[0].priority || q.byTime[0].due.After(time.Now()) {
+		q.before = 0
+		return
+	}
+	if q.before++; q.before < turn-1 {
+		return
+	}
+	q.before = 0
+	w := heap.Pop(&q.byTime).(*waiting[R])
+	q.PriorityQueue.AddWithOpts(priorityqueue.AddOpts{Priority: new(now)}, w.request)
 }
 
 // byTime is a heap of requests, that whose time has come first on top.

@@ -6,6 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,11 +19,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// queueOf returns a queue as the rooms have it.
+// queueOf returns a queue as the rooms have it, until the test ends.
 func queueOf(t *testing.T) priorityqueue.PriorityQueue[reconcile.Request] {
-	q := Options(1).NewQueue(t.Name(), workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](time.Second, time.Minute))
+	q := newQueue(t)
 	t.Cleanup(q.ShutDown)
-	return q.(priorityqueue.PriorityQueue[reconcile.Request])
+	return q
+}
+
+func newQueue(t *testing.T) priorityqueue.PriorityQueue[reconcile.Request] {
+	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](time.Second, time.Minute)
+	return Options(1).NewQueue(t.Name(), limiter).(priorityqueue.PriorityQueue[reconcile.Request])
 }
 
 // Somebody who changes a few objects of his own all the time has them looked at again and again. All others still come to their turn,
@@ -92,6 +100,81 @@ func TestTurnsKeepDelays(t *testing.T) {
 			t.Errorf("%v comes with priority %d", req, priority)
 		}
 	})
+}
+
+// What changes when its turn has come goes on as anything that changes, and not before it.
+func TestTurnOfWhatChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := queueOf(t)
+		q.AddWithOpts(priorityqueue.AddOpts{Priority: new(Fleet)}, named("fleet"))
+		for i := range turn + 1 {
+			q.Add(named(fmt.Sprintf("own-%d", i)))
+		}
+		for range turn - 1 {
+			req, _ := q.Get()
+			q.Done(req)
+		}
+		q.Add(named("fleet"))
+		if req, priority, _ := q.GetWithPriority(); req != named("fleet") || priority != 0 {
+			t.Errorf("%v comes with priority %d, want what has waited longest, with that of what changes", req, priority)
+		}
+	})
+}
+
+// What is handed out with its own priority, and not because its turn has come, keeps that: a cluster that changes while it waits with the
+// fleet, and fails, does not wait for the fleet then.
+func TestAnEventRaisesAnyRequest(t *testing.T) {
+	for name, add := range map[string]func(priorityqueue.PriorityQueue[reconcile.Request], reconcile.Request){
+		"at once": func(q priorityqueue.PriorityQueue[reconcile.Request], r reconcile.Request) { q.Add(r) },
+		"after a delay": func(q priorityqueue.PriorityQueue[reconcile.Request], r reconcile.Request) {
+			q.AddAfter(r, time.Second)
+		},
+		"failed": func(q priorityqueue.PriorityQueue[reconcile.Request], r reconcile.Request) { q.AddRateLimited(r) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := queueOf(t)
+				q.AddWithOpts(priorityqueue.AddOpts{Priority: new(handler.LowPriority)}, named("a"), named("b"))
+				add(q, named("b"))
+				time.Sleep(time.Minute)
+				if req, priority, _ := q.GetWithPriority(); req != named("b") || priority != 0 {
+					t.Errorf("%v comes with priority %d", req, priority)
+				}
+			})
+		})
+	}
+}
+
+// At a start, each request is looked at once, by several workers.
+func TestNothingIsLookedAtTwice(t *testing.T) {
+	const requests, workers = 2000, 8
+	q := newQueue(t)
+	for i := range requests {
+		q.AddWithOpts(priorityqueue.AddOpts{Priority: new(handler.LowPriority)}, named(fmt.Sprint(i)))
+	}
+	var seen [requests]atomic.Int32
+	var left atomic.Int32
+	left.Store(requests)
+	var working sync.WaitGroup
+	for range workers {
+		working.Go(func() {
+			for {
+				req, priority, shutdown := q.GetWithPriority()
+				if shutdown {
+					return
+				}
+				i, err := strconv.Atoi(req.Name)
+				if err != nil || priority != handler.LowPriority || seen[i].Add(1) > 1 {
+					t.Errorf("%v comes with priority %d, after %d times", req, priority, seen[i].Load()-1)
+				}
+				q.Done(req)
+				if left.Add(-1) == 0 {
+					q.ShutDown()
+				}
+			}
+		})
+	}
+	working.Wait()
 }
 
 // A request that fails waits longer each time, whatever its priority, and a success forgets that.

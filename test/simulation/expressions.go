@@ -46,20 +46,22 @@ func (w *World) failsHere(c *cluster, s *set, addon string) bool {
 }
 
 // chartless returns whether the chart was deleted, before the process that runs had begun to watch, of an add-on that does not
-// render, or that stays for an add-on that does not render under its new name: nobody knows which chart it was. Of an add-on whose delivery
-// is being withdrawn, nobody makes it again, since Flux uninstalls without it.
+// render, or whose set has no add-on of that name any more, so that it only stays for another: nobody knows which chart it was. Of an
+// add-on whose delivery is being withdrawn, nobody makes it again, since Flux uninstalls without it.
 func (w *World) chartless(c *cluster, k apiserver.Key) bool {
 	o := w.server.Get(k)
 	name, _ := nested(o, "spec", "chartRef", "name").(string)
 	has := &workload{set: setNameOf(o), addon: apiserver.Label(o, hubv1.AddonLabel)}
 	fails := func(cl claim) bool { return w.fails(c, cl) && cl.speaksFor(has) }
-	chart := keyOf("HelmChart", k.Namespace, name)
+	chart, claims := keyOf("HelmChart", k.Namespace, name), w.claims(c, k.Namespace)
 	if k.Kind != "HelmRelease" || w.server.Get(chart) != nil {
 		return false
 	}
 	uid, _ := nested(o, "metadata", "uid").(string)
-	return w.leaves(&workload{ownerUID: uid}) ||
-		slices.ContainsFunc(w.claims(c, k.Namespace), fails) && !w.chartsGone[chart].After(w.hubBegan)
+	unknown := slices.ContainsFunc(claims, fails) || !slices.ContainsFunc(claims, func(cl claim) bool {
+		return cl.set.namespace+"/"+cl.set.name == has.set && cl.name == has.addon
+	})
+	return w.leaves(&workload{ownerUID: uid}) || unknown && !w.chartsGone[chart].After(w.hubBegan)
 }
 
 // checkFailing: what does not render is reported where people look.

@@ -157,6 +157,9 @@ func (w *World) checkPaused(write apiserver.Write) {
 	if w.lets(h, write.New) {
 		return
 	}
+	if d := w.saidToStay(write.New); d != nil && d.Withdrawn() && reg.DeletionTimestamp != nil {
+		return // it was let go with its registration, which stays now because its origin is back
+	}
 	if made := nested(write.New, "metadata", "annotations", hubv1.ClusterUIDAnnotation); made != nil && made != string(reg.Status.ClusterUID) {
 		return // what Flux remembers of a cluster that was replaced must not meet the new one
 	}
@@ -177,12 +180,20 @@ func (w *World) lets(h *hub, o apiserver.Object) bool {
 	if s.orphan || known && seen.Spec.DeletionPolicy == hubv1.DeletionPolicyOrphan {
 		return true
 	}
-	delivery, _ := nested(o, "metadata", "annotations", hubv1.DeliveryAnnotation).(string)
-	return slices.ContainsFunc(w.deliveries(), func(d *hubv1.AddonDelivery) bool {
-		return d.Namespace == namespace && d.Name == delivery && slices.ContainsFunc(d.Status.Addons, func(a hubv1.AddonStatus) bool {
+	return w.saidToStay(o) != nil
+}
+
+// saidToStay returns the delivery of a Flux object if it says that what that brought stays on the cluster.
+func (w *World) saidToStay(o apiserver.Object) *hubv1.AddonDelivery {
+	namespace, delivery := nested(o, "metadata", "namespace"), nested(o, "metadata", "annotations", hubv1.DeliveryAnnotation)
+	for _, d := range w.deliveries() {
+		if d.Namespace == namespace && d.Name == delivery && slices.ContainsFunc(d.Status.Addons, func(a hubv1.AddonStatus) bool {
 			return a.State == hubv1.AddonOrphaned && a.Object == nested(o, "metadata", "name")
-		})
-	})
+		}) {
+			return d
+		}
+	}
+	return nil
 }
 
 // asIfResumed returns an object without what suspends it, and without what each write changes: the reason for

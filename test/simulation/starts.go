@@ -13,6 +13,9 @@ import (
 	"github.com/chandler-hub/chandler/internal/identity"
 )
 
+// counted is how long a set may take to count what has failed on a cluster. If the cluster leaves before, its failure does not count.
+const counted = 2 * time.Second
+
 // checkStart looks at a delivery that gets another revision, or begins anew with the one that it has.
 func (w *World) checkStart(s *set, r *rolling, set *hubv1.AddonSet, before, d *hubv1.AddonDelivery) {
 	to, key := d.Spec.RevisionName, d.Spec.RegistrationRef.Key()
@@ -28,7 +31,7 @@ func (w *World) checkStart(s *set, r *rolling, set *hubv1.AddonSet, before, d *h
 		return
 	}
 	has := identity.SameContent(before.Spec.RevisionName, to) // what is tried again, also while spec.pause holds it
-	if r.barred[content(to)] && !r.undone[content(to)] && !has {
+	if r.barred[content(to)] && !r.undone[content(to)] && !has && !w.clock.Now().Before(r.barredAt[content(to)].Add(counted)) {
 		w.violated("rollout", "%s gets %s, which has failed, and nobody wants it tried again", key, to)
 		return
 	}
@@ -173,7 +176,11 @@ func (w *World) restMembers(s *set, r *rolling, set *hubv1.AddonSet) {
 			allowed = share(spec.Waves[wave].MaxFailures, r.totals[wave], 0, false)
 		}
 		if n > allowed && !complete && !r.atOnce {
-			r.barred[content(set.Status.Revision)] = true
+			of := content(set.Status.Revision)
+			if !r.barred[of] {
+				r.barredAt[of] = w.clock.Now()
+			}
+			r.barred[of] = true
 		}
 	}
 }

@@ -33,32 +33,23 @@ func (k *Keeper) deletions(kind string) predicate.Predicate {
 		k.Gone(kind, client.ObjectKeyFromObject(e.Object))
 		k.mu.Lock()
 		defer k.mu.Unlock()
-		if k.lost == nil {
-			k.lost = map[id]lost{}
-		}
-		k.lost[id{kind, client.ObjectKeyFromObject(e.Object)}] = lost{e.Object, k.Clock.Now()}
+		k.lost.note(id{kind, client.ObjectKeyFromObject(e.Object)}, e.Object, k.Clock.Now())
 		return true
 	}}
-}
-
-// lost is an object that was deleted, as it was, and when that was seen.
-type lost struct {
-	client.Object
-	at time.Time
 }
 
 // found forgets what was lost: it is there again.
 func (k *Keeper) found(key id) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	delete(k.lost, key)
+	k.lost.forget(key)
 }
 
 // again makes an object that was deleted as it was, if something refers to it and nobody has made it since. What nothing refers to is
 // remembered for as long as it would have been kept: what refers to it may be about to be made again itself.
 func (k *Keeper) again(ctx context.Context, key id, rec *record) (ctrl.Result, error) {
 	k.mu.Lock()
-	was, deleted := k.lost[key]
+	was, deleted := k.lost.objects[key]
 	k.mu.Unlock()
 	if rec.hash != "" && k.Clock.Since(rec.at) < Unseen {
 		return ctrl.Result{}, nil // the cache does not show it yet
@@ -101,7 +92,7 @@ func (k *Keeper) remake(ctx context.Context, key id, rec *record, was lost) erro
 	for _, use := range index.UsesOf(was.Object) {
 		source, ok := parse(use)
 		k.mu.Lock()
-		gone, deleted := k.lost[source]
+		gone, deleted := k.lost.objects[source]
 		k.mu.Unlock()
 		if !ok || !deleted || source == key {
 			continue

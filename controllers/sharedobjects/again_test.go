@@ -3,7 +3,9 @@
 package sharedobjects
 
 import (
+	"fmt"
 	"maps"
+	"strings"
 	"testing"
 	"time"
 
@@ -76,7 +78,7 @@ func TestAgain(t *testing.T) {
 				t.Errorf("it is %+v", there)
 			}
 			clock.SetTime(clock.Now().Add(time.Minute))
-			if _, err := k.reconcile(t.Context(), key); err != nil || len(k.lost) > 0 {
+			if _, err := k.reconcile(t.Context(), key); err != nil || len(k.lost.objects) > 0 {
 				t.Errorf("it remembers %v, %v", k.lost, err)
 			}
 		})
@@ -130,5 +132,39 @@ func TestRetentionBeginsWithTheLastUse(t *testing.T) {
 	}
 	if err := api.Get(t.Context(), client.ObjectKeyFromObject(source), &sourcev1.HelmRepository{}); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestLostIsBounded: somebody makes and deletes objects with the hub's label in his namespace, one at a time. What other namespaces have lost
+// is still made again.
+func TestLostIsBounded(t *testing.T) {
+	clock := clocktesting.NewFakePassiveClock(time.Now())
+	k := &Keeper{Config: &hubconfig.Config{Shared: hubconfig.Shared{HubID: "hub"}, ChartRetention: 10 * time.Minute}, Clock: clock}
+	deleted := func(namespace, name string, size int) id {
+		o := &sourcev1.GitRepository{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{hubv1.SourceLabel: "hub"}}}
+		o.Spec.Ignore = new(strings.Repeat("#", size))
+		k.deletions(sourcev1.GitRepositoryKind).Delete(event.DeleteEvent{Object: o})
+		clock.SetTime(clock.Now().Add(time.Millisecond))
+		return id{sourcev1.GitRepositoryKind, client.ObjectKeyFromObject(o)}
+	}
+	theirs, first := deleted("flux-system", "source", 100), deleted("tenant", "first", 100)
+	var last id
+	for i := range 50 {
+		last = deleted("tenant", fmt.Sprint(i), 1<<20)
+	}
+	deleted("tenant", "large", maxLost)
+	if entries, bytes := k.Kept(); bytes > maxLost+1024 || entries != 4 {
+		t.Errorf("%d objects with %d bytes are remembered", entries, bytes)
+	}
+	for key, want := range map[id]bool{theirs: true, last: true, first: false} {
+		if _, ok := k.lost.objects[key]; ok != want {
+			t.Errorf("%s is remembered: %t", key, ok)
+		}
+	}
+	for key := range k.lost.objects {
+		k.found(key)
+	}
+	if entries, bytes := k.Kept(); entries != 0 || bytes != 0 || len(k.lost.bytes) > 0 {
+		t.Errorf("%d objects with %d bytes are remembered for nobody", entries, bytes)
 	}
 }

@@ -40,7 +40,7 @@ type Keeper struct {
 	mu      sync.Mutex
 	records map[id]*record
 	// lost is what was deleted, as it was, until somebody has looked whether it is needed.
-	lost map[id]lost
+	lost lostObjects
 }
 
 // Unseen is how long the cache may take to show an object that was made. After that the object does not exist:
@@ -96,11 +96,14 @@ func (k *Keeper) take(key id) *record {
 	return r
 }
 
-// Kept returns how many objects are remembered. Their bytes are not counted.
+// Kept returns how many objects are remembered, those that were deleted among them, and how many bytes these take.
 func (k *Keeper) Kept() (entries, bytes int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return len(k.records), -1
+	for _, n := range k.lost.bytes {
+		bytes += n
+	}
+	return len(k.records) + len(k.lost.objects), bytes
 }
 
 // Gone is called when somebody has deleted an object, so that it is not taken for one that the cache does not show

@@ -389,7 +389,7 @@ func (r *Reconciler) observe(ctx context.Context, set *hubv1.AddonSet, selector 
 
 // selectsAnother returns whether a set selects another registration of the same cluster that is not going.
 func selectsAnother(selector *match.Selector, of *hubv1.ClusterRegistration, all []hubv1.ClusterRegistration) bool {
-	return slices.ContainsFunc(all, func(o hubv1.ClusterRegistration) bool {
+	return of.Status.ClusterID() != "" && slices.ContainsFunc(all, func(o hubv1.ClusterRegistration) bool {
 		return o.UID != of.UID && o.Status.ClusterID() == of.Status.ClusterID() && !status.Goes(&o) && selector.Matches(&o)
 	})
 }

@@ -37,7 +37,7 @@ const (
 	RegistrationOrigin = "origin"
 	// RegistrationSecret of a ClusterRegistration: the Secret that its kubeconfig came from, in its own namespace.
 	RegistrationSecret = "secret"
-	// ClusterID of a ClusterRegistration: the UID of its cluster.
+	// ClusterID of a ClusterRegistration: the UID of its cluster; "" if that is not known.
 	ClusterID = "clusterID"
 	// ClusterKey of a Flux object, and of a mirror's metadata: the cluster-key label.
 	ClusterKey = "clusterKey"
@@ -126,10 +126,7 @@ func Add(ctx context.Context, indexer client.FieldIndexer) error {
 		}},
 		{&hubv1.ClusterRegistration{}, RegistrationSecret, registrationSecrets},
 		{&hubv1.ClusterRegistration{}, ClusterID, func(o client.Object) []string {
-			if id := o.(*hubv1.ClusterRegistration).Status.ClusterID(); id != "" {
-				return []string{id}
-			}
-			return nil
+			return []string{o.(*hubv1.ClusterRegistration).Status.ClusterID()}
 		}},
 		{&helmv2.HelmRelease{}, ClusterKey, clusterKey},
 		{&kustomizev1.Kustomization{}, ClusterKey, clusterKey},

@@ -20,9 +20,8 @@ import (
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
-// ofCluster lists the registrations of a registration's cluster; none if the cluster's UID is not known.
-func (r *Reconciler) ofCluster(ctx context.Context, reg *hubv1.ClusterRegistration) ([]hubv1.ClusterRegistration, error) {
-	id := reg.Status.ClusterID()
+// ofCluster lists the registrations of a cluster; none if its UID is not known.
+func (r *Reconciler) ofCluster(ctx context.Context, id string) ([]hubv1.ClusterRegistration, error) {
 	if id == "" {
 		return nil, nil
 	}
@@ -135,7 +134,7 @@ func (r *Reconciler) stoodBack(ctx context.Context, reg *hubv1.ClusterRegistrati
 // duplicates sets the condition that another registration of the same cluster is served instead of this one, and
 // returns that registration; nil if this one is served.
 func (r *Reconciler) duplicates(ctx context.Context, reg *hubv1.ClusterRegistration) (*hubv1.ClusterRegistration, error) {
-	all, err := r.ofCluster(ctx, reg)
+	all, err := r.ofCluster(ctx, reg.Status.ClusterID())
 	if err != nil {
 		return nil, err
 	}
@@ -183,8 +182,39 @@ func (r *Reconciler) stayer(ctx context.Context, reg *hubv1.ClusterRegistration)
 	if c := status.Find(reg, hubv1.UnregisteringCondition); c != nil && c.Reason == hubv1.SameClusterReason {
 		return c.Message, nil
 	}
-	is := reg.Status.ClusterID()
-	all, err := r.ofCluster(ctx, reg)
+	clusters, err := r.clustersOf(ctx, reg)
+	if err != nil {
+		return "", err
+	}
+	for _, is := range clusters {
+		if why, err := r.stayerOn(ctx, reg, is); err != nil || why != "" {
+			return why, err
+		}
+	}
+	return "", nil
+}
+
+// clustersOf returns the cluster of a registration. One that was made again, and has not answered since, is of those to which the platform's
+// sets have delivered through it: the objects are still there.
+func (r *Reconciler) clustersOf(ctx context.Context, reg *hubv1.ClusterRegistration) ([]string, error) {
+	if is := reg.Status.ClusterID(); is != "" {
+		return []string{is}, nil
+	}
+	objects, err := index.FluxObjects(ctx, r.Client, identity.ClusterKey(r.Config.HubID, client.ObjectKeyFromObject(reg)))
+	var out []string
+	for _, obj := range objects {
+		is := obj.GetAnnotations()[hubv1.ClusterUIDAnnotation]
+		if is != "" && r.Config.IsPlatform(obj.GetNamespace()) && !slices.Contains(out, is) {
+			out = append(out, is)
+		}
+	}
+	slices.Sort(out)
+	return out, err
+}
+
+// stayerOn is stayer for one cluster.
+func (r *Reconciler) stayerOn(ctx context.Context, reg *hubv1.ClusterRegistration, is string) (string, error) {
+	all, err := r.ofCluster(ctx, is)
 	if err != nil {
 		return "", err
 	}

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/index/indextest"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/hubscheme"
 	"github.com/chandler-hub/chandler/internal/origin"
@@ -52,7 +53,8 @@ func TestDeletedWithASpec(t *testing.T) {
 				b = b.WithIndex(o, metav1.ObjectNameField, func(o client.Object) []string { return []string{o.GetName()} })
 			}
 			now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
-			r := &Reconciler{Live: b.Build(), Config: &hubconfig.Config{}, Clock: clocktesting.NewFakePassiveClock(now)}
+			api := indextest.All(b).Build()
+			r := &Reconciler{Client: api, Live: api, Config: &hubconfig.Config{}, Clock: clocktesting.NewFakePassiveClock(now)}
 			ref := origin.Kamaji.Reference("one")
 			tc.spec.OriginRef = &ref
 			reg := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{

@@ -116,7 +116,7 @@ func TestForcedThoughNothingIsMadeAgain(t *testing.T) {
 		Labels:      map[string]string{hubv1.ClusterKeyLabel: identity.ClusterKey("hub", key), hubv1.AddonLabel: "web", hubv1.AddonSetLabel: "base"},
 		Annotations: map[string]string{hubv1.DeliveryAnnotation: identity.Delivery("base", key)},
 	}}
-	b := indextest.NoTeams(fake.NewClientBuilder().WithScheme(scheme)).WithStatusSubresource(reg).WithObjects(reg, left, &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "base"}})
+	b := indextest.All(fake.NewClientBuilder().WithScheme(scheme)).WithStatusSubresource(reg).WithObjects(reg, left, &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "base"}})
 	for _, o := range []client.Object{&corev1.Namespace{}, &apiextensionsv1.CustomResourceDefinition{}} {
 		b = b.WithIndex(o, metav1.ObjectNameField, func(o client.Object) []string { return []string{o.GetName()} })
 	}

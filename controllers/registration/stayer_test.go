@@ -15,6 +15,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/index"
+	"github.com/chandler-hub/chandler/controllers/index/indextest"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/hubscheme"
 	"github.com/chandler-hub/chandler/internal/identity"
@@ -93,6 +94,37 @@ func TestTheOtherIsMadeAgain(t *testing.T) {
 			why, err := r.stayer(t.Context(), reg(types.NamespacedName{Namespace: "fleet", Name: "one"}, "one", "c1"))
 			if err != nil || (why != "") != tc.stays {
 				t.Errorf("%q, %v; stays: want %t", why, err, tc.stays)
+			}
+		})
+	}
+}
+
+// TestMadeAgainAndGoes: a registration that was made again, and goes before it has answered, is of the cluster that the platform's sets have
+// delivered to through it. Another one of that cluster goes on with what is there. What a tenant says of that counts for nothing.
+func TestMadeAgainAndGoes(t *testing.T) {
+	one := types.NamespacedName{Namespace: "fleet", Name: "one"}
+	for name, tc := range map[string]struct {
+		namespace, madeFor string
+		stays              bool
+	}{
+		"ItsObjectsSay": {"flux-system", "c1", true},
+		"ATenants":      {"fleet", "c1", false},
+		"AnotherOne":    {"flux-system", "c2", false},
+		"NobodyKnows":   {"flux-system", "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			two := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "two", UID: "two"}}
+			two.Status.ClusterUID = "c1"
+			object := &helmv2.HelmRelease{ObjectMeta: metav1.ObjectMeta{
+				Namespace: tc.namespace, Name: "o", Annotations: map[string]string{hubv1.ClusterUIDAnnotation: tc.madeFor},
+				Labels: map[string]string{hubv1.ClusterKeyLabel: identity.ClusterKey("hub", one)},
+			}}
+			api := indextest.All(fake.NewClientBuilder().WithScheme(hubscheme.New())).WithObjects(two, object).Build()
+			r := &Reconciler{Client: api, Live: api, Clock: clocktesting.NewFakePassiveClock(moment),
+				Config: &hubconfig.Config{Shared: hubconfig.Shared{HubID: "hub", PlatformNamespaces: []string{"flux-system"}}}}
+			reg := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: one.Namespace, Name: one.Name, UID: "one"}}
+			if why, err := r.stayer(t.Context(), reg); err != nil || (why != "") != tc.stays {
+				t.Errorf("%q, %v; the other stays: want %t", why, err, tc.stays)
 			}
 		})
 	}

@@ -13,7 +13,8 @@ import (
 	"github.com/chandler-hub/chandler/internal/identity"
 )
 
-// counted is how long a set may take to count what has failed on a cluster. If the cluster leaves before, its failure does not count.
+// counted is how long a set may take to count what has failed on a cluster. If the cluster leaves before, or another revision is rolled out,
+// that failure does not count.
 const counted = 2 * time.Second
 
 // checkStart looks at a delivery that gets another revision, or begins anew with the one that it has.
@@ -31,7 +32,7 @@ func (w *World) checkStart(s *set, r *rolling, set *hubv1.AddonSet, before, d *h
 		return
 	}
 	has := identity.SameContent(before.Spec.RevisionName, to) // what is tried again, also while spec.pause holds it
-	if r.barred[content(to)] && !r.undone[content(to)] && !has && !w.clock.Now().Before(r.barredAt[content(to)].Add(counted)) {
+	if r.barred[content(to)] && !r.undone[content(to)] && !has {
 		w.violated("rollout", "%s gets %s, which has failed, and nobody wants it tried again", key, to)
 		return
 	}
@@ -170,18 +171,26 @@ func (w *World) restMembers(s *set, r *rolling, set *hubv1.AddonSet) {
 		}
 	}
 	complete := set.Status.Rollout != nil && set.Status.Rollout.Phase == hubv1.RolloutDone
+	over := false
 	for wave, n := range failed {
 		allowed := 0
 		if wave < len(spec.Waves) {
 			allowed = share(spec.Waves[wave].MaxFailures, r.totals[wave], 0, false)
 		}
-		if n > allowed && !complete && !r.atOnce {
-			of := content(set.Status.Revision)
-			if !r.barred[of] {
-				r.barredAt[of] = w.clock.Now()
-			}
-			r.barred[of] = true
-		}
+		over = over || n > allowed && !complete && !r.atOnce
+	}
+	r.noteFailing(content(set.Status.Revision), over, w.clock.Now())
+}
+
+// noteFailing notes whether too much of a revision fails. It is barred when the set has had time to count that.
+func (r *rolling) noteFailing(revision string, fails bool, now time.Time) {
+	switch {
+	case !fails:
+		delete(r.failing, revision)
+	case r.failing[revision].IsZero():
+		r.failing[revision] = now
+	case !now.Before(r.failing[revision].Add(counted)):
+		r.barred[revision] = true
 	}
 }
 

@@ -48,7 +48,7 @@ type rolling struct {
 	atOnce bool
 	// barred are contents that have failed, and broke those with which something has failed on a cluster that they were rolled out to.
 	barred, broke map[string]bool
-	barredAt      map[string]time.Time // of those whose failure the set may not have counted yet
+	failing       map[string]time.Time // since when contents fail whose failure the set may not have counted yet
 	retried       string
 	// held is the spec.pause that a process knows.
 	held    *hubv1.RolloutPause
@@ -126,7 +126,7 @@ func (w *World) noteStrategy(write apiserver.Write) {
 			return
 		}
 		r = &rolling{uid: set.UID, approved: map[string]bool{}, expedited: map[string]bool{}, undone: map[string]bool{},
-			barred: map[string]bool{}, broke: map[string]bool{}, barredAt: map[string]time.Time{},
+			barred: map[string]bool{}, broke: map[string]bool{}, failing: map[string]time.Time{},
 			members: map[types.NamespacedName]*rolled{}, totals: map[int]int{},
 			passed: map[string]bool{}, wentBack: map[string]bool{}}
 		w.rolls[write.Key] = r
@@ -153,7 +153,7 @@ func (w *World) noteStrategy(write apiserver.Write) {
 		r.retried = mark
 		revision, _, _ := strings.Cut(mark, "/")
 		delete(r.barred, content(revision))
-		delete(r.barredAt, content(revision))
+		delete(r.failing, content(revision))
 	}
 	is := set.Status.Rollout
 	if is == nil {
@@ -193,7 +193,6 @@ func (w *World) noteBarred(write apiserver.Write, r *rolling, set *hubv1.AddonSe
 		again, _, _ := strings.Cut(r.retried, "/")
 		if w.at != nil && (content(again) != of || set.Status.Rollout.Retried == r.retried) { // it has seen who wants it tried again
 			r.barred[of] = true
-			delete(r.barredAt, of)
 		}
 		known := before != nil && slices.ContainsFunc(before.FailedRevisions, func(r string) bool { return content(r) == of })
 		if w.at != nil && !known && !r.broke[of] && !w.late(r, of) {

@@ -141,7 +141,8 @@ func (w *World) forget() {
 	w.forgotten = w.changes
 	for _, c := range w.clusters {
 		for _, work := range c.workloads {
-			if (work.unwanted || work.approved) && w.wantedThere(c, work) && !w.leaves(work) && !w.becomesAnother(work) && !w.wasAnother(work) {
+			another := w.becomesAnother(work) || w.wasAnother(work) || w.editedAway(work)
+			if (work.unwanted || work.approved) && w.wantedThere(c, work) && !w.leaves(work) && !another {
 				work.unwanted, work.approved = false, false
 			}
 		}
@@ -196,6 +197,18 @@ func (w *World) becomesAnother(work *workload) bool {
 	namespace, _ := nested(o, "metadata", "namespace").(string)
 	asked := nested(w.server.Get(keyOf("HelmChart", namespace, chart)), "spec", "chart")
 	return !brings(o, work.name) || asked != nil && asked != work.chart
+}
+
+// editedAway returns whether the set that has brought a workload asks for another one under that name. The edit reaches a paused cluster
+// later, also if somebody else wants the workload by then, who waits for that set to leave.
+func (w *World) editedAway(work *workload) bool {
+	namespace, name, _ := strings.Cut(work.set, "/")
+	s := w.sets[name]
+	if s == nil || s.namespace != namespace {
+		return false
+	}
+	a := s.addon(work.addon)
+	return a != nil && !(claim{s, *a}).fits(work)
 }
 
 // wasAnother returns whether an object that is not active, for example of a registration that has not answered since

@@ -372,9 +372,12 @@ func (w *World) assign(s *set, spec *hubv1.Rollout) map[types.NamespacedName]int
 		}
 	}
 	for _, d := range w.deliveries() {
-		key := d.Spec.RegistrationRef.Key()
-		if reg, _ := w.registrationAt(key); reg == nil && d.SetKey().String() == s.namespace+"/"+s.name && !forged(d) && !d.Withdrawn() {
+		key, mine := d.Spec.RegistrationRef.Key(), d.SetKey().String() == s.namespace+"/"+s.name && !forged(d)
+		if reg, _ := w.registrationAt(key); reg == nil && mine && !d.Withdrawn() {
 			of[key] = nil
+		}
+		if mine && d.Withdrawn() {
+			delete(of, key) // it comes new when that is gone
 		}
 	}
 	var rest []types.NamespacedName

@@ -64,7 +64,7 @@ func (c *Config) readCA(m mapping) error {
 		return err
 	}
 	if c.ca, err = certificates(ca); err != nil {
-		return &Error{Reason: ReasonInvalidCA, Field: m.field("certificate-authority-data"), Message: err.Error()}
+		return unusable(err, ReasonInvalidCA, m.field("certificate-authority-data"), err.Error())
 	}
 	return nil
 }

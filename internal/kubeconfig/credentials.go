@@ -4,6 +4,7 @@ package kubeconfig
 
 import (
 	"bytes"
+	"crypto/rsa"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/base64"
@@ -102,10 +103,10 @@ func (c *Config) readClientCertificate(m mapping) error {
 		return invalid("client-key-data", "is missing, but client-certificate-data is there; give both or neither")
 	}
 	if c.cert, err = certificates(cert); err != nil {
-		return invalid("client-certificate-data", err.Error())
+		return unusable(err, ReasonCredentialInvalid, m.field("client-certificate-data"), err.Error())
 	}
 	if c.key, err = privateKey(key); err != nil {
-		return invalid("client-key-data", err.Error())
+		return unusable(err, ReasonCredentialInvalid, m.field("client-key-data"), err.Error())
 	}
 	// The parser's text is dropped: of what it may quote nothing is known.
 	pair, err := tls.X509KeyPair(c.cert, c.key)
@@ -120,8 +121,15 @@ func (c *Config) readClientCertificate(m mapping) error {
 	return nil
 }
 
+// A handshake takes time with the third power of a key's size, and crypto/tls cannot be stopped in it. It has this limit itself for what a
+// server shows, and neither for a CA nor for the client's own certificate. An RSA key of so many bits takes less than 5 KiB.
+const (
+	maxRSABits  = 8192
+	maxKeyBytes = 8 << 10
+)
+
 // certificates returns the certificates of raw, a PEM text, re-encoded without headers and without whatever stands between
-// them. All of them must parse. The errors hold nothing of raw.
+// them. All of them must parse, and have keys of a size that can be used. The errors hold nothing of raw.
 func certificates(raw []byte) ([]byte, error) {
 	var out bytes.Buffer
 	count := 0
@@ -130,8 +138,12 @@ func certificates(raw []byte) ([]byte, error) {
 			continue
 		}
 		count++
-		if _, err := x509.ParseCertificate(block.Bytes); err != nil {
+		cert, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
 			return nil, fmt.Errorf("certificate %d in it does not parse; replace or remove it", count)
+		}
+		if key, ok := cert.PublicKey.(*rsa.PublicKey); ok && key.N.BitLen() > maxRSABits {
+			return nil, ruleKeySize.refuse(Rules{}, "", fmt.Sprintf("certificate %d in it has an RSA key of %d bits", count, key.N.BitLen()))
 		}
 		if err := pem.Encode(&out, &pem.Block{Type: "CERTIFICATE", Bytes: block.Bytes}); err != nil {
 			return nil, errors.New("cannot be encoded again")
@@ -143,13 +155,17 @@ func certificates(raw []byte) ([]byte, error) {
 	return bytes.Clone(out.Bytes()), nil // without the room to grow, which is as much again
 }
 
-// privateKey returns the first private key of raw, a PEM text, re-encoded. The errors hold nothing of raw.
+// privateKey returns the first private key of raw, a PEM text, re-encoded, if it has a size that can be used. The errors hold nothing of
+// raw.
 func privateKey(raw []byte) ([]byte, error) {
 	for block, rest := pem.Decode(raw); block != nil; block, rest = pem.Decode(rest) {
 		switch {
 		case block.Type == "ENCRYPTED PRIVATE KEY" || block.Headers["DEK-Info"] != "":
 			return nil, errors.New("is encrypted with a passphrase; give it in the clear")
 		case block.Type == "PRIVATE KEY" || block.Type == "RSA PRIVATE KEY" || block.Type == "EC PRIVATE KEY":
+			if len(block.Bytes) > maxKeyBytes {
+				return nil, ruleKeySize.refuse(Rules{}, "", fmt.Sprintf("the key in it has %d KiB", (len(block.Bytes)+1023)>>10))
+			}
 			return bytes.Clone(pem.EncodeToMemory(&pem.Block{Type: block.Type, Bytes: block.Bytes})), nil
 		}
 	}

@@ -24,8 +24,8 @@ type Endpoint struct {
 func (e Endpoint) Check(rules Rules) (server string, ca []byte, err error) {
 	if e.CA != "" {
 		if ca, err = certificates([]byte(e.CA)); err != nil {
-			return "", nil, &Error{Reason: ReasonInvalidCA, Field: e.CAField,
-				Message: "holds no certificate that parses; write it as PEM, from -----BEGIN CERTIFICATE----- on"}
+			return "", nil, unusable(err, ReasonInvalidCA, e.CAField,
+				"holds no certificate that parses; write it as PEM, from -----BEGIN CERTIFICATE----- on")
 		}
 	}
 	if e.Address == "" {

@@ -2,6 +2,8 @@
 
 package kubeconfig
 
+import "errors"
+
 // Reasons of an [Error], fit for the reason of a condition.
 const (
 	// ReasonKeyNotFound: the Secret lacks the key that was asked for, or every well-known one.
@@ -10,6 +12,8 @@ const (
 	ReasonEmpty = "KubeConfigEmpty"
 	// ReasonTooLarge: the value exceeds MaxSize.
 	ReasonTooLarge = "KubeConfigTooLarge"
+	// ReasonKeyTooLarge: a certificate or a private key is so large that a handshake takes for ever.
+	ReasonKeyTooLarge = "KeyTooLarge"
 	// ReasonMalformed: the value is not YAML or JSON of the shape of a kubeconfig.
 	ReasonMalformed = "KubeConfigMalformed"
 	// ReasonAmbiguous: YAML that two parsers may read differently (aliases, tags, duplicate keys, several documents).
@@ -65,6 +69,16 @@ func (e *Error) Error() string {
 		return e.Message
 	}
 	return e.Field + ": " + e.Message
+}
+
+// unusable returns err, which a field's value brought, as an Error with a reason and a message. If a rule refuses the value, what the
+// rule says comes first.
+func unusable(err error, reason, field, message string) error {
+	var refused *Error
+	if errors.As(err, &refused) {
+		return &Error{Reason: refused.Reason, Field: field, Message: refused.Message}
+	}
+	return &Error{Reason: reason, Field: field, Message: message}
 }
 
 // malformed is short for the most common kind of Error.

@@ -50,7 +50,7 @@ func Table() []Rule {
 	rows := []*Rule{
 		ruleExec, ruleFileReference, ruleImpersonation, ruleInsecureTLS, ruleMissingCA, ruleServerName, ruleHTTP, ruleProxy,
 		ruleHub, ruleService, ruleLoopback, ruleLinkLocal, ruleMetadata, ruleUnroutable, ruleDenied, ruleSpelling,
-		ruleSize, ruleYAML, ruleUnknownField,
+		ruleSize, ruleKeySize, ruleYAML, ruleUnknownField,
 	}
 	table := make([]Rule, len(rows))
 	for i, row := range rows {
@@ -172,6 +172,13 @@ var (
 		Input:  "more than 256 KiB",
 		Why:    "No kubeconfig of one cluster is that large.",
 		Remedy: "keep only the context that is used (kubectl config view --minify --flatten)",
+	}
+	ruleKeySize = &Rule{
+		Name: "key-size", Reason: ReasonKeyTooLarge,
+		Input: "a certificate with an RSA key of more than 8192 bits, a private key of more than 8 KiB",
+		Why: "A TLS handshake with such a key takes a processor for minutes, and does not end with the connection. Nobody accepts it " +
+			"of a server.",
+		Remedy: "use an RSA key of 2048 to 8192 bits, or an elliptic curve",
 	}
 	ruleYAML = &Rule{
 		Name: "yaml", Reason: ReasonAmbiguous,

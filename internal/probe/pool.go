@@ -20,6 +20,7 @@ const (
 	DefaultRetry     = 2 * time.Second
 	DefaultAuthRetry = time.Second
 	DefaultMaxRetry  = 5 * time.Minute
+	DefaultSlow      = DefaultTotal / 4
 )
 
 // FailureThreshold is the number of failures in a row at which the Pool reports a target once more, although nothing but the
@@ -31,7 +32,7 @@ type Prober func(ctx context.Context, cfg *kubeconfig.Config) Result
 
 // PoolOptions configure a Pool. Zero fields take their defaults.
 type PoolOptions struct {
-	// Workers is the number of probes at a time, and so of connections. Failing targets get at most half of them.
+	// Workers is the number of probes at a time, and so of connections. Failing and slow targets together get at most half of them.
 	Workers int
 	// Interval is the time between two probes of a cluster that answers; ±10 % at random.
 	Interval time.Duration
@@ -41,6 +42,8 @@ type PoolOptions struct {
 	AuthRetry time.Duration
 	// MaxRetry bounds Retry and AuthRetry.
 	MaxRetry time.Duration
+	// Slow is how long the answer of a target takes at most that is not slow. What is slow is probed as often as others.
+	Slow time.Duration
 	// Probe asks one cluster. Default Once with zero Options.
 	Probe Prober
 	// Clock runs the schedule. Default the system's.
@@ -56,7 +59,10 @@ func (o PoolOptions) withDefaults() PoolOptions {
 	for _, d := range []struct {
 		value    *time.Duration
 		fallback time.Duration
-	}{{&o.Interval, DefaultInterval}, {&o.Retry, DefaultRetry}, {&o.AuthRetry, DefaultAuthRetry}, {&o.MaxRetry, DefaultMaxRetry}} {
+	}{
+		{&o.Interval, DefaultInterval}, {&o.Retry, DefaultRetry}, {&o.AuthRetry, DefaultAuthRetry}, {&o.MaxRetry, DefaultMaxRetry},
+		{&o.Slow, DefaultSlow},
+	} {
 		if *d.value <= 0 {
 			*d.value = d.fallback
 		}
@@ -95,7 +101,8 @@ func NewPool(opts PoolOptions) *Pool {
 		wake:    make(chan struct{}, 1),
 		changes: newChanges(),
 		schedule: newSchedule(opts.Workers, timing{
-			interval: opts.Interval, retry: opts.Retry, authRetry: opts.AuthRetry, maxRetry: opts.MaxRetry, jitter: opts.Random,
+			interval: opts.Interval, retry: opts.Retry, authRetry: opts.AuthRetry, maxRetry: opts.MaxRetry,
+			slow: opts.Slow, jitter: opts.Random,
 		}),
 	}
 }
@@ -163,7 +170,7 @@ func (p *Pool) Events() <-chan string { return p.changes.out }
 
 // Stats counts the clusters of a Pool.
 type Stats struct {
-	// Healthy, Unknown and Failing add up to all: answered; not yet probed with their kubeconfig; failed or suspect.
+	// Healthy, Unknown and Failing add up to all: answered, however slowly; not yet probed with their kubeconfig; failed or suspect.
 	Healthy, Unknown, Failing int
 	// Running is the number of probes at work.
 	Running int
@@ -175,8 +182,8 @@ func (p *Pool) Stats() Stats {
 	defer p.mu.Unlock()
 	s := p.schedule
 	return Stats{
-		Healthy: s.members[laneHealthy], Unknown: s.members[laneNew], Failing: s.members[laneFailing],
-		Running: s.running[laneHealthy] + s.running[laneNew] + s.running[laneFailing],
+		Healthy: s.members[laneHealthy] + s.members[laneSlow], Unknown: s.members[laneNew], Failing: s.members[laneFailing],
+		Running: s.running[laneHealthy] + s.running[laneNew] + s.running[laneFailing] + s.running[laneSlow],
 	}
 }
 

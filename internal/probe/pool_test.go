@@ -154,6 +154,43 @@ func (f *fleet) check(t *testing.T, workers, before int) {
 	t.Logf("%d probes in 10 min, at most %d at a time, %d of dead clusters; the slowest healthy one after %s", f.asked, f.maxRunning, f.maxDead, slowest)
 }
 
+// TestPoolSlow: clusters that answer just before their time is up keep nobody else waiting, and count as healthy.
+func TestPoolSlow(t *testing.T) {
+	const clusters = 500
+	configs := make([]*kubeconfig.Config, clusters)
+	for i := range configs {
+		configs[i] = testConfig(t, fmt.Sprintf("slow-%d", i))
+	}
+	honest, newcomer := testConfig(t, "live-honest"), testConfig(t, "live-newcomer")
+	synctest.Test(t, func(t *testing.T) {
+		before := runtime.NumGoroutine()
+		f := newFleet()
+		p, stop := start(t, PoolOptions{Random: rand.New(rand.NewPCG(1, 2)).Float64, Probe: func(ctx context.Context, cfg *kubeconfig.Config) Result {
+			if strings.HasPrefix(cfg.RESTConfig().BearerToken, "slow") {
+				lasts(ctx, DefaultTotal-100*time.Millisecond)
+			}
+			return f.probe(ctx, cfg)
+		}})
+		p.Set("honest", honest)
+		for i, c := range configs {
+			p.Set(fmt.Sprint(i), c)
+		}
+		<-time.After(5 * time.Minute) // the first round: 500 times 10 s in 48 workers
+		f.forget()
+		<-time.After(5 * time.Minute)
+		p.Set("newcomer", newcomer)
+		<-time.After(time.Second)
+		if _, _, ok := p.Result("newcomer"); !ok {
+			t.Error("a new cluster had to wait for more than a second")
+		}
+		if diff := cmp.Diff(Stats{Healthy: clusters + 2, Running: DefaultWorkers / 2}, p.Stats()); diff != "" {
+			t.Errorf("-want, +got:\n%s", diff)
+		}
+		stop()
+		f.check(t, DefaultWorkers, before)
+	})
+}
+
 // TestPoolSuspects: at a hub's start, clusters that were down before do not delay the others.
 func TestPoolSuspects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -11,13 +11,14 @@ import (
 )
 
 // lane sorts targets by what their next probe will probably cost: an answer takes milliseconds, a dead cluster the whole
-// deadline. Limits per lane keep the dead from taking all workers.
+// deadline, and so does a cluster that answers just before it. Limits per lane keep those from taking all workers.
 type lane int
 
 const (
 	laneHealthy lane = iota // the last probe was answered
 	laneNew                 // no probe yet with this kubeconfig
 	laneFailing             // the last probe failed
+	laneSlow                // the last probe was answered, and took longer than timing.slow
 	lanes
 )
 
@@ -27,6 +28,7 @@ type timing struct {
 	retry     time.Duration // after the first failure
 	authRetry time.Duration // after the first failure of a kind that passes quickly, see quick
 	maxRetry  time.Duration // after many failures
+	slow      time.Duration // what an answer may take that counts as quick
 	jitter    func() float64
 }
 
@@ -78,6 +80,7 @@ type job struct {
 	target *target
 	cfg    *kubeconfig.Config
 	lane   lane // whose limit it counts against
+	began  time.Time
 	ctx    context.Context
 	cancel context.CancelFunc
 }
@@ -157,16 +160,17 @@ func (s *schedule) move(t *target, to lane) {
 	s.members[to]++
 }
 
-// free tells whether a worker may take a target of the lane. Failing ones get half of the workers; failing and new ones
-// together three quarters, since at the hub's start the dead are among the new.
+// free tells whether a worker may take a target of the lane. Failing and slow ones together get half of the workers, and with the new
+// ones three quarters, since at the hub's start the dead are among the new.
 func (s *schedule) free(l lane) bool {
-	slow := s.running[laneNew] + s.running[laneFailing]
+	long := s.running[laneFailing] + s.running[laneSlow]
+	unsure := s.running[laneNew] + long
 	switch {
-	case s.running[laneHealthy]+slow >= s.workers:
+	case s.running[laneHealthy]+unsure >= s.workers:
 		return false
-	case l == laneFailing && s.running[laneFailing] >= max(1, s.workers/2):
+	case (l == laneFailing || l == laneSlow) && long >= max(1, s.workers/2):
 		return false
-	case l != laneHealthy && slow >= max(1, s.workers*3/4):
+	case l != laneHealthy && unsure >= max(1, s.workers*3/4):
 		return false
 	}
 	return true
@@ -190,7 +194,7 @@ func (s *schedule) next(ctx context.Context, now time.Time) *job {
 		return nil
 	}
 	heap.Pop(&s.queue[t.lane])
-	j := &job{target: t, cfg: t.cfg, lane: t.lane}
+	j := &job{target: t, cfg: t.cfg, lane: t.lane, began: now}
 	j.ctx, j.cancel = context.WithCancel(ctx)
 	t.job = j
 	s.running[j.lane]++
@@ -228,6 +232,9 @@ func (s *schedule) finish(j *job, result Result, now time.Time) bool {
 	reason, to := "", laneHealthy
 	if result.Err == nil {
 		t.streak = 0
+		if now.Sub(j.began) > s.slow {
+			to = laneSlow
+		}
 	} else {
 		t.streak++
 		reason, to = result.Err.Reason, laneFailing

@@ -18,7 +18,7 @@ var t0 = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 // steady is the default timing without jitter.
 var steady = timing{
 	interval: DefaultInterval, retry: DefaultRetry, authRetry: DefaultAuthRetry, maxRetry: DefaultMaxRetry,
-	jitter: func() float64 { return 0.5 },
+	slow: DefaultSlow, jitter: func() float64 { return 0.5 },
 }
 
 func testConfig(tb testing.TB, token string) *kubeconfig.Config {
@@ -223,25 +223,56 @@ func TestScheduleLanes(t *testing.T) {
 	cases := map[string]struct {
 		reason  string
 		workers int
-		running [lanes]int // healthy, new, failing
+		running [lanes]int // healthy, new, failing, slow
 		free    [lanes]bool
 	}{
-		"Idle":        {reason: "all may start", workers: 8, free: [lanes]bool{true, true, true}},
-		"Full":        {reason: "none may", workers: 8, running: [lanes]int{8, 0, 0}},
-		"HalfFailing": {reason: "failing ones get half", workers: 8, running: [lanes]int{0, 0, 4}, free: [lanes]bool{true, true, false}},
-		"NewOnes":     {reason: "new ones leave a quarter", workers: 8, running: [lanes]int{0, 6, 0}, free: [lanes]bool{true, false, false}},
-		"Together":    {reason: "new and failing ones together as well", workers: 8, running: [lanes]int{0, 2, 4}, free: [lanes]bool{true, false, false}},
-		"OneWorker":   {reason: "one worker takes turns", workers: 1, free: [lanes]bool{true, true, true}},
+		"Idle":        {reason: "all may start", workers: 8, free: [lanes]bool{true, true, true, true}},
+		"Full":        {reason: "none may", workers: 8, running: [lanes]int{8}},
+		"HalfFailing": {reason: "failing ones get half", workers: 8, running: [lanes]int{0, 0, 4}, free: [lanes]bool{true, true, false, false}},
+		"HalfSlow":    {reason: "slow ones get no more", workers: 8, running: [lanes]int{0, 0, 0, 4}, free: [lanes]bool{true, true, false, false}},
+		"HalfBoth":    {reason: "both have the same half", workers: 8, running: [lanes]int{0, 0, 1, 3}, free: [lanes]bool{true, true, false, false}},
+		"NewOnes":     {reason: "new ones leave a quarter", workers: 8, running: [lanes]int{0, 6, 0}, free: [lanes]bool{true, false, false, false}},
+		"Together":    {reason: "new and failing ones together as well", workers: 8, running: [lanes]int{0, 2, 4}, free: [lanes]bool{true, false, false, false}},
+		"AndSlow":     {reason: "and slow ones", workers: 8, running: [lanes]int{0, 3, 1, 2}, free: [lanes]bool{true, false, false, false}},
+		"OneWorker":   {reason: "one worker takes turns", workers: 1, free: [lanes]bool{true, true, true, true}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			s := newSchedule(tc.workers, steady)
 			s.running = tc.running
-			got := [lanes]bool{s.free(laneHealthy), s.free(laneNew), s.free(laneFailing)}
+			got := [lanes]bool{s.free(laneHealthy), s.free(laneNew), s.free(laneFailing), s.free(laneSlow)}
 			if diff := cmp.Diff(tc.free, got); diff != "" {
 				t.Errorf("%s: -want, +got:\n%s", tc.reason, diff)
 			}
 		})
+	}
+}
+
+// TestScheduleSlow: an answer that took long changes the lane and nothing else, until one comes quickly.
+func TestScheduleSlow(t *testing.T) {
+	s := newSchedule(4, steady)
+	s.set("a", testConfig(t, "1"), laneNew, t0)
+	now := t0
+	for _, tc := range []struct {
+		took time.Duration
+		err  *Failure
+		lane lane
+		wait time.Duration
+	}{
+		{took: DefaultSlow, lane: laneHealthy, wait: DefaultInterval},
+		{took: DefaultSlow + 1, lane: laneSlow, wait: DefaultInterval},
+		{took: DefaultTotal - 1, lane: laneSlow, wait: DefaultInterval},
+		{took: DefaultTotal, err: &Failure{Reason: ReasonTimedOut}, lane: laneFailing, wait: DefaultRetry},
+		{took: time.Millisecond, lane: laneHealthy, wait: DefaultInterval},
+	} {
+		j := s.next(t.Context(), now)
+		now = now.Add(tc.took)
+		s.finish(j, Result{Err: tc.err}, now)
+		wait, _ := s.wait(now)
+		if got := s.targets["a"].lane; got != tc.lane || s.members[tc.lane] != 1 || wait != tc.wait {
+			t.Errorf("after %s: lane %d, members %v, next in %s; want lane %d, next in %s", tc.took, got, s.members, wait, tc.lane, tc.wait)
+		}
+		now = now.Add(wait)
 	}
 }
 

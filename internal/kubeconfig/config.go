@@ -182,10 +182,14 @@ func (c *Config) Account() (account types.NamespacedName, issued time.Time, ok b
 }
 
 // Retoken returns raw, the kubeconfig that was parsed, with another token in the place of this one. Everything else in it
-// stays as it is. It returns false if that is not all that changes for whoever reads it, or if the rules refuse the token.
+// stays as it is. It returns false if that is not all that changes for whoever reads it, if the rules refuse the token, or if the result
+// is larger than MaxSize.
 func (c *Config) Retoken(raw []byte, token string) ([]byte, *Config, bool) {
 	if c.token == "" {
 		return nil, nil, false
+	}
+	if len(raw)+bytes.Count(raw, []byte(c.token))*(len(token)-len(c.token)) > MaxSize {
+		return nil, nil, false // before it is made: a short token may be there thousands of times
 	}
 	out := bytes.ReplaceAll(raw, []byte(c.token), []byte(token))
 	want, err := c.WithToken(token)

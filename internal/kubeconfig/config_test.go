@@ -4,6 +4,7 @@ package kubeconfig_test
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -120,6 +121,26 @@ func TestContext(t *testing.T) {
 	_, err := kubeconfig.Parse(fill(t, text), kubeconfig.Rules{Context: "three"})
 	if err == nil || !strings.Contains(err.Error(), `lacks context "three"`) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestRetokenIsBounded: a kubeconfig that repeats its token does not grow beyond what may be read, and not for a moment.
+func TestRetokenIsBounded(t *testing.T) {
+	const token = "short"
+	text := document(goodCluster, `token: `+token)
+	text += "extensions: [" + strings.Repeat(token+", ", (kubeconfig.MaxSize-1<<12)/(len(token)+2)) + "]\n"
+	raw, c := fill(t, text), parse(t, text, kubeconfig.Rules{})
+	if out, _, ok := c.Retoken(raw, "other"); !ok || len(out) != len(raw) {
+		t.Errorf("a token of the same length: %t, %d bytes of %d", ok, len(out), len(raw))
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if _, _, ok := c.Retoken(raw, strings.Repeat("x", 16<<10)); ok {
+		t.Error("it is larger than a kubeconfig may be")
+	}
+	runtime.ReadMemStats(&after)
+	if got := after.TotalAlloc - before.TotalAlloc; got > 4<<20 {
+		t.Errorf("that takes %d MiB", got>>20)
 	}
 }
 

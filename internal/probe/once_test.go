@@ -76,6 +76,8 @@ func TestOnceAnswered(t *testing.T) {
 		"Remaining":    {reason: "one node and 41 more", want: 42, known: true},
 		"None":         {reason: "a cluster without nodes", nodes: text(`{"kind":"NodeList","metadata":{},"items":[]}`), known: true},
 		"Full":         {reason: "a server without limits sends all", nodes: text(`{"kind":"NodeList","items":[{},{},{}]}`), want: 3, known: true},
+		"Beyond":       {reason: "nonsense: it has limits, and sends more than was asked for", nodes: text(`{"kind":"NodeList","metadata":{"remainingItemCount":1},"items":[{},{}]}`)},
+		"NoObject":     {reason: "that is no node", nodes: text(`{"kind":"NodeList","items":[0]}`)},
 		"Forbidden":    {reason: "no right to list nodes is tolerated", nodes: status(http.StatusForbidden)},
 		"Error":        {reason: "an error is tolerated", nodes: status(http.StatusInternalServerError)},
 		"Hangs":        {reason: "even silence is tolerated", nodes: func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }},

@@ -337,7 +337,7 @@ const (
 	AddonTakenOverEvent    = "AddonTakenOver"
 	AddonFailedEvent       = "AddonFailed"
 	AddonRecoveredEvent    = "AddonRecovered"
-	// TokenFailedEvent: a cluster has not given the hub a token, for a Team or for the hub itself. The hub asks again.
+	// TokenFailedEvent: there is no token of a cluster, for a Team or for the hub itself. The message says why. The hub tries again.
 	TokenFailedEvent = "TokenFailed"
 	DeliveredEvent   = "Delivered"
 

@@ -148,6 +148,11 @@ func (r *Reconciler) renew(ctx context.Context, reg *hubv1.ClusterRegistration, 
 	issued := r.Clock.Now()
 	account := types.NamespacedName{Namespace: team.AccountNamespace(from.Team.Name), Name: from.Team.Name}
 	at := place{client.ObjectKeyFromObject(reg), from.Namespace}
+	if err := admin.CheckShared(); err != nil { // a member of the Team reads what is in the mirror
+		r.Recorder.Eventf(reg, nil, corev1.EventTypeWarning, hubv1.TokenFailedEvent, "RequestToken",
+			"no token for Team %s/%s: the cluster's kubeconfig cannot be given to a Team: %s", from.Team.Namespace, from.Team.Name, err)
+		return r.failures.note(at, issued), nil
+	}
 	text, expires, failure := r.Token(ctx, admin, account, team.TokenLifetime,
 		probe.Options{Rules: admin.Rules(), UserAgent: "chandler-hub", Total: answerTime})
 	if failure != nil {

@@ -48,6 +48,8 @@ type room struct {
 	answer   *probe.Failure
 	asked    []types.NamespacedName
 	with     string
+	// admin is the registration's kubeconfig.
+	admin string
 	// platforms are the platform namespaces, if there are others.
 	platforms []string
 	// expires is what the cluster says of its token, if it says something of its own.
@@ -73,17 +75,17 @@ func newRoom(t *testing.T) *room {
 			RegistrationRef: hubv1.RegistrationReference{Namespace: cluster.Namespace, Name: cluster.Name},
 		}}
 	}
-	m := &room{reg: reg, team: team, rights: delivery("flux-system", "team-shop"), delivery: delivery("shop-team", "shop"), now: now}
+	m := &room{reg: reg, team: team, rights: delivery("flux-system", "team-shop"), delivery: delivery("shop-team", "shop"), now: now, admin: adminConfig}
 	m.rights.Status.Addons = []hubv1.AddonStatus{{Name: "team-shop", State: hubv1.AddonReady}}
 	return m
 }
 
-func rules() kubeconfig.Rules { return kubeconfig.Rules{AllowInsecureTLS: true} }
+func rules() kubeconfig.Rules { return kubeconfig.Rules{AllowInsecureTLS: true, AllowProxy: true} }
 
 // reconcile returns the mirror afterwards, nil if there is none, and after how long the room looks again.
 func (m *room) reconcile(t *testing.T) (*corev1.Secret, time.Duration, *events.FakeRecorder) {
 	t.Helper()
-	admin := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: "admin"}, Data: map[string][]byte{"value": []byte(adminConfig)}}
+	admin := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: "admin"}, Data: map[string][]byte{"value": []byte(m.admin)}}
 	b := indextest.All(fake.NewClientBuilder().WithScheme(hubscheme.New())).WithObjects(append(m.objects, m.reg, m.team, m.rights, m.delivery, admin)...)
 	api, told := b.Build(), events.NewFakeRecorder(10)
 	r := &Reconciler{Client: api, Live: api, Clock: clocktesting.NewFakePassiveClock(m.now), Recorder: told,
@@ -230,6 +232,40 @@ func TestNoToken(t *testing.T) {
 	}
 	if got := <-told.Events; !strings.Contains(got, hubv1.TokenFailedEvent) || !strings.Contains(got, "chandler-shop/shop") || !strings.Contains(got, "(403)") {
 		t.Errorf("told %q", got)
+	}
+}
+
+// A Team's members read its kubeconfig. The user and password of a proxy are the platform's: where there are any, a Team gets none.
+func TestProxyCredential(t *testing.T) {
+	for proxy, want := range map[string]bool{
+		"http://192.0.2.9:3128": true, "http://platform:hunter2@192.0.2.9:3128": false, "socks5://hunter2@192.0.2.9:1080": false,
+	} {
+		m := newRoom(t)
+		m.admin = strings.Replace(adminConfig, "insecure-skip-tls-verify", `proxy-url: "`+proxy+`", insecure-skip-tls-verify`, 1)
+		config, err := kubeconfig.Parse([]byte(m.admin), rules())
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.reg.Status.Credential.Fingerprint = config.Fingerprint()
+		mirror, again, told := m.reconcile(t)
+		if (mirror != nil) != want || (len(m.asked) > 0) != want {
+			t.Errorf("%s: the mirror has %s, asked %v", proxy, mirror.Data["value"], m.asked)
+		}
+		if want {
+			continue
+		}
+		if again != firstRetry {
+			t.Errorf("%s: again in %s", proxy, again)
+		}
+		select {
+		case got := <-told.Events:
+			if !strings.Contains(got, hubv1.TokenFailedEvent) || !strings.Contains(got, "Team flux-system/shop") || !strings.Contains(got, "proxy-url") ||
+				strings.Contains(got, "hunter2") {
+				t.Errorf("told %q", got)
+			}
+		default:
+			t.Errorf("%s: nobody is told why", proxy)
+		}
 	}
 }
 

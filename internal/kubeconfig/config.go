@@ -129,12 +129,27 @@ func (c *Config) Port() uint16 { return c.port }
 
 // Cluster returns how the cluster is reached, without any credential: those of a proxy are left out too.
 func (c *Config) Cluster() clientcmdv1.Cluster {
-	out := clientcmdv1.Cluster{Server: c.server, TLSServerName: c.tlsServerName, InsecureSkipTLSVerify: c.insecure,
-		CertificateAuthorityData: slices.Clone(c.ca)}
-	if proxy, err := url.Parse(c.proxyURL); err == nil && proxy.Host != "" {
-		out.ProxyURL = (&url.URL{Scheme: proxy.Scheme, Host: proxy.Host}).String() // all else may be a credential
+	return clientcmdv1.Cluster{Server: c.server, TLSServerName: c.tlsServerName, InsecureSkipTLSVerify: c.insecure,
+		CertificateAuthorityData: slices.Clone(c.ca), ProxyURL: c.openProxy()}
+}
+
+// openProxy returns the URL of the proxy without what may be a credential, which is all but scheme, host and port.
+func (c *Config) openProxy() string {
+	proxy, err := url.Parse(c.proxyURL)
+	if err != nil || proxy.Host == "" {
+		return ""
 	}
-	return out
+	return (&url.URL{Scheme: proxy.Scheme, Host: proxy.Host}).String()
+}
+
+// CheckShared returns why WithToken would show a credential to whoever has the token; nil if it would not. The error is an *Error.
+func (c *Config) CheckShared() error {
+	proxy, err := url.Parse(c.proxyURL)
+	if err != nil || proxy.User != nil {
+		return &Error{Reason: ReasonProxy, Field: "proxy-url",
+			Message: "holds a user name or password, which nobody else may have; use a proxy that needs none"}
+	}
+	return nil
 }
 
 // Minimal returns a kubeconfig in YAML with exactly one cluster, user and context, and only the fields that were checked.
@@ -145,9 +160,17 @@ func (c *Config) Minimal() []byte {
 	return minimal
 }
 
-// WithToken returns the same cluster with a bearer token as its only credential.
+// WithToken returns the same cluster with a bearer token as its only credential. It fails if the proxy needs one.
 func (c *Config) WithToken(token string) (*Config, error) {
+	if err := c.CheckShared(); err != nil {
+		return nil, err
+	}
+	return c.withToken(token, c.openProxy())
+}
+
+func (c *Config) withToken(token, proxyURL string) (*Config, error) {
 	out := *c
+	out.proxyURL = proxyURL
 	out.token, out.username, out.password, out.cert, out.key, out.expires = token, "", "", nil, nil, time.Time{}
 	return out.finish()
 }
@@ -192,7 +215,7 @@ func (c *Config) Retoken(raw []byte, token string) ([]byte, *Config, bool) {
 		return nil, nil, false // before it is made: a short token may be there thousands of times
 	}
 	out := bytes.ReplaceAll(raw, []byte(c.token), []byte(token))
-	want, err := c.WithToken(token)
+	want, err := c.withToken(token, c.proxyURL)
 	if err != nil {
 		return nil, nil, false
 	}

@@ -144,6 +144,40 @@ func TestRetokenIsBounded(t *testing.T) {
 	}
 }
 
+// TestWithToken: whoever gets the cluster with a token of his own gets no other credential, of a proxy neither.
+func TestWithToken(t *testing.T) {
+	for proxy, want := range map[string]string{
+		"http://proxy.example.org:3128": "http://proxy.example.org:3128", "http://proxy.example.org:3128/?apikey=hunter2#hunter2": "http://proxy.example.org:3128",
+		"http://user:hunter2@proxy.example.org:3128": "", "socks5://hunter2@proxy.example.org": "",
+	} {
+		c := parse(t, document(goodCluster+`, proxy-url: "`+proxy+`"`, goodUser), kubeconfig.Rules{AllowProxy: true})
+		of, err := c.WithToken("theirs")
+		if err != nil {
+			if e := asError(t, err); want != "" || e.Reason != kubeconfig.ReasonProxy || strings.Contains(err.Error(), "hunter2") {
+				t.Errorf("%s: %v", proxy, err)
+			}
+			continue
+		}
+		text := string(of.Minimal())
+		if want == "" || strings.Contains(text, "hunter2") || !strings.Contains(text, "proxy-url: "+want+"\n") || !strings.Contains(text, "token: theirs\n") {
+			t.Errorf("%s: %s", proxy, text)
+		}
+		if c.Fingerprint() == of.Fingerprint() || c.TargetFingerprint() != of.TargetFingerprint() {
+			t.Errorf("%s: another cluster, or the same credential", proxy)
+		}
+	}
+}
+
+// TestRetokenKeepsProxy: the hub renews its own token behind a proxy with a password, too.
+func TestRetokenKeepsProxy(t *testing.T) {
+	text := document(goodCluster+`, proxy-url: "http://user:hunter2@proxy.example.org:3128/a"`, `token: mine`)
+	raw, c := fill(t, text), parse(t, text, kubeconfig.Rules{AllowProxy: true})
+	out, of, ok := c.Retoken(raw, "other")
+	if want := strings.Replace(string(raw), "token: mine", "token: other", 1); !ok || string(out) != want || of.RESTConfig().BearerToken != "other" {
+		t.Errorf("%t: %s", ok, out)
+	}
+}
+
 // TestCluster: how a cluster is reached may be shown to others, and no credential with it.
 func TestCluster(t *testing.T) {
 	c := parse(t, document(goodCluster+`, proxy-url: "http://user:word@proxy.example.org:3128/?apikey=word#word"`, goodUser), kubeconfig.Rules{AllowProxy: true})

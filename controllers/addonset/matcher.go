@@ -66,7 +66,8 @@ func (m *Matcher) Reconcile(ctx context.Context, reg *hubv1.ClusterRegistration)
 
 // leave withdraws all deliveries at once from a cluster that is being deleted: nothing is lost that would not be lost
 // anyway. From a cluster that is only unregistered, the sets' reconcilers withdraw them, as far as their removal
-// guards grant it.
+// guards grant it. If another registration of the cluster stays, what goes on through that one is withdrawn at once, and what is being
+// withdrawn already is marked: it is let go as well.
 func (m *Matcher) leave(ctx context.Context, reg *hubv1.ClusterRegistration, existing map[types.NamespacedName]*hubv1.AddonDelivery) error {
 	if !letsGo(reg) && !status.Unregistered(reg) {
 		return nil
@@ -74,11 +75,19 @@ func (m *Matcher) leave(ctx context.Context, reg *hubv1.ClusterRegistration, exi
 	if _, err := m.recall(ctx, reg, existing); err != nil {
 		return err
 	}
-	if letsGo(reg) {
+	beside := status.Reason(reg, hubv1.UnregisteringCondition) == hubv1.SameClusterReason
+	if letsGo(reg) && !beside {
 		return m.withdrawAll(ctx, existing, true)
 	}
+	goesOn, err := m.goesOn(ctx, reg)
+	if err != nil {
+		return err
+	}
 	// If the set does not exist, nobody else would.
-	for key := range existing {
+	for key, d := range existing {
+		if beside && (d.Withdrawn() || goesOn(key)) {
+			continue
+		}
 		err := m.Live.Get(ctx, key, &hubv1.AddonSet{})
 		if err == nil {
 			delete(existing, key)
@@ -87,6 +96,20 @@ func (m *Matcher) leave(ctx context.Context, reg *hubv1.ClusterRegistration, exi
 		}
 	}
 	return m.withdrawAll(ctx, existing, leaves(reg))
+}
+
+// goesOn returns a function that returns whether a set selects another registration of the same cluster that stays.
+func (m *Matcher) goesOn(ctx context.Context, reg *hubv1.ClusterRegistration) (func(set types.NamespacedName) bool, error) {
+	list := &hubv1.ClusterRegistrationList{}
+	err := m.Client.List(ctx, list, client.MatchingFields{index.ClusterID: reg.Status.ClusterID()}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil, fmt.Errorf("look for other registrations of the cluster: %w", err)
+	}
+	sets := m.registry.all()
+	return func(set types.NamespacedName) bool {
+		selector := sets[set].selector
+		return selector != nil && selectsAnother(selector, reg, list.Items)
+	}, nil
 }
 
 // withdrawAll withdraws deliveries. letGo is true if what they brought stays on the cluster. They are marked with that: the cluster may be

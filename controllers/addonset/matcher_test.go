@@ -472,18 +472,45 @@ func TestMatcherServesWhatStays(t *testing.T) {
 	}
 }
 
-// TestMatcherLetsGo: what a registration lets go as it goes is not counted by the guard. So its delivery says that it stays: the cluster may be
-// registered again before the delivery has gone.
+// TestMatcherLetsGo: what goes on through another registration of the cluster is let go at once, and not counted by the guard. So its delivery
+// says that it stays: the cluster may be registered again before the delivery has gone. What nobody delivers any more then is left to the
+// set's room, which counts it.
 func TestMatcherLetsGo(t *testing.T) {
-	r := newMatcherRoom(t, interceptor.Funcs{}, registrationOne("prod"))
-	r.look()
-	reg := registrationOne("prod")
-	reg.Finalizers, reg.DeletionTimestamp = []string{hubv1.RegistrationFinalizer}, &metav1.Time{Time: time.Now()}
-	reg.Status.Conditions = []metav1.Condition{{Type: hubv1.UnregisteringCondition, Status: metav1.ConditionTrue, Reason: hubv1.SameClusterReason}}
-	if _, err := r.Reconcile(t.Context(), reg); err != nil {
-		t.Fatal(err)
-	}
-	if d := r.look(); d == nil || d.DeletionTimestamp == nil || !d.Orphaned() {
-		t.Errorf("the delivery is %+v", d)
+	for name, tc := range map[string]struct {
+		other  string // the tier of the other registration
+		leaves bool   // already
+		letGo  bool
+	}{
+		"GoesOn":           {other: "prod", letGo: true},
+		"NobodyDelivers":   {other: "test"},
+		"LeavesAlready":    {other: "test", leaves: true, letGo: true},
+		"OfAnotherCluster": {other: ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			other := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "two", UID: "two", Labels: map[string]string{"tier": tc.other}}}
+			if other.Status.ClusterUID = "cluster"; tc.other == "" {
+				other.Labels["tier"], other.Status.ClusterUID = "prod", ""
+			}
+			r := newMatcherRoom(t, interceptor.Funcs{}, registrationOne("prod"), other,
+				deliveryOne(func(d *hubv1.AddonDelivery) { d.Spec.AddonSetRef.UID = "set" }))
+			d := r.look()
+			if tc.leaves {
+				if err := withdraw(t.Context(), r.Client, d, false); err != nil {
+					t.Fatal(err)
+				}
+			}
+			reg := registrationOne("prod")
+			if reg.Status.ClusterUID = "cluster"; tc.other == "" {
+				reg.Status.ClusterUID = "" // nobody knows that two clusters without a UID are one
+			}
+			reg.Finalizers, reg.DeletionTimestamp = []string{hubv1.RegistrationFinalizer}, &metav1.Time{Time: time.Now()}
+			reg.Status.Conditions = []metav1.Condition{{Type: hubv1.UnregisteringCondition, Status: metav1.ConditionTrue, Reason: hubv1.SameClusterReason}}
+			if _, err := r.Reconcile(t.Context(), reg); err != nil {
+				t.Fatal(err)
+			}
+			if d = r.look(); d == nil || (d.DeletionTimestamp != nil) != tc.letGo || d.Orphaned() != tc.letGo {
+				t.Errorf("the delivery is %+v", d)
+			}
+		})
 	}
 }

@@ -49,6 +49,7 @@ var Scripts = map[string]string{
 	"back-unseen":           "its-registration-is-deleted-before-the-secret-is-seen-again",
 	"excluded-uncounted":    "excluded-on-a-silent-cluster-and-an-upgrade-follows",
 	"leaves-and-is-first":   "registered-again-behind-a-twin-that-has-come",
+	"unknown-and-goes":      "made-again-while-down-and-goes-as-a-twin-comes",
 }
 
 // Defects are all of them.
@@ -233,5 +234,8 @@ var Defects = []Defect{
 	}},
 	{"excluded-uncounted", "What a frozen cluster's owner has excluded, and is still there, counts as gone", "guard", []Edit{
 		{"internal/report/staying.go", "\tif !d.Frozen || d.Result == nil ||", "\tif true || !d.Frozen || d.Result == nil ||"},
+	}},
+	{"unknown-and-goes", "A registration that was made again, and goes before it has answered, does not know of another one of its cluster", "loss", []Edit{
+		{"controllers/registration/duplicate.go", "if is := reg.Status.ClusterID(); is != \"\" {\n\t\treturn []string{is}, nil", "if is := reg.Status.ClusterID(); true {\n\t\treturn []string{is}, nil"},
 	}},
 }

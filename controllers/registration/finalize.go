@@ -91,7 +91,7 @@ func (r *Reconciler) finalize(ctx context.Context, reg *hubv1.ClusterRegistratio
 	if err := r.unmark(ctx, reg, obj); err != nil {
 		return ctrl.Result{}, err
 	}
-	r.forget(key, reg)
+	r.forget(key)
 	return ctrl.Result{}, apply.RemoveFinalizer(ctx, r.Client, reg, hubv1.RegistrationFinalizer)
 }
 

@@ -31,6 +31,7 @@ func (r *Reconciler) access(ctx context.Context, reg *hubv1.ClusterRegistration,
 		r.hurry(reg, obj, found)
 		return found, refused, nil
 	}
+	r.secrets.drop(client.ObjectKeyFromObject(reg))
 	access, err := workloadidentity.Check(kc.WorkloadIdentity, r.Config.Rules)
 	if err != nil {
 		status.Set(reg, hubv1.KubeConfigValidCondition, metav1.ConditionFalse, reasonOf(err), err.Error(), r.Clock.Now())

@@ -262,14 +262,12 @@ func registrationOf(poolKey string) types.NamespacedName {
 }
 
 // forget drops what is remembered of a registration.
-func (r *Reconciler) forget(key types.NamespacedName, reg *hubv1.ClusterRegistration) {
+func (r *Reconciler) forget(key types.NamespacedName) {
 	r.probed.replace(key, nil, r.Pool.Remove)
 	r.probed.forget(key)
 	r.waiting.Forget(key)
 	r.writes.Forget(key)
-	if c := reg.Status.Credential; c != nil {
-		r.secrets.drop(key.Namespace, c.SecretName)
-	}
+	r.secrets.drop(key)
 }
 
 // kubernetesMinor returns "1.33" of "v1.33.4-gke.1", or "".

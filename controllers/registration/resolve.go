@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -56,7 +55,9 @@ func (r *Reconciler) resolve(ctx context.Context, reg *hubv1.ClusterRegistration
 	source, reason, err := kubeConfigSource(reg, obj, verdict)
 	var found resolution
 	if err == nil {
-		found, reason, err = r.read(ctx, reg.Namespace, source, r.Config.RulesFor(reg))
+		found, reason, err = r.read(ctx, reg, source)
+	} else {
+		r.secrets.drop(client.ObjectKeyFromObject(reg))
 	}
 	if err != nil {
 		found.waiting = reason == hubv1.KubeConfigNotReadyReason
@@ -164,31 +165,33 @@ func kubeConfigSource(reg *hubv1.ClusterRegistration, obj *unstructured.Unstruct
 }
 
 // read reads and checks the Secret. Only its metadata is cached. Its bytes are read again when they have changed.
-func (r *Reconciler) read(ctx context.Context, namespace string, source origin.Source, rules kubeconfig.Rules) (resolution, string, error) {
-	key := types.NamespacedName{Namespace: namespace, Name: source.Secret}
+func (r *Reconciler) read(ctx context.Context, reg *hubv1.ClusterRegistration, source origin.Source) (resolution, string, error) {
+	of, key := client.ObjectKeyFromObject(reg), types.NamespacedName{Namespace: reg.Namespace, Name: source.Secret}
+	rules := r.Config.RulesFor(reg)
 	rules.Context = source.Context
-	meta := &metav1.PartialObjectMetadata{}
-	meta.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
-	if err := r.Client.Get(ctx, key, meta); err != nil {
+	unread := func(err error) (resolution, string, error) {
 		if apierrors.IsNotFound(err) {
-			return resolution{}, hubv1.SecretNotFoundReason, fmt.Errorf("Secret %q is not in namespace %q", source.Secret, namespace)
+			r.secrets.drop(of)
+			return resolution{}, hubv1.SecretNotFoundReason, fmt.Errorf("Secret %q is not in namespace %q", source.Secret, reg.Namespace)
 		}
 		err = fmt.Errorf("read Secret %q: %w", source.Secret, err)
 		return resolution{unread: err}, hubv1.FailedReason, err
 	}
-	if cached, ok := r.secrets.get(key, meta, source, rules); ok {
+	meta := &metav1.PartialObjectMetadata{}
+	meta.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	if err := r.Client.Get(ctx, key, meta); err != nil {
+		return unread(err)
+	}
+	as := viewOf(key, source, rules)
+	if cached, ok := r.secrets.get(of, as, meta); ok {
 		return cached.resolution, cached.reason, cached.err
 	}
 	secret := &corev1.Secret{}
 	if err := r.Live.Get(ctx, key, secret); err != nil {
-		if apierrors.IsNotFound(err) {
-			return resolution{}, hubv1.SecretNotFoundReason, fmt.Errorf("Secret %q is not in namespace %q", source.Secret, namespace)
-		}
-		err = fmt.Errorf("read Secret %q: %w", source.Secret, err)
-		return resolution{unread: err}, hubv1.FailedReason, err
+		return unread(err)
 	}
 	found, reason, err := check(secret, source, rules)
-	r.secrets.put(key, &secret.ObjectMeta, source, rules, parsed{found, reason, err})
+	r.secrets.put(of, as, &secret.ObjectMeta, parsed{found, reason, err})
 	return found, reason, err
 }
 
@@ -232,49 +235,4 @@ func reasonOf(err error) string {
 		return refused.Reason
 	}
 	return hubv1.FailedReason
-}
-
-// secretCache remembers the result of checking a Secret, so that a reconcile for another reason does not read it
-// again.
-type secretCache struct {
-	mu      sync.Mutex
-	entries map[types.NamespacedName]secretEntry
-}
-
-type secretEntry struct {
-	uid      types.UID
-	version  string
-	source   origin.Source
-	services bool // whether its rules accepted Services: all else in them is the same for all
-	parsed
-}
-
-type parsed struct {
-	resolution
-	reason string
-	err    error
-}
-
-func (c *secretCache) get(key types.NamespacedName, meta metav1.Object, source origin.Source, rules kubeconfig.Rules) (parsed, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	e, ok := c.entries[key]
-	same := ok && e.uid == meta.GetUID() && e.version == meta.GetResourceVersion() && e.source.Key == source.Key &&
-		e.source.Context == source.Context && slices.Equal(e.source.Candidates, source.Candidates) && e.services == rules.AllowServices
-	return e.parsed, same
-}
-
-func (c *secretCache) put(key types.NamespacedName, meta metav1.Object, source origin.Source, rules kubeconfig.Rules, p parsed) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.entries == nil {
-		c.entries = map[types.NamespacedName]secretEntry{}
-	}
-	c.entries[key] = secretEntry{meta.GetUID(), meta.GetResourceVersion(), source, rules.AllowServices, p}
-}
-
-func (c *secretCache) drop(namespace, name string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.entries, types.NamespacedName{Namespace: namespace, Name: name})
 }

@@ -257,12 +257,13 @@ func TestNextLook(t *testing.T) {
 // or named by hand, may not.
 func TestSecretCacheTellsRulesApart(t *testing.T) {
 	var c secretCache
-	key, meta := types.NamespacedName{Namespace: "tenants", Name: "s"}, &metav1.ObjectMeta{UID: "1", ResourceVersion: "1"}
-	c.put(key, meta, origin.Source{Secret: "s"}, lenient, parsed{resolution: resolution{secret: "s"}})
-	if _, ok := c.get(key, meta, origin.Source{Secret: "s"}, lenient); !ok {
+	reg, key := types.NamespacedName{Namespace: "tenants", Name: "one"}, types.NamespacedName{Namespace: "tenants", Name: "s"}
+	meta, source := &metav1.ObjectMeta{UID: "1", ResourceVersion: "1"}, origin.Source{Secret: "s"}
+	c.put(reg, viewOf(key, source, lenient), meta, parsed{resolution: resolution{secret: "s"}})
+	if _, ok := c.get(reg, viewOf(key, source, lenient), meta); !ok {
 		t.Error("it is read again for the same rules")
 	}
-	if _, ok := c.get(key, meta, origin.Source{Secret: "s"}, kubeconfig.Rules{AllowMissingCA: true}); ok {
+	if _, ok := c.get(reg, viewOf(key, source, kubeconfig.Rules{AllowMissingCA: true}), meta); ok {
 		t.Error("what passed softer rules passes harder ones unread")
 	}
 }

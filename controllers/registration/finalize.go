@@ -32,14 +32,14 @@ import (
 func (r *Reconciler) finalize(ctx context.Context, reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured,
 	verdict origin.Verdict) (ctrl.Result, error) {
 	if !controllerutil.ContainsFinalizer(reg, hubv1.RegistrationFinalizer) {
+		r.forget(client.ObjectKeyFromObject(reg))
 		return ctrl.Result{}, nil
 	}
 	facts, err := r.endFacts(ctx, reg, verdict)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	decision := teardown.Registration(facts)
-	key := client.ObjectKeyFromObject(reg)
+	decision, key := teardown.Registration(facts), client.ObjectKeyFromObject(reg)
 	if decision.Mode == teardown.Recreate {
 		if still, err := r.remade(ctx, reg, obj, facts); err != nil || !still {
 			return ctrl.Result{RequeueAfter: time.Second}, err

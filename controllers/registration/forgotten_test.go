@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/echo"
 	"github.com/chandler-hub/chandler/controllers/index/indextest"
 	"github.com/chandler-hub/chandler/controllers/originreader"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
@@ -98,8 +99,7 @@ func (f *forgetful) remove(obj client.Object) {
 func (f *forgetful) look(name string, times int) {
 	f.Helper()
 	for range times {
-		_, err := reconcile.AsReconciler[*hubv1.ClusterRegistration](f.api, f.Reconciler).Reconcile(f.Context(),
-			reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "tenant", Name: name}})
+		_, err := f.reconcileNamed(f.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "tenant", Name: name}})
 		f.must(err)
 	}
 }
@@ -149,4 +149,35 @@ func TestSecretsAreForgotten(t *testing.T) {
 	f.remove(&hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: "two"}})
 	f.look("two", 4)
 	remembered(0, "nobody reads it")
+}
+
+// TestStrippedRegistrationsAreForgotten: somebody deletes a registration and takes the hub's finalizer off. Nobody logs in to its cluster any
+// more, and nothing of it is remembered, also if another finalizer keeps it.
+func TestStrippedRegistrationsAreForgotten(t *testing.T) {
+	for name, finalizers := range map[string][]string{"gone": nil, "kept": {"example.com/other"}} {
+		t.Run(name, func(t *testing.T) {
+			f := newForgetful(t)
+			f.secret("s")
+			key, now := f.register("one", "s"), f.Clock.Now()
+			f.probed.turned(key, "Provisioning")
+			f.waiting.For(key, true, time.Minute, now)
+			if n := f.Pool.Stats().Unknown; n != 1 {
+				t.Fatalf("%d clusters are to be probed, want 1", n)
+			}
+			f.remove(&hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: "one"}})
+			f.change("one", func(reg *hubv1.ClusterRegistration) { reg.Finalizers = finalizers })
+			if n := f.Pool.Stats().Unknown + len(f.probed.keys) + len(f.secrets.entries); n != 0 {
+				t.Errorf("a cluster is probed that nobody has registered: %+v, keys %v, Secrets %v", f.Pool.Stats(), f.probed.keys, f.secrets.entries)
+			}
+			if f.probed.turned(key, "Ready") {
+				t.Error("the state of its origin is remembered")
+			}
+			if f.waiting.For(key, true, time.Minute, now.Add(time.Second)) != time.Minute {
+				t.Error("since when its status waits is remembered")
+			}
+			if f.writes.Behind(key, func(echo.Object) string { return "" }, now) {
+				t.Error("a write of it is remembered")
+			}
+		})
+	}
 }

@@ -261,7 +261,7 @@ func registrationOf(poolKey string) types.NamespacedName {
 	return types.NamespacedName{Namespace: parts[0], Name: parts[1]}
 }
 
-// forget drops what is remembered of a registration.
+// forget drops all that is remembered of a registration.
 func (r *Reconciler) forget(key types.NamespacedName) {
 	r.probed.replace(key, nil, r.Pool.Remove)
 	r.probed.forget(key)

@@ -11,6 +11,7 @@ import (
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -57,7 +58,7 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 		WatchesRawSource(news).
 		WithOptions(enqueue.Options(r.Config.Concurrency)).
 		WithLogConstructor(logkey.Of(mgr, "registration", logkey.Cluster)).
-		Build(reconcile.AsReconciler(mgr.GetClient(), r))
+		Build(reconcile.Func(r.reconcileNamed))
 	if err != nil {
 		return err
 	}
@@ -84,6 +85,19 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 			}
 		}
 	}))
+}
+
+// reconcileNamed reconciles a registration, and forgets one that is gone. It is not always this room that has let it go: somebody may have
+// taken its finalizer off. The hub would go on to log in to its cluster.
+func (r *Reconciler) reconcileNamed(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	reg := &hubv1.ClusterRegistration{}
+	if err := r.Client.Get(ctx, req.NamespacedName, reg); apierrors.IsNotFound(err) {
+		r.forget(req.NamespacedName)
+		return reconcile.Result{}, nil
+	} else if err != nil {
+		return reconcile.Result{}, err
+	}
+	return r.Reconcile(ctx, reg)
 }
 
 // wake requeues the registrations of a kind of origin: what they say about it has changed.

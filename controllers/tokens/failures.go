@@ -3,6 +3,8 @@
 package tokens
 
 import (
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -24,7 +26,7 @@ type place struct {
 // failures remembers when which cluster is asked again. A hub that is restarted asks at once.
 type failures struct {
 	mu      sync.Mutex
-	entries map[place]failed
+	entries map[types.NamespacedName]map[string]failed // by cluster and namespace
 }
 
 type failed struct {
@@ -36,7 +38,7 @@ type failed struct {
 func (f *failures) wait(at place, now time.Time) time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return max(f.entries[at].again.Sub(now), 0)
+	return max(f.entries[at.cluster][at.namespace].again.Sub(now), 0)
 }
 
 // note notes that a cluster has given no token, and returns after how long it is asked again.
@@ -49,23 +51,31 @@ func (f *failures) note(at place, now time.Time) time.Duration {
 func (f *failures) noteUntil(at place, now, ends time.Time) time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.entries == nil {
-		f.entries = map[place]failed{}
-	}
-	after := min(max(2*f.entries[at].after, firstRetry), lastRetry)
+	after := min(max(2*f.entries[at.cluster][at.namespace].after, firstRetry), lastRetry)
 	if left := ends.Sub(now); left > 0 {
 		after = min(after, max(left/10, firstRetry))
 	}
-	f.entries[at] = failed{now.Add(after), after}
+	f.put(at, failed{now.Add(after), after})
 	return after
+}
+
+// put is for those who hold the lock.
+func (f *failures) put(at place, is failed) {
+	if f.entries == nil {
+		f.entries = map[types.NamespacedName]map[string]failed{}
+	}
+	if f.entries[at.cluster] == nil {
+		f.entries[at.cluster] = map[string]failed{}
+	}
+	f.entries[at.cluster][at.namespace] = is
 }
 
 // forgive forgets that a cluster has given no token, and not that it has given one.
 func (f *failures) forgive(at place) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.entries[at].after > 0 {
-		delete(f.entries, at)
+	if f.entries[at.cluster][at.namespace].after > 0 {
+		f.drop(at.cluster, func(namespace string, _ failed) bool { return namespace == at.namespace })
 	}
 }
 
@@ -73,14 +83,36 @@ func (f *failures) forgive(at place) {
 func (f *failures) rest(at place, now time.Time, after time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.entries == nil {
-		f.entries = map[place]failed{}
-	}
-	f.entries[at] = failed{again: now.Add(after)}
+	f.put(at, failed{again: now.Add(after)})
 }
 
 func (f *failures) forget(at place) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	delete(f.entries, at)
+	f.drop(at.cluster, func(namespace string, _ failed) bool { return namespace == at.namespace })
+}
+
+// retain forgets the namespaces of a cluster that are not among these, and whose time is over: nobody gets a cluster asked again sooner by
+// taking his deliveries away.
+func (f *failures) retain(cluster types.NamespacedName, namespaces []string, now time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.drop(cluster, func(namespace string, is failed) bool {
+		return !slices.Contains(namespaces, namespace) && !now.Before(is.again)
+	})
+}
+
+// forgetCluster forgets a cluster that nobody registers any more.
+func (f *failures) forgetCluster(cluster types.NamespacedName) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.entries, cluster)
+}
+
+// drop is for those who hold the lock.
+func (f *failures) drop(cluster types.NamespacedName, which func(namespace string, is failed) bool) {
+	maps.DeleteFunc(f.entries[cluster], which)
+	if len(f.entries[cluster]) == 0 {
+		delete(f.entries, cluster)
+	}
 }

@@ -68,13 +68,17 @@ const answerTime = 5 * time.Second
 // Reconcile keeps the tokens of all Teams on one cluster.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Result, error) {
 	reg := &hubv1.ClusterRegistration{}
-	if err := r.Client.Get(ctx, req.NamespacedName, reg); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err) // the delivery room drops what is left
+	if err := r.Client.Get(ctx, req.NamespacedName, reg); apierrors.IsNotFound(err) {
+		r.failures.forgetCluster(req.NamespacedName)
+		return ctrl.Result{}, nil // the delivery room drops what is left on the hub
+	} else if err != nil {
+		return ctrl.Result{}, err
 	}
 	namespaces, err := r.namespaces(ctx, req.NamespacedName)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	r.failures.retain(req.NamespacedName, namespaces, r.Clock.Now())
 	errs := []error{r.dropUnused(ctx, reg, namespaces)}
 	var again time.Duration
 	for _, namespace := range namespaces {

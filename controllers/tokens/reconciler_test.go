@@ -82,11 +82,15 @@ func newRoom(t *testing.T) *room {
 
 func rules() kubeconfig.Rules { return kubeconfig.Rules{AllowInsecureTLS: true, AllowProxy: true} }
 
+// adminSecret is the Secret with the kubeconfig of the cluster.
+func (m *room) adminSecret() *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: "admin"}, Data: map[string][]byte{"value": []byte(m.admin)}}
+}
+
 // reconcile returns the mirror afterwards, nil if there is none, and after how long the room looks again.
 func (m *room) reconcile(t *testing.T) (*corev1.Secret, time.Duration, *events.FakeRecorder) {
 	t.Helper()
-	admin := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: "admin"}, Data: map[string][]byte{"value": []byte(m.admin)}}
-	b := indextest.All(fake.NewClientBuilder().WithScheme(hubscheme.New())).WithObjects(append(m.objects, m.reg, m.team, m.rights, m.delivery, admin)...)
+	b := indextest.All(fake.NewClientBuilder().WithScheme(hubscheme.New())).WithObjects(append(m.objects, m.reg, m.team, m.rights, m.delivery, m.adminSecret())...)
 	api, told := b.Build(), events.NewFakeRecorder(10)
 	r := &Reconciler{Client: api, Live: api, Clock: clocktesting.NewFakePassiveClock(m.now), Recorder: told,
 		Config: &hubconfig.Config{Shared: hubconfig.Shared{HubID: "hub", PlatformNamespaces: append([]string{"flux-system"}, m.platforms...)}, Rules: rules()},

@@ -58,7 +58,7 @@ func (r *Renewal) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Re
 	reg := &hubv1.ClusterRegistration{}
 	if err := r.Client.Get(ctx, req.NamespacedName, reg); err != nil {
 		if apierrors.IsNotFound(err) {
-			r.failures.forget(at)
+			r.failures.forgetCluster(at.cluster)
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}

@@ -59,7 +59,7 @@ func failing(d *hubv1.AddonDelivery) (n int) {
 }
 
 // answersOrMoves lets through that a cluster answers, or is another one, or is reached otherwise, or has other labels, or
-// that its kubeconfig is there again.
+// that its kubeconfig is there again, or that it comes or goes.
 func answersOrMoves() predicate.Predicate {
 	return predicate.Or(predicate.LabelChangedPredicate{}, predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
@@ -68,7 +68,6 @@ func answersOrMoves() predicate.Predicate {
 				status.IsTrue(a, hubv1.KubeConfigValidCondition) != status.IsTrue(b, hubv1.KubeConfigValidCondition) ||
 				!equality.Semantic.DeepEqual(a.Status.Credential, b.Status.Credential)
 		},
-		DeleteFunc: func(event.DeleteEvent) bool { return false },
 	})
 }
 

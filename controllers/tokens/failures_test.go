@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tokens
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/chandler-hub/chandler/controllers/index/indextest"
+	"github.com/chandler-hub/chandler/internal/hubconfig"
+	"github.com/chandler-hub/chandler/internal/hubscheme"
+	"github.com/chandler-hub/chandler/internal/kubeconfig"
+	"github.com/chandler-hub/chandler/internal/probe"
+)
+
+// TestFailuresAreForgotten: when a cluster that has given no token is asked again is remembered while it is registered, and a delivery of the
+// namespace is there or its time is not over. Otherwise somebody who deletes his deliveries has the cluster asked at once.
+func TestFailuresAreForgotten(t *testing.T) {
+	m := newRoom(t)
+	api := indextest.All(fake.NewClientBuilder().WithScheme(hubscheme.New())).WithObjects(m.reg, m.team, m.rights, m.delivery, m.adminSecret()).Build()
+	clock := clocktesting.NewFakeClock(now)
+	r := &Reconciler{Client: api, Live: api, Clock: clock, Recorder: events.NewFakeRecorder(100),
+		Config: &hubconfig.Config{Shared: hubconfig.Shared{HubID: "hub", PlatformNamespaces: []string{"flux-system"}}, Rules: rules()},
+		Token: func(context.Context, *kubeconfig.Config, types.NamespacedName, time.Duration, probe.Options) (string, time.Time, *probe.Failure) {
+			return "", time.Time{}, &probe.Failure{Reason: probe.ReasonForbidden}
+		}}
+	look := func(want int, why string) {
+		t.Helper()
+		if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: cluster}); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(r.failures.entries); n != want {
+			t.Errorf("%d clusters are remembered, want %d: %s", n, want, why)
+		}
+	}
+	remove := func(obj client.Object) {
+		t.Helper()
+		if err := api.Delete(t.Context(), obj); err != nil {
+			t.Fatal(err)
+		}
+	}
+	look(1, "it gives no token")
+	remove(m.delivery)
+	look(1, "its time is not over")
+	clock.Step(firstRetry)
+	look(0, "no delivery is there")
+	m.delivery.ResourceVersion = ""
+	if err := api.Create(t.Context(), m.delivery); err != nil {
+		t.Fatal(err)
+	}
+	look(1, "it gives no token to another delivery")
+	remove(m.reg)
+	look(0, "somebody has deleted the registration")
+	if !answersOrMoves().Delete(event.DeleteEvent{Object: m.reg}) {
+		t.Error("the room does not hear of that")
+	}
+}

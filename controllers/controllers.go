@@ -143,10 +143,13 @@ func AddRooms(mgr manager.Manager, config *hubconfig.Config, w World) error {
 		shown = (&profiles.Reconciler{Client: c, Live: live, Origins: known, Config: config,
 			Recorder: recorderOf("profiles")}).SetupWithManager
 	}
+	deciding := &addonset.Reconciler{Programs: compiled, Rejudged: sets, Client: c, Live: live, Config: config, Clock: now,
+		Labels: known.Labels, Shared: keeper, Recorder: recorderOf("addonset"), Tenure: w.Tenure}
 	delivering := &delivery.Reconciler{Programs: compiled, Rejudged: clusters, Client: c, Live: live, Config: config, Shared: keeper,
 		Origins: known, Clock: now, Recorder: recorderOf("delivery"), Tenure: w.Tenure}
 	if w.Keep != nil {
 		if err := w.Keep(map[string]metrics.Kept{"programs": compiled.Kept, "documents": delivering.Documents,
+			"readers":    func() (entries, bytes int) { return deciding.Readers() + delivering.Readers(), -1 },
 			"renderings": delivering.Renderings, "shared": keeper.Kept}); err != nil {
 			return fmt.Errorf("register the metrics of what is kept: %w", err)
 		}
@@ -161,8 +164,7 @@ func AddRooms(mgr manager.Manager, config *hubconfig.Config, w World) error {
 			Client: c, Live: live, Origins: known, Config: config, Pool: w.Pool, Clock: now, HubUID: w.HubUID,
 			Recorder: recorderOf("registration"),
 		}).SetupWithManager},
-		{"addonset", (&addonset.Reconciler{Programs: compiled, Rejudged: sets, Client: c, Live: live, Config: config, Clock: now,
-			Labels: known.Labels, Shared: keeper, Recorder: recorderOf("addonset"), Tenure: w.Tenure}).SetupWithManager},
+		{"addonset", deciding.SetupWithManager},
 		{"delivery", delivering.SetupWithManager},
 		{"team", (&teams.Reconciler{Client: c, Live: live, Config: config, Clock: now}).SetupWithManager},
 		{"tokens", (&tokens.Reconciler{Client: c, Live: live, Config: config, Clock: now, Token: w.Token,

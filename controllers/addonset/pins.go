@@ -78,6 +78,7 @@ func (r *Reconciler) revise(ctx context.Context, set *hubv1.AddonSet, p *compile
 		return nil, err // compile has checked it
 	}
 	if !strategy.Chosen() && !strategy.Pins() {
+		r.documents.Forget(client.ObjectKeyFromObject(set))
 		set.Status.Sources = nil
 		raw, err := r.snapshot(ctx, set, nil)
 		return &revised{raw: raw}, err
@@ -251,13 +252,10 @@ func (u *upstream) lookIn(d time.Duration) {
 	}
 }
 
-// configMaps reads the ConfigMaps of variablesFrom.
+// configMaps reads the ConfigMaps of variablesFrom, and from then on no others wake the set.
 func (r *Reconciler) configMaps(ctx context.Context, set *hubv1.AddonSet, p *compile.Program, present *compile.Pins,
 	u *upstream) (map[string]map[string]string, error) {
 	key, from := client.ObjectKeyFromObject(set), documents.From{Cached: r.Client, Live: r.Live}
-	if len(p.VariablesFrom) == 0 {
-		r.documents.Forget(key)
-	}
 	maps, size := map[string]map[string]string{}, 0
 	for _, v := range p.VariablesFrom {
 		what := "ConfigMap " + v.Name
@@ -292,6 +290,7 @@ func (r *Reconciler) configMaps(ctx context.Context, set *hubv1.AddonSet, p *com
 		}
 		u.floats = append(u.floats, one)
 	}
+	r.documents.Prune(key)
 	return maps, nil
 }
 

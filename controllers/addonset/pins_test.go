@@ -342,3 +342,30 @@ func TestFollow(t *testing.T) {
 		t.Errorf("it says %+v", c)
 	}
 }
+
+// TestNamesOfOldEditsAreForgotten: somebody edits one set again and again. What it does not name any more wakes nobody, and is not noted.
+func TestNamesOfOldEditsAreForgotten(t *testing.T) {
+	r := newPinRoom(t)
+	wakes := func(name string) bool {
+		return len(r.documents.ReadersOf("ConfigMap")(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: name}})) > 0
+	}
+	name := func(names ...string) {
+		r.edit(func(set *hubv1.AddonSet) {
+			set.Spec.VariablesFrom = nil
+			for _, n := range names {
+				set.Spec.VariablesFrom = append(set.Spec.VariablesFrom, hubv1.VariablesSource{ConfigMap: n, Optional: true})
+			}
+			set.Generation++
+		})
+		r.look()
+	}
+	name("colors", "a")
+	name("colors", "b")
+	if !wakes("colors") || wakes("a") || !wakes("b") {
+		t.Error("what it names does not wake it, or what it named before does")
+	}
+	r.edit(func(set *hubv1.AddonSet) { set.Spec.Rollout = nil; set.Generation++ })
+	if r.look(); wakes("colors") || wakes("b") {
+		t.Error("a set that needs no revision of them is woken for its ConfigMaps")
+	}
+}

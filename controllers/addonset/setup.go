@@ -101,6 +101,9 @@ func (r *Reconciler) reconcileNamed(ctx context.Context, req reconcile.Request) 
 	return r.Reconcile(ctx, set)
 }
 
+// Readers returns how many times it is noted that a set reads a document.
+func (r *Reconciler) Readers() int { return r.documents.Notes() }
+
 // followersOf returns a map function from a source of a kind to the sets that follow it.
 func (r *Reconciler) followersOf(kind string) handler.MapFunc {
 	return func(ctx context.Context, obj client.Object) []reconcile.Request {

@@ -18,17 +18,22 @@ import (
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
-// unreadable has the hub's reads of one object fail, by type and name, until it is restarted.
+// unreadable has the hub's reads of one object fail, by type and name, until it is restarted. It is restarted before.
 func (m *room) unreadable(what string) {
+	m.restart()
+	m.reads(what)
+}
+
+// reads has the hub's reads of one object fail, by type and name; "" for none.
+func (m *room) reads(but string) {
 	c := interceptor.NewClient(m.api, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-			if fmt.Sprintf("%T %s", obj, key.Name) == what {
+			if fmt.Sprintf("%T %s", obj, key.Name) == but {
 				return errors.New("cannot be read today")
 			}
 			return c.Get(ctx, key, obj, opts...)
 		},
 	})
-	m.restart()
 	m.r.Client, m.r.Live, m.r.Shared.Client, m.r.Shared.Live = c, c, c, c
 }
 

@@ -110,6 +110,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (ctrl
 // Documents returns how many documents are kept, and how many bytes they take, about.
 func (r *Reconciler) Documents() (entries, bytes int) { return r.documents.Kept() }
 
+// Readers returns how many times it is noted that a cluster reads a document.
+func (r *Reconciler) Readers() int { return r.documents.Notes() }
+
 // Renderings returns how many deliveries' renderings are kept, without their bodies. Their bytes are not counted.
 func (r *Reconciler) Renderings() (entries, bytes int) { return r.memory.kept(), -1 }
 

@@ -66,6 +66,7 @@ func (r *Reconciler) render(ctx context.Context, c *cluster) error {
 		}
 		in.Deliveries = append(in.Deliveries, a)
 	}
+	r.prune(c, all)
 	c.trustFlux(&in)
 	c.yields = map[plan.Key]bool{}
 	for i, out := range c.assemble(in) {
@@ -73,6 +74,14 @@ func (r *Reconciler) render(ctx context.Context, c *cluster) error {
 		maps.Copy(c.yields, out.Yields)
 	}
 	return ctx.Err() // else all that could not be read for that would look like a failure of each delivery
+}
+
+// prune forgets the documents that the deliveries of a cluster do not refer to any more: all that decides anything has just been read. What
+// could not be read is read again, and until then all that was read before is noted.
+func (r *Reconciler) prune(c *cluster, all []*delivery) {
+	if !slices.ContainsFunc(all, func(d *delivery) bool { return d.failed != nil }) {
+		r.documents.Prune(c.key)
+	}
 }
 
 // unread returns whether a delivery counts, and nobody knows what is in its revision.

@@ -7,6 +7,7 @@ import (
 	"container/list"
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,7 +31,8 @@ type Reader struct {
 	cache   map[place]*document
 	recent  list.List // of places, the last read first
 	bytes   int
-	readers map[place]map[types.NamespacedName]bool
+	readers map[place]map[types.NamespacedName]bool // whether they have read it since Prune
+	reads   map[types.NamespacedName][]place        // the same, by reader
 }
 
 // DefaultMost is 128 MiB: a hundred of the largest documents that there are, and all of a usual fleet.
@@ -146,24 +148,65 @@ func (d *Reader) note(at place, reader types.NamespacedName) {
 	defer d.mu.Unlock()
 	if d.readers == nil {
 		d.readers, d.cache = map[place]map[types.NamespacedName]bool{}, map[place]*document{}
+		d.reads = map[types.NamespacedName][]place{}
 	}
 	if d.readers[at] == nil {
 		d.readers[at] = map[types.NamespacedName]bool{}
 	}
+	if _, noted := d.readers[at][reader]; !noted {
+		d.reads[reader] = append(d.reads[reader], at)
+	}
 	d.readers[at][reader] = true
+}
+
+// Prune forgets what somebody has not read since the last Prune, and the documents that nobody else reads. He calls it when he has read all
+// that he reads now: a document that he has not read again has no part in what he made of the others, and may change without waking him.
+func (d *Reader) Prune(reader types.NamespacedName) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	left := slices.DeleteFunc(d.reads[reader], func(at place) bool {
+		if d.readers[at][reader] {
+			d.readers[at][reader] = false
+			return false
+		}
+		d.leave(at, reader)
+		return true
+	})
+	if len(left) == 0 {
+		delete(d.reads, reader)
+		return
+	}
+	d.reads[reader] = left
 }
 
 // Forget somebody who reads nothing any more, and the documents that nobody else reads.
 func (d *Reader) Forget(reader types.NamespacedName) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for at, readers := range d.readers {
-		delete(readers, reader)
-		if len(readers) == 0 {
-			delete(d.readers, at)
-			d.drop(at)
-		}
+	for _, at := range d.reads[reader] {
+		d.leave(at, reader)
 	}
+	delete(d.reads, reader)
+}
+
+// leave forgets that somebody reads a document. The caller holds the lock.
+func (d *Reader) leave(at place, reader types.NamespacedName) {
+	delete(d.readers[at], reader)
+	if len(d.readers[at]) == 0 {
+		delete(d.readers, at)
+		d.drop(at)
+	}
+}
+
+// Notes returns how many times it is noted that somebody reads a document, which may not exist.
+func (d *Reader) Notes() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	n := 0
+	for _, read := range d.reads {
+		n += len(read)
+	}
+	return n
 }
 
 // ReadersOf returns a map function from a document of a kind to those who have read it.

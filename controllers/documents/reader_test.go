@@ -3,11 +3,16 @@
 package documents
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"github.com/chandler-hub/chandler/internal/hubscheme"
 	"github.com/chandler-hub/chandler/internal/render"
 )
 
@@ -58,5 +63,49 @@ func TestDocumentsAreBounded(t *testing.T) {
 	d.Forget(types.NamespacedName{Name: "one"})
 	if entries, bytes := d.Kept(); entries != 0 || bytes != 0 || d.recent.Len() != 0 {
 		t.Errorf("%d documents of %d bytes are kept for nobody", entries, bytes)
+	}
+}
+
+// TestOldNotesAreForgotten: somebody reads other documents than before, of which many do not exist. What he has not read again is forgotten
+// when all has been read that he reads now; what he has read is what he is woken for, until then too.
+func TestOldNotesAreForgotten(t *testing.T) {
+	var d Reader
+	api := fake.NewClientBuilder().WithScheme(hubscheme.New()).Build()
+	from := From{api, api}
+	one, two := types.NamespacedName{Name: "one"}, types.NamespacedName{Name: "two"}
+	ref := func(name string) render.Ref { return render.Ref{Kind: "ConfigMap", Name: name} }
+	wakes := func(name string) bool {
+		return len(d.ReadersOf("ConfigMap")(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: name}})) > 0
+	}
+	read := func(reader types.NamespacedName, name string) {
+		t.Helper()
+		if _, err := d.Read(t.Context(), from, reader, "tenant", ref(name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d.Prune(two) // of whom nothing is known
+	read(two, "5-0")
+	for edit := range 10 {
+		for n := range 16 {
+			read(one, fmt.Sprintf("%d-%d", edit, n))
+		}
+		if _, err := d.Versions(t.Context(), from, one, "tenant", []render.Ref{ref("always")}); err != nil {
+			t.Fatal(err)
+		}
+		if !wakes(fmt.Sprintf("%d-0", edit)) || edit > 0 && !wakes(fmt.Sprintf("%d-0", edit-1)) {
+			t.Fatal("what he reads does not wake him, or did not until he had read all")
+		}
+		d.Prune(one)
+	}
+	if !wakes("9-0") || !wakes("9-15") || !wakes("always") || wakes("8-0") || !wakes("5-0") {
+		t.Errorf("noted: %v", d.readers)
+	}
+	if n := d.Notes(); n != 18 {
+		t.Errorf("%d notes, want 17 of one and 1 of two", n)
+	}
+	d.keep(place{"tenant", ref("9-0")}, "1", render.Document{})
+	d.Prune(one)
+	if entries, _ := d.Kept(); d.Notes() != 1 || entries != 0 || len(d.reads) != 1 {
+		t.Errorf("he has read nothing since: %d notes, %d documents", d.Notes(), entries)
 	}
 }

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package delivery
+
+import (
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+)
+
+// TestDocumentsOfOldRevisionsAreForgotten: a cluster is woken for what its deliveries refer to now, each of them, also while one of them cannot
+// be read, and for nothing that they referred to before.
+func TestDocumentsOfOldRevisionsAreForgotten(t *testing.T) {
+	reading := func(name string) map[string]any {
+		return map[string]any{"name": "reading", "manifests": map[string]any{"manifestsFrom": []any{map[string]any{"kind": "ConfigMap", "name": name}}}}
+	}
+	objects := append(addonsOf(roomSet, "1", reading("before")), addonsOf(roomSet, "2", reading("now"))[1:]...)
+	objects = append(objects, addonsOf("more", "1", reading("theirs"))...)
+	objects = append(objects, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "theirs"},
+		Data: map[string]string{"a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: default}"}})
+	m := newRoom(t, append(objects, registered(roomCluster, "c1"), kubeconfigSecret(roomCluster, "t0"), deliveredTo(roomCluster, roomSet, "1"),
+		deliveredTo(roomCluster, "more", "1"))...)
+	wakes := func(want ...string) {
+		t.Helper()
+		var got []string
+		for _, name := range []string{"before", "now", "theirs"} {
+			if len(m.r.documents.ReadersOf("ConfigMap")(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: name}})) > 0 {
+				got = append(got, name)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("woken for %v, want %v", got, want)
+		}
+	}
+	m.settle()
+	wakes("before", "theirs")
+	edit(m, "flux-system", m.delivery(roomCluster, roomSet).Name, &hubv1.AddonDelivery{}, func(d *hubv1.AddonDelivery) { d.Spec.RevisionName = revisionOf(roomSet, "2") })
+	m.reads("*v1alpha1.AddonSet more")
+	m.settle()
+	wakes("before", "now", "theirs")
+	m.reads("")
+	m.settle()
+	wakes("now", "theirs")
+	m.settle() // by what is remembered
+	wakes("now", "theirs")
+}

@@ -19,8 +19,8 @@ import (
 )
 
 // fluxChanges drops Flux's many status writes that change nothing of substance. It calls the same function as the
-// report, so that the two cannot disagree.
-func fluxChanges(seen *sightings) predicate.Predicate {
+// report, so that the two cannot disagree. What is remembered of an object goes with it, whoever has deleted it.
+func fluxChanges(seen *sightings, written *ledger) predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool {
 			seen.news(e.Object)
@@ -33,6 +33,7 @@ func fluxChanges(seen *sightings) predicate.Predicate {
 		},
 		DeleteFunc: func(e event.DeleteEvent) bool {
 			seen.forget(e.Object)
+			written.forget(e.Object)
 			return true
 		},
 	}

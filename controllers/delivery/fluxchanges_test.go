@@ -17,7 +17,7 @@ import (
 // TestFluxChanges goes through the life of one object: what wakes the room, and what does not.
 func TestFluxChanges(t *testing.T) {
 	seen := &sightings{}
-	p := fluxChanges(seen)
+	p := fluxChanges(seen, &ledger{})
 	release := func(generation, ready int64, status metav1.ConditionStatus, message string) *helmv2.HelmRelease {
 		o := &helmv2.HelmRelease{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "a", Generation: generation}}
 		o.Status.Conditions = []metav1.Condition{{Type: hubv1.ReadyCondition, Status: status, Reason: "R", Message: message, ObservedGeneration: ready}}

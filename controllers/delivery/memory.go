@@ -5,14 +5,17 @@ package delivery
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandler-hub/chandler/internal/compile"
+	"github.com/chandler-hub/chandler/internal/fluxspec"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/plan"
 	"github.com/chandler-hub/chandler/internal/render"
@@ -94,6 +97,30 @@ func (m *memory) forget(cluster key) {
 	}
 }
 
+// roster remembers which deliveries of a cluster were looked at last.
+type roster struct {
+	mu sync.Mutex
+	of map[key][]types.NamespacedName
+}
+
+// gone notes which deliveries of a cluster are looked at now, and returns those that are not any more.
+func (s *roster) gone(cluster key, now []*delivery) []types.NamespacedName {
+	names := make([]types.NamespacedName, len(now))
+	for i, d := range now {
+		names[i] = client.ObjectKeyFromObject(d)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	gone := slices.DeleteFunc(s.of[cluster], func(d types.NamespacedName) bool { return slices.Contains(names, d) })
+	if s.of == nil {
+		s.of = map[key][]types.NamespacedName{}
+	}
+	if s.of[cluster] = names; len(names) == 0 {
+		delete(s.of, cluster)
+	}
+	return gone
+}
+
 // ledger remembers the generation of each object after the hub's last write. The delivery's status holds it as well,
 // and survives a restart. The ledger serves until that status, or the object, is back in the cache.
 type ledger struct {
@@ -139,6 +166,19 @@ func (l *ledger) note(k plan.Key, obj client.Object) {
 	}
 	l.entries[k] = ledgerEntry{obj.GetUID(), obj.GetGeneration()}
 	delete(l.removed, k)
+}
+
+// forget forgets an object that is gone. Another one may have its name.
+func (l *ledger) forget(obj client.Object) {
+	kind := fluxspec.HelmReleaseKind
+	if _, ok := obj.(*kustomizev1.Kustomization); ok {
+		kind = fluxspec.KustomizationKind
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if k := keyOf(obj, kind); l.entries[k].uid == obj.GetUID() {
+		delete(l.entries, k)
+	}
 }
 
 // removalIsNews is how long a deletion may take to reach the cache.

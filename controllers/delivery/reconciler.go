@@ -55,6 +55,7 @@ type Reconciler struct {
 	sightings sightings
 	looks     looks
 	histories histories
+	roster    roster
 }
 
 // Reconcile brings the Flux objects of one cluster in line with its deliveries.
@@ -72,6 +73,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (ctrl
 	}
 	if len(c.deliveries) == 0 {
 		r.writes.Forget(c.key)
+		r.prune(c, nil)
 		r.memory.forget(c.key)
 		r.histories.forget(c.key, func(plan.Key) bool { return false })
 		r.documents.Forget(c.key)

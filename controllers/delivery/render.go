@@ -76,9 +76,14 @@ func (r *Reconciler) render(ctx context.Context, c *cluster) error {
 	return ctx.Err() // else all that could not be read for that would look like a failure of each delivery
 }
 
-// prune forgets the documents that the deliveries of a cluster do not refer to any more: all that decides anything has just been read. What
-// could not be read is read again, and until then all that was read before is noted.
+// prune forgets the deliveries of a cluster that are gone, whoever has let them go, and the documents to which those that are there do not
+// refer any more: all that decides anything has just been read. What could not be read is read again, and until then all that was read
+// before is noted.
 func (r *Reconciler) prune(c *cluster, all []*delivery) {
+	for _, d := range r.roster.gone(c.key, all) {
+		r.memory.drop(d)
+		r.waiting.Forget(d)
+	}
 	if !slices.ContainsFunc(all, func(d *delivery) bool { return d.failed != nil }) {
 		r.documents.Prune(c.key)
 	}

@@ -55,8 +55,8 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 			builder.WithPredicates(enqueue.Changes())).
 		Watches(&appsv1.ControllerRevision{}, handler.EnqueueRequestsFromMapFunc(r.clustersOfRevision),
 			builder.WithPredicates(comesOrChangesHands())).
-		Watches(&helmv2.HelmRelease{}, ofFlux, builder.WithPredicates(fluxChanges(&r.sightings))).
-		Watches(&kustomizev1.Kustomization{}, ofFlux, builder.WithPredicates(fluxChanges(&r.sightings))).
+		Watches(&helmv2.HelmRelease{}, ofFlux, builder.WithPredicates(fluxChanges(&r.sightings, &r.ledger))).
+		Watches(&kustomizev1.Kustomization{}, ofFlux, builder.WithPredicates(fluxChanges(&r.sightings, &r.ledger))).
 		Watches(&helmv2.HelmRelease{}, handler.EnqueueRequestsFromMapFunc(r.clusterOfForeign), builder.WithPredicates(comesOrGoes())).
 		Watches(&sourcev1.HelmChart{}, handler.EnqueueRequestsFromMapFunc(r.userOf(sourcev1.HelmChartKind)),
 			builder.WithPredicates(onlyDeletions())).

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package delivery
+
+import (
+	"testing"
+	"time"
+
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+)
+
+// TestStrippedDeliveriesAreForgotten: somebody deletes a delivery, its set and its objects, and takes the finalizers off. Nothing of them is
+// remembered, while the cluster has other deliveries, and when it has none.
+func TestStrippedDeliveriesAreForgotten(t *testing.T) {
+	objects := append(addonsOf(roomSet, "1", releaseAddon("app")), addonsOf("more", "1", releaseAddon("other"))...)
+	m := newServedRoom(t, append(objects, deliveredTo(roomCluster, "more", "1"))...)
+	changes := fluxChanges(&m.r.sightings, &m.r.ledger)
+	m.settle()
+	for left, set := range []string{roomSet, "more"} {
+		addon := map[string]string{roomSet: "app", "more": "other"}[set]
+		o, d := m.object(roomCluster, addon), m.delivery(roomCluster, set)
+		of := client.ObjectKeyFromObject(d)
+		m.r.waiting.For(of, true, time.Minute, m.clock.Now())
+		m.must(m.api.Delete(t.Context(), &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: set}}))
+		edit(m, o.GetNamespace(), o.GetName(), &helmv2.HelmRelease{}, func(o *helmv2.HelmRelease) { o.Finalizers = nil })
+		edit(m, d.Namespace, d.Name, d, func(d *hubv1.AddonDelivery) { d.Finalizers = nil })
+		m.must(m.api.Delete(t.Context(), o))
+		changes.Delete(event.DeleteEvent{Object: o})
+		m.must(m.api.Delete(t.Context(), d))
+		m.must(m.reconcile(roomCluster))
+		if n := m.r.memory.kept(); n != 1-left {
+			t.Errorf("%d renderings are remembered of %d deliveries", n, 1-left)
+		}
+		if m.r.waiting.For(of, true, time.Minute, m.clock.Now().Add(time.Second)) != time.Minute {
+			t.Error("since when its status waits is remembered")
+		}
+		if n := len(m.r.ledger.entries); n != 1-left {
+			t.Errorf("%d objects are remembered of %d", n, 1-left)
+		}
+	}
+}

@@ -194,8 +194,8 @@ func (r *Reconciler) stayer(ctx context.Context, reg *hubv1.ClusterRegistration)
 	return "", nil
 }
 
-// clustersOf returns the cluster of a registration. One that was made again, and has not answered since, is of those to which the platform's
-// sets have delivered through it: the objects are still there.
+// clustersOf returns the cluster of a registration. One that was made again, and has not answered since, is of those to which the
+// platform's sets have delivered through it: the objects are still there.
 func (r *Reconciler) clustersOf(ctx context.Context, reg *hubv1.ClusterRegistration) ([]string, error) {
 	if is := reg.Status.ClusterID(); is != "" {
 		return []string{is}, nil

@@ -13,8 +13,8 @@ import (
 	"github.com/chandler-hub/chandler/internal/identity"
 )
 
-// counted is how long a set may take to count what has failed on a cluster. If the cluster leaves before, or another revision is rolled out,
-// that failure does not count.
+// counted is how long a set may take to count what has failed on a cluster. If the cluster leaves before, or another revision is rolled
+// out, that failure does not count.
 const counted = 2 * time.Second
 
 // checkStart looks at a delivery that gets another revision, or begins anew with the one that it has.

@@ -213,8 +213,8 @@ func asIfResumed(o apiserver.Object) apiserver.Object {
 	return o
 }
 
-// onlySuspends returns whether a write changes nothing but what suspends an object. It may leave out a note of what Flux had applied if Flux
-// has succeeded since.
+// onlySuspends returns whether a write changes nothing but what suspends an object. It may leave out a note of what Flux had applied if
+// Flux has succeeded since.
 func onlySuspends(before, after apiserver.Object) bool {
 	was, is := asIfResumed(before), asIfResumed(after)
 	note := []string{"metadata", "annotations", hubv1.AppliedAsAnnotation}

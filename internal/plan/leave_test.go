@@ -4,8 +4,11 @@ package plan_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
+	"time"
 
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/plan"
 	"github.com/chandler-hub/chandler/internal/teardown"
 )
@@ -93,5 +96,32 @@ func TestLeavingInAChain(t *testing.T) {
 		if got != tc.want {
 			t.Errorf("%s: %s, want %s", name, got, tc.want)
 		}
+	}
+}
+
+// Whoever may write Flux objects in his own namespace can have any number of them leave a cluster, and everybody else there waits for that
+// cluster's plan.
+func TestManyLeave(t *testing.T) {
+	const many = 800
+	one := hubv1.HelmReleaseIdentity{Name: "r", Namespace: "r", StorageNamespace: "r"}
+	for name, with := range map[string]func(i int, o *plan.Observed){
+		"EachWithARelease": func(_ int, o *plan.Observed) {
+			o.Release = hubv1.HelmReleaseIdentity{Name: o.Addon, Namespace: o.Addon, StorageNamespace: o.Addon}
+		},
+		"AllWithOneRelease":     func(_ int, o *plan.Observed) { o.Release = one },
+		"OneAfterEachOther":     func(i int, o *plan.Observed) { o.DependsOn = []string{fmt.Sprint("a", i-1)} },
+		"AllAfterWhatIsNoAddon": func(_ int, o *plan.Observed) { o.DependsOn = slices.Repeat([]string{"none"}, 32) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := plan.Input{MayCreate: true, Removal: func(plan.Observed) teardown.Decision { return teardown.Decision{Mode: teardown.Uninstall} }}
+			for i := range many {
+				in.Observed = append(in.Observed, have(fmt.Sprint("a", i), func(o *plan.Observed) { with(i, o) }))
+			}
+			begun := time.Now()
+			steps := plan.Compute(in)
+			if took := time.Since(begun); took > time.Second || len(steps) != many {
+				t.Errorf("%d steps for %d objects in %s", len(steps), many, took)
+			}
+		})
 	}
 }

@@ -15,6 +15,7 @@ func (in *Input) removals(leaving []Observed, observed map[Key]*Observed) []Step
 		return cmp.Or(cmp.Compare(a.Key.Namespace, b.Key.Namespace), cmp.Compare(a.Key.Name, b.Key.Name), cmp.Compare(a.Key.Kind, b.Key.Kind))
 	})
 	steps := make([]Step, 0, len(leaving))
+	staying, after := in.staying(leaving), dependants(leaving)
 	waiting := 0
 	for _, o := range leaving {
 		if o.Finished {
@@ -23,10 +24,10 @@ func (in *Input) removals(leaving []Observed, observed map[Key]*Observed) []Step
 		}
 		s, handed := in.handOver(o, observed)
 		if !handed {
-			s, handed = in.leaves(o, leaving)
+			s, handed = in.leaves(o, staying)
 		}
 		if !handed {
-			s = in.removal(o, leaving)
+			s = in.removal(o, after)
 		}
 		if s.Verb == AwaitDependants && o.NeededBy == "" {
 			waiting++
@@ -98,7 +99,7 @@ func (in *Input) desires(k Key) bool {
 	return slices.ContainsFunc(in.Desired, func(d Desired) bool { return d.Key == k })
 }
 
-func (in *Input) removal(o Observed, leaving []Observed) Step {
+func (in *Input) removal(o Observed, after map[string][]*Observed) Step {
 	s := Step{Key: o.Key, Addon: o.Addon}
 	switch d := in.Removal(o); {
 	case o.Replaced != "":
@@ -111,10 +112,11 @@ func (in *Input) removal(o Observed, leaving []Observed) Step {
 		s.Verb, s.Reason = Ask, d.Reason
 	case d.Mode == teardown.Uninstall && o.NeededBy != "":
 		s.Verb, s.Reason = AwaitDependants, "waits for "+o.NeededBy+" to be gone, for which Flux needs the rights that it brings"
-	case d.Mode == teardown.Uninstall && dependant(o, leaving) != "":
-		s.Verb, s.Reason = AwaitDependants, "waits for add-on "+dependant(o, leaving)+", which depends on it, to be gone"
 	case d.Mode == teardown.Uninstall:
 		s.Verb, s.Reason = Uninstall, d.Reason
+		if by := dependant(o, after); by != "" {
+			s.Verb, s.Reason = AwaitDependants, "waits for add-on "+by+", which depends on it, to be gone"
+		}
 	default:
 		s.Verb, s.Reason = Hold, d.Reason
 	}
@@ -125,10 +127,30 @@ func (in *Input) removal(o Observed, leaving []Observed) Step {
 // remove from the new one.
 const ReplacedReason = "the cluster behind the registration is another one now"
 
-func dependant(o Observed, leaving []Observed) string {
-	for _, other := range leaving {
-		mine := other.Key.Namespace == o.Key.Namespace && other.Set != o.Set && slices.Contains(other.DependsOn, SetBefore(o.Set))
-		if other.Key != o.Key && !other.Finished && (other.Addon != o.Addon && slices.Contains(other.DependsOn, o.Addon) || mine) {
+// dependants returns the leaving objects by each add-on and set that they were delivered after. Anybody who may write Flux objects in his
+// own namespace can have any number of them leave, so that none is compared with all others.
+func dependants(leaving []Observed) map[string][]*Observed {
+	after := map[string][]*Observed{}
+	for i := range leaving {
+		if o := &leaving[i]; !o.Finished {
+			for _, name := range o.DependsOn {
+				after[name] = append(after[name], o)
+			}
+		}
+	}
+	return after
+}
+
+// dependant returns the add-on of a leaving object that depends on another one, or on the whole set of that; "" if there is none. after is
+// what dependants returned.
+func dependant(o Observed, after map[string][]*Observed) string {
+	for _, other := range after[o.Addon] {
+		if other.Key != o.Key && other.Addon != o.Addon {
+			return other.Addon
+		}
+	}
+	for _, other := range after[SetBefore(o.Set)] {
+		if other.Key.Namespace == o.Key.Namespace && other.Set != o.Set {
 			return other.Addon
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"fmt"
 	"path"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -170,22 +169,36 @@ func (d *Desired) movesOnto(o *Observed, leaving []Observed) string {
 	return ""
 }
 
+// staying returns the objects that stay, by Helm release. It is made once for all that leave: whoever may write Flux objects in his own
+// namespace can have any number of them leave.
+func (in *Input) staying(leaving []Observed) map[hubv1.HelmReleaseIdentity][]Key {
+	leaves := make(map[Key]bool, len(leaving))
+	for i := range leaving {
+		leaves[leaving[i].Key] = true
+	}
+	out := map[hubv1.HelmReleaseIdentity][]Key{}
+	for i := range in.Observed {
+		if o := &in.Observed[i]; o.Release.Name != "" && !o.Deleting && !o.Foreign && o.Replaced == "" && !leaves[o.Key] {
+			out[o.Release] = append(out[o.Release], o.Key)
+		}
+	}
+	return out
+}
+
 // leaves returns the step for a leaving object whose Helm release another object has too, and that one stays; false
 // if there is none. There should be no two, but a hub may find them. If it were uninstalled, what the other object
 // delivers would go. A tenant's object that nobody delivers does not keep a platform's object from leaving: anybody
-// may have made it.
-func (in *Input) leaves(o Observed, leaving []Observed) (Step, bool) {
+// may have made it. staying is what that function returned.
+func (in *Input) leaves(o Observed, staying map[hubv1.HelmReleaseIdentity][]Key) (Step, bool) {
 	s := Step{Key: o.Key, Addon: o.Addon}
 	if o.Release.Name == "" || o.Foreign || o.Replaced != "" {
 		return s, false
 	}
-	for _, other := range in.Observed {
-		goes := other.Deleting || other.Foreign || other.Replaced != "" ||
-			slices.ContainsFunc(leaving, func(l Observed) bool { return l.Key == other.Key })
-		if goes || other.Release != o.Release || in.outranks(o.Key, other.Key) && !in.desires(other.Key) {
+	for _, other := range staying[o.Release] {
+		if in.outranks(o.Key, other) && !in.desires(other) {
 			continue
 		}
-		s.Verb, s.Reason, s.To = HandOver, other.Key.String()+" has the same release, and goes on with it", other.Key
+		s.Verb, s.Reason, s.To = HandOver, other.String()+" has the same release, and goes on with it", other
 		if in.Suspend != "" {
 			s.Verb, s.Reason = Hold, s.Reason+" when that is over: "+in.Suspend
 		}

@@ -5,6 +5,7 @@ package plan_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -121,6 +122,40 @@ func TestManyLeave(t *testing.T) {
 			steps := plan.Compute(in)
 			if took := time.Since(begun); took > time.Second || len(steps) != many {
 				t.Errorf("%d steps for %d objects in %s", len(steps), many, took)
+			}
+		})
+	}
+}
+
+// A platform's add-on that leaves waits for what depends on it in the platform's sets, and not for a tenant's: that one's removal guard, or a
+// finalizer of the tenant's own, could have it wait for ever. A tenant's waits for either.
+func TestPlatformsRemovalWaitsForNoTenant(t *testing.T) {
+	of := func(namespace string) func(*plan.Observed) {
+		return func(o *plan.Observed) { o.Key.Namespace = namespace }
+	}
+	for name, tc := range map[string]struct {
+		first, second string
+		want          string
+	}{
+		"ThePlatformsForATenants":     {"flux-system", "tenants", "Uninstall web, Ask his"},
+		"ThePlatformsForThePlatforms": {"flux-system", "flux-system", "Ask his, AwaitDependants web"},
+		"ATenantsForThePlatforms":     {"tenants", "flux-system", "Ask his, AwaitDependants web"},
+		"ATenantsForATenants":         {"tenants", "tenants", "Ask his, AwaitDependants web"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, s := range plan.Compute(plan.Input{MayCreate: true, Platform: func(namespace string) bool { return namespace == "flux-system" },
+				Observed: []plan.Observed{have("web", of(tc.first)), have("his", of(tc.second), after("web"))},
+				Removal: func(o plan.Observed) teardown.Decision {
+					if o.Addon == "his" {
+						return teardown.Decision{Mode: teardown.Ask}
+					}
+					return teardown.Decision{Mode: teardown.Uninstall}
+				}}) {
+				got = append(got, fmt.Sprintf("%s %s", s.Verb, s.Addon))
+			}
+			if is := strings.Join(got, ", "); is != tc.want {
+				t.Errorf("%s, want %s", is, tc.want)
 			}
 		})
 	}

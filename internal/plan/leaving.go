@@ -114,7 +114,7 @@ func (in *Input) removal(o Observed, after map[string][]*Observed) Step {
 		s.Verb, s.Reason = AwaitDependants, "waits for "+o.NeededBy+" to be gone, for which Flux needs the rights that it brings"
 	case d.Mode == teardown.Uninstall:
 		s.Verb, s.Reason = Uninstall, d.Reason
-		if by := dependant(o, after); by != "" {
+		if by := in.dependant(o, after); by != "" {
 			s.Verb, s.Reason = AwaitDependants, "waits for add-on "+by+", which depends on it, to be gone"
 		}
 	default:
@@ -141,15 +141,16 @@ func dependants(leaving []Observed) map[string][]*Observed {
 	return after
 }
 
-// dependant returns the add-on of a leaving object that depends on another one, or on the whole set of that; "" if there is none. after is
-// what dependants returned.
-func dependant(o Observed, after map[string][]*Observed) string {
+// dependant returns the add-on of a leaving object that depends on another one, or on the whole set of that; "" if there is none. What the
+// platform removes does not wait for a tenant's, which his removal guard or a finalizer of his may keep for ever. after is what dependants
+// returned.
+func (in *Input) dependant(o Observed, after map[string][]*Observed) string {
 	for _, other := range after[o.Addon] {
-		if other.Key != o.Key && other.Addon != o.Addon {
+		if other.Key != o.Key && other.Addon != o.Addon && !in.outranks(o.Key, other.Key) {
 			return other.Addon
 		}
 	}
-	for _, other := range after[SetBefore(o.Set)] {
+	for _, other := range after[SetBefore(o.Set)] { // of one namespace, so that neither outranks the other
 		if other.Key.Namespace == o.Key.Namespace && other.Set != o.Set {
 			return other.Addon
 		}

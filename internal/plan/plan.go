@@ -39,7 +39,8 @@
 //   - A frozen object is neither updated nor uninstalled. An object that was made for another cluster is not either: it
 //     is let go, since Flux would act on the cluster that is there now.
 //   - What the hub did not make is handed over, or it stays.
-//   - An add-on is uninstalled after all leaving add-ons that depend on it. A cycle of them is uninstalled at once.
+//   - An add-on is uninstalled after all leaving add-ons that depend on it. The platform's do not wait for a tenant's. A cycle of them is
+//     uninstalled at once.
 //   - What brings rights is uninstalled after all that Flux does with them (NeededBy), leaving or not.
 //   - No update makes Flux reinstall a workload unless the removal guard allows it.
 //   - The platform's objects do not wait for a tenant's object that may never come.

@@ -212,6 +212,14 @@ func TestAssemble(t *testing.T) {
 			assembly.Input{Deliveries: []assembly.Delivery{delivery("s", object("ks a", "t/b")), delivery("t", object("b"))}},
 			"s: a gate(waits for add-on \"b\" (HelmRelease) to be Ready)\nt: b",
 		},
+		"ThePlatformsWaitsForNoTenantsAddonOfThatName": {
+			assembly.Input{Deliveries: []assembly.Delivery{delivery("s", object("ks a", "b")), tenants(delivery("t", object("b")))}},
+			"s: a\nt: b",
+		},
+		"ATenantsWaitsForThePlatformsAddonOfThatName": {
+			assembly.Input{Deliveries: []assembly.Delivery{tenants(delivery("s", object("ks a", "b"))), delivery("t", object("b"))}},
+			"s: a gate(waits for add-on \"b\" (HelmRelease) to be Ready)\nt: b",
+		},
 		"AnotherSet": {
 			assembly.Input{Deliveries: []assembly.Delivery{with(delivery("s", object("a")), func(d *assembly.Delivery) { d.DependsOn = []string{"t"} }), delivery("t", object("b"))}},
 			"s: a gate(waits for AddonSet \"t\", whose add-ons have not all been Ready yet)\nt: b",
@@ -466,6 +474,25 @@ func TestAssemble(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if d := cmp.Diff(tc.want, describe(tc.in)); d != "" {
 				t.Errorf("-want +got:\n%s", d)
+			}
+		})
+	}
+}
+
+// What is of one kind is ordered by Flux, which would keep a platform's add-on waiting for a tenant's as long as that is not Ready.
+func TestPlatformsAddonIsNotLinkedToATenants(t *testing.T) {
+	for name, tc := range map[string]struct {
+		in     []assembly.Delivery
+		linked bool
+	}{
+		"ThePlatformsToATenants":     {[]assembly.Delivery{delivery("s", object("a", "b")), tenants(delivery("t", object("b")))}, false},
+		"ThePlatformsToThePlatforms": {[]assembly.Delivery{delivery("s", object("a", "b")), delivery("t", object("b"))}, true},
+		"ATenantsToThePlatforms":     {[]assembly.Delivery{tenants(delivery("s", object("a", "b"))), delivery("t", object("b"))}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out := assembly.Assemble(assembly.Input{Deliveries: tc.in})
+			if linked := out[0].Wanted[0].Hash != ""; linked != tc.linked { // an object without dependencies has none here
+				t.Errorf("linked is %t", linked)
 			}
 		})
 	}

@@ -36,13 +36,17 @@ func (a *assembler) link() {
 }
 
 // find returns the winner of a dependency. It returns false if nobody delivers it on this cluster; then the
-// dependency is ignored.
+// dependency is ignored. A name without a set may be that of an add-on that another set delivers here. For a platform's add-on that is no
+// tenant's set: its add-on may never be Ready, and the platform's would wait for it.
 func (a *assembler) find(d *Delivery, ref hubv1.AddonReference) (winner, bool) {
 	w, ok := a.winners[ref.Name]
 	if !ok {
 		return winner{}, false
 	}
 	other := &a.in.Deliveries[w.delivery]
+	if d.Platform && !other.Platform {
+		return winner{}, false
+	}
 	if ref.AddonSet != "" && (other.Set != ref.AddonSet || other.Namespace != d.Namespace) {
 		return winner{}, false
 	}

@@ -244,7 +244,7 @@ func (a *assembler) promised(delivery int, o *render.Object) bool {
 func (a *assembler) renamedTo(delivery int, l *Live) bool {
 	for i := range a.in.Deliveries {
 		d := &a.in.Deliveries[i]
-		if i == delivery || d.Leaving || d.Result == nil {
+		if !a.mayTake(delivery, i) {
 			continue
 		}
 		named := func(o render.Object) bool { return o.Addon == l.Addon }
@@ -256,11 +256,18 @@ func (a *assembler) renamedTo(delivery int, l *Live) bool {
 	return false
 }
 
+// mayTake returns whether what the second delivery is to go on with counts for what the first one claims. A tenant's movedFrom, and what he
+// has made by hand, say nothing about which of two platform sets wins.
+func (a *assembler) mayTake(delivery, other int) bool {
+	first, d := &a.in.Deliveries[delivery], &a.in.Deliveries[other]
+	return other != delivery && !d.Leaving && d.Result != nil && (d.Platform || !first.Platform)
+}
+
 // taken returns whether an add-on of another delivery than this one is to go on with a live object.
 func (a *assembler) taken(delivery int, l *Live) bool {
 	for i := range a.in.Deliveries {
 		d := &a.in.Deliveries[i]
-		if i == delivery || d.Leaving || d.Result == nil {
+		if !a.mayTake(delivery, i) {
 			continue
 		}
 		if slices.ContainsFunc(d.Result.Objects, func(o render.Object) bool {

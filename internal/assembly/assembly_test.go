@@ -175,6 +175,36 @@ func TestAssemble(t *testing.T) {
 			},
 			"s: lost b: AddonSet flux-system/t delivers add-on \"a\": its priority is 1, and this set's is 0 (for now)\nt: a",
 		},
+		"WhatATenantHasRenamedDecidesNothingBetweenPlatformSets": {
+			assembly.Input{
+				Deliveries: []assembly.Delivery{
+					with(delivery("s", object("a")), func(d *assembly.Delivery) { d.Priority = 1 }),
+					delivery("t", with(object("a"), func(o *render.Object) { o.Release.StorageNamespace = "other" })),
+					tenants(delivery("u", with(object("b"), func(o *render.Object) {
+						o.MovedFrom = []hubv1.MovedAddon{{Namespace: "tenants", AddonSet: "u", Name: "a"}}
+					}))),
+				},
+				Live: []assembly.Live{live("s", object("a"), true), with(live("u", object("a"), true), func(l *assembly.Live) {
+					ofTenants(l)
+					l.Release.StorageNamespace = "other"
+				})},
+			},
+			"s: a\nt: lost a: AddonSet flux-system/s delivers add-on \"a\": its priority is 1, and this set's is 0\n" +
+				"u: lost b: AddonSet flux-system/s delivers add-on \"a\": platform sets win over others",
+		},
+		"WhatATenantHasRenamedIsPromisedAmongTenants": {
+			assembly.Input{
+				Deliveries: []assembly.Delivery{
+					tenants(with(delivery("s", with(object("a"), func(o *render.Object) { o.Release.StorageNamespace = "other" })),
+						func(d *assembly.Delivery) { d.Priority = 1 })),
+					tenants(delivery("u", with(object("b"), func(o *render.Object) {
+						o.MovedFrom = []hubv1.MovedAddon{{Namespace: "tenants", AddonSet: "u", Name: "a"}}
+					}))),
+				},
+				Live: []assembly.Live{with(live("u", object("a"), true), ofTenants)},
+			},
+			"s: lost a: AddonSet tenants/u delivers add-on \"a\": what runs under that name has been moved there\nu: b for(HelmRelease tenants/one-a)",
+		},
 		"AcrossKindsWaits": {
 			assembly.Input{Deliveries: []assembly.Delivery{delivery("s", object("ks a", "b"), object("b"))}},
 			"s: a gate(waits for add-on \"b\" (HelmRelease) to be Ready)\ns: b",

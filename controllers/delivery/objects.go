@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"path"
 	"slices"
-	"strings"
 	"time"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
@@ -169,9 +168,7 @@ func (r *Reconciler) observe(c *cluster, obj client.Object, kind string) *object
 	_, o.Held = a[hubv1.SuspendedAnnotation]
 	o.heldBack = a[hubv1.SuspendedAnnotation] == adopting
 	o.Replaced = c.replaced(a[hubv1.ClusterUIDAnnotation])
-	if d := a[hubv1.DependsOnAnnotation]; d != "" {
-		o.DependsOn = strings.Split(d, ",")
-	}
+	o.DependsOn = render.ParseDependsOn(a[hubv1.DependsOnAnnotation])
 	if d := c.delivery(k.Namespace, o.delivery); d != nil {
 		if s := d.addon(o.Addon); s != nil && s.Object == k.Name && s.Kind == kind {
 			o.Applied = s.AppliedGeneration

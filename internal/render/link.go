@@ -74,3 +74,19 @@ func (o *Object) Skeleton() Object {
 func (o *Object) Complete(whole *Object) {
 	o.Object, o.Trace, o.Shared = whole.Object, whole.Trace, whole.Shared
 }
+
+// An object is delivered after so much at most: sixteen add-ons and sixteen sets, as the API has it, and the definitions of the add-on
+// itself.
+const (
+	maxDependsOn       = 16 + 16 + 1
+	maxDependsOnLength = maxDependsOn * (len("set/") + 63 + len(","))
+)
+
+// ParseDependsOn parses what Manifest wrote into DependsOnAnnotation. It returns nothing if that is more than a set can have: somebody else
+// has written it then, and the plan goes through each name of each object that leaves.
+func ParseDependsOn(names string) []string {
+	if names == "" || len(names) > maxDependsOnLength || strings.Count(names, ",") >= maxDependsOn {
+		return nil
+	}
+	return strings.Split(names, ",")
+}

@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/apply"
@@ -154,9 +153,6 @@ func (r *Reconciler) tellLeft(ctx context.Context, c *cluster, d *delivery, o *o
 // in a namespace of a Team, or of the platform, that is none any more. The event is in the object's own namespace: whoever has forged
 // the object tells himself.
 func (r *Reconciler) tellStray(ctx context.Context, c *cluster, obj client.Object) error {
-	if !controllerutil.ContainsFinalizer(obj, hubv1.FluxObjectFinalizer) {
-		return nil
-	}
 	there := obj.DeepCopyObject().(client.Object)
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(obj), there); err != nil || there.GetUID() != obj.GetUID() {
 		return client.IgnoreNotFound(err)

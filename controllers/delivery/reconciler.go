@@ -68,9 +68,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (ctrl
 		return ctrl.Result{}, err
 	}
 	r.looks.keep(c.key, c.outside)
-	if err := r.dismiss(ctx, c); err != nil {
-		return apply.Retried(ctrl.Result{}, err)
+	result, err := r.serve(ctx, c)
+	again := r.dismiss(ctx, c)
+	if err == nil && (result == ctrl.Result{} || result.RequeueAfter > 0) { // otherwise it is tried again as soon as after an error
+		result.RequeueAfter = pace.Sooner(result.RequeueAfter, again)
 	}
+	return result, err
+}
+
+// serve brings what the hub has made for a cluster in line.
+func (r *Reconciler) serve(ctx context.Context, c *cluster) (ctrl.Result, error) {
 	if len(c.deliveries) == 0 {
 		r.writes.Forget(c.key)
 		r.prune(c, nil)

@@ -4,7 +4,6 @@ package delivery
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -133,34 +132,6 @@ func (c *cluster) inherits(d *delivery) bool {
 		}
 	}
 	return false
-}
-
-// dismiss reports that the hub ignores the deliveries that it did not make, and takes the hub's finalizer off those
-// of them, and of their objects, that somebody deletes.
-func (r *Reconciler) dismiss(ctx context.Context, c *cluster) error {
-	var errs []error
-	for _, obj := range c.strays {
-		if err := r.tellStray(ctx, c, obj); err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		if err := apply.RemoveFinalizer(ctx, r.Client, obj, hubv1.FluxObjectFinalizer); err != nil {
-			errs = append(errs, fmt.Errorf("take the hub's finalizer off %s/%s: %w", obj.GetNamespace(), obj.GetName(), err))
-		}
-	}
-	for _, d := range c.ignored {
-		if d.DeletionTimestamp != nil {
-			if d.Reason == hubv1.OutOfReachReason && len(d.Status.Addons) > 0 {
-				r.Recorder.Eventf(d.AddonDelivery, nil, corev1.EventTypeWarning, hubv1.AddonOrphanedEvent, "Remove",
-					"deleted, and what it may have delivered to cluster %s stays there: %s", c.key, d.Message)
-			}
-			errs = append(errs, apply.RemoveFinalizer(ctx, r.Client, d.AddonDelivery, hubv1.DeliveryFinalizer))
-			continue
-		}
-		status.Summarize(d.AddonDelivery, status.Summary{Phase: status.Broken, Reason: d.Reason, Message: d.Message}, c.now)
-		errs = append(errs, apply.Status(ctx, r.Client, d.before, d.AddonDelivery))
-	}
-	return errors.Join(errs...)
 }
 
 // deletedByHand returns whether somebody had deleted a delivery when it was read, and its set had not withdrawn it.

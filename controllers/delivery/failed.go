@@ -11,6 +11,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/logkey"
+	"github.com/chandler-hub/chandler/controllers/programs"
 	"github.com/chandler-hub/chandler/internal/apply"
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/excerpt"
@@ -34,6 +35,10 @@ func (d *delivery) fail(err error) {
 	d.unrenderable = excerpt.Of(err.Error(), status.MaxNote) + "; what is delivered stays as it is, and this is tried again"
 }
 
+// busy returns whether what a delivery wants is not known only because other sets are being compiled. It fails for now, and that is no
+// failure: its status stays as it is, and no error counts it.
+func (d *delivery) busy() bool { return errors.Is(d.failed, programs.ErrBusy) }
+
 // retryFailed is how long a failed delivery waits at most for its next try, while other deliveries of the cluster are
 // requeued for later.
 const retryFailed = time.Minute
@@ -43,7 +48,7 @@ const retryFailed = time.Minute
 func (c *cluster) retried(ctx context.Context, after time.Duration, err error) (ctrl.Result, error) {
 	var failed []error
 	for _, d := range c.deliveries {
-		if d.failed == nil {
+		if d.failed == nil || d.busy() {
 			continue
 		}
 		failed = append(failed, d.failed)

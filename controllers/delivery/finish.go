@@ -35,6 +35,9 @@ func (r *Reconciler) finish(ctx context.Context, c *cluster, steps []plan.Step, 
 	again := false
 	pass := c.snapshot(&r.ledger, steps, outcomes)
 	for _, d := range c.deliveries {
+		if d.busy() {
+			continue
+		}
 		c.report(d, pass)
 		if wait := r.waiting.For(client.ObjectKeyFromObject(d), pace.Delivery(d.before, d.AddonDelivery), pace.Delay(d.before), c.now); wait > 0 {
 			c.lookAgain(wait)

@@ -218,10 +218,11 @@ func (r *Reconciler) gather(ctx context.Context, k key) (*cluster, error) {
 		return nil, err
 	}
 	for _, d := range c.deliveries {
-		if err := r.gatherProgram(ctx, c, d); errors.Is(err, programs.ErrBusy) {
-			return nil, err
-		} else if err != nil {
+		if err := r.gatherProgram(ctx, c, d); err != nil {
 			d.fail(err)
+		}
+		if d.busy() {
+			c.lookAgain(programs.Wait)
 		}
 	}
 	return c, ctx.Err()

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -139,13 +140,15 @@ func (h *histories) of(cluster key, k plan.Key) *history {
 	return &own
 }
 
-// historyNeeded returns whether an object may still get a history: it is held back, or is about to be made.
+// historyNeeded returns whether an object may still get a history: it is held back, or is about to be made, or nobody knows that now.
 func (c *cluster) historyNeeded(k plan.Key) bool {
 	if o := c.objects[k]; o != nil {
 		return o.heldBack
 	}
-	d, _ := c.wanted(k)
-	return d != nil
+	if d, _ := c.wanted(k); d != nil {
+		return true
+	}
+	return slices.ContainsFunc(c.deliveries, func(d *delivery) bool { return d.Namespace == k.Namespace && d.failed != nil })
 }
 
 // keepHistory remembers the history of a hand-written HelmRelease that is handed over, for the object that takes over

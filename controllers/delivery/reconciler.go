@@ -61,9 +61,6 @@ type Reconciler struct {
 // Reconcile brings the Flux objects of one cluster in line with its deliveries.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Result, error) {
 	c, err := r.gather(ctx, req.NamespacedName)
-	if errors.Is(err, programs.ErrBusy) {
-		return ctrl.Result{RequeueAfter: programs.Wait}, nil
-	}
 	if err != nil {
 		return ctrl.Result{}, err
 	}

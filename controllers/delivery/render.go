@@ -298,7 +298,7 @@ func fingerprint(d *delivery, in *render.Input) (string, error) {
 }
 
 // pendingSets are the sets that a delivery's own set depends on, that select this cluster, and that have no delivery
-// here yet.
+// here yet, or one of which nobody knows for a moment what it wants.
 func (r *Reconciler) pendingSets(ctx context.Context, c *cluster, d *delivery) ([]string, error) {
 	if d.program == nil || c.registration == nil {
 		return nil, nil
@@ -307,7 +307,7 @@ func (r *Reconciler) pendingSets(ctx context.Context, c *cluster, d *delivery) (
 	var out []string
 	for _, name := range names {
 		there := slices.ContainsFunc(c.deliveries, func(o *delivery) bool {
-			return o.Namespace == d.Namespace && o.Spec.AddonSetRef.Name == name
+			return o.Namespace == d.Namespace && o.Spec.AddonSetRef.Name == name && !o.busy()
 		})
 		if there || slices.Contains(out, name) {
 			continue

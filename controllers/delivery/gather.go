@@ -72,6 +72,8 @@ type cluster struct {
 	outside map[string]look
 	// mirrored are the namespaces in which the mirror that Flux needs is in place.
 	mirrored map[string]bool
+	// unmirrored are those in which somebody else's object has its name, which the error names.
+	unmirrored map[string]error
 }
 
 // delivery is one AddonDelivery, with what belongs to it.

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fluxmeta "github.com/fluxcd/pkg/apis/meta"
@@ -41,9 +42,25 @@ const (
 func (r *Reconciler) mirrors(ctx context.Context, c *cluster) error {
 	var errs []error
 	for _, ns := range c.namespaces() {
-		errs = append(errs, r.mirror(ctx, c, ns), r.dropFormer(ctx, c, ns))
+		err := r.mirror(ctx, c, ns)
+		if errors.Is(err, apply.ErrNotOwned) {
+			ctrl.LoggerFrom(ctx).Info("the mirror is not written", "why", err.Error())
+			c.taken(ns, err)
+			err = nil
+		}
+		errs = append(errs, err, r.dropFormer(ctx, c, ns))
 	}
 	return errors.Join(errs...)
+}
+
+// taken notes that somebody else's object has the mirror's name in a namespace. It holds up what is delivered from there, whose status
+// says so, and nothing else of the cluster: whoever may write there may have made it. No event tells that it is gone.
+func (c *cluster) taken(namespace string, by error) {
+	if c.unmirrored == nil {
+		c.unmirrored = map[string]error{}
+	}
+	c.unmirrored[namespace] = by
+	c.lookAgain(retryFailed)
 }
 
 // mirrorKind is the kind of mirror that the cluster's objects in a namespace refer to.

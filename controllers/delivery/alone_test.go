@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package delivery
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/identity"
+)
+
+// setBeside returns a tenant's set with its revision and its delivery, in the namespace of the registration.
+func setBeside(set string, addons ...map[string]any) []client.Object {
+	out := append(addonsOf(set, "1", addons...), deliveredTo(roomCluster, set, "1"))
+	for _, o := range out {
+		o.SetNamespace(roomCluster.Namespace)
+	}
+	return out
+}
+
+// TestSomebodyElsesMirrorHoldsUpNobodyElse: a tenant has a Secret of the mirror's name in his namespace. What the platform waits for on the cluster
+// happens at its time. His own delivery says what it waits for, and goes on when that is gone.
+func TestSomebodyElsesMirrorHoldsUpNobodyElse(t *testing.T) {
+	m := newServedRoom(t, append(addonsOf(roomSet, "1", releaseAddon("app")), setBeside("mine", releaseAddon("his"))...)...)
+	taken := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: roomCluster.Namespace, Name: identity.Mirror("hub", roomCluster)}}
+	m.quietly(func() { m.must(m.api.Create(t.Context(), taken)) })
+	m.settle()
+	if a := m.tenantsDelivery().Status.Addons; len(a) != 1 || a[0].State != hubv1.AddonWaitingForCluster || !strings.Contains(a[0].Message, taken.Name) {
+		t.Errorf("his delivery says %+v", a)
+	}
+	look := func() time.Duration {
+		m.r.writes.Forget(roomCluster)
+		res, err := m.r.Reconcile(t.Context(), reconcile.Request{NamespacedName: roomCluster})
+		m.must(err)
+		return res.RequeueAfter
+	}
+	if after := look(); after != retryFailed {
+		t.Errorf("it looks for his mirror after %s", after)
+	}
+	m.withdraw(roomCluster, roomSet)
+	m.clock.SetTime(m.delivery(roomCluster, roomSet).DeletionTimestamp.Add(time.Second))
+	if after := look(); after != m.r.Config.RemovalDelay-time.Second {
+		t.Errorf("the platform's removal is looked at after %s", after)
+	}
+	m.quietly(func() { m.must(m.api.Delete(t.Context(), taken)) })
+	m.settle()
+	if a := m.tenantsDelivery().Status.Addons; len(a) != 1 || a[0].State != hubv1.AddonReady {
+		t.Errorf("the Secret is gone, and his delivery says %+v", a)
+	}
+}

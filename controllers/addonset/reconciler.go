@@ -378,7 +378,7 @@ func (r *Reconciler) observe(ctx context.Context, set *hubv1.AddonSet, selector 
 			f.clusters = append(f.clusters, rollout.Cluster{Key: key, Labels: reg.Labels, Offline: !online(reg)})
 		}
 	}
-	set.Status.Orphans = teardown.Orphans(set.Status.Orphans, list.Items)
+	set.Status.Orphans = teardown.Orphans(set.Status.Orphans, list.Items, nil)
 	f.sum()
 	set.Status.Clusters = &f.counts
 	if selector != nil && f.counts.Matched == 0 {

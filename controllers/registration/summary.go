@@ -107,7 +107,7 @@ func (r *Reconciler) deliveries(ctx context.Context, reg, instead *hubv1.Cluster
 	slices.Sort(out.leaving)
 	slices.Sort(out.suspended)
 	slices.SortFunc(out.unready, func(a, b unready) int { return cmp.Compare(a.set, b.set) })
-	reg.Status.Orphans = teardown.Orphans(reg.Status.Orphans, deliveries)
+	reg.Status.Orphans = teardown.Orphans(reg.Status.Orphans, deliveries, r.scopesOf(ctx, reg))
 	if instead != nil { // a drain is over when all is gone from the cluster, through whichever registration it came
 		if err := r.leftThrough(ctx, instead, &out); err != nil {
 			return out, err

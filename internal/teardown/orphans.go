@@ -5,6 +5,7 @@ package teardown
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -15,8 +16,9 @@ import (
 const maxOrphans = 20
 
 // Orphans updates a list of orphans from deliveries: it adds what they have let go, and drops what they deliver
-// again. The newest come first, and the oldest are dropped.
-func Orphans(list []hubv1.Orphan, deliveries []hubv1.AddonDelivery) []hubv1.Orphan {
+// again. The newest come first, and the oldest are dropped. scope names the scope of a namespace, in which the names of
+// add-ons are unique on a cluster; nil if all are in one.
+func Orphans(list []hubv1.Orphan, deliveries []hubv1.AddonDelivery, scope func(namespace string) string) []hubv1.Orphan {
 	out := slices.Clone(list)
 	for i := range deliveries {
 		for _, a := range deliveries[i].Status.Addons {
@@ -26,8 +28,7 @@ func Orphans(list []hubv1.Orphan, deliveries []hubv1.AddonDelivery) []hubv1.Orph
 				out = append(slices.DeleteFunc(out, func(old hubv1.Orphan) bool { return sameOrphan(old, o) }), o)
 			case len(out) > 0 && a.AppliedGeneration > 0 && a.State != hubv1.AddonRemoving:
 				o := OrphanOf(&deliveries[i], a)
-				// Whichever set delivers it: the name of an add-on is unique on a cluster.
-				out = slices.DeleteFunc(out, func(old hubv1.Orphan) bool { return old.Cluster == o.Cluster && old.Addon == o.Addon })
+				out = slices.DeleteFunc(out, func(old hubv1.Orphan) bool { return sameAddon(old, o, scope) })
 			}
 		}
 	}
@@ -62,6 +63,17 @@ func Recorded(list []hubv1.Orphan, o hubv1.Orphan) bool {
 		}
 	}
 	return len(list) == maxOrphans && !o.Since.After(list[maxOrphans-1].Since.Time)
+}
+
+// sameAddon returns whether two orphans are of one add-on, whichever sets have delivered it. Across scopes it is another one: what a
+// Team delivers says nothing of what the platform has left.
+func sameAddon(a, b hubv1.Orphan, scope func(namespace string) string) bool {
+	if a.Cluster != b.Cluster || a.Addon != b.Addon {
+		return false
+	}
+	x, _, _ := strings.Cut(a.AddonSet, "/")
+	y, _, _ := strings.Cut(b.AddonSet, "/")
+	return x == y || scope == nil || scope(x) == scope(y)
 }
 
 func sameOrphan(a, b hubv1.Orphan) bool {

@@ -37,7 +37,7 @@ func names(list []hubv1.Orphan) []string {
 }
 
 func TestOrphans(t *testing.T) {
-	first := teardown.Orphans(nil, []hubv1.AddonDelivery{deliveryOf("base", "one", orphaned("a", time.Minute), orphaned("b", time.Hour)), deliveryOf("base", "two", orphaned("a", time.Second))})
+	first := teardown.Orphans(nil, []hubv1.AddonDelivery{deliveryOf("base", "one", orphaned("a", time.Minute), orphaned("b", time.Hour)), deliveryOf("base", "two", orphaned("a", time.Second))}, nil)
 	for name, tc := range map[string]struct {
 		deliveries []hubv1.AddonDelivery
 		want       []string
@@ -52,13 +52,45 @@ func TestOrphans(t *testing.T) {
 		"AllDeliveredAgain?": {[]hubv1.AddonDelivery{deliveryOf("base", "two", hubv1.AddonStatus{Name: "b", State: hubv1.AddonReady, AppliedGeneration: 1})}, []string{"two base a", "one base a", "one base b"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if d := cmp.Diff(tc.want, names(teardown.Orphans(first, tc.deliveries))); d != "" {
+			if d := cmp.Diff(tc.want, names(teardown.Orphans(first, tc.deliveries, nil))); d != "" {
 				t.Errorf("-want +got:\n%s", d)
 			}
 		})
 	}
-	if got := teardown.Orphans(nil, nil); got != nil {
+	if got := teardown.Orphans(nil, nil, nil); got != nil {
 		t.Errorf("of nothing: %v", got)
+	}
+}
+
+// An add-on of a Team has the name of one that the platform has left. They are two, and each is forgotten only for its own.
+func TestOrphansOfOtherScopes(t *testing.T) {
+	in := func(namespace string, d hubv1.AddonDelivery) hubv1.AddonDelivery {
+		d.Namespace = namespace
+		return d
+	}
+	ready := hubv1.AddonStatus{Name: "logs", State: hubv1.AddonReady, AppliedGeneration: 1}
+	scope := func(namespace string) string { // of two platform namespaces, and Teams
+		if namespace == "flux-system" || namespace == "platform" {
+			return ""
+		}
+		return namespace
+	}
+	for name, tc := range map[string]struct {
+		orphanIn, deliveredIn string
+		want                  int
+	}{
+		"APlatformsForATeams":          {"flux-system", "team-a", 1},
+		"ATeamsForThePlatforms":        {"team-a", "flux-system", 1},
+		"ATeamsForAnotherTeams":        {"team-a", "team-b", 1},
+		"ATeamsForItsOwn":              {"team-a", "team-a", 0},
+		"APlatformsForAnotherOfItsOwn": {"flux-system", "platform", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			list := teardown.Orphans(nil, []hubv1.AddonDelivery{in(tc.orphanIn, deliveryOf("base", "one", orphaned("logs", time.Minute)))}, scope)
+			if got := teardown.Orphans(list, []hubv1.AddonDelivery{in(tc.deliveredIn, deliveryOf("other", "one", ready))}, scope); len(got) != tc.want {
+				t.Errorf("of %v is left %v", list, got)
+			}
+		})
 	}
 }
 
@@ -67,7 +99,7 @@ func TestOrphansAreBounded(t *testing.T) {
 	var list []hubv1.Orphan
 	oldest := deliveryOf("base", "c0", orphaned("a", time.Hour))
 	for i := range 25 {
-		list = teardown.Orphans(list, []hubv1.AddonDelivery{oldest, deliveryOf("base", fmt.Sprintf("c%d", i+1), orphaned("a", time.Minute-time.Duration(i)*time.Second))})
+		list = teardown.Orphans(list, []hubv1.AddonDelivery{oldest, deliveryOf("base", fmt.Sprintf("c%d", i+1), orphaned("a", time.Minute-time.Duration(i)*time.Second))}, nil)
 	}
 	if len(list) != 20 || list[0].Cluster != "fleet/c25" {
 		t.Fatalf("%d orphans, the first is %v", len(list), list[0])
@@ -79,7 +111,7 @@ func TestOrphansAreBounded(t *testing.T) {
 
 func TestRecorded(t *testing.T) {
 	d := deliveryOf("base", "one", orphaned("a", time.Minute))
-	list := teardown.Orphans(nil, []hubv1.AddonDelivery{d})
+	list := teardown.Orphans(nil, []hubv1.AddonDelivery{d}, nil)
 	again := deliveryOf("base", "one", orphaned("a", 0))
 	other := deliveryOf("base", "two", orphaned("a", time.Minute))
 	for i, tc := range []struct {

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -53,5 +55,27 @@ func TestSomebodyElsesMirrorHoldsUpNobodyElse(t *testing.T) {
 	m.settle()
 	if a := m.tenantsDelivery().Status.Addons; len(a) != 1 || a[0].State != hubv1.AddonReady {
 		t.Errorf("the Secret is gone, and his delivery says %+v", a)
+	}
+}
+
+// TestSourcesOfOthersHaveNothingRenderedAgain: somebody's source goes that his own Kustomization uses, which says that it is of another one's cluster.
+// What is delivered there from other namespaces is not rendered again. It is when a source goes that is used from there.
+func TestSourcesOfOthersHaveNothingRenderedAgain(t *testing.T) {
+	objects := append(addonsOf(roomSet, "1", kustomizationAddon("app")), setBeside("mine", releaseAddon("his"))...)
+	m := newServedRoom(t, objects...)
+	m.must(m.reconcile(roomCluster))
+	k := &kustomizev1.Kustomization{ObjectMeta: metav1.ObjectMeta{Namespace: "evil", Name: "k",
+		Labels: map[string]string{hubv1.ClusterKeyLabel: "any"}, Annotations: map[string]string{hubv1.RegistrationAnnotation: roomCluster.String()}}}
+	k.Spec.SourceRef = kustomizev1.CrossNamespaceSourceReference{Kind: sourcev1.GitRepositoryKind, Name: "git"}
+	m.quietly(func() { m.must(m.api.Create(t.Context(), k)) })
+	for _, tc := range []struct {
+		namespace string
+		want      int
+	}{{"evil", 2}, {"flux-system", 1}} {
+		source := &sourcev1.GitRepository{ObjectMeta: metav1.ObjectMeta{Namespace: tc.namespace, Name: "git"}}
+		woken := m.r.userOf(sourcev1.GitRepositoryKind)(t.Context(), source)
+		if kept, _ := m.r.Renderings(); kept != tc.want || len(woken) != 1 {
+			t.Errorf("a source of %s goes: %d renderings are kept, want %d; woken are %v", tc.namespace, kept, tc.want, woken)
+		}
 	}
 }

@@ -97,6 +97,15 @@ func (m *memory) forget(cluster key) {
 	}
 }
 
+// forgetFrom has what a namespace delivers to a cluster rendered again.
+func (m *memory) forgetFrom(namespace string, cluster key) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	maps.DeleteFunc(m.entries, func(k types.NamespacedName, e *remembered) bool {
+		return k.Namespace == namespace && e.cluster == cluster
+	})
+}
+
 // roster remembers which deliveries of a cluster were looked at last.
 type roster struct {
 	mu sync.Mutex

@@ -171,19 +171,26 @@ func (r *Reconciler) userOf(kind string) handler.MapFunc {
 		}
 		var out []reconcile.Request
 		for i := range releases.Items {
-			out = append(out, enqueue.RegistrationOfObject(ctx, &releases.Items[i])...)
+			out = append(out, r.rendersAgain(ctx, &releases.Items[i])...)
 		}
 		for i := range kustomizations.Items {
-			out = append(out, enqueue.RegistrationOfObject(ctx, &kustomizations.Items[i])...)
+			out = append(out, r.rendersAgain(ctx, &kustomizations.Items[i])...)
 		}
 		for i := range charts.Items {
 			out = append(out, r.userOf(sourcev1.HelmChartKind)(ctx, &charts.Items[i])...)
 		}
-		for _, req := range out {
-			r.memory.forget(req.NamespacedName)
-		}
 		return out
 	}
+}
+
+// rendersAgain returns the cluster of a Flux object, for which what the object's namespace delivers is rendered again. What others
+// deliver there is not: the object may be anybody's, and name any cluster.
+func (r *Reconciler) rendersAgain(ctx context.Context, obj client.Object) []reconcile.Request {
+	out := enqueue.RegistrationOfObject(ctx, obj)
+	for _, req := range out {
+		r.memory.forgetFrom(obj.GetNamespace(), req.NamespacedName)
+	}
+	return out
 }
 
 func (r *Reconciler) ofOrigin(kind origin.Kind) handler.MapFunc {

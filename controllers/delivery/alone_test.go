@@ -3,14 +3,19 @@
 package delivery
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
 
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -55,6 +60,66 @@ func TestSomebodyElsesMirrorHoldsUpNobodyElse(t *testing.T) {
 	m.settle()
 	if a := m.tenantsDelivery().Status.Addons; len(a) != 1 || a[0].State != hubv1.AddonReady {
 		t.Errorf("the Secret is gone, and his delivery says %+v", a)
+	}
+}
+
+// TestForgedSuspensionsTakeNoTurns: a tenant's object says that the hub keeps it suspended. However often the hub looks at it, other clusters are
+// resumed as before. What is not suspended is not even written.
+func TestForgedSuspensionsTakeNoTurns(t *testing.T) {
+	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "x"}, "x", errors.New("it has changed"))
+	for name, tc := range map[string]struct {
+		suspend bool
+		err     error // of the hub's write
+		writes  bool
+	}{"NotSuspended": {}, "Suspended": {suspend: true, writes: true}, "SuspendedAndEditedAllTheTime": {suspend: true, err: conflict, writes: true}} {
+		t.Run(name, func(t *testing.T) {
+			m := newServedRoom(t, addonsOf(roomSet, "1", releaseAddon("app"))...)
+			m.must(m.reconcile(roomCluster))
+			m.r.resumes = rate.NewLimiter(resumedPerSecond, resumedAtOnce)
+			m.failing = func(what string) (error, bool) { return tc.err, false }
+			hr := &helmv2.HelmRelease{ObjectMeta: metav1.ObjectMeta{
+				Namespace: roomCluster.Namespace, Name: identity.FluxObject("hub", roomCluster, "evil"), UID: "forged",
+				Labels:      map[string]string{hubv1.ClusterKeyLabel: identity.ClusterKey("hub", roomCluster), hubv1.AddonLabel: "evil"},
+				Annotations: map[string]string{hubv1.SuspendedAnnotation: "x"},
+			}}
+			hr.Spec.Suspend = tc.suspend
+			m.quietly(func() { m.must(m.api.Create(t.Context(), hr)) })
+			before := m.writes
+			for range 3 {
+				m.must(m.reconcile(roomCluster))
+			}
+			if left := m.r.resumes.TokensAt(m.clock.Now()); left != resumedAtOnce || m.writes > before != tc.writes {
+				t.Errorf("%v turns are left, after %d writes", left, m.writes-before)
+			}
+		})
+	}
+}
+
+// TestAClusterTakesOneTurn: all of a cluster is resumed in one turn, and what has no turn waits.
+func TestAClusterTakesOneTurn(t *testing.T) {
+	m := newServedRoom(t, addonsOf(roomSet, "1", releaseAddon("app"), releaseAddon("web"))...)
+	m.must(m.reconcile(roomCluster))
+	m.pause(true)
+	m.must(m.reconcile(roomCluster))
+	m.pause(false)
+	suspended := func() (n int) {
+		for _, o := range m.objects() {
+			if o.(*helmv2.HelmRelease).Spec.Suspend {
+				n++
+			}
+		}
+		return n
+	}
+	m.r.resumes = rate.NewLimiter(resumedPerSecond, 1)
+	m.r.resumes.ReserveN(m.clock.Now(), 1)
+	res, err := m.r.Reconcile(t.Context(), reconcile.Request{NamespacedName: roomCluster})
+	if m.must(err); suspended() != 2 || res.RequeueAfter > time.Second {
+		t.Errorf("out of turn, %d are suspended, and it is looked at after %s", suspended(), res.RequeueAfter)
+	}
+	m.clock.SetTime(m.clock.Now().Add(time.Second))
+	m.must(m.reconcile(roomCluster))
+	if left := m.r.resumes.TokensAt(m.clock.Now()); suspended() != 0 || left != 0 {
+		t.Errorf("%d are suspended, and %v turns are left", suspended(), left)
 	}
 }
 

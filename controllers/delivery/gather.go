@@ -43,7 +43,7 @@ type cluster struct {
 	deliveries   []*delivery
 	// ignored are deliveries that the hub did not make.
 	ignored []*delivery
-	// mayResume is true once it is this cluster's turn to be resumed. again is after how long to requeue the cluster.
+	// mayResume is true once something of this cluster has been resumed. again is after how long to requeue the cluster.
 	mayResume bool
 	again     time.Duration
 	// foreign are HelmReleases for this cluster that are not the hub's.

@@ -58,16 +58,15 @@ func (r *Reconciler) goes(ctx context.Context, k plan.Key) (bool, error) {
 
 // resume takes back what suspend wrote. Before that it makes the shared objects again that Flux will need: nobody did
 // while the object was suspended. Over the whole hub, only so many clusters are resumed in a second. The others are
-// requeued.
+// requeued. Only a cluster that has been resumed counts: what says that the hub keeps it suspended, and stays as it is when
+// the hub gives that up, is somebody else's, and could take the turns of all other clusters.
 func (r *Reconciler) resume(ctx context.Context, c *cluster, s plan.Step) outcome {
 	if c.objects[s.Key].heldBack {
 		return r.goOn(ctx, c, s)
 	}
-	if !c.mayResume {
-		if c.mayResume = r.resumes.AllowN(c.now, 1); !c.mayResume {
-			c.lookAgain(time.Second)
-			return outcome{applied: c.objects[s.Key].Applied}
-		}
+	if !c.mayResume && r.resumes.TokensAt(c.now) < 1 {
+		c.lookAgain(time.Second)
+		return outcome{applied: c.objects[s.Key].Applied}
 	}
 	if d, w := c.wanted(s.Key); w != nil {
 		if err := r.need(ctx, c, d, w); err != nil {
@@ -76,8 +75,10 @@ func (r *Reconciler) resume(ctx context.Context, c *cluster, s plan.Step) outcom
 	}
 	// Only as it was seen: if somebody has deleted it while it was suspended, Flux has let go what it had applied, and spec.suspend is all
 	// that tells.
+	var answer *unstructured.Unstructured
 	out := r.writeSuspend(ctx, c, s, func(u *unstructured.Unstructured) {
 		o := c.objects[s.Key]
+		answer = u
 		u.SetResourceVersion(o.version)
 		if m := o.MarkResumed(); m != "" {
 			u.SetAnnotations(map[string]string{hubv1.AppliedAsAnnotation: m})
@@ -86,6 +87,11 @@ func (r *Reconciler) resume(ctx context.Context, c *cluster, s plan.Step) outcom
 	if apierrors.IsConflict(out.err) {
 		c.lookAgain(soon)
 		out.err = nil
+		return out
+	}
+	if _, held := answer.GetAnnotations()[hubv1.SuspendedAnnotation]; out.err == nil && !held && !c.mayResume {
+		c.mayResume = true
+		r.resumes.ReserveN(c.now, 1) // others may have had theirs at this very moment: the next ones wait longer then
 	}
 	return out
 }

@@ -108,7 +108,7 @@ var errNoMirror = errors.New("the mirror of the kubeconfig, or of the workload i
 // noMirror says why an object cannot be made yet: there is no mirror in its namespace.
 func (c *cluster) noMirror(namespace string) error {
 	if by := c.unmirrored[namespace]; by != nil {
-		return fmt.Errorf("%w: %v. Remove it", errNoMirror, by) // to be waited for, and no failure of an add-on
+		return fmt.Errorf("%w: %s. Remove it", errNoMirror, by.Error()) // to be waited for, and no failure of an add-on
 	}
 	from := c.reach[namespace]
 	if !from.ByTeam() {

@@ -79,9 +79,12 @@ func (m *Matcher) leave(ctx context.Context, reg *hubv1.ClusterRegistration, exi
 	if letsGo(reg) && !beside {
 		return m.withdrawAll(ctx, existing, true)
 	}
-	goesOn, err := m.goesOn(ctx, reg)
-	if err != nil {
-		return err
+	var goesOn func(set types.NamespacedName) bool
+	if beside {
+		var err error
+		if goesOn, err = m.goesOn(ctx, reg); err != nil {
+			return err
+		}
 	}
 	// If the set does not exist, nobody else would.
 	for key, d := range existing {

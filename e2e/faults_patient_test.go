@@ -253,8 +253,8 @@ func (f *faults) report(t *testing.T) {
 	t.Log("\n" + table.String())
 }
 
-// orphaned wants an event that names an add-on which was left on the cluster.
-func (p *patient) orphaned(ctx context.Context, addon string) error {
+// orphaned wants an event that names an add-on which was left on the cluster, and says something about that.
+func (p *patient) orphaned(ctx context.Context, addon, says string) error {
 	events := &eventsv1.EventList{}
 	if err := p.Client.List(ctx, events); err != nil {
 		return err
@@ -264,12 +264,12 @@ func (p *patient) orphaned(ctx context.Context, addon string) error {
 		if !strings.Contains(e.Note, p.name+"/"+p.name) {
 			continue
 		}
-		if e.Reason == hubv1.AddonOrphanedEvent && strings.Contains(e.Note, fmt.Sprintf("%q", addon)) {
+		if e.Reason == hubv1.AddonOrphanedEvent && strings.Contains(e.Note, fmt.Sprintf("%q", addon)) && strings.Contains(e.Note, says) {
 			return nil
 		}
 		others = append(others, fmt.Sprintf("%s: %s", e.Reason, e.Note))
 	}
-	return fmt.Errorf("no event says that %s is left on %s; there are\n%s\nand the hub logged of events\n%s", addon, p.name,
+	return fmt.Errorf("no event says that %s is left on %s (%q); there are\n%s\nand the hub logged of events\n%s", addon, p.name, says,
 		strings.Join(others, "\n"), strings.Join(p.logged("event"), "\n"))
 }
 

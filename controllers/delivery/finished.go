@@ -84,8 +84,9 @@ const FluxTakes = 10 * time.Second
 // unfinalize takes finalizers off an object that is being deleted: the hub's, when Flux has finished; and Flux's, if
 // the object is let go and Flux does not take its finalizer off. A worker that was reconciling the object when its
 // cluster stopped answering may be blocked by that cluster for minutes, or for ever, and no other worker may
-// reconcile the object meanwhile. Flux would do the same, since the object is suspended. An object that is being
-// uninstalled is left to Flux.
+// reconcile the object meanwhile. Flux would do the same, since the object is suspended. What that worker does when
+// the cluster answers again nobody can prevent, so it is said (begun). An object that is being uninstalled is left to
+// Flux.
 func (r *Reconciler) unfinalize(ctx context.Context, c *cluster, s plan.Step) error {
 	o := c.objects[s.Key]
 	var off []string

@@ -3,6 +3,7 @@
 package delivery
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -18,6 +19,28 @@ import (
 	"github.com/chandler-hub/chandler/internal/hubscheme"
 	"github.com/chandler-hub/chandler/internal/plan"
 )
+
+// TestLeftSaysWhatFluxHasBegun: a worker of Flux that had begun to uninstall when the cluster stopped answering may go on after the object is let go.
+func TestLeftSaysWhatFluxHasBegun(t *testing.T) {
+	for name, tc := range map[string]struct {
+		deleting, finished, begun bool
+	}{
+		"LetGoAtOnce":         {},
+		"WasBeingUninstalled": {deleting: true, begun: true},
+		"FluxIsDone":          {deleting: true, finished: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			api := fake.NewClientBuilder().WithScheme(hubscheme.New()).Build()
+			k := plan.Key{Kind: fluxspec.KustomizationKind, Namespace: "flux-system", Name: "one"}
+			o := &object{Observed: plan.Observed{Key: k, Deleting: tc.deleting, Finished: tc.finished}}
+			r := &Reconciler{Client: api, Live: api}
+			got, err := r.left(t.Context(), &cluster{objects: map[plan.Key]*object{k: o}}, plan.Step{Key: k, Verb: plan.LetGo, Reason: "the cluster is gone"})
+			if err != nil || strings.Contains(got, "Flux had begun to uninstall it") != tc.begun {
+				t.Errorf("got %q, %v; want it to say what Flux has begun: %t", got, err, tc.begun)
+			}
+		})
+	}
+}
 
 // TestLetGo: what is let go does not wait for a worker of Flux that hangs, and what is uninstalled does. What Flux is done with goes, unless another object is to take over from it.
 func TestLetGo(t *testing.T) {

@@ -49,7 +49,17 @@ func (r *Reconciler) left(ctx context.Context, c *cluster, s plan.Step) (string,
 	if o.Finished && o.AppliedAs != "" && !o.Suspended {
 		what = "what Flux has tried of its new folder or namespace, and noted nothing of; its last message: " + cmp.Or(o.state.Message, "none")
 	}
-	return excerpt.Of(fmt.Sprintf("%s; left there: %s%s", s.Reason, what, also), status.MaxNote), nil
+	return excerpt.Of(fmt.Sprintf("%s%s; left there: %s%s", s.Reason, begun(o), what, also), status.MaxNote), nil
+}
+
+// begun says that what is let go may still be uninstalled. A worker of Flux that had begun with that when the cluster stopped answering
+// holds a client of the cluster. It does not read its object again, and nobody can call it back: its first request has no deadline
+// (fluxcd/pkg/runtime client.KubeConfig asks /livez/ping), and what comes after it is done as soon as the cluster answers.
+func begun(o *object) string {
+	if !o.Deleting || o.Finished {
+		return ""
+	}
+	return "; Flux had begun to uninstall it, and may go on with that if the cluster answers again"
 }
 
 // gone returns whether the status of a delivery names nothing but orphans.

@@ -119,9 +119,31 @@ func (w *World) leave(k apiserver.Key, uid string) {
 		for _, name := range sortedKeys(c.workloads) {
 			if work := c.workloads[name]; work.ownerUID == uid {
 				w.say("  %s keeps %s, and its Flux object is gone", c.name, name)
+				w.checkMissing(c, work)
 				w.orphans[c.name+" "+name] = orphan{c, work}
 			}
 		}
+	}
+}
+
+// checkMissing: a Secret that is being deleted is missing, and no more. What it has registered is let go when it has been missing for
+// --teardown-grace, or somebody has unregistered the cluster.
+func (w *World) checkMissing(c *cluster, work *workload) {
+	secret := w.server.Get(c.origin())
+	if c.gone || c.provider != "Secret" || secret == nil || len(w.registrationsOf(c)) > 1 || w.deleted[work.ownerUID] {
+		return
+	}
+	reg := w.server.Get(c.registration())
+	if reg == nil || c.leaves != nested(reg, "metadata", "uid") || work.unwanted || !w.wantedThere(c, work) {
+		return
+	}
+	at, _ := nested(secret, "metadata", "deletionTimestamp").(string)
+	since, err := time.Parse(time.RFC3339, at)
+	if err != nil {
+		return // it is not being deleted
+	}
+	if missing := w.clock.Now().Sub(since); missing < w.config.TeardownGrace {
+		w.violated("loss", "%s on %s is let go, and the Secret that registered the cluster is still being deleted, for %s now", work.name, c.name, missing)
 	}
 }
 

@@ -20,8 +20,10 @@ var Scripts = map[string]string{
 	"counted-when-granted":  "lost-long-after-it-was-granted",
 	"labels-on-their-way":   "selector-and-label-edited-in-one-commit",
 	"half-applied":          "half-applied-and-dropped",
+	"terminating-secret":    "secret-that-is-being-deleted-is-missing",
+	"held-not-counted":      "deselected-as-an-addon-is-dropped",
+	"mirror-terminating":    "mirror-deleted-and-the-credentials-rotated",
 	"account-gone":          "account-deleted-as-its-set-goes",
-	"terminating-secret":    "an-older-revision-from-a-hub-that-led-before",
 	"token-not-renewed":     "team-on-a-cluster-that-is-rebuilt-as-the-hub-crashes",
 	"slots-not-counted":     "rollout-one-at-a-time",
 	"told-before-written":   "rollout-and-its-status-is-not-written",
@@ -32,7 +34,7 @@ var Scripts = map[string]string{
 	"passing-failure":       "rollout-canary-is-not-reached-for-a-moment",
 	"stale-generation":      "rollout-and-deliveries-are-deleted-in-a-soak",
 	"rights-gone":           "team-loses-a-paused-cluster",
-	"status-waits-for-ever": "renamed-while-paused-and-its-set-has-the-old-name-again",
+	"status-waits-for-ever": "chart-deleted-of-what-stays-for-another-set",
 	"delivery-gone":         "delivery-is-let-go-and-its-object-made-again",
 	"delivery-gone-unseen":  "set-and-all-of-it-deleted-while-two-hubs-run",
 	"set-gone":              "set-is-let-go-that-another-process-still-sees",
@@ -90,12 +92,13 @@ var Defects = []Defect{
 	{"half-applied", "A Kustomization that failed half way is uninstalled, and what it had applied is not told", "orphans", []Edit{
 		{"controllers/delivery/wary.go", "\tcase fluxstate.Unnoted(k) != \"\":", "\tcase false && fluxstate.Unnoted(k) != \"\":"},
 		{"controllers/delivery/wary.go", "\tif owed == \"\" {", "\tif o != nil {"},
+		{"controllers/delivery/finished.go", "noted, tried, never := fluxstate.Remains(obj)\n\to.Left", "noted, _, never := fluxstate.Remains(obj)\n\ttried := false\n\to.Left"},
 	}},
 	{"account-gone", "The ServiceAccount that Flux removes with is gone before the removal", "orphans", []Edit{
 		{"controllers/delivery/wary.go", "\tif o.account == \"\" {", "\tif o.account != \"never\" {"},
 		{"controllers/sharedobjects/keeper.go", "\tif obj.GetKind() != index.ServiceAccount {\n\t\treturn obj", "\tif obj != nil {\n\t\treturn obj"},
 	}},
-	{"mirror-terminating", "A mirror that somebody deletes is not written any more", "mirror", []Edit{
+	{"mirror-terminating", "A mirror that somebody deletes is not written any more", "convergence", []Edit{
 		{"controllers/delivery/mirror.go", "\tcredential := c.registration.Status.Credential\n\tif there", "\tif there != nil && there.DeletionTimestamp != nil {\n\t\treturn nil\n\t}\n\tcredential := c.registration.Status.Credential\n\tif there"},
 	}},
 	{"two-at-once", "A new object is made before the one that delivered the same is gone", "loss", []Edit{

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/tenure"
 	"github.com/chandler-hub/chandler/internal/guard"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/pin"
@@ -42,6 +43,9 @@ func (r *Reconciler) roll(ctx context.Context, set *hubv1.AddonSet, f *fleet, ne
 		Set: client.ObjectKeyFromObject(set).String(), Strategy: strategy, Pause: set.Spec.Pause, Orders: rollout.Read(set.Annotations),
 		Revision: set.Status.Revision, State: rolled(set), Clusters: clusters, Now: r.Clock.Now(),
 		Exists: func(name string) bool { return name == set.Status.Revision || byName[name] != nil },
+	}
+	if in.Since = r.Tenure.Since(); !in.Since.IsZero() {
+		in.Known = in.Since.Add(tenure.Looks)
 	}
 	if strategy.AtOnce() && set.Spec.Pause == nil && set.Annotations[hubv1.UndoAnnotation] == "" {
 		in.Clusters = nil // there is nothing to decide about each

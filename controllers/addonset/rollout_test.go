@@ -20,6 +20,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/enqueue"
+	"github.com/chandler-hub/chandler/controllers/tenure"
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/render"
@@ -250,5 +251,37 @@ func TestStatusIsLost(t *testing.T) {
 	}
 	if err := r.Client.Get(t.Context(), client.ObjectKeyFromObject(set), stored); err != nil || stored.Annotations[hubv1.RolloutAnnotation] != "" {
 		t.Errorf("%v: %v", err, stored.Annotations)
+	}
+}
+
+// A process that has just begun to lead does not go by statuses that may be hours old: the canary may have failed in its soak meanwhile.
+func TestASoakThatNobodyHasSeen(t *testing.T) {
+	set, _ := rollingSet(t)
+	set.Spec.Rollout.Waves[0].Soak = &metav1.Duration{Duration: 30 * time.Minute}
+	_, hash, err := compile.Snapshot(&set.Spec, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	revision := identity.Revision("base", hash, render.Epoch)
+	long := metav1.NewTime(fleetTime.Add(-5 * time.Hour))
+	set.Status.Rollout = &hubv1.RolloutStatus{Revision: revision, CompletedRevision: "base-1-e3", Wave: "canary", WaveReady: &long, Phase: hubv1.RolloutSoaking, Started: &long}
+	canary, has := clusterOf("canary", map[string]string{"ring": "canary"}, revision)
+	has.Spec.Start, has.Status.ReadyTime = &hubv1.DeliveryStart{Time: long, Healthy: true}, &long
+	other, waits := clusterOf("other", nil, "base-1-e3")
+	r := newRoom(t, set, canary, has, other, waits)
+	r.starts, r.Tenure = enqueue.NewBell(enqueue.Itself), &tenure.Tenure{}
+	r.Tenure.Renew(r.Clock.Now())
+	stored := &hubv1.AddonSet{}
+	for range 2 { // the first time it makes the revision
+		if err := r.Client.Get(t.Context(), client.ObjectKeyFromObject(set), stored); err != nil {
+			t.Fatal(err)
+		}
+		result, err := r.Reconcile(t.Context(), stored)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if starts := r.registry.sets[client.ObjectKeyFromObject(set)].starts; len(starts) != 0 || result.RequeueAfter != tenure.Looks {
+			t.Errorf("%+v, again after %s", starts, result.RequeueAfter)
+		}
 	}
 }

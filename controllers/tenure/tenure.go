@@ -17,6 +17,10 @@ const (
 	lasts = 10 * time.Second
 )
 
+// Looks is how long it takes, at most, until a process that has begun to lead has looked at each cluster. Until then a status may tell of a
+// time long ago, if no process was at work in between.
+const Looks = 2 * time.Minute
+
 // Tenure is the time for which this process leads. The zero value has not begun to. Of nil, nothing is noted, and nothing is known.
 type Tenure struct {
 	mu             sync.Mutex
@@ -44,4 +48,14 @@ func (t *Tenure) Alone(now time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return !t.begun.IsZero() && now.Sub(t.begun) > Overlap && now.Sub(t.renewed) < lasts
+}
+
+// Since returns since when this process leads; zero if it does not, or nothing is known.
+func (t *Tenure) Since() time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.begun
 }

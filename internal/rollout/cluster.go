@@ -225,7 +225,7 @@ func (d *deciding) judge(c *Cluster, passed bool) (is state, why string) {
 	case c.Start == nil:
 		return skipped, "" // it got the revision when there were no waves
 	}
-	late := d.Now.Sub(c.Start.Time.Time) >= d.Strategy.deadline
+	late := !d.Now.Before(d.late(c))
 	switch {
 	case well && late:
 		return failed, "not Ready within " + d.Strategy.deadline.String()
@@ -235,6 +235,16 @@ func (d *deciding) judge(c *Cluster, passed bool) (is state, why string) {
 		return sick, ""
 	}
 	return sickRunning, ""
+}
+
+// late returns when a cluster that works on the revision is late. The time in which no hub was at work does not count: nobody has told Flux of
+// the revision, or seen what came of it.
+func (d *deciding) late(c *Cluster) time.Time {
+	since := c.Start.Time.Time
+	if since.Before(d.Since) {
+		since = d.Since
+	}
+	return since.Add(d.Strategy.deadline)
 }
 
 // lostNodes returns whether an add-on waits for nodes on a cluster that was healthy, and not known to have none, when it got its

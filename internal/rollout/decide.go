@@ -31,6 +31,9 @@ type Input struct {
 	State    *hubv1.RolloutStatus
 	Clusters []Cluster
 	Now      time.Time
+	// Since is since when this process of the hub is at work, and Known from when on it knows what came of the clusters before; zero if
+	// it always was. None may have been at work for hours.
+	Since, Known time.Time
 }
 
 // Decision is what is to be done.
@@ -198,7 +201,7 @@ func (d *deciding) count() {
 				named = append(named, fmt.Sprintf("%s (%s)", m.Key.Name, m.why))
 			}
 			if m.is == running || m.is == sickRunning {
-				d.look(m.Start.Time.Add(d.Strategy.deadline))
+				d.look(d.late(m.Cluster))
 			}
 			if m.is == skipped && same(m.Revision, d.target) && m.Start != nil && m.Start.Healthy && d.excuse(m.Cluster) != "" {
 				// Nobody can tell later whether it failed by itself. So it counts as not healthy from now on.
@@ -253,10 +256,20 @@ func (d *deciding) held() bool {
 		}
 	case d.paused && !d.complete():
 		d.state.Phase, d.state.WaitingFor = hubv1.RolloutPaused, pauseText(d.Pause)
+	case d.blind():
+		d.state.WaitingFor = "the hub, which has just started, to look at every cluster"
+		d.look(d.Known)
 	default:
 		return d.paused
 	}
 	return true
+}
+
+// blind returns whether the rollout began before this process of the hub did, and the clusters may not be as they were when it last looked:
+// a canary may have failed in its soak, and nobody has seen that yet.
+func (d *deciding) blind() bool {
+	before := d.state.Started == nil || d.state.Started.Time.Before(d.Since)
+	return before && d.Now.Before(d.Known) && !d.back && !d.atOnce && !d.complete()
 }
 
 func pauseText(p *hubv1.RolloutPause) string {

@@ -37,7 +37,9 @@ type cluster struct {
 	key key
 	// now is that moment, for all decisions. If each decision read the clock, the time that the plan waits for could
 	// pass while the reconcile runs, and the cluster would not be requeued for it.
-	now          time.Time
+	now time.Time
+	// began is since when this process of the hub is at work; zero if that is not known.
+	began        time.Time
 	registration *hubv1.ClusterRegistration // nil if it does not exist
 	origin       *unstructured.Unstructured // nil if there is none
 	deliveries   []*delivery
@@ -182,7 +184,7 @@ func (c *cluster) answered() bool {
 }
 
 func (r *Reconciler) gather(ctx context.Context, k key) (*cluster, error) {
-	c := &cluster{key: k, now: r.Clock.Now(), objects: map[plan.Key]*object{}, reach: map[string]match.Reach{},
+	c := &cluster{key: k, now: r.Clock.Now(), began: r.Tenure.Since(), objects: map[plan.Key]*object{}, reach: map[string]match.Reach{},
 		wasTeam: map[string]bool{}, outside: map[string]look{},
 		mirrored: map[string]bool{}}
 	list := &hubv1.AddonDeliveryList{}

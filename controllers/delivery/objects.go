@@ -18,6 +18,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/index"
+	"github.com/chandler-hub/chandler/controllers/tenure"
 	"github.com/chandler-hub/chandler/internal/assembly"
 	"github.com/chandler-hub/chandler/internal/drain"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
@@ -328,6 +329,9 @@ func (c *cluster) removal(o plan.Observed, config *hubconfig.Config) teardown.Fa
 	}
 	if d != nil && d.leaving && d.Orphaned() && !f.Orphan && f.LetGo == "" {
 		f.LetGo = "its add-ons were to stay when its delivery was withdrawn"
+	}
+	if asked := c.began.Add(tenure.Looks - f.Grace); !f.Reachable && !c.began.IsZero() && asked.After(f.Silent) {
+		f.Silent = asked // while no hub was at work, nobody has asked the cluster: its grace is not over before somebody has
 	}
 	return f
 }

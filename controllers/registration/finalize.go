@@ -155,6 +155,9 @@ func (r *Reconciler) endFacts(ctx context.Context, reg *hubv1.ClusterRegistratio
 		f.IsCluster = kind.IsCluster()
 	}
 	f.Lost, f.Unsaid = lost(reg, verdict, f), unsaid(reg, verdict)
+	if since := r.unread.since(client.ObjectKeyFromObject(reg), verdict.Origin, f.Now); since.After(f.Since) {
+		f.Since = since
+	}
 	var err error
 	if f.Other, err = r.stayer(ctx, reg); err != nil {
 		return f, err

@@ -265,6 +265,7 @@ func registrationOf(poolKey string) types.NamespacedName {
 func (r *Reconciler) forget(key types.NamespacedName) {
 	r.probed.replace(key, nil, r.Pool.Remove)
 	r.probed.forget(key)
+	r.unread.forget(key)
 	r.waiting.Forget(key)
 	r.writes.Forget(key)
 	r.secrets.drop(key)

@@ -49,6 +49,7 @@ type Reconciler struct {
 
 	secrets secretCache
 	probed  probed
+	unread  unread
 	waiting pace.Waiting
 	writes  echo.Writes[types.NamespacedName]
 }

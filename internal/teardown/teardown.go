@@ -75,8 +75,8 @@ type RegistrationFacts struct {
 	Forced bool
 	// Other says which other registration of the same cluster stays, and is served next; empty for none.
 	Other string
-	// Since is when it was deleted, Now is the time of the decision, and Grace is how long the hub waits for what cannot
-	// be known.
+	// Since is when it was deleted, or since when its origin cannot be read, if that was later. Now is the time of the decision, and Grace is
+	// how long the hub waits for what cannot be known.
 	Since, Now time.Time
 	Grace      time.Duration
 }

@@ -69,6 +69,12 @@ func (r *Reconciler) known(key types.NamespacedName, reg *hubv1.ClusterRegistrat
 		inUse.Fingerprint == c.config.Fingerprint()
 }
 
+// unheard returns whether a cluster is being probed, and no probe of this process has ended: the hub has just started.
+func (r *Reconciler) unheard(key types.NamespacedName) bool {
+	keys := r.probed.of(key)
+	return len(keys) > 0 && !slices.ContainsFunc(keys, func(k string) bool { _, _, ok := r.Pool.Result(k); return ok })
+}
+
 // hurry has a cluster probed at once when its origin says that its state has changed. A tenant of Kamaji has a
 // kubeconfig some time before its API server answers. Probes during that time fail, and the next one would be as late
 // as that of a dead cluster.
@@ -244,6 +250,13 @@ func (p *probed) replace(key types.NamespacedName, candidates []candidate, remov
 	if len(now) == 0 {
 		delete(p.keys, key)
 	}
+}
+
+// of returns the pool's keys of a registration.
+func (p *probed) of(key types.NamespacedName) []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.keys[key]
 }
 
 func (p *probed) forget(key types.NamespacedName) {

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/originreader"
@@ -29,6 +30,9 @@ func (r *Reconciler) suspend(reg *hubv1.ClusterRegistration, obj *unstructured.U
 	}
 	if was != nil {
 		facts.Open = was.Reason
+	}
+	if facts.Down && facts.Open != hubv1.ClusterUnreachableReason && r.unheard(client.ObjectKeyFromObject(reg)) {
+		facts.Down = false // another process saw that, and may have doubted it. The first probe of this one wakes us
 	}
 	if facts.Down {
 		facts.DownSince = reachable.LastTransitionTime.Time

@@ -52,3 +52,36 @@ func TestSilenceOfOldThatNobodyHasHeardSince(t *testing.T) {
 		})
 	}
 }
+
+// The hub was killed when it had let an add-on go, and before the set and the registration said so. Another one starts much later: the delivery
+// waits for that until both say it, and no longer than if the hub had been there.
+func TestAnOrphanOfOldIsStillToBeRecorded(t *testing.T) {
+	then := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	came := then.Add(time.Hour)
+	for name, tc := range map[string]struct {
+		began, now time.Time
+		recorded   bool
+		want       bool
+	}{
+		"ItHasJustBegun":         {came, came.Add(time.Second), false, false},
+		"AndItIsRecorded":        {came, came.Add(time.Second), true, true},
+		"NobodyRecordsIt":        {came, came.Add(time.Minute + time.Second), false, true},
+		"ItWasThereAllTheTime":   {then.Add(-time.Hour), then.Add(time.Minute + time.Second), false, true},
+		"ItIsFromAMomentAgo":     {then.Add(-time.Hour), then.Add(time.Second), false, false},
+		"NothingIsKnownOfItself": {time.Time{}, came, false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := &delivery{AddonDelivery: &hubv1.AddonDelivery{}, set: &hubv1.AddonSet{}}
+			d.Namespace, d.Name = "flux-system", "base"
+			d.Status.Addons = []hubv1.AddonStatus{{Name: "hello", State: hubv1.AddonOrphaned, Since: new(metav1.NewTime(then))}}
+			c := &cluster{registration: &hubv1.ClusterRegistration{}, now: tc.now, began: tc.began}
+			if tc.recorded {
+				list := []hubv1.Orphan{teardown.OrphanOf(d.AddonDelivery, d.Status.Addons[0])}
+				d.set.Status.Orphans, c.registration.Status.Orphans = list, list
+			}
+			if got := c.told(d); got != tc.want {
+				t.Errorf("told: %t", got)
+			}
+		})
+	}
+}

@@ -79,8 +79,8 @@ func (c *cluster) told(d *delivery) bool {
 			continue
 		}
 		o := teardown.OrphanOf(d.AddonDelivery, a)
-		if c.now.Sub(o.Since.Time) > tellLimit {
-			continue
+		if c.now.Sub(o.Since.Time) > tellLimit && (c.began.IsZero() || c.now.Sub(c.began) > tellLimit) {
+			continue // while no hub was at work, nobody could record it
 		}
 		if reg := c.registration; reg != nil && !status.Goes(reg) && !teardown.Recorded(reg.Status.Orphans, o) {
 			return false

@@ -162,7 +162,7 @@ func AddRooms(mgr manager.Manager, config *hubconfig.Config, w World) error {
 			Recorder: recorderOf("discovery")}).SetupWithManager},
 		{"registration", (&registration.Reconciler{
 			Client: c, Live: live, Origins: known, Config: config, Pool: w.Pool, Clock: now, HubUID: w.HubUID,
-			Recorder: recorderOf("registration"),
+			Recorder: recorderOf("registration"), Tenure: w.Tenure,
 		}).SetupWithManager},
 		{"addonset", deciding.SetupWithManager},
 		{"delivery", delivering.SetupWithManager},

@@ -24,22 +24,28 @@ func TestSilenceOfOldThatNobodyHasHeardSince(t *testing.T) {
 	for name, tc := range map[string]struct {
 		began, now time.Time
 		answers    bool
+		drained    time.Duration
 		want       teardown.Mode
 		wait       time.Duration
 	}{
-		"ItHasJustBegun":         {came, came, false, teardown.Hold, 2 * time.Minute},
-		"TheClusterAnswers":      {came, came, true, teardown.Uninstall, 0},
-		"TheClusterDoesNot":      {came, came.Add(2 * time.Minute), false, teardown.LetGo, 0},
-		"ItWasThereAllTheTime":   {fell.Add(-time.Hour), fell.Add(time.Hour), false, teardown.LetGo, 0},
-		"AndTheGraceIsNotOver":   {fell.Add(-time.Hour), fell.Add(59 * time.Minute), false, teardown.Hold, time.Minute},
-		"ItBeganWithinTheGrace":  {fell.Add(30 * time.Minute), fell.Add(59 * time.Minute), false, teardown.Hold, time.Minute},
-		"ItBeganAtTheGracesEnd":  {fell.Add(59 * time.Minute), fell.Add(time.Hour), false, teardown.Hold, time.Minute},
-		"NothingIsKnownOfItself": {time.Time{}, came, false, teardown.LetGo, 0},
+		"ItHasJustBegun":         {came, came, false, 0, teardown.Hold, 2 * time.Minute},
+		"TheClusterAnswers":      {came, came, true, 0, teardown.Uninstall, 0},
+		"TheClusterDoesNot":      {came, came.Add(2 * time.Minute), false, 0, teardown.LetGo, 0},
+		"ItWasThereAllTheTime":   {fell.Add(-time.Hour), fell.Add(time.Hour), false, 0, teardown.LetGo, 0},
+		"AndTheGraceIsNotOver":   {fell.Add(-time.Hour), fell.Add(59 * time.Minute), false, 0, teardown.Hold, time.Minute},
+		"ItBeganWithinTheGrace":  {fell.Add(30 * time.Minute), fell.Add(59 * time.Minute), false, 0, teardown.Hold, time.Minute},
+		"ItBeganAtTheGracesEnd":  {fell.Add(59 * time.Minute), fell.Add(time.Hour), false, 0, teardown.Hold, time.Minute},
+		"NothingIsKnownOfItself": {time.Time{}, came, false, 0, teardown.LetGo, 0},
+		"ADrainIsCountedAnew":    {came, came.Add(30 * time.Minute), false, 30 * time.Minute, teardown.Hold, 2 * time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			reg := &hubv1.ClusterRegistration{}
 			is := map[bool]metav1.ConditionStatus{true: metav1.ConditionTrue, false: metav1.ConditionFalse}[tc.answers]
 			status.Set(reg, hubv1.ReachableCondition, is, "Probed", "", fell)
+			if tc.drained > 0 {
+				reg.Spec.DrainBeforeDeletion = &hubv1.DrainBeforeDeletion{Timeout: &metav1.Duration{Duration: tc.drained}}
+				status.Set(reg, hubv1.DrainingCondition, metav1.ConditionTrue, hubv1.DrainInProgressReason, "", fell)
+			}
 			deleted := metav1.NewTime(fell)
 			d := &delivery{AddonDelivery: &hubv1.AddonDelivery{}, leaving: true}
 			d.Namespace, d.Name, d.DeletionTimestamp = "flux-system", "base", &deleted

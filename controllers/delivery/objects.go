@@ -296,7 +296,7 @@ func (c *cluster) removal(o plan.Observed, config *hubconfig.Config) teardown.Fa
 		RegistrationFound: c.registration != nil, Unprobed: c.unprobed(), Deleted: obj.deleted, Orphan: obj.orphan, Since: c.now, Now: c.now,
 		Grace: config.TeardownGrace, Settle: config.RemovalDelay, Awaited: c.awaited[o.Key],
 	}
-	d := c.delivery(o.Key.Namespace, obj.delivery)
+	d, looks := c.delivery(o.Key.Namespace, obj.delivery), tenure.Looks
 	if d != nil {
 		f.Guarded = !d.granted(guard.Dropped(string(obj.uid)))
 		if d.announced(o.Key, o.Addon) {
@@ -325,12 +325,13 @@ func (c *cluster) removal(o plan.Observed, config *hubconfig.Config) teardown.Fa
 		}
 		if drain.Requested(reg) {
 			f.Grace = max(f.Grace, drain.Timeout(reg.Spec.DrainBeforeDeletion)) // what is let go is not drained
+			looks += drain.Timeout(reg.Spec.DrainBeforeDeletion)                // which a hub that starts counts anew
 		}
 	}
 	if d != nil && d.leaving && d.Orphaned() && !f.Orphan && f.LetGo == "" {
 		f.LetGo = "its add-ons were to stay when its delivery was withdrawn"
 	}
-	if asked := c.began.Add(tenure.Looks - f.Grace); !f.Reachable && !c.began.IsZero() && asked.After(f.Silent) {
+	if asked := c.began.Add(looks - f.Grace); !f.Reachable && !c.began.IsZero() && asked.After(f.Silent) {
 		f.Silent = asked // while no hub was at work, nobody has asked the cluster: its grace is not over before somebody has
 	}
 	return f

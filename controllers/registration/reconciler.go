@@ -26,6 +26,7 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/echo"
 	"github.com/chandler-hub/chandler/controllers/originreader"
+	"github.com/chandler-hub/chandler/controllers/tenure"
 	"github.com/chandler-hub/chandler/internal/apply"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/origin"
@@ -46,6 +47,8 @@ type Reconciler struct {
 	Recorder events.EventRecorder
 	// HubUID is the kube-system UID of the management cluster itself.
 	HubUID types.UID
+	// Tenure is that of this process; nil if nothing is known of it.
+	Tenure *tenure.Tenure
 
 	secrets secretCache
 	probed  probed

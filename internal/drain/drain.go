@@ -55,8 +55,8 @@ type Facts struct {
 	Left []string
 	// Waits says why they cannot be uninstalled now; empty if they can.
 	Waits string
-	// Now is the time.
-	Now time.Time
+	// Now is the time. Since is since when this process of the hub is at work; zero if that is not known.
+	Now, Since time.Time
 }
 
 // Decision says which marks the origin gets, and which condition the registration.
@@ -95,7 +95,8 @@ func Decide(f Facts) Decision {
 		return f.inProgress(settle)
 	}
 	began, timeout := f.Now.Sub(f.Was.LastTransitionTime.Time), Timeout(f.Spec)
-	over := began >= timeout
+	worked := f.worked(began)
+	over := worked >= timeout
 	switch {
 	case over && (len(f.Left) > 0 || f.Was.Reason == hubv1.DrainTimedOutReason):
 		// The timeout stays on record when no add-on is left later: the rest may have been let go, and not
@@ -105,10 +106,19 @@ func Decide(f Facts) Decision {
 	case began < settle:
 		return f.inProgress(settle - began)
 	case len(f.Left) > 0:
-		return f.inProgress(timeout - began)
+		return f.inProgress(timeout - worked)
 	}
 	return Decision{Guarded: true, Drained: true, Reason: hubv1.DrainedReason, Message: fmt.Sprintf(
 		"no add-on is left, and %s may be deleted; to bring the add-ons back, remove annotation %s from it", f.subject(), hubv1.DrainAnnotation)}
+}
+
+// worked returns for how long this process has been at work on a drain that began some time ago. Before that there may have been none, and
+// nothing was uninstalled. What has timed out stays so.
+func (f *Facts) worked(began time.Duration) time.Duration {
+	if f.Since.IsZero() || f.Was.Reason == hubv1.DrainTimedOutReason {
+		return began
+	}
+	return min(began, f.Now.Sub(f.Since))
 }
 
 func (f *Facts) requested() bool { return f.Origin.GetAnnotations()[hubv1.DrainAnnotation] == "true" }

@@ -74,6 +74,10 @@ func TestDecide(t *testing.T) {
 		"LetGoAfterThat":     {drain.Facts{Spec: on, Origin: asked, Was: was(hubv1.DrainTimedOutReason, time.Hour)}, timedOut, "no add-on is left"},
 		"GivenMoreTime":      {drain.Facts{Spec: on, Origin: asked, Left: left, Was: was(hubv1.DrainTimedOutReason, 20*time.Minute)}, in(10 * time.Minute), ""},
 		"DoneAtTheLastPoint": {drain.Facts{Spec: on, Origin: asked, Was: was(hubv1.DrainInProgressReason, 30*time.Minute)}, drained, ""},
+		"NobodyWasAtWork":    {drain.Facts{Spec: on, Origin: asked, Left: left, Since: now.Add(-time.Minute), Was: was(hubv1.DrainInProgressReason, 5*time.Hour)}, in(29 * time.Minute), "left: base/a, base/b"},
+		"AndItIsOverNow":     {drain.Facts{Spec: on, Origin: asked, Left: left, Since: now.Add(-30 * time.Minute), Was: was(hubv1.DrainInProgressReason, 5*time.Hour)}, timedOut, "left: base/a, base/b"},
+		"ItHadTimedOut":      {drain.Facts{Spec: on, Origin: asked, Left: left, Since: now.Add(-time.Minute), Was: was(hubv1.DrainTimedOutReason, 5*time.Hour)}, timedOut, "left: base/a, base/b"},
+		"ItWasThereBefore":   {drain.Facts{Spec: on, Origin: asked, Left: left, Since: now.Add(-9 * time.Hour), Was: was(hubv1.DrainInProgressReason, 20*time.Minute)}, in(10 * time.Minute), ""},
 		"CalledOff":          {drain.Facts{Spec: on, Origin: tenant("chandler.dev/drained=true"), Was: was(hubv1.DrainedReason, time.Hour)}, guarded, ""},
 	}
 	for name, tc := range cases {

@@ -11,8 +11,8 @@ import (
 	"github.com/chandler-hub/chandler/internal/teardown"
 )
 
-// unread remembers since when the origins of registrations that go cannot be read. A registration may have been deleted long before. A process
-// that starts counts anew: what is let go nobody takes back.
+// unread remembers since when the origins of registrations that go cannot be read. A registration may have been deleted long before. A
+// process that starts counts anew: what is let go nobody takes back.
 type unread struct {
 	mu  sync.Mutex
 	all map[types.NamespacedName]time.Time

@@ -237,8 +237,8 @@ func (d *deciding) judge(c *Cluster, passed bool) (is state, why string) {
 	return sickRunning, ""
 }
 
-// late returns when a cluster that works on the revision is late. The time in which no hub was at work does not count: nobody has told Flux of
-// the revision, or seen what came of it.
+// late returns when a cluster that works on the revision is late. The time in which no hub was at work does not count: nobody has told
+// Flux of the revision, or seen what came of it.
 func (d *deciding) late(c *Cluster) time.Time {
 	since := c.Start.Time.Time
 	if since.Before(d.Since) {

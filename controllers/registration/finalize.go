@@ -267,7 +267,7 @@ func (r *Reconciler) settling(reg *hubv1.ClusterRegistration) time.Duration {
 	if c == nil {
 		return 0
 	}
-	return max(0, recallTime-r.Clock.Since(c.LastTransitionTime.Time))
+	return max(0, recallTime-r.worked(c))
 }
 
 // wasTeams returns whether a Team governed the namespace of a delivery out of reach when the hub delivered it, as the delivery

@@ -112,7 +112,16 @@ func (l *recallLook) recalled(ctx context.Context, o *metav1.PartialObjectMetada
 // it, and the matcher has had its time.
 func (r *Reconciler) givesUp(reg *hubv1.ClusterRegistration) bool {
 	c := status.Find(reg, hubv1.UnregisteringCondition)
-	return c != nil && c.Reason == hubv1.ForcedReason && r.Clock.Since(c.LastTransitionTime.Time) >= recallTime
+	return c != nil && c.Reason == hubv1.ForcedReason && r.worked(c) >= recallTime
+}
+
+// worked returns for how long the hub has been at work since a condition began: before this process there may have been none.
+func (r *Reconciler) worked(c *metav1.Condition) time.Duration {
+	since := r.Clock.Since(c.LastTransitionTime.Time)
+	if began := r.Tenure.Since(); !began.IsZero() {
+		since = min(since, r.Clock.Since(began))
+	}
+	return since
 }
 
 // tellGivenUp reports what stays as it is. Nobody lets it go, so nobody else reports it.

@@ -20,6 +20,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/index/indextest"
+	"github.com/chandler-hub/chandler/controllers/tenure"
 	"github.com/chandler-hub/chandler/internal/fluxstate"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/hubscheme"
@@ -158,6 +159,12 @@ func TestForcedThoughNothingIsMadeAgain(t *testing.T) {
 	}
 	if there, _ := look(); !there {
 		t.Error("forced: it has gone at once, and the delivery could not be made again")
+	}
+	clock.Step(recallTime)
+	r.Tenure = &tenure.Tenure{}
+	r.Tenure.Renew(clock.Now())
+	if there, _ := look(); !there {
+		t.Error("forced, and no hub was at work since: it has gone at once, and nobody has tried to make the delivery again")
 	}
 	clock.Step(recallTime)
 	if there, says := look(); there {

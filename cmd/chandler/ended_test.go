@@ -72,3 +72,16 @@ func TestEnded(t *testing.T) {
 		})
 	}
 }
+
+// TestEndedSafely: what other people wrote into files, and an error quotes, does not decide over the terminal.
+func TestEndedSafely(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "crd.yaml"), `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: "x\e[2J"}, spec: {versions: 3}}`)
+	write(t, filepath.Join(dir, "fleet.yaml"), unseenFleet)
+	cmd := exec.Command(os.Args[0], "render", "-f", filepath.Join(dir, "fleet.yaml"), "--crds", dir)
+	cmd.Env = append(os.Environ(), asProgram+"=1")
+	out, err := cmd.CombinedOutput()
+	if err == nil || !bytes.Contains(out, []byte("read CRD x")) || bytes.Contains(out, []byte("\x1b")) {
+		t.Errorf("%v, and it says %q", err, out)
+	}
+}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/go-logr/logr"
 
+	"github.com/chandler-hub/chandler/internal/excerpt"
 	"github.com/chandler-hub/chandler/internal/sandbox"
 	"github.com/chandler-hub/chandler/internal/version"
 )
@@ -36,7 +37,8 @@ func ended(err error) int {
 	code := &exit{uncertain, err} // of a command that has not begun
 	_ = errors.As(err, &code)
 	if code.err != nil {
-		fmt.Fprintln(os.Stderr, "chandler:", code.err)
+		// It may quote what other people wrote, and that must not decide over the terminal.
+		fmt.Fprintln(os.Stderr, "chandler:", excerpt.VisibleLines(code.err.Error()))
 	}
 	return code.code
 }

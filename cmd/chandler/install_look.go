@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io/fs"
@@ -36,26 +37,28 @@ func lookAround(ctx context.Context, c client.Client, namespace string) (manifes
 	if err := c.List(ctx, deployments, client.MatchingLabels{"app.kubernetes.io/name": manifests.Name}); err != nil {
 		return there, fmt.Errorf("list the Deployments of hubs, in all namespaces: %w", err)
 	}
+	may := rightsOf(ctx, c)
 	for i := range deployments.Items {
 		d := &deployments.Items[i]
 		switch {
 		case d.Namespace == namespace && d.Name == manifests.Name:
 			there.Deployment = d
 		case d.Spec.Replicas == nil || *d.Spec.Replicas > 0:
-			there.Elsewhere = append(there.Elsewhere, fmt.Sprintf("Deployment %s/%s", d.Namespace, d.Name))
+			// Whoever may write a Deployment in his namespace may give it the label of a hub.
+			is, err := may(onehub.Review(d.Namespace, cmp.Or(d.Spec.Template.Spec.ServiceAccountName, "default")))
+			if err != nil {
+				return there, fmt.Errorf("ask whether Deployment %s/%s may do a hub's work: %w", d.Namespace, d.Name, err)
+			}
+			if is {
+				there.Elsewhere = append(there.Elsewhere, fmt.Sprintf("Deployment %s/%s", d.Namespace, d.Name))
+			}
 		}
 	}
 	leases := &coordinationv1.LeaseList{}
 	if err := c.List(ctx, leases, client.MatchingFields{"metadata.name": hubconfig.LeaseName}); err != nil {
 		return there, fmt.Errorf("list the Leases of hubs, in all namespaces: %w", err)
 	}
-	first, err := onehub.First(namespace, leases.Items, time.Now(), func(r *authorizationv1.SubjectAccessReview) (bool, error) {
-		err := c.Create(ctx, r)
-		if apierrors.IsForbidden(err) {
-			return true, nil // the hub itself may ask
-		}
-		return r.Status.Allowed, err
-	})
+	first, err := onehub.First(namespace, leases.Items, time.Now(), may)
 	if err != nil {
 		return there, fmt.Errorf("ask whether what holds the Lease of a hub may do a hub's work: %w", err)
 	}
@@ -69,6 +72,24 @@ func lookAround(ctx context.Context, c client.Client, namespace string) (manifes
 	}
 	there.HubID = published.Data["hub-id"]
 	return there, definitions(ctx, c, &there)
+}
+
+// rightsOf asks the API server about the rights of accounts, once about each: somebody may have made many objects with one.
+func rightsOf(ctx context.Context, c client.Client) func(*authorizationv1.SubjectAccessReview) (bool, error) {
+	known := map[string]bool{}
+	return func(r *authorizationv1.SubjectAccessReview) (bool, error) {
+		if is, asked := known[r.Spec.User]; asked {
+			return is, nil
+		}
+		err := c.Create(ctx, r)
+		if apierrors.IsForbidden(err) {
+			return true, nil // the hub itself may ask
+		}
+		if err == nil {
+			known[r.Spec.User] = r.Status.Allowed
+		}
+		return r.Status.Allowed, err
+	}
 }
 
 // alive returns whether somebody holds a Lease, and renews it.

@@ -61,15 +61,20 @@ func before(own string, leases []coordinationv1.Lease, now time.Time) (out []*co
 	return out
 }
 
-// review asks whether the owner of a Lease, a ServiceAccount beside it, may deliver everywhere, as every hub may and nobody else needs
-// to; nil if it has no such owner. The API server takes a Lease away whose owner is not there.
+// review asks whether the owner of a Lease, a ServiceAccount beside it, may do a hub's work; nil if it has no such owner. The API server
+// takes a Lease away whose owner is not there.
 func review(l *coordinationv1.Lease) *authorizationv1.SubjectAccessReview {
 	if len(l.OwnerReferences) != 1 || l.OwnerReferences[0].Kind != "ServiceAccount" || l.OwnerReferences[0].APIVersion != "v1" {
 		return nil
 	}
+	return Review(l.Namespace, l.OwnerReferences[0].Name)
+}
+
+// Review asks whether a ServiceAccount may deliver everywhere, as every hub may and nobody else needs to.
+func Review(namespace, account string) *authorizationv1.SubjectAccessReview {
 	return &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-		User:   serviceaccount.MakeUsername(l.Namespace, l.OwnerReferences[0].Name),
-		Groups: append(serviceaccount.MakeGroupNames(l.Namespace), "system:authenticated"),
+		User:   serviceaccount.MakeUsername(namespace, account),
+		Groups: append(serviceaccount.MakeGroupNames(namespace), "system:authenticated"),
 		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "create", Group: hubv1.GroupVersion.Group,
 			Version: hubv1.GroupVersion.Version, Resource: "addondeliveries"},
 	}}

@@ -59,10 +59,10 @@ It checks first, says what it will do, and asks. Running it again changes nothin
 func (o *registerOptions) run(cmd *cobra.Command, arg string) error {
 	var err error
 	if o.req.Name, err = o.name(arg); err != nil {
-		return err
+		return &exit{uncertain, err}
 	}
 	if err := o.req.Validate(); err != nil {
-		return err
+		return &exit{uncertain, err}
 	}
 	if o.export {
 		return o.print(cmd)
@@ -72,7 +72,7 @@ func (o *registerOptions) run(cmd *cobra.Command, arg string) error {
 		return err
 	}
 	if r.Cluster == nil {
-		return errors.New("which cluster? Write --kubeconfig FILE, or --context NAME of your kubeconfig")
+		return &exit{uncertain, errors.New("which cluster? Write --kubeconfig FILE, or --context NAME of your kubeconfig")}
 	}
 	ctx := cmd.Context()
 	work, err := r.Check(ctx, o.req)

@@ -3,11 +3,12 @@
 package main
 
 import (
+	"errors"
 	"strings"
 	"testing"
 )
 
-// What is wrong with a command is said before anybody is asked.
+// What is wrong with a command is said before anybody is asked, with the exit code of a wrong command.
 func TestRegisterRefuses(t *testing.T) {
 	t.Setenv("KUBECONFIG", "/nowhere")
 	for args, want := range map[string]string{
@@ -22,8 +23,13 @@ func TestRegisterRefuses(t *testing.T) {
 		"unregister":                               "write the name of a cluster",
 		"unregister fleet/":                        "write NAME or NAMESPACE/NAME",
 	} {
-		if _, err := run(strings.Fields(args)...); err == nil || !strings.Contains(err.Error(), want) {
+		_, err := run(strings.Fields(args)...)
+		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", args, err)
+		}
+		var code *exit
+		if errors.As(err, &code) && code.code != uncertain {
+			t.Errorf("%s: exit code %d", args, code.code)
 		}
 	}
 }

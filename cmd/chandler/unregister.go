@@ -45,7 +45,7 @@ Kamaji and Cluster API, and those that were registered by hand, are unregistered
 func (o *unregisterOptions) run(cmd *cobra.Command, arg string) error {
 	name, err := o.name(arg)
 	if err != nil {
-		return err
+		return &exit{uncertain, err}
 	}
 	r, err := o.connect(cmd)
 	if err != nil {

@@ -80,9 +80,7 @@ func (c *compiler) addon(in *hubv1.Addon) Addon {
 	known := c.holes(out.Body)
 	c.ownSources("", in.Name, name, kind, known)
 	c.resolve(in.Name, name, kind, known)
-	for _, p := range fluxspec.Check(kind, known, c.author) {
-		c.fail("", in.Name, join(name, p.Path), "%s", Blame(p, out.Body, known))
-	}
+	c.fails("", in.Name, name, out.Body, known, func() []fluxspec.Problem { return fluxspec.Check(kind, known, c.author) })
 	return out
 }
 
@@ -208,9 +206,7 @@ func (c *compiler) addonOverlay(overlay, addon string, body *hubv1.AddonBody, pa
 		if out.Body = c.object(overlay, addon, name, bodyOf(body)); out.Body != nil {
 			part := c.holes(out.Body)
 			c.ownSources(overlay, addon, name, kind, part)
-			for _, p := range fluxspec.CheckPart(kind, part, c.author) {
-				c.fail(overlay, addon, join(name, p.Path), "%s", Blame(p, out.Body, part))
-			}
+			c.fails(overlay, addon, name, out.Body, part, func() []fluxspec.Problem { return fluxspec.CheckPart(kind, part, c.author) })
 		}
 	}
 	operations := make([]merge.Operation, 0, len(patches))

@@ -279,6 +279,20 @@ func (c *compiler) fail(overlay, addon, path, format string, args ...any) {
 	c.errs = append(c.errs, Error{Overlay: overlay, Addon: addon, Path: path, Message: fmt.Sprintf(format, args...)})
 }
 
+// enough is how many problems of a set are found before no more bodies are looked into. Nobody reads them all, and each body may take a
+// second to look into.
+const enough = 100
+
+// fails tells of what a check finds in a body, which the set has at a path, unless there is enough to tell.
+func (c *compiler) fails(overlay, addon, path string, body, known map[string]any, check func() []fluxspec.Problem) {
+	if len(c.errs) >= enough {
+		return
+	}
+	for _, p := range check() {
+		c.fail(overlay, addon, join(path, p.Path), "%s", Blame(p, body, known))
+	}
+}
+
 func (c *compiler) sets(spec *hubv1.AddonSetSpec) {
 	for _, d := range spec.DependsOn {
 		if d.Name == c.author.Set && d.Name != "" {
@@ -305,9 +319,7 @@ func (c *compiler) sources(spec *hubv1.AddonSetSpec) {
 			continue
 		}
 		known := c.holes(s.Spec)
-		for _, p := range fluxspec.CheckSource(s.Kind, known, c.author) {
-			c.fail("", "", join(path+".spec", p.Path), "%s", Blame(p, s.Spec, known))
-		}
+		c.fails("", "", path+".spec", s.Spec, known, func() []fluxspec.Problem { return fluxspec.CheckSource(s.Kind, known, c.author) })
 	}
 }
 

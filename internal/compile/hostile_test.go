@@ -21,6 +21,15 @@ func release(values string) hubv1.AddonBody {
 	return hubv1.AddonBody{HelmRelease: raw(`{"chart": {"spec": {"chart": "c", "sourceRef": {"kind": "HelmRepository", "name": "r"}}}, "values": {"x": ` + values + `}}`)}
 }
 
+// keyed returns the inside of a JSON object with many keys.
+func keyed(n int, value string) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, `,"k%d": %s`, i, value)
+	}
+	return b.String()[1:]
+}
+
 // Whatever somebody writes into a set costs the hub a bounded time, and them a clear error. The deadlines are far above what
 // these take, so that a slow machine does not matter, and far below what an unbounded one would.
 func TestHostileSets(t *testing.T) {
@@ -45,6 +54,18 @@ func TestHostileSets(t *testing.T) {
 			}
 			return s
 		}(), "the set holds more than 2000 texts with expressions"},
+		"ManyMistakes": {&hubv1.AddonSetSpec{Addons: []hubv1.Addon{{Name: "a", AddonBody: hubv1.AddonBody{Kustomization: raw(`{"sourceRef": {"kind": "GitRepository", "name": "r"},
+			"healthCheckExprs": [` + strings.Repeat("{},", 100_000) + `{}]}`)}}}}, "kustomization: has more than 2000 values"},
+		"ManyOfAWrongType": {&hubv1.AddonSetSpec{Addons: []hubv1.Addon{{Name: "a", AddonBody: hubv1.AddonBody{Kustomization: raw(`{"sourceRef": {"kind": "GitRepository", "name": "r"},
+			"postBuild": {"substitute": {` + keyed(1900, "1") + `}}}`)}}}}, "kustomization.postBuild.substitute.k0: is 1, which YAML reads as no text"},
+		"MistakesInAll": {func() *hubv1.AddonSetSpec {
+			s := &hubv1.AddonSetSpec{}
+			for i := range 100 {
+				s.Addons = append(s.Addons, hubv1.Addon{Name: fmt.Sprintf("a%d", i), AddonBody: hubv1.AddonBody{Kustomization: raw(`{"sourceRef": {"kind": "GitRepository", "name": "r"},
+					"healthCheckExprs": [` + strings.Repeat("{},", 1900) + `{}]}`)}})
+			}
+			return s
+		}(), "kustomization.healthCheckExprs[0].apiVersion: is required"},
 		"ListsAtTheirBounds": {func() *hubv1.AddonSetSpec {
 			s := &hubv1.AddonSetSpec{}
 			for i := range 100 {

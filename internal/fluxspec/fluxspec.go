@@ -60,7 +60,10 @@ var refused = map[string]string{
 // Check validates a body, which is the spec of a Flux object of the given kind before defaults. It returns the
 // problems, or nil. Paths are relative to the body. A Hole stands for a value that is not known yet.
 func Check(kind string, body map[string]any, author Author) []Problem {
-	problems := decodable(kind, body)
+	problems, enough := first(kind, body)
+	if enough {
+		return problems
+	}
 	whole := checkSchema(kind, body, author, false)
 	if len(problems)+len(whole) > 0 { // what is missing is said best by required
 		problems = beside(checkSchema(kind, body, author, true), problems)
@@ -79,11 +82,24 @@ func Check(kind string, body map[string]any, author Author) []Problem {
 
 // CheckPart validates the part of a body that an overlay sets. It checks what Check does, but requires no field.
 func CheckPart(kind string, body map[string]any, author Author) []Problem {
-	problems := beside(checkSchema(kind, body, author, true), decodable(kind, body))
+	problems, enough := first(kind, body)
+	if enough {
+		return problems
+	}
+	problems = beside(checkSchema(kind, body, author, true), problems)
 	if len(problems) == 0 {
 		problems = append(references(kind, body, author), author.Team.checkPart(kind, body)...)
 	}
 	return sorted(problems)
+}
+
+// first returns what is wrong at first sight, and whether that is enough to tell.
+func first(kind string, body map[string]any) (problems []Problem, enough bool) {
+	if many := tooMany(kind, body); many != nil {
+		return many, true
+	}
+	problems = sorted(decodable(kind, body))
+	return problems, len(problems) > maxWrong
 }
 
 // decodable returns the fields that are the hub's, and those that do not decode.
@@ -174,6 +190,9 @@ func locate(kind string, body map[string]any, whole []string, err error) []Probl
 	var problems []Problem
 	var walk func(path []string, v any)
 	walk = func(path []string, v any) {
+		if len(path) > 0 && decodesAlone(kind, path, v) == nil {
+			return // nothing in it is wrong: most of a body is values, which nothing has to be found in
+		}
 		if m, ok := v.(map[string]any); ok && len(m) > 0 {
 			for _, k := range slices.Sorted(maps.Keys(m)) {
 				walk(append(path[:len(path):len(path)], k), m[k])

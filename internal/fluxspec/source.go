@@ -30,7 +30,13 @@ func CheckSource(kind string, spec map[string]any, author Author) []Problem {
 	if _, ok := spec["suspend"]; ok {
 		return []Problem{{"suspend", "would keep every cluster from changes; suspend the generated source with `flux suspend` instead"}}
 	}
+	if many := tooMany(kind, spec); many != nil {
+		return many
+	}
 	problems := decode(kind, spec)
+	if len(problems) > maxWrong {
+		return sorted(problems)
+	}
 	address := map[bool]string{true: "endpoint", false: "url"}[kind == sourcev1.BucketKind]
 	if _, said := spec[address]; len(problems) == 0 && said && !isThere(spec, address) {
 		problems = append(problems, Problem{address, "is required"})

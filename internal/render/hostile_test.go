@@ -70,6 +70,42 @@ func TestHostileExpressions(t *testing.T) {
 	}
 }
 
+// TestHostileReferences: a set that refers to as many documents as fit into it costs the hub neither the time to look for each among all
+// others, nor the memory to note each for every cluster.
+func TestHostileReferences(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("selectAll: true\naddons:\n- name: a\n  manifests:\n    manifestsFrom:\n")
+	const many = 30_000
+	for i := range many {
+		fmt.Fprintf(&b, "    - {kind: ConfigMap, name: a%d, optional: true}\n", i)
+	}
+	spec := &hubv1.AddonSetSpec{}
+	if err := yaml.UnmarshalStrict([]byte(b.String()), spec); err != nil {
+		t.Fatal(err)
+	}
+	p, err := compile.Compile(spec, compile.Author{Namespace: "team-a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	to, in := fleetInput(1)
+	to.Chart = render.ManifestChart{URL: "http://chandler", Name: "manifests", Version: "1.0.0"}
+	begin := time.Now()
+	r, err := render.Render(p, to, in)
+	if err != nil || len(r.Refs) > 1000 || len(r.Missing) > 1000 {
+		t.Fatalf("%v, %d documents, %d missing", err, len(r.Refs), len(r.Missing))
+	}
+	in.Documents = map[render.Ref]render.Document{}
+	for _, ref := range r.Missing {
+		in.Documents[ref] = render.Document{}
+	}
+	if r, err = render.Render(p, to, in); err != nil || !strings.Contains(r.Failed["a"].Error(), "more than 1000 ConfigMaps and Secrets") {
+		t.Fatalf("%v, %v", err, r.Failed)
+	}
+	if took := time.Since(begin); took > 5*time.Second {
+		t.Errorf("it takes %s", took)
+	}
+}
+
 // What the expressions of one document give is bounded before anybody writes it down as JSON: a set of a few kilobytes could else have the hub
 // make gigabytes of one large variable. A variable that others make larger and larger is bounded as well.
 func TestHostileSizes(t *testing.T) {

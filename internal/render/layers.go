@@ -125,10 +125,15 @@ func quoted(names []string) string {
 
 func (r *renderer) document(ref Ref) (Document, bool) {
 	doc, known := r.in.Documents[ref]
-	if !slices.Contains(r.out.Refs, ref) {
-		r.out.Refs = append(r.out.Refs, ref)
+	if r.referred[ref] {
+		return doc, known
 	}
-	if !known && !slices.Contains(r.out.Missing, ref) {
+	if r.referred == nil {
+		r.referred = map[Ref]bool{}
+	}
+	r.referred[ref] = true
+	r.out.Refs = append(r.out.Refs, ref)
+	if !known {
 		r.out.Missing = append(r.out.Missing, ref)
 	}
 	return doc, known

@@ -45,9 +45,16 @@ func (c *contents) refer(s fluxspec.ManifestsSource, key, under, prefix string, 
 	return name
 }
 
+// maxReferences is how many documents a set may refer to on one cluster: the hub notes for each of them who is to be woken when it changes.
+const maxReferences = 1000
+
 func (r *renderer) manifestsFrom(sources []fluxspec.ManifestsSource) (*contents, error) {
 	out := &contents{versions: map[string]any{}}
 	for _, s := range sources {
+		if ref := (Ref{s.Kind, s.Name}); len(r.referred) >= maxReferences && !r.referred[ref] {
+			return nil, compile.Error{Path: "manifestsFrom", Message: fmt.Sprintf("the set refers to more than %d ConfigMaps and Secrets on this "+
+				"cluster; split it, or put more into each", maxReferences)}
+		}
 		doc, known := r.document(Ref{s.Kind, s.Name})
 		if !known {
 			continue

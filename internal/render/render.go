@@ -130,6 +130,8 @@ type renderer struct {
 	// overrides are the indices in Input.Overrides of the overrides that have not ended.
 	overrides []int
 	sources   map[string]*Shared // those that have been evaluated: no variable of the cluster has a say in them
+	// referred are the documents of Result.Refs: a set may refer to thousands.
+	referred map[Ref]bool
 	// marks are the values of the present attempt that rest on unknown facts, and sourceMarks those of each source.
 	marks       []Unknown
 	sourceMarks map[string][]Unknown

@@ -215,3 +215,29 @@ func TestHostileOverridesAreNoVeto(t *testing.T) {
 		t.Error("nothing is refused")
 	}
 }
+
+// TestHostileVariables: a cluster's owner who has as many variables as fit into a registration, and an override that fails, costs the hub no
+// look at each variable for each other one.
+func TestHostileVariables(t *testing.T) {
+	p := programOfSpec(t, "selectAll: true\naddons:\n- {name: a, helmRelease: {chart: {spec: {chart: c, sourceRef: {kind: HelmRepository, name: r}}}, values: {x: 1}}}\n")
+	to, in := fleetInput(1)
+	values := map[string]any{}
+	for i := range 100_000 {
+		values[fmt.Sprintf("v%d", i)] = int64(1)
+	}
+	in.Variables = []render.Layer{{Name: "owner", Values: values}}
+	in.Overrides = []hubv1.Override{{Name: "a", Patches: []hubv1.PatchOperation{{Op: "test", Path: "/values/x", Value: &apiextensionsv1.JSON{Raw: []byte("2")}}}}}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		r, err := render.Render(p, to, in)
+		if err != nil || len(r.Failed) > 0 || len(r.Objects) != 1 || len(r.Refused) == 0 {
+			t.Errorf("%d objects, failed %v, %v", len(r.Objects), r.Failed, err)
+		}
+	}()
+	select {
+	case <-done:
+	case <-time.After(10 * time.Second):
+		t.Fatal("it takes longer than 10 s")
+	}
+}

@@ -214,9 +214,9 @@ func (r *renderer) withoutVariables(a *compile.Addon, t attempt) (views []attemp
 	all := r.names()
 	var gone []string
 	for len(gone) < len(all) {
-		more := slices.DeleteFunc(slices.Clone(t.blame), func(name string) bool { return slices.Contains(gone, name) })
+		more := others(t.blame, gone)
 		if len(more) == 0 || len(views) == maxViews {
-			more = slices.DeleteFunc(slices.Clone(all), func(name string) bool { return slices.Contains(gone, name) })
+			more = others(all, gone)
 		}
 		gone = unique(append(gone, more...))
 		t = r.try(a, r.scopeWithout(gone), append(t.without[:len(t.without):len(t.without)], leftOut{more, t.errs}), t.overrides)
@@ -226,6 +226,14 @@ func (r *renderer) withoutVariables(a *compile.Addon, t attempt) (views []attemp
 		}
 	}
 	return views, false
+}
+
+// others returns the names that are not among those that are gone, which are sorted. A registration may have a hundred thousand.
+func others(names, gone []string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		_, found := slices.BinarySearch(gone, name)
+		return found
+	})
 }
 
 // held returns the errors of an add-on that cannot be rendered with or without what the cluster's owner wrote.
@@ -304,7 +312,9 @@ func (r *renderer) scopeWithout(names []string) *scope {
 	var layers []Layer
 	for _, l := range r.in.Variables {
 		values := maps.Clone(l.Values)
-		maps.DeleteFunc(values, func(name string, _ any) bool { return slices.Contains(names, name) })
+		for _, name := range names {
+			delete(values, name)
+		}
 		layers = append(layers, Layer{l.Name, values})
 	}
 	r.others[key] = r.newScope(&r.budgets.tries, layers, nil)

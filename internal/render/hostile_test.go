@@ -241,3 +241,30 @@ func TestHostileVariables(t *testing.T) {
 		t.Fatal("it takes longer than 10 s")
 	}
 }
+
+// TestManyVariablesAreRefusedInShort: the hub remembers what it has refused for each add-on of each cluster, and not all names of a registration
+// that has a hundred thousand.
+func TestManyVariablesAreRefusedInShort(t *testing.T) {
+	p := programOfSpec(t, "selectAll: true\nvariables: {w: '1'}\naddons:\n- name: a\n  helmRelease:\n    chart: {spec: {chart: c, sourceRef: {kind: HelmRepository, name: r}}}\n"+
+		"    values: {x: << size(vars) + int(vars.w) >>}\n")
+	values := map[string]any{"w": "no number"}
+	for i := range 1000 {
+		values[fmt.Sprintf("v%d", i)] = int64(1)
+	}
+	to, in := fleetInput(1)
+	in.Variables = []render.Layer{{Name: "owner", Values: values}}
+	r, err := render.Render(p, to, in)
+	if err != nil || len(r.Objects) != 1 || len(r.Refused) == 0 {
+		t.Fatalf("%d objects, failed %v, %v", len(r.Objects), r.Failed, err)
+	}
+	names := 0
+	for _, refused := range r.Refused {
+		names += len(refused.Variables)
+		if text := refused.String(); len(text) > 1000 || !strings.Contains(text, " and 981 more are ignored here") {
+			t.Errorf("it says %.300s", text)
+		}
+	}
+	if names > 100 {
+		t.Errorf("%d names", names)
+	}
+}

@@ -19,10 +19,22 @@ type Refusal struct {
 	Addon string
 	// Override is its index in Input.Overrides; -1 if it is not an override.
 	Override int
-	// Variables are the names of the variables of the cluster that are left out; none if it is an override.
+	// Variables are the names of the variables of the cluster that are left out, at most maxNamed of them, and More counts the others; none
+	// if it is an override.
 	Variables []string
+	More      int
 	// Why says where and what.
 	Why compile.Error
+}
+
+// maxNamed is how many variables a refusal names: the hub remembers refusals of each add-on of each cluster, and an expression may read all
+// variables of a registration.
+const maxNamed = 20
+
+// refusedVariables is the refusal of variables, whose names are sorted.
+func refusedVariables(addon string, names []string, why compile.Error) Refusal {
+	named := min(len(names), maxNamed)
+	return Refusal{Addon: addon, Override: -1, Variables: slices.Clone(names[:named]), More: len(names) - named, Why: why}
 }
 
 // String says what is refused, why, and what happens instead.
@@ -38,7 +50,11 @@ func (r Refusal) String() string {
 	case len(r.Variables) == 1:
 		return fmt.Sprintf("%s; the cluster's variable %q is ignored here", text, r.Variables[0])
 	}
-	return fmt.Sprintf("%s; the cluster's variables %s are ignored here", text, quoted(r.Variables))
+	names := quoted(r.Variables)
+	if r.More > 0 {
+		names += fmt.Sprintf(" and %d more", r.More)
+	}
+	return fmt.Sprintf("%s; the cluster's variables %s are ignored here", text, names)
 }
 
 // budgets are what the expressions of a set may cost for one cluster. The expressions that the cluster's owner causes
@@ -82,7 +98,7 @@ func (p *pair) decide(where compile.Error, f func(*scope) error) error {
 		where.Message = both(where.Message, without.Error())
 		return where
 	}
-	p.r.refuse(Refusal{Override: -1, Variables: unique(p.own.said), Why: where})
+	p.r.refuse(refusedVariables("", unique(p.own.said), where))
 	return nil
 }
 
@@ -281,7 +297,7 @@ func (r *renderer) refuseVariables(a *compile.Addon, l leftOut) {
 		return
 	}
 	for _, e := range l.errs {
-		r.refuse(Refusal{Addon: a.Name, Override: -1, Variables: l.names, Why: e})
+		r.refuse(refusedVariables(a.Name, l.names, e))
 	}
 }
 

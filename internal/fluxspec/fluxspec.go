@@ -113,8 +113,12 @@ func decodable(kind string, body map[string]any) []Problem {
 	return append(problems, decode(kind, body)...)
 }
 
+// sorted returns the first problems, by their paths.
 func sorted(problems []Problem) []Problem {
 	sort.SliceStable(problems, func(i, j int) bool { return problems[i].Path < problems[j].Path })
+	if len(problems) > maxTold {
+		return slices.Clone(problems[:maxTold]) // without the others behind them
+	}
 	return problems
 }
 

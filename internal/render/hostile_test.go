@@ -268,3 +268,18 @@ func TestManyVariablesAreRefusedInShort(t *testing.T) {
 		t.Errorf("%d names", names)
 	}
 }
+
+// TestManyMistakesAreToldInShort: the hub remembers why an add-on is not rendered, for each cluster, and a short expression makes thousands of
+// objects of which each lacks everything.
+func TestManyMistakesAreToldInShort(t *testing.T) {
+	p := programOfSpec(t, "selectAll: true\naddons:\n- {name: a, manifests: {objects: \"<< lists.range(9999).map(x, {}) >>\"}}\n")
+	to, in := fleetInput(1)
+	to.Chart = render.ManifestChart{URL: "http://chandler", Name: "manifests", Version: "1.0.0"}
+	r, err := render.Render(p, to, in)
+	if err != nil || len(r.Failed["a"]) == 0 {
+		t.Fatalf("%v, %v", r.Failed, err)
+	}
+	if n := len(r.Failed["a"]); n > 200 {
+		t.Errorf("%d mistakes are remembered", n)
+	}
+}

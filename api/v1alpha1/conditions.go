@@ -281,6 +281,9 @@ const (
 	ReadFailedReason = "ReadFailed"
 	// FluxObjectsInFolderReason: a Kustomization's folder holds Flux objects, and the cluster has no Flux.
 	FluxObjectsInFolderReason = "FluxObjectsInFolder"
+	// SourceNotFoundReason of Ready, and of an add-on that is Progressing: Flux waits for a source or chart that does not exist, and that
+	// the hub does not make. It goes on by itself when somebody makes it.
+	SourceNotFoundReason = "SourceNotFound"
 	// TeamForbiddenReason: an add-on of a Team needs a right that the Team does not have on the cluster.
 	TeamForbiddenReason = "TeamForbidden"
 	// DefaultServiceAccountReason: Flux impersonates a ServiceAccount that no add-on names, and the cluster refuses that.

@@ -19,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
-	"github.com/chandler-hub/chandler/controllers/index"
 	"github.com/chandler-hub/chandler/controllers/logkey"
 	"github.com/chandler-hub/chandler/controllers/sharedobjects"
 	"github.com/chandler-hub/chandler/internal/apply"
@@ -172,9 +171,7 @@ func (r *Reconciler) keepStays(ctx context.Context, c *cluster) error {
 			}
 		}
 		for i := range d.result.Objects {
-			used := func(s render.Shared) bool {
-				return slices.Contains(uses, index.Source(s.Object.GetKind(), s.Object.GetNamespace(), s.Object.GetName()))
-			}
+			used := func(s render.Shared) bool { return slices.Contains(uses, sourceOf(s)) }
 			if of := d.result.Objects[i].Shared; slices.ContainsFunc(of, used) {
 				errs = append(errs, r.ensure(ctx, c, of))
 			}

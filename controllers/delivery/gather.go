@@ -123,7 +123,9 @@ type object struct {
 	uid     types.UID
 	version string
 	// uses are the sources and charts that it refers to, as index.Source writes them.
-	uses       []string
+	uses []string
+	// lacks is one of those that Flux waits for and the hub has not made; "" for none.
+	lacks      string
 	finalizers []string
 	// deleted is when it was deleted; zero if it was not.
 	deleted time.Time

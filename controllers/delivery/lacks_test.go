@@ -3,6 +3,7 @@
 package delivery
 
 import (
+	"fmt"
 	"testing"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
@@ -12,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/status"
 )
 
 // TestLacks: somebody has deleted what clusters share, and the one that was woken by that had no use for it. Whose Flux misses it makes it again.
@@ -41,6 +43,35 @@ func TestLacks(t *testing.T) {
 			m.must(m.api.List(t.Context(), repositories))
 			if got := len(charts.Items) == 1 && len(repositories.Items) == 1; got != tc.again {
 				t.Errorf("%d charts, %d repositories", len(charts.Items), len(repositories.Items))
+			}
+		})
+	}
+}
+
+// TestLacksForGood: a source that does not exist and that the hub does not make is what the delivery says, and no progress. One that the hub
+// makes again is not.
+func TestLacksForGood(t *testing.T) {
+	for name, tc := range map[string]struct {
+		addon   map[string]any
+		source  string
+		missing bool
+	}{
+		"somebody else's": {releaseAddon("app"), "OCIRepository", true},
+		"the hub's":       {manifestsAddon(), "HelmChart", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newServedRoom(t, addonsOf(roomSet, "1", tc.addon)...)
+			m.settle()
+			m.must(m.api.DeleteAllOf(t.Context(), &sourcev1.HelmChart{}, client.InNamespace("flux-system")))
+			o := m.object(roomCluster, "app").(*helmv2.HelmRelease)
+			apimeta.SetStatusCondition(&o.Status.Conditions, metav1.Condition{
+				Type: hubv1.ReadyCondition, Status: metav1.ConditionFalse, Reason: "ArtifactFailed", ObservedGeneration: o.Generation,
+				Message: fmt.Sprintf("could not get Source object: %s.source.toolkit.fluxcd.io %q not found", tc.source, o.Spec.ChartRef.Name)})
+			m.must(m.api.Update(t.Context(), o))
+			m.must(m.reconcile(roomCluster))
+			d := m.delivery(roomCluster, roomSet)
+			if got := status.Reason(d, hubv1.ReadyCondition) == hubv1.SourceNotFoundReason; got != tc.missing {
+				t.Errorf("%+v", d.Status.Conditions)
 			}
 		})
 	}

@@ -171,16 +171,18 @@ func (r *Reconciler) identityRefusal(c *cluster, namespace string) string {
 // lacks returns whether Flux waits for something that an object of a delivery refers to and that does not exist.
 // Memory does not hold what is needed to make that again, and the cluster that was woken when it was deleted may not
 // need it any more, or be paused.
-func (r *Reconciler) lacks(ctx context.Context, c *cluster, d *delivery) (bool, error) {
+func (r *Reconciler) lacks(ctx context.Context, c *cluster, d *delivery) (lacks bool, err error) {
 	for k, o := range c.objects {
 		if k.Namespace != d.Namespace || o.delivery != d.Name || o.Deleting || o.Suspended || !fluxstate.Waits(o.state) {
 			continue
 		}
-		if lacks, err := r.Shared.Lacks(ctx, o.uses); lacks || err != nil {
-			return lacks, err
+		what, err := r.Shared.Lacks(ctx, o.uses)
+		if err != nil {
+			return false, err
 		}
+		o.lacks, lacks = what, lacks || what != ""
 	}
-	return false, nil
+	return lacks, nil
 }
 
 // renderedMessage is logged for each delivery that is rendered, so that a test can count that an event which changes

@@ -4,9 +4,12 @@ package delivery
 
 import (
 	"errors"
+	"slices"
 
+	"github.com/chandler-hub/chandler/controllers/index"
 	"github.com/chandler-hub/chandler/internal/apply"
 	"github.com/chandler-hub/chandler/internal/plan"
+	"github.com/chandler-hub/chandler/internal/render"
 	"github.com/chandler-hub/chandler/internal/report"
 	"github.com/chandler-hub/chandler/internal/status"
 )
@@ -46,6 +49,7 @@ func (c *cluster) snapshot(l *ledger, steps []plan.Step, outcomes map[plan.Key]o
 	for k, o := range c.objects {
 		pass.Objects[k] = &report.Object{
 			Observed: o.Observed, UID: o.uid, Delivery: o.delivery, State: o.state, Awaited: c.awaited[k], Yields: c.yields[k],
+			Lacks: o.lacks != "" && !c.makes(o.lacks),
 		}
 	}
 	for _, s := range steps {
@@ -56,6 +60,20 @@ func (c *cluster) snapshot(l *ledger, steps []plan.Step, outcomes map[plan.Key]o
 		pass.Steps = append(pass.Steps, step)
 	}
 	return pass
+}
+
+// makes returns whether the hub makes a source or chart for what it delivers here, as index.Source writes it.
+func (c *cluster) makes(use string) bool {
+	return slices.ContainsFunc(c.deliveries, func(d *delivery) bool {
+		return d.result != nil && slices.ContainsFunc(d.result.Objects, func(o render.Object) bool {
+			return slices.ContainsFunc(o.Shared, func(s render.Shared) bool { return sourceOf(s) == use })
+		})
+	})
+}
+
+// sourceOf names a shared object as index.Source writes it.
+func sourceOf(s render.Shared) string {
+	return index.Source(s.Object.GetKind(), s.Object.GetNamespace(), s.Object.GetName())
 }
 
 func (o outcome) reported() report.Outcome {

@@ -162,9 +162,10 @@ func (k *Keeper) Ensure(ctx context.Context, s *render.Shared) (seen bool, err e
 	return seen, err
 }
 
-// Lacks returns whether something does not exist that an object refers to, directly or through another object. uses
-// is what index.UsesOf returns for it.
-func (k *Keeper) Lacks(ctx context.Context, uses []string) (bool, error) {
+// Lacks returns something that an object refers to, directly or through another object, and that the hub has not made, as index.Source
+// writes it; "" if there is nothing. It may be somebody else's, which the hub does not read. uses is what index.UsesOf returns for the
+// object.
+func (k *Keeper) Lacks(ctx context.Context, uses []string) (string, error) {
 	for _, use := range uses {
 		key, ok := parse(use)
 		there := objects()[key.kind]
@@ -172,15 +173,15 @@ func (k *Keeper) Lacks(ctx context.Context, uses []string) (bool, error) {
 			continue
 		}
 		if err := k.Client.Get(ctx, key.NamespacedName, there, client.UnsafeDisableDeepCopy); apierrors.IsNotFound(err) {
-			return true, nil
+			return use, nil
 		} else if err != nil {
-			return false, fmt.Errorf("read %s %s: %w", key.kind, key, err)
+			return "", fmt.Errorf("read %s %s: %w", key.kind, key, err)
 		}
-		if lacks, err := k.Lacks(ctx, index.UsesOf(there)); lacks || err != nil {
+		if lacks, err := k.Lacks(ctx, index.UsesOf(there)); lacks != "" || err != nil {
 			return lacks, err
 		}
 	}
-	return false, nil
+	return "", nil
 }
 
 // EnsureTwin makes the twin of a ServiceAccount, unless a ServiceAccount of that name exists: without one,

@@ -153,6 +153,24 @@ func TestReason(t *testing.T) {
 	}
 }
 
+// TestNotFound: of a source that does not exist, Flux's message says which. Of one that is there it says other things.
+func TestNotFound(t *testing.T) {
+	for _, tc := range []struct{ reason, message, want string }{
+		{"ArtifactFailed", `could not get Source object: HelmChart.source.toolkit.fluxcd.io "chandler-web-1" not found`, `HelmChart "chandler-web-1"`},
+		{"SourceNotReady", `HelmChart 'a/b' is not ready: failed to get source: HelmRepository.source.toolkit.fluxcd.io "charts" not found`,
+			`HelmRepository "charts"`},
+		{"ArtifactFailed", `unable to get source 'a/b': GitRepository.source.toolkit.fluxcd.io "b" not found`, `GitRepository "b"`},
+		{"ArtifactFailed", "Source artifact not found, retrying in 30s", ""},
+		{"SourceNotReady", `HelmChart 'a/b' is not ready: no 'web' chart with version matching '1.x' found`, ""},
+		{"InstallFailed", `GitRepository.source.toolkit.fluxcd.io "b" not found`, ""}, // on the cluster
+	} {
+		s := fluxstate.State{Ready: metav1.ConditionFalse, Reason: tc.reason, Message: tc.message}
+		if got := fluxstate.NotFound(s); got != tc.want {
+			t.Errorf("%s: %q, want %q", tc.message, got, tc.want)
+		}
+	}
+}
+
 func TestWaitsForNodes(t *testing.T) {
 	for _, tc := range []struct {
 		state   hubv1.AddonState

@@ -35,6 +35,19 @@ func Reason(s State) (reason, remedy string) {
 	return "", ""
 }
 
+// notFound matches what a client says of a source or chart that does not exist.
+var notFound = regexp.MustCompile(`(\w+)\.source\.toolkit\.fluxcd\.io \\?"([^"\\]+)\\?" not found`)
+
+// NotFound returns the source or chart that Flux waits for because it does not exist, in words; "" if it waits for nothing, or for one
+// that is there.
+func NotFound(s State) string {
+	m := notFound.FindStringSubmatch(s.Message)
+	if m == nil || !Waits(s) {
+		return ""
+	}
+	return fmt.Sprintf("%s %q", m[1], m[2])
+}
+
 // noFlux matches kustomize-controller's error when a folder holds Flux objects and the cluster has no Flux.
 var noFlux = regexp.MustCompile(`no matches for kind "(\w+)" in version "\w+\.toolkit\.fluxcd\.io/\w+"`)
 

@@ -141,6 +141,9 @@ func (c *Cluster) explain(d *Delivery, a *hubv1.AddonStatus, o *Object) {
 		a.Reason, a.Message = reason, remedy
 		return
 	}
+	if o.lacks(a) {
+		return // a node would not help
+	}
 	before := d.before(a.Name)
 	if c.Nodes != nil && *c.Nodes == 0 && fluxstate.WaitsForNodes(a.State, o.State, progressing(&before, c.Now)) {
 		message := "the cluster has no node yet"
@@ -149,6 +152,19 @@ func (c *Cluster) explain(d *Delivery, a *hubv1.AddonStatus, o *Object) {
 		}
 		a.State, a.Reason, a.Message = hubv1.AddonWaitingForNodes, "", message
 	}
+}
+
+// lacks says of an add-on which source or chart is missing, and what to do. Nobody may ever make it, so "progressing" would be no answer.
+// It stays that state, since the source may come a moment later from the same Git repository.
+func (o *Object) lacks(a *hubv1.AddonStatus) bool {
+	what := fluxstate.NotFound(o.State)
+	if !o.Lacks || what == "" || a.State != hubv1.AddonProgressing || a.Message == "" { // without a message, Flux speaks of the spec before
+		return false
+	}
+	a.Reason = hubv1.SourceNotFoundReason
+	a.Message = "Flux waits for " + what + ", which does not exist, and which the hub does not make: make it, or have the AddonSet " +
+		"refer to one that exists"
+	return true
 }
 
 // progressing returns for how long an add-on has been progressing, by its status before; what waited for nodes has been long

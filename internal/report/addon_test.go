@@ -85,6 +85,39 @@ func TestAddonArrives(t *testing.T) {
 			want: hubv1.AddonStatus{State: hubv1.AddonUnreachable, AppliedGeneration: 3, Version: "1.0.0",
 				Message: "StateError: cluster unreachable"},
 		},
+		"SourceIsMissing": { // whether or not there is a node
+			verb: plan.Keep, out: report.Outcome{Applied: 3}, noNodes: true, before: began(time.Hour),
+			change: func(o *report.Object) {
+				failing("ArtifactFailed", `could not get Source object: HelmChart.source.toolkit.fluxcd.io "web" not found`)(o)
+				o.Lacks = true
+			},
+			want: hubv1.AddonStatus{State: hubv1.AddonProgressing, Reason: hubv1.SourceNotFoundReason, AppliedGeneration: 3, Version: "1.0.0",
+				Message: `Flux waits for HelmChart "web", which does not exist, and which the hub does not make: make it, or have the AddonSet ` +
+					`refer to one that exists`},
+		},
+		"SourceIsMadeAgain": {
+			verb: plan.Keep, out: report.Outcome{Applied: 3},
+			change: failing("ArtifactFailed", `HelmChart.source.toolkit.fluxcd.io "web" not found`),
+			want: hubv1.AddonStatus{State: hubv1.AddonProgressing, AppliedGeneration: 3, Version: "1.0.0",
+				Message: `ArtifactFailed: HelmChart.source.toolkit.fluxcd.io "web" not found`},
+		},
+		"SourceIsNotReady": { // the hub knows only the sources that it made
+			verb: plan.Keep, out: report.Outcome{Applied: 3},
+			change: func(o *report.Object) {
+				failing("SourceNotReady", "GitRepository 'a/b' is not ready: no artifact")(o)
+				o.Lacks = true
+			},
+			want: hubv1.AddonStatus{State: hubv1.AddonProgressing, AppliedGeneration: 3, Version: "1.0.0",
+				Message: "SourceNotReady: GitRepository 'a/b' is not ready: no artifact"},
+		},
+		"SourceIsMissingOfWhatIsReplaced": { // Flux's word is of the spec before
+			verb: plan.Update, out: report.Outcome{Applied: 4},
+			change: func(o *report.Object) {
+				failing("ArtifactFailed", `HelmChart.source.toolkit.fluxcd.io "web" not found`)(o)
+				o.Lacks = true
+			},
+			want: hubv1.AddonStatus{State: hubv1.AddonProgressing, AppliedGeneration: 4, Version: "1.0.0"},
+		},
 		"NoNodeAndFluxHasJustBegun": {
 			verb: plan.Keep, out: report.Outcome{Applied: 3}, change: progressing, noNodes: true, before: began(29 * time.Second),
 			want: hubv1.AddonStatus{State: hubv1.AddonProgressing, AppliedGeneration: 3, Version: "1.0.0"},

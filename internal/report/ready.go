@@ -51,14 +51,14 @@ type tally struct {
 	failed, waiting, held, suspended, lost []string
 	// reasons counts the failed add-ons by reason.
 	reasons map[string]int
-	// unknown counts those that wait for a fact about the cluster.
-	unknown int
+	// waits counts the waiting add-ons by reason.
+	waits map[string]int
 	// delivered is true if the cluster has something of the set.
 	delivered bool
 }
 
 func tallyOf(addons []hubv1.AddonStatus) tally {
-	t := tally{reasons: map[string]int{}}
+	t := tally{reasons: map[string]int{}, waits: map[string]int{}}
 	for _, a := range addons {
 		switch a.State {
 		case hubv1.AddonFailed, hubv1.AddonNotOwned:
@@ -79,9 +79,7 @@ func tallyOf(addons []hubv1.AddonStatus) tally {
 		case hubv1.AddonHeld:
 			t.held = append(t.held, fmt.Sprintf("%s stays as it is: %s", a.Name, a.Message))
 		default:
-			if a.Reason == hubv1.FactUnknownReason {
-				t.unknown++
-			}
+			t.waits[a.Reason]++
 			text := fmt.Sprintf("%s is %s", a.Name, a.State)
 			if a.Message != "" {
 				text += " (" + a.Message + ")"
@@ -160,10 +158,13 @@ func (f *Facts) waits() status.Summary {
 	return status.Summary{Phase: status.Working, Reason: f.Reason, Message: f.Why + "; what is delivered stays as it is"}
 }
 
-// progress returns the reason of a delivery that waits: the fact about the cluster that is missing, if it waits for nothing else.
+// progress returns the reason of a delivery that waits: the fact about the cluster, or the source, that is missing, if it waits for
+// nothing else.
 func (t *tally) progress() string {
-	if t.unknown == len(t.waiting) {
-		return hubv1.FactUnknownReason
+	for _, one := range []string{hubv1.FactUnknownReason, hubv1.SourceNotFoundReason} {
+		if t.waits[one] == len(t.waiting) {
+			return one
+		}
 	}
 	return hubv1.ProgressingReason
 }

@@ -51,6 +51,9 @@ type Object struct {
 	// Awaited says why the object stays although no delivery wants it: another add-on is to take it over, and cannot be
 	// delivered yet. It is empty for other objects.
 	Awaited string
+	// Lacks is true if it refers to a source or chart that the hub has not made, and does not make now: one that exists is somebody
+	// else's then.
+	Lacks bool
 	// Yields is true if the object must go because another delivery delivers what it has.
 	Yields bool
 }

@@ -66,6 +66,15 @@ func TestStaying(t *testing.T) {
 			},
 			want: &hubv1.AddonStatus{State: hubv1.AddonFailed, Reason: "InstallFailed", AppliedGeneration: 3, Version: "1.0.0", Message: "InstallFailed: no"},
 		},
+		"SourceIsMissing": {
+			delivery: frozen, object: func(o *report.Object) {
+				o.State.Ready, o.State.Reason, o.State.Message = metav1.ConditionFalse, "ArtifactFailed", `HelmChart.source.toolkit.fluxcd.io "web" not found`
+				o.Lacks = true
+			},
+			want: &hubv1.AddonStatus{State: hubv1.AddonProgressing, Reason: hubv1.SourceNotFoundReason, AppliedGeneration: 3, Version: "1.0.0",
+				Message: `Flux waits for HelmChart "web", which does not exist, and which the hub does not make: make it, or have the AddonSet ` +
+					`refer to one that exists`},
+		},
 		"FluxTriesAgainAfterARestart": {
 			delivery: frozen, object: func(o *report.Object) { o.State.Ready = metav1.ConditionUnknown },
 			before: hubv1.AddonStatus{State: hubv1.AddonFailed, Reason: "HealthCheckFailed", AppliedGeneration: 3, Message: "HealthCheckFailed: no"},

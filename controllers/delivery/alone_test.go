@@ -123,6 +123,35 @@ func TestAClusterTakesOneTurn(t *testing.T) {
 	}
 }
 
+// TestNamespaceTakesItsShareOfTurns: a cluster whose namespace has just had its share is not resumed while another namespace waits. It is a
+// moment later, and at once if nobody else waits.
+func TestNamespaceTakesItsShareOfTurns(t *testing.T) {
+	for name, waits := range map[string]bool{"SomebodyElseWaits": true, "NobodyElseWaits": false} {
+		t.Run(name, func(t *testing.T) {
+			m := newServedRoom(t, addonsOf(roomSet, "1", releaseAddon("app"))...)
+			m.must(m.reconcile(roomCluster))
+			m.pause(true)
+			m.must(m.reconcile(roomCluster))
+			m.pause(false)
+			for range resumedPerSecond {
+				m.r.shares.Take(roomCluster.Namespace, m.clock.Now())
+			}
+			if waits {
+				m.r.shares.Wait("somebody-elses", m.clock.Now())
+			}
+			suspended := func() bool { return m.object(roomCluster, "app").(*helmv2.HelmRelease).Spec.Suspend }
+			res, err := m.r.Reconcile(t.Context(), reconcile.Request{NamespacedName: roomCluster})
+			if m.must(err); suspended() != waits || waits && res.RequeueAfter > time.Second {
+				t.Errorf("it is suspended: %t, and looked at after %s", suspended(), res.RequeueAfter)
+			}
+			m.clock.SetTime(m.clock.Now().Add(2 * time.Second))
+			if m.must(m.reconcile(roomCluster)); suspended() {
+				t.Error("it is never resumed")
+			}
+		})
+	}
+}
+
 // TestSourcesOfOthersHaveNothingRenderedAgain: somebody's source goes that his own Kustomization uses, which says that it is of another one's cluster.
 // What is delivered there from other namespaces is not rendered again. It is when a source goes that is used from there.
 func TestSourcesOfOthersHaveNothingRenderedAgain(t *testing.T) {

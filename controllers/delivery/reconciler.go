@@ -50,6 +50,7 @@ type Reconciler struct {
 	documents documents.Reader
 	ledger    ledger
 	resumes   *rate.Limiter
+	shares    pace.Shares // of the resumes, by namespace of the registration
 	waiting   pace.Waiting
 	writes    echo.Writes[key]
 	sightings sightings

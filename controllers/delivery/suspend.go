@@ -58,13 +58,13 @@ func (r *Reconciler) goes(ctx context.Context, k plan.Key) (bool, error) {
 
 // resume takes back what suspend wrote. Before that it makes the shared objects again that Flux will need: nobody did
 // while the object was suspended. Over the whole hub, only so many clusters are resumed in a second. The others are
-// requeued. Only a cluster that has been resumed counts: what says that the hub keeps it suspended, and stays as it is when
-// the hub gives that up, is somebody else's, and could take the turns of all other clusters.
+// requeued, and those of one namespace hold up no other (hasTurn). Only a cluster that has been resumed counts: what says that the hub
+// keeps it suspended, and stays as it is when the hub gives that up, is somebody else's, and could take the turns of all other clusters.
 func (r *Reconciler) resume(ctx context.Context, c *cluster, s plan.Step) outcome {
 	if c.objects[s.Key].heldBack {
 		return r.goOn(ctx, c, s)
 	}
-	if !c.mayResume && r.resumes.TokensAt(c.now) < 1 {
+	if !c.mayResume && !r.hasTurn(c) {
 		c.lookAgain(time.Second)
 		return outcome{applied: c.objects[s.Key].Applied}
 	}
@@ -92,8 +92,19 @@ func (r *Reconciler) resume(ctx context.Context, c *cluster, s plan.Step) outcom
 	if _, held := answer.GetAnnotations()[hubv1.SuspendedAnnotation]; out.err == nil && !held && !c.mayResume {
 		c.mayResume = true
 		r.resumes.ReserveN(c.now, 1) // others may have had theirs at this very moment: the next ones wait longer then
+		r.shares.Take(c.key.Namespace, c.now)
 	}
 	return out
+}
+
+// hasTurn returns whether a cluster may be resumed now. Whoever pauses and resumes his own clusters all the time takes turns of the whole
+// hub: while clusters of other namespaces wait, those of one get their share and no more.
+func (r *Reconciler) hasTurn(c *cluster) bool {
+	if r.resumes.TokensAt(c.now) >= 1 && r.shares.May(c.key.Namespace, resumedPerSecond, c.now) {
+		return true
+	}
+	r.shares.Wait(c.key.Namespace, c.now)
+	return false
 }
 
 func (r *Reconciler) writeSuspend(ctx context.Context, c *cluster, s plan.Step, fill func(*unstructured.Unstructured)) outcome {

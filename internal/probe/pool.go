@@ -182,8 +182,10 @@ func (p *Pool) Stats() Stats {
 	defer p.mu.Unlock()
 	s := p.schedule
 	return Stats{
-		Healthy: s.members[laneHealthy] + s.members[laneSlow], Unknown: s.members[laneNew], Failing: s.members[laneFailing],
-		Running: s.running[laneHealthy] + s.running[laneNew] + s.running[laneFailing] + s.running[laneSlow],
+		Healthy: s.members[laneHealthy] + s.members[laneSlow], Unknown: s.members[laneNew],
+		Failing: s.members[laneFailing] + s.members[laneFailed],
+		Running: s.running[laneHealthy] + s.running[laneNew] + s.running[laneFailing] + s.running[laneSlow] +
+			s.running[laneFailed],
 	}
 }
 

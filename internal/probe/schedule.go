@@ -18,9 +18,14 @@ const (
 	laneHealthy lane = iota // the last probe was answered
 	laneNew                 // no probe yet with this kubeconfig
 	laneFailing             // the last probe failed
-	laneSlow                // the last probe was answered, and took longer than timing.slow
+	laneSlow                // the last probe was answered, and it or one of the slowProbes before took longer than timing.slow
+	laneFailed              // the last probe failed, and none of those before: it may have hiccuped
 	lanes
 )
+
+// slowProbes is after how many quick answers in a row a cluster counts as quick again. Who answers slowly every second time would else
+// hold workers of the healthy ones for half of his probes.
+const slowProbes = 10
 
 // timing is when to probe.
 type timing struct {
@@ -69,6 +74,7 @@ type target struct {
 	job    *job // the running probe, whose result counts
 	again  bool // probe once more right after the running one
 	streak int  // failures in a row with this kubeconfig, and since it was hurried
+	owes   int  // quick answers, until it counts as quick again
 
 	result      Result
 	fingerprint string // of the kubeconfig that result is about
@@ -112,7 +118,7 @@ func (s *schedule) set(key string, cfg *kubeconfig.Config, to lane, due time.Tim
 		return
 	}
 	s.drop(t)
-	t.cfg, t.streak, t.again, t.due = cfg, 0, false, due
+	t.cfg, t.streak, t.owes, t.again, t.due = cfg, 0, 0, false, due
 	s.move(t, to)
 	heap.Push(&s.queue[to], t)
 }
@@ -161,10 +167,11 @@ func (s *schedule) move(t *target, to lane) {
 }
 
 // free tells whether a worker may take a target of the lane. Failing and slow ones together get half of the workers, and with the new
-// ones three quarters, since at the hub's start the dead are among the new.
+// ones three quarters, since at the hub's start the dead are among the new. What has just failed counts as new: its second probe, which
+// says whether it is down, does not wait for a backlog of slow ones.
 func (s *schedule) free(l lane) bool {
 	long := s.running[laneFailing] + s.running[laneSlow]
-	unsure := s.running[laneNew] + long
+	unsure := s.running[laneNew] + s.running[laneFailed] + long
 	switch {
 	case s.running[laneHealthy]+unsure >= s.workers:
 		return false
@@ -229,15 +236,12 @@ func (s *schedule) finish(j *job, result Result, now time.Time) bool {
 		return false
 	}
 	t.job = nil
-	reason, to := "", laneHealthy
+	reason, to := "", t.laneAfter(result.Err == nil, now.Sub(j.began) > s.slow)
 	if result.Err == nil {
 		t.streak = 0
-		if now.Sub(j.began) > s.slow {
-			to = laneSlow
-		}
 	} else {
 		t.streak++
-		reason, to = result.Err.Reason, laneFailing
+		reason = result.Err.Reason
 		result.Failures, result.FailingSince = 1, result.Time
 		if t.known && t.result.Err != nil {
 			result.Failures, result.FailingSince = t.result.Failures+1, t.result.FailingSince
@@ -254,6 +258,27 @@ func (s *schedule) finish(j *job, result Result, now time.Time) bool {
 	s.move(t, to)
 	heap.Push(&s.queue[to], t)
 	return changed
+}
+
+// laneAfter returns the lane of a target after a probe, and notes whether that took long. A failure that took long counts as well: whoever
+// lets every second probe time out holds a worker for just as long.
+func (t *target) laneAfter(answered, long bool) lane {
+	owed := t.owes
+	switch {
+	case long:
+		t.owes = slowProbes
+	case answered:
+		t.owes = max(0, t.owes-1)
+	}
+	switch {
+	case !answered && owed == 0 && t.streak == 0 && t.known && t.result.Err == nil:
+		return laneFailed
+	case !answered:
+		return laneFailing
+	case t.owes > 0:
+		return laneSlow
+	}
+	return laneHealthy
 }
 
 // differs tells whether b says something about the cluster that a did not.

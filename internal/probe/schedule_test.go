@@ -248,7 +248,7 @@ func TestScheduleLanes(t *testing.T) {
 	}
 }
 
-// TestScheduleSlow: an answer that took long changes the lane and nothing else, until one comes quickly.
+// TestScheduleSlow: an answer that took long changes the lane and nothing else, until many have come quickly.
 func TestScheduleSlow(t *testing.T) {
 	s := newSchedule(4, steady)
 	s.set("a", testConfig(t, "1"), laneNew, t0)
@@ -263,7 +263,7 @@ func TestScheduleSlow(t *testing.T) {
 		{took: DefaultSlow + 1, lane: laneSlow, wait: DefaultInterval},
 		{took: DefaultTotal - 1, lane: laneSlow, wait: DefaultInterval},
 		{took: DefaultTotal, err: &Failure{Reason: ReasonTimedOut}, lane: laneFailing, wait: DefaultRetry},
-		{took: time.Millisecond, lane: laneHealthy, wait: DefaultInterval},
+		{took: time.Millisecond, lane: laneSlow, wait: DefaultInterval},
 	} {
 		j := s.next(t.Context(), now)
 		now = now.Add(tc.took)
@@ -273,6 +273,92 @@ func TestScheduleSlow(t *testing.T) {
 			t.Errorf("after %s: lane %d, members %v, next in %s; want lane %d, next in %s", tc.took, got, s.members, wait, tc.lane, tc.wait)
 		}
 		now = now.Add(wait)
+	}
+}
+
+// TestScheduleAlternates: a cluster that is slow now and then, or lets a probe time out, is not healthy in between. It is after slowProbes quick
+// answers in a row.
+func TestScheduleAlternates(t *testing.T) {
+	for name, err := range map[string]*Failure{"Answers": nil, "TimesOut": {Reason: ReasonTimedOut}} {
+		t.Run(name, func(t *testing.T) {
+			s := newSchedule(4, steady)
+			s.set("a", testConfig(t, "1"), laneNew, t0)
+			now := t0
+			probed := func(took time.Duration, err *Failure) lane {
+				j := s.next(t.Context(), now)
+				now = now.Add(took)
+				s.finish(j, Result{Err: err}, now)
+				wait, _ := s.wait(now)
+				now = now.Add(wait)
+				return s.targets["a"].lane
+			}
+			if got := probed(time.Millisecond, nil); got != laneHealthy {
+				t.Fatalf("one that was never slow is in lane %d", got)
+			}
+			for i := range 6 {
+				probed(DefaultTotal-1, err)
+				if got := probed(time.Millisecond, nil); got != laneSlow {
+					t.Errorf("after %d slow probes, a quick answer brings lane %d", i+1, got)
+				}
+			}
+			for i := range slowProbes - 1 {
+				want := laneSlow
+				if i == slowProbes-2 {
+					want = laneHealthy
+				}
+				if got := probed(time.Millisecond, nil); got != want {
+					t.Errorf("after %d quick answers it is in lane %d, want %d", i+2, got, want)
+				}
+			}
+			s.set("a", testConfig(t, "2"), laneNew, now)
+			if got := probed(time.Millisecond, nil); got != laneHealthy {
+				t.Errorf("with another kubeconfig it is in lane %d", got)
+			}
+		})
+	}
+}
+
+// TestScheduleRetriesBesideSlow: a cluster that has just failed for the first time is probed again on time, however many slow and dead ones are
+// overdue. One that was slow before has no such turn.
+func TestScheduleRetriesBesideSlow(t *testing.T) {
+	for name, wasSlow := range map[string]bool{"Quick": false, "WasSlow": true} {
+		t.Run(name, func(t *testing.T) {
+			s := newSchedule(8, steady)
+			now := t0
+			once := func(key string, took time.Duration, err *Failure) {
+				s.set(key, testConfig(t, key), laneNew, now)
+				s.finish(s.next(t.Context(), now), Result{Err: err}, now.Add(took))
+			}
+			for i := range 20 {
+				once(fmt.Sprint("slow", i), DefaultTotal-1, nil)
+			}
+			now = now.Add(time.Hour)
+			took := time.Millisecond
+			if wasSlow {
+				took = DefaultTotal - 1
+			}
+			for s.next(t.Context(), now) != nil { // the slow ones have all that they may
+			}
+			once("failed", took, nil)
+			s.hurry("failed", now)
+			if j := s.next(t.Context(), now); (j == nil) != wasSlow {
+				t.Fatalf("its probe is %v", j)
+			} else if j != nil {
+				s.finish(j, failed(ReasonConnectionLost), now)
+			}
+			now = now.Add(steady.retry)
+			j := s.next(t.Context(), now)
+			if got := j != nil && j.target.key == "failed"; got == wasSlow {
+				t.Fatalf("it is probed again: %t", got)
+			}
+			if j == nil {
+				return
+			}
+			s.finish(j, failed(ReasonConnectionLost), now)
+			if got := s.targets["failed"].lane; got != laneFailing {
+				t.Errorf("after its second failure it is in lane %d", got)
+			}
+		})
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -47,6 +48,7 @@ type Renewal struct {
 	Probe Probe
 
 	failures failures
+	askers   askers
 }
 
 // Probe asks a cluster who it is, as probe.Once does.
@@ -93,6 +95,10 @@ func (r *Renewal) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Re
 	if wait := r.failures.wait(at, now); wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
+	if !r.askers.enter(reg.Namespace, r.Config.Concurrency) {
+		return ctrl.Result{RequeueAfter: wait.Jitter(turnTime, 4)}, nil
+	}
+	defer r.askers.leave(reg.Namespace)
 	again, err := r.renew(ctx, reg, at, lifetime)
 	return apply.Retried(ctrl.Result{RequeueAfter: again}, err)
 }
@@ -184,6 +190,10 @@ func (r *Renewal) another(ctx context.Context, config *kubeconfig.Config, accoun
 	return out, token.Notes{Issued: issued, Expires: token.Expiry(issued, token.Of(renewed, says), lifetime),
 		Fingerprint: renewed.Fingerprint()}, ""
 }
+
+// turnTime is how long to wait at least while other clusters of the namespace are asked. The time differs, so that they do not all come at
+// once.
+const turnTime = time.Second
 
 // otherSecret is how long to wait while the Secret is another one than the registration room has read.
 const otherSecret = time.Minute

@@ -159,3 +159,37 @@ func TestFinishForged(t *testing.T) {
 		})
 	}
 }
+
+// TestHeirsOfMany: somebody forges any number of objects with the release of what the platform's have left, also in a chain of heirs. What is
+// done for each finished object does not grow with them.
+func TestHeirsOfMany(t *testing.T) {
+	const many = 1000
+	release := hubv1.HelmReleaseIdentity{Name: "r", Namespace: "n", StorageNamespace: "n"}
+	for name, chained := range map[string]bool{"Loose": false, "Chained": true} {
+		t.Run(name, func(t *testing.T) {
+			in := plan.Input{MayCreate: true, Frozen: map[plan.Key]bool{},
+				Removal: func(plan.Observed) teardown.Decision { return teardown.Decision{Mode: teardown.Uninstall} }}
+			looks := 0
+			in.Platform = func(namespace string) bool { looks++; return namespace != "tenant" }
+			for i := range many {
+				forged := have(fmt.Sprint("forged", i), func(o *plan.Observed) { o.Key.Namespace, o.Release = "tenant", release })
+				done := have(fmt.Sprint("done", i), func(o *plan.Observed) {
+					o.Release, o.Deleting, o.Finished, o.Suspended = release, true, true, true
+					o.Left = o.Has()
+				})
+				if chained {
+					forged.Heir, done.Heir = plan.Key{Kind: "HelmRelease", Namespace: "tenant", Name: fmt.Sprint("forged", i+1)}, plan.Key{Kind: "HelmRelease", Namespace: "tenant", Name: "forged0"}
+				}
+				in.Frozen[forged.Key] = true
+				in.Observed = append(in.Observed, forged, done)
+			}
+			steps := plan.Compute(in)
+			if len(steps) != many || slices.ContainsFunc(steps, func(s plan.Step) bool { return s.Verb != plan.LetGo }) {
+				t.Errorf("%d steps, such as %+v", len(steps), steps[0])
+			}
+			if looks > 100*many {
+				t.Errorf("%d objects were looked at for %d that are finished", looks, many)
+			}
+		})
+	}
+}

@@ -15,11 +15,11 @@ func (in *Input) removals(leaving []Observed, observed map[Key]*Observed) []Step
 		return cmp.Or(cmp.Compare(a.Key.Namespace, b.Key.Namespace), cmp.Compare(a.Key.Name, b.Key.Name), cmp.Compare(a.Key.Kind, b.Key.Kind))
 	})
 	steps := make([]Step, 0, len(leaving))
-	staying, after := in.staying(leaving), dependants(leaving)
+	staying, after, heirs := in.staying(leaving), dependants(leaving), in.candidates()
 	waiting := 0
 	for _, o := range leaving {
 		if o.Finished {
-			steps = append(steps, in.finish(o, observed))
+			steps = append(steps, in.finish(o, observed, heirs))
 			continue
 		}
 		s, handed := in.handOver(o, observed)

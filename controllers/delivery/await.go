@@ -114,10 +114,11 @@ func (c *cluster) turnsBack(d *delivery, steps []plan.Step) bool {
 }
 
 // awaitsDependant returns whether something depends on an object that stays for an add-on that takes it over. That may be one
-// of the very set whose delivery is on its way out.
+// of the very set whose delivery is on its way out. A tenant's is none for the platform: its removal does not wait for it either.
 func (c *cluster) awaitsDependant(o *object) bool {
 	for k, by := range c.objects {
-		if c.awaited[k] == "" || c.scope(k.Namespace) != c.scope(o.Key.Namespace) {
+		tenants := c.reach[o.Key.Namespace].Platform && !c.reach[k.Namespace].Platform
+		if c.awaited[k] == "" || tenants || c.scope(k.Namespace) != c.scope(o.Key.Namespace) {
 			continue
 		}
 		after := k.Namespace == o.Key.Namespace && by.Set != o.Set && slices.Contains(by.DependsOn, plan.SetBefore(o.Set))

@@ -203,6 +203,35 @@ func TestAwaitsAgainInItsScope(t *testing.T) {
 	}
 }
 
+// What waits for an add-on of the platform's keeps a delivery of the platform's, and a tenant's does not: whoever may write Flux objects in his own
+// namespace decides what is awaited there.
+func TestAwaitsDependant(t *testing.T) {
+	for name, tc := range map[string]struct {
+		of, by  string
+		awaited bool
+		want    bool
+	}{
+		"ThePlatformThePlatforms": {"flux-system", "base", true, true},
+		"ThePlatformATenants":     {"flux-system", "fleet", true, false},
+		"ATenantThePlatforms":     {"fleet", "flux-system", true, true},
+		"ATenantATenants":         {"fleet", "fleet", true, true},
+		"NotAwaited":              {"flux-system", "base", false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			of := &object{Observed: plan.Observed{Key: plan.Key{Kind: "HelmRelease", Namespace: tc.of, Name: "one-web"}, Addon: "web"}}
+			by := &object{Observed: plan.Observed{Key: plan.Key{Kind: "HelmRelease", Namespace: tc.by, Name: "one-app"}, Addon: "app", DependsOn: []string{"web"}}}
+			c := &cluster{objects: map[plan.Key]*object{of.Key: of, by.Key: by}, awaited: map[plan.Key]string{}, reach: map[string]match.Reach{
+				"flux-system": {Namespace: "flux-system", Platform: true}, "base": {Namespace: "base", Platform: true}, "fleet": {Namespace: "fleet"}}}
+			if tc.awaited {
+				c.awaited[by.Key] = "why"
+			}
+			if got := c.awaitsDependant(of); got != tc.want {
+				t.Errorf("%t, want %t", got, tc.want)
+			}
+		})
+	}
+}
+
 // A set that has left the cluster selects it again, and takes over what depends on it, of a set that does not. The latter waits for the former's
 // delivery to be made again, and that for what depends on it.
 func TestTurnsBackForWhatDependsOnIt(t *testing.T) {

@@ -155,6 +155,9 @@ func (r *Reconciler) renew(ctx context.Context, reg *hubv1.ClusterRegistration, 
 	if err := admin.CheckShared(); err != nil { // a member of the Team reads what is in the mirror
 		r.Recorder.Eventf(reg, nil, corev1.EventTypeWarning, hubv1.TokenFailedEvent, "RequestToken",
 			"no token for Team %s/%s: the cluster's kubeconfig cannot be given to a Team: %s", from.Team.Namespace, from.Team.Name, err)
+		if err := r.shutProxy(ctx, there); err != nil {
+			return 0, err
+		}
 		return r.failures.note(at, issued), nil
 	}
 	text, expires, failure := r.Token(ctx, admin, account, team.TokenLifetime,

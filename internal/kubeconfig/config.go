@@ -168,6 +168,9 @@ func (c *Config) WithToken(token string) (*Config, error) {
 	return c.withToken(token, c.openProxy())
 }
 
+// WithOpenProxy returns the same kubeconfig, whose only credential is a token, without the credential of its proxy.
+func (c *Config) WithOpenProxy() (*Config, error) { return c.withToken(c.token, c.openProxy()) }
+
 func (c *Config) withToken(token, proxyURL string) (*Config, error) {
 	out := *c
 	out.proxyURL = proxyURL

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tokens
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chandler-hub/chandler/internal/kubeconfig"
+	"github.com/chandler-hub/chandler/internal/render"
+)
+
+// TestProxyCredentialOfAnOlderHub: a Team's mirror that an older hub wrote has the credential of a proxy. It is taken out when the token would be
+// renewed. The mirror and all else in it stay, and one without a credential is not written.
+func TestProxyCredentialOfAnOlderHub(t *testing.T) {
+	const open, shut = "http://192.0.2.9:3128", "http://platform:hunter2@192.0.2.9:3128"
+	for name, was := range map[string]string{"Written": shut, "TakenOut": open} {
+		t.Run(name, func(t *testing.T) {
+			m := newRoom(t)
+			behind := func(proxy string) {
+				m.admin = strings.Replace(adminConfig, "insecure-skip-tls-verify", `proxy-url: "`+proxy+`", insecure-skip-tls-verify`, 1)
+				config, err := kubeconfig.Parse([]byte(m.admin), rules())
+				if err != nil {
+					t.Fatal(err)
+				}
+				m.reg.Status.Credential.Fingerprint, m.reg.Status.Credential.TargetFingerprint = config.Fingerprint(), config.TargetFingerprint()
+			}
+			behind(open)
+			older := m.written(t, 9*time.Hour)
+			want := older.Data[render.MirrorKey]
+			older.Data[render.MirrorKey] = bytes.ReplaceAll(want, []byte(open), []byte(was))
+			older.ResourceVersion, older.UID = "7", "older"
+			m.objects = append(m.objects, older)
+			m.asked = nil
+			behind(shut)
+			mirror, again, _ := m.reconcile(t)
+			if mirror == nil || !bytes.Equal(mirror.Data[render.MirrorKey], want) || !bytes.Contains(want, []byte("the-teams")) {
+				t.Fatalf("the mirror is %+v", mirror)
+			}
+			if mirror.UID != older.UID || len(mirror.Finalizers) == 0 || len(m.asked) > 0 || again != firstRetry {
+				t.Errorf("the mirror is %+v; asked %v, again in %s", mirror.ObjectMeta, m.asked, again)
+			}
+			if wrote := mirror.ResourceVersion != "7"; wrote != (was == shut) {
+				t.Errorf("it is written: %t", wrote)
+			}
+		})
+	}
+}

@@ -11,8 +11,8 @@ const maxValues = 2000
 // maxWrong is how many values may be of a wrong type before nothing else is looked for. Whoever mends them hears of the rest.
 const maxWrong = 20
 
-// maxTold is how many problems of a body are told. The hub remembers them for each cluster, and a short expression makes thousands of objects
-// of which each lacks everything.
+// maxTold is how many problems of a body are told. The hub remembers them for each cluster, and a short expression makes thousands of
+// objects of which each lacks everything.
 const maxTold = 200
 
 // tooMany says that a spec has more values than are checked; nil if it has not. Those of manifests and of a Helm release are objects and

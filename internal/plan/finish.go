@@ -122,8 +122,8 @@ func (in *Input) heir(o Observed, observed map[Key]*Observed, by candidates) (ke
 	return in.goesOn(o, by)
 }
 
-// maxHeirs is how many objects are looked at of a chain in which each is the heir of the one before. A chain has an object for each time that
-// an add-on was moved while Flux was not done with the move before; a longer one is forged.
+// maxHeirs is how many objects are looked at of a chain in which each is the heir of the one before. A chain has an object for each time
+// that an add-on was moved while Flux was not done with the move before; a longer one is forged.
 const maxHeirs = 32
 
 // workload is a Helm release of a kind of Flux object, and record is what Flux has recorded of it, in the form of Has.

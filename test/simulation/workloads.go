@@ -143,7 +143,8 @@ func (w *World) checkMissing(c *cluster, work *workload) {
 		return // it is not being deleted
 	}
 	if missing := w.clock.Now().Sub(since); missing < w.config.TeardownGrace {
-		w.violated("loss", "%s on %s is let go, and the Secret that registered the cluster is still being deleted, for %s now", work.name, c.name, missing)
+		w.violated("loss", "%s on %s is let go, and the Secret that registered the cluster is still being deleted, for %s now", work.name,
+			c.name, missing)
 	}
 }
 

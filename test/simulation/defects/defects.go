@@ -74,7 +74,7 @@ var Defects = []Defect{
 	{"held-not-counted", "What a guard holds, or a removal waits for, is not counted", "guard", []Edit{
 		{"controllers/addonset/removals.go", "\t\treturn a.Removal == \"\" || !slices.Contains(d.Spec.Removals, a.Removal)\n\tcase a.State == hubv1.AddonHeld:\n\t\treturn true", "\t\treturn false\n\tcase a.State == hubv1.AddonHeld:\n\t\treturn false"},
 	}},
-	{"frozen-and-gone", "A frozen delivery whose objects are gone is not served", "loss", []Edit{
+	{"frozen-and-gone", "A frozen delivery whose objects are gone is not served", "status", []Edit{
 		{"controllers/delivery/gather.go", "\trevision, err := r.revision(", "\tif d.frozen {\n\t\td.reason, d.unrenderable = hubv1.FrozenReason, \"frozen\"\n\t\treturn nil\n\t}\n\trevision, err := r.revision("},
 	}},
 	{"hand-over-while-paused", "A hand-over goes on while the cluster is paused", "pause", []Edit{

@@ -130,6 +130,21 @@ var cases = map[string]struct {
 		w.Namespace = "other"
 		f.Hub.Workloads = append(f.Hub.Workloads, w)
 	}, "ERROR HubTwice"},
+	"UnprovenLease": {func(f *doctor.Facts) {
+		l := f.Hub.Leases[0]
+		l.Namespace = "other"
+		f.Hub.Unproven.Leases = append(f.Hub.Unproven.Leases, l)
+	}, "WARNING HubUnproven"},
+	"UnprovenUnasked": {func(f *doctor.Facts) {
+		w := f.Hub.Workloads[0]
+		w.Namespace = "other"
+		f.Hub.Unproven = doctor.Unproven{Workloads: []doctor.Workload{w}, Unasked: true}
+	}, "WARNING HubUnproven"},
+	"UnprovenAndStill": {func(f *doctor.Facts) {
+		l, w := f.Hub.Leases[0], f.Hub.Workloads[0]
+		l.Renewed, w.Replicas = now.Add(-time.Hour), 0
+		f.Hub.Unproven = doctor.Unproven{Leases: []doctor.Lease{l}, Workloads: []doctor.Workload{w}}
+	}, ""},
 	"TwoConfigMaps": {func(f *doctor.Facts) { f.Hub.Published = append(f.Hub.Published, "other") }, "WARNING HubTwiceOnce"},
 	"ScaledDown":    {func(f *doctor.Facts) { f.Hub.Workloads[0].Replicas, f.Hub.Workloads[0].Ready = 0, 0 }, "ERROR HubNotRunning"},
 	"NoPod": {func(f *doctor.Facts) {

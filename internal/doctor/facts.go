@@ -87,10 +87,20 @@ type Pod struct {
 type Hub struct {
 	// Published are the namespaces with a ConfigMap chandler-hub.
 	Published []string
+	// Leases and Workloads are in the hub's namespace, or of an account that may do a hub's work.
 	Leases    []Lease
 	Workloads []Workload
+	Unproven  Unproven
 	// Read: Deployments, Leases and ConfigMaps of all namespaces could be looked at, or at least those of the hub's.
 	Read bool
+}
+
+// Unproven is what looks like a hub's in other namespaces: whoever may write there may give a Lease a hub's name, or a Deployment its label.
+type Unproven struct {
+	Leases    []Lease
+	Workloads []Workload
+	// Unasked: whether the account of one may do a hub's work could not be asked.
+	Unasked bool
 }
 
 // Lease is by which the replicas of a hub agree who leads.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/chandler-hub/chandler/internal/excerpt"
+	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
@@ -56,6 +57,9 @@ func hubMissing(f *Facts) []Finding {
 				list(f.Hub.Published)),
 			Remedy: "start the hub, or delete that ConfigMap if it is gone"})
 	}
+	if len(hubUnproven(f)) > 0 {
+		return nil // that says more
+	}
 	return one(Finding{Severity: Error, Code: "HubMissing",
 		What: fmt.Sprintf("there is no hub: no Deployment, no Lease and no ConfigMap chandler-hub, in namespace %s or any other",
 			f.HubNamespace),
@@ -96,6 +100,31 @@ func hubsTwice(f *Facts) []Finding {
 			Remedy: "delete the ConfigMap of the hub that is gone, or stop one of them if both run"}))
 	}
 	return out
+}
+
+// hubUnproven finds what says of itself that it is a hub, and of which nothing else does. It may be a hub that others do not recognize, which
+// runs outside the cluster (docs/adr/0030); or somebody has made it up, so it is no error.
+func hubUnproven(f *Facts) []Finding {
+	var o Objects
+	u := &f.Hub.Unproven
+	for _, l := range u.Leases {
+		if l.alive(f.Now) {
+			o.Add(fmt.Sprintf("Lease %s/%s, held by %s", l.Namespace, hubconfig.LeaseName, l.Holder))
+		}
+	}
+	for i := range u.Workloads {
+		if w := &u.Workloads[i]; w.Replicas > 0 {
+			o.Add("Deployment " + w.name())
+		}
+	}
+	why := "their accounts may not do a hub's work, so a hub takes no notice of them"
+	if u.Unasked {
+		why = "whether their accounts may do a hub's work could not be asked"
+	}
+	return some(o, Finding{Severity: Warning, Code: "HubUnproven",
+		What: "in other namespaces there is what looks like a second hub, as anybody may write it who may write there: " + why,
+		Remedy: "ask who has made it, and have him delete it. If a hub does run there, outside the cluster or without an account of its own, " +
+			"both work, and undo each other's work: uninstall one (docs/uninstall.md). If it is the only hub, --hub-namespace says where it is"})
 }
 
 // hubPods finds a hub without pods that are ready.

@@ -55,6 +55,8 @@ type examiner struct {
 	client client.Client
 	clock  *dates
 	facts  *doctor.Facts
+	// hubs are accounts, and whether they may do a hub's work; somebody may have made many objects with one.
+	hubs map[string]standing
 	// namespaces are those with sets.
 	namespaces map[string]bool
 }

@@ -31,7 +31,7 @@ const maxHolder = 80
 func First(own string, leases []coordinationv1.Lease, now time.Time, may func(*authorizationv1.SubjectAccessReview) (bool, error)) (
 	*coordinationv1.Lease, error) {
 	for _, l := range before(own, leases, now) {
-		review := review(l)
+		review := ReviewOwner(l)
 		if review == nil {
 			continue
 		}
@@ -61,9 +61,9 @@ func before(own string, leases []coordinationv1.Lease, now time.Time) (out []*co
 	return out
 }
 
-// review asks whether the owner of a Lease, a ServiceAccount beside it, may do a hub's work; nil if it has no such owner. The API server
+// ReviewOwner asks whether the owner of a Lease, a ServiceAccount beside it, may do a hub's work; nil if it has no such owner. The API server
 // takes a Lease away whose owner is not there.
-func review(l *coordinationv1.Lease) *authorizationv1.SubjectAccessReview {
+func ReviewOwner(l *coordinationv1.Lease) *authorizationv1.SubjectAccessReview {
 	if len(l.OwnerReferences) != 1 || l.OwnerReferences[0].Kind != "ServiceAccount" || l.OwnerReferences[0].APIVersion != "v1" {
 		return nil
 	}

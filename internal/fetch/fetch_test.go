@@ -175,6 +175,26 @@ func TestHelmRepository(t *testing.T) {
 	}
 }
 
+// TestPasswordInAnAddress: an address may have a password in it, and what is said of the address does not.
+func TestPasswordInAnAddress(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("[no index")) }))
+	t.Cleanup(s.Close)
+	host := strings.TrimPrefix(s.URL, "http://")
+	for name, tc := range map[string]struct{ kind, url, says string }{
+		"no index":               {"HelmRepository", "http://me:hunter2@" + host, "GET http://me:xxxxx@" + host + "/index.yaml: it is no index"},
+		"does not parse":         {"HelmRepository", "http://me:hunter2%@" + host, `"http://…@` + host + `" is no address`},
+		"no address of a method": {"HelmRepository", "hunter2@:\x00", "is no address"},
+		"Git":                    {"GitRepository", "http://me:hunter2%@" + host, `"http://…@` + host + `" is no address`},
+		"OCI":                    {"OCIRepository", "oci://me:hunter2@" + host + "/web", `"oci://me:xxxxx@` + host + `/web" is no repository`},
+		"another scheme":         {"OCIRepository", "https://me:hunter2@" + host + "/web", `"https://me:xxxxx@` + host + `/web" does not begin with oci://`},
+	} {
+		_, err := do(t, &fetch.Request{Kind: tc.kind, Spec: map[string]any{"url": tc.url}, Chart: "web"})
+		if err == nil || !strings.Contains(err.Error(), tc.says) || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // TestOCI: charts and folders of a registry.
 func TestOCI(t *testing.T) {
 	charts := registry(t, "application/vnd.cncf.helm.chart.content.v1.tar+gzip", map[string][]byte{"web:1.0.0": chartOf(t, "1.0.0"), "web:1.1.0_a": chartOf(t, "1.1.0+a")})

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"path"
 	"path/filepath"
 	"strings"
@@ -35,6 +36,9 @@ func (h *fetching) git(ctx context.Context, spec *sourcev1.GitRepositorySpec, di
 	case len(spec.Include) > 0 || spec.RecurseSubmodules:
 		return nil, errors.New("spec.include and spec.recurseSubmodules are not known here: say by --source where a copy of the content is")
 	}
+	if _, err := url.Parse(spec.URL); err != nil { // go-git would say it with the password
+		return nil, fmt.Errorf("%q is no address of a repository", redacted(spec.URL))
+	}
 	for _, scheme := range []string{"ssh", "git", "file"} {
 		client.InstallProtocol(scheme, nil)
 	}
@@ -48,7 +52,7 @@ func (h *fetching) git(ctx context.Context, spec *sourcev1.GitRepositorySpec, di
 	}
 	remote, err := repo.CreateRemoteAnonymous(&config.RemoteConfig{Name: "anonymous", URLs: []string{spec.URL}})
 	if err != nil {
-		return nil, fmt.Errorf("%q is no address of a repository", spec.URL)
+		return nil, fmt.Errorf("%q is no address of a repository", redacted(spec.URL))
 	}
 	if err := fetchRef(ctx, remote, spec.Reference); err != nil {
 		return nil, err

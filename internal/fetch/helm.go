@@ -36,7 +36,7 @@ func (f *Fetcher) chart(ctx context.Context, h *fetching, spec *sourcev1.HelmRep
 		}
 		read := &index{}
 		if err := yaml.Unmarshal(raw, read); err != nil {
-			return nil, fmt.Errorf("GET %s: it is no index of a Helm repository", address)
+			return nil, fmt.Errorf("GET %s: it is no index of a Helm repository", redacted(address))
 		}
 		f.repository, f.kept = spec.URL, read
 	}

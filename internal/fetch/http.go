@@ -196,7 +196,7 @@ func (c *counted) Read(p []byte) (int, error) {
 func (h *fetching) get(ctx context.Context, address string, most int64) ([]byte, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
-		return nil, fmt.Errorf("%q is no address", address)
+		return nil, fmt.Errorf("%q is no address", redacted(address))
 	}
 	resp, err := h.client.Do(r)
 	if err != nil {
@@ -216,15 +216,31 @@ func (h *fetching) get(ctx context.Context, address string, most int64) ([]byte,
 	return raw, nil
 }
 
+// redacted returns an address as it may be shown: somebody may have written a password into it, also into one that does not parse.
+func redacted(address string) string {
+	if u, err := url.Parse(address); err == nil && u.Host != "" {
+		return u.Redacted()
+	}
+	at := strings.LastIndex(address, "@")
+	if at < 0 {
+		return address
+	}
+	scheme, _, ok := strings.Cut(address[:at], "://")
+	if !ok {
+		return "…" + address[at:]
+	}
+	return scheme + "://…" + address[at:]
+}
+
 // resolve returns an address that may be relative to that of a folder.
 func resolve(base, ref string) (string, error) {
 	b, err := url.Parse(strings.TrimSuffix(base, "/") + "/")
 	if err != nil {
-		return "", fmt.Errorf("%q is no address", base)
+		return "", fmt.Errorf("%q is no address", redacted(base))
 	}
 	u, err := b.Parse(ref)
 	if err != nil {
-		return "", fmt.Errorf("%q is no address", ref)
+		return "", fmt.Errorf("%q is no address", redacted(ref))
 	}
 	return u.String(), nil
 }

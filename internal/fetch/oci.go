@@ -30,11 +30,11 @@ const (
 func (h *fetching) repository(url string, insecure bool) (*remote.Repository, error) {
 	name, ok := strings.CutPrefix(url, "oci://")
 	if !ok {
-		return nil, fmt.Errorf("%q does not begin with oci://", url)
+		return nil, fmt.Errorf("%q does not begin with oci://", redacted(url))
 	}
 	repo, err := remote.NewRepository(name)
 	if err != nil {
-		return nil, fmt.Errorf("%q is no repository of a registry", url)
+		return nil, fmt.Errorf("%q is no repository of a registry", redacted(url))
 	}
 	repo.PlainHTTP, repo.MaxMetadataBytes = insecure, maxManifest
 	repo.Client = &auth.Client{Client: h.client, Credential: func(_ context.Context, host string) (auth.Credential, error) {

@@ -114,6 +114,44 @@ func (in *Input) engine(clusters []rollout.Cluster, fresh int) (rollout.Input, e
 	}, nil
 }
 
+// lateElsewhere says why a cluster is not Failed that has had the revision for longer than the deadline.
+const lateElsewhere = "late by the clock, and not for the hub, which was away meanwhile, or has not looked yet"
+
+// survey returns the waves as the hub counts them. The time in which no hub was at work does not count for a deadline, and nobody else knows
+// when that was. After it no cluster is late for a whole deadline; so if the hub does not count the late ones as failed, none is.
+func survey(engine rollout.Input, revision string) []rollout.WaveView {
+	views := rollout.Survey(engine, revision)
+	if engine.State == nil || len(engine.State.Waves) == 0 {
+		return views
+	}
+	engine.Since = engine.Now // nobody is late
+	punctual := rollout.Survey(engine, revision)
+	failed := failedOf(views)
+	if failures(engine.State) > len(failedOf(punctual)) {
+		return views
+	}
+	for i := range punctual {
+		for j := range punctual[i].Clusters {
+			if c := &punctual[i].Clusters[j]; failed[c.Key] && c.State != "Failed" {
+				c.Why = lateElsewhere
+			}
+		}
+	}
+	return punctual
+}
+
+func failedOf(views []rollout.WaveView) map[types.NamespacedName]bool {
+	out := map[types.NamespacedName]bool{}
+	for i := range views {
+		for j := range views[i].Clusters {
+			if c := &views[i].Clusters[j]; c.State == "Failed" {
+				out[c.Key] = true
+			}
+		}
+	}
+	return out
+}
+
 // find returns a revision by its name, or nil.
 func (in *Input) find(name string) *appsv1.ControllerRevision {
 	for i := range in.Revisions {

@@ -44,7 +44,7 @@ func Look(in *Input) (*View, error) {
 	if err != nil {
 		return v, err
 	}
-	v.Fresh, v.AtOnce, v.Waves = fresh, engine.Strategy.AtOnce(), rollout.Survey(engine, is.Revision)
+	v.Fresh, v.AtOnce, v.Waves = fresh, engine.Strategy.AtOnce(), survey(engine, is.Revision)
 	for i := range v.Waves {
 		w := &v.Waves[i]
 		if is.Phase == hubv1.RolloutSoaking && w.Name == is.Wave && is.WaveReady != nil && w.Soak > 0 {

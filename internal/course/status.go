@@ -210,7 +210,7 @@ func (in *Input) clusterRows(is *hubv1.RolloutStatus) ([][]string, error) {
 		return nil, err
 	}
 	var rows [][]string
-	for _, w := range rollout.Survey(engine, is.Revision) {
+	for _, w := range survey(engine, is.Revision) {
 		for _, c := range w.Clusters {
 			name := w.Name
 			if engine.Strategy.AtOnce() {

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 
+	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/live"
 )
 
@@ -102,7 +103,8 @@ func exitCode(err error) int {
 		return decided.code
 	case errors.Is(err, errTimeout), errors.Is(err, context.Canceled):
 		return failed
-	case errors.As(err, &network), meta.IsNoMatchError(err), errors.Is(err, live.ErrNoHub):
+	case errors.As(err, &network), meta.IsNoMatchError(err), errors.Is(err, live.ErrNoHub), errors.Is(err, live.ErrWrong),
+		errors.Is(err, hubconfig.ErrFlag):
 		return uncertain
 	}
 	for _, is := range []func(error) bool{apierrors.IsForbidden, apierrors.IsUnauthorized, apierrors.IsServiceUnavailable,

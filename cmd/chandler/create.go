@@ -97,7 +97,7 @@ func (c *creation) addFlags(cmd *cobra.Command, hubConfigFlag string) {
 func (c *creation) run(cmd *cobra.Command, m maker) error {
 	objects, err := m.Make()
 	if err != nil {
-		return err
+		return &exit{uncertain, err} // a flag is missing, or does not go with another one, or nobody can read it
 	}
 	if c.export {
 		if err := c.reader.Hub.Complete(hubconfig.DefaultNamespace); err != nil {

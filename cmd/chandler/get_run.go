@@ -174,7 +174,8 @@ func (g *getter) questions(ctx context.Context, args []string) ([]question, erro
 		if namespace, name := g.place(arg); !g.kind.byCluster {
 			q.Namespace, q.Options = namespace, append(q.Options, client.MatchingFields{"metadata.name": name})
 			if *g.flags.Namespace != "" && namespace != *g.flags.Namespace {
-				return nil, fmt.Errorf("%s %s is not in namespace %q: leave out -n, or write the name alone", g.kind.one, arg, *g.flags.Namespace)
+				return nil, &exit{uncertain, fmt.Errorf("%s %s is not in namespace %q: leave out -n, or write the name alone", g.kind.one, arg,
+					*g.flags.Namespace)}
 			}
 			// The API server has looked at the name; what stands in for one may not have.
 			q.keep = both(base.keep, func(o client.Object) bool { return o.GetName() == name })

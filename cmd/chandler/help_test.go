@@ -190,16 +190,34 @@ func TestExitCodes(t *testing.T) {
 		"logs edge1":                           2,
 		"explain edge1 nothing":                1,
 		"pause edge1":                          2,
-		"pause edge1 --reason x --until never": 1,
-		"resume edge1":                         1,
-		"rollout":                              2,
-		"rollout status base --timeout 1s":     2,
-		"removals list -A":                     0,
-		"doctor -o nonsense":                   2,
-		"diff":                                 2,
-		"export":                               2,
-		"version":                              0,
-		"completion nonsense":                  2,
+		"pause edge1 --reason x --until never": 2,
+		"pause edge1 --reason x --until 2020-01-02T08:00:00Z":      2,
+		"pause edge1 --reason=":                                    2,
+		"rollout pause base --reason x --until never":              2,
+		"rollout expedite base --reason=":                          2,
+		"tree fleet/edge1 -n other":                                2,
+		"tree a/b/c":                                               2,
+		"get sets flux-system/base -n other":                       2,
+		"create set x":                                             2,
+		"create set x --export":                                    2,
+		"create set x --all --export":                              2,
+		"create set X --all --from-git https://a.example.org/b":    2,
+		"create team shop -l a==b==c":                              2,
+		"create source git x --export":                             2,
+		"create team shop --all --export --hub-id _":               2,
+		"create team shop --all --export --pod-security strict":    1,
+		"render -f ../../examples/quickstart --hub-id _":           2,
+		"import ../../examples/quickstart --register-all nonsense": 2,
+		"register a --export --kubeconfig /nowhere --hub-id _":     2,
+		"resume edge1":                                             1,
+		"rollout":                                                  2,
+		"rollout status base --timeout 1s":                         2,
+		"removals list -A":                                         0,
+		"doctor -o nonsense":                                       2,
+		"diff":                                                     2,
+		"export":                                                   2,
+		"version":                                                  0,
+		"completion nonsense":                                      2,
 	} {
 		if out, errs, code := runSmall(t, args); code != want {
 			t.Errorf("chandler %s: exit code %d, want %d:\n%s%s", args, code, want, out, errs)
@@ -210,7 +228,8 @@ func TestExitCodes(t *testing.T) {
 		t.Errorf("without a right: exit code %d: %s", code, errs)
 	}
 	h.forbidden = ""
-	for _, args := range []string{"get clusters", "tree edge1", "create team a --all", "ui --no-open", "register a -n b", "import --live", "rollout status a", "doctor"} {
+	for _, args := range []string{"get clusters", "tree edge1", "create team a --all", "ui --no-open", "register a -n b", "import --live", "rollout status a", "doctor",
+		"install --image registry.example.org/chandler-hub:v0.1.0", "uninstall"} {
 		for _, context := range []string{" --context nobody", " --hub-context nobody", " --server https://127.0.0.1:1"} {
 			if register := strings.HasPrefix(args, "register"); register != strings.Contains(context, "hub-context") {
 				continue

@@ -89,10 +89,10 @@ func (o *installOptions) run(cmd *cobra.Command, args []string) error {
 	}
 	restConfig, err := o.flags.ToRESTConfig()
 	if err != nil {
-		return fmt.Errorf("find the management cluster: %w; --export prints what would be installed, without one", err)
+		return &exit{uncertain, fmt.Errorf("find the management cluster: %w; --export prints what would be installed, without one", err)}
 	}
 	if o.client, err = live.Connect(restConfig); err != nil {
-		return err
+		return &exit{uncertain, err}
 	}
 	asked, err := discovery.NewDiscoveryClientForConfig(restConfig)
 	if err != nil {

@@ -62,6 +62,26 @@ new revisions go on, as by chandler rollout unpause. If Flux applies the object 
 func addUntil(cmd *cobra.Command, until *string) {
 	cmd.Flags().StringVar(until, "until", "", "when it ends, as a time such as 2027-01-02T08:00:00Z or a duration such as 12h (default: "+
 		"when somebody ends it)")
+	wants(cmd, func() error {
+		if *until == "" {
+			return nil
+		}
+		_, err := course.EndOf(*until, now())
+		return err
+	})
+}
+
+// wants has a command end as a wrong one does, before anybody is asked, if a check of its flags fails.
+func wants(cmd *cobra.Command, check func() error) {
+	before := cmd.PreRunE
+	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
+		if before != nil {
+			if err := before(cmd, args); err != nil {
+				return err
+			}
+		}
+		return check()
+	}
 }
 
 // orders has a command give an order to a cluster or to a set.

@@ -111,7 +111,7 @@ func (o *registerOptions) print(cmd *cobra.Command) error {
 		}
 	}
 	if err := o.reader.Hub.Complete(hubconfig.DefaultNamespace); err != nil {
-		return err
+		return decide(err)
 	}
 	cluster, secret := registrar.Export(o.reader.Hub.HubID, o.req)
 	fmt.Fprintln(o.Out, "# For the workload cluster. Nothing on the cluster removes these together: take them out where you apply them from.")

@@ -4,6 +4,7 @@ package main
 
 import (
 	"errors"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -24,6 +25,12 @@ func addReason(cmd *cobra.Command, reason *string) {
 	if err := cmd.MarkFlagRequired("reason"); err != nil {
 		panic(err)
 	}
+	wants(cmd, func() error {
+		if strings.TrimSpace(*reason) == "" {
+			return errors.New("say why: --reason TEXT")
+		}
+		return nil
+	})
 }
 
 func approveCommand() *cobra.Command {

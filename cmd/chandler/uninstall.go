@@ -73,10 +73,10 @@ func (o *uninstallOptions) run(cmd *cobra.Command) error {
 	}
 	var err error
 	if o.config, err = o.flags.ToRESTConfig(); err != nil {
-		return fmt.Errorf("find the management cluster: %w", err)
+		return &exit{uncertain, fmt.Errorf("find the management cluster: %w", err)}
 	}
 	if o.client, err = live.Connect(o.config); err != nil {
-		return err
+		return &exit{uncertain, err}
 	}
 	o.out = visible{cmd.OutOrStdout()}
 	o.wait = &waiter{client: o.client, out: o.out, timeout: o.timeout}

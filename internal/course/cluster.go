@@ -26,7 +26,7 @@ func PauseCluster(reg *hubv1.ClusterRegistration, until, reason string, now time
 	pause := map[string]any{"reason": reason, "until": nil}
 	text := fmt.Sprintf("until somebody ends that: chandler resume cluster %s -n %s", reg.Name, reg.Namespace)
 	if until != "" {
-		end, err := endOf(until, now)
+		end, err := EndOf(until, now)
 		if err != nil {
 			return nil, errors.New(says("%s", err))
 		}

@@ -24,7 +24,7 @@ func Pause(in *Input, until, reason string) (*Order, error) {
 	pause := map[string]any{"reason": reason, "until": nil}
 	text := "until somebody ends that: " + command(in.Set, "unpause", "")
 	if until != "" {
-		end, err := endOf(until, in.Now)
+		end, err := EndOf(until, in.Now)
 		if err != nil {
 			return nil, in.refuse("%s", err)
 		}
@@ -39,8 +39,8 @@ func Pause(in *Input, until, reason string) (*Order, error) {
 	return order, nil
 }
 
-// endOf returns the time that somebody means by a time or a duration.
-func endOf(until string, now time.Time) (time.Time, error) {
+// EndOf returns the time that somebody means by a time or a duration.
+func EndOf(until string, now time.Time) (time.Time, error) {
 	end, err := time.Parse(time.RFC3339, until)
 	if d, notDuration := time.ParseDuration(until); err != nil && notDuration == nil {
 		end, err = now.Add(d).Truncate(time.Second), nil

@@ -3,6 +3,7 @@
 package hubconfig
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -51,6 +52,28 @@ func (s *Shared) AddIdentityFlags(f *pflag.FlagSet, namespace string) {
 
 // Complete checks the shared flags, and fills in defaults that depend on other flags. namespace is the hub's.
 func (s *Shared) Complete(namespace string) error {
+	if err := s.check(); err != nil {
+		return flagError{err}
+	}
+	if len(s.Origins.SecretNamespaces) == 0 {
+		s.Origins.SecretNamespaces = s.PlatformNamespaces
+	}
+	s.Chart.Name, s.Chart.Version = manifestchart.Name, manifestchart.Version
+	if s.Chart.URL == "" {
+		s.Chart.URL = fmt.Sprintf("http://chandler.%s.svc", namespace)
+	}
+	return nil
+}
+
+// ErrFlag: a flag has a value that it cannot have.
+var ErrFlag = errors.New("a flag is wrong")
+
+type flagError struct{ error }
+
+func (flagError) Is(target error) bool { return target == ErrFlag }
+func (e flagError) Unwrap() error      { return e.error }
+
+func (s *Shared) check() error {
 	if s.HubID == "" {
 		return fmt.Errorf("--hub-id must not be empty")
 	}
@@ -66,13 +89,6 @@ func (s *Shared) Complete(namespace string) error {
 		if !slices.Contains(origin.Flags(), kind) {
 			return fmt.Errorf("--register-all %q: write one or more of %s", kind, strings.Join(origin.Flags(), ", "))
 		}
-	}
-	if len(s.Origins.SecretNamespaces) == 0 {
-		s.Origins.SecretNamespaces = s.PlatformNamespaces
-	}
-	s.Chart.Name, s.Chart.Version = manifestchart.Name, manifestchart.Version
-	if s.Chart.URL == "" {
-		s.Chart.URL = fmt.Sprintf("http://chandler.%s.svc", namespace)
 	}
 	return nil
 }

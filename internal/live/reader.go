@@ -70,6 +70,15 @@ type several string
 func (s several) Error() string        { return string(s) }
 func (s several) Is(target error) bool { return target == ErrSeveral }
 
+// ErrWrong: what is asked for contradicts itself, or is no name, whatever there is on the hub.
+var ErrWrong = errors.New("the question is wrong")
+
+// wrong is ErrWrong with its own text.
+type wrong string
+
+func (w wrong) Error() string        { return string(w) }
+func (w wrong) Is(target error) bool { return target == ErrWrong }
+
 // maxNames is how many names an error lists.
 const maxNames = 20
 
@@ -101,10 +110,10 @@ type kindOfObject struct{ word, kind, advice string }
 func (r *Reader) find(ctx context.Context, list client.ObjectList, of kindOfObject, name, namespace string) (int, error) {
 	if ns, rest, ok := strings.Cut(name, "/"); ok {
 		if ns == "" || rest == "" || strings.Contains(rest, "/") {
-			return 0, fmt.Errorf("%q is not a %s: write NAME or NAMESPACE/NAME", name, of.word)
+			return 0, wrong(fmt.Sprintf("%q is not a %s: write NAME or NAMESPACE/NAME", name, of.word))
 		}
 		if namespace != "" && namespace != ns {
-			return 0, fmt.Errorf("%s %s is not in namespace %q: leave out -n, or write the name alone", of.word, name, namespace)
+			return 0, wrong(fmt.Sprintf("%s %s is not in namespace %q: leave out -n, or write the name alone", of.word, name, namespace))
 		}
 		namespace, name = ns, rest
 	}

@@ -56,10 +56,16 @@ func TestCheck(t *testing.T) {
 		"Loopback":        {in: with(func(w *hubv1.WorkloadIdentity) { w.Address = "https://127.0.0.1:6443" }), rules: lifted, reason: "AddressForbidden", says: "workloadIdentity.address"},
 		"LoopbackOfAzure": {in: &hubv1.WorkloadIdentity{Provider: "azure", Cluster: aks, Address: "https://localhost", ServiceAccountName: "a"}, reason: "AddressForbidden"},
 		"Metadata":        {in: with(func(w *hubv1.WorkloadIdentity) { w.Address = "https://169.254.169.254" }), rules: lifted, reason: "AddressForbidden"},
-		"Hub":             {in: with(func(w *hubv1.WorkloadIdentity) { w.Address = "https://kubernetes.default.svc" }), rules: lifted, reason: "TargetIsHub"},
-		"HubByAddress":    {in: with(func(w *hubv1.WorkloadIdentity) { w.Address = "https://198.51.100.1:6443" }), rules: lifted, reason: "TargetIsHub"},
-		"HTTP":            {in: with(func(w *hubv1.WorkloadIdentity) { w.Address = "http://prod.example.org" }), rules: lifted, reason: "ServerInvalid"},
-		"Path":            {in: with(func(w *hubv1.WorkloadIdentity) { w.Address = "https://prod.example.org/k8s/clusters/c-1" }), rules: lifted, reason: "ServerInvalid", says: "without a path"},
+		"Service":         {in: with(func(w *hubv1.WorkloadIdentity) { w.Address = "https://vault.secrets.svc:8200" }), rules: lifted, reason: "AddressForbidden"},
+		"ServiceOfDomain": {in: with(func(w *hubv1.WorkloadIdentity) { w.Address = "https://vault.secrets.svc.corp:8200" }), rules: lifted, reason: "AddressForbidden"},
+		"LocalName":       {in: with(func(w *hubv1.WorkloadIdentity) { w.Address = "https://a.localhost:6443" }), rules: lifted, reason: "AddressForbidden"},
+		"MetadataName":    {in: with(func(w *hubv1.WorkloadIdentity) { w.Address = "https://metadata.google.internal" }), rules: lifted, reason: "AddressForbidden"},
+		// It may be a domain, and the hub resolves no name here: docs/workload-identity.md says so.
+		"ShortService": {in: with(func(w *hubv1.WorkloadIdentity) { w.Address = "https://vault.secrets:8200" }), rules: lifted, want: map[string]string{"provider": "generic", "address": "https://vault.secrets:8200", "serviceAccountName": "deployer"}},
+		"Hub":          {in: with(func(w *hubv1.WorkloadIdentity) { w.Address = "https://kubernetes.default.svc" }), rules: lifted, reason: "TargetIsHub"},
+		"HubByAddress": {in: with(func(w *hubv1.WorkloadIdentity) { w.Address = "https://198.51.100.1:6443" }), rules: lifted, reason: "TargetIsHub"},
+		"HTTP":         {in: with(func(w *hubv1.WorkloadIdentity) { w.Address = "http://prod.example.org" }), rules: lifted, reason: "ServerInvalid"},
+		"Path":         {in: with(func(w *hubv1.WorkloadIdentity) { w.Address = "https://prod.example.org/k8s/clusters/c-1" }), rules: lifted, reason: "ServerInvalid", says: "without a path"},
 		"AudienceOfHub": {in: with(func(w *hubv1.WorkloadIdentity) {
 			w.Audiences = []string{"x", "https://kubernetes.default.svc.cluster.local"}
 		}), rules: lifted, reason: "WorkloadIdentityInvalid", says: "audiences[1]"},

@@ -265,11 +265,8 @@ func (c *Change) ignored(in *Inside) string {
 	if len(names) == 0 {
 		return ""
 	}
-	verb := "change"
-	if len(names) == 1 {
-		verb = "changes"
-	}
-	return fmt.Sprintf("%s %s nothing in the chart: is it the name that the chart's values have?", status.List(names, mostIgnored), verb)
+	return fmt.Sprintf("%s %s nothing in the chart: is it the name that the chart's values have?", status.List(names, mostIgnored),
+		verb(len(names), "change"))
 }
 
 // mostIgnored is how many values a note names.

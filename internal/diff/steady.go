@@ -45,7 +45,8 @@ func (c *comparedObjects) steady(s *side) map[identity]*unstructured.Unstructure
 	}
 	if chance > 0 {
 		c.out.chance = true
-		c.note("%d of its objects come out otherwise each time, as where a chart makes passwords: what differs so is not compared", chance)
+		c.note("%d of its objects %s out otherwise each time, as where a chart makes passwords: what differs so is not compared", chance,
+			verb(chance, "come"))
 	}
 	return out
 }

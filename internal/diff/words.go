@@ -22,9 +22,17 @@ var words = map[Kind]string{
 var signs = map[Kind]string{Removed: "-", Reinstalled: "!", LetGo: "-", Winner: "!", Moved: "~", Adopted: "+", New: "+", Changed: "~",
 	Content: "~", Waits: "!", NotWon: "!"}
 
+// verb is one of as many as n.
+func verb(n int, plural string) string {
+	if n == 1 {
+		return plural + "s"
+	}
+	return plural
+}
+
 // headline says in one line what happens.
 func (r *Result) headline() string {
-	text := fmt.Sprintf("%d of %s change", r.Summary.Changed, status.Count(r.Fleet.Clusters, "cluster"))
+	text := fmt.Sprintf("%d of %s %s", r.Summary.Changed, status.Count(r.Fleet.Clusters, "cluster"), verb(r.Summary.Changed, "change"))
 	if len(r.Groups) == 0 {
 		text = fmt.Sprintf("No changes on %s", status.Count(r.Fleet.Clusters, "cluster"))
 	}

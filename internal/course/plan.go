@@ -84,9 +84,13 @@ func (in *Input) plan(clusters []rollout.Cluster, fresh []types.NamespacedName) 
 func (in *Input) planHeader(s *rollout.Strategy) []page.Field {
 	fields := []page.Field{{Name: "AddonSet", Text: in.key()}}
 	add := func(name, text string) { fields = append(fields, page.Field{Name: name, Text: excerpt.Line(text)}) }
-	if s.AtOnce() {
-		add("Strategy", "every cluster gets a new revision at once")
-	} else {
+	const atOnce = "every cluster gets a new revision at once"
+	switch {
+	case s.ForFew():
+		add("Strategy", fmt.Sprintf("%s, as long as there are no more than %d; then it goes in waves", atOnce, rollout.Few))
+	case s.AtOnce():
+		add("Strategy", atOnce)
+	default:
 		add("Strategy", "waves, one after the other")
 		add("Deadline", fmt.Sprintf("%s for each cluster", excerpt.Duration(s.Deadline())))
 		failure := "it stops, and each cluster stays as it is"

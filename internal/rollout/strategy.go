@@ -107,6 +107,9 @@ func New(spec *hubv1.Rollout) (*Strategy, error) {
 // AtOnce returns whether all clusters get a new revision at once.
 func (s *Strategy) AtOnce() bool { return s.atOnce }
 
+// ForFew returns whether all clusters get a new revision at once because there are few of them, and nobody has said how it goes.
+func (s *Strategy) ForFew() bool { return s.atOnce && s.usual }
+
 // For returns the strategy for a fleet of some clusters: the usual waves are for those of more than a few. A rollout that has begun
 // in waves goes on in them, whatever clusters leave; state may be nil.
 func (s *Strategy) For(clusters int, state *hubv1.RolloutStatus) *Strategy {

@@ -106,6 +106,18 @@ func TestDiffAgainst(t *testing.T) {
 	check("no git", []string{"-f", folder, "--against", "main"}, 2, "", "the program git, which reads revisions, is not in the path")
 }
 
+// TestDiffWithoutHub: who has files alone, and forgets --against, learns that the command then asks a hub.
+func TestDiffWithoutHub(t *testing.T) {
+	t.Setenv("KUBECONFIG", "/nowhere")
+	for _, flag := range []string{"--server=https://127.0.0.1:1", "--context=nobody"} {
+		_, err := run("diff", "-f", "../../examples/quickstart", flag)
+		code, text := told(err)
+		if code != uncertain || !strings.Contains(text, "--against DIR|REVISION compares files without a hub") {
+			t.Errorf("%s: exit code %d, %s", flag, code, text)
+		}
+	}
+}
+
 // TestFilesAreNoRepository: files of a pull request look like a repository, whose config names a program. It does not run.
 func TestFilesAreNoRepository(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {

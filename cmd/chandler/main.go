@@ -34,13 +34,22 @@ func main() {
 
 // ended says what went wrong, and returns the exit code.
 func ended(err error) int {
+	code, text := told(err)
+	if text != "" {
+		// It may quote what other people wrote, and that must not decide over the terminal.
+		fmt.Fprintln(os.Stderr, "chandler:", excerpt.VisibleLines(text))
+	}
+	return code
+}
+
+// told returns the exit code, and what is said: all of it, also what somebody has added to an error that had its exit code already.
+func told(err error) (int, string) {
 	code := &exit{uncertain, err} // of a command that has not begun
 	_ = errors.As(err, &code)
-	if code.err != nil {
-		// It may quote what other people wrote, and that must not decide over the terminal.
-		fmt.Fprintln(os.Stderr, "chandler:", excerpt.VisibleLines(code.err.Error()))
+	if code.err == nil {
+		return code.code, ""
 	}
-	return code.code
+	return code.code, err.Error()
 }
 
 func newCommand() *cobra.Command {

@@ -33,6 +33,8 @@ type cluster struct {
 	down, hung  bool
 	// refuses is true if it gives no tokens.
 	refuses bool
+	// mute is when it did last not answer to what its registration says.
+	mute time.Time
 	// gone is true when its origin has been deleted, and it with it.
 	gone bool
 	// unregistered is true if somebody has deleted its registration while that said that its Secret is missing. By that

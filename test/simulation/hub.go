@@ -30,6 +30,7 @@ import (
 	"github.com/chandler-hub/chandler/controllers/index"
 	"github.com/chandler-hub/chandler/controllers/tenure"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
+	"github.com/chandler-hub/chandler/internal/kubeconfig"
 	"github.com/chandler-hub/chandler/internal/manifestchart"
 	"github.com/chandler-hub/chandler/internal/origin"
 	"github.com/chandler-hub/chandler/internal/probe"
@@ -46,6 +47,9 @@ type hub struct {
 	rooms  []*room
 	cancel context.CancelFunc
 	tenure tenure.Tenure
+	// began is when it began, and asked are the addresses that it has asked since.
+	began time.Time
+	asked map[string]bool
 	// dead is true when the process has crashed: nothing that it still does has an effect.
 	dead bool
 	// again is when the pool is to be asked again.
@@ -78,7 +82,7 @@ var errCrashed = errors.New("this process has crashed")
 // startHub starts a process with a cache that is complete.
 func (w *World) startHub() {
 	ctx, cancel := context.WithCancel(context.Background())
-	h := &hub{leads: true, cache: apiserver.NewCache(w.server, w.scheme, index.CacheOptions()), cancel: cancel}
+	h := &hub{leads: true, began: w.clock.Now(), asked: map[string]bool{}, cache: apiserver.NewCache(w.server, w.scheme, index.CacheOptions()), cancel: cancel}
 	gate := func(verb string, k apiserver.Key) (before, after error) {
 		if h.dead || w.tooLate(h, verb) {
 			return errCrashed, nil
@@ -87,7 +91,10 @@ func (w *World) startHub() {
 	}
 	h.pool = probe.NewPool(probe.PoolOptions{Interval: w.config.ProbeInterval, Clock: w.clock, Random: func() float64 {
 		return 0.5
-	}, Probe: w.probe})
+	}, Probe: func(ctx context.Context, cfg *kubeconfig.Config) probe.Result {
+		h.asked[cfg.Host()] = true
+		return w.probe(ctx, cfg)
+	}})
 	m := &processManager{world: w, hub: h, live: &apiserver.Reader{Server: w.server, Scheme: w.scheme, Gate: gate}}
 	m.client = &apiserver.Client{Reader: cachedReader{h.cache, w, gate}, Server: w.server, Types: w.scheme, Actor: "hub", Gate: gate}
 	must(index.Add(ctx, h.cache))
@@ -98,7 +105,7 @@ func (w *World) startHub() {
 		must(c.Warmup(ctx))
 	}
 	h.tenure.Renew(w.clock.Now())
-	w.hub, w.hubBegan = h, w.clock.Now()
+	w.hub, w.hubBegan, w.away = h, h.began, false
 	w.flux.forgotten(w)
 	for _, i := range h.cache.Informers() {
 		i.Deliver() // to those who have just begun to watch

@@ -74,8 +74,9 @@ func (w *World) reconcile(r *room, req string) {
 	}
 	switch h := r.hub; {
 	case h.dead && h.leads:
-		w.stopHub()
-		w.startHub()
+		if w.stopHub(); !w.away {
+			w.startHub()
+		}
 		return
 	case h.dead:
 		w.say("  the process that led before ends")

@@ -40,7 +40,7 @@ func Play(script []string) (Result, error) {
 // Draw makes a script from a seed. Its steps do not depend on what comes of them.
 func Draw(seed uint64, steps int) []string {
 	lots := func(of uint64) *draw { return &draw{rand.New(rand.NewPCG(seed, of))} }
-	d, more, expressions, registrations, teams, rollouts := lots(42), lots(43), lots(44), lots(45), lots(46), lots(47)
+	d, more, expressions, registrations, teams, rollouts, outages := lots(42), lots(43), lots(44), lots(45), lots(46), lots(47), lots(48)
 	script := []string{
 		"cluster w1 Secret tier=prod", "cluster w2 Kamaji tier=prod", "cluster w3 Secret tier=prod", "cluster w4 Hand tier=prod",
 		"cluster w5 Kamaji tier=prod",
@@ -73,6 +73,7 @@ func Draw(seed uint64, steps int) []string {
 		{teams, map[bool]func() string{true: teams.team}[withTeam]},
 		{rollouts, map[bool]func() string{true: rollouts.rollout}[withRollout]},
 		{rollouts, map[bool]func() string{true: rollouts.rollout}[withRollout]}, // twice as many
+		{outages, []func() string{nil, nil, nil, outages.outages()}[outages.IntN(4)]},
 	}
 	for len(script)-added < steps {
 		for _, l := range later {

@@ -56,7 +56,7 @@ func TestSeeds(t *testing.T) {
 			t.Logf("%d seeds from %d on: %d failed", seed-*from, *from, failures)
 		}
 		script := Draw(seed, *steps)
-		if *with != "" && !slices.ContainsFunc(script, func(line string) bool { return strings.HasPrefix(line, *with+" ") }) {
+		if *with != "" && !slices.ContainsFunc(script, func(line string) bool { return strings.HasPrefix(line+" ", *with+" ") }) {
 			continue
 		}
 		r, err := Play(script)
@@ -213,6 +213,24 @@ func TestInvariantsFail(t *testing.T) {
 		}},
 		{"teams", func(w *World) { w.take(w.cluster("w1"), "helm:default/team-shop", apiserver.Key{}, "somebody") }},
 		{"teams", func(w *World) { w.teams["shop"].deleted = true; w.checkRest() }},
+		{"silence", func(w *World) {
+			must(w.do("restart"))
+			w.wait(10 * time.Minute)
+			w.letGo("w1", "the cluster has not answered for 1h0m0s")
+		}},
+		{"silence", func(w *World) { must(w.do("restart")); w.letGo("w1", "the cluster has not answered for 1h0m0s") }},
+		{"silence", func(w *World) {
+			must(w.do("restart"))
+			w.wait(time.Minute)
+			clear(w.hub.asked)
+			w.suspends("w1")
+		}},
+		{"orphans", func(w *World) {
+			must(w.do("restart"))
+			before := w.orphaned("w1", "its deletionPolicy is Orphan")
+			w.at = w.hub
+			w.checkWrite(apiserver.Write{Key: keyOf("AddonDelivery", "flux-system", "base"), Changed: true, Old: before})
+		}},
 		{"lookup", func(w *World) {
 			must(cachedReader{Reader: w.hub.cache, world: w}.List(context.Background(), &metav1.PartialObjectMetadataList{
 				TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "SecretList"}}, client.MatchingLabels{hubv1.MirrorLabel: "true"}))

@@ -49,6 +49,7 @@ func (w *World) checkStart(s *set, r *rolling, set *hubv1.AddonSet, before, d *h
 	for other, o := range r.members {
 		if o.wave >= 0 && o.wave < m.wave && o.moved <= r.began && o.away <= r.began {
 			w.checkBefore(r, set, o, other, key, to)
+			w.checkUnseen(s, r, o, other, key, to)
 		}
 	}
 }
@@ -96,7 +97,7 @@ func (w *World) checkConcurrency(r *rolling, m *rolled, key types.NamespacedName
 	busy := []string{key.Name}
 	for other, o := range r.members {
 		works := identity.SameContent(o.revision, to) && o.start != nil && o.readyAt.IsZero() && !o.lapsed
-		if o != m && o.wave == m.wave && o.moved <= r.rest && works && w.clock.Now().Sub(o.start.Time.Time) < deadlineOf(r.specs[0]) {
+		if o != m && o.wave == m.wave && o.moved <= r.rest && works && !w.overdue(o.start.Time.Time, r.specs[0]) {
 			busy = append(busy, other.Name)
 		}
 	}
@@ -118,7 +119,7 @@ func (w *World) checkBefore(r *rolling, set *hubv1.AddonSet, o *rolled, other, k
 		return
 	case o.start == nil || o.lapsed:
 		return
-	case o.readyAt.IsZero() && w.clock.Now().Sub(o.start.Time.Time) < deadlineOf(spec):
+	case o.readyAt.IsZero() && !w.overdue(o.start.Time.Time, spec):
 		w.violated("rollout", "%s gets %s, and %s of wave %s works on it", key, to, other, wave.Name)
 		return
 	case o.readyAt.IsZero() || !identity.SameContent(to, set.Status.Revision) || r.wentBack[wave.Name]:

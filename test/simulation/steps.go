@@ -33,9 +33,11 @@ func (w *World) do(line string) error {
 	if f[0] != "wait" && f[0] != "run" {
 		w.edited = w.clock.Now()
 	}
+	w.noteAnswers()
 	if c := verb.of(w, f[1:]); c != "" {
 		return fmt.Errorf("%q: %s", line, c)
 	}
+	w.noteAnswers()
 	w.noteWishes()
 	return nil
 }
@@ -301,8 +303,6 @@ func init() {
 			return ""
 		}},
 		"restart": {"", 0, func(w *World, _ []string) string { w.stopHub(); w.startHub(); return "" }},
-		"stop":    {"", 0, func(w *World, _ []string) string { w.stopHub(); return "" }},
-		"start":   {"", 0, func(w *World, _ []string) string { w.stopHub(); w.startHub(); return "" }},
 		"relist":  {"", 0, func(w *World, _ []string) string { w.relist(); return "" }},
 		"upgrade": {"", 0, func(w *World, _ []string) string { w.upgrade(); return "" }},
 		"backup":  {"", 0, func(w *World, _ []string) string { w.takeBackup(); return "" }},
@@ -324,6 +324,7 @@ func init() {
 		}},
 	}
 	maps.Copy(verbs, rolloutVerbs())
+	maps.Copy(verbs, outageVerbs())
 }
 
 func valueOrNull(v string) string {

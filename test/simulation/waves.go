@@ -206,7 +206,7 @@ func (w *World) late(r *rolling, of string) bool {
 	for _, m := range r.members {
 		works := content(m.revision) == of && m.start != nil && m.readyAt.IsZero()
 		if works && slices.ContainsFunc(r.specs, func(spec *hubv1.Rollout) bool {
-			return spec != nil && w.clock.Now().Sub(m.start.Time.Time) >= deadlineOf(spec)
+			return spec != nil && w.overdue(m.start.Time.Time, spec)
 		}) {
 			return true
 		}
@@ -314,7 +314,7 @@ func (w *World) noteMember(s *set, m *rolled, key types.NamespacedName, set *hub
 	if ready && m.readyAt.IsZero() {
 		m.readyAt = w.clock.Now()
 	}
-	late := w.clock.Now().Sub(d.Spec.Start.Time.Time) >= deadlineOf(spec)
+	late := w.overdue(d.Spec.Start.Time.Time, spec)
 	if !ready && (excused || m.failed || late || !d.Spec.Start.Healthy) {
 		m.lapsed = true
 	}

@@ -84,6 +84,8 @@ type World struct {
 	// chartsGone is when each HelmChart was deleted last, and hubBegan when the process that runs began.
 	chartsGone map[apiserver.Key]time.Time
 	hubBegan   time.Time
+	// away is true if the process was killed, and no other one starts by itself.
+	away bool
 	// deleted are the UIDs of Flux objects that users have deleted. cutOff are those of them that a process let go as its last deed.
 	deleted, cutOff map[any]bool
 	violations      []Violation
@@ -205,11 +207,13 @@ func (w *World) gate(h *hub, verb string, k apiserver.Key) (before, after error)
 		return errServer, nil
 	case "after":
 		return nil, errServer
-	case "crash": // before the write
+	case "crash", "kill": // before the write
+		w.away = w.fault.kind == "kill"
 		w.say("  the hub crashes before it can %s %s", verb, k)
 		h.dead = true
 		return errCrashed, nil
 	}
+	w.away = w.fault.kind == "killed"
 	w.say("  the hub crashes right after it could %s %s", verb, k)
 	h.dead = true // the write takes effect, and nobody hears of it
 	return nil, errCrashed

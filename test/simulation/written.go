@@ -26,6 +26,7 @@ func (w *World) checkWrite(write apiserver.Write) {
 	if write.New == nil && write.Key.Kind == "ClusterRegistration" {
 		w.checkUnregistered(write.Key)
 	}
+	w.checkRecorded(write)
 	if write.New == nil || !write.Changed && write.Verb != "delete" {
 		return
 	}
@@ -37,6 +38,9 @@ func (w *World) checkWrite(write apiserver.Write) {
 	case write.Key.Group == "chandler.dev":
 		w.checkBounds(write)
 		w.checkReady(write)
+		if write.Key.Kind == "ClusterRegistration" {
+			w.checkAsked(write)
+		}
 	}
 }
 
@@ -105,6 +109,7 @@ func (w *World) checkReady(write apiserver.Write) {
 	if write.Old != nil {
 		must(w.server.Into(write.Old, before))
 	}
+	w.checkSilence(before, d)
 	for _, a := range d.Status.Addons {
 		was := slices.ContainsFunc(before.Status.Addons, func(b hubv1.AddonStatus) bool {
 			return b.State == a.State && b.Object == a.Object && b.AppliedGeneration == a.AppliedGeneration

@@ -53,6 +53,11 @@ var Scripts = map[string]string{
 	"excluded-uncounted":        "excluded-on-a-silent-cluster-and-an-upgrade-follows",
 	"leaves-and-is-first":       "registered-again-behind-a-twin-that-has-come",
 	"unknown-and-goes":          "made-again-while-down-and-goes-as-a-twin-comes",
+	"silence-of-old":            "silent-of-old-and-no-hub-was-at-work",
+	"suspended-unasked":         "paused-and-down-and-no-hub-has-asked-it",
+	"soak-unseen":               "rollout-canary-fails-in-a-soak-that-no-hub-sees",
+	"late-unseen":               "rollout-deadline-is-over-and-no-hub-was-at-work",
+	"orphan-of-old":             "killed-before-an-orphan-is-on-both-lists",
 }
 
 // Defects are all of them.
@@ -241,5 +246,20 @@ var Defects = []Defect{
 	}},
 	{"unknown-and-goes", "A registration that was made again, and goes before it has answered, does not know of another one of its cluster", "loss", []Edit{
 		{"controllers/registration/duplicate.go", "if is := reg.Status.ClusterID(); is != \"\" {\n\t\treturn []string{is}, nil", "if is := reg.Status.ClusterID(); true {\n\t\treturn []string{is}, nil"},
+	}},
+	{"silence-of-old", "A hub that starts takes a cluster's silence before that for silence now", "silence", []Edit{
+		{"controllers/delivery/objects.go", "!c.began.IsZero() && asked.After(f.Silent) {", "false && asked.After(f.Silent) {"},
+	}},
+	{"suspended-unasked", "A hub that starts suspends a cluster that it has not asked", "silence", []Edit{
+		{"controllers/registration/suspend.go", "\tif facts.Down && facts.Open !=", "\tif false && facts.Down && facts.Open !="},
+	}},
+	{"soak-unseen", "A hub that starts goes on after a soak that nobody has watched", "rollout", []Edit{
+		{"internal/rollout/decide.go", "\tcase d.blind():", "\tcase false && d.blind():"},
+	}},
+	{"late-unseen", "The time in which no hub was at work counts for a deadline", "rollout", []Edit{
+		{"internal/rollout/cluster.go", "\tif since.Before(d.Since) {", "\tif false && since.Before(d.Since) {"},
+	}},
+	{"orphan-of-old", "A delivery that has let something go before the hub started goes before its set and its registration name that", "orphans", []Edit{
+		{"controllers/delivery/orphans.go", "(c.began.IsZero() || c.now.Sub(c.began) > tellLimit)", "(true || c.began.IsZero())"},
 	}},
 }

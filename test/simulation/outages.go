@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/tenure"
+	"github.com/chandler-hub/chandler/internal/identity"
+	"github.com/chandler-hub/chandler/internal/status"
+	"github.com/chandler-hub/chandler/test/simulation/apiserver"
+)
+
+// In an outage no process of the hub is at work. Users, clusters and Flux go on, and time passes. What the statuses say is old when the next
+// process begins: it must not decide by what it has not seen itself.
+
+// outageVerbs are the steps about outages.
+func outageVerbs() map[string]verb {
+	return map[string]verb{
+		"stop": {"", 0, func(w *World, _ []string) string { w.stopHub(); return "" }},
+		"start": {"", 0, func(w *World, _ []string) string {
+			w.stopHub()
+			if strings.HasPrefix(w.fault.kind, "kill") { // it was to end an earlier process
+				w.fault = fault{}
+			}
+			w.startHub()
+			return ""
+		}},
+		"kill": {"WRITES before|after", 2, func(w *World, f []string) string {
+			return w.plan(f, map[string]string{"before": "kill", "after": "killed"})
+		}},
+	}
+}
+
+// outages draws from a lot when the hub stops, what time passes until it starts, and what may come to an end meanwhile.
+func (d *draw) outages() func() string {
+	stopped := false
+	return func() string {
+		switch n := d.IntN(10); {
+		case stopped && n < 3:
+			stopped = false
+			return "start"
+		case stopped && n < 5:
+			return "up " + d.cluster()
+		case stopped:
+			return "wait " + d.one("3m", "20m", "50m", "70m", "3h")
+		case n < 3:
+			stopped = true
+			return "stop"
+		case n == 3:
+			stopped = true
+			return fmt.Sprintf("kill %d %s", 1+d.IntN(8), d.one("before", "after"))
+		case n == 4:
+			return "down " + d.cluster()
+		case n == 5:
+			return d.one("label "+d.cluster()+" tier test", "register "+d.cluster()+" false")
+		}
+		return "wait " + d.one("1m", "5m", "20m")
+	}
+}
+
+// noteAnswers is called before and after each step: nothing else changes whether a cluster answers.
+func (w *World) noteAnswers() {
+	for _, r := range w.clusters {
+		if !w.answers(r) {
+			r.mute = w.clock.Now()
+		}
+	}
+}
+
+// answers returns whether a cluster answers to the kubeconfig that its registration names.
+func (w *World) answers(r *cluster) bool {
+	if w.server.Get(r.registration()) == nil {
+		return false
+	}
+	to := w.there(r)
+	for _, key := range []string{"value", "admin.conf"} {
+		if text, ok := nested(w.server.Get(to.secret()), "data", key).(string); ok {
+			raw, err := base64.StdEncoding.DecodeString(text)
+			reached, _, failed := w.reach(string(raw))
+			return err == nil && failed == nil && reached == to
+		}
+	}
+	return false
+}
+
+// checkSilence: what a process lets go from a cluster because that has not answered, it has asked before, and has had no answer. For that it
+// has the time in which it looks at all clusters.
+func (w *World) checkSilence(before, d *hubv1.AddonDelivery) {
+	h, r := w.at, w.cluster(d.Spec.RegistrationRef.Name)
+	if h == nil || r == nil {
+		return
+	}
+	for _, a := range d.Status.Addons {
+		silent := a.State == hubv1.AddonOrphaned && strings.HasPrefix(a.Message, "the cluster has not answered for")
+		if !silent || slices.ContainsFunc(before.Status.Addons, func(b hubv1.AddonStatus) bool {
+			return b.State == hubv1.AddonOrphaned && b.Object == a.Object
+		}) {
+			continue
+		}
+		reg, _ := w.registrationAt(d.Spec.RegistrationRef.Key())
+		switch {
+		case w.clock.Now().Sub(h.began) < tenure.Looks:
+			w.violated("silence", "add-on %s of %s is let go from %s for its silence, and the process that does so has been at work for %s",
+				a.Name, d.SetKey(), r.name, w.clock.Now().Sub(h.began))
+		case r.mute.Before(h.began) && reg != nil && reg.CreationTimestamp.Time.Before(h.began):
+			w.violated("silence", "add-on %s of %s is let go from %s for its silence, and it has answered since %s, before this process began at %s",
+				a.Name, d.SetKey(), r.name, r.mute.UTC().Format(time.TimeOnly), h.began.UTC().Format(time.TimeOnly))
+		}
+	}
+}
+
+// checkAsked: a process suspends a cluster that does not answer when it has asked it.
+func (w *World) checkAsked(write apiserver.Write) {
+	h, r := w.at, w.cluster(write.Key.Name)
+	if h == nil || r == nil || write.Old == nil || h.asked[w.there(r).address] {
+		return
+	}
+	before, reg := typed(w, write.Old, &hubv1.ClusterRegistration{}), typed(w, write.New, &hubv1.ClusterRegistration{})
+	secret, _ := nested(w.server.Get(w.there(r).secret()), "metadata", "creationTimestamp").(string)
+	made, err := time.Parse(time.RFC3339, secret)
+	if err != nil || !made.Before(h.began) || status.Reason(before, hubv1.SuspendedCondition) == hubv1.ClusterUnreachableReason {
+		return // there is nothing to ask it with, as far as the process may know
+	}
+	if status.Reason(reg, hubv1.SuspendedCondition) == hubv1.ClusterUnreachableReason {
+		w.violated("silence", "%s is suspended since it does not answer, and the process that does so has not asked it", r.name)
+	}
+}
+
+// recorded is for how long a delivery that goes waits until others name what it has let go.
+const recorded = time.Minute
+
+// checkRecorded: what a delivery that goes has let go is named by its set and its registration. A process that begins takes as long for that
+// as it would have had.
+func (w *World) checkRecorded(write apiserver.Write) {
+	h := w.at
+	if h == nil || write.Key.Kind != "AddonDelivery" || write.New != nil {
+		return
+	}
+	d, set, reg := typed(w, write.Old, &hubv1.AddonDelivery{}), &hubv1.AddonSet{}, &hubv1.ClusterRegistration{}
+	key, ctx, now := d.Spec.RegistrationRef.Key(), context.Background(), w.clock.Now()
+	bySet := h.cache.Get(ctx, d.SetKey(), set) == nil && set.DeletionTimestamp == nil
+	byRegistration := h.cache.Get(ctx, key, reg) == nil && !status.Goes(reg)
+	for _, a := range d.Status.Addons {
+		if a.State != hubv1.AddonOrphaned || a.Since == nil || now.Sub(a.Since.Time) > recorded && now.Sub(h.began) > recorded {
+			continue
+		}
+		names := func(o hubv1.Orphan) bool {
+			return o.Addon == a.Name && o.Cluster == key.String() && o.AddonSet == d.SetKey().String()
+		}
+		if bySet && !slices.ContainsFunc(set.Status.Orphans, names) || byRegistration && !slices.ContainsFunc(reg.Status.Orphans, names) {
+			w.violated("orphans", "delivery %s goes, and what it let go of %s is not named by its set and its registration", d.Name, a.Name)
+		}
+	}
+}
+
+// overdue returns whether a cluster that was started with a revision should be Ready by now. The time before the process that is at work
+// began does not count: nobody may have looked.
+func (w *World) overdue(started time.Time, spec *hubv1.Rollout) bool {
+	h := w.at
+	if h == nil {
+		h = w.hub
+	}
+	if h == nil {
+		return false
+	}
+	if started.Before(h.began) {
+		started = h.began
+	}
+	return w.clock.Now().Sub(started) >= deadlineOf(spec)
+}
+
+// checkUnseen: no further cluster gets a revision on a soak that ended while no hub was at work, if one of the wave has failed in it.
+func (w *World) checkUnseen(s *set, r *rolling, o *rolled, other, key types.NamespacedName, to string) {
+	wave := &r.specs[0].Waves[o.wave]
+	if w.at == nil || wave.Soak == nil || wave.MaxFailures != nil || r.expedited[content(to)] || !identity.SameContent(o.revision, to) ||
+		o.lapsed || o.excused || o.readyAt.IsZero() || o.start == nil || !o.start.Healthy || r.passed[wave.Name] || r.passed[""] || r.wentBack[wave.Name] {
+		return
+	}
+	at, failed := w.failedOn(s, other)
+	if failed && at.After(o.readyAt) && at.Before(w.at.began) && at.Before(o.readyAt.Add(wave.Soak.Duration)) {
+		w.violated("rollout", "%s gets %s, and %s of wave %s has failed on it at %s in its soak, before this process began",
+			key, to, other, wave.Name, at.UTC().Format(time.TimeOnly))
+	}
+}
+
+// failedOn returns whether Flux says that something of a set fails on a cluster that it reaches, and since when.
+func (w *World) failedOn(s *set, key types.NamespacedName) (at time.Time, failed bool) {
+	for k := range w.flux.due {
+		o := w.server.Get(k)
+		if o == nil || setNameOf(o) != s.namespace+"/"+s.name || registrationIn(o) != key.String() || nested(o, "spec", "suspend") == true ||
+			nested(o, "metadata", "deletionTimestamp") != nil {
+			continue
+		}
+		conditions, _ := nested(o, "status", "conditions").([]any)
+		if len(conditions) != 1 || nested(conditions[0], "status") != string(metav1.ConditionFalse) ||
+			nested(conditions[0], "reason") != "UpgradeFailed" {
+			continue
+		}
+		text, _ := nested(conditions[0], "lastTransitionTime").(string)
+		if since, err := time.Parse(time.RFC3339, text); err == nil && (!failed || since.Before(at)) {
+			at, failed = since, true
+		}
+	}
+	return at, failed
+}

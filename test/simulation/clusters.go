@@ -35,6 +35,8 @@ type cluster struct {
 	refuses bool
 	// mute is when it did last not answer to what its registration says.
 	mute time.Time
+	// drained is since when somebody drains it; zero if nobody does.
+	drained time.Time
 	// gone is true when its origin has been deleted, and it with it.
 	gone bool
 	// unregistered is true if somebody has deleted its registration while that said that its Secret is missing. By that

@@ -35,6 +35,7 @@ func outageVerbs() map[string]verb {
 			w.startHub()
 			return ""
 		}},
+		"drain": named("TIMEOUT|-", 1, func(w *World, c *cluster, f []string) { w.drain(c, f[0]) }),
 		"kill": {"WRITES before|after", 2, func(w *World, f []string) string {
 			return w.plan(f, map[string]string{"before": "kill", "after": "killed"})
 		}},
@@ -212,4 +213,48 @@ func (w *World) failedOn(s *set, key types.NamespacedName) (at time.Time, failed
 		}
 	}
 	return at, failed
+}
+
+// drain has somebody drain a cluster, or, with "-", call that off.
+func (w *World) drain(c *cluster, timeout string) {
+	if timeout == "-" {
+		c.drained = time.Time{}
+		w.patch(c.origin(), `{"metadata":{"annotations":{%q:null}}}`, hubv1.DrainAnnotation)
+		return
+	}
+	if c.provider != "Kamaji" || w.server.Get(c.registration()) == nil || w.server.Get(c.origin()) == nil {
+		return // what it comes from is no cluster, or it is not there
+	}
+	c.drained = w.clock.Now()
+	w.patch(c.registration(), `{"spec":{"drainBeforeDeletion":{"timeout":%q}}}`, timeout)
+	w.patch(c.origin(), `{"metadata":{"annotations":{%q:"true"}}}`, hubv1.DrainAnnotation)
+}
+
+// checkDrained: an origin is marked as drained when nothing is left that Flux delivers to its cluster, or when a process has tried for the
+// timeout to uninstall it.
+func (w *World) checkDrained(write apiserver.Write) {
+	h, c := w.at, w.cluster(write.Key.Name)
+	marked := func(o apiserver.Object) bool {
+		return nested(o, "metadata", "annotations", hubv1.DrainedAnnotation) == "true"
+	}
+	if h == nil || c == nil || c.drained.IsZero() || write.Key != c.origin() || marked(write.Old) || !marked(write.New) {
+		return
+	}
+	reg := w.registered(c)
+	if reg == nil || reg.Spec.DrainBeforeDeletion == nil || reg.Spec.DrainBeforeDeletion.Timeout == nil {
+		return
+	}
+	since := c.drained
+	if since.Before(h.began) {
+		since = h.began
+	}
+	if w.clock.Now().Sub(since) >= reg.Spec.DrainBeforeDeletion.Timeout.Duration {
+		return
+	}
+	for _, name := range sortedKeys(c.workloads) {
+		if work := c.workloads[name]; w.object(work.ownerUID) != nil {
+			w.violated("drain", "%s is marked as drained, and %s is there; this process has drained it for %s of %s", c.name, name,
+				w.clock.Now().Sub(since), reg.Spec.DrainBeforeDeletion.Timeout.Duration)
+		}
+	}
 }

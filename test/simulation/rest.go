@@ -59,6 +59,9 @@ func (w *World) heal() {
 	w.release()
 	for _, c := range w.clusters {
 		c.down, c.hung, c.refuses = false, false, false
+		if !c.drained.IsZero() {
+			w.drain(c, "-")
+		}
 		if !c.gone && c.provider != "Secret" { // that of a Secret is the origin, and its deletion no fault
 			w.restoreSecret(c)
 		}

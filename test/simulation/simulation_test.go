@@ -225,6 +225,14 @@ func TestInvariantsFail(t *testing.T) {
 			clear(w.hub.asked)
 			w.suspends("w1")
 		}},
+		{"drain", func(w *World) {
+			c := w.cluster("w2")
+			w.drain(c, "30m")
+			marked := apiserver.Clone(w.server.Get(c.origin()))
+			marked["metadata"].(map[string]any)["annotations"].(map[string]any)[hubv1.DrainedAnnotation] = "true"
+			w.at = w.hub
+			w.checkWrite(apiserver.Write{Key: c.origin(), Changed: true, Old: w.server.Get(c.origin()), New: marked})
+		}},
 		{"orphans", func(w *World) {
 			must(w.do("restart"))
 			before := w.orphaned("w1", "its deletionPolicy is Orphan")

@@ -17,7 +17,7 @@ import (
 
 // selects returns whether a set is to be on a cluster.
 func (w *World) selects(s *set, c *cluster) bool {
-	if s.deleted || c.gone || w.there(c).gone {
+	if s.deleted || c.gone || w.there(c).gone || !c.drained.IsZero() {
 		return false
 	}
 	labels := w.labelsOf(c)

@@ -31,6 +31,8 @@ func (w *World) checkWrite(write apiserver.Write) {
 		return
 	}
 	switch {
+	case write.Key.Kind == "TenantControlPlane":
+		w.checkDrained(write)
 	case write.Key.Kind == "Secret":
 		w.checkSecret(write)
 	case isFlux(write.Key):

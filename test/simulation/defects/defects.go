@@ -58,6 +58,7 @@ var Scripts = map[string]string{
 	"soak-unseen":               "rollout-canary-fails-in-a-soak-that-no-hub-sees",
 	"late-unseen":               "rollout-deadline-is-over-and-no-hub-was-at-work",
 	"orphan-of-old":             "killed-before-an-orphan-is-on-both-lists",
+	"drain-of-old":              "drain-times-out-and-no-hub-was-at-work",
 }
 
 // Defects are all of them.
@@ -258,6 +259,9 @@ var Defects = []Defect{
 	}},
 	{"late-unseen", "The time in which no hub was at work counts for a deadline", "rollout", []Edit{
 		{"internal/rollout/cluster.go", "\tif since.Before(d.Since) {", "\tif false && since.Before(d.Since) {"},
+	}},
+	{"drain-of-old", "The time in which no hub was at work counts for the timeout of a drain", "drain", []Edit{
+		{"internal/drain/drain.go", "\treturn min(began, f.Now.Sub(f.Since))", "\treturn began"},
 	}},
 	{"orphan-of-old", "A delivery that has let something go before the hub started goes before its set and its registration name that", "orphans", []Edit{
 		{"controllers/delivery/orphans.go", "(c.began.IsZero() || c.now.Sub(c.began) > tellLimit)", "(true || c.began.IsZero())"},

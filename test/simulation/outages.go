@@ -35,7 +35,8 @@ func outageVerbs() map[string]verb {
 			w.startHub()
 			return ""
 		}},
-		"drain": named("TIMEOUT|-", 1, func(w *World, c *cluster, f []string) { w.drain(c, f[0]) }),
+		"kamaji": {"served|unserved", 1, func(w *World, f []string) string { w.serve(f[0] == "served"); return "" }},
+		"drain":  named("TIMEOUT|-", 1, func(w *World, c *cluster, f []string) { w.drain(c, f[0]) }),
 		"kill": {"WRITES before|after", 2, func(w *World, f []string) string {
 			return w.plan(f, map[string]string{"before": "kill", "after": "killed"})
 		}},
@@ -256,5 +257,37 @@ func (w *World) checkDrained(write apiserver.Write) {
 			w.violated("drain", "%s is marked as drained, and %s is there; this process has drained it for %s of %s", c.name, name,
 				w.clock.Now().Sub(since), reg.Spec.DrainBeforeDeletion.Timeout.Duration)
 		}
+	}
+}
+
+// checkUnread: a process lets a registration go, because its origin could not be read for the grace, if it could not be read for so long since
+// the process began.
+func (w *World) checkUnread(write apiserver.Write) {
+	unread := func(o apiserver.Object) bool {
+		c := status.Find(typed(w, o, &hubv1.ClusterRegistration{}), hubv1.UnregisteringCondition)
+		return c != nil && strings.HasPrefix(c.Message, "its origin could not be read for")
+	}
+	if w.at == nil || write.Old == nil || unread(write.Old) || !unread(write.New) {
+		return
+	}
+	since := w.unread
+	if since.Before(w.at.began) {
+		since = w.at.began
+	}
+	if w.unread.IsZero() || w.clock.Now().Sub(since) < w.config.TeardownGrace {
+		w.violated("silence", "%s is let go since its origin could not be read, which is so since %s, and this process began at %s", write.Key.Name,
+			w.unread.UTC().Format(time.TimeOnly), w.at.began.UTC().Format(time.TimeOnly))
+	}
+}
+
+// serve has the API server serve Kamaji's kind, or not, as while its CRD is made anew.
+func (w *World) serve(serves bool) {
+	k := apiserver.Key{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: "tenantcontrolplanes.kamaji.clastix.io"}
+	is := map[bool]string{true: "True", false: "False"}[serves]
+	_, err := w.server.Update("user", "status", k, apiserver.Object{"status": apiserver.Object{"conditions": []any{
+		apiserver.Object{"type": "Established", "status": is}}}}, true)
+	must(err)
+	if w.unread = w.clock.Now(); serves {
+		w.unread = time.Time{}
 	}
 }

@@ -36,9 +36,14 @@ func (w *World) letGo(cluster, why string) {
 
 // suspends suspends a cluster, as a hub does for which it does not answer.
 func (w *World) suspends(cluster string) {
-	k := w.cluster(cluster).registration()
 	reg := w.registered(w.cluster(cluster)).DeepCopy()
 	status.Set(reg, hubv1.SuspendedCondition, metav1.ConditionTrue, hubv1.ClusterUnreachableReason, "", w.clock.Now())
+	w.says(reg)
+}
+
+// says has a hub write the status of a registration.
+func (w *World) says(reg *hubv1.ClusterRegistration) {
+	k := keyOf("ClusterRegistration", reg.Namespace, reg.Name)
 	w.at = w.hub
 	w.checkWrite(apiserver.Write{Key: k, Changed: true, Old: w.server.Get(k), New: w.untyped(k, reg)})
 }

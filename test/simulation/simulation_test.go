@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/status"
 	"github.com/chandler-hub/chandler/test/simulation/apiserver"
 )
 
@@ -224,6 +225,12 @@ func TestInvariantsFail(t *testing.T) {
 			w.wait(time.Minute)
 			clear(w.hub.asked)
 			w.suspends("w1")
+		}},
+		{"silence", func(w *World) {
+			must(w.do("kamaji unserved"))
+			reg := w.registered(w.cluster("w2")).DeepCopy()
+			status.Set(reg, hubv1.UnregisteringCondition, metav1.ConditionTrue, hubv1.OriginDeletedReason, "its origin could not be read for 1h0m0s", w.clock.Now())
+			w.says(reg)
 		}},
 		{"drain", func(w *World) {
 			c := w.cluster("w2")

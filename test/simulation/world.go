@@ -84,6 +84,8 @@ type World struct {
 	// chartsGone is when each HelmChart was deleted last, and hubBegan when the process that runs began.
 	chartsGone map[apiserver.Key]time.Time
 	hubBegan   time.Time
+	// unread is since when Kamaji's kind is not served; zero if it is.
+	unread time.Time
 	// away is true if the process was killed, and no other one starts by itself.
 	away bool
 	// deleted are the UIDs of Flux objects that users have deleted. cutOff are those of them that a process let go as its last deed.

@@ -42,6 +42,7 @@ func (w *World) checkWrite(write apiserver.Write) {
 		w.checkReady(write)
 		if write.Key.Kind == "ClusterRegistration" {
 			w.checkAsked(write)
+			w.checkUnread(write)
 		}
 	}
 }

@@ -59,6 +59,8 @@ var Scripts = map[string]string{
 	"late-unseen":               "rollout-deadline-is-over-and-no-hub-was-at-work",
 	"orphan-of-old":             "killed-before-an-orphan-is-on-both-lists",
 	"drain-of-old":              "drain-times-out-and-no-hub-was-at-work",
+	"unread-of-old":             "origin-cannot-be-read-for-a-moment",
+	"served-again-unseen":       "let-go-while-its-origin-cannot-be-read-and-registered-again",
 }
 
 // Defects are all of them.
@@ -265,5 +267,11 @@ var Defects = []Defect{
 	}},
 	{"orphan-of-old", "A delivery that has let something go before the hub started goes before its set and its registration name that", "orphans", []Edit{
 		{"controllers/delivery/orphans.go", "(c.began.IsZero() || c.now.Sub(c.began) > tellLimit)", "(true || c.began.IsZero())"},
+	}},
+	{"unread-of-old", "An origin that cannot be read for a moment has its registration, which was deleted long ago, let go", "silence", []Edit{
+		{"controllers/registration/finalize.go", "f.Now); since.After(f.Since) {", "f.Now); false && since.After(f.Since) {"},
+	}},
+	{"served-again-unseen", "What asks to be registered is not looked at when its kind is served again", "convergence", []Edit{
+		{"controllers/discovery/setup.go", "{ r.lookAgain(ctx, kind, again) })", "{ _, _ = ctx, kind })"},
 	}},
 }

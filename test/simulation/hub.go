@@ -107,6 +107,7 @@ func (w *World) startHub() {
 	h.tenure.Renew(w.clock.Now())
 	w.hub, w.hubBegan, w.away = h, h.began, false
 	w.flux.forgotten(w)
+	w.noteAnswers()
 	for _, i := range h.cache.Informers() {
 		i.Deliver() // to those who have just begun to watch
 	}

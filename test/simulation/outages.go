@@ -48,13 +48,13 @@ func (d *draw) outages() func() string {
 	stopped := false
 	return func() string {
 		switch n := d.IntN(10); {
-		case stopped && n < 3:
+		case stopped && n < 2:
 			stopped = false
 			return "start"
 		case stopped && n < 5:
-			return "up " + d.cluster()
+			return d.one("up ", "up ", "down ", "hang ") + d.cluster()
 		case stopped:
-			return "wait " + d.one("3m", "20m", "50m", "70m", "3h")
+			return "wait " + d.one("3m", "20m", "70m", "3h")
 		case n < 3:
 			stopped = true
 			return "stop"
@@ -70,7 +70,7 @@ func (d *draw) outages() func() string {
 	}
 }
 
-// noteAnswers is called before and after each step: nothing else changes whether a cluster answers.
+// noteAnswers is called before and after each step, since nothing else changes whether a cluster answers, and when a process begins.
 func (w *World) noteAnswers() {
 	for _, r := range w.clusters {
 		if !w.answers(r) {
@@ -114,7 +114,7 @@ func (w *World) checkSilence(before, d *hubv1.AddonDelivery) {
 		case w.clock.Now().Sub(h.began) < tenure.Looks:
 			w.violated("silence", "add-on %s of %s is let go from %s for its silence, and the process that does so has been at work for %s",
 				a.Name, d.SetKey(), r.name, w.clock.Now().Sub(h.began))
-		case r.mute.Before(h.began) && reg != nil && reg.CreationTimestamp.Time.Before(h.began):
+		case w.answers(r) && r.mute.Before(h.began) && reg != nil && reg.CreationTimestamp.Time.Before(h.began):
 			w.violated("silence", "add-on %s of %s is let go from %s for its silence, and it has answered since %s, before this process began at %s",
 				a.Name, d.SetKey(), r.name, r.mute.UTC().Format(time.TimeOnly), h.began.UTC().Format(time.TimeOnly))
 		}

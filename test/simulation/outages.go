@@ -35,6 +35,9 @@ func outageVerbs() map[string]verb {
 			w.startHub()
 			return ""
 		}},
+		"force": named("", 0, func(w *World, c *cluster, _ []string) {
+			w.patch(c.registration(), `{"metadata":{"annotations":{%q:"true"}}}`, hubv1.ForceUnregisterAnnotation)
+		}),
 		"kamaji": {"served|unserved", 1, func(w *World, f []string) string { w.serve(f[0] == "served"); return "" }},
 		"drain":  named("TIMEOUT|-", 1, func(w *World, c *cluster, f []string) { w.drain(c, f[0]) }),
 		"kill": {"WRITES before|after", 2, func(w *World, f []string) string {
@@ -277,6 +280,19 @@ func (w *World) checkUnread(write apiserver.Write) {
 	if w.unread.IsZero() || w.clock.Now().Sub(since) < w.config.TeardownGrace {
 		w.violated("silence", "%s is let go since its origin could not be read, which is so since %s, and this process began at %s", write.Key.Name,
 			w.unread.UTC().Format(time.TimeOnly), w.at.began.UTC().Format(time.TimeOnly))
+	}
+}
+
+// checkForced: a registration that somebody forces goes when nothing is left of it, or when a process has had a minute for that.
+func (w *World) checkForced(write apiserver.Write) {
+	if w.at == nil || w.clock.Now().Sub(w.at.began) >= recorded || nested(write.Old, "metadata", "annotations", hubv1.ForceUnregisterAnnotation) != "true" {
+		return
+	}
+	for k := range w.flux.due {
+		if o := w.server.Get(k); registrationIn(o) == write.Key.Namespace+"/"+write.Key.Name && nested(o, "metadata", "deletionTimestamp") == nil {
+			w.violated("orphans", "registration %s is forced and goes, %s is there, and this process has been at work for %s", write.Key.Name, k,
+				w.clock.Now().Sub(w.at.began))
+		}
 	}
 }
 

@@ -61,6 +61,7 @@ var Scripts = map[string]string{
 	"drain-of-old":              "drain-times-out-and-no-hub-was-at-work",
 	"unread-of-old":             "origin-cannot-be-read-for-a-moment",
 	"served-again-unseen":       "let-go-while-its-origin-cannot-be-read-and-registered-again",
+	"forced-of-old":             "forced-and-no-hub-was-at-work",
 }
 
 // Defects are all of them.
@@ -273,5 +274,8 @@ var Defects = []Defect{
 	}},
 	{"served-again-unseen", "What asks to be registered is not looked at when its kind is served again", "convergence", []Edit{
 		{"controllers/discovery/setup.go", "{ r.lookAgain(ctx, kind, again) })", "{ _, _ = ctx, kind })"},
+	}},
+	{"forced-of-old", "What somebody forces is given up by a hub that has not tried yet", "orphans", []Edit{
+		{"controllers/registration/leftovers.go", "if began := r.Tenure.Since(); !began.IsZero() {", "if began := r.Tenure.Since(); false && !began.IsZero() {"},
 	}},
 }

@@ -211,7 +211,7 @@ func (w *World) withdrawnAt(o apiserver.Object) time.Time {
 func (w *World) checkTeams() {
 	for _, o := range w.server.List(kinds["Secret"].GroupKind(), "") {
 		t, c := w.teamOf(nested(o, "metadata", "namespace").(string)), w.registrationOf(o)
-		if t == nil || c == nil || apiserver.Label(o, hubv1.MirrorLabel) == "" || t.has(w.labelsOf(c)) || w.nobodyKeeps(c, o) {
+		if t == nil || c == nil || apiserver.Label(o, hubv1.MirrorLabel) == "" || t.has(w.labelsOf(c)) || w.nobodyKeeps(c, o) || w.unheard(c) {
 			continue
 		}
 		if w.server.Get(c.registration()) == nil && w.mirrorServes(o) {

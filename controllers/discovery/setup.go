@@ -75,8 +75,8 @@ func (b *bell) Start(_ context.Context, q workqueue.TypedRateLimitingInterface[R
 	return nil
 }
 
-// lookAgain enqueues what asks to be registered of a kind that may be served again. A watch goes on with what it had, and does not tell of it
-// anew. A registration may have gone meanwhile.
+// lookAgain enqueues what asks to be registered of a kind that may be served again. A watch goes on with what it had, and does not tell of
+// it anew. A registration may have gone meanwhile.
 func (r *Reconciler) lookAgain(ctx context.Context, kind origin.Kind, again *bell) {
 	found, err := r.Origins.Labelled(ctx, kind, corev1.NamespaceAll)
 	if err != nil {

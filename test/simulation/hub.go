@@ -82,7 +82,8 @@ var errCrashed = errors.New("this process has crashed")
 // startHub starts a process with a cache that is complete.
 func (w *World) startHub() {
 	ctx, cancel := context.WithCancel(context.Background())
-	h := &hub{leads: true, began: w.clock.Now(), asked: map[string]bool{}, cache: apiserver.NewCache(w.server, w.scheme, index.CacheOptions()), cancel: cancel}
+	h := &hub{leads: true, began: w.clock.Now(), asked: map[string]bool{}, cancel: cancel,
+		cache: apiserver.NewCache(w.server, w.scheme, index.CacheOptions())}
 	gate := func(verb string, k apiserver.Key) (before, after error) {
 		if h.dead || w.tooLate(h, verb) {
 			return errCrashed, nil

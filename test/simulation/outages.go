@@ -20,8 +20,8 @@ import (
 	"github.com/chandler-hub/chandler/test/simulation/apiserver"
 )
 
-// In an outage no process of the hub is at work. Users, clusters and Flux go on, and time passes. What the statuses say is old when the next
-// process begins: it must not decide by what it has not seen itself.
+// In an outage no process of the hub is at work. Users, clusters and Flux go on, and time passes. What the statuses say is old when the
+// next process begins: it must not decide by what it has not seen itself.
 
 // outageVerbs are the steps about outages.
 func outageVerbs() map[string]verb {
@@ -98,8 +98,8 @@ func (w *World) answers(r *cluster) bool {
 	return false
 }
 
-// checkSilence: what a process lets go from a cluster because that has not answered, it has asked before, and has had no answer. For that it
-// has the time in which it looks at all clusters.
+// checkSilence: what a process lets go from a cluster because that has not answered, it has asked before, and has had no answer. For that
+// it has the time in which it looks at all clusters.
 func (w *World) checkSilence(before, d *hubv1.AddonDelivery) {
 	h, r := w.at, w.cluster(d.Spec.RegistrationRef.Name)
 	if h == nil || r == nil {
@@ -144,8 +144,8 @@ func (w *World) checkAsked(write apiserver.Write) {
 // recorded is for how long a delivery that goes waits until others name what it has let go.
 const recorded = time.Minute
 
-// checkRecorded: what a delivery that goes has let go is named by its set and its registration. A process that begins takes as long for that
-// as it would have had.
+// checkRecorded: what a delivery that goes has let go is named by its set and its registration. A process that begins takes as long for
+// that as it would have had.
 func (w *World) checkRecorded(write apiserver.Write) {
 	h := w.at
 	if h == nil || write.Key.Kind != "AddonDelivery" || write.New != nil {
@@ -187,8 +187,9 @@ func (w *World) overdue(started time.Time, spec *hubv1.Rollout) bool {
 // checkUnseen: no further cluster gets a revision on a soak that ended while no hub was at work, if one of the wave has failed in it.
 func (w *World) checkUnseen(s *set, r *rolling, o *rolled, other, key types.NamespacedName, to string) {
 	wave := &r.specs[0].Waves[o.wave]
-	if w.at == nil || wave.Soak == nil || wave.MaxFailures != nil || r.expedited[content(to)] || !identity.SameContent(o.revision, to) ||
-		o.lapsed || o.excused || o.readyAt.IsZero() || o.start == nil || !o.start.Healthy || r.passed[wave.Name] || r.passed[""] || r.wentBack[wave.Name] {
+	passed := r.expedited[content(to)] || r.passed[wave.Name] || r.passed[""] || r.wentBack[wave.Name]
+	soaks := identity.SameContent(o.revision, to) && !o.readyAt.IsZero() && !o.lapsed && !o.excused && o.start != nil && o.start.Healthy
+	if w.at == nil || wave.Soak == nil || wave.MaxFailures != nil || passed || !soaks {
 		return
 	}
 	at, failed := w.failedOn(s, other)
@@ -263,8 +264,8 @@ func (w *World) checkDrained(write apiserver.Write) {
 	}
 }
 
-// checkUnread: a process lets a registration go, because its origin could not be read for the grace, if it could not be read for so long since
-// the process began.
+// checkUnread: a process lets a registration go, because its origin could not be read for the grace, if it could not be read for so long
+// since the process began.
 func (w *World) checkUnread(write apiserver.Write) {
 	unread := func(o apiserver.Object) bool {
 		c := status.Find(typed(w, o, &hubv1.ClusterRegistration{}), hubv1.UnregisteringCondition)
@@ -278,18 +279,20 @@ func (w *World) checkUnread(write apiserver.Write) {
 		since = w.at.began
 	}
 	if w.unread.IsZero() || w.clock.Now().Sub(since) < w.config.TeardownGrace {
-		w.violated("silence", "%s is let go since its origin could not be read, which is so since %s, and this process began at %s", write.Key.Name,
-			w.unread.UTC().Format(time.TimeOnly), w.at.began.UTC().Format(time.TimeOnly))
+		w.violated("silence", "%s is let go since its origin could not be read, which is so since %s, and this process began at %s",
+			write.Key.Name, w.unread.UTC().Format(time.TimeOnly), w.at.began.UTC().Format(time.TimeOnly))
 	}
 }
 
 // checkForced: a registration that somebody forces goes when nothing is left of it, or when a process has had a minute for that.
 func (w *World) checkForced(write apiserver.Write) {
-	if w.at == nil || w.clock.Now().Sub(w.at.began) >= recorded || nested(write.Old, "metadata", "annotations", hubv1.ForceUnregisterAnnotation) != "true" {
+	forced := nested(write.Old, "metadata", "annotations", hubv1.ForceUnregisterAnnotation) == "true"
+	if w.at == nil || w.clock.Now().Sub(w.at.began) >= recorded || !forced {
 		return
 	}
+	of := write.Key.Namespace + "/" + write.Key.Name
 	for k := range w.flux.due {
-		if o := w.server.Get(k); registrationIn(o) == write.Key.Namespace+"/"+write.Key.Name && nested(o, "metadata", "deletionTimestamp") == nil {
+		if o := w.server.Get(k); registrationIn(o) == of && nested(o, "metadata", "deletionTimestamp") == nil {
 			w.violated("orphans", "registration %s is forced and goes, %s is there, and this process has been at work for %s", write.Key.Name, k,
 				w.clock.Now().Sub(w.at.began))
 		}

@@ -77,7 +77,8 @@ func TestKilled(t *testing.T) {
 	w := newWorld()
 	w.startHub()
 	defer w.stopHub()
-	for _, line := range []string{"cluster w1 Secret tier=prod", "set flux-system base tier=prod hello:helm", "wait 5m", "kill 2 after", "version base hello 1.1.0", "wait 1h"} {
+	for line := range strings.SplitSeq("cluster w1 Secret tier=prod;set flux-system base tier=prod hello:helm;wait 5m;kill 2 after;"+
+		"version base hello 1.1.0;wait 1h", ";") {
 		must(w.do(line))
 	}
 	if w.hub != nil {

@@ -35,6 +35,9 @@ func (r *Reconciler) left(ctx context.Context, c *cluster, s plan.Step) (string,
 	if d := c.delivery(s.Key.Namespace, o.delivery); d != nil && d.announced(s.Key, o.Addon) {
 		return d.addon(o.Addon).Message, nil
 	}
+	if text, _ := r.ledger.wasRemoved(s.Key); text != "" && o.Deleting {
+		return text, nil // the answer to the deletion was lost: it was let go then, and Flux had not begun by that
+	}
 	obj := newObject(s.Key)
 	what := "what it applied"
 	switch err := r.Live.Get(ctx, client.ObjectKeyFromObject(obj), obj); {

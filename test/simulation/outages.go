@@ -153,6 +153,9 @@ func (w *World) checkRecorded(write apiserver.Write) {
 	}
 	d, set, reg := typed(w, write.Old, &hubv1.AddonDelivery{}), &hubv1.AddonSet{}, &hubv1.ClusterRegistration{}
 	key, ctx, now := d.Spec.RegistrationRef.Key(), context.Background(), w.clock.Now()
+	if t := w.teamOf(d.Namespace); t != nil && t.deleted {
+		return // without its Team, a set is out of the hub's reach, and events alone tell what is left
+	}
 	bySet := h.cache.Get(ctx, d.SetKey(), set) == nil && set.DeletionTimestamp == nil
 	byRegistration := h.cache.Get(ctx, key, reg) == nil && !status.Goes(reg)
 	for _, a := range d.Status.Addons {

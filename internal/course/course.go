@@ -117,8 +117,8 @@ func (in *Input) engine(clusters []rollout.Cluster, fresh int) (rollout.Input, e
 // lateElsewhere says why a cluster is not Failed that has had the revision for longer than the deadline.
 const lateElsewhere = "late by the clock, and not for the hub, which was away meanwhile, or has not looked yet"
 
-// survey returns the waves as the hub counts them. The time in which no hub was at work does not count for a deadline, and nobody else knows
-// when that was. After it no cluster is late for a whole deadline; so if the hub does not count the late ones as failed, none is.
+// survey returns the waves as the hub counts them. The time in which no hub was at work does not count for a deadline, and nobody else
+// knows when that was. After it no cluster is late for a whole deadline; so if the hub does not count the late ones as failed, none is.
 func survey(engine rollout.Input, revision string) []rollout.WaveView {
 	views := rollout.Survey(engine, revision)
 	if engine.State == nil || len(engine.State.Waves) == 0 {

@@ -95,7 +95,8 @@ type Hub struct {
 	Read bool
 }
 
-// Unproven is what looks like a hub's in other namespaces: whoever may write there may give a Lease a hub's name, or a Deployment its label.
+// Unproven is what looks like a hub's in other namespaces: whoever may write there may give a Lease a hub's name, or a Deployment its
+// label.
 type Unproven struct {
 	Leases    []Lease
 	Workloads []Workload

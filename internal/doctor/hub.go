@@ -102,8 +102,8 @@ func hubsTwice(f *Facts) []Finding {
 	return out
 }
 
-// hubUnproven finds what says of itself that it is a hub, and of which nothing else does. It may be a hub that others do not recognize, which
-// runs outside the cluster (docs/adr/0030); or somebody has made it up, so it is no error.
+// hubUnproven finds what says of itself that it is a hub, and of which nothing else does. It may be a hub that others do not recognize,
+// which runs outside the cluster (docs/adr/0030); or somebody has made it up, so it is no error.
 func hubUnproven(f *Facts) []Finding {
 	var o Objects
 	u := &f.Hub.Unproven

@@ -61,8 +61,8 @@ func before(own string, leases []coordinationv1.Lease, now time.Time) (out []*co
 	return out
 }
 
-// ReviewOwner asks whether the owner of a Lease, a ServiceAccount beside it, may do a hub's work; nil if it has no such owner. The API server
-// takes a Lease away whose owner is not there.
+// ReviewOwner asks whether the owner of a Lease, a ServiceAccount beside it, may do a hub's work; nil if it has no such owner. The API
+// server takes a Lease away whose owner is not there.
 func ReviewOwner(l *coordinationv1.Lease) *authorizationv1.SubjectAccessReview {
 	if len(l.OwnerReferences) != 1 || l.OwnerReferences[0].Kind != "ServiceAccount" || l.OwnerReferences[0].APIVersion != "v1" {
 		return nil

@@ -80,13 +80,12 @@ func (r *Reconciler) deliveries(ctx context.Context, reg, instead *hubv1.Cluster
 		return out, err
 	}
 	results := map[string]string{}
+	deliveries, err = r.counted(ctx, deliveries, reg)
+	if err != nil {
+		return out, err
+	}
 	for i := range deliveries {
 		d := &deliveries[i]
-		if counts, err := r.counts(ctx, d, reg); err != nil {
-			return out, err
-		} else if !counts {
-			continue
-		}
 		set := d.SetKey().String()
 		if results[set] = hubv1.SetDelivered; instead != nil {
 			results[set] = fmt.Sprintf("%s: delivered through ClusterRegistration %s/%s, if at all", hubv1.SetDuplicate,
@@ -118,6 +117,21 @@ func (r *Reconciler) deliveries(ctx context.Context, reg, instead *hubv1.Cluster
 	out.counts.Summary = status.Fraction(out.counts.Ready, out.counts.Total)
 	reg.Status.AddonCounts = &out.counts
 	return out, r.sets(ctx, reg, results, &out)
+}
+
+// counted returns those of some deliveries that can be the hub's. Somebody else's say nothing, also not of orphans: the list of these is short.
+func (r *Reconciler) counted(ctx context.Context, all []hubv1.AddonDelivery, reg *hubv1.ClusterRegistration) ([]hubv1.AddonDelivery, error) {
+	out := make([]hubv1.AddonDelivery, 0, len(all))
+	for i := range all {
+		counts, err := r.counts(ctx, &all[i], reg)
+		if err != nil {
+			return nil, err
+		}
+		if counts {
+			out = append(out, all[i])
+		}
+	}
+	return out, nil
 }
 
 // add counts a delivery that stays, and returns what is worth saying about its set besides that it delivers; "" for

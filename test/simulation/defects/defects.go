@@ -130,7 +130,7 @@ var Defects = []Defect{
 	{"always-again", "A room looks again at once, whatever it finds", "quiescence", []Edit{
 		{"controllers/delivery/finish.go", "\tagain := false", "\tagain := true"},
 	}},
-	{"since-is-now", "A status tells the time of each look", "steady", []Edit{
+	{"since-is-now", "A status tells the time of each look", "quiescence", []Edit{
 		{"internal/report/report.go", "\t\treturn before.Since", "\t\treturn now"},
 	}},
 	{"own-writes-unseen", "A room decides from a cache that is older than its own writes", "loss", []Edit{
@@ -207,7 +207,7 @@ var Defects = []Defect{
 	{"stale-generation", "A cluster is late from when its delivery gets another generation until that is observed", "rollout", []Edit{
 		{"internal/rollout/observe.go", "\tc.Ready = ready(d)", "\tc.Ready = d.Status.ObservedGeneration == d.Generation && ready(d)"},
 	}},
-	{"replaced", "What Flux remembers of a cluster that was replaced meets the new one", "loss", []Edit{
+	{"replaced", "What Flux remembers of a cluster that was replaced meets the new one", "orphans", []Edit{
 		{"controllers/delivery/gather.go", "\tcase uid != \"\" && c.registration", "\tcase false && uid != \"\" && c.registration"},
 	}},
 	{"ready-too-soon", "What Flux did before a change counts for the change", "status", []Edit{

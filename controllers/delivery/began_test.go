@@ -59,6 +59,34 @@ func TestSilenceOfOldThatNobodyHasHeardSince(t *testing.T) {
 	}
 }
 
+// What this process has seen itself it need not look at again: a cluster that it has heard, and that is silent since, has its grace and no more.
+func TestSilenceThatThisProcessHasSeen(t *testing.T) {
+	k := plan.Key{Kind: "HelmRelease", Namespace: "flux-system", Name: "tenant1-a"}
+	began := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	for name, tc := range map[string]struct {
+		fell, now time.Duration // since it began
+		want      teardown.Mode
+	}{
+		"WithinTheGrace": {10 * time.Second, 14 * time.Second, teardown.Hold},
+		"AfterTheGrace":  {10 * time.Second, 15 * time.Second, teardown.LetGo},
+		"SilentBefore":   {-10 * time.Second, 15 * time.Second, teardown.Hold},
+	} {
+		t.Run(name, func(t *testing.T) {
+			reg := &hubv1.ClusterRegistration{}
+			status.Set(reg, hubv1.ReachableCondition, metav1.ConditionFalse, "Probed", "", began.Add(tc.fell))
+			deleted := metav1.NewTime(began.Add(tc.fell))
+			d := &delivery{AddonDelivery: &hubv1.AddonDelivery{}, leaving: true}
+			d.Namespace, d.Name, d.DeletionTimestamp = "flux-system", "base", &deleted
+			d.before = d.AddonDelivery
+			c := &cluster{registration: reg, now: began.Add(tc.now), began: began, deliveries: []*delivery{d}, objects: map[plan.Key]*object{k: {delivery: "base"}}}
+			f := c.removal(plan.Observed{Key: k}, &hubconfig.Config{TeardownGrace: 5 * time.Second})
+			if got := teardown.Addon(f); got.Mode != tc.want {
+				t.Errorf("%+v, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
 // The hub was killed when it had let an add-on go, and before the set and the registration said so. Another one starts much later: the delivery
 // waits for that until both say it, and no longer than if the hub had been there.
 func TestAnOrphanOfOldIsStillToBeRecorded(t *testing.T) {

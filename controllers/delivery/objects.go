@@ -331,7 +331,7 @@ func (c *cluster) removal(o plan.Observed, config *hubconfig.Config) teardown.Fa
 	if d != nil && d.leaving && d.Orphaned() && !f.Orphan && f.LetGo == "" {
 		f.LetGo = "its add-ons were to stay when its delivery was withdrawn"
 	}
-	if asked := c.began.Add(looks - f.Grace); !f.Reachable && !c.began.IsZero() && asked.After(f.Silent) {
+	if asked := c.began.Add(looks - f.Grace); !f.Reachable && f.Silent.Before(c.began) && asked.After(f.Silent) {
 		f.Silent = asked // while no hub was at work, nobody has asked the cluster: its grace is not over before somebody has
 	}
 	return f

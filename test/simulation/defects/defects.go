@@ -33,7 +33,6 @@ var Scripts = map[string]string{
 	"soak-says-nothing":         "rollout-canary-fails-in-its-soak",
 	"always-a-window":           "rollout-waits-for-its-window",
 	"passing-failure":           "rollout-canary-is-not-reached-for-a-moment",
-	"stale-generation":          "rollout-and-deliveries-are-deleted-in-a-soak",
 	"rights-gone":               "team-loses-a-paused-cluster",
 	"status-waits-for-ever":     "chart-deleted-of-what-stays-for-another-set",
 	"delivery-gone":             "delivery-is-let-go-and-its-object-made-again",
@@ -252,7 +251,7 @@ var Defects = []Defect{
 		{"controllers/registration/duplicate.go", "if is := reg.Status.ClusterID(); is != \"\" {\n\t\treturn []string{is}, nil", "if is := reg.Status.ClusterID(); true {\n\t\treturn []string{is}, nil"},
 	}},
 	{"silence-of-old", "A hub that starts takes a cluster's silence before that for silence now", "silence", []Edit{
-		{"controllers/delivery/objects.go", "!c.began.IsZero() && asked.After(f.Silent) {", "false && asked.After(f.Silent) {"},
+		{"controllers/delivery/objects.go", "f.Silent.Before(c.began) && asked.After(f.Silent) {", "false && asked.After(f.Silent) {"},
 	}},
 	{"suspended-unasked", "A hub that starts suspends a cluster that it has not asked", "silence", []Edit{
 		{"controllers/registration/suspend.go", "\tif facts.Down && facts.Open !=", "\tif false && facts.Down && facts.Open !="},

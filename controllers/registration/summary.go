@@ -119,8 +119,11 @@ func (r *Reconciler) deliveries(ctx context.Context, reg, instead *hubv1.Cluster
 	return out, r.sets(ctx, reg, results, &out)
 }
 
-// counted returns those of some deliveries that can be the hub's. Somebody else's say nothing, also not of orphans: the list of these is short.
-func (r *Reconciler) counted(ctx context.Context, all []hubv1.AddonDelivery, reg *hubv1.ClusterRegistration) ([]hubv1.AddonDelivery, error) {
+// counted returns those of some deliveries that can be the hub's. Somebody else's say nothing, also not of orphans: the list of these is
+// short.
+func (r *Reconciler) counted(
+	ctx context.Context, all []hubv1.AddonDelivery, reg *hubv1.ClusterRegistration,
+) ([]hubv1.AddonDelivery, error) {
 	out := make([]hubv1.AddonDelivery, 0, len(all))
 	for i := range all {
 		counts, err := r.counts(ctx, &all[i], reg)

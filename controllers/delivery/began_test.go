@@ -18,7 +18,6 @@ import (
 // No hub was at work for hours, and the status says of a cluster what the last one saw. The cluster may have answered all the time since. So a hub
 // asks it before it lets anything go because of silence, and uninstalls if it answers.
 func TestSilenceOfOldThatNobodyHasHeardSince(t *testing.T) {
-	k := plan.Key{Kind: "HelmRelease", Namespace: "flux-system", Name: "tenant1-a"}
 	fell := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	came := fell.Add(5 * time.Hour)
 	for name, tc := range map[string]struct {
@@ -46,12 +45,7 @@ func TestSilenceOfOldThatNobodyHasHeardSince(t *testing.T) {
 				reg.Spec.DrainBeforeDeletion = &hubv1.DrainBeforeDeletion{Timeout: &metav1.Duration{Duration: tc.drained}}
 				status.Set(reg, hubv1.DrainingCondition, metav1.ConditionTrue, hubv1.DrainInProgressReason, "", fell)
 			}
-			deleted := metav1.NewTime(fell)
-			d := &delivery{AddonDelivery: &hubv1.AddonDelivery{}, leaving: true}
-			d.Namespace, d.Name, d.DeletionTimestamp = "flux-system", "base", &deleted
-			d.before = d.AddonDelivery
-			c := &cluster{registration: reg, now: tc.now, began: tc.began, deliveries: []*delivery{d}, objects: map[plan.Key]*object{k: {delivery: "base"}}}
-			f := c.removal(plan.Observed{Key: k}, &hubconfig.Config{TeardownGrace: time.Hour})
+			f := leavingSince(reg, fell, tc.began, tc.now, time.Hour)
 			if got, wait := teardown.Addon(f), teardown.Wait(f); got.Mode != tc.want || wait != tc.wait {
 				t.Errorf("%+v, and it looks again after %s", got, wait)
 			}
@@ -59,9 +53,18 @@ func TestSilenceOfOldThatNobodyHasHeardSince(t *testing.T) {
 	}
 }
 
+// leavingSince returns what is known of an add-on whose delivery was deleted at a time, by a hub that began at another one.
+func leavingSince(reg *hubv1.ClusterRegistration, deleted, began, now time.Time, grace time.Duration) teardown.Facts {
+	k := plan.Key{Kind: "HelmRelease", Namespace: "flux-system", Name: "tenant1-a"}
+	d := &delivery{AddonDelivery: &hubv1.AddonDelivery{}, leaving: true}
+	d.Namespace, d.Name, d.DeletionTimestamp = "flux-system", "base", new(metav1.NewTime(deleted))
+	d.before = d.AddonDelivery
+	c := &cluster{registration: reg, now: now, began: began, deliveries: []*delivery{d}, objects: map[plan.Key]*object{k: {delivery: "base"}}}
+	return c.removal(plan.Observed{Key: k}, &hubconfig.Config{TeardownGrace: grace})
+}
+
 // What this process has seen itself it need not look at again: a cluster that it has heard, and that is silent since, has its grace and no more.
 func TestSilenceThatThisProcessHasSeen(t *testing.T) {
-	k := plan.Key{Kind: "HelmRelease", Namespace: "flux-system", Name: "tenant1-a"}
 	began := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	for name, tc := range map[string]struct {
 		fell, now time.Duration // since it began
@@ -74,12 +77,7 @@ func TestSilenceThatThisProcessHasSeen(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			reg := &hubv1.ClusterRegistration{}
 			status.Set(reg, hubv1.ReachableCondition, metav1.ConditionFalse, "Probed", "", began.Add(tc.fell))
-			deleted := metav1.NewTime(began.Add(tc.fell))
-			d := &delivery{AddonDelivery: &hubv1.AddonDelivery{}, leaving: true}
-			d.Namespace, d.Name, d.DeletionTimestamp = "flux-system", "base", &deleted
-			d.before = d.AddonDelivery
-			c := &cluster{registration: reg, now: began.Add(tc.now), began: began, deliveries: []*delivery{d}, objects: map[plan.Key]*object{k: {delivery: "base"}}}
-			f := c.removal(plan.Observed{Key: k}, &hubconfig.Config{TeardownGrace: 5 * time.Second})
+			f := leavingSince(reg, began.Add(tc.fell), began, began.Add(tc.now), 5*time.Second)
 			if got := teardown.Addon(f); got.Mode != tc.want {
 				t.Errorf("%+v, want %s", got, tc.want)
 			}

@@ -82,7 +82,7 @@ func (c *cluster) told(d *delivery) bool {
 			continue
 		}
 		o := teardown.OrphanOf(d.AddonDelivery, a)
-		if c.now.Sub(o.Since.Time) > tellLimit && (c.began.IsZero() || c.now.Sub(c.began) > tellLimit) {
+		if c.now.Sub(o.Since.Time) > tellLimit && c.now.Sub(c.began) > tellLimit {
 			continue // while no hub was at work, nobody could record it
 		}
 		if reg := c.registration; reg != nil && !status.Goes(reg) && !teardown.Recorded(reg.Status.Orphans, o) {

@@ -4,11 +4,9 @@ package discovery
 
 import (
 	"context"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -46,7 +44,7 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 		return err
 	}
 	r.Origins.OnInstalled(watch)
-	again := &bell{}
+	again := &enqueue.BellOf[Request]{}
 	if err := c.Watch(again); err != nil {
 		return err
 	}
@@ -61,34 +59,15 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 	return c.Watch(source.TypedKind(mgr.GetCache(), client.Object(&hubv1.ClusterRegistration{}), enqueueOriginOf()))
 }
 
-// bell is a source of events that come from the hub itself.
-type bell struct {
-	mu    sync.Mutex
-	queue workqueue.TypedRateLimitingInterface[Request]
-}
-
-// Start is called by the controller that watches the bell.
-func (b *bell) Start(_ context.Context, q workqueue.TypedRateLimitingInterface[Request]) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.queue = q
-	return nil
-}
-
 // lookAgain enqueues what asks to be registered of a kind that may be served again. A watch goes on with what it had, and does not tell of
 // it anew. A registration may have gone meanwhile.
-func (r *Reconciler) lookAgain(ctx context.Context, kind origin.Kind, again *bell) {
+func (r *Reconciler) lookAgain(ctx context.Context, kind origin.Kind, again *enqueue.BellOf[Request]) {
 	found, err := r.Origins.Labelled(ctx, kind, corev1.NamespaceAll)
 	if err != nil {
 		log.FromContext(ctx).Error(err, "list what may register clusters", "kind", kind.Kind)
 	}
-	again.mu.Lock()
-	defer again.mu.Unlock()
-	if again.queue == nil {
-		return // it starts with everything that exists
-	}
 	for _, name := range found {
-		again.queue.Add(Request{Kind: kind, NamespacedName: name})
+		again.Enqueue(Request{Kind: kind, NamespacedName: name})
 	}
 }
 

@@ -15,12 +15,15 @@ import (
 
 // Bell is a source of events that come from the hub itself: one room tells another something that no watch reports.
 // Ring fills the queue before it returns, and never waits, so a reconcile may ring.
-type Bell struct {
-	of       handler.MapFunc
+type Bell = BellOf[reconcile.Request]
+
+// BellOf is a Bell for requests of another type. The zero value has no objects to ring for, only Enqueue.
+type BellOf[R comparable] struct {
+	of       handler.TypedMapFunc[client.Object, R]
 	priority int
 
 	mu     sync.Mutex
-	queues []workqueue.TypedRateLimitingInterface[reconcile.Request]
+	queues []workqueue.TypedRateLimitingInterface[R]
 }
 
 // NewBell returns a bell that enqueues what of returns, each as what concerns one cluster or set.
@@ -31,7 +34,7 @@ func NewFleetBell(of handler.MapFunc) *Bell { return &Bell{of: of, priority: Fle
 
 // Start is called by the controller that watches the bell. Rings before that are lost: the controller starts with
 // everything that exists.
-func (b *Bell) Start(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+func (b *BellOf[R]) Start(_ context.Context, q workqueue.TypedRateLimitingInterface[R]) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.queues = append(b.queues, q)
@@ -39,16 +42,16 @@ func (b *Bell) Start(_ context.Context, q workqueue.TypedRateLimitingInterface[r
 }
 
 // Ring enqueues what an object concerns.
-func (b *Bell) Ring(ctx context.Context, obj client.Object) {
-	b.mu.Lock()
-	queues := b.queues
-	b.mu.Unlock()
-	if len(queues) == 0 {
-		return
+func (b *BellOf[R]) Ring(ctx context.Context, obj client.Object) {
+	if len(b.watching()) > 0 {
+		b.Enqueue(b.of(ctx, obj)...)
 	}
-	requests := b.of(ctx, obj)
-	for _, q := range queues {
-		if ordered, ok := q.(priorityqueue.PriorityQueue[reconcile.Request]); ok {
+}
+
+// Enqueue enqueues requests.
+func (b *BellOf[R]) Enqueue(requests ...R) {
+	for _, q := range b.watching() {
+		if ordered, ok := q.(priorityqueue.PriorityQueue[R]); ok {
 			ordered.AddWithOpts(priorityqueue.AddOpts{Priority: &b.priority}, requests...)
 			continue
 		}
@@ -56,6 +59,12 @@ func (b *Bell) Ring(ctx context.Context, obj client.Object) {
 			q.Add(req)
 		}
 	}
+}
+
+func (b *BellOf[R]) watching() []workqueue.TypedRateLimitingInterface[R] {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.queues
 }
 
 // Itself returns the request for an object itself.

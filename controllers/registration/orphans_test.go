@@ -7,6 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
@@ -30,15 +31,7 @@ func TestOrphansStayForATeamsAddon(t *testing.T) {
 			}
 			d := deliveryOf("logs", status.Done, hubv1.AddonsReadyReason, hubv1.AddonReady)
 			d.Namespace, d.Status.Addons[0].AppliedGeneration = namespace, 1
-			api := indextest.All(fake.NewClientBuilder().WithScheme(hubscheme.New())).WithObjects(team, &d).Build()
-			r := &Reconciler{Client: api, Live: api, Clock: clocktesting.NewFakePassiveClock(moment),
-				Config: &hubconfig.Config{Shared: hubconfig.Shared{HubID: "hub", PlatformNamespaces: []string{"flux-system", "platform"}}}}
-			if _, err := r.deliveries(t.Context(), reg, nil); err != nil {
-				t.Fatal(err)
-			}
-			if len(reg.Status.Orphans) != want {
-				t.Errorf("it tells of %+v", reg.Status.Orphans)
-			}
+			tellsOf(t, reg, want, team, &d)
 		})
 	}
 }
@@ -51,15 +44,21 @@ func TestForgedOrphansAreNotTold(t *testing.T) {
 			reg.Status.Orphans = []hubv1.Orphan{{Cluster: "fleet/one", AddonSet: "flux-system/base", Addon: "was", Since: metav1.NewTime(moment)}}
 			d := deliveryOf("logs", status.Working, hubv1.ProgressingReason, hubv1.AddonOrphaned)
 			d.Namespace = namespace
-			api := indextest.All(fake.NewClientBuilder().WithScheme(hubscheme.New())).WithObjects(&d).Build()
-			r := &Reconciler{Client: api, Live: api, Clock: clocktesting.NewFakePassiveClock(moment),
-				Config: &hubconfig.Config{Shared: hubconfig.Shared{HubID: "hub", PlatformNamespaces: []string{"flux-system", "platform"}}}}
-			if _, err := r.deliveries(t.Context(), reg, nil); err != nil {
-				t.Fatal(err)
-			}
-			if len(reg.Status.Orphans) != want {
-				t.Errorf("it tells of %+v", reg.Status.Orphans)
-			}
+			tellsOf(t, reg, want, &d)
 		})
+	}
+}
+
+// tellsOf wants a registration to tell of so many orphans, beside some objects.
+func tellsOf(t *testing.T, reg *hubv1.ClusterRegistration, want int, beside ...client.Object) {
+	t.Helper()
+	api := indextest.All(fake.NewClientBuilder().WithScheme(hubscheme.New())).WithObjects(beside...).Build()
+	r := &Reconciler{Client: api, Live: api, Clock: clocktesting.NewFakePassiveClock(moment),
+		Config: &hubconfig.Config{Shared: hubconfig.Shared{HubID: "hub", PlatformNamespaces: []string{"flux-system", "platform"}}}}
+	if _, err := r.deliveries(t.Context(), reg, nil); err != nil {
+		t.Fatal(err)
+	}
+	if len(reg.Status.Orphans) != want {
+		t.Errorf("it tells of %+v", reg.Status.Orphans)
 	}
 }

@@ -115,7 +115,7 @@ func Decide(f Facts) Decision {
 // worked returns for how long this process has been at work on a drain that began some time ago. Before that there may have been none, and
 // nothing was uninstalled. What has timed out stays so.
 func (f *Facts) worked(began time.Duration) time.Duration {
-	if f.Since.IsZero() || f.Was.Reason == hubv1.DrainTimedOutReason {
+	if f.Was.Reason == hubv1.DrainTimedOutReason {
 		return began
 	}
 	return min(began, f.Now.Sub(f.Since))

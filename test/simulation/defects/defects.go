@@ -266,7 +266,7 @@ var Defects = []Defect{
 		{"internal/drain/drain.go", "\treturn min(began, f.Now.Sub(f.Since))", "\treturn began"},
 	}},
 	{"orphan-of-old", "A delivery that has let something go before the hub started goes before its set and its registration name that", "orphans", []Edit{
-		{"controllers/delivery/orphans.go", "(c.began.IsZero() || c.now.Sub(c.began) > tellLimit)", "(true || c.began.IsZero())"},
+		{"controllers/delivery/orphans.go", "> tellLimit && c.now.Sub(c.began) > tellLimit {", "> tellLimit {"},
 	}},
 	{"unread-of-old", "An origin that cannot be read for a moment has its registration, which was deleted long ago, let go", "silence", []Edit{
 		{"controllers/registration/finalize.go", "f.Now); since.After(f.Since) {", "f.Now); false && since.After(f.Since) {"},
@@ -275,6 +275,6 @@ var Defects = []Defect{
 		{"controllers/discovery/setup.go", "{ r.lookAgain(ctx, kind, again) })", "{ _, _ = ctx, kind })"},
 	}},
 	{"forced-of-old", "What somebody forces is given up by a hub that has not tried yet", "orphans", []Edit{
-		{"controllers/registration/leftovers.go", "if began := r.Tenure.Since(); !began.IsZero() {", "if began := r.Tenure.Since(); false && !began.IsZero() {"},
+		{"controllers/registration/leftovers.go", "min(r.Clock.Since(c.LastTransitionTime.Time), r.Clock.Since(r.Tenure.Since()))", "r.Clock.Since(c.LastTransitionTime.Time)"},
 	}},
 }

@@ -35,6 +35,9 @@ type cluster struct {
 	refuses bool
 	// mute is when it did last not answer to what its registration says.
 	mute time.Time
+	// leadsTo is where its registration leads, and turned since when.
+	leadsTo *cluster
+	turned  time.Time
 	// drained is since when somebody drains it; zero if nobody does.
 	drained time.Time
 	// gone is true when its origin has been deleted, and it with it.

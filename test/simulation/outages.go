@@ -73,11 +73,15 @@ func (d *draw) outages() func() string {
 	}
 }
 
-// noteAnswers is called before and after each step, since nothing else changes whether a cluster answers, and when a process begins.
+// noteAnswers is called before and after each step, since nothing else changes whether a cluster answers and where a registration leads,
+// and when a process begins.
 func (w *World) noteAnswers() {
 	for _, r := range w.clusters {
 		if !w.answers(r) {
 			r.mute = w.clock.Now()
+		}
+		if to := w.there(r); r.leadsTo != to {
+			r.leadsTo, r.turned = to, w.clock.Now()
 		}
 	}
 }
@@ -100,16 +104,16 @@ func (w *World) answers(r *cluster) bool {
 
 // checkSilence: what a process lets go from a cluster because that has not answered, it has asked before, and has had no answer. For that
 // it has the time in which it looks at all clusters.
-func (w *World) checkSilence(before, d *hubv1.AddonDelivery) {
+func (w *World) checkSilence(d *hubv1.AddonDelivery) {
 	h, r := w.at, w.cluster(d.Spec.RegistrationRef.Name)
 	if h == nil || r == nil {
 		return
 	}
 	for _, a := range d.Status.Addons {
-		silent := a.State == hubv1.AddonOrphaned && strings.HasPrefix(a.Message, "the cluster has not answered for")
-		if !silent || slices.ContainsFunc(before.Status.Addons, func(b hubv1.AddonStatus) bool {
-			return b.State == hubv1.AddonOrphaned && b.Object == a.Object
-		}) {
+		object := string(d.UID) + "/" + a.Object
+		known := w.letGone[object] // an earlier process has let it go, or this one, and a write of it may have failed
+		w.letGone[object] = a.State == hubv1.AddonOrphaned || known && a.State == hubv1.AddonRemoving
+		if known || a.State != hubv1.AddonOrphaned || !strings.HasPrefix(a.Message, "the cluster has not answered for") {
 			continue
 		}
 		reg, _ := w.registrationAt(d.Spec.RegistrationRef.Key())
@@ -135,6 +139,9 @@ func (w *World) checkAsked(write apiserver.Write) {
 	made, err := time.Parse(time.RFC3339, secret)
 	if err != nil || !made.Before(h.began) || status.Reason(before, hubv1.SuspendedCondition) == hubv1.ClusterUnreachableReason {
 		return // there is nothing to ask it with, as far as the process may know
+	}
+	if !r.turned.Before(h.began) {
+		return // what the process has asked is the cluster that the registration led to before
 	}
 	if status.Reason(reg, hubv1.SuspendedCondition) == hubv1.ClusterUnreachableReason {
 		w.violated("silence", "%s is suspended since it does not answer, and the process that does so has not asked it", r.name)

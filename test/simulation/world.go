@@ -86,6 +86,8 @@ type World struct {
 	hubBegan   time.Time
 	// unread is since when Kamaji's kind is not served; zero if it is.
 	unread time.Time
+	// letGone are the objects of deliveries, by UID and name, that are told of as let go.
+	letGone map[string]bool
 	// away is true if the process was killed, and no other one starts by itself.
 	away bool
 	// deleted are the UIDs of Flux objects that users have deleted. cutOff are those of them that a process let go as its last deed.
@@ -131,7 +133,7 @@ func newWorld() *World {
 		flux: &flux{due: map[apiserver.Key]time.Time{}, failures: map[apiserver.Key]int{}, begun: map[apiserver.Key]int64{},
 			uids: map[any]apiserver.Key{}},
 		orphans: map[string]orphan{}, deleted: map[any]bool{}, cutOff: map[any]bool{}, deselected: map[any]bool{},
-		chartsGone: map[apiserver.Key]time.Time{}, identities: map[any]identified{},
+		chartsGone: map[apiserver.Key]time.Time{}, identities: map[any]identified{}, letGone: map[string]bool{},
 	}
 	w.server = apiserver.New(w.clock)
 	w.server.OnWrite = w.noticed

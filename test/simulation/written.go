@@ -113,7 +113,7 @@ func (w *World) checkReady(write apiserver.Write) {
 	if write.Old != nil {
 		must(w.server.Into(write.Old, before))
 	}
-	w.checkSilence(before, d)
+	w.checkSilence(d)
 	for _, a := range d.Status.Addons {
 		was := slices.ContainsFunc(before.Status.Addons, func(b hubv1.AddonStatus) bool {
 			return b.State == a.State && b.Object == a.Object && b.AppliedGeneration == a.AppliedGeneration

@@ -74,22 +74,15 @@ func lookAround(ctx context.Context, c client.Client, namespace string) (manifes
 	return there, definitions(ctx, c, &there)
 }
 
-// rightsOf asks the API server about the rights of accounts, once about each: somebody may have made many objects with one.
-func rightsOf(ctx context.Context, c client.Client) func(*authorizationv1.SubjectAccessReview) (bool, error) {
-	known := map[string]bool{}
-	return func(r *authorizationv1.SubjectAccessReview) (bool, error) {
-		if is, asked := known[r.Spec.User]; asked {
-			return is, nil
-		}
+// rightsOf asks the API server about the rights of accounts.
+func rightsOf(ctx context.Context, c client.Client) onehub.Ask {
+	return onehub.Once(func(r *authorizationv1.SubjectAccessReview) (bool, error) {
 		err := c.Create(ctx, r)
 		if apierrors.IsForbidden(err) {
 			return true, nil // the hub itself may ask
 		}
-		if err == nil {
-			known[r.Spec.User] = r.Status.Allowed
-		}
 		return r.Status.Allowed, err
-	}
+	})
 }
 
 // alive returns whether somebody holds a Lease, and renews it.

@@ -18,6 +18,7 @@ import (
 
 	"github.com/chandler-hub/chandler/internal/doctor"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
+	"github.com/chandler-hub/chandler/internal/onehub"
 	"github.com/chandler-hub/chandler/internal/render"
 )
 
@@ -55,8 +56,8 @@ type examiner struct {
 	client client.Client
 	clock  *dates
 	facts  *doctor.Facts
-	// hubs are accounts, and whether they may do a hub's work; somebody may have made many objects with one.
-	hubs map[string]standing
+	// serves says which accounts may do a hub's work.
+	serves onehub.Ask
 	// namespaces are those with sets.
 	namespaces map[string]bool
 }

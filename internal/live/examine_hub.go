@@ -44,6 +44,7 @@ func (e *examiner) everywhere(check doctor.Check, what, namespace string, empty 
 // hub looks for Deployments, Leases and ConfigMaps of hubs.
 func (e *examiner) hub() error {
 	f, at := e.facts, e.facts.HubNamespace
+	e.serves = e.mayServe()
 	var found []coordinationv1.Lease
 	leases := e.everywhere(doctor.CheckHub, "Leases", at, &coordinationv1.LeaseList{}, func(l client.ObjectList) bool {
 		found = append(found, l.(*coordinationv1.LeaseList).Items...)
@@ -87,33 +88,33 @@ const (
 	unasked
 )
 
+// mayServe returns what asks the API server about accounts. The facts say once for each whom it could not ask about.
+func (e *examiner) mayServe() onehub.Ask {
+	return onehub.Once(func(review *authorizationv1.SubjectAccessReview) (bool, error) {
+		const what = "whether what looks like a hub in other namespaces may do a hub's work"
+		err := e.client.Create(e.ctx, review)
+		switch {
+		case apierrors.IsForbidden(err):
+			e.facts.Skip(doctor.CheckHub, what+": you may not create SubjectAccessReviews", "ask an administrator to run chandler doctor")
+		case err != nil:
+			e.facts.Skip(doctor.CheckHub, what+": "+err.Error(), "try again")
+		}
+		return review.Status.Allowed, err
+	})
+}
+
 // stands returns whether whom a review asks about may do a hub's work; nil asks about nobody.
 func (e *examiner) stands(review *authorizationv1.SubjectAccessReview) standing {
 	if review == nil {
 		return noHub
 	}
-	user := review.Spec.User
-	if is, known := e.hubs[user]; known {
-		return is
-	}
-	if e.hubs == nil {
-		e.hubs = map[string]standing{}
-	}
-	const what = "whether what looks like a hub in other namespaces may do a hub's work"
-	err := e.client.Create(e.ctx, review)
-	switch {
-	case apierrors.IsForbidden(err):
-		e.facts.Skip(doctor.CheckHub, what+": you may not create SubjectAccessReviews", "ask an administrator to run chandler doctor")
-		e.hubs[user] = unasked
+	switch is, err := e.serves(review); {
 	case err != nil:
-		e.facts.Skip(doctor.CheckHub, what+": "+err.Error(), "try again")
-		e.hubs[user] = unasked
-	case review.Status.Allowed:
-		e.hubs[user] = isHub
-	default:
-		e.hubs[user] = noHub
+		return unasked
+	case is:
+		return isHub
 	}
-	return e.hubs[user]
+	return noHub
 }
 
 // hubWorkload notes a Deployment that may be a hub's. Who may write one in another namespace may give it the label of a hub.

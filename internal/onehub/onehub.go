@@ -25,11 +25,31 @@ const Silent = time.Hour
 // maxHolder is how much is told of a holder's name, which anybody may have written.
 const maxHolder = 80
 
+// Ask says whether the account that a review is about may do a hub's work.
+type Ask func(*authorizationv1.SubjectAccessReview) (bool, error)
+
+// Once answers as ask does, and asks about each account only once, also if that is an error: somebody may have made many objects with one
+// account.
+func Once(ask Ask) Ask {
+	type answer struct {
+		is  bool
+		err error
+	}
+	known := map[string]answer{}
+	return func(r *authorizationv1.SubjectAccessReview) (bool, error) {
+		a, asked := known[r.Spec.User]
+		if !asked {
+			a.is, a.err = ask(r)
+			known[r.Spec.User] = a
+		}
+		return a.is, a.err
+	}
+}
+
 // First returns the Lease of a hub that was on this management cluster before the one in namespace own; nil if that one is the first. What
 // counts is when the API server made each Lease, and that may says of a review that its owner may do a hub's work: anybody may write a
 // Lease in his namespace, early, and let it sleep until a hub is there that he wants to stop.
-func First(own string, leases []coordinationv1.Lease, now time.Time, may func(*authorizationv1.SubjectAccessReview) (bool, error)) (
-	*coordinationv1.Lease, error) {
+func First(own string, leases []coordinationv1.Lease, now time.Time, may Ask) (*coordinationv1.Lease, error) {
 	for _, l := range before(own, leases, now) {
 		review := ReviewOwner(l)
 		if review == nil {

@@ -3,6 +3,7 @@
 package onehub
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -92,5 +93,31 @@ func TestRefused(t *testing.T) {
 	}
 	if len(got) > 600 {
 		t.Errorf("%d characters: anybody may have written the holder's name", len(got))
+	}
+}
+
+func TestOnceAsksOnceAboutEachAccount(t *testing.T) {
+	asked := map[string]int{}
+	may := Once(func(r *authorizationv1.SubjectAccessReview) (bool, error) {
+		asked[r.Spec.User]++
+		if strings.HasSuffix(r.Spec.User, ":unknown") {
+			return false, errors.New("the API server is overloaded")
+		}
+		return strings.HasSuffix(r.Spec.User, ":hub"), nil
+	})
+	for range 3 {
+		for account, want := range map[string]bool{"hub": true, "default": false} {
+			if is, err := may(Review("a", account)); err != nil || is != want {
+				t.Errorf("%s: %v, %v", account, is, err)
+			}
+		}
+		if _, err := may(Review("a", "unknown")); err == nil {
+			t.Error("an error is forgotten")
+		}
+	}
+	for user, n := range asked {
+		if n != 1 {
+			t.Errorf("asked %d times about %s", n, user)
+		}
 	}
 }

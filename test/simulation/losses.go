@@ -141,8 +141,10 @@ func (w *World) forget() {
 	w.forgotten = w.changes
 	for _, c := range w.clusters {
 		for _, work := range c.workloads {
-			another := w.becomesAnother(work) || w.wasAnother(work) || w.editedAway(work)
-			if (work.unwanted || work.approved) && w.wantedThere(c, work) && !w.leaves(work) && !another {
+			if !work.unwanted && !work.approved || w.leaves(work) || !w.wantedThere(c, work) {
+				continue
+			}
+			if !w.becomesAnother(work) && !w.wasAnother(work) && !w.editedAway(work) {
 				work.unwanted, work.approved = false, false
 			}
 		}

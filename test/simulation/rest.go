@@ -83,6 +83,7 @@ func (w *World) heal() {
 			w.patch(k, `{"spec":{"suspend":null}}`)
 		}
 	}
+	w.noteAnswers()
 	w.endFormer()
 	if w.hub == nil {
 		w.startHub()

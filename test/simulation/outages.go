@@ -73,8 +73,8 @@ func (d *draw) outages() func() string {
 	}
 }
 
-// noteAnswers is called before and after each step and at the end, since nothing else changes whether a cluster answers and where it is led to,
-// and when a process begins.
+// noteAnswers is called before and after each step and at the end, since nothing else changes whether a cluster answers and where a
+// registration leads, and when a process begins.
 func (w *World) noteAnswers() {
 	for _, r := range w.clusters {
 		if !w.answers(r) {

@@ -54,12 +54,19 @@ type counter struct {
 	had map[string]int
 }
 
-func newCounter(in Input) *counter {
+func newCounter(in Input, underWay map[string]bool) *counter {
 	c := &counter{counts: slices.Clone(in.Removals.Counts), now: in.Now, lost: map[string]map[mark]bool{}, unknown: map[string]int{},
 		had: map[string]int{}}
 	for _, a := range slices.Sorted(maps.Keys(in.Going)) {
 		for _, name := range in.Going[a] {
 			c.recount(a, markOf(name))
+		}
+	}
+	for _, r := range in.Wanted {
+		if underWay[r.Digest] {
+			for _, a := range r.Addons {
+				c.recount(a, markOf(r.Cluster))
+			}
 		}
 	}
 	for _, n := range c.counts {
@@ -147,8 +154,8 @@ func (c *counter) take(r Removal) bool {
 	return true
 }
 
-// recount counts a cluster at the present time that was counted earlier, because its add-on is still going: the hour
-// that counts is the hour in which it goes.
+// recount counts a cluster at the present time that was counted earlier, because its add-on is still going, or has not been marked yet by a
+// hub that died: the hour that counts is the hour in which it goes.
 func (c *counter) recount(addon string, m mark) {
 	counted := slices.ContainsFunc(c.counts, func(n hubv1.RemovalCount) bool {
 		_, there := find(n.Clusters, m)

@@ -98,12 +98,16 @@ func Decide(in Input) Verdict {
 	}
 	var v Verdict
 	var asked []Removal
-	counts := newCounter(in)
+	underWay := map[string]bool{}
+	for _, digest := range in.Removals.UnderWay {
+		underWay[digest] = true
+	}
+	counts := newCounter(in, underWay)
 	for _, r := range wanted {
 		switch {
 		case len(r.Addons) == 0:
 			v.Go = append(v.Go, r)
-		case slices.Contains(in.Removals.UnderWay, r.Digest):
+		case underWay[r.Digest]:
 			v.Go = append(v.Go, r)
 			counts.gone(r)
 		default:

@@ -333,6 +333,19 @@ func TestWaitsToGo(t *testing.T) {
 	}
 }
 
+// TestGrantedAndNotCarriedOut: a hub that dies right after it has let something go carries that out when it is back, be it hours later. It
+// counts in that hour.
+func TestGrantedAndNotCarriedOut(t *testing.T) {
+	f := newFleet(t, 20, "a")
+	f.want(0, 2, "a")
+	f.decide()
+	f.now = f.now.Add(3 * time.Hour)
+	f.want(2, 5, "a")
+	if got := f.decide(); got != 1 || f.count() != 2 {
+		t.Errorf("%d go and %d are held beside two that were granted before an outage, want 1 and 2", got, f.count())
+	}
+}
+
 // TestHeldStaysHeld: nothing that is held goes by itself, not even when the hour is over, and nothing new goes past it.
 func TestHeldStaysHeld(t *testing.T) {
 	f := newFleet(t, 20, "a", "b")

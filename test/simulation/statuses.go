@@ -197,18 +197,21 @@ func (w *World) checkSet(s *set) {
 	}
 	there := &hubv1.AddonSet{}
 	must(w.server.Into(o, there))
-	matched, gone := 0, 0
+	matched, gone, led := 0, 0, 0
 	for _, c := range w.clusters {
 		switch registered := w.server.Get(c.registration()) != nil; {
 		case registered && w.selects(s, c):
 			matched++
 		case registered && (w.server.Get(c.origin()) == nil || w.there(c).gone):
 			gone++ // a registration out of a backup stays, and counts, though its origin is gone: absence removes nothing
+			if w.there(c) != c {
+				led++ // it has a kubeconfig of its own, and is served
+			}
 		case !registered && w.delivers(s, c):
 			gone++ // so does a delivery whose registration is gone, and nobody makes it again
 		}
 	}
-	if got := there.Status.Clusters; got == nil || int(got.Matched) < matched || int(got.Matched) > matched+gone || int(got.Ready) > matched {
+	if got := there.Status.Clusters; got == nil || int(got.Matched) < matched || int(got.Matched) > matched+gone || int(got.Ready) > matched+led {
 		w.violated("status", "AddonSet %s says that it matches %+v clusters, and it matches %d", s.name, there.Status.Clusters, matched)
 	}
 	lost := w.someLostAll(func(d *hubv1.AddonDelivery) bool {

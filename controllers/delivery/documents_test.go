@@ -3,11 +3,13 @@
 package delivery
 
 import (
+	"context"
 	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 )
@@ -47,4 +49,44 @@ func TestDocumentsOfOldRevisionsAreForgotten(t *testing.T) {
 	wakes("now", "theirs")
 	m.settle() // by what is remembered
 	wakes("now", "theirs")
+}
+
+// afterRead does something once, when a ConfigMap has been read.
+type afterRead struct {
+	client.Reader
+	do func()
+}
+
+func (a *afterRead) Get(ctx context.Context, k client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	err := a.Reader.Get(ctx, k, obj, opts...)
+	if _, is := obj.(*corev1.ConfigMap); is && a.do != nil {
+		a.do()
+		a.do = nil
+	}
+	return err
+}
+
+// A document that changes while a cluster is rendered by it is delivered as it is now: the event of that finds nothing that is remembered.
+func TestADocumentChangesWhileItIsRendered(t *testing.T) {
+	text := func(value string) map[string]string {
+		return map[string]string{"a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: default}\ndata: {a: " + value + "}"}
+	}
+	m := newServedRoom(t, append(addonsOf(roomSet, "1", map[string]any{"name": "reading", "manifests": map[string]any{
+		"manifestsFrom": []any{map[string]any{"kind": "ConfigMap", "name": "doc"}}}}),
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "doc"}, Data: text("before")})...)
+	says := func(value string) {
+		m.quietly(func() {
+			edit(m, "flux-system", "doc", &corev1.ConfigMap{}, func(c *corev1.ConfigMap) { c.Data = text(value) })
+		})
+	}
+	m.settle()
+	m.r.Live = &afterRead{m.r.Live, func() { says("now") }}
+	says("between")
+	m.settle()
+	is := m.object(roomCluster, "reading").GetAnnotations()[hubv1.HashAnnotation]
+	m.restart()
+	m.settle()
+	if want := m.object(roomCluster, "reading").GetAnnotations()[hubv1.HashAnnotation]; is != want {
+		t.Error("the cluster kept what the document said before, until the hub was restarted")
+	}
 }

@@ -116,11 +116,9 @@ func (r *Reconciler) renderDelivery(ctx context.Context, c *cluster, d *delivery
 	if err != nil {
 		return err
 	}
-	memoryKey := client.ObjectKeyFromObject(d)
+	memoryKey, read := client.ObjectKeyFromObject(d), map[render.Ref]string{}
 	d.whole = func() (*render.Result, error) {
-		return render.Complete(d.program, d.target, in, func(ref render.Ref) (render.Document, error) {
-			return r.documents.Read(ctx, r.from(), c.key, d.Namespace, ref)
-		})
+		return render.Complete(d.program, d.target, in, r.reading(ctx, c, d.Namespace, read))
 	}
 	lacks, err := r.lacks(ctx, c, d)
 	if err != nil {
@@ -145,14 +143,28 @@ func (r *Reconciler) renderDelivery(ctx context.Context, c *cluster, d *delivery
 	if err != nil {
 		return err
 	}
-	versions, err := r.documents.Versions(ctx, r.from(), c.key, d.Namespace, result.Refs)
-	if err != nil {
-		return err
+	versions := make([]string, len(result.Refs))
+	for i, ref := range result.Refs {
+		versions[i] = read[ref]
 	}
 	maps.Copy(c.objects, adopted)
 	d.result = result
 	r.memory.put(memoryKey, c.key, print, result, versions)
 	return nil
+}
+
+// reading returns what reads the documents of a namespace for a rendering. It notes which version each had before: what changes while it is
+// rendered must not be taken for what was rendered, or nothing would come of the event that tells of it.
+func (r *Reconciler) reading(ctx context.Context, c *cluster, namespace string,
+	before map[render.Ref]string) func(render.Ref) (render.Document, error) {
+	return func(ref render.Ref) (render.Document, error) {
+		versions, err := r.documents.Versions(ctx, r.from(), c.key, namespace, []render.Ref{ref})
+		if err != nil {
+			return render.Document{}, err
+		}
+		before[ref] = versions[0]
+		return r.documents.Read(ctx, r.from(), c.key, namespace, ref)
+	}
 }
 
 // from is where documents are read.

@@ -14,6 +14,7 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -150,6 +151,7 @@ func (r *Reconciler) keep(ctx context.Context, c *cluster, s plan.Step) error {
 // holds only its outline.
 func (r *Reconciler) need(ctx context.Context, c *cluster, d *delivery, w *assembly.Wanted) error {
 	if err := c.complete(d, w); err != nil {
+		r.memory.drop(client.ObjectKeyFromObject(d))
 		return err
 	}
 	return r.ensure(ctx, c, w.Shared)
@@ -206,6 +208,12 @@ func (c *cluster) wanted(k plan.Key) (*delivery, *assembly.Wanted) {
 	return nil, nil
 }
 
+// errOtherwise says that a ConfigMap or Secret has changed since the outline of an object was planned with. What comes of it now is not
+// written: nobody has asked the removal guard of that, and it would be noted as what was planned. It is a conflict, so it is tried again.
+func errOtherwise(w *assembly.Wanted) error {
+	return apierrors.NewConflict(schema.GroupResource{Resource: w.Kind}, w.Name, errors.New("what it is rendered from has changed meanwhile"))
+}
+
 // complete renders an object again if memory holds only its outline.
 func (c *cluster) complete(d *delivery, w *assembly.Wanted) error {
 	if w.Object.Object != nil {
@@ -217,7 +225,9 @@ func (c *cluster) complete(d *delivery, w *assembly.Wanted) error {
 	}
 	for i := range whole.Objects {
 		if o := &whole.Objects[i]; o.Addon == w.Addon {
-			w.Complete(o)
+			if !w.Complete(o) {
+				return errOtherwise(w)
+			}
 			return nil
 		}
 	}

@@ -4,14 +4,18 @@ package delivery
 
 import (
 	"context"
+	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/render"
 )
 
 // TestDocumentsOfOldRevisionsAreForgotten: a cluster is woken for what its deliveries refer to now, each of them, also while one of them cannot
@@ -51,42 +55,74 @@ func TestDocumentsOfOldRevisionsAreForgotten(t *testing.T) {
 	wakes("now", "theirs")
 }
 
-// afterRead does something once, when a ConfigMap has been read.
+// afterRead does something once, when an object of a kind has been read.
 type afterRead struct {
 	client.Reader
+	of client.Object
 	do func()
 }
 
 func (a *afterRead) Get(ctx context.Context, k client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 	err := a.Reader.Get(ctx, k, obj, opts...)
-	if _, is := obj.(*corev1.ConfigMap); is && a.do != nil {
+	if reflect.TypeOf(obj) == reflect.TypeOf(a.of) && a.do != nil {
 		a.do()
 		a.do = nil
 	}
 	return err
 }
 
-// A document that changes while a cluster is rendered by it is delivered as it is now: the event of that finds nothing that is remembered.
-func TestADocumentChangesWhileItIsRendered(t *testing.T) {
+// readingRoom is a room with an add-on of what a ConfigMap holds, and a function that writes that.
+func readingRoom(t *testing.T) (m *room, says func(string)) {
 	text := func(value string) map[string]string {
 		return map[string]string{"a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: default}\ndata: {a: " + value + "}"}
 	}
-	m := newServedRoom(t, append(addonsOf(roomSet, "1", map[string]any{"name": "reading", "manifests": map[string]any{
+	m = newServedRoom(t, append(addonsOf(roomSet, "1", map[string]any{"name": "reading", "manifests": map[string]any{
 		"manifestsFrom": []any{map[string]any{"kind": "ConfigMap", "name": "doc"}}}}),
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "doc"}, Data: text("before")})...)
-	says := func(value string) {
+	m.settle()
+	return m, func(value string) {
 		m.quietly(func() {
 			edit(m, "flux-system", "doc", &corev1.ConfigMap{}, func(c *corev1.ConfigMap) { c.Data = text(value) })
 		})
 	}
-	m.settle()
-	m.r.Live = &afterRead{m.r.Live, func() { says("now") }}
+}
+
+// upToDate returns whether the Flux object of the add-on is of what the ConfigMap holds.
+func upToDate(m *room) bool {
+	doc := &corev1.ConfigMap{}
+	m.must(m.api.Get(m.t.Context(), client.ObjectKey{Namespace: "flux-system", Name: "doc"}, doc))
+	values := string(m.object(roomCluster, "reading").(*helmv2.HelmRelease).Spec.Values.Raw)
+	return strings.Contains(values, render.ConfigMap(doc.Data).Version)
+}
+
+// A document that changes while a cluster is rendered by it is delivered as it is now: the event of that finds nothing that is remembered.
+func TestADocumentChangesWhileItIsRendered(t *testing.T) {
+	m, says := readingRoom(t)
+	m.r.Live = &afterRead{m.r.Live, &corev1.ConfigMap{}, func() { says("now") }}
 	says("between")
 	m.settle()
-	is := m.object(roomCluster, "reading").GetAnnotations()[hubv1.HashAnnotation]
-	m.restart()
+	if !upToDate(m) {
+		t.Error("the cluster keeps what the document said before")
+	}
+}
+
+// What was planned is written, and not what came of a document that has changed since: that would be noted as what was planned.
+func TestADocumentChangesBeforeItIsWritten(t *testing.T) {
+	m, says := readingRoom(t)
+	name := m.object(roomCluster, "reading").GetName()
+	edit(m, "flux-system", name, &helmv2.HelmRelease{}, func(o *helmv2.HelmRelease) { o.Finalizers = nil })
+	m.quietly(func() { m.must(m.api.Delete(t.Context(), m.object(roomCluster, "reading"))) })
+	hook := &afterRead{m.r.Live, &metav1.PartialObjectMetadata{}, func() { says("between") }}
+	m.r.Live = hook
+	if err := m.reconcile(roomCluster); err != nil {
+		t.Log(err)
+	}
+	if hook.do != nil {
+		t.Fatal("nothing was looked at between plan and write")
+	}
+	says("before")
 	m.settle()
-	if want := m.object(roomCluster, "reading").GetAnnotations()[hubv1.HashAnnotation]; is != want {
-		t.Error("the cluster kept what the document said before, until the hub was restarted")
+	if !upToDate(m) {
+		t.Error("the cluster keeps what the document said for a moment")
 	}
 }

@@ -70,9 +70,13 @@ func (o *Object) Skeleton() Object {
 	return out
 }
 
-// Complete gives a skeleton the body of the same object, which was rendered again.
-func (o *Object) Complete(whole *Object) {
+// Complete gives a skeleton the body of the same object, which was rendered again. It returns false if that came out otherwise now.
+func (o *Object) Complete(whole *Object) bool {
+	if o.bodyHash != whole.bodyHash {
+		return false
+	}
 	o.Object, o.Trace, o.Shared = whole.Object, whole.Trace, whole.Shared
+	return true
 }
 
 // An object is delivered after so much at most: sixteen add-ons and sixteen sets, as the API has it, and the definitions of the add-on

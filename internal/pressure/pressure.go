@@ -62,7 +62,12 @@ func (r *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	res, err := r.next.RoundTrip(req)
-	r.limit.release(err == nil, res != nil && res.StatusCode == http.StatusTooManyRequests)
+	refused := res != nil && res.StatusCode == http.StatusTooManyRequests
+	if refused && isEvent(req) {
+		r.limit.release(false, false)
+		return res, err
+	}
+	r.limit.release(err == nil, refused)
 	return res, err
 }
 
@@ -77,6 +82,10 @@ func isWrite(req *http.Request) bool {
 	}
 	return !strings.HasPrefix(req.URL.Path, "/apis/coordination.k8s.io/")
 }
+
+// isEvent returns whether a write is an event. An API server may have a limit of its own for those (EventRateLimit), for each namespace:
+// who writes many there has the hub's refused, which says nothing of how much the API server has to do.
+func isEvent(req *http.Request) bool { return strings.HasPrefix(req.URL.Path, "/apis/events.k8s.io/") }
 
 func (l *Limit) acquire(ctx context.Context) error {
 	l.mu.Lock()

@@ -143,6 +143,25 @@ func TestWaits(t *testing.T) {
 	}
 }
 
+// TestRefusedEvents: an API server may bound the events of a namespace (EventRateLimit), and refuse those of the hub for what others write
+// there. That says nothing of its load.
+func TestRefusedEvents(t *testing.T) {
+	l, s := pressure.New(16, clocktesting.NewFakePassiveClock(start)), newServer()
+	rt := l.Wrap(s)
+	done := make(chan error, 1)
+	go func() {
+		done <- send(t.Context(), rt, http.MethodPost, "/apis/events.k8s.io/v1/namespaces/tenant/events")
+	}()
+	<-s.arrived
+	s.answers <- http.StatusTooManyRequests
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if got := l.Bound(); got != 16 {
+		t.Errorf("%d writes at a time, want 16", got)
+	}
+}
+
 // TestUnwraps: client-go finds the transport in it, to cancel requests.
 func TestUnwraps(t *testing.T) {
 	next := newServer()

@@ -10,11 +10,13 @@ import (
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/identity"
@@ -357,5 +359,36 @@ func TestWithdrawnDuringAReconcile(t *testing.T) {
 				t.Errorf("uninstalled %v, and the delivery is %v", m.uninstalled, m.delivery(roomCluster, "base"))
 			}
 		})
+	}
+}
+
+// TestDeliveryOfAStalledSetDeletedByHand: as long as the set is Stalled, nobody makes the delivery again, so it stays. When somebody has mended
+// the set, that is an event, and it goes: until it is gone, its cluster gets no new revision.
+func TestDeliveryOfAStalledSetDeletedByHand(t *testing.T) {
+	m := newServedRoom(t, addonsOf(roomSet, "1", releaseAddon("app"))...)
+	m.settle()
+	stalled := func(is metav1.ConditionStatus) *hubv1.AddonSet {
+		set := &hubv1.AddonSet{}
+		edit(m, "flux-system", roomSet, set, func(s *hubv1.AddonSet) {
+			apimeta.SetStatusCondition(&s.Status.Conditions, metav1.Condition{Type: hubv1.StalledCondition, Status: is, Reason: hubv1.InvalidSpecReason})
+		})
+		m.must(m.api.Get(t.Context(), client.ObjectKeyFromObject(set), set))
+		return set
+	}
+	before := stalled(metav1.ConditionTrue)
+	m.delete(roomCluster, roomSet)
+	m.settle()
+	if d := m.delivery(roomCluster, roomSet); d == nil || m.object(roomCluster, "app") == nil {
+		t.Fatal("it has gone, and nobody makes it again")
+	}
+	after := stalled(metav1.ConditionFalse)
+	if !setChanges().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}) {
+		t.Error("nobody is woken when the set is mended")
+	}
+	if setChanges().Update(event.UpdateEvent{ObjectOld: after, ObjectNew: before}) {
+		t.Error("all clusters are woken when a set is Stalled, which changes nothing for them")
+	}
+	if m.settle(); m.delivery(roomCluster, roomSet) != nil {
+		t.Error("it does not go")
 	}
 }

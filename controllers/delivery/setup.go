@@ -115,11 +115,13 @@ func credentialOf(reg *hubv1.ClusterRegistration) string {
 	return reg.Status.Credential.Fingerprint
 }
 
-// setChanges lets through what a delivery reads of its set, except for the revision.
+// setChanges lets through what a delivery reads of its set, except for the revision. A delivery that somebody has deleted stays while its
+// set is Stalled, and goes when the set is mended, to be made again.
 func setChanges() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		a, b := e.ObjectOld.(*hubv1.AddonSet), e.ObjectNew.(*hubv1.AddonSet)
 		return a.Spec.SelectAll != b.Spec.SelectAll || !equality.Semantic.DeepEqual(a.Spec.ClusterSelector, b.Spec.ClusterSelector) ||
+			status.IsTrue(a, hubv1.StalledCondition) && !status.IsTrue(b, hubv1.StalledCondition) ||
 			a.Spec.Priority != b.Spec.Priority || a.Spec.DeletionPolicy != b.Spec.DeletionPolicy ||
 			!equality.Semantic.DeepEqual(a.Spec.RemovalGuard, b.Spec.RemovalGuard) ||
 			(a.Status.HeldRemovals == nil) != (b.Status.HeldRemovals == nil) ||

@@ -50,7 +50,7 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 			builder.WithPredicates(registrationChanges())).
 		Watches(&hubv1.ClusterRegistration{}, handler.EnqueueRequestsFromMapFunc(enqueue.SameCluster(r.Client)),
 			builder.WithPredicates(enqueue.ComesOrGoes())).
-		Watches(&hubv1.AddonSet{}, handler.EnqueueRequestsFromMapFunc(r.clustersOfSet), builder.WithPredicates(setChanges())).
+		Watches(&hubv1.AddonSet{}, r.ofSet(), builder.WithPredicates(setChanges())).
 		Watches(&hubv1.Team{}, handler.EnqueueRequestsFromMapFunc(enqueue.ClustersOfTeam(r.Client)),
 			builder.WithPredicates(enqueue.Changes())).
 		Watches(&appsv1.ControllerRevision{}, handler.EnqueueRequestsFromMapFunc(r.clustersOfRevision),
@@ -220,6 +220,11 @@ func mirrorChanges() predicate.Predicate {
 		return !equality.Semantic.DeepEqual(e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()) ||
 			e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero()
 	}})
+}
+
+// ofSet enqueues all clusters that a set delivers to, after what concerns one of them.
+func (r *Reconciler) ofSet() handler.EventHandler {
+	return enqueue.LaterForAll(0, r.clustersOfSet)
 }
 
 func (r *Reconciler) clustersOfSet(ctx context.Context, obj client.Object) []reconcile.Request {

@@ -57,7 +57,7 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 			builder.WithPredicates(comesOrChangesHands())).
 		Watches(&helmv2.HelmRelease{}, ofFlux, builder.WithPredicates(fluxChanges(&r.sightings, &r.ledger))).
 		Watches(&kustomizev1.Kustomization{}, ofFlux, builder.WithPredicates(fluxChanges(&r.sightings, &r.ledger))).
-		Watches(&helmv2.HelmRelease{}, handler.EnqueueRequestsFromMapFunc(r.clusterOfForeign), builder.WithPredicates(comesOrGoes())).
+		Watches(&helmv2.HelmRelease{}, handler.EnqueueRequestsFromMapFunc(r.clusterOfForeign), builder.WithPredicates(foreignChanges())).
 		Watches(&sourcev1.HelmChart{}, handler.EnqueueRequestsFromMapFunc(r.userOf(sourcev1.HelmChartKind)),
 			builder.WithPredicates(onlyDeletions())).
 		Watches(&sourcev1.HelmRepository{}, handler.EnqueueRequestsFromMapFunc(r.userOf(sourcev1.HelmRepositoryKind)),
@@ -136,8 +136,12 @@ func onlyDeletions() predicate.Predicate {
 	}
 }
 
-func comesOrGoes() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
+// foreignChanges lets through that a HelmRelease comes or goes, or is edited: it may be of another release or cluster then, or become the
+// hub's. What Flux reports on it is left out.
+func foreignChanges() predicate.Predicate {
+	return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return (e.ObjectOld.GetLabels()[hubv1.ClusterKeyLabel] == "") != (e.ObjectNew.GetLabels()[hubv1.ClusterKeyLabel] == "")
+	}})
 }
 
 // clusterOfForeign returns the cluster of a HelmRelease that somebody wrote by hand: an add-on may collide with it,

@@ -75,6 +75,9 @@ func (w *World) noteIdentity(write apiserver.Write) {
 	if r != nil && write.Verb == "delete" && write.Actor == "hub" {
 		r.leaves = uid
 	}
+	if keptOpen(write.Old) != keptOpen(write.New) {
+		w.noteWishes() // it is served on, and so what its users want counts, or the other way round
+	}
 	if w.identities[uid].cluster != of {
 		claim, _ := nested(write.New, "status", "clusterSince").(string)
 		w.identities[uid] = identified{of, w.firstMade(write.Key.Name, of, claim)}

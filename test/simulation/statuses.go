@@ -16,6 +16,7 @@ import (
 
 // checkStatuses: what tables say is so.
 func (w *World) checkStatuses() {
+	chartlessOn := map[string]bool{}
 	for _, d := range w.deliveries() {
 		if forged(d) {
 			if status.IsTrue(d, hubv1.ReadyCondition) {
@@ -38,6 +39,7 @@ func (w *World) checkStatuses() {
 		w.checkContradictions(d, s, c)
 		w.checkFailing(d, s, c)
 		chartless := func(a hubv1.AddonStatus) bool { return w.saysChartless(d, c, a) || w.yieldsLater(s, c, a) }
+		chartlessOn[c.name] = chartlessOn[c.name] || slices.ContainsFunc(d.Status.Addons, chartless)
 		known := len(w.stalled(s, c)) > 0 || slices.ContainsFunc(d.Status.Addons, chartless)
 		if !status.IsTrue(d, hubv1.ReadyCondition) && !lostAll(d) && !known &&
 			!w.waitsForHeir(w.server.Get(keyOf("AddonDelivery", d.Namespace, d.Name))) {
@@ -71,7 +73,8 @@ func (w *World) checkStatuses() {
 		}
 		lost := w.someLostAll(func(d *hubv1.AddonDelivery) bool { return d.Spec.RegistrationRef.Name == c.name }) ||
 			slices.ContainsFunc(sortedKeys(w.sets), func(name string) bool { return len(w.stalled(w.sets[name], c)) > 0 })
-		if w.serves(c) && !w.unserved(c) && !status.IsTrue(reg, hubv1.ReadyCondition) && !keptOpen(w.server.Get(c.registration())) && !lost {
+		excused := lost || chartlessOn[c.name] || keptOpen(w.server.Get(c.registration()))
+		if w.serves(c) && !w.unserved(c) && !status.IsTrue(reg, hubv1.ReadyCondition) && !excused {
 			w.violated("status", "registration %s is not Ready at rest: %s", c.name, conditionOf(reg))
 		}
 	}
@@ -79,6 +82,14 @@ func (w *World) checkStatuses() {
 	for _, name := range sortedKeys(w.sets) {
 		w.checkSet(w.sets[name])
 	}
+}
+
+// ledElsewhere returns whether a registration leads to another cluster than its own, or did, and is served on by that one's kubeconfig.
+func (w *World) ledElsewhere(c *cluster) bool {
+	reg := w.registered(c)
+	return slices.ContainsFunc(w.clusters, func(to *cluster) bool {
+		return to != c && !to.gone && reg != nil && reg.Status.ClusterUID == to.uid()
+	})
 }
 
 // saysChartless returns whether an add-on stays as it is for one that does not render, and its status says that Flux misses its chart.
@@ -204,8 +215,8 @@ func (w *World) checkSet(s *set) {
 			matched++
 		case registered && (w.server.Get(c.origin()) == nil || w.there(c).gone):
 			gone++ // a registration out of a backup stays, and counts, though its origin is gone: absence removes nothing
-			if w.there(c) != c {
-				led++ // it has a kubeconfig of its own, and is served
+			if w.ledElsewhere(c) {
+				led++ // what it was led to before serves it on
 			}
 		case !registered && w.delivers(s, c):
 			gone++ // so does a delivery whose registration is gone, and nobody makes it again

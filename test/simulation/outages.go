@@ -86,14 +86,18 @@ func (w *World) noteAnswers() {
 	}
 }
 
-// answers returns whether a cluster answers to the kubeconfig that its registration names.
+// answers returns whether a cluster answers to the kubeconfig that its registration names, or, once that is being deleted, has named.
 func (w *World) answers(r *cluster) bool {
-	if w.server.Get(r.registration()) == nil {
+	reg, to := w.registered(r), w.there(r)
+	if reg == nil {
 		return false
 	}
-	to := w.there(r)
+	secret := to.secret()
+	if reg.DeletionTimestamp != nil && reg.Status.Credential != nil {
+		secret.Name = reg.Status.Credential.SecretName
+	}
 	for _, key := range []string{"value", "admin.conf"} {
-		if text, ok := nested(w.server.Get(to.secret()), "data", key).(string); ok {
+		if text, ok := nested(w.server.Get(secret), "data", key).(string); ok {
 			raw, err := base64.StdEncoding.DecodeString(text)
 			reached, _, failed := w.reach(string(raw))
 			return err == nil && failed == nil && reached == to

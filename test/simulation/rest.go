@@ -393,10 +393,11 @@ func (w *World) waitsForHeir(o apiserver.Object) bool {
 		if !mine || c == nil {
 			return false
 		}
-		if w.unreachable(c) && strings.Contains(conditionOf(d), "nothing is changed before the cluster has answered") {
+		says, reg := conditionOf(d), w.registered(c)
+		unseen := w.unreachable(c) && reg != nil && reg.Spec.OriginRef != nil && !reg.SawOrigin() && strings.Contains(says, " goes on with it (")
+		if unseen || w.unreachable(c) && strings.Contains(says, "nothing is changed before the cluster has answered") {
 			return true // absence removes nothing: nobody knows whether a cluster goes whose registration has not seen its origin
 		}
-		says := conditionOf(d)
 		return (strings.Contains(says, "is to take it over, and cannot be delivered here now") || strings.Contains(says, " goes on with it (")) &&
 			w.withdrawnLater(d.SetKey().String(), c)
 	})

@@ -131,8 +131,8 @@ func keptOpen(o apiserver.Object) bool {
 
 // unseen returns whether a Flux object that a user has deleted, or that waits for another one to take over what it has, is for a
 // cluster that is gone, and whose registration has not seen its origin, for example because it was just made again; or
-// was not made again any more, and the delivery says so. Absence removes nothing: as without the hub, Flux tries to
-// uninstall it until somebody deletes the registration, or the delivery.
+// was not made again any more, and the delivery says so, or somebody has deleted that as well. Absence removes nothing: as without the
+// hub, Flux tries to uninstall it until somebody deletes the registration, or the delivery.
 func (w *World) unseen(o apiserver.Object) bool {
 	c, heir := w.registrationOf(o), nested(o, "metadata", "annotations", hubv1.HeirAnnotation)
 	if c == nil || !w.deleted[nested(o, "metadata", "uid")] && heir == nil || !w.unreachable(c) {
@@ -140,11 +140,10 @@ func (w *World) unseen(o apiserver.Object) bool {
 	}
 	reg := w.registered(c)
 	if reg == nil {
-		name := nested(o, "metadata", "annotations", hubv1.DeliveryAnnotation)
-		return slices.ContainsFunc(w.deliveries(), func(d *hubv1.AddonDelivery) bool {
-			return d.Namespace == nested(o, "metadata", "namespace") && d.Name == name &&
-				status.Reason(d, hubv1.ReadyCondition) == hubv1.RegistrationNotFoundReason
-		})
+		namespace, _ := nested(o, "metadata", "namespace").(string)
+		name, _ := nested(o, "metadata", "annotations", hubv1.DeliveryAnnotation).(string)
+		d := w.server.Get(keyOf("AddonDelivery", namespace, name))
+		return d == nil || status.Reason(typed(w, d, &hubv1.AddonDelivery{}), hubv1.ReadyCondition) == hubv1.RegistrationNotFoundReason
 	}
 	return reg.Spec.OriginRef != nil && !reg.SawOrigin()
 }

@@ -222,7 +222,8 @@ func (w *World) checkSet(s *set) {
 			gone++ // so does a delivery whose registration is gone, and nobody makes it again
 		}
 	}
-	if got := there.Status.Clusters; got == nil || int(got.Matched) < matched || int(got.Matched) > matched+gone || int(got.Ready) > matched+led {
+	got := there.Status.Clusters
+	if got == nil || int(got.Matched) < matched || int(got.Matched) > matched+gone || int(got.Ready) > matched+led {
 		w.violated("status", "AddonSet %s says that it matches %+v clusters, and it matches %d", s.name, there.Status.Clusters, matched)
 	}
 	lost := w.someLostAll(func(d *hubv1.AddonDelivery) bool {

@@ -110,8 +110,9 @@ func (r *Reconciler) serve(ctx context.Context, c *cluster) (ctrl.Result, error)
 	waryErr := r.wary(ctx, c, steps)
 	r.announce(ctx, c, steps)
 	outcomes, applyErr := r.apply(ctx, c, steps)
+	shardErr := r.reshard(ctx, c, steps)
 	after, finishErr := r.finish(ctx, c, steps, outcomes)
-	return c.retried(ctx, after, errors.Join(mirrorErr, waryErr, applyErr, finishErr, r.dropForsaken(ctx, c)))
+	return c.retried(ctx, after, errors.Join(mirrorErr, waryErr, applyErr, shardErr, finishErr, r.dropForsaken(ctx, c)))
 }
 
 // Documents returns how many documents are kept, and how many bytes they take, about.

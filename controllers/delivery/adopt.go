@@ -40,6 +40,7 @@ func (r *Reconciler) adoptions(ctx context.Context, c *cluster, d *delivery, res
 		if err != nil {
 			if errs, ok := err.(compile.Error); ok { //nolint:errorlint // made by handWritten, never wrapped
 				result.Failed[o.Addon] = render.Errors{errs}
+				c.lookAgain(retryFailed) // no event tells that it has been mended: hand-written Kustomizations are not watched
 				continue
 			}
 			return nil, fmt.Errorf("add-on %q: adopt: %w", o.Addon, err)

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 )
@@ -155,5 +156,23 @@ func TestAdoptTakesTheKeyThatFluxTakes(t *testing.T) {
 				t.Errorf("it is adopted: %t; %+v", gone, m.delivery(roomCluster, roomSet).Status.Addons)
 			}
 		})
+	}
+}
+
+// TestAdoptRefusedIsLookedAtAgain: nothing tells the hub that a hand-written Kustomization, or the Secret beside it, has been mended.
+func TestAdoptRefusedIsLookedAtAgain(t *testing.T) {
+	old := &kustomizev1.Kustomization{ObjectMeta: metav1.ObjectMeta{Namespace: roomCluster.Namespace, Name: "by-hand", Finalizers: []string{fluxFinalizer}}}
+	old.Spec.Path = "./app"
+	old.Spec.KubeConfig = &meta.KubeConfigReference{SecretRef: &meta.SecretKeyReference{Name: "missing"}}
+	adopting := kustomizationAddon("app")
+	adopting["adopt"] = map[string]any{"namespace": roomCluster.Namespace, "name": "by-hand"}
+	m := newServedRoom(t, append(addonsOf(roomSet, "1", adopting), old)...)
+	m.settle()
+	if a := m.delivery(roomCluster, roomSet).Status.Addons[0]; a.State != hubv1.AddonFailed || !strings.Contains(a.Message, "does not exist") {
+		t.Fatalf("it is %s: %s", a.State, a.Message)
+	}
+	result, err := m.r.Reconcile(t.Context(), reconcile.Request{NamespacedName: roomCluster})
+	if err != nil || result.RequeueAfter != retryFailed {
+		t.Errorf("it is looked at again after %s, want %s; %v", result.RequeueAfter, retryFailed, err)
 	}
 }

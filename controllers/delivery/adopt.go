@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/index"
 	"github.com/chandler-hub/chandler/internal/apply"
 	"github.com/chandler-hub/chandler/internal/assembly"
@@ -100,6 +101,10 @@ func (r *Reconciler) handWritten(ctx context.Context, c *cluster, o *render.Obje
 		return nil, err
 	}
 	refuse := func(format string, args ...any) error { return assembly.NotAdopted(o, format, args...) }
+	if as := index.InstalledAs(obj); as != (hubv1.HelmReleaseIdentity{}) { // which would be left behind, and nobody would say so
+		return nil, refuse("asks for another Helm release than Flux still has installed for it, %q in namespace %q: it is taken over when "+
+			"Flux has moved that", as.Name, as.Namespace)
+	}
 	ref := assembly.LoginOf(obj)
 	if what := validation.IsDNS1123Subdomain(ref.Name); len(what) > 0 { // a client refuses to ask for such a name
 		return nil, refuse("has spec.kubeConfig.secretRef.name %q, which no Secret can be called (%s): correct it there, or drop adopt here",

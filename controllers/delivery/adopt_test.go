@@ -59,9 +59,8 @@ func TestAdoptHistory(t *testing.T) {
 		"ElsewhereOnHub":  {change: func(o *helmv2.HelmRelease) { o.Namespace = roomCluster.Namespace }},
 		"Failed":          {change: func(o *helmv2.HelmRelease) { o.Status.Conditions[0].Status = metav1.ConditionFalse }},
 		"OfAnOlderFlux":   {change: func(o *helmv2.HelmRelease) { o.Status.History[0].APIVersion = "" }},
-		"NeverInstalled":  {change: func(o *helmv2.HelmRelease) { o.Status.History = nil }},
-		"OfAnother":       {change: func(o *helmv2.HelmRelease) { o.Status.History[0].Name = "another" }},
-		"RecordedAsOther": {change: func(o *helmv2.HelmRelease) { o.Status.StorageNamespace = "another" }},
+		"NeverInstalled":  {change: func(o *helmv2.HelmRelease) { o.Status.StorageNamespace, o.Status.History = "", nil }},
+		"RecordedNowhere": {change: func(o *helmv2.HelmRelease) { o.Status.StorageNamespace = "" }},
 		"HubRestarts":     {during: (*room).restart},
 		"FluxIsBusy":      {during: func(m *room) { m.busy = true }, want: true},
 		"APIError": {during: func(m *room) {
@@ -174,5 +173,36 @@ func TestAdoptRefusedIsLookedAtAgain(t *testing.T) {
 	result, err := m.r.Reconcile(t.Context(), reconcile.Request{NamespacedName: roomCluster})
 	if err != nil || result.RequeueAfter != retryFailed {
 		t.Errorf("it is looked at again after %s, want %s; %v", result.RequeueAfter, retryFailed, err)
+	}
+}
+
+// TestAdoptNotYetMoved: a hand-written HelmRelease whose release has another name or place since, and Flux has not moved it yet, is taken over when Flux has.
+// What is still installed would be left on the cluster otherwise, and nobody would say so.
+func TestAdoptNotYetMoved(t *testing.T) {
+	for name, change := range map[string]func(*helmv2.HelmRelease){
+		"OfAnother":       func(o *helmv2.HelmRelease) { o.Status.History[0].Name = "another" },
+		"Elsewhere":       func(o *helmv2.HelmRelease) { o.Status.History[0].Namespace = "another" },
+		"RecordedAsOther": func(o *helmv2.HelmRelease) { o.Status.StorageNamespace = "another" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			old := byHand(change)
+			m := newServedRoom(t, append(addonsOf(roomSet, "1", adoptingAddonIn(old.Namespace, "app")), old)...)
+			m.quietly(func() {
+				beside := kubeconfigSecret(roomCluster, "t0")
+				beside.Namespace = old.Namespace
+				m.must(m.api.Create(t.Context(), beside))
+			})
+			m.settle()
+			there := &helmv2.HelmRelease{}
+			m.must(m.api.Get(t.Context(), client.ObjectKeyFromObject(old), there))
+			if a := m.delivery(roomCluster, roomSet).Status.Addons[0]; there.Spec.Suspend || len(m.released) > 0 || !strings.Contains(a.Message, "another") {
+				t.Fatalf("suspended: %t; released: %v; it is %s: %s", there.Spec.Suspend, m.released, a.State, a.Message)
+			}
+			edit(m, old.Namespace, old.Name, &helmv2.HelmRelease{}, func(o *helmv2.HelmRelease) { o.Status = byHand(nil).Status })
+			m.settle()
+			if a := m.delivery(roomCluster, roomSet).Status.Addons[0]; m.object(roomCluster, "app") == nil || a.State != hubv1.AddonReady || len(m.uninstalled) > 0 {
+				t.Errorf("Flux has moved it, and it is %s: %s; uninstalled: %v", a.State, a.Message, m.uninstalled)
+			}
+		})
 	}
 }

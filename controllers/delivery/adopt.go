@@ -101,9 +101,8 @@ func (r *Reconciler) handWritten(ctx context.Context, c *cluster, o *render.Obje
 		return nil, err
 	}
 	refuse := func(format string, args ...any) error { return assembly.NotAdopted(o, format, args...) }
-	if as := index.InstalledAs(obj); as != (hubv1.HelmReleaseIdentity{}) { // which would be left behind, and nobody would say so
-		return nil, refuse("asks for another Helm release than Flux still has installed for it, %q in namespace %q: it is taken over when "+
-			"Flux has moved that", as.Name, as.Namespace)
+	if why := r.refuseRelease(c, o, obj); why != "" {
+		return nil, refuse("%s", why)
 	}
 	ref := assembly.LoginOf(obj)
 	if what := validation.IsDNS1123Subdomain(ref.Name); len(what) > 0 { // a client refuses to ask for such a name
@@ -126,6 +125,27 @@ func (r *Reconciler) handWritten(ctx context.Context, c *cluster, o *render.Obje
 		return nil, refuse("is for another cluster: its kubeconfig (Secret %q, key %q) names another API server or CA", ref.Name, key)
 	}
 	return obj, nil
+}
+
+// refuseRelease returns why an add-on may not go on with the Helm release that a hand-written HelmRelease asks for; "" if it
+// may. Whoever writes that one chooses the release, and may not choose one that the hub delivers already: its own add-on
+// would lose it to another chart. A tenant's add-on keeps none from the platform, which wins anyway.
+func (r *Reconciler) refuseRelease(c *cluster, o *render.Object, obj client.Object) string {
+	if as := index.InstalledAs(obj); as != (hubv1.HelmReleaseIdentity{}) { // which would be left behind, and nobody would say so
+		return fmt.Sprintf("asks for another Helm release than Flux still has installed for it, %q in namespace %q: it is taken over when "+
+			"Flux has moved that", as.Name, as.Namespace)
+	}
+	release := assembly.ReleaseOf(obj)
+	for _, l := range c.live() {
+		tenants := r.Config.IsPlatform(o.Namespace) && !r.Config.IsPlatform(l.Key.Namespace)
+		if l.Release.Name == "" || l.Release.Name != release.Name || l.Release.StorageNamespace != release.StorageNamespace || tenants ||
+			c.scope(l.Key.Namespace) != c.scope(o.Namespace) || assembly.MovesFrom(o, &l) || c.objects[l.Key].Foreign {
+			continue
+		}
+		return fmt.Sprintf("asks for Helm release %q in namespace %q, which add-on %q of AddonSet %s/%s delivers here", release.Name,
+			release.StorageNamespace, l.Addon, l.Key.Namespace, l.Set)
+	}
+	return ""
 }
 
 // dropChart removes the HelmChart of a hand-written HelmRelease that is handed over: helm-controller leaves it behind when the

@@ -206,3 +206,47 @@ func TestAdoptNotYetMoved(t *testing.T) {
 		})
 	}
 }
+
+// TestAdoptTakesNoReleaseOfTheHub: whoever may write a HelmRelease that a set adopts chooses its release. With that of another add-on, its workload would become
+// another chart's, if the set has the higher priority. A tenant's add-on of that release keeps the platform from nothing.
+func TestAdoptTakesNoReleaseOfTheHub(t *testing.T) {
+	for name, tc := range map[string]struct {
+		namespace string // of the set whose add-on has the release
+		adopted   bool
+	}{"AnotherPlatformSets": {"flux-system", false}, "ATenants": {roomCluster.Namespace, true}} {
+		t.Run(name, func(t *testing.T) {
+			objects := addonsOf(roomSet, "1", releaseAddon("web"))
+			delivery := deliveredTo(roomCluster, roomSet, "1")
+			for _, o := range append(objects, delivery) {
+				o.SetNamespace(tc.namespace)
+			}
+			m := newRoom(t, append(objects, delivery, registered(roomCluster, "c1"), kubeconfigSecret(roomCluster, "t0"))...)
+			m.settle()
+			web := m.object(roomCluster, "web").(*helmv2.HelmRelease)
+			old := byHand(func(o *helmv2.HelmRelease) {
+				o.Namespace, o.Status = "tenants", helmv2.HelmReleaseStatus{}
+				o.Spec.ReleaseName, o.Spec.TargetNamespace, o.Spec.StorageNamespace = web.Spec.ReleaseName, web.Spec.TargetNamespace, web.Spec.StorageNamespace
+			})
+			own := kubeconfigSecret(roomCluster, "no-credential")
+			own.Namespace = old.Namespace
+			m.quietly(func() {
+				for _, o := range append(addonsOf("extra", "1", adoptingAddonIn("tenants", "app")), old, own) {
+					if set, ok := o.(*hubv1.AddonSet); ok {
+						set.Spec.Priority = 10
+					}
+					m.must(m.api.Create(t.Context(), o))
+				}
+				m.must(m.api.Create(t.Context(), deliveredTo(roomCluster, "extra", "1")))
+			})
+			m.settle()
+			m.settle()
+			a := m.delivery(roomCluster, "extra").Status.Addons[0]
+			if stays := m.object(roomCluster, "web") != nil; stays == tc.adopted || (m.object(roomCluster, "app") != nil) != tc.adopted {
+				t.Errorf("the add-on that has the release stays: %t; the other one is %s: %s", stays, a.State, a.Message)
+			}
+			if !tc.adopted && (a.State != hubv1.AddonFailed || !strings.Contains(a.Message, `which add-on "web" of AddonSet flux-system/base delivers here`)) {
+				t.Errorf("it is %s: %s", a.State, a.Message)
+			}
+		})
+	}
+}

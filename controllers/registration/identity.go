@@ -90,7 +90,8 @@ func byFlux(reach fluxstate.Reach, was *metav1.Condition) metav1.Condition {
 }
 
 // fluxStates returns the states of a cluster's Flux objects that log in by workload identity. Objects that were made
-// for a former kubeconfig say nothing about it.
+// for a former kubeconfig say nothing about it, and neither do those of namespaces whose sets do not reach the cluster:
+// anybody may write such an object there, and have Flux succeed on another cluster with it.
 func (r *Reconciler) fluxStates(ctx context.Context, reg *hubv1.ClusterRegistration) ([]fluxstate.State, error) {
 	objects, err := index.FluxObjects(ctx, r.Client, identity.ClusterKey(r.Config.HubID, client.ObjectKeyFromObject(reg)))
 	if err != nil {
@@ -98,7 +99,8 @@ func (r *Reconciler) fluxStates(ctx context.Context, reg *hubv1.ClusterRegistrat
 	}
 	var out []fluxstate.State
 	for _, obj := range objects {
-		if obj.GetAnnotations()[hubv1.ClusterUIDAnnotation] == reg.Status.ClusterID() && index.ByWorkloadIdentity(obj) {
+		inReach := obj.GetNamespace() == reg.Namespace || r.Config.IsPlatform(obj.GetNamespace())
+		if inReach && obj.GetAnnotations()[hubv1.ClusterUIDAnnotation] == reg.Status.ClusterID() && index.ByWorkloadIdentity(obj) {
 			out = append(out, fluxstate.Of(obj))
 		}
 	}

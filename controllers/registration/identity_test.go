@@ -6,11 +6,19 @@ import (
 	"testing"
 	"time"
 
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	fluxmeta "github.com/fluxcd/pkg/apis/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/index/indextest"
 	"github.com/chandler-hub/chandler/internal/fluxstate"
+	"github.com/chandler-hub/chandler/internal/hubconfig"
+	"github.com/chandler-hub/chandler/internal/hubscheme"
+	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
 	"github.com/chandler-hub/chandler/internal/status"
 	"github.com/chandler-hub/chandler/internal/workloadidentity"
@@ -68,5 +76,37 @@ func TestIdentityAfterAKubeconfig(t *testing.T) {
 	}
 	if c := status.Find(reg, hubv1.KubeConfigValidCondition); c.Status != metav1.ConditionTrue {
 		t.Errorf("KubeConfigValid is %+v", c)
+	}
+}
+
+// TestEvidenceOfStrangers: a HelmRelease says whether a cluster is reached if it lies where a set that reaches the cluster may be. Anybody can write the label
+// and the annotation, and have Flux succeed elsewhere.
+func TestEvidenceOfStrangers(t *testing.T) {
+	for namespace, want := range map[string]metav1.ConditionStatus{
+		"fleet": metav1.ConditionTrue, "platform": metav1.ConditionTrue, "stranger": metav1.ConditionUnknown,
+	} {
+		t.Run(namespace, func(t *testing.T) {
+			w := &hubv1.WorkloadIdentity{Provider: "generic", Address: "https://prod.example.org:6443", ServiceAccountName: "deployer"}
+			reg := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "one"}}
+			reg.Status.Credential = &hubv1.CredentialStatus{WorkloadIdentity: "generic", TargetFingerprint: workloadidentity.Cluster(w)}
+			hr := &helmv2.HelmRelease{ObjectMeta: metav1.ObjectMeta{
+				Namespace: namespace, Name: "any", Generation: 1,
+				Labels:      map[string]string{hubv1.ClusterKeyLabel: identity.ClusterKey("hub", client.ObjectKeyFromObject(reg))},
+				Annotations: map[string]string{hubv1.ClusterUIDAnnotation: reg.Status.ClusterID()},
+			}}
+			hr.Spec.KubeConfig = &fluxmeta.KubeConfigReference{ConfigMapRef: &fluxmeta.LocalObjectReference{Name: "any"}}
+			hr.Status.ObservedGeneration = 1
+			hr.Status.Conditions = []metav1.Condition{{Type: hubv1.ReadyCondition, Status: metav1.ConditionTrue, Reason: "Succeeded", ObservedGeneration: 1}}
+			r := &Reconciler{
+				Client: indextest.All(fake.NewClientBuilder().WithScheme(hubscheme.New())).WithObjects(hr).Build(), Clock: clocktesting.NewFakePassiveClock(time.Unix(0, 0)),
+				Config: &hubconfig.Config{Shared: hubconfig.Shared{HubID: "hub", PlatformNamespaces: []string{"platform"}}},
+			}
+			if err := r.evidence(t.Context(), reg); err != nil {
+				t.Fatal(err)
+			}
+			if c := status.Find(reg, hubv1.ReachableCondition); c.Status != want {
+				t.Errorf("Reachable is %s (%s), want %s", c.Status, c.Reason, want)
+			}
+		})
 	}
 }

@@ -43,11 +43,19 @@ import (
 type Reconciler struct {
 	Client   client.Client
 	Live     client.Reader
-	Origins  *originreader.Reader
+	Origins  Origins
 	Config   *hubconfig.Config
 	Recorder events.EventRecorder
 
 	shown shown
+}
+
+// Origins is an originreader.Reader.
+type Origins interface {
+	Installed(kind origin.Kind) bool
+	Get(ctx context.Context, kind origin.Kind, key types.NamespacedName) (*unstructured.Unstructured, origin.Verdict, error)
+	OnInstalled(s originreader.Starter)
+	OnChange(tell func(context.Context, origin.Kind))
 }
 
 // Reconcile brings the profile of a registration up to date.
@@ -65,6 +73,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	has, err := r.profile(ctx, req.NamespacedName)
 	if err != nil {
 		return ctrl.Result{}, err
+	}
+	if ref := reg.Spec.OriginRef; ref != nil && *ref == origin.ClusterProfile.Reference(reg.Name) {
+		// What it came from shows the cluster. If that is gone, one of the hub's in its place would be the origin, and the
+		// registration would never be found to have none.
+		return ctrl.Result{}, r.removeMade(ctx, has)
 	}
 	if has != nil && !inventory.Owned(has, r.Config.HubID) {
 		r.Recorder.Eventf(reg, has, corev1.EventTypeWarning, hubv1.NoProfileEvent, "Show",
@@ -106,12 +119,21 @@ func (r *Reconciler) profile(ctx context.Context, key types.NamespacedName) (*in
 // then, right after its CRD came.
 func (r *Reconciler) removeLeft(ctx context.Context, key types.NamespacedName) error {
 	has, err := r.profile(ctx, key)
-	if err != nil || has == nil || !inventory.Owned(has, r.Config.HubID) {
+	if err != nil || has == nil {
 		return err
 	}
 	// The cache of registrations may be behind the one of profiles.
 	if err := r.Live.Get(ctx, key, &hubv1.ClusterRegistration{}); !apierrors.IsNotFound(err) {
 		return err
+	}
+	return r.removeMade(ctx, has)
+}
+
+// removeMade removes a profile that this hub has made, for which its owner speaks too. One that was carried here from another management
+// cluster may name a cluster manager of the same name.
+func (r *Reconciler) removeMade(ctx context.Context, has *inventoryv1alpha1.ClusterProfile) error {
+	if has == nil || !inventory.Owned(has, r.Config.HubID) || !origin.OfRegistration(has.OwnerReferences) {
+		return nil
 	}
 	return r.remove(ctx, has)
 }

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -78,12 +79,19 @@ func (clusterProfile) version(obj *unstructured.Unstructured) string {
 }
 
 func (clusterProfile) refuse(obj *unstructured.Unstructured, _ func(string) bool) string {
-	for _, o := range obj.GetOwnerReferences() {
-		if o.Kind == "ClusterRegistration" && strings.HasPrefix(o.APIVersion, hubv1.GroupVersion.Group+"/") {
-			return fmt.Sprintf("the hub itself made it, of ClusterRegistration %q", o.Name)
-		}
+	if owners := obj.GetOwnerReferences(); OfRegistration(owners) {
+		return fmt.Sprintf("the hub itself made it, of ClusterRegistration %q", owners[slices.IndexFunc(owners, ofRegistration)].Name)
 	}
 	return ""
+}
+
+// OfRegistration returns whether a registration is among the owners of a profile, as of those that a hub makes.
+func OfRegistration(owners []metav1.OwnerReference) bool {
+	return slices.ContainsFunc(owners, ofRegistration)
+}
+
+func ofRegistration(o metav1.OwnerReference) bool {
+	return o.Kind == "ClusterRegistration" && strings.HasPrefix(o.APIVersion, hubv1.GroupVersion.Group+"/")
 }
 
 // silent returns whether a profile has no access providers yet: whoever makes one writes its status after it.

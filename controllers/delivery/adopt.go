@@ -148,6 +148,21 @@ func (r *Reconciler) refuseRelease(c *cluster, o *render.Object, obj client.Obje
 	return ""
 }
 
+// inheritForeign does what is left to do before a hand-written object goes that is handed over: its history is kept, and its
+// HelmChart goes. Afterwards nothing would name the chart any more, and a fault would leave it.
+func (r *Reconciler) inheritForeign(ctx context.Context, c *cluster, s plan.Step) error {
+	o := c.objects[s.Key]
+	if s.Verb == plan.HandOver && !o.Deleting {
+		if err := r.keepHistory(ctx, c, s); err != nil {
+			return err
+		}
+	}
+	if err := r.dropChart(ctx, o); err != nil {
+		return fmt.Errorf("remove the HelmChart of %s %s: %w", s.Key.Kind, s.Key.Name, err)
+	}
+	return nil
+}
+
 // dropChart removes the HelmChart of a hand-written HelmRelease that is handed over: helm-controller leaves it behind when the
 // release was suspended (helmrelease_controller.go, reconcileDelete).
 func (r *Reconciler) dropChart(ctx context.Context, o *object) error {

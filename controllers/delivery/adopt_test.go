@@ -10,7 +10,9 @@ import (
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	"github.com/fluxcd/pkg/apis/meta"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -246,6 +248,37 @@ func TestAdoptTakesNoReleaseOfTheHub(t *testing.T) {
 			}
 			if !tc.adopted && (a.State != hubv1.AddonFailed || !strings.Contains(a.Message, `which add-on "web" of AddonSet flux-system/base delivers here`)) {
 				t.Errorf("it is %s: %s", a.State, a.Message)
+			}
+		})
+	}
+}
+
+// TestAdoptDropsTheChart: the HelmChart of a hand-written HelmRelease goes with it, also if the first try fails: Flux leaves it behind, and fetches it for ever.
+func TestAdoptDropsTheChart(t *testing.T) {
+	for name, fault := range map[string]bool{"AtOnce": false, "AfterAFault": true} {
+		t.Run(name, func(t *testing.T) {
+			old := byHand(func(o *helmv2.HelmRelease) { o.Status.HelmChart = "flux-system/flux-system-by-hand" })
+			chart := &sourcev1.HelmChart{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "flux-system-by-hand", Labels: map[string]string{
+				"helm.toolkit.fluxcd.io/name": old.Name, "helm.toolkit.fluxcd.io/namespace": old.Namespace,
+			}}}
+			m := adoptRoom(t, old, adoptingAddon("app"))
+			m.quietly(func() { m.must(m.api.Create(t.Context(), chart)) })
+			if fault {
+				m.failing = func(what string) (error, bool) {
+					if what != "delete *v1.HelmChart" {
+						return nil, false
+					}
+					m.failing = nil
+					return errors.New("a fault"), false
+				}
+			}
+			m.settle()
+			m.settle()
+			if a := m.delivery(roomCluster, roomSet).Status.Addons[0]; a.State != hubv1.AddonReady || m.failing != nil {
+				t.Fatalf("it is %s: %s", a.State, a.Message)
+			}
+			if err := m.api.Get(t.Context(), client.ObjectKeyFromObject(chart), &sourcev1.HelmChart{}); !apierrors.IsNotFound(err) {
+				t.Errorf("the chart is still there: %v", err)
 			}
 		})
 	}

@@ -247,8 +247,8 @@ func (r *Reconciler) remove(ctx context.Context, c *cluster, s plan.Step, left s
 			return client.IgnoreNotFound(err)
 		}
 	}
-	if o.Foreign && s.Verb == plan.HandOver && !o.Deleting {
-		if err := r.keepHistory(ctx, c, s); err != nil {
+	if o.Foreign {
+		if err := r.inheritForeign(ctx, c, s); err != nil {
 			return err
 		}
 	}
@@ -261,11 +261,6 @@ func (r *Reconciler) remove(ctx context.Context, c *cluster, s plan.Step, left s
 		return client.IgnoreNotFound(fmt.Errorf("delete %s %s: %w", s.Key.Kind, s.Key.Name, err))
 	}
 	c.log(ctx, s).Info("deleted the Flux object of an add-on", "verb", string(s.Verb), "why", s.Reason)
-	if o.Foreign {
-		if err := r.dropChart(ctx, o); err != nil {
-			return fmt.Errorf("remove the HelmChart of %s %s: %w", s.Key.Kind, s.Key.Name, err)
-		}
-	}
 	r.tellRemoval(ctx, c, s, o)
 	return nil
 }

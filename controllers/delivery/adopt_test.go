@@ -283,3 +283,30 @@ func TestAdoptDropsTheChart(t *testing.T) {
 		})
 	}
 }
+
+// TestAdoptFromATeam: a platform set takes over what somebody wrote by hand in the namespace of a Team that has the cluster too. Otherwise both objects would
+// have the release.
+func TestAdoptFromATeam(t *testing.T) {
+	old := byHand(func(o *helmv2.HelmRelease) { o.Namespace = teamNamespace })
+	beside := kubeconfigSecret(roomCluster, "t0")
+	beside.Namespace = teamNamespace
+	m := teamRoom(t, true)
+	m.settle()
+	m.quietly(func() {
+		for _, o := range append(addonsOf("extra", "1", adoptingAddonIn(teamNamespace, "app")), old, beside) {
+			m.must(m.api.Create(t.Context(), o))
+		}
+		m.must(m.api.Create(t.Context(), deliveredTo(roomCluster, "extra", "1")))
+	})
+	for range 20 {
+		m.must(m.reconcile(roomCluster))
+		gone := m.api.Get(t.Context(), client.ObjectKeyFromObject(old), &helmv2.HelmRelease{}) != nil
+		if !gone && m.object(roomCluster, "app") != nil {
+			t.Fatal("two objects have the release")
+		}
+		m.flux()
+	}
+	if a := m.delivery(roomCluster, "extra").Status.Addons[0]; m.object(roomCluster, "app") == nil || a.State != hubv1.AddonReady || len(m.uninstalled) > 0 {
+		t.Errorf("it is %s: %s; uninstalled: %v", a.State, a.Message, m.uninstalled)
+	}
+}

@@ -132,6 +132,8 @@ type object struct {
 	// delivery names the AddonDelivery, in the object's namespace.
 	delivery string
 	orphan   bool
+	// adopter is the namespace of the delivery that takes over a hand-written object; "" if the object is the hub's.
+	adopter string
 	// chart is the HelmChart that helm-controller keeps for a hand-written HelmRelease: namespace/name.
 	chart string
 	// account is the ServiceAccount that Flux acts as on the cluster; "" for none.

@@ -232,8 +232,8 @@ func (c *cluster) planInput(scope string, config *hubconfig.Config) plan.Input {
 	}
 	c.await(scope, in.Desired, config)
 	for k, o := range c.objects {
-		if c.scope(k.Namespace) != scope {
-			continue
+		if c.scope(cmp.Or(o.adopter, k.Namespace)) != scope {
+			continue // what is adopted is in the plan of who adopts it, whoever governs its namespace
 		}
 		o.NeededBy = c.neededBy(o, config)
 		in.Observed = append(in.Observed, o.Observed)

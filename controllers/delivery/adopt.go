@@ -88,7 +88,7 @@ func (r *Reconciler) adoptions(ctx context.Context, c *cluster, d *delivery, res
 func (r *Reconciler) handWritten(ctx context.Context, c *cluster, o *render.Object) (client.Object, error) {
 	obj := newObject(plan.Key{Kind: o.Kind})
 	name := types.NamespacedName{Namespace: o.Adopt.Namespace, Name: o.Adopt.Name}
-	if !assembly.Adopts(o) {
+	if !assembly.Adopts(o) || c.registration.Status.Credential == nil { // nothing is made before the cluster has answered
 		return nil, nil
 	}
 	if err := r.Live.Get(ctx, name, obj); err != nil {

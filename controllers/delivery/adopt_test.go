@@ -310,3 +310,26 @@ func TestAdoptFromATeam(t *testing.T) {
 		t.Errorf("it is %s: %s; uninstalled: %v", a.State, a.Message, m.uninstalled)
 	}
 }
+
+// TestAdoptBeforeTheClusterAnswers: which cluster a registration is for is known when it has answered. Until then an add-on that adopts waits, like any other: it
+// has not failed.
+func TestAdoptBeforeTheClusterAnswers(t *testing.T) {
+	old := byHand(func(o *helmv2.HelmRelease) { o.Spec.ReleaseName, o.Status.History[0].Name = "legacy", "legacy" })
+	beside := kubeconfigSecret(roomCluster, "t0")
+	beside.Namespace = "flux-system"
+	reg := registered(roomCluster, "c1")
+	answered := reg.Status
+	reg.Status = hubv1.ClusterRegistrationStatus{}
+	m := newRoom(t, append(addonsOf(roomSet, "1", adoptingAddon("app")), old, beside, reg, kubeconfigSecret(roomCluster, "t0"), deliveredTo(roomCluster, roomSet, "1"))...)
+	m.settle()
+	if a := m.delivery(roomCluster, roomSet).Status.Addons[0]; a.State != hubv1.AddonWaitingForCluster || len(m.released) > 0 {
+		t.Errorf("it is %s: %s; released: %v", a.State, a.Message, m.released)
+	}
+	edit(m, reg.Namespace, reg.Name, &hubv1.ClusterRegistration{}, func(r *hubv1.ClusterRegistration) { r.Status = answered })
+	m.settle()
+	m.settle()
+	a := m.delivery(roomCluster, roomSet).Status.Addons[0]
+	if o, ok := m.object(roomCluster, "app").(*helmv2.HelmRelease); !ok || o.Spec.ReleaseName != "legacy" || a.State != hubv1.AddonReady || len(m.uninstalled) > 0 {
+		t.Errorf("it is %s: %s; uninstalled: %v", a.State, a.Message, m.uninstalled)
+	}
+}

@@ -112,7 +112,8 @@ func (c *cluster) bringsAny(o *object) bool {
 }
 
 // rightsWait returns how long the rights that an object brings wait for another one at the most; 0 if the time is over. What
-// Flux uninstalls has the whole grace from when the hub has said so: until then the cluster may have been paused.
+// Flux uninstalls has the whole grace from when the hub has said so: until then the cluster may have been paused. It has it again from a
+// hub that starts: while none was at work, what waits for its dependants was not even begun with.
 func (c *cluster) rightsWait(o, other *object, config *hubconfig.Config) time.Duration {
 	since, facts := c.removal(o.Observed, config).Since, c.removal(other.Observed, config)
 	if d := c.delivery(other.Key.Namespace, other.delivery); d != nil && teardown.Addon(facts).Mode == teardown.Uninstall {
@@ -123,6 +124,9 @@ func (c *cluster) rightsWait(o, other *object, config *hubconfig.Config) time.Du
 		if begun.After(since) {
 			since = begun
 		}
+	}
+	if c.began.After(since) {
+		since = c.began
 	}
 	return max(config.TeardownGrace-c.now.Sub(since), 0)
 }

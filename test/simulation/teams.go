@@ -178,15 +178,28 @@ func (w *World) noteTeams() {
 	}
 }
 
-// checkRightsLast: a Team's rights go after what Flux needs them for, unless that has taken --teardown-grace.
+// checkRightsLast: a Team's rights go after what Flux needs them for, unless that has taken a process --teardown-grace. What one before it
+// has deleted is not that one's business.
 func (w *World) checkRightsLast(c *cluster, rights *workload) {
+	object := w.object(rights.ownerUID)
+	if at, deleted := nested(object, "metadata", "deletionTimestamp").(string); deleted {
+		if t, err := time.Parse(time.RFC3339, at); err == nil && t.Before(w.hubBegan) {
+			return
+		}
+	}
+	over := func(since time.Time) bool {
+		if since.Before(w.hubBegan) {
+			since = w.hubBegan.Truncate(time.Second)
+		}
+		return w.clock.Now().Sub(since) >= w.config.TeardownGrace
+	}
 	for _, name := range sortedKeys(w.teams) {
 		t := w.teams[name]
-		r := w.registrationOf(w.object(rights.ownerUID))
-		if since, lost := t.lost[r]; rights.addon != rules.SetName(name) || lost && w.clock.Now().Sub(since) >= w.config.TeardownGrace {
+		r := w.registrationOf(object)
+		if since, lost := t.lost[r]; rights.addon != rules.SetName(name) || lost && over(since) {
 			continue
 		}
-		if begun := w.withdrawnAt(w.object(rights.ownerUID)); !begun.IsZero() && w.clock.Now().Sub(begun) >= w.config.TeardownGrace {
+		if begun := w.withdrawnAt(object); !begun.IsZero() && over(begun) {
 			continue // it has the cluster again, and what has begun goes on
 		}
 		for k := range w.flux.due {

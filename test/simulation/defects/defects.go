@@ -62,6 +62,7 @@ var Scripts = map[string]string{
 	"unread-of-old":             "origin-cannot-be-read-for-a-moment",
 	"served-again-unseen":       "let-go-while-its-origin-cannot-be-read-and-registered-again",
 	"forced-of-old":             "forced-and-no-hub-was-at-work",
+	"rights-of-old":             "team-loses-a-cluster-and-no-hub-was-at-work",
 }
 
 // Defects are all of them.
@@ -280,5 +281,8 @@ var Defects = []Defect{
 	}},
 	{"forced-of-old", "What somebody forces is given up by a hub that has not tried yet", "orphans", []Edit{
 		{"controllers/registration/leftovers.go", "min(r.Clock.Since(c.LastTransitionTime.Time), r.Clock.Since(r.Tenure.Since()))", "r.Clock.Since(c.LastTransitionTime.Time)"},
+	}},
+	{"rights-of-old", "The time in which no hub was at work counts for what a Team's rights wait for", "teams", []Edit{
+		{"controllers/delivery/scope.go", "c.began.After(since)", "false"},
 	}},
 }

@@ -28,7 +28,7 @@ func TestSilenceOfOldThatNobodyHasHeardSince(t *testing.T) {
 		wait       time.Duration
 	}{
 		"ItHasJustBegun":         {came, came, false, 0, teardown.Hold, 2 * time.Minute},
-		"TheClusterAnswers":      {came, came, true, 0, teardown.Uninstall, 0},
+		"TheClusterAnswers":      {came, came.Add(5 * time.Second), true, 0, teardown.Uninstall, 0},
 		"TheClusterDoesNot":      {came, came.Add(2 * time.Minute), false, 0, teardown.LetGo, 0},
 		"ItWasThereAllTheTime":   {fell.Add(-time.Hour), fell.Add(time.Hour), false, 0, teardown.LetGo, 0},
 		"AndTheGraceIsNotOver":   {fell.Add(-time.Hour), fell.Add(59 * time.Minute), false, 0, teardown.Hold, time.Minute},
@@ -60,7 +60,7 @@ func leavingSince(reg *hubv1.ClusterRegistration, deleted, began, now time.Time,
 	d.Namespace, d.Name, d.DeletionTimestamp = "flux-system", "base", new(metav1.NewTime(deleted))
 	d.before = d.AddonDelivery
 	c := &cluster{registration: reg, now: now, began: began, deliveries: []*delivery{d}, objects: map[plan.Key]*object{k: {delivery: "base"}}}
-	return c.removal(plan.Observed{Key: k}, &hubconfig.Config{TeardownGrace: grace})
+	return c.removal(plan.Observed{Key: k}, &hubconfig.Config{TeardownGrace: grace, RemovalDelay: 5 * time.Second})
 }
 
 // What this process has seen itself it need not look at again: a cluster that it has heard, and that is silent since, has its grace and no more.
@@ -79,6 +79,30 @@ func TestSilenceThatThisProcessHasSeen(t *testing.T) {
 			status.Set(reg, hubv1.ReachableCondition, metav1.ConditionFalse, "Probed", "", began.Add(tc.fell))
 			f := leavingSince(reg, began.Add(tc.fell), began, began.Add(tc.now), 5*time.Second)
 			if got := teardown.Addon(f); got.Mode != tc.want {
+				t.Errorf("%+v, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
+// A cluster went from one set to another that has the same add-on, and no hub was at work when the other one came. So a hub that starts waits for
+// --removal-delay before it uninstalls: it may see the old set's delivery before it has made that of the new one.
+func TestSomethingMayTakeOverThatNobodyHasSeenYet(t *testing.T) {
+	left := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	came := left.Add(10 * time.Minute)
+	for name, tc := range map[string]struct {
+		began, now time.Time
+		want       teardown.Mode
+	}{
+		"ItHasJustBegun":         {came, came.Add(time.Second), teardown.Hold},
+		"NothingTakesItOver":     {came, came.Add(5 * time.Second), teardown.Uninstall},
+		"ItWasThereAllTheTime":   {left.Add(-time.Hour), left.Add(5 * time.Second), teardown.Uninstall},
+		"NothingIsKnownOfItself": {time.Time{}, came, teardown.Uninstall},
+	} {
+		t.Run(name, func(t *testing.T) {
+			reg := &hubv1.ClusterRegistration{}
+			status.Set(reg, hubv1.ReachableCondition, metav1.ConditionTrue, "Probed", "", left.Add(-time.Hour))
+			if got := teardown.Addon(leavingSince(reg, left, tc.began, tc.now, time.Hour)); got.Mode != tc.want {
 				t.Errorf("%+v, want %s", got, tc.want)
 			}
 		})

@@ -294,7 +294,7 @@ func (c *cluster) removal(o plan.Observed, config *hubconfig.Config) teardown.Fa
 	obj := c.objects[o.Key]
 	f := teardown.Facts{
 		RegistrationFound: c.registration != nil, Unprobed: c.unprobed(), Deleted: obj.deleted, Orphan: obj.orphan, Since: c.now, Now: c.now,
-		Grace: config.TeardownGrace, Settle: config.RemovalDelay, Awaited: c.awaited[o.Key],
+		Grace: config.TeardownGrace, Settle: config.RemovalDelay, Began: c.began, Awaited: c.awaited[o.Key],
 	}
 	d, looks := c.delivery(o.Key.Namespace, obj.delivery), tenure.Looks
 	if d != nil {

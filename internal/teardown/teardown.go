@@ -156,8 +156,9 @@ type Facts struct {
 	// Paused is true while the cluster is held as it is, by spec.pause or a state that its origin chose.
 	Paused bool
 	// Settle is how long any removal waits. If an add-on moves to another set, it leaves the old set first, and the hub
-	// may see the new one a moment later.
+	// may see the new one a moment later. So does a hub that starts: Began is since when it is at work, zero if that is not known.
 	Settle time.Duration
+	Began  time.Time
 	// Awaited says which add-on is to take it over and cannot be delivered now; empty for none.
 	Awaited string
 	// Rightless says that what Flux needs to uninstall it is not on the cluster, and does not come again; empty if it does.
@@ -177,7 +178,7 @@ func Addon(f Facts) Decision {
 		return Decision{Hold, "the cluster is paused; it leaves when that is over"}
 	case f.Reachable && f.Awaited != "":
 		return Decision{Hold, f.Awaited}
-	case f.Reachable && f.Now.Sub(f.Since) < f.Settle:
+	case f.Reachable && f.settling() > 0:
 		return Decision{Hold, fmt.Sprintf("leaves %s after it was dropped, unless something takes it over", f.Settle)}
 	case f.Guarded && (f.Reachable || f.waited() >= f.Grace):
 		return Decision{Ask, guard.DropHeld}
@@ -215,9 +216,19 @@ func Wait(f Facts) time.Duration {
 		return 0
 	}
 	if f.Reachable {
-		return f.Settle - f.Now.Sub(f.Since)
+		return f.settling()
 	}
 	return f.Grace - f.waited()
+}
+
+// settling is how much longer a removal waits for something that may take the add-on over. While no hub was at work, nobody has seen what
+// came. What Flux uninstalls already waits for nothing.
+func (f Facts) settling() time.Duration {
+	since := f.Since
+	if f.Began.After(since) && f.Deleted.IsZero() {
+		since = f.Began
+	}
+	return f.Settle - f.Now.Sub(since)
 }
 
 // waited is how long a removal has waited for a cluster that does not answer. The time in which the cluster answered

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -202,12 +203,17 @@ func (c *cluster) holdsBack(d *delivery) bool {
 const fluxLooks = 10 * time.Second
 
 // goOn resumes an object that was held back, when it has the history. If Flux worked on it while that is written, Flux
-// would wait in vain for its own status to reach its cache (helm-controller, waitForHistoryCacheSync).
+// would wait in vain for its own status to reach its cache (helm-controller, waitForHistoryCacheSync). It is resumed only as it was
+// seen: what somebody has deleted meanwhile Flux has let go, and would uninstall then.
 func (r *Reconciler) goOn(ctx context.Context, c *cluster, s plan.Step) outcome {
 	o := c.objects[s.Key]
 	hr := &helmv2.HelmRelease{}
 	if err := r.Live.Get(ctx, client.ObjectKey{Namespace: s.Key.Namespace, Name: s.Key.Name}, hr); err != nil || hr.UID != o.uid {
 		return outcome{err: client.IgnoreNotFound(err), applied: o.Applied}
+	}
+	if hr.DeletionTimestamp != nil {
+		c.lookAgain(soon) // the cache does not show that yet
+		return outcome{applied: o.Applied}
 	}
 	has := len(hr.Status.History) > 0
 	if of := r.histories.of(c.key, s.Key); of != nil && !has {
@@ -230,12 +236,17 @@ func (r *Reconciler) goOn(ctx context.Context, c *cluster, s plan.Step) outcome 
 		annotations[hubv1.InheritedAnnotation] = nil
 	}
 	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"uid": o.uid, "annotations": annotations}, "spec": map[string]any{"suspend": nil},
+		"metadata": map[string]any{"uid": o.uid, "resourceVersion": hr.ResourceVersion, "annotations": annotations},
+		"spec":     map[string]any{"suspend": nil},
 	})
 	if err != nil {
 		return outcome{err: err, applied: o.Applied}
 	}
 	err = r.Client.Patch(ctx, hr, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(hubv1.FieldManager))
+	if apierrors.IsConflict(err) {
+		c.lookAgain(soon)
+		return outcome{applied: o.Applied}
+	}
 	if err != nil {
 		return outcome{err: client.IgnoreNotFound(fmt.Errorf("resume %s: %w", s.Key, err)), applied: o.Applied}
 	}

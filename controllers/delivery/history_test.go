@@ -338,3 +338,34 @@ func TestHistoryStorageNamespace(t *testing.T) {
 		t.Errorf("the release is left behind")
 	}
 }
+
+// Somebody deletes the new object while it waits for its history, right before it is resumed. Flux has let go what it had, since it was
+// suspended. If it were resumed then, Flux would uninstall the release.
+func TestDeletedAsItIsResumedWithItsHistory(t *testing.T) {
+	m := adoptRoom(t, byHand(nil), adoptingAddon("app"))
+	held := m.untilSuspended("app")
+	deleted := false
+	m.failing = func(what string) (error, bool) {
+		if what == "patch *v2.HelmRelease" && !deleted {
+			deleted = true
+			m.quietly(func() { m.must(m.api.Delete(t.Context(), m.object(roomCluster, "app"))) })
+			m.flux()
+		}
+		return nil, true
+	}
+	for range 10 {
+		m.must(m.reconcile(roomCluster))
+		if o, ok := m.object(roomCluster, "app").(*helmv2.HelmRelease); ok && o.UID == held.UID && o.DeletionTimestamp != nil && !o.Spec.Suspend {
+			t.Fatal("it is resumed although Flux has let it go")
+		}
+		m.bookkeeping()
+		m.clock.SetTime(m.clock.Now().Add(3 * time.Second))
+	}
+	if !deleted {
+		t.Fatal("it has not been resumed")
+	}
+	m.settle()
+	if o, ok := m.object(roomCluster, "app").(*helmv2.HelmRelease); !ok || o.DeletionTimestamp != nil || o.Spec.Suspend || len(m.uninstalled) > 0 {
+		t.Errorf("%+v, uninstalled %v, told %v", o, m.uninstalled, m.told)
+	}
+}

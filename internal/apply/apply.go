@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -85,14 +86,19 @@ func Status(ctx context.Context, c client.Client, before, after client.Object) e
 }
 
 // StatusUnchanged is Status for a decision that was made from the status itself. It returns a conflict if the object
-// has changed since it was read.
+// has changed since it was read, or is gone: what was decided is not noted, and must not be done.
 func StatusUnchanged(ctx context.Context, c client.Client, before, after client.Object) error {
 	bound(after)
 	if equality.Semantic.DeepEqual(statusOf(before), statusOf(after)) {
 		return nil
 	}
-	if err := c.Status().Patch(ctx, after, statusPatch{before: before, locked: true}); err != nil {
-		return client.IgnoreNotFound(fmt.Errorf("write status: %w", err))
+	err := c.Status().Patch(ctx, after, statusPatch{before: before, locked: true})
+	if apierrors.IsNotFound(err) {
+		kind := schema.GroupResource{Resource: reflect.TypeOf(after).Elem().Name()}
+		err = apierrors.NewConflict(kind, after.GetName(), errors.New("it is gone"))
+	}
+	if err != nil {
+		return fmt.Errorf("write status: %w", err)
 	}
 	return nil
 }

@@ -51,7 +51,7 @@ func (r *Reconciler) adoptions(ctx context.Context, c *cluster, d *delivery, res
 		}
 		k := keyOf(there, o.Kind)
 		adopted[k] = &object{
-			state: fluxstate.Of(there), uid: there.GetUID(), adopter: d.Namespace,
+			state: fluxstate.Of(there), uid: there.GetUID(), version: there.GetResourceVersion(), adopter: d.Namespace,
 			Observed: plan.Observed{
 				Key: k, Addon: o.Addon, Foreign: true, Release: assembly.ReleaseOf(there), Generation: there.GetGeneration(),
 				Deleting: there.GetDeletionTimestamp() != nil, Suspended: fluxstate.Of(there).Suspended,

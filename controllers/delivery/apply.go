@@ -3,6 +3,7 @@
 package delivery
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -257,7 +258,7 @@ func (r *Reconciler) remove(ctx context.Context, c *cluster, s plan.Step, left s
 	if o.Deleting {
 		return r.unfinalize(ctx, c, s)
 	}
-	if err := r.Client.Delete(ctx, obj, o.itself()...); err != nil {
+	if err := r.Client.Delete(ctx, obj, o.itself(obj, s)); err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("delete %s %s: %w", s.Key.Kind, s.Key.Name, err))
 	}
 	c.log(ctx, s).Info("deleted the Flux object of an add-on", "verb", string(s.Verb), "why", s.Reason)
@@ -266,11 +267,16 @@ func (r *Reconciler) remove(ctx context.Context, c *cluster, s plan.Step, left s
 }
 
 // itself has a deletion be of the very object that was seen, which the removal guard grants, and not of one that took its name meanwhile.
-func (o *object) itself() []client.DeleteOption {
-	if o.uid == "" {
-		return nil
+// What is let go is deleted only as it was seen, or as prepare has left it: if somebody has resumed it since, Flux would uninstall it.
+func (o *object) itself(prepared client.Object, s plan.Step) client.DeleteOption {
+	var seen client.Preconditions
+	if o.uid != "" {
+		seen.UID = &o.uid
 	}
-	return []client.DeleteOption{client.Preconditions{UID: &o.uid}}
+	if version := cmp.Or(prepared.GetResourceVersion(), o.version); version != "" && s.Verb != plan.Uninstall {
+		seen.ResourceVersion = &version
+	}
+	return seen
 }
 
 // prepare suspends or resumes an object before it is deleted. If the object is handed over, prepare also notes who

@@ -19,6 +19,7 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/enqueue"
 	"github.com/chandler-hub/chandler/controllers/logkey"
+	"github.com/chandler-hub/chandler/internal/team"
 )
 
 // SetupWithManager starts the room.
@@ -34,19 +35,20 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 		Complete(reconcile.AsReconciler(mgr.GetClient(), r))
 }
 
-// setChanges lets through what a Team reports of its AddonSet, and edits by somebody else.
+// setChanges lets through what a Team reports of its AddonSet, edits by somebody else, and that the label comes or goes by which it is the
+// Team's.
 func setChanges() predicate.Predicate {
-	return predicate.Or(enqueue.Changes(), predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+	return predicate.Or(enqueue.Changes(), predicate.LabelChangedPredicate{}, predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		a, b := e.ObjectOld.(*hubv1.AddonSet), e.ObjectNew.(*hubv1.AddonSet)
 		return !equality.Semantic.DeepEqual(a.Status.Conditions, b.Status.Conditions) ||
 			!equality.Semantic.DeepEqual(a.Status.Clusters, b.Status.Clusters)
 	}})
 }
 
-// ofSet returns the Team that the hub keeps an AddonSet for.
+// ofSet returns the Team whose AddonSet has the name of one, whoever has made that: while it is somebody else's, the Team waits.
 func ofSet(_ context.Context, obj client.Object) []reconcile.Request {
-	name := obj.GetLabels()[hubv1.TeamLabel]
-	if name == "" {
+	name, ok := team.OfSet(obj.GetName())
+	if !ok {
 		return nil
 	}
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: obj.GetNamespace(), Name: name}}}

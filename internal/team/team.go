@@ -9,6 +9,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,6 +37,12 @@ const TokenLifetime = 24 * time.Hour
 // SetName returns the name of the AddonSet that brings a Team's namespaces and rights to its clusters. The set's only
 // add-on has the same name.
 func SetName(team string) string { return setPrefix + team }
+
+// OfSet is the reverse of SetName; false if no Team's AddonSet has that name.
+func OfSet(set string) (team string, ok bool) {
+	team, ok = strings.CutPrefix(set, setPrefix)
+	return team, ok && team != ""
+}
 
 // AccountNamespace returns the namespace, on each of the team's clusters, of the team's ServiceAccount. The team has
 // no rights there: whoever has role edit or admin in the namespace of a ServiceAccount may request tokens for it.

@@ -186,10 +186,13 @@ func orphaned(d *hubv1.AddonDelivery) []string {
 	return names
 }
 
-// setChanges lets through changes of what a set selects, and of whether it compiles. Clusters that the set does not
-// serve report those as well.
+// setChanges lets through changes of what a set selects, and of whether it compiles, which also a Team, another set or a CRD decides, and
+// which is known after an edit only. Clusters that the set does not serve report those as well.
 func setChanges() predicate.Predicate {
-	return predicate.GenerationChangedPredicate{}
+	return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		a, b := e.ObjectOld.(*hubv1.AddonSet), e.ObjectNew.(*hubv1.AddonSet)
+		return status.IsTrue(a, hubv1.StalledCondition) != status.IsTrue(b, hubv1.StalledCondition)
+	}})
 }
 
 func (r *Reconciler) usersOfSecret(ctx context.Context, obj client.Object) []reconcile.Request {

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -98,7 +99,20 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	return apply.Retried(ctrl.Result{}, r.writeStatus(ctx, has, inventory.Status(reg, access)))
+	return apply.Retried(ctrl.Result{RequeueAfter: lookAgain(reg, access)}, r.writeStatus(ctx, has, inventory.Status(reg, access)))
+}
+
+// lostTime is after how long to look again for a kubeconfig that is not the one in use. It may be back before the registration room has
+// looked, which has nothing to tell then.
+const lostTime = time.Minute
+
+// lookAgain returns after how long to look again for the way to a cluster; 0 if only when something happens.
+func lookAgain(reg *hubv1.ClusterRegistration, access *clientcmdv1.Cluster) time.Duration {
+	c := reg.Status.Credential
+	if access != nil || c == nil || c.SecretName == "" || !status.IsTrue(reg, hubv1.KubeConfigValidCondition) {
+		return 0
+	}
+	return lostTime
 }
 
 // profile returns the profile of a name from the cache; nil if there is none.
@@ -201,7 +215,7 @@ func (r *Reconciler) access(ctx context.Context, reg *hubv1.ClusterRegistration,
 	}
 	config, err := credential.Read(ctx, r.Live, r.Config, reg)
 	if err != nil || config == nil {
-		return nil, err // the registration room looks at it first, and its status wakes this room
+		return nil, err // the registration room looks at it first, and its status wakes this room, if it has seen that
 	}
 	cluster := config.Cluster()
 	r.shown.note(key, c, &cluster)

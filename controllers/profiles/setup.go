@@ -62,6 +62,7 @@ func showsOtherwise() predicate.Predicate {
 			return status.Goes(a) != status.Goes(b) || a.Status.ClusterUID != b.Status.ClusterUID || a.Status.Provider != b.Status.Provider ||
 				a.Status.KubernetesVersion != b.Status.KubernetesVersion || !equality.Semantic.DeepEqual(a.Status.Nodes, b.Status.Nodes) ||
 				!equality.Semantic.DeepEqual(a.Status.Credential, b.Status.Credential) ||
+				status.IsTrue(a, hubv1.KubeConfigValidCondition) != status.IsTrue(b, hubv1.KubeConfigValidCondition) || // its Secret is back
 				!equality.Semantic.DeepEqual(meta.FindStatusCondition(a.Status.Conditions, hubv1.ReachableCondition),
 					meta.FindStatusCondition(b.Status.Conditions, hubv1.ReachableCondition))
 		},

@@ -371,13 +371,16 @@ func (r *Reconciler) observe(ctx context.Context, set *hubv1.AddonSet, selector 
 	if f.removals.failed != nil {
 		return nil, f.removals.failed
 	}
+	without := map[types.NamespacedName]bool{}
 	for i := range regs.Items {
 		reg := &regs.Items[i]
 		if key := client.ObjectKeyFromObject(reg); selector != nil && !served[key] && !status.Goes(reg) && selector.Matches(reg) {
+			without[key] = true
 			f.expect(reg.Name, online(reg))
 			f.clusters = append(f.clusters, rollout.Cluster{Key: key, Labels: reg.Labels, Offline: !online(reg)})
 		}
 	}
+	r.registry.count(client.ObjectKeyFromObject(set), without)
 	set.Status.Orphans = teardown.Orphans(set.Status.Orphans, list.Items, nil)
 	f.sum()
 	set.Status.Clusters = &f.counts

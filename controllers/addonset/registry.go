@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/identity"
@@ -61,6 +62,8 @@ func (c *compiled) reach() string {
 type registry struct {
 	mu   sync.RWMutex
 	sets map[types.NamespacedName]compiled
+	// without are the clusters that each set has counted, and that have no delivery yet.
+	without map[types.NamespacedName]map[types.NamespacedName]bool
 	// writing counts the deliveries of a set that are being written.
 	writing map[types.NamespacedName]*sync.WaitGroup
 }
@@ -106,7 +109,35 @@ func (r *registry) drop(key types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.sets, key)
+	delete(r.without, key)
 	delete(r.writing, key)
+}
+
+// count notes the clusters that a set has counted, and that have no delivery yet.
+func (r *registry) count(key types.NamespacedName, without map[types.NamespacedName]bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.without == nil {
+		r.without = map[types.NamespacedName]map[types.NamespacedName]bool{}
+	}
+	if r.without[key] = without; len(without) == 0 {
+		delete(r.without, key)
+	}
+}
+
+// waitFor returns the sets that have counted a cluster without a delivery, and those that select it and give it none before their rollout
+// comes to it: no delivery tells them what becomes of the cluster.
+func (r *registry) waitFor(reg *hubv1.ClusterRegistration) (out []types.NamespacedName) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	for key := range r.sets {
+		set := r.sets[key]
+		selected := set.selector != nil && set.newcomers == "" && set.selector.Matches(reg)
+		if selected || r.without[key][client.ObjectKeyFromObject(reg)] {
+			out = append(out, key)
+		}
+	}
+	return out
 }
 
 func (r *registry) all() map[types.NamespacedName]compiled {

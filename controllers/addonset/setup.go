@@ -210,27 +210,34 @@ func (r *Reconciler) setOfDelivery() handler.EventHandler {
 	})
 }
 
-// setsOfRegistration returns the sets that deliver to a cluster, and those without any cluster, which say why.
+// setsOfRegistration enqueues the sets that an event of a registration concerns.
 func (r *Reconciler) setsOfRegistration() handler.EventHandler {
-	return enqueue.LaterBy(r.delay, func(ctx context.Context, obj client.Object) []reconcile.Request {
-		deliveries := &hubv1.AddonDeliveryList{}
-		if err := r.Client.List(ctx, deliveries, index.DeliveriesOf(client.ObjectKeyFromObject(obj)), client.UnsafeDisableDeepCopy); err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "list deliveries", logkey.Cluster, client.ObjectKeyFromObject(obj).String())
+	return enqueue.LaterBy(r.delay, r.setsCounting)
+}
+
+// setsCounting returns the sets that deliver to a cluster, those that wait for it without a delivery, and those without any cluster, which
+// say why.
+func (r *Reconciler) setsCounting(ctx context.Context, obj client.Object) []reconcile.Request {
+	deliveries := &hubv1.AddonDeliveryList{}
+	if err := r.Client.List(ctx, deliveries, index.DeliveriesOf(client.ObjectKeyFromObject(obj)), client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "list deliveries", logkey.Cluster, client.ObjectKeyFromObject(obj).String())
+	}
+	var out []reconcile.Request
+	for i := range deliveries.Items {
+		d := &deliveries.Items[i]
+		out = append(out, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: d.Namespace, Name: d.Spec.AddonSetRef.Name}})
+	}
+	sets := &hubv1.AddonSetList{}
+	if err := r.Client.List(ctx, sets, client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "list sets", logkey.Cluster, client.ObjectKeyFromObject(obj).String())
+	}
+	for i := range sets.Items {
+		if c := sets.Items[i].Status.Clusters; c == nil || c.Matched == 0 {
+			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&sets.Items[i])})
 		}
-		var out []reconcile.Request
-		for i := range deliveries.Items {
-			d := &deliveries.Items[i]
-			out = append(out, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: d.Namespace, Name: d.Spec.AddonSetRef.Name}})
-		}
-		sets := &hubv1.AddonSetList{}
-		if err := r.Client.List(ctx, sets, client.UnsafeDisableDeepCopy); err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "list sets", logkey.Cluster, client.ObjectKeyFromObject(obj).String())
-		}
-		for i := range sets.Items {
-			if c := sets.Items[i].Status.Clusters; c == nil || c.Matched == 0 {
-				out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&sets.Items[i])})
-			}
-		}
-		return out
-	})
+	}
+	for _, set := range r.registry.waitFor(obj.(*hubv1.ClusterRegistration)) {
+		out = append(out, reconcile.Request{NamespacedName: set})
+	}
+	return out
 }

@@ -54,7 +54,7 @@ func (m *Matcher) Reconcile(ctx context.Context, reg *hubv1.ClusterRegistration)
 	errs := []error{err}
 	if drain.Requested(reg) {
 		errs = append(errs, m.withdrawAll(ctx, existing, false)) // also what comes from a set that does not compile now
-		return apply.Retried(ctrl.Result{}, errors.Join(errs...))
+		return apply.Retried(ctrl.Result{RequeueAfter: again}, errors.Join(errs...))
 	}
 	sets := m.registry.all()
 	for _, key := range sorted(sets) {

@@ -102,6 +102,7 @@ func TestRecall(t *testing.T) {
 		"OnItsWayOutAndUnregistered":    {object: uninstalling(0), cluster: leavingFor(hubv1.UnregisteredReason), want: true},
 		"OnItsWayOutForLong":            {object: uninstalling(2 * time.Hour), want: true},
 		"OnItsWayOutByFlux":             {object: uninstalling(0), wantWait: true},
+		"OnItsWayOutAndDrained":         {object: uninstalling(0), cluster: drained, wantWait: true},
 		"FinishedForLong": {object: func(o *helmv2.HelmRelease) {
 			deleting(o)
 			o.DeletionTimestamp = &metav1.Time{Time: time.Now().Add(-2 * time.Hour)}

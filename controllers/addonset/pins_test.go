@@ -17,6 +17,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/enqueue"
@@ -216,6 +217,36 @@ func TestPinsOfATenant(t *testing.T) {
 	if c := status.Find(set, hubv1.RolloutEnforcedCondition); c == nil || c.Status != metav1.ConditionFalse {
 		t.Errorf("it says %+v", c)
 	}
+}
+
+// TestUpstreamFailsAndRecovers: a source that Flux has read before fails, and then does not. The set says so, and events wake it.
+func TestUpstreamFailsAndRecovers(t *testing.T) {
+	r := newPinRoom(t)
+	r.look()
+	r.upstream("1.0.0")
+	r.look()
+	becomes := func(says string, conditions ...metav1.Condition) {
+		t.Helper()
+		before, after := r.chart(), r.chart()
+		after.Status.Conditions = conditions
+		if err := r.api.Status().Update(t.Context(), after); err != nil {
+			t.Fatal(err)
+		}
+		if !hasNews().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}) {
+			t.Errorf("nobody is woken to say %q", says)
+		}
+		if set, _ := r.look(); set.Status.Sources[1].Message != says {
+			t.Errorf("it says %q, want %q", set.Status.Sources[1].Message, says)
+		}
+	}
+	fails := metav1.Condition{Type: hubv1.ReadyCondition, Status: metav1.ConditionFalse, Reason: "Failed", Message: "503"}
+	becomes("503", fails)
+	before, after := r.chart(), r.chart()
+	after.Status.Conditions[0].Message = "504"
+	if hasNews().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}) {
+		t.Error("each try of Flux wakes the set, which has what it had")
+	}
+	becomes("")
 }
 
 // TestPinsThatAreNotThereYet: while the newest revision holds nothing, the set does not say that everything goes through the waves.

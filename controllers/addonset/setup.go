@@ -120,7 +120,8 @@ func (r *Reconciler) followersOf(kind string) handler.MapFunc {
 	}
 }
 
-// hasNews lets through a source that has something else than before, has failed, or has gone.
+// hasNews lets through a source that has something else than before, begins or ceases to fail, or has gone. Why it fails counts as long as
+// it has nothing: each try of Flux may have another text.
 func hasNews() predicate.Predicate {
 	revision := func(o source) string {
 		if a := o.GetArtifact(); a != nil {
@@ -130,7 +131,7 @@ func hasNews() predicate.Predicate {
 	}
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		a, b := e.ObjectOld.(source), e.ObjectNew.(source)
-		return revision(a) != revision(b) || revision(b) == "" && !slices.Equal(a.GetConditions(), b.GetConditions())
+		return revision(a) != revision(b) || (failure(a) == "") != (failure(b) == "") || revision(b) == "" && failure(a) != failure(b)
 	}}
 }
 

@@ -216,10 +216,20 @@ func (r *Reconciler) upstream(ctx context.Context, set *hubv1.AddonSet, p *compi
 			if err := r.read(ctx, f, &one, u); err != nil {
 				return nil, err
 			}
+			if !follows(set, one.Key) { // what Flux does before the cache shows that the set follows it wakes nobody
+				u.lookIn(sharedobjects.Unseen)
+			}
 		}
 		u.floats = append(u.floats, one)
 	}
 	return u, nil
+}
+
+// follows returns whether the status of a set says that it follows a source, by which events of the source find the set.
+func follows(set *hubv1.AddonSet, key string) bool {
+	return slices.ContainsFunc(set.Status.Sources, func(s hubv1.FollowedSource) bool {
+		return compile.SourceKey(s.Kind, s.Namespace, s.Name) == key
+	})
 }
 
 // labelsOf returns the labels of a set's clusters, as far as they decide anything: without overlays all are alike.

@@ -249,6 +249,26 @@ func TestUpstreamFailsAndRecovers(t *testing.T) {
 	becomes("")
 }
 
+// TestASourceThatIsThereAlready: another set follows the same source. Flux may read it between the first look of a set and the moment in which
+// events of the source find that one by its status. So it looks again, once.
+func TestASourceThatIsThereAlready(t *testing.T) {
+	r := newPinRoom(t)
+	set, _ := r.look()
+	set.Status.Sources = nil // as that of another set with the same content
+	if err := r.api.Status().Update(t.Context(), set); err != nil {
+		t.Fatal(err)
+	}
+	if woken := r.followersOf("HelmChart")(t.Context(), r.chart()); len(woken) > 0 {
+		t.Fatalf("events of the source find %v", woken)
+	}
+	if set, _ = r.look(); set.Status.Revision != "" || !r.again {
+		t.Errorf("Flux has read nothing yet, and nobody looks again: revision %q", set.Status.Revision)
+	}
+	if r.look(); r.again {
+		t.Error("it looks again for good")
+	}
+}
+
 // TestPinsThatAreNotThereYet: while the newest revision holds nothing, the set does not say that everything goes through the waves.
 func TestPinsThatAreNotThereYet(t *testing.T) {
 	r := newPinRoom(t)

@@ -201,7 +201,7 @@ func TestNamesakes(t *testing.T) {
 		want []Request
 	}{
 		"ByHand":         {"edge", nil, []Request{{Kind: origin.Secret, NamespacedName: key}}},
-		"OfAnOrigin":     {"edge", &ref, nil},
+		"OfAnOrigin":     {"edge", &ref, []Request{{Kind: origin.Secret, NamespacedName: key}}}, // whose second name may be taken
 		"NobodyAsks":     {"other", nil, []Request{}},
 		"NothingIsThere": {"lonely", nil, []Request{}},
 	} {

@@ -93,14 +93,8 @@ func (r *Reconciler) spokenFor(ctx context.Context, req Request, obj *unstructur
 // rivals returns the other origins that ask to be registered and may be about to be registered under a name: it is
 // their name, alone or with their kind, and they have no registration of another name.
 func (r *Reconciler) rivals(ctx context.Context, req Request, name string) ([]*unstructured.Unstructured, error) {
-	names := []string{name}
-	for _, kind := range origin.Kinds {
-		if first, ok := strings.CutSuffix(name, suffix(kind)); ok {
-			names = append(names, first)
-		}
-	}
 	var out []*unstructured.Unstructured
-	for _, first := range names {
+	for _, first := range firstNames(name) {
 		key := types.NamespacedName{Namespace: req.Namespace, Name: first}
 		kinds, err := r.Origins.Asking(ctx, key)
 		if err != nil {
@@ -131,6 +125,17 @@ func (r *Reconciler) rival(ctx context.Context, req Request, name string) (*unst
 	}
 	obj, _, err := r.Origins.Get(ctx, req.Kind, req.NamespacedName)
 	return obj, err
+}
+
+// firstNames returns the names of the origins that may be registered under a name: alone, or with their kind.
+func firstNames(name string) []string {
+	names := []string{name}
+	for _, kind := range origin.Kinds {
+		if first, ok := strings.CutSuffix(name, suffix(kind)); ok && first != "" {
+			names = append(names, first)
+		}
+	}
+	return names
 }
 
 // secondName is the name by which an origin is registered if another one has its own.

@@ -49,8 +49,7 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 		return err
 	}
 	r.Origins.OnChange(func(ctx context.Context, kind origin.Kind) { r.lookAgain(ctx, kind, again) })
-	// A registration without an origin may keep the origin of its name from being registered. When it goes, or changes,
-	// that is checked again.
+	// A registration may keep another origin that wants its name from being registered. When it goes, or changes, that is checked again.
 	if err := c.Watch(source.TypedKind(mgr.GetCache(), client.Object(&hubv1.ClusterRegistration{}), r.enqueueNamesakes(),
 		predicate.TypedGenerationChangedPredicate[client.Object]{})); err != nil {
 		return err
@@ -109,22 +108,26 @@ func (r *Reconciler) enqueuePointers() handler.TypedEventHandler[client.Object, 
 	})
 }
 
-// enqueueNamesakes enqueues the origins that ask to be registered by the name of a registration that has no origin.
+// enqueueNamesakes enqueues the origins that ask to be registered and may want the name of a registration.
 func (r *Reconciler) enqueueNamesakes() handler.TypedEventHandler[client.Object, Request] {
 	return handler.TypedEnqueueRequestsFromMapFunc(r.namesakes)
 }
 
+// namesakes returns the origins that ask to be registered and may want the name of a registration, as their own or as their second one.
+// While somebody else has both, they wait.
 func (r *Reconciler) namesakes(ctx context.Context, obj client.Object) []Request {
-	if obj.(*hubv1.ClusterRegistration).Spec.OriginRef != nil {
-		return nil
-	}
-	kinds, err := r.Origins.Asking(ctx, client.ObjectKeyFromObject(obj))
-	if err != nil {
-		log.FromContext(ctx).Error(err, "look for an origin of a registration's name", "name", client.ObjectKeyFromObject(obj).String())
-	}
-	out := make([]Request, len(kinds))
-	for i, kind := range kinds {
-		out[i] = Request{Kind: kind, NamespacedName: client.ObjectKeyFromObject(obj)}
+	out := []Request{}
+	for _, name := range firstNames(obj.GetName()) {
+		key := types.NamespacedName{Namespace: obj.GetNamespace(), Name: name}
+		kinds, err := r.Origins.Asking(ctx, key)
+		if err != nil {
+			log.FromContext(ctx).Error(err, "look for an origin of a registration's name", "name", key.String())
+		}
+		for _, kind := range kinds {
+			if one := (Request{Kind: kind, NamespacedName: key}); name == obj.GetName() || secondName(one) == obj.GetName() {
+				out = append(out, one)
+			}
+		}
 	}
 	return out
 }

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package discovery
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	clock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/index/indextest"
+	"github.com/chandler-hub/chandler/controllers/originreader"
+	"github.com/chandler-hub/chandler/internal/hubconfig"
+	"github.com/chandler-hub/chandler/internal/hubscheme"
+	"github.com/chandler-hub/chandler/internal/origin"
+)
+
+// Other origins have both names of a Secret that asks to be registered. When one of their registrations goes, the Secret is looked at again.
+func TestANameIsFree(t *testing.T) {
+	registered := func(name string, ref hubv1.OriginReference) *hubv1.ClusterRegistration {
+		return &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: name},
+			Spec: hubv1.ClusterRegistrationSpec{OriginRef: &ref}}
+	}
+	first, second := registered("one", origin.Kamaji.Reference("one")), registered("one-secret", origin.Secret.Reference("one-secret"))
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "one", Labels: map[string]string{hubv1.RegisterLabel: "true"}}}
+	api := indextest.All(fake.NewClientBuilder().WithScheme(hubscheme.New())).WithObjects(first, second, secret).Build()
+	config := &hubconfig.Config{Shared: hubconfig.Shared{Origins: origin.Policy{SecretNamespaces: []string{"fleet"}}}}
+	r := &Reconciler{Client: api, Live: api, Config: config, Clock: clock.NewFakePassiveClock(time.Now()), Recorder: events.NewFakeRecorder(10),
+		Origins: originreader.New(api, api, config.Origins)}
+	waits := Request{Kind: origin.Secret, NamespacedName: types.NamespacedName{Namespace: "fleet", Name: "one"}}
+	look := func() *hubv1.ClusterRegistration {
+		t.Helper()
+		if _, err := r.Reconcile(t.Context(), waits); err != nil {
+			t.Fatal(err)
+		}
+		reg, err := r.find(t.Context(), waits)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return reg
+	}
+	if reg := look(); reg != nil {
+		t.Fatalf("it is registered as %s", reg.Name)
+	}
+	for _, gone := range []client.Object{first, second} {
+		if woken := r.namesakes(t.Context(), gone); !slices.Contains(woken, waits) {
+			t.Errorf("that registration %s goes wakes %v", gone.GetName(), woken)
+		}
+	}
+	if err := api.Delete(t.Context(), second); err != nil {
+		t.Fatal(err)
+	}
+	if reg := look(); reg == nil || reg.Name != "one-secret" {
+		t.Errorf("it is registered as %v", reg)
+	}
+}

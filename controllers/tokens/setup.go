@@ -3,6 +3,8 @@
 package tokens
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,14 +38,14 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 		Complete(r)
 }
 
-// arrives lets through that a delivery comes or goes, and that one of its add-ons becomes Ready, which may be a Team's
-// rights, or fails.
+// arrives lets through that a delivery comes or goes, that the hub reports on it, that one of its add-ons becomes Ready, which may be a Team's
+// rights, or fails, and that the cluster refuses the token of one that had failed before.
 func arrives() predicate.Predicate {
 	return predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			a, b := e.ObjectOld.(*hubv1.AddonDelivery), e.ObjectNew.(*hubv1.AddonDelivery)
 			return len(a.Status.Addons) == 1 && len(b.Status.Addons) == 1 && a.Status.Addons[0].State != b.Status.Addons[0].State ||
-				len(a.Status.Addons) == 0 && len(b.Status.Addons) == 1 || failing(a) < failing(b)
+				(len(a.Status.Addons) == 0) != (len(b.Status.Addons) == 0) || failing(a) < failing(b) || !refuses(a) && refuses(b)
 		},
 	}
 }
@@ -56,6 +58,11 @@ func failing(d *hubv1.AddonDelivery) (n int) {
 		}
 	}
 	return n
+}
+
+// refuses returns whether an add-on of a delivery says that the cluster does not accept its token.
+func refuses(d *hubv1.AddonDelivery) bool {
+	return slices.ContainsFunc(d.Status.Addons, func(a hubv1.AddonStatus) bool { return unauthorized.MatchString(a.Message) })
 }
 
 // answersOrMoves lets through that a cluster answers, or is another one, or is reached otherwise, or has other labels, or

@@ -3,13 +3,18 @@
 package registration
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/index/indextest"
@@ -86,5 +91,47 @@ func TestFromMirror(t *testing.T) {
 				t.Errorf("got %q, want %q", got, want)
 			}
 		})
+	}
+}
+
+// TestAMirrorThatCannotBeRead: the Secret of a cluster is gone, and the API server does not answer when a hub that has just started reads the
+// mirror. It reads it again: no event tells when it can, and nobody would probe the cluster.
+func TestAMirrorThatCannotBeRead(t *testing.T) {
+	f := newForgetful(t)
+	key := types.NamespacedName{Namespace: "tenant", Name: "one"}
+	inUse, err := kubeconfig.Parse(kubeConfigFor("https://192.0.2.1:6443"), lenient)
+	f.must(err)
+	f.must(f.api.Create(t.Context(), &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: identity.Mirror("hub", key),
+			Labels:      map[string]string{hubv1.ClusterKeyLabel: identity.ClusterKey("hub", key), hubv1.MirrorLabel: "true"},
+			Annotations: map[string]string{hubv1.FingerprintAnnotation: inUse.Fingerprint()}},
+		Data: map[string][]byte{render.MirrorKey: kubeConfigFor("https://192.0.2.1:6443")},
+	}))
+	reg := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name,
+		Finalizers: []string{hubv1.RegistrationFinalizer}}}
+	reg.Spec.KubeConfig = &hubv1.KubeConfigSource{SecretRef: &hubv1.SecretKeyReference{Name: "gone"}}
+	f.must(f.api.Create(t.Context(), reg))
+	reg.Status.Credential = &hubv1.CredentialStatus{SecretName: "gone", Key: "value", Fingerprint: inUse.Fingerprint(),
+		TargetFingerprint: inUse.TargetFingerprint()}
+	f.must(f.api.Status().Update(t.Context(), reg))
+	down := true
+	f.Live = interceptor.NewClient(f.api.(client.WithWatch), interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey,
+		obj client.Object, opts ...client.GetOption) error {
+		if _, secret := obj.(*corev1.Secret); secret && down {
+			return apierrors.NewInternalError(errors.New("etcdserver: leader changed"))
+		}
+		return c.Get(ctx, key, obj, opts...)
+	}})
+	look := func() bool {
+		t.Helper()
+		f.must(f.api.Get(t.Context(), key, reg))
+		result, err := f.Reconcile(t.Context(), reg)
+		return err != nil || result.Requeue //nolint:staticcheck // SA1019: what apply.Retried returns
+	}
+	if !look() {
+		t.Error("the mirror could not be read, and it does not try again")
+	}
+	if down = false; look() || len(f.probed.of(key)) != 1 {
+		t.Errorf("it probes %v", f.probed.of(key))
 	}
 }

@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
@@ -44,7 +43,7 @@ type resolution struct {
 	refused []string
 	// waiting is true if the origin is not ready to give one yet: that is no failure.
 	waiting bool
-	// unread is the error of reading the Secret, if the API server did not answer: the hub tries again.
+	// unread is the error of reading the Secret, or its mirror, if the API server did not answer: the hub tries again.
 	unread error
 }
 
@@ -88,12 +87,15 @@ func (r *Reconciler) fromMirror(ctx context.Context, reg *hubv1.ClusterRegistrat
 	}
 	mirrors, err := r.mirrorsOf(ctx, reg)
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "look for the kubeconfig mirror")
+		found.unread = cmp.Or(found.unread, err)
 		return found
 	}
 	for _, key := range mirrors {
 		mirror := &corev1.Secret{}
-		if err := r.Live.Get(ctx, key, mirror); err != nil {
+		if err := r.Live.Get(ctx, key, mirror); apierrors.IsNotFound(err) {
+			continue
+		} else if err != nil { // no event tells when it can be read
+			found.unread = cmp.Or(found.unread, fmt.Errorf("read the kubeconfig mirror %s: %w", key, err))
 			continue
 		}
 		config, err := kubeconfig.Parse(mirror.Data[render.MirrorKey], r.Config.RulesFor(reg))

@@ -51,7 +51,7 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 		Watches(&hubv1.ClusterRegistration{}, handler.EnqueueRequestsFromMapFunc(enqueue.SameCluster(r.Client)),
 			builder.WithPredicates(enqueue.ComesOrGoes())).
 		Watches(&hubv1.AddonSet{}, r.ofSet(), builder.WithPredicates(setChanges())).
-		Watches(&hubv1.Team{}, handler.EnqueueRequestsFromMapFunc(enqueue.ClustersOfTeam(r.Client)),
+		Watches(&hubv1.Team{}, enqueue.ClustersOfTeam(r.Client),
 			builder.WithPredicates(enqueue.Changes())).
 		Watches(&appsv1.ControllerRevision{}, handler.EnqueueRequestsFromMapFunc(r.clustersOfRevision),
 			builder.WithPredicates(comesOrChangesHands())).

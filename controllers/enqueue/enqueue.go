@@ -40,6 +40,17 @@ func LaterForAll(delay time.Duration, of handler.MapFunc) handler.EventHandler {
 	return later(new(Fleet), func(context.Context, reconcile.Request) time.Duration { return delay }, of)
 }
 
+// forAll enqueues what of returns of an object as it was and as it is, as what concerns the whole fleet.
+func forAll(of handler.MapFunc) handler.EventHandler {
+	events := LaterForAll(0, of).(handler.Funcs)
+	is := events.UpdateFunc
+	events.UpdateFunc = func(ctx context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		is(ctx, event.UpdateEvent{ObjectNew: e.ObjectOld}, q)
+		is(ctx, e, q)
+	}
+	return events
+}
+
 // later enqueues what of returns, after a delay, with a priority; nil is controller-runtime's own. What a first list holds comes last in
 // any case.
 func later(priority *int, delay func(context.Context, reconcile.Request) time.Duration, of handler.MapFunc) handler.EventHandler {
@@ -130,10 +141,10 @@ func SetsOfTeam(c client.Reader) handler.MapFunc {
 	}
 }
 
-// ClustersOfTeam returns a function that returns the registrations to which the sets of a Team deliver, and those of
-// its own namespaces.
-func ClustersOfTeam(c client.Reader) handler.MapFunc {
-	return func(ctx context.Context, obj client.Object) []reconcile.Request {
+// ClustersOfTeam enqueues the registrations to which the sets of the namespaces deliver that a Team claims, or has claimed, after what
+// concerns one of them: a Team may have the whole fleet.
+func ClustersOfTeam(c client.Reader) handler.EventHandler {
+	return forAll(func(ctx context.Context, obj client.Object) []reconcile.Request {
 		seen := map[types.NamespacedName]bool{}
 		for _, namespace := range team.Claims(obj.(*hubv1.Team)) {
 			list := &hubv1.AddonDeliveryList{}
@@ -150,7 +161,7 @@ func ClustersOfTeam(c client.Reader) handler.MapFunc {
 			out = append(out, reconcile.Request{NamespacedName: key})
 		}
 		return out
-	}
+	})
 }
 
 // UsersOfSecret returns a function that returns the registrations whose kubeconfig comes from a Secret, or is to come from it.

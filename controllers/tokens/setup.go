@@ -30,7 +30,7 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("tokens").
 		Watches(&hubv1.AddonDelivery{}, handler.EnqueueRequestsFromMapFunc(enqueue.RegistrationOfDelivery), builder.WithPredicates(arrives())).
 		Watches(&hubv1.ClusterRegistration{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(answersOrMoves())).
-		Watches(&hubv1.Team{}, handler.EnqueueRequestsFromMapFunc(enqueue.ClustersOfTeam(r.Client)),
+		Watches(&hubv1.Team{}, enqueue.ClustersOfTeam(r.Client),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WatchesMetadata(secret, handler.EnqueueRequestsFromMapFunc(enqueue.RegistrationOfObject), builder.WithPredicates(ofTeams())).
 		WithOptions(enqueue.Options(r.Config.Concurrency)).

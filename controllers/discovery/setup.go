@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -34,6 +35,11 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 		return err
 	}
 	watch := func(kind origin.Kind, example client.Object) error {
+		if kind == origin.ClusterAPI {
+			if err := c.Watch(source.TypedKind(mgr.GetCache(), example, r.enqueueBelonging(), comesOrGoes())); err != nil {
+				return err
+			}
+		}
 		return c.Watch(source.TypedKind(mgr.GetCache(), example, enqueueOrigin(kind), predicate.NewTypedPredicateFuncs(interesting(kind))))
 	}
 	if err := watch(origin.Secret, originreader.Example(origin.Secret, corev1.SchemeGroupVersion.WithKind("Secret"))); err != nil {
@@ -106,6 +112,33 @@ func (r *Reconciler) enqueuePointers() handler.TypedEventHandler[client.Object, 
 		}
 		return out
 	})
+}
+
+// comesOrGoes leaves out what was there when the hub started, whose kind is read before any other origin is looked at.
+func comesOrGoes() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList },
+		UpdateFunc: func(event.UpdateEvent) bool { return false },
+	}
+}
+
+// enqueueBelonging enqueues what asks to be registered and belongs to a Cluster of Cluster API: it is refused while that exists.
+func (r *Reconciler) enqueueBelonging() handler.TypedEventHandler[client.Object, Request] {
+	return handler.TypedEnqueueRequestsFromMapFunc(r.belonging)
+}
+
+func (r *Reconciler) belonging(ctx context.Context, cluster client.Object) []Request {
+	var out []Request
+	for _, kind := range []origin.Kind{origin.Kamaji, origin.Secret} {
+		found, err := r.Origins.Labelled(ctx, kind, cluster.GetNamespace(), client.MatchingLabels{origin.ClusterNameLabel: cluster.GetName()})
+		if err != nil {
+			log.FromContext(ctx).Error(err, "list what belongs to a Cluster", "kind", kind.Kind, "name", cluster.GetName())
+		}
+		for _, name := range found {
+			out = append(out, Request{Kind: kind, NamespacedName: name})
+		}
+	}
+	return out
 }
 
 // enqueueNamesakes enqueues the origins that ask to be registered and may want the name of a registration.

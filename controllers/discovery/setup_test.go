@@ -14,6 +14,7 @@ import (
 	clock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/index/indextest"
@@ -30,7 +31,8 @@ func TestANameIsFree(t *testing.T) {
 			Spec: hubv1.ClusterRegistrationSpec{OriginRef: &ref}}
 	}
 	first, second := registered("one", origin.Kamaji.Reference("one")), registered("one-secret", origin.Secret.Reference("one-secret"))
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "one", Labels: map[string]string{hubv1.RegisterLabel: "true"}}}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "one",
+		Labels: map[string]string{hubv1.RegisterLabel: "true"}}}
 	api := indextest.All(fake.NewClientBuilder().WithScheme(hubscheme.New())).WithObjects(first, second, secret).Build()
 	config := &hubconfig.Config{Shared: hubconfig.Shared{Origins: origin.Policy{SecretNamespaces: []string{"fleet"}}}}
 	r := &Reconciler{Client: api, Live: api, Config: config, Clock: clock.NewFakePassiveClock(time.Now()), Recorder: events.NewFakeRecorder(10),
@@ -60,5 +62,28 @@ func TestANameIsFree(t *testing.T) {
 	}
 	if reg := look(); reg == nil || reg.Name != "one-secret" {
 		t.Errorf("it is registered as %v", reg)
+	}
+}
+
+// A Secret that belongs to a Cluster of Cluster API is not registered while that exists. That the Cluster goes wakes the Secret, and those that
+// were there when the hub started do not, since each Secret is looked at then.
+func TestAClusterGoesAndItsSecretStays(t *testing.T) {
+	secret := func(name, cluster string, labels map[string]string) *corev1.Secret {
+		labels[origin.ClusterNameLabel] = cluster
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: name, Labels: labels}}
+	}
+	asks := func() map[string]string { return map[string]string{hubv1.RegisterLabel: "true"} }
+	api := fake.NewClientBuilder().WithScheme(hubscheme.New()).WithObjects(secret("mine", "one", asks()), secret("other", "two", asks()),
+		secret("certificates", "one", map[string]string{})).Build()
+	r := &Reconciler{Origins: originreader.New(api, api, origin.Policy{SecretNamespaces: []string{"fleet"}})}
+	cluster := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "one"}}
+	mine := Request{Kind: origin.Secret, NamespacedName: types.NamespacedName{Namespace: "fleet", Name: "mine"}}
+	if woken := r.belonging(t.Context(), cluster); !slices.Equal(woken, []Request{mine}) {
+		t.Errorf("it wakes %v", woken)
+	}
+	is := comesOrGoes()
+	if !is.Delete(event.DeleteEvent{Object: cluster}) || !is.Create(event.CreateEvent{Object: cluster}) ||
+		is.Create(event.CreateEvent{Object: cluster, IsInInitialList: true}) || is.Update(event.UpdateEvent{ObjectOld: cluster, ObjectNew: cluster}) {
+		t.Error("it wakes at the wrong time")
 	}
 }

@@ -166,8 +166,10 @@ func (o *Reader) Asking(ctx context.Context, key types.NamespacedName) ([]origin
 	return out, nil
 }
 
-// Labelled returns the origins of a kind in a namespace that say, in a label, whether they ask to be registered. It reads the cache.
-func (o *Reader) Labelled(ctx context.Context, kind origin.Kind, namespace string) ([]types.NamespacedName, error) {
+// Labelled returns the origins of a kind in a namespace that say, in a label, whether they ask to be registered, and that options select.
+// It reads the cache.
+func (o *Reader) Labelled(ctx context.Context, kind origin.Kind, namespace string,
+	and ...client.ListOption) ([]types.NamespacedName, error) {
 	gvk, ok := o.version(kind)
 	if !ok {
 		return nil, nil
@@ -177,7 +179,7 @@ func (o *Reader) Labelled(ctx context.Context, kind origin.Kind, namespace strin
 		list = &metav1.PartialObjectMetadataList{}
 	}
 	list.GetObjectKind().SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
-	if err := o.cache.List(ctx, list, client.InNamespace(namespace), client.HasLabels{hubv1.RegisterLabel}); err != nil {
+	if err := o.cache.List(ctx, list, append(and, client.InNamespace(namespace), client.HasLabels{hubv1.RegisterLabel})...); err != nil {
 		return nil, fmt.Errorf("list the %ss of namespace %s: %w", kind.Kind, namespace, err)
 	}
 	var out []types.NamespacedName

@@ -78,12 +78,13 @@ func (clusterAPI) maintenance(obj *unstructured.Unstructured) breaker.State {
 		obj.GetName())}
 }
 
-const clusterNameLabel = "cluster.x-k8s.io/cluster-name"
+// ClusterNameLabel says to which Cluster of Cluster API an object belongs.
+const ClusterNameLabel = "cluster.x-k8s.io/cluster-name"
 
 // ofCluster returns why an origin that belongs to a Cluster of Cluster API must not be registered; "" if it belongs
 // to none.
 func ofCluster(obj *unstructured.Unstructured, exists func(name string) bool) string {
-	if cluster := obj.GetLabels()[clusterNameLabel]; cluster != "" && exists(cluster) {
+	if cluster := obj.GetLabels()[ClusterNameLabel]; cluster != "" && exists(cluster) {
 		return fmt.Sprintf("it belongs to Cluster %q of Cluster API; label that instead", cluster)
 	}
 	return ""

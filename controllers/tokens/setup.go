@@ -38,8 +38,8 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 		Complete(r)
 }
 
-// arrives lets through that a delivery comes or goes, that the hub reports on it, that one of its add-ons becomes Ready, which may be a Team's
-// rights, or fails, and that the cluster refuses the token of one that had failed before.
+// arrives lets through that a delivery comes or goes, that the hub reports on it, that one of its add-ons becomes Ready, which may be a
+// Team's rights, or fails, and that the cluster refuses the token of one that had failed before.
 func arrives() predicate.Predicate {
 	return predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {

@@ -28,6 +28,7 @@ import (
 	"github.com/chandler-hub/chandler/controllers/index"
 	"github.com/chandler-hub/chandler/controllers/logkey"
 	"github.com/chandler-hub/chandler/controllers/originreader"
+	"github.com/chandler-hub/chandler/internal/drain"
 	"github.com/chandler-hub/chandler/internal/origin"
 	"github.com/chandler-hub/chandler/internal/status"
 )
@@ -51,7 +52,7 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 			builder.WithPredicates(originreader.AllowsSecrets())).
 		Watches(&helmv2.HelmRelease{}, enqueue.Later(countDelay, enqueue.RegistrationOfObject), builder.WithPredicates(evidenceChanges())).
 		Watches(&kustomizev1.Kustomization{}, enqueue.Later(countDelay, enqueue.RegistrationOfObject), builder.WithPredicates(evidenceChanges())).
-		Watches(&hubv1.AddonDelivery{}, enqueue.Later(countDelay, enqueue.RegistrationOfDelivery), builder.WithPredicates(deliveryCounts())).
+		Watches(&hubv1.AddonDelivery{}, enqueue.Later(countDelay, r.countedBy), builder.WithPredicates(deliveryCounts())).
 		Watches(&hubv1.Team{}, enqueue.LaterForAll(countDelay, enqueue.Everywhere(r.Client)),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&hubv1.AddonSet{}, enqueue.LaterForAll(countDelay, enqueue.InReach(r.Client, r.Config)), builder.WithPredicates(setChanges())).
@@ -207,6 +208,26 @@ func (r *Reconciler) usersOfSecret(ctx context.Context, obj client.Object) []rec
 	for _, p := range profiles {
 		out = append(out, enqueue.Registrations(ctx, r.Client, client.InNamespace(p.Namespace),
 			client.MatchingFields{index.RegistrationOrigin: index.Origin(origin.ClusterProfile.Reference(p.Name))})...)
+	}
+	return out
+}
+
+// countedBy returns the registration that a delivery is for, and those of the same cluster that are being drained: a drain is over when
+// nothing is left on the cluster, through whichever of them it came.
+func (r *Reconciler) countedBy(ctx context.Context, obj client.Object) []reconcile.Request {
+	out := enqueue.RegistrationOfDelivery(ctx, obj)
+	reg := &hubv1.ClusterRegistration{}
+	if err := r.Client.Get(ctx, out[0].NamespacedName, reg, client.UnsafeDisableDeepCopy); err != nil {
+		return out // it wakes the others when it goes
+	}
+	all, err := r.ofCluster(ctx, reg.Status.ClusterID())
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "look for who waits for a delivery")
+	}
+	for i := range all {
+		if o := &all[i]; o.UID != reg.UID && drain.Requested(o) {
+			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(o)})
+		}
 	}
 	return out
 }

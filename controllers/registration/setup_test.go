@@ -3,9 +3,11 @@
 package registration
 
 import (
+	"slices"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -44,5 +46,45 @@ func TestASetTurnsOutNotToCompile(t *testing.T) {
 	status.Summarize(served, status.Summary{Phase: status.Done, Reason: hubv1.SucceededReason, Message: "delivered to 1/1 clusters"}, moment)
 	if setChanges().Update(event.UpdateEvent{ObjectOld: compiles, ObjectNew: served}) {
 		t.Error("every report of a set wakes all clusters")
+	}
+}
+
+// A registration of a cluster is drained, and another one is served instead. The drain waits for what came through that one, so it is woken
+// when that goes. Nobody else of the cluster is.
+func TestADrainWaitsForWhatCameThroughAnother(t *testing.T) {
+	registration := func(name string, draining bool) *hubv1.ClusterRegistration {
+		reg := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: name, UID: types.UID(name)}}
+		if reg.Status.ClusterUID = "c1"; draining {
+			status.Set(reg, hubv1.DrainingCondition, metav1.ConditionTrue, hubv1.DrainInProgressReason, "", moment)
+		}
+		return reg
+	}
+	served, drained := registration("one", false), registration("drained", true)
+	d := deliveryOf("base", status.Done, hubv1.AddonsReadyReason, hubv1.AddonReady)
+	api := indextest.All(fake.NewClientBuilder().WithScheme(hubscheme.New())).WithObjects(served, drained, registration("other", false), &d).Build()
+	r := &Reconciler{Client: api, Live: api, Clock: clocktesting.NewFakePassiveClock(moment),
+		Config: &hubconfig.Config{Shared: hubconfig.Shared{PlatformNamespaces: []string{"flux-system"}}}}
+	left := func() int {
+		s, err := r.deliveries(t.Context(), drained, served)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(s.left)
+	}
+	if left() != 1 {
+		t.Errorf("%d are left", left())
+	}
+	if err := api.Delete(t.Context(), &d); err != nil {
+		t.Fatal(err)
+	}
+	if left() != 0 {
+		t.Errorf("%d are left", left())
+	}
+	var woken []string
+	for _, req := range r.countedBy(t.Context(), &d) {
+		woken = append(woken, req.Name)
+	}
+	if !slices.Equal(woken, []string{"one", "drained"}) {
+		t.Errorf("that it goes wakes %v", woken)
 	}
 }

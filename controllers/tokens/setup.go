@@ -113,10 +113,13 @@ func becomesUsable() predicate.Predicate {
 	}
 }
 
-// asksForRenewal lets through that somebody asks for the renewal of the token in a Secret, or for another lifetime.
+// asksForRenewal lets through that somebody asks for the renewal of the token in a Secret, or for another lifetime, also by a Secret in the
+// place of one that did not ask, or was not there: its registration has nothing to tell if the token is the same.
 func asksForRenewal() predicate.Predicate {
 	return predicate.Funcs{
-		CreateFunc: func(event.CreateEvent) bool { return false }, // its registration comes, or is there and read at the start
+		CreateFunc: func(e event.CreateEvent) bool { // its registration is read at the start
+			return !e.IsInInitialList && e.Object.GetAnnotations()[hubv1.RenewTokenAnnotation] != ""
+		},
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			a, b := e.ObjectOld.GetAnnotations()[hubv1.RenewTokenAnnotation], e.ObjectNew.GetAnnotations()[hubv1.RenewTokenAnnotation]
 			return a != b && b != ""

@@ -5,6 +5,7 @@ package tokens
 import (
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
@@ -40,5 +41,21 @@ func TestADeliveryWakesTheTokens(t *testing.T) {
 				t.Errorf("it wakes the room: %t, want %t", got, tc.want)
 			}
 		})
+	}
+}
+
+// Somebody replaces a Secret by one with the same token that asks for its renewal. The registration may not have missed it at all.
+func TestASecretThatIsReplacedAsksForRenewal(t *testing.T) {
+	secret := &metav1.PartialObjectMetadata{}
+	for name, want := range map[string]bool{"": false, "720h": true} {
+		if secret.Annotations = nil; name != "" {
+			secret.Annotations = map[string]string{hubv1.RenewTokenAnnotation: name}
+		}
+		if got := asksForRenewal().Create(event.CreateEvent{Object: secret}); got != want {
+			t.Errorf("asking for %q it wakes the room: %t", name, got)
+		}
+		if asksForRenewal().Create(event.CreateEvent{Object: secret, IsInInitialList: true}) {
+			t.Error("all are looked at twice at the start")
+		}
 	}
 }

@@ -59,7 +59,7 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 		Watches(&hubv1.Team{}, handler.EnqueueRequestsFromMapFunc(enqueue.SetsOfTeam(r.Client)),
 			builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, deletionChanged()))).
 		Watches(&hubv1.ClusterRegistration{}, r.setsOfRegistration(),
-			builder.WithPredicates(predicate.Or(reachableOrLabels(), deletionChanged(), unregisteringChanged()))).
+			builder.WithPredicates(countsOtherwise())).
 		Watches(&sourcev1.HelmChart{}, handler.EnqueueRequestsFromMapFunc(r.followersOf(sourcev1.HelmChartKind)),
 			builder.WithPredicates(hasNews())).
 		Watches(&sourcev1.GitRepository{}, handler.EnqueueRequestsFromMapFunc(r.followersOf(sourcev1.GitRepositoryKind)),
@@ -178,6 +178,11 @@ func (r *Reconciler) strangersAndDeletions() predicate.Predicate {
 			return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() && r.registry.strange(e.ObjectNew.(*hubv1.AddonDelivery))
 		},
 	}
+}
+
+// countsOtherwise lets through what a set counts of a cluster. No set selects one that is being drained.
+func countsOtherwise() predicate.Predicate {
+	return predicate.Or(reachableOrLabels(), deletionChanged(), unregisteringChanged(), drainRequested())
 }
 
 // reachableOrLabels lets through what changes a set's counts, or whether it selects the cluster.

@@ -5,11 +5,14 @@ package addonset
 import (
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/enqueue"
+	"github.com/chandler-hub/chandler/internal/status"
 )
 
 // The first revision of a set has failed, so clusters without a delivery get none. What becomes of those that the set counts, and another one
@@ -54,4 +57,14 @@ func TestSetCountsClustersThatItHasNotComeTo(t *testing.T) {
 	other.Labels = map[string]string{"tier": "none"}
 	wakes(other)
 	look("0/2")
+	before := third.DeepCopy()
+	status.Set(third, hubv1.DrainingCondition, metav1.ConditionTrue, hubv1.DrainInProgressReason, "", fleetTime)
+	if err := r.Client.Status().Update(t.Context(), third); err != nil {
+		t.Fatal(err)
+	}
+	if !countsOtherwise().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: third}) {
+		t.Error("that a cluster is drained wakes no set")
+	}
+	wakes(third)
+	look("0/1")
 }

@@ -231,8 +231,9 @@ func (r *Reconciler) anyGone(ctx context.Context, c *cluster, of func(*delivery)
 	return false, nil
 }
 
-// stillThere returns whether a delivery is there as the cache shows it: it is not gone, nor deleted meanwhile. It reads that live, once
-// in a reconcile; but if it was not deleted when this process saw it last, only another process could have let it go.
+// stillThere returns whether a delivery is there as the cache shows it: it is not gone, nor deleted, nor changed meanwhile. It reads that
+// live, once in a reconcile; but if it was not deleted when this process saw it last, only another process could have let it go, or hand
+// over by a revision that this one does not know yet what it would make again.
 func (r *Reconciler) stillThere(ctx context.Context, d *delivery) (bool, error) {
 	if d.there != nil {
 		return *d.there, nil
@@ -246,7 +247,8 @@ func (r *Reconciler) stillThere(ctx context.Context, d *delivery) (bool, error) 
 	if client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("look whether delivery %s/%s is still there: %w", d.Namespace, d.Name, err)
 	}
-	there := err == nil && live.UID == d.UID && (live.DeletionTimestamp == nil || d.before.DeletionTimestamp != nil)
+	there := err == nil && live.UID == d.UID && live.Generation == d.before.Generation &&
+		(live.DeletionTimestamp == nil || d.before.DeletionTimestamp != nil)
 	d.there = &there
 	return there, nil
 }

@@ -159,7 +159,7 @@ func AddRooms(mgr manager.Manager, config *hubconfig.Config, w World) error {
 		setup func(manager.Manager) error
 	}{
 		{"discovery", (&discovery.Reconciler{Client: c, Live: live, Origins: known, Config: config, Clock: now,
-			Recorder: recorderOf("discovery")}).SetupWithManager},
+			Recorder: recorderOf("discovery"), Tenure: w.Tenure}).SetupWithManager},
 		{"registration", (&registration.Reconciler{
 			Client: c, Live: live, Origins: known, Config: config, Pool: w.Pool, Clock: now, HubUID: w.HubUID,
 			Recorder: recorderOf("registration"), Tenure: w.Tenure,

@@ -18,6 +18,7 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/index"
 	"github.com/chandler-hub/chandler/controllers/originreader"
+	"github.com/chandler-hub/chandler/controllers/tenure"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/hubscheme"
 	"github.com/chandler-hub/chandler/internal/origin"
@@ -34,6 +35,7 @@ func TestSecretThatIsNotThere(t *testing.T) {
 		deleting, there bool
 		seen, seenBy    types.UID
 		condition       *metav1.Condition
+		began           time.Duration // how long ago the process began; 0 if it has been there all the time
 		again           time.Duration
 		goes            bool
 		tier            string
@@ -44,6 +46,7 @@ func TestSecretThatIsNotThere(t *testing.T) {
 		"BeingDeletedLong":       {deleting: true, seen: "u", condition: missing(time.Hour), goes: true},
 		"Gone":                   {seen: "u", condition: missing(time.Minute), again: 59*time.Minute + 10*time.Millisecond},
 		"GoneLong":               {seen: "u", condition: missing(time.Hour), goes: true},
+		"GoneLongAndNoHub":       {seen: "u", condition: missing(time.Hour), began: 10 * time.Minute, again: 50*time.Minute + 10*time.Millisecond},
 		"OutOfABackup":           {seen: "u", seenBy: "before", condition: missing(time.Hour)},
 		"NeverSeen":              {condition: missing(time.Hour)},
 		"ThereAgain":             {there: true, seen: "u", condition: missing(time.Hour)},
@@ -79,7 +82,10 @@ func TestSecretThatIsNotThere(t *testing.T) {
 			config := &hubconfig.Config{Shared: hubconfig.Shared{Origins: origin.Policy{SecretNamespaces: []string{"*"}}}, TeardownGrace: time.Hour}
 			r := &Reconciler{
 				Client: api, Live: api, Config: config, Clock: clock.NewFakePassiveClock(now), Recorder: events.NewFakeRecorder(10),
-				Origins: originreader.New(api, api, config.Origins),
+				Origins: originreader.New(api, api, config.Origins), Tenure: &tenure.Tenure{},
+			}
+			if tc.began > 0 {
+				r.Tenure.Renew(now.Add(-tc.began))
 			}
 			result, err := r.Reconcile(t.Context(), Request{Kind: origin.Secret, NamespacedName: client.ObjectKeyFromObject(reg)})
 			if err != nil {

@@ -28,6 +28,7 @@ import (
 	"github.com/chandler-hub/chandler/controllers/index"
 	"github.com/chandler-hub/chandler/controllers/logkey"
 	"github.com/chandler-hub/chandler/controllers/originreader"
+	"github.com/chandler-hub/chandler/controllers/tenure"
 	"github.com/chandler-hub/chandler/internal/excerpt"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/origin"
@@ -43,6 +44,8 @@ type Reconciler struct {
 	Config   *hubconfig.Config
 	Clock    clock.PassiveClock
 	Recorder events.EventRecorder
+	// Tenure is that of this process.
+	Tenure *tenure.Tenure
 
 	writes echo.Writes[Request]
 }
@@ -136,13 +139,18 @@ func (r *Reconciler) absent(ctx context.Context, req Request, verdict origin.Ver
 }
 
 // left returns how much is left of a delay that the registration room counts in a condition; false if it does not
-// count one, or has not written that yet.
+// count one, or has not written that yet. It begins anew with each process: while none was at work, the label or the Secret may have been
+// there again.
 func (r *Reconciler) left(reg *hubv1.ClusterRegistration, reason string, delay time.Duration) (time.Duration, bool) {
 	c := status.Find(reg, hubv1.UnregisteringCondition)
 	if c == nil || c.Reason != reason {
 		return 0, false
 	}
-	if left := delay - r.Clock.Since(c.LastTransitionTime.Time); left > 0 {
+	since := c.LastTransitionTime.Time
+	if began := r.Tenure.Since(); began.After(since) {
+		since = began
+	}
+	if left := delay - r.Clock.Since(since); left > 0 {
 		return left + 10*time.Millisecond, true
 	}
 	return 0, true
@@ -347,7 +355,7 @@ func without(labels map[string]string, conflict error) (left map[string]string, 
 }
 
 // removeAfterDelay removes a registration whose origin has lost its label some time ago. The registration room notes
-// since when, in a condition, so that the delay survives a restart.
+// since when, in a condition.
 func (r *Reconciler) removeAfterDelay(ctx context.Context, req Request, obj *unstructured.Unstructured,
 	reg *hubv1.ClusterRegistration) (reconcile.Result, error) {
 	if left, ok := r.left(reg, hubv1.LabelRemovedReason, r.Config.UnregisterDelay); !ok || left > 0 {

@@ -90,6 +90,9 @@ func (r *Reconciler) serve(ctx context.Context, t *hubv1.Team) (*hubv1.AddonSet,
 		return nil, status.Summary{}, err
 	}
 	if len(shared) > 0 {
+		if set, err = r.yield(ctx, t, set, all.Items); err != nil {
+			return nil, status.Summary{}, err
+		}
 		return set, stalled(hubv1.NamespaceTakenReason, "%s; what is on the clusters stays as it is", status.List(shared, 3)), nil
 	}
 	if set, err = r.write(ctx, t, set, spec); err != nil {
@@ -108,6 +111,18 @@ func (r *Reconciler) shared(ctx context.Context, t *hubv1.Team, all []hubv1.Team
 		return nil, fmt.Errorf("list the registrations: %w", err)
 	}
 	return team.Shared(t, all, clusters.Items, r.Config.IsPlatform), nil
+}
+
+// yield writes the AddonSet of a Team as it is, but for that the namespaces stay on the clusters that are another Team's.
+func (r *Reconciler) yield(ctx context.Context, t *hubv1.Team, set *hubv1.AddonSet, all []hubv1.Team) (*hubv1.AddonSet, error) {
+	if set == nil {
+		return nil, nil
+	}
+	spec, err := team.Yield(t, &set.Spec, all, r.Config.IsPlatform)
+	if err != nil {
+		return nil, err
+	}
+	return r.write(ctx, t, set, spec)
 }
 
 // set returns the AddonSet that has the name of a Team's; nil if there is none.

@@ -4,6 +4,8 @@ package teams
 
 import (
 	"context"
+	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -167,6 +169,51 @@ func TestRefuses(t *testing.T) {
 				t.Errorf("set %v, %d writes", set != nil, m.applied)
 			}
 		})
+	}
+}
+
+// A Team with deletionPolicy Delete whose namespace an older Team has by now leaves that on the clusters, and what else it has goes with it.
+func TestYields(t *testing.T) {
+	younger := shop(func(o *hubv1.Team) {
+		o.CreationTimestamp, o.Spec.DeletionPolicy = metav1.NewTime(now), hubv1.DeletionPolicyDelete
+		o.Spec.Namespaces = append(o.Spec.Namespaces, hubv1.TeamNamespace{Name: "shop-data"})
+	})
+	older := shop(func(o *hubv1.Team) {
+		o.Name, o.CreationTimestamp = "older", metav1.NewTime(now.Add(-time.Hour))
+		o.Spec.Namespaces[0].Name = "elsewhere"
+	})
+	m := newRoom(younger, older, &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "c1"}})
+	kept := func() (names []string) {
+		_, set := m.reconcile(t, "flux-system")
+		var manifests struct {
+			Objects []metav1.PartialObjectMetadata
+		}
+		if err := json.Unmarshal(set.Spec.Addons[0].Manifests.Raw, &manifests); err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range manifests.Objects {
+			if o.Annotations["helm.sh/resource-policy"] == "keep" {
+				names = append(names, o.Kind+" "+o.Name)
+			}
+		}
+		return names
+	}
+	if is := kept(); len(is) > 0 {
+		t.Fatalf("its own namespaces go with it, and it keeps %v", is)
+	}
+	if err := m.Client.Get(t.Context(), client.ObjectKeyFromObject(older), older); err != nil {
+		t.Fatal(err)
+	}
+	older.Spec.Namespaces[0].Name = "shop-apps"
+	if err := m.Client.Update(t.Context(), older); err != nil {
+		t.Fatal(err)
+	}
+	if is := kept(); !slices.Equal(is, []string{"Namespace shop-apps"}) {
+		t.Errorf("%v stay on the clusters, want the namespace that is the older Team's", is)
+	}
+	writes := m.applied
+	if kept(); m.applied != writes {
+		t.Error("it is written again")
 	}
 }
 

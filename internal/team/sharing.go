@@ -3,9 +3,11 @@
 package team
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
@@ -46,4 +48,47 @@ func Shared(t *hubv1.Team, all []hubv1.Team, clusters []hubv1.ClusterRegistratio
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
+}
+
+// Yield returns the spec of a Team's AddonSet, with the namespaces that other Teams name left on the clusters by Helm, whatever becomes of
+// this one. While another Team has a namespace of its, the Team stays as it is, and whoever then deletes it, or selects other clusters, as
+// it is told to, would delete what is the other's by now.
+func Yield(t *hubv1.Team, spec *hubv1.AddonSetSpec, all []hubv1.Team, platform func(namespace string) bool) (*hubv1.AddonSetSpec, error) {
+	out := spec.DeepCopy()
+	for i := range out.Addons {
+		if out.Addons[i].Manifests == nil {
+			continue
+		}
+		var manifests map[string]any
+		if err := json.Unmarshal(out.Addons[i].Manifests.Raw, &manifests); err != nil {
+			return nil, fmt.Errorf("read the objects of Team %s: %w", t.Name, err)
+		}
+		objects, _ := manifests["objects"].([]any)
+		for _, object := range objects {
+			u := unstructured.Unstructured{}
+			if u.Object, _ = object.(map[string]any); u.GetKind() != "Namespace" || !named(u.GetName(), t, all, platform) {
+				continue
+			}
+			annotations := u.GetAnnotations()
+			if annotations == nil {
+				annotations = map[string]string{}
+			}
+			annotations[keepAnnotation] = "keep"
+			u.SetAnnotations(annotations)
+		}
+		raw, err := json.Marshal(manifests)
+		if err != nil {
+			return nil, fmt.Errorf("write the objects of Team %s: %w", t.Name, err)
+		}
+		out.Addons[i].Manifests.Raw = raw
+	}
+	return out, nil
+}
+
+// named returns whether a Team other than t names a namespace of the clusters.
+func named(namespace string, t *hubv1.Team, all []hubv1.Team, platform func(namespace string) bool) bool {
+	return slices.ContainsFunc(all, func(o hubv1.Team) bool {
+		return (o.Namespace != t.Namespace || o.Name != t.Name) && platform(o.Namespace) &&
+			slices.ContainsFunc(o.Spec.Namespaces, func(n hubv1.TeamNamespace) bool { return n.Name == namespace })
+	})
 }

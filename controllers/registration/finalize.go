@@ -58,7 +58,7 @@ func (r *Reconciler) finalize(ctx context.Context, reg *hubv1.ClusterRegistratio
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	found, again, err := r.lastAccess(ctx, before, reg, obj)
+	found, again, err := r.lastAccess(ctx, before, reg, obj, verdict)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -95,11 +95,16 @@ func (r *Reconciler) finalize(ctx context.Context, reg *hubv1.ClusterRegistratio
 	return ctrl.Result{}, apply.RemoveFinalizer(ctx, r.Client, reg, hubv1.RegistrationFinalizer)
 }
 
-// lastAccess is access for a registration that goes, and suspend after it. The registration may stay after all, and then
-// it is no older on its cluster than it is.
-func (r *Reconciler) lastAccess(ctx context.Context, before, reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured) (
-	found resolution, again time.Duration, err error) {
-	found, refused, err := r.access(ctx, reg, nil, origin.Verdict{Origin: teardown.OriginUnknown})
+// lastAccess is access for a registration that goes, and suspend after it. To clean up, the last known way in will do. If there is none, as
+// when the registration was made again and its cluster has not answered since, the origin says one. The registration may stay after all,
+// and then it is no older on its cluster than it is.
+func (r *Reconciler) lastAccess(ctx context.Context, before, reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured,
+	verdict origin.Verdict) (found resolution, again time.Duration, err error) {
+	from := obj
+	if reg.Status.Credential != nil {
+		from, verdict = nil, origin.Verdict{Origin: teardown.OriginUnknown}
+	}
+	found, refused, err := r.access(ctx, reg, from, verdict)
 	if err != nil {
 		return found, 0, err
 	}

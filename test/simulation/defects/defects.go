@@ -54,6 +54,7 @@ var Scripts = map[string]string{
 	"unknown-and-goes":          "made-again-while-down-and-goes-as-a-twin-comes",
 	"silence-of-old":            "silent-of-old-and-no-hub-was-at-work",
 	"suspended-unasked":         "paused-and-down-and-no-hub-has-asked-it",
+	"way-in-unsaid":             "made-again-while-down-and-unregistered-before-it-answers",
 	"granted-of-old":            "granted-before-an-outage-and-its-set-deleted-after-it",
 	"soak-unseen":               "rollout-canary-fails-in-a-soak-that-no-hub-sees",
 	"late-unseen":               "rollout-deadline-is-over-and-no-hub-was-at-work",
@@ -257,6 +258,9 @@ var Defects = []Defect{
 	}},
 	{"suspended-unasked", "A hub that starts suspends a cluster that it has not asked", "silence", []Edit{
 		{"controllers/registration/suspend.go", "\tif facts.Down && facts.Open !=", "\tif false && facts.Down && facts.Open !="},
+	}},
+	{"way-in-unsaid", "A registration that was made again, and goes before its cluster has answered, does not know how to reach it", "silence", []Edit{
+		{"controllers/registration/finalize.go", "\tif reg.Status.Credential != nil {\n\t\tfrom,", "\tif true {\n\t\tfrom,"},
 	}},
 	{"granted-of-old", "What was granted before an outage does not count in the hour in which it goes", "guard", []Edit{
 		{"internal/guard/count.go", "\t\tif underWay[r.Digest] {", "\t\tif false && underWay[r.Digest] {"},

@@ -72,6 +72,7 @@ func benchFluxSettings(ctx context.Context, out io.Writer, p Parameters) (err er
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(w, "SETTING\tCONTROLLER\tRECONCILES\tIN\tA SECOND\tWORKER HELD\tCPU OF EACH\tMEMORY\tCHANGE READY")
 	for i, s := range fluxSettings {
+		started := time.Now()
 		rounds, err := r.fluxRounds(ctx, s)
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)
@@ -85,6 +86,7 @@ func benchFluxSettings(ctx context.Context, out io.Writer, p Parameters) (err er
 			return fmt.Errorf("%s: %w", s.name, err)
 		}
 		change := fmt.Sprintf("%.0fs", last.Sub(begin).Seconds())
+		_, _ = fmt.Fprintf(out, "%d of %d measured: %s, %.0f s\n", i+1, len(fluxSettings), s.name, time.Since(started).Seconds())
 		for j, m := range rounds {
 			_, _ = fmt.Fprintf(w, "%s\t%s\t%.0f\t%.1fs\t%.1f\t%.2fs\t%.0fms\t%.0fMiB\t%s\n", s.name, fluxParts[j].part,
 				m.reconciles, m.seconds, m.reconciles/m.seconds, m.holds, 1000*m.cpu/m.reconciles, m.mib, change)

@@ -55,11 +55,7 @@ func main() {
 		return r, err
 	}
 	var err error
-	if *profiles != "" {
-		err = os.MkdirAll(*profiles, 0o750)
-	}
 	switch {
-	case err != nil:
 	case *writes > 0:
 		err = benchWrites(ctx, *writes, *fills)
 	case *settings:

@@ -82,6 +82,9 @@ func fetch(ctx context.Context, c *http.Client, host, which, file string) error 
 	if res.StatusCode != http.StatusOK {
 		return fmt.Errorf("%s: %s", which, res.Status)
 	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o750); err != nil {
+		return err
+	}
 	out, err := os.Create(file)
 	if err != nil {
 		return err

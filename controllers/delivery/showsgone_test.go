@@ -123,17 +123,39 @@ func (m *room) makeAnother() {
 	m.quietly(func() { m.must(m.api.Create(m.t.Context(), d)) })
 }
 
+// changeLive has the cluster's delivery changed, which the cache may not show.
+func (m *room) changeLive() {
+	d := m.delivery(roomCluster, roomSet)
+	edit(m, d.Namespace, d.Name, &hubv1.AddonDelivery{}, func(d *hubv1.AddonDelivery) { d.Generation += 5 })
+}
+
+// TestAChangeOfADeletedDeliveryStopsNothing: whoever may write a delivery that is being deleted, and does so all the time, has nobody wait for
+// the cache to show it.
+func TestAChangeOfADeletedDeliveryStopsNothing(t *testing.T) {
+	m := newServedRoom(t, append(addonsOf(roomSet, "1", releaseAddon("app")), addonsOf("other", "1", releaseAddon("new"))...)...)
+	m.settle()
+	m.delete(roomCluster, roomSet)
+	m.quietly(func() { m.must(m.api.Create(t.Context(), deliveredTo(roomCluster, "other", "1"))) })
+	m.shows(*m.delivery(roomCluster, roomSet), *m.delivery(roomCluster, "other"))
+	m.changeLive()
+	m.must(m.reconcile(roomCluster))
+	if m.object(roomCluster, "new") == nil {
+		t.Error("what another set delivers there is not made")
+	}
+}
+
 // TestCacheDoesNotShowDeletion: the hub that led before has let a delivery go that somebody had deleted, with all that it had. The cache does not
 // even show the deletion. Nothing is made for it: no object, and no kubeconfig.
 func TestCacheDoesNotShowDeletion(t *testing.T) {
 	for name, tc := range map[string]struct {
 		deleted  bool  // and there still
 		again    bool  // another delivery was made in its place
+		changed  bool  // it is there still, by another revision
 		err      error // of the live read
 		mirrored bool  // the kubeconfig is there
 	}{
 		"Gone": {}, "Deleted": {deleted: true}, "MadeAgain": {again: true}, "NotKnown": {err: errors.New("no answer")},
-		"GoneAndMirrored": {mirrored: true}, "NotKnownAndMirrored": {mirrored: true, err: errors.New("no answer")},
+		"Changed": {changed: true}, "GoneAndMirrored": {mirrored: true}, "NotKnownAndMirrored": {mirrored: true, err: errors.New("no answer")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newServedRoom(t, addonsOf(roomSet, "1", releaseAddon("app"))...)
@@ -143,9 +165,12 @@ func TestCacheDoesNotShowDeletion(t *testing.T) {
 				m.quietly(func() { m.must(m.api.Delete(t.Context(), m.object(roomCluster, "app"))) })
 			}
 			shown, mirrors := m.delivery(roomCluster, roomSet), len(m.secrets())
-			if tc.deleted {
+			switch {
+			case tc.deleted:
 				m.delete(roomCluster, roomSet)
-			} else {
+			case tc.changed:
+				m.changeLive()
+			default:
 				m.vanish()
 			}
 			if tc.again {

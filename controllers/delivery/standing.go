@@ -231,9 +231,10 @@ func (r *Reconciler) anyGone(ctx context.Context, c *cluster, of func(*delivery)
 	return false, nil
 }
 
-// stillThere returns whether a delivery is there as the cache shows it: it is not gone, nor deleted, nor changed meanwhile. It reads that
-// live, once in a reconcile; but if it was not deleted when this process saw it last, only another process could have let it go, or hand
-// over by a revision that this one does not know yet what it would make again.
+// stillThere returns whether a delivery is there as the cache shows it: it is not gone, nor deleted, nor changed meanwhile. For one that the
+// cache shows as deleted nothing new is made, so its changes do not matter. It reads live, once in a reconcile; but if the cache does not
+// show a deletion, only another process could have let the delivery go, or have handed over, by a newer revision, what this one would make
+// again.
 func (r *Reconciler) stillThere(ctx context.Context, d *delivery) (bool, error) {
 	if d.there != nil {
 		return *d.there, nil
@@ -247,8 +248,8 @@ func (r *Reconciler) stillThere(ctx context.Context, d *delivery) (bool, error) 
 	if client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("look whether delivery %s/%s is still there: %w", d.Namespace, d.Name, err)
 	}
-	there := err == nil && live.UID == d.UID && live.Generation == d.before.Generation &&
-		(live.DeletionTimestamp == nil || d.before.DeletionTimestamp != nil)
+	asShown := d.before.DeletionTimestamp != nil || live.DeletionTimestamp == nil && live.Generation == d.before.Generation
+	there := err == nil && live.UID == d.UID && asShown
 	d.there = &there
 	return there, nil
 }

@@ -273,7 +273,7 @@ func (r *Reconciler) configMaps(ctx context.Context, set *hubv1.AddonSet, p *com
 			u.say("variablesFrom: " + what + ", an expression")
 			continue
 		}
-		doc, err := r.documents.Read(ctx, from, key, set.Namespace, render.Ref{Kind: "ConfigMap", Name: v.Name})
+		doc, _, err := r.documents.Read(ctx, from, key, set.Namespace, render.Ref{Kind: "ConfigMap", Name: v.Name})
 		if err != nil {
 			return nil, err
 		}

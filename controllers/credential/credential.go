@@ -6,6 +6,7 @@ package credential
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -28,6 +29,10 @@ func TeamFingerprint(reg *hubv1.ClusterRegistration, from match.Reach, rights *h
 	}
 	return identity.Hash(32, "team", from.Team.Namespace, from.Team.Name, target, string(reg.Status.ClusterID()), string(rights.UID))
 }
+
+// LostTime is after how long to look again for a published kubeconfig that is gone, or is not the one in use. It may be back before the
+// registration room has looked, which has nothing to tell then.
+const LostTime = time.Minute
 
 // Read reads and checks the published kubeconfig of a registration again. It returns nil if the Secret has changed
 // since, or is gone. Then the registration room checks it first, and publishes it when it is valid again.

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -250,7 +249,7 @@ func (r *Reconciler) mirrorContent(ctx context.Context, c *cluster, namespace st
 	}
 	config, err := credential.Read(ctx, r.Live, r.Config, c.registration)
 	if err == nil && config == nil && status.IsTrue(c.registration, hubv1.KubeConfigValidCondition) {
-		c.lookAgain(time.Minute) // it may be back before the registration room has looked, which has nothing to tell then
+		c.lookAgain(credential.LostTime)
 	}
 	if err != nil || config == nil {
 		return nil, err

@@ -158,12 +158,9 @@ func (r *Reconciler) renderDelivery(ctx context.Context, c *cluster, d *delivery
 func (r *Reconciler) reading(ctx context.Context, c *cluster, namespace string,
 	before map[render.Ref]string) func(render.Ref) (render.Document, error) {
 	return func(ref render.Ref) (render.Document, error) {
-		versions, err := r.documents.Versions(ctx, r.from(), c.key, namespace, []render.Ref{ref})
-		if err != nil {
-			return render.Document{}, err
-		}
-		before[ref] = versions[0]
-		return r.documents.Read(ctx, r.from(), c.key, namespace, ref)
+		doc, version, err := r.documents.Read(ctx, r.from(), c.key, namespace, ref)
+		before[ref] = version
+		return doc, err
 	}
 }
 

@@ -231,8 +231,8 @@ func (r *Reconciler) anyGone(ctx context.Context, c *cluster, of func(*delivery)
 	return false, nil
 }
 
-// stillThere returns whether a delivery is there as the cache shows it: it is not gone, nor deleted, nor changed meanwhile. For one that the
-// cache shows as deleted nothing new is made, so its changes do not matter. It reads live, once in a reconcile; but if the cache does not
+// stillThere returns whether a delivery is there as the cache shows it: it is not gone, nor deleted, nor changed meanwhile. For one that
+// the cache shows as deleted nothing new is made, so its changes do not matter. It reads live, once in a reconcile; but if the cache does not
 // show a deletion, only another process could have let the delivery go, or have handed over, by a newer revision, what this one would make
 // again.
 func (r *Reconciler) stillThere(ctx context.Context, d *delivery) (bool, error) {

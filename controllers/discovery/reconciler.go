@@ -146,11 +146,7 @@ func (r *Reconciler) left(reg *hubv1.ClusterRegistration, reason string, delay t
 	if c == nil || c.Reason != reason {
 		return 0, false
 	}
-	since := c.LastTransitionTime.Time
-	if began := r.Tenure.Since(); began.After(since) {
-		since = began
-	}
-	if left := delay - r.Clock.Since(since); left > 0 {
+	if left := delay - r.Tenure.Worked(c.LastTransitionTime.Time, r.Clock.Now()); left > 0 {
 		return left + 10*time.Millisecond, true
 	}
 	return 0, true

@@ -222,24 +222,26 @@ func (d *Reader) ReadersOf(kind string) func(context.Context, client.Object) []r
 	}
 }
 
-// Read returns a document. Of a Secret it returns the names of its keys and of the objects that they hold, and not their values.
+// Read returns a document, and the resourceVersion that the cache had of it before, as Versions returns it. What is read may be newer: who
+// remembers that version notices the event that tells of it. Of a Secret it returns the names of its keys and of the objects that they
+// hold, and not their values.
 func (d *Reader) Read(ctx context.Context, from From, reader types.NamespacedName, namespace string,
-	ref render.Ref) (render.Document, error) {
+	ref render.Ref) (doc render.Document, before string, err error) {
 	at := place{namespace, ref}
 	d.note(at, reader)
-	version, err := d.version(ctx, from, at)
-	if err != nil || version == "" {
-		return render.Document{}, err
+	before, err = d.version(ctx, from, at)
+	if err != nil || before == "" {
+		return render.Document{}, "", err
 	}
-	if doc, ok := d.known(at, version); ok {
-		return doc, nil
+	if doc, ok := d.known(at, before); ok {
+		return doc, before, nil
 	}
 	doc, version, err := load(ctx, from.Live, at)
 	if err != nil || !doc.Found {
-		return doc, err
+		return doc, before, err
 	}
 	d.keep(at, version, doc)
-	return doc, nil
+	return doc, before, nil
 }
 
 func load(ctx context.Context, live client.Reader, at place) (render.Document, string, error) {

@@ -79,7 +79,7 @@ func TestOldNotesAreForgotten(t *testing.T) {
 	}
 	read := func(reader types.NamespacedName, name string) {
 		t.Helper()
-		if _, err := d.Read(t.Context(), from, reader, "tenant", ref(name)); err != nil {
+		if _, _, err := d.Read(t.Context(), from, reader, "tenant", ref(name)); err != nil {
 			t.Fatal(err)
 		}
 	}

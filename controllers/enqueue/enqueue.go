@@ -42,7 +42,7 @@ func LaterForAll(delay time.Duration, of handler.MapFunc) handler.EventHandler {
 
 // forAll enqueues what of returns of an object as it was and as it is, as what concerns the whole fleet.
 func forAll(of handler.MapFunc) handler.EventHandler {
-	events := LaterForAll(0, of).(handler.Funcs)
+	events := later(new(Fleet), func(context.Context, reconcile.Request) time.Duration { return 0 }, of)
 	is := events.UpdateFunc
 	events.UpdateFunc = func(ctx context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 		is(ctx, event.UpdateEvent{ObjectNew: e.ObjectOld}, q)
@@ -53,7 +53,7 @@ func forAll(of handler.MapFunc) handler.EventHandler {
 
 // later enqueues what of returns, after a delay, with a priority; nil is controller-runtime's own. What a first list holds comes last in
 // any case.
-func later(priority *int, delay func(context.Context, reconcile.Request) time.Duration, of handler.MapFunc) handler.EventHandler {
+func later(priority *int, delay func(context.Context, reconcile.Request) time.Duration, of handler.MapFunc) handler.Funcs {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	add := func(ctx context.Context, obj client.Object, q queue, priority *int) {
 		ordered, ok := q.(priorityqueue.PriorityQueue[reconcile.Request])

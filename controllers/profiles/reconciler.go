@@ -102,17 +102,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return apply.Retried(ctrl.Result{RequeueAfter: lookAgain(reg, access)}, r.writeStatus(ctx, has, inventory.Status(reg, access)))
 }
 
-// lostTime is after how long to look again for a kubeconfig that is not the one in use. It may be back before the registration room has
-// looked, which has nothing to tell then.
-const lostTime = time.Minute
-
 // lookAgain returns after how long to look again for the way to a cluster; 0 if only when something happens.
 func lookAgain(reg *hubv1.ClusterRegistration, access *clientcmdv1.Cluster) time.Duration {
 	c := reg.Status.Credential
 	if access != nil || c == nil || c.SecretName == "" || !status.IsTrue(reg, hubv1.KubeConfigValidCondition) {
 		return 0
 	}
-	return lostTime
+	return credential.LostTime
 }
 
 // profile returns the profile of a name from the cache; nil if there is none.

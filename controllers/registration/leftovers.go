@@ -117,7 +117,7 @@ func (r *Reconciler) givesUp(reg *hubv1.ClusterRegistration) bool {
 
 // worked returns for how long the hub has been at work since a condition began: before this process there may have been none.
 func (r *Reconciler) worked(c *metav1.Condition) time.Duration {
-	return min(r.Clock.Since(c.LastTransitionTime.Time), r.Clock.Since(r.Tenure.Since()))
+	return r.Tenure.Worked(c.LastTransitionTime.Time, r.Clock.Now())
 }
 
 // tellGivenUp reports what stays as it is. Nobody lets it go, so nobody else reports it.

@@ -50,6 +50,14 @@ func (t *Tenure) Alone(now time.Time) bool {
 	return !t.begun.IsZero() && now.Sub(t.begun) > Overlap && now.Sub(t.renewed) < lasts
 }
 
+// Worked returns for how long this process has been at work since a time: before it there may have been none.
+func (t *Tenure) Worked(since, now time.Time) time.Duration {
+	if began := t.Since(); began.After(since) {
+		since = began
+	}
+	return now.Sub(since)
+}
+
 // Since returns since when this process leads; zero if it does not, or nothing is known.
 func (t *Tenure) Since() time.Time {
 	if t == nil {

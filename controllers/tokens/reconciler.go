@@ -144,7 +144,7 @@ func (r *Reconciler) renew(ctx context.Context, reg *hubv1.ClusterRegistration, 
 	print string) (time.Duration, error) {
 	admin, err := credential.Read(ctx, r.Live, r.Config, reg)
 	if err == nil && admin == nil && status.IsTrue(reg, hubv1.KubeConfigValidCondition) {
-		return lostTime, nil
+		return credential.LostTime, nil
 	}
 	if err != nil || admin == nil {
 		return 0, err
@@ -221,10 +221,6 @@ func due(there *metav1.PartialObjectMetadata, print string, refused bool, now ti
 
 // refusedTime is how old a token is at least that is renewed because the cluster refuses it.
 const refusedTime = 2 * time.Minute
-
-// lostTime is after how long to look again for a kubeconfig that is gone. It may be back before the registration room has
-// looked, which has nothing to tell then.
-const lostTime = time.Minute
 
 // otherTime is after how long to look again for Flux objects that were made for another cluster.
 const otherTime = 30 * time.Second

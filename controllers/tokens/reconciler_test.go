@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/credential"
 	"github.com/chandler-hub/chandler/controllers/index/indextest"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/hubscheme"
@@ -279,7 +280,7 @@ func TestKubeConfigComesBack(t *testing.T) {
 		valid metav1.ConditionStatus
 		again time.Duration
 	}{
-		"before the registration room has looked": {metav1.ConditionTrue, lostTime},
+		"before the registration room has looked": {metav1.ConditionTrue, credential.LostTime},
 		"it says so": {metav1.ConditionFalse, 0},
 	} {
 		m := newRoom(t)

@@ -284,7 +284,7 @@ var Defects = []Defect{
 		{"controllers/discovery/setup.go", "{ r.lookAgain(ctx, kind, again) })", "{ _, _ = ctx, kind })"},
 	}},
 	{"forced-of-old", "What somebody forces is given up by a hub that has not tried yet", "orphans", []Edit{
-		{"controllers/registration/leftovers.go", "min(r.Clock.Since(c.LastTransitionTime.Time), r.Clock.Since(r.Tenure.Since()))", "r.Clock.Since(c.LastTransitionTime.Time)"},
+		{"controllers/registration/leftovers.go", "r.Tenure.Worked(c.LastTransitionTime.Time, r.Clock.Now())", "r.Clock.Since(c.LastTransitionTime.Time)"},
 	}},
 	{"rights-of-old", "The time in which no hub was at work counts for what a Team's rights wait for", "teams", []Edit{
 		{"controllers/delivery/scope.go", "c.began.After(since)", "false"},

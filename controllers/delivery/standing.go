@@ -232,9 +232,9 @@ func (r *Reconciler) anyGone(ctx context.Context, c *cluster, of func(*delivery)
 }
 
 // stillThere returns whether a delivery is there as the cache shows it: it is not gone, nor deleted, nor changed meanwhile. For one that
-// the cache shows as deleted nothing new is made, so its changes do not matter. It reads live, once in a reconcile; but if the cache does not
-// show a deletion, only another process could have let the delivery go, or have handed over, by a newer revision, what this one would make
-// again.
+// the cache shows as deleted nothing new is made, so its changes do not matter. It reads live, once in a reconcile; but if the cache does
+// not show a deletion, only another process could have let the delivery go, or have handed over, by a newer revision, what this one would
+// make again.
 func (r *Reconciler) stillThere(ctx context.Context, d *delivery) (bool, error) {
 	if d.there != nil {
 		return *d.there, nil

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/guard"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/render"
 	"github.com/chandler-hub/chandler/internal/status"
@@ -98,6 +99,34 @@ func TestFrozenDropped(t *testing.T) {
 		if leaves := a.State == hubv1.AddonHeld && a.Removal != ""; leaves != (a.Name == "git") {
 			t.Errorf("%s is %s: %s", a.Name, a.State, a.Message)
 		}
+	}
+}
+
+// TestFrozenAnotherForm: what Flux still uninstalls, since the revision has the add-on in another form, is leaving, as if the hub had not
+// been upgraded meanwhile: its grant is in use, and the new form waits for it.
+func TestFrozenAnotherForm(t *testing.T) {
+	m := newFrozenRoom(t)
+	revision := addonsOf(roomSet, "2", kustomizationAddon("app"), kustomizationAddon("git"))[1]
+	older := identity.OfEpoch(revision.GetName(), render.Epoch-1)
+	revision.SetName(older)
+	granted := guard.Dropped(string(m.object(roomCluster, "app").GetUID()))
+	m.quietly(func() {
+		m.must(m.api.Create(t.Context(), revision))
+		m.must(m.api.Delete(t.Context(), m.object(roomCluster, "app")))
+	})
+	edit(m, "flux-system", m.delivery(roomCluster, roomSet).Name, &hubv1.AddonDelivery{}, func(d *hubv1.AddonDelivery) {
+		d.Spec.RevisionName, d.Status.ObservedRevision, d.Spec.Removals = older, older, []string{granted}
+	})
+	m.busy = true
+	m.settle()
+	if a := m.delivery(roomCluster, roomSet).Status.Addons[0]; a.State != hubv1.AddonRemoving || a.Removal != granted || len(m.objects()) != 2 {
+		t.Errorf("%s is %s of grant %q: %s; there are %d objects", a.Name, a.State, a.Removal, a.Message, len(m.objects()))
+	}
+	m.busy = false
+	m.settle()
+	m.frozen("app", "git")
+	if kind := m.delivery(roomCluster, roomSet).Status.Addons[0].Kind; kind != "Kustomization" {
+		t.Errorf("it is a %s", kind)
 	}
 }
 

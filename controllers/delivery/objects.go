@@ -242,7 +242,7 @@ func (c *cluster) planInput(scope string, config *hubconfig.Config) plan.Input {
 			continue // whether it is wanted will be known
 		}
 		in.Frozen[k] = !o.Foreign && !c.yields[k] &&
-			(d == nil || !d.leaving && (d.holds(o.Addon) || c.awaited[k] != "" || d.frozen && !d.wants(k) && d.has(o.Addon)))
+			(d == nil || !d.leaving && (d.holds(o.Addon) || c.awaited[k] != "" || d.frozen && !o.Deleting && !d.wants(k) && d.has(o.Addon)))
 	}
 	in.Removal = func(o plan.Observed) teardown.Decision {
 		if d := c.delivery(o.Key.Namespace, c.objects[o.Key].delivery); d != nil && d.failed != nil {

@@ -56,7 +56,7 @@ var Scripts = map[string]string{
 	"suspended-unasked":         "paused-and-down-and-no-hub-has-asked-it",
 	"way-in-unsaid":             "made-again-while-down-and-unregistered-before-it-answers",
 	"granted-of-old":            "granted-before-an-outage-and-its-set-deleted-after-it",
-	"form-forgotten":            "goes-for-another-form-and-an-upgrade-follows",
+	"grant-taken-back":          "goes-for-another-form-that-does-not-render",
 	"soak-unseen":               "rollout-canary-fails-in-a-soak-that-no-hub-sees",
 	"late-unseen":               "rollout-deadline-is-over-and-no-hub-was-at-work",
 	"orphan-of-old":             "killed-before-an-orphan-is-on-both-lists",
@@ -266,8 +266,8 @@ var Defects = []Defect{
 	{"granted-of-old", "What was granted before an outage does not count in the hour in which it goes", "guard", []Edit{
 		{"internal/guard/count.go", "\t\tif underWay[r.Digest] {", "\t\tif false && underWay[r.Digest] {"},
 	}},
-	{"form-forgotten", "What Flux uninstalls since its add-on has another form counts as gone when the hub is upgraded", "guard", []Edit{
-		{"controllers/delivery/objects.go", "d.frozen && !o.Deleting && !d.wants(k)", "d.frozen && !d.wants(k)"},
+	{"grant-taken-back", "What Flux uninstalls counts as gone while its add-on cannot be rendered", "guard", []Edit{
+		{"internal/report/report.go", "d.owns(o) && o.Deleting && slices", "d.owns(o) && false && slices"},
 	}},
 	{"soak-unseen", "A hub that starts goes on after a soak that nobody has watched", "rollout", []Edit{
 		{"internal/rollout/decide.go", "\tcase d.blind():", "\tcase false && d.blind():"},

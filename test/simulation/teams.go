@@ -183,7 +183,7 @@ func (w *World) noteTeams() {
 func (w *World) checkRightsLast(c *cluster, rights *workload) {
 	object := w.object(rights.ownerUID)
 	if at, deleted := nested(object, "metadata", "deletionTimestamp").(string); deleted {
-		if t, err := time.Parse(time.RFC3339, at); err == nil && t.Before(w.hubBegan) {
+		if t, err := time.Parse(time.RFC3339, at); err == nil && !t.After(w.hubBegan) { // it says seconds
 			return
 		}
 	}

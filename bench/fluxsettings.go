@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -86,10 +87,13 @@ func benchFluxSettings(ctx context.Context, out io.Writer, p Parameters) (err er
 			return fmt.Errorf("%s: %w", s.name, err)
 		}
 		change := fmt.Sprintf("%.0fs", last.Sub(begin).Seconds())
-		_, _ = fmt.Fprintf(out, "%d of %d measured: %s, %.0f s\n", i+1, len(fluxSettings), s.name, time.Since(started).Seconds())
+		_, _ = fmt.Fprintf(out, "%d of %d measured: %s, %.0f s, change ready after %s\n", i+1, len(fluxSettings), s.name,
+			time.Since(started).Seconds(), change)
 		for j, m := range rounds {
-			_, _ = fmt.Fprintf(w, "%s\t%s\t%.0f\t%.1fs\t%.1f\t%.2fs\t%.0fms\t%.0fMiB\t%s\n", s.name, fluxParts[j].part,
+			row := fmt.Sprintf("%s\t%s\t%.0f\t%.1fs\t%.1f\t%.2fs\t%.0fms\t%.0fMiB\t%s\n", s.name, fluxParts[j].part,
 				m.reconciles, m.seconds, m.reconciles/m.seconds, m.holds, 1000*m.cpu/m.reconciles, m.mib, change)
+			_, _ = io.WriteString(out, strings.ReplaceAll(row, "\t", "  ")) // a run that is ended has measured something
+			_, _ = io.WriteString(w, row)
 			change = "" // it is of both
 		}
 	}

@@ -163,6 +163,24 @@ func (r *Reconciler) inheritForeign(ctx context.Context, c *cluster, s plan.Step
 	return nil
 }
 
+// takeBack resumes a hand-written object that was suspended to be handed over, and could not be deleted. If its AddonSet does not adopt it
+// any more before the next try, nobody else would.
+func (r *Reconciler) takeBack(ctx context.Context, c *cluster, s plan.Step) error {
+	o, obj := c.objects[s.Key], newObject(s.Key)
+	if !o.Foreign || o.Suspended {
+		return nil
+	}
+	err := r.Live.Get(ctx, client.ObjectKeyFromObject(obj), obj)
+	if err == nil && obj.GetUID() == o.uid && obj.GetDeletionTimestamp() == nil {
+		patch := fmt.Sprintf(`{"metadata":{"uid":%q,"resourceVersion":%q},"spec":{"suspend":false}}`, o.uid, obj.GetResourceVersion())
+		err = r.Client.Patch(ctx, obj, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner(hubv1.SuspendFieldManager))
+	}
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("resume %s %s, which is not taken over yet: %w", s.Key.Kind, s.Key.Name, err)
+	}
+	return nil
+}
+
 // dropChart removes the HelmChart of a hand-written HelmRelease that is handed over: helm-controller leaves it behind when the
 // release was suspended (helmrelease_controller.go, reconcileDelete).
 func (r *Reconciler) dropChart(ctx context.Context, o *object) error {

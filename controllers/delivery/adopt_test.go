@@ -284,6 +284,41 @@ func TestAdoptDropsTheChart(t *testing.T) {
 	}
 }
 
+// TestAdoptTakenBack: a hand-written object that was suspended to be handed over, and could not be deleted, works on: nobody else would resume it if its
+// AddonSet does not adopt it any more.
+func TestAdoptTakenBack(t *testing.T) {
+	for name, effect := range map[string]bool{"Refused": false, "AnswerLost": true} {
+		t.Run(name, func(t *testing.T) {
+			old, refused := byHand(nil), 0
+			m := adoptRoom(t, old, adoptingAddon("app"))
+			m.failing = func(what string) (error, bool) {
+				if what != "delete *v2.HelmRelease" {
+					return nil, false
+				}
+				refused++
+				return errors.New("a policy refuses that"), effect
+			}
+			for range 5 {
+				if err := m.reconcile(roomCluster); refused > 0 && err != nil {
+					break
+				}
+			}
+			is := &helmv2.HelmRelease{}
+			if err := m.api.Get(t.Context(), client.ObjectKeyFromObject(old), is); err != nil || refused == 0 {
+				t.Fatalf("it was to be deleted %d times: %v", refused, err)
+			}
+			if goes := is.DeletionTimestamp != nil; goes != effect || is.Spec.Suspend != effect {
+				t.Errorf("it is being deleted: %t, and suspended: %t, want both %t", goes, is.Spec.Suspend, effect)
+			}
+			m.failing = nil
+			m.settle()
+			if a := m.delivery(roomCluster, roomSet).Status.Addons[0]; a.State != hubv1.AddonReady || len(m.uninstalled) > 0 {
+				t.Errorf("it is %s: %s; uninstalled: %v", a.State, a.Message, m.uninstalled)
+			}
+		})
+	}
+}
+
 // TestAdoptFromATeam: a platform set takes over what somebody wrote by hand in the namespace of a Team that has the cluster too. Otherwise both objects would
 // have the release.
 func TestAdoptFromATeam(t *testing.T) {

@@ -250,7 +250,7 @@ func (r *Reconciler) remove(ctx context.Context, c *cluster, s plan.Step, left s
 	}
 	if o.Foreign {
 		if err := r.inheritForeign(ctx, c, s); err != nil {
-			return err
+			return errors.Join(err, r.takeBack(ctx, c, s))
 		}
 	}
 	r.ledger.remove(s.Key, left, r.Clock.Now())
@@ -259,7 +259,8 @@ func (r *Reconciler) remove(ctx context.Context, c *cluster, s plan.Step, left s
 		return r.unfinalize(ctx, c, s)
 	}
 	if err := r.Client.Delete(ctx, obj, o.itself(obj, s)); err != nil {
-		return client.IgnoreNotFound(fmt.Errorf("delete %s %s: %w", s.Key.Kind, s.Key.Name, err))
+		err = fmt.Errorf("delete %s %s: %w", s.Key.Kind, s.Key.Name, err)
+		return client.IgnoreNotFound(errors.Join(err, r.takeBack(ctx, c, s)))
 	}
 	c.log(ctx, s).Info("deleted the Flux object of an add-on", "verb", string(s.Verb), "why", s.Reason)
 	r.tellRemoval(ctx, c, s, o)

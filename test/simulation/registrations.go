@@ -161,8 +161,18 @@ func (w *World) wantedThere(c *cluster, work *workload) bool {
 func (w *World) knownThere(r, c *cluster, work *workload) bool {
 	reg := w.server.Get(r.registration())
 	stays := reg != nil && nested(reg, "metadata", "deletionTimestamp") == nil
-	said := r.said == string(c.uid()) && (stays || w.server.Get(r.origin()) != nil)
-	return said || w.registrationOf(w.object(work.ownerUID)) == r
+	again := w.server.Get(r.origin()) != nil
+	said := r.said == string(c.uid()) && (stays || again)
+	return said || w.registrationOf(w.object(work.ownerUID)) == r && (again || !unregistered(reg))
+}
+
+// unregistered returns whether a registration goes since nobody wants it any more, and not because its origin is gone. If its origin asks
+// for it again and is deleted at once, nothing tells the hub.
+func unregistered(reg apiserver.Object) bool {
+	conditions, _ := nested(reg, "status", "conditions").([]any)
+	return slices.ContainsFunc(conditions, func(c any) bool {
+		return nested(c, "type") == hubv1.UnregisteringCondition && nested(c, "reason") == hubv1.UnregisteredReason
+	}) && !keptOpen(reg)
 }
 
 // registrationOf returns the registration of a Flux object, or nil.

@@ -148,13 +148,35 @@ func (w *World) unseen(o apiserver.Object) bool {
 	return reg.Spec.OriginRef != nil && !reg.SawOrigin()
 }
 
-// heirWaits returns whether an object that Flux has finished with is kept for another one, which waits for an add-on that does not render.
+// heirWaits returns whether an object that Flux has finished with is kept for another one, which waits for an add-on that does not render,
+// or does not render itself.
 func (w *World) heirWaits(o apiserver.Object) bool {
+	if w.heirFails(o) {
+		return true
+	}
 	heir, _ := nested(o, "metadata", "annotations", hubv1.HeirAnnotation).(string)
 	return heir != "" && slices.ContainsFunc(w.deliveries(), func(d *hubv1.AddonDelivery) bool {
 		return slices.ContainsFunc(d.Status.Addons, func(a hubv1.AddonStatus) bool {
 			return a.State == hubv1.AddonWaitingForDependency && strings.HasSuffix(heir, d.Namespace+"/"+a.Object) &&
 				strings.Contains(a.Message, "cannot be rendered")
+		})
+	})
+}
+
+// heirFails returns whether what an object that Flux has finished with has left is to go over to an add-on that does not render, and the
+// object's delivery says so.
+func (w *World) heirFails(o apiserver.Object) bool {
+	r := w.registrationOf(o)
+	if o == nil || r == nil || held(o, fluxFinalizer) {
+		return false
+	}
+	namespace, _ := nested(o, "metadata", "namespace").(string)
+	has := &workload{set: setNameOf(o), addon: apiserver.Label(o, hubv1.AddonLabel)}
+	fails := func(cl claim) bool { return w.fails(r, cl) && cl.goesOnWith(has) }
+	return slices.ContainsFunc(w.claims(r, namespace), fails) && slices.ContainsFunc(w.deliveries(), func(d *hubv1.AddonDelivery) bool {
+		mine := d.Namespace == namespace && d.Name == nested(o, "metadata", "annotations", hubv1.DeliveryAnnotation)
+		return mine && slices.ContainsFunc(d.Status.Addons, func(a hubv1.AddonStatus) bool {
+			return a.Object == nested(o, "metadata", "name") && strings.Contains(a.Message, "is to take it over, and cannot be delivered here now")
 		})
 	})
 }
@@ -293,7 +315,7 @@ func (w *World) checkLeft() {
 		}
 		for _, name := range sortedKeys(c.workloads) {
 			work := c.workloads[name]
-			if !w.lives(work.ownerUID) && !w.told(c, work) && !w.cutOff[work.ownerUID] {
+			if !w.lives(work.ownerUID) && !w.told(c, work) && !w.cutOff[work.ownerUID] && !w.heirFails(w.object(work.ownerUID)) {
 				w.violated("orphans", "%s stays on %s without an owner (add-on %s of %s), and nothing says so", name, c.name, work.addon, work.set)
 			}
 			if w.lives(work.ownerUID) && !w.wantedThere(c, work) && w.some(c, w.serves) && !w.unnoted(work) &&

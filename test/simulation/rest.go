@@ -253,7 +253,8 @@ func (w *World) checkDelivered() {
 		conditions, _ := nested(o, "status", "conditions").([]any)
 		ready := len(conditions) > 0 && nested(conditions[0], "status") == "True"
 		key, _ := index.Registration(fmt.Sprint(nested(o, "metadata", "annotations", hubv1.RegistrationAnnotation)))
-		if c := w.cluster(key.Name); c != nil && w.serves(c) && !ready && !w.leftToFlux(c, k) && !w.chartless(c, k) {
+		excused := w.heirFails(o) // of what Flux has finished with, nobody says that it is Ready
+		if c := w.cluster(key.Name); c != nil && w.serves(c) && !ready && !excused && !w.leftToFlux(c, k) && !w.chartless(c, k) {
 			w.violated("convergence", "%s is not Ready: %v", k, conditions)
 		}
 	}

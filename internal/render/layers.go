@@ -239,11 +239,16 @@ type layered struct {
 	// excluded says why the cluster does not get the add-on; empty if it does.
 	excluded string
 	trace    *merge.Trace
+	// home is the namespace of manifests that name none, if no layer has a targetNamespace.
+	home string
 }
 
 // layers merges an add-on's body with the overlays, and with overrides of the cluster.
 func (r *renderer) layers(a *compile.Addon, overrides []change) (layered, Errors) {
 	l := layered{body: a.Body}
+	if a.Kind == fluxspec.ManifestsKind {
+		l.home = r.implied(a, nil)
+	}
 	if open, ok := r.undecided[a.Name]; ok {
 		open.Addon = a.Name
 		return l, Errors{open}
@@ -290,7 +295,7 @@ func (l *layered) apply(a *compile.Addon, change compile.AddonOverlay, layer str
 		body := change.Body
 		if a.Kind == fluxspec.ManifestsKind {
 			var err error
-			if body, err = mergeObjects(l.body, body, o); err != nil {
+			if body, err = mergeObjects(l.body, body, l.home, o); err != nil {
 				return err
 			}
 		}

@@ -23,8 +23,8 @@ import (
 
 // mergeObjects merges the objects of a layer into those of the body, by their identity, and adds the others. It
 // returns the rest of the layer, which is merged like any other body. An object that names no namespace is the same as one that
-// names the target namespace.
-func mergeObjects(body, layer map[string]any, o merge.Options) (map[string]any, error) {
+// names the target namespace, which is home if nobody has written it down.
+func mergeObjects(body, layer map[string]any, home string, o merge.Options) (map[string]any, error) {
 	objects, ok := layer["objects"].([]any)
 	if !ok {
 		return layer, nil
@@ -35,7 +35,7 @@ func mergeObjects(body, layer map[string]any, o merge.Options) (map[string]any, 
 	}
 	own, _ := body["targetNamespace"].(string)
 	other, _ := layer["targetNamespace"].(string)
-	target := cmp.Or(other, own)
+	target := cmp.Or(other, own, home)
 	index := map[ObjectID]int{}
 	for i := range there {
 		if o, ok := there[i].(map[string]any); ok {

@@ -3,6 +3,7 @@
 package delivery
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -101,7 +102,7 @@ func (r *Reconciler) handWritten(ctx context.Context, c *cluster, o *render.Obje
 		return nil, err
 	}
 	refuse := func(format string, args ...any) error { return assembly.NotAdopted(o, format, args...) }
-	if why := r.refuseRelease(c, o, obj); why != "" {
+	if why := cmp.Or(r.refuseRelease(c, o, obj), refuseUnapplied(obj)); why != "" {
 		return nil, refuse("%s", why)
 	}
 	ref := assembly.LoginOf(obj)
@@ -146,6 +147,18 @@ func (r *Reconciler) refuseRelease(c *cluster, o *render.Object, obj client.Obje
 			release.StorageNamespace, l.Addon, l.Key.Namespace, l.Set)
 	}
 	return ""
+}
+
+// refuseUnapplied returns why an add-on may not go on yet with what a hand-written Kustomization has applied; "" if it may. It has changed
+// since, and does not say whether it was another folder before: Flux prunes what only that has when it applies the new one, and nobody else
+// would. One that is suspended has changed by that alone, and one that is being deleted too: nobody can tell then.
+func refuseUnapplied(obj client.Object) string {
+	k, ok := obj.(*kustomizev1.Kustomization)
+	if !ok || k.Spec.Suspend || k.DeletionTimestamp != nil || k.Status.Inventory == nil || len(k.Status.Inventory.Entries) == 0 ||
+		saysSucceeded(k) >= k.Generation {
+		return ""
+	}
+	return "has changed since Flux applied it: it is taken over when Flux has applied that"
 }
 
 // inheritForeign does what is left to do before a hand-written object goes that is handed over: its history is kept, and its

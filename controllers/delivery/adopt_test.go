@@ -368,3 +368,48 @@ func TestAdoptBeforeTheClusterAnswers(t *testing.T) {
 		t.Errorf("it is %s: %s; uninstalled: %v", a.State, a.Message, m.uninstalled)
 	}
 }
+
+// TestAdoptNotYetApplied: a hand-written Kustomization that has changed since Flux applied it is taken over when Flux has applied that. Flux prunes what only the
+// former folder has then, and nobody else would: the new one does not know of it.
+func TestAdoptNotYetApplied(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*kustomizev1.Kustomization)
+		want   bool // at once
+	}{
+		"ChangedSince": {func(*kustomizev1.Kustomization) {}, false},
+		"SaysReady": {func(k *kustomizev1.Kustomization) {
+			k.Status.Conditions = []metav1.Condition{{Type: hubv1.ReadyCondition, Status: metav1.ConditionTrue, Reason: "Succeeded", ObservedGeneration: 1}}
+		}, false},
+		"Applied":        {func(k *kustomizev1.Kustomization) { k.Status.ObservedGeneration = 2 }, true},
+		"NothingApplied": {func(k *kustomizev1.Kustomization) { k.Status = kustomizev1.KustomizationStatus{} }, true},
+		"Suspended":      {func(k *kustomizev1.Kustomization) { k.Spec.Suspend = true }, true}, // which is a change as well
+	} {
+		t.Run(name, func(t *testing.T) {
+			old := &kustomizev1.Kustomization{ObjectMeta: metav1.ObjectMeta{Namespace: roomCluster.Namespace, Name: "by-hand", Finalizers: []string{fluxFinalizer}, Generation: 2}}
+			old.Spec.Path = "./app"
+			old.Spec.KubeConfig = &meta.KubeConfigReference{SecretRef: &meta.SecretKeyReference{Name: roomCluster.Name}}
+			old.Status = kustomizev1.KustomizationStatus{ObservedGeneration: 1, LastAppliedRevision: "main@sha1:1",
+				Inventory: &kustomizev1.ResourceInventory{Entries: []kustomizev1.ResourceRef{{ID: "default_former__ConfigMap"}}}}
+			tc.change(old)
+			adopting := kustomizationAddon("app")
+			adopting["adopt"] = map[string]any{"namespace": roomCluster.Namespace, "name": "by-hand"}
+			m := newServedRoom(t, append(addonsOf(roomSet, "1", adopting), old)...)
+			m.busy = true
+			m.settle()
+			there := &kustomizev1.Kustomization{}
+			if gone := m.api.Get(t.Context(), client.ObjectKeyFromObject(old), there) != nil; gone != tc.want || !tc.want && there.Spec.Suspend {
+				a := m.delivery(roomCluster, roomSet).Status.Addons[0]
+				t.Fatalf("it is gone: %t, want %t; suspended: %t; %s: %s", gone, tc.want, there.Spec.Suspend, a.State, a.Message)
+			}
+			if !tc.want {
+				edit(m, old.Namespace, old.Name, &kustomizev1.Kustomization{}, func(k *kustomizev1.Kustomization) { k.Status.ObservedGeneration, k.Status.Conditions = 2, nil })
+			}
+			m.busy = false
+			m.settle()
+			m.settle()
+			if a := m.delivery(roomCluster, roomSet).Status.Addons[0]; m.object(roomCluster, "app") == nil || a.State != hubv1.AddonReady || len(m.uninstalled) > 0 {
+				t.Errorf("Flux has applied it, and it is %s: %s; uninstalled: %v", a.State, a.Message, m.uninstalled)
+			}
+		})
+	}
+}

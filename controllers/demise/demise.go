@@ -23,6 +23,7 @@ const (
 	Registrations = "clusterregistrations"
 	Sets          = "addonsets"
 	Deliveries    = "addondeliveries"
+	Teams         = "teams"
 )
 
 // Namespace returns whether a namespace is being deleted.

@@ -17,8 +17,10 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/demise"
 	"github.com/chandler-hub/chandler/internal/apply"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/status"
@@ -210,10 +212,17 @@ func (r *Reconciler) stands(t *hubv1.Team, set *hubv1.AddonSet, all []hubv1.Team
 	return status.Summary{Phase: status.Broken, Reason: ready.Reason, Message: fmt.Sprintf("AddonSet %q: %s", set.Name, ready.Message)}
 }
 
-// finalize deletes the AddonSet of a Team, and takes the Team's finalizer off when that is gone.
+// finalize deletes the AddonSet of a Team, and takes the Team's finalizer off when that is gone. If the Team is deleted because the CRD of
+// Teams is, nobody has asked for a removal: the AddonSet stays, and is the Team's again when that is back.
 func (r *Reconciler) finalize(ctx context.Context, t *hubv1.Team) error {
 	if !controllerutil.ContainsFinalizer(t, hubv1.TeamFinalizer) {
 		return nil
+	}
+	if forsaken, err := demise.AnyKind(ctx, r.Live, demise.Teams); err != nil {
+		return err
+	} else if forsaken {
+		log.FromContext(ctx).Info("a Team is deleted because the CRD of Teams is; its AddonSet stays, and what that has on the clusters")
+		return apply.RemoveFinalizer(ctx, r.Client, t, hubv1.TeamFinalizer)
 	}
 	set, err := r.set(ctx, t)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -35,7 +36,9 @@ type room struct {
 
 func newRoom(objects ...client.Object) *room {
 	m := &room{}
+	byName := func(o client.Object) []string { return []string{o.GetName()} }
 	api := fake.NewClientBuilder().WithScheme(hubscheme.New()).WithObjects(objects...).WithStatusSubresource(&hubv1.Team{}, &hubv1.AddonSet{}).
+		WithIndex(&apiextensionsv1.CustomResourceDefinition{}, metav1.ObjectNameField, byName).
 		WithInterceptorFuncs(interceptor.Funcs{Apply: func(ctx context.Context, c client.WithWatch, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
 			m.applied++
 			return c.Apply(ctx, obj, opts...)
@@ -245,5 +248,26 @@ func TestLeaves(t *testing.T) {
 	m = newRoom(shop(deleted), foreign)
 	if team, set := m.reconcile(t, "flux-system"); team != nil || set == nil || set.DeletionTimestamp != nil {
 		t.Errorf("Team %v, set %+v", team, set)
+	}
+}
+
+// Teams that are deleted because their CRD is leave what they have on the clusters: nobody has asked for a removal. When the CRD and the Team are back, it
+// goes on with its AddonSet.
+func TestForsaken(t *testing.T) {
+	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "teams." + hubv1.GroupVersion.Group,
+		Finalizers: []string{"customresourcecleanup.apiextensions.k8s.io"}, DeletionTimestamp: &metav1.Time{Time: now}}}
+	set := &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "team-shop", Finalizers: []string{hubv1.AddonSetFinalizer},
+		Labels: map[string]string{hubv1.TeamLabel: "shop"}}}
+	m := newRoom(crd, set, shop(func(o *hubv1.Team) {
+		o.Finalizers, o.DeletionTimestamp = []string{hubv1.TeamFinalizer}, &metav1.Time{Time: now}
+	}))
+	if team, set := m.reconcile(t, "flux-system"); team != nil || set == nil || set.DeletionTimestamp != nil {
+		t.Fatalf("the Team stays: %t; its AddonSet is %+v", team != nil, set)
+	}
+	if err := m.Client.Create(t.Context(), shop(nil)); err != nil {
+		t.Fatal(err)
+	}
+	if team, set := m.reconcile(t, "flux-system"); set == nil || team.Status.AddonSet != set.Name {
+		t.Errorf("the Team has %+v", team.Status)
 	}
 }

@@ -39,6 +39,7 @@ type ClusterRegistrationSpec struct {
 	// the management cluster.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)?$`
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 
 	// pause suspends the Flux objects of this cluster, for as long as it is set or until its end. What runs stays as

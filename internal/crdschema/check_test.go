@@ -90,6 +90,8 @@ func TestCheck(t *testing.T) {
 		"UnknownOfOther":  {kind: "Kustomization", spec: "{interval: 1m, prune: true, zzz: 1, sourceRef: {kind: Bucket, name: x}}", want: []string{"spec.zzz: is not a field of a Flux Kustomization"}},
 		"Rule":            {kind: "Bucket", spec: "{bucketName: x, endpoint: x, interval: 1m, provider: gcp, sts: {provider: aws, endpoint: 'https://x'}}", want: []string{"spec: STS configuration is only supported for the 'aws' and 'generic' Bucket providers"}},
 		"Pattern":         {kind: "AddonSet", spec: "{selectAll: true, addons: [{name: Web_1, " + addon + "}]}", want: []string{`spec.addons[0].name: is "Web_1": write lower-case letters, digits and -, with a letter or a digit at both ends`}},
+		"Account":         {kind: "ClusterRegistration", spec: "{kubeConfig: {secretRef: {name: x}}, serviceAccountName: No_Name}", want: []string{`spec.serviceAccountName: is "No_Name": write the name of an object: lower-case letters, digits, - and ., with a letter or a digit at both ends`}},
+		"NoAccount":       {kind: "ClusterRegistration", spec: "{kubeConfig: {secretRef: {name: x}}, serviceAccountName: ''}"},
 		"Expression":      {kind: "AddonSet", spec: "{selectAll: true, addons: [{name: '<< cluster.name >>-x', " + addon + "}]}", want: []string{`spec.addons[0].name: is "<< cluster.name >>-x", and expressions are not read here: write the value itself`}},
 		"NoEntries":       {kind: "AddonSet", spec: "{selectAll: true, addons: []}", want: []string{"spec.addons: must have at least 1 entry"}},
 		"Twice":           {kind: "AddonSet", spec: "{selectAll: true, addons: [{name: a, " + addon + "}, {name: a, " + addon + "}]}", want: []string{`spec.addons[1]: is there twice ({"name":"a"}); write it once`}},

@@ -192,6 +192,8 @@ func form(pattern string) string {
 	switch pattern {
 	case `^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`:
 		return "lower-case letters, digits and -, with a letter or a digit at both ends"
+	case `^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)?$`:
+		return "the name of an object: lower-case letters, digits, - and ., with a letter or a digit at both ends"
 	case `^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`:
 		return "a duration such as 10m, in ms, s, m and h"
 	case `^([0-9]+(\.[0-9]+)?(ms|s|m))+$`:

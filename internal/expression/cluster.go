@@ -100,7 +100,8 @@ func newShape[T any](name string) *shape {
 	}
 }
 
-// field adds a field. It is set, for has() and .?, if it is not empty.
+// field adds a field. It is set, for has() and .?, if it is not empty. A number of a cluster is never empty: if nobody knows it, it is among
+// those that are unknown, and 0 says that there are none.
 func field[T any](s *shape, name string, t *cel.Type, get func(*T) any) {
 	shapes[s.celType.TypeName()] = s
 	s.names = append(s.names, name)
@@ -120,10 +121,11 @@ func field[T any](s *shape, name string, t *cel.Type, get func(*T) any) {
 		},
 		IsSet: func(target any) bool {
 			v, ok := target.(*T)
-			if c, is := target.(*Cluster); is && c.lacks(name) != nil {
+			c, is := target.(*Cluster)
+			if !ok || is && c.lacks(name) != nil {
 				return false
 			}
-			return ok && !isEmpty(get(v))
+			return is && t == cel.IntType || !isEmpty(get(v))
 		},
 	}
 }

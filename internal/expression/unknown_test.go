@@ -60,3 +60,22 @@ func TestUnknown(t *testing.T) {
 		})
 	}
 }
+
+// TestNoNodes: that a cluster has no nodes is known, as of a control plane without workers: it is not what somebody says for as long as it is not known.
+func TestNoNodes(t *testing.T) {
+	for text, want := range map[string]any{
+		"<< cluster.nodes >>":             int64(0),
+		"<< has(cluster.nodes) >>":        true,
+		"<< cluster.?nodes.orValue(3) >>": int64(0),
+		"<< cluster.?nodes >>":            int64(0),
+		"<< has(cluster.provider) >>":     false,
+	} {
+		template, err := Compile(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := template.Eval(Input{Cluster: &Cluster{Name: "c1"}}); err != nil || got != want {
+			t.Errorf("%s gives %v, want %v; %v", text, got, want, err)
+		}
+	}
+}

@@ -80,22 +80,18 @@ func (r *Reconciler) serve(ctx context.Context, t *hubv1.Team) (*hubv1.AddonSet,
 		return nil, stalled(hubv1.NotOwnedReason, "AddonSet %q exists, and the hub did not make it for this Team: rename that AddonSet, "+
 			"or the Team", set.Name), nil
 	}
-	if err := team.Check(t); err != nil {
-		return set, stalled(hubv1.InvalidSpecReason, "%s; what is on the clusters stays as it is", err), nil
-	}
 	spec, err := team.Bootstrap(t)
 	if err != nil {
-		return set, stalled(hubv1.InvalidSpecReason, "%s; what is on the clusters stays as it is", err), nil
+		set, yieldErr := r.yield(ctx, t, set, all.Items)
+		return set, stalled(hubv1.InvalidSpecReason, "%s; what is on the clusters stays as it is", err), yieldErr
 	}
 	shared, err := r.shared(ctx, t, all.Items)
 	if err != nil {
 		return nil, status.Summary{}, err
 	}
 	if len(shared) > 0 {
-		if set, err = r.yield(ctx, t, set, all.Items); err != nil {
-			return nil, status.Summary{}, err
-		}
-		return set, stalled(hubv1.NamespaceTakenReason, "%s; what is on the clusters stays as it is", status.List(shared, 3)), nil
+		set, err = r.yield(ctx, t, set, all.Items)
+		return set, stalled(hubv1.NamespaceTakenReason, "%s; what is on the clusters stays as it is", status.List(shared, 3)), err
 	}
 	if set, err = r.write(ctx, t, set, spec); err != nil {
 		return nil, status.Summary{}, err

@@ -220,6 +220,35 @@ func TestYields(t *testing.T) {
 	}
 }
 
+// A Team that is not valid any more stays as it is. Of what it has on the clusters, another Team's namespace stays there all the same, whatever the Team
+// says of it now.
+func TestYieldsThoughNotValid(t *testing.T) {
+	m := newRoom(shop(func(o *hubv1.Team) {
+		o.CreationTimestamp, o.Spec.DeletionPolicy = metav1.NewTime(now), hubv1.DeletionPolicyDelete
+	}))
+	team, set := m.reconcile(t, "flux-system")
+	if set == nil || strings.Contains(string(set.Spec.Addons[0].Manifests.Raw), "helm.sh/resource-policy") {
+		t.Fatalf("made %+v", set)
+	}
+	team.Spec.Namespaces[0].Name = "kube-system"
+	if err := m.Client.Update(t.Context(), team); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Client.Create(t.Context(), shop(func(o *hubv1.Team) {
+		o.Name, o.CreationTimestamp = "older", metav1.NewTime(now.Add(-time.Hour))
+	})); err != nil {
+		t.Fatal(err)
+	}
+	team, set = m.reconcile(t, "flux-system")
+	raw := string(set.Spec.Addons[0].Manifests.Raw)
+	if c := status.Find(team, hubv1.ReadyCondition); c.Reason != hubv1.InvalidSpecReason || strings.Contains(raw, "kube-system") {
+		t.Errorf("it says %+v, and has %s", c, raw)
+	}
+	if !strings.Contains(raw, "helm.sh/resource-policy") {
+		t.Errorf("the older Team's namespace goes with it: %s", raw)
+	}
+}
+
 // A Team goes when its AddonSet has gone, and takes no other along.
 func TestLeaves(t *testing.T) {
 	deleted := func(o *hubv1.Team) {

@@ -329,7 +329,7 @@ func (f *finder) sourcesOf(a *compile.Addon, path string, body map[string]any) {
 		return
 	}
 	fluxspec.Default(a.Kind, body, a.Name, f.team)
-	chart, err := f.shareChart(body)
+	chart, err := f.shareChart(body, body["interval"])
 	if err != nil {
 		f.say(path, "%s", err)
 	}

@@ -85,7 +85,7 @@ func (r *renderer) object(a *compile.Addon, rel release, spec map[string]any) (*
 				return nil, errors.New(why)
 			}
 		}
-		chart, err := r.shareChart(spec)
+		chart, err := r.shareChart(spec, r.chartInterval(a, spec["interval"]))
 		if err != nil {
 			return nil, err
 		}

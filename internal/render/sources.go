@@ -13,6 +13,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/compile"
+	"github.com/chandler-hub/chandler/internal/expression"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
 	"github.com/chandler-hub/chandler/internal/identity"
 )
@@ -114,8 +115,9 @@ func (r *renderer) pin(u *unstructured.Unstructured, hash string, name func(hash
 func sourceKind(kind string) schema.GroupVersionKind { return sourcev1.GroupVersion.WithKind(kind) }
 
 // shareChart replaces the chart template of a HelmRelease by a reference to a HelmChart. All clusters with the same
-// template share that HelmChart, so that 5,000 clusters cost source-controller what one cluster costs.
-func (r *renderer) shareChart(spec map[string]any) (*Shared, error) {
+// template share that HelmChart, so that 5,000 clusters cost source-controller what one cluster costs. interval is how often Flux looks for
+// a new version, if the template does not say.
+func (r *renderer) shareChart(spec map[string]any, interval any) (*Shared, error) {
 	template, ok := spec["chart"].(map[string]any)
 	if !ok {
 		return nil, nil
@@ -123,7 +125,7 @@ func (r *renderer) shareChart(spec map[string]any) (*Shared, error) {
 	delete(spec, "chart")
 	chartSpec, _ := runtime.DeepCopyJSONValue(template["spec"]).(map[string]any)
 	// Flux's defaults are filled in here, so that two spellings of one template share one chart.
-	for field, v := range map[string]any{"interval": spec["interval"], "version": "*",
+	for field, v := range map[string]any{"interval": interval, "version": "*",
 		"reconcileStrategy": sourcev1.ReconcileStrategyChartVersion} {
 		if _, ok := chartSpec[field]; !ok {
 			chartSpec[field] = v
@@ -159,6 +161,28 @@ func (r *renderer) shareChart(spec map[string]any) (*Shared, error) {
 	}
 	spec["chartRef"] = map[string]any{"kind": sourcev1.HelmChartKind, "name": u.GetName(), "namespace": namespace}
 	return &Shared{Object: u, Hash: hash}, nil
+}
+
+// chartInterval returns the interval of an add-on, which is that of its chart too, as the set says it. What the cluster's owner makes of it
+// counts for the add-on alone: his cluster would have a chart of its own otherwise, which no revision holds at a version.
+func (r *renderer) chartInterval(a *compile.Addon, is any) any {
+	if path := []string{"interval"}; !a.MayInsert(path) || len(r.overrides)+len(r.names()) == 0 {
+		return is
+	}
+	own := r.scope
+	defer func() { r.scope = own }()
+	r.scope = r.base()
+	l, errs := r.layers(a, nil)
+	e := evaluator{scope: r.scope}
+	body := map[string]any{}
+	if v := e.value(nil, l.body["interval"]); v != nil && v != expression.Absent {
+		body["interval"] = v
+	}
+	fluxspec.Default(a.Kind, body, a.Name, r.team)
+	if text, ok := body["interval"].(string); ok && len(errs)+len(e.problems) == 0 {
+		return text
+	}
+	return is // nobody knows what the set says
 }
 
 func trim(path string) string { return strings.Trim(path, ".") }

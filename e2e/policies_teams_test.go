@@ -112,6 +112,7 @@ func (p *guarded) teamRules(t *testing.T) {
 		{"HelmRepository", "allows", "{url: 'https://evil.example/x', interval: 1m}", "HelmRepository allows/app is not for Team"},
 		{"OCIRepository", "allows", "{url: 'oci://git.example.org/dev/app', interval: 1m}", "and this is at oci://git.example.org/dev/app"},
 		{"Bucket", "allows", "{endpoint: s3.example.org, bucketName: dev-a, interval: 1m}", ""},
+		{"Bucket", "allows", "{endpoint: s3.example.org, bucketName: dev-a, provider: gcp, interval: 1m}", "and this is at https://storage.googleapis.com/dev-a"},
 		{"Bucket", "allows", "{endpoint: s3.example.org, bucketName: ops, interval: 1m}", "and this is at https://s3.example.org/ops"},
 		{"Bucket", "allows", "{endpoint: s3.example.org, bucketName: dev-a, insecure: true, interval: 1m}", "and this is at http://s3.example.org/dev-a"},
 		{"Bucket", "allows", "{endpoint: 'https://s3.example.org@evil.example/', bucketName: dev-a, interval: 1m}", "and this is at https://s3.example.org@evil.example/dev-a"},

@@ -111,6 +111,7 @@ func TestTeamSources(t *testing.T) {
 	kinds := func(r *fluxspec.TeamRules) { r.Kinds = []string{"GitRepository", "OCIRepository"} }
 	signed := func(r *fluxspec.TeamRules) { r.RequireVerification = true }
 	bucket := func(r *fluxspec.TeamRules) { r.Allow = []string{"https://s3.example.org/dev-*"} }
+	google := func(r *fluxspec.TeamRules) { r.Allow = []string{"https://storage.googleapis.com/dev-*"} }
 	cases := map[string]struct {
 		rules      func(*fluxspec.TeamRules)
 		kind, spec string
@@ -135,6 +136,8 @@ func TestTeamSources(t *testing.T) {
 		"BucketInTheClear":  {bucket, "Bucket", "endpoint: s3.example.org, bucketName: dev-a, insecure: true", []string{"endpoint: "}},
 		"BucketAsURL":       {bucket, "Bucket", "endpoint: 'https://s3.example.org/', bucketName: dev-a, provider: azure", nil},
 		"BucketAsOtherURL":  {bucket, "Bucket", "endpoint: 'https://s3.example.org@evil.example/', bucketName: dev-a", []string{"endpoint: "}},
+		"BucketOfGoogle":    {bucket, "Bucket", "endpoint: s3.example.org, bucketName: dev-a, provider: gcp", []string{`endpoint: Team dev-team: allows sources at https://s3.example.org/dev-*, and this is "https://storage.googleapis.com/dev-a"`}},
+		"GooglesBucket":     {google, "Bucket", "endpoint: storage.googleapis.com, bucketName: dev-a, provider: gcp", nil},
 		"Signed":            {signed, "GitRepository", "url: https://x.example/y" + verify, nil},
 		"SignedOCI":         {signed, "OCIRepository", "url: oci://x.example/y, verify: {provider: cosign}", nil},
 		"Unsigned":          {signed, "GitRepository", "url: https://x.example/y", []string{"verify: Team dev-team: wants every source to verify a signature"}},

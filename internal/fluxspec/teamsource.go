@@ -66,7 +66,8 @@ func (r *TeamRules) checkVerification(kind string, spec map[string]any) []Proble
 }
 
 // addressOf returns the URL of a source and the field that it comes from. It returns false if the URL is not known yet. A
-// Bucket's is its endpoint, with the scheme that Flux uses, and the bucket's name.
+// Bucket's is its endpoint, with the scheme that Flux uses, and the bucket's name. Of provider gcp Flux reads no endpoint: it asks Google,
+// whatever is written there (source-controller, internal/bucket/gcp, NewClient).
 func addressOf(kind string, spec map[string]any) (field, address string, known bool) {
 	if kind != sourcev1.BucketKind {
 		address, known = spec["url"].(string)
@@ -74,6 +75,12 @@ func addressOf(kind string, spec map[string]any) (field, address string, known b
 	}
 	endpoint, known := spec["endpoint"].(string)
 	name, named := spec["bucketName"].(string)
+	if _, hole := spec["provider"].(Hole); hole {
+		return "endpoint", "", false
+	}
+	if spec["provider"] == sourcev1.BucketProviderGoogle {
+		return "endpoint", googleStorage + "/" + name, named
+	}
 	if !strings.Contains(endpoint, "://") {
 		scheme := "https://"
 		if spec["insecure"] == true {
@@ -83,3 +90,6 @@ func addressOf(kind string, spec map[string]any) (field, address string, known b
 	}
 	return "endpoint", strings.TrimSuffix(endpoint, "/") + "/" + name, known && named
 }
+
+// googleStorage is where Google has its buckets.
+const googleStorage = "https://storage.googleapis.com"

@@ -100,8 +100,8 @@ func newShape[T any](name string) *shape {
 	}
 }
 
-// field adds a field. It is set, for has() and .?, if it is not empty. A number of a cluster is never empty: if nobody knows it, it is among
-// those that are unknown, and 0 says that there are none.
+// field adds a field. It is set, for has() and .?, if it is not empty. A number of a cluster is never empty: if nobody knows it, it is
+// among those that are unknown, and 0 says that there are none.
 func field[T any](s *shape, name string, t *cel.Type, get func(*T) any) {
 	shapes[s.celType.TypeName()] = s
 	s.names = append(s.names, name)

@@ -8,16 +8,22 @@ import (
 	"testing"
 	"time"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/apply"
+	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/hubscheme"
 )
+
+// platform is a configuration with a platform namespace.
+var platform = &hubconfig.Config{Shared: hubconfig.Shared{PlatformNamespaces: []string{"flux-system"}}}
 
 // One commit changes the labels of clusters and the selector of a set, and the selector is seen first: what the set selects as
 // soon as discovery has copied the labels is not withdrawn.
@@ -84,13 +90,53 @@ func TestDeselectWaitsForTheTeam(t *testing.T) {
 			api := b.Build()
 			set := &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "team-shop", Labels: map[string]string{hubv1.TeamLabel: tc.of}}}
 			reg := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"tier": "gold"}}}
-			r := &Reconciler{Client: api, Live: api}
+			r := &Reconciler{Client: api, Live: api, Config: platform}
 			if err := r.deselect(t.Context(), set, request{delivery: d, registration: reg}); err != nil {
 				t.Fatal(err)
 			}
 			err := api.Get(t.Context(), client.ObjectKeyFromObject(d), &hubv1.AddonDelivery{})
 			if client.IgnoreNotFound(err) != nil || apierrors.IsNotFound(err) == tc.stays {
 				t.Errorf("it stays: %t, want %t; %v", !apierrors.IsNotFound(err), tc.stays, err)
+			}
+		})
+	}
+}
+
+// A set that reaches a cluster by a Team alone does not leave it because the Teams are gone with their CRD: nobody has asked for that.
+func TestDeselectWaitsForTheCRDOfTeams(t *testing.T) {
+	for name, tc := range map[string]struct {
+		registered  string
+		going, gone bool
+		stays       bool
+	}{
+		"Here":      {registered: "fleet"},
+		"Going":     {registered: "fleet", going: true, stays: true},
+		"Gone":      {registered: "fleet", gone: true, stays: true},
+		"OfItsOwn":  {registered: "shop", gone: true},
+		"GoingToo":  {registered: "shop", going: true},
+		"BothAtOne": {registered: "fleet", going: true, gone: true, stays: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := &hubv1.AddonDelivery{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "store-w1", UID: "d1"}}
+			crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "teams." + hubv1.GroupVersion.Group}}
+			if tc.going {
+				crd.Finalizers, crd.DeletionTimestamp = []string{"customresourcecleanup.apiextensions.k8s.io"}, &metav1.Time{Time: time.Now()}
+			}
+			byName := func(o client.Object) []string { return []string{o.GetName()} }
+			api := fake.NewClientBuilder().WithScheme(hubscheme.New()).WithObjects(d, crd).
+				WithIndex(&apiextensionsv1.CustomResourceDefinition{}, metav1.ObjectNameField, byName).
+				WithInterceptorFuncs(interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+					if _, teams := list.(*hubv1.TeamList); teams && tc.gone {
+						return apierrors.NewNotFound(hubv1.GroupVersion.WithResource("teams").GroupResource(), "")
+					}
+					return c.List(ctx, list, opts...)
+				}}).Build()
+			r := &Reconciler{Client: api, Live: api, Config: platform}
+			set := &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "store"}}
+			reg := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: tc.registered, Name: "w1"}}
+			err := r.deselect(t.Context(), set, request{delivery: d, registration: reg, deselected: func(map[string]string) bool { return true }})
+			if there := api.Get(t.Context(), client.ObjectKeyFromObject(d), d) == nil; there != tc.stays || (err != nil) != tc.stays {
+				t.Errorf("it stays: %t, want %t; %v", there, tc.stays, err)
 			}
 		})
 	}

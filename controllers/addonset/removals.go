@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/demise"
 	"github.com/chandler-hub/chandler/internal/drain"
 	"github.com/chandler-hub/chandler/internal/guard"
 	"github.com/chandler-hub/chandler/internal/match"
@@ -375,10 +376,32 @@ func (r *Reconciler) deselect(ctx context.Context, set *hubv1.AddonSet, q reques
 				errors.New("it does not have the labels of its origin yet"))
 		}
 	}
+	if err := r.teamsKnown(ctx, set, q.registration); err != nil {
+		return err
+	}
 	if has, err := r.teamHas(ctx, set, q.registration); err != nil || has {
 		return err
 	}
 	return withdraw(ctx, r.Client, q.delivery, q.orphan)
+}
+
+// teamsKnown returns an error if nobody knows which Teams there are, and only one can have had a set reach a cluster: Teams that are gone with
+// their CRD have asked for no removal.
+func (r *Reconciler) teamsKnown(ctx context.Context, set *hubv1.AddonSet, reg *hubv1.ClusterRegistration) error {
+	if set.Namespace == reg.Namespace || r.Config.IsPlatform(set.Namespace) {
+		return nil
+	}
+	goes, err := demise.AnyKind(ctx, r.Live, demise.Teams)
+	if err == nil && goes {
+		err = errors.New("their CRD is being deleted")
+	}
+	if err == nil {
+		err = r.Live.List(ctx, &hubv1.TeamList{}, client.Limit(1)) // which fails if the CRD is gone
+	}
+	if err != nil {
+		return fmt.Errorf("which clusters Teams have is not known, so that ClusterRegistration %s/%s keeps what it has: %w", reg.Namespace, reg.Name, err)
+	}
+	return nil
 }
 
 // teamHas returns whether the Team whose rights a set brings has a cluster. Then the set selects it as soon as the teams room

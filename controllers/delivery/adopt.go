@@ -125,6 +125,9 @@ func (r *Reconciler) handWritten(ctx context.Context, c *cluster, o *render.Obje
 	if credential := c.registration.Status.Credential; credential == nil || config.TargetFingerprint() != credential.TargetFingerprint {
 		return nil, refuse("is for another cluster: its kubeconfig (Secret %q, key %q) names another API server or CA", ref.Name, key)
 	}
+	if why := refuseSuspended(obj); why != "" {
+		return nil, refuse("%s", why)
+	}
 	return obj, nil
 }
 
@@ -149,9 +152,18 @@ func (r *Reconciler) refuseRelease(c *cluster, o *render.Object, obj client.Obje
 	return ""
 }
 
+// refuseSuspended returns why an add-on may not go on with what somebody has suspended, since the add-on is not; "" if nobody has. What the
+// hub has suspended itself, to hand it over, names its heir.
+func refuseSuspended(obj client.Object) string {
+	if !fluxstate.Of(obj).Suspended || obj.GetDeletionTimestamp() != nil || obj.GetAnnotations()[hubv1.HeirAnnotation] != "" {
+		return ""
+	}
+	return "is suspended, and an add-on is not: it is taken over when somebody has resumed it"
+}
+
 // refuseUnapplied returns why an add-on may not go on yet with what a hand-written Kustomization has applied; "" if it may. It has changed
 // since, and does not say whether it was another folder before: Flux prunes what only that has when it applies the new one, and nobody else
-// would. One that is suspended has changed by that alone, and one that is being deleted too: nobody can tell then.
+// would. One that the hub has suspended has changed by that alone, and one that is being deleted too: nobody can tell then.
 func refuseUnapplied(obj client.Object) string {
 	k, ok := obj.(*kustomizev1.Kustomization)
 	if !ok || k.Spec.Suspend || k.DeletionTimestamp != nil || k.Status.Inventory == nil || len(k.Status.Inventory.Entries) == 0 ||
@@ -180,12 +192,13 @@ func (r *Reconciler) inheritForeign(ctx context.Context, c *cluster, s plan.Step
 // any more before the next try, nobody else would.
 func (r *Reconciler) takeBack(ctx context.Context, c *cluster, s plan.Step) error {
 	o, obj := c.objects[s.Key], newObject(s.Key)
-	if !o.Foreign || o.Suspended {
+	if !o.Foreign {
 		return nil
 	}
 	err := r.Live.Get(ctx, client.ObjectKeyFromObject(obj), obj)
 	if err == nil && obj.GetUID() == o.uid && obj.GetDeletionTimestamp() == nil {
-		patch := fmt.Sprintf(`{"metadata":{"uid":%q,"resourceVersion":%q},"spec":{"suspend":false}}`, o.uid, obj.GetResourceVersion())
+		patch := fmt.Sprintf(`{"metadata":{"uid":%q,"resourceVersion":%q,"annotations":{%q:null}},"spec":{"suspend":false}}`, o.uid,
+			obj.GetResourceVersion(), hubv1.HeirAnnotation)
 		err = r.Client.Patch(ctx, obj, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner(hubv1.SuspendFieldManager))
 	}
 	if client.IgnoreNotFound(err) != nil {

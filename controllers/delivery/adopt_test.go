@@ -319,6 +319,36 @@ func TestAdoptTakenBack(t *testing.T) {
 	}
 }
 
+// TestAdoptSuspended: what somebody has suspended stays so, and is not taken over before he resumes it. What the hub has suspended itself, to hand it over, before
+// it died, goes on.
+func TestAdoptSuspended(t *testing.T) {
+	for name, ours := range map[string]bool{"BySomebody": false, "ByAHubThatDied": true} {
+		t.Run(name, func(t *testing.T) {
+			old := byHand(func(o *helmv2.HelmRelease) {
+				if o.Spec.Suspend = true; ours {
+					o.Annotations = map[string]string{hubv1.HeirAnnotation: "HelmRelease flux-system/one-app"}
+				}
+			})
+			m := adoptRoom(t, old, adoptingAddon("app"))
+			m.settle()
+			m.settle()
+			a, is := m.delivery(roomCluster, roomSet).Status.Addons[0], &helmv2.HelmRelease{}
+			gone := m.api.Get(t.Context(), client.ObjectKeyFromObject(old), is) != nil
+			if gone != ours || !ours && (!is.Spec.Suspend || a.State != hubv1.AddonFailed || !strings.Contains(a.Message, "is suspended")) {
+				t.Fatalf("it is gone: %t, want %t, and suspended: %t; %s: %s", gone, ours, is.Spec.Suspend, a.State, a.Message)
+			}
+			if !ours {
+				edit(m, old.Namespace, old.Name, &helmv2.HelmRelease{}, func(o *helmv2.HelmRelease) { o.Spec.Suspend = false })
+				m.settle()
+				m.settle()
+			}
+			if a := m.delivery(roomCluster, roomSet).Status.Addons[0]; a.State != hubv1.AddonReady || len(m.uninstalled) > 0 {
+				t.Errorf("it is %s: %s; uninstalled: %v", a.State, a.Message, m.uninstalled)
+			}
+		})
+	}
+}
+
 // TestAdoptFromATeam: a platform set takes over what somebody wrote by hand in the namespace of a Team that has the cluster too. Otherwise both objects would
 // have the release.
 func TestAdoptFromATeam(t *testing.T) {
@@ -382,7 +412,10 @@ func TestAdoptNotYetApplied(t *testing.T) {
 		}, false},
 		"Applied":        {func(k *kustomizev1.Kustomization) { k.Status.ObservedGeneration = 2 }, true},
 		"NothingApplied": {func(k *kustomizev1.Kustomization) { k.Status = kustomizev1.KustomizationStatus{} }, true},
-		"Suspended":      {func(k *kustomizev1.Kustomization) { k.Spec.Suspend = true }, true}, // which is a change as well
+		"Suspended":      {func(k *kustomizev1.Kustomization) { k.Spec.Suspend = true }, false}, // which is a change as well
+		"SuspendedByTheHub": {func(k *kustomizev1.Kustomization) {
+			k.Spec.Suspend, k.Annotations = true, map[string]string{hubv1.HeirAnnotation: "Kustomization flux-system/one-app"}
+		}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			old := &kustomizev1.Kustomization{ObjectMeta: metav1.ObjectMeta{Namespace: roomCluster.Namespace, Name: "by-hand", Finalizers: []string{fluxFinalizer}, Generation: 2}}
@@ -397,12 +430,14 @@ func TestAdoptNotYetApplied(t *testing.T) {
 			m.busy = true
 			m.settle()
 			there := &kustomizev1.Kustomization{}
-			if gone := m.api.Get(t.Context(), client.ObjectKeyFromObject(old), there) != nil; gone != tc.want || !tc.want && there.Spec.Suspend {
+			if gone := m.api.Get(t.Context(), client.ObjectKeyFromObject(old), there) != nil; gone != tc.want {
 				a := m.delivery(roomCluster, roomSet).Status.Addons[0]
 				t.Fatalf("it is gone: %t, want %t; suspended: %t; %s: %s", gone, tc.want, there.Spec.Suspend, a.State, a.Message)
 			}
 			if !tc.want {
-				edit(m, old.Namespace, old.Name, &kustomizev1.Kustomization{}, func(k *kustomizev1.Kustomization) { k.Status.ObservedGeneration, k.Status.Conditions = 2, nil })
+				edit(m, old.Namespace, old.Name, &kustomizev1.Kustomization{}, func(k *kustomizev1.Kustomization) {
+					k.Status.ObservedGeneration, k.Status.Conditions, k.Spec.Suspend = 2, nil, false
+				})
 			}
 			m.busy = false
 			m.settle()

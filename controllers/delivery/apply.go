@@ -281,11 +281,12 @@ func (o *object) itself(prepared client.Object, s plan.Step) client.DeleteOption
 }
 
 // prepare suspends or resumes an object before it is deleted. If the object is handed over, prepare also notes who
-// takes it over, and adds the hub's finalizer to an object that an older hub made.
+// takes it over, and adds the hub's finalizer to an object that an older hub made. A hand-written one gets none.
 func (r *Reconciler) prepare(ctx context.Context, o *object, obj client.Object, s plan.Step) error {
 	suspend := s.Verb != plan.Uninstall
-	handsOver := s.Verb == plan.HandOver && !o.Foreign
-	if o.Suspended == suspend && (!handsOver || o.Heir == s.To && (o.Deleting || slices.Contains(o.finalizers, hubv1.FluxObjectFinalizer))) {
+	handsOver := s.Verb == plan.HandOver
+	finalized := o.Foreign || o.Deleting || slices.Contains(o.finalizers, hubv1.FluxObjectFinalizer)
+	if o.Suspended == suspend && (!handsOver || o.Foreign || o.Heir == s.To && finalized) {
 		return nil
 	}
 	change := map[string]any{"spec": map[string]any{"suspend": suspend}}
@@ -295,7 +296,7 @@ func (r *Reconciler) prepare(ctx context.Context, o *object, obj client.Object, 
 	}
 	if handsOver {
 		meta["annotations"] = map[string]any{hubv1.HeirAnnotation: s.To.String()}
-		if !o.Deleting && !slices.Contains(o.finalizers, hubv1.FluxObjectFinalizer) {
+		if !finalized {
 			meta["finalizers"], meta["resourceVersion"] = append(slices.Clone(o.finalizers), hubv1.FluxObjectFinalizer), o.version
 		}
 	}

@@ -385,8 +385,8 @@ func (r *Reconciler) deselect(ctx context.Context, set *hubv1.AddonSet, q reques
 	return withdraw(ctx, r.Client, q.delivery, q.orphan)
 }
 
-// teamsKnown returns an error if nobody knows which Teams there are, and only one can have had a set reach a cluster: Teams that are gone with
-// their CRD have asked for no removal.
+// teamsKnown returns an error if nobody knows which Teams there are, and only one can have had a set reach a cluster: Teams that are gone
+// with their CRD have asked for no removal.
 func (r *Reconciler) teamsKnown(ctx context.Context, set *hubv1.AddonSet, reg *hubv1.ClusterRegistration) error {
 	if set.Namespace == reg.Namespace || r.Config.IsPlatform(set.Namespace) {
 		return nil
@@ -399,7 +399,8 @@ func (r *Reconciler) teamsKnown(ctx context.Context, set *hubv1.AddonSet, reg *h
 		err = r.Live.List(ctx, &hubv1.TeamList{}, client.Limit(1)) // which fails if the CRD is gone
 	}
 	if err != nil {
-		return fmt.Errorf("which clusters Teams have is not known, so that ClusterRegistration %s/%s keeps what it has: %w", reg.Namespace, reg.Name, err)
+		return fmt.Errorf("which clusters Teams have is not known, so that ClusterRegistration %s/%s keeps what it has: %w",
+			reg.Namespace, reg.Name, err)
 	}
 	return nil
 }

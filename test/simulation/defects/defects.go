@@ -97,7 +97,7 @@ var Defects = []Defect{
 		{"controllers/addonset/removals.go", "Going: r.lately.and(client.ObjectKeyFromObject(set), asked.going),", "Going: asked.going,"},
 	}},
 	{"labels-on-their-way", "A set deselects by labels that are still on their way", "loss", []Edit{
-		{"controllers/addonset/removals.go", "\tif r.Labels != nil {\n", "\tif r == nil {\n"},
+		{"controllers/addonset/deselect.go", "\tif r.Labels != nil {\n", "\tif r == nil {\n"},
 	}},
 	{"told-after", "An add-on is let go before anything says so", "orphans", []Edit{
 		{"controllers/delivery/announce.go", "\tfor _, d := range c.deliveries {\n\t\tif err := r.announceOf", "\tfor _, d := range c.deliveries[:0] {\n\t\tif err := r.announceOf"},

@@ -125,7 +125,7 @@ func (w *World) checkContradictions(d *hubv1.AddonDelivery, s *set, c *cluster) 
 			another := kind == "AddonSet" && slices.ContainsFunc(d.Status.Addons, func(a hubv1.AddonStatus) bool {
 				return a.Name != addon && strings.Contains(says, c.name+" ("+a.Name+": ") // of each cluster it names one that failed
 			})
-			if another || strings.HasSuffix(says, " more") { // of many a condition names a few, and the delivery lists all
+			if another || strings.Contains(says+";", " more;") { // of many a condition names a few, and the delivery lists all
 				says += "; " + addon + ": " + messageOf(d, addon)
 			}
 			if !strings.HasPrefix(says, "False") || !strings.Contains(says, addon) ||

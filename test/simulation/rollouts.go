@@ -260,13 +260,22 @@ func failedRevision(set *hubv1.AddonSet, revision string) bool {
 	})
 }
 
+// failsOnGone returns whether a set's newest revision has failed, and the set delivers to a cluster that was destroyed, since nothing has told
+// the hub so. It may have been destroyed as it got the revision, which is not Ready there however often it is tried: that may have cut it off.
+func (w *World) failsOnGone(s *set, there *hubv1.AddonSet) bool {
+	return failedRevision(there, there.Status.Revision) && slices.ContainsFunc(w.clusters, func(c *cluster) bool {
+		return w.there(c).gone && w.deliveryOf(s, c.registration()) != nil
+	})
+}
+
 // checkRolledOut: each cluster has its set's revision. Some may have an older one if that failed or was undone.
 func (w *World) checkRolledOut(older bool) {
 	for _, s := range w.rolled() {
 		set := typed(w, w.server.Get(s.key()), &hubv1.AddonSet{})
 		newest := set.Status.Revision
 		r := w.rolls[s.key()]
-		excused := older && (r.barred[content(newest)] || set.Annotations[hubv1.UndoAnnotation] != "")
+		excused := older && (r.barred[content(newest)] || set.Annotations[hubv1.UndoAnnotation] != "") ||
+			w.failsOnGone(s, set)
 		for _, c := range w.clusters {
 			if excused || !w.serves(c) || !w.selects(s, c) || w.unserved(c) {
 				continue

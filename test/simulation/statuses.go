@@ -235,7 +235,7 @@ func (w *World) checkSet(s *set) {
 				return w.yieldsLater(s, c, a) || w.saysChartless(d, c, a)
 			})
 		})
-	if !status.IsTrue(there, hubv1.ReadyCondition) && !lost && !w.waitsForHeir(o) {
+	if !status.IsTrue(there, hubv1.ReadyCondition) && !lost && !w.waitsForHeir(o) && !w.failsOnGone(s, there) {
 		w.violated("status", "AddonSet %s is not Ready at rest: %s", s.name, conditionOf(there))
 	}
 }

@@ -380,7 +380,8 @@ func (w *World) awaited(c *cluster, work *workload) bool {
 			return true
 		}
 		for _, has := range w.there(c).workloads {
-			if (has.addon == cl.name || w.nowCalled(has) == cl.name) && has.set != cl.set.namespace+"/"+cl.set.name && w.scope(has.namespace()) == w.scope(cl.set.namespace) &&
+			named := (has.addon == cl.name || w.nowCalled(has) == cl.name) && has.set != cl.set.namespace+"/"+cl.set.name
+			if named && w.scope(has.namespace()) == w.scope(cl.set.namespace) &&
 				w.lives(has.ownerUID) && (w.wanted(c, has) || w.frozen(c, has.set) && w.has(has)) {
 				return true
 			}

@@ -260,8 +260,9 @@ func failedRevision(set *hubv1.AddonSet, revision string) bool {
 	})
 }
 
-// failsOnGone returns whether a set's newest revision has failed, and the set delivers to a cluster that was destroyed, since nothing has told
-// the hub so. It may have been destroyed as it got the revision, which is not Ready there however often it is tried: that may have cut it off.
+// failsOnGone returns whether a set's newest revision has failed, and the set delivers to a cluster that was destroyed, since nothing has
+// told the hub so. It may have been destroyed as it got the revision, which is not Ready there however often it is tried: that may have cut
+// it off.
 func (w *World) failsOnGone(s *set, there *hubv1.AddonSet) bool {
 	return failedRevision(there, there.Status.Revision) && slices.ContainsFunc(w.clusters, func(c *cluster) bool {
 		return w.there(c).gone && w.deliveryOf(s, c.registration()) != nil

@@ -25,8 +25,10 @@ func TestResumedRightBeforeItIsDeleted(t *testing.T) {
 			old := byHand(nil)
 			return adoptRoom(t, old, adoptingAddon("app")), old
 		},
-		"ItWasSuspendedBefore": func(t *testing.T) (*room, client.Object) {
-			old := byHand(func(hr *helmv2.HelmRelease) { hr.Spec.Suspend = true })
+		"AHubThatDiedHasSuspendedIt": func(t *testing.T) (*room, client.Object) {
+			old := byHand(func(hr *helmv2.HelmRelease) {
+				hr.Spec.Suspend, hr.Annotations = true, map[string]string{hubv1.HeirAnnotation: "HelmRelease flux-system/one-app"}
+			})
 			return adoptRoom(t, old, adoptingAddon("app")), old
 		},
 	} {

@@ -23,14 +23,13 @@ const (
 // most behind it. What no run has measured is a dash.
 func table(results []Result) []byte {
 	runs := newestRuns(results)
-	last := func(p Parameters) int { // of runs that differ by something else, the newest count
-		return lastIndex(results, func(r *Result) bool {
-			return r.Clusters == p.Clusters && r.Addons == p.Addons && !r.Flux && !r.Rollout
-		})
+	newest := map[[2]int]Parameters{} // of runs that differ by something else
+	for _, r := range results {
+		if !r.Flux && !r.Rollout {
+			newest[[2]int{r.Clusters, r.Addons}] = r.Parameters
+		}
 	}
-	sizes := slices.DeleteFunc(slices.Collect(maps.Keys(runs)), func(p Parameters) bool {
-		return p.Flux || p.Rollout || results[last(p)].Parameters != p
-	})
+	sizes := slices.Collect(maps.Values(newest))
 	slices.SortFunc(sizes, func(a, b Parameters) int {
 		return cmp.Or(cmp.Compare(a.Addons, b.Addons), cmp.Compare(a.Clusters, b.Clusters))
 	})
@@ -67,16 +66,6 @@ func table(results []Result) []byte {
 		})
 	}
 	return out.Bytes()
-}
-
-// lastIndex returns the index of the last result for which a function holds, -1 if there is none.
-func lastIndex(results []Result, holds func(*Result) bool) int {
-	for i := range slices.Backward(results) {
-		if holds(&results[i]) {
-			return i
-		}
-	}
-	return -1
 }
 
 // reach returns what is to be reached for a field.

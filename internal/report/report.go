@@ -91,7 +91,10 @@ func (d *Delivery) addons(c *Cluster) []hubv1.AddonStatus {
 func (d *Delivery) going(c *Cluster) map[string]string {
 	out := map[string]string{}
 	for _, o := range c.Objects {
-		if granted := guard.Dropped(string(o.UID)); d.owns(o) && o.Deleting && slices.Contains(d.Spec.Removals, granted) {
+		if !d.owns(o) || !o.Deleting {
+			continue
+		}
+		if granted := guard.Dropped(string(o.UID)); slices.Contains(d.Spec.Removals, granted) {
 			out[o.Addon] = granted
 		}
 	}

@@ -267,7 +267,7 @@ var Defects = []Defect{
 		{"internal/guard/count.go", "\t\tif underWay[r.Digest] {", "\t\tif false && underWay[r.Digest] {"},
 	}},
 	{"grant-taken-back", "What Flux uninstalls counts as gone while its add-on cannot be rendered", "guard", []Edit{
-		{"internal/report/report.go", "d.owns(o) && o.Deleting && slices", "d.owns(o) && false && slices"},
+		{"internal/report/report.go", "if !d.owns(o) || !o.Deleting {", "if true || !d.owns(o) || !o.Deleting {"},
 	}},
 	{"soak-unseen", "A hub that starts goes on after a soak that nobody has watched", "rollout", []Edit{
 		{"internal/rollout/decide.go", "\tcase d.blind():", "\tcase false && d.blind():"},

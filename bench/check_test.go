@@ -96,7 +96,13 @@ func TestNewestAndHistory(t *testing.T) {
 	if len(h) != 2 || h[0].Commit != "a" || h[1].FanoutRatio != 0.7 {
 		t.Errorf("the history is %+v", h)
 	}
-	if s := bySize(runs); len(s) != 2 || s[0].Clusters != 200 || s[1].Clusters != 5000 {
-		t.Errorf("by size they are %+v", s)
+	probed, flux := recordedRun("c", 0.4, 0), recordedRun("c", 0.1, 0)
+	probed.ProbeInterval.Duration *= 5
+	flux.Flux = true
+	for range 20 { // the order of a map must not show
+		s := bySize(append(slices.Clone(runs), probed, flux))
+		if len(s) != 2 || s[0].FanoutRatio != 0.4 || s[1].Clusters != 5000 {
+			t.Fatalf("by size they are %+v", s)
+		}
 	}
 }

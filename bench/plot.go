@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"html"
 	"io"
-	"maps"
 	"math"
 	"os"
 	"slices"
@@ -91,12 +90,15 @@ func history(results []Result, p Parameters) (out []Result) {
 	return out
 }
 
-// bySize returns the newest results over the size of the fleet. It takes only those with as many add-ons as the smallest fleet.
+// bySize returns the newest result of each size of the fleet without Flux. It takes only those with as many add-ons as the smallest
+// fleet.
 func bySize(results []Result) []Result {
-	out := slices.Collect(maps.Values(newest(results)))
-	slices.SortFunc(out, func(a, b Result) int {
-		return cmp.Or(cmp.Compare(a.Clusters, b.Clusters), cmp.Compare(a.Addons, b.Addons))
-	})
+	newest := newest(results)
+	var out []Result
+	for _, p := range sizes(results) {
+		out = append(out, newest[p])
+	}
+	slices.SortStableFunc(out, func(a, b Result) int { return cmp.Compare(a.Clusters, b.Clusters) })
 	return slices.DeleteFunc(out, func(r Result) bool { return r.Addons != out[0].Addons })
 }
 

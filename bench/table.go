@@ -23,16 +23,7 @@ const (
 // most behind it. What no run has measured is a dash.
 func table(results []Result) []byte {
 	runs := newestRuns(results)
-	newest := map[[2]int]Parameters{} // of runs that differ by something else
-	for _, r := range results {
-		if !r.Flux && !r.Rollout {
-			newest[[2]int{r.Clusters, r.Addons}] = r.Parameters
-		}
-	}
-	sizes := slices.Collect(maps.Values(newest))
-	slices.SortFunc(sizes, func(a, b Parameters) int {
-		return cmp.Or(cmp.Compare(a.Addons, b.Addons), cmp.Compare(a.Clusters, b.Clusters))
-	})
+	sizes := sizes(results)
 	var out bytes.Buffer
 	row := func(first, reach string, cell func(Parameters) string) {
 		fmt.Fprintf(&out, "| %s | %s |", first, reach)
@@ -66,6 +57,20 @@ func table(results []Result) []byte {
 		})
 	}
 	return out.Bytes()
+}
+
+// sizes returns the sizes of which there are runs without Flux, by add-ons and clusters. Of runs of one size that differ by something
+// else, such as how often clusters are probed, it returns what the newest was run with.
+func sizes(results []Result) []Parameters {
+	newest := map[[2]int]Parameters{}
+	for _, r := range results {
+		if !r.Flux && !r.Rollout {
+			newest[[2]int{r.Clusters, r.Addons}] = r.Parameters
+		}
+	}
+	return slices.SortedFunc(maps.Values(newest), func(a, b Parameters) int {
+		return cmp.Or(cmp.Compare(a.Addons, b.Addons), cmp.Compare(a.Clusters, b.Clusters))
+	})
 }
 
 // reach returns what is to be reached for a field.

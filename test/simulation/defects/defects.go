@@ -250,9 +250,12 @@ var Defects = []Defect{
 	}},
 	{"excluded-uncounted", "What a frozen cluster's owner has excluded, and is still there, counts as gone", "guard", []Edit{
 		{"internal/report/staying.go", "\tif !d.Frozen || d.Result == nil ||", "\tif true || !d.Frozen || d.Result == nil ||"},
+		{"controllers/delivery/objects.go", "d.frozen && !o.Deleting && !d.wants(k)", "d.frozen && !d.wants(k)"},
+		{"internal/report/report.go", "if !d.owns(o) || !o.Deleting {", "if true || !d.owns(o) || !o.Deleting {"},
 	}},
 	{"unknown-and-goes", "A registration that was made again, and goes before it has answered, does not know of another one of its cluster", "loss", []Edit{
 		{"controllers/registration/duplicate.go", "if is := reg.Status.ClusterID(); is != \"\" {\n\t\treturn []string{is}, nil", "if is := reg.Status.ClusterID(); true {\n\t\treturn []string{is}, nil"},
+		{"controllers/registration/finalize.go", "\tif reg.Status.Credential != nil {\n\t\tfrom,", "\tif true {\n\t\tfrom,"},
 	}},
 	{"silence-of-old", "A hub that starts takes a cluster's silence before that for silence now", "silence", []Edit{
 		{"controllers/delivery/objects.go", "f.Silent.Before(c.began) && asked.After(f.Silent) {", "false && asked.After(f.Silent) {"},

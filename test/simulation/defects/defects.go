@@ -136,7 +136,7 @@ var Defects = []Defect{
 	{"since-is-now", "A status tells the time of each look", "quiescence", []Edit{
 		{"internal/report/report.go", "\t\treturn before.Since", "\t\treturn now"},
 	}},
-	{"own-writes-unseen", "A room decides from a cache that is older than its own writes", "loss", []Edit{
+	{"own-writes-unseen", "A room decides from a cache that is older than its own writes", "guard", []Edit{
 		{"controllers/delivery/reconciler.go", "\tif r.writes.Behind(c.key, c.version, c.now) {", "\tif false && r.writes.Behind(c.key, c.version, c.now) {"},
 	}},
 	{"delivery-gone", "Something is made for a delivery that the cache still shows, and that is gone", "convergence", []Edit{

@@ -15,13 +15,6 @@ func (r *run) arrivals(ctx context.Context) error {
 	return err
 }
 
-func (r *run) crowd(ctx context.Context) error {
-	r.profile(ctx, "crowd")
-	took, err := r.arrive(ctx, names("ten", tens), 100*time.Millisecond)
-	r.result.NewCluster10P50, r.result.NewCluster10P99 = percentile(took, 0.5), percentile(took, 0.99)
-	return err
-}
-
 // dead makes a part of the fleet hang, and then registers clusters one after the other.
 func (r *run) dead(ctx context.Context) error {
 	r.facade.Kill(names("c", int(float64(r.p.Clusters)*r.p.Dead)))

@@ -27,6 +27,7 @@ type run struct {
 
 	manifests []manifest
 	asked     map[request]float64 // by the hub in its fan-out
+	came      map[request]float64 // and for clusters that came at ten a second
 	replicas  []replica           // of what it made
 	atRest    measured            // with the whole fleet
 	larger    measured            // with a fifth more
@@ -49,7 +50,6 @@ const (
 	// rested is the same for a hub that has no progress to report.
 	rested   = 3 * time.Second
 	singles  = 60 // clusters that come one at a time
-	tens     = 60 // clusters that come at ten a second
 	idleRate = 20 // statuses a second of noise
 )
 
@@ -158,11 +158,8 @@ func (r *run) bare(ctx context.Context) error {
 	r.bares++
 	n := float64(r.bares)
 	if !r.p.Flux { // whose requests would be counted as the hub's
-		replayed, err := r.replay(ctx)
+		replayed, err := r.replay(ctx, there)
 		if err != nil {
-			return err
-		}
-		if err := errors.Join(r.raw.remove(ctx, r.observer, there), r.raw.forget(ctx)); err != nil {
 			return err
 		}
 		r.result.ReplayPerSecond += (replayed - r.result.ReplayPerSecond) / n
@@ -218,7 +215,16 @@ func (r *run) fanout(ctx context.Context) error {
 	if err := r.createSet(ctx, r.p); err != nil {
 		return err
 	}
-	if err := r.observer.until(ctx, "fan-out", func() bool { return r.observer.count() >= r.result.Objects }); err != nil {
+	made := func(objects int) error {
+		return r.observer.until(ctx, "fan-out", func() bool { return r.observer.count() >= objects })
+	}
+	if err := made(r.result.Objects * 3 / 4); err != nil {
+		return err
+	}
+	if time.Since(begin) > profiled*time.Second { // a process takes one profile at a time
+		r.profile(ctx, "fanout-end")
+	}
+	if err := made(r.result.Objects); err != nil {
 		return err
 	}
 	after, err := r.hub.writes(ctx)

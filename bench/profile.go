@@ -36,12 +36,12 @@ func (r *run) profile(ctx context.Context, name string) {
 }
 
 // profileStart takes a processor profile of a hub that is about to start, from when it answers: the larger the fleet, the longer, but it
-// ends before the restart does.
+// ends before the restart does, since a process takes one at a time.
 func (r *run) profileStart(ctx context.Context, address string) {
 	if r.profiles == "" {
 		return
 	}
-	which := fmt.Sprintf("profile?seconds=%d", max(5, r.result.Objects/1000))
+	which := fmt.Sprintf("profile?seconds=%d", max(5, r.result.Objects/1500))
 	go func() {
 		for ctx.Err() == nil {
 			c, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)

@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -97,9 +98,13 @@ func share(count float64, i, n int) int {
 	return int(count*float64(i+1)/float64(n)) - int(count*float64(i)/float64(n))
 }
 
+// writesOfCluster is how many Flux objects of one cluster the hub writes at a time.
+const writesOfCluster = 8
+
 // replica is what the bare client writes for one cluster.
 type replica struct {
-	applied  []manifest // the delivery, the copy of the kubeconfig, and the Flux objects
+	applied  []manifest // the delivery, and the copy of the kubeconfig
+	objects  []manifest // Flux's
 	statuses map[schema.GroupVersionResource]manifest
 }
 
@@ -131,7 +136,6 @@ func (r *raw) replica(ctx context.Context, u *unstructured.Unstructured) (replic
 	}
 	out.statuses = map[schema.GroupVersionResource]manifest{deliveries: {deliveries, u}, registrations: {registrations, reg}}
 	var mirror string
-	var objects []manifest
 	for _, a := range d.Status.Addons {
 		i := slices.IndexFunc(kinds, func(k schema.GroupVersionResource) bool { return strings.EqualFold(k.Resource, a.Kind+"s") })
 		if i < 0 {
@@ -142,19 +146,20 @@ func (r *raw) replica(ctx context.Context, u *unstructured.Unstructured) (replic
 			return out, err
 		}
 		mirror, _, _ = unstructured.NestedString(o.Object, "spec", "kubeConfig", "secretRef", "name")
-		objects = append(objects, manifest{kinds[i], bareCopy(o)})
+		out.objects = append(out.objects, manifest{kinds[i], bareCopy(o)})
 	}
 	secret, err := r.client.Resource(secrets).Namespace(d.Namespace).Get(ctx, mirror, metav1.GetOptions{})
 	if err != nil {
 		return out, err
 	}
-	out.applied = append(append(out.applied, manifest{secrets, bareCopy(secret)}), objects...)
+	out.applied = append(out.applied, manifest{secrets, bareCopy(secret)})
 	return out, nil
 }
 
 // replay sends the requests that the hub has sent in its fan-out, as many of each kind for each cluster, and returns how many Flux objects
-// that made in a second.
-func (r *run) replay(ctx context.Context) (rate float64, err error) {
+// that made in a second. Then it does the same for clusters that come at ten a second, if they have come. Of the Flux objects so many were
+// there before, and are there after it.
+func (r *run) replay(ctx context.Context, there int) (rate float64, err error) {
 	n := max(1, sampled(r.result.Objects)/r.p.Addons/2)
 	if r.replicas == nil {
 		if r.replicas, err = r.raw.replicas(ctx, n); err != nil {
@@ -166,6 +171,17 @@ func (r *run) replay(ctx context.Context) (rate float64, err error) {
 		return 0, err
 	}
 	defer unwatch()
+	clean := func() error { return errors.Join(r.raw.remove(ctx, r.observer, there), r.raw.forget(ctx)) }
+	if rate, err = r.replayFanout(ctx); err != nil {
+		return 0, err
+	}
+	if err := clean(); err != nil || r.came == nil {
+		return rate, err
+	}
+	return rate, errors.Join(r.replayCrowd(ctx), clean())
+}
+
+func (r *run) replayFanout(ctx context.Context) (rate float64, err error) {
 	err = each(rawWriters, r.replicas, func(c replica) error { // they are there before a fan-out
 		return r.raw.put(ctx, manifest{registrations, bareCopy(c.statuses[registrations].obj)})
 	})
@@ -174,42 +190,48 @@ func (r *run) replay(ctx context.Context) (rate float64, err error) {
 	}
 	begin := time.Now()
 	err = eachIndex(rawWriters, len(r.replicas), func(i int) error {
-		return r.raw.play(ctx, r.replicas[i], func(kind request) int {
+		_, err := r.raw.play(ctx, r.replicas[i], func(kind request) int {
 			return share(r.asked[kind]/float64(r.p.Clusters)*float64(len(r.replicas)), i, len(r.replicas))
 		})
+		return err
 	})
 	return float64(len(r.replicas)*r.p.Addons) / time.Since(begin).Seconds(), err
 }
 
-// play sends the requests for one cluster, in the order in which the hub sends them. times says how many there are of a kind.
-func (r *raw) play(ctx context.Context, c replica, times func(request) int) error {
+// play sends the requests for one cluster, in the order in which the hub sends them. times says how many there are of a kind. It returns when
+// the last Flux object was made.
+func (r *raw) play(ctx context.Context, c replica, times func(request) int) (made time.Time, err error) {
 	delivery := c.applied[0].obj
 	for _, kind := range []schema.GroupVersionResource{secrets, deliveries, registrations, sources} {
 		for range times(request{kind.Group, kind.Resource, "", "GET"}) {
 			if _, err := r.client.Resource(kind).Namespace(rawNamespace).Get(ctx, delivery.GetName(), metav1.GetOptions{}); err != nil &&
 				!apierrors.IsNotFound(err) {
-				return err
+				return made, err
 			}
 		}
 	}
 	for _, m := range c.applied {
 		if err := r.put(ctx, m); err != nil {
-			return err
+			return made, err
 		}
 	}
+	if err := each(writesOfCluster, c.objects, func(m manifest) error { return r.put(ctx, m) }); err != nil {
+		return made, err
+	}
+	made = time.Now()
 	for i := range times(request{events.Group, events.Resource, "", "POST"}) {
 		if err := r.tell(ctx, delivery, i); err != nil {
-			return err
+			return made, err
 		}
 	}
 	for kind, m := range c.statuses {
 		for i := range times(request{kind.Group, kind.Resource, "status", "PATCH"}) {
 			if err := r.say(ctx, m, i); err != nil {
-				return err
+				return made, err
 			}
 		}
 	}
-	return nil
+	return made, nil
 }
 
 // tell sends an Event about an object.

@@ -45,6 +45,8 @@ type Result struct {
 	NewClusterP99           float64 `json:"new_cluster_ms_p99" what:"the same" atMost:"1000"`
 	NewCluster10P50         float64 `json:"new_cluster_10ps_ms_p50" what:"with ten clusters a second"`
 	NewCluster10P99         float64 `json:"new_cluster_10ps_ms_p99" what:"the same" atMost:"1000"`
+	ReplayCluster10P50      float64 `json:"replay_10ps_ms_p50,omitempty" what:"of a bare client that sends as many requests of each kind for them at the same pace"`
+	ReplayCluster10P99      float64 `json:"replay_10ps_ms_p99,omitempty" what:"the same"`
 	RawChangesPerSecond     float64 `json:"raw_changes_per_s" what:"objects a bare client changes in a second"`
 	ChangeWritesRatio       float64 `json:"change_writes_ratio" what:"one add-on changed everywhere: all writes over the bare client's" atLeast:"0.8"`
 	ChangeSeconds           float64 `json:"change_s" what:"and how long it took until the last Flux object was changed"`

@@ -18,18 +18,27 @@ import (
 // profiled is how long a processor profile takes, in seconds.
 const profiled = 10
 
+var cpuProfile = fmt.Sprintf("profile?seconds=%d", profiled)
+
 // profile takes processor profiles of the hub and of the API server from now on, in the background, if profiles are
 // asked for.
 func (r *run) profile(ctx context.Context, name string) {
 	if r.profiles == "" {
 		return
 	}
-	cpu := fmt.Sprintf("profile?seconds=%d", profiled)
-	go r.save(ctx, cpu, name+".cpu")
+	go r.save(ctx, cpuProfile, name+".cpu")
+	r.profileAPI(ctx, name)
+}
+
+// profileAPI takes that of the API server alone, for what the bare client does.
+func (r *run) profileAPI(ctx context.Context, name string) {
+	if r.profiles == "" {
+		return
+	}
 	go func() {
 		api, err := rest.HTTPClientFor(r.management.Config)
 		if err == nil {
-			err = fetch(ctx, api, r.management.Config.Host, cpu, filepath.Join(r.profiles, name+".api.cpu.pprof"))
+			err = fetch(ctx, api, r.management.Config.Host, cpuProfile, filepath.Join(r.profiles, name+".api.cpu.pprof"))
 		}
 		r.complain(err)
 	}()
@@ -41,7 +50,7 @@ func (r *run) profileStart(ctx context.Context, address string) {
 	if r.profiles == "" {
 		return
 	}
-	which := fmt.Sprintf("profile?seconds=%d", max(5, r.result.Objects/1500))
+	which := fmt.Sprintf("profile?seconds=%d", max(5, r.result.Objects/3000))
 	go func() {
 		for ctx.Err() == nil {
 			c, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)

@@ -160,7 +160,7 @@ func (r *raw) replica(ctx context.Context, u *unstructured.Unstructured) (replic
 // that made in a second. Then it does the same for clusters that come at ten a second, if they have come. Of the Flux objects so many were
 // there before, and are there after it.
 func (r *run) replay(ctx context.Context, there int) (rate float64, err error) {
-	n := max(1, sampled(r.result.Objects)/r.p.Addons/2)
+	n := max(1, sampled(r.result.Objects)/r.p.Addons)
 	if r.replicas == nil {
 		if r.replicas, err = r.raw.replicas(ctx, n); err != nil {
 			return 0, err
@@ -189,6 +189,7 @@ func (r *run) replayFanout(ctx context.Context) (rate float64, err error) {
 		return 0, err
 	}
 	begin := time.Now()
+	r.profileAPI(ctx, "replay")
 	err = eachIndex(rawWriters, len(r.replicas), func(i int) error {
 		_, err := r.raw.play(ctx, r.replicas[i], func(kind request) int {
 			return share(r.asked[kind]/float64(r.p.Clusters)*float64(len(r.replicas)), i, len(r.replicas))

@@ -210,6 +210,10 @@ func (r *run) fanout(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	processors, err := r.shares()
+	if err != nil {
+		return err
+	}
 	begin := time.Now()
 	r.profile(ctx, "fanout")
 	if err := r.createSet(ctx, r.p); err != nil {
@@ -225,6 +229,9 @@ func (r *run) fanout(ctx context.Context) error {
 		r.profile(ctx, "fanout-end")
 	}
 	if err := made(r.result.Objects); err != nil {
+		return err
+	}
+	if r.result.FanoutAPI, r.result.FanoutHub, err = processors(); err != nil {
 		return err
 	}
 	after, err := r.hub.writes(ctx)
@@ -329,6 +336,10 @@ func (r *run) change(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	processors, err := r.shares()
+	if err != nil {
+		return err
+	}
 	begin := time.Now()
 	r.profile(ctx, "change")
 	changed := r.observer.changes()
@@ -336,6 +347,9 @@ func (r *run) change(ctx context.Context) error {
 		return err
 	}
 	if err := r.observer.until(ctx, "the change", func() bool { return r.observer.changes() >= changed+r.p.Clusters }); err != nil {
+		return err
+	}
+	if _, _, err := processors(); err != nil {
 		return err
 	}
 	during, err := r.hub.writes(ctx)

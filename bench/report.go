@@ -41,6 +41,8 @@ type Result struct {
 	WritesRatio             float64 `json:"writes_ratio" what:"all that the hub writes meanwhile, over the bare client's" atLeast:"0.8"`
 	ReplayPerSecond         float64 `json:"replay_per_s,omitempty" what:"Flux objects of a bare client that sends as many requests of each kind as the hub"`
 	ReplayRatio             float64 `json:"replay_ratio,omitempty" what:"the hub's over that: what is missing is the hub's own"`
+	FanoutAPI               float64 `json:"fanout_api_cpu,omitempty" what:"the API server's part of the machine's processors meanwhile"`
+	FanoutHub               float64 `json:"fanout_hub_cpu,omitempty" what:"the hub's"`
 	NewClusterP50           float64 `json:"new_cluster_ms_p50" what:"from the label to the last Flux object, one cluster at a time"`
 	NewClusterP99           float64 `json:"new_cluster_ms_p99" what:"the same" atMost:"1000"`
 	NewCluster10P50         float64 `json:"new_cluster_10ps_ms_p50" what:"with ten clusters a second"`

@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"syscall"
 	"text/tabwriter"
 	"time"
 
@@ -253,7 +252,7 @@ func (b *writesBed) measure(ctx context.Context, w way, n int) (m [4]float64, er
 	if err := b.settle(ctx); err != nil {
 		return m, err
 	}
-	before, err := b.spent()
+	before, err := processorTime(b.cluster.Processes())
 	if err != nil {
 		return m, err
 	}
@@ -261,49 +260,30 @@ func (b *writesBed) measure(ctx context.Context, w way, n int) (m [4]float64, er
 	if err != nil {
 		return m, err
 	}
-	after, err := b.spent()
+	after, err := processorTime(b.cluster.Processes())
 	if err != nil {
 		return m, err
 	}
-	for i := range before {
-		m[i] = float64((after[i] - before[i]).Microseconds()) / 1000 / float64(n)
+	for i, name := range []string{parts.KubeAPIServer, parts.Etcd, thisProcess} {
+		m[i] = float64((after[name] - before[name]).Microseconds()) / 1000 / float64(n)
 	}
 	m[3] = float64(n) / took.Seconds()
 	_, err = b.write(ctx, objects, remove)
 	return m, err
 }
 
-// spent returns the processor time so far of the API server, of etcd, and of this process.
-func (b *writesBed) spent() (out [3]time.Duration, err error) {
-	for _, p := range b.cluster.Processes() {
-		i := slices.Index([]string{parts.KubeAPIServer, parts.Etcd}, p.Name)
-		if i < 0 {
-			continue
-		}
-		if out[i], err = p.CPU(); err != nil {
-			return out, err
-		}
-	}
-	var own syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &own); err != nil {
-		return out, err
-	}
-	out[2] = time.Duration(own.Utime.Nano() + own.Stime.Nano())
-	return out, nil
-}
-
 // settle waits until the API server has nothing to do any more.
 func (b *writesBed) settle(ctx context.Context) error {
 	const look = time.Second
-	before, err := b.spent()
+	before, err := processorTime(b.cluster.Processes())
 	for err == nil {
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("the API server does not come to rest: %w", context.Cause(ctx))
 		case <-time.After(look):
 		}
-		var after [3]time.Duration
-		if after, err = b.spent(); err == nil && float64(after[0]-before[0]) < restful*float64(look) {
+		var after spent
+		if after, err = processorTime(b.cluster.Processes()); err == nil && float64(after[parts.KubeAPIServer]-before[parts.KubeAPIServer]) < restful*float64(look) {
 			return nil
 		}
 		before = after

@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -26,14 +25,9 @@ func (r *run) crowd(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	after, err := r.askedSoFar(ctx)
-	if err != nil {
-		return err
-	}
-	r.came = since(before, after, tens)
-	_, _ = fmt.Fprintln(r.out, "  "+describe(r.came, tens))
 	r.result.NewCluster10P50, r.result.NewCluster10P99 = percentile(took, 0.5), percentile(took, 0.99)
-	return nil
+	r.came, err = r.askedSince(ctx, before, tens)
+	return err
 }
 
 // replayCrowd has the bare client send, for as many clusters at the same pace, as many requests of each kind as the hub has sent for those that came

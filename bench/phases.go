@@ -210,7 +210,7 @@ func (r *run) fanout(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	processors, err := r.shares()
+	processors, err := r.share(r.hub.process)
 	if err != nil {
 		return err
 	}
@@ -231,19 +231,16 @@ func (r *run) fanout(ctx context.Context) error {
 	if err := made(r.result.Objects); err != nil {
 		return err
 	}
-	if r.result.FanoutAPI, r.result.FanoutHub, err = processors(); err != nil {
-		return err
-	}
 	after, err := r.hub.writes(ctx)
 	if err != nil {
 		return err
 	}
-	now, err := r.askedSoFar(ctx)
-	if err != nil {
+	if r.asked, err = r.askedSince(ctx, asked, r.p.Clusters); err != nil {
 		return err
 	}
-	r.asked = since(asked, now, r.p.Clusters)
-	_, _ = fmt.Fprintln(r.out, "  "+describe(r.asked, r.p.Clusters))
+	if r.result.FanoutAPI, r.result.FanoutHub, err = r.shared(processors, all(r.asked)); err != nil {
+		return err
+	}
 	took := r.observer.last().Sub(begin).Seconds()
 	r.result.FanoutPerSecond = float64(r.result.Objects) / took
 	r.result.WritesRatio = (after - before) / took // over the bare client's, when that is known
@@ -336,7 +333,11 @@ func (r *run) change(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	processors, err := r.shares()
+	processors, err := r.share(r.hub.process)
+	if err != nil {
+		return err
+	}
+	asked, err := r.askedSoFar(ctx)
 	if err != nil {
 		return err
 	}
@@ -349,11 +350,14 @@ func (r *run) change(ctx context.Context) error {
 	if err := r.observer.until(ctx, "the change", func() bool { return r.observer.changes() >= changed+r.p.Clusters }); err != nil {
 		return err
 	}
-	if _, _, err := processors(); err != nil {
-		return err
-	}
 	during, err := r.hub.writes(ctx)
 	if err != nil {
+		return err
+	}
+	if asked, err = r.askedSince(ctx, asked, r.p.Clusters); err != nil {
+		return err
+	}
+	if _, _, err := r.shared(processors, all(asked)); err != nil {
 		return err
 	}
 	r.result.ChangeSeconds = r.observer.last().Sub(begin).Seconds()

@@ -12,8 +12,11 @@ import (
 	"github.com/chandler-hub/chandler/test/localfleet/parts"
 )
 
-// thisProcess is the name of the bench itself among the processes that spend processor time.
-const thisProcess = "bench"
+// Names of what spends processor time, beside those of processes.
+const (
+	thisProcess = "bench"
+	theClusters = "clusters"
+)
 
 // spent is the processor time of processes so far, by name.
 type spent map[string]time.Duration
@@ -35,40 +38,54 @@ func processorTime(processes []*localfleet.Process) (spent, error) {
 	return out, nil
 }
 
-// share returns which part of the processors a process had of a time, from 0 to 1.
-func (s spent) share(before spent, name string, of time.Duration) float64 {
-	return float64(s[name]-before[name]) / float64(of) / float64(runtime.NumCPU())
+// shares are who had the processors of the machine for a while.
+type shares struct {
+	before spent
+	begin  time.Time
+	hub    *localfleet.Process // nil if none runs
 }
 
-// shares measures who has the processors until the function that it returns is called, which prints that, and returns the part of the API server and of
-// the hub.
-func (r *run) shares() (stop func() (api, hub float64, err error), err error) {
-	look := func() (spent, error) {
-		clusters, err := processorTime(r.workload.Processes())
-		if err != nil {
-			return nil, err
-		}
-		all, err := processorTime(append(r.management.Processes(), r.hub.process))
-		if err != nil {
-			return nil, err
-		}
-		for name, t := range clusters {
-			if name != thisProcess {
-				all["the clusters"] += t
-			}
-		}
-		return all, nil
+// allSpent is what all processes of a bench have spent so far.
+func (r *run) allSpent(hub *localfleet.Process) (spent, error) {
+	clusters, err := processorTime(r.workload.Processes())
+	if err != nil {
+		return nil, err
 	}
-	before, err := look()
-	begin, hub := time.Now(), r.hub.process.Name
-	return func() (float64, float64, error) {
-		now, err := look()
-		if err != nil {
-			return 0, 0, err
+	processes := r.management.Processes()
+	if hub != nil {
+		processes = append(processes, hub)
+	}
+	out, err := processorTime(processes)
+	for name, t := range clusters {
+		if name != thisProcess {
+			out[theClusters] += t
 		}
-		of := func(name string) float64 { return now.share(before, name, time.Since(begin)) }
-		_, _ = fmt.Fprintf(r.out, "  of the processors: API server %.0f %%, hub %.0f %%, etcd %.0f %%, the clusters' API server %.0f %%, bench %.0f %%\n",
-			100*of(parts.KubeAPIServer), 100*of(hub), 100*of(parts.Etcd), 100*of("the clusters"), 100*of(thisProcess))
-		return of(parts.KubeAPIServer), of(hub), nil
-	}, err
+	}
+	return out, err
+}
+
+// share begins to measure who has the processors. hub is nil if none runs.
+func (r *run) share(hub *localfleet.Process) (shares, error) {
+	before, err := r.allSpent(hub)
+	return shares{before, time.Now(), hub}, err
+}
+
+// shared says who had the processors since then, in which there were so many requests. It returns the part of the API server and that of the hub,
+// from 0 to 1.
+func (r *run) shared(s shares, requests float64) (api, hub float64, err error) {
+	now, err := r.allSpent(s.hub)
+	if err != nil {
+		return 0, 0, err
+	}
+	of := func(name string) float64 {
+		return float64(now[name]-s.before[name]) / float64(time.Since(s.begin)) / float64(runtime.NumCPU())
+	}
+	if s.hub != nil {
+		hub = of(s.hub.Name)
+	}
+	api = of(parts.KubeAPIServer)
+	each := (now[parts.KubeAPIServer] - s.before[parts.KubeAPIServer]).Seconds() * 1000 / requests
+	_, _ = fmt.Fprintf(r.out, "  of the processors: API server %.0f %% (%.1f ms for each of %.0f requests), hub %.0f %%, etcd %.0f %%, the clusters' API server %.0f %%, bench %.0f %%\n",
+		100*api, each, requests, 100*hub, 100*of(parts.Etcd), 100*of(theClusters), 100*of(thisProcess))
+	return api, hub, nil
 }

@@ -68,6 +68,17 @@ func (f *fleet) askedSoFar(ctx context.Context) (map[request]float64, error) {
 	return out, nil
 }
 
+// askedSince returns the requests that have come after others for a fleet of so many clusters, and prints them.
+func (r *run) askedSince(ctx context.Context, before map[request]float64, clusters int) (map[request]float64, error) {
+	now, err := r.askedSoFar(ctx)
+	if err != nil {
+		return nil, err
+	}
+	asked := since(before, now, clusters)
+	_, _ = fmt.Fprintln(r.out, "  "+describe(asked, clusters))
+	return asked, nil
+}
+
 // since returns the requests that came after others for a fleet of so many clusters: those of which there is one for ten clusters at
 // least. The rest is the API server's own, and the bench's.
 func since(before, after map[request]float64, clusters int) map[request]float64 {
@@ -81,16 +92,22 @@ func since(before, after map[request]float64, clusters int) map[request]float64 
 	return out
 }
 
+// all is how many requests there are.
+func all(asked map[request]float64) (n float64) {
+	for _, of := range asked {
+		n += of
+	}
+	return n
+}
+
 // describe says how many requests of each kind there are for each cluster.
 func describe(asked map[request]float64, clusters int) string {
-	total := 0.0
 	var out []string
 	for kind, n := range asked {
-		total += n
 		out = append(out, fmt.Sprintf("%s %.2f", kind, n/float64(clusters)))
 	}
 	slices.Sort(out)
-	return fmt.Sprintf("%.1f requests for each cluster: %s", total/float64(clusters), strings.Join(out, ", "))
+	return fmt.Sprintf("%.1f requests for each cluster: %s", all(asked)/float64(clusters), strings.Join(out, ", "))
 }
 
 // share returns how many of count requests, spread over n clusters, are for the cluster with index i.
@@ -188,25 +205,39 @@ func (r *run) replayFanout(ctx context.Context) (rate float64, err error) {
 	if err != nil {
 		return 0, err
 	}
+	processors, err := r.share(nil)
+	if err != nil {
+		return 0, err
+	}
 	begin := time.Now()
 	r.profileAPI(ctx, "replay")
+	part := float64(len(r.replicas)) / float64(r.p.Clusters)
 	err = eachIndex(rawWriters, len(r.replicas), func(i int) error {
-		_, err := r.raw.play(ctx, r.replicas[i], func(kind request) int {
-			return share(r.asked[kind]/float64(r.p.Clusters)*float64(len(r.replicas)), i, len(r.replicas))
-		})
+		_, err := r.raw.play(ctx, r.replicas[i], func(kind request) int { return share(r.asked[kind]*part, i, len(r.replicas)) })
 		return err
 	})
-	return float64(len(r.replicas)*r.p.Addons) / time.Since(begin).Seconds(), err
+	if err != nil {
+		return 0, err
+	}
+	took := time.Since(begin).Seconds()
+	_, _, err = r.shared(processors, all(r.asked)*part)
+	return float64(len(r.replicas)*r.p.Addons) / took, err
 }
 
 // play sends the requests for one cluster, in the order in which the hub sends them. times says how many there are of a kind. It returns when
 // the last Flux object was made.
 func (r *raw) play(ctx context.Context, c replica, times func(request) int) (made time.Time, err error) {
-	delivery := c.applied[0].obj
-	for _, kind := range []schema.GroupVersionResource{secrets, deliveries, registrations, sources} {
-		for range times(request{kind.Group, kind.Resource, "", "GET"}) {
-			if _, err := r.client.Resource(kind).Namespace(rawNamespace).Get(ctx, delivery.GetName(), metav1.GetOptions{}); err != nil &&
-				!apierrors.IsNotFound(err) {
+	delivery, registration := c.applied[0].obj, c.statuses[registrations].obj.GetName()
+	for _, read := range []struct {
+		kind            schema.GroupVersionResource
+		namespace, name string
+	}{
+		{secrets, clusters, registration}, {deliveries, rawNamespace, delivery.GetName()},
+		{registrations, rawNamespace, registration}, {sources, sets, setName},
+	} {
+		for range times(request{read.kind.Group, read.kind.Resource, "", "GET"}) {
+			_, err := r.client.Resource(read.kind).Namespace(read.namespace).Get(ctx, read.name, metav1.GetOptions{})
+			if err != nil && !apierrors.IsNotFound(err) { // a delivery is not there yet, as for the hub
 				return made, err
 			}
 		}

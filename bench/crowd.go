@@ -21,9 +21,21 @@ func (r *run) crowd(ctx context.Context) error {
 		return err
 	}
 	r.profile(ctx, "crowd")
-	took, err := r.arrive(ctx, names("ten", tens), tenth)
+	coming := names("ten", tens)
+	following, stop := context.WithCancel(ctx)
+	defer stop()
+	var seen *steps
+	if r.profiles != "" {
+		if seen, err = r.follow(following); err != nil {
+			return err
+		}
+	}
+	took, err := r.arrive(ctx, coming, tenth)
 	if err != nil {
 		return err
+	}
+	if seen != nil {
+		r.tellSlowest(seen, coming, took)
 	}
 	r.result.NewCluster10P50, r.result.NewCluster10P99 = percentile(took, 0.5), percentile(took, 0.99)
 	r.came, err = r.askedSince(ctx, before, tens)

@@ -38,7 +38,7 @@ func processorTime(processes []*localfleet.Process) (spent, error) {
 	return out, nil
 }
 
-// shares are who had the processors of the machine for a while.
+// shares is the beginning of a time for which is measured who has the processors of the machine.
 type shares struct {
 	before spent
 	begin  time.Time
@@ -56,12 +56,15 @@ func (r *run) allSpent(hub *localfleet.Process) (spent, error) {
 		processes = append(processes, hub)
 	}
 	out, err := processorTime(processes)
+	if err != nil {
+		return nil, err
+	}
 	for name, t := range clusters {
 		if name != thisProcess {
 			out[theClusters] += t
 		}
 	}
-	return out, err
+	return out, nil
 }
 
 // share begins to measure who has the processors. hub is nil if none runs.

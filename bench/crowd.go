@@ -42,8 +42,8 @@ func (r *run) crowd(ctx context.Context) error {
 	return err
 }
 
-// replayCrowd has the bare client send, for as many clusters at the same pace, as many requests of each kind as the hub has sent for those that came
-// at ten a second. So a tail that both have is the API server's.
+// replayCrowd has the bare client send, for as many clusters at the same pace, as many requests of each kind as the hub has
+// sent for those that came at ten a second. So a tail that both have is the API server's.
 func (r *run) replayCrowd(ctx context.Context) error {
 	n := min(tens, len(r.replicas))
 	took := make([]float64, n)

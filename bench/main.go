@@ -30,7 +30,8 @@ func main() {
 	flag.BoolVar(&p.Flux, "flux", false, "run the Flux controllers too")
 	flag.DurationVar(&p.ProbeInterval.Duration, "probe-interval", time.Minute,
 		"the hub's; the clusters that are probed share the machine with all else")
-	profiles := flag.String("profiles", "", "a folder for profiles of the hub and the API server, and what the slowest of ten clusters a second waited for; none are taken without")
+	profiles := flag.String("profiles", "", "a folder for profiles of the hub and the API server; none are taken without. "+
+		"It also prints what the slowest of ten clusters a second waited for")
 	noise := flag.Duration("noise", 30*time.Second, "how long Flux's status noise is")
 	runs := flag.Int("runs", 1, "measure so many times")
 	against := flag.String("check", "", "a file of recorded runs: fail if a quarter is lost against the newest ones of this size")

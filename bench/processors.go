@@ -73,8 +73,8 @@ func (r *run) share(hub *localfleet.Process) (shares, error) {
 	return shares{before, time.Now(), hub}, err
 }
 
-// shared says who had the processors since then, in which there were so many requests. It returns the part of the API server and that of the hub,
-// from 0 to 1.
+// shared says who had the processors since then, in which there were so many requests. It returns the part of the API server
+// and that of the hub, from 0 to 1.
 func (r *run) shared(s shares, requests float64) (api, hub float64, err error) {
 	now, err := r.allSpent(s.hub)
 	if err != nil {
@@ -88,7 +88,8 @@ func (r *run) shared(s shares, requests float64) (api, hub float64, err error) {
 	}
 	api = of(parts.KubeAPIServer)
 	each := (now[parts.KubeAPIServer] - s.before[parts.KubeAPIServer]).Seconds() * 1000 / requests
-	_, _ = fmt.Fprintf(r.out, "  of the processors: API server %.0f %% (%.1f ms for each of %.0f requests), hub %.0f %%, etcd %.0f %%, the clusters' API server %.0f %%, bench %.0f %%\n",
-		100*api, each, requests, 100*hub, 100*of(parts.Etcd), 100*of(theClusters), 100*of(thisProcess))
+	_, _ = fmt.Fprintf(r.out, "  of the processors: API server %.0f %% (%.1f ms for each of %.0f requests), hub %.0f %%, etcd %.0f %%, "+
+		"the clusters' API server %.0f %%, bench %.0f %%\n", 100*api, each, requests, 100*hub,
+		100*of(parts.Etcd), 100*of(theClusters), 100*of(thisProcess))
 	return api, hub, nil
 }

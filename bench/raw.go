@@ -26,8 +26,8 @@ const (
 	rawWriters   = 32 // with 16 to 32 an API server on two cores takes the most
 )
 
-// sampled returns how many objects the bare client writes beside a fleet of so many. A garbage collection of a large API server comes once in ten to
-// thirty seconds, and takes a third of its processor time: what is over sooner has one, or has none.
+// sampled returns how many objects the bare client writes beside a fleet of so many. A garbage collection of a large API server
+// comes once in ten to thirty seconds, and takes a third of its processor time: what is over sooner has one, or has none.
 func sampled(objects int) int { return max(1000, objects/4) }
 
 // raw is a bare client: it only applies the objects that it is given, with the same informers open as the hub.

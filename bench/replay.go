@@ -224,8 +224,8 @@ func (r *run) replayFanout(ctx context.Context) (rate float64, err error) {
 	return float64(len(r.replicas)*r.p.Addons) / took, err
 }
 
-// play sends the requests for one cluster, in the order in which the hub sends them. times says how many there are of a kind. It returns when
-// the last Flux object was made.
+// play sends the requests for one cluster, in the order in which the hub sends them. times says how many there are of a kind. It
+// returns when the last Flux object was made.
 func (r *raw) play(ctx context.Context, c replica, times func(request) int) (made time.Time, err error) {
 	delivery, registration := c.applied[0].obj, c.statuses[registrations].obj.GetName()
 	for _, read := range []struct {

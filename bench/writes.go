@@ -276,17 +276,22 @@ func (b *writesBed) measure(ctx context.Context, w way, n int) (m [4]float64, er
 func (b *writesBed) settle(ctx context.Context) error {
 	const look = time.Second
 	before, err := processorTime(b.cluster.Processes())
-	for err == nil {
+	if err != nil {
+		return err
+	}
+	for {
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("the API server does not come to rest: %w", context.Cause(ctx))
 		case <-time.After(look):
 		}
-		var after spent
-		if after, err = processorTime(b.cluster.Processes()); err == nil && float64(after[parts.KubeAPIServer]-before[parts.KubeAPIServer]) < restful*float64(look) {
+		after, err := processorTime(b.cluster.Processes())
+		if err != nil {
+			return err
+		}
+		if float64(after[parts.KubeAPIServer]-before[parts.KubeAPIServer]) < restful*float64(look) {
 			return nil
 		}
 		before = after
 	}
-	return err
 }

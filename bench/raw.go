@@ -27,7 +27,7 @@ const (
 )
 
 // sampled returns how many objects the bare client writes beside a fleet of so many. A garbage collection of a large API server
-// comes once in ten to thirty seconds, and takes a third of its processor time: what is over sooner has one, or has none.
+// takes a third of its processor time while it lasts, and what is over in a few seconds meets one, or meets none.
 func sampled(objects int) int { return max(1000, objects/4) }
 
 // raw is a bare client: it only applies the objects that it is given, with the same informers open as the hub.

@@ -186,7 +186,7 @@ func (r *release) result() (out *Result, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("Helm: %w", err)
 	}
-	if out.Objects, err = r.objects(texts); err != nil {
+	if out.Objects, err = r.objects(texts, out); err != nil {
 		return nil, err
 	}
 	if out.CRDs, err = crds(chart); err != nil {
@@ -239,7 +239,7 @@ func (r *release) capabilities(out *Result) (*common.Capabilities, error) {
 }
 
 // objects reads what the templates gave, and applies what the HelmRelease wants done with it.
-func (r *release) objects(texts map[string]string) ([]*unstructured.Unstructured, error) {
+func (r *release) objects(texts map[string]string, out *Result) ([]*unstructured.Unstructured, error) {
 	var hooks, plain []*unstructured.Unstructured
 	for _, name := range slices.Sorted(maps.Keys(texts)) {
 		if path.Base(name) == "NOTES.txt" || strings.HasPrefix(path.Base(name), "_") || strings.TrimSpace(texts[name]) == "" {
@@ -254,7 +254,7 @@ func (r *release) objects(texts map[string]string) ([]*unstructured.Unstructured
 				return nil, fmt.Errorf("%s gives no object: %w", name, err)
 			}
 			for _, u := range found {
-				if u.GetAnnotations()["helm.sh/hook"] != "" {
+				if _, hook := u.GetAnnotations()[hookAnnotation]; hook {
 					hooks = append(hooks, u)
 				} else {
 					plain = append(plain, u)
@@ -262,7 +262,7 @@ func (r *release) objects(texts map[string]string) ([]*unstructured.Unstructured
 			}
 		}
 	}
-	return r.postRender(slices.DeleteFunc(hooks, r.isIdle), plain)
+	return r.postRender(slices.DeleteFunc(hooks, func(u *unstructured.Unstructured) bool { return r.isIdle(u, out) }), plain)
 }
 
 // compareKeys compares two keys that Helm has numbered.
@@ -276,17 +276,30 @@ func compareKeys(a, b string) int {
 	return 1
 }
 
-// isIdle returns whether a hook is one that Flux does not run.
-func (r *release) isIdle(u *unstructured.Unstructured) bool {
-	if r.GetInstall().DisableHooks && r.GetUpgrade().DisableHooks {
-		return true
-	}
-	for event := range strings.SplitSeq(u.GetAnnotations()["helm.sh/hook"], ",") {
-		if event = strings.TrimSpace(event); !strings.HasPrefix(event, "test") || r.GetTest().Enable {
-			return false
+const hookAnnotation = "helm.sh/hook"
+
+// hookEvents are the events that Helm knows hooks of. Those that are true happen when Flux installs or upgrades a release.
+var hookEvents = map[string]bool{
+	"pre-install": true, "post-install": true, "pre-upgrade": true, "post-upgrade": true,
+	"pre-delete": false, "post-delete": false, "pre-rollback": false, "post-rollback": false, "test": false, "test-success": false,
+}
+
+// isIdle returns whether a hook puts nothing on the cluster when Flux installs or upgrades the release. Helm skips an object of whose events
+// it does not know one, such as crd-install of Helm 2: a note says so.
+func (r *release) isIdle(u *unstructured.Unstructured, out *Result) bool {
+	events := u.GetAnnotations()[hookAnnotation]
+	runs := false
+	for event := range strings.SplitSeq(events, ",") {
+		event = strings.ToLower(strings.TrimSpace(event))
+		happens, known := hookEvents[event]
+		if !known {
+			out.Notes = append(out.Notes, fmt.Sprintf("%s %s is never applied: Helm does not know a hook %q and skips the object",
+				u.GetKind(), u.GetName(), event))
+			return true
 		}
+		runs = runs || happens || strings.HasPrefix(event, "test") && r.GetTest().Enable
 	}
-	return true
+	return !runs || r.GetInstall().DisableHooks && r.GetUpgrade().DisableHooks
 }
 
 // crds returns what the folders crds/ of a chart hold.

@@ -38,9 +38,11 @@ func (f *Inflater) kustomize(ctx context.Context, in *Input) (*Result, error) {
 	for _, res := range built.resources {
 		if spec.PostBuild != nil {
 			res = res.DeepCopy()
-			_, err := generator.SubstituteVariables(ctx, documents{from: f.From}, *in.object.Flux, res, generator.SubstituteWithAlways(always))
+			// Strict is kustomize-controller's default (StrictPostBuildSubstitutions, since 1.9).
+			_, err := generator.SubstituteVariables(ctx, documents{from: f.From}, *in.object.Flux, res,
+				generator.SubstituteWithAlways(always), generator.SubstituteWithStrict(true))
 			if err != nil {
-				return nil, fmt.Errorf("spec.postBuild, %s %s: %w", res.GetKind(), res.GetName(), said(err, []byte(res.MustYaml())))
+				return nil, fmt.Errorf("spec.postBuild, %s %s: %w", res.GetKind(), res.GetName(), unset(said(err, []byte(res.MustYaml()))))
 			}
 		}
 		raw, err := res.AsYAML()
@@ -58,6 +60,18 @@ func (f *Inflater) kustomize(ctx context.Context, in *Input) (*Result, error) {
 		mark(out.Objects, m.Labels, m.Annotations)
 	}
 	return out, nil
+}
+
+var unsetVariable = regexp.MustCompile(`variable not set \(strict mode\): "([^"]*)"`)
+
+// unset says of a variable that nothing sets what to do about it. Flux applies nothing of the folder then.
+func unset(err error) error {
+	m := unsetVariable.FindStringSubmatch(err.Error())
+	if m == nil {
+		return err
+	}
+	return fmt.Errorf("nothing sets the variable ${%[1]s}, and Flux then applies nothing of the folder: set it in postBuild.substitute, write "+
+		"${%[1]s:=default}, or $${%[1]s} for text", m[1])
 }
 
 // isLeft returns whether Flux leaves an object alone.

@@ -44,7 +44,7 @@ func (r *Reconciler) roll(ctx context.Context, set *hubv1.AddonSet, f *fleet, ne
 		Revision: set.Status.Revision, State: rolled(set), Clusters: clusters, Now: r.Clock.Now(),
 		Exists: func(name string) bool { return name == set.Status.Revision || byName[name] != nil },
 	}
-	if in.Since = r.Tenure.Since(); !in.Since.IsZero() {
+	if in.Since = r.Tenure.Since(r.Clock.Now()); !in.Since.IsZero() {
 		in.Known = in.Since.Add(tenure.Looks)
 	}
 	if strategy.AtOnce() && set.Spec.Pause == nil && set.Annotations[hubv1.UndoAnnotation] == "" {

@@ -32,7 +32,7 @@ func (r *Reconciler) drain(ctx context.Context, reg *hubv1.ClusterRegistration, 
 	}
 	facts := drain.Facts{
 		Spec: reg.Spec.DrainBeforeDeletion, Kind: kind, Origin: obj, Was: status.Find(reg, hubv1.DrainingCondition), Left: s.left,
-		Now: r.Clock.Now(), Since: r.Tenure.Since(),
+		Now: r.Clock.Now(), Since: r.Tenure.Since(r.Clock.Now()),
 	}
 	if c := status.Find(reg, hubv1.SuspendedCondition); c != nil {
 		facts.Waits = c.Message

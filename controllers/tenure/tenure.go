@@ -15,6 +15,9 @@ const (
 	// lasts is for how long a leader that cannot renew its lease goes on (controller-runtime's RenewDeadline). If one has not renewed it for
 	// longer, it stood still, and another process may lead.
 	lasts = 10 * time.Second
+	// step is by how much the wall clock and the monotonic clock may differ between a renewal and a later time. NTP slews the wall clock by
+	// less than a second in that time. A step of the wall clock, and a virtual machine that was suspended, make them differ by more.
+	step = 5 * time.Second
 )
 
 // Looks is how long it takes, at most, until a process that has begun to lead has looked at each cluster. Until then a status may tell of a
@@ -27,17 +30,24 @@ type Tenure struct {
 	begun, renewed time.Time
 }
 
-// Renew notes that the process had its lease at a time.
+// Renew notes that the process had its lease at a time. The tenure begins anew if the process stood still since the last renewal, so that
+// another process may have led, and if the clock was set: the times in statuses, from which graces and deadlines run, are of another clock.
 func (t *Tenure) Renew(at time.Time) {
 	if t == nil {
 		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.begun.IsZero() || at.Sub(t.renewed) >= lasts { // it stood still, and another process may have led meanwhile
+	if t.begun.IsZero() || at.Sub(t.renewed) >= lasts || t.stepped(at) {
 		t.begun = at
 	}
 	t.renewed = at
+}
+
+// stepped returns whether the wall clock was set since the last renewal, in either direction. Two times without a monotonic reading never
+// differ.
+func (t *Tenure) stepped(now time.Time) bool {
+	return (now.Round(0).Sub(t.renewed.Round(0)) - now.Sub(t.renewed)).Abs() > step
 }
 
 // Alone returns whether no other process is at work, as far as leases tell.
@@ -47,23 +57,27 @@ func (t *Tenure) Alone(now time.Time) bool {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return !t.begun.IsZero() && now.Sub(t.begun) > Overlap && now.Sub(t.renewed) < lasts
+	return !t.begun.IsZero() && now.Sub(t.begun) > Overlap && now.Sub(t.renewed) < lasts && !t.stepped(now)
 }
 
 // Worked returns for how long this process has been at work since a time: before it there may have been none.
 func (t *Tenure) Worked(since, now time.Time) time.Duration {
-	if began := t.Since(); began.After(since) {
+	if began := t.Since(now); began.After(since) {
 		since = began
 	}
 	return now.Sub(since)
 }
 
-// Since returns since when this process leads; zero if it does not, or nothing is known.
-func (t *Tenure) Since() time.Time {
+// Since returns since when this process leads; zero if it does not, or nothing is known. If the clock was set since the last renewal, that
+// is now: the next renewal begins the tenure anew.
+func (t *Tenure) Since(now time.Time) time.Time {
 	if t == nil {
 		return time.Time{}
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if !t.begun.IsZero() && t.stepped(now) {
+		return now
+	}
 	return t.begun
 }

@@ -40,7 +40,10 @@ func (r *Reconciler) snapshot(ctx context.Context, set *hubv1.AddonSet, pins *co
 	err = r.Client.Get(ctx, client.ObjectKey{Namespace: set.Namespace, Name: name}, there)
 	if err == nil {
 		set.Status.Revision = name
-		return raw, r.own(ctx, set, there, raw)
+		if err := r.own(ctx, set, there, raw); err != nil {
+			return nil, err
+		}
+		return raw, r.raise(ctx, set, there)
 	} else if !apierrors.IsNotFound(err) {
 		return nil, err
 	}
@@ -114,6 +117,25 @@ func (r *Reconciler) makeRevision(ctx context.Context, set *hubv1.AddonSet, name
 		return fmt.Errorf("make revision %s: %w", name, err)
 	}
 	r.event(set, hubv1.RevisionCreatedEvent, "revision %s", name)
+	return nil
+}
+
+// raise gives a revision the highest number, if the set has come back to it and it has another one: the numbers say in which order the set
+// had its revisions, as those of a Deployment do.
+func (r *Reconciler) raise(ctx context.Context, set *hubv1.AddonSet, there *appsv1.ControllerRevision) error {
+	revisions, err := r.revisions(ctx, r.Client, set)
+	if err != nil {
+		return err
+	}
+	if n := len(revisions); n == 0 || revisions[n-1].Name == there.Name || !metav1.IsControlledBy(there, set) {
+		return nil
+	}
+	after := there.DeepCopy()
+	after.Revision = revisions[len(revisions)-1].Revision + 1
+	if err := r.Client.Patch(ctx, after, client.MergeFromWithOptions(there, client.MergeFromWithOptimisticLock{}),
+		client.FieldOwner(hubv1.FieldManager)); err != nil {
+		return fmt.Errorf("raise the number of revision %s: %w", there.Name, err)
+	}
 	return nil
 }
 

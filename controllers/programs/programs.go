@@ -144,7 +144,17 @@ const maxNames = 16
 // fill compiles without holding the lock, and makes room.
 func (c *Cache) fill(e *entry, raw []byte, author compile.Author) {
 	defer close(e.done)
-	e.err = errors.New("the compiler has failed") // if it panics, whoever waits must not take nothing for a program
+	errPanic := errors.New("the compiler has failed")
+	e.err = errPanic // a caller that waits must not take nothing for a program
+	defer func() {
+		if errors.Is(e.err, errPanic) { // the compiler panicked, which says nothing of the content: the next caller compiles it again
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			if c.entries[e.hash] == e {
+				c.drop(e)
+			}
+		}
+	}()
 	do := c.Compile
 	if do == nil {
 		do = compile.Revision

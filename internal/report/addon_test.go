@@ -3,6 +3,7 @@
 package report_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -84,6 +85,18 @@ func TestAddonArrives(t *testing.T) {
 			verb: plan.Keep, out: report.Outcome{Applied: 3}, change: failing("StateError", "cluster unreachable"), unprobed: true,
 			want: hubv1.AddonStatus{State: hubv1.AddonUnreachable, AppliedGeneration: 3, Version: "1.0.0",
 				Message: "StateError: cluster unreachable"},
+		},
+		// The URL may stand far behind what a status has room for.
+		"FluxDoesNotReachTheClusterAndSaysMore": {
+			verb: plan.Keep, out: report.Outcome{Applied: 3},
+			change: failing("ReconciliationFailed", strings.Repeat("x", 400)+` Get "https://one/version": dial tcp: connection refused`),
+			want: hubv1.AddonStatus{State: hubv1.AddonFailed, Reason: "ReconciliationFailed", AppliedGeneration: 3, Version: "1.0.0", Unreached: true,
+				Message: "ReconciliationFailed: " + strings.Repeat("x", 277) + "…"},
+		},
+		"FluxTriesAgainToReachTheCluster": {
+			verb: plan.Keep, out: report.Outcome{Applied: 3}, change: progressing,
+			before: &hubv1.AddonStatus{Name: "a", State: hubv1.AddonFailed, Reason: "StateError", AppliedGeneration: 3, Message: "StateError: no", Unreached: true},
+			want:   hubv1.AddonStatus{State: hubv1.AddonFailed, Reason: "StateError", AppliedGeneration: 3, Message: "StateError: no", Version: "1.0.0", Unreached: true},
 		},
 		"SourceIsMissing": { // whether or not there is a node
 			verb: plan.Keep, out: report.Outcome{Applied: 3}, noNodes: true, before: began(time.Hour),

@@ -4,16 +4,13 @@ package rollout
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/excerpt"
-	"github.com/chandler-hub/chandler/internal/fluxstate"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/status"
 )
@@ -94,11 +91,7 @@ func failure(d *hubv1.AddonDelivery) (string, time.Time) {
 // passes returns whether an add-on failed for a reason that says nothing of its revision: Flux did not reach the cluster, or the
 // management cluster did not take a write of the hub.
 func passes(a *hubv1.AddonStatus) bool {
-	if a.State != hubv1.AddonFailed {
-		return false
-	}
-	s := fluxstate.State{Ready: metav1.ConditionFalse, Reason: a.Reason, Message: strings.TrimPrefix(a.Message, a.Reason+": ")}
-	return a.Reason == hubv1.NotWrittenReason || fluxstate.Unreachable(s)
+	return a.State == hubv1.AddonFailed && (a.Unreached || a.Reason == hubv1.NotWrittenReason)
 }
 
 // pardon says why nobody should wait for a cluster that answers, as far as the hub knows; "" if somebody should.

@@ -18,6 +18,8 @@ type Result struct {
 	// Writes and Reconciles are the hub's, and Trace is a digest of its writes: the same script has the same.
 	Writes, Reconciles int
 	Trace              uint64
+	// Denied are the acts of users that the policies have denied.
+	Denied []string
 }
 
 // Play carries out a script.
@@ -34,11 +36,21 @@ func Play(script []string) (Result, error) {
 		w.end()
 	}
 	w.stopHub()
-	return Result{Script: script, Story: w.story, Violations: w.violations, Writes: w.writes, Reconciles: w.reconciles, Trace: w.trace}, err
+	return Result{Script: script, Story: w.story, Violations: w.violations, Writes: w.writes, Reconciles: w.reconciles,
+		Trace: w.trace, Denied: w.denied}, err
 }
 
-// Draw makes a script from a seed. Its steps do not depend on what comes of them.
+// Draw makes a script from a seed. Its steps do not depend on what comes of them. It has no act that the policies deny.
 func Draw(seed uint64, steps int) []string {
+	return slices.DeleteFunc(drawAll(seed, steps), denied)
+}
+
+// DrawBreakGlass makes a script from a seed in which members of the break-glass group also do what the policies deny to others.
+func DrawBreakGlass(seed uint64, steps int) []string {
+	return append([]string{"break-glass"}, drawAll(seed, steps)...)
+}
+
+func drawAll(seed uint64, steps int) []string {
 	lots := func(of uint64) *draw { return &draw{rand.New(rand.NewPCG(seed, of))} }
 	d, more, expressions, registrations, teams, rollouts, outages := lots(42), lots(43), lots(44), lots(45), lots(46), lots(47), lots(48)
 	script := []string{

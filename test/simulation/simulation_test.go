@@ -38,6 +38,7 @@ var (
 	story = flag.Bool("story", false, "print what comes of each script")
 	stop  = flag.Int("stop", 1, "after how many failures to stop")
 	most  = flag.Duration("shrink", time.Minute, "how long to shrink the last failure")
+	glass = flag.Bool("break-glass", false, "seeds in which the break-glass group does what the policies deny to others")
 	with  = flag.String("with", "", "only seeds with such a step, such as rollout")
 )
 
@@ -56,13 +57,20 @@ func TestSeeds(t *testing.T) {
 			told = time.Now()
 			t.Logf("%d seeds from %d on: %d failed", seed-*from, *from, failures)
 		}
-		script := Draw(seed, *steps)
+		drawn := Draw
+		if *glass {
+			drawn = DrawBreakGlass
+		}
+		script := drawn(seed, *steps)
 		if *with != "" && !slices.ContainsFunc(script, func(line string) bool { return strings.HasPrefix(line+" ", *with+" ") }) {
 			continue
 		}
 		r, err := Play(script)
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
+		}
+		if len(r.Denied) > 0 {
+			t.Errorf("seed %d draws what the policies deny: %s", seed, r.Denied[0])
 		}
 		if len(r.Violations) == 0 {
 			continue
@@ -252,6 +260,11 @@ func TestInvariantsFail(t *testing.T) {
 			before := w.orphaned("w1", "its deletionPolicy is Orphan")
 			w.at = w.hub
 			w.checkWrite(apiserver.Write{Key: keyOf("AddonDelivery", "flux-system", "base"), Changed: true, Old: before})
+		}},
+		{"fence", func(w *World) {
+			for k := range w.flux.due {
+				_, _ = w.server.Patch("flux", k, []byte(`{"spec":{"interval":"1h"}}`), false)
+			}
 		}},
 		{"lookup", func(w *World) {
 			must(cachedReader{Reader: w.hub.cache, world: w}.List(context.Background(), &metav1.PartialObjectMetadataList{

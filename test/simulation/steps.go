@@ -256,8 +256,9 @@ func init() {
 				list, _ := m["finalizers"].([]any)
 				m["finalizers"] = append(slices.Clone(list), "foregroundDeletion")
 				_, err := w.server.Update("user", "finalizer", k, next, false)
-				w.refused(err)
-				w.remove(k)
+				if w.refused(err); err == nil {
+					w.remove(k)
+				}
 			}
 			return ""
 		}},
@@ -302,12 +303,13 @@ func init() {
 			w.overlap(n)
 			return ""
 		}},
-		"restart": {"", 0, func(w *World, _ []string) string { w.stopHub(); w.startHub(); return "" }},
-		"relist":  {"", 0, func(w *World, _ []string) string { w.relist(); return "" }},
-		"upgrade": {"", 0, func(w *World, _ []string) string { w.upgrade(); return "" }},
-		"backup":  {"", 0, func(w *World, _ []string) string { w.takeBackup(); return "" }},
-		"restore": {"KIND NAMESPACE NAME", 3, func(w *World, f []string) string { w.restore(keyOf(f[0], f[1], f[2])); return "" }},
-		"forge":   named("", 0, func(w *World, c *cluster, _ []string) { w.forge(c, "stranger", "base") }),
+		"restart":     {"", 0, func(w *World, _ []string) string { w.stopHub(); w.startHub(); return "" }},
+		"relist":      {"", 0, func(w *World, _ []string) string { w.relist(); return "" }},
+		"upgrade":     {"", 0, func(w *World, _ []string) string { w.upgrade(); return "" }},
+		"backup":      {"", 0, func(w *World, _ []string) string { w.takeBackup(); return "" }},
+		"restore":     {"KIND NAMESPACE NAME", 3, func(w *World, f []string) string { w.restore(keyOf(f[0], f[1], f[2])); return "" }},
+		"break-glass": {"", 0, func(w *World, _ []string) string { w.brokeGlass = true; return "" }},
+		"forge":       named("", 0, func(w *World, c *cluster, _ []string) { w.forge(c, "stranger", "base") }),
 		"forge-as": named("NAMESPACE SET", 2, func(w *World, c *cluster, f []string) {
 			if w.teamOf(f[0]) != nil {
 				w.forge(c, f[0], f[1])

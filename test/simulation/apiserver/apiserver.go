@@ -7,11 +7,11 @@
 // It honours: resourceVersions that grow over all objects, UIDs, generations that change only with the spec and with
 // a deletion, no event for a write that changes nothing, the status subresource, finalizers and deletionTimestamps,
 // preconditions on UID and resourceVersion in deletions and patches, merge patches, server-side apply with owners of
-// fields, conflicts, forced ownership and co-ownership, and a namespace that is being deleted and rejects new
-// objects.
+// fields, conflicts, forced ownership and co-ownership, admission by whoever is asked for it, and a namespace that is
+// being deleted and rejects new objects.
 //
 // It does not honour: schemas (it prunes, validates and defaults nothing, except the initial status of the hub's own
-// kinds), admission policies, RBAC, garbage collection by owner, more than one version of a kind, strategic merge and
+// kinds), RBAC, garbage collection by owner, more than one version of a kind, strategic merge and
 // JSON patches, lists that merge by a key other than finalizers (a set), conditions in a status that is applied, and
 // bookkeeping in metadata.managedFields.
 package apiserver
@@ -58,11 +58,21 @@ type Write struct {
 	Changed bool
 }
 
+// Attempt is what somebody is about to write. Verb is CREATE, UPDATE or DELETE; Old is nil for the first, New for the last. Neither may be
+// changed.
+type Attempt struct {
+	Key                      Key
+	Actor, Verb, Subresource string
+	Old, New                 Object
+}
+
 // Server is the API server. It is for one goroutine at a time.
 type Server struct {
 	Clock clock.PassiveClock
 	// OnWrite is called after each write that was accepted.
 	OnWrite func(Write)
+	// Admit is asked before each write of a client, if it is set. Its error is the answer.
+	Admit func(Attempt) error
 
 	version int64
 	uids    int64
@@ -200,6 +210,13 @@ func (s *Server) put(k Key, actor, verb string, next Object, o owners) Object {
 	return next
 }
 
+func (s *Server) admit(a Attempt) error {
+	if s.Admit == nil {
+		return nil
+	}
+	return s.Admit(a)
+}
+
 func (s *Server) tell(w Write) {
 	w.At = s.Clock.Now()
 	if s.OnWrite != nil {
@@ -220,6 +237,9 @@ func (s *Server) Create(actor string, k Key, obj Object) (Object, error) {
 		delete(metadata(next), f)
 	}
 	drop(next)
+	if err := s.admit(Attempt{Key: k, Actor: actor, Verb: "CREATE", New: next}); err != nil {
+		return nil, err
+	}
 	o := owners{}
 	o.update(actor, nil, next)
 	return s.put(k, actor, "create", next, o), nil
@@ -286,6 +306,14 @@ func (s *Server) update(actor, verb string, k Key, next Object, status bool) (Ob
 			}
 		}
 	}
+	keepSystemFields(old, next)
+	attempt := Attempt{Key: k, Actor: actor, Verb: "UPDATE", Old: old, New: next}
+	if status {
+		attempt.Subresource = "status"
+	}
+	if err := s.admit(attempt); err != nil {
+		return nil, err
+	}
 	if status { // of which no owners are kept
 		return s.put(k, actor, verb, next, there.owners), nil
 	}
@@ -324,6 +352,9 @@ func (s *Server) Delete(actor string, k Key, p Preconditions) error {
 		return apierrors.NewConflict(k.resource(), k.Name,
 			fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", p.UID, m["uid"]))
 	}
+	if err := s.admit(Attempt{Key: k, Actor: actor, Verb: "DELETE", Old: there.object}); err != nil {
+		return err
+	}
 	if deleted(there.object) {
 		return nil
 	}
@@ -357,6 +388,9 @@ func (s *Server) Apply(actor string, k Key, obj Object, force bool) (Object, err
 		if _, err := o.apply(actor, next, config, true); err != nil {
 			return nil, err
 		}
+		if err := s.admit(Attempt{Key: k, Actor: actor, Verb: "CREATE", New: next}); err != nil {
+			return nil, err
+		}
 		return s.put(k, actor, "apply", next, o), nil
 	}
 	was := metadata(there.object)
@@ -379,6 +413,10 @@ func (s *Server) Apply(actor string, k Key, obj Object, force bool) (Object, err
 				return nil, apierrors.NewInvalid(schema.GroupKind{Group: k.Group, Kind: k.Kind}, k.Name, nil)
 			}
 		}
+	}
+	keepSystemFields(there.object, next)
+	if err := s.admit(Attempt{Key: k, Actor: actor, Verb: "UPDATE", Old: there.object, New: next}); err != nil {
+		return nil, err
 	}
 	return s.put(k, actor, "apply", next, o), nil
 }

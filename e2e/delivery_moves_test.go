@@ -176,7 +176,7 @@ func (g *generation) withoutNodes(t *testing.T) {
             spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: c}]}}}
 `))
 	soon(t, "it waits for nodes", func() error {
-		return g.addonOf(t.Context(), "one", "nodes", "mov-deployment", hubv1.AddonWaitingForNodes, "the cluster has no node yet; Flux says: ")
+		return g.addonOf(t.Context(), "one", "nodes", "mov-deployment", hubv1.AddonWaitingForNodes, "the cluster has no node yet; ")
 	})
 	g.remove(t, "flux-system", "nodes")
 }
@@ -191,7 +191,7 @@ func (g *generation) failsAgain(t *testing.T) {
 	soon(t, "it is Ready", func() error { return g.addonOf(ctx, "one", "fails", "mov-fails", hubv1.AddonReady, "") })
 	g.apply(t, chartSet("flux-system", "fails", "", settings("mov-fails", retry+broken)))
 	soon(t, "the upgrade fails, and the set says so", func() error {
-		return errors.Join(g.addonOf(ctx, "one", "fails", "mov-fails", hubv1.AddonFailed, "UpgradeFailed: Helm upgrade failed"),
+		return errors.Join(g.addonOf(ctx, "one", "fails", "mov-fails", hubv1.AddonFailed, "UpgradeFailed: Flux says, perhaps in the cluster's words: \"Helm upgrade failed"),
 			condition(ctx, g.Client, addonSet("flux-system", "fails"), hubv1.ReadyCondition, metav1.ConditionFalse, hubv1.AddonsFailedReason))
 	})
 	delivery := func() *hubv1.AddonDelivery {

@@ -3,7 +3,6 @@
 package delivery
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,9 +49,17 @@ func (r *Reconciler) left(ctx context.Context, c *cluster, s plan.Step) (string,
 		also = ", and what was there before: " + nameLeft(o.inherited)
 	}
 	if o.Finished && o.AppliedAs != "" && !o.Suspended {
-		what = "what Flux has tried of its new folder or namespace, and noted nothing of; its last message: " + cmp.Or(o.state.Message, "none")
+		what = "what Flux has tried of its new folder or namespace, and noted nothing of; its last message: " + lastWords(o.state)
 	}
 	return excerpt.Of(fmt.Sprintf("%s%s; left there: %s%s", s.Reason, begun(o), what, also), status.MaxNote), nil
+}
+
+// lastWords is the last message of Flux about an object, for a status or an event.
+func lastWords(s fluxstate.State) string {
+	if s.Message == "" {
+		return "none"
+	}
+	return fluxstate.Words(s.Reason, s.Message)
 }
 
 // begun says that what is let go may still be uninstalled. A worker of Flux that had begun with that when the cluster stopped answering

@@ -3,7 +3,6 @@
 package delivery
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 
@@ -13,10 +12,8 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/assembly"
-	"github.com/chandler-hub/chandler/internal/excerpt"
 	"github.com/chandler-hub/chandler/internal/fluxstate"
 	"github.com/chandler-hub/chandler/internal/plan"
-	"github.com/chandler-hub/chandler/internal/status"
 )
 
 // warnLeft sends an event that an add-on has left something on a cluster. k is its Flux object, and action is what
@@ -43,7 +40,7 @@ func (r *Reconciler) tellOvertaken(ctx context.Context, c *cluster, d *delivery,
 		r.warnLeft(ctx, c, d, o.Key, "Deliver",
 			"add-on %q (%s %q) may leave something on cluster %s: it gets another folder or namespace, and Flux has not succeeded "+
 				"with the one before. It has noted nothing of what it "+
-				"tried there; its last message: %s", o.Addon, o.Key.Kind, o.Key.Name, c.key, cmp.Or(excerpt.Of(s.Message, status.MaxNote), "none"))
+				"tried there; its last message: %s", o.Addon, o.Key.Kind, o.Key.Name, c.key, lastWords(s))
 	}
 	return nil
 }

@@ -19,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client" //nolint:depguard // the Object interface
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
-	"github.com/chandler-hub/chandler/internal/excerpt"
 )
 
 // State is the state of a Flux object. States are comparable: if two are equal, nothing of substance has changed.
@@ -189,7 +188,7 @@ func Failing(s State) bool {
 // Remember adds the failure in the delivery's status to the state of an object, if Flux is trying again. An earlier
 // process of the hub may have seen the failure. applied is the object's generation after the hub's last write.
 func Remember(s State, before hubv1.AddonStatus, applied int64) State {
-	message, ok := strings.CutPrefix(before.Message, before.Reason+": ")
+	message, ok := noted(before.Reason, before.Message)
 	ok = ok || explained[before.Reason]
 	if s.Ready != metav1.ConditionUnknown || before.State != hubv1.AddonFailed || before.Reason == "" || !ok ||
 		before.AppliedGeneration != applied || s.Generation != applied || s.ReadyGeneration != s.Generation {
@@ -219,11 +218,6 @@ const NodesGrace = 30 * time.Second
 func WaitsForNodes(state hubv1.AddonState, s State, progressing time.Duration) bool {
 	return state == hubv1.AddonProgressing && progressing >= NodesGrace || state == hubv1.AddonFailed && noNodes.MatchString(s.Message)
 }
-
-// maxMessage bounds a message that is copied into a status, in characters: Flux passes on texts of a remote server.
-// The message does not say how much was left out, since that may differ from retry to retry, and each change would be
-// a write.
-const maxMessage = 300
 
 // Addon returns the state of an add-on and a message, from the state of its object and its status before. applied is
 // the object's generation after the hub's last write.
@@ -257,7 +251,7 @@ func Waits(s State) bool { return s.Ready == metav1.ConditionFalse && waiting[s.
 const noPath = "kustomization path not found"
 
 func failure(s State) (hubv1.AddonState, string) {
-	message := excerpt.Cut(strings.Join(strings.Fields(s.Reason+": "+s.Message), " "), maxMessage)
+	message := Words(s.Reason, s.Message)
 	switch {
 	case s.Reason == "DependencyNotReady":
 		return hubv1.AddonWaitingForDependency, message

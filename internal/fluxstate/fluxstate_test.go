@@ -41,7 +41,7 @@ func TestAddon(t *testing.T) {
 		"RoutineReconcile": {before: ready, ready: cond("Unknown", 3, "Progressing", "building"), generation: 3, want: hubv1.AddonReady},
 		"FirstReconcile":   {ready: cond("Unknown", 3, "Progressing", "building"), generation: 3, want: hubv1.AddonProgressing},
 		"AfterOurChange":   {before: hubv1.AddonStatus{State: hubv1.AddonReady, AppliedGeneration: 2}, ready: cond("Unknown", 3, "Progressing", ""), generation: 3, want: hubv1.AddonProgressing},
-		"Failed":           {before: ready, ready: cond("False", 3, "InstallFailed", "no\n such   thing"), generation: 3, want: hubv1.AddonFailed, says: "InstallFailed: no such thing"},
+		"Failed":           {before: ready, ready: cond("False", 3, "InstallFailed", "no\n such   thing"), generation: 3, want: hubv1.AddonFailed, says: `InstallFailed: Flux says, perhaps in the cluster's words: "no such thing"`},
 		"FailedBefore":     {ready: cond("False", 2, "InstallFailed", "old"), generation: 3, want: hubv1.AddonProgressing},
 		"Dependency":       {ready: cond("False", 3, "DependencyNotReady", "x"), generation: 3, want: hubv1.AddonWaitingForDependency, says: "DependencyNotReady: x"},
 		"SourceOfRelease":  {ready: cond("False", 3, "SourceNotReady", "x"), generation: 3, want: hubv1.AddonProgressing, says: "SourceNotReady: x"},
@@ -86,7 +86,7 @@ func TestNoiseIsNoNews(t *testing.T) {
 
 func TestLongMessagesAreCut(t *testing.T) {
 	s := fluxstate.State{Generation: 1, Ready: metav1.ConditionFalse, ReadyGeneration: 1, Reason: "Failed", Message: strings.Repeat("ä ", 1000)}
-	if _, says := fluxstate.Addon(hubv1.AddonStatus{}, s, 1); len([]rune(says)) > 300 || !strings.HasSuffix(says, "…") {
+	if _, says := fluxstate.Addon(hubv1.AddonStatus{}, s, 1); len([]rune(says)) > 300 || !strings.HasSuffix(says, `…"`) {
 		t.Errorf("%d characters: %q", len([]rune(says)), says)
 	}
 }

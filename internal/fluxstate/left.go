@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client" //nolint:depguard // the Object interface
 
-	"github.com/chandler-hub/chandler/internal/excerpt"
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
@@ -100,7 +99,7 @@ func Unnoted(o *kustomizev1.Kustomization) string {
 	if s.Message == "" {
 		return text + "; it is trying again"
 	}
-	return text + "; its last message: " + excerpt.Cut(strings.Join(strings.Fields(s.Reason+": "+first), " "), maxMessage)
+	return text + "; its last message: " + Words(s.Reason, first)
 }
 
 // attempts returns how often Flux has tried to apply a Kustomization, as far as its history goes back.

@@ -66,7 +66,7 @@ func TestLeft(t *testing.T) {
 		"NeverApplied":     {kustomization(), "what was applied of it, if anything was: Flux has noted nothing"},
 		"AppliedInPart": {tried("Deployment/apps/web dry-run failed (Invalid): spec.replicas: Invalid value\nNamespace/apps created\nCustomResourceDefinition/ws.example.org created\n"),
 			"what was applied of it, in part: Flux has noted nothing of it, and names Namespace/apps, CustomResourceDefinition/ws.example.org as applied by its last try; " +
-				"its last message: ReconciliationFailed: Deployment/apps/web dry-run failed (Invalid): spec.replicas: Invalid value"},
+				`its last message: ReconciliationFailed: Flux says, perhaps in the cluster's words: "Deployment/apps/web dry-run failed (Invalid): spec.replicas: Invalid value"`},
 		"TriesAgain": {tried("x", again), "what was applied of it, in part: Flux has noted nothing of it; it is trying again"},
 		"NoWayThere": {tried(`dry-run failed: failed to get server groups: Get "https://192.0.2.7:6443/api": dial tcp: i/o timeout`), "what was applied of it, if anything was: Flux has noted nothing"},
 		"NoWayThereAnyMore": {tried(`dry-run failed: failed to get server groups: Get "https://192.0.2.7:6443/api": dial tcp: i/o timeout`, twice),
@@ -75,7 +75,7 @@ func TestLeft(t *testing.T) {
 			"what was applied of it, if anything was, before the cluster fell silent: Flux has noted nothing of it"},
 		"FellSilentAfterItsNamespaces": {tried("ConfigMap/apps/web dry-run failed: Patch \"https://192.0.2.7:6443/api\": connect: connection refused\nNamespace/apps created\n"),
 			"what was applied of it, in part: Flux has noted nothing of it, and names Namespace/apps as applied by its last try; " +
-				"its last message: ReconciliationFailed: ConfigMap/apps/web dry-run failed: Patch \"https://192.0.2.7:6443/api\": connect: connection refused"},
+				`its last message: ReconciliationFailed: Flux says, perhaps in the cluster's words: "ConfigMap/apps/web dry-run failed: Patch 'https://192.0.2.7:6443/api': connect: connection refused"`},
 		"Many": {kustomization(many...), "what it applied (7 objects in namespaces ns0, ns1, ns2, ns3, ns4 and 2 more)"},
 		"One":  {kustomization("default_a__ConfigMap"), "what it applied (1 object in namespaces default)"},
 	} {

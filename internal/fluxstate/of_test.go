@@ -65,12 +65,12 @@ func TestOf(t *testing.T) {
 
 // What Flux says of a failed release runs over many lines; a status has one.
 func TestMessages(t *testing.T) {
-	prefix := "InstallFailed: "
+	prefix := `InstallFailed: Flux says, perhaps in the cluster's words: "`
 	cases := map[string]struct{ message, want string }{
-		"ManyLines":     {"Helm install failed:\n\n  Error:\ttimed out\r\n", prefix + "Helm install failed: Error: timed out"},
-		"JustFits":      {strings.Repeat("x", 300-len(prefix)), prefix + strings.Repeat("x", 300-len(prefix))},
-		"OneTooMany":    {strings.Repeat("x", 301-len(prefix)), prefix + strings.Repeat("x", 299-len(prefix)) + "…"},
-		"LongManyLines": {strings.Repeat("12345678\n\t 9", 200), prefix + strings.Repeat("12345678 9", 200)[:299-len(prefix)] + "…"},
+		"ManyLines":     {"Helm install failed:\n\n  Error:\ttimed out\r\n", prefix + `Helm install failed: Error: timed out"`},
+		"JustFits":      {strings.Repeat("x", 299-len(prefix)), prefix + strings.Repeat("x", 299-len(prefix)) + `"`},
+		"OneTooMany":    {strings.Repeat("x", 300-len(prefix)), prefix + strings.Repeat("x", 298-len(prefix)) + `…"`},
+		"LongManyLines": {strings.Repeat("12345678\n\t 9", 200), prefix + strings.Repeat("12345678 9", 200)[:298-len(prefix)] + `…"`},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -98,7 +98,7 @@ func TestReasons(t *testing.T) {
 	for reason, want := range cases {
 		t.Run(reason, func(t *testing.T) {
 			s := fluxstate.State{Generation: 2, Ready: metav1.ConditionFalse, ReadyGeneration: 2, Reason: reason, Message: "m"}
-			if got, says := fluxstate.Addon(hubv1.AddonStatus{}, s, 2); got != want || says != reason+": m" {
+			if got, says := fluxstate.Addon(hubv1.AddonStatus{}, s, 2); got != want || says != fluxstate.Words(reason, "m") {
 				t.Errorf("%s (%q), want %s", got, says, want)
 			}
 		})

@@ -13,7 +13,8 @@ import (
 var explained = map[string]bool{hubv1.DefaultServiceAccountReason: true, hubv1.TeamForbiddenReason: true,
 	hubv1.FluxObjectsInFolderReason: true}
 
-// Reason returns a word for a failure that people can fix, and the remedy; "" if there is none.
+// Reason returns a word for a failure that people can fix, and the remedy; "" if there is none. Of the cluster's words the remedy has
+// names alone, and short ones.
 func Reason(s State) (reason, remedy string) {
 	if explained[s.Reason] {
 		return s.Reason, s.Message // remembered
@@ -49,26 +50,26 @@ func NotFound(s State) string {
 }
 
 // noFlux matches kustomize-controller's error when a folder holds Flux objects and the cluster has no Flux.
-var noFlux = regexp.MustCompile(`no matches for kind "(\w+)" in version "\w+\.toolkit\.fluxcd\.io/\w+"`)
+var noFlux = regexp.MustCompile(`no matches for kind "(\w{1,63})" in version "\w+\.toolkit\.fluxcd\.io/\w+"`)
 
 // What an API server says when a team's ServiceAccount lacks a right (Kubernetes, authorization/rbac and
 // rbac/escalation_check.go): the verb, the resource with its group, and the namespace, or that it wants to grant more
 // than it has. The names of the account and its namespace are internal/team's.
 var (
-	teamForbidden = regexp.MustCompile(teamUser + ` cannot (\w+) resource \\?"([\w./-]+)\\?" in ` +
-		`API group \\?"([\w.-]*)\\?" (?:at the cluster scope|in the namespace \\?"([a-z0-9-]+)\\?")`)
+	teamForbidden = regexp.MustCompile(teamUser + ` cannot (\w{1,63}) resource \\?"([\w./-]{1,100})\\?" in ` +
+		`API group \\?"([\w.-]{0,100})\\?" (?:at the cluster scope|in the namespace \\?"([a-z0-9-]{1,63})\\?")`)
 	teamEscalates = regexp.MustCompile(teamUser + `.* attempting to grant RBAC permissions not currently held`)
 )
 
-const teamUser = `(?i)user \\?"system:serviceaccount:chandler-([a-z0-9-]+):([a-z0-9-]+)\\?"`
+const teamUser = `(?i)user \\?"system:serviceaccount:chandler-([a-z0-9-]{1,63}):([a-z0-9-]{1,63})\\?"`
 
 // What it says if Flux impersonates a ServiceAccount: that this one lacks a right, or that Flux may not impersonate it.
 // Flux takes the namespace of its own object (fluxcd/pkg/runtime/client, setImpersonationConfig). A right may also be
 // lacking because the kubeconfig is that of a ServiceAccount. Nobody makes one for "default", which is what Flux's
 // documentation has the flag say.
 var (
-	accountForbidden = regexp.MustCompile(`(?i)user \\?"system:serviceaccount:([a-z0-9-]+):(default)\\?" cannot `)
-	noImpersonation  = regexp.MustCompile(`(?i)serviceaccounts \\?"([a-z0-9.-]+)\\?" is forbidden: .* cannot impersonate resource ` +
+	accountForbidden = regexp.MustCompile(`(?i)user \\?"system:serviceaccount:([a-z0-9-]{1,63}):(default)\\?" cannot `)
+	noImpersonation  = regexp.MustCompile(`(?i)serviceaccounts \\?"([a-z0-9.-]{1,100})\\?" is forbidden: .* cannot impersonate resource ` +
 		`\\?"serviceaccounts\\?" in API group \\?"\\?" in the namespace \\?"([a-z0-9-]+)\\?"`)
 	// From Kubernetes 1.36 on, where the right to impersonate may be bound to what is done then (KEP-5284).
 	noImpersonationOn = regexp.MustCompile(`(?i) is forbidden: .* cannot impersonate-on:serviceaccount:`)

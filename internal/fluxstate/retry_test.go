@@ -58,7 +58,7 @@ func TestHelmRetries(t *testing.T) {
 		if state != step.want {
 			t.Errorf("%s: %s, want %s", step.what, state, step.want)
 		}
-		if want := "UpgradeFailed: " + timeout; state == hubv1.AddonFailed && message != want {
+		if want := `UpgradeFailed: Flux says, perhaps in the cluster's words: "` + timeout + `"`; state == hubv1.AddonFailed && message != want {
 			t.Errorf("%s: it says %q, want %q", step.what, message, want)
 		}
 		if news := s != last; news != step.news {
@@ -77,9 +77,9 @@ func TestAttempts(t *testing.T) {
 		says       string
 	}{
 		"TheFirst":          {[]metav1.Condition{running}, hubv1.AddonProgressing, ""},
-		"AfterAnInstall":    {[]metav1.Condition{running, condition("Released", "False", "InstallFailed", 2, "no")}, hubv1.AddonFailed, "InstallFailed: no"},
+		"AfterAnInstall":    {[]metav1.Condition{running, condition("Released", "False", "InstallFailed", 2, "no")}, hubv1.AddonFailed, `InstallFailed: Flux says, perhaps in the cluster's words: "no"`},
 		"OfTheOneBefore":    {[]metav1.Condition{running, condition("Released", "False", "UpgradeFailed", 1, "no")}, hubv1.AddonProgressing, ""},
-		"AfterARollback":    {[]metav1.Condition{running, condition("Remediated", "True", "RollbackSucceeded", 2, "back"), condition("Released", "False", "UpgradeFailed", 2, "no")}, hubv1.AddonFailed, "RollbackSucceeded: back"},
+		"AfterARollback":    {[]metav1.Condition{running, condition("Remediated", "True", "RollbackSucceeded", 2, "back"), condition("Released", "False", "UpgradeFailed", 2, "no")}, hubv1.AddonFailed, `RollbackSucceeded: Flux says, perhaps in the cluster's words: "back"`},
 		"Unlocked":          {[]metav1.Condition{running, condition("Released", "False", "PendingRelease", 2, "unlocked")}, hubv1.AddonProgressing, ""},
 		"Reinstalling":      {[]metav1.Condition{condition("Ready", "False", "UninstallSucceeded", 2, "gone"), condition("Released", "False", "UninstallSucceeded", 2, "gone")}, hubv1.AddonProgressing, ""},
 		"SomethingNewerHas": {[]metav1.Condition{condition("Ready", "False", "HealthCheckCanceled", 2, "new")}, hubv1.AddonProgressing, ""},
@@ -95,7 +95,7 @@ func TestAttempts(t *testing.T) {
 
 // TestRemember: a hub that is restarted in the middle of a retry finds in its own status that Flux had failed.
 func TestRemember(t *testing.T) {
-	failed := hubv1.AddonStatus{State: hubv1.AddonFailed, Reason: "HealthCheckFailed", Message: "HealthCheckFailed: timeout", AppliedGeneration: 2}
+	failed := hubv1.AddonStatus{State: hubv1.AddonFailed, Reason: "HealthCheckFailed", Message: fluxstate.Words("HealthCheckFailed", "timeout"), AppliedGeneration: 2}
 	with := func(change func(*hubv1.AddonStatus)) hubv1.AddonStatus {
 		out := failed
 		change(&out)

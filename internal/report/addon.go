@@ -151,7 +151,7 @@ func (c *Cluster) explain(d *Delivery, a *hubv1.AddonStatus, o *Object) {
 	if c.Nodes != nil && *c.Nodes == 0 && fluxstate.WaitsForNodes(a.State, o.State, progressing(&before, c.Now)) {
 		message := "the cluster has no node yet"
 		if a.Message != "" {
-			message += "; Flux says: " + a.Message
+			message += "; " + a.Message
 		}
 		a.State, a.Reason, a.Message = hubv1.AddonWaitingForNodes, "", message
 	}

@@ -62,12 +62,12 @@ func TestAddonArrives(t *testing.T) {
 		},
 		"FluxFails": {
 			verb: plan.Keep, out: report.Outcome{Applied: 3}, change: failing("InstallFailed", "no"),
-			want: hubv1.AddonStatus{State: hubv1.AddonFailed, Reason: "InstallFailed", AppliedGeneration: 3, Message: "InstallFailed: no", Version: "1.0.0"},
+			want: hubv1.AddonStatus{State: hubv1.AddonFailed, Reason: "InstallFailed", AppliedGeneration: 3, Message: `InstallFailed: Flux says, perhaps in the cluster's words: "no"`, Version: "1.0.0"},
 		},
 		"FluxTriesAgainAfterARestart": {
 			verb: plan.Keep, out: report.Outcome{Applied: 3}, change: progressing,
-			before: &hubv1.AddonStatus{Name: "a", State: hubv1.AddonFailed, Reason: "HealthCheckFailed", AppliedGeneration: 3, Message: "HealthCheckFailed: no"},
-			want:   hubv1.AddonStatus{State: hubv1.AddonFailed, Reason: "HealthCheckFailed", AppliedGeneration: 3, Message: "HealthCheckFailed: no", Version: "1.0.0"},
+			before: &hubv1.AddonStatus{Name: "a", State: hubv1.AddonFailed, Reason: "HealthCheckFailed", AppliedGeneration: 3, Message: `HealthCheckFailed: Flux says, perhaps in the cluster's words: "no"`},
+			want:   hubv1.AddonStatus{State: hubv1.AddonFailed, Reason: "HealthCheckFailed", AppliedGeneration: 3, Message: `HealthCheckFailed: Flux says, perhaps in the cluster's words: "no"`, Version: "1.0.0"},
 		},
 		"FluxTriesAgainAfterARestartForAReasonToMend": {
 			verb: plan.Keep, out: report.Outcome{Applied: 3}, change: progressing,
@@ -84,19 +84,19 @@ func TestAddonArrives(t *testing.T) {
 		"FluxDoesNotReachTheCluster": {
 			verb: plan.Keep, out: report.Outcome{Applied: 3}, change: failing("StateError", "cluster unreachable"), unprobed: true,
 			want: hubv1.AddonStatus{State: hubv1.AddonUnreachable, AppliedGeneration: 3, Version: "1.0.0",
-				Message: "StateError: cluster unreachable"},
+				Message: `StateError: Flux says, perhaps in the cluster's words: "cluster unreachable"`},
 		},
 		// The URL may stand far behind what a status has room for.
 		"FluxDoesNotReachTheClusterAndSaysMore": {
 			verb: plan.Keep, out: report.Outcome{Applied: 3},
 			change: failing("ReconciliationFailed", strings.Repeat("x", 400)+` Get "https://one/version": dial tcp: connection refused`),
 			want: hubv1.AddonStatus{State: hubv1.AddonFailed, Reason: "ReconciliationFailed", AppliedGeneration: 3, Version: "1.0.0", Unreached: true,
-				Message: "ReconciliationFailed: " + strings.Repeat("x", 277) + "…"},
+				Message: `ReconciliationFailed: Flux says, perhaps in the cluster's words: "` + strings.Repeat("x", 232) + `…"`},
 		},
 		"FluxTriesAgainToReachTheCluster": {
 			verb: plan.Keep, out: report.Outcome{Applied: 3}, change: progressing,
-			before: &hubv1.AddonStatus{Name: "a", State: hubv1.AddonFailed, Reason: "StateError", AppliedGeneration: 3, Message: "StateError: no", Unreached: true},
-			want:   hubv1.AddonStatus{State: hubv1.AddonFailed, Reason: "StateError", AppliedGeneration: 3, Message: "StateError: no", Version: "1.0.0", Unreached: true},
+			before: &hubv1.AddonStatus{Name: "a", State: hubv1.AddonFailed, Reason: "StateError", AppliedGeneration: 3, Message: `StateError: Flux says, perhaps in the cluster's words: "no"`, Unreached: true},
+			want:   hubv1.AddonStatus{State: hubv1.AddonFailed, Reason: "StateError", AppliedGeneration: 3, Message: `StateError: Flux says, perhaps in the cluster's words: "no"`, Version: "1.0.0", Unreached: true},
 		},
 		"SourceIsMissing": { // whether or not there is a node
 			verb: plan.Keep, out: report.Outcome{Applied: 3}, noNodes: true, before: began(time.Hour),
@@ -147,7 +147,7 @@ func TestAddonArrives(t *testing.T) {
 		"NoNodeAndATimeout": {
 			verb: plan.Keep, out: report.Outcome{Applied: 3}, change: failing("InstallFailed", "context deadline exceeded"), noNodes: true,
 			want: hubv1.AddonStatus{State: hubv1.AddonWaitingForNodes, AppliedGeneration: 3, Version: "1.0.0",
-				Message: "the cluster has no node yet; Flux says: InstallFailed: context deadline exceeded"},
+				Message: `the cluster has no node yet; InstallFailed: Flux says, perhaps in the cluster's words: "context deadline exceeded"`},
 		},
 		"Resumed": {
 			verb: plan.Resume, out: report.Outcome{Applied: 3}, change: func(o *report.Object) { o.Held, o.State.Suspended = true, true },

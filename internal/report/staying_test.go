@@ -64,7 +64,7 @@ func TestStaying(t *testing.T) {
 			delivery: unrendered, object: func(o *report.Object) {
 				o.State.Ready, o.State.Reason, o.State.Message = metav1.ConditionFalse, "InstallFailed", "no"
 			},
-			want: &hubv1.AddonStatus{State: hubv1.AddonFailed, Reason: "InstallFailed", AppliedGeneration: 3, Version: "1.0.0", Message: "InstallFailed: no"},
+			want: &hubv1.AddonStatus{State: hubv1.AddonFailed, Reason: "InstallFailed", AppliedGeneration: 3, Version: "1.0.0", Message: `InstallFailed: Flux says, perhaps in the cluster's words: "no"`},
 		},
 		"SourceIsMissing": {
 			delivery: frozen, object: func(o *report.Object) {
@@ -77,8 +77,8 @@ func TestStaying(t *testing.T) {
 		},
 		"FluxTriesAgainAfterARestart": {
 			delivery: frozen, object: func(o *report.Object) { o.State.Ready = metav1.ConditionUnknown },
-			before: hubv1.AddonStatus{State: hubv1.AddonFailed, Reason: "HealthCheckFailed", AppliedGeneration: 3, Message: "HealthCheckFailed: no"},
-			want:   &hubv1.AddonStatus{State: hubv1.AddonFailed, Reason: "HealthCheckFailed", AppliedGeneration: 3, Version: "1.0.0", Message: "HealthCheckFailed: no"},
+			before: hubv1.AddonStatus{State: hubv1.AddonFailed, Reason: "HealthCheckFailed", AppliedGeneration: 3, Message: `HealthCheckFailed: Flux says, perhaps in the cluster's words: "no"`},
+			want:   &hubv1.AddonStatus{State: hubv1.AddonFailed, Reason: "HealthCheckFailed", AppliedGeneration: 3, Version: "1.0.0", Message: `HealthCheckFailed: Flux says, perhaps in the cluster's words: "no"`},
 		},
 		"DoesNotRender": {delivery: failed, want: &hubv1.AddonStatus{
 			State: hubv1.AddonFailed, Reason: hubv1.RenderFailedReason, AppliedGeneration: 3, Version: "1.0.0", Message: "values: no such key",

@@ -108,7 +108,7 @@ const (
 	// AddonWaitingForCluster: the cluster has not answered yet, so the hub has made nothing; with reason FactUnknown, an expression rests
 	// on what the cluster has not told yet, and what runs of the add-on stays as it is.
 	AddonWaitingForCluster AddonState = "WaitingForCluster"
-	// AddonWaitingForNodes: the cluster has no node yet, so nothing can run there. This is not a failure.
+	// AddonWaitingForNodes: Flux has begun to apply it, and the cluster has no node yet, so nothing can run there. This is not a failure.
 	AddonWaitingForNodes AddonState = "WaitingForNodes"
 	// AddonPaused: the cluster is paused or sleeps; the hub keeps the Flux object suspended.
 	AddonPaused AddonState = "Paused"

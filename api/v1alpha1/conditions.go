@@ -281,8 +281,8 @@ const (
 	ReadFailedReason = "ReadFailed"
 	// FluxObjectsInFolderReason: a Kustomization's folder holds Flux objects, and the cluster has no Flux.
 	FluxObjectsInFolderReason = "FluxObjectsInFolder"
-	// SourceNotFoundReason of Ready, and of an add-on that is Progressing: Flux waits for a source or chart that does not exist, and that
-	// the hub does not make. It goes on by itself when somebody makes it.
+	// SourceNotFoundReason of Ready, and of an add-on: Flux waits for a source or chart that does not exist, and that the hub does not
+	// make. The add-on is Progressing for half a minute, and then Failed. It goes on by itself when somebody makes it.
 	SourceNotFoundReason = "SourceNotFound"
 	// TeamForbiddenReason: an add-on of a Team needs a right that the Team does not have on the cluster.
 	TeamForbiddenReason = "TeamForbidden"

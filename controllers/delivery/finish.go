@@ -108,7 +108,8 @@ func (d *delivery) readyNow() bool {
 }
 
 // change requeues the cluster for what changes with time alone: a held removal may proceed, an override ends, a
-// hand-written object that is taken over has gone, an add-on has been progressing for long on a cluster without nodes.
+// hand-written object that is taken over has gone, an add-on has been progressing for long on a cluster without nodes, or without its
+// source.
 func (c *cluster) change(steps []plan.Step, config *hubconfig.Config) {
 	for _, s := range steps {
 		switch {
@@ -124,15 +125,32 @@ func (c *cluster) change(steps []plan.Step, config *hubconfig.Config) {
 		if d.result != nil && !d.result.Until.IsZero() {
 			c.lookAgain(max(d.result.Until.Sub(c.now), time.Millisecond))
 		}
-		if c.registration == nil || c.registration.Status.Nodes == nil || *c.registration.Status.Nodes > 0 {
-			continue
-		}
-		for _, a := range d.Status.Addons {
-			if a.State == hubv1.AddonProgressing && a.Since != nil {
-				c.lookAgain(max(fluxstate.NodesGrace-c.now.Sub(a.Since.Time), time.Second))
+		for i := range d.Status.Addons {
+			if a := &d.Status.Addons[i]; a.State == hubv1.AddonProgressing && a.Since != nil && (c.nodeless() || c.unfetched(d, a)) {
+				c.lookAgain(nextLook(c.now.Sub(a.Since.Time)))
 			}
 		}
 	}
+}
+
+// nodeless returns whether the cluster is known to have no node.
+func (c *cluster) nodeless() bool {
+	return c.registration != nil && c.registration.Status.Nodes != nil && *c.registration.Status.Nodes == 0
+}
+
+// unfetched returns whether Flux waits for the source or chart of an add-on. No event says that one of others could not be fetched.
+func (c *cluster) unfetched(d *delivery, a *hubv1.AddonStatus) bool {
+	o := c.objects[plan.Key{Kind: a.Kind, Namespace: d.Namespace, Name: a.Object}]
+	return o != nil && !o.Suspended && fluxstate.Waits(o.state)
+}
+
+// nextLook returns after how long to look again at an add-on that has been progressing for some time: when its grace is over, and from then
+// on as often.
+func nextLook(progressing time.Duration) time.Duration {
+	if left := fluxstate.NodesGrace - progressing; left > 0 {
+		return max(left, time.Second)
+	}
+	return fluxstate.NodesGrace
 }
 
 // release removes the finalizer of a delivery that has nothing on the cluster any more. With the last delivery of its

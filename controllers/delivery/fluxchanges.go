@@ -128,8 +128,8 @@ func (s *sightings) settled(uid types.UID, state fluxstate.State) fluxstate.Stat
 	switch {
 	case !was.routine(state):
 	case was.failed != nil:
-		state.Ready, state.ReadyGeneration, state.Reason, state.Message = was.failed.Ready, was.failed.ReadyGeneration,
-			was.failed.Reason, was.failed.Message
+		state.Ready, state.ReadyGeneration, state.Reason, state.Message, state.Begun = was.failed.Ready, was.failed.ReadyGeneration,
+			was.failed.Reason, was.failed.Message, was.failed.Begun
 	default:
 		state.Ready, state.ReadyGeneration = metav1.ConditionTrue, was.ready
 	}

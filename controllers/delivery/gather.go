@@ -125,7 +125,9 @@ type object struct {
 	// uses are the sources and charts that it refers to, as index.Source writes them.
 	uses []string
 	// lacks is one of those that Flux waits for and the hub has not made; "" for none.
-	lacks      string
+	lacks string
+	// refusal is what Flux says of one that it waits for and could not fetch; zero for none.
+	refusal    fluxstate.Refusal
 	finalizers []string
 	// deleted is when it was deleted; zero if it was not.
 	deleted time.Time

@@ -4,6 +4,7 @@ package delivery
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
@@ -13,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/fluxstate"
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
@@ -72,6 +74,52 @@ func TestLacksForGood(t *testing.T) {
 			d := m.delivery(roomCluster, roomSet)
 			if got := status.Reason(d, hubv1.ReadyCondition) == hubv1.SourceNotFoundReason; got != tc.missing {
 				t.Errorf("%+v", d.Status.Conditions)
+			}
+		})
+	}
+}
+
+// TestRefused: a chart that Flux could not fetch is a failure after a while, in Flux's words, and of a source of others too, of which no event
+// tells.
+func TestRefused(t *testing.T) {
+	refused := func(o metav1.Object) []metav1.Condition {
+		return []metav1.Condition{{Type: hubv1.ReadyCondition, Status: metav1.ConditionFalse, Reason: "InvalidChartReference",
+			Message: "no 'app' chart with version matching '9.9.9' found", ObservedGeneration: o.GetGeneration()}}
+	}
+	for name, tc := range map[string]struct {
+		addon map[string]any
+		make  func(m *room)
+	}{
+		"the hub's chart": {manifestsAddon(), func(m *room) {
+			charts := &sourcev1.HelmChartList{}
+			m.must(m.api.List(t.Context(), charts))
+			charts.Items[0].Status.Conditions = refused(&charts.Items[0])
+			m.must(m.api.Update(t.Context(), &charts.Items[0]))
+		}},
+		"somebody else's": {releaseAddon("app"), func(m *room) {
+			ref := m.object(roomCluster, "app").(*helmv2.HelmRelease).Spec.ChartRef
+			source := &sourcev1.OCIRepository{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: ref.Name}}
+			source.Status.Conditions = refused(source)
+			m.must(m.api.Create(t.Context(), source))
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newServedRoom(t, addonsOf(roomSet, "1", tc.addon)...)
+			m.settle()
+			tc.make(m)
+			o := m.object(roomCluster, "app").(*helmv2.HelmRelease)
+			apimeta.SetStatusCondition(&o.Status.Conditions, metav1.Condition{Type: hubv1.ReadyCondition, Status: metav1.ConditionFalse,
+				Reason: "SourceNotReady", Message: "it is not ready", ObservedGeneration: o.Generation})
+			m.must(m.api.Update(t.Context(), o))
+			m.must(m.reconcile(roomCluster))
+			if a := m.delivery(roomCluster, roomSet).Status.Addons[0]; a.State != hubv1.AddonProgressing {
+				t.Errorf("at once: %+v", a)
+			}
+			m.clock.SetTime(m.clock.Now().Add(fluxstate.SourceGrace))
+			m.must(m.reconcile(roomCluster))
+			a := m.delivery(roomCluster, roomSet).Status.Addons[0]
+			if a.State != hubv1.AddonFailed || a.Reason != "InvalidChartReference" || !strings.Contains(a.Message, "9.9.9") {
+				t.Errorf("after a while: %+v", a)
 			}
 		})
 	}

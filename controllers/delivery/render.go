@@ -179,7 +179,7 @@ func (r *Reconciler) identityRefusal(c *cluster, namespace string) string {
 
 // lacks returns whether Flux waits for something that an object of a delivery refers to and that does not exist.
 // Memory does not hold what is needed to make that again, and the cluster that was woken when it was deleted may not
-// need it any more, or be paused.
+// need it any more, or be paused. It notes what Flux says of a source that it could not fetch.
 func (r *Reconciler) lacks(ctx context.Context, c *cluster, d *delivery) (lacks bool, err error) {
 	for k, o := range c.objects {
 		if k.Namespace != d.Namespace || o.delivery != d.Name || o.Deleting || o.Suspended || !fluxstate.Waits(o.state) {
@@ -189,7 +189,11 @@ func (r *Reconciler) lacks(ctx context.Context, c *cluster, d *delivery) (lacks 
 		if err != nil {
 			return false, err
 		}
-		o.lacks, lacks = what, lacks || what != ""
+		if o.lacks, lacks = what, lacks || what != ""; o.refusal == (fluxstate.Refusal{}) {
+			if o.refusal, err = r.Shared.Refusal(ctx, o.uses); err != nil {
+				return false, err
+			}
+		}
 	}
 	return lacks, nil
 }

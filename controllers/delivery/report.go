@@ -49,7 +49,7 @@ func (c *cluster) snapshot(l *ledger, steps []plan.Step, outcomes map[plan.Key]o
 	for k, o := range c.objects {
 		pass.Objects[k] = &report.Object{
 			Observed: o.Observed, UID: o.uid, Delivery: o.delivery, State: o.state, Awaited: c.awaited[k], Yields: c.yields[k],
-			Lacks: o.lacks != "" && !c.makes(o.lacks),
+			Lacks: o.lacks != "" && !c.makes(o.lacks), Refusal: o.refusal,
 		}
 	}
 	for _, s := range steps {

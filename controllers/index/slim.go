@@ -91,6 +91,10 @@ func slimHelmRelease(in any) (any, error) {
 		status.StorageNamespace = as.StorageNamespace
 		status.History = helmv2.Snapshots{{ChartName: common.one(latest.ChartName), ChartVersion: common.one(latest.ChartVersion),
 			Name: as.Name, Namespace: as.Namespace}}
+		if o.Status.Failures > 0 { // fluxstate.State.Begun; few have it
+			status.History[0].ConfigDigest = latest.ConfigDigest
+			status.LastAttemptedRevision, status.LastAttemptedConfigDigest = o.Status.LastAttemptedRevision, o.Status.LastAttemptedConfigDigest
+		}
 	}
 	o.Spec, o.Status = spec, status
 	return o, nil

@@ -26,6 +26,7 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/index"
 	"github.com/chandler-hub/chandler/internal/apply"
+	"github.com/chandler-hub/chandler/internal/fluxstate"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/render"
 )
@@ -182,6 +183,36 @@ func (k *Keeper) Lacks(ctx context.Context, uses []string) (string, error) {
 		}
 	}
 	return "", nil
+}
+
+// Refusal returns what Flux says of a source or chart that an object refers to, directly or through another object, and that it could not
+// fetch; zero if there is none. The cause comes first: what a chart says of its repository is less than what the repository says. uses
+// is what index.UsesOf returns for the object. One that the hub has not made is read live, so ask only of an object that waits for it.
+func (k *Keeper) Refusal(ctx context.Context, uses []string) (fluxstate.Refusal, error) {
+	for _, use := range uses {
+		key, ok := parse(use)
+		there := objects()[key.kind]
+		if !ok || there == nil || key.kind == index.ServiceAccount {
+			continue
+		}
+		err := k.Client.Get(ctx, key.NamespacedName, there, client.UnsafeDisableDeepCopy)
+		if apierrors.IsNotFound(err) {
+			there = objects()[key.kind]
+			err = k.Live.Get(ctx, key.NamespacedName, there)
+		}
+		if apierrors.IsNotFound(err) {
+			continue
+		} else if err != nil {
+			return fluxstate.Refusal{}, fmt.Errorf("read %s %s: %w", key.kind, key, err)
+		}
+		if cause, err := k.Refusal(ctx, index.UsesOf(there)); cause != (fluxstate.Refusal{}) || err != nil {
+			return cause, err
+		}
+		if refusal := fluxstate.RefusalOf(there); refusal != (fluxstate.Refusal{}) {
+			return refusal, nil
+		}
+	}
+	return fluxstate.Refusal{}, nil
 }
 
 // EnsureTwin makes the twin of a ServiceAccount, unless a ServiceAccount of that name exists: without one,

@@ -34,6 +34,9 @@ type State struct {
 	Observed bool
 	Reason   string
 	Message  string
+	// Begun is true if Flux has had what Generation refers to, and has begun to apply it. If that failed, it is true if Flux had applied
+	// it, and waited for what it has applied: a chart whose templates fail, and a folder that does not build, have not begun.
+	Begun bool
 	// Version is the chart version or source revision that Flux last applied.
 	Version   string
 	Suspended bool
@@ -90,6 +93,7 @@ func Of(obj client.Object) State {
 			s.take(success)
 		}
 	}
+	s.Begun = hasBegun(obj, &s)
 	if !named {
 		s.DefaultAccount = defaultAccount(obj.GetNamespace(), s.Message)
 	}
@@ -144,6 +148,21 @@ func ofAction(conditions []metav1.Condition, ready *metav1.Condition) bool {
 	})
 }
 
+// hasBegun returns Begun. kustomize-controller sets Ready=Unknown when it has the artifact. helm-controller sets lastAttemptedGeneration
+// before the first action, and its history names what it has stored on the cluster, which is nothing if the templates fail.
+func hasBegun(obj client.Object, s *State) bool {
+	switch o := obj.(type) {
+	case *helmv2.HelmRelease:
+		latest, tried := o.Status.History.Latest(), o.Status.LastAttemptedGeneration == s.Generation
+		return tried && (s.Ready != metav1.ConditionFalse || latest != nil &&
+			latest.ChartVersion == o.Status.LastAttemptedRevision && latest.ConfigDigest == o.Status.LastAttemptedConfigDigest)
+	case *kustomizev1.Kustomization:
+		return s.ReadyGeneration == s.Generation && (s.Ready != metav1.ConditionFalse ||
+			s.Reason == fluxmeta.HealthCheckFailedReason || s.Reason == fluxmeta.ReconciliationFailedReason)
+	}
+	return false
+}
+
 // released returns the condition of a HelmRelease that has been released at a generation; nil if it has not. If something on the
 // cluster changes back what Helm has applied, helm-controller corrects that at each look, and Ready is Unknown for good.
 func released(conditions []metav1.Condition, generation int64) *metav1.Condition {
@@ -194,7 +213,7 @@ func Remember(s State, before hubv1.AddonStatus, applied int64) State {
 		before.AppliedGeneration != applied || s.Generation != applied || s.ReadyGeneration != s.Generation {
 		return s
 	}
-	s.Ready, s.Reason, s.Message = metav1.ConditionFalse, before.Reason, message
+	s.Ready, s.Reason, s.Message, s.Begun = metav1.ConditionFalse, before.Reason, message, false // it waited for no node then
 	return s
 }
 
@@ -214,9 +233,10 @@ var noNodes = regexp.MustCompile(`(?i)deadline exceeded|time-?d? ?out|not ready|
 const NodesGrace = 30 * time.Second
 
 // WaitsForNodes returns whether an add-on that is not Ready, and has been progressing for so long, may just lack a node to
-// run on.
+// run on. Flux has to have begun with it: a node helps no chart that does not exist.
 func WaitsForNodes(state hubv1.AddonState, s State, progressing time.Duration) bool {
-	return state == hubv1.AddonProgressing && progressing >= NodesGrace || state == hubv1.AddonFailed && noNodes.MatchString(s.Message)
+	return s.Begun && (state == hubv1.AddonProgressing && progressing >= NodesGrace ||
+		state == hubv1.AddonFailed && noNodes.MatchString(s.Message))
 }
 
 // Addon returns the state of an add-on and a message, from the state of its object and its status before. applied is

@@ -187,8 +187,11 @@ func TestWaitsForNodes(t *testing.T) {
 		{hubv1.AddonReady, "", 0, false},
 		{hubv1.AddonWaitingForDependency, "", 0, false},
 	} {
-		if got := fluxstate.WaitsForNodes(tc.state, fluxstate.State{Message: tc.message}, tc.since); got != tc.want {
+		if got := fluxstate.WaitsForNodes(tc.state, fluxstate.State{Message: tc.message, Begun: true}, tc.since); got != tc.want {
 			t.Errorf("%s (%s): %v", tc.state, tc.message, got)
+		}
+		if fluxstate.WaitsForNodes(tc.state, fluxstate.State{Message: tc.message}, tc.since) {
+			t.Errorf("%s (%s), and Flux has not begun", tc.state, tc.message)
 		}
 	}
 }

@@ -47,7 +47,7 @@ func TestOf(t *testing.T) {
 		},
 		"UnknownSaysNothing": {
 			&kustomizev1.Kustomization{ObjectMeta: metav1.ObjectMeta{Generation: 4}, Status: kustomizev1.KustomizationStatus{Conditions: unknown}},
-			fluxstate.State{Generation: 4, Ready: metav1.ConditionUnknown, ReadyGeneration: 4},
+			fluxstate.State{Generation: 4, Ready: metav1.ConditionUnknown, ReadyGeneration: 4, Begun: true},
 		},
 		"SuspendedAndDeleting": {
 			&helmv2.HelmRelease{ObjectMeta: metav1.ObjectMeta{Generation: 2, DeletionTimestamp: &gone}, Spec: helmv2.HelmReleaseSpec{Suspend: true}},

@@ -4,6 +4,7 @@ package report
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -144,10 +145,10 @@ func (c *Cluster) explain(d *Delivery, a *hubv1.AddonStatus, o *Object) {
 		a.Reason, a.Message = reason, remedy
 		return
 	}
-	if o.lacks(a) {
+	before := d.before(a.Name)
+	if c.unfetched(&before, a, o) {
 		return // a node would not help
 	}
-	before := d.before(a.Name)
 	if c.Nodes != nil && *c.Nodes == 0 && fluxstate.WaitsForNodes(a.State, o.State, progressing(&before, c.Now)) {
 		message := "the cluster has no node yet"
 		if a.Message != "" {
@@ -157,17 +158,38 @@ func (c *Cluster) explain(d *Delivery, a *hubv1.AddonStatus, o *Object) {
 	}
 }
 
-// lacks says of an add-on which source or chart is missing, and what to do. Nobody may ever make it, so "progressing" would be no answer.
-// It stays that state, since the source may come a moment later from the same Git repository.
-func (o *Object) lacks(a *hubv1.AddonStatus) bool {
-	what := fluxstate.NotFound(o.State)
-	if !o.Lacks || what == "" || a.State != hubv1.AddonProgressing || a.Message == "" { // without a message, Flux speaks of the spec before
+// unfetched says of an add-on for which source or chart Flux waits in vain: one that does not exist, or that Flux could not fetch. An
+// add-on for which nothing else happens until somebody mends that is no progress, so it fails when the source has had its time to come.
+func (c *Cluster) unfetched(before, a *hubv1.AddonStatus, o *Object) bool {
+	if a.State != hubv1.AddonProgressing || a.Message == "" { // without a message, Flux speaks of the spec before
 		return false
 	}
-	a.Reason = hubv1.SourceNotFoundReason
-	a.Message = "Flux waits for " + what + ", which does not exist, and which the hub does not make: make it, or have the AddonSet " +
-		"refer to one that exists"
+	switch what := fluxstate.NotFound(o.State); {
+	case o.Refusal != (fluxstate.Refusal{}):
+		a.Reason = o.Refusal.Reason
+		a.Message = fmt.Sprintf("Flux could not fetch %s: %s", o.Refusal.Source, o.Refusal.Message)
+	case o.Lacks && what != "":
+		a.Reason = hubv1.SourceNotFoundReason
+		a.Message = "Flux waits for " + what + ", which does not exist, and which the hub does not make: make it, or have the AddonSet " +
+			"refer to one that exists"
+	default:
+		return false
+	}
+	if waited(before, a, c.Now) >= fluxstate.SourceGrace {
+		a.State = hubv1.AddonFailed
+	}
 	return true
+}
+
+// waited returns for how long an add-on has been waiting for a source; what failed for want of it has been long enough.
+func waited(before, now *hubv1.AddonStatus, at time.Time) time.Duration {
+	switch {
+	case before.State == hubv1.AddonFailed && before.Reason == now.Reason:
+		return fluxstate.SourceGrace
+	case before.State == hubv1.AddonProgressing && before.Since != nil:
+		return at.Sub(before.Since.Time)
+	}
+	return 0
 }
 
 // progressing returns for how long an add-on has been progressing, by its status before; what waited for nodes has been long

@@ -26,7 +26,13 @@ func TestAddonArrives(t *testing.T) {
 			o.State.Ready, o.State.Reason, o.State.Message = metav1.ConditionFalse, reason, message
 		}
 	}
-	progressing := func(o *report.Object) { o.State.Ready = metav1.ConditionUnknown }
+	progressing := func(o *report.Object) { o.State.Ready, o.State.Begun = metav1.ConditionUnknown, true }
+	noVersion := fluxstate.Refusal{Source: "HelmChart a/web", Reason: "InvalidChartReference", Message: "no chart with version 9.9.9"}
+	refused := func(o *report.Object) {
+		failing("SourceNotReady", "HelmChart 'a/web' is not ready")(o)
+		o.Refusal = noVersion
+	}
+	const noVersionMessage = "Flux could not fetch HelmChart a/web: no chart with version 9.9.9"
 	began := func(ago time.Duration) *hubv1.AddonStatus {
 		since := metav1.NewTime(clusterOf().Now.Add(-ago))
 		return &hubv1.AddonStatus{Name: "a", State: hubv1.AddonProgressing, Since: &since}
@@ -99,7 +105,7 @@ func TestAddonArrives(t *testing.T) {
 			want:   hubv1.AddonStatus{State: hubv1.AddonFailed, Reason: "StateError", AppliedGeneration: 3, Message: `StateError: Flux says, perhaps in the cluster's words: "no"`, Version: "1.0.0", Unreached: true},
 		},
 		"SourceIsMissing": { // whether or not there is a node
-			verb: plan.Keep, out: report.Outcome{Applied: 3}, noNodes: true, before: began(time.Hour),
+			verb: plan.Keep, out: report.Outcome{Applied: 3}, noNodes: true, before: began(29 * time.Second),
 			change: func(o *report.Object) {
 				failing("ArtifactFailed", `could not get Source object: HelmChart.source.toolkit.fluxcd.io "web" not found`)(o)
 				o.Lacks = true
@@ -107,6 +113,46 @@ func TestAddonArrives(t *testing.T) {
 			want: hubv1.AddonStatus{State: hubv1.AddonProgressing, Reason: hubv1.SourceNotFoundReason, AppliedGeneration: 3, Version: "1.0.0",
 				Message: `Flux waits for HelmChart "web", which does not exist, and which the hub does not make: make it, or have the AddonSet ` +
 					`refer to one that exists`},
+		},
+		"SourceIsMissingForLong": {
+			verb: plan.Keep, out: report.Outcome{Applied: 3}, before: began(30 * time.Second),
+			change: func(o *report.Object) {
+				failing("ArtifactFailed", `could not get Source object: HelmChart.source.toolkit.fluxcd.io "web" not found`)(o)
+				o.Lacks = true
+			},
+			want: hubv1.AddonStatus{State: hubv1.AddonFailed, Reason: hubv1.SourceNotFoundReason, AppliedGeneration: 3, Version: "1.0.0",
+				Message: `Flux waits for HelmChart "web", which does not exist, and which the hub does not make: make it, or have the AddonSet ` +
+					`refer to one that exists`},
+		},
+		"SourceIsRefused": {
+			verb: plan.Keep, out: report.Outcome{Applied: 3}, before: began(29 * time.Second), change: refused,
+			want: hubv1.AddonStatus{State: hubv1.AddonProgressing, Reason: "InvalidChartReference", AppliedGeneration: 3, Version: "1.0.0",
+				Message: noVersionMessage},
+		},
+		"SourceIsRefusedForLong": {
+			verb: plan.Keep, out: report.Outcome{Applied: 3}, before: began(30 * time.Second), change: refused,
+			want: hubv1.AddonStatus{State: hubv1.AddonFailed, Reason: "InvalidChartReference", AppliedGeneration: 3, Version: "1.0.0",
+				Message: noVersionMessage},
+		},
+		"SourceIsRefusedStill": {
+			verb: plan.Keep, out: report.Outcome{Applied: 3}, change: refused,
+			before: &hubv1.AddonStatus{Name: "a", State: hubv1.AddonFailed, Reason: "InvalidChartReference", AppliedGeneration: 3, Message: noVersionMessage},
+			want: hubv1.AddonStatus{State: hubv1.AddonFailed, Reason: "InvalidChartReference", AppliedGeneration: 3, Version: "1.0.0",
+				Message: noVersionMessage},
+		},
+		"SourceIsRefusedOnAClusterWithoutNodes": {
+			verb: plan.Keep, out: report.Outcome{Applied: 3}, noNodes: true, before: began(30 * time.Second), change: refused,
+			want: hubv1.AddonStatus{State: hubv1.AddonFailed, Reason: "InvalidChartReference", AppliedGeneration: 3, Version: "1.0.0",
+				Message: noVersionMessage},
+		},
+		"SourceWasRefused": { // and Flux has it now
+			verb: plan.Keep, out: report.Outcome{Applied: 3}, change: progressing,
+			before: &hubv1.AddonStatus{Name: "a", State: hubv1.AddonFailed, Reason: "InvalidChartReference", AppliedGeneration: 3, Message: noVersionMessage},
+			want:   hubv1.AddonStatus{State: hubv1.AddonProgressing, AppliedGeneration: 3, Version: "1.0.0"},
+		},
+		"SourceOfWhatIsReplacedWasRefused": {
+			verb: plan.Update, out: report.Outcome{Applied: 4}, change: refused, before: began(time.Hour),
+			want: hubv1.AddonStatus{State: hubv1.AddonProgressing, AppliedGeneration: 4, Version: "1.0.0"},
 		},
 		"SourceIsMadeAgain": {
 			verb: plan.Keep, out: report.Outcome{Applied: 3},
@@ -139,13 +185,26 @@ func TestAddonArrives(t *testing.T) {
 			verb: plan.Keep, out: report.Outcome{Applied: 3}, change: progressing, noNodes: true, before: began(30 * time.Second),
 			want: hubv1.AddonStatus{State: hubv1.AddonWaitingForNodes, AppliedGeneration: 3, Message: "the cluster has no node yet", Version: "1.0.0"},
 		},
+		"NoNodeAndFluxHasNotBegun": {
+			verb: plan.Keep, out: report.Outcome{Applied: 3}, noNodes: true, before: began(time.Hour),
+			change: failing("SourceNotReady", "GitRepository 'a/b' is not ready"),
+			want: hubv1.AddonStatus{State: hubv1.AddonProgressing, AppliedGeneration: 3, Version: "1.0.0",
+				Message: "SourceNotReady: GitRepository 'a/b' is not ready"},
+		},
+		"NoNodeAndTheTemplatesFail": {
+			verb: plan.Keep, out: report.Outcome{Applied: 3}, noNodes: true,
+			change: failing("InstallFailed", "execution error at (web/templates/a.yaml:1): not ready for this"),
+			want: hubv1.AddonStatus{State: hubv1.AddonFailed, Reason: "InstallFailed", AppliedGeneration: 3, Version: "1.0.0",
+				Message: "InstallFailed: execution error at (web/templates/a.yaml:1): not ready for this"},
+		},
 		"NoNodeStill": {
 			verb: plan.Keep, out: report.Outcome{Applied: 3}, change: progressing, noNodes: true,
 			before: &hubv1.AddonStatus{Name: "a", State: hubv1.AddonWaitingForNodes},
 			want:   hubv1.AddonStatus{State: hubv1.AddonWaitingForNodes, AppliedGeneration: 3, Message: "the cluster has no node yet", Version: "1.0.0"},
 		},
 		"NoNodeAndATimeout": {
-			verb: plan.Keep, out: report.Outcome{Applied: 3}, change: failing("InstallFailed", "context deadline exceeded"), noNodes: true,
+			verb: plan.Keep, out: report.Outcome{Applied: 3}, noNodes: true,
+			change: func(o *report.Object) { failing("InstallFailed", "context deadline exceeded")(o); o.State.Begun = true },
 			want: hubv1.AddonStatus{State: hubv1.AddonWaitingForNodes, AppliedGeneration: 3, Version: "1.0.0",
 				Message: `the cluster has no node yet; InstallFailed: Flux says, perhaps in the cluster's words: "context deadline exceeded"`},
 		},

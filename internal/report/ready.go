@@ -116,7 +116,7 @@ func Ready(f Facts) status.Summary {
 	case len(t.failed) > 0:
 		reason := hubv1.AddonsFailedReason
 		for _, one := range []string{hubv1.FluxObjectsInFolderReason, hubv1.TeamForbiddenReason, hubv1.DefaultServiceAccountReason,
-			hubv1.RenderFailedReason} {
+			hubv1.SourceNotFoundReason, hubv1.RenderFailedReason} {
 			if t.reasons[one] == len(t.failed) {
 				reason = one // all of them for the one reason
 			}

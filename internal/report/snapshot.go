@@ -54,6 +54,8 @@ type Object struct {
 	// Lacks is true if it refers to a source or chart that the hub has not made, and does not make now: one that exists is somebody
 	// else's then.
 	Lacks bool
+	// Refusal is what Flux says of a source or chart that the object waits for, and that could not be fetched; zero for none.
+	Refusal fluxstate.Refusal
 	// Yields is true if the object must go because another delivery delivers what it has.
 	Yields bool
 }

@@ -105,7 +105,7 @@ func (d *Delivery) stayingAs(c *Cluster, o *Object) hubv1.AddonStatus {
 	seen := fluxstate.Remember(o.State, before, o.Applied)
 	a.State, a.Message = State(before, seen, o.Applied, true)
 	a.Reason = reasonOf(a.State, seen)
-	o.lacks(&a)
+	c.unfetched(&before, &a, o)
 	if a.State == hubv1.AddonReady {
 		a.Message = o.Awaited
 	}

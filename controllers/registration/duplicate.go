@@ -98,15 +98,12 @@ func (r *Reconciler) madeAgain(ctx context.Context, cluster string) ([]hubv1.Clu
 		return nil, nil
 	}
 	list := &hubv1.ClusterRegistrationList{}
-	if err := r.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, list, client.MatchingFields{index.ClusterID: ""}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("look for registrations that were made again: %w", err)
 	}
 	var out []hubv1.ClusterRegistration
 	for i := range list.Items {
 		reg := &list.Items[i]
-		if reg.Status.ClusterID() != "" {
-			continue
-		}
 		if since, err := r.deliveredSince(ctx, reg, cluster, nil); err != nil {
 			return nil, err
 		} else if !since.IsZero() {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -54,10 +55,11 @@ func (r *Reconciler) finalize(ctx context.Context, reg *hubv1.ClusterRegistratio
 	}
 	before := reg.DeepCopy()
 	status.Clear(reg, hubv1.DeletionHeldCondition)
-	left, err := r.deliveriesLeft(ctx, reg)
+	seen, err := r.deliveriesLeft(ctx, reg)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	left := seen
 	found, again, err := r.lastAccess(ctx, before, reg, obj, verdict)
 	if err != nil {
 		return ctrl.Result{}, err
@@ -65,7 +67,7 @@ func (r *Reconciler) finalize(ctx context.Context, reg *hubv1.ClusterRegistratio
 	fresh := r.goes(reg, reason, decision)
 	var recalled []string
 	if reason != "" && left == 0 && !fresh {
-		if recalled, err = r.recalled(ctx, reg); err != nil {
+		if left, recalled, err = r.overlooked(ctx, reg); err != nil {
 			return ctrl.Result{}, err
 		}
 	}
@@ -80,6 +82,9 @@ func (r *Reconciler) finalize(ctx context.Context, reg *hubv1.ClusterRegistratio
 		return ctrl.Result{RequeueAfter: time.Minute}, nil // held: look again whether the origin can be read
 	case left > 0:
 		again = pace.Sooner(again, r.settling(reg))
+		if seen == 0 {
+			again = pace.Sooner(again, time.Second) // the cache is behind, and may never show what has gone meanwhile
+		}
 		return apply.Retried(ctrl.Result{RequeueAfter: again}, found.unread) // the last delivery wakes us when it goes
 	case fresh:
 		// The matcher may have been making deliveries before it knew. Once it knows the condition, it makes no more.
@@ -220,20 +225,53 @@ func unregisteringReason(f teardown.RegistrationFacts, d teardown.Decision) stri
 	return hubv1.UnregisteredReason
 }
 
-// deliveriesLeft counts the deliveries of a registration. It reads live: a delivery that is not in the cache yet
-// would lose its registration.
+// deliveriesLeft counts the deliveries of a registration that the cache shows. Before the registration goes, unseen looks for the others.
 func (r *Reconciler) deliveriesLeft(ctx context.Context, reg *hubv1.ClusterRegistration) (int, error) {
-	key := client.ObjectKeyFromObject(reg)
-	list := &hubv1.AddonDeliveryList{}
-	err := r.Live.List(ctx, list, client.MatchingLabels{hubv1.ClusterKeyLabel: identity.ClusterKey(r.Config.HubID, key)})
-	if err != nil {
-		return 0, fmt.Errorf("count the deliveries: %w", err)
+	list, err := r.deliveriesOf(ctx, reg)
+	left := 0
+	for i := range list {
+		counts, err := r.counts(ctx, &list[i], reg)
+		if err != nil {
+			return 0, err
+		}
+		if counts {
+			left++
+		}
+	}
+	return left, err
+}
+
+// overlooked returns what a registration of which the cache shows no delivery has to wait for all the same.
+func (r *Reconciler) overlooked(ctx context.Context, reg *hubv1.ClusterRegistration) (left int, recalled []string, err error) {
+	if left, err = r.unseen(ctx, reg); err != nil || left > 0 {
+		return left, nil, err
+	}
+	recalled, err = r.recalled(ctx, reg)
+	return 0, recalled, err
+}
+
+// unseen counts the deliveries of a registration that are not in the cache yet, and would lose their registration. It reads each live, by
+// the name that a set's delivery has: a list would have the API server look at every delivery of the fleet, for each cluster that goes.
+func (r *Reconciler) unseen(ctx context.Context, reg *hubv1.ClusterRegistration) (int, error) {
+	sets, key := &hubv1.AddonSetList{}, client.ObjectKeyFromObject(reg)
+	if err := r.Client.List(ctx, sets, client.UnsafeDisableDeepCopy); err != nil {
+		return 0, fmt.Errorf("list the sets: %w", err)
 	}
 	left := 0
-	for i := range list.Items {
-		d := &list.Items[i]
-		if d.Spec.RegistrationRef.Key() != key {
+	for i := range sets.Items {
+		name := types.NamespacedName{Namespace: sets.Items[i].Namespace, Name: identity.Delivery(sets.Items[i].Name, key)}
+		from, err := reach.Of(ctx, r.Client, r.Config, name.Namespace)
+		if err != nil {
+			return 0, err
+		}
+		if !from.To(reg) {
+			continue // what it had here was made long ago
+		}
+		d := &hubv1.AddonDelivery{}
+		if err := r.Live.Get(ctx, name, d); apierrors.IsNotFound(err) || err == nil && d.Spec.RegistrationRef.Key() != key {
 			continue
+		} else if err != nil {
+			return 0, fmt.Errorf("read AddonDelivery %s: %w", name, err)
 		}
 		counts, err := r.counts(ctx, d, reg)
 		if err != nil {

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
@@ -19,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/index"
 	"github.com/chandler-hub/chandler/controllers/reach"
 	"github.com/chandler-hub/chandler/internal/fluxstate"
 	"github.com/chandler-hub/chandler/internal/identity"
@@ -32,30 +32,33 @@ const recallTime = time.Minute
 
 // recalled returns the Flux objects whose deliveries are about to be made again, to be withdrawn: somebody has
 // deleted the deliveries, and the objects still exist. The matcher makes them again, or the set's room if the set is being deleted, and
-// can do so while the registration exists. It reads live, as deliveriesLeft does.
+// can do so while the registration exists.
 func (r *Reconciler) recalled(ctx context.Context, reg *hubv1.ClusterRegistration) ([]string, error) {
-	var out []string
 	key := client.ObjectKeyFromObject(reg)
 	look := recallLook{r: r, reg: reg, key: key, sets: map[string][]hubv1.AddonSet{}, taken: map[types.NamespacedName]bool{}}
-	for _, list := range []*metav1.PartialObjectMetadataList{
-		{TypeMeta: metav1.TypeMeta{APIVersion: helmv2.GroupVersion.String(), Kind: helmv2.HelmReleaseKind + "List"}},
-		{TypeMeta: metav1.TypeMeta{APIVersion: kustomizev1.GroupVersion.String(), Kind: kustomizev1.KustomizationKind + "List"}},
-	} {
-		if err := r.Live.List(ctx, list, client.MatchingLabels{hubv1.ClusterKeyLabel: identity.ClusterKey(r.Config.HubID, key)}); err != nil {
-			return nil, fmt.Errorf("look for what is left of deliveries: %w", err)
+	objects, err := index.FluxObjects(ctx, r.Client, identity.ClusterKey(r.Config.HubID, key))
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, o := range objects {
+		is, err := look.recalled(ctx, o)
+		if err != nil {
+			return nil, err
 		}
-		for i := range list.Items {
-			o := &list.Items[i]
-			is, err := look.recalled(ctx, o)
-			if err != nil {
-				return nil, err
-			}
-			if is {
-				out = append(out, fmt.Sprintf("%s %s/%s", strings.TrimSuffix(list.Kind, "List"), o.Namespace, o.Name))
-			}
+		if is {
+			out = append(out, fmt.Sprintf("%s %s/%s", kindOfObject(o), o.GetNamespace(), o.GetName()))
 		}
 	}
 	return out, nil
+}
+
+// kindOfObject returns the kind of a Flux object.
+func kindOfObject(o client.Object) string {
+	if _, ok := o.(*helmv2.HelmRelease); ok {
+		return helmv2.HelmReleaseKind
+	}
+	return kustomizev1.KustomizationKind
 }
 
 // recallLook is one call of recalled for a registration. It remembers what it has read.
@@ -69,24 +72,24 @@ type recallLook struct {
 }
 
 // recalled returns whether the delivery of a Flux object is about to be made again.
-func (l *recallLook) recalled(ctx context.Context, o *metav1.PartialObjectMetadata) (bool, error) {
-	uninstalling := o.DeletionTimestamp != nil && slices.Contains(o.Finalizers, fluxstate.Finalizer)
-	if o.DeletionTimestamp != nil && !uninstalling {
+func (l *recallLook) recalled(ctx context.Context, o client.Object) (bool, error) {
+	uninstalling := o.GetDeletionTimestamp() != nil && slices.Contains(o.GetFinalizers(), fluxstate.Finalizer)
+	if o.GetDeletionTimestamp() != nil && !uninstalling {
 		return false, nil // Flux has finished with it, whoever keeps it: no delivery is made again for that
 	}
-	from, err := reach.Of(ctx, l.r.Client, l.r.Config, o.Namespace)
+	from, err := reach.Of(ctx, l.r.Client, l.r.Config, o.GetNamespace())
 	if err != nil {
 		return false, err
 	}
 	if acts, err := reach.Acts(ctx, l.r.Live, l.r.Config, from, l.reg); err != nil || !acts {
 		return false, err
 	}
-	if _, known := l.sets[o.Namespace]; !known {
-		sets, err := l.r.withdrawing(ctx, o.Namespace)
+	if _, known := l.sets[o.GetNamespace()]; !known {
+		sets, err := l.r.withdrawing(ctx, o.GetNamespace())
 		if err != nil {
 			return false, err
 		}
-		l.sets[o.Namespace] = sets
+		l.sets[o.GetNamespace()] = sets
 	}
 	// A set that is being deleted searches at once for what it has left. But while Flux is at work, it only looks from time to time, and
 	// would be too late. Members of a team can write such a set and such an object, so those have a minute.
@@ -94,10 +97,10 @@ func (l *recallLook) recalled(ctx context.Context, o *metav1.PartialObjectMetada
 	made := func(set hubv1.AddonSet) bool {
 		return (set.DeletionTimestamp == nil || searches) && provenance.Claims(o, l.r.Config.HubID, set.Name, l.key)
 	}
-	if !slices.ContainsFunc(l.sets[o.Namespace], made) {
+	if !slices.ContainsFunc(l.sets[o.GetNamespace()], made) {
 		return false, nil
 	}
-	delivery := types.NamespacedName{Namespace: o.Namespace, Name: o.Annotations[hubv1.DeliveryAnnotation]}
+	delivery := types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetAnnotations()[hubv1.DeliveryAnnotation]}
 	if _, known := l.taken[delivery]; !known {
 		taken, err := l.r.taken(ctx, l.key, delivery)
 		if err != nil {

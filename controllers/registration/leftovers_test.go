@@ -83,7 +83,7 @@ func TestRecalled(t *testing.T) {
 			if tc.set != nil {
 				tc.set(set)
 			}
-			api := indextest.NoTeams(fake.NewClientBuilder().WithScheme(scheme)).WithObjects(object, set).Build()
+			api := indextest.All(fake.NewClientBuilder().WithScheme(scheme)).WithObjects(object, set).Build()
 			if tc.taken {
 				other := &hubv1.AddonDelivery{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: identity.Delivery("base", reg)}}
 				other.Spec.RegistrationRef = hubv1.RegistrationReference{Namespace: "fleet", Name: "two"}
